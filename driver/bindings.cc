@@ -1,0 +1,29 @@
+#include "driver/bindings.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace oriel::driver {
+
+absl::StatusOr<std::map<std::string, int64_t>> parseBindings(
+    const std::vector<std::string>& words) {
+  std::map<std::string, int64_t> sizes;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    int64_t size = 0;
+    if (equals == 0 || equals == std::string::npos ||
+        !absl::SimpleAtoi(word.substr(equals + 1), &size) || size < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--bind: can't use '", word,
+                       "'; write NAME=N, N a whole number above 0, e.g. --bind batch=4"));
+    }
+    const auto [it, isNew] = sizes.emplace(word.substr(0, equals), size);
+    if (!isNew && it->second != size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--bind: ", it->first, " has two sizes, ", it->second, " and ", size));
+    }
+  }
+  return sizes;
+}
+
+}  // namespace oriel::driver

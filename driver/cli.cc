@@ -1,0 +1,64 @@
+#include "driver/cli.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "driver/command.h"
+#include "driver/console.h"
+#include "driver/version.h"
+
+namespace oriel::driver {
+
+namespace {
+
+constexpr char kDescription[] =
+    "Compiles a vision-language model from ONNX into a distributed training program.";
+
+constexpr char kFooter[] =
+    "Example:\n"
+    "  oriel compile model.onnx --recipe recipe.yaml --world 4 -o model.oplan\n"
+    "  oriel-run model.oplan -n 4 --data shards/ --save-dir checkpoints/\n"
+    "  oriel export model.oplan --checkpoint checkpoints/ --to onnx -o trained.onnx\n"
+    "See docs/cli.md.";
+
+constexpr int kError = 1;
+constexpr int kWrongUsage = 2;
+
+}  // namespace
+
+int runOriel(int argc, char** argv) {
+  CLI::App app(kDescription, "oriel");
+  app.footer(kFooter);
+  app.set_version_flag("--version", std::string("oriel ") + kVersion);
+  app.require_subcommand(1);
+  app.fallthrough();  // `-v` may stand after the command
+  bool verbose = false;
+  app.add_flag("-v,--verbose", verbose, "Progress on stderr also where that is no terminal");
+
+  Run run;
+  addImportCommand(app, &run);
+  addCompileCommand(app, &run);
+  addInspectCommand(app, &run);
+  addVerifyCommand(app, &run);
+  addExportCommand(app, &run);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    const bool noCommand = app.get_subcommands().empty() && argc < 2;
+    printError(noCommand ? "what to do? Give a command" : error.what());
+    const std::vector<CLI::App*> chosen = app.get_subcommands();
+    std::fprintf(stderr, "see: oriel %s--help\n",
+                 chosen.empty() ? "" : (chosen.front()->get_name() + " ").c_str());
+    return kWrongUsage;
+  }
+
+  setVerbose(verbose);
+  const absl::Status status = run();
+  if (status.ok()) return 0;
+  if (!isAlreadyReported(status)) printError(std::string(status.message()));
+  return kError;
+}
+
+}  // namespace oriel::driver

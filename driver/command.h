@@ -1,0 +1,24 @@
+// The commands of `oriel`, one file each.
+#ifndef ORIEL_DRIVER_COMMAND_H_
+#define ORIEL_DRIVER_COMMAND_H_
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "absl/status/status.h"
+
+namespace oriel::driver {
+
+// What the user asked for, with its arguments bound.
+using Run = std::function<absl::Status()>;
+
+// Each adds its command to the parser, which sets `run` where the user chose that command.
+void addImportCommand(CLI::App& app, Run* run);
+void addCompileCommand(CLI::App& app, Run* run);
+void addInspectCommand(CLI::App& app, Run* run);
+void addVerifyCommand(CLI::App& app, Run* run);
+void addExportCommand(CLI::App& app, Run* run);
+
+}  // namespace oriel::driver
+
+#endif  // ORIEL_DRIVER_COMMAND_H_

@@ -1,0 +1,111 @@
+// `oriel compile`: model and recipe to a plan.
+#include <cstdio>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "driver/command.h"
+#include "driver/compile_report.h"
+#include "driver/compiler.h"
+#include "driver/console.h"
+#include "driver/pipelines.h"
+#include "driver/weights.h"
+#include "passes/train/recipe.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/plan_file.h"
+#include "runtime/train/files.h"
+
+namespace oriel::driver {
+
+namespace {
+
+struct Arguments {
+  CompileOptions compile;
+  std::string recipe;
+  std::string strategy;
+  std::string output;
+};
+
+// The plan is last, so that a plan that is there is whole.
+absl::Status writeFiles(const Compilation& compilation, const std::string& path) {
+  const std::string weights = runtime::JoinPath(runtime::FolderOf(path), weightsFileName(path));
+  std::error_code ignored;
+  const bool hadWeights = std::filesystem::exists(weights, ignored);
+  progress("writing " + weights);
+  ORIEL_RETURN_IF_ERROR(writeWeights(compilation.model, compilation.plan, weights));
+  progress("writing " + path);
+  absl::Status written = runtime::WritePlan(compilation.plan, path);
+  if (!written.ok() && !hadWeights) std::filesystem::remove(weights, ignored);
+  return written;
+}
+
+absl::Status compile(Arguments arguments) {
+  if (!arguments.strategy.empty()) {
+    return absl::UnimplementedError(
+        "--strategy: strategy files are not supported yet; there is only plain data parallelism "
+        "(--world N)");
+  }
+  ORIEL_ASSIGN_OR_RETURN(arguments.compile.recipe, readRecipe(arguments.recipe));
+  arguments.compile.weightsFile = weightsFileName(arguments.output);
+  ORIEL_ASSIGN_OR_RETURN(std::optional<Compilation> compilation, runCompiler(arguments.compile));
+  if (!compilation) return absl::OkStatus();  // --stop-after
+  ORIEL_RETURN_IF_ERROR(writeFiles(*compilation, arguments.output));
+  const std::string report = compileReport(compilation->plan, arguments.output);
+  std::fwrite(report.data(), 1, report.size(), stdout);
+  return absl::OkStatus();
+}
+
+std::string phasesHelp() {
+  std::string text = "Phases:\n  import      ONNX nodes as ops\n";
+  for (const Phase& phase : pipelinePhases()) {
+    absl::StrAppend(&text, absl::StrFormat("  %-12s%s\n", phase.name, phase.summary));
+  }
+  return text + "  emit        the plan\n";
+}
+
+}  // namespace
+
+void addCompileCommand(CLI::App& app, Run* run) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("compile", "Compiles a model and a recipe to a plan");
+  command->add_option("MODEL", arguments->compile.modelPath, "The model (.onnx)")
+      ->required()
+      ->type_name("");
+  command->add_option("--recipe", arguments->recipe, "What to train (YAML, docs/recipe.md)")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--world", arguments->compile.world, "Ranks, all data-parallel (default: 1)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->type_name("N");
+  command->add_option("--strategy", arguments->strategy, "Not supported yet: use --world")
+      ->type_name("FILE");
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "The plan to write (.oplan); its weights go beside it")
+      ->type_name("FILE");
+  DumpRequest& dump = arguments->compile.dump;
+  command
+      ->add_option("--dump-after", dump.after,
+                   "Print what these phases leave behind: PHASE,.. or `all`")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("PHASE");
+  command->add_option("--stop-after", dump.stopAfter, "End after this phase; no plan is written")
+      ->type_name("PHASE");
+  command->add_option("--dump-dir", dump.folder, "Write dumps to files here, not to stdout")
+      ->type_name("DIR");
+  command->footer(phasesHelp() +
+                  "Examples:\n"
+                  "  oriel compile model.onnx --recipe recipe.yaml --world 4 -o model.oplan\n"
+                  "  oriel compile model.onnx --recipe recipe.yaml --stop-after=raise\n"
+                  "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
+                  "      --dump-after=all --dump-dir ir");
+  command->callback([=] {
+    if (arguments->output.empty() && arguments->compile.dump.stopAfter.empty()) {
+      throw CLI::RequiredError("-o (where the plan goes)");
+    }
+    *run = [arguments] { return compile(*arguments); };
+  });
+}
+
+}  // namespace oriel::driver

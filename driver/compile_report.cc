@@ -1,0 +1,26 @@
+#include "driver/compile_report.h"
+
+#include "absl/strings/str_cat.h"
+#include "driver/plan_text.h"
+#include "driver/weights.h"
+#include "runtime/plan/plan_stats.h"
+
+namespace oriel::driver {
+
+std::string compileReport(const plan::Plan& plan, const std::string& path) {
+  const runtime::PlanStats stats = runtime::ComputePlanStats(plan);
+  std::string text =
+      absl::StrCat(plan.model_name(), ": ", countText(stats.parameters), " parameters (",
+                   countText(stats.trainable_parameters), " trainable, ",
+                   countText(stats.parameters - stats.trainable_parameters), " frozen), ",
+                   batchText(plan.training()), "\n");
+  for (const runtime::ProgramStats& program : stats.programs) {
+    text += memoryText(program) + segmentsText(program, /*kernels=*/false);
+  }
+  absl::StrAppend(&text, "wrote       ", path, " and ", weightsFileName(path), " beside it\n");
+  absl::StrAppend(&text, "next        oriel-run ", path, " -n ", plan.world_size(),
+                  " --data SHARDS --save-dir CHECKPOINTS\n");
+  return text;
+}
+
+}  // namespace oriel::driver

@@ -1,0 +1,116 @@
+#include "driver/compiler.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "driver/console.h"
+#include "driver/pipelines.h"
+#include "driver/sha256.h"
+#include "driver/version.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/emit/emit.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/verify.h"
+
+namespace oriel::driver {
+
+namespace {
+
+constexpr char kImport[] = "import";
+constexpr char kEmit[] = "emit";
+
+// Early: a user should not wait for a compilation to hear this.
+absl::Status checkBatch(const Recipe& recipe, int64_t world) {
+  if (recipe.globalBatch % (recipe.microBatch * world) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the global batch of ", recipe.globalBatch, " samples is not divided by ",
+                   recipe.microBatch * world, " (micro batch ", recipe.microBatch, " on ", world,
+                   " data-parallel ranks): change batch.global or batch.micro in the recipe, or "
+                   "--world"));
+}
+
+// A pass may fail without a word; the user must not be left without one.
+absl::Status phaseFailed(const std::string& phase, int errorsPrinted) {
+  if (errorsPrinted > 0) return alreadyReported();
+  return absl::InternalError(
+      absl::StrCat("the phase '", phase, "' failed without saying why; this is a bug of Oriel"));
+}
+
+absl::Status runPhase(const Phase& phase, const PipelineOptions& options, mlir::ModuleOp module,
+                      const DiagnosticPrinter& diagnostics) {
+  progress(phase.name);
+  mlir::PassManager passes(module.getContext());
+  phase.addPasses(passes, options);
+  if (failed(passes.run(module))) return phaseFailed(phase.name, diagnostics.errors());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options) {
+  plan::Provenance provenance;
+  provenance.set_model_path(options.modelPath);
+  ORIEL_ASSIGN_OR_RETURN(*provenance.mutable_model_sha256(), sha256OfFile(options.modelPath));
+  provenance.set_recipe(options.recipe.text);
+  provenance.set_compiler_version(kVersion);
+  provenance.add_flags(absl::StrCat("--world=", options.world));
+  return provenance;
+}
+
+}  // namespace
+
+std::vector<std::string> phaseNames() {
+  std::vector<std::string> names = {kImport};
+  for (const Phase& phase : pipelinePhases()) names.push_back(phase.name);
+  names.push_back(kEmit);
+  return names;
+}
+
+absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> importStatic(
+    mlir::MLIRContext& context, const ModelFile& model, const ImportOptions& options,
+    const DiagnosticPrinter& diagnostics) {
+  mlir::OwningOpRef<mlir::ModuleOp> module = importModel(context, model, options);
+  if (!module) return phaseFailed(kImport, diagnostics.errors());
+  // The first phase needs nothing but the module.
+  ORIEL_RETURN_IF_ERROR(runPhase(pipelinePhases().front(), {}, *module, diagnostics));
+  return module;
+}
+
+absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& options) {
+  ORIEL_ASSIGN_OR_RETURN(PhaseDumper dumper, PhaseDumper::create(options.dump, phaseNames()));
+  ORIEL_RETURN_IF_ERROR(checkBatch(options.recipe, options.world));
+
+  progress("import: " + options.modelPath);
+  llvm::Expected<ModelFile> model = ModelFile::open(options.modelPath);
+  if (!model) return toStatus(model.takeError());
+  ORIEL_ASSIGN_OR_RETURN(plan::Provenance provenance, makeProvenance(options));
+
+  mlir::DialectRegistry registry;
+  registerOrielDialects(registry);
+  mlir::MLIRContext context(registry);
+  DiagnosticPrinter diagnostics(&context, options.modelPath);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      importModel(context, *model, ImportOptions{options.recipe.bind});
+  if (!module) return phaseFailed(kImport, diagnostics.errors());
+  ORIEL_RETURN_IF_ERROR(dumper.after(kImport, *module));
+  if (dumper.stopsAfter(kImport)) return std::nullopt;
+
+  const PipelineOptions pipeline{options.recipe, options.world};
+  for (const Phase& phase : pipelinePhases()) {
+    ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
+    ORIEL_RETURN_IF_ERROR(dumper.after(phase.name, *module));
+    if (dumper.stopsAfter(phase.name)) return std::nullopt;
+  }
+
+  progress(kEmit);
+  mlir::FailureOr<plan::Plan> plan =
+      emitPlan(*module, options.recipe,
+               EmitOptions{std::move(provenance), model->name(), options.weightsFile});
+  if (failed(plan)) return phaseFailed(kEmit, diagnostics.errors());
+  if (absl::Status sound = runtime::VerifyPlan(*plan); !sound.ok()) {
+    return runtime::Annotate(sound, "the compiled plan is not sound; this is a bug of Oriel");
+  }
+  ORIEL_RETURN_IF_ERROR(dumper.after(kEmit, plan->DebugString(), "txtpb"));
+  if (dumper.stopsAfter(kEmit)) return std::nullopt;
+  return std::optional<Compilation>(Compilation{std::move(*model), *std::move(plan)});
+}
+
+}  // namespace oriel::driver

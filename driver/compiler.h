@@ -1,0 +1,48 @@
+// From a model and a recipe to a plan, phase by phase.
+#ifndef ORIEL_DRIVER_COMPILER_H_
+#define ORIEL_DRIVER_COMPILER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "driver/diagnostics.h"
+#include "driver/phase_dump.h"
+#include "frontend/importer.h"
+#include "frontend/model_file.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "passes/train/recipe.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel::driver {
+
+// import, those of driver/pipelines.h, emit.
+std::vector<std::string> phaseNames();
+
+struct CompileOptions {
+  std::string modelPath;
+  Recipe recipe;
+  int64_t world = 1;
+  std::string weightsFile;  // relative to the plan's folder
+  DumpRequest dump;
+};
+
+struct Compilation {
+  ModelFile model;
+  plan::Plan plan;  // verified
+};
+
+// The module after import and specialize: every tensor has a static shape. The context must have a
+// DiagnosticPrinter, which says whether the user has been told what is wrong.
+absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> importStatic(
+    mlir::MLIRContext& context, const ModelFile& model, const ImportOptions& options,
+    const DiagnosticPrinter& diagnostics);
+
+// None if the dump request stops before there is a plan. Errors about the graph have been printed.
+absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& options);
+
+}  // namespace oriel::driver
+
+#endif  // ORIEL_DRIVER_COMPILER_H_

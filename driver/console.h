@@ -1,0 +1,28 @@
+// Errors and progress on stderr, and how errors of the parts become one status.
+#ifndef ORIEL_DRIVER_CONSOLE_H_
+#define ORIEL_DRIVER_CONSOLE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "llvm/Support/Error.h"
+
+namespace oriel::driver {
+
+// An error whose text the user has seen already (diagnostics): nothing more is printed.
+absl::Status alreadyReported();
+bool isAlreadyReported(const absl::Status& status);
+
+absl::Status toStatus(llvm::Error error);
+
+// "error: MESSAGE" on stderr.
+void printError(const std::string& message);
+
+// Progress lines appear on a terminal, or anywhere once this was called with true.
+void setVerbose(bool verbose);
+// "oriel: TEXT" on stderr.
+void progress(const std::string& text);
+
+}  // namespace oriel::driver
+
+#endif  // ORIEL_DRIVER_CONSOLE_H_

@@ -1,0 +1,58 @@
+// `oriel import`: reads a model, says what is in it, and shows it as IR.
+#include "driver/bindings.h"
+#include "driver/command.h"
+#include "driver/compiler.h"
+#include "driver/console.h"
+#include "driver/diagnostics.h"
+#include "driver/phase_dump.h"
+#include "frontend/summary.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/base/status.h"
+#include "runtime/train/files.h"
+
+namespace oriel::driver {
+
+namespace {
+
+struct Arguments {
+  std::string model;
+  std::vector<std::string> bindings;
+  std::string output;
+};
+
+absl::Status importFile(const Arguments& arguments) {
+  ImportOptions options;
+  ORIEL_ASSIGN_OR_RETURN(options.bind, parseBindings(arguments.bindings));
+  llvm::Expected<ModelFile> model = ModelFile::open(arguments.model);
+  if (!model) return toStatus(model.takeError());
+  mlir::MLIRContext context;
+  DiagnosticPrinter diagnostics(&context, arguments.model);
+  ORIEL_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module,
+                         importStatic(context, *model, options, diagnostics));
+  printSummary(summarize(*module), llvm::outs());
+  llvm::outs().flush();
+  if (arguments.output.empty()) return absl::OkStatus();
+  return runtime::WriteTextAtomically(arguments.output, moduleText(*module, /*locations=*/true));
+}
+
+}  // namespace
+
+void addImportCommand(CLI::App& app, Run* run) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("import", "Reads a model and says what is in it");
+  command->add_option("MODEL", arguments->model, "The model (.onnx)")->required()->type_name("");
+  command->add_option("--bind", arguments->bindings, "Sizes of symbolic dimensions")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("NAME=N,..");
+  command
+      ->add_option("-o,--output", arguments->output, "Write the IR (.mlir) after shapes are static")
+      ->type_name("FILE");
+  command->footer(
+      "Examples:\n"
+      "  oriel import model.onnx --bind batch=1\n"
+      "  oriel import model.onnx --bind batch=4,sequence=64 -o model.mlir");
+  command->callback([=] { *run = [arguments] { return importFile(*arguments); }; });
+}
+
+}  // namespace oriel::driver

@@ -1,0 +1,38 @@
+// The phases of a compilation, in order, and the passes that each is made of.
+#ifndef ORIEL_DRIVER_PIPELINES_H_
+#define ORIEL_DRIVER_PIPELINES_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/train/recipe.h"
+
+namespace oriel {
+
+// What the phases need to know besides the IR.
+struct PipelineOptions {
+  Recipe recipe;
+  int64_t world = 1;
+};
+
+struct Phase {
+  std::string name;
+  std::string summary;  // one line, for --help
+  std::function<void(mlir::OpPassManager&, const PipelineOptions&)> addPasses;
+};
+
+// specialize, raise, train, strategize, partition, lower. The import before and the emit after
+// are no passes.
+const std::vector<Phase>& pipelinePhases();
+
+// Registers every pass of Oriel, and the dialects, for oriel-opt and for plugins.
+void registerOrielPasses();
+void registerOrielDialects(mlir::DialectRegistry& registry);
+
+}  // namespace oriel
+
+#endif  // ORIEL_DRIVER_PIPELINES_H_

@@ -1,0 +1,117 @@
+#include "driver/plan_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/plan/plan_types.h"
+
+namespace oriel::driver {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json tensorJson(const plan::Tensor& tensor) {
+  const runtime::TensorSpec spec = runtime::FromPlan(tensor);
+  return {{"dtype", std::string(runtime::DTypeName(spec.dtype))}, {"shape", spec.shape}};
+}
+
+Json provenanceJson(const plan::Provenance& from) {
+  Json flags = Json::array();
+  for (const std::string& flag : from.flags()) flags.push_back(flag);
+  return {{"model_path", from.model_path()},
+          {"model_sha256", from.model_sha256()},
+          {"compiler_version", from.compiler_version()},
+          {"flags", std::move(flags)},
+          {"recipe", from.recipe()}};
+}
+
+Json gridJson(const plan::Grid& grid) {
+  Json axes = Json::object(), mesh = Json::object();
+  for (const plan::AtomicAxis& axis : grid.axes()) axes[axis.name()] = axis.size();
+  for (const plan::MeshAxis& axis : grid.mesh()) {
+    Json& names = mesh[axis.name()] = Json::array();
+    for (const std::string& name : axis.axes()) names.push_back(name);
+  }
+  return {{"stage", grid.stage()}, {"axes", std::move(axes)}, {"mesh", std::move(mesh)}};
+}
+
+Json learningRateJson(const plan::LearningRate& rate) {
+  const char* kind = rate.kind() == plan::LearningRate::LINEAR   ? "linear"
+                     : rate.kind() == plan::LearningRate::COSINE ? "cosine"
+                                                                 : "constant";
+  return {{"kind", kind},
+          {"peak", rate.peak()},
+          {"warmup_steps", rate.warmup_steps()},
+          {"total_steps", rate.total_steps()},
+          {"final_ratio", rate.final_ratio()}};
+}
+
+Json parametersJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
+  Json tensors = Json::array();
+  for (const plan::Parameter& parameter : plan.parameters()) {
+    Json tensor = {{"name", parameter.name()}};
+    tensor.update(tensorJson(parameter.global()));
+    tensor["trainable"] = parameter.trainable();
+    tensors.push_back(std::move(tensor));
+  }
+  return {{"total", stats.parameters},
+          {"trainable", stats.trainable_parameters},
+          {"frozen", stats.parameters - stats.trainable_parameters},
+          {"tensors", std::move(tensors)}};
+}
+
+Json programJson(const runtime::ProgramStats& program) {
+  Json segments = Json::array();
+  for (const runtime::SegmentStats& segment : program.segments) {
+    segments.push_back({{"name", segment.name},
+                        {"runs_per_step", segment.runs_per_step},
+                        {"instructions", segment.instructions},
+                        {"kernels", segment.kernels},
+                        {"collectives", segment.collectives},
+                        {"collective_bytes", segment.collective_bytes}});
+  }
+  return {{"first_rank", program.first_rank},
+          {"rank_count", program.rank_count},
+          {"arena_bytes", program.arena_bytes},
+          {"bytes_by_kind", program.bytes_by_kind},
+          {"buffers_by_kind", program.buffers_by_kind},
+          {"instructions_per_step", program.instructions_per_step},
+          {"collective_bytes_per_step", program.collective_bytes_per_step},
+          {"segments", std::move(segments)}};
+}
+
+}  // namespace
+
+std::string planJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
+  const plan::Training& training = plan.training();
+  Json grids = Json::array(), inputs = Json::array(), programs = Json::array();
+  for (const plan::Grid& grid : plan.grids()) grids.push_back(gridJson(grid));
+  for (const plan::Input& input : plan.inputs()) {
+    Json entry = {{"name", input.name()}};
+    entry.update(tensorJson(input.microbatch()));
+    entry["labels"] = input.labels();
+    inputs.push_back(std::move(entry));
+  }
+  for (const runtime::ProgramStats& program : stats.programs) {
+    programs.push_back(programJson(program));
+  }
+  const Json json = {{"model", plan.model_name()},
+                     {"provenance", provenanceJson(plan.provenance())},
+                     {"world", plan.world_size()},
+                     {"grids", std::move(grids)},
+                     {"batch",
+                      {{"global", training.global_batch()},
+                       {"micro", training.micro_batch()},
+                       {"microbatches", training.microbatches()},
+                       {"data_parallel", training.data_parallel()}}},
+                     {"steps", training.steps()},
+                     {"seed", training.seed()},
+                     {"learning_rate", learningRateJson(training.learning_rate())},
+                     {"inputs", std::move(inputs)},
+                     {"parameters", parametersJson(plan, stats)},
+                     {"programs", std::move(programs)}};
+  // A name that is not UTF-8 must not end the process.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace oriel::driver

@@ -1,0 +1,168 @@
+#include "driver/plan_text.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "runtime/plan/plan_types.h"
+
+namespace oriel::driver {
+
+namespace {
+
+using Entry = std::pair<std::string, int64_t>;
+
+std::vector<Entry> byDescendingCount(const std::map<std::string, int64_t>& counts) {
+  std::vector<Entry> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Entry& a, const Entry& b) { return a.second > b.second; });
+  return sorted;
+}
+
+std::string ranksText(const runtime::ProgramStats& program) {
+  if (program.rank_count == 1) return absl::StrCat("rank ", program.first_rank);
+  return absl::StrCat("each of ranks ", program.first_rank, " to ",
+                      program.first_rank + program.rank_count - 1);
+}
+
+std::string scheduleText(const plan::LearningRate& rate) {
+  const std::string peak = absl::StrFormat("%g", rate.peak());
+  std::string text;
+  switch (rate.kind()) {
+    case plan::LearningRate::LINEAR:
+    case plan::LearningRate::COSINE:
+      text = absl::StrFormat("%s from %s to %g at step %d",
+                             rate.kind() == plan::LearningRate::LINEAR ? "linear" : "cosine", peak,
+                             rate.peak() * rate.final_ratio(), rate.total_steps());
+      break;
+    default:
+      text = absl::StrCat("constant ", peak);
+  }
+  if (rate.warmup_steps() > 0) {
+    absl::StrAppend(&text, ", after a warm-up of ", rate.warmup_steps(), " steps");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string bytesText(int64_t bytes) {
+  if (bytes < 1024) return absl::StrCat(bytes, bytes == 1 ? " byte" : " bytes");
+  const char* const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  return absl::StrFormat("%.*f %s", value < 10 ? 2 : 1, value, units[unit]);
+}
+
+std::string countText(int64_t count) {
+  if (count >= 1'000'000'000) return absl::StrFormat("%.2f G", static_cast<double>(count) / 1e9);
+  if (count >= 1'000'000) return absl::StrFormat("%.2f M", static_cast<double>(count) / 1e6);
+  std::string digits = absl::StrCat(count);
+  if (digits.size() > 3) digits.insert(digits.size() - 3, ",");
+  return digits;
+}
+
+std::string batchText(const plan::Training& training) {
+  return absl::StrCat(
+      "global batch ", training.global_batch(), " = micro batch ", training.micro_batch(), " x ",
+      training.data_parallel(), training.data_parallel() == 1 ? " rank x " : " ranks x ",
+      training.microbatches(), training.microbatches() == 1 ? " microbatch" : " microbatches");
+}
+
+std::string provenanceText(const plan::Plan& plan) {
+  const plan::Provenance& from = plan.provenance();
+  std::string text = absl::StrCat("model       ", plan.model_name(), "\n");
+  absl::StrAppend(&text, "  from      ", from.model_path(), " (sha256 ",
+                  from.model_sha256().substr(0, 16), "..)\n");
+  absl::StrAppend(&text, "  compiler  oriel ", from.compiler_version(), " ",
+                  absl::StrJoin(from.flags(), " "), "\n");
+  return text;
+}
+
+std::string trainingText(const plan::Plan& plan) {
+  std::string text = absl::StrCat("world       ", plan.world_size(), "\n");
+  for (const plan::Grid& grid : plan.grids()) {
+    std::vector<std::string> axes;
+    for (const plan::MeshAxis& axis : grid.mesh()) {
+      axes.push_back(absl::StrCat(axis.name(), " = ", absl::StrJoin(axis.axes(), " x ")));
+    }
+    for (const plan::AtomicAxis& axis : grid.axes()) {
+      axes.push_back(absl::StrCat(axis.name(), " = ", axis.size()));
+    }
+    absl::StrAppend(&text, "  grid      ", axes.empty() ? "one rank" : absl::StrJoin(axes, ", "),
+                    "\n");
+  }
+  const plan::Training& training = plan.training();
+  absl::StrAppend(&text, "training    ", training.steps(), " steps, ", batchText(training), "\n");
+  absl::StrAppend(&text, "  rate      ", scheduleText(training.learning_rate()), "\n");
+  for (const plan::Input& input : plan.inputs()) {
+    absl::StrAppend(&text, "  input     ", input.name(), " ",
+                    runtime::FromPlan(input.microbatch()).ToString(), " per microbatch",
+                    input.labels() ? ", the labels" : "", "\n");
+  }
+  return text;
+}
+
+std::string parametersText(const plan::Plan& plan, const runtime::PlanStats& stats) {
+  std::string text =
+      absl::StrCat("parameters  ", countText(stats.parameters), " in ", plan.parameters_size(),
+                   " tensors: ", countText(stats.trainable_parameters), " trainable, ",
+                   countText(stats.parameters - stats.trainable_parameters), " frozen\n");
+  std::vector<const plan::Parameter*> largest;
+  for (const plan::Parameter& parameter : plan.parameters()) largest.push_back(&parameter);
+  std::stable_sort(largest.begin(), largest.end(), [](auto* a, auto* b) {
+    return runtime::FromPlan(a->global()).bytes() > runtime::FromPlan(b->global()).bytes();
+  });
+  constexpr size_t kShown = 8;
+  for (size_t i = 0; i < std::min(kShown, largest.size()); ++i) {
+    const plan::Parameter& parameter = *largest[i];
+    absl::StrAppend(
+        &text, absl::StrFormat("  %-10s", bytesText(runtime::FromPlan(parameter.global()).bytes())),
+        parameter.name(), " ", runtime::FromPlan(parameter.global()).ToString(),
+        parameter.trainable() ? "" : ", frozen", "\n");
+  }
+  if (largest.size() > kShown) {
+    absl::StrAppend(&text, "  and ", largest.size() - kShown, " smaller ones\n");
+  }
+  return text;
+}
+
+std::string memoryText(const runtime::ProgramStats& program) {
+  std::string text = absl::StrCat("memory      an arena of ", bytesText(program.arena_bytes),
+                                  " on ", ranksText(program), "\n");
+  for (const auto& [kind, bytes] : byDescendingCount(program.bytes_by_kind)) {
+    absl::StrAppend(&text, absl::StrFormat("  %-16s %10s in %d buffers\n", kind, bytesText(bytes),
+                                           program.buffers_by_kind.at(kind)));
+  }
+  return text;
+}
+
+std::string segmentsText(const runtime::ProgramStats& program, bool kernels) {
+  std::string text =
+      absl::StrCat("segments    ", program.instructions_per_step, " instructions and ",
+                   bytesText(program.collective_bytes_per_step), " in collectives per step on ",
+                   ranksText(program), "\n");
+  for (const runtime::SegmentStats& segment : program.segments) {
+    absl::StrAppend(&text, absl::StrFormat("  %-10s%d instructions, %d times a step", segment.name,
+                                           segment.instructions, segment.runs_per_step));
+    if (segment.collectives > 0) {
+      absl::StrAppend(&text, ", ", segment.collectives, " all_reduce of ",
+                      bytesText(segment.collective_bytes));
+    }
+    text += "\n";
+    if (!kernels) continue;
+    for (const auto& [kernel, count] : byDescendingCount(segment.kernels)) {
+      absl::StrAppend(&text, absl::StrFormat("    %5d %s\n", count, kernel));
+    }
+  }
+  return text;
+}
+
+}  // namespace oriel::driver

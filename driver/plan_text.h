@@ -1,0 +1,31 @@
+// What a plan holds, for people: `oriel inspect`, and the report of `oriel compile`.
+#ifndef ORIEL_DRIVER_PLAN_TEXT_H_
+#define ORIEL_DRIVER_PLAN_TEXT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/plan/plan.pb.h"
+#include "runtime/plan/plan_stats.h"
+
+namespace oriel::driver {
+
+// "17 bytes", "1.5 MiB"
+std::string bytesText(int64_t bytes);
+// "1", "12,345", "1.27 M"
+std::string countText(int64_t count);
+// "global batch 64 = micro batch 8 x 4 ranks x 2 microbatches"
+std::string batchText(const plan::Training& training);
+
+// All of them are made of a verified plan, end with a newline, and indent what belongs under a
+// heading.
+std::string provenanceText(const plan::Plan& plan);
+std::string trainingText(const plan::Plan& plan);
+std::string parametersText(const plan::Plan& plan, const runtime::PlanStats& stats);
+std::string memoryText(const runtime::ProgramStats& program);
+// `kernels`: also how often a segment launches each kernel.
+std::string segmentsText(const runtime::ProgramStats& program, bool kernels);
+
+}  // namespace oriel::driver
+
+#endif  // ORIEL_DRIVER_PLAN_TEXT_H_

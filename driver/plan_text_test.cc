@@ -1,0 +1,80 @@
+#include "driver/plan_text.h"
+
+#include <nlohmann/json.hpp>
+
+#include "driver/plan_json.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/plan/plan_builder.h"
+
+namespace oriel::driver {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Two ranks; a trainable matrix and a frozen vector.
+plan::Plan smallPlan() {
+  runtime::PlanBuilder builder(2);
+  plan::Plan& plan = builder.plan();
+  for (const auto& [name, shape] :
+       {std::pair<std::string, runtime::Shape>{"weight", {64, 32}}, {"bias", {64}}}) {
+    plan::Parameter* parameter = plan.add_parameters();
+    parameter->set_name(name);
+    parameter->set_trainable(name == "weight");
+    *parameter->mutable_global() = runtime::ToPlan({runtime::DType::kF32, shape});
+    builder.Buffer(plan::PARAMETER, name, {runtime::DType::kF32, shape});
+  }
+  plan::Training* training = plan.mutable_training();
+  training->set_global_batch(24);
+  training->set_micro_batch(4);
+  training->set_data_parallel(2);
+  training->set_microbatches(3);
+  training->set_steps(100);
+  return plan;
+}
+
+TEST(PlanTextTest, Sizes) {
+  EXPECT_EQ(bytesText(1), "1 byte");
+  EXPECT_EQ(bytesText(1023), "1023 bytes");
+  EXPECT_EQ(bytesText(1536), "1.50 KiB");
+  EXPECT_EQ(bytesText(int64_t{96} << 20), "96.0 MiB");
+  EXPECT_EQ(countText(999), "999");
+  EXPECT_EQ(countText(12345), "12,345");
+  EXPECT_EQ(countText(1'270'000), "1.27 M");
+}
+
+TEST(PlanTextTest, Batch) {
+  EXPECT_EQ(batchText(smallPlan().training()),
+            "global batch 24 = micro batch 4 x 2 ranks x 3 microbatches");
+}
+
+TEST(PlanTextTest, ParametersByFreezing) {
+  const plan::Plan plan = smallPlan();
+  const std::string text = parametersText(plan, runtime::ComputePlanStats(plan));
+  EXPECT_THAT(text, HasSubstr("2,112 in 2 tensors: 2,048 trainable, 64 frozen"));
+  EXPECT_THAT(text, HasSubstr("bias f32[64], frozen"));
+}
+
+TEST(PlanJsonTest, KeysThatScriptsUse) {
+  const plan::Plan plan = smallPlan();
+  const auto json = nlohmann::json::parse(planJson(plan, runtime::ComputePlanStats(plan)));
+  EXPECT_EQ(json["model"], "by_hand");
+  EXPECT_EQ(json["world"], 2);
+  EXPECT_EQ(json["steps"], 100);
+  EXPECT_EQ(json["batch"]["microbatches"], 3);
+  EXPECT_EQ(json["grids"][0]["mesh"]["dp"][0], "a0");
+  EXPECT_EQ(json["parameters"]["frozen"], 64);
+  EXPECT_EQ(json["parameters"]["tensors"][0]["shape"], nlohmann::json({64, 32}));
+  EXPECT_EQ(json["programs"][0]["bytes_by_kind"]["parameter"], 2112 * 4);
+}
+
+TEST(PlanJsonTest, NamesAreEscaped) {
+  plan::Plan plan = smallPlan();
+  plan.mutable_provenance()->set_model_path("a\x01");
+  plan.set_model_name("\"quoted\"");
+  const auto json = nlohmann::json::parse(planJson(plan, runtime::ComputePlanStats(plan)));
+  EXPECT_EQ(json["model"], "\"quoted\"");
+}
+
+}  // namespace
+}  // namespace oriel::driver

@@ -1,0 +1,65 @@
+#include "driver/weights.h"
+
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "driver/console.h"
+#include "llvm/Support/Path.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/plan_types.h"
+#include "runtime/train/safetensors.h"
+
+namespace oriel::driver {
+
+std::string weightsFileName(const std::string& planPath) {
+  return llvm::sys::path::stem(planPath).str() + ".weights.safetensors";
+}
+
+absl::Status writeWeights(const ModelFile& model, const plan::Plan& plan, const std::string& path) {
+  std::vector<TensorData> values;  // keeps the bytes alive
+  std::vector<runtime::NamedTensor> tensors;
+  values.reserve(plan.parameters_size());
+  for (const plan::Parameter& parameter : plan.parameters()) {
+    llvm::Expected<TensorData> value = model.initializer(parameter.name());
+    if (!value) return toStatus(value.takeError());
+    const runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
+    if (static_cast<int64_t>(value->bytes.size()) != spec.bytes()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("initializer \"", parameter.name(), "\" has ", value->bytes.size(),
+                       " bytes, but ", spec.ToString(), " has ", spec.bytes()));
+    }
+    values.push_back(*std::move(value));
+    tensors.push_back({parameter.initial().tensor(), spec, values.back().bytes.data()});
+  }
+  return runtime::WriteSafetensors(path, tensors, {{"model", plan.model_name()}});
+}
+
+absl::Status checkWeights(const plan::Plan& plan, const std::string& planPath) {
+  std::map<std::string, runtime::SafetensorsFile> files;
+  const std::string folder = runtime::FolderOf(planPath);
+  for (const plan::Parameter& parameter : plan.parameters()) {
+    const std::string& name = parameter.initial().file();
+    auto it = files.find(name);
+    if (it == files.end()) {
+      absl::StatusOr<runtime::SafetensorsFile> file =
+          runtime::SafetensorsFile::Open(runtime::JoinPath(folder, name));
+      if (!file.ok()) {
+        return runtime::Annotate(file.status(), "the plan's weights (keep them beside the plan)");
+      }
+      it = files.emplace(name, *std::move(file)).first;
+    }
+    ORIEL_ASSIGN_OR_RETURN(runtime::SafetensorsView view,
+                           it->second.Find(parameter.initial().tensor()));
+    const runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
+    if (view.spec != spec) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(it->second.path(), ": \"", parameter.initial().tensor(), "\" is ",
+                       view.spec.ToString(), ", the plan has ", spec.ToString(),
+                       "; compile the plan again, or put its own weights beside it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace oriel::driver

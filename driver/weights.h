@@ -1,0 +1,26 @@
+// The weights file beside a plan: initial values of all parameters, by ONNX name.
+#ifndef ORIEL_DRIVER_WEIGHTS_H_
+#define ORIEL_DRIVER_WEIGHTS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "frontend/model_file.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel::driver {
+
+// "out/llava.oplan" -> "llava.weights.safetensors": as the plan names it, relative to its folder.
+std::string weightsFileName(const std::string& planPath);
+
+// Writes what `plan` expects in `path`, as the model stores it. The file appears complete or not
+// at all. FailedPrecondition, naming the tensor, where the model has another type or size.
+absl::Status writeWeights(const ModelFile& model, const plan::Plan& plan, const std::string& path);
+
+// Whether the files that the plan names lie in their places and hold each parameter with its
+// type and shape. The error names file and tensor.
+absl::Status checkWeights(const plan::Plan& plan, const std::string& planPath);
+
+}  // namespace oriel::driver
+
+#endif  // ORIEL_DRIVER_WEIGHTS_H_

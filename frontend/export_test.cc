@@ -1,0 +1,129 @@
+// The way back: values change, nothing else does.
+#include "frontend/export.h"
+
+#include <filesystem>
+
+#include "frontend/testing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "onnx/onnx_pb.h"
+
+namespace oriel {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::modelText;
+using testing::parseModel;
+using testing::readFile;
+using testing::TemporaryFolder;
+using testing::writeFile;
+
+using Floats = std::vector<float>;
+
+std::string exportError(const std::string& from, const TrainedWeights& weights,
+                        const std::string& to) {
+  return llvm::toString(exportModel(from, weights, to));
+}
+
+std::string floatBytes(const Floats& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+// w [2] as raw data, b [2] as packed floats, h [2] in half precision.
+std::unique_ptr<onnx::ModelProto> makeModel() {
+  auto model = parseModel(
+      modelText("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}, float[2] b = {3, 4}> "
+                "{ z = Mul(x, w)\n y = Add(z, b) }"));
+  auto* w = model->mutable_graph()->mutable_initializer(0);
+  w->clear_float_data();
+  w->set_raw_data(floatBytes({1, 2}));
+  auto* h = model->mutable_graph()->add_initializer();
+  h->set_name("h");
+  h->set_data_type(onnx::TensorProto::FLOAT16);
+  h->add_dims(2);
+  h->set_raw_data(std::string(4, '\0'));
+  model->set_producer_name("somebody");
+  return model;
+}
+
+TEST(Export, ReplacesValuesAndNothingElse) {
+  TemporaryFolder folder;
+  std::string from = folder.path("in.onnx"), to = folder.path("out/new.onnx");
+  // An unknown field: a newer writer's, which must survive.
+  std::string bytes = testing::serialize(*makeModel()) +
+                      "\xF2\x3F\x03"
+                      "abc";
+  writeFile(from, bytes);
+  Floats w{5, 6}, b{7, 8}, h{1, -2};
+  ASSERT_EQ(exportError(from, {{"w", w}, {"b", b}, {"h", h}}, to), "");
+  std::string expected = bytes;
+  auto swap = [&](const std::string& old, const std::string& fresh) {
+    auto at = expected.find(old);
+    ASSERT_NE(at, std::string::npos);
+    expected.replace(at, old.size(), fresh);
+  };
+  swap(floatBytes({1, 2}), floatBytes({5, 6}));
+  swap(floatBytes({3, 4}), floatBytes({7, 8}));
+  swap(std::string(4, '\0'), std::string("\x00\x3C\x00\xC0", 4));
+  EXPECT_EQ(readFile(to), expected);
+  EXPECT_EQ(readFile(from), bytes);
+}
+
+TEST(Export, OverwritesAtomicallyAndLeavesNoTemporaries) {
+  TemporaryFolder folder;
+  std::string from = folder.path("in.onnx");
+  writeFile(from, testing::serialize(*makeModel()));
+  Floats w{5, 6};
+  ASSERT_EQ(exportError(from, {{"w", w}}, from), "");
+  auto model = ModelFile::open(from);
+  ASSERT_TRUE(static_cast<bool>(model));
+  EXPECT_EQ(reinterpret_cast<const float*>(model->initializer("w")->bytes.data())[1], 6.0f);
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path(""))) {
+    files += entry.is_regular_file();
+  }
+  EXPECT_EQ(files, 1);
+}
+
+TEST(Export, ExternalDataGoesBesideTheOutput) {
+  TemporaryFolder folder;
+  auto model = makeModel();
+  auto* w = model->mutable_graph()->mutable_initializer(0);
+  w->clear_raw_data();
+  w->set_data_location(onnx::TensorProto::EXTERNAL);
+  for (auto [key, value] : {std::pair("location", "data/w.bin"), std::pair("offset", "4")}) {
+    auto* entry = w->add_external_data();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+  std::string from = folder.path("in/m.onnx"), data = "head" + floatBytes({1, 2}) + "tail";
+  writeFile(from, testing::serialize(*model));
+  writeFile(folder.path("in/data/w.bin"), data);
+  Floats values{5, 6};
+  ASSERT_EQ(exportError(from, {{"w", values}}, folder.path("out/m.onnx")), "");
+  EXPECT_EQ(readFile(folder.path("out/data/w.bin")), "head" + floatBytes({5, 6}) + "tail");
+  EXPECT_EQ(readFile(folder.path("out/m.onnx")), readFile(from));
+  EXPECT_THAT(exportError(from, {{"w", values}}, folder.path("in/other.onnx")),
+              HasSubstr("write to another folder"));
+  EXPECT_EQ(readFile(folder.path("in/data/w.bin")), data);
+}
+
+TEST(Export, CheckpointOfAnotherModel) {
+  TemporaryFolder folder;
+  std::string from = folder.path("in.onnx"), to = folder.path("out.onnx");
+  writeFile(from, testing::serialize(*makeModel()));
+  Floats three{1, 2, 3};
+  EXPECT_THAT(exportError(from, {{"w", three}}, to), HasSubstr("checkpoint is of another model"));
+  EXPECT_THAT(exportError(from, {{"q", three}}, to), HasSubstr("has no initializer \"q\""));
+  EXPECT_FALSE(std::filesystem::exists(to));
+}
+
+TEST(Export, UnwritablePlace) {
+  TemporaryFolder folder;
+  writeFile(folder.path("in.onnx"), testing::serialize(*makeModel()));
+  EXPECT_THAT(exportError(folder.path("in.onnx"), {}, folder.path("in.onnx/below.onnx")),
+              HasSubstr("can't write"));
+}
+
+}  // namespace
+}  // namespace oriel

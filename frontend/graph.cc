@@ -1,0 +1,205 @@
+#include "frontend/graph.h"
+
+#include "frontend/error.h"
+#include "frontend/node_location.h"
+#include "onnx/onnx_pb.h"
+
+namespace oriel {
+llvm::Expected<Graph> Graph::create(const onnx::GraphProto& graph, const ModelFile& model) {
+  Graph ordered(graph, model);
+  for (const auto& node : graph.node()) {
+    ordered.nodes_.push_back(&node);
+  }
+  if (llvm::Error error = ordered.findProducers()) {
+    return error;
+  }
+  if (llvm::Error error = ordered.sort()) {
+    return error;
+  }
+  return ordered;
+}
+
+llvm::Error Graph::findProducers() {
+  llvm::StringMap<char> given;
+  for (const auto& input : graph_->input()) {
+    if (!given.try_emplace(input.name(), 0).second) {
+      return makeError("the graph has two inputs named \"" + llvm::Twine(input.name()) + "\"");
+    }
+  }
+  for (const Node* node : nodes_) {
+    for (const std::string& output : node->output()) {
+      if (output.empty()) {
+        continue;
+      }
+      if (given.contains(output) || model_->hasInitializer(output)) {
+        return makeError("node \"" + nodeName(*node) + "\" produces \"" + output +
+                         "\", which is already an input or initializer");
+      }
+      auto [other, isNew] = producers_.try_emplace(output, node);
+      if (!isNew) {
+        return makeError("the value \"" + output + "\" is produced twice, by the nodes \"" +
+                         nodeName(*other->second) + "\" and \"" + nodeName(*node) + "\"");
+      }
+    }
+  }
+  auto check = [&](llvm::StringRef value, const llvm::Twine& reader) -> llvm::Error {
+    if (given.contains(value) || producers_.contains(value) || model_->hasInitializer(value)) {
+      return llvm::Error::success();
+    }
+    return makeError(reader + " reads \"" + value +
+                     "\", which no node, input or initializer provides: the model is incomplete, "
+                     "export it again with its weights");
+  };
+  for (const Node* node : nodes_) {
+    for (const std::string& value : node->input()) {
+      if (value.empty()) {
+        continue;
+      }
+      if (llvm::Error error = check(value, "node \"" + nodeName(*node) + "\"")) {
+        return error;
+      }
+    }
+  }
+  for (const auto& output : graph_->output()) {
+    if (llvm::Error error = check(output.name(), "the list of outputs")) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Graph::sort() {
+  // Depth first in file order, without recursion: a sorted graph comes out as it was.
+  enum State : char { kNew, kOpen, kDone };
+  llvm::DenseMap<const Node*, State> states;
+  std::vector<const Node*> sorted;
+  for (const Node* root : nodes_) {
+    if (states.lookup(root) != kNew) {
+      continue;
+    }
+    std::vector<std::pair<const Node*, int>> stack{{root, 0}};
+    states[root] = kOpen;
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      if (next == node->input_size()) {
+        states[node] = kDone;
+        sorted.push_back(node);
+        stack.pop_back();
+        continue;
+      }
+      const Node* from = producer(node->input(next++));
+      if (!from || states.lookup(from) == kDone) {
+        continue;
+      }
+      if (states.lookup(from) == kOpen) {
+        return makeError("the graph has a cycle through the nodes \"" + nodeName(*from) +
+                         "\" and \"" + nodeName(*node) + "\"");
+      }
+      states[from] = kOpen;
+      stack.emplace_back(from, 0);
+    }
+  }
+  nodes_ = std::move(sorted);
+  return llvm::Error::success();
+}
+
+const Graph::Node* Graph::producer(llvm::StringRef value) const { return producers_.lookup(value); }
+
+llvm::StringRef Graph::operand(const Node& node, int index) {
+  return index < node.input_size() ? llvm::StringRef(node.input(index)) : llvm::StringRef();
+}
+
+bool Graph::is(const Node* node, llvm::StringRef op) {
+  return node && op == node->op_type() && (node->domain().empty() || node->domain() == "ai.onnx");
+}
+
+std::optional<std::vector<int64_t>> Graph::constantInts(llvm::StringRef value) const {
+  auto fromTensor = [](const TensorData& data) -> std::optional<std::vector<int64_t>> {
+    constexpr int64_t kSmall = 64;
+    if (data.numElements() > kSmall) {
+      return std::nullopt;
+    }
+    std::vector<int64_t> ints(data.numElements());
+    if (data.dataType == onnx::TensorProto::INT64) {
+      std::copy(data.bytes.begin(), data.bytes.end(), reinterpret_cast<char*>(ints.data()));
+      return ints;
+    }
+    if (data.dataType == onnx::TensorProto::INT32) {
+      std::vector<int32_t> narrow(ints.size());
+      std::copy(data.bytes.begin(), data.bytes.end(), reinterpret_cast<char*>(narrow.data()));
+      ints.assign(narrow.begin(), narrow.end());
+      return ints;
+    }
+    return std::nullopt;
+  };
+  auto orNothing = [&](llvm::Expected<TensorData> data) -> std::optional<std::vector<int64_t>> {
+    if (!data) {
+      llvm::consumeError(data.takeError());
+      return std::nullopt;
+    }
+    return fromTensor(*data);
+  };
+  const Node* node = producer(value);
+  while (is(node, "Identity") || is(node, "Reshape") || is(node, "Unsqueeze") ||
+         is(node, "Squeeze") || is(node, "Cast")) {
+    value = operand(*node, 0);
+    node = producer(value);
+  }
+  if (!node) {
+    return model_->hasInitializer(value) ? orNothing(model_->initializer(value)) : std::nullopt;
+  }
+  if (!is(node, "Constant") || node->attribute_size() != 1) {
+    return std::nullopt;
+  }
+  const auto& attribute = node->attribute(0);
+  if (attribute.name() == "value_int") {
+    return std::vector<int64_t>{attribute.i()};
+  }
+  if (attribute.name() == "value_ints") {
+    return std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end());
+  }
+  if (attribute.name() == "value") {
+    return orNothing(readTensor(attribute.t(), model_->folder()));
+  }
+  return std::nullopt;
+}
+
+void Graph::replace(const Node* old, Node node) {
+  owned_.push_back(std::make_shared<Node>(std::move(node)));
+  const Node* fresh = owned_.back().get();
+  for (const Node*& slot : nodes_) {
+    if (slot == old) {
+      slot = fresh;
+    }
+  }
+  for (const std::string& output : fresh->output()) {
+    if (!output.empty()) {
+      producers_[output] = fresh;
+    }
+  }
+}
+
+void Graph::removeDeadNodes() {
+  llvm::DenseMap<const Node*, bool> live;
+  std::vector<const Node*> pending;
+  auto mark = [&](llvm::StringRef value) {
+    const Node* node = producer(value);
+    if (node && !live.lookup(node)) {
+      live[node] = true;
+      pending.push_back(node);
+    }
+  };
+  for (const auto& output : graph_->output()) {
+    mark(output.name());
+  }
+  while (!pending.empty()) {
+    const Node* node = pending.back();
+    pending.pop_back();
+    for (const std::string& input : node->input()) {
+      mark(input);
+    }
+  }
+  llvm::erase_if(nodes_, [&](const Node* node) { return !live.lookup(node); });
+}
+
+}  // namespace oriel

@@ -1,0 +1,418 @@
+#include "frontend/importer.h"
+
+#include "frontend/error.h"
+#include "frontend/graph.h"
+#include "frontend/inline_functions.h"
+#include "frontend/masked_scatter.h"
+#include "frontend/node_importer.h"
+#include "frontend/node_location.h"
+#include "frontend/op_registry.h"
+#include "frontend/sequences.h"
+#include "ir/oriel/inference.h"
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/segment.h"
+#include "llvm/ADT/StringSet.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "onnx/checker.h"
+#include "onnx/onnx_pb.h"
+
+namespace oriel {
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::success;
+using mlir::Value;
+
+class Importer {
+ public:
+  Importer(mlir::MLIRContext& context, const ModelFile& model, const ImportOptions& options)
+      : context_(context),
+        model_(model),
+        options_(options),
+        builder_(&context),
+        location_(mlir::NameLoc::get(mlir::StringAttr::get(&context, model.path()))) {}
+
+  mlir::OwningOpRef<mlir::ModuleOp> run();
+
+ private:
+  // An Argument of @main to be.
+  struct Argument {
+    std::string name;
+    mlir::Type type;
+    ir::ValueRole role;
+  };
+
+  mlir::InFlightDiagnostic error() const { return mlir::emitError(location_); }
+  LogicalResult report(llvm::Error failed) const {
+    return error() << llvm::toString(std::move(failed));
+  }
+
+  LogicalResult checkBindings() const;
+  LogicalResult checkSupported(const Graph& graph) const;
+  mlir::FailureOr<mlir::RankedTensorType> inputType(const onnx::ValueInfoProto& input) const;
+  LogicalResult collectInputs(std::vector<Argument>& arguments) const;
+  LogicalResult importInitializers(mlir::ModuleOp module, std::vector<Argument>& arguments);
+  LogicalResult importNode(const onnx::NodeProto& node);
+  LogicalResult importConstants(const Graph& graph);
+  void compareWithDeclared(const std::string& name, Value value) const;
+  LogicalResult finishFunction(mlir::func::FuncOp function);
+  int64_t versionOf(const onnx::NodeProto& node) const { return model_.opset(node.domain()); }
+
+  mlir::MLIRContext& context_;
+  const ModelFile& model_;
+  const ImportOptions& options_;
+  mlir::OpBuilder builder_;
+  mlir::Location location_;
+  llvm::StringMap<Value> values_;
+  llvm::StringMap<const onnx::ValueInfoProto*> declared_;  // values other than inputs
+};
+
+// "a", "b" and "c"
+std::string quotedList(llvm::ArrayRef<std::string> names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    text += (i == 0 ? "\"" : i + 1 == names.size() ? " and \"" : ", \"") + names[i] + "\"";
+  }
+  return text;
+}
+
+LogicalResult Importer::checkBindings() const {
+  std::vector<std::string> symbols;
+  for (const auto& input : model_.graph().input()) {
+    for (const auto& dim : input.type().tensor_type().shape().dim()) {
+      if (!dim.dim_param().empty() && !llvm::is_contained(symbols, dim.dim_param())) {
+        symbols.push_back(dim.dim_param());
+      }
+    }
+  }
+  for (const auto& [name, size] : options_.bind) {
+    if (!llvm::is_contained(symbols, name)) {
+      auto diagnostic = error();
+      diagnostic << "no input has a dimension named \"" << name << "\"";
+      if (symbols.empty()) {
+        return diagnostic << ": all dimensions of this model have fixed sizes";
+      }
+      auto nearest = *std::min_element(
+          symbols.begin(), symbols.end(), [&](const std::string& a, const std::string& b) {
+            llvm::StringRef wanted(name);
+            return wanted.edit_distance_insensitive(a) < wanted.edit_distance_insensitive(b);
+          });
+      return diagnostic << "; did you mean \"" << nearest << "\"? The model has "
+                        << quotedList(symbols);
+    }
+    if (size < 1) {
+      return error() << "the dimension \"" << name << "\" is bound to " << size
+                     << "; it must be at least 1";
+    }
+  }
+  return success();
+}
+
+mlir::FailureOr<mlir::RankedTensorType> Importer::inputType(
+    const onnx::ValueInfoProto& input) const {
+  auto fail = [&]() -> mlir::InFlightDiagnostic {
+    auto diagnostic = error();
+    diagnostic << "input \"" << input.name() << "\" ";
+    return diagnostic;
+  };
+  if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape()) {
+    return fail() << "is no tensor of known rank";
+  }
+  const auto& tensor = input.type().tensor_type();
+  mlir::Type element = elementTypeOf(&context_, tensor.elem_type());
+  if (!element) {
+    return fail() << "has the element type " << dataTypeName(tensor.elem_type())
+                  << ", which Oriel does not know";
+  }
+  llvm::SmallVector<int64_t> shape;
+  for (const auto& dim : tensor.shape().dim()) {
+    if (dim.has_dim_value()) {
+      if (dim.dim_value() < 1) {
+        return fail() << "has the size " << dim.dim_value() << " in dimension " << shape.size();
+      }
+      shape.push_back(dim.dim_value());
+      continue;
+    }
+    if (dim.dim_param().empty()) {
+      return fail() << "has no size and no name for dimension " << shape.size()
+                    << ", so it can't be bound: export the model with a named dimension";
+    }
+    auto bound = options_.bind.find(dim.dim_param());
+    if (bound == options_.bind.end()) {
+      return fail() << "has the unbound dimension \"" << dim.dim_param() << "\": give --bind "
+                    << dim.dim_param() << "=N or model.bind in the recipe";
+    }
+    shape.push_back(bound->second);
+  }
+  if (llvm::any_of(shape, [](int64_t size) { return size > ir::kMaxElements; }) ||
+      ir::elementCount(shape) > ir::kMaxElements) {
+    return fail() << "has more than " << ir::kMaxElements << " elements";
+  }
+  return mlir::RankedTensorType::get(shape, element);
+}
+
+LogicalResult Importer::collectInputs(std::vector<Argument>& arguments) const {
+  for (const auto& input : model_.graph().input()) {
+    if (model_.hasInitializer(input.name())) {
+      continue;  // an old habit: initializers listed as inputs with a default
+    }
+    if (input.name().empty()) {
+      return error() << "input " << arguments.size() << " of the graph has no name";
+    }
+    auto type = inputType(input);
+    if (failed(type)) {
+      return failure();
+    }
+    arguments.push_back({input.name(), *type, {ir::ValueKind::kInput, input.name(), ""}});
+  }
+  return success();
+}
+
+// Parameters become symbols and arguments. Constants are made once @main has a body.
+LogicalResult Importer::importInitializers(mlir::ModuleOp module,
+                                           std::vector<Argument>& arguments) {
+  builder_.setInsertionPointToEnd(module.getBody());
+  int index = 0;
+  for (const std::string& name : model_.initializerNames()) {
+    if (model_.role(name) != InitializerRole::kParameter) {
+      continue;
+    }
+    auto data = model_.initializer(name);  // also checks that its bytes are all there
+    if (!data) {
+      return report(data.takeError());
+    }
+    auto type = mlir::RankedTensorType::get(data->shape, elementTypeOf(&context_, data->dataType));
+    std::string symbol = "p" + std::to_string(index++);
+    auto location = mlir::NameLoc::get(builder_.getStringAttr(name));
+    ir::ParameterOp::create(builder_, location, symbol, name, type);
+    arguments.push_back({name, type, {ir::ValueKind::kParameter, symbol, ""}});
+  }
+  return success();
+}
+
+LogicalResult Importer::importConstants(const Graph& graph) {
+  llvm::StringSet<> used;
+  for (const auto* node : graph.nodes()) {
+    used.insert(node->input().begin(), node->input().end());
+  }
+  for (const auto& output : model_.graph().output()) {
+    used.insert(output.name());
+  }
+  for (const std::string& name : model_.initializerNames()) {
+    if (values_.contains(name) || !used.contains(name)) {
+      continue;
+    }
+    auto data = model_.initializer(name);
+    if (!data) {
+      return report(data.takeError());
+    }
+    mlir::DenseElementsAttr value = toAttribute(&context_, *data);
+    values_[name] =
+        ir::ConstantOp::create(builder_, mlir::NameLoc::get(builder_.getStringAttr(name)), value);
+  }
+  return success();
+}
+
+LogicalResult Importer::checkSupported(const Graph& graph) const {
+  const OpRegistry& registry = OpRegistry::standard();
+  llvm::MapVector<llvm::StringRef, std::vector<const onnx::NodeProto*>> unsupported;
+  for (const auto* node : graph.nodes()) {
+    if (!registry.find(node->domain(), node->op_type(), versionOf(*node))) {
+      unsupported[node->op_type()].push_back(node);
+    }
+  }
+  for (const auto& [op, nodes] : unsupported) {
+    const onnx::NodeProto& first = *nodes.front();
+    auto diagnostic = mlir::emitError(nodeLocation(&context_, first));
+    diagnostic << "node \"" << nodeName(first) << "\" uses the op " << op << " (";
+    if (!first.domain().empty()) {
+      diagnostic << "domain \"" << first.domain() << "\", ";
+    }
+    diagnostic << "opset " << versionOf(first) << "), which Oriel does not import";
+    if (std::string path = modulePath(first); !path.empty()) {
+      diagnostic << "; it is in the module " << path;
+    }
+    if (nodes.size() > 1) {
+      diagnostic << "; " << nodes.size() - 1 << " more nodes use it";
+    }
+    std::string nearest = registry.nearest(op);
+    auto& note = diagnostic.attachNote();
+    note << registry.names().size() << " ops are supported, docs/import.md lists them";
+    if (!nearest.empty()) {
+      note << "; the nearest by name is " << nearest;
+    }
+  }
+  return success(unsupported.empty());
+}
+
+LogicalResult Importer::importNode(const onnx::NodeProto& node) {
+  mlir::Location location = nodeLocation(&context_, node);
+  if (node.domain() != kOrielDomain) {
+    try {
+      onnx::checker::CheckerContext checkerContext;
+      checkerContext.set_ir_version(static_cast<int>(model_.proto().ir_version()));
+      std::unordered_map<std::string, int> imports;
+      for (const auto& import : model_.proto().opset_import()) {
+        imports[import.domain()] = static_cast<int>(import.version());
+      }
+      checkerContext.set_opset_imports(std::move(imports));
+      onnx::checker::check_node(node, checkerContext, onnx::checker::LexicalScopeContext());
+    } catch (const std::exception& exception) {
+      return mlir::emitError(location) << "node \"" << nodeName(node) << "\" (" << node.op_type()
+                                       << ") is not valid ONNX: " << exception.what();
+    }
+  }
+  llvm::SmallVector<Value> operands;
+  for (const std::string& name : node.input()) {
+    operands.push_back(name.empty() ? Value() : values_.lookup(name));
+  }
+  // What an op's own rule says is about our ops; the note says which node asked for it.
+  mlir::ScopedDiagnosticHandler handler(&context_, [&](mlir::Diagnostic& diagnostic) {
+    if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error) {
+      mlir::Diagnostic& note = diagnostic.attachNote(location);
+      note << "while importing the node \"" << nodeName(node) << "\" (" << node.op_type()
+           << ", opset " << versionOf(node) << ")";
+      if (std::string path = modulePath(node); !path.empty()) {
+        note << " of the module " << path;
+      }
+      for (auto [index, operand] : llvm::enumerate(operands)) {
+        if (operand) {
+          note << (index == 0 ? ", operands " : ", ") << operand.getType();
+        }
+      }
+    }
+    return failure();  // on to whoever prints it
+  });
+  NodeImporter importer(node, versionOf(node), operands, builder_, model_.folder());
+  NodeHandler handle = OpRegistry::standard().find(node.domain(), node.op_type(), versionOf(node));
+  if (failed(handle(importer))) {
+    return failure();
+  }
+  for (auto [index, result] : llvm::enumerate(importer.results())) {
+    if (importer.hasResult(index)) {
+      values_[node.output(index)] = result;
+      compareWithDeclared(node.output(index), result);
+    }
+  }
+  return success();
+}
+
+// The exporter's own shape inference is a second opinion on ours.
+void Importer::compareWithDeclared(const std::string& name, Value value) const {
+  const onnx::ValueInfoProto* info = declared_.lookup(name);
+  if (!info || !info->type().tensor_type().has_shape()) {
+    return;
+  }
+  const auto& dims = info->type().tensor_type().shape().dim();
+  auto shape = shapeOf(value);
+  bool agrees = dims.size() == static_cast<int>(shape.size());
+  for (int i = 0; agrees && i < dims.size(); ++i) {
+    auto bound = options_.bind.find(dims[i].dim_param());
+    int64_t size = dims[i].has_dim_value()        ? dims[i].dim_value()
+                   : bound != options_.bind.end() ? bound->second
+                                                  : shape[i];
+    agrees = size == shape[i];
+  }
+  if (!agrees) {
+    mlir::emitWarning(value.getLoc())
+        << "the model declares another shape for \"" << name << "\" than " << value.getType();
+  }
+}
+
+LogicalResult Importer::finishFunction(mlir::func::FuncOp function) {
+  llvm::SmallVector<Value> outputs;
+  llvm::SmallVector<mlir::Type> types;
+  for (const auto& output : model_.graph().output()) {
+    outputs.push_back(values_.lookup(output.name()));
+    types.push_back(outputs.back().getType());
+  }
+  mlir::func::ReturnOp::create(builder_, location_, outputs);
+  function.setType(builder_.getFunctionType(function.getArgumentTypes(), types));
+  for (int i = 0; i < model_.graph().output_size(); ++i) {
+    ir::setResultRole(function, i, {ir::ValueKind::kOutput, model_.graph().output(i).name(), ""});
+  }
+  return success();
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
+  context_.loadDialect<ir::OrielDialect, mlir::func::FuncDialect>();
+  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(location_);
+  std::vector<Argument> arguments;
+  if (failed(checkBindings()) || failed(collectInputs(arguments))) {
+    return {};
+  }
+  auto inlined = inlineFunctions(model_, OpRegistry::standard());
+  if (!inlined) {
+    return (void)report(inlined.takeError()), nullptr;
+  }
+  auto graph = Graph::create((*inlined)->graph(), model_);
+  if (!graph) {
+    return (void)report(makeError("can't import the model \"" + model_.path() +
+                                  "\": " + llvm::toString(graph.takeError()))),
+           nullptr;
+  }
+  replaceMaskedScatters(*graph);
+  replaceSequences(*graph);
+  graph->removeDeadNodes();
+  if (failed(checkSupported(*graph)) || failed(importInitializers(*module, arguments))) {
+    return {};
+  }
+
+  if (std::string weight = model_.optimizedWeight(); !weight.empty()) {
+    mlir::emitWarning(location_)
+        << "weights such as \"" << weight
+        << "\" are not the PyTorch module's own: the exporter's optimizer folded transposes into "
+           "weights and merged equal ones, which training then ties; for training export with "
+           "torch.onnx.export(.., dynamo=True, optimize=False)";
+  }
+
+  mlir::NamedAttrList bound;
+  for (const auto& [name, size] : options_.bind) {
+    bound.append(name, builder_.getI64IntegerAttr(size));
+  }
+  (*module)->setAttr("oriel.model_name", builder_.getStringAttr(model_.name()));
+  (*module)->setAttr("oriel.bind", bound.getDictionary(&context_));
+
+  llvm::SmallVector<mlir::Type> argumentTypes;
+  for (const Argument& argument : arguments) {
+    argumentTypes.push_back(argument.type);
+  }
+  builder_.setInsertionPointToEnd(module->getBody());
+  auto function = mlir::func::FuncOp::create(builder_, location_, "main",
+                                             builder_.getFunctionType(argumentTypes, {}));
+  mlir::Block* body = function.addEntryBlock();
+  builder_.setInsertionPointToStart(body);
+  for (auto [index, argument] : llvm::enumerate(arguments)) {
+    ir::setArgumentRole(function, index, argument.role);
+    body->getArgument(index).setLoc(mlir::NameLoc::get(builder_.getStringAttr(argument.name)));
+    values_[argument.name] = body->getArgument(index);
+  }
+  if (failed(importConstants(*graph))) {
+    return {};
+  }
+  for (const auto& info : (*inlined)->graph().value_info()) {
+    declared_[info.name()] = &info;
+  }
+  for (const auto& output : (*inlined)->graph().output()) {
+    declared_[output.name()] = &output;
+  }
+  for (const auto* node : graph->nodes()) {
+    if (failed(importNode(*node))) {
+      return {};
+    }
+  }
+  if (failed(finishFunction(function))) {
+    return {};
+  }
+  return module;
+}
+
+}  // namespace
+
+mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext& context, const ModelFile& model,
+                                              const ImportOptions& options) {
+  return Importer(context, model, options).run();
+}
+
+}  // namespace oriel

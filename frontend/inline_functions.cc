@@ -1,0 +1,134 @@
+#include "frontend/inline_functions.h"
+
+#include <map>
+#include <set>
+
+#include "frontend/error.h"
+#include "onnx/defs/schema.h"
+#include "onnx/inliner/inliner.h"
+#include "onnx/onnx_pb.h"
+
+namespace oriel {
+namespace {
+
+using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+// Everything but the bytes of the weights, which may be gigabytes. Function bodies that depend on
+// types find those of initializers among the value infos.
+std::unique_ptr<onnx::ModelProto> copyWithoutWeights(const ModelFile& model) {
+  auto copy = std::make_unique<onnx::ModelProto>();
+  const onnx::ModelProto& proto = model.proto();
+  copy->set_ir_version(proto.ir_version());
+  *copy->mutable_opset_import() = proto.opset_import();
+  *copy->mutable_functions() = proto.functions();
+  const onnx::GraphProto& graph = model.graph();
+  onnx::GraphProto& slim = *copy->mutable_graph();
+  slim.set_name(graph.name());
+  *slim.mutable_node() = graph.node();
+  *slim.mutable_output() = graph.output();
+  *slim.mutable_value_info() = graph.value_info();
+  for (const auto& input : graph.input()) {
+    if (!model.hasInitializer(input.name())) {
+      *slim.add_input() = input;
+    }
+  }
+  std::set<std::string> described;
+  for (const auto& info : graph.value_info()) {
+    described.insert(info.name());
+  }
+  for (const auto& tensor : graph.initializer()) {
+    if (!described.count(tensor.name())) {
+      auto* info = slim.add_value_info();
+      info->set_name(tensor.name());
+      auto* type = info->mutable_type()->mutable_tensor_type();
+      type->set_elem_type(tensor.data_type());
+      type->mutable_shape();
+      for (int64_t dim : tensor.dims()) {
+        type->mutable_shape()->add_dim()->set_dim_value(dim);
+      }
+    }
+  }
+  return copy;
+}
+
+// Inlining keeps nodes in order and puts a body where its call was. So between two nodes that
+// were there before, everything new comes from the calls that stood there.
+void passOnMetadata(const Nodes& before, Nodes& after) {
+  std::map<std::string, int> positions;
+  for (int i = 0; i < before.size(); ++i) {
+    for (const auto& output : before.Get(i).output()) {
+      positions[output] = i;
+    }
+  }
+  // The last node of a body produces the call's result: walk backwards from it.
+  const onnx::NodeProto* call = nullptr;
+  for (int i = after.size() - 1; i >= 0; --i) {
+    onnx::NodeProto& node = *after.Mutable(i);
+    for (const auto& output : node.output()) {
+      auto found = positions.find(output);
+      if (found != positions.end()) {
+        call = &before.Get(found->second);
+      }
+    }
+    if (call && node.metadata_props_size() == 0) {
+      *node.mutable_metadata_props() = call->metadata_props();
+    }
+  }
+}
+
+// A body refers to attributes of the call; the inliner does not know their defaults.
+void addDefaultAttributes(onnx::NodeProto& node, const onnx::OpSchema& schema) {
+  for (const auto& [name, attribute] : schema.attributes()) {
+    bool given = llvm::any_of(node.attribute(),
+                              [&](const auto& existing) { return existing.name() == name; });
+    if (!given && !attribute.default_value.name().empty()) {
+      *node.add_attribute() = attribute.default_value;
+    }
+  }
+}
+
+template <typename Inline>
+void inlineKeepingMetadata(onnx::ModelProto& model, Inline inlineAll) {
+  Nodes before = model.graph().node();
+  inlineAll();
+  passOnMetadata(before, *model.mutable_graph()->mutable_node());
+}
+
+}  // namespace
+
+llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFile& model,
+                                                                  const OpRegistry& registry) {
+  auto copy = copyWithoutWeights(model);
+  try {
+    if (copy->functions_size() > 0) {
+      inlineKeepingMetadata(*copy, [&] { onnx::inliner::InlineLocalFunctions(*copy, true); });
+    }
+    onnx::inliner::FunctionIdVector unknown;
+    std::set<std::string> seen;
+    for (auto& node : *copy->mutable_graph()->mutable_node()) {
+      bool isOnnx = node.domain().empty() || node.domain() == "ai.onnx";
+      if (!isOnnx || registry.find("", node.op_type(), model.opset(""))) {
+        continue;
+      }
+      const auto* schema = onnx::OpSchemaRegistry::Schema(
+          node.op_type(), static_cast<int>(model.opset("")), node.domain());
+      if (schema && (schema->HasFunction() || schema->HasContextDependentFunction())) {
+        addDefaultAttributes(node, *schema);
+        if (seen.insert(node.op_type()).second) {
+          unknown.emplace_back("", node.op_type());
+        }
+      }
+    }
+    if (!unknown.empty()) {
+      auto set = onnx::inliner::FunctionIdSet::Create(std::move(unknown));
+      inlineKeepingMetadata(*copy,
+                            [&] { onnx::inliner::InlineSelectedFunctions(*copy, *set, nullptr); });
+    }
+  } catch (const std::exception& exception) {
+    return makeError("can't inline the functions of the model \"" + model.path() +
+                     "\": " + exception.what());
+  }
+  return copy;
+}
+
+}  // namespace oriel

@@ -1,0 +1,184 @@
+#include "frontend/model_file.h"
+
+#include <climits>
+
+#include "frontend/error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "onnx/onnx_pb.h"
+
+namespace oriel {
+namespace {
+
+constexpr int64_t kMinIrVersion = 3;
+
+// "ai.onnx" is an alias of the empty domain.
+llvm::StringRef canonicalDomain(llvm::StringRef domain) {
+  return domain == "ai.onnx" ? llvm::StringRef() : domain;
+}
+
+}  // namespace
+
+ModelFile::ModelFile() = default;
+ModelFile::ModelFile(ModelFile&&) noexcept = default;
+ModelFile& ModelFile::operator=(ModelFile&&) noexcept = default;
+ModelFile::~ModelFile() = default;
+
+llvm::Expected<ModelFile> ModelFile::open(llvm::StringRef path) {
+  auto fail = [&](const llvm::Twine& why) {
+    return makeError("can't read the model \"" + path + "\": " + why);
+  };
+  if (llvm::sys::fs::is_directory(path)) {
+    return fail("it is a folder; give the .onnx file in it");
+  }
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (!buffer) {
+    return fail(buffer.getError().message());
+  }
+  size_t size = (*buffer)->getBufferSize();
+  if (size == 0) {
+    return fail("the file is empty; export or copy it again");
+  }
+  if (size > static_cast<size_t>(INT_MAX)) {
+    return fail("it has " + llvm::Twine(size) +
+                " bytes, and protobuf ends at 2 GiB; save it with external data "
+                "(onnx.save_model(.., save_as_external_data=True))");
+  }
+  auto proto = std::make_unique<onnx::ModelProto>();
+  if (!proto->ParseFromArray((*buffer)->getBufferStart(), static_cast<int>(size))) {
+    return fail("the file is truncated, damaged or no ONNX model (" + llvm::Twine(size) +
+                " bytes); export or copy it again");
+  }
+  return fromProto(std::move(proto), path, llvm::sys::path::parent_path(path));
+}
+
+llvm::Expected<ModelFile> ModelFile::fromProto(std::unique_ptr<onnx::ModelProto> proto,
+                                               llvm::StringRef path, llvm::StringRef folder) {
+  ModelFile model;
+  model.proto_ = std::move(proto);
+  model.path_ = path.str();
+  model.folder_ = folder.str();
+  if (llvm::Error error = model.check()) {
+    return makeError("can't read the model \"" + path + "\": " + llvm::toString(std::move(error)));
+  }
+  return model;
+}
+
+llvm::Error ModelFile::check() {
+  if (!proto_->has_graph() || proto_->graph().output_size() == 0) {
+    return makeError("it holds no graph with outputs; the file is truncated or no ONNX model");
+  }
+  if (proto_->ir_version() < kMinIrVersion || proto_->ir_version() > onnx::Version::IR_VERSION) {
+    return makeError("it has the IR version " + llvm::Twine(proto_->ir_version()) +
+                     "; Oriel reads versions " + llvm::Twine(kMinIrVersion) + " to " +
+                     llvm::Twine(static_cast<int>(onnx::Version::IR_VERSION)));
+  }
+  int64_t version = opset("");
+  if (version < kMinOpset || version > kMaxOpset) {
+    return makeError("it uses the operator set " + llvm::Twine(version) + " of ONNX; Oriel reads " +
+                     llvm::Twine(kMinOpset) + " to " + llvm::Twine(kMaxOpset) +
+                     ": export it again, or convert it with onnx.version_converter");
+  }
+  if (proto_->graph().sparse_initializer_size() > 0) {
+    return makeError("it has sparse initializers, which Oriel does not read");
+  }
+  for (int i = 0; i < graph().initializer_size(); ++i) {
+    const std::string& name = graph().initializer(i).name();
+    if (name.empty()) {
+      return makeError("its initializer " + llvm::Twine(i) + " has no name");
+    }
+    if (!initializerIndex_.try_emplace(name, i).second) {
+      return makeError("it has two initializers named \"" + llvm::Twine(name) + "\"");
+    }
+  }
+  // The exporter writes what a tensor was beside its type or beside its values.
+  auto noteKind = [&](const auto& described) {
+    for (const auto& entry : described.metadata_props()) {
+      if (entry.key() == "pkg.torch.export.graph_signature.InputSpec.kind") {
+        signatureKind_[described.name()] = entry.value();
+      }
+    }
+  };
+  llvm::for_each(graph().value_info(), noteKind);
+  llvm::for_each(graph().initializer(), noteKind);
+  return llvm::Error::success();
+}
+
+const onnx::GraphProto& ModelFile::graph() const { return proto_->graph(); }
+
+std::string ModelFile::name() const {
+  llvm::StringRef stem = llvm::sys::path::stem(path_);
+  llvm::StringRef parent = llvm::sys::path::filename(llvm::sys::path::parent_path(path_));
+  bool saysNothing = stem.empty() || stem == "model" || stem == "decoder_model";
+  return (saysNothing && !parent.empty() && parent != "." ? parent : stem).str();
+}
+
+int64_t ModelFile::opset(llvm::StringRef domain) const {
+  for (const auto& import : proto_->opset_import()) {
+    if (canonicalDomain(import.domain()) == canonicalDomain(domain)) {
+      return import.version();
+    }
+  }
+  return 0;
+}
+
+std::vector<std::string> ModelFile::initializerNames() const {
+  std::vector<std::string> names;
+  for (const auto& tensor : graph().initializer()) {
+    names.push_back(tensor.name());
+  }
+  return names;
+}
+
+bool ModelFile::hasInitializer(llvm::StringRef name) const {
+  return initializerIndex_.contains(name);
+}
+
+llvm::Expected<TensorData> ModelFile::initializer(llvm::StringRef name) const {
+  auto found = initializerIndex_.find(name);
+  if (found == initializerIndex_.end()) {
+    return makeError("the model \"" + path_ + "\" has no initializer \"" + name + "\"");
+  }
+  auto data = readTensor(graph().initializer(found->second), folder_);
+  if (!data) {
+    return makeError("can't read the model \"" + path_ + "\": " + llvm::toString(data.takeError()));
+  }
+  return data;
+}
+
+std::string ModelFile::optimizedWeight() const {
+  if (signatureKind_.empty()) {
+    return "";  // of another exporter, or too old to tell
+  }
+  for (const auto& tensor : graph().initializer()) {
+    if (role(tensor.name()) == InitializerRole::kParameter &&
+        !signatureKind_.contains(tensor.name())) {
+      return tensor.name();
+    }
+  }
+  return "";
+}
+
+InitializerRole ModelFile::role(llvm::StringRef name) const {
+  auto found = initializerIndex_.find(name);
+  if (found == initializerIndex_.end()) {
+    return InitializerRole::kConstant;
+  }
+  const onnx::TensorProto& tensor = graph().initializer(found->second);
+  bool isFloat = tensor.data_type() == onnx::TensorProto::FLOAT ||
+                 tensor.data_type() == onnx::TensorProto::DOUBLE ||
+                 tensor.data_type() == onnx::TensorProto::FLOAT16 ||
+                 tensor.data_type() == onnx::TensorProto::BFLOAT16;
+  if (!isFloat) {
+    return InitializerRole::kConstant;
+  }
+  if (auto kind = signatureKind_.find(name); kind != signatureKind_.end()) {
+    return kind->second == "PARAMETER" ? InitializerRole::kParameter : InitializerRole::kConstant;
+  }
+  bool isScalar = llvm::all_of(tensor.dims(), [](int64_t dim) { return dim == 1; });
+  return isScalar ? InitializerRole::kConstant : InitializerRole::kParameter;
+}
+
+}  // namespace oriel

@@ -1,0 +1,78 @@
+// An ONNX model read from disk.
+//
+//   auto model = ModelFile::open("model.onnx");
+//   if (!model) return report(model.takeError());
+//   auto weight = model->initializer("lm_head.weight");   // bytes, shape, element type
+#ifndef ORIEL_FRONTEND_MODEL_FILE_H_
+#define ORIEL_FRONTEND_MODEL_FILE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontend/tensor_data.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace onnx {
+class GraphProto;
+class ModelProto;
+}  // namespace onnx
+
+namespace oriel {
+
+// What an initializer is in training.
+enum class InitializerRole { kParameter, kConstant };
+
+class ModelFile {
+ public:
+  // The operator sets that the importer understands.
+  static constexpr int64_t kMinOpset = 13;
+  static constexpr int64_t kMaxOpset = 24;
+
+  // Reads and checks a file: that it is whole, its IR and operator-set versions, and that names of
+  // values are unique. An error names the file and what to do. Weights are read later, by name.
+  static llvm::Expected<ModelFile> open(llvm::StringRef path);
+  // The same for a model in memory; `folder` is where its external data lies.
+  static llvm::Expected<ModelFile> fromProto(std::unique_ptr<onnx::ModelProto> proto,
+                                             llvm::StringRef path, llvm::StringRef folder);
+
+  ModelFile(ModelFile&&) noexcept;
+  ModelFile& operator=(ModelFile&&) noexcept;
+  ~ModelFile();
+
+  const onnx::ModelProto& proto() const { return *proto_; }
+  const onnx::GraphProto& graph() const;
+  llvm::StringRef path() const { return path_; }
+  // Where relative locations of external data start.
+  llvm::StringRef folder() const { return folder_; }
+  // A name for people: the file's stem, or its folder's name where the stem says nothing.
+  std::string name() const;
+  // Version of an operator set that the model imports; 0 if it does not. "" is ONNX itself.
+  int64_t opset(llvm::StringRef domain) const;
+
+  // In file order.
+  std::vector<std::string> initializerNames() const;
+  bool hasInitializer(llvm::StringRef name) const;
+  // The initial value. It may point into this object.
+  llvm::Expected<TensorData> initializer(llvm::StringRef name) const;
+  // PyTorch's exporter says in the metadata what a tensor was (parameter, buffer, constant).
+  // Where nothing is said, a float tensor with more than one element is a parameter.
+  InitializerRole role(llvm::StringRef name) const;
+  // A weight that the exporter's optimizer made from the module's own, by folding a transpose or by
+  // merging equal ones; empty if there is none. Training such a model ties what was merged.
+  std::string optimizedWeight() const;
+
+ private:
+  ModelFile();
+  llvm::Error check();
+
+  std::unique_ptr<onnx::ModelProto> proto_;
+  std::string path_;
+  std::string folder_;
+  llvm::StringMap<int> initializerIndex_;
+  llvm::StringMap<std::string> signatureKind_;  // as torch.export calls it
+};
+
+}  // namespace oriel
+
+#endif  // ORIEL_FRONTEND_MODEL_FILE_H_

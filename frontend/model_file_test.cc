@@ -1,0 +1,215 @@
+// Reading files: what is accepted, and one clear error for each way to be broken.
+#include "frontend/model_file.h"
+
+#include "frontend/testing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "onnx/onnx_pb.h"
+
+namespace oriel {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::messageOf;
+using testing::modelText;
+using testing::parseModel;
+using testing::TemporaryFolder;
+using testing::writeFile;
+
+const char kScale[] = "g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Mul(x, w) }";
+
+llvm::Expected<ModelFile> fromProto(std::unique_ptr<onnx::ModelProto> proto,
+                                    const std::string& folder = "") {
+  return ModelFile::fromProto(std::move(proto), "test.onnx", folder);
+}
+
+// A model whose initializer "w" is what the test makes of it.
+std::unique_ptr<onnx::ModelProto> withTensor(onnx::TensorProto tensor) {
+  auto model = parseModel(modelText(kScale));
+  tensor.set_name("w");
+  *model->mutable_graph()->mutable_initializer(0) = std::move(tensor);
+  return model;
+}
+
+onnx::TensorProto floatTensor(std::vector<int64_t> dims, const std::string& raw) {
+  onnx::TensorProto tensor;
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  for (int64_t dim : dims) {
+    tensor.add_dims(dim);
+  }
+  tensor.set_raw_data(raw);
+  return tensor;
+}
+
+std::string readError(onnx::TensorProto tensor, const std::string& folder = "") {
+  auto model = fromProto(withTensor(std::move(tensor)), folder);
+  EXPECT_TRUE(static_cast<bool>(model));
+  return messageOf(model->initializer("w"));
+}
+
+onnx::TensorProto externalTensor(const std::string& location, const std::string& offset,
+                                 const std::string& length) {
+  onnx::TensorProto tensor = floatTensor({2}, "");
+  tensor.clear_raw_data();
+  tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+  for (auto [key, value] : {std::pair("location", location), std::pair("offset", offset),
+                            std::pair("length", length)}) {
+    auto* entry = tensor.add_external_data();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+  return tensor;
+}
+
+TEST(ModelFile, ReadsAFile) {
+  TemporaryFolder folder;
+  writeFile(folder.path("tiny/model.onnx"), testing::serialize(*parseModel(modelText(kScale))));
+  auto model = ModelFile::open(folder.path("tiny/model.onnx"));
+  ASSERT_TRUE(static_cast<bool>(model));
+  EXPECT_EQ(model->name(), "tiny");
+  EXPECT_EQ(model->opset(""), 20);
+  EXPECT_EQ(model->opset("ai.onnx"), 20);
+  EXPECT_EQ(model->opset("com.acme"), 0);
+  EXPECT_THAT(model->initializerNames(), ElementsAre("w"));
+  auto weight = model->initializer("w");
+  ASSERT_TRUE(static_cast<bool>(weight));
+  EXPECT_EQ(weight->numElements(), 2);
+  EXPECT_EQ(reinterpret_cast<const float*>(weight->bytes.data())[1], 2.0f);
+}
+
+TEST(ModelFile, MissingFile) {
+  EXPECT_THAT(messageOf(ModelFile::open("nowhere.onnx")),
+              AllOf(HasSubstr("\"nowhere.onnx\""), HasSubstr("No such file")));
+}
+
+TEST(ModelFile, TruncatedFile) {
+  TemporaryFolder folder;
+  std::string bytes = testing::serialize(*parseModel(modelText(kScale)));
+  // Wherever it ends, it is an error and never a crash.
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    writeFile(folder.path("cut.onnx"), bytes.substr(0, size));
+    EXPECT_NE(messageOf(ModelFile::open(folder.path("cut.onnx"))), "") << size;
+  }
+  writeFile(folder.path("cut.onnx"), bytes.substr(0, bytes.size() / 2));
+  EXPECT_THAT(messageOf(ModelFile::open(folder.path("cut.onnx"))),
+              AllOf(HasSubstr("cut.onnx"), HasSubstr("truncated"), HasSubstr("copy it again")));
+}
+
+TEST(ModelFile, NoModelAtAll) {
+  TemporaryFolder folder;
+  writeFile(folder.path("text.onnx"), "this is not a model, it is a sentence");
+  EXPECT_THAT(messageOf(ModelFile::open(folder.path("text.onnx"))), HasSubstr("no ONNX model"));
+}
+
+TEST(ModelFile, UnsupportedVersions) {
+  EXPECT_THAT(messageOf(fromProto(parseModel(modelText(kScale, 12)))),
+              AllOf(HasSubstr("operator set 12"), HasSubstr("13 to 24")));
+  EXPECT_THAT(messageOf(fromProto(parseModel(modelText(kScale, 99)))),
+              HasSubstr("operator set 99"));
+  auto future = parseModel(modelText(kScale));
+  future->set_ir_version(1000);
+  EXPECT_THAT(messageOf(fromProto(std::move(future))), HasSubstr("IR version 1000"));
+}
+
+TEST(ModelFile, TwoInitializersOfOneName) {
+  auto model = parseModel(modelText(kScale));
+  *model->mutable_graph()->add_initializer() = model->graph().initializer(0);
+  EXPECT_THAT(messageOf(fromProto(std::move(model))), HasSubstr("two initializers named \"w\""));
+}
+
+TEST(ModelFile, TypedFieldsAreDecoded) {
+  onnx::TensorProto tensor;
+  tensor.set_data_type(onnx::TensorProto::FLOAT16);
+  tensor.add_dims(2);
+  tensor.add_int32_data(0x3C00);  // 1.0
+  tensor.add_int32_data(0xC000);  // -2.0
+  auto model = fromProto(withTensor(tensor));
+  auto data = model->initializer("w");
+  ASSERT_TRUE(static_cast<bool>(data));
+  EXPECT_EQ(data->bytes.size(), 4u);
+  EXPECT_EQ(static_cast<unsigned char>(data->bytes[3]), 0xC0);
+}
+
+TEST(ModelFile, SizesAreNotTrusted) {
+  EXPECT_THAT(readError(floatTensor({3}, "12345678")),
+              HasSubstr("\"w\" holds 8 bytes, but its shape needs 12"));
+  EXPECT_THAT(readError(floatTensor({-2}, "")), HasSubstr("negative size -2"));
+  EXPECT_THAT(readError(floatTensor({int64_t{1} << 40, int64_t{1} << 40}, "")),
+              HasSubstr("overflows 64 bits"));
+  EXPECT_THAT(readError(floatTensor({0, int64_t{1} << 40, int64_t{1} << 40}, "")),
+              HasSubstr("overflows 64 bits"));
+  onnx::TensorProto strange = floatTensor({2}, "12345678");
+  strange.set_data_type(onnx::TensorProto::STRING);
+  EXPECT_THAT(readError(strange), HasSubstr("element type string"));
+  strange.set_data_type(12345);
+  EXPECT_THAT(readError(strange), HasSubstr("element type type 12345"));
+}
+
+TEST(ModelFile, ExternalData) {
+  TemporaryFolder folder;
+  writeFile(folder.path("m/weights/w.bin"), "....abcdefgh");
+  auto model = fromProto(withTensor(externalTensor("weights/w.bin", "4", "8")), folder.path("m"));
+  auto data = model->initializer("w");
+  ASSERT_TRUE(static_cast<bool>(data)) << messageOf(std::move(data));
+  EXPECT_EQ(std::string(data->bytes.data(), data->bytes.size()), "abcdefgh");
+}
+
+TEST(ModelFile, ExternalDataMustStayInTheFolder) {
+  TemporaryFolder folder;
+  writeFile(folder.path("secret"), "12345678");
+  writeFile(folder.path("m/w.bin"), "12345678");
+  std::string inside = folder.path("m");
+  for (const std::string& location :
+       {std::string("../secret"), std::string("x/../../secret"), folder.path("secret")}) {
+    EXPECT_THAT(readError(externalTensor(location, "0", "8"), inside),
+                HasSubstr("outside the model's folder"))
+        << location;
+  }
+  ASSERT_EQ(symlink(folder.path("secret").c_str(), folder.path("m/link").c_str()), 0);
+  EXPECT_THAT(readError(externalTensor("link", "0", "8"), inside),
+              HasSubstr("outside the model's folder"));
+  EXPECT_THAT(readError(externalTensor("", "0", "8"), inside), HasSubstr("without a location"));
+  EXPECT_THAT(readError(externalTensor(".", "0", "8"), inside), HasSubstr("tensor \"w\""));
+}
+
+TEST(ModelFile, ExternalRangesAreChecked) {
+  TemporaryFolder folder;
+  writeFile(folder.path("w.bin"), "12345678");
+  std::string inside = folder.path("");
+  EXPECT_THAT(readError(externalTensor("w.bin", "4", "8"), inside), HasSubstr("beyond the end"));
+  EXPECT_THAT(readError(externalTensor("w.bin", "18446744073709551612", "8"), inside),
+              HasSubstr("beyond the end"));
+  EXPECT_THAT(readError(externalTensor("w.bin", "0", "4"), inside), HasSubstr("needs 8"));
+  EXPECT_THAT(readError(externalTensor("w.bin", "-1", "8"), inside), HasSubstr("is no number"));
+  EXPECT_THAT(readError(externalTensor("gone.bin", "0", "8"), inside),
+              HasSubstr("copy it from beside the original model"));
+}
+
+TEST(ModelFile, RolesOfInitializers) {
+  auto model = parseModel(modelText(R"(
+    g (float[2] x) => (float[2] y)
+    <float[2] w = {1, 2}, float[1] one = {1}, float s = {1}, int64[2] i = {1, 2},
+     float[2] freq = {1, 2}, float[1] gate = {1}> { y = Mul(x, w) })"));
+  auto say = [&](const std::string& name, const std::string& kind) {
+    auto* info = model->mutable_graph()->add_value_info();
+    info->set_name(name);
+    auto* entry = info->add_metadata_props();
+    entry->set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+    entry->set_value(kind);
+  };
+  say("freq", "BUFFER");
+  say("gate", "PARAMETER");
+  auto file = fromProto(std::move(model));
+  ASSERT_TRUE(static_cast<bool>(file));
+  EXPECT_EQ(file->role("w"), InitializerRole::kParameter);
+  EXPECT_EQ(file->role("one"), InitializerRole::kConstant);
+  EXPECT_EQ(file->role("s"), InitializerRole::kConstant);
+  EXPECT_EQ(file->role("i"), InitializerRole::kConstant);
+  EXPECT_EQ(file->role("freq"), InitializerRole::kConstant);   // as the exporter says
+  EXPECT_EQ(file->role("gate"), InitializerRole::kParameter);  // as the exporter says
+}
+
+}  // namespace
+}  // namespace oriel

@@ -1,0 +1,78 @@
+#include "frontend/op_registry.h"
+
+#include <algorithm>
+
+#include "frontend/graph.h"
+#include "frontend/ops/ops.h"
+
+namespace oriel {
+
+const OpRegistry& OpRegistry::standard() {
+  static const OpRegistry* registry = [] {
+    auto* built = new OpRegistry;
+    registerActivationOps(*built);
+    registerAttentionOps(*built);
+    registerConstantOps(*built);
+    registerElementwiseOps(*built);
+    registerIndexingOps(*built);
+    registerLinearOps(*built);
+    registerNormalizationOps(*built);
+    registerReduceOps(*built);
+    registerScatterOps(*built);
+    registerSequenceOps(*built);
+    registerShapeOps(*built);
+    return built;
+  }();
+  return *registry;
+}
+
+void OpRegistry::add(llvm::StringRef op, int64_t sinceVersion, NodeHandler handler,
+                     llvm::StringRef domain) {
+  handlers_[{domain.str(), op.str()}][sinceVersion] = handler;
+}
+
+NodeHandler OpRegistry::find(llvm::StringRef domain, llvm::StringRef op, int64_t version) const {
+  if (domain == "ai.onnx") {
+    domain = "";
+  }
+  auto found = handlers_.find({domain.str(), op.str()});
+  if (found == handlers_.end()) {
+    return nullptr;
+  }
+  const auto& byVersion = found->second;
+  if (!domain.empty()) {
+    return byVersion.rbegin()->second;
+  }
+  auto later = byVersion.upper_bound(version);
+  return later == byVersion.begin() ? nullptr : std::prev(later)->second;
+}
+
+std::string OpRegistry::nearest(llvm::StringRef op) const {
+  std::string best;
+  unsigned bestDistance = std::max<size_t>(2, op.size() / 3) + 1;
+  for (const auto& [key, unused] : handlers_) {
+    if (key.first == kOrielDomain) {
+      continue;
+    }
+    unsigned distance = op.edit_distance_insensitive(key.second);
+    if (distance < bestDistance) {
+      bestDistance = distance;
+      best = key.second;
+    }
+  }
+  return best;
+}
+
+std::vector<std::string> OpRegistry::names() const {
+  std::vector<std::string> names;
+  for (const auto& [key, unused] : handlers_) {
+    if (key.first == kOrielDomain) {
+      continue;
+    }
+    names.push_back(key.first.empty() ? key.second : key.first + "::" + key.second);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace oriel

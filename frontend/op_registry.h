@@ -1,0 +1,51 @@
+// Which ONNX ops Oriel imports, and by which function.
+//
+//   registry.add("Softmax", 13, importSoftmax);
+//
+// A handler is registered with the first operator-set version whose semantics it implements, and
+// serves until a handler with a later version takes over.
+#ifndef ORIEL_FRONTEND_OP_REGISTRY_H_
+#define ORIEL_FRONTEND_OP_REGISTRY_H_
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "llvm/ADT/StringRef.h"
+#include "mlir/Support/LLVM.h"
+
+namespace oriel {
+
+class NodeImporter;
+
+// Builds ops for one node and binds its results; on failure it has emitted a diagnostic.
+using NodeHandler = mlir::LogicalResult (*)(NodeImporter&);
+
+class OpRegistry {
+ public:
+  // Every op that Oriel imports.
+  static const OpRegistry& standard();
+
+  void add(llvm::StringRef op, int64_t sinceVersion, NodeHandler handler,
+           llvm::StringRef domain = "");
+
+  // The handler for a version of the domain's operator set; null if there is none. ONNX's own
+  // domain is "" (or its alias "ai.onnx"); versions of other domains are not looked at, since their
+  // ops are told apart by name alone.
+  NodeHandler find(llvm::StringRef domain, llvm::StringRef op, int64_t version) const;
+
+  // The supported op whose name looks most like this one; empty if none looks like it.
+  std::string nearest(llvm::StringRef op) const;
+  // Names in ONNX's own domain and, with "domain::" before them, in others; sorted. Ops that only
+  // rewrites of ours make are left out.
+  std::vector<std::string> names() const;
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // domain, op
+  std::map<Key, std::map<int64_t, NodeHandler>> handlers_;
+};
+
+}  // namespace oriel
+
+#endif  // ORIEL_FRONTEND_OP_REGISTRY_H_

@@ -1,0 +1,141 @@
+// Arithmetic, comparisons, logic and casts.
+#include "frontend/node_importer.h"
+#include "frontend/op_registry.h"
+#include "frontend/ops/ops.h"
+#include "frontend/tensor_data.h"
+
+namespace oriel {
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::Value;
+
+template <typename OpTy>
+LogicalResult importUnary(NodeImporter& n) {
+  return n.replace(n.createLike<OpTy>(n.operand(0)));
+}
+
+template <typename OpTy>
+LogicalResult importBinary(NodeImporter& n) {
+  return n.replace(n.create<OpTy>(n.operand(0), n.operand(1)));
+}
+
+// One operand or more, combined from the left.
+template <typename OpTy>
+Value combineAll(NodeImporter& n) {
+  Value result = n.operand(0);
+  for (unsigned i = 1; i < n.numOperands(); ++i) {
+    result = n.create<OpTy>(result, n.operand(i));
+  }
+  return result;
+}
+
+template <typename OpTy>
+LogicalResult importVariadic(NodeImporter& n) {
+  return n.replace(combineAll<OpTy>(n));
+}
+
+LogicalResult importMean(NodeImporter& n) {
+  Value sum = combineAll<ir::AddOp>(n);
+  return n.replace(n.create<ir::MulOp>(sum, n.scalarLike(sum, 1.0 / n.numOperands())));
+}
+
+// The exponent may have a type of its own; the result has the base's.
+LogicalResult importPow(NodeImporter& n) {
+  Value base = n.operand(0), exponent = n.operand(1);
+  if (!base || !exponent) {
+    return failure();
+  }
+  return n.replace(n.create<ir::PowOp>(base, n.cast(exponent, elementOf(base))));
+}
+
+LogicalResult importMod(NodeImporter& n) {
+  if (n.attrInt("fmod", 0) != 0) {
+    return n.error() << "fmod = 1 (remainder with the dividend's sign) is not supported";
+  }
+  return importBinary<ir::ModOp>(n);
+}
+
+LogicalResult importClip(NodeImporter& n) {
+  Value result = n.operand(0);
+  if (Value low = n.optionalOperand(1)) {
+    result = n.create<ir::MaxOp>(result, low);
+  }
+  if (Value high = n.optionalOperand(2)) {
+    result = n.create<ir::MinOp>(result, high);
+  }
+  return n.replace(result);
+}
+
+LogicalResult importWhere(NodeImporter& n) {
+  return n.replace(n.create<ir::SelectOp>(n.operand(0), n.operand(1), n.operand(2)));
+}
+
+LogicalResult importCast(NodeImporter& n) {
+  auto code = static_cast<int32_t>(n.attrInt("to", 0));
+  mlir::Type element = elementTypeOf(n.builder().getContext(), code);
+  if (!element) {
+    return n.error() << "casts to " << dataTypeName(code) << ", which Oriel does not know";
+  }
+  return n.replace(n.cast(n.operand(0), element));
+}
+
+LogicalResult importCastLike(NodeImporter& n) {
+  Value like = n.operand(1);
+  return n.replace(like ? n.cast(n.operand(0), elementOf(like)) : Value());
+}
+
+// Only NaN differs from itself.
+LogicalResult importIsNaN(NodeImporter& n) {
+  Value x = n.operand(0);
+  return n.replace(n.createLike<ir::NotOp>(n.create<ir::EqualOp>(x, x)));
+}
+
+}  // namespace
+
+void registerElementwiseOps(OpRegistry& registry) {
+  registry.add("Neg", 13, importUnary<ir::NegOp>);
+  registry.add("Abs", 13, importUnary<ir::AbsOp>);
+  registry.add("Exp", 13, importUnary<ir::ExpOp>);
+  registry.add("Log", 13, importUnary<ir::LogOp>);
+  registry.add("Sqrt", 13, importUnary<ir::SqrtOp>);
+  registry.add("Reciprocal", 13, importUnary<ir::ReciprocalOp>);
+  registry.add("Sin", 13, importUnary<ir::SinOp>);
+  registry.add("Cos", 13, importUnary<ir::CosOp>);
+  registry.add("Tanh", 13, importUnary<ir::TanhOp>);
+  registry.add("Sigmoid", 13, importUnary<ir::SigmoidOp>);
+  registry.add("Erf", 13, importUnary<ir::ErfOp>);
+  registry.add("Relu", 13, importUnary<ir::ReluOp>);
+  registry.add("Sign", 13, importUnary<ir::SignOp>);
+  registry.add("Floor", 13, importUnary<ir::FloorOp>);
+  registry.add("Ceil", 13, importUnary<ir::CeilOp>);
+  registry.add("Not", 13, importUnary<ir::NotOp>);
+  registry.add("IsNaN", 13, importIsNaN);
+
+  registry.add("Add", 13, importBinary<ir::AddOp>);
+  registry.add("Sub", 13, importBinary<ir::SubOp>);
+  registry.add("Mul", 13, importBinary<ir::MulOp>);
+  registry.add("Div", 13, importBinary<ir::DivOp>);
+  registry.add("Pow", 13, importPow);
+  registry.add("Mod", 13, importMod);
+  registry.add("And", 13, importBinary<ir::AndOp>);
+  registry.add("Or", 13, importBinary<ir::OrOp>);
+  registry.add("Xor", 13, importBinary<ir::XorOp>);
+  registry.add("Equal", 13, importBinary<ir::EqualOp>);
+  registry.add("Less", 13, importBinary<ir::LessOp>);
+  registry.add("LessOrEqual", 13, importBinary<ir::LessEqualOp>);
+  registry.add("Greater", 13, importBinary<ir::GreaterOp>);
+  registry.add("GreaterOrEqual", 13, importBinary<ir::GreaterEqualOp>);
+
+  registry.add("Max", 13, importVariadic<ir::MaxOp>);
+  registry.add("Min", 13, importVariadic<ir::MinOp>);
+  registry.add("Sum", 13, importVariadic<ir::AddOp>);
+  registry.add("Mean", 13, importMean);
+  registry.add("Clip", 13, importClip);
+  registry.add("Where", 13, importWhere);
+  registry.add("Cast", 13, importCast);
+  registry.add("CastLike", 15, importCastLike);
+}
+
+}  // namespace oriel

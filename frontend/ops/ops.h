@@ -1,0 +1,23 @@
+// Importers of ONNX ops, one file per family.
+#ifndef ORIEL_FRONTEND_OPS_OPS_H_
+#define ORIEL_FRONTEND_OPS_OPS_H_
+
+namespace oriel {
+
+class OpRegistry;
+
+void registerActivationOps(OpRegistry& registry);
+void registerAttentionOps(OpRegistry& registry);
+void registerConstantOps(OpRegistry& registry);
+void registerElementwiseOps(OpRegistry& registry);
+void registerIndexingOps(OpRegistry& registry);
+void registerLinearOps(OpRegistry& registry);
+void registerNormalizationOps(OpRegistry& registry);
+void registerReduceOps(OpRegistry& registry);
+void registerScatterOps(OpRegistry& registry);
+void registerSequenceOps(OpRegistry& registry);
+void registerShapeOps(OpRegistry& registry);
+
+}  // namespace oriel
+
+#endif  // ORIEL_FRONTEND_OPS_OPS_H_

@@ -1,0 +1,260 @@
+// Ops that move, repeat or drop elements along whole dimensions.
+#include "frontend/node_importer.h"
+#include "frontend/op_registry.h"
+#include "frontend/ops/ops.h"
+
+namespace oriel {
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::Value;
+
+LogicalResult importReshape(NodeImporter& n) {
+  Value input = n.operand(0);
+  auto wanted = n.constantInts(1);
+  if (!input || failed(wanted)) {
+    return failure();
+  }
+  bool zeroMeansZero = n.attrInt("allowzero", 0) != 0;
+  Ints shape = *wanted;
+  int64_t known = 1;
+  int inferred = -1;
+  for (auto [i, size] : llvm::enumerate(shape)) {
+    if (size == 0 && !zeroMeansZero) {
+      if (static_cast<int64_t>(i) >= rankOf(input)) {
+        return n.error() << "size 0 at " << i << " copies a dimension that the input lacks";
+      }
+      size = shapeOf(input)[i];
+    }
+    if (size == -1 && inferred < 0) {
+      inferred = static_cast<int>(i);
+    } else if (size < 0 || __builtin_mul_overflow(known, size, &known)) {
+      return n.error() << "the shape has the size " << size << " at " << i;
+    }
+  }
+  int64_t count = typeOf(input).getNumElements();
+  if (inferred >= 0) {
+    if (known == 0 || count % known != 0) {
+      return n.error() << "no size at " << inferred << " makes " << count << " elements";
+    }
+    shape[inferred] = count / known;
+  } else if (known != count) {
+    return n.error() << "the input has " << count << " elements, the shape " << known;
+  }
+  return n.replace(n.reshape(input, shape));
+}
+
+LogicalResult importFlatten(NodeImporter& n) {
+  Value input = n.operand(0);
+  if (!input) {
+    return failure();
+  }
+  int64_t axis = n.attrInt("axis", 1), rank = rankOf(input);
+  axis = axis < 0 ? axis + rank : axis;
+  if (axis < 0 || axis > rank) {
+    return n.error() << "axis " << axis << " does not exist in a tensor of rank " << rank;
+  }
+  int64_t rows = 1, columns = 1;
+  for (auto [i, size] : llvm::enumerate(shapeOf(input))) {
+    (static_cast<int64_t>(i) < axis ? rows : columns) *= size;
+  }
+  return n.replace(n.reshape(input, {rows, columns}));
+}
+
+LogicalResult importTranspose(NodeImporter& n) {
+  Value input = n.operand(0);
+  if (!input) {
+    return failure();
+  }
+  Ints reversed;
+  for (int64_t i = rankOf(input) - 1; i >= 0; --i) {
+    reversed.push_back(i);
+  }
+  return n.replace(n.transpose(input, n.attrInts("perm").value_or(reversed)));
+}
+
+LogicalResult importSqueeze(NodeImporter& n) {
+  Value input = n.operand(0);
+  if (!input) {
+    return failure();
+  }
+  Ints axes, kept;
+  if (n.hasOperand(1)) {
+    auto given = n.constantInts(1);
+    auto normalized = failed(given) ? given : n.normalizeAxes(*given, rankOf(input));
+    if (failed(normalized)) {
+      return failure();
+    }
+    axes = *normalized;
+  }
+  for (auto [i, size] : llvm::enumerate(shapeOf(input))) {
+    bool drop = n.hasOperand(1) ? llvm::is_contained(axes, static_cast<int64_t>(i)) : size == 1;
+    if (drop && size != 1) {
+      return n.error() << "axis " << i << " has the size " << size << ", expected 1";
+    }
+    if (!drop) {
+      kept.push_back(size);
+    }
+  }
+  return n.replace(n.reshape(input, kept));
+}
+
+LogicalResult importUnsqueeze(NodeImporter& n) {
+  Value input = n.operand(0);
+  auto given = n.constantInts(1);
+  if (!input || failed(given)) {
+    return failure();
+  }
+  int64_t rank = rankOf(input) + static_cast<int64_t>(given->size());
+  auto axes = n.normalizeAxes(*given, rank);
+  if (failed(axes)) {
+    return failure();
+  }
+  Ints shape;
+  auto next = shapeOf(input).begin();
+  for (int64_t i = 0; i < rank; ++i) {
+    shape.push_back(llvm::is_contained(*axes, i) ? 1 : *next++);
+  }
+  return n.replace(n.reshape(input, shape));
+}
+
+// Broadcasts in both directions: a size 1 in the wanted shape keeps the input's.
+LogicalResult importExpand(NodeImporter& n) {
+  Value input = n.operand(0);
+  auto wanted = n.constantInts(1);
+  if (!input || failed(wanted)) {
+    return failure();
+  }
+  Ints shape = *wanted, own(shapeOf(input));
+  while (shape.size() < own.size()) {
+    shape.insert(shape.begin(), 1);
+  }
+  size_t offset = shape.size() - own.size();
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (shape[offset + i] == 1) {
+      shape[offset + i] = own[i];
+    }
+  }
+  if (llvm::any_of(shape, [](int64_t size) { return size < 0; })) {
+    return n.error() << "the shape has a negative size";
+  }
+  return n.replace(n.broadcast(input, shape));
+}
+
+// [a, b] tiled by [r, s]: [1, a, 1, b] -> [r, a, s, b] -> [r a, s b]
+LogicalResult importTile(NodeImporter& n) {
+  Value input = n.operand(0);
+  auto repeats = n.constantInts(1);
+  if (!input || failed(repeats)) {
+    return failure();
+  }
+  if (static_cast<int64_t>(repeats->size()) != rankOf(input)) {
+    return n.error() << "has " << repeats->size() << " repeats for a tensor of rank "
+                     << rankOf(input);
+  }
+  Ints split, repeated, shape;
+  for (auto [size, times] : llvm::zip(shapeOf(input), *repeats)) {
+    int64_t total;
+    if (times < 0 || __builtin_mul_overflow(size, times, &total)) {
+      return n.error() << "repeats " << times << " times";
+    }
+    split.append({1, size});
+    repeated.append({times, size});
+    shape.push_back(total);
+  }
+  return n.replace(n.reshape(n.broadcast(n.reshape(input, split), repeated), shape));
+}
+
+LogicalResult importConcat(NodeImporter& n) {
+  llvm::SmallVector<Value> inputs;
+  for (unsigned i = 0; i < n.numOperands(); ++i) {
+    inputs.push_back(n.operand(i));
+    if (!inputs.back()) {
+      return failure();
+    }
+  }
+  if (inputs.empty()) {
+    return n.error() << "has no operands";
+  }
+  auto axis = n.normalizeAxis(n.attrInt("axis", 0), rankOf(inputs.front()));
+  if (failed(axis)) {
+    return failure();
+  }
+  return n.replace(n.concat(inputs, *axis));
+}
+
+LogicalResult importSplit(NodeImporter& n) {
+  Value input = n.operand(0);
+  if (!input) {
+    return failure();
+  }
+  auto axis = n.normalizeAxis(n.attrInt("axis", 0), rankOf(input));
+  if (failed(axis)) {
+    return failure();
+  }
+  int64_t total = shapeOf(input)[*axis];
+  Ints sizes;
+  if (n.hasOperand(1)) {
+    auto given = n.constantInts(1);
+    if (failed(given)) {
+      return failure();
+    }
+    sizes = *given;
+  } else {
+    // Parts of equal size, the last one smaller if need be.
+    int64_t parts = std::max<int64_t>(1, n.attrInt("num_outputs", n.numResults()));
+    int64_t part = (total + parts - 1) / parts;
+    for (int64_t i = 0; i < parts; ++i) {
+      sizes.push_back(std::clamp<int64_t>(total - i * part, 0, part));
+    }
+  }
+  if (sizes.size() != n.numResults()) {
+    return n.error() << "has " << n.numResults() << " results, but splits into " << sizes.size();
+  }
+  llvm::SmallVector<Value> parts;
+  int64_t start = 0;
+  for (int64_t size : sizes) {
+    if (size < 0 || size > total - start) {
+      return n.error() << "the parts don't fit into the size " << total;
+    }
+    parts.push_back(n.sliceDim(input, *axis, start, start + size));
+    start += size;
+  }
+  return start == total ? n.replace(parts)
+                        : n.error() << "the parts make " << start << " of " << total;
+}
+
+LogicalResult importIdentity(NodeImporter& n) { return n.replace(n.operand(0)); }
+
+// Oriel trains without dropout: the exporter's graph is that of evaluation.
+LogicalResult importDropout(NodeImporter& n) {
+  if (n.hasOperand(2)) {
+    auto training = n.constantInts(2);
+    if (failed(training)) {
+      return failure();
+    }
+    if (llvm::is_contained(*training, 1)) {
+      return n.error() << "runs in training mode; export the model in evaluation mode";
+    }
+  }
+  return n.replace(n.operand(0));
+}
+
+}  // namespace
+
+void registerShapeOps(OpRegistry& registry) {
+  registry.add("Reshape", 13, importReshape);
+  registry.add("Flatten", 13, importFlatten);
+  registry.add("Transpose", 13, importTranspose);
+  registry.add("Squeeze", 13, importSqueeze);
+  registry.add("Unsqueeze", 13, importUnsqueeze);
+  registry.add("Expand", 13, importExpand);
+  registry.add("Tile", 13, importTile);
+  registry.add("Concat", 13, importConcat);
+  registry.add("Split", 13, importSplit);
+  registry.add("Identity", 13, importIdentity);
+  registry.add("Dropout", 13, importDropout);
+}
+
+}  // namespace oriel

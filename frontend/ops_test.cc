@@ -1,0 +1,294 @@
+// Importers of single ops. Where operands are constants the result folds, so the value shows that
+// the import means what ONNX says; elsewhere the ops that were made do.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "frontend/op_registry.h"
+#include "frontend/testing.h"
+
+namespace oriel {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::Imported;
+using testing::importText;
+using testing::modelText;
+using testing::opsOf;
+
+// Constants that the bodies below use: floats f [6], m [2, 3]; integers i [6].
+const char kConstants[] = R"(
+    f = Constant<value_floats = [1.0, -2.0, 3.0, -4.0, 5.0, -6.0]>()
+    i = Constant<value_ints = [1, 2, 3, 4, 5, 6]>()
+    matrix = Constant<value_ints = [2, 3]>()
+    m = Reshape(f, matrix)
+    n = Reshape(i, matrix)
+    zero = Constant<value_ints = [0]>()
+    one = Constant<value_ints = [1]>()
+    two = Constant<value_ints = [2]>()
+    last = Constant<value_ints = [-1]>()
+)";
+
+// What `y` folds to: "dense<[2, 3]> : tensor<2xi64>".
+std::string valueOf(const std::string& body, int opset = 20) {
+  Imported imported = importText(modelText(
+      "g (float[1] unused) => (float[] y) {" + std::string(kConstants) + body + "}", opset));
+  if (!imported.errors.empty()) {
+    return imported.errors;
+  }
+  EXPECT_EQ(imported.ops, "") << imported.ir;
+  auto start = imported.ir.find("value = ");
+  auto end = imported.ir.find("} : ()");
+  return start == std::string::npos || end == std::string::npos
+             ? imported.ir
+             : imported.ir.substr(start + 8, end - start - 8);
+}
+
+std::string opsOfBody(const std::string& inputs, const std::string& body, int opset = 20) {
+  return opsOf(modelText(
+      "g (" + inputs + ") => (float[] y) {" + std::string(kConstants) + body + "}", opset));
+}
+
+std::string irOfBody(const std::string& inputs, const std::string& body, int opset = 20) {
+  Imported imported = importText(modelText(
+      "g (" + inputs + ") => (float[] y) {" + std::string(kConstants) + body + "}", opset));
+  return imported.ir + imported.errors;
+}
+
+TEST(Shapes, ReshapeCopiesZerosAndInfersOne) {
+  EXPECT_EQ(valueOf("s = Constant<value_ints = [0, -1]>()\n r = Reshape(n, s)\n y = Shape(r)"),
+            "dense<[2, 3]> : tensor<2xi64>");
+  EXPECT_EQ(valueOf("s = Constant<value_ints = [3, -1]>()\n y = Reshape(n, s)"),
+            "dense<[[1, 2], [3, 4], [5, 6]]> : tensor<3x2xi64>");
+  EXPECT_THAT(valueOf("s = Constant<value_ints = [4, -1]>()\n y = Reshape(n, s)"),
+              HasSubstr("no size at 1 makes 6 elements"));
+  EXPECT_THAT(valueOf("s = Constant<value_ints = [4]>()\n y = Reshape(n, s)"),
+              HasSubstr("the input has 6 elements, the shape 4"));
+}
+
+TEST(Shapes, SqueezeUnsqueezeFlattenTranspose) {
+  EXPECT_EQ(valueOf("u = Unsqueeze(n, last)\n y = Shape(u)"), "dense<[2, 3, 1]> : tensor<3xi64>");
+  EXPECT_EQ(valueOf("u = Unsqueeze(n, last)\n s = Squeeze(u, two)\n y = Shape(s)"),
+            "dense<[2, 3]> : tensor<2xi64>");
+  EXPECT_THAT(valueOf("y = Squeeze(n, one)"), HasSubstr("axis 1 has the size 3"));
+  EXPECT_EQ(valueOf("t = Flatten<axis = 0>(n)\n y = Shape(t)"), "dense<[1, 6]> : tensor<2xi64>");
+  EXPECT_EQ(valueOf("y = Transpose(n)"), "dense<[[1, 4], [2, 5], [3, 6]]> : tensor<3x2xi64>");
+}
+
+TEST(Shapes, ShapeOfSomeDimensions) {
+  EXPECT_EQ(valueOf("y = Shape<start = -1>(n)"), "dense<3> : tensor<1xi64>");
+  EXPECT_EQ(valueOf("y = Shape<end = 1>(n)"), "dense<2> : tensor<1xi64>");
+  EXPECT_EQ(valueOf("y = Size(n)"), "dense<6> : tensor<i64>");
+}
+
+TEST(Shapes, ExpandBroadcastsBothWays) {
+  EXPECT_EQ(valueOf("s = Constant<value_ints = [2, 1, 1]>()\n e = Expand(n, s)\n y = Shape(e)"),
+            "dense<[2, 2, 3]> : tensor<3xi64>");
+  EXPECT_EQ(valueOf("r = Constant<value_ints = [2]>()\n t = Tile(two, r)\n y = Add(t, zero)"),
+            "dense<2> : tensor<2xi64>");
+  EXPECT_EQ(valueOf("r = Constant<value_ints = [1, 2]>()\n y = Tile(n, r)"),
+            "dense<[[1, 2, 3, 1, 2, 3], [4, 5, 6, 4, 5, 6]]> : tensor<2x6xi64>");
+}
+
+TEST(Shapes, ConcatAndSplit) {
+  EXPECT_EQ(valueOf("y = Concat<axis = -1>(n, n)"),
+            "dense<[[1, 2, 3, 1, 2, 3], [4, 5, 6, 4, 5, 6]]> : tensor<2x6xi64>");
+  EXPECT_EQ(valueOf("s = Constant<value_ints = [1, 2]>()\n a, y = Split<axis = 1>(n, s)"),
+            "dense<[[2, 3], [5, 6]]> : tensor<2x2xi64>");
+  EXPECT_EQ(valueOf("a, y = Split<axis = 1, num_outputs = 2>(n)"),
+            "dense<[[3], [6]]> : tensor<2x1xi64>");
+  EXPECT_THAT(valueOf("s = Constant<value_ints = [1, 5]>()\n a, y = Split<axis = 1>(n, s)"),
+              HasSubstr("don't fit into the size 3"));
+}
+
+TEST(Indexing, SlicesCountFromTheEndAndBackwards) {
+  EXPECT_EQ(valueOf("e = Constant<value_ints = [9223372036854775807]>()\n y = Slice(i, last, e)"),
+            "dense<6> : tensor<1xi64>");
+  EXPECT_EQ(valueOf("e = Constant<value_ints = [-1]>()\n y = Slice(n, zero, e, one, one)"),
+            "dense<[[1, 2], [4, 5]]> : tensor<2x2xi64>");
+  EXPECT_EQ(valueOf("e = Constant<value_ints = [-9223372036854775808]>()\n"
+                    "y = Slice(i, last, e, zero, last)"),
+            "dense<[6, 5, 4, 3, 2, 1]> : tensor<6xi64>");
+  EXPECT_EQ(valueOf("y = Slice(i, two, zero, zero, last)"), "dense<[3, 2]> : tensor<2xi64>");
+  EXPECT_THAT(valueOf("y = Slice(i, zero, two, zero, zero)"), HasSubstr("is 0"));
+}
+
+TEST(Indexing, Gathers) {
+  EXPECT_EQ(valueOf("y = Gather<axis = 1>(n, last)"), "dense<[[3], [6]]> : tensor<2x1xi64>");
+  EXPECT_EQ(valueOf("s = Constant<value_ints = [1, 2]>()\n j = Constant<value_ints = [-1, 0]>()\n"
+                    "at = Reshape(j, s)\n y = GatherElements<axis = 1>(n, at)"),
+            "dense<[[3, 1]]> : tensor<1x2xi64>");
+  EXPECT_EQ(
+      valueOf("s = Constant<value_ints = [2, 2]>()\n j = Constant<value_ints = [0, 1, -1, -1]>()"
+              "\n at = Reshape(j, s)\n y = GatherND(n, at)"),
+      "dense<[2, 6]> : tensor<2xi64>");
+  EXPECT_EQ(valueOf("s = Constant<value_ints = [2, 1]>()\n j = Constant<value_ints = [2, 0]>()\n"
+                    "at = Reshape(j, s)\n y = GatherND<batch_dims = 1>(n, at)"),
+            "dense<[3, 4]> : tensor<2xi64>");
+}
+
+TEST(Indexing, PadAndCrop) {
+  EXPECT_EQ(opsOfBody("float[4] x", "p = Constant<value_ints = [1, -2]>()\n y = Pad(x, p)"),
+            "slice pad");
+  EXPECT_THAT(irOfBody("float[4] x", "p = Constant<value_ints = [1, -5]>()\n y = Pad(x, p)"),
+              HasSubstr("don't fit the size 4"));
+  EXPECT_THAT(irOfBody("float[4] x",
+                       "p = Constant<value_ints = [1, 1]>()\n y = Pad<mode = \"edge\">(x, p)"),
+              HasSubstr("the mode \"edge\" is not supported"));
+}
+
+TEST(Indexing, TrianglesAndSums) {
+  EXPECT_EQ(valueOf("y = Trilu<upper = 0>(n)"), "dense<[[1, 0, 0], [4, 5, 0]]> : tensor<2x3xi64>");
+  EXPECT_EQ(valueOf("y = Trilu(n, one)"), "dense<[[0, 2, 3], [0, 0, 6]]> : tensor<2x3xi64>");
+  EXPECT_EQ(valueOf("y = CumSum<exclusive = 1, reverse = 1>(i, zero)"),
+            "dense<[20, 18, 15, 11, 6, 0]> : tensor<6xi64>");
+}
+
+TEST(Indexing, NonZeroOfAConstant) {
+  EXPECT_EQ(valueOf("b = Greater(n, two)\n y = NonZero(b)"),
+            "dense<[[0, 1, 1, 1], [2, 0, 1, 2]]> : tensor<2x4xi64>");
+}
+
+TEST(Constants, RangesAndFills) {
+  EXPECT_EQ(valueOf("s = Constant<value_int = 5>()\n l = Constant<value_int = 0>()\n"
+                    "d = Constant<value_int = -2>()\n y = Range(s, l, d)"),
+            "dense<[5, 3, 1]> : tensor<3xi64>");
+  EXPECT_EQ(valueOf("y = ConstantOfShape(two)"), "dense<0.000000e+00> : tensor<2xf32>");
+  EXPECT_THAT(
+      valueOf("s = Constant<value_int = 0>()\n l = Constant<value_int = 9223372036854775807>()"
+              "\n d = Constant<value_int = 1>()\n y = Range(s, l, d)"),
+      HasSubstr("elements, more than"));
+}
+
+TEST(Elementwise, ArithmeticOnConstants) {
+  EXPECT_EQ(valueOf("y = Mul(i, two)"), "dense<[2, 4, 6, 8, 10, 12]> : tensor<6xi64>");
+  EXPECT_EQ(valueOf("y = Max(i, two, one)"), "dense<[2, 2, 3, 4, 5, 6]> : tensor<6xi64>");
+  EXPECT_EQ(valueOf("y = Clip(i, two, )"), "dense<[2, 2, 3, 4, 5, 6]> : tensor<6xi64>");
+  EXPECT_EQ(valueOf("t = Constant<value_int = 2>()\n y = Pow(f, t)"),
+            "dense<[1.000000e+00, 4.000000e+00, 9.000000e+00, 1.600000e+01, 2.500000e+01, "
+            "3.600000e+01]> : tensor<6xf32>");
+  EXPECT_EQ(valueOf("l = Less(f, last)\n c = CastLike(last, f)\n y = Cast<to = 7>(f)"),
+            "dense<[1, -2, 3, -4, 5, -6]> : tensor<6xi64>");
+  EXPECT_EQ(valueOf("b = Equal(i, two)\n y = Where(b, last, i)"),
+            "dense<[1, -1, 3, 4, 5, 6]> : tensor<6xi64>");
+  EXPECT_EQ(valueOf("y = IsNaN(f)"), "dense<false> : tensor<6xi1>");
+  EXPECT_THAT(valueOf("y = Mod<fmod = 1>(f, f)"), HasSubstr("fmod = 1"));
+  EXPECT_THAT(valueOf("y = Cast<to = 8>(f)"), HasSubstr("casts to string"));
+}
+
+TEST(Reductions, AxesAreAnAttributeThenAnOperand) {
+  EXPECT_EQ(valueOf("y = ReduceMax<axes = [1], keepdims = 0>(n)", 17),
+            "dense<[3, 6]> : tensor<2xi64>");
+  EXPECT_EQ(valueOf("y = ReduceMax<keepdims = 0>(n, one)", 18), "dense<[3, 6]> : tensor<2xi64>");
+  EXPECT_EQ(valueOf("y = ReduceSum(n, last)", 13), "dense<[[6], [15]]> : tensor<2x1xi64>");
+  EXPECT_EQ(valueOf("y = ReduceProd<keepdims = 0>(n)"), "dense<720> : tensor<i64>");
+  EXPECT_EQ(valueOf("y = ReduceSum<noop_with_empty_axes = 1>(i)"),
+            "dense<[1, 2, 3, 4, 5, 6]> : tensor<6xi64>");
+  EXPECT_EQ(valueOf("y = ReduceSumSquare<keepdims = 0>(i)"), "dense<91> : tensor<i64>");
+  EXPECT_THAT(valueOf("y = ReduceSum(i, one)"), HasSubstr("axis 1 does not exist"));
+  EXPECT_EQ(opsOfBody("float[2, 3] x", "y = ReduceL2(x, one)"), "mul reduce_sum sqrt");
+}
+
+TEST(Linear, MatMulBecomesLinearOrMatmul) {
+  EXPECT_EQ(opsOfBody("float[2, 4, 3] x, float[3, 5] w", "y = MatMul(x, w)"), "linear");
+  EXPECT_EQ(opsOfBody("float[4, 3] x, float[3, 5] w", "y = MatMul(x, w)"), "matmul");
+  EXPECT_EQ(opsOfBody("float[2, 1, 4, 3] x, float[5, 3, 6] w", "y = MatMul(x, w)"),
+            "broadcast broadcast matmul");
+  EXPECT_THAT(irOfBody("float[3] x, float[2, 3, 5] w", "y = MatMul(x, w)"),
+              HasSubstr("-> (tensor<2x5xf32>"));
+  EXPECT_THAT(irOfBody("float[2, 4, 3] x, float[3] w", "y = MatMul(x, w)"),
+              HasSubstr("-> (tensor<2x4xf32>"));
+  EXPECT_THAT(irOfBody("float[3] x, float[3] w", "y = MatMul(x, w)"), HasSubstr("-> (tensor<f32>"));
+  EXPECT_THAT(irOfBody("float[2, 4, 3] x, float[3, 3, 5] w", "y = MatMul(x, w)"),
+              HasSubstr("don't broadcast"));
+}
+
+TEST(Linear, Gemm) {
+  EXPECT_THAT(irOfBody("float[4, 3] x, float[5, 3] w, float[5] b", "y = Gemm<transB = 1>(x, w, b)"),
+              HasSubstr("oriel.linear %arg0, %arg1, %arg2 {transpose_weight = true}"));
+  EXPECT_EQ(opsOfBody("float[3, 4] x, float[3, 5] w, float[4, 1] c",
+                      "y = Gemm<transA = 1, alpha = 2.0, beta = 3.0>(x, w, c)"),
+            "transpose linear mul mul add");
+}
+
+TEST(Linear, Conv) {
+  EXPECT_THAT(irOfBody("float[1, 3, 5, 5] x, float[4, 3, 3, 3] w",
+                       "y = Conv<auto_pad = \"SAME_UPPER\", strides = [2, 2]>(x, w)"),
+              AllOf(HasSubstr("pads = array<i64: 1, 1, 1, 1>"), HasSubstr("tensor<1x4x3x3xf32>")));
+  EXPECT_THAT(irOfBody("float[1, 3, 5] x, float[4, 3, 3, 3] w", "y = Conv(x, w)"),
+              HasSubstr("convolves"));
+  EXPECT_THAT(irOfBody("float[1, 3, 5] x, float[4, 3, 3] w", "y = Conv<strides = [0]>(x, w)"),
+              HasSubstr("positive stride"));
+}
+
+TEST(Normalization, OverTrailingDimensions) {
+  EXPECT_EQ(opsOfBody("float[2, 3] x, float[3] w, float[3] b", "y = LayerNormalization(x, w, b)"),
+            "layer_norm");
+  EXPECT_EQ(opsOfBody("float[2, 3, 4] x, float[3, 4] w", "y = LayerNormalization<axis = 1>(x, w)"),
+            "reshape reshape layer_norm reshape");
+  EXPECT_THAT(irOfBody("float[2, 3] x, float[3] w",
+                       "y, mean = LayerNormalization(x, w)\n"
+                       "z = Neg(mean)"),
+              HasSubstr("imports only the first result"));
+  EXPECT_EQ(opsOfBody("float[2, 3] x, float[3] w", "y = RMSNormalization(x, w)", 23), "rms_norm");
+}
+
+TEST(Normalization, Softmax) {
+  EXPECT_THAT(irOfBody("float[2, 3] x", "y = Softmax<axis = -2>(x)"),
+              HasSubstr("oriel.softmax %arg0 {dim = 0"));
+  EXPECT_EQ(opsOfBody("float[2, 3] x", "y = LogSoftmax(x)"),
+            "reduce_max sub exp reduce_sum log sub");
+}
+
+TEST(Activations, NamedAndComposed) {
+  EXPECT_THAT(irOfBody("float[2] x", "y = Gelu<approximate = \"tanh\">(x)"),
+              HasSubstr("kind = \"gelu_tanh\""));
+  EXPECT_THAT(irOfBody("float[2] x", "y = Swish(x)", 24), HasSubstr("kind = \"silu\""));
+  EXPECT_EQ(opsOfBody("float[2] x", "y = HardSwish(x)"), "mul add max min mul");
+}
+
+TEST(Attention, OfRank3And4) {
+  const char kSmall[] = "float[2, 4, 8, 16] q, float[2, 2, 8, 16] k, float[2, 2, 8, 16] v";
+  EXPECT_THAT(
+      irOfBody(kSmall, "y = Attention<is_causal = 1>(q, k, v)", 23),
+      HasSubstr("oriel.attention %arg0, %arg1, %arg2 {causal = true, scale = 2.500000e-01"));
+  EXPECT_EQ(opsOfBody("float[2, 8, 64] q, float[2, 8, 32] k, float[2, 8, 32] v, bool[8, 8] keep",
+                      "y = Attention<q_num_heads = 4, kv_num_heads = 2>(q, k, v, keep)", 23),
+            "reshape transpose reshape transpose reshape transpose reshape attention transpose "
+            "reshape");
+  EXPECT_THAT(irOfBody(kSmall, "y = Attention<softcap = 2.0>(q, k, v)", 23), HasSubstr("softcap"));
+  EXPECT_THAT(irOfBody("float[2, 4, 1, 16] q, float[2, 2, 8, 16] k, float[2, 2, 8, 16] v",
+                       "y = Attention<is_causal = 1>(q, k, v)", 23),
+              HasSubstr("1 queries and 8 keys"));
+}
+
+TEST(Attention, RotaryEmbedding) {
+  EXPECT_EQ(opsOfBody("float[2, 4, 8, 16] x, float[9, 8] c, float[9, 8] s, int64[2, 8] p",
+                      "y = RotaryEmbedding(x, c, s, p)", 23),
+            "gather reshape concat gather reshape concat rope");
+  EXPECT_EQ(opsOfBody("float[2, 8, 64] x, float[2, 8, 4] c, float[2, 8, 4] s",
+                      "y = RotaryEmbedding<num_heads = 4, rotary_embedding_dim = 8>(x, c, s)", 23),
+            "reshape concat reshape concat reshape transpose slice rope slice concat transpose "
+            "reshape");
+}
+
+TEST(Registry, VersionsAndNearestNames) {
+  const OpRegistry& registry = OpRegistry::standard();
+  EXPECT_NE(registry.find("", "ReduceMax", 13), registry.find("", "ReduceMax", 18));
+  EXPECT_EQ(registry.find("", "ReduceMax", 18), registry.find("ai.onnx", "ReduceMax", 24));
+  EXPECT_EQ(registry.find("", "Gelu", 19), nullptr);
+  EXPECT_EQ(registry.find("com.acme", "Gelu", 20), nullptr);
+  EXPECT_EQ(registry.nearest("Softmx"), "Softmax");
+  EXPECT_EQ(registry.nearest("Qqqqqqq"), "");
+}
+
+TEST(Registry, DocumentationListsEveryOp) {
+  std::string page = testing::readFile(ORIEL_SOURCE_DIR "/docs/import.md");
+  ASSERT_NE(page, "");
+  for (const std::string& name : OpRegistry::standard().names()) {
+    EXPECT_THAT(page, HasSubstr("`" + name + "`"));
+  }
+}
+
+}  // namespace
+}  // namespace oriel

@@ -1,0 +1,299 @@
+#include "frontend/tensor_data.h"
+
+#include <cstring>
+#include <string>
+#include <system_error>
+
+#include "frontend/error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "mlir/IR/Builders.h"
+#include "onnx/onnx_pb.h"
+
+namespace oriel {
+namespace {
+
+using onnx::TensorProto;
+
+std::string describe(const TensorProto& tensor) {
+  return ("tensor \"" + llvm::StringRef(tensor.name()) + "\"").str();
+}
+
+// Bytes that the shape asks for.
+llvm::Expected<int64_t> expectedBytes(const TensorProto& tensor) {
+  int64_t bytes = elementBytes(tensor.data_type());
+  if (bytes == 0) {
+    return makeError(describe(tensor) + " has the element type " +
+                     dataTypeName(tensor.data_type()) + ", which Oriel does not read");
+  }
+  // A zero among the sizes must not hide an overflow of the others.
+  int64_t product = bytes;
+  bool empty = false;
+  for (int64_t dim : tensor.dims()) {
+    if (dim < 0) {
+      return makeError(describe(tensor) + " has the negative size " + llvm::Twine(dim));
+    }
+    if (dim == 0) {
+      empty = true;
+    } else if (__builtin_mul_overflow(product, dim, &product)) {
+      return makeError(describe(tensor) + " has a shape whose size overflows 64 bits");
+    }
+  }
+  return empty ? 0 : product;
+}
+
+llvm::Error wrongSize(const TensorProto& tensor, int64_t wanted, uint64_t found) {
+  return makeError(describe(tensor) + " holds " + llvm::Twine(found) +
+                   " bytes, but its shape needs " + llvm::Twine(wanted) + ": the file is damaged");
+}
+
+// Copies a typed field, narrowing each entry to `Stored`.
+template <typename Stored, typename Field>
+std::shared_ptr<std::vector<char>> packField(const Field& field) {
+  auto bytes = std::make_shared<std::vector<char>>(sizeof(Stored) * field.size());
+  for (int i = 0; i < field.size(); ++i) {
+    Stored value = static_cast<Stored>(field.Get(i));
+    std::memcpy(bytes->data() + sizeof(Stored) * i, &value, sizeof(Stored));
+  }
+  return bytes;
+}
+
+std::shared_ptr<std::vector<char>> packTypedField(const TensorProto& tensor) {
+  switch (tensor.data_type()) {
+    case TensorProto::FLOAT:
+      return packField<float>(tensor.float_data());
+    case TensorProto::DOUBLE:
+      return packField<double>(tensor.double_data());
+    case TensorProto::INT64:
+      return packField<int64_t>(tensor.int64_data());
+    case TensorProto::INT32:
+      return packField<int32_t>(tensor.int32_data());
+    case TensorProto::FLOAT16:
+    case TensorProto::BFLOAT16:
+      return packField<uint16_t>(tensor.int32_data());
+    default:  // INT8, UINT8, BOOL
+      return packField<uint8_t>(tensor.int32_data());
+  }
+}
+
+struct ExternalRange {
+  std::string location;
+  uint64_t offset = 0;
+  std::optional<uint64_t> length;
+};
+
+llvm::Expected<ExternalRange> readExternalRange(const TensorProto& tensor) {
+  ExternalRange range;
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") {
+      range.location = entry.value();
+    } else if (entry.key() == "offset" || entry.key() == "length") {
+      uint64_t number;
+      if (llvm::StringRef(entry.value()).getAsInteger(10, number)) {
+        return makeError(describe(tensor) + " has the external data " + entry.key() + " \"" +
+                         entry.value() + "\", which is no number");
+      }
+      if (entry.key() == "offset") {
+        range.offset = number;
+      } else {
+        range.length = number;
+      }
+    }
+  }
+  if (range.location.empty()) {
+    return makeError(describe(tensor) + " has external data without a location");
+  }
+  return range;
+}
+
+llvm::Error readExternal(const TensorProto& tensor, llvm::StringRef folder, int64_t bytes,
+                         TensorData& data) {
+  auto range = readExternalRange(tensor);
+  if (!range) {
+    return range.takeError();
+  }
+  if (range->length && *range->length != static_cast<uint64_t>(bytes)) {
+    return wrongSize(tensor, bytes, *range->length);
+  }
+  auto path = resolveExternalPath(folder, range->location, tensor.name());
+  if (!path) {
+    return path.takeError();
+  }
+  uint64_t fileSize = 0;
+  if (std::error_code code = llvm::sys::fs::file_size(*path, fileSize)) {
+    return makeError(describe(tensor) + ": can't read \"" + *path + "\": " + code.message());
+  }
+  if (range->offset > fileSize || static_cast<uint64_t>(bytes) > fileSize - range->offset) {
+    return makeError(describe(tensor) + " lies beyond the end of \"" + *path + "\" (" +
+                     llvm::Twine(fileSize) + " bytes): the file is truncated, copy it again");
+  }
+  if (bytes == 0) {
+    return llvm::Error::success();
+  }
+  auto buffer = llvm::MemoryBuffer::getFileSlice(*path, bytes, range->offset);
+  if (!buffer) {
+    return makeError(describe(tensor) + ": can't read \"" + *path +
+                     "\": " + buffer.getError().message());
+  }
+  std::shared_ptr<llvm::MemoryBuffer> owner = std::move(*buffer);
+  data.bytes = llvm::ArrayRef<char>(owner->getBufferStart(), owner->getBufferSize());
+  data.owner = std::move(owner);
+  return llvm::Error::success();
+}
+
+}  // namespace
+
+int64_t TensorData::numElements() const {
+  int64_t count = 1;
+  for (int64_t dim : shape) {
+    count *= dim;
+  }
+  return count;
+}
+
+mlir::Type elementTypeOf(mlir::MLIRContext* context, int32_t dataType) {
+  mlir::Builder b(context);
+  switch (dataType) {
+    case TensorProto::FLOAT:
+      return b.getF32Type();
+    case TensorProto::DOUBLE:
+      return b.getF64Type();
+    case TensorProto::FLOAT16:
+      return b.getF16Type();
+    case TensorProto::BFLOAT16:
+      return b.getBF16Type();
+    case TensorProto::INT64:
+      return b.getI64Type();
+    case TensorProto::INT32:
+      return b.getI32Type();
+    case TensorProto::INT8:
+      return b.getIntegerType(8);
+    case TensorProto::UINT8:
+      return b.getIntegerType(8, /*isSigned=*/false);
+    case TensorProto::BOOL:
+      return b.getI1Type();
+    default:
+      return {};
+  }
+}
+
+int64_t elementBytes(int32_t dataType) {
+  switch (dataType) {
+    case TensorProto::DOUBLE:
+    case TensorProto::INT64:
+      return 8;
+    case TensorProto::FLOAT:
+    case TensorProto::INT32:
+      return 4;
+    case TensorProto::FLOAT16:
+    case TensorProto::BFLOAT16:
+      return 2;
+    case TensorProto::INT8:
+    case TensorProto::UINT8:
+    case TensorProto::BOOL:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+std::string dataTypeName(int32_t dataType) {
+  if (!TensorProto::DataType_IsValid(dataType)) {
+    return "type " + std::to_string(dataType);
+  }
+  return llvm::StringRef(TensorProto::DataType_Name(dataType)).lower();
+}
+
+llvm::Expected<std::string> resolveExternalPath(llvm::StringRef folder, llvm::StringRef location,
+                                                llvm::StringRef tensorName) {
+  namespace path = llvm::sys::path;
+  auto escapes = [&] {
+    return makeError("tensor \"" + tensorName + "\" has its data in \"" + location +
+                     "\", which is outside the model's folder; Oriel reads external data only "
+                     "from beside the model");
+  };
+  bool goesUp = llvm::is_contained(llvm::make_range(path::begin(location), path::end(location)),
+                                   llvm::StringRef(".."));
+  if (path::is_absolute(location) || goesUp) {
+    return escapes();
+  }
+  if (folder.empty()) {
+    folder = ".";
+  }
+  llvm::SmallString<256> joined(folder), realFolder, realFile;
+  path::append(joined, location);
+  if (std::error_code code = llvm::sys::fs::real_path(joined, realFile)) {
+    return makeError("tensor \"" + tensorName + "\" has its data in \"" + joined.str() +
+                     "\", which can't be opened (" + code.message() +
+                     "); copy it from beside the original model");
+  }
+  if (llvm::sys::fs::real_path(folder, realFolder)) {
+    return escapes();
+  }
+  path::append(realFolder, "");  // a trailing separator, so that "models2" is not in "models"
+  if (!llvm::StringRef(realFile).starts_with(realFolder)) {
+    return escapes();
+  }
+  if (!llvm::sys::fs::is_regular_file(realFile)) {
+    return makeError("tensor \"" + tensorName + "\" has its data in \"" + joined.str() +
+                     "\", which is not a file");
+  }
+  return realFile.str().str();
+}
+
+llvm::Expected<TensorData> readTensor(const TensorProto& tensor, llvm::StringRef folder) {
+  auto bytes = expectedBytes(tensor);
+  if (!bytes) {
+    return bytes.takeError();
+  }
+  if (tensor.has_segment()) {
+    return makeError(describe(tensor) + " is stored in segments, which Oriel does not read");
+  }
+  TensorData data;
+  data.dataType = tensor.data_type();
+  data.shape.assign(tensor.dims().begin(), tensor.dims().end());
+  if (tensor.data_location() == TensorProto::EXTERNAL) {
+    if (llvm::Error error = readExternal(tensor, folder, *bytes, data)) {
+      return std::move(error);
+    }
+    return data;
+  }
+  if (tensor.has_raw_data()) {
+    data.bytes = llvm::ArrayRef<char>(tensor.raw_data().data(), tensor.raw_data().size());
+  } else {
+    auto packed = packTypedField(tensor);
+    data.bytes = llvm::ArrayRef<char>(packed->data(), packed->size());
+    data.owner = std::move(packed);
+  }
+  if (data.bytes.size() != static_cast<uint64_t>(*bytes)) {
+    return wrongSize(tensor, *bytes, data.bytes.size());
+  }
+  return data;
+}
+
+mlir::DenseElementsAttr toAttribute(mlir::MLIRContext* context, const TensorData& data) {
+  mlir::Type element = elementTypeOf(context, data.dataType);
+  if (!element) {
+    return {};
+  }
+  auto type = mlir::RankedTensorType::get(data.shape, element);
+  if (element.isInteger(1)) {
+    // MLIR's own layout of booleans differs between releases; this overload does not care.
+    llvm::SmallVector<bool> values;
+    values.reserve(data.bytes.size());
+    for (char byte : data.bytes) {
+      values.push_back(byte != 0);
+    }
+    return mlir::DenseElementsAttr::get(type, llvm::ArrayRef<bool>(values));
+  }
+  llvm::ArrayRef<char> bytes = data.bytes;
+  size_t size = elementBytes(data.dataType);
+  if (bytes.size() > size &&
+      std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0) {
+    bytes = bytes.take_front(size);
+  }
+  return mlir::DenseElementsAttr::getFromRawBuffer(type, bytes);
+}
+
+}  // namespace oriel

@@ -1,0 +1,18 @@
+// The exec dialect and its ops.
+#ifndef ORIEL_IR_EXEC_EXEC_H_
+#define ORIEL_IR_EXEC_EXEC_H_
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+
+#include "ir/exec/exec_dialect.h.inc"
+
+#define GET_OP_CLASSES
+#include "ir/exec/exec_ops.h.inc"
+
+#endif  // ORIEL_IR_EXEC_EXEC_H_

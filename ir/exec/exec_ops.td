@@ -1,0 +1,117 @@
+// The exec dialect: programs as buffers and instructions, one op per plan entry.
+#ifndef ORIEL_IR_EXEC_EXEC_OPS_TD
+#define ORIEL_IR_EXEC_EXEC_OPS_TD
+
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+def ExecDialect : Dialect {
+  let name = "exec";
+  let cppNamespace = "::oriel::exec";
+  let summary = "Programs of a plan: buffers at fixed offsets, and instructions";
+  let description = [{
+    What `lower` makes of the `oriel` dialect, and what `emit` translates to the plan
+    one to one. Buffers are symbols; instructions run in order and name the buffers
+    that they read and write.
+  }];
+}
+
+class Exec_Op<string mnemonic, list<Trait> traits = []>
+    : Op<ExecDialect, mnemonic, traits>;
+
+def ProgramOp : Exec_Op<"program",
+    [Symbol, SymbolTable, NoTerminator, SingleBlock, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "What the ranks of one rank class run";
+  let description = [{
+    Holds the buffers of one arena of `arena_bytes` bytes, and the segments.
+
+    Example: `exec.program @ranks {first_rank = 0, rank_count = 4, arena_bytes = 4096}
+    {...}`. Made by `lower`; read by `emit`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$first_rank,
+                       I64Attr:$rank_count, I64Attr:$arena_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+
+def BufferOp : Exec_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
+  let summary = "A tensor at a fixed place of the arena";
+  let description = [{
+    `kind`, `ref` and `slot` say what the buffer holds, as the fields of the plan's
+    `Buffer` do (besides the roles of segment arguments: `constant`, with `value`, and
+    `temporary`). Views of one value have the same offset.
+
+    Example: `exec.buffer @b7 : tensor<4x8xf32> {kind = "temporary", offset = 4096}`.
+    Made by `lower`; read by `emit`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, StrAttr:$kind,
+                       I64Attr:$offset, DefaultValuedStrAttr<StrAttr, "">:$ref,
+                       DefaultValuedStrAttr<StrAttr, "">:$slot,
+                       OptionalAttr<ElementsAttr>:$value);
+  let assemblyFormat = "$sym_name `:` $type attr-dict";
+  let hasVerifier = 1;
+}
+
+def SegmentOp : Exec_Op<"segment",
+    [Symbol, NoTerminator, SingleBlock, HasParent<"ProgramOp">]> {
+  let summary = "Instructions that run in order";
+  let description = [{
+    Named forward, backward, update or eval. Made by `lower`; read by `emit`.
+
+    Example: `exec.segment @forward {...}`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+}
+
+def Exec_BufferList : TypedArrayAttrBase<FlatSymbolRefAttr, "buffers of the program">;
+
+class Exec_Instruction<string mnemonic, dag args>
+    : Exec_Op<mnemonic, [HasParent<"SegmentOp">,
+                         DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let arguments = !con((ins Exec_BufferList:$inputs, Exec_BufferList:$outputs), args,
+                       (ins DefaultValuedStrAttr<StrAttr, "">:$source_op));
+}
+
+def LaunchOp : Exec_Instruction<"launch", (ins StrAttr:$kernel,
+                                           DictionaryAttr:$kernel_attributes)> {
+  let summary = "One launch of a kernel";
+  let description = [{
+    `kernel_attributes` reach the kernel: integers, floats, strings and lists of integers.
+
+    Example: `exec.launch "matmul" [@b0, @b1] -> [@b2] {transpose_rhs = true} from "oriel.matmul"`.
+    Made by `lower`; read by `emit`.
+  }];
+  let assemblyFormat = [{
+    $kernel $inputs `->` $outputs $kernel_attributes (`from` $source_op^)? attr-dict
+  }];
+}
+
+def CollectiveOp : Exec_Instruction<"collective", (ins StrAttr:$collective,
+    StrAttr:$reduction, StrArrayAttr:$axes)> {
+  let summary = "One collective over the ranks that differ in some atomic axes";
+  let description = [{
+    `collective` is `all_reduce`, `reduction` is `sum` or `max`; result `i` is the reduction
+    of operand `i`, and may be the same buffer.
+
+    Example: `exec.collective "all_reduce" "sum" ["a0"] [@b0] -> [@b0]`. Made by `lower`;
+    read by `emit`.
+  }];
+  let assemblyFormat = [{
+    $collective $reduction $axes $inputs `->` $outputs (`from` $source_op^)? attr-dict
+  }];
+}
+
+def CopyOp : Exec_Instruction<"copy", (ins)> {
+  let summary = "Bytes of one buffer copied to another of the same type";
+  let description = [{
+    One operand, one result.
+
+    Example: `exec.copy [@b0] -> [@b1]`. Made by `lower`; read by `emit`.
+  }];
+  let assemblyFormat = "$inputs `->` $outputs (`from` $source_op^)? attr-dict";
+}
+
+#endif

@@ -1,0 +1,62 @@
+#include "ir/interfaces/interfaces.h"
+
+#include <limits>
+
+#include "llvm/Support/MathExtras.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace oriel::ir {
+namespace {
+
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+
+int64_t boundedSum(int64_t a, int64_t b) { return a > kMax - b ? kMax : a + b; }
+
+}  // namespace
+
+int64_t boundedProduct(llvm::ArrayRef<int64_t> factors) {
+  // A zero anywhere makes the product zero, however large the others are.
+  if (llvm::is_contained(factors, 0)) return 0;
+  int64_t product = 1;
+  for (int64_t factor : factors) {
+    if (llvm::MulOverflow(product, factor, product)) return kMax;
+  }
+  return product;
+}
+
+int64_t elementCount(llvm::ArrayRef<int64_t> shape) {
+  for (int64_t size : shape) {
+    if (size < 0) return 0;
+  }
+  return boundedProduct(shape);
+}
+
+int64_t typeBytes(mlir::Type type) {
+  auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
+  if (!tensor || !tensor.getElementType().isIntOrFloat()) return 0;
+  int64_t bytes = (tensor.getElementTypeBitWidth() + 7) / 8;
+  return boundedProduct({elementCount(tensor.getShape()), bytes});
+}
+
+int64_t typesBytes(mlir::TypeRange types) {
+  int64_t bytes = 0;
+  for (mlir::Type type : types) bytes = boundedSum(bytes, typeBytes(type));
+  return bytes;
+}
+
+int64_t defaultFlops(mlir::Operation* op) {
+  if (auto kernel = llvm::dyn_cast<KernelOpInterface>(op); kernel && kernel.isView()) return 0;
+  int64_t flops = 0;
+  for (mlir::Type type : op->getResultTypes()) {
+    if (auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type)) {
+      flops = boundedSum(flops, elementCount(tensor.getShape()));
+    }
+  }
+  return flops;
+}
+
+}  // namespace oriel::ir
+
+#include "ir/interfaces/cost.cc.inc"
+#include "ir/interfaces/differentiable.cc.inc"
+#include "ir/interfaces/kernel.cc.inc"

@@ -1,0 +1,36 @@
+// What passes ask of an op: its cost, its kernel, its vector-Jacobian product.
+//
+//   if (auto kernel = llvm::dyn_cast<oriel::ir::KernelOpInterface>(op)) ... kernel.getKernelName()
+#ifndef ORIEL_IR_INTERFACES_INTERFACES_H_
+#define ORIEL_IR_INTERFACES_INTERFACES_H_
+
+#include <cstdint>
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpDefinition.h"
+
+namespace oriel::ir {
+
+// Elements of a static shape; INT64_MAX where the product does not fit. 0 for a shape with a
+// dynamic size.
+int64_t elementCount(llvm::ArrayRef<int64_t> shape);
+
+// Bytes of a value: whole bytes per element (a boolean takes one), no padding. 0 for a type
+// that is not a static ranked tensor of numbers; INT64_MAX where the product does not fit.
+int64_t typeBytes(mlir::Type type);
+// Their sum, likewise bounded.
+int64_t typesBytes(mlir::TypeRange types);
+
+// One floating-point operation per element of each result; none for a view.
+int64_t defaultFlops(mlir::Operation* op);
+
+// a * b * .. and at most INT64_MAX. For counts: factors must not be negative.
+int64_t boundedProduct(llvm::ArrayRef<int64_t> factors);
+
+}  // namespace oriel::ir
+
+#include "ir/interfaces/cost.h.inc"
+#include "ir/interfaces/differentiable.h.inc"
+#include "ir/interfaces/kernel.h.inc"
+
+#endif  // ORIEL_IR_INTERFACES_INTERFACES_H_

@@ -1,0 +1,23 @@
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/oriel_dialect.cc.inc"
+
+#define GET_OP_CLASSES
+#include "ir/oriel/oriel_ops.cc.inc"
+
+namespace oriel::ir {
+
+void OrielDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "ir/oriel/oriel_ops.cc.inc"
+      >();
+}
+
+mlir::Operation* OrielDialect::materializeConstant(mlir::OpBuilder& builder, mlir::Attribute value,
+                                                   mlir::Type type, mlir::Location loc) {
+  auto elements = llvm::dyn_cast<mlir::ElementsAttr>(value);
+  if (!elements || elements.getShapedType() != type) return nullptr;
+  return ConstantOp::create(builder, loc, type, elements);
+}
+
+}  // namespace oriel::ir

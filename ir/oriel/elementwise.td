@@ -1,0 +1,113 @@
+// Elementwise ops. Binary and ternary ones broadcast as NumPy and ONNX do.
+#ifndef ORIEL_IR_ORIEL_ELEMENTWISE_TD
+#define ORIEL_IR_ORIEL_ELEMENTWISE_TD
+
+include "ir/oriel/base.td"
+
+class Oriel_UnaryOp<string mnemonic, string what, Type tensor, list<Trait> traits = []>
+    : Oriel_Op<mnemonic, (ins tensor:$input),
+               !listconcat(traits, [SameOperandsAndResultType, OverwritingOp])> {
+  let summary = what;
+  let description = "Result `i` is a function of element `i`: " # what # ".\n\n"
+      "Example: `%1 = oriel." # mnemonic # " %0 : (tensor<4xf32>) -> tensor<4xf32>`. "
+      "Made by the importer and by autodiff; removed by `lower`.";
+  let results = (outs tensor:$result);
+  let hasFolder = 1;
+  let extraClassDefinition = Oriel_Pointwise.definition;
+}
+class Oriel_SmoothOp<string mnemonic, string what, Type tensor = Oriel_FloatTensor>
+    : Oriel_UnaryOp<mnemonic, what, tensor, [Differentiable]>;
+
+def NegOp : Oriel_SmoothOp<"neg", "-x", Oriel_ArithmeticTensor>;
+def AbsOp : Oriel_SmoothOp<"abs", "absolute value; the derivative at 0 is 0", Oriel_ArithmeticTensor>;
+def ExpOp : Oriel_SmoothOp<"exp", "e to the x">;
+def LogOp : Oriel_SmoothOp<"log", "natural logarithm">;
+def SqrtOp : Oriel_SmoothOp<"sqrt", "square root">;
+def RsqrtOp : Oriel_SmoothOp<"rsqrt", "1 / square root">;
+def ReciprocalOp : Oriel_SmoothOp<"reciprocal", "1 / x">;
+def SinOp : Oriel_SmoothOp<"sin", "sine of an angle in radians">;
+def CosOp : Oriel_SmoothOp<"cos", "cosine of an angle in radians">;
+def TanhOp : Oriel_SmoothOp<"tanh", "hyperbolic tangent">;
+def SigmoidOp : Oriel_SmoothOp<"sigmoid", "1 / (1 + exp(-x))">;
+def ErfOp : Oriel_SmoothOp<"erf", "Gauss error function">;
+def ReluOp : Oriel_SmoothOp<"relu", "max(x, 0); the derivative at 0 is 0", Oriel_ArithmeticTensor>;
+def SignOp : Oriel_UnaryOp<"sign", "-1, 0 or 1", Oriel_ArithmeticTensor>;
+def FloorOp : Oriel_UnaryOp<"floor", "largest whole number not above x", Oriel_FloatTensor>;
+def CeilOp : Oriel_UnaryOp<"ceil", "smallest whole number not below x", Oriel_FloatTensor>;
+def NotOp : Oriel_UnaryOp<"not", "logical negation of a boolean", Oriel_BoolTensor>;
+
+class Oriel_BinaryOp<string mnemonic, string what, Type tensor, Type result_tensor,
+                     list<Trait> traits = []>
+    : Oriel_Op<mnemonic, (ins tensor:$lhs, tensor:$rhs),
+               !listconcat(traits, [SameOperandsElementType, InferTypes])> {
+  let summary = what;
+  let description = what # ", on operands broadcast to a common shape as NumPy "
+      "does: shapes are aligned at the last dimension, and sizes of 1 repeat.\n\n"
+      "Example: `%2 = oriel." # mnemonic # " %0, %1 : (tensor<4x8xf32>, tensor<8xf32>)"
+      " -> ...`. Made by the importer and by autodiff; removed by `lower`.";
+  let results = (outs result_tensor:$result);
+  let hasFolder = 1;
+}
+class Oriel_ArithmeticOp<string mnemonic, string what, list<Trait> traits = [],
+                         Type tensor = Oriel_ArithmeticTensor>
+    : Oriel_BinaryOp<mnemonic, what, tensor, tensor,
+                     !listconcat(traits, [OverwritingOp])> {
+  let extraClassDefinition = Oriel_Pointwise.definition;
+}
+class Oriel_LogicalOp<string mnemonic, string what>
+    : Oriel_ArithmeticOp<mnemonic, what, [Commutative], Oriel_BoolTensor>;
+
+def AddOp : Oriel_ArithmeticOp<"add", "Sum", [Differentiable, Commutative]>;
+def SubOp : Oriel_ArithmeticOp<"sub", "Difference", [Differentiable]>;
+def MulOp : Oriel_ArithmeticOp<"mul", "Product", [Differentiable, Commutative]>;
+def DivOp : Oriel_ArithmeticOp<"div",
+    "Quotient (integers round towards zero)", [Differentiable]>;
+def PowOp : Oriel_ArithmeticOp<"pow", "lhs to the power rhs", [Differentiable]>;
+def MaxOp : Oriel_ArithmeticOp<"max",
+    "Maximum (equal operands share the cotangent in halves)", [Differentiable]>;
+def MinOp : Oriel_ArithmeticOp<"min",
+    "Minimum (equal operands share the cotangent in halves)", [Differentiable]>;
+def ModOp : Oriel_ArithmeticOp<"mod", "Remainder with the divisor's sign">;
+def AndOp : Oriel_LogicalOp<"and", "Logical and of booleans">;
+def OrOp : Oriel_LogicalOp<"or", "Logical or of booleans">;
+def XorOp : Oriel_LogicalOp<"xor", "Exclusive or of booleans">;
+
+class Oriel_CompareOp<string mnemonic, string what>
+    : Oriel_BinaryOp<mnemonic, "Comparison: lhs " # what # " rhs, as booleans",
+                     Oriel_Tensor, Oriel_BoolTensor>;
+def EqualOp : Oriel_CompareOp<"equal", "=">;
+def LessOp : Oriel_CompareOp<"less", "<">;
+def LessEqualOp : Oriel_CompareOp<"less_equal", "<=">;
+def GreaterOp : Oriel_CompareOp<"greater", ">">;
+def GreaterEqualOp : Oriel_CompareOp<"greater_equal", ">=">;
+
+def SelectOp : Oriel_Op<"select",
+    (ins Oriel_BoolTensor:$condition, Oriel_Tensor:$on_true, Oriel_Tensor:$on_false),
+    [Differentiable, InferTypes, OverwritingOp]> {
+  let summary = "Elementwise choice between two tensors";
+  let description = [{
+    `result = condition ? on_true : on_false`, the three broadcast as NumPy does.
+
+    Example: `%3 = oriel.select %c, %a, %b : (tensor<4x1xi1>, tensor<4x8xf32>,
+    tensor<f32>) -> tensor<4x8xf32>`. Made by the importer; removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+  let hasFolder = 1;
+  let extraClassDefinition = Oriel_Pointwise.definition;
+}
+
+def CastOp : Oriel_Op<"cast", (ins Oriel_Tensor:$input), [Differentiable]> {
+  let summary = "Conversion of the element type";
+  let description = [{
+    Same shape, other element type. A float becomes an integer by truncation
+    towards zero, anything becomes a boolean by comparison with zero.
+
+    Example: `%1 = oriel.cast %0 : (tensor<4xi64>) -> tensor<4xf32>`. Made by the
+    importer; removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+#endif

@@ -1,0 +1,80 @@
+// Ops of shape.td that pick or add rows by index.
+#include "ir/oriel/folding.h"
+#include "ir/oriel/inference.h"
+#include "ir/oriel/oriel.h"
+
+namespace oriel::ir {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::OpFoldResult;
+
+namespace {
+
+// `table` with dimension `dim` replaced by `indices`.
+llvm::SmallVector<int64_t> gatheredShape(llvm::ArrayRef<int64_t> table,
+                                         llvm::ArrayRef<int64_t> indices, int64_t dim) {
+  llvm::SmallVector<int64_t> shape(table.take_front(dim));
+  shape.append(indices.begin(), indices.end());
+  llvm::append_range(shape, table.drop_front(dim + 1));
+  return shape;
+}
+
+}  // namespace
+
+LogicalResult GatherOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
+                                         Adaptor adaptor,
+                                         llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  llvm::ArrayRef<int64_t> input = shapeOf(adaptor.getInput());
+  int64_t dim = adaptor.getDim();
+  if (failed(context.expectDim("a dim", dim, input.size()))) return failure();
+  return context.addResult(gatheredShape(input, shapeOf(adaptor.getIndices()), dim),
+                           tensorType(adaptor.getInput()).getElementType(), results);
+}
+
+OpFoldResult GatherOp::fold(FoldAdaptor adaptor) {
+  auto input = denseConstant(adaptor.getInput());
+  auto indices = denseConstant(adaptor.getIndices());
+  if (!input || !indices || !mayFoldTo(getType(), input.isSplat())) return {};
+  if (elementCount(getType().getShape()) == 0) return emptyElements(getType());
+  int64_t dim = getDim();
+  int64_t rows = shapeOf(getInput())[dim];
+  std::vector<int64_t> picked = readElements<int64_t>(indices).values;
+  for (int64_t& index : picked) {
+    if (index < 0) index += rows;
+    if (index < 0 || index >= rows) return {};  // a runtime error, if it is ever run
+  }
+  // A splat of indices keeps one value.
+  auto pickedAt = [&](int64_t i) { return picked[picked.size() == 1 ? 0 : i]; };
+  llvm::ArrayRef<int64_t> shape = shapeOf(getInput());
+  int64_t count = indices.getNumElements();
+  int64_t outer = elementCount(shape.take_front(dim));
+  int64_t inner = elementCount(shape.drop_front(dim + 1));
+  return visitElementType(input.getElementType(), [&](auto zero) -> OpFoldResult {
+    using T = decltype(zero);
+    Elements<T> elements = readElements<T>(input);
+    if (elements.splat) return writeElements<T>(getType(), elements.values);
+    std::vector<T> values;
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t from = (o * rows + pickedAt(i)) * inner;
+        for (int64_t j = 0; j < inner; ++j) values.push_back(elements[from + j]);
+      }
+    }
+    return writeElements<T>(getType(), values);
+  });
+}
+
+LogicalResult ScatterAddOp::verify() {
+  InferenceContext context(getLoc(), getOperationName());
+  llvm::ArrayRef<int64_t> table = getType().getShape();
+  if (failed(context.expectDim("a dim", getDim(), table.size())) ||
+      failed(context.expectShape("updates", getUpdates(),
+                                 gatheredShape(table, shapeOf(getIndices()), getDim())))) {
+    return failure();
+  }
+  return context.expectElementType("updates", getUpdates(), getType().getElementType());
+}
+
+}  // namespace oriel::ir

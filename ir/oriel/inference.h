@@ -1,0 +1,66 @@
+// Helpers of the ops' type inference. Each refusal is a diagnostic that names the op, and the
+// arithmetic on sizes can't overflow: shapes may come from a hostile model file.
+#ifndef ORIEL_IR_ORIEL_INFERENCE_H_
+#define ORIEL_IR_ORIEL_INFERENCE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Value.h"
+
+namespace oriel::ir {
+
+// Result types with more elements are refused, so that byte counts of any sum of them fit.
+inline constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+using MaybeLocation = std::optional<mlir::Location>;
+
+// Where a refusal goes: the op's name and the place, if a diagnostic is wanted at all.
+class InferenceContext {
+ public:
+  InferenceContext(MaybeLocation location, llvm::StringRef opName)
+      : location_(location), opName_(opName) {}
+
+  // Emits "'oriel.op' op <parts>" and fails.
+  template <typename... Parts>
+  mlir::LogicalResult refuse(Parts&&... parts) const {
+    return mlir::emitOptionalError(location_, "'", opName_, "' op ", std::forward<Parts>(parts)...);
+  }
+
+  // Appends the tensor type, or refuses more than kMaxElements.
+  mlir::LogicalResult addResult(llvm::ArrayRef<int64_t> shape, mlir::Type elementType,
+                                llvm::SmallVectorImpl<mlir::Type>& results) const;
+
+  // The following refuse unless the condition in their name holds.
+  mlir::LogicalResult expectRank(llvm::StringRef name, mlir::Value value, int64_t rank) const;
+  mlir::LogicalResult expectShape(llvm::StringRef name, mlir::Value value,
+                                  llvm::ArrayRef<int64_t> shape) const;
+  mlir::LogicalResult expectType(llvm::StringRef name, mlir::Value value, mlir::Type type) const;
+  mlir::LogicalResult expectElementType(llvm::StringRef name, mlir::Value value,
+                                        mlir::Type elementType) const;
+  // 0 <= dim < rank
+  mlir::LogicalResult expectDim(llvm::StringRef name, int64_t dim, int64_t rank) const;
+
+ private:
+  MaybeLocation location_;
+  llvm::StringRef opName_;
+};
+
+mlir::RankedTensorType tensorType(mlir::Value value);
+llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
+
+// "[2, 8, 64]"
+std::string shapeText(llvm::ArrayRef<int64_t> shape);
+
+// Whether `from` broadcasts to `to` as NumPy does.
+bool broadcastsTo(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
+// The common shape of two operands; fails where there is none.
+mlir::FailureOr<llvm::SmallVector<int64_t>> broadcastShapes(llvm::ArrayRef<int64_t> lhs,
+                                                            llvm::ArrayRef<int64_t> rhs);
+
+}  // namespace oriel::ir
+
+#endif  // ORIEL_IR_ORIEL_INFERENCE_H_

@@ -1,0 +1,73 @@
+// Vector-Jacobian products of the contractions.
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/vjp_util.h"
+
+using namespace mlir;
+
+namespace oriel::ir {
+
+// With C = op(A) op(B): d op(A) = G op(B)ᵀ and d op(B) = op(A)ᵀ G. A stored transpose swaps
+// the factors, so that no case needs a transpose of its own.
+LogicalResult MatmulOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                 ArrayRef<bool> needed, SmallVectorImpl<Value>& operandCotangents) {
+  operandCotangents.assign(2, Value());
+  Value g = resultCotangents[0];
+  if (!g) return success();
+  bool ta = getTransposeLhs(), tb = getTransposeRhs();
+  auto product = [&](Value lhs, Value rhs, bool transposeLhs, bool transposeRhs) -> Value {
+    return MatmulOp::create(builder, getLoc(), lhs, rhs, transposeLhs, transposeRhs);
+  };
+  if (needed[0]) {
+    operandCotangents[0] = ta ? product(getRhs(), g, tb, true) : product(g, getRhs(), false, !tb);
+  }
+  if (needed[1]) {
+    operandCotangents[1] = tb ? product(g, getLhs(), true, ta) : product(getLhs(), g, !ta, false);
+  }
+  return success();
+}
+
+LogicalResult LinearOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                 ArrayRef<bool> needed, SmallVectorImpl<Value>& operandCotangents) {
+  operandCotangents.assign(getNumOperands(), Value());
+  Value g = resultCotangents[0];
+  if (!g) return success();
+  if (needed[0]) {
+    operandCotangents[0] = LinearOp::create(builder, getLoc(), g, getWeight(), /*bias=*/Value(),
+                                            !getTransposeWeight());
+  }
+  if (needed[1]) {
+    operandCotangents[1] =
+        LinearWeightGradOp::create(builder, getLoc(), getInput(), g, getTransposeWeight());
+  }
+  if (getBias() && needed[2]) {
+    operandCotangents[2] = sumToShape(builder, getLoc(), g, getBias().getType());
+  }
+  return success();
+}
+
+LogicalResult ConvOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                               ArrayRef<bool> needed, SmallVectorImpl<Value>& operandCotangents) {
+  operandCotangents.assign(getNumOperands(), Value());
+  Value g = resultCotangents[0];
+  if (!g) return success();
+  if (needed[0]) {
+    operandCotangents[0] =
+        ConvInputGradOp::create(builder, getLoc(), getInput().getType(), g, getWeight(),
+                                getStrides(), getPads(), getDilations(), getGroup());
+  }
+  if (needed[1]) {
+    operandCotangents[1] =
+        ConvWeightGradOp::create(builder, getLoc(), getWeight().getType(), g, getInput(),
+                                 getStrides(), getPads(), getDilations(), getGroup());
+  }
+  if (getBias() && needed[2]) {
+    SmallVector<int64_t> allButChannel;
+    for (int64_t dim = 0; dim < cast<RankedTensorType>(g.getType()).getRank(); ++dim) {
+      if (dim != 1) allButChannel.push_back(dim);
+    }
+    operandCotangents[2] = ReduceSumOp::create(builder, getLoc(), g, allButChannel);
+  }
+  return success();
+}
+
+}  // namespace oriel::ir

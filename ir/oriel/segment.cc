@@ -1,0 +1,103 @@
+#include "ir/oriel/segment.h"
+
+#include <optional>
+
+namespace oriel::ir {
+namespace {
+
+using mlir::DictionaryAttr;
+using mlir::FailureOr;
+using mlir::StringAttr;
+using mlir::func::FuncOp;
+
+constexpr llvm::StringLiteral kKind = "oriel.kind";
+constexpr llvm::StringLiteral kRef = "oriel.ref";
+constexpr llvm::StringLiteral kSlot = "oriel.slot";
+
+constexpr std::pair<ValueKind, llvm::StringLiteral> kKinds[] = {
+    {ValueKind::kParameter, "parameter"}, {ValueKind::kOptimizerState, "optimizer_state"},
+    {ValueKind::kGradient, "gradient"},   {ValueKind::kAccumulator, "accumulator"},
+    {ValueKind::kInput, "input"},         {ValueKind::kScalar, "scalar"},
+    {ValueKind::kStash, "stash"},         {ValueKind::kOutput, "output"},
+};
+
+std::optional<ValueKind> parseKind(llvm::StringRef text) {
+  for (const auto& [kind, name] : kKinds) {
+    if (name == text) return kind;
+  }
+  return std::nullopt;
+}
+
+// `what` is "argument" or "result".
+FailureOr<ValueRole> readRole(FuncOp segment, llvm::StringRef what, unsigned index,
+                              DictionaryAttr attributes) {
+  auto refuse = [&]() -> mlir::InFlightDiagnostic {
+    return segment.emitError() << what << " " << index << " of @" << segment.getSymName() << " ";
+  };
+  auto text = [&](llvm::StringRef name) {
+    return attributes ? attributes.getAs<StringAttr>(name) : StringAttr();
+  };
+  StringAttr kindText = text(kKind);
+  if (!kindText) return refuse() << "lacks the string attribute " << kKind;
+  std::optional<ValueKind> kind = parseKind(kindText.getValue());
+  if (!kind) {
+    auto diagnostic = refuse() << "has the unknown " << kKind << " " << kindText << ", known are";
+    for (const auto& entry : kKinds) diagnostic << " " << entry.second;
+    return diagnostic;
+  }
+  StringAttr ref = text(kRef);
+  if (!ref || ref.empty()) return refuse() << "lacks the string attribute " << kRef;
+  StringAttr slot = text(kSlot);
+  if ((*kind == ValueKind::kOptimizerState) != static_cast<bool>(slot)) {
+    return refuse() << "of kind " << kindText << (slot ? " has" : " lacks")
+                    << " the string attribute " << kSlot
+                    << ", which optimizer states have and nothing else";
+  }
+  return ValueRole{*kind, ref.str(), slot ? slot.str() : std::string()};
+}
+
+// `old` less the role, and `role` instead.
+DictionaryAttr withRole(mlir::MLIRContext* context, DictionaryAttr old, const ValueRole& role) {
+  mlir::NamedAttrList attributes(old);
+  for (llvm::StringRef name : {kKind, kRef, kSlot}) attributes.erase(name);
+  attributes.append(roleAttributes(context, role));
+  return attributes.getDictionary(context);
+}
+
+}  // namespace
+
+llvm::StringRef stringifyValueKind(ValueKind kind) {
+  for (const auto& entry : kKinds) {
+    if (entry.first == kind) return entry.second;
+  }
+  llvm_unreachable("every kind has a name");
+}
+
+DictionaryAttr roleAttributes(mlir::MLIRContext* context, const ValueRole& role) {
+  mlir::NamedAttrList attributes;
+  attributes.append(kKind, StringAttr::get(context, stringifyValueKind(role.kind)));
+  attributes.append(kRef, StringAttr::get(context, role.ref));
+  if (role.kind == ValueKind::kOptimizerState) {
+    attributes.append(kSlot, StringAttr::get(context, role.slot));
+  }
+  return attributes.getDictionary(context);
+}
+
+void setArgumentRole(FuncOp segment, unsigned index, const ValueRole& role) {
+  segment.setArgAttrs(index, withRole(segment.getContext(), segment.getArgAttrDict(index), role));
+}
+
+void setResultRole(FuncOp segment, unsigned index, const ValueRole& role) {
+  segment.setResultAttrs(index,
+                         withRole(segment.getContext(), segment.getResultAttrDict(index), role));
+}
+
+FailureOr<ValueRole> argumentRole(FuncOp segment, unsigned index) {
+  return readRole(segment, "argument", index, segment.getArgAttrDict(index));
+}
+
+FailureOr<ValueRole> resultRole(FuncOp segment, unsigned index) {
+  return readRole(segment, "result", index, segment.getResultAttrDict(index));
+}
+
+}  // namespace oriel::ir

@@ -1,0 +1,62 @@
+// Roles of the arguments and results of segment functions.
+//
+// A segment is a func.func named forward, backward, update or eval (before the
+// train phase there is one, "main"). What each argument and result stands for is
+// said by three discardable attributes, the same triple that the plan's buffers have:
+//
+//   oriel.kind  "parameter" "optimizer_state" "gradient" "accumulator" "input"
+//               "scalar" "stash" "output"
+//   oriel.ref   a parameter's symbol (parameter, optimizer_state, gradient), else a name
+//   oriel.slot  of an optimizer state: "exp_avg", "exp_avg_sq"
+//
+// A result with the kind parameter, optimizer_state, gradient or accumulator is the
+// new value of what the argument with the same triple holds.
+#ifndef ORIEL_IR_ORIEL_SEGMENT_H_
+#define ORIEL_IR_ORIEL_SEGMENT_H_
+
+#include <string>
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace oriel::ir {
+
+enum class ValueKind {
+  kParameter,
+  kOptimizerState,
+  kGradient,
+  kAccumulator,
+  kInput,
+  kScalar,
+  kStash,
+  kOutput,
+};
+
+struct ValueRole {
+  ValueKind kind;
+  std::string ref;   // symbol name, or name
+  std::string slot;  // of an optimizer state
+
+  bool isParameterBound() const {
+    return kind == ValueKind::kParameter || kind == ValueKind::kOptimizerState ||
+           kind == ValueKind::kGradient;
+  }
+  friend bool operator==(const ValueRole& a, const ValueRole& b) {
+    return a.kind == b.kind && a.ref == b.ref && a.slot == b.slot;
+  }
+};
+
+llvm::StringRef stringifyValueKind(ValueKind kind);
+
+// The attribute dictionary of an argument or result with this role.
+mlir::DictionaryAttr roleAttributes(mlir::MLIRContext* context, const ValueRole& role);
+void setArgumentRole(mlir::func::FuncOp segment, unsigned index, const ValueRole& role);
+void setResultRole(mlir::func::FuncOp segment, unsigned index, const ValueRole& role);
+// Fails with a diagnostic that names the argument or result and what is wrong with its
+// attributes.
+mlir::FailureOr<ValueRole> argumentRole(mlir::func::FuncOp segment, unsigned index);
+mlir::FailureOr<ValueRole> resultRole(mlir::func::FuncOp segment, unsigned index);
+
+}  // namespace oriel::ir
+
+#endif  // ORIEL_IR_ORIEL_SEGMENT_H_

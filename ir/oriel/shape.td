@@ -1,0 +1,196 @@
+// Ops that move or repeat elements without arithmetic, and their transposes.
+#ifndef ORIEL_IR_ORIEL_SHAPE_TD
+#define ORIEL_IR_ORIEL_SHAPE_TD
+
+include "ir/oriel/base.td"
+
+def ConstantOp : Oriel_Op<"constant", (ins ElementsAttr:$value),
+    [ConstantLike, InferTypes]> {
+  let summary = "A tensor known at compile time";
+  let description = [{
+    Its bytes are placed in the plan. Weights are not constants but parameters.
+
+    Example: `%0 = oriel.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>`.
+    Made by the importer and by folding; removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+  let hasFolder = 1;
+}
+
+def IotaOp : Oriel_Op<"iota", (ins Oriel_IntAttr:$dim)> {
+  let summary = "Index along one dimension";
+  let description = [{
+    Element at `(i0, .., in)` is `i_dim`.
+
+    Example: `%0 = oriel.iota {dim = 1 : i64} : () -> tensor<2x3xi64>`. Made by the
+    importer; folded by `specialize` where it is small, removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def ReshapeOp : Oriel_Op<"reshape", (ins Oriel_Tensor:$input),
+    [Differentiable, ViewOp]> {
+  let summary = "Same elements in row-major order under another shape";
+  let description = [{
+    Example: `%1 = oriel.reshape %0 : (tensor<4x8xf32>) -> tensor<2x2x8xf32>`.
+    Costs nothing at run time. Made by the importer; removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+  let hasFolder = 1;
+  let hasVerifier = 1;
+  let extraClassDefinition = "bool $cppClass::isView() { return true; }";
+}
+
+def TransposeOp : Oriel_Op<"transpose",
+    (ins Oriel_Tensor:$input, DenseI64ArrayAttr:$permutation),
+    [Differentiable, InferTypes]> {
+  let summary = "Permutation of dimensions";
+  let description = [{
+    Dimension `i` of the result is dimension `permutation[i]` of the input.
+
+    Example: `%1 = oriel.transpose %0 {permutation = array<i64: 1, 0>} :
+    (tensor<4x8xf32>) -> tensor<8x4xf32>`. Made by the importer; removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+  let hasFolder = 1;
+}
+
+def BroadcastOp : Oriel_Op<"broadcast", (ins Oriel_Tensor:$input), [Differentiable]> {
+  let summary = "Repetition of size-1 dimensions up to the result's shape";
+  let description = [{
+    Shapes are aligned at the last dimension as NumPy does.
+
+    Example: `%1 = oriel.broadcast %0 : (tensor<1x8xf32>) -> tensor<4x8xf32>`. Made
+    by the importer (`Expand`, `Tile`) and by autodiff; removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def SliceOp : Oriel_Op<"slice",
+    (ins Oriel_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$limits,
+         DenseI64ArrayAttr:$strides),
+    [Differentiable, InferTypes]> {
+  let summary = "A strided box of a tensor";
+  let description = [{
+    For each dimension the elements `start, start+stride, ..` below `limit`;
+    `0 <= start <= limit <= size`, `stride >= 1`.
+
+    Example: `%1 = oriel.slice %0 {starts = array<i64: 0, 1>, limits = array<i64: 4, 8>,
+    strides = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<4x7xf32>`. Made by the
+    importer; removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+  let hasFolder = 1;
+}
+
+def PadOp : Oriel_Op<"pad",
+    (ins Oriel_Tensor:$input, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+         DenseI64ArrayAttr:$interior, DefaultValuedAttr<Oriel_FloatAttr, "0.0">:$value),
+    [Differentiable, InferTypes]> {
+  let summary = "A tensor surrounded by a constant";
+  let description = [{
+    Puts `low` elements of `value` before, `high` after, and `interior` between any
+    two elements of each dimension; all are at least 0. The transpose of `slice`.
+
+    Example: `%1 = oriel.pad %0 {low = array<i64: 1>, high = array<i64: 0>,
+    interior = array<i64: 0>} : (tensor<7xf32>) -> tensor<8xf32>`. Made by the
+    importer and by autodiff; removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+  let hasFolder = 1;
+}
+
+def ConcatOp : Oriel_Op<"concat", (ins Variadic<Oriel_Tensor>:$inputs, Oriel_IntAttr:$dim),
+    [Differentiable, InferTypes]> {
+  let summary = "Tensors joined along a dimension";
+  let description = [{
+    Example: `%2 = oriel.concat %0, %1 {dim = 0 : i64} : (tensor<1x8xf32>,
+    tensor<4x8xf32>) -> tensor<5x8xf32>`. Made by the importer; removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+  let hasFolder = 1;
+}
+
+def GatherOp : Oriel_Op<"gather",
+    (ins Oriel_Tensor:$input, Oriel_IndexTensor:$indices, Oriel_IntAttr:$dim),
+    [Differentiable, InferTypes]> {
+  let summary = "Rows picked by index along a dimension";
+  let description = [{
+    `result[a.., i.., b..] = input[a.., indices[i..], b..]`, the index in dimension
+    `dim`: ONNX `Gather`, and an embedding for `dim = 0`. A negative index counts
+    from the end; one out of range is a runtime error.
+
+    Example: `%2 = oriel.gather %table, %ids {dim = 0 : i64} : (tensor<128x64xf32>,
+    tensor<2x8xi64>) -> tensor<2x8x64xf32>`. Made by the importer; removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+  let hasFolder = 1;
+}
+
+def ScatterAddOp : Oriel_Op<"scatter_add",
+    (ins Oriel_IndexTensor:$indices, Oriel_FloatTensor:$updates, Oriel_IntAttr:$dim)> {
+  let summary = "Rows added up by index: the transpose of gather";
+  let description = [{
+    The result starts at zero; each row of `updates` is added to the row that the
+    index names, in row-major order of the indices (deterministic).
+
+    Example: `%2 = oriel.scatter_add %ids, %g {dim = 0 : i64} : (tensor<2x8xi64>,
+    tensor<2x8x64xf32>) -> tensor<128x64xf32>`. Made by autodiff; removed by `lower`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result);
+  let hasVerifier = 1;
+}
+
+class Oriel_ReduceOp<string mnemonic, string what, list<Trait> traits = []>
+    : Oriel_Op<mnemonic,
+        (ins Oriel_ArithmeticTensor:$input, DenseI64ArrayAttr:$dims,
+             DefaultValuedAttr<BoolAttr, "false">:$keep_dims),
+        !listconcat(traits, [FlopsOp, InferTypes])> {
+  let summary = what # " over dimensions";
+  let description = what # " over `dims` (sorted, distinct), which disappear or "
+      "stay with size 1 (`keep_dims`).\n\nExample: `%1 = oriel." # mnemonic #
+      " %0 {dims = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>`. Made by the "
+      "importer and by autodiff; removed by `lower`.";
+  let results = (outs Oriel_ArithmeticTensor:$result);
+  let hasFolder = 1;
+}
+def ReduceSumOp : Oriel_ReduceOp<"reduce_sum", "Sum", [Differentiable]>;
+def ReduceMeanOp : Oriel_ReduceOp<"reduce_mean", "Mean", [Differentiable]>;
+def ReduceMaxOp : Oriel_ReduceOp<"reduce_max",
+    "Maximum (the cotangent is shared evenly by equal maxima)", [Differentiable]>;
+def ReduceMinOp : Oriel_ReduceOp<"reduce_min",
+    "Minimum (the cotangent is shared evenly by equal minima)", [Differentiable]>;
+def ReduceProdOp : Oriel_ReduceOp<"reduce_prod", "Product">;
+
+def CumsumOp : Oriel_Op<"cumsum",
+    (ins Oriel_ArithmeticTensor:$input, Oriel_IntAttr:$dim,
+         DefaultValuedAttr<BoolAttr, "false">:$exclusive,
+         DefaultValuedAttr<BoolAttr, "false">:$reverse),
+    [Differentiable, SameOperandsAndResultType]> {
+  let summary = "Running sum along a dimension";
+  let description = [{
+    Element `i` is the sum of elements up to `i` (before `i` if `exclusive`; from the
+    end if `reverse`). Made by the importer; removed by `lower`.
+
+    Example: `%1 = oriel.cumsum %0 {dim = 1 : i64} : (tensor<2x8xi64>) -> tensor<2x8xi64>`.
+  }];
+  let results = (outs Oriel_ArithmeticTensor:$result);
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def ArgmaxOp : Oriel_Op<"argmax", (ins Oriel_ArithmeticTensor:$input, Oriel_IntAttr:$dim,
+    DefaultValuedAttr<BoolAttr, "false">:$keep_dims), [InferTypes]> {
+  let summary = "Index of the first largest element along a dimension";
+  let description = [{
+    Example: `%1 = oriel.argmax %0 {dim = 2 : i64} : (tensor<2x8x128xf32>) ->
+    tensor<2x8xi64>`. Made by the importer and by `train` (evaluation); removed by `lower`.
+  }];
+  let results = (outs Oriel_IndexTensor:$result);
+}
+
+#endif

@@ -1,0 +1,172 @@
+// Vector-Jacobian products of the ops that move, repeat or add up elements.
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/vjp_util.h"
+
+using namespace mlir;
+
+namespace oriel::ir {
+namespace {
+
+// Most ops here have one operand that can get a cotangent and one result: `build` makes the
+// former from the latter.
+LogicalResult singleVjp(Operation* op, ArrayRef<Value> resultCotangents, ArrayRef<bool> needed,
+                        SmallVectorImpl<Value>& operandCotangents,
+                        llvm::function_ref<Value(Value)> build) {
+  operandCotangents.assign(op->getNumOperands(), Value());
+  if (needed[0] && resultCotangents[0]) operandCotangents[0] = build(resultCotangents[0]);
+  return success();
+}
+
+// The reduced tensor's type with the reduced dimensions kept at size 1.
+RankedTensorType keptType(Value input, ArrayRef<int64_t> dims) {
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  for (int64_t dim : dims) shape[dim] = 1;
+  return RankedTensorType::get(shape, type.getElementType());
+}
+
+// Reduction to one of the input's elements: the cotangent goes to the elements that equal
+// the result, in equal parts.
+template <typename OpT>
+Value shareAmongEqual(OpBuilder& builder, OpT op, Value g) {
+  Location loc = op.getLoc();
+  RankedTensorType kept = keptType(op.getInput(), op.getDims());
+  Value result = reshapeTo(builder, loc, op.getResult(), kept);
+  Value equal = EqualOp::create(builder, loc, op.getInput(), result);
+  Value ones = CastOp::create(builder, loc, op.getInput().getType(), equal);
+  Value count = ReduceSumOp::create(builder, loc, ones, op.getDims(), /*keep_dims=*/true);
+  Value share = DivOp::create(builder, loc, reshapeTo(builder, loc, g, kept), count);
+  return MulOp::create(builder, loc, ones, share);
+}
+
+}  // namespace
+
+LogicalResult ReshapeOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                  ArrayRef<bool> needed,
+                                  SmallVectorImpl<Value>& operandCotangents) {
+  return singleVjp(*this, resultCotangents, needed, operandCotangents,
+                   [&](Value g) { return reshapeTo(builder, getLoc(), g, getInput().getType()); });
+}
+
+LogicalResult TransposeOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                    ArrayRef<bool> needed,
+                                    SmallVectorImpl<Value>& operandCotangents) {
+  return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
+    SmallVector<int64_t> inverse(getPermutation().size());
+    for (auto [to, from] : llvm::enumerate(getPermutation())) inverse[from] = to;
+    return TransposeOp::create(builder, getLoc(), g, inverse);
+  });
+}
+
+LogicalResult BroadcastOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                    ArrayRef<bool> needed,
+                                    SmallVectorImpl<Value>& operandCotangents) {
+  return singleVjp(*this, resultCotangents, needed, operandCotangents,
+                   [&](Value g) { return sumToShape(builder, getLoc(), g, getInput().getType()); });
+}
+
+LogicalResult SliceOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                ArrayRef<bool> needed, SmallVectorImpl<Value>& operandCotangents) {
+  return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
+    auto from = cast<RankedTensorType>(getInput().getType());
+    auto to = cast<RankedTensorType>(g.getType());
+    if (to.getNumElements() == 0) return Value();
+    SmallVector<int64_t> high, interior;
+    for (auto [dim, start, stride] : llvm::enumerate(getStarts(), getStrides())) {
+      int64_t covered = (to.getDimSize(dim) - 1) * stride + 1;
+      high.push_back(from.getDimSize(dim) - start - covered);
+      interior.push_back(stride - 1);
+    }
+    return PadOp::create(builder, getLoc(), g, getStarts(), high, interior);
+  });
+}
+
+LogicalResult PadOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                              ArrayRef<bool> needed, SmallVectorImpl<Value>& operandCotangents) {
+  return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
+    auto from = cast<RankedTensorType>(getInput().getType());
+    if (from.getNumElements() == 0) return Value();
+    SmallVector<int64_t> limits, strides;
+    for (auto [dim, low, interior] : llvm::enumerate(getLow(), getInterior())) {
+      strides.push_back(interior + 1);
+      limits.push_back(low + (from.getDimSize(dim) - 1) * (interior + 1) + 1);
+    }
+    return SliceOp::create(builder, getLoc(), g, getLow(), limits, strides);
+  });
+}
+
+LogicalResult ConcatOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                 ArrayRef<bool> needed, SmallVectorImpl<Value>& operandCotangents) {
+  operandCotangents.assign(getNumOperands(), Value());
+  Value g = resultCotangents[0];
+  if (!g) return success();
+  auto whole = cast<RankedTensorType>(g.getType());
+  SmallVector<int64_t> starts(whole.getRank(), 0), limits(whole.getShape());
+  SmallVector<int64_t> strides(whole.getRank(), 1);
+  int64_t dim = getDim(), end = 0;
+  for (auto [i, input] : llvm::enumerate(getInputs())) {
+    starts[dim] = end;
+    end += cast<RankedTensorType>(input.getType()).getDimSize(dim);
+    limits[dim] = end;
+    if (needed[i]) {
+      operandCotangents[i] = SliceOp::create(builder, getLoc(), g, starts, limits, strides);
+    }
+  }
+  return success();
+}
+
+LogicalResult GatherOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                 ArrayRef<bool> needed, SmallVectorImpl<Value>& operandCotangents) {
+  return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
+    return ScatterAddOp::create(builder, getLoc(), getInput().getType(), getIndices(), g, getDim());
+  });
+}
+
+LogicalResult ReduceSumOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                    ArrayRef<bool> needed,
+                                    SmallVectorImpl<Value>& operandCotangents) {
+  return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
+    Value kept = reshapeTo(builder, getLoc(), g, keptType(getInput(), getDims()));
+    if (kept.getType() == getInput().getType()) return kept;
+    return BroadcastOp::create(builder, getLoc(), getInput().getType(), kept);
+  });
+}
+
+LogicalResult ReduceMeanOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                     ArrayRef<bool> needed,
+                                     SmallVectorImpl<Value>& operandCotangents) {
+  return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
+    auto type = cast<RankedTensorType>(getInput().getType());
+    double count = 1;
+    for (int64_t dim : getDims()) count *= static_cast<double>(type.getDimSize(dim));
+    // Scaled before it is repeated: the smaller tensor.
+    Value share =
+        MulOp::create(builder, getLoc(), g, scalarConstant(builder, getLoc(), 1.0 / count, g));
+    share = reshapeTo(builder, getLoc(), share, keptType(getInput(), getDims()));
+    if (share.getType() == type) return share;
+    return BroadcastOp::create(builder, getLoc(), type, share);
+  });
+}
+
+LogicalResult ReduceMaxOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                    ArrayRef<bool> needed,
+                                    SmallVectorImpl<Value>& operandCotangents) {
+  return singleVjp(*this, resultCotangents, needed, operandCotangents,
+                   [&](Value g) { return shareAmongEqual(builder, *this, g); });
+}
+
+LogicalResult ReduceMinOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                    ArrayRef<bool> needed,
+                                    SmallVectorImpl<Value>& operandCotangents) {
+  return singleVjp(*this, resultCotangents, needed, operandCotangents,
+                   [&](Value g) { return shareAmongEqual(builder, *this, g); });
+}
+
+LogicalResult CumsumOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                 ArrayRef<bool> needed, SmallVectorImpl<Value>& operandCotangents) {
+  return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
+    return CumsumOp::create(builder, getLoc(), g, getDim(), getExclusive(), !getReverse());
+  });
+}
+
+}  // namespace oriel::ir

@@ -1,0 +1,114 @@
+#include "ir/oriel/inference.h"
+#include "ir/oriel/oriel.h"
+
+namespace oriel::ir {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::success;
+using mlir::Value;
+
+LogicalResult ParameterOp::verify() {
+  if (getOnnxName().empty()) return emitOpError("expects an onnx_name that is not empty");
+  auto type = llvm::dyn_cast<mlir::RankedTensorType>(getType());
+  if (type && type.hasStaticShape() && type.getElementType().isIntOrFloat()) return success();
+  return emitOpError("expects a type that is a statically shaped tensor of numbers, got ")
+         << getType();
+}
+
+namespace {
+
+// Logits [n.., v], labels [n..].
+LogicalResult checkLogits(const InferenceContext& context, Value logits, Value labels) {
+  if (shapeOf(logits).empty()) {
+    return context.refuse("expects logits of rank at least 1, got rank 0");
+  }
+  return context.expectShape("labels", labels, shapeOf(logits).drop_back());
+}
+
+}  // namespace
+
+LogicalResult CrossEntropyOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
+                                               Adaptor adaptor,
+                                               llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  Value logits = adaptor.getLogits();
+  if (failed(checkLogits(context, logits, adaptor.getLabels()))) return failure();
+  mlir::Type elementType = tensorType(logits).getElementType();
+  auto scalar = mlir::RankedTensorType::get({}, elementType);
+  results.append(
+      {scalar, scalar, mlir::RankedTensorType::get(shapeOf(logits).drop_back(), elementType)});
+  return success();
+}
+
+LogicalResult CrossEntropyGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
+                                                   Adaptor adaptor,
+                                                   llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  Value logits = adaptor.getLogits();
+  if (failed(checkLogits(context, logits, adaptor.getLabels())) ||
+      failed(context.expectRank("a cotangent", adaptor.getCotangent(), 0)) ||
+      failed(context.expectShape("a logsumexp", adaptor.getLogsumexp(),
+                                 shapeOf(logits).drop_back()))) {
+    return failure();
+  }
+  results.push_back(logits.getType());
+  return success();
+}
+
+LogicalResult SumSquaresOp::verify() {
+  return InferenceContext(getLoc(), getOperationName()).expectRank("a result", getResult(), 0);
+}
+
+LogicalResult SgdOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location, Adaptor adaptor,
+                                      llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  Value parameter = adaptor.getParameter();
+  if (failed(context.expectShape("a gradient", adaptor.getGradient(), shapeOf(parameter))) ||
+      failed(context.expectRank("a gradient_scale", adaptor.getGradientScale(), 0)) ||
+      failed(context.expectRank("a learning_rate", adaptor.getLearningRate(), 0))) {
+    return failure();
+  }
+  results.push_back(parameter.getType());
+  return success();
+}
+
+bool SgdOp::mayOverwrite(unsigned, unsigned operand) { return operand == 0; }
+
+LogicalResult AdamWOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location, Adaptor adaptor,
+                                        llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  Value parameter = adaptor.getParameter();
+  llvm::ArrayRef<int64_t> shape = shapeOf(parameter);
+  if (failed(context.expectShape("a gradient", adaptor.getGradient(), shape)) ||
+      failed(context.expectShape("an exp_avg", adaptor.getExpAvg(), shape)) ||
+      failed(context.expectShape("an exp_avg_sq", adaptor.getExpAvgSq(), shape)) ||
+      failed(context.expectRank("a gradient_scale", adaptor.getGradientScale(), 0)) ||
+      failed(context.expectRank("a learning_rate", adaptor.getLearningRate(), 0)) ||
+      failed(context.expectRank("a step", adaptor.getStep(), 0))) {
+    return failure();
+  }
+  results.append(
+      {parameter.getType(), adaptor.getExpAvg().getType(), adaptor.getExpAvgSq().getType()});
+  return success();
+}
+
+// Each result replaces the operand that it is the new value of; two never share one.
+bool AdamWOp::mayOverwrite(unsigned result, unsigned operand) {
+  constexpr unsigned kReplaced[] = {0, 2, 3};
+  return operand == kReplaced[result];
+}
+
+LogicalResult AllReduceOp::verify() {
+  if (getReduction() != "sum" && getReduction() != "max") {
+    return emitOpError("expects the reduction sum or max, got ") << getReductionAttr();
+  }
+  if (getAxes().empty()) return emitOpError("expects at least one axis, got none");
+  if (getInputs().getTypes() != getResults().getTypes()) {
+    return emitOpError("expects results of the operands' types, got ")
+           << getResults().getTypes() << " for " << getInputs().getTypes();
+  }
+  return success();
+}
+
+}  // namespace oriel::ir

@@ -1,0 +1,116 @@
+// Parameters, loss, optimizers and the collectives between ranks.
+#ifndef ORIEL_IR_ORIEL_TRAINING_TD
+#define ORIEL_IR_ORIEL_TRAINING_TD
+
+include "ir/oriel/base.td"
+
+def ParameterOp : Op<OrielDialect, "parameter", [Symbol]> {
+  let summary = "A weight of the model: metadata of a module symbol";
+  let description = [{
+    Segment functions take a parameter as an argument with the role of `segment.h`
+    (`oriel.kind = "parameter"`, `oriel.ref` its symbol); only `update` returns a new value. `onnx_name` is the
+    initializer's name and the key in checkpoints. The initial value stays in the model
+    file and is read by that name. `trainable` is set by the train phase from the recipe.
+
+    Example: `oriel.parameter @p3 {onnx_name = "lm_head.weight", type = tensor<128x64xf32>,
+    trainable = true}`. Made by the importer; read by `emit`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$onnx_name, TypeAttr:$type,
+                       DefaultValuedAttr<BoolAttr, "false">:$trainable);
+  let assemblyFormat = "$sym_name attr-dict";
+  let hasVerifier = 1;
+}
+
+def CrossEntropyOp : Oriel_Op<"cross_entropy",
+    (ins Oriel_FloatTensor:$logits, Oriel_IndexTensor:$labels,
+         DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index),
+    [Differentiable, InferTypes]> {
+  let summary = "Sum of token losses and number of valid tokens";
+  let description = [{
+    Logits `[n.., v]`, labels `[n..]`. `loss_sum = Σ (logsumexp(logits) - logits[label])`
+    over the labels other than `ignore_index`, `token_count` how many those are (both rank
+    0, in the logits' element type), `logsumexp` `[n..]` is kept for the backward. A label
+    outside `[0, v)` is a runtime error.
+
+    Example: `%sum, %count, %lse = oriel.cross_entropy %logits, %labels :
+    (tensor<2x64x128xf32>, tensor<2x64xi64>) -> (tensor<f32>, tensor<f32>,
+    tensor<2x64xf32>)`. Made by `train`; removed by `lower`.
+  }];
+  let results = (outs Oriel_FloatTensor:$loss_sum, Oriel_FloatTensor:$token_count,
+                      Oriel_FloatTensor:$logsumexp);
+}
+
+def CrossEntropyGradOp : Oriel_Op<"cross_entropy_grad",
+    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$logits,
+         Oriel_IndexTensor:$labels, Oriel_FloatTensor:$logsumexp,
+         DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index),
+    [InferTypes]> {
+  let summary = "Cotangent of the logits";
+  let description = [{
+    `result = cotangent * (softmax(logits) - onehot(label))`, 0 for ignored labels;
+    `cotangent` (rank 0) is that of `loss_sum`. Made by autodiff; removed by `lower`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result);
+}
+
+def SumSquaresOp : Oriel_Op<"sum_squares", (ins Variadic<Oriel_FloatTensor>:$inputs)> {
+  let summary = "Sum of the squares of all elements of all operands";
+  let description = [{
+    Rank 0; summed in double precision, operand by operand. The global gradient norm is its
+    square root. Made by `train`; removed by `lower`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result);
+  let hasVerifier = 1;
+}
+
+def SgdOp : Oriel_Op<"sgd",
+    (ins Oriel_FloatTensor:$parameter, Oriel_FloatTensor:$gradient,
+         Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
+         Oriel_FloatAttr:$weight_decay),
+    [InferTypes, OverwritingOp]> {
+  let summary = "One step of stochastic gradient descent";
+  let description = [{
+    `p - lr (gradient_scale * g + weight_decay * p)`; scale and rate have rank 0. Made by
+    `train`; removed by `lower`.
+  }];
+  let results = (outs Oriel_FloatTensor:$new_parameter);
+}
+
+def AdamWOp : Oriel_Op<"adamw",
+    (ins Oriel_FloatTensor:$parameter, Oriel_FloatTensor:$gradient,
+         Oriel_FloatTensor:$exp_avg, Oriel_FloatTensor:$exp_avg_sq,
+         Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
+         Oriel_FloatTensor:$step, Oriel_FloatAttr:$beta1, Oriel_FloatAttr:$beta2,
+         Oriel_FloatAttr:$epsilon, Oriel_FloatAttr:$weight_decay),
+    [InferTypes, OverwritingOp]> {
+  let summary = "One step of AdamW";
+  let description = [{
+    Loshchilov and Hutter 2019, algorithm 2, in PyTorch's order: with
+    `g = gradient_scale * gradient`, `p = p (1 - lr weight_decay)`,
+    `m = β1 m + (1-β1) g`, `v = β2 v + (1-β2) g²`,
+    `p - lr (m / (1-β1^step)) / (√(v / (1-β2^step)) + epsilon)`. `step` counts from 1.
+    Scale, rate and step have rank 0. Made by `train`; removed by `lower`.
+  }];
+  let results = (outs Oriel_FloatTensor:$new_parameter, Oriel_FloatTensor:$new_exp_avg,
+                      Oriel_FloatTensor:$new_exp_avg_sq);
+}
+
+def AllReduceOp : Op<OrielDialect, "all_reduce"> {
+  let summary = "Each operand summed over the ranks of a group";
+  let description = [{
+    `axes` are the atomic axes of the grid that the group spans; `reduction` is `sum` or
+    `max`. Several operands travel together in one collective. Not pure: it is neither
+    merged, moved nor removed.
+
+    Example: `%2:2 = oriel.all_reduce %0, %1 {axes = ["a0"], reduction = "sum"} :
+    (tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<f32>)`. Made by `partition`;
+    removed by `lower`.
+  }];
+  let arguments = (ins Variadic<Oriel_Tensor>:$inputs, StrArrayAttr:$axes,
+                       StrAttr:$reduction, DefaultValuedAttr<Oriel_IntAttr, "-1">:$origin);
+  let results = (outs Variadic<Oriel_Tensor>:$results);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+#endif

@@ -1,0 +1,120 @@
+#include "kernels/activation/activation.h"
+#include "kernels/common/checks.h"
+#include "kernels/common/parallel.h"
+
+namespace oriel::kernels {
+namespace {
+
+// Every launch is a loop over elements of operands and results that agree in type and shape.
+absl::Status CheckAlike(const KernelSpec& spec, size_t operands, size_t results) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, operands, results));
+  const TensorSpec& first = spec.operands[0];
+  for (size_t i = 1; i < operands; ++i) {
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, first.dtype, first.shape));
+  }
+  for (size_t i = 0; i < results; ++i) {
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, i, first.dtype, first.shape));
+  }
+  return absl::OkStatus();
+}
+
+template <typename F>
+struct Activation {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    return KernelFn([count = spec.results[0].num_elements(),
+                     threads = spec.num_threads](const KernelArgs& args) {
+      const T* x = args.operand<T>(0);
+      T* y = args.result<T>(0);
+      ParallelForElements(threads, count, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i) y[i] = F::Value(x[i]);
+      });
+      return absl::OkStatus();
+    });
+  }
+};
+
+template <typename F>
+struct ActivationGrad {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    return KernelFn([count = spec.results[0].num_elements(),
+                     threads = spec.num_threads](const KernelArgs& args) {
+      const T* dy = args.operand<T>(0);
+      const T* x = args.operand<T>(1);
+      T* dx = args.result<T>(0);
+      ParallelForElements(threads, count, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i) dx[i] = dy[i] * F::Both(x[i]).slope;
+      });
+      return absl::OkStatus();
+    });
+  }
+};
+
+template <typename F>
+struct GatedActivation {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    return KernelFn([count = spec.results[0].num_elements(),
+                     threads = spec.num_threads](const KernelArgs& args) {
+      const T* gate = args.operand<T>(0);
+      const T* up = args.operand<T>(1);
+      T* y = args.result<T>(0);
+      ParallelForElements(threads, count, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i) y[i] = F::Value(gate[i]) * up[i];
+      });
+      return absl::OkStatus();
+    });
+  }
+};
+
+template <typename F>
+struct GatedActivationGrad {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    return KernelFn([count = spec.results[0].num_elements(),
+                     threads = spec.num_threads](const KernelArgs& args) {
+      const T* dy = args.operand<T>(0);
+      const T* gate = args.operand<T>(1);
+      const T* up = args.operand<T>(2);
+      T* gate_grad = args.result<T>(0);
+      T* up_grad = args.result<T>(1);
+      ParallelForElements(threads, count, [=](int64_t begin, int64_t end) {
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i) {
+          const ValueAndSlope<T> f = F::Both(gate[i]);
+          gate_grad[i] = dy[i] * up[i] * f.slope;
+          up_grad[i] = dy[i] * f.value;
+        }
+      });
+      return absl::OkStatus();
+    });
+  }
+};
+
+template <template <typename> class Launch, size_t kOperands, size_t kResults>
+absl::StatusOr<KernelFn> MakeKind(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckAlike(spec, kOperands, kResults));
+  ORIEL_ASSIGN_OR_RETURN(const std::string kind, spec.String("kind"));
+  const DType dtype = spec.operands[0].dtype;
+  if (kind == "gelu") return DispatchFloat<Launch<Gelu>>(spec, dtype);
+  if (kind == "gelu_tanh") return DispatchFloat<Launch<GeluTanh>>(spec, dtype);
+  if (kind == "gelu_quick") return DispatchFloat<Launch<GeluQuick>>(spec, dtype);
+  if (kind == "silu") return DispatchFloat<Launch<Silu>>(spec, dtype);
+  return Malformed(spec, "unknown kind '" + kind + "'");
+}
+
+constexpr KernelFactory kActivation = MakeKind<Activation, 1, 1>;
+constexpr KernelFactory kActivationGrad = MakeKind<ActivationGrad, 2, 1>;
+constexpr KernelFactory kGatedActivation = MakeKind<GatedActivation, 2, 1>;
+constexpr KernelFactory kGatedActivationGrad = MakeKind<GatedActivationGrad, 3, 2>;
+ORIEL_REGISTER_HOST_KERNEL("activation", 0, kActivation);
+ORIEL_REGISTER_HOST_KERNEL("activation_grad", 0, kActivationGrad);
+ORIEL_REGISTER_HOST_KERNEL("gated_activation", 0, kGatedActivation);
+ORIEL_REGISTER_HOST_KERNEL("gated_activation_grad", 0, kGatedActivationGrad);
+
+}  // namespace
+}  // namespace oriel::kernels

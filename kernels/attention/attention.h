@@ -1,0 +1,135 @@
+// Scaled dot-product attention with grouped queries (ir/oriel/attention.td), and rope.
+//
+//   attention       query [b, h, s, d], key [b, g, t, d], value [b, g, t, e], mask?
+//                   -> result [b, h, s, e], logsumexp [b, h, s]
+//   attention_grad  cotangent [b, h, s, e], query, key, value, output, logsumexp, mask?
+//                   -> the gradients of query, key and value
+//   float scale, int causal. The mask has rank 4 and broadcasts to [b, h, s, t]; it is
+//   boolean (true: seen) or of the operands' type (added to the scaled scores).
+//
+// Dense row-major, f32 and f64, results are assigned. A block of query rows at a
+// time is scored against all its keys in scratch memory, so no [s, t] matrix
+// reaches the main memory. Row sums of the softmax are taken in double, products
+// in the operands' type. The logsumexp of a row that sees nothing is -infinity.
+// The gradients of key and value are summed over the query heads of a group, and
+// over blocks of rows, in ascending order.
+//
+//   rope            x [.., n], cos, sin (each dimension that of x, or 1) -> like x
+//                   int inverse
+#ifndef ORIEL_KERNELS_ATTENTION_ATTENTION_H_
+#define ORIEL_KERNELS_ATTENTION_ATTENTION_H_
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "absl/status/statusor.h"
+#include "kernels/common/row_sums.h"
+#include "kernels/common/simd.h"
+#include "kernels/common/vector_math.h"
+#include "kernels/kernel.h"
+
+namespace oriel::kernels {
+
+struct AttentionShape {
+  int64_t batch, heads, groups, queries, keys, depth, value_depth;
+  double scale;
+  bool causal;
+  enum class Mask { kNone, kBool, kFloat } mask = Mask::kNone;
+  std::array<int64_t, 4> mask_strides{};  // 0 where it is broadcast
+
+  // Operands from `first` on are query, key, value; the mask is operand `mask`, if there.
+  static absl::StatusOr<AttentionShape> Make(const KernelSpec& spec, size_t first, size_t mask);
+
+  int64_t heads_per_group() const { return heads / groups; }
+  // How many keys query `row` may see by causality.
+  int64_t Visible(int64_t row) const {
+    if (!causal) return keys;
+    const int64_t count = row + keys - queries + 1;
+    return count < 0 ? 0 : (count > keys ? keys : count);
+  }
+};
+
+// Query rows that are scored together.
+inline constexpr int64_t kAttentionRows = 32;
+
+// Columns of a scratch matrix, so that rows are whole vectors.
+template <typename T>
+int64_t PadColumns(int64_t columns) {
+  constexpr int64_t kLanes = Simd<T>::kLanes;
+  return (columns + kLanes - 1) / kLanes * kLanes;
+}
+
+// A matrix whose rows are whole vectors: `matrix` itself if it is, else a copy in `scratch`.
+template <typename T>
+const T* PadRows(const T* matrix, int64_t rows, int64_t columns, T* scratch) {
+  const int64_t padded = PadColumns<T>(columns);
+  if (padded == columns) return matrix;
+  for (int64_t i = 0; i < rows; ++i) {
+    T* to = scratch + i * padded;
+    for (int64_t j = 0; j < columns; ++j) to[j] = matrix[i * columns + j];
+    for (int64_t j = columns; j < padded; ++j) to[j] = T(0);
+  }
+  return scratch;
+}
+
+// Replaces the products of one query row by scores: scale * product + mask.
+template <typename T>
+void ScoreRow(const AttentionShape& shape, const void* mask, int64_t batch, int64_t head,
+              int64_t row, int64_t visible, T* x) {
+  const T scale = static_cast<T>(shape.scale);
+  const auto& strides = shape.mask_strides;
+  const int64_t at = batch * strides[0] + head * strides[1] + row * strides[2];
+  const int64_t step = strides[3];
+  constexpr T kHidden = -std::numeric_limits<T>::infinity();
+  switch (shape.mask) {
+    case AttentionShape::Mask::kNone:
+#pragma omp simd
+      for (int64_t j = 0; j < visible; ++j) x[j] *= scale;
+      break;
+    case AttentionShape::Mask::kBool: {
+      const uint8_t* seen = static_cast<const uint8_t*>(mask) + at;
+      if (step == 1) {
+#pragma omp simd
+        for (int64_t j = 0; j < visible; ++j) x[j] = seen[j] ? x[j] * scale : kHidden;
+      } else {
+        for (int64_t j = 0; j < visible; ++j) x[j] = seen[0] ? x[j] * scale : kHidden;
+      }
+      break;
+    }
+    case AttentionShape::Mask::kFloat: {
+      const T* added = static_cast<const T*>(mask) + at;
+      if (step == 1) {
+#pragma omp simd
+        for (int64_t j = 0; j < visible; ++j) x[j] = x[j] * scale + added[j];
+      } else {
+        for (int64_t j = 0; j < visible; ++j) x[j] = x[j] * scale + added[0];
+      }
+      break;
+    }
+  }
+}
+
+// Takes `shift` off the scores that the row sees, and hides the others up to `columns`: Exp() of
+// the row then has zeros there. A shift of -infinity, of a row that sees nothing, is left off.
+template <typename T>
+void ShiftRow(T* x, int64_t visible, int64_t columns, T shift) {
+  constexpr T kHidden = -std::numeric_limits<T>::infinity();
+  const T taken = shift == kHidden ? T(0) : shift;
+#pragma omp simd
+  for (int64_t j = 0; j < visible; ++j) x[j] -= taken;
+  std::fill(x + visible, x + columns, kHidden);
+}
+
+// A whole block of rows at a time, because the loop has a long way to get going.
+template <typename T>
+void ExpBlock(T* x, int64_t count) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) x[i] = Exp(x[i]);
+}
+
+}  // namespace oriel::kernels
+
+#endif  // ORIEL_KERNELS_ATTENTION_ATTENTION_H_

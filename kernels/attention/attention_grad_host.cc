@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <memory>
+
+#include "kernels/attention/attention.h"
+#include "kernels/common/aligned.h"
+#include "kernels/common/checks.h"
+#include "kernels/common/parallel.h"
+#include "kernels/common/transpose.h"
+#include "kernels/linear/small_gemm.h"
+
+namespace oriel::kernels {
+namespace {
+
+// Above this, exp(score - logsumexp) would lose digits to the rounding of logsumexp.
+constexpr double kExactLogsumexp = 64;
+
+template <typename T>
+class AttentionGradLaunch {
+ public:
+  AttentionGradLaunch(const AttentionShape& shape, int num_threads)
+      : shape_(shape),
+        num_threads_(num_threads),
+        key_columns_(PadColumns<T>(shape.keys)),
+        depth_(PadColumns<T>(shape.depth)),
+        value_depth_(PadColumns<T>(shape.value_depth)),
+        scratch_size_((shape.depth + shape.value_depth + 2 * kAttentionRows) * key_columns_ +
+                      2 * shape.keys * depth_ + shape.keys * value_depth_ +
+                      kAttentionRows * (2 * depth_ + value_depth_)),
+        scratch_(scratch_size_ * num_threads) {}
+
+  void Run(const KernelArgs& args) {
+    ParallelFor(num_threads_, shape_.batch * shape_.groups,
+                shape_.heads_per_group() * shape_.queries * shape_.keys *
+                    (shape_.depth + shape_.value_depth) / 8,
+                [&](int64_t begin, int64_t end) {
+                  T* scratch = scratch_.data() + CurrentThread() * scratch_size_;
+                  for (int64_t i = begin; i < end; ++i) {
+                    RunGroup(args, i / shape_.groups, i % shape_.groups, scratch);
+                  }
+                });
+  }
+
+ private:
+  // What one key head needs, in scratch memory.
+  struct Group {
+    const void* mask;
+    T* key_t;             // [depth, key_columns_]
+    T* value_t;           // [value depth, key_columns_]
+    T* probabilities;     // [rows, key_columns_]
+    T* slopes;            // [rows, key_columns_]: cotangents of the scores
+    T* key_grad;          // [keys, depth_]
+    T* value_grad;        // [keys, value_depth_]
+    T* query_grad;        // [rows, depth_]
+    T* padded_query;      // [rows, depth_]
+    T* padded_cotangent;  // [rows, value_depth_]
+    const T* key;         // [keys, depth_]
+  };
+
+  void RunGroup(const KernelArgs& args, int64_t batch, int64_t group, T* scratch) {
+    const auto& s = shape_;
+    const int64_t kv = batch * s.groups + group;
+    const T* key = args.operand<T>(2) + kv * s.keys * s.depth;
+    const T* value = args.operand<T>(3) + kv * s.keys * s.value_depth;
+    Group g;
+    g.mask = s.mask == AttentionShape::Mask::kNone ? nullptr : args.operands[6];
+    const auto take = [&scratch](int64_t count) {
+      T* place = scratch;
+      scratch += count;
+      return place;
+    };
+    g.key_t = take(s.depth * key_columns_);
+    g.value_t = take(s.value_depth * key_columns_);
+    g.probabilities = take(kAttentionRows * key_columns_);
+    g.slopes = take(kAttentionRows * key_columns_);
+    g.key_grad = take(s.keys * depth_);
+    g.key = PadRows(key, s.keys, s.depth, take(s.keys * depth_));
+    g.value_grad = take(s.keys * value_depth_);
+    g.query_grad = take(kAttentionRows * depth_);
+    g.padded_query = take(kAttentionRows * depth_);
+    g.padded_cotangent = take(kAttentionRows * value_depth_);
+    TransposePadded(key, s.depth, g.key_t);
+    TransposePadded(value, s.value_depth, g.value_t);
+    std::fill(g.key_grad, g.key_grad + s.keys * depth_, T(0));
+    std::fill(g.value_grad, g.value_grad + s.keys * value_depth_, T(0));
+    for (int64_t i = 0; i < s.heads_per_group(); ++i) {
+      RunHead(args, batch, group * s.heads_per_group() + i, g);
+    }
+    T* key_grad = args.result<T>(1) + kv * s.keys * s.depth;
+    T* value_grad = args.result<T>(2) + kv * s.keys * s.value_depth;
+    WriteRows(g.key_grad, depth_, s.keys, s.depth, static_cast<T>(s.scale), key_grad);
+    WriteRows(g.value_grad, value_depth_, s.keys, s.value_depth, T(1), value_grad);
+  }
+
+  void RunHead(const KernelArgs& args, int64_t batch, int64_t head, const Group& g) {
+    const auto& s = shape_;
+    const int64_t q = batch * s.heads + head;
+    const T* cotangent = args.operand<T>(0) + q * s.queries * s.value_depth;
+    const T* query = args.operand<T>(1) + q * s.queries * s.depth;
+    const T* output = args.operand<T>(4) + q * s.queries * s.value_depth;
+    const T* logsumexp = args.operand<T>(5) + q * s.queries;
+    T* query_grad = args.result<T>(0) + q * s.queries * s.depth;
+    for (int64_t first = 0; first < s.queries; first += kAttentionRows) {
+      const int64_t rows = std::min(kAttentionRows, s.queries - first);
+      const int64_t seen = s.Visible(first + rows - 1);
+      const int64_t columns = PadColumns<T>(seen);
+      const T* dy = cotangent + first * s.value_depth;
+      const T* x = query + first * s.depth;
+      SmallGemm<T, false>(rows, columns, s.depth, x, s.depth, 1, g.key_t, key_columns_,
+                          g.probabilities, columns);
+      SmallGemm<T, false>(rows, columns, s.value_depth, dy, s.value_depth, 1, g.value_t,
+                          key_columns_, g.slopes, columns);
+      bool normal[kAttentionRows];
+      for (int64_t i = 0; i < rows; ++i) {
+        const int64_t row = first + i;
+        T* p = g.probabilities + i * columns;
+        const int64_t visible = s.Visible(row);
+        ScoreRow(s, g.mask, batch, head, row, visible, p);
+        normal[i] = std::fabs(static_cast<double>(logsumexp[row])) <= kExactLogsumexp;
+        ShiftRow(p, visible, columns,
+                 normal[i] ? logsumexp[row]
+                           : RowMax<T>(p, visible, -std::numeric_limits<T>::infinity()));
+      }
+      ExpBlock(g.probabilities, rows * columns);
+      for (int64_t i = 0; i < rows; ++i) {
+        const int64_t row = first + i;
+        T* p = g.probabilities + i * columns;
+        T* slope = g.slopes + i * columns;
+        if (!normal[i]) Normalize(p, columns);
+        const T* dyi = dy + i * s.value_depth;
+        const T* yi = output + row * s.value_depth;
+        const T dot =
+            static_cast<T>(RowSum<T>(s.value_depth, [=](auto at) { return at(dyi) * at(yi); }));
+#pragma omp simd
+        for (int64_t j = 0; j < columns; ++j) slope[j] = p[j] * (slope[j] - dot);
+      }
+      SmallGemm<T, false>(rows, depth_, seen, g.slopes, columns, 1, g.key, depth_, g.query_grad,
+                          depth_);
+      WriteRows(g.query_grad, depth_, rows, s.depth, static_cast<T>(s.scale),
+                query_grad + first * s.depth);
+      SmallGemm<T, true>(seen, value_depth_, rows, g.probabilities, 1, columns,
+                         PadRows(dy, rows, s.value_depth, g.padded_cotangent), value_depth_,
+                         g.value_grad, value_depth_);
+      SmallGemm<T, true>(seen, depth_, rows, g.slopes, 1, columns,
+                         PadRows(x, rows, s.depth, g.padded_query), depth_, g.key_grad, depth_);
+    }
+  }
+
+  // Divides a row of exponentials by their sum.
+  static void Normalize(T* p, int64_t columns) {
+    const double sum = RowSum<T>(columns, [p](auto at) { return at(p); });
+    const T scale = sum == 0 ? T(0) : static_cast<T>(1 / sum);
+#pragma omp simd
+    for (int64_t j = 0; j < columns; ++j) p[j] *= scale;
+  }
+
+  void TransposePadded(const T* matrix, int64_t depth, T* target) const {
+    TransposeTiles(matrix, depth, target, key_columns_, depth, shape_.keys);
+    for (int64_t p = 0; p < depth; ++p) {
+      std::fill(target + p * key_columns_ + shape_.keys, target + (p + 1) * key_columns_, T(0));
+    }
+  }
+
+  static void WriteRows(const T* from, int64_t stride, int64_t rows, int64_t columns, T scale,
+                        T* to) {
+    for (int64_t i = 0; i < rows; ++i) {
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) to[i * columns + j] = from[i * stride + j] * scale;
+    }
+  }
+
+  const AttentionShape shape_;
+  const int num_threads_;
+  const int64_t key_columns_;
+  const int64_t depth_;
+  const int64_t value_depth_;
+  const int64_t scratch_size_;
+  AlignedVector<T> scratch_;
+};
+
+struct AttentionGrad {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec, 1, 6));
+    const DType dtype = spec.operands[1].dtype;
+    const Shape output = {s.batch, s.heads, s.queries, s.value_depth};
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, dtype, output));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 4, dtype, output));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 5, dtype, {s.batch, s.heads, s.queries}));
+    for (size_t i = 0; i < 3; ++i) {
+      ORIEL_RETURN_IF_ERROR(CheckResult(spec, i, dtype, spec.operands[i + 1].shape));
+    }
+    auto launch = std::make_shared<AttentionGradLaunch<T>>(s, std::max(1, spec.num_threads));
+    return KernelFn([launch](const KernelArgs& args) {
+      launch->Run(args);
+      return absl::OkStatus();
+    });
+  }
+};
+
+absl::StatusOr<KernelFn> MakeAttentionGrad(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 7, 3));
+  return DispatchFloat<AttentionGrad>(spec, spec.operands[1].dtype);
+}
+
+ORIEL_REGISTER_HOST_KERNEL("attention_grad", 0, MakeAttentionGrad);
+
+}  // namespace
+}  // namespace oriel::kernels

@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <memory>
+
+#include "kernels/attention/attention.h"
+#include "kernels/common/aligned.h"
+#include "kernels/common/checks.h"
+#include "kernels/common/parallel.h"
+#include "kernels/common/transpose.h"
+#include "kernels/linear/small_gemm.h"
+
+namespace oriel::kernels {
+
+absl::StatusOr<AttentionShape> AttentionShape::Make(const KernelSpec& spec, size_t first,
+                                                    size_t mask) {
+  const TensorSpec& query = spec.operands[first];
+  const TensorSpec& key = spec.operands[first + 1];
+  const TensorSpec& value = spec.operands[first + 2];
+  if (query.rank() != 4 || key.rank() != 4 || value.rank() != 4) {
+    return Malformed(spec, "query, key and value need rank 4");
+  }
+  AttentionShape shape{};
+  shape.batch = query.shape[0];
+  shape.heads = query.shape[1];
+  shape.queries = query.shape[2];
+  shape.depth = query.shape[3];
+  shape.groups = key.shape[1];
+  shape.keys = key.shape[2];
+  shape.value_depth = value.shape[3];
+  if (shape.groups == 0 || shape.heads % shape.groups != 0) {
+    return Malformed(spec, "the key heads don't divide the query heads");
+  }
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, first + 1, query.dtype,
+                                     {shape.batch, shape.groups, shape.keys, shape.depth}));
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, first + 2, query.dtype,
+                                     {shape.batch, shape.groups, shape.keys, shape.value_depth}));
+  ORIEL_ASSIGN_OR_RETURN(shape.scale, spec.Float("scale"));
+  ORIEL_ASSIGN_OR_RETURN(shape.causal, FlagOr(spec, "causal", false));
+  if (spec.operands.size() > mask) {
+    const TensorSpec& given = spec.operands[mask];
+    if (given.dtype == DType::kBool) {
+      shape.mask = Mask::kBool;
+    } else if (given.dtype == query.dtype) {
+      shape.mask = Mask::kFloat;
+    } else {
+      return Unsupported(spec, "the mask is neither boolean nor of the query's type");
+    }
+    const Shape full = {shape.batch, shape.heads, shape.queries, shape.keys};
+    if (given.rank() != 4) return Malformed(spec, "the mask needs rank 4");
+    int64_t stride = 1;
+    for (int d = 3; d >= 0; --d) {
+      if (given.shape[d] != 1 && given.shape[d] != full[d]) {
+        return Malformed(
+            spec, given.ToString() + " does not broadcast to " + runtime::ShapeToString(full));
+      }
+      shape.mask_strides[d] = given.shape[d] == 1 ? 0 : stride;
+      stride *= given.shape[d];
+    }
+  }
+  return shape;
+}
+
+namespace {
+
+template <typename T>
+class AttentionLaunch {
+ public:
+  AttentionLaunch(const AttentionShape& shape, int num_threads)
+      : shape_(shape),
+        num_threads_(num_threads),
+        key_columns_(PadColumns<T>(shape.keys)),
+        value_columns_(PadColumns<T>(shape.value_depth)),
+        scratch_size_((shape.depth + kAttentionRows) * key_columns_ +
+                      (shape.keys + kAttentionRows) * value_columns_),
+        scratch_(scratch_size_ * num_threads) {}
+
+  void Run(const KernelArgs& args) {
+    ParallelFor(num_threads_, shape_.batch * shape_.heads,
+                shape_.queries * shape_.keys * (shape_.depth + shape_.value_depth) / 16,
+                [&](int64_t begin, int64_t end) {
+                  T* scratch = scratch_.data() + CurrentThread() * scratch_size_;
+                  for (int64_t i = begin; i < end; ++i) {
+                    RunHead(args, i / shape_.heads, i % shape_.heads, scratch);
+                  }
+                });
+  }
+
+ private:
+  void RunHead(const KernelArgs& args, int64_t batch, int64_t head, T* scratch) {
+    const auto& s = shape_;
+    const int64_t kv = batch * s.groups + head / s.heads_per_group();
+    const int64_t q = batch * s.heads + head;
+    const T* query = args.operand<T>(0) + q * s.queries * s.depth;
+    const T* key = args.operand<T>(1) + kv * s.keys * s.depth;
+    const T* value = args.operand<T>(2) + kv * s.keys * s.value_depth;
+    const void* mask = s.mask == AttentionShape::Mask::kNone ? nullptr : args.operands[3];
+    T* result = args.result<T>(0) + q * s.queries * s.value_depth;
+    T* logsumexp = args.result<T>(1) + q * s.queries;
+
+    T* key_t = scratch;
+    T* scores = key_t + s.depth * key_columns_;
+    T* out = scores + kAttentionRows * key_columns_;
+    T* value_copy = out + kAttentionRows * value_columns_;
+    TransposeTiles(key, s.depth, key_t, key_columns_, s.depth, s.keys);
+    for (int64_t p = 0; p < s.depth; ++p) {
+      std::fill(key_t + p * key_columns_ + s.keys, key_t + (p + 1) * key_columns_, T(0));
+    }
+    value = PadRows(value, s.keys, s.value_depth, value_copy);
+    for (int64_t first = 0; first < s.queries; first += kAttentionRows) {
+      const int64_t rows = std::min(kAttentionRows, s.queries - first);
+      const int64_t seen = s.Visible(first + rows - 1);
+      const int64_t columns = PadColumns<T>(seen);
+      SmallGemm<T, false>(rows, columns, s.depth, query + first * s.depth, s.depth, 1, key_t,
+                          key_columns_, scores, columns);
+      double sums[kAttentionRows];
+      double maxima[kAttentionRows];
+      for (int64_t i = 0; i < rows; ++i) {
+        T* x = scores + i * columns;
+        const int64_t visible = s.Visible(first + i);
+        ScoreRow(s, mask, batch, head, first + i, visible, x);
+        const T max = RowMax<T>(x, visible, -std::numeric_limits<T>::infinity());
+        maxima[i] = static_cast<double>(max);
+        ShiftRow(x, visible, columns, max);
+      }
+      ExpBlock(scores, rows * columns);
+      for (int64_t i = 0; i < rows; ++i) {
+        const T* x = scores + i * columns;
+        sums[i] = RowSum<T>(columns, [x](auto at) { return at(x); });
+      }
+      // A row that sees nothing has the maximum -infinity and the sum 0; a NaN sum gives NaN.
+#pragma omp simd
+      for (int64_t i = 0; i < rows; ++i) {
+        const double sum = sums[i];
+        logsumexp[first + i] = static_cast<T>(maxima[i] + (sum > 0 ? LogOfSum(sum) : sum));
+      }
+      SmallGemm<T, false>(rows, value_columns_, seen, scores, columns, 1, value, value_columns_,
+                          out, value_columns_);
+      for (int64_t i = 0; i < rows; ++i) {
+        const T* from = out + i * value_columns_;
+        T* to = result + (first + i) * s.value_depth;
+        // An empty row has sum 0 and products 0.
+        const T scale = sums[i] == 0 ? T(0) : static_cast<T>(1 / sums[i]);
+#pragma omp simd
+        for (int64_t j = 0; j < s.value_depth; ++j) to[j] = from[j] * scale;
+      }
+    }
+  }
+
+  const AttentionShape shape_;
+  const int num_threads_;
+  const int64_t key_columns_;
+  const int64_t value_columns_;
+  const int64_t scratch_size_;
+  AlignedVector<T> scratch_;
+};
+
+struct Attention {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec, 0, 3));
+    const DType dtype = spec.operands[0].dtype;
+    ORIEL_RETURN_IF_ERROR(
+        CheckResult(spec, 0, dtype, {s.batch, s.heads, s.queries, s.value_depth}));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, dtype, {s.batch, s.heads, s.queries}));
+    auto launch = std::make_shared<AttentionLaunch<T>>(s, std::max(1, spec.num_threads));
+    return KernelFn([launch](const KernelArgs& args) {
+      launch->Run(args);
+      return absl::OkStatus();
+    });
+  }
+};
+
+absl::StatusOr<KernelFn> MakeAttention(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));
+  return DispatchFloat<Attention>(spec, spec.operands[0].dtype);
+}
+
+ORIEL_REGISTER_HOST_KERNEL("attention", 0, MakeAttention);
+
+}  // namespace
+}  // namespace oriel::kernels

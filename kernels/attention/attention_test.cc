@@ -1,0 +1,232 @@
+#include "kernels/attention/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/testing.h"
+
+namespace oriel::kernels {
+namespace {
+
+using testing::Attributes;
+using testing::ExpectClose;
+using testing::kFloats;
+using testing::RunKernel;
+using testing::Tensor;
+using testing::TryKernel;
+using Values = std::vector<double>;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Case {
+  const char* name;
+  int64_t b, h, g, s, t, d, e;
+  bool causal = false;
+  Shape mask = {};  // empty: none
+  bool bool_mask = false;
+};
+
+const Case kCases[] = {
+    {"plain", 2, 2, 2, 5, 5, 4, 4},
+    {"one row and key", 1, 1, 1, 1, 1, 3, 2},
+    {"blocks of rows and odd sizes", 2, 3, 3, 77, 77, 20, 12},
+    {"whole vectors", 2, 2, 1, 64, 64, 16, 16},
+    {"wide heads", 1, 2, 2, 40, 40, 64, 64, true},
+    {"causal", 2, 2, 2, 70, 70, 16, 16, true},
+    {"causal, more keys than queries", 1, 2, 2, 5, 9, 4, 4, true},
+    {"causal, rows that see nothing", 1, 2, 2, 9, 5, 4, 4, true},
+    {"grouped queries", 2, 6, 2, 33, 47, 8, 24},
+    {"grouped, causal, boolean mask of keys", 3, 4, 2, 50, 50, 16, 16, true, {3, 1, 1, 50}, true},
+    {"full boolean mask", 2, 2, 2, 20, 31, 8, 8, false, {2, 2, 20, 31}, true},
+    {"boolean mask of queries", 2, 2, 2, 20, 31, 8, 8, false, {1, 1, 20, 1}, true},
+    {"float mask over batch and heads", 2, 2, 2, 20, 31, 8, 8, false, {1, 1, 20, 31}},
+    {"full float mask", 2, 3, 1, 20, 31, 8, 8, false, {2, 3, 20, 31}},
+    {"float mask of one number per head", 2, 2, 2, 20, 31, 8, 8, false, {1, 2, 1, 1}},
+};
+
+double MaskAt(const Tensor& mask, const Values& values, int64_t b, int64_t h, int64_t i,
+              int64_t j) {
+  const int64_t index[] = {b, h, i, j};
+  int64_t at = 0;
+  for (int d = 0; d < 4; ++d) {
+    const int64_t size = mask.shape()[d];
+    at = at * size + (size == 1 ? 0 : index[d]);
+  }
+  return values[at];
+}
+
+struct Reference {
+  Values result, logsumexp, dq, dk, dv;
+};
+
+Reference Compute(const Case& c, double scale, const Values& q, const Values& k, const Values& v,
+                  const Tensor* mask, const Values& dy) {
+  Reference r;
+  r.result.resize(c.b * c.h * c.s * c.e);
+  r.logsumexp.resize(c.b * c.h * c.s);
+  r.dq.resize(q.size());
+  r.dk.resize(k.size());
+  r.dv.resize(v.size());
+  const Values mask_values = mask != nullptr ? mask->values() : Values();
+  for (int64_t b = 0; b < c.b; ++b) {
+    for (int64_t h = 0; h < c.h; ++h) {
+      const int64_t kv = b * c.g + h / (c.h / c.g);
+      for (int64_t i = 0; i < c.s; ++i) {
+        const int64_t row = (b * c.h + h) * c.s + i;
+        Values p(c.t);
+        double max = -kInfinity, sum = 0;
+        for (int64_t j = 0; j < c.t; ++j) {
+          for (int64_t x = 0; x < c.d; ++x) p[j] += q[row * c.d + x] * k[(kv * c.t + j) * c.d + x];
+          p[j] *= scale;
+          if (mask != nullptr) {
+            const double m = MaskAt(*mask, mask_values, b, h, i, j);
+            if (c.bool_mask) {
+              if (m == 0) p[j] = -kInfinity;
+            } else {
+              p[j] += m;
+            }
+          }
+          if (c.causal && j > i + c.t - c.s) p[j] = -kInfinity;
+          max = std::max(max, p[j]);
+        }
+        for (double& x : p) {
+          x = max == -kInfinity ? 0 : std::exp(x - max);
+          sum += x;
+        }
+        r.logsumexp[row] = max == -kInfinity ? -kInfinity : max + std::log(sum);
+        for (double& x : p) x = sum > 0 ? x / sum : 0;
+        double dot = 0;
+        Values dp(c.t);
+        for (int64_t j = 0; j < c.t; ++j) {
+          for (int64_t x = 0; x < c.e; ++x) {
+            const double value = v[(kv * c.t + j) * c.e + x];
+            r.result[row * c.e + x] += p[j] * value;
+            dp[j] += dy[row * c.e + x] * value;
+            r.dv[(kv * c.t + j) * c.e + x] += p[j] * dy[row * c.e + x];
+          }
+          dot += p[j] * dp[j];
+        }
+        for (int64_t j = 0; j < c.t; ++j) {
+          const double ds = scale * p[j] * (dp[j] - dot);
+          for (int64_t x = 0; x < c.d; ++x) {
+            r.dq[row * c.d + x] += ds * k[(kv * c.t + j) * c.d + x];
+            r.dk[(kv * c.t + j) * c.d + x] += ds * q[row * c.d + x];
+          }
+        }
+      }
+    }
+  }
+  return r;
+}
+
+// Runs both kernels, the gradient on the forward's own results.
+void Check(const Case& c, DType dtype, double scale, const Tensor* mask, double slack) {
+  const Tensor q = Tensor::Random(dtype, {c.b, c.h, c.s, c.d}, 1);
+  const Tensor k = Tensor::Random(dtype, {c.b, c.g, c.t, c.d}, 2);
+  const Tensor v = Tensor::Random(dtype, {c.b, c.g, c.t, c.e}, 3);
+  const Tensor dy = Tensor::Random(dtype, {c.b, c.h, c.s, c.e}, 4);
+  const Reference expected =
+      Compute(c, scale, q.values(), k.values(), v.values(), mask, dy.values());
+  const Attributes attributes = {{"scale", scale}, {"causal", int64_t{c.causal}}};
+  std::vector<Tensor> operands = {q, k, v};
+  if (mask != nullptr) operands.push_back(*mask);
+  const auto forward =
+      RunKernel("attention", operands, {dy.spec(), {dtype, {c.b, c.h, c.s}}}, attributes);
+  ExpectClose(forward[0], expected.result, slack);
+  ExpectClose(forward[1], expected.logsumexp, slack);
+  operands = {dy, q, k, v, forward[0], forward[1]};
+  if (mask != nullptr) operands.push_back(*mask);
+  const auto grads =
+      RunKernel("attention_grad", operands, {q.spec(), k.spec(), v.spec()}, attributes);
+  ExpectClose(grads[0], expected.dq, slack);
+  ExpectClose(grads[1], expected.dk, slack);
+  ExpectClose(grads[2], expected.dv, slack);
+}
+
+TEST(AttentionTest, ForwardAndGradient) {
+  for (const Case& c : kCases) {
+    for (DType dtype : kFloats) {
+      SCOPED_TRACE(c.name);
+      if (c.mask.empty()) {
+        Check(c, dtype, 0.3, nullptr, 3);
+      } else {
+        const Tensor mask = Tensor::Random(c.bool_mask ? DType::kBool : dtype, c.mask, 5, -1, 1);
+        Check(c, dtype, 0.3, &mask, 3);
+      }
+    }
+  }
+}
+
+TEST(AttentionTest, InfiniteAndHugeFloatMasks) {
+  const Case c = {"", 1, 2, 2, 6, 6, 4, 4, false, {1, 1, 6, 6}};
+  for (DType dtype : kFloats) {
+    for (double hidden : {-kInfinity, -3.4e38, -1e9}) {
+      Values values(36);
+      for (int64_t i = 0; i < 36; ++i) values[i] = (i / 6 == 2 || i % 6 > i / 6) ? hidden : 0;
+      const Tensor mask({dtype, c.mask}, values);  // row 2 is hidden altogether
+      SCOPED_TRACE(hidden);
+      if (hidden == -kInfinity) {
+        Check(c, dtype, 0.5, &mask, 3);
+      } else {
+        // A row in which all scores are equally hidden attends evenly, as in PyTorch, but for
+        // scores that f64 resolves; its probabilities don't come from a rounded logsumexp.
+        const Tensor q = Tensor::Random(dtype, {1, 2, 6, 4}, 1),
+                     v = Tensor::Random(dtype, {1, 2, 6, 4}, 2);
+        const auto forward = RunKernel("attention", {q, q, v, mask}, {v.spec(), {dtype, {1, 2, 6}}},
+                                       {{"scale", 0.0}, {"causal", int64_t{0}}});
+        const auto grads =
+            RunKernel("attention_grad", {v, q, q, v, forward[0], forward[1], mask},
+                      {q.spec(), q.spec(), v.spec()}, {{"scale", 0.0}, {"causal", int64_t{0}}});
+        const Values value = v.values(), out = forward[0].values(), dv = grads[2].values();
+        double mean = 0, sum_in = 0, sum_out = 0;
+        for (int64_t j = 0; j < 6; ++j) mean += value[j * 4] / 6;
+        EXPECT_NEAR(out[2 * 4], mean, 1e-6);
+        // Rows of probabilities add up to 1: so cotangents are neither lost nor multiplied.
+        for (int64_t j = 0; j < 6; ++j) {
+          sum_in += value[j * 4];
+          sum_out += dv[j * 4];
+        }
+        EXPECT_NEAR(sum_in, sum_out, 1e-5);
+      }
+    }
+  }
+}
+
+TEST(AttentionTest, LargeScoresKeepTheirDigits) {
+  const Case c = {"", 1, 1, 1, 8, 40, 16, 16};
+  Check(c, DType::kF64, 400, nullptr, 1e3);
+  const Tensor q = Tensor::Random(DType::kF32, {1, 1, 8, 16}, 1, 90, 110);
+  const Tensor v = Tensor::Random(DType::kF32, {1, 1, 8, 16}, 2);
+  const Attributes attributes = {{"scale", 1e-3}, {"causal", int64_t{0}}};  // scores near 160
+  const auto forward =
+      RunKernel("attention", {q, q, v}, {v.spec(), {DType::kF32, {1, 1, 8}}}, attributes);
+  const auto grads = RunKernel("attention_grad", {v, q, q, v, forward[0], forward[1]},
+                               {q.spec(), q.spec(), v.spec()}, attributes);
+  Case same = {"", 1, 1, 1, 8, 8, 16, 16};
+  const Reference expected =
+      Compute(same, 1e-3, q.values(), q.values(), v.values(), nullptr, v.values());
+  ExpectClose(grads[2], expected.dv, 20);
+}
+
+TEST(AttentionTest, NaNIsNotLost) {
+  Tensor q = Tensor::Random(DType::kF32, {1, 1, 2, 4}, 1);
+  static_cast<float*>(q.data())[0] = std::nanf("");
+  const Tensor k = Tensor::Random(DType::kF32, {1, 1, 2, 4}, 2);
+  const auto out = RunKernel("attention", {q, k, k}, {k.spec(), {DType::kF32, {1, 1, 2}}},
+                             {{"scale", 1.0}, {"causal", int64_t{0}}});
+  EXPECT_TRUE(std::isnan(out[0].values()[0]));
+  EXPECT_FALSE(std::isnan(out[0].values()[4]));
+}
+
+TEST(AttentionTest, HeadsThatDoNotDivideAreInvalid) {
+  const Tensor q = Tensor::Random(DType::kF32, {1, 3, 2, 4}, 1),
+               k = Tensor::Random(DType::kF32, {1, 2, 2, 4}, 2);
+  EXPECT_EQ(
+      TryKernel("attention", {q, k, k}, {q.spec(), {DType::kF32, {1, 3, 2}}}, {{"scale", 1.0}})
+          .status()
+          .code(),
+      absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace oriel::kernels

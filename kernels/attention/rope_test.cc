@@ -1,0 +1,74 @@
+#include "kernels/testing.h"
+
+namespace oriel::kernels {
+namespace {
+
+using testing::ExpectClose;
+using testing::kFloats;
+using testing::RunKernel;
+using testing::Tensor;
+using testing::TryKernel;
+
+// Row-major offset of `index` in a tensor whose dimensions of size 1 repeat.
+int64_t Offset(const std::vector<int64_t>& index, const Shape& shape) {
+  int64_t at = 0;
+  for (size_t d = 0; d < shape.size(); ++d) at = at * shape[d] + (shape[d] == 1 ? 0 : index[d]);
+  return at;
+}
+
+TEST(RopeTest, RotatesHalves) {
+  const Shape x_shape = {2, 3, 40, 16};
+  const Shape large = {4, 4, 64, 64};
+  const struct {
+    Shape x, table;
+  } cases[] = {
+      {x_shape, {1, 1, 40, 16}},
+      {x_shape, x_shape},
+      {x_shape, {2, 1, 40, 16}},
+      {x_shape, {1, 1, 1, 16}},
+      {x_shape, {1, 3, 1, 1}},
+      {large, {1, 1, 64, 64}},
+      {{6}, {6}},
+  };
+  for (DType dtype : kFloats) {
+    for (const auto& c : cases) {
+      for (bool inverse : {false, true}) {
+        SCOPED_TRACE(runtime::ShapeToString(c.table));
+        const Tensor x = Tensor::Random(dtype, c.x, 1);
+        const Tensor cos = Tensor::Random(dtype, c.table, 2),
+                     sin = Tensor::Random(dtype, c.table, 3);
+        const auto xv = x.values(), cv = cos.values(), sv = sin.values();
+        const int64_t n = c.x.back();
+        std::vector<double> expected;
+        for (int64_t i = 0; i < x.size(); ++i) {
+          std::vector<int64_t> index(c.x.size());
+          int64_t rest = i;
+          for (size_t d = c.x.size(); d-- > 0;) {
+            index[d] = rest % c.x[d];
+            rest /= c.x[d];
+          }
+          const bool first = index.back() < n / 2;
+          std::vector<int64_t> other = index;
+          other.back() += first ? n / 2 : -n / 2;
+          // The map, and with `inverse` its transpose.
+          const double partner = xv[Offset(other, c.x)];
+          const double s = sv[Offset(inverse ? other : index, c.table)];
+          const double sign = (first ? -1 : 1) * (inverse ? -1 : 1);
+          expected.push_back(xv[i] * cv[Offset(index, c.table)] + sign * partner * s);
+        }
+        ExpectClose(
+            RunKernel("rope", {x, cos, sin}, {x.spec()}, {{"inverse", int64_t{inverse}}})[0],
+            expected);
+      }
+    }
+  }
+}
+
+TEST(RopeTest, OddLastDimensionIsInvalid) {
+  const Tensor x = Tensor::Random(DType::kF32, {2, 3}, 1);
+  EXPECT_EQ(TryKernel("rope", {x, x, x}, {x.spec()}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace oriel::kernels

@@ -1,0 +1,67 @@
+// What every kernel factory checks, and how it refuses.
+#ifndef ORIEL_KERNELS_COMMON_CHECKS_H_
+#define ORIEL_KERNELS_COMMON_CHECKS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "kernels/kernel.h"
+
+// Leaves the calling function with the status of `expression` unless it is OK.
+#define ORIEL_RETURN_IF_ERROR(expression)                                   \
+  do {                                                                      \
+    if (absl::Status status_ = (expression); !status_.ok()) return status_; \
+  } while (false)
+
+#define ORIEL_ASSIGN_OR_RETURN_(temporary, variable, expression) \
+  auto temporary = (expression);                                 \
+  if (!temporary.ok()) return temporary.status();                \
+  variable = *std::move(temporary)
+
+// Declares or assigns `variable` from a StatusOr, or leaves with its status.
+#define ORIEL_ASSIGN_OR_RETURN(variable, expression) \
+  ORIEL_ASSIGN_OR_RETURN_(ORIEL_KERNEL_CONCAT(status_or_, __LINE__), variable, expression)
+
+namespace oriel::kernels {
+
+// InvalidArgument: the plan is wrong. The message names the kernel.
+absl::Status Malformed(const KernelSpec& spec, const std::string& what);
+// Unimplemented: this implementation does not take the launch.
+absl::Status Unsupported(const KernelSpec& spec, const std::string& why);
+
+// Malformed unless the launch has so many operands (min..max) and results.
+absl::Status CheckArity(const KernelSpec& spec, size_t min_operands, size_t max_operands,
+                        size_t results);
+inline absl::Status CheckArity(const KernelSpec& spec, size_t operands, size_t results) {
+  return CheckArity(spec, operands, operands, results);
+}
+// Malformed unless operand or result `index` has this type and shape.
+absl::Status CheckOperand(const KernelSpec& spec, size_t index, DType dtype, const Shape& shape);
+absl::Status CheckResult(const KernelSpec& spec, size_t index, DType dtype, const Shape& shape);
+
+// `dim` as an index below `rank`, or Malformed.
+absl::StatusOr<int64_t> DimAttribute(const KernelSpec& spec, const std::string& name, int64_t rank);
+// A boolean attribute; false where it is absent.
+absl::StatusOr<bool> FlagOr(const KernelSpec& spec, const std::string& name, bool fallback);
+
+// Product of the sizes of dimensions [begin, end).
+int64_t SizeOf(const Shape& shape, int64_t begin, int64_t end);
+
+// A result of the factory template for a float type, chosen by `dtype`:
+//   return DispatchFloat<MakeThing>(spec, spec.operands[0].dtype);
+// where MakeThing is a struct with `template <typename T> static StatusOr<KernelFn> Make(spec)`.
+template <typename Factory>
+absl::StatusOr<KernelFn> DispatchFloat(const KernelSpec& spec, DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return Factory::template Make<float>(spec);
+    case DType::kF64:
+      return Factory::template Make<double>(spec);
+    default:
+      return Unsupported(spec, "takes f32 and f64, not " + std::string(runtime::DTypeName(dtype)));
+  }
+}
+
+}  // namespace oriel::kernels
+
+#endif  // ORIEL_KERNELS_COMMON_CHECKS_H_

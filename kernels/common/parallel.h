@@ -1,0 +1,57 @@
+// Threads for host kernels.
+//
+// A kernel that uses several threads gives the same bits as with one: every
+// unit below computes its own results, and sums over units are taken
+// afterwards, in unit order, over units whose size depends on the shape alone.
+#ifndef ORIEL_KERNELS_COMMON_PARALLEL_H_
+#define ORIEL_KERNELS_COMMON_PARALLEL_H_
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace oriel::kernels {
+
+// Below this many elements of work, starting threads costs more than it saves.
+inline constexpr int64_t kMinParallelWork = 32 * 1024;
+
+// Elements in one unit of a flat loop. A multiple of every vector length, so that
+// an element is always reached by the same code, whatever thread computes it.
+inline constexpr int64_t kFlatUnit = 1024;
+
+// Calls f(begin, end) on consecutive ranges that cover [0, units), on up to
+// `num_threads` threads if units * work_per_unit (in elements) is worth it.
+template <typename F>
+void ParallelFor(int num_threads, int64_t units, int64_t work_per_unit, const F& f) {
+  if (num_threads <= 1 || units <= 1 || units * work_per_unit < kMinParallelWork) {
+    if (units > 0) f(int64_t{0}, units);
+    return;
+  }
+  const int threads = static_cast<int>(std::min<int64_t>(num_threads, units));
+#pragma omp parallel num_threads(threads)
+  {
+    // The team may be smaller than what was asked for.
+    const int64_t team = omp_get_num_threads();
+    const int64_t me = omp_get_thread_num();
+    const int64_t begin = units * me / team;
+    const int64_t end = units * (me + 1) / team;
+    if (begin < end) f(begin, end);
+  }
+}
+
+// The same over `count` elements in units of kFlatUnit: f(begin, end) in elements.
+template <typename F>
+void ParallelForElements(int num_threads, int64_t count, const F& f) {
+  const int64_t units = (count + kFlatUnit - 1) / kFlatUnit;
+  ParallelFor(num_threads, units, kFlatUnit, [&](int64_t begin, int64_t end) {
+    f(begin * kFlatUnit, std::min(end * kFlatUnit, count));
+  });
+}
+
+// Index of the calling thread within the ParallelFor that it runs in, for scratch memory.
+inline int CurrentThread() { return omp_get_thread_num(); }
+
+}  // namespace oriel::kernels
+
+#endif  // ORIEL_KERNELS_COMMON_PARALLEL_H_

@@ -1,0 +1,223 @@
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/common/aligned.h"
+#include "kernels/common/checks.h"
+#include "kernels/common/parallel.h"
+#include "kernels/conv/conv.h"
+#include "kernels/linear/gemm.h"
+
+namespace oriel::kernels {
+
+absl::StatusOr<ConvShape> ConvShape::Make(const KernelSpec& spec, const TensorSpec& input,
+                                          const TensorSpec& weight, const TensorSpec& output) {
+  const int64_t spatial = input.rank() - 2;
+  if (spatial < 1 || spatial > kSpatial) {
+    return Unsupported(spec, absl::StrCat("takes one to three spatial dimensions, not ", spatial));
+  }
+  if (weight.rank() != input.rank() || output.rank() != input.rank() ||
+      weight.dtype != input.dtype || output.dtype != input.dtype) {
+    return Malformed(spec, "input, weight and output differ in rank or type");
+  }
+  ORIEL_ASSIGN_OR_RETURN(const std::vector<int64_t> strides, spec.Ints("strides"));
+  ORIEL_ASSIGN_OR_RETURN(const std::vector<int64_t> pads, spec.Ints("pads"));
+  ORIEL_ASSIGN_OR_RETURN(const std::vector<int64_t> dilations, spec.Ints("dilations"));
+  ConvShape shape{};
+  shape.group = 1;
+  if (spec.attributes.count("group") != 0) {
+    ORIEL_ASSIGN_OR_RETURN(shape.group, spec.Int("group"));
+  }
+  const size_t dims = static_cast<size_t>(spatial);
+  if (strides.size() != dims || pads.size() != 2 * dims || dilations.size() != dims) {
+    return Malformed(spec, "strides, pads or dilations don't fit the spatial dimensions");
+  }
+  shape.batch = input.shape[0];
+  shape.channels = input.shape[1];
+  shape.outputs = weight.shape[0];
+  if (shape.group < 1 || shape.channels % shape.group != 0 || shape.outputs % shape.group != 0 ||
+      weight.shape[1] != shape.channels / shape.group) {
+    return Malformed(spec, "the channels don't fit the group");
+  }
+  shape.input = shape.kernel = shape.output = shape.strides = shape.dilations = {1, 1, 1};
+  for (int64_t i = 0; i < spatial; ++i) {
+    const int64_t d = kSpatial - spatial + i;
+    shape.input[d] = input.shape[2 + i];
+    shape.kernel[d] = weight.shape[2 + i];
+    shape.output[d] = output.shape[2 + i];
+    shape.strides[d] = strides[i];
+    shape.lows[d] = pads[i];
+    shape.dilations[d] = dilations[i];
+    if (strides[i] < 1 || dilations[i] < 1 || pads[i] < 0 || pads[dims + i] < 0) {
+      return Malformed(spec, "a stride or dilation is below 1, or a pad below 0");
+    }
+    const int64_t room =
+        shape.input[d] + pads[i] + pads[dims + i] - ((shape.kernel[d] - 1) * dilations[i] + 1);
+    const int64_t fits = room < 0 ? 0 : room / strides[i] + 1;
+    if (fits != shape.output[d]) {
+      return Malformed(spec, absl::StrCat("spatial dimension ", i, " of the output is ",
+                                          shape.output[d], ", expected ", fits));
+    }
+  }
+  if (output.shape[0] != shape.batch || output.shape[1] != shape.outputs) {
+    return Malformed(spec, "the output's batch or channels don't fit");
+  }
+  return shape;
+}
+
+namespace {
+
+template <typename T>
+struct Scratch {
+  AlignedVector<T> patches;
+  explicit Scratch(const ConvShape& s) : patches(s.positions() * s.patch()) {}
+};
+
+// Offsets of one sample and group in each tensor.
+struct Place {
+  int64_t input, weight, output;
+  Place(const ConvShape& s, int64_t sample, int64_t group)
+      : input((sample * s.channels + group * s.group_channels()) * ConvShape::Product(s.input)),
+        weight(group * s.group_outputs() * s.patch()),
+        output((sample * s.outputs + group * s.group_outputs()) * s.positions()) {}
+};
+
+template <typename T, typename Gemm>
+absl::StatusOr<KernelFn> MakeForward(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
+  ORIEL_ASSIGN_OR_RETURN(const ConvShape s, ConvShape::Make(spec, spec.operands[0],
+                                                            spec.operands[1], spec.results[0]));
+  const bool has_bias = spec.operands.size() == 3;
+  if (has_bias) {
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, spec.operands[0].dtype, {s.outputs}));
+  }
+  GemmShape product;
+  product.m = s.group_outputs();
+  product.n = s.positions();
+  product.k = s.patch();
+  product.transpose_b = true;
+  ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> gemm, Gemm::Create(product, spec.num_threads));
+  auto scratch = std::make_shared<Scratch<T>>(s);
+  const int threads = spec.num_threads;
+  return KernelFn([=](const KernelArgs& args) {
+    T* result = args.result<T>(0);
+    T* patches = scratch->patches.data();
+    for (int64_t sample = 0; sample < s.batch; ++sample) {
+      for (int64_t group = 0; group < s.group; ++group) {
+        const Place at(s, sample, group);
+        Unfold(s, args.operand<T>(0) + at.input, patches, threads);
+        absl::Status status =
+            gemm->Run(args.operand<T>(1) + at.weight, patches, nullptr, result + at.output);
+        if (!status.ok()) return status;
+      }
+    }
+    if (has_bias) {
+      const T* bias = args.operand<T>(2);
+      const int64_t n = s.positions();
+      ParallelFor(threads, s.batch * s.outputs, n, [=](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const T added = bias[row % s.outputs];
+#pragma omp simd
+          for (int64_t i = 0; i < n; ++i) result[row * n + i] += added;
+        }
+      });
+    }
+    return absl::OkStatus();
+  });
+}
+
+template <typename T, typename Gemm>
+absl::StatusOr<KernelFn> MakeInputGrad(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  ORIEL_ASSIGN_OR_RETURN(const ConvShape s, ConvShape::Make(spec, spec.results[0], spec.operands[1],
+                                                            spec.operands[0]));
+  GemmShape product;
+  product.m = s.positions();
+  product.n = s.patch();
+  product.k = s.group_outputs();
+  product.transpose_a = true;
+  ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> gemm, Gemm::Create(product, spec.num_threads));
+  auto scratch = std::make_shared<Scratch<T>>(s);
+  const int threads = spec.num_threads;
+  return KernelFn([=](const KernelArgs& args) {
+    T* patches = scratch->patches.data();
+    for (int64_t sample = 0; sample < s.batch; ++sample) {
+      for (int64_t group = 0; group < s.group; ++group) {
+        const Place at(s, sample, group);
+        absl::Status status = gemm->Run(args.operand<T>(0) + at.output,
+                                        args.operand<T>(1) + at.weight, nullptr, patches);
+        if (!status.ok()) return status;
+        Fold(s, patches, args.result<T>(0) + at.input, threads);
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+template <typename T, typename Gemm>
+absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  ORIEL_ASSIGN_OR_RETURN(const ConvShape s, ConvShape::Make(spec, spec.operands[1], spec.results[0],
+                                                            spec.operands[0]));
+  GemmShape product;
+  product.m = s.group_outputs();
+  product.n = s.patch();
+  product.k = s.positions();
+  ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> first,
+                         Gemm::Create(product, spec.num_threads));
+  product.accumulate = true;
+  ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> next, Gemm::Create(product, spec.num_threads));
+  auto scratch = std::make_shared<Scratch<T>>(s);
+  const int threads = spec.num_threads;
+  return KernelFn([=](const KernelArgs& args) {
+    T* patches = scratch->patches.data();
+    if (s.batch == 0) std::fill_n(args.result<T>(0), s.outputs * s.patch(), T(0));
+    for (int64_t sample = 0; sample < s.batch; ++sample) {
+      for (int64_t group = 0; group < s.group; ++group) {
+        const Place at(s, sample, group);
+        Unfold(s, args.operand<T>(1) + at.input, patches, threads);
+        absl::Status status = (sample == 0 ? first : next)
+                                  ->Run(args.operand<T>(0) + at.output, patches, nullptr,
+                                        args.result<T>(0) + at.weight);
+        if (!status.ok()) return status;
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+template <KernelFactory kMake>
+absl::StatusOr<KernelFn> OneDnn(const KernelSpec& spec) {
+  if (spec.operands.empty() || spec.operands[0].dtype != DType::kF32) {
+    return Unsupported(spec, "oneDNN: takes f32");
+  }
+  return kMake(spec);
+}
+
+template <KernelFactory kSingle, KernelFactory kDouble>
+absl::StatusOr<KernelFn> Loops(const KernelSpec& spec) {
+  if (!spec.operands.empty() && spec.operands[0].dtype == DType::kF32) return kSingle(spec);
+  if (!spec.operands.empty() && spec.operands[0].dtype == DType::kF64) return kDouble(spec);
+  return Unsupported(spec, "loops: take f32 and f64");
+}
+
+using Single = LoopGemm<float>;
+using Double = LoopGemm<double>;
+constexpr KernelFactory kForward = OneDnn<MakeForward<float, OneDnnGemm>>;
+constexpr KernelFactory kInputGrad = OneDnn<MakeInputGrad<float, OneDnnGemm>>;
+constexpr KernelFactory kWeightGrad = OneDnn<MakeWeightGrad<float, OneDnnGemm>>;
+constexpr KernelFactory kForwardLoops =
+    Loops<MakeForward<float, Single>, MakeForward<double, Double>>;
+constexpr KernelFactory kInputGradLoops =
+    Loops<MakeInputGrad<float, Single>, MakeInputGrad<double, Double>>;
+constexpr KernelFactory kWeightGradLoops =
+    Loops<MakeWeightGrad<float, Single>, MakeWeightGrad<double, Double>>;
+ORIEL_REGISTER_HOST_KERNEL("conv", 10, kForward);
+ORIEL_REGISTER_HOST_KERNEL("conv_input_grad", 10, kInputGrad);
+ORIEL_REGISTER_HOST_KERNEL("conv_weight_grad", 10, kWeightGrad);
+ORIEL_REGISTER_HOST_KERNEL("conv", 0, kForwardLoops);
+ORIEL_REGISTER_HOST_KERNEL("conv_input_grad", 0, kInputGradLoops);
+ORIEL_REGISTER_HOST_KERNEL("conv_weight_grad", 0, kWeightGradLoops);
+
+}  // namespace
+}  // namespace oriel::kernels

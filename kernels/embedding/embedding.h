@@ -1,0 +1,32 @@
+// gather and scatter_add (ir/oriel/shape.td): embedding lookup and its transpose.
+//
+//   gather       input [a.., size, b..] of any type, indices [i..] of i64 or i32; int dim
+//                -> [a.., i.., b..]
+//   scatter_add  indices [i..], updates [a.., i.., b..] of f32 or f64; int dim
+//                -> [a.., size, b..], which starts at zero (assigned, not accumulated into)
+//
+// Dense row-major. A negative index counts from the end; one out of range is
+// InvalidArgument, naming its position, its value and the bounds, and nothing is
+// written. Updates are added in their type, in the order of the indices.
+#ifndef ORIEL_KERNELS_EMBEDDING_EMBEDDING_H_
+#define ORIEL_KERNELS_EMBEDDING_EMBEDDING_H_
+
+#include "kernels/kernel.h"
+
+namespace oriel::kernels {
+
+// The extents of a launch: [outer, size, inner] picked or added up by `count` indices.
+struct GatherShape {
+  int64_t outer;
+  int64_t size;
+  int64_t inner;
+  int64_t count;
+
+  // `table` is the indexed tensor, `rows` the one with the indices' dimensions in place of `dim`.
+  static absl::StatusOr<GatherShape> Make(const KernelSpec& spec, const TensorSpec& table,
+                                          const TensorSpec& indices, const TensorSpec& rows);
+};
+
+}  // namespace oriel::kernels
+
+#endif  // ORIEL_KERNELS_EMBEDDING_EMBEDDING_H_

@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/common/checks.h"
+#include "kernels/common/parallel.h"
+#include "kernels/embedding/embedding.h"
+
+namespace oriel::kernels {
+
+absl::StatusOr<GatherShape> GatherShape::Make(const KernelSpec& spec, const TensorSpec& table,
+                                              const TensorSpec& indices, const TensorSpec& rows) {
+  ORIEL_ASSIGN_OR_RETURN(const int64_t dim, DimAttribute(spec, "dim", table.rank()));
+  Shape expected(table.shape.begin(), table.shape.begin() + dim);
+  expected.insert(expected.end(), indices.shape.begin(), indices.shape.end());
+  expected.insert(expected.end(), table.shape.begin() + dim + 1, table.shape.end());
+  if (rows.shape != expected || rows.dtype != table.dtype) {
+    return Malformed(spec, absl::StrCat(rows.ToString(), " does not fit ", table.ToString(),
+                                        " indexed by ", indices.ToString()));
+  }
+  return GatherShape{SizeOf(table.shape, 0, dim), table.shape[dim],
+                     SizeOf(table.shape, dim + 1, table.rank()), indices.num_elements()};
+}
+
+namespace {
+
+template <typename I>
+absl::Status CheckIndices(const char* kernel, const I* indices, const GatherShape& shape) {
+  for (int64_t i = 0; i < shape.count; ++i) {
+    const int64_t index = indices[i];
+    if (index < -shape.size || index >= shape.size) {
+      return absl::InvalidArgumentError(absl::StrCat(kernel, ": index ", index, " at position ", i,
+                                                     " is outside [", -shape.size, ", ", shape.size,
+                                                     ")"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+template <typename I>
+absl::StatusOr<KernelFn> MakeGatherIndexed(const KernelSpec& spec) {
+  ORIEL_ASSIGN_OR_RETURN(
+      const GatherShape shape,
+      GatherShape::Make(spec, spec.operands[0], spec.operands[1], spec.results[0]));
+  const int64_t row_bytes = shape.inner * runtime::DTypeBytes(spec.operands[0].dtype);
+  const int threads = spec.num_threads;
+  return KernelFn([=](const KernelArgs& args) {
+    const char* table = args.operand<char>(0);
+    const I* indices = args.operand<I>(1);
+    char* result = args.result<char>(0);
+    absl::Status status = CheckIndices("gather", indices, shape);
+    if (!status.ok()) return status;
+    ParallelFor(threads, shape.outer * shape.count, shape.inner, [=](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        int64_t index = indices[row % shape.count];
+        if (index < 0) index += shape.size;
+        std::memcpy(result + row * row_bytes,
+                    table + (row / shape.count * shape.size + index) * row_bytes, row_bytes);
+      }
+    });
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<KernelFn> MakeGather(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  if (spec.operands[1].dtype == DType::kI64) return MakeGatherIndexed<int64_t>(spec);
+  if (spec.operands[1].dtype == DType::kI32) return MakeGatherIndexed<int32_t>(spec);
+  return Unsupported(spec, "takes indices of i64 and i32");
+}
+
+template <typename T, typename I>
+absl::StatusOr<KernelFn> MakeScatterAddTyped(const KernelSpec& spec) {
+  ORIEL_ASSIGN_OR_RETURN(
+      const GatherShape shape,
+      GatherShape::Make(spec, spec.results[0], spec.operands[0], spec.operands[1]));
+  const int threads = spec.num_threads;
+  return KernelFn([=](const KernelArgs& args) {
+    const I* indices = args.operand<I>(0);
+    const T* updates = args.operand<T>(1);
+    T* result = args.result<T>(0);
+    absl::Status status = CheckIndices("scatter_add", indices, shape);
+    if (!status.ok()) return status;
+    // Each thread owns some columns, and takes all rows in order.
+    constexpr int64_t kColumns = 64;
+    const int64_t strips = (shape.inner + kColumns - 1) / kColumns;
+    ParallelFor(threads, shape.outer * strips, (shape.size + shape.count) * kColumns,
+                [=](int64_t begin, int64_t end) {
+                  for (int64_t i = begin; i < end; ++i) {
+                    const int64_t o = i / strips;
+                    const int64_t column = i % strips * kColumns;
+                    const int64_t width = std::min(kColumns, shape.inner - column);
+                    T* target = result + o * shape.size * shape.inner + column;
+                    const T* source = updates + o * shape.count * shape.inner + column;
+                    for (int64_t row = 0; row < shape.size; ++row) {
+                      std::fill_n(target + row * shape.inner, width, T(0));
+                    }
+                    for (int64_t k = 0; k < shape.count; ++k) {
+                      int64_t index = indices[k];
+                      if (index < 0) index += shape.size;
+                      T* to = target + index * shape.inner;
+                      const T* from = source + k * shape.inner;
+#pragma omp simd
+                      for (int64_t j = 0; j < width; ++j) to[j] += from[j];
+                    }
+                  }
+                });
+    return absl::OkStatus();
+  });
+}
+
+struct ScatterAdd {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    if (spec.operands[0].dtype == DType::kI64) return MakeScatterAddTyped<T, int64_t>(spec);
+    if (spec.operands[0].dtype == DType::kI32) return MakeScatterAddTyped<T, int32_t>(spec);
+    return Unsupported(spec, "takes indices of i64 and i32");
+  }
+};
+
+absl::StatusOr<KernelFn> MakeScatterAdd(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  return DispatchFloat<ScatterAdd>(spec, spec.operands[1].dtype);
+}
+
+ORIEL_REGISTER_HOST_KERNEL("gather", 0, MakeGather);
+ORIEL_REGISTER_HOST_KERNEL("scatter_add", 0, MakeScatterAdd);
+
+}  // namespace
+}  // namespace oriel::kernels

@@ -1,0 +1,64 @@
+// Prepared batched matrix products, the work of linear/ and conv/.
+//
+// For each of `batch` dense row-major matrices, one behind the other:
+//
+//   c[m, n] = Σ_k a[m, k] b[k, n] + bias[n]        (+ what c held, if `accumulate`)
+//
+// With `transpose_a`, `a` is stored as [k, m]; with `transpose_b`, `b` as [n, k].
+// Sums are in the operands' type. The product is cut into panels by its shape
+// alone, each computed by one thread: the bits don't depend on the thread count
+// (with several threads, oneDNN itself would cut k differently).
+#ifndef ORIEL_KERNELS_LINEAR_GEMM_H_
+#define ORIEL_KERNELS_LINEAR_GEMM_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/common/aligned.h"
+#include "kernels/kernel.h"
+
+namespace oriel::kernels {
+
+struct GemmShape {
+  int64_t batch = 1;
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool bias = false;
+  bool accumulate = false;
+};
+
+// A product of single precision by oneDNN. Not thread-safe: it holds scratch memory.
+class OneDnnGemm {
+ public:
+  // Unimplemented, with oneDNN's reason, where it has no implementation.
+  static absl::StatusOr<std::shared_ptr<OneDnnGemm>> Create(const GemmShape& shape,
+                                                            int num_threads);
+  virtual ~OneDnnGemm() = default;
+  // `bias` is ignored unless the shape has one.
+  virtual absl::Status Run(const float* a, const float* b, const float* bias, float* c) = 0;
+};
+
+// The same by the loops of small_gemm.h, for both precisions.
+template <typename T>
+class LoopGemm {
+ public:
+  static absl::StatusOr<std::shared_ptr<LoopGemm>> Create(const GemmShape& shape, int num_threads);
+  absl::Status Run(const T* a, const T* b, const T* bias, T* c);
+
+ private:
+  GemmShape shape_;
+  int num_threads_ = 1;
+  AlignedVector<T> transposed_;  // one matrix b, if it is stored as [n, k]
+};
+
+// True if any extent is 0: nothing to sum, or nothing to write.
+inline bool IsEmpty(const GemmShape& shape) {
+  return shape.batch == 0 || shape.m == 0 || shape.n == 0 || shape.k == 0;
+}
+
+}  // namespace oriel::kernels
+
+#endif  // ORIEL_KERNELS_LINEAR_GEMM_H_

@@ -1,0 +1,29 @@
+// Matrix products: matmul, linear, linear_weight_grad (ir/oriel/linear.td).
+//
+// Dense row-major operands, results are assigned, sums are in the operands'
+// type. f32 by oneDNN, f64 (and f32 where oneDNN refuses) by blocked loops.
+//
+//   matmul               lhs [b.., m, k], rhs [b.., k, n] -> [b.., m, n]
+//                        int transpose_lhs, transpose_rhs: last two stored swapped
+//   linear               input [b.., k], weight [k, n], bias [n]? -> [b.., n]
+//                        int transpose_weight: weight stored as [n, k]
+//   linear_weight_grad   input [b.., k], cotangent [b.., n] -> [k, n], or [n, k] with
+//                        int transpose_weight; sums over all rows
+#ifndef ORIEL_KERNELS_LINEAR_LINEAR_H_
+#define ORIEL_KERNELS_LINEAR_LINEAR_H_
+
+#include "absl/status/statusor.h"
+#include "kernels/kernel.h"
+#include "kernels/linear/gemm.h"
+
+namespace oriel::kernels {
+
+// The product that each launch amounts to; for linear_weight_grad with `transpose_weight`
+// the operands change places. InvalidArgument where shapes or types don't fit.
+absl::StatusOr<GemmShape> MatmulShape(const KernelSpec& spec);
+absl::StatusOr<GemmShape> LinearShape(const KernelSpec& spec);
+absl::StatusOr<GemmShape> LinearWeightGradShape(const KernelSpec& spec);
+
+}  // namespace oriel::kernels
+
+#endif  // ORIEL_KERNELS_LINEAR_LINEAR_H_

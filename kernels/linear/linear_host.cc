@@ -1,0 +1,136 @@
+#include <algorithm>
+
+#include "kernels/common/checks.h"
+#include "kernels/linear/linear.h"
+
+namespace oriel::kernels {
+
+absl::StatusOr<GemmShape> MatmulShape(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  const Shape& lhs = spec.operands[0].shape;
+  const Shape& rhs = spec.operands[1].shape;
+  const int64_t rank = spec.operands[0].rank();
+  if (rank < 2 || spec.operands[1].rank() != rank)
+    return Malformed(spec, "operands differ in rank");
+  GemmShape shape;
+  ORIEL_ASSIGN_OR_RETURN(shape.transpose_a, FlagOr(spec, "transpose_lhs", false));
+  ORIEL_ASSIGN_OR_RETURN(shape.transpose_b, FlagOr(spec, "transpose_rhs", false));
+  shape.batch = SizeOf(lhs, 0, rank - 2);
+  shape.m = lhs[rank - (shape.transpose_a ? 1 : 2)];
+  shape.k = lhs[rank - (shape.transpose_a ? 2 : 1)];
+  shape.n = rhs[rank - (shape.transpose_b ? 2 : 1)];
+  Shape expected = lhs;
+  expected[rank - 2] = shape.transpose_b ? shape.n : shape.k;
+  expected[rank - 1] = shape.transpose_b ? shape.k : shape.n;
+  const DType dtype = spec.operands[0].dtype;
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, dtype, expected));
+  expected[rank - 2] = shape.m;
+  expected[rank - 1] = shape.n;
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, dtype, expected));
+  return shape;
+}
+
+absl::StatusOr<GemmShape> LinearShape(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
+  const TensorSpec& input = spec.operands[0];
+  const TensorSpec& weight = spec.operands[1];
+  if (input.rank() < 1 || weight.rank() != 2) return Malformed(spec, "ranks don't fit");
+  GemmShape shape;
+  ORIEL_ASSIGN_OR_RETURN(shape.transpose_b, FlagOr(spec, "transpose_weight", false));
+  shape.m = SizeOf(input.shape, 0, input.rank() - 1);
+  shape.k = input.shape.back();
+  shape.n = weight.shape[shape.transpose_b ? 0 : 1];
+  shape.bias = spec.operands.size() == 3;
+  const Shape stored = shape.transpose_b ? Shape{shape.n, shape.k} : Shape{shape.k, shape.n};
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, input.dtype, stored));
+  if (shape.bias) ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, input.dtype, {shape.n}));
+  Shape result = input.shape;
+  result.back() = shape.n;
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, input.dtype, result));
+  return shape;
+}
+
+absl::StatusOr<GemmShape> LinearWeightGradShape(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  const TensorSpec& input = spec.operands[0];
+  const TensorSpec& cotangent = spec.operands[1];
+  if (input.rank() < 1 || cotangent.rank() != input.rank())
+    return Malformed(spec, "ranks don't fit");
+  ORIEL_ASSIGN_OR_RETURN(const bool transposed, FlagOr(spec, "transpose_weight", false));
+  GemmShape shape;
+  shape.transpose_a = true;
+  shape.m = input.shape.back();
+  shape.n = cotangent.shape.back();
+  shape.k = SizeOf(input.shape, 0, input.rank() - 1);
+  Shape expected = input.shape;
+  expected.back() = shape.n;
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, input.dtype, expected));
+  if (transposed) std::swap(shape.m, shape.n);
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, input.dtype, {shape.m, shape.n}));
+  return shape;
+}
+
+namespace {
+
+// Which operand of the launch is `a` and which `b`.
+template <typename T, typename Gemm>
+absl::StatusOr<KernelFn> MakeGemmLaunch(const KernelSpec& spec, const GemmShape& shape, int a = 0,
+                                        int b = 1) {
+  ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> gemm, Gemm::Create(shape, spec.num_threads));
+  const bool bias = shape.bias;
+  return KernelFn([gemm, a, b, bias](const KernelArgs& args) {
+    return gemm->Run(args.operand<T>(a), args.operand<T>(b), bias ? args.operand<T>(2) : nullptr,
+                     args.result<T>(0));
+  });
+}
+
+template <typename T, typename Gemm>
+struct Products {
+  static absl::StatusOr<KernelFn> Matmul(const KernelSpec& spec) {
+    ORIEL_ASSIGN_OR_RETURN(const GemmShape shape, MatmulShape(spec));
+    return MakeGemmLaunch<T, Gemm>(spec, shape);
+  }
+  static absl::StatusOr<KernelFn> Linear(const KernelSpec& spec) {
+    ORIEL_ASSIGN_OR_RETURN(const GemmShape shape, LinearShape(spec));
+    return MakeGemmLaunch<T, Gemm>(spec, shape);
+  }
+  static absl::StatusOr<KernelFn> LinearWeightGrad(const KernelSpec& spec) {
+    ORIEL_ASSIGN_OR_RETURN(const GemmShape shape, LinearWeightGradShape(spec));
+    ORIEL_ASSIGN_OR_RETURN(const bool transposed, FlagOr(spec, "transpose_weight", false));
+    return MakeGemmLaunch<T, Gemm>(spec, shape, transposed ? 1 : 0, transposed ? 0 : 1);
+  }
+};
+
+template <absl::StatusOr<KernelFn> (*kMake)(const KernelSpec&)>
+absl::StatusOr<KernelFn> OneDnn(const KernelSpec& spec) {
+  if (spec.operands.empty() || spec.operands[0].dtype != DType::kF32) {
+    return Unsupported(spec, "oneDNN: takes f32");
+  }
+  return kMake(spec);
+}
+
+template <absl::StatusOr<KernelFn> (*kSingle)(const KernelSpec&),
+          absl::StatusOr<KernelFn> (*kDouble)(const KernelSpec&)>
+absl::StatusOr<KernelFn> Loops(const KernelSpec& spec) {
+  if (!spec.operands.empty() && spec.operands[0].dtype == DType::kF32) return kSingle(spec);
+  if (!spec.operands.empty() && spec.operands[0].dtype == DType::kF64) return kDouble(spec);
+  return Unsupported(spec, "loops: take f32 and f64");
+}
+
+using Fast = Products<float, OneDnnGemm>;
+using Single = Products<float, LoopGemm<float>>;
+using Double = Products<double, LoopGemm<double>>;
+
+ORIEL_REGISTER_HOST_KERNEL("matmul", 10, OneDnn<Fast::Matmul>);
+ORIEL_REGISTER_HOST_KERNEL("linear", 10, OneDnn<Fast::Linear>);
+ORIEL_REGISTER_HOST_KERNEL("linear_weight_grad", 10, OneDnn<Fast::LinearWeightGrad>);
+constexpr KernelFactory kMatmulLoops = Loops<Single::Matmul, Double::Matmul>;
+constexpr KernelFactory kLinearLoops = Loops<Single::Linear, Double::Linear>;
+constexpr KernelFactory kWeightGradLoops =
+    Loops<Single::LinearWeightGrad, Double::LinearWeightGrad>;
+ORIEL_REGISTER_HOST_KERNEL("matmul", 0, kMatmulLoops);
+ORIEL_REGISTER_HOST_KERNEL("linear", 0, kLinearLoops);
+ORIEL_REGISTER_HOST_KERNEL("linear_weight_grad", 0, kWeightGradLoops);
+
+}  // namespace
+}  // namespace oriel::kernels

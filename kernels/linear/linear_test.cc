@@ -1,0 +1,187 @@
+#include "kernels/linear/linear.h"
+
+#include <thread>
+
+#include "kernels/testing.h"
+
+namespace oriel::kernels {
+namespace {
+
+using testing::Attributes;
+using testing::ExpectClose;
+using testing::kFloats;
+using testing::RunKernel;
+using testing::Tensor;
+using testing::TryKernel;
+
+// a [m, k], or [k, m] if `ta`; b [k, n], or [n, k] if `tb`.
+std::vector<double> Product(const std::vector<double>& a, const std::vector<double>& b,
+                            int64_t batch, int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
+  std::vector<double> c(batch * m * n);
+  for (int64_t s = 0; s < batch; ++s) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t p = 0; p < k; ++p) {
+          sum += a[s * m * k + (ta ? p * m + i : i * k + p)] *
+                 b[s * k * n + (tb ? j * k + p : p * n + j)];
+        }
+        c[(s * m + i) * n + j] = sum;
+      }
+    }
+  }
+  return c;
+}
+
+struct Size {
+  int64_t m, n, k;
+};
+// Small, odd, and large enough for several panels in either direction.
+const Size kSizes[] = {{1, 1, 1},    {3, 5, 7},      {64, 48, 16},
+                       {33, 17, 65}, {300, 130, 70}, {70, 300, 200}};
+
+TEST(LinearTest, MatmulInAllLayouts) {
+  for (DType dtype : kFloats) {
+    for (const Size& s : kSizes) {
+      for (int flags = 0; flags < 4; ++flags) {
+        for (const Shape& batch : {Shape{}, Shape{3}, Shape{2, 5}}) {
+          if (s.m * s.n > 10000 && batch.size() == 2) continue;
+          const bool ta = flags & 1, tb = flags & 2;
+          SCOPED_TRACE(::testing::Message() << s.m << "x" << s.n << "x" << s.k << ta << tb);
+          Shape lhs = batch, rhs = batch, result = batch;
+          for (int64_t d : ta ? Shape{s.k, s.m} : Shape{s.m, s.k}) lhs.push_back(d);
+          for (int64_t d : tb ? Shape{s.n, s.k} : Shape{s.k, s.n}) rhs.push_back(d);
+          for (int64_t d : Shape{s.m, s.n}) result.push_back(d);
+          const Tensor a = Tensor::Random(dtype, lhs, 1), b = Tensor::Random(dtype, rhs, 2);
+          const Attributes attributes = {{"transpose_lhs", int64_t{ta}},
+                                         {"transpose_rhs", int64_t{tb}}};
+          const std::vector<double> expected =
+              Product(a.values(), b.values(), runtime::NumElements(batch), s.m, s.n, s.k, ta, tb);
+          ExpectClose(RunKernel("matmul", {a, b}, {{dtype, result}}, attributes)[0], expected, 5);
+        }
+      }
+    }
+  }
+}
+
+TEST(LinearTest, LinearWithAndWithoutBias) {
+  for (DType dtype : kFloats) {
+    for (const Size& s : kSizes) {
+      for (int flags = 0; flags < 4; ++flags) {
+        const bool transposed = flags & 1, has_bias = flags & 2;
+        SCOPED_TRACE(::testing::Message()
+                     << s.m << "x" << s.n << "x" << s.k << transposed << has_bias);
+        const Tensor x = Tensor::Random(dtype, {2, s.m, s.k}, 1);
+        const Tensor w = Tensor::Random(dtype, transposed ? Shape{s.n, s.k} : Shape{s.k, s.n}, 2);
+        const Tensor b = Tensor::Random(dtype, {s.n}, 3);
+        std::vector<double> expected =
+            Product(x.values(), w.values(), 1, 2 * s.m, s.n, s.k, false, transposed);
+        const std::vector<double> bias = b.values();
+        std::vector<Tensor> operands = {x, w};
+        if (has_bias) {
+          operands.push_back(b);
+          for (size_t i = 0; i < expected.size(); ++i) expected[i] += bias[i % s.n];
+        }
+        ExpectClose(RunKernel("linear", operands, {{dtype, {2, s.m, s.n}}},
+                              {{"transpose_weight", int64_t{transposed}}})[0],
+                    expected, 5);
+      }
+    }
+  }
+}
+
+TEST(LinearTest, LinearOnAVector) {
+  const Tensor x({DType::kF32, {2}}, {1, 2}), w({DType::kF32, {2, 2}}, {1, 2, 3, 4});
+  ExpectClose(
+      RunKernel("linear", {x, w}, {{DType::kF32, {2}}}, {{"transpose_weight", int64_t{0}}})[0],
+      {7, 10});
+}
+
+TEST(LinearTest, WeightGradient) {
+  for (DType dtype : kFloats) {
+    for (const Size& s : kSizes) {
+      for (bool transposed : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << s.m << "x" << s.n << "x" << s.k << transposed);
+        const Tensor x = Tensor::Random(dtype, {2, s.k, s.m}, 1);
+        const Tensor dy = Tensor::Random(dtype, {2, s.k, s.n}, 2);
+        // The reference is one product of matrices with 2k rows.
+        const std::vector<double> expected =
+            transposed ? Product(dy.values(), x.values(), 1, s.n, s.m, 2 * s.k, true, false)
+                       : Product(x.values(), dy.values(), 1, s.m, s.n, 2 * s.k, true, false);
+        ExpectClose(RunKernel("linear_weight_grad", {x, dy},
+                              {{dtype, transposed ? Shape{s.n, s.m} : Shape{s.m, s.n}}},
+                              {{"transpose_weight", int64_t{transposed}}})[0],
+                    expected, 5);
+      }
+    }
+  }
+}
+
+// Ranks may be threads of one process: each has kernels of its own.
+TEST(LinearTest, LaunchesInSeveralThreadsAtOnce) {
+  const Tensor x = Tensor::Random(DType::kF32, {300, 70}, 1),
+               w = Tensor::Random(DType::kF32, {130, 70}, 2);
+  const TensorSpec result{DType::kF32, {300, 130}};
+  const Attributes attributes = {{"transpose_weight", int64_t{1}}};
+  const std::vector<double> expected =
+      RunKernel("linear", {x, w}, {result}, attributes)[0].values();
+  std::vector<std::thread> ranks;
+  std::vector<int> wrong(4, 0);
+  for (int rank = 0; rank < 4; ++rank) {
+    ranks.emplace_back([&, rank] {
+      const KernelSpec spec{"linear", {x.spec(), w.spec()}, {result}, attributes, 1 + rank % 2};
+      absl::StatusOr<KernelFn> launch = KernelRegistry::Host().Prepare(spec);
+      Tensor y(result);
+      const void* operands[] = {x.data(), w.data()};
+      void* results[] = {y.data()};
+      for (int step = 0; step < 50; ++step) {
+        y.Poison();
+        wrong[rank] +=
+            !launch.ok() || !(*launch)({operands, results}).ok() || y.values() != expected;
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  EXPECT_EQ(wrong, std::vector<int>(4, 0));
+}
+
+TEST(LinearTest, EmptySumIsZero) {
+  for (DType dtype : kFloats) {
+    const Tensor a = Tensor::Random(dtype, {2, 0}, 1), b = Tensor::Random(dtype, {0, 3}, 2);
+    ExpectClose(RunKernel("matmul", {a, b}, {{dtype, {2, 3}}})[0], {0, 0, 0, 0, 0, 0});
+  }
+}
+
+TEST(LinearTest, WrongWeightShapeIsInvalid) {
+  const Tensor x = Tensor::Random(DType::kF32, {4, 3}, 1),
+               w = Tensor::Random(DType::kF32, {4, 2}, 2);
+  EXPECT_EQ(TryKernel("linear", {x, w}, {{DType::kF32, {4, 2}}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(GemmTest, AccumulatesInBothImplementations) {
+  GemmShape shape;
+  shape.m = 5;
+  shape.n = 70;
+  shape.k = 9;
+  shape.accumulate = true;
+  const Tensor a = Tensor::Random(DType::kF32, {5, 9}, 1),
+               b = Tensor::Random(DType::kF32, {9, 70}, 2);
+  const Tensor start = Tensor::Random(DType::kF32, {5, 70}, 3);
+  std::vector<double> expected = Product(a.values(), b.values(), 1, 5, 70, 9, false, false);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] += start.values()[i];
+  const auto run = [&](auto gemm) {
+    Tensor c = testing::Clone(start);
+    ASSERT_TRUE(gemm.ok()) << gemm.status();
+    ASSERT_TRUE((*gemm)
+                    ->Run(static_cast<const float*>(a.data()), static_cast<const float*>(b.data()),
+                          nullptr, static_cast<float*>(c.data()))
+                    .ok());
+    ExpectClose(c, expected);
+  };
+  run(OneDnnGemm::Create(shape, 1));
+  run(LoopGemm<float>::Create(shape, 1));
+}
+
+}  // namespace
+}  // namespace oriel::kernels

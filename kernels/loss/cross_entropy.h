@@ -1,0 +1,34 @@
+// Cross entropy of a language model's logits (ir/oriel/training.td).
+//
+//   cross_entropy       logits [n.., v], labels [n..] of i64 or i32; int ignore_index
+//                       -> loss_sum [], token_count [], logsumexp [n..]
+//   cross_entropy_grad  cotangent [], logits, labels, logsumexp; int ignore_index
+//                       -> [n.., v]
+//
+// Dense row-major, f32 and f64, results are assigned. A row's exponentials are
+// summed in double (row_sums.h), its loss is taken in double, and losses are
+// summed in double in row order. The logsumexp of an ignored row is computed too.
+// A label outside [0, v) that is not ignore_index is InvalidArgument, naming its
+// row, its value and the bounds; nothing is written then.
+#ifndef ORIEL_KERNELS_LOSS_CROSS_ENTROPY_H_
+#define ORIEL_KERNELS_LOSS_CROSS_ENTROPY_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "kernels/kernel.h"
+
+namespace oriel::kernels {
+
+struct CrossEntropyShape {
+  int64_t rows;
+  int64_t vocabulary;
+  int64_t ignore_index;
+
+  // The logits are operand `logits`, the labels the next one.
+  static absl::StatusOr<CrossEntropyShape> Make(const KernelSpec& spec, size_t logits);
+};
+
+}  // namespace oriel::kernels
+
+#endif  // ORIEL_KERNELS_LOSS_CROSS_ENTROPY_H_

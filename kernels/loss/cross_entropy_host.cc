@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/common/checks.h"
+#include "kernels/common/parallel.h"
+#include "kernels/common/row_sums.h"
+#include "kernels/common/vector_math.h"
+#include "kernels/loss/cross_entropy.h"
+
+namespace oriel::kernels {
+
+absl::StatusOr<CrossEntropyShape> CrossEntropyShape::Make(const KernelSpec& spec, size_t logits) {
+  const TensorSpec& x = spec.operands[logits];
+  if (x.rank() < 1) return Malformed(spec, "the logits have rank 0");
+  const Shape rows(x.shape.begin(), x.shape.end() - 1);
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, logits + 1, spec.operands[logits + 1].dtype, rows));
+  CrossEntropyShape shape{runtime::NumElements(rows), x.shape.back(), -100};
+  if (spec.attributes.count("ignore_index") != 0) {
+    ORIEL_ASSIGN_OR_RETURN(shape.ignore_index, spec.Int("ignore_index"));
+  }
+  return shape;
+}
+
+namespace {
+
+template <typename I>
+absl::Status CheckLabels(const char* kernel, const CrossEntropyShape& shape, const I* labels) {
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    const int64_t label = labels[row];
+    if (label != shape.ignore_index && (label < 0 || label >= shape.vocabulary)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kernel, ": label ", label, " of row ", row, " is outside [0, ",
+                       shape.vocabulary, ") and is not ignore_index ", shape.ignore_index));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Elements of a row whose exponentials are computed before they are summed.
+constexpr int64_t kChunk = 512;
+
+template <typename T>
+double LogSumExp(const T* x, int64_t n) {
+  const T max = RowMax(x, n, -std::numeric_limits<T>::infinity());
+  T exps[kChunk];
+  double sum = 0;
+  for (int64_t begin = 0; begin < n; begin += kChunk) {
+    const int64_t count = std::min(kChunk, n - begin);
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) exps[i] = Exp(x[begin + i] - max);
+    const T* row = exps;
+    sum += RowSum<T>(count, [row](auto at) { return at(row); });
+  }
+  return static_cast<double>(max) + std::log(sum);
+}
+
+template <typename T, typename I>
+absl::StatusOr<KernelFn> MakeLossTyped(const KernelSpec& spec, const CrossEntropyShape& shape) {
+  auto losses = std::make_shared<std::vector<double>>(shape.rows);
+  const int threads = spec.num_threads;
+  return KernelFn([shape, losses, threads](const KernelArgs& args) {
+    const T* logits = args.operand<T>(0);
+    const I* labels = args.operand<I>(1);
+    T* logsumexp = args.result<T>(2);
+    absl::Status status = CheckLabels("cross_entropy", shape, labels);
+    if (!status.ok()) return status;
+    double* loss = losses->data();
+    ParallelFor(threads, shape.rows, shape.vocabulary, [=](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* x = logits + row * shape.vocabulary;
+        const double lse = LogSumExp(x, shape.vocabulary);
+        logsumexp[row] = static_cast<T>(lse);
+        const int64_t label = labels[row];
+        loss[row] = label == shape.ignore_index ? 0 : lse - static_cast<double>(x[label]);
+      }
+    });
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t row = 0; row < shape.rows; ++row) {
+      if (labels[row] == shape.ignore_index) continue;
+      sum += loss[row];
+      ++count;
+    }
+    *args.result<T>(0) = static_cast<T>(sum);
+    *args.result<T>(1) = static_cast<T>(count);
+    return absl::OkStatus();
+  });
+}
+
+template <typename T, typename I>
+absl::StatusOr<KernelFn> MakeGradTyped(const KernelSpec& spec, const CrossEntropyShape& shape) {
+  const int threads = spec.num_threads;
+  return KernelFn([shape, threads](const KernelArgs& args) {
+    const T cotangent = *args.operand<T>(0);
+    const T* logits = args.operand<T>(1);
+    const I* labels = args.operand<I>(2);
+    const T* logsumexp = args.operand<T>(3);
+    T* result = args.result<T>(0);
+    absl::Status status = CheckLabels("cross_entropy_grad", shape, labels);
+    if (!status.ok()) return status;
+    ParallelFor(threads, shape.rows, shape.vocabulary, [=](int64_t begin, int64_t end) {
+      const int64_t n = shape.vocabulary;
+      for (int64_t row = begin; row < end; ++row) {
+        const T* x = logits + row * n;
+        T* dx = result + row * n;
+        const int64_t label = labels[row];
+        if (label == shape.ignore_index) {
+          std::fill(dx, dx + n, T(0));
+          continue;
+        }
+        const T shift = logsumexp[row];
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i) dx[i] = cotangent * Exp(x[i] - shift);
+        // Not dx - cotangent: where the label is nearly certain that would lose digits.
+        dx[label] =
+            cotangent *
+            static_cast<T>(std::expm1(static_cast<double>(x[label]) - static_cast<double>(shift)));
+      }
+    });
+    return absl::OkStatus();
+  });
+}
+
+template <template <typename, typename> class Factory>
+struct ByIndex {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    ORIEL_ASSIGN_OR_RETURN(const CrossEntropyShape shape,
+                           CrossEntropyShape::Make(spec, Factory<T, int64_t>::kLogits));
+    ORIEL_RETURN_IF_ERROR((Factory<T, int64_t>::Check(spec)));
+    switch (spec.operands[Factory<T, int64_t>::kLogits + 1].dtype) {
+      case DType::kI64:
+        return Factory<T, int64_t>::Make(spec, shape);
+      case DType::kI32:
+        return Factory<T, int32_t>::Make(spec, shape);
+      default:
+        return Unsupported(spec, "takes labels of i64 and i32");
+    }
+  }
+};
+
+template <typename T, typename I>
+struct Loss {
+  static constexpr size_t kLogits = 0;
+  static absl::Status Check(const KernelSpec& spec) {
+    const DType dtype = spec.operands[0].dtype;
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, dtype, {}));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, dtype, {}));
+    return CheckResult(spec, 2, dtype, spec.operands[1].shape);
+  }
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec, const CrossEntropyShape& shape) {
+    return MakeLossTyped<T, I>(spec, shape);
+  }
+};
+
+template <typename T, typename I>
+struct LossGrad {
+  static constexpr size_t kLogits = 1;
+  static absl::Status Check(const KernelSpec& spec) {
+    const TensorSpec& logits = spec.operands[1];
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, logits.dtype, {}));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, logits.dtype, spec.operands[2].shape));
+    return CheckResult(spec, 0, logits.dtype, logits.shape);
+  }
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec, const CrossEntropyShape& shape) {
+    return MakeGradTyped<T, I>(spec, shape);
+  }
+};
+
+absl::StatusOr<KernelFn> MakeCrossEntropy(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3));
+  return DispatchFloat<ByIndex<Loss>>(spec, spec.operands[0].dtype);
+}
+absl::StatusOr<KernelFn> MakeCrossEntropyGrad(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 1));
+  return DispatchFloat<ByIndex<LossGrad>>(spec, spec.operands[1].dtype);
+}
+
+ORIEL_REGISTER_HOST_KERNEL("cross_entropy", 0, MakeCrossEntropy);
+ORIEL_REGISTER_HOST_KERNEL("cross_entropy_grad", 0, MakeCrossEntropyGrad);
+
+}  // namespace
+}  // namespace oriel::kernels

@@ -1,0 +1,35 @@
+// The merge of image features into text embeddings (ir/oriel/multimodal.td).
+//
+// Dense row-major, results are assigned. Values are copied bit by bit, so any
+// type will do (the gradients, floats alone, write zeros). Masks are booleans.
+//
+//   masked_scatter       input [..], mask [..], source (any shape) -> [..]
+//                        InvalidArgument if the mask selects more than the source has
+//   masked_scatter_grad  cotangent [..], mask [..] -> input_grad [..], source_grad
+//   merge_features       input [b, s, d], mask [b, s], features [b, n, d] -> [b, s, d]
+//                        InvalidArgument, naming the sample, if it has neither n nor 0 true
+//                        positions
+//   merge_features_grad  cotangent [b, s, d], mask [b, s]
+//                        -> input_grad [b, s, d], features_grad [b, n, d]
+#ifndef ORIEL_KERNELS_MULTIMODAL_MULTIMODAL_H_
+#define ORIEL_KERNELS_MULTIMODAL_MULTIMODAL_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+namespace oriel::kernels {
+
+struct MergeShape {
+  int64_t batch;
+  int64_t length;    // positions of a sample
+  int64_t features;  // feature rows of a sample
+  int64_t width;     // bytes of a row
+};
+
+// OK if each sample has `features` true positions, or none.
+absl::Status CheckMergeMask(const char* kernel, const MergeShape& shape, const uint8_t* mask);
+
+}  // namespace oriel::kernels
+
+#endif  // ORIEL_KERNELS_MULTIMODAL_MULTIMODAL_H_

@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "kernels/common/checks.h"
+#include "kernels/common/parallel.h"
+#include "kernels/common/row_sums.h"
+#include "kernels/normalization/normalization.h"
+
+namespace oriel::kernels {
+namespace {
+
+struct Rows {
+  int64_t rows;
+  int64_t n;
+  Shape outer;  // the input's shape less the last dimension
+};
+
+absl::StatusOr<Rows> RowsOf(const KernelSpec& spec, size_t operand) {
+  const TensorSpec& x = spec.operands[operand];
+  if (x.rank() < 1) return Malformed(spec, "the input has rank 0");
+  const Shape outer(x.shape.begin(), x.shape.end() - 1);
+  return Rows{runtime::NumElements(outer), x.shape.back(), outer};
+}
+
+struct LayerNorm {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    const TensorSpec& x = spec.operands[0];
+    ORIEL_ASSIGN_OR_RETURN(const Rows shape, RowsOf(spec, 0));
+    ORIEL_ASSIGN_OR_RETURN(const double epsilon, spec.Float("epsilon"));
+    const bool has_bias = spec.operands.size() == 3;
+    for (size_t i = 1; i < spec.operands.size(); ++i) {
+      ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, x.dtype, {shape.n}));
+    }
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, x.dtype, shape.outer));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 2, x.dtype, shape.outer));
+    const int threads = spec.num_threads;
+    return KernelFn(
+        [rows = shape.rows, n = shape.n, epsilon, has_bias, threads](const KernelArgs& args) {
+          const T* input = args.operand<T>(0);
+          const T* weight = args.operand<T>(1);
+          const T* bias = has_bias ? args.operand<T>(2) : nullptr;
+          T* result = args.result<T>(0);
+          T* means = args.result<T>(1);
+          T* inv_stds = args.result<T>(2);
+          ParallelFor(threads, rows, n, [=](int64_t begin, int64_t end) {
+            for (int64_t row = begin; row < end; ++row) {
+              const T* x = input + row * n;
+              T* y = result + row * n;
+              const double mean = RowSum<T>(n, [x](auto at) { return at(x); }) / n;
+              const T shift = static_cast<T>(mean);
+              const double variance = RowSum<T>(n,
+                                                [x, shift](auto at) {
+                                                  const auto d = Widen(at(x) - shift);
+                                                  return d * d;
+                                                }) /
+                                      n;
+              const T scale = static_cast<T>(1 / std::sqrt(variance + epsilon));
+              means[row] = shift;
+              inv_stds[row] = scale;
+              if (bias != nullptr) {
+#pragma omp simd
+                for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - shift) * scale * weight[i] + bias[i];
+              } else {
+#pragma omp simd
+                for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - shift) * scale * weight[i];
+              }
+            }
+          });
+          return absl::OkStatus();
+        });
+  }
+};
+
+struct LayerNormGrad {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    const TensorSpec& x = spec.operands[1];
+    ORIEL_ASSIGN_OR_RETURN(const Rows shape, RowsOf(spec, 1));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, x.dtype, x.shape));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, x.dtype, {shape.n}));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, x.dtype, shape.outer));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 4, x.dtype, shape.outer));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, x.dtype, {shape.n}));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 2, x.dtype, {shape.n}));
+    auto sums = std::make_shared<RowBlockSums>(shape.rows, shape.n, 2);
+    const int threads = spec.num_threads;
+    return KernelFn([rows = shape.rows, n = shape.n, sums, threads](const KernelArgs& args) {
+      const T* cotangent = args.operand<T>(0);
+      const T* input = args.operand<T>(1);
+      const T* weight = args.operand<T>(2);
+      const T* means = args.operand<T>(3);
+      const T* inv_stds = args.operand<T>(4);
+      T* input_grad = args.result<T>(0);
+      RowBlockSums* partial = sums.get();
+      const int64_t block_rows = sums->block_rows();
+      ParallelFor(threads, sums->blocks(), block_rows * n, [=](int64_t begin, int64_t end) {
+        for (int64_t block = begin; block < end; ++block) {
+          double* weight_sum = partial->partial(block, 0);
+          double* bias_sum = partial->partial(block, 1);
+          std::fill(weight_sum, weight_sum + n, 0.0);
+          std::fill(bias_sum, bias_sum + n, 0.0);
+          const int64_t last = std::min(rows, (block + 1) * block_rows);
+          for (int64_t row = block * block_rows; row < last; ++row) {
+            const T* dy = cotangent + row * n;
+            const T* x = input + row * n;
+            T* dx = input_grad + row * n;
+            const T mean = means[row];
+            const T scale = inv_stds[row];
+            const T avg_g =
+                static_cast<T>(RowSum<T>(n, [=](auto at) { return at(dy) * at(weight); }) / n);
+            const T avg_gx = static_cast<T>(
+                RowSum<T>(n,
+                          [=](auto at) { return at(dy) * at(weight) * ((at(x) - mean) * scale); }) /
+                n);
+#pragma omp simd
+            for (int64_t i = 0; i < n; ++i) {
+              const T normed = (x[i] - mean) * scale;
+              weight_sum[i] += static_cast<double>(dy[i] * normed);
+              bias_sum[i] += static_cast<double>(dy[i]);
+              dx[i] = scale * (dy[i] * weight[i] - avg_g - normed * avg_gx);
+            }
+          }
+        }
+      });
+      sums->Finish(0, args.result<T>(1));
+      sums->Finish(1, args.result<T>(2));
+      return absl::OkStatus();
+    });
+  }
+};
+
+struct RmsNorm {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    const TensorSpec& x = spec.operands[0];
+    ORIEL_ASSIGN_OR_RETURN(const Rows shape, RowsOf(spec, 0));
+    ORIEL_ASSIGN_OR_RETURN(const double epsilon, spec.Float("epsilon"));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, x.dtype, {shape.n}));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, x.dtype, shape.outer));
+    const int threads = spec.num_threads;
+    return KernelFn([rows = shape.rows, n = shape.n, epsilon, threads](const KernelArgs& args) {
+      const T* input = args.operand<T>(0);
+      const T* weight = args.operand<T>(1);
+      T* result = args.result<T>(0);
+      T* inv_rms = args.result<T>(1);
+      ParallelFor(threads, rows, n, [=](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const T* x = input + row * n;
+          T* y = result + row * n;
+          const double squares = RowSum<T>(n, [x](auto at) {
+            const auto v = Widen(at(x));
+            return v * v;
+          });
+          const T scale = static_cast<T>(1 / std::sqrt(squares / n + epsilon));
+          inv_rms[row] = scale;
+#pragma omp simd
+          for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * weight[i];
+        }
+      });
+      return absl::OkStatus();
+    });
+  }
+};
+
+struct RmsNormGrad {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    const TensorSpec& x = spec.operands[1];
+    ORIEL_ASSIGN_OR_RETURN(const Rows shape, RowsOf(spec, 1));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, x.dtype, x.shape));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, x.dtype, {shape.n}));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, x.dtype, shape.outer));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, x.dtype, {shape.n}));
+    auto sums = std::make_shared<RowBlockSums>(shape.rows, shape.n, 1);
+    const int threads = spec.num_threads;
+    return KernelFn([rows = shape.rows, n = shape.n, sums, threads](const KernelArgs& args) {
+      const T* cotangent = args.operand<T>(0);
+      const T* input = args.operand<T>(1);
+      const T* weight = args.operand<T>(2);
+      const T* inv_rms = args.operand<T>(3);
+      T* input_grad = args.result<T>(0);
+      RowBlockSums* partial = sums.get();
+      const int64_t block_rows = sums->block_rows();
+      ParallelFor(threads, sums->blocks(), block_rows * n, [=](int64_t begin, int64_t end) {
+        for (int64_t block = begin; block < end; ++block) {
+          double* weight_sum = partial->partial(block, 0);
+          std::fill(weight_sum, weight_sum + n, 0.0);
+          const int64_t last = std::min(rows, (block + 1) * block_rows);
+          for (int64_t row = block * block_rows; row < last; ++row) {
+            const T* dy = cotangent + row * n;
+            const T* x = input + row * n;
+            T* dx = input_grad + row * n;
+            const T scale = inv_rms[row];
+            const T avg_gx = static_cast<T>(
+                RowSum<T>(n, [=](auto at) { return at(dy) * at(weight) * (at(x) * scale); }) / n);
+#pragma omp simd
+            for (int64_t i = 0; i < n; ++i) {
+              const T normed = x[i] * scale;
+              weight_sum[i] += static_cast<double>(dy[i] * normed);
+              dx[i] = scale * (dy[i] * weight[i] - normed * avg_gx);
+            }
+          }
+        }
+      });
+      sums->Finish(0, args.result<T>(1));
+      return absl::OkStatus();
+    });
+  }
+};
+
+absl::StatusOr<KernelFn> MakeLayerNorm(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 3));
+  return DispatchFloat<LayerNorm>(spec, spec.operands[0].dtype);
+}
+absl::StatusOr<KernelFn> MakeLayerNormGrad(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 5, 3));
+  return DispatchFloat<LayerNormGrad>(spec, spec.operands[1].dtype);
+}
+absl::StatusOr<KernelFn> MakeRmsNorm(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 2));
+  return DispatchFloat<RmsNorm>(spec, spec.operands[0].dtype);
+}
+absl::StatusOr<KernelFn> MakeRmsNormGrad(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 2));
+  return DispatchFloat<RmsNormGrad>(spec, spec.operands[1].dtype);
+}
+
+ORIEL_REGISTER_HOST_KERNEL("layer_norm", 0, MakeLayerNorm);
+ORIEL_REGISTER_HOST_KERNEL("layer_norm_grad", 0, MakeLayerNormGrad);
+ORIEL_REGISTER_HOST_KERNEL("rms_norm", 0, MakeRmsNorm);
+ORIEL_REGISTER_HOST_KERNEL("rms_norm_grad", 0, MakeRmsNormGrad);
+
+}  // namespace
+}  // namespace oriel::kernels

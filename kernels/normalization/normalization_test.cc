@@ -1,0 +1,208 @@
+#include "kernels/normalization/normalization.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/testing.h"
+
+namespace oriel::kernels {
+namespace {
+
+using testing::Attributes;
+using testing::ExpectClose;
+using testing::kFloats;
+using testing::RunKernel;
+using testing::Tensor;
+using Values = std::vector<double>;
+
+constexpr double kEpsilon = 1e-5;
+
+struct Size {
+  int64_t rows, n;
+};
+// One block of rows and several, lengths with and without a tail.
+const Size kSizes[] = {{1, 1}, {6, 5}, {300, 64}, {3000, 37}};
+
+struct Norm {
+  Values y, shift, scale;
+};
+// Normalisation with (layer) or without (rms) the mean taken off.
+Norm Normalize(const Values& x, const Values& w, const Values& b, int64_t rows, int64_t n,
+               bool layer) {
+  Norm out{Values(x.size()), Values(rows), Values(rows)};
+  for (int64_t r = 0; r < rows; ++r) {
+    double mean = 0, squares = 0;
+    if (layer) {
+      for (int64_t i = 0; i < n; ++i) mean += x[r * n + i] / n;
+    }
+    for (int64_t i = 0; i < n; ++i) squares += std::pow(x[r * n + i] - mean, 2) / n;
+    out.shift[r] = mean;
+    out.scale[r] = 1 / std::sqrt(squares + kEpsilon);
+    for (int64_t i = 0; i < n; ++i) {
+      out.y[r * n + i] = (x[r * n + i] - mean) * out.scale[r] * w[i] + (b.empty() ? 0 : b[i]);
+    }
+  }
+  return out;
+}
+
+struct NormGrad {
+  Values dx, dw, db;
+};
+NormGrad Gradient(const Values& dy, const Values& x, const Values& w, const Norm& norm,
+                  int64_t rows, int64_t n, bool layer) {
+  NormGrad out{Values(x.size()), Values(n), Values(n)};
+  for (int64_t r = 0; r < rows; ++r) {
+    double avg_g = 0, avg_gx = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = r * n + i;
+      const double normed = (x[at] - norm.shift[r]) * norm.scale[r];
+      avg_g += layer ? dy[at] * w[i] / n : 0;
+      avg_gx += dy[at] * w[i] * normed / n;
+      out.dw[i] += dy[at] * normed;
+      out.db[i] += dy[at];
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = r * n + i;
+      const double normed = (x[at] - norm.shift[r]) * norm.scale[r];
+      out.dx[at] = norm.scale[r] * (dy[at] * w[i] - avg_g - normed * avg_gx);
+    }
+  }
+  return out;
+}
+
+TEST(NormalizationTest, LayerNorm) {
+  for (DType dtype : kFloats) {
+    for (const Size& s : kSizes) {
+      for (bool has_bias : {true, false}) {
+        const Shape rows = {s.rows, 1};
+        const Tensor x = Tensor::Random(dtype, {s.rows, 1, s.n}, 1, -2, 3);
+        const Tensor w = Tensor::Random(dtype, {s.n}, 2), b = Tensor::Random(dtype, {s.n}, 3);
+        std::vector<Tensor> operands = {x, w};
+        if (has_bias) operands.push_back(b);
+        const Norm expected =
+            Normalize(x.values(), w.values(), has_bias ? b.values() : Values(), s.rows, s.n, true);
+        const auto results =
+            RunKernel("layer_norm", operands, {x.spec(), {dtype, rows}, {dtype, rows}},
+                      {{"epsilon", kEpsilon}});
+        // One element has no variance, and its inverse square root is large.
+        ExpectClose(results[0], expected.y);
+        ExpectClose(results[1], expected.shift);
+        ExpectClose(results[2], expected.scale);
+      }
+    }
+  }
+}
+
+TEST(NormalizationTest, LayerNormGradient) {
+  for (DType dtype : kFloats) {
+    for (const Size& s : kSizes) {
+      if (s.n == 1) continue;  // 0, but for rounding times 1/sqrt(epsilon)
+      const Tensor dy = Tensor::Random(dtype, {s.rows, s.n}, 4);
+      const Tensor x = Tensor::Random(dtype, {s.rows, s.n}, 5, -2, 3);
+      const Tensor w = Tensor::Random(dtype, {s.n}, 6);
+      Norm norm = Normalize(x.values(), w.values(), {}, s.rows, s.n, true);
+      const Tensor mean({dtype, {s.rows}}, norm.shift), inv_std({dtype, {s.rows}}, norm.scale);
+      norm.shift = mean.values();
+      norm.scale = inv_std.values();
+      const NormGrad expected =
+          Gradient(dy.values(), x.values(), w.values(), norm, s.rows, s.n, true);
+      const auto results =
+          RunKernel("layer_norm_grad", {dy, x, w, mean, inv_std}, {x.spec(), w.spec(), w.spec()});
+      ExpectClose(results[0], expected.dx);
+      ExpectClose(results[1], expected.dw);
+      ExpectClose(results[2], expected.db);
+    }
+  }
+}
+
+TEST(NormalizationTest, RmsNorm) {
+  for (DType dtype : kFloats) {
+    for (const Size& s : kSizes) {
+      const Tensor x = Tensor::Random(dtype, {s.rows, s.n}, 7, -2, 3);
+      const Tensor w = Tensor::Random(dtype, {s.n}, 8);
+      const Norm expected = Normalize(x.values(), w.values(), {}, s.rows, s.n, false);
+      const auto results =
+          RunKernel("rms_norm", {x, w}, {x.spec(), {dtype, {s.rows}}}, {{"epsilon", kEpsilon}});
+      ExpectClose(results[0], expected.y);
+      ExpectClose(results[1], expected.scale);
+    }
+  }
+}
+
+TEST(NormalizationTest, RmsNormGradient) {
+  for (DType dtype : kFloats) {
+    for (const Size& s : kSizes) {
+      const Tensor dy = Tensor::Random(dtype, {s.rows, s.n}, 9);
+      const Tensor x = Tensor::Random(dtype, {s.rows, s.n}, 10, 0.5, 3);
+      const Tensor w = Tensor::Random(dtype, {s.n}, 11);
+      Norm norm = Normalize(x.values(), w.values(), {}, s.rows, s.n, false);
+      const Tensor inv_rms({dtype, {s.rows}}, norm.scale);
+      norm.scale = inv_rms.values();
+      const NormGrad expected =
+          Gradient(dy.values(), x.values(), w.values(), norm, s.rows, s.n, false);
+      const auto results = RunKernel("rms_norm_grad", {dy, x, w, inv_rms}, {x.spec(), w.spec()});
+      ExpectClose(results[0], expected.dx);
+      ExpectClose(results[1], expected.dw);
+    }
+  }
+}
+
+// x as [outer, n, inner] -> softmax over n.
+Values Softmax(const Values& x, int64_t outer, int64_t n, int64_t inner) {
+  Values y(x.size());
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t j = 0; j < inner; ++j) {
+      const auto at = [&](int64_t i) { return (o * n + i) * inner + j; };
+      double max = x[at(0)], sum = 0;
+      for (int64_t i = 0; i < n; ++i) max = std::max(max, x[at(i)]);
+      for (int64_t i = 0; i < n; ++i) sum += std::exp(x[at(i)] - max);
+      for (int64_t i = 0; i < n; ++i) y[at(i)] = std::exp(x[at(i)] - max) / sum;
+    }
+  }
+  return y;
+}
+
+TEST(NormalizationTest, SoftmaxAndGradient) {
+  const struct {
+    Shape shape;
+    int64_t dim;
+  } cases[] = {{{5}, 0}, {{300, 130}, 1}, {{7, 40, 13}, 1}, {{33, 1300}, 0}, {{4, 1}, 1}};
+  for (DType dtype : kFloats) {
+    for (const auto& c : cases) {
+      const Tensor x = Tensor::Random(dtype, c.shape, 12, -8, 8);
+      const Tensor dy = Tensor::Random(dtype, c.shape, 13);
+      int64_t outer = 1, inner = 1;
+      for (int64_t d = 0; d < static_cast<int64_t>(c.shape.size()); ++d) {
+        if (d < c.dim) outer *= c.shape[d];
+        if (d > c.dim) inner *= c.shape[d];
+      }
+      const int64_t n = c.shape[c.dim];
+      const Values expected = Softmax(x.values(), outer, n, inner);
+      const Attributes attributes = {{"dim", c.dim}};
+      ExpectClose(RunKernel("softmax", {x}, {x.spec()}, attributes)[0], expected);
+      ExpectClose(RunKernel("softmax", {x}, {x.spec()}, attributes, /*in_place=*/0)[0], expected);
+
+      const Tensor y(x.spec(), expected);
+      const Values yv = y.values(), dyv = dy.values();
+      Values dx(yv.size());
+      for (int64_t i = 0; i < x.size(); ++i) {
+        const int64_t first = i / (n * inner) * n * inner + i % inner;
+        double dot = 0;
+        for (int64_t k = 0; k < n; ++k) dot += dyv[first + k * inner] * yv[first + k * inner];
+        dx[i] = yv[i] * (dyv[i] - dot);
+      }
+      ExpectClose(RunKernel("softmax_grad", {dy, y}, {x.spec()}, attributes)[0], dx);
+    }
+  }
+}
+
+TEST(NormalizationTest, SoftmaxOfInfinities) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double nan = std::nan("");
+  const Tensor x({DType::kF32, {3, 2}}, {-kInfinity, 1, -kInfinity, -kInfinity, nan, 1});
+  ExpectClose(RunKernel("softmax", {x}, {x.spec()}, {{"dim", int64_t{1}}})[0],
+              {0, 1, nan, nan, nan, nan});
+}
+
+}  // namespace
+}  // namespace oriel::kernels

@@ -1,0 +1,89 @@
+#include "kernels/optimizer/optimizer.h"
+
+#include <cmath>
+
+#include "kernels/testing.h"
+
+namespace oriel::kernels {
+namespace {
+
+using testing::Attributes;
+using testing::ExpectClose;
+using testing::kFloats;
+using testing::RunKernel;
+using testing::Tensor;
+using Values = std::vector<double>;
+
+TEST(OptimizerTest, SumSquaresOfSeveralTensors) {
+  for (DType dtype : kFloats) {
+    const std::vector<Tensor> inputs = {Tensor::Random(dtype, {3, 20000}, 1),
+                                        Tensor::Random(dtype, {}, 2), Tensor::Random(dtype, {0}, 3),
+                                        Tensor::Random(dtype, {17, 5}, 4)};
+    double sum = 0;
+    for (const Tensor& input : inputs) {
+      for (double v : input.values()) sum += v * v;
+    }
+    ExpectClose(RunKernel("sum_squares", inputs, {{dtype, {}}})[0], {sum},
+                dtype == DType::kF32 ? 0.05 : 10);
+    ExpectClose(RunKernel("sum_squares", {}, {{dtype, {}}})[0], {0});
+  }
+}
+
+TEST(OptimizerTest, Sgd) {
+  for (DType dtype : kFloats) {
+    const Tensor p = Tensor::Random(dtype, {41, 1000}, 1), g = Tensor::Random(dtype, {41, 1000}, 2);
+    const Tensor scale = Tensor::Scalar(dtype, 0.5), rate = Tensor::Scalar(dtype, 0.25);
+    const Values pv = p.values(), gv = g.values();
+    Values expected;
+    for (size_t i = 0; i < pv.size(); ++i)
+      expected.push_back(pv[i] - 0.25 * (0.5 * gv[i] + 0.125 * pv[i]));
+    const Attributes attributes = {{"weight_decay", 0.125}};
+    ExpectClose(RunKernel("sgd", {p, g, scale, rate}, {p.spec()}, attributes)[0], expected);
+    ExpectClose(RunKernel("sgd", {p, g, scale, rate}, {p.spec()}, attributes, /*in_place=*/0)[0],
+                expected);
+  }
+}
+
+TEST(OptimizerTest, AdamW) {
+  for (DType dtype : kFloats) {
+    for (double step : {1.0, 10.0}) {
+      const Tensor p = Tensor::Random(dtype, {41, 1000}, 1),
+                   g = Tensor::Random(dtype, {41, 1000}, 2);
+      const Tensor m = Tensor::Random(dtype, {41, 1000}, 3),
+                   v = Tensor::Random(dtype, {41, 1000}, 4, 0.01, 1);
+      const Tensor scale = Tensor::Scalar(dtype, 0.5), rate = Tensor::Scalar(dtype, 0.125);
+      const Values pv = p.values(), gv = g.values(), mv = m.values(), vv = v.values();
+      Values new_p, new_m, new_v;
+      for (size_t i = 0; i < pv.size(); ++i) {
+        const double gradient = 0.5 * gv[i];
+        new_m.push_back(0.9 * mv[i] + 0.1 * gradient);
+        new_v.push_back(0.95 * vv[i] + 0.05 * gradient * gradient);
+        const double m_hat = new_m[i] / (1 - std::pow(0.9, step));
+        const double v_hat = new_v[i] / (1 - std::pow(0.95, step));
+        new_p.push_back(pv[i] * (1 - 0.125 * 0.01) - 0.125 * m_hat / (std::sqrt(v_hat) + 1e-8));
+      }
+      const Attributes attributes = {
+          {"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.01}};
+      for (int in_place : {-1, 0}) {
+        const auto results =
+            RunKernel("adamw", {p, g, m, v, scale, rate, Tensor::Scalar(dtype, step)},
+                      {p.spec(), p.spec(), p.spec()}, attributes, in_place);
+        ExpectClose(results[0], new_p);
+        ExpectClose(results[1], new_m);
+        ExpectClose(results[2], new_v);
+      }
+    }
+  }
+}
+
+TEST(OptimizerTest, ZeroGradientFromZeroStateStaysPut) {
+  const Tensor p = Tensor::Random(DType::kF32, {5}, 1);
+  const Tensor zero({DType::kF32, {5}}, Values(5, 0.0)), one = Tensor::Scalar(DType::kF32, 1);
+  const auto results =
+      RunKernel("adamw", {p, zero, zero, zero, one, one, one}, {p.spec(), p.spec(), p.spec()},
+                {{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0.0}});
+  EXPECT_EQ(results[0].values(), p.values());
+}
+
+}  // namespace
+}  // namespace oriel::kernels

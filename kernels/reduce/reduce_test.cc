@@ -1,0 +1,197 @@
+#include "kernels/reduce/reduce.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "kernels/testing.h"
+
+namespace oriel::kernels {
+namespace {
+
+using testing::ExpectClose;
+using testing::kFloats;
+using testing::RunKernel;
+using testing::Tensor;
+using testing::TryKernel;
+using Ints = std::vector<int64_t>;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Reduction {
+  const char* kernel;
+  double start;
+  std::function<double(double, double)> combine;
+};
+const Reduction kReductions[] = {
+    {"reduce_sum", 0, [](double a, double b) { return a + b; }},
+    {"reduce_mean", 0, [](double a, double b) { return a + b; }},
+    {"reduce_max", -kInfinity, [](double a, double b) { return std::max(a, b); }},
+    {"reduce_min", kInfinity, [](double a, double b) { return std::min(a, b); }},
+    {"reduce_prod", 1, [](double a, double b) { return a * b; }},
+};
+
+struct Case {
+  Shape shape;
+  Ints dims;
+};
+const Case kCases[] = {
+    {{7}, {0}},           {{4, 100}, {1}},        {{100, 4}, {0}},
+    {{50, 1037}, {1}},    {{50, 1037}, {0}},      {{50, 1037}, {0, 1}},
+    {{3, 40, 5}, {1}},    {{3, 40, 300}, {1}},    {{6, 40, 5}, {0, 2}},
+    {{6, 40, 5}, {0, 1}}, {{6, 4, 5, 3}, {1, 3}}, {{6, 4, 5, 3}, {0, 2}},
+    {{6, 4, 5}, {}},      {{1, 4, 1}, {0, 2}},    {{}, {}},
+};
+
+// Shape of the result, and its values.
+std::pair<Shape, std::vector<double>> Reference(const Reduction& r, const Tensor& x,
+                                                const Ints& dims, bool keep) {
+  const Shape& shape = x.shape();
+  std::vector<bool> reduced(shape.size());
+  for (int64_t d : dims) reduced[d] = true;
+  Shape result;
+  int64_t count = 1;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (reduced[d]) count *= shape[d];
+    if (!reduced[d] || keep) result.push_back(reduced[d] ? 1 : shape[d]);
+  }
+  std::vector<double> values(runtime::NumElements(result), r.start);
+  const std::vector<double> in = x.values();
+  for (int64_t i = 0; i < x.size(); ++i) {
+    int64_t rest = i, at = 0, stride = 1;
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (!reduced[d]) {
+        at += rest % shape[d] * stride;
+        stride *= shape[d];
+      }
+      rest /= shape[d];
+    }
+    values[at] = r.combine(values[at], in[i]);
+  }
+  if (r.kernel == std::string("reduce_mean")) {
+    for (double& v : values) v /= static_cast<double>(count);
+  }
+  return {result, values};
+}
+
+TEST(ReduceTest, FloatsOverAnyDimensions) {
+  for (const Reduction& r : kReductions) {
+    for (const Case& c : kCases) {
+      for (DType dtype : kFloats) {
+        for (bool keep : {false, true}) {
+          SCOPED_TRACE(r.kernel + runtime::ShapeToString(c.shape) + runtime::ShapeToString(c.dims));
+          const bool product = r.kernel == std::string("reduce_prod");
+          const Tensor x = Tensor::Random(dtype, c.shape, 1, product ? 0.9 : -1, product ? 1.1 : 1);
+          const auto [shape, expected] = Reference(r, x, c.dims, keep);
+          // f32 is off by the rounding of the result alone.
+          ExpectClose(RunKernel(r.kernel, {x}, {{dtype, shape}},
+                                {{"dims", c.dims}, {"keep_dims", int64_t{keep}}})[0],
+                      expected, dtype == DType::kF32 ? 0.05 : 10);
+        }
+      }
+    }
+  }
+}
+
+TEST(ReduceTest, IntegersOverAnyDimensions) {
+  for (const Reduction& r : kReductions) {
+    for (const Case& c : kCases) {
+      for (DType dtype : {DType::kI64, DType::kI32}) {
+        if (r.kernel == std::string("reduce_prod") && runtime::NumElements(c.shape) > 30) continue;
+        SCOPED_TRACE(r.kernel);
+        const Tensor x = Tensor::Random(dtype, c.shape, 2, -3, 4);
+        auto [shape, expected] = Reference(r, x, c.dims, false);
+        for (double& v : expected) v = std::trunc(v);
+        ExpectClose(RunKernel(r.kernel, {x}, {{dtype, shape}}, {{"dims", c.dims}})[0], expected);
+      }
+    }
+  }
+}
+
+TEST(ReduceTest, NaNIsTheExtreme) {
+  const Tensor x({DType::kF32, {2, 3}}, {1, kNaN, 3, 4, 5, 6});
+  for (const char* kernel : {"reduce_max", "reduce_min"}) {
+    const double other = kernel == std::string("reduce_max") ? 6 : 4;
+    ExpectClose(RunKernel(kernel, {x}, {{DType::kF32, {2}}}, {{"dims", Ints{1}}})[0],
+                {kNaN, other});
+  }
+  ExpectClose(RunKernel("reduce_max", {x}, {{DType::kF32, {3}}}, {{"dims", Ints{0}}})[0],
+              {4, kNaN, 6});
+}
+
+TEST(ReduceTest, BooleansHaveExtremes) {
+  const Tensor x({DType::kBool, {2, 3}}, {0, 1, 0, 1, 1, 1});
+  ExpectClose(RunKernel("reduce_max", {x}, {{DType::kBool, {2}}}, {{"dims", Ints{1}}})[0], {1, 1});
+  ExpectClose(RunKernel("reduce_min", {x}, {{DType::kBool, {2}}}, {{"dims", Ints{1}}})[0], {0, 1});
+}
+
+TEST(ReduceTest, NoElementsGiveTheNeutralElement) {
+  const Tensor x = Tensor::Random(DType::kF32, {3, 0}, 1);
+  const auto run = [&](const char* kernel) {
+    return RunKernel(kernel, {x}, {{DType::kF32, {3}}}, {{"dims", Ints{1}}})[0];
+  };
+  ExpectClose(run("reduce_sum"), {0, 0, 0});
+  ExpectClose(run("reduce_prod"), {1, 1, 1});
+  ExpectClose(run("reduce_max"), {-kInfinity, -kInfinity, -kInfinity});
+}
+
+TEST(ReduceTest, LongFloatSumsAreAccurate) {
+  // 1e6 values of 0.1: a plain float sum is off by 1e-3.
+  const Tensor x({DType::kF32, {1000000}}, std::vector<double>(1000000, 0.1f));
+  ExpectClose(RunKernel("reduce_sum", {x}, {{DType::kF32, {}}}, {{"dims", Ints{0}}})[0],
+              {1000000 * static_cast<double>(0.1f)}, 0.05);
+}
+
+TEST(ReduceTest, DimensionsOutsideAreInvalid) {
+  const Tensor x = Tensor::Random(DType::kF32, {3}, 1);
+  EXPECT_EQ(TryKernel("reduce_sum", {x}, {{DType::kF32, {}}}, {{"dims", Ints{1}}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ScanTest, Cumsum) {
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kI64, DType::kI32}) {
+    for (int64_t dim : {0, 1, 2}) {
+      for (int flags = 0; flags < 4; ++flags) {
+        const bool exclusive = flags & 1, reverse = flags & 2;
+        const Shape shape = {20, 50, 40};
+        const Tensor x = Tensor::Random(dtype, shape, 3, -3, 4);
+        const std::vector<double> in = x.values();
+        std::vector<double> expected(in.size());
+        int64_t inner = 1;
+        for (size_t d = dim + 1; d < shape.size(); ++d) inner *= shape[d];
+        const int64_t n = shape[dim];
+        for (int64_t i = 0; i < x.size(); ++i) {
+          const int64_t own = i / inner % n;
+          for (int64_t j = 0; j < n; ++j) {
+            const bool before = reverse ? j > own : j < own;
+            if (before || (j == own && !exclusive)) expected[i] += in[i + (j - own) * inner];
+          }
+        }
+        ExpectClose(RunKernel("cumsum", {x}, {x.spec()},
+                              {{"dim", dim},
+                               {"exclusive", int64_t{exclusive}},
+                               {"reverse", int64_t{reverse}}})[0],
+                    expected);
+      }
+    }
+  }
+}
+
+TEST(ScanTest, ArgmaxIsTheFirstLargest) {
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kI64, DType::kI32}) {
+    for (DType index : {DType::kI64, DType::kI32}) {
+      const Tensor x({dtype, {2, 3, 2}}, {1, 9, 4, 9, 4, 2, -1, -5, -7, -2, -1, -2});
+      ExpectClose(RunKernel("argmax", {x}, {{index, {2, 2}}}, {{"dim", int64_t{1}}})[0],
+                  {1, 0, 0, 1});
+      ExpectClose(RunKernel("argmax", {x}, {{index, {2, 3, 1}}},
+                            {{"dim", int64_t{2}}, {"keep_dims", int64_t{1}}})[0],
+                  {1, 1, 0, 0, 1, 0});
+    }
+  }
+  const Tensor nan({DType::kF32, {4}}, {1, kNaN, 5, kNaN});
+  ExpectClose(RunKernel("argmax", {nan}, {{DType::kI64, {}}}, {{"dim", int64_t{0}}})[0], {1});
+}
+
+}  // namespace
+}  // namespace oriel::kernels

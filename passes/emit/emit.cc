@@ -1,0 +1,270 @@
+#include "passes/emit/emit.h"
+
+#include "ir/exec/exec.h"
+#include "ir/oriel/oriel.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "passes/emit/translate.h"
+#include "passes/strategize/grid.h"
+
+namespace oriel {
+
+namespace {
+
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::success;
+
+plan::BufferKind bufferKind(llvm::StringRef kind) {
+  return llvm::StringSwitch<plan::BufferKind>(kind)
+      .Case("parameter", plan::PARAMETER)
+      .Case("optimizer_state", plan::OPTIMIZER_STATE)
+      .Case("gradient", plan::GRADIENT)
+      .Case("accumulator", plan::ACCUMULATOR)
+      .Case("input", plan::INPUT)
+      .Case("scalar", plan::SCALAR)
+      .Case("constant", plan::CONSTANT)
+      .Case("stash", plan::STASH)
+      .Case("temporary", plan::TEMPORARY)
+      .Case("output", plan::OUTPUT)
+      .Default(plan::BUFFER_UNSPECIFIED);
+}
+
+class Emitter {
+ public:
+  Emitter(mlir::ModuleOp module, const Recipe& recipe, const EmitOptions& options, const Grid& grid)
+      : module_(module), recipe_(recipe), options_(options), grid_(grid) {}
+
+  FailureOr<plan::Plan> run() {
+    plan_.set_model_name(options_.modelName);
+    *plan_.mutable_provenance() = options_.provenance;
+    plan_.set_world_size(grid_.worldSize());
+    emitGrid();
+    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
+      if (failed(emitParameter(parameter))) return failure();
+    }
+    emitTraining();
+    for (auto program : module_.getOps<exec::ProgramOp>()) {
+      if (failed(emitProgram(program))) return failure();
+    }
+    if (plan_.programs().empty()) return module_.emitError("has no exec.program: lower it first");
+    return std::move(plan_);
+  }
+
+ private:
+  void emitGrid() {
+    plan::Grid* grid = plan_.add_grids();
+    for (const AtomicAxis& axis : grid_.axes) {
+      plan::AtomicAxis* result = grid->add_axes();
+      result->set_name(axis.name);
+      result->set_size(axis.size);
+    }
+    for (const MeshAxis& axis : grid_.mesh) {
+      plan::MeshAxis* result = grid->add_mesh();
+      result->set_name(axis.name);
+      for (const std::string& name : axis.axes) result->add_axes(name);
+    }
+  }
+
+  LogicalResult emitParameter(ir::ParameterOp op) {
+    plan::Parameter* parameter = plan_.add_parameters();
+    std::string name = op.getOnnxName().str();
+    onnxNames_[op.getSymName()] = name;
+    parameter->set_name(name);
+    parameter->set_trainable(op.getTrainable());
+    parameter->mutable_initial()->set_file(options_.weightsFile);
+    parameter->mutable_initial()->set_tensor(name);
+    return toPlanTensor(op.getType(), op, parameter->mutable_global());
+  }
+
+  void emitTraining() {
+    plan::Training* training = plan_.mutable_training();
+    int64_t dataParallel = grid_.meshAxisSize("dp");
+    training->set_global_batch(recipe_.globalBatch);
+    training->set_micro_batch(recipe_.microBatch);
+    training->set_data_parallel(dataParallel);
+    training->set_microbatches(microbatches());
+    training->set_steps(recipe_.steps);
+    training->set_seed(recipe_.seed);
+    training->set_ignore_index(recipe_.loss.ignoreIndex);
+    plan::LearningRate* rate = training->mutable_learning_rate();
+    switch (recipe_.schedule.kind) {
+      case Recipe::ScheduleKind::kConstant:
+        rate->set_kind(plan::LearningRate::CONSTANT);
+        break;
+      case Recipe::ScheduleKind::kLinear:
+        rate->set_kind(plan::LearningRate::LINEAR);
+        break;
+      case Recipe::ScheduleKind::kCosine:
+        rate->set_kind(plan::LearningRate::COSINE);
+        break;
+    }
+    rate->set_peak(recipe_.optimizer.lr);
+    rate->set_warmup_steps(recipe_.schedule.warmupSteps);
+    rate->set_total_steps(recipe_.schedule.totalSteps);
+    rate->set_final_ratio(recipe_.schedule.finalRatio);
+  }
+
+  int64_t microbatches() const {
+    return recipe_.globalBatch / (recipe_.microBatch * grid_.meshAxisSize("dp"));
+  }
+
+  LogicalResult emitProgram(exec::ProgramOp op) {
+    plan::Program* program = plan_.add_programs();
+    program->set_first_rank(op.getFirstRank());
+    program->set_rank_count(op.getRankCount());
+    program->set_arena_bytes(op.getArenaBytes());
+    bufferIndex_.clear();
+    for (auto buffer : op.getOps<exec::BufferOp>()) {
+      bufferIndex_[buffer.getSymName()] = program->buffers_size();
+      if (failed(emitBuffer(buffer, program->add_buffers()))) return failure();
+    }
+    for (auto segment : op.getOps<exec::SegmentOp>()) {
+      if (failed(emitSegment(segment, program->add_segments()))) return failure();
+    }
+    for (int64_t microbatch = 0; microbatch < microbatches(); ++microbatch) {
+      addToSchedule(program, "forward", microbatch);
+      addToSchedule(program, "backward", microbatch);
+    }
+    addToSchedule(program, "update", 0);
+    return success();
+  }
+
+  static void addToSchedule(plan::Program* program, const char* segment, int64_t microbatch) {
+    plan::ScheduleEntry* entry = program->add_schedule();
+    entry->set_segment(segment);
+    entry->set_microbatch(microbatch);
+  }
+
+  LogicalResult emitBuffer(exec::BufferOp op, plan::Buffer* buffer) {
+    buffer->set_name(op.getSymName().str());
+    buffer->set_kind(bufferKind(op.getKind()));
+    if (buffer->kind() == plan::BUFFER_UNSPECIFIED) {
+      return op.emitOpError("has the unknown kind ") << op.getKind();
+    }
+    buffer->set_offset(op.getOffset());
+    buffer->set_slot(op.getSlot().str());
+    buffer->set_scale(1.0);
+    if (failed(toPlanTensor(op.getType(), op, buffer->mutable_local()))) return failure();
+    *buffer->mutable_global_shape() = buffer->local().shape();
+    bool ofParameter = buffer->kind() == plan::PARAMETER || buffer->kind() == plan::GRADIENT ||
+                       buffer->kind() == plan::OPTIMIZER_STATE;
+    buffer->set_ref(ofParameter ? onnxNames_.lookup(op.getRef()) : op.getRef().str());
+    if (op.getValue() && failed(toPlanBytes(*op.getValue(), op, buffer->mutable_data()))) {
+      return failure();
+    }
+    if (buffer->kind() == plan::INPUT) return emitInput(op, buffer);
+    if (buffer->kind() == plan::OPTIMIZER_STATE) emitOptimizerState(*buffer);
+    return success();
+  }
+
+  // The batch is split over the data-parallel ranks.
+  LogicalResult emitInput(exec::BufferOp op, plan::Buffer* buffer) {
+    if (buffer->local().shape().empty() || buffer->local().shape(0) != recipe_.microBatch) {
+      return op.emitError("input \"")
+             << buffer->ref() << "\" has no first dimension of " << recipe_.microBatch
+             << " samples (batch.micro of the recipe)";
+    }
+    buffer->set_global_shape(0, buffer->local().shape(0) * grid_.meshAxisSize("dp"));
+    plan::DimSharding* batch = buffer->mutable_sharding()->add_dims();
+    for (const std::string& axis : grid_.atomicAxes("dp")) batch->add_axes(axis);
+    for (int i = 1; i < buffer->local().shape_size(); ++i) buffer->mutable_sharding()->add_dims();
+
+    plan::Input* input = plan_.add_inputs();
+    input->set_name(buffer->ref());
+    *input->mutable_microbatch() = buffer->local();
+    input->set_labels(buffer->ref() == recipe_.loss.labels);
+    return success();
+  }
+
+  void emitOptimizerState(const plan::Buffer& buffer) {
+    plan::OptimizerState* state = plan_.add_optimizer_states();
+    state->set_parameter(buffer.ref());
+    state->set_slot(buffer.slot());
+    *state->mutable_global() = buffer.local();
+  }
+
+  LogicalResult emitSegment(exec::SegmentOp op, plan::Segment* segment) {
+    segment->set_name(op.getSymName().str());
+    for (mlir::Operation& instruction : op.getBody().front()) {
+      if (failed(emitInstruction(instruction, segment->add_instructions()))) return failure();
+    }
+    return success();
+  }
+
+  LogicalResult emitInstruction(mlir::Operation& op, plan::Instruction* instruction) {
+    instruction->set_location(locationText(op.getLoc()));
+    if (auto launch = llvm::dyn_cast<exec::LaunchOp>(op)) {
+      instruction->set_op(launch.getSourceOp().str());
+      plan::Launch* result = instruction->mutable_launch();
+      result->set_kernel(launch.getKernel().str());
+      addBuffers(launch.getInputs(), result->mutable_operands());
+      addBuffers(launch.getOutputs(), result->mutable_results());
+      for (mlir::NamedAttribute attribute : launch.getKernelAttributes()) {
+        if (failed(toPlanAttribute(attribute.getValue(), &op,
+                                   &(*result->mutable_attributes())[attribute.getName().str()]))) {
+          return failure();
+        }
+      }
+      return success();
+    }
+    if (auto collective = llvm::dyn_cast<exec::CollectiveOp>(op)) {
+      instruction->set_op(collective.getSourceOp().str());
+      plan::Collective* result = instruction->mutable_collective();
+      if (collective.getCollective() != "all_reduce") {
+        return op.emitOpError("has the unknown kind ") << collective.getCollective();
+      }
+      result->set_kind(plan::Collective::ALL_REDUCE);
+      result->set_reduction(collective.getReduction() == "max" ? plan::Collective::MAX
+                                                               : plan::Collective::SUM);
+      for (auto axis : collective.getAxes().getAsRange<mlir::StringAttr>()) {
+        result->add_axes(axis.str());
+      }
+      addBuffers(collective.getInputs(), result->mutable_operands());
+      addBuffers(collective.getOutputs(), result->mutable_results());
+      return success();
+    }
+    if (auto copy = llvm::dyn_cast<exec::CopyOp>(op)) {
+      instruction->set_op(copy.getSourceOp().str());
+      instruction->mutable_copy()->set_source(indexOf(copy.getInputs()[0]));
+      instruction->mutable_copy()->set_target(indexOf(copy.getOutputs()[0]));
+      return success();
+    }
+    return op.emitOpError("is no instruction of a plan");
+  }
+
+  int indexOf(mlir::Attribute symbol) const {
+    return bufferIndex_.lookup(llvm::cast<mlir::FlatSymbolRefAttr>(symbol).getValue());
+  }
+
+  void addBuffers(mlir::ArrayAttr symbols, google::protobuf::RepeatedField<int32_t>* indices) {
+    for (mlir::Attribute symbol : symbols) indices->Add(indexOf(symbol));
+  }
+
+  mlir::ModuleOp module_;
+  const Recipe& recipe_;
+  const EmitOptions& options_;
+  const Grid& grid_;
+  plan::Plan plan_;
+  llvm::StringMap<std::string> onnxNames_;  // by parameter symbol
+  llvm::StringMap<int> bufferIndex_;
+};
+
+}  // namespace
+
+FailureOr<plan::Plan> emitPlan(mlir::ModuleOp module, const Recipe& recipe,
+                               const EmitOptions& options) {
+  FailureOr<Grid> grid = getGrid(module);
+  if (failed(grid)) return failure();
+  int64_t perMicrobatch = recipe.microBatch * grid->meshAxisSize("dp");
+  if (recipe.globalBatch % perMicrobatch != 0) {
+    return module.emitError("the global batch of ")
+           << recipe.globalBatch << " samples is not divided by " << perMicrobatch << " (micro batch "
+           << recipe.microBatch << " on " << grid->meshAxisSize("dp")
+           << " data-parallel ranks): change batch.global or batch.micro in the recipe, or the world";
+  }
+  return Emitter(module, recipe, options, *grid).run();
+}
+
+}  // namespace oriel

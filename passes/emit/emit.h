@@ -1,0 +1,27 @@
+// Translates a lowered module to the plan, op by op. No decision is taken here.
+#ifndef ORIEL_PASSES_EMIT_EMIT_H_
+#define ORIEL_PASSES_EMIT_EMIT_H_
+
+#include <string>
+
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/train/recipe.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel {
+
+struct EmitOptions {
+  plan::Provenance provenance;
+  std::string modelName;
+  // The safetensors file with the initial values, relative to the plan's folder.
+  std::string weightsFile;
+};
+
+// The plan of a module after `lower`. Fails with a diagnostic if the module is not lowered, or
+// holds something that the plan has no field for.
+mlir::FailureOr<plan::Plan> emitPlan(mlir::ModuleOp module, const Recipe& recipe,
+                                     const EmitOptions& options);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_EMIT_EMIT_H_

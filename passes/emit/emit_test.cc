@@ -1,0 +1,134 @@
+#include "passes/emit/emit.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ir/exec/exec.h"
+#include "ir/oriel/oriel.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+
+namespace oriel {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kModule[] = R"mlir(
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
+  oriel.parameter @p0 {onnx_name = "layer.weight", type = tensor<2xf32>, trainable = true}
+  exec.program @ranks attributes {arena_bytes = 256 : i64, first_rank = 0 : i64, rank_count = 2 : i64} {
+    exec.buffer @b0 : tensor<3x2xf32> {kind = "input", offset = 0 : i64, ref = "x"}
+    exec.buffer @b1 : tensor<2xf32> {kind = "parameter", offset = 64 : i64, ref = "p0"}
+    exec.buffer @b2 : tensor<2xi1> {kind = "constant", offset = 128 : i64, value = dense<[true, false]> : tensor<2xi1>}
+    exec.segment @forward {
+      exec.launch "pad" [@b0, @b1] -> [@b1] {flag = true, value = 0.5 : f64, kind = "k", dims = array<i64: 1, 2>} from "oriel.pad" loc("node"("module"))
+      exec.collective "all_reduce" "sum" ["a0"] [@b1] -> [@b1] from "oriel.all_reduce"
+      exec.copy [@b1] -> [@b1] from "return"
+    }
+  }
+}
+)mlir";
+
+class EmitTest : public ::testing::Test {
+ protected:
+  EmitTest() {
+    mlir::DialectRegistry registry;
+    registry.insert<exec::ExecDialect, ir::OrielDialect, mlir::func::FuncDialect>();
+    context_.appendDialectRegistry(registry);
+    context_.loadAllAvailableDialects();
+    recipe_.globalBatch = 12;
+    recipe_.microBatch = 3;
+    recipe_.loss.labels = "labels";
+    recipe_.schedule.kind = Recipe::ScheduleKind::kCosine;
+    options_.weightsFile = "w.safetensors";
+  }
+
+  mlir::FailureOr<plan::Plan> emit(const std::string& text) {
+    module_ = mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
+    EXPECT_TRUE(module_);
+    mlir::ScopedDiagnosticHandler handler(&context_, [&](mlir::Diagnostic& diagnostic) {
+      error_ += diagnostic.str();
+      return mlir::success();
+    });
+    return emitPlan(*module_, recipe_, options_);
+  }
+
+  mlir::MLIRContext context_;
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+  Recipe recipe_;
+  EmitOptions options_;
+  std::string error_;
+};
+
+TEST_F(EmitTest, ParametersKeepTheirOnnxNames) {
+  auto plan = emit(kModule);
+  ASSERT_TRUE(succeeded(plan)) << error_;
+  ASSERT_EQ(plan->parameters_size(), 1);
+  EXPECT_EQ(plan->parameters(0).name(), "layer.weight");
+  EXPECT_TRUE(plan->parameters(0).trainable());
+  EXPECT_EQ(plan->parameters(0).initial().file(), "w.safetensors");
+  EXPECT_EQ(plan->programs(0).buffers(1).ref(), "layer.weight");
+}
+
+TEST_F(EmitTest, InputIsSplitOverDataParallelRanks) {
+  auto plan = emit(kModule);
+  ASSERT_TRUE(succeeded(plan)) << error_;
+  const plan::Buffer& input = plan->programs(0).buffers(0);
+  EXPECT_THAT(input.local().shape(), ElementsAre(3, 2));
+  EXPECT_THAT(input.global_shape(), ElementsAre(6, 2));
+  EXPECT_THAT(input.sharding().dims(0).axes(), ElementsAre("a0"));
+  EXPECT_EQ(plan->inputs(0).name(), "x");
+}
+
+TEST_F(EmitTest, StepRunsMicrobatchesThenUpdate) {
+  auto plan = emit(kModule);
+  ASSERT_TRUE(succeeded(plan)) << error_;
+  EXPECT_EQ(plan->training().microbatches(), 2);
+  std::string order;
+  for (const plan::ScheduleEntry& entry : plan->programs(0).schedule()) {
+    order += entry.segment() + std::to_string(entry.microbatch()) + " ";
+  }
+  EXPECT_EQ(order, "forward0 backward0 forward1 backward1 update0 ");
+}
+
+TEST_F(EmitTest, LaunchKeepsBuffersAttributesAndLocation) {
+  auto plan = emit(kModule);
+  ASSERT_TRUE(succeeded(plan)) << error_;
+  const plan::Instruction& instruction = plan->programs(0).segments(0).instructions(0);
+  EXPECT_EQ(instruction.location(), "node [module]");
+  EXPECT_EQ(instruction.op(), "oriel.pad");
+  const plan::Launch& launch = instruction.launch();
+  EXPECT_EQ(launch.kernel(), "pad");
+  EXPECT_THAT(launch.operands(), ElementsAre(0, 1));
+  EXPECT_THAT(launch.results(), ElementsAre(1));
+  EXPECT_EQ(launch.attributes().at("flag").i(), 1);
+  EXPECT_EQ(launch.attributes().at("value").f(), 0.5);
+  EXPECT_EQ(launch.attributes().at("kind").s(), "k");
+  EXPECT_THAT(launch.attributes().at("dims").ints().values(), ElementsAre(1, 2));
+}
+
+TEST_F(EmitTest, ConstantBooleansAreBytes) {
+  auto plan = emit(kModule);
+  ASSERT_TRUE(succeeded(plan)) << error_;
+  EXPECT_EQ(plan->programs(0).buffers(2).data(), std::string("\1\0", 2));
+}
+
+TEST_F(EmitTest, BatchThatDoesNotDivideIsAnError) {
+  recipe_.globalBatch = 9;
+  EXPECT_TRUE(failed(emit(kModule)));
+  EXPECT_THAT(error_, HasSubstr("global batch of 9 samples is not divided by 6"));
+}
+
+TEST_F(EmitTest, InputWithoutTheMicroBatchIsAnError) {
+  recipe_.microBatch = 2;
+  EXPECT_TRUE(failed(emit(kModule)));
+  EXPECT_THAT(error_, HasSubstr("input \"x\" has no first dimension of 2 samples"));
+}
+
+TEST_F(EmitTest, ModuleThatIsNotLoweredIsAnError) {
+  EXPECT_TRUE(failed(emit("module attributes {oriel.grid = {}, oriel.mesh = {}} {}")));
+  EXPECT_THAT(error_, HasSubstr("has no exec.program"));
+}
+
+}  // namespace
+}  // namespace oriel

@@ -1,0 +1,36 @@
+// Places blocks with known lifetimes in one arena.
+//
+//   std::vector<ArenaBlock> blocks = {{0, 3, 256}, {2, 5, 64}, {4, 6, 256}};
+//   ArenaLayout layout = planArena(blocks);   // blocks 0 and 2 share their bytes
+#ifndef ORIEL_PASSES_LOWER_ARENA_PLANNER_H_
+#define ORIEL_PASSES_LOWER_ARENA_PLANNER_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace oriel {
+
+// Every offset is a multiple of this, which is a cache line and the widest vector.
+inline constexpr int64_t kArenaAlignment = 64;
+
+// Bytes that are in use from instruction `begin` to instruction `end`, both included.
+struct ArenaBlock {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t bytes = 0;
+};
+
+struct ArenaLayout {
+  std::vector<int64_t> offsets;  // of each block
+  int64_t bytes = 0;             // of the arena
+  int64_t lowerBound = 0;        // largest sum of (aligned) bytes in use at once
+};
+
+// Blocks that are in use at the same time get disjoint ranges. Greedy by size: the largest
+// first, each at the lowest offset that is free over its lifetime (Pisarchyk and Lee 2020,
+// algorithm 2). Deterministic.
+ArenaLayout planArena(const std::vector<ArenaBlock> &blocks);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_LOWER_ARENA_PLANNER_H_

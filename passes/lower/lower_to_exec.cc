@@ -1,0 +1,205 @@
+#include <map>
+
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/segment.h"
+#include "passes/lower/arena_planner.h"
+#include "passes/lower/passes.h"
+#include "passes/lower/storage.h"
+#include "passes/strategize/grid.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_LOWERTOEXEC
+#include "passes/lower/passes.h.inc"
+
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::success;
+using mlir::Value;
+
+// Writes the program for segments whose values have storage.
+class ProgramWriter {
+ public:
+  ProgramWriter(const StorageAssignment& assignment, exec::ProgramOp program)
+      : assignment_(assignment),
+        builder_(program.getContext()),
+        program_(program),
+        buffers_(mlir::OpBuilder::atBlockBegin(&program.getBody().front())) {}
+
+  // Offsets of all storages; returns the arena's size. What persists comes first, gradients
+  // side by side, then the bytes that are shared by lifetime.
+  int64_t place() {
+    const std::vector<Storage>& storages = assignment_.storages();
+    offsets_.assign(storages.size(), 0);
+    int64_t top = 0;
+    auto placePersistent = [&](bool gradients) {
+      for (auto [id, storage] : llvm::enumerate(storages)) {
+        bool isGradient = storage.role && storage.role->kind == ir::ValueKind::kGradient;
+        if (!storage.persistent || isGradient != gradients) continue;
+        offsets_[id] = top;
+        top += llvm::alignTo(storage.bytes, kArenaAlignment);
+      }
+    };
+    placePersistent(false);
+    placePersistent(true);
+    std::vector<ArenaBlock> blocks;
+    std::vector<size_t> ids;
+    for (auto [id, storage] : llvm::enumerate(storages)) {
+      if (storage.persistent) continue;
+      blocks.push_back({storage.begin, storage.end, storage.bytes});
+      ids.push_back(id);
+    }
+    ArenaLayout layout = planArena(blocks);
+    for (auto [id, offset] : llvm::zip_equal(ids, layout.offsets)) offsets_[id] = top + offset;
+    for (size_t id = 0; id < storages.size(); ++id) {
+      if (storages[id].role || storages[id].constant) bufferOf(id, storages[id].type);
+    }
+    return top + layout.bytes;
+  }
+
+  LogicalResult writeSegment(mlir::func::FuncOp function) {
+    builder_.setInsertionPointToEnd(&program_.getBody().front());
+    auto segment = exec::SegmentOp::create(builder_, function.getLoc(), function.getSymName());
+    builder_.setInsertionPointToEnd(&segment.getBody().emplaceBlock());
+    for (Operation& op : function.getBody().front().without_terminator()) {
+      if (failed(writeOp(op))) return failure();
+    }
+    for (const ResultMove& move : assignment_.movesOf(function)) writeMove(function, move);
+    return success();
+  }
+
+ private:
+  LogicalResult writeOp(Operation& op) {
+    if (llvm::isa<ir::ConstantOp>(op)) return success();
+    if (auto reduce = llvm::dyn_cast<ir::AllReduceOp>(op)) {
+      exec::CollectiveOp::create(builder_, op.getLoc(), symbols(op.getOperands()),
+                                 symbols(op.getResults()), "all_reduce", reduce.getReduction(),
+                                 reduce.getAxes(), op.getName().getStringRef());
+      return success();
+    }
+    auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
+    if (!kernel) return op.emitOpError("has no kernel and can't be lowered");
+    if (kernel.isView()) return success();
+    mlir::FailureOr<mlir::DictionaryAttr> attributes = kernelAttributes(op);
+    if (failed(attributes)) return failure();
+    exec::LaunchOp::create(builder_, op.getLoc(), symbols(op.getOperands()),
+                           symbols(op.getResults()), kernel.getKernelName(), *attributes,
+                           op.getName().getStringRef());
+    return success();
+  }
+
+  void writeMove(mlir::func::FuncOp function, const ResultMove& move) {
+    auto type = llvm::cast<mlir::RankedTensorType>(move.source.getType());
+    auto target = builder_.getArrayAttr({bufferOf(move.target, type)});
+    mlir::Location loc = function.getLoc();
+    if (assignment_.storageOf(move.source)) {
+      exec::CopyOp::create(builder_, loc, symbols(move.source), target, "return");
+      return;
+    }
+    auto constant = move.source.getDefiningOp<ir::ConstantOp>();
+    auto splat = llvm::cast<mlir::DenseElementsAttr>(constant.getValue());
+    double value = llvm::isa<mlir::FloatType>(type.getElementType())
+                       ? splat.getSplatValue<llvm::APFloat>().convertToDouble()
+                       : splat.getSplatValue<llvm::APInt>().signedRoundToDouble();
+    auto attributes = builder_.getDictionaryAttr(
+        builder_.getNamedAttr("value", builder_.getF64FloatAttr(value)));
+    exec::LaunchOp::create(builder_, loc, builder_.getArrayAttr({}), target, "fill", attributes,
+                           "return");
+  }
+
+  // The op's attributes less what only the compiler reads.
+  mlir::FailureOr<mlir::DictionaryAttr> kernelAttributes(Operation& op) {
+    llvm::SmallVector<mlir::NamedAttribute> result;
+    for (mlir::NamedAttribute attribute : op.getAttrDictionary()) {
+      llvm::StringRef name = attribute.getName();
+      if (name == "origin" || name == "operandSegmentSizes") continue;
+      if (!llvm::isa<mlir::IntegerAttr, mlir::FloatAttr, mlir::StringAttr,
+                     mlir::DenseI64ArrayAttr>(attribute.getValue())) {
+        op.emitOpError("has the attribute ") << name << ", which a kernel can't take";
+        return failure();
+      }
+      result.push_back(attribute);
+    }
+    return builder_.getDictionaryAttr(result);
+  }
+
+  mlir::ArrayAttr symbols(mlir::ValueRange values) {
+    llvm::SmallVector<mlir::Attribute> names;
+    for (Value value : values) {
+      names.push_back(bufferOf(*assignment_.storageOf(value),
+                               llvm::cast<mlir::RankedTensorType>(value.getType())));
+    }
+    return builder_.getArrayAttr(names);
+  }
+
+  // The buffer of this type in a storage. The storage's own type bears its role, others are
+  // views of it.
+  mlir::Attribute bufferOf(StorageId id, mlir::RankedTensorType type) {
+    mlir::FlatSymbolRefAttr& symbol = symbols_[{id, mlir::Type(type).getAsOpaquePointer()}];
+    if (symbol) return symbol;
+    const Storage& storage = assignment_.storages()[id];
+    bool own = storage.type == type;
+    llvm::StringRef kind = "temporary";
+    std::string ref, slot;
+    mlir::ElementsAttr value;
+    if (own && storage.role) {
+      kind = ir::stringifyValueKind(storage.role->kind);
+      ref = storage.role->ref;
+      slot = storage.role->slot;
+    } else if (own && storage.constant) {
+      kind = "constant";
+      value = storage.constant;
+    }
+    std::string name = "b" + std::to_string(next_++);
+    exec::BufferOp::create(buffers_, program_.getLoc(), name, type, kind, offsets_[id], ref, slot,
+                           value);
+    symbol = mlir::FlatSymbolRefAttr::get(builder_.getContext(), name);
+    return symbol;
+  }
+
+  const StorageAssignment& assignment_;
+  mlir::OpBuilder builder_;
+  exec::ProgramOp program_;
+  mlir::OpBuilder buffers_;
+  std::vector<int64_t> offsets_;
+  std::map<std::pair<StorageId, const void*>, mlir::FlatSymbolRefAttr> symbols_;
+  int next_ = 0;
+};
+
+struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    mlir::FailureOr<Grid> grid = getGrid(module);
+    if (failed(grid)) return signalPassFailure();
+    llvm::SmallVector<mlir::func::FuncOp> segments(module.getOps<mlir::func::FuncOp>());
+    if (segments.empty()) {
+      module.emitError("has no segment to lower");
+      return signalPassFailure();
+    }
+    for (mlir::func::FuncOp segment : segments) {
+      if (!llvm::hasSingleElement(segment.getBody())) {
+        segment.emitOpError("is no straight line of ops");
+        return signalPassFailure();
+      }
+    }
+
+    StorageAssignment assignment;
+    if (failed(assignment.run(segments))) return signalPassFailure();
+    auto builder = mlir::OpBuilder::atBlockEnd(module.getBody());
+    auto program = exec::ProgramOp::create(builder, module.getLoc(), "ranks", /*first_rank=*/0,
+                                           grid->worldSize(), /*arena_bytes=*/0);
+    program.getBody().emplaceBlock();
+    ProgramWriter writer(assignment, program);
+    program.setArenaBytes(writer.place());
+    for (mlir::func::FuncOp segment : segments) {
+      if (failed(writer.writeSegment(segment))) return signalPassFailure();
+    }
+    for (mlir::func::FuncOp segment : segments) segment.erase();
+  }
+};
+
+}  // namespace
+}  // namespace oriel

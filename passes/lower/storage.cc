@@ -1,0 +1,282 @@
+#include "passes/lower/storage.h"
+
+#include <algorithm>
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace oriel {
+
+using ir::ValueKind;
+using ir::ValueRole;
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::success;
+using mlir::Value;
+
+namespace {
+
+std::string roleKey(const ValueRole& role) {
+  return (ir::stringifyValueKind(role.kind) + "|" + role.ref + "|" + role.slot).str();
+}
+
+int64_t bytesOf(mlir::RankedTensorType type) {
+  return ir::typesBytes(mlir::TypeRange(llvm::ArrayRef<mlir::Type>(type)));
+}
+
+bool isView(Operation& op) {
+  auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
+  return kernel && kernel.isView();
+}
+
+// Whether the op may write result `result` over operand `operand` as it reads it.
+bool mayOverwrite(Operation& op, unsigned result, unsigned operand) {
+  if (op.getResult(result).getType() != op.getOperand(operand).getType()) return false;
+  if (llvm::isa<ir::AllReduceOp>(op)) return result == operand;
+  auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
+  return kernel && kernel.mayOverwrite(result, operand);
+}
+
+}  // namespace
+
+// One segment while storage is assigned to its values.
+struct StorageAssignment::SegmentState {
+  mlir::func::FuncOp segment;
+  mlir::func::ReturnOp terminator;
+  int64_t endTick = 0;
+  // The last tick at which a value, or a view of it, is read; the end for a result.
+  llvm::DenseMap<Value, int64_t> lastUse;
+  // The last tick at which anything held by a storage is read.
+  llvm::DenseMap<StorageId, int64_t> heldUntil;
+  // Arguments' storages whose new value the segment returns: their bytes are free
+  // once the old value has been read.
+  llvm::DenseSet<StorageId> replaced;
+  // Where a result of the function should be computed.
+  llvm::DenseMap<Value, StorageId> target;
+  std::vector<ResultMove> moves;
+  std::vector<std::pair<unsigned, ValueRole>> results;
+};
+
+std::optional<StorageId> StorageAssignment::storageOf(Value value) const {
+  auto it = storageOfValue_.find(value);
+  if (it == storageOfValue_.end()) return std::nullopt;
+  return it->second;
+}
+
+llvm::ArrayRef<ResultMove> StorageAssignment::movesOf(mlir::func::FuncOp segment) const {
+  auto it = moves_.find(segment);
+  if (it == moves_.end()) return {};
+  return it->second;
+}
+
+LogicalResult StorageAssignment::run(llvm::ArrayRef<mlir::func::FuncOp> segments) {
+  for (mlir::func::FuncOp segment : segments) {
+    if (failed(runSegment(segment))) return failure();
+  }
+  for (Storage& storage : storages_) {
+    if (storage.persistent) {
+      storage.begin = 0;
+      storage.end = now_;
+    }
+  }
+  return success();
+}
+
+LogicalResult StorageAssignment::runSegment(mlir::func::FuncOp segment) {
+  SegmentState state;
+  state.segment = segment;
+  state.terminator = llvm::cast<mlir::func::ReturnOp>(segment.getBody().front().getTerminator());
+  computeLastUses(state);
+  if (failed(assignArguments(state)) || failed(findTargets(state))) return failure();
+  for (Operation& op : segment.getBody().front().without_terminator()) {
+    assignOp(state, op);
+    ++now_;
+  }
+  if (failed(finishSegment(state))) return failure();
+  ++now_;
+  return success();
+}
+
+StorageId StorageAssignment::create(Value value, std::optional<ValueRole> role, bool persistent) {
+  Storage storage;
+  storage.type = llvm::cast<mlir::RankedTensorType>(value.getType());
+  storage.bytes = bytesOf(storage.type);
+  storage.begin = storage.end = now_;
+  storage.persistent = persistent;
+  storage.role = std::move(role);
+  storages_.push_back(std::move(storage));
+  return static_cast<StorageId>(storages_.size() - 1);
+}
+
+FailureOr<StorageId> StorageAssignment::persistentStorage(Value value, const ValueRole& role,
+                                                          Operation* user) {
+  auto [it, inserted] = byRole_.try_emplace(roleKey(role), 0);
+  if (inserted) {
+    // The stash is bounded by its uses; everything else stays.
+    it->second = create(value, role, role.kind != ValueKind::kStash);
+  } else if (storages_[it->second].type != value.getType()) {
+    return user->emitOpError("uses ")
+           << ir::stringifyValueKind(role.kind) << " \"" << role.ref << "\" as "
+           << value.getType() << ", but another segment as " << storages_[it->second].type;
+  }
+  return it->second;
+}
+
+// A value of the segment holds these bytes up to its last use.
+void StorageAssignment::hold(SegmentState& state, Value value, StorageId storage) {
+  storageOfValue_[value] = storage;
+  int64_t last = std::max(now_, state.lastUse.lookup(value));
+  int64_t& until = state.heldUntil.try_emplace(storage, last).first->second;
+  until = std::max(until, last);
+  storages_[storage].end = std::max(storages_[storage].end, until);
+}
+
+void StorageAssignment::computeLastUses(SegmentState& state) {
+  int64_t tick = now_;
+  for (Operation& op : state.segment.getBody().front()) {
+    for (Value operand : op.getOperands()) state.lastUse[operand] = tick;
+    state.endTick = tick++;
+  }
+  // A view keeps its source in use.
+  for (Operation& op : llvm::reverse(state.segment.getBody().front())) {
+    if (!isView(op)) continue;
+    int64_t& source = state.lastUse[op.getOperand(0)];
+    source = std::max(source, state.lastUse.lookup(op.getResult(0)));
+  }
+}
+
+LogicalResult StorageAssignment::assignArguments(SegmentState& state) {
+  for (mlir::BlockArgument argument : state.segment.getArguments()) {
+    FailureOr<ValueRole> role = ir::argumentRole(state.segment, argument.getArgNumber());
+    if (failed(role)) return failure();
+    if (role->kind == ValueKind::kStash && !byRole_.count(roleKey(*role))) {
+      return state.segment.emitOpError("reads stash \"")
+             << role->ref << "\", which no earlier segment writes";
+    }
+    FailureOr<StorageId> storage = persistentStorage(argument, *role, state.segment);
+    if (failed(storage)) return failure();
+    hold(state, argument, *storage);
+  }
+  return success();
+}
+
+LogicalResult StorageAssignment::findTargets(SegmentState& state) {
+  for (mlir::OpOperand& operand : state.terminator->getOpOperands()) {
+    unsigned index = operand.getOperandNumber();
+    FailureOr<ValueRole> role = ir::resultRole(state.segment, index);
+    if (failed(role)) return failure();
+    state.results.emplace_back(index, *role);
+    if (role->kind == ValueKind::kOutput || role->kind == ValueKind::kStash) continue;
+    FailureOr<StorageId> storage = persistentStorage(operand.get(), *role, state.segment);
+    if (failed(storage)) return failure();
+    state.replaced.insert(*storage);
+    if (operand.get().getDefiningOp()) state.target.try_emplace(operand.get(), *storage);
+  }
+  return success();
+}
+
+void StorageAssignment::assignOp(SegmentState& state, Operation& op) {
+  if (auto constant = llvm::dyn_cast<ir::ConstantOp>(op)) {
+    // A splat that only becomes the new value of something is filled in at the end.
+    auto attribute = llvm::cast<mlir::ElementsAttr>(constant.getValue());
+    bool onlyReturned = llvm::all_of(op.getUsers(), [&](Operation* user) {
+      return user == state.terminator.getOperation();
+    });
+    if (attribute.isSplat() && onlyReturned) return;
+    auto [it, inserted] = constants_.try_emplace(attribute, 0);
+    if (inserted) {
+      it->second = create(constant.getResult(), std::nullopt, /*persistent=*/true);
+      storages_[it->second].constant = attribute;
+    }
+    hold(state, constant.getResult(), it->second);
+    return;
+  }
+  if (isView(op)) {
+    hold(state, op.getResult(0), storageOfValue_.at(op.getOperand(0)));
+    return;
+  }
+  for (mlir::OpResult result : op.getResults()) assignResult(state, result);
+}
+
+// Whether the op at this tick may write over the bytes: nothing that they hold is read later,
+// and they are a temporary's or get a new value in this segment.
+bool StorageAssignment::isFree(const SegmentState& state, StorageId storage) const {
+  const Storage& bytes = storages_[storage];
+  bool writable =
+      state.replaced.contains(storage) || (!bytes.persistent && !bytes.role.has_value());
+  return writable && state.heldUntil.lookup(storage) <= now_;
+}
+
+void StorageAssignment::assignResult(SegmentState& state, mlir::OpResult result) {
+  Operation& op = *result.getOwner();
+  auto heldByOther = [&](StorageId storage) {
+    // Another operand or result of this very op that lies in the storage.
+    for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
+      auto held = storageOf(operand);
+      if (held == storage && !mayOverwrite(op, result.getResultNumber(), index)) return true;
+    }
+    for (mlir::OpResult other : op.getResults().take_front(result.getResultNumber())) {
+      if (storageOf(other) == storage) return true;
+    }
+    return false;
+  };
+
+  auto target = state.target.find(result);
+  if (target != state.target.end() && isFree(state, target->second) &&
+      !heldByOther(target->second)) {
+    hold(state, result, target->second);
+    return;
+  }
+  for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
+    std::optional<StorageId> storage = storageOf(operand);
+    if (!storage || !mayOverwrite(op, result.getResultNumber(), index)) continue;
+    if (storages_[*storage].bytes != bytesOf(llvm::cast<mlir::RankedTensorType>(result.getType())))
+      continue;
+    // What is returned must outlive the new value that the storage gets at the end.
+    bool returned = state.lastUse.lookup(result) == state.endTick;
+    if (returned && state.replaced.contains(*storage)) continue;
+    if (isFree(state, *storage) && !heldByOther(*storage)) {
+      hold(state, result, *storage);
+      return;
+    }
+  }
+  hold(state, result, create(result, std::nullopt, /*persistent=*/false));
+}
+
+LogicalResult StorageAssignment::finishSegment(SegmentState& state) {
+  for (auto& [index, role] : state.results) {
+    Value value = state.terminator.getOperand(index);
+    std::optional<StorageId> storage = storageOf(value);
+    bool fresh = role.kind == ValueKind::kOutput || role.kind == ValueKind::kStash;
+    auto known = byRole_.find(roleKey(role));
+
+    // A temporary becomes the output or the stash itself.
+    if (fresh && known == byRole_.end() && storage && !storages_[*storage].persistent &&
+        !storages_[*storage].role) {
+      storages_[*storage].role = role;
+      storages_[*storage].type = llvm::cast<mlir::RankedTensorType>(value.getType());
+      byRole_[roleKey(role)] = *storage;
+      continue;
+    }
+    StorageId target = known != byRole_.end() ? known->second : create(value, role, false);
+    byRole_[roleKey(role)] = target;
+    if (storage == target) continue;
+    if (storages_[target].type != value.getType()) {
+      return state.segment.emitOpError("returns ")
+             << ir::stringifyValueKind(role.kind) << " \"" << role.ref << "\" as "
+             << value.getType() << ", but another segment as " << storages_[target].type;
+    }
+    if (storage && state.replaced.contains(*storage)) {
+      return state.segment.emitOpError("returns the value of one ")
+             << ir::stringifyValueKind(role.kind) << " as another, \"" << role.ref << "\"";
+    }
+    storages_[target].end = std::max(storages_[target].end, now_);
+    state.moves.push_back({target, value});
+  }
+  moves_[state.segment] = std::move(state.moves);
+  return success();
+}
+
+}  // namespace oriel

@@ -1,0 +1,80 @@
+// Storage of the values of segment functions: which values share bytes, and from
+// which instruction to which the bytes are in use.
+//
+// Time is counted over all segments, one after the other: an op has one tick, and
+// the end of a segment another.
+#ifndef ORIEL_PASSES_LOWER_STORAGE_H_
+#define ORIEL_PASSES_LOWER_STORAGE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/segment.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace oriel {
+
+// Bytes of the arena. One that is persistent is in use for the whole program.
+struct Storage {
+  int64_t bytes = 0;
+  int64_t begin = 0, end = 0;  // ticks, both included
+  bool persistent = false;
+  std::optional<ir::ValueRole> role;  // none: a constant or a temporary
+  mlir::ElementsAttr constant;
+  mlir::RankedTensorType type;  // of the value that it was made for
+};
+
+using StorageId = int;
+
+// What `return` has to do for a result that was not computed in its place. A source that
+// has no storage is a constant splat.
+struct ResultMove {
+  StorageId target;
+  mlir::Value source;
+};
+
+class StorageAssignment {
+ public:
+  // Assigns storage in `segments`, which run in this order. Fails with a diagnostic for
+  // roles that don't agree between segments.
+  mlir::LogicalResult run(llvm::ArrayRef<mlir::func::FuncOp> segments);
+
+  const std::vector<Storage> &storages() const { return storages_; }
+  // The storage of an argument or of an op's result. None for a constant that only
+  // fills results.
+  std::optional<StorageId> storageOf(mlir::Value value) const;
+  // In order, at the end of the segment.
+  llvm::ArrayRef<ResultMove> movesOf(mlir::func::FuncOp segment) const;
+
+ private:
+  struct SegmentState;
+
+  mlir::LogicalResult runSegment(mlir::func::FuncOp segment);
+  mlir::LogicalResult assignArguments(SegmentState &state);
+  void computeLastUses(SegmentState &state);
+  mlir::LogicalResult findTargets(SegmentState &state);
+  void assignOp(SegmentState &state, mlir::Operation &op);
+  void assignResult(SegmentState &state, mlir::OpResult result);
+  mlir::LogicalResult finishSegment(SegmentState &state);
+  bool isFree(const SegmentState &state, StorageId storage) const;
+  StorageId create(mlir::Value value, std::optional<ir::ValueRole> role, bool persistent);
+  void hold(SegmentState &state, mlir::Value value, StorageId storage);
+  mlir::FailureOr<StorageId> persistentStorage(mlir::Value value, const ir::ValueRole &role,
+                                               mlir::Operation *user);
+
+  std::vector<Storage> storages_;
+  llvm::DenseMap<mlir::Value, StorageId> storageOfValue_;
+  llvm::StringMap<StorageId> byRole_;
+  llvm::DenseMap<mlir::Attribute, StorageId> constants_;
+  llvm::DenseMap<mlir::Operation *, std::vector<ResultMove>> moves_;
+  int64_t now_ = 0;
+};
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_LOWER_STORAGE_H_

@@ -1,0 +1,131 @@
+#include "passes/raise/match.h"
+
+#include <cmath>
+
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace oriel {
+
+using mlir::Value;
+
+std::optional<double> splatValue(Value value) {
+  auto constant = value.getDefiningOp<ir::ConstantOp>();
+  if (!constant) return std::nullopt;
+  auto dense = llvm::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
+  if (!dense || dense.empty() || !dense.isSplat() ||
+      !llvm::isa<mlir::FloatType>(dense.getElementType())) {
+    return std::nullopt;
+  }
+  llvm::APFloat number = dense.getSplatValue<llvm::APFloat>();
+  bool losesInfo = false;
+  number.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  return number.convertToDouble();
+}
+
+bool isSplat(Value value, double expected) {
+  std::optional<double> splat = splatValue(value);
+  return splat && std::abs(*splat - expected) <= 1e-6 * std::abs(expected);
+}
+
+std::optional<std::pair<Value, double>> matchScaled(Value value) {
+  auto keepsShape = [&](Value x) { return x.getType() == value.getType(); };
+  auto constant = [](Value x) { return splatValue(x).has_value(); };
+  if (auto match = matchEither<ir::MulOp>(value, constant)) {
+    if (keepsShape(match->second)) {
+      return std::make_pair(match->second, *splatValue(match->first));
+    }
+  }
+  if (auto op = value.getDefiningOp<ir::DivOp>()) {
+    std::optional<double> divisor = splatValue(op.getRhs());
+    if (divisor && *divisor != 0 && keepsShape(op.getLhs())) {
+      return std::make_pair(Value(op.getLhs()), 1.0 / *divisor);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::pair<Value, double>> matchShifted(Value value) {
+  auto constant = [](Value x) { return splatValue(x).has_value(); };
+  auto match = matchEither<ir::AddOp>(value, constant);
+  if (!match || match->second.getType() != value.getType()) return std::nullopt;
+  return std::make_pair(match->second, *splatValue(match->first));
+}
+
+Value matchInverseSqrt(Value value) {
+  if (auto op = value.getDefiningOp<ir::RsqrtOp>()) return op.getInput();
+  Value root;
+  if (auto op = value.getDefiningOp<ir::ReciprocalOp>()) root = op.getInput();
+  if (auto op = value.getDefiningOp<ir::DivOp>(); op && isSplat(op.getLhs(), 1.0)) {
+    root = op.getRhs();
+  }
+  if (auto op = value.getDefiningOp<ir::PowOp>(); op && isSplat(op.getRhs(), -0.5)) {
+    return op.getLhs();
+  }
+  auto sqrt = root ? root.getDefiningOp<ir::SqrtOp>() : ir::SqrtOp();
+  return sqrt ? Value(sqrt.getInput()) : Value();
+}
+
+Value matchSquare(Value value) {
+  if (auto op = value.getDefiningOp<ir::PowOp>(); op && isSplat(op.getRhs(), 2.0)) {
+    return op.getLhs();
+  }
+  if (auto op = value.getDefiningOp<ir::MulOp>(); op && op.getLhs() == op.getRhs()) {
+    return op.getLhs();
+  }
+  return Value();
+}
+
+Value matchLastMean(Value value) {
+  auto op = value.getDefiningOp<ir::ReduceMeanOp>();
+  if (!op || !op.getKeepDims()) return Value();
+  int64_t last = tensorType(op.getInput()).getRank() - 1;
+  return op.getDims() == llvm::ArrayRef<int64_t>{last} ? Value(op.getInput()) : Value();
+}
+
+Value matchTransposed(Value value) {
+  auto swapsLastTwo = [](ir::TransposeOp op) {
+    llvm::ArrayRef<int64_t> permutation = op.getPermutation();
+    int64_t rank = permutation.size();
+    if (rank < 2) return false;
+    for (int64_t i = 0; i < rank - 2; ++i) {
+      if (permutation[i] != i) return false;
+    }
+    return permutation[rank - 2] == rank - 1 && permutation[rank - 1] == rank - 2;
+  };
+  if (auto op = value.getDefiningOp<ir::TransposeOp>()) {
+    return swapsLastTwo(op) ? Value(op.getInput()) : Value();
+  }
+  // reshape(transpose(reshape(x))) with the leading dimensions merged in between.
+  auto split = value.getDefiningOp<ir::ReshapeOp>();
+  auto transpose = split ? split.getInput().getDefiningOp<ir::TransposeOp>() : ir::TransposeOp();
+  auto merge =
+      transpose ? transpose.getInput().getDefiningOp<ir::ReshapeOp>() : ir::ReshapeOp();
+  if (!merge || !swapsLastTwo(transpose)) return Value();
+  Value input = merge.getInput();
+  llvm::ArrayRef<int64_t> from = tensorType(input).getShape();
+  llvm::ArrayRef<int64_t> merged = tensorType(merge.getResult()).getShape();
+  llvm::ArrayRef<int64_t> transposed = tensorType(transpose.getResult()).getShape();
+  llvm::ArrayRef<int64_t> to = tensorType(value).getShape();
+  if (from.size() < 2 || to.size() < 2) return Value();
+  bool keepsMatrix = from.take_back(2) == merged.take_back(2) &&
+                     transposed.take_back(2) == to.take_back(2);
+  return keepsMatrix ? input : Value();
+}
+
+Value expandRank(mlir::PatternRewriter& rewriter, mlir::Location loc, Value value, int64_t rank) {
+  mlir::RankedTensorType type = tensorType(value);
+  if (type.getRank() >= rank) return value;
+  llvm::SmallVector<int64_t> shape(rank - type.getRank(), 1);
+  llvm::append_range(shape, type.getShape());
+  return ir::ReshapeOp::create(rewriter, loc, type.clone(shape), value);
+}
+
+mlir::LogicalResult applyRaise(mlir::Operation* function, mlir::RewritePatternSet patterns) {
+  mlir::GreedyRewriteConfig config;
+  // Top-down: a layer is seen from its end only once what it is made of is raised.
+  config.setUseTopDownTraversal(true);
+  return mlir::applyPatternsGreedily(function, std::move(patterns), config);
+}
+
+}  // namespace oriel

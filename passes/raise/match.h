@@ -1,0 +1,57 @@
+// Matchers shared by the raise patterns.
+#ifndef ORIEL_PASSES_RAISE_MATCH_H_
+#define ORIEL_PASSES_RAISE_MATCH_H_
+
+#include <optional>
+#include <utility>
+
+#include "ir/oriel/oriel.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace oriel {
+
+inline mlir::RankedTensorType tensorType(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType());
+}
+
+// The value of a float constant whose elements are all the same.
+std::optional<double> splatValue(mlir::Value value);
+// Whether the value is such a constant, equal to `expected` within f32 rounding.
+bool isSplat(mlir::Value value, double expected);
+
+// For a commutative op: (match, other) for the operand that `matches` accepts, the left one
+// first.
+template <typename Op, typename Matcher>
+std::optional<std::pair<mlir::Value, mlir::Value>> matchEither(mlir::Value value,
+                                                               Matcher matches) {
+  auto op = value.getDefiningOp<Op>();
+  if (!op) return std::nullopt;
+  if (matches(op.getLhs())) return std::make_pair(op.getLhs(), op.getRhs());
+  if (matches(op.getRhs())) return std::make_pair(op.getRhs(), op.getLhs());
+  return std::nullopt;
+}
+
+// (x, c) where the value is x * c or x / (1/c) for a splat constant.
+std::optional<std::pair<mlir::Value, double>> matchScaled(mlir::Value value);
+// (x, c) where the value is x + c for a splat constant.
+std::optional<std::pair<mlir::Value, double>> matchShifted(mlir::Value value);
+// x where the value is 1/√x.
+mlir::Value matchInverseSqrt(mlir::Value value);
+// x where the value is x².
+mlir::Value matchSquare(mlir::Value value);
+// x where the value is the mean of x over its last dimension, which is kept with size 1.
+mlir::Value matchLastMean(mlir::Value value);
+// x where the value swaps the last two dimensions of x; also where x and the value are split
+// differently in their leading dimensions.
+mlir::Value matchTransposed(mlir::Value value);
+
+// The value with leading dimensions of size 1 up to `rank`; itself if it has that rank.
+mlir::Value expandRank(mlir::PatternRewriter& rewriter, mlir::Location loc, mlir::Value value,
+                       int64_t rank);
+
+// Applies the patterns greedily to a function.
+mlir::LogicalResult applyRaise(mlir::Operation* function, mlir::RewritePatternSet patterns);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_RAISE_MATCH_H_

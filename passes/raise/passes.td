@@ -1,0 +1,103 @@
+// Passes that gather decomposed patterns into semantic ops.
+#ifndef ORIEL_PASSES_RAISE_PASSES_TD
+#define ORIEL_PASSES_RAISE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+class Oriel_RaisePass<string name> : Pass<name, "::mlir::func::FuncOp"> {
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
+def RaiseLinear : Oriel_RaisePass<"oriel-raise-linear"> {
+  let summary = "Linear layers with their bias and their weight as stored";
+  let description = [{
+    ```mlir
+    %t = oriel.transpose %w {permutation = array<i64: 1, 0>}
+    %y = oriel.linear %x, %t
+    %z = oriel.add %y, %b
+    // →
+    %z = oriel.linear %x, %w, %b {transpose_weight = true}
+    ```
+  }];
+}
+
+def RaiseNormalization : Oriel_RaisePass<"oriel-raise-normalization"> {
+  let summary = "RMS and layer normalisation over the last dimension";
+  let description = [{
+    Takes the variants that exporters write: the square as a power or a product, the inverse
+    root as `rsqrt`, as a reciprocal or as a division, the weight on either side.
+
+    ```mlir
+    %s = oriel.pow %x, %two
+    %m = oriel.reduce_mean %s {dims = array<i64: 2>, keep_dims = true}
+    %r = oriel.rsqrt (%m + %eps)
+    %y = (%x * %r) * %w
+    // →
+    %y, %inv_rms = oriel.rms_norm %x, %w {epsilon = 1.0e-6}
+    ```
+  }];
+}
+
+def RaiseActivation : Oriel_RaisePass<"oriel-raise-activation"> {
+  let summary = "SiLU, the GELU variants, and gated activations";
+  let description = [{
+    ```mlir
+    %s = oriel.sigmoid %g
+    %a = oriel.mul %g, %s
+    %y = oriel.mul %a, %u
+    // →
+    %y = oriel.gated_activation %g, %u {kind = "silu"}
+    ```
+  }];
+}
+
+def RaiseRope : Oriel_RaisePass<"oriel-raise-rope"> {
+  let summary = "Rotary position embedding on halves";
+  let description = [{
+    ```mlir
+    %r = oriel.concat (-%x[.., d/2:]), %x[.., :d/2] {dim = 3 : i64}
+    %y = %x * %cos + %r * %sin
+    // →
+    %y = oriel.rope %x, %cos, %sin
+    ```
+  }];
+}
+
+def RaiseAttention : Oriel_RaisePass<"oriel-raise-attention"> {
+  let summary = "Scaled dot-product attention";
+  let description = [{
+    Starts from the product of a softmax and the values. Scales on the query, the key or the
+    scores are multiplied; the key may be transposed before or after it is split into heads; key
+    and value heads that are repeated for grouped queries are taken as they were. A mask that is
+    known and lower triangular becomes `causal`. The guard against rows that see nothing (NaN
+    replaced by 0) is dropped, since `oriel.attention` gives 0 there.
+
+    ```mlir
+    %s = oriel.matmul (%q * 0.5), (transposed %k * 0.5)
+    %p = oriel.softmax (%s + %mask) {dim = 3 : i64}
+    %o = oriel.matmul %p, %v
+    // →
+    %o, %lse = oriel.attention %q, %k, %v, %mask {scale = 0.25}
+    ```
+  }];
+}
+
+def RaiseMerge : Oriel_RaisePass<"oriel-raise-merge"> {
+  let summary = "The merge of image features, sample by sample";
+  let description = [{
+    Where the recipe declares how many feature rows a sample has, the scatter over the
+    flattened batch becomes a merge within each sample, which splits over the batch.
+
+    ```mlir
+    %y = oriel.masked_scatter %x, %mask_broadcast, %features
+    // oriel-raise-merge{rows-per-sample=49} →
+    %y = oriel.merge_features %x, %mask, %features
+    ```
+  }];
+  let options = [
+    Option<"rowsPerSample", "rows-per-sample", "int64_t", "0",
+           "Feature rows of a sample with images; 0: not declared, nothing is done">,
+  ];
+}
+
+#endif

@@ -1,0 +1,62 @@
+#include "passes/raise/match.h"
+#include "passes/raise/passes.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_RAISELINEAR
+#include "passes/raise/passes.h.inc"
+
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::PatternRewriter;
+using mlir::success;
+using mlir::Value;
+
+// linear(x, transpose(w)) → linear(x, w) with the flag flipped.
+struct AbsorbWeightTranspose : mlir::OpRewritePattern<ir::LinearOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::LinearOp op, PatternRewriter& rewriter) const override {
+    auto transpose = op.getWeight().getDefiningOp<ir::TransposeOp>();
+    if (!transpose) return rewriter.notifyMatchFailure(op, "the weight is not transposed");
+    rewriter.replaceOpWithNewOp<ir::LinearOp>(op, op.getInput(), transpose.getInput(),
+                                              op.getBias(), !op.getTransposeWeight());
+    return success();
+  }
+};
+
+// linear(x, w) + b → linear(x, w, b).
+struct AbsorbBias : mlir::OpRewritePattern<ir::AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::AddOp op, PatternRewriter& rewriter) const override {
+    auto biasless = [](Value value) {
+      auto linear = value.getDefiningOp<ir::LinearOp>();
+      return linear && !linear.getBias() && linear->hasOneUse();
+    };
+    auto match = matchEither<ir::AddOp>(op.getResult(), biasless);
+    if (!match) return rewriter.notifyMatchFailure(op, "no operand is a linear layer");
+    auto [product, bias] = *match;
+    if (tensorType(bias).getRank() != 1 || product.getType() != op.getType() ||
+        tensorType(bias).getDimSize(0) != tensorType(product).getShape().back()) {
+      return rewriter.notifyMatchFailure(op, "the other operand is no bias");
+    }
+    auto linear = product.getDefiningOp<ir::LinearOp>();
+    rewriter.replaceOpWithNewOp<ir::LinearOp>(op, linear.getInput(), linear.getWeight(), bias,
+                                              linear.getTransposeWeight());
+    return success();
+  }
+};
+
+struct RaiseLinear : impl::RaiseLinearBase<RaiseLinear> {
+  void runOnOperation() override {
+    mlir::RewritePatternSet patterns(&getContext());
+    patterns.add<AbsorbBias, AbsorbWeightTranspose>(&getContext());
+    if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
+  }
+};
+
+}  // namespace
+}  // namespace oriel

@@ -1,0 +1,112 @@
+#include "passes/train/autodiff.h"
+
+#include "ir/oriel/oriel.h"
+
+using namespace mlir;
+
+namespace oriel {
+namespace {
+
+const char kOrigin[] = "origin";
+
+// Stamps each op that a builder makes.
+struct OriginListener : OpBuilder::Listener {
+  int64_t origin = -1;
+  void notifyOperationInserted(Operation* op, OpBuilder::InsertPoint) override {
+    setOrigin(op, origin);
+  }
+};
+
+}  // namespace
+
+bool hasCotangent(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && isa<FloatType>(tensor.getElementType());
+}
+
+int64_t originOf(Operation* op) {
+  auto origin = op->getAttrOfType<IntegerAttr>(kOrigin);
+  return origin ? origin.getInt() : -1;
+}
+
+void setOrigin(Operation* op, int64_t origin) {
+  auto info = op->getRegisteredInfo();
+  if (!info || !llvm::is_contained(info->getAttributeNames(), kOrigin)) return;
+  op->setAttr(kOrigin, IntegerAttr::get(IntegerType::get(op->getContext(), 64), origin));
+}
+
+Autodiff::Autodiff(Block& block, ArrayRef<Value> outputs, ArrayRef<Value> wanted)
+    : block_(block), outputs_(outputs), wanted_(wanted) {
+  depends_.insert(wanted.begin(), wanted.end());
+  for (Operation& op : block) {
+    if (llvm::none_of(op.getOperands(), [&](Value v) { return depends_.contains(v); })) continue;
+    for (Value result : op.getResults()) {
+      if (hasCotangent(result.getType())) depends_.insert(result);
+    }
+  }
+  reaches_.insert(outputs.begin(), outputs.end());
+  for (Operation& op : llvm::reverse(block)) {
+    if (llvm::none_of(op.getResults(), [&](Value v) { return reaches_.contains(v); })) continue;
+    for (Value operand : op.getOperands()) {
+      if (hasCotangent(operand.getType())) reaches_.insert(operand);
+    }
+  }
+}
+
+bool Autodiff::isActive(Operation* op) const {
+  return llvm::any_of(op->getResults(), [&](Value v) { return isActive(v); });
+}
+
+FailureOr<SmallVector<Value>> Autodiff::build(OpBuilder& builder, ArrayRef<Value> seeds) const {
+  OriginListener listener;
+  OpBuilder stamping(builder);
+  stamping.setListener(&listener);
+
+  DenseMap<Value, Value> cotangents;
+  auto accumulate = [&](Value value, Value cotangent, int64_t user) {
+    auto [entry, first] = cotangents.try_emplace(value, cotangent);
+    if (first) return;
+    Operation* producer = value.getDefiningOp();
+    listener.origin = producer ? originOf(producer) : user;
+    Location loc = producer ? producer->getLoc() : cotangent.getLoc();
+    entry->second = ir::AddOp::create(stamping, loc, entry->second, cotangent);
+    listener.origin = user;
+  };
+  for (auto [output, seed] : llvm::zip_equal(outputs_, seeds)) {
+    if (isActive(output)) accumulate(output, seed, -1);
+  }
+
+  for (Operation& op : llvm::reverse(block_)) {
+    if (!isActive(&op)) continue;
+    SmallVector<Value> resultCotangents, operandCotangents;
+    for (Value result : op.getResults()) resultCotangents.push_back(cotangents.lookup(result));
+    // An op between may have had a cotangent of zero.
+    if (llvm::none_of(resultCotangents, [](Value v) { return static_cast<bool>(v); })) continue;
+    auto differentiable = dyn_cast<ir::DifferentiableOpInterface>(op);
+    if (!differentiable) {
+      return op.emitOpError(
+          "has no derivative, but the loss depends on a trainable parameter through it");
+    }
+    SmallVector<bool> needed;
+    for (Value operand : op.getOperands()) needed.push_back(isActive(operand));
+    listener.origin = originOf(&op);
+    if (failed(differentiable.buildVjp(stamping, resultCotangents, needed, operandCotangents))) {
+      return failure();
+    }
+    for (auto [operand, cotangent, need] :
+         llvm::zip_equal(op.getOperands(), operandCotangents, needed)) {
+      if (!need || !cotangent) continue;
+      if (cotangent.getType() != operand.getType()) {
+        return op.emitOpError("built a cotangent of type ")
+               << cotangent.getType() << " for an operand of type " << operand.getType();
+      }
+      accumulate(operand, cotangent, originOf(&op));
+    }
+  }
+  builder.restoreInsertionPoint(stamping.saveInsertionPoint());
+  SmallVector<Value> results;
+  for (Value value : wanted_) results.push_back(cotangents.lookup(value));
+  return results;
+}
+
+}  // namespace oriel

@@ -1,0 +1,84 @@
+#include "passes/train/loss.h"
+
+#include "ir/oriel/vjp_util.h"
+
+using namespace mlir;
+
+namespace oriel {
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+// `value` moved by one along the last dimension: to the left, `fill` comes in at the end; to
+// the right, at the front.
+Value shiftLast(OpBuilder& builder, Location loc, Value value, bool left, int64_t fill) {
+  RankedTensorType type = typeOf(value);
+  int64_t last = type.getRank() - 1, size = type.getDimSize(last);
+  SmallVector<int64_t> starts(type.getRank(), 0), strides(type.getRank(), 1);
+  SmallVector<int64_t> limits(type.getShape()), columnShape(type.getShape());
+  if (left) {
+    starts[last] = 1;
+  } else {
+    limits[last] = size - 1;
+  }
+  columnShape[last] = 1;
+  auto columnType = RankedTensorType::get(columnShape, type.getElementType());
+  Value column = ir::ConstantOp::create(
+      builder, loc,
+      DenseElementsAttr::get(columnType, builder.getIntegerAttr(type.getElementType(), fill)));
+  Value kept = ir::SliceOp::create(builder, loc, value, starts, limits, strides);
+  SmallVector<Value> parts =
+      left ? SmallVector<Value>{kept, column} : SmallVector<Value>{column, kept};
+  return ir::ConcatOp::create(builder, loc, parts, last);
+}
+
+}  // namespace
+
+LogicalResult checkLossTypes(Location loc, const Recipe::Loss& loss, RankedTensorType logits,
+                             RankedTensorType labels) {
+  if (!logits.getElementType().isF32()) {
+    return emitError(loc, "the logits '") << loss.logits << "' must be f32, not " << logits;
+  }
+  if (logits.getRank() != 2 && logits.getRank() != 3) {
+    return emitError(loc, "the logits '")
+           << loss.logits << "' must have rank 2 or 3, not type " << logits;
+  }
+  bool fits = logits.getRank() == 2 ? labels.getNumElements() == logits.getDimSize(0)
+                                    : labels.getShape() == logits.getShape().drop_back();
+  if (!fits) {
+    return emitError(loc, "the labels '")
+           << loss.labels << "' have type " << labels << ", which does not fit the logits '"
+           << loss.logits << "' of type " << logits;
+  }
+  if (loss.shift && (labels.getRank() < 2 || labels.getShape().back() < 2)) {
+    return emitError(loc, "the labels '")
+           << loss.labels << "' of type " << labels
+           << " can't be shifted: that takes a dimension of samples and one of two or more "
+              "positions; set loss.shift to false";
+  }
+  if (loss.ignoreIndex != static_cast<int32_t>(loss.ignoreIndex) &&
+      labels.getElementType().isInteger(32)) {
+    return emitError(loc, "loss.ignore_index ")
+           << loss.ignoreIndex << " does not fit labels of type " << labels;
+  }
+  return success();
+}
+
+ir::CrossEntropyOp buildLoss(OpBuilder& builder, Location loc, const Recipe::Loss& loss,
+                             Value logits, Value labels) {
+  if (loss.shift) labels = shiftLast(builder, loc, labels, /*left=*/true, loss.ignoreIndex);
+  auto rows =
+      RankedTensorType::get(typeOf(logits).getShape().drop_back(), typeOf(labels).getElementType());
+  labels = ir::reshapeTo(builder, loc, labels, rows);
+  return ir::CrossEntropyOp::create(builder, loc, logits, labels, loss.ignoreIndex);
+}
+
+Value buildPredictions(OpBuilder& builder, Location loc, const Recipe::Loss& loss, Value logits,
+                       RankedTensorType labels) {
+  Value best = ir::ArgmaxOp::create(builder, loc, logits, typeOf(logits).getRank() - 1);
+  best = ir::reshapeTo(builder, loc, best,
+                       RankedTensorType::get(labels.getShape(), typeOf(best).getElementType()));
+  return loss.shift ? shiftLast(builder, loc, best, /*left=*/false, 0) : best;
+}
+
+}  // namespace oriel

@@ -1,0 +1,30 @@
+// The token cross-entropy of a recipe, and the predictions that evaluation compares.
+#ifndef ORIEL_PASSES_TRAIN_LOSS_H_
+#define ORIEL_PASSES_TRAIN_LOSS_H_
+
+#include "ir/oriel/oriel.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "passes/train/recipe.h"
+
+namespace oriel {
+
+// Fails with a diagnostic at `loc` unless the logits are f32 of shape [b, s, v] with labels
+// [b, s], or [n, v] with labels [n] or of any shape with n elements; shifted labels need rank
+// >= 2 and two positions.
+mlir::LogicalResult checkLossTypes(mlir::Location loc, const Recipe::Loss& loss,
+                                   mlir::RankedTensorType logits, mlir::RankedTensorType labels);
+
+// Sum of the token losses and number of valid tokens. The shift is one of the labels (the
+// last position gets the ignored label), so that the logits need no copy.
+ir::CrossEntropyOp buildLoss(mlir::OpBuilder& builder, mlir::Location loc, const Recipe::Loss& loss,
+                             mlir::Value logits, mlir::Value labels);
+
+// The argmax of the logits, shaped like the labels: element i predicts label i. With a shift
+// nothing predicts position 0, which holds 0.
+mlir::Value buildPredictions(mlir::OpBuilder& builder, mlir::Location loc, const Recipe::Loss& loss,
+                             mlir::Value logits, mlir::RankedTensorType labels);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_TRAIN_LOSS_H_

@@ -1,0 +1,59 @@
+#include "passes/train/parameters.h"
+
+#include "passes/train/autodiff.h"
+#include "passes/train/suggest.h"
+
+using namespace mlir;
+
+namespace oriel {
+namespace {
+
+// A pattern that matches nothing is a typo: what it was meant for would silently be trained,
+// frozen or decayed.
+LogicalResult checkPatterns(ModuleOp module, StringRef key, ArrayRef<std::string> patterns,
+                            const std::vector<std::string>& names) {
+  for (const std::string& pattern : patterns) {
+    if (llvm::any_of(names, [&](const std::string& name) { return matchesGlob(pattern, name); })) {
+      continue;
+    }
+    return module.emitError("the recipe's '")
+           << key << "' pattern '" << pattern << "' matches no parameter"
+           << suggestion(pattern, names);
+  }
+  return success();
+}
+
+}  // namespace
+
+FailureOr<SmallVector<ir::ParameterOp>> selectTrainable(ModuleOp module, const Recipe& recipe) {
+  std::vector<std::string> names;
+  for (auto parameter : module.getOps<ir::ParameterOp>()) {
+    names.push_back(parameter.getOnnxName().str());
+  }
+  if (failed(checkPatterns(module, "parameters.trainable", recipe.trainable, names)) ||
+      failed(checkPatterns(module, "parameters.frozen", recipe.frozen, names)) ||
+      failed(checkPatterns(module, "optimizer.no_decay", recipe.optimizer.noDecay, names))) {
+    return failure();
+  }
+  SmallVector<ir::ParameterOp> trainable;
+  for (auto parameter : module.getOps<ir::ParameterOp>()) {
+    bool selected =
+        hasCotangent(parameter.getType()) && recipe.isTrainable(parameter.getOnnxName().str());
+    parameter.setTrainable(selected);
+    if (!selected) continue;
+    Type element = cast<RankedTensorType>(parameter.getType()).getElementType();
+    if (!element.isF32()) {
+      return parameter.emitError("the parameter '")
+             << parameter.getOnnxName() << "' is " << element
+             << ", but the recipe's precision f32 trains f32 parameters only; freeze it";
+    }
+    trainable.push_back(parameter);
+  }
+  if (trainable.empty()) {
+    return module.emitError("the recipe leaves no parameter trainable: the model has ")
+           << names.size() << ", and all are frozen";
+  }
+  return trainable;
+}
+
+}  // namespace oriel

@@ -1,0 +1,23 @@
+// Passes of the train phase; see passes.td.
+#ifndef ORIEL_PASSES_TRAIN_PASSES_H_
+#define ORIEL_PASSES_TRAIN_PASSES_H_
+
+#include <memory>
+
+#include "ir/oriel/oriel.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+#include "passes/train/recipe.h"
+
+namespace oriel {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "passes/train/passes.h.inc"
+
+// oriel-train with a recipe that was read already.
+std::unique_ptr<mlir::Pass> createTrain(Recipe recipe);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_TRAIN_PASSES_H_

@@ -1,0 +1,75 @@
+// Passes that make a training program of a model.
+#ifndef ORIEL_PASSES_TRAIN_PASSES_TD
+#define ORIEL_PASSES_TRAIN_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def Train : Pass<"oriel-train", "::mlir::ModuleOp"> {
+  let summary = "Makes @forward, @backward, @update and @eval of @main, as a recipe says";
+  let description = [{
+    Adds the recipe's loss to the model, differentiates it, and adds the optimizer. The
+    segments' arguments and results bear the roles of `ir/oriel/segment.h`; the stash is an
+    explicit result of `@forward` and argument of `@backward`. Forward ops are numbered
+    (`origin`), and each backward op bears the number of the forward op that it came from.
+    Nothing below the first trainable parameter has a backward. A trainable parameter that
+    does not reach the loss is frozen, with a warning. `@main` is erased.
+
+    ```mlir
+    oriel.parameter @w {onnx_name = "w", type = tensor<8x4xf32>}
+    func.func @main(%x: tensor<2x8xf32> {input "x"}, %w: tensor<8x4xf32> {parameter "w"})
+        -> (tensor<2x4xf32> {output "logits"}) {
+      %0 = oriel.linear %x, %w
+      return %0
+    }
+    // →
+    func.func @forward(%x, %labels, %w, %loss_sum, %token_count) -> (stash.., sums..)
+    func.func @backward(stash.., %x, %labels, %w_gradient) -> (%w_gradient')
+    func.func @update(%w, %w_exp_avg, %w_exp_avg_sq, %w_gradient, sums.., %learning_rate, %step)
+        -> (%w', states', zeros.., %loss, %grad_norm, %token_count)
+    func.func @eval(%x, %labels, %w) -> (%loss_sum, %token_count, %predictions, %logits)
+    ```
+  }];
+  let options = [Option<"recipe", "recipe", "std::string", "\"\"", "Path of the recipe (YAML)">];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
+def VerifyTrain : Pass<"oriel-verify-train", "::mlir::ModuleOp"> {
+  let summary = "Checks the contract of the train phase";
+  let description = [{
+    There are four segments and no `@main`. Every op of `@backward` that computes has an
+    origin in `@forward`; that op is active (it depends on a trainable parameter and the loss
+    depends on it), or the backward op repeats it. Roles agree between segments: what has the
+    same role has the same type, each stash value is written by `@forward` and read by
+    `@backward`, new values replace arguments of the same segment, and exactly the trainable
+    parameters have gradients and are updated. The module is not changed.
+  }];
+}
+
+def Differentiate : Pass<"oriel-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Adds the vector-Jacobian product of a function (to test derivatives)";
+  let description = [{
+    For a function of one block, adds `@<function>_vjp`: it takes what it needs of the
+    function's values, then a cotangent for each float result, and returns the cotangent of
+    each float argument (a constant zero where nothing depends on it). `wrt` restricts the
+    arguments. The trainer does not use this pass, but the same algorithm.
+
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = oriel.exp %x
+      return %0
+    }
+    // →
+    func.func @f_vjp(%0: tensor<4xf32>, %cotangent: tensor<4xf32>) -> tensor<4xf32> {
+      %1 = oriel.mul %cotangent, %0
+      return %1
+    }
+    ```
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "\"f\"", "Name of the function">,
+    ListOption<"wrt", "wrt", "unsigned", "Arguments to differentiate for (default: all)">,
+  ];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
+#endif

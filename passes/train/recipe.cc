@@ -1,0 +1,266 @@
+#include "passes/train/recipe.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "passes/train/suggest.h"
+#include "passes/train/yaml_reader.h"
+
+namespace oriel {
+namespace {
+
+const char kMicroBatch[] = "micro_batch";
+
+bool matchesAny(const std::vector<std::string>& patterns, const std::string& text) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matchesGlob(pattern, text); });
+}
+
+// Reads each part of a recipe. Batch and bindings come first: shapes refer to them.
+class RecipeReader {
+ public:
+  RecipeReader(const std::string& text, const std::string& name) : document_(text, name) {
+    recipe_.text = text;
+  }
+
+  absl::StatusOr<Recipe> read() {
+    if (document_.ok() && !document_.root().IsMap()) {
+      document_.fail(document_.root().Mark(), "a recipe must be a mapping of keys to values");
+    }
+    if (!document_.ok()) return document_.status();
+    YamlMap root(&document_, document_.root(), "",
+                 {"model", "inputs", "images", "loss", "parameters", "optimizer", "schedule",
+                  "batch", "precision", "steps", "seed"});
+    for (const char* key : {"loss", "optimizer", "batch", "steps"}) root.require(key);
+    recipe_.steps = root.readInt("steps", 0, 1);
+    recipe_.seed = static_cast<uint64_t>(root.readInt("seed", 0, 0));
+    // The only one so far; the key is there so that recipes say what they mean.
+    root.readWord("precision", 0, {"f32"});
+    readBatch(root.node("batch"));
+    readModel(root.node("model"));
+    readInputs(root.node("inputs"));
+    if (root.has("images")) readImages(root.node("images"));
+    readLoss(root.node("loss"));
+    readParameters(root.node("parameters"));
+    readOptimizer(root.node("optimizer"));
+    readSchedule(root.node("schedule"));
+    if (!document_.ok()) return document_.status();
+    return std::move(recipe_);
+  }
+
+ private:
+  void readBatch(const YAML::Node& node) {
+    YamlMap map(&document_, node, "batch", {"global", "micro"});
+    map.require("global");
+    map.require("micro");
+    recipe_.globalBatch = map.readInt("global", 1, 1);
+    recipe_.microBatch = map.readInt("micro", 1, 1);
+    if (recipe_.microBatch > 0 && recipe_.globalBatch % recipe_.microBatch != 0) {
+      map.fail("global", "'batch.global' (" + std::to_string(recipe_.globalBatch) +
+                             ") must be a multiple of 'batch.micro' (" +
+                             std::to_string(recipe_.microBatch) + ")");
+    }
+  }
+
+  void readModel(const YAML::Node& node) {
+    YamlMap map(&document_, node, "model", {"bind"});
+    YamlMap bind(&document_, map.node("bind"), "model.bind");
+    for (const std::string& name : bind.keys()) {
+      recipe_.bind[name] = readSize(bind.node(name), bind.pathOf(name), {});
+    }
+  }
+
+  void readInputs(const YAML::Node& node) {
+    YamlMap inputs(&document_, node, "inputs");
+    for (const std::string& name : inputs.keys()) {
+      YamlMap map(&document_, inputs.node(name), inputs.pathOf(name), {"dtype", "shape"});
+      map.require("dtype");
+      map.require("shape");
+      const std::vector<std::string> dtypes = {"int64", "int32", "float32"};
+      Recipe::Input input;
+      input.name = name;
+      input.dtype = dtypes[map.readWord("dtype", 0, dtypes)];
+      YAML::Node shape = map.node("shape");
+      if (shape.IsDefined() && !shape.IsSequence()) {
+        map.fail("shape", "'" + map.pathOf("shape") + "' must be a list of sizes");
+      } else if (shape.IsDefined()) {
+        for (const YAML::Node& size : shape) {
+          input.shape.push_back(readSize(size, map.pathOf("shape"), recipe_.bind));
+        }
+      }
+      recipe_.inputs.push_back(std::move(input));
+    }
+  }
+
+  void readImages(const YAML::Node& node) {
+    YamlMap map(&document_, node, "images", {"per_sample", "rows_per_image"});
+    map.require("rows_per_image");
+    Recipe::Images images;
+    images.perSample = map.readInt("per_sample", 1, 1);
+    images.rowsPerImage = map.readInt("rows_per_image", 1, 1);
+    recipe_.images = images;
+  }
+
+  void readLoss(const YAML::Node& node) {
+    YamlMap map(&document_, node, "loss", {"kind", "logits", "labels", "shift", "ignore_index"});
+    map.require("logits");
+    map.require("labels");
+    map.readWord("kind", 0, {"token_cross_entropy"});
+    recipe_.loss.logits = map.readString("logits", "");
+    recipe_.loss.labels = map.readString("labels", "");
+    recipe_.loss.shift = map.readBool("shift", true);
+    recipe_.loss.ignoreIndex = map.readInt("ignore_index", -100, INT64_MIN);
+    if (!map.has("labels")) return;
+    std::vector<std::string> names;
+    for (const Recipe::Input& input : recipe_.inputs) {
+      names.push_back(input.name);
+      if (input.name != recipe_.loss.labels) continue;
+      if (input.dtype != "int64" && input.dtype != "int32") {
+        map.fail("labels",
+                 "the labels '" + input.name + "' must be int64 or int32, not " + input.dtype);
+      }
+    }
+    if (std::find(names.begin(), names.end(), recipe_.loss.labels) == names.end()) {
+      map.fail("labels", "'loss.labels' names '" + recipe_.loss.labels +
+                             "', which is not under 'inputs'" +
+                             suggestion(recipe_.loss.labels, names));
+    }
+  }
+
+  void readParameters(const YAML::Node& node) {
+    YamlMap map(&document_, node, "parameters", {"trainable", "frozen"});
+    recipe_.trainable = map.readStrings("trainable", {"*"});
+    recipe_.frozen = map.readStrings("frozen", {});
+  }
+
+  void readOptimizer(const YAML::Node& node) {
+    YamlMap map(&document_, node, "optimizer",
+                {"kind", "lr", "betas", "eps", "weight_decay", "no_decay", "clip_norm"});
+    Recipe::Optimizer& optimizer = recipe_.optimizer;
+    map.require("lr");
+    bool isSgd = map.readWord("kind", 1, {"sgd", "adamw"}) == 0;
+    optimizer.kind = isSgd ? Recipe::OptimizerKind::kSgd : Recipe::OptimizerKind::kAdamW;
+    for (const char* key : {"betas", "eps"}) {
+      if (isSgd && map.has(key)) map.fail(key, "'" + map.pathOf(key) + "' is not used by sgd");
+    }
+    optimizer.lr = map.readDouble("lr", 1);
+    if (optimizer.lr <= 0) map.fail("lr", "'optimizer.lr' must be above 0");
+    readBetas(map);
+    optimizer.epsilon = map.readDouble("eps", optimizer.epsilon);
+    if (optimizer.epsilon <= 0) map.fail("eps", "'optimizer.eps' must be above 0");
+    optimizer.weightDecay = map.readDouble("weight_decay", 0);
+    if (optimizer.weightDecay < 0) {
+      map.fail("weight_decay", "'optimizer.weight_decay' must not be below 0");
+    }
+    optimizer.noDecay = map.readStrings("no_decay", {});
+    optimizer.clipNorm = map.readDouble("clip_norm", 0);
+    if (optimizer.clipNorm < 0) map.fail("clip_norm", "'optimizer.clip_norm' must not be below 0");
+  }
+
+  void readBetas(YamlMap& map) {
+    if (!map.has("betas")) return;
+    YAML::Node node = map.node("betas");
+    double betas[2] = {0, 0};
+    bool valid = node.IsSequence() && node.size() == 2;
+    for (size_t i = 0; valid && i < 2; ++i) {
+      valid = node[i].IsScalar() && YAML::convert<double>::decode(node[i], betas[i]) &&
+              betas[i] >= 0 && betas[i] < 1;
+    }
+    if (!valid) {
+      map.fail("betas", "'optimizer.betas' must be two numbers, each at least 0 and below 1");
+    }
+    recipe_.optimizer.beta1 = betas[0];
+    recipe_.optimizer.beta2 = betas[1];
+  }
+
+  void readSchedule(const YAML::Node& node) {
+    YamlMap map(&document_, node, "schedule",
+                {"kind", "warmup_steps", "total_steps", "final_ratio"});
+    const Recipe::ScheduleKind kinds[] = {Recipe::ScheduleKind::kConstant,
+                                          Recipe::ScheduleKind::kLinear,
+                                          Recipe::ScheduleKind::kCosine};
+    Recipe::Schedule& schedule = recipe_.schedule;
+    schedule.kind = kinds[map.readWord("kind", 0, {"constant", "linear", "cosine"})];
+    schedule.warmupSteps = map.readInt("warmup_steps", 0, 0);
+    schedule.totalSteps = map.readInt("total_steps", recipe_.steps, 1);
+    schedule.finalRatio = map.readDouble("final_ratio", 0);
+    if (schedule.finalRatio < 0 || schedule.finalRatio > 1) {
+      map.fail("final_ratio", "'schedule.final_ratio' must be 0 to 1");
+    }
+    if (schedule.warmupSteps > schedule.totalSteps) {
+      map.fail("warmup_steps",
+               "'schedule.warmup_steps' must not be above 'schedule.total_steps' (" +
+                   std::to_string(schedule.totalSteps) + ")");
+    }
+  }
+
+  // A size: a number, `micro_batch`, or a name in `names`.
+  int64_t readSize(const YAML::Node& node, const std::string& path,
+                   const std::map<std::string, int64_t>& names) {
+    int64_t size = 0;
+    if (node.IsScalar()) {
+      if (node.Scalar() == kMicroBatch) return recipe_.microBatch;
+      auto it = names.find(node.Scalar());
+      if (it != names.end()) return it->second;
+      if (YAML::convert<int64_t>::decode(node, size) && size >= 1) return size;
+    }
+    std::vector<std::string> words = {kMicroBatch};
+    for (const auto& entry : names) words.push_back(entry.first);
+    std::string value = node.IsScalar() ? " '" + node.Scalar() + "'" : "";
+    document_.fail(node.Mark(), "'" + path +
+                                    "' must hold whole numbers above 0 or names of sizes; " +
+                                    "can't use" + value +
+                                    (node.IsScalar() ? suggestion(node.Scalar(), words) : " this"));
+    return 1;
+  }
+
+  YamlDocument document_;
+  Recipe recipe_;
+};
+
+}  // namespace
+
+bool matchesGlob(const std::string& pattern, const std::string& text) {
+  // Greedy with one backtrack point: only the last * ever needs to take more.
+  size_t p = 0, t = 0, star = std::string::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+bool Recipe::isTrainable(const std::string& parameter) const {
+  return matchesAny(trainable, parameter) && !matchesAny(frozen, parameter);
+}
+
+double Recipe::weightDecayOf(const std::string& parameter) const {
+  return matchesAny(optimizer.noDecay, parameter) ? 0 : optimizer.weightDecay;
+}
+
+absl::StatusOr<Recipe> parseRecipe(const std::string& text, const std::string& name) {
+  return RecipeReader(text, name).read();
+}
+
+absl::StatusOr<Recipe> readRecipe(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError("can't read the recipe '" + path + "'");
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file.good()) return absl::NotFoundError("can't read the recipe '" + path + "'");
+  return parseRecipe(text.str(), path);
+}
+
+}  // namespace oriel

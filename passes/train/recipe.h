@@ -1,0 +1,90 @@
+// The recipe: what to train, as the user writes it (recipe.yaml).
+#ifndef ORIEL_PASSES_TRAIN_RECIPE_H_
+#define ORIEL_PASSES_TRAIN_RECIPE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace oriel {
+
+// Shell-like pattern over the whole of `text`: * any characters, ? one.
+bool matchesGlob(const std::string& pattern, const std::string& text);
+
+struct Recipe {
+  // Symbolic dimensions of the model, bound to sizes ("micro_batch" resolved).
+  std::map<std::string, int64_t> bind;
+
+  // An input of the training step that the model's graph does not have (labels).
+  struct Input {
+    std::string name;
+    std::string dtype;           // int64, int32, float32
+    std::vector<int64_t> shape;  // per microbatch
+  };
+  std::vector<Input> inputs;
+
+  // Declares the image merge per sample: each sample has either no image or
+  // `perSample` of them, each `rowsPerImage` feature rows.
+  struct Images {
+    int64_t perSample = 1;
+    int64_t rowsPerImage = 0;
+  };
+  std::optional<Images> images;
+
+  struct Loss {
+    std::string kind = "token_cross_entropy";
+    std::string logits;  // output of the model
+    std::string labels;  // one of `inputs`
+    bool shift = true;   // position i predicts the label of position i + 1
+    int64_t ignoreIndex = -100;
+  };
+  Loss loss;
+
+  // Patterns over ONNX initializer names; frozen wins.
+  std::vector<std::string> trainable = {"*"};
+  std::vector<std::string> frozen;
+  bool isTrainable(const std::string& parameter) const;
+
+  enum class OptimizerKind { kSgd, kAdamW };
+  struct Optimizer {
+    OptimizerKind kind = OptimizerKind::kAdamW;
+    double lr = 0;
+    double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+    double weightDecay = 0;
+    std::vector<std::string> noDecay;  // patterns
+    double clipNorm = 0;               // 0: no clipping
+  };
+  Optimizer optimizer;
+  // Weight decay of one parameter: 0 where a `no_decay` pattern matches.
+  double weightDecayOf(const std::string& parameter) const;
+
+  enum class ScheduleKind { kConstant, kLinear, kCosine };
+  struct Schedule {
+    ScheduleKind kind = ScheduleKind::kConstant;
+    int64_t warmupSteps = 0;
+    int64_t totalSteps = 0;  // `steps` if not given
+    double finalRatio = 0;
+  };
+  Schedule schedule;
+
+  int64_t globalBatch = 0;
+  int64_t microBatch = 0;
+  int64_t steps = 0;
+  uint64_t seed = 0;
+
+  std::string text;  // as read
+};
+
+// Reads and checks a recipe. InvalidArgument names file, line and column, what is wrong, and
+// for an unknown key the nearest known one; NotFound for a missing file.
+absl::StatusOr<Recipe> readRecipe(const std::string& path);
+// The same from text; `name` stands for the file in messages.
+absl::StatusOr<Recipe> parseRecipe(const std::string& text, const std::string& name);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_TRAIN_RECIPE_H_

@@ -1,0 +1,234 @@
+#include "passes/train/recipe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+
+namespace oriel {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A recipe with every key; tests replace parts of it.
+const char kFull[] = R"(model:
+  bind: {batch: micro_batch, sequence: 64}
+inputs:
+  labels: {dtype: int64, shape: [micro_batch, sequence]}
+images: {per_sample: 2, rows_per_image: 49}
+loss:
+  kind: token_cross_entropy
+  logits: scores
+  labels: labels
+  shift: false
+  ignore_index: -1
+parameters:
+  trainable: ["*"]
+  frozen: ["vision.*", "*.bias"]
+optimizer:
+  kind: adamw
+  lr: 2.0e-3
+  betas: [0.8, 0.95]
+  eps: 1.0e-6
+  weight_decay: 0.05
+  no_decay: ["*norm*"]
+  clip_norm: 1.0
+schedule: {kind: cosine, warmup_steps: 10, total_steps: 200, final_ratio: 0.1}
+batch: {global: 16, micro: 4}
+precision: f32
+steps: 100
+seed: 7
+)";
+
+const char kMinimal[] = R"(inputs: {labels: {dtype: int64, shape: [2, 8]}}
+loss: {logits: logits, labels: labels}
+optimizer: {kind: sgd, lr: 0.1}
+batch: {global: 2, micro: 2}
+steps: 5
+)";
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string errorOf(const std::string& text) {
+  absl::StatusOr<Recipe> recipe = parseRecipe(text, "r.yaml");
+  EXPECT_FALSE(recipe.ok()) << text;
+  EXPECT_EQ(recipe.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(recipe.status().message());
+}
+
+TEST(Recipe, ReadsEveryKey) {
+  absl::StatusOr<Recipe> read = parseRecipe(kFull, "r.yaml");
+  ASSERT_TRUE(read.ok()) << read.status();
+  const Recipe& recipe = *read;
+  EXPECT_EQ(recipe.bind, (std::map<std::string, int64_t>{{"batch", 4}, {"sequence", 64}}));
+  ASSERT_EQ(recipe.inputs.size(), 1u);
+  EXPECT_EQ(recipe.inputs[0].name, "labels");
+  EXPECT_EQ(recipe.inputs[0].dtype, "int64");
+  EXPECT_EQ(recipe.inputs[0].shape, (std::vector<int64_t>{4, 64}));
+  ASSERT_TRUE(recipe.images.has_value());
+  EXPECT_EQ(recipe.images->perSample, 2);
+  EXPECT_EQ(recipe.images->rowsPerImage, 49);
+  EXPECT_EQ(recipe.loss.logits, "scores");
+  EXPECT_FALSE(recipe.loss.shift);
+  EXPECT_EQ(recipe.loss.ignoreIndex, -1);
+  EXPECT_TRUE(recipe.isTrainable("language.w"));
+  EXPECT_FALSE(recipe.isTrainable("vision.w"));
+  EXPECT_FALSE(recipe.isTrainable("language.bias"));
+  EXPECT_EQ(recipe.optimizer.kind, Recipe::OptimizerKind::kAdamW);
+  EXPECT_EQ(recipe.optimizer.lr, 2e-3);
+  EXPECT_EQ(recipe.optimizer.beta1, 0.8);
+  EXPECT_EQ(recipe.optimizer.beta2, 0.95);
+  EXPECT_EQ(recipe.optimizer.epsilon, 1e-6);
+  EXPECT_EQ(recipe.optimizer.clipNorm, 1.0);
+  EXPECT_EQ(recipe.weightDecayOf("layer.w"), 0.05);
+  EXPECT_EQ(recipe.weightDecayOf("layer.norm.w"), 0);
+  EXPECT_EQ(recipe.schedule.kind, Recipe::ScheduleKind::kCosine);
+  EXPECT_EQ(recipe.schedule.warmupSteps, 10);
+  EXPECT_EQ(recipe.schedule.totalSteps, 200);
+  EXPECT_EQ(recipe.schedule.finalRatio, 0.1);
+  EXPECT_EQ(recipe.globalBatch, 16);
+  EXPECT_EQ(recipe.microBatch, 4);
+  EXPECT_EQ(recipe.steps, 100);
+  EXPECT_EQ(recipe.seed, 7u);
+  EXPECT_EQ(recipe.text, kFull);
+}
+
+TEST(Recipe, DefaultsOfWhatIsNotSaid) {
+  absl::StatusOr<Recipe> recipe = parseRecipe(kMinimal, "r.yaml");
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_TRUE(recipe->bind.empty());
+  EXPECT_FALSE(recipe->images.has_value());
+  EXPECT_TRUE(recipe->loss.shift);
+  EXPECT_EQ(recipe->loss.ignoreIndex, -100);
+  EXPECT_TRUE(recipe->isTrainable("anything"));
+  EXPECT_EQ(recipe->optimizer.kind, Recipe::OptimizerKind::kSgd);
+  EXPECT_EQ(recipe->optimizer.clipNorm, 0);
+  EXPECT_EQ(recipe->schedule.kind, Recipe::ScheduleKind::kConstant);
+  EXPECT_EQ(recipe->schedule.totalSteps, 5) << "the schedule ends with the training";
+}
+
+TEST(Recipe, UnknownKeyNamesPlaceAndNearestKey) {
+  EXPECT_EQ(errorOf(replaced(kFull, "  logits: scores", "  logit: scores")),
+            "r.yaml:8:3: unknown key 'logit' in 'loss'; did you mean 'logits'?");
+  EXPECT_EQ(errorOf(replaced(kFull, "steps: 100", "step: 100")),
+            "r.yaml:26:1: unknown key 'step'; did you mean 'steps'?");
+  EXPECT_THAT(errorOf(replaced(kFull, "dtype: int64", "type: int64")),
+              HasSubstr("unknown key 'type' in 'inputs.labels'; did you mean 'dtype'?"));
+}
+
+TEST(Recipe, KeyTwiceNamesBothPlaces) {
+  EXPECT_EQ(errorOf(std::string(kMinimal) + "steps: 6\n"),
+            "r.yaml:6:1: key 'steps' appears twice (first on line 5)");
+}
+
+TEST(Recipe, MissingKey) {
+  EXPECT_THAT(errorOf(replaced(kMinimal, "steps: 5\n", "")), HasSubstr("missing key 'steps'"));
+  EXPECT_THAT(errorOf(replaced(kMinimal, ", lr: 0.1", "")),
+              HasSubstr("r.yaml:3:12: missing key 'optimizer.lr'"));
+  EXPECT_THAT(errorOf(replaced(kMinimal, "logits: logits, ", "")),
+              HasSubstr("missing key 'loss.logits'"));
+  EXPECT_THAT(errorOf(replaced(kMinimal, ", micro: 2", "")),
+              HasSubstr("missing key 'batch.micro'"));
+}
+
+TEST(Recipe, UnknownWordNamesNearest) {
+  EXPECT_THAT(errorOf(replaced(kFull, "kind: adamw", "kind: adam")),
+              HasSubstr("'optimizer.kind' can't be 'adam'; did you mean 'adamw'?"));
+  EXPECT_THAT(errorOf(replaced(kFull, "kind: cosine", "kind: cosin")),
+              HasSubstr("did you mean 'cosine'?"));
+  EXPECT_THAT(errorOf(replaced(kFull, "precision: f32", "precision: bf16")),
+              HasSubstr("'precision' can't be 'bf16'"));
+  EXPECT_THAT(errorOf(replaced(kFull, "kind: token_cross_entropy", "kind: mse")),
+              HasSubstr("'loss.kind' can't be 'mse'"));
+}
+
+TEST(Recipe, ValuesOfAnotherType) {
+  EXPECT_EQ(errorOf(replaced(kMinimal, "steps: 5", "steps: 5.5")),
+            "r.yaml:5:8: 'steps' must be a whole number");
+  EXPECT_THAT(errorOf(replaced(kMinimal, "lr: 0.1", "lr: fast")),
+              HasSubstr("'optimizer.lr' must be a finite number"));
+  EXPECT_THAT(errorOf(replaced(kMinimal, "lr: 0.1", "lr: .nan")), HasSubstr("finite"));
+  EXPECT_THAT(errorOf(replaced(kFull, "shift: false", "shift: maybe")),
+              HasSubstr("'loss.shift' must be true or false"));
+  EXPECT_THAT(errorOf(replaced(kFull, "[\"vision.*\", \"*.bias\"]", "{a: b}")),
+              HasSubstr("'parameters.frozen' must be a list of words"));
+  EXPECT_THAT(errorOf(replaced(kMinimal, "{global: 2, micro: 2}", "2")),
+              HasSubstr("'batch' must be a mapping"));
+  EXPECT_THAT(errorOf(replaced(kMinimal, "[2, 8]", "[2, x]")),
+              HasSubstr("'inputs.labels.shape' must hold whole numbers above 0 or names of sizes; "
+                        "can't use 'x'"));
+}
+
+TEST(Recipe, ValuesOutOfRange) {
+  EXPECT_THAT(errorOf(replaced(kMinimal, "steps: 5", "steps: 0")), HasSubstr("at least 1"));
+  EXPECT_THAT(errorOf(replaced(kMinimal, "lr: 0.1", "lr: -1")), HasSubstr("must be above 0"));
+  EXPECT_THAT(errorOf(replaced(kFull, "[0.8, 0.95]", "[0.8, 1.0]")),
+              HasSubstr("'optimizer.betas'"));
+  EXPECT_THAT(errorOf(replaced(kFull, "[0.8, 0.95]", "[0.8]")), HasSubstr("two numbers"));
+  EXPECT_THAT(errorOf(replaced(kFull, "eps: 1.0e-6", "eps: 0")), HasSubstr("'optimizer.eps'"));
+  EXPECT_THAT(errorOf(replaced(kFull, "weight_decay: 0.05", "weight_decay: -1")),
+              HasSubstr("'optimizer.weight_decay'"));
+  EXPECT_THAT(errorOf(replaced(kFull, "clip_norm: 1.0", "clip_norm: -1")),
+              HasSubstr("'optimizer.clip_norm'"));
+  EXPECT_THAT(errorOf(replaced(kFull, "final_ratio: 0.1", "final_ratio: 2")),
+              HasSubstr("'schedule.final_ratio'"));
+  EXPECT_THAT(errorOf(replaced(kFull, "warmup_steps: 10", "warmup_steps: 201")),
+              HasSubstr("'schedule.warmup_steps' must not be above"));
+  EXPECT_THAT(errorOf(replaced(kFull, "rows_per_image: 49", "rows_per_image: 0")),
+              HasSubstr("'images.rows_per_image' must be at least 1"));
+  EXPECT_THAT(errorOf(replaced(kFull, "global: 16", "global: 15")),
+              HasSubstr("'batch.global' (15) must be a multiple of 'batch.micro' (4)"));
+}
+
+TEST(Recipe, SgdRefusesKeysOfAdamw) {
+  EXPECT_THAT(errorOf(replaced(kMinimal, "lr: 0.1", "lr: 0.1, betas: [0.9, 0.9]")),
+              HasSubstr("'optimizer.betas' is not used by sgd"));
+}
+
+TEST(Recipe, LabelsMustBeAnIntegerInput) {
+  EXPECT_THAT(errorOf(replaced(kMinimal, "labels: labels", "labels: label")),
+              HasSubstr("names 'label', which is not under 'inputs'; did you mean 'labels'?"));
+  EXPECT_THAT(errorOf(replaced(kMinimal, "int64", "float32")),
+              HasSubstr("must be int64 or int32, not float32"));
+}
+
+TEST(Recipe, SyntaxErrorNamesPlace) {
+  EXPECT_THAT(errorOf("loss: {logits: x\nsteps: 1\n"), HasSubstr("r.yaml:2:"));
+}
+
+TEST(Recipe, NotAMapping) {
+  EXPECT_THAT(errorOf(""), HasSubstr("a recipe must be a mapping"));
+  EXPECT_THAT(errorOf("- a\n- b\n"), HasSubstr("r.yaml:1:1: a recipe must be a mapping"));
+}
+
+TEST(Recipe, ReadsAFileAndNamesOneThatIsMissing) {
+  std::string path = ::testing::TempDir() + "/recipe_test.yaml";
+  std::ofstream(path) << kMinimal;
+  absl::StatusOr<Recipe> recipe = readRecipe(path);
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_EQ(recipe->text, kMinimal);
+  std::remove(path.c_str());
+  recipe = readRecipe(path);
+  EXPECT_EQ(recipe.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(recipe.status().message()), HasSubstr(path));
+}
+
+TEST(Glob, MatchesTheWholeText) {
+  EXPECT_TRUE(matchesGlob("*", ""));
+  EXPECT_TRUE(matchesGlob("a*c", "abbbc"));
+  EXPECT_TRUE(matchesGlob("*.bias", "layers.0.bias"));
+  EXPECT_TRUE(matchesGlob("a?c", "abc"));
+  EXPECT_TRUE(matchesGlob("*ab*ab", "xabyabzab"));
+  EXPECT_FALSE(matchesGlob("a?c", "ac"));
+  EXPECT_FALSE(matchesGlob("abc", "abcd"));
+  EXPECT_FALSE(matchesGlob("*.bias", "layers.bias.0"));
+  EXPECT_FALSE(matchesGlob("", "a"));
+}
+
+}  // namespace
+}  // namespace oriel

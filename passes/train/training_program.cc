@@ -1,0 +1,286 @@
+#include "passes/train/training_program.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/segment.h"
+#include "passes/train/autodiff.h"
+#include "passes/train/isolate.h"
+#include "passes/train/loss.h"
+#include "passes/train/parameters.h"
+#include "passes/train/segment_builder.h"
+#include "passes/train/suggest.h"
+#include "passes/train/update.h"
+
+using namespace mlir;
+
+namespace oriel {
+namespace {
+
+using ir::ValueKind;
+using ir::ValueRole;
+
+const ValueRole kLossSumRole{ValueKind::kAccumulator, kLossSum, ""};
+const ValueRole kTokenCountRole{ValueKind::kAccumulator, kTokenCount, ""};
+
+class TrainingProgram {
+ public:
+  TrainingProgram(ModuleOp module, const Recipe& recipe) : module_(module), recipe_(recipe) {}
+
+  LogicalResult build() {
+    if (failed(findMain()) || failed(findLogits()) || failed(findLabels()) ||
+        failed(checkLossTypes(main_.getLoc(), recipe_.loss,
+                              cast<RankedTensorType>(logits_.getType()), labelsType_))) {
+      return failure();
+    }
+    FailureOr<SmallVector<ir::ParameterOp>> trainable = selectTrainable(module_, recipe_);
+    if (failed(trainable)) return failure();
+    trainable_ = std::move(*trainable);
+    reduceMainToLogits();
+    rankReferences();
+    if (failed(buildForwardAndBackward())) return failure();
+    buildUpdate(module_, main_.getLoc(), recipe_, trainable_, rank_);
+    buildEval();
+    main_.erase();
+    return success();
+  }
+
+ private:
+  // A copy of the model in a segment, with the loss on top.
+  struct Model {
+    Value logits;
+    ir::CrossEntropyOp loss;
+  };
+
+  LogicalResult findMain();
+  LogicalResult findLogits();
+  LogicalResult findLabels();
+  void reduceMainToLogits();
+  void rankReferences();
+  Model buildModel(SegmentBuilder& segment);
+  LogicalResult buildForwardAndBackward();
+  void freezeWhereNull(ArrayRef<Value> values);
+  void buildEval();
+
+  ModuleOp module_;
+  const Recipe& recipe_;
+  func::FuncOp main_;
+  SmallVector<ValueRole> argumentRoles_;  // of main
+  Value logits_;                          // in main
+  RankedTensorType labelsType_;
+  SmallVector<ir::ParameterOp> trainable_;
+  llvm::StringMap<unsigned> rank_;  // order of references in the segments
+};
+
+LogicalResult TrainingProgram::findMain() {
+  main_ = module_.lookupSymbol<func::FuncOp>("main");
+  if (!main_) return module_.emitError("has no function @main to train");
+  if (!main_.getBody().hasOneBlock()) return main_.emitError("must have one block to be trained");
+  for (unsigned i = 0; i < main_.getNumArguments(); ++i) {
+    FailureOr<ValueRole> role = ir::argumentRole(main_, i);
+    if (failed(role)) return failure();
+    if (role->kind != ValueKind::kInput && role->kind != ValueKind::kParameter) {
+      return main_.emitError("argument ") << i << " must be an input or a parameter";
+    }
+    if (role->kind == ValueKind::kParameter && !module_.lookupSymbol<ir::ParameterOp>(role->ref)) {
+      return main_.emitError("argument ")
+             << i << " refers to @" << role->ref << ", which is not an oriel.parameter";
+    }
+    argumentRoles_.push_back(std::move(*role));
+  }
+  return success();
+}
+
+LogicalResult TrainingProgram::findLogits() {
+  std::vector<std::string> names;
+  for (unsigned i = 0; i < main_.getNumResults(); ++i) {
+    FailureOr<ValueRole> role = ir::resultRole(main_, i);
+    if (failed(role)) return failure();
+    names.push_back(role->ref);
+    if (role->ref == recipe_.loss.logits) {
+      logits_ = main_.getBody().front().getTerminator()->getOperand(i);
+    }
+  }
+  if (logits_ && isa<RankedTensorType>(logits_.getType())) return success();
+  return main_.emitError("the model has no output '")
+         << recipe_.loss.logits << "', which the recipe's loss.logits names"
+         << suggestion(recipe_.loss.logits, names);
+}
+
+LogicalResult TrainingProgram::findLabels() {
+  std::vector<std::string> names;
+  for (const Recipe::Input& input : recipe_.inputs) {
+    names.push_back(input.name);
+    for (const ValueRole& role : argumentRoles_) {
+      if (role.kind == ValueKind::kInput && role.ref == input.name) {
+        return main_.emitError("the recipe's inputs declare '")
+               << input.name << "', but the model has an input of that name";
+      }
+    }
+    if (input.name != recipe_.loss.labels) {
+      main_.emitWarning("the recipe's input '") << input.name << "' is not used";
+      continue;
+    }
+    unsigned width = input.dtype == "int64" ? 64 : input.dtype == "int32" ? 32 : 0;
+    if (width == 0) {
+      return main_.emitError("the labels '")
+             << input.name << "' must be int64 or int32, not " << input.dtype;
+    }
+    labelsType_ = RankedTensorType::get(input.shape, IntegerType::get(module_.getContext(), width));
+  }
+  if (labelsType_) return success();
+  return main_.emitError("the recipe has no input '")
+         << recipe_.loss.labels << "', which its loss.labels names"
+         << suggestion(recipe_.loss.labels, names);
+}
+
+// Leaves in main what computes the logits, and numbers it: the number is what a backward op
+// says it came from.
+void TrainingProgram::reduceMainToLogits() {
+  Block& block = main_.getBody().front();
+  block.getTerminator()->setOperands(logits_);
+  eraseDeadOps(block);
+  int64_t origin = 0;
+  for (Operation& op : block) setOrigin(&op, origin++);
+}
+
+void TrainingProgram::rankReferences() {
+  unsigned next = 1;
+  for (const ValueRole& role : argumentRoles_) {
+    if (role.kind == ValueKind::kInput) rank_.try_emplace(role.ref, next++);
+  }
+  rank_.try_emplace(recipe_.loss.labels, next++);
+  for (auto parameter : module_.getOps<ir::ParameterOp>()) {
+    rank_.try_emplace(parameter.getSymName(), next++);
+  }
+}
+
+TrainingProgram::Model TrainingProgram::buildModel(SegmentBuilder& segment) {
+  IRMapping mapping;
+  for (auto [argument, role] : llvm::zip_equal(main_.getArguments(), argumentRoles_)) {
+    if (argument.use_empty()) continue;
+    mapping.map(argument, segment.argument(role, argument.getType(), argument.getLoc()));
+  }
+  OpBuilder& builder = segment.builder();
+  Block& block = main_.getBody().front();
+  for (Operation& op : block.without_terminator()) builder.clone(op, mapping);
+  Model model;
+  model.logits = mapping.lookup(logits_);
+  Location loc = NameLoc::get(builder.getStringAttr("loss"));
+  Value labels = segment.argument({ValueKind::kInput, recipe_.loss.labels, ""}, labelsType_, loc);
+  Operation* last = segment.block().empty() ? nullptr : &segment.block().back();
+  model.loss = buildLoss(builder, loc, recipe_.loss, model.logits, labels);
+  // The ops of the loss are forward ops too; main's terminator holds the next number's place.
+  int64_t origin = static_cast<int64_t>(block.getOperations().size()) - 1;
+  for (Operation* op = last ? last->getNextNode() : &segment.block().front(); op;
+       op = op->getNextNode()) {
+    setOrigin(op, origin++);
+  }
+  return model;
+}
+
+LogicalResult TrainingProgram::buildForwardAndBackward() {
+  SegmentBuilder forward(module_, "forward", main_.getLoc());
+  Model model = buildModel(forward);
+
+  SmallVector<Value> wanted;
+  for (ir::ParameterOp parameter : trainable_) {
+    wanted.push_back(forward.find({ValueKind::kParameter, parameter.getSymName().str(), ""}));
+  }
+  freezeWhereNull(wanted);
+  llvm::erase(wanted, Value());
+
+  Value lossSum = model.loss.getLossSum();
+  int64_t lossOrigin = originOf(model.loss);
+  SegmentBuilder backward(module_, "backward", main_.getLoc());
+  OpBuilder& builder = backward.builder();
+  auto lossType = cast<RankedTensorType>(lossSum.getType());
+  Value seed = ir::ConstantOp::create(
+      builder, model.loss.getLoc(),
+      DenseElementsAttr::get(lossType, builder.getFloatAttr(lossType.getElementType(), 1.0)));
+  setOrigin(seed.getDefiningOp(), lossOrigin);
+  FailureOr<SmallVector<Value>> gradients =
+      Autodiff(forward.block(), {lossSum}, wanted).build(builder, {seed});
+  if (failed(gradients)) return failure();
+  freezeWhereNull(*gradients);
+  if (trainable_.empty()) {
+    return main_.emitError("the loss depends on no trainable parameter");
+  }
+
+  llvm::erase(*gradients, Value());
+  SmallVector<Value> sums;
+  for (auto [parameter, gradient] : llvm::zip_equal(trainable_, *gradients)) {
+    ValueRole role{ValueKind::kGradient, parameter.getSymName().str(), ""};
+    Value sum = backward.argument(role, gradient.getType(), parameter.getLoc());
+    Value next = ir::AddOp::create(builder, gradient.getLoc(), sum, gradient);
+    setOrigin(next.getDefiningOp(), originOf(gradient.getDefiningOp()));
+    backward.addResult(next, role);
+    sums.push_back(next);
+  }
+  // Before the captures: what a dead op reads is not stashed.
+  eraseDeadOps(backward.block(), sums);
+  isolateBlock(backward.block(), [&](Value value) {
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      return backward.argument(forward.roleOf(argument), value.getType(), value.getLoc());
+    }
+    auto result = cast<OpResult>(value);
+    int64_t origin = originOf(result.getOwner());
+    ValueRole role{ValueKind::kStash, "v" + std::to_string(origin), ""};
+    if (result.getResultNumber() > 0) role.ref += "." + std::to_string(result.getResultNumber());
+    // In the order in which the forward computes them.
+    rank_.try_emplace(role.ref, static_cast<unsigned>(origin * 8 + result.getResultNumber()));
+    forward.addResult(value, role);
+    return backward.argument(role, value.getType(), value.getLoc());
+  });
+
+  OpBuilder& builderForward = forward.builder();
+  for (auto [value, role] : {std::make_pair(lossSum, kLossSumRole),
+                             std::make_pair(Value(model.loss.getTokenCount()), kTokenCountRole)}) {
+    Value sum = forward.argument(role, value.getType(), model.loss.getLoc());
+    Value next = ir::AddOp::create(builderForward, model.loss.getLoc(), sum, value);
+    setOrigin(next.getDefiningOp(), lossOrigin + 1 + (role == kTokenCountRole));
+    forward.addResult(next, role);
+  }
+  forward.finish(rank_);
+  backward.finish(rank_);
+  return success();
+}
+
+// `values` are the trainable parameters' arguments or gradients. A parameter without a gradient
+// would only decay: it is frozen instead.
+void TrainingProgram::freezeWhereNull(ArrayRef<Value> values) {
+  SmallVector<ir::ParameterOp> kept;
+  for (auto [parameter, value] : llvm::zip_equal(trainable_, values)) {
+    if (value) {
+      kept.push_back(parameter);
+      continue;
+    }
+    parameter.setTrainable(false);
+    parameter.emitWarning("the trainable parameter '")
+        << parameter.getOnnxName() << "' does not reach the loss; it is frozen";
+  }
+  trainable_ = std::move(kept);
+}
+
+void TrainingProgram::buildEval() {
+  SegmentBuilder eval(module_, "eval", main_.getLoc());
+  Model model = buildModel(eval);
+  Value predictions = buildPredictions(eval.builder(), model.loss.getLoc(), recipe_.loss,
+                                       model.logits, labelsType_);
+  auto output = [](StringRef name) { return ValueRole{ValueKind::kOutput, name.str(), ""}; };
+  eval.addResult(model.loss.getLossSum(), output(kLossSum));
+  eval.addResult(model.loss.getTokenCount(), output(kTokenCount));
+  eval.addResult(predictions, output("predictions"));
+  eval.addResult(model.logits, output("logits"));
+  eval.finish(rank_);
+}
+
+}  // namespace
+
+LogicalResult buildTrainingProgram(ModuleOp module, const Recipe& recipe) {
+  return TrainingProgram(module, recipe).build();
+}
+
+}  // namespace oriel

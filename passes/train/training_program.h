@@ -1,0 +1,25 @@
+// Turns a model into the four segments that train and evaluate it.
+#ifndef ORIEL_PASSES_TRAIN_TRAINING_PROGRAM_H_
+#define ORIEL_PASSES_TRAIN_TRAINING_PROGRAM_H_
+
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/train/recipe.h"
+
+namespace oriel {
+
+// Replaces @main of the module by
+//   @forward(inputs, parameters, loss_sum, token_count) -> (stash, loss_sum', token_count')
+//   @backward(stash, inputs, parameters, gradients) -> (gradients')
+//   @update(parameters, states, gradients, accumulators, scalars)
+//       -> (parameters', states', gradients', accumulators', loss, grad_norm, token_count)
+//   @eval(inputs, parameters) -> (loss_sum, token_count, predictions, logits)
+// with the roles of ir/oriel/segment.h. The stash holds the forward values that the backward
+// reads, less what it gets as arguments of its own (inputs, parameters) or repeats (constants,
+// views). Arguments that a segment does not use are left out.
+//
+// Fails with a diagnostic where recipe and model don't fit.
+mlir::LogicalResult buildTrainingProgram(mlir::ModuleOp module, const Recipe& recipe);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_TRAIN_TRAINING_PROGRAM_H_

@@ -1,0 +1,165 @@
+#include "passes/train/yaml_reader.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "passes/train/suggest.h"
+
+namespace oriel {
+namespace {
+
+// as<T>() without its exception.
+template <typename T>
+bool convert(const YAML::Node& node, T* value) {
+  return node.IsScalar() && YAML::convert<T>::decode(node, *value);
+}
+
+}  // namespace
+
+YamlDocument::YamlDocument(const std::string& text, std::string name) : name_(std::move(name)) {
+  try {
+    root_ = YAML::Load(text);
+  } catch (const YAML::Exception& error) {  // yaml-cpp reports syntax errors no other way
+    fail(error.mark, error.msg);
+  }
+}
+
+void YamlDocument::fail(const YAML::Mark& mark, const std::string& message) {
+  if (!status_.ok()) return;
+  std::string where = name_;
+  if (!mark.is_null()) {
+    where += ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1);
+  }
+  status_ = absl::InvalidArgumentError(where + ": " + message);
+}
+
+YamlMap::YamlMap(YamlDocument* document, const YAML::Node& node, std::string path)
+    : document_(document), path_(std::move(path)), mark_(YAML::Mark::null_mark()) {
+  readKeys(node);
+}
+
+YamlMap::YamlMap(YamlDocument* document, const YAML::Node& node, std::string path,
+                 std::initializer_list<std::string> known)
+    : YamlMap(document, node, std::move(path)) {
+  std::vector<std::string> names(known);
+  for (const std::string& key : keys_) {
+    if (std::find(names.begin(), names.end(), key) != names.end()) continue;
+    std::string where = path_.empty() ? "" : " in '" + path_ + "'";
+    document_->fail(keyMarks_[key], "unknown key '" + key + "'" + where + suggestion(key, names));
+  }
+}
+
+void YamlMap::readKeys(const YAML::Node& node) {
+  if (!node.IsDefined()) return;
+  mark_ = node.Mark();
+  if (!node.IsMap()) {
+    document_->fail(mark_, (path_.empty() ? "the document" : "'" + path_ + "'") +
+                               std::string(" must be a mapping of keys to values"));
+    return;
+  }
+  for (const auto& entry : node) {
+    std::string key;
+    if (!convert(entry.first, &key)) {
+      document_->fail(entry.first.Mark(), "a key must be a word");
+      continue;
+    }
+    if (!entries_.emplace(key, entry.second).second) {
+      document_->fail(entry.first.Mark(), "key '" + pathOf(key) +
+                                              "' appears twice (first on line " +
+                                              std::to_string(keyMarks_[key].line + 1) + ")");
+      continue;
+    }
+    keys_.push_back(key);
+    keyMarks_[key] = entry.first.Mark();
+  }
+}
+
+YAML::Node YamlMap::node(const std::string& key) const {
+  auto it = entries_.find(key);
+  return it == entries_.end() ? YAML::Node(YAML::NodeType::Undefined) : it->second;
+}
+
+void YamlMap::require(const std::string& key) {
+  if (!has(key)) document_->fail(mark_, "missing key '" + pathOf(key) + "'");
+}
+
+std::string YamlMap::readString(const std::string& key, const std::string& fallback) {
+  std::string value = fallback;
+  if (has(key) && (!convert(node(key), &value) || value.empty())) {
+    fail(key, "'" + pathOf(key) + "' must be a word");
+  }
+  return value;
+}
+
+int64_t YamlMap::readInt(const std::string& key, int64_t fallback, int64_t min, int64_t max) {
+  int64_t value = fallback;
+  if (!has(key)) return value;
+  if (!convert(node(key), &value)) {
+    fail(key, "'" + pathOf(key) + "' must be a whole number");
+    return fallback;
+  }
+  if (value < min || value > max) {
+    std::string range = max == INT64_MAX ? "at least " + std::to_string(min)
+                                         : std::to_string(min) + " to " + std::to_string(max);
+    fail(key, "'" + pathOf(key) + "' must be " + range + ", not " + std::to_string(value));
+  }
+  return value;
+}
+
+double YamlMap::readDouble(const std::string& key, double fallback) {
+  double value = fallback;
+  if (has(key) && (!convert(node(key), &value) || !std::isfinite(value))) {
+    fail(key, "'" + pathOf(key) + "' must be a finite number");
+    return fallback;
+  }
+  return value;
+}
+
+bool YamlMap::readBool(const std::string& key, bool fallback) {
+  bool value = fallback;
+  if (has(key) && !convert(node(key), &value)) {
+    fail(key, "'" + pathOf(key) + "' must be true or false");
+  }
+  return value;
+}
+
+std::vector<std::string> YamlMap::readStrings(const std::string& key,
+                                              std::vector<std::string> fallback) {
+  if (!has(key)) return fallback;
+  std::vector<std::string> values;
+  YAML::Node list = node(key);
+  std::string value;
+  if (convert(list, &value)) return {value};
+  if (!list.IsSequence()) {
+    fail(key, "'" + pathOf(key) + "' must be a list of words");
+    return fallback;
+  }
+  for (const YAML::Node& item : list) {
+    if (!convert(item, &value) || value.empty()) {
+      document_->fail(item.Mark(), "'" + pathOf(key) + "' must be a list of words");
+      return fallback;
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+size_t YamlMap::readWord(const std::string& key, size_t fallback, std::vector<std::string> words) {
+  if (!has(key)) return fallback;
+  std::string value = readString(key, words[fallback]);
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == value) return i;
+  }
+  fail(key, "'" + pathOf(key) + "' can't be '" + value + "'" + suggestion(value, words));
+  return fallback;
+}
+
+void YamlMap::fail(const std::string& key, const std::string& message) {
+  document_->fail(has(key) ? node(key).Mark() : mark_, message);
+}
+
+std::string YamlMap::pathOf(const std::string& key) const {
+  return path_.empty() ? key : path_ + "." + key;
+}
+
+}  // namespace oriel

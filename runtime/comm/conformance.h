@@ -1,0 +1,24 @@
+// What every communicator must do, as checks that a rank runs.
+//
+// A test calls each case on every rank of a world at once, and again on any group. The expected
+// values come from a plain serial loop over the ranks, compared bit by bit. Tests only.
+#ifndef ORIEL_RUNTIME_COMM_CONFORMANCE_H_
+#define ORIEL_RUNTIME_COMM_CONFORMANCE_H_
+
+#include <vector>
+
+#include "runtime/comm/communicator.h"
+
+namespace oriel::runtime {
+
+struct ConformanceCase {
+  const char* name;
+  // Collective. Failures are GoogleTest expectations.
+  void (*run)(Communicator&);
+};
+
+const std::vector<ConformanceCase>& ConformanceCases();
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_COMM_CONFORMANCE_H_

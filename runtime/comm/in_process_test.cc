@@ -1,0 +1,166 @@
+#include "runtime/comm/in_process.h"
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_testing.h"
+#include "runtime/comm/conformance.h"
+
+namespace oriel::runtime {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Runs `body` on a thread for each rank. The thread owns the rank's communicator, and destroys it
+// when the body returns.
+void RunRanks(int64_t size, const std::function<void(std::unique_ptr<Communicator>)>& body) {
+  std::vector<std::thread> threads;
+  for (auto& communicator : MakeInProcessWorld(size)) {
+    threads.emplace_back(body, std::move(communicator));
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+class InProcessConformance : public ::testing::TestWithParam<std::tuple<ConformanceCase, int64_t>> {
+};
+
+TEST_P(InProcessConformance, Case) {
+  const auto [test, size] = GetParam();
+  RunRanks(size,
+           [run = test.run](std::unique_ptr<Communicator> communicator) { run(*communicator); });
+}
+
+INSTANTIATE_TEST_SUITE_P(InProcess, InProcessConformance,
+                         ::testing::Combine(::testing::ValuesIn(ConformanceCases()),
+                                            ::testing::Values<int64_t>(1, 2, 3, 4, 7, 64)),
+                         [](const auto& info) {
+                           return absl::StrCat(std::get<0>(info.param).name, "On",
+                                               std::get<1>(info.param));
+                         });
+
+TEST(InProcess, AbortWakesEverybodyWithTheReason) {
+  RunRanks(5, [](std::unique_ptr<Communicator> communicator) {
+    if (communicator->rank() == 3) {
+      communicator->Abort(absl::OutOfRangeError("label 7 is not in the vocabulary"));
+    }
+    const auto aborted =
+        StatusIs(absl::StatusCode::kAborted, "rank 3 failed: label 7 is not in the vocabulary");
+    EXPECT_THAT(communicator->Barrier(), aborted);
+    EXPECT_THAT(communicator->Barrier(), aborted);  // and so does every later call
+  });
+}
+
+TEST(InProcess, AbortReachesGroups) {
+  RunRanks(4, [](std::unique_ptr<Communicator> communicator) {
+    if (communicator->rank() == 3) {
+      return communicator->Abort(absl::InternalError("no memory"));
+    }
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto group, communicator->Group({0, 1, 2}));
+    while (true) {  // rank 3 is not in the group, and fails at any time
+      const absl::Status status = group->Barrier();
+      if (status.ok()) continue;
+      // A rank that noticed has left by now, perhaps.
+      EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("no memory"));
+      return;
+    }
+  });
+}
+
+TEST(InProcess, AbortKeepsTheRankThatTheErrorNames) {
+  RunRanks(2, [](std::unique_ptr<Communicator> communicator) {
+    if (communicator->rank() == 1) {
+      communicator->Abort(absl::InternalError("rank 1, segment forward: bad index"));
+    }
+    EXPECT_THAT(communicator->Barrier(),
+                StatusIs(absl::StatusCode::kAborted, "rank 1, segment forward: bad index"));
+  });
+}
+
+TEST(InProcess, LeavingAbortsThoseWhoWait) {
+  RunRanks(3, [](std::unique_ptr<Communicator> communicator) {
+    if (communicator->rank() == 1) return;
+    EXPECT_THAT(communicator->Barrier(),
+                StatusIs(absl::StatusCode::kAborted, HasSubstr("rank 1 has left")));
+  });
+}
+
+TEST(InProcess, LeavingAbortsGroupsMadeLater) {
+  std::atomic<bool> left{false};
+  RunRanks(2, [&](std::unique_ptr<Communicator> communicator) {
+    if (communicator->rank() == 1) {
+      communicator.reset();
+      left = true;
+      return;
+    }
+    while (!left) std::this_thread::yield();
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto group, communicator->Group({0, 1}));
+    EXPECT_THAT(group->Barrier(),
+                StatusIs(absl::StatusCode::kAborted, HasSubstr("rank 1 has left")));
+  });
+}
+
+// Ranks leave at different times after their last collective: none of them sees an error.
+TEST(InProcess, LeavingAfterACollectiveIsClean) {
+  for (int round = 0; round < 200; ++round) {
+    RunRanks(3, [](std::unique_ptr<Communicator> communicator) {
+      ORIEL_EXPECT_OK(communicator->Barrier());
+    });
+  }
+}
+
+TEST(InProcess, DisagreementNamesBothSides) {
+  RunRanks(3, [](std::unique_ptr<Communicator> communicator) {
+    float value[2] = {1, 2};
+    const ReduceBuffer buffer = {value, value, communicator->rank() == 2 ? 1 : 2, DType::kF32};
+    EXPECT_THAT(communicator->AllReduce(Reduction::kSum, {&buffer, 1}),
+                StatusIs(absl::StatusCode::kAborted,
+                         AllOf(HasSubstr("rank 0 calls all_reduce of 1 buffers, 8 bytes"),
+                               HasSubstr("rank 2 calls all_reduce of 1 buffers, 4 bytes"))));
+  });
+  RunRanks(2, [](std::unique_ptr<Communicator> communicator) {
+    float value = 0;
+    const absl::Status status = communicator->rank() == 0
+                                    ? communicator->Barrier()
+                                    : communicator->Broadcast(0, &value, sizeof(value));
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kAborted, HasSubstr("calls broadcast")));
+  });
+}
+
+// A rank fails while the others are in the middle of collectives on memory that they free as soon
+// as they return. AddressSanitizer sees a peer that still touches it.
+TEST(InProcess, AbortInTheMiddleTouchesNoFreedMemory) {
+  for (int round = 0; round < 60; ++round) {
+    RunRanks(4, [round](std::unique_ptr<Communicator> communicator) {
+      if (communicator->rank() == round % 4) {
+        std::this_thread::sleep_for(std::chrono::microseconds(50 + round * 17));
+        return communicator->Abort(absl::InternalError("stop"));
+      }
+      ORIEL_ASSERT_OK_AND_ASSIGN(auto group, communicator->Group([&] {
+        std::vector<int64_t> ranks;
+        for (int64_t rank = 0; rank < 4; ++rank) {
+          if (rank != round % 4) ranks.push_back(rank);
+        }
+        return ranks;
+      }()));
+      absl::Status status;
+      while (status.ok()) {
+        std::vector<float> data(20'000, 1.0f);
+        const ReduceBuffer buffer = {data.data(), data.data(), static_cast<int64_t>(data.size()),
+                                     DType::kF32};
+        status = group->AllReduce(Reduction::kSum, {&buffer, 1});
+      }
+      EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace oriel::runtime

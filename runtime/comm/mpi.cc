@@ -1,0 +1,312 @@
+#include "runtime/comm/mpi.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/reduce.h"
+
+namespace oriel::runtime {
+namespace {
+
+// Bytes reduced at a time. Bounds the scratch memory and keeps MPI's counts in an int.
+constexpr int64_t kWindowBytes = 16 << 20;
+// Smaller pieces are packed together; from this size on, copying costs more than a message.
+constexpr int64_t kPackBytes = 256 << 10;
+constexpr int64_t kMessageBytes = 1 << 30;
+
+absl::Status MpiStatus(int code, const char* call) {
+  if (code == MPI_SUCCESS) return absl::OkStatus();
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return absl::AbortedError(absl::StrCat(call, ": ", std::string(text, length)));
+}
+
+#define ORIEL_MPI(function, ...) MpiStatus(function(__VA_ARGS__), #function)
+
+bool Finalized() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  return finalized != 0;
+}
+
+// All-reduce is an all-to-all of slices, a local reduction in rank order, and an all-gather:
+// MPI_Allreduce may sum in any order.
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator(MPI_Comm comm, bool is_world) : comm_(comm), is_world_(is_world) {
+    int rank = 0;
+    int size = 1;
+    MPI_Comm_rank(comm_, &rank);
+    MPI_Comm_size(comm_, &size);
+    rank_ = rank;
+    size_ = size;
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    counts_.resize(size_);
+    displacements_.resize(size_);
+    receive_counts_.resize(size_);
+    receive_displacements_.resize(size_);
+    sources_.resize(size_);
+  }
+
+  ~MpiCommunicator() override {
+    if (Finalized()) return;
+    MPI_Comm_free(&comm_);
+    if (is_world_) MPI_Finalize();
+  }
+
+  int64_t rank() const override { return rank_; }
+  int64_t size() const override { return size_; }
+  std::string name() const override { return "mpi"; }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> Group(const std::vector<int64_t>& ranks) override {
+    ORIEL_RETURN_IF_ERROR(CheckGroup(ranks, rank_, size_));
+    const std::vector<int> members(ranks.begin(), ranks.end());
+    MPI_Group all;
+    MPI_Group group;
+    ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Comm_group, comm_, &all));
+    ORIEL_RETURN_IF_ERROR(
+        ORIEL_MPI(MPI_Group_incl, all, static_cast<int>(members.size()), members.data(), &group));
+    MPI_Comm comm = MPI_COMM_NULL;
+    const absl::Status status = ORIEL_MPI(MPI_Comm_create_group, comm_, group, /*tag=*/0, &comm);
+    MPI_Group_free(&group);
+    MPI_Group_free(&all);
+    ORIEL_RETURN_IF_ERROR(status);
+    return std::make_unique<MpiCommunicator>(comm, /*is_world=*/false);
+  }
+
+  absl::Status AllReduce(Reduction reduction, absl::Span<const ReduceBuffer> buffers) override {
+    ORIEL_RETURN_IF_ERROR(CheckReduceBuffers(buffers));
+    window_.clear();
+    int64_t window_bytes = 0;
+    for (const ReduceBuffer& buffer : buffers) {
+      const int64_t width = DTypeBytes(buffer.dtype);
+      for (int64_t begin = 0; begin < buffer.count;) {
+        const int64_t count = std::min(buffer.count - begin, kWindowBytes / width);
+        const int64_t bytes = count * width;
+        const bool alone = bytes >= kPackBytes;
+        if (alone || window_bytes + bytes > kWindowBytes) {
+          ORIEL_RETURN_IF_ERROR(ReduceWindow(reduction));
+          window_bytes = 0;
+        }
+        window_.push_back({static_cast<const char*>(buffer.source) + begin * width,
+                           static_cast<char*>(buffer.target) + begin * width, count, buffer.dtype});
+        window_bytes += bytes;
+        if (alone) {
+          ORIEL_RETURN_IF_ERROR(ReduceWindow(reduction));
+          window_bytes = 0;
+        }
+        begin += count;
+      }
+    }
+    return ReduceWindow(reduction);
+  }
+
+  absl::Status Broadcast(int64_t root, void* data, int64_t bytes) override {
+    if (root < 0 || root >= size_ || bytes < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("broadcast of ", bytes, " bytes from rank ", root, " of ", size_));
+    }
+    for (int64_t begin = 0; begin < bytes; begin += kMessageBytes) {
+      const int count = static_cast<int>(std::min(kMessageBytes, bytes - begin));
+      ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Bcast, static_cast<char*>(data) + begin, count, MPI_BYTE,
+                                      static_cast<int>(root), comm_));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AllGather(const void* source, int64_t bytes, void* target) override {
+    if (bytes < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("all_gather of ", bytes, " bytes"));
+    }
+    if (bytes == 0) return Barrier();
+    char* place = static_cast<char*>(target) + rank_ * bytes;
+    if (place != source) std::memcpy(place, source, bytes);
+    if (bytes <= INT_MAX / size_) {
+      return ORIEL_MPI(MPI_Allgather, MPI_IN_PLACE, 0, MPI_BYTE, target, static_cast<int>(bytes),
+                       MPI_BYTE, comm_);
+    }
+    for (int64_t root = 0; root < size_; ++root) {
+      ORIEL_RETURN_IF_ERROR(Broadcast(root, static_cast<char*>(target) + root * bytes, bytes));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Barrier() override { return ORIEL_MPI(MPI_Barrier, comm_); }
+
+  void Abort(const absl::Status& reason) override {
+    int world_rank = 0;
+    int world_size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+    const std::string message = absl::StrCat("rank ", world_rank, " of ", world_size,
+                                             " ends the job: ", reason.message(), "\n");
+    std::fputs(message.c_str(), stderr);
+    std::fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  }
+
+ private:
+  struct Piece {
+    const char* source;
+    char* target;
+    int64_t count;
+    DType dtype;
+
+    int64_t bytes() const { return count * DTypeBytes(dtype); }
+  };
+
+  static int64_t Padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  Slice SliceOfPiece(size_t piece, int64_t rank) const {
+    return SliceOf(window_[piece].count, window_[piece].dtype, size_, rank,
+                   static_cast<int64_t>(piece));
+  }
+
+  // Calls visit(rank, piece, slice, offset) for each slice of a packed message: the slices of
+  // one rank are together, each at a multiple of 64 bytes.
+  template <typename Visit>
+  void ForEachPackedSlice(Visit visit) const {
+    int64_t offset = 0;
+    for (int64_t rank = 0; rank < size_; ++rank) {
+      for (size_t piece = 0; piece < window_.size(); ++piece) {
+        const Slice slice = SliceOfPiece(piece, rank);
+        visit(rank, piece, slice, offset);
+        offset += Padded(slice.count * DTypeBytes(window_[piece].dtype));
+      }
+    }
+  }
+
+  // Reduces the pieces of `window_` and clears it.
+  absl::Status ReduceWindow(Reduction reduction) {
+    if (window_.empty()) return absl::OkStatus();
+    if (size_ == 1) {
+      for (const Piece& piece : window_) {
+        if (piece.source != piece.target) std::memcpy(piece.target, piece.source, piece.bytes());
+      }
+      window_.clear();
+      return absl::OkStatus();
+    }
+    const bool packed = window_.size() > 1;
+    const char* outgoing = window_[0].source;
+    char* results = window_[0].target;
+    if (packed) {
+      outgoing = results = Pack();
+    } else {
+      const int64_t width = DTypeBytes(window_[0].dtype);
+      for (int64_t rank = 0; rank < size_; ++rank) {
+        const Slice slice = SliceOfPiece(0, rank);
+        counts_[rank] = static_cast<int>(slice.count * width);
+        displacements_[rank] = static_cast<int>(slice.begin * width);
+      }
+    }
+    const int64_t mine = counts_[rank_];
+    const int64_t stride = Padded(mine);
+    for (int64_t rank = 0; rank < size_; ++rank) {
+      receive_counts_[rank] = static_cast<int>(mine);
+      receive_displacements_[rank] = static_cast<int>(rank * stride);
+    }
+    if (received_.size() < static_cast<size_t>(size_ * stride)) received_.resize(size_ * stride);
+    ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Alltoallv, outgoing, counts_.data(), displacements_.data(),
+                                    MPI_BYTE, received_.data(), receive_counts_.data(),
+                                    receive_displacements_.data(), MPI_BYTE, comm_));
+    ReduceReceived(reduction, stride, results + displacements_[rank_]);
+    ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Allgatherv, MPI_IN_PLACE, 0, MPI_BYTE, results,
+                                    counts_.data(), displacements_.data(), MPI_BYTE, comm_));
+    if (packed) Unpack();
+    window_.clear();
+    return absl::OkStatus();
+  }
+
+  char* Pack() {
+    std::fill(counts_.begin(), counts_.end(), 0);
+    int64_t total = 0;
+    ForEachPackedSlice([&](int64_t rank, size_t piece, Slice slice, int64_t offset) {
+      const int64_t bytes = Padded(slice.count * DTypeBytes(window_[piece].dtype));
+      if (piece == 0) displacements_[rank] = static_cast<int>(offset);
+      counts_[rank] += static_cast<int>(bytes);
+      total = offset + bytes;
+    });
+    if (packed_.size() < static_cast<size_t>(total)) packed_.resize(total);
+    ForEachPackedSlice([&](int64_t, size_t piece, Slice slice, int64_t offset) {
+      const int64_t width = DTypeBytes(window_[piece].dtype);
+      std::memcpy(packed_.data() + offset, window_[piece].source + slice.begin * width,
+                  slice.count * width);
+    });
+    return packed_.data();
+  }
+
+  void Unpack() {
+    ForEachPackedSlice([&](int64_t, size_t piece, Slice slice, int64_t offset) {
+      const int64_t width = DTypeBytes(window_[piece].dtype);
+      std::memcpy(window_[piece].target + slice.begin * width, packed_.data() + offset,
+                  slice.count * width);
+    });
+  }
+
+  // Reduces this rank's slices, which have arrived from every rank, into `result`.
+  void ReduceReceived(Reduction reduction, int64_t stride, char* result) {
+    int64_t offset = 0;
+    for (size_t piece = 0; piece < window_.size(); ++piece) {
+      const DType dtype = window_[piece].dtype;
+      const Slice slice = SliceOfPiece(piece, rank_);
+      for (int64_t rank = 0; rank < size_; ++rank) {
+        sources_[rank] = received_.data() + rank * stride + offset;
+      }
+      void* target = result + offset;
+      ReduceInOrder(reduction, dtype, sources_, absl::MakeConstSpan(&target, 1), slice.count);
+      offset += Padded(slice.count * DTypeBytes(dtype));
+    }
+  }
+
+  MPI_Comm comm_;
+  const bool is_world_;
+  int64_t rank_ = 0;
+  int64_t size_ = 1;
+  std::vector<Piece> window_;
+  // Scratch memory, kept between calls.
+  std::vector<char> packed_;
+  std::vector<char> received_;
+  std::vector<int> counts_;
+  std::vector<int> displacements_;
+  std::vector<int> receive_counts_;
+  std::vector<int> receive_displacements_;
+  std::vector<const void*> sources_;
+};
+
+absl::StatusOr<Communicator*> OpenWorld() {
+  int initialized = 0;
+  MPI_Initialized(&initialized);
+  if (initialized) return absl::FailedPreconditionError("MPI is initialised already");
+  int provided = MPI_THREAD_SINGLE;
+  ORIEL_RETURN_IF_ERROR(
+      ORIEL_MPI(MPI_Init_thread, nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
+  if (provided < MPI_THREAD_SERIALIZED) {
+    MPI_Finalize();
+    return absl::UnavailableError(
+        "this MPI cannot be called from several threads (MPI_THREAD_SERIALIZED)");
+  }
+  MPI_Comm comm = MPI_COMM_NULL;
+  ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &comm));
+  return new MpiCommunicator(comm, /*is_world=*/true);
+}
+
+}  // namespace
+}  // namespace oriel::runtime
+
+extern "C" oriel::runtime::Communicator* OrielOpenMpiWorld(absl::Status* status) {
+  absl::StatusOr<oriel::runtime::Communicator*> world = oriel::runtime::OpenWorld();
+  *status = world.status();
+  return world.ok() ? *world : nullptr;
+}

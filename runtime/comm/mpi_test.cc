@@ -1,0 +1,46 @@
+// Runs the conformance suite under mpirun; each process is a rank.
+//
+// With --abort, rank 1 aborts while the others wait: the job must end with its message.
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+
+#include "runtime/base/status_testing.h"
+#include "runtime/comm/conformance.h"
+#include "runtime/comm/factory.h"
+
+namespace oriel::runtime {
+namespace {
+
+Communicator* world = nullptr;
+
+class MpiConformance : public ::testing::TestWithParam<ConformanceCase> {};
+
+TEST_P(MpiConformance, Case) { GetParam().run(*world); }
+
+INSTANTIATE_TEST_SUITE_P(Mpi, MpiConformance, ::testing::ValuesIn(ConformanceCases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Mpi, IsOpenedOnce) {
+  EXPECT_THAT(OpenMpiWorld(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                       ::testing::HasSubstr("initialised already")));
+}
+
+}  // namespace
+}  // namespace oriel::runtime
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  auto opened = oriel::runtime::OpenMpiWorld();
+  if (!opened.ok()) {
+    std::cerr << opened.status() << "\n";
+    return 1;
+  }
+  oriel::runtime::world = opened->get();
+  if (argc > 1 && std::strcmp(argv[1], "--abort") == 0) {
+    if ((*opened)->rank() == 1) (*opened)->Abort(absl::InternalError("the batch is missing"));
+    return (*opened)->Barrier().ok() ? 0 : 1;
+  }
+  return RUN_ALL_TESTS();
+}

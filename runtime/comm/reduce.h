@@ -1,0 +1,47 @@
+// What all host communicators share: the arithmetic of reductions, so that they give the same
+// bits, and the checks of arguments, so that they refuse the same.
+#ifndef ORIEL_RUNTIME_COMM_REDUCE_H_
+#define ORIEL_RUNTIME_COMM_REDUCE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "runtime/base/tensor.h"
+#include "runtime/comm/communicator.h"
+
+namespace oriel::runtime {
+
+// f32, f64, bf16, i64 and i32.
+bool CanReduce(DType dtype);
+
+// The buffers of one AllReduce call can be reduced: known dtypes, no negative count, no null
+// address. InvalidArgument names the buffer.
+absl::Status CheckReduceBuffers(absl::Span<const ReduceBuffer> buffers);
+
+// The arguments of Communicator::Group on rank `self` of `size`: ascending ranks, with this one.
+absl::Status CheckGroup(const std::vector<int64_t>& ranks, int64_t self, int64_t size);
+
+// target[t][i] = sources[0][i] ∘ sources[1][i] ∘ .., from left to right, for each i and t.
+//
+// ∘ is a sum or a maximum (of which NaN is the greatest). bf16 is accumulated in f32 and rounded
+// once, to nearest even; integer sums wrap. A target may be a source, but not overlap one
+// otherwise. `dtype` is one that CanReduce takes.
+void ReduceInOrder(Reduction reduction, DType dtype, absl::Span<const void* const> sources,
+                   absl::Span<void* const> targets, int64_t count);
+
+// Elements [begin, begin + count) of a buffer.
+struct Slice {
+  int64_t begin;
+  int64_t count;
+};
+
+// The slice that `rank` of `size` reduces of the `index`-th buffer, which has `count` elements.
+// The slices of all ranks cover the buffer; they begin at multiples of 64 bytes; small buffers
+// go to different ranks by turns.
+Slice SliceOf(int64_t count, DType dtype, int64_t size, int64_t rank, int64_t index);
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_COMM_REDUCE_H_

@@ -1,0 +1,333 @@
+#include "runtime/exec/executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "runtime/backend/host/host_backend.h"
+#include "runtime/base/status.h"
+#include "runtime/exec/groups.h"
+#include "runtime/exec/kernel_spec.h"
+#include "runtime/plan/plan_types.h"
+
+namespace oriel::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// An instruction with everything looked up: running one allocates and searches nothing.
+struct Step {
+  enum class Kind : uint8_t { kLaunch, kAllReduce, kCopy };
+  Kind kind = Kind::kCopy;
+  // kLaunch
+  kernels::KernelFn kernel;
+  kernels::KernelArgs args = {nullptr, nullptr};
+  // kAllReduce; a null group is this rank alone
+  Communicator* group = nullptr;
+  Reduction reduction = Reduction::kSum;
+  absl::Span<const ReduceBuffer> buffers;
+  // kCopy
+  const void* source = nullptr;
+  void* target = nullptr;
+  int64_t bytes = 0;
+};
+
+struct PreparedSegment {
+  const plan::Segment* segment = nullptr;
+  std::vector<Step> steps;
+  // What the steps point into. Never resized once filled.
+  std::vector<const void*> operands;
+  std::vector<void*> results;
+  std::vector<ReduceBuffer> reduce_buffers;
+  SegmentProfile profile;
+};
+
+// Bytes [begin, end) of the arena.
+struct Range {
+  int64_t begin;
+  int64_t end;
+};
+
+// Memory in which nothing lives from one segment to the next.
+std::vector<Range> TemporaryRanges(const plan::Program& program) {
+  std::vector<Range> kept;
+  for (const auto& buffer : program.buffers()) {
+    if (buffer.kind() == plan::TEMPORARY) continue;
+    kept.push_back({buffer.offset(), buffer.offset() + FromPlan(buffer.local()).bytes()});
+  }
+  std::sort(kept.begin(), kept.end(),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  std::vector<Range> result;
+  int64_t end = 0;
+  for (const Range& range : kept) {
+    if (range.begin > end) result.push_back({end, range.begin});
+    end = std::max(end, range.end);
+  }
+  if (program.arena_bytes() > end) result.push_back({end, program.arena_bytes()});
+  return result;
+}
+
+std::string InstructionName(const plan::Instruction& instruction) {
+  switch (instruction.kind_case()) {
+    case plan::Instruction::kLaunch:
+      return instruction.launch().kernel();
+    case plan::Instruction::kCollective:
+      return "all_reduce";
+    case plan::Instruction::kCopy:
+      return "copy";
+    case plan::Instruction::KIND_NOT_SET:
+      break;
+  }
+  return "empty";
+}
+
+class PlanExecutor final : public Executor {
+ public:
+  PlanExecutor(const plan::Program& program, int64_t rank, const ExecutorOptions& options)
+      : program_(program), rank_(rank), options_(options), backend_(MakeHostBackend()) {}
+
+  // Collective, like Executor::Create.
+  absl::Status Init(const plan::Plan& plan, Communicator* world) {
+    ORIEL_ASSIGN_OR_RETURN(arena_, backend_->Allocate(program_.arena_bytes()));
+    for (const auto& buffer : program_.buffers()) {
+      if (buffer.kind() == plan::CONSTANT) {
+        ORIEL_RETURN_IF_ERROR(backend_->Copy(Address(buffer), buffer.data().data(), Bytes(buffer)));
+      }
+    }
+    for (int i = 0; i < program_.buffers_size(); ++i) {
+      const auto& buffer = program_.buffers(i);
+      if (buffer.kind() == plan::TEMPORARY || buffer.kind() == plan::STASH) continue;
+      by_role_.emplace(Role(buffer.kind(), buffer.ref(), buffer.slot()), i);
+    }
+    ORIEL_ASSIGN_OR_RETURN(groups_, CommunicationGroups::Create(plan, program_, rank_, world));
+    segments_.resize(program_.segments_size());
+    for (int i = 0; i < program_.segments_size(); ++i) {
+      ORIEL_RETURN_IF_ERROR(Prepare(program_.segments(i), segments_[i]));
+    }
+    if (options_.poison_temporaries) poisoned_ = TemporaryRanges(program_);
+    return absl::OkStatus();
+  }
+
+  absl::Status Run(std::string_view name) override {
+    PreparedSegment* segment = FindSegment(name);
+    if (segment == nullptr) return NoSegment(name);
+    for (const Range& range : poisoned_) {
+      ORIEL_RETURN_IF_ERROR(backend_->Fill(Base() + range.begin, 0xff, range.end - range.begin));
+    }
+    return options_.profile ? RunSteps</*kProfile=*/true>(*segment)
+                            : RunSteps</*kProfile=*/false>(*segment);
+  }
+
+  absl::StatusOr<BufferView> Find(plan::BufferKind kind, std::string_view ref,
+                                  std::string_view slot) const override {
+    const auto found = by_role_.find(Role(kind, std::string(ref), std::string(slot)));
+    if (found == by_role_.end()) {
+      return absl::NotFoundError(absl::StrCat("rank ", rank_, " has no ", KindName(kind), " '",
+                                              std::string(ref), "'",
+                                              slot.empty() ? "" : " of slot ", std::string(slot)));
+    }
+    const auto& buffer = program_.buffers(found->second);
+    return BufferView{FromPlan(buffer.local()), Address(buffer)};
+  }
+
+  absl::StatusOr<SegmentProfile> Profile(std::string_view name) const override {
+    if (!options_.profile) {
+      return absl::FailedPreconditionError(
+          "the executor was made without ExecutorOptions::profile");
+    }
+    for (const PreparedSegment& segment : segments_) {
+      if (segment.segment->name() == name) return segment.profile;
+    }
+    return NoSegment(name);
+  }
+
+  const plan::Program& program() const override { return program_; }
+
+ private:
+  using Role = std::tuple<plan::BufferKind, std::string, std::string>;
+
+  char* Base() const { return static_cast<char*>(arena_.get()); }
+  void* Address(const plan::Buffer& buffer) const { return Base() + buffer.offset(); }
+  static int64_t Bytes(const plan::Buffer& buffer) { return FromPlan(buffer.local()).bytes(); }
+
+  PreparedSegment* FindSegment(std::string_view name) {
+    for (PreparedSegment& segment : segments_) {
+      if (segment.segment->name() == name) return &segment;
+    }
+    return nullptr;
+  }
+
+  absl::Status NoSegment(std::string_view name) const {
+    return absl::NotFoundError(
+        absl::StrCat("rank ", rank_, ": the plan has no segment '", std::string(name), "'"));
+  }
+
+  absl::Status Prepare(const plan::Segment& segment, PreparedSegment& prepared) {
+    prepared.segment = &segment;
+    prepared.steps.resize(segment.instructions_size());
+    prepared.profile.nanoseconds.resize(segment.instructions_size());
+    size_t operands = 0;
+    size_t results = 0;
+    size_t reduced = 0;
+    for (const auto& instruction : segment.instructions()) {
+      operands += instruction.launch().operands_size();
+      results += instruction.launch().results_size();
+      reduced += instruction.collective().operands_size();
+    }
+    prepared.operands.reserve(operands);
+    prepared.results.reserve(results);
+    prepared.reduce_buffers.reserve(reduced);
+    for (int i = 0; i < segment.instructions_size(); ++i) {
+      const absl::Status status = Prepare(segment.instructions(i), prepared, prepared.steps[i]);
+      if (!status.ok()) return InstructionError(segment, i, status);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Prepare(const plan::Instruction& instruction, PreparedSegment& prepared,
+                       Step& step) {
+    switch (instruction.kind_case()) {
+      case plan::Instruction::kLaunch: {
+        const auto& launch = instruction.launch();
+        step.kind = Step::Kind::kLaunch;
+        ORIEL_ASSIGN_OR_RETURN(
+            step.kernel, backend_->Prepare(MakeKernelSpec(program_, launch, options_.num_threads)));
+        step.args.operands = prepared.operands.data() + prepared.operands.size();
+        for (const int index : launch.operands()) {
+          prepared.operands.push_back(Address(program_.buffers(index)));
+        }
+        step.args.results = prepared.results.data() + prepared.results.size();
+        for (const int index : launch.results()) {
+          prepared.results.push_back(Address(program_.buffers(index)));
+        }
+        return absl::OkStatus();
+      }
+      case plan::Instruction::kCollective: {
+        const auto& collective = instruction.collective();
+        if (collective.kind() != plan::Collective::ALL_REDUCE) {
+          return absl::UnimplementedError("a collective that this version does not know");
+        }
+        step.kind = Step::Kind::kAllReduce;
+        step.group = groups_.Find(collective);
+        step.reduction =
+            collective.reduction() == plan::Collective::MAX ? Reduction::kMax : Reduction::kSum;
+        const size_t first = prepared.reduce_buffers.size();
+        for (int i = 0; i < collective.operands_size(); ++i) {
+          const auto& operand = program_.buffers(collective.operands(i));
+          const TensorSpec spec = FromPlan(operand.local());
+          prepared.reduce_buffers.push_back({Address(operand),
+                                             Address(program_.buffers(collective.results(i))),
+                                             spec.num_elements(), spec.dtype});
+        }
+        step.buffers = absl::MakeConstSpan(prepared.reduce_buffers).subspan(first);
+        return absl::OkStatus();
+      }
+      case plan::Instruction::kCopy: {
+        const auto& source = program_.buffers(instruction.copy().source());
+        step.kind = Step::Kind::kCopy;
+        step.source = Address(source);
+        step.target = Address(program_.buffers(instruction.copy().target()));
+        step.bytes = Bytes(source);
+        return absl::OkStatus();
+      }
+      case plan::Instruction::KIND_NOT_SET:
+        break;
+    }
+    return absl::UnimplementedError("an instruction that this version does not know");
+  }
+
+  template <bool kProfile>
+  absl::Status RunSteps(PreparedSegment& segment) {
+    if (kProfile) ++segment.profile.runs;
+    for (size_t i = 0; i < segment.steps.size(); ++i) {
+      Clock::time_point begin;
+      if (kProfile) begin = Clock::now();
+      absl::Status status = RunStep(segment.steps[i]);
+      if (!status.ok()) return InstructionError(*segment.segment, static_cast<int>(i), status);
+      if (kProfile) {
+        segment.profile.nanoseconds[i] +=
+            std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunStep(const Step& step) {
+    switch (step.kind) {
+      case Step::Kind::kLaunch:
+        return step.kernel(step.args);
+      case Step::Kind::kAllReduce:
+        if (step.group != nullptr) return step.group->AllReduce(step.reduction, step.buffers);
+        for (const ReduceBuffer& buffer : step.buffers) {
+          ORIEL_RETURN_IF_ERROR(
+              Move(buffer.target, buffer.source, buffer.count * DTypeBytes(buffer.dtype)));
+        }
+        return absl::OkStatus();
+      case Step::Kind::kCopy:
+        return Move(step.target, step.source, step.bytes);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Move(void* target, const void* source, int64_t bytes) {
+    if (target == source) return absl::OkStatus();
+    return backend_->Copy(target, source, bytes);
+  }
+
+  absl::Status InstructionError(const plan::Segment& segment, int index,
+                                const absl::Status& status) const {
+    const auto& instruction = segment.instructions(index);
+    std::string message =
+        absl::StrCat("rank ", rank_, ", segment ", segment.name(), ", instruction ", index, " (",
+                     InstructionName(instruction), "): ", status.message());
+    if (!instruction.location().empty()) {
+      absl::StrAppend(&message, " [from onnx node ", instruction.location(), "]");
+    }
+    return absl::Status(status.code(), message);
+  }
+
+  const plan::Program& program_;
+  const int64_t rank_;
+  const ExecutorOptions options_;
+  const std::unique_ptr<Backend> backend_;
+  DeviceMemory arena_;
+  CommunicationGroups groups_;
+  std::vector<PreparedSegment> segments_;
+  std::map<Role, int> by_role_;
+  std::vector<Range> poisoned_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const plan::Plan& plan, int64_t rank,
+                                                           Communicator* world,
+                                                           const ExecutorOptions& options) {
+  const int64_t world_size = world == nullptr ? 1 : world->size();
+  if (world_size != plan.world_size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the plan is for ", plan.world_size(), " ranks, but there are ", world_size));
+  }
+  if (world != nullptr && world->rank() != rank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank, " has the communicator of rank ", world->rank()));
+  }
+  for (const auto& program : plan.programs()) {
+    if (rank < program.first_rank() || rank - program.first_rank() >= program.rank_count()) {
+      continue;
+    }
+    auto executor = std::make_unique<PlanExecutor>(program, rank, options);
+    if (absl::Status status = executor->Init(plan, world); !status.ok()) {
+      const std::string who = absl::StrCat("rank ", rank);
+      // An instruction's error has the rank already.
+      return status.message().substr(0, who.size()) == who ? status : Annotate(status, who);
+    }
+    return executor;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("the plan has no program for rank ", rank));
+}
+
+}  // namespace oriel::runtime

@@ -1,0 +1,67 @@
+// Runs the segments of a plan for one rank.
+#ifndef ORIEL_RUNTIME_EXEC_EXECUTOR_H_
+#define ORIEL_RUNTIME_EXEC_EXECUTOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/tensor.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel::runtime {
+
+// A buffer of the arena. Valid as long as the executor.
+struct BufferView {
+  TensorSpec spec;
+  void* data = nullptr;
+};
+
+struct ExecutorOptions {
+  int num_threads = 1;   // that each kernel may use
+  bool profile = false;  // measure each instruction
+  // Fills the memory of temporaries with 0xff bytes (NaN in every float type) before each
+  // segment, so that a value that survives by chance shows. For tests.
+  bool poison_temporaries = false;
+};
+
+// Time spent in a segment since the executor was made.
+struct SegmentProfile {
+  int64_t runs = 0;
+  std::vector<int64_t> nanoseconds;  // total of each instruction, in the plan's order
+};
+
+// One rank's arena, prepared kernels and communication groups. Not thread-safe:
+// one thread drives an executor.
+class Executor {
+ public:
+  // Allocates and zeroes the arena, fills in constants, prepares every kernel, makes the
+  // communication groups (collective: every rank of `world` calls it). `plan` must outlive
+  // the executor and have passed VerifyPlan. `world` may be null for a plan of one rank.
+  static absl::StatusOr<std::unique_ptr<Executor>> Create(const plan::Plan& plan, int64_t rank,
+                                                          Communicator* world,
+                                                          const ExecutorOptions& options);
+  virtual ~Executor() = default;
+
+  // Runs all instructions of a segment. An error names rank, segment, instruction number,
+  // kernel and the ONNX node it came from; the caller then aborts the world with it, for the
+  // peers may be waiting for this rank.
+  virtual absl::Status Run(std::string_view segment) = 0;
+
+  // The buffer with this kind, reference and slot (the fields of plan::Buffer); NotFound
+  // if the rank's program has none.
+  virtual absl::StatusOr<BufferView> Find(plan::BufferKind kind, std::string_view ref,
+                                          std::string_view slot = "") const = 0;
+  // FailedPrecondition unless the options asked for it.
+  virtual absl::StatusOr<SegmentProfile> Profile(std::string_view segment) const = 0;
+  virtual const plan::Program& program() const = 0;
+};
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_EXEC_EXECUTOR_H_

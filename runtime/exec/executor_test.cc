@@ -1,0 +1,332 @@
+#include "runtime/exec/executor.h"
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernels/kernel.h"
+#include "runtime/base/status_testing.h"
+#include "runtime/comm/in_process.h"
+#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/verify.h"
+
+namespace oriel::runtime {
+namespace {
+
+using kernels::KernelArgs;
+using kernels::KernelFn;
+using kernels::KernelSpec;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// Kernels of SmallTrainingPlan, in f32, and one that refuses its data.
+
+// result = a * b; b repeats over the rows of a.
+absl::StatusOr<KernelFn> MakeMultiply(const KernelSpec& spec) {
+  const int64_t n = spec.operands[0].num_elements();
+  const int64_t columns = spec.operands[1].num_elements();
+  return KernelFn([=](const KernelArgs& args) {
+    for (int64_t i = 0; i < n; ++i) {
+      args.result<float>(0)[i] = args.operand<float>(0)[i] * args.operand<float>(1)[i % columns];
+    }
+    return absl::OkStatus();
+  });
+}
+
+// result = a + c[0] * sum of b
+absl::StatusOr<KernelFn> MakeAddSum(const KernelSpec& spec) {
+  const int64_t n = spec.operands[1].num_elements();
+  return KernelFn([=](const KernelArgs& args) {
+    float sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += args.operand<float>(1)[i];
+    *args.result<float>(0) = *args.operand<float>(0) + args.operand<float>(2)[0] * sum;
+    return absl::OkStatus();
+  });
+}
+
+// result = a + sum of the rows of b
+absl::StatusOr<KernelFn> MakeAddColumns(const KernelSpec& spec) {
+  const int64_t rows = spec.operands[1].shape[0];
+  const int64_t columns = spec.operands[1].shape[1];
+  return KernelFn([=](const KernelArgs& args) {
+    for (int64_t i = 0; i < columns; ++i) {
+      float sum = args.operand<float>(0)[i];
+      for (int64_t row = 0; row < rows; ++row) sum += args.operand<float>(1)[row * columns + i];
+      args.result<float>(0)[i] = sum;
+    }
+    return absl::OkStatus();
+  });
+}
+
+// result = a - c * b
+absl::StatusOr<KernelFn> MakeDescend(const KernelSpec& spec) {
+  const int64_t n = spec.operands[0].num_elements();
+  return KernelFn([=](const KernelArgs& args) {
+    for (int64_t i = 0; i < n; ++i) {
+      args.result<float>(0)[i] =
+          args.operand<float>(0)[i] - args.operand<float>(2)[0] * args.operand<float>(1)[i];
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<KernelFn> MakeZero(const KernelSpec& spec) {
+  const int64_t bytes = spec.results[0].bytes();
+  return KernelFn([=](const KernelArgs& args) {
+    std::memset(args.results[0], 0, bytes);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<KernelFn> MakeFail(const KernelSpec& spec) {
+  absl::StatusOr<int64_t> index = spec.Int("index");
+  if (!index.ok()) return index.status();
+  return KernelFn([index = *index](const KernelArgs&) {
+    return absl::OutOfRangeError("index " + std::to_string(index) + " is not in [0, 7)");
+  });
+}
+
+ORIEL_REGISTER_HOST_KERNEL("test_multiply", 0, MakeMultiply);
+ORIEL_REGISTER_HOST_KERNEL("test_add_sum", 0, MakeAddSum);
+ORIEL_REGISTER_HOST_KERNEL("test_add_columns", 0, MakeAddColumns);
+ORIEL_REGISTER_HOST_KERNEL("test_descend", 0, MakeDescend);
+ORIEL_REGISTER_HOST_KERNEL("test_zero", 0, MakeZero);
+ORIEL_REGISTER_HOST_KERNEL("test_fail", 0, MakeFail);
+
+void RunRanks(int64_t size, const std::function<void(int64_t, Communicator*)>& body) {
+  std::vector<std::thread> threads;
+  for (auto& communicator : MakeInProcessWorld(size)) {
+    threads.emplace_back([&body, communicator = std::move(communicator)] {
+      body(communicator->rank(), communicator.get());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+float* Floats(const Executor& executor, plan::BufferKind kind, const std::string& ref) {
+  const absl::StatusOr<BufferView> view = executor.Find(kind, ref);
+  EXPECT_TRUE(view.ok()) << view.status();
+  return view.ok() ? static_cast<float*>(view->data) : nullptr;
+}
+
+// Sample `index` of the global batch.
+float Sample(int64_t index, int64_t column) { return 0.25f * (index % 5) - 0.125f * column; }
+
+// Walks the schedule of `steps` steps. Returns the losses; `weights` are the final ones.
+std::vector<float> Train(const plan::Plan& plan, Executor& executor, int64_t rank, int steps,
+                         std::vector<float>* weights) {
+  float* w = Floats(executor, plan::PARAMETER, "w");
+  for (int i = 0; i < 4; ++i) w[i] = 1.0f + 0.5f * i;
+  *Floats(executor, plan::SCALAR, "learning_rate") = 0.125f;
+  const int64_t samples = plan.training().micro_batch();
+  std::vector<float> losses;
+  for (int step = 0; step < steps; ++step) {
+    for (const auto& entry : executor.program().schedule()) {
+      float* x = Floats(executor, plan::INPUT, "x");
+      // Microbatches of a step are dealt to ranks in turn.
+      const int64_t first = (entry.microbatch() * plan.world_size() + rank) * samples;
+      for (int64_t i = 0; i < samples * 4; ++i) x[i] = Sample(first + i / 4, i % 4);
+      const absl::Status status = executor.Run(entry.segment());
+      EXPECT_TRUE(status.ok()) << status;
+    }
+    losses.push_back(*Floats(executor, plan::OUTPUT, "loss"));
+  }
+  weights->assign(w, w + 4);
+  return losses;
+}
+
+// The same training by plain loops: `samples` per step.
+std::vector<float> TrainPlainly(int64_t samples, int steps, std::vector<float>* weights) {
+  std::vector<float> w = {1.0f, 1.5f, 2.0f, 2.5f};
+  std::vector<float> losses;
+  for (int step = 0; step < steps; ++step) {
+    std::vector<float> dw(4);
+    float loss = 0;
+    for (int64_t i = 0; i < samples * 4; ++i) {
+      const float x = Sample(i / 4, i % 4);
+      loss += 0.5f * x * w[i % 4] * x * w[i % 4];
+      dw[i % 4] += x * w[i % 4] * x;
+    }
+    for (int i = 0; i < 4; ++i) w[i] -= 0.125f * dw[i];
+    losses.push_back(loss);
+  }
+  *weights = w;
+  return losses;
+}
+
+void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5) << i;
+}
+
+class ExecutorTraining : public ::testing::TestWithParam<int64_t> {};
+
+// The same 8 samples a step, however they are spread over ranks and microbatches.
+TEST_P(ExecutorTraining, GivesTheLossesOfPlainLoops) {
+  const int64_t ranks = GetParam();
+  const plan::Plan plan = SmallTrainingPlan(ranks, 4 / ranks);
+  ORIEL_ASSERT_OK(VerifyPlan(plan));
+  std::vector<float> expected_weights;
+  const std::vector<float> expected = TrainPlainly(8, 3, &expected_weights);
+  RunRanks(ranks, [&](int64_t rank, Communicator* world) {
+    ExecutorOptions options;
+    options.poison_temporaries = true;
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, options));
+    std::vector<float> weights;
+    ExpectNear(Train(plan, *executor, rank, 3, &weights), expected);
+    ExpectNear(weights, expected_weights);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ExecutorTraining, ::testing::Values(1, 2, 4));
+
+TEST(Executor, OneRankNeedsNoCommunicator) {
+  const plan::Plan plan = SmallTrainingPlan(1, 4);
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, 0, nullptr, {}));
+  std::vector<float> weights;
+  std::vector<float> expected;
+  ExpectNear(Train(plan, *executor, 0, 3, &weights), TrainPlainly(8, 3, &expected));
+}
+
+TEST(Executor, ArenaIsZeroAndAligned) {
+  const plan::Plan plan = SmallTrainingPlan(1, 1);
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, 0, nullptr, {}));
+  ORIEL_ASSERT_OK_AND_ASSIGN(const BufferView view, executor->Find(plan::GRADIENT, "w"));
+  EXPECT_EQ(view.spec, (TensorSpec{DType::kF32, {4}}));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(view.data) % 64, 0u);
+  const auto* values = static_cast<const float*>(view.data);
+  EXPECT_THAT(std::vector<float>(values, values + 4), Each(0.0f));
+}
+
+TEST(Executor, FindNamesWhatIsMissing) {
+  const plan::Plan plan = SmallTrainingPlan(1, 1);
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, 0, nullptr, {}));
+  EXPECT_THAT(
+      executor->Find(plan::OPTIMIZER_STATE, "w", "exp_avg"),
+      StatusIs(absl::StatusCode::kNotFound, "rank 0 has no optimizer_state 'w' of slot exp_avg"));
+  EXPECT_THAT(executor->Run("warm_up"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no segment 'warm_up'")));
+}
+
+// A plan of one segment, whose second instruction fails.
+plan::Plan FailingPlan(int64_t ranks) {
+  PlanBuilder builder(ranks);
+  const int out = builder.Buffer(plan::OUTPUT, "y", {DType::kF32, {}});
+  builder.Segment("forward");
+  builder.Launch("test_zero", {}, {out});
+  builder.Launch("test_fail", {}, {}, "/model/embed_tokens/Gather")
+      .mutable_attributes()
+      ->
+      operator[]("index")
+      .set_i(9);
+  return builder.plan();
+}
+
+TEST(Executor, ErrorNamesRankInstructionAndNode) {
+  RunRanks(3, [](int64_t rank, Communicator* world) {
+    const plan::Plan plan = FailingPlan(3);
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, {}));
+    EXPECT_THAT(executor->Run("forward"),
+                StatusIs(absl::StatusCode::kOutOfRange,
+                         "rank " + std::to_string(rank) +
+                             ", segment forward, instruction 1 (test_fail): index 9 is not in "
+                             "[0, 7) [from onnx node /model/embed_tokens/Gather]"));
+  });
+}
+
+TEST(Executor, PrepareErrorNamesInstruction) {
+  plan::Plan plan = FailingPlan(1);
+  auto* launch =
+      plan.mutable_programs(0)->mutable_segments(0)->mutable_instructions(1)->mutable_launch();
+  launch->clear_attributes();
+  EXPECT_THAT(
+      Executor::Create(plan, 0, nullptr, {}).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("rank 0, segment forward, instruction 1"), HasSubstr("'index'"))));
+  launch->set_kernel("no_such_kernel");
+  EXPECT_THAT(Executor::Create(plan, 0, nullptr, {}).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no_such_kernel")));
+}
+
+TEST(Executor, WorldMustFitThePlan) {
+  const plan::Plan plan = SmallTrainingPlan(4, 1);
+  EXPECT_THAT(
+      Executor::Create(plan, 0, nullptr, {}).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument, "the plan is for 4 ranks, but there are 1"));
+}
+
+// Axes a0 (outer, 2) and a1 (inner, 3): groups of a collective over one of them.
+TEST(Executor, CollectiveSpansItsAxes) {
+  PlanBuilder builder(6);
+  auto* grid = builder.plan().mutable_grids(0);
+  grid->mutable_axes(0)->set_size(2);
+  grid->add_axes()->set_name("a1");
+  grid->mutable_axes(1)->set_size(3);
+  const TensorSpec scalar{DType::kF32, {}};
+  const int in = builder.Buffer(plan::ACCUMULATOR, "in", scalar);
+  const int outer = builder.Buffer(plan::OUTPUT, "outer", scalar);
+  const int inner = builder.Buffer(plan::OUTPUT, "inner", scalar);
+  const int all = builder.Buffer(plan::OUTPUT, "all", scalar);
+  const int none = builder.Buffer(plan::OUTPUT, "none", scalar);
+  builder.Segment("forward");
+  builder.AllReduce({in}, {outer});
+  builder.AllReduce({in}, {inner}).set_axes(0, "a1");
+  builder.AllReduce({in}, {all}).add_axes("a1");
+  builder.AllReduce({in}, {none}).clear_axes();
+  const plan::Plan plan = builder.plan();
+  RunRanks(6, [&](int64_t rank, Communicator* world) {
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, {}));
+    *Floats(*executor, plan::ACCUMULATOR, "in") = std::pow(10.0f, rank);
+    ORIEL_ASSERT_OK(executor->Run("forward"));
+    const float columns[] = {1001, 10010, 100100};
+    EXPECT_EQ(*Floats(*executor, plan::OUTPUT, "outer"), columns[rank % 3]);
+    EXPECT_EQ(*Floats(*executor, plan::OUTPUT, "inner"), rank < 3 ? 111 : 111000);
+    EXPECT_EQ(*Floats(*executor, plan::OUTPUT, "all"), 111111);
+    EXPECT_EQ(*Floats(*executor, plan::OUTPUT, "none"), std::pow(10.0f, rank));
+  });
+}
+
+TEST(Executor, PoisonShowsAValueThatSurvivesByChance) {
+  PlanBuilder builder(1);
+  const TensorSpec row{DType::kF32, {4}};
+  const int temporary = builder.Buffer(plan::TEMPORARY, "t", row);
+  const int kept = builder.Buffer(plan::ACCUMULATOR, "kept", row);
+  const int out = builder.Buffer(plan::OUTPUT, "y", row);
+  builder.Segment("write");
+  builder.Launch("test_zero", {}, {temporary});
+  builder.Launch("test_zero", {}, {kept});
+  builder.Segment("read");
+  builder.Launch("test_multiply", {temporary, temporary}, {out});
+  const plan::Plan plan = builder.plan();
+  ExecutorOptions options;
+  options.poison_temporaries = true;
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, 0, nullptr, options));
+  ORIEL_ASSERT_OK(executor->Run("write"));
+  ORIEL_ASSERT_OK(executor->Run("read"));
+  EXPECT_TRUE(std::isnan(*Floats(*executor, plan::OUTPUT, "y")));
+  EXPECT_EQ(*Floats(*executor, plan::ACCUMULATOR, "kept"), 0);
+}
+
+TEST(Executor, ProfileCountsRunsAndTime) {
+  const plan::Plan plan = SmallTrainingPlan(1, 2);
+  ExecutorOptions options;
+  options.profile = true;
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, 0, nullptr, options));
+  std::vector<float> weights;
+  Train(plan, *executor, 0, 3, &weights);
+  ORIEL_ASSERT_OK_AND_ASSIGN(const SegmentProfile profile, executor->Profile("forward"));
+  EXPECT_EQ(profile.runs, 6);
+  EXPECT_THAT(profile.nanoseconds, AllOf(SizeIs(3), Each(::testing::Gt(0))));
+  ORIEL_ASSERT_OK_AND_ASSIGN(executor, Executor::Create(plan, 0, nullptr, {}));
+  EXPECT_THAT(executor->Profile("forward").status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("profile")));
+}
+
+}  // namespace
+}  // namespace oriel::runtime

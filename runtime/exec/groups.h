@@ -1,0 +1,39 @@
+// The communication groups that a rank's program uses.
+#ifndef ORIEL_RUNTIME_EXEC_GROUPS_H_
+#define ORIEL_RUNTIME_EXEC_GROUPS_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel::runtime {
+
+// A collective over atomic axes runs in the group of ranks whose coordinates on all other axes
+// of the grid are equal.
+class CommunicationGroups {
+ public:
+  // Makes every group that `rank`'s program needs. Collective over `world`: ranks make their
+  // groups in the same order (that of the axes' names), so that none waits for another in a circle.
+  // `world` may be null if every group is of one rank.
+  static absl::StatusOr<CommunicationGroups> Create(const plan::Plan& plan,
+                                                    const plan::Program& program, int64_t rank,
+                                                    Communicator* world);
+
+  // Null where the group is this rank alone.
+  Communicator* Find(const plan::Collective& collective) const;
+
+ private:
+  using Axes = std::vector<std::string>;
+  static Axes Key(const plan::Collective& collective);
+
+  std::map<Axes, std::unique_ptr<Communicator>> groups_;
+};
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_EXEC_GROUPS_H_

@@ -1,0 +1,40 @@
+#include "runtime/exec/kernel_spec.h"
+
+#include "runtime/plan/plan_types.h"
+
+namespace oriel::runtime {
+
+kernels::KernelSpec MakeKernelSpec(const plan::Program& program, const plan::Launch& launch,
+                                   int num_threads) {
+  kernels::KernelSpec spec;
+  spec.kernel = launch.kernel();
+  for (const int index : launch.operands()) {
+    spec.operands.push_back(FromPlan(program.buffers(index).local()));
+  }
+  for (const int index : launch.results()) {
+    spec.results.push_back(FromPlan(program.buffers(index).local()));
+  }
+  for (const auto& [name, attribute] : launch.attributes()) {
+    switch (attribute.value_case()) {
+      case plan::Attribute::kI:
+        spec.attributes[name] = static_cast<int64_t>(attribute.i());
+        break;
+      case plan::Attribute::kF:
+        spec.attributes[name] = attribute.f();
+        break;
+      case plan::Attribute::kS:
+        spec.attributes[name] = attribute.s();
+        break;
+      case plan::Attribute::kInts:
+        spec.attributes[name] = std::vector<int64_t>(attribute.ints().values().begin(),
+                                                     attribute.ints().values().end());
+        break;
+      case plan::Attribute::VALUE_NOT_SET:
+        break;  // the verifier refuses it
+    }
+  }
+  spec.num_threads = num_threads;
+  return spec;
+}
+
+}  // namespace oriel::runtime

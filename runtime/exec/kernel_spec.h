@@ -1,0 +1,16 @@
+// A launch of the plan as the kernel registry wants it.
+#ifndef ORIEL_RUNTIME_EXEC_KERNEL_SPEC_H_
+#define ORIEL_RUNTIME_EXEC_KERNEL_SPEC_H_
+
+#include "kernels/kernel.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel::runtime {
+
+// `launch` is an instruction of the verified `program`.
+kernels::KernelSpec MakeKernelSpec(const plan::Program& program, const plan::Launch& launch,
+                                   int num_threads);
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_EXEC_KERNEL_SPEC_H_

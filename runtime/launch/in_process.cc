@@ -1,0 +1,66 @@
+#include "runtime/launch/in_process.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/comm/in_process.h"
+
+namespace oriel::runtime {
+namespace {
+
+// The outcome of all ranks. The root cause is the first error that is not the echo of another
+// rank's (Aborted).
+class Outcome {
+ public:
+  void Add(int64_t rank, const absl::StatusOr<bool>& result) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (result.ok()) {
+      interrupted_ = interrupted_ || *result;
+    } else if (error_.ok() || (absl::IsAborted(error_) && !absl::IsAborted(result.status()))) {
+      error_ = WithRank(result.status(), rank);
+    }
+  }
+  absl::StatusOr<bool> Get() const {
+    if (!error_.ok()) return error_;
+    return interrupted_;
+  }
+
+ private:
+  std::mutex mutex_;
+  absl::Status error_;
+  bool interrupted_ = false;
+};
+
+}  // namespace
+
+absl::Status WithRank(const absl::Status& status, int64_t rank) {
+  const std::string name = absl::StrCat("rank ", rank);
+  return absl::StrContains(status.message(), name) ? status : Annotate(status, name);
+}
+
+absl::StatusOr<bool> RunInProcess(
+    int64_t ranks,
+    const std::function<absl::StatusOr<bool>(int64_t rank, Communicator* world)>& run_rank) {
+  if (ranks == 1) return run_rank(0, nullptr);
+  std::vector<std::unique_ptr<Communicator>> world = MakeInProcessWorld(ranks);
+  Outcome outcome;
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&run_rank, &outcome, rank, comm = std::move(world[rank])] {
+      absl::StatusOr<bool> result = run_rank(rank, comm.get());
+      outcome.Add(rank, result);
+      if (!result.ok()) comm->Abort(WithRank(result.status(), rank));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return outcome.Get();
+}
+
+}  // namespace oriel::runtime

@@ -1,0 +1,83 @@
+#include "runtime/launch/in_process.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "runtime/base/status_testing.h"
+#include "runtime/launch/job.h"
+#include "runtime/launch/stop_signal.h"
+
+namespace oriel::runtime {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(InProcessTest, EachRankRunsOnce) {
+  std::atomic<int> sum{0};
+  absl::StatusOr<bool> result = RunInProcess(4, [&](int64_t rank, Communicator* world) {
+    sum += 1 << (4 * rank);
+    EXPECT_EQ(world->rank(), rank);
+    EXPECT_TRUE(world->Barrier().ok());
+    return absl::StatusOr<bool>(rank == 2);
+  });
+  ORIEL_ASSERT_OK(result);
+  EXPECT_TRUE(*result);
+  EXPECT_EQ(sum, 0x1111);
+}
+
+TEST(InProcessTest, OneRankNeedsNoWorld) {
+  absl::StatusOr<bool> result = RunInProcess(1, [&](int64_t, Communicator* world) {
+    EXPECT_EQ(world, nullptr);
+    return absl::StatusOr<bool>(false);
+  });
+  ORIEL_ASSERT_OK(result);
+}
+
+// The others wait in a collective; they get out, and the cause is told, not its echo.
+TEST(InProcessTest, ErrorOfOneRankEndsAll) {
+  absl::StatusOr<bool> result =
+      RunInProcess(4, [&](int64_t rank, Communicator* world) -> absl::StatusOr<bool> {
+        if (rank == 2) return absl::NotFoundError("no such sample");
+        ORIEL_RETURN_IF_ERROR(world->Barrier());
+        return false;
+      });
+  EXPECT_THAT(result, StatusIs(absl::StatusCode::kNotFound, "rank 2: no such sample"));
+}
+
+TEST(CheckWorldTest, SaysWhatToDo) {
+  plan::Plan plan;
+  plan.set_world_size(4);
+  ORIEL_EXPECT_OK(CheckWorld(plan, "p.oplan", 4, "-n 4"));
+  EXPECT_THAT(CheckWorld(plan, "p.oplan", 2, "-n 2"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("p.oplan is for 4 ranks, but -n 2 asks for 2"),
+                             HasSubstr("use -n 4"), HasSubstr("oriel compile --world 2"))));
+}
+
+// A second request, but not one at the same time as the first, ends the process.
+TEST(StopSignalTest, SecondRequestEndsAtOnce) {
+  EXPECT_EXIT(
+      {
+        InstallStopHandlers(StopHandling::kInteractive);
+        raise(SIGINT);
+        raise(SIGTERM);
+        if (StopRequests() != 1) _exit(1);
+        usleep(400'000);
+        raise(SIGINT);
+        _exit(2);
+      },
+      ::testing::ExitedWithCode(kExitInterrupted), "once more to stop at once");
+}
+
+TEST(ThreadsPerRankTest, AtLeastOne) {
+  RunOptions options;
+  EXPECT_EQ(ThreadsPerRank(options, 1 << 20), 1);
+  options.threads = 3;
+  EXPECT_EQ(ThreadsPerRank(options, 100), 3);
+}
+
+}  // namespace
+}  // namespace oriel::runtime

@@ -1,0 +1,164 @@
+#include "runtime/launch/job.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/exec/executor.h"
+#include "runtime/launch/stop_signal.h"
+#include "runtime/plan/plan_file.h"
+#include "runtime/plan/verify.h"
+#include "runtime/train/evaluator.h"
+#include "runtime/train/files.h"
+#include "runtime/train/model_state.h"
+#include "runtime/train/rank_context.h"
+#include "runtime/train/trainer.h"
+
+namespace oriel::runtime {
+namespace {
+
+absl::StatusOr<std::shared_ptr<const ShardIndex>> ReadShards(const std::string& folder) {
+  ORIEL_ASSIGN_OR_RETURN(ShardIndex index, ShardIndex::Read(folder));
+  return std::make_shared<const ShardIndex>(std::move(index));
+}
+
+// Says it on stderr, once per job.
+void Say(const RankContext& context, const std::string& text) {
+  if (context.is_first()) std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+// True if interrupted.
+absl::StatusOr<bool> TrainRank(const Job& job, const RankContext& context, ModelState& state) {
+  const TrainingProgress* start = job.checkpoint ? &job.checkpoint->index().progress : nullptr;
+  if (start != nullptr) {
+    Say(context,
+        absl::StrCat("resuming from ", job.checkpoint->path(), " (step ", start->step, ")"));
+    if (start->step >= job.steps) {
+      Say(context,
+          absl::StrCat("nothing to train: the last step is ", job.steps, " (--steps K to go on)"));
+      return false;
+    }
+  }
+  TrainerOptions options;
+  options.steps = job.steps;
+  options.seed = job.seed;
+  options.shuffle = !job.options.no_shuffle;
+  options.metrics = job.options.metrics;
+  options.save_dir = job.options.save_dir;
+  options.save_every = job.options.save_every;
+  options.dump_gradients = job.options.dump_gradients;
+  options.profile = job.options.profile;
+  ORIEL_ASSIGN_OR_RETURN(TrainingOutcome outcome,
+                         Train(context, state, job.train_data, start, options));
+  std::string text = absl::StrCat(
+      outcome.interrupted ? "interrupted after step " : "trained to step ", outcome.step);
+  if (!outcome.checkpoint.empty()) {
+    absl::StrAppend(&text, "; checkpoint ", outcome.checkpoint);
+    if (outcome.interrupted) {
+      absl::StrAppend(&text, "; go on with --resume ", job.options.save_dir);
+    }
+  } else if (outcome.interrupted) {
+    absl::StrAppend(&text, "; no checkpoint (--save-dir was not given)");
+  }
+  Say(context, text);
+  return outcome.interrupted;
+}
+
+absl::StatusOr<bool> EvaluateRank(const Job& job, const RankContext& context, int64_t step) {
+  ORIEL_ASSIGN_OR_RETURN(Evaluation evaluation,
+                         Evaluate(context, job.eval_data, job.options.eval_logits));
+  if (evaluation.interrupted) {
+    Say(context, absl::StrCat("eval interrupted after ", evaluation.samples, " samples"));
+    return true;
+  }
+  Say(context, FormatEvaluation(evaluation));
+  if (context.is_first()) {
+    std::printf("%s\n", EncodeEvaluation(evaluation, step).c_str());
+    std::fflush(stdout);
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<Job> PrepareJob(const RunOptions& options) {
+  Job job;
+  job.options = options;
+  ORIEL_ASSIGN_OR_RETURN(job.plan, ReadPlan(options.plan));
+  ORIEL_RETURN_IF_ERROR(Annotate(VerifyPlan(job.plan), options.plan));
+  job.plan_folder = FolderOf(options.plan);
+  job.steps = options.steps.value_or(job.plan.training().steps());
+  job.seed = options.seed.value_or(job.plan.training().seed());
+  if (!options.data.empty() && job.steps > 0) {
+    ORIEL_ASSIGN_OR_RETURN(job.train_data, ReadShards(options.data));
+  }
+  if (!options.eval.empty()) {
+    ORIEL_ASSIGN_OR_RETURN(job.eval_data, ReadShards(options.eval));
+  }
+  if (!options.resume.empty()) {
+    ORIEL_ASSIGN_OR_RETURN(job.checkpoint, CheckpointReader::Open(options.resume));
+    if (!options.seed) job.seed = job.checkpoint->index().progress.seed;
+  }
+  return job;
+}
+
+absl::Status CheckWorld(const plan::Plan& plan, const std::string& path, int64_t ranks,
+                        const std::string& how) {
+  const int64_t world = plan.world_size();
+  if (ranks == world) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, " is for ", world, world == 1 ? " rank" : " ranks", ", but ", how, " asks for ", ranks,
+      "; use -n ", world, ", or compile the model for this many: oriel compile --world ", ranks));
+}
+
+absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
+                             const RankOptions& options) {
+  ExecutorOptions executor_options;
+  executor_options.num_threads = options.threads;
+  executor_options.profile = job.options.profile;
+  ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
+                         Executor::Create(job.plan, rank, world, executor_options));
+  ORIEL_ASSIGN_OR_RETURN(ModelState state, ModelState::Bind(job.plan, *executor));
+  int64_t step = 0;
+  if (job.checkpoint) {
+    ORIEL_RETURN_IF_ERROR(state.Restore(*job.checkpoint, /*with_optimizer=*/job.trains()));
+    step = job.checkpoint->index().progress.step;
+  } else {
+    ORIEL_RETURN_IF_ERROR(state.Initialize(job.plan_folder));
+  }
+  RankContext context;
+  context.plan = &job.plan;
+  context.rank = rank;
+  context.world = world;
+  context.executor = executor.get();
+  context.interrupted = [] { return StopRequests() > 0; };
+  context.terminal = options.terminal;
+
+  bool interrupted = false;
+  if (job.trains()) {
+    ORIEL_ASSIGN_OR_RETURN(interrupted, TrainRank(job, context, state));
+    step = std::max(step, job.steps);
+  }
+  if (job.eval_data != nullptr && !interrupted) {
+    ORIEL_ASSIGN_OR_RETURN(interrupted, EvaluateRank(job, context, step));
+  }
+  if (context.is_first() && !job.options.dump_parameters.empty()) {
+    ORIEL_RETURN_IF_ERROR(state.DumpParameters(job.options.dump_parameters));
+  }
+  return interrupted;
+}
+
+int ThreadsPerRank(const RunOptions& options, int64_t local_ranks) {
+  if (options.threads > 0) return static_cast<int>(std::min<int64_t>(options.threads, 1024));
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  // What this process may use, which in a container is less than what the machine has.
+  const int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+  return static_cast<int>(std::max<int64_t>(1, count / std::max<int64_t>(1, local_ranks)));
+}
+
+}  // namespace oriel::runtime

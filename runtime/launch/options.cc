@@ -1,0 +1,134 @@
+#include "runtime/launch/options.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+namespace oriel::runtime {
+namespace {
+
+constexpr char kDescription[] =
+    "Trains and evaluates a plan that `oriel compile` has made. Starts the plan's ranks on this\n"
+    "machine by itself, as threads or as MPI processes; or acts as one rank under mpirun.";
+
+constexpr char kExamples[] = R"(Examples:
+  oriel-run model.oplan --data shards/train --metrics metrics.jsonl
+  oriel-run model.oplan --data shards/train --save-dir ckpt --save-every 500 --eval shards/eval
+  oriel-run model.oplan --data shards/train --resume ckpt --save-dir ckpt --steps 20000
+  oriel-run model.oplan --eval shards/eval --resume ckpt/step-00010000
+  oriel-run model.oplan --data shards/train -n 4 --comm mpi
+  mpirun -n 4 oriel-run model.oplan --data shards/train
+
+Exit status: 0 done, 1 error, 2 wrong usage, 130 interrupted (a checkpoint was written if
+--save-dir was given). See docs/running.md.)";
+
+// What is wrong with the combination of options, or null.
+const char* CheckUsage(const RunOptions& options) {
+  if (options.data.empty() && options.eval.empty() && options.dump_parameters.empty()) {
+    return "nothing to do: give --data DIR to train, --eval DIR to evaluate, or both";
+  }
+  if (options.data.empty()) {
+    if (options.steps.value_or(0) > 0) return "--steps needs --data DIR, the training shards";
+    if (!options.save_dir.empty()) return "--save-dir needs --data DIR, the training shards";
+    if (!options.dump_gradients.empty()) {
+      return "--dump-gradients needs --data DIR, the training shards";
+    }
+  }
+  if (options.save_every > 0 && options.save_dir.empty()) {
+    return "--save-every needs --save-dir DIR, where checkpoints go";
+  }
+  if (!options.eval_logits.empty() && options.eval.empty()) {
+    return "--eval-logits needs --eval DIR, the evaluation shards";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+ParsedOptions ParseOptions(int argc, const char* const* argv) {
+  RunOptions options;
+  CLI::App app(kDescription, "oriel-run");
+  app.footer(kExamples);
+  app.get_formatter()->column_width(28);
+  CLI::Range from_zero(int64_t{0}, int64_t{1} << 62);
+  CLI::Range from_one(int64_t{1}, int64_t{1} << 62);
+  from_zero.description("");  // or the help shows the numbers
+  from_one.description("");
+
+  app.add_option("plan", options.plan, "the plan (.oplan)")->required()->type_name("PLAN");
+
+  const char* training = "Training";
+  app.add_option("--data", options.data, "folder of training shards (.tar, KEY.INPUT.npy)")
+      ->type_name("DIR")
+      ->group(training);
+  app.add_option("--steps", options.steps, "train until this step (default: the plan's); 0: don't")
+      ->type_name("K")
+      ->check(from_zero)
+      ->group(training);
+  app.add_option("--seed", options.seed, "order of the data (default: the plan's)")
+      ->type_name("S")
+      ->group(training);
+  app.add_flag("--no-shuffle", options.no_shuffle, "take the samples in their order")
+      ->group(training);
+  app.add_option("--metrics", options.metrics, "write a JSON line per step")
+      ->type_name("FILE")
+      ->group(training);
+
+  const char* checkpoints = "Checkpoints";
+  app.add_option("--save-dir", options.save_dir, "write checkpoints: at the end, on Ctrl-C")
+      ->type_name("DIR")
+      ->group(checkpoints);
+  app.add_option("--save-every", options.save_every, "and after every K steps")
+      ->type_name("K")
+      ->check(from_one)
+      ->group(checkpoints);
+  app.add_option("--resume", options.resume, "go on from the latest checkpoint in DIR, or from DIR")
+      ->type_name("DIR")
+      ->group(checkpoints);
+
+  const char* evaluation = "Evaluation";
+  app.add_option("--eval", options.eval, "evaluate on these shards, after training if any")
+      ->type_name("DIR")
+      ->group(evaluation);
+  app.add_option("--eval-logits", options.eval_logits, "write the logits of all samples")
+      ->type_name("FILE.npy")
+      ->group(evaluation);
+
+  const char* ranks = "Ranks";
+  app.add_option("-n,--ranks", options.ranks, "must be what the plan is for (the default)")
+      ->type_name("N")
+      ->check(from_one)
+      ->group(ranks);
+  app.add_option("--comm", options.comm, "in_process: threads (default); mpi: processes")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"in_process", "mpi"}))
+      ->group(ranks);
+  app.add_option("--threads", options.threads, "per rank (default: cores / local ranks)")
+      ->type_name("T")
+      ->check(from_one)
+      ->group(ranks);
+
+  const char* inspection = "Inspection";
+  app.add_flag("--profile", options.profile, "print where the time of the steps went")
+      ->group(inspection);
+  app.add_option("--dump-gradients", options.dump_gradients, "of the first step, before clipping")
+      ->type_name("FILE.safetensors")
+      ->group(inspection);
+  app.add_option("--dump-parameters", options.dump_parameters, "at the end of training")
+      ->type_name("FILE.safetensors")
+      ->group(inspection);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool is_help = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
+    app.exit(error);
+    return {std::nullopt, is_help ? kExitOk : kExitUsage};
+  }
+  if (const char* problem = CheckUsage(options)) {
+    std::cerr << "oriel-run: " << problem << "\nRun with --help for more information.\n";
+    return {std::nullopt, kExitUsage};
+  }
+  return {options, kExitOk};
+}
+
+}  // namespace oriel::runtime

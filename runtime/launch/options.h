@@ -1,0 +1,46 @@
+// The command line of oriel-run.
+#ifndef ORIEL_RUNTIME_LAUNCH_OPTIONS_H_
+#define ORIEL_RUNTIME_LAUNCH_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace oriel::runtime {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitError = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;
+
+struct RunOptions {
+  std::string plan;
+  std::string data;  // folder of training shards; empty: no training
+  std::string eval;  // folder of evaluation shards; empty: no evaluation
+  std::optional<int64_t> ranks;
+  std::string comm;  // "in_process", "mpi" or empty: mpi under mpirun, else in_process
+  std::optional<int64_t> steps;
+  std::optional<uint64_t> seed;
+  bool no_shuffle = false;
+  int64_t threads = 0;  // per rank; 0: the cores divided by the ranks of this machine
+  std::string metrics;
+  std::string save_dir;
+  int64_t save_every = 0;
+  std::string resume;
+  std::string eval_logits;
+  std::string dump_gradients;
+  std::string dump_parameters;
+  bool profile = false;
+};
+
+struct ParsedOptions {
+  std::optional<RunOptions> options;  // nothing: leave with exit_code
+  int exit_code = kExitOk;
+};
+
+// Prints help to stdout, and a usage error to stderr.
+ParsedOptions ParseOptions(int argc, const char* const* argv);
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_LAUNCH_OPTIONS_H_

@@ -1,0 +1,67 @@
+#include "runtime/launch/run_main.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/launch/in_process.h"
+#include "runtime/launch/job.h"
+#include "runtime/launch/mpi_launcher.h"
+#include "runtime/launch/mpi_rank.h"
+#include "runtime/launch/options.h"
+#include "runtime/launch/stop_signal.h"
+
+namespace oriel::runtime {
+namespace {
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "oriel-run: error: %s\n", std::string(status.message()).c_str());
+  return kExitError;
+}
+
+int RunThreads(const Job& job) {
+  InstallStopHandlers(StopHandling::kInteractive);
+  const int64_t ranks = job.plan.world_size();
+  RankOptions rank_options;
+  rank_options.threads = ThreadsPerRank(job.options, ranks);
+  rank_options.terminal = isatty(STDERR_FILENO) != 0;
+  absl::StatusOr<bool> interrupted = RunInProcess(ranks, [&](int64_t rank, Communicator* world) {
+    return RunRank(job, rank, world, rank_options);
+  });
+  if (!interrupted.ok()) return Fail(interrupted.status());
+  return *interrupted ? kExitInterrupted : kExitOk;
+}
+
+}  // namespace
+
+int RunMain(int argc, const char* const* argv) {
+  ParsedOptions parsed = ParseOptions(argc, argv);
+  if (!parsed.options) return parsed.exit_code;
+  const RunOptions& options = *parsed.options;
+  const std::optional<int64_t> mpi_world = MpiWorldSize();
+  if (mpi_world && options.comm != "in_process") return RunMpiRank(options);
+  if (mpi_world.value_or(1) > 1) {
+    return Fail(absl::InvalidArgumentError(absl::StrCat(
+        "mpirun has started ", *mpi_world, " processes, but --comm in_process runs all ranks in ",
+        "one; leave out one of the two")));
+  }
+  // Also before mpirun: a mistake is told once, and at once.
+  absl::StatusOr<Job> job = PrepareJob(options);
+  if (!job.ok()) return Fail(job.status());
+  if (options.ranks) {
+    absl::Status world =
+        CheckWorld(job->plan, options.plan, *options.ranks, absl::StrCat("-n ", *options.ranks));
+    if (!world.ok()) return Fail(world);
+  }
+  if (options.comm == "mpi") {
+    return LaunchMpi(job->plan.world_size(), std::vector<std::string>(argv + 1, argv + argc),
+                     options);
+  }
+  return RunThreads(*job);
+}
+
+}  // namespace oriel::runtime

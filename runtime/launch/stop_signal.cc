@@ -1,0 +1,62 @@
+#include "runtime/launch/stop_signal.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "runtime/launch/options.h"
+
+namespace oriel::runtime {
+namespace {
+
+constexpr int64_t kSameRequestMs = 300;
+
+std::atomic<int> g_requests{0};
+std::atomic<int64_t> g_last_ms{-kSameRequestMs};
+std::atomic<StopHandling> g_handling{StopHandling::kInteractive};
+static_assert(std::atomic<int64_t>::is_always_lock_free, "used in a signal handler");
+
+int64_t NowMs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+void Say(const char* text) {
+  ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text));
+  (void)ignored;
+}
+
+void OnSignal(int) {
+  const int64_t now = NowMs();
+  if (now - g_last_ms.exchange(now) < kSameRequestMs) return;
+  const int before = g_requests.fetch_add(1);
+  const StopHandling handling = g_handling.load();
+  if (handling == StopHandling::kRank) return;
+  if (before == 0) {
+    Say("\noriel-run: stopping after this step; once more to stop at once\n");
+  } else if (handling == StopHandling::kInteractive) {
+    _exit(kExitInterrupted);
+  }
+}
+
+}  // namespace
+
+void InstallStopHandlers(StopHandling handling) {
+  g_handling = handling;
+  struct sigaction action = {};
+  action.sa_handler = OnSignal;
+  // Interrupted reads and waits go on: a step is finished as if nothing had happened.
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  if (handling == StopHandling::kRank) sigaction(SIGUSR1, &action, nullptr);
+}
+
+int StopRequests() { return g_requests.load(); }
+
+}  // namespace oriel::runtime

@@ -1,0 +1,184 @@
+// Plans made by hand. Tests only.
+#ifndef ORIEL_RUNTIME_PLAN_PLAN_BUILDER_H_
+#define ORIEL_RUNTIME_PLAN_PLAN_BUILDER_H_
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "runtime/base/tensor.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/plan/plan_types.h"
+
+namespace oriel::runtime {
+
+// Adds to a plan with one grid, which splits the batch over the axis "a0", and one program.
+// Buffers get memory of their own, one behind the other.
+class PlanBuilder {
+ public:
+  explicit PlanBuilder(int64_t ranks) {
+    plan_.set_model_name("by_hand");
+    plan_.set_world_size(ranks);
+    auto* grid = plan_.add_grids();
+    auto* axis = grid->add_axes();
+    axis->set_name("a0");
+    axis->set_size(ranks);
+    auto* mesh = grid->add_mesh();
+    mesh->set_name("dp");
+    mesh->add_axes("a0");
+    program_ = plan_.add_programs();
+    program_->set_rank_count(ranks);
+  }
+
+  plan::Plan& plan() { return plan_; }
+  plan::Program& program() { return *program_; }
+
+  // Each returns the buffer's index.
+  int Buffer(plan::BufferKind kind, const std::string& name, const TensorSpec& spec,
+             const std::string& slot = "") {
+    const int index = Alias(kind, name, spec, program_->arena_bytes());
+    program_->mutable_buffers(index)->set_slot(slot);
+    program_->set_arena_bytes(program_->arena_bytes() + (spec.bytes() + 63) / 64 * 64);
+    return index;
+  }
+  int Alias(plan::BufferKind kind, const std::string& name, const TensorSpec& spec,
+            int64_t offset) {
+    auto* buffer = program_->add_buffers();
+    buffer->set_name(name);
+    buffer->set_ref(
+        kind == plan::TEMPORARY || kind == plan::STASH || kind == plan::CONSTANT ? "" : name);
+    buffer->set_kind(kind);
+    *buffer->mutable_local() = ToPlan(spec);
+    buffer->set_offset(offset);
+    return program_->buffers_size() - 1;
+  }
+  int Constant(const std::string& name, const std::vector<float>& values) {
+    const int index =
+        Buffer(plan::CONSTANT, name, {DType::kF32, {static_cast<int64_t>(values.size())}});
+    std::string bytes(values.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    program_->mutable_buffers(index)->set_data(bytes);
+    return index;
+  }
+  int Parameter(const std::string& name, const TensorSpec& spec, bool trainable = true) {
+    auto* parameter = plan_.add_parameters();
+    parameter->set_name(name);
+    *parameter->mutable_global() = ToPlan(spec);
+    parameter->set_trainable(trainable);
+    parameter->mutable_initial()->set_file("weights.safetensors");
+    parameter->mutable_initial()->set_tensor(name);
+    return Buffer(plan::PARAMETER, name, spec);
+  }
+  int Input(const std::string& name, const TensorSpec& spec) {
+    auto* input = plan_.add_inputs();
+    input->set_name(name);
+    *input->mutable_microbatch() = ToPlan(spec);
+    return Buffer(plan::INPUT, name, spec);
+  }
+
+  // The last of these is what instructions are added to.
+  void Segment(const std::string& name) {
+    segment_ = program_->add_segments();
+    segment_->set_name(name);
+  }
+  plan::Launch& Launch(const std::string& kernel, const std::vector<int>& operands,
+                       const std::vector<int>& results, const std::string& location = "") {
+    auto* instruction = segment_->add_instructions();
+    instruction->set_op("oriel." + kernel);
+    instruction->set_location(location);
+    auto* launch = instruction->mutable_launch();
+    launch->set_kernel(kernel);
+    launch->mutable_operands()->Add(operands.begin(), operands.end());
+    launch->mutable_results()->Add(results.begin(), results.end());
+    return *launch;
+  }
+  plan::Collective& AllReduce(const std::vector<int>& operands, const std::vector<int>& results) {
+    auto* collective = segment_->add_instructions()->mutable_collective();
+    collective->set_kind(plan::Collective::ALL_REDUCE);
+    collective->set_reduction(plan::Collective::SUM);
+    collective->add_axes("a0");
+    collective->mutable_operands()->Add(operands.begin(), operands.end());
+    collective->mutable_results()->Add(results.begin(), results.end());
+    return *collective;
+  }
+  void Copy(int source, int target) {
+    auto* copy = segment_->add_instructions()->mutable_copy();
+    copy->set_source(source);
+    copy->set_target(target);
+  }
+
+  // Batch sizes, and forward and backward of each microbatch in turn before update.
+  void Schedule(int64_t micro_batch, int64_t microbatches) {
+    auto* training = plan_.mutable_training();
+    training->set_micro_batch(micro_batch);
+    training->set_microbatches(microbatches);
+    training->set_data_parallel(plan_.world_size());
+    training->set_global_batch(micro_batch * microbatches * plan_.world_size());
+    for (int64_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+      AddEntry("forward", microbatch);
+      AddEntry("backward", microbatch);
+    }
+    AddEntry("update", 0);
+  }
+
+ private:
+  void AddEntry(const std::string& segment, int64_t microbatch) {
+    auto* entry = program_->add_schedule();
+    entry->set_segment(segment);
+    entry->set_microbatch(microbatch);
+  }
+
+  plan::Plan plan_;
+  plan::Program* program_;
+  plan::Segment* segment_ = nullptr;
+};
+
+// Trains w (4 elements) to make h = x * w small, where x is an input of 2 samples of 4:
+//
+//   forward    h = x * w (the stash); loss += sum(h * h) / 2
+//   backward   dw += sum over samples of h * x
+//   update     dw, loss = sums over ranks; w -= learning_rate * dw; outputs loss; resets both
+//   eval       outputs h
+//
+// Its kernels are those of executor_test.cc.
+inline plan::Plan SmallTrainingPlan(int64_t ranks, int64_t microbatches) {
+  const TensorSpec scalar{DType::kF32, {}};
+  const TensorSpec row{DType::kF32, {4}};
+  const TensorSpec batch{DType::kF32, {2, 4}};
+  PlanBuilder builder(ranks);
+  const int w = builder.Parameter("w", row);
+  const int dw = builder.Buffer(plan::GRADIENT, "w", row);
+  const int loss = builder.Buffer(plan::ACCUMULATOR, "loss_sum", scalar);
+  const int x = builder.Input("x", batch);
+  const int rate = builder.Buffer(plan::SCALAR, "learning_rate", scalar);
+  const int half = builder.Constant("half", {0.5f});
+  const int h = builder.Buffer(plan::STASH, "h", batch);
+  const int squares = builder.Buffer(plan::TEMPORARY, "squares", batch);
+  const int product =
+      builder.Alias(plan::TEMPORARY, "product", batch, builder.program().buffers(squares).offset());
+  const int out = builder.Buffer(plan::OUTPUT, "loss", scalar);
+  const int predictions = builder.Buffer(plan::OUTPUT, "h", batch);
+
+  builder.Segment("forward");
+  builder.Launch("test_multiply", {x, w}, {h}, "/model/scale/Mul");
+  builder.Launch("test_multiply", {h, h}, {squares}, "/loss/Mul");
+  builder.Launch("test_add_sum", {loss, squares, half}, {loss}, "/loss/ReduceSum");
+  builder.Segment("backward");
+  builder.Launch("test_multiply", {h, x}, {product}, "/model/scale/Mul");
+  builder.Launch("test_add_columns", {dw, product}, {dw}, "/model/scale/Mul");
+  builder.Segment("update");
+  builder.AllReduce({dw, loss}, {dw, loss});
+  builder.Launch("test_descend", {w, dw, rate}, {w});
+  builder.Copy(loss, out);
+  builder.Launch("test_zero", {}, {dw});
+  builder.Launch("test_zero", {}, {loss});
+  builder.Segment("eval");
+  builder.Launch("test_multiply", {x, w}, {predictions}, "/model/scale/Mul");
+  builder.Schedule(/*micro_batch=*/2, microbatches);
+  return builder.plan();
+}
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_PLAN_PLAN_BUILDER_H_

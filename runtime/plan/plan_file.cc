@@ -1,0 +1,222 @@
+#include "runtime/plan/plan_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/stubs/logging.h"
+#include "runtime/base/status.h"
+
+namespace oriel::runtime {
+namespace {
+
+constexpr std::string_view kMagic = "\x8fOPLAN\r\n";
+
+template <typename T>
+void Append(T value, std::string& out) {
+  for (size_t i = 0; i < sizeof(T); ++i) out.push_back(static_cast<char>(value >> (8 * i)));
+}
+
+template <typename T>
+T Load(std::string_view bytes, size_t offset) {
+  T value = 0;
+  for (size_t i = 0; i < sizeof(T); ++i) {
+    value |= static_cast<T>(static_cast<unsigned char>(bytes[offset + i])) << (8 * i);
+  }
+  return value;
+}
+
+uint32_t Crc32(std::string_view bytes) {
+  return static_cast<uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+absl::Status FileError(const char* verb, const std::string& path) {
+  const int error = errno;
+  return absl::ErrnoToStatus(error, absl::StrCat("cannot ", verb, " ", path));
+}
+
+// Closes on every path. Release() hands out the result of close().
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  int get() const { return descriptor_; }
+  bool Close() {
+    const int descriptor = descriptor_;
+    descriptor_ = -1;
+    return close(descriptor) == 0;
+  }
+
+ private:
+  int descriptor_;
+};
+
+bool WriteAll(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        write(descriptor, bytes.data(), std::min<size_t>(bytes.size(), 1 << 30));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+// Makes a rename in the folder of `path` survive a power cut.
+absl::Status SyncFolder(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  std::string folder = ".";
+  if (slash != std::string::npos) folder = path.substr(0, std::max<size_t>(slash, 1));
+  File file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file.get() < 0 || fsync(file.get()) != 0) return FileError("sync the folder of", path);
+  return absl::OkStatus();
+}
+
+absl::Status WriteAndSync(const std::string& path, std::string_view bytes) {
+  File file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (file.get() < 0) return FileError("create", path);
+  if (!WriteAll(file.get(), bytes) || fsync(file.get()) != 0 || !file.Close()) {
+    return FileError("write", path);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> EncodePlan(const plan::Plan& plan) {
+  const size_t payload_bytes = plan.ByteSizeLong();
+  if (payload_bytes > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the plan has ", payload_bytes,
+                     " bytes, more than protobuf's 2 GiB; its constants are too large"));
+  }
+  std::string payload;
+  // protobuf writes a string that is not UTF-8 (a path, say), and then refuses to read it.
+  google::protobuf::LogSilencer silencer;
+  {
+    google::protobuf::io::StringOutputStream stream(&payload);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);  // maps have no order of their own
+    plan.SerializeWithCachedSizes(&coded);
+  }
+  if (!plan::Plan().ParseFromString(payload)) {
+    return absl::InvalidArgumentError("a name or a path in the plan is not valid UTF-8");
+  }
+  std::string out(kMagic);
+  Append<uint32_t>(kPlanFormatVersion, out);
+  Append<uint32_t>(kPlanMinimumReader, out);
+  Append<uint64_t>(payload.size(), out);
+  Append<uint32_t>(Crc32(payload), out);
+  Append<uint32_t>(Crc32(out), out);
+  out += payload;
+  return out;
+}
+
+absl::StatusOr<plan::Plan> DecodePlan(std::string_view bytes, const std::string& name) {
+  const std::string_view magic = bytes.substr(0, kMagic.size());
+  if (bytes.empty()) return absl::DataLossError(absl::StrCat(name, " is empty, not a plan"));
+  if (magic != kMagic.substr(0, magic.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is not a plan: it does not begin with the magic bytes of one"));
+  }
+  if (bytes.size() < static_cast<size_t>(kPlanHeaderBytes)) {
+    return absl::DataLossError(absl::StrCat(name, " is truncated: expected at least ",
+                                            kPlanHeaderBytes, " bytes, have ", bytes.size()));
+  }
+  if (Load<uint32_t>(bytes, 28) != Crc32(bytes.substr(0, 28))) {
+    return absl::DataLossError(
+        absl::StrCat(name, " is corrupt: the checksum of its header does not match"));
+  }
+  const uint32_t format = Load<uint32_t>(bytes, 8);
+  const uint32_t minimum_reader = Load<uint32_t>(bytes, 12);
+  if (minimum_reader > kPlanFormatVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, " was written by a newer Oriel (format ", format,
+                     ", this one reads up to ", kPlanFormatVersion, "): update oriel-run"));
+  }
+  const uint64_t payload_bytes = Load<uint64_t>(bytes, 16);
+  const std::string_view payload = bytes.substr(kPlanHeaderBytes);
+  if (payload.size() < payload_bytes) {
+    return absl::DataLossError(absl::StrCat(name, " is truncated: expected ",
+                                            kPlanHeaderBytes + payload_bytes, " bytes, have ",
+                                            bytes.size()));
+  }
+  if (payload.size() > payload_bytes) {
+    return absl::DataLossError(absl::StrCat(name, " is corrupt: expected ",
+                                            kPlanHeaderBytes + payload_bytes, " bytes, have ",
+                                            bytes.size()));
+  }
+  if (Load<uint32_t>(bytes, 24) != Crc32(payload)) {
+    return absl::DataLossError(
+        absl::StrCat(name, " is corrupt: the checksum of its contents does not match"));
+  }
+  plan::Plan plan;
+  google::protobuf::LogSilencer silencer;  // the status says it
+  if (payload.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()) ||
+      !plan.ParseFromArray(payload.data(), static_cast<int>(payload.size()))) {
+    return absl::DataLossError(absl::StrCat(name, " is corrupt: its contents cannot be decoded"));
+  }
+  return plan;
+}
+
+absl::Status WritePlan(const plan::Plan& plan, const std::string& path) {
+  ORIEL_ASSIGN_OR_RETURN(const std::string bytes, EncodePlan(plan));
+  const std::string temporary = absl::StrCat(path, ".tmp.", getpid());
+  if (absl::Status status = WriteAndSync(temporary, bytes); !status.ok()) {
+    unlink(temporary.c_str());
+    return status;
+  }
+  if (rename(temporary.c_str(), path.c_str()) != 0) {
+    absl::Status status = FileError("write", path);
+    unlink(temporary.c_str());
+    return status;
+  }
+  return SyncFolder(path);
+}
+
+absl::StatusOr<plan::Plan> ReadPlan(const std::string& path) {
+  File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) {
+    if (errno == ENOENT) return absl::NotFoundError(absl::StrCat("there is no plan ", path));
+    return FileError("open", path);
+  }
+  struct stat status;
+  if (fstat(file.get(), &status) != 0) return FileError("read", path);
+  if (!S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a plan: not a regular file"));
+  }
+  // The header first, so that a wrong file of many GiB is refused at once.
+  std::string bytes;
+  const auto read_up_to = [&](size_t total) {
+    while (bytes.size() < total) {
+      const size_t have = bytes.size();
+      bytes.resize(total);
+      const ssize_t got = read(file.get(), bytes.data() + have, total - have);
+      bytes.resize(have + static_cast<size_t>(std::max<ssize_t>(got, 0)));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return false;
+      if (got == 0) break;  // shorter than fstat said; DecodePlan reports it
+    }
+    return true;
+  };
+  if (!read_up_to(static_cast<size_t>(kPlanHeaderBytes))) return FileError("read", path);
+  if (bytes.substr(0, kMagic.size()) != kMagic) return DecodePlan(bytes, path);
+  if (!read_up_to(static_cast<size_t>(status.st_size))) return FileError("read", path);
+  return DecodePlan(bytes, path);
+}
+
+}  // namespace oriel::runtime

@@ -1,0 +1,46 @@
+// The plan on disk: a header of 32 bytes, then the message of plan.proto.
+//
+//   bytes  0..7   magic, "\x8fOPLAN\r\n"; its first and last bytes catch transfers as text
+//          8..11  format version of the writer
+//         12..15  oldest format version whose reader understands this file
+//         16..23  bytes of the payload
+//         24..27  CRC-32 of the payload (ISO 3309, as in zlib)
+//         28..31  CRC-32 of bytes 0..27
+//
+// Numbers are little-endian. The header keeps this layout in every format version, so that an
+// older reader can say what is wrong. See docs/plan_format.md.
+#ifndef ORIEL_RUNTIME_PLAN_PLAN_FILE_H_
+#define ORIEL_RUNTIME_PLAN_PLAN_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel::runtime {
+
+// Raise the first for each change of the format; the second only when older readers would
+// misunderstand the file (a field they ignore changes what a step computes).
+inline constexpr uint32_t kPlanFormatVersion = 1;
+inline constexpr uint32_t kPlanMinimumReader = 1;
+inline constexpr int64_t kPlanHeaderBytes = 32;
+
+// Writes a plan. The same plan gives the same bytes. The file appears complete or not at all:
+// it is written under a temporary name in the same folder, synced and renamed.
+absl::Status WritePlan(const plan::Plan& plan, const std::string& path);
+
+// Reads a plan. The result has the right bytes but is not verified: see VerifyPlan. Errors
+// name the file: NotFound for a missing one, InvalidArgument for what is not a plan,
+// DataLoss for a truncated or corrupt one, FailedPrecondition for a newer format.
+absl::StatusOr<plan::Plan> ReadPlan(const std::string& path);
+
+// The same from and to bytes; `name` stands for the file in errors.
+absl::StatusOr<std::string> EncodePlan(const plan::Plan& plan);
+absl::StatusOr<plan::Plan> DecodePlan(std::string_view bytes, const std::string& name);
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_PLAN_PLAN_FILE_H_

@@ -1,0 +1,92 @@
+#include "runtime/plan/plan_stats.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "runtime/plan/plan_types.h"
+
+namespace oriel::runtime {
+namespace {
+
+using Range = std::pair<int64_t, int64_t>;
+
+int64_t Covered(std::vector<Range> ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  int64_t bytes = 0;
+  int64_t end = 0;
+  for (const Range& range : ranges) {
+    bytes += std::max<int64_t>(0, range.second - std::max(range.first, end));
+    end = std::max(end, range.second);
+  }
+  return bytes;
+}
+
+int64_t BytesOf(const plan::Buffer& buffer) { return FromPlan(buffer.local()).bytes(); }
+
+void AddMemory(const plan::Program& program, ProgramStats& stats) {
+  std::set<Range> persistent;
+  std::map<std::string, std::vector<Range>> ranges;
+  for (const bool pass_persistent : {true, false}) {
+    for (const auto& buffer : program.buffers()) {
+      if (IsPersistent(buffer.kind()) != pass_persistent) continue;
+      const Range range(buffer.offset(), buffer.offset() + BytesOf(buffer));
+      if (pass_persistent) {
+        persistent.insert(range);
+      } else if (persistent.count(range) > 0) {
+        continue;  // a view
+      }
+      ranges[KindName(buffer.kind())].push_back(range);
+    }
+  }
+  for (auto& [kind, list] : ranges) {
+    stats.buffers_by_kind[kind] = static_cast<int64_t>(list.size());
+    stats.bytes_by_kind[kind] = Covered(std::move(list));
+  }
+}
+
+SegmentStats StatsOf(const plan::Program& program, const plan::Segment& segment) {
+  SegmentStats stats;
+  stats.name = segment.name();
+  stats.runs_per_step =
+      std::count_if(program.schedule().begin(), program.schedule().end(),
+                    [&](const auto& entry) { return entry.segment() == segment.name(); });
+  stats.instructions = segment.instructions_size();
+  for (const auto& instruction : segment.instructions()) {
+    if (instruction.has_launch()) ++stats.kernels[instruction.launch().kernel()];
+    if (instruction.has_copy()) ++stats.kernels["copy"];
+    if (!instruction.has_collective()) continue;
+    ++stats.collectives;
+    for (const int index : instruction.collective().operands()) {
+      stats.collective_bytes += BytesOf(program.buffers(index));
+    }
+  }
+  return stats;
+}
+
+}  // namespace
+
+PlanStats ComputePlanStats(const plan::Plan& plan) {
+  PlanStats stats;
+  for (const auto& parameter : plan.parameters()) {
+    const int64_t elements = FromPlan(parameter.global()).num_elements();
+    stats.parameters += elements;
+    if (parameter.trainable()) stats.trainable_parameters += elements;
+  }
+  for (const auto& program : plan.programs()) {
+    ProgramStats& result = stats.programs.emplace_back();
+    result.first_rank = program.first_rank();
+    result.rank_count = program.rank_count();
+    result.arena_bytes = program.arena_bytes();
+    AddMemory(program, result);
+    for (const auto& segment : program.segments()) {
+      result.segments.push_back(StatsOf(program, segment));
+      const SegmentStats& last = result.segments.back();
+      result.collective_bytes_per_step += last.runs_per_step * last.collective_bytes;
+      result.instructions_per_step += last.runs_per_step * last.instructions;
+    }
+  }
+  return stats;
+}
+
+}  // namespace oriel::runtime

@@ -1,0 +1,164 @@
+#include "runtime/plan/plan_types.h"
+
+#include <algorithm>
+
+namespace oriel::runtime {
+namespace {
+
+// Bounds on what a plan may claim: far above real sizes, far below an overflow of int64.
+constexpr int64_t kMaxTensorBytes = int64_t{1} << 46;
+constexpr int kMaxRank = 32;
+
+}  // namespace
+
+std::optional<DType> FromPlan(plan::DType dtype) {
+  switch (dtype) {
+    case plan::F32:
+      return DType::kF32;
+    case plan::F64:
+      return DType::kF64;
+    case plan::F16:
+      return DType::kF16;
+    case plan::BF16:
+      return DType::kBF16;
+    case plan::I64:
+      return DType::kI64;
+    case plan::I32:
+      return DType::kI32;
+    case plan::I8:
+      return DType::kI8;
+    case plan::U8:
+      return DType::kU8;
+    case plan::BOOL:
+      return DType::kBool;
+    default:
+      return std::nullopt;
+  }
+}
+
+plan::DType ToPlan(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return plan::F32;
+    case DType::kF64:
+      return plan::F64;
+    case DType::kF16:
+      return plan::F16;
+    case DType::kBF16:
+      return plan::BF16;
+    case DType::kI64:
+      return plan::I64;
+    case DType::kI32:
+      return plan::I32;
+    case DType::kI8:
+      return plan::I8;
+    case DType::kU8:
+      return plan::U8;
+    case DType::kBool:
+      return plan::BOOL;
+  }
+  return plan::DTYPE_UNSPECIFIED;
+}
+
+TensorSpec FromPlan(const plan::Tensor& tensor) {
+  TensorSpec spec;
+  spec.dtype = FromPlan(tensor.dtype()).value_or(DType::kU8);
+  spec.shape.assign(tensor.shape().begin(), tensor.shape().end());
+  return spec;
+}
+
+plan::Tensor ToPlan(const TensorSpec& spec) {
+  plan::Tensor tensor;
+  tensor.set_dtype(ToPlan(spec.dtype));
+  tensor.mutable_shape()->Add(spec.shape.begin(), spec.shape.end());
+  return tensor;
+}
+
+std::optional<int64_t> CheckedBytes(const plan::Tensor& tensor) {
+  const std::optional<DType> dtype = FromPlan(tensor.dtype());
+  if (!dtype || tensor.shape_size() > kMaxRank) return std::nullopt;
+  int64_t bytes = DTypeBytes(*dtype);
+  for (const int64_t size : tensor.shape()) {
+    // A zero does not excuse another size that is out of bounds.
+    if (size < 0 || size > kMaxTensorBytes) return std::nullopt;
+    if (size > 0 && bytes > kMaxTensorBytes / size) return std::nullopt;
+    bytes *= size;
+  }
+  return bytes;
+}
+
+bool IsPersistent(plan::BufferKind kind) {
+  switch (kind) {
+    case plan::PARAMETER:
+    case plan::OPTIMIZER_STATE:
+    case plan::GRADIENT:
+    case plan::ACCUMULATOR:
+    case plan::INPUT:
+    case plan::SCALAR:
+    case plan::CONSTANT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string KindName(plan::BufferKind kind) {
+  switch (kind) {
+    case plan::PARAMETER:
+      return "parameter";
+    case plan::OPTIMIZER_STATE:
+      return "optimizer_state";
+    case plan::GRADIENT:
+      return "gradient";
+    case plan::ACCUMULATOR:
+      return "accumulator";
+    case plan::INPUT:
+      return "input";
+    case plan::SCALAR:
+      return "scalar";
+    case plan::CONSTANT:
+      return "constant";
+    case plan::STASH:
+      return "stash";
+    case plan::TEMPORARY:
+      return "temporary";
+    case plan::OUTPUT:
+      return "output";
+    default:
+      return "kind " + std::to_string(static_cast<int>(kind));
+  }
+}
+
+GridLayout::GridLayout(const plan::Grid& grid) : first_rank_(grid.first_rank()) {
+  for (const plan::AtomicAxis& axis : grid.axes()) {
+    names_.push_back(axis.name());
+    sizes_.push_back(axis.size());
+    size_ *= axis.size();
+  }
+}
+
+std::vector<int64_t> GridLayout::Group(int64_t rank, const std::vector<std::string>& axes) const {
+  // Starts with the rank's index with the group's coordinates set to 0, then walks each axis.
+  int64_t origin = 0;
+  std::vector<int64_t> offsets = {0};
+  int64_t rest = rank - first_rank_;
+  int64_t stride = 1;
+  for (int axis = static_cast<int>(sizes_.size()) - 1; axis >= 0; --axis) {
+    const int64_t coordinate = rest % sizes_[axis];
+    rest /= sizes_[axis];
+    if (std::find(axes.begin(), axes.end(), names_[axis]) == axes.end()) {
+      origin += coordinate * stride;
+    } else {
+      const size_t known = offsets.size();
+      for (int64_t i = 1; i < sizes_[axis]; ++i) {
+        for (size_t j = 0; j < known; ++j) offsets.push_back(offsets[j] + i * stride);
+      }
+    }
+    stride *= sizes_[axis];
+  }
+  for (int64_t& offset : offsets) offset += first_rank_ + origin;
+  std::sort(offsets.begin(), offsets.end());
+  return offsets;
+}
+
+}  // namespace oriel::runtime

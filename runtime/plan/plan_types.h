@@ -1,0 +1,59 @@
+// Types of the plan as types of the runtime, and back.
+#ifndef ORIEL_RUNTIME_PLAN_PLAN_TYPES_H_
+#define ORIEL_RUNTIME_PLAN_PLAN_TYPES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/tensor.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel::runtime {
+
+// None for a value that this version does not know.
+std::optional<DType> FromPlan(plan::DType dtype);
+plan::DType ToPlan(DType dtype);
+
+// Of a verified tensor.
+TensorSpec FromPlan(const plan::Tensor& tensor);
+plan::Tensor ToPlan(const TensorSpec& spec);
+
+// Bytes of a tensor from a file that may hold anything. None if the dtype is unknown, a size
+// is negative, there are too many dimensions, or the product is beyond what a machine holds.
+std::optional<int64_t> CheckedBytes(const plan::Tensor& tensor);
+
+// Whether a buffer of this kind holds its value between segments, so that no other buffer
+// may use its memory.
+bool IsPersistent(plan::BufferKind kind);
+
+// "parameter", "temporary", ..
+std::string KindName(plan::BufferKind kind);
+
+// A grid's ranks and coordinates.
+//
+// Rank `first_rank + i` has the coordinates of `i` in row-major order over the axes, so the
+// last axis runs fastest.
+class GridLayout {
+ public:
+  // Of a verified grid.
+  explicit GridLayout(const plan::Grid& grid);
+
+  int64_t first_rank() const { return first_rank_; }
+  int64_t size() const { return size_; }
+  bool Contains(int64_t rank) const { return rank >= first_rank_ && rank - first_rank_ < size_; }
+  // Ranks whose coordinates differ from `rank`'s only along `axes`, ascending. Axes that the
+  // grid does not have are ignored.
+  std::vector<int64_t> Group(int64_t rank, const std::vector<std::string>& axes) const;
+
+ private:
+  int64_t first_rank_;
+  int64_t size_ = 1;
+  std::vector<std::string> names_;
+  std::vector<int64_t> sizes_;
+};
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_PLAN_PLAN_TYPES_H_

@@ -1,0 +1,132 @@
+#include "runtime/plan/verify.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+#include "runtime/plan/plan_types.h"
+#include "runtime/plan/verify_internal.h"
+
+namespace oriel::runtime {
+
+absl::Status Problems::ToStatus() const {
+  if (empty()) return absl::OkStatus();
+  if (messages_.size() == 1) {
+    return absl::InvalidArgumentError(absl::StrCat("the plan is not valid: ", messages_[0]));
+  }
+  const size_t shown = std::min(messages_.size(), kMax);
+  std::string text =
+      absl::StrCat("the plan is not valid:\n  ",
+                   absl::StrJoin(messages_.begin(), messages_.begin() + shown, "\n  "));
+  if (full()) absl::StrAppend(&text, "\n  and more");
+  return absl::InvalidArgumentError(text);
+}
+
+std::string InstructionPath(const plan::Plan& plan, int program, int segment, int instruction) {
+  const plan::Segment& the_segment = plan.programs(program).segments(segment);
+  const plan::Instruction& the_instruction = the_segment.instructions(instruction);
+  std::string what = "empty";
+  if (the_instruction.has_launch()) what = the_instruction.launch().kernel();
+  if (the_instruction.has_collective()) what = "collective";
+  if (the_instruction.has_copy()) what = "copy";
+  return absl::StrCat("program ", program, ", segment ", the_segment.name(), ", instruction ",
+                      instruction, " (", what, ")");
+}
+
+std::string BufferName(const plan::Buffer& buffer) {
+  std::string name = absl::StrCat(KindName(buffer.kind()), " '",
+                                  buffer.ref().empty() ? buffer.name() : buffer.ref(), "'");
+  if (!buffer.slot().empty()) absl::StrAppend(&name, " ", buffer.slot());
+  return name;
+}
+
+Access AccessOf(const plan::Instruction& instruction) {
+  Access access;
+  switch (instruction.kind_case()) {
+    case plan::Instruction::kLaunch:
+      access.reads.assign(instruction.launch().operands().begin(),
+                          instruction.launch().operands().end());
+      access.writes.assign(instruction.launch().results().begin(),
+                           instruction.launch().results().end());
+      break;
+    case plan::Instruction::kCollective:
+      access.reads.assign(instruction.collective().operands().begin(),
+                          instruction.collective().operands().end());
+      access.writes.assign(instruction.collective().results().begin(),
+                           instruction.collective().results().end());
+      break;
+    case plan::Instruction::kCopy:
+      access.reads = {instruction.copy().source()};
+      access.writes = {instruction.copy().target()};
+      break;
+    case plan::Instruction::KIND_NOT_SET:
+      break;
+  }
+  return access;
+}
+
+const plan::Grid* GridOf(const plan::Plan& plan, const plan::Program& program) {
+  for (const auto& grid : plan.grids()) {
+    const GridLayout layout(grid);
+    if (layout.Contains(program.first_rank()) &&
+        layout.Contains(program.first_rank() + program.rank_count() - 1)) {
+      return &grid;
+    }
+  }
+  return nullptr;
+}
+
+LocalShape LocalShapeOf(const std::vector<int64_t>& global, const plan::Sharding& sharding,
+                        const plan::Grid& grid) {
+  LocalShape local{global, ""};
+  if (sharding.dims_size() > static_cast<int>(global.size())) {
+    local.error = "its sharding has more dimensions than its shape";
+    return local;
+  }
+  std::set<std::string> used;
+  const auto size_of = [&](const std::string& name) -> int64_t {
+    for (const auto& axis : grid.axes()) {
+      if (axis.name() == name) return axis.size();
+    }
+    return 0;
+  };
+  for (int dim = 0; dim < sharding.dims_size(); ++dim) {
+    for (const std::string& axis : sharding.dims(dim).axes()) {
+      const int64_t size = size_of(axis);
+      if (size == 0) {
+        local.error =
+            absl::StrCat("its sharding names the axis '", axis, "', which the grid does not have");
+      } else if (!used.insert(axis).second) {
+        local.error = absl::StrCat("its sharding uses the axis '", axis, "' twice");
+      } else if (local.shape[dim] % size != 0) {
+        local.error = absl::StrCat("dimension ", dim, " of size ", global[dim],
+                                   " does not divide over the axis '", axis, "' of size ", size);
+      } else {
+        local.shape[dim] /= size;
+      }
+      if (!local.error.empty()) return local;
+    }
+  }
+  for (const std::string& axis : sharding.partial()) {
+    if (size_of(axis) == 0) {
+      local.error =
+          absl::StrCat("it is partial over the axis '", axis, "', which the grid does not have");
+    }
+  }
+  return local;
+}
+
+absl::Status VerifyPlan(const plan::Plan& plan) {
+  Problems problems;
+  VerifyTables(plan, problems);
+  if (problems.empty()) VerifyPrograms(plan, problems);
+  if (problems.empty()) {
+    for (int program = 0; program < plan.programs_size(); ++program) {
+      VerifyMemory(plan, program, problems);
+      VerifyTraining(plan, program, problems);
+    }
+    VerifyCollectives(plan, problems);
+  }
+  return problems.ToStatus();
+}
+
+}  // namespace oriel::runtime

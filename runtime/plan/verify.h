@@ -1,0 +1,31 @@
+// Proves before a plan runs that its programs are well-formed and cannot corrupt memory.
+#ifndef ORIEL_RUNTIME_PLAN_VERIFY_H_
+#define ORIEL_RUNTIME_PLAN_VERIFY_H_
+
+#include "absl/status/status.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel::runtime {
+
+// InvalidArgument that lists what is wrong, one problem a line, up to 20; each names program,
+// segment and instruction. Takes any message, whatever bytes it came from. Checked are:
+//
+//  - tables: grids and programs cover each rank once, names are unique and resolve, tensors have
+//    a known type and a size that fits a machine, files are plain names, batch sizes multiply up;
+//  - programs: indices in range, buffers inside the arena at multiples of 64, constants with all
+//    their bytes, local shapes that follow from global shape and sharding, schedules that run
+//    each microbatch once;
+//  - memory: nothing is read before it is written, or after other data has taken its place. Two
+//    buffers with the same offset and size are one storage (a view, or an update in place); a
+//    parameter, optimizer state, gradient, accumulator, input, scalar or constant keeps its
+//    memory for itself; a stash holds from the forward to the backward of one microbatch, along
+//    the whole schedule; an output holds to the end of its segment;
+//  - training: a trainable parameter is written once, in update, a frozen one never; gradients
+//    and accumulators are all-reduced once over the data-parallel axes before update uses
+//    them, and reset;
+//  - collectives: programs of one grid have the same ones in the same order.
+absl::Status VerifyPlan(const plan::Plan& plan);
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_PLAN_VERIFY_H_

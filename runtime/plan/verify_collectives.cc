@@ -1,0 +1,95 @@
+// Ranks of a grid meet in the same collectives in the same order.
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_join.h"
+#include "runtime/plan/plan_types.h"
+#include "runtime/plan/verify_internal.h"
+
+namespace oriel::runtime {
+namespace {
+
+std::string Describe(const plan::Program& program, const plan::Collective& collective) {
+  std::vector<std::string> axes(collective.axes().begin(), collective.axes().end());
+  std::sort(axes.begin(), axes.end());
+  std::vector<std::string> operands;
+  for (const int index : collective.operands()) {
+    const TensorSpec spec = FromPlan(program.buffers(index).local());
+    operands.push_back(absl::StrCat(spec.num_elements(), " ", std::string(DTypeName(spec.dtype))));
+  }
+  return absl::StrCat("all_reduce ",
+                      collective.reduction() == plan::Collective::MAX ? "max" : "sum", " over ",
+                      absl::StrJoin(axes, ","), " of ", absl::StrJoin(operands, ", "));
+}
+
+// Collectives by segment. Segments without any don't appear.
+using Collectives = std::map<std::string, std::vector<std::string>>;
+
+Collectives CollectivesOf(const plan::Program& program) {
+  Collectives result;
+  for (const auto& segment : program.segments()) {
+    for (const auto& instruction : segment.instructions()) {
+      if (!instruction.has_collective()) continue;
+      result[segment.name()].push_back(Describe(program, instruction.collective()));
+    }
+  }
+  return result;
+}
+
+// The scheduled segments that have collectives, in order.
+std::vector<std::string> MeetingsOf(const plan::Program& program, const Collectives& collectives) {
+  std::vector<std::string> result;
+  for (const auto& entry : program.schedule()) {
+    if (collectives.count(entry.segment()) > 0) result.push_back(entry.segment());
+  }
+  return result;
+}
+
+void Compare(const Collectives& a, const Collectives& b, const std::string& who,
+             Problems& problems) {
+  std::set<std::string> segments;
+  for (const auto& [name, unused] : a) segments.insert(name);
+  for (const auto& [name, unused] : b) segments.insert(name);
+  for (const std::string& name : segments) {
+    static const auto* none = new std::vector<std::string>();
+    const auto& left = a.count(name) > 0 ? a.at(name) : *none;
+    const auto& right = b.count(name) > 0 ? b.at(name) : *none;
+    for (size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
+      const std::string first = i < left.size() ? left[i] : "nothing";
+      const std::string second = i < right.size() ? right[i] : "nothing";
+      if (first == second) continue;
+      problems.Add(who, ", segment ", name, ": the ranks would not meet in collective ", i, ": ",
+                   first, " against ", second);
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+void VerifyCollectives(const plan::Plan& plan, Problems& problems) {
+  struct First {
+    int program;
+    Collectives collectives;
+    std::vector<std::string> meetings;
+  };
+  std::map<const plan::Grid*, First> first_of_grid;
+  for (int i = 0; i < plan.programs_size(); ++i) {
+    const auto& program = plan.programs(i);
+    Collectives collectives = CollectivesOf(program);
+    std::vector<std::string> meetings = MeetingsOf(program, collectives);
+    const plan::Grid* grid = GridOf(plan, program);
+    const auto found = first_of_grid.find(grid);
+    if (found == first_of_grid.end()) {
+      first_of_grid[grid] = {i, std::move(collectives), std::move(meetings)};
+      continue;
+    }
+    const std::string who = absl::StrCat("programs ", found->second.program, " and ", i);
+    Compare(found->second.collectives, collectives, who, problems);
+    if (found->second.meetings != meetings) {
+      problems.Add(who, ": their schedules run segments with collectives in different orders");
+    }
+  }
+}
+
+}  // namespace oriel::runtime

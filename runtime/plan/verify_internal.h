@@ -1,0 +1,70 @@
+// The parts of the plan verifier. Each reports to one list of problems.
+#ifndef ORIEL_RUNTIME_PLAN_VERIFY_INTERNAL_H_
+#define ORIEL_RUNTIME_PLAN_VERIFY_INTERNAL_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel::runtime {
+
+// What has been found so far. A repeated message counts once.
+class Problems {
+ public:
+  template <typename... Parts>
+  void Add(const Parts&... parts) {
+    if (full()) return;
+    std::string message = absl::StrCat(parts...);
+    if (seen_.insert(message).second) messages_.push_back(std::move(message));
+  }
+  bool empty() const { return messages_.empty(); }
+  // Nothing more is kept: the caller may stop.
+  bool full() const { return messages_.size() > kMax; }
+  absl::Status ToStatus() const;
+
+ private:
+  static constexpr size_t kMax = 20;
+  std::set<std::string> seen_;
+  std::vector<std::string> messages_;
+};
+
+// "program 0, segment update, instruction 3 (adamw)"
+std::string InstructionPath(const plan::Plan& plan, int program, int segment, int instruction);
+// "gradient 'w'"; the name where the buffer has no reference.
+std::string BufferName(const plan::Buffer& buffer);
+
+// Buffers that an instruction of a verified program reads and writes.
+struct Access {
+  std::vector<int> reads;
+  std::vector<int> writes;
+};
+Access AccessOf(const plan::Instruction& instruction);
+
+// The grid that holds a program's ranks, or null.
+const plan::Grid* GridOf(const plan::Plan& plan, const plan::Program& program);
+
+// Shape of a rank's part of a global shape, or why there is none.
+struct LocalShape {
+  std::vector<int64_t> shape;
+  std::string error;
+};
+LocalShape LocalShapeOf(const std::vector<int64_t>& global, const plan::Sharding& sharding,
+                        const plan::Grid& grid);
+
+// What does not depend on a program's instructions.
+void VerifyTables(const plan::Plan& plan, Problems& problems);
+// Buffers, indices and schedule of each program. The rest assumes that the first two found
+// nothing.
+void VerifyPrograms(const plan::Plan& plan, Problems& problems);
+void VerifyMemory(const plan::Plan& plan, int program, Problems& problems);
+void VerifyTraining(const plan::Plan& plan, int program, Problems& problems);
+void VerifyCollectives(const plan::Plan& plan, Problems& problems);
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_PLAN_VERIFY_INTERNAL_H_

@@ -1,0 +1,298 @@
+// Buffers, instructions and schedule of a program, each for itself.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "runtime/plan/plan_types.h"
+#include "runtime/plan/verify_internal.h"
+
+namespace oriel::runtime {
+namespace {
+
+constexpr int64_t kMaxArenaBytes = int64_t{1} << 46;
+constexpr int64_t kAlignment = 64;
+
+std::vector<int64_t> ShapeOf(const plan::Tensor& tensor) {
+  return {tensor.shape().begin(), tensor.shape().end()};
+}
+
+class ProgramVerifier {
+ public:
+  ProgramVerifier(const plan::Plan& plan, int index, Problems& problems)
+      : plan_(plan),
+        index_(index),
+        program_(plan.programs(index)),
+        grid_(*GridOf(plan, program_)),
+        problems_(problems) {
+    for (const auto& parameter : plan.parameters()) parameters_[parameter.name()] = &parameter;
+    for (const auto& input : plan.inputs()) inputs_[input.name()] = &input;
+    for (const auto& state : plan.optimizer_states()) {
+      states_[{state.parameter(), state.slot()}] = &state;
+    }
+  }
+
+  void Verify() {
+    if (program_.arena_bytes() < 0 || program_.arena_bytes() > kMaxArenaBytes) {
+      problems_.Add(Here(), " has an arena of ", program_.arena_bytes(), " bytes");
+      return;
+    }
+    for (int i = 0; i < program_.buffers_size(); ++i) VerifyBuffer(i);
+    std::set<std::string> names;
+    for (int i = 0; i < program_.segments_size(); ++i) {
+      const auto& segment = program_.segments(i);
+      if (segment.name().empty() || !names.insert(segment.name()).second) {
+        problems_.Add(Here(), ", segment '", segment.name(), "': not a name of its own");
+      }
+      for (int j = 0; j < segment.instructions_size(); ++j) VerifyInstruction(i, j);
+    }
+    VerifySchedule(names);
+  }
+
+ private:
+  std::string Here() const { return absl::StrCat("program ", index_); }
+
+  void VerifyBuffer(int i) {
+    const auto& buffer = program_.buffers(i);
+    const std::string name = absl::StrCat(Here(), ", buffer ", i, " (", BufferName(buffer), ")");
+    const auto bytes = CheckedBytes(buffer.local());
+    if (!bytes) {
+      return problems_.Add(name, " has an unknown type or an impossible shape");
+    }
+    if (buffer.offset() < 0 || buffer.offset() % kAlignment != 0) {
+      problems_.Add(name, " is at the offset ", buffer.offset(), ", not a multiple of ",
+                    kAlignment);
+    } else if (buffer.offset() > program_.arena_bytes() ||
+               *bytes > program_.arena_bytes() - buffer.offset()) {
+      problems_.Add(name, " ends beyond the arena: ", *bytes, " bytes at ", buffer.offset(), " of ",
+                    program_.arena_bytes());
+    }
+    if (buffer.kind() == plan::CONSTANT) {
+      if (static_cast<int64_t>(buffer.data().size()) != *bytes) {
+        problems_.Add(name, " has ", buffer.data().size(), " bytes of data for a tensor of ",
+                      *bytes);
+      }
+    } else if (!buffer.data().empty()) {
+      problems_.Add(name, " has data, but is not a constant");
+    }
+    if (buffer.global_shape_size() > 0 || buffer.sharding().dims_size() > 0) {
+      VerifyLocal(buffer, {buffer.global_shape().begin(), buffer.global_shape().end()},
+                  buffer.sharding(), name);
+    }
+    VerifyRole(buffer, name);
+  }
+
+  void VerifyLocal(const plan::Buffer& buffer, const std::vector<int64_t>& global,
+                   const plan::Sharding& sharding, const std::string& name) {
+    const LocalShape local = LocalShapeOf(global, sharding, grid_);
+    if (!local.error.empty()) {
+      problems_.Add(name, ": ", local.error);
+    } else if (local.shape != ShapeOf(buffer.local())) {
+      problems_.Add(name, " has the shape ", ShapeToString(ShapeOf(buffer.local())),
+                    "; its part of ", ShapeToString(global), " is ", ShapeToString(local.shape));
+    }
+  }
+
+  void VerifyTable(const plan::Buffer& buffer, const plan::Tensor& global,
+                   const plan::Sharding& storage, const std::string& name) {
+    if (buffer.local().dtype() != global.dtype()) {
+      problems_.Add(name, " is not of the type in the plan's table");
+    }
+    VerifyLocal(buffer, ShapeOf(global), storage, name);
+  }
+
+  void VerifyRole(const plan::Buffer& buffer, const std::string& name) {
+    switch (buffer.kind()) {
+      case plan::PARAMETER:
+      case plan::GRADIENT: {
+        const auto found = parameters_.find(buffer.ref());
+        if (found == parameters_.end()) {
+          problems_.Add(name, ": there is no such parameter");
+        } else if (buffer.kind() == plan::PARAMETER) {
+          VerifyTable(buffer, found->second->global(), found->second->storage(), name);
+        } else if (!found->second->trainable()) {
+          problems_.Add(name, ": the parameter is frozen");
+        }
+        break;
+      }
+      case plan::OPTIMIZER_STATE: {
+        const auto found = states_.find({buffer.ref(), buffer.slot()});
+        if (found == states_.end()) {
+          problems_.Add(name, ": there is no such optimizer state");
+        } else {
+          VerifyTable(buffer, found->second->global(), found->second->storage(), name);
+        }
+        break;
+      }
+      case plan::INPUT: {
+        const auto found = inputs_.find(buffer.ref());
+        if (found == inputs_.end()) {
+          problems_.Add(name, ": there is no such input");
+        } else if (buffer.local().dtype() != found->second->microbatch().dtype() ||
+                   ShapeOf(buffer.local()) != ShapeOf(found->second->microbatch())) {
+          problems_.Add(name, " is not of the type and shape in the table of inputs");
+        }
+        break;
+      }
+      case plan::SCALAR:
+        if (buffer.local().dtype() != plan::F32 || buffer.local().shape_size() != 0) {
+          problems_.Add(name, " is not f32 of rank 0");
+        }
+        if (buffer.ref() != "learning_rate" && buffer.ref() != "step") {
+          problems_.Add(name, " is neither learning_rate nor step");
+        }
+        break;
+      case plan::ACCUMULATOR:
+      case plan::OUTPUT:
+        if (buffer.ref().empty()) problems_.Add(name, " has no name");
+        break;
+      case plan::CONSTANT:
+      case plan::STASH:
+      case plan::TEMPORARY:
+        return;  // nobody looks these up
+      default:
+        return problems_.Add(name, " is of an unknown kind");
+    }
+    if (!roles_.insert({buffer.kind(), buffer.ref(), buffer.slot()}).second) {
+      problems_.Add(name, " is there twice");
+    }
+  }
+
+  bool VerifyIndices(const std::string& path, const std::vector<int>& indices) {
+    for (const int index : indices) {
+      if (index < 0 || index >= program_.buffers_size()) {
+        problems_.Add(path, " names the buffer ", index, " of ", program_.buffers_size());
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void VerifyInstruction(int segment, int index) {
+    const auto& instruction = program_.segments(segment).instructions(index);
+    const std::string path = InstructionPath(plan_, index_, segment, index);
+    const Access access = AccessOf(instruction);
+    if (!VerifyIndices(path, access.reads) || !VerifyIndices(path, access.writes)) return;
+    switch (instruction.kind_case()) {
+      case plan::Instruction::kLaunch:
+        if (instruction.launch().kernel().empty()) problems_.Add(path, " names no kernel");
+        for (const auto& [name, attribute] : instruction.launch().attributes()) {
+          if (attribute.value_case() == plan::Attribute::VALUE_NOT_SET) {
+            problems_.Add(path, ": the attribute '", name, "' has no value");
+          }
+        }
+        break;
+      case plan::Instruction::kCollective:
+        VerifyCollective(instruction.collective(), path);
+        break;
+      case plan::Instruction::kCopy: {
+        const auto& source = program_.buffers(instruction.copy().source()).local();
+        const auto& target = program_.buffers(instruction.copy().target()).local();
+        if (source.dtype() != target.dtype() || CheckedBytes(source) != CheckedBytes(target)) {
+          problems_.Add(path, " copies between tensors of different type or size");
+        }
+        break;
+      }
+      case plan::Instruction::KIND_NOT_SET:
+        problems_.Add(path, " is not known to this version");
+        break;
+    }
+  }
+
+  void VerifyCollective(const plan::Collective& collective, const std::string& path) {
+    if (collective.kind() != plan::Collective::ALL_REDUCE) {
+      problems_.Add(path, " is a collective that this version does not know");
+    }
+    if (collective.reduction() != plan::Collective::SUM &&
+        collective.reduction() != plan::Collective::MAX) {
+      problems_.Add(path, " has a reduction that this version does not know");
+    }
+    std::set<std::string> axes;
+    for (const std::string& name : collective.axes()) {
+      const bool known = std::any_of(grid_.axes().begin(), grid_.axes().end(),
+                                     [&](const auto& axis) { return axis.name() == name; });
+      if (!known)
+        problems_.Add(path, " is over the axis '", name, "', which the grid does not have");
+      if (!axes.insert(name).second) problems_.Add(path, " has the axis '", name, "' twice");
+    }
+    if (collective.operands_size() != collective.results_size() || collective.operands().empty()) {
+      problems_.Add(path, " has ", collective.operands_size(), " operands and ",
+                    collective.results_size(), " results");
+      return;
+    }
+    for (int i = 0; i < collective.operands_size(); ++i) {
+      const auto& operand = program_.buffers(collective.operands(i)).local();
+      const auto& result = program_.buffers(collective.results(i)).local();
+      if (operand.dtype() != result.dtype() || CheckedBytes(operand) != CheckedBytes(result)) {
+        problems_.Add(path, ": operand and result ", i, " differ in type or size");
+      }
+      switch (operand.dtype()) {
+        case plan::F32:
+        case plan::F64:
+        case plan::BF16:
+        case plan::I64:
+        case plan::I32:
+          break;
+        default:
+          problems_.Add(path, ": operand ", i, " is of a type that cannot be reduced");
+      }
+    }
+  }
+
+  // Each microbatch runs forward and backward once, in this order; update runs once, at the end.
+  void VerifySchedule(const std::set<std::string>& segments) {
+    const int64_t microbatches = plan_.training().microbatches();
+    if (program_.schedule().empty()) return problems_.Add(Here(), " has an empty schedule");
+    std::map<std::string, std::set<int64_t>> done;
+    for (const auto& entry : program_.schedule()) {
+      if (segments.count(entry.segment()) == 0) {
+        problems_.Add(Here(), ": the schedule names the segment '", entry.segment(),
+                      "', which is not there");
+        continue;
+      }
+      if (entry.microbatch() < 0 || entry.microbatch() >= microbatches) {
+        problems_.Add(Here(), ": the schedule names microbatch ", entry.microbatch(), " of ",
+                      microbatches);
+      }
+      if (done.count("update") > 0) {
+        problems_.Add(Here(), ": the schedule goes on after update");
+      }
+      if (entry.segment() == "backward" && done["forward"].count(entry.microbatch()) == 0) {
+        problems_.Add(Here(), ": the schedule has backward of microbatch ", entry.microbatch(),
+                      " before its forward");
+      }
+      if (!done[entry.segment()].insert(entry.microbatch()).second) {
+        problems_.Add(Here(), ": the schedule has ", entry.segment(), " of microbatch ",
+                      entry.microbatch(), " twice");
+      }
+    }
+    for (const char* segment : {"forward", "backward"}) {
+      if (segments.count(segment) == 0) continue;
+      const auto run = static_cast<int64_t>(done[segment].size());
+      if (run < microbatches) {
+        problems_.Add(Here(), ": the schedule has ", segment, " of ", run, " microbatches out of ",
+                      microbatches);
+      }
+    }
+    if (segments.count("update") > 0 && done["update"].empty()) {
+      problems_.Add(Here(), ": the schedule has no update");
+    }
+  }
+
+  const plan::Plan& plan_;
+  const int index_;
+  const plan::Program& program_;
+  const plan::Grid& grid_;
+  Problems& problems_;
+  std::map<std::string, const plan::Parameter*> parameters_;
+  std::map<std::string, const plan::Input*> inputs_;
+  std::map<std::pair<std::string, std::string>, const plan::OptimizerState*> states_;
+  std::set<std::tuple<plan::BufferKind, std::string, std::string>> roles_;
+};
+
+}  // namespace
+
+void VerifyPrograms(const plan::Plan& plan, Problems& problems) {
+  for (int i = 0; i < plan.programs_size(); ++i) ProgramVerifier(plan, i, problems).Verify();
+}
+
+}  // namespace oriel::runtime

@@ -1,0 +1,227 @@
+// Grids, rank ranges, parameters, inputs and batch sizes.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "runtime/plan/plan_types.h"
+#include "runtime/plan/verify_internal.h"
+
+namespace oriel::runtime {
+namespace {
+
+constexpr int64_t kMaxRanks = int64_t{1} << 24;
+constexpr int kMaxGrids = 4096;  // and programs: one per rank class
+constexpr int64_t kMaxBatch = int64_t{1} << 40;
+
+struct RankRange {
+  int64_t first;
+  int64_t count;
+  std::string name;
+};
+
+// The ranges cover [0, world_size) once.
+void VerifyCoverage(std::vector<RankRange> ranges, int64_t world_size, Problems& problems) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const RankRange& a, const RankRange& b) { return a.first < b.first; });
+  int64_t next = 0;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const RankRange& range = ranges[i];
+    if (range.first > next) {
+      problems.Add("rank ", next, " is in no ", range.name.substr(0, range.name.find(' ')));
+    } else if (range.first < next) {
+      problems.Add("rank ", range.first, " is in ", ranges[i - 1].name, " and in ", range.name);
+    }
+    next = std::max(next, range.first + range.count);
+  }
+  if (next < world_size) {
+    problems.Add("rank ", next, " is in no ",
+                 ranges.empty() ? "grid" : ranges[0].name.substr(0, ranges[0].name.find(' ')));
+  } else if (next > world_size) {
+    problems.Add("rank ", next - 1, " of ", ranges.back().name, " is beyond the world of ",
+                 world_size, " ranks");
+  }
+}
+
+// Ranks of a grid, or none.
+std::optional<int64_t> VerifyGrid(const plan::Grid& grid, const std::string& name,
+                                  Problems& problems) {
+  int64_t ranks = 1;
+  std::set<std::string> axes;
+  for (const auto& axis : grid.axes()) {
+    if (axis.name().empty() || !axes.insert(axis.name()).second) {
+      problems.Add(name, ": the axis '", axis.name(), "' is not a name of its own");
+    }
+    if (axis.size() < 1 || axis.size() > kMaxRanks || ranks > kMaxRanks / axis.size()) {
+      problems.Add(name, ": the axis '", axis.name(), "' has the size ", axis.size());
+      return std::nullopt;
+    }
+    ranks *= axis.size();
+  }
+  std::set<std::pair<std::string, std::string>> used;
+  for (const auto& mesh : grid.mesh()) {
+    for (const std::string& axis : mesh.axes()) {
+      if (axes.count(axis) == 0) {
+        problems.Add(name, ": the mesh axis '", mesh.name(), "' names the unknown axis '", axis,
+                     "'");
+      }
+      if (!used.insert({mesh.module(), axis}).second) {
+        problems.Add(name, ": the axis '", axis, "' is in two mesh axes of module '", mesh.module(),
+                     "'");
+      }
+    }
+  }
+  if (grid.first_rank() < 0 || grid.first_rank() > kMaxRanks) {
+    problems.Add(name, ": its first rank is ", grid.first_rank());
+    return std::nullopt;
+  }
+  return ranks;
+}
+
+void VerifyRanks(const plan::Plan& plan, Problems& problems) {
+  if (plan.world_size() < 1 || plan.world_size() > kMaxRanks) {
+    return problems.Add("the world size is ", plan.world_size());
+  }
+  if (plan.grids_size() > kMaxGrids || plan.programs_size() > kMaxGrids) {
+    return problems.Add("there are ", plan.grids_size(), " grids and ", plan.programs_size(),
+                        " programs, more than ", kMaxGrids);
+  }
+  std::vector<RankRange> grids;
+  for (int i = 0; i < plan.grids_size(); ++i) {
+    const std::string name = absl::StrCat("grid ", i);
+    const auto ranks = VerifyGrid(plan.grids(i), name, problems);
+    if (!ranks) return;
+    grids.push_back({plan.grids(i).first_rank(), *ranks, name});
+  }
+  VerifyCoverage(grids, plan.world_size(), problems);
+  std::vector<RankRange> programs;
+  for (int i = 0; i < plan.programs_size(); ++i) {
+    const auto& program = plan.programs(i);
+    const std::string name = absl::StrCat("program ", i);
+    if (program.first_rank() < 0 || program.first_rank() > kMaxRanks || program.rank_count() < 1 ||
+        program.rank_count() > kMaxRanks) {
+      return problems.Add(name, " has ", program.rank_count(), " ranks from ", program.first_rank(),
+                          " on");
+    }
+    programs.push_back({program.first_rank(), program.rank_count(), name});
+  }
+  if (programs.empty()) return problems.Add("there is no program");
+  VerifyCoverage(programs, plan.world_size(), problems);
+  if (!problems.empty()) return;
+  for (int i = 0; i < plan.programs_size(); ++i) {
+    if (GridOf(plan, plan.programs(i)) == nullptr) {
+      problems.Add("program ", i, " has ranks of several grids");
+    }
+  }
+}
+
+void VerifyTensor(const plan::Tensor& tensor, const std::string& name, Problems& problems) {
+  if (!CheckedBytes(tensor)) {
+    problems.Add(name, " has an unknown type or an impossible shape");
+  }
+}
+
+// On the first grid that has the axes; grids are verified.
+void VerifySharding(const plan::Plan& plan, const plan::Tensor& global,
+                    const plan::Sharding& sharding, const std::string& name, Problems& problems) {
+  std::string error;
+  for (const auto& grid : plan.grids()) {
+    error = LocalShapeOf({global.shape().begin(), global.shape().end()}, sharding, grid).error;
+    if (error.empty()) return;
+  }
+  problems.Add(name, ": ", error);
+}
+
+bool IsPlainFileName(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
+}
+
+void VerifyParameters(const plan::Plan& plan, Problems& problems) {
+  std::map<std::string, const plan::Parameter*> parameters;
+  for (const auto& parameter : plan.parameters()) {
+    const std::string name = absl::StrCat("parameter '", parameter.name(), "'");
+    if (parameter.name().empty()) problems.Add("a parameter has no name");
+    if (!parameters.emplace(parameter.name(), &parameter).second) {
+      problems.Add(name, " is there twice");
+    }
+    VerifyTensor(parameter.global(), name, problems);
+    VerifySharding(plan, parameter.global(), parameter.storage(), name, problems);
+    const auto& initial = parameter.initial();
+    if (initial.file().empty() && initial.tensor().empty()) continue;
+    if (!IsPlainFileName(initial.file())) {
+      problems.Add(name, ": its initial value is in '", initial.file(),
+                   "', which is not the plain name of a file beside the plan");
+    }
+    if (initial.tensor().empty()) {
+      problems.Add(name, ": its initial value has no tensor name");
+    }
+  }
+  std::set<std::pair<std::string, std::string>> states;
+  for (const auto& state : plan.optimizer_states()) {
+    const std::string name =
+        absl::StrCat("optimizer state ", state.slot(), " of '", state.parameter(), "'");
+    const auto found = parameters.find(state.parameter());
+    if (found == parameters.end()) {
+      problems.Add(name, ": there is no such parameter");
+    } else if (!found->second->trainable()) {
+      problems.Add(name, ": the parameter is frozen");
+    }
+    if (!states.insert({state.parameter(), state.slot()}).second) {
+      problems.Add(name, " is there twice");
+    }
+    VerifyTensor(state.global(), name, problems);
+    VerifySharding(plan, state.global(), state.storage(), name, problems);
+  }
+}
+
+void VerifyBatch(const plan::Plan& plan, Problems& problems) {
+  const auto& training = plan.training();
+  const int64_t factors[] = {training.micro_batch(), training.microbatches(),
+                             training.data_parallel()};
+  int64_t product = 1;
+  bool valid = true;
+  for (const int64_t factor : factors) {
+    valid = valid && factor >= 1 && factor <= kMaxBatch / product;
+    if (valid) product *= factor;
+  }
+  if (!valid || product != training.global_batch()) {
+    problems.Add("the global batch of ", training.global_batch(), " is not ",
+                 training.micro_batch(), " samples x ", training.microbatches(), " microbatches x ",
+                 training.data_parallel(), " data-parallel ranks");
+  }
+  if (training.steps() < 0) problems.Add("the number of steps is ", training.steps());
+  const auto& rate = training.learning_rate();
+  if (!std::isfinite(rate.peak()) || !std::isfinite(rate.final_ratio()) ||
+      rate.warmup_steps() < 0 || rate.total_steps() < 0) {
+    problems.Add("the learning-rate schedule has a number that is negative or not finite");
+  }
+  std::set<std::string> names;
+  for (const auto& input : plan.inputs()) {
+    const std::string name = absl::StrCat("input '", input.name(), "'");
+    if (input.name().empty() || !names.insert(input.name()).second) {
+      problems.Add(name, ": not a name of its own");
+    }
+    VerifyTensor(input.microbatch(), name, problems);
+    // Several rows per sample (images) come one behind the other.
+    const auto& shape = input.microbatch().shape();
+    const int64_t samples = std::max<int64_t>(training.micro_batch(), 1);
+    if (shape.empty() || shape[0] == 0 || shape[0] % samples != 0) {
+      problems.Add(name, ": its first dimension is not a multiple of the microbatch's ",
+                   training.micro_batch(), " samples");
+    }
+  }
+}
+
+}  // namespace
+
+void VerifyTables(const plan::Plan& plan, Problems& problems) {
+  VerifyRanks(plan, problems);
+  // Shardings are checked against grids, so those have to be right.
+  if (!problems.empty()) return;
+  VerifyParameters(plan, problems);
+  VerifyBatch(plan, problems);
+}
+
+}  // namespace oriel::runtime

@@ -1,0 +1,538 @@
+#include "runtime/plan/verify.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "google/protobuf/stubs/logging.h"
+#include "runtime/base/status_testing.h"
+#include "runtime/plan/plan_builder.h"
+
+namespace oriel::runtime {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+
+// Buffers of SmallTrainingPlan, in its order.
+enum { kW, kDw, kLoss, kX, kRate, kHalf, kH, kSquares, kProduct, kOut, kPredictions };
+enum { kForward, kBackward, kUpdate, kEval };
+
+plan::Program& Program(plan::Plan& plan) { return *plan.mutable_programs(0); }
+plan::Buffer& Buffer(plan::Plan& plan, int index) { return *Program(plan).mutable_buffers(index); }
+plan::Instruction& Instruction(plan::Plan& plan, int segment, int index) {
+  return *Program(plan).mutable_segments(segment)->mutable_instructions(index);
+}
+plan::Launch& Launch(plan::Plan& plan, int segment, int index) {
+  return *Instruction(plan, segment, index).mutable_launch();
+}
+plan::Launch& AddLaunch(plan::Plan& plan, int segment, const std::vector<int>& operands,
+                        const std::vector<int>& results) {
+  auto* launch = Program(plan).mutable_segments(segment)->add_instructions()->mutable_launch();
+  launch->set_kernel("test_added");
+  launch->mutable_operands()->Add(operands.begin(), operands.end());
+  launch->mutable_results()->Add(results.begin(), results.end());
+  return *launch;
+}
+void RemoveInstruction(plan::Plan& plan, int segment, int index) {
+  Program(plan).mutable_segments(segment)->mutable_instructions()->DeleteSubrange(index, 1);
+}
+
+TEST(VerifyPlan, TakesAGoodPlan) {
+  ORIEL_EXPECT_OK(VerifyPlan(SmallTrainingPlan(1, 1)));
+  ORIEL_EXPECT_OK(VerifyPlan(SmallTrainingPlan(4, 3)));
+}
+
+TEST(VerifyPlan, TakesAViewAndAnUpdateInPlace) {
+  plan::Plan plan = SmallTrainingPlan(2, 1);
+  // h is also known as a vector of 8, and doubled under that name.
+  plan::Buffer view = Buffer(plan, kH);
+  view.set_name("view");
+  view.set_kind(plan::TEMPORARY);
+  *view.mutable_local() = ToPlan({DType::kF32, {8}});
+  *Program(plan).add_buffers() = view;
+  const int index = Program(plan).buffers_size() - 1;
+  AddLaunch(plan, kForward, {index}, {index});
+  Launch(plan, kBackward, 0).set_operands(0, index);
+  ORIEL_EXPECT_OK(VerifyPlan(plan));
+}
+
+TEST(VerifyPlan, TakesOneRankWithoutAllReduce) {
+  plan::Plan plan = SmallTrainingPlan(1, 1);
+  RemoveInstruction(plan, kUpdate, 0);
+  ORIEL_EXPECT_OK(VerifyPlan(plan));
+}
+
+TEST(VerifyPlan, TakesALongSchedule) { ORIEL_EXPECT_OK(VerifyPlan(SmallTrainingPlan(1, 2000))); }
+
+TEST(VerifyPlan, ListsSeveralProblems) {
+  plan::Plan plan = SmallTrainingPlan(2, 1);
+  Buffer(plan, kW).set_offset(1);
+  Buffer(plan, kHalf).set_data("");
+  EXPECT_THAT(VerifyPlan(plan), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         AllOf(HasSubstr("parameter 'w'"), HasSubstr("\n"),
+                                               HasSubstr("'half'"), Not(HasSubstr("and more")))));
+}
+
+TEST(VerifyPlan, StopsAtTwentyProblems) {
+  plan::Plan plan = SmallTrainingPlan(2, 1);
+  for (int i = 0; i < 100; ++i) {
+    AddLaunch(plan, kForward, {1000 + i}, {});
+  }
+  const std::string message(VerifyPlan(plan).message());
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 21);
+  EXPECT_THAT(message, HasSubstr("and more"));
+}
+
+// A change to a good plan of 2 ranks and 2 microbatches, and what the verifier says about it.
+struct BadPlan {
+  const char* name;
+  std::function<void(plan::Plan&)> damage;
+  const char* message;
+};
+
+class VerifyBadPlan : public ::testing::TestWithParam<BadPlan> {};
+
+TEST_P(VerifyBadPlan, SaysWhatIsWrong) {
+  plan::Plan plan = SmallTrainingPlan(2, 2);
+  GetParam().damage(plan);
+  EXPECT_THAT(VerifyPlan(plan),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(GetParam().message)));
+}
+
+void PrintTo(const BadPlan& bad, std::ostream* out) { *out << bad.name; }
+std::string NameOf(const ::testing::TestParamInfo<BadPlan>& info) { return info.param.name; }
+
+const BadPlan kTables[] = {
+    {"WorldSize", [](auto& plan) { plan.set_world_size(0); }, "the world size is 0"},
+    {"WorldBeyondGrid", [](auto& plan) { plan.set_world_size(3); }, "rank 2 is in no grid"},
+    {"GridBeyondWorld", [](auto& plan) { plan.mutable_grids(0)->mutable_axes(0)->set_size(4); },
+     "rank 3 of grid 0 is beyond the world of 2 ranks"},
+    {"RankInTwoGrids", [](auto& plan) { *plan.add_grids() = plan.grids(0); },
+     "rank 0 is in grid 0 and in grid 1"},
+    {"HugeAxis", [](auto& plan) { plan.mutable_grids(0)->mutable_axes(0)->set_size(kHuge); },
+     "the axis 'a0' has the size 9223372036854775807"},
+    {"AxisTwice",
+     [](auto& plan) {
+       plan.mutable_grids(0)->add_axes()->set_name("a0");
+       plan.mutable_grids(0)->mutable_axes(1)->set_size(1);
+     },
+     "the axis 'a0' is not a name of its own"},
+    {"MeshOfUnknownAxis",
+     [](auto& plan) { plan.mutable_grids(0)->mutable_mesh(0)->add_axes("a7"); },
+     "the mesh axis 'dp' names the unknown axis 'a7'"},
+    {"AxisInTwoMeshAxes",
+     [](auto& plan) {
+       auto* mesh = plan.mutable_grids(0)->add_mesh();
+       mesh->set_name("tp");
+       mesh->add_axes("a0");
+     },
+     "the axis 'a0' is in two mesh axes"},
+    {"ManyGrids",
+     [](auto& plan) {
+       for (int i = 0; i < 5000; ++i) plan.add_grids();
+     },
+     "there are 5001 grids"},
+    {"NegativeFirstRank", [](auto& plan) { plan.mutable_grids(0)->set_first_rank(-1); },
+     "its first rank is -1"},
+    {"NoProgram", [](auto& plan) { plan.clear_programs(); }, "there is no program"},
+    {"RankWithoutProgram", [](auto& plan) { Program(plan).set_rank_count(1); },
+     "rank 1 is in no program"},
+    {"RankInTwoPrograms", [](auto& plan) { *plan.add_programs() = plan.programs(0); },
+     "rank 0 is in program 0 and in program 1"},
+    {"ProgramOfManyRanks", [](auto& plan) { Program(plan).set_rank_count(kHuge); },
+     "program 0 has 9223372036854775807 ranks"},
+    {"ProgramAcrossGrids",
+     [](auto& plan) {
+       plan.mutable_grids(0)->mutable_axes(0)->set_size(1);
+       *plan.add_grids() = plan.grids(0);
+       plan.mutable_grids(1)->set_first_rank(1);
+     },
+     "program 0 has ranks of several grids"},
+    {"ParameterTwice", [](auto& plan) { *plan.add_parameters() = plan.parameters(0); },
+     "parameter 'w' is there twice"},
+    {"ParameterWithoutName", [](auto& plan) { plan.mutable_parameters(0)->clear_name(); },
+     "a parameter has no name"},
+    {"ParameterType",
+     [](auto& plan) { plan.mutable_parameters(0)->mutable_global()->set_dtype(plan::DType(77)); },
+     "parameter 'w' has an unknown type or an impossible shape"},
+    {"ParameterOverflow",
+     [](auto& plan) {
+       for (int i = 0; i < 3; ++i) {
+         plan.mutable_parameters(0)->mutable_global()->add_shape(int64_t{1} << 40);
+       }
+     },
+     "parameter 'w' has an unknown type or an impossible shape"},
+    {"StorageOverUnknownAxis",
+     [](auto& plan) { plan.mutable_parameters(0)->mutable_storage()->add_dims()->add_axes("a7"); },
+     "its sharding names the axis 'a7', which the grid does not have"},
+    {"StorageDoesNotDivide",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_global()->set_shape(0, 5);
+       plan.mutable_parameters(0)->mutable_storage()->add_dims()->add_axes("a0");
+     },
+     "dimension 0 of size 5 does not divide over the axis 'a0' of size 2"},
+    {"StorageUsesAxisTwice",
+     [](auto& plan) {
+       auto* dim = plan.mutable_parameters(0)->mutable_storage()->add_dims();
+       dim->add_axes("a0");
+       dim->add_axes("a0");
+     },
+     "its sharding uses the axis 'a0' twice"},
+    {"StorageHasTooManyDimensions",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_storage()->add_dims();
+       plan.mutable_parameters(0)->mutable_storage()->add_dims();
+     },
+     "its sharding has more dimensions than its shape"},
+    {"PartialOverUnknownAxis",
+     [](auto& plan) { plan.mutable_parameters(0)->mutable_storage()->add_partial("a7"); },
+     "it is partial over the axis 'a7'"},
+    {"FileElsewhere",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_initial()->set_file("../weights.safetensors");
+     },
+     "which is not the plain name of a file beside the plan"},
+    {"FileAbove", [](auto& plan) { plan.mutable_parameters(0)->mutable_initial()->set_file(".."); },
+     "which is not the plain name of a file beside the plan"},
+    {"NoTensorName",
+     [](auto& plan) { plan.mutable_parameters(0)->mutable_initial()->clear_tensor(); },
+     "its initial value has no tensor name"},
+    {"StateOfNoParameter", [](auto& plan) { plan.add_optimizer_states()->set_parameter("v"); },
+     "of 'v': there is no such parameter"},
+    {"StateOfFrozenParameter",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->set_trainable(false);
+       plan.add_optimizer_states()->set_parameter("w");
+     },
+     "the parameter is frozen"},
+    {"GlobalBatch", [](auto& plan) { plan.mutable_training()->set_global_batch(9); },
+     "the global batch of 9 is not 2 samples x 2 microbatches x 2 data-parallel ranks"},
+    {"HugeBatch",
+     [](auto& plan) {
+       plan.mutable_training()->set_micro_batch(kHuge);
+       plan.mutable_training()->set_microbatches(kHuge);
+     },
+     "the global batch of 8 is not"},
+    {"NegativeSteps", [](auto& plan) { plan.mutable_training()->set_steps(-1); },
+     "the number of steps is -1"},
+    {"LearningRateIsNan",
+     [](auto& plan) {
+       plan.mutable_training()->mutable_learning_rate()->set_peak(
+           std::numeric_limits<double>::quiet_NaN());
+     },
+     "the learning-rate schedule"},
+    {"InputTwice", [](auto& plan) { *plan.add_inputs() = plan.inputs(0); },
+     "input 'x': not a name of its own"},
+    {"InputOfOtherBatch",
+     [](auto& plan) { plan.mutable_inputs(0)->mutable_microbatch()->set_shape(0, 3); },
+     "its first dimension is not a multiple of the microbatch's 2 samples"},
+};
+INSTANTIATE_TEST_SUITE_P(Tables, VerifyBadPlan, ::testing::ValuesIn(kTables), NameOf);
+
+const BadPlan kPrograms[] = {
+    {"HugeArena", [](auto& plan) { Program(plan).set_arena_bytes(kHuge); }, "has an arena of"},
+    {"OffsetNotAligned", [](auto& plan) { Buffer(plan, kH).set_offset(32); },
+     "is at the offset 32, not a multiple of 64"},
+    {"NegativeOffset", [](auto& plan) { Buffer(plan, kH).set_offset(-64); },
+     "is at the offset -64"},
+    {"BeyondArena", [](auto& plan) { Buffer(plan, kH).set_offset(kHuge - 63); },
+     "ends beyond the arena"},
+    {"LastBytesBeyondArena",
+     [](auto& plan) { Program(plan).set_arena_bytes(Buffer(plan, kPredictions).offset() + 31); },
+     "buffer 10 (output 'h') ends beyond the arena: 32 bytes"},
+    {"BufferShape", [](auto& plan) { Buffer(plan, kSquares).mutable_local()->set_shape(0, -2); },
+     "(temporary 'squares') has an unknown type or an impossible shape"},
+    {"UnknownKind", [](auto& plan) { Buffer(plan, kSquares).set_kind(plan::BufferKind(55)); },
+     "is of an unknown kind"},
+    {"ConstantWithoutData", [](auto& plan) { Buffer(plan, kHalf).clear_data(); },
+     "has 0 bytes of data for a tensor of 4"},
+    {"DataOfNoConstant", [](auto& plan) { Buffer(plan, kH).set_data("x"); },
+     "has data, but is not a constant"},
+    {"LocalShapeOfSharding",
+     [](auto& plan) {
+       for (const int64_t size : {4, 4}) Buffer(plan, kH).add_global_shape(size);
+     },
+     "has the shape [2, 4]; its part of [4, 4] is [4, 4]"},
+    {"ParameterShape", [](auto& plan) { Buffer(plan, kW).mutable_local()->set_shape(0, 2); },
+     "has the shape [2]; its part of [4] is [4]"},
+    {"ParameterDtype", [](auto& plan) { Buffer(plan, kW).mutable_local()->set_dtype(plan::I32); },
+     "is not of the type in the plan's table"},
+    {"NoSuchParameter", [](auto& plan) { Buffer(plan, kW).set_ref("v"); },
+     "there is no such parameter"},
+    {"GradientOfFrozen", [](auto& plan) { plan.mutable_parameters(0)->set_trainable(false); },
+     "(gradient 'w'): the parameter is frozen"},
+    {"NoSuchState",
+     [](auto& plan) {
+       Buffer(plan, kLoss).set_kind(plan::OPTIMIZER_STATE);
+       Buffer(plan, kLoss).set_ref("w");
+     },
+     "there is no such optimizer state"},
+    {"NoSuchInput", [](auto& plan) { Buffer(plan, kX).set_ref("y"); }, "there is no such input"},
+    {"InputShape", [](auto& plan) { Buffer(plan, kX).mutable_local()->set_shape(1, 2); },
+     "is not of the type and shape in the table of inputs"},
+    {"ScalarType", [](auto& plan) { Buffer(plan, kRate).mutable_local()->set_dtype(plan::I32); },
+     "is not f32 of rank 0"},
+    {"ScalarName", [](auto& plan) { Buffer(plan, kRate).set_ref("momentum"); },
+     "is neither learning_rate nor step"},
+    {"OutputWithoutName", [](auto& plan) { Buffer(plan, kOut).clear_ref(); }, "has no name"},
+    {"RoleTwice", [](auto& plan) { Buffer(plan, kPredictions).set_ref("loss"); },
+     "buffer 10 (output 'loss') is there twice"},
+    {"SegmentTwice", [](auto& plan) { Program(plan).mutable_segments(1)->set_name("forward"); },
+     "segment 'forward': not a name of its own"},
+    {"IndexBeyond", [](auto& plan) { Launch(plan, kForward, 1).set_operands(0, 11); },
+     "program 0, segment forward, instruction 1 (test_multiply) names the buffer 11 of 11"},
+    {"IndexNegative", [](auto& plan) { Launch(plan, kForward, 1).set_results(0, -1); },
+     "names the buffer -1 of 11"},
+    {"NoKernel", [](auto& plan) { Launch(plan, kForward, 0).clear_kernel(); }, "names no kernel"},
+    {"AttributeWithoutValue",
+     [](auto& plan) { (*Launch(plan, kForward, 0).mutable_attributes())["axis"]; },
+     "the attribute 'axis' has no value"},
+    {"EmptyInstruction", [](auto& plan) { Instruction(plan, kForward, 0).Clear(); },
+     "is not known to this version"},
+    {"CopyOfOtherSize",
+     [](auto& plan) { Instruction(plan, kUpdate, 2).mutable_copy()->set_target(kPredictions); },
+     "copies between tensors of different type or size"},
+    {"UnknownCollective",
+     [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->clear_kind(); },
+     "is a collective that this version does not know"},
+    {"UnknownReduction",
+     [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->clear_reduction(); },
+     "has a reduction that this version does not know"},
+    {"CollectiveOverUnknownAxis",
+     [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->add_axes("a7"); },
+     "is over the axis 'a7', which the grid does not have"},
+    {"CollectiveOverAxisTwice",
+     [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->add_axes("a0"); },
+     "has the axis 'a0' twice"},
+    {"CollectiveArity",
+     [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->add_results(kLoss); },
+     "has 2 operands and 3 results"},
+    {"CollectiveSizes",
+     [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->set_results(0, kLoss); },
+     "operand and result 0 differ in type or size"},
+    {"CollectiveType",
+     [](auto& plan) {
+       for (const int i : {kLoss, kOut}) Buffer(plan, i).mutable_local()->set_dtype(plan::BOOL);
+     },
+     "operand 1 is of a type that cannot be reduced"},
+    {"EmptySchedule", [](auto& plan) { Program(plan).clear_schedule(); }, "has an empty schedule"},
+    {"UnknownSegment",
+     [](auto& plan) { Program(plan).mutable_schedule(1)->set_segment("sideward"); },
+     "the schedule names the segment 'sideward', which is not there"},
+    {"MicrobatchBeyond", [](auto& plan) { Program(plan).mutable_schedule(0)->set_microbatch(2); },
+     "the schedule names microbatch 2 of 2"},
+    {"UpdateNotLast", [](auto& plan) { Program(plan).mutable_schedule()->SwapElements(3, 4); },
+     "the schedule goes on after update"},
+    {"BackwardBeforeForward",
+     [](auto& plan) { Program(plan).mutable_schedule()->SwapElements(0, 1); },
+     "the schedule has backward of microbatch 0 before its forward"},
+    {"MicrobatchTwice", [](auto& plan) { Program(plan).mutable_schedule(2)->set_microbatch(0); },
+     "the schedule has forward of microbatch 0 twice"},
+    {"MicrobatchMissing",
+     [](auto& plan) { Program(plan).mutable_schedule()->DeleteSubrange(2, 2); },
+     "the schedule has forward of 1 microbatches out of 2"},
+    {"NoUpdate", [](auto& plan) { Program(plan).mutable_schedule()->RemoveLast(); },
+     "the schedule has no update"},
+};
+INSTANTIATE_TEST_SUITE_P(Programs, VerifyBadPlan, ::testing::ValuesIn(kPrograms), NameOf);
+
+const BadPlan kMemory[] = {
+    {"PersistentOverlap",
+     [](auto& plan) { Buffer(plan, kLoss).set_offset(Buffer(plan, kW).offset()); },
+     "accumulator 'loss_sum' and parameter 'w' lie in the same memory"},
+    {"GradientOnParameter",
+     [](auto& plan) { Buffer(plan, kDw).set_offset(Buffer(plan, kW).offset()); },
+     "parameter 'w' and gradient 'w' lie in the same memory"},
+    {"TemporaryPartlyInParameter",
+     [](auto& plan) { Buffer(plan, kSquares).set_offset(Buffer(plan, kW).offset()); },
+     "temporary 'squares' lies partly in the memory of parameter 'w'"},
+    {"ResultsOverlap", [](auto& plan) { Launch(plan, kForward, 0).add_results(kH); },
+     "segment forward, instruction 0 (test_multiply): its results stash 'h' and stash 'h' overlap"},
+    {"ResultPartlyOnOperand",
+     [](auto& plan) {
+       Buffer(plan, kOut).set_offset(Buffer(plan, kH).offset());
+       AddLaunch(plan, kEval, {kPredictions}, {kH});
+       AddLaunch(plan, kEval, {kH}, {kOut});
+     },
+     "its result output 'loss' overlaps its operand stash 'h' in part"},
+    {"NeverWritten", [](auto& plan) { RemoveInstruction(plan, kForward, 1); },
+     "segment forward, instruction 1 (test_add_sum) reads temporary 'squares', which nothing has "
+     "written"},
+    {"WrittenByAnotherSegment",
+     [](auto& plan) { Launch(plan, kBackward, 0).set_operands(0, kSquares); },
+     "reads temporary 'squares', which this segment has not written"},
+    {"StashPartlyOverwritten",
+     [](auto& plan) {
+       Buffer(plan, kOut).set_offset(Buffer(plan, kH).offset());
+       AddLaunch(plan, kForward, {}, {kOut});
+     },
+     "segment backward, instruction 0 (test_multiply) reads stash 'h', whose memory output 'loss' "
+     "has overwritten"},
+    {"StashOfAnotherMicrobatch",
+     [](auto& plan) { Program(plan).mutable_schedule()->SwapElements(1, 2); },
+     "reads stash 'h' of microbatch 0, but there is that of microbatch 1"},
+    {"OutputOverwritten",
+     [](auto& plan) {
+       Buffer(plan, kOut).set_offset(Buffer(plan, kPredictions).offset());
+       AddLaunch(plan, kEval, {}, {kOut});
+     },
+     "segment eval: output 'h' is overwritten before the segment ends"},
+    {"OutputNeverWritten", [](auto& plan) { RemoveInstruction(plan, kEval, 0); },
+     "nothing writes output 'h'"},
+};
+INSTANTIATE_TEST_SUITE_P(Memory, VerifyBadPlan, ::testing::ValuesIn(kMemory), NameOf);
+
+const BadPlan kTraining[] = {
+    {"ParameterNotWritten", [](auto& plan) { RemoveInstruction(plan, kUpdate, 1); },
+     "update writes parameter 'w' 0 times, not once"},
+    {"ParameterWrittenTwice", [](auto& plan) { AddLaunch(plan, kUpdate, {kW}, {kW}); },
+     "update writes parameter 'w' 2 times, not once"},
+    {"ParameterWrittenInForward", [](auto& plan) { AddLaunch(plan, kForward, {}, {kW}); },
+     "segment forward, instruction 3 (test_added) writes parameter 'w', which only update may"},
+    {"FrozenParameterWritten",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->set_trainable(false);
+       Buffer(plan, kDw).set_kind(plan::ACCUMULATOR);
+     },
+     "writes parameter 'w', which is frozen"},
+    {"GradientWrittenInEval", [](auto& plan) { AddLaunch(plan, kEval, {}, {kDw}); },
+     "writes gradient 'w', which eval may not"},
+    {"InputWritten", [](auto& plan) { AddLaunch(plan, kForward, {}, {kX}); },
+     "writes input 'x', which the host fills"},
+    {"ConstantWritten", [](auto& plan) { AddLaunch(plan, kForward, {}, {kHalf}); },
+     "writes constant 'half', which does not change"},
+    {"GradientNotReduced", [](auto& plan) { RemoveInstruction(plan, kUpdate, 0); },
+     "update does not all-reduce gradient 'w'"},
+    {"GradientReadBefore",
+     [](auto& plan) {
+       Program(plan).mutable_segments(kUpdate)->mutable_instructions()->SwapElements(0, 1);
+     },
+     "instruction 0 (test_descend) reads gradient 'w' before it is all-reduced"},
+    {"AccumulatorReadBefore",
+     [](auto& plan) {
+       auto* collective = Instruction(plan, kUpdate, 0).mutable_collective();
+       collective->mutable_operands()->RemoveLast();
+       collective->mutable_results()->RemoveLast();
+     },
+     "reads accumulator 'loss_sum' before it is all-reduced"},
+    {"GradientReducedTwice",
+     [](auto& plan) {
+       auto* instructions = Program(plan).mutable_segments(kUpdate)->mutable_instructions();
+       *instructions->Add() = instructions->Get(0);
+       instructions->SwapElements(1, 5);
+     },
+     "all-reduces gradient 'w' a second time"},
+    {"GradientReducedElsewhere",
+     [](auto& plan) {
+       Program(plan).add_buffers()->CopyFrom(Buffer(plan, kSquares));
+       plan::Buffer& other = Buffer(plan, kPredictions + 1);
+       *other.mutable_local() = Buffer(plan, kDw).local();
+       Instruction(plan, kUpdate, 0).mutable_collective()->set_results(0, kPredictions + 1);
+     },
+     "reads gradient 'w' of this rank alone; its sum is in another buffer"},
+    {"GradientReducedOverTooLittle",
+     [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->clear_axes(); },
+     "does not all-reduce gradient 'w' over all data-parallel axes"},
+    {"GradientMaximum",
+     [](auto& plan) {
+       Instruction(plan, kUpdate, 0).mutable_collective()->set_reduction(plan::Collective::MAX);
+     },
+     "does not sum gradient 'w'"},
+    {"GradientNotReset", [](auto& plan) { RemoveInstruction(plan, kUpdate, 3); },
+     "update does not reset gradient 'w'"},
+    {"AccumulatorNotReset", [](auto& plan) { RemoveInstruction(plan, kUpdate, 4); },
+     "update does not reset accumulator 'loss_sum'"},
+};
+INSTANTIATE_TEST_SUITE_P(Training, VerifyBadPlan, ::testing::ValuesIn(kTraining), NameOf);
+
+// One program for each of the two ranks.
+void Split(plan::Plan& plan) {
+  Program(plan).set_rank_count(1);
+  *plan.add_programs() = plan.programs(0);
+  plan.mutable_programs(1)->set_first_rank(1);
+}
+
+TEST(VerifyPlan, TakesProgramsThatMeet) {
+  plan::Plan plan = SmallTrainingPlan(2, 2);
+  Split(plan);
+  ORIEL_EXPECT_OK(VerifyPlan(plan));
+}
+
+const BadPlan kCollectives[] = {
+    {"OtherOrder",
+     [](auto& plan) {
+       Split(plan);
+       auto* collective = plan.mutable_programs(1)
+                              ->mutable_segments(kUpdate)
+                              ->mutable_instructions(0)
+                              ->mutable_collective();
+       collective->mutable_operands()->SwapElements(0, 1);
+       collective->mutable_results()->SwapElements(0, 1);
+     },
+     "programs 0 and 1, segment update: the ranks would not meet in collective 0: all_reduce sum "
+     "over a0 of 4 f32, 1 f32 against all_reduce sum over a0 of 1 f32, 4 f32"},
+    {"OneHasMore",
+     [](auto& plan) {
+       Split(plan);
+       auto* instructions =
+           plan.mutable_programs(1)->mutable_segments(kEval)->mutable_instructions();
+       auto* collective = instructions->Add()->mutable_collective();
+       *collective = plan.programs(0).segments(kUpdate).instructions(0).collective();
+       for (auto* list : {collective->mutable_operands(), collective->mutable_results()}) {
+         list->Clear();
+         list->Add(kPredictions);
+       }
+     },
+     "segment eval: the ranks would not meet in collective 0: nothing against all_reduce"},
+};
+INSTANTIATE_TEST_SUITE_P(Collectives, VerifyBadPlan, ::testing::ValuesIn(kCollectives), NameOf);
+
+// Programs with collectives in the backward of two microbatches, whose order differs.
+TEST(VerifyPlan, RefusesSchedulesThatMeetInAnotherOrder) {
+  plan::Plan plan = SmallTrainingPlan(2, 2);
+  for (const int segment : {kForward, kBackward}) {
+    auto* collective =
+        Program(plan).mutable_segments(segment)->add_instructions()->mutable_collective();
+    *collective = plan.programs(0).segments(kUpdate).instructions(0).collective();
+    for (auto* list : {collective->mutable_operands(), collective->mutable_results()}) {
+      list->Clear();
+      list->Add(segment == kForward ? kH : kProduct);
+    }
+  }
+  Split(plan);
+  ORIEL_ASSERT_OK(VerifyPlan(plan));
+  plan.mutable_programs(1)->mutable_schedule()->SwapElements(1, 2);
+  EXPECT_THAT(VerifyPlan(plan),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("their schedules run segments with collectives in different "
+                                 "orders")));
+}
+
+// Damaged messages must be refused or taken, never crash (run under the sanitizers).
+TEST(VerifyPlan, SurvivesDamagedMessages) {
+  const std::string bytes = SmallTrainingPlan(2, 2).SerializeAsString();
+  google::protobuf::LogSilencer silencer;
+  std::mt19937 random(7);
+  int parsed = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string damaged = bytes;
+    for (int change = random() % 4; change >= 0; --change) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    plan::Plan plan;
+    if (!plan.ParseFromString(damaged)) continue;
+    ++parsed;
+    VerifyPlan(plan).IgnoreError();
+  }
+  EXPECT_GT(parsed, 1000);
+}
+
+}  // namespace
+}  // namespace oriel::runtime

@@ -1,0 +1,52 @@
+// What a rank reads of each batch.
+#ifndef ORIEL_RUNTIME_TRAIN_BATCH_LAYOUT_H_
+#define ORIEL_RUNTIME_TRAIN_BATCH_LAYOUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/tensor.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel::runtime {
+
+struct BatchInput {
+  std::string name;
+  TensorSpec microbatch;  // as the plan has it; the first dimension is the sample
+  TensorSpec sample;      // what the data must hold of one sample
+  bool labels = false;
+};
+
+// A global batch is cut into microbatches of all data-parallel ranks:
+//
+//   place of a sample = (microbatch * data_parallel + data_rank) * micro_batch + i
+//
+// so which samples a batch holds does not depend on how many ranks share it.
+struct BatchLayout {
+  std::vector<BatchInput> inputs;
+  int64_t micro_batch = 1;    // samples per rank and microbatch
+  int64_t microbatches = 1;   // per rank and batch
+  int64_t data_parallel = 1;  // ranks that share a batch
+  int64_t data_rank = 0;      // this one of them
+  int64_t ignore_index = -100;
+
+  int64_t global_batch() const { return micro_batch * microbatches * data_parallel; }
+  // The first place of this rank's slice of a microbatch.
+  int64_t first_place(int64_t microbatch) const {
+    return (microbatch * data_parallel + data_rank) * micro_batch;
+  }
+  // The input with the labels, null if there is none.
+  const BatchInput* labels() const;
+};
+
+// The layout of one rank's training batches. InvalidArgument if the plan's numbers disagree.
+absl::StatusOr<BatchLayout> TrainingLayout(const plan::Plan& plan, int64_t rank);
+// The same inputs with one microbatch per batch, as evaluation runs them.
+BatchLayout EvaluationLayout(BatchLayout training);
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_TRAIN_BATCH_LAYOUT_H_

@@ -1,0 +1,189 @@
+#include "runtime/train/checkpoint_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/train/files.h"
+
+namespace oriel::runtime {
+namespace {
+
+constexpr char kIndexFile[] = "index.json";
+constexpr char kStepPrefix[] = "step-";
+
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+// The folder of the checkpoint that `path` stands for.
+absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
+  if (!Exists(path)) {
+    return absl::NotFoundError(absl::StrCat(path, ": there is no such checkpoint folder"));
+  }
+  if (Exists(JoinPath(path, kIndexFile))) return path;
+  int64_t latest = -1;
+  std::string found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
+       it.increment(error)) {
+    std::string name = it->path().filename().string();
+    int64_t step = -1;
+    if (name.rfind(kStepPrefix, 0) != 0 ||
+        !absl::SimpleAtoi(name.substr(std::strlen(kStepPrefix)), &step) || step <= latest ||
+        !Exists(JoinPath(JoinPath(path, name), kIndexFile))) {
+      continue;
+    }
+    latest = step;
+    found = JoinPath(path, name);
+  }
+  if (error) return ErrnoError(path, "list", error.value());
+  if (found.empty()) {
+    return absl::NotFoundError(absl::StrCat(path, ": has neither ", kIndexFile, " nor a complete ",
+                                            kStepPrefix, "NNNNNNNN folder"));
+  }
+  return found;
+}
+
+// "a, b, c and 4 more"
+std::string Some(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", names[i]);
+  }
+  if (names.size() > kShown) absl::StrAppend(&text, " and ", names.size() - kShown, " more");
+  return text;
+}
+
+// Copies a row-major box of `shape` to `offsets` of a tensor `whole`, row by row.
+void CopyBox(const char* box, const Shape& shape, const Shape& offsets, const TensorSpec& whole,
+             char* target) {
+  const int64_t element = DTypeBytes(whole.dtype);
+  const int64_t elements = NumElements(shape);
+  if (elements == 0) return;
+  const int64_t row = shape.empty() ? 1 : shape.back();
+  std::vector<int64_t> index(shape.size(), 0);
+  for (int64_t done = 0; done < elements; done += row) {
+    int64_t place = 0;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      place = place * whole.shape[d] + offsets[d] + index[d];
+    }
+    std::memcpy(target + place * element, box + done * element, row * element);
+    for (size_t d = shape.size() - (shape.empty() ? 0 : 1); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path) {
+  CheckpointReader reader;
+  ORIEL_ASSIGN_OR_RETURN(reader.path_, FindCheckpoint(path));
+  const std::string index_path = JoinPath(reader.path_, kIndexFile);
+  ORIEL_ASSIGN_OR_RETURN(std::string text, ReadText(index_path));
+  ORIEL_ASSIGN_OR_RETURN(reader.index_, ParseCheckpointIndex(text, index_path));
+  ORIEL_RETURN_IF_ERROR(reader.OpenFiles());
+  return reader;
+}
+
+absl::Status CheckpointReader::OpenFiles() {
+  auto open = [this](const CheckpointTensor& tensor) -> absl::Status {
+    for (const CheckpointShard& shard : tensor.shards) {
+      auto it = files_.find(shard.file);
+      if (it == files_.end()) {
+        absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(JoinPath(path_, shard.file));
+        if (!file.ok()) return Annotate(file.status(), "incomplete or damaged checkpoint");
+        it = files_.emplace(shard.file, *std::move(file)).first;
+      }
+      const TensorSpec spec{tensor.spec.dtype, shard.shape};
+      ORIEL_ASSIGN_OR_RETURN(SafetensorsView view, it->second.Find(shard.name));
+      if (view.spec != spec) {
+        return absl::InvalidArgumentError(absl::StrCat(it->second.path(), ": ", shard.name, " is ",
+                                                       view.spec.ToString(), ", the index says ",
+                                                       spec.ToString()));
+      }
+    }
+    return absl::OkStatus();
+  };
+  for (const auto& [name, tensor] : index_.parameters) ORIEL_RETURN_IF_ERROR(open(tensor));
+  for (const auto& [name, slots] : index_.optimizer_states) {
+    for (const auto& [slot, tensor] : slots) ORIEL_RETURN_IF_ERROR(open(tensor));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointReader::CheckModel(const std::string& model_name,
+                                          const std::vector<NamedSpec>& parameters) const {
+  std::map<std::string, const CheckpointTensor*> extra;
+  for (const auto& [name, tensor] : index_.parameters) extra[name] = &tensor;
+  std::vector<std::string> missing, different;
+  for (const NamedSpec& parameter : parameters) {
+    auto it = extra.find(parameter.name);
+    if (it == extra.end()) {
+      missing.push_back(parameter.name);
+      continue;
+    }
+    if (it->second->spec != parameter.spec) {
+      different.push_back(absl::StrCat(parameter.name, " (", it->second->spec.ToString(),
+                                       ", the plan has ", parameter.spec.ToString(), ")"));
+    }
+    extra.erase(it);
+  }
+  if (missing.empty() && different.empty() && extra.empty()) return absl::OkStatus();
+  std::vector<std::string> extra_names;
+  for (const auto& entry : extra) extra_names.push_back(entry.first);
+  std::string message = absl::StrCat(path_, ": is a checkpoint of another model: it was saved for ",
+                                     index_.model_name, ", the plan is for ", model_name);
+  if (!missing.empty()) absl::StrAppend(&message, "; missing: ", Some(missing));
+  if (!extra_names.empty()) absl::StrAppend(&message, "; extra: ", Some(extra_names));
+  if (!different.empty()) absl::StrAppend(&message, "; different: ", Some(different));
+  return absl::FailedPreconditionError(message);
+}
+
+absl::Status CheckpointReader::ReadParameter(const std::string& name, const TensorSpec& spec,
+                                             void* target) const {
+  auto it = index_.parameters.find(name);
+  return ReadTensor(absl::StrCat("parameter ", name),
+                    it == index_.parameters.end() ? nullptr : &it->second, spec, target);
+}
+
+absl::Status CheckpointReader::ReadState(const std::string& parameter, const std::string& slot,
+                                         const TensorSpec& spec, void* target) const {
+  const CheckpointTensor* tensor = nullptr;
+  auto slots = index_.optimizer_states.find(parameter);
+  if (slots != index_.optimizer_states.end()) {
+    auto it = slots->second.find(slot);
+    if (it != slots->second.end()) tensor = &it->second;
+  }
+  return ReadTensor(absl::StrCat("optimizer state ", slot, " of ", parameter), tensor, spec,
+                    target);
+}
+
+absl::Status CheckpointReader::ReadTensor(const std::string& what, const CheckpointTensor* tensor,
+                                          const TensorSpec& spec, void* target) const {
+  if (tensor == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat(path_, ": has no ", what, "; was it saved with another optimizer or model?"));
+  }
+  if (tensor->spec != spec) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path_, ": ", what, " is ", tensor->spec.ToString(), ", the plan has ", spec.ToString()));
+  }
+  for (const CheckpointShard& shard : tensor->shards) {
+    ORIEL_ASSIGN_OR_RETURN(SafetensorsView view, files_.at(shard.file).Find(shard.name));
+    CopyBox(view.data, shard.shape, shard.offsets, spec, static_cast<char*>(target));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace oriel::runtime

@@ -1,0 +1,47 @@
+// Finds and reads checkpoints.
+#ifndef ORIEL_RUNTIME_TRAIN_CHECKPOINT_READER_H_
+#define ORIEL_RUNTIME_TRAIN_CHECKPOINT_READER_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/train/checkpoint_index.h"
+#include "runtime/train/safetensors.h"
+
+namespace oriel::runtime {
+
+class CheckpointReader {
+ public:
+  // `path` is a checkpoint (step-NNNNNNNN), or a folder of them: then the complete one with the
+  // highest step is opened. NotFound, saying what was looked for, if there is none; errors of
+  // the index or of a file it names (missing, damaged, other shapes) name the file.
+  static absl::StatusOr<CheckpointReader> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }  // of the step's folder
+  const CheckpointIndex& index() const { return index_; }
+
+  // FailedPrecondition, naming the first missing, extra and different parameters, if these are
+  // not the model's.
+  absl::Status CheckModel(const std::string& model_name,
+                          const std::vector<NamedSpec>& parameters) const;
+  // Copies a whole tensor of this type and shape, from however many shards it has.
+  absl::Status ReadParameter(const std::string& name, const TensorSpec& spec, void* target) const;
+  absl::Status ReadState(const std::string& parameter, const std::string& slot,
+                         const TensorSpec& spec, void* target) const;
+
+ private:
+  absl::Status OpenFiles();
+  absl::Status ReadTensor(const std::string& what, const CheckpointTensor* tensor,
+                          const TensorSpec& spec, void* target) const;
+
+  std::string path_;
+  CheckpointIndex index_;
+  std::map<std::string, SafetensorsFile> files_;
+};
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_TRAIN_CHECKPOINT_READER_H_

@@ -1,0 +1,226 @@
+#include "runtime/train/evaluator.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/status.h"
+#include "runtime/train/convert.h"
+#include "runtime/train/json_util.h"
+#include "runtime/train/loader.h"
+#include "runtime/train/npy.h"
+#include "runtime/train/step_buffers.h"
+
+namespace oriel::runtime {
+namespace {
+
+constexpr char kEval[] = "eval";
+
+// Sums of a rank; doubles, so that one all-reduce adds them all (counts stay exact).
+struct Sums {
+  double loss = 0, tokens = 0, right_tokens = 0, labelled_samples = 0, exact_samples = 0,
+         samples = 0;
+};
+
+class Evaluator {
+ public:
+  explicit Evaluator(const RankContext& context) : context_(context) {}
+
+  absl::Status Prepare(std::shared_ptr<const ShardIndex> data, const std::string& logits_path);
+  absl::StatusOr<Evaluation> Run();
+
+ private:
+  absl::Status Count(const Batch& batch);
+  absl::Status GatherLogits(const Batch& batch);
+
+  const RankContext& context_;
+  BatchLayout layout_;
+  int64_t batches_ = 0;
+  int64_t samples_ = 0;
+  std::unique_ptr<Loader> loader_;
+  InputBuffers inputs_;
+  size_t labels_ = 0;  // its place among the inputs
+  BufferView loss_sum_, token_count_, predictions_, logits_;
+  bool dump_logits_ = false;
+  std::optional<NpyWriter> writer_;
+  std::vector<char> gathered_;
+  Sums sums_;
+};
+
+bool HasSegment(const plan::Program& program, const std::string& name) {
+  for (const plan::Segment& segment : program.segments()) {
+    if (segment.name() == name) return true;
+  }
+  return false;
+}
+
+absl::Status Evaluator::Prepare(std::shared_ptr<const ShardIndex> data,
+                                const std::string& logits_path) {
+  Executor& executor = *context_.executor;
+  if (!HasSegment(executor.program(), kEval)) {
+    return absl::FailedPreconditionError("the plan has no eval segment");
+  }
+  ORIEL_ASSIGN_OR_RETURN(BatchLayout training, TrainingLayout(*context_.plan, context_.rank));
+  layout_ = EvaluationLayout(std::move(training));
+  ORIEL_ASSIGN_OR_RETURN(inputs_, InputBuffers::Bind(layout_, executor));
+  const BatchInput* labels = layout_.labels();
+  if (labels == nullptr) return absl::FailedPreconditionError("the plan has no labels to evaluate");
+  labels_ = labels - layout_.inputs.data();
+  ORIEL_ASSIGN_OR_RETURN(loss_sum_, executor.Find(plan::OUTPUT, "loss_sum"));
+  ORIEL_ASSIGN_OR_RETURN(token_count_, executor.Find(plan::OUTPUT, "token_count"));
+  ORIEL_ASSIGN_OR_RETURN(predictions_, executor.Find(plan::OUTPUT, "predictions"));
+  if (predictions_.spec.shape != labels->microbatch.shape ||
+      predictions_.spec.dtype != DType::kI64) {
+    return absl::InvalidArgumentError(absl::StrCat("the plan's predictions are ",
+                                                   predictions_.spec.ToString(), ", its labels ",
+                                                   labels->microbatch.ToString()));
+  }
+  samples_ = data->size();
+  const int64_t batch = layout_.global_batch();
+  batches_ = (samples_ + batch - 1) / batch;
+  if (!logits_path.empty()) {
+    dump_logits_ = true;
+    ORIEL_ASSIGN_OR_RETURN(logits_, executor.Find(plan::OUTPUT, "logits"));
+    if (logits_.spec.shape.empty() || logits_.spec.shape[0] != layout_.micro_batch) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the plan's logits ", logits_.spec.ToString(),
+                       " don't have the sample as their first dimension"));
+    }
+    gathered_.resize(logits_.spec.bytes() * layout_.data_parallel);
+    if (context_.is_first()) {
+      TensorSpec all = logits_.spec;
+      all.shape[0] = samples_;
+      ORIEL_ASSIGN_OR_RETURN(writer_, NpyWriter::Create(logits_path, all));
+    }
+  }
+  Loader::Options options;
+  options.shuffle = false;
+  options.drop_last = false;
+  options.batches = batches_;
+  ORIEL_ASSIGN_OR_RETURN(loader_, Loader::Create(std::move(data), layout_, options));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Evaluation> Evaluator::Run() {
+  Evaluation result;
+  for (int64_t i = 0; i < batches_ && !result.interrupted; ++i) {
+    ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, loader_->Next());
+    inputs_.Fill(*batch, 0);
+    ORIEL_RETURN_IF_ERROR(context_.executor->Run(kEval));
+    ORIEL_RETURN_IF_ERROR(Count(*batch));
+    if (dump_logits_) ORIEL_RETURN_IF_ERROR(GatherLogits(*batch));
+    ORIEL_ASSIGN_OR_RETURN(result.interrupted, AnyInterrupted(context_));
+  }
+  if (context_.world != nullptr) {
+    const ReduceBuffer buffer{&sums_, &sums_, sizeof(Sums) / sizeof(double), DType::kF64};
+    ORIEL_RETURN_IF_ERROR(
+        context_.world->AllReduce(Reduction::kSum, absl::MakeConstSpan(&buffer, 1)));
+  }
+  if (writer_ && !result.interrupted) ORIEL_RETURN_IF_ERROR(writer_->Finish());
+  result.samples = static_cast<int64_t>(sums_.samples);
+  result.tokens = static_cast<int64_t>(sums_.tokens);
+  auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0.0; };
+  result.loss = share(sums_.loss, sums_.tokens);
+  result.token_accuracy = share(sums_.right_tokens, sums_.tokens);
+  result.exact_match = share(sums_.exact_samples, sums_.labelled_samples);
+  return result;
+}
+
+absl::Status Evaluator::Count(const Batch& batch) {
+  ORIEL_ASSIGN_OR_RETURN(const double loss, ReadNumber(loss_sum_));
+  ORIEL_ASSIGN_OR_RETURN(const double tokens, ReadNumber(token_count_));
+  const TensorSpec& spec = layout_.inputs[labels_].microbatch;
+  std::vector<int64_t> labels(spec.num_elements());
+  ORIEL_RETURN_IF_ERROR(ConvertElements(spec.dtype, batch.data[0][labels_].data(), DType::kI64,
+                                        labels.data(), spec.num_elements()));
+  const int64_t positions = spec.num_elements() / layout_.micro_batch;
+  const auto* predictions = static_cast<const int64_t*>(predictions_.data);
+  auto count = [&](int64_t first_position) {
+    return CountLabels(labels.data(), predictions, layout_.micro_batch, positions, first_position,
+                       layout_.ignore_index);
+  };
+  // With the label shift nothing predicts position 0, and the loss leaves its label out. The
+  // plan does not say whether there is a shift; the segment's own count does.
+  LabelCounts counts = count(0);
+  if (static_cast<double>(counts.tokens) != tokens) counts = count(1);
+  if (static_cast<double>(counts.tokens) != tokens) {
+    return absl::InternalError(absl::StrCat("the eval segment counted ", tokens,
+                                            " labelled tokens, the host ", counts.tokens));
+  }
+  sums_.loss += loss;
+  sums_.tokens += tokens;
+  sums_.right_tokens += static_cast<double>(counts.right_tokens);
+  sums_.labelled_samples += static_cast<double>(counts.labelled_samples);
+  sums_.exact_samples += static_cast<double>(counts.exact_samples);
+  for (int64_t sample : batch.samples[0]) sums_.samples += sample != BatchSampler::kPadding;
+  return absl::OkStatus();
+}
+
+// Ranks hold consecutive slices of a batch, so the gathered slices are in the data's order.
+absl::Status Evaluator::GatherLogits(const Batch& batch) {
+  const char* all = static_cast<const char*>(logits_.data);
+  if (context_.world != nullptr) {
+    if (context_.world->size() != layout_.data_parallel) {
+      return absl::UnimplementedError("--eval-logits works for plain data parallelism only");
+    }
+    ORIEL_RETURN_IF_ERROR(
+        context_.world->AllGather(logits_.data, logits_.spec.bytes(), gathered_.data()));
+    all = gathered_.data();
+  }
+  if (!writer_) return absl::OkStatus();
+  const int64_t first = batch.position.batch * layout_.global_batch();
+  const int64_t valid = std::min(layout_.global_batch(), samples_ - first);
+  return writer_->Append(all, valid * (logits_.spec.bytes() / layout_.micro_batch));
+}
+
+}  // namespace
+
+LabelCounts CountLabels(const int64_t* labels, const int64_t* predictions, int64_t samples,
+                        int64_t positions, int64_t first_position, int64_t ignore_index) {
+  LabelCounts counts;
+  for (int64_t i = 0; i < samples; ++i) {
+    int64_t tokens = 0, right = 0;
+    for (int64_t j = i * positions + first_position; j < (i + 1) * positions; ++j) {
+      if (labels[j] == ignore_index) continue;
+      ++tokens;
+      right += labels[j] == predictions[j];
+    }
+    counts.tokens += tokens;
+    counts.right_tokens += right;
+    counts.labelled_samples += tokens > 0;
+    counts.exact_samples += tokens > 0 && tokens == right;
+  }
+  return counts;
+}
+
+absl::StatusOr<Evaluation> Evaluate(const RankContext& context,
+                                    std::shared_ptr<const ShardIndex> data,
+                                    const std::string& logits_path) {
+  Evaluator evaluator(context);
+  absl::Status status = evaluator.Prepare(std::move(data), logits_path);
+  if (!status.ok()) return Annotate(status, "eval");
+  absl::StatusOr<Evaluation> result = evaluator.Run();
+  if (!result.ok()) return Annotate(result.status(), "eval");
+  return result;
+}
+
+std::string FormatEvaluation(const Evaluation& evaluation) {
+  return absl::StrFormat(
+      "eval: loss %.4f, token accuracy %.4f, exact match %.4f, %d samples, %d tokens",
+      evaluation.loss, evaluation.token_accuracy, evaluation.exact_match, evaluation.samples,
+      evaluation.tokens);
+}
+
+std::string EncodeEvaluation(const Evaluation& evaluation, int64_t step) {
+  return nlohmann::ordered_json({{"eval_loss", evaluation.loss},
+                                 {"token_accuracy", evaluation.token_accuracy},
+                                 {"exact_match", evaluation.exact_match},
+                                 {"samples", evaluation.samples},
+                                 {"tokens", evaluation.tokens},
+                                 {"step", step}})
+      .dump();
+}
+
+}  // namespace oriel::runtime

@@ -1,0 +1,75 @@
+#include "runtime/train/kernel_profile.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/status.h"
+
+namespace oriel::runtime {
+namespace {
+
+constexpr size_t kShown = 15;
+
+struct Entry {
+  std::string name;
+  int64_t nanoseconds = 0;
+  int64_t runs = 0;
+};
+
+std::string InstructionName(const plan::Instruction& instruction) {
+  if (instruction.has_launch()) return instruction.launch().kernel();
+  return instruction.has_collective() ? "all_reduce" : "copy";
+}
+
+void AppendTable(const char* title, std::vector<Entry> entries, int64_t total,
+                 std::string* report) {
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.nanoseconds > b.nanoseconds; });
+  absl::StrAppend(report, title, "\n");
+  for (size_t i = 0; i < std::min(entries.size(), kShown); ++i) {
+    const Entry& entry = entries[i];
+    absl::StrAppendFormat(
+        report, "  %10.3f ms %5.1f%% %9d x  %s\n", static_cast<double>(entry.nanoseconds) / 1e6,
+        total > 0 ? 100.0 * static_cast<double>(entry.nanoseconds) / static_cast<double>(total)
+                  : 0.0,
+        entry.runs, entry.name);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReportKernels(const Executor& executor) {
+  std::map<std::string, Entry> kernels;
+  std::vector<Entry> instructions;
+  int64_t total = 0;
+  for (const plan::Segment& segment : executor.program().segments()) {
+    ORIEL_ASSIGN_OR_RETURN(SegmentProfile profile, executor.Profile(segment.name()));
+    const int count =
+        std::min(segment.instructions_size(), static_cast<int>(profile.nanoseconds.size()));
+    for (int i = 0; i < count; ++i) {
+      const plan::Instruction& instruction = segment.instructions(i);
+      const std::string name = InstructionName(instruction);
+      const int64_t nanoseconds = profile.nanoseconds[i];
+      Entry& kernel = kernels[name];
+      kernel.name = name;
+      kernel.nanoseconds += nanoseconds;
+      kernel.runs += profile.runs;
+      instructions.push_back(
+          {absl::StrCat(segment.name(), "[", i, "] ", name, " ", instruction.location()),
+           nanoseconds, profile.runs});
+      total += nanoseconds;
+    }
+  }
+  std::vector<Entry> by_kernel;
+  for (auto& [name, entry] : kernels) by_kernel.push_back(std::move(entry));
+  std::string report;
+  AppendTable("kernels (rank 0, all steps)", std::move(by_kernel), total, &report);
+  AppendTable("instructions", std::move(instructions), total, &report);
+  return report;
+}
+
+}  // namespace oriel::runtime

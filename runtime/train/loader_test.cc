@@ -1,0 +1,226 @@
+#include "runtime/train/loader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_testing.h"
+#include "runtime/train/test_data.h"
+#include "runtime/train/toy_executor.h"
+
+namespace oriel::runtime {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::shared_ptr<const ShardIndex> ReadIndex(const std::string& folder) {
+  absl::StatusOr<ShardIndex> index = ShardIndex::Read(folder);
+  EXPECT_TRUE(index.ok()) << index.status();
+  return std::make_shared<const ShardIndex>(*std::move(index));
+}
+
+BatchLayout Layout(int64_t ranks, int64_t rank, int64_t global_batch, int64_t micro_batch) {
+  absl::StatusOr<BatchLayout> layout =
+      TrainingLayout(MakeToyPlan(ranks, global_batch, micro_batch, 1), rank);
+  EXPECT_TRUE(layout.ok()) << layout.status();
+  return *layout;
+}
+
+// The first value of each x of a microbatch: the sample's number.
+std::vector<int64_t> Numbers(const Batch& batch, int64_t microbatch) {
+  const std::vector<char>& bytes = batch.data[microbatch][0];
+  std::vector<int64_t> numbers;
+  for (size_t i = 0; i < bytes.size(); i += 3 * sizeof(float)) {
+    float value;
+    std::memcpy(&value, bytes.data() + i, sizeof value);
+    numbers.push_back(static_cast<int64_t>(value));
+  }
+  return numbers;
+}
+
+TEST(BatchLayoutTest, NumbersThatDisagree) {
+  plan::Plan plan = MakeToyPlan(2, 8, 2, 1);
+  plan.mutable_training()->set_data_parallel(4);
+  EXPECT_THAT(TrainingLayout(plan, 0),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("batch sizes disagree")));
+  EXPECT_THAT(TrainingLayout(MakeToyPlan(2, 8, 2, 1), 2),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no grid with rank 2")));
+}
+
+// Several rows of an input per sample keep their dimension.
+TEST(BatchLayoutTest, RowsPerSample) {
+  plan::Plan plan = MakeToyPlan(1, 2, 2, 1);
+  plan.mutable_inputs(0)->mutable_microbatch()->set_shape(0, 8);
+  ORIEL_ASSERT_OK_AND_ASSIGN(BatchLayout layout, TrainingLayout(plan, 0));
+  EXPECT_THAT(layout.inputs[0].sample.shape, ElementsAre(4, 3));
+  EXPECT_THAT(layout.inputs[1].sample.shape, ElementsAre(2));
+  plan.mutable_inputs(0)->mutable_microbatch()->set_shape(0, 3);
+  EXPECT_THAT(TrainingLayout(plan, 0),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("input x is f32[3, 3]")));
+}
+
+class LoaderTest : public ::testing::Test {
+ protected:
+  // The samples of the first batches, in the order of their places, read by all ranks.
+  std::vector<std::vector<int64_t>> Collect(int64_t ranks, int64_t micro_batch, int64_t batches,
+                                            const Loader::Options& options) {
+    std::vector<std::vector<int64_t>> collected(batches, std::vector<int64_t>(8));
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const BatchLayout layout = Layout(ranks, rank, 8, micro_batch);
+      absl::StatusOr<std::unique_ptr<Loader>> loader = Loader::Create(index_, layout, options);
+      EXPECT_TRUE(loader.ok()) << loader.status();
+      for (int64_t b = 0; b < batches; ++b) {
+        absl::StatusOr<std::unique_ptr<Batch>> batch = (*loader)->Next();
+        EXPECT_TRUE(batch.ok()) << batch.status();
+        for (int64_t m = 0; m < layout.microbatches; ++m) {
+          const std::vector<int64_t> numbers = Numbers(**batch, m);
+          EXPECT_EQ(numbers, (*batch)->samples[m]);
+          std::copy(numbers.begin(), numbers.end(), collected[b].begin() + layout.first_place(m));
+        }
+      }
+    }
+    return collected;
+  }
+
+  void SetUp() override {
+    WriteCountingShards(folder_ / "train", 35, 10);
+    index_ = ReadIndex(folder_ / "train");
+  }
+
+  TempFolder folder_;
+  std::shared_ptr<const ShardIndex> index_;
+};
+
+// 35 samples make 4 batches of 8; nine batches reach into the third epoch.
+TEST_F(LoaderTest, BatchesDoNotDependOnRanksOrMicrobatches) {
+  Loader::Options options;
+  options.seed = 3;
+  const auto reference = Collect(1, 8, 9, options);
+  EXPECT_EQ(Collect(1, 2, 9, options), reference);
+  EXPECT_EQ(Collect(2, 4, 9, options), reference);
+  EXPECT_EQ(Collect(4, 1, 9, options), reference);
+  EXPECT_EQ(Collect(4, 2, 9, options), reference);
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    std::set<int64_t> seen;
+    for (int64_t b = 0; b < 4; ++b) {
+      seen.insert(reference[epoch * 4 + b].begin(), reference[epoch * 4 + b].end());
+    }
+    EXPECT_EQ(seen.size(), 32u);
+  }
+  options.seed = 4;
+  EXPECT_NE(Collect(1, 8, 9, options), reference);
+}
+
+TEST_F(LoaderTest, ResumesAtAnyPosition) {
+  Loader::Options options;
+  const auto all = Collect(2, 2, 9, options);
+  options.start = {1, 2};
+  EXPECT_EQ(Collect(2, 2, 3, options), (std::vector<std::vector<int64_t>>{all[6], all[7], all[8]}));
+}
+
+TEST_F(LoaderTest, WithoutShuffle) {
+  Loader::Options options;
+  options.shuffle = false;
+  EXPECT_THAT(Collect(2, 2, 2, options)[1], ElementsAre(8, 9, 10, 11, 12, 13, 14, 15));
+}
+
+TEST_F(LoaderTest, EvaluationPadsWithMaskedLabels) {
+  Loader::Options options;
+  options.shuffle = options.drop_last = false;
+  options.start = {0, 4};
+  options.batches = 1;
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto loader, Loader::Create(index_, Layout(1, 0, 8, 8), options));
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto batch, loader->Next());
+  EXPECT_THAT(batch->samples[0], ElementsAre(32, 33, 34, -1, -1, -1, -1, -1));
+  EXPECT_THAT(Numbers(*batch, 0), ElementsAre(32, 33, 34, 34, 34, 34, 34, 34));
+  int64_t labels[16];
+  std::memcpy(labels, batch->data[0][1].data(), sizeof labels);
+  EXPECT_EQ(labels[4], 34);
+  EXPECT_EQ(labels[6], -100);
+  EXPECT_EQ(labels[15], -100);
+  EXPECT_THAT(loader->Next(), StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("no more")));
+}
+
+TEST_F(LoaderTest, FewerSamplesThanABatch) {
+  EXPECT_THAT(Loader::Create(index_, Layout(1, 0, 40, 8), {}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("35 samples don't make one batch of 40")));
+}
+
+TEST_F(LoaderTest, PositionBeyondTheEpoch) {
+  Loader::Options options;
+  options.start = {0, 4};
+  EXPECT_THAT(Loader::Create(index_, Layout(1, 0, 8, 8), options),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no batch 4")));
+}
+
+// Shards whose second sample is not what the plan expects.
+class BadSampleTest : public ::testing::Test {
+ protected:
+  void ExpectError(const TarMembers& bad_sample, const std::string& message) {
+    TarMembers members = {{"0.x.npy", x_}, {"0.labels.npy", labels_}};
+    members.insert(members.end(), bad_sample.begin(), bad_sample.end());
+    WriteTar(folder_ / "shard-0003.tar", members);
+    Loader::Options options;
+    options.shuffle = false;
+    auto loader = Loader::Create(ReadIndex(folder_.path()), Layout(1, 0, 1, 1), options);
+    ORIEL_ASSERT_OK(loader);
+    ORIEL_EXPECT_OK((*loader)->Next());
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      absl::Status status = (*loader)->Next().status();
+      EXPECT_EQ(std::string(status.message()),
+                absl::StrCat(folder_ / "shard-0003.tar", ": sample 000123: ", message));
+    }
+  }
+
+  TempFolder folder_;
+  const std::string x_ = NpyBytes({3}, std::vector<float>{1, 2, 3});
+  const std::string labels_ = NpyBytes({2}, std::vector<int64_t>{1, 2});
+};
+
+TEST_F(BadSampleTest, Shape) {
+  ExpectError({{"000123.x.npy", NpyBytes({3, 1}, std::vector<float>{1, 2, 3})},
+               {"000123.labels.npy", labels_}},
+              "x has shape [3, 1], the plan expects [3] (recipe inputs / model input x)");
+}
+
+TEST_F(BadSampleTest, DType) {
+  ExpectError(
+      {{"000123.x.npy", x_}, {"000123.labels.npy", NpyBytes({2}, std::vector<float>{1, 2})}},
+      "labels has dtype f32, the plan expects i64 (recipe inputs / model input labels); "
+      "that conversion would lose values");
+}
+
+TEST_F(BadSampleTest, MissingMember) {
+  ExpectError({{"000123.x.npy", x_}, {"000123.label.npy", labels_}},
+              "has no labels.npy, which the plan expects (recipe inputs / model input labels); "
+              "the sample holds x, label");
+}
+
+TEST_F(BadSampleTest, TruncatedArray) {
+  ExpectError({{"000123.x.npy", x_.substr(0, x_.size() - 4)}, {"000123.labels.npy", labels_}},
+              "x is truncated: f32[3] does not take the 8 bytes of data");
+}
+
+TEST_F(BadSampleTest, NotAnArray) {
+  ExpectError({{"000123.x.npy", "JFIF"}, {"000123.labels.npy", labels_}}, "x is not an .npy array");
+}
+
+// A leading 1 for the sample and other number types are fine.
+TEST_F(BadSampleTest, WhatConvertsIsTaken) {
+  const uint8_t x[3] = {1, 2, 255};
+  const int32_t labels[2] = {4, -100};
+  WriteTar(folder_ / "s.tar", {{"0.x.npy", NpyBytes({DType::kU8, {1, 3}}, x)},
+                               {"0.labels.npy", NpyBytes({DType::kI32, {2}}, labels)}});
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto loader,
+                             Loader::Create(ReadIndex(folder_.path()), Layout(1, 0, 1, 1), {}));
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto batch, loader->Next());
+  float read[3];
+  std::memcpy(read, batch->data[0][0].data(), sizeof read);
+  EXPECT_THAT(read, ElementsAre(1, 2, 255));
+}
+
+}  // namespace
+}  // namespace oriel::runtime

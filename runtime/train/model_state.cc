@@ -1,0 +1,94 @@
+#include "runtime/train/model_state.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/plan_types.h"
+#include "runtime/train/files.h"
+#include "runtime/train/safetensors.h"
+
+namespace oriel::runtime {
+namespace {
+
+absl::StatusOr<CheckpointSource> BindTensor(const Executor& executor, plan::BufferKind kind,
+                                            const std::string& parameter, const std::string& slot,
+                                            const plan::Tensor& global) {
+  ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, parameter, slot));
+  const TensorSpec spec = FromPlan(global);
+  if (view.spec != spec) {
+    return absl::UnimplementedError(absl::StrCat(
+        slot, slot.empty() ? "" : " of ", parameter, ": this rank stores ", view.spec.ToString(),
+        " of ", spec.ToString(), "; sharded storage is not supported yet"));
+  }
+  return CheckpointSource{parameter, slot, spec, view.data};
+}
+
+}  // namespace
+
+absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, const Executor& executor) {
+  ModelState state(plan);
+  for (const plan::Parameter& parameter : plan.parameters()) {
+    ORIEL_ASSIGN_OR_RETURN(
+        CheckpointSource source,
+        BindTensor(executor, plan::PARAMETER, parameter.name(), "", parameter.global()));
+    state.sources_.push_back(std::move(source));
+  }
+  for (const plan::OptimizerState& optimizer : plan.optimizer_states()) {
+    ORIEL_ASSIGN_OR_RETURN(CheckpointSource source,
+                           BindTensor(executor, plan::OPTIMIZER_STATE, optimizer.parameter(),
+                                      optimizer.slot(), optimizer.global()));
+    state.sources_.push_back(std::move(source));
+  }
+  return state;
+}
+
+absl::Status ModelState::Initialize(const std::string& plan_folder) {
+  std::map<std::string, SafetensorsFile> files;
+  for (int i = 0; i < plan_->parameters_size(); ++i) {
+    const plan::InitialValue& initial = plan_->parameters(i).initial();
+    if (initial.file().empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the plan has no initial value for ", plan_->parameters(i).name()));
+    }
+    auto it = files.find(initial.file());
+    if (it == files.end()) {
+      absl::StatusOr<SafetensorsFile> file =
+          SafetensorsFile::Open(JoinPath(plan_folder, initial.file()));
+      if (!file.ok()) return Annotate(file.status(), "initial weights");
+      it = files.emplace(initial.file(), *std::move(file)).first;
+    }
+    const CheckpointSource& source = sources_[i];
+    absl::Status read = it->second.Read(initial.tensor(), source.spec, source.data);
+    if (!read.ok()) return Annotate(read, "initial weights");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelState::Restore(const CheckpointReader& checkpoint, bool with_optimizer) {
+  std::vector<NamedSpec> parameters;
+  for (const CheckpointSource& source : sources_) {
+    if (source.slot.empty()) parameters.push_back({source.parameter, source.spec});
+  }
+  ORIEL_RETURN_IF_ERROR(checkpoint.CheckModel(plan_->model_name(), parameters));
+  for (const CheckpointSource& source : sources_) {
+    if (source.slot.empty()) {
+      ORIEL_RETURN_IF_ERROR(checkpoint.ReadParameter(source.parameter, source.spec, source.data));
+    } else if (with_optimizer) {
+      ORIEL_RETURN_IF_ERROR(
+          checkpoint.ReadState(source.parameter, source.slot, source.spec, source.data));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelState::DumpParameters(const std::string& path) const {
+  std::vector<NamedTensor> tensors;
+  for (const CheckpointSource& source : sources_) {
+    if (source.slot.empty()) tensors.push_back({source.parameter, source.spec, source.data});
+  }
+  return WriteSafetensors(path, tensors);
+}
+
+}  // namespace oriel::runtime

@@ -1,0 +1,43 @@
+// The parameters and optimizer states that a rank holds, as buffers of its executor.
+#ifndef ORIEL_RUNTIME_TRAIN_MODEL_STATE_H_
+#define ORIEL_RUNTIME_TRAIN_MODEL_STATE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/exec/executor.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/train/checkpoint_reader.h"
+#include "runtime/train/checkpoint_writer.h"
+
+namespace oriel::runtime {
+
+class ModelState {
+ public:
+  // Both must outlive the result. Unimplemented for a plan that stores a tensor in parts.
+  static absl::StatusOr<ModelState> Bind(const plan::Plan& plan, const Executor& executor);
+
+  // Fills the parameters from the files that the plan names, relative to `plan_folder`.
+  // Optimizer states are left as they are (zero in a new executor).
+  absl::Status Initialize(const std::string& plan_folder);
+  // Fills parameters and, unless only evaluating, optimizer states. FailedPrecondition if the
+  // checkpoint is of another model.
+  absl::Status Restore(const CheckpointReader& checkpoint, bool with_optimizer);
+
+  // All of them, for a checkpoint.
+  const std::vector<CheckpointSource>& sources() const { return sources_; }
+  // The parameters alone, as a safetensors file.
+  absl::Status DumpParameters(const std::string& path) const;
+
+ private:
+  explicit ModelState(const plan::Plan& plan) : plan_(&plan) {}
+
+  const plan::Plan* plan_;
+  std::vector<CheckpointSource> sources_;  // parameters in the plan's order, then states
+};
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_TRAIN_MODEL_STATE_H_

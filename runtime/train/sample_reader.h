@@ -1,0 +1,36 @@
+// Reads the tensors of single samples, in the types and shapes that a plan expects.
+#ifndef ORIEL_RUNTIME_TRAIN_SAMPLE_READER_H_
+#define ORIEL_RUNTIME_TRAIN_SAMPLE_READER_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/train/batch_layout.h"
+#include "runtime/train/tar_shards.h"
+
+namespace oriel::runtime {
+
+// Not thread-safe (it keeps a scratch buffer).
+class SampleReader {
+ public:
+  SampleReader(std::shared_ptr<const ShardIndex> index, std::vector<BatchInput> inputs)
+      : index_(std::move(index)), inputs_(std::move(inputs)) {}
+
+  // Fills targets[i] with inputs[i].sample of a sample; a target that is null is skipped.
+  // Errors start with "SHARD: sample KEY: " and name the member, what was found and what the
+  // plan expects.
+  absl::Status Read(int64_t sample, const std::vector<char*>& targets);
+
+ private:
+  absl::Status ReadInput(const ShardSample& sample, const BatchInput& input,
+                         const class ReadFile& file, char* target);
+
+  std::shared_ptr<const ShardIndex> index_;
+  std::vector<BatchInput> inputs_;
+  std::vector<char> scratch_;
+};
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_TRAIN_SAMPLE_READER_H_

@@ -1,0 +1,46 @@
+// How the host fills the inputs of a segment and reads its outputs.
+#ifndef ORIEL_RUNTIME_TRAIN_STEP_BUFFERS_H_
+#define ORIEL_RUNTIME_TRAIN_STEP_BUFFERS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/exec/executor.h"
+#include "runtime/train/batch_layout.h"
+#include "runtime/train/loader.h"
+
+namespace oriel::runtime {
+
+// The input buffers of a rank.
+class InputBuffers {
+ public:
+  // Inputs that the rank's program does not use are left out. InvalidArgument if a buffer is
+  // not what the layout says.
+  static absl::StatusOr<InputBuffers> Bind(const BatchLayout& layout, const Executor& executor);
+  void Fill(const Batch& batch, int64_t microbatch) const;
+
+ private:
+  struct Target {
+    size_t input;  // of the layout
+    BufferView view;
+  };
+  std::vector<Target> targets_;
+};
+
+// A buffer that a program may do without (a scalar that its optimizer does not read, say).
+absl::StatusOr<std::optional<BufferView>> FindOptional(const Executor& executor,
+                                                       plan::BufferKind kind,
+                                                       const std::string& ref,
+                                                       const std::string& slot = "");
+
+// The value of a buffer with one element of any dtype.
+absl::StatusOr<double> ReadNumber(const BufferView& view);
+// Sets one; it must be f32.
+absl::Status WriteNumber(const BufferView& view, double value);
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_TRAIN_STEP_BUFFERS_H_

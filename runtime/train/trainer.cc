@@ -1,0 +1,227 @@
+#include "runtime/train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/train/gradient_dump.h"
+#include "runtime/train/kernel_profile.h"
+#include "runtime/train/learning_rate.h"
+#include "runtime/train/loader.h"
+#include "runtime/train/metrics.h"
+#include "runtime/train/progress.h"
+#include "runtime/train/step_buffers.h"
+#include "runtime/train/step_profile.h"
+
+namespace oriel::runtime {
+namespace {
+
+constexpr char kUpdate[] = "update";
+
+using Clock = std::chrono::steady_clock;
+
+class Trainer {
+ public:
+  Trainer(const RankContext& context, ModelState& state, const TrainerOptions& options)
+      : context_(context),
+        state_(state),
+        options_(options),
+        progress_line_(options.steps, context.terminal) {}
+
+  absl::Status Prepare(std::shared_ptr<const ShardIndex> data, const TrainingProgress* start);
+  absl::StatusOr<TrainingOutcome> Run();
+
+ private:
+  DataPosition StartPosition(const TrainingProgress& start);
+  absl::StatusOr<StepMetrics> Step(int64_t step);
+  absl::Status RunSchedule(const Batch& batch, int64_t step, double rate);
+  absl::Status BeforeUpdate(int64_t step, double rate);
+  absl::Status Report(const StepMetrics& metrics);
+  absl::Status Save();
+  bool IsSavePoint(int64_t step) const {
+    return options_.save_every > 0 && step % options_.save_every == 0;
+  }
+
+  const RankContext& context_;
+  ModelState& state_;
+  const TrainerOptions& options_;
+  Progress progress_line_;
+  StepProfile profile_;
+
+  TrainingProgress progress_;
+  int64_t first_step_ = 1;
+  BatchLayout layout_;
+  std::unique_ptr<Loader> loader_;
+  InputBuffers inputs_;
+  std::optional<BufferView> rate_, step_number_, grad_norm_;
+  BufferView loss_;
+  std::optional<MetricsFile> metrics_;
+  bool warned_ = false;
+  std::string last_checkpoint_;
+};
+
+absl::Status Trainer::Prepare(std::shared_ptr<const ShardIndex> data,
+                              const TrainingProgress* start) {
+  Executor& executor = *context_.executor;
+  ORIEL_ASSIGN_OR_RETURN(layout_, TrainingLayout(*context_.plan, context_.rank));
+  ORIEL_ASSIGN_OR_RETURN(inputs_, InputBuffers::Bind(layout_, executor));
+  ORIEL_ASSIGN_OR_RETURN(rate_, FindOptional(executor, plan::SCALAR, "learning_rate"));
+  ORIEL_ASSIGN_OR_RETURN(step_number_, FindOptional(executor, plan::SCALAR, "step"));
+  ORIEL_ASSIGN_OR_RETURN(grad_norm_, FindOptional(executor, plan::OUTPUT, "grad_norm"));
+  ORIEL_ASSIGN_OR_RETURN(loss_, executor.Find(plan::OUTPUT, "loss"));
+
+  progress_.seed = options_.seed;
+  progress_.shuffle = options_.shuffle;
+  progress_.samples = data->size();
+  progress_.global_batch = layout_.global_batch();
+  if (start != nullptr) {
+    progress_.step = start->step;
+    progress_.position = StartPosition(*start);
+    first_step_ = start->step + 1;
+  }
+  Loader::Options loader_options;
+  loader_options.seed = options_.seed;
+  loader_options.shuffle = options_.shuffle;
+  loader_options.start = progress_.position;
+  loader_options.batches = options_.steps - progress_.step;
+  ORIEL_ASSIGN_OR_RETURN(loader_, Loader::Create(std::move(data), layout_, loader_options));
+  if (context_.is_first() && !options_.metrics.empty()) {
+    ORIEL_ASSIGN_OR_RETURN(
+        metrics_, MetricsFile::Open(options_.metrics,
+                                    start ? std::optional<int64_t>(start->step) : std::nullopt));
+  }
+  return absl::OkStatus();
+}
+
+// A position counts batches of a data set. With other data or other batches it means nothing,
+// and training goes on with a new epoch.
+DataPosition Trainer::StartPosition(const TrainingProgress& start) {
+  if (start.samples == progress_.samples && start.global_batch == progress_.global_batch &&
+      start.seed == progress_.seed && start.shuffle == progress_.shuffle) {
+    return start.position;
+  }
+  if (context_.is_first()) {
+    std::fprintf(stderr,
+                 "oriel-run: the data (%lld samples, batches of %lld) is not what the checkpoint "
+                 "was trained on (%lld, %lld), or its order is another; starting at epoch %lld\n",
+                 static_cast<long long>(progress_.samples),
+                 static_cast<long long>(progress_.global_batch),
+                 static_cast<long long>(start.samples), static_cast<long long>(start.global_batch),
+                 static_cast<long long>(start.position.epoch + 1));
+  }
+  return {start.position.epoch + 1, 0};
+}
+
+absl::StatusOr<TrainingOutcome> Trainer::Run() {
+  TrainingOutcome outcome;
+  while (progress_.step < options_.steps && !outcome.interrupted) {
+    const int64_t step = progress_.step + 1;
+    absl::StatusOr<StepMetrics> metrics = Step(step);
+    if (!metrics.ok()) {
+      progress_line_.Clear();
+      return Annotate(metrics.status(), absl::StrCat("step ", step));
+    }
+    progress_.step = step;
+    ORIEL_RETURN_IF_ERROR(Report(*metrics));
+    ORIEL_ASSIGN_OR_RETURN(outcome.interrupted, AnyInterrupted(context_));
+    const bool last = step == options_.steps || outcome.interrupted;
+    if (last || IsSavePoint(step)) ORIEL_RETURN_IF_ERROR(Save());
+  }
+  progress_line_.Clear();
+  if (options_.profile && context_.is_first()) {
+    std::fputs(profile_.Report().c_str(), stderr);
+    ORIEL_ASSIGN_OR_RETURN(std::string kernels, ReportKernels(*context_.executor));
+    std::fputs(kernels.c_str(), stderr);
+  }
+  outcome.step = progress_.step;
+  outcome.checkpoint = last_checkpoint_;
+  return outcome;
+}
+
+absl::StatusOr<StepMetrics> Trainer::Step(int64_t step) {
+  const Clock::time_point begin = Clock::now();
+  profile_.Start();
+  ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, loader_->Next());
+  profile_.Lap("data");
+  StepMetrics metrics;
+  metrics.step = step;
+  metrics.learning_rate = LearningRateAt(context_.plan->training().learning_rate(), step);
+  ORIEL_RETURN_IF_ERROR(RunSchedule(*batch, step, metrics.learning_rate));
+  profile_.CountStep();
+  progress_.position = loader_->After(batch->position);
+
+  ORIEL_ASSIGN_OR_RETURN(metrics.loss, ReadNumber(loss_));
+  if (grad_norm_) {
+    ORIEL_ASSIGN_OR_RETURN(metrics.grad_norm, ReadNumber(*grad_norm_));
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const BatchInput* labels = layout_.labels();
+  const int64_t tokens_per_sample = labels == nullptr ? 1 : labels->sample.num_elements();
+  metrics.step_ms = seconds * 1000;
+  metrics.tokens_per_second =
+      static_cast<double>(layout_.global_batch() * tokens_per_sample) / seconds;
+  return metrics;
+}
+
+absl::Status Trainer::RunSchedule(const Batch& batch, int64_t step, double rate) {
+  int64_t filled = -1;  // the microbatch in the input buffers
+  for (const plan::ScheduleEntry& entry : context_.executor->program().schedule()) {
+    if (entry.segment() == kUpdate) {
+      ORIEL_RETURN_IF_ERROR(BeforeUpdate(step, rate));
+    } else if (entry.microbatch() != filled) {
+      if (entry.microbatch() < 0 || entry.microbatch() >= layout_.microbatches) {
+        return absl::InvalidArgumentError(absl::StrCat("the plan's schedule has microbatch ",
+                                                       entry.microbatch(), " of ",
+                                                       layout_.microbatches));
+      }
+      inputs_.Fill(batch, entry.microbatch());
+      filled = entry.microbatch();
+    }
+    ORIEL_RETURN_IF_ERROR(context_.executor->Run(entry.segment()));
+    profile_.Lap(entry.segment());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::BeforeUpdate(int64_t step, double rate) {
+  if (rate_) ORIEL_RETURN_IF_ERROR(WriteNumber(*rate_, rate));
+  if (step_number_) ORIEL_RETURN_IF_ERROR(WriteNumber(*step_number_, static_cast<double>(step)));
+  if (step != first_step_ || options_.dump_gradients.empty()) return absl::OkStatus();
+  return DumpGradients(*context_.plan, *context_.executor, context_.world, options_.dump_gradients);
+}
+
+absl::Status Trainer::Report(const StepMetrics& metrics) {
+  if (!context_.is_first()) return absl::OkStatus();
+  progress_line_.Update(metrics);
+  if (!std::isfinite(metrics.loss) && !warned_) {
+    warned_ = true;
+    progress_line_.Clear();
+    std::fprintf(stderr, "oriel-run: warning: the loss of step %lld is not finite\n",
+                 static_cast<long long>(metrics.step));
+  }
+  return metrics_ ? metrics_->Write(metrics) : absl::OkStatus();
+}
+
+absl::Status Trainer::Save() {
+  if (!context_.is_first() || options_.save_dir.empty()) return absl::OkStatus();
+  ORIEL_ASSIGN_OR_RETURN(
+      last_checkpoint_,
+      WriteCheckpoint(options_.save_dir, context_.plan->model_name(), progress_, state_.sources()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TrainingOutcome> Train(const RankContext& context, ModelState& state,
+                                      std::shared_ptr<const ShardIndex> data,
+                                      const TrainingProgress* start,
+                                      const TrainerOptions& options) {
+  Trainer trainer(context, state, options);
+  ORIEL_RETURN_IF_ERROR(trainer.Prepare(std::move(data), start));
+  return trainer.Run();
+}
+
+}  // namespace oriel::runtime

@@ -1,0 +1,44 @@
+// The training loop of one rank.
+#ifndef ORIEL_RUNTIME_TRAIN_TRAINER_H_
+#define ORIEL_RUNTIME_TRAIN_TRAINER_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/train/checkpoint_index.h"
+#include "runtime/train/model_state.h"
+#include "runtime/train/rank_context.h"
+#include "runtime/train/tar_shards.h"
+
+namespace oriel::runtime {
+
+struct TrainerOptions {
+  int64_t steps = 0;  // the last step
+  uint64_t seed = 0;  // of the order of the data
+  bool shuffle = true;
+  std::string metrics;         // file, or empty
+  std::string save_dir;        // checkpoints: at the end, when interrupted,
+  int64_t save_every = 0;      // and every so many steps (0: not)
+  std::string dump_gradients;  // file for those of the first step, or empty
+  bool profile = false;        // prints where the time went
+};
+
+struct TrainingOutcome {
+  int64_t step = 0;  // finished
+  bool interrupted = false;
+  std::string checkpoint;  // the last one written, if any
+};
+
+// Runs the steps behind `start` (null: from the beginning) on this rank; every rank of the world
+// does so. Rank 0 writes metrics, checkpoints and progress. After an interrupt, all ranks finish
+// the same step and return. An error is this rank's; the caller aborts the others.
+absl::StatusOr<TrainingOutcome> Train(const RankContext& context, ModelState& state,
+                                      std::shared_ptr<const ShardIndex> data,
+                                      const TrainingProgress* start, const TrainerOptions& options);
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_TRAIN_TRAINER_H_

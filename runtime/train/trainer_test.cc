@@ -1,0 +1,314 @@
+#include "runtime/train/trainer.h"
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "runtime/base/status_testing.h"
+#include "runtime/comm/in_process.h"
+#include "runtime/train/evaluator.h"
+#include "runtime/train/npy.h"
+#include "runtime/train/test_data.h"
+#include "runtime/train/toy_executor.h"
+
+namespace oriel::runtime {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class TrainerTest : public ::testing::Test {
+ protected:
+  struct Run {
+    int64_t ranks = 1;
+    int64_t micro_batch = 8;
+    TrainerOptions options;
+    std::string resume;
+    int64_t interrupt_rank = -1;  // from the second question on
+    bool evaluate = false;
+    std::string logits;
+    std::string data;
+  };
+  struct Result {
+    absl::Status status;
+    TrainingOutcome outcome;
+    Evaluation evaluation;
+  };
+
+  TrainerTest() {
+    WriteToyWeights(folder_.path());
+    WriteCountingShards(folder_ / "train", 35, 10);
+    WriteCountingShards(folder_ / "eval", 11, 10);
+  }
+
+  Result RunRank(const Run& run, const plan::Plan& plan, int64_t rank, Communicator* world) {
+    Result result;
+    result.status = [&]() -> absl::Status {
+      ToyExecutor executor(plan, world);
+      ORIEL_ASSIGN_OR_RETURN(ModelState state, ModelState::Bind(plan, executor));
+      ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path()));
+      std::optional<CheckpointReader> checkpoint;
+      if (!run.resume.empty()) {
+        ORIEL_ASSIGN_OR_RETURN(checkpoint, CheckpointReader::Open(run.resume));
+        ORIEL_RETURN_IF_ERROR(state.Restore(*checkpoint, true));
+      }
+      int asked = 0;
+      RankContext context;
+      context.plan = &plan;
+      context.rank = rank;
+      context.world = world;
+      context.executor = &executor;
+      context.interrupted = [&] { return ++asked > 1 && rank == run.interrupt_rank; };
+      ORIEL_ASSIGN_OR_RETURN(ShardIndex train,
+                             ShardIndex::Read(run.data.empty() ? folder_ / "train" : run.data));
+      ORIEL_ASSIGN_OR_RETURN(
+          result.outcome,
+          Train(context, state, std::make_shared<const ShardIndex>(std::move(train)),
+                checkpoint ? &checkpoint->index().progress : nullptr, run.options));
+      if (!run.evaluate) return absl::OkStatus();
+      ORIEL_ASSIGN_OR_RETURN(ShardIndex eval, ShardIndex::Read(folder_ / "eval"));
+      ORIEL_ASSIGN_OR_RETURN(
+          result.evaluation,
+          Evaluate(context, std::make_shared<const ShardIndex>(std::move(eval)), run.logits));
+      return absl::OkStatus();
+    }();
+    if (!result.status.ok() && world != nullptr) world->Abort(result.status);
+    return result;
+  }
+
+  // The result of each rank.
+  std::vector<Result> Launch(const Run& run) {
+    const plan::Plan plan = MakeToyPlan(run.ranks, 8, run.micro_batch, run.options.steps);
+    std::vector<Result> results(run.ranks);
+    if (run.ranks == 1) {
+      results[0] = RunRank(run, plan, 0, nullptr);
+      return results;
+    }
+    std::vector<std::unique_ptr<Communicator>> world = MakeInProcessWorld(run.ranks);
+    std::vector<std::thread> threads;
+    for (int64_t rank = 0; rank < run.ranks; ++rank) {
+      threads.emplace_back(
+          [&, rank] { results[rank] = RunRank(run, plan, rank, world[rank].get()); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return results;
+  }
+
+  std::vector<nlohmann::json> Lines(const std::string& path) {
+    std::vector<nlohmann::json> lines;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+
+  // A run that writes metrics to NAME.jsonl and saves to NAME/.
+  Run Named(const std::string& name, int64_t steps) {
+    Run run;
+    run.options.steps = steps;
+    run.options.seed = 5;
+    run.options.metrics = folder_ / (name + ".jsonl");
+    run.options.save_dir = folder_ / name;
+    return run;
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(TrainerTest, LossFallsAndMetricsTell) {
+  Run run = Named("run", 60);
+  const std::vector<Result> results = Launch(run);
+  ORIEL_ASSERT_OK(results[0].status);
+  EXPECT_EQ(results[0].outcome.step, 60);
+  const std::vector<nlohmann::json> lines = Lines(run.options.metrics);
+  ASSERT_EQ(lines.size(), 60u);
+  EXPECT_EQ(lines[0]["step"], 1);
+  EXPECT_DOUBLE_EQ(lines[29]["lr"], 0.025);
+  EXPECT_GT(lines[0]["tokens_per_second"].get<double>(), 0);
+  EXPECT_LT(lines[59]["loss"].get<double>(), 0.5 * lines[0]["loss"].get<double>());
+}
+
+TEST_F(TrainerTest, RanksAndMicrobatchesDoNotChangeTheLosses) {
+  Run reference = Named("reference", 12);
+  ORIEL_ASSERT_OK(Launch(reference)[0].status);
+  const auto expected = Lines(reference.options.metrics);
+  for (auto [ranks, micro] : {std::pair{1, 2}, {2, 4}, {4, 1}}) {
+    Run run = Named("other", 12);
+    run.ranks = ranks;
+    run.micro_batch = micro;
+    for (const Result& result : Launch(run)) ORIEL_ASSERT_OK(result.status);
+    const auto lines = Lines(run.options.metrics);
+    ASSERT_EQ(lines.size(), expected.size());
+    for (size_t i = 0; i < lines.size(); ++i) {
+      EXPECT_NEAR(lines[i]["loss"], expected[i]["loss"], 1e-5 * expected[i]["loss"].get<double>());
+      EXPECT_EQ(lines[i]["lr"], expected[i]["lr"]);
+    }
+  }
+}
+
+// Bit for bit, from a checkpoint in the middle of the second epoch.
+TEST_F(TrainerTest, ResumedRunIsTheUninterruptedOne) {
+  for (int64_t ranks : {1, 2}) {
+    Run whole = Named("whole", 12);
+    whole.ranks = ranks;
+    whole.micro_batch = 2;
+    whole.options.save_every = 6;
+    for (const Result& result : Launch(whole)) ORIEL_ASSERT_OK(result.status);
+    Run rest = whole;
+    rest.resume = folder_ / "whole/step-00000006";
+    rest.options.save_dir = folder_ / "rest";
+    rest.options.metrics = folder_ / "rest.jsonl";
+    for (const Result& result : Launch(rest)) ORIEL_ASSERT_OK(result.status);
+    const auto expected = Lines(whole.options.metrics), lines = Lines(rest.options.metrics);
+    ASSERT_EQ(lines.size(), 6u);
+    for (size_t i = 0; i < 6; ++i) {
+      EXPECT_EQ(lines[i]["step"], i + 7);
+      EXPECT_EQ(lines[i]["loss"], expected[i + 6]["loss"]);
+      EXPECT_EQ(lines[i]["grad_norm"], expected[i + 6]["grad_norm"]);
+    }
+    for (const char* file : {"/step-00000012/model.safetensors",
+                             "/step-00000012/optimizer.safetensors", "/step-00000012/index.json"}) {
+      EXPECT_EQ(ReadFileBytes((folder_ / "rest") + file),
+                ReadFileBytes((folder_ / "whole") + file));
+    }
+  }
+}
+
+TEST_F(TrainerTest, InterruptOfOneRankStopsAllAtTheSameStep) {
+  Run run = Named("run", 1000);
+  run.ranks = 4;
+  run.micro_batch = 1;
+  run.interrupt_rank = 3;
+  for (const Result& result : Launch(run)) {
+    ORIEL_ASSERT_OK(result.status);
+    EXPECT_TRUE(result.outcome.interrupted);
+    EXPECT_EQ(result.outcome.step, 2);
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run/step-00000002/index.json"));
+}
+
+TEST_F(TrainerTest, OtherDataStartsANewEpoch) {
+  Run run = Named("run", 2);
+  ORIEL_ASSERT_OK(Launch(run)[0].status);
+  WriteCountingShards(folder_ / "more", 50, 10);
+  run.data = folder_ / "more";
+  run.resume = folder_ / "run";
+  run.options.steps = 3;
+  ORIEL_ASSERT_OK(Launch(run)[0].status);
+  ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader reader, CheckpointReader::Open(folder_ / "run"));
+  EXPECT_EQ(reader.index().progress.position, (DataPosition{1, 1}));
+  EXPECT_EQ(reader.index().progress.samples, 50);
+}
+
+TEST_F(TrainerTest, BadSampleOfOneRankNamesStepAndSample) {
+  WriteCountingShards(folder_ / "bad", 8, 8);
+  // Place 6 of a batch of 8 belongs to the last of 4 ranks.
+  TarMembers members;
+  for (int i = 0; i < 8; ++i) {
+    members.emplace_back(std::to_string(i) + ".x.npy", NpyBytes({3}, std::vector<float>{1, 2, 3}));
+    if (i != 6) {
+      members.emplace_back(std::to_string(i) + ".labels.npy",
+                           NpyBytes({2}, std::vector<int64_t>{1, 2}));
+    }
+  }
+  WriteTar(folder_ / "bad/shard-0000.tar", members);
+  Run run = Named("run", 5);
+  run.ranks = 4;
+  run.micro_batch = 2;
+  run.options.shuffle = false;
+  run.data = folder_ / "bad";
+  const std::vector<Result> results = Launch(run);
+  EXPECT_THAT(results[3].status, StatusIs(absl::StatusCode::kNotFound,
+                                          HasSubstr("step 1: " + (folder_ / "bad") +
+                                                    "/shard-0000.tar: sample 6: has no labels")));
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_TRUE(absl::IsAborted(results[rank].status)) << results[rank].status;
+  }
+}
+
+// The gradient by finite differences of the loss that the first step reports.
+TEST_F(TrainerTest, DumpedGradients) {
+  for (int64_t ranks : {1, 4}) {
+    Run run = Named("run", 1);
+    run.ranks = ranks;
+    run.micro_batch = 2;
+    run.options.dump_gradients = folder_ / "gradients.safetensors";
+    for (const Result& result : Launch(run)) ORIEL_ASSERT_OK(result.status);
+    ORIEL_ASSERT_OK_AND_ASSIGN(SafetensorsFile file,
+                               SafetensorsFile::Open(run.options.dump_gradients));
+    ASSERT_EQ(file.tensors().size(), 1u);
+    float gradient[3];
+    ORIEL_ASSERT_OK(file.Read("w", {DType::kF32, {3}}, gradient));
+    const double norm = std::hypot(gradient[0], gradient[1], gradient[2]);
+    EXPECT_NEAR(norm, Lines(run.options.metrics)[0]["grad_norm"], 1e-6 * norm);
+  }
+}
+
+// The toy predicts 0.375 i + 0.75 before training, so of the labels 0..10 it gets 1 and 2 right.
+TEST_F(TrainerTest, EvaluationCountsEachSampleOnce) {
+  std::vector<std::string> dumps;
+  for (auto [ranks, micro] : {std::pair{1, 8}, {1, 2}, {2, 2}, {4, 1}}) {
+    Run run = Named("run", 0);
+    run.ranks = ranks;
+    run.micro_batch = micro;
+    run.evaluate = true;
+    run.logits = folder_ / "logits.npy";
+    for (const Result& result : Launch(run)) {
+      ORIEL_ASSERT_OK(result.status);
+      EXPECT_EQ(result.evaluation.samples, 11);
+      EXPECT_EQ(result.evaluation.tokens, 11);
+      double loss = 0;
+      for (int i = 0; i < 11; ++i) loss += std::pow(0.375 * i + 0.75 - i, 2) * 1e-3 / 11;
+      EXPECT_NEAR(result.evaluation.loss, loss, 1e-6 * loss);
+      EXPECT_DOUBLE_EQ(result.evaluation.token_accuracy, 2.0 / 11);
+      EXPECT_DOUBLE_EQ(result.evaluation.exact_match, 2.0 / 11);
+    }
+    const std::string bytes = ReadFileBytes(run.logits);
+    ORIEL_ASSERT_OK_AND_ASSIGN(NpyHeader header,
+                               ParseNpy(bytes.data(), static_cast<int64_t>(bytes.size())));
+    EXPECT_THAT(header.spec.shape, ElementsAre(11, 2, 1));
+    dumps.push_back(bytes);
+    EXPECT_EQ(bytes, dumps[0]);
+  }
+}
+
+TEST_F(TrainerTest, PlanWithoutEval) {
+  plan::Plan plan = MakeToyPlan(1, 8, 8, 1);
+  plan.mutable_programs(0)->mutable_segments()->RemoveLast();
+  ToyExecutor executor(plan, nullptr);
+  RankContext context;
+  context.plan = &plan;
+  context.executor = &executor;
+  EXPECT_THAT(Evaluate(context, nullptr, ""),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no eval segment")));
+}
+
+TEST(CountLabelsTest, ShiftAndIgnoredLabels) {
+  const int64_t labels[] = {5, 1, -9, 2, /**/ -9, -9, -9, -9, /**/ -9, 3, 4, -9};
+  const int64_t predictions[] = {0, 1, 7, 2, /**/ 0, 0, 0, 0, /**/ 0, 3, 9, 9};
+  const LabelCounts all = CountLabels(labels, predictions, 3, 4, 0, -9);
+  EXPECT_EQ(all.tokens, 5);
+  EXPECT_EQ(all.right_tokens, 3);
+  EXPECT_EQ(all.exact_samples, 0);
+  const LabelCounts shifted = CountLabels(labels, predictions, 3, 4, 1, -9);
+  EXPECT_EQ(shifted.tokens, 4);
+  EXPECT_EQ(shifted.labelled_samples, 2);
+  EXPECT_EQ(shifted.exact_samples, 1);
+}
+
+TEST_F(TrainerTest, InitialWeightsMissingOrOfAnotherShape) {
+  plan::Plan plan = MakeToyPlan(1, 8, 8, 1);
+  ToyExecutor executor(plan, nullptr);
+  ORIEL_ASSERT_OK_AND_ASSIGN(ModelState state, ModelState::Bind(plan, executor));
+  EXPECT_THAT(state.Initialize(folder_ / "none"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("initial weights: ")));
+  plan.mutable_parameters(0)->mutable_initial()->set_tensor("bias");
+  EXPECT_THAT(state.Initialize(folder_.path()),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("\"bias\" is f32[1], expected f32[3]")));
+}
+
+}  // namespace
+}  // namespace oriel::runtime

@@ -1,0 +1,75 @@
+"""The way back: trained weights in the ONNX file, all else untouched."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+
+import numpy
+from oriel_testing import DATA, GOLDEN, MODEL, OrielTestCase, read_safetensors, read_shards
+
+VENV = pathlib.Path(os.environ.get("ORIEL_VENV", pathlib.Path.home() / ".cache" / "oriel" / "venv"))
+
+RUN_ONNX = """
+import sys, numpy, onnxruntime
+session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+inputs = dict(numpy.load(sys.argv[2]))
+numpy.save(sys.argv[3], session.run(["logits"], inputs)[0])
+"""
+
+
+class ExportTest(OrielTestCase):
+    def setUp(self):
+        super().setUp()
+        self.plan = self.compile(GOLDEN / "recipe_adamw.yaml", 1)
+        self.checkpoints = self.folder / "checkpoints"
+        self.parameters = self.folder / "parameters.safetensors"
+        self.train(self.plan, "--steps", 3, "--save-dir", self.checkpoints, "--save-every", 3,
+                   "--dump-parameters", self.parameters)
+
+    def export(self, kind: str, name: str) -> pathlib.Path:
+        path = self.folder / name
+        self.run_ok("oriel", "export", self.plan, "--checkpoint", self.checkpoints, "--to", kind, "-o", path)
+        return path
+
+    def test_only_weights_change(self):
+        trained = self.export("onnx", "trained.onnx").read_bytes()
+        original = MODEL.read_bytes()
+        self.assertEqual(len(trained), len(original))
+        # Put the initial weights back: every other byte must be the original's.
+        initial = read_safetensors(self.plan.with_suffix(".weights.safetensors"))
+        changed = 0
+        for name, value in read_safetensors(self.parameters).items():
+            self.assertIn(value.tobytes(), trained, name)
+            if value.tobytes() != initial[name].tobytes():
+                changed += 1
+                # Small constant tensors may occur more than once: replace at the original's place.
+                offset = original.find(initial[name].tobytes()) if value.size > 64 else -1
+                if offset >= 0 and original.count(initial[name].tobytes()) == 1:
+                    self.assertEqual(trained[offset : offset + value.nbytes], value.tobytes(), name)
+        self.assertGreater(changed, 50)
+
+    def test_onnxruntime_gives_our_logits(self):
+        python = VENV / "bin" / "python"
+        if not python.exists() or subprocess.run([python, "-c", "import onnxruntime"]).returncode:
+            self.skipTest("no onnxruntime: tools/setup.sh --python installs it")
+        trained = self.export("onnx", "trained.onnx")
+        path = self.folder / "logits.npy"
+        self.run_ok("oriel-run", self.plan, "--eval", DATA, "--resume", self.checkpoints, "--steps", 0,
+                    "--eval-logits", path, "-n", 1)
+        samples = read_shards(DATA, 8)
+        inputs = self.folder / "inputs.npz"
+        numpy.savez(inputs,
+                    pixel_values=numpy.stack([s["pixel_values"] for s in samples]).astype("f4"),
+                    input_ids=numpy.stack([s["input_ids"] for s in samples]))
+        output = self.folder / "ort.npy"
+        subprocess.run([python, "-c", RUN_ONNX, trained, inputs, output], check=True)
+        difference = numpy.abs(numpy.load(path)[:8] - numpy.load(output)).max()
+        self.assertLess(difference, 1e-4)
+
+    def test_export_to_safetensors(self):
+        exported = read_safetensors(self.export("safetensors", "trained.safetensors"))
+        expected = read_safetensors(self.parameters)
+        self.assertEqual(set(exported), set(expected))
+        for name, value in expected.items():
+            numpy.testing.assert_array_equal(exported[name], value)

@@ -1,0 +1,60 @@
+"""Checkpoints: resuming gives the bits of the uninterrupted run; wrong ones are refused."""
+
+import json
+import signal
+import subprocess
+import time
+
+from oriel_testing import DATA, ENVIRONMENT, GOLDEN, MODEL, OrielTestCase, command, losses, run
+
+
+class ResumeTest(OrielTestCase):
+    def setUp(self):
+        super().setUp()
+        self.plan = self.compile(GOLDEN / "recipe_adamw.yaml", 2)
+        self.checkpoints = self.folder / "checkpoints"
+
+    def run_steps(self, *arguments):
+        metrics = self.folder / f"metrics_{time.monotonic_ns()}.jsonl"
+        self.run_ok("oriel-run", self.plan, "--data", DATA, "-n", 2, "--metrics", metrics, *arguments)
+        return [json.loads(line) for line in metrics.read_text().splitlines()]
+
+    def test_resumed_run_has_the_same_bits(self):
+        # 20 batches an epoch: 30 steps cross its end, where the order of the samples changes.
+        whole = self.run_steps("--steps", 30, "--seed", 5)
+        self.run_steps("--steps", 17, "--seed", 5, "--save-dir", self.checkpoints, "--save-every", 17)
+        rest = self.run_steps("--steps", 30, "--resume", self.checkpoints)
+        self.assertEqual(rest[0]["step"], 18)
+        self.assertEqual(losses(rest), losses(whole)[17:])
+        self.assertEqual([m["grad_norm"] for m in rest], [m["grad_norm"] for m in whole][17:])
+
+    def test_interrupt_saves_a_checkpoint(self):
+        process = subprocess.Popen(
+            command("oriel-run", self.plan, "--data", DATA, "-n", 2, "--steps", 1000000,
+                    "--metrics", self.folder / "m.jsonl", "--save-dir", self.checkpoints),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENVIRONMENT)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            metrics = self.folder / "m.jsonl"
+            if metrics.exists() and metrics.read_text().count("\n") >= 3:
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 130, output)
+        done = len((self.folder / "m.jsonl").read_text().splitlines())
+        rest = self.run_steps("--steps", done + 2, "--resume", self.checkpoints)
+        self.assertEqual([m["step"] for m in rest], [done + 1, done + 2])
+
+    def test_checkpoint_of_another_model(self):
+        self.run_steps("--steps", 1, "--save-dir", self.checkpoints, "--save-every", 1)
+        index = next(self.checkpoints.glob("step-*/index.json"))
+        index.write_text(index.read_text().replace("lm_head.weight", "other_head.weight"))
+        result = run("oriel-run", self.plan, "--data", DATA, "-n", 2, "--resume", self.checkpoints)
+        self.assert_fails(result, "lm_head.weight", "another model")
+
+    def test_checkpoint_with_a_missing_file(self):
+        self.run_steps("--steps", 1, "--save-dir", self.checkpoints, "--save-every", 1)
+        next(self.checkpoints.glob("step-*/model.safetensors")).unlink()
+        result = run("oriel-run", self.plan, "--data", DATA, "-n", 2, "--resume", self.checkpoints)
+        self.assert_fails(result, "model.safetensors")

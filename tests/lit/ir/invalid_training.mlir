@@ -1,0 +1,164 @@
+// Each message of the verifiers of training.td.
+// RUN: oriel-opt %s -split-input-file -verify-diagnostics
+
+// expected-error@+1 {{expects an onnx_name that is not empty}}
+oriel.parameter @no_name {onnx_name = "", type = tensor<4xf32>}
+
+// -----
+
+// expected-error@+1 {{expects a type that is a statically shaped tensor of numbers, got 'f32'}}
+oriel.parameter @no_tensor {onnx_name = "w", type = f32}
+
+// -----
+
+// expected-error@+1 {{expects a type that is a statically shaped tensor of numbers, got 'tensor<?xf32>'}}
+oriel.parameter @dynamic_shape {onnx_name = "w", type = tensor<?xf32>}
+
+// -----
+
+func.func @logits_of_rank_0(%x: tensor<f32>, %l: tensor<i64>) {
+  // expected-error@+2 {{expects logits of rank at least 1, got rank 0}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:3 = oriel.cross_entropy %x, %l : (tensor<f32>, tensor<i64>) -> (tensor<f32>, tensor<f32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @labels_shape(%x: tensor<2x8x32xf32>, %l: tensor<2x7xi64>) {
+  // expected-error@+2 {{expects labels of shape [2, 8], got [2, 7]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:3 = oriel.cross_entropy %x, %l : (tensor<2x8x32xf32>, tensor<2x7xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_cotangent(%x: tensor<2x8x32xf32>, %l: tensor<2x8xi64>, %r: tensor<2x8xf32>) {
+  // expected-error@+2 {{expects a cotangent of rank 0, got the shape [2, 8]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.cross_entropy_grad %r, %x, %l, %r : (tensor<2x8xf32>, tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<2x8xf32>) -> tensor<2x8x32xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_logsumexp(%x: tensor<2x8x32xf32>, %l: tensor<2x8xi64>, %s: tensor<f32>) {
+  // expected-error@+2 {{expects a logsumexp of shape [2, 8], got []}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.cross_entropy_grad %s, %x, %l, %s : (tensor<f32>, tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<f32>) -> tensor<2x8x32xf32>
+  return
+}
+
+// -----
+
+func.func @sum_squares_result(%x: tensor<8xf32>) {
+  // expected-error@+1 {{expects a result of rank 0, got the shape [8]}}
+  %0 = oriel.sum_squares %x : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @sgd_gradient(%p: tensor<8xf32>, %g: tensor<4xf32>, %s: tensor<f32>) {
+  // expected-error@+2 {{expects a gradient of shape [8], got [4]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.sgd %p, %g, %s, %s {weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @sgd_gradient_scale(%p: tensor<8xf32>, %s: tensor<f32>) {
+  // expected-error@+2 {{expects a gradient_scale of rank 0, got the shape [8]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.sgd %p, %p, %p, %s {weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @sgd_learning_rate(%p: tensor<8xf32>, %s: tensor<f32>) {
+  // expected-error@+2 {{expects a learning_rate of rank 0, got the shape [8]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.sgd %p, %p, %s, %p {weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @adamw_gradient(%p: tensor<8xf32>, %g: tensor<4xf32>, %m: tensor<8xf32>, %v: tensor<8xf32>, %scale: tensor<f32>, %lr: tensor<f32>, %step: tensor<f32>) {
+  // expected-error@+2 {{expects a gradient of shape [8], got [4]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<4xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @adamw_exp_avg(%p: tensor<8xf32>, %g: tensor<8xf32>, %m: tensor<4xf32>, %v: tensor<8xf32>, %scale: tensor<f32>, %lr: tensor<f32>, %step: tensor<f32>) {
+  // expected-error@+2 {{expects an exp_avg of shape [8], got [4]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<4xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @adamw_exp_avg_sq(%p: tensor<8xf32>, %g: tensor<8xf32>, %m: tensor<8xf32>, %v: tensor<f32>, %scale: tensor<f32>, %lr: tensor<f32>, %step: tensor<f32>) {
+  // expected-error@+2 {{expects an exp_avg_sq of shape [8], got []}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @adamw_gradient_scale(%p: tensor<8xf32>, %g: tensor<8xf32>, %m: tensor<8xf32>, %v: tensor<8xf32>, %scale: tensor<8xf32>, %lr: tensor<f32>, %step: tensor<f32>) {
+  // expected-error@+2 {{expects a gradient_scale of rank 0, got the shape [8]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @adamw_learning_rate(%p: tensor<8xf32>, %g: tensor<8xf32>, %m: tensor<8xf32>, %v: tensor<8xf32>, %scale: tensor<f32>, %lr: tensor<8xf32>, %step: tensor<f32>) {
+  // expected-error@+2 {{expects a learning_rate of rank 0, got the shape [8]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @adamw_step(%p: tensor<8xf32>, %g: tensor<8xf32>, %m: tensor<8xf32>, %v: tensor<8xf32>, %scale: tensor<f32>, %lr: tensor<f32>, %step: tensor<8xf32>) {
+  // expected-error@+2 {{expects a step of rank 0, got the shape [8]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @all_reduce_reduction(%x: tensor<8xf32>) {
+  // expected-error@+1 {{expects the reduction sum or max, got "product"}}
+  %0 = oriel.all_reduce %x {axes = ["a0"], reduction = "product"} : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_without_axis(%x: tensor<8xf32>) {
+  // expected-error@+1 {{expects at least one axis, got none}}
+  %0 = oriel.all_reduce %x {axes = [], reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_types(%x: tensor<8xf32>) {
+  // expected-error@+1 {{expects results of the operands' types, got 'tensor<f32>' for 'tensor<8xf32>'}}
+  %0 = oriel.all_reduce %x {axes = ["a0"], reduction = "sum"} : (tensor<8xf32>) -> tensor<f32>
+  return
+}

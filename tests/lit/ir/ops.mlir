@@ -1,0 +1,226 @@
+// Each op survives printing and parsing; default attributes are not printed.
+// RUN: oriel-opt %s | oriel-opt | FileCheck %s
+
+// CHECK: oriel.parameter @p0 {onnx_name = "lm_head.weight", trainable = true, type = tensor<128x64xf32>}
+oriel.parameter @p0 {onnx_name = "lm_head.weight", type = tensor<128x64xf32>, trainable = true}
+
+// CHECK-LABEL: @unary
+func.func @unary(%x: tensor<4x8xf32>, %b: tensor<4xi1>) {
+  // CHECK: oriel.neg %{{.*}} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %0 = oriel.neg %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.abs
+  %1 = oriel.abs %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.exp
+  %2 = oriel.exp %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.log
+  %3 = oriel.log %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.sqrt
+  %4 = oriel.sqrt %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.rsqrt
+  %5 = oriel.rsqrt %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.reciprocal
+  %6 = oriel.reciprocal %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.sin
+  %7 = oriel.sin %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.cos
+  %8 = oriel.cos %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.tanh
+  %9 = oriel.tanh %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.sigmoid
+  %10 = oriel.sigmoid %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.erf
+  %11 = oriel.erf %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.relu
+  %12 = oriel.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.sign
+  %13 = oriel.sign %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.floor
+  %14 = oriel.floor %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.ceil
+  %15 = oriel.ceil %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.not %{{.*}} {origin = 7 : i64} : (tensor<4xi1>) -> tensor<4xi1>
+  %16 = oriel.not %b {origin = 7 : i64} : (tensor<4xi1>) -> tensor<4xi1>
+  // CHECK: oriel.cast %{{.*}} : (tensor<4xi1>) -> tensor<4xi64>
+  %17 = oriel.cast %b {origin = -1 : i64} : (tensor<4xi1>) -> tensor<4xi64>
+  return
+}
+
+// CHECK-LABEL: @binary
+func.func @binary(%x: tensor<4x8xf32>, %y: tensor<8xf32>, %b: tensor<4x1xi1>, %c: tensor<8xi1>) {
+  // CHECK: oriel.add %{{.*}}, %{{.*}} : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %0 = oriel.add %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.sub
+  %1 = oriel.sub %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.mul
+  %2 = oriel.mul %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.div
+  %3 = oriel.div %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.pow
+  %4 = oriel.pow %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.max
+  %5 = oriel.max %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.min
+  %6 = oriel.min %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.mod
+  %7 = oriel.mod %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.and %{{.*}}, %{{.*}} : (tensor<4x1xi1>, tensor<8xi1>) -> tensor<4x8xi1>
+  %8 = oriel.and %b, %c : (tensor<4x1xi1>, tensor<8xi1>) -> tensor<4x8xi1>
+  // CHECK: oriel.or
+  %9 = oriel.or %b, %c : (tensor<4x1xi1>, tensor<8xi1>) -> tensor<4x8xi1>
+  // CHECK: oriel.xor
+  %10 = oriel.xor %b, %c : (tensor<4x1xi1>, tensor<8xi1>) -> tensor<4x8xi1>
+  // CHECK: oriel.equal %{{.*}}, %{{.*}} : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xi1>
+  %11 = oriel.equal %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xi1>
+  // CHECK: oriel.less
+  %12 = oriel.less %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xi1>
+  // CHECK: oriel.less_equal
+  %13 = oriel.less_equal %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xi1>
+  // CHECK: oriel.greater
+  %14 = oriel.greater %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xi1>
+  // CHECK: oriel.greater_equal
+  %15 = oriel.greater_equal %x, %y : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xi1>
+  // CHECK: oriel.select
+  %16 = oriel.select %b, %x, %y : (tensor<4x1xi1>, tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// CHECK-LABEL: @shape
+func.func @shape(%x: tensor<4x8xf32>, %ids: tensor<2x3xi64>, %rows: tensor<2x3x8xf32>) {
+  // CHECK: oriel.constant {value = dense<1.000000e+00> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  // CHECK: oriel.iota {dim = 1 : i64} : () -> tensor<2x3xi64>
+  %1 = oriel.iota {dim = 1 : i64} : () -> tensor<2x3xi64>
+  // CHECK: oriel.reshape
+  %2 = oriel.reshape %x : (tensor<4x8xf32>) -> tensor<2x2x8xf32>
+  // CHECK: oriel.transpose %{{.*}} {permutation = array<i64: 1, 0>}
+  %3 = oriel.transpose %x {permutation = array<i64: 1, 0>} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  // CHECK: oriel.broadcast
+  %4 = oriel.broadcast %x : (tensor<4x8xf32>) -> tensor<3x4x8xf32>
+  // CHECK: oriel.slice %{{.*}} {limits = array<i64: 4, 8>, starts = array<i64: 0, 1>, strides = array<i64: 1, 2>}
+  %5 = oriel.slice %x {starts = array<i64: 0, 1>, limits = array<i64: 4, 8>, strides = array<i64: 1, 2>} : (tensor<4x8xf32>) -> tensor<4x4xf32>
+  // CHECK: oriel.pad %{{.*}} {high = array<i64: 0, 1>, interior = array<i64: 1, 0>, low = array<i64: 1, 0>, value = 5.000000e-01 : f64}
+  %6 = oriel.pad %x {low = array<i64: 1, 0>, high = array<i64: 0, 1>, interior = array<i64: 1, 0>, value = 0.5 : f64} : (tensor<4x8xf32>) -> tensor<8x9xf32>
+  // CHECK: oriel.concat %{{.*}}, %{{.*}} {dim = 0 : i64}
+  %7 = oriel.concat %x, %x {dim = 0 : i64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  // CHECK: oriel.gather %{{.*}}, %{{.*}} {dim = 0 : i64}
+  %8 = oriel.gather %x, %ids {dim = 0 : i64} : (tensor<4x8xf32>, tensor<2x3xi64>) -> tensor<2x3x8xf32>
+  // CHECK: oriel.scatter_add
+  %9 = oriel.scatter_add %ids, %rows {dim = 0 : i64} : (tensor<2x3xi64>, tensor<2x3x8xf32>) -> tensor<4x8xf32>
+  // CHECK: oriel.reduce_sum %{{.*}} {dims = array<i64: 1>} : (tensor<4x8xf32>) -> tensor<4xf32>
+  %10 = oriel.reduce_sum %x {dims = array<i64: 1>, keep_dims = false} : (tensor<4x8xf32>) -> tensor<4xf32>
+  // CHECK: oriel.reduce_mean %{{.*}} {dims = array<i64: 1>, keep_dims = true}
+  %11 = oriel.reduce_mean %x {dims = array<i64: 1>, keep_dims = true} : (tensor<4x8xf32>) -> tensor<4x1xf32>
+  // CHECK: oriel.reduce_max
+  %12 = oriel.reduce_max %x {dims = array<i64: 0, 1>} : (tensor<4x8xf32>) -> tensor<f32>
+  // CHECK: oriel.reduce_min
+  %13 = oriel.reduce_min %x {dims = array<i64: 0>} : (tensor<4x8xf32>) -> tensor<8xf32>
+  // CHECK: oriel.reduce_prod
+  %14 = oriel.reduce_prod %ids {dims = array<i64: 0>} : (tensor<2x3xi64>) -> tensor<3xi64>
+  // CHECK: oriel.cumsum %{{.*}} {dim = 1 : i64, exclusive = true, reverse = true}
+  %15 = oriel.cumsum %ids {dim = 1 : i64, exclusive = true, reverse = true} : (tensor<2x3xi64>) -> tensor<2x3xi64>
+  // CHECK: oriel.argmax
+  %16 = oriel.argmax %x {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4xi64>
+  return
+}
+
+// CHECK-LABEL: @activation
+func.func @activation(%x: tensor<4xf32>) {
+  // CHECK: oriel.activation %{{.*}} {kind = "gelu"} : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = oriel.activation %x {kind = "gelu"} : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: oriel.activation_grad
+  %1 = oriel.activation_grad %x, %x {kind = "gelu_tanh"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: oriel.gated_activation
+  %2 = oriel.gated_activation %x, %x {kind = "silu"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: oriel.gated_activation_grad
+  %3:2 = oriel.gated_activation_grad %x, %x, %x {kind = "gelu_quick"} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// CHECK-LABEL: @linear
+func.func @linear(%x: tensor<2x4x8xf32>, %y: tensor<2x6x8xf32>, %w: tensor<16x8xf32>,
+                  %bias: tensor<16xf32>, %dy: tensor<2x4x16xf32>) {
+  // CHECK: oriel.matmul %{{.*}}, %{{.*}} {transpose_rhs = true}
+  %0 = oriel.matmul %x, %y {transpose_rhs = true} : (tensor<2x4x8xf32>, tensor<2x6x8xf32>) -> tensor<2x4x6xf32>
+  // CHECK: oriel.linear %{{.*}}, %{{.*}}, %{{.*}} {transpose_weight = true}
+  %1 = oriel.linear %x, %w, %bias {transpose_weight = true} : (tensor<2x4x8xf32>, tensor<16x8xf32>, tensor<16xf32>) -> tensor<2x4x16xf32>
+  // CHECK: oriel.linear %{{.*}}, %{{.*}} : (tensor<2x4x16xf32>, tensor<16x8xf32>)
+  %2 = oriel.linear %dy, %w : (tensor<2x4x16xf32>, tensor<16x8xf32>) -> tensor<2x4x8xf32>
+  // CHECK: oriel.linear_weight_grad
+  %3 = oriel.linear_weight_grad %x, %dy {transpose_weight = true} : (tensor<2x4x8xf32>, tensor<2x4x16xf32>) -> tensor<16x8xf32>
+  return
+}
+
+// CHECK-LABEL: @conv
+func.func @conv(%x: tensor<2x3x28x28xf32>, %w: tensor<64x3x4x4xf32>, %bias: tensor<64xf32>,
+                %dy: tensor<2x64x7x7xf32>) {
+  // CHECK: oriel.conv %{{.*}}, %{{.*}}, %{{.*}} {dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 4, 4>}
+  %0 = oriel.conv %x, %w, %bias {strides = array<i64: 4, 4>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x3x28x28xf32>, tensor<64x3x4x4xf32>, tensor<64xf32>) -> tensor<2x64x7x7xf32>
+  // CHECK: oriel.conv_input_grad
+  %1 = oriel.conv_input_grad %dy, %w {strides = array<i64: 4, 4>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x64x7x7xf32>, tensor<64x3x4x4xf32>) -> tensor<2x3x28x28xf32>
+  // CHECK: oriel.conv_weight_grad
+  %2 = oriel.conv_weight_grad %dy, %x {strides = array<i64: 4, 4>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x64x7x7xf32>, tensor<2x3x28x28xf32>) -> tensor<64x3x4x4xf32>
+  return
+}
+
+// CHECK-LABEL: @normalization
+func.func @normalization(%x: tensor<2x8x64xf32>, %w: tensor<64xf32>, %row: tensor<2x8xf32>) {
+  // CHECK: oriel.layer_norm %{{.*}}, %{{.*}}, %{{.*}} {epsilon = 1.000000e-05 : f64}
+  %0:3 = oriel.layer_norm %x, %w, %w {epsilon = 1.0e-5 : f64} : (tensor<2x8x64xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<2x8x64xf32>, tensor<2x8xf32>, tensor<2x8xf32>)
+  // CHECK: oriel.layer_norm %{{.*}}, %{{.*}} {epsilon
+  %1:3 = oriel.layer_norm %x, %w {epsilon = 1.0e-5 : f64} : (tensor<2x8x64xf32>, tensor<64xf32>) -> (tensor<2x8x64xf32>, tensor<2x8xf32>, tensor<2x8xf32>)
+  // CHECK: oriel.layer_norm_grad
+  %2:3 = oriel.layer_norm_grad %x, %x, %w, %row, %row : (tensor<2x8x64xf32>, tensor<2x8x64xf32>, tensor<64xf32>, tensor<2x8xf32>, tensor<2x8xf32>) -> (tensor<2x8x64xf32>, tensor<64xf32>, tensor<64xf32>)
+  // CHECK: oriel.rms_norm
+  %3:2 = oriel.rms_norm %x, %w {epsilon = 1.0e-6 : f64} : (tensor<2x8x64xf32>, tensor<64xf32>) -> (tensor<2x8x64xf32>, tensor<2x8xf32>)
+  // CHECK: oriel.rms_norm_grad
+  %4:2 = oriel.rms_norm_grad %x, %x, %w, %row : (tensor<2x8x64xf32>, tensor<2x8x64xf32>, tensor<64xf32>, tensor<2x8xf32>) -> (tensor<2x8x64xf32>, tensor<64xf32>)
+  // CHECK: oriel.softmax
+  %5 = oriel.softmax %row {dim = 1 : i64} : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  // CHECK: oriel.softmax_grad
+  %6 = oriel.softmax_grad %row, %row {dim = 1 : i64} : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return
+}
+
+// CHECK-LABEL: @attention
+func.func @attention(%q: tensor<2x4x8x16xf32>, %k: tensor<2x2x8x16xf32>, %mask: tensor<2x1x1x8xi1>,
+                     %lse: tensor<2x4x8xf32>, %table: tensor<1x1x8x16xf32>) {
+  // CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}} {causal = true, scale = 2.500000e-01 : f64}
+  %0:2 = oriel.attention %q, %k, %k {scale = 0.25 : f64, causal = true} : (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {scale
+  %1:2 = oriel.attention %q, %k, %k, %mask {scale = 0.25 : f64} : (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x1x1x8xi1>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: oriel.attention_grad
+  %2:3 = oriel.attention_grad %q, %q, %k, %k, %q, %lse, %mask {scale = 0.25 : f64} : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8xf32>, tensor<2x1x1x8xi1>) -> (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>)
+  // CHECK: oriel.rope %{{.*}}, %{{.*}}, %{{.*}} {inverse = true}
+  %3 = oriel.rope %q, %table, %table {inverse = true} : (tensor<2x4x8x16xf32>, tensor<1x1x8x16xf32>, tensor<1x1x8x16xf32>) -> tensor<2x4x8x16xf32>
+  return
+}
+
+// CHECK-LABEL: @multimodal
+func.func @multimodal(%x: tensor<2x8x64xf32>, %each: tensor<2x8x64xi1>, %mask: tensor<2x8xi1>, %f: tensor<2x4x64xf32>) {
+  // CHECK: oriel.masked_scatter
+  %0 = oriel.masked_scatter %x, %each, %f : (tensor<2x8x64xf32>, tensor<2x8x64xi1>, tensor<2x4x64xf32>) -> tensor<2x8x64xf32>
+  // CHECK: oriel.masked_scatter_grad
+  %1:2 = oriel.masked_scatter_grad %x, %each : (tensor<2x8x64xf32>, tensor<2x8x64xi1>) -> (tensor<2x8x64xf32>, tensor<2x4x64xf32>)
+  // CHECK: oriel.merge_features
+  %2 = oriel.merge_features %x, %mask, %f : (tensor<2x8x64xf32>, tensor<2x8xi1>, tensor<2x4x64xf32>) -> tensor<2x8x64xf32>
+  // CHECK: oriel.merge_features_grad
+  %3:2 = oriel.merge_features_grad %x, %mask : (tensor<2x8x64xf32>, tensor<2x8xi1>) -> (tensor<2x8x64xf32>, tensor<2x4x64xf32>)
+  return
+}
+
+// CHECK-LABEL: @training
+func.func @training(%logits: tensor<2x8x32xf32>, %labels: tensor<2x8xi64>, %lse: tensor<2x8xf32>, %p: tensor<8xf32>, %s: tensor<f32>) {
+  // CHECK: oriel.cross_entropy %{{.*}}, %{{.*}} : (tensor<2x8x32xf32>, tensor<2x8xi64>)
+  %0:3 = oriel.cross_entropy %logits, %labels {ignore_index = -100 : i64} : (tensor<2x8x32xf32>, tensor<2x8xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x8xf32>)
+  // CHECK: oriel.cross_entropy_grad
+  %1 = oriel.cross_entropy_grad %s, %logits, %labels, %lse : (tensor<f32>, tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<2x8xf32>) -> tensor<2x8x32xf32>
+  // CHECK: oriel.sum_squares
+  %2 = oriel.sum_squares %p, %logits : (tensor<8xf32>, tensor<2x8x32xf32>) -> tensor<f32>
+  // CHECK: oriel.sgd
+  %3 = oriel.sgd %p, %p, %s, %s {weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> tensor<8xf32>
+  // CHECK: oriel.adamw
+  %4:3 = oriel.adamw %p, %p, %p, %p, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  // CHECK: oriel.all_reduce %{{.*}}, %{{.*}} {axes = ["a0"], reduction = "sum"}
+  %5:2 = oriel.all_reduce %p, %s {axes = ["a0"], reduction = "sum"} : (tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<f32>)
+  return
+}

@@ -1,0 +1,113 @@
+// RUN: oriel-opt %s --oriel-lower-to-exec --split-input-file --verify-diagnostics | FileCheck %s
+
+// The stash is one buffer over forward and backward; a chain of unary ops runs in place.
+// CHECK-LABEL: exec.program @ranks
+// CHECK-SAME: rank_count = 2
+// CHECK-DAG: exec.buffer @[[X:.*]] : tensor<4xf32> {kind = "input", {{.*}}ref = "x"}
+// CHECK-DAG: exec.buffer @[[G:.*]] : tensor<4xf32> {kind = "gradient", {{.*}}ref = "p0"}
+// CHECK-DAG: exec.buffer @[[S:.*]] : tensor<4xf32> {kind = "stash", {{.*}}ref = "s0"}
+// CHECK: exec.segment @forward
+// CHECK-NEXT: exec.launch "exp" [@[[X]]] -> [@[[S]]] {} from "oriel.exp"
+// CHECK-NEXT: exec.launch "tanh" [@[[S]]] -> [@[[T:.*]]] {} from "oriel.tanh"
+// CHECK-NEXT: exec.launch "neg" [@[[T]]] -> [@[[T]]]
+// CHECK: exec.segment @backward
+// The gradient is accumulated where it is.
+// CHECK-NEXT: exec.launch "add" [@[[G]], @[[S]]] -> [@[[G]]]
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
+  func.func @forward(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"})
+      -> (tensor<4xf32> {oriel.kind = "stash", oriel.ref = "s0"}, tensor<4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = oriel.tanh %0 : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = oriel.neg %1 : (tensor<4xf32>) -> tensor<4xf32>
+    return %0, %2 : tensor<4xf32>, tensor<4xf32>
+  }
+  func.func @backward(%s: tensor<4xf32> {oriel.kind = "stash", oriel.ref = "s0"},
+                      %g: tensor<4xf32> {oriel.kind = "gradient", oriel.ref = "p0"})
+      -> (tensor<4xf32> {oriel.kind = "gradient", oriel.ref = "p0"}) {
+    %0 = oriel.add %g, %s : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// A splat that becomes the new value is filled in after the last read; the collective works in
+// place; a view makes no instruction.
+// CHECK-LABEL: exec.program @ranks
+// CHECK-DAG: exec.buffer @[[P:.*]] : tensor<4xf32> {kind = "parameter"
+// CHECK-DAG: exec.buffer @[[G:.*]] : tensor<4xf32> {kind = "gradient"
+// CHECK: exec.segment @update
+// CHECK-NEXT: exec.collective "all_reduce" "sum" ["a0"] [@[[G]]] -> [@[[G]]]
+// CHECK-NEXT: exec.launch "sub" [@[[P]], @[[G]]] -> [@[[P]]]
+// CHECK-NEXT: exec.launch "reduce_sum" [@[[V:.*]]] -> [@{{.*}}] {dims = array<i64: 0, 1>, keep_dims = false}
+// CHECK-NEXT: exec.launch "fill" [] -> [@[[G]]] {value = 0.000000e+00 : f64}
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
+  func.func @update(%p: tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+                    %g: tensor<4xf32> {oriel.kind = "gradient", oriel.ref = "p0"})
+      -> (tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+          tensor<4xf32> {oriel.kind = "gradient", oriel.ref = "p0"},
+          tensor<f32> {oriel.kind = "output", oriel.ref = "norm"}) {
+    %r = oriel.all_reduce %g {axes = ["a0"], reduction = "sum"} : (tensor<4xf32>) -> tensor<4xf32>
+    %n = oriel.sub %p, %r : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %v = oriel.reshape %r : (tensor<4xf32>) -> tensor<2x2xf32>
+    %s = oriel.reduce_sum %v {dims = array<i64: 0, 1>} : (tensor<2x2xf32>) -> tensor<f32>
+    %z = oriel.constant {value = dense<0.0> : tensor<4xf32>} : () -> tensor<4xf32>
+    return %n, %z, %s : tensor<4xf32>, tensor<4xf32>, tensor<f32>
+  }
+}
+
+// -----
+
+// An operand that is read later is not overwritten.
+// CHECK-LABEL: exec.program @ranks
+// CHECK: exec.launch "exp" [@[[X:.*]]] -> [@[[A:.*]]] {} from
+// CHECK-NEXT: exec.launch "neg" [@[[A]]] -> [@[[B:.*]]] {} from
+// CHECK-NEXT: exec.launch "add" [@[[A]], @[[B]]]
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @forward(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"})
+      -> (tensor<4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = oriel.neg %0 : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = oriel.add %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
+}
+
+// -----
+
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  // expected-error@+1 {{reads stash "s0", which no earlier segment writes}}
+  func.func @stash_without_writer(%s: tensor<4xf32> {oriel.kind = "stash", oriel.ref = "s0"}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @forward(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"}) {
+    return
+  }
+  // expected-error@+1 {{uses input "x" as 'tensor<8xf32>', but another segment as 'tensor<4xf32>'}}
+  func.func @type_differs(%x: tensor<8xf32> {oriel.kind = "input", oriel.ref = "x"}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  // expected-error@+1 {{returns the value of one parameter as another, "p1"}}
+  func.func @swapped(%a: tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+                     %b: tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
+      -> (tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+          tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
+    return %a, %a : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error@+1 {{has no segment to lower}}
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+}

@@ -1,0 +1,73 @@
+// RUN: oriel-opt %s --pass-pipeline="builtin.module(func.func(oriel-raise-normalization))" --split-input-file | FileCheck %s
+
+// The square as a power, the inverse root as reciprocal and root, the weight on the left.
+// CHECK-LABEL: func.func @rms_norm
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3x8xf32>, %[[W:.*]]: tensor<8xf32>)
+// CHECK: %[[Y:[^,]*]], %{{.*}} = oriel.rms_norm %[[X]], %[[W]] {epsilon = 9.9{{.*}}E-7 : f64}
+// CHECK-NEXT: return %[[Y]]
+func.func @rms_norm(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>) -> tensor<2x3x8xf32> {
+  %two = oriel.constant {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %eps = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.pow %x, %two : (tensor<2x3x8xf32>, tensor<f32>) -> tensor<2x3x8xf32>
+  %1 = oriel.reduce_mean %0 {dims = array<i64: 2>, keep_dims = true} : (tensor<2x3x8xf32>) -> tensor<2x3x1xf32>
+  %2 = oriel.add %1, %eps : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
+  %3 = oriel.sqrt %2 : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %4 = oriel.reciprocal %3 : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %5 = oriel.mul %x, %4 : (tensor<2x3x8xf32>, tensor<2x3x1xf32>) -> tensor<2x3x8xf32>
+  %6 = oriel.mul %w, %5 : (tensor<8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  return %6 : tensor<2x3x8xf32>
+}
+
+// -----
+
+// The square as a product, the quotient by the root.
+// CHECK-LABEL: func.func @rms_norm_by_division
+// CHECK: oriel.rms_norm
+func.func @rms_norm_by_division(%x: tensor<3x8xf32>, %w: tensor<8xf32>) -> tensor<3x8xf32> {
+  %eps = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %x : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %1 = oriel.reduce_mean %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %2 = oriel.add %1, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %3 = oriel.sqrt %2 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %4 = oriel.div %x, %3 : (tensor<3x8xf32>, tensor<3x1xf32>) -> tensor<3x8xf32>
+  %5 = oriel.mul %4, %w : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  return %5 : tensor<3x8xf32>
+}
+
+// -----
+
+// Centered first: a layer norm, whose bias joins.
+// CHECK-LABEL: func.func @layer_norm
+// CHECK-SAME: (%[[X:.*]]: tensor<3x8xf32>, %[[W:.*]]: tensor<8xf32>, %[[B:.*]]: tensor<8xf32>)
+// CHECK: %[[Y:[^,]*]], %{{.*}}, %{{.*}} = oriel.layer_norm %[[X]], %[[W]], %[[B]]
+// CHECK-NEXT: return %[[Y]]
+func.func @layer_norm(%x: tensor<3x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<3x8xf32> {
+  %eps = oriel.constant {value = dense<1.0e-5> : tensor<f32>} : () -> tensor<f32>
+  %m = oriel.reduce_mean %x {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %c = oriel.sub %x, %m : (tensor<3x8xf32>, tensor<3x1xf32>) -> tensor<3x8xf32>
+  %0 = oriel.mul %c, %c : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %1 = oriel.reduce_mean %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %2 = oriel.add %1, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %3 = oriel.rsqrt %2 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %4 = oriel.mul %c, %3 : (tensor<3x8xf32>, tensor<3x1xf32>) -> tensor<3x8xf32>
+  %5 = oriel.mul %4, %w : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  %6 = oriel.add %5, %b : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  return %6 : tensor<3x8xf32>
+}
+
+// -----
+
+// The mean over another dimension is no such norm.
+// CHECK-LABEL: func.func @mean_over_rows
+// CHECK-NOT: oriel.rms_norm
+// CHECK: return
+func.func @mean_over_rows(%x: tensor<8x8xf32>, %w: tensor<8xf32>) -> tensor<8x8xf32> {
+  %eps = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = oriel.reduce_mean %0 {dims = array<i64: 0>, keep_dims = true} : (tensor<8x8xf32>) -> tensor<1x8xf32>
+  %2 = oriel.add %1, %eps : (tensor<1x8xf32>, tensor<f32>) -> tensor<1x8xf32>
+  %3 = oriel.rsqrt %2 : (tensor<1x8xf32>) -> tensor<1x8xf32>
+  %4 = oriel.mul %x, %3 : (tensor<8x8xf32>, tensor<1x8xf32>) -> tensor<8x8xf32>
+  %5 = oriel.mul %4, %w : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+  return %5 : tensor<8x8xf32>
+}

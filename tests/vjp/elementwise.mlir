@@ -1,0 +1,252 @@
+// Functions that vjp_test differentiates: see tests/vjp/vjp_test.cc.
+
+func.func @neg(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.neg %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @abs(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.abs %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @exp(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.exp %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @log(%x: tensor<2x5xf64> {test.low = 0.5, test.high = 3.0}) -> tensor<2x5xf64> {
+  %0 = oriel.log %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @sqrt(%x: tensor<2x5xf64> {test.low = 0.5, test.high = 3.0}) -> tensor<2x5xf64> {
+  %0 = oriel.sqrt %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @rsqrt(%x: tensor<2x5xf64> {test.low = 0.5, test.high = 3.0}) -> tensor<2x5xf64> {
+  %0 = oriel.rsqrt %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @reciprocal(%x: tensor<2x5xf64> {test.low = 0.5, test.high = 3.0}) -> tensor<2x5xf64> {
+  %0 = oriel.reciprocal %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @sin(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.sin %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @cos(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.cos %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @tanh(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.tanh %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @sigmoid(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.sigmoid %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @erf(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.erf %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @relu(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.relu %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+// The derivative at 0 is 0, as the symmetric difference is.
+func.func @abs_at_zero(%x: tensor<2x5xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<2x5xf64> {
+  %0 = oriel.abs %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+// Each kind of broadcasting: the cotangent is summed over what repeats.
+func.func @add_same(%a: tensor<2x3xf64>, %b: tensor<2x3xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.add %a, %b : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @add_row(%a: tensor<2x3xf64>, %b: tensor<3xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.add %a, %b : (tensor<2x3xf64>, tensor<3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @add_column(%a: tensor<2x3xf64>, %b: tensor<2x1xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.add %a, %b : (tensor<2x3xf64>, tensor<2x1xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @add_scalar(%a: tensor<f64>, %b: tensor<2x3xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.add %a, %b : (tensor<f64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @add_outer(%a: tensor<2x1xf64>, %b: tensor<1x3xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.add %a, %b : (tensor<2x1xf64>, tensor<1x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @add_leading(%a: tensor<4x1x3xf64>, %b: tensor<2x1xf64>) -> tensor<4x2x3xf64> {
+  %0 = oriel.add %a, %b : (tensor<4x1x3xf64>, tensor<2x1xf64>) -> tensor<4x2x3xf64>
+  return %0 : tensor<4x2x3xf64>
+}
+
+func.func @sub_same(%a: tensor<2x3xf64>, %b: tensor<2x3xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.sub %a, %b : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @sub_outer(%a: tensor<1x3xf64>, %b: tensor<2x1xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.sub %a, %b : (tensor<1x3xf64>, tensor<2x1xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @mul_same(%a: tensor<2x3xf64>, %b: tensor<2x3xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.mul %a, %b : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @mul_outer(%a: tensor<1x3xf64>, %b: tensor<2x1xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.mul %a, %b : (tensor<1x3xf64>, tensor<2x1xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @div_same(%a: tensor<2x3xf64>, %b: tensor<2x3xf64> {test.low = 0.5, test.high = 2.0}) -> tensor<2x3xf64> {
+  %0 = oriel.div %a, %b : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @div_outer(%a: tensor<1x3xf64>, %b: tensor<2x1xf64> {test.low = 0.5, test.high = 2.0}) -> tensor<2x3xf64> {
+  %0 = oriel.div %a, %b : (tensor<1x3xf64>, tensor<2x1xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @max_same(%a: tensor<2x3xf64>, %b: tensor<2x3xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.max %a, %b : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @max_outer(%a: tensor<1x3xf64>, %b: tensor<2x1xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.max %a, %b : (tensor<1x3xf64>, tensor<2x1xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @min_same(%a: tensor<2x3xf64>, %b: tensor<2x3xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.min %a, %b : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @min_outer(%a: tensor<1x3xf64>, %b: tensor<2x1xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.min %a, %b : (tensor<1x3xf64>, tensor<2x1xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @pow_same(%a: tensor<2x3xf64> {test.low = 0.5, test.high = 2.0}, %b: tensor<2x3xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.pow %a, %b : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @pow_row(%a: tensor<2x3xf64> {test.low = 0.5, test.high = 2.0}, %b: tensor<3xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.pow %a, %b : (tensor<2x3xf64>, tensor<3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+// Equal operands share the cotangent in halves.
+func.func @max_tie(%a: tensor<4xf64> {test.low = 1.0, test.high = 1.0}, %b: tensor<4xf64> {test.low = 1.0, test.high = 1.0}) -> tensor<4xf64> {
+  %0 = oriel.max %a, %b : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  return %0 : tensor<4xf64>
+}
+
+func.func @min_tie(%a: tensor<4xf64> {test.low = 1.0, test.high = 1.0}, %b: tensor<4xf64> {test.low = 1.0, test.high = 1.0}) -> tensor<4xf64> {
+  %0 = oriel.min %a, %b : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  return %0 : tensor<4xf64>
+}
+
+// 0^b is flat in b, although log 0 is not finite.
+func.func @pow_zero_base(%b: tensor<4xf64> {test.low = 2.0, test.high = 3.0}) -> tensor<4xf64> {
+  %a = oriel.constant {value = dense<0.0> : tensor<4xf64>} : () -> tensor<4xf64>
+  %0 = oriel.pow %a, %b : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  return %0 : tensor<4xf64>
+}
+
+// Defined for negative bases too.
+func.func @pow_square(%a: tensor<4xf64>) -> tensor<4xf64> {
+  %e = oriel.constant {value = dense<2.0> : tensor<f64>} : () -> tensor<f64>
+  %0 = oriel.pow %a, %e : (tensor<4xf64>, tensor<f64>) -> tensor<4xf64>
+  return %0 : tensor<4xf64>
+}
+
+// Defined for negative bases too.
+func.func @pow_cube(%a: tensor<4xf64>) -> tensor<4xf64> {
+  %e = oriel.constant {value = dense<3.0> : tensor<f64>} : () -> tensor<f64>
+  %0 = oriel.pow %a, %e : (tensor<4xf64>, tensor<f64>) -> tensor<4xf64>
+  return %0 : tensor<4xf64>
+}
+
+// 1 everywhere, at 0 included.
+func.func @pow_to_zero(%a: tensor<4xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<4xf64> {
+  %e = oriel.constant {value = dense<0.0> : tensor<f64>} : () -> tensor<f64>
+  %0 = oriel.pow %a, %e : (tensor<4xf64>, tensor<f64>) -> tensor<4xf64>
+  return %0 : tensor<4xf64>
+}
+
+// x^0 is 1 everywhere: not 0 * 0^-1.
+func.func @pow_exponent_zero(%a: tensor<4xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<4xf64> {
+  %e = oriel.constant {value = dense<[0.0, 1.0, 2.0, 3.0]> : tensor<4xf64>} : () -> tensor<4xf64>
+  %0 = oriel.pow %a, %e : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  return %0 : tensor<4xf64>
+}
+
+func.func @select(%a: tensor<2x3xf64>, %b: tensor<2x3xf64>) -> tensor<2x3xf64> {
+  %c = oriel.constant {value = dense<[[true, false, true], [false, false, true]]> : tensor<2x3xi1>} : () -> tensor<2x3xi1>
+  %0 = oriel.select %c, %a, %b : (tensor<2x3xi1>, tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @select_broadcast(%a: tensor<f64>, %b: tensor<2x1x3xf64>) -> tensor<2x2x3xf64> {
+  %c = oriel.constant {value = dense<[[true], [false]]> : tensor<2x1xi1>} : () -> tensor<2x1xi1>
+  %0 = oriel.select %c, %a, %b : (tensor<2x1xi1>, tensor<f64>, tensor<2x1x3xf64>) -> tensor<2x2x3xf64>
+  return %0 : tensor<2x2x3xf64>
+}
+
+// f32 has 7 digits: the function is linear, so that a large step loses none.
+func.func @cast_through_f32(%x: tensor<6xf64>) -> tensor<6xf64> attributes {test.step = 1.0} {
+  %0 = oriel.cast %x : (tensor<6xf64>) -> tensor<6xf32>
+  %1 = oriel.cast %0 : (tensor<6xf32>) -> tensor<6xf64>
+  return %1 : tensor<6xf64>
+}
+
+// Nothing passes through an integer.
+func.func @cast_through_integer(%x: tensor<6xf64> {test.low = 0.1, test.high = 0.9}) -> tensor<6xf64> {
+  %0 = oriel.cast %x : (tensor<6xf64>) -> tensor<6xi64>
+  %1 = oriel.cast %0 : (tensor<6xi64>) -> tensor<6xf64>
+  %2 = oriel.mul %1, %x : (tensor<6xf64>, tensor<6xf64>) -> tensor<6xf64>
+  return %2 : tensor<6xf64>
+}
+
+// A value used twice: its cotangents add up.
+func.func @two_uses(%x: tensor<6xf64>) -> tensor<6xf64> {
+  %0 = oriel.exp %x : (tensor<6xf64>) -> tensor<6xf64>
+  %1 = oriel.sin %0 : (tensor<6xf64>) -> tensor<6xf64>
+  %2 = oriel.mul %0, %1 : (tensor<6xf64>, tensor<6xf64>) -> tensor<6xf64>
+  %3 = oriel.mul %2, %x : (tensor<6xf64>, tensor<6xf64>) -> tensor<6xf64>
+  return %3 : tensor<6xf64>
+}
+
+// Two results, each with a cotangent.
+func.func @two_results(%x: tensor<6xf64>) -> (tensor<6xf64>, tensor<6xf64>) {
+  %0 = oriel.exp %x : (tensor<6xf64>) -> tensor<6xf64>
+  %1 = oriel.tanh %0 : (tensor<6xf64>) -> tensor<6xf64>
+  return %0, %1 : tensor<6xf64>, tensor<6xf64>
+}

@@ -1,0 +1,14 @@
+// Functions that vjp_test differentiates: see tests/vjp/vjp_test.cc.
+
+// The token count has no derivative; the sum of the losses has.
+func.func @cross_entropy(%x: tensor<2x3x5xf64>) -> (tensor<f64>, tensor<f64>) {
+  %l = oriel.constant {value = dense<[[1, 0, 4], [-100, 2, -100]]> : tensor<2x3xi64>} : () -> tensor<2x3xi64>
+  %0, %1, %2 = oriel.cross_entropy %x, %l : (tensor<2x3x5xf64>, tensor<2x3xi64>) -> (tensor<f64>, tensor<f64>, tensor<2x3xf64>)
+  return %0, %1 : tensor<f64>, tensor<f64>
+}
+
+func.func @cross_entropy_other_ignored(%x: tensor<4x5xf64>) -> tensor<f64> {
+  %l = oriel.constant {value = dense<[1, 0, 0, 3]> : tensor<4xi32>} : () -> tensor<4xi32>
+  %0, %1, %2 = oriel.cross_entropy %x, %l {ignore_index = 0 : i64} : (tensor<4x5xf64>, tensor<4xi32>) -> (tensor<f64>, tensor<f64>, tensor<4xf64>)
+  return %0 : tensor<f64>
+}

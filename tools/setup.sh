@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# Installs what Oriel needs on a bare Debian 12. Safe to run again; a second run only checks.
+#
+#   tools/setup.sh [--cpu-only] [--runtime-only] [--python]
+#
+#   --cpu-only      say nothing about CUDA (CUDA is never installed by this script)
+#   --runtime-only  only what oriel-run needs: no LLVM, no MLIR, no ONNX
+#   --python        also a virtualenv with PyTorch and ONNX, to export models, goldens and benchmarks
+#
+# Places (override by environment):
+#   ORIEL_DEPS  libraries built from source      default: ~/.cache/oriel/deps
+#   ORIEL_VENV  the virtualenv of --python       default: ~/.cache/oriel/venv
+#   ORIEL_TORCH_INDEX  a package index with CPU-only PyTorch wheels; without it, the default index
+set -euo pipefail
+
+onnx_version=1.23.2
+onnx_sha256=008cb0467b2bbee41448acc7da8b6f4e704624cb0d327a2d5adafc7ce19bc5b8
+
+base_packages=(
+  build-essential cmake ninja-build ccache git pkg-config zlib1g-dev
+  libabsl-dev libprotobuf-dev protobuf-compiler libgtest-dev libgmock-dev
+  nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libdnnl-dev libarchive-dev
+  libopenmpi-dev openmpi-bin
+  clang-format-14 clang-tidy-14
+  python3 python3-numpy python3-yaml
+)
+compiler_packages=(
+  llvm-22-dev libmlir-22-dev mlir-22-tools llvm-22-tools
+  python3-pip python3-venv          # fetch the ONNX source package
+  dataset-fashion-mnist             # images for the end-to-end tests
+)
+python_packages=(
+  torch==2.15.0 transformers==5.23.0 onnx=="$onnx_version" onnxscript==0.7.2 onnxruntime==1.31.1
+  numpy==2.4.6 safetensors==0.8.0 pyyaml==6.0.3
+)
+
+cpu_only=false runtime_only=false python=false
+for arg in "$@"; do
+  case "$arg" in
+    --cpu-only) cpu_only=true ;;
+    --runtime-only) runtime_only=true ;;
+    --python) python=true ;;
+    -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "setup: unknown option '$arg' (see --help)" >&2; exit 2 ;;
+  esac
+done
+
+deps="${ORIEL_DEPS:-$HOME/.cache/oriel/deps}"
+venv="${ORIEL_VENV:-$HOME/.cache/oriel/venv}"
+onnx_prefix="$deps/onnx-$onnx_version"
+scratch=""
+trap '[[ -z "$scratch" ]] || rm -rf "$scratch"' EXIT
+
+say() { printf 'setup: %s\n' "$*"; }
+die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
+
+# logged WHAT HINT COMMAND...: runs a command with its output in a log; shows the end of the log only when it fails.
+logged() {
+  local what=$1 hint=$2 log
+  shift 2
+  log="$(mktemp)"
+  if ! "$@" >"$log" 2>&1; then
+    tail -n 25 "$log" >&2
+    die "$what failed${hint:+; $hint} (full log: $log)"
+  fi
+  rm -f "$log"
+}
+
+install_packages() {
+  local wanted=("$@") missing=() package
+  for package in "${wanted[@]}"; do
+    [[ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)" == installed ]] || missing+=("$package")
+  done
+  if ((${#missing[@]} == 0)); then
+    say "Debian packages: all ${#wanted[@]} present"
+    return
+  fi
+  [[ $EUID == 0 ]] || die "not root, and ${#missing[@]} Debian packages are missing. As root, run: apt-get install ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  say "Debian packages: installing ${missing[*]}"
+  logged "apt-get update" "is there a network, and are the Debian mirrors reachable?" apt-get -qq update
+  for package in "${missing[@]}"; do
+    apt-cache show "$package" >/dev/null 2>&1 ||
+      die "no package '$package' in the configured sources; LLVM 22 comes from bookworm-security, the rest from bookworm main"
+  done
+  logged "apt-get install" "" apt-get install -y --no-install-recommends "${missing[@]}"
+}
+
+# The C++ library of a current ONNX release. Debian's 1.12 rejects the IR versions that exporters write today.
+build_onnx() {
+  if [[ -f "$onnx_prefix/.complete" ]]; then
+    say "ONNX $onnx_version: present in $onnx_prefix"
+    return
+  fi
+  scratch="$(mktemp -d)"
+  local archive="$scratch/onnx-$onnx_version.tar.gz" source="$scratch/onnx-$onnx_version"
+  say "ONNX $onnx_version: fetching the source package"
+  logged "pip download onnx==$onnx_version" "is there a network, and is the package index reachable?" \
+    python3 -m pip download --quiet --retries 2 --no-deps --no-binary onnx --dest "$scratch" "onnx==$onnx_version"
+  echo "$onnx_sha256  $archive" | sha256sum --check --status || die "$archive: checksum differs from the pinned one"
+  tar -xf "$archive" -C "$scratch"
+  # Debian's CMake is 3.25.1; nothing in the file needs the 3.26 it asks for.
+  sed -i '1,5s/cmake_minimum_required(VERSION 3\.26)/cmake_minimum_required(VERSION 3.25)/' "$source/CMakeLists.txt"
+  say "ONNX $onnx_version: building (about 75 s on 2 cores)"
+  logged "configuring ONNX" "" cmake -S "$source" -B "$scratch/build" -G Ninja \
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$onnx_prefix" -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
+    -DCMAKE_CXX_STANDARD=17 -DONNX_USE_UNITY_BUILD=ON -DONNX_USE_PROTOBUF_SHARED_LIBS=ON -DONNX_GEN_PB_TYPE_STUBS=OFF
+  logged "building ONNX" "" cmake --build "$scratch/build"
+  rm -rf "$onnx_prefix"
+  logged "installing ONNX" "" cmake --install "$scratch/build"
+  touch "$onnx_prefix/.complete"
+  say "ONNX $onnx_version: installed in $onnx_prefix"
+}
+
+make_venv() {
+  local stamp="$venv/.oriel-packages" index=()
+  if [[ -f "$stamp" && "$(cat "$stamp")" == "${python_packages[*]}" ]]; then
+    say "Python: present in $venv"
+    return
+  fi
+  [[ -z "${ORIEL_TORCH_INDEX:-}" ]] || index=(--extra-index-url "$ORIEL_TORCH_INDEX")
+  say "Python: making $venv (PyTorch is a large download)"
+  [[ -x "$venv/bin/python" ]] || logged "python3 -m venv" "" python3 -m venv "$venv"
+  logged "pip install" "is there a network, and is the package index reachable?" \
+    "$venv/bin/pip" install --quiet --retries 2 "${index[@]}" "${python_packages[@]}"
+  echo "${python_packages[*]}" >"$stamp"
+  say "Python: ready, use $venv/bin/python"
+}
+
+report_cuda() {
+  local nvcc
+  nvcc="$(command -v nvcc || true)"
+  [[ -n "$nvcc" || ! -x /usr/local/cuda/bin/nvcc ]] || nvcc=/usr/local/cuda/bin/nvcc
+  if [[ -n "$nvcc" ]]; then
+    say "CUDA: $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/toolkit \1/p') found"
+  else
+    say "CUDA: no toolkit found; the GPU parts will be skipped (install one and set PATH to its nvcc to build them)"
+  fi
+}
+
+command -v apt-get >/dev/null || die "this script knows Debian 12; elsewhere install the packages it lists by hand"
+packages=("${base_packages[@]}")
+$runtime_only || packages+=("${compiler_packages[@]}")
+if $runtime_only && $python; then packages+=(python3-pip python3-venv); fi
+install_packages "${packages[@]}"
+$runtime_only || build_onnx
+if $python; then make_venv; fi
+$cpu_only || report_cuda
+say "done"

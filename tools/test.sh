@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, runs every test and every check. CI runs this, and so do developers.
+#
+#   tools/test.sh [--preset dev|asan|runtime-only] [--no-setup]
+#
+# The last line is "N passed, N failed". Each GoogleTest, lit and end-to-end test counts as one, and so does each of the
+# checks (format, clang-tidy, generated docs). A skipped test counts as neither; it is named with its reason.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=dev setup=true
+while (($#)); do
+  case "$1" in
+    --preset) preset="${2:?--preset needs a name}"; shift 2 ;;
+    --no-setup) setup=false; shift ;;
+    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "test: unknown option '$1' (see --help)" >&2; exit 2 ;;
+  esac
+done
+build="build/$preset"
+passed=0 failed=0 skipped=0
+
+finish() {
+  ((skipped == 0)) || echo "$skipped skipped"
+  echo "$passed passed, $failed failed"
+  ((failed == 0)) || exit 1
+  exit 0
+}
+
+# step NAME FIX COMMAND...: without this step nothing else can run.
+step() {
+  local name=$1 fix=$2
+  shift 2
+  echo "== $name"
+  if ! "$@"; then
+    echo "test: $name failed; reproduce with: $fix" >&2
+    failed=1
+    finish
+  fi
+}
+
+# check NAME FIX COMMAND...: counts as one test.
+check() {
+  local name=$1 fix=$2
+  shift 2
+  echo "== $name"
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    echo "test: $name failed; fix with: $fix" >&2
+    failed=$((failed + 1))
+  fi
+}
+
+configure() { cmake --preset "$preset" >"$build.configure.log" 2>&1 || { tail -n 30 "$build.configure.log" >&2; false; }; }
+
+if $setup; then
+  setup_flags=(--cpu-only)
+  [[ "$preset" != runtime-only ]] || setup_flags+=(--runtime-only)
+  step setup "tools/setup.sh ${setup_flags[*]}" tools/setup.sh "${setup_flags[@]}"
+fi
+mkdir -p build
+step configure "cmake --preset $preset" configure
+step build "cmake --build --preset $preset" cmake --build --preset "$preset"
+
+echo "== tests"
+rm -f "$build/ctest.xml" "$build/lit.xml"
+ctest --preset "$preset" -j "$(nproc)" --output-junit "$PWD/$build/ctest.xml" >"$build/ctest.log" 2>&1 || tests_rc=$?
+if [[ ! -f "$build/ctest.xml" ]]; then
+  tail -n 30 "$build/ctest.log" >&2
+  failed=1
+  finish
+fi
+counts="$(tools/dev/count_tests.py "$build/ctest.xml" --lit-xml "$build/lit.xml")"
+read -r passed failed skipped <<<"$counts"
+if ((${tests_rc:-0} != 0)); then
+  ((failed > 0)) || failed=1
+  # --output-on-failure has written what each failing test said.
+  grep -v -E '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* (Passed|\*\*\*Skipped) )' "$build/ctest.log" | tail -n 200 >&2
+  echo "test: rerun the failures with: ctest --preset $preset --rerun-failed" >&2
+fi
+
+check format "tools/dev/format.sh -f" tools/dev/format.sh
+if [[ "$preset" == dev ]]; then
+  check clang-tidy "editing what it names, then tools/dev/tidy.py" tools/dev/tidy.py --build "$build"
+  check docs "tools/dev/gen_docs.sh" tools/dev/gen_docs.sh --check
+fi
+finish
