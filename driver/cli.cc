@@ -3,10 +3,14 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "driver/command.h"
 #include "driver/console.h"
 #include "driver/version.h"
+#include "passes/train/suggest.h"
 
 namespace oriel::driver {
 
@@ -24,6 +28,17 @@ constexpr char kFooter[] =
 
 constexpr int kError = 1;
 constexpr int kWrongUsage = 2;
+
+// What is wrong with a command line that has no command.
+std::string whatCommand(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  for (int i = 1; i < argc; ++i) {
+    if (argv[i][0] == '-') continue;
+    return absl::StrCat("there is no command '", argv[i], "'", suggestion(argv[i], names));
+  }
+  return absl::StrCat("give a command: ", absl::StrJoin(names, ", "));
+}
 
 }  // namespace
 
@@ -46,9 +61,8 @@ int runOriel(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    const bool noCommand = app.get_subcommands().empty() && argc < 2;
-    printError(noCommand ? "what to do? Give a command" : error.what());
     const std::vector<CLI::App*> chosen = app.get_subcommands();
+    printError(chosen.empty() ? whatCommand(app, argc, argv) : error.what());
     std::fprintf(stderr, "see: oriel %s--help\n",
                  chosen.empty() ? "" : (chosen.front()->get_name() + " ").c_str());
     return kWrongUsage;

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/OperationSupport.h"
 #include "passes/train/suggest.h"
@@ -22,8 +21,8 @@ absl::Status checkPhase(const std::string& flag, const std::string& phase,
                         const std::vector<std::string>& phases) {
   if (std::find(phases.begin(), phases.end(), phase) != phases.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--", flag, ": there is no phase '", phase, "'",
-                                                 suggestion(phase, phases), " (the phases are ",
-                                                 absl::StrJoin(phases, ", "), ")"));
+                                                 suggestion(phase, phases),
+                                                 "; `oriel compile --help` lists them"));
 }
 
 }  // namespace

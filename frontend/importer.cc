@@ -1,6 +1,6 @@
 #include "frontend/importer.h"
 
-#include "frontend/error.h"
+#include "frontend/bind_inputs.h"
 #include "frontend/graph.h"
 #include "frontend/inline_functions.h"
 #include "frontend/masked_scatter.h"
@@ -8,7 +8,6 @@
 #include "frontend/node_location.h"
 #include "frontend/op_registry.h"
 #include "frontend/sequences.h"
-#include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/StringSet.h"
@@ -48,9 +47,7 @@ class Importer {
     return error() << llvm::toString(std::move(failed));
   }
 
-  LogicalResult checkBindings() const;
   LogicalResult checkSupported(const Graph& graph) const;
-  mlir::FailureOr<mlir::RankedTensorType> inputType(const onnx::ValueInfoProto& input) const;
   LogicalResult collectInputs(std::vector<Argument>& arguments) const;
   LogicalResult importInitializers(mlir::ModuleOp module, std::vector<Argument>& arguments);
   LogicalResult importNode(const onnx::NodeProto& node);
@@ -68,90 +65,6 @@ class Importer {
   llvm::StringMap<const onnx::ValueInfoProto*> declared_;  // values other than inputs
 };
 
-// "a", "b" and "c"
-std::string quotedList(llvm::ArrayRef<std::string> names) {
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i) {
-    text += (i == 0 ? "\"" : i + 1 == names.size() ? " and \"" : ", \"") + names[i] + "\"";
-  }
-  return text;
-}
-
-LogicalResult Importer::checkBindings() const {
-  std::vector<std::string> symbols;
-  for (const auto& input : model_.graph().input()) {
-    for (const auto& dim : input.type().tensor_type().shape().dim()) {
-      if (!dim.dim_param().empty() && !llvm::is_contained(symbols, dim.dim_param())) {
-        symbols.push_back(dim.dim_param());
-      }
-    }
-  }
-  for (const auto& [name, size] : options_.bind) {
-    if (!llvm::is_contained(symbols, name)) {
-      auto diagnostic = error();
-      diagnostic << "no input has a dimension named \"" << name << "\"";
-      if (symbols.empty()) {
-        return diagnostic << ": all dimensions of this model have fixed sizes";
-      }
-      auto nearest = *std::min_element(
-          symbols.begin(), symbols.end(), [&](const std::string& a, const std::string& b) {
-            llvm::StringRef wanted(name);
-            return wanted.edit_distance_insensitive(a) < wanted.edit_distance_insensitive(b);
-          });
-      return diagnostic << "; did you mean \"" << nearest << "\"? The model has "
-                        << quotedList(symbols);
-    }
-    if (size < 1) {
-      return error() << "the dimension \"" << name << "\" is bound to " << size
-                     << "; it must be at least 1";
-    }
-  }
-  return success();
-}
-
-mlir::FailureOr<mlir::RankedTensorType> Importer::inputType(
-    const onnx::ValueInfoProto& input) const {
-  auto fail = [&]() -> mlir::InFlightDiagnostic {
-    auto diagnostic = error();
-    diagnostic << "input \"" << input.name() << "\" ";
-    return diagnostic;
-  };
-  if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape()) {
-    return fail() << "is no tensor of known rank";
-  }
-  const auto& tensor = input.type().tensor_type();
-  mlir::Type element = elementTypeOf(&context_, tensor.elem_type());
-  if (!element) {
-    return fail() << "has the element type " << dataTypeName(tensor.elem_type())
-                  << ", which Oriel does not know";
-  }
-  llvm::SmallVector<int64_t> shape;
-  for (const auto& dim : tensor.shape().dim()) {
-    if (dim.has_dim_value()) {
-      if (dim.dim_value() < 1) {
-        return fail() << "has the size " << dim.dim_value() << " in dimension " << shape.size();
-      }
-      shape.push_back(dim.dim_value());
-      continue;
-    }
-    if (dim.dim_param().empty()) {
-      return fail() << "has no size and no name for dimension " << shape.size()
-                    << ", so it can't be bound: export the model with a named dimension";
-    }
-    auto bound = options_.bind.find(dim.dim_param());
-    if (bound == options_.bind.end()) {
-      return fail() << "has the unbound dimension \"" << dim.dim_param() << "\": give --bind "
-                    << dim.dim_param() << "=N or model.bind in the recipe";
-    }
-    shape.push_back(bound->second);
-  }
-  if (llvm::any_of(shape, [](int64_t size) { return size > ir::kMaxElements; }) ||
-      ir::elementCount(shape) > ir::kMaxElements) {
-    return fail() << "has more than " << ir::kMaxElements << " elements";
-  }
-  return mlir::RankedTensorType::get(shape, element);
-}
-
 LogicalResult Importer::collectInputs(std::vector<Argument>& arguments) const {
   for (const auto& input : model_.graph().input()) {
     if (model_.hasInitializer(input.name())) {
@@ -160,7 +73,7 @@ LogicalResult Importer::collectInputs(std::vector<Argument>& arguments) const {
     if (input.name().empty()) {
       return error() << "input " << arguments.size() << " of the graph has no name";
     }
-    auto type = inputType(input);
+    auto type = bindInputType(location_, input, options_.bind);
     if (failed(type)) {
       return failure();
     }
@@ -339,7 +252,8 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
   context_.loadDialect<ir::OrielDialect, mlir::func::FuncDialect>();
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(location_);
   std::vector<Argument> arguments;
-  if (failed(checkBindings()) || failed(collectInputs(arguments))) {
+  if (failed(checkBindings(location_, model_.graph(), options_.bind)) ||
+      failed(collectInputs(arguments))) {
     return {};
   }
   auto inlined = inlineFunctions(model_, OpRegistry::standard());
@@ -348,9 +262,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
   }
   auto graph = Graph::create((*inlined)->graph(), model_);
   if (!graph) {
-    return (void)report(makeError("can't import the model \"" + model_.path() +
-                                  "\": " + llvm::toString(graph.takeError()))),
-           nullptr;
+    return (void)report(graph.takeError()), nullptr;
   }
   replaceMaskedScatters(*graph);
   replaceSequences(*graph);

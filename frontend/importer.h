@@ -13,9 +13,7 @@
 #ifndef ORIEL_FRONTEND_IMPORTER_H_
 #define ORIEL_FRONTEND_IMPORTER_H_
 
-#include <map>
-#include <string>
-
+#include "frontend/bind_inputs.h"
 #include "frontend/model_file.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -24,7 +22,7 @@ namespace oriel {
 
 struct ImportOptions {
   // Sizes of symbolic dimensions, each at least 1. A name that no input has is an error.
-  std::map<std::string, int64_t> bind;
+  DimensionBindings bind;
 };
 
 // Loads the dialects that it needs. On failure it has emitted diagnostics and returns null. A

@@ -2,9 +2,6 @@
 
 #include "frontend/node_location.h"
 #include "frontend/tensor_data.h"
-#include "ir/oriel/inference.h"
-#include "mlir/IR/Matchers.h"
-#include "mlir/IR/Verifier.h"
 #include "onnx/onnx_pb.h"
 
 namespace oriel {
@@ -21,19 +18,18 @@ using mlir::Value;
 
 NodeImporter::NodeImporter(const onnx::NodeProto& node, int64_t version, ArrayRef<Value> operands,
                            mlir::OpBuilder& builder, StringRef folder)
-    : node_(node),
+    : ValueBuilder(builder, nodeLocation(builder.getContext(), node)),
+      node_(node),
       version_(version),
       operands_(operands),
-      builder_(builder),
-      folder_(folder),
-      location_(nodeLocation(builder.getContext(), node)) {}
+      folder_(folder) {}
 
 // --- The node
 
 StringRef NodeImporter::opType() const { return node_.op_type(); }
 
 mlir::InFlightDiagnostic NodeImporter::error() const {
-  auto diagnostic = mlir::emitError(location_);
+  auto diagnostic = mlir::emitError(location());
   diagnostic << "node \"" << nodeName(node_) << "\" (" << node_.op_type() << "): ";
   return diagnostic;
 }
@@ -112,7 +108,7 @@ FailureOr<DenseElementsAttr> NodeImporter::attrTensor(StringRef name) const {
     error() << "attribute \"" << name << "\": " << llvm::toString(data.takeError());
     return failure();
   }
-  return toAttribute(builder_.getContext(), *data);
+  return toAttribute(builder().getContext(), *data);
 }
 
 FailureOr<Ints> NodeImporter::constantInts(unsigned index) const {
@@ -165,130 +161,6 @@ FailureOr<Ints> NodeImporter::normalizeAxes(ArrayRef<int64_t> axes, int64_t rank
   return normalized;
 }
 
-// --- Building
-
-Value NodeImporter::finish(mlir::Operation* op) {
-  if (failed(mlir::verify(op))) {
-    op->erase();
-    return {};
-  }
-  llvm::SmallVector<Value> folded;
-  if (succeeded(builder_.tryFold(op, folded)) && !folded.empty()) {
-    op->erase();
-    return folded.front();
-  }
-  return op->getResult(0);
-}
-
-RankedTensorType NodeImporter::tensorType(ArrayRef<int64_t> shape, mlir::Type element) const {
-  if (llvm::any_of(shape, [](int64_t size) { return size < 0 || size > ir::kMaxElements; }) ||
-      ir::elementCount(shape) > ir::kMaxElements) {
-    error() << "makes a tensor of more than " << ir::kMaxElements << " elements";
-    return {};
-  }
-  return RankedTensorType::get(shape, element);
-}
-
-Value NodeImporter::constant(DenseElementsAttr value) {
-  return createTyped<ir::ConstantOp>(value.getType(), mlir::ElementsAttr(value));
-}
-
-Value NodeImporter::constantOf(ArrayRef<int64_t> values) {
-  return constantOf(values, {static_cast<int64_t>(values.size())});
-}
-
-Value NodeImporter::constantOf(ArrayRef<int64_t> values, ArrayRef<int64_t> shape) {
-  auto type = RankedTensorType::get(shape, builder_.getI64Type());
-  return constant(DenseElementsAttr::get(type, values));
-}
-
-Value NodeImporter::boolConstant(ArrayRef<bool> values, ArrayRef<int64_t> shape) {
-  auto type = RankedTensorType::get(shape, builder_.getI1Type());
-  return constant(DenseElementsAttr::get(type, values));
-}
-
-Value NodeImporter::scalarLike(Value like, double value) {
-  return like ? splat(RankedTensorType::get({}, elementOf(like)), value) : Value();
-}
-
-Value NodeImporter::splat(RankedTensorType type, double value) {
-  mlir::Type element = type.getElementType();
-  mlir::Attribute attribute;
-  if (llvm::isa<mlir::FloatType>(element)) {
-    attribute = mlir::FloatAttr::get(element, value);
-  } else if (element.isInteger(1)) {
-    attribute = mlir::BoolAttr::get(builder_.getContext(), value != 0);
-  } else {
-    attribute = mlir::IntegerAttr::get(element, static_cast<int64_t>(value));
-  }
-  return constant(DenseElementsAttr::get(type, attribute));
-}
-
-Value NodeImporter::reshape(Value input, ArrayRef<int64_t> shape) {
-  if (!input || shapeOf(input) == shape) {
-    return input;
-  }
-  return createTyped<ir::ReshapeOp>(tensorType(shape, elementOf(input)), input);
-}
-
-Value NodeImporter::broadcast(Value input, ArrayRef<int64_t> shape) {
-  if (!input || shapeOf(input) == shape) {
-    return input;
-  }
-  return createTyped<ir::BroadcastOp>(tensorType(shape, elementOf(input)), input);
-}
-
-Value NodeImporter::transpose(Value input, ArrayRef<int64_t> permutation) {
-  return create<ir::TransposeOp>(input, permutation);
-}
-
-Value NodeImporter::swapLastTwo(Value input) {
-  if (!input) {
-    return {};
-  }
-  auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(input)));
-  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
-  return transpose(input, permutation);
-}
-
-Value NodeImporter::cast(Value input, mlir::Type elementType) {
-  if (!input || elementOf(input) == elementType) {
-    return input;
-  }
-  return createTyped<ir::CastOp>(RankedTensorType::get(shapeOf(input), elementType), input);
-}
-
-Value NodeImporter::slice(Value input, ArrayRef<int64_t> starts, ArrayRef<int64_t> limits) {
-  Ints strides(starts.size(), 1);
-  return create<ir::SliceOp>(input, starts, limits, ArrayRef<int64_t>(strides));
-}
-
-Value NodeImporter::sliceDim(Value input, int64_t dim, int64_t start, int64_t limit) {
-  if (!input) {
-    return {};
-  }
-  Ints starts(rankOf(input), 0), limits(shapeOf(input));
-  starts[dim] = start;
-  limits[dim] = limit;
-  return slice(input, starts, limits);
-}
-
-Value NodeImporter::gather(Value input, Value indices, int64_t dim) {
-  return create<ir::GatherOp>(input, indices, dim);
-}
-
-Value NodeImporter::concat(ArrayRef<Value> inputs, int64_t dim) {
-  if (inputs.size() == 1) {
-    return inputs.front();
-  }
-  return create<ir::ConcatOp>(mlir::ValueRange(inputs), dim);
-}
-
-Value NodeImporter::clamp(Value input, double low, double high) {
-  return create<ir::MinOp>(create<ir::MaxOp>(input, scalarLike(input, low)),
-                           scalarLike(input, high));
-}
-
 // --- Results
 
 LogicalResult NodeImporter::replace(Value result) {
@@ -315,40 +187,6 @@ LogicalResult NodeImporter::replace(ArrayRef<Value> results) {
   }
   results_.assign(results.begin(), results.end());
   return success();
-}
-
-// --- Constants
-
-std::optional<Ints> constantIntsOf(Value value) {
-  DenseElementsAttr elements;
-  if (!mlir::matchPattern(value, mlir::m_Constant(&elements)) ||
-      !elements.getElementType().isIntOrIndex()) {
-    return std::nullopt;
-  }
-  bool isSigned =
-      !elements.getElementType().isInteger(1) && !elements.getElementType().isUnsignedInteger();
-  Ints ints;
-  ints.reserve(elements.getNumElements());
-  for (const llvm::APInt& element : elements.getValues<llvm::APInt>()) {
-    ints.push_back(isSigned ? element.getSExtValue()
-                            : static_cast<int64_t>(element.getZExtValue()));
-  }
-  return ints;
-}
-
-std::optional<double> constantScalarOf(Value value) {
-  DenseElementsAttr elements;
-  if (!mlir::matchPattern(value, mlir::m_Constant(&elements)) || elements.empty() ||
-      !elements.isSplat()) {
-    return std::nullopt;
-  }
-  if (llvm::isa<mlir::FloatType>(elements.getElementType())) {
-    llvm::APFloat number = elements.getSplatValue<llvm::APFloat>();
-    bool losesInfo;
-    number.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-    return number.convertToDouble();
-  }
-  return static_cast<double>(constantIntsOf(value)->front());
 }
 
 }  // namespace oriel

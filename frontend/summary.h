@@ -6,22 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "frontend/model_parts.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace oriel {
-
-// A part of a vision-language model. Parts are found by structure: what feeds the features operand
-// of the image merge is vision and projector, everything else is language. Within the former, the
-// projector is the modules that no attention depends on. A model without a merge is one part.
-struct ModelPart {
-  std::string kind;        // "vision", "projector", "language"
-  std::string label;       // the modules that are read in it: "lm_head, model.language_model"
-  int64_t parameters = 0;  // elements
-  int64_t parameterBytes = 0;
-  int64_t ops = 0;
-  double flops = 0;  // forward, of the whole batch
-};
 
 struct ModelSummary {
   std::string name;

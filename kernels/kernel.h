@@ -98,8 +98,8 @@ struct HostKernelRegistrar {
 
 #define ORIEL_KERNEL_CONCAT_(a, b) a##b
 #define ORIEL_KERNEL_CONCAT(a, b) ORIEL_KERNEL_CONCAT_(a, b)
-#define ORIEL_REGISTER_HOST_KERNEL(name, priority, factory)                         \
-  static const ::oriel::kernels::HostKernelRegistrar ORIEL_KERNEL_CONCAT(           \
+#define ORIEL_REGISTER_HOST_KERNEL(name, priority, factory)               \
+  static const ::oriel::kernels::HostKernelRegistrar ORIEL_KERNEL_CONCAT( \
       oriel_kernel_registrar_, __COUNTER__)(name, priority, factory)
 
 }  // namespace oriel::kernels

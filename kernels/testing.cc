@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "kernels/common/parallel.h"
 #include "kernels/elementwise/half.h"
 
 namespace oriel::kernels::testing {
@@ -98,6 +99,7 @@ absl::StatusOr<std::vector<Tensor>> TryKernel(const std::string& kernel,
                                               const std::vector<Tensor>& operands,
                                               const std::vector<TensorSpec>& results,
                                               const Attributes& attributes, int in_place) {
+  min_parallel_work = 512;  // so that small tensors are split, too
   std::vector<std::vector<Tensor>> runs;
   for (int num_threads : {1, 3}) {
     omp_set_num_threads(num_threads);

@@ -53,6 +53,7 @@ begin "Compile for $ranks ranks"
 mkdir -p $out
 $bin/oriel compile $model/model.onnx --recipe $model/recipe.yaml --world $ranks -o $plan
 total_steps="$($bin/oriel inspect $plan --json | json 'it["steps"]')"
+parameters="$($bin/oriel inspect $plan --json | json '"{:,}".format(it["parameters"]["total"])')"
 
 # What the weights that training ends with depend on.
 stamp="$(sha256sum $plan $out/llava_tiny.weights.safetensors $data/stamp.json)"
@@ -86,7 +87,7 @@ $bin/oriel export $plan --checkpoint $checkpoints --to onnx -o $out/trained.onnx
 
 cat <<END
 
-A LLaVA of 1.3 M parameters, from ONNX, learned to name what is in an image.
+A LLaVA of $parameters parameters, from ONNX, learned to name what is in an image.
   plan          $plan (look: $bin/oriel inspect $plan)
   checkpoint    $trained
   losses        $out/metrics.jsonl

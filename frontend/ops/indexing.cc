@@ -62,6 +62,9 @@ LogicalResult importSlice(NodeImporter& n) {
       strides[axis] = step;
       continue;
     }
+    if (size > kMaxEnumerated) {
+      return n.error() << "reverses " << size << " elements, more than " << kMaxEnumerated;
+    }
     // Backwards: rows picked one by one.
     Ints picked;
     int64_t last = clamp(end, -1, size - 1);
@@ -109,7 +112,7 @@ LogicalResult importPad(NodeImporter& n) {
   for (auto [i, axis] : llvm::enumerate(*axes)) {
     int64_t before = (*pads)[i], after = (*pads)[i + axes->size()], size = limits[axis];
     constexpr int64_t kLimit = int64_t{1} << 40;
-    if (before > kLimit || after > kLimit || -before > size || -after > size ||
+    if (before > kLimit || after > kLimit || before < -size || after < -size ||
         size + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) < 0) {
       return n.error() << "pads " << before << " and " << after << " don't fit the size " << size;
     }
@@ -237,6 +240,10 @@ LogicalResult importTrilu(NodeImporter& n) {
   }
   bool upper = n.attrInt("upper", 1) != 0;
   int64_t rows = shapeOf(input)[rankOf(input) - 2], columns = shapeOf(input).back();
+  if (rows > kMaxEnumerated || columns > kMaxEnumerated || rows * columns > kMaxEnumerated) {
+    return n.error() << "has " << rows << " x " << columns << " elements, more than "
+                     << kMaxEnumerated;
+  }
   llvm::SmallVector<bool> keep;
   keep.reserve(rows * columns);
   for (int64_t row = 0; row < rows; ++row) {

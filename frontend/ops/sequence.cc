@@ -14,6 +14,9 @@ using mlir::Value;
 
 // Sizes of the pieces: a list, one size for all but perhaps the last, or 1 where none is given.
 FailureOr<Ints> pieceSizes(NodeImporter& n, int64_t total) {
+  if (total > kMaxEnumerated) {
+    return n.error() << "splits " << total << " elements, more than " << kMaxEnumerated;
+  }
   if (n.hasOperand(1)) {
     auto given = n.constantInts(1);
     if (failed(given)) {
@@ -22,8 +25,8 @@ FailureOr<Ints> pieceSizes(NodeImporter& n, int64_t total) {
     if (rankOf(n.operand(1)) == 1) {
       return *given;
     }
-    if (given->front() < 1) {
-      return n.error() << "splits into pieces of size " << given->front();
+    if (given->size() != 1 || given->front() < 1) {
+      return n.error() << "splits into pieces without a positive size";
     }
     Ints sizes(total / given->front(), given->front());
     if (total % given->front() != 0) {

@@ -203,7 +203,10 @@ LogicalResult importSplit(NodeImporter& n) {
     sizes = *given;
   } else {
     // Parts of equal size, the last one smaller if need be.
-    int64_t parts = std::max<int64_t>(1, n.attrInt("num_outputs", n.numResults()));
+    int64_t parts = n.attrInt("num_outputs", n.numResults());
+    if (parts < 1 || parts != n.numResults()) {
+      return n.error() << "has " << n.numResults() << " results and num_outputs = " << parts;
+    }
     int64_t part = (total + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) {
       sizes.push_back(std::clamp<int64_t>(total - i * part, 0, part));

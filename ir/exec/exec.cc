@@ -37,7 +37,7 @@ namespace {
 
 // Every buffer that an instruction names stands in its program.
 template <typename Instruction>
-LogicalResult verifyBuffers(Instruction op, mlir::SymbolTableCollection &symbols) {
+LogicalResult verifyBuffers(Instruction op, mlir::SymbolTableCollection& symbols) {
   auto program = op->template getParentOfType<ProgramOp>();
   for (mlir::ArrayAttr list : {op.getInputsAttr(), op.getOutputsAttr()}) {
     for (auto symbol : list.template getAsRange<mlir::FlatSymbolRefAttr>()) {
@@ -51,11 +51,11 @@ LogicalResult verifyBuffers(Instruction op, mlir::SymbolTableCollection &symbols
 
 }  // namespace
 
-LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection &symbols) {
+LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
   return verifyBuffers(*this, symbols);
 }
 
-LogicalResult CollectiveOp::verifySymbolUses(mlir::SymbolTableCollection &symbols) {
+LogicalResult CollectiveOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
   if (getInputsAttr().size() != getOutputsAttr().size()) {
     return emitOpError("has ") << getInputsAttr().size() << " inputs but "
                                << getOutputsAttr().size() << " outputs";
@@ -63,7 +63,7 @@ LogicalResult CollectiveOp::verifySymbolUses(mlir::SymbolTableCollection &symbol
   return verifyBuffers(*this, symbols);
 }
 
-LogicalResult CopyOp::verifySymbolUses(mlir::SymbolTableCollection &symbols) {
+LogicalResult CopyOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
   if (getInputsAttr().size() != 1 || getOutputsAttr().size() != 1) {
     return emitOpError("copies one buffer to one buffer");
   }

@@ -2,6 +2,7 @@
 #ifndef ORIEL_IR_EXEC_EXEC_H_
 #define ORIEL_IR_EXEC_EXEC_H_
 
+#include "ir/exec/exec_dialect.h.inc"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -9,8 +10,6 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
-
-#include "ir/exec/exec_dialect.h.inc"
 
 #define GET_OP_CLASSES
 #include "ir/exec/exec_ops.h.inc"

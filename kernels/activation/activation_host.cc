@@ -5,6 +5,9 @@
 namespace oriel::kernels {
 namespace {
 
+// Of one element, in the unit of parallel.h.
+constexpr int64_t kWork = 8;
+
 // Every launch is a loop over elements of operands and results that agree in type and shape.
 absl::Status CheckAlike(const KernelSpec& spec, size_t operands, size_t results) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, operands, results));
@@ -26,7 +29,7 @@ struct Activation {
                      threads = spec.num_threads](const KernelArgs& args) {
       const T* x = args.operand<T>(0);
       T* y = args.result<T>(0);
-      ParallelForElements(threads, count, [=](int64_t begin, int64_t end) {
+      ParallelForElements(threads, count, kWork, [=](int64_t begin, int64_t end) {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i) y[i] = F::Value(x[i]);
       });
@@ -44,7 +47,7 @@ struct ActivationGrad {
       const T* dy = args.operand<T>(0);
       const T* x = args.operand<T>(1);
       T* dx = args.result<T>(0);
-      ParallelForElements(threads, count, [=](int64_t begin, int64_t end) {
+      ParallelForElements(threads, count, kWork, [=](int64_t begin, int64_t end) {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i) dx[i] = dy[i] * F::Both(x[i]).slope;
       });
@@ -62,7 +65,7 @@ struct GatedActivation {
       const T* gate = args.operand<T>(0);
       const T* up = args.operand<T>(1);
       T* y = args.result<T>(0);
-      ParallelForElements(threads, count, [=](int64_t begin, int64_t end) {
+      ParallelForElements(threads, count, kWork, [=](int64_t begin, int64_t end) {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i) y[i] = F::Value(gate[i]) * up[i];
       });
@@ -82,7 +85,7 @@ struct GatedActivationGrad {
       const T* up = args.operand<T>(2);
       T* gate_grad = args.result<T>(0);
       T* up_grad = args.result<T>(1);
-      ParallelForElements(threads, count, [=](int64_t begin, int64_t end) {
+      ParallelForElements(threads, count, kWork, [=](int64_t begin, int64_t end) {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i) {
           const ValueAndSlope<T> f = F::Both(gate[i]);

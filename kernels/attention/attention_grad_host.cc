@@ -2,9 +2,9 @@
 #include <memory>
 
 #include "kernels/attention/attention.h"
-#include "kernels/common/aligned.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
+#include "kernels/common/scratch.h"
 #include "kernels/common/transpose.h"
 #include "kernels/linear/small_gemm.h"
 
@@ -25,15 +25,14 @@ class AttentionGradLaunch {
         value_depth_(PadColumns<T>(shape.value_depth)),
         scratch_size_((shape.depth + shape.value_depth + 2 * kAttentionRows) * key_columns_ +
                       2 * shape.keys * depth_ + shape.keys * value_depth_ +
-                      kAttentionRows * (2 * depth_ + value_depth_)),
-        scratch_(scratch_size_ * num_threads) {}
+                      kAttentionRows * (2 * depth_ + value_depth_)) {}
 
   void Run(const KernelArgs& args) {
     ParallelFor(num_threads_, shape_.batch * shape_.groups,
                 shape_.heads_per_group() * shape_.queries * shape_.keys *
-                    (shape_.depth + shape_.value_depth) / 8,
+                    ((shape_.depth + shape_.value_depth) / 4 + 8),
                 [&](int64_t begin, int64_t end) {
-                  T* scratch = scratch_.data() + CurrentThread() * scratch_size_;
+                  T* scratch = static_cast<T*>(ThreadScratch(scratch_size_ * sizeof(T)));
                   for (int64_t i = begin; i < end; ++i) {
                     RunGroup(args, i / shape_.groups, i % shape_.groups, scratch);
                   }
@@ -173,8 +172,7 @@ class AttentionGradLaunch {
   const int64_t key_columns_;
   const int64_t depth_;
   const int64_t value_depth_;
-  const int64_t scratch_size_;
-  AlignedVector<T> scratch_;
+  const int64_t scratch_size_;  // elements, for one thread
 };
 
 struct AttentionGrad {

@@ -2,9 +2,9 @@
 #include <memory>
 
 #include "kernels/attention/attention.h"
-#include "kernels/common/aligned.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
+#include "kernels/common/scratch.h"
 #include "kernels/common/transpose.h"
 #include "kernels/linear/small_gemm.h"
 
@@ -70,14 +70,13 @@ class AttentionLaunch {
         key_columns_(PadColumns<T>(shape.keys)),
         value_columns_(PadColumns<T>(shape.value_depth)),
         scratch_size_((shape.depth + kAttentionRows) * key_columns_ +
-                      (shape.keys + kAttentionRows) * value_columns_),
-        scratch_(scratch_size_ * num_threads) {}
+                      (shape.keys + kAttentionRows) * value_columns_) {}
 
   void Run(const KernelArgs& args) {
     ParallelFor(num_threads_, shape_.batch * shape_.heads,
-                shape_.queries * shape_.keys * (shape_.depth + shape_.value_depth) / 16,
+                shape_.queries * shape_.keys * ((shape_.depth + shape_.value_depth) / 8 + 8),
                 [&](int64_t begin, int64_t end) {
-                  T* scratch = scratch_.data() + CurrentThread() * scratch_size_;
+                  T* scratch = static_cast<T*>(ThreadScratch(scratch_size_ * sizeof(T)));
                   for (int64_t i = begin; i < end; ++i) {
                     RunHead(args, i / shape_.heads, i % shape_.heads, scratch);
                   }
@@ -149,8 +148,7 @@ class AttentionLaunch {
   const int num_threads_;
   const int64_t key_columns_;
   const int64_t value_columns_;
-  const int64_t scratch_size_;
-  AlignedVector<T> scratch_;
+  const int64_t scratch_size_;  // elements, for one thread
 };
 
 struct Attention {

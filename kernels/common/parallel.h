@@ -13,18 +13,19 @@
 
 namespace oriel::kernels {
 
-// Below this many elements of work, starting threads costs more than it saves.
-inline constexpr int64_t kMinParallelWork = 32 * 1024;
+// Below this much work, starting threads costs more than it saves. The unit is an element of a
+// sum of two tensors, about 0.05 ns; kernels say how much more they do. Tests lower it.
+inline int64_t min_parallel_work = 128 * 1024;
 
 // Elements in one unit of a flat loop. A multiple of every vector length, so that
 // an element is always reached by the same code, whatever thread computes it.
 inline constexpr int64_t kFlatUnit = 1024;
 
 // Calls f(begin, end) on consecutive ranges that cover [0, units), on up to
-// `num_threads` threads if units * work_per_unit (in elements) is worth it.
+// `num_threads` threads if units * work_per_unit is worth it.
 template <typename F>
 void ParallelFor(int num_threads, int64_t units, int64_t work_per_unit, const F& f) {
-  if (num_threads <= 1 || units <= 1 || units * work_per_unit < kMinParallelWork) {
+  if (num_threads <= 1 || units <= 1 || units * work_per_unit < min_parallel_work) {
     if (units > 0) f(int64_t{0}, units);
     return;
   }
@@ -40,17 +41,15 @@ void ParallelFor(int num_threads, int64_t units, int64_t work_per_unit, const F&
   }
 }
 
-// The same over `count` elements in units of kFlatUnit: f(begin, end) in elements.
+// The same over `count` elements in units of kFlatUnit: f(begin, end) in elements, each of which is
+// `work`.
 template <typename F>
-void ParallelForElements(int num_threads, int64_t count, const F& f) {
+void ParallelForElements(int num_threads, int64_t count, int64_t work, const F& f) {
   const int64_t units = (count + kFlatUnit - 1) / kFlatUnit;
-  ParallelFor(num_threads, units, kFlatUnit, [&](int64_t begin, int64_t end) {
+  ParallelFor(num_threads, units, kFlatUnit * work, [&](int64_t begin, int64_t end) {
     f(begin * kFlatUnit, std::min(end * kFlatUnit, count));
   });
 }
-
-// Index of the calling thread within the ParallelFor that it runs in, for scratch memory.
-inline int CurrentThread() { return omp_get_thread_num(); }
 
 }  // namespace oriel::kernels
 

@@ -57,7 +57,7 @@ inline double LogOfSum(double x) {
   // x = m 2^e with m in [1/√2, √2): the offset is the bits of 1 less those of 1/√2.
   constexpr int64_t kOffset = 0x3ff0000000000000 - 0x3fe6a09e667f3bcd;
   const int64_t exponent = ((bits + kOffset) >> 52) - 1023;
-  const double m = __builtin_bit_cast(double, bits - (exponent << 52));
+  const double m = __builtin_bit_cast(double, bits - exponent * (int64_t{1} << 52));
   // log m = 2 artanh t, |t| <= 0.1716.
   const double t = (m - 1) / (m + 1);
   const double z = t * t;

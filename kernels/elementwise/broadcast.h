@@ -38,7 +38,7 @@ struct BroadcastPlan {
 template <typename F>
 void ForEachPiece(const BroadcastPlan& plan, int num_threads, const F& f, int64_t weight = 1) {
   if (plan.rows == 1) {
-    ParallelForElements(num_threads, plan.inner, [&](int64_t begin, int64_t end) {
+    ParallelForElements(num_threads, plan.inner, weight, [&](int64_t begin, int64_t end) {
       BroadcastPlan::Offsets offsets{};
       for (int i = 0; i < kMaxBroadcastOperands; ++i) offsets[i] = plan.varies[i] ? begin : 0;
       f(offsets, begin, end - begin);

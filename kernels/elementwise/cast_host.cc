@@ -62,7 +62,7 @@ absl::StatusOr<KernelFn> MakeCastPair(const KernelSpec& spec) {
   return KernelFn([count, threads](const KernelArgs& args) {
     const auto* x = args.operand<typename Source::Stored>(0);
     auto* y = args.result<typename Target::Stored>(0);
-    ParallelForElements(threads, count, [x, y](int64_t begin, int64_t end) {
+    ParallelForElements(threads, count, 1, [x, y](int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) y[i] = Target::From(Source::Load(x[i]));
     });

@@ -28,7 +28,7 @@ absl::StatusOr<KernelFn> MakeUnary(const KernelSpec& spec) {
   return KernelFn([count, threads](const KernelArgs& args) {
     const T* x = args.operand<T>(0);
     T* y = args.result<T>(0);
-    ParallelForElements(threads, count, [x, y](int64_t begin, int64_t end) {
+    ParallelForElements(threads, count, 4, [x, y](int64_t begin, int64_t end) {
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) y[i] = Op::Apply(x[i]);
     });

@@ -30,7 +30,7 @@ struct GemmShape {
   bool accumulate = false;
 };
 
-// A product of single precision by oneDNN. Not thread-safe: it holds scratch memory.
+// A product of single precision by oneDNN. Not thread-safe: it holds the operands' addresses.
 class OneDnnGemm {
  public:
   // Unimplemented, with oneDNN's reason, where it has no implementation.

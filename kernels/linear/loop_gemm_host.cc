@@ -45,22 +45,23 @@ absl::Status LoopGemm<T>::Run(const T* a, const T* b, const T* bias, T* c) {
     const int64_t rows_n = n;
     const int64_t depth_k = k;
     const int64_t rows_m = m;
-    ParallelFor(num_threads_, panels, kPanelRows * n, [=](int64_t begin, int64_t end) {
-      const int64_t first = begin * kPanelRows;
-      const int64_t last = std::min(end * kPanelRows, rows_m);
-      for (int64_t row = first; row < last; ++row) {
-        T* to = out + row * rows_n;
-        if (clears) std::fill(to, to + rows_n, T(0));
-        if (added != nullptr) {
-          for (int64_t j = 0; j < rows_n; ++j) to[j] += added[j];
-        }
-      }
-      for (int64_t p = 0; p < depth_k; p += kDepth) {
-        SmallGemm<T, true>(last - first, rows_n, std::min(kDepth, depth_k - p),
-                           left + first * a_row + p * a_column, a_row, a_column, right + p * rows_n,
-                           rows_n, out + first * rows_n, rows_n);
-      }
-    });
+    ParallelFor(num_threads_, panels, kPanelRows * n * (k / 4 + 1),
+                [=](int64_t begin, int64_t end) {
+                  const int64_t first = begin * kPanelRows;
+                  const int64_t last = std::min(end * kPanelRows, rows_m);
+                  for (int64_t row = first; row < last; ++row) {
+                    T* to = out + row * rows_n;
+                    if (clears) std::fill(to, to + rows_n, T(0));
+                    if (added != nullptr) {
+                      for (int64_t j = 0; j < rows_n; ++j) to[j] += added[j];
+                    }
+                  }
+                  for (int64_t p = 0; p < depth_k; p += kDepth) {
+                    SmallGemm<T, true>(last - first, rows_n, std::min(kDepth, depth_k - p),
+                                       left + first * a_row + p * a_column, a_row, a_column,
+                                       right + p * rows_n, rows_n, out + first * rows_n, rows_n);
+                  }
+                });
   }
   return absl::OkStatus();
 }

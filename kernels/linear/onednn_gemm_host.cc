@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "dnnl.hpp"
 #include "kernels/common/parallel.h"
+#include "kernels/common/scratch.h"
 #include "kernels/linear/gemm.h"
 
 namespace oriel::kernels {
@@ -47,6 +48,7 @@ struct Panel {
   int64_t a_offset, b_offset, bias_offset, c_offset;
   dnnl::matmul primitive;
   memory a, b, bias, c, scratch;
+  size_t scratch_bytes;
   std::vector<dnnl_exec_arg_t> arguments;
 };
 
@@ -58,7 +60,7 @@ class PanelGemm : public OneDnnGemm {
   void Build(const GemmShape& shape) {
     const double work = static_cast<double>(shape.m) * shape.n * shape.k * shape.batch;
     const int64_t wanted = PanelCount(work);
-    panel_work_ = static_cast<int64_t>(std::min(work / 16, 1e15));
+    panel_work_ = static_cast<int64_t>(std::min(work / 8 / static_cast<double>(wanted), 1e15));
     // The dimension to cut: whole matrices, else columns (`a` as stored needs no packing),
     // else the longer side.
     int64_t extent = shape.batch;
@@ -147,7 +149,8 @@ class PanelGemm : public OneDnnGemm {
     panel.a = memory(a_desc, HostEngine(), nullptr);
     panel.b = memory(b_desc, HostEngine(), nullptr);
     panel.c = memory(c_desc, HostEngine(), nullptr);
-    panel.scratch = memory(primitive.scratchpad_desc(), HostEngine());
+    panel.scratch = memory(primitive.scratchpad_desc(), HostEngine(), nullptr);
+    panel.scratch_bytes = primitive.scratchpad_desc().get_size();
     panel.arguments = {{DNNL_ARG_SRC, panel.a.get()},
                        {DNNL_ARG_WEIGHTS, panel.b.get()},
                        {DNNL_ARG_DST, panel.c.get()},
@@ -161,13 +164,16 @@ class PanelGemm : public OneDnnGemm {
 
   // The C interface: it returns a status where the C++ one throws.
   dnnl_status_t Launch(Panel& panel, const float* a, const float* b, const float* bias, float* c) {
-    const auto point = [](memory& object, const float* address) {
-      return dnnl_memory_set_data_handle(object.get(), const_cast<float*>(address));
+    const auto point = [](memory& object, const void* address) {
+      return dnnl_memory_set_data_handle(object.get(), const_cast<void*>(address));
     };
     dnnl_status_t status = point(panel.a, a + panel.a_offset);
     if (status == dnnl_success) status = point(panel.b, b + panel.b_offset);
     if (status == dnnl_success) status = point(panel.c, c + panel.c_offset);
     if (status == dnnl_success && panel.bias) status = point(panel.bias, bias + panel.bias_offset);
+    if (status == dnnl_success) {
+      status = point(panel.scratch, ThreadScratch(panel.scratch_bytes));
+    }
     if (status != dnnl_success) return status;
     return dnnl_primitive_execute(panel.primitive.get(), stream_.get(),
                                   static_cast<int>(panel.arguments.size()), panel.arguments.data());

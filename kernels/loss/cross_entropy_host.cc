@@ -68,7 +68,7 @@ absl::StatusOr<KernelFn> MakeLossTyped(const KernelSpec& spec, const CrossEntrop
     absl::Status status = CheckLabels("cross_entropy", shape, labels);
     if (!status.ok()) return status;
     double* loss = losses->data();
-    ParallelFor(threads, shape.rows, shape.vocabulary, [=](int64_t begin, int64_t end) {
+    ParallelFor(threads, shape.rows, 6 * shape.vocabulary, [=](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* x = logits + row * shape.vocabulary;
         const double lse = LogSumExp(x, shape.vocabulary);
@@ -101,7 +101,7 @@ absl::StatusOr<KernelFn> MakeGradTyped(const KernelSpec& spec, const CrossEntrop
     T* result = args.result<T>(0);
     absl::Status status = CheckLabels("cross_entropy_grad", shape, labels);
     if (!status.ok()) return status;
-    ParallelFor(threads, shape.rows, shape.vocabulary, [=](int64_t begin, int64_t end) {
+    ParallelFor(threads, shape.rows, 6 * shape.vocabulary, [=](int64_t begin, int64_t end) {
       const int64_t n = shape.vocabulary;
       for (int64_t row = begin; row < end; ++row) {
         const T* x = logits + row * n;

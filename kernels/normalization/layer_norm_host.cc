@@ -45,7 +45,7 @@ struct LayerNorm {
           T* result = args.result<T>(0);
           T* means = args.result<T>(1);
           T* inv_stds = args.result<T>(2);
-          ParallelFor(threads, rows, n, [=](int64_t begin, int64_t end) {
+          ParallelFor(threads, rows, 4 * n, [=](int64_t begin, int64_t end) {
             for (int64_t row = begin; row < end; ++row) {
               const T* x = input + row * n;
               T* y = result + row * n;
@@ -97,7 +97,7 @@ struct LayerNormGrad {
       T* input_grad = args.result<T>(0);
       RowBlockSums* partial = sums.get();
       const int64_t block_rows = sums->block_rows();
-      ParallelFor(threads, sums->blocks(), block_rows * n, [=](int64_t begin, int64_t end) {
+      ParallelFor(threads, sums->blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
         for (int64_t block = begin; block < end; ++block) {
           double* weight_sum = partial->partial(block, 0);
           double* bias_sum = partial->partial(block, 1);
@@ -148,7 +148,7 @@ struct RmsNorm {
       const T* weight = args.operand<T>(1);
       T* result = args.result<T>(0);
       T* inv_rms = args.result<T>(1);
-      ParallelFor(threads, rows, n, [=](int64_t begin, int64_t end) {
+      ParallelFor(threads, rows, 4 * n, [=](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) {
           const T* x = input + row * n;
           T* y = result + row * n;
@@ -187,7 +187,7 @@ struct RmsNormGrad {
       T* input_grad = args.result<T>(0);
       RowBlockSums* partial = sums.get();
       const int64_t block_rows = sums->block_rows();
-      ParallelFor(threads, sums->blocks(), block_rows * n, [=](int64_t begin, int64_t end) {
+      ParallelFor(threads, sums->blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
         for (int64_t block = begin; block < end; ++block) {
           double* weight_sum = partial->partial(block, 0);
           std::fill(weight_sum, weight_sum + n, 0.0);

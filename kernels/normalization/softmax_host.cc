@@ -53,7 +53,7 @@ void ForEachLine(const Layout& layout, int threads, const T* const* operands, T*
   const auto [outer, n, inner] = layout;
   const int64_t length = n;
   if (inner == 1) {
-    ParallelFor(threads, outer, n, [=](int64_t begin, int64_t end) {
+    ParallelFor(threads, outer, 8 * n, [=](int64_t begin, int64_t end) {
       const T* lines[kOperands];
       for (int64_t row = begin; row < end; ++row) {
         for (int i = 0; i < kOperands; ++i) lines[i] = operands[i] + row * length;
@@ -63,7 +63,7 @@ void ForEachLine(const Layout& layout, int threads, const T* const* operands, T*
     return;
   }
   const int64_t stride = inner;
-  ParallelFor(threads, outer * inner, n, [=](int64_t begin, int64_t end) {
+  ParallelFor(threads, outer * inner, 8 * n, [=](int64_t begin, int64_t end) {
     std::vector<T> scratch((kOperands + 1) * length);
     const T* lines[kOperands];
     T* out = scratch.data() + kOperands * length;

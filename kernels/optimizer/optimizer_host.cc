@@ -100,7 +100,7 @@ struct Sgd {
       const T rate = *args.operand<T>(3);
       const T decay = static_cast<T>(weight_decay);
       T* out = args.result<T>(0);
-      ParallelForElements(threads, count, [=](int64_t begin, int64_t end) {
+      ParallelForElements(threads, count, 2, [=](int64_t begin, int64_t end) {
         SgdRange(p, g, scale, rate, decay, out, begin, end);
       });
       return absl::OkStatus();
@@ -145,7 +145,7 @@ struct AdamW {
       T* new_p = args.result<T>(0);
       T* new_m = args.result<T>(1);
       T* new_v = args.result<T>(2);
-      ParallelForElements(threads, count, [=](int64_t begin, int64_t end) {
+      ParallelForElements(threads, count, 4, [=](int64_t begin, int64_t end) {
         AdamWRange(p, gradient, m, v, c, new_p, new_m, new_v, begin, end);
       });
       return absl::OkStatus();

@@ -213,7 +213,7 @@ absl::StatusOr<KernelFn> MakeReduceTyped(const KernelSpec& spec) {
     return KernelFn([outer, n, divisor, threads](const KernelArgs& args) {
       const T* x = args.operand<T>(0);
       T* y = args.result<T>(0);
-      ParallelFor(threads, outer, n, [=](int64_t begin, int64_t end) {
+      ParallelFor(threads, outer, 2 * n, [=](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) y[i] = ReduceRow<Op>(x + i * n, n, divisor);
       });
       return absl::OkStatus();

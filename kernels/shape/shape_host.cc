@@ -33,7 +33,7 @@ template <typename T>
 void FillSized(void* target, int64_t count, uint64_t bits, int num_threads) {
   T* to = static_cast<T*>(target);
   const T value = static_cast<T>(bits);
-  ParallelForElements(num_threads, count, [=](int64_t begin, int64_t end) {
+  ParallelForElements(num_threads, count, 1, [=](int64_t begin, int64_t end) {
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) to[i] = value;
   });

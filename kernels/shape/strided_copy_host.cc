@@ -83,7 +83,7 @@ void StridedCopy::RunSized(const T* source, T* target, int num_threads) const {
   target += target_offset_;
   const Dim last = dims_.back();
   if (outer_ == 1 && inner_ == Inner::kRows) {
-    ParallelForElements(num_threads, last.size, [=](int64_t begin, int64_t end) {
+    ParallelForElements(num_threads, last.size, 1, [=](int64_t begin, int64_t end) {
       std::memcpy(target + begin, source + begin, (end - begin) * sizeof(T));
     });
     return;
@@ -94,12 +94,13 @@ void StridedCopy::RunSized(const T* source, T* target, int num_threads) const {
     // One matrix: bands of tiles.
     const Dim rows = dims_[dims_.size() - 2];
     const int64_t bands = (rows.size + kTransposeTile - 1) / kTransposeTile;
-    ParallelFor(num_threads, bands, kTransposeTile * last.size, [=](int64_t begin, int64_t end) {
-      const int64_t first = begin * kTransposeTile;
-      const int64_t count = std::min(end * kTransposeTile, rows.size) - first;
-      TransposeTiles(source + first, last.source, target + first * rows.target, rows.target, count,
-                     last.size);
-    });
+    ParallelFor(num_threads, bands, 2 * kTransposeTile * last.size,
+                [=](int64_t begin, int64_t end) {
+                  const int64_t first = begin * kTransposeTile;
+                  const int64_t count = std::min(end * kTransposeTile, rows.size) - first;
+                  TransposeTiles(source + first, last.source, target + first * rows.target,
+                                 rows.target, count, last.size);
+                });
     return;
   }
   const int64_t work = last.size * (inner_dims == 2 ? dims_[dims_.size() - 2].size : 1);

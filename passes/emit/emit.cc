@@ -88,6 +88,7 @@ class Emitter {
     training->set_steps(recipe_.steps);
     training->set_seed(recipe_.seed);
     training->set_ignore_index(recipe_.loss.ignoreIndex);
+    training->set_label_shift(recipe_.loss.shift ? 1 : 0);
     plan::LearningRate* rate = training->mutable_learning_rate();
     switch (recipe_.schedule.kind) {
       case Recipe::ScheduleKind::kConstant:
@@ -260,9 +261,10 @@ FailureOr<plan::Plan> emitPlan(mlir::ModuleOp module, const Recipe& recipe,
   int64_t perMicrobatch = recipe.microBatch * grid->meshAxisSize("dp");
   if (recipe.globalBatch % perMicrobatch != 0) {
     return module.emitError("the global batch of ")
-           << recipe.globalBatch << " samples is not divided by " << perMicrobatch << " (micro batch "
-           << recipe.microBatch << " on " << grid->meshAxisSize("dp")
-           << " data-parallel ranks): change batch.global or batch.micro in the recipe, or the world";
+           << recipe.globalBatch << " samples is not divided by " << perMicrobatch
+           << " (micro batch " << recipe.microBatch << " on " << grid->meshAxisSize("dp")
+           << " data-parallel ranks): change batch.global or batch.micro in the recipe, or the "
+              "world";
   }
   return Emitter(module, recipe, options, *grid).run();
 }

@@ -12,24 +12,24 @@ int64_t aligned(int64_t bytes) {
   return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
 }
 
-bool overlapInTime(const ArenaBlock &a, const ArenaBlock &b) {
+bool overlapInTime(const ArenaBlock& a, const ArenaBlock& b) {
   return a.begin <= b.end && b.begin <= a.end;
 }
 
-int64_t largestSumInUse(const std::vector<ArenaBlock> &blocks) {
+int64_t largestSumInUse(const std::vector<ArenaBlock>& blocks) {
   std::map<int64_t, int64_t> change;
-  for (const ArenaBlock &block : blocks) {
+  for (const ArenaBlock& block : blocks) {
     change[block.begin] += aligned(block.bytes);
     change[block.end + 1] -= aligned(block.bytes);
   }
   int64_t inUse = 0, largest = 0;
-  for (const auto &[time, delta] : change) largest = std::max(largest, inUse += delta);
+  for (const auto& [time, delta] : change) largest = std::max(largest, inUse += delta);
   return largest;
 }
 
 }  // namespace
 
-ArenaLayout planArena(const std::vector<ArenaBlock> &blocks) {
+ArenaLayout planArena(const std::vector<ArenaBlock>& blocks) {
   std::vector<size_t> bySize(blocks.size());
   std::iota(bySize.begin(), bySize.end(), size_t{0});
   std::stable_sort(bySize.begin(), bySize.end(),

@@ -29,7 +29,7 @@ struct ArenaLayout {
 // Blocks that are in use at the same time get disjoint ranges. Greedy by size: the largest
 // first, each at the lowest offset that is free over its lifetime (Pisarchyk and Lee 2020,
 // algorithm 2). Deterministic.
-ArenaLayout planArena(const std::vector<ArenaBlock> &blocks);
+ArenaLayout planArena(const std::vector<ArenaBlock>& blocks);
 
 }  // namespace oriel
 

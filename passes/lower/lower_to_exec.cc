@@ -104,8 +104,8 @@ class ProgramWriter {
     double value = llvm::isa<mlir::FloatType>(type.getElementType())
                        ? splat.getSplatValue<llvm::APFloat>().convertToDouble()
                        : splat.getSplatValue<llvm::APInt>().signedRoundToDouble();
-    auto attributes = builder_.getDictionaryAttr(
-        builder_.getNamedAttr("value", builder_.getF64FloatAttr(value)));
+    auto attributes =
+        builder_.getDictionaryAttr(builder_.getNamedAttr("value", builder_.getF64FloatAttr(value)));
     exec::LaunchOp::create(builder_, loc, builder_.getArrayAttr({}), target, "fill", attributes,
                            "return");
   }
@@ -116,8 +116,8 @@ class ProgramWriter {
     for (mlir::NamedAttribute attribute : op.getAttrDictionary()) {
       llvm::StringRef name = attribute.getName();
       if (name == "origin" || name == "operandSegmentSizes") continue;
-      if (!llvm::isa<mlir::IntegerAttr, mlir::FloatAttr, mlir::StringAttr,
-                     mlir::DenseI64ArrayAttr>(attribute.getValue())) {
+      if (!llvm::isa<mlir::IntegerAttr, mlir::FloatAttr, mlir::StringAttr, mlir::DenseI64ArrayAttr>(
+              attribute.getValue())) {
         op.emitOpError("has the attribute ") << name << ", which a kernel can't take";
         return failure();
       }

@@ -118,8 +118,8 @@ FailureOr<StorageId> StorageAssignment::persistentStorage(Value value, const Val
     it->second = create(value, role, role.kind != ValueKind::kStash);
   } else if (storages_[it->second].type != value.getType()) {
     return user->emitOpError("uses ")
-           << ir::stringifyValueKind(role.kind) << " \"" << role.ref << "\" as "
-           << value.getType() << ", but another segment as " << storages_[it->second].type;
+           << ir::stringifyValueKind(role.kind) << " \"" << role.ref << "\" as " << value.getType()
+           << ", but another segment as " << storages_[it->second].type;
   }
   return it->second;
 }
@@ -181,9 +181,8 @@ void StorageAssignment::assignOp(SegmentState& state, Operation& op) {
   if (auto constant = llvm::dyn_cast<ir::ConstantOp>(op)) {
     // A splat that only becomes the new value of something is filled in at the end.
     auto attribute = llvm::cast<mlir::ElementsAttr>(constant.getValue());
-    bool onlyReturned = llvm::all_of(op.getUsers(), [&](Operation* user) {
-      return user == state.terminator.getOperation();
-    });
+    bool onlyReturned = llvm::all_of(
+        op.getUsers(), [&](Operation* user) { return user == state.terminator.getOperation(); });
     if (attribute.isSplat() && onlyReturned) return;
     auto [it, inserted] = constants_.try_emplace(attribute, 0);
     if (inserted) {
@@ -268,11 +267,16 @@ LogicalResult StorageAssignment::finishSegment(SegmentState& state) {
              << ir::stringifyValueKind(role.kind) << " \"" << role.ref << "\" as "
              << value.getType() << ", but another segment as " << storages_[target].type;
     }
+    storages_[target].end = std::max(storages_[target].end, now_);
+    if (fresh) {
+      // Before anything gets a new value: the source may be an old one.
+      state.moves.insert(state.moves.begin(), {target, value});
+      continue;
+    }
     if (storage && state.replaced.contains(*storage)) {
       return state.segment.emitOpError("returns the value of one ")
              << ir::stringifyValueKind(role.kind) << " as another, \"" << role.ref << "\"";
     }
-    storages_[target].end = std::max(storages_[target].end, now_);
     state.moves.push_back({target, value});
   }
   moves_[state.segment] = std::move(state.moves);

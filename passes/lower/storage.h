@@ -44,7 +44,7 @@ class StorageAssignment {
   // roles that don't agree between segments.
   mlir::LogicalResult run(llvm::ArrayRef<mlir::func::FuncOp> segments);
 
-  const std::vector<Storage> &storages() const { return storages_; }
+  const std::vector<Storage>& storages() const { return storages_; }
   // The storage of an argument or of an op's result. None for a constant that only
   // fills results.
   std::optional<StorageId> storageOf(mlir::Value value) const;
@@ -55,23 +55,23 @@ class StorageAssignment {
   struct SegmentState;
 
   mlir::LogicalResult runSegment(mlir::func::FuncOp segment);
-  mlir::LogicalResult assignArguments(SegmentState &state);
-  void computeLastUses(SegmentState &state);
-  mlir::LogicalResult findTargets(SegmentState &state);
-  void assignOp(SegmentState &state, mlir::Operation &op);
-  void assignResult(SegmentState &state, mlir::OpResult result);
-  mlir::LogicalResult finishSegment(SegmentState &state);
-  bool isFree(const SegmentState &state, StorageId storage) const;
+  mlir::LogicalResult assignArguments(SegmentState& state);
+  void computeLastUses(SegmentState& state);
+  mlir::LogicalResult findTargets(SegmentState& state);
+  void assignOp(SegmentState& state, mlir::Operation& op);
+  void assignResult(SegmentState& state, mlir::OpResult result);
+  mlir::LogicalResult finishSegment(SegmentState& state);
+  bool isFree(const SegmentState& state, StorageId storage) const;
   StorageId create(mlir::Value value, std::optional<ir::ValueRole> role, bool persistent);
-  void hold(SegmentState &state, mlir::Value value, StorageId storage);
-  mlir::FailureOr<StorageId> persistentStorage(mlir::Value value, const ir::ValueRole &role,
-                                               mlir::Operation *user);
+  void hold(SegmentState& state, mlir::Value value, StorageId storage);
+  mlir::FailureOr<StorageId> persistentStorage(mlir::Value value, const ir::ValueRole& role,
+                                               mlir::Operation* user);
 
   std::vector<Storage> storages_;
   llvm::DenseMap<mlir::Value, StorageId> storageOfValue_;
   llvm::StringMap<StorageId> byRole_;
   llvm::DenseMap<mlir::Attribute, StorageId> constants_;
-  llvm::DenseMap<mlir::Operation *, std::vector<ResultMove>> moves_;
+  llvm::DenseMap<mlir::Operation*, std::vector<ResultMove>> moves_;
   int64_t now_ = 0;
 };
 

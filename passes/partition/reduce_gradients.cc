@@ -37,8 +37,9 @@ struct ReduceGradients : impl::ReduceGradientsBase<ReduceGradients> {
 
     auto builder = mlir::OpBuilder::atBlockBegin(&update.getBody().front());
     llvm::SmallVector<llvm::StringRef> names(axes.begin(), axes.end());
-    auto reduced = ir::AllReduceOp::create(builder, update.getLoc(), mlir::ValueRange(sums).getTypes(),
-                                           sums, builder.getStrArrayAttr(names), "sum");
+    auto reduced =
+        ir::AllReduceOp::create(builder, update.getLoc(), mlir::ValueRange(sums).getTypes(), sums,
+                                builder.getStrArrayAttr(names), "sum");
     for (auto [local, global] : llvm::zip_equal(sums, reduced.getResults())) {
       local.replaceAllUsesExcept(global, reduced);
     }

@@ -99,8 +99,7 @@ Value matchTransposed(Value value) {
   // reshape(transpose(reshape(x))) with the leading dimensions merged in between.
   auto split = value.getDefiningOp<ir::ReshapeOp>();
   auto transpose = split ? split.getInput().getDefiningOp<ir::TransposeOp>() : ir::TransposeOp();
-  auto merge =
-      transpose ? transpose.getInput().getDefiningOp<ir::ReshapeOp>() : ir::ReshapeOp();
+  auto merge = transpose ? transpose.getInput().getDefiningOp<ir::ReshapeOp>() : ir::ReshapeOp();
   if (!merge || !swapsLastTwo(transpose)) return Value();
   Value input = merge.getInput();
   llvm::ArrayRef<int64_t> from = tensorType(input).getShape();
@@ -108,8 +107,8 @@ Value matchTransposed(Value value) {
   llvm::ArrayRef<int64_t> transposed = tensorType(transpose.getResult()).getShape();
   llvm::ArrayRef<int64_t> to = tensorType(value).getShape();
   if (from.size() < 2 || to.size() < 2) return Value();
-  bool keepsMatrix = from.take_back(2) == merged.take_back(2) &&
-                     transposed.take_back(2) == to.take_back(2);
+  bool keepsMatrix =
+      from.take_back(2) == merged.take_back(2) && transposed.take_back(2) == to.take_back(2);
   return keepsMatrix ? input : Value();
 }
 

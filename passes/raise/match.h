@@ -22,8 +22,7 @@ bool isSplat(mlir::Value value, double expected);
 // For a commutative op: (match, other) for the operand that `matches` accepts, the left one
 // first.
 template <typename Op, typename Matcher>
-std::optional<std::pair<mlir::Value, mlir::Value>> matchEither(mlir::Value value,
-                                                               Matcher matches) {
+std::optional<std::pair<mlir::Value, mlir::Value>> matchEither(mlir::Value value, Matcher matches) {
   auto op = value.getDefiningOp<Op>();
   if (!op) return std::nullopt;
   if (matches(op.getLhs())) return std::make_pair(op.getLhs(), op.getRhs());

@@ -163,7 +163,8 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     }
     ir::SoftmaxOp softmax = matchSoftmax(op.getLhs());
     if (!softmax || softmax.getDim() != 3) {
-      return rewriter.notifyMatchFailure(op, "the left operand is no softmax over its last dimension");
+      return rewriter.notifyMatchFailure(op,
+                                         "the left operand is no softmax over its last dimension");
     }
     Value scores = softmax.getInput();
     Mask mask;
@@ -205,10 +206,10 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     }
     mlir::Location loc = op.getLoc();
     if (mask.value) mask.value = expandRank(rewriter, loc, mask.value, 4);
-    auto attention = ir::AttentionOp::create(
-        rewriter, loc, query.materialize(rewriter, loc), keyHeads.materialize(rewriter, loc),
-        valueHeads.materialize(rewriter, loc), mask.value, scaled.second * query.scale * key.scale,
-        mask.causal);
+    auto attention = ir::AttentionOp::create(rewriter, loc, query.materialize(rewriter, loc),
+                                             keyHeads.materialize(rewriter, loc),
+                                             valueHeads.materialize(rewriter, loc), mask.value,
+                                             scaled.second * query.scale * key.scale, mask.causal);
     rewriter.replaceOp(op, attention.getResult());
     return success();
   }

@@ -21,8 +21,8 @@ struct AbsorbWeightTranspose : mlir::OpRewritePattern<ir::LinearOp> {
   LogicalResult matchAndRewrite(ir::LinearOp op, PatternRewriter& rewriter) const override {
     auto transpose = op.getWeight().getDefiningOp<ir::TransposeOp>();
     if (!transpose) return rewriter.notifyMatchFailure(op, "the weight is not transposed");
-    rewriter.replaceOpWithNewOp<ir::LinearOp>(op, op.getInput(), transpose.getInput(),
-                                              op.getBias(), !op.getTransposeWeight());
+    rewriter.replaceOpWithNewOp<ir::LinearOp>(op, op.getInput(), transpose.getInput(), op.getBias(),
+                                              !op.getTransposeWeight());
     return success();
   }
 };

@@ -70,8 +70,7 @@ struct RaiseNorm : mlir::OpRewritePattern<ir::MulOp> {
       if (!match || !isRowVector(weight, product)) continue;
       auto epsilon = rewriter.getF64FloatAttr(match->epsilon);
       if (Value input = matchCentered(match->input)) {
-        auto norm =
-            ir::LayerNormOp::create(rewriter, op.getLoc(), input, weight, Value(), epsilon);
+        auto norm = ir::LayerNormOp::create(rewriter, op.getLoc(), input, weight, Value(), epsilon);
         rewriter.replaceOp(op, norm.getResult());
       } else {
         auto norm = ir::RmsNormOp::create(rewriter, op.getLoc(), match->input, weight, epsilon);

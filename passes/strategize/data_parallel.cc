@@ -14,7 +14,8 @@ struct DataParallel : impl::DataParallelBase<DataParallel> {
 
   void runOnOperation() override {
     if (world < 1) {
-      getOperation().emitError("a world of ") << world << " ranks: at least one is needed";
+      getOperation().emitError("a world of ")
+          << world.getValue() << " ranks: at least one is needed";
       return signalPassFailure();
     }
     setGrid(getOperation(), dataParallelGrid(world));
@@ -26,7 +27,8 @@ struct DataParallel : impl::DataParallelBase<DataParallel> {
     mlir::WalkResult result = getOperation().walk([&](mlir::Operation* op) {
       if (!op->hasTrait<ir::CouplesSamples>()) return mlir::WalkResult::advance();
       op->emitOpError("couples the samples of a batch and can't be split over ")
-          << world << " ranks: for a merge of image features declare `images: {per_sample, "
+          << world.getValue()
+          << " ranks: for a merge of image features declare `images: {per_sample, "
           << "rows_per_image}` in the recipe; else use --world 1";
       return mlir::WalkResult::interrupt();
     });

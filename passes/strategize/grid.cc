@@ -10,8 +10,8 @@ namespace {
 constexpr llvm::StringLiteral kGrid("oriel.grid");
 constexpr llvm::StringLiteral kMesh("oriel.mesh");
 
-const MeshAxis *findMeshAxis(const Grid &grid, llvm::StringRef name) {
-  const auto it = llvm::find_if(grid.mesh, [&](const MeshAxis &axis) { return axis.name == name; });
+const MeshAxis* findMeshAxis(const Grid& grid, llvm::StringRef name) {
+  const auto it = llvm::find_if(grid.mesh, [&](const MeshAxis& axis) { return axis.name == name; });
   return it == grid.mesh.end() ? nullptr : &*it;
 }
 
@@ -19,19 +19,19 @@ const MeshAxis *findMeshAxis(const Grid &grid, llvm::StringRef name) {
 
 int64_t Grid::worldSize() const {
   int64_t size = 1;
-  for (const AtomicAxis &axis : axes) size *= axis.size;
+  for (const AtomicAxis& axis : axes) size *= axis.size;
   return size;
 }
 
 std::vector<std::string> Grid::atomicAxes(llvm::StringRef meshAxis) const {
-  const MeshAxis *axis = findMeshAxis(*this, meshAxis);
+  const MeshAxis* axis = findMeshAxis(*this, meshAxis);
   return axis ? axis->axes : std::vector<std::string>();
 }
 
 int64_t Grid::meshAxisSize(llvm::StringRef meshAxis) const {
   int64_t size = 1;
-  for (const std::string &name : atomicAxes(meshAxis)) {
-    for (const AtomicAxis &axis : axes) {
+  for (const std::string& name : atomicAxes(meshAxis)) {
+    for (const AtomicAxis& axis : axes) {
       if (axis.name == name) size *= axis.size;
     }
   }
@@ -47,13 +47,13 @@ Grid dataParallelGrid(int64_t world) {
   return grid;
 }
 
-void setGrid(mlir::ModuleOp module, const Grid &grid) {
+void setGrid(mlir::ModuleOp module, const Grid& grid) {
   mlir::Builder builder(module.getContext());
   llvm::SmallVector<mlir::NamedAttribute> axes, mesh;
-  for (const AtomicAxis &axis : grid.axes) {
+  for (const AtomicAxis& axis : grid.axes) {
     axes.push_back(builder.getNamedAttr(axis.name, builder.getI64IntegerAttr(axis.size)));
   }
-  for (const MeshAxis &axis : grid.mesh) {
+  for (const MeshAxis& axis : grid.mesh) {
     llvm::SmallVector<llvm::StringRef> names(axis.axes.begin(), axis.axes.end());
     mesh.push_back(builder.getNamedAttr(axis.name, builder.getStrArrayAttr(names)));
   }

@@ -36,7 +36,7 @@ struct Grid {
 Grid dataParallelGrid(int64_t world);
 
 // The grid is kept on the module as the attributes `oriel.grid` and `oriel.mesh`.
-void setGrid(mlir::ModuleOp module, const Grid &grid);
+void setGrid(mlir::ModuleOp module, const Grid& grid);
 // Fails with a diagnostic if the module has no grid or a malformed one.
 mlir::FailureOr<Grid> getGrid(mlir::ModuleOp module);
 

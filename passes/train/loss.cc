@@ -43,7 +43,7 @@ LogicalResult checkLossTypes(Location loc, const Recipe::Loss& loss, RankedTenso
     return emitError(loc, "the logits '")
            << loss.logits << "' must have rank 2 or 3, not type " << logits;
   }
-  bool fits = logits.getRank() == 2 ? labels.getNumElements() == logits.getDimSize(0)
+  bool fits = logits.getRank() == 2 ? ir::elementCount(labels.getShape()) == logits.getDimSize(0)
                                     : labels.getShape() == logits.getShape().drop_back();
   if (!fits) {
     return emitError(loc, "the labels '")

@@ -35,9 +35,7 @@ StepScalars buildScalars(OpBuilder& builder, Location loc, const Recipe& recipe,
     Value coefficient = ir::MinOp::create(builder, loc, ratio, scalar(1));
     scale = ir::MulOp::create(builder, loc, scale, coefficient);
   }
-  // The same number, but not the accumulator, which goes back to zero.
-  Value reported = ir::MaxOp::create(builder, loc, tokenCount, scalar(0));
-  return {scale, loss, norm, reported};
+  return {scale, loss, norm, tokenCount};
 }
 
 // One parameter's step: its new value and states become results.

@@ -1,5 +1,7 @@
+#include <map>
+#include <optional>
 #include <string>
-#include <tuple>
+#include <utility>
 
 #include "ir/oriel/segment.h"
 #include "passes/train/autodiff.h"

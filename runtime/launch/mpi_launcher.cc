@@ -18,6 +18,7 @@
 #include "runtime/launch/rank_link.h"
 #include "runtime/launch/rank_monitor.h"
 #include "runtime/launch/stop_signal.h"
+#include "runtime/train/checkpoint_reader.h"
 
 namespace oriel::runtime {
 namespace {
@@ -134,8 +135,13 @@ std::string Launch::DescribeKill(const RankMonitor::Failure& failure) const {
     text += "died";
   }
   const std::string& folder = options_.save_dir.empty() ? options_.resume : options_.save_dir;
-  absl::StrAppend(&text, folder.empty() ? "; no checkpoint was being written (--save-dir)"
-                                        : absl::StrCat("; resume with --resume ", folder));
+  if (folder.empty()) {
+    text += "; no checkpoint was being written (--save-dir)";
+  } else if (FindCheckpoint(folder).ok()) {
+    absl::StrAppend(&text, "; resume with --resume ", folder);
+  } else {
+    absl::StrAppend(&text, "; no checkpoint is in ", folder, " yet");
+  }
   return text;
 }
 

@@ -192,6 +192,7 @@ void VerifyBatch(const plan::Plan& plan, Problems& problems) {
                  training.data_parallel(), " data-parallel ranks");
   }
   if (training.steps() < 0) problems.Add("the number of steps is ", training.steps());
+  if (training.label_shift() < 0) problems.Add("the label shift is ", training.label_shift());
   const auto& rate = training.learning_rate();
   if (!std::isfinite(rate.peak()) || !std::isfinite(rate.final_ratio()) ||
       rate.warmup_steps() < 0 || rate.total_steps() < 0) {

@@ -220,6 +220,8 @@ const BadPlan kTables[] = {
        plan.mutable_training()->set_microbatches(kHuge);
      },
      "the global batch of 8 is not"},
+    {"NegativeLabelShift", [](auto& plan) { plan.mutable_training()->set_label_shift(-1); },
+     "the label shift is -1"},
     {"NegativeSteps", [](auto& plan) { plan.mutable_training()->set_steps(-1); },
      "the number of steps is -1"},
     {"LearningRateIsNan",

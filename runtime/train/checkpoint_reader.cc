@@ -23,35 +23,6 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
-// The folder of the checkpoint that `path` stands for.
-absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
-  if (!Exists(path)) {
-    return absl::NotFoundError(absl::StrCat(path, ": there is no such checkpoint folder"));
-  }
-  if (Exists(JoinPath(path, kIndexFile))) return path;
-  int64_t latest = -1;
-  std::string found;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
-       it.increment(error)) {
-    std::string name = it->path().filename().string();
-    int64_t step = -1;
-    if (name.rfind(kStepPrefix, 0) != 0 ||
-        !absl::SimpleAtoi(name.substr(std::strlen(kStepPrefix)), &step) || step <= latest ||
-        !Exists(JoinPath(JoinPath(path, name), kIndexFile))) {
-      continue;
-    }
-    latest = step;
-    found = JoinPath(path, name);
-  }
-  if (error) return ErrnoError(path, "list", error.value());
-  if (found.empty()) {
-    return absl::NotFoundError(absl::StrCat(path, ": has neither ", kIndexFile, " nor a complete ",
-                                            kStepPrefix, "NNNNNNNN folder"));
-  }
-  return found;
-}
-
 // "a, b, c and 4 more"
 std::string Some(const std::vector<std::string>& names) {
   constexpr size_t kShown = 3;
@@ -85,6 +56,34 @@ void CopyBox(const char* box, const Shape& shape, const Shape& offsets, const Te
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
+  if (!Exists(path)) {
+    return absl::NotFoundError(absl::StrCat(path, ": there is no such checkpoint folder"));
+  }
+  if (Exists(JoinPath(path, kIndexFile))) return path;
+  int64_t latest = -1;
+  std::string found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
+       it.increment(error)) {
+    std::string name = it->path().filename().string();
+    int64_t step = -1;
+    if (name.rfind(kStepPrefix, 0) != 0 ||
+        !absl::SimpleAtoi(name.substr(std::strlen(kStepPrefix)), &step) || step <= latest ||
+        !Exists(JoinPath(JoinPath(path, name), kIndexFile))) {
+      continue;
+    }
+    latest = step;
+    found = JoinPath(path, name);
+  }
+  if (error) return ErrnoError(path, "list", error.value());
+  if (found.empty()) {
+    return absl::NotFoundError(absl::StrCat(path, ": has neither ", kIndexFile, " nor a complete ",
+                                            kStepPrefix, "NNNNNNNN folder"));
+  }
+  return found;
+}
 
 absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path) {
   CheckpointReader reader;

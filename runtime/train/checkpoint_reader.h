@@ -13,11 +13,14 @@
 
 namespace oriel::runtime {
 
+// The checkpoint that `path` stands for: itself if it is one (step-NNNNNNNN), or the complete one
+// with the highest step in it. NotFound, saying what was looked for, if there is none.
+absl::StatusOr<std::string> FindCheckpoint(const std::string& path);
+
 class CheckpointReader {
  public:
-  // `path` is a checkpoint (step-NNNNNNNN), or a folder of them: then the complete one with the
-  // highest step is opened. NotFound, saying what was looked for, if there is none; errors of
-  // the index or of a file it names (missing, damaged, other shapes) name the file.
+  // Opens what FindCheckpoint finds. Errors of the index or of a file it names (missing, damaged,
+  // other shapes) name the file.
   static absl::StatusOr<CheckpointReader> Open(const std::string& path);
 
   const std::string& path() const { return path_; }  // of the step's folder

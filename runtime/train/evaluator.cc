@@ -137,14 +137,9 @@ absl::Status Evaluator::Count(const Batch& batch) {
                                         labels.data(), spec.num_elements()));
   const int64_t positions = spec.num_elements() / layout_.micro_batch;
   const auto* predictions = static_cast<const int64_t*>(predictions_.data);
-  auto count = [&](int64_t first_position) {
-    return CountLabels(labels.data(), predictions, layout_.micro_batch, positions, first_position,
-                       layout_.ignore_index);
-  };
-  // With the label shift nothing predicts position 0, and the loss leaves its label out. The
-  // plan does not say whether there is a shift; the segment's own count does.
-  LabelCounts counts = count(0);
-  if (static_cast<double>(counts.tokens) != tokens) counts = count(1);
+  const LabelCounts counts =
+      CountLabels(labels.data(), predictions, layout_.micro_batch, positions,
+                  context_.plan->training().label_shift(), layout_.ignore_index);
   if (static_cast<double>(counts.tokens) != tokens) {
     return absl::InternalError(absl::StrCat("the eval segment counted ", tokens,
                                             " labelled tokens, the host ", counts.tokens));

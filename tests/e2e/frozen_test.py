@@ -26,7 +26,7 @@ class FrozenTest(OrielTestCase):
             numpy.testing.assert_array_equal(parameters[name], initial[name])
         # Gradients, and two moments each, of what trains; nothing else.
         trained = sum(initial[name].nbytes for name in gradients)
-        memory = description["memory"]
+        memory = description["programs"][0]["bytes_by_kind"]
         self.assertAlmostEqual(memory["gradient"] / trained, 1, delta=0.05)
         self.assertAlmostEqual(memory["optimizer_state"] / (2 * trained), 1, delta=0.05)
         ir = self.run_ok("oriel", "compile", MODEL, "--recipe", self.folder / "recipe_adamw.yaml", "-o",

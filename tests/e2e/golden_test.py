@@ -18,7 +18,7 @@ class GoldenTest(OrielTestCase):
 
     def zero_gradients(self) -> set[str]:
         step = self.golden["step1"]
-        limit = ZERO_SHARE * step["global_gradient_norm_f64"]
+        limit = ZERO_SHARE * step["gradient_norm_f64"]
         return {name for name, norm in step["gradient_norms_f64"].items() if norm < limit}
 
     def test_logits(self):
@@ -38,7 +38,7 @@ class GoldenTest(OrielTestCase):
         step = self.golden["step1"]
         self.assertAlmostEqual(metrics[0]["loss"] / step["loss"], 1, delta=TOLERANCE)
         self.assertAlmostEqual(
-            metrics[0]["grad_norm"] / step["global_gradient_norm"], 1, delta=TOLERANCE)
+            metrics[0]["grad_norm"] / step["gradient_norm"], 1, delta=TOLERANCE)
         self.assertEqual(set(gradients), set(step["gradient_norms"]))
         zero = self.zero_gradients()
         self.assertLess(len(zero), len(gradients) / 10)

@@ -75,6 +75,24 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 
 // -----
 
+// An old value that is read by the host is copied out before the new one is filled in.
+// CHECK-LABEL: exec.program @ranks
+// CHECK-DAG: exec.buffer @[[N:.*]] : tensor<f32> {kind = "accumulator"
+// CHECK-DAG: exec.buffer @[[OUT:.*]] : tensor<f32> {kind = "output"
+// CHECK: exec.segment @update
+// CHECK-NEXT: exec.copy [@[[N]]] -> [@[[OUT]]]
+// CHECK-NEXT: exec.launch "fill" [] -> [@[[N]]]
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @update(%n: tensor<f32> {oriel.kind = "accumulator", oriel.ref = "token_count"})
+      -> (tensor<f32> {oriel.kind = "accumulator", oriel.ref = "token_count"},
+          tensor<f32> {oriel.kind = "output", oriel.ref = "token_count"}) {
+    %z = oriel.constant {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+    return %z, %n : tensor<f32>, tensor<f32>
+  }
+}
+
+// -----
+
 module attributes {oriel.grid = {}, oriel.mesh = {}} {
   // expected-error@+1 {{reads stash "s0", which no earlier segment writes}}
   func.func @stash_without_writer(%s: tensor<4xf32> {oriel.kind = "stash", oriel.ref = "s0"}) {

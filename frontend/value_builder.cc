@@ -1,0 +1,168 @@
+#include "frontend/value_builder.h"
+
+#include "ir/oriel/inference.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/Verifier.h"
+
+namespace oriel {
+
+using llvm::ArrayRef;
+using mlir::DenseElementsAttr;
+using mlir::RankedTensorType;
+using mlir::Value;
+
+Value ValueBuilder::finish(mlir::Operation* op) {
+  if (failed(mlir::verify(op))) {
+    op->erase();
+    return {};
+  }
+  llvm::SmallVector<Value> folded;
+  if (succeeded(builder_.tryFold(op, folded)) && !folded.empty()) {
+    op->erase();
+    return folded.front();
+  }
+  return op->getResult(0);
+}
+
+RankedTensorType ValueBuilder::tensorType(ArrayRef<int64_t> shape, mlir::Type element) const {
+  if (llvm::any_of(shape, [](int64_t size) { return size < 0 || size > ir::kMaxElements; }) ||
+      ir::elementCount(shape) > ir::kMaxElements) {
+    mlir::emitError(location_) << "makes a tensor of more than " << ir::kMaxElements << " elements";
+    return {};
+  }
+  return RankedTensorType::get(shape, element);
+}
+
+Value ValueBuilder::constant(DenseElementsAttr value) {
+  return createTyped<ir::ConstantOp>(value.getType(), mlir::ElementsAttr(value));
+}
+
+Value ValueBuilder::constantOf(ArrayRef<int64_t> values) {
+  return constantOf(values, {static_cast<int64_t>(values.size())});
+}
+
+Value ValueBuilder::constantOf(ArrayRef<int64_t> values, ArrayRef<int64_t> shape) {
+  auto type = RankedTensorType::get(shape, builder_.getI64Type());
+  return constant(DenseElementsAttr::get(type, values));
+}
+
+Value ValueBuilder::boolConstant(ArrayRef<bool> values, ArrayRef<int64_t> shape) {
+  auto type = RankedTensorType::get(shape, builder_.getI1Type());
+  return constant(DenseElementsAttr::get(type, values));
+}
+
+Value ValueBuilder::scalarLike(Value like, double value) {
+  return like ? splat(RankedTensorType::get({}, elementOf(like)), value) : Value();
+}
+
+Value ValueBuilder::splat(RankedTensorType type, double value) {
+  mlir::Type element = type.getElementType();
+  mlir::Attribute attribute;
+  if (llvm::isa<mlir::FloatType>(element)) {
+    attribute = mlir::FloatAttr::get(element, value);
+  } else if (element.isInteger(1)) {
+    attribute = mlir::BoolAttr::get(builder_.getContext(), value != 0);
+  } else {
+    attribute = mlir::IntegerAttr::get(element, static_cast<int64_t>(value));
+  }
+  return constant(DenseElementsAttr::get(type, attribute));
+}
+
+Value ValueBuilder::reshape(Value input, ArrayRef<int64_t> shape) {
+  if (!input || shapeOf(input) == shape) {
+    return input;
+  }
+  return createTyped<ir::ReshapeOp>(tensorType(shape, elementOf(input)), input);
+}
+
+Value ValueBuilder::broadcast(Value input, ArrayRef<int64_t> shape) {
+  if (!input || shapeOf(input) == shape) {
+    return input;
+  }
+  return createTyped<ir::BroadcastOp>(tensorType(shape, elementOf(input)), input);
+}
+
+Value ValueBuilder::transpose(Value input, ArrayRef<int64_t> permutation) {
+  return create<ir::TransposeOp>(input, permutation);
+}
+
+Value ValueBuilder::swapLastTwo(Value input) {
+  if (!input) {
+    return {};
+  }
+  auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(input)));
+  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
+  return transpose(input, permutation);
+}
+
+Value ValueBuilder::cast(Value input, mlir::Type elementType) {
+  if (!input || elementOf(input) == elementType) {
+    return input;
+  }
+  return createTyped<ir::CastOp>(RankedTensorType::get(shapeOf(input), elementType), input);
+}
+
+Value ValueBuilder::slice(Value input, ArrayRef<int64_t> starts, ArrayRef<int64_t> limits) {
+  Ints strides(starts.size(), 1);
+  return create<ir::SliceOp>(input, starts, limits, ArrayRef<int64_t>(strides));
+}
+
+Value ValueBuilder::sliceDim(Value input, int64_t dim, int64_t start, int64_t limit) {
+  if (!input) {
+    return {};
+  }
+  Ints starts(rankOf(input), 0), limits(shapeOf(input));
+  starts[dim] = start;
+  limits[dim] = limit;
+  return slice(input, starts, limits);
+}
+
+Value ValueBuilder::gather(Value input, Value indices, int64_t dim) {
+  return create<ir::GatherOp>(input, indices, dim);
+}
+
+Value ValueBuilder::concat(ArrayRef<Value> inputs, int64_t dim) {
+  if (inputs.size() == 1) {
+    return inputs.front();
+  }
+  return create<ir::ConcatOp>(mlir::ValueRange(inputs), dim);
+}
+
+Value ValueBuilder::clamp(Value input, double low, double high) {
+  return create<ir::MinOp>(create<ir::MaxOp>(input, scalarLike(input, low)),
+                           scalarLike(input, high));
+}
+
+std::optional<Ints> constantIntsOf(Value value) {
+  DenseElementsAttr elements;
+  if (!mlir::matchPattern(value, mlir::m_Constant(&elements)) ||
+      !elements.getElementType().isIntOrIndex() || elements.getNumElements() > kMaxEnumerated) {
+    return std::nullopt;
+  }
+  bool isSigned =
+      !elements.getElementType().isInteger(1) && !elements.getElementType().isUnsignedInteger();
+  Ints ints;
+  ints.reserve(elements.getNumElements());
+  for (const llvm::APInt& element : elements.getValues<llvm::APInt>()) {
+    ints.push_back(isSigned ? element.getSExtValue()
+                            : static_cast<int64_t>(element.getZExtValue()));
+  }
+  return ints;
+}
+
+std::optional<double> constantScalarOf(Value value) {
+  DenseElementsAttr elements;
+  if (!mlir::matchPattern(value, mlir::m_Constant(&elements)) || elements.empty() ||
+      !elements.isSplat()) {
+    return std::nullopt;
+  }
+  if (llvm::isa<mlir::FloatType>(elements.getElementType())) {
+    llvm::APFloat number = elements.getSplatValue<llvm::APFloat>();
+    bool losesInfo;
+    number.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+    return number.convertToDouble();
+  }
+  return static_cast<double>(constantIntsOf(value)->front());
+}
+
+}  // namespace oriel
