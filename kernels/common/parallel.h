@@ -6,10 +6,10 @@
 #ifndef ORIEL_KERNELS_COMMON_PARALLEL_H_
 #define ORIEL_KERNELS_COMMON_PARALLEL_H_
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstdint>
+
+#include "kernels/common/thread_pool.h"
 
 namespace oriel::kernels {
 
@@ -21,24 +21,30 @@ inline int64_t min_parallel_work = 128 * 1024;
 // an element is always reached by the same code, whatever thread computes it.
 inline constexpr int64_t kFlatUnit = 1024;
 
-// Calls f(begin, end) on consecutive ranges that cover [0, units), on up to
-// `num_threads` threads if units * work_per_unit is worth it.
+// Chunks of a job for each thread, so that one that is held up is helped out.
+inline constexpr int64_t kChunksPerThread = 4;
+
+// Calls f(begin, end) on ranges that cover [0, units), on up to `num_threads` threads if
+// units * work_per_unit is worth it.
 template <typename F>
 void ParallelFor(int num_threads, int64_t units, int64_t work_per_unit, const F& f) {
   if (num_threads <= 1 || units <= 1 || units * work_per_unit < min_parallel_work) {
     if (units > 0) f(int64_t{0}, units);
     return;
   }
-  const int threads = static_cast<int>(std::min<int64_t>(num_threads, units));
-#pragma omp parallel num_threads(threads)
-  {
-    // The team may be smaller than what was asked for.
-    const int64_t team = omp_get_num_threads();
-    const int64_t me = omp_get_thread_num();
-    const int64_t begin = units * me / team;
-    const int64_t end = units * (me + 1) / team;
-    if (begin < end) f(begin, end);
-  }
+  struct Job {
+    const F* f;
+    int64_t units;
+    int64_t chunks;
+  };
+  const Job job{&f, units, std::min(units, num_threads * kChunksPerThread)};
+  ThreadPool::Current().Run(
+      num_threads, job.chunks,
+      [](const void* context, int64_t chunk) {
+        const Job& j = *static_cast<const Job*>(context);
+        (*j.f)(j.units * chunk / j.chunks, j.units * (chunk + 1) / j.chunks);
+      },
+      &job);
 }
 
 // The same over `count` elements in units of kFlatUnit: f(begin, end) in elements, each of which is
