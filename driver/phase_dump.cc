@@ -37,6 +37,16 @@ absl::StatusOr<PhaseDumper> PhaseDumper::create(const DumpRequest& request,
     ORIEL_RETURN_IF_ERROR(checkPhase("stop-after", request.stopAfter, phases));
     // Stopping early is for looking.
     if (request.after.empty()) resolved.after.push_back(request.stopAfter);
+    const auto stop = std::find(phases.begin(), phases.end(), request.stopAfter);
+    for (const std::string& phase : request.after) {
+      if (phase == kAll || std::find(phases.begin(), stop + 1, phase) != stop + 1) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--dump-after: '", phase, "' does not run, since --stop-after=", request.stopAfter,
+          " comes before it"));
+    }
+  }
+  if (!request.folder.empty() && resolved.after.empty()) {
+    return absl::InvalidArgumentError("--dump-dir: say what goes there, e.g. --dump-after=all");
   }
   if (!request.folder.empty()) ORIEL_RETURN_IF_ERROR(runtime::MakeFolders(request.folder));
   return PhaseDumper(std::move(resolved), std::move(phases));

@@ -1,5 +1,7 @@
 #include "frontend/importer.h"
 
+#include <set>
+
 #include "frontend/bind_inputs.h"
 #include "frontend/graph.h"
 #include "frontend/inline_functions.h"
@@ -10,6 +12,7 @@
 #include "frontend/sequences.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "onnx/checker.h"
@@ -52,6 +55,7 @@ class Importer {
   LogicalResult importInitializers(mlir::ModuleOp module, std::vector<Argument>& arguments);
   LogicalResult importNode(const onnx::NodeProto& node);
   LogicalResult importConstants(const Graph& graph);
+  void warnOfMergedParameters(const Graph& graph) const;
   void compareWithDeclared(const std::string& name, Value value) const;
   LogicalResult finishFunction(mlir::func::FuncOp function);
   int64_t versionOf(const onnx::NodeProto& node) const { return model_.opset(node.domain()); }
@@ -125,6 +129,58 @@ LogicalResult Importer::importConstants(const Graph& graph) {
         ir::ConstantOp::create(builder_, mlir::NameLoc::get(builder_.getStringAttr(name)), value);
   }
   return success();
+}
+
+// Exporters' optimizers make one initializer of parameters that are equal at export (all zero
+// biases). One that modules of different names read, and that is no embedding tied to another
+// module, looks like that.
+void Importer::warnOfMergedParameters(const Graph& graph) const {
+  const char remedy[] =
+      "; for training export with torch.onnx.export(.., dynamo=True, optimize=False)";
+  if (std::string weight = model_.optimizedWeight(); !weight.empty()) {
+    mlir::emitWarning(location_)
+        << "weights such as \"" << weight
+        << "\" are not the PyTorch module's own: the exporter's optimizer folded transposes into "
+           "weights (shared ones come apart) and merged equal ones, which training then ties"
+        << remedy;
+    return;
+  }
+  llvm::StringMap<std::set<std::string>> modules;
+  llvm::StringMap<std::string> copies;  // TorchScript's exporter keeps merged names as Identity's
+  llvm::StringSet<> embeddings;
+  for (const auto* node : graph.nodes()) {
+    auto original = [&](const std::string& input) {
+      auto copy = copies.find(input);
+      return copy == copies.end() ? input : copy->second;
+    };
+    std::string module = modulePath(*node);
+    if (Graph::is(node, "Identity")) {
+      copies[node->output(0)] = original(node->input(0));
+    } else if (!module.empty() && !Graph::is(node, "Shape") && !Graph::is(node, "CastLike")) {
+      for (const std::string& input : node->input()) {
+        modules[original(input)].insert(module);
+      }
+      if (Graph::is(node, "Gather")) {
+        embeddings.insert(original(node->input(0)));
+      }
+    }
+  }
+  std::vector<std::string> shared;
+  for (const std::string& name : model_.initializerNames()) {
+    if (model_.role(name) == InitializerRole::kParameter && modules.lookup(name).size() > 1 &&
+        !embeddings.contains(name)) {
+      shared.push_back(name);
+    }
+  }
+  if (!shared.empty()) {
+    auto diagnostic = mlir::emitWarning(location_);
+    diagnostic << "\"" << shared.front() << "\" is one initializer for the modules "
+               << llvm::join(modules.lookup(shared.front()), ", ");
+    if (shared.size() > 1) {
+      diagnostic << ", and " << shared.size() - 1 << " more are shared so";
+    }
+    diagnostic << ": training ties what an exporter merged because it was equal" << remedy;
+  }
 }
 
 LogicalResult Importer::checkSupported(const Graph& graph) const {
@@ -271,13 +327,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
     return {};
   }
 
-  if (std::string weight = model_.optimizedWeight(); !weight.empty()) {
-    mlir::emitWarning(location_)
-        << "weights such as \"" << weight
-        << "\" are not the PyTorch module's own: the exporter's optimizer folded transposes into "
-           "weights and merged equal ones, which training then ties; for training export with "
-           "torch.onnx.export(.., dynamo=True, optimize=False)";
-  }
+  warnOfMergedParameters(*graph);
 
   mlir::NamedAttrList bound;
   for (const auto& [name, size] : options_.bind) {

@@ -324,6 +324,25 @@ TEST(Importer, OptimizedExportsGetAWarning) {
   EXPECT_NE(imported.ir, "");
 }
 
+TEST(Importer, MergedParametersGetAWarning) {
+  // Nodes are named by their modules' paths.
+  auto warnings = [](const std::string& second, const std::string& op) {
+    auto model =
+        parseModel(modelText("g (float[2] x, int64[2] i) => (float[2] y) <float[2] w = {1, 2}> "
+                             "{ z = Mul(x, w)\n y = " +
+                             op + " }"));
+    model->mutable_graph()->mutable_node(0)->set_name("/first/Mul");
+    model->mutable_graph()->mutable_node(1)->set_name(second);
+    auto file = ModelFile::fromProto(std::move(model), "test.onnx", "");
+    return testing::importFile(*file, {}).errors;
+  };
+  EXPECT_THAT(warnings("/second/Mul", "Mul(z, w)"),
+              AllOf(HasSubstr("\"w\""), HasSubstr("first, second"), HasSubstr("optimize=False")));
+  EXPECT_EQ(warnings("/first/Mul_1", "Mul(z, w)"), "");
+  EXPECT_THAT(warnings("/second/Mul", "Mul(z, v)\n v = Identity(w)"), HasSubstr("first, second"));
+  EXPECT_EQ(warnings("/second/Gather", "Gather(w, i)"), "");  // a tied embedding
+}
+
 TEST(MaskedScatter, NamesDoNotMatterButStructureDoes) {
   std::string text = kMaskedScatter;
   // The slice ends at the count of another mask.

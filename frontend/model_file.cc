@@ -2,6 +2,7 @@
 
 #include <climits>
 
+#include "frontend/constant_tables.h"
 #include "frontend/error.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -103,6 +104,10 @@ llvm::Error ModelFile::check() {
   };
   llvm::for_each(graph().value_info(), noteKind);
   llvm::for_each(graph().initializer(), noteKind);
+  tables_ = findConstantTables(graph(), [&](llvm::StringRef name) {
+    // The TorchScript exporter names what it folds after the op that reads it.
+    return signatureKind_.empty() ? name.starts_with("onnx::") : !signatureKind_.contains(name);
+  });
   return llvm::Error::success();
 }
 
@@ -178,7 +183,8 @@ InitializerRole ModelFile::role(llvm::StringRef name) const {
     return kind->second == "PARAMETER" ? InitializerRole::kParameter : InitializerRole::kConstant;
   }
   bool isScalar = llvm::all_of(tensor.dims(), [](int64_t dim) { return dim == 1; });
-  return isScalar ? InitializerRole::kConstant : InitializerRole::kParameter;
+  return isScalar || tables_.contains(name) ? InitializerRole::kConstant
+                                            : InitializerRole::kParameter;
 }
 
 }  // namespace oriel

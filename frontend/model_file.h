@@ -12,6 +12,7 @@
 
 #include "frontend/tensor_data.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace onnx {
 class GraphProto;
@@ -56,7 +57,8 @@ class ModelFile {
   // The initial value. It may point into this object.
   llvm::Expected<TensorData> initializer(llvm::StringRef name) const;
   // PyTorch's exporter says in the metadata what a tensor was (parameter, buffer, constant).
-  // Where nothing is said, a float tensor with more than one element is a parameter.
+  // Where nothing is said, a float tensor with more than one element is a parameter, unless its
+  // use says that it is a table of angles (constant_tables.h).
   InitializerRole role(llvm::StringRef name) const;
   // A weight that the exporter's optimizer made from the module's own, by folding a transpose or by
   // merging equal ones; empty if there is none. Training such a model ties what was merged.
@@ -71,6 +73,7 @@ class ModelFile {
   std::string folder_;
   llvm::StringMap<int> initializerIndex_;
   llvm::StringMap<std::string> signatureKind_;  // as torch.export calls it
+  llvm::StringSet<> tables_;                    // see findConstantTables
 };
 
 }  // namespace oriel

@@ -211,5 +211,33 @@ TEST(ModelFile, RolesOfInitializers) {
   EXPECT_EQ(file->role("gate"), InitializerRole::kParameter);  // as the exporter says
 }
 
+TEST(ModelFile, TablesOfAnglesAreConstants) {
+  auto roleOf = [](const std::string& name, const std::string& body, bool says = false) {
+    auto model = parseModel(modelText(R"(
+      g (float[2, 3] x, float[2, 1] at) => (float[2, 3] y)
+      <float[1, 3] f = {1, 2, 3}, float[2, 3] t = {1, 2, 3, 4, 5, 6}, float[3] w = {1, 2, 3}> {)" +
+                                      body + "}"));
+    if (says) {
+      auto* info = model->mutable_graph()->add_value_info();
+      info->set_name("w");
+      auto* entry = info->add_metadata_props();
+      entry->set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+      entry->set_value("PARAMETER");
+    }
+    auto file = fromProto(std::move(model));
+    return file->role(name);
+  };
+  const std::string angles = "a = MatMul(at, f)\n c = Cos(a)\n s = Sin(a)\n b = Mul(c, s)\n";
+  EXPECT_EQ(roleOf("f", angles + "y = Mul(x, b)"), InitializerRole::kConstant);
+  // Read elsewhere too, or with a bias in between: a weight.
+  EXPECT_EQ(roleOf("f", angles + "d = Mul(x, b)\n y = Add(d, f)"), InitializerRole::kParameter);
+  EXPECT_EQ(roleOf("f", "a = Add(x, f)\n y = Sin(a)"), InitializerRole::kParameter);
+  // A factor of two dimensions, of which the exporter that labels its parameters says nothing.
+  EXPECT_EQ(roleOf("t", "y = Mul(x, t)", true), InitializerRole::kConstant);
+  EXPECT_EQ(roleOf("t", "y = Add(x, t)", true), InitializerRole::kParameter);
+  EXPECT_EQ(roleOf("t", "y = Mul(x, t)"), InitializerRole::kParameter);
+  EXPECT_EQ(roleOf("f", "y = Mul(x, f)", true), InitializerRole::kParameter);
+}
+
 }  // namespace
 }  // namespace oriel

@@ -13,10 +13,12 @@ const OpRegistry& OpRegistry::standard() {
     registerActivationOps(*built);
     registerAttentionOps(*built);
     registerConstantOps(*built);
+    registerEinsum(*built);
     registerElementwiseOps(*built);
     registerIndexingOps(*built);
     registerLinearOps(*built);
     registerNormalizationOps(*built);
+    registerPoolOps(*built);
     registerReduceOps(*built);
     registerScatterOps(*built);
     registerSequenceOps(*built);

@@ -203,6 +203,56 @@ TEST(Linear, MatMulBecomesLinearOrMatmul) {
               HasSubstr("don't broadcast"));
 }
 
+TEST(Linear, Einsum) {
+  // Without a sum it is a product of elements, which folds.
+  EXPECT_THAT(valueOf("y = Einsum<equation = \"i,j->ij\">(two, i)"), HasSubstr("tensor<1x6xi64>"));
+  EXPECT_EQ(valueOf("p = Einsum<equation = \"ij->j\">(n)\n y = Identity(p)"),
+            "dense<[5, 7, 9]> : tensor<3xi64>");
+  EXPECT_EQ(valueOf("y = Einsum<equation = \"ij -> ji\">(n)"),
+            "dense<[[1, 4], [2, 5], [3, 6]]> : tensor<3x2xi64>");
+  EXPECT_EQ(opsOfBody("float[2, 4, 8, 3] q, float[2, 4, 9, 3] k",
+                      "y = Einsum<equation = \"bhqd,bhkd->bhqk\">(q, k)"),
+            "transpose matmul");
+  EXPECT_EQ(
+      opsOfBody("float[2, 4, 3] x, float[3, 5] w", "y = Einsum<equation = \"...d,de\">(x, w)"),
+      "linear");
+  EXPECT_THAT(irOfBody("float[2, 3, 4] x, float[3, 4, 5] w, float[5, 6] v",
+                       "y = Einsum<equation = \"bhd,hde,ef->fb\">(x, w, v)"),
+              HasSubstr("-> (tensor<6x2xf32>"));
+  EXPECT_THAT(irOfBody("float[3] x, float[3] w", "y = Einsum<equation = \"i,i\">(x, w)"),
+              HasSubstr("-> (tensor<f32>"));
+}
+
+TEST(Linear, EinsumErrors) {
+  auto errors = [](const std::string& equation) {
+    return irOfBody("float[2, 2] x, float[2, 3] w",
+                    "y = Einsum<equation = \"" + equation + "\">(x, w)");
+  };
+  EXPECT_THAT(errors("ii,ij->ij"), HasSubstr("repeats an index"));
+  EXPECT_THAT(errors("ij,kj->ik"), HasSubstr("the sizes 2 and 3"));
+  EXPECT_THAT(errors("ij->ij"), HasSubstr("2 operands"));
+  EXPECT_THAT(errors("ijk,ij->i"), HasSubstr("the term \"ijk\""));
+  EXPECT_THAT(errors("i..,ij->i"), HasSubstr("the term \"i..\""));
+  EXPECT_THAT(errors("ij,jk->iz"), HasSubstr("in no operand"));
+  EXPECT_THAT(errors(""), HasSubstr("2 operands"));
+}
+
+TEST(Pool, AverageOfTiles) {
+  const std::string shape = "s = Constant<value_ints = [1, 1, 6]>()\n t = Reshape(f, s)\n";
+  EXPECT_EQ(valueOf(shape + "y = AveragePool<kernel_shape = [2], strides = [2]>(t)"),
+            "dense<-5.000000e-01> : tensor<1x1x3xf32>");
+  EXPECT_THAT(irOfBody("float[2, 3, 5, 4] x",
+                       "y = AveragePool<kernel_shape = [2, 2], strides = [2, 2]>(x)"),
+              HasSubstr("-> (tensor<2x3x2x2xf32>"));
+  EXPECT_THAT(irOfBody("float[2, 3, 5, 4] x", "y = GlobalAveragePool(x)"),
+              HasSubstr("-> (tensor<2x3x1x1xf32>"));
+  EXPECT_THAT(irOfBody("float[2, 3, 5, 4] x", "y = AveragePool<kernel_shape = [2, 2]>(x)"),
+              HasSubstr("windows tile the input"));
+  EXPECT_THAT(irOfBody("float[2, 3, 5, 4] x",
+                       "y = AveragePool<kernel_shape = [6, 2], strides = [6, 2]>(x)"),
+              HasSubstr("kernel larger than its input"));
+}
+
 TEST(Linear, Gemm) {
   EXPECT_THAT(irOfBody("float[4, 3] x, float[5, 3] w, float[5] b", "y = Gemm<transB = 1>(x, w, b)"),
               HasSubstr("oriel.linear %arg0, %arg1, %arg2 {transpose_weight = true}"));

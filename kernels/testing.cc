@@ -6,7 +6,7 @@
 #include <random>
 
 #include "kernels/common/parallel.h"
-#include "kernels/elementwise/half.h"
+#include "runtime/base/float16.h"
 
 namespace oriel::kernels::testing {
 namespace {
@@ -30,7 +30,7 @@ void VisitDType(DType dtype, const F& f) {
 }
 
 double Load16(DType dtype, uint16_t bits) {
-  return dtype == DType::kF16 ? HalfToFloat(bits) : BFloatToFloat(bits);
+  return dtype == DType::kF16 ? runtime::HalfToFloat(bits) : runtime::BFloat16ToFloat(bits);
 }
 
 bool Is16(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
@@ -46,7 +46,8 @@ Tensor::Tensor(TensorSpec spec, const std::vector<double>& values) : Tensor(std:
     auto* to = static_cast<uint16_t*>(data());
     for (size_t i = 0; i < values.size(); ++i) {
       const float value = static_cast<float>(values[i]);
-      to[i] = spec_.dtype == DType::kF16 ? FloatToHalf(value) : FloatToBFloat(value);
+      to[i] = spec_.dtype == DType::kF16 ? runtime::FloatToHalf(value)
+                                         : runtime::FloatToBFloat16(value);
     }
     return;
   }

@@ -1,7 +1,7 @@
 """lit configuration: tests/lit/ mirrors the source tree (tests/lit/passes/raise/foo.mlir).
 
 oriel, oriel-opt, oriel-run come from the build's bin/; FileCheck, not, count, split-file from LLVM.
-%python, %source_dir and %bin_dir are substituted. `REQUIRES: mpi`, `REQUIRES: cuda` and `REQUIRES: oriel-run`
+%python, %source_dir, %bin_dir and %plugin_dir are substituted. `REQUIRES: mpi`, `REQUIRES: cuda` and `REQUIRES: oriel-run`
 (any of the three binaries) mark what a build may lack.
 """
 
@@ -31,6 +31,7 @@ config.environment["OMPI_MCA_rmaps_base_oversubscribe"] = "1"
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%source_dir", config.oriel_source_dir))
 config.substitutions.append(("%bin_dir", config.oriel_bin_dir))
+config.substitutions.append(("%plugin_dir", config.oriel_plugin_dir))
 
 if config.have_mpi.upper() in ("ON", "TRUE", "1"):
     config.available_features.add("mpi")

@@ -56,6 +56,12 @@ LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
 }
 
 LogicalResult CollectiveOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
+  if (getCollective() != "all_reduce") {
+    return emitOpError("is of the unknown kind ") << getCollectiveAttr();
+  }
+  if (getReduction() != "sum" && getReduction() != "max") {
+    return emitOpError("expects the reduction sum or max, got ") << getReductionAttr();
+  }
   if (getInputsAttr().size() != getOutputsAttr().size()) {
     return emitOpError("has ") << getInputsAttr().size() << " inputs but "
                                << getOutputsAttr().size() << " outputs";

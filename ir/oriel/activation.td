@@ -31,6 +31,9 @@ def ActivationGradOp : Oriel_Op<"activation_grad",
   let description = [{
     `result = cotangent * f'(input)` for `f` named by `kind` as in
     `oriel.activation`. Made by autodiff; removed by `lower`.
+
+    Example: `%1 = oriel.activation_grad %g, %x {kind = "gelu"} : (tensor<4xf32>,
+    tensor<4xf32>) -> tensor<4xf32>`.
   }];
   let results = (outs Oriel_FloatTensor:$result);
   let hasVerifier = 1;
@@ -61,6 +64,9 @@ def GatedActivationGradOp : Oriel_Op<"gated_activation_grad",
   let description = [{
     `gate_grad = cotangent * up * f'(gate)`, `up_grad = cotangent * f(gate)`.
     Made by autodiff; removed by `lower`.
+
+    Example: `%3:2 = oriel.gated_activation_grad %dy, %gate, %up {kind = "silu"} :
+    (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)`.
   }];
   let results = (outs Oriel_FloatTensor:$gate_grad, Oriel_FloatTensor:$up_grad);
 }

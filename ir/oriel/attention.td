@@ -37,6 +37,11 @@ def AttentionGradOp : Oriel_Op<"attention_grad",
   let description = [{
     The probabilities are computed again from `logsumexp` (Dao et al. 2022, algorithm 4).
     Made by autodiff; removed by `lower`.
+
+    Example: `%2:3 = oriel.attention_grad %do, %q, %k, %v, %o, %lse {scale = 0.25, causal
+    = true} : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>,
+    tensor<2x2x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8xf32>) ->
+    (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>)`.
   }];
   let results = (outs Oriel_FloatTensor:$query_grad, Oriel_FloatTensor:$key_grad,
                       Oriel_FloatTensor:$value_grad);

@@ -49,6 +49,9 @@ def LinearWeightGradOp : Oriel_Op<"linear_weight_grad",
   let description = [{
     `result[k, n] = Σ_b input[b.., k] cotangent[b.., n]`, stored as `[n, k]` with
     `transpose_weight`. Made by autodiff; removed by `lower`.
+
+    Example: `%3 = oriel.linear_weight_grad %x, %dy {transpose_weight = true} :
+    (tensor<2x4x8xf32>, tensor<2x4x16xf32>) -> tensor<16x8xf32>`.
   }];
   let results = (outs Oriel_FloatTensor:$result);
 }
@@ -79,7 +82,13 @@ def ConvOp : Oriel_ConvOp<"conv",
 def ConvInputGradOp : Oriel_ConvOp<"conv_input_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$weight), []> {
   let summary = "Cotangent of a convolution's input";
-  let description = "The result has the input's type. Made by autodiff; removed by `lower`.";
+  let description = [{
+    The result has the input's type. Made by autodiff; removed by `lower`.
+
+    Example: `%1 = oriel.conv_input_grad %dy, %w {strides = array<i64: 4, 4>, pads =
+    array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x64x7x7xf32>,
+    tensor<64x3x4x4xf32>) -> tensor<2x3x28x28xf32>`.
+  }];
   let results = (outs Oriel_FloatTensor:$result);
   let hasVerifier = 1;
 }
@@ -87,7 +96,13 @@ def ConvInputGradOp : Oriel_ConvOp<"conv_input_grad",
 def ConvWeightGradOp : Oriel_ConvOp<"conv_weight_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input), []> {
   let summary = "Cotangent of a convolution's weight";
-  let description = "The result has the weight's type. Made by autodiff; removed by `lower`.";
+  let description = [{
+    The result has the weight's type. Made by autodiff; removed by `lower`.
+
+    Example: `%2 = oriel.conv_weight_grad %dy, %x {strides = array<i64: 4, 4>, pads =
+    array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x64x7x7xf32>,
+    tensor<2x3x28x28xf32>) -> tensor<64x3x4x4xf32>`.
+  }];
   let results = (outs Oriel_FloatTensor:$result);
   let hasVerifier = 1;
 }

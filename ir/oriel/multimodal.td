@@ -27,6 +27,9 @@ def MaskedScatterGradOp : Oriel_Op<"masked_scatter_grad",
   let description = [{
     `input_grad` is the cotangent, zero where the mask is true; `source_grad` gathers the
     masked elements in order, zero beyond them. Made by autodiff; removed by `lower`.
+
+    Example: `%1:2 = oriel.masked_scatter_grad %dy, %mask : (tensor<2x8x64xf32>,
+    tensor<2x8x64xi1>) -> (tensor<2x8x64xf32>, tensor<2x4x64xf32>)`.
   }];
   let results = (outs Oriel_FloatTensor:$input_grad, Oriel_FloatTensor:$source_grad);
   let hasVerifier = 1;
@@ -57,6 +60,9 @@ def MergeFeaturesGradOp : Oriel_Op<"merge_features_grad",
     `input_grad` `[b, s, d]` is the cotangent, zero at masked positions; `features_grad`
     `[b, n, d]` the masked rows, zero for a sample without any. Made by autodiff; removed by
     `lower`.
+
+    Example: `%1:2 = oriel.merge_features_grad %dy, %mask : (tensor<2x8x64xf32>,
+    tensor<2x8xi1>) -> (tensor<2x8x64xf32>, tensor<2x4x64xf32>)`.
   }];
   let results = (outs Oriel_FloatTensor:$input_grad, Oriel_FloatTensor:$features_grad);
   let hasVerifier = 1;

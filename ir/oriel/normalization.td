@@ -31,6 +31,10 @@ def LayerNormGradOp : Oriel_Op<"layer_norm_grad",
     With x̂ = (x - mean) inv_std and g = cotangent * weight:
     `input_grad = inv_std (g - avg(g) - x̂ avg(g x̂))`, `weight_grad = Σ cotangent x̂`,
     `bias_grad = Σ cotangent` (sums over all rows). Made by autodiff; removed by `lower`.
+
+    Example: `%2:3 = oriel.layer_norm_grad %dy, %x, %w, %mean, %inv_std :
+    (tensor<2x8x64xf32>, tensor<2x8x64xf32>, tensor<64xf32>, tensor<2x8xf32>,
+    tensor<2x8xf32>) -> (tensor<2x8x64xf32>, tensor<64xf32>, tensor<64xf32>)`.
   }];
   let results = (outs Oriel_FloatTensor:$input_grad, Oriel_FloatTensor:$weight_grad,
                       Oriel_FloatTensor:$bias_grad);
@@ -60,6 +64,10 @@ def RmsNormGradOp : Oriel_Op<"rms_norm_grad",
     With x̂ = x inv_rms and g = cotangent * weight:
     `input_grad = inv_rms (g - x̂ avg(g x̂))`, `weight_grad = Σ cotangent x̂` (over all
     rows). Made by autodiff; removed by `lower`.
+
+    Example: `%4:2 = oriel.rms_norm_grad %dy, %x, %w, %inv_rms : (tensor<2x8x64xf32>,
+    tensor<2x8x64xf32>, tensor<64xf32>, tensor<2x8xf32>) -> (tensor<2x8x64xf32>,
+    tensor<64xf32>)`.
   }];
   let results = (outs Oriel_FloatTensor:$input_grad, Oriel_FloatTensor:$weight_grad);
 }
@@ -83,6 +91,9 @@ def SoftmaxGradOp : Oriel_Op<"softmax_grad",
   let summary = "Cotangent of softmax's input";
   let description = [{
     `output * (cotangent - Σ cotangent * output)`. Made by autodiff; removed by `lower`.
+
+    Example: `%1 = oriel.softmax_grad %dy, %y {dim = 1 : i64} : (tensor<2x8xf32>,
+    tensor<2x8xf32>) -> tensor<2x8xf32>`.
   }];
   let results = (outs Oriel_FloatTensor:$result);
   let hasVerifier = 1;

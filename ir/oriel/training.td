@@ -49,6 +49,9 @@ def CrossEntropyGradOp : Oriel_Op<"cross_entropy_grad",
   let description = [{
     `result = cotangent * (softmax(logits) - onehot(label))`, 0 for ignored labels;
     `cotangent` (rank 0) is that of `loss_sum`. Made by autodiff; removed by `lower`.
+
+    Example: `%1 = oriel.cross_entropy_grad %g, %logits, %labels, %lse : (tensor<f32>,
+    tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<2x8xf32>) -> tensor<2x8x32xf32>`.
   }];
   let results = (outs Oriel_FloatTensor:$result);
 }
@@ -58,6 +61,9 @@ def SumSquaresOp : Oriel_Op<"sum_squares", (ins Variadic<Oriel_FloatTensor>:$inp
   let description = [{
     Rank 0; summed in double precision, operand by operand. The global gradient norm is its
     square root. Made by `train`; removed by `lower`.
+
+    Example: `%1 = oriel.sum_squares %a, %b : (tensor<8xf32>, tensor<2x4xf32>) ->
+    tensor<f32>`.
   }];
   let results = (outs Oriel_FloatTensor:$result);
   let hasVerifier = 1;
@@ -72,6 +78,9 @@ def SgdOp : Oriel_Op<"sgd",
   let description = [{
     `p - lr (gradient_scale * g + weight_decay * p)`; scale and rate have rank 0. Made by
     `train`; removed by `lower`.
+
+    Example: `%1 = oriel.sgd %p, %g, %scale, %lr {weight_decay = 0.0} : (tensor<8xf32>,
+    tensor<8xf32>, tensor<f32>, tensor<f32>) -> tensor<8xf32>`.
   }];
   let results = (outs Oriel_FloatTensor:$new_parameter);
 }
@@ -90,6 +99,11 @@ def AdamWOp : Oriel_Op<"adamw",
     `m = β1 m + (1-β1) g`, `v = β2 v + (1-β2) g²`,
     `p - lr (m / (1-β1^step)) / (√(v / (1-β2^step)) + epsilon)`. `step` counts from 1.
     Scale, rate and step have rank 0. Made by `train`; removed by `lower`.
+
+    Example: `%1:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9, beta2 =
+    0.999, epsilon = 1.0e-8, weight_decay = 0.1} : (tensor<8xf32>, tensor<8xf32>,
+    tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) ->
+    (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)`.
   }];
   let results = (outs Oriel_FloatTensor:$new_parameter, Oriel_FloatTensor:$new_exp_avg,
                       Oriel_FloatTensor:$new_exp_avg_sq);

@@ -6,21 +6,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/kernel.h"
-
-// Leaves the calling function with the status of `expression` unless it is OK.
-#define ORIEL_RETURN_IF_ERROR(expression)                                   \
-  do {                                                                      \
-    if (absl::Status status_ = (expression); !status_.ok()) return status_; \
-  } while (false)
-
-#define ORIEL_ASSIGN_OR_RETURN_(temporary, variable, expression) \
-  auto temporary = (expression);                                 \
-  if (!temporary.ok()) return temporary.status();                \
-  variable = *std::move(temporary)
-
-// Declares or assigns `variable` from a StatusOr, or leaves with its status.
-#define ORIEL_ASSIGN_OR_RETURN(variable, expression) \
-  ORIEL_ASSIGN_OR_RETURN_(ORIEL_KERNEL_CONCAT(status_or_, __LINE__), variable, expression)
+#include "runtime/base/status.h"
 
 namespace oriel::kernels {
 

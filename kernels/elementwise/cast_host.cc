@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/elementwise/half.h"
+#include "runtime/base/float16.h"
 
 namespace oriel::kernels {
 namespace {
@@ -33,18 +33,18 @@ struct Plain {
 };
 struct Half {
   using Stored = uint16_t;
-  static float Load(uint16_t x) { return HalfToFloat(x); }
+  static float Load(uint16_t x) { return runtime::HalfToFloat(x); }
   template <typename X>
   static uint16_t From(X x) {
-    return FloatToHalf(static_cast<float>(x));
+    return runtime::FloatToHalf(static_cast<float>(x));
   }
 };
 struct BFloat {
   using Stored = uint16_t;
-  static float Load(uint16_t x) { return BFloatToFloat(x); }
+  static float Load(uint16_t x) { return runtime::BFloat16ToFloat(x); }
   template <typename X>
   static uint16_t From(X x) {
-    return FloatToBFloat(static_cast<float>(x));
+    return runtime::FloatToBFloat16(static_cast<float>(x));
   }
 };
 struct ToBoolean {

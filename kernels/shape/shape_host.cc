@@ -3,9 +3,9 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
-#include "kernels/elementwise/half.h"
 #include "kernels/shape/shape.h"
 #include "kernels/shape/strided_copy.h"
+#include "runtime/base/float16.h"
 
 namespace oriel::kernels {
 
@@ -16,9 +16,9 @@ uint64_t ElementBits(DType dtype, double value) {
     case DType::kF32:
       return __builtin_bit_cast(uint32_t, static_cast<float>(value));
     case DType::kF16:
-      return FloatToHalf(static_cast<float>(value));
+      return runtime::FloatToHalf(static_cast<float>(value));
     case DType::kBF16:
-      return FloatToBFloat(static_cast<float>(value));
+      return runtime::FloatToBFloat16(static_cast<float>(value));
     case DType::kBool:
       return value != 0;
     default:
@@ -221,13 +221,19 @@ absl::StatusOr<KernelFn> MakePad(const KernelSpec& spec) {
     ORIEL_ASSIGN_OR_RETURN(value, spec.Float("value"));
   }
   const size_t rank = input.shape.size();
-  if (low.size() != rank || high.size() != rank || interior.size() != rank) {
-    return Malformed(spec, "low, high and interior need one entry per dimension");
+  if (low.size() != rank || high.size() != rank || interior.size() != rank ||
+      spec.results[0].shape.size() != rank) {
+    return Malformed(spec, "low, high, interior and the result need one entry per dimension");
   }
   Shape expected;
   for (size_t i = 0; i < rank; ++i) {
     if (low[i] < 0 || high[i] < 0 || interior[i] < 0) return Malformed(spec, "negative padding");
     const int64_t gaps = input.shape[i] > 0 ? input.shape[i] - 1 : 0;
+    // Before the sum below, which must not overflow.
+    const int64_t limit = spec.results[0].shape[i];
+    if (low[i] > limit || high[i] > limit || (gaps > 0 && interior[i] > limit / gaps)) {
+      return Malformed(spec, absl::StrCat("dimension ", i, " of the result has no room"));
+    }
     expected.push_back(low[i] + input.shape[i] + gaps * interior[i] + high[i]);
   }
   ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, input.dtype, expected));

@@ -226,6 +226,15 @@ TEST(ShapeTest, IotaCounts) {
   }
 }
 
+// 4 gaps of 2^62 elements are 0 in 64 bits, which would fit.
+TEST(ShapeTest, PadRefusesSizesThatOverflow) {
+  const Tensor x = Tensor::Random(DType::kF32, {5}, 1);
+  const Attributes attributes = {
+      {"low", Ints{0}}, {"high", Ints{0}}, {"interior", Ints{int64_t{1} << 62}}, {"value", 0.0}};
+  EXPECT_EQ(TryKernel("pad", {x}, {x.spec()}, attributes).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(ShapeTest, FillConvertsItsValue) {
   for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI64, DType::kI32,
                       DType::kI8}) {

@@ -213,9 +213,6 @@ class Emitter {
     if (auto collective = llvm::dyn_cast<exec::CollectiveOp>(op)) {
       instruction->set_op(collective.getSourceOp().str());
       plan::Collective* result = instruction->mutable_collective();
-      if (collective.getCollective() != "all_reduce") {
-        return op.emitOpError("has the unknown kind ") << collective.getCollective();
-      }
       result->set_kind(plan::Collective::ALL_REDUCE);
       result->set_reduction(collective.getReduction() == "max" ? plan::Collective::MAX
                                                                : plan::Collective::SUM);

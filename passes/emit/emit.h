@@ -1,4 +1,5 @@
-// Translates a lowered module to the plan, op by op. No decision is taken here.
+// Translates a lowered module to the plan, op by op. What the module does not say yet comes from
+// the recipe and the grid: the schedule of a step, and the split of each input over `dp`.
 #ifndef ORIEL_PASSES_EMIT_EMIT_H_
 #define ORIEL_PASSES_EMIT_EMIT_H_
 

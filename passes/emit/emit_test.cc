@@ -125,6 +125,25 @@ TEST_F(EmitTest, InputWithoutTheMicroBatchIsAnError) {
   EXPECT_THAT(error_, HasSubstr("input \"x\" has no first dimension of 2 samples"));
 }
 
+// A module of one program with this body.
+std::string programOf(const std::string& body) {
+  return R"mlir(module attributes {oriel.grid = {}, oriel.mesh = {}} {
+    exec.program @ranks attributes {arena_bytes = 64 : i64, first_rank = 0 : i64, rank_count = 1 : i64} {)mlir" +
+         body + "}}";
+}
+
+TEST_F(EmitTest, UnknownKindOfBufferIsAnError) {
+  EXPECT_TRUE(failed(
+      emit(programOf("exec.buffer @b0 : tensor<3xf32> {kind = \"weight\", offset = 0 : i64}"))));
+  EXPECT_THAT(error_, HasSubstr("has the unknown kind weight"));
+}
+
+TEST_F(EmitTest, OpThatIsNoInstructionIsAnError) {
+  EXPECT_TRUE(failed(emit(programOf(
+      "exec.segment @forward { %0 = oriel.iota {dim = 0 : i64} : () -> tensor<3xi64> }"))));
+  EXPECT_THAT(error_, HasSubstr("is no instruction of a plan"));
+}
+
 TEST_F(EmitTest, ModuleThatIsNotLoweredIsAnError) {
   EXPECT_TRUE(failed(emit("module attributes {oriel.grid = {}, oriel.mesh = {}} {}")));
   EXPECT_THAT(error_, HasSubstr("has no exec.program"));

@@ -3,6 +3,7 @@
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "passes/lower/arena_planner.h"
+#include "passes/lower/fill_value.h"
 #include "passes/lower/passes.h"
 #include "passes/lower/storage.h"
 #include "passes/strategize/grid.h"
@@ -80,8 +81,7 @@ class ProgramWriter {
                                  reduce.getAxes(), op.getName().getStringRef());
       return success();
     }
-    auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
-    if (!kernel) return op.emitOpError("has no kernel and can't be lowered");
+    auto kernel = llvm::cast<ir::KernelOpInterface>(op);
     if (kernel.isView()) return success();
     mlir::FailureOr<mlir::DictionaryAttr> attributes = kernelAttributes(op);
     if (failed(attributes)) return failure();
@@ -100,10 +100,7 @@ class ProgramWriter {
       return;
     }
     auto constant = move.source.getDefiningOp<ir::ConstantOp>();
-    auto splat = llvm::cast<mlir::DenseElementsAttr>(constant.getValue());
-    double value = llvm::isa<mlir::FloatType>(type.getElementType())
-                       ? splat.getSplatValue<llvm::APFloat>().convertToDouble()
-                       : splat.getSplatValue<llvm::APInt>().signedRoundToDouble();
+    double value = *fillValue(constant.getValue());
     auto attributes =
         builder_.getDictionaryAttr(builder_.getNamedAttr("value", builder_.getF64FloatAttr(value)));
     exec::LaunchOp::create(builder_, loc, builder_.getArrayAttr({}), target, "fill", attributes,
@@ -169,6 +166,44 @@ class ProgramWriter {
   int next_ = 0;
 };
 
+// What storage assignment relies on: one block of ops that become instructions, on tensors.
+LogicalResult checkSegment(mlir::func::FuncOp segment) {
+  if (!llvm::hasSingleElement(segment.getBody()) ||
+      !llvm::isa<mlir::func::ReturnOp>(segment.getBody().front().back())) {
+    return segment.emitOpError("is no straight line of ops");
+  }
+  for (mlir::Type type : segment.getArgumentTypes()) {
+    auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat()) {
+      return segment.emitOpError("takes ") << type << ", expected static tensors of numbers";
+    }
+  }
+  for (Operation& op : segment.getBody().front().without_terminator()) {
+    if (auto constant = llvm::dyn_cast<ir::ConstantOp>(op)) {
+      if (llvm::isa<mlir::DenseElementsAttr>(constant.getValue())) continue;
+      return op.emitOpError("has a value that is not dense");
+    }
+    if (!llvm::isa<ir::AllReduceOp, ir::KernelOpInterface>(op)) {
+      return op.emitOpError("has no kernel and can't be lowered");
+    }
+  }
+  return success();
+}
+
+// Offsets are below 2^62, so that no sum of two overflows.
+LogicalResult checkSize(mlir::ModuleOp module, const StorageAssignment& assignment) {
+  constexpr int64_t kLargest = int64_t{1} << 62;
+  int64_t left = kLargest;
+  for (const Storage& storage : assignment.storages()) {
+    if (storage.bytes > left - kArenaAlignment) {
+      return module.emitError("needs more memory than can be addressed, for a value of type ")
+             << storage.type;
+    }
+    left -= llvm::alignTo(storage.bytes, kArenaAlignment);
+  }
+  return success();
+}
+
 struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
@@ -180,14 +215,13 @@ struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
       return signalPassFailure();
     }
     for (mlir::func::FuncOp segment : segments) {
-      if (!llvm::hasSingleElement(segment.getBody())) {
-        segment.emitOpError("is no straight line of ops");
-        return signalPassFailure();
-      }
+      if (failed(checkSegment(segment))) return signalPassFailure();
     }
 
     StorageAssignment assignment;
-    if (failed(assignment.run(segments))) return signalPassFailure();
+    if (failed(assignment.run(segments)) || failed(checkSize(module, assignment))) {
+      return signalPassFailure();
+    }
     auto builder = mlir::OpBuilder::atBlockEnd(module.getBody());
     auto program = exec::ProgramOp::create(builder, module.getLoc(), "ranks", /*first_rank=*/0,
                                            grid->worldSize(), /*arena_bytes=*/0);

@@ -4,6 +4,8 @@
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "passes/lower/fill_value.h"
 
 namespace oriel {
 
@@ -39,6 +41,15 @@ bool mayOverwrite(Operation& op, unsigned result, unsigned operand) {
   return kernel && kernel.mayOverwrite(result, operand);
 }
 
+std::string roleText(const ValueRole& role) {
+  return (ir::stringifyValueKind(role.kind) + " \"" + role.ref + "\"").str();
+}
+
+// A value that one segment makes and that is not kept for the next step.
+bool isFresh(const ValueRole& role) {
+  return role.kind == ValueKind::kOutput || role.kind == ValueKind::kStash;
+}
+
 }  // namespace
 
 // One segment while storage is assigned to its values.
@@ -55,7 +66,6 @@ struct StorageAssignment::SegmentState {
   llvm::DenseSet<StorageId> replaced;
   // Where a result of the function should be computed.
   llvm::DenseMap<Value, StorageId> target;
-  std::vector<ResultMove> moves;
   std::vector<std::pair<unsigned, ValueRole>> results;
 };
 
@@ -117,9 +127,8 @@ FailureOr<StorageId> StorageAssignment::persistentStorage(Value value, const Val
     // The stash is bounded by its uses; everything else stays.
     it->second = create(value, role, role.kind != ValueKind::kStash);
   } else if (storages_[it->second].type != value.getType()) {
-    return user->emitOpError("uses ")
-           << ir::stringifyValueKind(role.kind) << " \"" << role.ref << "\" as " << value.getType()
-           << ", but another segment as " << storages_[it->second].type;
+    return user->emitOpError("uses ") << roleText(role) << " as " << value.getType()
+                                      << ", but another segment as " << storages_[it->second].type;
   }
   return it->second;
 }
@@ -152,8 +161,11 @@ LogicalResult StorageAssignment::assignArguments(SegmentState& state) {
     FailureOr<ValueRole> role = ir::argumentRole(state.segment, argument.getArgNumber());
     if (failed(role)) return failure();
     if (role->kind == ValueKind::kStash && !byRole_.count(roleKey(*role))) {
-      return state.segment.emitOpError("reads stash \"")
-             << role->ref << "\", which no earlier segment writes";
+      return state.segment.emitOpError("reads ")
+             << roleText(*role) << ", which no earlier segment writes";
+    }
+    if (role->kind == ValueKind::kOutput) {
+      return state.segment.emitOpError("reads ") << roleText(*role) << ", which only the host may";
     }
     FailureOr<StorageId> storage = persistentStorage(argument, *role, state.segment);
     if (failed(storage)) return failure();
@@ -163,12 +175,24 @@ LogicalResult StorageAssignment::assignArguments(SegmentState& state) {
 }
 
 LogicalResult StorageAssignment::findTargets(SegmentState& state) {
+  llvm::StringSet<> seen;
   for (mlir::OpOperand& operand : state.terminator->getOpOperands()) {
     unsigned index = operand.getOperandNumber();
     FailureOr<ValueRole> role = ir::resultRole(state.segment, index);
     if (failed(role)) return failure();
+    if (!seen.insert(roleKey(*role)).second) {
+      return state.segment.emitOpError("has two results for ") << roleText(*role);
+    }
+    if (role->kind == ValueKind::kInput || role->kind == ValueKind::kScalar) {
+      return state.segment.emitOpError("returns ")
+             << roleText(*role) << ", which only the host writes";
+    }
+    if (role->kind == ValueKind::kStash && byRole_.count(roleKey(*role))) {
+      return state.segment.emitOpError("returns ")
+             << roleText(*role) << ", which an earlier segment has written";
+    }
     state.results.emplace_back(index, *role);
-    if (role->kind == ValueKind::kOutput || role->kind == ValueKind::kStash) continue;
+    if (isFresh(*role)) continue;
     FailureOr<StorageId> storage = persistentStorage(operand.get(), *role, state.segment);
     if (failed(storage)) return failure();
     state.replaced.insert(*storage);
@@ -180,10 +204,10 @@ LogicalResult StorageAssignment::findTargets(SegmentState& state) {
 void StorageAssignment::assignOp(SegmentState& state, Operation& op) {
   if (auto constant = llvm::dyn_cast<ir::ConstantOp>(op)) {
     // A splat that only becomes the new value of something is filled in at the end.
-    auto attribute = llvm::cast<mlir::ElementsAttr>(constant.getValue());
+    mlir::ElementsAttr attribute = constant.getValue();
     bool onlyReturned = llvm::all_of(
         op.getUsers(), [&](Operation* user) { return user == state.terminator.getOperation(); });
-    if (attribute.isSplat() && onlyReturned) return;
+    if (onlyReturned && fillValue(attribute)) return;
     auto [it, inserted] = constants_.try_emplace(attribute, 0);
     if (inserted) {
       it->second = create(constant.getResult(), std::nullopt, /*persistent=*/true);
@@ -245,14 +269,15 @@ void StorageAssignment::assignResult(SegmentState& state, mlir::OpResult result)
 }
 
 LogicalResult StorageAssignment::finishSegment(SegmentState& state) {
+  std::vector<ResultMove> copies;  // to outputs and the stash
+  std::vector<ResultMove> updates;
   for (auto& [index, role] : state.results) {
     Value value = state.terminator.getOperand(index);
     std::optional<StorageId> storage = storageOf(value);
-    bool fresh = role.kind == ValueKind::kOutput || role.kind == ValueKind::kStash;
     auto known = byRole_.find(roleKey(role));
 
     // A temporary becomes the output or the stash itself.
-    if (fresh && known == byRole_.end() && storage && !storages_[*storage].persistent &&
+    if (isFresh(role) && known == byRole_.end() && storage && !storages_[*storage].persistent &&
         !storages_[*storage].role) {
       storages_[*storage].role = role;
       storages_[*storage].type = llvm::cast<mlir::RankedTensorType>(value.getType());
@@ -264,22 +289,25 @@ LogicalResult StorageAssignment::finishSegment(SegmentState& state) {
     if (storage == target) continue;
     if (storages_[target].type != value.getType()) {
       return state.segment.emitOpError("returns ")
-             << ir::stringifyValueKind(role.kind) << " \"" << role.ref << "\" as "
-             << value.getType() << ", but another segment as " << storages_[target].type;
+             << roleText(role) << " as " << value.getType() << ", but another segment as "
+             << storages_[target].type;
     }
     storages_[target].end = std::max(storages_[target].end, now_);
-    if (fresh) {
-      // Before anything gets a new value: the source may be an old one.
-      state.moves.insert(state.moves.begin(), {target, value});
-      continue;
-    }
-    if (storage && state.replaced.contains(*storage)) {
-      return state.segment.emitOpError("returns the value of one ")
-             << ir::stringifyValueKind(role.kind) << " as another, \"" << role.ref << "\"";
-    }
-    state.moves.push_back({target, value});
+    (isFresh(role) ? copies : updates).push_back({target, value});
   }
-  moves_[state.segment] = std::move(state.moves);
+  // Updates run in any order, so none may read an old value that another replaces.
+  for (const ResultMove& update : updates) {
+    std::optional<StorageId> source = storageOf(update.source);
+    auto replaces = [&](const ResultMove& other) { return other.target == source; };
+    if (source && llvm::any_of(updates, replaces)) {
+      return state.segment.emitOpError("returns the old value of ")
+             << roleText(*storages_[*source].role) << " as the new one of "
+             << roleText(*storages_[update.target].role);
+    }
+  }
+  // Copies first: an output may be an old value.
+  llvm::append_range(copies, updates);
+  moves_[state.segment] = std::move(copies);
   return success();
 }
 

@@ -32,7 +32,7 @@ struct Storage {
 using StorageId = int;
 
 // What `return` has to do for a result that was not computed in its place. A source that
-// has no storage is a constant splat.
+// has no storage is a constant with a fill value.
 struct ResultMove {
   StorageId target;
   mlir::Value source;

@@ -1,7 +1,10 @@
 #include "passes/raise/match.h"
 
 #include <cmath>
+#include <tuple>
 
+#include "llvm/ADT/DenseSet.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -77,10 +80,24 @@ Value matchSquare(Value value) {
 }
 
 Value matchLastMean(Value value) {
-  auto op = value.getDefiningOp<ir::ReduceMeanOp>();
-  if (!op || !op.getKeepDims()) return Value();
-  int64_t last = tensorType(op.getInput()).getRank() - 1;
-  return op.getDims() == llvm::ArrayRef<int64_t>{last} ? Value(op.getInput()) : Value();
+  // Where the mean drops the dimension, a reshape brings it back.
+  Value mean = value;
+  if (auto reshape = mean.getDefiningOp<ir::ReshapeOp>()) mean = reshape.getInput();
+  // The mean may be spelled as a sum over its number of elements.
+  Value sum;
+  double factor = 1.0;
+  if (auto scaled = matchScaled(mean)) std::tie(sum, factor) = *scaled;
+  auto match = [&](auto op) {
+    if (!op || op.getDims().size() != 1) return Value();
+    llvm::SmallVector<int64_t> kept = llvm::to_vector(tensorType(op.getInput()).getShape());
+    if (kept.empty() || op.getDims()[0] != static_cast<int64_t>(kept.size()) - 1) return Value();
+    double count = static_cast<double>(kept.back());
+    if (sum && std::abs(factor * count - 1.0) > 1e-6) return Value();
+    kept.back() = 1;
+    return tensorType(value).getShape() == llvm::ArrayRef<int64_t>(kept) ? op.getInput() : Value();
+  };
+  return sum ? match(sum.getDefiningOp<ir::ReduceSumOp>())
+             : match(mean.getDefiningOp<ir::ReduceMeanOp>());
 }
 
 Value matchTransposed(Value value) {
@@ -110,6 +127,26 @@ Value matchTransposed(Value value) {
   bool keepsMatrix =
       from.take_back(2) == merged.take_back(2) && transposed.take_back(2) == to.take_back(2);
   return keepsMatrix ? input : Value();
+}
+
+bool dependsOnParameter(Value value) {
+  llvm::SmallVector<Value> open = {value};
+  llvm::DenseSet<Value> seen;
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (!llvm::isa<mlir::FloatType>(tensorType(next).getElementType())) continue;
+    if (!seen.insert(next).second) continue;
+    if (mlir::Operation* producer = next.getDefiningOp()) {
+      llvm::append_range(open, producer->getOperands());
+      continue;
+    }
+    auto argument = llvm::cast<mlir::BlockArgument>(next);
+    auto function = llvm::dyn_cast<mlir::func::FuncOp>(argument.getOwner()->getParentOp());
+    if (!function) continue;
+    auto kind = function.getArgAttrOfType<mlir::StringAttr>(argument.getArgNumber(), "oriel.kind");
+    if (kind && kind == "parameter") return true;
+  }
+  return false;
 }
 
 Value expandRank(mlir::PatternRewriter& rewriter, mlir::Location loc, Value value, int64_t rank) {

@@ -44,6 +44,9 @@ mlir::Value matchLastMean(mlir::Value value);
 // differently in their leading dimensions.
 mlir::Value matchTransposed(mlir::Value value);
 
+// Whether floats lead from a parameter to the value, so that training may want its cotangent.
+bool dependsOnParameter(mlir::Value value);
+
 // The value with leading dimensions of size 1 up to `rank`; itself if it has that rank.
 mlir::Value expandRank(mlir::PatternRewriter& rewriter, mlir::Location loc, mlir::Value value,
                        int64_t rank);

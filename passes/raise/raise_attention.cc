@@ -1,3 +1,6 @@
+#include <functional>
+#include <limits>
+
 #include "mlir/IR/Matchers.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
@@ -21,10 +24,24 @@ struct Peeled {
   llvm::SmallVector<int64_t> shape;  // [b, h, s, d]
   double scale = 1.0;
   bool transposed = false;
+  bool swapped = false;  // the last two dimensions of `shape` are those of `source` the other way
+
+  void swapLastTwo() {
+    swapped = true;
+    transposed = !transposed;
+    std::swap(shape[shape.size() - 2], shape.back());
+  }
 
   Value materialize(PatternRewriter& rewriter, mlir::Location loc) const {
-    if (tensorType(source).getShape() == llvm::ArrayRef<int64_t>(shape)) return source;
-    return ir::ReshapeOp::create(rewriter, loc, tensorType(source).clone(shape), source);
+    Value result = source;
+    if (swapped) {
+      llvm::SmallVector<int64_t> permutation =
+          llvm::to_vector(llvm::seq<int64_t>(tensorType(source).getRank()));
+      std::swap(permutation[permutation.size() - 2], permutation.back());
+      result = ir::TransposeOp::create(rewriter, loc, source, permutation);
+    }
+    if (tensorType(result).getShape() == llvm::ArrayRef<int64_t>(shape)) return result;
+    return ir::ReshapeOp::create(rewriter, loc, tensorType(result).clone(shape), result);
   }
 };
 
@@ -50,7 +67,7 @@ Peeled withoutRepeatedHeads(const Peeled& operand) {
   Value repeated = operand.source;
   if (auto merge = repeated.getDefiningOp<ir::ReshapeOp>()) repeated = merge.getInput();
   auto repeat = repeated.getDefiningOp<ir::BroadcastOp>();
-  if (!repeat || operand.shape.size() != 4) return operand;
+  if (!repeat || operand.swapped || operand.shape.size() != 4) return operand;
   llvm::ArrayRef<int64_t> one = tensorType(repeat.getInput()).getShape();
   llvm::ArrayRef<int64_t> many = tensorType(repeat.getResult()).getShape();
   if (one.size() != 5 || many.size() != 5 || one[2] != 1) return operand;
@@ -86,6 +103,9 @@ ir::SoftmaxOp matchSoftmax(Value value) {
 struct Mask {
   Value value;  // null: none
   bool causal = false;
+  // Makes the value where it is not there yet. Called when nothing can fail any more: a pattern
+  // that makes ops and then fails is tried for ever.
+  std::function<Value(PatternRewriter&)> make = nullptr;
 };
 
 // Whether a known boolean mask [.., s, t] is true just where j <= i + t - s.
@@ -115,6 +135,60 @@ bool everyRowSees(mlir::DenseElementsAttr mask) {
     sees = false;
   }
   return true;
+}
+
+struct MaskedScores {
+  Value scores;
+  Mask mask;
+};
+
+bool isProduct(Value value) {
+  return static_cast<bool>(peel(value).source.getDefiningOp<ir::MatmulOp>());
+}
+
+// Scores that a select replaces by -large where they are not to be seen, as a mask that is added
+// to them.
+std::optional<MaskedScores> matchReplacedScores(Value value) {
+  auto select = value.getDefiningOp<ir::SelectOp>();
+  if (!select) return std::nullopt;
+  bool keeps = isProduct(select.getOnTrue());
+  Value scores = keeps ? select.getOnTrue() : select.getOnFalse();
+  std::optional<double> low = splatValue(keeps ? select.getOnFalse() : select.getOnTrue());
+  if (!isProduct(scores) || scores.getType() != value.getType() || !low) return std::nullopt;
+  // For one that is not large, the sum with the scores would differ from what replaces them.
+  if (!(*low <= -1e9)) return std::nullopt;
+
+  mlir::Location loc = select.getLoc();
+  Value condition = select.getCondition();
+  Value known = condition;
+  if (auto broadcast = known.getDefiningOp<ir::BroadcastOp>()) known = broadcast.getInput();
+  mlir::DenseElementsAttr table;
+  if (mlir::matchPattern(known, mlir::m_Constant(&table)) && tensorType(known).getRank() >= 2) {
+    llvm::SmallVector<bool> visible;
+    for (bool element : table.getValues<bool>()) visible.push_back(element == keeps);
+    auto keep = mlir::DenseElementsAttr::get(table.getType(), visible);
+    if (!everyRowSees(keep)) return std::nullopt;
+    if (isCausal(keep)) return MaskedScores{scores, {Value(), true}};
+    auto make = [=](PatternRewriter& rewriter) -> Value {
+      return ir::ConstantOp::create(rewriter, loc, keep);
+    };
+    return MaskedScores{scores, {Value(), false, make}};
+  }
+  bool isInfinite = *low == -std::numeric_limits<double>::infinity();
+  if (!isInfinite && *low > -1e30) return std::nullopt;
+  mlir::Type element = tensorType(value).getElementType();
+  auto make = [=](PatternRewriter& rewriter) -> Value {
+    Value keep = keeps ? condition : ir::NotOp::create(rewriter, loc, condition).getResult();
+    if (isInfinite) return keep;
+    auto scalar = mlir::RankedTensorType::get({}, element);
+    auto constant = [&](double number) -> Value {
+      auto attribute = rewriter.getFloatAttr(element, number);
+      return ir::ConstantOp::create(rewriter, loc, mlir::DenseElementsAttr::get(scalar, attribute));
+    };
+    // Any score vanishes beside it.
+    return ir::SelectOp::create(rewriter, loc, keep, constant(0.0), constant(*low));
+  };
+  return MaskedScores{scores, {Value(), false, make}};
 }
 
 // What `select(keep, 0, -large)` added to the scores means as a boolean mask. A finite large
@@ -158,26 +232,33 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::MatmulOp op, PatternRewriter& rewriter) const override {
-    if (tensorType(op.getResult()).getRank() != 4 || op.getTransposeLhs()) {
+    mlir::RankedTensorType type = tensorType(op.getResult());
+    bool mergesHeads = type.getRank() == 3;  // [b * h, s, e]: as if each sample had one head
+    if ((type.getRank() != 4 && !mergesHeads) || op.getTransposeLhs()) {
       return rewriter.notifyMatchFailure(op, "no [b, h, s, e] product");
     }
     ir::SoftmaxOp softmax = matchSoftmax(op.getLhs());
-    if (!softmax || softmax.getDim() != 3) {
+    if (!softmax || static_cast<int64_t>(softmax.getDim()) != type.getRank() - 1) {
       return rewriter.notifyMatchFailure(op,
                                          "the left operand is no softmax over its last dimension");
     }
     Value scores = softmax.getInput();
     Mask mask;
     if (auto add = scores.getDefiningOp<ir::AddOp>()) {
-      auto fromProduct = [](Value value) {
-        return static_cast<bool>(peel(value).source.getDefiningOp<ir::MatmulOp>());
-      };
-      auto match = matchEither<ir::AddOp>(scores, fromProduct);
+      auto match = matchEither<ir::AddOp>(scores, isProduct);
       if (!match || match->first.getType() != scores.getType()) {
         return rewriter.notifyMatchFailure(op, "scores are no product plus a mask");
       }
       scores = match->first;
       mask = matchAdditiveMask(match->second);
+    } else if (auto match = matchReplacedScores(scores)) {
+      scores = match->scores;
+      mask = match->mask;
+    }
+    // Attention has no cotangent for its mask: a learned bias (of relative positions) stays
+    // outside.
+    if (mask.value && dependsOnParameter(mask.value)) {
+      return rewriter.notifyMatchFailure(op, "the mask depends on a parameter");
     }
     std::pair<Value, double> scaled = matchScaled(scores).value_or(std::make_pair(scores, 1.0));
     auto product = scaled.first.getDefiningOp<ir::MatmulOp>();
@@ -188,15 +269,19 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     if (query.transposed != product.getTransposeLhs()) {
       return rewriter.notifyMatchFailure(op, "the query is transposed");
     }
-    if (key.transposed == product.getTransposeRhs()) {
-      return rewriter.notifyMatchFailure(op, "the key is not transposed");
+    if (key.shape.size() >= 2 && key.transposed == product.getTransposeRhs()) {
+      // Its transpose may be one with that of the heads: [b, t, h, d] → [b, h, d, t].
+      key.swapLastTwo();
     }
     Peeled value = peel(op.getRhs());
     if (value.transposed != op.getTransposeRhs() || value.scale != 1.0) {
       return rewriter.notifyMatchFailure(op, "the value is scaled or transposed");
     }
-    if (query.shape.size() != 4 || key.shape.size() != 4 || value.shape.size() != 4) {
-      return rewriter.notifyMatchFailure(op, "no heads");
+    for (Peeled* operand : {&query, &key, &value}) {
+      if (static_cast<int64_t>(operand->shape.size()) != type.getRank()) {
+        return rewriter.notifyMatchFailure(op, "operands of other ranks");
+      }
+      if (mergesHeads) operand->shape.insert(operand->shape.begin() + 1, 1);
     }
     Peeled keyHeads = withoutRepeatedHeads(key);
     Peeled valueHeads = withoutRepeatedHeads(value);
@@ -204,13 +289,28 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
       keyHeads = key;
       valueHeads = value;
     }
+    // A product may repeat operands over the batch or the heads; attention does not.
+    if (query.shape[0] != keyHeads.shape[0] || query.shape[0] != valueHeads.shape[0] ||
+        keyHeads.shape[1] == 0 || query.shape[1] % keyHeads.shape[1] != 0 ||
+        keyHeads.shape[1] != valueHeads.shape[1]) {
+      return rewriter.notifyMatchFailure(op, "operands differ in batch or heads");
+    }
     mlir::Location loc = op.getLoc();
+    if (mask.make) mask.value = mask.make(rewriter);
+    if (mask.value && mergesHeads && tensorType(mask.value).getRank() == 3) {
+      llvm::SmallVector<int64_t> shape = llvm::to_vector(tensorType(mask.value).getShape());
+      shape.insert(shape.begin() + 1, 1);
+      mask.value =
+          ir::ReshapeOp::create(rewriter, loc, tensorType(mask.value).clone(shape), mask.value);
+    }
     if (mask.value) mask.value = expandRank(rewriter, loc, mask.value, 4);
     auto attention = ir::AttentionOp::create(rewriter, loc, query.materialize(rewriter, loc),
                                              keyHeads.materialize(rewriter, loc),
                                              valueHeads.materialize(rewriter, loc), mask.value,
                                              scaled.second * query.scale * key.scale, mask.causal);
-    rewriter.replaceOp(op, attention.getResult());
+    Value result = attention.getResult();
+    if (mergesHeads) result = ir::ReshapeOp::create(rewriter, loc, type, result);
+    rewriter.replaceOp(op, result);
     return success();
   }
 };

@@ -51,26 +51,47 @@ struct MergePerSample : mlir::OpRewritePattern<ir::MaskedScatterOp> {
   int64_t rows_;
 };
 
+// Why a scatter stayed one although `rows` of features per sample are declared.
+mlir::LogicalResult explain(ir::MaskedScatterOp op, int64_t rows) {
+  mlir::RankedTensorType type = tensorType(op.getInput()), source = tensorType(op.getSource());
+  if (type.getRank() != 3 || !matchRowMask(op.getMask())) {
+    op.emitWarning(
+        "the merge of image features is not split over the batch: it does not replace "
+        "whole rows of an input [batch, positions, width] but elements of ")
+        << type;
+    return success();
+  }
+  mlir::InFlightDiagnostic diagnostic = op.emitError("the merge of image features takes ");
+  int64_t size = type.getDimSize(0) * type.getDimSize(2);
+  if (size != 0 && source.getNumElements() % size == 0) {
+    diagnostic << source.getNumElements() / size << " rows for each of the " << type.getDimSize(0)
+               << " samples";
+  } else {
+    diagnostic << "a source " << source;
+  }
+  diagnostic << ", but the recipe's `images` declares " << rows
+             << " (per_sample x rows_per_image); correct `images`";
+  return diagnostic;
+}
+
 struct RaiseMerge : impl::RaiseMergeBase<RaiseMerge> {
   using RaiseMergeBase::RaiseMergeBase;
 
   void runOnOperation() override {
-    if (rowsPerSample > 0) {
+    int64_t rows = rowsPerSample;
+    if (rows > 0) {
       mlir::RewritePatternSet patterns(&getContext());
-      patterns.add<MergePerSample>(&getContext(), rowsPerSample);
+      patterns.add<MergePerSample>(&getContext(), rows);
       if (failed(applyRaise(getOperation(), std::move(patterns)))) return signalPassFailure();
     }
     getOperation().walk([&](ir::MaskedScatterOp op) {
-      mlir::InFlightDiagnostic diagnostic =
-          op.emitWarning("the merge of image features is not split over the batch: ");
-      if (rowsPerSample <= 0) {
-        diagnostic << "declare `images: {per_sample, rows_per_image}` in the recipe";
-      } else {
-        diagnostic << "its source " << op.getSource().getType() << " does not hold "
-                   << rowsPerSample << " rows for each of the "
-                   << tensorType(op.getInput()).getDimSize(0)
-                   << " samples, as the recipe's `images` declares";
+      if (rows > 0) {
+        if (failed(explain(op, rows))) signalPassFailure();
+        return;
       }
+      op.emitWarning(
+          "the merge of image features is not split over the batch: declare `images: {per_sample, "
+          "rows_per_image}` in the recipe");
     });
   }
 };

@@ -33,6 +33,8 @@ std::optional<Normalized> matchNormalized(Value value) {
     if (!shifted) return std::nullopt;
     Value square = matchLastMean(shifted->first);
     if (!square || matchSquare(square) != input) return std::nullopt;
+    // The norms refuse what is below 0, or no number.
+    if (!(shifted->second >= 0)) return std::nullopt;
     return shifted->second;
   };
   if (auto op = value.getDefiningOp<ir::MulOp>()) {

@@ -66,6 +66,8 @@ struct RaiseRotation : mlir::OpRewritePattern<ir::AddOp> {
       auto cosine = matchEither<ir::MulOp>(straight, [&](Value value) { return value == x; });
       if (!cosine || x.getType() != op.getType()) continue;
       if (!isAngleTable(cosine->second, x) || !isAngleTable(sine->second, x)) continue;
+      // The op has no cotangents for its tables.
+      if (dependsOnParameter(cosine->second) || dependsOnParameter(sine->second)) continue;
       int64_t rank = tensorType(x).getRank();
       Value cos = expandRank(rewriter, op.getLoc(), cosine->second, rank);
       Value sin = expandRank(rewriter, op.getLoc(), sine->second, rank);

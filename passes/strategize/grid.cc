@@ -1,6 +1,7 @@
 #include "passes/strategize/grid.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "mlir/IR/Builders.h"
 
 namespace oriel {
@@ -9,6 +10,7 @@ namespace {
 
 constexpr llvm::StringLiteral kGrid("oriel.grid");
 constexpr llvm::StringLiteral kMesh("oriel.mesh");
+constexpr int64_t kMaxRanks = int64_t{1} << 20;  // what `oriel compile --world` takes
 
 const MeshAxis* findMeshAxis(const Grid& grid, llvm::StringRef name) {
   const auto it = llvm::find_if(grid.mesh, [&](const MeshAxis& axis) { return axis.name == name; });
@@ -74,8 +76,12 @@ mlir::FailureOr<Grid> getGrid(mlir::ModuleOp module) {
     if (!size || size.getInt() < 1) {
       return module.emitError("atomic axis ") << axis.getName() << " has no positive size";
     }
+    if (size.getInt() > kMaxRanks / grid.worldSize()) {
+      return module.emitError("the grid has more than ") << kMaxRanks << " ranks";
+    }
     grid.axes.push_back({axis.getName().str(), size.getInt()});
   }
+  llvm::StringSet<> taken;
   for (mlir::NamedAttribute axis : mesh) {
     MeshAxis result{axis.getName().str(), {}};
     auto names = llvm::dyn_cast<mlir::ArrayAttr>(axis.getValue());
@@ -85,6 +91,9 @@ mlir::FailureOr<Grid> getGrid(mlir::ModuleOp module) {
       if (!string || !axes.contains(string.getValue())) {
         return module.emitError("mesh axis ")
                << axis.getName() << " names " << name << ", which is no atomic axis";
+      }
+      if (!taken.insert(string.getValue()).second) {
+        return module.emitError("atomic axis ") << name << " is used twice by the mesh";
       }
       result.axes.push_back(string.str());
     }

@@ -37,7 +37,9 @@ Value shiftLast(OpBuilder& builder, Location loc, Value value, bool left, int64_
 LogicalResult checkLossTypes(Location loc, const Recipe::Loss& loss, RankedTensorType logits,
                              RankedTensorType labels) {
   if (!logits.getElementType().isF32()) {
-    return emitError(loc, "the logits '") << loss.logits << "' must be f32, not " << logits;
+    return emitError(loc, "the logits '")
+           << loss.logits << "' must be f32, not " << logits
+           << "; export the model in f32 (in PyTorch, module.float())";
   }
   if (logits.getRank() != 2 && logits.getRank() != 3) {
     return emitError(loc, "the logits '")

@@ -1,6 +1,7 @@
 #include "passes/train/recipe.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -11,6 +12,10 @@ namespace oriel {
 namespace {
 
 const char kMicroBatch[] = "micro_batch";
+
+// Bounds of counts that are multiplied later: by the number of ranks, or by each other.
+constexpr int64_t kMaxBatch = int64_t{1} << 40;
+constexpr int64_t kMaxRows = int64_t{1} << 30;
 
 bool matchesAny(const std::vector<std::string>& patterns, const std::string& text) {
   return std::any_of(patterns.begin(), patterns.end(),
@@ -54,8 +59,8 @@ class RecipeReader {
     YamlMap map(&document_, node, "batch", {"global", "micro"});
     map.require("global");
     map.require("micro");
-    recipe_.globalBatch = map.readInt("global", 1, 1);
-    recipe_.microBatch = map.readInt("micro", 1, 1);
+    recipe_.globalBatch = map.readInt("global", 1, 1, kMaxBatch);
+    recipe_.microBatch = map.readInt("micro", 1, 1, kMaxBatch);
     if (recipe_.microBatch > 0 && recipe_.globalBatch % recipe_.microBatch != 0) {
       map.fail("global", "'batch.global' (" + std::to_string(recipe_.globalBatch) +
                              ") must be a multiple of 'batch.micro' (" +
@@ -97,8 +102,8 @@ class RecipeReader {
     YamlMap map(&document_, node, "images", {"per_sample", "rows_per_image"});
     map.require("rows_per_image");
     Recipe::Images images;
-    images.perSample = map.readInt("per_sample", 1, 1);
-    images.rowsPerImage = map.readInt("rows_per_image", 1, 1);
+    images.perSample = map.readInt("per_sample", 1, 1, kMaxRows);
+    images.rowsPerImage = map.readInt("rows_per_image", 1, 1, kMaxRows);
     recipe_.images = images;
   }
 
@@ -255,6 +260,10 @@ absl::StatusOr<Recipe> parseRecipe(const std::string& text, const std::string& n
 }
 
 absl::StatusOr<Recipe> readRecipe(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return absl::InvalidArgumentError("can't read the recipe '" + path + "': it is a folder");
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError("can't read the recipe '" + path + "'");
   std::ostringstream text;

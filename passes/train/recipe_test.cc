@@ -180,7 +180,13 @@ TEST(Recipe, ValuesOutOfRange) {
   EXPECT_THAT(errorOf(replaced(kFull, "warmup_steps: 10", "warmup_steps: 201")),
               HasSubstr("'schedule.warmup_steps' must not be above"));
   EXPECT_THAT(errorOf(replaced(kFull, "rows_per_image: 49", "rows_per_image: 0")),
-              HasSubstr("'images.rows_per_image' must be at least 1"));
+              HasSubstr("'images.rows_per_image' must be 1 to 1073741824, not 0"));
+  // Products of these are taken later.
+  EXPECT_THAT(errorOf(replaced(kFull, "per_sample: 2", "per_sample: 4611686018427387904")),
+              HasSubstr("'images.per_sample' must be 1 to 1073741824"));
+  EXPECT_THAT(errorOf(replaced(kFull, "global: 16, micro: 4",
+                               "global: 4611686018427387904, micro: 4611686018427387904")),
+              HasSubstr("'batch.global' must be 1 to 1099511627776"));
   EXPECT_THAT(errorOf(replaced(kFull, "global: 16", "global: 15")),
               HasSubstr("'batch.global' (15) must be a multiple of 'batch.micro' (4)"));
 }

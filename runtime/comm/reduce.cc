@@ -1,11 +1,11 @@
 #include "runtime/comm/reduce.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/float16.h"
 
 namespace oriel::runtime {
 namespace {
@@ -17,21 +17,6 @@ struct BFloat16 {
   uint16_t bits;
 };
 
-inline float Widen(BFloat16 value) {
-  const uint32_t bits = uint32_t{value.bits} << 16;
-  float result;
-  std::memcpy(&result, &bits, sizeof(result));
-  return result;
-}
-
-inline BFloat16 Narrow(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  const uint32_t quiet_nan = (bits >> 16) | 0x40;
-  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  return {static_cast<uint16_t>(value != value ? quiet_nan : rounded)};
-}
-
 // How elements of type T are accumulated.
 template <typename T>
 struct Arithmetic {
@@ -42,8 +27,8 @@ struct Arithmetic {
 template <>
 struct Arithmetic<BFloat16> {
   using Accumulator = float;
-  static float Load(BFloat16 value) { return Widen(value); }
-  static BFloat16 Store(float value) { return Narrow(value); }
+  static float Load(BFloat16 value) { return BFloat16ToFloat(value.bits); }
+  static BFloat16 Store(float value) { return {FloatToBFloat16(value)}; }
 };
 
 struct Sum {

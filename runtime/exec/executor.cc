@@ -71,20 +71,6 @@ std::vector<Range> TemporaryRanges(const plan::Program& program) {
   return result;
 }
 
-std::string InstructionName(const plan::Instruction& instruction) {
-  switch (instruction.kind_case()) {
-    case plan::Instruction::kLaunch:
-      return instruction.launch().kernel();
-    case plan::Instruction::kCollective:
-      return "all_reduce";
-    case plan::Instruction::kCopy:
-      return "copy";
-    case plan::Instruction::KIND_NOT_SET:
-      break;
-  }
-  return "empty";
-}
-
 class PlanExecutor final : public Executor {
  public:
   PlanExecutor(const plan::Program& program, int64_t rank, const ExecutorOptions& options)

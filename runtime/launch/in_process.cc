@@ -38,6 +38,9 @@ class Outcome {
   bool interrupted_ = false;
 };
 
+// Beyond this, threads of one process are not what the user wants, and may not be had.
+constexpr int64_t kMaxRanks = 1024;
+
 }  // namespace
 
 absl::Status WithRank(const absl::Status& status, int64_t rank) {
@@ -49,6 +52,11 @@ absl::StatusOr<bool> RunInProcess(
     int64_t ranks,
     const std::function<absl::StatusOr<bool>(int64_t rank, Communicator* world)>& run_rank) {
   if (ranks == 1) return run_rank(0, nullptr);
+  if (ranks > kMaxRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ranks, " ranks are too many for one process (", kMaxRanks,
+                     " at most); start them with mpirun, or use --comm mpi"));
+  }
   std::vector<std::unique_ptr<Communicator>> world = MakeInProcessWorld(ranks);
   Outcome outcome;
   std::vector<std::thread> threads;

@@ -13,7 +13,7 @@ namespace oriel::runtime {
 
 // Calls `run_rank` on `ranks` threads at once, each with its communicator (null for one rank).
 // The first error aborts the other ranks; it is returned, with its rank in front. True if a
-// rank returned true (interrupted).
+// rank returned true (interrupted). InvalidArgument for more ranks than a process should have.
 absl::StatusOr<bool> RunInProcess(
     int64_t ranks,
     const std::function<absl::StatusOr<bool>(int64_t rank, Communicator* world)>& run_rank);

@@ -57,6 +57,11 @@ TEST(CheckWorldTest, SaysWhatToDo) {
                              HasSubstr("use -n 4"), HasSubstr("oriel compile --world 2"))));
 }
 
+TEST(InProcessTest, RefusesMoreRanksThanThreads) {
+  EXPECT_THAT(RunInProcess(100'000, [](int64_t, Communicator*) { return absl::StatusOr<bool>(); }),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use --comm mpi")));
+}
+
 // A second request, but not one at the same time as the first, ends the process.
 TEST(StopSignalTest, SecondRequestEndsAtOnce) {
   EXPECT_EXIT(

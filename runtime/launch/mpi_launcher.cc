@@ -43,6 +43,7 @@ class Launch {
   void EndFailedJob();
   void KillAll();
   int Finish(int mpirun_status);
+  int KillingSignal() const;
   std::string DescribeKill(const RankMonitor::Failure& failure) const;
 
   MpirunProcess process_;
@@ -117,19 +118,22 @@ void Launch::KillAll() {
   process_.Signal(SIGKILL);
 }
 
-// "rank 2 (pid 123) was killed by signal 9; resume with --resume DIR"
-std::string Launch::DescribeKill(const RankMonitor::Failure& failure) const {
-  std::string text = absl::StrCat("rank ", failure.rank, " (pid ", failure.pid, ") ");
+// 0 if mpirun has not said it.
+int Launch::KillingSignal() const {
   // "mpirun noticed that process rank 2 with PID 123 on node x exited on signal 9 (Killed)."
   constexpr char kSignal[] = "exited on signal ";
   const size_t place = withheld_.find(kSignal);
+  if (place == std::string::npos) return 0;
+  const size_t begin = place + sizeof kSignal - 1;
+  const size_t end = withheld_.find_first_not_of("0123456789", begin);
   int signal = 0;
-  if (place != std::string::npos) {
-    const size_t begin = place + sizeof kSignal - 1;
-    const size_t end = withheld_.find_first_not_of("0123456789", begin);
-    if (!absl::SimpleAtoi(withheld_.substr(begin, end - begin), &signal)) signal = 0;
-  }
-  if (signal > 0) {
+  return absl::SimpleAtoi(withheld_.substr(begin, end - begin), &signal) ? signal : 0;
+}
+
+// "rank 2 (pid 123) was killed by signal 9; resume with --resume DIR"
+std::string Launch::DescribeKill(const RankMonitor::Failure& failure) const {
+  std::string text = absl::StrCat("rank ", failure.rank, " (pid ", failure.pid, ") ");
+  if (const int signal = KillingSignal(); signal > 0) {
     absl::StrAppend(&text, "was killed by signal ", signal);
   } else {
     text += "died";
@@ -154,6 +158,8 @@ int Launch::Finish(int mpirun_status) {
                                           : absl::StrCat("rank ", failure->rank, ": "),
                                       std::string(failure->error->message()))
                        : DescribeKill(*failure);
+    // Who dies of a fault of its own may have said why.
+    if (!failure->error && KillingSignal() != SIGKILL) std::fputs(withheld_.c_str(), stderr);
     std::fprintf(stderr, "oriel-run: error: %s\n", text.c_str());
     return kExitError;
   }

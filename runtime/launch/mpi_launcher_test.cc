@@ -28,8 +28,8 @@ using ::testing::Not;
 int RunRank(const std::string& behaviour) {
   const int64_t rank = std::atoi(std::getenv("OMPI_COMM_WORLD_RANK"));
   RankLink link;
-  link.Start(rank);
   InstallStopHandlers(StopHandling::kRank);
+  link.Start(rank);
   // All ranks have started when this one goes on, as after MPI_Init.
   sleep(1);
   if (behaviour == "finish") {
@@ -38,6 +38,10 @@ int RunRank(const std::string& behaviour) {
     return 0;
   }
   if (rank == 1 && behaviour == "killed") kill(getpid(), SIGKILL);
+  if (rank == 1 && behaviour == "crash") {
+    std::fprintf(stderr, "the reason\n");
+    std::abort();
+  }
   if (rank == 1 && behaviour == "error") {
     link.Error(absl::NotFoundError("s.tar: sample 7: has no labels\nsecond line"));
     return 1;
@@ -98,6 +102,12 @@ TEST_F(MpiLauncherTest, KilledRankIsNamed) {
   EXPECT_THAT(text_, MatchesRegex("oriel-run: error: rank 1 \\(pid [0-9]+\\) was killed by signal "
                                   "9; no checkpoint is in .* yet\n"));
   EXPECT_LT(seconds_, 10);
+}
+
+TEST_F(MpiLauncherTest, LastWordsOfACrashAreShown) {
+  EXPECT_EQ(Launch("crash"), kExitError);
+  EXPECT_THAT(text_, AllOf(HasSubstr("the reason\n"), HasSubstr("rank 1 (pid "),
+                           HasSubstr("was killed by signal 6")));
 }
 
 TEST_F(MpiLauncherTest, ErrorOfARankIsTold) {

@@ -79,8 +79,9 @@ int RunMpiRank(const RunOptions& options) {
     return kExitError;
   }
   const int64_t rank = (*world)->rank();
-  link.Start(rank);
+  // In this order: the launcher passes a Ctrl-C on to every rank that has started.
   InstallStopHandlers(StopHandling::kRank);
+  link.Start(rank);
   absl::StatusOr<bool> result = RunWithWorld(options, **world);
   if (!result.ok()) {
     link.Error(result.status());

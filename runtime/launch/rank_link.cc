@@ -39,7 +39,7 @@ RankLink::~RankLink() {
   if (fd_ >= 0) close(fd_);
 }
 
-void RankLink::Start(int64_t rank) { Send(absl::StrCat("start ", rank, " ", getpid())); }
+void RankLink::Start(int64_t rank) { Send(absl::StrCat("start ", rank)); }
 
 void RankLink::Error(const absl::Status& status) {
   Send(absl::StrCat("error ", static_cast<int>(status.code()), " ",

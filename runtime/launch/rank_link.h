@@ -2,11 +2,12 @@
 //
 // The launcher listens on a Unix socket; each rank connects and sends lines:
 //
-//   start RANK PID
+//   start RANK
 //   error CODE MESSAGE     before it ends because of an error (absl::StatusCode as a number)
 //   done EXIT_STATUS       before it ends regularly
 //
-// A connection that closes without one of the last two is a rank that was killed.
+// A connection that closes without one of the last two is a rank that was killed. The kernel tells
+// the launcher whose connection it is, so that it signals nobody else's processes.
 #ifndef ORIEL_RUNTIME_LAUNCH_RANK_LINK_H_
 #define ORIEL_RUNTIME_LAUNCH_RANK_LINK_H_
 

@@ -66,8 +66,16 @@ void RankMonitor::Accept() {
       if (errno == EINTR) continue;
       return;
     }
+    // Any process of this machine can connect to an abstract socket.
+    ucred peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != geteuid()) {
+      close(fd);
+      continue;
+    }
     links_.emplace_back();
     links_.back().fd = fd;
+    links_.back().pid = peer.pid;
   }
 }
 
@@ -97,11 +105,8 @@ void RankMonitor::HandleLine(Link& link, const std::string& line) {
   const std::vector<std::string> words = absl::StrSplit(line, absl::MaxSplits(' ', 2));
   int number = 0;
   if (words.size() < 2 || !absl::SimpleAtoi(words[1], &number)) return;
-  if (words[0] == "start" && words.size() == 3) {
-    int pid = 0;
-    if (!absl::SimpleAtoi(words[2], &pid)) return;
+  if (words[0] == "start") {
     link.rank = number;
-    link.pid = pid;
     ++started_;
   } else if (words[0] == "error" && words.size() == 3) {
     link.ended = true;
@@ -130,7 +135,7 @@ std::optional<RankMonitor::Failure> RankMonitor::failure() const {
 std::vector<pid_t> RankMonitor::running() const {
   std::vector<pid_t> pids;
   for (const Link& link : links_) {
-    if (link.fd >= 0 && link.pid > 0) pids.push_back(link.pid);
+    if (link.fd >= 0 && link.rank >= 0) pids.push_back(link.pid);
   }
   return pids;
 }

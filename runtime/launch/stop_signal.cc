@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -31,7 +32,7 @@ void Say(const char* text) {
   (void)ignored;
 }
 
-void OnSignal(int) {
+void CountRequest() {
   const int64_t now = NowMs();
   if (now - g_last_ms.exchange(now) < kSameRequestMs) return;
   const int before = g_requests.fetch_add(1);
@@ -42,6 +43,12 @@ void OnSignal(int) {
   } else if (handling == StopHandling::kInteractive) {
     _exit(kExitInterrupted);
   }
+}
+
+void OnSignal(int) {
+  const int before = errno;  // of the code that is interrupted
+  CountRequest();
+  errno = before;
 }
 
 }  // namespace

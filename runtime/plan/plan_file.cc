@@ -137,17 +137,16 @@ absl::StatusOr<plan::Plan> DecodePlan(std::string_view bytes, const std::string&
     return absl::DataLossError(absl::StrCat(name, " is truncated: expected at least ",
                                             kPlanHeaderBytes, " bytes, have ", bytes.size()));
   }
-  // Before any checksum: a newer format may place it elsewhere.
+  if (Load<uint32_t>(bytes, 28) != Crc32(bytes.substr(0, 28))) {
+    return absl::DataLossError(
+        absl::StrCat(name, " is corrupt: the checksum of its header does not match"));
+  }
   const uint32_t format = Load<uint32_t>(bytes, 8);
   const uint32_t minimum_reader = Load<uint32_t>(bytes, 12);
   if (minimum_reader > kPlanFormatVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat(name, " was written by a newer Oriel (format ", format,
                      ", this one reads up to ", kPlanFormatVersion, "): update oriel-run"));
-  }
-  if (Load<uint32_t>(bytes, 28) != Crc32(bytes.substr(0, 28))) {
-    return absl::DataLossError(
-        absl::StrCat(name, " is corrupt: the checksum of its header does not match"));
   }
   const uint64_t payload_bytes = Load<uint64_t>(bytes, 16);
   const std::string_view payload = bytes.substr(kPlanHeaderBytes);

@@ -129,6 +129,20 @@ std::string KindName(plan::BufferKind kind) {
   }
 }
 
+std::string InstructionName(const plan::Instruction& instruction) {
+  switch (instruction.kind_case()) {
+    case plan::Instruction::kLaunch:
+      return instruction.launch().kernel();
+    case plan::Instruction::kCollective:
+      return "all_reduce";
+    case plan::Instruction::kCopy:
+      return "copy";
+    case plan::Instruction::KIND_NOT_SET:
+      break;
+  }
+  return "empty";
+}
+
 GridLayout::GridLayout(const plan::Grid& grid) : first_rank_(grid.first_rank()) {
   for (const plan::AtomicAxis& axis : grid.axes()) {
     names_.push_back(axis.name());

@@ -30,6 +30,8 @@ bool IsPersistent(plan::BufferKind kind);
 
 // "parameter", "temporary", ..
 std::string KindName(plan::BufferKind kind);
+// The kernel of a launch, "all_reduce", "copy", or "empty".
+std::string InstructionName(const plan::Instruction& instruction);
 
 // A grid's ranks and coordinates.
 //

@@ -24,12 +24,8 @@ absl::Status Problems::ToStatus() const {
 std::string InstructionPath(const plan::Plan& plan, int program, int segment, int instruction) {
   const plan::Segment& the_segment = plan.programs(program).segments(segment);
   const plan::Instruction& the_instruction = the_segment.instructions(instruction);
-  std::string what = "empty";
-  if (the_instruction.has_launch()) what = the_instruction.launch().kernel();
-  if (the_instruction.has_collective()) what = "collective";
-  if (the_instruction.has_copy()) what = "copy";
   return absl::StrCat("program ", program, ", segment ", the_segment.name(), ", instruction ",
-                      instruction, " (", what, ")");
+                      instruction, " (", InstructionName(the_instruction), ")");
 }
 
 std::string BufferName(const plan::Buffer& buffer) {

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/train/float16.h"
+#include "runtime/base/float16.h"
 
 namespace oriel::runtime {
 namespace {

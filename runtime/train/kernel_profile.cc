@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/plan_types.h"
 
 namespace oriel::runtime {
 namespace {
@@ -19,11 +20,6 @@ struct Entry {
   int64_t nanoseconds = 0;
   int64_t runs = 0;
 };
-
-std::string InstructionName(const plan::Instruction& instruction) {
-  if (instruction.has_launch()) return instruction.launch().kernel();
-  return instruction.has_collective() ? "all_reduce" : "copy";
-}
 
 void AppendTable(const char* title, std::vector<Entry> entries, int64_t total,
                  std::string* report) {

@@ -1,8 +1,9 @@
 #include "runtime/train/metrics.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <optional>
-#include <sstream>
 
 #include "runtime/base/status.h"
 #include "runtime/train/files.h"
@@ -11,14 +12,13 @@
 namespace oriel::runtime {
 namespace {
 
-// The lines of an earlier run up to a step. A torn last line is dropped.
-std::string KeptLines(const std::string& text, int64_t last_step) {
-  std::istringstream lines(text);
-  std::string line, kept;
-  while (std::getline(lines, line)) {
-    std::optional<nlohmann::json> json = ParseJsonObject(line.data(), line.data() + line.size());
+// Bytes of the lines of an earlier run up to a step. They end at a torn line.
+size_t KeptBytes(const std::string& text, int64_t last_step) {
+  size_t kept = 0;
+  for (size_t end; (end = text.find('\n', kept)) != std::string::npos; kept = end + 1) {
+    std::optional<nlohmann::json> json = ParseJsonObject(text.data() + kept, text.data() + end);
     std::optional<int64_t> step = json ? AsSize(Member(*json, "step")) : std::nullopt;
-    if (step && *step <= last_step) kept += line + "\n";
+    if (!step || *step > last_step) break;
   }
   return kept;
 }
@@ -38,18 +38,19 @@ std::string EncodeMetrics(const StepMetrics& metrics) {
 
 absl::StatusOr<MetricsFile> MetricsFile::Open(const std::string& path,
                                               std::optional<int64_t> resumed_step) {
-  std::string kept;
+  // What is kept stays where it is, so that a run that is killed here loses none of it.
+  bool appends = false;
   if (resumed_step) {
     absl::StatusOr<std::string> text = ReadText(path);
-    if (text.ok()) kept = KeptLines(*text, *resumed_step);
+    appends = text.ok();
+    if (appends && truncate(path.c_str(), KeptBytes(*text, *resumed_step)) != 0) {
+      return ErrnoError(path, "truncate", errno);
+    }
   }
   MetricsFile metrics;
   metrics.path_ = path;
-  metrics.file_.reset(std::fopen(path.c_str(), "we"));
+  metrics.file_.reset(std::fopen(path.c_str(), appends ? "ae" : "we"));
   if (metrics.file_ == nullptr) return ErrnoError(path, "create the metrics file", errno);
-  if (std::fputs(kept.c_str(), metrics.file_.get()) == EOF) {
-    return ErrnoError(path, "write", errno);
-  }
   return metrics;
 }
 

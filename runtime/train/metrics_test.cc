@@ -46,6 +46,9 @@ TEST(MetricsTest, ResumedRunKeepsTheLinesBefore) {
   WriteFileBytes(path, ReadFileBytes(path) + "{\"step\":4,\"lo");  // killed while writing
   {
     ORIEL_ASSERT_OK_AND_ASSIGN(MetricsFile file, MetricsFile::Open(path, 2));
+    // At every moment: a run that is killed now loses nothing.
+    EXPECT_EQ(ReadFileBytes(path),
+              EncodeMetrics(Sample(1)) + "\n" + EncodeMetrics(Sample(2)) + "\n");
     ORIEL_ASSERT_OK(file.Write(Sample(3)));
   }
   EXPECT_EQ(ReadFileBytes(path), EncodeMetrics(Sample(1)) + "\n" + EncodeMetrics(Sample(2)) + "\n" +

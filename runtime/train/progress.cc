@@ -16,7 +16,7 @@ std::string FormatRate(double rate) {
 }
 
 std::string FormatDuration(double seconds) {
-  const int64_t whole = static_cast<int64_t>(std::max(seconds, 0.0) + 0.5);
+  const int64_t whole = std::llround(std::max(seconds, 0.0));
   if (whole >= 3600) {
     return absl::StrFormat("%d:%02d:%02d", whole / 3600, whole / 60 % 60, whole % 60);
   }

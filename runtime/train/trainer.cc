@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/train/checkpoint_reader.h"
 #include "runtime/train/gradient_dump.h"
 #include "runtime/train/kernel_profile.h"
 #include "runtime/train/learning_rate.h"
@@ -35,6 +36,7 @@ class Trainer {
   absl::StatusOr<TrainingOutcome> Run();
 
  private:
+  void WarnOfOldCheckpoints() const;
   DataPosition StartPosition(const TrainingProgress& start);
   absl::StatusOr<StepMetrics> Step(int64_t step);
   absl::Status RunSchedule(const Batch& batch, int64_t step, double rate);
@@ -93,7 +95,19 @@ absl::Status Trainer::Prepare(std::shared_ptr<const ShardIndex> data,
         metrics_, MetricsFile::Open(options_.metrics,
                                     start ? std::optional<int64_t>(start->step) : std::nullopt));
   }
+  if (start == nullptr) WarnOfOldCheckpoints();
   return absl::OkStatus();
+}
+
+// `--resume` takes the highest step of a folder, whichever run it is from.
+void Trainer::WarnOfOldCheckpoints() const {
+  if (!context_.is_first() || options_.save_dir.empty()) return;
+  absl::StatusOr<std::string> old = FindCheckpoint(options_.save_dir);
+  if (!old.ok()) return;
+  std::fprintf(stderr,
+               "oriel-run: warning: %s is of an earlier run, and --resume %s takes the highest "
+               "step: remove it, or give this run another --save-dir\n",
+               old->c_str(), options_.save_dir.c_str());
 }
 
 // A position counts batches of a data set. With other data or other batches it means nothing,

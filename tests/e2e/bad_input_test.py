@@ -1,5 +1,7 @@
 """What a user gets wrong: one clear error that names the place and the remedy, nothing written."""
 
+import zlib
+
 import numpy
 from oriel_testing import DATA, GOLDEN, MODEL, OrielTestCase, read_shards, run, write_shard
 
@@ -74,8 +76,10 @@ class BadInputTest(OrielTestCase):
     def test_newer_plan(self):
         plan = self.compile(GOLDEN / "recipe_sgd.yaml")
         content = bytearray(plan.read_bytes())
-        # Magic, then format version and minimum reader version, four bytes each.
+        # Magic, then format version and minimum reader version, four bytes each; the header's
+        # checksum is its last four bytes.
         content[8:16] = b"\x63\0\0\0\x63\0\0\0"
+        content[28:32] = zlib.crc32(content[:28]).to_bytes(4, "little")
         plan.write_bytes(content)
         self.run_fails(plan, "newer", "99")
 

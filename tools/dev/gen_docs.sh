@@ -8,6 +8,7 @@ table=(
   "ir/oriel/oriel_ops.td   dialect_oriel   -gen-dialect-doc -dialect=oriel"
   "ir/exec/exec_ops.td     dialect_exec    -gen-dialect-doc -dialect=exec"
   "ir/interfaces/*.td      interface_%s    -gen-op-interface-docs"
+  "frontend/passes.td      passes_%d       -gen-pass-doc"
   "passes/*/passes.td      passes_%d       -gen-pass-doc"
 )
 tblgen="${ORIEL_MLIR_TBLGEN:-/usr/lib/llvm-22/bin/mlir-tblgen}"

@@ -114,18 +114,6 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 
 // -----
 
-module attributes {oriel.grid = {}, oriel.mesh = {}} {
-  // expected-error@+1 {{returns the value of one parameter as another, "p1"}}
-  func.func @swapped(%a: tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
-                     %b: tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
-      -> (tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
-          tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
-    return %a, %a : tensor<4xf32>, tensor<4xf32>
-  }
-}
-
-// -----
-
 // expected-error@+1 {{has no segment to lower}}
 module attributes {oriel.grid = {}, oriel.mesh = {}} {
 }

@@ -81,3 +81,50 @@ func.func @boolean_mask(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %v: te
   %3 = oriel.matmul %2, %v : (tensor<1x4x2x2xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x8xf32>
   return %3 : tensor<1x4x2x8xf32>
 }
+
+// -----
+
+// A learned bias on the scores needs a cotangent, which attention's mask has not: nothing changes.
+// CHECK-LABEL: func.func @learned_bias
+// CHECK-NOT: oriel.attention
+func.func @learned_bias(%q: tensor<1x4x2x8xf32> {oriel.kind = "input", oriel.ref = "q"},
+                        %bias: tensor<4x2x2xf32> {oriel.kind = "parameter", oriel.ref = "p0"}) -> tensor<1x4x2x8xf32> {
+  %0 = oriel.matmul %q, %q {transpose_rhs = true} : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x2xf32>
+  %m = oriel.exp %bias : (tensor<4x2x2xf32>) -> tensor<4x2x2xf32>
+  %1 = oriel.add %0, %m : (tensor<1x4x2x2xf32>, tensor<4x2x2xf32>) -> tensor<1x4x2x2xf32>
+  %2 = oriel.softmax %1 {dim = 3 : i64} : (tensor<1x4x2x2xf32>) -> tensor<1x4x2x2xf32>
+  %3 = oriel.matmul %2, %q : (tensor<1x4x2x2xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x8xf32>
+  return %3 : tensor<1x4x2x8xf32>
+}
+
+// -----
+
+// What is no attention in the end, here for its scaled value, is left alone: nothing is made of
+// its mask on the way.
+// CHECK-LABEL: func.func @masked_scores_scaled_value
+// CHECK-NOT: oriel.attention
+// CHECK: oriel.select
+// CHECK-NOT: oriel.select
+// CHECK: return
+func.func @masked_scores_scaled_value(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %keep: tensor<1x1x2x2xi1>) -> tensor<1x4x2x8xf32> {
+  %low = oriel.constant {value = dense<-3.40282347E+38> : tensor<f32>} : () -> tensor<f32>
+  %two = oriel.constant {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %v = oriel.mul %k, %two : (tensor<1x4x2x8xf32>, tensor<f32>) -> tensor<1x4x2x8xf32>
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x2xf32>
+  %1 = oriel.select %keep, %0, %low : (tensor<1x1x2x2xi1>, tensor<1x4x2x2xf32>, tensor<f32>) -> tensor<1x4x2x2xf32>
+  %2 = oriel.softmax %1 {dim = 3 : i64} : (tensor<1x4x2x2xf32>) -> tensor<1x4x2x2xf32>
+  %3 = oriel.matmul %2, %v : (tensor<1x4x2x2xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x8xf32>
+  return %3 : tensor<1x4x2x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @no_heads
+// CHECK-NOT: oriel.attention
+// CHECK: return
+func.func @no_heads(%q: tensor<1x0x2x8xf32>) -> tensor<1x0x2x8xf32> {
+  %0 = oriel.matmul %q, %q {transpose_rhs = true} : (tensor<1x0x2x8xf32>, tensor<1x0x2x8xf32>) -> tensor<1x0x2x2xf32>
+  %1 = oriel.softmax %0 {dim = 3 : i64} : (tensor<1x0x2x2xf32>) -> tensor<1x0x2x2xf32>
+  %2 = oriel.matmul %1, %q : (tensor<1x0x2x2xf32>, tensor<1x0x2x8xf32>) -> tensor<1x0x2x8xf32>
+  return %2 : tensor<1x0x2x8xf32>
+}

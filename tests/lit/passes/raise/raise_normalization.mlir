@@ -71,3 +71,68 @@ func.func @mean_over_rows(%x: tensor<8x8xf32>, %w: tensor<8xf32>) -> tensor<8x8x
   %5 = oriel.mul %4, %w : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
   return %5 : tensor<8x8xf32>
 }
+
+// -----
+
+// The norms take no epsilon below 0.
+// CHECK-LABEL: func.func @negative_epsilon
+// CHECK-NOT: oriel.rms_norm
+// CHECK: return
+func.func @negative_epsilon(%x: tensor<3x8xf32>, %w: tensor<8xf32>) -> tensor<3x8xf32> {
+  %eps = oriel.constant {value = dense<-1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %x : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %1 = oriel.reduce_mean %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %2 = oriel.add %1, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %3 = oriel.rsqrt %2 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %4 = oriel.mul %x, %3 : (tensor<3x8xf32>, tensor<3x1xf32>) -> tensor<3x8xf32>
+  %5 = oriel.mul %4, %w : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  return %5 : tensor<3x8xf32>
+}
+
+// -----
+
+// A mean that drops the dimension, as that of a variance; and a sum over its number of elements.
+// CHECK-LABEL: func.func @spelled_means
+// CHECK: oriel.layer_norm %{{[^,]*}}, %{{[^ ]*}} {epsilon =
+// CHECK: oriel.rms_norm %{{[^,]*}}, %{{[^ ]*}} {epsilon =
+// CHECK-NEXT: return
+func.func @spelled_means(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>) -> tensor<2x3x8xf32> {
+  %eps = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %eight = oriel.constant {value = dense<8.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.reduce_mean %x {dims = array<i64: 2>, keep_dims = true} : (tensor<2x3x8xf32>) -> tensor<2x3x1xf32>
+  %1 = oriel.sub %x, %0 : (tensor<2x3x8xf32>, tensor<2x3x1xf32>) -> tensor<2x3x8xf32>
+  %2 = oriel.mul %1, %1 : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %3 = oriel.reduce_mean %2 {dims = array<i64: 2>} : (tensor<2x3x8xf32>) -> tensor<2x3xf32>
+  %4 = oriel.reshape %3 : (tensor<2x3xf32>) -> tensor<2x3x1xf32>
+  %5 = oriel.add %4, %eps : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
+  %6 = oriel.sqrt %5 : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %7 = oriel.div %1, %6 : (tensor<2x3x8xf32>, tensor<2x3x1xf32>) -> tensor<2x3x8xf32>
+  %8 = oriel.mul %7, %w : (tensor<2x3x8xf32>, tensor<8xf32>) -> tensor<2x3x8xf32>
+  %9 = oriel.mul %8, %8 : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %10 = oriel.reduce_sum %9 {dims = array<i64: 2>, keep_dims = true} : (tensor<2x3x8xf32>) -> tensor<2x3x1xf32>
+  %11 = oriel.div %10, %eight : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
+  %12 = oriel.add %11, %eps : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
+  %13 = oriel.rsqrt %12 : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %14 = oriel.mul %8, %13 : (tensor<2x3x8xf32>, tensor<2x3x1xf32>) -> tensor<2x3x8xf32>
+  %15 = oriel.mul %14, %w : (tensor<2x3x8xf32>, tensor<8xf32>) -> tensor<2x3x8xf32>
+  return %15 : tensor<2x3x8xf32>
+}
+
+// -----
+
+// Nor is the sum over another number a mean.
+// CHECK-LABEL: func.func @sum_over_another_number
+// CHECK-NOT: oriel.rms_norm
+// CHECK: return
+func.func @sum_over_another_number(%x: tensor<3x8xf32>, %w: tensor<8xf32>) -> tensor<3x8xf32> {
+  %eps = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %seven = oriel.constant {value = dense<7.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %x : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %1 = oriel.reduce_sum %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %2 = oriel.div %1, %seven : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %3 = oriel.add %2, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %4 = oriel.rsqrt %3 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %5 = oriel.mul %x, %4 : (tensor<3x8xf32>, tensor<3x1xf32>) -> tensor<3x8xf32>
+  %6 = oriel.mul %5, %w : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  return %6 : tensor<3x8xf32>
+}

@@ -128,3 +128,30 @@ module {
     return %0 : tensor<2x4x6xf32>
   }
 }
+
+// -----
+
+module {
+  // expected-error @below {{argument 0 must be an input or a parameter}}
+  func.func @main(%s: tensor<2x4x6xf32> {oriel.kind = "stash", oriel.ref = "s"})
+      -> (tensor<2x4x6xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    return %s : tensor<2x4x6xf32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error @below {{argument 0 refers to @p7, which is not an oriel.parameter}}
+  func.func @main(%p: tensor<2x4x6xf32> {oriel.kind = "parameter", oriel.ref = "p7"})
+      -> (tensor<2x4x6xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    return %p : tensor<2x4x6xf32>
+  }
+}
+
+// -----
+
+module {
+  // expected-error @below {{must have one block to be trained}}
+  func.func private @main()
+}

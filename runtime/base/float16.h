@@ -1,17 +1,17 @@
 // Conversions between float and the two 16-bit formats, which are stored as their bits.
-// To 16 bits rounds to nearest, ties to even; NaN stays NaN.
-#ifndef ORIEL_KERNELS_ELEMENTWISE_HALF_H_
-#define ORIEL_KERNELS_ELEMENTWISE_HALF_H_
+// To 16 bits rounds to nearest, ties to even; what is too large becomes infinite, NaN stays NaN.
+#ifndef ORIEL_RUNTIME_BASE_FLOAT16_H_
+#define ORIEL_RUNTIME_BASE_FLOAT16_H_
 
 #include <cstdint>
 
-namespace oriel::kernels {
+namespace oriel::runtime {
 
-inline float BFloatToFloat(uint16_t bits) {
+inline float BFloat16ToFloat(uint16_t bits) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16);
 }
 
-inline uint16_t FloatToBFloat(float value) {
+inline uint16_t FloatToBFloat16(float value) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, value);
   const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   return static_cast<uint16_t>(value != value ? (bits >> 16) | 0x40 : rounded);
@@ -42,6 +42,6 @@ inline uint16_t FloatToHalf(float value) {
   return static_cast<uint16_t>(sign | (rounded >> 13));
 }
 
-}  // namespace oriel::kernels
+}  // namespace oriel::runtime
 
-#endif  // ORIEL_KERNELS_ELEMENTWISE_HALF_H_
+#endif  // ORIEL_RUNTIME_BASE_FLOAT16_H_

@@ -1,0 +1,74 @@
+// RUN: oriel-opt %s --split-input-file --verify-diagnostics
+
+exec.program @buffer_no_static_tensor attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  // expected-error@+1 {{has the type 'tensor<?xf32>', expected a static tensor}}
+  exec.buffer @b0 : tensor<?xf32> {kind = "temporary", offset = 0 : i64}
+}
+
+// -----
+
+exec.program @offset_not_aligned attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  // expected-error@+1 {{has the offset 32, expected a multiple of 64}}
+  exec.buffer @b0 : tensor<4xf32> {kind = "temporary", offset = 32 : i64}
+}
+
+// -----
+
+exec.program @constant_without_value attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  // expected-error@+1 {{of kind constant, and no other, has a value}}
+  exec.buffer @b0 : tensor<4xf32> {kind = "constant", offset = 0 : i64}
+}
+
+// -----
+
+exec.program @value_of_another_type attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  // expected-error@+1 {{has a value of type 'tensor<2xf32>'}}
+  exec.buffer @b0 : tensor<4xf32> {kind = "constant", offset = 0 : i64, value = dense<0.0> : tensor<2xf32>}
+}
+
+// -----
+
+exec.program @launch_of_unknown_buffer attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @forward {
+    // expected-error@+1 {{names @b1, which is no buffer of the program}}
+    exec.launch "exp" [@b1] -> [@b1] {}
+  }
+}
+
+// -----
+
+exec.program @buffer_counts_differ attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.buffer @b0 : tensor<4xf32> {kind = "temporary", offset = 0 : i64}
+  exec.segment @update {
+    // expected-error@+1 {{has 1 inputs but 0 outputs}}
+    exec.collective "all_reduce" "sum" ["a0"] [@b0] -> []
+  }
+}
+
+// -----
+
+exec.program @unknown_collective attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @update {
+    // expected-error@+1 {{is of the unknown kind "reduce"}}
+    exec.collective "reduce" "sum" ["a0"] [] -> []
+  }
+}
+
+// -----
+
+exec.program @unknown_reduction attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @update {
+    // expected-error@+1 {{expects the reduction sum or max, got "min"}}
+    exec.collective "all_reduce" "min" ["a0"] [] -> []
+  }
+}
+
+// -----
+
+exec.program @copy_of_two attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.buffer @b0 : tensor<4xf32> {kind = "temporary", offset = 0 : i64}
+  exec.segment @update {
+    // expected-error@+1 {{copies one buffer to one buffer}}
+    exec.copy [@b0, @b0] -> [@b0]
+  }
+}
