@@ -11,9 +11,9 @@
 #include "driver/pipelines.h"
 #include "driver/weights.h"
 #include "passes/train/recipe.h"
+#include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
-#include "runtime/train/files.h"
 
 namespace oriel::driver {
 

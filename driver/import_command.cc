@@ -7,8 +7,8 @@
 #include "driver/phase_dump.h"
 #include "frontend/summary.h"
 #include "llvm/Support/raw_ostream.h"
+#include "runtime/base/files.h"
 #include "runtime/base/status.h"
-#include "runtime/train/files.h"
 
 namespace oriel::driver {
 

@@ -4,8 +4,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
+#include "runtime/base/files.h"
 #include "runtime/base/status.h"
-#include "runtime/train/files.h"
 
 namespace oriel::driver {
 

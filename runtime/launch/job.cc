@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/executor.h"
 #include "runtime/launch/stop_signal.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/verify.h"
 #include "runtime/train/evaluator.h"
-#include "runtime/train/files.h"
 #include "runtime/train/model_state.h"
 #include "runtime/train/rank_context.h"
 #include "runtime/train/trainer.h"

@@ -1,19 +1,15 @@
 #include "runtime/plan/plan_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <limits>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/stubs/logging.h"
+#include "runtime/base/files.h"
 #include "runtime/base/status.h"
 
 namespace oriel::runtime {
@@ -38,61 +34,6 @@ T Load(std::string_view bytes, size_t offset) {
 uint32_t Crc32(std::string_view bytes) {
   return static_cast<uint32_t>(
       crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
-
-absl::Status FileError(const char* verb, const std::string& path) {
-  const int error = errno;
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot ", verb, " ", path));
-}
-
-// Closes on every path. Release() hands out the result of close().
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  int get() const { return descriptor_; }
-  bool Close() {
-    const int descriptor = descriptor_;
-    descriptor_ = -1;
-    return close(descriptor) == 0;
-  }
-
- private:
-  int descriptor_;
-};
-
-bool WriteAll(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written =
-        write(descriptor, bytes.data(), std::min<size_t>(bytes.size(), 1 << 30));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
-// Makes a rename in the folder of `path` survive a power cut.
-absl::Status SyncFolder(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  std::string folder = ".";
-  if (slash != std::string::npos) folder = path.substr(0, std::max<size_t>(slash, 1));
-  File file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file.get() < 0 || fsync(file.get()) != 0) return FileError("sync the folder of", path);
-  return absl::OkStatus();
-}
-
-absl::Status WriteAndSync(const std::string& path, std::string_view bytes) {
-  File file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.get() < 0) return FileError("create", path);
-  if (!WriteAll(file.get(), bytes) || fsync(file.get()) != 0 || !file.Close()) {
-    return FileError("write", path);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -175,48 +116,16 @@ absl::StatusOr<plan::Plan> DecodePlan(std::string_view bytes, const std::string&
 
 absl::Status WritePlan(const plan::Plan& plan, const std::string& path) {
   ORIEL_ASSIGN_OR_RETURN(const std::string bytes, EncodePlan(plan));
-  const std::string temporary = absl::StrCat(path, ".tmp.", getpid());
-  if (absl::Status status = WriteAndSync(temporary, bytes); !status.ok()) {
-    unlink(temporary.c_str());
-    return status;
-  }
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    absl::Status status = FileError("write", path);
-    unlink(temporary.c_str());
-    return status;
-  }
-  return SyncFolder(path);
+  return WriteTextAtomically(path, bytes);
 }
 
 absl::StatusOr<plan::Plan> ReadPlan(const std::string& path) {
-  File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) {
-    if (errno == ENOENT) return absl::NotFoundError(absl::StrCat("there is no plan ", path));
-    return FileError("open", path);
+  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
+  if (absl::IsNotFound(file.status())) {
+    return absl::NotFoundError(absl::StrCat("there is no plan ", path));
   }
-  struct stat status;
-  if (fstat(file.get(), &status) != 0) return FileError("read", path);
-  if (!S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " is not a plan: not a regular file"));
-  }
-  // The header first, so that a wrong file of many GiB is refused at once.
-  std::string bytes;
-  const auto read_up_to = [&](size_t total) {
-    while (bytes.size() < total) {
-      const size_t have = bytes.size();
-      bytes.resize(total);
-      const ssize_t got = read(file.get(), bytes.data() + have, total - have);
-      bytes.resize(have + static_cast<size_t>(std::max<ssize_t>(got, 0)));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return false;
-      if (got == 0) break;  // shorter than fstat said; DecodePlan reports it
-    }
-    return true;
-  };
-  if (!read_up_to(static_cast<size_t>(kPlanHeaderBytes))) return FileError("read", path);
-  if (bytes.substr(0, kMagic.size()) != kMagic) return DecodePlan(bytes, path);
-  if (!read_up_to(static_cast<size_t>(status.st_size))) return FileError("read", path);
-  return DecodePlan(bytes, path);
+  if (!file.ok()) return file.status();
+  return DecodePlan(std::string_view((*file)->data(), (*file)->size()), path);
 }
 
 }  // namespace oriel::runtime

@@ -9,8 +9,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/files.h"
 #include "runtime/base/status.h"
-#include "runtime/train/files.h"
 
 namespace oriel::runtime {
 namespace {

@@ -3,11 +3,11 @@
 #include <filesystem>
 
 #include "absl/strings/str_replace.h"
+#include "runtime/base/files.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/train/checkpoint_index.h"
 #include "runtime/train/checkpoint_reader.h"
 #include "runtime/train/checkpoint_writer.h"
-#include "runtime/train/files.h"
 #include "runtime/train/test_data.h"
 
 namespace oriel::runtime {

@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/base/files.h"
 #include "runtime/base/status.h"
-#include "runtime/train/files.h"
 #include "runtime/train/safetensors.h"
 
 namespace oriel::runtime {

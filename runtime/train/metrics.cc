@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <optional>
 
+#include "runtime/base/files.h"
 #include "runtime/base/status.h"
-#include "runtime/train/files.h"
 #include "runtime/train/json_util.h"
 
 namespace oriel::runtime {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
-#include "runtime/train/files.h"
 #include "runtime/train/safetensors.h"
 
 namespace oriel::runtime {

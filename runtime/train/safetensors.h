@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "runtime/base/files.h"
 #include "runtime/base/tensor.h"
-#include "runtime/train/files.h"
 
 namespace oriel::runtime {
 

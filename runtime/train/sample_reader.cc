@@ -3,9 +3,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/train/convert.h"
-#include "runtime/train/files.h"
 #include "runtime/train/npy.h"
 
 namespace oriel::runtime {

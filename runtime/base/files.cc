@@ -1,4 +1,4 @@
-#include "runtime/train/files.h"
+#include "runtime/base/files.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

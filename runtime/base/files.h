@@ -1,6 +1,6 @@
 // Files: mapping, positioned reads, and writes that are seen whole or not at all.
-#ifndef ORIEL_RUNTIME_TRAIN_FILES_H_
-#define ORIEL_RUNTIME_TRAIN_FILES_H_
+#ifndef ORIEL_RUNTIME_BASE_FILES_H_
+#define ORIEL_RUNTIME_BASE_FILES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -92,4 +92,4 @@ absl::Status ErrnoError(const std::string& path, const char* what, int error);
 
 }  // namespace oriel::runtime
 
-#endif  // ORIEL_RUNTIME_TRAIN_FILES_H_
+#endif  // ORIEL_RUNTIME_BASE_FILES_H_
