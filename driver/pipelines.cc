@@ -51,6 +51,9 @@ void addTrain(OpPassManager& passes, const PipelineOptions& options) {
 void addStrategize(OpPassManager& passes, const PipelineOptions& options) {
   DataParallelOptions dataParallel;
   dataParallel.world = options.world;
+  // The driver has checked that it divides.
+  dataParallel.microbatches =
+      options.recipe.globalBatch / (options.recipe.microBatch * options.world);
   passes.addPass(createDataParallel(dataParallel));
 }
 
@@ -69,7 +72,7 @@ const std::vector<Phase>& pipelinePhases() {
       {"specialize", "static shapes, folded shape arithmetic", addSpecialize},
       {"raise", "semantic ops: attention, norms, rotary embedding, image merge", addRaise},
       {"train", "forward, backward, update and eval segments", addTrain},
-      {"strategize", "the device grid", addStrategize},
+      {"strategize", "the device grid, and the schedule of a step", addStrategize},
       {"partition", "collectives", addPartition},
       {"lower", "kernels, and buffers in one arena", addLower},
   };

@@ -51,6 +51,14 @@ LogicalResult verifyBuffers(Instruction op, mlir::SymbolTableCollection& symbols
 
 }  // namespace
 
+LogicalResult RunOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
+  auto program = (*this)->getParentOfType<ProgramOp>();
+  if (!symbols.lookupSymbolIn<SegmentOp>(program, getSegmentAttr().getAttr())) {
+    return emitOpError("names ") << getSegmentAttr() << ", which is no segment of the program";
+  }
+  return mlir::success();
+}
+
 LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
   return verifyBuffers(*this, symbols);
 }

@@ -66,6 +66,18 @@ def SegmentOp : Exec_Op<"segment",
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
 }
 
+def RunOp : Exec_Op<"run",
+    [HasParent<"ProgramOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "One run of a segment in a training step";
+  let description = [{
+    The runs of a program, in order, are its schedule.
+
+    Example: `exec.run @forward {microbatch = 0 : i64}`. Made by `lower`; read by `emit`.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$segment, I64Attr:$microbatch);
+  let assemblyFormat = "$segment attr-dict";
+}
+
 def Exec_BufferList : TypedArrayAttrBase<FlatSymbolRefAttr, "buffers of the program">;
 
 class Exec_Instruction<string mnemonic, dag args>

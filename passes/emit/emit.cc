@@ -1,5 +1,7 @@
 #include "passes/emit/emit.h"
 
+#include <algorithm>
+
 #include "ir/exec/exec.h"
 #include "ir/oriel/oriel.h"
 #include "llvm/ADT/StringMap.h"
@@ -84,7 +86,6 @@ class Emitter {
     training->set_global_batch(recipe_.globalBatch);
     training->set_micro_batch(recipe_.microBatch);
     training->set_data_parallel(dataParallel);
-    training->set_microbatches(microbatches());
     training->set_steps(recipe_.steps);
     training->set_seed(recipe_.seed);
     training->set_ignore_index(recipe_.loss.ignoreIndex);
@@ -107,15 +108,12 @@ class Emitter {
     rate->set_final_ratio(recipe_.schedule.finalRatio);
   }
 
-  int64_t microbatches() const {
-    return recipe_.globalBatch / (recipe_.microBatch * grid_.meshAxisSize("dp"));
-  }
-
   LogicalResult emitProgram(exec::ProgramOp op) {
     plan::Program* program = plan_.add_programs();
     program->set_first_rank(op.getFirstRank());
     program->set_rank_count(op.getRankCount());
     program->set_arena_bytes(op.getArenaBytes());
+    int64_t microbatches = 0;
     bufferIndex_.clear();
     for (auto buffer : op.getOps<exec::BufferOp>()) {
       bufferIndex_[buffer.getSymName()] = program->buffers_size();
@@ -124,18 +122,14 @@ class Emitter {
     for (auto segment : op.getOps<exec::SegmentOp>()) {
       if (failed(emitSegment(segment, program->add_segments()))) return failure();
     }
-    for (int64_t microbatch = 0; microbatch < microbatches(); ++microbatch) {
-      addToSchedule(program, "forward", microbatch);
-      addToSchedule(program, "backward", microbatch);
+    for (auto run : op.getOps<exec::RunOp>()) {
+      plan::ScheduleEntry* entry = program->add_schedule();
+      entry->set_segment(run.getSegment().str());
+      entry->set_microbatch(run.getMicrobatch());
+      microbatches = std::max<int64_t>(microbatches, run.getMicrobatch() + 1);
     }
-    addToSchedule(program, "update", 0);
+    plan_.mutable_training()->set_microbatches(microbatches);
     return success();
-  }
-
-  static void addToSchedule(plan::Program* program, const char* segment, int64_t microbatch) {
-    plan::ScheduleEntry* entry = program->add_schedule();
-    entry->set_segment(segment);
-    entry->set_microbatch(microbatch);
   }
 
   LogicalResult emitBuffer(exec::BufferOp op, plan::Buffer* buffer) {
@@ -255,14 +249,6 @@ FailureOr<plan::Plan> emitPlan(mlir::ModuleOp module, const Recipe& recipe,
                                const EmitOptions& options) {
   FailureOr<Grid> grid = getGrid(module);
   if (failed(grid)) return failure();
-  int64_t perMicrobatch = recipe.microBatch * grid->meshAxisSize("dp");
-  if (recipe.globalBatch % perMicrobatch != 0) {
-    return module.emitError("the global batch of ")
-           << recipe.globalBatch << " samples is not divided by " << perMicrobatch
-           << " (micro batch " << recipe.microBatch << " on " << grid->meshAxisSize("dp")
-           << " data-parallel ranks): change batch.global or batch.micro in the recipe, or the "
-              "world";
-  }
   return Emitter(module, recipe, options, *grid).run();
 }
 

@@ -7,6 +7,7 @@
 #include "passes/lower/passes.h"
 #include "passes/lower/storage.h"
 #include "passes/strategize/grid.h"
+#include "passes/strategize/schedule.h"
 
 namespace oriel {
 
@@ -208,7 +209,8 @@ struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     mlir::FailureOr<Grid> grid = getGrid(module);
-    if (failed(grid)) return signalPassFailure();
+    mlir::FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(module);
+    if (failed(grid) || failed(schedule)) return signalPassFailure();
     llvm::SmallVector<mlir::func::FuncOp> segments(module.getOps<mlir::func::FuncOp>());
     if (segments.empty()) {
       module.emitError("has no segment to lower");
@@ -230,6 +232,10 @@ struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
     program.setArenaBytes(writer.place());
     for (mlir::func::FuncOp segment : segments) {
       if (failed(writer.writeSegment(segment))) return signalPassFailure();
+    }
+    builder.setInsertionPointToEnd(&program.getBody().front());
+    for (const ScheduleEntry& entry : *schedule) {
+      exec::RunOp::create(builder, program.getLoc(), entry.segment, entry.microbatch);
     }
     for (mlir::func::FuncOp segment : segments) segment.erase();
   }

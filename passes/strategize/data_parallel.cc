@@ -1,6 +1,7 @@
 #include "ir/oriel/oriel.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/passes.h"
+#include "passes/strategize/schedule.h"
 
 namespace oriel {
 
@@ -18,7 +19,13 @@ struct DataParallel : impl::DataParallelBase<DataParallel> {
           << world.getValue() << " ranks: at least one is needed";
       return signalPassFailure();
     }
+    if (microbatches < 1) {
+      getOperation().emitError("a step of ")
+          << microbatches.getValue() << " microbatches: at least one is needed";
+      return signalPassFailure();
+    }
     setGrid(getOperation(), dataParallelGrid(world));
+    setSchedule(getOperation(), accumulationSchedule(microbatches));
     if (world > 1 && failed(checkSamplesAreIndependent())) signalPassFailure();
   }
 

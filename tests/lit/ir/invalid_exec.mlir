@@ -72,3 +72,10 @@ exec.program @copy_of_two attributes {first_rank = 0 : i64, rank_count = 1 : i64
     exec.copy [@b0, @b0] -> [@b0]
   }
 }
+
+// -----
+
+exec.program @run_of_unknown_segment attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  // expected-error@+1 {{names @forward, which is no segment of the program}}
+  exec.run @forward {microbatch = 0 : i64}
+}

@@ -58,6 +58,19 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
 
 // -----
 
+// The schedule becomes the runs of the program.
+// CHECK-LABEL: exec.program @ranks
+// CHECK: exec.segment @forward
+// CHECK: exec.run @forward {microbatch = 0 : i64}
+// CHECK-NEXT: exec.run @forward {microbatch = 1 : i64}
+module attributes {oriel.grid = {}, oriel.mesh = {}, oriel.schedule = [["forward", 0], ["forward", 1]]} {
+  func.func @forward(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"}) {
+    return
+  }
+}
+
+// -----
+
 // An operand that is read later is not overwritten.
 // CHECK-LABEL: exec.program @ranks
 // CHECK: exec.launch "exp" [@[[X:.*]]] -> [@[[A:.*]]] {} from
