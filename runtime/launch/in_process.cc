@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/in_process.h"
 
@@ -45,7 +46,13 @@ constexpr int64_t kMaxRanks = 1024;
 
 absl::Status WithRank(const absl::Status& status, int64_t rank) {
   const std::string name = absl::StrCat("rank ", rank);
-  return absl::StrContains(status.message(), name) ? status : Annotate(status, name);
+  // Executor errors begin with it; "rank 12" does not name rank 1.
+  const absl::string_view message = status.message();
+  const size_t place = message.find(name);
+  const size_t end = place + name.size();
+  const bool named = place != absl::string_view::npos &&
+                     (end == message.size() || !absl::ascii_isdigit(message[end]));
+  return named ? status : Annotate(status, name);
 }
 
 absl::StatusOr<bool> RunInProcess(
