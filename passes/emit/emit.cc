@@ -113,7 +113,6 @@ class Emitter {
     program->set_first_rank(op.getFirstRank());
     program->set_rank_count(op.getRankCount());
     program->set_arena_bytes(op.getArenaBytes());
-    int64_t microbatches = 0;
     bufferIndex_.clear();
     for (auto buffer : op.getOps<exec::BufferOp>()) {
       bufferIndex_[buffer.getSymName()] = program->buffers_size();
@@ -122,6 +121,7 @@ class Emitter {
     for (auto segment : op.getOps<exec::SegmentOp>()) {
       if (failed(emitSegment(segment, program->add_segments()))) return failure();
     }
+    int64_t microbatches = 0;
     for (auto run : op.getOps<exec::RunOp>()) {
       plan::ScheduleEntry* entry = program->add_schedule();
       entry->set_segment(run.getSegment().str());

@@ -1,5 +1,5 @@
-// Translates a lowered module to the plan, op by op. What the module does not say yet comes from
-// the recipe and the grid: the schedule of a step, and the split of each input over `dp`.
+// Translates a lowered module to the plan, op by op. Two things the module does not say: how to
+// train comes from the recipe, and the split of each input over `dp` from the grid.
 #ifndef ORIEL_PASSES_EMIT_EMIT_H_
 #define ORIEL_PASSES_EMIT_EMIT_H_
 

@@ -20,10 +20,7 @@ std::optional<double> splatValue(Value value) {
       !llvm::isa<mlir::FloatType>(dense.getElementType())) {
     return std::nullopt;
   }
-  llvm::APFloat number = dense.getSplatValue<llvm::APFloat>();
-  bool losesInfo = false;
-  number.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-  return number.convertToDouble();
+  return dense.getSplatValue<llvm::APFloat>().convertToDouble();
 }
 
 bool isSplat(Value value, double expected) {
