@@ -207,7 +207,7 @@ LogicalResult Importer::checkSupported(const Graph& graph) const {
     }
     std::string nearest = registry.nearest(op);
     auto& note = diagnostic.attachNote();
-    note << registry.names().size() << " ops are supported, docs/import.md lists them";
+    note << registry.names().size() << " ops are supported, docs/generated/onnx_ops.md lists them";
     if (!nearest.empty()) {
       note << "; the nearest by name is " << nearest;
     }

@@ -155,7 +155,7 @@ TEST(Importer, DimensionWithoutName) {
 TEST(Importer, UnsupportedOp) {
   EXPECT_THAT(errorsOf("g (float[2, 3] x) => (float[2, 3] y) { [far] y = Det(x) }"),
               AllOf(HasSubstr("node \"far\" uses the op Det (opset 20)"),
-                    HasSubstr("ops are supported, docs/import.md")));
+                    HasSubstr("ops are supported, docs/generated/onnx_ops.md")));
   EXPECT_THAT(testing::importText("<ir_version: 10, opset_import: [\"\" : 20, \"com.acme\" : 1]>"
                                   "g (float[2] x) => (float[2] y) { y = com.acme.Sofmax(x) }")
                   .errors,

@@ -28,7 +28,7 @@ class ModelFile {
  public:
   // The operator sets that the importer understands.
   static constexpr int64_t kMinOpset = 13;
-  static constexpr int64_t kMaxOpset = 24;
+  static constexpr int64_t kMaxOpset = 28;
 
   // Reads and checks a file: that it is whole, its IR and operator-set versions, and that names of
   // values are unique. An error names the file and what to do. Weights are read later, by name.

@@ -105,7 +105,7 @@ TEST(ModelFile, NoModelAtAll) {
 
 TEST(ModelFile, UnsupportedVersions) {
   EXPECT_THAT(messageOf(fromProto(parseModel(modelText(kScale, 12)))),
-              AllOf(HasSubstr("operator set 12"), HasSubstr("13 to 24")));
+              AllOf(HasSubstr("operator set 12"), HasSubstr("13 to 28")));
   EXPECT_THAT(messageOf(fromProto(parseModel(modelText(kScale, 99)))),
               HasSubstr("operator set 99"));
   auto future = parseModel(modelText(kScale));

@@ -77,4 +77,18 @@ std::vector<std::string> OpRegistry::names() const {
   return names;
 }
 
+std::vector<int64_t> OpRegistry::versions(llvm::StringRef name) const {
+  size_t split = name.rfind("::");
+  Key key = split == llvm::StringRef::npos
+                ? Key("", name.str())
+                : Key(name.take_front(split).str(), name.drop_front(split + 2).str());
+  std::vector<int64_t> versions;
+  if (auto found = handlers_.find(key); found != handlers_.end()) {
+    for (const auto& [version, unused] : found->second) {
+      versions.push_back(version);
+    }
+  }
+  return versions;
+}
+
 }  // namespace oriel

@@ -40,6 +40,8 @@ class OpRegistry {
   // Names in ONNX's own domain and, with "domain::" before them, in others; sorted. Ops that only
   // rewrites of ours make are left out.
   std::vector<std::string> names() const;
+  // The versions that `name`, one of names(), has a handler for, ascending; empty for another name.
+  std::vector<int64_t> versions(llvm::StringRef name) const;
 
  private:
   using Key = std::pair<std::string, std::string>;  // domain, op

@@ -15,6 +15,7 @@ set -euo pipefail
 
 onnx_version=1.23.2
 onnx_sha256=008cb0467b2bbee41448acc7da8b6f4e704624cb0d327a2d5adafc7ce19bc5b8
+numpy_version=2.4.6
 
 base_packages=(
   build-essential cmake ninja-build ccache git pkg-config zlib1g-dev
@@ -26,12 +27,12 @@ base_packages=(
 )
 compiler_packages=(
   llvm-22-dev libmlir-22-dev mlir-22-tools llvm-22-tools
-  python3-pip python3-venv          # fetch the ONNX source package
+  python3-pip python3-venv          # fetch the ONNX source package and its node tests
   dataset-fashion-mnist             # images for the end-to-end tests
 )
 python_packages=(
   torch==2.15.0 transformers==5.23.0 onnx=="$onnx_version" onnxscript==0.7.2 onnxruntime==1.31.1
-  numpy==2.4.6 safetensors==0.8.0 pyyaml==6.0.3
+  numpy=="$numpy_version" safetensors==0.8.0 pyyaml==6.0.3
 )
 
 cpu_only=false runtime_only=false python=false
@@ -48,8 +49,8 @@ done
 deps="${ORIEL_DEPS:-$HOME/.cache/oriel/deps}"
 venv="${ORIEL_VENV:-$HOME/.cache/oriel/venv}"
 onnx_prefix="$deps/onnx-$onnx_version"
-scratch=""
-trap '[[ -z "$scratch" ]] || rm -rf "$scratch"' EXIT
+scratch="$(mktemp -d)"
+trap 'rm -rf "$scratch"' EXIT
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
@@ -92,7 +93,6 @@ build_onnx() {
     say "ONNX $onnx_version: present in $onnx_prefix"
     return
   fi
-  scratch="$(mktemp -d)"
   local archive="$scratch/onnx-$onnx_version.tar.gz" source="$scratch/onnx-$onnx_version"
   say "ONNX $onnx_version: fetching the source package"
   logged "pip download onnx==$onnx_version" "is there a network, and is the package index reachable?" \
@@ -110,6 +110,23 @@ build_onnx() {
   logged "installing ONNX" "" cmake --install "$scratch/build"
   touch "$onnx_prefix/.complete"
   say "ONNX $onnx_version: installed in $onnx_prefix"
+}
+
+# The tests that ONNX's Python package has for each op, as files for tests/onnx_conformance.
+write_node_tests() {
+  local folder="$onnx_prefix/node_tests" python="$scratch/venv/bin/python"
+  if [[ -f "$folder/.complete" ]]; then
+    say "ONNX node tests: present in $folder"
+    return
+  fi
+  say "ONNX node tests: generating (about 30 s)"
+  logged "python3 -m venv" "" python3 -m venv "$scratch/venv"
+  logged "pip install onnx==$onnx_version" "is there a network, and is the package index reachable?" \
+    "$python" -m pip install --quiet --retries 2 "onnx==$onnx_version" "numpy==$numpy_version"
+  rm -rf "$folder"
+  logged "writing the node tests" "" "$python" "$(dirname "$0")/../tests/onnx_conformance/write_cases.py" "$folder"
+  touch "$folder/.complete"
+  say "ONNX node tests: written to $folder"
 }
 
 make_venv() {
@@ -143,7 +160,10 @@ packages=("${base_packages[@]}")
 $runtime_only || packages+=("${compiler_packages[@]}")
 if $runtime_only && $python; then packages+=(python3-pip python3-venv); fi
 install_packages "${packages[@]}"
-$runtime_only || build_onnx
+if ! $runtime_only; then
+  build_onnx
+  write_node_tests
+fi
 if $python; then make_venv; fi
 $cpu_only || report_cuda
 say "done"

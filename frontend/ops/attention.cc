@@ -42,6 +42,9 @@ LogicalResult checkAttention(NodeImporter& n) {
   if (n.attrFloat("softcap", 0) != 0) {
     return n.error() << "softcap is not supported";
   }
+  if (n.attrInt("left_window_size", -1) >= 0 || n.attrInt("right_window_size", -1) >= 0) {
+    return n.error() << "window sizes are not supported";
+  }
   return mlir::success();
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes docs/generated/ from the TableGen files. With --check, only says whether it is up to date.
+# Writes docs/generated/: from the TableGen files, and onnx_ops.md from what the built onnx_conformance finds. With
+# --check, only says whether what comes from TableGen is up to date; the CTest test onnx_conformance checks the other.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -38,6 +39,14 @@ for row in "${table[@]}"; do
     [[ "$(grep -c '^#' "$fresh/$document.md")" != 0 ]] || rm "$fresh/$document.md"
   done
 done
+
+conformance=build/dev/bin/onnx_conformance
+if ! $check && [[ -x $conformance ]]; then
+  "$conformance" --write "$fresh/onnx_ops.md"
+else
+  $check || echo "docs: onnx_ops.md is left as it is; it needs: ninja -C build/dev onnx_conformance" >&2
+  cp "$target/onnx_ops.md" "$fresh/"
+fi
 
 if $check; then
   if ! diff -ru --new-file "$target" "$fresh"; then
