@@ -1,8 +1,14 @@
 #!/usr/bin/env python3
-"""Exports a model of this folder to ONNX, with PyTorch's numbers beside it.
+"""Exports a model to ONNX: one of this folder, or a Hugging Face class.
 
     models/export.py llava_tiny   # writes models/llava_tiny/{model.onnx,golden/}
     models/export.py llava_30m --out build/models/llava_30m
+    models/export.py --hf Qwen3VLForConditionalGeneration --preset tiny \\
+        --opset 23 --set text_config.num_hidden_layers=3 --out build/qwen
+
+The first form writes PyTorch's numbers beside the model. The second takes any
+class of transformers that hf.py can call, with random weights: its config's
+defaults, or shrunk to train in seconds.
 
 Needs torch, transformers, onnx, onnxscript, safetensors and numpy from PyPI;
 nothing is downloaded from a model hub. To add a model, add a line to MODELS.
@@ -11,14 +17,18 @@ nothing is downloaded from a model hub. To add a model, add a line to MODELS.
 import argparse
 import dataclasses
 import pathlib
+import sys
+import warnings
 from collections.abc import Callable
 
 import torch
 
 import golden
+import hf
 import llava
 
 SEED = 0
+EXPORTERS = ("dynamo", "torchscript")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,44 +58,124 @@ MODELS = {
 }
 
 
-def export_onnx(model, module, path):
-    """Writes `module` as ONNX by torch.onnx.export, the dynamo one.
+class ExportError(Exception):
+    """An exporter refused; the message is the first line of its reason."""
 
-    `optimize=False`: the exporter's optimizer is meant for inference. It merges
-    parameters of equal value (all zero biases become one tensor), folds
+
+def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
+                dynamic_batch=True):
+    """Writes `module` as ONNX by torch.onnx.export.
+
+    inputs: {name: example tensor}; dimension 0 of each is the batch, which is
+    symbolic unless `dynamic_batch` is false. `opset`: None is the exporter's
+    default. Raises ExportError.
+
+    `optimize=False`: the dynamo exporter's optimizer is meant for inference. It
+    merges parameters of equal value (all zero biases become one tensor), folds
     transposes into weights and calls the results val_23. Without it each
-    parameter is one initializer, named and laid out as in the module.
+    parameter is one initializer, named and laid out as in the module. The
+    TorchScript exporter merges all the same.
     """
-    inputs = model.example_inputs()
-    batch = torch.export.Dim("batch")
-    # Stack traces would put this machine's paths into the file.
-    torch.fx.config.do_not_emit_stack_traces = True
-    program = torch.onnx.export(
-        module, (), kwargs=inputs, dynamo=True, optimize=False,
-        input_names=list(inputs), output_names=[model.output],
-        dynamic_shapes={name: {0: batch} for name in inputs})
     path.parent.mkdir(parents=True, exist_ok=True)
-    program.save(path, external_data=False)
+    names = {"input_names": list(inputs), "output_names": [output],
+             "opset_version": opset}
+    try:
+        if exporter == "dynamo":
+            # Stack traces would put this machine's paths into the file.
+            torch.fx.config.do_not_emit_stack_traces = True
+            batch = torch.export.Dim("batch")
+            program = torch.onnx.export(
+                module, (), kwargs=inputs, dynamo=True, optimize=False,
+                dynamic_shapes={name: {0: batch} for name in inputs}
+                if dynamic_batch else None, **names)
+            if dynamic_batch and isinstance(
+                    program.model.graph.inputs[0].shape[0], int):
+                raise ExportError("the model's code fixed the batch size; "
+                                  "export with --batch N, or add an adapter")
+            program.save(path, external_data=False)
+        else:
+            torch.onnx.export(
+                module, tuple(inputs.values()), path, dynamo=False,
+                dynamic_axes={name: {0: "batch"} for name in (*inputs, output)}
+                if dynamic_batch else None, **names)
+    except ExportError:
+        raise
+    except Exception as error:  # the exporters raise whatever they meet
+        raise ExportError(_reason(error)) from error
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("model", choices=sorted(MODELS))
-    parser.add_argument("--out", type=pathlib.Path, metavar="DIR",
-                        help="output folder (default: models/MODEL)")
-    parser.add_argument("--no-golden", action="store_true",
-                        help="write the ONNX file only")
-    args = parser.parse_args()
+def _reason(error):
+    """The line of an exporter's message that says what went wrong."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else '(no message)'}"
 
-    # Sums over threads would make the golden depend on the machine's cores.
-    torch.set_num_threads(1)
+
+def export_hf(args):
+    """Exports the Hugging Face class of the command line."""
+    model = hf.build(args.hf, args.preset, args.set, args.sequence)
+    hf.initialize(model.module, SEED)
+    try:
+        export_onnx(model.module, model.example_inputs(args.batch or 3),
+                    model.output, args.out / "model.onnx", args.exporter,
+                    args.opset, dynamic_batch=args.batch is None)
+    except ExportError as error:
+        raise ExportError(
+            f"{args.hf}: the {args.exporter} exporter says: {error}") from error
+
+
+def export_own(args):
+    """Exports the model of this folder that the command line names."""
     model = MODELS[args.model]
     out = args.out or pathlib.Path(__file__).parent / args.model
     module = model.build(SEED)
-    export_onnx(model, module, out / "model.onnx")
+    export_onnx(module, model.example_inputs(), model.output,
+                out / "model.onnx", args.exporter, args.opset)
     if model.golden and not args.no_golden:
         model.golden(module, out / "golden")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("model", nargs="?", choices=sorted(MODELS))
+    parser.add_argument("--out", type=pathlib.Path, metavar="DIR",
+                        help="output folder (default: models/MODEL)")
+    parser.add_argument("--opset", type=int, metavar="N",
+                        help="ONNX operator set (default: the exporter's)")
+    parser.add_argument("--exporter", choices=EXPORTERS, default="dynamo")
+    parser.add_argument("--no-golden", action="store_true",
+                        help="write the ONNX file only")
+    group = parser.add_argument_group("Hugging Face classes")
+    group.add_argument("--hf", metavar="CLASS",
+                       help="a model class of transformers")
+    group.add_argument("--preset", choices=("tiny", "full"), default="full",
+                       help="the config's defaults (full), or shrunk")
+    group.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
+                       help="a value of the config, dotted; repeatable")
+    group.add_argument("--sequence", type=int, metavar="N",
+                       help="tokens per sample (default: image rows and a few\n"
+                            "words for tiny, at most 2048 for full)")
+    group.add_argument("--batch", type=int, metavar="N",
+                       help="a fixed batch size (default: symbolic `batch`)")
+    args = parser.parse_args()
+    if (args.model is None) == (args.hf is None):
+        parser.error("name one of this folder's models, or --hf CLASS")
+    if args.hf and not args.out:
+        parser.error("--hf needs --out DIR")
+    return args
+
+
+def main():
+    args = parse_arguments()
+    # Sums over threads would make the golden depend on the machine's cores.
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", module="torch|transformers|onnxscript")
+    try:
+        (export_hf if args.hf else export_own)(args)
+    except (ExportError, ValueError) as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,132 @@
+"""Hugging Face classes as training graphs: inputs by name in, logits out.
+
+    model = hf.build("Qwen3VLForConditionalGeneration", preset="tiny")
+    model.module           # the class, its forward narrowed to model.inputs
+    model.inputs           # {name: (dtype, shape of one sample)}
+    model.output           # "logits", or "logits_per_image"
+    model.example_inputs(batch)   # {name: tensor}, to trace with
+    model.sample(rng)      # {name: array} of one valid sample, with labels
+    model.images           # the recipe's `images:` (None: no image merge)
+
+`build` only constructs: under `torch.device("meta")` or FakeTensorMode the
+parameters take no memory. `initialize(model.module, seed)` gives seeded
+weights. Parameter names are Hugging Face's. hf_config.py makes the configs;
+hf_adapters.py has what a class needs beyond the generic path.
+"""
+
+import dataclasses
+import math
+import os
+import zlib
+
+# Hugging Face checks at run time that image tokens and image features match in
+# number. The check traces to aten._is_all_true, which the ONNX exporter cannot
+# translate; this is transformers' own switch for it. `oriel-run` checks the
+# same thing on every batch (`images:` in the recipe).
+os.environ.setdefault("TRANSFORMERS_DISABLE_TORCH_CHECK", "1")
+
+import numpy as np
+import torch
+import transformers
+
+import hf_adapters
+import hf_config
+
+IGNORE = -100
+TINY_WORDS = 8  # beside the image's rows
+FULL_SEQUENCE = 2048
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A class of transformers, ready to export and to feed; see above."""
+    name: str
+    module: torch.nn.Module
+    inputs: dict
+    output: str
+    rows_per_image: int
+    sequence: int
+
+    @property
+    def images(self):
+        if not self.rows_per_image:
+            return None
+        return {"per_sample": 1, "rows_per_image": self.rows_per_image}
+
+    def example_inputs(self, batch=3):
+        """{name: tensor [batch, ...]}; on the default device."""
+        rng = np.random.default_rng(0)
+        samples = [self.sample(rng) for _ in range(batch)]
+        return {name: torch.tensor(np.stack([s[name] for s in samples]))
+                for name in self.inputs}
+
+    def sample(self, rng):
+        """{name: array}: random pixels and words, the image after 0-2 words.
+
+        The words have labels, but for the first two. A model without token
+        logits has none.
+        """
+        shape = self.inputs.get("pixel_values", (None, ()))[1]
+        pixels = rng.standard_normal(shape).astype(np.float32)
+        vocab = self.module.config.get_text_config().vocab_size
+        ids = rng.integers(hf_config.FIRST_WORD_ID, vocab, self.sequence)
+        image = np.zeros(self.sequence, bool)
+        if self.rows_per_image:
+            start = rng.integers(0, 3)
+            image[start:start + self.rows_per_image] = True
+            ids[image] = self.module.config.image_token_id
+        sample = {"pixel_values": pixels, "input_ids": ids}
+        if "position_ids" in self.inputs:
+            sample["position_ids"] = self.module.positions(ids)
+        sample = {name: sample[name] for name in self.inputs}
+        if self.output == "logits":
+            labels = np.where(image, IGNORE, ids)
+            labels[:2] = IGNORE
+            sample["labels"] = labels
+        return sample
+
+
+def build(name, preset="full", settings=(), sequence=None):
+    """The `Model` of class `name` of transformers, in evaluation mode.
+
+    preset: "full" (the config's defaults) or "tiny" (see hf_config.py).
+    settings: "dotted.key=value" texts over the config.
+    sequence: tokens per sample; default: the image's rows and a few words for
+      "tiny", else 2048 or the longest that the model has positions for.
+    Raises ValueError if transformers has no such class, or no such setting.
+    """
+    hf_class = getattr(transformers, name, None)
+    if not isinstance(hf_class, type) or not getattr(hf_class, "config_class",
+                                                     None):
+        raise ValueError(f"transformers {transformers.__version__} has no "
+                         f"model class {name}")
+    adapter = hf_adapters.find(hf_class)
+    overrides = adapter.TINY if preset == "tiny" else {}
+    config = hf_config.make(hf_class.config_class, preset, settings, overrides)
+    exportable = type(name, (adapter, hf_class), {})
+    module = exportable(config).eval()
+    module.prepare()
+    rows = module.rows_per_image()
+    if sequence is None:
+        sequence = rows + TINY_WORDS if preset == "tiny" else FULL_SEQUENCE
+        longest = getattr(config.get_text_config(), "max_position_embeddings",
+                          None)
+        sequence = min(sequence, longest or sequence)
+    return Model(name, module, module.input_shapes(sequence), adapter.OUTPUT,
+                 rows, sequence)
+
+
+@torch.no_grad()
+def initialize(module, seed):
+    """Normal weights of standard deviation 1/sqrt(fan-in); vectors (biases,
+    norms) get noise of 0.1 on top of what their class gives them, so that no
+    two are equal. Each tensor has its own generator, seeded by its name.
+    """
+    for name, parameter in module.named_parameters():
+        generator = torch.Generator().manual_seed(
+            zlib.crc32(name.encode()) * 1000003 + seed)
+        noise = torch.randn(parameter.shape, generator=generator)
+        if parameter.ndim < 2:
+            parameter.add_(noise, alpha=0.1)
+        else:
+            parameter.copy_(noise / math.sqrt(parameter[0].numel()))
