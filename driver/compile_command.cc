@@ -30,12 +30,14 @@ struct Arguments {
 absl::Status writeFiles(const Compilation& compilation, const std::string& path) {
   const std::string weights = runtime::JoinPath(runtime::FolderOf(path), weightsFileName(path));
   std::error_code ignored;
-  const bool hadWeights = std::filesystem::exists(weights, ignored);
-  progress("writing " + weights);
-  ORIEL_RETURN_IF_ERROR(writeWeights(compilation.model, compilation.plan, weights));
+  const bool isNew = hasWeightsFile(compilation.plan) && !std::filesystem::exists(weights, ignored);
+  if (hasWeightsFile(compilation.plan)) {
+    progress("writing " + weights);
+    ORIEL_RETURN_IF_ERROR(writeWeights(compilation.model, compilation.plan, weights));
+  }
   progress("writing " + path);
   absl::Status written = runtime::WritePlan(compilation.plan, path);
-  if (!written.ok() && !hadWeights) std::filesystem::remove(weights, ignored);
+  if (!written.ok() && isNew) std::filesystem::remove(weights, ignored);
   return written;
 }
 
@@ -81,7 +83,8 @@ void addCompileCommand(CLI::App& app, Run* run) {
       ->type_name("FILE");
   command
       ->add_option("-o,--output", arguments->output,
-                   "The plan to write (.oplan); its weights go beside it")
+                   "The plan to write (.oplan); weights that the recipe's `init` does not make "
+                   "go beside it")
       ->type_name("FILE");
   DumpRequest& dump = arguments->compile.dump;
   command

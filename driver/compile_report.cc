@@ -17,7 +17,9 @@ std::string compileReport(const plan::Plan& plan, const std::string& path) {
   for (const runtime::ProgramStats& program : stats.programs) {
     text += memoryText(program) + segmentsText(program, /*kernels=*/false);
   }
-  absl::StrAppend(&text, "wrote       ", path, " and ", weightsFileName(path), " beside it\n");
+  absl::StrAppend(&text, "wrote       ", path);
+  if (hasWeightsFile(plan)) absl::StrAppend(&text, " and ", weightsFileName(path), " beside it");
+  text += "\n";
   absl::StrAppend(&text, "next        oriel-run ", path, " -n ", plan.world_size(),
                   " --data SHARDS --save-dir CHECKPOINTS\n");
   return text;

@@ -67,8 +67,9 @@ absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan, const
   ORIEL_ASSIGN_OR_RETURN(std::string model, findModel(arguments, plan.provenance()));
   TrainedWeights trained;
   for (size_t i = 0; i < weights.specs.size(); ++i) {
-    // Frozen ones are what they were; the file keeps them, in whatever type.
-    if (!plan.parameters(static_cast<int>(i)).trainable()) continue;
+    // Frozen ones that the file has are what they were; it keeps them, in whatever type.
+    const plan::Parameter& from = plan.parameters(static_cast<int>(i));
+    if (!from.trainable() && !runtime::IsMade(from.initial())) continue;
     const runtime::NamedSpec& parameter = weights.specs[i];
     if (parameter.spec.dtype != runtime::DType::kF32) {
       return absl::UnimplementedError(absl::StrCat("parameter \"", parameter.name, "\" is ",

@@ -46,12 +46,26 @@ Json learningRateJson(const plan::LearningRate& rate) {
           {"final_ratio", rate.final_ratio()}};
 }
 
+Json initialJson(const plan::InitialValue& initial) {
+  if (initial.has_constant()) return {{"constant", initial.constant()}};
+  if (initial.has_normal()) {
+    return {{"normal", {{"mean", initial.normal().mean()}, {"std", initial.normal().deviation()}}},
+            {"seed", initial.seed()}};
+  }
+  if (initial.has_uniform()) {
+    return {{"uniform", {{"low", initial.uniform().low()}, {"high", initial.uniform().high()}}},
+            {"seed", initial.seed()}};
+  }
+  return {{"file", initial.file()}, {"tensor", initial.tensor()}};
+}
+
 Json parametersJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
   Json tensors = Json::array();
   for (const plan::Parameter& parameter : plan.parameters()) {
     Json tensor = {{"name", parameter.name()}};
     tensor.update(tensorJson(parameter.global()));
     tensor["trainable"] = parameter.trainable();
+    tensor["initial"] = initialJson(parameter.initial());
     tensors.push_back(std::move(tensor));
   }
   return {{"total", stats.parameters},

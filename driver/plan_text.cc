@@ -47,6 +47,20 @@ std::string scheduleText(const plan::LearningRate& rate) {
   return text;
 }
 
+// Where the runtime makes it; else empty.
+std::string initialText(const plan::InitialValue& initial) {
+  if (initial.has_constant()) return absl::StrFormat(", starts as %g", initial.constant());
+  if (initial.has_normal()) {
+    return absl::StrFormat(", starts random: normal, mean %g, std %g", initial.normal().mean(),
+                           initial.normal().deviation());
+  }
+  if (initial.has_uniform()) {
+    return absl::StrFormat(", starts random: uniform from %g to %g", initial.uniform().low(),
+                           initial.uniform().high());
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string bytesText(int64_t bytes) {
@@ -115,6 +129,12 @@ std::string parametersText(const plan::Plan& plan, const runtime::PlanStats& sta
       absl::StrCat("parameters  ", countText(stats.parameters), " in ", plan.parameters_size(),
                    " tensors: ", countText(stats.trainable_parameters), " trainable, ",
                    countText(stats.parameters - stats.trainable_parameters), " frozen\n");
+  const auto made = std::count_if(plan.parameters().begin(), plan.parameters().end(),
+                                  [](const auto& p) { return runtime::IsMade(p.initial()); });
+  if (made > 0) {
+    absl::StrAppend(&text, "  initial   ", made, " made when training starts, ",
+                    plan.parameters_size() - made, " from the weights file\n");
+  }
   std::vector<const plan::Parameter*> largest;
   for (const plan::Parameter& parameter : plan.parameters()) largest.push_back(&parameter);
   std::stable_sort(largest.begin(), largest.end(), [](auto* a, auto* b) {
@@ -126,7 +146,7 @@ std::string parametersText(const plan::Plan& plan, const runtime::PlanStats& sta
     absl::StrAppend(
         &text, absl::StrFormat("  %-10s", bytesText(runtime::FromPlan(parameter.global()).bytes())),
         parameter.name(), " ", runtime::FromPlan(parameter.global()).ToString(),
-        parameter.trainable() ? "" : ", frozen", "\n");
+        parameter.trainable() ? "" : ", frozen", initialText(parameter.initial()), "\n");
   }
   if (largest.size() > kShown) {
     absl::StrAppend(&text, "  and ", largest.size() - kShown, " smaller ones\n");

@@ -1,5 +1,6 @@
 #include "driver/weights.h"
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -16,11 +17,17 @@ std::string weightsFileName(const std::string& planPath) {
   return llvm::sys::path::stem(planPath).str() + ".weights.safetensors";
 }
 
+bool hasWeightsFile(const plan::Plan& plan) {
+  return std::any_of(plan.parameters().begin(), plan.parameters().end(),
+                     [](const auto& parameter) { return !runtime::IsMade(parameter.initial()); });
+}
+
 absl::Status writeWeights(const ModelFile& model, const plan::Plan& plan, const std::string& path) {
   std::vector<TensorData> values;  // keeps the bytes alive
   std::vector<runtime::NamedTensor> tensors;
   values.reserve(plan.parameters_size());
   for (const plan::Parameter& parameter : plan.parameters()) {
+    if (runtime::IsMade(parameter.initial())) continue;
     llvm::Expected<TensorData> value = model.initializer(parameter.name());
     if (!value) return toStatus(value.takeError());
     const runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
@@ -39,6 +46,7 @@ absl::Status checkWeights(const plan::Plan& plan, const std::string& planPath) {
   std::map<std::string, runtime::SafetensorsFile> files;
   const std::string folder = runtime::FolderOf(planPath);
   for (const plan::Parameter& parameter : plan.parameters()) {
+    if (runtime::IsMade(parameter.initial())) continue;
     const std::string& name = parameter.initial().file();
     auto it = files.find(name);
     if (it == files.end()) {

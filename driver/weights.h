@@ -1,4 +1,5 @@
-// The weights file beside a plan: initial values of all parameters, by ONNX name.
+// The weights file beside a plan: initial values by ONNX name, but for those that are made when
+// training starts.
 #ifndef ORIEL_DRIVER_WEIGHTS_H_
 #define ORIEL_DRIVER_WEIGHTS_H_
 
@@ -12,6 +13,9 @@ namespace oriel::driver {
 
 // "out/llava.oplan" -> "llava.weights.safetensors": as the plan names it, relative to its folder.
 std::string weightsFileName(const std::string& planPath);
+
+// Whether `plan` has such a file: not if all initial values are made.
+bool hasWeightsFile(const plan::Plan& plan);
 
 // Writes what `plan` expects in `path`, as the model stores it. The file appears complete or not
 // at all. FailedPrecondition, naming the tensor, where the model has another type or size.

@@ -75,9 +75,32 @@ class Emitter {
     onnxNames_[op.getSymName()] = name;
     parameter->set_name(name);
     parameter->set_trainable(op.getTrainable());
-    parameter->mutable_initial()->set_file(options_.weightsFile);
-    parameter->mutable_initial()->set_tensor(name);
+    emitInitialValue(name, parameter->mutable_initial());
     return toPlanTensor(op.getType(), op, parameter->mutable_global());
+  }
+
+  void emitInitialValue(const std::string& name, plan::InitialValue* initial) {
+    const Recipe::Distribution* made = recipe_.initialValueOf(name);
+    if (!made) {
+      initial->set_file(options_.weightsFile);
+      initial->set_tensor(name);
+      return;
+    }
+    switch (made->kind) {
+      case Recipe::Distribution::Kind::kConstant:
+        initial->set_constant(made->first);
+        return;
+      case Recipe::Distribution::Kind::kNormal:
+        initial->set_seed(recipe_.init.seed);
+        initial->mutable_normal()->set_mean(made->first);
+        initial->mutable_normal()->set_deviation(made->second);
+        return;
+      case Recipe::Distribution::Kind::kUniform:
+        initial->set_seed(recipe_.init.seed);
+        initial->mutable_uniform()->set_low(made->first);
+        initial->mutable_uniform()->set_high(made->second);
+        return;
+    }
   }
 
   void emitTraining() {

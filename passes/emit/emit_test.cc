@@ -74,6 +74,18 @@ TEST_F(EmitTest, ParametersKeepTheirOnnxNames) {
   EXPECT_EQ(plan->programs(0).buffers(1).ref(), "layer.weight");
 }
 
+TEST_F(EmitTest, InitRuleTakesTheFilesPlace) {
+  recipe_.init.seed = 5;
+  recipe_.init.rules = {{{"*.weight"}, {Recipe::Distribution::Kind::kNormal, 0.5, 0.02}}};
+  auto plan = emit(kModule);
+  ASSERT_TRUE(succeeded(plan)) << error_;
+  const plan::InitialValue& initial = plan->parameters(0).initial();
+  EXPECT_EQ(initial.file(), "");
+  EXPECT_EQ(initial.seed(), 5u);
+  EXPECT_EQ(initial.normal().mean(), 0.5);
+  EXPECT_EQ(initial.normal().deviation(), 0.02);
+}
+
 TEST_F(EmitTest, InputIsSplitOverDataParallelRanks) {
   auto plan = emit(kModule);
   ASSERT_TRUE(succeeded(plan)) << error_;

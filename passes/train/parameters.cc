@@ -35,6 +35,10 @@ FailureOr<SmallVector<ir::ParameterOp>> selectTrainable(ModuleOp module, const R
       failed(checkPatterns(module, "optimizer.no_decay", recipe.optimizer.noDecay, names))) {
     return failure();
   }
+  for (auto [index, rule] : llvm::enumerate(recipe.init.rules)) {
+    std::string key = "init.rules[" + std::to_string(index) + "].match";
+    if (failed(checkPatterns(module, key, rule.match, names))) return failure();
+  }
   SmallVector<ir::ParameterOp> trainable;
   for (auto parameter : module.getOps<ir::ParameterOp>()) {
     bool selected =

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "passes/train/recipe_init.h"
 #include "passes/train/suggest.h"
 #include "passes/train/yaml_reader.h"
 
@@ -35,8 +36,8 @@ class RecipeReader {
     }
     if (!document_.ok()) return document_.status();
     YamlMap root(&document_, document_.root(), "",
-                 {"model", "inputs", "images", "loss", "parameters", "optimizer", "schedule",
-                  "batch", "precision", "steps", "seed"});
+                 {"model", "inputs", "images", "loss", "parameters", "init", "optimizer",
+                  "schedule", "batch", "precision", "steps", "seed"});
     for (const char* key : {"loss", "optimizer", "batch", "steps"}) root.require(key);
     recipe_.steps = root.readInt("steps", 0, 1);
     recipe_.seed = static_cast<uint64_t>(root.readInt("seed", 0, 0));
@@ -48,6 +49,7 @@ class RecipeReader {
     if (root.has("images")) readImages(root.node("images"));
     readLoss(root.node("loss"));
     readParameters(root.node("parameters"));
+    if (root.has("init")) recipe_.init = readInit(document_, root.node("init"), recipe_.seed);
     readOptimizer(root.node("optimizer"));
     readSchedule(root.node("schedule"));
     if (!document_.ok()) return document_.status();
@@ -249,6 +251,13 @@ bool matchesGlob(const std::string& pattern, const std::string& text) {
 
 bool Recipe::isTrainable(const std::string& parameter) const {
   return matchesAny(trainable, parameter) && !matchesAny(frozen, parameter);
+}
+
+const Recipe::Distribution* Recipe::initialValueOf(const std::string& parameter) const {
+  for (const InitRule& rule : init.rules) {
+    if (matchesAny(rule.match, parameter)) return &rule.distribution;
+  }
+  return nullptr;
 }
 
 double Recipe::weightDecayOf(const std::string& parameter) const {

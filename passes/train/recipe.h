@@ -49,6 +49,25 @@ struct Recipe {
   std::vector<std::string> frozen;
   bool isTrainable(const std::string& parameter) const;
 
+  // Initial values that the model file does not give.
+  struct Distribution {
+    enum class Kind { kConstant, kNormal, kUniform };
+    Kind kind = Kind::kConstant;
+    double first = 0;   // the constant, the mean, or the lowest value
+    double second = 0;  // the standard deviation, or the bound above (not reached)
+  };
+  struct InitRule {
+    std::vector<std::string> match;  // patterns
+    Distribution distribution;
+  };
+  struct Init {
+    uint64_t seed = 0;  // `seed` if not given
+    std::vector<InitRule> rules;
+  };
+  Init init;
+  // What the first matching rule says; null where none does: the file's value.
+  const Distribution* initialValueOf(const std::string& parameter) const;
+
   enum class OptimizerKind { kSgd, kAdamW };
   struct Optimizer {
     OptimizerKind kind = OptimizerKind::kAdamW;

@@ -191,6 +191,67 @@ TEST(Recipe, ValuesOutOfRange) {
               HasSubstr("'batch.global' (15) must be a multiple of 'batch.micro' (4)"));
 }
 
+const char kInit[] = R"(init:
+  rules:
+    - {match: ["*norm*.weight"], constant: 1.0}
+    - {match: "*.bias", uniform: {low: -0.1, high: 0.1}}
+    - {match: ["*"], normal: {mean: 0.5, std: 0.02}}
+)";
+
+TEST(Recipe, FirstInitRuleThatMatchesDecides) {
+  using Kind = Recipe::Distribution::Kind;
+  absl::StatusOr<Recipe> recipe = parseRecipe(kMinimal + std::string(kInit) + "seed: 3\n", "r");
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_EQ(recipe->init.seed, 3u);
+  const Recipe::Distribution* norm = recipe->initialValueOf("norm.weight");
+  ASSERT_NE(norm, nullptr);
+  EXPECT_EQ(norm->kind, Kind::kConstant);
+  EXPECT_EQ(norm->first, 1);
+  EXPECT_EQ(recipe->initialValueOf("norm.bias")->kind, Kind::kUniform);
+  EXPECT_EQ(recipe->initialValueOf("norm.bias")->first, -0.1);
+  EXPECT_EQ(recipe->initialValueOf("norm.bias")->second, 0.1);
+  EXPECT_EQ(recipe->initialValueOf("w")->kind, Kind::kNormal);
+  EXPECT_EQ(recipe->initialValueOf("w")->first, 0.5);
+  EXPECT_EQ(recipe->initialValueOf("w")->second, 0.02);
+}
+
+TEST(Recipe, ParameterWithoutInitRuleKeepsTheFilesValue) {
+  const char rules[] = "init: {seed: 9, rules: [{match: [a, b], constant: 0}]}\n";
+  absl::StatusOr<Recipe> recipe = parseRecipe(kMinimal + std::string(rules), "r");
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_EQ(recipe->init.seed, 9u);
+  EXPECT_NE(recipe->initialValueOf("b"), nullptr);
+  EXPECT_EQ(recipe->initialValueOf("c"), nullptr);
+  EXPECT_EQ(parseRecipe(kMinimal, "r")->initialValueOf("a"), nullptr);
+}
+
+TEST(Recipe, InitErrorsNameTheRule) {
+  auto errorWith = [](const std::string& from, const std::string& to) {
+    return errorOf(replaced(kMinimal + std::string(kInit), from, to));
+  };
+  EXPECT_THAT(errorWith(", constant: 1.0", ""),
+              HasSubstr("'init.rules[0]' must have one of 'constant', 'normal' and 'uniform', not "
+                        "none"));
+  EXPECT_THAT(errorWith("constant: 1.0", "constant: 1.0, normal: {mean: 0, std: 1}"),
+              HasSubstr("'init.rules[0]' must have one of 'constant', 'normal' and 'uniform', not "
+                        "several"));
+  EXPECT_THAT(errorWith("match: [\"*\"], ", ""), HasSubstr("missing key 'init.rules[2].match'"));
+  EXPECT_THAT(errorWith("match: [\"*\"]", "match: []"),
+              HasSubstr("'init.rules[2].match' must hold a pattern"));
+  EXPECT_THAT(errorWith(", std: 0.02", ""), HasSubstr("missing key 'init.rules[2].normal.std'"));
+  EXPECT_THAT(errorWith("std: 0.02", "std: -1"),
+              HasSubstr("'init.rules[2].normal.std' must not be below 0"));
+  EXPECT_THAT(errorWith("std: 0.02", "sdt: 1"), HasSubstr("did you mean 'std'?"));
+  EXPECT_THAT(errorWith("high: 0.1", "high: -0.1"),
+              HasSubstr("'init.rules[1].uniform.high' must be above 'init.rules[1].uniform.low'"));
+  EXPECT_THAT(errorWith("constant: 1.0", "constant: 1e300"),
+              HasSubstr("'init.rules[0].constant' is too large for f32"));
+  EXPECT_THAT(errorOf(kMinimal + std::string("init: {rules: []}\n")),
+              HasSubstr("'init.rules' must be a list of rules"));
+  EXPECT_THAT(errorOf(kMinimal + std::string("init: {seed: 1}\n")),
+              HasSubstr("missing key 'init.rules'"));
+}
+
 TEST(Recipe, SgdRefusesKeysOfAdamw) {
   EXPECT_THAT(errorOf(replaced(kMinimal, "lr: 0.1", "lr: 0.1, betas: [0.9, 0.9]")),
               HasSubstr("'optimizer.betas' is not used by sgd"));

@@ -128,7 +128,7 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
     ORIEL_RETURN_IF_ERROR(state.Restore(*job.checkpoint, /*with_optimizer=*/job.trains()));
     step = job.checkpoint->index().progress.step;
   } else {
-    ORIEL_RETURN_IF_ERROR(state.Initialize(job.plan_folder));
+    ORIEL_RETURN_IF_ERROR(state.Initialize(job.plan_folder, options.threads));
   }
   RankContext context;
   context.plan = &job.plan;

@@ -11,6 +11,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/plan_types.h"
 
 namespace oriel::runtime {
 namespace {
@@ -38,6 +39,13 @@ uint32_t Crc32(std::string_view bytes) {
 
 }  // namespace
 
+uint32_t MinimumReader(const plan::Plan& plan) {
+  for (const plan::Parameter& parameter : plan.parameters()) {
+    if (IsMade(parameter.initial())) return 2;
+  }
+  return 1;
+}
+
 absl::StatusOr<std::string> EncodePlan(const plan::Plan& plan) {
   const size_t payload_bytes = plan.ByteSizeLong();
   if (payload_bytes > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
@@ -59,7 +67,7 @@ absl::StatusOr<std::string> EncodePlan(const plan::Plan& plan) {
   }
   std::string out(kMagic);
   Append<uint32_t>(kPlanFormatVersion, out);
-  Append<uint32_t>(kPlanMinimumReader, out);
+  Append<uint32_t>(MinimumReader(plan), out);
   Append<uint64_t>(payload.size(), out);
   Append<uint32_t>(Crc32(payload), out);
   Append<uint32_t>(Crc32(out), out);

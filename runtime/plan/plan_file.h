@@ -22,11 +22,14 @@
 
 namespace oriel::runtime {
 
-// Raise the first for each change of the format; the second only when older readers would
-// misunderstand the file (a field they ignore changes what a step computes).
-inline constexpr uint32_t kPlanFormatVersion = 1;
-inline constexpr uint32_t kPlanMinimumReader = 1;
+// Raised for each change of the format.
+//   2: initial values that the runtime makes
+inline constexpr uint32_t kPlanFormatVersion = 2;
 inline constexpr int64_t kPlanHeaderBytes = 32;
+
+// The oldest format version whose readers understand this plan: those before a field that it uses
+// and that must not be ignored don't.
+uint32_t MinimumReader(const plan::Plan& plan);
 
 // Writes a plan. The same plan gives the same bytes. The file appears complete or not at all:
 // it is written under a temporary name in the same folder, synced and renamed.

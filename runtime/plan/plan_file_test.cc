@@ -51,6 +51,18 @@ class PlanFileTest : public ::testing::Test {
   fs::path folder_;
 };
 
+// Bytes 12 to 15 of the header.
+uint32_t MinimumReaderOf(const plan::Plan& plan) {
+  return static_cast<unsigned char>(EncodePlan(plan).value()[12]);
+}
+
+TEST_F(PlanFileTest, NeedsANewReaderOnlyForWhatIsNew) {
+  plan::Plan plan = SmallTrainingPlan(2, 3);
+  EXPECT_EQ(MinimumReaderOf(plan), 1);
+  plan.mutable_parameters(0)->mutable_initial()->set_constant(1);
+  EXPECT_EQ(MinimumReaderOf(plan), 2);
+}
+
 TEST_F(PlanFileTest, ReadsWhatWasWritten) {
   const plan::Plan plan = SmallTrainingPlan(2, 3);
   ORIEL_ASSERT_OK(WritePlan(plan, Path("model.oplan")));
@@ -146,13 +158,14 @@ TEST_F(PlanFileTest, BytesBehindTheEnd) {
 
 TEST_F(PlanFileTest, NewerFormat) {
   std::string bytes = Bytes();
-  Patch(bytes, 8, 3);
+  Patch(bytes, 8, 99);
   ORIEL_EXPECT_OK(ReadPlan(WriteBytes(bytes)));  // newer, but compatible
-  Patch(bytes, 12, 3);
-  EXPECT_THAT(ReadPlan(WriteBytes(bytes)),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("was written by a newer Oriel (format 3, this one reads up to 1): "
-                                 "update oriel-run")));
+  Patch(bytes, 12, 99);
+  EXPECT_THAT(
+      ReadPlan(WriteBytes(bytes)),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("was written by a newer Oriel (format 99, this one reads up to "),
+                     HasSubstr("): update oriel-run"))));
 }
 
 TEST_F(PlanFileTest, PayloadThatIsNoMessage) {

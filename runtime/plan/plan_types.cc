@@ -102,6 +102,10 @@ bool IsPersistent(plan::BufferKind kind) {
   }
 }
 
+bool IsMade(const plan::InitialValue& initial) {
+  return initial.has_constant() || initial.has_normal() || initial.has_uniform();
+}
+
 std::string KindName(plan::BufferKind kind) {
   switch (kind) {
     case plan::PARAMETER:

@@ -28,6 +28,9 @@ std::optional<int64_t> CheckedBytes(const plan::Tensor& tensor);
 // may use its memory.
 bool IsPersistent(plan::BufferKind kind);
 
+// Whether the runtime makes the value (random or constant); else a file has it, or nothing.
+bool IsMade(const plan::InitialValue& initial);
+
 // "parameter", "temporary", ..
 std::string KindName(plan::BufferKind kind);
 // The kernel of a launch, "all_reduce", "copy", or "empty".

@@ -1,6 +1,7 @@
 // Grids, rank ranges, parameters, inputs and batch sizes.
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -138,6 +139,52 @@ bool IsPlainFileName(const std::string& name) {
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
 }
 
+bool IsFloat(plan::DType dtype) {
+  return dtype == plan::F32 || dtype == plan::F64 || dtype == plan::F16 || dtype == plan::BF16;
+}
+
+// Whether the runtime, which computes in f32, can represent the numbers.
+bool AreFloats(std::initializer_list<double> numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double number) {
+    return std::isfinite(number) && std::isfinite(static_cast<float>(number));
+  });
+}
+
+void VerifyInitialValue(const plan::Parameter& parameter, const std::string& name,
+                        Problems& problems) {
+  const auto& initial = parameter.initial();
+  const auto& normal = initial.normal();
+  const auto& uniform = initial.uniform();
+  if (IsMade(initial) && !IsFloat(parameter.global().dtype())) {
+    problems.Add(name, ": its initial value is to be made, but it is no float");
+  }
+  switch (initial.value_case()) {
+    case plan::InitialValue::kConstant:
+      if (AreFloats({initial.constant()})) return;
+      return problems.Add(name, ": its initial constant is ", initial.constant());
+    case plan::InitialValue::kNormal:
+      if (AreFloats({normal.mean(), normal.deviation()}) && normal.deviation() >= 0) return;
+      return problems.Add(name, ": its initial values have the mean ", normal.mean(),
+                          " and the deviation ", normal.deviation());
+    case plan::InitialValue::kUniform:
+      if (AreFloats({uniform.low(), uniform.high(), uniform.high() - uniform.low()}) &&
+          static_cast<float>(uniform.low()) < static_cast<float>(uniform.high())) {
+        return;
+      }
+      return problems.Add(name, ": its initial values are from ", uniform.low(), " to ",
+                          uniform.high());
+    case plan::InitialValue::kTensor:
+    case plan::InitialValue::VALUE_NOT_SET:
+      break;
+  }
+  if (initial.file().empty() && initial.tensor().empty()) return;
+  if (!IsPlainFileName(initial.file())) {
+    problems.Add(name, ": its initial value is in '", initial.file(),
+                 "', which is not the plain name of a file beside the plan");
+  }
+  if (initial.tensor().empty()) problems.Add(name, ": its initial value has no tensor name");
+}
+
 void VerifyParameters(const plan::Plan& plan, Problems& problems) {
   std::map<std::string, const plan::Parameter*> parameters;
   for (const auto& parameter : plan.parameters()) {
@@ -148,15 +195,7 @@ void VerifyParameters(const plan::Plan& plan, Problems& problems) {
     }
     VerifyTensor(parameter.global(), name, problems);
     VerifySharding(plan, parameter.global(), parameter.storage(), name, problems);
-    const auto& initial = parameter.initial();
-    if (initial.file().empty() && initial.tensor().empty()) continue;
-    if (!IsPlainFileName(initial.file())) {
-      problems.Add(name, ": its initial value is in '", initial.file(),
-                   "', which is not the plain name of a file beside the plan");
-    }
-    if (initial.tensor().empty()) {
-      problems.Add(name, ": its initial value has no tensor name");
-    }
+    VerifyInitialValue(parameter, name, problems);
   }
   std::set<std::pair<std::string, std::string>> states;
   for (const auto& state : plan.optimizer_states()) {

@@ -204,6 +204,37 @@ const BadPlan kTables[] = {
     {"NoTensorName",
      [](auto& plan) { plan.mutable_parameters(0)->mutable_initial()->clear_tensor(); },
      "its initial value has no tensor name"},
+    {"InfiniteConstant",
+     [](auto& plan) { plan.mutable_parameters(0)->mutable_initial()->set_constant(1e300); },
+     "its initial constant is 1e+300"},
+    {"NegativeDeviation",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_initial()->mutable_normal()->set_deviation(-1);
+     },
+     "its initial values have the mean 0 and the deviation -1"},
+    {"MeanIsNoNumber",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_initial()->mutable_normal()->set_mean(NAN);
+     },
+     "its initial values have the mean nan"},
+    {"EmptyInterval",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_initial()->mutable_uniform()->set_low(0);
+     },
+     "its initial values are from 0 to 0"},
+    {"IntervalBeyondFloats",
+     [](auto& plan) {
+       auto* uniform = plan.mutable_parameters(0)->mutable_initial()->mutable_uniform();
+       uniform->set_low(-3e38);
+       uniform->set_high(3e38);
+     },
+     "its initial values are from -3e+38 to 3e+38"},
+    {"RandomIntegers",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_initial()->set_constant(1);
+       plan.mutable_parameters(0)->mutable_global()->set_dtype(plan::I64);
+     },
+     "its initial value is to be made, but it is no float"},
     {"StateOfNoParameter", [](auto& plan) { plan.add_optimizer_states()->set_parameter("v"); },
      "of 'v': there is no such parameter"},
     {"StateOfFrozenParameter",

@@ -7,6 +7,7 @@
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
+#include "runtime/train/random_values.h"
 #include "runtime/train/safetensors.h"
 
 namespace oriel::runtime {
@@ -44,10 +45,16 @@ absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, const Execut
   return state;
 }
 
-absl::Status ModelState::Initialize(const std::string& plan_folder) {
+absl::Status ModelState::Initialize(const std::string& plan_folder, int num_threads) {
   std::map<std::string, SafetensorsFile> files;
   for (int i = 0; i < plan_->parameters_size(); ++i) {
     const plan::InitialValue& initial = plan_->parameters(i).initial();
+    const CheckpointSource& source = sources_[i];
+    if (IsMade(initial)) {
+      ORIEL_RETURN_IF_ERROR(FillInitialValue(initial, source.parameter, source.spec.dtype, 0,
+                                             source.spec.num_elements(), num_threads, source.data));
+      continue;
+    }
     if (initial.file().empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("the plan has no initial value for ", plan_->parameters(i).name()));
@@ -59,7 +66,6 @@ absl::Status ModelState::Initialize(const std::string& plan_folder) {
       if (!file.ok()) return Annotate(file.status(), "initial weights");
       it = files.emplace(initial.file(), *std::move(file)).first;
     }
-    const CheckpointSource& source = sources_[i];
     absl::Status read = it->second.Read(initial.tensor(), source.spec, source.data);
     if (!read.ok()) return Annotate(read, "initial weights");
   }

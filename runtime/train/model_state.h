@@ -19,9 +19,9 @@ class ModelState {
   // Both must outlive the result. Unimplemented for a plan that stores a tensor in parts.
   static absl::StatusOr<ModelState> Bind(const plan::Plan& plan, const Executor& executor);
 
-  // Fills the parameters from the files that the plan names, relative to `plan_folder`.
-  // Optimizer states are left as they are (zero in a new executor).
-  absl::Status Initialize(const std::string& plan_folder);
+  // Fills the parameters: from the files that the plan names, relative to `plan_folder`, or with
+  // random values. Optimizer states are left as they are (zero in a new executor).
+  absl::Status Initialize(const std::string& plan_folder, int num_threads);
   // Fills parameters and, unless only evaluating, optimizer states. FailedPrecondition if the
   // checkpoint is of another model.
   absl::Status Restore(const CheckpointReader& checkpoint, bool with_optimizer);

@@ -49,7 +49,7 @@ class TrainerTest : public ::testing::Test {
     result.status = [&]() -> absl::Status {
       ToyExecutor executor(plan, world);
       ORIEL_ASSIGN_OR_RETURN(ModelState state, ModelState::Bind(plan, executor));
-      ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path()));
+      ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
       std::optional<CheckpointReader> checkpoint;
       if (!run.resume.empty()) {
         ORIEL_ASSIGN_OR_RETURN(checkpoint, CheckpointReader::Open(run.resume));
@@ -302,10 +302,10 @@ TEST_F(TrainerTest, InitialWeightsMissingOrOfAnotherShape) {
   plan::Plan plan = MakeToyPlan(1, 8, 8, 1);
   ToyExecutor executor(plan, nullptr);
   ORIEL_ASSERT_OK_AND_ASSIGN(ModelState state, ModelState::Bind(plan, executor));
-  EXPECT_THAT(state.Initialize(folder_ / "none"),
+  EXPECT_THAT(state.Initialize(folder_ / "none", 1),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("initial weights: ")));
   plan.mutable_parameters(0)->mutable_initial()->set_tensor("bias");
-  EXPECT_THAT(state.Initialize(folder_.path()),
+  EXPECT_THAT(state.Initialize(folder_.path(), 1),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("\"bias\" is f32[1], expected f32[3]")));
 }
