@@ -62,6 +62,10 @@ class ExportError(Exception):
     """An exporter refused; the message is the first line of its reason."""
 
 
+class FixedBatchError(ExportError):
+    """The graph holds for one batch size only."""
+
+
 def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
                 dynamic_batch=True):
     """Writes `module` as ONNX by torch.onnx.export.
@@ -73,8 +77,9 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
     `optimize=False`: the dynamo exporter's optimizer is meant for inference. It
     merges parameters of equal value (all zero biases become one tensor), folds
     transposes into weights and calls the results val_23. Without it each
-    parameter is one initializer, named and laid out as in the module. The
-    TorchScript exporter merges all the same.
+    parameter is one initializer, named and laid out as in the module. For the
+    same reason the TorchScript exporter is told not to fold constants; it
+    merges equal parameters all the same.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     names = {"input_names": list(inputs), "output_names": [output],
@@ -90,12 +95,14 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
                 if dynamic_batch else None, **names)
             if dynamic_batch and isinstance(
                     program.model.graph.inputs[0].shape[0], int):
-                raise ExportError("the model's code fixed the batch size; "
-                                  "export with --batch N, or add an adapter")
+                raise FixedBatchError(
+                    "the model's code fixes the batch size: export with "
+                    "--batch N, or add an adapter to models/hf_adapters.py")
             program.save(path, external_data=False)
         else:
             torch.onnx.export(
                 module, tuple(inputs.values()), path, dynamo=False,
+                do_constant_folding=False,
                 dynamic_axes={name: {0: "batch"} for name in (*inputs, output)}
                 if dynamic_batch else None, **names)
     except ExportError:

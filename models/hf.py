@@ -60,6 +60,16 @@ class Model:
         return {name: torch.tensor(np.stack([s[name] for s in samples]))
                 for name in self.inputs}
 
+    def class_output(self, inputs):
+        """What the class itself gives for `inputs`, without the adapter."""
+        hf_class = type(self.module).__bases__[1]
+        config = hf_class.config_class.from_dict(self.module.config.to_dict())
+        untouched = hf_class(config).eval()
+        untouched.load_state_dict(self.module.state_dict())
+        with torch.no_grad():
+            outputs = untouched(**self.module.class_arguments(**inputs))
+        return getattr(outputs, self.output)
+
     def sample(self, rng):
         """{name: array}: random pixels and words, the image after 0-2 words.
 
@@ -74,7 +84,9 @@ class Model:
         if self.rows_per_image:
             start = rng.integers(0, 3)
             image[start:start + self.rows_per_image] = True
-            ids[image] = self.module.config.image_token_id
+            token = self.module.config.image_token_id
+            ids[ids == token] = hf_config.FIRST_WORD_ID
+            ids[image] = token
         sample = {"pixel_values": pixels, "input_ids": ids}
         if "position_ids" in self.inputs:
             sample["position_ids"] = self.module.positions(ids)

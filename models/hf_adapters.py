@@ -37,6 +37,10 @@ class Adapter:
                                   **self.image_arguments(pixel_values))
         return getattr(outputs, self.OUTPUT)
 
+    def class_arguments(self, **inputs):
+        """The same inputs as the class's own forward takes them."""
+        return inputs
+
     def prepare(self):
         """Called once, on the new module."""
 
@@ -125,6 +129,11 @@ class LlavaNext(Llava):
     """
     TINY = {"image_grid_pinpoints": [[16, 32], [32, 16], [32, 32]]}
 
+    def class_arguments(self, pixel_values, input_ids):
+        sizes = torch.tensor([self.image_size()] * len(pixel_values))
+        return {"pixel_values": pixel_values, "input_ids": input_ids,
+                "image_sizes": sizes}
+
     def pixel_shape(self):
         """The last of the config's grids; the crops are its squares."""
         channels, height, width = super().pixel_shape()
@@ -150,6 +159,9 @@ class LlavaNext(Llava):
 
 class Idefics3(ByFeatures):
     """Hugging Face drops images that are all zero; here each sample has one."""
+
+    def class_arguments(self, pixel_values, input_ids):
+        return {"pixel_values": pixel_values[:, None], "input_ids": input_ids}
 
     def image_features(self, pixel_values):
         states = self.model.vision_model(pixel_values).last_hidden_state
@@ -185,6 +197,15 @@ class QwenVl(ByFeatures):
             position_ids=position_ids.transpose(0, 1),
             **self.image_arguments(pixel_values))
         return outputs.logits
+
+    def class_arguments(self, pixel_values, input_ids, position_ids):
+        """The class makes the position ids by itself."""
+        return {"pixel_values": pixel_values.flatten(0, 1),
+                "input_ids": input_ids,
+                "image_grid_thw": torch.tensor(
+                    [self.grid()] * len(pixel_values)),
+                "mm_token_type_ids":
+                    (input_ids == self.config.image_token_id).int()}
 
     def grid(self):
         """(frames, height, width) of one image, in patches."""

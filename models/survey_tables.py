@@ -1,0 +1,183 @@
+"""The tables of docs/import_coverage.md from the results of survey.py."""
+
+import collections
+import json
+import re
+
+BEGIN, END = "<!-- survey: begin -->", "<!-- survey: end -->"
+EXPORTERS = ("dynamo", "torchscript")
+# Ops whose result's shape depends on values, or that branch on them.
+DATA_DEPENDENT = {"Compress", "If", "Loop", "NonZero", "Scan", "SequenceAt",
+                  "SplitToSequence", "TopK", "Unique"}
+TOLERANCE = 1e-4
+
+
+def update(doc, work, classes, opsets):
+    """Replaces what is between the markers of the file `doc`."""
+    results = {path.parent.name: json.loads(path.read_text())
+               for path in sorted(work.glob("*/result.json"))}
+    sections = (coverage(results, classes, opsets),
+                layers(results, classes, opsets), training(results),
+                data_dependent(results, classes, opsets),
+                histogram(results, classes, opsets))
+    text = doc.read_text()
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    doc.write_text(before + BEGIN + "\n" + "\n\n".join(sections) + "\n" + END +
+                   after)
+
+
+def short(name):
+    return re.sub("ForConditionalGeneration$|Model$", "", name)
+
+
+def table(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |"
+                     for line in lines)
+
+
+def trains(trained):
+    """Whether gradients and losses are PyTorch's."""
+    return (not trained["stage"] and "losses" in trained and
+            not trained["missing"] and trained["adapter"] <= TOLERANCE and
+            trained["gradients"] <= TOLERANCE and
+            trained["losses"] <= TOLERANCE)
+
+
+def training_text(trained):
+    """One line for a terminal."""
+    if trained["stage"] or "reason" in trained:
+        return f"imports; training: {trained['stage']} {trained['reason']}"
+    missing = trained["missing"]
+    return ("trains" if trains(trained) else "imports, trains WRONG") + (
+        f": gradients {trained['gradients']:.1e} ({trained['parameter']}), "
+        f"losses {trained['losses']:.1e}, {trained['compared']} parameters"
+        + (f", without a counterpart: {', '.join(missing[:4])}"
+           if missing else ""))
+
+
+def coverage(results, classes, opsets):
+    """Each case's result, with the reasons below the table."""
+    notes = {}
+
+    def note(reason):
+        reason = re.sub(r"\s+", " ", reason)[:300].replace("|", "\\|")
+        return notes.setdefault(reason, len(notes) + 1)
+
+    def cell(result):
+        if result is None:
+            return ""
+        text = "imports"
+        if result["stage"]:
+            return f"{result['stage']} ({note(result['reason'])})"
+        trained = result.get("trained")
+        if trained and trained["stage"]:
+            text = f"imports; {trained['stage']} ({note(trained['reason'])})"
+        elif trained and "losses" in trained:
+            text = "**trains**" if trains(trained) else "trains, not as PyTorch"
+        if result["batch"]:
+            text += ", fixed batch"
+        return text
+
+    header = ["class"] + [f"{exporter} {opset}" for exporter in EXPORTERS
+                          for opset in opsets]
+    rows = [[short(name)] + [
+        cell(results.get(f"{name}-{exporter}-{opset}"))
+        for exporter in EXPORTERS for opset in opsets] for name in classes]
+    wrote = sorted({(key.split("-")[1], int(key.split("-")[2]), r["opset"])
+                    for key, r in results.items()
+                    if r.get("opset", 0) not in (0, int(key.split("-")[2]))})
+    lines = [f"- The {exporter} exporter, asked for opset {asked}, writes "
+             f"{written}." for exporter, asked, written in wrote]
+    lines += [f"- ({number}) {reason}" for reason, number in notes.items()]
+    return "### Exports\n\n" + table(header, rows) + "\n\n" + "\n".join(lines)
+
+
+def layers(results, classes, opsets):
+    """Ops per layer after `raise`: three layers less two."""
+    rows = []
+    for name in classes:
+        for exporter in EXPORTERS:
+            for opset in opsets:
+                key = f"{name}-{exporter}-{opset}"
+                counts = [layer_ops(results, key, part)
+                          for part in ("decoder", "vision")]
+                if any(counts):
+                    rows.append([short(name), f"{exporter} {opset}"] +
+                                [cell for count in counts
+                                 for cell in layer_cells(count)])
+    return "### Ops of a layer after `raise`\n\n" + table(
+        ["class", "export", "decoder", "ops", "vision", "ops"], rows)
+
+
+def layer_ops(results, key, part):
+    two, three = results.get(key, {}), results.get(f"{key}-{part}", {})
+    if "raised" not in two or "raised" not in three:
+        return None
+    more = collections.Counter(three["raised"])
+    more.subtract(two["raised"])
+    return {op: n for op, n in more.items() if n}
+
+
+def layer_cells(count):
+    if count is None:
+        return "", ""
+    ops = sorted(count.items(), key=lambda item: (-item[1], item[0]))
+    return sum(count.values()), ", ".join(f"{op} {n}" for op, n in ops)
+
+
+def training(results):
+    rows = []
+    for key, result in results.items():
+        trained = result.get("trained")
+        if trained and "losses" in trained:
+            name, exporter, opset = key.split("-")
+            rows.append([short(name), f"{exporter} {opset}",
+                         f"{trained['adapter']:.1g}",
+                         f"{trained['gradients']:.1e}",
+                         f"{trained['losses']:.1e}", trained["compared"],
+                         trained["zero"], len(trained["missing"])])
+    return "### Training beside PyTorch\n\n" + table(
+        ["class", "export", "adapter, largest Δ of a logit", "gradients, ‖Δ‖/‖g‖", "losses, relative",
+         "parameters", "zero", "unmatched"], rows)
+
+
+def first_export(results, name, opsets):
+    """The (exporter, opset) and result of the first export that there is."""
+    for exporter in EXPORTERS:
+        for opset in opsets[1:]:
+            result = results.get(f"{name}-{exporter}-{opset}", {})
+            if "ops" in result:
+                return f"{exporter} {opset}", result
+    return "", None
+
+
+def data_dependent(results, classes, opsets):
+    rows = []
+    for name in classes:
+        cells = [short(name)]
+        for exporter in EXPORTERS:
+            found = collections.Counter()
+            for opset in opsets:
+                ops = results.get(f"{name}-{exporter}-{opset}",
+                                  {}).get("ops", {})
+                found |= collections.Counter(
+                    {op: n for op, n in ops.items() if op in DATA_DEPENDENT})
+            cells.append(", ".join(f"{op} {n}"
+                                   for op, n in sorted(found.items())) or "–")
+        rows.append(cells)
+    return ("### Data-dependent ops in the exports\n\n" +
+            table(["class", *EXPORTERS], rows))
+
+
+def histogram(results, classes, opsets):
+    columns = {name: first_export(results, name, opsets) for name in classes}
+    columns = {name: (export, result["ops"])
+               for name, (export, result) in columns.items() if result}
+    used = sorted({op for _, ops in columns.values() for op in ops})
+    header = ["op"] + [f"{short(name)}<br>{export}"
+                       for name, (export, _) in columns.items()]
+    rows = [[f"`{op}`"] + [ops.get(op, "") for _, ops in columns.values()]
+            for op in used]
+    return "### ONNX ops by architecture\n\n" + table(header, rows)
