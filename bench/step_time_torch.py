@@ -34,18 +34,17 @@ WARMUP_STEPS = 3
 
 def make_step(module, compiled):
     """A function batch -> loss that trains one step."""
-    parameters = golden.used_parameters(module)
     optimizer = torch.optim.AdamW(
-        parameters.values(), lr=golden.LEARNING_RATE, betas=golden.BETAS,
+        module.parameters(), lr=golden.LEARNING_RATE, betas=golden.BETAS,
         eps=golden.EPS, weight_decay=golden.WEIGHT_DECAY, fused=True)
-    forward = torch.compile(golden.compute_loss) if compiled else (
-        golden.compute_loss)
+    forward = torch.compile(golden.token_loss) if compiled else (
+        golden.token_loss)
 
     def step(batch):
         loss, _ = forward(module, batch)
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters.values(), 1.0)
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         optimizer.step()
         return loss.item()
 
@@ -70,11 +69,10 @@ def main():
 
     torch.set_num_threads(args.threads)
     idle_rss = peak_rss_mb()
-    module = export.MODELS[args.model].build(export.SEED)
+    model = export.MODELS[args.model].build(export.SEED)
+    module = model.module
     rng = np.random.default_rng(0)
-    vocab_size = module.config.text_config.vocab_size
-    samples = [golden.make_sample(rng, i, vocab_size)
-               for i in range(args.batch)]
+    samples = [model.sample(rng) for _ in range(args.batch)]
     batch = golden.make_batches(samples, args.batch)[0]
     step = make_step(module, args.mode == "compile")
 
@@ -89,8 +87,8 @@ def main():
     print(json.dumps({
         "model": args.model, "mode": args.mode, "threads": args.threads,
         "batch": args.batch, "steps": args.steps, "torch": torch.__version__,
-        "parameters": sum(p.numel() for p
-                          in golden.used_parameters(module).values()),
+        "parameters": sum(p.numel() for p in module.parameters()
+                          if p.grad is not None),
         "step_ms": statistics.median(times), "step_ms_min": min(times),
         "peak_rss_mb": peak_rss_mb(), "idle_rss_mb": idle_rss,
         "warmup_s": warmup,

@@ -5,6 +5,7 @@
     models/export.py llava_30m --out build/models/llava_30m
     models/export.py --hf Qwen3VLForConditionalGeneration --preset tiny \\
         --opset 23 --set text_config.num_hidden_layers=3 --out build/qwen
+    models/export.py --hf LlamaForCausalLM --skeleton --out build/llama
 
 The first form writes PyTorch's numbers beside the model. The second takes any
 class of transformers that hf.py can call, with random weights: its config's
@@ -23,9 +24,11 @@ from collections.abc import Callable
 
 import torch
 
-import golden
+import clip
 import hf
 import llava
+import qwen_vl
+import skeleton
 
 SEED = 0
 EXPORTERS = ("dynamo", "torchscript")
@@ -33,28 +36,26 @@ EXPORTERS = ("dynamo", "torchscript")
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """One exportable model.
+    """One model of this folder.
 
-    build: seed -> module whose forward takes the graph's inputs by name and
-      returns its one output.
-    example_inputs: () -> {input name: tensor}; dimension 0 is the batch.
-    output: the output's name in the graph.
-    golden: (module, folder) -> None, writes PyTorch's numbers; or None.
+    build: seed -> hf.Model.
+    golden: (hf.Model, folder) -> None, writes PyTorch's numbers; or None.
+    exporter, opset: how it is exported if the command line does not say.
+    compact: whether the file is stripped of what describes it to people.
     """
     build: Callable
-    example_inputs: Callable
-    output: str
     golden: Callable | None = None
+    exporter: str = "dynamo"
+    opset: int | None = None
+    compact: bool = True
 
 
 MODELS = {
-    "llava_tiny": Model(build=lambda seed: llava.build(llava.TINY, seed),
-                        example_inputs=llava.example_inputs,
-                        output="logits",
-                        golden=golden.write),
-    "llava_30m": Model(build=lambda seed: llava.build(llava.MEDIUM_30M, seed),
-                       example_inputs=llava.example_inputs,
-                       output="logits"),
+    "llava_tiny": Model(lambda seed: llava.make(llava.TINY, seed),
+                        llava.write_golden, compact=False),
+    "llava_30m": Model(lambda seed: llava.make(llava.MEDIUM_30M, seed)),
+    "qwen_vl_tiny": Model(qwen_vl.build, qwen_vl.write_golden, opset=23),
+    "clip_tiny": Model(clip.build, clip.write_golden, "torchscript", opset=17),
 }
 
 
@@ -121,26 +122,37 @@ def _reason(error):
 
 def export_hf(args):
     """Exports the Hugging Face class of the command line."""
-    model = hf.build(args.hf, args.preset, args.set, args.sequence)
-    hf.initialize(model.module, SEED)
+    def build():
+        return hf.build(args.hf, args.preset, args.set, args.sequence)
+
+    exporter, path = args.exporter or "dynamo", args.out / "model.onnx"
     try:
+        if args.skeleton:
+            skeleton.export(build, path, args.opset)
+            return
+        model = build()
+        hf.initialize(model.module, SEED)
         export_onnx(model.module, model.example_inputs(args.batch or 3),
-                    model.output, args.out / "model.onnx", args.exporter,
-                    args.opset, dynamic_batch=args.batch is None)
-    except ExportError as error:
+                    model.output, path, exporter, args.opset,
+                    dynamic_batch=args.batch is None)
+    except (ExportError, torch.onnx.errors.OnnxExporterError) as error:
+        reason = error if isinstance(error, ExportError) else _reason(error)
         raise ExportError(
-            f"{args.hf}: the {args.exporter} exporter says: {error}") from error
+            f"{args.hf}: the {exporter} exporter says: {reason}") from error
 
 
 def export_own(args):
     """Exports the model of this folder that the command line names."""
-    model = MODELS[args.model]
+    own = MODELS[args.model]
     out = args.out or pathlib.Path(__file__).parent / args.model
-    module = model.build(SEED)
-    export_onnx(module, model.example_inputs(), model.output,
-                out / "model.onnx", args.exporter, args.opset)
-    if model.golden and not args.no_golden:
-        model.golden(module, out / "golden")
+    model = own.build(SEED)
+    export_onnx(model.module, model.example_inputs(), model.output,
+                out / "model.onnx", args.exporter or own.exporter,
+                args.opset or own.opset)
+    if own.compact:
+        skeleton.strip_file(out / "model.onnx")
+    if own.golden and not args.no_golden:
+        own.golden(model, out / "golden")
 
 
 def parse_arguments():
@@ -151,7 +163,8 @@ def parse_arguments():
                         help="output folder (default: models/MODEL)")
     parser.add_argument("--opset", type=int, metavar="N",
                         help="ONNX operator set (default: the exporter's)")
-    parser.add_argument("--exporter", choices=EXPORTERS, default="dynamo")
+    parser.add_argument("--exporter", choices=EXPORTERS,
+                        help="default: dynamo, or the model's own")
     parser.add_argument("--no-golden", action="store_true",
                         help="write the ONNX file only")
     group = parser.add_argument_group("Hugging Face classes")
@@ -164,6 +177,9 @@ def parse_arguments():
     group.add_argument("--sequence", type=int, metavar="N",
                        help="tokens per sample (default: image rows and a few\n"
                             "words for tiny, at most 2048 for full)")
+    group.add_argument("--skeleton", action="store_true",
+                       help="without weights, which take no memory then; batch\n"
+                            "and sequence are symbolic (skeleton.py)")
     group.add_argument("--batch", type=int, metavar="N",
                        help="a fixed batch size (default: symbolic `batch`)")
     args = parser.parse_args()
@@ -171,6 +187,9 @@ def parse_arguments():
         parser.error("name one of this folder's models, or --hf CLASS")
     if args.hf and not args.out:
         parser.error("--hf needs --out DIR")
+    if args.skeleton and (args.batch or args.exporter == "torchscript"):
+        parser.error("--skeleton is for a symbolic batch and the dynamo "
+                     "exporter")
     return args
 
 

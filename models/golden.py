@@ -1,21 +1,21 @@
-"""PyTorch's numbers for a LLaVA of this folder: what a trainer must reproduce.
+"""PyTorch's numbers for a model of this folder: what a trainer must reproduce.
 
-`write` makes the folder's generated files; golden/README.md says what each
-holds and how it was computed. Everything is seeded and runs on one thread.
+`write_training` and `write_logits_sum` make the generated files of a model's
+golden folder; its README.md says what each holds and how it was computed.
+Everything is seeded and runs on one thread.
 """
 
 import copy
+import dataclasses
 import io
 import json
 import tarfile
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from safetensors.torch import save_file
 
-import llava
-
-BATCH = 8
 SGD_STEPS = 5
 ADAMW_STEPS = 20
 LEARNING_RATE = 1e-3
@@ -25,59 +25,68 @@ WEIGHT_DECAY = 0.05
 IGNORE = -100
 SAMPLES_PER_SHARD = 80
 DATA_SEED = 1234
-FIRST_WORD_ID = 4  # below: padding and the special tokens
-
-# One parameter of each kind; the other gradients are recorded by norm only.
-WHOLE_TENSORS = (
-    "lm_head.weight",
-    "model.language_model.embed_tokens.weight",
-    "model.language_model.layers.0.input_layernorm.weight",
-    "model.language_model.layers.0.self_attn.k_proj.weight",
-    "model.language_model.layers.0.self_attn.q_proj.weight",
-    "model.language_model.layers.3.mlp.down_proj.weight",
-    "model.language_model.layers.3.mlp.gate_proj.weight",
-    "model.language_model.norm.weight",
-    "model.multi_modal_projector.linear_1.bias",
-    "model.multi_modal_projector.linear_1.weight",
-    "model.vision_tower.embeddings.class_embedding",
-    "model.vision_tower.embeddings.patch_embedding.weight",
-    "model.vision_tower.embeddings.position_embedding.weight",
-    "model.vision_tower.encoder.layers.0.self_attn.q_proj.bias",
-    "model.vision_tower.encoder.layers.0.self_attn.q_proj.weight",
-    "model.vision_tower.encoder.layers.3.layer_norm2.bias",
-    "model.vision_tower.encoder.layers.3.mlp.fc1.weight",
-    "model.vision_tower.pre_layrnorm.weight",
-)
 
 
-def make_sample(rng, index, vocab_size):
+@dataclasses.dataclass(frozen=True)
+class SampleLayout:
+    """What synthetic samples of a model look like; see `make_samples`.
+
+    pixels: rng -> the image, any shape, float16.
+    other_inputs: ids [sequence_length] -> {input name: array}.
+    """
+    pixels: Callable
+    rows_per_image: int
+    sequence_length: int
+    vocab_size: int
+    bos_token_id: int
+    image_token_id: int
+    first_word_id: int  # below: padding and the special tokens
+    other_inputs: Callable = lambda ids: {}
+
+
+def blobs(rng, *shape):
+    """[..., height, width] blobs with noise.
+
+    Multiples of 1/64, so that float16 holds them exactly.
+    """
+    *outer, height, width = shape
+    coarse = rng.integers(-96, 97, (*outer, height // 4, width // 4))
+    return ((coarse.repeat(4, -2).repeat(4, -1) +
+             rng.integers(-16, 17, shape)) / 64).astype(np.float16)
+
+
+def make_sample(rng, layout, labels_all):
     """One synthetic sample: {input name: array}.
 
-    Images are blobs with noise, multiples of 1/64 so that float16 holds them
-    exactly. The image starts after 0 to 3 words, the labelled answer has 0 to
-    7 tokens, and one sample in eight labels all its text, <bos> included (the
-    shift by one must drop that one).
+    The image starts after 0 to 3 words, and the labelled answer has 0 to 7
+    tokens; if `labels_all` is true, all the text has labels, <bos> included
+    (the shift by one must drop that one).
     """
-    size = llava.IMAGE_SIZE
-    coarse = rng.integers(-96, 97, (size // 4, size // 4))
-    image = coarse.repeat(4, 0).repeat(4, 1) + rng.integers(-16, 17,
-                                                            (size, size))
+    pixels = layout.pixels(rng)
     before, prompt, answer = (rng.integers(0, 4), rng.integers(1, 4),
                               rng.integers(0, 8))
-    words = rng.integers(FIRST_WORD_ID, vocab_size, before + prompt + answer)
-    image_rows = [llava.IMAGE_TOKEN_ID] * llava.ROWS_PER_IMAGE
-    ids = ([llava.BOS_TOKEN_ID] + words[:before].tolist() + image_rows +
+    words = rng.integers(layout.first_word_id, layout.vocab_size,
+                         before + prompt + answer)
+    image_rows = [layout.image_token_id] * layout.rows_per_image
+    ids = ([layout.bos_token_id] + words[:before].tolist() + image_rows +
            words[before:].tolist())
-    input_ids = np.zeros(llava.SEQUENCE_LENGTH, np.int64)
+    input_ids = np.zeros(layout.sequence_length, np.int64)
     input_ids[:len(ids)] = ids
-    labels = np.full(llava.SEQUENCE_LENGTH, IGNORE, np.int64)
-    if index % BATCH == 5:
-        text = input_ids[:len(ids)] != llava.IMAGE_TOKEN_ID
+    labels = np.full(layout.sequence_length, IGNORE, np.int64)
+    if labels_all:
+        text = input_ids[:len(ids)] != layout.image_token_id
         labels[:len(ids)][text] = input_ids[:len(ids)][text]
     else:
         labels[len(ids) - answer:len(ids)] = ids[len(ids) - answer:]
-    return {"pixel_values": (image[None] / 64).astype(np.float16),
-            "input_ids": input_ids, "labels": labels}
+    return {"pixel_values": pixels, "input_ids": input_ids,
+            **layout.other_inputs(input_ids), "labels": labels}
+
+
+def make_samples(layout, count):
+    """`count` samples, of which one in eight labels all its text."""
+    rng = np.random.default_rng(DATA_SEED)
+    return [make_sample(rng, layout, labels_all=i % 8 == 5)
+            for i in range(count)]
 
 
 def write_shards(samples, folder):
@@ -97,7 +106,7 @@ def write_shards(samples, folder):
                     tar.addfile(info, buffer)
 
 
-def make_batches(samples, size=BATCH):
+def make_batches(samples, size):
     """[{input name: tensor}] of `size` samples, pixel values as float32."""
     def stack(chunk, name):
         tensor = torch.from_numpy(np.stack([s[name] for s in chunk]))
@@ -106,11 +115,17 @@ def make_batches(samples, size=BATCH):
             for i in range(0, len(samples), size)]
 
 
-def compute_loss(module, batch):
-    """(loss, logits): sum of token losses / number of valid tokens."""
+def forward(module, batch):
+    """The module's logits for a batch, of which it does not see the labels."""
     dtype = next(module.parameters()).dtype
-    logits = module(pixel_values=batch["pixel_values"].to(dtype),
-                    input_ids=batch["input_ids"])
+    return module(**{name: tensor.to(dtype) if tensor.is_floating_point()
+                     else tensor for name, tensor in batch.items()
+                     if name != "labels"})
+
+
+def token_loss(module, batch):
+    """(loss, logits): sum of token losses / number of valid tokens."""
+    logits = forward(module, batch)
     targets = batch["labels"][:, 1:].reshape(-1)
     loss = torch.nn.functional.cross_entropy(
         logits[:, :-1].reshape(targets.numel(), -1), targets,
@@ -118,28 +133,38 @@ def compute_loss(module, batch):
     return loss, logits.detach()
 
 
-def used_parameters(module):
-    """{name: parameter} of those that the graph reads.
-
-    CLIP's post_layernorm normalises the pooled class token, which LLaVA does
-    not use: it has no gradient and is not in the ONNX file.
-    """
-    return {name: p for name, p in module.named_parameters()
-            if "post_layernorm" not in name}
+def logits_sum(module, batch):
+    """(sum of the logits, logits)."""
+    logits = forward(module, batch)
+    return logits.sum(), logits.detach()
 
 
-def train(module, batches, make_optimizer):
-    """Losses of one step per batch, from a copy of `module`; and the copy."""
+def train(module, used, batches, make_optimizer):
+    """Losses of one step per batch, from a copy of `module`; and the copy's
+    parameters of the names `used`."""
     module = copy.deepcopy(module)
-    optimizer = make_optimizer(used_parameters(module))
+    parameters = select(module, used)
+    optimizer = make_optimizer(parameters)
     losses = []
     for batch in batches:
-        loss, _ = compute_loss(module, batch)
+        loss, _ = token_loss(module, batch)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    return losses, module
+    return losses, parameters
+
+
+def named_parameters(module):
+    """{name: parameter}; a tied one goes by its last name, as in ONNX."""
+    names = {p: name for name, p
+             in module.named_parameters(remove_duplicate=False)}
+    return {name: p for p, name in names.items()}
+
+
+def select(module, names):
+    return {name: p for name, p in named_parameters(module).items()
+            if name in names}
 
 
 def sgd(parameters):
@@ -155,13 +180,18 @@ def adamw(parameters):
         lr=LEARNING_RATE, betas=BETAS, eps=EPS, foreach=False)
 
 
-def first_step(module, batch):
-    """(loss, logits, {name: gradient}) of one batch."""
+def first_step(module, batch, compute_loss=token_loss):
+    """(loss, logits, {name: gradient}) of one batch.
+
+    A parameter without a gradient is one that the graph does not read; it is
+    not in the ONNX file (LLaVA ignores CLIP's post_layernorm).
+    """
     module = copy.deepcopy(module)
     loss, logits = compute_loss(module, batch)
     loss.backward()
     return loss.item(), logits, {name: p.grad for name, p
-                                 in used_parameters(module).items()}
+                                 in named_parameters(module).items()
+                                 if p.grad is not None}
 
 
 def norms(tensors):
@@ -174,62 +204,86 @@ def total(norms_by_name):
     return sum(n**2 for n in norms_by_name.values())**0.5
 
 
-def whole(tensors):
-    return {name: tensors[name].detach().contiguous().clone()
-            for name in WHOLE_TENSORS}
+def write_tensors(path, tensors, names=None):
+    """Those of `names`, or all."""
+    save_file({name: tensors[name].detach().contiguous().clone()
+               for name in names or tensors}, path)
 
 
-def write(module, folder):
-    """Writes all generated files of the golden folder."""
-    vocab_size = module.config.text_config.vocab_size
-    rng = np.random.default_rng(DATA_SEED)
-    samples = [make_sample(rng, i, vocab_size)
-               for i in range(BATCH * ADAMW_STEPS)]
-    write_shards(samples, folder / "data")
-    batches = make_batches(samples)
-    module64 = copy.deepcopy(module).double()
-
-    loss, logits, gradients = first_step(module, batches[0])
-    loss64, _, gradients64 = first_step(module64, batches[0])
-    save_file({"logits": logits.contiguous()}, folder / "logits.safetensors")
-    save_file(whole(gradients), folder / "gradients.safetensors")
-
-    sgd_losses, after_sgd = train(module, batches[:SGD_STEPS], sgd)
-    adamw_losses, after_adamw = train(module, batches, adamw)
-    save_file(whole(used_parameters(after_sgd)),
-              folder / "parameters_sgd.safetensors")
-    save_file(whole(used_parameters(after_adamw)),
-              folder / "parameters_adamw.safetensors")
-
+def step_scalars(module, batch, compute_loss):
+    """{name: number} of the first step, and its logits and gradients."""
+    loss, logits, gradients = first_step(module, batch, compute_loss)
+    loss64, _, gradients64 = first_step(copy.deepcopy(module).double(), batch,
+                                        compute_loss)
     gradient_norms, gradient_norms64 = norms(gradients), norms(gradients64)
-    scalars = {
-        "batch": BATCH,
+    return {
+        "loss": loss,
+        "loss_f64": loss64,
+        "gradient_norm": total(gradient_norms),
+        "gradient_norm_f64": total(gradient_norms64),
+        "gradient_norms": gradient_norms,
+        "gradient_norms_f64": gradient_norms64,
+    }, logits, gradients
+
+
+def run_scalars(module, used, batches, make_optimizer):
+    """{name: number} of a run, and the parameters after it."""
+    losses, parameters = train(module, used, batches, make_optimizer)
+    losses64, _ = train(copy.deepcopy(module).double(), used, batches,
+                        make_optimizer)
+    return {"losses": losses, "losses_f64": losses64,
+            "parameter_norms": norms(parameters)}, parameters
+
+
+def write_json(path, tree):
+    path.write_text(json.dumps(tree, indent=1) + "\n")
+
+
+def write_training(module, folder, samples, batch_size, whole,
+                   whole_gradients=None):
+    """Logits and gradients of the first batch, 5 steps of SGD, 20 of AdamW.
+
+    The batches follow one another in the order of `samples`, and begin again
+    where they end. `whole`: names of the parameters that are written with all
+    their values after the runs, `whole_gradients` the same of the first
+    gradients; None: all. Of the others only the norms are.
+    """
+    write_shards(samples, folder / "data")
+    batches = make_batches(samples, batch_size)
+    batches = [batches[i % len(batches)] for i in range(ADAMW_STEPS)]
+    step1, logits, gradients = step_scalars(module, batches[0], token_loss)
+    write_tensors(folder / "logits.safetensors", {"logits": logits})
+    write_tensors(folder / "gradients.safetensors", gradients,
+                  whole_gradients)
+
+    used = set(gradients)
+    sgd_run, after_sgd = run_scalars(module, used, batches[:SGD_STEPS], sgd)
+    adamw_run, after_adamw = run_scalars(module, used, batches, adamw)
+    write_tensors(folder / "parameters_sgd.safetensors", after_sgd, whole)
+    write_tensors(folder / "parameters_adamw.safetensors", after_adamw, whole)
+    write_json(folder / "golden.json", {
+        "batch": batch_size,
         "valid_tokens": [int((b["labels"][:, 1:] != IGNORE).sum())
                          for b in batches],
-        "step1": {
-            "loss": loss,
-            "loss_f64": loss64,
-            "gradient_norm": total(gradient_norms),
-            "gradient_norm_f64": total(gradient_norms64),
-            "gradient_norms": gradient_norms,
-            "gradient_norms_f64": gradient_norms64,
-        },
-        "sgd": {
-            "learning_rate": LEARNING_RATE,
-            "losses": sgd_losses,
-            "losses_f64": train(module64, batches[:SGD_STEPS], sgd)[0],
-            "parameter_norms": norms(used_parameters(after_sgd)),
-        },
+        "step1": step1,
+        "sgd": {"learning_rate": LEARNING_RATE, **sgd_run},
         "adamw": {
             "learning_rate": LEARNING_RATE,
             "betas": BETAS,
             "eps": EPS,
             "weight_decay": WEIGHT_DECAY,
-            "decayed": [name for name, p in used_parameters(module).items()
+            "decayed": [name for name, p in select(module, used).items()
                         if p.ndim >= 2],
-            "losses": adamw_losses,
-            "losses_f64": train(module64, batches, adamw)[0],
-            "parameter_norms": norms(used_parameters(after_adamw)),
+            **adamw_run,
         },
-    }
-    (folder / "golden.json").write_text(json.dumps(scalars, indent=1) + "\n")
+    })
+
+
+def write_logits_sum(module, folder, samples):
+    """Logits of one batch, and the gradients of their sum."""
+    write_shards(samples, folder / "data")
+    (batch,) = make_batches(samples, len(samples))
+    step1, logits, gradients = step_scalars(module, batch, logits_sum)
+    write_tensors(folder / "logits.safetensors", {"logits": logits})
+    write_tensors(folder / "gradients.safetensors", gradients)
+    write_json(folder / "golden.json", {"batch": len(samples), "step1": step1})

@@ -22,6 +22,9 @@ from transformers import (CLIPVisionConfig, LlamaConfig, LlavaConfig,
                           LlavaForConditionalGeneration)
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
+import golden
+import hf
+
 IMAGE_SIZE = 28
 PATCH_SIZE = 4
 ROWS_PER_IMAGE = (IMAGE_SIZE // PATCH_SIZE)**2  # 49, without the class token
@@ -29,6 +32,29 @@ SEQUENCE_LENGTH = 64
 BOS_TOKEN_ID = 1
 EOS_TOKEN_ID = 2
 IMAGE_TOKEN_ID = 3
+FIRST_WORD_ID = 4  # below: padding and the special tokens
+
+# One parameter of each kind; the other gradients are recorded by norm only.
+WHOLE_TENSORS = (
+    "lm_head.weight",
+    "model.language_model.embed_tokens.weight",
+    "model.language_model.layers.0.input_layernorm.weight",
+    "model.language_model.layers.0.self_attn.k_proj.weight",
+    "model.language_model.layers.0.self_attn.q_proj.weight",
+    "model.language_model.layers.3.mlp.down_proj.weight",
+    "model.language_model.layers.3.mlp.gate_proj.weight",
+    "model.language_model.norm.weight",
+    "model.multi_modal_projector.linear_1.bias",
+    "model.multi_modal_projector.linear_1.weight",
+    "model.vision_tower.embeddings.class_embedding",
+    "model.vision_tower.embeddings.patch_embedding.weight",
+    "model.vision_tower.embeddings.position_embedding.weight",
+    "model.vision_tower.encoder.layers.0.self_attn.q_proj.bias",
+    "model.vision_tower.encoder.layers.0.self_attn.q_proj.weight",
+    "model.vision_tower.encoder.layers.3.layer_norm2.bias",
+    "model.vision_tower.encoder.layers.3.mlp.fc1.weight",
+    "model.vision_tower.pre_layrnorm.weight",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,12 +163,25 @@ def initialize(model, seed):
                               generator=generator)
 
 
-def example_inputs(batch=3):
-    """Inputs of the right shape for tracing; the values do not matter."""
-    input_ids = torch.full((batch, SEQUENCE_LENGTH), 5)
-    input_ids[:, 0] = BOS_TOKEN_ID
-    input_ids[:, 1:1 + ROWS_PER_IMAGE] = IMAGE_TOKEN_ID
-    return {
-        "pixel_values": torch.zeros(batch, 1, IMAGE_SIZE, IMAGE_SIZE),
-        "input_ids": input_ids,
-    }
+def make(size, seed):
+    """The hf.Model of `build`."""
+    inputs = {"pixel_values": (torch.float32, (1, IMAGE_SIZE, IMAGE_SIZE)),
+              "input_ids": (torch.int64, (SEQUENCE_LENGTH,))}
+    return hf.Model("llava", build(size, seed), inputs, "logits",
+                    ROWS_PER_IMAGE, SEQUENCE_LENGTH)
+
+
+def write_golden(model, folder):
+    """PyTorch's numbers of 20 batches of 8 (golden.py)."""
+    layout = golden.SampleLayout(
+        pixels=lambda rng: golden.blobs(rng, IMAGE_SIZE, IMAGE_SIZE)[None],
+        rows_per_image=ROWS_PER_IMAGE,
+        sequence_length=SEQUENCE_LENGTH,
+        vocab_size=model.module.config.text_config.vocab_size,
+        bos_token_id=BOS_TOKEN_ID,
+        image_token_id=IMAGE_TOKEN_ID,
+        first_word_id=FIRST_WORD_ID)
+    golden.write_training(model.module, folder,
+                          golden.make_samples(layout, 160), batch_size=8,
+                          whole=WHOLE_TENSORS,
+                          whole_gradients=WHOLE_TENSORS)
