@@ -21,7 +21,8 @@ Recipe::Distribution readDistribution(YamlDocument& document, YamlMap& rule) {
   if (rule.has("constant")) return {Kind::kConstant, readFloat(rule, "constant"), 0};
   if (rule.has("normal")) {
     YamlMap map(&document, rule.node("normal"), rule.pathOf("normal"), {"mean", "std"});
-    Recipe::Distribution normal{Kind::kNormal, readFloat(map, "mean"), readFloat(map, "std")};
+    double mean = map.has("mean") ? readFloat(map, "mean") : 0;
+    Recipe::Distribution normal{Kind::kNormal, mean, readFloat(map, "std")};
     if (normal.second < 0) map.fail("std", "'" + map.pathOf("std") + "' must not be below 0");
     return normal;
   }

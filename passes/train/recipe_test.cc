@@ -215,6 +215,13 @@ TEST(Recipe, FirstInitRuleThatMatchesDecides) {
   EXPECT_EQ(recipe->initialValueOf("w")->second, 0.02);
 }
 
+TEST(Recipe, NormalInitHasMeanZeroUnlessGiven) {
+  const char rules[] = "init: {rules: [{match: [a], normal: {std: 1}}]}\n";
+  absl::StatusOr<Recipe> recipe = parseRecipe(kMinimal + std::string(rules), "r");
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_EQ(recipe->initialValueOf("a")->first, 0);
+}
+
 TEST(Recipe, ParameterWithoutInitRuleKeepsTheFilesValue) {
   const char rules[] = "init: {seed: 9, rules: [{match: [a, b], constant: 0}]}\n";
   absl::StatusOr<Recipe> recipe = parseRecipe(kMinimal + std::string(rules), "r");
