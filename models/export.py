@@ -16,10 +16,11 @@ nothing is downloaded from a model hub. To add a model, add a line to MODELS.
 """
 
 import argparse
+import contextlib
 import dataclasses
+import os
 import pathlib
 import sys
-import warnings
 from collections.abc import Callable
 
 import torch
@@ -29,6 +30,7 @@ import hf
 import llava
 import qwen_vl
 import skeleton
+import torchscript_ops
 
 SEED = 0
 EXPORTERS = ("dynamo", "torchscript")
@@ -59,6 +61,26 @@ MODELS = {
 }
 
 
+@contextlib.contextmanager
+def output_to(path):
+    """Sends stdout and stderr, C++'s too, to a file: the exporters talk a lot,
+    and one that fails prints its whole graph."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    try:
+        with open(path, "w") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+            yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for descriptor, copy in zip((1, 2), saved):
+            os.dup2(copy, descriptor)
+            os.close(copy)
+
+
 class ExportError(Exception):
     """An exporter refused; the message is the first line of its reason."""
 
@@ -82,9 +104,8 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
     same reason the TorchScript exporter is told not to fold constants; it
     merges equal parameters all the same.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     names = {"input_names": list(inputs), "output_names": [output],
-             "opset_version": opset}
+             "opset_version": opset, "verbose": False}
     try:
         if exporter == "dynamo":
             # Stack traces would put this machine's paths into the file.
@@ -101,6 +122,7 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
                     "--batch N, or add an adapter to models/hf_adapters.py")
             program.save(path, external_data=False)
         else:
+            torchscript_ops.register()
             torch.onnx.export(
                 module, tuple(inputs.values()), path, dynamo=False,
                 do_constant_folding=False,
@@ -109,21 +131,14 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
     except ExportError:
         raise
     except Exception as error:  # the exporters raise whatever they meet
-        raise ExportError(_reason(error)) from error
-
-
-def _reason(error):
-    """The line of an exporter's message that says what went wrong."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else '(no message)'}"
+        raise ExportError(hf.first_cause(error)) from error
 
 
 def export_hf(args):
     """Exports the Hugging Face class of the command line."""
     def build():
-        return hf.build(args.hf, args.preset, args.set, args.sequence)
+        return hf.build(args.hf, args.preset, args.set, args.sequence,
+                        args.attention)
 
     exporter, path = args.exporter or "dynamo", args.out / "model.onnx"
     try:
@@ -135,24 +150,26 @@ def export_hf(args):
         export_onnx(model.module, model.example_inputs(args.batch or 3),
                     model.output, path, exporter, args.opset,
                     dynamic_batch=args.batch is None)
-    except (ExportError, torch.onnx.errors.OnnxExporterError) as error:
-        reason = error if isinstance(error, ExportError) else _reason(error)
+    except torch.onnx.errors.OnnxExporterError as error:  # the skeleton's
         raise ExportError(
-            f"{args.hf}: the {exporter} exporter says: {reason}") from error
+            f"{args.hf}: the {exporter} exporter says: {hf.first_cause(error)}"
+        ) from error
+    except ExportError as error:
+        raise ExportError(
+            f"{args.hf}: the {exporter} exporter says: {error}") from error
 
 
 def export_own(args):
     """Exports the model of this folder that the command line names."""
     own = MODELS[args.model]
-    out = args.out or pathlib.Path(__file__).parent / args.model
     model = own.build(SEED)
     export_onnx(model.module, model.example_inputs(), model.output,
-                out / "model.onnx", args.exporter or own.exporter,
+                args.out / "model.onnx", args.exporter or own.exporter,
                 args.opset or own.opset)
     if own.compact:
-        skeleton.strip_file(out / "model.onnx")
+        skeleton.strip_file(args.out / "model.onnx")
     if own.golden and not args.no_golden:
-        own.golden(model, out / "golden")
+        own.golden(model, args.out / "golden")
 
 
 def parse_arguments():
@@ -174,6 +191,8 @@ def parse_arguments():
                        help="the config's defaults (full), or shrunk")
     group.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
                        help="a value of the config, dotted; repeatable")
+    group.add_argument("--attention", choices=("sdpa", "eager"),
+                       default="sdpa", help="as PyTorch's op, or decomposed")
     group.add_argument("--sequence", type=int, metavar="N",
                        help="tokens per sample (default: image rows and a few\n"
                             "words for tiny, at most 2048 for full)")
@@ -190,6 +209,7 @@ def parse_arguments():
     if args.skeleton and (args.batch or args.exporter == "torchscript"):
         parser.error("--skeleton is for a symbolic batch and the dynamo "
                      "exporter")
+    args.out = args.out or pathlib.Path(__file__).parent / args.model
     return args
 
 
@@ -197,10 +217,11 @@ def main():
     args = parse_arguments()
     # Sums over threads would make the golden depend on the machine's cores.
     torch.set_num_threads(1)
-    warnings.filterwarnings("ignore", module="torch|transformers|onnxscript")
+    args.out.mkdir(parents=True, exist_ok=True)
     try:
-        (export_hf if args.hf else export_own)(args)
-    except (ExportError, ValueError) as error:
+        with output_to(args.out / "export.log" if args.hf else os.devnull):
+            (export_hf if args.hf else export_own)(args)
+    except (ExportError, hf.BuildError, hf.SettingError) as error:
         sys.exit(f"error: {error}")
 
 

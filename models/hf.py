@@ -31,10 +31,23 @@ import transformers
 
 import hf_adapters
 import hf_config
+from hf_config import SettingError
 
 IGNORE = -100
 TINY_WORDS = 8  # beside the image's rows
 FULL_SEQUENCE = 2048
+
+
+class BuildError(Exception):
+    """A class could not be built, or did not take an image."""
+
+
+def first_cause(error):
+    """The first line of an error's first cause."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else '(no message)'}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,27 +111,35 @@ class Model:
         return sample
 
 
-def build(name, preset="full", settings=(), sequence=None):
+def build(name, preset="full", settings=(), sequence=None, attention="sdpa"):
     """The `Model` of class `name` of transformers, in evaluation mode.
 
     preset: "full" (the config's defaults) or "tiny" (see hf_config.py).
     settings: "dotted.key=value" texts over the config.
     sequence: tokens per sample; default: the image's rows and a few words for
       "tiny", else 2048 or the longest that the model has positions for.
-    Raises ValueError if transformers has no such class, or no such setting.
+    attention: "sdpa" (PyTorch's op) or "eager" (decomposed).
+    Raises SettingError if transformers has no such class, or no such setting,
+    and BuildError if the class is not to be had this way.
     """
     hf_class = getattr(transformers, name, None)
     if not isinstance(hf_class, type) or not getattr(hf_class, "config_class",
                                                      None):
-        raise ValueError(f"transformers {transformers.__version__} has no "
-                         f"model class {name}")
+        raise SettingError(f"transformers {transformers.__version__} has no "
+                           f"model class {name}")
     adapter = hf_adapters.find(hf_class)
     overrides = adapter.TINY if preset == "tiny" else {}
     config = hf_config.make(hf_class.config_class, preset, settings, overrides)
-    exportable = type(name, (adapter, hf_class), {})
-    module = exportable(config).eval()
-    module.prepare()
-    rows = module.rows_per_image()
+    config._attn_implementation = attention
+    try:
+        module = type(name, (adapter, hf_class), {})(config).eval()
+        module.prepare()
+        rows = module.rows_per_image()
+    except Exception as error:  # the class's code raises whatever it meets
+        raise BuildError(
+            f"{name}: cannot be built and given an image this way: "
+            f"{first_cause(error)}; it needs an adapter in "
+            "models/hf_adapters.py") from error
     if sequence is None:
         sequence = rows + TINY_WORDS if preset == "tiny" else FULL_SEQUENCE
         longest = getattr(config.get_text_config(), "max_position_embeddings",

@@ -7,7 +7,9 @@ in Python from the data although training has it fixed: one image of one
 shape per sample. The first dimension of every input is the sample.
 """
 
+import inspect
 import math
+import sys
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
@@ -50,7 +52,8 @@ class Adapter:
 
     def image_features(self, pixel_values):
         """Image features; the second-last dimension is the row."""
-        features = self.get_image_features(pixel_values)
+        owner = self if hasattr(self, "get_image_features") else self.model
+        features = owner.get_image_features(pixel_values)
         features = getattr(features, "pooler_output", features)
         if isinstance(features, list | tuple):
             features = torch.cat([f.flatten(0, -2) for f in features])
@@ -149,12 +152,13 @@ class LlavaNext(Llava):
         # side by side in the feature dimension, [crops, rows, batch * width].
         batch = pixel_values.shape[0]
         features = super().image_features(pixel_values.flatten(0, 1))
-        features = features.unflatten(0, (batch, -1))
+        features = features.reshape(batch, -1, *features.shape[1:])
         packed, _ = self.model.pack_image_features(
             [features.permute(1, 2, 0, 3).flatten(2)], [self.image_size()],
             self.config.vision_feature_select_strategy,
             self.model.image_newline.repeat(batch))
-        return packed[0].unflatten(1, (batch, -1)).transpose(0, 1)
+        rows = len(packed[0])
+        return packed[0].reshape(rows, batch, -1).transpose(0, 1)
 
 
 class Idefics3(ByFeatures):
@@ -168,17 +172,17 @@ class Idefics3(ByFeatures):
         return self.model.connector(states)
 
 
-class QwenVl(ByFeatures):
+class PatchGrid(ByFeatures):
     """forward(pixel_values, input_ids, position_ids [batch, 3, sequence]).
 
-    `pixel_values` are [batch, patches, channels * frames * height * width], as
-    the class's processor lays them out. The grid of patches is a constant, and
-    so is all that Hugging Face computes from it in Python; the position ids of
-    multimodal rotary embedding come from the batch.
+    Qwen2-VL and what descends from it: images are packed into one sequence of
+    patches, and `image_grid_thw` says how. Here the grid is a constant, and so
+    is all that Hugging Face computes from it in Python; the position ids of
+    multimodal rotary embedding come from the batch. `pixel_values` are [batch,
+    patches, channels * frames * height * width], as the processor gives them.
     """
-    MROPE = [2, 3, 3]  # halves of the tiny head dimension
-
-    TINY = {"text_config.rope_parameters.mrope_section": MROPE}
+    # Halves of the tiny head dimension.
+    TINY = {"text_config.rope_parameters.mrope_section": [2, 3, 3]}
     TINY_GRID, FULL_GRID = (4, 8), (32, 32)
 
     def prepare(self):
@@ -190,6 +194,8 @@ class QwenVl(ByFeatures):
         # Real tensors, whatever the parameters are: they are data.
         with unset_fake_temporarily(), torch.device("cpu"):
             self.constants = self.image_constants()
+        if hasattr(self.model.language_model, "_deepstack_process"):
+            self.model.language_model._deepstack_process = add_at_mask
 
     def forward(self, pixel_values, input_ids, position_ids):
         outputs = super(Adapter, self).forward(
@@ -216,8 +222,7 @@ class QwenVl(ByFeatures):
         vision = self.config.vision_config
         values = (vision.in_channels * vision.temporal_patch_size *
                   vision.patch_size**2)
-        frames, height, width = self.grid()
-        return (frames * height * width, values)
+        return (math.prod(self.grid()), values)
 
     def input_shapes(self, sequence):
         return {**super().input_shapes(sequence),
@@ -226,20 +231,42 @@ class QwenVl(ByFeatures):
     def image_constants(self):
         """What the vision tower computes from the grid, for one image.
 
-        {keyword: value}. Tensors have a row per patch (or unit of merged
-        patches); a tuple holds the lengths of attention's segments.
+        {keyword of vision_utils: value}. Tensors have a row per patch, but for
+        `window_index`; a tuple has the lengths of attention's segments. The
+        tower's own module says which of them it uses.
         """
-        grid = torch.tensor([self.grid()])
+        visual, vision = self.model.visual, self.config.vision_config
+        used = vars(sys.modules[type(visual).__module__])
+        grid, merge = torch.tensor([self.grid()]), vision.spatial_merge_size
         patches = math.prod(self.grid())
-        positions = vision_utils.get_vision_position_ids(
-            grid, self.config.vision_config.spatial_merge_size)
-        return {"position_ids": positions, "cu_seqlens": (patches,),
-                "max_seqlen": patches}
+        constants = {
+            "position_ids": vision_utils.get_vision_position_ids(grid, merge),
+            "cu_seqlens": (patches,), "max_seqlen": patches}
+        if "get_vision_window_index" in used:
+            index, ends = vision_utils.get_vision_window_index(
+                grid, merge, vision.window_size, vision.patch_size)
+            lengths = tuple((ends[1:] - ends[:-1]).tolist())
+            constants |= {"window_index": index, "cu_window_seqlens": lengths,
+                          "max_window_seqlen": max(lengths)}
+        if "get_vision_interpolation_indices_and_weights" in used:
+            indices, weights = (
+                vision_utils.get_vision_interpolation_indices_and_weights(
+                    grid, visual.num_grid_per_side, visual.interpolation_mode,
+                    visual.interpolation_align_corners, merge))
+            constants |= {"interp_indices": indices, "interp_weights": weights}
+        return constants
 
     def vision_arguments(self, batch):
         """`image_constants` for `batch` images in one sequence."""
-        return {name: value.repeat(batch, 1) if isinstance(value, torch.Tensor)
-                else value for name, value in self.constants.items()}
+        arguments = {}
+        for name, value in self.constants.items():
+            if name == "window_index":
+                first = torch.arange(batch)[:, None] * value.numel()
+                value = (first + value).flatten()
+            elif isinstance(value, torch.Tensor):
+                value = value.repeat(batch, 1)
+            arguments[name] = value
+        return arguments
 
     def visual_outputs(self, pixel_values):
         batch = pixel_values.shape[0]
@@ -249,6 +276,14 @@ class QwenVl(ByFeatures):
     def image_features(self, pixel_values):
         return self.visual_outputs(pixel_values).pooler_output
 
+    def image_arguments(self, pixel_values):
+        outputs = self.visual_outputs(pixel_values)
+        outputs.pooler_output = (outputs.pooler_output,)
+        if getattr(outputs, "deepstack_features", None):
+            outputs.deepstack_features = [
+                (feature,) for feature in outputs.deepstack_features]
+        return {"mm_encoder_outputs": {"image": outputs}}
+
     def positions(self, ids):
         """position_ids [3, sequence] of one sample, by the class's rule."""
         ids = torch.as_tensor(ids)[None]
@@ -256,59 +291,6 @@ class QwenVl(ByFeatures):
         return self.model.get_rope_index(
             input_ids=ids, mm_token_type_ids=kinds,
             image_grid_thw=torch.tensor([self.grid()]))[0][:, 0].numpy()
-
-
-class Qwen25Vl(QwenVl):
-    """Attention of some vision layers is within windows of equal size."""
-
-    def image_constants(self):
-        vision = self.config.vision_config
-        index, ends = vision_utils.get_vision_window_index(
-            torch.tensor([self.grid()]), vision.spatial_merge_size,
-            vision.window_size, vision.patch_size)
-        lengths = tuple((ends[1:] - ends[:-1]).tolist())
-        return {**super().image_constants(), "window_index": index,
-                "cu_window_seqlens": lengths,
-                "max_window_seqlen": max(lengths)}
-
-    def vision_arguments(self, batch):
-        index = self.constants["window_index"]
-        first = torch.arange(batch)[:, None] * len(index)
-        return {**super().vision_arguments(batch),
-                "window_index": (first + index).flatten()}
-
-
-class Qwen35Vl(QwenVl):
-    """The table of position embeddings is interpolated to the grid."""
-
-    def image_constants(self):
-        visual = self.model.visual
-        indices, weights = (
-            vision_utils.get_vision_interpolation_indices_and_weights(
-                torch.tensor([self.grid()]),
-                num_grid_per_side=visual.num_grid_per_side,
-                mode=visual.interpolation_mode,
-                align_corners=visual.interpolation_align_corners,
-                spatial_merge_size=self.config.vision_config.spatial_merge_size
-            ))
-        return {**super().image_constants(), "interp_indices": indices,
-                "interp_weights": weights}
-
-
-class Qwen3Vl(Qwen35Vl):
-    """Features of several vision layers are added to the first decoder
-    layers (DeepStack, arXiv 2406.04334)."""
-
-    def prepare(self):
-        super().prepare()
-        self.model.language_model._deepstack_process = add_at_mask
-
-    def image_arguments(self, pixel_values):
-        outputs = self.visual_outputs(pixel_values)
-        outputs.pooler_output = (outputs.pooler_output,)
-        outputs.deepstack_features = [
-            (feature,) for feature in outputs.deepstack_features]
-        return {"mm_encoder_outputs": {"image": outputs}}
 
 
 def attention_per_image(module, query, key, value, attention_mask, *,
@@ -323,7 +305,8 @@ def attention_per_image(module, query, key, value, attention_mask, *,
                          "must be a multiple of the window")
 
     def split(packed):
-        return packed[0].unflatten(1, (-1, cu_seq_lens_q[0])).transpose(0, 1)
+        _, heads, _, dim = packed.shape
+        return packed.reshape(heads, -1, cu_seq_lens_q[0], dim).transpose(0, 1)
     outputs, _ = sdpa_attention_forward(
         module, split(query), split(key), split(value), None,
         scaling=scaling, is_causal=False)
@@ -342,10 +325,6 @@ _BY_NAME = {
     "LlavaNextForConditionalGeneration": LlavaNext,
     "Idefics3ForConditionalGeneration": Idefics3,
     "SmolVLMForConditionalGeneration": Idefics3,
-    "Qwen2VLForConditionalGeneration": QwenVl,
-    "Qwen2_5_VLForConditionalGeneration": Qwen25Vl,
-    "Qwen3VLForConditionalGeneration": Qwen3Vl,
-    "Qwen3_5ForConditionalGeneration": Qwen35Vl,
 }
 
 
@@ -353,9 +332,12 @@ def find(hf_class):
     """The adapter of a class: its own, or the generic one of its kind."""
     if hf_class.__name__ in _BY_NAME:
         return _BY_NAME[hf_class.__name__]
-    sub_configs = hf_class.config_class.sub_configs
-    if "vision_config" not in sub_configs:
+    if "vision_config" not in hf_class.config_class.sub_configs:
         return Decoder
     if hasattr(hf_class, "get_text_features"):
         return Contrastive
+    get_features = getattr(hf_class, "get_image_features", None)
+    if get_features and "image_grid_thw" in inspect.signature(
+            get_features).parameters:
+        return PatchGrid
     return Adapter

@@ -37,12 +37,16 @@ _TINY_SIZES = (
 )
 
 
+class SettingError(ValueError):
+    """The user asked for a class or a value that there is not."""
+
+
 def make(config_class, preset, settings=(), overrides=None):
     """A config of `config_class`: its defaults, shrunk if `preset` is "tiny".
 
     overrides: {dotted key: value} that a class's adapter needs.
     settings: the user's "dotted.key=value" texts, which come last.
-    Raises ValueError for a key that the config does not have.
+    Raises SettingError for a key that the config does not have.
     """
     tree = config_class().to_dict()
     if preset == "tiny":
@@ -52,7 +56,7 @@ def make(config_class, preset, settings=(), overrides=None):
     for setting in settings:
         key, separator, value = setting.partition("=")
         if not separator:
-            raise ValueError(f"--set {setting}: expected KEY=VALUE")
+            raise SettingError(f"--set {setting}: expected KEY=VALUE")
         _assign(tree, key, _parse(value), new=False)
     _fit_layer_types(tree)
     return config_class.from_dict(tree)
@@ -69,10 +73,10 @@ def _assign(tree, dotted, value, new):
     *parents, last = dotted.split(".")
     for parent in parents:
         if not isinstance(tree.get(parent), dict):
-            raise ValueError(f"--set {dotted}: the config has no {parent}")
+            raise SettingError(f"--set {dotted}: the config has no {parent}")
         tree = tree[parent]
     if not new and last not in tree:
-        raise ValueError(f"--set {dotted}: the config has no {last}; it has "
+        raise SettingError(f"--set {dotted}: the config has no {last}; it has "
                          + ", ".join(sorted(tree)))
     tree[last] = value
 
@@ -82,8 +86,8 @@ def _shrink(tree, tokens=None):
     tokens = dict(TINY_TOKENS) if tokens is None else tokens
     if isinstance(tree.get("num_key_value_heads"), int):
         tree["num_key_value_heads"] = _tiny_kv_heads(
-            tree["num_attention_heads"], tree["num_key_value_heads"])
-    for key in sorted(set(tree) - {"id2label", "label2id"}):
+            tree.get("num_attention_heads"), tree["num_key_value_heads"])
+    for key in sorted(key for key in tree if isinstance(key, str)):
         value = tree[key]
         token = re.fullmatch(r"(\w+)_token_(id|index)", key)
         if isinstance(value, dict):

@@ -15,7 +15,6 @@ give the ops of a layer by difference.
 
 import argparse
 import collections
-import contextlib
 import dataclasses
 import json
 import multiprocessing
@@ -81,10 +80,12 @@ class Case:
         if self.extra:
             config = getattr(hf.transformers, self.name).config_class()
             part, keys = LAYER_KEYS[self.extra]
-            sub_config = getattr(config, part)
-            key = next(k for k in keys if hasattr(sub_config, k))
+            sub_config = getattr(config, part).to_dict()
+            key = next(key for key in keys if key in sub_config)
             settings = [f"{part}.{key}=3"]
-        model = hf.build(self.name, "tiny", settings)
+        # The TorchScript exporter has no attention with grouped queries.
+        attention = "eager" if self.exporter == "torchscript" else "sdpa"
+        model = hf.build(self.name, "tiny", settings, attention=attention)
         hf.initialize(model.module, SEED)
         return model
 
@@ -167,8 +168,7 @@ def in_child(function, arguments, log, timeout):
     receiver, sender = context.Pipe(duplex=False)
 
     def work():
-        with open(log, "w") as file, contextlib.redirect_stdout(
-                file), contextlib.redirect_stderr(file):
+        with export.output_to(log):
             try:
                 sender.send(function(*arguments))
             except Exception as error:
