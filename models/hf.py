@@ -100,9 +100,8 @@ class Model:
             token = self.module.config.image_token_id
             ids[ids == token] = hf_config.FIRST_WORD_ID
             ids[image] = token
-        sample = {"pixel_values": pixels, "input_ids": ids}
-        if "position_ids" in self.inputs:
-            sample["position_ids"] = self.module.positions(ids)
+        sample = {"pixel_values": pixels, "input_ids": ids,
+                  **self.module.token_inputs(ids)}
         sample = {name: sample[name] for name in self.inputs}
         if self.output == "logits":
             labels = np.where(image, IGNORE, ids)

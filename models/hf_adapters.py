@@ -73,8 +73,43 @@ class Adapter:
         return features.numel() // features.shape[-1]
 
     def input_shapes(self, sequence):
+        """{name: (dtype, shape of one sample)} of forward's arguments."""
         return {"pixel_values": (F32, self.pixel_shape()),
                 "input_ids": (I64, (sequence,))}
+
+    def token_inputs(self, ids):
+        """The inputs that follow from one sample's token ids: {name: array}."""
+        return {}
+
+
+class TokenTypes(Adapter):
+    """forward(pixel_values, input_ids, token_type_ids [batch, sequence]).
+
+    The classes ask for it in training: tokens of an image (type 1) see each
+    other both ways.
+    """
+
+    def forward(self, pixel_values, input_ids, token_type_ids):
+        return super(Adapter, self).forward(
+            pixel_values=pixel_values, input_ids=input_ids,
+            token_type_ids=token_type_ids, use_cache=False).logits
+
+    def input_shapes(self, sequence):
+        return {**super().input_shapes(sequence),
+                "token_type_ids": (I64, (sequence,))}
+
+    def token_inputs(self, ids):
+        return {"token_type_ids":
+                (ids == self.config.image_token_id).astype(ids.dtype)}
+
+
+class PaliGemma(TokenTypes):
+    """Type 0 is the prefix (image and prompt), which sees itself both ways;
+    type 1 the suffix, which is to be learnt. Half of the words each."""
+
+    def token_inputs(self, ids):
+        words = (ids != self.config.image_token_id).cumsum()
+        return {"token_type_ids": (2 * words > words[-1]).astype(ids.dtype)}
 
 
 class Decoder(Adapter):
@@ -284,13 +319,14 @@ class PatchGrid(ByFeatures):
                 (feature,) for feature in outputs.deepstack_features]
         return {"mm_encoder_outputs": {"image": outputs}}
 
-    def positions(self, ids):
-        """position_ids [3, sequence] of one sample, by the class's rule."""
+    def token_inputs(self, ids):
+        """position_ids [3, sequence], by the class's rule."""
         ids = torch.as_tensor(ids)[None]
         kinds = (ids == self.config.image_token_id).int()
-        return self.model.get_rope_index(
+        positions, _ = self.model.get_rope_index(
             input_ids=ids, mm_token_type_ids=kinds,
-            image_grid_thw=torch.tensor([self.grid()]))[0][:, 0].numpy()
+            image_grid_thw=torch.tensor([self.grid()]))
+        return {"position_ids": positions[:, 0].numpy()}
 
 
 def attention_per_image(module, query, key, value, attention_mask, *,
@@ -325,6 +361,8 @@ _BY_NAME = {
     "LlavaNextForConditionalGeneration": LlavaNext,
     "Idefics3ForConditionalGeneration": Idefics3,
     "SmolVLMForConditionalGeneration": Idefics3,
+    "Gemma3ForConditionalGeneration": TokenTypes,
+    "PaliGemmaForConditionalGeneration": PaliGemma,
 }
 
 

@@ -64,7 +64,7 @@ def write_golden(model, folder):
         bos_token_id=BOS_TOKEN_ID,
         image_token_id=model.module.config.image_token_id,
         first_word_id=hf_config.FIRST_WORD_ID,
-        other_inputs=lambda ids: {"position_ids": model.module.positions(ids)})
+        other_inputs=model.module.token_inputs)
     golden.write_training(model.module, folder,
                           golden.make_samples(layout, 20), batch_size=4,
                           whole=WHOLE_PARAMETERS)

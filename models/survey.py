@@ -28,6 +28,7 @@ import traceback
 import warnings
 
 import onnx
+import onnxruntime
 import torch
 import yaml
 
@@ -59,6 +60,7 @@ LAYER_KEYS = {"decoder": ("text_config", ("num_hidden_layers",)),
               "vision": ("vision_config", ("num_hidden_layers", "depth"))}
 MICRO_BATCH = 4
 FIXED_BATCH = 2
+LOGITS_TOLERANCE = 1e-4
 SEED = 0
 
 
@@ -125,10 +127,32 @@ def export_case(case, folder):
     except export.ExportError as error:
         traceback.print_exc()
         return result | {"stage": whose(error), "reason": str(error)}
+    result["runtime"] = runtime_error(model, path,
+                                      result["batch"] or MICRO_BATCH)
     proto = onnx.load(path)
     result["opset"] = max(o.version for o in proto.opset_import if not o.domain)
     result["ops"] = dict(collections.Counter(op_types(proto.graph)))
     return result | {"stage": ""}
+
+
+def runtime_error(model, path, batch):
+    """Why ONNX Runtime does not give PyTorch's logits for an export, or "".
+
+    It is asked for another batch size than was traced: a trace may have
+    fixed it silently.
+    """
+    inputs = model.example_inputs(batch)
+    with torch.no_grad():
+        expected = model.module(**inputs).numpy()
+    try:
+        session = onnxruntime.InferenceSession(path)
+        logits, = session.run(None, {name: t.numpy()
+                                     for name, t in inputs.items()})
+    except Exception as error:
+        return f"ONNX Runtime: {hf.first_cause(error)}"
+    error = abs(logits - expected).max()
+    return "" if error <= LOGITS_TOLERANCE else (
+        f"ONNX Runtime's logits differ from PyTorch's by {error:.1e}")
 
 
 def op_types(graph):
@@ -240,6 +264,8 @@ def survey_case(case, args):
         exported.write_text(json.dumps(result, indent=1))
     if not result["stage"]:
         result |= import_case(args.bin, folder, result)
+        if result["stage"] == "Oriel" and result["runtime"]:
+            result |= {"stage": "the exporter", "reason": result["runtime"]}
     kept = folder / "result.json"
     trained = (json.loads(kept.read_text()).get("trained")
                if kept.exists() else None)
