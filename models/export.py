@@ -192,7 +192,8 @@ def parse_arguments():
     group.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
                        help="a value of the config, dotted; repeatable")
     group.add_argument("--attention", choices=("sdpa", "eager"),
-                       default="sdpa", help="as PyTorch's op, or decomposed")
+                       help="as PyTorch's op, or decomposed (default: the\n"
+                            "class's own)")
     group.add_argument("--sequence", type=int, metavar="N",
                        help="tokens per sample (default: image rows and a few\n"
                             "words for tiny, at most 2048 for full)")

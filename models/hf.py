@@ -110,14 +110,15 @@ class Model:
         return sample
 
 
-def build(name, preset="full", settings=(), sequence=None, attention="sdpa"):
+def build(name, preset="full", settings=(), sequence=None, attention=None):
     """The `Model` of class `name` of transformers, in evaluation mode.
 
     preset: "full" (the config's defaults) or "tiny" (see hf_config.py).
     settings: "dotted.key=value" texts over the config.
     sequence: tokens per sample; default: the image's rows and a few words for
       "tiny", else 2048 or the longest that the model has positions for.
-    attention: "sdpa" (PyTorch's op) or "eager" (decomposed).
+    attention: "sdpa" (PyTorch's op), "eager" (decomposed), or the class's own
+      choice, which is "sdpa" where it can be.
     Raises SettingError if transformers has no such class, or no such setting,
     and BuildError if the class is not to be had this way.
     """
@@ -129,7 +130,8 @@ def build(name, preset="full", settings=(), sequence=None, attention="sdpa"):
     adapter = hf_adapters.find(hf_class)
     overrides = adapter.TINY if preset == "tiny" else {}
     config = hf_config.make(hf_class.config_class, preset, settings, overrides)
-    config._attn_implementation = attention
+    if attention:
+        config._attn_implementation = attention
     try:
         module = type(name, (adapter, hf_class), {})(config).eval()
         module.prepare()
