@@ -26,11 +26,11 @@ from collections.abc import Callable
 import torch
 
 import clip
+import exporter_fixes
 import hf
 import llava
 import qwen_vl
 import skeleton
-import torchscript_ops
 
 SEED = 0
 EXPORTERS = ("dynamo", "torchscript")
@@ -113,6 +113,7 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
             batch = torch.export.Dim("batch")
             program = torch.onnx.export(
                 module, (), kwargs=inputs, dynamo=True, optimize=False,
+                custom_translation_table=exporter_fixes.DYNAMO,
                 dynamic_shapes={name: {0: batch} for name in inputs}
                 if dynamic_batch else None, **names)
             if dynamic_batch and isinstance(
@@ -122,7 +123,8 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
                     "--batch N, or add an adapter to models/hf_adapters.py")
             program.save(path, external_data=False)
         else:
-            torchscript_ops.register()
+            for operator, fix in exporter_fixes.TORCHSCRIPT.items():
+                torch.onnx.register_custom_op_symbolic(operator, fix, 13)
             torch.onnx.export(
                 module, tuple(inputs.values()), path, dynamo=False,
                 do_constant_folding=False,

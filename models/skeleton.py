@@ -18,6 +18,8 @@ import onnx_ir
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+import exporter_fixes
+
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
 SCOPES = "pkg.torch.onnx.name_scopes"
 
@@ -63,6 +65,7 @@ def export(build, path, opset=None):
     program = torch.onnx.export(
         model.module, (), kwargs=inputs, dynamo=True, optimize=False,
         input_names=list(inputs), output_names=[model.output],
+        custom_translation_table=exporter_fixes.DYNAMO,
         dynamic_shapes=dynamic_shapes(model),
         opset_version=opset)
     path = pathlib.Path(path)

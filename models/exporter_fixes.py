@@ -1,17 +1,31 @@
-"""ATen operators that PyTorch's TorchScript exporter lacks or exports wrongly.
+"""ATen operators that PyTorch 2.15's ONNX exporters lack or export wrongly.
 
-Hugging Face's causal masks use both, to find sequences packed into one.
+Hugging Face's causal masks use `diff` and `cumsum` to find sequences that were
+packed into one; the patch embedding of Qwen2-VL is a `conv3d` without a bias.
 """
 
 import sys
 
 import torch
+from onnxscript import opset18
 from torch.onnx import symbolic_helper
+
+
+def conv3d(tensor, weight, bias=None, stride=(1, 1, 1), padding=(0, 0, 0),
+           dilation=(1, 1, 1), groups=1):
+    """aten::conv3d for the dynamo exporter, which gives one without a bias
+    zeros of shape [channels, 2] for it."""
+    inputs = (tensor, weight) if bias is None else (tensor, weight, bias)
+    return opset18.Conv(*inputs, strides=list(stride), group=groups,
+                        pads=[*padding, *padding], dilations=list(dilation))
+
+
+DYNAMO = {torch.ops.aten.conv3d.default: conv3d}
 
 
 @symbolic_helper.parse_args("v", "i", "i", "v", "v")
 def diff(g, tensor, n, dim, prepend, append):
-    """torch.diff for n = 1."""
+    """aten::diff for n = 1, which the TorchScript exporter lacks."""
     if n != 1:
         return symbolic_helper._unimplemented("diff", "n is not 1")
     parts = [part for part in (prepend, tensor, append)
@@ -26,7 +40,8 @@ def diff(g, tensor, n, dim, prepend, append):
 
 @symbolic_helper.parse_args("v", "i", "v")
 def cumsum(g, tensor, dim, dtype):
-    """torch.cumsum; of booleans it is int64, which the exporter forgets."""
+    """aten::cumsum for the TorchScript exporter, which forgets that the sum of
+    booleans is an int64."""
     result = None
     if not symbolic_helper._is_none(dtype):
         result = symbolic_helper._get_const(dtype, "i", "dtype")
@@ -39,8 +54,4 @@ def cumsum(g, tensor, dim, dtype):
     return g.op("CumSum", tensor, axis)
 
 
-def register():
-    """Tells the TorchScript exporter of this process."""
-    for name in ("diff", "cumsum"):
-        torch.onnx.register_custom_op_symbolic(f"aten::{name}",
-                                               globals()[name], 13)
+TORCHSCRIPT = {"aten::diff": diff, "aten::cumsum": cumsum}
