@@ -1,6 +1,7 @@
 """A CLIP at a size for tests: Hugging Face's class, random weights."""
 
 import numpy as np
+import torch
 
 import golden
 import hf
@@ -21,6 +22,7 @@ SETTINGS = (
 
 def build(seed):
     """The hf.Model with seeded weights."""
+    torch.manual_seed(seed)  # Hugging Face draws class embeddings
     model = hf.build("CLIPModel", "tiny", SETTINGS, sequence=16)
     hf.initialize(model.module, seed)
     return model

@@ -86,6 +86,10 @@ class ExportableLlava(LlavaForConditionalGeneration):
     everything after that is Hugging Face's code.
     """
 
+    def token_inputs(self, ids):
+        """None beside the ids; see hf_adapters.Adapter."""
+        return {}
+
     def forward(self, pixel_values, input_ids):
         """pixel_values [batch, 1, 28, 28] f32, input_ids [batch, 64] i64."""
         vision = self.model.vision_tower(pixel_values,

@@ -5,6 +5,8 @@ features of two vision layers join the first two decoder layers (DeepStack);
 the embedding is tied. No two modules have the same width.
 """
 
+import torch
+
 import golden
 import hf
 import hf_config
@@ -47,6 +49,7 @@ WHOLE_PARAMETERS = (
 
 def build(seed):
     """The hf.Model with seeded weights."""
+    torch.manual_seed(seed)  # Hugging Face draws class embeddings
     model = hf.build("Qwen3VLForConditionalGeneration", "tiny", SETTINGS,
                      SEQUENCE_LENGTH)
     hf.initialize(model.module, seed)
