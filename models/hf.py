@@ -15,6 +15,7 @@ hf_adapters.py has what a class needs beyond the generic path.
 """
 
 import dataclasses
+import inspect
 import math
 import os
 import zlib
@@ -31,7 +32,18 @@ import transformers
 
 import hf_adapters
 import hf_config
+import hf_patch_grid
 from hf_config import SettingError
+
+# Other classes: find_adapter.
+ADAPTERS = {
+    "LlavaForConditionalGeneration": hf_adapters.Llava,
+    "LlavaNextForConditionalGeneration": hf_adapters.LlavaNext,
+    "Idefics3ForConditionalGeneration": hf_adapters.Idefics3,
+    "SmolVLMForConditionalGeneration": hf_adapters.Idefics3,
+    "Gemma3ForConditionalGeneration": hf_adapters.TokenTypes,
+    "PaliGemmaForConditionalGeneration": hf_adapters.PaliGemma,
+}
 
 IGNORE = -100
 TINY_WORDS = 8  # beside the image's rows
@@ -110,6 +122,21 @@ class Model:
         return sample
 
 
+def find_adapter(hf_class):
+    """The adapter of a class: its own, or the generic one of its kind."""
+    if hf_class.__name__ in ADAPTERS:
+        return ADAPTERS[hf_class.__name__]
+    if "vision_config" not in hf_class.config_class.sub_configs:
+        return hf_adapters.Decoder
+    if hasattr(hf_class, "get_text_features"):
+        return hf_adapters.Contrastive
+    get_features = getattr(hf_class, "get_image_features", None)
+    if get_features and "image_grid_thw" in inspect.signature(
+            get_features).parameters:
+        return hf_patch_grid.PatchGrid
+    return hf_adapters.Adapter
+
+
 def build(name, preset="full", settings=(), sequence=None, attention=None):
     """The `Model` of class `name` of transformers, in evaluation mode.
 
@@ -127,7 +154,7 @@ def build(name, preset="full", settings=(), sequence=None, attention=None):
                                                      None):
         raise SettingError(f"transformers {transformers.__version__} has no "
                            f"model class {name}")
-    adapter = hf_adapters.find(hf_class)
+    adapter = find_adapter(hf_class)
     overrides = adapter.TINY if preset == "tiny" else {}
     config = hf_config.make(hf_class.config_class, preset, settings, overrides)
     if attention:

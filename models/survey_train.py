@@ -9,11 +9,9 @@ import torch
 from safetensors.numpy import load_file
 
 import golden
-import survey
+import survey_case
+from survey_case import OPTIMIZER, STEPS
 
-STEPS = 20
-OPTIMIZER = {"kind": "adamw", "lr": 1.0e-3, "betas": [0.9, 0.95],
-             "weight_decay": 0.05}
 ZERO_SHARE = 1e-7  # of the global norm: a gradient below it is not compared
 DATA_SEED = 1
 
@@ -42,7 +40,7 @@ def train(case, folder, bin_dir, result):
             ("oriel-run", plan, "--data", folder / "data", "-n", 1,
              "--no-shuffle", "--metrics", metrics, "--dump-gradients",
              gradients)):
-        _, error = survey.oriel(bin_dir, *command)
+        _, error = survey_case.oriel(bin_dir, *command)
         if error:
             return {"stage": "Oriel", "reason": error, "at": command[0]}
     losses = [json.loads(line)["loss"]
