@@ -140,7 +140,7 @@ def export_hf(args):
     """Exports the Hugging Face class of the command line."""
     def build():
         return hf.build(args.hf, args.preset, args.set, args.sequence,
-                        args.attention)
+                        args.attention, args.padding)
 
     exporter, path = args.exporter or "dynamo", args.out / "model.onnx"
     try:
@@ -196,6 +196,8 @@ def parse_arguments():
     group.add_argument("--attention", choices=("sdpa", "eager"),
                        help="as PyTorch's op, or decomposed (default: the\n"
                             "class's own)")
+    group.add_argument("--padding", action="store_true",
+                       help="with an input attention_mask")
     group.add_argument("--sequence", type=int, metavar="N",
                        help="tokens per sample (default: image rows and a few\n"
                             "words for tiny, at most 2048 for full)")

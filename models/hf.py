@@ -98,8 +98,9 @@ class Model:
     def sample(self, rng):
         """{name: array}: random pixels and words, the image after 0-2 words.
 
-        The words have labels, but for the first two. A model without token
-        logits has none.
+        The words have labels, but for the first two; of a model that takes an
+        attention mask, the last 0-2 are padding. A model without token logits
+        has no labels.
         """
         shape = self.inputs.get("pixel_values", (None, ()))[1]
         pixels = rng.standard_normal(shape).astype(np.float32)
@@ -112,12 +113,16 @@ class Model:
             token = self.module.config.image_token_id
             ids[ids == token] = hf_config.FIRST_WORD_ID
             ids[image] = token
+        real = np.arange(self.sequence) < self.sequence - rng.integers(0, 3)
         sample = {"pixel_values": pixels, "input_ids": ids,
-                  **self.module.token_inputs(ids)}
+                  **self.module.token_inputs(ids),
+                  "attention_mask": real.astype(np.int64)}
         sample = {name: sample[name] for name in self.inputs}
         if self.output == "logits":
             labels = np.where(image, IGNORE, ids)
             labels[:2] = IGNORE
+            if "attention_mask" in sample:
+                labels[~real] = IGNORE
             sample["labels"] = labels
         return sample
 
@@ -137,7 +142,8 @@ def find_adapter(hf_class):
     return hf_adapters.Adapter
 
 
-def build(name, preset="full", settings=(), sequence=None, attention=None):
+def build(name, preset="full", settings=(), sequence=None, attention=None,
+          padding=False):
     """The `Model` of class `name` of transformers, in evaluation mode.
 
     preset: "full" (the config's defaults) or "tiny" (see hf_config.py).
@@ -146,6 +152,8 @@ def build(name, preset="full", settings=(), sequence=None, attention=None):
       "tiny", else 2048 or the longest that the model has positions for.
     attention: "sdpa" (PyTorch's op), "eager" (decomposed), or the class's own
       choice, which is "sdpa" where it can be.
+    padding: whether there is an input attention_mask, of the tokens that are no
+      padding.
     Raises SettingError if transformers has no such class, or no such setting,
     and BuildError if the class is not to be had this way.
     """
@@ -173,8 +181,10 @@ def build(name, preset="full", settings=(), sequence=None, attention=None):
         longest = getattr(config.get_text_config(), "max_position_embeddings",
                           None)
         sequence = min(sequence, longest or sequence)
-    return Model(name, module, module.input_shapes(sequence), adapter.OUTPUT,
-                 rows, sequence)
+    inputs = module.input_shapes(sequence)
+    if padding:
+        inputs["attention_mask"] = (torch.int64, (sequence,))
+    return Model(name, module, inputs, adapter.OUTPUT, rows, sequence)
 
 
 @torch.no_grad()

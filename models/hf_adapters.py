@@ -17,6 +17,9 @@ F32, I64 = torch.float32, torch.int64
 class Adapter:
     """forward(pixel_values [batch, ...], input_ids [batch, sequence]).
 
+    As in every adapter, a last input attention_mask [batch, sequence] may say
+    which tokens are no padding.
+
     TINY: {dotted key: value} of the tiny config that the generic rule of
       hf_config.py does not give.
     OUTPUT: the name of the graph's output, and of the field of what the
@@ -25,10 +28,14 @@ class Adapter:
     TINY = {}
     OUTPUT = "logits"
 
-    def forward(self, pixel_values, input_ids):
-        outputs = super().forward(input_ids=input_ids, use_cache=False,
-                                  **self.image_arguments(pixel_values))
-        return getattr(outputs, self.OUTPUT)
+    def forward(self, pixel_values, input_ids, attention_mask=None):
+        return self.run(input_ids=input_ids, attention_mask=attention_mask,
+                        **self.image_arguments(pixel_values))
+
+    def run(self, **arguments):
+        """The output of the class's own forward."""
+        return getattr(super().forward(use_cache=False, **arguments),
+                       self.OUTPUT)
 
     def class_arguments(self, **inputs):
         """The same inputs as the class's own forward takes them."""
@@ -80,10 +87,11 @@ class TokenTypes(Adapter):
     other both ways.
     """
 
-    def forward(self, pixel_values, input_ids, token_type_ids):
-        return super(Adapter, self).forward(
-            pixel_values=pixel_values, input_ids=input_ids,
-            token_type_ids=token_type_ids, use_cache=False).logits
+    def forward(self, pixel_values, input_ids, token_type_ids,
+                attention_mask=None):
+        return self.run(pixel_values=pixel_values, input_ids=input_ids,
+                        token_type_ids=token_type_ids,
+                        attention_mask=attention_mask)
 
     def input_shapes(self, sequence):
         return {**super().input_shapes(sequence),
@@ -106,9 +114,8 @@ class PaliGemma(TokenTypes):
 class Decoder(Adapter):
     """A text model: forward(input_ids)."""
 
-    def forward(self, input_ids):
-        return super(Adapter, self).forward(input_ids=input_ids,
-                                            use_cache=False).logits
+    def forward(self, input_ids, attention_mask=None):
+        return self.run(input_ids=input_ids, attention_mask=attention_mask)
 
     def rows_per_image(self):
         return 0
@@ -121,9 +128,8 @@ class Contrastive(Adapter):
     """An image and a text tower; the logits are [images, texts]."""
     OUTPUT = "logits_per_image"
 
-    def forward(self, pixel_values, input_ids):
-        return super(Adapter, self).forward(
-            pixel_values=pixel_values, input_ids=input_ids).logits_per_image
+    def run(self, **arguments):
+        return super(Adapter, self).forward(**arguments).logits_per_image
 
     def rows_per_image(self):
         return 0
@@ -158,10 +164,9 @@ class LlavaNext(Llava):
     """
     TINY = {"image_grid_pinpoints": [[16, 32], [32, 16], [32, 32]]}
 
-    def class_arguments(self, pixel_values, input_ids):
+    def class_arguments(self, pixel_values, **inputs):
         sizes = torch.tensor([self.image_size()] * len(pixel_values))
-        return {"pixel_values": pixel_values, "input_ids": input_ids,
-                "image_sizes": sizes}
+        return {"pixel_values": pixel_values, "image_sizes": sizes, **inputs}
 
     def pixel_shape(self):
         """The last of the config's grids; the crops are its squares."""
@@ -190,8 +195,8 @@ class LlavaNext(Llava):
 class Idefics3(ByFeatures):
     """Hugging Face drops images that are all zero; here each sample has one."""
 
-    def class_arguments(self, pixel_values, input_ids):
-        return {"pixel_values": pixel_values[:, None], "input_ids": input_ids}
+    def class_arguments(self, pixel_values, **inputs):
+        return {"pixel_values": pixel_values[:, None], **inputs}
 
     def image_features(self, pixel_values):
         states = self.model.vision_model(pixel_values).last_hidden_state

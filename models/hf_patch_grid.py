@@ -38,21 +38,19 @@ class PatchGrid(hf_adapters.ByFeatures):
         if hasattr(self.model.language_model, "_deepstack_process"):
             self.model.language_model._deepstack_process = add_at_mask
 
-    def forward(self, pixel_values, input_ids, position_ids):
-        outputs = super(hf_adapters.Adapter, self).forward(
-            input_ids=input_ids, use_cache=False,
-            position_ids=position_ids.transpose(0, 1),
-            **self.image_arguments(pixel_values))
-        return outputs.logits
+    def forward(self, pixel_values, input_ids, position_ids,
+                attention_mask=None):
+        return self.run(input_ids=input_ids, attention_mask=attention_mask,
+                        position_ids=position_ids.transpose(0, 1),
+                        **self.image_arguments(pixel_values))
 
-    def class_arguments(self, pixel_values, input_ids, position_ids):
+    def class_arguments(self, pixel_values, input_ids, position_ids, **inputs):
         """The class makes the position ids by itself."""
+        grids = torch.tensor([self.grid()] * len(pixel_values))
+        kinds = (input_ids == self.config.image_token_id).int()
         return {"pixel_values": pixel_values.flatten(0, 1),
-                "input_ids": input_ids,
-                "image_grid_thw": torch.tensor(
-                    [self.grid()] * len(pixel_values)),
-                "mm_token_type_ids":
-                    (input_ids == self.config.image_token_id).int()}
+                "input_ids": input_ids, "image_grid_thw": grids,
+                "mm_token_type_ids": kinds, **inputs}
 
     def grid(self):
         """(frames, height, width) of one image, in patches."""

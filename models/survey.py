@@ -55,7 +55,11 @@ CLASSES = (
 )
 OPSETS = (17, 18, 23)
 # Where the ops of a layer are counted; the rest of the graph is the same.
+# Also with an attention mask among the inputs.
+PADDED_AT = (("dynamo", 23), ("torchscript", 17))
 LAYERS_AT = (("dynamo", 18), ("dynamo", 23), ("torchscript", 17))
+
+
 def in_child(function, arguments, log, timeout):
     """function(*arguments) in a forked process; {"stage", "reason"} if it dies.
 
@@ -109,7 +113,8 @@ def survey(case, args):
     kept = folder / "result.json"
     trained = (json.loads(kept.read_text()).get("trained")
                if kept.exists() else None)
-    if args.train and not result["stage"] and not case.extra:
+    trains = case.extra not in survey_case.LAYER_KEYS
+    if args.train and not result["stage"] and trains:
         trained = in_child(survey_train.train, (case, folder, args.bin, result),
                            folder / "train.log", args.timeout)
     if trained:
@@ -123,6 +128,8 @@ def cases(args):
         for exporter in args.exporter or export.EXPORTERS:
             for opset in args.opset or OPSETS:
                 yield survey_case.Case(name, exporter, opset)
+                if (exporter, opset) in PADDED_AT:
+                    yield survey_case.Case(name, exporter, opset, "padding")
                 if (exporter, opset) in LAYERS_AT and not args.no_layers:
                     for extra in survey_case.LAYER_KEYS:
                         yield survey_case.Case(name, exporter, opset, extra)
@@ -173,7 +180,7 @@ def main():
     for case in cases(args):
         say(case, survey(case, args))
     if args.doc:
-        survey_tables.update(args.doc, args.work, CLASSES, OPSETS)
+        survey_tables.update(args.doc, args.work, CLASSES, OPSETS, PADDED_AT)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ SEED = 0
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """extra: the part that has one more layer ("decoder", "vision"), or ""."""
+    """extra: the part that has one more layer ("decoder", "vision"), "padding"
+    (an attention mask among the inputs), or ""."""
     name: str
     exporter: str
     opset: int
@@ -40,7 +41,7 @@ class Case:
     def build(self):
         """The `hf.Model` with its weights."""
         settings = []
-        if self.extra:
+        if self.extra in LAYER_KEYS:
             config = getattr(hf.transformers, self.name).config_class()
             part, keys = LAYER_KEYS[self.extra]
             sub_config = getattr(config, part).to_dict()
@@ -48,7 +49,8 @@ class Case:
             settings = [f"{part}.{key}=3"]
         # The TorchScript exporter has no attention with grouped queries.
         attention = "eager" if self.exporter == "torchscript" else None
-        model = hf.build(self.name, "tiny", settings, attention=attention)
+        model = hf.build(self.name, "tiny", settings, attention=attention,
+                         padding=self.extra == "padding")
         hf.initialize(model.module, SEED)
         return model
 

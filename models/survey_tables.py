@@ -12,11 +12,14 @@ DATA_DEPENDENT = {"Compress", "If", "Loop", "NonZero", "Scan", "SequenceAt",
 TOLERANCE = 1e-4
 
 
-def update(doc, work, classes, opsets):
-    """Replaces what is between the markers of the file `doc`."""
+def update(doc, work, classes, opsets, padded):
+    """Replaces what is between the markers of the file `doc`.
+
+    padded: the (exporter, opset) that also have an export with padding.
+    """
     results = {path.parent.name: json.loads(path.read_text())
                for path in sorted(work.glob("*/result.json"))}
-    sections = (coverage(results, classes, opsets),
+    sections = (coverage(results, classes, opsets, padded),
                 layers(results, classes, opsets), training(results),
                 data_dependent(results, classes, opsets),
                 histogram(results, classes, opsets))
@@ -57,7 +60,7 @@ def training_text(trained):
            if missing else ""))
 
 
-def coverage(results, classes, opsets):
+def coverage(results, classes, opsets, padded):
     """Each case's result, with the reasons below the table."""
     notes = {}
 
@@ -80,11 +83,14 @@ def coverage(results, classes, opsets):
             text += ", fixed batch"
         return text
 
-    header = ["class"] + [f"{exporter} {opset}" for exporter in EXPORTERS
-                          for opset in opsets]
-    rows = [[short(name)] + [
-        cell(results.get(f"{name}-{exporter}-{opset}"))
-        for exporter in EXPORTERS for opset in opsets] for name in classes]
+    columns = {f"{exporter} {opset}": f"{exporter}-{opset}"
+               for exporter in EXPORTERS for opset in opsets}
+    columns |= {f"{exporter} {opset}, padding": f"{exporter}-{opset}-padding"
+                for exporter, opset in padded}
+    header = ["class", *columns]
+    rows = [[short(name)] + [cell(results.get(f"{name}-{column}"))
+                             for column in columns.values()]
+            for name in classes]
     wrote = sorted({(key.split("-")[1], int(key.split("-")[2]), r["opset"])
                     for key, r in results.items()
                     if r.get("opset", 0) not in (0, int(key.split("-")[2]))})
@@ -132,8 +138,8 @@ def training(results):
     for key, result in results.items():
         trained = result.get("trained")
         if trained and "losses" in trained:
-            name, exporter, opset = key.split("-")
-            rows.append([short(name), f"{exporter} {opset}",
+            name, *export = key.split("-")
+            rows.append([short(name), " ".join(export),
                          f"{trained['adapter']:.1g}",
                          f"{trained['gradients']:.1e}",
                          f"{trained['losses']:.1e}", trained["compared"],

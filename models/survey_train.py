@@ -50,6 +50,8 @@ def train(case, folder, bin_dir, result):
     inputs = {name: batches[0][name] for name in model.inputs}
     with torch.no_grad():
         adapter = model.module(**inputs) - model.class_output(inputs)
+        if "attention_mask" in inputs:  # at padding the two may differ
+            adapter *= inputs["attention_mask"][..., None]
     reference = first_step(model.module, batches[0])
     double = first_step(copy.deepcopy(model.module).double(), batches[0])
     used = [name for names in reference for name in names]
