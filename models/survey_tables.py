@@ -20,7 +20,7 @@ def update(doc, work, classes, opsets, padded):
     results = {path.parent.name: json.loads(path.read_text())
                for path in sorted(work.glob("*/result.json"))}
     sections = (coverage(results, classes, opsets, padded),
-                layers(results, classes, opsets), training(results),
+                layers(results, classes, opsets), training(results, classes),
                 data_dependent(results, classes, opsets),
                 histogram(results, classes, opsets))
     text = doc.read_text()
@@ -65,8 +65,7 @@ def coverage(results, classes, opsets, padded):
     notes = {}
 
     def note(reason):
-        reason = re.sub(r"\s+", " ", reason)[:300].replace("|", "\\|")
-        return notes.setdefault(reason, len(notes) + 1)
+        return notes.setdefault(plain(reason), len(notes) + 1)
 
     def cell(result):
         if result is None:
@@ -100,19 +99,26 @@ def coverage(results, classes, opsets, padded):
     return "### Exports\n\n" + table(header, rows) + "\n\n" + "\n".join(lines)
 
 
+def plain(reason):
+    """A reason without what differs from one export to the next."""
+    reason = re.sub(r"\S*/(model\.onnx)", r"\1", reason)
+    reason = re.sub(r" ?\(opset \d+\)| opset version \d+", "", reason)
+    return re.sub(r"\s+", " ", reason)[:300].replace("|", "\\|")
+
+
 def layers(results, classes, opsets):
     """Ops per layer after `raise`: three layers less two."""
     rows = []
     for name in classes:
+        exports = collections.defaultdict(list)  # those with the same counts
         for exporter in EXPORTERS:
             for opset in opsets:
                 key = f"{name}-{exporter}-{opset}"
-                counts = [layer_ops(results, key, part)
-                          for part in ("decoder", "vision")]
-                if any(counts):
-                    rows.append([short(name), f"{exporter} {opset}"] +
-                                [cell for count in counts
-                                 for cell in layer_cells(count)])
+                cells = [cell for part in ("decoder", "vision")
+                         for cell in layer_cells(layer_ops(results, key, part))]
+                exports[tuple(cells)].append(f"{exporter} {opset}")
+        rows += [[short(name), ", ".join(where), *cells]
+                 for cells, where in exports.items() if any(cells)]
     return "### Ops of a layer after `raise`\n\n" + table(
         ["class", "export", "decoder", "ops", "vision", "ops"], rows)
 
@@ -133,20 +139,25 @@ def layer_cells(count):
     return sum(count.values()), ", ".join(f"{op} {n}" for op, n in ops)
 
 
-def training(results):
+def training(results, classes):
+    """For each class the largest errors over its exports."""
     rows = []
-    for key, result in results.items():
-        trained = result.get("trained")
-        if trained and "losses" in trained:
-            name, *export = key.split("-")
-            rows.append([short(name), " ".join(export),
-                         f"{trained['adapter']:.1g}",
-                         f"{trained['gradients']:.1e}",
-                         f"{trained['losses']:.1e}", trained["compared"],
-                         trained["zero"], len(trained["missing"])])
+    for name in classes:
+        runs = [result["trained"] for key, result in results.items()
+                if key.split("-")[0] == name and
+                "losses" in result.get("trained", {})]
+        if runs:
+            largest = {field: max(run[field] for run in runs)
+                       for field in ("adapter", "gradients", "losses",
+                                     "compared", "zero")}
+            rows.append([short(name), sum(map(trains, runs)), len(runs),
+                         *(f"{largest[field]:.1e}" for field in
+                           ("adapter", "gradients", "losses")),
+                         largest["compared"], largest["zero"]])
     return "### Training beside PyTorch\n\n" + table(
-        ["class", "export", "adapter, largest Δ of a logit", "gradients, ‖Δ‖/‖g‖", "losses, relative",
-         "parameters", "zero", "unmatched"], rows)
+        ["class", "exports that train", "of", "adapter, Δ of a logit",
+         "gradients, ‖Δ‖/‖g‖", "losses, relative", "parameters",
+         "zero gradients"], rows)
 
 
 def first_export(results, name, opsets):
