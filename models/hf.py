@@ -168,7 +168,10 @@ def build(name, preset="full", settings=(), sequence=None, attention=None,
     if attention:
         config._attn_implementation = attention
     try:
-        module = type(name, (adapter, hf_class), {})(config).eval()
+        # Some classes give parameters random values that initialize() keeps.
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(0)
+            module = type(name, (adapter, hf_class), {})(config).eval()
         module.prepare()
         rows = module.rows_per_image()
     except Exception as error:  # the class's code raises whatever it meets

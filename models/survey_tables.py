@@ -40,24 +40,31 @@ def table(header, rows):
                      for line in lines)
 
 
-def trains(trained):
-    """Whether gradients and losses are PyTorch's."""
-    return (not trained["stage"] and "losses" in trained and
-            not trained["missing"] and trained["adapter"] <= TOLERANCE and
-            trained["gradients"] <= TOLERANCE and
-            trained["losses"] <= TOLERANCE)
+def verdict(trained):
+    """What a training that ran to its end shows; "trains" is the aim.
+
+    Where PyTorch's own f32 losses are further from its f64 ones, theirs say
+    nothing about ours.
+    """
+    if (trained["missing"] or trained["adapter"] > TOLERANCE or
+            trained["gradients"] > TOLERANCE):
+        return "trains, not as PyTorch"
+    if trained["losses"] <= TOLERANCE:
+        return "trains"
+    return ("trains within rounding" if trained["losses"] <= trained["rounding"]
+            else "trains, not as PyTorch")
 
 
 def training_text(trained):
     """One line for a terminal."""
-    if trained["stage"] or "reason" in trained:
+    if "losses" not in trained:
         return f"imports; training: {trained['stage']} {trained['reason']}"
     missing = trained["missing"]
-    return ("trains" if trains(trained) else "imports, trains WRONG") + (
-        f": gradients {trained['gradients']:.1e} ({trained['parameter']}), "
-        f"losses {trained['losses']:.1e}, {trained['compared']} parameters"
-        + (f", without a counterpart: {', '.join(missing[:4])}"
-           if missing else ""))
+    return (f"{verdict(trained)}: gradients {trained['gradients']:.1e} "
+            f"({trained['parameter']}), losses {trained['losses']:.1e}, "
+            f"{trained['compared']} parameters" +
+            (f", without a counterpart: {', '.join(missing[:4])}"
+             if missing else ""))
 
 
 def coverage(results, classes, opsets, padded):
@@ -73,11 +80,12 @@ def coverage(results, classes, opsets, padded):
         text = "imports"
         if result["stage"]:
             return f"{result['stage']} ({note(result['reason'])})"
-        trained = result.get("trained")
-        if trained and trained["stage"]:
+        trained = result.get("trained", {})
+        if trained.get("stage"):
             text = f"imports; {trained['stage']} ({note(trained['reason'])})"
-        elif trained and "losses" in trained:
-            text = "**trains**" if trains(trained) else "trains, not as PyTorch"
+        elif "losses" in trained:
+            text = verdict(trained)
+            text = "**trains**" if text == "trains" else text
         if result["batch"]:
             text += ", fixed batch"
         return text
@@ -149,15 +157,15 @@ def training(results, classes):
         if runs:
             largest = {field: max(run[field] for run in runs)
                        for field in ("adapter", "gradients", "losses",
-                                     "compared", "zero")}
-            rows.append([short(name), sum(map(trains, runs)), len(runs),
+                                     "rounding", "compared", "zero")}
+            rows.append([short(name), len(runs),
                          *(f"{largest[field]:.1e}" for field in
-                           ("adapter", "gradients", "losses")),
+                           ("adapter", "gradients", "losses", "rounding")),
                          largest["compared"], largest["zero"]])
     return "### Training beside PyTorch\n\n" + table(
-        ["class", "exports that train", "of", "adapter, Δ of a logit",
-         "gradients, ‖Δ‖/‖g‖", "losses, relative", "parameters",
-         "zero gradients"], rows)
+        ["class", "exports", "adapter, Δ of a logit",
+         "gradients, ‖Δ‖/‖g‖", "losses, relative",
+         "PyTorch's losses, f32 to f64", "parameters", "zero gradients"], rows)
 
 
 def first_export(results, name, opsets):
