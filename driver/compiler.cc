@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "driver/console.h"
 #include "driver/pipelines.h"
 #include "driver/sha256.h"
@@ -27,6 +28,26 @@ absl::Status checkBatch(const Recipe& recipe, int64_t world) {
                    recipe.microBatch * world, " (micro batch ", recipe.microBatch, " on ", world,
                    " data-parallel ranks): change batch.global or batch.micro in the recipe, or "
                    "--world"));
+}
+
+// The values that the model file does not have must come from the recipe. Early, too.
+absl::Status checkMissingWeights(const ModelFile& model, const Recipe& recipe) {
+  std::vector<std::string> uncovered;
+  for (const std::string& name : model.missingWeights().parameters) {
+    if (recipe.initialValueOf(name) == nullptr) uncovered.push_back("\"" + name + "\"");
+  }
+  if (uncovered.empty()) return absl::OkStatus();
+  constexpr size_t kShown = 3;
+  std::string others;
+  if (uncovered.size() > kShown) {
+    others = absl::StrCat(" and ", uncovered.size() - kShown, " other parameters");
+    uncovered.resize(kShown);
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the model has no values for ", absl::StrJoin(uncovered, ", "), others, ", because \"",
+      absl::StrJoin(model.missingWeights().files, "\", \""),
+      "\" does not exist: put that file beside the model, or let the recipe make them (`init`, "
+      "docs/recipe.md)"));
 }
 
 // A pass may fail without a word; the user must not be left without one.
@@ -81,6 +102,7 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   progress("import: " + options.modelPath);
   llvm::Expected<ModelFile> model = ModelFile::open(options.modelPath);
   if (!model) return toStatus(model.takeError());
+  ORIEL_RETURN_IF_ERROR(checkMissingWeights(*model, options.recipe));
   ORIEL_ASSIGN_OR_RETURN(plan::Provenance provenance, makeProvenance(options));
 
   mlir::DialectRegistry registry;

@@ -1,5 +1,6 @@
 // `oriel export`: a checkpoint's weights as ONNX or safetensors.
 #include <cstdio>
+#include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify.h"
 #include "runtime/train/checkpoint_reader.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/safetensors.h"
 
 namespace oriel::driver {
@@ -26,23 +28,13 @@ struct Arguments {
   std::string model;
 };
 
-struct Weights {
+// The checkpoint must be of the plan's model.
+absl::Status checkModel(const plan::Plan& plan, const runtime::CheckpointReader& checkpoint) {
   std::vector<runtime::NamedSpec> specs;
-  std::vector<std::vector<char>> values;  // as in `specs`
-};
-
-absl::StatusOr<Weights> readWeights(const plan::Plan& plan,
-                                    const runtime::CheckpointReader& checkpoint) {
-  Weights weights;
   for (const plan::Parameter& parameter : plan.parameters()) {
-    weights.specs.push_back({parameter.name(), runtime::FromPlan(parameter.global())});
+    specs.push_back({parameter.name(), runtime::FromPlan(parameter.global())});
   }
-  ORIEL_RETURN_IF_ERROR(checkpoint.CheckModel(plan.model_name(), weights.specs));
-  for (const runtime::NamedSpec& parameter : weights.specs) {
-    std::vector<char>& value = weights.values.emplace_back(parameter.spec.bytes());
-    ORIEL_RETURN_IF_ERROR(checkpoint.ReadParameter(parameter.name, parameter.spec, value.data()));
-  }
-  return weights;
+  return checkpoint.CheckModel(plan.model_name(), specs);
 }
 
 // The file that the plan was compiled from, and no other.
@@ -63,29 +55,51 @@ absl::StatusOr<std::string> findModel(const Arguments& arguments, const plan::Pr
   return path;
 }
 
-absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan, const Weights& weights) {
+absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
+                       const runtime::CheckpointReader& checkpoint) {
   ORIEL_ASSIGN_OR_RETURN(std::string model, findModel(arguments, plan.provenance()));
   TrainedWeights trained;
-  for (size_t i = 0; i < weights.specs.size(); ++i) {
+  std::map<std::string, runtime::TensorSpec> specs;
+  for (const plan::Parameter& parameter : plan.parameters()) {
     // Frozen ones that the file has are what they were; it keeps them, in whatever type.
-    const plan::Parameter& from = plan.parameters(static_cast<int>(i));
-    if (!from.trainable() && !runtime::IsMade(from.initial())) continue;
-    const runtime::NamedSpec& parameter = weights.specs[i];
-    if (parameter.spec.dtype != runtime::DType::kF32) {
-      return absl::UnimplementedError(absl::StrCat("parameter \"", parameter.name, "\" is ",
-                                                   parameter.spec.ToString(),
-                                                   "; only f32 can be exported"));
-    }
-    trained[parameter.name] = llvm::ArrayRef<float>(
-        reinterpret_cast<const float*>(weights.values[i].data()), parameter.spec.num_elements());
+    if (!parameter.trainable() && !runtime::IsMade(parameter.initial())) continue;
+    const runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
+    trained.elements[parameter.name()] = spec.num_elements();
+    specs[parameter.name()] = spec;
   }
+  std::vector<char> stored;
+  trained.read = [&](const std::string& name, llvm::MutableArrayRef<float> values) {
+    const runtime::TensorSpec& spec = specs.at(name);
+    absl::Status status;
+    if (spec.dtype == runtime::DType::kF32) {
+      status = checkpoint.ReadParameter(name, spec, values.data());
+    } else {
+      stored.resize(spec.bytes());
+      status = checkpoint.ReadParameter(name, spec, stored.data());
+      if (status.ok()) {
+        status = runtime::ConvertElements(spec.dtype, stored.data(), runtime::DType::kF32,
+                                          values.data(), spec.num_elements());
+      }
+    }
+    return status.ok() ? llvm::Error::success()
+                       : llvm::createStringError(std::string(status.message()));
+  };
   return toStatus(exportModel(model, trained, arguments.output));
 }
 
-absl::Status writeSafetensors(const Arguments& arguments, const Weights& weights) {
+absl::Status writeSafetensors(const Arguments& arguments, const plan::Plan& plan,
+                              const runtime::CheckpointReader& checkpoint) {
+  std::vector<std::vector<char>> joined;  // what lies in several shards
   std::vector<runtime::NamedTensor> tensors;
-  for (size_t i = 0; i < weights.specs.size(); ++i) {
-    tensors.push_back({weights.specs[i].name, weights.specs[i].spec, weights.values[i].data()});
+  for (const plan::Parameter& parameter : plan.parameters()) {
+    const runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
+    const char* data = checkpoint.FindWhole(parameter.name(), spec);
+    if (data == nullptr) {
+      std::vector<char>& value = joined.emplace_back(spec.bytes());
+      ORIEL_RETURN_IF_ERROR(checkpoint.ReadParameter(parameter.name(), spec, value.data()));
+      data = value.data();
+    }
+    tensors.push_back({parameter.name(), spec, data});
   }
   return runtime::WriteSafetensors(arguments.output, tensors);
 }
@@ -98,10 +112,10 @@ absl::Status exportWeights(const Arguments& arguments) {
   ORIEL_ASSIGN_OR_RETURN(runtime::CheckpointReader checkpoint,
                          runtime::CheckpointReader::Open(arguments.checkpoint));
   progress("reading " + checkpoint.path());
-  ORIEL_ASSIGN_OR_RETURN(Weights weights, readWeights(plan, checkpoint));
+  ORIEL_RETURN_IF_ERROR(checkModel(plan, checkpoint));
   progress("writing " + arguments.output);
-  ORIEL_RETURN_IF_ERROR(arguments.format == "onnx" ? writeOnnx(arguments, plan, weights)
-                                                   : writeSafetensors(arguments, weights));
+  ORIEL_RETURN_IF_ERROR(arguments.format == "onnx" ? writeOnnx(arguments, plan, checkpoint)
+                                                   : writeSafetensors(arguments, plan, checkpoint));
   std::printf("wrote %s with the weights of %s (step %lld)\n", arguments.output.c_str(),
               checkpoint.path().c_str(), static_cast<long long>(checkpoint.index().progress.step));
   return absl::OkStatus();

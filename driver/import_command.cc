@@ -29,7 +29,9 @@ absl::Status importFile(const Arguments& arguments) {
   DiagnosticPrinter diagnostics(&context, arguments.model);
   ORIEL_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module,
                          importStatic(context, *model, options, diagnostics));
-  printSummary(summarize(*module), llvm::outs());
+  ModelSummary summary = summarize(*module);
+  summary.missing = model->missingWeights();
+  printSummary(summary, llvm::outs());
   llvm::outs().flush();
   if (arguments.output.empty()) return absl::OkStatus();
   return runtime::WriteTextAtomically(arguments.output, moduleText(*module, /*locations=*/true));

@@ -10,6 +10,7 @@
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "onnx/onnx_pb.h"
 
@@ -18,26 +19,32 @@ namespace {
 
 using onnx::TensorProto;
 
-// Values in the initializer's own element type; empty for one that isn't float.
-std::vector<char> encode(llvm::ArrayRef<float> values, int32_t dataType) {
-  std::vector<char> bytes(values.size() * elementBytes(dataType));
+bool isFloat(int32_t dataType) {
+  return dataType == TensorProto::FLOAT || dataType == TensorProto::DOUBLE ||
+         dataType == TensorProto::FLOAT16 || dataType == TensorProto::BFLOAT16;
+}
+
+// Values in a float type of an initializer, in `storage` where that is not f32.
+llvm::ArrayRef<char> encode(llvm::ArrayRef<float> values, int32_t dataType,
+                            std::vector<char>& storage) {
+  if (dataType == TensorProto::FLOAT) {
+    return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+  }
+  storage.resize(values.size() * elementBytes(dataType));
   auto narrow = [&](const llvm::fltSemantics& semantics) {
     for (size_t i = 0; i < values.size(); ++i) {
       llvm::APFloat number(values[i]);
       bool losesInfo;
       number.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
       auto bits = static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
-      std::memcpy(bytes.data() + 2 * i, &bits, 2);
+      std::memcpy(storage.data() + 2 * i, &bits, 2);
     }
   };
   switch (dataType) {
-    case TensorProto::FLOAT:
-      std::memcpy(bytes.data(), values.data(), bytes.size());
-      break;
     case TensorProto::DOUBLE:
       for (size_t i = 0; i < values.size(); ++i) {
         double wide = values[i];
-        std::memcpy(bytes.data() + 8 * i, &wide, 8);
+        std::memcpy(storage.data() + 8 * i, &wide, 8);
       }
       break;
     case TensorProto::FLOAT16:
@@ -47,124 +54,141 @@ std::vector<char> encode(llvm::ArrayRef<float> values, int32_t dataType) {
       narrow(llvm::APFloat::BFloat());
       break;
     default:
-      return {};
+      break;  // isFloat
   }
-  return bytes;
+  return storage;
 }
 
 class Exporter {
  public:
-  Exporter(const ModelFile& model, PatchedFile main) : model_(model), main_(std::move(main)) {}
+  Exporter(const ModelFile& model, const TrainedWeights& weights)
+      : model_(model), weights_(weights) {}
 
-  llvm::Error patchAll(const TrainedWeights& weights);
-  llvm::Error write(llvm::StringRef to);
+  // Decides what goes where, and finds what is wrong before anything is written.
+  llvm::Error plan(llvm::ArrayRef<char> modelBytes);
+  llvm::Error write(llvm::StringRef to) const;
 
  private:
-  llvm::Error patch(const TensorProto& tensor, llvm::ArrayRef<float> values,
-                    const llvm::StringMap<ByteRange>& payloads);
-  llvm::Expected<PatchedFile*> external(llvm::StringRef location, llvm::StringRef tensor);
+  struct ExternalFile {
+    std::string source;  // empty: it does not exist
+    std::vector<Replacement> replacements;
+  };
+
+  llvm::Error planTensor(const TensorProto& tensor, const llvm::StringMap<ByteRange>& payloads);
+  llvm::Expected<ExternalFile*> external(llvm::StringRef location, llvm::StringRef tensor);
+  Replacement replacement(const TensorProto& tensor, const TensorHeader& header, uint64_t offset);
 
   const ModelFile& model_;
-  PatchedFile main_;
-  std::map<std::string, PatchedFile> external_;  // by location
+  const TrainedWeights& weights_;
+  std::vector<Replacement> main_;
+  std::map<std::string, ExternalFile> external_;  // by location
+  // Of the parameter whose turn it is.
+  std::vector<float> values_;
+  std::vector<char> encoded_;
 };
 
-struct ExternalPlace {
-  std::string location;
-  uint64_t offset = 0;
-};
-
-ExternalPlace externalPlace(const TensorProto& tensor) {
-  ExternalPlace place;
-  for (const auto& entry : tensor.external_data()) {
-    if (entry.key() == "location") {
-      place.location = entry.value();
-    } else if (entry.key() == "offset") {
-      (void)llvm::StringRef(entry.value()).getAsInteger(10, place.offset);
-    }
-  }
-  return place;
-}
-
-llvm::Expected<PatchedFile*> Exporter::external(llvm::StringRef location, llvm::StringRef tensor) {
+llvm::Expected<Exporter::ExternalFile*> Exporter::external(llvm::StringRef location,
+                                                           llvm::StringRef tensor) {
   auto found = external_.find(location.str());
   if (found == external_.end()) {
-    auto path = resolveExternalPath(model_.folder(), location, tensor);
-    if (!path) {
-      return path.takeError();
+    auto missing = findMissingFile(model_.folder(), location, tensor);
+    if (!missing) {
+      return missing.takeError();
     }
-    auto file = PatchedFile::read(*path);
-    if (!file) {
-      return file.takeError();
+    ExternalFile file;
+    if (missing->empty()) {
+      auto path = resolveExternalPath(model_.folder(), location, tensor);
+      if (!path) {
+        return path.takeError();
+      }
+      file.source = *path;
     }
-    found = external_.emplace(location.str(), std::move(*file)).first;
+    found = external_.emplace(location.str(), std::move(file)).first;
   }
   return &found->second;
 }
 
-llvm::Error Exporter::patch(const TensorProto& tensor, llvm::ArrayRef<float> values,
-                            const llvm::StringMap<ByteRange>& payloads) {
+Replacement Exporter::replacement(const TensorProto& tensor, const TensorHeader& header,
+                                  uint64_t offset) {
+  auto bytes = [this, &tensor, header]() -> llvm::Expected<llvm::ArrayRef<char>> {
+    values_.resize(header.numElements());
+    if (llvm::Error error = weights_.read(tensor.name(), values_)) {
+      return error;
+    }
+    return encode(values_, header.dataType, encoded_);
+  };
+  return {offset, static_cast<uint64_t>(header.bytes), tensor.name(), std::move(bytes)};
+}
+
+llvm::Error Exporter::planTensor(const TensorProto& tensor,
+                                 const llvm::StringMap<ByteRange>& payloads) {
   const std::string& name = tensor.name();
-  auto old = model_.initializer(name);  // checks shape, type and size
-  if (!old) {
-    return old.takeError();
+  auto weight = weights_.elements.find(name);
+  bool isTrained = weight != weights_.elements.end();
+  if (isTrained && !model_.isMissing(name)) {
+    auto old = model_.initializer(name);  // checks that its bytes are all there
+    if (!old) {
+      return old.takeError();
+    }
   }
-  std::vector<char> bytes = encode(values, tensor.data_type());
-  if (static_cast<int64_t>(values.size()) != old->numElements() ||
-      bytes.size() != old->bytes.size()) {
-    return makeError("the trained \"" + name + "\" has " + llvm::Twine(values.size()) +
-                     " elements, the model's " + llvm::Twine(old->numElements()) + " of type " +
+  auto header = model_.initializerHeader(name);
+  if (!header) {
+    return header.takeError();
+  }
+  if (isTrained && (weight->second != header->numElements() || !isFloat(header->dataType))) {
+    return makeError("the trained \"" + name + "\" has " + llvm::Twine(weight->second) +
+                     " elements, the model's " + llvm::Twine(header->numElements()) + " of type " +
                      dataTypeName(tensor.data_type()) + ": the checkpoint is of another model");
   }
   if (tensor.data_location() == TensorProto::EXTERNAL) {
-    ExternalPlace place = externalPlace(tensor);
-    auto file = external(place.location, name);
+    auto range = readExternalRange(tensor);
+    if (!range) {
+      return range.takeError();
+    }
+    auto file = external(range->location, name);
     if (!file) {
       return file.takeError();
     }
-    if (!(*file)->patch(place.offset, bytes)) {
-      return makeError("the external data of \"" + name + "\" changed while it was read");
+    if (isTrained) {
+      (*file)->replacements.push_back(replacement(tensor, *header, range->offset));
+    } else if ((*file)->source.empty()) {
+      return model_.initializer(name).takeError();  // its file is missing
     }
     return llvm::Error::success();
   }
+  if (!isTrained) {
+    return llvm::Error::success();
+  }
   ByteRange payload = payloads.lookup(name);
-  if (payload.size != bytes.size() || !main_.patch(payload.offset, bytes)) {
+  if (payload.size != static_cast<uint64_t>(header->bytes)) {
     return makeError("the initializer \"" + name +
                      "\" is not stored as raw data, so its values can't be replaced in place; "
                      "save the model again with onnx.save and its arrays as raw data");
   }
+  main_.push_back(replacement(tensor, *header, payload.offset));
   return llvm::Error::success();
 }
 
-llvm::Error Exporter::patchAll(const TrainedWeights& weights) {
-  auto payloads = findInitializerBytes(main_.bytes());
+llvm::Error Exporter::plan(llvm::ArrayRef<char> modelBytes) {
+  auto payloads = findInitializerBytes(modelBytes);
   if (!payloads) {
     return makeError("can't read the model \"" + model_.path() + "\": the file is damaged");
   }
-  llvm::StringMap<const TensorProto*> tensors;
-  for (const TensorProto& tensor : model_.graph().initializer()) {
-    tensors[tensor.name()] = &tensor;
-    if (tensor.data_location() == TensorProto::EXTERNAL) {
-      auto file = external(externalPlace(tensor).location, tensor.name());
-      if (!file) {
-        return file.takeError();
-      }
-    }
-  }
-  for (const auto& [name, values] : weights) {
-    const TensorProto* tensor = tensors.lookup(name);
-    if (!tensor) {
+  for (const auto& [name, elements] : weights_.elements) {
+    if (!model_.hasInitializer(name)) {
       return makeError("the model \"" + model_.path() + "\" has no initializer \"" + name +
                        "\": the checkpoint is of another model");
     }
-    if (llvm::Error error = patch(*tensor, values, *payloads)) {
+  }
+  for (const TensorProto& tensor : model_.graph().initializer()) {
+    if (llvm::Error error = planTensor(tensor, *payloads)) {
       return error;
     }
   }
   return llvm::Error::success();
 }
 
-llvm::Error Exporter::write(llvm::StringRef to) {
+llvm::Error Exporter::write(llvm::StringRef to) const {
   llvm::SmallString<256> folder(to);
   if (std::error_code code = llvm::sys::fs::make_absolute(folder)) {
     return makeError("can't write \"" + to + "\": " + code.message());
@@ -178,14 +202,14 @@ llvm::Error Exporter::write(llvm::StringRef to) {
                      "\" and would be overwritten; write to another folder");
   }
   // The model last: where it is, its data is.
-  for (const auto& [location, patched] : external_) {
+  for (const auto& [location, external] : external_) {
     llvm::SmallString<256> path(folder);
     llvm::sys::path::append(path, location);
-    if (llvm::Error error = patched.write(path)) {
+    if (llvm::Error error = writePatched(external.source, external.replacements, path)) {
       return error;
     }
   }
-  return main_.write(file);
+  return writePatched(model_.path(), main_, file);
 }
 
 }  // namespace
@@ -195,12 +219,14 @@ llvm::Error exportModel(llvm::StringRef from, const TrainedWeights& weights, llv
   if (!model) {
     return model.takeError();
   }
-  auto main = PatchedFile::read(from);
-  if (!main) {
-    return main.takeError();
+  auto buffer = llvm::MemoryBuffer::getFile(from, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (!buffer) {
+    return makeError("can't read \"" + from + "\": " + buffer.getError().message());
   }
-  Exporter exporter(*model, std::move(*main));
-  if (llvm::Error error = exporter.patchAll(weights)) {
+  Exporter exporter(*model, weights);
+  if (llvm::Error error = exporter.plan(
+          llvm::ArrayRef<char>((*buffer)->getBufferStart(), (*buffer)->getBufferSize()))) {
     return error;
   }
   return exporter.write(to);

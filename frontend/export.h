@@ -2,6 +2,8 @@
 #ifndef ORIEL_FRONTEND_EXPORT_H_
 #define ORIEL_FRONTEND_EXPORT_H_
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -11,13 +13,18 @@
 
 namespace oriel {
 
-// Row-major values by initializer name; the number of elements must be the initializer's.
-using TrainedWeights = std::map<std::string, llvm::ArrayRef<float>>;
+// Trained parameters, which may be more than memory holds: read one by one.
+struct TrainedWeights {
+  std::map<std::string, int64_t> elements;  // how many of each, by initializer name
+  // Fills in the row-major values of one of them.
+  std::function<llvm::Error(const std::string& name, llvm::MutableArrayRef<float> values)> read;
+};
 
 // Writes the ONNX file `from` to `to` with these values in place of the old ones. Every other byte
 // stays what it was, also the element types: values are rounded to the nearest where an
 // initializer is narrower than f32. External data goes to the same relative location beside `to`,
-// which must then be another folder. Each file appears whole or not at all.
+// which must then be another folder; a file of external data that does not exist is made, if all
+// that lies in it is among the weights. Each file appears whole or not at all.
 //
 // Errors: a name that the model does not have, a wrong number of elements, an initializer stored
 // in a form that can't be replaced in place (typed fields other than packed floats), and what the

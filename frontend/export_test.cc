@@ -2,6 +2,7 @@
 #include "frontend/export.h"
 
 #include <filesystem>
+#include <fstream>
 
 #include "frontend/testing.h"
 #include "gmock/gmock.h"
@@ -20,13 +21,25 @@ using testing::writeFile;
 
 using Floats = std::vector<float>;
 
-std::string exportError(const std::string& from, const TrainedWeights& weights,
+std::string exportError(const std::string& from, const std::map<std::string, Floats>& weights,
                         const std::string& to) {
-  return llvm::toString(exportModel(from, weights, to));
+  TrainedWeights trained;
+  for (const auto& [name, values] : weights) {
+    trained.elements[name] = static_cast<int64_t>(values.size());
+  }
+  trained.read = [&](const std::string& name, llvm::MutableArrayRef<float> values) {
+    std::copy(weights.at(name).begin(), weights.at(name).end(), values.begin());
+    return llvm::Error::success();
+  };
+  return llvm::toString(exportModel(from, trained, to));
 }
 
 std::string floatBytes(const Floats& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+std::string textOf(const llvm::Expected<TensorData>& data) {
+  return {data->bytes.data(), data->bytes.size()};
 }
 
 // w [2] as raw data, b [2] as packed floats, h [2] in half precision.
@@ -106,6 +119,79 @@ TEST(Export, ExternalDataGoesBesideTheOutput) {
   EXPECT_THAT(exportError(from, {{"w", values}}, folder.path("in/other.onnx")),
               HasSubstr("write to another folder"));
   EXPECT_EQ(readFile(folder.path("in/data/w.bin")), data);
+}
+
+// A model whose float initializers lie in "w.bin", 8 bytes each, at these offsets.
+std::unique_ptr<onnx::ModelProto> withExternal(const std::map<std::string, uint64_t>& offsets) {
+  auto model = makeModel();
+  for (auto& tensor : *model->mutable_graph()->mutable_initializer()) {
+    if (offsets.count(tensor.name()) == 0) continue;
+    tensor.clear_raw_data();
+    tensor.clear_float_data();
+    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+    for (auto [key, value] : {std::pair("location", std::string("w.bin")),
+                              std::pair("offset", std::to_string(offsets.at(tensor.name())))}) {
+      auto* entry = tensor.add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+  }
+  return model;
+}
+
+TEST(Export, MissingExternalDataIsMade) {
+  TemporaryFolder folder;
+  std::string from = folder.path("in/m.onnx");
+  writeFile(from, testing::serialize(*withExternal({{"w", 0}, {"b", 12}})));
+  ASSERT_EQ(exportError(from, {{"w", {5, 6}}, {"b", {7, 8}}}, folder.path("out/m.onnx")), "");
+  EXPECT_EQ(readFile(folder.path("out/w.bin")),
+            floatBytes({5, 6}) + std::string(4, '\0') + floatBytes({7, 8}));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("in/w.bin")));
+  // What is in no checkpoint can't be made.
+  EXPECT_THAT(exportError(from, {{"w", {5, 6}}}, folder.path("out2/m.onnx")),
+              HasSubstr("tensor \"b\" has its data in"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("out2/m.onnx")));
+}
+
+// Two initializers of one place are tied in the file, but were trained apart.
+TEST(Export, SharedBytesAreRefused) {
+  TemporaryFolder folder;
+  std::string from = folder.path("in/m.onnx");
+  writeFile(from, testing::serialize(*withExternal({{"w", 0}, {"b", 4}})));
+  writeFile(folder.path("in/w.bin"), std::string(12, 'x'));
+  EXPECT_THAT(exportError(from, {{"w", {5, 6}}, {"b", {7, 8}}}, folder.path("out/m.onnx")),
+              HasSubstr("\"b\" and \"w\" share bytes"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("out/m.onnx")));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("out/w.bin")));
+}
+
+// Beyond what 31 and 32 bits count; the files are sparse.
+TEST(Export, OffsetsBeyondFourGiB) {
+  TemporaryFolder folder;
+  const uint64_t far = (uint64_t{1} << 32) + 4, middle = (uint64_t{1} << 31) + 4;
+  std::string from = folder.path("in/m.onnx");
+  writeFile(from, testing::serialize(*withExternal({{"w", far}, {"b", middle}})));
+  writeFile(folder.path("in/w.bin"), "");
+  std::filesystem::resize_file(folder.path("in/w.bin"), far + 8);
+  {
+    std::fstream file(folder.path("in/w.bin"), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(far));
+    file << floatBytes({1, 2});
+    file.seekp(static_cast<std::streamoff>(middle));
+    file << floatBytes({3, 4});
+  }
+  auto model = ModelFile::open(from);
+  ASSERT_TRUE(static_cast<bool>(model));
+  EXPECT_EQ(textOf(model->initializer("w")), floatBytes({1, 2}));
+  EXPECT_EQ(textOf(model->initializer("b")), floatBytes({3, 4}));
+  // Without the file, which it would copy: zeros between the weights take no room.
+  std::filesystem::remove(folder.path("in/w.bin"));
+  ASSERT_EQ(exportError(from, {{"w", {5, 6}}, {"b", {7, 8}}}, folder.path("out/m.onnx")), "");
+  auto exported = ModelFile::open(folder.path("out/m.onnx"));
+  ASSERT_TRUE(static_cast<bool>(exported));
+  EXPECT_EQ(textOf(exported->initializer("w")), floatBytes({5, 6}));
+  EXPECT_EQ(textOf(exported->initializer("b")), floatBytes({7, 8}));
+  EXPECT_EQ(std::filesystem::file_size(folder.path("out/w.bin")), far + 8);
 }
 
 TEST(Export, CheckpointOfAnotherModel) {

@@ -95,11 +95,18 @@ LogicalResult Importer::importInitializers(mlir::ModuleOp module,
     if (model_.role(name) != InitializerRole::kParameter) {
       continue;
     }
-    auto data = model_.initializer(name);  // also checks that its bytes are all there
-    if (!data) {
-      return report(data.takeError());
+    auto header = model_.initializerHeader(name);
+    if (!header) {
+      return report(header.takeError());
     }
-    auto type = mlir::RankedTensorType::get(data->shape, elementTypeOf(&context_, data->dataType));
+    if (!model_.isMissing(name)) {
+      auto data = model_.initializer(name);  // checks that its bytes are all there
+      if (!data) {
+        return report(data.takeError());
+      }
+    }
+    auto type =
+        mlir::RankedTensorType::get(header->shape, elementTypeOf(&context_, header->dataType));
     std::string symbol = "p" + std::to_string(index++);
     auto location = mlir::NameLoc::get(builder_.getStringAttr(name));
     ir::ParameterOp::create(builder_, location, symbol, name, type);

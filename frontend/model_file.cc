@@ -108,7 +108,40 @@ llvm::Error ModelFile::check() {
     // The TorchScript exporter names what it folds after the op that reads it.
     return signatureKind_.empty() ? name.starts_with("onnx::") : !signatureKind_.contains(name);
   });
+  findMissingWeights();
   return llvm::Error::success();
+}
+
+// What else may be wrong with a tensor is said when it is read.
+void ModelFile::findMissingWeights() {
+  llvm::StringMap<std::string> missingFiles;  // by location; empty for one that is there
+  for (const auto& tensor : graph().initializer()) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL ||
+        role(tensor.name()) != InitializerRole::kParameter) {
+      continue;
+    }
+    auto range = readExternalRange(tensor);
+    if (!range) {
+      llvm::consumeError(range.takeError());
+      continue;
+    }
+    auto [entry, isNew] = missingFiles.try_emplace(range->location);
+    if (isNew) {
+      auto file = findMissingFile(folder_, range->location, tensor.name());
+      if (!file) {
+        llvm::consumeError(file.takeError());
+        continue;
+      }
+      entry->second = *file;
+      if (!file->empty()) {
+        missing_.files.push_back(*file);
+      }
+    }
+    if (!entry->second.empty()) {
+      missing_.parameters.push_back(tensor.name());
+      missingNames_.insert(tensor.name());
+    }
+  }
 }
 
 const onnx::GraphProto& ModelFile::graph() const { return proto_->graph(); }
@@ -139,6 +172,19 @@ std::vector<std::string> ModelFile::initializerNames() const {
 
 bool ModelFile::hasInitializer(llvm::StringRef name) const {
   return initializerIndex_.contains(name);
+}
+
+llvm::Expected<TensorHeader> ModelFile::initializerHeader(llvm::StringRef name) const {
+  auto found = initializerIndex_.find(name);
+  if (found == initializerIndex_.end()) {
+    return makeError("the model \"" + path_ + "\" has no initializer \"" + name + "\"");
+  }
+  auto header = readTensorHeader(graph().initializer(found->second));
+  if (!header) {
+    return makeError("can't read the model \"" + path_ +
+                     "\": " + llvm::toString(header.takeError()));
+  }
+  return header;
 }
 
 llvm::Expected<TensorData> ModelFile::initializer(llvm::StringRef name) const {

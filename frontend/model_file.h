@@ -24,6 +24,13 @@ namespace oriel {
 // What an initializer is in training.
 enum class InitializerRole { kParameter, kConstant };
 
+// Parameters whose values should lie in external files that do not exist: the model has their
+// shapes only (a skeleton). In file order; each file once.
+struct MissingWeights {
+  std::vector<std::string> parameters;
+  std::vector<std::string> files;
+};
+
 class ModelFile {
  public:
   // The operator sets that the importer understands.
@@ -54,6 +61,10 @@ class ModelFile {
   // In file order.
   std::vector<std::string> initializerNames() const;
   bool hasInitializer(llvm::StringRef name) const;
+  // Its type and shape; its values need not be there.
+  llvm::Expected<TensorHeader> initializerHeader(llvm::StringRef name) const;
+  const MissingWeights& missingWeights() const { return missing_; }
+  bool isMissing(llvm::StringRef name) const { return missingNames_.contains(name); }
   // The initial value. It may point into this object.
   llvm::Expected<TensorData> initializer(llvm::StringRef name) const;
   // PyTorch's exporter says in the metadata what a tensor was (parameter, buffer, constant).
@@ -67,6 +78,7 @@ class ModelFile {
  private:
   ModelFile();
   llvm::Error check();
+  void findMissingWeights();
 
   std::unique_ptr<onnx::ModelProto> proto_;
   std::string path_;
@@ -74,6 +86,8 @@ class ModelFile {
   llvm::StringMap<int> initializerIndex_;
   llvm::StringMap<std::string> signatureKind_;  // as torch.export calls it
   llvm::StringSet<> tables_;                    // see findConstantTables
+  MissingWeights missing_;
+  llvm::StringSet<> missingNames_;
 };
 
 }  // namespace oriel

@@ -1,6 +1,8 @@
 // Reading files: what is accepted, and one clear error for each way to be broken.
 #include "frontend/model_file.h"
 
+#include <filesystem>
+
 #include "frontend/testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -185,6 +187,57 @@ TEST(ModelFile, ExternalRangesAreChecked) {
   EXPECT_THAT(readError(externalTensor("w.bin", "-1", "8"), inside), HasSubstr("is no number"));
   EXPECT_THAT(readError(externalTensor("gone.bin", "0", "8"), inside),
               HasSubstr("copy it from beside the original model"));
+}
+
+// A skeleton: the shapes are there, the values are not.
+TEST(ModelFile, MissingWeights) {
+  TemporaryFolder folder;
+  auto model = fromProto(withTensor(externalTensor("gone.bin", "0", "8")), folder.path(""));
+  ASSERT_TRUE(static_cast<bool>(model));
+  EXPECT_THAT(model->missingWeights().parameters, ElementsAre("w"));
+  EXPECT_THAT(model->missingWeights().files, ElementsAre(HasSubstr("gone.bin")));
+  EXPECT_TRUE(model->isMissing("w"));
+  auto header = model->initializerHeader("w");
+  ASSERT_TRUE(static_cast<bool>(header));
+  EXPECT_EQ(header->numElements(), 2);
+  EXPECT_THAT(messageOf(model->initializer("w")), HasSubstr("can't be opened"));
+}
+
+// Parameters can be made; what the graph computes with can't.
+TEST(ModelFile, MissingConstantIsAnErrorOfTheImport) {
+  TemporaryFolder folder;
+  auto model = withTensor(externalTensor("gone.bin", "0", "8"));
+  auto* info = model->mutable_graph()->add_value_info();
+  info->set_name("w");
+  auto* entry = info->add_metadata_props();
+  entry->set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+  entry->set_value("BUFFER");
+  auto file = fromProto(std::move(model), folder.path(""));
+  ASSERT_TRUE(static_cast<bool>(file));
+  EXPECT_THAT(file->missingWeights().parameters, ElementsAre());
+  EXPECT_THAT(testing::importFile(*file, {}).errors,
+              AllOf(HasSubstr("tensor \"w\" has its data in"), HasSubstr("gone.bin")));
+}
+
+// A file that is there but too short is damaged, not missing; so is a place that is not allowed.
+TEST(ModelFile, WhatIsNotMissing) {
+  TemporaryFolder folder;
+  writeFile(folder.path("w.bin"), "1234");
+  for (const char* location : {"w.bin", "../gone.bin", "/gone.bin", ""}) {
+    auto model = fromProto(withTensor(externalTensor(location, "0", "8")), folder.path(""));
+    ASSERT_TRUE(static_cast<bool>(model));
+    EXPECT_THAT(model->missingWeights().parameters, ElementsAre()) << location;
+    EXPECT_NE(messageOf(model->initializer("w")), "") << location;
+  }
+}
+
+TEST(ModelFile, BeyondTwoGiB) {
+  TemporaryFolder folder;
+  writeFile(folder.path("large.onnx"), "");
+  std::filesystem::resize_file(folder.path("large.onnx"), uint64_t{1} << 31);
+  EXPECT_THAT(messageOf(ModelFile::open(folder.path("large.onnx"))),
+              AllOf(HasSubstr("2147483648 bytes, and protobuf ends at 2 GiB"),
+                    HasSubstr("save it with external data")));
 }
 
 TEST(ModelFile, RolesOfInitializers) {

@@ -4,70 +4,152 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "frontend/error.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 namespace oriel {
+namespace {
 
-llvm::Expected<PatchedFile> PatchedFile::read(llvm::StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+// A temporary file beside `path` that is renamed to it, or removed.
+class NewFile {
+ public:
+  explicit NewFile(llvm::StringRef path) : path_(path.str()) {}
+  ~NewFile() {
+    if (file_) {
+      llvm::consumeError(file_->discard());
+    }
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  llvm::Error create() {
+    if (std::error_code code =
+            llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path_))) {
+      return fail(code.message());
+    }
+    auto file = llvm::sys::fs::TempFile::create(path_ + ".%%%%%%%%.tmp");
+    if (!file) {
+      return fail(llvm::toString(file.takeError()));
+    }
+    file_ = std::make_unique<llvm::sys::fs::TempFile>(std::move(*file));
+    return llvm::Error::success();
+  }
+
+  llvm::Error append(llvm::ArrayRef<char> bytes) {
+    while (!bytes.empty()) {
+      // Linux writes at most 2 GiB at once.
+      ssize_t count = ::write(file_->FD, bytes.data(), std::min<size_t>(bytes.size(), 1u << 30));
+      if (count < 0 && errno == EINTR) {
+        continue;
+      }
+      if (count <= 0) {
+        return fail(std::strerror(errno));
+      }
+      bytes = bytes.drop_front(count);
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error appendZeros(uint64_t count) {
+    if (::lseek(file_->FD, static_cast<off_t>(count), SEEK_CUR) < 0) {
+      return fail(std::strerror(errno));
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error finish() {
+    // Synced before the rename: a crash leaves the old file or the new one, not half of it.
+    if (::fsync(file_->FD) != 0) {
+      return fail(std::strerror(errno));
+    }
+    if (std::error_code code =
+            llvm::sys::fs::setPermissions(file_->FD, llvm::sys::fs::perms(0644))) {
+      return fail(code.message());
+    }
+    std::unique_ptr<llvm::sys::fs::TempFile> file = std::move(file_);
+    if (llvm::Error error = file->keep(path_)) {
+      return fail(llvm::toString(std::move(error)));
+    }
+    return llvm::Error::success();
+  }
+
+ private:
+  llvm::Error fail(const llvm::Twine& why) const {
+    return makeError("can't write \"" + path_ + "\": " + why);
+  }
+
+  std::string path_;
+  std::unique_ptr<llvm::sys::fs::TempFile> file_;
+};
+
+}  // namespace
+
+llvm::Error writePatched(llvm::StringRef from, std::vector<Replacement> replacements,
+                         llvm::StringRef to) {
+  llvm::stable_sort(replacements,
+                    [](const Replacement& a, const Replacement& b) { return a.offset < b.offset; });
+  llvm::ArrayRef<char> old;
+  std::unique_ptr<llvm::MemoryBuffer> buffer;
+  if (!from.empty()) {
+    auto file = llvm::MemoryBuffer::getFile(from, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
-  if (!buffer) {
-    return makeError("can't read \"" + path + "\": " + buffer.getError().message());
+    if (!file) {
+      return makeError("can't read \"" + from + "\": " + file.getError().message());
+    }
+    buffer = std::move(*file);
+    old = llvm::ArrayRef<char>(buffer->getBufferStart(), buffer->getBufferSize());
   }
-  PatchedFile file;
-  file.bytes_.assign((*buffer)->getBufferStart(), (*buffer)->getBufferEnd());
-  return file;
-}
-
-bool PatchedFile::patch(uint64_t offset, llvm::ArrayRef<char> value) {
-  if (offset > bytes_.size() || value.size() > bytes_.size() - offset) {
-    return false;
+  NewFile file(to);
+  if (llvm::Error error = file.create()) {
+    return error;
   }
-  std::memcpy(bytes_.data() + offset, value.data(), value.size());
-  return true;
-}
-
-llvm::Error PatchedFile::write(llvm::StringRef path) const {
-  auto fail = [&](const llvm::Twine& why) {
-    return makeError("can't write \"" + path + "\": " + why);
+  uint64_t position = 0;
+  std::string previous;
+  auto keepUpTo = [&](uint64_t end) {
+    uint64_t begin = std::exchange(position, end);
+    return from.empty() ? file.appendZeros(end - begin)
+                        : file.append(old.slice(begin, end - begin));
   };
-  if (std::error_code code =
-          llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path))) {
-    return fail(code.message());
-  }
-  auto temporary = llvm::sys::fs::TempFile::create(path + ".%%%%%%%%.tmp");
-  if (!temporary) {
-    return fail(llvm::toString(temporary.takeError()));
-  }
-  size_t written = 0;
-  while (written < bytes_.size()) {
-    ssize_t count = ::write(temporary->FD, bytes_.data() + written, bytes_.size() - written);
-    if (count < 0 && errno == EINTR) {
-      continue;
+  for (const Replacement& replacement : replacements) {
+    if (replacement.offset < position) {
+      return makeError("\"" + replacement.name + "\" and \"" + previous +
+                       "\" share bytes of a file of the model, but are two parameters now: save "
+                       "the model again so that each has its own");
     }
-    if (count <= 0) {
-      std::string why = std::strerror(errno);
-      llvm::consumeError(temporary->discard());
-      return fail(why);
+    if (!from.empty() &&
+        (replacement.offset > old.size() || replacement.size > old.size() - replacement.offset)) {
+      return makeError("\"" + replacement.name + "\" lies beyond the end of \"" + from +
+                       "\": the file changed while it was read");
     }
-    written += count;
+    if (llvm::Error error = keepUpTo(replacement.offset)) {
+      return error;
+    }
+    auto bytes = replacement.bytes();
+    if (!bytes) {
+      return bytes.takeError();
+    }
+    if (bytes->size() != replacement.size) {
+      return makeError("\"" + replacement.name + "\" has " + llvm::Twine(bytes->size()) +
+                       " bytes, the model's " + llvm::Twine(replacement.size));
+    }
+    if (llvm::Error error = file.append(*bytes)) {
+      return error;
+    }
+    position += replacement.size;
+    previous = replacement.name;
   }
-  // Synced before the rename: a crash leaves the old file or the new one, not half of it.
-  if (::fsync(temporary->FD) != 0 ||
-      llvm::sys::fs::setPermissions(temporary->FD, llvm::sys::fs::perms(0644))) {
-    std::string why = std::strerror(errno);
-    llvm::consumeError(temporary->discard());
-    return fail(why);
+  if (!from.empty()) {
+    if (llvm::Error error = keepUpTo(old.size())) {
+      return error;
+    }
   }
-  if (llvm::Error error = temporary->keep(path)) {
-    return fail(llvm::toString(std::move(error)));
-  }
-  return llvm::Error::success();
+  return file.finish();
 }
 
 }  // namespace oriel

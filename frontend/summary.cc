@@ -2,6 +2,7 @@
 
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -102,6 +103,13 @@ void printSummary(const ModelSummary& summary, llvm::raw_ostream& out) {
   out << "parameters: " << withUnit(static_cast<double>(summary.parameters)) << " in "
       << summary.parameterTensors << " tensors, "
       << withUnit(static_cast<double>(summary.parameterBytes), "B") << "\n";
+  if (!summary.missing.parameters.empty()) {
+    out << "weights: " << summary.missing.parameters.size() << " of " << summary.parameterTensors
+        << " parameters have none, because \"" << llvm::join(summary.missing.files, "\", \"")
+        << "\" does not exist\n"
+        << "  to train from random values, add `init` to the recipe (docs/recipe.md); for the "
+           "model's own, put the file there\n";
+  }
   out << "forward: " << withUnit(summary.flopsPerSample, "FLOP") << " per sample (batch of "
       << summary.samples << ")\n";
   out << "modules:\n";

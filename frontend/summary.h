@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/model_file.h"
 #include "frontend/model_parts.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -21,6 +22,7 @@ struct ModelSummary {
   int64_t samples = 0;        // in one batch: the inputs' common leading size, else 1
   double flopsPerSample = 0;  // forward; a multiply-add counts as two
   std::vector<ModelPart> parts;
+  MissingWeights missing;  // as ModelFile::missingWeights says; not known to the module
   std::vector<std::string> inputs, outputs;  // "pixel_values f32[2, 1, 28, 28]"
 };
 

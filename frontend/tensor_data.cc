@@ -77,34 +77,10 @@ std::shared_ptr<std::vector<char>> packTypedField(const TensorProto& tensor) {
   }
 }
 
-struct ExternalRange {
-  std::string location;
-  uint64_t offset = 0;
-  std::optional<uint64_t> length;
-};
-
-llvm::Expected<ExternalRange> readExternalRange(const TensorProto& tensor) {
-  ExternalRange range;
-  for (const auto& entry : tensor.external_data()) {
-    if (entry.key() == "location") {
-      range.location = entry.value();
-    } else if (entry.key() == "offset" || entry.key() == "length") {
-      uint64_t number;
-      if (llvm::StringRef(entry.value()).getAsInteger(10, number)) {
-        return makeError(describe(tensor) + " has the external data " + entry.key() + " \"" +
-                         entry.value() + "\", which is no number");
-      }
-      if (entry.key() == "offset") {
-        range.offset = number;
-      } else {
-        range.length = number;
-      }
-    }
-  }
-  if (range.location.empty()) {
-    return makeError(describe(tensor) + " has external data without a location");
-  }
-  return range;
+llvm::Error escapes(llvm::StringRef location, llvm::StringRef tensorName) {
+  return makeError("tensor \"" + tensorName + "\" has its data in \"" + location +
+                   "\", which is outside the model's folder; Oriel reads external data only "
+                   "from beside the model");
 }
 
 llvm::Error readExternal(const TensorProto& tensor, llvm::StringRef folder, int64_t bytes,
@@ -142,7 +118,46 @@ llvm::Error readExternal(const TensorProto& tensor, llvm::StringRef folder, int6
   return llvm::Error::success();
 }
 
+// Where external data would lie, unless that is outside the folder.
+llvm::Expected<llvm::SmallString<256>> joinLocation(llvm::StringRef folder,
+                                                    llvm::StringRef location,
+                                                    llvm::StringRef tensorName) {
+  namespace path = llvm::sys::path;
+  bool goesUp = llvm::is_contained(llvm::make_range(path::begin(location), path::end(location)),
+                                   llvm::StringRef(".."));
+  if (path::is_absolute(location) || goesUp) {
+    return escapes(location, tensorName);
+  }
+  llvm::SmallString<256> joined(folder.empty() ? "." : folder);
+  path::append(joined, location);
+  return joined;
+}
+
 }  // namespace
+
+llvm::Expected<ExternalRange> readExternalRange(const TensorProto& tensor) {
+  ExternalRange range;
+  for (const auto& entry : tensor.external_data()) {
+    if (entry.key() == "location") {
+      range.location = entry.value();
+    } else if (entry.key() == "offset" || entry.key() == "length") {
+      uint64_t number;
+      if (llvm::StringRef(entry.value()).getAsInteger(10, number)) {
+        return makeError(describe(tensor) + " has the external data " + entry.key() + " \"" +
+                         entry.value() + "\", which is no number");
+      }
+      if (entry.key() == "offset") {
+        range.offset = number;
+      } else {
+        range.length = number;
+      }
+    }
+  }
+  if (range.location.empty()) {
+    return makeError(describe(tensor) + " has external data without a location");
+  }
+  return range;
+}
 
 int64_t TensorData::numElements() const {
   int64_t count = 1;
@@ -205,44 +220,43 @@ std::string dataTypeName(int32_t dataType) {
   return llvm::StringRef(TensorProto::DataType_Name(dataType)).lower();
 }
 
+llvm::Expected<std::string> findMissingFile(llvm::StringRef folder, llvm::StringRef location,
+                                            llvm::StringRef tensorName) {
+  auto joined = joinLocation(folder, location, tensorName);
+  if (!joined) {
+    return joined.takeError();
+  }
+  return llvm::sys::fs::exists(*joined) ? "" : joined->str().str();
+}
+
 llvm::Expected<std::string> resolveExternalPath(llvm::StringRef folder, llvm::StringRef location,
                                                 llvm::StringRef tensorName) {
   namespace path = llvm::sys::path;
-  auto escapes = [&] {
-    return makeError("tensor \"" + tensorName + "\" has its data in \"" + location +
-                     "\", which is outside the model's folder; Oriel reads external data only "
-                     "from beside the model");
-  };
-  bool goesUp = llvm::is_contained(llvm::make_range(path::begin(location), path::end(location)),
-                                   llvm::StringRef(".."));
-  if (path::is_absolute(location) || goesUp) {
-    return escapes();
+  auto joined = joinLocation(folder, location, tensorName);
+  if (!joined) {
+    return joined.takeError();
   }
-  if (folder.empty()) {
-    folder = ".";
-  }
-  llvm::SmallString<256> joined(folder), realFolder, realFile;
-  path::append(joined, location);
-  if (std::error_code code = llvm::sys::fs::real_path(joined, realFile)) {
-    return makeError("tensor \"" + tensorName + "\" has its data in \"" + joined.str() +
+  llvm::SmallString<256> realFolder, realFile;
+  if (std::error_code code = llvm::sys::fs::real_path(*joined, realFile)) {
+    return makeError("tensor \"" + tensorName + "\" has its data in \"" + joined->str() +
                      "\", which can't be opened (" + code.message() +
                      "); copy it from beside the original model");
   }
-  if (llvm::sys::fs::real_path(folder, realFolder)) {
-    return escapes();
+  if (llvm::sys::fs::real_path(folder.empty() ? "." : folder, realFolder)) {
+    return escapes(location, tensorName);
   }
   path::append(realFolder, "");  // a trailing separator, so that "models2" is not in "models"
   if (!llvm::StringRef(realFile).starts_with(realFolder)) {
-    return escapes();
+    return escapes(location, tensorName);
   }
   if (!llvm::sys::fs::is_regular_file(realFile)) {
-    return makeError("tensor \"" + tensorName + "\" has its data in \"" + joined.str() +
+    return makeError("tensor \"" + tensorName + "\" has its data in \"" + joined->str() +
                      "\", which is not a file");
   }
   return realFile.str().str();
 }
 
-llvm::Expected<TensorData> readTensor(const TensorProto& tensor, llvm::StringRef folder) {
+llvm::Expected<TensorHeader> readTensorHeader(const TensorProto& tensor) {
   auto bytes = expectedBytes(tensor);
   if (!bytes) {
     return bytes.takeError();
@@ -250,12 +264,24 @@ llvm::Expected<TensorData> readTensor(const TensorProto& tensor, llvm::StringRef
   if (tensor.has_segment()) {
     return makeError(describe(tensor) + " is stored in segments, which Oriel does not read");
   }
+  TensorHeader header;
+  header.dataType = tensor.data_type();
+  header.shape.assign(tensor.dims().begin(), tensor.dims().end());
+  header.bytes = *bytes;
+  return header;
+}
+
+llvm::Expected<TensorData> readTensor(const TensorProto& tensor, llvm::StringRef folder) {
+  auto header = readTensorHeader(tensor);
+  if (!header) {
+    return header.takeError();
+  }
   TensorData data;
-  data.dataType = tensor.data_type();
-  data.shape.assign(tensor.dims().begin(), tensor.dims().end());
+  data.dataType = header->dataType;
+  data.shape = header->shape;
   if (tensor.data_location() == TensorProto::EXTERNAL) {
-    if (llvm::Error error = readExternal(tensor, folder, *bytes, data)) {
-      return std::move(error);
+    if (llvm::Error error = readExternal(tensor, folder, header->bytes, data)) {
+      return error;
     }
     return data;
   }
@@ -266,8 +292,8 @@ llvm::Expected<TensorData> readTensor(const TensorProto& tensor, llvm::StringRef
     data.bytes = llvm::ArrayRef<char>(packed->data(), packed->size());
     data.owner = std::move(packed);
   }
-  if (data.bytes.size() != static_cast<uint64_t>(*bytes)) {
-    return wrongSize(tensor, *bytes, data.bytes.size());
+  if (data.bytes.size() != static_cast<uint64_t>(header->bytes)) {
+    return wrongSize(tensor, header->bytes, data.bytes.size());
   }
   return data;
 }

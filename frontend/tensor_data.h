@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -37,10 +39,33 @@ int64_t elementBytes(int32_t dataType);
 // "float32", or "type 27" for a number without a name.
 std::string dataTypeName(int32_t dataType);
 
+// Type and shape of a tensor, checked: a known type, no negative or overflowing size, no segments.
+struct TensorHeader {
+  int32_t dataType = 0;  // onnx::TensorProto::DataType
+  llvm::SmallVector<int64_t, 4> shape;
+  int64_t bytes = 0;
+
+  int64_t numElements() const { return dataType == 0 ? 0 : bytes / elementBytes(dataType); }
+};
+llvm::Expected<TensorHeader> readTensorHeader(const onnx::TensorProto& tensor);
+
+// Where a tensor with external data says that it lies.
+struct ExternalRange {
+  std::string location;
+  uint64_t offset = 0;
+  std::optional<uint64_t> length;
+};
+llvm::Expected<ExternalRange> readExternalRange(const onnx::TensorProto& tensor);
+
 // Reads a tensor from raw data, typed fields or an external file in `folder` (mapped into memory).
 // No size in the file is trusted: negative or overflowing shapes, too few or too many bytes, and an
 // external file that lies outside `folder` or ends early are errors that name the tensor.
 llvm::Expected<TensorData> readTensor(const onnx::TensorProto& tensor, llvm::StringRef folder);
+
+// The path of external data that is not there; empty if it is. As for resolveExternalPath, the
+// location must be relative and go nowhere up.
+llvm::Expected<std::string> findMissingFile(llvm::StringRef folder, llvm::StringRef location,
+                                            llvm::StringRef tensorName);
 
 // Resolves the location of external data. It must be relative and stay inside `folder`, symbolic
 // links followed.

@@ -232,6 +232,14 @@ TEST(Recipe, ParameterWithoutInitRuleKeepsTheFilesValue) {
   EXPECT_EQ(parseRecipe(kMinimal, "r")->initialValueOf("a"), nullptr);
 }
 
+TEST(Recipe, MeanIsZeroIfNotGiven) {
+  const char rules[] = "init: {rules: [{match: w, normal: {std: 2}}]}\n";
+  absl::StatusOr<Recipe> recipe = parseRecipe(kMinimal + std::string(rules), "r");
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_EQ(recipe->initialValueOf("w")->first, 0);
+  EXPECT_EQ(recipe->initialValueOf("w")->second, 2);
+}
+
 TEST(Recipe, InitErrorsNameTheRule) {
   auto errorWith = [](const std::string& from, const std::string& to) {
     return errorOf(replaced(kMinimal + std::string(kInit), from, to));

@@ -156,6 +156,17 @@ absl::Status CheckpointReader::ReadParameter(const std::string& name, const Tens
                     it == index_.parameters.end() ? nullptr : &it->second, spec, target);
 }
 
+const char* CheckpointReader::FindWhole(const std::string& name, const TensorSpec& spec) const {
+  auto it = index_.parameters.find(name);
+  if (it == index_.parameters.end() || it->second.spec != spec || it->second.shards.size() != 1 ||
+      it->second.shards[0].shape != spec.shape) {
+    return nullptr;
+  }
+  const CheckpointShard& shard = it->second.shards[0];
+  absl::StatusOr<SafetensorsView> view = files_.at(shard.file).Find(shard.name);
+  return view.ok() ? view->data : nullptr;
+}
+
 absl::Status CheckpointReader::ReadState(const std::string& parameter, const std::string& slot,
                                          const TensorSpec& spec, void* target) const {
   const CheckpointTensor* tensor = nullptr;

@@ -32,6 +32,9 @@ class CheckpointReader {
                           const std::vector<NamedSpec>& parameters) const;
   // Copies a whole tensor of this type and shape, from however many shards it has.
   absl::Status ReadParameter(const std::string& name, const TensorSpec& spec, void* target) const;
+  // A parameter's bytes in the mapped file, where one shard is all of it; else null. May be
+  // unaligned.
+  const char* FindWhole(const std::string& name, const TensorSpec& spec) const;
   absl::Status ReadState(const std::string& parameter, const std::string& slot,
                          const TensorSpec& spec, void* target) const;
 

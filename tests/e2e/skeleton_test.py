@@ -1,0 +1,80 @@
+"""Models without weights: shapes in the file, values from the recipe."""
+
+import resource
+
+import numpy
+from oriel_testing import SOURCE, OrielTestCase, read_safetensors, run, write_shard
+
+SKELETONS = SOURCE / "models" / "skeletons"
+SMALL = SKELETONS / "llava_small"
+
+
+class SkeletonTest(OrielTestCase):
+    def write_data(self, samples: int):
+        random = numpy.random.default_rng(0)
+        folder = self.folder / "data"
+        folder.mkdir()
+
+        def sample():
+            ids = random.integers(1, 200, 24)
+            ids[1:17] = 250  # the rows of one image
+            return {"pixel_values": random.standard_normal((3, 56, 56)).astype("f4"), "input_ids": ids,
+                    "labels": numpy.where(ids == 250, -100, ids)}
+
+        write_shard(folder / "0.tar", [sample() for _ in range(samples)])
+        return folder
+
+    def test_import_says_what_is_missing(self):
+        result = self.run_ok("oriel", "import", SMALL / "model.onnx", "--bind", "batch=1,sequence=24")
+        self.assertRegex(result.stdout, r"weights: 62 of 62 parameters have none, because \"\S*model.onnx.data\"")
+        self.assertIn("add `init` to the recipe", result.stdout)
+
+    def test_init_must_cover_every_parameter(self):
+        text = (SMALL / "recipe.yaml").read_text()
+        partial = text.replace('- {match: ["*"], normal', '- {match: ["lm_head*"], normal')
+        start, end = text.index("init:"), text.index("optimizer:")
+        for name, content, count in (("none", text[:start] + text[end:], 59), ("partial", partial, None)):
+            path = self.folder / f"{name}.yaml"
+            path.write_text(content)
+            self.assertNotEqual(content, text)
+            plan = self.folder / f"{name}.oplan"
+            result = run("oriel", "compile", SMALL / "model.onnx", "--recipe", path, "-o", plan)
+            self.assert_fails(result, "the model has no values for \"", "model.onnx.data\" does not exist",
+                              "put that file beside the model", "`init`")
+            self.assertEqual(result.stderr.count("error:"), 1, result.stderr)
+            if count:
+                self.assertIn(f"and {count} other parameters", result.stderr)
+            self.assertFalse(plan.exists())
+
+    def test_file_that_is_too_short(self):
+        model = self.folder / "model.onnx"
+        model.write_bytes((SMALL / "model.onnx").read_bytes())
+        (self.folder / "model.onnx.data").write_bytes(b"short")
+        result = run("oriel", "compile", model, "--recipe", SMALL / "recipe.yaml", "-o", self.folder / "p.oplan")
+        self.assert_fails(result, "beyond the end", "truncated")
+
+    def test_trains_and_exports(self):
+        plan = self.compile(SMALL / "recipe.yaml", model=SMALL / "model.onnx")
+        self.assertEqual([path.suffix for path in self.folder.iterdir()], [".oplan"])
+        data, parameters = self.write_data(8), self.folder / "parameters.safetensors"
+        checkpoints, exported = self.folder / "checkpoints", self.folder / "exported" / "model.onnx"
+        metrics = self.train(plan, "--steps", 4, "--save-dir", checkpoints, "--dump-parameters", parameters,
+                             data=data)
+        self.assertLess(abs(metrics[0]["loss"] - numpy.log(256)), 0.2)  # knows nothing yet
+        self.run_ok("oriel", "export", plan, "--checkpoint", checkpoints, "--to", "onnx", "-o", exported)
+        # The exported model has all of its weights: the same recipe without `init` reads them.
+        text = (SMALL / "recipe.yaml").read_text()
+        recipe = self.folder / "again.yaml"
+        recipe.write_text(text[: text.index("init:")] + text[text.index("optimizer:") :])
+        again = self.compile(recipe, model=exported, name="again")
+        weights = read_safetensors(again.with_suffix(".weights.safetensors"))
+        trained = read_safetensors(parameters)
+        self.assertEqual(set(weights), set(trained))
+        for name, value in trained.items():
+            self.assertEqual(weights[name].tobytes(), value.tobytes(), name)
+
+    def test_compile_allocates_no_weights(self):
+        recipe = SKELETONS / "llava_1_5_7b" / "recipe.yaml"
+        self.compile(recipe, model=SKELETONS / "llava_1_5_7b" / "model.onnx")
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        self.assertLess(peak, 1 << 30)  # the weights are 26 GiB
