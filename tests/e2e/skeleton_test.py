@@ -3,10 +3,25 @@
 import resource
 
 import numpy
-from oriel_testing import SOURCE, OrielTestCase, read_safetensors, run, write_shard
+import yaml
+from oriel_testing import SOURCE, OrielTestCase, losses, read_safetensors, run, write_shard
 
 SKELETONS = SOURCE / "models" / "skeletons"
 SMALL = SKELETONS / "llava_small"
+# Of those that are checked in, as `oriel import` says it.
+PARAMETERS = {
+    "clip_vit_b_32": "151 M in 398 tensors",
+    "llama_2_7b": "6.74 G in 291 tensors",
+    "llava_1_5_7b": "7.05 G in 668 tensors",
+    "llava_small": "111 k in 62 tensors",
+}
+
+
+def bindings(skeleton) -> str:
+    """What the recipe of a skeleton binds, as --bind takes it."""
+    recipe = yaml.safe_load((skeleton / "recipe.yaml").read_text())
+    sizes = {"micro_batch": recipe["batch"]["micro"]}
+    return ",".join(f"{name}={sizes.get(size, size)}" for name, size in recipe["model"]["bind"].items())
 
 
 class SkeletonTest(OrielTestCase):
@@ -23,6 +38,15 @@ class SkeletonTest(OrielTestCase):
 
         write_shard(folder / "0.tar", [sample() for _ in range(samples)])
         return folder
+
+    def test_import_of_all_checked_in(self):
+        self.assertEqual({path.parent.name for path in SKELETONS.glob("*/model.onnx")}, set(PARAMETERS))
+        for name, parameters in PARAMETERS.items():
+            skeleton = SKELETONS / name
+            result = self.run_ok("oriel", "import", skeleton / "model.onnx", "--bind", bindings(skeleton))
+            self.assertIn(f"parameters: {parameters}", result.stdout)
+        # Of the largest process; bench/compile_time.py measures more.
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024, 2 << 30)
 
     def test_import_says_what_is_missing(self):
         result = self.run_ok("oriel", "import", SMALL / "model.onnx", "--bind", "batch=1,sequence=24")
@@ -72,6 +96,12 @@ class SkeletonTest(OrielTestCase):
         self.assertEqual(set(weights), set(trained))
         for name, value in trained.items():
             self.assertEqual(weights[name].tobytes(), value.tobytes(), name)
+
+    def test_same_training_on_two_ranks(self):
+        data = self.write_data(8)
+        runs = [losses(self.train(self.compile(SMALL / "recipe.yaml", world, model=SMALL / "model.onnx"),
+                                  "--steps", 4, data=data, world=world)) for world in (1, 2)]
+        numpy.testing.assert_allclose(runs[1], runs[0], rtol=1e-5, atol=0)
 
     def test_compile_allocates_no_weights(self):
         recipe = SKELETONS / "llava_1_5_7b" / "recipe.yaml"
