@@ -353,8 +353,8 @@ TEST(MaskedScatter, NamesDoNotMatterButStructureDoes) {
 
 TEST(MaskedScatter, OtherScattersAreRefused) {
   EXPECT_THAT(errorsOf("g (float[4] x, int64[2, 1] i, float[2] u) => (float[4] y) "
-                       "{ [n] y = ScatterND(x, i, u) }"),
-              HasSubstr("imported only as a masked scatter"));
+                       "{ [n] y = ScatterND<reduction = \"max\">(x, i, u) }"),
+              HasSubstr("the reduction \"max\" is not supported"));
   EXPECT_THAT(errorsOf("g (float[4] x, bool[4, 2] m, float[2] u) => (float[4] y) "
                        "{ p = NonZero(m)\n i = Transpose(p)\n [n] y = ScatterND(x, i, u) }"),
               HasSubstr("does not fit"));

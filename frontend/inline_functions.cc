@@ -7,6 +7,7 @@
 #include "onnx/defs/schema.h"
 #include "onnx/inliner/inliner.h"
 #include "onnx/onnx_pb.h"
+#include "onnx/shape_inference/implementation.h"
 
 namespace oriel {
 namespace {
@@ -94,6 +95,30 @@ void inlineKeepingMetadata(onnx::ModelProto& model, Inline inlineAll) {
   passOnMetadata(before, *model.mutable_graph()->mutable_node());
 }
 
+// Ops of the graph that have no handler, but a body in ONNX's definition. Null if there is none.
+std::unique_ptr<onnx::inliner::FunctionIdSet> findBodies(onnx::ModelProto& copy,
+                                                         const ModelFile& model,
+                                                         const OpRegistry& registry) {
+  onnx::inliner::FunctionIdVector unknown;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (auto& node : *copy.mutable_graph()->mutable_node()) {
+    std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+    int64_t version = model.opset(domain);
+    if (registry.find(domain, node.op_type(), version)) {
+      continue;
+    }
+    const auto* schema =
+        onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(version), domain);
+    if (schema && (schema->HasFunction() || schema->HasContextDependentFunction())) {
+      addDefaultAttributes(node, *schema);
+      if (seen.emplace(domain, node.op_type()).second) {
+        unknown.emplace_back(domain, node.op_type());
+      }
+    }
+  }
+  return unknown.empty() ? nullptr : onnx::inliner::FunctionIdSet::Create(std::move(unknown));
+}
+
 }  // namespace
 
 llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFile& model,
@@ -103,26 +128,17 @@ llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFil
     if (copy->functions_size() > 0) {
       inlineKeepingMetadata(*copy, [&] { onnx::inliner::InlineLocalFunctions(*copy, true); });
     }
-    onnx::inliner::FunctionIdVector unknown;
-    std::set<std::string> seen;
-    for (auto& node : *copy->mutable_graph()->mutable_node()) {
-      bool isOnnx = node.domain().empty() || node.domain() == "ai.onnx";
-      if (!isOnnx || registry.find("", node.op_type(), model.opset(""))) {
-        continue;
+    // A body may call functions. The depth is bounded in case one can't be inlined and stays.
+    constexpr int kMaxDepth = 4;
+    for (int depth = 0; depth < kMaxDepth; ++depth) {
+      auto unknown = findBodies(*copy, model, registry);
+      if (!unknown) {
+        break;
       }
-      const auto* schema = onnx::OpSchemaRegistry::Schema(
-          node.op_type(), static_cast<int>(model.opset("")), node.domain());
-      if (schema && (schema->HasFunction() || schema->HasContextDependentFunction())) {
-        addDefaultAttributes(node, *schema);
-        if (seen.insert(node.op_type()).second) {
-          unknown.emplace_back("", node.op_type());
-        }
-      }
-    }
-    if (!unknown.empty()) {
-      auto set = onnx::inliner::FunctionIdSet::Create(std::move(unknown));
-      inlineKeepingMetadata(*copy,
-                            [&] { onnx::inliner::InlineSelectedFunctions(*copy, *set, nullptr); });
+      // Bodies that depend on types are made from those that the graph says.
+      onnx::shape_inference::InferShapes(*copy);
+      inlineKeepingMetadata(
+          *copy, [&] { onnx::inliner::InlineSelectedFunctions(*copy, *unknown, nullptr); });
     }
   } catch (const std::exception& exception) {
     return makeError("can't inline the functions of the model \"" + model.path() +

@@ -13,13 +13,18 @@ const OpRegistry& OpRegistry::standard() {
     registerActivationOps(*built);
     registerAttentionOps(*built);
     registerConstantOps(*built);
+    registerConvOps(*built);
     registerEinsum(*built);
     registerElementwiseOps(*built);
     registerIndexingOps(*built);
     registerLinearOps(*built);
+    registerMaskingOps(*built);
     registerNormalizationOps(*built);
+    registerPad(*built);
     registerPoolOps(*built);
     registerReduceOps(*built);
+    registerResize(*built);
+    registerRotaryEmbedding(*built);
     registerScatterOps(*built);
     registerSequenceOps(*built);
     registerShapeOps(*built);

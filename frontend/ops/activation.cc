@@ -100,6 +100,18 @@ LogicalResult importMish(NodeImporter& n) {
   return n.replace(n.create<ir::MulOp>(x, n.createLike<ir::TanhOp>(softplus(n, x))));
 }
 
+// x + bias below -lambd, x - bias above lambd, 0 between.
+LogicalResult importShrink(NodeImporter& n) {
+  Value x = n.operand(0);
+  double bias = n.attrFloat("bias", 0), lambd = n.attrFloat("lambd", 0.5);
+  Value isLow = n.create<ir::LessOp>(x, n.scalarLike(x, -lambd));
+  Value isHigh = n.create<ir::GreaterOp>(x, n.scalarLike(x, lambd));
+  Value high = n.create<ir::SelectOp>(isHigh, n.create<ir::SubOp>(x, n.scalarLike(x, bias)),
+                                      n.scalarLike(x, 0));
+  return n.replace(
+      n.create<ir::SelectOp>(isLow, n.create<ir::AddOp>(x, n.scalarLike(x, bias)), high));
+}
+
 }  // namespace
 
 void registerActivationOps(OpRegistry& registry) {
@@ -112,6 +124,7 @@ void registerActivationOps(OpRegistry& registry) {
   registry.add("Elu", 6, importElu);
   registry.add("Softplus", 1, importSoftplus);
   registry.add("Mish", 18, importMish);
+  registry.add("Shrink", 9, importShrink);
   registry.add("QuickGelu", 1, importQuickGelu, "com.microsoft");
   registry.add("Gelu", 1, importGelu, "com.microsoft");
 }

@@ -1,8 +1,10 @@
-// Attention and rotary position embedding, as ONNX defines them from operator set 23 on.
+// Attention, as ONNX defines it from operator set 23 on.
 #include <cmath>
+#include <limits>
 
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
+#include "frontend/ops/heads.h"
 #include "frontend/ops/ops.h"
 
 namespace oriel {
@@ -10,154 +12,210 @@ namespace {
 
 using mlir::failure;
 using mlir::LogicalResult;
+using mlir::success;
 using mlir::Value;
 
-// [b, s, h d] -> [b, h, s, d]
-Value splitHeads(NodeImporter& n, Value x, int64_t heads) {
-  auto shape = shapeOf(x);
-  if (heads < 1 || shape[2] % heads != 0) {
-    n.error() << "can't split " << x.getType() << " into " << heads << " heads";
-    return {};
-  }
-  return n.transpose(n.reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
-}
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// [b, h, s, d] -> [b, s, h d]
-Value mergeHeads(NodeImporter& n, Value x) {
-  if (!x) {
-    return {};
-  }
-  auto shape = shapeOf(x);
-  return n.reshape(n.transpose(x, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
-}
+class Attention {
+ public:
+  explicit Attention(NodeImporter& n) : n_(n) {}
+  LogicalResult import();
 
-// What Oriel's attention has no counterpart for.
-LogicalResult checkAttention(NodeImporter& n) {
-  for (unsigned operand = 4; operand < n.numOperands(); ++operand) {
-    if (n.hasOperand(operand)) {
-      return n.error() << "reads a key-value cache (operand " << operand
-                       << "); export the model without a cache for training";
-    }
+ private:
+  LogicalResult readHeads();
+  LogicalResult readMask();
+  // The mask less what causality, windows and padding hide, unless the op's own flag does that.
+  LogicalResult hideKeys();
+  // Adds to the mask.
+  void hide(Value isVisible);
+  // Scores, probabilities and product as ops of their own; `shown` is the qk_matmul_output.
+  Value decompose(double scale, double softcap, Value& shown);
+  // [b, g, t, d] -> [b, h, t, d]
+  Value repeatGroups(Value x);
+  Value isFinite(Value scores) {
+    return n_.create<ir::GreaterOp>(scores, n_.scalarLike(scores, -kInfinity));
   }
-  if (n.attrFloat("softcap", 0) != 0) {
-    return n.error() << "softcap is not supported";
-  }
-  if (n.attrInt("left_window_size", -1) >= 0 || n.attrInt("right_window_size", -1) >= 0) {
-    return n.error() << "window sizes are not supported";
-  }
-  return mlir::success();
-}
 
-LogicalResult importAttention(NodeImporter& n) {
-  Value query = n.operand(0), key = n.operand(1), value = n.operand(2);
-  Value mask = n.optionalOperand(3);
-  if (!query || !key || !value || failed(checkAttention(n))) {
+  int64_t queries() const { return shapeOf(query_)[2]; }
+  int64_t keys() const { return shapeOf(key_)[2]; }
+
+  NodeImporter& n_;
+  Value query_, key_, value_;  // [b, h, s, d], [b, g, t, d], [b, g, t, e]
+  Value mask_;                 // of rank 4, or null
+  int64_t past_ = 0;           // keys of the cache before the first query's
+  bool merged_ = false;        // heads are part of the last dimension
+  bool decomposed_ = false;    // asks for what oriel.attention has no counterpart for
+  bool causal_ = false;        // oriel.attention's flag
+};
+
+LogicalResult Attention::readHeads() {
+  query_ = n_.operand(0), key_ = n_.operand(1), value_ = n_.operand(2);
+  if (!query_ || !key_ || !value_) {
     return failure();
   }
-  int64_t rank = rankOf(query);
-  if ((rank != 3 && rank != 4) || rankOf(key) != rank || rankOf(value) != rank) {
-    return n.error() << "expects query, key and value all of rank 3 or all of rank 4";
+  int64_t rank = rankOf(query_);
+  if ((rank != 3 && rank != 4) || rankOf(key_) != rank || rankOf(value_) != rank) {
+    return n_.error() << "expects query, key and value all of rank 3 or all of rank 4";
   }
-  if (rank == 3) {
-    query = splitHeads(n, query, n.attrInt("q_num_heads", 0));
-    key = splitHeads(n, key, n.attrInt("kv_num_heads", 0));
-    value = splitHeads(n, value, n.attrInt("kv_num_heads", 0));
-    if (!query || !key || !value) {
-      return failure();
+  merged_ = rank == 3;
+  if (merged_) {
+    query_ = splitHeads(n_, query_, n_.attrInt("q_num_heads", 0));
+    key_ = splitHeads(n_, key_, n_.attrInt("kv_num_heads", 0));
+    value_ = splitHeads(n_, value_, n_.attrInt("kv_num_heads", 0));
+  }
+  Value pastKey = n_.optionalOperand(4), pastValue = n_.optionalOperand(5);
+  if (!pastKey != !pastValue || (pastKey && n_.hasOperand(6))) {
+    return n_.error() << "expects past_key and past_value together, and without nonpad_kv_seqlen";
+  }
+  if (pastKey) {
+    if (rankOf(pastKey) != 4) {
+      return n_.error() << "has a past_key " << pastKey.getType() << ", expected rank 4";
     }
+    past_ = shapeOf(pastKey)[2];
+    key_ = n_.concat({pastKey, key_}, 2);
+    value_ = n_.concat({pastValue, value_}, 2);
   }
-  bool causal = n.attrInt("is_causal", 0) != 0;
-  if (causal && shapeOf(query)[2] != shapeOf(key)[2]) {
-    // ONNX aligns the mask with the first key, Oriel with the last.
-    return n.error() << "is causal with " << shapeOf(query)[2] << " queries and " << shapeOf(key)[2]
-                     << " keys; only equal numbers are supported";
-  }
-  if (mask) {
-    if (rankOf(mask) > 4) {
-      return n.error() << "has a mask of rank " << rankOf(mask);
-    }
-    Ints shape(4 - rankOf(mask), 1);
-    llvm::append_range(shape, shapeOf(mask));
-    mask = n.reshape(mask, shape);
-  }
-  double scale = n.attrFloat("scale", 1.0 / std::sqrt(static_cast<double>(shapeOf(query)[3])));
-  Value result = n.create<ir::AttentionOp>(query, key, value, OptionalValue{mask}, scale, causal);
-  return n.replace(rank == 3 ? mergeHeads(n, result) : result);
+  return success(query_ && key_ && value_);
 }
 
-// Cosines or sines for each position, [b or 1, 1, s, d], from a table [positions, d/2] or from
-// values per token [b, s, d/2]. Both halves of the head use the same ones.
-Value rotaryTable(NodeImporter& n, Value cache, Value positions) {
-  if (cache && positions) {
-    cache = n.gather(cache, positions, 0);
+LogicalResult Attention::readMask() {
+  mask_ = n_.optionalOperand(3);
+  if (!mask_) {
+    return success();
   }
-  if (!cache) {
-    return {};
+  int64_t rank = rankOf(mask_);
+  if (rank < 1 || rank > 4 || shapeOf(mask_).back() > keys()) {
+    return n_.error() << "has a mask " << mask_.getType() << " for " << keys() << " keys";
   }
-  if (rankOf(cache) != 3) {
-    n.error() << "has a cos or sin cache of rank " << rankOf(cache) << " after the gather, "
-              << "expected 3";
-    return {};
+  Ints shape(4 - rank, 1);
+  llvm::append_range(shape, shapeOf(mask_));
+  mask_ = n_.reshape(mask_, shape);
+  // Keys that it does not reach are hidden; a single column is broadcast.
+  if (int64_t missing = keys() - shape.back(); missing > 0 && shape.back() != 1) {
+    Ints low(4, 0), high{0, 0, 0, missing};
+    using Array = llvm::ArrayRef<int64_t>;
+    double hidden = elementOf(mask_).isInteger(1) ? 0 : -kInfinity;
+    mask_ = n_.create<ir::PadOp>(mask_, Array(low), Array(high), Array(low), hidden);
   }
-  auto shape = shapeOf(cache);
-  Value table = n.reshape(cache, {shape[0], 1, shape[1], shape[2]});
-  return n.concat({table, table}, 3);
+  return success(mask_ != nullptr);
 }
 
-// Even elements first, then odd ones (of the last dimension of rank 4), and back.
-Value deinterleave(NodeImporter& n, Value x) {
-  if (!x) {
-    return {};
+void Attention::hide(Value isVisible) {
+  if (!mask_) {
+    mask_ = isVisible;
+  } else if (elementOf(mask_).isInteger(1)) {
+    mask_ = n_.create<ir::AndOp>(mask_, isVisible);
+  } else {
+    mask_ = n_.create<ir::SelectOp>(isVisible, mask_, n_.scalarLike(mask_, -kInfinity));
   }
+}
+
+LogicalResult Attention::hideKeys() {
+  bool causal = n_.attrInt("is_causal", 0) != 0;
+  int64_t left = n_.attrInt("left_window_size", -1), right = n_.attrInt("right_window_size", -1);
+  Value valid = n_.optionalOperand(6);
+  // The op's own flag aligns the last query with the last key.
+  causal_ = causal && !decomposed_ && !valid && past_ == keys() - queries();
+  if (causal && !causal_) {
+    right = right < 0 ? 0 : std::min<int64_t>(right, 0);
+  }
+  if (left < 0 && right < 0 && !valid) {
+    return success();
+  }
+  mlir::Type index = n_.builder().getI64Type();
+  Value key = n_.createTyped<ir::IotaOp>(n_.tensorType({1, 1, 1, keys()}, index), int64_t{3});
+  Value query = n_.createTyped<ir::IotaOp>(n_.tensorType({1, 1, queries(), 1}, index), int64_t{2});
+  Value offset = n_.constantOf({past_}, {1});
+  if (valid) {
+    valid = n_.cast(n_.reshape(valid, {typeOf(valid).getNumElements(), 1, 1, 1}), index);
+    offset = n_.create<ir::SubOp>(valid, n_.scalarLike(valid, static_cast<double>(queries())));
+    hide(n_.create<ir::LessOp>(key, valid));
+  }
+  Value position = n_.create<ir::AddOp>(query, offset);
+  auto shifted = [&](int64_t by) {
+    return n_.create<ir::AddOp>(position, n_.constantOf({by}, {1}));
+  };
+  if (left >= 0) {
+    hide(n_.create<ir::GreaterEqualOp>(key, shifted(-left)));
+  }
+  if (right >= 0) {
+    hide(n_.create<ir::LessEqualOp>(key, shifted(right)));
+  }
+  return success(mask_ != nullptr);
+}
+
+Value Attention::repeatGroups(Value x) {
   Ints shape(shapeOf(x));
-  Value pairs = n.reshape(x, {shape[0], shape[1], shape[2], shape[3] / 2, 2});
-  return n.reshape(n.transpose(pairs, {0, 1, 2, 4, 3}), shape);
-}
-Value interleave(NodeImporter& n, Value x) {
-  if (!x) {
+  int64_t heads = shapeOf(query_)[1], groups = shape[1];
+  if (heads == groups) {
+    return x;
+  }
+  if (groups < 1 || heads % groups != 0) {
+    n_.error() << "has " << heads << " query heads for " << groups << " key heads";
     return {};
   }
-  Ints shape(shapeOf(x));
-  Value halves = n.reshape(x, {shape[0], shape[1], shape[2], 2, shape[3] / 2});
-  return n.reshape(n.transpose(halves, {0, 1, 2, 4, 3}), shape);
+  Value apart = n_.reshape(x, {shape[0], groups, 1, shape[2], shape[3]});
+  apart = n_.broadcast(apart, {shape[0], groups, heads / groups, shape[2], shape[3]});
+  return n_.reshape(apart, {shape[0], heads, shape[2], shape[3]});
 }
 
-LogicalResult importRotaryEmbedding(NodeImporter& n) {
-  Value input = n.operand(0), positions = n.optionalOperand(3);
-  Value cos = rotaryTable(n, n.operand(1), positions);
-  Value sin = rotaryTable(n, n.operand(2), positions);
-  if (!input || !cos || !sin) {
-    return failure();
+Value Attention::decompose(double scale, double softcap, Value& shown) {
+  int64_t mode = n_.attrInt("qk_matmul_output_mode", 0);
+  Value key = repeatGroups(key_), value = repeatGroups(value_);
+  Value scores = n_.create<ir::MatmulOp>(query_, key, false, /*transposeRhs=*/true);
+  scores = n_.create<ir::MulOp>(scores, n_.scalarLike(scores, scale));
+  shown = scores;
+  if (softcap != 0) {
+    Value bent = n_.create<ir::MulOp>(scores, n_.scalarLike(scores, 1 / softcap));
+    scores = n_.create<ir::MulOp>(n_.createLike<ir::TanhOp>(bent), n_.scalarLike(scores, softcap));
   }
-  bool isMerged = rankOf(input) == 3;
-  if (!isMerged && rankOf(input) != 4) {
-    return n.error() << "expects an input of rank 3 or 4, got " << input.getType();
+  shown = mode >= 1 ? scores : shown;
+  if (mask_ && elementOf(mask_).isInteger(1)) {
+    scores = n_.create<ir::SelectOp>(mask_, scores, n_.scalarLike(scores, -kInfinity));
+  } else if (mask_) {
+    scores = n_.create<ir::AddOp>(scores, mask_);
   }
-  Value x = isMerged ? splitHeads(n, input, n.attrInt("num_heads", 0)) : input;
-  if (!x) {
-    return failure();
+  shown = mode >= 2 ? scores : shown;
+  // A row that sees nothing gives 0, and no NaN on the way.
+  if (mask_) {
+    Value isSeen = isFinite(scores);
+    constexpr double kLow = -1e30;
+    scores = n_.create<ir::SelectOp>(isSeen, scores, n_.scalarLike(scores, kLow));
+    scores = n_.createLike<ir::SoftmaxOp>(scores, int64_t{3});
+    scores = n_.create<ir::SelectOp>(isSeen, scores, n_.scalarLike(scores, 0));
+  } else {
+    scores = n_.createLike<ir::SoftmaxOp>(scores, int64_t{3});
   }
-  int64_t head = shapeOf(x)[3], rotated = n.attrInt("rotary_embedding_dim", 0);
-  rotated = rotated == 0 ? head : rotated;
-  if (rotated < 2 || rotated > head || rotated % 2 != 0) {
-    return n.error() << "rotates " << rotated << " of " << head << " elements of a head";
-  }
-  bool isInterleaved = n.attrInt("interleaved", 0) != 0;
-  Value turned = rotated == head ? x : n.sliceDim(x, 3, 0, rotated);
-  turned = isInterleaved ? deinterleave(n, turned) : turned;
-  turned = n.create<ir::RopeOp>(turned, cos, sin, /*inverse=*/false);
-  turned = isInterleaved ? interleave(n, turned) : turned;
-  if (rotated != head) {
-    turned = n.concat({turned, n.sliceDim(x, 3, rotated, head)}, 3);
-  }
-  return n.replace(isMerged ? mergeHeads(n, turned) : turned);
+  shown = mode >= 3 ? scores : shown;
+  return n_.create<ir::MatmulOp>(scores, value, false, false);
 }
+
+LogicalResult Attention::import() {
+  double softcap = n_.attrFloat("softcap", 0);
+  decomposed_ = softcap != 0 || n_.hasResult(3);
+  if (failed(readHeads()) || failed(readMask()) || failed(hideKeys())) {
+    return failure();
+  }
+  double headSize = static_cast<double>(shapeOf(query_)[3]);
+  double scale = n_.attrFloat("scale", 1.0 / std::sqrt(headSize));
+  Value scores;
+  Value result = decomposed_ ? decompose(scale, softcap, scores)
+                             : n_.create<ir::AttentionOp>(query_, key_, value_,
+                                                          OptionalValue{mask_}, scale, causal_);
+  llvm::SmallVector<Value> results{merged_ ? mergeHeads(n_, result) : result};
+  for (Value more : {key_, value_, scores}) {
+    if (results.size() < n_.numResults()) {
+      results.push_back(more);
+    }
+  }
+  return n_.replace(results);
+}
+
+LogicalResult importAttention(NodeImporter& n) { return Attention(n).import(); }
 
 }  // namespace
 
-void registerAttentionOps(OpRegistry& registry) {
-  registry.add("Attention", 23, importAttention);
-  registry.add("RotaryEmbedding", 23, importRotaryEmbedding);
-}
+void registerAttentionOps(OpRegistry& registry) { registry.add("Attention", 23, importAttention); }
 
 }  // namespace oriel

@@ -4,6 +4,7 @@
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
+#include "frontend/tensor_data.h"
 
 namespace oriel {
 namespace {
@@ -72,6 +73,28 @@ LogicalResult importSize(NodeImporter& n) {
                          : Value());
 }
 
+// Ones on the k-th diagonal of a matrix of the input's shape.
+LogicalResult importEyeLike(NodeImporter& n) {
+  Value input = n.operand(0);
+  if (!input || rankOf(input) != 2) {
+    return input ? n.error() << "expects a matrix, got " << input.getType() : failure();
+  }
+  mlir::Type element = elementOf(input);
+  if (n.hasAttr("dtype")) {
+    auto code = static_cast<int32_t>(n.attrInt("dtype", 0));
+    element = elementTypeOf(n.builder().getContext(), code);
+    if (!element) {
+      return n.error() << "makes " << dataTypeName(code) << ", which Oriel does not know";
+    }
+  }
+  Value rows = n.createTyped<ir::IotaOp>(
+      n.tensorType({shapeOf(input)[0], 1}, n.builder().getI64Type()), int64_t{0});
+  Value columns = n.createTyped<ir::IotaOp>(
+      n.tensorType({1, shapeOf(input)[1]}, n.builder().getI64Type()), int64_t{1});
+  Value diagonal = n.create<ir::AddOp>(rows, n.constantOf({n.attrInt("k", 0)}, {1, 1}));
+  return n.replace(n.cast(n.create<ir::EqualOp>(columns, diagonal), element));
+}
+
 // start, start + delta, .. below limit
 LogicalResult importRange(NodeImporter& n) {
   Value start = n.operand(0), limit = n.operand(1), delta = n.operand(2);
@@ -106,6 +129,7 @@ void registerConstantOps(OpRegistry& registry) {
   registry.add("ConstantOfShape", 9, importConstantOfShape);
   registry.add("Shape", 13, importShape);
   registry.add("Size", 13, importSize);
+  registry.add("EyeLike", 9, importEyeLike);
   registry.add("Range", 11, importRange);
 }
 

@@ -1,5 +1,6 @@
 // Einstein summation, as products of matrices.
 #include <map>
+#include <set>
 
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
@@ -35,6 +36,7 @@ class Einsum {
   LogicalResult parseTerm(llvm::StringRef text, Value value);
   LogicalResult parseOutput(llvm::StringRef text);
   void deriveOutput();
+  Term diagonal(Term term, int label);
   // Sums over the dimensions that `keep` does not want.
   Term summed(Term term, llvm::function_ref<bool(int)> keep);
   Value permuted(const Term& term, const Labels& order);
@@ -46,6 +48,7 @@ class Einsum {
   llvm::SmallVector<Term> terms_;
   Labels output_;
   std::map<int, int64_t> sizes_;
+  std::set<int> repeated_;  // within a term
 };
 
 Ints Einsum::sizesOf(const Labels& labels) const {
@@ -88,13 +91,47 @@ LogicalResult Einsum::parseTerm(llvm::StringRef text, Value value) {
     if (entry->second != size) {
       return n_.error() << "gives one index the sizes " << entry->second << " and " << size;
     }
-    if (llvm::count(term.labels, label) != 1) {
-      return n_.error() << "repeats an index within the term \"" << text
-                        << "\" (a diagonal), which is not supported";
+  }
+  for (const auto& [label, size] : sizes_) {
+    while (term.value && llvm::count(term.labels, label) > 1) {
+      term = diagonal(std::move(term), label);
+      repeated_.insert(label);
     }
+  }
+  if (!term.value) {
+    return failure();
   }
   terms_.push_back(std::move(term));
   return success();
+}
+
+// The first two dimensions of a label made one, the last: of a matrix seen as a line of s²
+// elements, every (s+1)-th.
+Term Einsum::diagonal(Term term, int label) {
+  int64_t size = sizes_.at(label);
+  if (size > kMaxEnumerated) {
+    n_.error() << "takes a diagonal of " << size << " elements, more than " << kMaxEnumerated;
+    return {};
+  }
+  Ints permutation, shape, picked, pair;
+  Labels labels;
+  for (auto [dim, other] : llvm::enumerate(term.labels)) {
+    if (other == label && pair.size() < 2) {
+      pair.push_back(static_cast<int64_t>(dim));
+      continue;
+    }
+    permutation.push_back(static_cast<int64_t>(dim));
+    shape.push_back(shapeOf(term.value)[dim]);
+    labels.push_back(other);
+  }
+  llvm::append_range(permutation, pair);
+  shape.push_back(size * size);
+  labels.push_back(label);
+  for (int64_t at = 0; at < size; ++at) {
+    picked.push_back(at * (size + 1));
+  }
+  Value line = n_.reshape(n_.transpose(term.value, permutation), shape);
+  return {n_.gather(line, n_.constantOf(picked), static_cast<int64_t>(shape.size()) - 1), labels};
 }
 
 LogicalResult Einsum::parseOutput(llvm::StringRef text) {
@@ -123,7 +160,7 @@ void Einsum::deriveOutput() {
   }
   for (const auto& [label, size] : sizes_) {
     int64_t uses = llvm::count_if(terms_, [l = label](const Term& t) { return has(t.labels, l); });
-    if (label < kEllipsis && uses == 1) {
+    if (label < kEllipsis && uses == 1 && !repeated_.count(label)) {
       output_.push_back(label);
     }
   }

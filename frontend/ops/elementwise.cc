@@ -1,4 +1,6 @@
 // Arithmetic, comparisons, logic and casts.
+#include <limits>
+
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
@@ -50,11 +52,18 @@ LogicalResult importPow(NodeImporter& n) {
   return n.replace(n.create<ir::PowOp>(base, n.cast(exponent, elementOf(base))));
 }
 
+// The remainder has the divisor's sign, or with fmod the dividend's: that of the absolute values,
+// where there is but one sign.
 LogicalResult importMod(NodeImporter& n) {
-  if (n.attrInt("fmod", 0) != 0) {
-    return n.error() << "fmod = 1 (remainder with the dividend's sign) is not supported";
+  if (n.attrInt("fmod", 0) == 0) {
+    return importBinary<ir::ModOp>(n);
   }
-  return importBinary<ir::ModOp>(n);
+  Value dividend = n.operand(0);
+  Value remainder =
+      n.create<ir::ModOp>(n.createLike<ir::AbsOp>(dividend), n.createLike<ir::AbsOp>(n.operand(1)));
+  Value isNegative = n.create<ir::LessOp>(dividend, n.scalarLike(dividend, 0));
+  return n.replace(
+      n.create<ir::SelectOp>(isNegative, n.createLike<ir::NegOp>(remainder), remainder));
 }
 
 LogicalResult importClip(NodeImporter& n) {
@@ -92,6 +101,21 @@ LogicalResult importIsNaN(NodeImporter& n) {
   return n.replace(n.createLike<ir::NotOp>(n.create<ir::EqualOp>(x, x)));
 }
 
+LogicalResult importIsInf(NodeImporter& n) {
+  Value x = n.operand(0);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  bool positive = n.attrInt("detect_positive", 1) != 0;
+  bool negative = n.attrInt("detect_negative", 1) != 0;
+  if (positive && negative) {
+    x = n.createLike<ir::AbsOp>(x);
+  } else if (negative) {
+    x = n.createLike<ir::NegOp>(x);
+  }
+  // Nothing equals NaN.
+  double sought = positive || negative ? kInfinity : std::numeric_limits<double>::quiet_NaN();
+  return n.replace(n.create<ir::EqualOp>(x, n.scalarLike(x, sought)));
+}
+
 }  // namespace
 
 void registerElementwiseOps(OpRegistry& registry) {
@@ -103,6 +127,15 @@ void registerElementwiseOps(OpRegistry& registry) {
   registry.add("Reciprocal", 13, importUnary<ir::ReciprocalOp>);
   registry.add("Sin", 13, importUnary<ir::SinOp>);
   registry.add("Cos", 13, importUnary<ir::CosOp>);
+  registry.add("Tan", 7, importUnary<ir::TanOp>);
+  registry.add("Asin", 7, importUnary<ir::AsinOp>);
+  registry.add("Acos", 7, importUnary<ir::AcosOp>);
+  registry.add("Atan", 7, importUnary<ir::AtanOp>);
+  registry.add("Sinh", 9, importUnary<ir::SinhOp>);
+  registry.add("Cosh", 9, importUnary<ir::CoshOp>);
+  registry.add("Asinh", 9, importUnary<ir::AsinhOp>);
+  registry.add("Acosh", 9, importUnary<ir::AcoshOp>);
+  registry.add("Atanh", 9, importUnary<ir::AtanhOp>);
   registry.add("Tanh", 13, importUnary<ir::TanhOp>);
   registry.add("Sigmoid", 13, importUnary<ir::SigmoidOp>);
   registry.add("Erf", 13, importUnary<ir::ErfOp>);
@@ -110,8 +143,10 @@ void registerElementwiseOps(OpRegistry& registry) {
   registry.add("Sign", 13, importUnary<ir::SignOp>);
   registry.add("Floor", 13, importUnary<ir::FloorOp>);
   registry.add("Ceil", 13, importUnary<ir::CeilOp>);
+  registry.add("Round", 11, importUnary<ir::RoundOp>);
   registry.add("Not", 13, importUnary<ir::NotOp>);
   registry.add("IsNaN", 13, importIsNaN);
+  registry.add("IsInf", 10, importIsInf);
 
   registry.add("Add", 13, importBinary<ir::AddOp>);
   registry.add("Sub", 13, importBinary<ir::SubOp>);

@@ -1,10 +1,11 @@
-// Ops that pick elements: slices, padding, gathers, triangles, running sums, largest elements.
+// Ops that pick elements: slices, gathers, triangles, running sums, largest elements.
 #include <limits>
 #include <numeric>
 
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
+#include "frontend/ops/positions.h"
 
 namespace oriel {
 namespace {
@@ -13,22 +14,6 @@ using mlir::failure;
 using mlir::FailureOr;
 using mlir::LogicalResult;
 using mlir::Value;
-
-// Operand `index` as axes, or 0, 1, .. `count` where it is left out.
-FailureOr<Ints> axesOperand(NodeImporter& n, unsigned index, size_t count, int64_t rank) {
-  if (!n.hasOperand(index)) {
-    Ints all = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(count)));
-    return n.normalizeAxes(all, rank);
-  }
-  auto given = n.constantInts(index);
-  if (failed(given)) {
-    return failure();
-  }
-  if (given->size() != count) {
-    return n.error() << "has " << given->size() << " axes, expected " << count;
-  }
-  return n.normalizeAxes(*given, rank);
-}
 
 // Starts and ends count from the end where negative and are clamped to the tensor, as in Python.
 LogicalResult importSlice(NodeImporter& n) {
@@ -86,51 +71,6 @@ LogicalResult importSlice(NodeImporter& n) {
                                          llvm::ArrayRef<int64_t>(strides)));
 }
 
-// A negative amount of padding crops.
-LogicalResult importPad(NodeImporter& n) {
-  Value input = n.operand(0);
-  auto pads = n.constantInts(1);
-  if (!input || failed(pads)) {
-    return failure();
-  }
-  if (std::string mode = n.attrString("mode", "constant"); mode != "constant") {
-    return n.error() << "the mode \"" << mode << "\" is not supported, only \"constant\"";
-  }
-  auto axes = axesOperand(n, 3, pads->size() / 2, rankOf(input));
-  if (failed(axes)) {
-    return failure();
-  }
-  std::optional<double> value = 0.0;
-  if (n.hasOperand(2)) {
-    value = constantScalarOf(n.operand(2));
-    if (!value) {
-      return n.error() << "the padding value must be known at compile time";
-    }
-  }
-  Ints low(rankOf(input), 0), high(low), interior(low), starts(low), limits(shapeOf(input));
-  bool crops = false, grows = false;
-  for (auto [i, axis] : llvm::enumerate(*axes)) {
-    int64_t before = (*pads)[i], after = (*pads)[i + axes->size()], size = limits[axis];
-    constexpr int64_t kLimit = int64_t{1} << 40;
-    if (before > kLimit || after > kLimit || before < -size || after < -size ||
-        size + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) < 0) {
-      return n.error() << "pads " << before << " and " << after << " don't fit the size " << size;
-    }
-    crops |= before < 0 || after < 0;
-    grows |= before > 0 || after > 0;
-    starts[axis] = std::max<int64_t>(0, -before);
-    limits[axis] = size - std::max<int64_t>(0, -after);
-    low[axis] = std::max<int64_t>(0, before);
-    high[axis] = std::max<int64_t>(0, after);
-  }
-  Value result = crops ? n.slice(input, starts, limits) : input;
-  if (grows) {
-    using Array = llvm::ArrayRef<int64_t>;
-    result = n.create<ir::PadOp>(result, Array(low), Array(high), Array(interior), *value);
-  }
-  return n.replace(result);
-}
-
 LogicalResult importGather(NodeImporter& n) {
   Value input = n.operand(0), indices = n.operand(1);
   if (!input || !indices) {
@@ -138,43 +78,6 @@ LogicalResult importGather(NodeImporter& n) {
   }
   auto axis = n.normalizeAxis(n.attrInt("axis", 0), rankOf(input));
   return failed(axis) ? failure() : n.replace(n.gather(input, indices, *axis));
-}
-
-// `index` plus `size` where it is negative. A constant known to be positive stays as it is.
-Value wrapNegative(NodeImporter& n, Value index, int64_t size) {
-  if (index) {
-    auto ints = constantIntsOf(index);
-    if (ints && llvm::all_of(*ints, [](int64_t i) { return i >= 0; })) {
-      return index;
-    }
-  }
-  Value isNegative = n.create<ir::LessOp>(index, n.scalarLike(index, 0));
-  Value wrapped = n.create<ir::AddOp>(index, n.scalarLike(index, static_cast<double>(size)));
-  return n.create<ir::SelectOp>(isNegative, wrapped, index);
-}
-
-// 0, 1, .. along dimension `dim` of a shape.
-Value iota(NodeImporter& n, Value like, llvm::ArrayRef<int64_t> shape, int64_t dim) {
-  if (!like) {
-    return {};
-  }
-  return n.createTyped<ir::IotaOp>(n.tensorType(shape, elementOf(like)), dim);
-}
-
-// Σ index_i * stride_i: the row of a tensor whose leading dimensions are made one.
-Value flatIndex(NodeImporter& n, llvm::ArrayRef<Value> indices, llvm::ArrayRef<int64_t> sizes) {
-  Value flat;
-  for (auto [index, size] : llvm::zip(indices, sizes)) {
-    Value wrapped = wrapNegative(n, index, size);
-    flat = flat ? n.create<ir::AddOp>(
-                      n.create<ir::MulOp>(flat, n.scalarLike(flat, static_cast<double>(size))),
-                      wrapped)
-                : wrapped;
-    if (!flat) {
-      return {};
-    }
-  }
-  return flat;
 }
 
 // result[i, j] = input[indices[i, j], j] (for axis 0): a gather from the flattened input.
@@ -187,16 +90,8 @@ LogicalResult importGatherElements(NodeImporter& n) {
   if (failed(axis)) {
     return failure();
   }
-  if (rankOf(indices) != rankOf(input)) {
-    return n.error() << "the indices have rank " << rankOf(indices) << ", the input "
-                     << rankOf(input);
-  }
-  llvm::SmallVector<Value> coordinates;
-  for (int64_t dim = 0; dim < rankOf(input); ++dim) {
-    coordinates.push_back(dim == *axis ? indices : iota(n, indices, shapeOf(indices), dim));
-  }
   Value flat = n.reshape(input, {typeOf(input).getNumElements()});
-  return n.replace(n.gather(flat, flatIndex(n, coordinates, shapeOf(input)), 0));
+  return n.replace(n.gather(flat, elementPositions(n, indices, input, *axis), 0));
 }
 
 // indices[.., k] name rows of the input's first k dimensions, after `batch_dims` common ones.
@@ -205,24 +100,8 @@ LogicalResult importGatherND(NodeImporter& n) {
   if (!input || !indices) {
     return failure();
   }
-  int64_t batch = n.attrInt("batch_dims", 0), rank = rankOf(indices);
-  int64_t depth = rank > 0 ? shapeOf(indices).back() : 0;
-  if (depth < 1 || batch < 0 || batch >= rank || batch + depth > rankOf(input)) {
-    return n.error() << "indices of depth " << depth << " after " << batch
-                     << " batch dimensions don't fit an input of rank " << rankOf(input);
-  }
-  Ints shape(shapeOf(indices).drop_back());
-  llvm::SmallVector<Value> coordinates;
-  for (int64_t dim = 0; dim < batch; ++dim) {
-    coordinates.push_back(iota(n, indices, shape, dim));
-  }
-  for (int64_t i = 0; i < depth; ++i) {
-    coordinates.push_back(n.reshape(n.sliceDim(indices, rank - 1, i, i + 1), shape));
-  }
-  llvm::ArrayRef<int64_t> leading = shapeOf(input).take_front(batch + depth);
-  Ints flatShape{std::accumulate(leading.begin(), leading.end(), int64_t{1}, std::multiplies<>())};
-  llvm::append_range(flatShape, shapeOf(input).drop_front(batch + depth));
-  return n.replace(n.gather(n.reshape(input, flatShape), flatIndex(n, coordinates, leading), 0));
+  RowPositions rows = rowPositions(n, indices, input, n.attrInt("batch_dims", 0));
+  return n.replace(n.gather(asRows(n, input, rows.depth), rows.positions, 0));
 }
 
 // Keeps the upper triangle (column - row >= k) or the lower one (column - row <= k).
@@ -271,9 +150,6 @@ LogicalResult importArgExtreme(NodeImporter& n) {
   if (!input) {
     return failure();
   }
-  if (n.attrInt("select_last_index", 0) != 0) {
-    return n.error() << "select_last_index = 1 is not supported";
-  }
   auto axis = n.normalizeAxis(n.attrInt("axis", 0), rankOf(input));
   if (failed(axis)) {
     return failure();
@@ -281,19 +157,81 @@ LogicalResult importArgExtreme(NodeImporter& n) {
   if (!kLargest) {
     input = n.createLike<ir::NegOp>(input);
   }
-  return n.replace(n.create<ir::ArgmaxOp>(input, *axis, n.attrInt("keepdims", 1) != 0));
+  bool keepDims = n.attrInt("keepdims", 1) != 0;
+  if (n.attrInt("select_last_index", 0) == 0) {
+    return n.replace(n.create<ir::ArgmaxOp>(input, *axis, keepDims));
+  }
+  // The last one is the first from the end.
+  int64_t last = shapeOf(input)[*axis] - 1;
+  if (last >= kMaxEnumerated) {
+    return n.error() << "looks at " << last + 1 << " elements, more than " << kMaxEnumerated;
+  }
+  Ints backwards = llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, last + 1)));
+  Value reversed = n.gather(input, n.constantOf(backwards), *axis);
+  Value fromEnd = n.create<ir::ArgmaxOp>(reversed, *axis, keepDims);
+  return n.replace(n.create<ir::SubOp>(n.constantOf({last}, llvm::ArrayRef<int64_t>()), fromEnd));
+}
+
+// Values and indices of the k largest or smallest, in order whether or not that is asked for.
+LogicalResult importTopK(NodeImporter& n) {
+  Value input = n.operand(0);
+  auto k = n.constantInt(1);
+  if (!input || failed(k)) {
+    return failure();
+  }
+  auto axis = n.normalizeAxis(n.attrInt("axis", -1), rankOf(input));
+  if (failed(axis)) {
+    return failure();
+  }
+  Value indices = n.create<ir::TopkOp>(input, *k, *axis, n.attrInt("largest", 1) != 0);
+  if (!indices) {
+    return failure();
+  }
+  Value flat = asRows(n, input, rankOf(input));
+  Value values =
+      n.hasResult(0) ? n.gather(flat, elementPositions(n, indices, input, *axis), 0) : Value();
+  return n.replace({values, indices});
+}
+
+// values[1] where the index along a new axis is the one asked for, else values[0].
+LogicalResult importOneHot(NodeImporter& n) {
+  Value indices = n.operand(0), values = n.operand(2);
+  std::optional<double> given = n.hasOperand(1) ? constantScalarOf(n.operand(1)) : std::nullopt;
+  if (!indices || !values || !given) {
+    return n.error() << "needs indices, values, and a depth that is known at compile time";
+  }
+  int64_t rank = rankOf(indices) + 1;
+  auto axis = n.normalizeAxis(n.attrInt("axis", -1), rank);
+  if (failed(axis)) {
+    return failure();
+  }
+  if (rankOf(values) != 1 || !(*given >= 1 && *given <= kMaxEnumerated)) {
+    return n.error() << "has a depth of " << *given << " and values " << values.getType();
+  }
+  auto depth = static_cast<int64_t>(*given);
+  Ints column(shapeOf(indices)), shape(rank, 1);
+  column.insert(column.begin() + *axis, 1);
+  shape[*axis] = depth;
+  Value isNegative = n.create<ir::LessOp>(indices, n.scalarLike(indices, 0));
+  Value counted = n.create<ir::AddOp>(indices, n.scalarLike(indices, static_cast<double>(depth)));
+  Value index = n.reshape(n.create<ir::SelectOp>(isNegative, counted, indices), column);
+  Value isHot = n.create<ir::EqualOp>(index, iotaLike(n, indices, shape, *axis));
+  Value off = n.reshape(n.sliceDim(values, 0, 0, 1), {});
+  Value on = n.reshape(n.sliceDim(values, 0, 1, 2), {});
+  return n.replace(n.create<ir::SelectOp>(isHot, on, off));
 }
 
 }  // namespace
 
 void registerIndexingOps(OpRegistry& registry) {
   registry.add("Slice", 13, importSlice);
-  registry.add("Pad", 13, importPad);
   registry.add("Gather", 13, importGather);
   registry.add("GatherElements", 13, importGatherElements);
   registry.add("GatherND", 13, importGatherND);
   registry.add("Trilu", 14, importTrilu);
   registry.add("CumSum", 11, importCumSum);
+  registry.add("TopK", 11, importTopK);
+  registry.add("OneHot", 11, importOneHot);
   registry.add("ArgMax", 13, importArgExtreme<true>);
   registry.add("ArgMin", 13, importArgExtreme<false>);
 }

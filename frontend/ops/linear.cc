@@ -1,4 +1,4 @@
-// Matrix products and convolution.
+// Matrix products.
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
@@ -127,61 +127,11 @@ LogicalResult importGemm(NodeImporter& n) {
   return n.replace(c ? n.create<ir::AddOp>(product, scaled(n, c, beta)) : product);
 }
 
-// Padding that keeps the size divided by the stride (rounded up), the odd element at the end
-// (SAME_UPPER) or at the start (SAME_LOWER).
-Ints samePads(Sizes input, Sizes kernel, Sizes strides, Sizes dilations, bool upper) {
-  Ints lows, highs;
-  for (size_t i = 0; i < kernel.size(); ++i) {
-    int64_t outputs = (input[i] + strides[i] - 1) / strides[i];
-    int64_t reach = (kernel[i] - 1) * dilations[i] + 1;
-    int64_t total = std::max<int64_t>(0, (outputs - 1) * strides[i] + reach - input[i]);
-    lows.push_back(upper ? total / 2 : total - total / 2);
-    highs.push_back(total - lows.back());
-  }
-  llvm::append_range(lows, highs);
-  return lows;
-}
-
-LogicalResult importConv(NodeImporter& n) {
-  Value input = n.operand(0), weight = n.operand(1), bias = n.optionalOperand(2);
-  if (!input || !weight) {
-    return failure();
-  }
-  if (rankOf(input) < 3 || rankOf(weight) != rankOf(input)) {
-    return n.error() << "convolves " << input.getType() << " with " << weight.getType();
-  }
-  Sizes spatial = shapeOf(input).drop_front(2), kernel = shapeOf(weight).drop_front(2);
-  if (auto given = n.attrInts("kernel_shape"); given && Sizes(*given) != kernel) {
-    return n.error() << "kernel_shape differs from the weight's shape " << weight.getType();
-  }
-  Ints strides = n.attrInts("strides").value_or(Ints(spatial.size(), 1));
-  Ints dilations = n.attrInts("dilations").value_or(Ints(spatial.size(), 1));
-  Ints pads = n.attrInts("pads").value_or(Ints(2 * spatial.size(), 0));
-  auto positive = [&](const Ints& sizes) {
-    return sizes.size() == spatial.size() &&
-           llvm::all_of(sizes, [](int64_t s) { return s > 0 && s < (int64_t{1} << 31); });
-  };
-  if (!positive(strides) || !positive(dilations)) {
-    return n.error() << "needs one positive stride and dilation per spatial dimension";
-  }
-  std::string autoPad = n.attrString("auto_pad", "NOTSET");
-  if (autoPad == "SAME_UPPER" || autoPad == "SAME_LOWER") {
-    pads = samePads(spatial, kernel, strides, dilations, autoPad == "SAME_UPPER");
-  } else if (autoPad == "VALID") {
-    pads.assign(2 * spatial.size(), 0);
-  } else if (autoPad != "NOTSET") {
-    return n.error() << "does not know auto_pad \"" << autoPad << "\"";
-  }
-  return n.replace(n.create<ir::ConvOp>(input, weight, OptionalValue{bias}, Sizes(strides),
-                                        Sizes(pads), Sizes(dilations), n.attrInt("group", 1)));
-}
-
 }  // namespace
 
 void registerLinearOps(OpRegistry& registry) {
   registry.add("MatMul", 13, importMatMul);
   registry.add("Gemm", 13, importGemm);
-  registry.add("Conv", 11, importConv);
 }
 
 }  // namespace oriel

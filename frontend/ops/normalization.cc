@@ -2,6 +2,7 @@
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
+#include "frontend/ops/positions.h"
 
 namespace oriel {
 namespace {
@@ -51,14 +52,97 @@ FailureOr<NormInput> readNorm(NodeImporter& n) {
   return norm;
 }
 
+// 1 / √(variance + ε) over the last dimension, which stays with size 1; `mean` likewise.
+Value inverseDeviation(NodeImporter& n, Value x, Value mean, double epsilon) {
+  Value centered = n.create<ir::SubOp>(x, mean);
+  Value squares = n.create<ir::MulOp>(centered, centered);
+  Value variance = n.reduce<ir::ReduceMeanOp>(squares, {rankOf(x) - 1}, /*keepDims=*/true);
+  return n.createLike<ir::RsqrtOp>(n.create<ir::AddOp>(variance, n.scalarLike(x, epsilon)));
+}
+
 LogicalResult importLayerNormalization(NodeImporter& n) {
   auto norm = readNorm(n);
   if (failed(norm)) {
     return failure();
   }
-  Value result = n.create<ir::LayerNormOp>(norm->rows, norm->weight, OptionalValue{norm->bias},
-                                           n.attrFloat("epsilon", 1e-5f));
-  return n.replace(n.reshape(result, norm->shape));
+  double epsilon = n.attrFloat("epsilon", 1e-5f);
+  Value result =
+      n.create<ir::LayerNormOp>(norm->rows, norm->weight, OptionalValue{norm->bias}, epsilon);
+  llvm::SmallVector<Value> results{n.reshape(result, norm->shape), Value(), Value()};
+  if (n.hasResult(1) || n.hasResult(2)) {
+    Value mean = n.reduce<ir::ReduceMeanOp>(norm->rows, {rankOf(norm->rows) - 1}, true);
+    Value inverse = inverseDeviation(n, norm->rows, mean, epsilon);
+    Ints shape(shapeOf(norm->rows).drop_back());
+    shape.resize(norm->shape.size(), 1);
+    results[1] = n.cast(n.reshape(mean, shape), n.builder().getF32Type());
+    results[2] = n.cast(n.reshape(inverse, shape), n.builder().getF32Type());
+  }
+  return n.replace(results);
+}
+
+// A vector over the channels, dimension 1 of an input of this rank.
+Value asChannels(NodeImporter& n, Value vector, int64_t rank) {
+  if (!vector) {
+    return {};
+  }
+  Ints shape(rank - 1, 1);
+  shape[0] = typeOf(vector).getNumElements();
+  return n.reshape(vector, shape);
+}
+
+// (x - mean) / √(var + ε) · scale + b with the statistics of training, which stay as they are.
+LogicalResult importBatchNormalization(NodeImporter& n) {
+  Value x = n.operand(0);
+  if (!x || rankOf(x) < 2) {
+    return x ? n.error() << "normalises " << x.getType() << ", expected rank 2 or more" : failure();
+  }
+  if (n.attrInt("training_mode", 0) != 0) {
+    return n.error() << "runs in training mode; export the model in evaluation mode";
+  }
+  auto operand = [&](unsigned index) { return asChannels(n, n.operand(index), rankOf(x)); };
+  Value variance = operand(4);
+  Value deviation =
+      n.create<ir::AddOp>(variance, n.scalarLike(variance, n.attrFloat("epsilon", 1e-5f)));
+  Value factor = n.create<ir::MulOp>(operand(1), n.createLike<ir::RsqrtOp>(deviation));
+  Value scaled = n.create<ir::MulOp>(n.create<ir::SubOp>(x, operand(3)), factor);
+  return n.replace(n.create<ir::AddOp>(scaled, operand(2)));
+}
+
+// A layer norm over all spatial dimensions, with a scale and a bias for each channel.
+LogicalResult importInstanceNormalization(NodeImporter& n) {
+  Value x = n.operand(0);
+  if (!x || rankOf(x) < 3) {
+    return x ? n.error() << "normalises " << x.getType() << ", expected rank 3 or more" : failure();
+  }
+  auto shape = shapeOf(x);
+  int64_t size = 1;
+  for (int64_t dim : shape.drop_front(2)) {
+    size *= dim;
+  }
+  Value ones = n.splat(mlir::RankedTensorType::get({size}, elementOf(x)), 1);
+  Value rows = n.create<ir::LayerNormOp>(n.reshape(x, {shape[0], shape[1], size}), ones,
+                                         OptionalValue{}, n.attrFloat("epsilon", 1e-5f));
+  Value scaled =
+      n.create<ir::MulOp>(n.reshape(rows, shape), asChannels(n, n.operand(1), rankOf(x)));
+  return n.replace(n.create<ir::AddOp>(scaled, asChannels(n, n.operand(2), rankOf(x))));
+}
+
+// x / ‖x‖ along an axis; a row of zeros stays.
+LogicalResult importLpNormalization(NodeImporter& n) {
+  Value x = n.operand(0);
+  auto axis = x ? n.normalizeAxis(n.attrInt("axis", -1), rankOf(x)) : FailureOr<int64_t>(failure());
+  if (failed(axis)) {
+    return failure();
+  }
+  int64_t p = n.attrInt("p", 2);
+  if (p != 1 && p != 2) {
+    return n.error() << "knows the norms 1 and 2, not " << p;
+  }
+  Value powers = p == 1 ? n.createLike<ir::AbsOp>(x) : n.create<ir::MulOp>(x, x);
+  Value norm = n.reduce<ir::ReduceSumOp>(powers, {*axis}, /*keepDims=*/true);
+  Value isZero = n.create<ir::EqualOp>(norm, n.scalarLike(x, 0));
+  norm = n.create<ir::SelectOp>(isZero, n.scalarLike(x, 1), norm);
+  return n.replace(n.create<ir::DivOp>(x, p == 1 ? norm : n.createLike<ir::SqrtOp>(norm)));
 }
 
 LogicalResult importRmsNormalization(NodeImporter& n) {
@@ -94,12 +178,28 @@ LogicalResult importLogSoftmax(NodeImporter& n) {
   return n.replace(n.create<ir::SubOp>(shifted, n.createLike<ir::LogOp>(sum)));
 }
 
+// 1 at the first largest element along the axis, 0 elsewhere.
+LogicalResult importHardmax(NodeImporter& n) {
+  Value input = n.operand(0);
+  auto dim = softmaxDim(n, input);
+  if (failed(dim)) {
+    return failure();
+  }
+  Value largest = n.create<ir::ArgmaxOp>(input, *dim, /*keepDims=*/true);
+  Value position = iotaLike(n, largest, shapeOf(input), *dim);
+  return n.replace(n.cast(n.create<ir::EqualOp>(position, largest), elementOf(input)));
+}
+
 }  // namespace
 
 void registerNormalizationOps(OpRegistry& registry) {
   registry.add("LayerNormalization", 17, importLayerNormalization);
   registry.add("RMSNormalization", 23, importRmsNormalization);
+  registry.add("BatchNormalization", 9, importBatchNormalization);
+  registry.add("InstanceNormalization", 6, importInstanceNormalization);
+  registry.add("LpNormalization", 1, importLpNormalization);
   registry.add("Softmax", 13, importSoftmax);
+  registry.add("Hardmax", 13, importHardmax);
   registry.add("LogSoftmax", 13, importLogSoftmax);
   // ONNX Runtime's name for it.
   registry.add("SimplifiedLayerNormalization", 1, importRmsNormalization, "com.microsoft");

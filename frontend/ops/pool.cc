@@ -1,72 +1,221 @@
-// Pooling.
+// Pooling: along one spatial dimension after the other, since sums and maxima over boxes are those
+// over lines.
+#include <limits>
+
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
+#include "frontend/ops/windows.h"
 
 namespace oriel {
 namespace {
 
 using mlir::failure;
+using mlir::FailureOr;
 using mlir::LogicalResult;
 using mlir::Value;
 
-// Dimensions 2 to rank - 1.
-Ints spatialDims(Value input) { return llvm::to_vector(llvm::seq<int64_t>(2, rankOf(input))); }
+using Sizes = llvm::ArrayRef<int64_t>;
 
-LogicalResult importGlobalAveragePool(NodeImporter& n) {
-  Value input = n.operand(0);
-  if (!input || rankOf(input) < 3) {
-    return input ? n.error() << "pools " << input.getType() : failure();
+// Each element of a window is a slice of its own, unless the windows tile the input.
+constexpr int64_t kMaxKernel = 1024;
+
+// The input with `value` around it along `dim`, as far as the windows reach.
+Value padded(NodeImporter& n, Value x, int64_t dim, const Window& window, double value) {
+  int64_t high = std::max<int64_t>(0, window.span() - window.input - window.low);
+  if (!x || (window.low == 0 && high == 0)) {
+    return x;
   }
-  return n.replace(n.reduce<ir::ReduceMeanOp>(input, spatialDims(input), /*keepDims=*/true));
+  Ints lows(rankOf(x), 0), highs(lows), interior(lows);
+  lows[dim] = window.low;
+  highs[dim] = high;
+  return n.create<ir::PadOp>(x, Sizes(lows), Sizes(highs), Sizes(interior), value);
 }
 
-// Windows that tile the input: [n, c, h, w] → [n, c, h/kh, kh, w/kw, kw], and the mean over each.
-// What is left over at the end is dropped, as ceil_mode 0 says.
-LogicalResult importAveragePool(NodeImporter& n) {
+// Every window's elements along `dim` made one, by ReduceOp or, two at a time, by CombineOp.
+template <typename ReduceOp, typename CombineOp>
+Value pooledAlong(NodeImporter& n, Value x, int64_t dim, const Window& window) {
+  if (!x) {
+    return {};
+  }
+  if (window.dilation == 1 && window.stride == window.kernel) {
+    x = n.sliceDim(x, dim, 0, window.span());
+    Ints tiles(shapeOf(x));
+    tiles[dim] = window.output;
+    tiles.insert(tiles.begin() + dim + 1, window.kernel);
+    return n.reduce<ReduceOp>(n.reshape(x, tiles), {dim + 1}, /*keepDims=*/false);
+  }
+  if (window.kernel > kMaxKernel) {
+    n.error() << "has overlapping windows of " << window.kernel << " elements, more than "
+              << kMaxKernel;
+    return {};
+  }
+  Ints starts(rankOf(x), 0), limits(shapeOf(x)), strides(rankOf(x), 1);
+  strides[dim] = window.stride;
+  Value result;
+  for (int64_t at = 0; at < window.kernel; ++at) {
+    starts[dim] = at * window.dilation;
+    limits[dim] = starts[dim] + (window.output - 1) * window.stride + 1;
+    Value element = n.create<ir::SliceOp>(x, Sizes(starts), Sizes(limits), Sizes(strides));
+    result = result ? n.create<CombineOp>(result, element) : element;
+    if (!result) {
+      return {};
+    }
+  }
+  return result;
+}
+
+Value maxPool(NodeImporter& n, Value x, llvm::ArrayRef<Window> windows) {
+  for (auto [i, window] : llvm::enumerate(windows)) {
+    int64_t dim = static_cast<int64_t>(i) + 2;
+    x = padded(n, x, dim, window, -std::numeric_limits<double>::infinity());
+    x = pooledAlong<ir::ReduceMaxOp, ir::MaxOp>(n, x, dim, window);
+  }
+  return x;
+}
+
+Value sumPool(NodeImporter& n, Value x, llvm::ArrayRef<Window> windows) {
+  for (auto [i, window] : llvm::enumerate(windows)) {
+    int64_t dim = static_cast<int64_t>(i) + 2;
+    x = pooledAlong<ir::ReduceSumOp, ir::AddOp>(n, padded(n, x, dim, window, 0), dim, window);
+  }
+  return x;
+}
+
+// How many elements of a window count along a dimension: those of the input, and with `pads`
+// those of the padding that was asked for.
+Ints countsAlong(const Window& window, bool pads) {
+  Ints counts;
+  int64_t begin = pads ? -window.low : 0, end = window.input + (pads ? window.high : 0);
+  for (int64_t at = 0; at < window.output; ++at) {
+    int64_t count = 0;
+    for (int64_t k = 0; k < window.kernel; ++k) {
+      int64_t position = at * window.stride + k * window.dilation - window.low;
+      count += position >= begin && position < end;
+    }
+    counts.push_back(std::max<int64_t>(1, count));
+  }
+  return counts;
+}
+
+Value averagePool(NodeImporter& n, Value x, llvm::ArrayRef<Window> windows, bool countPads) {
+  x = sumPool(n, x, windows);
+  if (!x) {
+    return {};
+  }
+  double whole = 1;
+  for (auto [i, window] : llvm::enumerate(windows)) {
+    Ints counts = countsAlong(window, countPads);
+    if (llvm::all_equal(counts)) {
+      whole *= static_cast<double>(counts.front());
+      continue;
+    }
+    Ints column(rankOf(x) - 2 - i, 1);
+    column[0] = window.output;
+    Value divisor = n.cast(n.constantOf(counts, column), elementOf(x));
+    x = n.create<ir::DivOp>(x, divisor);
+  }
+  return n.create<ir::MulOp>(x, n.scalarLike(x, 1 / whole));
+}
+
+FailureOr<llvm::SmallVector<Window>> readPool(NodeImporter& n) {
   Value input = n.operand(0);
-  std::optional<Ints> kernel = n.attrInts("kernel_shape");
   if (!input) {
     return failure();
   }
-  size_t spatial = rankOf(input) < 3 ? 0 : rankOf(input) - 2;
-  if (!kernel || spatial == 0 || kernel->size() != spatial ||
-      llvm::any_of(*kernel, [](int64_t size) { return size < 1; })) {
-    return n.error() << "needs one positive kernel size per spatial dimension of "
-                     << input.getType();
+  return placedWindows(n, input, n.attrInts("kernel_shape").value_or(Ints()));
+}
+
+LogicalResult importAveragePool(NodeImporter& n) {
+  auto windows = readPool(n);
+  return failed(windows) ? failure()
+                         : n.replace(averagePool(n, n.operand(0), *windows,
+                                                 n.attrInt("count_include_pad", 0) != 0));
+}
+
+LogicalResult importMaxPool(NodeImporter& n) {
+  auto windows = readPool(n);
+  return failed(windows) ? failure() : n.replace(maxPool(n, n.operand(0), *windows));
+}
+
+// (Σ |x|^p)^(1/p)
+Value powered(NodeImporter& n, Value x, double p) {
+  if (p == 2) {
+    return n.create<ir::MulOp>(x, x);
   }
-  auto areAll = [](const Ints& values, int64_t expected) {
-    return llvm::all_of(values, [=](int64_t value) { return value == expected; });
-  };
-  std::string autoPad = n.attrString("auto_pad", "NOTSET");
-  if (n.attrInts("strides").value_or(Ints(spatial, 1)) != *kernel ||
-      !areAll(n.attrInts("pads").value_or(Ints()), 0) ||
-      !areAll(n.attrInts("dilations").value_or(Ints()), 1) || n.attrInt("ceil_mode", 0) != 0 ||
-      (autoPad != "NOTSET" && autoPad != "VALID")) {
-    return n.error() << "is supported where the windows tile the input: strides equal to "
-                        "kernel_shape, no pads, no dilations, ceil_mode 0";
+  Value size = n.createLike<ir::AbsOp>(x);
+  return p == 1 ? size : n.create<ir::PowOp>(size, n.scalarLike(x, p));
+}
+Value root(NodeImporter& n, Value x, double p) {
+  if (p == 2) {
+    return n.createLike<ir::SqrtOp>(x);
   }
-  Ints starts(rankOf(input), 0), limits(shapeOf(input)), windows(shapeOf(input).take_front(2)),
-      dims;
-  for (auto [dim, size] : llvm::enumerate(*kernel)) {
-    int64_t count = shapeOf(input)[dim + 2] / size;
-    if (count == 0) {
-      return n.error() << "has a kernel larger than its input " << input.getType();
-    }
-    limits[dim + 2] = count * size;
-    windows.push_back(count);
-    dims.push_back(static_cast<int64_t>(windows.size()));
-    windows.push_back(size);
+  return p == 1 ? x : n.create<ir::PowOp>(x, n.scalarLike(x, 1 / p));
+}
+
+LogicalResult importLpPool(NodeImporter& n) {
+  auto windows = readPool(n);
+  auto p = static_cast<double>(n.attrInt("p", 2));
+  return failed(windows) ? failure()
+                         : n.replace(root(n, sumPool(n, powered(n, n.operand(0), p), *windows), p));
+}
+
+// Over all spatial dimensions.
+template <typename ReduceOp>
+Value reduceSpatial(NodeImporter& n, Value x) {
+  if (x && rankOf(x) < 3) {
+    n.error() << "pools " << x.getType();
+    return {};
   }
-  Value tiled = n.reshape(n.slice(input, starts, limits), windows);
-  return n.replace(tiled ? n.reduce<ir::ReduceMeanOp>(tiled, dims, /*keepDims=*/false) : Value());
+  Ints dims;
+  if (x) {
+    dims = llvm::to_vector(llvm::seq<int64_t>(2, rankOf(x)));
+  }
+  return n.reduce<ReduceOp>(x, dims, /*keepDims=*/true);
+}
+
+template <typename ReduceOp>
+LogicalResult importGlobalPool(NodeImporter& n) {
+  return n.replace(reduceSpatial<ReduceOp>(n, n.operand(0)));
+}
+
+LogicalResult importGlobalLpPool(NodeImporter& n) {
+  auto p = static_cast<double>(n.attrInt("p", 2));
+  return n.replace(root(n, reduceSpatial<ir::ReduceSumOp>(n, powered(n, n.operand(0), p)), p));
+}
+
+// x / (bias + alpha / size * Σ x²)^beta over `size` neighbouring channels: a sum pool along
+// dimension 1.
+LogicalResult importLrn(NodeImporter& n) {
+  Value x = n.operand(0);
+  int64_t size = n.attrInt("size", 1);
+  if (!x || rankOf(x) < 2 || size < 1) {
+    return x ? n.error() << "normalises " << size << " channels of " << x.getType() : failure();
+  }
+  Window window;
+  window.input = window.output = shapeOf(x)[1];
+  window.kernel = size;
+  window.low = (size - 1) / 2;
+  window.high = size - 1 - window.low;
+  Value sum = padded(n, n.create<ir::MulOp>(x, x), 1, window, 0);
+  sum = pooledAlong<ir::ReduceSumOp, ir::AddOp>(n, sum, 1, window);
+  double alpha = n.attrFloat("alpha", 1e-4f) / static_cast<double>(size);
+  Value base = n.create<ir::AddOp>(n.create<ir::MulOp>(sum, n.scalarLike(x, alpha)),
+                                   n.scalarLike(x, n.attrFloat("bias", 1)));
+  Value norm = n.create<ir::PowOp>(base, n.scalarLike(x, n.attrFloat("beta", 0.75)));
+  return n.replace(n.create<ir::DivOp>(x, norm));
 }
 
 }  // namespace
 
 void registerPoolOps(OpRegistry& registry) {
   registry.add("AveragePool", 11, importAveragePool);
-  registry.add("GlobalAveragePool", 1, importGlobalAveragePool);
+  registry.add("MaxPool", 12, importMaxPool);
+  registry.add("LpPool", 11, importLpPool);
+  registry.add("GlobalAveragePool", 1, importGlobalPool<ir::ReduceMeanOp>);
+  registry.add("GlobalMaxPool", 1, importGlobalPool<ir::ReduceMaxOp>);
+  registry.add("GlobalLpPool", 2, importGlobalLpPool);
+  registry.add("LRN", 13, importLrn);
 }
 
 }  // namespace oriel

@@ -94,6 +94,25 @@ LogicalResult importReduceLogSumExp(NodeImporter& n) {
   return n.replace(result);
 }
 
+// Booleans count as 0 and 1.
+template <typename OpTy, AxesFrom kAxes>
+LogicalResult importExtreme(NodeImporter& n) {
+  auto reduction = readReduction<kAxes>(n);
+  if (failed(reduction)) {
+    return failure();
+  }
+  Value x = reduction->input;
+  mlir::Type element = elementOf(x);
+  if (element.isInteger(1)) {
+    x = n.cast(x, n.builder().getI32Type());
+  }
+  if (!reduction->isNoop && !reduction->dims.empty()) {
+    x = n.reduce<OpTy>(x, reduction->dims, reduction->keepDims);
+  }
+  bool isBool = element.isInteger(1);
+  return n.replace(isBool ? n.create<ir::GreaterOp>(x, n.scalarLike(x, 0)) : x);
+}
+
 template <typename OpTy, Step kBefore = identity, Step kAfter = identity>
 void addReduction(OpRegistry& registry, llvm::StringRef name) {
   registry.add(name, 13, importReduce<OpTy, AxesFrom::kAttribute, kBefore, kAfter>);
@@ -105,8 +124,10 @@ void addReduction(OpRegistry& registry, llvm::StringRef name) {
 void registerReduceOps(OpRegistry& registry) {
   registry.add("ReduceSum", 13, importReduce<ir::ReduceSumOp, AxesFrom::kOperand>);
   addReduction<ir::ReduceMeanOp>(registry, "ReduceMean");
-  addReduction<ir::ReduceMaxOp>(registry, "ReduceMax");
-  addReduction<ir::ReduceMinOp>(registry, "ReduceMin");
+  registry.add("ReduceMax", 13, importExtreme<ir::ReduceMaxOp, AxesFrom::kAttribute>);
+  registry.add("ReduceMax", 18, importExtreme<ir::ReduceMaxOp, AxesFrom::kOperand>);
+  registry.add("ReduceMin", 13, importExtreme<ir::ReduceMinOp, AxesFrom::kAttribute>);
+  registry.add("ReduceMin", 18, importExtreme<ir::ReduceMinOp, AxesFrom::kOperand>);
   addReduction<ir::ReduceProdOp>(registry, "ReduceProd");
   addReduction<ir::ReduceSumOp, absolute>(registry, "ReduceL1");
   addReduction<ir::ReduceSumOp, square, squareRoot>(registry, "ReduceL2");

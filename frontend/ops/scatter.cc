@@ -1,105 +1,190 @@
-// The merge of image features, and the ops with data-dependent shapes that surround it in exports.
-#include "frontend/masked_scatter.h"
+// Tensors with some rows or elements replaced or added to.
+#include <functional>
+#include <numeric>
+
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
+#include "frontend/ops/positions.h"
 
 namespace oriel {
 namespace {
 
 using mlir::failure;
+using mlir::FailureOr;
 using mlir::LogicalResult;
 using mlir::Value;
 
-// Whether a mask is the same for all elements of a row, the dimensions after the first of a source
-// of this rank.
-bool masksWholeRows(Value mask, size_t sourceRank) {
-  if (sourceRank <= 1) {
-    return true;
-  }
-  auto broadcast = mask.getDefiningOp<ir::BroadcastOp>();
-  return broadcast && rankOf(broadcast.getInput()) == rankOf(mask) &&
-         llvm::all_of(shapeOf(broadcast.getInput()).take_back(sourceRank - 1),
-                      [](int64_t size) { return size == 1; });
-}
+// Up to so many pieces a constant choice of rows is a concatenation of slices, beyond a gather.
+constexpr size_t kMaxPieces = 4;
 
-// The node that masked_scatter.cc makes: the mask covers the leading dimensions of the input, the
-// source's rows are as the input's below them.
-LogicalResult importMaskedScatter(NodeImporter& n) {
-  Value input = n.operand(0), mask = n.operand(1), source = n.operand(2);
-  if (!input || !mask || !source) {
-    return failure();
+// Where each slab of a scatter's result comes from: slab s of the data is s, slab u of the updates
+// is (number of slabs of the data) + u.
+using Sources = Ints;
+
+// The last update of a slab counts. Fails, with an error, for a position outside the data.
+FailureOr<Sources> sourcesOf(NodeImporter& n, llvm::ArrayRef<int64_t> positions, int64_t slabs) {
+  if (slabs > kMaxEnumerated) {
+    return n.error() << "scatters into " << slabs << " rows, more than " << kMaxEnumerated;
   }
-  int64_t covered = rankOf(mask);
-  bool fits = covered <= rankOf(input) && shapeOf(mask) == shapeOf(input).take_front(covered);
-  if (n.attrInt(kExpanded, 0) != 0) {
-    // A mask of all dimensions; the source has a row per position, or one row for all of them.
-    auto rows = shapeOf(source);
-    fits = fits && covered == rankOf(input) && rankOf(source) <= rankOf(input);
-    if (fits && (rows.empty() || rows.front() == 1) && masksWholeRows(mask, rows.size())) {
-      return n.replace(n.create<ir::SelectOp>(mask, source, input));
+  Sources sources = llvm::to_vector(llvm::seq<int64_t>(0, slabs));
+  for (auto [update, position] : llvm::enumerate(positions)) {
+    int64_t at = position < 0 ? position + slabs : position;
+    if (at < 0 || at >= slabs) {
+      return n.error() << "index " << position << " does not exist among " << slabs;
     }
-    fits = fits && !rows.empty() && rows.front() != 1 &&
-           rows.drop_front() == shapeOf(input).take_back(rows.size() - 1);
-  } else {
-    fits = fits && rankOf(source) >= 1 &&
-           shapeOf(source).drop_front() == shapeOf(input).drop_front(covered);
+    sources[at] = slabs + static_cast<int64_t>(update);
   }
-  if (!fits) {
-    return n.error() << "a masked scatter of " << source.getType() << " by " << mask.getType()
-                     << " into " << input.getType() << " does not fit";
-  }
-  Ints maskShape(shapeOf(mask));
-  maskShape.resize(rankOf(input), 1);
-  mask = n.broadcast(n.reshape(mask, maskShape), shapeOf(input));
-  // Only the order of the source's elements matters, so flattening it is noise.
-  while (auto reshape = source.getDefiningOp<ir::ReshapeOp>()) {
-    source = reshape.getInput();
-  }
-  return n.replace(n.create<ir::MaskedScatterOp>(input, mask, source));
+  return sources;
 }
 
+// Pieces of data and updates along `dim`, joined.
+Value choose(NodeImporter& n, Value data, Value updates, const Sources& sources, int64_t dim) {
+  int64_t slabs = shapeOf(data)[dim];
+  llvm::SmallVector<Value> pieces;
+  for (size_t begin = 0, end; begin < sources.size() && pieces.size() <= kMaxPieces; begin = end) {
+    for (end = begin + 1; end < sources.size() && sources[end] == sources[end - 1] + 1 &&
+                          (sources[end] < slabs) == (sources[begin] < slabs);) {
+      ++end;
+    }
+    bool isOld = sources[begin] < slabs;
+    int64_t start = isOld ? sources[begin] : sources[begin] - slabs;
+    pieces.push_back(
+        n.sliceDim(isOld ? data : updates, dim, start, start + static_cast<int64_t>(end - begin)));
+  }
+  if (pieces.empty()) {
+    return data;
+  }
+  if (pieces.size() <= kMaxPieces) {
+    return n.concat(pieces, dim);
+  }
+  return n.gather(n.concat({data, updates}, dim), n.constantOf(sources), dim);
+}
+
+// data [r, ..], updates [u, ..], positions [u]: the number of the update of each row comes by the
+// sum over its updates, so that none may be given twice, as ONNX demands.
+Value replaceRows(NodeImporter& n, Value data, Value positions, Value updates) {
+  int64_t rows = shapeOf(data)[0];
+  mlir::Builder& b = n.builder();
+  Value number =
+      n.createTyped<ir::IotaOp>(n.tensorType(shapeOf(positions), b.getF64Type()), int64_t{0});
+  number = n.create<ir::AddOp>(number, n.scalarLike(number, 1));
+  number = n.createTyped<ir::ScatterAddOp>(n.tensorType({rows}, b.getF64Type()), positions, number,
+                                           int64_t{0});
+  number = n.cast(number, b.getI64Type());
+  Value isReplaced = n.create<ir::GreaterOp>(number, n.scalarLike(number, 0));
+  Value update = n.create<ir::SubOp>(number, n.scalarLike(number, 1));
+  update = n.create<ir::MaxOp>(update, n.scalarLike(update, 0));
+  Ints column(rankOf(data), 1);
+  column[0] = rows;
+  return n.create<ir::SelectOp>(n.reshape(isReplaced, column), n.gather(updates, update, 0), data);
+}
+
+// data [r, ..], updates [p.., ..] and positions [p..] of its rows.
+Value scatterRows(NodeImporter& n, Value data, Value positions, Value updates) {
+  if (!data || !positions || !updates) {
+    return {};
+  }
+  std::string reduction = n.attrString("reduction", "none");
+  if (reduction == "add") {
+    Value added = n.createTyped<ir::ScatterAddOp>(data.getType(), positions, updates, int64_t{0});
+    return n.create<ir::AddOp>(data, added);
+  }
+  if (reduction != "none") {
+    n.error() << "the reduction \"" << reduction
+              << "\" is not supported, only \"none\" and \"add\"";
+    return {};
+  }
+  Ints shape(shapeOf(data));
+  shape[0] = typeOf(positions).getNumElements();
+  updates = n.reshape(updates, shape);
+  if (auto constant = constantIntsOf(positions)) {
+    auto sources = sourcesOf(n, *constant, shapeOf(data)[0]);
+    return succeeded(sources) ? choose(n, data, updates, *sources, 0) : Value();
+  }
+  return replaceRows(n, data, n.reshape(positions, {shape[0]}), updates);
+}
+
+// data[indices[.., :], ..] = updates[.., ..]. A merge of image features never gets here, see
+// frontend/masked_scatter.h.
 LogicalResult importScatterND(NodeImporter& n) {
-  return n.error() << "is imported only as a masked scatter: indices that are "
-                      "Transpose(NonZero(mask)), no reduction (docs/import.md)";
-}
-
-LogicalResult importNonZero(NodeImporter& n) {
-  Value input = n.operand(0);
-  if (!input) {
+  Value data = n.operand(0), indices = n.operand(1), updates = n.operand(2);
+  if (!data || !indices || !updates) {
     return failure();
   }
-  auto ints = constantIntsOf(input);
-  if (!ints) {
-    return n.error() << "the shape of its result depends on the data, and Oriel's programs have "
-                        "static shapes; only a masked scatter (x[mask] = source, "
-                        "x.masked_scatter(mask, source)) may use it (docs/import.md)";
+  RowPositions rows = rowPositions(n, indices, data, /*batch=*/0);
+  if (!rows.positions) {
+    return failure();
   }
-  int64_t rank = rankOf(input);
-  std::vector<Ints> coordinates(rank);
-  for (auto [flat, value] : llvm::enumerate(*ints)) {
-    if (value != 0) {
-      auto rest = static_cast<int64_t>(flat);
-      for (int64_t dim = rank - 1; dim >= 0; --dim) {
-        coordinates[dim].push_back(rest % shapeOf(input)[dim]);
-        rest /= shapeOf(input)[dim];
-      }
+  Ints expected(shapeOf(rows.positions));
+  llvm::append_range(expected, shapeOf(data).drop_front(rows.depth));
+  if (shapeOf(updates) != llvm::ArrayRef<int64_t>(expected)) {
+    return n.error() << "the updates " << updates.getType() << " don't fit the indices "
+                     << indices.getType() << " and the data " << data.getType();
+  }
+  Value result = scatterRows(n, asRows(n, data, rows.depth), rows.positions, updates);
+  return n.replace(n.reshape(result, shapeOf(data)));
+}
+
+// Constant indices that name whole slabs along the axis: one position for each slab of the updates.
+std::optional<Ints> slabPositions(Value indices, Value data, int64_t axis) {
+  auto shape = shapeOf(indices);
+  for (int64_t dim = 0; dim < rankOf(data); ++dim) {
+    if (dim != axis && shape[dim] != shapeOf(data)[dim]) {
+      return std::nullopt;
     }
   }
-  Ints all;
-  for (const Ints& row : coordinates) {
-    llvm::append_range(all, row);
+  if (auto all = constantScalarOf(indices)) {
+    return Ints(shape[axis], static_cast<int64_t>(*all));
   }
-  int64_t count = rank == 0 ? 0 : static_cast<int64_t>(coordinates.front().size());
-  return n.replace(n.constantOf(all, {rank, count}));
+  auto ints = constantIntsOf(indices);
+  if (!ints || ints->empty()) {
+    return std::nullopt;
+  }
+  auto inner = shape.drop_front(axis + 1);
+  int64_t step = std::accumulate(inner.begin(), inner.end(), int64_t{1}, std::multiplies<>());
+  Ints positions;
+  for (int64_t slab = 0; slab < shape[axis]; ++slab) {
+    positions.push_back((*ints)[slab * step]);
+  }
+  for (auto [at, index] : llvm::enumerate(*ints)) {
+    if (index != positions[static_cast<int64_t>(at) / step % shape[axis]]) {
+      return std::nullopt;
+    }
+  }
+  return positions;
+}
+
+// data[indices[i, j], j] = updates[i, j] (for axis 0)
+LogicalResult importScatterElements(NodeImporter& n) {
+  Value data = n.operand(0), indices = n.operand(1), updates = n.operand(2);
+  if (!data || !indices || !updates) {
+    return failure();
+  }
+  auto axis = n.normalizeAxis(n.attrInt("axis", 0), rankOf(data));
+  if (failed(axis)) {
+    return failure();
+  }
+  if (shapeOf(updates) != shapeOf(indices) || rankOf(indices) != rankOf(data)) {
+    return n.error() << "the updates " << updates.getType() << " and indices " << indices.getType()
+                     << " don't fit the data " << data.getType();
+  }
+  if (n.attrString("reduction", "none") == "none") {
+    if (auto positions = slabPositions(indices, data, *axis)) {
+      auto sources = sourcesOf(n, *positions, shapeOf(data)[*axis]);
+      return failed(sources) ? failure() : n.replace(choose(n, data, updates, *sources, *axis));
+    }
+  }
+  Value flat = scatterRows(n, asRows(n, data, rankOf(data)),
+                           elementPositions(n, indices, data, *axis), updates);
+  return n.replace(n.reshape(flat, shapeOf(data)));
 }
 
 }  // namespace
 
 void registerScatterOps(OpRegistry& registry) {
-  registry.add(kMaskedScatter, 1, importMaskedScatter, kOrielDomain);
   registry.add("ScatterND", 13, importScatterND);
-  registry.add("NonZero", 13, importNonZero);
+  registry.add("ScatterElements", 13, importScatterElements);
 }
 
 }  // namespace oriel

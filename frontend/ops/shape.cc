@@ -237,11 +237,17 @@ LogicalResult importDropout(NodeImporter& n) {
     if (failed(training)) {
       return failure();
     }
-    if (llvm::is_contained(*training, 1)) {
+    bool drops = !n.hasOperand(1) || constantScalarOf(n.operand(1)) != 0.0;
+    if (llvm::is_contained(*training, 1) && drops) {
       return n.error() << "runs in training mode; export the model in evaluation mode";
     }
   }
-  return n.replace(n.operand(0));
+  Value input = n.operand(0);
+  if (!input) {
+    return failure();
+  }
+  Value mask = n.splat(mlir::RankedTensorType::get(shapeOf(input), n.builder().getI1Type()), 1);
+  return n.replace({input, mask});
 }
 
 }  // namespace

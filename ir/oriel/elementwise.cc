@@ -126,6 +126,42 @@ OpFoldResult CosOp::fold(FoldAdaptor adaptor) {
   return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::cos(double(x)); });
 }
 
+OpFoldResult TanOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::tan(double(x)); });
+}
+
+OpFoldResult AsinOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::asin(double(x)); });
+}
+
+OpFoldResult AcosOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::acos(double(x)); });
+}
+
+OpFoldResult AtanOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::atan(double(x)); });
+}
+
+OpFoldResult SinhOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::sinh(double(x)); });
+}
+
+OpFoldResult CoshOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::cosh(double(x)); });
+}
+
+OpFoldResult AsinhOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::asinh(double(x)); });
+}
+
+OpFoldResult AcoshOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::acosh(double(x)); });
+}
+
+OpFoldResult AtanhOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::atanh(double(x)); });
+}
+
 OpFoldResult TanhOp::fold(FoldAdaptor adaptor) {
   return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::tanh(double(x)); });
 }
@@ -156,6 +192,10 @@ OpFoldResult FloorOp::fold(FoldAdaptor adaptor) {
 
 OpFoldResult CeilOp::fold(FoldAdaptor adaptor) {
   return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::ceil(x); });
+}
+
+OpFoldResult RoundOp::fold(FoldAdaptor adaptor) {
+  return foldUnary(adaptor.getInput(), getType(), [](auto x) { return std::nearbyint(double(x)); });
 }
 
 OpFoldResult NotOp::fold(FoldAdaptor adaptor) {

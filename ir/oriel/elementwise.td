@@ -27,6 +27,15 @@ def RsqrtOp : Oriel_SmoothOp<"rsqrt", "1 / square root">;
 def ReciprocalOp : Oriel_SmoothOp<"reciprocal", "1 / x">;
 def SinOp : Oriel_SmoothOp<"sin", "sine of an angle in radians">;
 def CosOp : Oriel_SmoothOp<"cos", "cosine of an angle in radians">;
+def TanOp : Oriel_SmoothOp<"tan", "tangent of an angle in radians">;
+def AsinOp : Oriel_SmoothOp<"asin", "arc sine, an angle in radians">;
+def AcosOp : Oriel_SmoothOp<"acos", "arc cosine, an angle in radians">;
+def AtanOp : Oriel_SmoothOp<"atan", "arc tangent, an angle in radians">;
+def SinhOp : Oriel_SmoothOp<"sinh", "hyperbolic sine">;
+def CoshOp : Oriel_SmoothOp<"cosh", "hyperbolic cosine">;
+def AsinhOp : Oriel_SmoothOp<"asinh", "inverse of the hyperbolic sine">;
+def AcoshOp : Oriel_SmoothOp<"acosh", "inverse of the hyperbolic cosine">;
+def AtanhOp : Oriel_SmoothOp<"atanh", "inverse of the hyperbolic tangent">;
 def TanhOp : Oriel_SmoothOp<"tanh", "hyperbolic tangent">;
 def SigmoidOp : Oriel_SmoothOp<"sigmoid", "1 / (1 + exp(-x))">;
 def ErfOp : Oriel_SmoothOp<"erf", "Gauss error function">;
@@ -34,6 +43,8 @@ def ReluOp : Oriel_SmoothOp<"relu", "max(x, 0); the derivative at 0 is 0", Oriel
 def SignOp : Oriel_UnaryOp<"sign", "-1, 0 or 1", Oriel_ArithmeticTensor>;
 def FloorOp : Oriel_UnaryOp<"floor", "largest whole number not above x", Oriel_FloatTensor>;
 def CeilOp : Oriel_UnaryOp<"ceil", "smallest whole number not below x", Oriel_FloatTensor>;
+def RoundOp : Oriel_UnaryOp<"round", "nearest whole number, the even one of two equally near",
+                            Oriel_FloatTensor>;
 def NotOp : Oriel_UnaryOp<"not", "logical negation of a boolean", Oriel_BoolTensor>;
 
 class Oriel_BinaryOp<string mnemonic, string what, Type tensor, Type result_tensor,

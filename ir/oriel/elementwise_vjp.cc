@@ -20,6 +20,7 @@ struct Formula {
   Value mul(Value a, double b) { return mul(a, scalar(b, a)); }
   Value div(Value a, Value b) { return DivOp::create(builder, loc, a, b); }
   Value pow(Value a, Value b) { return PowOp::create(builder, loc, a, b); }
+  Value rsqrt(Value a) { return RsqrtOp::create(builder, loc, a); }
   Value neg(Value a) { return NegOp::create(builder, loc, a); }
   Value select(Value condition, Value a, Value b) {
     return SelectOp::create(builder, loc, condition, a, b);
@@ -81,6 +82,15 @@ ORIEL_UNARY_VJP(RsqrtOp, f.mul(f.mul(g, -0.5), f.mul(y, f.mul(y, y))))
 ORIEL_UNARY_VJP(ReciprocalOp, f.neg(f.mul(g, f.mul(y, y))))
 ORIEL_UNARY_VJP(SinOp, f.mul(g, CosOp::create(f.builder, f.loc, x)))
 ORIEL_UNARY_VJP(CosOp, f.neg(f.mul(g, SinOp::create(f.builder, f.loc, x))))
+ORIEL_UNARY_VJP(TanOp, f.mul(g, f.add(f.mul(y, y), f.scalar(1, y))))
+ORIEL_UNARY_VJP(AsinOp, f.mul(g, f.rsqrt(f.sub(f.scalar(1, x), f.mul(x, x)))))
+ORIEL_UNARY_VJP(AcosOp, f.neg(f.mul(g, f.rsqrt(f.sub(f.scalar(1, x), f.mul(x, x))))))
+ORIEL_UNARY_VJP(AtanOp, f.div(g, f.add(f.mul(x, x), f.scalar(1, x))))
+ORIEL_UNARY_VJP(SinhOp, f.mul(g, CoshOp::create(f.builder, f.loc, x)))
+ORIEL_UNARY_VJP(CoshOp, f.mul(g, SinhOp::create(f.builder, f.loc, x)))
+ORIEL_UNARY_VJP(AsinhOp, f.mul(g, f.rsqrt(f.add(f.mul(x, x), f.scalar(1, x)))))
+ORIEL_UNARY_VJP(AcoshOp, f.mul(g, f.rsqrt(f.sub(f.mul(x, x), f.scalar(1, x)))))
+ORIEL_UNARY_VJP(AtanhOp, f.div(g, f.sub(f.scalar(1, x), f.mul(x, x))))
 ORIEL_UNARY_VJP(TanhOp, f.mul(g, f.sub(f.scalar(1, y), f.mul(y, y))))
 ORIEL_UNARY_VJP(SigmoidOp, f.mul(g, f.mul(y, f.sub(f.scalar(1, y), y))))
 // 2/√π exp(-x²)

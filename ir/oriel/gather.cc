@@ -1,4 +1,7 @@
-// Ops of shape.td that pick or add rows by index.
+// Ops of shape.td that pick or add rows by index, or choose indices.
+#include <algorithm>
+#include <numeric>
+
 #include "ir/oriel/folding.h"
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
@@ -75,6 +78,47 @@ LogicalResult ScatterAddOp::verify() {
     return failure();
   }
   return context.expectElementType("updates", getUpdates(), getType().getElementType());
+}
+
+LogicalResult TopkOp::inferReturnTypes(mlir::MLIRContext* mlirContext, MaybeLocation location,
+                                       Adaptor adaptor,
+                                       llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  llvm::SmallVector<int64_t> shape(shapeOf(adaptor.getInput()));
+  int64_t dim = adaptor.getDim(), k = adaptor.getK();
+  if (failed(context.expectDim("a dim", dim, shape.size()))) return failure();
+  if (k < 0 || k > shape[dim]) {
+    return context.refuse("expects k from 0 to ", shape[dim], ", got ", k);
+  }
+  shape[dim] = k;
+  return context.addResult(shape, mlir::IntegerType::get(mlirContext, 64), results);
+}
+
+OpFoldResult TopkOp::fold(FoldAdaptor adaptor) {
+  auto input = denseConstant(adaptor.getInput());
+  llvm::ArrayRef<int64_t> shape = shapeOf(getInput());
+  if (!input || elementCount(shape) > kMaxFoldedElements) return {};
+  int64_t length = shape[getDim()], k = getK();
+  int64_t outer = elementCount(shape.take_front(getDim()));
+  int64_t inner = elementCount(shape.drop_front(getDim() + 1));
+  return visitElementType(input.getElementType(), [&](auto zero) -> OpFoldResult {
+    using T = decltype(zero);
+    Elements<T> elements = readElements<T>(input);
+    std::vector<int64_t> values(outer * k * inner), order(length);
+    for (int64_t row = 0; row < outer * inner; ++row) {
+      int64_t base = row / inner * length * inner + row % inner;
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+        T a = elements[base + i * inner], b = elements[base + j * inner];
+        if (a != a || b != b) return getLargest() ? a != a && b == b : a == a && b != b;
+        return getLargest() ? a > b : a < b;
+      });
+      for (int64_t i = 0; i < k; ++i) {
+        values[row / inner * k * inner + i * inner + row % inner] = order[i];
+      }
+    }
+    return writeElements<int64_t>(getType(), values);
+  });
 }
 
 }  // namespace oriel::ir

@@ -80,10 +80,11 @@ def ConvOp : Oriel_ConvOp<"conv",
 }
 
 def ConvInputGradOp : Oriel_ConvOp<"conv_input_grad",
-    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$weight), []> {
+    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$weight), [Differentiable]> {
   let summary = "Cotangent of a convolution's input";
   let description = [{
-    The result has the input's type. Made by autodiff; removed by `lower`.
+    The result has the input's type: ONNX `ConvTranspose`. Made by autodiff and by the
+    importer; removed by `lower`.
 
     Example: `%1 = oriel.conv_input_grad %dy, %w {strides = array<i64: 4, 4>, pads =
     array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x64x7x7xf32>,

@@ -70,4 +70,23 @@ LogicalResult ConvOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotange
   return success();
 }
 
+// Linear in both operands, as the convolution that it transposes.
+LogicalResult ConvInputGradOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                        ArrayRef<bool> needed,
+                                        SmallVectorImpl<Value>& operandCotangents) {
+  operandCotangents.assign(2, Value());
+  Value g = resultCotangents[0];
+  if (!g) return success();
+  if (needed[0]) {
+    operandCotangents[0] = ConvOp::create(builder, getLoc(), g, getWeight(), /*bias=*/Value(),
+                                          getStrides(), getPads(), getDilations(), getGroup());
+  }
+  if (needed[1]) {
+    operandCotangents[1] =
+        ConvWeightGradOp::create(builder, getLoc(), getWeight().getType(), getCotangent(), g,
+                                 getStrides(), getPads(), getDilations(), getGroup());
+  }
+  return success();
+}
+
 }  // namespace oriel::ir

@@ -132,14 +132,16 @@ def GatherOp : Oriel_Op<"gather",
 }
 
 def ScatterAddOp : Oriel_Op<"scatter_add",
-    (ins Oriel_IndexTensor:$indices, Oriel_FloatTensor:$updates, Oriel_IntAttr:$dim)> {
+    (ins Oriel_IndexTensor:$indices, Oriel_FloatTensor:$updates, Oriel_IntAttr:$dim),
+    [Differentiable]> {
   let summary = "Rows added up by index: the transpose of gather";
   let description = [{
     The result starts at zero; each row of `updates` is added to the row that the
     index names, in row-major order of the indices (deterministic).
 
     Example: `%2 = oriel.scatter_add %ids, %g {dim = 0 : i64} : (tensor<2x8xi64>,
-    tensor<2x8x64xf32>) -> tensor<128x64xf32>`. Made by autodiff; removed by `lower`.
+    tensor<2x8x64xf32>) -> tensor<128x64xf32>`. Made by autodiff and by the importer
+    (`ScatterND`); removed by `lower`.
   }];
   let results = (outs Oriel_FloatTensor:$result);
   let hasVerifier = 1;
@@ -164,7 +166,7 @@ def ReduceMaxOp : Oriel_ReduceOp<"reduce_max",
     "Maximum (the cotangent is shared evenly by equal maxima)", [Differentiable]>;
 def ReduceMinOp : Oriel_ReduceOp<"reduce_min",
     "Minimum (the cotangent is shared evenly by equal minima)", [Differentiable]>;
-def ReduceProdOp : Oriel_ReduceOp<"reduce_prod", "Product">;
+def ReduceProdOp : Oriel_ReduceOp<"reduce_prod", "Product", [Differentiable]>;
 
 def CumsumOp : Oriel_Op<"cumsum",
     (ins Oriel_ArithmeticTensor:$input, Oriel_IntAttr:$dim,
@@ -191,6 +193,21 @@ def ArgmaxOp : Oriel_Op<"argmax", (ins Oriel_ArithmeticTensor:$input, Oriel_IntA
     tensor<2x8xi64>`. Made by the importer and by `train` (evaluation); removed by `lower`.
   }];
   let results = (outs Oriel_IndexTensor:$result);
+}
+
+def TopkOp : Oriel_Op<"topk", (ins Oriel_ArithmeticTensor:$input, Oriel_IntAttr:$k,
+    Oriel_IntAttr:$dim, DefaultValuedAttr<BoolAttr, "true">:$largest), [InferTypes]> {
+  let summary = "Indices of the largest or smallest elements along a dimension";
+  let description = [{
+    The `k` largest (or smallest) in descending (ascending) order, equal ones by
+    ascending index; NaN is larger than any number. 0 <= k <= the dimension's size. The
+    elements themselves are a gather by these indices, through which the derivative goes.
+
+    Example: `%1 = oriel.topk %0 {k = 2 : i64, dim = 1 : i64} : (tensor<4x8xf32>) ->
+    tensor<4x2xi64>`. Made by the importer; removed by `lower`.
+  }];
+  let results = (outs Oriel_IndexTensor:$indices);
+  let hasFolder = 1;
 }
 
 #endif

@@ -122,6 +122,16 @@ LogicalResult GatherOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotan
   });
 }
 
+LogicalResult ScatterAddOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                     ArrayRef<bool> needed,
+                                     SmallVectorImpl<Value>& operandCotangents) {
+  operandCotangents.assign(2, Value());
+  if (Value g = resultCotangents[0]; g && needed[1]) {
+    operandCotangents[1] = GatherOp::create(builder, getLoc(), g, getIndices(), getDim());
+  }
+  return success();
+}
+
 LogicalResult ReduceSumOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
                                     ArrayRef<bool> needed,
                                     SmallVectorImpl<Value>& operandCotangents) {
@@ -160,6 +170,30 @@ LogicalResult ReduceMinOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCo
                                     SmallVectorImpl<Value>& operandCotangents) {
   return singleVjp(*this, resultCotangents, needed, operandCotangents,
                    [&](Value g) { return shareAmongEqual(builder, *this, g); });
+}
+
+// The product of the other elements: the whole product over the element, or, for an element that is
+// the only zero, the product of the rest.
+LogicalResult ReduceProdOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                     ArrayRef<bool> needed,
+                                     SmallVectorImpl<Value>& operandCotangents) {
+  return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
+    Location loc = getLoc();
+    Value x = getInput();
+    Value zero = scalarConstant(builder, loc, 0, x), one = scalarConstant(builder, loc, 1, x);
+    Value isZero = EqualOp::create(builder, loc, x, zero);
+    Value zeros = ReduceSumOp::create(
+        builder, loc, CastOp::create(builder, loc, x.getType(), isZero), getDims(), true);
+    Value filled = SelectOp::create(builder, loc, isZero, one, x);
+    Value rest = ReduceProdOp::create(builder, loc, filled, getDims(), /*keepDims=*/true);
+    // Of a row: no zero leaves every element a share, one zero leaves itself the whole.
+    Value share = DivOp::create(builder, loc, rest, filled);
+    Value isWhole = EqualOp::create(builder, loc, zeros, zero);
+    Value isOnly = AndOp::create(builder, loc, isZero, EqualOp::create(builder, loc, zeros, one));
+    Value others = SelectOp::create(builder, loc, isOnly, rest,
+                                    SelectOp::create(builder, loc, isWhole, share, zero));
+    return MulOp::create(builder, loc, others, reshapeTo(builder, loc, g, keptType(x, getDims())));
+  });
 }
 
 LogicalResult CumsumOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,

@@ -40,6 +40,15 @@ const UnaryCase kUnaryFloat[] = {
     {"reciprocal", [](double x) { return 1 / x; }, 0.1},
     {"sin", [](double x) { return std::sin(x); }},
     {"cos", [](double x) { return std::cos(x); }},
+    {"tan", [](double x) { return std::tan(x); }, -1, 1},
+    {"asin", [](double x) { return std::asin(x); }, -1, 1},
+    {"acos", [](double x) { return std::acos(x); }, -1, 1},
+    {"atan", [](double x) { return std::atan(x); }},
+    {"sinh", [](double x) { return std::sinh(x); }},
+    {"cosh", [](double x) { return std::cosh(x); }},
+    {"asinh", [](double x) { return std::asinh(x); }},
+    {"acosh", [](double x) { return std::acosh(x); }, 1.1, 3},
+    {"atanh", [](double x) { return std::atanh(x); }, -0.9, 0.9},
     {"tanh", [](double x) { return std::tanh(x); }},
     {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
     {"erf", [](double x) { return std::erf(x); }},
@@ -49,6 +58,7 @@ const UnaryCase kUnaryFloat[] = {
                                            : 0.0; }},
     {"floor", [](double x) { return std::floor(x); }},
     {"ceil", [](double x) { return std::ceil(x); }},
+    {"round", [](double x) { return std::nearbyint(x); }},
 };
 
 TEST(ElementwiseTest, UnaryOnFloats) {
@@ -77,6 +87,11 @@ TEST(ElementwiseTest, UnaryOnIntegers) {
       ExpectClose(RunKernel(kernel, {x}, {x.spec()})[0], expected);
     }
   }
+}
+
+TEST(ElementwiseTest, RoundsHalvesToEven) {
+  const Tensor x({DType::kF32, {5}}, {-1.5, -0.5, 0.5, 1.5, 2.5});
+  ExpectClose(RunKernel("round", {x}, {x.spec()})[0], {-2, 0, 0, 2, 2});
 }
 
 TEST(ElementwiseTest, NotOnBooleans) {

@@ -43,6 +43,15 @@ ORIEL_UNARY(Rsqrt, T(1) / std::sqrt(x));
 ORIEL_UNARY(Reciprocal, T(1) / x);
 ORIEL_UNARY(Sin, std::sin(x));
 ORIEL_UNARY(Cos, std::cos(x));
+ORIEL_UNARY(Tan, std::tan(x));
+ORIEL_UNARY(Asin, std::asin(x));
+ORIEL_UNARY(Acos, std::acos(x));
+ORIEL_UNARY(Atan, std::atan(x));
+ORIEL_UNARY(Sinh, std::sinh(x));
+ORIEL_UNARY(Cosh, std::cosh(x));
+ORIEL_UNARY(Asinh, std::asinh(x));
+ORIEL_UNARY(Acosh, std::acosh(x));
+ORIEL_UNARY(Atanh, std::atanh(x));
 ORIEL_UNARY(TanhOf, Tanh(x));
 ORIEL_UNARY(SigmoidOf, Sigmoid(x));
 ORIEL_UNARY(ErfOf, Erf(x));
@@ -50,6 +59,7 @@ ORIEL_UNARY(Relu, x < T(0) ? T(0) : x);
 ORIEL_UNARY(Sign, x > T(0) ? T(1) : (x < T(0) ? T(-1) : x));  // keeps 0, -0 and NaN
 ORIEL_UNARY(Floor, std::floor(x));
 ORIEL_UNARY(Ceil, std::ceil(x));
+ORIEL_UNARY(Round, std::nearbyint(x));  // the rounding mode is never changed: ties to even
 ORIEL_UNARY(Not, static_cast<T>(x == 0));
 
 absl::Status CheckUnary(const KernelSpec& spec) {
@@ -98,6 +108,15 @@ ORIEL_REGISTER_HOST_KERNEL("rsqrt", 0, MakeFloat<Rsqrt>);
 ORIEL_REGISTER_HOST_KERNEL("reciprocal", 0, MakeFloat<Reciprocal>);
 ORIEL_REGISTER_HOST_KERNEL("sin", 0, MakeFloat<Sin>);
 ORIEL_REGISTER_HOST_KERNEL("cos", 0, MakeFloat<Cos>);
+ORIEL_REGISTER_HOST_KERNEL("tan", 0, MakeFloat<Tan>);
+ORIEL_REGISTER_HOST_KERNEL("asin", 0, MakeFloat<Asin>);
+ORIEL_REGISTER_HOST_KERNEL("acos", 0, MakeFloat<Acos>);
+ORIEL_REGISTER_HOST_KERNEL("atan", 0, MakeFloat<Atan>);
+ORIEL_REGISTER_HOST_KERNEL("sinh", 0, MakeFloat<Sinh>);
+ORIEL_REGISTER_HOST_KERNEL("cosh", 0, MakeFloat<Cosh>);
+ORIEL_REGISTER_HOST_KERNEL("asinh", 0, MakeFloat<Asinh>);
+ORIEL_REGISTER_HOST_KERNEL("acosh", 0, MakeFloat<Acosh>);
+ORIEL_REGISTER_HOST_KERNEL("atanh", 0, MakeFloat<Atanh>);
 ORIEL_REGISTER_HOST_KERNEL("tanh", 0, MakeFloat<TanhOf>);
 ORIEL_REGISTER_HOST_KERNEL("sigmoid", 0, MakeFloat<SigmoidOf>);
 ORIEL_REGISTER_HOST_KERNEL("erf", 0, MakeFloat<ErfOf>);
@@ -105,6 +124,7 @@ ORIEL_REGISTER_HOST_KERNEL("relu", 0, MakeNumber<Relu>);
 ORIEL_REGISTER_HOST_KERNEL("sign", 0, MakeNumber<Sign>);
 ORIEL_REGISTER_HOST_KERNEL("floor", 0, MakeFloat<Floor>);
 ORIEL_REGISTER_HOST_KERNEL("ceil", 0, MakeFloat<Ceil>);
+ORIEL_REGISTER_HOST_KERNEL("round", 0, MakeFloat<Round>);
 ORIEL_REGISTER_HOST_KERNEL("not", 0, MakeNot);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reductions over dimensions, running sums and argmax (ir/oriel/shape.td).
+// Reductions over dimensions, running sums, argmax and topk (ir/oriel/shape.td).
 //
 // Dense row-major operands, results are assigned. f32, f64, i64 and i32 (maximum
 // and minimum also bool). Sums, means and products of floats are accumulated in
@@ -10,6 +10,9 @@
 //   cumsum                                 x; int dim, exclusive, reverse
 //   argmax                                 x; int dim, keep_dims -> i64 or i32: the first
 //                                          largest, or the first NaN
+//   topk                                   x; int k, dim, largest -> i64: in descending
+//                                          (ascending) order, equal ones by ascending
+//                                          index, NaN as the largest
 #ifndef ORIEL_KERNELS_REDUCE_REDUCE_H_
 #define ORIEL_KERNELS_REDUCE_REDUCE_H_
 

@@ -193,5 +193,25 @@ TEST(ScanTest, ArgmaxIsTheFirstLargest) {
   ExpectClose(RunKernel("argmax", {nan}, {{DType::kI64, {}}}, {{"dim", int64_t{0}}})[0], {1});
 }
 
+TEST(TopkTest, OrdersEqualElementsByIndex) {
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kI64, DType::kI32}) {
+    const Tensor x({dtype, {2, 4}}, {3, 1, 3, 2, -1, 5, 0, 5});
+    ExpectClose(RunKernel("topk", {x}, {{DType::kI64, {2, 3}}},
+                          {{"k", int64_t{3}}, {"dim", int64_t{1}}})[0],
+                {0, 2, 3, 1, 3, 2});
+    ExpectClose(RunKernel("topk", {x}, {{DType::kI64, {1, 4}}},
+                          {{"k", int64_t{1}}, {"dim", int64_t{0}}, {"largest", int64_t{0}}})[0],
+                {1, 0, 1, 0});
+  }
+}
+
+TEST(TopkTest, NaNIsTheLargest) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor x({DType::kF32, {3}}, {1, nan, 2});
+  ExpectClose(
+      RunKernel("topk", {x}, {{DType::kI64, {3}}}, {{"k", int64_t{3}}, {"dim", int64_t{0}}})[0],
+      {1, 2, 0});
+}
+
 }  // namespace
 }  // namespace oriel::kernels

@@ -23,7 +23,7 @@ namespace oriel::conformance {
 enum class DTypes {
   kFloat,       // f32 or f64 among the inputs and outputs; integers and booleans may be there too
   kOther,       // integers and booleans only
-  kOutOfScope,  // strings, sequences, 8 bits, 16 bits, ..
+  kOutOfScope,  // strings, sequences, 8 bits, 16 bits, ..; operator sets that Oriel does not read
 };
 
 struct NodeTensor {
@@ -32,11 +32,9 @@ struct NodeTensor {
 };
 
 struct NodeCase {
-  std::string name;  // "test_add_bcast"
-  std::string op;    // "Add"; of a body, the function's name
-  // Says operator set 13 where the file's is older: a test has the version that introduced its op's
-  // present form, so the op is the same.
-  std::shared_ptr<const onnx::ModelProto> model;
+  std::string name;                               // "test_add_bcast"
+  std::string op;                                 // "Add"; of a body, the function's name
+  std::shared_ptr<const onnx::ModelProto> model;  // of an operator set that Oriel reads
   DTypes dtypes = DTypes::kOutOfScope;
   std::vector<NodeTensor> inputs, outputs;  // empty where out of scope
 };

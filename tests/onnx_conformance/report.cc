@@ -16,8 +16,8 @@ What Oriel imports, and how many of ONNX's own node tests each op passes
 ([tests/onnx_conformance](../../tests/onnx_conformance)): imported, specialized, run by the reference interpreter
 through the host kernels, and compared at the tolerances of ONNX's runner. "Since" are the operator-set
 versions from which Oriel implements the op's semantics; "body" says that it is imported as the function that ONNX
-defines it by. Float tests have an f32 or f64 input or output, the others integers and booleans only. Ops that are
-written as a function by ONNX are tested in both forms.
+defines it by. Float tests have an f32 or f64 input or output, the others integers and booleans only. Ops that ONNX
+defines by a function are tested in both forms. Inputs that Oriel must know at compile time are bound to the test's values.
 
 )";
 
@@ -60,10 +60,11 @@ Report::Count Report::total(Count Op::*which) const {
 
 std::string Report::summary() const {
   Count floats = total(&Op::floats), others = total(&Op::others);
-  return absl::StrCat(floats.passed, " of ", floats.tests, " float tests and ", others.passed,
-                      " of ", others.tests, " other tests of the supported ops pass, ", wrong_,
-                      " wrong; ", outOfScope_,
-                      " tests are out of scope by type (8 and 16 bits, strings, sequences, ..)");
+  return absl::StrCat(
+      floats.passed, " of ", floats.tests, " float tests and ", others.passed, " of ", others.tests,
+      " other tests of the supported ops pass, ", wrong_, " wrong; ", outOfScope_,
+      " tests are out of scope by type (8 and 16 bits, strings, sequences, ..) or operator "
+      "set (below 13)");
 }
 
 std::string Report::row(const std::string& name, const Op& op) const {

@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "frontend/frontend.h"
-#include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -19,7 +18,7 @@ namespace {
 
 using Tensors = std::map<std::string, HostTensor>;
 
-enum class Bound { kNothing, kIntegers, kScalarsToo };
+enum class Bound { kNothing, kIntegers, kAllButFirst, kAll };
 
 // Of a tensor in scope.
 runtime::DType dtypeOf(const TensorData& data) {
@@ -37,21 +36,27 @@ runtime::DType dtypeOf(const TensorData& data) {
   }
 }
 
-bool isBound(const TensorData& data, Bound bound) {
+bool isBound(const TensorData& data, int index, Bound bound) {
   bool isFloat = dtypeOf(data) == runtime::DType::kF32 || dtypeOf(data) == runtime::DType::kF64;
-  return isFloat ? bound == Bound::kScalarsToo && data.numElements() == 1
-                 : bound != Bound::kNothing;
+  return data.numElements() == 0 || bound == Bound::kAll ||
+         (bound == Bound::kAllButFirst && index > 0) || (bound != Bound::kNothing && !isFloat);
 }
 
-// The test's model with the inputs' shapes written down, and some inputs made initializers.
+// The test's model with the inputs' shapes written down, and some inputs made constants.
 std::unique_ptr<onnx::ModelProto> bindModel(const NodeCase& test, Bound bound) {
   auto model = std::make_unique<onnx::ModelProto>(*test.model);
   onnx::GraphProto& graph = *model->mutable_graph();
   graph.clear_input();
   for (int i = 0; i < test.model->graph().input_size(); ++i) {
     const TensorData& data = test.inputs[i].data;
-    if (isBound(data, bound)) {
-      *graph.add_initializer() = *test.inputs[i].proto;
+    if (isBound(data, i, bound)) {
+      onnx::NodeProto& constant = *graph.add_node();
+      constant.set_op_type("Constant");
+      constant.add_output(test.inputs[i].proto->name());
+      onnx::AttributeProto& value = *constant.add_attribute();
+      value.set_name("value");
+      value.set_type(onnx::AttributeProto::TENSOR);
+      *value.mutable_t() = *test.inputs[i].proto;
       continue;
     }
     auto* input = graph.add_input();
@@ -63,14 +68,6 @@ std::unique_ptr<onnx::ModelProto> bindModel(const NodeCase& test, Bound bound) {
     }
   }
   return model;
-}
-
-// A value of @main: an input of the graph, or an initializer that counts as a parameter.
-std::string onnxName(mlir::ModuleOp module, const ir::ValueRole& role) {
-  if (role.kind != ir::ValueKind::kParameter) {
-    return role.ref;
-  }
-  return module.lookupSymbol<ir::ParameterOp>(role.ref).getOnnxName().str();
 }
 
 HostTensor toHost(const TensorData& data, const runtime::TensorSpec& spec) {
@@ -87,7 +84,7 @@ absl::StatusOr<Tensors> interpret(const NodeCase& test, mlir::ModuleOp module) {
   }
   std::vector<HostTensor> arguments;
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    std::string name = onnxName(module, *ir::argumentRole(function, i));
+    std::string name = ir::argumentRole(function, i)->ref;
     for (const NodeTensor& input : test.inputs) {
       if (input.proto->name() == name) {
         auto spec = SpecOf(function.getArgumentTypes()[i]);
@@ -173,7 +170,7 @@ std::string difference(const HostTensor& actual, const TensorData& data) {
 
 CaseResult runCase(const NodeCase& test) {
   absl::StatusOr<Tensors> outputs;
-  for (Bound bound : {Bound::kNothing, Bound::kIntegers, Bound::kScalarsToo}) {
+  for (Bound bound : {Bound::kNothing, Bound::kIntegers, Bound::kAllButFirst, Bound::kAll}) {
     outputs = compute(test, bound);
     if (outputs.ok()) {
       break;

@@ -45,6 +45,51 @@ func.func @cos(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
   return %0 : tensor<2x5xf64>
 }
 
+func.func @tan(%x: tensor<2x5xf64> {test.low = -1.0, test.high = 1.0}) -> tensor<2x5xf64> {
+  %0 = oriel.tan %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @asin(%x: tensor<2x5xf64> {test.low = -0.8, test.high = 0.8}) -> tensor<2x5xf64> {
+  %0 = oriel.asin %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @acos(%x: tensor<2x5xf64> {test.low = -0.8, test.high = 0.8}) -> tensor<2x5xf64> {
+  %0 = oriel.acos %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @atan(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.atan %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @sinh(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.sinh %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @cosh(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.cosh %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @asinh(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.asinh %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @acosh(%x: tensor<2x5xf64> {test.low = 1.5, test.high = 3.0}) -> tensor<2x5xf64> {
+  %0 = oriel.acosh %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @atanh(%x: tensor<2x5xf64> {test.low = -0.8, test.high = 0.8}) -> tensor<2x5xf64> {
+  %0 = oriel.atanh %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
 func.func @tanh(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
   %0 = oriel.tanh %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>

@@ -76,3 +76,8 @@ func.func @conv_one_dimension(%x: tensor<2x2x6xf64>, %w: tensor<3x2x3xf64>) -> t
   %0 = oriel.conv %x, %w {strides = array<i64: 1>, pads = array<i64: 0, 0>, dilations = array<i64: 1>} : (tensor<2x2x6xf64>, tensor<3x2x3xf64>) -> tensor<2x3x4xf64>
   return %0 : tensor<2x3x4xf64>
 }
+
+func.func @conv_input_grad(%x: tensor<2x4x3x3xf64>, %w: tensor<4x2x3x2xf64>) -> tensor<2x4x6x5xf64> {
+  %0 = oriel.conv_input_grad %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 1, 0, 0, 1>, dilations = array<i64: 1, 1>, group = 2 : i64} : (tensor<2x4x3x3xf64>, tensor<4x2x3x2xf64>) -> tensor<2x4x6x5xf64>
+  return %0 : tensor<2x4x6x5xf64>
+}

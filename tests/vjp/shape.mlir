@@ -180,3 +180,30 @@ func.func @cumsum_exclusive_reverse(%x: tensor<2x4x3xf64>) -> tensor<2x4x3xf64> 
   %0 = oriel.cumsum %x {dim = 1 : i64, exclusive = true, reverse = true} : (tensor<2x4x3xf64>) -> tensor<2x4x3xf64>
   return %0 : tensor<2x4x3xf64>
 }
+
+// Row 1 is added to twice.
+func.func @scatter_add(%u: tensor<3x2xf64>) -> tensor<4x2xf64> {
+  %i = oriel.constant {value = dense<[1, 3, 1]> : tensor<3xi64>} : () -> tensor<3xi64>
+  %0 = oriel.scatter_add %i, %u {dim = 0 : i64} : (tensor<3xi64>, tensor<3x2xf64>) -> tensor<4x2xf64>
+  return %0 : tensor<4x2xf64>
+}
+
+func.func @scatter_add_last(%u: tensor<2x3xf64>) -> tensor<2x4xf64> {
+  %i = oriel.constant {value = dense<[0, -1, 0]> : tensor<3xi64>} : () -> tensor<3xi64>
+  %0 = oriel.scatter_add %i, %u {dim = 1 : i64} : (tensor<3xi64>, tensor<2x3xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+
+func.func @reduce_prod(%x: tensor<2x3x4xf64>) -> tensor<3x1xf64> {
+  %0 = oriel.reduce_prod %x {dims = array<i64: 0, 2>} : (tensor<2x3x4xf64>) -> tensor<3xf64>
+  %1 = oriel.reshape %0 : (tensor<3xf64>) -> tensor<3x1xf64>
+  return %1 : tensor<3x1xf64>
+}
+
+// Rows with no zero, one and two: x is 0, and only steps of finite differences move it.
+func.func @reduce_prod_of_zeros(%x: tensor<3x4xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<3xf64> {
+  %c = oriel.constant {value = dense<[[1.5, 2.0, -1.0, 0.5], [1.5, 0.0, -1.0, 0.5], [0.0, 2.0, 0.0, 0.5]]> : tensor<3x4xf64>} : () -> tensor<3x4xf64>
+  %0 = oriel.add %x, %c : (tensor<3x4xf64>, tensor<3x4xf64>) -> tensor<3x4xf64>
+  %1 = oriel.reduce_prod %0 {dims = array<i64: 1>} : (tensor<3x4xf64>) -> tensor<3xf64>
+  return %1 : tensor<3xf64>
+}

@@ -190,6 +190,31 @@ func.func @unary() -> (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tenso
   return %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>
 }
 
+// CHECK-LABEL: @angles
+func.func @angles() -> (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) {
+  // CHECK-DAG: dense<0.546302497>
+  // CHECK-DAG: dense<0.52359879>
+  // CHECK-DAG: dense<1.04719758>
+  // CHECK-DAG: dense<0.463647604>
+  // CHECK-DAG: dense<0.521095276>
+  // CHECK-DAG: dense<1.12762594>
+  // CHECK-DAG: dense<0.481211811>
+  // CHECK-DAG: dense<1.31695795>
+  // CHECK-DAG: dense<0.549306154>
+  %x = oriel.constant {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+  %two = oriel.constant {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.tan %x : (tensor<f32>) -> tensor<f32>
+  %1 = oriel.asin %x : (tensor<f32>) -> tensor<f32>
+  %2 = oriel.acos %x : (tensor<f32>) -> tensor<f32>
+  %3 = oriel.atan %x : (tensor<f32>) -> tensor<f32>
+  %4 = oriel.sinh %x : (tensor<f32>) -> tensor<f32>
+  %5 = oriel.cosh %x : (tensor<f32>) -> tensor<f32>
+  %6 = oriel.asinh %x : (tensor<f32>) -> tensor<f32>
+  %7 = oriel.acosh %two : (tensor<f32>) -> tensor<f32>
+  %8 = oriel.atanh %x : (tensor<f32>) -> tensor<f32>
+  return %0, %1, %2, %3, %4, %5, %6, %7, %8 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>
+}
+
 // CHECK-LABEL: @rounding_and_signs
 func.func @rounding_and_signs() -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xi64>) {
   // CHECK-DAG: dense<[-2.000000e+00, 0.000000e+00, 2.000000e+00]>

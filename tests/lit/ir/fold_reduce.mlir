@@ -68,3 +68,15 @@ func.func @cumsum() -> (tensor<2x3xi64>, tensor<2x3xi64>, tensor<2x3xi64>, tenso
   %3 = oriel.cumsum %x {dim = 0 : i64} : (tensor<2x3xi64>) -> tensor<2x3xi64>
   return %0, %1, %2, %3 : tensor<2x3xi64>, tensor<2x3xi64>, tensor<2x3xi64>, tensor<2x3xi64>
 }
+
+// Equal elements by ascending index.
+// CHECK-LABEL: @topk
+func.func @topk() -> (tensor<2x2xi64>, tensor<1x3xi64>) {
+  // CHECK-DAG: %[[LARGEST:.*]] = oriel.constant {value = dense<{{\[}}[0, 2], [2, 0]]>
+  // CHECK-DAG: %[[SMALLEST:.*]] = oriel.constant {value = dense<0> : tensor<1x3xi64>}
+  // CHECK: return %[[LARGEST]], %[[SMALLEST]]
+  %x = oriel.constant {value = dense<[[3.0, 1.0, 3.0], [4.0, 2.0, 5.0]]> : tensor<2x3xf32>} : () -> tensor<2x3xf32>
+  %0 = oriel.topk %x {k = 2 : i64, dim = 1 : i64} : (tensor<2x3xf32>) -> tensor<2x2xi64>
+  %1 = oriel.topk %x {k = 1 : i64, dim = 0 : i64, largest = false} : (tensor<2x3xf32>) -> tensor<1x3xi64>
+  return %0, %1 : tensor<2x2xi64>, tensor<1x3xi64>
+}

@@ -234,6 +234,24 @@ func.func @argmax_dim(%x: tensor<4x8xf32>) {
 
 // -----
 
+func.func @topk_dim(%x: tensor<4x8xf32>) {
+  // expected-error@+2 {{expects a dim from 0 to 1, got 2}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.topk %x {k = 1 : i64, dim = 2 : i64} : (tensor<4x8xf32>) -> tensor<4x1xi64>
+  return
+}
+
+// -----
+
+func.func @topk_of_more_than_there_are(%x: tensor<4x8xf32>) {
+  // expected-error@+2 {{expects k from 0 to 8, got 9}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.topk %x {k = 9 : i64, dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x9xi64>
+  return
+}
+
+// -----
+
 func.func @argmax_of_nothing(%x: tensor<4x0xf32>) {
   // expected-error@+2 {{expects an element along dimension 1, got the shape [4, 0]}}
   // expected-error@+1 {{failed to infer returned types}}

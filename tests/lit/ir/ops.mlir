@@ -45,6 +45,31 @@ func.func @unary(%x: tensor<4x8xf32>, %b: tensor<4xi1>) {
   return
 }
 
+// CHECK-LABEL: @angles
+func.func @angles(%x: tensor<4xf32>) {
+  // CHECK: oriel.tan
+  %0 = oriel.tan %x : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: oriel.asin
+  %1 = oriel.asin %x : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: oriel.acos
+  %2 = oriel.acos %x : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: oriel.atan
+  %3 = oriel.atan %x : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: oriel.sinh
+  %4 = oriel.sinh %x : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: oriel.cosh
+  %5 = oriel.cosh %x : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: oriel.asinh
+  %6 = oriel.asinh %x : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: oriel.acosh
+  %7 = oriel.acosh %x : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: oriel.atanh
+  %8 = oriel.atanh %x : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: oriel.round
+  %9 = oriel.round %x : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
 // CHECK-LABEL: @binary
 func.func @binary(%x: tensor<4x8xf32>, %y: tensor<8xf32>, %b: tensor<4x1xi1>, %c: tensor<8xi1>) {
   // CHECK: oriel.add %{{.*}}, %{{.*}} : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
@@ -120,6 +145,8 @@ func.func @shape(%x: tensor<4x8xf32>, %ids: tensor<2x3xi64>, %rows: tensor<2x3x8
   %15 = oriel.cumsum %ids {dim = 1 : i64, exclusive = true, reverse = true} : (tensor<2x3xi64>) -> tensor<2x3xi64>
   // CHECK: oriel.argmax
   %16 = oriel.argmax %x {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4xi64>
+  // CHECK: oriel.topk
+  %17 = oriel.topk %x {k = 2 : i64, dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x2xi64>
   return
 }
 

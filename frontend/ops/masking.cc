@@ -1,0 +1,130 @@
+// Ops whose parts depend on a mask: the merge of image features, and what surrounds it in exports.
+#include "frontend/masked_scatter.h"
+#include "frontend/node_importer.h"
+#include "frontend/op_registry.h"
+#include "frontend/ops/ops.h"
+
+namespace oriel {
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::Value;
+
+// Whether a mask is the same for all elements of a row, the dimensions after the first of a source
+// of this rank.
+bool masksWholeRows(Value mask, size_t sourceRank) {
+  if (sourceRank <= 1) {
+    return true;
+  }
+  auto broadcast = mask.getDefiningOp<ir::BroadcastOp>();
+  return broadcast && rankOf(broadcast.getInput()) == rankOf(mask) &&
+         llvm::all_of(shapeOf(broadcast.getInput()).take_back(sourceRank - 1),
+                      [](int64_t size) { return size == 1; });
+}
+
+// The node that masked_scatter.cc makes: the mask covers the leading dimensions of the input, the
+// source's rows are as the input's below them.
+LogicalResult importMaskedScatter(NodeImporter& n) {
+  Value input = n.operand(0), mask = n.operand(1), source = n.operand(2);
+  if (!input || !mask || !source) {
+    return failure();
+  }
+  int64_t covered = rankOf(mask);
+  bool fits = covered <= rankOf(input) && shapeOf(mask) == shapeOf(input).take_front(covered);
+  if (n.attrInt(kExpanded, 0) != 0) {
+    // A mask of all dimensions; the source has a row per position, or one row for all of them.
+    auto rows = shapeOf(source);
+    fits = fits && covered == rankOf(input) && rankOf(source) <= rankOf(input);
+    if (fits && (rows.empty() || rows.front() == 1) && masksWholeRows(mask, rows.size())) {
+      return n.replace(n.create<ir::SelectOp>(mask, source, input));
+    }
+    fits = fits && !rows.empty() && rows.front() != 1 &&
+           rows.drop_front() == shapeOf(input).take_back(rows.size() - 1);
+  } else {
+    fits = fits && rankOf(source) >= 1 &&
+           shapeOf(source).drop_front() == shapeOf(input).drop_front(covered);
+  }
+  if (!fits) {
+    return n.error() << "a masked scatter of " << source.getType() << " by " << mask.getType()
+                     << " into " << input.getType() << " does not fit";
+  }
+  Ints maskShape(shapeOf(mask));
+  maskShape.resize(rankOf(input), 1);
+  mask = n.broadcast(n.reshape(mask, maskShape), shapeOf(input));
+  // Only the order of the source's elements matters, so flattening it is noise.
+  while (auto reshape = source.getDefiningOp<ir::ReshapeOp>()) {
+    source = reshape.getInput();
+  }
+  return n.replace(n.create<ir::MaskedScatterOp>(input, mask, source));
+}
+
+LogicalResult importNonZero(NodeImporter& n) {
+  Value input = n.operand(0);
+  if (!input) {
+    return failure();
+  }
+  auto ints = constantIntsOf(input);
+  if (!ints) {
+    return n.error() << "the shape of its result depends on the data, and Oriel's programs have "
+                        "static shapes; only a masked scatter (x[mask] = source, "
+                        "x.masked_scatter(mask, source)) may use it (docs/import.md)";
+  }
+  int64_t rank = rankOf(input);
+  std::vector<Ints> coordinates(rank);
+  for (auto [flat, value] : llvm::enumerate(*ints)) {
+    if (value != 0) {
+      auto rest = static_cast<int64_t>(flat);
+      for (int64_t dim = rank - 1; dim >= 0; --dim) {
+        coordinates[dim].push_back(rest % shapeOf(input)[dim]);
+        rest /= shapeOf(input)[dim];
+      }
+    }
+  }
+  Ints all;
+  for (const Ints& row : coordinates) {
+    llvm::append_range(all, row);
+  }
+  int64_t count = rank == 0 ? 0 : static_cast<int64_t>(coordinates.front().size());
+  return n.replace(n.constantOf(all, {rank, count}));
+}
+
+// The slabs along the axis (elements, without one) whose condition is true; the rest of the
+// condition, where it is shorter, is false.
+LogicalResult importCompress(NodeImporter& n) {
+  Value input = n.operand(0);
+  auto condition = n.constantInts(1);
+  if (!input || failed(condition)) {
+    return failure();
+  }
+  int64_t axis = 0;
+  if (n.hasAttr("axis")) {
+    auto given = n.normalizeAxis(n.attrInt("axis", 0), rankOf(input));
+    if (failed(given)) {
+      return failure();
+    }
+    axis = *given;
+  } else {
+    input = n.reshape(input, {typeOf(input).getNumElements()});
+  }
+  Ints picked;
+  for (auto [at, isPicked] : llvm::enumerate(*condition)) {
+    if (isPicked != 0) {
+      picked.push_back(static_cast<int64_t>(at));
+    }
+  }
+  if (!picked.empty() && picked.back() >= shapeOf(input)[axis]) {
+    return n.error() << "picks element " << picked.back() << " of " << shapeOf(input)[axis];
+  }
+  return n.replace(n.gather(input, n.constantOf(picked), axis));
+}
+
+}  // namespace
+
+void registerMaskingOps(OpRegistry& registry) {
+  registry.add(kMaskedScatter, 1, importMaskedScatter, kOrielDomain);
+  registry.add("NonZero", 13, importNonZero);
+  registry.add("Compress", 11, importCompress);
+}
+
+}  // namespace oriel
