@@ -43,15 +43,16 @@ def table(header, rows):
 def verdict(trained):
     """What a training that ran to its end shows; "trains" is the aim.
 
-    Where PyTorch's own f32 losses are further from its f64 ones, theirs say
-    nothing about ours.
+    Two f32 runs may be as far from each other as each is from f64. Where that
+    is more than the tolerance, as PyTorch shows, its losses say little.
     """
     if (trained["missing"] or trained["adapter"] > TOLERANCE or
             trained["gradients"] > TOLERANCE):
         return "trains, not as PyTorch"
     if trained["losses"] <= TOLERANCE:
         return "trains"
-    return ("trains within rounding" if trained["losses"] <= trained["rounding"]
+    return ("trains within rounding"
+            if trained["losses"] <= 2 * trained["rounding"]
             else "trains, not as PyTorch")
 
 
