@@ -54,14 +54,17 @@ CLASSES = (
     "VideoLlavaForConditionalGeneration",
 )
 OPSETS = (17, 18, 23)
-# Where the ops of a layer are counted; the rest of the graph is the same.
 # Also with an attention mask among the inputs.
 PADDED_AT = (("dynamo", 23), ("torchscript", 17))
+# Where the ops of a layer are counted.
 LAYERS_AT = (("dynamo", 18), ("dynamo", 23), ("torchscript", 17))
 
 
-def in_child(function, arguments, log, timeout):
-    """function(*arguments) in a forked process; {"stage", "reason"} if it dies.
+def in_child(function, arguments, log, timeout, owner):
+    """function(*arguments) in a forked process.
+
+    If it raises, {"stage", "reason"} of that; if it dies or does not end, the
+    stage is `owner`.
 
     The parent has imported torch and transformers already, so that a case does
     not pay for it.
@@ -81,7 +84,7 @@ def in_child(function, arguments, log, timeout):
     process = context.Process(target=work)
     process.start()
     sender.close()
-    result = {"stage": "the exporter", "reason": f"no end after {timeout} s"}
+    result = {"stage": owner, "reason": f"no end after {timeout} s"}
     if receiver.poll(timeout):
         try:
             result = receiver.recv()
@@ -104,7 +107,7 @@ def survey(case, args):
         result = json.loads(exported.read_text())
     else:
         result = in_child(survey_case.export_case, (case, folder),
-                          folder / "export.log", args.timeout)
+                          folder / "export.log", args.timeout, "the exporter")
         exported.write_text(json.dumps(result, indent=1))
     if not result["stage"]:
         result |= survey_case.import_case(args.bin, folder, result)
@@ -116,8 +119,8 @@ def survey(case, args):
     trains = case.extra not in survey_case.LAYER_KEYS
     if args.train and not result["stage"] and trains:
         trained = in_child(survey_train.train, (case, folder, args.bin, result),
-                           folder / "train.log", args.timeout)
-    if trained:
+                           folder / "train.log", args.timeout, "Oriel")
+    if trained and not result["stage"]:
         result["trained"] = trained
     kept.write_text(json.dumps(result, indent=1))
     return result

@@ -127,7 +127,7 @@ def op_types(graph):
 
 
 def recipe(model, batch):
-    """A recipe that trains all of `model` (py holds PyTorch's)."""
+    """A recipe that trains all of `model` (survey_train.py has PyTorch's)."""
     micro = batch or MICRO_BATCH
     result = {
         "inputs": {"labels": {"dtype": "int64",
