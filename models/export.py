@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Exports a model to ONNX: one of this folder, or a Hugging Face class.
 
-    models/export.py llava_tiny   # writes models/llava_tiny/{model.onnx,golden/}
+    models/export.py llava_tiny  # into models/llava_tiny/
     models/export.py llava_30m --out build/models/llava_30m
     models/export.py --hf Qwen3VLForConditionalGeneration --preset tiny \\
         --opset 23 --set text_config.num_hidden_layers=3 --out build/qwen
@@ -191,7 +191,8 @@ def parse_arguments():
                        help="a model class of transformers")
     group.add_argument("--preset", choices=("tiny", "full"), default="full",
                        help="the config's defaults (full), or shrunk")
-    group.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
+    group.add_argument("--set", action="append", default=[],
+                       metavar="KEY=VALUE",
                        help="a value of the config, dotted; repeatable")
     group.add_argument("--attention", choices=("sdpa", "eager"),
                        help="as PyTorch's op, or decomposed (default: the\n"
@@ -202,8 +203,8 @@ def parse_arguments():
                        help="tokens per sample (default: image rows and a few\n"
                             "words for tiny, at most 2048 for full)")
     group.add_argument("--skeleton", action="store_true",
-                       help="without weights, which take no memory then; batch\n"
-                            "and sequence are symbolic (skeleton.py)")
+                       help="without weights, which take no memory then;\n"
+                            "batch and sequence are symbolic (skeleton.py)")
     group.add_argument("--batch", type=int, metavar="N",
                        help="a fixed batch size (default: symbolic `batch`)")
     args = parser.parse_args()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which Hugging Face classes export, import and train: docs/import_coverage.md.
 
-    models/survey.py --work build/survey --train     # everything, hours on a busy machine
+    models/survey.py --work build/survey --train    # everything, half an hour
     models/survey.py --work build/survey --only Qwen3VLForConditionalGeneration
     models/survey.py --work build/survey --doc docs/import_coverage.md
 
