@@ -114,7 +114,7 @@ void printSummary(const ModelSummary& summary, llvm::raw_ostream& out) {
       << summary.samples << ")\n";
   out << "modules:\n";
   for (const ModelPart& part : summary.parts) {
-    out << "  " << llvm::left_justify(part.kind, 10) << llvm::left_justify(part.label, 36)
+    out << "  " << llvm::left_justify(part.kind, 10) << llvm::left_justify(part.label, 34) << "  "
         << withUnit(static_cast<double>(part.parameters)) << " parameters, "
         << withUnit(part.flops / static_cast<double>(summary.samples), "FLOP") << " per sample, "
         << part.ops << " ops\n";

