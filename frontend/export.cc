@@ -6,6 +6,7 @@
 #include "frontend/error.h"
 #include "frontend/initializer_bytes.h"
 #include "frontend/model_file.h"
+#include "frontend/model_text.h"
 #include "frontend/patched_file.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringMap.h"
@@ -218,6 +219,12 @@ llvm::Error exportModel(llvm::StringRef from, const TrainedWeights& weights, llv
   auto model = ModelFile::open(from);
   if (!model) {
     return model.takeError();
+  }
+  if (isModelText(from)) {
+    return makeError("the model \"" + from +
+                     "\" is text, in which no weights can be replaced; compile it from .onnx "
+                     "(onnx.save(onnx.load(\"model.onnxtxt\"), \"model.onnx\")), or export to "
+                     "safetensors");
   }
   auto buffer = llvm::MemoryBuffer::getFile(from, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);

@@ -211,5 +211,13 @@ TEST(Export, UnwritablePlace) {
               HasSubstr("can't write"));
 }
 
+TEST(Export, TextIsRefused) {
+  TemporaryFolder folder;
+  writeFile(folder.path("m.onnxtxt"),
+            testing::modelText("g (float[2] x) => (float[2] y) { y = Exp(x) }"));
+  EXPECT_THAT(exportError(folder.path("m.onnxtxt"), {}, folder.path("out.onnx")),
+              HasSubstr("compile it from .onnx"));
+}
+
 }  // namespace
 }  // namespace oriel

@@ -4,6 +4,7 @@
 
 #include "frontend/constant_tables.h"
 #include "frontend/error.h"
+#include "frontend/model_text.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -46,6 +47,13 @@ llvm::Expected<ModelFile> ModelFile::open(llvm::StringRef path) {
     return fail("it has " + llvm::Twine(size) +
                 " bytes, and protobuf ends at 2 GiB; save it with external data "
                 "(onnx.save_model(.., save_as_external_data=True))");
+  }
+  if (isModelText(path)) {
+    auto parsed = parseModelText((*buffer)->getBuffer());
+    if (!parsed) {
+      return fail(llvm::toString(parsed.takeError()));
+    }
+    return fromProto(std::move(*parsed), path, llvm::sys::path::parent_path(path));
   }
   auto proto = std::make_unique<onnx::ModelProto>();
   if (!proto->ParseFromArray((*buffer)->getBufferStart(), static_cast<int>(size))) {

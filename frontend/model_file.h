@@ -37,8 +37,9 @@ class ModelFile {
   static constexpr int64_t kMinOpset = 13;
   static constexpr int64_t kMaxOpset = 28;
 
-  // Reads and checks a file: that it is whole, its IR and operator-set versions, and that names of
-  // values are unique. An error names the file and what to do. Weights are read later, by name.
+  // Reads and checks a file, binary or ONNX's text (.onnxtxt): that it is whole, its IR and
+  // operator-set versions, and that names of values are unique. An error names the file and what to
+  // do. Weights are read later, by name.
   static llvm::Expected<ModelFile> open(llvm::StringRef path);
   // The same for a model in memory; `folder` is where its external data lies.
   static llvm::Expected<ModelFile> fromProto(std::unique_ptr<onnx::ModelProto> proto,

@@ -292,5 +292,35 @@ TEST(ModelFile, TablesOfAnglesAreConstants) {
   EXPECT_EQ(roleOf("f", "y = Mul(x, f)", true), InitializerRole::kParameter);
 }
 
+std::string openText(const std::string& text) {
+  TemporaryFolder folder;
+  writeFile(folder.path("m.onnxtxt"), text);
+  return messageOf(ModelFile::open(folder.path("m.onnxtxt")));
+}
+
+TEST(ModelText, IsReadAsItsBinaryForm) {
+  TemporaryFolder folder;
+  writeFile(folder.path("m.onnxtxt"), "# two floats\n" + modelText(kScale));
+  auto model = ModelFile::open(folder.path("m.onnxtxt"));
+  ASSERT_TRUE(static_cast<bool>(model)) << messageOf(std::move(model));
+  EXPECT_EQ(model->proto().SerializeAsString(), parseModel(modelText(kScale))->SerializeAsString());
+}
+
+TEST(ModelText, ErrorNamesTheLine) {
+  EXPECT_THAT(openText(modelText("g (float[2] x) => (float[2] y) {\n  y = Mul(x x)\n}")),
+              AllOf(HasSubstr("m.onnxtxt"), HasSubstr("line: 3")));
+}
+
+TEST(ModelText, NumberOutOfRange) {
+  EXPECT_THAT(openText("<ir_version: 99999999999999999999999>\n" + std::string(kScale)),
+              HasSubstr("out of range"));
+}
+
+TEST(ModelText, NestingIsBounded) {
+  std::string types;
+  for (int i = 0; i < 100000; ++i) types += "seq(";
+  EXPECT_THAT(openText(modelText("g (" + types)), HasSubstr("nested more than 200 deep"));
+}
+
 }  // namespace
 }  // namespace oriel
