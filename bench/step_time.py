@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""Step time and peak memory of Oriel against PyTorch, on the same cores, as JSON.
+"""Step time and peak memory of Oriel against PyTorch and ONNX Runtime, on the same cores, as JSON.
 
     bench/step_time.py --out bench/results/step_time.json
 
 Models: llava_tiny (batch 16) and llava_30m (batch 4). Contestants: Oriel with one rank and
-with one rank per core, PyTorch eager and torch.compile; each at every thread setting given
+with one rank per core, PyTorch eager and torch.compile, and the training artifacts of ONNX
+Runtime where it is installed, from Oriel's ONNX file; each at every thread setting given
 (an oversubscribed baseline is no baseline), the best of which counts. Rounds are interleaved:
-each contestant runs once per round, so that a slow spell of the machine hits all alike.
+each contestant runs once per round, so that a slow spell of the machine hits all alike. All
+train from the same weights on the same batches, and must have the same losses.
 
     step_ms       median over rounds of the median step of a run
     peak_mb       largest peak resident memory of the run's processes together, MiB
-    ratio         PyTorch's step_ms over Oriel's: above 1, Oriel is faster
+    loss_error    largest relative difference of a step's loss from Oriel's with one rank
+    ratio         a baseline's step_ms over Oriel's: above 1, Oriel is faster
 
-Needs the build (preset dev), and tools/setup.sh --python. Run it on an idle machine.
+Needs the build (preset dev), and tools/setup.sh --python --ort-training. Run it on an idle machine.
 """
 
 import argparse
@@ -28,7 +31,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-VENV = pathlib.Path(os.environ.get("ORIEL_VENV", pathlib.Path.home() / ".cache" / "oriel" / "venv"))
+CACHE = pathlib.Path.home() / ".cache" / "oriel"
+VENV = pathlib.Path(os.environ.get("ORIEL_VENV", CACHE / "venv"))
+ORT_VENV = pathlib.Path(os.environ.get("ORIEL_ORT_VENV", CACHE / "venv-ort-training"))
 RECIPE = """\
 model: {{bind: {{batch: micro_batch}}}}
 inputs:
@@ -41,6 +46,9 @@ batch: {{global: {batch}, micro: {micro}}}
 steps: 100000
 """
 BATCHES = {"llava_tiny": 16, "llava_30m": 4}
+WARMUP_STEPS = 3  # of the baselines' scripts
+# Rounding in another order grows from step to step; a difference in what is computed is larger.
+LOSS_TOLERANCE = 1e-3
 
 
 def peak_memory_mb(process: subprocess.Popen) -> float:
@@ -76,23 +84,39 @@ class Oriel:
         metrics = self.folder / "metrics.jsonl"
         process = subprocess.Popen(
             [self.build / "bin" / "oriel-run", self.plan(ranks), "-n", str(ranks), "--threads",
-             str(threads), "--data", ROOT / "models" / "llava_tiny" / "golden" / "data", "--steps",
-             str(steps + 3), "--metrics", metrics],
+             str(threads), "--data", ROOT / "models" / "llava_tiny" / "golden" / "data", "--no-shuffle",
+             "--steps", str(steps + WARMUP_STEPS), "--metrics", metrics],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         memory = peak_memory_mb(process)
         if process.returncode:
             raise RuntimeError(f"oriel-run failed on {self.model}: run it by hand")
-        times = [json.loads(line)["step_ms"] for line in metrics.read_text().splitlines()][3:]
-        return {"step_ms": statistics.median(times), "peak_mb": memory}
+        lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+        times = [line["step_ms"] for line in lines[WARMUP_STEPS:]]
+        return {"step_ms": statistics.median(times), "peak_mb": memory,
+                "losses": [line["loss"] for line in lines]}
+
+
+def run_script(command: list) -> dict:
+    """A baseline's script, in its own virtualenv."""
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if result.returncode:
+        raise RuntimeError(f"{command[1]} failed:\n{result.stderr[-2000:]}")
+    figures = json.loads(result.stdout.splitlines()[-1])
+    return {"step_ms": figures["step_ms"], "peak_mb": figures["peak_rss_mb"], "losses": figures["losses"]}
 
 
 def run_torch(model: str, mode: str, threads: int, steps: int) -> dict:
-    result = subprocess.run(
-        [VENV / "bin" / "python", ROOT / "bench" / "step_time_torch.py", "--model", model, "--mode",
-         mode, "--threads", str(threads), "--steps", str(steps), "--batch", str(BATCHES[model])],
-        check=True, capture_output=True, text=True)
-    figures = json.loads(result.stdout.splitlines()[-1])
-    return {"step_ms": figures["step_ms"], "peak_mb": figures["peak_rss_mb"]}
+    return run_script([VENV / "bin" / "python", ROOT / "bench" / "step_time_torch.py", "--model", model, "--mode", mode,
+                       "--threads", threads, "--steps", steps, "--batch", BATCHES[model]])
+
+
+def run_ort(oriel: Oriel, threads: int, steps: int) -> dict:
+    return run_script([ORT_VENV / "bin" / "python", ROOT / "bench" / "step_time_ort.py", "--model", oriel.onnx,
+                       "--threads", threads, "--steps", steps, "--batch", oriel.batch])
+
+
+def loss_error(run: dict, expected: list[float]) -> float:
+    return max(abs(loss - wanted) / abs(wanted) for loss, wanted in zip(run["losses"], expected, strict=True))
 
 
 def best(runs: dict[str, list[dict]]) -> dict:
@@ -129,6 +153,9 @@ def main() -> int:
                 for count in threads:
                     contestants[f"torch_{mode}", f"{count} threads"] = (
                         lambda m=mode, t=count: run_torch(model, m, t, args.steps))
+            for count in threads if ORT_VENV.exists() else []:
+                contestants["onnxruntime", f"{count} threads"] = (
+                    lambda t=count: run_ort(oriel, t, args.steps))
             runs: dict = {}
             for number in range(args.rounds):
                 for (contestant, setting), run in contestants.items():
@@ -139,7 +166,13 @@ def main() -> int:
                           f" ({time.monotonic() - started:.0f} s)", file=sys.stderr)
             result = {name: best(settings) for name, settings in runs.items()}
             result["ratio"] = {name: round(figures["step_ms"] / result["oriel"]["step_ms"], 3)
-                               for name, figures in result.items() if name.startswith("torch")}
+                               for name, figures in result.items() if name != "oriel"}
+            expected = runs["oriel"]["1 ranks x 1 threads"][0]["losses"]
+            for name, settings in runs.items():
+                error = max(loss_error(run, expected) for rounds in settings.values() for run in rounds)
+                if error > LOSS_TOLERANCE:
+                    raise RuntimeError(f"{name}'s losses on {model} are not Oriel's: off by {error:.1e}")
+                result[name]["loss_error"] = float(f"{error:.1e}")
             report["models"][model] = result
     text = json.dumps(report, indent=2)
     print(text)

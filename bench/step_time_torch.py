@@ -4,13 +4,14 @@
     bench/step_time_torch.py --model llava_tiny --mode eager --threads 2
 
 A step is forward, loss, backward, clipping by global norm and AdamW (PyTorch's
-fused one), on synthetic data that is in memory. Prints one JSON object:
+fused one), on the batches of golden_batches.py, in memory. Prints one JSON object:
 
     step_ms      median wall time of the timed steps, in milliseconds
     step_ms_min  fastest timed step
     peak_rss_mb  peak resident memory of the process, in MiB
     idle_rss_mb  the same before the model is built: Python and the libraries
     warmup_s     time of the untimed first steps (compilation included)
+    losses       of every step, the untimed ones too
 """
 
 import argparse
@@ -23,11 +24,11 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "models"))
 
-import numpy as np
 import torch
 
 import export
 import golden
+import golden_batches
 
 WARMUP_STEPS = 3
 
@@ -71,18 +72,17 @@ def main():
     idle_rss = peak_rss_mb()
     model = export.MODELS[args.model].build(export.SEED)
     module = model.module
-    rng = np.random.default_rng(0)
-    samples = [model.sample(rng) for _ in range(args.batch)]
-    batch = golden.make_batches(samples, args.batch)[0]
+    batches = [{name: torch.from_numpy(array) for name, array in batch.items()}
+               for batch in golden_batches.read(args.batch)]
     step = make_step(module, args.mode == "compile")
 
     start = time.perf_counter()
-    losses = [step(batch) for _ in range(WARMUP_STEPS)]
+    losses = [step(batches[i]) for i in range(WARMUP_STEPS)]
     warmup = time.perf_counter() - start
     times = []
-    for _ in range(args.steps):
+    for i in range(WARMUP_STEPS, WARMUP_STEPS + args.steps):
         start = time.perf_counter()
-        losses.append(step(batch))
+        losses.append(step(batches[i % len(batches)]))
         times.append(1e3 * (time.perf_counter() - start))
     print(json.dumps({
         "model": args.model, "mode": args.mode, "threads": args.threads,
@@ -92,7 +92,7 @@ def main():
         "step_ms": statistics.median(times), "step_ms_min": min(times),
         "peak_rss_mb": peak_rss_mb(), "idle_rss_mb": idle_rss,
         "warmup_s": warmup,
-        "first_loss": losses[0], "last_loss": losses[-1]}))
+        "losses": losses}))
 
 
 if __name__ == "__main__":

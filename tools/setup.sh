@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Installs what Oriel needs on a bare Debian 12. Safe to run again; a second run only checks.
 #
-#   tools/setup.sh [--cpu-only] [--runtime-only] [--python]
+#   tools/setup.sh [--cpu-only] [--runtime-only] [--python] [--ort-training]
 #
 #   --cpu-only      say nothing about CUDA (CUDA is never installed by this script)
 #   --runtime-only  only what oriel-run needs: no LLVM, no MLIR, no ONNX
 #   --python        also a virtualenv with PyTorch and ONNX, to export models, goldens and benchmarks
+#   --ort-training  also a virtualenv with onnxruntime-training, a baseline of bench/step_time.py; it can't share one with onnxruntime
 #
 # Places (override by environment):
 #   ORIEL_DEPS  libraries built from source      default: ~/.cache/oriel/deps
 #   ORIEL_VENV  the virtualenv of --python       default: ~/.cache/oriel/venv
+#   ORIEL_ORT_VENV  that of --ort-training       default: ~/.cache/oriel/venv-ort-training
 #   ORIEL_TORCH_INDEX  a package index with CPU-only PyTorch wheels; without it, the default index
 set -euo pipefail
 
@@ -35,19 +37,24 @@ python_packages=(
   numpy=="$numpy_version" safetensors==0.8.0 pyyaml==6.0.3
 )
 
-cpu_only=false runtime_only=false python=false
+# The last release on PyPI, for Python 3.11 and older. It imports torch.
+ort_training_packages=(onnxruntime-training==1.19.2 onnx=="$onnx_version" torch==2.15.0 numpy==2.4.6)
+
+cpu_only=false runtime_only=false python=false ort_training=false
 for arg in "$@"; do
   case "$arg" in
     --cpu-only) cpu_only=true ;;
     --runtime-only) runtime_only=true ;;
     --python) python=true ;;
-    -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --ort-training) ort_training=true ;;
+    -h | --help) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "setup: unknown option '$arg' (see --help)" >&2; exit 2 ;;
   esac
 done
 
 deps="${ORIEL_DEPS:-$HOME/.cache/oriel/deps}"
 venv="${ORIEL_VENV:-$HOME/.cache/oriel/venv}"
+ort_venv="${ORIEL_ORT_VENV:-$HOME/.cache/oriel/venv-ort-training}"
 onnx_prefix="$deps/onnx-$onnx_version"
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
@@ -129,9 +136,12 @@ write_node_tests() {
   say "ONNX node tests: written to $folder"
 }
 
+# make_venv FOLDER PACKAGE...
 make_venv() {
-  local stamp="$venv/.oriel-packages" index=()
-  if [[ -f "$stamp" && "$(cat "$stamp")" == "${python_packages[*]}" ]]; then
+  local venv=$1 index=()
+  shift
+  local stamp="$venv/.oriel-packages"
+  if [[ -f "$stamp" && "$(cat "$stamp")" == "$*" ]]; then
     say "Python: present in $venv"
     return
   fi
@@ -139,8 +149,8 @@ make_venv() {
   say "Python: making $venv (PyTorch is a large download)"
   [[ -x "$venv/bin/python" ]] || logged "python3 -m venv" "" python3 -m venv "$venv"
   logged "pip install" "is there a network, and is the package index reachable?" \
-    "$venv/bin/pip" install --quiet --retries 2 "${index[@]}" "${python_packages[@]}"
-  echo "${python_packages[*]}" >"$stamp"
+    "$venv/bin/pip" install --quiet --retries 2 "${index[@]}" "$@"
+  echo "$*" >"$stamp"
   say "Python: ready, use $venv/bin/python"
 }
 
@@ -158,12 +168,13 @@ report_cuda() {
 command -v apt-get >/dev/null || die "this script knows Debian 12; elsewhere install the packages it lists by hand"
 packages=("${base_packages[@]}")
 $runtime_only || packages+=("${compiler_packages[@]}")
-if $runtime_only && $python; then packages+=(python3-pip python3-venv); fi
+if $runtime_only && { $python || $ort_training; }; then packages+=(python3-pip python3-venv); fi
 install_packages "${packages[@]}"
 if ! $runtime_only; then
   build_onnx
   write_node_tests
 fi
-if $python; then make_venv; fi
+if $python; then make_venv "$venv" "${python_packages[@]}"; fi
+if $ort_training; then make_venv "$ort_venv" "${ort_training_packages[@]}"; fi
 $cpu_only || report_cuda
 say "done"
