@@ -8,7 +8,8 @@
 #   oriel_cuda_library(NAME <target> SRCS a.cu ... [HDRS ...] [DEPS ...] [SHARED])
 #       Only where ORIEL_HAVE_CUDA. SHARED builds a plugin (.so) in bin/.
 #   oriel_cc_binary(NAME <file name in bin/> SRCS ... [DEPS ...] [MLIR] [EXPORTS])
-#       MLIR: compiler side (libMLIR, precompiled header). EXPORTS: symbols visible to plugins loaded at run time.
+#       MLIR: compiler side (libMLIR, precompiled header). EXPORTS: symbols visible to plugins loaded at run time; of the static
+#       libraries those in objects that the binary itself uses.
 #   oriel_cc_test(NAME <target> SRCS ... [DEPS ...] [LABELS ...] [ENV K=V ...] [TIMEOUT <s>] [MLIR])
 #       GoogleTest with its own main(); each TEST becomes one CTest test "<target>.Suite.Name", 60 s timeout.
 #       ORIEL_SOURCE_DIR (string literal) is defined for fixtures; the working directory is the build root.
@@ -16,10 +17,7 @@
 #       Only where ORIEL_HAVE_MPI. GoogleTest without a main() (the source calls MPI_Init); one CTest test per rank count.
 #       No GTEST_SKIP here: CTest sees the whole run as one test.
 #   oriel_tablegen(NAME <target> TD <file.td> GEN "<out.inc> <flags>" ...)
-#       e.g. oriel_tablegen(NAME oriel_ops_gen TD oriel_ops.td GEN
-#              "oriel_ops.h.inc -gen-op-decls" "oriel_ops.cc.inc -gen-op-defs"
-#              "oriel_dialect.h.inc -gen-dialect-decls -dialect=oriel")
-#       Files land in the build mirror of the current folder: #include "ir/oriel/oriel_ops.h.inc".
+#       See package/OrielTablegen.cmake; plugins outside of this repository use it too.
 #   oriel_proto_library(NAME <target> PROTOS a.proto ... [DEPS ...])
 #       Protos import by path from the repository root: #include "runtime/plan/plan.pb.h".
 #
@@ -30,6 +28,8 @@
 
 include_guard()
 include(GoogleTest)
+set(ORIEL_INCLUDE_DIR "${PROJECT_SOURCE_DIR}")
+include(package/OrielTablegen)
 
 # Parses named arguments and stops on a misspelt or missing one.
 macro(_oriel_parse options one multi)
@@ -183,30 +183,6 @@ function(oriel_mpi_test)
       PROCESSORS 2
       ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;ASAN_OPTIONS=detect_leaks=0")
   endforeach()
-endfunction()
-
-function(oriel_tablegen)
-  _oriel_parse("" "NAME;TD" "GEN" ${ARGN})
-  set(includes -I "${PROJECT_SOURCE_DIR}")
-  foreach(dir IN LISTS MLIR_INCLUDE_DIRS LLVM_INCLUDE_DIRS)
-    list(APPEND includes -I "${dir}")
-  endforeach()
-  set(td "${CMAKE_CURRENT_SOURCE_DIR}/${ARG_TD}")
-  set(outputs)
-  foreach(gen IN LISTS ARG_GEN)
-    separate_arguments(words UNIX_COMMAND "${gen}")
-    list(POP_FRONT words out)
-    set(out "${CMAKE_CURRENT_BINARY_DIR}/${out}")
-    add_custom_command(
-      OUTPUT "${out}"
-      COMMAND "${MLIR_TABLEGEN_EXE}" ${words} ${includes} "${td}" -o "${out}" -d "${out}.d" --write-if-changed
-      MAIN_DEPENDENCY "${td}"
-      DEPFILE "${out}.d"
-      COMMENT "tblgen ${gen}"
-      VERBATIM)
-    list(APPEND outputs "${out}")
-  endforeach()
-  add_custom_target(${ARG_NAME} DEPENDS ${outputs})
 endfunction()
 
 function(oriel_proto_library)

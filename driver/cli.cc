@@ -51,9 +51,16 @@ int runOriel(int argc, char** argv) {
   bool verbose = false;
   app.add_flag("-v,--verbose", verbose, "Progress on stderr also where that is no terminal");
 
+  std::vector<std::string> plugins;
+  app.add_option("--load-plugin", plugins,
+                 "A library with more ops and passes; may be repeated (docs/adding_an_op.md)")
+      ->allow_extra_args(false)
+      ->type_name("FILE.so");
+
+  Vocabulary vocabulary;
   Run run;
-  addImportCommand(app, &run);
-  addCompileCommand(app, &run);
+  addImportCommand(app, &vocabulary, &run);
+  addCompileCommand(app, &vocabulary, &run);
   addInspectCommand(app, &run);
   addVerifyCommand(app, &run);
   addExportCommand(app, &run);
@@ -69,7 +76,9 @@ int runOriel(int argc, char** argv) {
   }
 
   setVerbose(verbose);
-  const absl::Status status = run();
+  absl::Status status;
+  for (const std::string& plugin : plugins) status.Update(vocabulary.loadPlugin(plugin));
+  if (status.ok()) status = run();
   if (status.ok()) return 0;
   if (!isAlreadyReported(status)) printError(std::string(status.message()));
   return kError;

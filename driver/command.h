@@ -6,15 +6,17 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "driver/vocabulary.h"
 
 namespace oriel::driver {
 
 // What the user asked for, with its arguments bound.
 using Run = std::function<absl::Status()>;
 
-// Each adds its command to the parser, which sets `run` where the user chose that command.
-void addImportCommand(CLI::App& app, Run* run);
-void addCompileCommand(CLI::App& app, Run* run);
+// Each adds its command to the parser, which sets `run` where the user chose that command. What
+// `run` is to know of plugins is in `vocabulary` by then.
+void addImportCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
+void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
 void addInspectCommand(CLI::App& app, Run* run);
 void addVerifyCommand(CLI::App& app, Run* run);
 void addExportCommand(CLI::App& app, Run* run);

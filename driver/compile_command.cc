@@ -41,7 +41,7 @@ absl::Status writeFiles(const Compilation& compilation, const std::string& path)
   return written;
 }
 
-absl::Status compile(Arguments arguments) {
+absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   if (!arguments.strategy.empty()) {
     return absl::UnimplementedError(
         "--strategy: strategy files are not supported yet; there is only plain data parallelism "
@@ -49,7 +49,8 @@ absl::Status compile(Arguments arguments) {
   }
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.recipe, readRecipe(arguments.recipe));
   arguments.compile.weightsFile = weightsFileName(arguments.output);
-  ORIEL_ASSIGN_OR_RETURN(std::optional<Compilation> compilation, runCompiler(arguments.compile));
+  ORIEL_ASSIGN_OR_RETURN(std::optional<Compilation> compilation,
+                         runCompiler(arguments.compile, vocabulary));
   if (!compilation) return absl::OkStatus();  // --stop-after
   ORIEL_RETURN_IF_ERROR(writeFiles(*compilation, arguments.output));
   const std::string report = compileReport(compilation->plan, arguments.output);
@@ -67,7 +68,7 @@ std::string phasesHelp() {
 
 }  // namespace
 
-void addCompileCommand(CLI::App& app, Run* run) {
+void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("compile", "Compiles a model and a recipe to a plan");
   command->add_option("MODEL", arguments->compile.modelPath, "The model (.onnx)")
@@ -86,6 +87,11 @@ void addCompileCommand(CLI::App& app, Run* run) {
                    "The plan to write (.oplan); weights that the recipe's `init` does not make "
                    "go beside it")
       ->type_name("FILE");
+  command
+      ->add_option("--passes-after", arguments->compile.passesAfter,
+                   "Run these passes too, after a phase; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("PHASE:PIPELINE");
   DumpRequest& dump = arguments->compile.dump;
   command
       ->add_option("--dump-after", dump.after,
@@ -102,12 +108,14 @@ void addCompileCommand(CLI::App& app, Run* run) {
                   "  oriel compile model.onnx --recipe recipe.yaml --world 4 -o model.oplan\n"
                   "  oriel compile model.onnx --recipe recipe.yaml --stop-after=raise\n"
                   "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
-                  "      --dump-after=all --dump-dir ir");
+                  "      --dump-after=all --dump-dir ir\n"
+                  "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
+                  "      --load-plugin acme.so '--passes-after=raise:func.func(acme-raise-snake)'");
   command->callback([=] {
     if (arguments->output.empty() && arguments->compile.dump.stopAfter.empty()) {
       throw CLI::RequiredError("-o (where the plan goes)");
     }
-    *run = [arguments] { return compile(*arguments); };
+    *run = [=] { return compile(*arguments, *vocabulary); };
   });
 }
 

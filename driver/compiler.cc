@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "driver/console.h"
+#include "driver/extra_passes.h"
 #include "driver/pipelines.h"
 #include "driver/sha256.h"
 #include "driver/version.h"
@@ -66,13 +67,20 @@ absl::Status runPhase(const Phase& phase, const PipelineOptions& options, mlir::
   return absl::OkStatus();
 }
 
-absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options) {
+absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
+                                                const Vocabulary& vocabulary) {
   plan::Provenance provenance;
   provenance.set_model_path(options.modelPath);
   ORIEL_ASSIGN_OR_RETURN(*provenance.mutable_model_sha256(), sha256OfFile(options.modelPath));
   provenance.set_recipe(options.recipe.text);
   provenance.set_compiler_version(kVersion);
   provenance.add_flags(absl::StrCat("--world=", options.world));
+  for (const std::string& plugin : vocabulary.plugins) {
+    provenance.add_flags(absl::StrCat("--load-plugin=", plugin));
+  }
+  for (const std::string& passes : options.passesAfter) {
+    provenance.add_flags(absl::StrCat("--passes-after=", passes));
+  }
   return provenance;
 }
 
@@ -95,29 +103,33 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> importStatic(
   return module;
 }
 
-absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& options) {
+absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& options,
+                                                       const Vocabulary& vocabulary) {
   ORIEL_ASSIGN_OR_RETURN(PhaseDumper dumper, PhaseDumper::create(options.dump, phaseNames()));
+  ORIEL_ASSIGN_OR_RETURN(ExtraPasses extraPasses,
+                         ExtraPasses::create(options.passesAfter, phaseNames()));
   ORIEL_RETURN_IF_ERROR(checkBatch(options.recipe, options.world));
 
   progress("import: " + options.modelPath);
   llvm::Expected<ModelFile> model = ModelFile::open(options.modelPath);
   if (!model) return toStatus(model.takeError());
   ORIEL_RETURN_IF_ERROR(checkMissingWeights(*model, options.recipe));
-  ORIEL_ASSIGN_OR_RETURN(plan::Provenance provenance, makeProvenance(options));
+  ORIEL_ASSIGN_OR_RETURN(plan::Provenance provenance, makeProvenance(options, vocabulary));
 
-  mlir::DialectRegistry registry;
-  registerOrielDialects(registry);
-  mlir::MLIRContext context(registry);
+  mlir::MLIRContext context(vocabulary.dialects);
+  context.loadAllAvailableDialects();
   DiagnosticPrinter diagnostics(&context, options.modelPath);
   mlir::OwningOpRef<mlir::ModuleOp> module =
-      importModel(context, *model, ImportOptions{options.recipe.bind});
+      importModel(context, *model, ImportOptions{options.recipe.bind, &vocabulary.ops});
   if (!module) return phaseFailed(kImport, diagnostics.errors());
+  if (failed(extraPasses.runAfter(kImport, *module))) return alreadyReported();
   ORIEL_RETURN_IF_ERROR(dumper.after(kImport, *module));
   if (dumper.stopsAfter(kImport)) return std::nullopt;
 
   const PipelineOptions pipeline{options.recipe, options.world};
   for (const Phase& phase : pipelinePhases()) {
     ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
+    if (failed(extraPasses.runAfter(phase.name, *module))) return alreadyReported();
     ORIEL_RETURN_IF_ERROR(dumper.after(phase.name, *module));
     if (dumper.stopsAfter(phase.name)) return std::nullopt;
   }

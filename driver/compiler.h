@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "driver/diagnostics.h"
 #include "driver/phase_dump.h"
+#include "driver/vocabulary.h"
 #include "frontend/importer.h"
 #include "frontend/model_file.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -25,7 +26,8 @@ struct CompileOptions {
   std::string modelPath;
   Recipe recipe;
   int64_t world = 1;
-  std::string weightsFile;  // relative to the plan's folder
+  std::string weightsFile;               // relative to the plan's folder
+  std::vector<std::string> passesAfter;  // each PHASE:PIPELINE
   DumpRequest dump;
 };
 
@@ -41,7 +43,8 @@ absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> importStatic(
     const DiagnosticPrinter& diagnostics);
 
 // None if the dump request stops before there is a plan. Errors about the graph have been printed.
-absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& options);
+absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& options,
+                                                       const Vocabulary& vocabulary);
 
 }  // namespace oriel::driver
 

@@ -20,12 +20,14 @@ struct Arguments {
   std::string output;
 };
 
-absl::Status importFile(const Arguments& arguments) {
+absl::Status importFile(const Arguments& arguments, const Vocabulary& vocabulary) {
   ImportOptions options;
+  options.ops = &vocabulary.ops;
   ORIEL_ASSIGN_OR_RETURN(options.bind, parseBindings(arguments.bindings));
   llvm::Expected<ModelFile> model = ModelFile::open(arguments.model);
   if (!model) return toStatus(model.takeError());
-  mlir::MLIRContext context;
+  mlir::MLIRContext context(vocabulary.dialects);
+  context.loadAllAvailableDialects();
   DiagnosticPrinter diagnostics(&context, arguments.model);
   ORIEL_ASSIGN_OR_RETURN(mlir::OwningOpRef<mlir::ModuleOp> module,
                          importStatic(context, *model, options, diagnostics));
@@ -39,7 +41,7 @@ absl::Status importFile(const Arguments& arguments) {
 
 }  // namespace
 
-void addImportCommand(CLI::App& app, Run* run) {
+void addImportCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("import", "Reads a model and says what is in it");
   command->add_option("MODEL", arguments->model, "The model (.onnx)")->required()->type_name("");
@@ -54,7 +56,7 @@ void addImportCommand(CLI::App& app, Run* run) {
       "Examples:\n"
       "  oriel import model.onnx --bind batch=1\n"
       "  oriel import model.onnx --bind batch=4,sequence=64 -o model.mlir");
-  command->callback([=] { *run = [arguments] { return importFile(*arguments); }; });
+  command->callback([=] { *run = [=] { return importFile(*arguments, *vocabulary); }; });
 }
 
 }  // namespace oriel::driver

@@ -17,6 +17,8 @@ namespace {
 
 constexpr char kAll[] = "all";
 
+}  // namespace
+
 absl::Status checkPhase(const std::string& flag, const std::string& phase,
                         const std::vector<std::string>& phases) {
   if (std::find(phases.begin(), phases.end(), phase) != phases.end()) return absl::OkStatus();
@@ -24,8 +26,6 @@ absl::Status checkPhase(const std::string& flag, const std::string& phase,
                                                  suggestion(phase, phases),
                                                  "; `oriel compile --help` lists them"));
 }
-
-}  // namespace
 
 absl::StatusOr<PhaseDumper> PhaseDumper::create(const DumpRequest& request,
                                                 std::vector<std::string> phases) {

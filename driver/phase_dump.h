@@ -11,6 +11,10 @@
 
 namespace oriel::driver {
 
+// InvalidArgument, naming the flag and the nearest of the phases, if there is no such phase.
+absl::Status checkPhase(const std::string& flag, const std::string& phase,
+                        const std::vector<std::string>& phases);
+
 struct DumpRequest {
   std::vector<std::string> after;  // phases, or "all"
   std::string stopAfter;           // empty: run to the end

@@ -191,7 +191,7 @@ void Importer::warnOfMergedParameters(const Graph& graph) const {
 }
 
 LogicalResult Importer::checkSupported(const Graph& graph) const {
-  const OpRegistry& registry = OpRegistry::standard();
+  const OpRegistry& registry = *options_.ops;
   llvm::MapVector<llvm::StringRef, std::vector<const onnx::NodeProto*>> unsupported;
   for (const auto* node : graph.nodes()) {
     if (!registry.find(node->domain(), node->op_type(), versionOf(*node))) {
@@ -217,6 +217,9 @@ LogicalResult Importer::checkSupported(const Graph& graph) const {
     note << registry.names().size() << " ops are supported, docs/generated/onnx_ops.md lists them";
     if (!nearest.empty()) {
       note << "; the nearest by name is " << nearest;
+    }
+    if (!first.domain().empty()) {
+      note << "; a plugin can import others (--load-plugin, docs/adding_an_op.md)";
     }
   }
   return success(unsupported.empty());
@@ -261,7 +264,7 @@ LogicalResult Importer::importNode(const onnx::NodeProto& node) {
     return failure();  // on to whoever prints it
   });
   NodeImporter importer(node, versionOf(node), operands, builder_, model_.folder());
-  NodeHandler handle = OpRegistry::standard().find(node.domain(), node.op_type(), versionOf(node));
+  NodeHandler handle = options_.ops->find(node.domain(), node.op_type(), versionOf(node));
   if (failed(handle(importer))) {
     return failure();
   }
@@ -319,7 +322,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
       failed(collectInputs(arguments))) {
     return {};
   }
-  auto inlined = inlineFunctions(model_, OpRegistry::standard());
+  auto inlined = inlineFunctions(model_, *options_.ops);
   if (!inlined) {
     return (void)report(inlined.takeError()), nullptr;
   }

@@ -15,6 +15,7 @@
 
 #include "frontend/bind_inputs.h"
 #include "frontend/model_file.h"
+#include "frontend/op_registry.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -23,6 +24,8 @@ namespace oriel {
 struct ImportOptions {
   // Sizes of symbolic dimensions, each at least 1. A name that no input has is an error.
   DimensionBindings bind;
+  // The importers of ops; plugins add some.
+  const OpRegistry* ops = &OpRegistry::standard();
 };
 
 // Loads the dialects that it needs. On failure it has emitted diagnostics and returns null. A

@@ -211,7 +211,7 @@ std::vector<ModelPart> PartFinder::run() {
   bool hasMerge = !parts_.empty(), embedsTokens = false;
   Part rest{"language", {}, {}, {}};
   main_.walk([&](Operation* op) {
-    if (op->getName().getDialectNamespace() == "oriel") {
+    if (!llvm::isa_and_nonnull<mlir::func::FuncDialect>(op->getDialect())) {
       take(rest, op);
     }
     if (auto gather = llvm::dyn_cast<ir::GatherOp>(op)) {

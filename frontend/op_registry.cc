@@ -47,7 +47,7 @@ NodeHandler OpRegistry::find(llvm::StringRef domain, llvm::StringRef op, int64_t
     return nullptr;
   }
   const auto& byVersion = found->second;
-  if (!domain.empty()) {
+  if (!domain.empty() && version == 0) {
     return byVersion.rbegin()->second;
   }
   auto later = byVersion.upper_bound(version);

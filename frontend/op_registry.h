@@ -31,8 +31,8 @@ class OpRegistry {
            llvm::StringRef domain = "");
 
   // The handler for a version of the domain's operator set; null if there is none. ONNX's own
-  // domain is "" (or its alias "ai.onnx"); versions of other domains are not looked at, since their
-  // ops are told apart by name alone.
+  // domain is "" (or its alias "ai.onnx"). A model that doesn't say which version of another domain
+  // it uses (0) gets the latest.
   NodeHandler find(llvm::StringRef domain, llvm::StringRef op, int64_t version) const;
 
   // The supported op whose name looks most like this one; empty if none looks like it.

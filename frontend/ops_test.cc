@@ -459,6 +459,18 @@ TEST(Registry, VersionsAndNearestNames) {
   EXPECT_EQ(registry.nearest("Qqqqqqq"), "");
 }
 
+mlir::LogicalResult first(NodeImporter&) { return mlir::failure(); }
+mlir::LogicalResult second(NodeImporter&) { return mlir::success(); }
+
+TEST(Registry, VersionsOfAnotherDomain) {
+  OpRegistry registry;
+  registry.add("Snake", 1, first, "com.acme");
+  registry.add("Snake", 3, second, "com.acme");
+  EXPECT_EQ(registry.find("com.acme", "Snake", 2), first);
+  EXPECT_EQ(registry.find("com.acme", "Snake", 3), second);
+  EXPECT_EQ(registry.find("com.acme", "Snake", 0), second);  // the model doesn't say
+}
+
 TEST(Registry, DocumentationListsEveryOp) {
   std::string page = testing::readFile(ORIEL_SOURCE_DIR "/docs/generated/onnx_ops.md");
   ASSERT_NE(page, "");

@@ -23,7 +23,9 @@ LogicalResult foldAll(mlir::ModuleOp module) {
   mlir::MLIRContext* context = module.getContext();
   mlir::RewritePatternSet patterns(context);
   for (mlir::RegisteredOperationName op : context->getRegisteredOperations()) {
-    if (op.getDialectNamespace() == ir::OrielDialect::getDialectNamespace()) {
+    // Those of plugins have a kernel.
+    if (op.getDialectNamespace() == ir::OrielDialect::getDialectNamespace() ||
+        op.hasInterface<ir::KernelOpInterface>()) {
       op.getCanonicalizationPatterns(patterns, context);
     }
   }
@@ -79,9 +81,10 @@ LogicalResult verifySpecialized(mlir::ModuleOp module) {
     if (llvm::isa<mlir::ModuleOp>(op)) {
       return mlir::WalkResult::advance();
     }
-    if (!llvm::isa_and_nonnull<ir::OrielDialect, mlir::func::FuncDialect>(op->getDialect())) {
+    if (!llvm::isa_and_nonnull<ir::OrielDialect, mlir::func::FuncDialect>(op->getDialect()) &&
+        !llvm::isa<ir::KernelOpInterface>(op)) {
       op->emitError() << "the ONNX node \"" << nodeNameOf(op->getLoc()) << "\" left the op "
-                      << op->getName() << " after specialize, expected oriel and func ops only";
+                      << op->getName() << " after specialize, expected ops with a kernel only";
       return mlir::WalkResult::interrupt();
     }
     bool ok = succeeded(checkTypes(op, op->getResultTypes()));

@@ -82,7 +82,9 @@ ModelSummary summarize(mlir::ModuleOp module) {
     if (llvm::isa<mlir::func::FuncOp, mlir::func::ReturnOp, ir::ConstantOp>(op)) {
       return;
     }
-    ++summary.opCounts[op->getName().stripDialect().str()];
+    mlir::OperationName opName = op->getName();
+    bool ours = llvm::isa_and_nonnull<ir::OrielDialect>(op->getDialect());
+    ++summary.opCounts[(ours ? opName.stripDialect() : opName.getStringRef()).str()];
     if (auto cost = llvm::dyn_cast<ir::CostOpInterface>(op)) {
       flops += static_cast<double>(cost.getFlops());
     }

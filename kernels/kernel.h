@@ -70,7 +70,8 @@ using KernelFn = std::function<absl::Status(const KernelArgs&)>;
 using KernelFactory = absl::StatusOr<KernelFn> (*)(const KernelSpec&);
 
 // Ordered implementations by kernel name: those with the higher priority are
-// asked first. Registration happens before main(), look-ups are thread-safe.
+// asked first. Registration happens before main() and as plugins load (plugin.h), look-ups are
+// thread-safe.
 class KernelRegistry {
  public:
   static KernelRegistry& Host();

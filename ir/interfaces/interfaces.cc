@@ -55,6 +55,11 @@ int64_t defaultFlops(mlir::Operation* op) {
   return flops;
 }
 
+llvm::StringRef defaultKernelName(mlir::Operation* op) {
+  mlir::OperationName name = op->getName();
+  return name.getDialectNamespace() == "oriel" ? name.stripDialect() : name.getStringRef();
+}
+
 }  // namespace oriel::ir
 
 #include "ir/interfaces/cost.cc.inc"

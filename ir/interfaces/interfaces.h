@@ -24,6 +24,9 @@ int64_t typesBytes(mlir::TypeRange types);
 // One floating-point operation per element of each result; none for a view.
 int64_t defaultFlops(mlir::Operation* op);
 
+// The mnemonic of an oriel op, the whole name of another dialect's.
+llvm::StringRef defaultKernelName(mlir::Operation* op);
+
 // a * b * .. and at most INT64_MAX. For counts: factors must not be negative.
 int64_t boundedProduct(llvm::ArrayRef<int64_t> factors);
 

@@ -14,10 +14,12 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<[{
-        Name in the kernel registry of the runtime. The default is the mnemonic.
+        Name in the kernel registry of the runtime. The default is the mnemonic
+        for ops of the oriel dialect, and the op's whole name for those of others,
+        so that no plugin takes a kernel's name by accident.
       }],
       "::llvm::StringRef", "getKernelName", (ins), "",
-      [{ return $_op->getName().stripDialect(); }]>,
+      [{ return ::oriel::ir::defaultKernelName($_op.getOperation()); }]>,
     InterfaceMethod<[{
         The operand whose buffer result `result` may overwrite, provided that it
         is not used afterwards; none where the kernel reads operands after it

@@ -75,12 +75,15 @@ class Oriel_ComputeTraits<list<Trait> traits> {
           [DeclareOpInterfaceMethods<KernelOpInterface>]));
 }
 
-// An op that computes: free of side effects, one kernel launch, with a cost.
-class Oriel_Op<string mnemonic, dag args, list<Trait> traits = []>
-    : Op<OrielDialect, mnemonic, Oriel_ComputeTraits<traits>.value> {
+// An op that computes: free of side effects, one kernel launch, with a cost. Plugins derive their
+// ops from this class, with a dialect of their own.
+class Oriel_ComputeOp<Dialect dialect, string mnemonic, dag args, list<Trait> traits = []>
+    : Op<dialect, mnemonic, Oriel_ComputeTraits<traits>.value> {
   let arguments = !con(args, (ins DefaultValuedAttr<Oriel_IntAttr, "-1">:$origin));
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
+class Oriel_Op<string mnemonic, dag args, list<Trait> traits = []>
+    : Oriel_ComputeOp<OrielDialect, mnemonic, args, traits>;
 
 // Beside the op: that its result for one sample depends on the others (ir/oriel/traits.h).
 def CouplesSamples : NativeOpTrait<"CouplesSamples"> {

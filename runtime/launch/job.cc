@@ -10,6 +10,7 @@
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/executor.h"
+#include "runtime/launch/kernel_plugins.h"
 #include "runtime/launch/stop_signal.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/verify.h"
@@ -88,8 +89,10 @@ absl::StatusOr<bool> EvaluateRank(const Job& job, const RankContext& context, in
 absl::StatusOr<Job> PrepareJob(const RunOptions& options) {
   Job job;
   job.options = options;
+  ORIEL_RETURN_IF_ERROR(LoadKernelPlugins(options.plugins));
   ORIEL_ASSIGN_OR_RETURN(job.plan, ReadPlan(options.plan));
   ORIEL_RETURN_IF_ERROR(Annotate(VerifyPlan(job.plan), options.plan));
+  ORIEL_RETURN_IF_ERROR(Annotate(CheckKernels(job.plan), options.plan));
   job.plan_folder = FolderOf(options.plan);
   job.steps = options.steps.value_or(job.plan.training().steps());
   job.seed = options.seed.value_or(job.plan.training().seed());

@@ -30,7 +30,8 @@ struct Job {
   bool trains() const { return train_data != nullptr; }
 };
 
-// Reads and checks all that a run starts from. Errors are for the user's eyes.
+// Loads plugins, reads and checks all that a run starts from; once in a process. Errors are for the
+// user's eyes.
 absl::StatusOr<Job> PrepareJob(const RunOptions& options);
 
 // InvalidArgument if `ranks` (asked for as `how`, "-n 2") is not the plan's world.

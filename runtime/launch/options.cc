@@ -55,6 +55,9 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
   from_one.description("");
 
   app.add_option("plan", options.plan, "the plan (.oplan)")->required()->type_name("PLAN");
+  app.add_option("--load-plugin", options.plugins, "a library with more kernels; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE.so");
 
   const char* training = "Training";
   app.add_option("--data", options.data, "folder of training shards (.tar, KEY.INPUT.npy)")

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace oriel::runtime {
 
@@ -15,8 +16,9 @@ inline constexpr int kExitInterrupted = 130;
 
 struct RunOptions {
   std::string plan;
-  std::string data;  // folder of training shards; empty: no training
-  std::string eval;  // folder of evaluation shards; empty: no evaluation
+  std::vector<std::string> plugins;  // libraries of kernels
+  std::string data;                  // folder of training shards; empty: no training
+  std::string eval;                  // folder of evaluation shards; empty: no evaluation
   std::optional<int64_t> ranks;
   std::string comm;  // "in_process", "mpi" or empty: mpi under mpirun, else in_process
   std::optional<int64_t> steps;

@@ -10,7 +10,7 @@ module @no_main {
 // An op that is not oriel's is left.
 func.func @main(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"})
     -> (tensor<4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
-  // expected-error @below {{left the op acme.op after specialize, expected oriel and func ops only}}
+  // expected-error @below {{left the op acme.op after specialize, expected ops with a kernel only}}
   %0 = "acme.op"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

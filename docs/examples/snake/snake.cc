@@ -1,0 +1,77 @@
+// What the compiler asks the op: types, cost, and its derivative.
+#include "snake.h"
+
+#include "ir/oriel/inference.h"
+#include "snake_dialect.cc.inc"
+
+#define GET_OP_CLASSES
+#include "snake_ops.cc.inc"
+
+namespace acme {
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::success;
+using mlir::Value;
+using oriel::ir::InferenceContext;
+
+// Shapes come from a user's file: what does not fit is refused, never asserted.
+LogicalResult checkOperands(const InferenceContext& context, Value input, Value alpha) {
+  llvm::ArrayRef<int64_t> shape = oriel::ir::shapeOf(input);
+  if (shape.empty()) return context.refuse("expects an input with channels, got a scalar");
+  if (failed(context.expectShape("alpha", alpha, {shape.back()}))) return failure();
+  return context.expectElementType("alpha", alpha, oriel::ir::tensorType(input).getElementType());
+}
+
+}  // namespace
+
+void AcmeDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "snake_ops.cc.inc"
+      >();
+}
+
+LogicalResult SnakeOp::inferReturnTypes(mlir::MLIRContext*, std::optional<mlir::Location> location,
+                                        Adaptor adaptor,
+                                        llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  if (failed(checkOperands(context, adaptor.getInput(), adaptor.getAlpha()))) return failure();
+  results.push_back(adaptor.getInput().getType());
+  return success();
+}
+
+// Two products, a sine, a quotient and a sum.
+int64_t SnakeOp::getFlops() {
+  return oriel::ir::boundedProduct({5, oriel::ir::elementCount(getType().getShape())});
+}
+
+// The kernel reads an element of the input before it writes the same element of the result.
+bool SnakeOp::mayOverwrite(unsigned, unsigned operand) { return operand == 0; }
+
+LogicalResult SnakeOp::buildVjp(mlir::OpBuilder& builder, llvm::ArrayRef<Value> resultCotangents,
+                                llvm::ArrayRef<bool> needed,
+                                llvm::SmallVectorImpl<Value>& operandCotangents) {
+  operandCotangents.assign(2, Value());
+  if (!resultCotangents[0] || (!needed[0] && !needed[1])) return success();
+  auto grad = SnakeGradOp::create(builder, getLoc(), resultCotangents[0], getInput(), getAlpha());
+  if (needed[0]) operandCotangents[0] = grad.getInputGrad();
+  if (needed[1]) operandCotangents[1] = grad.getAlphaGrad();
+  return success();
+}
+
+LogicalResult SnakeGradOp::inferReturnTypes(mlir::MLIRContext*,
+                                            std::optional<mlir::Location> location, Adaptor adaptor,
+                                            llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  mlir::Type type = adaptor.getInput().getType();
+  if (failed(checkOperands(context, adaptor.getInput(), adaptor.getAlpha())) ||
+      failed(context.expectType("a cotangent", adaptor.getCotangent(), type))) {
+    return failure();
+  }
+  results.append({type, adaptor.getAlpha().getType()});
+  return success();
+}
+
+}  // namespace acme

@@ -1,0 +1,46 @@
+#include "runtime/launch/kernel_plugins.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/plugin.h"
+#include "runtime/base/status.h"
+
+namespace oriel::runtime {
+namespace {
+
+constexpr PluginKind kKernels = {"kernels", ORIEL_KERNELS_ABI, "oriel-run", "OrielRegisterKernels"};
+using Entry = void (*)(kernels::KernelRegistry&);
+
+}  // namespace
+
+absl::Status LoadKernelPlugins(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    ORIEL_ASSIGN_OR_RETURN(void* entry, LoadPlugin(path, kKernels));
+    reinterpret_cast<Entry>(entry)(kernels::KernelRegistry::Host());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckKernels(const plan::Plan& plan) {
+  const std::vector<std::string> names = kernels::KernelRegistry::Host().Names();
+  const std::set<std::string> known(names.begin(), names.end());
+  std::set<std::string> missing;
+  for (const plan::Program& program : plan.programs()) {
+    for (const plan::Segment& segment : program.segments()) {
+      for (const plan::Instruction& instruction : segment.instructions()) {
+        if (!instruction.has_launch()) continue;
+        const std::string& kernel = instruction.launch().kernel();
+        if (known.count(kernel) == 0) missing.insert(kernel);
+      }
+    }
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(
+      "the plan needs the kernel", missing.size() > 1 ? "s " : " ", absl::StrJoin(missing, ", "),
+      ", which this oriel-run lacks; give the plugin that has ", missing.size() > 1 ? "them" : "it",
+      ": --load-plugin FILE.so"));
+}
+
+}  // namespace oriel::runtime
