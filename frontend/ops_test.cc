@@ -330,8 +330,43 @@ TEST(Pool, OverlappingWindows) {
   // The first window holds two elements, the others three.
   EXPECT_EQ(valueOf(shape + "y = AveragePool<kernel_shape = [3], pads = [1, 0], strides = [2]>(t)"),
             "dense<[[[-5.000000e-01, -1.000000e+00, -1.66666663]]]> : tensor<1x1x3xf32>");
+  EXPECT_EQ(valueOf(shape + "y = GlobalLpPool<p = 1>(t)"),
+            "dense<2.100000e+01> : tensor<1x1x1xf32>");
   EXPECT_THAT(irOfBody("float[1, 3, 8] x", "y = MaxPool<kernel_shape = [3, 3]>(x)"),
               HasSubstr("one positive kernel size"));
+}
+
+// Numbers of a file that no model has are refused before anything is computed from them.
+TEST(Pool, NumbersBeyondAllSizes) {
+  const std::string x = "float[1, 1, 1099511627776] x";
+  EXPECT_THAT(irOfBody(x, "y = MaxPool<kernel_shape = [2], strides = [9223372036854775807]>(x)"),
+              HasSubstr("one positive kernel size"));
+  EXPECT_THAT(irOfBody("float[1, 1, 1073741824] x",
+                       "y = AveragePool<kernel_shape = [2], pads = [1, 0]>(x)"),
+              HasSubstr("has 1073741824 windows"));
+  EXPECT_THAT(irOfBody("float[1, 4, 5] x, float[4, 3, 3] w",
+                       "y = ConvTranspose<output_padding = [9223372036854775807]>(x, w)"),
+              HasSubstr("beyond all sizes"));
+  EXPECT_THAT(irOfBody("float[1, 4, 5] x", "y = LRN<size = 9223372036854775807>(x)"),
+              HasSubstr("normalises 9223372036854775807 channels"));
+}
+
+TEST(Resize, NumbersBeyondAllSizes) {
+  auto resized = [](const std::string& attributes, const std::string& scale) {
+    return irOfBody("float[1, 1, 4] x", "s = Constant<value_floats = [1.0, 1.0, " + scale +
+                                            "]>()\n" +
+                                            "r = Constant<value_floats = [0.0, 0.0, 0.0, "
+                                            "1.0, 1.0, 1.0e30]>()\n y = Resize<" +
+                                            attributes + ">(x, r, s)");
+  };
+  EXPECT_THAT(resized("mode = \"linear\"", "1.0e30"), HasSubstr("scales a size of 4"));
+  EXPECT_THAT(resized("mode = \"linear\"", "1.0e-30"), HasSubstr("scales a size of 4"));
+  EXPECT_THAT(resized("mode = \"cubic\", antialias = 1, "
+                      "coordinate_transformation_mode = \"tf_crop_and_resize\"",
+                      "1.0e-30"),
+              HasSubstr("has nothing of the input"));
+  EXPECT_THAT(resized("coordinate_transformation_mode = \"best\"", "2.0"),
+              HasSubstr("does not know the coordinate_transformation_mode \"best\""));
 }
 
 TEST(Resize, OneDimensionAfterTheOther) {

@@ -6,6 +6,7 @@
 #include "frontend/op_registry.h"
 #include "frontend/ops/heads.h"
 #include "frontend/ops/ops.h"
+#include "ir/oriel/inference.h"
 
 namespace oriel {
 namespace {
@@ -113,12 +114,17 @@ void Attention::hide(Value isVisible) {
 
 LogicalResult Attention::hideKeys() {
   bool causal = n_.attrInt("is_causal", 0) != 0;
-  int64_t left = n_.attrInt("left_window_size", -1), right = n_.attrInt("right_window_size", -1);
+  // A window beyond all sizes is none.
+  auto windowSize = [&](llvm::StringRef name) {
+    int64_t size = n_.attrInt(name, -1);
+    return size > ir::kMaxElements ? -1 : size;
+  };
+  int64_t left = windowSize("left_window_size"), right = windowSize("right_window_size");
   Value valid = n_.optionalOperand(6);
   // The op's own flag aligns the last query with the last key.
   causal_ = causal && !decomposed_ && !valid && past_ == keys() - queries();
   if (causal && !causal_) {
-    right = right < 0 ? 0 : std::min<int64_t>(right, 0);
+    right = 0;
   }
   if (left < 0 && right < 0 && !valid) {
     return success();

@@ -63,7 +63,13 @@ LogicalResult placeTransposed(NodeImporter& n, llvm::MutableArrayRef<Window> win
   if (extra.size() != windows.size() || (wanted && wanted->size() != windows.size())) {
     return n.error() << "needs one output_padding and output_shape per spatial dimension";
   }
+  auto fits = [](int64_t value) { return value >= 0 && value < (int64_t{1} << 31); };
   for (auto [i, window] : llvm::enumerate(windows)) {
+    if (!fits(window.input) || !fits(extra[i]) || (wanted && !fits((*wanted)[i]))) {
+      return n.error() << "has an input, output_padding or output_shape that is negative or beyond "
+                          "all sizes in spatial dimension "
+                       << i;
+    }
     window.output = window.input;
     int64_t full = window.span() + extra[i];
     if (wanted || autoPad == "SAME_UPPER" || autoPad == "SAME_LOWER") {

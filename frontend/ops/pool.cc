@@ -87,13 +87,14 @@ Value sumPool(NodeImporter& n, Value x, llvm::ArrayRef<Window> windows) {
 Ints countsAlong(const Window& window, bool pads) {
   Ints counts;
   int64_t begin = pads ? -window.low : 0, end = window.input + (pads ? window.high : 0);
+  // Elements of a window that are less than `distance` after its first one.
+  auto upTo = [&](int64_t distance) {
+    int64_t count = distance <= 0 ? 0 : (distance - 1) / window.dilation + 1;
+    return std::min(count, window.kernel);
+  };
   for (int64_t at = 0; at < window.output; ++at) {
-    int64_t count = 0;
-    for (int64_t k = 0; k < window.kernel; ++k) {
-      int64_t position = at * window.stride + k * window.dilation - window.low;
-      count += position >= begin && position < end;
-    }
-    counts.push_back(std::max<int64_t>(1, count));
+    int64_t first = at * window.stride - window.low;
+    counts.push_back(std::max<int64_t>(1, upTo(end - first) - upTo(begin - first)));
   }
   return counts;
 }
@@ -105,6 +106,10 @@ Value averagePool(NodeImporter& n, Value x, llvm::ArrayRef<Window> windows, bool
   }
   double whole = 1;
   for (auto [i, window] : llvm::enumerate(windows)) {
+    if (window.output > kMaxEnumerated) {
+      n.error() << "has " << window.output << " windows, more than " << kMaxEnumerated;
+      return {};
+    }
     Ints counts = countsAlong(window, countPads);
     if (llvm::all_equal(counts)) {
       whole *= static_cast<double>(counts.front());
@@ -140,6 +145,10 @@ LogicalResult importMaxPool(NodeImporter& n) {
 
 // (Σ |x|^p)^(1/p)
 Value powered(NodeImporter& n, Value x, double p) {
+  if (p < 1) {
+    n.error() << "has the norm " << p << ", expected 1 or more";
+    return {};
+  }
   if (p == 2) {
     return n.create<ir::MulOp>(x, x);
   }
@@ -189,7 +198,7 @@ LogicalResult importGlobalLpPool(NodeImporter& n) {
 LogicalResult importLrn(NodeImporter& n) {
   Value x = n.operand(0);
   int64_t size = n.attrInt("size", 1);
-  if (!x || rankOf(x) < 2 || size < 1) {
+  if (!x || rankOf(x) < 2 || size < 1 || size > kMaxKernel) {
     return x ? n.error() << "normalises " << size << " channels of " << x.getType() : failure();
   }
   Window window;

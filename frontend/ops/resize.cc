@@ -33,7 +33,7 @@ struct Rules {
 
 // Where in the input position `at` of the output lies (ONNX, Resize,
 // coordinate_transformation_mode).
-FailureOr<double> original(NodeImporter& n, const Rules& rules, const Axis& axis, double at) {
+double originalOf(const Rules& rules, const Axis& axis, double at) {
   auto input = static_cast<double>(axis.input);
   double size = axis.scale * input;  // before it is rounded
   const std::string& mode = rules.coordinates;
@@ -53,11 +53,17 @@ FailureOr<double> original(NodeImporter& n, const Rules& rules, const Axis& axis
   if (mode == "align_corners") {
     return size == 1 ? 0 : at * (input - 1) / (size - 1);
   }
-  if (mode == "tf_crop_and_resize") {
-    double extent = (axis.roiEnd - axis.roiBegin) * (input - 1);
-    return axis.roiBegin * (input - 1) + (size == 1 ? extent / 2 : at * extent / (size - 1));
+  double extent = (axis.roiEnd - axis.roiBegin) * (input - 1);  // tf_crop_and_resize
+  return axis.roiBegin * (input - 1) + (size == 1 ? extent / 2 : at * extent / (size - 1));
+}
+
+// The same, or an error for a scale or roi that leads beyond all sizes.
+FailureOr<double> original(NodeImporter& n, const Rules& rules, const Axis& axis, int64_t at) {
+  double x = originalOf(rules, axis, static_cast<double>(at));
+  if (!(std::abs(x) <= kMaxEnumerated)) {
+    return n.error() << "places element " << at << " of dimension " << axis.dim << " at " << x;
   }
-  return n.error() << "does not know the coordinate_transformation_mode \"" << mode << "\"";
+  return x;
 }
 
 bool isExtrapolated(const Rules& rules, const Axis& axis, double x) {
@@ -97,9 +103,13 @@ double filterAt(const Rules& rules, double distance) {
 
 // The weights [input] of one output. What the filter covers beyond the edges is the edge's, or left
 // out. An antialiasing filter is as wide as an output pixel.
-void fillRow(const Rules& rules, const Axis& axis, double x, llvm::MutableArrayRef<float> row) {
+// False where it covers nothing.
+bool fillRow(const Rules& rules, const Axis& axis, double x, llvm::MutableArrayRef<float> row) {
   double stretch = rules.antialias ? std::min(1.0, axis.scale) : 1.0;
   double radius = (rules.mode == "linear" ? 1 : 2) / stretch;
+  if (!(radius <= kMaxEnumerated)) {
+    return false;
+  }
   auto first = static_cast<int64_t>(std::floor(x - radius)) + 1;
   auto last = static_cast<int64_t>(std::ceil(x + radius)) - 1;
   std::vector<double> weights(axis.input, 0);
@@ -115,6 +125,7 @@ void fillRow(const Rules& rules, const Axis& axis, double x, llvm::MutableArrayR
   for (auto [to, weight] : llvm::zip(row, weights)) {
     to = static_cast<float>(weight / sum);
   }
+  return sum != 0;
 }
 
 // [output, input]; the rows of extrapolated positions are zero.
@@ -122,12 +133,14 @@ FailureOr<Value> weightMatrix(NodeImporter& n, const Rules& rules, const Axis& a
                               mlir::Type element) {
   std::vector<float> weights(axis.output * axis.input, 0);
   for (int64_t at = 0; at < axis.output; ++at) {
-    auto x = original(n, rules, axis, static_cast<double>(at));
+    auto x = original(n, rules, axis, at);
     if (failed(x)) {
       return failure();
     }
-    if (!isExtrapolated(rules, axis, *x)) {
-      fillRow(rules, axis, *x, {&weights[at * axis.input], static_cast<size_t>(axis.input)});
+    llvm::MutableArrayRef<float> row(&weights[at * axis.input], axis.input);
+    if (!isExtrapolated(rules, axis, *x) && !fillRow(rules, axis, *x, row)) {
+      return n.error() << "has nothing of the input under element " << at << " of dimension "
+                       << axis.dim;
     }
   }
   auto type = mlir::RankedTensorType::get({axis.output, axis.input}, n.builder().getF32Type());
@@ -151,7 +164,7 @@ Value interpolate(NodeImporter& n, const Rules& rules, const Axis& axis, Value x
 Value pickNearest(NodeImporter& n, const Rules& rules, const Axis& axis, Value x) {
   Ints picked;
   for (int64_t at = 0; at < axis.output; ++at) {
-    auto from = original(n, rules, axis, static_cast<double>(at));
+    auto from = original(n, rules, axis, at);
     auto index = failed(from) ? FailureOr<int64_t>(failure()) : nearest(n, rules, axis, *from);
     if (failed(index)) {
       return {};
@@ -165,7 +178,7 @@ Value pickNearest(NodeImporter& n, const Rules& rules, const Axis& axis, Value x
 Value extrapolate(NodeImporter& n, const Rules& rules, const Axis& axis, Value x) {
   llvm::SmallVector<bool> inside;
   for (int64_t at = 0; at < axis.output; ++at) {
-    auto from = original(n, rules, axis, static_cast<double>(at));
+    auto from = original(n, rules, axis, at);
     inside.push_back(succeeded(from) && !isExtrapolated(rules, axis, *from));
   }
   if (!x || llvm::all_of(inside, [](bool is) { return is; })) {
@@ -205,6 +218,7 @@ class Resize {
   LogicalResult readScales();
   LogicalResult readRoi();
   Rules readRules() const;
+  LogicalResult check(const Rules& rules) const;
 
   NodeImporter& n_;
   Value input_;
@@ -219,6 +233,9 @@ LogicalResult Resize::readAxes() {
     return failure();
   }
   for (int64_t dim : *axes) {
+    if (shapeOf(input_)[dim] < 1) {
+      return n_.error() << "resizes " << input_.getType();
+    }
     axes_.push_back({dim, shapeOf(input_)[dim], shapeOf(input_)[dim], 1.0});
   }
   return success();
@@ -249,8 +266,12 @@ LogicalResult Resize::readSizes() {
     scale = policy == "not_larger" ? std::min(scale, axis.scale) : std::max(scale, axis.scale);
   }
   for (Axis& axis : axes_) {
+    double size = std::round(scale * static_cast<double>(axis.input));
+    if (!(size >= 1 && size <= kMaxEnumerated)) {
+      return n_.error() << "makes a size of " << size << " of " << axis.input;
+    }
     axis.scale = scale;
-    axis.output = std::llround(scale * static_cast<double>(axis.input));
+    axis.output = static_cast<int64_t>(size);
   }
   return success();
 }
@@ -303,14 +324,29 @@ Rules Resize::readRules() const {
   return rules;
 }
 
+LogicalResult Resize::check(const Rules& rules) const {
+  constexpr llvm::StringLiteral kModes[] = {"nearest", "linear", "cubic"};
+  constexpr llvm::StringLiteral kCoordinates[] = {"half_pixel",           "pytorch_half_pixel",
+                                                  "half_pixel_symmetric", "asymmetric",
+                                                  "align_corners",        "tf_crop_and_resize"};
+  if (!llvm::is_contained(kModes, rules.mode)) {
+    return n_.error() << "does not know the mode \"" << rules.mode << "\"";
+  }
+  if (!llvm::is_contained(kCoordinates, rules.coordinates)) {
+    return n_.error() << "does not know the coordinate_transformation_mode \"" << rules.coordinates
+                      << "\"";
+  }
+  return success();
+}
+
 LogicalResult Resize::import() {
   input_ = n_.operand(0);
   if (!input_ || failed(readAxes())) {
     return failure();
   }
   Rules rules = readRules();
-  if (rules.mode != "nearest" && rules.mode != "linear" && rules.mode != "cubic") {
-    return n_.error() << "does not know the mode \"" << rules.mode << "\"";
+  if (failed(check(rules))) {
+    return failure();
   }
   if (rules.coordinates == "tf_crop_and_resize" && failed(readRoi())) {
     return failure();
@@ -320,7 +356,7 @@ LogicalResult Resize::import() {
   }
   Value x = input_;
   for (const Axis& axis : axes_) {
-    if (axis.output * axis.input > kMaxEnumerated) {
+    if (axis.input > kMaxEnumerated / axis.output) {
       return n_.error() << "resizes " << axis.input << " elements to " << axis.output;
     }
     bool isSame = axis.output == axis.input && axis.scale == 1.0 && axis.roiBegin == 0.0 &&

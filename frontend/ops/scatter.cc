@@ -134,7 +134,7 @@ std::optional<Ints> slabPositions(Value indices, Value data, int64_t axis) {
       return std::nullopt;
     }
   }
-  if (auto all = constantScalarOf(indices)) {
+  if (auto all = constantScalarOf(indices); all && shape[axis] <= kMaxEnumerated) {
     return Ints(shape[axis], static_cast<int64_t>(*all));
   }
   auto ints = constantIntsOf(indices);

@@ -10,7 +10,8 @@ using mlir::Value;
 
 namespace {
 
-constexpr int64_t kLimit = int64_t{1} << 31;
+// Keeps every sum and product of a window's numbers far from overflow.
+constexpr int64_t kLimit = int64_t{1} << 24;
 
 int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -56,7 +57,7 @@ FailureOr<llvm::SmallVector<Window>> readWindows(NodeImporter& n, Value input,
   };
   if (count == 0 || !fits(kernel) || !fits(strides) || !fits(dilations) ||
       pads.size() != 2 * count ||
-      llvm::any_of(pads, [](int64_t p) { return std::abs(p) > kLimit; })) {
+      llvm::any_of(pads, [](int64_t p) { return p < -kLimit || p > kLimit; })) {
     return n.error() << "needs one positive kernel size, stride and dilation and two pads per "
                         "spatial dimension of "
                      << input.getType();
