@@ -119,6 +119,12 @@ std::unique_ptr<onnx::inliner::FunctionIdSet> findBodies(onnx::ModelProto& copy,
   return unknown.empty() ? nullptr : onnx::inliner::FunctionIdSet::Create(std::move(unknown));
 }
 
+// What ONNX says of a failed assertion, less the place in its own source that comes first.
+std::string withoutSource(llvm::StringRef message) {
+  auto [place, what] = message.split("failed: ");
+  return (what.empty() ? message : what).str();
+}
+
 }  // namespace
 
 llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFile& model,
@@ -142,7 +148,7 @@ llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFil
     }
   } catch (const std::exception& exception) {
     return makeError("can't inline the functions of the model \"" + model.path() +
-                     "\": " + exception.what());
+                     "\": " + withoutSource(exception.what()));
   }
   return copy;
 }
