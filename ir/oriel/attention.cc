@@ -10,30 +10,70 @@ using mlir::Value;
 
 namespace {
 
-// The rule that attention and its derivative share; `mask` may be null.
-LogicalResult checkAttention(const InferenceContext& context, Value query, Value key, Value value,
-                             Value mask) {
+// Sizes of an attention, whichever layout its operands have.
+struct AttentionSizes {
+  int64_t batch, heads, groups, queries, keys, depth, valueDepth;
+  bool sequenceFirst;
+
+  AttentionSizes(Value query, Value key, Value value, bool sequenceFirst)
+      : sequenceFirst(sequenceFirst) {
+    int head = sequenceFirst ? 2 : 1, row = 3 - head;
+    llvm::ArrayRef<int64_t> q = shapeOf(query), k = shapeOf(key);
+    batch = q[0];
+    heads = q[head];
+    queries = q[row];
+    depth = q[3];
+    groups = k[head];
+    keys = k[row];
+    valueDepth = shapeOf(value)[3];
+  }
+
+  llvm::SmallVector<int64_t> shape(int64_t headCount, int64_t rows, int64_t columns) const {
+    if (sequenceFirst) return {batch, rows, headCount, columns};
+    return {batch, headCount, rows, columns};
+  }
+  // Multiply-adds of the two products; what a mask hides is not subtracted, as in the peers' MFU.
+  int64_t macs() const {
+    return boundedProduct({boundedProduct({batch, heads, queries, keys}), depth + valueDepth});
+  }
+};
+
+template <typename OpOrAdaptor>
+AttentionSizes sizesOf(OpOrAdaptor op) {
+  return AttentionSizes(op.getQuery(), op.getKey(), op.getValue(), op.getSequenceFirst());
+}
+
+// The rule that attention and its derivative share.
+template <typename Adaptor>
+LogicalResult checkAttention(const InferenceContext& context, Adaptor adaptor) {
+  Value query = adaptor.getQuery(), key = adaptor.getKey(), value = adaptor.getValue();
   if (failed(context.expectRank("a query", query, 4)) ||
       failed(context.expectRank("a key", key, 4)) ||
       failed(context.expectRank("a value", value, 4))) {
     return failure();
   }
   mlir::Type elementType = tensorType(query).getElementType();
-  llvm::ArrayRef<int64_t> q = shapeOf(query);
-  llvm::ArrayRef<int64_t> k = shapeOf(key);
-  llvm::ArrayRef<int64_t> v = shapeOf(value);
-  if (failed(context.expectShape("a key", key, {q[0], k[1], k[2], q[3]})) ||
+  AttentionSizes sizes = sizesOf(adaptor);
+  if (failed(
+          context.expectShape("a key", key, sizes.shape(sizes.groups, sizes.keys, sizes.depth))) ||
       failed(context.expectElementType("a key", key, elementType)) ||
-      failed(context.expectShape("a value", value, {q[0], k[1], k[2], v[3]})) ||
+      failed(context.expectShape("a value", value,
+                                 sizes.shape(sizes.groups, sizes.keys, sizes.valueDepth))) ||
       failed(context.expectElementType("a value", value, elementType))) {
     return failure();
   }
-  if (k[1] == 0 || q[1] % k[1] != 0) {
-    return context.refuse("expects a number of key heads that divides the ", q[1],
-                          " query heads, got ", k[1]);
+  if (sizes.groups == 0 || sizes.heads % sizes.groups != 0) {
+    return context.refuse("expects a number of key heads that divides the ", sizes.heads,
+                          " query heads, got ", sizes.groups);
   }
+  if (adaptor.getWindow() < 0) {
+    return context.refuse("expects a window of at least 0, got ", adaptor.getWindow());
+  }
+  // Written so that a NaN is refused.
+  if (!(adaptor.getSoftcap() >= 0)) return context.refuse("expects a softcap of at least 0");
+  Value mask = adaptor.getMask();
   if (!mask) return success();
-  llvm::SmallVector<int64_t> scores = {q[0], q[1], q[2], k[2]};
+  llvm::SmallVector<int64_t> scores = {sizes.batch, sizes.heads, sizes.queries, sizes.keys};
   if (shapeOf(mask).size() != 4 || !broadcastsTo(shapeOf(mask), scores)) {
     return context.refuse("expects a mask of rank 4 that broadcasts to ", shapeText(scores),
                           ", got ", shapeText(shapeOf(mask)));
@@ -44,76 +84,68 @@ LogicalResult checkAttention(const InferenceContext& context, Value query, Value
                         mask.getType());
 }
 
-// Multiply-adds of the two products; causal masking is not subtracted, as in the peers' MFU.
-int64_t attentionMacs(Value query, Value key, Value value) {
-  llvm::ArrayRef<int64_t> q = shapeOf(query);
-  int64_t scores = boundedProduct({q[0], q[1], q[2], shapeOf(key)[2]});
-  int64_t depth = q[3] + shapeOf(value)[3];
-  return boundedProduct({scores, depth});
-}
-
 }  // namespace
 
 LogicalResult AttentionOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
                                             Adaptor adaptor,
                                             llvm::SmallVectorImpl<mlir::Type>& results) {
   InferenceContext context(location, getOperationName());
-  if (failed(checkAttention(context, adaptor.getQuery(), adaptor.getKey(), adaptor.getValue(),
-                            adaptor.getMask()))) {
-    return failure();
-  }
-  llvm::ArrayRef<int64_t> q = shapeOf(adaptor.getQuery());
+  if (failed(checkAttention(context, adaptor))) return failure();
+  AttentionSizes sizes = sizesOf(adaptor);
   mlir::Type elementType = tensorType(adaptor.getQuery()).getElementType();
-  if (failed(context.addResult({q[0], q[1], q[2], shapeOf(adaptor.getValue())[3]}, elementType,
-                               results))) {
+  if (failed(context.addResult(sizes.shape(sizes.heads, sizes.queries, sizes.valueDepth),
+                               elementType, results))) {
     return failure();
   }
-  return context.addResult(q.take_front(3), elementType, results);
+  return context.addResult({sizes.batch, sizes.heads, sizes.queries}, elementType, results);
 }
 
-int64_t AttentionOp::getFlops() {
-  return boundedProduct({2, attentionMacs(getQuery(), getKey(), getValue())});
-}
+int64_t AttentionOp::getFlops() { return boundedProduct({2, sizesOf(*this).macs()}); }
 
 LogicalResult AttentionGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
                                                 Adaptor adaptor,
                                                 llvm::SmallVectorImpl<mlir::Type>& results) {
   InferenceContext context(location, getOperationName());
-  Value query = adaptor.getQuery();
-  Value value = adaptor.getValue();
-  if (failed(checkAttention(context, query, adaptor.getKey(), value, adaptor.getMask()))) {
-    return failure();
-  }
-  llvm::ArrayRef<int64_t> q = shapeOf(query);
-  mlir::Type elementType = tensorType(query).getElementType();
-  auto outputType = mlir::RankedTensorType::get({q[0], q[1], q[2], shapeOf(value)[3]}, elementType);
-  auto rowType = mlir::RankedTensorType::get(q.take_front(3), elementType);
+  if (failed(checkAttention(context, adaptor))) return failure();
+  AttentionSizes sizes = sizesOf(adaptor);
+  mlir::Type elementType = tensorType(adaptor.getQuery()).getElementType();
+  auto outputType = mlir::RankedTensorType::get(
+      sizes.shape(sizes.heads, sizes.queries, sizes.valueDepth), elementType);
+  auto rowType =
+      mlir::RankedTensorType::get({sizes.batch, sizes.heads, sizes.queries}, elementType);
   if (failed(context.expectType("an output", adaptor.getOutput(), outputType)) ||
       failed(context.expectType("a cotangent", adaptor.getCotangent(), outputType)) ||
       failed(context.expectType("a logsumexp", adaptor.getLogsumexp(), rowType))) {
     return failure();
   }
-  results.append({query.getType(), adaptor.getKey().getType(), value.getType()});
+  results.append(
+      {adaptor.getQuery().getType(), adaptor.getKey().getType(), adaptor.getValue().getType()});
   return success();
 }
 
 // The scores again, and two products for the derivative of each of the forward's two.
-int64_t AttentionGradOp::getFlops() {
-  return boundedProduct({5, attentionMacs(getQuery(), getKey(), getValue())});
-}
+int64_t AttentionGradOp::getFlops() { return boundedProduct({5, sizesOf(*this).macs()}); }
 
 LogicalResult RopeOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location, Adaptor adaptor,
                                        llvm::SmallVectorImpl<mlir::Type>& results) {
   InferenceContext context(location, getOperationName());
   llvm::ArrayRef<int64_t> shape = shapeOf(adaptor.getInput());
-  if (shape.empty() || shape.back() % 2 != 0) {
-    return context.refuse("expects an input with an even last dimension, got the shape ",
-                          shapeText(shape));
+  if (shape.empty()) return context.refuse("expects an input of rank at least 1, got rank 0");
+  int64_t rotated = adaptor.getRotaryDim() == 0 ? shape.back() : adaptor.getRotaryDim();
+  if (rotated < 0 || rotated > shape.back() || rotated % 2 != 0) {
+    return context.refuse("expects an even number of rotated elements up to the last dimension, ",
+                          "got ", rotated, " of the shape ", shapeText(shape));
   }
   for (auto [name, table] : {std::pair("cos", adaptor.getCos()), {"sin", adaptor.getSin()}}) {
-    if (shapeOf(table).size() != shape.size() || !broadcastsTo(shapeOf(table), shape)) {
+    llvm::SmallVector<int64_t> rows(shape.drop_back());
+    llvm::ArrayRef<int64_t> got = shapeOf(table);
+    bool fits = got.size() == shape.size() && broadcastsTo(got.drop_back(), rows) &&
+                llvm::is_contained({rotated, rotated / 2, int64_t{1}}, got.back());
+    if (!fits) {
+      rows.push_back(rotated);
       return context.refuse("expects ", name, " of rank ", shape.size(), " that broadcasts to ",
-                            shapeText(shape), ", got ", shapeText(shapeOf(table)));
+                            shapeText(rows), " or has half its last dimension, got ",
+                            shapeText(got));
     }
   }
   results.push_back(adaptor.getInput().getType());

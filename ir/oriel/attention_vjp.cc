@@ -16,7 +16,8 @@ LogicalResult AttentionOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCo
   if (!resultCotangents[0] || !llvm::is_contained(needed, true)) return success();
   auto grad = AttentionGradOp::create(builder, getLoc(), resultCotangents[0], getQuery(), getKey(),
                                       getValue(), getResult(), getLogsumexp(), getMask(),
-                                      getScaleAttr(), getCausalAttr());
+                                      getScaleAttr(), getCausalAttr(), getWindowAttr(),
+                                      getSoftcapAttr(), getSequenceFirstAttr());
   for (unsigned i = 0; i < 3; ++i) {
     if (needed[i]) operandCotangents[i] = grad->getResult(i);
   }
@@ -30,8 +31,8 @@ LogicalResult RopeOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotange
     return emitOpError("has no cotangents for its operands 'cos' and 'sin'");
   }
   if (!needed[0] || !resultCotangents[0]) return success();
-  operandCotangents[0] =
-      RopeOp::create(builder, getLoc(), resultCotangents[0], getCos(), getSin(), !getInverse());
+  operandCotangents[0] = RopeOp::create(builder, getLoc(), resultCotangents[0], getCos(), getSin(),
+                                        !getInverse(), getInterleaved(), getRotaryDim());
   return success();
 }
 

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 
@@ -22,6 +24,11 @@ LogicalResult checkEpsilon(const InferenceContext& context, double epsilon) {
   // Written so that a NaN is refused.
   if (epsilon >= 0) return success();
   return context.refuse("expects an epsilon of at least 0");
+}
+
+LogicalResult checkWeightOffset(const InferenceContext& context, double offset) {
+  if (std::isfinite(offset)) return success();
+  return context.refuse("expects a finite weight_offset");
 }
 
 // One number per row: the input's type less the last dimension.
@@ -77,7 +84,8 @@ LogicalResult RmsNormOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation loca
   InferenceContext context(location, getOperationName());
   Value input = adaptor.getInput();
   if (failed(checkNorm(context, input, adaptor.getWeight())) ||
-      failed(checkEpsilon(context, adaptor.getEpsilon()))) {
+      failed(checkEpsilon(context, adaptor.getEpsilon())) ||
+      failed(checkWeightOffset(context, adaptor.getWeightOffset()))) {
     return failure();
   }
   results.append({input.getType(), rowType(input)});
@@ -92,7 +100,8 @@ LogicalResult RmsNormGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation 
   Value weight = adaptor.getWeight();
   if (failed(checkNorm(context, input, weight)) ||
       failed(context.expectType("a cotangent", adaptor.getCotangent(), input.getType())) ||
-      failed(context.expectType("an inv_rms", adaptor.getInvRms(), rowType(input)))) {
+      failed(context.expectType("an inv_rms", adaptor.getInvRms(), rowType(input))) ||
+      failed(checkWeightOffset(context, adaptor.getWeightOffset()))) {
     return failure();
   }
   results.append({input.getType(), weight.getType()});

@@ -41,12 +41,14 @@ def LayerNormGradOp : Oriel_Op<"layer_norm_grad",
 }
 
 def RmsNormOp : Oriel_Op<"rms_norm",
-    (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight, Oriel_FloatAttr:$epsilon),
+    (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight, Oriel_FloatAttr:$epsilon,
+         DefaultValuedAttr<Oriel_FloatAttr, "0.0">:$weight_offset),
     [Differentiable, InferTypes, SameOperandsElementType]> {
   let summary = "Root-mean-square normalisation over the last dimension";
   let description = [{
-    `result = x * inv_rms * weight`, `inv_rms = 1/√(avg(x²) + epsilon)` (Zhang and
-    Sennrich 2019, eq. 4). `inv_rms` is kept for the backward.
+    `result = x * inv_rms * (weight + weight_offset)`, `inv_rms = 1/√(avg(x²) + epsilon)`
+    (Zhang and Sennrich 2019, eq. 4; an offset of 1 is for weights stored as their distance
+    from 1). `inv_rms` is kept for the backward.
 
     Example: `%y, %inv_rms = oriel.rms_norm %x, %w {epsilon = 1.0e-6} :
     (tensor<2x8x64xf32>, tensor<64xf32>) -> (tensor<2x8x64xf32>, tensor<2x8xf32>)`.
@@ -57,11 +59,12 @@ def RmsNormOp : Oriel_Op<"rms_norm",
 
 def RmsNormGradOp : Oriel_Op<"rms_norm_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input,
-         Oriel_FloatTensor:$weight, Oriel_FloatTensor:$inv_rms),
+         Oriel_FloatTensor:$weight, Oriel_FloatTensor:$inv_rms,
+         DefaultValuedAttr<Oriel_FloatAttr, "0.0">:$weight_offset),
     [InferTypes, SameOperandsElementType]> {
   let summary = "Cotangents of root-mean-square normalisation";
   let description = [{
-    With x̂ = x inv_rms and g = cotangent * weight:
+    With x̂ = x inv_rms and g = cotangent * (weight + weight_offset):
     `input_grad = inv_rms (g - x̂ avg(g x̂))`, `weight_grad = Σ cotangent x̂` (over all
     rows). Made by autodiff; removed by `lower`.
 

@@ -39,7 +39,7 @@ LogicalResult RmsNormOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCota
   if (failed(checkStatisticsUnused(*this, resultCotangents))) return failure();
   if (!resultCotangents[0] || !llvm::is_contained(needed, true)) return success();
   auto grad = RmsNormGradOp::create(builder, getLoc(), resultCotangents[0], getInput(), getWeight(),
-                                    getInvRms());
+                                    getInvRms(), getWeightOffsetAttr());
   for (unsigned i = 0; i < 2; ++i) {
     if (needed[i]) operandCotangents[i] = grad->getResult(i);
   }

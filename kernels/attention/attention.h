@@ -4,8 +4,10 @@
 //                   -> result [b, h, s, e], logsumexp [b, h, s]
 //   attention_grad  cotangent [b, h, s, e], query, key, value, output, logsumexp, mask?
 //                   -> the gradients of query, key and value
-//   float scale, int causal. The mask has rank 4 and broadcasts to [b, h, s, t]; it is
-//   boolean (true: seen) or of the operands' type (added to the scaled scores).
+//   float scale, softcap = 0; int causal = 0, window = 0, sequence_first = 0. The mask has rank 4
+//   and broadcasts to [b, h, s, t]; it is boolean (true: seen) or of the operands' type (added to
+//   the scaled and capped scores). With sequence_first, the second and third dimension of all
+//   operands and results but mask and logsumexp are exchanged: query [b, s, h, d].
 //
 // Dense row-major, f32 and f64, results are assigned. A block of query rows at a
 // time is scored against all its keys in scratch memory, so no [s, t] matrix
@@ -14,8 +16,9 @@
 // The gradients of key and value are summed over the query heads of a group, and
 // over blocks of rows, in ascending order.
 //
-//   rope            x [.., n], cos, sin (each dimension that of x, or 1) -> like x
-//                   int inverse
+//   rope            x [.., n], cos, sin (each dimension that of x, or 1; the last one
+//                   rotary_dim, rotary_dim / 2 or 1) -> like x
+//                   int inverse = 0, interleaved = 0, rotary_dim = n
 #ifndef ORIEL_KERNELS_ATTENTION_ATTENTION_H_
 #define ORIEL_KERNELS_ATTENTION_ATTENTION_H_
 
@@ -36,7 +39,9 @@ namespace oriel::kernels {
 struct AttentionShape {
   int64_t batch, heads, groups, queries, keys, depth, value_depth;
   double scale;
-  bool causal;
+  double softcap;  // 0: none
+  int64_t window;  // 0: none
+  bool causal, sequence_first;
   enum class Mask { kNone, kBool, kFloat } mask = Mask::kNone;
   std::array<int64_t, 4> mask_strides{};  // 0 where it is broadcast
 
@@ -50,6 +55,46 @@ struct AttentionShape {
     const int64_t count = row + keys - queries + 1;
     return count < 0 ? 0 : (count > keys ? keys : count);
   }
+  // The first key that query `row` may see by the window.
+  int64_t FirstVisible(int64_t row) const {
+    if (window == 0) return 0;
+    return std::clamp<int64_t>(row + keys - queries - window + 1, 0, keys);
+  }
+
+  // The keys that `rows` query rows from `first` on may see, from a whole vector on.
+  struct Keys {
+    int64_t begin, end;
+  };
+  Keys KeysOf(int64_t first, int64_t rows, int64_t lanes) const {
+    const int64_t end = Visible(first + rows - 1);
+    return {std::min(FirstVisible(first), end) / lanes * lanes, end};
+  }
+
+  // A query, key, value or output of so many heads.
+  Shape OperandShape(int64_t heads, int64_t rows, int64_t columns) const {
+    if (sequence_first) return {batch, rows, heads, columns};
+    return {batch, heads, rows, columns};
+  }
+  // Where the rows of one head of an operand of `heads` heads lie.
+  struct Rows {
+    int64_t offset, stride;
+  };
+  Rows HeadRows(int64_t batch, int64_t head, int64_t heads, int64_t rows, int64_t columns) const {
+    if (sequence_first) return {(batch * rows * heads + head) * columns, heads * columns};
+    return {(batch * heads + head) * rows * columns, columns};
+  }
+  Rows QueryRows(int64_t batch, int64_t head) const {
+    return HeadRows(batch, head, heads, queries, depth);
+  }
+  Rows OutputRows(int64_t batch, int64_t head) const {
+    return HeadRows(batch, head, heads, queries, value_depth);
+  }
+  Rows KeyRows(int64_t batch, int64_t group) const {
+    return HeadRows(batch, group, groups, keys, depth);
+  }
+  Rows ValueRows(int64_t batch, int64_t group) const {
+    return HeadRows(batch, group, groups, keys, value_depth);
+  }
 };
 
 // Query rows that are scored together.
@@ -62,40 +107,53 @@ int64_t PadColumns(int64_t columns) {
   return (columns + kLanes - 1) / kLanes * kLanes;
 }
 
-// A matrix whose rows are whole vectors: `matrix` itself if it is, else a copy in `scratch`.
+// A dense matrix whose rows are whole vectors: `matrix`, whose rows are `stride` apart, if it is
+// one, else a copy in `scratch`.
 template <typename T>
-const T* PadRows(const T* matrix, int64_t rows, int64_t columns, T* scratch) {
+const T* PadRows(const T* matrix, int64_t stride, int64_t rows, int64_t columns, T* scratch) {
   const int64_t padded = PadColumns<T>(columns);
-  if (padded == columns) return matrix;
+  if (padded == stride) return matrix;
   for (int64_t i = 0; i < rows; ++i) {
     T* to = scratch + i * padded;
-    for (int64_t j = 0; j < columns; ++j) to[j] = matrix[i * columns + j];
+    for (int64_t j = 0; j < columns; ++j) to[j] = matrix[i * stride + j];
     for (int64_t j = columns; j < padded; ++j) to[j] = T(0);
   }
   return scratch;
 }
 
-// Replaces the products of one query row by scores: scale * product + mask.
+// Replaces `count` products of one query row, from the key `begin` on, by scores: scale * product,
+// capped to softcap * tanh(. / softcap), + mask. `slope`, if not null, becomes the derivative of
+// the cap.
 template <typename T>
 void ScoreRow(const AttentionShape& shape, const void* mask, int64_t batch, int64_t head,
-              int64_t row, int64_t visible, T* x) {
-  const T scale = static_cast<T>(shape.scale);
+              int64_t row, int64_t begin, int64_t count, T* x, T* slope = nullptr) {
+  T scale = static_cast<T>(shape.scale);
   const auto& strides = shape.mask_strides;
-  const int64_t at = batch * strides[0] + head * strides[1] + row * strides[2];
+  const int64_t at = batch * strides[0] + head * strides[1] + row * strides[2] + begin * strides[3];
   const int64_t step = strides[3];
   constexpr T kHidden = -std::numeric_limits<T>::infinity();
+  if (shape.softcap != 0) {
+    const T in = static_cast<T>(shape.scale / shape.softcap), cap = static_cast<T>(shape.softcap);
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j) x[j] = Tanh(x[j] * in);
+    if (slope != nullptr) {
+#pragma omp simd
+      for (int64_t j = 0; j < count; ++j) slope[j] = T(1) - x[j] * x[j];
+    }
+    scale = cap;
+  }
   switch (shape.mask) {
     case AttentionShape::Mask::kNone:
 #pragma omp simd
-      for (int64_t j = 0; j < visible; ++j) x[j] *= scale;
+      for (int64_t j = 0; j < count; ++j) x[j] *= scale;
       break;
     case AttentionShape::Mask::kBool: {
       const uint8_t* seen = static_cast<const uint8_t*>(mask) + at;
       if (step == 1) {
 #pragma omp simd
-        for (int64_t j = 0; j < visible; ++j) x[j] = seen[j] ? x[j] * scale : kHidden;
+        for (int64_t j = 0; j < count; ++j) x[j] = seen[j] ? x[j] * scale : kHidden;
       } else {
-        for (int64_t j = 0; j < visible; ++j) x[j] = seen[0] ? x[j] * scale : kHidden;
+        for (int64_t j = 0; j < count; ++j) x[j] = seen[0] ? x[j] * scale : kHidden;
       }
       break;
     }
@@ -103,24 +161,26 @@ void ScoreRow(const AttentionShape& shape, const void* mask, int64_t batch, int6
       const T* added = static_cast<const T*>(mask) + at;
       if (step == 1) {
 #pragma omp simd
-        for (int64_t j = 0; j < visible; ++j) x[j] = x[j] * scale + added[j];
+        for (int64_t j = 0; j < count; ++j) x[j] = x[j] * scale + added[j];
       } else {
-        for (int64_t j = 0; j < visible; ++j) x[j] = x[j] * scale + added[0];
+        for (int64_t j = 0; j < count; ++j) x[j] = x[j] * scale + added[0];
       }
       break;
     }
   }
 }
 
-// Takes `shift` off the scores that the row sees, and hides the others up to `columns`: Exp() of
-// the row then has zeros there. A shift of -infinity, of a row that sees nothing, is left off.
+// Takes `shift` off the scores [first, last) that the row sees, and hides the others up to
+// `columns`: Exp() of the row then has zeros there. A shift of -infinity, of a row that sees
+// nothing, is left off.
 template <typename T>
-void ShiftRow(T* x, int64_t visible, int64_t columns, T shift) {
+void ShiftRow(T* x, int64_t first, int64_t last, int64_t columns, T shift) {
   constexpr T kHidden = -std::numeric_limits<T>::infinity();
   const T taken = shift == kHidden ? T(0) : shift;
+  std::fill(x, x + first, kHidden);
 #pragma omp simd
-  for (int64_t j = 0; j < visible; ++j) x[j] -= taken;
-  std::fill(x + visible, x + columns, kHidden);
+  for (int64_t j = first; j < last; ++j) x[j] -= taken;
+  std::fill(x + last, x + columns, kHidden);
 }
 
 // A whole block of rows at a time, because the loop has a long way to get going.

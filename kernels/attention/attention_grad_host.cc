@@ -23,7 +23,7 @@ class AttentionGradLaunch {
         key_columns_(PadColumns<T>(shape.keys)),
         depth_(PadColumns<T>(shape.depth)),
         value_depth_(PadColumns<T>(shape.value_depth)),
-        scratch_size_((shape.depth + shape.value_depth + 2 * kAttentionRows) * key_columns_ +
+        scratch_size_((shape.depth + shape.value_depth + 3 * kAttentionRows) * key_columns_ +
                       2 * shape.keys * depth_ + shape.keys * value_depth_ +
                       kAttentionRows * (2 * depth_ + value_depth_)) {}
 
@@ -47,6 +47,7 @@ class AttentionGradLaunch {
     T* value_t;           // [value depth, key_columns_]
     T* probabilities;     // [rows, key_columns_]
     T* slopes;            // [rows, key_columns_]: cotangents of the scores
+    T* cap_slopes;        // [rows, key_columns_]: derivatives of the cap
     T* key_grad;          // [keys, depth_]
     T* value_grad;        // [keys, value_depth_]
     T* query_grad;        // [rows, depth_]
@@ -57,9 +58,10 @@ class AttentionGradLaunch {
 
   void RunGroup(const KernelArgs& args, int64_t batch, int64_t group, T* scratch) {
     const auto& s = shape_;
-    const int64_t kv = batch * s.groups + group;
-    const T* key = args.operand<T>(2) + kv * s.keys * s.depth;
-    const T* value = args.operand<T>(3) + kv * s.keys * s.value_depth;
+    const AttentionShape::Rows key_rows = s.KeyRows(batch, group);
+    const AttentionShape::Rows value_rows = s.ValueRows(batch, group);
+    const T* key = args.operand<T>(2) + key_rows.offset;
+    const T* value = args.operand<T>(3) + value_rows.offset;
     Group g;
     g.mask = s.mask == AttentionShape::Mask::kNone ? nullptr : args.operands[6];
     const auto take = [&scratch](int64_t count) {
@@ -71,53 +73,58 @@ class AttentionGradLaunch {
     g.value_t = take(s.value_depth * key_columns_);
     g.probabilities = take(kAttentionRows * key_columns_);
     g.slopes = take(kAttentionRows * key_columns_);
+    g.cap_slopes = take(kAttentionRows * key_columns_);
     g.key_grad = take(s.keys * depth_);
-    g.key = PadRows(key, s.keys, s.depth, take(s.keys * depth_));
+    g.key = PadRows(key, key_rows.stride, s.keys, s.depth, take(s.keys * depth_));
     g.value_grad = take(s.keys * value_depth_);
     g.query_grad = take(kAttentionRows * depth_);
     g.padded_query = take(kAttentionRows * depth_);
     g.padded_cotangent = take(kAttentionRows * value_depth_);
-    TransposePadded(key, s.depth, g.key_t);
-    TransposePadded(value, s.value_depth, g.value_t);
+    TransposePadded(key, key_rows.stride, s.depth, g.key_t);
+    TransposePadded(value, value_rows.stride, s.value_depth, g.value_t);
     std::fill(g.key_grad, g.key_grad + s.keys * depth_, T(0));
     std::fill(g.value_grad, g.value_grad + s.keys * value_depth_, T(0));
     for (int64_t i = 0; i < s.heads_per_group(); ++i) {
       RunHead(args, batch, group * s.heads_per_group() + i, g);
     }
-    T* key_grad = args.result<T>(1) + kv * s.keys * s.depth;
-    T* value_grad = args.result<T>(2) + kv * s.keys * s.value_depth;
-    WriteRows(g.key_grad, depth_, s.keys, s.depth, static_cast<T>(s.scale), key_grad);
-    WriteRows(g.value_grad, value_depth_, s.keys, s.value_depth, T(1), value_grad);
+    WriteRows(g.key_grad, depth_, s.keys, s.depth, static_cast<T>(s.scale),
+              args.result<T>(1) + key_rows.offset, key_rows.stride);
+    WriteRows(g.value_grad, value_depth_, s.keys, s.value_depth, T(1),
+              args.result<T>(2) + value_rows.offset, value_rows.stride);
   }
 
   void RunHead(const KernelArgs& args, int64_t batch, int64_t head, const Group& g) {
     const auto& s = shape_;
-    const int64_t q = batch * s.heads + head;
-    const T* cotangent = args.operand<T>(0) + q * s.queries * s.value_depth;
-    const T* query = args.operand<T>(1) + q * s.queries * s.depth;
-    const T* output = args.operand<T>(4) + q * s.queries * s.value_depth;
-    const T* logsumexp = args.operand<T>(5) + q * s.queries;
-    T* query_grad = args.result<T>(0) + q * s.queries * s.depth;
+    const AttentionShape::Rows query_rows = s.QueryRows(batch, head);
+    const AttentionShape::Rows output_rows = s.OutputRows(batch, head);
+    const T* cotangent = args.operand<T>(0) + output_rows.offset;
+    const T* query = args.operand<T>(1) + query_rows.offset;
+    const T* output = args.operand<T>(4) + output_rows.offset;
+    const T* logsumexp = args.operand<T>(5) + (batch * s.heads + head) * s.queries;
+    T* query_grad = args.result<T>(0) + query_rows.offset;
     for (int64_t first = 0; first < s.queries; first += kAttentionRows) {
       const int64_t rows = std::min(kAttentionRows, s.queries - first);
-      const int64_t seen = s.Visible(first + rows - 1);
+      const auto [begin, end] = s.KeysOf(first, rows, Simd<T>::kLanes);
+      const int64_t seen = end - begin;
       const int64_t columns = PadColumns<T>(seen);
-      const T* dy = cotangent + first * s.value_depth;
-      const T* x = query + first * s.depth;
-      SmallGemm<T, false>(rows, columns, s.depth, x, s.depth, 1, g.key_t, key_columns_,
-                          g.probabilities, columns);
-      SmallGemm<T, false>(rows, columns, s.value_depth, dy, s.value_depth, 1, g.value_t,
-                          key_columns_, g.slopes, columns);
+      const T* dy = cotangent + first * output_rows.stride;
+      const T* x = query + first * query_rows.stride;
+      SmallGemm<T, false>(rows, columns, s.depth, x, query_rows.stride, 1, g.key_t + begin,
+                          key_columns_, g.probabilities, columns);
+      SmallGemm<T, false>(rows, columns, s.value_depth, dy, output_rows.stride, 1,
+                          g.value_t + begin, key_columns_, g.slopes, columns);
       bool normal[kAttentionRows];
       for (int64_t i = 0; i < rows; ++i) {
         const int64_t row = first + i;
         T* p = g.probabilities + i * columns;
-        const int64_t visible = s.Visible(row);
-        ScoreRow(s, g.mask, batch, head, row, visible, p);
+        const int64_t last = std::max(s.Visible(row) - begin, int64_t{0});
+        const int64_t hidden = std::min(s.FirstVisible(row) - begin, last);
+        ScoreRow(s, g.mask, batch, head, row, begin, last, p, g.cap_slopes + i * columns);
         normal[i] = std::fabs(static_cast<double>(logsumexp[row])) <= kExactLogsumexp;
-        ShiftRow(p, visible, columns,
-                 normal[i] ? logsumexp[row]
-                           : RowMax<T>(p, visible, -std::numeric_limits<T>::infinity()));
+        ShiftRow(p, hidden, last, columns,
+                 normal[i]
+                     ? logsumexp[row]
+                     : RowMax<T>(p + hidden, last - hidden, -std::numeric_limits<T>::infinity()));
       }
       ExpBlock(g.probabilities, rows * columns);
       for (int64_t i = 0; i < rows; ++i) {
@@ -125,22 +132,30 @@ class AttentionGradLaunch {
         T* p = g.probabilities + i * columns;
         T* slope = g.slopes + i * columns;
         if (!normal[i]) Normalize(p, columns);
-        const T* dyi = dy + i * s.value_depth;
-        const T* yi = output + row * s.value_depth;
+        const T* dyi = dy + i * output_rows.stride;
+        const T* yi = output + row * output_rows.stride;
         const T dot =
             static_cast<T>(RowSum<T>(s.value_depth, [=](auto at) { return at(dyi) * at(yi); }));
 #pragma omp simd
         for (int64_t j = 0; j < columns; ++j) slope[j] = p[j] * (slope[j] - dot);
+        if (s.softcap != 0) {
+          const T* cap_slope = g.cap_slopes + i * columns;
+          // What is hidden has no slope yet, and no cotangent.
+          const int64_t last = std::max(s.Visible(row) - begin, int64_t{0});
+#pragma omp simd
+          for (int64_t j = 0; j < last; ++j) slope[j] *= cap_slope[j];
+        }
       }
-      SmallGemm<T, false>(rows, depth_, seen, g.slopes, columns, 1, g.key, depth_, g.query_grad,
-                          depth_);
+      SmallGemm<T, false>(rows, depth_, seen, g.slopes, columns, 1, g.key + begin * depth_, depth_,
+                          g.query_grad, depth_);
       WriteRows(g.query_grad, depth_, rows, s.depth, static_cast<T>(s.scale),
-                query_grad + first * s.depth);
+                query_grad + first * query_rows.stride, query_rows.stride);
       SmallGemm<T, true>(seen, value_depth_, rows, g.probabilities, 1, columns,
-                         PadRows(dy, rows, s.value_depth, g.padded_cotangent), value_depth_,
-                         g.value_grad, value_depth_);
+                         PadRows(dy, output_rows.stride, rows, s.value_depth, g.padded_cotangent),
+                         value_depth_, g.value_grad + begin * value_depth_, value_depth_);
       SmallGemm<T, true>(seen, depth_, rows, g.slopes, 1, columns,
-                         PadRows(x, rows, s.depth, g.padded_query), depth_, g.key_grad, depth_);
+                         PadRows(x, query_rows.stride, rows, s.depth, g.padded_query), depth_,
+                         g.key_grad + begin * depth_, depth_);
     }
   }
 
@@ -152,18 +167,20 @@ class AttentionGradLaunch {
     for (int64_t j = 0; j < columns; ++j) p[j] *= scale;
   }
 
-  void TransposePadded(const T* matrix, int64_t depth, T* target) const {
-    TransposeTiles(matrix, depth, target, key_columns_, depth, shape_.keys);
+  void TransposePadded(const T* matrix, int64_t stride, int64_t depth, T* target) const {
+    TransposeTiles(matrix, stride, target, key_columns_, depth, shape_.keys);
     for (int64_t p = 0; p < depth; ++p) {
       std::fill(target + p * key_columns_ + shape_.keys, target + (p + 1) * key_columns_, T(0));
     }
   }
 
-  static void WriteRows(const T* from, int64_t stride, int64_t rows, int64_t columns, T scale,
-                        T* to) {
+  static void WriteRows(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T scale,
+                        T* to, int64_t to_stride) {
     for (int64_t i = 0; i < rows; ++i) {
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) to[i * columns + j] = from[i * stride + j] * scale;
+      for (int64_t j = 0; j < columns; ++j) {
+        to[i * to_stride + j] = from[i * from_stride + j] * scale;
+      }
     }
   }
 
@@ -180,7 +197,7 @@ struct AttentionGrad {
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
     ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec, 1, 6));
     const DType dtype = spec.operands[1].dtype;
-    const Shape output = {s.batch, s.heads, s.queries, s.value_depth};
+    const Shape output = s.OperandShape(s.heads, s.queries, s.value_depth);
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, dtype, output));
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 4, dtype, output));
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 5, dtype, {s.batch, s.heads, s.queries}));

@@ -19,22 +19,30 @@ absl::StatusOr<AttentionShape> AttentionShape::Make(const KernelSpec& spec, size
     return Malformed(spec, "query, key and value need rank 4");
   }
   AttentionShape shape{};
+  ORIEL_ASSIGN_OR_RETURN(shape.sequence_first, FlagOr(spec, "sequence_first", false));
+  const int head = shape.sequence_first ? 2 : 1, row = 3 - head;
   shape.batch = query.shape[0];
-  shape.heads = query.shape[1];
-  shape.queries = query.shape[2];
+  shape.heads = query.shape[head];
+  shape.queries = query.shape[row];
   shape.depth = query.shape[3];
-  shape.groups = key.shape[1];
-  shape.keys = key.shape[2];
+  shape.groups = key.shape[head];
+  shape.keys = key.shape[row];
   shape.value_depth = value.shape[3];
   if (shape.groups == 0 || shape.heads % shape.groups != 0) {
     return Malformed(spec, "the key heads don't divide the query heads");
   }
   ORIEL_RETURN_IF_ERROR(CheckOperand(spec, first + 1, query.dtype,
-                                     {shape.batch, shape.groups, shape.keys, shape.depth}));
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, first + 2, query.dtype,
-                                     {shape.batch, shape.groups, shape.keys, shape.value_depth}));
+                                     shape.OperandShape(shape.groups, shape.keys, shape.depth)));
+  ORIEL_RETURN_IF_ERROR(
+      CheckOperand(spec, first + 2, query.dtype,
+                   shape.OperandShape(shape.groups, shape.keys, shape.value_depth)));
   ORIEL_ASSIGN_OR_RETURN(shape.scale, spec.Float("scale"));
   ORIEL_ASSIGN_OR_RETURN(shape.causal, FlagOr(spec, "causal", false));
+  ORIEL_ASSIGN_OR_RETURN(shape.softcap, FloatOr(spec, "softcap", 0));
+  ORIEL_ASSIGN_OR_RETURN(shape.window, IntOr(spec, "window", 0));
+  if (shape.window < 0 || !(shape.softcap >= 0)) {
+    return Malformed(spec, "a window or softcap below 0");
+  }
   if (spec.operands.size() > mask) {
     const TensorSpec& given = spec.operands[mask];
     if (given.dtype == DType::kBool) {
@@ -86,39 +94,44 @@ class AttentionLaunch {
  private:
   void RunHead(const KernelArgs& args, int64_t batch, int64_t head, T* scratch) {
     const auto& s = shape_;
-    const int64_t kv = batch * s.groups + head / s.heads_per_group();
-    const int64_t q = batch * s.heads + head;
-    const T* query = args.operand<T>(0) + q * s.queries * s.depth;
-    const T* key = args.operand<T>(1) + kv * s.keys * s.depth;
-    const T* value = args.operand<T>(2) + kv * s.keys * s.value_depth;
+    const int64_t group = head / s.heads_per_group();
+    const AttentionShape::Rows query_rows = s.QueryRows(batch, head);
+    const AttentionShape::Rows key_rows = s.KeyRows(batch, group);
+    const AttentionShape::Rows value_rows = s.ValueRows(batch, group);
+    const AttentionShape::Rows result_rows = s.OutputRows(batch, head);
+    const T* query = args.operand<T>(0) + query_rows.offset;
+    const T* key = args.operand<T>(1) + key_rows.offset;
+    const T* value = args.operand<T>(2) + value_rows.offset;
     const void* mask = s.mask == AttentionShape::Mask::kNone ? nullptr : args.operands[3];
-    T* result = args.result<T>(0) + q * s.queries * s.value_depth;
-    T* logsumexp = args.result<T>(1) + q * s.queries;
+    T* result = args.result<T>(0) + result_rows.offset;
+    T* logsumexp = args.result<T>(1) + (batch * s.heads + head) * s.queries;
 
     T* key_t = scratch;
     T* scores = key_t + s.depth * key_columns_;
     T* out = scores + kAttentionRows * key_columns_;
     T* value_copy = out + kAttentionRows * value_columns_;
-    TransposeTiles(key, s.depth, key_t, key_columns_, s.depth, s.keys);
+    TransposeTiles(key, key_rows.stride, key_t, key_columns_, s.depth, s.keys);
     for (int64_t p = 0; p < s.depth; ++p) {
       std::fill(key_t + p * key_columns_ + s.keys, key_t + (p + 1) * key_columns_, T(0));
     }
-    value = PadRows(value, s.keys, s.value_depth, value_copy);
+    value = PadRows(value, value_rows.stride, s.keys, s.value_depth, value_copy);
     for (int64_t first = 0; first < s.queries; first += kAttentionRows) {
       const int64_t rows = std::min(kAttentionRows, s.queries - first);
-      const int64_t seen = s.Visible(first + rows - 1);
+      const auto [begin, end] = s.KeysOf(first, rows, Simd<T>::kLanes);
+      const int64_t seen = end - begin;
       const int64_t columns = PadColumns<T>(seen);
-      SmallGemm<T, false>(rows, columns, s.depth, query + first * s.depth, s.depth, 1, key_t,
-                          key_columns_, scores, columns);
+      SmallGemm<T, false>(rows, columns, s.depth, query + first * query_rows.stride,
+                          query_rows.stride, 1, key_t + begin, key_columns_, scores, columns);
       double sums[kAttentionRows];
       double maxima[kAttentionRows];
       for (int64_t i = 0; i < rows; ++i) {
         T* x = scores + i * columns;
-        const int64_t visible = s.Visible(first + i);
-        ScoreRow(s, mask, batch, head, first + i, visible, x);
-        const T max = RowMax<T>(x, visible, -std::numeric_limits<T>::infinity());
+        const int64_t last = std::max(s.Visible(first + i) - begin, int64_t{0});
+        const int64_t hidden = std::min(s.FirstVisible(first + i) - begin, last);
+        ScoreRow(s, mask, batch, head, first + i, begin, last, x);
+        const T max = RowMax<T>(x + hidden, last - hidden, -std::numeric_limits<T>::infinity());
         maxima[i] = static_cast<double>(max);
-        ShiftRow(x, visible, columns, max);
+        ShiftRow(x, hidden, last, columns, max);
       }
       ExpBlock(scores, rows * columns);
       for (int64_t i = 0; i < rows; ++i) {
@@ -131,11 +144,11 @@ class AttentionLaunch {
         const double sum = sums[i];
         logsumexp[first + i] = static_cast<T>(maxima[i] + (sum > 0 ? LogOfSum(sum) : sum));
       }
-      SmallGemm<T, false>(rows, value_columns_, seen, scores, columns, 1, value, value_columns_,
-                          out, value_columns_);
+      SmallGemm<T, false>(rows, value_columns_, seen, scores, columns, 1,
+                          value + begin * value_columns_, value_columns_, out, value_columns_);
       for (int64_t i = 0; i < rows; ++i) {
         const T* from = out + i * value_columns_;
-        T* to = result + (first + i) * s.value_depth;
+        T* to = result + (first + i) * result_rows.stride;
         // An empty row has sum 0 and products 0.
         const T scale = sums[i] == 0 ? T(0) : static_cast<T>(1 / sums[i]);
 #pragma omp simd
@@ -157,7 +170,7 @@ struct Attention {
     ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec, 0, 3));
     const DType dtype = spec.operands[0].dtype;
     ORIEL_RETURN_IF_ERROR(
-        CheckResult(spec, 0, dtype, {s.batch, s.heads, s.queries, s.value_depth}));
+        CheckResult(spec, 0, dtype, s.OperandShape(s.heads, s.queries, s.value_depth)));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, dtype, {s.batch, s.heads, s.queries}));
     auto launch = std::make_shared<AttentionLaunch<T>>(s, std::max(1, spec.num_threads));
     return KernelFn([launch](const KernelArgs& args) {

@@ -24,6 +24,9 @@ struct Case {
   bool causal = false;
   Shape mask = {};  // empty: none
   bool bool_mask = false;
+  int64_t window = 0;
+  double softcap = 0;
+  bool sequence_first = false;
 };
 
 const Case kCases[] = {
@@ -42,7 +45,32 @@ const Case kCases[] = {
     {"float mask over batch and heads", 2, 2, 2, 20, 31, 8, 8, false, {1, 1, 20, 31}},
     {"full float mask", 2, 3, 1, 20, 31, 8, 8, false, {2, 3, 20, 31}},
     {"float mask of one number per head", 2, 2, 2, 20, 31, 8, 8, false, {1, 2, 1, 1}},
+    {"causal window", 1, 2, 2, 100, 100, 8, 8, true, {}, false, 40},
+    {"window of one", 1, 2, 1, 40, 40, 8, 8, true, {}, false, 1},
+    {"window, not causal, more keys", 1, 2, 2, 33, 90, 8, 8, false, {}, false, 20},
+    {"window, mask, rows that see nothing", 2, 2, 2, 50, 30, 8, 8, true, {2, 1, 1, 30}, true, 5},
+    {"capped", 2, 2, 2, 40, 40, 16, 16, false, {}, false, 0, 0.7},
+    {"capped, window, float mask", 2, 2, 1, 70, 70, 8, 8, true, {1, 1, 70, 70}, false, 40, 0.7},
+    {"sequence first", 2, 6, 2, 33, 47, 8, 24, false, {}, false, 0, 0, true},
+    {"sequence first, one head", 2, 1, 1, 40, 40, 16, 16, true, {}, false, 0, 0, true},
+    {"sequence first, all", 2, 4, 2, 70, 70, 20, 16, true, {2, 4, 70, 70}, true, 9, 0.7, true},
 };
+
+// [b, h, s, d] as [b, s, h, d], and back.
+Tensor SwapHeads(const Tensor& x) {
+  const Shape& shape = x.shape();
+  const Values values = x.values();
+  Values swapped;
+  for (int64_t b = 0; b < shape[0]; ++b) {
+    for (int64_t s = 0; s < shape[2]; ++s) {
+      for (int64_t h = 0; h < shape[1]; ++h) {
+        const auto row = values.begin() + ((b * shape[1] + h) * shape[2] + s) * shape[3];
+        swapped.insert(swapped.end(), row, row + shape[3]);
+      }
+    }
+  }
+  return Tensor({x.spec().dtype, {shape[0], shape[2], shape[1], shape[3]}}, swapped);
+}
 
 double MaskAt(const Tensor& mask, const Values& values, int64_t b, int64_t h, int64_t i,
               int64_t j) {
@@ -73,11 +101,16 @@ Reference Compute(const Case& c, double scale, const Values& q, const Values& k,
       const int64_t kv = b * c.g + h / (c.h / c.g);
       for (int64_t i = 0; i < c.s; ++i) {
         const int64_t row = (b * c.h + h) * c.s + i;
-        Values p(c.t);
+        Values p(c.t), cap_slope(c.t, 1.0);
         double max = -kInfinity, sum = 0;
         for (int64_t j = 0; j < c.t; ++j) {
           for (int64_t x = 0; x < c.d; ++x) p[j] += q[row * c.d + x] * k[(kv * c.t + j) * c.d + x];
           p[j] *= scale;
+          if (c.softcap > 0) {
+            const double t = std::tanh(p[j] / c.softcap);
+            p[j] = c.softcap * t;
+            cap_slope[j] = 1 - t * t;
+          }
           if (mask != nullptr) {
             const double m = MaskAt(*mask, mask_values, b, h, i, j);
             if (c.bool_mask) {
@@ -87,6 +120,7 @@ Reference Compute(const Case& c, double scale, const Values& q, const Values& k,
             }
           }
           if (c.causal && j > i + c.t - c.s) p[j] = -kInfinity;
+          if (c.window > 0 && j <= i + c.t - c.s - c.window) p[j] = -kInfinity;
           max = std::max(max, p[j]);
         }
         for (double& x : p) {
@@ -107,7 +141,7 @@ Reference Compute(const Case& c, double scale, const Values& q, const Values& k,
           dot += p[j] * dp[j];
         }
         for (int64_t j = 0; j < c.t; ++j) {
-          const double ds = scale * p[j] * (dp[j] - dot);
+          const double ds = scale * p[j] * (dp[j] - dot) * cap_slope[j];
           for (int64_t x = 0; x < c.d; ++x) {
             r.dq[row * c.d + x] += ds * k[(kv * c.t + j) * c.d + x];
             r.dk[(kv * c.t + j) * c.d + x] += ds * q[row * c.d + x];
@@ -127,20 +161,27 @@ void Check(const Case& c, DType dtype, double scale, const Tensor* mask, double 
   const Tensor dy = Tensor::Random(dtype, {c.b, c.h, c.s, c.e}, 4);
   const Reference expected =
       Compute(c, scale, q.values(), k.values(), v.values(), mask, dy.values());
-  const Attributes attributes = {{"scale", scale}, {"causal", int64_t{c.causal}}};
-  std::vector<Tensor> operands = {q, k, v};
+  const Attributes attributes = {{"scale", scale},
+                                 {"causal", int64_t{c.causal}},
+                                 {"window", c.window},
+                                 {"softcap", c.softcap},
+                                 {"sequence_first", int64_t{c.sequence_first}}};
+  const auto laid_out = [&](const Tensor& x) { return c.sequence_first ? SwapHeads(x) : x; };
+  std::vector<Tensor> operands = {laid_out(q), laid_out(k), laid_out(v)};
+  const std::vector<runtime::TensorSpec> specs = {operands[0].spec(), operands[1].spec(),
+                                                  operands[2].spec()};
   if (mask != nullptr) operands.push_back(*mask);
+  const Tensor cotangent = laid_out(dy);
   const auto forward =
-      RunKernel("attention", operands, {dy.spec(), {dtype, {c.b, c.h, c.s}}}, attributes);
-  ExpectClose(forward[0], expected.result, slack);
+      RunKernel("attention", operands, {cotangent.spec(), {dtype, {c.b, c.h, c.s}}}, attributes);
+  ExpectClose(laid_out(forward[0]), expected.result, slack);
   ExpectClose(forward[1], expected.logsumexp, slack);
-  operands = {dy, q, k, v, forward[0], forward[1]};
-  if (mask != nullptr) operands.push_back(*mask);
-  const auto grads =
-      RunKernel("attention_grad", operands, {q.spec(), k.spec(), v.spec()}, attributes);
-  ExpectClose(grads[0], expected.dq, slack);
-  ExpectClose(grads[1], expected.dk, slack);
-  ExpectClose(grads[2], expected.dv, slack);
+  operands.insert(operands.begin(), cotangent);
+  operands.insert(operands.begin() + 4, {forward[0], forward[1]});
+  const auto grads = RunKernel("attention_grad", operands, specs, attributes);
+  ExpectClose(laid_out(grads[0]), expected.dq, slack);
+  ExpectClose(laid_out(grads[1]), expected.dk, slack);
+  ExpectClose(laid_out(grads[2]), expected.dv, slack);
 }
 
 TEST(AttentionTest, ForwardAndGradient) {
@@ -216,6 +257,15 @@ TEST(AttentionTest, NaNIsNotLost) {
                              {{"scale", 1.0}, {"causal", int64_t{0}}});
   EXPECT_TRUE(std::isnan(out[0].values()[0]));
   EXPECT_FALSE(std::isnan(out[0].values()[4]));
+}
+
+TEST(AttentionTest, NegativeWindowIsInvalid) {
+  const Tensor q = Tensor::Random(DType::kF32, {1, 1, 2, 4}, 1);
+  EXPECT_EQ(TryKernel("attention", {q, q, q}, {q.spec(), {DType::kF32, {1, 1, 2}}},
+                      {{"scale", 1.0}, {"window", int64_t{-1}}})
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(AttentionTest, HeadsThatDoNotDivideAreInvalid) {

@@ -1,30 +1,37 @@
 // rope; see attention.h.
+#include <algorithm>
+
 #include "kernels/common/checks.h"
 #include "kernels/elementwise/broadcast.h"
 
 namespace oriel::kernels {
 namespace {
 
-// One row. `step` is 0 where cos and sin have one column.
+// Where the two elements of a pair lie in a row: those of pair i at i * step and second + i * step.
+struct Pairs {
+  int64_t step, second;
+};
+
+Pairs PairsOf(int64_t columns, int64_t rotary_dim, bool interleaved) {
+  if (columns == 1) return {0, 0};
+  if (columns != rotary_dim) return {1, 0};  // one angle for both
+  return interleaved ? Pairs{2, 1} : Pairs{1, rotary_dim / 2};
+}
+
 template <typename T>
-void RopeRow(const T* x, const T* cos, int64_t cos_step, const T* sin, int64_t sin_step,
-             int64_t half, bool inverse, T* y) {
-  const T* x1 = x;
-  const T* x2 = x + half;
-  if (inverse) {
+void RopeRow(const T* x, Pairs x_at, const T* cos, Pairs cos_at, const T* sin, Pairs sin_at,
+             int64_t pairs, bool inverse, T* y) {
+  // The transposed map has the sines of a pair exchanged and negated.
+  const T* sin1 = sin + (inverse ? sin_at.second : 0);
+  const T* sin2 = sin + (inverse ? 0 : sin_at.second);
+  const T sign = inverse ? T(-1) : T(1);
 #pragma omp simd
-    for (int64_t i = 0; i < half; ++i) {
-      const int64_t j = half + i;
-      y[i] = x1[i] * cos[i * cos_step] + x2[i] * sin[j * sin_step];
-      y[j] = x2[i] * cos[j * cos_step] - x1[i] * sin[i * sin_step];
-    }
-  } else {
-#pragma omp simd
-    for (int64_t i = 0; i < half; ++i) {
-      const int64_t j = half + i;
-      y[i] = x1[i] * cos[i * cos_step] - x2[i] * sin[i * sin_step];
-      y[j] = x2[i] * cos[j * cos_step] + x1[i] * sin[j * sin_step];
-    }
+  for (int64_t i = 0; i < pairs; ++i) {
+    const T x1 = x[i * x_at.step];
+    const T x2 = x[x_at.second + i * x_at.step];
+    y[i * x_at.step] = x1 * cos[i * cos_at.step] - x2 * (sign * sin1[i * sin_at.step]);
+    y[x_at.second + i * x_at.step] =
+        x2 * cos[cos_at.second + i * cos_at.step] + x1 * (sign * sin2[i * sin_at.step]);
   }
 }
 
@@ -33,29 +40,33 @@ struct Rope {
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
     const TensorSpec& x = spec.operands[0];
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
-    if (x.rank() < 1 || x.shape.back() % 2 != 0) {
-      return Malformed(spec, "the last dimension is not even");
-    }
+    if (x.rank() < 1) return Malformed(spec, "the input has no dimension");
     const int64_t n = x.shape.back();
+    ORIEL_ASSIGN_OR_RETURN(int64_t rotary_dim, IntOr(spec, "rotary_dim", 0));
+    if (rotary_dim == 0) rotary_dim = n;
+    if (rotary_dim < 0 || rotary_dim > n || rotary_dim % 2 != 0) {
+      return Malformed(spec, "rotates no even part of the last dimension");
+    }
+    ORIEL_ASSIGN_OR_RETURN(const bool interleaved, FlagOr(spec, "interleaved", false));
+    ORIEL_ASSIGN_OR_RETURN(const bool inverse, FlagOr(spec, "inverse", false));
     // Rows are broadcast by the plan, columns here.
     std::vector<Shape> rows;
-    int64_t steps[3];
-    for (size_t i = 0; i < 3; ++i) {
-      const TensorSpec& operand = spec.operands[i];
-      if (operand.rank() != x.rank() || operand.dtype != x.dtype ||
-          (operand.shape.back() != n && operand.shape.back() != 1)) {
+    for (const TensorSpec& operand : spec.operands) {
+      const bool is_input = rows.empty();
+      const int64_t columns = operand.rank() == x.rank() ? operand.shape.back() : 0;
+      if (operand.dtype != x.dtype ||
+          (!is_input && columns != rotary_dim && columns != rotary_dim / 2 && columns != 1)) {
         return Malformed(spec, "cos or sin does not fit the input");
       }
       rows.emplace_back(operand.shape.begin(), operand.shape.end() - 1);
-      steps[i] = operand.shape.back() == 1 ? 0 : 1;
     }
     ORIEL_ASSIGN_OR_RETURN(const BroadcastPlan plan, BroadcastPlan::Make(spec, rows, rows[0]));
-    ORIEL_ASSIGN_OR_RETURN(const bool inverse, FlagOr(spec, "inverse", false));
     const int threads = spec.num_threads;
-    const int64_t cos_step = steps[1];
-    const int64_t sin_step = steps[2];
-    const int64_t cos_row = cos_step == 0 ? 1 : n;
-    const int64_t sin_row = sin_step == 0 ? 1 : n;
+    const int64_t cos_columns = spec.operands[1].shape.back();
+    const int64_t sin_columns = spec.operands[2].shape.back();
+    const Pairs x_at = interleaved ? Pairs{2, 1} : Pairs{1, rotary_dim / 2};
+    const Pairs cos_at = PairsOf(cos_columns, rotary_dim, interleaved);
+    const Pairs sin_at = PairsOf(sin_columns, rotary_dim, interleaved);
     return KernelFn([=](const KernelArgs& args) {
       const T* input = args.operand<T>(0);
       const T* cos = args.operand<T>(1);
@@ -65,16 +76,18 @@ struct Rope {
           plan, threads,
           [&](const BroadcastPlan::Offsets& offsets, int64_t out, int64_t count) {
             for (int64_t i = 0; i < count; ++i) {
-              const T* c = cos + (offsets[1] + (plan.varies[1] ? i : 0)) * cos_row;
-              const T* s = sin + (offsets[2] + (plan.varies[2] ? i : 0)) * sin_row;
+              const T* c = cos + (offsets[1] + (plan.varies[1] ? i : 0)) * cos_columns;
+              const T* s = sin + (offsets[2] + (plan.varies[2] ? i : 0)) * sin_columns;
               const T* row = input + (offsets[0] + i) * n;
               T* to = result + (out + i) * n;
               // Strides known to the compiler make vector code.
-              if (cos_step == 1 && sin_step == 1) {
-                RopeRow(row, c, 1, s, 1, n / 2, inverse, to);
+              if (x_at.step == 1 && cos_at.step == 1 && sin_at.step == 1) {
+                RopeRow(row, {1, x_at.second}, c, {1, cos_at.second}, s, {1, sin_at.second},
+                        rotary_dim / 2, inverse, to);
               } else {
-                RopeRow(row, c, cos_step, s, sin_step, n / 2, inverse, to);
+                RopeRow(row, x_at, c, cos_at, s, sin_at, rotary_dim / 2, inverse, to);
               }
+              std::copy(row + rotary_dim, row + n, to + rotary_dim);
             }
           },
           /*weight=*/n);

@@ -16,11 +16,13 @@ int64_t Offset(const std::vector<int64_t>& index, const Shape& shape) {
   return at;
 }
 
-TEST(RopeTest, RotatesHalves) {
+TEST(RopeTest, RotatesPairs) {
   const Shape x_shape = {2, 3, 40, 16};
   const Shape large = {4, 4, 64, 64};
   const struct {
     Shape x, table;
+    bool interleaved = false;
+    int64_t rotary_dim = 0;
   } cases[] = {
       {x_shape, {1, 1, 40, 16}},
       {x_shape, x_shape},
@@ -29,6 +31,15 @@ TEST(RopeTest, RotatesHalves) {
       {x_shape, {1, 3, 1, 1}},
       {large, {1, 1, 64, 64}},
       {{6}, {6}},
+      {x_shape, {1, 1, 40, 8}},
+      {x_shape, {1, 1, 40, 16}, true},
+      {x_shape, {2, 1, 40, 8}, true},
+      {x_shape, {1, 3, 1, 1}, true},
+      {x_shape, {1, 1, 40, 6}, false, 6},
+      {x_shape, {1, 1, 40, 3}, false, 6},
+      {x_shape, {1, 1, 40, 6}, true, 6},
+      {x_shape, {1, 1, 40, 3}, true, 6},
+      {x_shape, {1, 1, 40, 2}, true, 2},
   };
   for (DType dtype : kFloats) {
     for (const auto& c : cases) {
@@ -38,7 +49,7 @@ TEST(RopeTest, RotatesHalves) {
         const Tensor cos = Tensor::Random(dtype, c.table, 2),
                      sin = Tensor::Random(dtype, c.table, 3);
         const auto xv = x.values(), cv = cos.values(), sv = sin.values();
-        const int64_t n = c.x.back();
+        const int64_t n = c.rotary_dim == 0 ? c.x.back() : c.rotary_dim;
         std::vector<double> expected;
         for (int64_t i = 0; i < x.size(); ++i) {
           std::vector<int64_t> index(c.x.size());
@@ -47,18 +58,32 @@ TEST(RopeTest, RotatesHalves) {
             index[d] = rest % c.x[d];
             rest /= c.x[d];
           }
-          const bool first = index.back() < n / 2;
+          const int64_t at = index.back();
+          if (at >= n) {
+            expected.push_back(xv[i]);
+            continue;
+          }
+          const bool first = c.interleaved ? at % 2 == 0 : at < n / 2;
           std::vector<int64_t> other = index;
-          other.back() += first ? n / 2 : -n / 2;
-          // The map, and with `inverse` its transpose.
+          other.back() += (first ? 1 : -1) * (c.interleaved ? 1 : n / 2);
           const double partner = xv[Offset(other, c.x)];
-          const double s = sv[Offset(inverse ? other : index, c.table)];
+          // A table with a column for each pair has no column for each element.
+          const auto angle = [&](std::vector<int64_t> element) {
+            if (c.table.back() == n / 2) {
+              element.back() = c.interleaved ? element.back() / 2 : element.back() % (n / 2);
+            }
+            return Offset(element, c.table);
+          };
+          // The map, and with `inverse` its transpose.
+          const double s = sv[angle(inverse ? other : index)];
           const double sign = (first ? -1 : 1) * (inverse ? -1 : 1);
-          expected.push_back(xv[i] * cv[Offset(index, c.table)] + sign * partner * s);
+          expected.push_back(xv[i] * cv[angle(index)] + sign * partner * s);
         }
-        ExpectClose(
-            RunKernel("rope", {x, cos, sin}, {x.spec()}, {{"inverse", int64_t{inverse}}})[0],
-            expected);
+        ExpectClose(RunKernel("rope", {x, cos, sin}, {x.spec()},
+                              {{"inverse", int64_t{inverse}},
+                               {"interleaved", int64_t{c.interleaved}},
+                               {"rotary_dim", c.rotary_dim}})[0],
+                    expected);
       }
     }
   }

@@ -57,6 +57,16 @@ absl::StatusOr<bool> FlagOr(const KernelSpec& spec, const std::string& name, boo
   return value != 0;
 }
 
+absl::StatusOr<double> FloatOr(const KernelSpec& spec, const std::string& name, double fallback) {
+  if (spec.attributes.count(name) == 0) return fallback;
+  return spec.Float(name);
+}
+
+absl::StatusOr<int64_t> IntOr(const KernelSpec& spec, const std::string& name, int64_t fallback) {
+  if (spec.attributes.count(name) == 0) return fallback;
+  return spec.Int(name);
+}
+
 int64_t SizeOf(const Shape& shape, int64_t begin, int64_t end) {
   int64_t size = 1;
   for (int64_t i = begin; i < end; ++i) size *= shape[i];

@@ -27,8 +27,11 @@ absl::Status CheckResult(const KernelSpec& spec, size_t index, DType dtype, cons
 
 // `dim` as an index below `rank`, or Malformed.
 absl::StatusOr<int64_t> DimAttribute(const KernelSpec& spec, const std::string& name, int64_t rank);
-// A boolean attribute; false where it is absent.
+// A boolean attribute; `fallback` where it is absent.
 absl::StatusOr<bool> FlagOr(const KernelSpec& spec, const std::string& name, bool fallback);
+// Numbers that may be absent.
+absl::StatusOr<double> FloatOr(const KernelSpec& spec, const std::string& name, double fallback);
+absl::StatusOr<int64_t> IntOr(const KernelSpec& spec, const std::string& name, int64_t fallback);
 
 // Product of the sizes of dimensions [begin, end).
 int64_t SizeOf(const Shape& shape, int64_t begin, int64_t end);

@@ -139,31 +139,34 @@ struct RmsNorm {
     const TensorSpec& x = spec.operands[0];
     ORIEL_ASSIGN_OR_RETURN(const Rows shape, RowsOf(spec, 0));
     ORIEL_ASSIGN_OR_RETURN(const double epsilon, spec.Float("epsilon"));
+    ORIEL_ASSIGN_OR_RETURN(const double weight_offset, FloatOr(spec, "weight_offset", 0));
+    const T offset = static_cast<T>(weight_offset);
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, x.dtype, {shape.n}));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, x.dtype, shape.outer));
     const int threads = spec.num_threads;
-    return KernelFn([rows = shape.rows, n = shape.n, epsilon, threads](const KernelArgs& args) {
-      const T* input = args.operand<T>(0);
-      const T* weight = args.operand<T>(1);
-      T* result = args.result<T>(0);
-      T* inv_rms = args.result<T>(1);
-      ParallelFor(threads, rows, 4 * n, [=](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          const T* x = input + row * n;
-          T* y = result + row * n;
-          const double squares = RowSum<T>(n, [x](auto at) {
-            const auto v = Widen(at(x));
-            return v * v;
-          });
-          const T scale = static_cast<T>(1 / std::sqrt(squares / n + epsilon));
-          inv_rms[row] = scale;
+    return KernelFn(
+        [rows = shape.rows, n = shape.n, epsilon, offset, threads](const KernelArgs& args) {
+          const T* input = args.operand<T>(0);
+          const T* weight = args.operand<T>(1);
+          T* result = args.result<T>(0);
+          T* inv_rms = args.result<T>(1);
+          ParallelFor(threads, rows, 4 * n, [=](int64_t begin, int64_t end) {
+            for (int64_t row = begin; row < end; ++row) {
+              const T* x = input + row * n;
+              T* y = result + row * n;
+              const double squares = RowSum<T>(n, [x](auto at) {
+                const auto v = Widen(at(x));
+                return v * v;
+              });
+              const T scale = static_cast<T>(1 / std::sqrt(squares / n + epsilon));
+              inv_rms[row] = scale;
 #pragma omp simd
-          for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * weight[i];
-        }
-      });
-      return absl::OkStatus();
-    });
+              for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * (weight[i] + offset);
+            }
+          });
+          return absl::OkStatus();
+        });
   }
 };
 
@@ -177,9 +180,12 @@ struct RmsNormGrad {
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, x.dtype, shape.outer));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, x.dtype, {shape.n}));
+    ORIEL_ASSIGN_OR_RETURN(const double weight_offset, FloatOr(spec, "weight_offset", 0));
+    const T offset = static_cast<T>(weight_offset);
     auto sums = std::make_shared<RowBlockSums>(shape.rows, shape.n, 1);
     const int threads = spec.num_threads;
-    return KernelFn([rows = shape.rows, n = shape.n, sums, threads](const KernelArgs& args) {
+    return KernelFn([rows = shape.rows, n = shape.n, sums, offset,
+                     threads](const KernelArgs& args) {
       const T* cotangent = args.operand<T>(0);
       const T* input = args.operand<T>(1);
       const T* weight = args.operand<T>(2);
@@ -198,12 +204,14 @@ struct RmsNormGrad {
             T* dx = input_grad + row * n;
             const T scale = inv_rms[row];
             const T avg_gx = static_cast<T>(
-                RowSum<T>(n, [=](auto at) { return at(dy) * at(weight) * (at(x) * scale); }) / n);
+                RowSum<T>(
+                    n, [=](auto at) { return at(dy) * (at(weight) + offset) * (at(x) * scale); }) /
+                n);
 #pragma omp simd
             for (int64_t i = 0; i < n; ++i) {
               const T normed = x[i] * scale;
               weight_sum[i] += static_cast<double>(dy[i] * normed);
-              dx[i] = scale * (dy[i] * weight[i] - normed * avg_gx);
+              dx[i] = scale * (dy[i] * (weight[i] + offset) - normed * avg_gx);
             }
           }
         }

@@ -8,8 +8,8 @@
 //
 //   layer_norm       x, weight [n], bias [n]?; float epsilon -> y, mean [rows], inv_std [rows]
 //   layer_norm_grad  dy, x, weight, mean, inv_std -> dx, dweight [n], dbias [n]
-//   rms_norm         x, weight [n]; float epsilon -> y, inv_rms [rows]
-//   rms_norm_grad    dy, x, weight, inv_rms -> dx, dweight [n]
+//   rms_norm         x, weight [n]; float epsilon, weight_offset = 0 -> y, inv_rms [rows]
+//   rms_norm_grad    dy, x, weight, inv_rms; float weight_offset = 0 -> dx, dweight [n]
 //   softmax          x; int dim -> y, which may be the buffer of x
 //   softmax_grad     dy, y; int dim -> dx
 #ifndef ORIEL_KERNELS_NORMALIZATION_NORMALIZATION_H_

@@ -115,16 +115,26 @@ TEST(NormalizationTest, LayerNormGradient) {
   }
 }
 
+Tensor LessOne(const Tensor& weight) {
+  Values values = weight.values();
+  for (double& value : values) value -= 1;
+  return Tensor(weight.spec(), values);
+}
+
 TEST(NormalizationTest, RmsNorm) {
   for (DType dtype : kFloats) {
     for (const Size& s : kSizes) {
       const Tensor x = Tensor::Random(dtype, {s.rows, s.n}, 7, -2, 3);
       const Tensor w = Tensor::Random(dtype, {s.n}, 8);
       const Norm expected = Normalize(x.values(), w.values(), {}, s.rows, s.n, false);
-      const auto results =
-          RunKernel("rms_norm", {x, w}, {x.spec(), {dtype, {s.rows}}}, {{"epsilon", kEpsilon}});
+      const std::vector<runtime::TensorSpec> specs = {x.spec(), {dtype, {s.rows}}};
+      const auto results = RunKernel("rms_norm", {x, w}, specs, {{"epsilon", kEpsilon}});
       ExpectClose(results[0], expected.y);
       ExpectClose(results[1], expected.scale);
+      // The weight as its distance from 1.
+      const auto offset = RunKernel("rms_norm", {x, LessOne(w)}, specs,
+                                    {{"epsilon", kEpsilon}, {"weight_offset", 1.0}});
+      ExpectClose(offset[0], expected.y, 4);
     }
   }
 }
@@ -143,6 +153,10 @@ TEST(NormalizationTest, RmsNormGradient) {
       const auto results = RunKernel("rms_norm_grad", {dy, x, w, inv_rms}, {x.spec(), w.spec()});
       ExpectClose(results[0], expected.dx);
       ExpectClose(results[1], expected.dw);
+      const auto offset = RunKernel("rms_norm_grad", {dy, x, LessOne(w), inv_rms},
+                                    {x.spec(), w.spec()}, {{"weight_offset", 1.0}});
+      ExpectClose(offset[0], expected.dx, 4);
+      ExpectClose(offset[1], expected.dw);
     }
   }
 }

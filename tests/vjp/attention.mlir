@@ -55,6 +55,24 @@ func.func @attention_float_mask(%q: tensor<1x2x2x2xf64>, %k: tensor<1x2x3x2xf64>
   return %0 : tensor<1x2x2x2xf64>
 }
 
+// Position i sees the two keys up to its own.
+func.func @attention_window(%q: tensor<1x2x4x3xf64>, %k: tensor<1x2x4x3xf64>, %v: tensor<1x2x4x3xf64>) -> tensor<1x2x4x3xf64> {
+  %0, %1 = oriel.attention %q, %k, %v {scale = 0.7, causal = true, window = 2 : i64} : (tensor<1x2x4x3xf64>, tensor<1x2x4x3xf64>, tensor<1x2x4x3xf64>) -> (tensor<1x2x4x3xf64>, tensor<1x2x4xf64>)
+  return %0 : tensor<1x2x4x3xf64>
+}
+
+func.func @attention_capped(%q: tensor<1x2x3x3xf64>, %k: tensor<1x2x4x3xf64>, %v: tensor<1x2x4x3xf64>) -> tensor<1x2x3x3xf64> {
+  %m = oriel.constant {value = dense<[[[[0.5, -1.0, 0.25, 0.0]]]]> : tensor<1x1x1x4xf64>} : () -> tensor<1x1x1x4xf64>
+  %0, %1 = oriel.attention %q, %k, %v, %m {scale = 0.7, softcap = 1.5} : (tensor<1x2x3x3xf64>, tensor<1x2x4x3xf64>, tensor<1x2x4x3xf64>, tensor<1x1x1x4xf64>) -> (tensor<1x2x3x3xf64>, tensor<1x2x3xf64>)
+  return %0 : tensor<1x2x3x3xf64>
+}
+
+// Heads after positions, two query heads to a key head.
+func.func @attention_sequence_first(%q: tensor<2x3x4x2xf64>, %k: tensor<2x5x2x2xf64>, %v: tensor<2x5x2x3xf64>) -> tensor<2x3x4x3xf64> {
+  %0, %1 = oriel.attention %q, %k, %v {scale = 0.7, causal = true, sequence_first = true} : (tensor<2x3x4x2xf64>, tensor<2x5x2x2xf64>, tensor<2x5x2x3xf64>) -> (tensor<2x3x4x3xf64>, tensor<2x4x3xf64>)
+  return %0 : tensor<2x3x4x3xf64>
+}
+
 func.func @rope(%x: tensor<2x2x3x4xf64>) -> tensor<2x2x3x4xf64> {
   %a = oriel.constant {value = dense<[[[[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1.0, 1.1, 1.2]]]]> : tensor<1x1x3x4xf64>} : () -> tensor<1x1x3x4xf64>
   %c = oriel.cos %a : (tensor<1x1x3x4xf64>) -> tensor<1x1x3x4xf64>
@@ -69,4 +87,22 @@ func.func @rope_inverse(%x: tensor<2x2x3x4xf64>) -> tensor<2x2x3x4xf64> {
   %s = oriel.sin %a : (tensor<2x1x1x4xf64>) -> tensor<2x1x1x4xf64>
   %0 = oriel.rope %x, %c, %s {inverse = true} : (tensor<2x2x3x4xf64>, tensor<2x1x1x4xf64>, tensor<2x1x1x4xf64>) -> tensor<2x2x3x4xf64>
   return %0 : tensor<2x2x3x4xf64>
+}
+
+// Neighbours are pairs, with one angle for both.
+func.func @rope_interleaved(%x: tensor<2x3x4xf64>) -> tensor<2x3x4xf64> {
+  %a = oriel.constant {value = dense<[[[0.1, 0.2], [0.5, 0.6], [0.9, 1.0]]]> : tensor<1x3x2xf64>} : () -> tensor<1x3x2xf64>
+  %c = oriel.cos %a : (tensor<1x3x2xf64>) -> tensor<1x3x2xf64>
+  %s = oriel.sin %a : (tensor<1x3x2xf64>) -> tensor<1x3x2xf64>
+  %0 = oriel.rope %x, %c, %s {interleaved = true} : (tensor<2x3x4xf64>, tensor<1x3x2xf64>, tensor<1x3x2xf64>) -> tensor<2x3x4xf64>
+  return %0 : tensor<2x3x4xf64>
+}
+
+// The last two of six elements stay.
+func.func @rope_partial(%x: tensor<2x3x6xf64>) -> tensor<2x3x6xf64> {
+  %a = oriel.constant {value = dense<[[[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1.0, 1.1, 1.2]]]> : tensor<1x3x4xf64>} : () -> tensor<1x3x4xf64>
+  %c = oriel.cos %a : (tensor<1x3x4xf64>) -> tensor<1x3x4xf64>
+  %s = oriel.sin %a : (tensor<1x3x4xf64>) -> tensor<1x3x4xf64>
+  %0 = oriel.rope %x, %c, %s {rotary_dim = 4 : i64} : (tensor<2x3x6xf64>, tensor<1x3x4xf64>, tensor<1x3x4xf64>) -> tensor<2x3x6xf64>
+  return %0 : tensor<2x3x6xf64>
 }

@@ -15,6 +15,12 @@ func.func @rms_norm(%x: tensor<2x3x5xf64>, %w: tensor<5xf64>) -> tensor<2x3x5xf6
   return %0 : tensor<2x3x5xf64>
 }
 
+// The weight is stored as its distance from 1.
+func.func @rms_norm_weight_offset(%x: tensor<2x3x5xf64>, %w: tensor<5xf64>) -> tensor<2x3x5xf64> {
+  %0, %1 = oriel.rms_norm %x, %w {epsilon = 1.0e-3, weight_offset = 1.0} : (tensor<2x3x5xf64>, tensor<5xf64>) -> (tensor<2x3x5xf64>, tensor<2x3xf64>)
+  return %0 : tensor<2x3x5xf64>
+}
+
 func.func @softmax_last(%x: tensor<3x5xf64>) -> tensor<3x5xf64> {
   %0 = oriel.softmax %x {dim = 1 : i64} : (tensor<3x5xf64>) -> tensor<3x5xf64>
   return %0 : tensor<3x5xf64>

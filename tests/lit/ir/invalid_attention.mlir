@@ -128,7 +128,7 @@ func.func @grad_of_another_logsumexp(%q: tensor<2x4x8x16xf32>, %k: tensor<2x2x6x
 // -----
 
 func.func @rope_odd(%x: tensor<4x7xf32>) {
-  // expected-error@+2 {{expects an input with an even last dimension, got the shape [4, 7]}}
+  // expected-error@+2 {{expects an even number of rotated elements up to the last dimension, got 7 of the shape [4, 7]}}
   // expected-error@+1 {{failed to infer returned types}}
   %0 = oriel.rope %x, %x, %x : (tensor<4x7xf32>, tensor<4x7xf32>, tensor<4x7xf32>) -> tensor<4x7xf32>
   return
@@ -136,8 +136,54 @@ func.func @rope_odd(%x: tensor<4x7xf32>) {
 
 // -----
 
+func.func @rope_more_than_there_is(%x: tensor<4x8xf32>, %c: tensor<4x10xf32>) {
+  // expected-error@+2 {{expects an even number of rotated elements up to the last dimension, got 10 of the shape [4, 8]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.rope %x, %c, %c {rotary_dim = 10 : i64} : (tensor<4x8xf32>, tensor<4x10xf32>, tensor<4x10xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @rope_rank_0(%x: tensor<f32>) {
+  // expected-error@+2 {{expects an input of rank at least 1, got rank 0}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.rope %x, %x, %x : (tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @negative_window(%q: tensor<2x4x8x16xf32>) {
+  // expected-error@+2 {{expects a window of at least 0, got -1}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:2 = oriel.attention %q, %q, %q {scale = 0.25 : f64, window = -1 : i64} : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @negative_softcap(%q: tensor<2x4x8x16xf32>) {
+  // expected-error@+2 {{expects a softcap of at least 0}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:2 = oriel.attention %q, %q, %q {scale = 0.25 : f64, softcap = -1.0 : f64} : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
+// With `sequence_first`, a query has its heads in the third dimension.
+func.func @sequence_first_heads(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x3x16xf32>) {
+  // expected-error@+2 {{expects a number of key heads that divides the 4 query heads, got 3}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:2 = oriel.attention %q, %k, %k {scale = 0.25 : f64, sequence_first = true} : (tensor<2x8x4x16xf32>, tensor<2x8x3x16xf32>, tensor<2x8x3x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
 func.func @rope_cos_shape(%x: tensor<4x8xf32>, %c: tensor<8xf32>) {
-  // expected-error@+2 {{expects cos of rank 2 that broadcasts to [4, 8], got [8]}}
+  // expected-error@+2 {{expects cos of rank 2 that broadcasts to [4, 8] or has half its last dimension, got [8]}}
   // expected-error@+1 {{failed to infer returned types}}
   %0 = oriel.rope %x, %c, %x : (tensor<4x8xf32>, tensor<8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return
@@ -146,7 +192,7 @@ func.func @rope_cos_shape(%x: tensor<4x8xf32>, %c: tensor<8xf32>) {
 // -----
 
 func.func @rope_sin_shape(%x: tensor<4x8xf32>, %c: tensor<3x8xf32>) {
-  // expected-error@+2 {{expects sin of rank 2 that broadcasts to [4, 8], got [3, 8]}}
+  // expected-error@+2 {{expects sin of rank 2 that broadcasts to [4, 8] or has half its last dimension, got [3, 8]}}
   // expected-error@+1 {{failed to infer returned types}}
   %0 = oriel.rope %x, %x, %c : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<3x8xf32>) -> tensor<4x8xf32>
   return

@@ -82,6 +82,15 @@ func.func @rms_norm_epsilon_is_nan(%x: tensor<2x8x64xf32>, %w: tensor<64xf32>) {
 
 // -----
 
+func.func @rms_norm_weight_offset_is_infinite(%x: tensor<2x8x64xf32>, %w: tensor<64xf32>) {
+  // expected-error@+2 {{expects a finite weight_offset}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:2 = oriel.rms_norm %x, %w {epsilon = 0.0 : f64, weight_offset = 0x7FF0000000000000 : f64} : (tensor<2x8x64xf32>, tensor<64xf32>) -> (tensor<2x8x64xf32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
 func.func @rms_norm_grad_cotangent(%x: tensor<2x8x64xf32>, %w: tensor<64xf32>, %r: tensor<2x8xf32>) {
   // expected-error@+2 {{expects a cotangent of type 'tensor<2x8x64xf32>', got 'tensor<64xf32>'}}
   // expected-error@+1 {{failed to infer returned types}}
