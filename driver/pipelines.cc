@@ -32,6 +32,8 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   // Before attention, which takes query and key as it finds them.
   function.addPass(createRaiseRope());
   function.addPass(createRaiseAttention());
+  // After attention, whose patterns expect heads before positions.
+  function.addPass(createRaiseLayout());
   RaiseMergeOptions merge;
   if (options.recipe.images) {
     merge.rowsPerSample = options.recipe.images->perSample * options.recipe.images->rowsPerImage;

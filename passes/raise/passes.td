@@ -52,8 +52,12 @@ def RaiseActivation : Oriel_RaisePass<"oriel-raise-activation"> {
 }
 
 def RaiseRope : Oriel_RaisePass<"oriel-raise-rope"> {
-  let summary = "Rotary position embedding on halves";
+  let summary = "Rotary position embedding";
   let description = [{
+    Pairs are halves of the last dimension or neighbours, told by how they are sliced apart and
+    joined again; a table has an angle for each element or for each pair. Where only the first
+    elements are rotated and the others appended, `rotary_dim` says how many.
+
     ```mlir
     %r = oriel.concat (-%x[.., d/2:]), %x[.., :d/2] {dim = 3 : i64}
     %y = %x * %cos + %r * %sin
@@ -68,9 +72,17 @@ def RaiseAttention : Oriel_RaisePass<"oriel-raise-attention"> {
   let description = [{
     Starts from the product of a softmax and the values. Scales on the query, the key or the
     scores are multiplied; the key may be transposed before or after it is split into heads; key
-    and value heads that are repeated for grouped queries are taken as they were. A mask that is
-    known and lower triangular becomes `causal`. The guard against rows that see nothing (NaN
-    replaced by 0) is dropped, since `oriel.attention` gives 0 there.
+    and value heads that are repeated for grouped queries are taken as they were; scores may be
+    capped by tanh. Batch and heads may be merged for the products.
+
+    Masks may be added to the scores or replace them. They are taken apart: what follows from
+    positions alone, told from tables or from comparisons of positions, becomes `causal` and
+    `window`, and what is left stays a mask. A large negative number is the same as -infinity
+    only if every row sees something; where that is not known, the mask stays what it is. The
+    guard against rows that see nothing (NaN replaced by 0) is dropped, since `oriel.attention`
+    gives 0 there.
+
+    An `oriel.attention` that the importer made takes scales, repeated heads and masks likewise.
 
     ```mlir
     %s = oriel.matmul (%q * 0.5), (transposed %k * 0.5)
@@ -78,6 +90,23 @@ def RaiseAttention : Oriel_RaisePass<"oriel-raise-attention"> {
     %o = oriel.matmul %p, %v
     // →
     %o, %lse = oriel.attention %q, %k, %v, %mask {scale = 0.25}
+    ```
+  }];
+}
+
+def RaiseLayout : Oriel_RaisePass<"oriel-raise-layout"> {
+  let summary = "Attention on operands as projections leave them";
+  let description = [{
+    Transposes that bring heads before positions sink through norms and rotary embeddings into
+    attention, which then works on `[b, s, h, d]`, and meet the one behind it. A reshape behind a
+    linear layer goes before it, where it meets the one that flattened its input.
+
+    ```mlir
+    %t = oriel.transpose %q {permutation = array<i64: 0, 2, 1, 3>}  // and of %k, %v
+    %o, %lse = oriel.attention %t, %u, %w {scale = 0.25}
+    %y = oriel.transpose %o {permutation = array<i64: 0, 2, 1, 3>}
+    // →
+    %y, %lse = oriel.attention %q, %k, %v {scale = 0.25, sequence_first = true}
     ```
   }];
 }

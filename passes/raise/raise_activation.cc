@@ -30,9 +30,35 @@ struct Gate {
   double factor;  // what x * gate is to be multiplied with
 };
 
+// factor * x², with the factor on the square or on one x.
+bool isScaledSquare(Value value, Value x, double factor) {
+  auto [square, outer] = scaledOrSelf(value);
+  if (close(outer, factor) && matchSquare(square) == x) return true;
+  auto match = matchEither<ir::MulOp>(value, [&](Value operand) { return operand == x; });
+  if (!match) return false;
+  auto [other, inner] = scaledOrSelf(match->second);
+  return other == x && close(inner, factor);
+}
+
 bool isTanhArgument(Value argument, Value x) {
+  const double outer = std::sqrt(2.0 / M_PI);
+  // √(2/π) x (1 + 0.044715 x²), with the factor on x or on the product.
+  if (auto product = argument.getDefiningOp<ir::MulOp>()) {
+    for (auto [left, right] : {std::pair<Value, Value>(product.getLhs(), product.getRhs()),
+                               std::pair<Value, Value>(product.getRhs(), product.getLhs())}) {
+      auto [base, scale] = scaledOrSelf(left);
+      auto shifted = matchShifted(right);
+      if (base != x || !close(scale, outer) || !shifted || !close(shifted->second, 1.0)) continue;
+      if (isScaledSquare(shifted->first, x, 0.044715)) return true;
+    }
+  }
   auto [inner, scale] = scaledOrSelf(argument);
-  if (!close(scale, std::sqrt(2.0 / M_PI))) return false;
+  if (!close(scale, outer)) return false;
+  if (auto product = inner.getDefiningOp<ir::MulOp>()) {
+    auto match = matchEither<ir::MulOp>(inner, [&](Value value) { return value == x; });
+    auto shifted = match ? matchShifted(match->second) : std::nullopt;
+    return shifted && close(shifted->second, 1.0) && isScaledSquare(shifted->first, x, 0.044715);
+  }
   auto sum = matchEither<ir::AddOp>(inner, [&](Value value) { return value == x; });
   if (!sum) return false;
   auto [cube, factor] = scaledOrSelf(sum->second);

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -61,26 +63,80 @@ Value matchCentered(Value value) {
   return op && matchLastMean(op.getRhs()) == op.getLhs() ? Value(op.getLhs()) : Value();
 }
 
-// normalized * w → rms_norm, or layer_norm if what is normalised was centered.
-struct RaiseNorm : mlir::OpRewritePattern<ir::MulOp> {
+// normalized → rms_norm, or layer_norm if what is normalised was centered, with a weight of ones.
+template <typename Op>
+struct RaiseNorm : mlir::OpRewritePattern<Op> {
+  using mlir::OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter& rewriter) const override {
+    std::optional<Normalized> match = matchNormalized(op.getResult());
+    if (!match || match->input.getType() != op.getType()) {
+      return rewriter.notifyMatchFailure(op, "no value is normalised by its mean square");
+    }
+    mlir::RankedTensorType type = tensorType(match->input);
+    auto row = type.clone({type.getShape().back()});
+    auto one = mlir::DenseElementsAttr::get(
+        row, mlir::Attribute(rewriter.getFloatAttr(type.getElementType(), 1.0)));
+    Value weight = ir::ConstantOp::create(rewriter, op.getLoc(), one);
+    if (Value input = matchCentered(match->input)) {
+      auto norm = ir::LayerNormOp::create(rewriter, op.getLoc(), input, weight, Value(),
+                                          rewriter.getF64FloatAttr(match->epsilon));
+      rewriter.replaceOp(op, norm.getResult());
+    } else {
+      auto norm =
+          ir::RmsNormOp::create(rewriter, op.getLoc(), match->input, weight, match->epsilon);
+      rewriter.replaceOp(op, norm.getResult());
+    }
+    return success();
+  }
+};
+
+// norm with a weight of ones * w → norm with the weight w.
+struct AbsorbNormWeight : mlir::OpRewritePattern<ir::MulOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::MulOp op, PatternRewriter& rewriter) const override {
-    for (auto [product, weight] : {std::pair<Value, Value>(op.getLhs(), op.getRhs()),
-                                   std::pair<Value, Value>(op.getRhs(), op.getLhs())}) {
-      std::optional<Normalized> match = matchNormalized(product);
-      if (!match || !isRowVector(weight, product)) continue;
-      auto epsilon = rewriter.getF64FloatAttr(match->epsilon);
-      if (Value input = matchCentered(match->input)) {
-        auto norm = ir::LayerNormOp::create(rewriter, op.getLoc(), input, weight, Value(), epsilon);
-        rewriter.replaceOp(op, norm.getResult());
-      } else {
-        auto norm = ir::RmsNormOp::create(rewriter, op.getLoc(), match->input, weight, epsilon);
-        rewriter.replaceOp(op, norm.getResult());
-      }
-      return success();
+    auto weightless = [](Value value) {
+      auto isPlain = [&](auto norm) {
+        return norm && value == norm.getResult() && value.hasOneUse() &&
+               isSplat(norm.getWeight(), 1.0);
+      };
+      auto layerNorm = value.getDefiningOp<ir::LayerNormOp>();
+      auto rmsNorm = value.getDefiningOp<ir::RmsNormOp>();
+      return (isPlain(layerNorm) && !layerNorm.getBias()) ||
+             (isPlain(rmsNorm) && rmsNorm.getWeightOffset() == 0.0);
+    };
+    auto match = matchEither<ir::MulOp>(op.getResult(), weightless);
+    if (!match || !isRowVector(match->second, match->first)) {
+      return rewriter.notifyMatchFailure(op, "no weightless norm times a row vector");
     }
-    return rewriter.notifyMatchFailure(op, "no operand is normalised by its mean square");
+    if (auto norm = match->first.getDefiningOp<ir::LayerNormOp>()) {
+      auto result = ir::LayerNormOp::create(rewriter, op.getLoc(), norm.getInput(), match->second,
+                                            Value(), norm.getEpsilonAttr());
+      rewriter.replaceOp(op, result.getResult());
+    } else {
+      auto rmsNorm = match->first.getDefiningOp<ir::RmsNormOp>();
+      auto result = ir::RmsNormOp::create(rewriter, op.getLoc(), rmsNorm.getInput(), match->second,
+                                          rmsNorm.getEpsilon());
+      rewriter.replaceOp(op, result.getResult());
+    }
+    return success();
+  }
+};
+
+// rms_norm with the weight w + c → rms_norm with the weight w and an offset.
+struct AbsorbWeightOffset : mlir::OpRewritePattern<ir::RmsNormOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::RmsNormOp op, PatternRewriter& rewriter) const override {
+    auto shifted = matchShifted(op.getWeight());
+    if (!shifted || !std::isfinite(shifted->second)) {
+      return rewriter.notifyMatchFailure(op, "nothing is added to the weight");
+    }
+    auto result = ir::RmsNormOp::create(rewriter, op.getLoc(), op.getInput(), shifted->first,
+                                        op.getEpsilon(), op.getWeightOffset() + shifted->second);
+    rewriter.replaceOp(op, result);
+    return success();
   }
 };
 
@@ -108,7 +164,8 @@ struct AbsorbNormBias : mlir::OpRewritePattern<ir::AddOp> {
 struct RaiseNormalization : impl::RaiseNormalizationBase<RaiseNormalization> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<AbsorbNormBias, RaiseNorm>(&getContext());
+    patterns.add<AbsorbNormBias, AbsorbNormWeight, AbsorbWeightOffset, RaiseNorm<ir::MulOp>,
+                 RaiseNorm<ir::DivOp>>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

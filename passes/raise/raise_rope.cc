@@ -1,3 +1,5 @@
+#include <array>
+
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -13,75 +15,253 @@ using mlir::PatternRewriter;
 using mlir::success;
 using mlir::Value;
 
-// Whether the value is the half [begin, end) of x along the last dimension.
-bool isLastSlice(Value value, Value x, int64_t begin, int64_t end) {
-  auto slice = value.getDefiningOp<ir::SliceOp>();
-  if (!slice || slice.getInput() != x) return false;
-  llvm::ArrayRef<int64_t> shape = tensorType(x).getShape();
-  for (auto [dim, size] : llvm::enumerate(shape)) {
-    bool last = dim + 1 == shape.size();
-    if (slice.getStarts()[dim] != (last ? begin : 0) ||
-        slice.getLimits()[dim] != (last ? end : size) || slice.getStrides()[dim] != 1) {
-      return false;
-    }
+// How rotated elements are paired: the halves of the last dimension, or its neighbours.
+enum class Pairing { kHalves, kNeighbours };
+
+// Elements 0 or 1 of all pairs of `input`.
+struct PairPart {
+  Value input;
+  int64_t index;
+  Pairing pairing;
+};
+
+// The value below a reshape that splits off or drops a dimension of size 1 among the last two.
+Value withoutUnitDim(Value value) {
+  auto reshape = value.getDefiningOp<ir::ReshapeOp>();
+  if (!reshape) return value;
+  llvm::SmallVector<int64_t> less = llvm::to_vector(tensorType(reshape.getInput()).getShape());
+  llvm::SmallVector<int64_t> more = llvm::to_vector(reshape.getType().getShape());
+  if (less.size() > more.size()) std::swap(less, more);
+  for (size_t back : {1, 2}) {
+    if (more.size() < back || more[more.size() - back] != 1) continue;
+    llvm::SmallVector<int64_t> dropped = more;
+    dropped.erase(dropped.end() - back);
+    if (dropped == less) return reshape.getInput();
+  }
+  return value;
+}
+
+// Whether the slice takes all of each dimension but `dim`.
+bool slicesOnly(ir::SliceOp slice, int64_t dim) {
+  llvm::ArrayRef<int64_t> shape = tensorType(slice.getInput()).getShape();
+  for (auto [d, size] : llvm::enumerate(shape)) {
+    if (static_cast<int64_t>(d) == dim) continue;
+    if (slice.getStarts()[d] != 0 || slice.getType().getDimSize(d) != size) return false;
   }
   return true;
 }
 
-// x where the value is [-x2, x1] for x = [x1, x2].
-Value matchRotatedHalves(Value value) {
-  auto concat = value.getDefiningOp<ir::ConcatOp>();
-  if (!concat || concat.getInputs().size() != 2) return Value();
-  int64_t last = tensorType(value).getRank() - 1;
-  if (static_cast<int64_t>(concat.getDim()) != last) return Value();
-  auto neg = concat.getInputs()[0].getDefiningOp<ir::NegOp>();
-  auto first = concat.getInputs()[1].getDefiningOp<ir::SliceOp>();
-  if (!neg || !first) return Value();
-  Value x = first.getInput();
-  int64_t size = tensorType(x).getShape().back();
-  if (size % 2 != 0 || !isLastSlice(neg.getInput(), x, size / 2, size) ||
-      !isLastSlice(first.getResult(), x, 0, size / 2)) {
-    return Value();
-  }
-  return x;
+// x where the value is x with its last dimension n split into `sizes`.
+Value matchSplitLast(Value value, std::array<int64_t, 2> sizes) {
+  auto reshape = value.getDefiningOp<ir::ReshapeOp>();
+  if (!reshape) return Value();
+  llvm::ArrayRef<int64_t> from = tensorType(reshape.getInput()).getShape();
+  llvm::SmallVector<int64_t> expected = llvm::to_vector(from);
+  if (expected.empty() || expected.back() != sizes[0] * sizes[1]) return Value();
+  expected.back() = sizes[0];
+  expected.push_back(sizes[1]);
+  return reshape.getType().getShape() == llvm::ArrayRef<int64_t>(expected) ? reshape.getInput()
+                                                                           : Value();
 }
 
-// Whether cos or sin, aligned at the last dimension, spans it whole.
-bool isAngleTable(Value table, Value x) {
+std::optional<PairPart> matchPairPart(Value value) {
+  auto slice = withoutUnitDim(value).getDefiningOp<ir::SliceOp>();
+  if (!slice) return std::nullopt;
+  llvm::ArrayRef<int64_t> shape = tensorType(slice.getInput()).getShape();
+  int64_t rank = shape.size();
+  // One of two along a dimension of their own.
+  for (int64_t dim : {rank - 1, rank - 2}) {
+    if (dim < 0 || shape[dim] != 2 || slice.getType().getDimSize(dim) != 1) continue;
+    bool neighbours = dim == rank - 1;
+    if (!slicesOnly(slice, dim) || rank < 2) continue;
+    std::array<int64_t, 2> sizes = {shape[rank - 2], shape[rank - 1]};
+    Value input = matchSplitLast(slice.getInput(), sizes);
+    Pairing pairing = neighbours ? Pairing::kNeighbours : Pairing::kHalves;
+    if (input) return PairPart{input, slice.getStarts()[dim], pairing};
+  }
+  // A half or every other element.
+  int64_t last = rank - 1;
+  if (rank < 1 || shape[last] % 2 != 0 || !slicesOnly(slice, last) ||
+      slice.getType().getDimSize(last) != shape[last] / 2) {
+    return std::nullopt;
+  }
+  int64_t start = slice.getStarts()[last], stride = slice.getStrides()[last],
+          half = shape[last] / 2;
+  if ((stride == 1 || half == 1) && (start == 0 || start == half)) {
+    return PairPart{slice.getInput(), start == 0 ? 0 : 1, Pairing::kHalves};
+  }
+  if (stride == 2 && start < 2) return PairPart{slice.getInput(), start, Pairing::kNeighbours};
+  return std::nullopt;
+}
+
+// A value put together from elements 0 and elements 1 of its pairs.
+struct JoinedPairs {
+  Value first, second;
+  Pairing pairing;
+};
+
+std::optional<JoinedPairs> matchJoinedPairs(Value value) {
+  auto concat = value.getDefiningOp<ir::ConcatOp>();
+  auto reshape = value.getDefiningOp<ir::ReshapeOp>();
+  if (reshape) concat = reshape.getInput().getDefiningOp<ir::ConcatOp>();
+  if (!concat || concat.getInputs().size() != 2) return std::nullopt;
+  Value first = concat.getInputs()[0], second = concat.getInputs()[1];
+  int64_t rank = concat.getType().getRank(), dim = concat.getDim();
+  if (first.getType() != second.getType()) return std::nullopt;
+  if (!reshape) {
+    if (dim != rank - 1) return std::nullopt;
+    return JoinedPairs{first, second, Pairing::kHalves};
+  }
+  // Stacked, then flattened.
+  llvm::ArrayRef<int64_t> shape = concat.getType().getShape();
+  if (rank < 2 || dim < rank - 2 || shape[dim] != 2) return std::nullopt;
+  llvm::SmallVector<int64_t> flat = llvm::to_vector(shape.drop_back(2));
+  flat.push_back(shape[rank - 2] * shape[rank - 1]);
+  if (reshape.getType().getShape() != llvm::ArrayRef<int64_t>(flat)) return std::nullopt;
+  return JoinedPairs{withoutUnitDim(first), withoutUnitDim(second),
+                     dim == rank - 1 ? Pairing::kNeighbours : Pairing::kHalves};
+}
+
+// x where the value has -x2 in the place of x1, and x1 in that of x2.
+std::optional<PairPart> matchTurned(Value value) {
+  std::optional<JoinedPairs> joined = matchJoinedPairs(value);
+  auto neg = joined ? withoutUnitDim(joined->first).getDefiningOp<ir::NegOp>() : ir::NegOp();
+  if (!neg) return std::nullopt;
+  std::optional<PairPart> second = matchPairPart(neg.getInput());
+  std::optional<PairPart> first = matchPairPart(joined->second);
+  if (!first || !second || first->input != second->input || first->index != 0 ||
+      second->index != 1 || first->pairing != joined->pairing ||
+      second->pairing != joined->pairing || first->input.getType() != value.getType()) {
+    return std::nullopt;
+  }
+  return first;
+}
+
+// Whether cos or sin, aligned at the last dimension, has a column for each of `columns`.
+bool isAngleTable(Value table, Value x, int64_t columns) {
   mlir::RankedTensorType type = tensorType(table);
   return type.getRank() >= 1 && type.getRank() <= tensorType(x).getRank() &&
-         type.getShape().back() == tensorType(x).getShape().back();
+         type.getShape().back() == columns;
 }
 
+LogicalResult replaceByRope(PatternRewriter& rewriter, mlir::Operation* op, Value x, Value cos,
+                            Value sin, Pairing pairing) {
+  int64_t rank = tensorType(x).getRank();
+  rewriter.replaceOpWithNewOp<ir::RopeOp>(op, x, expandRank(rewriter, op->getLoc(), cos, rank),
+                                          expandRank(rewriter, op->getLoc(), sin, rank),
+                                          /*inverse=*/false, pairing == Pairing::kNeighbours);
+  return success();
+}
+
+// x * cos + turned x * sin → rope.
 struct RaiseRotation : mlir::OpRewritePattern<ir::AddOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::AddOp op, PatternRewriter& rewriter) const override {
-    for (auto [straight, rotated] : {std::pair<Value, Value>(op.getLhs(), op.getRhs()),
-                                     std::pair<Value, Value>(op.getRhs(), op.getLhs())}) {
+    for (auto [straight, turned] : {std::pair<Value, Value>(op.getLhs(), op.getRhs()),
+                                    std::pair<Value, Value>(op.getRhs(), op.getLhs())}) {
       auto sine = matchEither<ir::MulOp>(
-          rotated, [](Value value) { return static_cast<bool>(matchRotatedHalves(value)); });
+          turned, [](Value value) { return matchTurned(value).has_value(); });
       if (!sine) continue;
-      Value x = matchRotatedHalves(sine->first);
+      PairPart pairs = *matchTurned(sine->first);
+      Value x = pairs.input;
       auto cosine = matchEither<ir::MulOp>(straight, [&](Value value) { return value == x; });
       if (!cosine || x.getType() != op.getType()) continue;
-      if (!isAngleTable(cosine->second, x) || !isAngleTable(sine->second, x)) continue;
+      int64_t columns = tensorType(x).getShape().back();
+      if (!isAngleTable(cosine->second, x, columns) || !isAngleTable(sine->second, x, columns)) {
+        continue;
+      }
       // The op has no cotangents for its tables.
       if (dependsOnParameter(cosine->second) || dependsOnParameter(sine->second)) continue;
-      int64_t rank = tensorType(x).getRank();
-      Value cos = expandRank(rewriter, op.getLoc(), cosine->second, rank);
-      Value sin = expandRank(rewriter, op.getLoc(), sine->second, rank);
-      rewriter.replaceOpWithNewOp<ir::RopeOp>(op, x, cos, sin);
-      return success();
+      return replaceByRope(rewriter, op, x, cosine->second, sine->second, pairs.pairing);
     }
-    return rewriter.notifyMatchFailure(op, "no x * cos + rotated x * sin");
+    return rewriter.notifyMatchFailure(op, "no x * cos + turned x * sin");
+  }
+};
+
+// (part of x, table) where the value is their product.
+struct PartTimesTable {
+  PairPart part;
+  Value table;
+};
+std::optional<PartTimesTable> matchPartTimesTable(Value value) {
+  auto match = matchEither<ir::MulOp>(
+      value, [](Value operand) { return matchPairPart(operand).has_value(); });
+  if (!match || match->first.getType() != value.getType()) return std::nullopt;
+  return PartTimesTable{*matchPairPart(match->first), match->second};
+}
+
+// (x1 * cos - x2 * sin) joined with (x2 * cos + x1 * sin) → rope with an angle for each pair.
+template <typename JoinOp>
+struct RaiseJoinedRotation : mlir::OpRewritePattern<JoinOp> {
+  using mlir::OpRewritePattern<JoinOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(JoinOp op, PatternRewriter& rewriter) const override {
+    std::optional<JoinedPairs> joined = matchJoinedPairs(op.getResult());
+    auto sub = joined ? joined->first.template getDefiningOp<ir::SubOp>() : ir::SubOp();
+    auto add = sub ? joined->second.template getDefiningOp<ir::AddOp>() : ir::AddOp();
+    if (!add) return rewriter.notifyMatchFailure(op, "does not join a difference and a sum");
+    std::optional<PartTimesTable> cos1 = matchPartTimesTable(sub.getLhs()),
+                                  sin2 = matchPartTimesTable(sub.getRhs()),
+                                  cos2 = matchPartTimesTable(add.getLhs()),
+                                  sin1 = matchPartTimesTable(add.getRhs());
+    if (!cos1 || !sin1 || !cos2 || !sin2) return rewriter.notifyMatchFailure(op, "no products");
+    if (cos2->part.index == 0) std::swap(cos2, sin1);
+    if (cos1->part.index != 0 || sin2->part.index != 1 || cos2->part.index != 1 ||
+        sin1->part.index != 0 || cos1->table != cos2->table || sin1->table != sin2->table) {
+      return rewriter.notifyMatchFailure(op, "no rotation");
+    }
+    Value x = cos1->part.input;
+    for (const auto* product : {&*cos1, &*sin1, &*cos2, &*sin2}) {
+      if (product->part.input != x || product->part.pairing != joined->pairing) {
+        return rewriter.notifyMatchFailure(op, "parts of several values");
+      }
+    }
+    // The parts have the rank of x, so tables are aligned alike.
+    int64_t half = tensorType(x).getShape().back() / 2;
+    if (x.getType() != op.getType() || tensorType(sub).getRank() != tensorType(x).getRank() ||
+        !isAngleTable(cos1->table, x, half) || !isAngleTable(sin1->table, x, half) ||
+        dependsOnParameter(cos1->table) || dependsOnParameter(sin1->table)) {
+      return rewriter.notifyMatchFailure(op, "no tables of angles");
+    }
+    return replaceByRope(rewriter, op, x, cos1->table, sin1->table, joined->pairing);
+  }
+};
+
+// rope(x[.., :r]) joined with x[.., r:] → rope of the first r elements.
+struct RaisePartialRotation : mlir::OpRewritePattern<ir::ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ConcatOp op, PatternRewriter& rewriter) const override {
+    int64_t last = op.getType().getRank() - 1;
+    auto rope = op.getInputs()[0].getDefiningOp<ir::RopeOp>();
+    if (op.getInputs().size() != 2 || static_cast<int64_t>(op.getDim()) != last || !rope ||
+        rope.getRotaryDim() != 0) {
+      return rewriter.notifyMatchFailure(op, "does not append to a rotation");
+    }
+    auto turned = rope.getInput().getDefiningOp<ir::SliceOp>();
+    auto kept = op.getInputs()[1].getDefiningOp<ir::SliceOp>();
+    if (!turned || !kept || turned.getInput() != kept.getInput() ||
+        turned.getInput().getType() != op.getType() || !slicesOnly(turned, last) ||
+        !slicesOnly(kept, last)) {
+      return rewriter.notifyMatchFailure(op, "does not join parts of one value");
+    }
+    int64_t rotated = turned.getType().getDimSize(last);
+    if (turned.getStarts()[last] != 0 || turned.getStrides()[last] != 1 ||
+        kept.getStarts()[last] != rotated || kept.getStrides()[last] != 1) {
+      return rewriter.notifyMatchFailure(op, "the parts are not in their places");
+    }
+    rewriter.replaceOpWithNewOp<ir::RopeOp>(op, turned.getInput(), rope.getCos(), rope.getSin(),
+                                            rope.getInverse(), rope.getInterleaved(), rotated);
+    return success();
   }
 };
 
 struct RaiseRope : impl::RaiseRopeBase<RaiseRope> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<RaiseRotation>(&getContext());
+    patterns.add<RaiseRotation, RaiseJoinedRotation<ir::ConcatOp>,
+                 RaiseJoinedRotation<ir::ReshapeOp>, RaisePartialRotation>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

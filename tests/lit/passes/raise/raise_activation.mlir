@@ -76,3 +76,49 @@ func.func @other_gate(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
   %1 = oriel.mul %x, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
+
+// -----
+
+// x/2 (1 + tanh(√(2/π) x (1 + 0.044715 x²))), the factors on x.
+// CHECK-LABEL: func.func @gelu_tanh_factored
+// CHECK: oriel.activation %{{.*}} {kind = "gelu_tanh"}
+// CHECK-NEXT: return
+func.func @gelu_tanh_factored(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %half = oriel.constant {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+  %r = oriel.constant {value = dense<0.79788456> : tensor<f32>} : () -> tensor<f32>
+  %c = oriel.constant {value = dense<0.044715> : tensor<f32>} : () -> tensor<f32>
+  %one = oriel.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %1 = oriel.mul %x, %r : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %2 = oriel.mul %x, %c : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %3 = oriel.mul %2, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %4 = oriel.add %3, %one : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %5 = oriel.mul %1, %4 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %6 = oriel.tanh %5 : (tensor<4xf32>) -> tensor<4xf32>
+  %7 = oriel.add %6, %one : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %8 = oriel.mul %0, %7 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %8 : tensor<4xf32>
+}
+
+// -----
+
+// 0.05 is not 0.044715.
+// CHECK-LABEL: func.func @gelu_tanh_other_factor
+// CHECK-NOT: oriel.activation
+// CHECK: return
+func.func @gelu_tanh_other_factor(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %half = oriel.constant {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+  %r = oriel.constant {value = dense<0.79788456> : tensor<f32>} : () -> tensor<f32>
+  %c = oriel.constant {value = dense<0.05> : tensor<f32>} : () -> tensor<f32>
+  %one = oriel.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %1 = oriel.mul %x, %r : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %2 = oriel.mul %x, %c : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %3 = oriel.mul %2, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %4 = oriel.add %3, %one : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %5 = oriel.mul %1, %4 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %6 = oriel.tanh %5 : (tensor<4xf32>) -> tensor<4xf32>
+  %7 = oriel.add %6, %one : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %8 = oriel.mul %0, %7 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %8 : tensor<4xf32>
+}

@@ -136,3 +136,78 @@ func.func @sum_over_another_number(%x: tensor<3x8xf32>, %w: tensor<8xf32>) -> te
   %6 = oriel.mul %5, %w : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
   return %6 : tensor<3x8xf32>
 }
+
+// -----
+
+// A weight that is stored as its distance from 1.
+// CHECK-LABEL: func.func @weight_from_one
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3x8xf32>, %[[W:.*]]: tensor<8xf32>)
+// CHECK: %[[Y:[^,]*]], %{{.*}} = oriel.rms_norm %[[X]], %[[W]] {epsilon = {{.*}} : f64, weight_offset = 1.000000e+00 : f64}
+// CHECK-NEXT: return %[[Y]]
+func.func @weight_from_one(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>) -> tensor<2x3x8xf32> {
+  %one = oriel.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %two = oriel.constant {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %eps = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.pow %x, %two : (tensor<2x3x8xf32>, tensor<f32>) -> tensor<2x3x8xf32>
+  %1 = oriel.reduce_mean %0 {dims = array<i64: 2>, keep_dims = true} : (tensor<2x3x8xf32>) -> tensor<2x3x1xf32>
+  %2 = oriel.add %1, %eps : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
+  %3 = oriel.rsqrt %2 : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %4 = oriel.mul %x, %3 : (tensor<2x3x8xf32>, tensor<2x3x1xf32>) -> tensor<2x3x8xf32>
+  %5 = oriel.add %w, %one : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  %6 = oriel.mul %4, %5 : (tensor<2x3x8xf32>, tensor<8xf32>) -> tensor<2x3x8xf32>
+  return %6 : tensor<2x3x8xf32>
+}
+
+// -----
+
+// Without a weight, one of ones.
+// CHECK-LABEL: func.func @no_weight
+// CHECK: %[[ONE:.*]] = oriel.constant {value = dense<1.000000e+00> : tensor<8xf32>}
+// CHECK: oriel.rms_norm %{{.*}}, %[[ONE]]
+// CHECK-NEXT: return
+func.func @no_weight(%x: tensor<2x3x8xf32>) -> tensor<2x3x8xf32> {
+  %two = oriel.constant {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %eps = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.pow %x, %two : (tensor<2x3x8xf32>, tensor<f32>) -> tensor<2x3x8xf32>
+  %1 = oriel.reduce_mean %0 {dims = array<i64: 2>, keep_dims = true} : (tensor<2x3x8xf32>) -> tensor<2x3x1xf32>
+  %2 = oriel.add %1, %eps : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
+  %3 = oriel.rsqrt %2 : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %4 = oriel.mul %x, %3 : (tensor<2x3x8xf32>, tensor<2x3x1xf32>) -> tensor<2x3x8xf32>
+  return %4 : tensor<2x3x8xf32>
+}
+
+// -----
+
+// A weight for each row is no part of the norm, which is one by itself.
+// CHECK-LABEL: func.func @weight_of_each_row
+// CHECK: %[[Y:[^,]*]], %{{.*}} = oriel.rms_norm
+// CHECK: oriel.mul %[[Y]]
+func.func @weight_of_each_row(%x: tensor<2x3x8xf32>, %w: tensor<3x1xf32>) -> tensor<2x3x8xf32> {
+  %two = oriel.constant {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %eps = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.pow %x, %two : (tensor<2x3x8xf32>, tensor<f32>) -> tensor<2x3x8xf32>
+  %1 = oriel.reduce_mean %0 {dims = array<i64: 2>, keep_dims = true} : (tensor<2x3x8xf32>) -> tensor<2x3x1xf32>
+  %2 = oriel.add %1, %eps : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
+  %3 = oriel.rsqrt %2 : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %4 = oriel.mul %x, %3 : (tensor<2x3x8xf32>, tensor<2x3x1xf32>) -> tensor<2x3x8xf32>
+  %5 = oriel.mul %4, %w : (tensor<2x3x8xf32>, tensor<3x1xf32>) -> tensor<2x3x8xf32>
+  return %5 : tensor<2x3x8xf32>
+}
+
+// -----
+
+// x / (√mean + epsilon) is another function.
+// CHECK-LABEL: func.func @epsilon_outside_of_the_root
+// CHECK-NOT: oriel.rms_norm
+// CHECK: return
+func.func @epsilon_outside_of_the_root(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>) -> tensor<2x3x8xf32> {
+  %two = oriel.constant {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %eps = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.pow %x, %two : (tensor<2x3x8xf32>, tensor<f32>) -> tensor<2x3x8xf32>
+  %1 = oriel.reduce_mean %0 {dims = array<i64: 2>, keep_dims = true} : (tensor<2x3x8xf32>) -> tensor<2x3x1xf32>
+  %2 = oriel.sqrt %1 : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %3 = oriel.add %2, %eps : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
+  %4 = oriel.div %x, %3 : (tensor<2x3x8xf32>, tensor<2x3x1xf32>) -> tensor<2x3x8xf32>
+  %5 = oriel.mul %4, %w : (tensor<2x3x8xf32>, tensor<8xf32>) -> tensor<2x3x8xf32>
+  return %5 : tensor<2x3x8xf32>
+}

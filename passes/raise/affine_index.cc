@@ -1,0 +1,184 @@
+#include "passes/raise/affine_index.h"
+
+#include <cmath>
+
+#include "mlir/IR/Matchers.h"
+#include "passes/raise/match.h"
+
+namespace oriel {
+namespace {
+
+using mlir::Value;
+using Shape = llvm::ArrayRef<int64_t>;
+
+// Positions are far below, every such number is exact in f32, and a few of them add up in an
+// int64_t.
+constexpr int64_t kBound = int64_t{1} << 24;
+// Bounds the time on a value that is read by both operands again and again.
+constexpr int kMaxDepth = 10;
+
+bool isSmall(const AffineIndex& index) {
+  return std::abs(index.constant) < kBound &&
+         llvm::all_of(index.coefficients, [](int64_t c) { return std::abs(c) < kBound; });
+}
+
+// The elements of a constant if all are whole and small.
+std::optional<llvm::SmallVector<int64_t>> wholeElements(mlir::DenseElementsAttr table) {
+  llvm::SmallVector<int64_t> result;
+  auto take = [&](double element) {
+    if (!(std::abs(element) < static_cast<double>(kBound)) || element != std::floor(element)) {
+      return false;
+    }
+    result.push_back(static_cast<int64_t>(element));
+    return true;
+  };
+  // One element stands for all of a splat, which may be huge.
+  if (table.isSplat()) {
+    auto one = mlir::RankedTensorType::get({1}, table.getElementType());
+    table = table.resizeSplat(one);
+  }
+  if (llvm::isa<mlir::FloatType>(table.getElementType())) {
+    for (const llvm::APFloat& element : table.getValues<llvm::APFloat>()) {
+      if (!take(element.convertToDouble())) return std::nullopt;
+    }
+    return result;
+  }
+  if (table.getElementType().isInteger(1)) return std::nullopt;
+  bool isUnsigned = table.getElementType().isUnsignedInteger();
+  for (const llvm::APInt& element : table.getValues<llvm::APInt>()) {
+    if (!take(element.roundToDouble(!isUnsigned))) return std::nullopt;
+  }
+  return result;
+}
+
+std::optional<AffineIndex> ofTable(mlir::DenseElementsAttr table) {
+  Shape shape = table.getType().getShape();
+  AffineIndex index{llvm::SmallVector<int64_t>(shape.size(), 0)};
+  if (table.empty()) return std::nullopt;
+  auto elements = wholeElements(table);
+  if (!elements) return std::nullopt;
+  index.constant = elements->front();
+  if (table.isSplat()) return index;
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] > 1) index.coefficients[d] = (*elements)[stride] - index.constant;
+    stride *= shape[d];
+  }
+  for (auto [at, element] : llvm::enumerate(*elements)) {
+    int64_t rest = at, expected = index.constant;
+    for (size_t d = shape.size(); d-- > 0;) {
+      expected += index.coefficients[d] * (rest % shape[d]);
+      rest /= shape[d];
+    }
+    if (element != expected) return std::nullopt;
+  }
+  return index;
+}
+
+// The value repeated along new leading dimensions.
+void broadcastTo(AffineIndex& index, size_t rank) {
+  index.coefficients.insert(index.coefficients.begin(), rank - index.coefficients.size(), 0);
+}
+
+std::optional<AffineIndex> match(Value value, int depth);
+
+template <typename Combine>
+std::optional<AffineIndex> combined(Value lhs, Value rhs, size_t rank, int depth, Combine combine) {
+  std::optional<AffineIndex> left = match(lhs, depth), right = match(rhs, depth);
+  if (!left || !right) return std::nullopt;
+  broadcastTo(*left, rank);
+  broadcastTo(*right, rank);
+  for (size_t d = 0; d < rank; ++d) {
+    left->coefficients[d] = combine(left->coefficients[d], right->coefficients[d]);
+  }
+  left->constant = combine(left->constant, right->constant);
+  return left;
+}
+
+std::optional<AffineIndex> scaled(std::optional<AffineIndex> index, int64_t factor) {
+  if (!index) return std::nullopt;
+  for (int64_t& c : index->coefficients) c *= factor;
+  index->constant *= factor;
+  return index;
+}
+
+// A reshape that only adds or drops dimensions of size 1.
+std::optional<AffineIndex> ofReshape(ir::ReshapeOp op, int depth) {
+  Shape from = tensorType(op.getInput()).getShape(), to = op.getType().getShape();
+  auto wide = [](int64_t size) { return size != 1; };
+  if (!llvm::equal(llvm::make_filter_range(from, wide), llvm::make_filter_range(to, wide))) {
+    return std::nullopt;
+  }
+  std::optional<AffineIndex> inner = match(op.getInput(), depth);
+  if (!inner) return std::nullopt;
+  AffineIndex index{llvm::SmallVector<int64_t>(to.size(), 0), inner->constant};
+  size_t d = 0;
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (to[i] == 1) continue;
+    while (from[d] == 1) ++d;
+    index.coefficients[i] = inner->coefficients[d++];
+  }
+  return index;
+}
+
+std::optional<AffineIndex> ofOp(mlir::Operation* op, size_t rank, int depth) {
+  if (auto iota = llvm::dyn_cast<ir::IotaOp>(op)) {
+    AffineIndex index{llvm::SmallVector<int64_t>(rank, 0)};
+    if (iota.getType().getDimSize(iota.getDim()) > 1) index.coefficients[iota.getDim()] = 1;
+    return index;
+  }
+  if (auto reshape = llvm::dyn_cast<ir::ReshapeOp>(op)) return ofReshape(reshape, depth);
+  if (auto broadcast = llvm::dyn_cast<ir::BroadcastOp>(op)) {
+    std::optional<AffineIndex> index = match(broadcast.getInput(), depth);
+    if (index) broadcastTo(*index, rank);
+    return index;
+  }
+  if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(op)) {
+    std::optional<AffineIndex> inner = match(transpose.getInput(), depth);
+    if (!inner) return std::nullopt;
+    AffineIndex index{{}, inner->constant};
+    for (int64_t d : transpose.getPermutation())
+      index.coefficients.push_back(inner->coefficients[d]);
+    return index;
+  }
+  if (auto slice = llvm::dyn_cast<ir::SliceOp>(op)) {
+    std::optional<AffineIndex> index = match(slice.getInput(), depth);
+    if (!index) return std::nullopt;
+    for (size_t d = 0; d < rank; ++d) {
+      index->constant += index->coefficients[d] * slice.getStarts()[d];
+      index->coefficients[d] *= slice.getType().getDimSize(d) > 1 ? slice.getStrides()[d] : 0;
+    }
+    return index;
+  }
+  if (auto cast = llvm::dyn_cast<ir::CastOp>(op)) {
+    // Numbers stay what they are only where the type holds them all.
+    mlir::Type type = cast.getType().getElementType();
+    bool holds = type.isInteger(64) || type.isInteger(32) || type.isF32() || type.isF64();
+    return holds ? match(cast.getInput(), depth) : std::nullopt;
+  }
+  if (auto neg = llvm::dyn_cast<ir::NegOp>(op)) return scaled(match(neg.getInput(), depth), -1);
+  if (auto add = llvm::dyn_cast<ir::AddOp>(op)) {
+    return combined(add.getLhs(), add.getRhs(), rank, depth, std::plus<int64_t>());
+  }
+  if (auto sub = llvm::dyn_cast<ir::SubOp>(op)) {
+    return combined(sub.getLhs(), sub.getRhs(), rank, depth, std::minus<int64_t>());
+  }
+  return std::nullopt;
+}
+
+std::optional<AffineIndex> match(Value value, int depth) {
+  mlir::Operation* op = value.getDefiningOp();
+  if (!op || depth == 0) return std::nullopt;
+  mlir::DenseElementsAttr table;
+  std::optional<AffineIndex> index = mlir::matchPattern(op, mlir::m_Constant(&table))
+                                         ? ofTable(table)
+                                         : ofOp(op, tensorType(value).getRank(), depth - 1);
+  if (!index || !isSmall(*index)) return std::nullopt;
+  return index;
+}
+
+}  // namespace
+
+std::optional<AffineIndex> matchAffineIndex(Value value) { return match(value, kMaxDepth); }
+
+}  // namespace oriel

@@ -1,0 +1,186 @@
+#include "passes/raise/attention_mask.h"
+
+#include <limits>
+
+#include "mlir/IR/Matchers.h"
+#include "passes/raise/match.h"
+
+namespace oriel {
+
+using mlir::Value;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Beside scores, such a number is not to be told from -infinity.
+bool hides(double number) { return number <= -1e9; }
+
+struct AddedChoice {
+  KeyChoice choice;
+  double low;
+};
+
+// A choice between 0 and a number that hides, which is added to scores.
+std::optional<AddedChoice> matchAddedChoice(Value added) {
+  Value core = withoutRepetition(added);
+  if (auto select = core.getDefiningOp<ir::SelectOp>()) {
+    std::optional<double> onTrue = splatValue(select.getOnTrue());
+    std::optional<double> onFalse = splatValue(select.getOnFalse());
+    if (!onTrue || !onFalse) return std::nullopt;
+    bool keepsWhereTrue = *onTrue == 0.0;
+    double kept = keepsWhereTrue ? *onTrue : *onFalse, low = keepsWhereTrue ? *onFalse : *onTrue;
+    if (kept != 0.0 || !hides(low)) return std::nullopt;
+    return AddedChoice{{select.getCondition(), {}, keepsWhereTrue}, low};
+  }
+  // The same, folded.
+  mlir::DenseElementsAttr table;
+  if (!mlir::matchPattern(core, mlir::m_Constant(&table)) || table.empty() ||
+      !llvm::isa<mlir::FloatType>(table.getElementType())) {
+    return std::nullopt;
+  }
+  auto type = mlir::RankedTensorType::get(table.getType().getShape(),
+                                          mlir::IntegerType::get(added.getContext(), 1));
+  llvm::SmallVector<bool> visible;
+  double low = -kInfinity;
+  // A splat, which may be huge, has one element.
+  int64_t count = table.isSplat() ? 1 : table.getNumElements();
+  for (const llvm::APFloat& element : llvm::make_range(
+           table.value_begin<llvm::APFloat>(), table.value_begin<llvm::APFloat>() + count)) {
+    double number = element.convertToDouble();
+    if (number != 0.0 && !hides(number)) return std::nullopt;
+    visible.push_back(number == 0.0);
+    if (number != 0.0) low = std::max(low, number);
+  }
+  return AddedChoice{{Value(), mlir::DenseElementsAttr::get(type, visible), true}, low};
+}
+
+}  // namespace
+
+void AttentionMask::add(Value added, int64_t rank) {
+  if (auto choice = matchAddedChoice(added)) {
+    hidden_.push_back({choice->choice, choice->low, rank, added});
+  } else {
+    added_.push_back({added, rank});
+  }
+}
+
+void AttentionMask::hide(const KeyChoice& choice, double low, int64_t rank) {
+  hidden_.push_back({choice, low, rank, Value()});
+}
+
+void AttentionMask::keep(Value mask) { hide({mask}, -kInfinity, 4); }
+
+bool AttentionMask::resolve() {
+  llvm::SmallVector<Hidden> rest;
+  // -infinity is a boolean mask. A finite number is one only if every query sees a key: else
+  // softmax spreads over what is hidden. That is known of one term, and of causality and windows.
+  bool finiteIsBoolean = true;
+  int finite = 0, finiteWithRest = 0;
+  for (const Hidden& term : hidden_) {
+    if (term.low == -kInfinity) continue;
+    ++finite;
+    VisibleKeys keys(term.choice, queries_, keys_);
+    finiteWithRest += keys.rest().empty() ? 0 : 1;
+    finiteIsBoolean = finiteIsBoolean && hides(term.low) && keys.everyQuerySees();
+  }
+  if (finiteWithRest > 0 && finite > 1) finiteIsBoolean = false;
+  for (const Hidden& term : hidden_) {
+    if (term.low != -kInfinity && !finiteIsBoolean) {
+      if (term.added) {
+        added_.push_back({term.added, term.rank});
+        continue;
+      }
+      // As a sum with what it replaces it would differ, but for numbers beside which scores vanish.
+      if (term.low > -1e30) return false;
+      rest.push_back(term);
+      continue;
+    }
+    VisibleKeys keys(term.choice, queries_, keys_);
+    simpler_ = simpler_ || keys.isSimpler() || term.added;
+    causal_ = causal_ || keys.causal();
+    if (keys.window() > 0)
+      window_ = window_ == 0 ? keys.window() : std::min(window_, keys.window());
+    for (const KeyChoice& choice : keys.rest()) {
+      rest.push_back({choice, -kInfinity, term.rank, Value()});
+    }
+  }
+  hidden_ = std::move(rest);
+  for (const Added& term : added_) {
+    // Attention has no cotangent for its mask: a learned bias (of relative positions) stays
+    // outside.
+    if (dependsOnParameter(term.value)) return false;
+    if (!rank4Shape(tensorType(term.value), term.rank)) return false;
+  }
+  return llvm::all_of(hidden_, [&](const Hidden& term) {
+    const KeyChoice& choice = term.choice;
+    mlir::ShapedType type = choice.table ? choice.table.getType() : tensorType(choice.value);
+    return rank4Shape(type, term.rank).has_value();
+  });
+}
+
+std::optional<AttentionMask::Shape> AttentionMask::rank4Shape(mlir::ShapedType type,
+                                                              int64_t rank) const {
+  Shape shape = llvm::to_vector(type.getShape());
+  int64_t own = shape.size();
+  if (own > rank) return std::nullopt;
+  shape.insert(shape.begin(), rank - own, 1);
+  if (rank < 4) shape.insert(shape.begin(), 4 - rank, 1);
+  if (rank == 3) {
+    int64_t merged = shape[1];
+    if (merged == 1) return shape;
+    if (merged != batch_ * heads_) return std::nullopt;
+    shape[0] = batch_;
+    shape[1] = heads_;
+  } else if (rank == 5) {
+    int64_t merged = shape[1] * shape[2];
+    if (merged != 1 && merged != heads_) return std::nullopt;
+    shape.erase(shape.begin() + 1);
+    shape[1] = merged;
+  } else if (rank > 5) {
+    return std::nullopt;
+  }
+  return shape;
+}
+
+Value AttentionMask::toRank4(mlir::PatternRewriter& rewriter, mlir::Location loc, Value value,
+                             int64_t rank) const {
+  Shape shape = *rank4Shape(tensorType(value), rank);
+  if (tensorType(value).getShape() == llvm::ArrayRef<int64_t>(shape)) return value;
+  return ir::ReshapeOp::create(rewriter, loc, tensorType(value).clone(shape), value);
+}
+
+Value AttentionMask::make(mlir::PatternRewriter& rewriter, mlir::Location loc,
+                          mlir::Type element) const {
+  auto scalar = [&](double number) -> Value {
+    auto attribute = rewriter.getFloatAttr(element, number);
+    auto type = mlir::RankedTensorType::get({}, element);
+    return ir::ConstantOp::create(rewriter, loc, mlir::DenseElementsAttr::get(type, attribute));
+  };
+  Value keep, sum;
+  auto addToSum = [&](Value value) {
+    sum = sum ? ir::AddOp::create(rewriter, loc, sum, value).getResult() : value;
+  };
+  for (const Hidden& term : hidden_) {
+    Value value = term.choice.value;
+    if (term.choice.table) {
+      auto seen = seenKeys(term.choice.table, term.choice.keepsWhereTrue);
+      value = ir::ConstantOp::create(
+          rewriter, loc, mlir::DenseElementsAttr::get(term.choice.table.getType(), seen));
+    } else if (!term.choice.keepsWhereTrue) {
+      value = ir::NotOp::create(rewriter, loc, value);
+    }
+    value = toRank4(rewriter, loc, value, term.rank);
+    if (term.low == -kInfinity) {
+      keep = keep ? ir::AndOp::create(rewriter, loc, keep, value).getResult() : value;
+    } else {
+      addToSum(ir::SelectOp::create(rewriter, loc, value, scalar(0.0), scalar(term.low)));
+    }
+  }
+  for (const Added& term : added_) addToSum(toRank4(rewriter, loc, term.value, term.rank));
+  if (!keep || !sum) return keep ? keep : sum;
+  addToSum(ir::SelectOp::create(rewriter, loc, keep, scalar(0.0), scalar(-kInfinity)));
+  return sum;
+}
+
+}  // namespace oriel

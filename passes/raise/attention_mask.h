@@ -1,0 +1,57 @@
+// The mask of an attention, put together from what is done to its scores.
+#ifndef ORIEL_PASSES_RAISE_ATTENTION_MASK_H_
+#define ORIEL_PASSES_RAISE_ATTENTION_MASK_H_
+
+#include "passes/raise/visible_keys.h"
+
+namespace oriel {
+
+// Terms come with the rank of the scores they belong to: 4 for [b, h, s, t], 3 for [b * h, s, t],
+// 5 for [b, g, h / g, s, t].
+class AttentionMask {
+ public:
+  AttentionMask(int64_t batch, int64_t heads, int64_t queries, int64_t keys)
+      : batch_(batch), heads_(heads), queries_(queries), keys_(keys) {}
+
+  // A value that is added to the scores.
+  void add(mlir::Value added, int64_t rank);
+  // Scores that are `low`, large and negative, instead of what they were.
+  void hide(const KeyChoice& choice, double low, int64_t rank);
+  // A boolean mask.
+  void keep(mlir::Value mask);
+
+  // To be called once all terms are there; false if attention can't take them.
+  bool resolve();
+  bool causal() const { return causal_; }
+  int64_t window() const { return window_; }
+  // Whether part of it is not a value any more.
+  bool isSimpler() const { return simpler_; }
+  // What is left, of rank 4; null for nothing.
+  mlir::Value make(mlir::PatternRewriter& rewriter, mlir::Location loc, mlir::Type element) const;
+
+ private:
+  struct Hidden {
+    KeyChoice choice;
+    double low;
+    int64_t rank;
+    mlir::Value added;  // the value that hides where it was one
+  };
+  struct Added {
+    mlir::Value value;
+    int64_t rank;
+  };
+  using Shape = llvm::SmallVector<int64_t>;
+  std::optional<Shape> rank4Shape(mlir::ShapedType type, int64_t rank) const;
+  mlir::Value toRank4(mlir::PatternRewriter& rewriter, mlir::Location loc, mlir::Value value,
+                      int64_t rank) const;
+
+  int64_t batch_, heads_, queries_, keys_;
+  llvm::SmallVector<Hidden> hidden_;  // terms that choose keys, then those that stay values
+  llvm::SmallVector<Added> added_;
+  bool causal_ = false, simpler_ = false;
+  int64_t window_ = 0;
+};
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_RAISE_ATTENTION_MASK_H_

@@ -1,0 +1,148 @@
+#include "passes/raise/match.h"
+#include "passes/raise/passes.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_RAISELAYOUT
+#include "passes/raise/passes.h.inc"
+
+namespace {
+
+using mlir::LogicalResult;
+using mlir::PatternRewriter;
+using mlir::success;
+using mlir::Value;
+
+// reshape(linear(x)) that changes the leading dimensions only → linear(reshape(x)), where the
+// reshape meets the one that flattened x.
+struct ReshapeBeforeLinear : mlir::OpRewritePattern<ir::ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ReshapeOp op, PatternRewriter& rewriter) const override {
+    auto linear = op.getInput().getDefiningOp<ir::LinearOp>();
+    if (!linear || !linear->hasOneUse()) {
+      return rewriter.notifyMatchFailure(op, "not of a linear layer alone");
+    }
+    mlir::RankedTensorType input = tensorType(linear.getInput());
+    llvm::SmallVector<int64_t> shape = llvm::to_vector(op.getType().getShape());
+    if (shape.empty() || shape.back() != linear.getType().getShape().back()) {
+      return rewriter.notifyMatchFailure(op, "the last dimension is split");
+    }
+    shape.back() = input.getShape().back();
+    // Only to undo a flattening: else the reshape is as good where it is.
+    auto flattened = linear.getInput().getDefiningOp<ir::ReshapeOp>();
+    if (!flattened) return rewriter.notifyMatchFailure(op, "the input is not reshaped");
+    Value reshaped =
+        ir::ReshapeOp::create(rewriter, op.getLoc(), input.clone(shape), flattened.getInput());
+    rewriter.replaceOpWithNewOp<ir::LinearOp>(op, reshaped, linear.getWeight(), linear.getBias(),
+                                              linear.getTransposeWeight());
+    return success();
+  }
+};
+
+// [0, 2, 1, 3]: heads and positions change places.
+bool swapsHeads(ir::TransposeOp op) {
+  return op && op.getPermutation() == llvm::ArrayRef<int64_t>{0, 2, 1, 3};
+}
+
+Value swapHeads(PatternRewriter& rewriter, mlir::Location loc, Value value) {
+  llvm::SmallVector<int64_t> shape = llvm::to_vector(tensorType(value).getShape());
+  std::swap(shape[1], shape[2]);
+  // Where one of them is 1, no element moves.
+  if (shape[1] == 1 || shape[2] == 1) {
+    return ir::ReshapeOp::create(rewriter, loc, tensorType(value).clone(shape), value);
+  }
+  return ir::TransposeOp::create(rewriter, loc, value, llvm::ArrayRef<int64_t>{0, 2, 1, 3});
+}
+
+// x where the value is x with heads and positions exchanged, at no cost.
+bool isSwapped(Value value) {
+  mlir::RankedTensorType type = tensorType(value);
+  return type.getRank() == 4 && (swapsHeads(value.getDefiningOp<ir::TransposeOp>()) ||
+                                 type.getDimSize(1) == 1 || type.getDimSize(2) == 1);
+}
+
+Value withoutSwap(PatternRewriter& rewriter, mlir::Location loc, Value value) {
+  auto transpose = value.getDefiningOp<ir::TransposeOp>();
+  return swapsHeads(transpose) ? Value(transpose.getInput()) : swapHeads(rewriter, loc, value);
+}
+
+// rope(transpose(x)) → transpose(rope(x)).
+struct RopeBeforeTranspose : mlir::OpRewritePattern<ir::RopeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::RopeOp op, PatternRewriter& rewriter) const override {
+    auto transpose = op.getInput().getDefiningOp<ir::TransposeOp>();
+    if (!swapsHeads(transpose) || !isSwapped(op.getCos()) || !isSwapped(op.getSin())) {
+      return rewriter.notifyMatchFailure(op, "input or tables would have to be transposed");
+    }
+    mlir::Location loc = op.getLoc();
+    auto rope = ir::RopeOp::create(rewriter, loc, transpose.getInput(),
+                                   withoutSwap(rewriter, loc, op.getCos()),
+                                   withoutSwap(rewriter, loc, op.getSin()), op.getInverse(),
+                                   op.getInterleaved(), op.getRotaryDim());
+    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, rope, transpose.getPermutation());
+    return success();
+  }
+};
+
+// norm(transpose(x)) → transpose(norm(x)) where the last dimension stays.
+template <typename NormOp>
+struct NormBeforeTranspose : mlir::OpRewritePattern<NormOp> {
+  using mlir::OpRewritePattern<NormOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(NormOp op, PatternRewriter& rewriter) const override {
+    auto transpose = op.getInput().template getDefiningOp<ir::TransposeOp>();
+    bool resultOnly = llvm::all_of(op->getResults().drop_front(),
+                                   [](Value statistic) { return statistic.use_empty(); });
+    if (!swapsHeads(transpose) || !resultOnly) {
+      return rewriter.notifyMatchFailure(op, "the input is not transposed");
+    }
+    llvm::SmallVector<Value> operands = llvm::to_vector(op->getOperands());
+    operands[0] = transpose.getInput();
+    auto norm = NormOp::create(rewriter, op.getLoc(), operands, op->getAttrs());
+    auto swapped = ir::TransposeOp::create(rewriter, op.getLoc(), norm.getResult(),
+                                           transpose.getPermutation());
+    rewriter.replaceAllUsesWith(op.getResult(), swapped);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+// attention(transpose(q), transpose(k), transpose(v)) → transpose(attention(q, k, v)).
+struct AttentionBeforeTranspose : mlir::OpRewritePattern<ir::AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::AttentionOp op, PatternRewriter& rewriter) const override {
+    auto operands = {op.getQuery(), op.getKey(), op.getValue()};
+    auto isTransposed = [](Value value) {
+      return swapsHeads(value.getDefiningOp<ir::TransposeOp>());
+    };
+    if (op.getSequenceFirst() || !llvm::all_of(operands, isSwapped) ||
+        !llvm::any_of(operands, isTransposed)) {
+      return rewriter.notifyMatchFailure(op, "operands would have to be transposed");
+    }
+    mlir::Location loc = op.getLoc();
+    auto attention = ir::AttentionOp::create(
+        rewriter, loc, withoutSwap(rewriter, loc, op.getQuery()),
+        withoutSwap(rewriter, loc, op.getKey()), withoutSwap(rewriter, loc, op.getValue()),
+        op.getMask(), op.getScale(), op.getCausal(), op.getWindow(), op.getSoftcap(),
+        /*sequence_first=*/true);
+    Value result = swapHeads(rewriter, loc, attention.getResult());
+    rewriter.replaceOp(op, {result, attention.getLogsumexp()});
+    return success();
+  }
+};
+
+struct RaiseLayout : impl::RaiseLayoutBase<RaiseLayout> {
+  void runOnOperation() override {
+    mlir::RewritePatternSet patterns(&getContext());
+    patterns.add<ReshapeBeforeLinear, RopeBeforeTranspose, AttentionBeforeTranspose,
+                 NormBeforeTranspose<ir::RmsNormOp>, NormBeforeTranspose<ir::LayerNormOp>>(
+        &getContext());
+    if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
+  }
+};
+
+}  // namespace
+}  // namespace oriel

@@ -1,0 +1,128 @@
+// Scores that are capped, grouped or merged over batch and heads.
+// RUN: oriel-opt %s --pass-pipeline="builtin.module(func.func(oriel-raise-attention,canonicalize))" --split-input-file | FileCheck %s
+
+// Scores capped to 8 * tanh(. / 8) before the mask, as 0.25 q k.
+// CHECK-LABEL: func.func @capped
+// CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {scale = 2.500000e-01 : f64, softcap = 8.000000e+00 : f64}
+func.func @capped(%q: tensor<1x2x6x4xf32>, %k: tensor<1x2x6x4xf32>, %v: tensor<1x2x6x4xf32>, %m: tensor<1x1x6x6xf32>) -> tensor<1x2x6x4xf32> {
+  %quarter = oriel.constant {value = dense<0.25> : tensor<f32>} : () -> tensor<f32>
+  %cap = oriel.constant {value = dense<8.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x2x6x4xf32>, tensor<1x2x6x4xf32>) -> tensor<1x2x6x6xf32>
+  %1 = oriel.mul %0, %quarter : (tensor<1x2x6x6xf32>, tensor<f32>) -> tensor<1x2x6x6xf32>
+  %2 = oriel.div %1, %cap : (tensor<1x2x6x6xf32>, tensor<f32>) -> tensor<1x2x6x6xf32>
+  %3 = oriel.tanh %2 : (tensor<1x2x6x6xf32>) -> tensor<1x2x6x6xf32>
+  %4 = oriel.mul %3, %cap : (tensor<1x2x6x6xf32>, tensor<f32>) -> tensor<1x2x6x6xf32>
+  %5 = oriel.add %4, %m : (tensor<1x2x6x6xf32>, tensor<1x1x6x6xf32>) -> tensor<1x2x6x6xf32>
+  %6 = oriel.softmax %5 {dim = 3 : i64} : (tensor<1x2x6x6xf32>) -> tensor<1x2x6x6xf32>
+  %7 = oriel.matmul %6, %v : (tensor<1x2x6x6xf32>, tensor<1x2x6x4xf32>) -> tensor<1x2x6x4xf32>
+  return %7 : tensor<1x2x6x4xf32>
+}
+
+// -----
+
+// The cap would bring hidden scores back: nothing that attention does.
+// CHECK-LABEL: func.func @capped_after_the_mask
+// CHECK-NOT: oriel.attention
+// CHECK: return
+func.func @capped_after_the_mask(%q: tensor<1x2x6x4xf32>, %k: tensor<1x2x6x4xf32>, %v: tensor<1x2x6x4xf32>, %m: tensor<1x1x6x6xf32>) -> tensor<1x2x6x4xf32> {
+  %cap = oriel.constant {value = dense<8.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x2x6x4xf32>, tensor<1x2x6x4xf32>) -> tensor<1x2x6x6xf32>
+  %1 = oriel.add %0, %m : (tensor<1x2x6x6xf32>, tensor<1x1x6x6xf32>) -> tensor<1x2x6x6xf32>
+  %2 = oriel.div %1, %cap : (tensor<1x2x6x6xf32>, tensor<f32>) -> tensor<1x2x6x6xf32>
+  %3 = oriel.tanh %2 : (tensor<1x2x6x6xf32>) -> tensor<1x2x6x6xf32>
+  %4 = oriel.mul %3, %cap : (tensor<1x2x6x6xf32>, tensor<f32>) -> tensor<1x2x6x6xf32>
+  %5 = oriel.softmax %4 {dim = 3 : i64} : (tensor<1x2x6x6xf32>) -> tensor<1x2x6x6xf32>
+  %6 = oriel.matmul %5, %v : (tensor<1x2x6x6xf32>, tensor<1x2x6x4xf32>) -> tensor<1x2x6x4xf32>
+  return %6 : tensor<1x2x6x4xf32>
+}
+
+// -----
+
+// Queries [b, g, h / g, s, d]: each group has one key head.
+// CHECK-LABEL: func.func @groups_of_rank_5
+// CHECK-SAME: (%[[Q:.*]]: tensor<1x2x3x6x4xf32>, %[[K:.*]]: tensor<1x2x1x6x4xf32>, %[[V:.*]]: tensor<1x2x1x6x4xf32>)
+// CHECK-DAG: %[[Q4:.*]] = oriel.reshape %[[Q]] : {{.*}} -> tensor<1x6x6x4xf32>
+// CHECK-DAG: %[[K4:.*]] = oriel.reshape %[[K]] : {{.*}} -> tensor<1x2x6x4xf32>
+// CHECK: oriel.attention %[[Q4]], %[[K4]]
+func.func @groups_of_rank_5(%q: tensor<1x2x3x6x4xf32>, %k: tensor<1x2x1x6x4xf32>, %v: tensor<1x2x1x6x4xf32>) -> tensor<1x2x3x6x4xf32> {
+  %0 = oriel.broadcast %k : (tensor<1x2x1x6x4xf32>) -> tensor<1x2x3x6x4xf32>
+  %1 = oriel.broadcast %v : (tensor<1x2x1x6x4xf32>) -> tensor<1x2x3x6x4xf32>
+  %2 = oriel.matmul %q, %0 {transpose_rhs = true} : (tensor<1x2x3x6x4xf32>, tensor<1x2x3x6x4xf32>) -> tensor<1x2x3x6x6xf32>
+  %3 = oriel.softmax %2 {dim = 4 : i64} : (tensor<1x2x3x6x6xf32>) -> tensor<1x2x3x6x6xf32>
+  %4 = oriel.matmul %3, %1 : (tensor<1x2x3x6x6xf32>, tensor<1x2x3x6x4xf32>) -> tensor<1x2x3x6x4xf32>
+  return %4 : tensor<1x2x3x6x4xf32>
+}
+
+// -----
+
+// Keys repeat over the groups, not within them: query head i sees key head i % 3, so all six stay.
+// CHECK-LABEL: func.func @groups_the_other_way
+// CHECK: %[[K:.*]] = oriel.broadcast
+// CHECK: %[[K4:.*]] = oriel.reshape %[[K]] : {{.*}} -> tensor<1x6x6x4xf32>
+// CHECK: oriel.attention %{{.*}}, %[[K4]]
+func.func @groups_the_other_way(%q: tensor<1x2x3x6x4xf32>, %k: tensor<1x1x3x6x4xf32>, %v: tensor<1x1x3x6x4xf32>) -> tensor<1x2x3x6x4xf32> {
+  %0 = oriel.broadcast %k : (tensor<1x1x3x6x4xf32>) -> tensor<1x2x3x6x4xf32>
+  %1 = oriel.broadcast %v : (tensor<1x1x3x6x4xf32>) -> tensor<1x2x3x6x4xf32>
+  %2 = oriel.matmul %q, %0 {transpose_rhs = true} : (tensor<1x2x3x6x4xf32>, tensor<1x2x3x6x4xf32>) -> tensor<1x2x3x6x6xf32>
+  %3 = oriel.softmax %2 {dim = 4 : i64} : (tensor<1x2x3x6x6xf32>) -> tensor<1x2x3x6x6xf32>
+  %4 = oriel.matmul %3, %1 : (tensor<1x2x3x6x6xf32>, tensor<1x2x3x6x4xf32>) -> tensor<1x2x3x6x4xf32>
+  return %4 : tensor<1x2x3x6x4xf32>
+}
+
+// -----
+
+// A single key head, repeated by a broadcast alone.
+// CHECK-LABEL: func.func @one_head_for_all
+// CHECK-SAME: (%[[Q:.*]]: tensor<1x2x6x4xf32>, %[[K:.*]]: tensor<1x1x6x4xf32>, %[[V:.*]]: tensor<1x1x6x4xf32>)
+// CHECK-NEXT: %{{.*}} = oriel.attention %[[Q]], %[[K]], %[[V]]
+func.func @one_head_for_all(%q: tensor<1x2x6x4xf32>, %k: tensor<1x1x6x4xf32>, %v: tensor<1x1x6x4xf32>) -> tensor<1x2x6x4xf32> {
+  %0 = oriel.broadcast %k : (tensor<1x1x6x4xf32>) -> tensor<1x2x6x4xf32>
+  %1 = oriel.broadcast %v : (tensor<1x1x6x4xf32>) -> tensor<1x2x6x4xf32>
+  %2 = oriel.matmul %q, %0 {transpose_rhs = true} : (tensor<1x2x6x4xf32>, tensor<1x2x6x4xf32>) -> tensor<1x2x6x6xf32>
+  %3 = oriel.softmax %2 {dim = 3 : i64} : (tensor<1x2x6x6xf32>) -> tensor<1x2x6x6xf32>
+  %4 = oriel.matmul %3, %1 : (tensor<1x2x6x6xf32>, tensor<1x2x6x4xf32>) -> tensor<1x2x6x4xf32>
+  return %4 : tensor<1x2x6x4xf32>
+}
+
+// -----
+
+// Batch and heads are one for the products and apart for masks, one of which is added to each.
+// CHECK-LABEL: func.func @merged_for_products
+// CHECK-SAME: (%[[Q:[a-z0-9]*]]: tensor<2x2x6x4xf32>, %[[K:[a-z0-9]*]]: tensor<2x2x6x4xf32>, %[[V:[a-z0-9]*]]: tensor<2x2x6x4xf32>, %[[BIAS:[a-z0-9]*]]: tensor<4x1x6xf32>, %[[M:[a-z0-9]*]]: tensor<2x1x6x6xf32>
+// CHECK: %[[BIAS4:.*]] = oriel.reshape %[[BIAS]] : {{.*}} -> tensor<2x2x1x6xf32>
+// CHECK: %[[SUM:.*]] = oriel.add %[[M]], %[[BIAS4]]
+// CHECK: oriel.attention %[[Q]], %[[K]], %[[V]], %[[SUM]] {scale
+func.func @merged_for_products(%q: tensor<2x2x6x4xf32>, %k: tensor<2x2x6x4xf32>, %v: tensor<2x2x6x4xf32>, %bias: tensor<4x1x6xf32>, %m: tensor<2x1x6x6xf32>) -> tensor<2x2x6x4xf32> {
+  %0 = oriel.reshape %q : (tensor<2x2x6x4xf32>) -> tensor<4x6x4xf32>
+  %1 = oriel.reshape %k : (tensor<2x2x6x4xf32>) -> tensor<4x6x4xf32>
+  %2 = oriel.reshape %v : (tensor<2x2x6x4xf32>) -> tensor<4x6x4xf32>
+  %3 = oriel.transpose %1 {permutation = array<i64: 0, 2, 1>} : (tensor<4x6x4xf32>) -> tensor<4x4x6xf32>
+  %4 = oriel.matmul %0, %3 : (tensor<4x6x4xf32>, tensor<4x4x6xf32>) -> tensor<4x6x6xf32>
+  %5 = oriel.add %4, %bias : (tensor<4x6x6xf32>, tensor<4x1x6xf32>) -> tensor<4x6x6xf32>
+  %6 = oriel.reshape %5 : (tensor<4x6x6xf32>) -> tensor<2x2x6x6xf32>
+  %7 = oriel.add %6, %m : (tensor<2x2x6x6xf32>, tensor<2x1x6x6xf32>) -> tensor<2x2x6x6xf32>
+  %8 = oriel.softmax %7 {dim = 3 : i64} : (tensor<2x2x6x6xf32>) -> tensor<2x2x6x6xf32>
+  %9 = oriel.reshape %8 : (tensor<2x2x6x6xf32>) -> tensor<4x6x6xf32>
+  %10 = oriel.matmul %9, %2 : (tensor<4x6x6xf32>, tensor<4x6x4xf32>) -> tensor<4x6x4xf32>
+  %11 = oriel.reshape %10 : (tensor<4x6x4xf32>) -> tensor<2x2x6x4xf32>
+  return %11 : tensor<2x2x6x4xf32>
+}
+
+// -----
+
+// Batch and heads are known from before they were merged.
+// CHECK-LABEL: func.func @merged_throughout
+// CHECK-SAME: (%[[Q:[a-z0-9]*]]: tensor<2x2x6x4xf32>, %[[K:[a-z0-9]*]]: tensor<2x2x6x4xf32>, %[[V:[a-z0-9]*]]: tensor<2x2x6x4xf32>)
+// CHECK-NEXT: %[[Y:[^,]*]], %{{.*}} = oriel.attention %[[Q]], %[[K]], %[[V]] {scale
+// CHECK-NEXT: return %[[Y]]
+func.func @merged_throughout(%q: tensor<2x2x6x4xf32>, %k: tensor<2x2x6x4xf32>, %v: tensor<2x2x6x4xf32>) -> tensor<2x2x6x4xf32> {
+  %0 = oriel.reshape %q : (tensor<2x2x6x4xf32>) -> tensor<4x6x4xf32>
+  %1 = oriel.reshape %k : (tensor<2x2x6x4xf32>) -> tensor<4x6x4xf32>
+  %2 = oriel.reshape %v : (tensor<2x2x6x4xf32>) -> tensor<4x6x4xf32>
+  %3 = oriel.transpose %1 {permutation = array<i64: 0, 2, 1>} : (tensor<4x6x4xf32>) -> tensor<4x4x6xf32>
+  %4 = oriel.matmul %0, %3 : (tensor<4x6x4xf32>, tensor<4x4x6xf32>) -> tensor<4x6x6xf32>
+  %5 = oriel.softmax %4 {dim = 2 : i64} : (tensor<4x6x6xf32>) -> tensor<4x6x6xf32>
+  %6 = oriel.matmul %5, %2 : (tensor<4x6x6xf32>, tensor<4x6x4xf32>) -> tensor<4x6x4xf32>
+  %7 = oriel.reshape %6 : (tensor<4x6x4xf32>) -> tensor<2x2x6x4xf32>
+  return %7 : tensor<2x2x6x4xf32>
+}

@@ -1,0 +1,75 @@
+// RUN: oriel-opt %s --pass-pipeline="builtin.module(func.func(oriel-raise-layout))" --split-input-file | FileCheck %s
+
+// Norm, rotation and attention work on what projections leave; nothing is transposed.
+// CHECK-LABEL: func.func @heads_after_positions
+// CHECK-SAME: (%[[Q:[a-z0-9]*]]: tensor<2x6x4x8xf32>, %[[K:[a-z0-9]*]]: tensor<2x6x2x8xf32>, %[[V:[a-z0-9]*]]: tensor<2x6x2x8xf32>, %[[COS:[a-z0-9]*]]: tensor<1x1x6x8xf32>
+// CHECK-NOT: oriel.transpose
+// CHECK-DAG: %[[N:[^,]*]], %{{.*}} = oriel.rms_norm %[[Q]]
+// CHECK-DAG: %[[C:.*]] = oriel.reshape %[[COS]] : (tensor<1x1x6x8xf32>) -> tensor<1x6x1x8xf32>
+// CHECK: %[[R:.*]] = oriel.rope %[[N]], %[[C]]
+// CHECK: %[[Y:[^,]*]], %{{.*}} = oriel.attention %[[R]], %[[K]], %[[V]] {scale = 5.000000e-01 : f64, sequence_first = true}
+// CHECK-NEXT: return %[[Y]]
+func.func @heads_after_positions(%q: tensor<2x6x4x8xf32>, %k: tensor<2x6x2x8xf32>, %v: tensor<2x6x2x8xf32>, %cos: tensor<1x1x6x8xf32>, %sin: tensor<1x1x6x8xf32>, %w: tensor<8xf32>) -> tensor<2x6x4x8xf32> {
+  %0 = oriel.transpose %q {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %1 = oriel.transpose %k {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
+  %2 = oriel.transpose %v {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
+  %n, %rms = oriel.rms_norm %0, %w {epsilon = 1.0e-6} : (tensor<2x4x6x8xf32>, tensor<8xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x4x6xf32>)
+  %3 = oriel.rope %n, %cos, %sin : (tensor<2x4x6x8xf32>, tensor<1x1x6x8xf32>, tensor<1x1x6x8xf32>) -> tensor<2x4x6x8xf32>
+  %y, %lse = oriel.attention %3, %1, %2 {scale = 0.5} : (tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x4x6xf32>)
+  %4 = oriel.transpose %y {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x4x6x8xf32>) -> tensor<2x6x4x8xf32>
+  return %4 : tensor<2x6x4x8xf32>
+}
+
+// -----
+
+// One head is in order either way.
+// CHECK-LABEL: func.func @one_key_head
+// CHECK-NOT: oriel.transpose
+// CHECK: oriel.attention %{{.*}} {scale = 5.000000e-01 : f64, sequence_first = true}
+func.func @one_key_head(%q: tensor<2x6x4x8xf32>, %k: tensor<2x1x6x8xf32>, %v: tensor<2x1x6x8xf32>) -> tensor<2x6x4x8xf32> {
+  %0 = oriel.transpose %q {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %y, %lse = oriel.attention %0, %k, %v {scale = 0.5} : (tensor<2x4x6x8xf32>, tensor<2x1x6x8xf32>, tensor<2x1x6x8xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x4x6xf32>)
+  %1 = oriel.transpose %y {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x4x6x8xf32>) -> tensor<2x6x4x8xf32>
+  return %1 : tensor<2x6x4x8xf32>
+}
+
+// -----
+
+// A key that is not transposed would have to be: all stays.
+// CHECK-LABEL: func.func @a_key_with_heads_first
+// CHECK: oriel.transpose
+// CHECK: oriel.attention %{{.*}} {scale = 5.000000e-01 : f64} :
+func.func @a_key_with_heads_first(%q: tensor<2x6x4x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x6x4x8xf32>) -> tensor<2x6x4x8xf32> {
+  %0 = oriel.transpose %q {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %1 = oriel.transpose %v {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %y, %lse = oriel.attention %0, %k, %1 {scale = 0.5} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x4x6xf32>)
+  %2 = oriel.transpose %y {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x4x6x8xf32>) -> tensor<2x6x4x8xf32>
+  return %2 : tensor<2x6x4x8xf32>
+}
+
+// -----
+
+// A linear layer takes any rank.
+// CHECK-LABEL: func.func @flattened_for_a_product
+// CHECK-SAME: (%[[X:[a-z0-9]*]]: tensor<2x6x4xf32>, %[[W:[a-z0-9]*]]: tensor<4x8xf32>)
+// CHECK-NEXT: %[[Y:.*]] = oriel.linear %[[X]], %[[W]]
+// CHECK-NEXT: return %[[Y]]
+func.func @flattened_for_a_product(%x: tensor<2x6x4xf32>, %w: tensor<4x8xf32>) -> tensor<2x6x8xf32> {
+  %0 = oriel.reshape %x : (tensor<2x6x4xf32>) -> tensor<12x4xf32>
+  %1 = oriel.linear %0, %w : (tensor<12x4xf32>, tensor<4x8xf32>) -> tensor<12x8xf32>
+  %2 = oriel.reshape %1 : (tensor<12x8xf32>) -> tensor<2x6x8xf32>
+  return %2 : tensor<2x6x8xf32>
+}
+
+// -----
+
+// The last dimension is split: another reshape.
+// CHECK-LABEL: func.func @split_into_heads
+// CHECK: %[[Y:.*]] = oriel.linear
+// CHECK: oriel.reshape %[[Y]]
+func.func @split_into_heads(%x: tensor<2x6x4xf32>, %w: tensor<4x8xf32>) -> tensor<2x6x2x4xf32> {
+  %0 = oriel.reshape %x : (tensor<2x6x4xf32>) -> tensor<12x4xf32>
+  %1 = oriel.linear %0, %w : (tensor<12x4xf32>, tensor<4x8xf32>) -> tensor<12x8xf32>
+  %2 = oriel.reshape %1 : (tensor<12x8xf32>) -> tensor<2x6x2x4xf32>
+  return %2 : tensor<2x6x2x4xf32>
+}
