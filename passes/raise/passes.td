@@ -98,8 +98,10 @@ def RaiseLayout : Oriel_RaisePass<"oriel-raise-layout"> {
   let summary = "Attention on operands as projections leave them";
   let description = [{
     Transposes that bring heads before positions sink through norms and rotary embeddings into
-    attention, which then works on `[b, s, h, d]`, and meet the one behind it. A reshape behind a
-    linear layer goes before it, where it meets the one that flattened its input.
+    attention, which then works on `[b, s, h, d]`, and meet the one behind it. Slices and splits
+    of dimensions go before a transpose, so that it meets others; one that moves no element is a
+    reshape. A reshape behind a linear layer goes before it, where it meets the one that flattened
+    its input.
 
     ```mlir
     %t = oriel.transpose %q {permutation = array<i64: 0, 2, 1, 3>}  // and of %k, %v

@@ -40,6 +40,87 @@ struct ReshapeBeforeLinear : mlir::OpRewritePattern<ir::ReshapeOp> {
   }
 };
 
+// reshape(transpose(x)) that only splits dimensions → transpose(reshape(x)), where the transpose
+// meets others.
+struct SplitBeforeTranspose : mlir::OpRewritePattern<ir::ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ReshapeOp op, PatternRewriter& rewriter) const override {
+    auto transpose = op.getInput().getDefiningOp<ir::TransposeOp>();
+    if (!transpose) return rewriter.notifyMatchFailure(op, "the input is not transposed");
+    // The dimensions of the result that each dimension of the transposed value is split into.
+    llvm::ArrayRef<int64_t> from = transpose.getType().getShape(), to = op.getType().getShape();
+    llvm::SmallVector<std::pair<size_t, size_t>> parts;
+    size_t next = 0;
+    for (auto [d, size] : llvm::enumerate(from)) {
+      size_t begin = next;
+      int64_t product = 1;
+      while (next < to.size() && (product != size || next == begin)) product *= to[next++];
+      // Sizes of 1 at the end belong to the last one.
+      if (d + 1 == from.size()) {
+        while (next < to.size() && to[next] == 1) ++next;
+      }
+      if (product != size || size == 0) {
+        return rewriter.notifyMatchFailure(op, "dimensions are merged");
+      }
+      parts.push_back({begin, next});
+    }
+    if (next != to.size()) return rewriter.notifyMatchFailure(op, "dimensions are merged");
+    // The same splits in the order of x, and where each part then comes from.
+    llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
+    llvm::SmallVector<int64_t> shape, inverse(to.size());
+    for (int64_t d = 0; d < static_cast<int64_t>(from.size()); ++d) {
+      auto [begin, end] = parts[llvm::find(permutation, d) - permutation.begin()];
+      for (size_t i = begin; i < end; ++i) {
+        inverse[i] = shape.size();
+        shape.push_back(to[i]);
+      }
+    }
+    Value split = ir::ReshapeOp::create(rewriter, op.getLoc(), op.getType().clone(shape),
+                                        transpose.getInput());
+    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, split, inverse);
+    return success();
+  }
+};
+
+// slice(transpose(x)) → transpose(slice(x)): the transposes of queries, keys and values sliced
+// from one value vanish, each in its place.
+struct SliceBeforeTranspose : mlir::OpRewritePattern<ir::SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::SliceOp op, PatternRewriter& rewriter) const override {
+    auto transpose = op.getInput().getDefiningOp<ir::TransposeOp>();
+    if (!transpose) return rewriter.notifyMatchFailure(op, "the input is not transposed");
+    size_t rank = op.getStarts().size();
+    llvm::SmallVector<int64_t> starts(rank), limits(rank), strides(rank);
+    for (auto [d, from] : llvm::enumerate(transpose.getPermutation())) {
+      starts[from] = op.getStarts()[d];
+      limits[from] = op.getLimits()[d];
+      strides[from] = op.getStrides()[d];
+    }
+    Value slice =
+        ir::SliceOp::create(rewriter, op.getLoc(), transpose.getInput(), starts, limits, strides);
+    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, slice, transpose.getPermutation());
+    return success();
+  }
+};
+
+// A transpose that moves dimensions of size 1 only → reshape.
+struct TransposeOfUnitDims : mlir::OpRewritePattern<ir::TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::TransposeOp op, PatternRewriter& rewriter) const override {
+    llvm::ArrayRef<int64_t> shape = tensorType(op.getInput()).getShape();
+    llvm::SmallVector<int64_t> order;
+    for (int64_t from : op.getPermutation()) {
+      if (shape[from] != 1) order.push_back(from);
+    }
+    if (!llvm::is_sorted(order)) return rewriter.notifyMatchFailure(op, "elements move");
+    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), op.getInput());
+    return success();
+  }
+};
+
 // [0, 2, 1, 3]: heads and positions change places.
 bool swapsHeads(ir::TransposeOp op) {
   return op && op.getPermutation() == llvm::ArrayRef<int64_t>{0, 2, 1, 3};
@@ -137,7 +218,8 @@ struct AttentionBeforeTranspose : mlir::OpRewritePattern<ir::AttentionOp> {
 struct RaiseLayout : impl::RaiseLayoutBase<RaiseLayout> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<ReshapeBeforeLinear, RopeBeforeTranspose, AttentionBeforeTranspose,
+    patterns.add<ReshapeBeforeLinear, SplitBeforeTranspose, SliceBeforeTranspose,
+                 TransposeOfUnitDims, RopeBeforeTranspose, AttentionBeforeTranspose,
                  NormBeforeTranspose<ir::RmsNormOp>, NormBeforeTranspose<ir::LayerNormOp>>(
         &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();

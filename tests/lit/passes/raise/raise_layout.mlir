@@ -73,3 +73,61 @@ func.func @split_into_heads(%x: tensor<2x6x4xf32>, %w: tensor<4x8xf32>) -> tenso
   %2 = oriel.reshape %1 : (tensor<12x8xf32>) -> tensor<2x6x2x4xf32>
   return %2 : tensor<2x6x2x4xf32>
 }
+
+// -----
+
+// Positions are split into two sequences between two transposes: one is left.
+// CHECK-LABEL: func.func @transposed_twice_around_a_split
+// CHECK-SAME: (%[[X:.*]]: tensor<6x4x8xf32>)
+// CHECK-NEXT: %[[R:.*]] = oriel.reshape %[[X]] : (tensor<6x4x8xf32>) -> tensor<2x3x4x8xf32>
+// CHECK-NEXT: %[[T:.*]] = oriel.transpose %[[R]] {permutation = array<i64: 0, 2, 1, 3>}
+// CHECK-NEXT: return %[[T]]
+func.func @transposed_twice_around_a_split(%x: tensor<6x4x8xf32>) -> tensor<2x4x3x8xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<6x4x8xf32>) -> tensor<4x6x8xf32>
+  %1 = oriel.reshape %0 : (tensor<4x6x8xf32>) -> tensor<4x2x3x8xf32>
+  %2 = oriel.transpose %1 {permutation = array<i64: 1, 0, 2, 3>} : (tensor<4x2x3x8xf32>) -> tensor<2x4x3x8xf32>
+  return %2 : tensor<2x4x3x8xf32>
+}
+
+// -----
+
+// Dimensions that are merged belong together only as transposed.
+// CHECK-LABEL: func.func @merged_after_a_transpose
+// CHECK: oriel.transpose
+// CHECK-NEXT: oriel.reshape
+// CHECK-NEXT: return
+func.func @merged_after_a_transpose(%x: tensor<6x4x8xf32>) -> tensor<24x8xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<6x4x8xf32>) -> tensor<4x6x8xf32>
+  %1 = oriel.reshape %0 : (tensor<4x6x8xf32>) -> tensor<24x8xf32>
+  return %1 : tensor<24x8xf32>
+}
+
+// -----
+
+// Query, key and value of one projection, brought to the front to be sliced: each is sliced where it is.
+// CHECK-LABEL: func.func @sliced_from_one_value
+// CHECK-SAME: (%[[X:.*]]: tensor<6x3x4x8xf32>)
+// CHECK-NEXT: %[[S:.*]] = oriel.slice %[[X]] {limits = array<i64: 6, 2, 4, 8>, starts = array<i64: 0, 1, 0, 0>
+// CHECK-NEXT: %[[R:.*]] = oriel.reshape %[[S]] : (tensor<6x1x4x8xf32>) -> tensor<6x4x8xf32>
+// CHECK-NEXT: return %[[R]]
+func.func @sliced_from_one_value(%x: tensor<6x3x4x8xf32>) -> tensor<6x4x8xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2, 3>} : (tensor<6x3x4x8xf32>) -> tensor<3x6x4x8xf32>
+  %1 = oriel.slice %0 {starts = array<i64: 1, 0, 0, 0>, limits = array<i64: 2, 6, 4, 8>, strides = array<i64: 1, 1, 1, 1>} : (tensor<3x6x4x8xf32>) -> tensor<1x6x4x8xf32>
+  %2 = oriel.reshape %1 : (tensor<1x6x4x8xf32>) -> tensor<6x4x8xf32>
+  return %2 : tensor<6x4x8xf32>
+}
+
+// -----
+
+// New dimensions of size 1, before, between and behind.
+// CHECK-LABEL: func.func @unit_dimensions_around_a_transpose
+// CHECK-SAME: (%[[X:.*]]: tensor<6x4x1xf32>)
+// CHECK-NEXT: %[[R:.*]] = oriel.reshape %[[X]] : (tensor<6x4x1xf32>) -> tensor<6x1x4x1x1xf32>
+// CHECK-NEXT: %[[T:.*]] = oriel.transpose
+// CHECK-SAME: -> tensor<1x4x6x1x1xf32>
+// CHECK-NEXT: return %[[T]]
+func.func @unit_dimensions_around_a_transpose(%x: tensor<6x4x1xf32>) -> tensor<1x4x6x1x1xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<6x4x1xf32>) -> tensor<4x6x1xf32>
+  %1 = oriel.reshape %0 : (tensor<4x6x1xf32>) -> tensor<1x4x6x1x1xf32>
+  return %1 : tensor<1x4x6x1x1xf32>
+}
