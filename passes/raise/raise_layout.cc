@@ -1,3 +1,4 @@
+#include "mlir/IR/Matchers.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -105,18 +106,56 @@ struct SliceBeforeTranspose : mlir::OpRewritePattern<ir::SliceOp> {
   }
 };
 
-// A transpose that moves dimensions of size 1 only → reshape.
+// A transpose that moves dimensions of size 1: a reshape does that, before it or instead of it.
 struct TransposeOfUnitDims : mlir::OpRewritePattern<ir::TransposeOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::TransposeOp op, PatternRewriter& rewriter) const override {
-    llvm::ArrayRef<int64_t> shape = tensorType(op.getInput()).getShape();
-    llvm::SmallVector<int64_t> order;
-    for (int64_t from : op.getPermutation()) {
-      if (shape[from] != 1) order.push_back(from);
+    llvm::ArrayRef<int64_t> from = tensorType(op.getInput()).getShape();
+    llvm::ArrayRef<int64_t> to = op.getType().getShape(), permutation = op.getPermutation();
+    // Dimensions of size 1 where the result has them, the others around them as they were.
+    llvm::SmallVector<int64_t> others, shape, placed(from.size());
+    for (auto [d, size] : llvm::enumerate(from)) {
+      if (size != 1) others.push_back(d);
     }
-    if (!llvm::is_sorted(order)) return rewriter.notifyMatchFailure(op, "elements move");
-    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), op.getInput());
+    size_t next = 0;
+    for (auto [d, size] : llvm::enumerate(to)) {
+      if (size != 1) placed[others[next]] = d;
+      shape.push_back(size == 1 ? 1 : from[others[next++]]);
+    }
+    llvm::SmallVector<int64_t> rest;
+    for (auto [d, size] : llvm::enumerate(to)) {
+      rest.push_back(size == 1 ? d : placed[permutation[d]]);
+    }
+    if (llvm::ArrayRef<int64_t>(rest) == permutation) {
+      return rewriter.notifyMatchFailure(op, "no dimension of size 1 moves");
+    }
+    Value moved =
+        ir::ReshapeOp::create(rewriter, op.getLoc(), op.getType().clone(shape), op.getInput());
+    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, moved, rest);
+    return success();
+  }
+};
+
+// gather(x, c) of one known row → a slice, which other patterns move.
+struct GatherOfOneRow : mlir::OpRewritePattern<ir::GatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::GatherOp op, PatternRewriter& rewriter) const override {
+    mlir::DenseElementsAttr index;
+    if (!mlir::matchPattern(op.getIndices(), mlir::m_Constant(&index)) ||
+        index.getNumElements() != 1) {
+      return rewriter.notifyMatchFailure(op, "not one known index");
+    }
+    llvm::SmallVector<int64_t> limits = llvm::to_vector(tensorType(op.getInput()).getShape());
+    llvm::SmallVector<int64_t> starts(limits.size(), 0), strides(limits.size(), 1);
+    int64_t row = index.getSplatValue<llvm::APInt>().getSExtValue(), size = limits[op.getDim()];
+    if (row < 0 || row >= size) return rewriter.notifyMatchFailure(op, "the index is outside");
+    starts[op.getDim()] = row;
+    limits[op.getDim()] = row + 1;
+    Value slice =
+        ir::SliceOp::create(rewriter, op.getLoc(), op.getInput(), starts, limits, strides);
+    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), slice);
     return success();
   }
 };
@@ -219,7 +258,7 @@ struct RaiseLayout : impl::RaiseLayoutBase<RaiseLayout> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
     patterns.add<ReshapeBeforeLinear, SplitBeforeTranspose, SliceBeforeTranspose,
-                 TransposeOfUnitDims, RopeBeforeTranspose, AttentionBeforeTranspose,
+                 TransposeOfUnitDims, GatherOfOneRow, RopeBeforeTranspose, AttentionBeforeTranspose,
                  NormBeforeTranspose<ir::RmsNormOp>, NormBeforeTranspose<ir::LayerNormOp>>(
         &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();

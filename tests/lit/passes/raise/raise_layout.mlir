@@ -122,7 +122,7 @@ func.func @sliced_from_one_value(%x: tensor<6x3x4x8xf32>) -> tensor<6x4x8xf32> {
 // New dimensions of size 1, before, between and behind.
 // CHECK-LABEL: func.func @unit_dimensions_around_a_transpose
 // CHECK-SAME: (%[[X:.*]]: tensor<6x4x1xf32>)
-// CHECK-NEXT: %[[R:.*]] = oriel.reshape %[[X]] : (tensor<6x4x1xf32>) -> tensor<6x1x4x1x1xf32>
+// CHECK-NEXT: %[[R:.*]] = oriel.reshape %[[X]] : (tensor<6x4x1xf32>) -> tensor<1x6x4x1x1xf32>
 // CHECK-NEXT: %[[T:.*]] = oriel.transpose
 // CHECK-SAME: -> tensor<1x4x6x1x1xf32>
 // CHECK-NEXT: return %[[T]]
@@ -130,4 +130,30 @@ func.func @unit_dimensions_around_a_transpose(%x: tensor<6x4x1xf32>) -> tensor<1
   %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<6x4x1xf32>) -> tensor<4x6x1xf32>
   %1 = oriel.reshape %0 : (tensor<4x6x1xf32>) -> tensor<1x4x6x1x1xf32>
   return %1 : tensor<1x4x6x1x1xf32>
+}
+
+// -----
+
+// The dimension of size 1 moves by a reshape; heads and positions change places by the transpose.
+// CHECK-LABEL: func.func @unit_dimension_moved
+// CHECK-SAME: (%[[X:.*]]: tensor<6x1x4x8xf32>)
+// CHECK-NEXT: %[[R:.*]] = oriel.reshape %[[X]] : (tensor<6x1x4x8xf32>) -> tensor<1x6x4x8xf32>
+// CHECK-NEXT: %[[T:.*]] = oriel.transpose %[[R]] {permutation = array<i64: 0, 2, 1, 3>}
+// CHECK-NEXT: return %[[T]]
+func.func @unit_dimension_moved(%x: tensor<6x1x4x8xf32>) -> tensor<1x4x6x8xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 2, 0, 3>} : (tensor<6x1x4x8xf32>) -> tensor<1x4x6x8xf32>
+  return %0 : tensor<1x4x6x8xf32>
+}
+
+// -----
+
+// Taken by its number, a row is a slice.
+// CHECK-LABEL: func.func @one_known_row
+// CHECK: %[[S:.*]] = oriel.slice %{{.*}} {limits = array<i64: 6, 3, 8>, starts = array<i64: 0, 2, 0>
+// CHECK-NEXT: %[[R:.*]] = oriel.reshape %[[S]] : (tensor<6x1x8xf32>) -> tensor<6x8xf32>
+// CHECK-NEXT: return %[[R]]
+func.func @one_known_row(%x: tensor<6x3x8xf32>) -> tensor<6x8xf32> {
+  %two = oriel.constant {value = dense<2> : tensor<i64>} : () -> tensor<i64>
+  %0 = oriel.gather %x, %two {dim = 1 : i64} : (tensor<6x3x8xf32>, tensor<i64>) -> tensor<6x8xf32>
+  return %0 : tensor<6x8xf32>
 }
