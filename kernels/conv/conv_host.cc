@@ -186,32 +186,17 @@ absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
   });
 }
 
-template <KernelFactory kMake>
-absl::StatusOr<KernelFn> OneDnn(const KernelSpec& spec) {
-  if (spec.operands.empty() || spec.operands[0].dtype != DType::kF32) {
-    return Unsupported(spec, "oneDNN: takes f32");
-  }
-  return kMake(spec);
-}
-
-template <KernelFactory kSingle, KernelFactory kDouble>
-absl::StatusOr<KernelFn> Loops(const KernelSpec& spec) {
-  if (!spec.operands.empty() && spec.operands[0].dtype == DType::kF32) return kSingle(spec);
-  if (!spec.operands.empty() && spec.operands[0].dtype == DType::kF64) return kDouble(spec);
-  return Unsupported(spec, "loops: take f32 and f64");
-}
-
 using Single = LoopGemm<float>;
 using Double = LoopGemm<double>;
-constexpr KernelFactory kForward = OneDnn<MakeForward<float, OneDnnGemm>>;
-constexpr KernelFactory kInputGrad = OneDnn<MakeInputGrad<float, OneDnnGemm>>;
-constexpr KernelFactory kWeightGrad = OneDnn<MakeWeightGrad<float, OneDnnGemm>>;
+constexpr KernelFactory kForward = ByOneDnn<MakeForward<float, OneDnnGemm>>;
+constexpr KernelFactory kInputGrad = ByOneDnn<MakeInputGrad<float, OneDnnGemm>>;
+constexpr KernelFactory kWeightGrad = ByOneDnn<MakeWeightGrad<float, OneDnnGemm>>;
 constexpr KernelFactory kForwardLoops =
-    Loops<MakeForward<float, Single>, MakeForward<double, Double>>;
+    ByLoops<MakeForward<float, Single>, MakeForward<double, Double>>;
 constexpr KernelFactory kInputGradLoops =
-    Loops<MakeInputGrad<float, Single>, MakeInputGrad<double, Double>>;
+    ByLoops<MakeInputGrad<float, Single>, MakeInputGrad<double, Double>>;
 constexpr KernelFactory kWeightGradLoops =
-    Loops<MakeWeightGrad<float, Single>, MakeWeightGrad<double, Double>>;
+    ByLoops<MakeWeightGrad<float, Single>, MakeWeightGrad<double, Double>>;
 ORIEL_REGISTER_HOST_KERNEL("conv", 10, kForward);
 ORIEL_REGISTER_HOST_KERNEL("conv_input_grad", 10, kInputGrad);
 ORIEL_REGISTER_HOST_KERNEL("conv_weight_grad", 10, kWeightGrad);

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/common/aligned.h"
+#include "kernels/common/checks.h"
 #include "kernels/kernel.h"
 
 namespace oriel::kernels {
@@ -57,6 +58,23 @@ class LoopGemm {
 // True if any extent is 0: nothing to sum, or nothing to write.
 inline bool IsEmpty(const GemmShape& shape) {
   return shape.batch == 0 || shape.m == 0 || shape.n == 0 || shape.k == 0;
+}
+
+// Factories of a kernel that is made of products, for the registry: `kMake` by OneDnnGemm, which is
+// preferred, and `kSingle`, `kDouble` by LoopGemm of either type.
+template <KernelFactory kMake>
+absl::StatusOr<KernelFn> ByOneDnn(const KernelSpec& spec) {
+  if (spec.operands.empty() || spec.operands[0].dtype != DType::kF32) {
+    return Unsupported(spec, "oneDNN: takes f32");
+  }
+  return kMake(spec);
+}
+
+template <KernelFactory kSingle, KernelFactory kDouble>
+absl::StatusOr<KernelFn> ByLoops(const KernelSpec& spec) {
+  if (!spec.operands.empty() && spec.operands[0].dtype == DType::kF32) return kSingle(spec);
+  if (!spec.operands.empty() && spec.operands[0].dtype == DType::kF64) return kDouble(spec);
+  return Unsupported(spec, "loops: take f32 and f64");
 }
 
 }  // namespace oriel::kernels

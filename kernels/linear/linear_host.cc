@@ -101,33 +101,17 @@ struct Products {
   }
 };
 
-template <absl::StatusOr<KernelFn> (*kMake)(const KernelSpec&)>
-absl::StatusOr<KernelFn> OneDnn(const KernelSpec& spec) {
-  if (spec.operands.empty() || spec.operands[0].dtype != DType::kF32) {
-    return Unsupported(spec, "oneDNN: takes f32");
-  }
-  return kMake(spec);
-}
-
-template <absl::StatusOr<KernelFn> (*kSingle)(const KernelSpec&),
-          absl::StatusOr<KernelFn> (*kDouble)(const KernelSpec&)>
-absl::StatusOr<KernelFn> Loops(const KernelSpec& spec) {
-  if (!spec.operands.empty() && spec.operands[0].dtype == DType::kF32) return kSingle(spec);
-  if (!spec.operands.empty() && spec.operands[0].dtype == DType::kF64) return kDouble(spec);
-  return Unsupported(spec, "loops: take f32 and f64");
-}
-
 using Fast = Products<float, OneDnnGemm>;
 using Single = Products<float, LoopGemm<float>>;
 using Double = Products<double, LoopGemm<double>>;
 
-ORIEL_REGISTER_HOST_KERNEL("matmul", 10, OneDnn<Fast::Matmul>);
-ORIEL_REGISTER_HOST_KERNEL("linear", 10, OneDnn<Fast::Linear>);
-ORIEL_REGISTER_HOST_KERNEL("linear_weight_grad", 10, OneDnn<Fast::LinearWeightGrad>);
-constexpr KernelFactory kMatmulLoops = Loops<Single::Matmul, Double::Matmul>;
-constexpr KernelFactory kLinearLoops = Loops<Single::Linear, Double::Linear>;
+ORIEL_REGISTER_HOST_KERNEL("matmul", 10, ByOneDnn<Fast::Matmul>);
+ORIEL_REGISTER_HOST_KERNEL("linear", 10, ByOneDnn<Fast::Linear>);
+ORIEL_REGISTER_HOST_KERNEL("linear_weight_grad", 10, ByOneDnn<Fast::LinearWeightGrad>);
+constexpr KernelFactory kMatmulLoops = ByLoops<Single::Matmul, Double::Matmul>;
+constexpr KernelFactory kLinearLoops = ByLoops<Single::Linear, Double::Linear>;
 constexpr KernelFactory kWeightGradLoops =
-    Loops<Single::LinearWeightGrad, Double::LinearWeightGrad>;
+    ByLoops<Single::LinearWeightGrad, Double::LinearWeightGrad>;
 ORIEL_REGISTER_HOST_KERNEL("matmul", 0, kMatmulLoops);
 ORIEL_REGISTER_HOST_KERNEL("linear", 0, kLinearLoops);
 ORIEL_REGISTER_HOST_KERNEL("linear_weight_grad", 0, kWeightGradLoops);
