@@ -98,9 +98,8 @@ mlir::FailureOr<mlir::RankedTensorType> bindInputType(mlir::Location location,
     }
     shape.push_back(bound->second);
   }
-  if (llvm::any_of(shape, [](int64_t size) { return size > ir::kMaxElements; }) ||
-      ir::elementCount(shape) > ir::kMaxElements) {
-    return fail() << "has more than " << ir::kMaxElements << " elements";
+  if (std::string problem = ir::shapeProblem(shape); !problem.empty()) {
+    return fail() << "has " << problem;
   }
   return mlir::RankedTensorType::get(shape, element);
 }

@@ -162,13 +162,13 @@ void Importer::warnOfMergedParameters(const Graph& graph) const {
     };
     std::string module = modulePath(*node);
     if (Graph::is(node, "Identity")) {
-      copies[node->output(0)] = original(node->input(0));
+      copies[node->output(0)] = original(Graph::operand(*node, 0).str());
     } else if (!module.empty() && !Graph::is(node, "Shape") && !Graph::is(node, "CastLike")) {
       for (const std::string& input : node->input()) {
         modules[original(input)].insert(module);
       }
       if (Graph::is(node, "Gather")) {
-        embeddings.insert(original(node->input(0)));
+        embeddings.insert(original(Graph::operand(*node, 0).str()));
       }
     }
   }
@@ -302,15 +302,15 @@ void Importer::compareWithDeclared(const std::string& name, Value value) const {
 LogicalResult Importer::finishFunction(mlir::func::FuncOp function) {
   llvm::SmallVector<Value> outputs;
   llvm::SmallVector<mlir::Type> types;
+  std::vector<ir::ValueRole> roles;
   for (const auto& output : model_.graph().output()) {
     outputs.push_back(values_.lookup(output.name()));
     types.push_back(outputs.back().getType());
+    roles.push_back({ir::ValueKind::kOutput, output.name(), ""});
   }
   mlir::func::ReturnOp::create(builder_, location_, outputs);
   function.setType(builder_.getFunctionType(function.getArgumentTypes(), types));
-  for (int i = 0; i < model_.graph().output_size(); ++i) {
-    ir::setResultRole(function, i, {ir::ValueKind::kOutput, model_.graph().output(i).name(), ""});
-  }
+  ir::setResultRoles(function, roles);
   return success();
 }
 
@@ -355,11 +355,13 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
                                              builder_.getFunctionType(argumentTypes, {}));
   mlir::Block* body = function.addEntryBlock();
   builder_.setInsertionPointToStart(body);
+  std::vector<ir::ValueRole> roles;
   for (auto [index, argument] : llvm::enumerate(arguments)) {
-    ir::setArgumentRole(function, index, argument.role);
+    roles.push_back(argument.role);
     body->getArgument(index).setLoc(mlir::NameLoc::get(builder_.getStringAttr(argument.name)));
     values_[argument.name] = body->getArgument(index);
   }
+  ir::setArgumentRoles(function, roles);
   if (failed(importConstants(*graph))) {
     return {};
   }

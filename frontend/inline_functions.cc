@@ -1,5 +1,6 @@
 #include "frontend/inline_functions.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -88,6 +89,64 @@ void addDefaultAttributes(onnx::NodeProto& node, const onnx::OpSchema& schema) {
   }
 }
 
+// Counts the nodes that a graph has once its calls are inlined: functions that call each other
+// twice make a small file grow without bound.
+class InlinedNodes {
+ public:
+  explicit InlinedNodes(const onnx::ModelProto& model) {
+    for (const auto& function : model.functions()) {
+      functions_[{function.domain(), function.name()}].push_back(&function);
+    }
+  }
+
+  // At most kMaxNodes + 1.
+  int64_t of(const Nodes& nodes, int depth = 0) {
+    int64_t count = 0;
+    for (const auto& node : nodes) {
+      count += 1 + ofCall({node.domain(), node.op_type()}, depth);
+      for (const auto& attribute : node.attribute()) {
+        if (attribute.has_g()) {
+          count += of(attribute.g().node(), depth);
+        }
+        for (const auto& graph : attribute.graphs()) {
+          count += of(graph.node(), depth);
+        }
+      }
+      if (count > kMaxNodes) {
+        return kMaxNodes + 1;
+      }
+    }
+    return count;
+  }
+
+  static constexpr int64_t kMaxNodes = 1 << 21;
+
+ private:
+  using Id = std::pair<std::string, std::string>;
+
+  // Cycles and deep chains count for nothing: the inliner itself refuses them.
+  int64_t ofCall(const Id& id, int depth) {
+    constexpr int kMaxDepth = 128;
+    auto found = functions_.find(id);
+    if (found == functions_.end() || depth == kMaxDepth) {
+      return 0;
+    }
+    auto [known, isNew] = counts_.try_emplace(id, 0);
+    if (isNew) {
+      int64_t largest = 0;
+      for (const auto* overload : found->second) {
+        largest = std::max(largest, of(overload->node(), depth + 1));
+      }
+      counts_[id] = largest;
+      return largest;
+    }
+    return known->second;
+  }
+
+  std::map<Id, std::vector<const onnx::FunctionProto*>> functions_;
+  std::map<Id, int64_t> counts_;
+};
+
 template <typename Inline>
 void inlineKeepingMetadata(onnx::ModelProto& model, Inline inlineAll) {
   Nodes before = model.graph().node();
@@ -130,6 +189,10 @@ std::string withoutSource(llvm::StringRef message) {
 llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFile& model,
                                                                   const OpRegistry& registry) {
   auto copy = copyWithoutWeights(model);
+  if (InlinedNodes(*copy).of(copy->graph().node()) > InlinedNodes::kMaxNodes) {
+    return makeError("can't inline the functions of the model \"" + model.path() +
+                     "\": they make more than " + llvm::Twine(InlinedNodes::kMaxNodes) + " nodes");
+  }
   try {
     if (copy->functions_size() > 0) {
       inlineKeepingMetadata(*copy, [&] { onnx::inliner::InlineLocalFunctions(*copy, true); });

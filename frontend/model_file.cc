@@ -57,8 +57,8 @@ llvm::Expected<ModelFile> ModelFile::open(llvm::StringRef path) {
   }
   auto proto = std::make_unique<onnx::ModelProto>();
   if (!proto->ParseFromArray((*buffer)->getBufferStart(), static_cast<int>(size))) {
-    return fail("the file is truncated, damaged or no ONNX model (" + llvm::Twine(size) +
-                " bytes); export or copy it again");
+    return fail("the file is truncated, damaged, nested too deeply or no ONNX model (" +
+                llvm::Twine(size) + " bytes); export or copy it again");
   }
   return fromProto(std::move(proto), path, llvm::sys::path::parent_path(path));
 }

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "frontend/error.h"
+#include "ir/oriel/inference.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -26,6 +27,10 @@ llvm::Expected<int64_t> expectedBytes(const TensorProto& tensor) {
   if (bytes == 0) {
     return makeError(describe(tensor) + " has the element type " +
                      dataTypeName(tensor.data_type()) + ", which Oriel does not read");
+  }
+  if (tensor.dims_size() > ir::kMaxRank) {
+    return makeError(describe(tensor) + " has " + llvm::Twine(tensor.dims_size()) +
+                     " dimensions; Oriel reads up to " + llvm::Twine(ir::kMaxRank));
   }
   // A zero among the sizes must not hide an overflow of the others.
   int64_t product = bytes;

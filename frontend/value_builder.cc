@@ -25,9 +25,9 @@ Value ValueBuilder::finish(mlir::Operation* op) {
 }
 
 RankedTensorType ValueBuilder::tensorType(ArrayRef<int64_t> shape, mlir::Type element) const {
-  if (llvm::any_of(shape, [](int64_t size) { return size < 0 || size > ir::kMaxElements; }) ||
-      ir::elementCount(shape) > ir::kMaxElements) {
-    mlir::emitError(location_) << "makes a tensor of more than " << ir::kMaxElements << " elements";
+  if (std::string problem = ir::shapeProblem(shape); !problem.empty()) {
+    mlir::emitError(location_) << "makes a tensor of the shape " << ir::shapeText(shape)
+                               << ", which has " << problem;
     return {};
   }
   return RankedTensorType::get(shape, element);

@@ -108,11 +108,12 @@ LogicalResult importRange(NodeImporter& n) {
   if (*by == 0) {
     return n.error() << "delta is 0";
   }
-  double count = std::max(0.0, std::ceil((*to - *from) / *by));
-  constexpr double kLimit = 1 << 24;
-  if (!(count <= kLimit)) {
+  double count = std::ceil((*to - *from) / *by);
+  constexpr int64_t kLimit = 1 << 24;
+  if (!(count <= kLimit)) {  // also where it is no number
     return n.error() << "has " << count << " elements, more than " << kLimit;
   }
+  count = std::max(0.0, count);
   auto type = RankedTensorType::get({static_cast<int64_t>(count)}, n.builder().getI64Type());
   if (count == 0) {
     return n.replace(n.cast(n.constantOf({}), elementOf(start)));

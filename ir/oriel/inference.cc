@@ -9,18 +9,25 @@ using mlir::failure;
 using mlir::LogicalResult;
 using mlir::success;
 
-LogicalResult InferenceContext::addResult(llvm::ArrayRef<int64_t> shape, mlir::Type elementType,
-                                          llvm::SmallVectorImpl<mlir::Type>& results) const {
+std::string shapeProblem(llvm::ArrayRef<int64_t> shape) {
+  if (shape.size() > kMaxRank) {
+    return "more than " + std::to_string(kMaxRank) + " dimensions";
+  }
   for (int64_t size : shape) {
     // The bound on each size matters where another one is zero.
     if (size < 0 || size > kMaxElements) {
-      return refuse("would have the result shape ", shapeText(shape), ", expected sizes from 0 to ",
-                    kMaxElements);
+      return "the size " + std::to_string(size) + ", outside 0 to " + std::to_string(kMaxElements);
     }
   }
-  if (elementCount(shape) > kMaxElements) {
-    return refuse("would have the result shape ", shapeText(shape), ", which has more than ",
-                  kMaxElements, " elements");
+  return elementCount(shape) > kMaxElements
+             ? "more than " + std::to_string(kMaxElements) + " elements"
+             : "";
+}
+
+LogicalResult InferenceContext::addResult(llvm::ArrayRef<int64_t> shape, mlir::Type elementType,
+                                          llvm::SmallVectorImpl<mlir::Type>& results) const {
+  if (std::string problem = shapeProblem(shape); !problem.empty()) {
+    return refuse("would have the result shape ", shapeText(shape), ", which has ", problem);
   }
   results.push_back(mlir::RankedTensorType::get(shape, elementType));
   return success();
@@ -67,8 +74,8 @@ std::string shapeText(llvm::ArrayRef<int64_t> shape) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << "[";
-  llvm::interleaveComma(shape, stream);
-  stream << "]";
+  llvm::interleaveComma(shape.take_front(kMaxRank), stream);
+  stream << (shape.size() > kMaxRank ? ", ..]" : "]");
   return text;
 }
 

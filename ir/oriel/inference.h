@@ -13,8 +13,13 @@
 
 namespace oriel::ir {
 
-// Result types with more elements are refused, so that byte counts of any sum of them fit.
+// Tensors with more elements are refused, so that byte counts of any sum of them fit.
 inline constexpr int64_t kMaxElements = int64_t{1} << 40;
+// As in a plan.
+inline constexpr int64_t kMaxRank = 32;
+
+// What no tensor may have and this shape does: "more than 32 dimensions". Empty if it may be.
+std::string shapeProblem(llvm::ArrayRef<int64_t> shape);
 
 using MaybeLocation = std::optional<mlir::Location>;
 
@@ -52,7 +57,7 @@ class InferenceContext {
 mlir::RankedTensorType tensorType(mlir::Value value);
 llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
 
-// "[2, 8, 64]"
+// "[2, 8, 64]", of not more than kMaxRank sizes.
 std::string shapeText(llvm::ArrayRef<int64_t> shape);
 
 // Whether `from` broadcasts to `to` as NumPy does.

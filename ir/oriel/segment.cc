@@ -83,13 +83,20 @@ DictionaryAttr roleAttributes(mlir::MLIRContext* context, const ValueRole& role)
   return attributes.getDictionary(context);
 }
 
-void setArgumentRole(FuncOp segment, unsigned index, const ValueRole& role) {
-  segment.setArgAttrs(index, withRole(segment.getContext(), segment.getArgAttrDict(index), role));
+void setArgumentRoles(FuncOp segment, llvm::ArrayRef<ValueRole> roles) {
+  llvm::SmallVector<DictionaryAttr> attributes;
+  for (auto [i, role] : llvm::enumerate(roles)) {
+    attributes.push_back(withRole(segment.getContext(), segment.getArgAttrDict(i), role));
+  }
+  segment.setAllArgAttrs(attributes);
 }
 
-void setResultRole(FuncOp segment, unsigned index, const ValueRole& role) {
-  segment.setResultAttrs(index,
-                         withRole(segment.getContext(), segment.getResultAttrDict(index), role));
+void setResultRoles(FuncOp segment, llvm::ArrayRef<ValueRole> roles) {
+  llvm::SmallVector<DictionaryAttr> attributes;
+  for (auto [i, role] : llvm::enumerate(roles)) {
+    attributes.push_back(withRole(segment.getContext(), segment.getResultAttrDict(i), role));
+  }
+  segment.setAllResultAttrs(attributes);
 }
 
 FailureOr<ValueRole> argumentRole(FuncOp segment, unsigned index) {

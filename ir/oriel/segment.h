@@ -15,6 +15,7 @@
 #define ORIEL_IR_ORIEL_SEGMENT_H_
 
 #include <string>
+#include <tuple>
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -44,14 +45,19 @@ struct ValueRole {
   friend bool operator==(const ValueRole& a, const ValueRole& b) {
     return a.kind == b.kind && a.ref == b.ref && a.slot == b.slot;
   }
+  friend bool operator<(const ValueRole& a, const ValueRole& b) {
+    return std::tie(a.kind, a.ref, a.slot) < std::tie(b.kind, b.ref, b.slot);
+  }
 };
 
 llvm::StringRef stringifyValueKind(ValueKind kind);
 
 // The attribute dictionary of an argument or result with this role.
 mlir::DictionaryAttr roleAttributes(mlir::MLIRContext* context, const ValueRole& role);
-void setArgumentRole(mlir::func::FuncOp segment, unsigned index, const ValueRole& role);
-void setResultRole(mlir::func::FuncOp segment, unsigned index, const ValueRole& role);
+// Set the roles of all arguments, or of all results, and keep other attributes. All at once: MLIR
+// keeps every list of attributes that ever was, so one by one takes memory by the square.
+void setArgumentRoles(mlir::func::FuncOp segment, llvm::ArrayRef<ValueRole> roles);
+void setResultRoles(mlir::func::FuncOp segment, llvm::ArrayRef<ValueRole> roles);
 // Fails with a diagnostic that names the argument or result and what is wrong with its
 // attributes.
 mlir::FailureOr<ValueRole> argumentRole(mlir::func::FuncOp segment, unsigned index);

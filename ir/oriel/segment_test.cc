@@ -37,8 +37,8 @@ TEST_F(SegmentTest, EveryKindRoundTrips) {
                          ValueKind::kStash, ValueKind::kOutput}) {
     auto segment = Parse("func.func private @forward(tensor<f32>) -> tensor<f32>");
     ValueRole role{kind, "name", kind == ValueKind::kOptimizerState ? "exp_avg" : ""};
-    setArgumentRole(segment, 0, role);
-    setResultRole(segment, 0, role);
+    setArgumentRoles(segment, role);
+    setResultRoles(segment, role);
     auto argument = argumentRole(segment, 0);
     auto result = resultRole(segment, 0);
     ASSERT_TRUE(succeeded(argument) && succeeded(result)) << stringifyValueKind(kind).str();
@@ -48,8 +48,8 @@ TEST_F(SegmentTest, EveryKindRoundTrips) {
 
 TEST_F(SegmentTest, ANewRoleReplacesTheOldOneAndKeepsOtherAttributes) {
   auto segment = Parse("func.func private @update(tensor<f32> {other.note = 1 : i64})");
-  setArgumentRole(segment, 0, {ValueKind::kOptimizerState, "p0", "exp_avg"});
-  setArgumentRole(segment, 0, {ValueKind::kGradient, "p0", ""});
+  setArgumentRoles(segment, ValueRole{ValueKind::kOptimizerState, "p0", "exp_avg"});
+  setArgumentRoles(segment, ValueRole{ValueKind::kGradient, "p0", ""});
   auto role = argumentRole(segment, 0);
   ASSERT_TRUE(succeeded(role));
   EXPECT_TRUE((*role == ValueRole{ValueKind::kGradient, "p0", ""}));

@@ -75,7 +75,7 @@ class ProgramWriter {
 
  private:
   LogicalResult writeOp(Operation& op) {
-    if (llvm::isa<ir::ConstantOp>(op)) return success();
+    if (llvm::isa<ir::ConstantOp>(op)) return checkConstant(op);
     if (auto reduce = llvm::dyn_cast<ir::AllReduceOp>(op)) {
       exec::CollectiveOp::create(builder_, op.getLoc(), symbols(op.getOperands()),
                                  symbols(op.getResults()), "all_reduce", reduce.getReduction(),
@@ -89,6 +89,18 @@ class ProgramWriter {
     exec::LaunchOp::create(builder_, op.getLoc(), symbols(op.getOperands()),
                            symbols(op.getResults()), kernel.getKernelName(), *attributes,
                            op.getName().getStringRef());
+    return success();
+  }
+
+  // A constant's bytes are in the plan, also those of a splat, which takes none in the IR.
+  LogicalResult checkConstant(Operation& op) const {
+    constexpr int64_t kLargest = int64_t{1} << 31;
+    std::optional<StorageId> id = assignment_.storageOf(op.getResult(0));
+    if (id && assignment_.storages()[*id].bytes >= kLargest) {
+      return op.emitOpError("takes ")
+             << assignment_.storages()[*id].bytes << " bytes, and a plan holds less than "
+             << kLargest << "; compute the value in the model, or make it smaller";
+    }
     return success();
   }
 

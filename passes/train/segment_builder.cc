@@ -61,14 +61,14 @@ SegmentBuilder::SegmentBuilder(ModuleOp module, StringRef name, Location loc)
 
 Value SegmentBuilder::argument(const ValueRole& role, Type type, Location loc) {
   if (Value known = find(role)) return known;
+  arguments_[role] = argumentRoles_.size();
   argumentRoles_.push_back(role);
   return block_->addArgument(type, loc);
 }
 
 Value SegmentBuilder::find(const ValueRole& role) const {
-  auto it = llvm::find(argumentRoles_, role);
-  if (it == argumentRoles_.end()) return Value();
-  return block_->getArgument(it - argumentRoles_.begin());
+  auto it = arguments_.find(role);
+  return it == arguments_.end() ? Value() : block_->getArgument(it->second);
 }
 
 const ValueRole& SegmentBuilder::roleOf(BlockArgument argument) const {
@@ -83,18 +83,21 @@ func::FuncOp SegmentBuilder::finish(const llvm::StringMap<unsigned>& rank) {
   unsigned count = block_->getNumArguments();
   SmallVector<ValueRole> argumentRoles;
   SmallVector<Type> argumentTypes, resultTypes;
+  llvm::DenseMap<Value, Value> moved;
   for (unsigned i : sortedOrder(argumentRoles_, rank)) {
     BlockArgument old = block_->getArgument(i);
     BlockArgument sorted = block_->addArgument(old.getType(), old.getLoc());
     old.replaceAllUsesWith(sorted);
-    for (auto& result : results_) {
-      if (result.first == old) result.first = sorted;
-    }
+    moved[old] = sorted;
     argumentRoles.push_back(argumentRoles_[i]);
     argumentTypes.push_back(sorted.getType());
   }
+  for (auto& result : results_) {
+    if (Value sorted = moved.lookup(result.first)) result.first = sorted;
+  }
   block_->eraseArguments(0, count);
   argumentRoles_ = std::move(argumentRoles);
+  for (auto [i, role] : llvm::enumerate(argumentRoles_)) arguments_[role] = i;
 
   SmallVector<ValueRole> resultRoles, sortedRoles;
   SmallVector<Value> values;
@@ -106,8 +109,8 @@ func::FuncOp SegmentBuilder::finish(const llvm::StringMap<unsigned>& rank) {
   }
   func::ReturnOp::create(builder_, function_.getLoc(), values);
   function_.setFunctionType(builder_.getFunctionType(argumentTypes, resultTypes));
-  for (auto [i, role] : llvm::enumerate(argumentRoles_)) ir::setArgumentRole(function_, i, role);
-  for (auto [i, role] : llvm::enumerate(sortedRoles)) ir::setResultRole(function_, i, role);
+  ir::setArgumentRoles(function_, argumentRoles_);
+  ir::setResultRoles(function_, sortedRoles);
   return function_;
 }
 

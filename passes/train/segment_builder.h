@@ -2,6 +2,7 @@
 #ifndef ORIEL_PASSES_TRAIN_SEGMENT_BUILDER_H_
 #define ORIEL_PASSES_TRAIN_SEGMENT_BUILDER_H_
 
+#include <map>
 #include <utility>
 
 #include "ir/oriel/segment.h"
@@ -37,6 +38,7 @@ class SegmentBuilder {
   mlir::Block* block_;
   mlir::OpBuilder builder_;
   llvm::SmallVector<ir::ValueRole> argumentRoles_;  // by argument number
+  std::map<ir::ValueRole, unsigned> arguments_;     // the other way round
   llvm::SmallVector<std::pair<mlir::Value, ir::ValueRole>> results_;
 };
 

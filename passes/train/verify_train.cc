@@ -30,14 +30,29 @@ std::string roleText(const ValueRole& role) {
 struct Segment {
   func::FuncOp function;
   SmallVector<ValueRole> arguments, results;
+  // The first of each role.
+  std::map<ValueRole, unsigned> argumentNumbers, resultNumbers;
 
   std::optional<unsigned> findArgument(const ValueRole& role) const {
-    auto it = llvm::find(arguments, role);
-    return it == arguments.end() ? std::nullopt : std::optional<unsigned>(it - arguments.begin());
+    return find(argumentNumbers, role);
   }
   std::optional<unsigned> findResult(const ValueRole& role) const {
-    auto it = llvm::find(results, role);
-    return it == results.end() ? std::nullopt : std::optional<unsigned>(it - results.begin());
+    return find(resultNumbers, role);
+  }
+  void addArgument(ValueRole role) {
+    argumentNumbers.try_emplace(role, arguments.size());
+    arguments.push_back(std::move(role));
+  }
+  void addResult(ValueRole role) {
+    resultNumbers.try_emplace(role, results.size());
+    results.push_back(std::move(role));
+  }
+
+ private:
+  static std::optional<unsigned> find(const std::map<ValueRole, unsigned>& numbers,
+                                      const ValueRole& role) {
+    auto it = numbers.find(role);
+    return it == numbers.end() ? std::nullopt : std::optional<unsigned>(it->second);
   }
 };
 
@@ -75,12 +90,12 @@ class TrainVerifier {
     for (unsigned i = 0; i < segment.function.getNumArguments(); ++i) {
       FailureOr<ValueRole> role = ir::argumentRole(segment.function, i);
       if (failed(role)) return failure();
-      segment.arguments.push_back(std::move(*role));
+      segment.addArgument(std::move(*role));
     }
     for (unsigned i = 0; i < segment.function.getNumResults(); ++i) {
       FailureOr<ValueRole> role = ir::resultRole(segment.function, i);
       if (failed(role)) return failure();
-      segment.results.push_back(std::move(*role));
+      segment.addResult(std::move(*role));
     }
     return success();
   }

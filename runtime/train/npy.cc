@@ -165,9 +165,11 @@ absl::StatusOr<NpyHeader> ParseNpy(const char* data, int64_t bytes) {
   const DTypeEntry* known = nullptr;
   for (const DTypeEntry& entry : kDTypes) {
     // One-byte types have no byte order, whatever sign is written.
-    bool match = entry.descr[0] == '|' ? dictionary->descr->substr(1) == entry.descr + 1
-                                       : *dictionary->descr == entry.descr;
-    if (dictionary->descr->size() == 3 && match) known = &entry;
+    const size_t first = entry.descr[0] == '|' ? 1 : 0;
+    if (dictionary->descr->size() == 3 &&
+        dictionary->descr->compare(first, 3, entry.descr + first) == 0) {
+      known = &entry;
+    }
   }
   if (known == nullptr) {
     return absl::InvalidArgumentError(

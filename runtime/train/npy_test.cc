@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/train/test_data.h"
 
@@ -90,6 +91,14 @@ TEST(NpyTest, BrokenDictionary) {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), } x"}) {
     ExpectRefused(Npy(dictionary, 4), "cannot be read");
+  }
+}
+
+TEST(NpyTest, TypeThatIsNoType) {
+  for (const char* descr : {"", "|", "<", "f4", "<f", "<f44"}) {
+    ExpectRefused(
+        Npy(absl::StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (1,), }"), 4),
+        absl::StrCat("has dtype '", descr, "'"));
   }
 }
 

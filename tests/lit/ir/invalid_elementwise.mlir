@@ -37,7 +37,7 @@ func.func @more_elements_than_can_be(%x: tensor<1048576x1xf32>, %y: tensor<20971
 // -----
 
 func.func @a_larger_size_than_can_be(%x: tensor<2199023255552x0xf32>) {
-  // expected-error@+2 {{would have the result shape [2199023255552, 0], expected sizes from 0 to 1099511627776}}
+  // expected-error@+2 {{would have the result shape [2199023255552, 0], which has the size 2199023255552, outside 0 to 1099511627776}}
   // expected-error@+1 {{failed to infer returned types}}
   %0 = oriel.add %x, %x : (tensor<2199023255552x0xf32>, tensor<2199023255552x0xf32>) -> tensor<2199023255552x0xf32>
   return

@@ -38,6 +38,18 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 
 // -----
 
+// A splat takes no memory in the IR.
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @constant_too_large() -> (tensor<f32> {oriel.kind = "output", oriel.ref = "y"}) {
+    // expected-error@+1 {{takes 4294967296 bytes, and a plan holds less than 2147483648}}
+    %0 = oriel.constant {value = dense<1.0> : tensor<1073741824xf32>} : () -> tensor<1073741824xf32>
+    %1 = oriel.reduce_sum %0 {dims = array<i64: 0>} : (tensor<1073741824xf32>) -> tensor<f32>
+    return %1 : tensor<f32>
+  }
+}
+
+// -----
+
 // expected-error@+1 {{needs more memory than can be addressed, for a value of type 'tensor<4611686018427387904xf32>'}}
 module attributes {oriel.grid = {}, oriel.mesh = {}} {
   func.func @too_large(%x: tensor<4611686018427387904xf32> {oriel.kind = "input", oriel.ref = "x"}) {
