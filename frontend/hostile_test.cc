@@ -124,6 +124,20 @@ TEST(Hostile, NodesWithoutOperands) {
   }
 }
 
+TEST(Hostile, TextDeepBehindManyArrows) {
+  std::string functions;
+  for (int i = 0; i < 1000; ++i) {
+    functions += function("f" + std::to_string(i), "b = Neg(a)");
+  }
+  for (int i = 0; i < 500; ++i) {
+    functions += "<domain: \"f\", opset_import: [\"\" : 20]> g (a) => (b) { b = If<then_branch = ";
+  }
+  TemporaryFolder folder;
+  writeFile(folder.path("deep.onnxtxt"), withFunctions("f0", functions));
+  EXPECT_THAT(messageOf(ModelFile::open(folder.path("deep.onnxtxt"))),
+              HasSubstr("nested more than 200 deep"));
+}
+
 TEST(Hostile, UnknownDomain) {
   EXPECT_THAT(errorsOf(modelText("g (float[2] x) => (float[2] y) { y = com.acme.Frob(x) }")),
               AllOf(HasSubstr("Frob (domain \"com.acme\""), HasSubstr("does not import")));

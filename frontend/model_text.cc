@@ -26,6 +26,8 @@ int bracketDepth(llvm::StringRef text) {
       i = std::min(text.find('\n', i), text.size());
     } else if (llvm::StringRef("({[<").contains(c)) {
       deepest = std::max(deepest, ++depth);
+    } else if (c == '=' && text.substr(i).starts_with("=>")) {
+      ++i;  // an arrow, not a bracket
     } else if (llvm::StringRef(")}]>").contains(c)) {
       --depth;
     }

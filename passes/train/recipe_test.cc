@@ -283,6 +283,36 @@ TEST(Recipe, SyntaxErrorNamesPlace) {
   EXPECT_THAT(errorOf("loss: {logits: x\nsteps: 1\n"), HasSubstr("r.yaml:2:"));
 }
 
+TEST(Recipe, NestedTooDeeply) {
+  for (const std::string open : {"[", "{a: ", "- "}) {
+    std::string text = "inputs:\n  ";
+    for (int i = 0; i < 100000; ++i) text += open;
+    EXPECT_THAT(errorOf(text), HasSubstr("nested too deeply"));
+  }
+}
+
+TEST(Recipe, AliasesOfAliases) {
+  // Each list holds the one before nine times: 9^40 words, were they written out.
+  std::string text = "frozen0: &a0 [x]\n";
+  for (int i = 1; i < 40; ++i) {
+    std::string below = "*a" + std::to_string(i - 1);
+    text += "frozen" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + below;
+    for (int j = 1; j < 9; ++j) text += ", " + below;
+    text += "]\n";
+  }
+  EXPECT_THAT(errorOf(text + kMinimal), HasSubstr("unknown key 'frozen0'"));
+  EXPECT_THAT(errorOf("&r {loss: *r, optimizer: *r, batch: *r, steps: 1}"),
+              HasSubstr("unknown key"));
+}
+
+TEST(Recipe, TextThatIsNotUtf8) {
+  for (const char* bytes : {"\xff\xfe", "\xe9", "\xc3", "\xc0\x80", "\xed\xa0\x80",
+                            "\xf5\x80\x80\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80"}) {
+    EXPECT_EQ(errorOf(std::string("# ") + bytes + "\n" + kMinimal), "r.yaml: is not UTF-8 text");
+  }
+  EXPECT_TRUE(parseRecipe(std::string("# \u00e9 \u20ac \U0001f600\n") + kMinimal, "r.yaml").ok());
+}
+
 TEST(Recipe, NotAMapping) {
   EXPECT_THAT(errorOf(""), HasSubstr("a recipe must be a mapping"));
   EXPECT_THAT(errorOf("- a\n- b\n"), HasSubstr("r.yaml:1:1: a recipe must be a mapping"));

@@ -1,5 +1,7 @@
 #include "passes/train/yaml_reader.h"
 
+#include <yaml-cpp/depthguard.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -14,11 +16,36 @@ bool convert(const YAML::Node& node, T* value) {
   return node.IsScalar() && YAML::convert<T>::decode(node, *value);
 }
 
+// As RFC 3629 has it: no surrogates, no code in more bytes than it needs.
+bool isUtf8(const std::string& text) {
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
+  for (size_t i = 0; i < text.size();) {
+    unsigned char first = byte(i);
+    size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (length == 0 || first > 0xf4) return false;
+    for (size_t j = 1; j < length; ++j) {
+      if ((byte(i + j) & 0xc0) != 0x80) return false;
+    }
+    unsigned char second = byte(i + 1);
+    bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+                 (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
+    if (wrong) return false;
+    i += length;
+  }
+  return true;
+}
+
 }  // namespace
 
 YamlDocument::YamlDocument(const std::string& text, std::string name) : name_(std::move(name)) {
+  if (!isUtf8(text)) {  // yaml-cpp takes UTF-16 too, but the plan keeps the text as it is
+    fail(YAML::Mark::null_mark(), "is not UTF-8 text");
+    return;
+  }
   try {
     root_ = YAML::Load(text);
+  } catch (const YAML::DeepRecursion& error) {
+    fail(error.mark, "nested too deeply");
   } catch (const YAML::Exception& error) {  // yaml-cpp reports syntax errors no other way
     fail(error.mark, error.msg);
   }

@@ -136,6 +136,53 @@ TEST_F(CheckpointTest, DamagedIndex) {
   expect_refused("\"F32\"", "\"F31\"", "F31");
 }
 
+// The index of a checkpoint with one parameter of shape [4, 2].
+std::string IndexOfShards(const std::string& shards) {
+  return absl::StrCat(
+      R"({"format": "oriel-checkpoint", "version": 1, "step": 1,
+          "data": {"epoch": 0, "batch": 0, "seed": 0, "shuffle": true, "samples": 1, "global_batch": 1},
+          "model": {}, "optimizer_states": {}, "parameters": {"w": {"dtype": "F32", "shape": [4, 2],
+          "shards": [)",
+      shards, "]}}}");
+}
+std::string Shard(const std::string& offsets, const std::string& shape) {
+  return absl::StrCat(R"({"file": "f", "name": "w", "offsets": [)", offsets, R"(], "shape": [)",
+                      shape, "]}");
+}
+
+TEST(CheckpointIndexTest, ShardsCoverTheTensorOnce) {
+  const std::string top = Shard("0, 0", "2, 2"), bottom = Shard("2, 0", "2, 2");
+  ORIEL_EXPECT_OK(ParseCheckpointIndex(IndexOfShards(top + "," + bottom), "i.json").status());
+  const std::pair<std::string, const char*> broken[] = {
+      {"", "the shards have 0 of 8 elements"},
+      {top, "the shards have 4 of 8 elements"},
+      {top + "," + Shard("1, 0", "2, 2"), "shards overlap"},
+      {top + "," + top, "shards overlap"},
+      {top + "," + Shard("2, 0", "3, 2"), "is not inside [4, 2]"},
+      {top + "," + Shard("9223372036854775807, 0", "2, 2"), "is not inside"},
+      {top + "," + Shard("2, 0", "9223372036854775807, 2"), "is not inside"},
+      {top + "," + Shard("2", "2"), "is not inside"},
+      {top + "," + Shard("-2, 0", "2, 2"), "needs file, name, offsets and shape"},
+      {top + "," + Shard("2, 0", "2, -2"), "needs file, name, offsets and shape"},
+      {top + "," + Shard("18446744073709551616, 0", "2, 2"), "needs file, name, offsets"},
+      {top + ", {}", "needs file, name, offsets and shape"},
+  };
+  for (const auto& [shards, message] : broken) {
+    EXPECT_THAT(ParseCheckpointIndex(IndexOfShards(shards), "i.json"),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("i.json: parameters: w: "), HasSubstr(message))));
+  }
+}
+
+TEST(CheckpointIndexTest, NestedTooDeeplyIsNoIndex) {
+  for (const char* open : {"[", "{\"a\":"}) {
+    std::string text;
+    for (int i = 0; i < 1000000; ++i) text += open;
+    EXPECT_THAT(ParseCheckpointIndex(text, "i.json"),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not the index")));
+  }
+}
+
 TEST_F(CheckpointTest, ModelOfTheSameParameters) {
   Save(1);
   ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader reader, CheckpointReader::Open(save_dir_));

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "absl/strings/str_format.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/train/test_data.h"
 
@@ -88,6 +89,37 @@ TEST(ShardIndexTest, MemberTwice) {
   EXPECT_THAT(ShardIndex::Read(folder.path()),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("s.tar"), HasSubstr("sample 1 holds the member x twice"))));
+}
+
+// A header that claims any size: the field of 12 octal digits, or GNU's binary form.
+TEST(ShardIndexTest, HugeMember) {
+  TempFolder folder;
+  const std::string path = folder / "s.tar";
+  for (const std::string& size :
+       {std::string("77777777777"), std::string("\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff", 12),
+        std::string(12, '\xff')}) {
+    WriteTar(path, {{"1.x.npy", "a"}, {"2.x.npy", "b"}});
+    std::string bytes = ReadFileBytes(path);
+    const size_t header = bytes.find("2.x.npy");
+    bytes.replace(header + 124, size.size(), size);
+    bytes.replace(header + 148, 8, 8, ' ');  // the checksum counts its own field as spaces
+    int64_t sum = 0;
+    for (size_t i = 0; i < 512; ++i) sum += static_cast<unsigned char>(bytes[header + i]);
+    bytes.replace(header + 148, 8, absl::StrFormat("%06o", sum) + std::string("\0 ", 2));
+    WriteFileBytes(path, bytes);
+    EXPECT_THAT(ShardIndex::Read(folder.path()),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("s.tar")));
+  }
+}
+
+// Names are keys only: nothing is opened or written by them.
+TEST(ShardIndexTest, NamesThatAreOtherPaths) {
+  TempFolder folder;
+  WriteTar(folder / "s.tar", {{"../../etc/1.x.npy", "a"}, {"/etc/1.x.npy", "b"}, {"...npy", "c"}});
+  ORIEL_ASSERT_OK_AND_ASSIGN(ShardIndex index, ShardIndex::Read(folder.path()));
+  ASSERT_EQ(index.size(), 3);
+  EXPECT_EQ(index.sample(0).key, "../../etc/1");
+  EXPECT_EQ(index.sample(2).key, "");
 }
 
 // Cut inside a header, inside data, between members, and before the end marker.
