@@ -28,6 +28,7 @@ RULES = [
     ("tools", ["tools", "driver", "frontend", "passes", "ir", "runtime", "kernels"], ["mlir/", "llvm/"]),
     ("bench", ["bench", "passes", "ir", "runtime", "kernels"], ["mlir/", "llvm/"]),
     ("tests", ["tests", "driver", "frontend", "passes", "ir", "runtime", "kernels"], ["mlir/", "llvm/"]),
+    ("tests/fuzz", ["tests", "frontend", "passes", "ir", "runtime"], ["mlir/", "llvm/", "onnx/"]),
     ("tests/onnx_conformance", ["tests", "frontend", "ir", "runtime"], ["mlir/", "llvm/", "onnx/"]),
 ]
 GUARDED = ["mlir/", "llvm/", "onnx/"]

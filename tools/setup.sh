@@ -29,6 +29,7 @@ base_packages=(
 )
 compiler_packages=(
   llvm-22-dev libmlir-22-dev mlir-22-tools llvm-22-tools
+  clang-22 libclang-rt-22-dev       # the fuzz targets
   python3-pip python3-venv          # fetch the ONNX source package and its node tests
   dataset-fashion-mnist             # images for the end-to-end tests
 )

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs every test and every check. CI runs this, and so do developers.
 #
-#   tools/test.sh [--preset dev|asan|runtime-only] [--no-setup]
+#   tools/test.sh [--preset dev|asan|fuzz|runtime-only] [--no-setup]
 #
 # The last line is "N passed, N failed". Each GoogleTest, lit and end-to-end test counts as one, and so does each of the
-# checks (format, clang-tidy, generated docs). A skipped test counts as neither; it is named with its reason.
+# checks (format, clang-tidy, generated docs). With dev, each fuzz target runs for some seconds too (docs/fuzzing.md). A
+# skipped test counts as neither; it is named with its reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,11 +14,10 @@ while (($#)); do
   case "$1" in
     --preset) preset="${2:?--preset needs a name}"; shift 2 ;;
     --no-setup) setup=false; shift ;;
-    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "test: unknown option '$1' (see --help)" >&2; exit 2 ;;
   esac
 done
-build="build/$preset"
 passed=0 failed=0 skipped=0
 
 finish() {
@@ -34,7 +34,7 @@ step() {
   echo "== $name"
   if ! "$@"; then
     echo "test: $name failed; reproduce with: $fix" >&2
-    failed=1
+    failed=$((failed + 1))
     finish
   fi
 }
@@ -52,7 +52,31 @@ check() {
   fi
 }
 
-configure() { cmake --preset "$preset" >"$build.configure.log" 2>&1 || { tail -n 30 "$build.configure.log" >&2; false; }; }
+configure() { cmake --preset "$1" >"build/$1.configure.log" 2>&1 || { tail -n 30 "build/$1.configure.log" >&2; false; }; }
+
+# run_preset PRESET: builds it, runs its tests and counts them.
+run_preset() {
+  local preset=$1 build="build/$1" rc=0 counts some_passed some_failed some_skipped
+  step "configure $preset" "cmake --preset $preset" configure "$preset"
+  step "build $preset" "cmake --build --preset $preset" cmake --build --preset "$preset"
+  echo "== tests of $preset"
+  rm -f "$build/ctest.xml" "$build/lit.xml"
+  ctest --preset "$preset" -j "$(nproc)" --output-junit "$PWD/$build/ctest.xml" >"$build/ctest.log" 2>&1 || rc=$?
+  if [[ ! -f "$build/ctest.xml" ]]; then
+    tail -n 30 "$build/ctest.log" >&2
+    failed=$((failed + 1))
+    finish
+  fi
+  counts="$(tools/dev/count_tests.py "$build/ctest.xml" --lit-xml "$build/lit.xml")"
+  read -r some_passed some_failed some_skipped <<<"$counts"
+  if ((rc != 0)); then
+    ((some_failed > 0)) || some_failed=1
+    # --output-on-failure has written what each failing test said.
+    grep -v -E '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* (Passed|\*\*\*Skipped) )' "$build/ctest.log" | tail -n 200 >&2
+    echo "test: rerun the failures with: ctest --preset $preset --rerun-failed" >&2
+  fi
+  passed=$((passed + some_passed)) failed=$((failed + some_failed)) skipped=$((skipped + some_skipped))
+}
 
 if $setup; then
   setup_flags=(--cpu-only)
@@ -60,29 +84,12 @@ if $setup; then
   step setup "tools/setup.sh ${setup_flags[*]}" tools/setup.sh "${setup_flags[@]}"
 fi
 mkdir -p build
-step configure "cmake --preset $preset" configure
-step build "cmake --build --preset $preset" cmake --build --preset "$preset"
-
-echo "== tests"
-rm -f "$build/ctest.xml" "$build/lit.xml"
-ctest --preset "$preset" -j "$(nproc)" --output-junit "$PWD/$build/ctest.xml" >"$build/ctest.log" 2>&1 || tests_rc=$?
-if [[ ! -f "$build/ctest.xml" ]]; then
-  tail -n 30 "$build/ctest.log" >&2
-  failed=1
-  finish
-fi
-counts="$(tools/dev/count_tests.py "$build/ctest.xml" --lit-xml "$build/lit.xml")"
-read -r passed failed skipped <<<"$counts"
-if ((${tests_rc:-0} != 0)); then
-  ((failed > 0)) || failed=1
-  # --output-on-failure has written what each failing test said.
-  grep -v -E '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* (Passed|\*\*\*Skipped) )' "$build/ctest.log" | tail -n 200 >&2
-  echo "test: rerun the failures with: ctest --preset $preset --rerun-failed" >&2
-fi
+run_preset "$preset"
 
 check format "tools/dev/format.sh -f" tools/dev/format.sh
 if [[ "$preset" == dev ]]; then
-  check clang-tidy "editing what it names, then tools/dev/tidy.py" tools/dev/tidy.py --build "$build"
+  check clang-tidy "editing what it names, then tools/dev/tidy.py" tools/dev/tidy.py --build build/dev
   check docs "tools/dev/gen_docs.sh" tools/dev/gen_docs.sh --check
+  run_preset fuzz  # a minute; it takes the compiler of dev for its seeds
 fi
 finish
