@@ -16,12 +16,16 @@ give the ops of a layer by difference.
 import argparse
 import json
 import multiprocessing
+import os
 import pathlib
 import shutil
 import sys
 import time
 import traceback
 import warnings
+
+# `in_child` forks, which is safe only while this process has one thread.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import torch
 

@@ -7,7 +7,6 @@ import subprocess
 import traceback
 
 import onnx
-import onnxruntime
 import torch
 import yaml
 
@@ -104,6 +103,7 @@ def runtime_error(model, path, batch):
     It is asked for another batch size than was traced: a trace may have
     fixed it silently.
     """
+    import onnxruntime  # starts a thread; survey.in_child says why here
     inputs = model.example_inputs(batch)
     with torch.no_grad():
         expected = model.module(**inputs).numpy()
