@@ -44,7 +44,7 @@ def arrays() -> dict[str, numpy.ndarray]:
 
 def tar(members: dict[str, bytes], form: int, extras: bool = False) -> bytes:
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=form, bufsize=512) as archive:
+    with tarfile.open(fileobj=out, mode="w", format=form) as archive:
         for name, content in members.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
@@ -55,7 +55,8 @@ def tar(members: dict[str, bytes], form: int, extras: bool = False) -> bytes:
                 info.type = kind
                 info.linkname = "000.a.npy"
                 archive.addfile(info)
-    return out.getvalue().rstrip(b"\0") + bytes(1024 + 511)
+        end = archive.offset
+    return out.getvalue()[: end + 1024]  # the two blocks of zeros that end a tar, without the padding behind them
 
 
 def collect_shards(out: pathlib.Path, shards: list[pathlib.Path]) -> None:
