@@ -23,6 +23,14 @@ constexpr char kEmit[] = "emit";
 
 // Early: a user should not wait for a compilation to hear this.
 absl::Status checkBatch(const Recipe& recipe, int64_t world) {
+  if (recipe.loss.kind == Recipe::LossKind::kSum &&
+      (world > 1 || recipe.globalBatch != recipe.microBatch)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the loss is the sum of the output '", recipe.loss.output, "', which may mix the samples ",
+        "of a batch, so the batch can't be split: ", world, " ranks and a global batch of ",
+        recipe.globalBatch, " in microbatches of ", recipe.microBatch,
+        "; use --world 1 and set batch.micro to batch.global"));
+  }
   if (recipe.globalBatch % (recipe.microBatch * world) == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the global batch of ", recipe.globalBatch, " samples is not divided by ",

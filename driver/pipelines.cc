@@ -39,6 +39,13 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
     merge.rowsPerSample = options.recipe.images->perSample * options.recipe.images->rowsPerImage;
   }
   function.addPass(createRaiseMerge(merge));
+  if (options.recipe.images) {
+    // Behind the merges, which are what is checked.
+    CheckImagesOptions check;
+    check.perSample = options.recipe.images->perSample;
+    check.rowsPerImage = options.recipe.images->rowsPerImage;
+    passes.addPass(createCheckImages(check));
+  }
   // What the patterns left without users goes; equal subexpressions (such as mask tables per
   // layer) become one while there is still one function only.
   passes.addPass(mlir::createCanonicalizerPass());

@@ -104,6 +104,12 @@ std::string planJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
     Json entry = {{"name", input.name()}};
     entry.update(tensorJson(input.microbatch()));
     entry["labels"] = input.labels();
+    if (!input.member().empty()) entry["member"] = input.member();
+    if (input.has_images()) {
+      entry["images"] = {{"per_sample", input.images().per_sample()},
+                         {"rows", input.images().rows()}};
+    }
+    if (input.image_count()) entry["image_count"] = true;
     inputs.push_back(std::move(entry));
   }
   for (const runtime::ProgramStats& program : stats.programs) {

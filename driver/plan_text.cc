@@ -117,9 +117,14 @@ std::string trainingText(const plan::Plan& plan) {
   absl::StrAppend(&text, "training    ", training.steps(), " steps, ", batchText(training), "\n");
   absl::StrAppend(&text, "  rate      ", scheduleText(training.learning_rate()), "\n");
   for (const plan::Input& input : plan.inputs()) {
-    absl::StrAppend(&text, "  input     ", input.name(), " ",
-                    runtime::FromPlan(input.microbatch()).ToString(), " per microbatch",
-                    input.labels() ? ", the labels" : "", "\n");
+    absl::StrAppend(
+        &text, "  input     ", input.name(), " ", runtime::FromPlan(input.microbatch()).ToString(),
+        " per microbatch", input.labels() ? ", the labels" : "",
+        input.member().empty() ? "" : absl::StrCat(", from ", input.member()),
+        input.has_images()
+            ? absl::StrCat(", up to ", input.images().per_sample(), " images per sample")
+            : "",
+        input.image_count() ? ", how many images there are" : "", "\n");
   }
   return text;
 }

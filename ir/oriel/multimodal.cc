@@ -64,6 +64,24 @@ LogicalResult MergeFeaturesOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocatio
   return success();
 }
 
+LogicalResult CheckImageSlotsOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
+                                                  Adaptor adaptor,
+                                                  llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  Value mask = adaptor.getMask();
+  if (failed(context.expectRank("a mask", mask, 2)) ||
+      failed(context.expectShape("images", adaptor.getImages(), shapeOf(mask).take_front(1))) ||
+      failed(context.expectElementType("images", adaptor.getImages(),
+                                       mlir::IntegerType::get(mask.getContext(), 64)))) {
+    return failure();
+  }
+  if (adaptor.getRowsPerImage() < 1) {
+    return context.refuse("expects rows_per_image of at least 1, got ", adaptor.getRowsPerImage());
+  }
+  results.push_back(mask.getType());
+  return success();
+}
+
 LogicalResult MergeFeaturesGradOp::verify() {
   InferenceContext context(getLoc(), getOperationName());
   if (failed(context.expectType("an input_grad", getInputGrad(), getCotangent().getType()))) {

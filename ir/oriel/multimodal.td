@@ -42,9 +42,9 @@ def MergeFeaturesOp : Oriel_Op<"merge_features",
   let description = [{
     Input `[b, s, d]`, mask `[b, s]`, features `[b, n, d]`:
     `result[i, j] = mask[i, j] ? features[i, r] : input[i, j]`, `r` the number of true
-    positions of sample `i` before `j`. A sample has `n` true positions, or none (its
-    features are a dummy, and get no cotangent); another count is a runtime error that names
-    the sample.
+    positions of sample `i` before `j`. A sample has at
+    most `n` true positions (more is a runtime error that names it); features beyond them are
+    dummies, and get no cotangent.
 
     Example: `%3 = oriel.merge_features %x, %mask, %f : (tensor<2x64x64xf32>,
     tensor<2x64xi1>, tensor<2x49x64xf32>) -> tensor<2x64x64xf32>`. Made by `raise`;
@@ -53,12 +53,27 @@ def MergeFeaturesOp : Oriel_Op<"merge_features",
   let results = (outs Oriel_FloatTensor:$result);
 }
 
+def CheckImageSlotsOp : Oriel_Op<"check_image_slots",
+    (ins Oriel_BoolTensor:$mask, Oriel_IndexTensor:$images, Oriel_IntAttr:$rows_per_image),
+    [InferTypes]> {
+  let summary = "The mask, if each sample has as many image positions as its images take";
+  let description = [{
+    Mask `[b, s]`, images `[b]` (i64): how many images each sample brought. The result is the
+    mask; a sample whose true positions are not `images[i] * rows_per_image` is a runtime
+    error that names it: its text and its images don't belong together.
+
+    Example: `%1 = oriel.check_image_slots %mask, %images {rows_per_image = 49 : i64} :
+    (tensor<2x64xi1>, tensor<2xi64>) -> tensor<2x64xi1>`. Made by `raise`; removed by `lower`.
+  }];
+  let results = (outs Oriel_BoolTensor:$result);
+}
+
 def MergeFeaturesGradOp : Oriel_Op<"merge_features_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_BoolTensor:$mask)> {
   let summary = "Cotangents of merge_features";
   let description = [{
     `input_grad` `[b, s, d]` is the cotangent, zero at masked positions; `features_grad`
-    `[b, n, d]` the masked rows, zero for a sample without any. Made by autodiff; removed by
+    `[b, n, d]` the masked rows in order, zero beyond them. Made by autodiff; removed by
     `lower`.
 
     Example: `%1:2 = oriel.merge_features_grad %dy, %mask : (tensor<2x8x64xf32>,

@@ -12,10 +12,11 @@ absl::Status CheckMergeMask(const char* kernel, const MergeShape& shape, const u
     const uint8_t* row = mask + sample * shape.length;
     int64_t count = 0;
     for (int64_t j = 0; j < shape.length; ++j) count += row[j] != 0;
-    if (count != 0 && count != shape.features) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          kernel, ": sample ", sample, " has ", count, " image positions, but the model declares ",
-          shape.features, " image features per sample (a sample has all of them or none)"));
+    if (count > shape.features) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kernel, ": sample ", sample, " of the microbatch has ", count,
+                       " image positions, more than the ", shape.features,
+                       " image features that the recipe's `images` declares"));
     }
   }
   return absl::OkStatus();
@@ -98,7 +99,7 @@ absl::StatusOr<KernelFn> MakeMergeFeaturesGrad(const KernelSpec& spec) {
                       }
                     }
                     std::memset(feature, 0,
-                                last - feature);  // the dummy features of a sample without image
+                                last - feature);  // the dummy features of absent images
                   }
                 });
     return absl::OkStatus();

@@ -7,10 +7,13 @@
 //                        InvalidArgument if the mask selects more than the source has
 //   masked_scatter_grad  cotangent [..], mask [..] -> input_grad [..], source_grad
 //   merge_features       input [b, s, d], mask [b, s], features [b, n, d] -> [b, s, d]
-//                        InvalidArgument, naming the sample, if it has neither n nor 0 true
+//                        InvalidArgument, naming the sample, if it has more than n true
 //                        positions
 //   merge_features_grad  cotangent [b, s, d], mask [b, s]
 //                        -> input_grad [b, s, d], features_grad [b, n, d]
+//   check_image_slots    mask [b, s], images [b] i64 {rows_per_image} -> the mask
+//                        InvalidArgument, naming the sample, if its true positions are not
+//                        images * rows_per_image
 #ifndef ORIEL_KERNELS_MULTIMODAL_MULTIMODAL_H_
 #define ORIEL_KERNELS_MULTIMODAL_MULTIMODAL_H_
 
@@ -27,7 +30,7 @@ struct MergeShape {
   int64_t width;     // bytes of a row
 };
 
-// OK if each sample has `features` true positions, or none.
+// OK if no sample has more than `features` true positions.
 absl::Status CheckMergeMask(const char* kernel, const MergeShape& shape, const uint8_t* mask);
 
 }  // namespace oriel::kernels

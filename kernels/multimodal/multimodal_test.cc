@@ -102,7 +102,7 @@ TEST(MergeFeaturesTest, ManySamplesOnSeveralThreads) {
             expected);
 }
 
-TEST(MergeFeaturesTest, WrongCountNamesTheSample) {
+TEST(MergeFeaturesTest, TooManyPositionsNameTheSample) {
   const Tensor input = Tensor::Random(DType::kF32, {2, 4, 5}, 1),
                features = Tensor::Random(DType::kF32, {2, 2, 5}, 2);
   const Tensor mask(kMaskSpec, {0, 1, 0, 1, 1, 1, 1, 0});
@@ -112,9 +112,57 @@ TEST(MergeFeaturesTest, WrongCountNamesTheSample) {
         grad ? TryKernel(kernel, {input, mask}, {input.spec(), features.spec()}).status()
              : TryKernel(kernel, {input, mask, features}, {input.spec()}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("sample 1 has 3 image positions"),
-                                                     HasSubstr("declares 2 image features")));
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("sample 1 of the microbatch has 3 image positions"),
+                      HasSubstr("more than the 2 image features")));
   }
+}
+
+// Sample 0 has one of two images: its features are the first rows, the others get no cotangent.
+TEST(MergeFeaturesTest, FewerImagesThanDeclared) {
+  const Tensor input = Tensor::Random(DType::kF32, {1, 4, 3}, 1),
+               features = Tensor::Random(DType::kF32, {1, 4, 3}, 2);
+  const Tensor mask({DType::kBool, {1, 4}}, {0, 1, 1, 0});
+  std::vector<double> expected = input.values();
+  const std::vector<double> rows = features.values();
+  std::copy_n(rows.begin(), 6, expected.begin() + 3);
+  EXPECT_EQ(RunKernel("merge_features", {input, mask, features}, {input.spec()})[0].values(),
+            expected);
+  const auto grads =
+      RunKernel("merge_features_grad", {input, mask}, {input.spec(), features.spec()});
+  std::vector<double> features_grad(12, 0.0);
+  std::copy_n(input.values().begin() + 3, 6, features_grad.begin());
+  EXPECT_EQ(grads[1].values(), features_grad);
+}
+
+absl::StatusOr<std::vector<Tensor>> CheckSlots(const std::vector<double>& mask,
+                                               const std::vector<double>& images) {
+  const Tensor mask_tensor({DType::kBool, {2, 5}}, mask);
+  const Tensor count({DType::kI64, {2}}, images);
+  return TryKernel("check_image_slots", {mask_tensor, count}, {mask_tensor.spec()},
+                   {{"rows_per_image", int64_t{2}}});
+}
+
+TEST(CheckImageSlotsTest, GivesTheMaskBack) {
+  const std::vector<double> mask = {0, 1, 1, 1, 1, 0, 0, 0, 0, 0};
+  const auto checked = CheckSlots(mask, {2, 0});
+  ASSERT_TRUE(checked.ok()) << checked.status();
+  EXPECT_EQ((*checked)[0].values(), mask);
+}
+
+TEST(CheckImageSlotsTest, NamesSampleAndNumbers) {
+  const std::vector<double> mask = {0, 1, 1, 0, 0, 0, 0, 0, 1, 1};
+  for (const double images : {0.0, 2.0, -1.0}) {
+    const absl::Status status = CheckSlots(mask, {1, images}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(
+        std::string(status.message()),
+        HasSubstr("sample 1 of the microbatch has 2 image positions, but it brought " +
+                  std::to_string(static_cast<int>(images)) + " images of 2 positions each"));
+  }
+  EXPECT_THAT(
+      std::string(CheckSlots({1, 1, 1, 0, 0, 0, 0, 0, 0, 0}, {1, 0}).status().message()),
+      HasSubstr("sample 0 of the microbatch has 3 image positions, but it brought 1 image"));
 }
 
 }  // namespace

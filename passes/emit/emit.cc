@@ -179,7 +179,12 @@ class Emitter {
 
   // The batch is split over the data-parallel ranks.
   LogicalResult emitInput(exec::BufferOp op, plan::Buffer* buffer) {
-    if (buffer->local().shape().empty() || buffer->local().shape(0) != recipe_.microBatch) {
+    auto images = module_->getAttrOfType<mlir::DictionaryAttr>("oriel.images");
+    auto rows = images ? images.getAs<mlir::DictionaryAttr>("rows") : mlir::DictionaryAttr();
+    auto rowsOfImage = rows ? rows.getAs<mlir::IntegerAttr>(buffer->ref()) : mlir::IntegerAttr();
+    // Several images of a sample may come one behind the other.
+    if (buffer->local().shape().empty() ||
+        (!rowsOfImage && buffer->local().shape(0) != recipe_.microBatch)) {
       return op.emitError("input \"")
              << buffer->ref() << "\" has no first dimension of " << recipe_.microBatch
              << " samples (batch.micro of the recipe)";
@@ -192,7 +197,17 @@ class Emitter {
     plan::Input* input = plan_.add_inputs();
     input->set_name(buffer->ref());
     *input->mutable_microbatch() = buffer->local();
-    input->set_labels(buffer->ref() == recipe_.loss.labels);
+    if (rowsOfImage) {
+      input->mutable_images()->set_per_sample(
+          images.getAs<mlir::IntegerAttr>("per_sample").getInt());
+      input->mutable_images()->set_rows(rowsOfImage.getInt());
+    }
+    input->set_image_count(images &&
+                           images.getAs<mlir::StringAttr>("count").getValue() == buffer->ref());
+    input->set_labels(buffer->ref() == recipe_.labelsInput());
+    if (input->labels() && buffer->ref() != recipe_.loss.labels) {
+      input->set_member(recipe_.loss.labels);
+    }
     return success();
   }
 

@@ -42,6 +42,7 @@ class EmitTest : public ::testing::Test {
     context_.loadAllAvailableDialects();
     recipe_.globalBatch = 12;
     recipe_.microBatch = 3;
+    recipe_.inputs = {{"labels", "int64", {3}}};
     recipe_.loss.labels = "labels";
     recipe_.schedule.kind = Recipe::ScheduleKind::kCosine;
     options_.weightsFile = "w.safetensors";

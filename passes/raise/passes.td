@@ -131,4 +131,29 @@ def RaiseMerge : Oriel_RaisePass<"oriel-raise-merge"> {
   ];
 }
 
+def CheckImages : Pass<"oriel-check-images", "::mlir::ModuleOp"> {
+  let summary = "Checks at run time that the images of each sample fit its text";
+  let description = [{
+    Adds an input to @main, the number of images that each sample brought, and compares it
+    with the image positions of each merge. The attribute `oriel.images` of the module names
+    that input, and the inputs that hold images with the rows that one image takes: those
+    that the image features depend on and the text does not.
+
+    ```mlir
+    func.func @main(%pixels {input "pixel_values"}, %ids {input "input_ids"}) {
+      %y = oriel.merge_features %x, %mask, %features
+    // oriel-check-images{per-sample=2 rows-per-image=49} →
+    func.func @main(%pixels {..}, %ids {..}, %images {input "image_count"}) {
+      %checked = oriel.check_image_slots %mask, %images {rows_per_image = 49}
+      %y = oriel.merge_features %x, %checked, %features
+    ```
+  }];
+  let options = [
+    Option<"perSample", "per-sample", "int64_t", "0",
+           "Most images of a sample; 0: not declared, nothing is done">,
+    Option<"rowsPerImage", "rows-per-image", "int64_t", "1", "Feature rows of an image">,
+  ];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
 #endif

@@ -38,19 +38,19 @@ LogicalResult checkLossTypes(Location loc, const Recipe::Loss& loss, RankedTenso
                              RankedTensorType labels) {
   if (!logits.getElementType().isF32()) {
     return emitError(loc, "the logits '")
-           << loss.logits << "' must be f32, not " << logits
+           << loss.output << "' must be f32, not " << logits
            << "; export the model in f32 (in PyTorch, module.float())";
   }
   if (logits.getRank() != 2 && logits.getRank() != 3) {
     return emitError(loc, "the logits '")
-           << loss.logits << "' must have rank 2 or 3, not type " << logits;
+           << loss.output << "' must have rank 2 or 3, not type " << logits;
   }
   bool fits = logits.getRank() == 2 ? ir::elementCount(labels.getShape()) == logits.getDimSize(0)
                                     : labels.getShape() == logits.getShape().drop_back();
   if (!fits) {
     return emitError(loc, "the labels '")
            << loss.labels << "' have type " << labels << ", which does not fit the logits '"
-           << loss.logits << "' of type " << logits;
+           << loss.output << "' of type " << logits;
   }
   if (loss.shift && (labels.getRank() < 2 || labels.getShape().back() < 2)) {
     return emitError(loc, "the labels '")
@@ -66,13 +66,29 @@ LogicalResult checkLossTypes(Location loc, const Recipe::Loss& loss, RankedTenso
   return success();
 }
 
-ir::CrossEntropyOp buildLoss(OpBuilder& builder, Location loc, const Recipe::Loss& loss,
+LossValues buildCrossEntropy(OpBuilder& builder, Location loc, const Recipe::Loss& loss,
                              Value logits, Value labels) {
   if (loss.shift) labels = shiftLast(builder, loc, labels, /*left=*/true, loss.ignoreIndex);
   auto rows =
       RankedTensorType::get(typeOf(logits).getShape().drop_back(), typeOf(labels).getElementType());
   labels = ir::reshapeTo(builder, loc, labels, rows);
-  return ir::CrossEntropyOp::create(builder, loc, logits, labels, loss.ignoreIndex);
+  auto op = ir::CrossEntropyOp::create(builder, loc, logits, labels, loss.ignoreIndex);
+  return {op.getLossSum(), op.getTokenCount()};
+}
+
+LogicalResult checkSummand(Location loc, const Recipe::Loss& loss, RankedTensorType output) {
+  if (output.getElementType().isF32()) return success();
+  return emitError(loc, "the output '")
+         << loss.output << "', whose sum is the loss, must be f32, not " << output;
+}
+
+LossValues buildSum(OpBuilder& builder, Location loc, Value output) {
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  Value one = ir::ConstantOp::create(builder, loc,
+                                     DenseElementsAttr::get(scalar, builder.getF32FloatAttr(1)));
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, typeOf(output).getRank()));
+  Value sum = ir::ReduceSumOp::create(builder, loc, scalar, output, dims, /*keep_dims=*/false);
+  return {sum, one};
 }
 
 Value buildPredictions(OpBuilder& builder, Location loc, const Recipe::Loss& loss, Value logits,

@@ -9,6 +9,18 @@
 
 namespace oriel {
 
+// For a sum: fails with a diagnostic at `loc` unless the output is f32.
+mlir::LogicalResult checkSummand(mlir::Location loc, const Recipe::Loss& loss,
+                                 mlir::RankedTensorType output);
+
+// The two numbers that are added up over microbatches and ranks: loss = sum / count.
+struct LossValues {
+  mlir::Value sum, count;
+};
+
+// The sum of the output's elements; the count is 1.
+LossValues buildSum(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value output);
+
 // Fails with a diagnostic at `loc` unless the logits are f32 of shape [b, s, v] with labels
 // [b, s], or [n, v] with labels [n] or of any shape with n elements; shifted labels need rank
 // >= 2 and two positions.
@@ -17,7 +29,7 @@ mlir::LogicalResult checkLossTypes(mlir::Location loc, const Recipe::Loss& loss,
 
 // Sum of the token losses and number of valid tokens. The shift is one of the labels (the
 // last position gets the ignored label), so that the logits need no copy.
-ir::CrossEntropyOp buildLoss(mlir::OpBuilder& builder, mlir::Location loc, const Recipe::Loss& loss,
+LossValues buildCrossEntropy(mlir::OpBuilder& builder, mlir::Location loc, const Recipe::Loss& loss,
                              mlir::Value logits, mlir::Value labels);
 
 // The argmax of the logits, shaped like the labels: element i predicts label i. With a shift

@@ -110,28 +110,33 @@ class RecipeReader {
   }
 
   void readLoss(const YAML::Node& node) {
-    YamlMap map(&document_, node, "loss", {"kind", "logits", "labels", "shift", "ignore_index"});
+    YamlMap map(&document_, node, "loss",
+                {"kind", "logits", "labels", "shift", "ignore_index", "output"});
+    bool isSum = map.readWord("kind", 0, {"token_cross_entropy", "sum"}) == 1;
+    for (const char* key : {"logits", "labels", "shift", "ignore_index"}) {
+      if (isSum && map.has(key)) map.fail(key, "'" + map.pathOf(key) + "' is not used by sum");
+    }
+    if (isSum) {
+      map.require("output");
+      recipe_.loss.kind = Recipe::LossKind::kSum;
+      recipe_.loss.output = map.readString("output", "");
+      return;
+    }
+    if (map.has("output")) {
+      map.fail("output", "'loss.output' is not used by token_cross_entropy");
+    }
     map.require("logits");
     map.require("labels");
-    map.readWord("kind", 0, {"token_cross_entropy"});
-    recipe_.loss.logits = map.readString("logits", "");
+    recipe_.loss.output = map.readString("logits", "");
     recipe_.loss.labels = map.readString("labels", "");
     recipe_.loss.shift = map.readBool("shift", true);
     recipe_.loss.ignoreIndex = map.readInt("ignore_index", -100, INT64_MIN);
-    if (!map.has("labels")) return;
-    std::vector<std::string> names;
     for (const Recipe::Input& input : recipe_.inputs) {
-      names.push_back(input.name);
       if (input.name != recipe_.loss.labels) continue;
       if (input.dtype != "int64" && input.dtype != "int32") {
         map.fail("labels",
                  "the labels '" + input.name + "' must be int64 or int32, not " + input.dtype);
       }
-    }
-    if (std::find(names.begin(), names.end(), recipe_.loss.labels) == names.end()) {
-      map.fail("labels", "'loss.labels' names '" + recipe_.loss.labels +
-                             "', which is not under 'inputs'" +
-                             suggestion(recipe_.loss.labels, names));
     }
   }
 
@@ -258,6 +263,12 @@ const Recipe::Distribution* Recipe::initialValueOf(const std::string& parameter)
     if (matchesAny(rule.match, parameter)) return &rule.distribution;
   }
   return nullptr;
+}
+
+std::string Recipe::labelsInput() const {
+  bool isExtra = std::any_of(inputs.begin(), inputs.end(),
+                             [&](const Input& input) { return input.name == loss.labels; });
+  return isExtra || loss.labels.empty() ? loss.labels : loss.labels + ".labels";
 }
 
 double Recipe::weightDecayOf(const std::string& parameter) const {

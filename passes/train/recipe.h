@@ -27,22 +27,30 @@ struct Recipe {
   };
   std::vector<Input> inputs;
 
-  // Declares the image merge per sample: each sample has either no image or
-  // `perSample` of them, each `rowsPerImage` feature rows.
+  // Declares the image merge per sample: each sample has up to `perSample` images, each
+  // `rowsPerImage` feature rows.
   struct Images {
     int64_t perSample = 1;
     int64_t rowsPerImage = 0;
   };
   std::optional<Images> images;
 
+  enum class LossKind {
+    kTokenCrossEntropy,
+    kSum,  // of the output's elements; no labels
+  };
   struct Loss {
-    std::string kind = "token_cross_entropy";
-    std::string logits;  // output of the model
-    std::string labels;  // one of `inputs`
+    LossKind kind = LossKind::kTokenCrossEntropy;
+    std::string output;  // of the model; the logits of a cross entropy
+    std::string labels;  // one of `inputs`, or an input of the model
     bool shift = true;   // position i predicts the label of position i + 1
     int64_t ignoreIndex = -100;
   };
   Loss loss;
+  // The step's input with the labels: one of `inputs`, or, where the labels are an input of the
+  // model, another of the step's that is filled with the same data ("input_ids.labels"): labels
+  // may be masked where the model's input may not.
+  std::string labelsInput() const;
 
   // Patterns over ONNX initializer names; frozen wins.
   std::vector<std::string> trainable = {"*"};

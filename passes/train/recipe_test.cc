@@ -73,7 +73,7 @@ TEST(Recipe, ReadsEveryKey) {
   ASSERT_TRUE(recipe.images.has_value());
   EXPECT_EQ(recipe.images->perSample, 2);
   EXPECT_EQ(recipe.images->rowsPerImage, 49);
-  EXPECT_EQ(recipe.loss.logits, "scores");
+  EXPECT_EQ(recipe.loss.output, "scores");
   EXPECT_FALSE(recipe.loss.shift);
   EXPECT_EQ(recipe.loss.ignoreIndex, -1);
   EXPECT_TRUE(recipe.isTrainable("language.w"));
@@ -232,14 +232,6 @@ TEST(Recipe, ParameterWithoutInitRuleKeepsTheFilesValue) {
   EXPECT_EQ(parseRecipe(kMinimal, "r")->initialValueOf("a"), nullptr);
 }
 
-TEST(Recipe, MeanIsZeroIfNotGiven) {
-  const char rules[] = "init: {rules: [{match: w, normal: {std: 2}}]}\n";
-  absl::StatusOr<Recipe> recipe = parseRecipe(kMinimal + std::string(rules), "r");
-  ASSERT_TRUE(recipe.ok()) << recipe.status();
-  EXPECT_EQ(recipe->initialValueOf("w")->first, 0);
-  EXPECT_EQ(recipe->initialValueOf("w")->second, 2);
-}
-
 TEST(Recipe, InitErrorsNameTheRule) {
   auto errorWith = [](const std::string& from, const std::string& to) {
     return errorOf(replaced(kMinimal + std::string(kInit), from, to));
@@ -272,9 +264,39 @@ TEST(Recipe, SgdRefusesKeysOfAdamw) {
               HasSubstr("'optimizer.betas' is not used by sgd"));
 }
 
+TEST(Recipe, LabelsThatAreNoInputOfTheRecipeAreTheModels) {
+  absl::StatusOr<Recipe> recipe = parseRecipe(kMinimal, "r");
+  EXPECT_EQ(recipe->labelsInput(), "labels");
+  recipe = parseRecipe(replaced(kMinimal, "labels: labels", "labels: input_ids"), "r");
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_EQ(recipe->labelsInput(), "input_ids.labels");
+}
+
+const char kMinimalLoss[] = "loss: {logits: logits, labels: labels}";
+
+TEST(Recipe, SumOfAnOutput) {
+  absl::StatusOr<Recipe> recipe =
+      parseRecipe(replaced(kMinimal, kMinimalLoss, "loss: {kind: sum, output: scores}"), "r");
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_EQ(recipe->loss.kind, Recipe::LossKind::kSum);
+  EXPECT_EQ(recipe->loss.output, "scores");
+  EXPECT_EQ(recipe->labelsInput(), "");
+}
+
+TEST(Recipe, KeysOfAnotherLoss) {
+  auto errorWith = [](const std::string& loss) {
+    return errorOf(replaced(kMinimal, kMinimalLoss, "loss: {" + loss + "}"));
+  };
+  EXPECT_THAT(errorWith("kind: sum, output: y, shift: true"),
+              HasSubstr("'loss.shift' is not used by sum"));
+  EXPECT_THAT(errorWith("kind: sum, output: y, labels: labels"),
+              HasSubstr("'loss.labels' is not used by sum"));
+  EXPECT_THAT(errorWith("kind: sum"), HasSubstr("missing key 'loss.output'"));
+  EXPECT_THAT(errorWith("logits: y, labels: labels, output: y"),
+              HasSubstr("'loss.output' is not used by token_cross_entropy"));
+}
+
 TEST(Recipe, LabelsMustBeAnIntegerInput) {
-  EXPECT_THAT(errorOf(replaced(kMinimal, "labels: labels", "labels: label")),
-              HasSubstr("names 'label', which is not under 'inputs'; did you mean 'labels'?"));
   EXPECT_THAT(errorOf(replaced(kMinimal, "int64", "float32")),
               HasSubstr("must be int64 or int32, not float32"));
 }

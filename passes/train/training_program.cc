@@ -30,15 +30,13 @@ class TrainingProgram {
   TrainingProgram(ModuleOp module, const Recipe& recipe) : module_(module), recipe_(recipe) {}
 
   LogicalResult build() {
-    if (failed(findMain()) || failed(findLogits()) || failed(findLabels()) ||
-        failed(checkLossTypes(main_.getLoc(), recipe_.loss,
-                              cast<RankedTensorType>(logits_.getType()), labelsType_))) {
+    if (failed(findMain()) || failed(findOutput()) || failed(findLabels()) || failed(checkLoss())) {
       return failure();
     }
     FailureOr<SmallVector<ir::ParameterOp>> trainable = selectTrainable(module_, recipe_);
     if (failed(trainable)) return failure();
     trainable_ = std::move(*trainable);
-    reduceMainToLogits();
+    reduceMainToOutput();
     rankReferences();
     if (failed(buildForwardAndBackward())) return failure();
     buildUpdate(module_, main_.getLoc(), recipe_, trainable_, rank_);
@@ -50,14 +48,17 @@ class TrainingProgram {
  private:
   // A copy of the model in a segment, with the loss on top.
   struct Model {
-    Value logits;
-    ir::CrossEntropyOp loss;
+    Value output;
+    LossValues loss;
+    int64_t nextOrigin;
   };
 
   LogicalResult findMain();
-  LogicalResult findLogits();
+  bool isSum() const { return recipe_.loss.kind == Recipe::LossKind::kSum; }
+  LogicalResult findOutput();
   LogicalResult findLabels();
-  void reduceMainToLogits();
+  LogicalResult checkLoss();
+  void reduceMainToOutput();
   void rankReferences();
   Model buildModel(SegmentBuilder& segment);
   LogicalResult buildForwardAndBackward();
@@ -68,8 +69,8 @@ class TrainingProgram {
   const Recipe& recipe_;
   func::FuncOp main_;
   SmallVector<ValueRole> argumentRoles_;  // of main
-  Value logits_;                          // in main
-  RankedTensorType labelsType_;
+  Value output_;                          // in main; what the loss is made of
+  RankedTensorType labelsType_;           // null without labels
   SmallVector<ir::ParameterOp> trainable_;
   llvm::StringMap<unsigned> rank_;  // order of references in the segments
 };
@@ -93,20 +94,20 @@ LogicalResult TrainingProgram::findMain() {
   return success();
 }
 
-LogicalResult TrainingProgram::findLogits() {
+LogicalResult TrainingProgram::findOutput() {
   std::vector<std::string> names;
   for (unsigned i = 0; i < main_.getNumResults(); ++i) {
     FailureOr<ValueRole> role = ir::resultRole(main_, i);
     if (failed(role)) return failure();
     names.push_back(role->ref);
-    if (role->ref == recipe_.loss.logits) {
-      logits_ = main_.getBody().front().getTerminator()->getOperand(i);
+    if (role->ref == recipe_.loss.output) {
+      output_ = main_.getBody().front().getTerminator()->getOperand(i);
     }
   }
-  if (logits_ && isa<RankedTensorType>(logits_.getType())) return success();
+  if (output_ && isa<RankedTensorType>(output_.getType())) return success();
   return main_.emitError("the model has no output '")
-         << recipe_.loss.logits << "', which the recipe's loss.logits names"
-         << suggestion(recipe_.loss.logits, names);
+         << recipe_.loss.output << "', which the recipe's loss." << (isSum() ? "output" : "logits")
+         << " names" << suggestion(recipe_.loss.output, names);
 }
 
 LogicalResult TrainingProgram::findLabels() {
@@ -130,17 +131,35 @@ LogicalResult TrainingProgram::findLabels() {
     }
     labelsType_ = RankedTensorType::get(input.shape, IntegerType::get(module_.getContext(), width));
   }
-  if (labelsType_) return success();
-  return main_.emitError("the recipe has no input '")
-         << recipe_.loss.labels << "', which its loss.labels names"
+  if (labelsType_ || isSum()) return success();
+  for (auto [argument, role] : llvm::zip_equal(main_.getArguments(), argumentRoles_)) {
+    if (role.kind != ValueKind::kInput) continue;
+    names.push_back(role.ref);
+    if (role.ref != recipe_.loss.labels) continue;
+    labelsType_ = cast<RankedTensorType>(argument.getType());
+    if (!labelsType_.getElementType().isSignlessInteger(64) &&
+        !labelsType_.getElementType().isSignlessInteger(32)) {
+      return main_.emitError("the labels '")
+             << role.ref << "' must be int64 or int32, not " << labelsType_;
+    }
+    return success();
+  }
+  return main_.emitError("neither the recipe's inputs nor the model have an input '")
+         << recipe_.loss.labels << "', which loss.labels names"
          << suggestion(recipe_.loss.labels, names);
 }
 
-// Leaves in main what computes the logits, and numbers it: the number is what a backward op
+LogicalResult TrainingProgram::checkLoss() {
+  auto type = cast<RankedTensorType>(output_.getType());
+  return isSum() ? checkSummand(main_.getLoc(), recipe_.loss, type)
+                 : checkLossTypes(main_.getLoc(), recipe_.loss, type, labelsType_);
+}
+
+// Leaves in main what computes the loss's output, and numbers it: the number is what a backward op
 // says it came from.
-void TrainingProgram::reduceMainToLogits() {
+void TrainingProgram::reduceMainToOutput() {
   Block& block = main_.getBody().front();
-  block.getTerminator()->setOperands(logits_);
+  block.getTerminator()->setOperands(output_);
   eraseDeadOps(block);
   int64_t origin = 0;
   for (Operation& op : block) setOrigin(&op, origin++);
@@ -151,7 +170,7 @@ void TrainingProgram::rankReferences() {
   for (const ValueRole& role : argumentRoles_) {
     if (role.kind == ValueKind::kInput) rank_.try_emplace(role.ref, next++);
   }
-  rank_.try_emplace(recipe_.loss.labels, next++);
+  rank_.try_emplace(recipe_.labelsInput(), next++);
   for (auto parameter : module_.getOps<ir::ParameterOp>()) {
     rank_.try_emplace(parameter.getSymName(), next++);
   }
@@ -167,17 +186,23 @@ TrainingProgram::Model TrainingProgram::buildModel(SegmentBuilder& segment) {
   Block& block = main_.getBody().front();
   for (Operation& op : block.without_terminator()) builder.clone(op, mapping);
   Model model;
-  model.logits = mapping.lookup(logits_);
+  model.output = mapping.lookup(output_);
   Location loc = NameLoc::get(builder.getStringAttr("loss"));
-  Value labels = segment.argument({ValueKind::kInput, recipe_.loss.labels, ""}, labelsType_, loc);
   Operation* last = segment.block().empty() ? nullptr : &segment.block().back();
-  model.loss = buildLoss(builder, loc, recipe_.loss, model.logits, labels);
+  if (isSum()) {
+    model.loss = buildSum(builder, loc, model.output);
+  } else {
+    Value labels =
+        segment.argument({ValueKind::kInput, recipe_.labelsInput(), ""}, labelsType_, loc);
+    model.loss = buildCrossEntropy(builder, loc, recipe_.loss, model.output, labels);
+  }
   // The ops of the loss are forward ops too; main's terminator holds the next number's place.
   int64_t origin = static_cast<int64_t>(block.getOperations().size()) - 1;
   for (Operation* op = last ? last->getNextNode() : &segment.block().front(); op;
        op = op->getNextNode()) {
     setOrigin(op, origin++);
   }
+  model.nextOrigin = origin;
   return model;
 }
 
@@ -192,15 +217,14 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
   freezeWhereNull(wanted);
   llvm::erase(wanted, Value());
 
-  Value lossSum = model.loss.getLossSum();
-  int64_t lossOrigin = originOf(model.loss);
+  Value lossSum = model.loss.sum;
   SegmentBuilder backward(module_, "backward", main_.getLoc());
   OpBuilder& builder = backward.builder();
   auto lossType = cast<RankedTensorType>(lossSum.getType());
   Value seed = ir::ConstantOp::create(
-      builder, model.loss.getLoc(),
+      builder, lossSum.getLoc(),
       DenseElementsAttr::get(lossType, builder.getFloatAttr(lossType.getElementType(), 1.0)));
-  setOrigin(seed.getDefiningOp(), lossOrigin);
+  setOrigin(seed.getDefiningOp(), originOf(lossSum.getDefiningOp()));
   FailureOr<SmallVector<Value>> gradients =
       Autodiff(forward.block(), {lossSum}, wanted).build(builder, {seed});
   if (failed(gradients)) return failure();
@@ -236,11 +260,11 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
   });
 
   OpBuilder& builderForward = forward.builder();
-  for (auto [value, role] : {std::make_pair(lossSum, kLossSumRole),
-                             std::make_pair(Value(model.loss.getTokenCount()), kTokenCountRole)}) {
-    Value sum = forward.argument(role, value.getType(), model.loss.getLoc());
-    Value next = ir::AddOp::create(builderForward, model.loss.getLoc(), sum, value);
-    setOrigin(next.getDefiningOp(), lossOrigin + 1 + (role == kTokenCountRole));
+  for (auto [value, role] :
+       {std::make_pair(lossSum, kLossSumRole), std::make_pair(model.loss.count, kTokenCountRole)}) {
+    Value sum = forward.argument(role, value.getType(), lossSum.getLoc());
+    Value next = ir::AddOp::create(builderForward, lossSum.getLoc(), sum, value);
+    setOrigin(next.getDefiningOp(), model.nextOrigin++);
     forward.addResult(next, role);
   }
   forward.finish(rank_);
@@ -267,13 +291,15 @@ void TrainingProgram::freezeWhereNull(ArrayRef<Value> values) {
 void TrainingProgram::buildEval() {
   SegmentBuilder eval(module_, "eval", main_.getLoc());
   Model model = buildModel(eval);
-  Value predictions = buildPredictions(eval.builder(), model.loss.getLoc(), recipe_.loss,
-                                       model.logits, labelsType_);
   auto output = [](StringRef name) { return ValueRole{ValueKind::kOutput, name.str(), ""}; };
-  eval.addResult(model.loss.getLossSum(), output(kLossSum));
-  eval.addResult(model.loss.getTokenCount(), output(kTokenCount));
-  eval.addResult(predictions, output("predictions"));
-  eval.addResult(model.logits, output("logits"));
+  eval.addResult(model.loss.sum, output(kLossSum));
+  eval.addResult(model.loss.count, output(kTokenCount));
+  if (!isSum()) {
+    Value predictions = buildPredictions(eval.builder(), model.loss.sum.getLoc(), recipe_.loss,
+                                         model.output, labelsType_);
+    eval.addResult(predictions, output("predictions"));
+  }
+  eval.addResult(model.output, output("logits"));
   eval.finish(rank_);
 }
 

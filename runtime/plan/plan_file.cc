@@ -40,6 +40,9 @@ uint32_t Crc32(std::string_view bytes) {
 }  // namespace
 
 uint32_t MinimumReader(const plan::Plan& plan) {
+  for (const plan::Input& input : plan.inputs()) {
+    if (input.has_images() || input.image_count() || !input.member().empty()) return 3;
+  }
   for (const plan::Parameter& parameter : plan.parameters()) {
     if (IsMade(parameter.initial())) return 2;
   }

@@ -61,6 +61,8 @@ TEST_F(PlanFileTest, NeedsANewReaderOnlyForWhatIsNew) {
   EXPECT_EQ(MinimumReaderOf(plan), 1);
   plan.mutable_parameters(0)->mutable_initial()->set_constant(1);
   EXPECT_EQ(MinimumReaderOf(plan), 2);
+  plan.mutable_inputs(0)->set_member("x");
+  EXPECT_EQ(MinimumReaderOf(plan), 3);
 }
 
 TEST_F(PlanFileTest, ReadsWhatWasWritten) {

@@ -215,6 +215,18 @@ void VerifyParameters(const plan::Plan& plan, Problems& problems) {
   }
 }
 
+// As runtime/train/batch_layout.h reads them.
+bool ImagesFit(const plan::Input& input, int64_t samples) {
+  const auto& images = input.images();
+  const auto& shape = input.microbatch().shape();
+  if (images.per_sample() < 1 || images.rows() < 1 || shape.empty()) return false;
+  const bool behind = shape.size() > 1 && shape[0] == samples;
+  for (const int64_t rows : {shape[0] / samples, behind ? shape[1] : 0}) {
+    if (rows / images.per_sample() == images.rows() && rows % images.per_sample() == 0) return true;
+  }
+  return false;
+}
+
 void VerifyBatch(const plan::Plan& plan, Problems& problems) {
   const auto& training = plan.training();
   const int64_t factors[] = {training.micro_batch(), training.microbatches(),
@@ -247,6 +259,14 @@ void VerifyBatch(const plan::Plan& plan, Problems& problems) {
     // Several rows per sample (images) come one behind the other.
     const auto& shape = input.microbatch().shape();
     const int64_t samples = std::max<int64_t>(training.micro_batch(), 1);
+    if (input.has_images() && !ImagesFit(input, samples)) {
+      problems.Add(name, ": ", input.images().per_sample(), " images of ", input.images().rows(),
+                   " rows for each of ", samples, " samples don't fit its shape");
+    }
+    if (input.image_count() &&
+        (input.microbatch().dtype() != plan::I64 || shape.size() != 1 || shape[0] != samples)) {
+      problems.Add(name, ": it counts images, but is not i64[", samples, "]");
+    }
     if (shape.empty() || shape[0] == 0 || shape[0] % samples != 0) {
       problems.Add(name, ": its first dimension is not a multiple of the microbatch's ",
                    training.micro_batch(), " samples");

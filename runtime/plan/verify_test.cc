@@ -204,6 +204,14 @@ const BadPlan kTables[] = {
     {"NoTensorName",
      [](auto& plan) { plan.mutable_parameters(0)->mutable_initial()->clear_tensor(); },
      "its initial value has no tensor name"},
+    {"ImagesThatDoNotFit",
+     [](auto& plan) {
+       plan.mutable_inputs(0)->mutable_images()->set_per_sample(3);
+       plan.mutable_inputs(0)->mutable_images()->set_rows(1);
+     },
+     "3 images of 1 rows for each of 2 samples don't fit its shape"},
+    {"ImageCountOfAnotherType", [](auto& plan) { plan.mutable_inputs(0)->set_image_count(true); },
+     "it counts images, but is not i64[2]"},
     {"InfiniteConstant",
      [](auto& plan) { plan.mutable_parameters(0)->mutable_initial()->set_constant(1e300); },
      "its initial constant is 1e+300"},

@@ -55,6 +55,7 @@ absl::StatusOr<BatchLayout> TrainingLayout(const plan::Plan& plan, int64_t rank)
   for (const plan::Input& input : plan.inputs()) {
     BatchInput entry;
     entry.name = input.name();
+    entry.member = input.member().empty() ? input.name() : input.member();
     entry.microbatch = FromPlan(input.microbatch());
     entry.labels = input.labels();
     entry.sample = entry.microbatch;
@@ -64,6 +65,14 @@ absl::StatusOr<BatchLayout> TrainingLayout(const plan::Plan& plan, int64_t rank)
           absl::StrCat("input ", entry.name, " is ", entry.microbatch.ToString(),
                        "; its first dimension should be a multiple of the microbatch of ",
                        layout.micro_batch, " samples"));
+    }
+    entry.image_count = input.image_count();
+    if (input.has_images()) {
+      entry.images = input.images().per_sample();
+      entry.image_rows = input.images().rows();
+      // [samples * rows, ..], or [samples, rows, ..].
+      const bool joined = shape[0] == layout.micro_batch * entry.images * entry.image_rows;
+      entry.image_row.assign(shape.begin() + (joined ? 1 : 2), shape.end());
     }
     // Several rows per sample (crops of an image, say) keep their dimension.
     shape[0] /= layout.micro_batch;

@@ -15,9 +15,16 @@ namespace oriel::runtime {
 
 struct BatchInput {
   std::string name;
+  std::string member;     // of a sample, that fills it
   TensorSpec microbatch;  // as the plan has it; the first dimension is the sample
   TensorSpec sample;      // what the data must hold of one sample
   bool labels = false;
+  bool image_count = false;  // the number of images that a sample brought, from no member
+  // Of an input of images: how many there may be of a sample, the rows that one takes, and a row's
+  // shape. `sample` has images * image_rows rows.
+  int64_t images = 0;
+  int64_t image_rows = 0;
+  Shape image_row;
 };
 
 // A global batch is cut into microbatches of all data-parallel ranks:

@@ -41,7 +41,7 @@ class Evaluator {
   int64_t samples_ = 0;
   std::unique_ptr<Loader> loader_;
   InputBuffers inputs_;
-  size_t labels_ = 0;  // its place among the inputs
+  std::optional<size_t> labels_;  // their place among the inputs
   BufferView loss_sum_, token_count_, predictions_, logits_;
   bool dump_logits_ = false;
   std::optional<NpyWriter> writer_;
@@ -66,19 +66,25 @@ absl::Status Evaluator::Prepare(std::shared_ptr<const ShardIndex> data,
   layout_ = EvaluationLayout(std::move(training));
   ORIEL_ASSIGN_OR_RETURN(inputs_, InputBuffers::Bind(layout_, executor));
   const BatchInput* labels = layout_.labels();
-  if (labels == nullptr) return absl::FailedPreconditionError("the plan has no labels to evaluate");
-  labels_ = labels - layout_.inputs.data();
+  if (labels != nullptr) labels_ = labels - layout_.inputs.data();
   ORIEL_ASSIGN_OR_RETURN(loss_sum_, executor.Find(plan::OUTPUT, "loss_sum"));
   ORIEL_ASSIGN_OR_RETURN(token_count_, executor.Find(plan::OUTPUT, "token_count"));
-  ORIEL_ASSIGN_OR_RETURN(predictions_, executor.Find(plan::OUTPUT, "predictions"));
-  if (predictions_.spec.shape != labels->microbatch.shape ||
-      predictions_.spec.dtype != DType::kI64) {
-    return absl::InvalidArgumentError(absl::StrCat("the plan's predictions are ",
-                                                   predictions_.spec.ToString(), ", its labels ",
-                                                   labels->microbatch.ToString()));
+  if (labels != nullptr) {
+    ORIEL_ASSIGN_OR_RETURN(predictions_, executor.Find(plan::OUTPUT, "predictions"));
+    if (predictions_.spec.shape != labels->microbatch.shape ||
+        predictions_.spec.dtype != DType::kI64) {
+      return absl::InvalidArgumentError(absl::StrCat("the plan's predictions are ",
+                                                     predictions_.spec.ToString(), ", its labels ",
+                                                     labels->microbatch.ToString()));
+    }
   }
   samples_ = data->size();
   const int64_t batch = layout_.global_batch();
+  if (labels == nullptr && samples_ % batch != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the plan has no labels, so it evaluates whole batches of ", batch,
+                     " samples; the data has ", samples_));
+  }
   batches_ = (samples_ + batch - 1) / batch;
   if (!logits_path.empty()) {
     dump_logits_ = true;
@@ -108,7 +114,9 @@ absl::StatusOr<Evaluation> Evaluator::Run() {
   for (int64_t i = 0; i < batches_ && !result.interrupted; ++i) {
     ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, loader_->Next());
     inputs_.Fill(*batch, 0);
-    ORIEL_RETURN_IF_ERROR(context_.executor->Run(kEval));
+    absl::Status status = context_.executor->Run(kEval);
+    if (absl::IsInvalidArgument(status)) return AppendSamples(status, loader_->Describe(*batch, 0));
+    ORIEL_RETURN_IF_ERROR(status);
     ORIEL_RETURN_IF_ERROR(Count(*batch));
     if (dump_logits_) ORIEL_RETURN_IF_ERROR(GatherLogits(*batch));
     ORIEL_ASSIGN_OR_RETURN(result.interrupted, AnyInterrupted(context_));
@@ -119,6 +127,7 @@ absl::StatusOr<Evaluation> Evaluator::Run() {
         context_.world->AllReduce(Reduction::kSum, absl::MakeConstSpan(&buffer, 1)));
   }
   if (writer_ && !result.interrupted) ORIEL_RETURN_IF_ERROR(writer_->Finish());
+  result.labelled = labels_.has_value();
   result.samples = static_cast<int64_t>(sums_.samples);
   result.tokens = static_cast<int64_t>(sums_.tokens);
   auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0.0; };
@@ -131,9 +140,13 @@ absl::StatusOr<Evaluation> Evaluator::Run() {
 absl::Status Evaluator::Count(const Batch& batch) {
   ORIEL_ASSIGN_OR_RETURN(const double loss, ReadNumber(loss_sum_));
   ORIEL_ASSIGN_OR_RETURN(const double tokens, ReadNumber(token_count_));
-  const TensorSpec& spec = layout_.inputs[labels_].microbatch;
+  sums_.loss += loss;
+  sums_.tokens += tokens;
+  for (int64_t sample : batch.samples[0]) sums_.samples += sample != BatchSampler::kPadding;
+  if (!labels_) return absl::OkStatus();
+  const TensorSpec& spec = layout_.inputs[*labels_].microbatch;
   std::vector<int64_t> labels(spec.num_elements());
-  ORIEL_RETURN_IF_ERROR(ConvertElements(spec.dtype, batch.data[0][labels_].data(), DType::kI64,
+  ORIEL_RETURN_IF_ERROR(ConvertElements(spec.dtype, batch.data[0][*labels_].data(), DType::kI64,
                                         labels.data(), spec.num_elements()));
   const int64_t positions = spec.num_elements() / layout_.micro_batch;
   const auto* predictions = static_cast<const int64_t*>(predictions_.data);
@@ -144,12 +157,9 @@ absl::Status Evaluator::Count(const Batch& batch) {
     return absl::InternalError(absl::StrCat("the eval segment counted ", tokens,
                                             " labelled tokens, the host ", counts.tokens));
   }
-  sums_.loss += loss;
-  sums_.tokens += tokens;
   sums_.right_tokens += static_cast<double>(counts.right_tokens);
   sums_.labelled_samples += static_cast<double>(counts.labelled_samples);
   sums_.exact_samples += static_cast<double>(counts.exact_samples);
-  for (int64_t sample : batch.samples[0]) sums_.samples += sample != BatchSampler::kPadding;
   return absl::OkStatus();
 }
 
@@ -202,6 +212,10 @@ absl::StatusOr<Evaluation> Evaluate(const RankContext& context,
 }
 
 std::string FormatEvaluation(const Evaluation& evaluation) {
+  if (!evaluation.labelled) {
+    return absl::StrFormat("eval: loss %.4f per batch, %d samples", evaluation.loss,
+                           evaluation.samples);
+  }
   return absl::StrFormat(
       "eval: loss %.4f, token accuracy %.4f, exact match %.4f, %d samples, %d tokens",
       evaluation.loss, evaluation.token_accuracy, evaluation.exact_match, evaluation.samples,
@@ -209,13 +223,15 @@ std::string FormatEvaluation(const Evaluation& evaluation) {
 }
 
 std::string EncodeEvaluation(const Evaluation& evaluation, int64_t step) {
-  return nlohmann::ordered_json({{"eval_loss", evaluation.loss},
-                                 {"token_accuracy", evaluation.token_accuracy},
-                                 {"exact_match", evaluation.exact_match},
-                                 {"samples", evaluation.samples},
-                                 {"tokens", evaluation.tokens},
-                                 {"step", step}})
-      .dump();
+  nlohmann::ordered_json json = {
+      {"eval_loss", evaluation.loss},  {"token_accuracy", nullptr}, {"exact_match", nullptr},
+      {"samples", evaluation.samples}, {"tokens", nullptr},         {"step", step}};
+  if (evaluation.labelled) {
+    json["token_accuracy"] = evaluation.token_accuracy;
+    json["exact_match"] = evaluation.exact_match;
+    json["tokens"] = evaluation.tokens;
+  }
+  return json.dump();
 }
 
 }  // namespace oriel::runtime

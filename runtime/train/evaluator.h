@@ -17,14 +17,16 @@ namespace oriel::runtime {
 struct Evaluation {
   int64_t samples = 0;        // evaluated, each once
   int64_t tokens = 0;         // labels that count
-  double loss = 0;            // mean over those tokens
+  bool labelled = true;       // false: the loss is no mean over tokens, and the rest is 0
+  double loss = 0;            // mean over those tokens; without labels, over the batches
   double token_accuracy = 0;  // share of them that the model's first choice gets right
   double exact_match = 0;     // share of labelled samples with all of them right
   bool interrupted = false;   // before the end; then the numbers are of a part
 };
 
 // Runs the plan's `eval` segment over all samples in their order; collective, every rank gets the
-// same result. The last batch is filled up with a sample whose labels don't count. Writes, on
+// same result. The last batch is filled up with a sample whose labels don't count; without labels
+// it must be full (InvalidArgument). Writes, on
 // rank 0, the logits of all samples to `logits_path` (f32 .npy, [samples, ...]) unless empty.
 absl::StatusOr<Evaluation> Evaluate(const RankContext& context,
                                     std::shared_ptr<const ShardIndex> data,

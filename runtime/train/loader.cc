@@ -67,6 +67,17 @@ absl::StatusOr<std::unique_ptr<Batch>> Loader::Next() {
   return batch;
 }
 
+std::string Loader::Describe(const Batch& batch, int64_t microbatch) const {
+  constexpr size_t kShown = 16;
+  const std::vector<int64_t>& samples = batch.samples[microbatch];
+  std::string text;
+  for (size_t i = 0; i < std::min(kShown, samples.size()); ++i) {
+    const int64_t sample = samples[i] == BatchSampler::kPadding ? index_->size() - 1 : samples[i];
+    absl::StrAppend(&text, i == 0 ? "" : "; ", i, ": ", index_->Describe(index_->sample(sample)));
+  }
+  return samples.size() > kShown ? text + "; .." : text;
+}
+
 void Loader::ReadAhead() {
   DataPosition position = options_.start;
   bool last = false;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -48,6 +49,8 @@ class Loader {
   // The next batch; OutOfRange after the last one. The error of a bad sample is returned by
   // the call for its batch and by all later ones.
   absl::StatusOr<std::unique_ptr<Batch>> Next();
+  // Which samples a microbatch of the batch holds, for errors: "0: SHARD: sample KEY; 1: ..".
+  std::string Describe(const Batch& batch, int64_t microbatch) const;
   // Of the batch behind `position`.
   DataPosition After(const DataPosition& position) const { return sampler_.Next(position); }
 

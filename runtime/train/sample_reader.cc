@@ -1,5 +1,7 @@
 #include "runtime/train/sample_reader.h"
 
+#include <cstring>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +15,7 @@ namespace {
 
 // Where the expectation comes from, for whoever has to change one or the other.
 std::string Origin(const BatchInput& input) {
-  return absl::StrCat(" (recipe inputs / model input ", input.name, ")");
+  return absl::StrCat(" (recipe inputs / model input ", input.member, ")");
 }
 
 // A leading 1 for the sample itself may be there or not.
@@ -28,45 +30,100 @@ bool ShapesMatch(const Shape& found, const Shape& expected) {
 absl::Status SampleReader::Read(int64_t number, const std::vector<char*>& targets) {
   const ShardSample& sample = index_->sample(number);
   ORIEL_ASSIGN_OR_RETURN(ReadFile file, ReadFile::Open(index_->shards()[sample.shard]));
+  std::optional<int64_t> images;
+  std::string images_from;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (targets[i] == nullptr) continue;
-    if (absl::Status status = ReadInput(sample, inputs_[i], file, targets[i]); !status.ok()) {
-      return Annotate(status, index_->Describe(sample));
+    const BatchInput& input = inputs_[i];
+    if (targets[i] == nullptr || input.image_count) continue;
+    absl::Status status;
+    if (input.images > 0) {
+      absl::StatusOr<int64_t> count = ReadImages(sample, input, file, targets[i]);
+      status = count.status();
+      if (status.ok() && images && *images != *count) {
+        status = absl::InvalidArgumentError(absl::StrCat(
+            "has ", *images, " images in ", images_from, ", but ", *count, " in ", input.member));
+      }
+      if (status.ok()) images = *count;
+      images_from = input.member;
+    } else {
+      status = ReadInput(sample, input, file, targets[i]);
     }
+    if (!status.ok()) return Annotate(status, index_->Describe(sample));
+  }
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (targets[i] == nullptr || !inputs_[i].image_count) continue;
+    const int64_t count = images.value_or(0);
+    std::memcpy(targets[i], &count, sizeof count);
   }
   return absl::OkStatus();
 }
 
-absl::Status SampleReader::ReadInput(const ShardSample& sample, const BatchInput& input,
-                                     const ReadFile& file, char* target) {
-  const ShardMember* member = index_->Find(sample, input.name);
-  if (member == nullptr) {
-    return absl::NotFoundError(absl::StrCat("has no ", input.name, ".npy, which the plan expects",
-                                            Origin(input), "; the sample holds ",
-                                            index_->MemberList(sample)));
-  }
-  scratch_.resize(member->size);
-  ORIEL_RETURN_IF_ERROR(file.ReadAt(member->offset, scratch_.data(), member->size));
-  absl::StatusOr<NpyHeader> header = ParseNpy(scratch_.data(), member->size);
+absl::Status SampleReader::ReadMember(const ShardMember& member, const BatchInput& input,
+                                      const ReadFile& file, TensorSpec* found, const char** data) {
+  scratch_.resize(member.size);
+  ORIEL_RETURN_IF_ERROR(file.ReadAt(member.offset, scratch_.data(), member.size));
+  absl::StatusOr<NpyHeader> header = ParseNpy(scratch_.data(), member.size);
   if (!header.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(input.name, " ", std::string(header.status().message())));
+        absl::StrCat(input.member, " ", std::string(header.status().message())));
   }
-  const TensorSpec& found = header->spec;
-  if (!ShapesMatch(found.shape, input.sample.shape)) {
+  if (!IsConvertible(header->spec.dtype, input.sample.dtype)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(input.name, " has shape ", ShapeToString(found.shape), ", the plan expects ",
-                     ShapeToString(input.sample.shape), Origin(input)));
-  }
-  if (!IsConvertible(found.dtype, input.sample.dtype)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(input.name, " has dtype ", std::string(DTypeName(found.dtype)),
+        absl::StrCat(input.member, " has dtype ", std::string(DTypeName(header->spec.dtype)),
                      ", the plan expects ", std::string(DTypeName(input.sample.dtype)),
                      Origin(input), "; that conversion would lose values"));
   }
-  return Annotate(ConvertElements(found.dtype, scratch_.data() + header->data_offset,
-                                  input.sample.dtype, target, found.num_elements()),
-                  absl::StrCat(input.name, " as ", std::string(DTypeName(input.sample.dtype))));
+  *found = header->spec;
+  *data = scratch_.data() + header->data_offset;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> SampleReader::ReadImages(const ShardSample& sample, const BatchInput& input,
+                                                 const ReadFile& file, char* target) {
+  std::memset(target, 0, input.sample.bytes());
+  const ShardMember* member = index_->Find(sample, input.member);
+  if (member == nullptr) return 0;
+  TensorSpec found;
+  const char* data = nullptr;
+  ORIEL_RETURN_IF_ERROR(ReadMember(*member, input, file, &found, &data));
+  // [rows, row..]; without its first dimension one row; with one more of size 1, the sample's.
+  Shape shape = found.shape;
+  if (shape == input.image_row) shape.insert(shape.begin(), 1);
+  if (shape.size() == input.image_row.size() + 2 && shape[0] == 1) shape.erase(shape.begin());
+  const bool fits = shape.size() == input.image_row.size() + 1 &&
+                    Shape(shape.begin() + 1, shape.end()) == input.image_row &&
+                    shape[0] % input.image_rows == 0 && shape[0] / input.image_rows <= input.images;
+  if (!fits) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        input.member, " has shape ", ShapeToString(found.shape), ", the plan expects up to ",
+        input.images, input.images == 1 ? " image" : " images", " of ", input.image_rows,
+        input.image_rows == 1 ? " row " : " rows ", ShapeToString(input.image_row), Origin(input)));
+  }
+  absl::Status converted =
+      ConvertElements(found.dtype, data, input.sample.dtype, target, found.num_elements());
+  if (!converted.ok()) return Annotate(converted, input.member);
+  return shape[0] / input.image_rows;
+}
+
+absl::Status SampleReader::ReadInput(const ShardSample& sample, const BatchInput& input,
+                                     const ReadFile& file, char* target) {
+  const ShardMember* member = index_->Find(sample, input.member);
+  if (member == nullptr) {
+    return absl::NotFoundError(absl::StrCat("has no ", input.member, ".npy, which the plan expects",
+                                            Origin(input), "; the sample holds ",
+                                            index_->MemberList(sample)));
+  }
+  TensorSpec found;
+  const char* data = nullptr;
+  ORIEL_RETURN_IF_ERROR(ReadMember(*member, input, file, &found, &data));
+  if (!ShapesMatch(found.shape, input.sample.shape)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(input.member, " has shape ", ShapeToString(found.shape), ", the plan expects ",
+                     ShapeToString(input.sample.shape), Origin(input)));
+  }
+  return Annotate(
+      ConvertElements(found.dtype, data, input.sample.dtype, target, found.num_elements()),
+      absl::StrCat(input.member, " as ", std::string(DTypeName(input.sample.dtype))));
 }
 
 }  // namespace oriel::runtime

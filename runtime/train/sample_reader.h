@@ -18,11 +18,18 @@ class SampleReader {
       : index_(std::move(index)), inputs_(std::move(inputs)) {}
 
   // Fills targets[i] with inputs[i].sample of a sample; a target that is null is skipped.
+  // A sample may have fewer images than the input has room for: the first dimension of its member
+  // is shorter, or there is no member; inputs of images must agree on their number.
   // Errors start with "SHARD: sample KEY: " and name the member, what was found and what the
   // plan expects.
   absl::Status Read(int64_t sample, const std::vector<char*>& targets);
 
  private:
+  // Reads however many images the sample has, and zeros for the others; returns their number.
+  absl::StatusOr<int64_t> ReadImages(const ShardSample& sample, const BatchInput& input,
+                                     const class ReadFile& file, char* target);
+  absl::Status ReadMember(const ShardMember& member, const BatchInput& input,
+                          const class ReadFile& file, TensorSpec* found, const char** data);
   absl::Status ReadInput(const ShardSample& sample, const BatchInput& input,
                          const class ReadFile& file, char* target);
 

@@ -43,6 +43,11 @@ absl::StatusOr<std::optional<BufferView>> FindOptional(const Executor& executor,
   return view.status();
 }
 
+absl::Status AppendSamples(const absl::Status& status, const std::string& samples) {
+  return {status.code(),
+          absl::StrCat(std::string(status.message()), "; the microbatch's samples: ", samples)};
+}
+
 absl::StatusOr<double> ReadNumber(const BufferView& view) {
   if (view.spec.num_elements() != 1) {
     return absl::InvalidArgumentError(

@@ -36,6 +36,9 @@ absl::StatusOr<std::optional<BufferView>> FindOptional(const Executor& executor,
                                                        const std::string& ref,
                                                        const std::string& slot = "");
 
+// `status`, and behind its message the samples of the microbatch that it is about.
+absl::Status AppendSamples(const absl::Status& status, const std::string& samples);
+
 // The value of a buffer with one element of any dtype.
 absl::StatusOr<double> ReadNumber(const BufferView& view);
 // Sets one; it must be f32.

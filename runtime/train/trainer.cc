@@ -194,7 +194,12 @@ absl::Status Trainer::RunSchedule(const Batch& batch, int64_t step, double rate)
       inputs_.Fill(batch, entry.microbatch());
       filled = entry.microbatch();
     }
-    ORIEL_RETURN_IF_ERROR(context_.executor->Run(entry.segment()));
+    absl::Status status = context_.executor->Run(entry.segment());
+    // What a kernel refuses, it refuses for the data.
+    if (absl::IsInvalidArgument(status) && entry.segment() != kUpdate) {
+      return AppendSamples(status, loader_->Describe(batch, entry.microbatch()));
+    }
+    ORIEL_RETURN_IF_ERROR(status);
     profile_.Lap(entry.segment());
   }
   return absl::OkStatus();

@@ -101,3 +101,39 @@ func.func @merge_grad_features(%x: tensor<2x8x64xf32>, %m: tensor<2x8xi1>) {
   %0:2 = oriel.merge_features_grad %x, %m : (tensor<2x8x64xf32>, tensor<2x8xi1>) -> (tensor<2x8x64xf32>, tensor<2x4x32xf32>)
   return
 }
+
+// -----
+
+func.func @slots_mask_rank(%m: tensor<8xi1>, %n: tensor<2xi64>) {
+  // expected-error@+2 {{expects a mask of rank 2, got the shape [8]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.check_image_slots %m, %n {rows_per_image = 4 : i64} : (tensor<8xi1>, tensor<2xi64>) -> tensor<8xi1>
+  return
+}
+
+// -----
+
+func.func @slots_images_shape(%m: tensor<2x8xi1>, %n: tensor<3xi64>) {
+  // expected-error@+2 {{expects images of shape [2], got [3]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.check_image_slots %m, %n {rows_per_image = 4 : i64} : (tensor<2x8xi1>, tensor<3xi64>) -> tensor<2x8xi1>
+  return
+}
+
+// -----
+
+func.func @slots_images_type(%m: tensor<2x8xi1>, %n: tensor<2xi32>) {
+  // expected-error@+2 {{i64}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.check_image_slots %m, %n {rows_per_image = 4 : i64} : (tensor<2x8xi1>, tensor<2xi32>) -> tensor<2x8xi1>
+  return
+}
+
+// -----
+
+func.func @slots_rows(%m: tensor<2x8xi1>, %n: tensor<2xi64>) {
+  // expected-error@+2 {{expects rows_per_image of at least 1, got 0}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.check_image_slots %m, %n {rows_per_image = 0 : i64} : (tensor<2x8xi1>, tensor<2xi64>) -> tensor<2x8xi1>
+  return
+}

@@ -223,13 +223,15 @@ func.func @attention(%q: tensor<2x4x8x16xf32>, %k: tensor<2x2x8x16xf32>, %mask: 
 }
 
 // CHECK-LABEL: @multimodal
-func.func @multimodal(%x: tensor<2x8x64xf32>, %each: tensor<2x8x64xi1>, %mask: tensor<2x8xi1>, %f: tensor<2x4x64xf32>) {
+func.func @multimodal(%x: tensor<2x8x64xf32>, %each: tensor<2x8x64xi1>, %mask: tensor<2x8xi1>, %f: tensor<2x4x64xf32>, %images: tensor<2xi64>) {
   // CHECK: oriel.masked_scatter
   %0 = oriel.masked_scatter %x, %each, %f : (tensor<2x8x64xf32>, tensor<2x8x64xi1>, tensor<2x4x64xf32>) -> tensor<2x8x64xf32>
   // CHECK: oriel.masked_scatter_grad
   %1:2 = oriel.masked_scatter_grad %x, %each : (tensor<2x8x64xf32>, tensor<2x8x64xi1>) -> (tensor<2x8x64xf32>, tensor<2x4x64xf32>)
   // CHECK: oriel.merge_features
   %2 = oriel.merge_features %x, %mask, %f : (tensor<2x8x64xf32>, tensor<2x8xi1>, tensor<2x4x64xf32>) -> tensor<2x8x64xf32>
+  // CHECK: oriel.check_image_slots %{{.*}}, %{{.*}} {rows_per_image = 4 : i64}
+  %4 = oriel.check_image_slots %mask, %images {rows_per_image = 4 : i64} : (tensor<2x8xi1>, tensor<2xi64>) -> tensor<2x8xi1>
   // CHECK: oriel.merge_features_grad
   %3:2 = oriel.merge_features_grad %x, %mask : (tensor<2x8x64xf32>, tensor<2x8xi1>) -> (tensor<2x8x64xf32>, tensor<2x4x64xf32>)
   return

@@ -1,0 +1,89 @@
+"""Losses beside the shifted cross entropy: the sum of an output, and labels that the model reads itself."""
+
+import json
+
+import numpy
+import onnx_writer
+from golden_testing import GoldenTestCase
+from oriel_testing import OrielTestCase, read_safetensors, run, write_shard
+
+
+class SumLossTest(GoldenTestCase):
+    """CLIP's similarities mix the samples of a batch; PyTorch's numbers are of one batch."""
+
+    name = "clip_tiny"
+
+    def setUp(self):
+        super().setUp()
+        self.clip_recipe = self.golden.parent / "recipe.yaml"
+
+    def test_sum_of_clip_logits(self):
+        self.check_logits(self.clip_recipe)
+
+    def test_sum_gradients(self):
+        # One element, and an exporter that does not say what it was: a constant (docs/import.md).
+        step = self.expected["step1"]
+        scale = step["gradient_norms"].pop("logit_scale")
+        step["gradient_norm"] = (step["gradient_norm"] ** 2 - scale**2) ** 0.5
+        self.check_gradients(self.clip_recipe)
+
+    def test_eval_without_labels(self):
+        plan = self.compile_model(self.clip_recipe)
+        result = self.run_ok("oriel-run", plan, "--eval", self.golden / "data", "-n", 1)
+        line = json.loads(result.stdout)
+        self.assertAlmostEqual(line["eval_loss"], self.expected["step1"]["loss"], delta=1e-2)
+        self.assertEqual([line["token_accuracy"], line["exact_match"], line["tokens"]], [None] * 3)
+        self.assertEqual(line["samples"], 4)
+        odd = self.folder / "odd"
+        odd.mkdir()
+        pixels = numpy.zeros((3, 16, 16), "f4")
+        write_shard(odd / "0.tar", [{"pixel_values": pixels, "input_ids": numpy.zeros(16, "i8")}] * 5)
+        self.assert_fails(run("oriel-run", plan, "--eval", odd, "-n", 1), "whole batches of 4 samples; the data has 5")
+
+    def test_sum_takes_one_microbatch_on_one_rank(self):
+        recipe = self.folder / "recipe.yaml"
+        text = self.clip_recipe.read_text()
+        for batch, world in (("{global: 4, micro: 2}", 1), ("{global: 4, micro: 4}", 2)):
+            recipe.write_text(text.replace("{global: 4, micro: 4}", batch))
+            plan = self.folder / "p.oplan"
+            result = run("oriel", "compile", self.golden.parent / "model.onnx", "--recipe", recipe,
+                         "--world", world, "-o", plan)
+            self.assert_fails(result, "the sum of the output 'logits_per_image', which may mix the samples of a batch")
+            self.assertFalse(plan.exists())
+
+
+class LabelsTest(OrielTestCase):
+    def test_labels_of_the_model(self):
+        """input_ids as labels gives what a copy of them as labels gives; also where the last batch is filled up."""
+        random = numpy.random.default_rng(0)
+        graph = onnx_writer.Graph()
+        graph.input("input_ids", numpy.int64, ["batch", 6])
+        graph.output("logits", numpy.float32, ["batch", 6, 9])
+        for name, shape in (("embed", (9, 4)), ("head", (4, 9))):
+            graph.initializer(name, random.standard_normal(shape).astype("f4"))
+        graph.node("Gather", ["embed", "input_ids"], "hidden", axis=0)
+        graph.node("MatMul", ["hidden", "head"], "logits")
+        model = self.folder / "model.onnx"
+        model.write_bytes(graph.model())
+        data = self.folder / "data"
+        data.mkdir()
+        ids = [random.integers(0, 9, 6) for _ in range(5)]
+        write_shard(data / "0.tar", [{"input_ids": row, "labels": row} for row in ids])
+        results = []
+        for labels in ("labels", "input_ids"):
+            recipe = self.folder / f"{labels}.yaml"
+            inputs = "inputs: {labels: {dtype: int64, shape: [micro_batch, 6]}}\n" if labels == "labels" else ""
+            recipe.write_text(inputs + "model: {bind: {batch: micro_batch}}\noptimizer: {kind: sgd, lr: 0.1}\n"
+                              "batch: {global: 2, micro: 2}\nsteps: 2\n"
+                              f"loss: {{logits: logits, labels: {labels}}}\n")
+            plan = self.compile(recipe, model=model, name=labels)
+            parameters = self.folder / f"{labels}.safetensors"
+            metrics = self.train(plan, "--dump-parameters", parameters, data=data)
+            evaluation = json.loads(self.run_ok("oriel-run", plan, "--eval", data, "-n", 1).stdout)
+            results.append(([line["loss"] for line in metrics], evaluation, read_safetensors(parameters)))
+        (losses, evaluation, parameters), (own_losses, own_evaluation, own_parameters) = results
+        self.assertEqual(own_losses, losses)
+        self.assertEqual(own_evaluation, evaluation)
+        self.assertEqual(evaluation["tokens"], 25)
+        for name, value in parameters.items():
+            self.assertEqual(own_parameters[name].tobytes(), value.tobytes())

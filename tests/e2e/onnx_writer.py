@@ -1,0 +1,74 @@
+"""Writes small ONNX models without the onnx package: protobuf's encoding of what the tests need.
+
+    graph = Graph()
+    graph.input("x", numpy.float32, ["batch", 4])
+    graph.initializer("w", numpy.ones((4, 3), "f4"))
+    graph.node("MatMul", ["x", "w"], "y")
+    graph.output("y", numpy.float32, ["batch", 3])
+    path.write_bytes(graph.model())
+
+Field numbers: onnx.proto of ONNX 1.14.
+"""
+
+import numpy
+
+DTYPES = {numpy.dtype("f4"): 1, numpy.dtype("i8"): 7, numpy.dtype("?"): 9}
+
+
+def varint(number: int) -> bytes:
+    number &= 2**64 - 1  # negative numbers take ten bytes
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes(out + bytes([number]))
+
+
+def field(number: int, value) -> bytes:
+    """One field: a number, or length-delimited bytes or text."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    content = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def attribute(name: str, value) -> bytes:
+    if isinstance(value, int):
+        return field(1, name) + field(3, value) + field(20, 2)  # INT
+    return field(1, name) + b"".join(field(8, item) for item in value) + field(20, 7)  # INTS
+
+
+def value_info(name: str, dtype, shape: list) -> bytes:
+    dims = b"".join(field(1, field(1, dim) if isinstance(dim, int) else field(2, dim)) for dim in shape)
+    tensor = field(1, DTYPES[numpy.dtype(dtype)]) + field(2, dims)
+    return field(1, name) + field(2, field(1, tensor))
+
+
+class Graph:
+    def __init__(self):
+        self.nodes, self.initializers, self.inputs, self.outputs = [], [], [], []
+
+    def input(self, name: str, dtype, shape: list) -> None:
+        self.inputs.append(value_info(name, dtype, shape))
+
+    def output(self, name: str, dtype, shape: list) -> None:
+        self.outputs.append(value_info(name, dtype, shape))
+
+    def initializer(self, name: str, value: numpy.ndarray) -> str:
+        dims = b"".join(field(1, dim) for dim in value.shape)
+        self.initializers.append(
+            dims + field(2, DTYPES[value.dtype]) + field(8, name) + field(9, value.tobytes()))
+        return name
+
+    def node(self, op: str, inputs: list[str], output: str, **attributes) -> str:
+        content = b"".join(field(1, name) for name in inputs) + field(2, output) + field(3, output) + field(4, op)
+        content += b"".join(field(5, attribute(name, value)) for name, value in attributes.items())
+        self.nodes.append(content)
+        return output
+
+    def model(self, opset: int = 20) -> bytes:
+        graph = b"".join(field(1, node) for node in self.nodes) + field(2, "g")
+        graph += b"".join(field(5, tensor) for tensor in self.initializers)
+        graph += b"".join(field(11, value) for value in self.inputs)
+        graph += b"".join(field(12, value) for value in self.outputs)
+        return field(1, 9) + field(7, graph) + field(8, field(2, opset))
