@@ -11,8 +11,8 @@ using mlir::failure;
 using mlir::LogicalResult;
 using mlir::Value;
 
-// Cosines or sines for each position, [b or 1, 1, s, d], from a table [positions, d/2] or from
-// values per token [b, s, d/2]. Both halves of the head use the same ones.
+// Cosines or sines for each position and pair, [b or 1, 1, s, d/2], from a table [positions, d/2]
+// or from values per token [b, s, d/2].
 Value rotaryTable(NodeImporter& n, Value cache, Value positions) {
   if (cache && positions) {
     cache = n.gather(cache, positions, 0);
@@ -26,26 +26,7 @@ Value rotaryTable(NodeImporter& n, Value cache, Value positions) {
     return {};
   }
   auto shape = shapeOf(cache);
-  Value table = n.reshape(cache, {shape[0], 1, shape[1], shape[2]});
-  return n.concat({table, table}, 3);
-}
-
-// Even elements first, then odd ones (of the last dimension of rank 4), and back.
-Value deinterleave(NodeImporter& n, Value x) {
-  if (!x) {
-    return {};
-  }
-  Ints shape(shapeOf(x));
-  Value pairs = n.reshape(x, {shape[0], shape[1], shape[2], shape[3] / 2, 2});
-  return n.reshape(n.transpose(pairs, {0, 1, 2, 4, 3}), shape);
-}
-Value interleave(NodeImporter& n, Value x) {
-  if (!x) {
-    return {};
-  }
-  Ints shape(shapeOf(x));
-  Value halves = n.reshape(x, {shape[0], shape[1], shape[2], 2, shape[3] / 2});
-  return n.reshape(n.transpose(halves, {0, 1, 2, 4, 3}), shape);
+  return n.reshape(cache, {shape[0], 1, shape[1], shape[2]});
 }
 
 LogicalResult importRotaryEmbedding(NodeImporter& n) {
@@ -68,14 +49,9 @@ LogicalResult importRotaryEmbedding(NodeImporter& n) {
   if (rotated < 2 || rotated > head || rotated % 2 != 0) {
     return n.error() << "rotates " << rotated << " of " << head << " elements of a head";
   }
-  bool isInterleaved = n.attrInt("interleaved", 0) != 0;
-  Value turned = rotated == head ? x : n.sliceDim(x, 3, 0, rotated);
-  turned = isInterleaved ? deinterleave(n, turned) : turned;
-  turned = n.create<ir::RopeOp>(turned, cos, sin, /*inverse=*/false);
-  turned = isInterleaved ? interleave(n, turned) : turned;
-  if (rotated != head) {
-    turned = n.concat({turned, n.sliceDim(x, 3, rotated, head)}, 3);
-  }
+  Value turned =
+      n.create<ir::RopeOp>(x, cos, sin, /*inverse=*/false, n.attrInt("interleaved", 0) != 0,
+                           rotated == head ? 0 : rotated);
   return n.replace(isMerged ? mergeHeads(n, turned) : turned);
 }
 

@@ -17,9 +17,21 @@ constexpr int64_t kBound = int64_t{1} << 24;
 // Bounds the time on a value that is read by both operands again and again.
 constexpr int kMaxDepth = 10;
 
-bool isSmall(const AffineIndex& index) {
-  return std::abs(index.constant) < kBound &&
-         llvm::all_of(index.coefficients, [](int64_t c) { return std::abs(c) < kBound; });
+// Whether all elements of a value of this shape are small.
+bool isSmall(const AffineIndex& index, Shape shape) {
+  int64_t most = std::abs(index.constant);
+  for (auto [coefficient, size] : llvm::zip(index.coefficients, shape)) {
+    if (coefficient == 0) continue;
+    if (std::abs(coefficient) >= kBound || size >= kBound) return false;
+    most += std::abs(coefficient) * (size - 1);
+    if (most >= kBound) return false;
+  }
+  return most < kBound;
+}
+
+// Whether arithmetic on such numbers is exact.
+bool isExact(mlir::Type type) {
+  return type.isInteger(64) || type.isInteger(32) || type.isF32() || type.isF64();
 }
 
 // The elements of a constant if all are whole and small.
@@ -43,10 +55,8 @@ std::optional<llvm::SmallVector<int64_t>> wholeElements(mlir::DenseElementsAttr 
     }
     return result;
   }
-  if (table.getElementType().isInteger(1)) return std::nullopt;
-  bool isUnsigned = table.getElementType().isUnsignedInteger();
   for (const llvm::APInt& element : table.getValues<llvm::APInt>()) {
-    if (!take(element.roundToDouble(!isUnsigned))) return std::nullopt;
+    if (!take(element.roundToDouble(/*isSigned=*/true))) return std::nullopt;
   }
   return result;
 }
@@ -151,10 +161,7 @@ std::optional<AffineIndex> ofOp(mlir::Operation* op, size_t rank, int depth) {
     return index;
   }
   if (auto cast = llvm::dyn_cast<ir::CastOp>(op)) {
-    // Numbers stay what they are only where the type holds them all.
-    mlir::Type type = cast.getType().getElementType();
-    bool holds = type.isInteger(64) || type.isInteger(32) || type.isF32() || type.isF64();
-    return holds ? match(cast.getInput(), depth) : std::nullopt;
+    return match(cast.getInput(), depth);
   }
   if (auto neg = llvm::dyn_cast<ir::NegOp>(op)) return scaled(match(neg.getInput(), depth), -1);
   if (auto add = llvm::dyn_cast<ir::AddOp>(op)) {
@@ -168,12 +175,12 @@ std::optional<AffineIndex> ofOp(mlir::Operation* op, size_t rank, int depth) {
 
 std::optional<AffineIndex> match(Value value, int depth) {
   mlir::Operation* op = value.getDefiningOp();
-  if (!op || depth == 0) return std::nullopt;
+  if (!op || depth == 0 || !isExact(tensorType(value).getElementType())) return std::nullopt;
   mlir::DenseElementsAttr table;
   std::optional<AffineIndex> index = mlir::matchPattern(op, mlir::m_Constant(&table))
                                          ? ofTable(table)
                                          : ofOp(op, tensorType(value).getRank(), depth - 1);
-  if (!index || !isSmall(*index)) return std::nullopt;
+  if (!index || !isSmall(*index, tensorType(value).getShape())) return std::nullopt;
   return index;
 }
 

@@ -1,5 +1,6 @@
 #include "passes/raise/attention_mask.h"
 
+#include <cmath>
 #include <limits>
 
 #include "mlir/IR/Matchers.h"
@@ -15,6 +16,20 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Beside scores, such a number is not to be told from -infinity.
 bool hides(double number) { return number <= -1e9; }
+
+// Whether the value is known and small enough to hide nothing.
+bool isBounded(Value value) {
+  mlir::DenseElementsAttr table;
+  if (!mlir::matchPattern(withoutRepetition(value), mlir::m_Constant(&table)) ||
+      !llvm::isa<mlir::FloatType>(table.getElementType())) {
+    return false;
+  }
+  auto isSmall = [](const llvm::APFloat& element) {
+    return std::abs(element.convertToDouble()) <= 1e6;
+  };
+  if (table.isSplat()) return isSmall(table.getSplatValue<llvm::APFloat>());
+  return llvm::all_of(table.getValues<llvm::APFloat>(), isSmall);
+}
 
 struct AddedChoice {
   KeyChoice choice;
@@ -71,20 +86,24 @@ void AttentionMask::hide(const KeyChoice& choice, double low, int64_t rank) {
 
 void AttentionMask::keep(Value mask) { hide({mask}, -kInfinity, 4); }
 
+// Whether large negative numbers hide as well as -infinity does. They do if every query sees a key;
+// else softmax spreads over what is hidden. That is known of causality and windows, however many,
+// and of a single term; and if nothing else that is added can hide.
+bool AttentionMask::finiteIsBoolean() const {
+  bool structural = true, seeing = true;
+  for (const Hidden& term : hidden_) {
+    VisibleKeys keys(term.choice, queries_, keys_);
+    structural = structural && keys.rest().empty();
+    seeing = seeing && keys.everyQuerySees();
+  }
+  bool alone = hidden_.size() == 1 && !structured_;
+  bool seen = seeing && (alone || (structural && (!structured_ || keys_ >= queries_)));
+  return seen && llvm::all_of(added_, [](const Added& term) { return isBounded(term.value); });
+}
+
 bool AttentionMask::resolve() {
   llvm::SmallVector<Hidden> rest;
-  // -infinity is a boolean mask. A finite number is one only if every query sees a key: else
-  // softmax spreads over what is hidden. That is known of one term, and of causality and windows.
-  bool finiteIsBoolean = true;
-  int finite = 0, finiteWithRest = 0;
-  for (const Hidden& term : hidden_) {
-    if (term.low == -kInfinity) continue;
-    ++finite;
-    VisibleKeys keys(term.choice, queries_, keys_);
-    finiteWithRest += keys.rest().empty() ? 0 : 1;
-    finiteIsBoolean = finiteIsBoolean && hides(term.low) && keys.everyQuerySees();
-  }
-  if (finiteWithRest > 0 && finite > 1) finiteIsBoolean = false;
+  bool finiteIsBoolean = this->finiteIsBoolean();
   for (const Hidden& term : hidden_) {
     if (term.low != -kInfinity && !finiteIsBoolean) {
       if (term.added) {
@@ -122,6 +141,9 @@ bool AttentionMask::resolve() {
 std::optional<AttentionMask::Shape> AttentionMask::rank4Shape(mlir::ShapedType type,
                                                               int64_t rank) const {
   Shape shape = llvm::to_vector(type.getShape());
+  while (static_cast<int64_t>(shape.size()) > rank && shape.front() == 1) {
+    shape.erase(shape.begin());
+  }
   int64_t own = shape.size();
   if (own > rank) return std::nullopt;
   shape.insert(shape.begin(), rank - own, 1);

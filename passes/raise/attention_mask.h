@@ -19,6 +19,8 @@ class AttentionMask {
   void hide(const KeyChoice& choice, double low, int64_t rank);
   // A boolean mask.
   void keep(mlir::Value mask);
+  // Causality or a window that the attention has already.
+  void structure() { structured_ = true; }
 
   // To be called once all terms are there; false if attention can't take them.
   bool resolve();
@@ -46,9 +48,11 @@ class AttentionMask {
                       int64_t rank) const;
 
   int64_t batch_, heads_, queries_, keys_;
-  llvm::SmallVector<Hidden> hidden_;  // terms that choose keys, then those that stay values
+  llvm::SmallVector<Hidden> hidden_;  // before resolve() all that choose keys, then what is left
   llvm::SmallVector<Added> added_;
-  bool causal_ = false, simpler_ = false;
+  bool finiteIsBoolean() const;
+
+  bool structured_ = false, causal_ = false, simpler_ = false;
   int64_t window_ = 0;
 };
 

@@ -72,7 +72,16 @@ struct Scores {
   double scale = 1.0, softcap = 0.0;
   llvm::SmallVector<Added> added;
   llvm::SmallVector<Replaced> replaced;
-  llvm::SmallVector<int64_t> heads;  // [b, h] where the scores have rank 4 somewhere
+  llvm::SmallVector<int64_t> heads;  // [b, h] where the scores have rank 4 or 5 somewhere
+
+  // Whether scores of this shape have the same batch and heads as others before.
+  bool addHeads(llvm::ArrayRef<int64_t> shape) {
+    llvm::SmallVector<int64_t> own;
+    if (shape.size() == 4) own = {shape[0], shape[1]};
+    if (shape.size() == 5) own = {shape[0], shape[1] * shape[2]};
+    if (heads.empty()) heads = own;
+    return own.empty() || own == heads;
+  }
 };
 
 bool leadsToProduct(Value value, int depth = 8) {
@@ -101,7 +110,7 @@ std::optional<Scores> matchScores(Value value) {
   for (;;) {
     llvm::ArrayRef<int64_t> shape = tensorType(value).getShape();
     int64_t rank = shape.size();
-    if (rank == 4 && scores.heads.empty()) scores.heads.assign({shape[0], shape[1]});
+    if (!scores.addHeads(shape)) return std::nullopt;
     auto goesOn = [&](Value operand) {
       return operand.getType() == value.getType() && leadsToProduct(operand);
     };
@@ -256,6 +265,7 @@ struct SimplifyAttention : mlir::OpRewritePattern<ir::AttentionOp> {
       valueHeads = value;
     }
     AttentionMask mask(query.shape[0], query.shape[1], query.shape[2], keyHeads.shape[2]);
+    if (op.getCausal() || op.getWindow() > 0) mask.structure();
     bool resolved = false;
     if (Value given = op.getMask()) {
       if (tensorType(given).getElementType().isInteger(1)) {

@@ -288,7 +288,7 @@ func.func @bias_and_causality(%q: tensor<1x2x300x4xf32>, %k: tensor<1x2x300x4xf3
   %0 = oriel.reshape %p : (tensor<300xi64>) -> tensor<300x1xi64>
   %1 = oriel.less_equal %p, %0 : (tensor<300xi64>, tensor<300x1xi64>) -> tensor<300x300xi1>
   %zero = oriel.constant {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
-  %low = oriel.constant {value = dense<-3.40282347E+38> : tensor<f32>} : () -> tensor<f32>
+  %low = oriel.constant {value = dense<0xFF800000> : tensor<f32>} : () -> tensor<f32>
   %2 = oriel.select %1, %zero, %low : (tensor<300x300xi1>, tensor<f32>, tensor<f32>) -> tensor<300x300xf32>
   %3 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x2x300x4xf32>, tensor<1x2x300x4xf32>) -> tensor<1x2x300x300xf32>
   %4 = oriel.add %3, %bias : (tensor<1x2x300x300xf32>, tensor<1x2x1x300xf32>) -> tensor<1x2x300x300xf32>
@@ -296,6 +296,38 @@ func.func @bias_and_causality(%q: tensor<1x2x300x4xf32>, %k: tensor<1x2x300x4xf3
   %6 = oriel.softmax %5 {dim = 3 : i64} : (tensor<1x2x300x300xf32>) -> tensor<1x2x300x300xf32>
   %7 = oriel.matmul %6, %v : (tensor<1x2x300x300xf32>, tensor<1x2x300x4xf32>) -> tensor<1x2x300x4xf32>
   return %7 : tensor<1x2x300x4xf32>
+}
+
+// -----
+
+// A known bias hides nothing.
+// CHECK-LABEL: func.func @known_bias_and_causality_by_the_lowest_number
+// CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {causal = true, scale
+func.func @known_bias_and_causality_by_the_lowest_number(%q: tensor<1x2x6x4xf32>, %k: tensor<1x2x6x4xf32>, %v: tensor<1x2x6x4xf32>) -> tensor<1x2x6x4xf32> {
+  %bias = oriel.constant {value = dense<[[[[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]], [[0.2, 0.4, 0.6, 0.8, 1.0, 1.2]]]]> : tensor<1x2x1x6xf32>} : () -> tensor<1x2x1x6xf32>
+  %m = oriel.constant {value = dense<[[0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38], [0.0, 0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38], [0.0, 0.0, 0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38], [0.0, 0.0, 0.0, 0.0, -3.40282347E+38, -3.40282347E+38], [0.0, 0.0, 0.0, 0.0, 0.0, -3.40282347E+38], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]> : tensor<6x6xf32>} : () -> tensor<6x6xf32>
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x2x6x4xf32>, tensor<1x2x6x4xf32>) -> tensor<1x2x6x6xf32>
+  %1 = oriel.add %0, %bias : (tensor<1x2x6x6xf32>, tensor<1x2x1x6xf32>) -> tensor<1x2x6x6xf32>
+  %2 = oriel.add %1, %m : (tensor<1x2x6x6xf32>, tensor<6x6xf32>) -> tensor<1x2x6x6xf32>
+  %3 = oriel.softmax %2 {dim = 3 : i64} : (tensor<1x2x6x6xf32>) -> tensor<1x2x6x6xf32>
+  %4 = oriel.matmul %3, %v : (tensor<1x2x6x6xf32>, tensor<1x2x6x4xf32>) -> tensor<1x2x6x4xf32>
+  return %4 : tensor<1x2x6x4xf32>
+}
+
+// -----
+
+// Another bias may hide what a query sees by causality: softmax then falls back on later keys.
+// CHECK-LABEL: func.func @unknown_bias_and_causality_by_the_lowest_number
+// CHECK: %[[M:.*]] = oriel.add
+// CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}}, %[[M]] {scale
+func.func @unknown_bias_and_causality_by_the_lowest_number(%q: tensor<1x2x6x4xf32>, %k: tensor<1x2x6x4xf32>, %v: tensor<1x2x6x4xf32>, %bias: tensor<1x2x1x6xf32>) -> tensor<1x2x6x4xf32> {
+  %m = oriel.constant {value = dense<[[0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38], [0.0, 0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38], [0.0, 0.0, 0.0, -3.40282347E+38, -3.40282347E+38, -3.40282347E+38], [0.0, 0.0, 0.0, 0.0, -3.40282347E+38, -3.40282347E+38], [0.0, 0.0, 0.0, 0.0, 0.0, -3.40282347E+38], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]> : tensor<6x6xf32>} : () -> tensor<6x6xf32>
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x2x6x4xf32>, tensor<1x2x6x4xf32>) -> tensor<1x2x6x6xf32>
+  %1 = oriel.add %0, %bias : (tensor<1x2x6x6xf32>, tensor<1x2x1x6xf32>) -> tensor<1x2x6x6xf32>
+  %2 = oriel.add %1, %m : (tensor<1x2x6x6xf32>, tensor<6x6xf32>) -> tensor<1x2x6x6xf32>
+  %3 = oriel.softmax %2 {dim = 3 : i64} : (tensor<1x2x6x6xf32>) -> tensor<1x2x6x6xf32>
+  %4 = oriel.matmul %3, %v : (tensor<1x2x6x6xf32>, tensor<1x2x6x4xf32>) -> tensor<1x2x6x4xf32>
+  return %4 : tensor<1x2x6x4xf32>
 }
 
 // -----

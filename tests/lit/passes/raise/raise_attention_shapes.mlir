@@ -126,3 +126,36 @@ func.func @merged_throughout(%q: tensor<2x2x6x4xf32>, %k: tensor<2x2x6x4xf32>, %
   %7 = oriel.reshape %6 : (tensor<4x6x4xf32>) -> tensor<2x2x6x4xf32>
   return %7 : tensor<2x2x6x4xf32>
 }
+
+// -----
+
+// Masks for other splits of batch and heads have no common shape.
+// CHECK-LABEL: func.func @merged_in_two_ways
+// CHECK-NOT: oriel.attention
+// CHECK: return
+func.func @merged_in_two_ways(%q: tensor<8x6x4xf32>, %k: tensor<8x6x4xf32>, %v: tensor<8x6x4xf32>, %m: tensor<2x1x6x6xf32>, %n: tensor<4x1x6x6xf32>) -> tensor<8x6x4xf32> {
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<8x6x4xf32>, tensor<8x6x4xf32>) -> tensor<8x6x6xf32>
+  %1 = oriel.reshape %0 : (tensor<8x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %2 = oriel.add %1, %m : (tensor<2x4x6x6xf32>, tensor<2x1x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %3 = oriel.reshape %2 : (tensor<2x4x6x6xf32>) -> tensor<4x2x6x6xf32>
+  %4 = oriel.add %3, %n : (tensor<4x2x6x6xf32>, tensor<4x1x6x6xf32>) -> tensor<4x2x6x6xf32>
+  %5 = oriel.softmax %4 {dim = 3 : i64} : (tensor<4x2x6x6xf32>) -> tensor<4x2x6x6xf32>
+  %6 = oriel.reshape %5 : (tensor<4x2x6x6xf32>) -> tensor<8x6x6xf32>
+  %7 = oriel.matmul %6, %v : (tensor<8x6x6xf32>, tensor<8x6x4xf32>) -> tensor<8x6x4xf32>
+  return %7 : tensor<8x6x4xf32>
+}
+
+// -----
+
+// A mask that had a batch of 1 and lost it with the merge.
+// CHECK-LABEL: func.func @mask_of_one_sample
+// CHECK-SAME: %[[M:[a-z0-9]*]]: tensor<1x2x1x6xf32>
+// CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {scale
+func.func @mask_of_one_sample(%q: tensor<2x6x4xf32>, %k: tensor<2x6x4xf32>, %v: tensor<2x6x4xf32>, %m: tensor<1x2x1x6xf32>) -> tensor<2x6x4xf32> {
+  %0 = oriel.reshape %m : (tensor<1x2x1x6xf32>) -> tensor<2x1x6xf32>
+  %1 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<2x6x4xf32>, tensor<2x6x4xf32>) -> tensor<2x6x6xf32>
+  %2 = oriel.add %1, %0 : (tensor<2x6x6xf32>, tensor<2x1x6xf32>) -> tensor<2x6x6xf32>
+  %3 = oriel.softmax %2 {dim = 2 : i64} : (tensor<2x6x6xf32>) -> tensor<2x6x6xf32>
+  %4 = oriel.matmul %3, %v : (tensor<2x6x6xf32>, tensor<2x6x4xf32>) -> tensor<2x6x4xf32>
+  return %4 : tensor<2x6x4xf32>
+}
