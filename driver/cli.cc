@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "driver/command.h"
@@ -34,7 +35,16 @@ std::string whatCommand(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   for (int i = 1; i < argc; ++i) {
-    if (argv[i][0] == '-') continue;
+    if (argv[i][0] == '-') {
+      // The next word may be this option's value.
+      const CLI::Option* option = app.get_option_no_throw(argv[i]);
+      if (option == nullptr || option->get_items_expected_min() == 0) continue;
+      if (++i < argc && absl::c_linear_search(names, argv[i])) {
+        return absl::StrCat("'", argv[i], "' is taken for the value of ", argv[i - 1],
+                            ", which needs one of its own");
+      }
+      continue;
+    }
     return absl::StrCat("there is no command '", argv[i], "'", suggestion(argv[i], names));
   }
   return absl::StrCat("give a command: ", absl::StrJoin(names, ", "));

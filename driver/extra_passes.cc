@@ -17,7 +17,8 @@ std::string firstError(llvm::StringRef text) {
   if (size_t at = text.find(kError); at != llvm::StringRef::npos) {
     text = text.drop_front(at + kError.size());
   }
-  return text.take_until([](char c) { return c == '\n'; }).str();
+  text = text.ltrim().take_until([](char c) { return c == '\n'; });
+  return text.empty() ? "it is no pipeline of passes" : text.str();
 }
 
 }  // namespace
@@ -40,6 +41,10 @@ absl::StatusOr<ExtraPasses> ExtraPasses::create(const std::vector<std::string>& 
     std::string why;
     llvm::raw_string_ostream stream(why);
     mlir::OpPassManager parsed("builtin.module");
+    if (llvm::StringRef(request.pipeline).trim().empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--passes-after: '", text, "' names no pass after the colon"));
+    }
     if (failed(mlir::parsePassPipeline(request.pipeline, parsed, stream))) {
       return absl::InvalidArgumentError(
           absl::StrCat("--passes-after: ", firstError(why), " (in '", request.pipeline,

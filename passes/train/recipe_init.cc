@@ -65,7 +65,9 @@ Recipe::Init readInit(YamlDocument& document, const YAML::Node& node, uint64_t s
   init.seed = static_cast<uint64_t>(map.readInt("seed", static_cast<int64_t>(seed), 0));
   YAML::Node rules = map.node("rules");
   if (rules.IsDefined() && (!rules.IsSequence() || rules.size() == 0)) {
-    map.fail("rules", "'init.rules' must be a list of rules");
+    map.fail("rules", rules.IsSequence() ? "'init.rules' holds no rule; leave 'init' out to keep "
+                                           "the model's values"
+                                         : "'init.rules' must be a list of rules");
     return init;
   }
   for (size_t i = 0; i < rules.size(); ++i) {

@@ -254,6 +254,8 @@ TEST(Recipe, InitErrorsNameTheRule) {
   EXPECT_THAT(errorWith("constant: 1.0", "constant: 1e300"),
               HasSubstr("'init.rules[0].constant' is too large for f32"));
   EXPECT_THAT(errorOf(kMinimal + std::string("init: {rules: []}\n")),
+              HasSubstr("'init.rules' holds no rule"));
+  EXPECT_THAT(errorOf(kMinimal + std::string("init: {rules: 1}\n")),
               HasSubstr("'init.rules' must be a list of rules"));
   EXPECT_THAT(errorOf(kMinimal + std::string("init: {seed: 1}\n")),
               HasSubstr("missing key 'init.rules'"));
