@@ -154,6 +154,9 @@ llvm::Error Exporter::planTensor(const TensorProto& tensor,
       (*file)->replacements.push_back(replacement(tensor, *header, range->offset));
     } else if ((*file)->source.empty()) {
       return model_.initializer(name).takeError();  // its file is missing
+    } else {
+      (*file)->replacements.push_back(
+          {range->offset, static_cast<uint64_t>(header->bytes), name, nullptr});
     }
     return llvm::Error::success();
   }

@@ -161,6 +161,11 @@ TEST(Export, SharedBytesAreRefused) {
   writeFile(folder.path("in/w.bin"), std::string(12, 'x'));
   EXPECT_THAT(exportError(from, {{"w", {5, 6}}, {"b", {7, 8}}}, folder.path("out/m.onnx")),
               HasSubstr("\"b\" and \"w\" share bytes"));
+  // A frozen one would change with the trained one.
+  EXPECT_THAT(exportError(from, {{"w", {5, 6}}}, folder.path("out/m.onnx")),
+              HasSubstr("\"b\" and \"w\" share bytes"));
+  EXPECT_THAT(exportError(from, {{"b", {5, 6}}}, folder.path("out/m.onnx")),
+              HasSubstr("\"b\" and \"w\" share bytes"));
   EXPECT_FALSE(std::filesystem::exists(folder.path("out/m.onnx")));
   EXPECT_FALSE(std::filesystem::exists(folder.path("out/w.bin")));
 }

@@ -55,8 +55,13 @@ class Importer {
   LogicalResult importInitializers(mlir::ModuleOp module, std::vector<Argument>& arguments);
   LogicalResult importNode(const onnx::NodeProto& node);
   LogicalResult importConstants(const Graph& graph);
+  void findSettings(const Graph& graph);
+  bool isParameter(const std::string& name) const {
+    return model_.role(name) == InitializerRole::kParameter && !settings_.contains(name);
+  }
+  std::string optimizedWeight() const;
   void warnOfMergedParameters(const Graph& graph) const;
-  void compareWithDeclared(const std::string& name, Value value) const;
+  LogicalResult compareWithDeclared(const std::string& name, Value value) const;
   LogicalResult finishFunction(mlir::func::FuncOp function);
   int64_t versionOf(const onnx::NodeProto& node) const { return model_.opset(node.domain()); }
 
@@ -66,6 +71,7 @@ class Importer {
   mlir::OpBuilder builder_;
   mlir::Location location_;
   llvm::StringMap<Value> values_;
+  llvm::StringSet<> settings_;  // initializers that an op takes for no weights
   llvm::StringMap<const onnx::ValueInfoProto*> declared_;  // values other than inputs
 };
 
@@ -86,13 +92,25 @@ LogicalResult Importer::collectInputs(std::vector<Argument>& arguments) const {
   return success();
 }
 
+void Importer::findSettings(const Graph& graph) {
+  for (const auto* node : graph.nodes()) {
+    for (int i = 0; i < node->input_size(); ++i) {
+      const std::string& name = node->input(i);
+      if (!model_.describes(name) &&
+          options_.ops->isConstantOperand(node->domain(), node->op_type(), i)) {
+        settings_.insert(name);
+      }
+    }
+  }
+}
+
 // Parameters become symbols and arguments. Constants are made once @main has a body.
 LogicalResult Importer::importInitializers(mlir::ModuleOp module,
                                            std::vector<Argument>& arguments) {
   builder_.setInsertionPointToEnd(module.getBody());
   int index = 0;
   for (const std::string& name : model_.initializerNames()) {
-    if (model_.role(name) != InitializerRole::kParameter) {
+    if (!isParameter(name)) {
       continue;
     }
     auto header = model_.initializerHeader(name);
@@ -138,13 +156,27 @@ LogicalResult Importer::importConstants(const Graph& graph) {
   return success();
 }
 
+// A weight that the exporter's optimizer made from the module's own, by folding a transpose or by
+// merging equal ones; empty if there is none. Training such a model ties what was merged.
+std::string Importer::optimizedWeight() const {
+  if (!model_.describesAny()) {
+    return "";  // of another exporter, or too old to tell
+  }
+  for (const std::string& name : model_.initializerNames()) {
+    if (isParameter(name) && !model_.describes(name)) {
+      return name;
+    }
+  }
+  return "";
+}
+
 // Exporters' optimizers make one initializer of parameters that are equal at export (all zero
 // biases). One that modules of different names read, and that is no embedding tied to another
 // module, looks like that.
 void Importer::warnOfMergedParameters(const Graph& graph) const {
   const char remedy[] =
       "; for training export with torch.onnx.export(.., dynamo=True, optimize=False)";
-  if (std::string weight = model_.optimizedWeight(); !weight.empty()) {
+  if (std::string weight = optimizedWeight(); !weight.empty()) {
     mlir::emitWarning(location_)
         << "weights such as \"" << weight
         << "\" are not the PyTorch module's own: the exporter's optimizer folded transposes into "
@@ -174,8 +206,7 @@ void Importer::warnOfMergedParameters(const Graph& graph) const {
   }
   std::vector<std::string> shared;
   for (const std::string& name : model_.initializerNames()) {
-    if (model_.role(name) == InitializerRole::kParameter && modules.lookup(name).size() > 1 &&
-        !embeddings.contains(name)) {
+    if (isParameter(name) && modules.lookup(name).size() > 1 && !embeddings.contains(name)) {
       shared.push_back(name);
     }
   }
@@ -271,32 +302,42 @@ LogicalResult Importer::importNode(const onnx::NodeProto& node) {
   for (auto [index, result] : llvm::enumerate(importer.results())) {
     if (importer.hasResult(index)) {
       values_[node.output(index)] = result;
-      compareWithDeclared(node.output(index), result);
+      if (failed(compareWithDeclared(node.output(index), result))) {
+        return failure();
+      }
     }
   }
   return success();
 }
 
-// The exporter's own shape inference is a second opinion on ours.
-void Importer::compareWithDeclared(const std::string& name, Value value) const {
+// The exporter's own shape inference is a second opinion on ours. Where it says a number, one of
+// the two is wrong; what --bind gives a name may not fit everywhere.
+LogicalResult Importer::compareWithDeclared(const std::string& name, Value value) const {
   const onnx::ValueInfoProto* info = declared_.lookup(name);
   if (!info || !info->type().tensor_type().has_shape()) {
-    return;
+    return success();
   }
   const auto& dims = info->type().tensor_type().shape().dim();
   auto shape = shapeOf(value);
-  bool agrees = dims.size() == static_cast<int>(shape.size());
+  bool agrees = dims.size() == static_cast<int>(shape.size()), contradicts = !agrees;
   for (int i = 0; agrees && i < dims.size(); ++i) {
     auto bound = options_.bind.find(dims[i].dim_param());
     int64_t size = dims[i].has_dim_value()        ? dims[i].dim_value()
                    : bound != options_.bind.end() ? bound->second
                                                   : shape[i];
     agrees = size == shape[i];
+    contradicts = !agrees && dims[i].has_dim_value();
+  }
+  if (contradicts) {
+    return mlir::emitError(value.getLoc())
+           << "the model declares another shape for \"" << name << "\" than " << value.getType()
+           << ", which its nodes give it; export it again, or clear its value_info";
   }
   if (!agrees) {
     mlir::emitWarning(value.getLoc())
         << "the model declares another shape for \"" << name << "\" than " << value.getType();
   }
+  return success();
 }
 
 LogicalResult Importer::finishFunction(mlir::func::FuncOp function) {
@@ -333,6 +374,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
   replaceMaskedScatters(*graph);
   replaceSequences(*graph);
   graph->removeDeadNodes();
+  findSettings(*graph);
   if (failed(checkSupported(*graph)) || failed(importInitializers(*module, arguments))) {
     return {};
   }

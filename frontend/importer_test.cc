@@ -54,6 +54,20 @@ TEST(Importer, ArgumentsAreInputsThenParameters) {
   EXPECT_THAT(imported.ir, HasSubstr("oriel.model_name = \"test\""));
 }
 
+// The registry knows which operands are no weights.
+TEST(Importer, SettingsAreNoParameters) {
+  Imported imported =
+      importText(modelText("g (float[1, 2] x) => (float[1, 4] y) <float[2] s = {1.0, 2.0}> "
+                           "{ y = Resize(x, , s) }"));
+  EXPECT_EQ(imported.errors, "");
+  EXPECT_THAT(imported.ir, Not(HasSubstr("oriel.parameter")));
+}
+
+TEST(Importer, DeclaredShapesMustAgree) {
+  EXPECT_THAT(errorsOf("g (float[2] x) => (float[3] y) { y = Neg(x) }"),
+              HasSubstr("declares another shape for \"y\""));
+}
+
 TEST(Importer, UnusedParametersAreDropped) {
   Imported imported = importText(
       modelText("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}, float[2] u = {1, 2}> "

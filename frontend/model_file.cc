@@ -207,19 +207,6 @@ llvm::Expected<TensorData> ModelFile::initializer(llvm::StringRef name) const {
   return data;
 }
 
-std::string ModelFile::optimizedWeight() const {
-  if (signatureKind_.empty()) {
-    return "";  // of another exporter, or too old to tell
-  }
-  for (const auto& tensor : graph().initializer()) {
-    if (role(tensor.name()) == InitializerRole::kParameter &&
-        !signatureKind_.contains(tensor.name())) {
-      return tensor.name();
-    }
-  }
-  return "";
-}
-
 InitializerRole ModelFile::role(llvm::StringRef name) const {
   auto found = initializerIndex_.find(name);
   if (found == initializerIndex_.end()) {

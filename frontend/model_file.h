@@ -72,9 +72,9 @@ class ModelFile {
   // Where nothing is said, a float tensor with more than one element is a parameter, unless its
   // use says that it is a table of angles (constant_tables.h).
   InitializerRole role(llvm::StringRef name) const;
-  // A weight that the exporter's optimizer made from the module's own, by folding a transpose or by
-  // merging equal ones; empty if there is none. Training such a model ties what was merged.
-  std::string optimizedWeight() const;
+  // Whether the metadata says what this tensor was, or what any was.
+  bool describes(llvm::StringRef name) const { return signatureKind_.contains(name); }
+  bool describesAny() const { return !signatureKind_.empty(); }
 
  private:
   ModelFile();

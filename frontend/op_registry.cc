@@ -6,6 +6,14 @@
 #include "frontend/ops/ops.h"
 
 namespace oriel {
+namespace {
+
+// "ai.onnx" is an alias of the empty domain.
+llvm::StringRef canonical(llvm::StringRef domain) {
+  return domain == "ai.onnx" ? llvm::StringRef() : domain;
+}
+
+}  // namespace
 
 const OpRegistry& OpRegistry::standard() {
   static const OpRegistry* registry = [] {
@@ -38,10 +46,19 @@ void OpRegistry::add(llvm::StringRef op, int64_t sinceVersion, NodeHandler handl
   handlers_[{domain.str(), op.str()}][sinceVersion] = handler;
 }
 
+void OpRegistry::addConstantOperands(llvm::StringRef op, llvm::ArrayRef<unsigned> operands,
+                                     llvm::StringRef domain) {
+  constantOperands_[{domain.str(), op.str()}].insert(operands.begin(), operands.end());
+}
+
+bool OpRegistry::isConstantOperand(llvm::StringRef domain, llvm::StringRef op,
+                                   unsigned operand) const {
+  auto found = constantOperands_.find({canonical(domain).str(), op.str()});
+  return found != constantOperands_.end() && found->second.count(operand) > 0;
+}
+
 NodeHandler OpRegistry::find(llvm::StringRef domain, llvm::StringRef op, int64_t version) const {
-  if (domain == "ai.onnx") {
-    domain = "";
-  }
+  domain = canonical(domain);
   auto found = handlers_.find({domain.str(), op.str()});
   if (found == handlers_.end()) {
     return nullptr;

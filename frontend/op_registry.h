@@ -8,10 +8,12 @@
 #define ORIEL_FRONTEND_OP_REGISTRY_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "mlir/Support/LLVM.h"
 
@@ -30,6 +32,13 @@ class OpRegistry {
   void add(llvm::StringRef op, int64_t sinceVersion, NodeHandler handler,
            llvm::StringRef domain = "");
 
+  // Says that these operands of an op hold no trained weights, since the importer needs their
+  // values or since they are settings: a float initializer there is a constant, unless the model
+  // says what it is.
+  void addConstantOperands(llvm::StringRef op, llvm::ArrayRef<unsigned> operands,
+                           llvm::StringRef domain = "");
+  bool isConstantOperand(llvm::StringRef domain, llvm::StringRef op, unsigned operand) const;
+
   // The handler for a version of the domain's operator set; null if there is none. ONNX's own
   // domain is "" (or its alias "ai.onnx"). A model that doesn't say which version of another domain
   // it uses (0) gets the latest.
@@ -46,6 +55,7 @@ class OpRegistry {
  private:
   using Key = std::pair<std::string, std::string>;  // domain, op
   std::map<Key, std::map<int64_t, NodeHandler>> handlers_;
+  std::map<Key, std::set<unsigned>> constantOperands_;
 };
 
 }  // namespace oriel

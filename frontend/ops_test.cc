@@ -128,6 +128,21 @@ TEST(Indexing, Gathers) {
             "dense<[3, 4]> : tensor<2xi64>");
 }
 
+// Another row would be read where only the flat position is checked.
+TEST(Indexing, IndicesOutsideTheirDimension) {
+  const std::string at =
+      "j = Constant<value_ints = [3, 0]>()\n c = Constant<value_ints = [2, 1]>()\n"
+      "at = Reshape(j, c)\n";
+  EXPECT_THAT(valueOf(at + "y = GatherElements<axis = 1>(n, at)"),
+              HasSubstr("index 3 does not exist among 3"));
+  EXPECT_THAT(valueOf(at + "y = ScatterElements<axis = 1>(n, at, at)"),
+              HasSubstr("index 3 does not exist among 3"));
+  EXPECT_THAT(valueOf("j = Constant<value_ints = [0, -4]>()\n y = GatherND(n, j)"),
+              HasSubstr("index -4 does not exist among 3"));
+  EXPECT_THAT(opsOfBody("float[2, 3] x, int64[2, 1] at", "y = GatherElements<axis = 1>(x, at)"),
+              HasSubstr("greater_equal less or add select gather"));
+}
+
 TEST(Indexing, PadAndCrop) {
   EXPECT_EQ(opsOfBody("float[4] x", "p = Constant<value_ints = [1, -2]>()\n y = Pad(x, p)"),
             "slice pad");
@@ -140,6 +155,8 @@ TEST(Indexing, PadAndCrop) {
   EXPECT_EQ(padded("edge"), "dense<[1, 1, 1, 1, 2, 2]> : tensor<6xi64>");
   EXPECT_EQ(padded("reflect"), "dense<[2, 1, 2, 1, 2, 1]> : tensor<6xi64>");
   EXPECT_EQ(padded("wrap"), "dense<[2, 1, 2, 1, 2, 1]> : tensor<6xi64>");
+  EXPECT_THAT(irOfBody("float[4, 4] x", "p = Constant<value_ints = [1, 1]>()\n y = Pad(x, p)"),
+              HasSubstr("has 2 pads"));
   EXPECT_THAT(padded("mirror"), HasSubstr("does not know the mode \"mirror\""));
 }
 
@@ -154,6 +171,8 @@ TEST(Indexing, LargestAndSmallest) {
 }
 
 TEST(Indexing, OneHotAndCompress) {
+  EXPECT_THAT(valueOf("d = Constant<value_int = 2>()\n y = OneHot(two, d, zero)"),
+              HasSubstr("two values"));
   EXPECT_EQ(valueOf("j = Constant<value_ints = [-1, 5]>()\n d = Constant<value_int = 2>()\n"
                     "v = Concat<axis = 0>(zero, two)\n y = OneHot(j, d, v)"),
             "dense<[[0, 2], [0, 0]]> : tensor<2x2xi64>");
@@ -192,9 +211,13 @@ TEST(Scatter, WholeSlabs) {
 TEST(Scatter, PlacesOfTheData) {
   EXPECT_EQ(opsOfBody("float[4] x, int64[2, 1] at, float[2] u",
                       "y = ScatterND<reduction = \"add\">(x, at, u)"),
-            "reshape less add select scatter_add add");
+            "reshape scatter_add add");
   EXPECT_THAT(opsOfBody("float[4] x, int64[2, 1] at, float[2] u", "y = ScatterND(x, at, u)"),
               HasSubstr("scatter_add cast greater sub max gather select"));
+  // Which of equal updates comes last makes no difference.
+  EXPECT_THAT(opsOfBody("float[4] x, int64[1, 1] at",
+                        "u = Constant<value_floats = [0.0]>()\n y = ScatterND(x, at, u)"),
+              HasSubstr("scatter_add cast greater select"));
   EXPECT_THAT(opsOfBody("float[4] x, int64[2, 1] at, float[3] u", "y = ScatterND(x, at, u)"),
               HasSubstr("don't fit the indices"));
 }
@@ -209,6 +232,7 @@ TEST(Indexing, TrianglesAndSums) {
 TEST(Indexing, NonZeroOfAConstant) {
   EXPECT_EQ(valueOf("b = Greater(n, two)\n y = NonZero(b)"),
             "dense<[[0, 1, 1, 1], [2, 0, 1, 2]]> : tensor<2x4xi64>");
+  EXPECT_EQ(valueOf("r = Relu(f)\n y = NonZero(r)"), "dense<[[0, 2, 4]]> : tensor<1x3xi64>");
 }
 
 TEST(Constants, RangesAndFills) {
@@ -251,6 +275,8 @@ TEST(Reductions, AxesAreAnAttributeThenAnOperand) {
             "dense<[1, 2, 3, 4, 5, 6]> : tensor<6xi64>");
   EXPECT_EQ(valueOf("y = ReduceSumSquare<keepdims = 0>(i)"), "dense<91> : tensor<i64>");
   EXPECT_THAT(valueOf("y = ReduceSum(i, one)"), HasSubstr("axis 1 does not exist"));
+  EXPECT_EQ(valueOf("z = CastLike(zero, f)\n l = Log(z)\n y = ReduceLogSumExp<keepdims = 0>(l)"),
+            "dense<0xFF800000> : tensor<f32>");
   EXPECT_EQ(opsOfBody("float[2, 3] x", "y = ReduceL2(x, one)"), "mul reduce_sum sqrt");
 }
 
@@ -336,6 +362,22 @@ TEST(Pool, OverlappingWindows) {
               HasSubstr("one positive kernel size"));
 }
 
+TEST(Pool, WindowsWithoutInput) {
+  for (const char* op : {"AveragePool", "MaxPool"}) {
+    auto pooled = [&](const std::string& input, const std::string& attributes) {
+      return irOfBody("float[1, 1, 4] x",
+                      "none = Slice(x, zero, zero, two)\n y = " + std::string(op) + "<" +
+                          attributes + ">(" + input + ")");
+    };
+    EXPECT_THAT(pooled("none", "kernel_shape = [1], auto_pad = \"SAME_UPPER\""),
+                HasSubstr("has no window over 0 elements"));
+    EXPECT_THAT(pooled("none", "kernel_shape = [2], pads = [0, 2], ceil_mode = 1"),
+                HasSubstr("has no window over 0 elements"));
+    EXPECT_THAT(pooled("x", "kernel_shape = [2], pads = [2, 0]"), HasSubstr("has pads 2 and 0"));
+    EXPECT_THAT(pooled("x", "kernel_shape = [2], pads = [-1, 0]"), HasSubstr("not negative"));
+  }
+}
+
 // Numbers of a file that no model has are refused before anything is computed from them.
 TEST(Pool, NumbersBeyondAllSizes) {
   const std::string x = "float[1, 1, 1099511627776] x";
@@ -367,6 +409,30 @@ TEST(Resize, NumbersBeyondAllSizes) {
               HasSubstr("has nothing of the input"));
   EXPECT_THAT(resized("coordinate_transformation_mode = \"best\"", "2.0"),
               HasSubstr("does not know the coordinate_transformation_mode \"best\""));
+}
+
+// PyTorch 2.15: interpolate(arange(10), scale_factor=0.7), (arange(9), scale_factor=5 / 3) and
+// (arange(5), size=41).
+TEST(Resize, RoundsAsPyTorchDoes) {
+  auto picked = [](int size, const std::string& constant, const std::string& operands) {
+    return irOfBody("float[" + std::to_string(size) + "] x",
+                    "s = Constant<" + constant +
+                        ">()\n y = Resize<nearest_mode = \"floor\", "
+                        "coordinate_transformation_mode = \"asymmetric\">(x, " +
+                        operands + ")");
+  };
+  EXPECT_THAT(picked(10, "value_floats = [0.7]", ", s"), HasSubstr("dense<[0, 1, 2, 4, 5, 7, 8]>"));
+  EXPECT_THAT(picked(9, "value_floats = [1.66666666]", ", s"),
+              HasSubstr("dense<[0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 6, 6, 7, 7, 8]>"));
+  EXPECT_THAT(picked(5, "value_ints = [41]", ", , s"), HasSubstr("tensor<41xi64>"));
+}
+
+TEST(Resize, NothingToResizeTo) {
+  EXPECT_THAT(irOfBody("float[4] x", "y = Resize(x)"), HasSubstr("has neither scales nor sizes"));
+  EXPECT_THAT(
+      irOfBody("int32[4] x",
+               "s = Constant<value_ints = [8]>()\n y = Resize<mode = \"linear\">(x, , , s)"),
+      HasSubstr("can't interpolate 'tensor<4xi32>'"));
 }
 
 TEST(Resize, OneDimensionAfterTheOther) {
@@ -411,6 +477,9 @@ TEST(Linear, ConvWithABiasOfZeros) {
 }
 
 TEST(Linear, ConvTranspose) {
+  EXPECT_THAT(
+      irOfBody("float[1, 4, 5] x, float[4, 3, 3] w", "y = ConvTranspose<auto_pad = \"FOO\">(x, w)"),
+      HasSubstr("does not know auto_pad \"FOO\""));
   EXPECT_THAT(irOfBody("float[1, 4, 5] x, float[4, 3, 3] w",
                        "y = ConvTranspose<strides = [2], output_padding = [1]>(x, w)"),
               HasSubstr("-> (tensor<1x3x12xf32>"));
@@ -428,6 +497,12 @@ TEST(Normalization, OverTrailingDimensions) {
                       "r, mean = LayerNormalization(x, w)\n y = Add(r, mean)"),
             "layer_norm reduce_mean add");
   EXPECT_EQ(opsOfBody("float[2, 3] x, float[3] w", "y = RMSNormalization(x, w)", 23), "rms_norm");
+}
+
+TEST(Normalization, BatchNormalizationOverChannels) {
+  EXPECT_THAT(
+      irOfBody("float[2, 3] x, float[3] w, float[2] v", "y = BatchNormalization(x, w, w, w, v)"),
+      HasSubstr("operand 4 is 'tensor<2xf32>', expected a vector over the 3 channels"));
 }
 
 TEST(Normalization, Softmax) {
@@ -481,6 +556,20 @@ TEST(Attention, RotaryEmbedding) {
   EXPECT_EQ(opsOfBody("float[2, 8, 64] x, float[2, 8, 4] c, float[2, 8, 4] s",
                       "y = RotaryEmbedding<num_heads = 4, rotary_embedding_dim = 8>(x, c, s)", 23),
             "reshape reshape reshape transpose rope transpose reshape");
+}
+
+// One mistake, one error.
+TEST(Attention, Mistakes) {
+  std::string heads = irOfBody("float[2, 8, 64] q", "y = Attention(q, q, q)", 23);
+  EXPECT_THAT(heads, HasSubstr("into 0 heads"));
+  EXPECT_EQ(heads.find("into 0 heads"), heads.rfind("into 0 heads"));
+  std::string cache =
+      irOfBody("float[2, 4, 8, 16] x, float[8] c", "y = RotaryEmbedding(x, c, c)", 23);
+  EXPECT_THAT(cache, HasSubstr("cache of rank 1"));
+  EXPECT_EQ(cache.find("cache of rank 1"), cache.rfind("cache of rank 1"));
+  EXPECT_THAT(irOfBody("float[2, 4, 8, 16] q, float[2, 4, 8, 16] p, float[4] v",
+                       "y, k, w = Attention(q, q, q, , p, v)", 23),
+              HasSubstr("a past_value 'tensor<4xf32>', expected rank 4"));
 }
 
 TEST(Registry, VersionsAndNearestNames) {

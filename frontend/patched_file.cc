@@ -88,12 +88,36 @@ class NewFile {
   std::unique_ptr<llvm::sys::fs::TempFile> file_;
 };
 
+// `ranges` are in the order of their offsets.
+llvm::Error checkDisjoint(llvm::ArrayRef<Replacement> ranges) {
+  // What reaches furthest of that which is replaced (0) and of that which stays (1).
+  const Replacement* furthest[2] = {nullptr, nullptr};
+  auto endOf = [](const Replacement* range) { return range ? range->offset + range->size : 0; };
+  for (const Replacement& range : ranges) {
+    bool stays = !range.bytes;
+    for (const Replacement* before : {furthest[0], stays ? nullptr : furthest[1]}) {
+      if (range.size > 0 && range.offset < endOf(before)) {
+        return makeError("\"" + range.name + "\" and \"" + before->name +
+                         "\" share bytes of a file of the model, but are two parameters now: save "
+                         "the model again so that each has its own");
+      }
+    }
+    if (endOf(&range) > endOf(furthest[stays])) {
+      furthest[stays] = &range;
+    }
+  }
+  return llvm::Error::success();
+}
+
 }  // namespace
 
 llvm::Error writePatched(llvm::StringRef from, std::vector<Replacement> replacements,
                          llvm::StringRef to) {
   llvm::stable_sort(replacements,
                     [](const Replacement& a, const Replacement& b) { return a.offset < b.offset; });
+  if (llvm::Error error = checkDisjoint(replacements)) {
+    return error;
+  }
   llvm::ArrayRef<char> old;
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   if (!from.empty()) {
@@ -110,17 +134,14 @@ llvm::Error writePatched(llvm::StringRef from, std::vector<Replacement> replacem
     return error;
   }
   uint64_t position = 0;
-  std::string previous;
   auto keepUpTo = [&](uint64_t end) {
     uint64_t begin = std::exchange(position, end);
     return from.empty() ? file.appendZeros(end - begin)
                         : file.append(old.slice(begin, end - begin));
   };
   for (const Replacement& replacement : replacements) {
-    if (replacement.offset < position) {
-      return makeError("\"" + replacement.name + "\" and \"" + previous +
-                       "\" share bytes of a file of the model, but are two parameters now: save "
-                       "the model again so that each has its own");
+    if (!replacement.bytes) {
+      continue;
     }
     if (!from.empty() &&
         (replacement.offset > old.size() || replacement.size > old.size() - replacement.offset)) {
@@ -142,7 +163,6 @@ llvm::Error writePatched(llvm::StringRef from, std::vector<Replacement> replacem
       return error;
     }
     position += replacement.size;
-    previous = replacement.name;
   }
   if (!from.empty()) {
     if (llvm::Error error = keepUpTo(old.size())) {

@@ -18,6 +18,7 @@ struct Replacement {
   uint64_t size = 0;
   std::string name;  // for errors
   // Makes the bytes when it is their turn; they are valid until the next call of any replacement.
+  // Null: the bytes stay, and no replacement may touch them.
   std::function<llvm::Expected<llvm::ArrayRef<char>>()> bytes;
 };
 
@@ -25,8 +26,8 @@ struct Replacement {
 // holds one replacement at a time. An empty `from` stands for zeros up to the last replacement.
 // Makes the folders on the way. The file appears whole, synced to disk, or not at all.
 //
-// Errors: replacements that overlap or reach beyond the end, those of `bytes`, and what the file
-// system says.
+// Errors: replacements that overlap each other or bytes that stay, or reach beyond the end, those
+// of `bytes`, and what the file system says.
 llvm::Error writePatched(llvm::StringRef from, std::vector<Replacement> replacements,
                          llvm::StringRef to);
 

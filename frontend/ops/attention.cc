@@ -62,16 +62,20 @@ LogicalResult Attention::readHeads() {
   merged_ = rank == 3;
   if (merged_) {
     query_ = splitHeads(n_, query_, n_.attrInt("q_num_heads", 0));
-    key_ = splitHeads(n_, key_, n_.attrInt("kv_num_heads", 0));
-    value_ = splitHeads(n_, value_, n_.attrInt("kv_num_heads", 0));
+    key_ = query_ ? splitHeads(n_, key_, n_.attrInt("kv_num_heads", 0)) : Value();
+    value_ = key_ ? splitHeads(n_, value_, n_.attrInt("kv_num_heads", 0)) : Value();
+    if (!value_) {
+      return failure();
+    }
   }
   Value pastKey = n_.optionalOperand(4), pastValue = n_.optionalOperand(5);
   if (!pastKey != !pastValue || (pastKey && n_.hasOperand(6))) {
     return n_.error() << "expects past_key and past_value together, and without nonpad_kv_seqlen";
   }
   if (pastKey) {
-    if (rankOf(pastKey) != 4) {
-      return n_.error() << "has a past_key " << pastKey.getType() << ", expected rank 4";
+    if (rankOf(pastKey) != 4 || rankOf(pastValue) != 4) {
+      return n_.error() << "has a past_key " << pastKey.getType() << " and a past_value "
+                        << pastValue.getType() << ", expected rank 4";
     }
     past_ = shapeOf(pastKey)[2];
     key_ = n_.concat({pastKey, key_}, 2);

@@ -132,6 +132,7 @@ void registerConstantOps(OpRegistry& registry) {
   registry.add("Size", 13, importSize);
   registry.add("EyeLike", 9, importEyeLike);
   registry.add("Range", 11, importRange);
+  registry.addConstantOperands("Range", {0, 1, 2});
 }
 
 }  // namespace oriel

@@ -58,6 +58,10 @@ LogicalResult importConv(NodeImporter& n) {
 // input.
 LogicalResult placeTransposed(NodeImporter& n, llvm::MutableArrayRef<Window> windows) {
   std::string autoPad = n.attrString("auto_pad", "NOTSET");
+  constexpr llvm::StringLiteral kAutoPads[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
+  if (!llvm::is_contained(kAutoPads, autoPad)) {
+    return n.error() << "does not know auto_pad \"" << autoPad << "\"";
+  }
   Ints extra = n.attrInts("output_padding").value_or(Ints(windows.size(), 0));
   auto wanted = n.attrInts("output_shape");
   if (extra.size() != windows.size() || (wanted && wanted->size() != windows.size())) {

@@ -168,6 +168,7 @@ void registerElementwiseOps(OpRegistry& registry) {
   registry.add("Sum", 13, importVariadic<ir::AddOp>);
   registry.add("Mean", 13, importMean);
   registry.add("Clip", 13, importClip);
+  registry.addConstantOperands("Clip", {1, 2});
   registry.add("Where", 13, importWhere);
   registry.add("Cast", 13, importCast);
   registry.add("CastLike", 15, importCastLike);

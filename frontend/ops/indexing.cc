@@ -189,7 +189,9 @@ LogicalResult importTopK(NodeImporter& n) {
   }
   Value flat = asRows(n, input, rankOf(input));
   Value values =
-      n.hasResult(0) ? n.gather(flat, elementPositions(n, indices, input, *axis), 0) : Value();
+      n.hasResult(0)
+          ? n.gather(flat, elementPositions(n, indices, input, *axis, Trust::kInRange), 0)
+          : Value();
   return n.replace({values, indices});
 }
 
@@ -205,8 +207,10 @@ LogicalResult importOneHot(NodeImporter& n) {
   if (failed(axis)) {
     return failure();
   }
-  if (rankOf(values) != 1 || !(*given >= 1 && *given <= kMaxEnumerated)) {
-    return n.error() << "has a depth of " << *given << " and values " << values.getType();
+  if (rankOf(values) != 1 || shapeOf(values)[0] != 2 ||
+      !(*given >= 1 && *given <= kMaxEnumerated)) {
+    return n.error() << "has a depth of " << *given << " and values " << values.getType()
+                     << ", expected a positive depth and two values";
   }
   auto depth = static_cast<int64_t>(*given);
   Ints column(shapeOf(indices)), shape(rank, 1);
@@ -232,6 +236,7 @@ void registerIndexingOps(OpRegistry& registry) {
   registry.add("CumSum", 11, importCumSum);
   registry.add("TopK", 11, importTopK);
   registry.add("OneHot", 11, importOneHot);
+  registry.addConstantOperands("OneHot", {1, 2});
   registry.add("ArgMax", 13, importArgExtreme<true>);
   registry.add("ArgMin", 13, importArgExtreme<false>);
 }

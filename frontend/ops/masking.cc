@@ -59,12 +59,16 @@ LogicalResult importMaskedScatter(NodeImporter& n) {
   return n.replace(n.create<ir::MaskedScatterOp>(input, mask, source));
 }
 
+Value isNotZero(NodeImporter& n, Value x) {
+  return n.createLike<ir::NotOp>(n.create<ir::EqualOp>(x, n.scalarLike(x, 0)));
+}
+
 LogicalResult importNonZero(NodeImporter& n) {
   Value input = n.operand(0);
   if (!input) {
     return failure();
   }
-  auto ints = constantIntsOf(input);
+  auto ints = constantIntsOf(isNotZero(n, input));
   if (!ints) {
     return n.error() << "the shape of its result depends on the data, and Oriel's programs have "
                         "static shapes; only a masked scatter (x[mask] = source, "

@@ -99,13 +99,24 @@ LogicalResult importBatchNormalization(NodeImporter& n) {
   if (n.attrInt("training_mode", 0) != 0) {
     return n.error() << "runs in training mode; export the model in evaluation mode";
   }
-  auto operand = [&](unsigned index) { return asChannels(n, n.operand(index), rankOf(x)); };
-  Value variance = operand(4);
+  Value vectors[5];
+  for (unsigned i = 1; i < 5; ++i) {
+    Value vector = n.operand(i);
+    if (!vector) {
+      return failure();
+    }
+    if (rankOf(vector) != 1 || shapeOf(vector)[0] != shapeOf(x)[1]) {
+      return n.error() << "operand " << i << " is " << vector.getType()
+                       << ", expected a vector over the " << shapeOf(x)[1] << " channels";
+    }
+    vectors[i] = asChannels(n, vector, rankOf(x));
+  }
+  Value variance = vectors[4];
   Value deviation =
       n.create<ir::AddOp>(variance, n.scalarLike(variance, n.attrFloat("epsilon", 1e-5f)));
-  Value factor = n.create<ir::MulOp>(operand(1), n.createLike<ir::RsqrtOp>(deviation));
-  Value scaled = n.create<ir::MulOp>(n.create<ir::SubOp>(x, operand(3)), factor);
-  return n.replace(n.create<ir::AddOp>(scaled, operand(2)));
+  Value factor = n.create<ir::MulOp>(vectors[1], n.createLike<ir::RsqrtOp>(deviation));
+  Value scaled = n.create<ir::MulOp>(n.create<ir::SubOp>(x, vectors[3]), factor);
+  return n.replace(n.create<ir::AddOp>(scaled, vectors[2]));
 }
 
 // A layer norm over all spatial dimensions, with a scale and a bias for each channel.
@@ -196,6 +207,7 @@ void registerNormalizationOps(OpRegistry& registry) {
   registry.add("LayerNormalization", 17, importLayerNormalization);
   registry.add("RMSNormalization", 23, importRmsNormalization);
   registry.add("BatchNormalization", 9, importBatchNormalization);
+  registry.addConstantOperands("BatchNormalization", {3, 4});
   registry.add("InstanceNormalization", 6, importInstanceNormalization);
   registry.add("LpNormalization", 1, importLpNormalization);
   registry.add("Softmax", 13, importSoftmax);

@@ -74,6 +74,11 @@ LogicalResult importPad(NodeImporter& n) {
   if (!mode) {
     return n.error() << "does not know the mode \"" << modeName << "\"";
   }
+  if (pads->size() % 2 != 0 ||
+      (!n.hasOperand(3) && static_cast<int64_t>(pads->size()) != 2 * rankOf(input))) {
+    return n.error() << "has " << pads->size() << " pads for " << input.getType()
+                     << ", expected two per axis";
+  }
   auto axes = axesOperand(n, 3, pads->size() / 2, rankOf(input));
   if (failed(axes)) {
     return failure();
@@ -113,6 +118,9 @@ LogicalResult importPad(NodeImporter& n) {
 
 }  // namespace
 
-void registerPad(OpRegistry& registry) { registry.add("Pad", 13, importPad); }
+void registerPad(OpRegistry& registry) {
+  registry.add("Pad", 13, importPad);
+  registry.addConstantOperands("Pad", {2});
+}
 
 }  // namespace oriel

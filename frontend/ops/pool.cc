@@ -128,7 +128,17 @@ FailureOr<llvm::SmallVector<Window>> readPool(NodeImporter& n) {
   if (!input) {
     return failure();
   }
-  return placedWindows(n, input, n.attrInts("kernel_shape").value_or(Ints()));
+  auto windows = placedWindows(n, input, n.attrInts("kernel_shape").value_or(Ints()));
+  if (failed(windows)) {
+    return failure();
+  }
+  for (const Window& window : *windows) {
+    if (std::max(window.low, window.high) >= window.reach()) {
+      return n.error() << "has pads " << window.low << " and " << window.high
+                       << ", of which a window of " << window.reach() << " may see nothing else";
+    }
+  }
+  return windows;
 }
 
 LogicalResult importAveragePool(NodeImporter& n) {

@@ -11,33 +11,66 @@ using mlir::Value;
 
 namespace {
 
-// `index` plus `size` where it is negative. A constant known to be positive stays as it is.
+// A position along one of the dimensions that a flat index counts.
+struct Coordinate {
+  Value index;
+  int64_t size;
+  Trust trust;
+};
+
+// `index` plus `size` where it is negative.
 Value wrapNegative(NodeImporter& n, Value index, int64_t size) {
-  if (index) {
-    auto ints = constantIntsOf(index);
-    if (ints && llvm::all_of(*ints, [](int64_t i) { return i >= 0; })) {
-      return index;
-    }
-  }
   Value isNegative = n.create<ir::LessOp>(index, n.scalarLike(index, 0));
   Value wrapped = n.create<ir::AddOp>(index, n.scalarLike(index, static_cast<double>(size)));
   return n.create<ir::SelectOp>(isNegative, wrapped, index);
 }
 
-// Σ index_i * stride_i: the row of a tensor whose leading dimensions are made one.
-Value flatIndex(NodeImporter& n, llvm::ArrayRef<Value> indices, llvm::ArrayRef<int64_t> sizes) {
-  Value flat;
-  for (auto [index, size] : llvm::zip(indices, sizes)) {
-    Value wrapped = wrapNegative(n, index, size);
-    flat = flat ? n.create<ir::AddOp>(
-                      n.create<ir::MulOp>(flat, n.scalarLike(flat, static_cast<double>(size))),
-                      wrapped)
-                : wrapped;
+// An unchecked coordinate as it is added up, and in `outside`, which may be null, where it or one
+// before it does not exist. Null, with an error, for a constant that does not.
+Value checkedIndex(NodeImporter& n, const Coordinate& coordinate, Value& outside) {
+  Value index = coordinate.index;
+  int64_t size = coordinate.size;
+  if (auto ints = constantIntsOf(index)) {
+    for (int64_t i : *ints) {
+      if (i < -size || i >= size) {
+        n.error() << "index " << i << " does not exist among " << size;
+        return {};
+      }
+    }
+    bool wraps = llvm::any_of(*ints, [](int64_t i) { return i < 0; });
+    return wraps ? wrapNegative(n, index, size) : index;
+  }
+  Value wrapped = wrapNegative(n, index, size);
+  Value isOutside = n.create<ir::OrOp>(
+      n.create<ir::LessOp>(wrapped, n.scalarLike(wrapped, 0)),
+      n.create<ir::GreaterEqualOp>(wrapped, n.scalarLike(wrapped, static_cast<double>(size))));
+  outside = outside ? n.create<ir::OrOp>(outside, isOutside) : isOutside;
+  return wrapped;
+}
+
+// Σ index_i * stride_i: the row of a tensor whose leading dimensions are made one, or the number of
+// its rows where an index does not exist. A single index stays as it is: the kernels check it.
+Value flatIndex(NodeImporter& n, llvm::ArrayRef<Coordinate> coordinates) {
+  Value flat, outside;
+  int64_t rows = 1;
+  for (const Coordinate& coordinate : coordinates) {
+    if (!coordinate.index) {
+      return {};
+    }
+    bool isChecked = coordinate.trust == Trust::kUnchecked &&
+                     (coordinates.size() > 1 || constantIntsOf(coordinate.index));
+    Value index = isChecked ? checkedIndex(n, coordinate, outside) : coordinate.index;
+    auto size = static_cast<double>(coordinate.size);
+    flat = flat ? n.create<ir::AddOp>(n.create<ir::MulOp>(flat, n.scalarLike(flat, size)), index)
+                : index;
     if (!flat) {
       return {};
     }
+    rows *= coordinate.size;
   }
-  return flat;
+  return outside
+             ? n.create<ir::SelectOp>(outside, n.scalarLike(flat, static_cast<double>(rows)), flat)
+             : flat;
 }
 
 }  // namespace
@@ -64,21 +97,26 @@ FailureOr<Ints> axesOperand(NodeImporter& n, unsigned index, size_t count, int64
   return n.normalizeAxes(*given, rank);
 }
 
-Value elementPositions(NodeImporter& n, Value indices, Value data, int64_t axis) {
+Value elementPositions(NodeImporter& n, Value indices, Value data, int64_t axis, Trust trust) {
   if (rankOf(indices) != rankOf(data)) {
     n.error() << "the indices have rank " << rankOf(indices) << ", the data " << rankOf(data);
     return {};
   }
-  llvm::SmallVector<Value> coordinates;
+  llvm::SmallVector<Coordinate> coordinates;
   for (int64_t dim = 0; dim < rankOf(data); ++dim) {
     if (dim != axis && shapeOf(indices)[dim] > shapeOf(data)[dim]) {
       n.error() << "the indices " << indices.getType() << " reach beyond the data "
                 << data.getType();
       return {};
     }
-    coordinates.push_back(dim == axis ? indices : iotaLike(n, indices, shapeOf(indices), dim));
+    int64_t size = shapeOf(data)[dim];
+    if (dim == axis) {
+      coordinates.push_back({indices, size, trust});
+    } else {
+      coordinates.push_back({iotaLike(n, indices, shapeOf(indices), dim), size, Trust::kInRange});
+    }
   }
-  return flatIndex(n, coordinates, shapeOf(data));
+  return flatIndex(n, coordinates);
 }
 
 RowPositions rowPositions(NodeImporter& n, Value indices, Value data, int64_t batch) {
@@ -90,15 +128,15 @@ RowPositions rowPositions(NodeImporter& n, Value indices, Value data, int64_t ba
     return {};
   }
   Ints shape(shapeOf(indices).drop_back());
-  llvm::SmallVector<Value> coordinates;
+  llvm::SmallVector<Coordinate> coordinates;
   for (int64_t dim = 0; dim < batch; ++dim) {
-    coordinates.push_back(iotaLike(n, indices, shape, dim));
+    coordinates.push_back({iotaLike(n, indices, shape, dim), shapeOf(data)[dim], Trust::kInRange});
   }
   for (int64_t i = 0; i < depth; ++i) {
-    coordinates.push_back(n.reshape(n.sliceDim(indices, rank - 1, i, i + 1), shape));
+    coordinates.push_back({n.reshape(n.sliceDim(indices, rank - 1, i, i + 1), shape),
+                           shapeOf(data)[batch + i], Trust::kUnchecked});
   }
-  llvm::ArrayRef<int64_t> leading = shapeOf(data).take_front(batch + depth);
-  return {flatIndex(n, coordinates, leading), batch + depth};
+  return {flatIndex(n, coordinates), batch + depth};
 }
 
 Value asRows(NodeImporter& n, Value data, int64_t depth) {

@@ -1,5 +1,7 @@
 // Reductions. Until a version (13 for ReduceSum, 18 for the others) the axes are an attribute,
 // from then on an operand.
+#include <limits>
+
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
@@ -67,7 +69,7 @@ LogicalResult importReduce(NodeImporter& n) {
   return n.replace(kAfter(n, x));
 }
 
-// max + log Σ exp(x - max)
+// max + log Σ exp(x - max); an infinite maximum, whose difference to itself is NaN, stays in.
 template <AxesFrom kAxes>
 LogicalResult importReduceLogSumExp(NodeImporter& n) {
   auto reduction = readReduction<kAxes>(n);
@@ -79,6 +81,9 @@ LogicalResult importReduceLogSumExp(NodeImporter& n) {
     return n.replace(x);
   }
   Value max = n.reduce<ir::ReduceMaxOp>(x, reduction->dims, true);
+  Value isFinite = n.create<ir::LessOp>(n.createLike<ir::AbsOp>(max),
+                                        n.scalarLike(max, std::numeric_limits<double>::infinity()));
+  max = n.create<ir::SelectOp>(isFinite, max, n.scalarLike(max, 0));
   Value sum = n.reduce<ir::ReduceSumOp>(n.createLike<ir::ExpOp>(n.create<ir::SubOp>(x, max)),
                                         reduction->dims, true);
   Value result = n.create<ir::AddOp>(max, n.createLike<ir::LogOp>(sum));

@@ -21,6 +21,7 @@ using mlir::Value;
 struct Axis {
   int64_t dim, input, output;
   double scale;                     // output per input, as given
+  bool hasSize = false;             // the output's size is given, not the scale
   double roiBegin = 0, roiEnd = 1;  // of tf_crop_and_resize
 };
 
@@ -48,7 +49,11 @@ double originalOf(const Rules& rules, const Axis& axis, double at) {
     return input / 2 * (1 - static_cast<double>(axis.output) / size) + halfPixel;
   }
   if (mode == "asymmetric") {
-    return at / axis.scale;
+    // In f32 and with this order of operations, as PyTorch does: whole positions depend on it.
+    auto position = static_cast<float>(at);
+    return axis.hasSize
+               ? position * (static_cast<float>(axis.input) / static_cast<float>(axis.output))
+               : position / static_cast<float>(axis.scale);
   }
   if (mode == "align_corners") {
     return size == 1 ? 0 : at * (input - 1) / (size - 1);
@@ -193,7 +198,11 @@ Value extrapolate(NodeImporter& n, const Rules& rules, const Axis& axis, Value x
 // Floats of an operand that must be known at compile time.
 FailureOr<std::vector<double>> constantFloats(NodeImporter& n, unsigned index) {
   mlir::DenseElementsAttr elements;
-  if (!mlir::matchPattern(n.operand(index), mlir::m_Constant(&elements)) ||
+  Value operand = n.operand(index);
+  if (!operand) {
+    return failure();
+  }
+  if (!mlir::matchPattern(operand, mlir::m_Constant(&elements)) ||
       !llvm::isa<mlir::FloatType>(elements.getElementType()) ||
       elements.getNumElements() > kMaxEnumerated) {
     return n.error() << "operand " << index << " must be known at compile time";
@@ -205,6 +214,14 @@ FailureOr<std::vector<double>> constantFloats(NodeImporter& n, unsigned index) {
     values.push_back(value.convertToDouble());
   }
   return values;
+}
+
+// A product in f32, in which PyTorch and ONNX Runtime decide what is a whole number (0.7 of 10 is
+// 7); a size that f32 can't hold stays exact.
+double scaledSize(int64_t input, double scale) {
+  constexpr double kExact = 1 << 24;
+  double size = static_cast<double>(input) * scale;
+  return size < kExact ? static_cast<float>(input) * static_cast<float>(scale) : size;
 }
 
 class Resize {
@@ -256,6 +273,9 @@ LogicalResult Resize::readSizes() {
   }
   std::string policy = n_.attrString("keep_aspect_ratio_policy", "stretch");
   if (policy == "stretch") {
+    for (Axis& axis : axes_) {
+      axis.hasSize = true;
+    }
     return success();
   }
   if (policy != "not_larger" && policy != "not_smaller") {
@@ -286,7 +306,7 @@ LogicalResult Resize::readScales() {
   }
   for (auto [axis, scale] : llvm::zip(axes_, *scales)) {
     double extent = axis.roiEnd - axis.roiBegin;
-    double size = std::floor(static_cast<double>(axis.input) * extent * scale);
+    double size = std::floor(scaledSize(axis.input, extent * scale));
     if (!(size >= 1 && size <= kMaxEnumerated)) {
       return n_.error() << "scales a size of " << axis.input << " by " << scale;
     }
@@ -332,6 +352,10 @@ LogicalResult Resize::check(const Rules& rules) const {
   if (!llvm::is_contained(kModes, rules.mode)) {
     return n_.error() << "does not know the mode \"" << rules.mode << "\"";
   }
+  if (rules.mode != "nearest" && !llvm::isa<mlir::FloatType>(elementOf(input_))) {
+    return n_.error() << "can't interpolate " << input_.getType()
+                      << "; only the mode \"nearest\" takes other types than floats";
+  }
   if (!llvm::is_contained(kCoordinates, rules.coordinates)) {
     return n_.error() << "does not know the coordinate_transformation_mode \"" << rules.coordinates
                       << "\"";
@@ -343,6 +367,9 @@ LogicalResult Resize::import() {
   input_ = n_.operand(0);
   if (!input_ || failed(readAxes())) {
     return failure();
+  }
+  if (!n_.hasOperand(2) && !n_.hasOperand(3)) {
+    return n_.error() << "has neither scales nor sizes";
   }
   Rules rules = readRules();
   if (failed(check(rules))) {
@@ -379,6 +406,9 @@ LogicalResult importResize(NodeImporter& n) { return Resize(n).import(); }
 
 }  // namespace
 
-void registerResize(OpRegistry& registry) { registry.add("Resize", 13, importResize); }
+void registerResize(OpRegistry& registry) {
+  registry.add("Resize", 13, importResize);
+  registry.addConstantOperands("Resize", {1, 2});
+}
 
 }  // namespace oriel

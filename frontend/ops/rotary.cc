@@ -32,7 +32,7 @@ Value rotaryTable(NodeImporter& n, Value cache, Value positions) {
 LogicalResult importRotaryEmbedding(NodeImporter& n) {
   Value input = n.operand(0), positions = n.optionalOperand(3);
   Value cos = rotaryTable(n, n.operand(1), positions);
-  Value sin = rotaryTable(n, n.operand(2), positions);
+  Value sin = cos ? rotaryTable(n, n.operand(2), positions) : Value();
   if (!input || !cos || !sin) {
     return failure();
   }
@@ -59,6 +59,7 @@ LogicalResult importRotaryEmbedding(NodeImporter& n) {
 
 void registerRotaryEmbedding(OpRegistry& registry) {
   registry.add("RotaryEmbedding", 23, importRotaryEmbedding);
+  registry.addConstantOperands("RotaryEmbedding", {1, 2});
 }
 
 }  // namespace oriel

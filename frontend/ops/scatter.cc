@@ -61,23 +61,29 @@ Value choose(NodeImporter& n, Value data, Value updates, const Sources& sources,
   return n.gather(n.concat({data, updates}, dim), n.constantOf(sources), dim);
 }
 
-// data [r, ..], updates [u, ..], positions [u]: the number of the update of each row comes by the
-// sum over its updates, so that none may be given twice, as ONNX demands.
+// data [r, ..], updates [u, ..], positions [u]: the number of the update of each row, counted from
+// u, comes by the sum over its updates. Two updates of one row, which ONNX forbids, make a number
+// beyond the last one's, which the gather refuses; equal updates may meet.
 Value replaceRows(NodeImporter& n, Value data, Value positions, Value updates) {
   int64_t rows = shapeOf(data)[0];
   mlir::Builder& b = n.builder();
   Value number =
       n.createTyped<ir::IotaOp>(n.tensorType(shapeOf(positions), b.getF64Type()), int64_t{0});
-  number = n.create<ir::AddOp>(number, n.scalarLike(number, 1));
+  int64_t count = shapeOf(updates)[0];
+  number = n.create<ir::AddOp>(number, n.scalarLike(number, static_cast<double>(count)));
   number = n.createTyped<ir::ScatterAddOp>(n.tensorType({rows}, b.getF64Type()), positions, number,
                                            int64_t{0});
   number = n.cast(number, b.getI64Type());
   Value isReplaced = n.create<ir::GreaterOp>(number, n.scalarLike(number, 0));
-  Value update = n.create<ir::SubOp>(number, n.scalarLike(number, 1));
-  update = n.create<ir::MaxOp>(update, n.scalarLike(update, 0));
   Ints column(rankOf(data), 1);
   column[0] = rows;
-  return n.create<ir::SelectOp>(n.reshape(isReplaced, column), n.gather(updates, update, 0), data);
+  isReplaced = n.reshape(isReplaced, column);
+  if (auto all = constantScalarOf(updates)) {
+    return n.create<ir::SelectOp>(isReplaced, n.scalarLike(data, *all), data);
+  }
+  Value update = n.create<ir::SubOp>(number, n.scalarLike(number, static_cast<double>(count)));
+  update = n.create<ir::MaxOp>(update, n.scalarLike(update, 0));
+  return n.create<ir::SelectOp>(isReplaced, n.gather(updates, update, 0), data);
 }
 
 // data [r, ..], updates [p.., ..] and positions [p..] of its rows.

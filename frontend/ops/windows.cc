@@ -15,8 +15,8 @@ constexpr int64_t kLimit = int64_t{1} << 24;
 
 int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Fills in padding and output.
-LogicalResult place(NodeImporter& n, const std::string& autoPad, bool ceil, Window& window) {
+// Fills in padding and output; there may be no window.
+LogicalResult tryPlace(NodeImporter& n, const std::string& autoPad, bool ceil, Window& window) {
   if (autoPad == "SAME_UPPER" || autoPad == "SAME_LOWER") {
     // The size divided by the stride, rounded up; the odd element of padding at the end or start.
     window.output = divideUp(window.input, window.stride);
@@ -43,6 +43,14 @@ LogicalResult place(NodeImporter& n, const std::string& autoPad, bool ceil, Wind
   return success();
 }
 
+LogicalResult place(NodeImporter& n, const std::string& autoPad, bool ceil, Window& window) {
+  if (failed(tryPlace(n, autoPad, ceil, window))) {
+    return failure();
+  }
+  return window.output > 0 ? success()
+                           : n.error() << "has no window over " << window.input << " elements";
+}
+
 }  // namespace
 
 FailureOr<llvm::SmallVector<Window>> readWindows(NodeImporter& n, Value input,
@@ -57,9 +65,9 @@ FailureOr<llvm::SmallVector<Window>> readWindows(NodeImporter& n, Value input,
   };
   if (count == 0 || !fits(kernel) || !fits(strides) || !fits(dilations) ||
       pads.size() != 2 * count ||
-      llvm::any_of(pads, [](int64_t p) { return p < -kLimit || p > kLimit; })) {
-    return n.error() << "needs one positive kernel size, stride and dilation and two pads per "
-                        "spatial dimension of "
+      llvm::any_of(pads, [](int64_t p) { return p < 0 || p > kLimit; })) {
+    return n.error() << "needs one positive kernel size, stride and dilation and two pads, not "
+                        "negative, per spatial dimension of "
                      << input.getType();
   }
   llvm::SmallVector<Window> windows;

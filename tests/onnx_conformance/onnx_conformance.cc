@@ -37,10 +37,12 @@ int run(const Options& options) {
     return kSkipped;
   }
   Report report(OpRegistry::standard());
+  bool isAnyChosen = false;
   for (const NodeCase& test : *cases) {
     if (test.name.find(options.only) == std::string::npos) {
       continue;
     }
+    isAnyChosen = true;
     if (test.dtypes == DTypes::kOutOfScope) {
       report.addOutOfScope();
       continue;
@@ -51,6 +53,10 @@ int run(const Options& options) {
       std::cout << nameOf(result.verdict) << " " << test.name << " (" << test.op << ") "
                 << result.reason << std::endl;
     }
+  }
+  if (!isAnyChosen) {
+    std::cout << "no test's name contains \"" << options.only << "\"\n";
+    return 1;
   }
   std::cout << report.summary() << "\n";
   if (!options.write.empty()) {
