@@ -60,8 +60,57 @@ llvm::StringRef defaultKernelName(mlir::Operation* op) {
   return name.getDialectNamespace() == "oriel" ? name.stripDialect() : name.getStringRef();
 }
 
+ShardingRule wholeRule(mlir::Operation* op) {
+  ShardingRule rule;
+  for (mlir::Type type : op->getOperandTypes()) {
+    rule.operands.emplace_back(llvm::cast<mlir::RankedTensorType>(type).getRank());
+  }
+  for (mlir::Type type : op->getResultTypes()) {
+    rule.results.emplace_back(llvm::cast<mlir::RankedTensorType>(type).getRank());
+  }
+  return rule;
+}
+
+ShardingRule pointwiseRule(mlir::Operation* op, llvm::ArrayRef<int64_t> whole) {
+  ShardingRule rule = wholeRule(op);
+  llvm::ArrayRef<int64_t> shape =
+      llvm::cast<mlir::RankedTensorType>(op->getResultTypes().front()).getShape();
+  llvm::SmallVector<FactorList> factors(shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (llvm::is_contained(whole, static_cast<int64_t>(i))) continue;
+    factors[i].push_back(static_cast<int>(rule.factors.size()));
+    rule.factors.push_back({shape[i], FactorKind::kParallel});
+  }
+  auto align = [&](TensorFactors& dims, mlir::Type type) {
+    llvm::ArrayRef<int64_t> own = llvm::cast<mlir::RankedTensorType>(type).getShape();
+    size_t offset = shape.size() - own.size();
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (own[i] == shape[offset + i]) dims[i] = factors[offset + i];
+    }
+  };
+  for (auto [dims, type] : llvm::zip_equal(rule.operands, op->getOperandTypes())) align(dims, type);
+  for (auto [dims, type] : llvm::zip_equal(rule.results, op->getResultTypes())) align(dims, type);
+  return rule;
+}
+
+ShardingRule defaultShardingRule(mlir::Operation* op) {
+  return op->hasTrait<Pointwise>() ? pointwiseRule(op) : wholeRule(op);
+}
+
+mlir::Operation* cloneLocal(mlir::Operation* op, mlir::OpBuilder& builder,
+                            mlir::ValueRange operands, const ShardingRule& rule,
+                            llvm::ArrayRef<int64_t> pieces) {
+  mlir::OperationState state(op->getLoc(), op->getName(), operands, {}, op->getAttrs());
+  for (auto [type, factors] : llvm::zip_equal(op->getResultTypes(), rule.results)) {
+    auto tensor = llvm::cast<mlir::RankedTensorType>(type);
+    state.addTypes(tensor.clone(localShape(tensor.getShape(), factors, pieces)));
+  }
+  return builder.create(state);
+}
+
 }  // namespace oriel::ir
 
 #include "ir/interfaces/cost.cc.inc"
 #include "ir/interfaces/differentiable.cc.inc"
 #include "ir/interfaces/kernel.cc.inc"
+#include "ir/interfaces/sharding.cc.inc"

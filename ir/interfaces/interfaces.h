@@ -1,4 +1,4 @@
-// What passes ask of an op: its cost, its kernel, its vector-Jacobian product.
+// What passes ask of an op: its cost, its kernel, its vector-Jacobian product, how it splits.
 //
 //   if (auto kernel = llvm::dyn_cast<oriel::ir::KernelOpInterface>(op)) ... kernel.getKernelName()
 #ifndef ORIEL_IR_INTERFACES_INTERFACES_H_
@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "ir/interfaces/sharding_rule.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpDefinition.h"
 
@@ -30,10 +31,28 @@ llvm::StringRef defaultKernelName(mlir::Operation* op);
 // a * b * .. and at most INT64_MAX. For counts: factors must not be negative.
 int64_t boundedProduct(llvm::ArrayRef<int64_t> factors);
 
+// Beside an op: element i of a result depends on element i of each operand alone, after
+// broadcasting as NumPy does.
+template <typename Op>
+class Pointwise : public mlir::OpTrait::TraitBase<Op, Pointwise> {};
+
+// No factors.
+ShardingRule wholeRule(mlir::Operation* op);
+// A parallel factor per dimension of the results, which have one shape, less the dimensions
+// `whole`. Operands are aligned at the last dimension and have it where their size is the same.
+ShardingRule pointwiseRule(mlir::Operation* op, llvm::ArrayRef<int64_t> whole = {});
+// pointwiseRule with the trait Pointwise, else wholeRule.
+ShardingRule defaultShardingRule(mlir::Operation* op);
+// The op on pieces: its attributes, these operands, and results of local shapes.
+mlir::Operation* cloneLocal(mlir::Operation* op, mlir::OpBuilder& builder,
+                            mlir::ValueRange operands, const ShardingRule& rule,
+                            llvm::ArrayRef<int64_t> pieces);
+
 }  // namespace oriel::ir
 
 #include "ir/interfaces/cost.h.inc"
 #include "ir/interfaces/differentiable.h.inc"
 #include "ir/interfaces/kernel.h.inc"
+#include "ir/interfaces/sharding.h.inc"
 
 #endif  // ORIEL_IR_INTERFACES_INTERFACES_H_

@@ -7,7 +7,7 @@ include "ir/oriel/base.td"
 // kind: "gelu" (erf), "gelu_tanh", "gelu_quick" (x sigmoid(1.702 x)), "silu".
 def ActivationOp : Oriel_Op<"activation",
     (ins Oriel_FloatTensor:$input, StrAttr:$kind),
-    [Differentiable, SameOperandsAndResultType, OverwritingOp]> {
+    [Differentiable, SameOperandsAndResultType, OverwritingOp, Pointwise]> {
   let summary = "A named smooth activation";
   let description = [{
     `kind` is one of
@@ -26,7 +26,7 @@ def ActivationOp : Oriel_Op<"activation",
 
 def ActivationGradOp : Oriel_Op<"activation_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input, StrAttr:$kind),
-    [SameOperandsAndResultType, OverwritingOp]> {
+    [SameOperandsAndResultType, OverwritingOp, Pointwise, ShardedOp]> {
   let summary = "Cotangent of an activation's input";
   let description = [{
     `result = cotangent * f'(input)` for `f` named by `kind` as in
@@ -42,7 +42,7 @@ def ActivationGradOp : Oriel_Op<"activation_grad",
 
 def GatedActivationOp : Oriel_Op<"gated_activation",
     (ins Oriel_FloatTensor:$gate, Oriel_FloatTensor:$up, StrAttr:$kind),
-    [Differentiable, SameOperandsAndResultType, OverwritingOp]> {
+    [Differentiable, SameOperandsAndResultType, OverwritingOp, Pointwise, ShardedOp]> {
   let summary = "Gated activation: f(gate) * up";
   let description = [{
     `result = f(gate) * up` for `f` named by `kind` as in `oriel.activation`
@@ -59,7 +59,7 @@ def GatedActivationOp : Oriel_Op<"gated_activation",
 def GatedActivationGradOp : Oriel_Op<"gated_activation_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$gate,
          Oriel_FloatTensor:$up, StrAttr:$kind),
-    [InferTypes]> {
+    [InferTypes, Pointwise, ShardedOp]> {
   let summary = "Cotangents of a gated activation's operands";
   let description = [{
     `gate_grad = cotangent * up * f'(gate)`, `up_grad = cotangent * f(gate)`.

@@ -11,7 +11,7 @@ def AttentionOp : Oriel_Op<"attention",
          DefaultValuedAttr<Oriel_IntAttr, "0">:$window,
          DefaultValuedAttr<Oriel_FloatAttr, "0.0">:$softcap,
          DefaultValuedAttr<BoolAttr, "false">:$sequence_first),
-    [Differentiable, FlopsOp, InferTypes]> {
+    [Differentiable, FlopsOp, InferTypes, ShardedOp]> {
   let summary = "Scaled dot-product attention with grouped queries";
   let description = [{
     Query `[b, h, s, d]`, key `[b, g, t, d]`, value `[b, g, t, e]`, where `g` divides
@@ -43,7 +43,7 @@ def AttentionGradOp : Oriel_Op<"attention_grad",
          DefaultValuedAttr<Oriel_IntAttr, "0">:$window,
          DefaultValuedAttr<Oriel_FloatAttr, "0.0">:$softcap,
          DefaultValuedAttr<BoolAttr, "false">:$sequence_first),
-    [FlopsOp, InferTypes]> {
+    [FlopsOp, InferTypes, ShardedOp]> {
   let summary = "Cotangents of attention's query, key and value";
   let description = [{
     The probabilities are computed again from `logsumexp` (Dao et al. 2022, algorithm 4).
@@ -64,7 +64,7 @@ def RopeOp : Oriel_Op<"rope",
          DefaultValuedAttr<BoolAttr, "false">:$inverse,
          DefaultValuedAttr<BoolAttr, "false">:$interleaved,
          DefaultValuedAttr<Oriel_IntAttr, "0">:$rotary_dim),
-    [Differentiable, SameOperandsElementType, InferTypes]> {
+    [Differentiable, SameOperandsElementType, InferTypes, ShardedOp]> {
   let summary = "Rotary position embedding";
   let description = [{
     Rotates pairs of elements of the last dimension: `(x1, x2)` becomes

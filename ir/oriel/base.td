@@ -9,6 +9,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "ir/interfaces/cost.td"
 include "ir/interfaces/differentiable.td"
 include "ir/interfaces/kernel.td"
+include "ir/interfaces/sharding.td"
 
 def OrielDialect : Dialect {
   let name = "oriel";
@@ -51,6 +52,14 @@ defvar InferTypes = InferTypeOpAdaptor;
 def FlopsOp : DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>;
 def OverwritingOp : DeclareOpInterfaceMethods<KernelOpInterface, ["mayOverwrite"]>;
 def ViewOp : DeclareOpInterfaceMethods<KernelOpInterface, ["isView"]>;
+def ShardedOp : DeclareOpInterfaceMethods<ShardableOpInterface, ["getShardingRule"]>;
+def RebuiltShardedOp
+    : DeclareOpInterfaceMethods<ShardableOpInterface, ["getShardingRule", "buildLocal"]>;
+
+// Element i of a result depends on element i of the broadcast operands alone (interfaces.h).
+def Pointwise : NativeOpTrait<"Pointwise"> {
+  let cppNamespace = "::oriel::ir";
+}
 
 // Element i of a result depends on element i of the operands of its shape alone: any of
 // them may be overwritten.
@@ -72,7 +81,10 @@ class Oriel_ComputeTraits<list<Trait> traits> {
           [DeclareOpInterfaceMethods<CostOpInterface>]),
       !if(!or(Oriel_Lists<traits, "OverwritingOp">.value,
               Oriel_Lists<traits, "ViewOp">.value), []<Trait>,
-          [DeclareOpInterfaceMethods<KernelOpInterface>]));
+          [DeclareOpInterfaceMethods<KernelOpInterface>]),
+      !if(!or(Oriel_Lists<traits, "ShardedOp">.value,
+              Oriel_Lists<traits, "RebuiltShardedOp">.value), []<Trait>,
+          [DeclareOpInterfaceMethods<ShardableOpInterface>]));
 }
 
 // An op that computes: free of side effects, one kernel launch, with a cost. Plugins derive their

@@ -6,7 +6,7 @@ include "ir/oriel/base.td"
 
 class Oriel_UnaryOp<string mnemonic, string what, Type tensor, list<Trait> traits = []>
     : Oriel_Op<mnemonic, (ins tensor:$input),
-               !listconcat(traits, [SameOperandsAndResultType, OverwritingOp])> {
+               !listconcat(traits, [SameOperandsAndResultType, OverwritingOp, Pointwise])> {
   let summary = what;
   let description = "Result `i` is a function of element `i`: " # what # ".\n\n"
       "Example: `%1 = oriel." # mnemonic # " %0 : (tensor<4xf32>) -> tensor<4xf32>`. "
@@ -18,7 +18,7 @@ class Oriel_UnaryOp<string mnemonic, string what, Type tensor, list<Trait> trait
 class Oriel_SmoothOp<string mnemonic, string what, Type tensor = Oriel_FloatTensor>
     : Oriel_UnaryOp<mnemonic, what, tensor, [Differentiable]>;
 
-def NegOp : Oriel_SmoothOp<"neg", "-x", Oriel_ArithmeticTensor>;
+def NegOp : Oriel_UnaryOp<"neg", "-x", Oriel_ArithmeticTensor, [Differentiable, ShardedOp]>;
 def AbsOp : Oriel_SmoothOp<"abs", "absolute value; the derivative at 0 is 0", Oriel_ArithmeticTensor>;
 def ExpOp : Oriel_SmoothOp<"exp", "e to the x">;
 def LogOp : Oriel_SmoothOp<"log", "natural logarithm">;
@@ -50,7 +50,7 @@ def NotOp : Oriel_UnaryOp<"not", "logical negation of a boolean", Oriel_BoolTens
 class Oriel_BinaryOp<string mnemonic, string what, Type tensor, Type result_tensor,
                      list<Trait> traits = []>
     : Oriel_Op<mnemonic, (ins tensor:$lhs, tensor:$rhs),
-               !listconcat(traits, [SameOperandsElementType, InferTypes])> {
+               !listconcat(traits, [SameOperandsElementType, InferTypes, Pointwise])> {
   let summary = what;
   let description = what # ", on operands broadcast to a common shape as NumPy "
       "does: shapes are aligned at the last dimension, and sizes of 1 repeat.\n\n"
@@ -68,11 +68,11 @@ class Oriel_ArithmeticOp<string mnemonic, string what, list<Trait> traits = [],
 class Oriel_LogicalOp<string mnemonic, string what>
     : Oriel_ArithmeticOp<mnemonic, what, [Commutative], Oriel_BoolTensor>;
 
-def AddOp : Oriel_ArithmeticOp<"add", "Sum", [Differentiable, Commutative]>;
-def SubOp : Oriel_ArithmeticOp<"sub", "Difference", [Differentiable]>;
-def MulOp : Oriel_ArithmeticOp<"mul", "Product", [Differentiable, Commutative]>;
+def AddOp : Oriel_ArithmeticOp<"add", "Sum", [Differentiable, Commutative, ShardedOp]>;
+def SubOp : Oriel_ArithmeticOp<"sub", "Difference", [Differentiable, ShardedOp]>;
+def MulOp : Oriel_ArithmeticOp<"mul", "Product", [Differentiable, Commutative, ShardedOp]>;
 def DivOp : Oriel_ArithmeticOp<"div",
-    "Quotient (integers round towards zero)", [Differentiable]>;
+    "Quotient (integers round towards zero)", [Differentiable, ShardedOp]>;
 def PowOp : Oriel_ArithmeticOp<"pow", "lhs to the power rhs", [Differentiable]>;
 def MaxOp : Oriel_ArithmeticOp<"max",
     "Maximum (equal operands share the cotangent in halves)", [Differentiable]>;
@@ -94,7 +94,7 @@ def GreaterEqualOp : Oriel_CompareOp<"greater_equal", ">=">;
 
 def SelectOp : Oriel_Op<"select",
     (ins Oriel_BoolTensor:$condition, Oriel_Tensor:$on_true, Oriel_Tensor:$on_false),
-    [Differentiable, InferTypes, OverwritingOp]> {
+    [Differentiable, InferTypes, OverwritingOp, Pointwise, ShardedOp]> {
   let summary = "Elementwise choice between two tensors";
   let description = [{
     `result = condition ? on_true : on_false`, the three broadcast as NumPy does.
@@ -107,7 +107,7 @@ def SelectOp : Oriel_Op<"select",
   let extraClassDefinition = Oriel_Pointwise.definition;
 }
 
-def CastOp : Oriel_Op<"cast", (ins Oriel_Tensor:$input), [Differentiable]> {
+def CastOp : Oriel_Op<"cast", (ins Oriel_Tensor:$input), [Differentiable, Pointwise, ShardedOp]> {
   let summary = "Conversion of the element type";
   let description = [{
     Same shape, other element type. A float becomes an integer by truncation

@@ -8,7 +8,7 @@ def MatmulOp : Oriel_Op<"matmul",
     (ins Oriel_FloatTensor:$lhs, Oriel_FloatTensor:$rhs,
          DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
          DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs),
-    [Differentiable, FlopsOp, InferTypes, SameOperandsElementType]> {
+    [Differentiable, FlopsOp, InferTypes, SameOperandsElementType, ShardedOp]> {
   let summary = "Batched matrix product";
   let description = [{
     `result[b.., m, n] = Σ_k lhs[b.., m, k] rhs[b.., k, n]`. Both operands have the
@@ -27,7 +27,7 @@ def LinearOp : Oriel_Op<"linear",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,
          Optional<Oriel_FloatTensor>:$bias,
          DefaultValuedAttr<BoolAttr, "false">:$transpose_weight),
-    [Differentiable, FlopsOp, InferTypes, SameOperandsElementType]> {
+    [Differentiable, FlopsOp, InferTypes, SameOperandsElementType, ShardedOp]> {
   let summary = "Linear layer on the last dimension";
   let description = [{
     `result[b.., n] = Σ_k input[b.., k] weight[k, n] + bias[n]`; with
@@ -44,7 +44,7 @@ def LinearOp : Oriel_Op<"linear",
 def LinearWeightGradOp : Oriel_Op<"linear_weight_grad",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$cotangent,
          DefaultValuedAttr<BoolAttr, "false">:$transpose_weight),
-    [FlopsOp, InferTypes, SameOperandsElementType]> {
+    [FlopsOp, InferTypes, SameOperandsElementType, ShardedOp]> {
   let summary = "Cotangent of a linear layer's weight";
   let description = [{
     `result[k, n] = Σ_b input[b.., k] cotangent[b.., n]`, stored as `[n, k]` with
@@ -60,7 +60,7 @@ class Oriel_ConvOp<string mnemonic, dag args, list<Trait> traits>
     : Oriel_Op<mnemonic, !con(args, (ins
         DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
         DenseI64ArrayAttr:$dilations, DefaultValuedAttr<Oriel_IntAttr, "1">:$group)),
-        !listconcat(traits, [FlopsOp])>;
+        !listconcat(traits, [FlopsOp, RebuiltShardedOp])>;
 
 def ConvOp : Oriel_ConvOp<"conv",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,

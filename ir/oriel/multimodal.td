@@ -37,7 +37,7 @@ def MaskedScatterGradOp : Oriel_Op<"masked_scatter_grad",
 
 def MergeFeaturesOp : Oriel_Op<"merge_features",
     (ins Oriel_FloatTensor:$input, Oriel_BoolTensor:$mask, Oriel_FloatTensor:$features),
-    [Differentiable, InferTypes]> {
+    [Differentiable, InferTypes, ShardedOp]> {
   let summary = "Per sample, the k-th masked position takes the k-th feature row";
   let description = [{
     Input `[b, s, d]`, mask `[b, s]`, features `[b, n, d]`:
@@ -55,7 +55,7 @@ def MergeFeaturesOp : Oriel_Op<"merge_features",
 
 def CheckImageSlotsOp : Oriel_Op<"check_image_slots",
     (ins Oriel_BoolTensor:$mask, Oriel_IndexTensor:$images, Oriel_IntAttr:$rows_per_image),
-    [InferTypes]> {
+    [InferTypes, ShardedOp]> {
   let summary = "The mask, if each sample has as many image positions as its images take";
   let description = [{
     Mask `[b, s]`, images `[b]` (i64): how many images each sample brought. The result is the
@@ -69,7 +69,7 @@ def CheckImageSlotsOp : Oriel_Op<"check_image_slots",
 }
 
 def MergeFeaturesGradOp : Oriel_Op<"merge_features_grad",
-    (ins Oriel_FloatTensor:$cotangent, Oriel_BoolTensor:$mask)> {
+    (ins Oriel_FloatTensor:$cotangent, Oriel_BoolTensor:$mask), [ShardedOp]> {
   let summary = "Cotangents of merge_features";
   let description = [{
     `input_grad` `[b, s, d]` is the cotangent, zero at masked positions; `features_grad`

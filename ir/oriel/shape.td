@@ -5,7 +5,7 @@
 include "ir/oriel/base.td"
 
 def ConstantOp : Oriel_Op<"constant", (ins ElementsAttr:$value),
-    [ConstantLike, InferTypes]> {
+    [ConstantLike, InferTypes, RebuiltShardedOp]> {
   let summary = "A tensor known at compile time";
   let description = [{
     Its bytes are placed in the plan. Weights are not constants but parameters.
@@ -17,7 +17,7 @@ def ConstantOp : Oriel_Op<"constant", (ins ElementsAttr:$value),
   let hasFolder = 1;
 }
 
-def IotaOp : Oriel_Op<"iota", (ins Oriel_IntAttr:$dim)> {
+def IotaOp : Oriel_Op<"iota", (ins Oriel_IntAttr:$dim), [ShardedOp]> {
   let summary = "Index along one dimension";
   let description = [{
     Element at `(i0, .., in)` is `i_dim`.
@@ -31,7 +31,7 @@ def IotaOp : Oriel_Op<"iota", (ins Oriel_IntAttr:$dim)> {
 }
 
 def ReshapeOp : Oriel_Op<"reshape", (ins Oriel_Tensor:$input),
-    [Differentiable, ViewOp]> {
+    [Differentiable, ViewOp, ShardedOp]> {
   let summary = "Same elements in row-major order under another shape";
   let description = [{
     Example: `%1 = oriel.reshape %0 : (tensor<4x8xf32>) -> tensor<2x2x8xf32>`.
@@ -45,7 +45,7 @@ def ReshapeOp : Oriel_Op<"reshape", (ins Oriel_Tensor:$input),
 
 def TransposeOp : Oriel_Op<"transpose",
     (ins Oriel_Tensor:$input, DenseI64ArrayAttr:$permutation),
-    [Differentiable, InferTypes]> {
+    [Differentiable, InferTypes, ShardedOp]> {
   let summary = "Permutation of dimensions";
   let description = [{
     Dimension `i` of the result is dimension `permutation[i]` of the input.
@@ -57,7 +57,7 @@ def TransposeOp : Oriel_Op<"transpose",
   let hasFolder = 1;
 }
 
-def BroadcastOp : Oriel_Op<"broadcast", (ins Oriel_Tensor:$input), [Differentiable]> {
+def BroadcastOp : Oriel_Op<"broadcast", (ins Oriel_Tensor:$input), [Differentiable, ShardedOp]> {
   let summary = "Repetition of size-1 dimensions up to the result's shape";
   let description = [{
     Shapes are aligned at the last dimension as NumPy does.
@@ -73,7 +73,7 @@ def BroadcastOp : Oriel_Op<"broadcast", (ins Oriel_Tensor:$input), [Differentiab
 def SliceOp : Oriel_Op<"slice",
     (ins Oriel_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$limits,
          DenseI64ArrayAttr:$strides),
-    [Differentiable, InferTypes]> {
+    [Differentiable, InferTypes, RebuiltShardedOp]> {
   let summary = "A strided box of a tensor";
   let description = [{
     For each dimension the elements `start, start+stride, ..` below `limit`;
@@ -90,7 +90,7 @@ def SliceOp : Oriel_Op<"slice",
 def PadOp : Oriel_Op<"pad",
     (ins Oriel_Tensor:$input, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
          DenseI64ArrayAttr:$interior, DefaultValuedAttr<Oriel_FloatAttr, "0.0">:$value),
-    [Differentiable, InferTypes]> {
+    [Differentiable, InferTypes, ShardedOp]> {
   let summary = "A tensor surrounded by a constant";
   let description = [{
     Puts `low` elements of `value` before, `high` after, and `interior` between any
@@ -105,7 +105,7 @@ def PadOp : Oriel_Op<"pad",
 }
 
 def ConcatOp : Oriel_Op<"concat", (ins Variadic<Oriel_Tensor>:$inputs, Oriel_IntAttr:$dim),
-    [Differentiable, InferTypes]> {
+    [Differentiable, InferTypes, ShardedOp]> {
   let summary = "Tensors joined along a dimension";
   let description = [{
     Example: `%2 = oriel.concat %0, %1 {dim = 0 : i64} : (tensor<1x8xf32>,
@@ -117,7 +117,7 @@ def ConcatOp : Oriel_Op<"concat", (ins Variadic<Oriel_Tensor>:$inputs, Oriel_Int
 
 def GatherOp : Oriel_Op<"gather",
     (ins Oriel_Tensor:$input, Oriel_IndexTensor:$indices, Oriel_IntAttr:$dim),
-    [Differentiable, InferTypes]> {
+    [Differentiable, InferTypes, ShardedOp]> {
   let summary = "Rows picked by index along a dimension";
   let description = [{
     `result[a.., i.., b..] = input[a.., indices[i..], b..]`, the index in dimension
@@ -133,7 +133,7 @@ def GatherOp : Oriel_Op<"gather",
 
 def ScatterAddOp : Oriel_Op<"scatter_add",
     (ins Oriel_IndexTensor:$indices, Oriel_FloatTensor:$updates, Oriel_IntAttr:$dim),
-    [Differentiable]> {
+    [Differentiable, ShardedOp]> {
   let summary = "Rows added up by index: the transpose of gather";
   let description = [{
     The result starts at zero; each row of `updates` is added to the row that the
@@ -151,7 +151,7 @@ class Oriel_ReduceOp<string mnemonic, string what, list<Trait> traits = []>
     : Oriel_Op<mnemonic,
         (ins Oriel_ArithmeticTensor:$input, DenseI64ArrayAttr:$dims,
              DefaultValuedAttr<BoolAttr, "false">:$keep_dims),
-        !listconcat(traits, [FlopsOp, InferTypes])> {
+        !listconcat(traits, [FlopsOp, InferTypes, ShardedOp])> {
   let summary = what # " over dimensions";
   let description = what # " over `dims` (sorted, distinct), which disappear or "
       "stay with size 1 (`keep_dims`).\n\nExample: `%1 = oriel." # mnemonic #
@@ -172,7 +172,7 @@ def CumsumOp : Oriel_Op<"cumsum",
     (ins Oriel_ArithmeticTensor:$input, Oriel_IntAttr:$dim,
          DefaultValuedAttr<BoolAttr, "false">:$exclusive,
          DefaultValuedAttr<BoolAttr, "false">:$reverse),
-    [Differentiable, SameOperandsAndResultType]> {
+    [Differentiable, SameOperandsAndResultType, ShardedOp]> {
   let summary = "Running sum along a dimension";
   let description = [{
     Element `i` is the sum of elements up to `i` (before `i` if `exclusive`; from the
@@ -186,7 +186,7 @@ def CumsumOp : Oriel_Op<"cumsum",
 }
 
 def ArgmaxOp : Oriel_Op<"argmax", (ins Oriel_ArithmeticTensor:$input, Oriel_IntAttr:$dim,
-    DefaultValuedAttr<BoolAttr, "false">:$keep_dims), [InferTypes]> {
+    DefaultValuedAttr<BoolAttr, "false">:$keep_dims), [InferTypes, ShardedOp]> {
   let summary = "Index of the first largest element along a dimension";
   let description = [{
     Example: `%1 = oriel.argmax %0 {dim = 2 : i64} : (tensor<2x8x128xf32>) ->
@@ -196,7 +196,8 @@ def ArgmaxOp : Oriel_Op<"argmax", (ins Oriel_ArithmeticTensor:$input, Oriel_IntA
 }
 
 def TopkOp : Oriel_Op<"topk", (ins Oriel_ArithmeticTensor:$input, Oriel_IntAttr:$k,
-    Oriel_IntAttr:$dim, DefaultValuedAttr<BoolAttr, "true">:$largest), [InferTypes]> {
+    Oriel_IntAttr:$dim, DefaultValuedAttr<BoolAttr, "true">:$largest),
+    [InferTypes, ShardedOp]> {
   let summary = "Indices of the largest or smallest elements along a dimension";
   let description = [{
     The `k` largest (or smallest) in descending (ascending) order, equal ones by

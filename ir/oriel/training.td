@@ -24,7 +24,7 @@ def ParameterOp : Op<OrielDialect, "parameter", [Symbol]> {
 def CrossEntropyOp : Oriel_Op<"cross_entropy",
     (ins Oriel_FloatTensor:$logits, Oriel_IndexTensor:$labels,
          DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index),
-    [Differentiable, InferTypes]> {
+    [Differentiable, InferTypes, ShardedOp]> {
   let summary = "Sum of token losses and number of valid tokens";
   let description = [{
     Logits `[n.., v]`, labels `[n..]`. `loss_sum = Σ (logsumexp(logits) - logits[label])`
@@ -44,7 +44,7 @@ def CrossEntropyGradOp : Oriel_Op<"cross_entropy_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$logits,
          Oriel_IndexTensor:$labels, Oriel_FloatTensor:$logsumexp,
          DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index),
-    [InferTypes]> {
+    [InferTypes, ShardedOp]> {
   let summary = "Cotangent of the logits";
   let description = [{
     `result = cotangent * (softmax(logits) - onehot(label))`, 0 for ignored labels;
@@ -56,7 +56,7 @@ def CrossEntropyGradOp : Oriel_Op<"cross_entropy_grad",
   let results = (outs Oriel_FloatTensor:$result);
 }
 
-def SumSquaresOp : Oriel_Op<"sum_squares", (ins Variadic<Oriel_FloatTensor>:$inputs)> {
+def SumSquaresOp : Oriel_Op<"sum_squares", (ins Variadic<Oriel_FloatTensor>:$inputs), [ShardedOp]> {
   let summary = "Sum of the squares of all elements of all operands";
   let description = [{
     Rank 0; summed in double precision, operand by operand. The global gradient norm is its
@@ -73,7 +73,7 @@ def SgdOp : Oriel_Op<"sgd",
     (ins Oriel_FloatTensor:$parameter, Oriel_FloatTensor:$gradient,
          Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
          Oriel_FloatAttr:$weight_decay),
-    [InferTypes, OverwritingOp]> {
+    [InferTypes, OverwritingOp, Pointwise]> {
   let summary = "One step of stochastic gradient descent";
   let description = [{
     `p - lr (gradient_scale * g + weight_decay * p)`; scale and rate have rank 0. Made by
@@ -91,7 +91,7 @@ def AdamWOp : Oriel_Op<"adamw",
          Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
          Oriel_FloatTensor:$step, Oriel_FloatAttr:$beta1, Oriel_FloatAttr:$beta2,
          Oriel_FloatAttr:$epsilon, Oriel_FloatAttr:$weight_decay),
-    [InferTypes, OverwritingOp]> {
+    [InferTypes, OverwritingOp, Pointwise]> {
   let summary = "One step of AdamW";
   let description = [{
     Loshchilov and Hutter 2019, algorithm 2, in PyTorch's order: with

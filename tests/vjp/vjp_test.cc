@@ -4,13 +4,11 @@
 // autodiff; forward and backward run through the reference interpreter. For random cotangents
 // c, the result must be the derivative of Σ c·f(x) by every element of every float argument:
 //   (8 (L(x+h) - L(x-h)) - (L(x+2h) - L(x-2h))) / 12h,
-// whose error is h⁴ and rounding. Attributes of a case: `test.low`, `test.high` of an argument
-// bound its random elements (default -2 and 2), `test.step` of a function is h (1e-4).
+// whose error is h⁴ and rounding. The attribute `test.step` of a
+// case is h (1e-4).
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <ostream>
 #include <random>
 #include <set>
 #include <string>
@@ -18,11 +16,9 @@
 
 #include "ir/oriel/oriel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "passes/train/vjp_function.h"
-#include "tests/interpreter/interpreter.h"
+#include "tests/interpreter/cases.h"
 
 namespace oriel {
 namespace {
@@ -31,75 +27,14 @@ using mlir::func::FuncOp;
 
 constexpr double kTolerance = 1e-7;  // relative to max(1, |expected|)
 
-mlir::MLIRContext& Context() {
-  static auto* context = [] {
-    auto* made = new mlir::MLIRContext(mlir::MLIRContext::Threading::DISABLED);
-    made->loadDialect<ir::OrielDialect, mlir::func::FuncDialect>();
-    made->allowUnregisteredDialects();  // test.*
-    return made;
-  }();
-  return *context;
-}
-
-mlir::OwningOpRef<mlir::ModuleOp> ParseCases(const std::string& path) {
-  return mlir::parseSourceFile<mlir::ModuleOp>(path, &Context());
-}
-
-struct Case {
-  std::string path, function;
-
-  friend std::ostream& operator<<(std::ostream& out, const Case& test) {
-    return out << "@" << test.function << " of " << test.path;
-  }
-};
-
-std::vector<Case> AllCases() {
-  std::vector<Case> cases;
-  std::set<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(ORIEL_SOURCE_DIR "/tests/vjp")) {
-    if (entry.path().extension() == ".mlir") paths.insert(entry.path().string());
-  }
-  for (const std::string& path : paths) {
-    auto module = ParseCases(path);
-    if (!module) continue;  // the test EveryFileParses says so
-    for (FuncOp function : module->getOps<FuncOp>())
-      cases.push_back({path, function.getName().str()});
-  }
-  return cases;
-}
-
-double Number(mlir::Attribute attribute, double fallback) {
-  auto number = llvm::dyn_cast_or_null<mlir::FloatAttr>(attribute);
-  return number ? number.getValueAsDouble() : fallback;
-}
-
-HostTensor RandomTensor(mlir::Type type, double low, double high, std::mt19937* random) {
-  HostTensor tensor(*SpecOf(type));
-  std::uniform_real_distribution<double> uniform(0, 1);
-  for (int64_t i = 0; i < tensor.spec().num_elements(); ++i) {
-    tensor.set(i, low + (high - low) * uniform(*random));
-  }
-  return tensor;
-}
-
-std::vector<const HostTensor*> Pointers(const std::vector<HostTensor>& tensors) {
-  std::vector<const HostTensor*> pointers;
-  for (const HostTensor& tensor : tensors) pointers.push_back(&tensor);
-  return pointers;
-}
-
-class Vjp : public ::testing::TestWithParam<Case> {
+class Vjp : public ::testing::TestWithParam<FunctionCase> {
  protected:
   void SetUp() override {
     module_ = ParseCases(GetParam().path);
     ASSERT_TRUE(module_);
     function_ = module_->lookupSymbol<FuncOp>(GetParam().function);
     std::mt19937 random(static_cast<unsigned>(std::hash<std::string>()(GetParam().function)));
-    for (unsigned i = 0; i < function_.getNumArguments(); ++i) {
-      double low = Number(function_.getArgAttr(i, "test.low"), -2);
-      double high = Number(function_.getArgAttr(i, "test.high"), 2);
-      arguments_.push_back(RandomTensor(function_.getArgumentTypes()[i], low, high, &random));
-    }
+    arguments_ = RandomArguments(function_, &random);
     for (mlir::Type type : function_.getResultTypes()) {
       cotangents_.push_back(RandomTensor(type, -1, 1, &random));
     }
@@ -133,42 +68,19 @@ class Vjp : public ::testing::TestWithParam<Case> {
     return (8 * near - far) / (12 * step);
   }
 
-  // The values of the forward that the backward takes.
-  std::vector<HostTensor> Captured(const VjpFunction& vjp) {
-    mlir::OpBuilder builder(function_);
-    mlir::IRMapping mapping;
-    auto stash = llvm::cast<FuncOp>(builder.clone(*function_, mapping));
-    stash.setName("stash");
-    llvm::SmallVector<mlir::Value> values;
-    for (mlir::Value value : vjp.captured) values.push_back(mapping.lookup(value));
-    mlir::Operation* terminator = stash.getBody().front().getTerminator();
-    terminator->setOperands(values);
-    auto interpreter = Interpreter::Create(stash);
-    stash.erase();
-    EXPECT_TRUE(interpreter.ok()) << interpreter.status();
-    if (!interpreter.ok()) return {};
-    auto results = interpreter->Run(Pointers(arguments_));
-    EXPECT_TRUE(results.ok()) << results.status();
-    return results.ok() ? *std::move(results) : std::vector<HostTensor>();
-  }
-
   // The cotangents of these arguments, by the differentiated function.
   std::vector<HostTensor> Differentiate(llvm::ArrayRef<unsigned> wanted) {
     mlir::FailureOr<VjpFunction> vjp = buildVjpFunction(function_, wanted);
     EXPECT_TRUE(succeeded(vjp));
     if (failed(vjp)) return {};
     EXPECT_TRUE(succeeded(mlir::verify(vjp->function)));
-    std::vector<HostTensor> inputs = Captured(*vjp);
-    for (const HostTensor& cotangent : cotangents_) {
-      inputs.emplace_back(cotangent.spec());
-      for (int64_t i = 0; i < cotangent.spec().num_elements(); ++i) {
-        inputs.back().set(i, cotangent.get(i));
-      }
-    }
+    auto inputs = VjpArguments(function_, *vjp, arguments_, cotangents_);
+    EXPECT_TRUE(inputs.ok()) << inputs.status();
+    if (!inputs.ok()) return {};
     auto backward = Interpreter::Create(vjp->function);
     EXPECT_TRUE(backward.ok()) << backward.status();
     if (!backward.ok()) return {};
-    auto results = backward->Run(Pointers(inputs));
+    auto results = backward->Run(Pointers(*inputs));
     EXPECT_TRUE(results.ok()) << results.status();
     vjp->function.erase();
     return results.ok() ? *std::move(results) : std::vector<HostTensor>();
@@ -185,7 +97,7 @@ TEST_P(Vjp, AgreesWithFiniteDifferences) {
   ASSERT_FALSE(wanted.empty());
   std::vector<HostTensor> gradients = Differentiate(wanted);
   ASSERT_EQ(gradients.size(), wanted.size());
-  double step = Number(function_->getAttr("test.step"), 1e-4);
+  double step = NumberOr(function_->getAttr("test.step"), 1e-4);
   for (size_t j = 0; j < wanted.size(); ++j) {
     HostTensor& argument = arguments_[wanted[j]];
     ASSERT_EQ(gradients[j].spec(), argument.spec());
@@ -203,27 +115,23 @@ TEST_P(Vjp, AgreesWithFiniteDifferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Vjp, ::testing::ValuesIn(AllCases()), [](const auto& info) {
-  return std::filesystem::path(info.param.path).stem().string() + "_" + info.param.function;
-});
+INSTANTIATE_TEST_SUITE_P(Cases, Vjp, ::testing::ValuesIn(FunctionCases("tests/vjp")),
+                         [](const auto& info) { return info.param.name(); });
 
 TEST(VjpCases, EveryFileParses) {
-  for (const auto& entry : std::filesystem::directory_iterator(ORIEL_SOURCE_DIR "/tests/vjp")) {
-    if (entry.path().extension() != ".mlir") continue;
-    EXPECT_TRUE(ParseCases(entry.path().string())) << entry.path();
-  }
+  for (const std::string& path : CaseFiles("tests/vjp")) EXPECT_TRUE(ParseCases(path)) << path;
 }
 
 // A new differentiable op needs a case.
 TEST(VjpCases, EveryDifferentiableOpHasOne) {
   std::set<std::string> covered;
-  for (const Case& test : AllCases()) {
+  for (const FunctionCase& test : FunctionCases("tests/vjp")) {
     ParseCases(test.path)->lookupSymbol(test.function)->walk([&](mlir::Operation* op) {
       covered.insert(op->getName().getStringRef().str());
     });
   }
   int count = 0;
-  for (mlir::RegisteredOperationName op : Context().getRegisteredOperations()) {
+  for (mlir::RegisteredOperationName op : CaseContext().getRegisteredOperations()) {
     if (op.getDialectNamespace() != "oriel" || !op.hasInterface<ir::DifferentiableOpInterface>()) {
       continue;
     }

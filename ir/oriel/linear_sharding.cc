@@ -1,0 +1,197 @@
+// Sharding rules of contractions.
+#include <optional>
+
+#include "ir/oriel/inference.h"
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/rule_builder.h"
+
+namespace oriel::ir {
+
+namespace {
+
+Dims matrix(int rows, int columns, bool transposed) {
+  return transposed ? Dims{columns, rows} : Dims{rows, columns};
+}
+
+}  // namespace
+
+ShardingRule MatmulOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  llvm::ArrayRef<int64_t> lhs = shapeOf(getLhs());
+  llvm::ArrayRef<int64_t> result = getType().getShape();
+  Dims batch = rule.parallel(result.drop_back(2));
+  int m = rule.parallel(result[result.size() - 2]);
+  int n = rule.parallel(result.back());
+  int k = rule.sum(lhs[lhs.size() - (getTransposeLhs() ? 2 : 1)]);
+  rule.operand(0, batch + matrix(m, k, getTransposeLhs()));
+  rule.operand(1, batch + matrix(k, n, getTransposeRhs()));
+  rule.result(0, batch + matrix(m, n, false));
+  rule.linearIn({0});
+  rule.linearIn({1});
+  return rule.take();
+}
+
+ShardingRule LinearOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims rows = rule.parallel(shapeOf(getInput()).drop_back());
+  int n = rule.parallel(getType().getShape().back());
+  // Each summand would add the bias once more.
+  int k = getBias() ? kWhole : rule.sum(shapeOf(getInput()).back());
+  rule.operand(0, rows + k);
+  rule.operand(1, matrix(k, n, getTransposeWeight()));
+  rule.result(0, rows + n);
+  if (getBias()) {
+    rule.operand(2, {n});
+    rule.linearIn({0, 2});
+    rule.linearIn({1, 2});
+  } else {
+    rule.linearIn({0});
+    rule.linearIn({1});
+  }
+  return rule.take();
+}
+
+ShardingRule LinearWeightGradOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims rows = rule.sum(shapeOf(getInput()).drop_back());
+  int k = rule.parallel(shapeOf(getInput()).back());
+  int n = rule.parallel(shapeOf(getCotangent()).back());
+  rule.operand(0, rows + k);
+  rule.operand(1, rows + n);
+  rule.result(0, matrix(k, n, getTransposeWeight()));
+  rule.linearIn({0});
+  rule.linearIn({1});
+  return rule.take();
+}
+
+namespace {
+
+// The factors of a convolution: samples; groups, and the channels of each. Positions stay whole:
+// windows overlap.
+struct ConvFactors {
+  int samples = kWhole;
+  FactorList input;   // of dimension 1 of the input
+  FactorList output;  // of dimension 1 of the output, and dimension 0 of the weight
+  FactorList inner;   // of dimension 1 of the weight
+};
+
+enum class ConvTensor { kInput, kWeight, kOutput };
+
+// What a tensor of the convolution has in its first two dimensions.
+std::pair<FactorList, FactorList> convDims(const ConvFactors& conv, ConvTensor tensor) {
+  FactorList samples;
+  if (conv.samples != kWhole) samples.push_back(conv.samples);
+  switch (tensor) {
+    case ConvTensor::kInput:
+      return {samples, conv.input};
+    case ConvTensor::kOutput:
+      return {samples, conv.output};
+    case ConvTensor::kWeight:
+      return {conv.output, conv.inner};
+  }
+  llvm_unreachable("all tensors are listed");
+}
+
+// `weight` is the shape [o, c / group, ..]. Without a kind the inner channels stay whole.
+ConvFactors convFactors(RuleBuilder& rule, int64_t samples, llvm::ArrayRef<int64_t> weight,
+                        int64_t group, FactorKind samplesKind, FactorKind outputKind,
+                        std::optional<FactorKind> innerKind) {
+  auto add = [&](int64_t size, FactorKind kind) {
+    return kind == FactorKind::kSum ? rule.sum(size) : rule.parallel(size);
+  };
+  ConvFactors conv;
+  conv.samples = add(samples, samplesKind);
+  if (group > 1) {
+    int groups = rule.parallel(group);
+    conv.input.push_back(groups);
+    conv.output.push_back(groups);
+  }
+  conv.output.push_back(add(weight[0] / group, outputKind));
+  if (innerKind) {
+    conv.inner.push_back(add(weight[1], *innerKind));
+    conv.input.push_back(conv.inner.front());
+  }
+  return conv;
+}
+
+void splitOperand(RuleBuilder& rule, unsigned index, const ConvFactors& conv, ConvTensor tensor) {
+  auto [first, second] = convDims(conv, tensor);
+  rule.operandDim(index, 0, first);
+  rule.operandDim(index, 1, second);
+}
+
+void splitResult(RuleBuilder& rule, const ConvFactors& conv, ConvTensor tensor) {
+  auto [first, second] = convDims(conv, tensor);
+  rule.resultDim(0, 0, first);
+  rule.resultDim(0, 1, second);
+}
+
+// Fewer groups, if they are split. Their factor is the second of the rule.
+template <typename OpTy>
+mlir::Operation* localConv(OpTy op, mlir::OpBuilder& builder, mlir::ValueRange operands,
+                           llvm::ArrayRef<int64_t> pieces) {
+  mlir::Operation* local = cloneLocal(op, builder, operands, op.getShardingRule(), pieces);
+  if (op.getGroup() > 1) llvm::cast<OpTy>(local).setGroup(op.getGroup() / pieces[1]);
+  return local;
+}
+
+}  // namespace
+
+ShardingRule ConvOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  std::optional<FactorKind> inner;
+  if (!getBias()) inner = FactorKind::kSum;
+  ConvFactors conv = convFactors(rule, shapeOf(getInput())[0], shapeOf(getWeight()), getGroup(),
+                                 FactorKind::kParallel, FactorKind::kParallel, inner);
+  splitOperand(rule, 0, conv, ConvTensor::kInput);
+  splitOperand(rule, 1, conv, ConvTensor::kWeight);
+  splitResult(rule, conv, ConvTensor::kOutput);
+  if (getBias()) {
+    rule.operandDim(2, 0, conv.output);
+    rule.linearIn({0, 2});
+    rule.linearIn({1, 2});
+  } else {
+    rule.linearIn({0});
+    rule.linearIn({1});
+  }
+  return rule.take();
+}
+
+ShardingRule ConvInputGradOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  ConvFactors conv = convFactors(rule, shapeOf(getCotangent())[0], shapeOf(getWeight()), getGroup(),
+                                 FactorKind::kParallel, FactorKind::kSum, FactorKind::kParallel);
+  splitOperand(rule, 0, conv, ConvTensor::kOutput);
+  splitOperand(rule, 1, conv, ConvTensor::kWeight);
+  splitResult(rule, conv, ConvTensor::kInput);
+  rule.linearIn({0});
+  rule.linearIn({1});
+  return rule.take();
+}
+
+ShardingRule ConvWeightGradOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  ConvFactors conv = convFactors(rule, shapeOf(getCotangent())[0], getType().getShape(), getGroup(),
+                                 FactorKind::kSum, FactorKind::kParallel, FactorKind::kParallel);
+  splitOperand(rule, 0, conv, ConvTensor::kOutput);
+  splitOperand(rule, 1, conv, ConvTensor::kInput);
+  splitResult(rule, conv, ConvTensor::kWeight);
+  rule.linearIn({0});
+  rule.linearIn({1});
+  return rule.take();
+}
+
+mlir::Operation* ConvOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
+                                    llvm::ArrayRef<int64_t> pieces) {
+  return localConv(*this, builder, operands, pieces);
+}
+mlir::Operation* ConvInputGradOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
+                                             llvm::ArrayRef<int64_t> pieces) {
+  return localConv(*this, builder, operands, pieces);
+}
+mlir::Operation* ConvWeightGradOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
+                                              llvm::ArrayRef<int64_t> pieces) {
+  return localConv(*this, builder, operands, pieces);
+}
+
+}  // namespace oriel::ir

@@ -1,0 +1,60 @@
+// Sharding rules of normalisations and softmax: rows are independent.
+#include "ir/oriel/inference.h"
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/rule_builder.h"
+
+namespace oriel::ir {
+
+ShardingRule LayerNormOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims rows = rule.parallel(shapeOf(getInput()).drop_back());
+  rule.operand(0, rows + kWhole);
+  rule.result(0, rows + kWhole);
+  rule.result(1, rows);
+  rule.result(2, rows);
+  return rule.take();
+}
+
+ShardingRule LayerNormGradOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims rows = rule.sum(shapeOf(getInput()).drop_back());
+  rule.operand(0, rows + kWhole);
+  rule.operand(1, rows + kWhole);
+  rule.operand(3, rows);
+  rule.operand(4, rows);
+  rule.result(0, rows + kWhole);
+  rule.linearIn({0});
+  return rule.take();
+}
+
+ShardingRule RmsNormOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims rows = rule.parallel(shapeOf(getInput()).drop_back());
+  rule.operand(0, rows + kWhole);
+  rule.result(0, rows + kWhole);
+  rule.result(1, rows);
+  return rule.take();
+}
+
+ShardingRule RmsNormGradOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims rows = rule.sum(shapeOf(getInput()).drop_back());
+  rule.operand(0, rows + kWhole);
+  rule.operand(1, rows + kWhole);
+  rule.operand(3, rows);
+  rule.result(0, rows + kWhole);
+  rule.linearIn({0});
+  return rule.take();
+}
+
+ShardingRule SoftmaxOp::getShardingRule() {
+  return pointwiseRule(*this, {static_cast<int64_t>(getDim())});
+}
+
+ShardingRule SoftmaxGradOp::getShardingRule() {
+  ShardingRule rule = pointwiseRule(*this, {static_cast<int64_t>(getDim())});
+  rule.linear = {{0}};
+  return rule;
+}
+
+}  // namespace oriel::ir

@@ -1,0 +1,280 @@
+// Sharding rules of ops that move, repeat, pick or reduce elements.
+#include <numeric>
+
+#include "ir/oriel/folding.h"
+#include "ir/oriel/inference.h"
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/rule_builder.h"
+
+namespace oriel::ir {
+
+namespace {
+
+ShardingRule linearIn(ShardingRule rule, std::initializer_list<unsigned> operands) {
+  rule.linear.emplace_back(operands);
+  return rule;
+}
+
+// Whether every slice of the constant along a dimension is the same.
+bool isUniformAlong(mlir::DenseElementsAttr constant, int64_t dim) {
+  if (constant.isSplat()) return true;
+  llvm::ArrayRef<int64_t> shape = constant.getType().getShape();
+  int64_t inner = elementCount(shape.drop_front(dim + 1));
+  int64_t block = shape[dim] * inner;
+  return visitElementType(constant.getElementType(), [&](auto zero) {
+    Elements<decltype(zero)> elements = readElements<decltype(zero)>(constant);
+    for (int64_t i = 0, e = constant.getNumElements(); i < e; ++i) {
+      if (elements[i] != elements[i - i % block + i % inner]) return false;
+    }
+    return true;
+  });
+}
+
+}  // namespace
+
+ShardingRule ConstantOp::getShardingRule() {
+  auto constant = llvm::dyn_cast<mlir::DenseElementsAttr>(getValue());
+  if (!constant || constant.getNumElements() > kMaxFoldedElements) {
+    // A large constant that is not a splat is not worth looking at element by element.
+    return constant && constant.isSplat() ? pointwiseRule(*this) : wholeRule(*this);
+  }
+  llvm::SmallVector<int64_t> whole;
+  for (int64_t dim = 0; dim < getType().getRank(); ++dim) {
+    if (!isUniformAlong(constant, dim)) whole.push_back(dim);
+  }
+  return pointwiseRule(*this, whole);
+}
+
+mlir::Operation* ConstantOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange,
+                                        llvm::ArrayRef<int64_t> pieces) {
+  auto constant = llvm::cast<mlir::DenseElementsAttr>(getValue());
+  auto type =
+      getType().clone(localShape(getType().getShape(), getShardingRule().results.front(), pieces));
+  mlir::DenseElementsAttr local =
+      constant.isSplat()
+          ? constant.resizeSplat(type)
+          : visitElementType(type.getElementType(), [&](auto zero) {
+              using T = decltype(zero);
+              Elements<T> elements = readElements<T>(constant);
+              std::vector<T> values;
+              walkStrided<1>(type.getShape(), {rowMajorStrides(getType().getShape())},
+                             [&](auto index) {
+                               values.push_back(elements[index[0]]);
+                               return true;
+                             });
+              return writeElements<T>(type, values);
+            });
+  return ConstantOp::create(builder, getLoc(), local, getOrigin());
+}
+
+// An index along the split dimension would need the rank's offset.
+ShardingRule IotaOp::getShardingRule() {
+  return pointwiseRule(*this, {static_cast<int64_t>(getDim())});
+}
+
+namespace {
+
+// Walks both shapes from the outside in, and makes a factor of what both sides still have to
+// cover. Where neither size divides the other, their common divisor is split and the rest up to
+// the next common boundary stays whole.
+class ReshapeFactors {
+ public:
+  ReshapeFactors(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to)
+      : from_{from, TensorFactors(from.size())}, to_{to, TensorFactors(to.size())} {}
+
+  void build(ShardingRule& rule) {
+    while (from_.next() && to_.next()) {
+      int64_t common = std::gcd(from_.left, to_.left);
+      if (common > 1) {
+        int factor = static_cast<int>(rule.factors.size());
+        rule.factors.push_back({common, FactorKind::kParallel});
+        from_.dims[from_.dim].push_back(factor);
+        to_.dims[to_.dim].push_back(factor);
+        from_.left /= common;
+        to_.left /= common;
+        continue;
+      }
+      skipToBoundary();
+    }
+    rule.operands[0] = from_.dims;
+    rule.results[0] = to_.dims;
+  }
+
+ private:
+  struct Side {
+    llvm::ArrayRef<int64_t> shape;
+    TensorFactors dims;
+    size_t dim = 0;
+    int64_t left = 0;  // of the dimension; 0: not begun
+
+    // Moves to a dimension with something left to cover; false at the end.
+    bool next() {
+      if (left > 1) return true;
+      if (left == 1) ++dim;
+      for (; dim < shape.size(); ++dim) {
+        left = shape[dim];
+        if (left != 1) return true;
+      }
+      left = 0;
+      return false;
+    }
+  };
+
+  // Both sides leave out dimensions until they have covered as many elements.
+  void skipToBoundary() {
+    int64_t from = from_.left, to = to_.left;
+    from_.left = to_.left = 1;
+    while (from != to) {
+      Side& behind = from < to ? from_ : to_;
+      if (!behind.next()) return;
+      (from < to ? from : to) *= behind.left;
+      behind.left = 1;
+    }
+  }
+
+  Side from_, to_;
+};
+
+}  // namespace
+
+ShardingRule ReshapeOp::getShardingRule() {
+  ShardingRule rule = wholeRule(*this);
+  if (elementCount(getType().getShape()) > 0) {
+    ReshapeFactors(shapeOf(getInput()), getType().getShape()).build(rule);
+  }
+  return linearIn(std::move(rule), {0});
+}
+
+ShardingRule TransposeOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims input = rule.parallel(shapeOf(getInput()));
+  Dims result;
+  for (int64_t dim : getPermutation()) result.push_back(input[dim]);
+  rule.operand(0, input);
+  rule.result(0, result);
+  rule.linearIn({0});
+  return rule.take();
+}
+
+ShardingRule BroadcastOp::getShardingRule() { return linearIn(pointwiseRule(*this), {0}); }
+
+namespace {
+
+// A dimension of the same size is untouched by a slice or a pad; the others stay whole.
+ShardingRule untouchedDims(mlir::Operation* op) {
+  llvm::SmallVector<int64_t> changed;
+  auto sizes = llvm::zip_equal(shapeOf(op->getOperand(0)), shapeOf(op->getResult(0)));
+  for (auto [i, size] : llvm::enumerate(sizes)) {
+    if (std::get<0>(size) != std::get<1>(size)) changed.push_back(i);
+  }
+  return pointwiseRule(op, changed);
+}
+
+}  // namespace
+
+ShardingRule SliceOp::getShardingRule() { return linearIn(untouchedDims(*this), {0}); }
+
+mlir::Operation* SliceOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
+                                     llvm::ArrayRef<int64_t> pieces) {
+  llvm::SmallVector<int64_t> limits(getLimits());
+  llvm::ArrayRef<int64_t> local = shapeOf(operands.front());
+  for (size_t i = 0; i < limits.size(); ++i) limits[i] = std::min(limits[i], local[i]);
+  return SliceOp::create(builder, getLoc(), operands.front(), getStarts(), limits, getStrides(),
+                         getOrigin());
+}
+
+ShardingRule PadOp::getShardingRule() {
+  ShardingRule rule = untouchedDims(*this);
+  return getValue() == 0 ? linearIn(std::move(rule), {0}) : rule;
+}
+
+ShardingRule ConcatOp::getShardingRule() {
+  ShardingRule rule = pointwiseRule(*this, {static_cast<int64_t>(getDim())});
+  llvm::SmallVector<unsigned, 2> all = llvm::to_vector<2>(llvm::seq<unsigned>(getNumOperands()));
+  rule.linear.push_back(std::move(all));
+  return rule;
+}
+
+// The picked dimension stays whole: its rows are named by their index in the whole.
+ShardingRule GatherOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  llvm::ArrayRef<int64_t> input = shapeOf(getInput());
+  Dims outer = rule.parallel(input.take_front(getDim()));
+  Dims picked = rule.parallel(shapeOf(getIndices()));
+  Dims inner = rule.parallel(input.drop_front(getDim() + 1));
+  rule.operand(0, outer + kWhole + inner);
+  rule.operand(1, picked);
+  rule.result(0, outer + picked + inner);
+  rule.linearIn({0});
+  return rule.take();
+}
+
+ShardingRule ScatterAddOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  llvm::ArrayRef<int64_t> result = getType().getShape();
+  Dims outer = rule.parallel(result.take_front(getDim()));
+  Dims added = rule.sum(shapeOf(getIndices()));
+  Dims inner = rule.parallel(result.drop_front(getDim() + 1));
+  rule.operand(0, added);
+  rule.operand(1, outer + added + inner);
+  rule.result(0, outer + kWhole + inner);
+  rule.linearIn({1});
+  return rule.take();
+}
+
+namespace {
+
+// `kind`: of the reduced dimensions; none leaves them whole.
+template <typename OpTy>
+ShardingRule reduceRule(OpTy op, std::optional<FactorKind> kind) {
+  RuleBuilder rule(op);
+  Dims input, result;
+  for (auto [i, size] : llvm::enumerate(shapeOf(op.getInput()))) {
+    if (!llvm::is_contained(op.getDims(), static_cast<int64_t>(i))) {
+      input.push_back(rule.parallel(size));
+      result.push_back(input.back());
+      continue;
+    }
+    input.push_back(!kind ? kWhole : *kind == FactorKind::kSum ? rule.sum(size) : rule.max(size));
+    if (op.getKeepDims()) result.push_back(kWhole);
+  }
+  rule.operand(0, input);
+  rule.result(0, result);
+  return rule.take();
+}
+
+}  // namespace
+
+ShardingRule ReduceSumOp::getShardingRule() {
+  return linearIn(reduceRule(*this, FactorKind::kSum), {0});
+}
+// Means of pieces are not summands of the mean.
+ShardingRule ReduceMeanOp::getShardingRule() {
+  return linearIn(reduceRule(*this, std::nullopt), {0});
+}
+ShardingRule ReduceMaxOp::getShardingRule() { return reduceRule(*this, FactorKind::kMax); }
+ShardingRule ReduceMinOp::getShardingRule() { return reduceRule(*this, std::nullopt); }
+ShardingRule ReduceProdOp::getShardingRule() { return reduceRule(*this, std::nullopt); }
+
+ShardingRule CumsumOp::getShardingRule() {
+  return linearIn(pointwiseRule(*this, {static_cast<int64_t>(getDim())}), {0});
+}
+
+ShardingRule TopkOp::getShardingRule() {
+  return pointwiseRule(*this, {static_cast<int64_t>(getDim())});
+}
+
+ShardingRule ArgmaxOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims input, result;
+  for (auto [i, size] : llvm::enumerate(shapeOf(getInput()))) {
+    bool reduced = static_cast<int64_t>(i) == static_cast<int64_t>(getDim());
+    input.push_back(reduced ? kWhole : rule.parallel(size));
+    if (!reduced || getKeepDims()) result.push_back(input.back());
+  }
+  rule.operand(0, input);
+  rule.result(0, result);
+  return rule.take();
+}
+
+}  // namespace oriel::ir

@@ -1,0 +1,79 @@
+// Functions that sharding_rule_test splits, beside those of tests/vjp: ops without a derivative,
+// and shapes whose rules differ.
+
+func.func @comparisons(%a: tensor<2x4xf64>, %b: tensor<4xf64>) -> (tensor<2x4xi1>, tensor<2x4xi1>) attributes {test.forward_only} {
+  %0 = oriel.equal %a, %b : (tensor<2x4xf64>, tensor<4xf64>) -> tensor<2x4xi1>
+  %1 = oriel.less %a, %b : (tensor<2x4xf64>, tensor<4xf64>) -> tensor<2x4xi1>
+  %2 = oriel.less_equal %a, %b : (tensor<2x4xf64>, tensor<4xf64>) -> tensor<2x4xi1>
+  %3 = oriel.greater %a, %b : (tensor<2x4xf64>, tensor<4xf64>) -> tensor<2x4xi1>
+  %4 = oriel.greater_equal %a, %b : (tensor<2x4xf64>, tensor<4xf64>) -> tensor<2x4xi1>
+  %5 = oriel.and %0, %1 : (tensor<2x4xi1>, tensor<2x4xi1>) -> tensor<2x4xi1>
+  %6 = oriel.or %2, %3 : (tensor<2x4xi1>, tensor<2x4xi1>) -> tensor<2x4xi1>
+  %7 = oriel.xor %4, %5 : (tensor<2x4xi1>, tensor<2x4xi1>) -> tensor<2x4xi1>
+  %8 = oriel.not %7 : (tensor<2x4xi1>) -> tensor<2x4xi1>
+  return %6, %8 : tensor<2x4xi1>, tensor<2x4xi1>
+}
+
+func.func @rounding(%a: tensor<2x4xf64>, %b: tensor<2x1xf64> {test.low = 1.0}) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>) attributes {test.forward_only} {
+  %0 = oriel.floor %a : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  %1 = oriel.ceil %a : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  %2 = oriel.sign %a : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  %3 = oriel.mod %a, %b : (tensor<2x4xf64>, tensor<2x1xf64>) -> tensor<2x4xf64>
+  %4 = oriel.round %a : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0, %1, %2, %3, %4 : tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>
+}
+
+func.func @reductions(%a: tensor<2x4x3xf64>) -> (tensor<2x3xf64>, tensor<2x1x3xi64>, tensor<2x4xi64>, tensor<2x2x3xi64>) attributes {test.forward_only} {
+  %0 = oriel.reduce_prod %a {dims = array<i64: 1>} : (tensor<2x4x3xf64>) -> tensor<2x3xf64>
+  %1 = oriel.argmax %a {dim = 1 : i64, keep_dims = true} : (tensor<2x4x3xf64>) -> tensor<2x1x3xi64>
+  %2 = oriel.argmax %a {dim = 2 : i64} : (tensor<2x4x3xf64>) -> tensor<2x4xi64>
+  %3 = oriel.topk %a {k = 2 : i64, dim = 1 : i64} : (tensor<2x4x3xf64>) -> tensor<2x2x3xi64>
+  return %0, %1, %2, %3 : tensor<2x3xf64>, tensor<2x1x3xi64>, tensor<2x4xi64>, tensor<2x2x3xi64>
+}
+
+// A constant splits along dimensions in which it repeats.
+func.func @constants() -> (tensor<2x4xi64>, tensor<2x4xf64>, tensor<2x2xf64>) {
+  %0 = oriel.iota {dim = 1 : i64} : () -> tensor<2x4xi64>
+  %1 = oriel.constant {value = dense<[[0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0]]> : tensor<2x4xf64>} : () -> tensor<2x4xf64>
+  %2 = oriel.constant {value = dense<5.0> : tensor<2x2xf64>} : () -> tensor<2x2xf64>
+  return %0, %1, %2 : tensor<2x4xi64>, tensor<2x4xf64>, tensor<2x2xf64>
+}
+
+// Sizes that divide, that share a divisor, and that begin alike after a whole part.
+func.func @reshapes(%a: tensor<2x4x6xf64>) -> (tensor<8x6xf64>, tensor<2x4x2x3xf64>, tensor<12x4xf64>, tensor<2x6x1x4xf64>, tensor<1x48xf64>) {
+  %0 = oriel.reshape %a : (tensor<2x4x6xf64>) -> tensor<8x6xf64>
+  %1 = oriel.reshape %a : (tensor<2x4x6xf64>) -> tensor<2x4x2x3xf64>
+  %2 = oriel.reshape %a : (tensor<2x4x6xf64>) -> tensor<12x4xf64>
+  %3 = oriel.reshape %a : (tensor<2x4x6xf64>) -> tensor<2x6x1x4xf64>
+  %4 = oriel.reshape %a : (tensor<2x4x6xf64>) -> tensor<1x48xf64>
+  return %0, %1, %2, %3, %4 : tensor<8x6xf64>, tensor<2x4x2x3xf64>, tensor<12x4xf64>, tensor<2x6x1x4xf64>, tensor<1x48xf64>
+}
+
+// Key heads fewer than the pieces of the query heads.
+func.func @grouped_heads(%q: tensor<2x4x3x2xf64>, %k: tensor<2x2x3x2xf64>, %v: tensor<2x2x3x4xf64>, %mask: tensor<2x1x3x3xi1> {test.low = 0.0, test.high = 2.0}) -> tensor<2x4x3x4xf64> {
+  %0, %lse = oriel.attention %q, %k, %v, %mask {scale = 0.5} : (tensor<2x4x3x2xf64>, tensor<2x2x3x2xf64>, tensor<2x2x3x4xf64>, tensor<2x1x3x3xi1>) -> (tensor<2x4x3x4xf64>, tensor<2x4x3xf64>)
+  return %0 : tensor<2x4x3x4xf64>
+}
+
+func.func @optimizers(%p: tensor<2x4xf64>, %g: tensor<2x4xf64>, %m: tensor<2x4xf64>, %v: tensor<2x4xf64> {test.low = 0.5}, %scale: tensor<f64>, %lr: tensor<f64>, %step: tensor<f64> {test.low = 2.0, test.high = 3.0}) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>) attributes {test.forward_only} {
+  %0 = oriel.sgd %p, %g, %scale, %lr {weight_decay = 0.1} : (tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>) -> tensor<2x4xf64>
+  %1:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.1} : (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>)
+  %2 = oriel.sum_squares %g : (tensor<2x4xf64>) -> tensor<f64>
+  %3 = oriel.sum_squares %g, %p : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<f64>
+  return %0, %1#0, %2, %3 : tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>
+}
+
+// Dimensions that a slice or a pad leaves alone split.
+func.func @slice_and_pad(%a: tensor<4x3xf64>) -> (tensor<4x5xf64>, tensor<4x4xf64>) {
+  %0 = oriel.slice %a {starts = array<i64: 0, 1>, limits = array<i64: 4, 3>, strides = array<i64: 1, 1>} : (tensor<4x3xf64>) -> tensor<4x2xf64>
+  %1 = oriel.pad %0 {low = array<i64: 0, 1>, high = array<i64: 0, 2>, interior = array<i64: 0, 0>} : (tensor<4x2xf64>) -> tensor<4x5xf64>
+  %2 = oriel.pad %0 {low = array<i64: 0, 1>, high = array<i64: 0, 1>, interior = array<i64: 0, 0>, value = 3.0} : (tensor<4x2xf64>) -> tensor<4x4xf64>
+  return %1, %2 : tensor<4x5xf64>, tensor<4x4xf64>
+}
+
+func.func @image_slots() -> tensor<2x4xi1> {
+  %mask = oriel.constant {value = dense<[[true, true, false, false], [false, false, true, true]]> : tensor<2x4xi1>} : () -> tensor<2x4xi1>
+  %images = oriel.constant {value = dense<1> : tensor<2xi64>} : () -> tensor<2xi64>
+  %0 = oriel.check_image_slots %mask, %images {rows_per_image = 2 : i64} : (tensor<2x4xi1>, tensor<2xi64>) -> tensor<2x4xi1>
+  return %0 : tensor<2x4xi1>
+}
