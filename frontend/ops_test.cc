@@ -277,6 +277,7 @@ TEST(Reductions, AxesAreAnAttributeThenAnOperand) {
   EXPECT_THAT(valueOf("y = ReduceSum(i, one)"), HasSubstr("axis 1 does not exist"));
   EXPECT_EQ(valueOf("z = CastLike(zero, f)\n l = Log(z)\n y = ReduceLogSumExp<keepdims = 0>(l)"),
             "dense<0xFF800000> : tensor<f32>");
+  EXPECT_THAT(valueOf("y = ReduceLogSumExp(i)"), HasSubstr("takes floats, not"));
   EXPECT_EQ(opsOfBody("float[2, 3] x", "y = ReduceL2(x, one)"), "mul reduce_sum sqrt");
 }
 

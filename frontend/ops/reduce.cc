@@ -80,6 +80,9 @@ LogicalResult importReduceLogSumExp(NodeImporter& n) {
   if (reduction->isNoop || reduction->dims.empty()) {
     return n.replace(x);
   }
+  if (!llvm::isa<mlir::FloatType>(elementOf(x))) {
+    return n.error() << "takes floats, not " << x.getType();
+  }
   Value max = n.reduce<ir::ReduceMaxOp>(x, reduction->dims, true);
   Value isFinite = n.create<ir::LessOp>(n.createLike<ir::AbsOp>(max),
                                         n.scalarLike(max, std::numeric_limits<double>::infinity()));
