@@ -190,6 +190,12 @@ TEST(Hostile, ResultOfManyDimensions) {
   EXPECT_THAT(errorsOfNode("ConstantOfShape(k)", ones + "}"), HasSubstr("more than 32 dimensions"));
 }
 
+TEST(Hostile, NumberThatNoIntegerHolds) {
+  EXPECT_THAT(
+      errorsOf(modelText("g (int64[2] x) => (int64[2] y) { y = HardSigmoid<alpha = 3.0e38>(x) }")),
+      HasSubstr("with elements of type"));
+}
+
 TEST(Hostile, RangesWithoutEnd) {
   auto errors = [](const std::string& limit, const std::string& delta) {
     return errorsOf(

@@ -1,5 +1,7 @@
 #include "frontend/value_builder.h"
 
+#include <cmath>
+
 #include "ir/oriel/inference.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
@@ -62,8 +64,12 @@ Value ValueBuilder::splat(RankedTensorType type, double value) {
     attribute = mlir::FloatAttr::get(element, value);
   } else if (element.isInteger(1)) {
     attribute = mlir::BoolAttr::get(builder_.getContext(), value != 0);
-  } else {
+  } else if (std::abs(value) < 0x1p63) {
     attribute = mlir::IntegerAttr::get(element, static_cast<int64_t>(value));
+  } else {  // NaN too
+    mlir::emitError(location_) << "uses the number " << value << " with elements of type "
+                               << element;
+    return {};
   }
   return constant(DenseElementsAttr::get(type, attribute));
 }

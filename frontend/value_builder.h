@@ -65,7 +65,8 @@ class ValueBuilder {
   mlir::Value constantOf(llvm::ArrayRef<int64_t> values);
   mlir::Value constantOf(llvm::ArrayRef<int64_t> values, llvm::ArrayRef<int64_t> shape);
   mlir::Value boolConstant(llvm::ArrayRef<bool> values, llvm::ArrayRef<int64_t> shape);
-  // Rank 0, with the element type of `like`.
+  // Rank 0, with the element type of `like`. Null, with an error, for a number that no integer
+  // holds.
   mlir::Value scalarLike(mlir::Value like, double value);
   mlir::Value splat(mlir::RankedTensorType type, double value);
 
