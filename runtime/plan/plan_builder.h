@@ -13,6 +13,27 @@
 
 namespace oriel::runtime {
 
+// A grid of the axes a0, a1, .. of these sizes, from rank 0 on.
+inline plan::Grid MakeGrid(const std::vector<int64_t>& sizes) {
+  plan::Grid grid;
+  for (const int64_t size : sizes) {
+    auto* axis = grid.add_axes();
+    axis->set_name("a" + std::to_string(grid.axes_size() - 1));
+    axis->set_size(size);
+  }
+  return grid;
+}
+
+inline plan::Sharding MakeSharding(const std::vector<std::vector<std::string>>& dims,
+                                   const std::vector<std::string>& partial = {}) {
+  plan::Sharding sharding;
+  for (const auto& axes : dims) {
+    sharding.add_dims()->mutable_axes()->Add(axes.begin(), axes.end());
+  }
+  sharding.mutable_partial()->Add(partial.begin(), partial.end());
+  return sharding;
+}
+
 // Adds to a plan with one grid, which splits the batch over the axis "a0", and one program.
 // Buffers get memory of their own, one behind the other.
 class PlanBuilder {

@@ -71,46 +71,6 @@ const plan::Grid* GridOf(const plan::Plan& plan, const plan::Program& program) {
   return nullptr;
 }
 
-LocalShape LocalShapeOf(const std::vector<int64_t>& global, const plan::Sharding& sharding,
-                        const plan::Grid& grid) {
-  LocalShape local{global, ""};
-  if (sharding.dims_size() > static_cast<int>(global.size())) {
-    local.error = "its sharding has more dimensions than its shape";
-    return local;
-  }
-  std::set<std::string> used;
-  const auto size_of = [&](const std::string& name) -> int64_t {
-    for (const auto& axis : grid.axes()) {
-      if (axis.name() == name) return axis.size();
-    }
-    return 0;
-  };
-  for (int dim = 0; dim < sharding.dims_size(); ++dim) {
-    for (const std::string& axis : sharding.dims(dim).axes()) {
-      const int64_t size = size_of(axis);
-      if (size == 0) {
-        local.error =
-            absl::StrCat("its sharding names the axis '", axis, "', which the grid does not have");
-      } else if (!used.insert(axis).second) {
-        local.error = absl::StrCat("its sharding uses the axis '", axis, "' twice");
-      } else if (local.shape[dim] % size != 0) {
-        local.error = absl::StrCat("dimension ", dim, " of size ", global[dim],
-                                   " does not divide over the axis '", axis, "' of size ", size);
-      } else {
-        local.shape[dim] /= size;
-      }
-      if (!local.error.empty()) return local;
-    }
-  }
-  for (const std::string& axis : sharding.partial()) {
-    if (size_of(axis) == 0) {
-      local.error =
-          absl::StrCat("it is partial over the axis '", axis, "', which the grid does not have");
-    }
-  }
-  return local;
-}
-
 absl::Status VerifyPlan(const plan::Plan& plan) {
   Problems problems;
   VerifyTables(plan, problems);

@@ -48,14 +48,6 @@ Access AccessOf(const plan::Instruction& instruction);
 // The grid that holds a program's ranks, or null.
 const plan::Grid* GridOf(const plan::Plan& plan, const plan::Program& program);
 
-// Shape of a rank's part of a global shape, or why there is none.
-struct LocalShape {
-  std::vector<int64_t> shape;
-  std::string error;
-};
-LocalShape LocalShapeOf(const std::vector<int64_t>& global, const plan::Sharding& sharding,
-                        const plan::Grid& grid);
-
 // What does not depend on a program's instructions.
 void VerifyTables(const plan::Plan& plan, Problems& problems);
 // Buffers, indices and schedule of each program. The rest assumes that the first two found

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "runtime/plan/plan_types.h"
+#include "runtime/plan/tensor_layout.h"
 #include "runtime/plan/verify_internal.h"
 
 namespace oriel::runtime {
@@ -83,12 +84,13 @@ class ProgramVerifier {
 
   void VerifyLocal(const plan::Buffer& buffer, const std::vector<int64_t>& global,
                    const plan::Sharding& sharding, const std::string& name) {
-    const LocalShape local = LocalShapeOf(global, sharding, grid_);
-    if (!local.error.empty()) {
-      problems_.Add(name, ": ", local.error);
-    } else if (local.shape != ShapeOf(buffer.local())) {
+    const auto layout = TensorLayout::Create(grid_, sharding, global);
+    if (!layout.ok()) {
+      problems_.Add(name, ": ", layout.status().message());
+    } else if (layout->piece() != ShapeOf(buffer.local())) {
       problems_.Add(name, " has the shape ", ShapeToString(ShapeOf(buffer.local())),
-                    "; its part of ", ShapeToString(global), " is ", ShapeToString(local.shape));
+                    "; its part of ", ShapeToString(global), " is ",
+                    ShapeToString(layout->piece()));
     }
   }
 

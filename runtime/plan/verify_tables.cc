@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "runtime/plan/plan_types.h"
+#include "runtime/plan/tensor_layout.h"
 #include "runtime/plan/verify_internal.h"
 
 namespace oriel::runtime {
@@ -126,12 +127,12 @@ void VerifyTensor(const plan::Tensor& tensor, const std::string& name, Problems&
 // On the first grid that has the axes; grids are verified.
 void VerifySharding(const plan::Plan& plan, const plan::Tensor& global,
                     const plan::Sharding& sharding, const std::string& name, Problems& problems) {
-  std::string error;
+  absl::Status error;
   for (const auto& grid : plan.grids()) {
-    error = LocalShapeOf({global.shape().begin(), global.shape().end()}, sharding, grid).error;
-    if (error.empty()) return;
+    error = TensorLayout::Create(grid, sharding, FromPlan(global).shape).status();
+    if (error.ok()) return;
   }
-  problems.Add(name, ": ", error);
+  problems.Add(name, ": ", error.message());
 }
 
 bool IsPlainFileName(const std::string& name) {

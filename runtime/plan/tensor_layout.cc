@@ -1,0 +1,115 @@
+#include "runtime/plan/tensor_layout.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace oriel::runtime {
+
+absl::StatusOr<TensorLayout> TensorLayout::Create(const plan::Grid& grid,
+                                                  const plan::Sharding& sharding, Shape global) {
+  auto error = [](const auto&... what) {
+    return absl::InvalidArgumentError(absl::StrCat(what...));
+  };
+  TensorLayout layout;
+  layout.first_rank_ = grid.first_rank();
+  for (const plan::AtomicAxis& axis : grid.axes()) {
+    layout.axes_.push_back({axis.name(), axis.size()});
+  }
+  for (size_t i = layout.axes_.size(); i-- > 1;) {
+    layout.axes_[i - 1].rank_stride = layout.axes_[i].rank_stride * layout.axes_[i].size;
+  }
+  const auto find = [&](const std::string& name) {
+    return std::find_if(layout.axes_.begin(), layout.axes_.end(),
+                        [&](const Axis& axis) { return axis.name == name; });
+  };
+
+  if (sharding.dims_size() > static_cast<int>(global.size())) {
+    return error("its sharding has more dimensions than its shape");
+  }
+  layout.piece_ = global;
+  for (int dim = 0; dim < sharding.dims_size(); ++dim) {
+    for (const std::string& name : sharding.dims(dim).axes()) {
+      const auto axis = find(name);
+      if (axis == layout.axes_.end()) {
+        return error("its sharding names the axis '", name, "', which the grid does not have");
+      }
+      if (axis->dim >= 0) return error("its sharding uses the axis '", name, "' twice");
+      int64_t& size = layout.piece_[dim];
+      if (size % axis->size != 0) {
+        return error("dimension ", dim, " of size ", global[dim],
+                     " does not divide over the axis '", name, "' of size ", axis->size);
+      }
+      size /= axis->size;
+      axis->dim = dim;
+      axis->step = size;
+    }
+  }
+  for (const std::string& name : sharding.partial()) {
+    const auto axis = find(name);
+    if (axis == layout.axes_.end()) {
+      return error("it is partial over the axis '", name, "', which the grid does not have");
+    }
+    if (axis->dim >= 0 || std::count(layout.partial_.begin(), layout.partial_.end(), name) > 0) {
+      return error("its sharding uses the axis '", name, "' twice");
+    }
+    layout.partial_.push_back(name);
+  }
+  layout.global_ = std::move(global);
+  return layout;
+}
+
+std::vector<std::string> TensorLayout::CutAxes() const {
+  std::vector<std::string> names;
+  for (const Axis& axis : axes_) {
+    if (axis.dim >= 0) names.push_back(axis.name);
+  }
+  return names;
+}
+
+Box TensorLayout::BoxOf(int64_t rank) const {
+  Box box{Shape(global_.size(), 0), piece_};
+  for (const Axis& axis : axes_) {
+    if (axis.dim < 0) continue;
+    box.start[axis.dim] += (rank - first_rank_) / axis.rank_stride % axis.size * axis.step;
+  }
+  return box;
+}
+
+bool TensorLayout::Owns(int64_t rank) const {
+  return std::all_of(axes_.begin(), axes_.end(), [&](const Axis& axis) {
+    return axis.dim >= 0 || (rank - first_rank_) / axis.rank_stride % axis.size == 0;
+  });
+}
+
+std::vector<int64_t> TensorLayout::Owners() const {
+  std::vector<int64_t> owners = {first_rank_};
+  for (const Axis& axis : axes_) {
+    if (axis.dim < 0) continue;
+    std::vector<int64_t> wider;
+    for (const int64_t owner : owners) {
+      for (int64_t i = 0; i < axis.size; ++i) wider.push_back(owner + i * axis.rank_stride);
+    }
+    owners = std::move(wider);
+  }
+  return owners;
+}
+
+bool SameSharding(const plan::Sharding& a, const plan::Sharding& b) {
+  const auto axes = [](const plan::Sharding& sharding, int dim) {
+    std::vector<std::string> names;
+    if (dim < sharding.dims_size()) {
+      names.assign(sharding.dims(dim).axes().begin(), sharding.dims(dim).axes().end());
+    }
+    return names;
+  };
+  for (int dim = 0; dim < std::max(a.dims_size(), b.dims_size()); ++dim) {
+    if (axes(a, dim) != axes(b, dim)) return false;
+  }
+  return std::set<std::string>(a.partial().begin(), a.partial().end()) ==
+         std::set<std::string>(b.partial().begin(), b.partial().end());
+}
+
+}  // namespace oriel::runtime

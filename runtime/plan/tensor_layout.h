@@ -1,0 +1,66 @@
+// How a tensor lies over the ranks of a grid: which box of it each rank holds.
+//
+//   ORIEL_ASSIGN_OR_RETURN(TensorLayout layout, TensorLayout::Create(grid, storage, shape));
+//   const Box mine = layout.BoxOf(rank);
+//   if (layout.Owns(rank)) Write(mine, data);  // each element is written once
+#ifndef ORIEL_RUNTIME_PLAN_TENSOR_LAYOUT_H_
+#define ORIEL_RUNTIME_PLAN_TENSOR_LAYOUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/box.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel::runtime {
+
+// A dimension with the axes [x, y] is cut into size(x) * size(y) equal parts; the rank at (i, j)
+// of them has part i * size(y) + j. Ranks that differ on other axes only have the same box (of a
+// pending sum: a summand of it).
+class TensorLayout {
+ public:
+  // Of a verified grid. InvalidArgument if the sharding names an axis that the grid does not have,
+  // or one twice, or if a dimension does not divide.
+  static absl::StatusOr<TensorLayout> Create(const plan::Grid& grid, const plan::Sharding& sharding,
+                                             Shape global);
+
+  const Shape& global() const { return global_; }
+  const Shape& piece() const { return piece_; }  // the size of every rank's box
+  bool is_whole() const { return piece_ == global_; }
+  // Axes over which the value is a pending sum.
+  const std::vector<std::string>& partial() const { return partial_; }
+  // Axes over which it is cut, in the grid's order.
+  std::vector<std::string> CutAxes() const;
+
+  // Of a rank of the grid.
+  Box BoxOf(int64_t rank) const;
+  // Of the ranks with the same box one, that with the coordinate 0 on all axes that don't cut.
+  bool Owns(int64_t rank) const;
+  // Those ranks, ascending.
+  std::vector<int64_t> Owners() const;
+
+ private:
+  // An atomic axis of the grid.
+  struct Axis {
+    std::string name;
+    int64_t size;
+    int64_t rank_stride = 1;
+    int dim = -1;      // that it cuts
+    int64_t step = 0;  // elements of that dimension between neighbours
+  };
+
+  int64_t first_rank_ = 0;
+  std::vector<Axis> axes_;
+  Shape global_;
+  Shape piece_;
+  std::vector<std::string> partial_;
+};
+
+// Whether two shardings say the same; dimensions at the end without axes don't matter.
+bool SameSharding(const plan::Sharding& a, const plan::Sharding& b);
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_PLAN_TENSOR_LAYOUT_H_

@@ -1,0 +1,118 @@
+#include "runtime/plan/tensor_layout.h"
+
+#include <map>
+
+#include "runtime/base/status_testing.h"
+#include "runtime/plan/plan_builder.h"
+
+namespace oriel::runtime {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Two grids of 2 x 3 x 2 ranks would fit 24 ranks; this is the second.
+plan::Grid TestGrid() {
+  plan::Grid grid = MakeGrid({2, 3, 2});
+  grid.set_first_rank(12);
+  return grid;
+}
+
+TEST(TensorLayoutTest, ReplicatedTensorIsOwnedByTheFirstRank) {
+  ORIEL_ASSERT_OK_AND_ASSIGN(TensorLayout layout, TensorLayout::Create(TestGrid(), {}, {4, 6}));
+  EXPECT_TRUE(layout.is_whole());
+  for (int64_t rank = 12; rank < 24; ++rank) {
+    EXPECT_EQ(layout.BoxOf(rank), WholeBox({4, 6}));
+    EXPECT_EQ(layout.Owns(rank), rank == 12);
+  }
+  EXPECT_THAT(layout.Owners(), ElementsAre(12));
+}
+
+// Rank 12 + (i0 * 3 + i1) * 2 + i2 is at (i0, i1, i2).
+TEST(TensorLayoutTest, PiecesFollowTheCoordinates) {
+  ORIEL_ASSERT_OK_AND_ASSIGN(
+      TensorLayout layout,
+      TensorLayout::Create(TestGrid(), MakeSharding({{"a1"}, {"a0"}}, {"a2"}), {6, 8}));
+  EXPECT_THAT(layout.piece(), ElementsAre(2, 4));
+  EXPECT_THAT(layout.partial(), ElementsAre("a2"));
+  EXPECT_THAT(layout.CutAxes(), ElementsAre("a0", "a1"));
+  for (int64_t i0 = 0; i0 < 2; ++i0) {
+    for (int64_t i1 = 0; i1 < 3; ++i1) {
+      for (int64_t i2 = 0; i2 < 2; ++i2) {
+        const int64_t rank = 12 + (i0 * 3 + i1) * 2 + i2;
+        EXPECT_EQ(layout.BoxOf(rank), (Box{{i1 * 2, i0 * 4}, {2, 4}}));
+        EXPECT_EQ(layout.Owns(rank), i2 == 0);
+      }
+    }
+  }
+  EXPECT_THAT(layout.Owners(), ElementsAre(12, 14, 16, 18, 20, 22));
+}
+
+// The order of a dimension's axes is that of the sharding, not of the grid.
+TEST(TensorLayoutTest, SeveralAxesOfADimensionAreOutermostFirst) {
+  ORIEL_ASSERT_OK_AND_ASSIGN(TensorLayout layout,
+                             TensorLayout::Create(TestGrid(), MakeSharding({{"a2", "a0"}}), {8}));
+  for (int64_t rank = 12; rank < 24; ++rank) {
+    const int64_t i0 = (rank - 12) / 6, i2 = (rank - 12) % 2;
+    EXPECT_THAT(layout.BoxOf(rank).start, ElementsAre((i2 * 2 + i0) * 2));
+  }
+  EXPECT_THAT(layout.Owners(), ElementsAre(12, 13, 18, 19));
+}
+
+// The owners' boxes cover the tensor, each element once.
+TEST(TensorLayoutTest, EachElementHasOneOwner) {
+  const plan::Sharding shardings[] = {
+      MakeSharding({}),
+      MakeSharding({{"a0", "a1", "a2"}}),
+      MakeSharding({{}, {"a1"}}),
+      MakeSharding({{"a2"}, {"a1"}, {"a0"}}),
+      MakeSharding({{"a1"}, {}, {"a2", "a0"}}),
+  };
+  const Shape shape = {12, 6, 4};
+  for (const plan::Sharding& sharding : shardings) {
+    ORIEL_ASSERT_OK_AND_ASSIGN(TensorLayout layout,
+                               TensorLayout::Create(TestGrid(), sharding, shape));
+    std::map<int64_t, int> seen;
+    std::vector<int64_t> owners;
+    for (int64_t rank = 12; rank < 24; ++rank) {
+      if (!layout.Owns(rank)) continue;
+      owners.push_back(rank);
+      const BoxRuns runs(WholeBox(shape), layout.BoxOf(rank));
+      for (int64_t i = 0; i < runs.count(); ++i) {
+        for (int64_t j = 0; j < runs.length(); ++j) ++seen[runs[i].a + j];
+      }
+    }
+    EXPECT_EQ(owners, layout.Owners());
+    EXPECT_EQ(seen.size(), static_cast<size_t>(NumElements(shape)));
+    for (const auto& [index, count] : seen) EXPECT_EQ(count, 1) << index;
+  }
+}
+
+TEST(TensorLayoutTest, SaysWhatDoesNotFit) {
+  const std::pair<plan::Sharding, const char*> bad[] = {
+      {MakeSharding({{"a7"}}), "its sharding names the axis 'a7', which the grid does not have"},
+      {MakeSharding({{"a0", "a0"}}), "its sharding uses the axis 'a0' twice"},
+      {MakeSharding({{"a0"}, {"a0"}}), "its sharding uses the axis 'a0' twice"},
+      {MakeSharding({{"a0"}}, {"a0"}), "its sharding uses the axis 'a0' twice"},
+      {MakeSharding({}, {"a0", "a0"}), "its sharding uses the axis 'a0' twice"},
+      {MakeSharding({{"a0", "a2", "a1"}}),
+       "dimension 0 of size 4 does not divide over the axis 'a1' of size 3"},
+      {MakeSharding({{}, {}, {}}), "its sharding has more dimensions than its shape"},
+      {MakeSharding({}, {"a7"}), "it is partial over the axis 'a7'"},
+  };
+  for (const auto& [sharding, message] : bad) {
+    EXPECT_THAT(TensorLayout::Create(TestGrid(), sharding, {4, 6}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+  }
+}
+
+TEST(SameShardingTest, EmptyDimensionsAtTheEndDoNotMatter) {
+  EXPECT_TRUE(SameSharding(MakeSharding({{"a0"}, {}}), MakeSharding({{"a0"}})));
+  EXPECT_TRUE(SameSharding(MakeSharding({}, {"a0", "a1"}), MakeSharding({{}}, {"a1", "a0"})));
+  EXPECT_FALSE(SameSharding(MakeSharding({{"a0"}}), MakeSharding({{}, {"a0"}})));
+  EXPECT_FALSE(SameSharding(MakeSharding({{"a0", "a1"}}), MakeSharding({{"a1", "a0"}})));
+  EXPECT_FALSE(SameSharding(MakeSharding({}, {"a0"}), MakeSharding({})));
+}
+
+}  // namespace
+}  // namespace oriel::runtime
