@@ -174,7 +174,19 @@ class Emitter {
     }
     if (buffer->kind() == plan::INPUT) return emitInput(op, buffer);
     if (buffer->kind() == plan::OPTIMIZER_STATE) emitOptimizerState(*buffer);
+    if (isSumOverSamples(*buffer)) {
+      for (const std::string& axis : grid_.atomicAxes("dp")) {
+        buffer->mutable_sharding()->add_partial(axis);
+      }
+    }
     return success();
+  }
+
+  // What each rank has of its own samples until `update` all-reduces it; the sums of eval stay so.
+  static bool isSumOverSamples(const plan::Buffer& buffer) {
+    bool ofEval = buffer.kind() == plan::OUTPUT &&
+                  (buffer.ref() == "loss_sum" || buffer.ref() == "token_count");
+    return ofEval || buffer.kind() == plan::GRADIENT || buffer.kind() == plan::ACCUMULATOR;
   }
 
   // The batch is split over the data-parallel ranks.

@@ -16,10 +16,13 @@ using ::testing::HasSubstr;
 constexpr char kModule[] = R"mlir(
 module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
   oriel.parameter @p0 {onnx_name = "layer.weight", type = tensor<2xf32>, trainable = true}
-  exec.program @ranks attributes {arena_bytes = 256 : i64, first_rank = 0 : i64, rank_count = 2 : i64} {
+  exec.program @ranks attributes {arena_bytes = 384 : i64, first_rank = 0 : i64, rank_count = 2 : i64} {
     exec.buffer @b0 : tensor<3x2xf32> {kind = "input", offset = 0 : i64, ref = "x"}
     exec.buffer @b1 : tensor<2xf32> {kind = "parameter", offset = 64 : i64, ref = "p0"}
     exec.buffer @b2 : tensor<2xi1> {kind = "constant", offset = 128 : i64, value = dense<[true, false]> : tensor<2xi1>}
+    exec.buffer @b3 : tensor<2xf32> {kind = "gradient", offset = 192 : i64, ref = "p0"}
+    exec.buffer @b4 : tensor<f32> {kind = "output", offset = 256 : i64, ref = "loss_sum"}
+    exec.buffer @b5 : tensor<f32> {kind = "output", offset = 320 : i64, ref = "loss"}
     exec.segment @forward {
       exec.launch "pad" [@b0, @b1] -> [@b1] {flag = true, value = 0.5 : f64, kind = "k", dims = array<i64: 1, 2>} from "oriel.pad" loc("node"("module"))
       exec.collective "all_reduce" "sum" ["a0"] [@b1] -> [@b1] from "oriel.all_reduce"
@@ -95,6 +98,15 @@ TEST_F(EmitTest, InputIsSplitOverDataParallelRanks) {
   EXPECT_THAT(input.global_shape(), ElementsAre(6, 2));
   EXPECT_THAT(input.sharding().dims(0).axes(), ElementsAre("a0"));
   EXPECT_EQ(plan->inputs(0).name(), "x");
+}
+
+TEST_F(EmitTest, SumsOverSamplesArePendingOverDataParallelRanks) {
+  auto plan = emit(kModule);
+  ASSERT_TRUE(succeeded(plan)) << error_;
+  for (int buffer : {3, 4}) {
+    EXPECT_THAT(plan->programs(0).buffers(buffer).sharding().partial(), ElementsAre("a0"));
+  }
+  EXPECT_FALSE(plan->programs(0).buffers(5).has_sharding());
 }
 
 TEST_F(EmitTest, ScheduleIsTheRunsInOrder) {
