@@ -1,10 +1,12 @@
-// What passes ask of an op: its cost, its kernel, its vector-Jacobian product, how it splits.
+// What passes ask of an op: its cost, its kernel, its vector-Jacobian product, how it splits; and
+// of an op between ranks.
 //
 //   if (auto kernel = llvm::dyn_cast<oriel::ir::KernelOpInterface>(op)) ... kernel.getKernelName()
 #ifndef ORIEL_IR_INTERFACES_INTERFACES_H_
 #define ORIEL_IR_INTERFACES_INTERFACES_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "ir/interfaces/sharding_rule.h"
 #include "mlir/IR/Builders.h"
@@ -50,6 +52,7 @@ mlir::Operation* cloneLocal(mlir::Operation* op, mlir::OpBuilder& builder,
 
 }  // namespace oriel::ir
 
+#include "ir/interfaces/collective.h.inc"
 #include "ir/interfaces/cost.h.inc"
 #include "ir/interfaces/differentiable.h.inc"
 #include "ir/interfaces/kernel.h.inc"

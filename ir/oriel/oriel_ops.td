@@ -1,6 +1,7 @@
 // Every op of the oriel dialect, by family.
 include "ir/oriel/activation.td"
 include "ir/oriel/attention.td"
+include "ir/oriel/distributed.td"
 include "ir/oriel/elementwise.td"
 include "ir/oriel/linear.td"
 include "ir/oriel/multimodal.td"

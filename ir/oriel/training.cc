@@ -99,16 +99,4 @@ bool AdamWOp::mayOverwrite(unsigned result, unsigned operand) {
   return operand == kReplaced[result];
 }
 
-LogicalResult AllReduceOp::verify() {
-  if (getReduction() != "sum" && getReduction() != "max") {
-    return emitOpError("expects the reduction sum or max, got ") << getReductionAttr();
-  }
-  if (getAxes().empty()) return emitOpError("expects at least one axis, got none");
-  if (getInputs().getTypes() != getResults().getTypes()) {
-    return emitOpError("expects results of the operands' types, got ")
-           << getResults().getTypes() << " for " << getInputs().getTypes();
-  }
-  return success();
-}
-
 }  // namespace oriel::ir

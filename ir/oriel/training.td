@@ -1,4 +1,4 @@
-// Parameters, loss, optimizers and the collectives between ranks.
+// Parameters, loss and optimizers.
 #ifndef ORIEL_IR_ORIEL_TRAINING_TD
 #define ORIEL_IR_ORIEL_TRAINING_TD
 
@@ -107,24 +107,6 @@ def AdamWOp : Oriel_Op<"adamw",
   }];
   let results = (outs Oriel_FloatTensor:$new_parameter, Oriel_FloatTensor:$new_exp_avg,
                       Oriel_FloatTensor:$new_exp_avg_sq);
-}
-
-def AllReduceOp : Op<OrielDialect, "all_reduce"> {
-  let summary = "Each operand summed over the ranks of a group";
-  let description = [{
-    `axes` are the atomic axes of the grid that the group spans; `reduction` is `sum` or
-    `max`. Several operands travel together in one collective. Not pure: it is neither
-    merged, moved nor removed.
-
-    Example: `%2:2 = oriel.all_reduce %0, %1 {axes = ["a0"], reduction = "sum"} :
-    (tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<f32>)`. Made by `partition`;
-    removed by `lower`.
-  }];
-  let arguments = (ins Variadic<Oriel_Tensor>:$inputs, StrArrayAttr:$axes,
-                       StrAttr:$reduction, DefaultValuedAttr<Oriel_IntAttr, "-1">:$origin);
-  let results = (outs Variadic<Oriel_Tensor>:$results);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
 }
 
 #endif

@@ -138,27 +138,3 @@ func.func @adamw_step(%p: tensor<8xf32>, %g: tensor<8xf32>, %m: tensor<8xf32>, %
   %0:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
   return
 }
-
-// -----
-
-func.func @all_reduce_reduction(%x: tensor<8xf32>) {
-  // expected-error@+1 {{expects the reduction sum or max, got "product"}}
-  %0 = oriel.all_reduce %x {axes = ["a0"], reduction = "product"} : (tensor<8xf32>) -> tensor<8xf32>
-  return
-}
-
-// -----
-
-func.func @all_reduce_without_axis(%x: tensor<8xf32>) {
-  // expected-error@+1 {{expects at least one axis, got none}}
-  %0 = oriel.all_reduce %x {axes = [], reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
-  return
-}
-
-// -----
-
-func.func @all_reduce_types(%x: tensor<8xf32>) {
-  // expected-error@+1 {{expects results of the operands' types, got 'tensor<f32>' for 'tensor<8xf32>'}}
-  %0 = oriel.all_reduce %x {axes = ["a0"], reduction = "sum"} : (tensor<8xf32>) -> tensor<f32>
-  return
-}

@@ -249,7 +249,20 @@ func.func @training(%logits: tensor<2x8x32xf32>, %labels: tensor<2x8xi64>, %lse:
   %3 = oriel.sgd %p, %p, %s, %s {weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> tensor<8xf32>
   // CHECK: oriel.adamw
   %4:3 = oriel.adamw %p, %p, %p, %p, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// CHECK-LABEL: @distributed
+func.func @distributed(%x: tensor<8x6xf32>, %s: tensor<f32>) {
   // CHECK: oriel.all_reduce %{{.*}}, %{{.*}} {axes = ["a0"], reduction = "sum"}
-  %5:2 = oriel.all_reduce %p, %s {axes = ["a0"], reduction = "sum"} : (tensor<8xf32>, tensor<f32>) -> (tensor<8xf32>, tensor<f32>)
+  %0:2 = oriel.all_reduce %x, %s {axes = ["a0"], reduction = "sum"} : (tensor<8x6xf32>, tensor<f32>) -> (tensor<8x6xf32>, tensor<f32>)
+  // CHECK: oriel.all_gather %{{.*}} {axes = ["a0", "a2"], dim = 1 : i64}
+  %1 = oriel.all_gather %x {axes = ["a0", "a2"], dim = 1 : i64} : (tensor<8x6xf32>) -> tensor<8x24xf32>
+  // CHECK: oriel.reduce_scatter %{{.*}} {axes = ["a0"], dim = 0 : i64, reduction = "max"}
+  %2 = oriel.reduce_scatter %x {axes = ["a0"], dim = 0 : i64, reduction = "max"} : (tensor<8x6xf32>) -> tensor<4x6xf32>
+  // CHECK: oriel.all_to_all %{{.*}} {axes = ["a1"], concat_dim = 0 : i64, split_dim = 1 : i64}
+  %3 = oriel.all_to_all %x {axes = ["a1"], concat_dim = 0 : i64, split_dim = 1 : i64} : (tensor<8x6xf32>) -> tensor<16x3xf32>
+  // CHECK: oriel.slice_local %{{.*}} {axes = ["a1"], dim = 1 : i64}
+  %4 = oriel.slice_local %x {axes = ["a1"], dim = 1 : i64} : (tensor<8x6xf32>) -> tensor<8x3xf32>
   return
 }

@@ -1,0 +1,144 @@
+// Each message of the verifiers of distributed.td.
+// RUN: oriel-opt %s -split-input-file -verify-diagnostics
+
+func.func @all_reduce_reduction(%x: tensor<8xf32>) {
+  // expected-error@+1 {{expects the reduction sum or max, got "product"}}
+  %0 = oriel.all_reduce %x {axes = ["a0"], reduction = "product"} : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_without_axis(%x: tensor<8xf32>) {
+  // expected-error@+1 {{expects at least one axis, got none}}
+  %0 = oriel.all_reduce %x {axes = [], reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_types(%x: tensor<8xf32>) {
+  // expected-error@+1 {{expects results of the operands' types, got 'tensor<f32>' for 'tensor<8xf32>'}}
+  %0 = oriel.all_reduce %x {axes = ["a0"], reduction = "sum"} : (tensor<8xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @axis_twice(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{names the axis "a0" twice}}
+  %0 = oriel.all_reduce %x {axes = ["a0", "a0"], reduction = "sum"} : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  return
+}
+
+// -----
+
+func.func @all_gather_dim(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{expects dim from 0 to 1, got 2}}
+  %0 = oriel.all_gather %x {axes = ["a0"], dim = 2 : i64} : (tensor<8x6xf32>) -> tensor<8x12xf32>
+  return
+}
+
+// -----
+
+func.func @all_gather_no_multiple(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{makes [8, 13] of [8, 6], which does not fit in dimension 1}}
+  %0 = oriel.all_gather %x {axes = ["a0"], dim = 1 : i64} : (tensor<8x6xf32>) -> tensor<8x13xf32>
+  return
+}
+
+// -----
+
+func.func @all_gather_other_dim(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{makes [16, 12] of [8, 6], which does not fit in dimension 0}}
+  %0 = oriel.all_gather %x {axes = ["a0"], dim = 1 : i64} : (tensor<8x6xf32>) -> tensor<16x12xf32>
+  return
+}
+
+// -----
+
+func.func @all_gather_rank(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{expects a result of rank 2, got the shape [8, 2, 6]}}
+  %0 = oriel.all_gather %x {axes = ["a0"], dim = 1 : i64} : (tensor<8x6xf32>) -> tensor<8x2x6xf32>
+  return
+}
+
+// -----
+
+func.func @all_gather_type(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{expects a result with elements of type 'f32', got 'tensor<8x12xbf16>'}}
+  %0 = oriel.all_gather %x {axes = ["a0"], dim = 1 : i64} : (tensor<8x6xf32>) -> tensor<8x12xbf16>
+  return
+}
+
+// -----
+
+func.func @reduce_scatter_reduction(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{expects the reduction sum or max, got "min"}}
+  %0 = oriel.reduce_scatter %x {axes = ["a0"], dim = 0 : i64, reduction = "min"} : (tensor<8x6xf32>) -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_scatter_no_divisor(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{makes [3, 6] of [8, 6], which does not fit in dimension 0}}
+  %0 = oriel.reduce_scatter %x {axes = ["a0"], dim = 0 : i64, reduction = "sum"} : (tensor<8x6xf32>) -> tensor<3x6xf32>
+  return
+}
+
+// -----
+
+func.func @all_to_all_one_dim(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{cuts and joins the same dimension 1}}
+  %0 = oriel.all_to_all %x {axes = ["a0"], split_dim = 1 : i64, concat_dim = 1 : i64} : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  return
+}
+
+// -----
+
+func.func @all_to_all_concat_dim(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{expects concat_dim from 0 to 1, got -1}}
+  %0 = oriel.all_to_all %x {axes = ["a0"], split_dim = 1 : i64, concat_dim = -1 : i64} : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  return
+}
+
+// -----
+
+func.func @all_to_all_pieces(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{cuts into 3 pieces but joins 2}}
+  %0 = oriel.all_to_all %x {axes = ["a0"], split_dim = 1 : i64, concat_dim = 0 : i64} : (tensor<8x6xf32>) -> tensor<16x2xf32>
+  return
+}
+
+// -----
+
+func.func @slice_local_without_axis(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{expects at least one axis, got none}}
+  %0 = oriel.slice_local %x {axes = [], dim = 0 : i64} : (tensor<8x6xf32>) -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+func.func @slice_local_grows(%x: tensor<8x6xf32>) {
+  // expected-error@+1 {{makes [16, 6] of [8, 6], which does not fit in dimension 0}}
+  %0 = oriel.slice_local %x {axes = ["a0"], dim = 0 : i64} : (tensor<8x6xf32>) -> tensor<16x6xf32>
+  return
+}
+
+// -----
+
+func.func @slice_local_of_nothing(%x: tensor<0x6xf32>) {
+  // expected-error@+1 {{makes [4, 6] of [0, 6], which does not fit in dimension 0}}
+  %0 = oriel.slice_local %x {axes = ["a0"], dim = 0 : i64} : (tensor<0x6xf32>) -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+// Pieces of nothing join to nothing, in as many pieces as one likes.
+func.func @all_gather_of_nothing(%x: tensor<0x6xf32>) {
+  %0 = oriel.all_gather %x {axes = ["a0"], dim = 0 : i64} : (tensor<0x6xf32>) -> tensor<0x6xf32>
+  return
+}
