@@ -1,4 +1,4 @@
-// `oriel compile`: model and recipe to a plan.
+// `oriel compile`: model, recipe and strategy to a plan.
 #include <cstdio>
 #include <filesystem>
 
@@ -9,6 +9,7 @@
 #include "driver/compiler.h"
 #include "driver/console.h"
 #include "driver/pipelines.h"
+#include "driver/strategy_options.h"
 #include "driver/weights.h"
 #include "passes/train/recipe.h"
 #include "runtime/base/files.h"
@@ -22,7 +23,7 @@ namespace {
 struct Arguments {
   CompileOptions compile;
   std::string recipe;
-  std::string strategy;
+  StrategyOptions strategy;
   std::string output;
 };
 
@@ -42,11 +43,7 @@ absl::Status writeFiles(const Compilation& compilation, const std::string& path)
 }
 
 absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
-  if (!arguments.strategy.empty()) {
-    return absl::UnimplementedError(
-        "--strategy: strategy files are not supported yet; there is only plain data parallelism "
-        "(--world N)");
-  }
+  ORIEL_ASSIGN_OR_RETURN(arguments.compile.strategy, strategyFromOptions(arguments.strategy));
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.recipe, readRecipe(arguments.recipe));
   arguments.compile.weightsFile = weightsFileName(arguments.output);
   ORIEL_ASSIGN_OR_RETURN(std::optional<Compilation> compilation,
@@ -77,11 +74,26 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
   command->add_option("--recipe", arguments->recipe, "What to train (YAML, docs/recipe.md)")
       ->required()
       ->type_name("FILE");
-  command->add_option("--world", arguments->compile.world, "Ranks, all data-parallel (default: 1)")
-      ->check(CLI::Range(1, 1 << 20))
-      ->type_name("N");
-  command->add_option("--strategy", arguments->strategy, "Not supported yet: use --world")
+  StrategyOptions& strategy = arguments->strategy;
+  command
+      ->add_option("--strategy", strategy.file,
+                   "How to split the work over ranks (YAML, docs/strategy.md)")
       ->type_name("FILE");
+  command->add_option("--mesh", strategy.mesh, "In place of a file: sizes of dp, fsdp and tp")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("AXIS=N,..");
+  command
+      ->add_option("--zero", strategy.zero,
+                   "Shard 1: optimizer state, 2: gradients too, 3: parameters too")
+      ->type_name("0..3");
+  command->add_option("--hsdp", strategy.hsdp, "Shard in groups of N ranks, which divides dp")
+      ->type_name("N");
+  command->add_flag("--sp", strategy.sequenceParallel, "Split the sequence over tp between layers");
+  command
+      ->add_option("--world", strategy.world,
+                   "Ranks; without a mesh all data-parallel (default: 1)")
+      ->type_name("N");
   command
       ->add_option("-o,--output", arguments->output,
                    "The plan to write (.oplan); weights that the recipe's `init` does not make "
@@ -103,14 +115,19 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->type_name("PHASE");
   command->add_option("--dump-dir", dump.folder, "Write dumps to files here, not to stdout")
       ->type_name("DIR");
-  command->footer(phasesHelp() +
-                  "Examples:\n"
-                  "  oriel compile model.onnx --recipe recipe.yaml --world 4 -o model.oplan\n"
-                  "  oriel compile model.onnx --recipe recipe.yaml --stop-after=raise\n"
-                  "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
-                  "      --dump-after=all --dump-dir ir\n"
-                  "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
-                  "      --load-plugin acme.so '--passes-after=raise:func.func(acme-raise-snake)'");
+  command->footer(
+      phasesHelp() +
+      "Examples:\n"
+      "  oriel compile model.onnx --recipe recipe.yaml --world 4 -o model.oplan\n"
+      "  oriel compile model.onnx --recipe recipe.yaml --strategy strategy.yaml -o "
+      "model.oplan\n"
+      "  oriel compile model.onnx --recipe recipe.yaml --mesh dp=2,tp=2 --zero 1 --sp \\\n"
+      "      -o model.oplan\n"
+      "  oriel compile model.onnx --recipe recipe.yaml --stop-after=raise\n"
+      "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
+      "      --dump-after=all --dump-dir ir\n"
+      "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
+      "      --load-plugin acme.so '--passes-after=raise:func.func(acme-raise-snake)'");
   command->callback([=] {
     if (arguments->output.empty() && arguments->compile.dump.stopAfter.empty()) {
       throw CLI::RequiredError("-o (where the plan goes)");

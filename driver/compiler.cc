@@ -22,21 +22,28 @@ constexpr char kImport[] = "import";
 constexpr char kEmit[] = "emit";
 
 // Early: a user should not wait for a compilation to hear this.
-absl::Status checkBatch(const Recipe& recipe, int64_t world) {
+absl::Status checkBatch(const Recipe& recipe, const Strategy& strategy) {
+  const int64_t dataParallel = strategy.dataParallel();
   if (recipe.loss.kind == Recipe::LossKind::kSum &&
-      (world > 1 || recipe.globalBatch != recipe.microBatch)) {
+      (dataParallel > 1 || recipe.globalBatch != recipe.microBatch)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the loss is the sum of the output '", recipe.loss.output, "', which may mix the samples ",
-        "of a batch, so the batch can't be split: ", world, " ranks and a global batch of ",
-        recipe.globalBatch, " in microbatches of ", recipe.microBatch,
-        "; use --world 1 and set batch.micro to batch.global"));
+        "of a batch, so the batch can't be split: ", dataParallel,
+        " data-parallel ranks and a global batch of ", recipe.globalBatch, " in microbatches of ",
+        recipe.microBatch, "; use one data-parallel rank and set batch.micro to batch.global"));
   }
-  if (recipe.globalBatch % (recipe.microBatch * world) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the global batch of ", recipe.globalBatch, " samples is not divided by ",
-                   recipe.microBatch * world, " (micro batch ", recipe.microBatch, " on ", world,
-                   " data-parallel ranks): change batch.global or batch.micro in the recipe, or "
-                   "--world"));
+  if (recipe.globalBatch % (recipe.microBatch * dataParallel) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the global batch of ", recipe.globalBatch, " samples is not divided by ",
+      recipe.microBatch * dataParallel, " (micro batch ", recipe.microBatch, " on ", dataParallel,
+      " data-parallel ranks): change batch.global or batch.micro in the recipe, or "
+      "the number of ranks"));
+}
+
+absl::Status checkSupported(const Strategy& strategy) {
+  if (strategy.isPlainDataParallel()) return absl::OkStatus();
+  return absl::UnimplementedError(
+      "this strategy is not supported yet; there is only plain data parallelism (--world N)");
 }
 
 // The values that the model file does not have must come from the recipe. Early, too.
@@ -82,7 +89,7 @@ absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
   ORIEL_ASSIGN_OR_RETURN(*provenance.mutable_model_sha256(), sha256OfFile(options.modelPath));
   provenance.set_recipe(options.recipe.text);
   provenance.set_compiler_version(kVersion);
-  provenance.add_flags(absl::StrCat("--world=", options.world));
+  provenance.set_strategy(options.strategy.text);
   for (const std::string& plugin : vocabulary.plugins) {
     provenance.add_flags(absl::StrCat("--load-plugin=", plugin));
   }
@@ -116,7 +123,8 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   ORIEL_ASSIGN_OR_RETURN(PhaseDumper dumper, PhaseDumper::create(options.dump, phaseNames()));
   ORIEL_ASSIGN_OR_RETURN(ExtraPasses extraPasses,
                          ExtraPasses::create(options.passesAfter, phaseNames()));
-  ORIEL_RETURN_IF_ERROR(checkBatch(options.recipe, options.world));
+  ORIEL_RETURN_IF_ERROR(checkSupported(options.strategy));
+  ORIEL_RETURN_IF_ERROR(checkBatch(options.recipe, options.strategy));
 
   progress("import: " + options.modelPath);
   llvm::Expected<ModelFile> model = ModelFile::open(options.modelPath);
@@ -134,7 +142,7 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   ORIEL_RETURN_IF_ERROR(dumper.after(kImport, *module));
   if (dumper.stopsAfter(kImport)) return std::nullopt;
 
-  const PipelineOptions pipeline{options.recipe, options.world};
+  const PipelineOptions pipeline{options.recipe, options.strategy};
   for (const Phase& phase : pipelinePhases()) {
     ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
     if (failed(extraPasses.runAfter(phase.name, *module))) return alreadyReported();

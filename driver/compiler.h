@@ -1,8 +1,7 @@
-// From a model and a recipe to a plan, phase by phase.
+// From a model, a recipe and a strategy to a plan, phase by phase.
 #ifndef ORIEL_DRIVER_COMPILER_H_
 #define ORIEL_DRIVER_COMPILER_H_
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "frontend/importer.h"
 #include "frontend/model_file.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "passes/strategize/strategy.h"
 #include "passes/train/recipe.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -25,7 +25,7 @@ std::vector<std::string> phaseNames();
 struct CompileOptions {
   std::string modelPath;
   Recipe recipe;
-  int64_t world = 1;
+  Strategy strategy;
   std::string weightsFile;               // relative to the plan's folder
   std::vector<std::string> passesAfter;  // each PHASE:PIPELINE
   DumpRequest dump;

@@ -59,10 +59,10 @@ void addTrain(OpPassManager& passes, const PipelineOptions& options) {
 
 void addStrategize(OpPassManager& passes, const PipelineOptions& options) {
   DataParallelOptions dataParallel;
-  dataParallel.world = options.world;
+  dataParallel.world = options.strategy.ranks();
   // The driver has checked that it divides.
   dataParallel.microbatches =
-      options.recipe.globalBatch / (options.recipe.microBatch * options.world);
+      options.recipe.globalBatch / (options.recipe.microBatch * options.strategy.dataParallel());
   passes.addPass(createDataParallel(dataParallel));
 }
 

@@ -2,13 +2,13 @@
 #ifndef ORIEL_DRIVER_PIPELINES_H_
 #define ORIEL_DRIVER_PIPELINES_H_
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/strategize/strategy.h"
 #include "passes/train/recipe.h"
 
 namespace oriel {
@@ -16,7 +16,7 @@ namespace oriel {
 // What the phases need to know besides the IR.
 struct PipelineOptions {
   Recipe recipe;
-  int64_t world = 1;
+  Strategy strategy;
 };
 
 struct Phase {

@@ -22,7 +22,8 @@ Json provenanceJson(const plan::Provenance& from) {
           {"model_sha256", from.model_sha256()},
           {"compiler_version", from.compiler_version()},
           {"flags", std::move(flags)},
-          {"recipe", from.recipe()}};
+          {"recipe", from.recipe()},
+          {"strategy", from.strategy()}};
 }
 
 Json gridJson(const plan::Grid& grid) {

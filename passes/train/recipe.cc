@@ -1,9 +1,6 @@
 #include "passes/train/recipe.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "passes/train/recipe_init.h"
 #include "passes/train/suggest.h"
@@ -280,16 +277,9 @@ absl::StatusOr<Recipe> parseRecipe(const std::string& text, const std::string& n
 }
 
 absl::StatusOr<Recipe> readRecipe(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    return absl::InvalidArgumentError("can't read the recipe '" + path + "': it is a folder");
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError("can't read the recipe '" + path + "'");
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file.good()) return absl::NotFoundError("can't read the recipe '" + path + "'");
-  return parseRecipe(text.str(), path);
+  absl::StatusOr<std::string> text = readYamlText(path, "recipe");
+  if (!text.ok()) return text.status();
+  return parseRecipe(*text, path);
 }
 
 }  // namespace oriel

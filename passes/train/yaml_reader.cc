@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "passes/train/suggest.h"
 
@@ -36,6 +39,20 @@ bool isUtf8(const std::string& text) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> readYamlText(const std::string& path, const std::string& what) {
+  const std::string problem = "can't read the " + what + " '" + path + "'";
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return absl::InvalidArgumentError(problem + ": it is a folder");
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(problem);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file.good()) return absl::NotFoundError(problem);
+  return text.str();
+}
 
 YamlDocument::YamlDocument(const std::string& text, std::string name) : name_(std::move(name)) {
   if (!isUtf8(text)) {  // yaml-cpp takes UTF-16 too, but the plan keeps the text as it is

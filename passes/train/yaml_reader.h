@@ -15,8 +15,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace oriel {
+
+// The text of a file; `what` ("recipe") says in messages what it should be. NotFound for one that
+// can't be read, InvalidArgument for a folder.
+absl::StatusOr<std::string> readYamlText(const std::string& path, const std::string& what);
 
 class YamlDocument {
  public:

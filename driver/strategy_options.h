@@ -1,0 +1,30 @@
+// `--strategy FILE`, or its shorthand `--mesh dp=2,tp=2 --zero 1 --sp`, or `--world N`.
+#ifndef ORIEL_DRIVER_STRATEGY_OPTIONS_H_
+#define ORIEL_DRIVER_STRATEGY_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "passes/strategize/strategy.h"
+
+namespace oriel::driver {
+
+struct StrategyOptions {
+  std::string file;
+  std::vector<std::string> mesh;  // each AXIS=N
+  std::optional<int64_t> zero, hsdp;
+  bool sequenceParallel = false;
+  std::optional<int64_t> world;  // alone: the size of dp; else what the mesh must have
+};
+
+// Reads the file, or makes the strategy (and its text) that a file with the same values would give;
+// one rank without any option. InvalidArgument, naming the option, for one that is malformed or
+// contradicts another.
+absl::StatusOr<Strategy> strategyFromOptions(const StrategyOptions& options);
+
+}  // namespace oriel::driver
+
+#endif  // ORIEL_DRIVER_STRATEGY_OPTIONS_H_

@@ -1,0 +1,121 @@
+#include "driver/strategy_options.h"
+
+#include <fstream>
+
+#include "passes/strategize/strategy_reader.h"
+#include "runtime/base/status_testing.h"
+
+namespace oriel::driver {
+namespace {
+
+using runtime::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string writeStrategy(const std::string& text) {
+  const std::string path = ::testing::TempDir() + "strategy_options_test.yaml";
+  std::ofstream(path) << text;
+  return path;
+}
+
+void expectRefused(const StrategyOptions& options, const std::string& text) {
+  EXPECT_THAT(strategyFromOptions(options),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text)));
+}
+
+TEST(StrategyOptionsTest, NothingIsOneRank) {
+  ORIEL_ASSERT_OK_AND_ASSIGN(Strategy strategy, strategyFromOptions({}));
+  EXPECT_EQ(strategy, Strategy());
+}
+
+TEST(StrategyOptionsTest, WorldIsDataParallel) {
+  StrategyOptions options;
+  options.world = 4;
+  ORIEL_ASSERT_OK_AND_ASSIGN(Strategy strategy, strategyFromOptions(options));
+  EXPECT_EQ(strategy.mesh, (Mesh{4, 1, 1}));
+  EXPECT_TRUE(strategy.isPlainDataParallel());
+}
+
+TEST(StrategyOptionsTest, ShorthandEqualsTheFile) {
+  StrategyOptions shorthand;
+  shorthand.mesh = {"tp=2", "dp=4"};
+  shorthand.zero = 2;
+  shorthand.hsdp = 2;
+  shorthand.sequenceParallel = true;
+  shorthand.world = 8;
+  ORIEL_ASSERT_OK_AND_ASSIGN(Strategy made, strategyFromOptions(shorthand));
+  StrategyOptions file;
+  file.file = writeStrategy("mesh: {dp: 4, tp: 2}\nzero: 2\nhsdp: 2\nsequence_parallel: true\n");
+  file.world = 8;
+  ORIEL_ASSERT_OK_AND_ASSIGN(Strategy read, strategyFromOptions(file));
+  EXPECT_EQ(made, read);
+  EXPECT_EQ(made.text, read.text);
+}
+
+TEST(StrategyOptionsTest, TheTextOfAShorthandReadsAsTheSameStrategy) {
+  for (std::vector<std::string> mesh :
+       {std::vector<std::string>{"dp=1"}, {"fsdp=4"}, {"dp=2", "fsdp=2", "tp=2"}}) {
+    StrategyOptions options;
+    options.mesh = mesh;
+    options.zero = 3;
+    ORIEL_ASSERT_OK_AND_ASSIGN(Strategy made, strategyFromOptions(options));
+    ORIEL_ASSERT_OK_AND_ASSIGN(Strategy read, parseStrategy(made.text, "s.yaml"));
+    EXPECT_EQ(made, read) << made.text;
+  }
+}
+
+TEST(StrategyOptionsTest, RefusesWhatIsNoMesh) {
+  StrategyOptions options;
+  for (const char* word : {"dp", "dp=", "dp=0", "dp=-2", "dp=two", "dp=1048577", ""}) {
+    options.mesh = {word};
+    expectRefused(options, "write AXIS=N");
+  }
+  options.mesh = {"=2"};
+  expectRefused(options, "there is no axis ''");
+  options.mesh = {"fsddp=2"};
+  expectRefused(options, "there is no axis 'fsddp'; did you mean 'fsdp'?");
+  options.mesh = {"cp=2"};
+  expectRefused(options, "cp is not supported yet");
+  options.mesh = {"dp=2", "dp=2"};
+  expectRefused(options, "dp is given twice");
+  options.mesh = {"dp=1048576", "tp=2"};
+  expectRefused(options, "--mesh has more than 1048576 ranks");
+}
+
+TEST(StrategyOptionsTest, RefusesWhatContradictsTheMesh) {
+  StrategyOptions options;
+  options.mesh = {"dp=2"};
+  options.world = 8;
+  expectRefused(options, "--world 8, but --mesh has 2 ranks");
+  options.world.reset();
+  options.sequenceParallel = true;
+  expectRefused(options, "--sp splits the sequence");
+  options.sequenceParallel = false;
+  options.hsdp = 2;
+  expectRefused(options, "--hsdp needs");
+  options.zero = 4;
+  expectRefused(options, "--zero must be 0 to 3, not 4");
+  options.zero = 1;
+  options.hsdp = 1;
+  expectRefused(options, "--hsdp must be 2 to 1048576, not 1");
+  options = {};
+  options.world = 0;
+  expectRefused(options, "--world must be 1 to 1048576, not 0");
+}
+
+TEST(StrategyOptionsTest, RefusesShorthandBesideAFile) {
+  StrategyOptions options;
+  options.file = writeStrategy("mesh: {dp: 4, tp: 2}\n");
+  options.world = 4;
+  expectRefused(options, "ranks: drop --world");
+  options.world.reset();
+  options.mesh = {"dp=4", "tp=2"};
+  options.zero = 0;
+  EXPECT_THAT(strategyFromOptions(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("--strategy and --mesh, --zero say the same thing"),
+                             HasSubstr(options.file))));
+}
+
+}  // namespace
+}  // namespace oriel::driver

@@ -1,0 +1,139 @@
+#include "passes/strategize/strategy_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace oriel {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// With every key; tests replace parts of it.
+const char kFull[] = R"(mesh: {dp: 4, tp: 2}
+zero: 2
+hsdp: 2
+sequence_parallel: true
+modules:
+  vision: {parameters: ["vision_tower.*", "model.vision.*"], mesh: {dp: 8}}
+shardings:
+  - {parameters: "lm_head.weight", tp: none}
+  - {parameters: ["*.q_proj.weight"], tp: 1}
+)";
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string errorOf(const std::string& text) {
+  absl::StatusOr<Strategy> strategy = parseStrategy(text, "s.yaml");
+  EXPECT_FALSE(strategy.ok()) << text;
+  EXPECT_EQ(strategy.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(strategy.status().message());
+}
+
+TEST(StrategyReader, ReadsEveryKey) {
+  absl::StatusOr<Strategy> strategy = parseStrategy(kFull, "s.yaml");
+  ASSERT_TRUE(strategy.ok()) << strategy.status();
+  EXPECT_EQ(strategy->mesh, (Mesh{4, 1, 2}));
+  EXPECT_EQ(strategy->zero, 2);
+  EXPECT_EQ(strategy->hsdp, 2);
+  EXPECT_TRUE(strategy->sequenceParallel);
+  EXPECT_THAT(
+      strategy->modules,
+      ElementsAre(Strategy::Module{"vision", {"vision_tower.*", "model.vision.*"}, Mesh{8, 1, 1}}));
+  EXPECT_THAT(strategy->shardings, ElementsAre(Strategy::Sharding{{"lm_head.weight"}, std::nullopt},
+                                               Strategy::Sharding{{"*.q_proj.weight"}, 1}));
+  EXPECT_EQ(strategy->text, kFull);
+}
+
+TEST(StrategyReader, MissingKeysMeanNothingIsSplit) {
+  absl::StatusOr<Strategy> strategy = parseStrategy("mesh: {}", "s.yaml");
+  ASSERT_TRUE(strategy.ok()) << strategy.status();
+  EXPECT_EQ(*strategy, Strategy());
+  EXPECT_EQ(strategy->ranks(), 1);
+}
+
+TEST(StrategyReader, WhatIsNoStrategy) {
+  EXPECT_THAT(errorOf(""), HasSubstr("a strategy must be a mapping"));
+  EXPECT_THAT(errorOf("dp=2"), HasSubstr("s.yaml:1:1: a strategy must be a mapping"));
+  EXPECT_THAT(errorOf("mesh: {dp: 2"), HasSubstr("s.yaml:"));
+  EXPECT_THAT(errorOf("\xff"), HasSubstr("s.yaml: is not UTF-8 text"));
+  EXPECT_THAT(errorOf("zero: 1"), HasSubstr("s.yaml:1:1: missing key 'mesh'"));
+}
+
+TEST(StrategyReader, TyposNameTheNearestKey) {
+  EXPECT_THAT(errorOf(replaced(kFull, "zero", "zeros")),
+              HasSubstr("s.yaml:2:1: unknown key 'zeros'; did you mean 'zero'?"));
+  EXPECT_THAT(errorOf(replaced(kFull, "dp: 4", "ddp: 4")),
+              HasSubstr("s.yaml:1:8: unknown key 'ddp' in 'mesh'; did you mean 'dp'?"));
+  EXPECT_THAT(errorOf(replaced(kFull, "parameters", "parameter")),
+              HasSubstr("s.yaml:6:12: unknown key 'parameter' in 'modules.vision'"));
+  EXPECT_THAT(errorOf(replaced(kFull, "weight\", tp", "weight\", pt")),
+              HasSubstr("unknown key 'pt' in 'shardings[0]'"));
+}
+
+TEST(StrategyReader, AxesThatAreNotSupported) {
+  EXPECT_THAT(errorOf("mesh: {dp: 2, cp: 2}"),
+              HasSubstr("s.yaml:1:19: 'mesh.cp' is not supported yet"));
+}
+
+TEST(StrategyReader, SizesOutOfRange) {
+  EXPECT_THAT(errorOf("mesh: {dp: 0}"), HasSubstr("s.yaml:1:12: 'mesh.dp' must be 1 to 1048576"));
+  EXPECT_THAT(errorOf("mesh: {dp: two}"), HasSubstr("'mesh.dp' must be a whole number"));
+  EXPECT_THAT(errorOf("mesh: {dp: 1048577}"), HasSubstr("not 1048577"));
+  EXPECT_THAT(errorOf("mesh: {dp: 1048576, tp: 2}"),
+              HasSubstr("s.yaml:1:7: 'mesh' has more than 1048576 ranks"));
+  EXPECT_THAT(errorOf(replaced(kFull, "zero: 2", "zero: 4")),
+              HasSubstr("s.yaml:2:7: 'zero' must be 0 to 3, not 4"));
+  EXPECT_THAT(errorOf(replaced(kFull, "hsdp: 2", "hsdp: 1")), HasSubstr("'hsdp' must be 2 to"));
+}
+
+TEST(StrategyReader, WhatDoesNotFitTogetherIsNamedAtItsPlace) {
+  EXPECT_THAT(errorOf(replaced(kFull, "zero: 2", "zero: 0")),
+              HasSubstr("s.yaml:3:7: 'hsdp' needs"));
+  EXPECT_THAT(errorOf(replaced(kFull, "hsdp: 2", "hsdp: 3")),
+              HasSubstr("s.yaml:1:7: 'mesh' has dp: 4, which is no multiple of hsdp (3)"));
+  EXPECT_THAT(errorOf(replaced(kFull, "dp: 8", "dp: 4")),
+              HasSubstr("s.yaml:6:68: 'modules.vision.mesh' has 4 ranks, but 'mesh' has 8"));
+  EXPECT_THAT(errorOf("mesh: {dp: 2}\nsequence_parallel: true"),
+              HasSubstr("s.yaml:2:20: 'sequence_parallel' splits"));
+}
+
+TEST(StrategyReader, PatternsComeOnce) {
+  EXPECT_THAT(errorOf(replaced(kFull, "model.vision.*", "vision_tower.*")),
+              HasSubstr("s.yaml:6:43: the pattern 'vision_tower.*' comes twice"));
+  EXPECT_THAT(errorOf(replaced(kFull, "*.q_proj.weight", "lm_head.weight")),
+              HasSubstr("s.yaml:9:19: the pattern 'lm_head.weight' comes twice"));
+  EXPECT_THAT(errorOf(replaced(kFull, "[\"*.q_proj.weight\"]", "[]")),
+              HasSubstr("'shardings[1].parameters' must name at least one pattern"));
+}
+
+TEST(StrategyReader, RulesAreWhole) {
+  EXPECT_THAT(errorOf("mesh: {}\nmodules: {vision: {mesh: {}}}"),
+              HasSubstr("missing key 'modules.vision.parameters'"));
+  EXPECT_THAT(errorOf("mesh: {}\nmodules: {vision: {parameters: a}}"),
+              HasSubstr("missing key 'modules.vision.mesh'"));
+  EXPECT_THAT(errorOf("mesh: {}\nmodules: {\"\": {parameters: a, mesh: {}}}"),
+              HasSubstr("a module needs a name"));
+  EXPECT_THAT(errorOf("mesh: {}\nshardings: {parameters: a, tp: 0}"),
+              HasSubstr("s.yaml:2:12: 'shardings' must be a list"));
+  EXPECT_THAT(errorOf("mesh: {}\nshardings: [{parameters: a}]"),
+              HasSubstr("missing key 'shardings[0].tp'"));
+  for (const char* tp : {"-1", "64", "all", "[0]"}) {
+    EXPECT_THAT(errorOf(std::string("mesh: {}\nshardings: [{parameters: a, tp: ") + tp + "}]"),
+                HasSubstr("'shardings[0].tp' must be `none` or the number of a dimension"))
+        << tp;
+  }
+}
+
+TEST(StrategyReader, FilesThatCanNotBeRead) {
+  EXPECT_EQ(readStrategy("nowhere.yaml").status(),
+            absl::NotFoundError("can't read the strategy 'nowhere.yaml'"));
+  EXPECT_EQ(readStrategy(::testing::TempDir()).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace oriel

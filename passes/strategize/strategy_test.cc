@@ -1,0 +1,146 @@
+#include "passes/strategize/strategy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace oriel {
+namespace {
+
+using ::testing::HasSubstr;
+
+Strategy ofMesh(Mesh mesh) {
+  Strategy strategy;
+  strategy.mesh = mesh;
+  return strategy;
+}
+
+std::string problemOf(const Strategy& strategy) {
+  std::optional<StrategyProblem> problem = findProblem(strategy);
+  return problem ? problem->key + " " + problem->message : "";
+}
+
+TEST(Strategy, PlainDataParallelIsOneAxisAndNothingElse) {
+  EXPECT_TRUE(Strategy().isPlainDataParallel());
+  Strategy strategy = ofMesh({4, 1, 1});
+  EXPECT_TRUE(strategy.isPlainDataParallel());
+  strategy.zero = 1;
+  EXPECT_FALSE(strategy.isPlainDataParallel());
+  EXPECT_FALSE(ofMesh({2, 1, 2}).isPlainDataParallel());
+  EXPECT_FALSE(ofMesh({1, 2, 1}).isPlainDataParallel());
+}
+
+TEST(Strategy, DataParallelismIsWhatAllModulesHave) {
+  Strategy strategy = ofMesh({2, 1, 2});
+  EXPECT_EQ(strategy.dataParallel(), 2);
+  strategy.modules = {{"vision", {"vision.*"}, {4, 1, 1}}};
+  EXPECT_EQ(strategy.dataParallel(), 2);
+  strategy.modules = {{"vision", {"vision.*"}, {1, 1, 4}}};
+  EXPECT_EQ(strategy.dataParallel(), 1);
+  EXPECT_EQ(ofMesh({2, 4, 2}).dataParallel(), 8);
+}
+
+TEST(Strategy, HsdpSplitsDpIntoCopiesAndGroups) {
+  Strategy strategy = ofMesh({8, 1, 2});
+  EXPECT_EQ(strategy.resolved(strategy.mesh), (Mesh{8, 1, 2}));
+  strategy.hsdp = 4;
+  EXPECT_EQ(strategy.resolved(strategy.mesh), (Mesh{2, 4, 2}));
+}
+
+TEST(Strategy, SoundOnesHaveNoProblem) {
+  Strategy strategy = ofMesh({4, 1, 2});
+  strategy.zero = 3;
+  strategy.hsdp = 2;
+  strategy.sequenceParallel = true;
+  strategy.modules = {{"vision", {"vision.*"}, {8, 1, 1}}};
+  EXPECT_EQ(problemOf(strategy), "");
+}
+
+TEST(Strategy, HsdpNeedsZeroAndDividesDp) {
+  Strategy strategy = ofMesh({6, 1, 1});
+  strategy.hsdp = 4;
+  EXPECT_THAT(problemOf(strategy), HasSubstr("hsdp needs something that is sharded"));
+  strategy.zero = 1;
+  EXPECT_THAT(problemOf(strategy), HasSubstr("mesh has dp: 6, which is no multiple of hsdp (4)"));
+  strategy.mesh = {4, 2, 1};
+  EXPECT_THAT(problemOf(strategy), HasSubstr("mesh has an fsdp axis, and hsdp"));
+}
+
+TEST(Strategy, HsdpDividesTheDpOfModulesToo) {
+  Strategy strategy = ofMesh({4, 1, 1});
+  strategy.zero = 1;
+  strategy.hsdp = 4;
+  strategy.modules = {{"vision", {"vision.*"}, {2, 1, 2}}};
+  EXPECT_THAT(problemOf(strategy), HasSubstr("modules.vision.mesh has dp: 2"));
+}
+
+TEST(Strategy, FsdpNeedsZero) {
+  EXPECT_THAT(problemOf(ofMesh({1, 4, 1})), HasSubstr("mesh has fsdp: 4, but zero is 0"));
+}
+
+TEST(Strategy, SequenceParallelismNeedsTp) {
+  Strategy strategy = ofMesh({2, 1, 1});
+  strategy.sequenceParallel = true;
+  EXPECT_THAT(problemOf(strategy), HasSubstr("sequence_parallel splits"));
+  strategy.modules = {{"language", {"language.*"}, {1, 1, 2}}};
+  EXPECT_EQ(problemOf(strategy), "");
+}
+
+TEST(Strategy, RanksAreBounded) {
+  EXPECT_EQ(problemOf(ofMesh({kMaxRanks, 1, 1})), "");
+  EXPECT_THAT(problemOf(ofMesh({kMaxRanks, 1, 2})), HasSubstr("mesh has more than 1048576 ranks"));
+  EXPECT_THAT(problemOf(ofMesh({kMaxRanks, kMaxRanks, kMaxRanks})),
+              HasSubstr("mesh has more than 1048576 ranks"));
+}
+
+TEST(Strategy, ModulesHaveTheSameRanks) {
+  Strategy strategy = ofMesh({2, 1, 2});
+  strategy.modules = {{"vision", {"vision.*"}, {2, 1, 1}}};
+  EXPECT_THAT(problemOf(strategy), HasSubstr("modules.vision.mesh has 2 ranks, but 'mesh' has 4"));
+}
+
+TEST(Strategy, MeshesMustHaveACommonRefinement) {
+  Strategy strategy = ofMesh({4, 1, 3});
+  strategy.modules = {{"vision", {"vision.*"}, {3, 1, 4}}};
+  EXPECT_THAT(
+      problemOf(strategy),
+      HasSubstr("modules.vision.mesh can't share the ranks with 'mesh': one has groups of 3 "
+                "ranks, the other of 4"));
+  strategy.modules = {{"vision", {"vision.*"}, {12, 1, 1}}, {"audio", {"audio.*"}, {2, 1, 6}}};
+  EXPECT_EQ(problemOf(strategy), "");
+  strategy.modules[0].mesh = {6, 1, 2};
+  EXPECT_THAT(problemOf(strategy), HasSubstr("modules.vision.mesh can't share"));
+}
+
+TEST(Strategy, PatternsFindModulesAndShardings) {
+  Strategy strategy;
+  strategy.modules = {{"vision", {"vision.*", "patch.?"}, {}}};
+  strategy.shardings = {{{"*head*"}, 0}};
+  ASSERT_NE(moduleOf(strategy, "patch.w"), nullptr);
+  EXPECT_EQ(moduleOf(strategy, "patch.w")->name, "vision");
+  EXPECT_EQ(moduleOf(strategy, "language.vision.w"), nullptr);
+  ASSERT_NE(shardingOf(strategy, "lm_head.weight"), nullptr);
+  EXPECT_EQ(shardingOf(strategy, "lm_head.weight")->tp, 0);
+  EXPECT_EQ(shardingOf(strategy, "norm.weight"), nullptr);
+}
+
+TEST(Strategy, PatternsAreHeldAgainstTheModel) {
+  const std::vector<std::string> names = {"vision.w", "language.w", "lm_head.w"};
+  Strategy strategy;
+  EXPECT_TRUE(checkPatterns(strategy, names).ok());
+  strategy.modules = {{"vision", {"vision.*"}, {}}};
+  strategy.shardings = {{{"lm_head.w"}, std::nullopt}, {{"language.*"}, 0}};
+  EXPECT_TRUE(checkPatterns(strategy, names).ok());
+
+  strategy.modules[0].parameters = {"vison.*"};
+  EXPECT_THAT(std::string(checkPatterns(strategy, names).message()),
+              HasSubstr("the pattern 'vison.*' in 'modules.vision' of the strategy matches no "
+                        "parameter; did you mean 'vision.w'?"));
+  strategy.modules[0].parameters = {"vision.*"};
+  strategy.shardings[1].parameters = {"l*"};
+  EXPECT_THAT(std::string(checkPatterns(strategy, names).message()),
+              HasSubstr("the parameter 'lm_head.w' matches patterns in both 'shardings[0]' and "
+                        "'shardings[1]' of the strategy"));
+}
+
+}  // namespace
+}  // namespace oriel
