@@ -70,12 +70,13 @@ absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
   std::vector<char> stored;
   trained.read = [&](const std::string& name, llvm::MutableArrayRef<float> values) {
     const runtime::TensorSpec& spec = specs.at(name);
+    const runtime::Box all = runtime::WholeBox(spec.shape);
     absl::Status status;
     if (spec.dtype == runtime::DType::kF32) {
-      status = checkpoint.ReadParameter(name, spec, values.data());
+      status = checkpoint.ReadParameter(name, spec, all, values.data());
     } else {
       stored.resize(spec.bytes());
-      status = checkpoint.ReadParameter(name, spec, stored.data());
+      status = checkpoint.ReadParameter(name, spec, all, stored.data());
       if (status.ok()) {
         status = runtime::ConvertElements(spec.dtype, stored.data(), runtime::DType::kF32,
                                           values.data(), spec.num_elements());
@@ -89,19 +90,24 @@ absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
 
 absl::Status writeSafetensors(const Arguments& arguments, const plan::Plan& plan,
                               const runtime::CheckpointReader& checkpoint) {
-  std::vector<std::vector<char>> joined;  // what lies in several shards
-  std::vector<runtime::NamedTensor> tensors;
+  std::vector<runtime::NamedSpec> specs;
   for (const plan::Parameter& parameter : plan.parameters()) {
-    const runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
-    const char* data = checkpoint.FindWhole(parameter.name(), spec);
-    if (data == nullptr) {
-      std::vector<char>& value = joined.emplace_back(spec.bytes());
-      ORIEL_RETURN_IF_ERROR(checkpoint.ReadParameter(parameter.name(), spec, value.data()));
-      data = value.data();
-    }
-    tensors.push_back({parameter.name(), spec, data});
+    specs.push_back({parameter.name(), runtime::FromPlan(parameter.global())});
   }
-  return runtime::WriteSafetensors(arguments.output, tensors);
+  ORIEL_ASSIGN_OR_RETURN(runtime::SafetensorsWriter writer,
+                         runtime::SafetensorsWriter::Create(arguments.output, specs));
+  std::vector<char> joined;  // one that lies in several shards
+  for (const auto& [name, spec] : specs) {
+    const char* data = checkpoint.FindWhole(name, spec);
+    if (data == nullptr) {
+      joined.resize(spec.bytes());
+      ORIEL_RETURN_IF_ERROR(
+          checkpoint.ReadParameter(name, spec, runtime::WholeBox(spec.shape), joined.data()));
+      data = joined.data();
+    }
+    ORIEL_RETURN_IF_ERROR(writer.Append(data, spec.bytes()));
+  }
+  return writer.Finish();
 }
 
 absl::Status exportWeights(const Arguments& arguments) {

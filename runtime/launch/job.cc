@@ -125,7 +125,7 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
   executor_options.profile = job.options.profile;
   ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
                          Executor::Create(job.plan, rank, world, executor_options));
-  ORIEL_ASSIGN_OR_RETURN(ModelState state, ModelState::Bind(job.plan, *executor));
+  ORIEL_ASSIGN_OR_RETURN(ModelState state, ModelState::Bind(job.plan, rank, *executor));
   int64_t step = 0;
   if (job.checkpoint) {
     ORIEL_RETURN_IF_ERROR(state.Restore(*job.checkpoint, /*with_optimizer=*/job.trains()));

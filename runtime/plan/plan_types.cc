@@ -179,4 +179,11 @@ std::vector<int64_t> GridLayout::Group(int64_t rank, const std::vector<std::stri
   return offsets;
 }
 
+const plan::Grid* GridOfRank(const plan::Plan& plan, int64_t rank) {
+  for (const plan::Grid& grid : plan.grids()) {
+    if (GridLayout(grid).Contains(rank)) return &grid;
+  }
+  return nullptr;
+}
+
 }  // namespace oriel::runtime

@@ -59,6 +59,9 @@ class GridLayout {
   std::vector<int64_t> sizes_;
 };
 
+// The grid that has a rank, or null.
+const plan::Grid* GridOfRank(const plan::Plan& plan, int64_t rank);
+
 }  // namespace oriel::runtime
 
 #endif  // ORIEL_RUNTIME_PLAN_PLAN_TYPES_H_

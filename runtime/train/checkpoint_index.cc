@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/status.h"
 #include "runtime/train/json_util.h"
-#include "runtime/train/safetensors.h"
 #include "runtime/train/tensor_bytes.h"
 
 namespace oriel::runtime {
@@ -23,19 +23,41 @@ Json EncodeTensor(const CheckpointTensor& tensor) {
   for (const CheckpointShard& shard : tensor.shards) {
     shards.push_back({{"file", shard.file},
                       {"name", shard.name},
-                      {"offsets", shard.offsets},
-                      {"shape", shard.shape}});
+                      {"offsets", shard.box.start},
+                      {"shape", shard.box.size}});
   }
   return {{"dtype", SafetensorsDTypeName(tensor.spec.dtype)},
           {"shape", tensor.spec.shape},
           {"shards", std::move(shards)}};
 }
 
-bool Overlap(const CheckpointShard& a, const CheckpointShard& b) {
-  for (size_t d = 0; d < a.shape.size(); ++d) {
-    if (a.offsets[d] >= b.offsets[d] + b.shape[d] || b.offsets[d] >= a.offsets[d] + a.shape[d]) {
-      return false;
+// Whether no two boxes share an element. Compares a box only with those that it may meet along the
+// dimension that tells most of them apart: n log n for a tensor that is cut along one.
+bool AreDisjoint(const std::vector<CheckpointShard>& shards, size_t rank) {
+  size_t dim = 0, most = 0;
+  for (size_t d = 0; d < rank; ++d) {
+    std::set<int64_t> starts;
+    for (const CheckpointShard& shard : shards) starts.insert(shard.box.start[d]);
+    if (starts.size() > most) most = starts.size(), dim = d;
+  }
+  std::vector<const Box*> boxes;
+  for (const CheckpointShard& shard : shards) boxes.push_back(&shard.box);
+  const auto start = [&](const Box* box) { return rank == 0 ? 0 : box->start[dim]; };
+  std::sort(boxes.begin(), boxes.end(),
+            [&](const Box* a, const Box* b) { return start(a) < start(b); });
+  std::vector<const Box*> open;  // that reach beyond the start of the current one
+  for (const Box* box : boxes) {
+    if (rank > 0) {
+      open.erase(std::remove_if(open.begin(), open.end(),
+                                [&](const Box* other) {
+                                  return other->start[dim] + other->size[dim] <= start(box);
+                                }),
+                 open.end());
     }
+    for (const Box* other : open) {
+      if (Intersect(*box, *other).num_elements() > 0) return false;
+    }
+    open.push_back(box);
   }
   return true;
 }
@@ -43,26 +65,25 @@ bool Overlap(const CheckpointShard& a, const CheckpointShard& b) {
 // Disjoint boxes inside the tensor that have its number of elements cover it.
 absl::Status CheckShards(const CheckpointTensor& tensor) {
   const Shape& whole = tensor.spec.shape;
-  int64_t elements = 0;
-  for (size_t i = 0; i < tensor.shards.size(); ++i) {
-    const CheckpointShard& shard = tensor.shards[i];
-    bool inside = shard.offsets.size() == whole.size() && shard.shape.size() == whole.size();
+  for (const CheckpointShard& shard : tensor.shards) {
+    const auto& [start, size] = shard.box;
+    bool inside = start.size() == whole.size() && size.size() == whole.size();
     for (size_t d = 0; inside && d < whole.size(); ++d) {
-      inside = shard.shape[d] <= whole[d] && shard.offsets[d] <= whole[d] - shard.shape[d];
+      inside = size[d] <= whole[d] && start[d] <= whole[d] - size[d];
     }
     if (!inside) {
-      return absl::InvalidArgumentError(absl::StrCat("shard ", ShapeToString(shard.shape), " at ",
-                                                     ShapeToString(shard.offsets),
-                                                     " is not inside ", ShapeToString(whole)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("shard ", shard.box.ToString(), " is not inside ", ShapeToString(whole)));
     }
     if (shard.file.empty() || shard.file.find('/') != std::string::npos) {
       return absl::InvalidArgumentError("a shard's file is not a plain name");
     }
-    for (size_t j = 0; j < i; ++j) {
-      if (Overlap(shard, tensor.shards[j])) return absl::InvalidArgumentError("shards overlap");
-    }
-    elements += NumElements(shard.shape);
   }
+  if (!AreDisjoint(tensor.shards, whole.size())) {
+    return absl::InvalidArgumentError("shards overlap");
+  }
+  int64_t elements = 0;
+  for (const CheckpointShard& shard : tensor.shards) elements += shard.box.num_elements();
   if (elements != NumElements(whole)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the shards have ", elements, " of ", NumElements(whole), " elements"));
@@ -89,7 +110,7 @@ absl::StatusOr<CheckpointTensor> ParseTensor(const Json& json) {
     if (!file || !name || !offsets || !box) {
       return absl::InvalidArgumentError("a shard needs file, name, offsets and shape");
     }
-    tensor.shards.push_back({*file, *name, *offsets, *box});
+    tensor.shards.push_back({*file, *name, {*offsets, *box}});
   }
   ORIEL_RETURN_IF_ERROR(CheckShards(tensor));
   return tensor;

@@ -5,6 +5,8 @@
 //     optimizer.safetensors  optimizer state, "SLOT/PARAMETER"
 //     index.json
 //
+// A plan that stores parameters, or optimizer states, in pieces saves those in one file for each
+// rank that has pieces of its own: model-rank00003.safetensors, optimizer-rank00003.safetensors.
 // Each tensor lists the shards that make it up, so that a plan with another layout can read
 // what any plan saved.
 #ifndef ORIEL_RUNTIME_TRAIN_CHECKPOINT_INDEX_H_
@@ -17,7 +19,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/box.h"
 #include "runtime/base/tensor.h"
+#include "runtime/train/safetensors.h"
 #include "runtime/train/shuffle.h"
 
 namespace oriel::runtime {
@@ -26,8 +30,7 @@ namespace oriel::runtime {
 struct CheckpointShard {
   std::string file;  // in the checkpoint's folder
   std::string name;  // in that file
-  Shape offsets;     // of its first element in the whole tensor
-  Shape shape;
+  Box box;           // "offsets" and "shape" of the JSON
 };
 
 struct CheckpointTensor {
@@ -62,11 +65,6 @@ absl::StatusOr<std::string> EncodeCheckpointIndex(const CheckpointIndex& index);
 absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(const std::string& text,
                                                      const std::string& path);
 
-// A name with a type and shape.
-struct NamedSpec {
-  std::string name;
-  TensorSpec spec;
-};
 // Hash (64-bit FNV-1a, hexadecimal) of names, types and shapes, whatever their order.
 std::string FingerprintParameters(std::vector<NamedSpec> parameters);
 

@@ -34,27 +34,6 @@ std::string Some(const std::vector<std::string>& names) {
   return text;
 }
 
-// Copies a row-major box of `shape` to `offsets` of a tensor `whole`, row by row.
-void CopyBox(const char* box, const Shape& shape, const Shape& offsets, const TensorSpec& whole,
-             char* target) {
-  const int64_t element = DTypeBytes(whole.dtype);
-  const int64_t elements = NumElements(shape);
-  if (elements == 0) return;
-  const int64_t row = shape.empty() ? 1 : shape.back();
-  std::vector<int64_t> index(shape.size(), 0);
-  for (int64_t done = 0; done < elements; done += row) {
-    int64_t place = 0;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      place = place * whole.shape[d] + offsets[d] + index[d];
-    }
-    std::memcpy(target + place * element, box + done * element, row * element);
-    for (size_t d = shape.size() - (shape.empty() ? 0 : 1); d-- > 0;) {
-      if (++index[d] < shape[d]) break;
-      index[d] = 0;
-    }
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
@@ -104,7 +83,7 @@ absl::Status CheckpointReader::OpenFiles() {
         if (!file.ok()) return Annotate(file.status(), "incomplete or damaged checkpoint");
         it = files_.emplace(shard.file, *std::move(file)).first;
       }
-      const TensorSpec spec{tensor.spec.dtype, shard.shape};
+      const TensorSpec spec{tensor.spec.dtype, shard.box.size};
       ORIEL_ASSIGN_OR_RETURN(SafetensorsView view, it->second.Find(shard.name));
       if (view.spec != spec) {
         return absl::InvalidArgumentError(absl::StrCat(it->second.path(), ": ", shard.name, " is ",
@@ -150,16 +129,16 @@ absl::Status CheckpointReader::CheckModel(const std::string& model_name,
 }
 
 absl::Status CheckpointReader::ReadParameter(const std::string& name, const TensorSpec& spec,
-                                             void* target) const {
+                                             const Box& box, void* target) const {
   auto it = index_.parameters.find(name);
   return ReadTensor(absl::StrCat("parameter ", name),
-                    it == index_.parameters.end() ? nullptr : &it->second, spec, target);
+                    it == index_.parameters.end() ? nullptr : &it->second, spec, box, target);
 }
 
 const char* CheckpointReader::FindWhole(const std::string& name, const TensorSpec& spec) const {
   auto it = index_.parameters.find(name);
   if (it == index_.parameters.end() || it->second.spec != spec || it->second.shards.size() != 1 ||
-      it->second.shards[0].shape != spec.shape) {
+      it->second.shards[0].box != WholeBox(spec.shape)) {
     return nullptr;
   }
   const CheckpointShard& shard = it->second.shards[0];
@@ -168,19 +147,21 @@ const char* CheckpointReader::FindWhole(const std::string& name, const TensorSpe
 }
 
 absl::Status CheckpointReader::ReadState(const std::string& parameter, const std::string& slot,
-                                         const TensorSpec& spec, void* target) const {
+                                         const TensorSpec& spec, const Box& box,
+                                         void* target) const {
   const CheckpointTensor* tensor = nullptr;
   auto slots = index_.optimizer_states.find(parameter);
   if (slots != index_.optimizer_states.end()) {
     auto it = slots->second.find(slot);
     if (it != slots->second.end()) tensor = &it->second;
   }
-  return ReadTensor(absl::StrCat("optimizer state ", slot, " of ", parameter), tensor, spec,
+  return ReadTensor(absl::StrCat("optimizer state ", slot, " of ", parameter), tensor, spec, box,
                     target);
 }
 
 absl::Status CheckpointReader::ReadTensor(const std::string& what, const CheckpointTensor* tensor,
-                                          const TensorSpec& spec, void* target) const {
+                                          const TensorSpec& spec, const Box& box,
+                                          void* target) const {
   if (tensor == nullptr) {
     return absl::NotFoundError(
         absl::StrCat(path_, ": has no ", what, "; was it saved with another optimizer or model?"));
@@ -191,7 +172,7 @@ absl::Status CheckpointReader::ReadTensor(const std::string& what, const Checkpo
   }
   for (const CheckpointShard& shard : tensor->shards) {
     ORIEL_ASSIGN_OR_RETURN(SafetensorsView view, files_.at(shard.file).Find(shard.name));
-    CopyBox(view.data, shard.shape, shard.offsets, spec, static_cast<char*>(target));
+    CopyBox(shard.box, view.data, box, target, DTypeBytes(spec.dtype));
   }
   return absl::OkStatus();
 }

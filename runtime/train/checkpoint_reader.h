@@ -30,18 +30,20 @@ class CheckpointReader {
   // not the model's.
   absl::Status CheckModel(const std::string& model_name,
                           const std::vector<NamedSpec>& parameters) const;
-  // Copies a whole tensor of this type and shape, from however many shards it has.
-  absl::Status ReadParameter(const std::string& name, const TensorSpec& spec, void* target) const;
+  // Copies a box of a parameter with this type and shape, from the shards that it meets. Reads
+  // nothing else.
+  absl::Status ReadParameter(const std::string& name, const TensorSpec& spec, const Box& box,
+                             void* target) const;
   // A parameter's bytes in the mapped file, where one shard is all of it; else null. May be
   // unaligned.
   const char* FindWhole(const std::string& name, const TensorSpec& spec) const;
   absl::Status ReadState(const std::string& parameter, const std::string& slot,
-                         const TensorSpec& spec, void* target) const;
+                         const TensorSpec& spec, const Box& box, void* target) const;
 
  private:
   absl::Status OpenFiles();
   absl::Status ReadTensor(const std::string& what, const CheckpointTensor* tensor,
-                          const TensorSpec& spec, void* target) const;
+                          const TensorSpec& spec, const Box& box, void* target) const;
 
   std::string path_;
   CheckpointIndex index_;

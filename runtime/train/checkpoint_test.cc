@@ -19,14 +19,21 @@ using ::testing::HasSubstr;
 
 TensorSpec F32(Shape shape) { return {DType::kF32, std::move(shape)}; }
 
+// A tensor that the only rank has whole.
+CheckpointSource Whole(const std::string& parameter, const std::string& slot, const Shape& shape,
+                       float* data) {
+  return {parameter, slot, DType::kF32, *TensorLayout::Create({}, {}, shape), data};
+}
+
 class CheckpointTest : public ::testing::Test {
  protected:
   std::string Save(int64_t step) {
     progress_.step = step;
-    const std::vector<CheckpointSource> sources = {{"w", "", F32({2, 3}), w_},
-                                                   {"frozen", "", F32({1}), frozen_},
-                                                   {"w", "exp_avg", F32({2, 3}), exp_avg_}};
-    absl::StatusOr<std::string> path = WriteCheckpoint(save_dir_, "toy", progress_, sources);
+    const std::vector<CheckpointSource> sources = {Whole("w", "", {2, 3}, w_),
+                                                   Whole("frozen", "", {1}, frozen_),
+                                                   Whole("w", "exp_avg", {2, 3}, exp_avg_)};
+    absl::StatusOr<std::string> path =
+        WriteCheckpoint(save_dir_, "toy", progress_, sources, nullptr);
     EXPECT_TRUE(path.ok()) << path.status();
     return *path;
   }
@@ -52,11 +59,11 @@ TEST_F(CheckpointTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(reader.index().fingerprint,
             FingerprintParameters({{"frozen", F32({1})}, {"w", F32({2, 3})}}));
   float target[6];
-  ORIEL_ASSERT_OK(reader.ReadParameter("w", F32({2, 3}), target));
+  ORIEL_ASSERT_OK(reader.ReadParameter("w", F32({2, 3}), WholeBox({2, 3}), target));
   EXPECT_THAT(target, ElementsAre(1, 2, 3, 4, 5, 6));
-  ORIEL_ASSERT_OK(reader.ReadState("w", "exp_avg", F32({2, 3}), target));
+  ORIEL_ASSERT_OK(reader.ReadState("w", "exp_avg", F32({2, 3}), WholeBox({2, 3}), target));
   EXPECT_THAT(target, ElementsAre(6, 5, 4, 3, 2, 1));
-  ORIEL_ASSERT_OK(reader.ReadParameter("frozen", F32({1}), target));
+  ORIEL_ASSERT_OK(reader.ReadParameter("frozen", F32({1}), WholeBox({1}), target));
 }
 
 // No temporary names are left, and the model is a plain safetensors file of all parameters.
@@ -81,7 +88,7 @@ TEST_F(CheckpointTest, SameStepAgainReplaces) {
   Save(5);
   ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader reader, CheckpointReader::Open(save_dir_));
   float target[6];
-  ORIEL_ASSERT_OK(reader.ReadParameter("w", F32({2, 3}), target));
+  ORIEL_ASSERT_OK(reader.ReadParameter("w", F32({2, 3}), WholeBox({2, 3}), target));
   EXPECT_EQ(target[0], -1);
 }
 
@@ -207,11 +214,11 @@ TEST_F(CheckpointTest, StateOfAnotherOptimizer) {
   Save(1);
   ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader reader, CheckpointReader::Open(save_dir_));
   float target[6];
-  EXPECT_THAT(reader.ReadState("w", "exp_avg_sq", F32({2, 3}), target),
+  EXPECT_THAT(reader.ReadState("w", "exp_avg_sq", F32({2, 3}), WholeBox({2, 3}), target),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("optimizer state exp_avg_sq of w")));
 }
 
-// A tensor in three shards, as a later plan with sharded storage writes it.
+// A tensor in three shards of different shapes.
 TEST_F(CheckpointTest, ShardsAreAssembled) {
   const float left[4] = {1, 2, 4, 5}, top_right[1] = {3}, bottom_right[1] = {6};
   ORIEL_ASSERT_OK(WriteSafetensors(
@@ -222,26 +229,31 @@ TEST_F(CheckpointTest, ShardsAreAssembled) {
   CheckpointIndex index;
   CheckpointTensor& w = index.parameters["w"];
   w.spec = F32({2, 3});
-  w.shards = {{"a.safetensors", "left", {0, 0}, {2, 2}},
-              {"a.safetensors", "top", {0, 2}, {1, 1}},
-              {"b.safetensors", "bottom", {1, 2}, {1, 1}}};
+  w.shards = {{"a.safetensors", "left", {{0, 0}, {2, 2}}},
+              {"a.safetensors", "top", {{0, 2}, {1, 1}}},
+              {"b.safetensors", "bottom", {{1, 2}, {1, 1}}}};
   ORIEL_ASSERT_OK_AND_ASSIGN(std::string text, EncodeCheckpointIndex(index));
   WriteFileBytes(folder_ / "index.json", text);
   ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader reader, CheckpointReader::Open(folder_.path()));
   float target[6];
-  ORIEL_ASSERT_OK(reader.ReadParameter("w", F32({2, 3}), target));
+  ORIEL_ASSERT_OK(reader.ReadParameter("w", F32({2, 3}), WholeBox({2, 3}), target));
   EXPECT_THAT(target, ElementsAre(1, 2, 3, 4, 5, 6));
+
+  // A box across all three.
+  float middle[2];
+  ORIEL_ASSERT_OK(reader.ReadParameter("w", F32({2, 3}), {{1, 1}, {1, 2}}, middle));
+  EXPECT_THAT(middle, ElementsAre(5, 6));
 
   auto expect_refused = [&](const std::string& message) {
     ORIEL_ASSERT_OK_AND_ASSIGN(std::string broken, EncodeCheckpointIndex(index));
     EXPECT_THAT(ParseCheckpointIndex(broken, "index.json"),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
   };
-  w.shards[2].offsets = {0, 2};
+  w.shards[2].box.start = {0, 2};
   expect_refused("overlap");
   w.shards.pop_back();
   expect_refused("5 of 6 elements");
-  w.shards[0].offsets = {0, 2};
+  w.shards[0].box.start = {0, 2};
   expect_refused("not inside");
 }
 
@@ -255,7 +267,7 @@ TEST(FingerprintTest, DependsOnNamesTypesAndShapesOnly) {
 
 TEST_F(CheckpointTest, DiskRefuses) {
   WriteFileBytes(folder_ / "file", "");
-  EXPECT_THAT(WriteCheckpoint(folder_ / "file/ckpt", "toy", progress_, {}),
+  EXPECT_THAT(WriteCheckpoint(folder_ / "file/ckpt", "toy", progress_, {}, nullptr),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("file/ckpt")));
 }
 

@@ -18,9 +18,6 @@
 namespace oriel::runtime {
 namespace {
 
-constexpr char kModelFile[] = "model.safetensors";
-constexpr char kOptimizerFile[] = "optimizer.safetensors";
-
 void RemoveFolder(const std::string& path) {
   std::error_code ignored;
   std::filesystem::remove_all(path, ignored);
@@ -43,34 +40,87 @@ absl::Status Publish(const std::string& temporary, const std::string& target) {
   return absl::OkStatus();
 }
 
-absl::Status WriteFiles(const std::string& folder, const std::string& model_name,
-                        const TrainingProgress& progress,
-                        const std::vector<CheckpointSource>& sources) {
-  CheckpointIndex index;
-  index.model_name = model_name;
-  index.progress = progress;
-  std::vector<NamedTensor> model, optimizer;
-  std::vector<NamedSpec> parameters;
-  for (const CheckpointSource& source : sources) {
-    const bool is_state = !source.slot.empty();
-    std::string name =
-        is_state ? absl::StrCat(source.slot, "/", source.parameter) : source.parameter;
-    CheckpointTensor tensor{source.spec,
-                            {{is_state ? kOptimizerFile : kModelFile, name,
-                              Shape(source.spec.shape.size(), 0), source.spec.shape}}};
-    if (is_state) {
-      index.optimizer_states[source.parameter][source.slot] = std::move(tensor);
-    } else {
-      index.parameters[source.parameter] = std::move(tensor);
-      parameters.push_back({source.parameter, source.spec});
+// Whether a tensor is one shard, that of rank 0.
+bool IsOfFirstRank(const TensorLayout& layout) { return layout.is_whole() && layout.Owns(0); }
+
+// The files of a checkpoint and what is in them.
+class Contents {
+ public:
+  explicit Contents(const std::vector<CheckpointSource>& sources) : sources_(sources) {
+    for (const CheckpointSource& source : sources) {
+      bool& in_pieces = source.slot.empty() ? model_in_pieces_ : optimizer_in_pieces_;
+      in_pieces = in_pieces || !IsOfFirstRank(source.layout);
     }
-    (is_state ? optimizer : model).push_back({std::move(name), source.spec, source.data});
   }
-  index.fingerprint = FingerprintParameters(std::move(parameters));
-  ORIEL_RETURN_IF_ERROR(WriteSafetensors(JoinPath(folder, kModelFile), model));
-  ORIEL_RETURN_IF_ERROR(WriteSafetensors(JoinPath(folder, kOptimizerFile), optimizer));
-  ORIEL_ASSIGN_OR_RETURN(std::string text, EncodeCheckpointIndex(index));
-  return WriteTextAtomically(JoinPath(folder, "index.json"), text);
+
+  // What `rank` writes; no file without tensors, but those of rank 0 where nothing is in pieces.
+  absl::Status WritePart(const std::string& folder, int64_t rank) const {
+    for (const bool optimizer : {false, true}) {
+      std::vector<NamedTensor> tensors;
+      for (const CheckpointSource& source : sources_) {
+        if (source.slot.empty() == optimizer || !source.layout.Owns(rank)) continue;
+        tensors.push_back({NameOf(source), {source.dtype, source.layout.piece()}, source.data});
+      }
+      if (tensors.empty() && (rank != 0 || InPieces(optimizer))) continue;
+      ORIEL_RETURN_IF_ERROR(WriteSafetensors(JoinPath(folder, FileOf(optimizer, rank)), tensors));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteIndex(const std::string& folder, const std::string& model_name,
+                          const TrainingProgress& progress) const {
+    CheckpointIndex index;
+    index.model_name = model_name;
+    index.progress = progress;
+    std::vector<NamedSpec> parameters;
+    for (const CheckpointSource& source : sources_) {
+      const bool optimizer = !source.slot.empty();
+      CheckpointTensor tensor{source.spec(), {}};
+      for (const int64_t owner : source.layout.Owners()) {
+        tensor.shards.push_back(
+            {FileOf(optimizer, owner), NameOf(source), source.layout.BoxOf(owner)});
+      }
+      if (optimizer) {
+        index.optimizer_states[source.parameter][source.slot] = std::move(tensor);
+      } else {
+        index.parameters[source.parameter] = std::move(tensor);
+        parameters.push_back({source.parameter, source.spec()});
+      }
+    }
+    index.fingerprint = FingerprintParameters(std::move(parameters));
+    ORIEL_ASSIGN_OR_RETURN(std::string text, EncodeCheckpointIndex(index));
+    return WriteTextAtomically(JoinPath(folder, "index.json"), text);
+  }
+
+ private:
+  bool InPieces(bool optimizer) const {
+    return optimizer ? optimizer_in_pieces_ : model_in_pieces_;
+  }
+  std::string FileOf(bool optimizer, int64_t rank) const {
+    const char* kind = optimizer ? "optimizer" : "model";
+    return InPieces(optimizer) ? absl::StrFormat("%s-rank%05d.safetensors", kind, rank)
+                               : absl::StrCat(kind, ".safetensors");
+  }
+  static std::string NameOf(const CheckpointSource& source) {
+    return source.slot.empty() ? source.parameter
+                               : absl::StrCat(source.slot, "/", source.parameter);
+  }
+
+  const std::vector<CheckpointSource>& sources_;
+  bool model_in_pieces_ = false;
+  bool optimizer_in_pieces_ = false;
+};
+
+// OK if it is on all ranks; else the rank's own error, or Aborted.
+absl::Status Agree(const absl::Status& status, Communicator* world) {
+  if (world == nullptr) return status;
+  int32_t failed = status.ok() ? 0 : 1;
+  const ReduceBuffer buffer{&failed, &failed, 1, DType::kI32};
+  const absl::Status met = world->AllReduce(Reduction::kMax, absl::MakeConstSpan(&buffer, 1));
+  if (!status.ok()) return status;
+  ORIEL_RETURN_IF_ERROR(met);
+  return failed == 0 ? absl::OkStatus()
+                     : absl::AbortedError("another rank could not write its part of a checkpoint");
 }
 
 }  // namespace
@@ -80,14 +130,32 @@ std::string CheckpointFolderName(int64_t step) { return absl::StrFormat("step-%0
 absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
                                             const std::string& model_name,
                                             const TrainingProgress& progress,
-                                            const std::vector<CheckpointSource>& sources) {
-  ORIEL_RETURN_IF_ERROR(MakeFolders(save_dir));
+                                            const std::vector<CheckpointSource>& sources,
+                                            Communicator* world) {
+  const int64_t rank = world == nullptr ? 0 : world->rank();
   const std::string target = JoinPath(save_dir, CheckpointFolderName(progress.step));
   const std::string temporary =
       JoinPath(save_dir, absl::StrCat(".", CheckpointFolderName(progress.step), ".tmp"));
-  RemoveFolder(temporary);  // of a run that was killed while it saved
-  ORIEL_RETURN_IF_ERROR(MakeFolders(temporary));
-  absl::Status status = WriteFiles(temporary, model_name, progress, sources);
+  const Contents contents(sources);
+  absl::Status status;
+  if (rank == 0) {
+    status = MakeFolders(save_dir);
+    if (status.ok()) RemoveFolder(temporary);  // of a run that was killed while it saved
+    if (status.ok()) status = MakeFolders(temporary);
+  }
+  status = Agree(status, world);
+  if (status.ok()) {
+    status = contents.WritePart(temporary, rank);
+    if (rank != 0 && absl::IsNotFound(status)) {
+      status = Annotate(status, "checkpoints go to a folder that all ranks share");
+    }
+    status = Agree(status, world);
+  }
+  if (rank != 0) {
+    if (!status.ok()) return status;
+    return target;
+  }
+  if (status.ok()) status = contents.WriteIndex(temporary, model_name, progress);
   if (status.ok()) status = Publish(temporary, target);
   if (!status.ok()) {
     RemoveFolder(temporary);

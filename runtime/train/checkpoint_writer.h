@@ -7,24 +7,34 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/plan/tensor_layout.h"
 #include "runtime/train/checkpoint_index.h"
 
 namespace oriel::runtime {
 
-// A whole tensor to be saved; the shards of other ranks will come as boxes of it.
+// A tensor to be saved: how it lies over the ranks, and what this rank has of it.
 struct CheckpointSource {
   std::string parameter;
   std::string slot;  // of an optimizer state; empty for the parameter itself
-  TensorSpec spec;
-  void* data = nullptr;
+  DType dtype;
+  TensorLayout layout;
+  void* data = nullptr;  // this rank's box
+
+  // Of the whole tensor.
+  TensorSpec spec() const { return {dtype, layout.global()}; }
 };
 
-// Writes SAVE_DIR/step-NNNNNNNN and returns its path. It appears complete (written under a
-// temporary name, synced, renamed), in place of one of the same step.
+// Writes SAVE_DIR/step-NNNNNNNN and returns its path. Collective over `world` (null for one rank),
+// whose ranks are the plan's and see the same folder: each writes the boxes that it owns, rank 0
+// the index. The folder appears complete (written under a temporary name, synced, renamed), in
+// place of one of the same step, after every rank has written its part; if one can't, nothing
+// appears, it returns why and the others return Aborted.
 absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
                                             const std::string& model_name,
                                             const TrainingProgress& progress,
-                                            const std::vector<CheckpointSource>& sources);
+                                            const std::vector<CheckpointSource>& sources,
+                                            Communicator* world);
 
 // "step-00000100"
 std::string CheckpointFolderName(int64_t step);

@@ -7,39 +7,53 @@
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
+#include "runtime/plan/tensor_layout.h"
 #include "runtime/train/random_values.h"
 #include "runtime/train/safetensors.h"
 
 namespace oriel::runtime {
 namespace {
 
-absl::StatusOr<CheckpointSource> BindTensor(const Executor& executor, plan::BufferKind kind,
-                                            const std::string& parameter, const std::string& slot,
-                                            const plan::Tensor& global) {
-  ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, parameter, slot));
+absl::StatusOr<CheckpointSource> BindTensor(const Executor& executor, const plan::Grid& grid,
+                                            plan::BufferKind kind, const std::string& parameter,
+                                            const std::string& slot, const plan::Tensor& global,
+                                            const plan::Sharding& storage) {
+  const std::string name = absl::StrCat(slot, slot.empty() ? "" : " of ", parameter);
   const TensorSpec spec = FromPlan(global);
-  if (view.spec != spec) {
-    return absl::UnimplementedError(absl::StrCat(
-        slot, slot.empty() ? "" : " of ", parameter, ": this rank stores ", view.spec.ToString(),
-        " of ", spec.ToString(), "; sharded storage is not supported yet"));
+  absl::StatusOr<TensorLayout> layout = TensorLayout::Create(grid, storage, spec.shape);
+  if (!layout.ok()) return Annotate(layout.status(), name);
+  if (!layout->partial().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": its storage is a pending sum"));
   }
-  return CheckpointSource{parameter, slot, spec, view.data};
+  ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, parameter, slot));
+  const TensorSpec piece{spec.dtype, layout->piece()};
+  if (view.spec != piece) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": the rank's buffer is ",
+                                                   view.spec.ToString(), ", its part of ",
+                                                   spec.ToString(), " is ", piece.ToString()));
+  }
+  return CheckpointSource{parameter, slot, spec.dtype, *std::move(layout), view.data};
 }
 
 }  // namespace
 
-absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, const Executor& executor) {
-  ModelState state(plan);
+absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank,
+                                            const Executor& executor) {
+  const plan::Grid* grid = GridOfRank(plan, rank);
+  if (grid == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("the plan has no grid with rank ", rank));
+  }
+  ModelState state(plan, rank);
   for (const plan::Parameter& parameter : plan.parameters()) {
-    ORIEL_ASSIGN_OR_RETURN(
-        CheckpointSource source,
-        BindTensor(executor, plan::PARAMETER, parameter.name(), "", parameter.global()));
+    ORIEL_ASSIGN_OR_RETURN(CheckpointSource source,
+                           BindTensor(executor, *grid, plan::PARAMETER, parameter.name(), "",
+                                      parameter.global(), parameter.storage()));
     state.sources_.push_back(std::move(source));
   }
   for (const plan::OptimizerState& optimizer : plan.optimizer_states()) {
     ORIEL_ASSIGN_OR_RETURN(CheckpointSource source,
-                           BindTensor(executor, plan::OPTIMIZER_STATE, optimizer.parameter(),
-                                      optimizer.slot(), optimizer.global()));
+                           BindTensor(executor, *grid, plan::OPTIMIZER_STATE, optimizer.parameter(),
+                                      optimizer.slot(), optimizer.global(), optimizer.storage()));
     state.sources_.push_back(std::move(source));
   }
   return state;
@@ -50,9 +64,10 @@ absl::Status ModelState::Initialize(const std::string& plan_folder, int num_thre
   for (int i = 0; i < plan_->parameters_size(); ++i) {
     const plan::InitialValue& initial = plan_->parameters(i).initial();
     const CheckpointSource& source = sources_[i];
+    const Box box = source.layout.BoxOf(rank_);
     if (IsMade(initial)) {
-      ORIEL_RETURN_IF_ERROR(FillInitialValue(initial, source.parameter, source.spec.dtype, 0,
-                                             source.spec.num_elements(), num_threads, source.data));
+      ORIEL_RETURN_IF_ERROR(FillInitialValue(initial, source.parameter, source.spec(), box,
+                                             num_threads, source.data));
       continue;
     }
     if (initial.file().empty()) {
@@ -66,7 +81,7 @@ absl::Status ModelState::Initialize(const std::string& plan_folder, int num_thre
       if (!file.ok()) return Annotate(file.status(), "initial weights");
       it = files.emplace(initial.file(), *std::move(file)).first;
     }
-    absl::Status read = it->second.Read(initial.tensor(), source.spec, source.data);
+    absl::Status read = it->second.ReadBox(initial.tensor(), source.spec(), box, source.data);
     if (!read.ok()) return Annotate(read, "initial weights");
   }
   return absl::OkStatus();
@@ -75,15 +90,17 @@ absl::Status ModelState::Initialize(const std::string& plan_folder, int num_thre
 absl::Status ModelState::Restore(const CheckpointReader& checkpoint, bool with_optimizer) {
   std::vector<NamedSpec> parameters;
   for (const CheckpointSource& source : sources_) {
-    if (source.slot.empty()) parameters.push_back({source.parameter, source.spec});
+    if (source.slot.empty()) parameters.push_back({source.parameter, source.spec()});
   }
   ORIEL_RETURN_IF_ERROR(checkpoint.CheckModel(plan_->model_name(), parameters));
   for (const CheckpointSource& source : sources_) {
+    const Box box = source.layout.BoxOf(rank_);
     if (source.slot.empty()) {
-      ORIEL_RETURN_IF_ERROR(checkpoint.ReadParameter(source.parameter, source.spec, source.data));
+      ORIEL_RETURN_IF_ERROR(
+          checkpoint.ReadParameter(source.parameter, source.spec(), box, source.data));
     } else if (with_optimizer) {
       ORIEL_RETURN_IF_ERROR(
-          checkpoint.ReadState(source.parameter, source.slot, source.spec, source.data));
+          checkpoint.ReadState(source.parameter, source.slot, source.spec(), box, source.data));
     }
   }
   return absl::OkStatus();
@@ -92,7 +109,12 @@ absl::Status ModelState::Restore(const CheckpointReader& checkpoint, bool with_o
 absl::Status ModelState::DumpParameters(const std::string& path) const {
   std::vector<NamedTensor> tensors;
   for (const CheckpointSource& source : sources_) {
-    if (source.slot.empty()) tensors.push_back({source.parameter, source.spec, source.data});
+    if (!source.slot.empty()) continue;
+    if (!source.layout.is_whole()) {
+      return absl::UnimplementedError(
+          absl::StrCat("--dump-parameters: ", source.parameter, " is stored in parts"));
+    }
+    tensors.push_back({source.parameter, source.spec(), source.data});
   }
   return WriteSafetensors(path, tensors);
 }

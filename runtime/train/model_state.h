@@ -1,4 +1,6 @@
-// The parameters and optimizer states that a rank holds, as buffers of its executor.
+// The parameters and optimizer states of a rank, as buffers of its executor: of each tensor the
+// box that its storage sharding gives the rank. Names, files and random values are in coordinates
+// of the whole tensors, so that all shardings start from, save and load the same bits.
 #ifndef ORIEL_RUNTIME_TRAIN_MODEL_STATE_H_
 #define ORIEL_RUNTIME_TRAIN_MODEL_STATE_H_
 
@@ -16,8 +18,9 @@ namespace oriel::runtime {
 
 class ModelState {
  public:
-  // Both must outlive the result. Unimplemented for a plan that stores a tensor in parts.
-  static absl::StatusOr<ModelState> Bind(const plan::Plan& plan, const Executor& executor);
+  // Plan and executor must outlive the result. InvalidArgument if a buffer is not the rank's box.
+  static absl::StatusOr<ModelState> Bind(const plan::Plan& plan, int64_t rank,
+                                         const Executor& executor);
 
   // Fills the parameters: from the files that the plan names, relative to `plan_folder`, or with
   // random values. Optimizer states are left as they are (zero in a new executor).
@@ -32,9 +35,10 @@ class ModelState {
   absl::Status DumpParameters(const std::string& path) const;
 
  private:
-  explicit ModelState(const plan::Plan& plan) : plan_(&plan) {}
+  ModelState(const plan::Plan& plan, int64_t rank) : plan_(&plan), rank_(rank) {}
 
   const plan::Plan* plan_;
+  int64_t rank_;
   std::vector<CheckpointSource> sources_;  // parameters in the plan's order, then states
 };
 

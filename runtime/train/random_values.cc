@@ -14,7 +14,7 @@ namespace oriel::runtime {
 namespace {
 
 constexpr int64_t kLanes = 4;     // elements that one call of the generator makes
-constexpr int64_t kBlocks = 256;  // calls at a time
+constexpr int64_t kBlocks = 256;  // calls at a time, at most
 constexpr int64_t kChunk = kLanes * kBlocks;
 
 uint64_t HashOfName(const std::string& name) {  // FNV-1a, 64 bits
@@ -69,9 +69,9 @@ struct Words {
   uint32_t lane[kLanes][kBlocks];
 };
 
-void MakeWords(uint64_t seed, uint64_t name, uint64_t first_block, Words& words) {
+void MakeWords(uint64_t seed, uint64_t name, uint64_t first_block, int64_t blocks, Words& words) {
   const PhiloxKey key = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
-  for (int64_t i = 0; i < kBlocks; ++i) {
+  for (int64_t i = 0; i < blocks; ++i) {
     const uint64_t block = first_block + i;
     const PhiloxCounter random =
         Philox({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
@@ -81,11 +81,12 @@ void MakeWords(uint64_t seed, uint64_t name, uint64_t first_block, Words& words)
   }
 }
 
-void MakeNormals(const plan::InitialValue::Normal& normal, const Words& words, float* values) {
+void MakeNormals(const plan::InitialValue::Normal& normal, const Words& words, int64_t blocks,
+                 float* values) {
   const auto mean = static_cast<float>(normal.mean());
   const auto deviation = static_cast<float>(normal.deviation());
   for (int64_t pair = 0; pair < kLanes; pair += 2) {
-    for (int64_t i = 0; i < kBlocks; ++i) {
+    for (int64_t i = 0; i < blocks; ++i) {
       // In (0, 1]: 31 bits and a half. Conversions from signed numbers are vector instructions.
       const auto bits = static_cast<int32_t>(words.lane[pair][i] >> 1);
       const float u = (static_cast<float>(bits) + 0.5f) * 0x1p-31f;
@@ -99,49 +100,75 @@ void MakeNormals(const plan::InitialValue::Normal& normal, const Words& words, f
   }
 }
 
-void MakeUniforms(const plan::InitialValue::Uniform& uniform, const Words& words, float* values) {
+void MakeUniforms(const plan::InitialValue::Uniform& uniform, const Words& words, int64_t blocks,
+                  float* values) {
   const auto low = static_cast<float>(uniform.low()), high = static_cast<float>(uniform.high());
   // Rounding must not reach `high`.
   const float last = std::nextafter(high, low);
   for (int64_t j = 0; j < kLanes; ++j) {
-    for (int64_t i = 0; i < kBlocks; ++i) {
+    for (int64_t i = 0; i < blocks; ++i) {
       const float u = static_cast<float>(static_cast<int32_t>(words.lane[j][i] >> 8)) * 0x1p-24f;
       values[kLanes * i + j] = std::min(low + (high - low) * u, last);
     }
   }
 }
 
+// Makes elements of one parameter.
+class Maker {
+ public:
+  Maker(const plan::InitialValue& initial, const std::string& parameter, DType dtype)
+      : initial_(initial), name_(HashOfName(parameter)), dtype_(dtype) {
+    if (initial.has_constant()) {
+      std::fill_n(values_, kChunk, static_cast<float>(initial.constant()));
+    }
+  }
+
+  // Elements [begin, end), of as many blocks as there is room for or fewer.
+  void Make(int64_t begin, int64_t end, void* target) {
+    const int64_t first = begin / kLanes, blocks = (end + kLanes - 1) / kLanes - first;
+    if (!initial_.has_constant()) {
+      MakeWords(initial_.seed(), name_, static_cast<uint64_t>(first), blocks, words_);
+    }
+    if (initial_.has_normal()) MakeNormals(initial_.normal(), words_, blocks, values_);
+    if (initial_.has_uniform()) MakeUniforms(initial_.uniform(), words_, blocks, values_);
+    // Floats into floats: can't fail.
+    (void)ConvertElements(DType::kF32, values_ + (begin - first * kLanes), dtype_, target,
+                          end - begin);
+  }
+
+ private:
+  const plan::InitialValue& initial_;
+  const uint64_t name_;
+  const DType dtype_;
+  Words words_;
+  float values_[kChunk];
+};
+
 }  // namespace
 
 absl::Status FillInitialValue(const plan::InitialValue& initial, const std::string& parameter,
-                              DType dtype, int64_t begin, int64_t count, int num_threads,
+                              const TensorSpec& spec, const Box& box, int num_threads,
                               void* target) {
-  if (!IsMade(initial) || !IsConvertible(DType::kF32, dtype)) {
+  if (!IsMade(initial) || !IsConvertible(DType::kF32, spec.dtype)) {
     return absl::InvalidArgumentError(absl::StrCat("the initial value of ", parameter, " (",
-                                                   std::string(DTypeName(dtype)),
+                                                   std::string(DTypeName(spec.dtype)),
                                                    ") is not one to be made"));
   }
-  const uint64_t name = HashOfName(parameter);
-  const int64_t first_chunk = begin / kChunk, chunks = (begin + count + kChunk - 1) / kChunk;
-  const int64_t width = DTypeBytes(dtype);
+  const int64_t width = DTypeBytes(spec.dtype);
+  const BoxRuns runs(WholeBox(spec.shape), box);
+  // A run takes so many chunks, wherever in a chunk it begins.
+  const int64_t chunks = (runs.length() + kChunk - 2) / kChunk + 1;
   kernels::ParallelFor(
-      num_threads, chunks - first_chunk, kChunk * 50, [&](int64_t from, int64_t to) {
-        Words words;
-        float values[kChunk];
-        if (initial.has_constant()) {
-          std::fill_n(values, kChunk, static_cast<float>(initial.constant()));
-        }
-        for (int64_t chunk = first_chunk + from; chunk < first_chunk + to; ++chunk) {
-          if (!initial.has_constant()) {
-            MakeWords(initial.seed(), name, static_cast<uint64_t>(chunk * kBlocks), words);
-          }
-          if (initial.has_normal()) MakeNormals(initial.normal(), words, values);
-          if (initial.has_uniform()) MakeUniforms(initial.uniform(), words, values);
-          const int64_t first = std::max(begin, chunk * kChunk);
-          const int64_t last = std::min(begin + count, (chunk + 1) * kChunk);
-          // Floats into floats: can't fail.
-          (void)ConvertElements(DType::kF32, values + (first - chunk * kChunk), dtype,
-                                static_cast<char*>(target) + (first - begin) * width, last - first);
+      num_threads, runs.count() * chunks, std::min(runs.length(), kChunk) * 50,
+      [&](int64_t from, int64_t to) {
+        Maker maker(initial, parameter, spec.dtype);
+        for (int64_t unit = from; unit < to; ++unit) {
+          const auto [index, offset] = runs[unit / chunks];
+          const int64_t chunk = index / kChunk + unit % chunks;
+          const int64_t begin = std::max(index, chunk * kChunk);
+          const int64_t end = std::min(index + runs.length(), (chunk + 1) * kChunk);
+          if (begin >= end) continue;
+          maker.Make(begin, end, static_cast<char*>(target) + (offset + begin - index) * width);
         }
       });
   return absl::OkStatus();

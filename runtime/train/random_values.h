@@ -21,15 +21,16 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "runtime/base/box.h"
 #include "runtime/base/tensor.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace oriel::runtime {
 
-// Writes the elements [begin, begin + count) of the parameter's initial value to `target`.
+// Writes a box of the initial value of a parameter with this type and shape to `target`.
 // InvalidArgument if `initial` is not a constant or random one, or the type is no float.
 absl::Status FillInitialValue(const plan::InitialValue& initial, const std::string& parameter,
-                              DType dtype, int64_t begin, int64_t count, int num_threads,
+                              const TensorSpec& spec, const Box& box, int num_threads,
                               void* target);
 
 }  // namespace oriel::runtime

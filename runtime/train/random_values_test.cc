@@ -38,8 +38,8 @@ plan::InitialValue Uniform(double low, double high, uint64_t seed = 0) {
 std::vector<float> Make(const plan::InitialValue& initial, const std::string& name, int64_t begin,
                         int64_t count, int threads = 1) {
   std::vector<float> values(count, -1e30f);
-  const absl::Status status =
-      FillInitialValue(initial, name, DType::kF32, begin, count, threads, values.data());
+  const absl::Status status = FillInitialValue(initial, name, {DType::kF32, {begin + count}},
+                                               {{begin}, {count}}, threads, values.data());
   EXPECT_TRUE(status.ok()) << status;
   return values;
 }
@@ -160,20 +160,45 @@ TEST(RandomValuesTest, ConstantsAndNarrowTypes) {
   const auto wide = Make(Normal(0, 1), "w", 10, 100);
   std::vector<uint16_t> bf16(100);
   std::vector<double> f64(100);
-  ASSERT_TRUE(FillInitialValue(Normal(0, 1), "w", DType::kBF16, 10, 100, 1, bf16.data()).ok());
-  ASSERT_TRUE(FillInitialValue(Normal(0, 1), "w", DType::kF64, 10, 100, 1, f64.data()).ok());
+  ASSERT_TRUE(
+      FillInitialValue(Normal(0, 1), "w", {DType::kBF16, {110}}, {{10}, {100}}, 1, bf16.data())
+          .ok());
+  ASSERT_TRUE(
+      FillInitialValue(Normal(0, 1), "w", {DType::kF64, {110}}, {{10}, {100}}, 1, f64.data()).ok());
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(bf16[i], FloatToBFloat16(wide[i]));
     EXPECT_EQ(f64[i], wide[i]);
   }
 }
 
+// Columns, rows and blocks of a matrix have the matrix's values, on any number of threads.
+TEST(RandomValuesTest, BoxesHaveTheValuesOfTheWhole) {
+  const int64_t saved = kernels::min_parallel_work;
+  kernels::min_parallel_work = 1;
+  const Shape shape = {6, 35, 67};
+  for (const plan::InitialValue& initial : {Normal(0, 1, 3), Uniform(-1, 1, 3)}) {
+    const auto whole = Make(initial, "w", 0, NumElements(shape));
+    for (const Box& box : {Box{{2, 0, 0}, {3, 35, 67}}, Box{{0, 30, 0}, {6, 5, 67}},
+                           Box{{0, 0, 66}, {6, 35, 1}}, Box{{5, 3, 7}, {1, 20, 33}}}) {
+      std::vector<float> expected(box.num_elements()), values(box.num_elements());
+      CopyBox(WholeBox(shape), whole.data(), box, expected.data(), sizeof(float));
+      for (const int threads : {1, 3}) {
+        ORIEL_ASSERT_OK(
+            FillInitialValue(initial, "w", {DType::kF32, shape}, box, threads, values.data()));
+        EXPECT_EQ(values, expected) << box.ToString();
+      }
+    }
+  }
+  kernels::min_parallel_work = saved;
+}
+
 TEST(RandomValuesTest, WhatCannotBeMade) {
   int64_t target[4];
-  EXPECT_THAT(FillInitialValue(Normal(0, 1), "w", DType::kI64, 0, 4, 1, target),
+  EXPECT_THAT(FillInitialValue(Normal(0, 1), "w", {DType::kI64, {4}}, WholeBox({4}), 1, target),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the initial value of w")));
-  EXPECT_THAT(FillInitialValue(plan::InitialValue(), "w", DType::kF32, 0, 4, 1, target),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the initial value of w")));
+  EXPECT_THAT(
+      FillInitialValue(plan::InitialValue(), "w", {DType::kF32, {4}}, WholeBox({4}), 1, target),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the initial value of w")));
 }
 
 }  // namespace

@@ -163,6 +163,11 @@ absl::StatusOr<SafetensorsView> SafetensorsFile::Find(const std::string& name) c
 
 absl::Status SafetensorsFile::Read(const std::string& name, const TensorSpec& spec,
                                    void* target) const {
+  return ReadBox(name, spec, WholeBox(spec.shape), target);
+}
+
+absl::Status SafetensorsFile::ReadBox(const std::string& name, const TensorSpec& spec,
+                                      const Box& box, void* target) const {
   absl::StatusOr<SafetensorsView> view = Find(name);
   if (!view.ok()) return view.status();
   if (view->spec != spec) {
@@ -170,17 +175,18 @@ absl::Status SafetensorsFile::Read(const std::string& name, const TensorSpec& sp
                                                    view->spec.ToString(), ", expected ",
                                                    spec.ToString()));
   }
-  if (spec.bytes() > 0) std::memcpy(target, view->data, spec.bytes());
+  CopyBox(WholeBox(spec.shape), view->data, box, target, DTypeBytes(spec.dtype));
   return absl::OkStatus();
 }
 
-absl::Status WriteSafetensors(const std::string& path, absl::Span<const NamedTensor> tensors,
-                              const std::map<std::string, std::string>& metadata) {
+absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(
+    const std::string& path, absl::Span<const NamedSpec> tensors,
+    const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (!metadata.empty()) json[kMetadataKey] = metadata;
   std::set<std::string> names;
   int64_t offset = 0;
-  for (const NamedTensor& tensor : tensors) {
+  for (const NamedSpec& tensor : tensors) {
     if (tensor.name == kMetadataKey || !names.insert(tensor.name).second) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": two tensors have the name \"", tensor.name, "\""));
@@ -209,11 +215,38 @@ absl::Status WriteSafetensors(const std::string& path, absl::Span<const NamedTen
   if (!file.ok()) return file.status();
   absl::Status status = (*file)->Append(length, kLengthBytes);
   if (status.ok()) status = (*file)->Append(header->data(), header->size());
-  for (const NamedTensor& tensor : tensors) {
-    if (status.ok()) status = (*file)->Append(tensor.data, tensor.spec.bytes());
-  }
   if (!status.ok()) return status;
-  return (*file)->Commit();
+  return SafetensorsWriter(path, *std::move(file), offset);
+}
+
+absl::Status SafetensorsWriter::Append(const void* data, int64_t bytes) {
+  if (bytes > missing_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, ": ", bytes - missing_, " bytes more than its tensors take"));
+  }
+  missing_ -= bytes;
+  return file_->Append(data, bytes);
+}
+
+absl::Status SafetensorsWriter::Finish() {
+  if (missing_ != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, ": ", missing_, " bytes of its tensors are missing"));
+  }
+  return file_->Commit();
+}
+
+absl::Status WriteSafetensors(const std::string& path, absl::Span<const NamedTensor> tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  std::vector<NamedSpec> specs;
+  for (const NamedTensor& tensor : tensors) specs.push_back({tensor.name, tensor.spec});
+  absl::StatusOr<SafetensorsWriter> writer = SafetensorsWriter::Create(path, specs, metadata);
+  if (!writer.ok()) return writer.status();
+  for (const NamedTensor& tensor : tensors) {
+    absl::Status status = writer->Append(tensor.data, tensor.spec.bytes());
+    if (!status.ok()) return status;
+  }
+  return writer->Finish();
 }
 
 }  // namespace oriel::runtime

@@ -12,11 +12,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "runtime/base/box.h"
 #include "runtime/base/files.h"
 #include "runtime/base/tensor.h"
 
@@ -42,11 +44,43 @@ class SafetensorsFile {
   absl::StatusOr<SafetensorsView> Find(const std::string& name) const;
   // Copies a tensor that must have this type and shape.
   absl::Status Read(const std::string& name, const TensorSpec& spec, void* target) const;
+  // Copies a box of it; no other bytes are read.
+  absl::Status ReadBox(const std::string& name, const TensorSpec& spec, const Box& box,
+                       void* target) const;
 
  private:
   std::shared_ptr<const MappedFile> file_;
   std::map<std::string, SafetensorsView> tensors_;
   std::map<std::string, std::string> metadata_;
+};
+
+// A name with a type and shape.
+struct NamedSpec {
+  std::string name;
+  TensorSpec spec;
+};
+
+// Writes a file tensor by tensor, atomically (AtomicFile).
+class SafetensorsWriter {
+ public:
+  // The tensors in the order in which they will come. InvalidArgument for a name that occurs
+  // twice, is "__metadata__", or is not UTF-8.
+  static absl::StatusOr<SafetensorsWriter> Create(
+      const std::string& path, absl::Span<const NamedSpec> tensors,
+      const std::map<std::string, std::string>& metadata = {});
+
+  // Bytes of the next tensor, or the next part of it.
+  absl::Status Append(const void* data, int64_t bytes);
+  // FailedPrecondition if not exactly the data of all tensors was appended.
+  absl::Status Finish();
+
+ private:
+  SafetensorsWriter(std::string path, std::unique_ptr<AtomicFile> file, int64_t bytes)
+      : path_(std::move(path)), file_(std::move(file)), missing_(bytes) {}
+
+  std::string path_;
+  std::unique_ptr<AtomicFile> file_;
+  int64_t missing_;  // bytes still to come
 };
 
 struct NamedTensor {
@@ -55,8 +89,7 @@ struct NamedTensor {
   const void* data = nullptr;
 };
 
-// Writes the tensors in the given order, atomically (AtomicFile). InvalidArgument for a name
-// that occurs twice, is "__metadata__", or is not UTF-8.
+// Writes tensors that are at hand.
 absl::Status WriteSafetensors(const std::string& path, absl::Span<const NamedTensor> tensors,
                               const std::map<std::string, std::string>& metadata = {});
 

@@ -225,10 +225,10 @@ absl::Status Trainer::Report(const StepMetrics& metrics) {
 }
 
 absl::Status Trainer::Save() {
-  if (!context_.is_first() || options_.save_dir.empty()) return absl::OkStatus();
-  ORIEL_ASSIGN_OR_RETURN(
-      last_checkpoint_,
-      WriteCheckpoint(options_.save_dir, context_.plan->model_name(), progress_, state_.sources()));
+  if (options_.save_dir.empty()) return absl::OkStatus();
+  ORIEL_ASSIGN_OR_RETURN(last_checkpoint_,
+                         WriteCheckpoint(options_.save_dir, context_.plan->model_name(), progress_,
+                                         state_.sources(), context_.world));
   return absl::OkStatus();
 }
 

@@ -33,8 +33,8 @@ struct TrainingOutcome {
 };
 
 // Runs the steps behind `start` (null: from the beginning) on this rank; every rank of the world
-// does so. Rank 0 writes metrics, checkpoints and progress. After an interrupt, all ranks finish
-// the same step and return. An error is this rank's; the caller aborts the others.
+// does so. Rank 0 writes metrics and progress, all ranks write checkpoints. After an interrupt, all
+// ranks finish the same step and return. An error is this rank's; the caller aborts the others.
 absl::StatusOr<TrainingOutcome> Train(const RankContext& context, ModelState& state,
                                       std::shared_ptr<const ShardIndex> data,
                                       const TrainingProgress* start, const TrainerOptions& options);

@@ -48,7 +48,7 @@ class TrainerTest : public ::testing::Test {
     Result result;
     result.status = [&]() -> absl::Status {
       ToyExecutor executor(plan, world);
-      ORIEL_ASSIGN_OR_RETURN(ModelState state, ModelState::Bind(plan, executor));
+      ORIEL_ASSIGN_OR_RETURN(ModelState state, ModelState::Bind(plan, rank, executor));
       ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
       std::optional<CheckpointReader> checkpoint;
       if (!run.resume.empty()) {
@@ -301,7 +301,7 @@ TEST(CountLabelsTest, ShiftAndIgnoredLabels) {
 TEST_F(TrainerTest, InitialWeightsMissingOrOfAnotherShape) {
   plan::Plan plan = MakeToyPlan(1, 8, 8, 1);
   ToyExecutor executor(plan, nullptr);
-  ORIEL_ASSERT_OK_AND_ASSIGN(ModelState state, ModelState::Bind(plan, executor));
+  ORIEL_ASSERT_OK_AND_ASSIGN(ModelState state, ModelState::Bind(plan, 0, executor));
   EXPECT_THAT(state.Initialize(folder_ / "none", 1),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("initial weights: ")));
   plan.mutable_parameters(0)->mutable_initial()->set_tensor("bias");

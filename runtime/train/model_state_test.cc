@@ -1,0 +1,306 @@
+#include "runtime/train/model_state.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_testing.h"
+#include "runtime/comm/in_process.h"
+#include "runtime/plan/plan_builder.h"
+#include "runtime/train/test_data.h"
+#include "runtime/train/toy_executor.h"
+
+namespace oriel::runtime {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// How a plan stores the tensors below; the rest is replicated.
+struct Storage {
+  std::vector<int64_t> grid;
+  plan::Sharding matrix, matrix_state, cube;
+};
+
+TrainingProgress AtStep(int64_t step) {
+  TrainingProgress progress;
+  progress.step = step;
+  return progress;
+}
+
+// Two parameters from a file, a random one, and a state of the first.
+class ModelStateTest : public ::testing::Test {
+ protected:
+  ModelStateTest() {
+    for (float& value : matrix_) value = static_cast<float>(&value - matrix_ + 1);
+    ORIEL_EXPECT_OK(
+        WriteSafetensors(folder_ / "weights.safetensors",
+                         std::vector<NamedTensor>{{"matrix", {DType::kF32, {12, 8}}, matrix_},
+                                                  {"bias", {DType::kF32, {3}}, matrix_ + 7}}));
+  }
+
+  static plan::Plan MakePlan(const Storage& storage) {
+    int64_t ranks = 1;
+    for (const int64_t size : storage.grid) ranks *= size;
+    PlanBuilder builder(ranks);
+    plan::Plan& plan = builder.plan();
+    plan.set_model_name("sharded");
+    *plan.mutable_grids(0) = MakeGrid(storage.grid);
+    const auto local = [&](const Shape& shape, const plan::Sharding& sharding) {
+      return TensorSpec{DType::kF32, TensorLayout::Create(plan.grids(0), sharding, shape)->piece()};
+    };
+    const auto parameter = [&](const std::string& name, const Shape& shape,
+                               const plan::Sharding& sharding) {
+      builder.Parameter(name, local(shape, sharding));
+      plan::Parameter* added = plan.mutable_parameters(plan.parameters_size() - 1);
+      *added->mutable_global() = ToPlan(TensorSpec{DType::kF32, shape});
+      *added->mutable_storage() = sharding;
+      return added;
+    };
+    parameter("matrix", {12, 8}, storage.matrix);
+    parameter("bias", {3}, {});
+    plan::InitialValue* made = parameter("cube", {8, 6, 4}, storage.cube)->mutable_initial();
+    made->Clear();
+    made->mutable_normal()->set_deviation(1);
+    builder.Buffer(plan::OPTIMIZER_STATE, "matrix", local({12, 8}, storage.matrix_state),
+                   "exp_avg");
+    plan::OptimizerState* state = plan.add_optimizer_states();
+    state->set_parameter("matrix");
+    state->set_slot("exp_avg");
+    *state->mutable_global() = ToPlan(TensorSpec{DType::kF32, {12, 8}});
+    *state->mutable_storage() = storage.matrix_state;
+    for (plan::Buffer& buffer : *builder.program().mutable_buffers()) {
+      // The executor keeps buffers by their names.
+      buffer.set_name(absl::StrCat(buffer.name(), buffer.slot()));
+    }
+    return plan;
+  }
+
+  // Calls `run` on every rank, each in a thread of its own.
+  using RunRank = std::function<absl::Status(int64_t rank, ModelState& state, Communicator* world)>;
+  std::vector<absl::Status> OnEachRank(const Storage& storage, const RunRank& run) {
+    const plan::Plan plan = MakePlan(storage);
+    std::vector<std::unique_ptr<Communicator>> world = MakeInProcessWorld(plan.world_size());
+    std::vector<absl::Status> statuses(plan.world_size());
+    std::vector<std::thread> threads;
+    for (int64_t rank = 0; rank < plan.world_size(); ++rank) {
+      threads.emplace_back([&, rank, communicator = std::move(world[rank])] {
+        ToyExecutor executor(plan, nullptr);
+        absl::StatusOr<ModelState> state = ModelState::Bind(plan, rank, executor);
+        statuses[rank] = state.ok() ? run(rank, *state, communicator.get()) : state.status();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return statuses;
+  }
+
+  // The whole tensors, put together from what the ranks own, by "NAME" or "NAME.SLOT". All copies
+  // of a box must be the same.
+  using Tensors = std::map<std::string, std::vector<float>>;
+  static void Join(const ModelState& state, int64_t rank, Tensors& tensors) {
+    for (const CheckpointSource& source : state.sources()) {
+      const std::string name =
+          source.slot.empty() ? source.parameter : absl::StrCat(source.parameter, ".", source.slot);
+      const Box whole = WholeBox(source.layout.global()), box = source.layout.BoxOf(rank);
+      std::vector<float>& joined = tensors[name];
+      if (joined.empty()) joined.resize(whole.num_elements(), -1e30f);
+      std::vector<float> known(box.num_elements());
+      CopyBox(whole, joined.data(), box, known.data(), sizeof(float));
+      if (known[0] != -1e30f) {
+        EXPECT_EQ(std::memcmp(known.data(), source.data, known.size() * sizeof(float)), 0)
+            << name << " of rank " << rank << " is not that of others";
+      }
+      CopyBox(box, source.data, whole, joined.data(), sizeof(float));
+    }
+  }
+
+  // What the ranks have after `fill`, joined; saved to folder_ / `save` unless it is empty.
+  Tensors Run(const Storage& storage, const std::string& save,
+              const std::function<absl::Status(ModelState& state)>& fill) {
+    Tensors tensors;
+    std::mutex mutex;
+    const auto statuses = OnEachRank(storage, [&](int64_t rank, ModelState& state,
+                                                  Communicator* world) {
+      ORIEL_RETURN_IF_ERROR(fill(state));
+      if (!save.empty()) {
+        ORIEL_RETURN_IF_ERROR(
+            WriteCheckpoint(folder_ / save, "sharded", AtStep(7), state.sources(), world).status());
+      }
+      std::lock_guard<std::mutex> lock(mutex);
+      Join(state, rank, tensors);
+      return absl::OkStatus();
+    });
+    for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
+    return tensors;
+  }
+
+  Tensors Initialized(const Storage& storage, const std::string& save = "") {
+    return Run(storage, save, [&](ModelState& state) {
+      ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
+      // The state begins as zeros; give it values that tell elements apart.
+      for (const CheckpointSource& source : state.sources()) {
+        if (source.slot.empty()) continue;
+        std::vector<float> values(96);
+        for (size_t i = 0; i < values.size(); ++i) values[i] = -0.5f * static_cast<float>(i);
+        if (source.layout.is_whole()) std::memcpy(source.data, values.data(), sizeof matrix_);
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  Tensors Restored(const Storage& storage, const std::string& from, const std::string& save = "") {
+    return Run(storage, save, [&](ModelState& state) {
+      ORIEL_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(folder_ / from));
+      return state.Restore(reader, /*with_optimizer=*/true);
+    });
+  }
+
+  std::vector<std::string> FilesOf(const std::string& save) {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / save)) {
+      if (!entry.is_directory()) names.push_back(entry.path().filename().string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  TempFolder folder_;
+  float matrix_[96];
+};
+
+const Storage kOne = {{1}, {}, {}, {}};
+// As ZeRO-3 over both axes would be, and as tensor parallelism with ZeRO-1 would.
+const Storage kFour = {
+    {2, 2}, MakeSharding({{"a0", "a1"}}), MakeSharding({{"a1"}, {"a0"}}), MakeSharding({{"a1"}})};
+const Storage kTwo = {
+    {2}, MakeSharding({{}, {"a0"}}), MakeSharding({{"a0"}}), MakeSharding({{}, {}, {"a0"}})};
+const Storage kEight = {{2, 2, 2},
+                        MakeSharding({{"a2"}, {"a0"}}),
+                        MakeSharding({{"a0"}, {"a1", "a2"}}),
+                        MakeSharding({{"a1"}, {"a2"}, {"a0"}})};
+
+TEST_F(ModelStateTest, InitialValuesAreTheSameForAllShardings) {
+  const Tensors expected = Initialized(kOne);
+  EXPECT_EQ(expected.at("matrix"), std::vector<float>(matrix_, matrix_ + 96));
+  for (const Storage& storage : {kFour, kTwo, kEight}) {
+    const Tensors tensors = Initialized(storage);
+    for (const char* name : {"matrix", "bias", "cube"}) {
+      EXPECT_EQ(tensors.at(name), expected.at(name)) << name;
+    }
+  }
+}
+
+TEST_F(ModelStateTest, CheckpointsGoFromAnyShardingToAnyOther) {
+  const Tensors expected = Initialized(kOne, "one");
+  EXPECT_EQ(expected.at("matrix.exp_avg")[95], -47.5f);
+  EXPECT_EQ(Restored(kFour, "one", "four"), expected);
+  EXPECT_EQ(Restored(kTwo, "four", "two"), expected);
+  EXPECT_EQ(Restored(kEight, "two", "eight"), expected);
+  EXPECT_EQ(Restored(kFour, "eight", "four again"), expected);
+  EXPECT_EQ(Restored(kOne, "four again", "one again"), expected);
+  for (const char* file : {"index.json", "model.safetensors", "optimizer.safetensors"}) {
+    EXPECT_EQ(ReadFileBytes(folder_ / absl::StrCat("one again/step-00000007/", file)),
+              ReadFileBytes(folder_ / absl::StrCat("one/step-00000007/", file)));
+  }
+}
+
+// Of copies only one is written, and a rank that has nothing of its own writes no file.
+TEST_F(ModelStateTest, EachElementIsSavedOnce) {
+  Storage storage = kFour;
+  storage.matrix_state = {};
+  Initialized(storage, "save");
+  EXPECT_THAT(FilesOf("save"),
+              ElementsAre("index.json", "model-rank00000.safetensors",
+                          "model-rank00001.safetensors", "model-rank00002.safetensors",
+                          "model-rank00003.safetensors", "optimizer.safetensors"));
+  int64_t elements = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    ORIEL_ASSERT_OK_AND_ASSIGN(
+        SafetensorsFile file,
+        SafetensorsFile::Open(
+            folder_ / absl::StrCat("save/step-00000007/model-rank0000", rank, ".safetensors")));
+    for (const auto& [name, view] : file.tensors()) elements += view.spec.num_elements();
+    EXPECT_EQ(file.tensors().count("bias"), rank == 0 ? 1u : 0u);
+    EXPECT_EQ(file.tensors().count("cube"), rank < 2 ? 1u : 0u);
+  }
+  EXPECT_EQ(elements, 96 + 3 + 192);
+
+  storage.matrix = {};
+  Initialized(storage, "two files");
+  EXPECT_THAT(FilesOf("two files"),
+              ElementsAre("index.json", "model-rank00000.safetensors",
+                          "model-rank00001.safetensors", "optimizer.safetensors"));
+}
+
+TEST_F(ModelStateTest, DamagedPiecesAreNamed) {
+  Initialized(kFour, "save");
+  const std::string piece = folder_ / "save/step-00000007/model-rank00002.safetensors";
+  const std::string bytes = ReadFileBytes(piece);
+  Truncate(piece, 1);
+  EXPECT_THAT(CheckpointReader::Open(folder_ / "save"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("incomplete or damaged checkpoint"),
+                             HasSubstr("model-rank00002.safetensors"), HasSubstr("truncated"))));
+  std::filesystem::remove(piece);
+  EXPECT_THAT(
+      CheckpointReader::Open(folder_ / "save"),
+      StatusIs(absl::StatusCode::kNotFound, AllOf(HasSubstr("incomplete or damaged checkpoint"),
+                                                  HasSubstr("model-rank00002.safetensors"))));
+  // Another file under its name.
+  std::filesystem::copy(folder_ / "save/step-00000007/optimizer-rank00002.safetensors", piece);
+  EXPECT_THAT(CheckpointReader::Open(folder_ / "save"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("has no tensor \"matrix\"")));
+  WriteFileBytes(piece, bytes);
+  ORIEL_EXPECT_OK(CheckpointReader::Open(folder_ / "save").status());
+}
+
+// A rank that can't write its part, here for two tensors of one name: nothing appears.
+TEST_F(ModelStateTest, PartThatCannotBeWrittenLeavesNothing) {
+  std::filesystem::create_directories(folder_ / "save");
+  const auto statuses =
+      OnEachRank(kFour, [&](int64_t rank, ModelState& state, Communicator* world) {
+        std::vector<CheckpointSource> sources = state.sources();
+        if (rank == 3) sources.push_back(sources[0]);
+        return WriteCheckpoint(folder_ / "save", "sharded", AtStep(7), sources, world).status();
+      });
+  EXPECT_THAT(statuses[3], StatusIs(absl::StatusCode::kInvalidArgument,
+                                    HasSubstr("two tensors have the name \"matrix\"")));
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_THAT(statuses[rank],
+                StatusIs(absl::StatusCode::kAborted, HasSubstr("another rank could not write")));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "save"));
+}
+
+TEST_F(ModelStateTest, RankThatIsGoneLeavesTheCheckpointBefore) {
+  Initialized(kFour, "save");
+  const auto statuses = OnEachRank(kFour, [&](int64_t rank, ModelState& state,
+                                              Communicator* world) {
+    if (rank == 2) return absl::OkStatus();
+    return WriteCheckpoint(folder_ / "save", "sharded", AtStep(8), state.sources(), world).status();
+  });
+  for (const int rank : {0, 1, 3}) EXPECT_TRUE(absl::IsAborted(statuses[rank])) << statuses[rank];
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "save")) {
+    EXPECT_EQ(entry.path().filename(), "step-00000007");
+  }
+  Restored(kTwo, "save");
+}
+
+TEST_F(ModelStateTest, BufferThatIsNotTheRanksBox) {
+  plan::Plan plan = MakePlan(kFour);
+  plan.mutable_programs(0)->mutable_buffers(0)->mutable_local()->set_shape(0, 6);
+  ToyExecutor executor(plan, nullptr);
+  EXPECT_THAT(ModelState::Bind(plan, 0, executor),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("matrix: the rank's buffer is f32[6, 8], its part of f32[12, 8] "
+                                 "is f32[3, 8]")));
+  EXPECT_THAT(ModelState::Bind(plan, 4, executor),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no grid with rank 4")));
+}
+
+}  // namespace
+}  // namespace oriel::runtime
