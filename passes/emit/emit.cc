@@ -62,8 +62,14 @@ class Emitter {
       result->set_name(axis.name);
       result->set_size(axis.size);
     }
-    for (const MeshAxis& axis : grid_.mesh) {
+    emitMesh("", grid_.mesh, grid);
+    for (const ModuleMesh& module : grid_.modules) emitMesh(module.module, module.mesh, grid);
+  }
+
+  void emitMesh(const std::string& module, const std::vector<MeshAxis>& mesh, plan::Grid* grid) {
+    for (const MeshAxis& axis : mesh) {
       plan::MeshAxis* result = grid->add_mesh();
+      result->set_module(module);
       result->set_name(axis.name);
       for (const std::string& name : axis.axes) result->add_axes(name);
     }

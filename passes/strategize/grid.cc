@@ -1,20 +1,36 @@
 #include "passes/strategize/grid.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
-#include "mlir/IR/Builders.h"
 
 namespace oriel {
 
 namespace {
 
-constexpr llvm::StringLiteral kGrid("oriel.grid");
-constexpr llvm::StringLiteral kMesh("oriel.mesh");
-constexpr int64_t kMaxRanks = int64_t{1} << 20;  // what `oriel compile --world` takes
+std::string axisName(size_t index) { return "a" + std::to_string(index); }
 
-const MeshAxis* findMeshAxis(const Grid& grid, llvm::StringRef name) {
-  const auto it = llvm::find_if(grid.mesh, [&](const MeshAxis& axis) { return axis.name == name; });
-  return it == grid.mesh.end() ? nullptr : &*it;
+// The part of `axes` that follows in the cuts of one mesh axis: those from `outer` ranks on to
+// `outer * size`.
+std::vector<std::string> axesBetween(const std::vector<AtomicAxis>& axes, int64_t outer,
+                                     int64_t size) {
+  std::vector<std::string> names;
+  int64_t prefix = 1;
+  for (const AtomicAxis& axis : axes) {
+    if (prefix >= outer && prefix < outer * size) names.push_back(axis.name);
+    prefix *= axis.size;
+  }
+  return names;
+}
+
+std::vector<MeshAxis> meshAxesOf(const Mesh& mesh, const std::vector<AtomicAxis>& axes) {
+  std::vector<MeshAxis> result;
+  int64_t outer = 1;
+  for (auto [name, size] : {std::pair("dp", mesh.dp), {"fsdp", mesh.fsdp}, {"tp", mesh.tp}}) {
+    if (size > 1) result.push_back({name, axesBetween(axes, outer, size)});
+    outer *= size;
+  }
+  return result;
 }
 
 }  // namespace
@@ -25,81 +41,123 @@ int64_t Grid::worldSize() const {
   return size;
 }
 
-std::vector<std::string> Grid::atomicAxes(llvm::StringRef meshAxis) const {
-  const MeshAxis* axis = findMeshAxis(*this, meshAxis);
-  return axis ? axis->axes : std::vector<std::string>();
-}
-
-int64_t Grid::meshAxisSize(llvm::StringRef meshAxis) const {
+int64_t Grid::sizeOf(const std::vector<std::string>& names) const {
   int64_t size = 1;
-  for (const std::string& name : atomicAxes(meshAxis)) {
-    for (const AtomicAxis& axis : axes) {
-      if (axis.name == name) size *= axis.size;
-    }
+  for (const AtomicAxis& axis : axes) {
+    if (llvm::is_contained(names, axis.name)) size *= axis.size;
   }
   return size;
 }
 
+const std::vector<MeshAxis>& Grid::meshOf(llvm::StringRef module) const {
+  const auto it =
+      llvm::find_if(modules, [&](const ModuleMesh& mesh) { return mesh.module == module; });
+  return it == modules.end() ? mesh : it->mesh;
+}
+
+std::vector<std::string> Grid::atomicAxes(llvm::StringRef meshAxis, llvm::StringRef module) const {
+  for (const MeshAxis& axis : meshOf(module)) {
+    if (axis.name == meshAxis) return axis.axes;
+  }
+  return {};
+}
+
+int64_t Grid::meshAxisSize(llvm::StringRef meshAxis, llvm::StringRef module) const {
+  return sizeOf(atomicAxes(meshAxis, module));
+}
+
+std::vector<std::string> Grid::dataAxes(llvm::StringRef module) const {
+  const std::vector<std::string> dp = atomicAxes("dp", module), fsdp = atomicAxes("fsdp", module);
+  std::vector<std::string> names;
+  for (const AtomicAxis& axis : axes) {
+    if (llvm::is_contained(dp, axis.name) || llvm::is_contained(fsdp, axis.name)) {
+      names.push_back(axis.name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> Grid::commonDataAxes() const {
+  std::vector<std::string> common = dataAxes();
+  for (const ModuleMesh& module : modules) {
+    const std::vector<std::string> names = dataAxes(module.module);
+    llvm::erase_if(common,
+                   [&](const std::string& axis) { return !llvm::is_contained(names, axis); });
+  }
+  return common;
+}
+
+std::vector<std::string> Grid::zeroAxes(llvm::StringRef module) const {
+  std::vector<std::string> fsdp = atomicAxes("fsdp", module);
+  return fsdp.empty() ? atomicAxes("dp", module) : fsdp;
+}
+
 Grid dataParallelGrid(int64_t world) {
+  Strategy strategy;
+  strategy.mesh.dp = world;
+  return gridOf(strategy);
+}
+
+Grid gridOf(const Strategy& strategy) {
+  std::vector<int64_t> cuts;
+  auto addCuts = [&](const Mesh& mesh) {
+    cuts.insert(cuts.end(), {mesh.dp, mesh.dataParallel(), mesh.ranks()});
+  };
+  addCuts(strategy.resolved(strategy.mesh));
+  for (const Strategy::Module& module : strategy.modules) addCuts(strategy.resolved(module.mesh));
+  nestCuts(&cuts);
+
   Grid grid;
-  if (world > 1) {
-    grid.axes = {{"a0", world}};
-    grid.mesh = {{"dp", {"a0"}}};
+  for (int64_t size : axisSizes(cuts, strategy.ranks())) {
+    grid.axes.push_back({axisName(grid.axes.size()), size});
+  }
+  grid.mesh = meshAxesOf(strategy.resolved(strategy.mesh), grid.axes);
+  for (const Strategy::Module& module : strategy.modules) {
+    grid.modules.push_back({module.name, meshAxesOf(strategy.resolved(module.mesh), grid.axes)});
   }
   return grid;
 }
 
-void setGrid(mlir::ModuleOp module, const Grid& grid) {
-  mlir::Builder builder(module.getContext());
-  llvm::SmallVector<mlir::NamedAttribute> axes, mesh;
-  for (const AtomicAxis& axis : grid.axes) {
-    axes.push_back(builder.getNamedAttr(axis.name, builder.getI64IntegerAttr(axis.size)));
-  }
-  for (const MeshAxis& axis : grid.mesh) {
-    llvm::SmallVector<llvm::StringRef> names(axis.axes.begin(), axis.axes.end());
-    mesh.push_back(builder.getNamedAttr(axis.name, builder.getStrArrayAttr(names)));
-  }
-  module->setAttr(kGrid, builder.getDictionaryAttr(axes));
-  module->setAttr(kMesh, builder.getDictionaryAttr(mesh));
-}
+std::optional<CutClash> refine(Grid* grid, llvm::StringRef meshAxis,
+                               const std::vector<int64_t>& outerSizes, llvm::StringRef module) {
+  const std::vector<std::string> parts = grid->atomicAxes(meshAxis, module);
+  const int64_t size = grid->sizeOf(parts);
+  std::vector<int64_t> cuts = outerSizes;
+  int64_t outer = 1;
+  for (const std::string& part : parts) cuts.push_back(outer *= grid->sizeOf({part}));
+  if (std::optional<CutClash> clash = nestCuts(&cuts)) return clash;
+  if (!cuts.empty() && cuts.back() > size) return CutClash(size, cuts.back());
 
-mlir::FailureOr<Grid> getGrid(mlir::ModuleOp module) {
-  auto axes = module->getAttrOfType<mlir::DictionaryAttr>(kGrid);
-  auto mesh = module->getAttrOfType<mlir::DictionaryAttr>(kMesh);
-  if (!axes || !mesh) {
-    return module.emitError("has no device grid: run strategize first");
-  }
-  Grid grid;
-  // A dictionary is sorted by name, and so are a0, a1, .. up to ten axes.
-  for (mlir::NamedAttribute axis : axes) {
-    auto size = llvm::dyn_cast<mlir::IntegerAttr>(axis.getValue());
-    if (!size || size.getInt() < 1) {
-      return module.emitError("atomic axis ") << axis.getName() << " has no positive size";
-    }
-    if (size.getInt() > kMaxRanks / grid.worldSize()) {
-      return module.emitError("the grid has more than ") << kMaxRanks << " ranks";
-    }
-    grid.axes.push_back({axis.getName().str(), size.getInt()});
-  }
-  llvm::StringSet<> taken;
-  for (mlir::NamedAttribute axis : mesh) {
-    MeshAxis result{axis.getName().str(), {}};
-    auto names = llvm::dyn_cast<mlir::ArrayAttr>(axis.getValue());
-    if (!names) return module.emitError("mesh axis ") << axis.getName() << " is no list";
-    for (mlir::Attribute name : names) {
-      auto string = llvm::dyn_cast<mlir::StringAttr>(name);
-      if (!string || !axes.contains(string.getValue())) {
-        return module.emitError("mesh axis ")
-               << axis.getName() << " names " << name << ", which is no atomic axis";
+  // The new axes in order, and which of them each old one has become.
+  std::vector<AtomicAxis> axes;
+  llvm::StringMap<std::vector<std::string>> pieces;
+  outer = 1;
+  for (const AtomicAxis& axis : grid->axes) {
+    std::vector<int64_t> sizes = {axis.size};
+    if (llvm::is_contained(parts, axis.name)) {
+      std::vector<int64_t> inside;  // cuts of this axis alone
+      for (int64_t cut : cuts) {
+        if (cut > outer && cut < outer * axis.size) inside.push_back(cut / outer);
       }
-      if (!taken.insert(string.getValue()).second) {
-        return module.emitError("atomic axis ") << name << " is used twice by the mesh";
-      }
-      result.axes.push_back(string.str());
+      sizes = axisSizes(inside, axis.size);
+      outer *= axis.size;
     }
-    grid.mesh.push_back(std::move(result));
+    for (int64_t piece : sizes) {
+      axes.push_back({axisName(axes.size()), piece});
+      pieces[axis.name].push_back(axes.back().name);
+    }
   }
-  return grid;
+  auto rename = [&](std::vector<MeshAxis>& mesh) {
+    for (MeshAxis& axis : mesh) {
+      std::vector<std::string> names;
+      for (const std::string& old : axis.axes) llvm::append_range(names, pieces[old]);
+      axis.axes = std::move(names);
+    }
+  };
+  rename(grid->mesh);
+  for (ModuleMesh& moduleMesh : grid->modules) rename(moduleMesh.mesh);
+  grid->axes = std::move(axes);
+  return std::nullopt;
 }
 
 }  // namespace oriel
