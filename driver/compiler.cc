@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "driver/console.h"
 #include "driver/extra_passes.h"
+#include "driver/global_batch.h"
 #include "driver/pipelines.h"
 #include "driver/sha256.h"
 #include "driver/version.h"
@@ -20,25 +21,6 @@ namespace {
 
 constexpr char kImport[] = "import";
 constexpr char kEmit[] = "emit";
-
-// Early: a user should not wait for a compilation to hear this.
-absl::Status checkBatch(const Recipe& recipe, const Strategy& strategy) {
-  const int64_t dataParallel = strategy.dataParallel();
-  if (recipe.loss.kind == Recipe::LossKind::kSum &&
-      (dataParallel > 1 || recipe.globalBatch != recipe.microBatch)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the loss is the sum of the output '", recipe.loss.output, "', which may mix the samples ",
-        "of a batch, so the batch can't be split: ", dataParallel,
-        " data-parallel ranks and a global batch of ", recipe.globalBatch, " in microbatches of ",
-        recipe.microBatch, "; use one data-parallel rank and set batch.micro to batch.global"));
-  }
-  if (recipe.globalBatch % (recipe.microBatch * dataParallel) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the global batch of ", recipe.globalBatch, " samples is not divided by ",
-      recipe.microBatch * dataParallel, " (micro batch ", recipe.microBatch, " on ", dataParallel,
-      " data-parallel ranks): change batch.global or batch.micro in the recipe, or "
-      "the number of ranks"));
-}
 
 absl::Status checkSupported(const Strategy& strategy) {
   if (strategy.isPlainDataParallel()) return absl::OkStatus();
@@ -123,6 +105,7 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   ORIEL_ASSIGN_OR_RETURN(PhaseDumper dumper, PhaseDumper::create(options.dump, phaseNames()));
   ORIEL_ASSIGN_OR_RETURN(ExtraPasses extraPasses,
                          ExtraPasses::create(options.passesAfter, phaseNames()));
+  // Early: a user should not wait for a compilation to hear this.
   ORIEL_RETURN_IF_ERROR(checkSupported(options.strategy));
   ORIEL_RETURN_IF_ERROR(checkBatch(options.recipe, options.strategy));
 

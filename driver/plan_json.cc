@@ -27,13 +27,17 @@ Json provenanceJson(const plan::Provenance& from) {
 }
 
 Json gridJson(const plan::Grid& grid) {
-  Json axes = Json::object(), mesh = Json::object();
+  Json axes = Json::object(), mesh = Json::object(), modules = Json::object();
   for (const plan::AtomicAxis& axis : grid.axes()) axes[axis.name()] = axis.size();
   for (const plan::MeshAxis& axis : grid.mesh()) {
-    Json& names = mesh[axis.name()] = Json::array();
+    Json& of = axis.module().empty() ? mesh : modules[axis.module()];
+    Json& names = of[axis.name()] = Json::array();
     for (const std::string& name : axis.axes()) names.push_back(name);
   }
-  return {{"stage", grid.stage()}, {"axes", std::move(axes)}, {"mesh", std::move(mesh)}};
+  return {{"stage", grid.stage()},
+          {"axes", std::move(axes)},
+          {"mesh", std::move(mesh)},
+          {"module_meshes", std::move(modules)}};
 }
 
 Json learningRateJson(const plan::LearningRate& rate) {

@@ -105,7 +105,8 @@ std::string trainingText(const plan::Plan& plan) {
   for (const plan::Grid& grid : plan.grids()) {
     std::vector<std::string> axes;
     for (const plan::MeshAxis& axis : grid.mesh()) {
-      axes.push_back(absl::StrCat(axis.name(), " = ", absl::StrJoin(axis.axes(), " x ")));
+      axes.push_back(absl::StrCat(axis.module(), axis.module().empty() ? "" : " ", axis.name(),
+                                  " = ", absl::StrJoin(axis.axes(), " x ")));
     }
     for (const plan::AtomicAxis& axis : grid.axes()) {
       axes.push_back(absl::StrCat(axis.name(), " = ", axis.size()));

@@ -68,6 +68,19 @@ TEST(PlanJsonTest, KeysThatScriptsUse) {
   EXPECT_EQ(json["programs"][0]["bytes_by_kind"]["parameter"], 2112 * 4);
 }
 
+// A grid where one module has a mesh of its own.
+TEST(PlanTextTest, MeshesOfModules) {
+  plan::Plan plan = smallPlan();
+  plan::MeshAxis* axis = plan.mutable_grids(0)->add_mesh();
+  axis->set_module("vision");
+  axis->set_name("tp");
+  axis->add_axes("a0");
+  EXPECT_THAT(trainingText(plan), HasSubstr("dp = a0, vision tp = a0, a0 = 2"));
+  const auto json = nlohmann::json::parse(planJson(plan, runtime::ComputePlanStats(plan)));
+  EXPECT_EQ(json["grids"][0]["mesh"].size(), 1);
+  EXPECT_EQ(json["grids"][0]["module_meshes"]["vision"]["tp"][0], "a0");
+}
+
 TEST(PlanJsonTest, NamesAreEscaped) {
   plan::Plan plan = smallPlan();
   plan.mutable_provenance()->set_model_path("a\x01");

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "frontend/model_inputs.h"
 #include "frontend/testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -320,6 +321,23 @@ TEST(ModelText, NestingIsBounded) {
   std::string types;
   for (int i = 0; i < 100000; ++i) types += "seq(";
   EXPECT_THAT(openText(modelText("g (" + types)), HasSubstr("nested more than 200 deep"));
+}
+
+TEST(ModelInputs, DimensionsAreSizesOrSymbols) {
+  auto file = fromProto(
+      parseModel(modelText("g (float[batch, 2] x, float s, float[2] w) => (float[batch, 2] y) "
+                           "<float[2] w = {1, 2}> { y = Mul(x, w) }")));
+  ASSERT_TRUE(static_cast<bool>(file));
+  // Without w, an initializer that is listed as an input.
+  const std::vector<ModelInput> inputs = modelInputs(*file);
+  ASSERT_EQ(inputs.size(), 2u);
+  EXPECT_EQ(inputs[0].name, "x");
+  ASSERT_EQ(inputs[0].shape.size(), 2u);
+  EXPECT_EQ(inputs[0].shape[0].size, 0);
+  EXPECT_EQ(inputs[0].shape[0].symbol, "batch");
+  EXPECT_EQ(inputs[0].shape[1].size, 2);
+  EXPECT_EQ(inputs[0].shape[1].symbol, "");
+  EXPECT_TRUE(inputs[1].shape.empty());
 }
 
 }  // namespace

@@ -13,6 +13,15 @@ class BadInputTest(OrielTestCase):
         self.assert_fails(result, *texts)
         self.assertFalse(list(self.folder.glob("bad*")), "something was written")
 
+    def strategy_fails(self, text: str, *texts: str, options=()):
+        """`text` as a strategy file, beside other options."""
+        strategy = self.folder / "strategy.yaml"
+        strategy.write_text(text)
+        result = run("oriel", "compile", MODEL, "--recipe", GOLDEN / "recipe_sgd.yaml", "--strategy", strategy,
+                     *options, "-o", self.folder / "bad.oplan")
+        self.assert_fails(result, *texts)
+        self.assertFalse(list(self.folder.glob("bad*")), "something was written")
+
     def run_fails(self, plan, *texts: str, data=DATA, world: int = 1):
         self.assert_fails(
             run("oriel-run", plan, "--data", data, "-n", world, "--no-shuffle", "--steps", 2), *texts)
@@ -88,6 +97,26 @@ class BadInputTest(OrielTestCase):
 
     def test_batch_that_does_not_divide(self):
         self.compile_fails("global batch of 8", "batch.micro", world=3)
+
+    def test_strategy_typo(self):
+        self.strategy_fails("mesh: {dp: 2, tpp: 2}", "strategy.yaml:1:15", "tpp", "did you mean 'tp'")
+
+    def test_strategy_with_a_larger_mesh_than_the_world(self):
+        self.strategy_fails("mesh: {dp: 4, tp: 2}", "--world 4", "8 ranks", options=("--world", 4))
+
+    def test_strategy_of_another_kind(self):
+        self.strategy_fails("", "strategy.yaml", "must be a mapping")
+        self.strategy_fails("mesh: [2, 2]", "strategy.yaml:1:7", "'mesh' must be a mapping")
+        self.strategy_fails("mesh: {dp: 2\n", "strategy.yaml:")
+        self.strategy_fails("\0\x07", "strategy.yaml")
+
+    def test_missing_strategy(self):
+        result = run("oriel", "compile", MODEL, "--recipe", GOLDEN / "recipe_sgd.yaml",
+                     "--strategy", self.folder / "nowhere.yaml", "-o", self.folder / "bad.oplan")
+        self.assert_fails(result, "can't read the strategy", "nowhere.yaml")
+
+    def test_strategy_with_a_batch_that_does_not_divide(self):
+        self.strategy_fails("mesh: {dp: 3}", "global batch of 8", "batch.micro")
 
     def test_undeclared_images_on_two_ranks(self):
         recipe = self.recipe("recipe_sgd.yaml", ("images:", "# images:"))

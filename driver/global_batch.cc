@@ -1,0 +1,114 @@
+#include "driver/global_batch.h"
+
+#include <cstdint>
+#include <limits>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+
+namespace oriel::driver {
+
+namespace {
+
+// Names of dimensions: first ones, and others.
+struct Symbols {
+  std::set<std::string> first, later;
+};
+
+Symbols symbolsOf(const std::vector<ModelInput>& inputs) {
+  Symbols symbols;
+  for (const ModelInput& input : inputs) {
+    for (size_t i = 0; i < input.shape.size(); ++i) {
+      const std::string& symbol = input.shape[i].symbol;
+      if (!symbol.empty()) (i == 0 ? symbols.first : symbols.later).insert(symbol);
+    }
+  }
+  return symbols;
+}
+
+// Whether `size` counts images, or rows of images, of `samples` samples.
+bool countsImages(const Recipe& recipe, int64_t size, int64_t samples) {
+  return recipe.images && size % samples == 0 && size / samples % recipe.images->perSample == 0;
+}
+
+// A module may have more data-parallel ranks than all modules have in common.
+absl::Status checkShare(const Recipe& recipe, int64_t samples, const Mesh& mesh,
+                        const std::string& owner) {
+  const int64_t ranks = mesh.dataParallel();
+  const int64_t perSample = recipe.images ? recipe.images->perSample : 1;
+  if (samples % ranks * (perSample % ranks) % ranks == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      owner, " has ", ranks, " data-parallel ranks, but a microbatch has ", samples,
+      " samples (batch.micro of ", recipe.microBatch, " on the ", samples / recipe.microBatch,
+      " that all modules have), which can't be divided by that: change batch.micro in ",
+      "the recipe, or the mesh"));
+}
+
+absl::Status checkFixedBatch(const Recipe& recipe, const ModelInput& input, int64_t dataParallel) {
+  if (input.shape.empty() || input.shape[0].size <= 0) return absl::OkStatus();
+  const int64_t size = input.shape[0].size;
+  const int64_t samples = recipe.microBatch * dataParallel;
+  if (size == samples || countsImages(recipe, size, samples)) return absl::OkStatus();
+  std::string remedy = "export the model with a dynamic batch";
+  if (size % dataParallel == 0) {
+    absl::StrAppend(&remedy, ", or set batch.micro to ", size / dataParallel, " in the recipe");
+  } else {
+    absl::StrAppend(&remedy, ", or choose a number of data-parallel ranks that divides ", size);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the input '", input.name, "' has a first dimension of ", size,
+      " that is fixed in the model file, but a microbatch has ", recipe.microBatch, " samples on ",
+      dataParallel, " data-parallel ranks, together ", samples, ": ", remedy));
+}
+
+}  // namespace
+
+absl::Status checkBatch(const Recipe& recipe, const Strategy& strategy) {
+  const int64_t dataParallel = strategy.dataParallel();
+  if (recipe.loss.kind == Recipe::LossKind::kSum &&
+      (dataParallel > 1 || recipe.globalBatch != recipe.microBatch)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the loss is the sum of the output '", recipe.loss.output, "', which may mix the samples ",
+        "of a batch, so the batch can't be split: ", dataParallel,
+        " data-parallel ranks and a global batch of ", recipe.globalBatch, " in microbatches of ",
+        recipe.microBatch, "; use one data-parallel rank and set batch.micro to batch.global"));
+  }
+  const int64_t samples = recipe.microBatch * dataParallel;
+  if (recipe.globalBatch % samples != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the global batch of ", recipe.globalBatch, " samples is not divided by ", samples,
+        " (micro batch ", recipe.microBatch, " on ", dataParallel,
+        " data-parallel ranks): change batch.global or batch.micro in the recipe, or the number "
+        "of ranks"));
+  }
+  ORIEL_RETURN_IF_ERROR(checkShare(recipe, samples, strategy.mesh, "the mesh"));
+  for (const Strategy::Module& module : strategy.modules) {
+    const std::string owner = absl::StrCat("the mesh of module '", module.name, "'");
+    ORIEL_RETURN_IF_ERROR(checkShare(recipe, samples, module.mesh, owner));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Recipe> withGlobalBatch(Recipe recipe, const std::vector<ModelInput>& inputs,
+                                       int64_t dataParallel) {
+  if (dataParallel == 1) return recipe;
+  for (const ModelInput& input : inputs) {
+    ORIEL_RETURN_IF_ERROR(checkFixedBatch(recipe, input, dataParallel));
+  }
+  const Symbols symbols = symbolsOf(inputs);
+  for (auto& [name, size] : recipe.bind) {
+    const bool isImages = symbols.later.count(name) == 0 &&
+                          countsImages(recipe, size, recipe.microBatch) &&
+                          size <= std::numeric_limits<int64_t>::max() / dataParallel;
+    if (symbols.first.count(name) != 0 && (size == recipe.microBatch || isImages)) {
+      size *= dataParallel;
+    }
+  }
+  for (Recipe::Input& input : recipe.inputs) {
+    if (!input.shape.empty() && input.shape[0] == recipe.microBatch) input.shape[0] *= dataParallel;
+  }
+  return recipe;
+}
+
+}  // namespace oriel::driver
