@@ -99,11 +99,11 @@ ShardingRule defaultShardingRule(mlir::Operation* op) {
 
 mlir::Operation* cloneLocal(mlir::Operation* op, mlir::OpBuilder& builder,
                             mlir::ValueRange operands, const ShardingRule& rule,
-                            llvm::ArrayRef<int64_t> pieces) {
+                            const LocalPieces& pieces) {
   mlir::OperationState state(op->getLoc(), op->getName(), operands, {}, op->getAttrs());
   for (auto [type, factors] : llvm::zip_equal(op->getResultTypes(), rule.results)) {
     auto tensor = llvm::cast<mlir::RankedTensorType>(type);
-    state.addTypes(tensor.clone(localShape(tensor.getShape(), factors, pieces)));
+    state.addTypes(tensor.clone(localShape(tensor.getShape(), factors, pieces.counts())));
   }
   return builder.create(state);
 }

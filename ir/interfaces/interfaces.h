@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "ir/interfaces/local_pieces.h"
 #include "ir/interfaces/sharding_rule.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpDefinition.h"
@@ -48,7 +49,7 @@ ShardingRule defaultShardingRule(mlir::Operation* op);
 // The op on pieces: its attributes, these operands, and results of local shapes.
 mlir::Operation* cloneLocal(mlir::Operation* op, mlir::OpBuilder& builder,
                             mlir::ValueRange operands, const ShardingRule& rule,
-                            llvm::ArrayRef<int64_t> pieces);
+                            const LocalPieces& pieces);
 
 }  // namespace oriel::ir
 

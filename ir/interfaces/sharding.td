@@ -21,16 +21,27 @@ def ShardableOpInterface : OpInterface<"ShardableOpInterface"> {
     InterfaceMethod<[{
         Builds the op on one rank's pieces and gives its results. `operands` are
         the pieces, `pieces[f]` says into how many the factor `f` of the rule is
-        cut. The default is the same op with the same attributes, and results of
-        the local shapes. An op whose attributes depend on a size overrides it.
+        cut, and `pieces.first(.., f)` makes the index along `f` where the rank's
+        piece begins (see local_pieces.h); no factor of the kind `kSteps` is cut.
+        The default is the same op with the same attributes, and results of the
+        local shapes. An op whose attributes depend on a size or whose elements
+        depend on their place overrides it.
       }],
       "::mlir::Operation *", "buildLocal",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$operands,
-           "::llvm::ArrayRef<int64_t>":$pieces), "",
+           "const ::oriel::ir::LocalPieces &":$pieces), "",
       [{
         return ::oriel::ir::cloneLocal($_op.getOperation(), builder, operands,
                                        $_op.getShardingRule(), pieces);
       }]>,
+    InterfaceMethod<[{
+        Builds ops that compute the same from the same operands, with the op's
+        `origin`, and gives a value for each result. Their own rules split what
+        this op's rule calls `kSteps`. The default, for an op without such a
+        factor, builds nothing.
+      }],
+      "::llvm::SmallVector<::mlir::Value>", "decompose",
+      (ins "::mlir::OpBuilder &":$builder), "", [{ return {}; }]>,
   ];
 }
 

@@ -29,6 +29,7 @@ enum class FactorKind {
   kParallel,  // a result with the factor: a piece of it
   kSum,       // a result without it: a summand; with it: a piece
   kMax,       // a result without it: the whole is the elementwise maximum; with it: a piece
+  kSteps,     // the op does not split by it, the ops that its `decompose` makes do
 };
 
 struct Factor {

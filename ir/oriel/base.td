@@ -55,6 +55,11 @@ def ViewOp : DeclareOpInterfaceMethods<KernelOpInterface, ["isView"]>;
 def ShardedOp : DeclareOpInterfaceMethods<ShardableOpInterface, ["getShardingRule"]>;
 def RebuiltShardedOp
     : DeclareOpInterfaceMethods<ShardableOpInterface, ["getShardingRule", "buildLocal"]>;
+def SteppedShardedOp
+    : DeclareOpInterfaceMethods<ShardableOpInterface, ["getShardingRule", "decompose"]>;
+def RebuiltSteppedShardedOp
+    : DeclareOpInterfaceMethods<ShardableOpInterface,
+                                ["getShardingRule", "buildLocal", "decompose"]>;
 
 // Element i of a result depends on element i of the broadcast operands alone (interfaces.h).
 def Pointwise : NativeOpTrait<"Pointwise"> {
@@ -83,7 +88,9 @@ class Oriel_ComputeTraits<list<Trait> traits> {
               Oriel_Lists<traits, "ViewOp">.value), []<Trait>,
           [DeclareOpInterfaceMethods<KernelOpInterface>]),
       !if(!or(Oriel_Lists<traits, "ShardedOp">.value,
-              Oriel_Lists<traits, "RebuiltShardedOp">.value), []<Trait>,
+              Oriel_Lists<traits, "RebuiltShardedOp">.value,
+              Oriel_Lists<traits, "SteppedShardedOp">.value,
+              Oriel_Lists<traits, "RebuiltSteppedShardedOp">.value), []<Trait>,
           [DeclareOpInterfaceMethods<ShardableOpInterface>]));
 }
 

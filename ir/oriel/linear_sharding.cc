@@ -129,7 +129,7 @@ void splitResult(RuleBuilder& rule, const ConvFactors& conv, ConvTensor tensor) 
 // Fewer groups, if they are split. Their factor is the second of the rule.
 template <typename OpTy>
 mlir::Operation* localConv(OpTy op, mlir::OpBuilder& builder, mlir::ValueRange operands,
-                           llvm::ArrayRef<int64_t> pieces) {
+                           const LocalPieces& pieces) {
   mlir::Operation* local = cloneLocal(op, builder, operands, op.getShardingRule(), pieces);
   if (op.getGroup() > 1) llvm::cast<OpTy>(local).setGroup(op.getGroup() / pieces[1]);
   return local;
@@ -182,15 +182,15 @@ ShardingRule ConvWeightGradOp::getShardingRule() {
 }
 
 mlir::Operation* ConvOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
-                                    llvm::ArrayRef<int64_t> pieces) {
+                                    const LocalPieces& pieces) {
   return localConv(*this, builder, operands, pieces);
 }
 mlir::Operation* ConvInputGradOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
-                                             llvm::ArrayRef<int64_t> pieces) {
+                                             const LocalPieces& pieces) {
   return localConv(*this, builder, operands, pieces);
 }
 mlir::Operation* ConvWeightGradOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
-                                              llvm::ArrayRef<int64_t> pieces) {
+                                              const LocalPieces& pieces) {
   return localConv(*this, builder, operands, pieces);
 }
 

@@ -46,10 +46,10 @@ ShardingRule ConstantOp::getShardingRule() {
 }
 
 mlir::Operation* ConstantOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange,
-                                        llvm::ArrayRef<int64_t> pieces) {
+                                        const LocalPieces& pieces) {
   auto constant = llvm::cast<mlir::DenseElementsAttr>(getValue());
-  auto type =
-      getType().clone(localShape(getType().getShape(), getShardingRule().results.front(), pieces));
+  auto type = getType().clone(
+      localShape(getType().getShape(), getShardingRule().results.front(), pieces.counts()));
   mlir::DenseElementsAttr local =
       constant.isSplat()
           ? constant.resizeSplat(type)
@@ -175,7 +175,7 @@ ShardingRule untouchedDims(mlir::Operation* op) {
 ShardingRule SliceOp::getShardingRule() { return linearIn(untouchedDims(*this), {0}); }
 
 mlir::Operation* SliceOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
-                                     llvm::ArrayRef<int64_t> pieces) {
+                                     const LocalPieces& pieces) {
   llvm::SmallVector<int64_t> limits(getLimits());
   llvm::ArrayRef<int64_t> local = shapeOf(operands.front());
   for (size_t i = 0; i < limits.size(); ++i) limits[i] = std::min(limits[i], local[i]);

@@ -106,13 +106,17 @@ class OpCase {
       : op_(op), rule_(op.getShardingRule()), operands_(std::move(operands)) {
     auto isF32 = [](mlir::Type type) { return mlir::getElementTypeOrSelf(type).isF32(); };
     f32_ = llvm::any_of(op->getOperandTypes(), isF32) || llvm::any_of(op->getResultTypes(), isF32);
-    expected_ = Run(Index(rule_.factors.size(), 1), operands_);
+    expected_ = RunWhole(operands_);
   }
 
   const ShardingRule& rule() const { return rule_; }
 
-  // The op that `buildLocal` makes for these pieces, on these operands.
-  Tensors Run(const Index& pieces, const Tensors& operands) {
+  Tensors RunWhole(const Tensors& operands) {
+    return Run(Index(rule_.factors.size(), 1), Index(rule_.factors.size(), 0), operands);
+  }
+
+  // The op that `buildLocal` makes for one of these pieces, on these operands.
+  Tensors Run(const Index& pieces, const Index& piece, const Tensors& operands) {
     mlir::OpBuilder builder(op_->getParentOfType<FuncOp>());
     llvm::SmallVector<mlir::Type> types;
     for (auto [type, dims] : llvm::zip_equal(op_->getOperandTypes(), rule_.operands)) {
@@ -122,7 +126,12 @@ class OpCase {
     auto function =
         FuncOp::create(builder, op_->getLoc(), "local", builder.getFunctionType(types, {}));
     builder.setInsertionPointToStart(function.addEntryBlock());
-    mlir::Operation* local = op_.buildLocal(builder, function.getArguments(), pieces);
+    auto first = [&](mlir::OpBuilder& builder, mlir::Location loc, int f) -> mlir::Value {
+      int64_t index = piece[f] * (rule_.factors[f].size / pieces[f]);
+      auto type = mlir::RankedTensorType::get({}, builder.getI64Type());
+      return ir::ConstantOp::create(builder, loc, mlir::DenseElementsAttr::get(type, index));
+    };
+    mlir::Operation* local = op_.buildLocal(builder, function.getArguments(), {pieces, first});
     mlir::func::ReturnOp::create(builder, op_->getLoc(), local->getResults());
     function.setFunctionType(builder.getFunctionType(types, local->getResultTypes()));
     EXPECT_TRUE(succeeded(mlir::verify(function)));
@@ -151,7 +160,7 @@ class OpCase {
       for (size_t i = 0; i < operands_.size(); ++i) {
         local.push_back(Piece(operands_[i], rule_.operands[i], pieces, piece));
       }
-      Tensors results = Run(pieces, local);
+      Tensors results = Run(pieces, piece, local);
       ASSERT_EQ(results.size(), expected_.size());
       for (size_t i = 0; i < results.size(); ++i) {
         Combine(results[i], i, pieces, piece, &assembled[i], &seen[i]);
@@ -172,8 +181,7 @@ class OpCase {
         first[i].set(k, operands_[i].get(k) - second[i].get(k));
       }
     }
-    Index whole(rule_.factors.size(), 1);
-    Tensors sum = Run(whole, first), more = Run(whole, second);
+    Tensors sum = RunWhole(first), more = RunWhole(second);
     for (size_t i = 0; i < sum.size(); ++i) {
       for (int64_t k = 0; k < sum[i].spec().num_elements(); ++k) {
         sum[i].set(k, sum[i].get(k) + more[i].get(k));
