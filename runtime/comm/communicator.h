@@ -28,6 +28,15 @@ struct ReduceBuffer {
   DType dtype;
 };
 
+// How a tensor is cut along one dimension into a piece for each rank of a group: it is [outer,
+// ranks, inner] elements. Rank r's piece is [outer, inner], row-major, with r in the middle.
+struct Blocks {
+  int64_t outer = 1;
+  int64_t inner = 0;
+
+  int64_t num_elements() const { return outer * inner; }  // of a piece
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -48,8 +57,26 @@ class Communicator {
   virtual absl::Status AllReduce(Reduction reduction, absl::Span<const ReduceBuffer> buffers) = 0;
   // `bytes` at `data` of rank `root` reach `data` of every rank.
   virtual absl::Status Broadcast(int64_t root, void* data, int64_t bytes) = 0;
+
+  // The following move pieces of tensors. Blocks and dtypes agree on all ranks, or all of them get
+  // Aborted where the communicator can tell. `source` and `target` must not overlap, but that an
+  // all-gather's source may be this rank's piece within a target of outer 1.
+
+  // `source` is this rank's piece of `target`; every rank gets all of it.
+  virtual absl::Status AllGather(DType dtype, const void* source, void* target,
+                                 Blocks target_blocks) = 0;
+  // `target` becomes this rank's piece of the sources' reduction: the bits of AllReduce.
+  virtual absl::Status ReduceScatter(Reduction reduction, DType dtype, const void* source,
+                                     Blocks source_blocks, void* target) = 0;
+  // Piece r of `source` goes to rank r; what rank r sends becomes piece r of `target`. A piece has
+  // the same elements in the same order on both sides: the blocks' products are equal.
+  virtual absl::Status AllToAll(DType dtype, const void* source, Blocks source_blocks, void* target,
+                                Blocks target_blocks) = 0;
   // `bytes` of each rank are laid one behind the other at `target`, in rank order.
-  virtual absl::Status AllGather(const void* source, int64_t bytes, void* target) = 0;
+  absl::Status AllGather(const void* source, int64_t bytes, void* target) {
+    return AllGather(DType::kU8, source, target, Blocks{1, bytes});
+  }
+
   virtual absl::Status Barrier() = 0;
 
   // Makes every pending and later call on any rank return Aborted with `reason`

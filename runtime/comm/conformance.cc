@@ -1,5 +1,6 @@
 #include "runtime/comm/conformance.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -257,6 +258,166 @@ void AllGatherInRankOrder(Communicator& comm) {
   }
 }
 
+// Piece of rank `index` of a whole tensor, by plain loops over its elements.
+std::vector<char> SlicePiece(const std::vector<char>& whole, Blocks blocks, int64_t pieces,
+                             int64_t index, int64_t width) {
+  std::vector<char> piece;
+  for (int64_t row = 0; row < blocks.outer; ++row) {
+    for (int64_t i = 0; i < blocks.inner * width; ++i) {
+      piece.push_back(whole[(row * pieces + index) * blocks.inner * width + i]);
+    }
+  }
+  return piece;
+}
+
+std::vector<char> SomeBytes(int64_t seed, int64_t count) {
+  std::vector<char> bytes(count);
+  for (int64_t i = 0; i < count; ++i) bytes[i] = static_cast<char>(Bits(seed, 0, i));
+  return bytes;
+}
+
+// Memory aligned for every dtype, never without an address.
+class Memory {
+ public:
+  explicit Memory(int64_t bytes) : words_(bytes / 8 + 1), bytes_(bytes) {}
+  explicit Memory(const std::vector<char>& bytes) : Memory(static_cast<int64_t>(bytes.size())) {
+    std::copy(bytes.begin(), bytes.end(), data());
+  }
+  char* data() { return reinterpret_cast<char*>(words_.data()); }
+  std::vector<char> bytes() { return {data(), data() + bytes_}; }
+
+ private:
+  std::vector<uint64_t> words_;
+  int64_t bytes_;
+};
+
+// Shapes of pieces: one and several runs, runs of one element, none.
+const std::vector<Blocks>& SomeBlocks() {
+  static const auto* blocks =
+      new std::vector<Blocks>{{1, 1}, {1, 37}, {3, 1}, {4, 5}, {2, 64}, {5, 0}, {0, 3}};
+  return *blocks;
+}
+
+// Several runs per piece, whose bytes exceed what an implementation may move at a time.
+Blocks LargeBlocks(int64_t size) { return {3, (size <= 4 ? 1'700'000 : 7'000) / size}; }
+
+void CheckAllGather(Communicator& comm, DType dtype, Blocks blocks) {
+  const int64_t width = DTypeBytes(dtype);
+  const std::vector<char> whole =
+      SomeBytes(blocks.inner, comm.size() * blocks.num_elements() * width);
+  Memory source(SlicePiece(whole, blocks, comm.size(), comm.rank(), width));
+  Memory target(static_cast<int64_t>(whole.size()));
+  ORIEL_ASSERT_OK(comm.AllGather(dtype, source.data(), target.data(), blocks));
+  EXPECT_TRUE(target.bytes() == whole)
+      << "rank " << comm.rank() << " of " << comm.size() << ": " << blocks.outer << " x "
+      << blocks.inner << " " << DTypeName(dtype);
+}
+
+void AllGatherAlongADimension(Communicator& comm) {
+  for (const DType dtype : {DType::kBool, DType::kBF16, DType::kF32, DType::kF64}) {
+    for (const Blocks& blocks : SomeBlocks()) CheckAllGather(comm, dtype, blocks);
+  }
+}
+
+void AllGatherLarge(Communicator& comm) {
+  CheckAllGather(comm, DType::kF32, LargeBlocks(comm.size()));
+}
+
+// The bits of an all-reduce, of which each rank takes its piece.
+void CheckReduceScatter(Communicator& comm, Reduction reduction, const Functions& type,
+                        Blocks blocks) {
+  const int64_t width = DTypeBytes(type.dtype);
+  const int64_t count = comm.size() * blocks.num_elements();
+  const int64_t seed = blocks.inner;
+  Memory source(count * width), expected(count * width), reduced(count * width);
+  Memory target(blocks.num_elements() * width);
+  type.fill(comm.rank(), seed, count, source.data());
+  type.expected(reduction, comm.size(), seed, count, expected.data());
+  ORIEL_ASSERT_OK(comm.ReduceScatter(reduction, type.dtype, source.data(), blocks, target.data()));
+  const auto piece_of = [&](Memory& whole) {
+    return SlicePiece(whole.bytes(), blocks, comm.size(), comm.rank(), width);
+  };
+  EXPECT_TRUE(target.bytes() == piece_of(expected))
+      << "rank " << comm.rank() << " of " << comm.size() << ": " << blocks.outer << " x "
+      << blocks.inner << " " << DTypeName(type.dtype);
+  const ReduceBuffer buffer = {source.data(), reduced.data(), count, type.dtype};
+  ORIEL_ASSERT_OK(comm.AllReduce(reduction, {&buffer, 1}));
+  EXPECT_TRUE(target.bytes() == piece_of(reduced)) << "differs from an all-reduce";
+}
+
+void ReduceScatterIsAPieceOfAllReduce(Communicator& comm) {
+  for (const Functions& type : AllTypes()) {
+    for (const Blocks& blocks : SomeBlocks()) {
+      if (blocks.num_elements() > 40 && comm.size() > 8) continue;
+      CheckReduceScatter(comm, Reduction::kSum, type, blocks);
+      CheckReduceScatter(comm, Reduction::kMax, type, blocks);
+    }
+  }
+}
+
+void ReduceScatterLarge(Communicator& comm) {
+  if (comm.size() > 8) return;
+  CheckReduceScatter(comm, Reduction::kSum, AllTypes()[0], LargeBlocks(comm.size()));
+}
+
+// A global tensor [2, 3 n, 2, 5 n, 3] of which each of n ranks has a piece along one of the long
+// dimensions before, and along the other after.
+void CheckAllToAll(Communicator& comm, DType dtype, int split, int concat, int64_t scale) {
+  const int64_t n = comm.size();
+  const int64_t width = DTypeBytes(dtype);
+  const std::vector<int64_t> global = {2, 3 * n, 2, 5 * n, 3 * scale};
+  const auto blocks_of = [&](const std::vector<int64_t>& shape, int dim) {
+    Blocks blocks{1, 1};
+    for (int d = 0; d < dim; ++d) blocks.outer *= shape[d];
+    for (int d = dim; d < 5; ++d) blocks.inner *= shape[d];
+    blocks.inner /= n;
+    return blocks;
+  };
+  const std::vector<char> whole = SomeBytes(split, 2 * 3 * n * 2 * 5 * n * 3 * scale * width);
+  std::vector<int64_t> before = global;
+  before[concat] /= n;
+  std::vector<int64_t> after = global;
+  after[split] /= n;
+  Memory source(SlicePiece(whole, blocks_of(global, concat), n, comm.rank(), width));
+  const std::vector<char> expected =
+      SlicePiece(whole, blocks_of(global, split), n, comm.rank(), width);
+  Memory target(static_cast<int64_t>(expected.size()));
+  ORIEL_ASSERT_OK(comm.AllToAll(dtype, source.data(), blocks_of(before, split), target.data(),
+                                blocks_of(after, concat)));
+  EXPECT_TRUE(target.bytes() == expected)
+      << "rank " << comm.rank() << " of " << n << ": split " << split << ", concat " << concat
+      << ", " << DTypeName(dtype);
+}
+
+void AllToAllMovesTheCut(Communicator& comm) {
+  for (const DType dtype : {DType::kU8, DType::kF16, DType::kI32, DType::kI64}) {
+    CheckAllToAll(comm, dtype, 1, 3, 1);
+    CheckAllToAll(comm, dtype, 3, 1, 1);
+  }
+}
+
+void AllToAllLarge(Communicator& comm) {
+  if (comm.size() > 8) return;
+  const int64_t scale = comm.size() <= 4 ? 30'000 / comm.size() : 10;
+  CheckAllToAll(comm, DType::kF32, 1, 3, scale);
+  CheckAllToAll(comm, DType::kF32, 3, 1, scale);
+}
+
+void RefusesBadPieces(Communicator& comm) {
+  float value[2] = {0, 0};
+  const auto refused = [](const char* why) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why));
+  };
+  EXPECT_THAT(comm.AllGather(DType::kF32, value, value + 1, {1, -1}),
+              refused("all_gather of pieces of 1 x -1 elements"));
+  EXPECT_THAT(comm.AllGather(DType::kF32, nullptr, value, {1, 1}),
+              refused("all_gather: a buffer has no address"));
+  EXPECT_THAT(comm.ReduceScatter(Reduction::kSum, DType::kF16, value, {1, 1}, value + 1),
+              refused("reduce_scatter of f16, which cannot be reduced"));
+  EXPECT_THAT(comm.AllToAll(DType::kF32, value, {2, 3}, value + 1, {2, 4}),
+              refused("all_to_all of pieces of 6 elements into pieces of 8"));
+}
+
 void Barriers(Communicator& comm) {
   for (int i = 0; i < 50; ++i) ORIEL_ASSERT_OK(comm.Barrier());
 }
@@ -270,6 +431,9 @@ void CheckGroup(Communicator& comm, const std::vector<int64_t>& ranks) {
   check.Add(AllTypes()[4], 5);
   check.Run(Reduction::kSum);
   AllGatherInRankOrder(*group);
+  CheckAllGather(*group, DType::kBF16, {3, 5});
+  CheckReduceScatter(*group, Reduction::kSum, AllTypes()[2], {3, 5});
+  CheckAllToAll(*group, DType::kF32, 1, 3, 1);
   ORIEL_EXPECT_OK(group->Barrier());
 }
 
@@ -334,6 +498,13 @@ const std::vector<ConformanceCase>& ConformanceCases() {
       {"RefusesUnsupportedType", RefusesUnsupportedType},
       {"BroadcastFromEveryRoot", BroadcastFromEveryRoot},
       {"AllGatherInRankOrder", AllGatherInRankOrder},
+      {"AllGatherAlongADimension", AllGatherAlongADimension},
+      {"AllGatherLarge", AllGatherLarge},
+      {"ReduceScatterIsAPieceOfAllReduce", ReduceScatterIsAPieceOfAllReduce},
+      {"ReduceScatterLarge", ReduceScatterLarge},
+      {"AllToAllMovesTheCut", AllToAllMovesTheCut},
+      {"AllToAllLarge", AllToAllLarge},
+      {"RefusesBadPieces", RefusesBadPieces},
       {"Barriers", Barriers},
       {"InterleavedGroups", InterleavedGroups},
       {"GroupWithoutFirstRank", GroupWithoutFirstRank},

@@ -9,14 +9,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/comm/blocks.h"
 #include "runtime/comm/in_process_group.h"
 #include "runtime/comm/reduce.h"
 
 namespace oriel::runtime {
 namespace {
 
-enum Operation { kAllReduce, kBroadcast, kAllGather, kBarrier };
-constexpr const char* kOperationNames[] = {"all_reduce", "broadcast", "all_gather", "barrier"};
+enum Operation { kAllReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kBarrier };
+constexpr const char* kOperationNames[] = {"all_reduce",     "broadcast",  "all_gather",
+                                           "reduce_scatter", "all_to_all", "barrier"};
 
 uint64_t Mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
@@ -98,20 +100,51 @@ class InProcessCommunicator final : public Communicator {
     return group_->End();
   }
 
-  absl::Status AllGather(const void* source, int64_t bytes, void* target) override {
-    if (bytes < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("all_gather of ", bytes, " bytes"));
-    }
-    ORIEL_RETURN_IF_ERROR(group_->Check());
-    InProcessCall& call = NextCall(kAllGather);
-    call.data = const_cast<void*>(source);  // only read
-    call.bytes = bytes;
-    call.signature = Mix(call.signature, static_cast<uint64_t>(bytes));
-    ORIEL_RETURN_IF_ERROR(group_->Begin(sequence_));
+  absl::Status AllGather(DType dtype, const void* source, void* target,
+                         Blocks target_blocks) override {
+    ORIEL_RETURN_IF_ERROR(CheckPieces("all_gather", source, target, target_blocks, target_blocks));
+    ORIEL_RETURN_IF_ERROR(BeginPieces(kAllGather, dtype, source, target_blocks, target_blocks));
+    const int64_t width = DTypeBytes(dtype);
+    const int64_t bytes = target_blocks.num_elements() * width;
     for (int64_t rank = 0; rank < size(); ++rank) {
-      char* place = static_cast<char*>(target) + rank * bytes;
+      const MutablePiece place = PieceOf(target, target_blocks, size(), rank, width);
       const void* data = group_->call(rank, sequence_).data;
-      if (bytes > 0 && place != data) std::memcpy(place, data, bytes);
+      if (place.data != data) CopyPiece(Contiguous(data, bytes), 0, place, 0, bytes);
+    }
+    return group_->End();
+  }
+
+  absl::Status ReduceScatter(Reduction reduction, DType dtype, const void* source,
+                             Blocks source_blocks, void* target) override {
+    ORIEL_RETURN_IF_ERROR(
+        CheckPieces("reduce_scatter", source, target, source_blocks, source_blocks));
+    ORIEL_RETURN_IF_ERROR(CheckReducible("reduce_scatter", dtype));
+    ORIEL_RETURN_IF_ERROR(BeginPieces(kReduceScatter, dtype, source, source_blocks, source_blocks,
+                                      static_cast<uint64_t>(reduction)));
+    const int64_t width = DTypeBytes(dtype);
+    for (int64_t row = 0; row < source_blocks.outer && source_blocks.inner > 0; ++row) {
+      for (int64_t rank = 0; rank < size(); ++rank) {
+        const ConstPiece piece =
+            PieceOf(group_->call(rank, sequence_).data, source_blocks, size(), rank_, width);
+        sources_[rank] = piece.data + row * piece.stride;
+      }
+      void* place = static_cast<char*>(target) + row * source_blocks.inner * width;
+      ReduceInOrder(reduction, dtype, sources_, absl::MakeConstSpan(&place, 1),
+                    source_blocks.inner);
+    }
+    return group_->End();
+  }
+
+  absl::Status AllToAll(DType dtype, const void* source, Blocks source_blocks, void* target,
+                        Blocks target_blocks) override {
+    ORIEL_RETURN_IF_ERROR(CheckPieces("all_to_all", source, target, source_blocks, target_blocks));
+    ORIEL_RETURN_IF_ERROR(BeginPieces(kAllToAll, dtype, source, source_blocks, target_blocks));
+    const int64_t width = DTypeBytes(dtype);
+    for (int64_t rank = 0; rank < size(); ++rank) {
+      const void* data = group_->call(rank, sequence_).data;
+      CopyPiece(PieceOf(data, source_blocks, size(), rank_, width), 0,
+                PieceOf(target, target_blocks, size(), rank, width), 0,
+                source_blocks.num_elements() * width);
     }
     return group_->End();
   }
@@ -140,6 +173,22 @@ class InProcessCommunicator final : public Communicator {
     call.operation = kOperationNames[operation];
     call.signature = Mix(0, static_cast<uint64_t>(operation) + 1);
     return call;
+  }
+
+  // Publishes a collective on pieces and waits for the peers' calls.
+  absl::Status BeginPieces(Operation operation, DType dtype, const void* source,
+                           Blocks source_blocks, Blocks target_blocks, uint64_t detail = 0) {
+    ORIEL_RETURN_IF_ERROR(group_->Check());
+    InProcessCall& call = NextCall(operation);
+    call.data = const_cast<void*>(source);  // only read
+    call.bytes = source_blocks.num_elements() * DTypeBytes(dtype);
+    if (operation != kAllGather) call.bytes *= size();
+    for (const int64_t part : {static_cast<int64_t>(dtype), source_blocks.outer,
+                               source_blocks.inner, target_blocks.outer, target_blocks.inner}) {
+      call.signature = Mix(call.signature, static_cast<uint64_t>(part));
+    }
+    call.signature = Mix(call.signature, detail);
+    return group_->Begin(sequence_);
   }
 
   // Reads this rank's slices from all ranks and writes the result to all. Nobody else touches

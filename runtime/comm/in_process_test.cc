@@ -39,7 +39,7 @@ TEST_P(InProcessConformance, Case) {
 
 INSTANTIATE_TEST_SUITE_P(InProcess, InProcessConformance,
                          ::testing::Combine(::testing::ValuesIn(ConformanceCases()),
-                                            ::testing::Values<int64_t>(1, 2, 3, 4, 7, 64)),
+                                            ::testing::Values<int64_t>(1, 2, 3, 4, 5, 6, 7, 8, 64)),
                          [](const auto& info) {
                            return absl::StrCat(std::get<0>(info.param).name, "On",
                                                std::get<1>(info.param));
@@ -72,6 +72,56 @@ TEST(InProcess, AbortReachesGroups) {
       return;
     }
   });
+}
+
+// Each collective on pieces, from `source` to `target`.
+using PieceCollective = absl::Status (*)(Communicator&, DType dtype, void* source, void* target,
+                                         Blocks blocks);
+const PieceCollective kPieceCollectives[] = {
+    [](Communicator& comm, DType dtype, void* source, void* target, Blocks blocks) {
+      return comm.AllGather(dtype, source, target, blocks);
+    },
+    [](Communicator& comm, DType dtype, void* source, void* target, Blocks blocks) {
+      return comm.ReduceScatter(Reduction::kSum, dtype, source, blocks, target);
+    },
+    [](Communicator& comm, DType dtype, void* source, void* target, Blocks blocks) {
+      return comm.AllToAll(dtype, source, blocks, target, {blocks.inner, blocks.outer});
+    },
+};
+
+TEST(InProcess, AbortWakesThoseWhoWaitForPieces) {
+  for (const PieceCollective collective : kPieceCollectives) {
+    RunRanks(3, [&](std::unique_ptr<Communicator> communicator) {
+      if (communicator->rank() == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        return communicator->Abort(absl::InternalError("no memory"));
+      }
+      std::vector<float> source(18), target(18);
+      EXPECT_THAT(collective(*communicator, DType::kF32, source.data(), target.data(), {3, 2}),
+                  StatusIs(absl::StatusCode::kAborted, "rank 1 failed: no memory"));
+    });
+  }
+}
+
+TEST(InProcess, DifferentPiecesAreADisagreement) {
+  struct Case {
+    DType dtype;
+    Blocks blocks;
+  };
+  for (const PieceCollective collective : kPieceCollectives) {
+    // Of other sizes, of the same size cut otherwise, of another type.
+    for (const Case& other :
+         {Case{DType::kF32, {3, 1}}, Case{DType::kF32, {2, 3}}, Case{DType::kI32, {3, 2}}}) {
+      RunRanks(3, [&](std::unique_ptr<Communicator> communicator) {
+        std::vector<float> source(18), target(18);
+        const Case mine = communicator->rank() == 2 ? other : Case{DType::kF32, {3, 2}};
+        EXPECT_THAT(
+            collective(*communicator, mine.dtype, source.data(), target.data(), mine.blocks),
+            StatusIs(absl::StatusCode::kAborted,
+                     AllOf(HasSubstr("ranks disagree: rank 0 calls"), HasSubstr("rank 2 calls"))));
+      });
+    }
+  }
 }
 
 TEST(InProcess, AbortKeepsTheRankThatTheErrorNames) {
@@ -152,10 +202,16 @@ TEST(InProcess, AbortInTheMiddleTouchesNoFreedMemory) {
       }()));
       absl::Status status;
       while (status.ok()) {
-        std::vector<float> data(20'000, 1.0f);
+        std::vector<float> data(20'000, 1.0f), target(3 * 20'000);
         const ReduceBuffer buffer = {data.data(), data.data(), static_cast<int64_t>(data.size()),
                                      DType::kF32};
-        status = group->AllReduce(Reduction::kSum, {&buffer, 1});
+        const size_t which = round % (std::size(kPieceCollectives) + 1);
+        if (which < std::size(kPieceCollectives)) {
+          status = kPieceCollectives[which](*group, DType::kF32, data.data(), target.data(),
+                                            {40, 20'000 / 40 / 4});
+        } else {
+          status = group->AllReduce(Reduction::kSum, {&buffer, 1});
+        }
       }
       EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
     });

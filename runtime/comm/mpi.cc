@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/comm/blocks.h"
 #include "runtime/comm/reduce.h"
 
 namespace oriel::runtime {
@@ -154,21 +155,58 @@ class MpiCommunicator final : public Communicator {
     return absl::OkStatus();
   }
 
-  absl::Status AllGather(const void* source, int64_t bytes, void* target) override {
-    if (bytes < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("all_gather of ", bytes, " bytes"));
-    }
-    if (bytes == 0) return Barrier();
-    char* place = static_cast<char*>(target) + rank_ * bytes;
-    if (place != source) std::memcpy(place, source, bytes);
-    if (bytes <= INT_MAX / size_) {
-      return ORIEL_MPI_AWAIT(MPI_Iallgather, MPI_IN_PLACE, 0, MPI_BYTE, target,
-                             static_cast<int>(bytes), MPI_BYTE, comm_);
-    }
-    for (int64_t root = 0; root < size_; ++root) {
-      ORIEL_RETURN_IF_ERROR(Broadcast(root, static_cast<char*>(target) + root * bytes, bytes));
+  absl::Status AllGather(DType dtype, const void* source, void* target,
+                         Blocks target_blocks) override {
+    ORIEL_RETURN_IF_ERROR(CheckPieces("all_gather", source, target, target_blocks, target_blocks));
+    const int64_t width = DTypeBytes(dtype);
+    const int64_t bytes = target_blocks.num_elements() * width;
+    if (bytes == 0) return absl::OkStatus();
+    const MutablePiece place = PieceOf(target, target_blocks, size_, rank_, width);
+    if (place.data != source) CopyPiece(Contiguous(source, bytes), 0, place, 0, bytes);
+    if (size_ == 1) return absl::OkStatus();
+    if (target_blocks.outer == 1) return GatherWhole(static_cast<char*>(target), bytes);
+    for (int64_t begin = 0; begin < bytes; begin += WindowOfPiece()) {
+      const int64_t n = std::min(WindowOfPiece(), bytes - begin);
+      Grow(received_, size_ * n);
+      ORIEL_RETURN_IF_ERROR(ORIEL_MPI_AWAIT(
+          MPI_Iallgather, static_cast<const char*>(source) + begin, static_cast<int>(n), MPI_BYTE,
+          received_.data(), static_cast<int>(n), MPI_BYTE, comm_));
+      for (int64_t rank = 0; rank < size_; ++rank) {
+        if (rank == rank_) continue;
+        CopyPiece(Contiguous(received_.data() + rank * n, n), 0,
+                  PieceOf(target, target_blocks, size_, rank, width), begin, n);
+      }
     }
     return absl::OkStatus();
+  }
+
+  absl::Status ReduceScatter(Reduction reduction, DType dtype, const void* source,
+                             Blocks source_blocks, void* target) override {
+    ORIEL_RETURN_IF_ERROR(
+        CheckPieces("reduce_scatter", source, target, source_blocks, source_blocks));
+    ORIEL_RETURN_IF_ERROR(CheckReducible("reduce_scatter", dtype));
+    const int64_t width = DTypeBytes(dtype);
+    return ExchangePieces(
+        static_cast<const char*>(source), source_blocks, width, [&](int64_t begin, int64_t bytes) {
+          for (int64_t rank = 0; rank < size_; ++rank) {
+            sources_[rank] = received_.data() + rank * bytes;
+          }
+          void* place = static_cast<char*>(target) + begin;
+          ReduceInOrder(reduction, dtype, sources_, absl::MakeConstSpan(&place, 1), bytes / width);
+        });
+  }
+
+  absl::Status AllToAll(DType dtype, const void* source, Blocks source_blocks, void* target,
+                        Blocks target_blocks) override {
+    ORIEL_RETURN_IF_ERROR(CheckPieces("all_to_all", source, target, source_blocks, target_blocks));
+    const int64_t width = DTypeBytes(dtype);
+    return ExchangePieces(
+        static_cast<const char*>(source), source_blocks, width, [&](int64_t begin, int64_t bytes) {
+          for (int64_t rank = 0; rank < size_; ++rank) {
+            CopyPiece(Contiguous(received_.data() + rank * bytes, bytes), 0,
+                      PieceOf(target, target_blocks, size_, rank, width), begin, bytes);
+          }
+        });
   }
 
   absl::Status Barrier() override { return ORIEL_MPI_AWAIT(MPI_Ibarrier, comm_); }
@@ -194,6 +232,49 @@ class MpiCommunicator final : public Communicator {
 
     int64_t bytes() const { return count * DTypeBytes(dtype); }
   };
+
+  template <typename T>
+  static void Grow(std::vector<T>& scratch, int64_t size) {
+    if (static_cast<int64_t>(scratch.size()) < size) scratch.resize(size);
+  }
+
+  // Bytes of a piece that are moved at a time: whole elements, and those of all ranks in a window.
+  int64_t WindowOfPiece() const { return std::max<int64_t>(kWindowBytes / size_ / 64, 1) * 64; }
+
+  // The pieces of all ranks, `bytes` each, lie one behind the other; this rank's is in place.
+  absl::Status GatherWhole(char* target, int64_t bytes) {
+    if (bytes <= INT_MAX / size_) {
+      return ORIEL_MPI_AWAIT(MPI_Iallgather, MPI_IN_PLACE, 0, MPI_BYTE, target,
+                             static_cast<int>(bytes), MPI_BYTE, comm_);
+    }
+    for (int64_t root = 0; root < size_; ++root) {
+      ORIEL_RETURN_IF_ERROR(Broadcast(root, target + root * bytes, bytes));
+    }
+    return absl::OkStatus();
+  }
+
+  // Sends piece r of `source` to rank r, by parts. Of each part, receive(begin, bytes) is called
+  // with bytes [begin, begin + bytes) of this rank's piece, of rank r's source, at
+  // received_[r * bytes].
+  template <typename Receive>
+  absl::Status ExchangePieces(const char* source, Blocks blocks, int64_t width,
+                              const Receive& receive) {
+    const int64_t piece = blocks.num_elements() * width;
+    for (int64_t begin = 0; begin < piece; begin += WindowOfPiece()) {
+      const int64_t n = std::min(WindowOfPiece(), piece - begin);
+      Grow(packed_, size_ * n);
+      Grow(received_, size_ * n);
+      for (int64_t rank = 0; rank < size_; ++rank) {
+        CopyPiece(PieceOf(source, blocks, size_, rank, width), begin,
+                  Contiguous(packed_.data() + rank * n, n), 0, n);
+      }
+      ORIEL_RETURN_IF_ERROR(ORIEL_MPI_AWAIT(MPI_Ialltoall, packed_.data(), static_cast<int>(n),
+                                            MPI_BYTE, received_.data(), static_cast<int>(n),
+                                            MPI_BYTE, comm_));
+      receive(begin, n);
+    }
+    return absl::OkStatus();
+  }
 
   static int64_t Padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -245,7 +326,7 @@ class MpiCommunicator final : public Communicator {
       receive_counts_[rank] = static_cast<int>(mine);
       receive_displacements_[rank] = static_cast<int>(rank * stride);
     }
-    if (received_.size() < static_cast<size_t>(size_ * stride)) received_.resize(size_ * stride);
+    Grow(received_, size_ * stride);
     ORIEL_RETURN_IF_ERROR(ORIEL_MPI_AWAIT(
         MPI_Ialltoallv, outgoing, counts_.data(), displacements_.data(), MPI_BYTE, received_.data(),
         receive_counts_.data(), receive_displacements_.data(), MPI_BYTE, comm_));
@@ -266,7 +347,7 @@ class MpiCommunicator final : public Communicator {
       counts_[rank] += static_cast<int>(bytes);
       total = offset + bytes;
     });
-    if (packed_.size() < static_cast<size_t>(total)) packed_.resize(total);
+    Grow(packed_, total);
     ForEachPackedSlice([&](int64_t, size_t piece, Slice slice, int64_t offset) {
       const int64_t width = DTypeBytes(window_[piece].dtype);
       std::memcpy(packed_.data() + offset, window_[piece].source + slice.begin * width,

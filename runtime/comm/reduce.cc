@@ -118,6 +118,33 @@ absl::Status CheckReduceBuffers(absl::Span<const ReduceBuffer> buffers) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPieces(const char* operation, const void* source, const void* target,
+                         Blocks source_blocks, Blocks target_blocks) {
+  for (const Blocks& blocks : {source_blocks, target_blocks}) {
+    if (blocks.outer < 0 || blocks.inner < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(operation, " of pieces of ", blocks.outer,
+                                                     " x ", blocks.inner, " elements"));
+    }
+  }
+  const int64_t count = source_blocks.num_elements();
+  if (count != target_blocks.num_elements()) {
+    return absl::InvalidArgumentError(absl::StrCat(operation, " of pieces of ", count,
+                                                   " elements into pieces of ",
+                                                   target_blocks.num_elements()));
+  }
+  if (count > 0 && (source == nullptr || target == nullptr)) {
+    return absl::InvalidArgumentError(absl::StrCat(operation, ": a buffer has no address"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckReducible(const char* operation, DType dtype) {
+  if (CanReduce(dtype)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(operation, " of ", std::string(DTypeName(dtype)),
+                   ", which cannot be reduced (f32, f64, bf16, i64 and i32 can)"));
+}
+
 absl::Status CheckGroup(const std::vector<int64_t>& ranks, int64_t self, int64_t size) {
   for (size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] < 0 || ranks[i] >= size || (i > 0 && ranks[i] <= ranks[i - 1])) {

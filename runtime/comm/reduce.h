@@ -20,6 +20,12 @@ bool CanReduce(DType dtype);
 // address. InvalidArgument names the buffer.
 absl::Status CheckReduceBuffers(absl::Span<const ReduceBuffer> buffers);
 
+// The arguments of a collective on pieces: no negative size, pieces of the same size on both sides,
+// no null address. InvalidArgument names the operation.
+absl::Status CheckPieces(const char* operation, const void* source, const void* target,
+                         Blocks source_blocks, Blocks target_blocks);
+absl::Status CheckReducible(const char* operation, DType dtype);
+
 // The arguments of Communicator::Group on rank `self` of `size`: ascending ranks, with this one.
 absl::Status CheckGroup(const std::vector<int64_t>& ranks, int64_t self, int64_t size);
 
