@@ -82,12 +82,23 @@ Json parametersJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
 Json programJson(const runtime::ProgramStats& program) {
   Json segments = Json::array();
   for (const runtime::SegmentStats& segment : program.segments) {
+    Json collectives = Json::array();
+    for (const runtime::CollectiveStats& each : segment.collectives_by_kind) {
+      collectives.push_back({{"kind", each.kind},
+                             {"axes", each.axes},
+                             {"ranks", each.ranks},
+                             {"count", each.count},
+                             {"bytes", each.bytes},
+                             {"sent_bytes", each.sent_bytes}});
+    }
     segments.push_back({{"name", segment.name},
                         {"runs_per_step", segment.runs_per_step},
                         {"instructions", segment.instructions},
                         {"kernels", segment.kernels},
                         {"collectives", segment.collectives},
-                        {"collective_bytes", segment.collective_bytes}});
+                        {"collective_bytes", segment.collective_bytes},
+                        {"sent_bytes", segment.sent_bytes},
+                        {"collectives_by_kind", std::move(collectives)}});
   }
   return {{"first_rank", program.first_rank},
           {"rank_count", program.rank_count},
@@ -96,6 +107,7 @@ Json programJson(const runtime::ProgramStats& program) {
           {"buffers_by_kind", program.buffers_by_kind},
           {"instructions_per_step", program.instructions_per_step},
           {"collective_bytes_per_step", program.collective_bytes_per_step},
+          {"sent_bytes_per_step", program.sent_bytes_per_step},
           {"segments", std::move(segments)}};
 }
 

@@ -171,18 +171,19 @@ std::string memoryText(const runtime::ProgramStats& program) {
 }
 
 std::string segmentsText(const runtime::ProgramStats& program, bool kernels) {
-  std::string text =
-      absl::StrCat("segments    ", program.instructions_per_step, " instructions and ",
-                   bytesText(program.collective_bytes_per_step), " in collectives per step on ",
-                   ranksText(program), "\n");
+  std::string text = absl::StrCat("segments    ", program.instructions_per_step,
+                                  " instructions and ", bytesText(program.sent_bytes_per_step),
+                                  " sent in collectives per step on ", ranksText(program), "\n");
   for (const runtime::SegmentStats& segment : program.segments) {
     absl::StrAppend(&text, absl::StrFormat("  %-10s%d instructions, %d times a step", segment.name,
                                            segment.instructions, segment.runs_per_step));
-    if (segment.collectives > 0) {
-      absl::StrAppend(&text, ", ", segment.collectives, " all_reduce of ",
-                      bytesText(segment.collective_bytes));
-    }
     text += "\n";
+    for (const runtime::CollectiveStats& each : segment.collectives_by_kind) {
+      absl::StrAppend(&text, "    ", each.count, " ", each.kind, " over ",
+                      each.axes.empty() ? "no axis" : absl::StrJoin(each.axes, ", "), " (",
+                      each.ranks, each.ranks == 1 ? " rank) of " : " ranks) of ",
+                      bytesText(each.bytes), ", sends ", bytesText(each.sent_bytes), "\n");
+    }
     if (!kernels) continue;
     for (const auto& [kernel, count] : byDescendingCount(segment.kernels)) {
       absl::StrAppend(&text, absl::StrFormat("    %5d %s\n", count, kernel));

@@ -55,6 +55,40 @@ TEST(PlanTextTest, ParametersByFreezing) {
   EXPECT_THAT(text, HasSubstr("bias f32[64], frozen"));
 }
 
+// Two runs of a forward with two gathers.
+plan::Plan gatheringPlan() {
+  runtime::PlanBuilder builder(2);
+  int piece = builder.Buffer(plan::TEMPORARY, "piece", {runtime::DType::kF32, {3, 128}});
+  int whole = builder.Buffer(plan::TEMPORARY, "whole", {runtime::DType::kF32, {6, 128}});
+  builder.Segment("forward");
+  builder.Collective(plan::Collective::ALL_GATHER, piece, whole);
+  builder.Collective(plan::Collective::ALL_GATHER, piece, whole);
+  builder.AllReduce({piece}, {piece});
+  builder.Schedule(/*micro_batch=*/1, /*microbatches=*/2);
+  return builder.plan();
+}
+
+TEST(PlanTextTest, CollectivesByKind) {
+  const runtime::PlanStats stats = runtime::ComputePlanStats(gatheringPlan());
+  EXPECT_EQ(segmentsText(stats.programs[0], /*kernels=*/false),
+            "segments    6 instructions and 9.00 KiB sent in collectives per step on each of "
+            "ranks 0 to 1\n"
+            "  forward   3 instructions, 2 times a step\n"
+            "    2 all_gather over a0 (2 ranks) of 3.00 KiB, sends 3.00 KiB\n"
+            "    1 all_reduce over a0 (2 ranks) of 1.50 KiB, sends 1.50 KiB\n");
+}
+
+TEST(PlanJsonTest, CollectivesByKind) {
+  const plan::Plan plan = gatheringPlan();
+  const auto json = nlohmann::json::parse(planJson(plan, runtime::ComputePlanStats(plan)));
+  EXPECT_EQ(json["programs"][0]["sent_bytes_per_step"], 9 * 1024);
+  const auto& gather = json["programs"][0]["segments"][0]["collectives_by_kind"][0];
+  EXPECT_EQ(gather["kind"], "all_gather");
+  EXPECT_EQ(gather["axes"], nlohmann::json({"a0"}));
+  EXPECT_EQ(gather["count"], 2);
+  EXPECT_EQ(gather["sent_bytes"], 3 * 1024);
+}
+
 TEST(PlanJsonTest, KeysThatScriptsUse) {
   const plan::Plan plan = smallPlan();
   const auto json = nlohmann::json::parse(planJson(plan, runtime::ComputePlanStats(plan)));

@@ -49,6 +49,27 @@ LogicalResult verifyBuffers(Instruction op, mlir::SymbolTableCollection& symbols
   return mlir::success();
 }
 
+template <typename Instruction>
+LogicalResult verifyOneToOne(Instruction op) {
+  if (op.getInputsAttr().size() == 1 && op.getOutputsAttr().size() == 1) return mlir::success();
+  return op.emitOpError("takes one buffer to one buffer, got ")
+         << op.getInputsAttr().size() << " and " << op.getOutputsAttr().size();
+}
+
+// What a collective does, by its name.
+struct CollectiveKind {
+  llvm::StringLiteral name;
+  bool reduces;
+  bool cuts;
+  bool joins;
+};
+constexpr CollectiveKind kCollectives[] = {
+    {"all_reduce", true, false, false},
+    {"all_gather", false, false, true},
+    {"reduce_scatter", true, true, false},
+    {"all_to_all", false, true, true},
+};
+
 }  // namespace
 
 LogicalResult RunOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
@@ -64,23 +85,41 @@ LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
 }
 
 LogicalResult CollectiveOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
-  if (getCollective() != "all_reduce") {
+  const auto* kind = llvm::find_if(
+      kCollectives, [&](const CollectiveKind& known) { return known.name == getCollective(); });
+  if (kind == std::end(kCollectives)) {
     return emitOpError("is of the unknown kind ") << getCollectiveAttr();
   }
-  if (getReduction() != "sum" && getReduction() != "max") {
+  std::optional<llvm::StringRef> reduction = getReduction();
+  if (reduction.has_value() != kind->reduces) {
+    return emitOpError(kind->reduces ? "expects a reduction"
+                                     : "reduces nothing, but has a reduction");
+  }
+  if (reduction && *reduction != "sum" && *reduction != "max") {
     return emitOpError("expects the reduction sum or max, got ") << getReductionAttr();
   }
-  if (getInputsAttr().size() != getOutputsAttr().size()) {
+  if (getSplitDim().has_value() != kind->cuts) {
+    return emitOpError(kind->cuts ? "expects split_dim" : "cuts nothing, but has split_dim");
+  }
+  if (getConcatDim().has_value() != kind->joins) {
+    return emitOpError(kind->joins ? "expects concat_dim" : "joins nothing, but has concat_dim");
+  }
+  if (kind->cuts || kind->joins) {
+    if (failed(verifyOneToOne(*this))) return mlir::failure();
+  } else if (getInputsAttr().size() != getOutputsAttr().size()) {
     return emitOpError("has ") << getInputsAttr().size() << " inputs but "
                                << getOutputsAttr().size() << " outputs";
   }
   return verifyBuffers(*this, symbols);
 }
 
+LogicalResult SliceOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
+  if (failed(verifyOneToOne(*this))) return mlir::failure();
+  return verifyBuffers(*this, symbols);
+}
+
 LogicalResult CopyOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
-  if (getInputsAttr().size() != 1 || getOutputsAttr().size() != 1) {
-    return emitOpError("copies one buffer to one buffer");
-  }
+  if (failed(verifyOneToOne(*this))) return mlir::failure();
   return verifyBuffers(*this, symbols);
 }
 

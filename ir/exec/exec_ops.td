@@ -102,17 +102,35 @@ def LaunchOp : Exec_Instruction<"launch", (ins StrAttr:$kernel,
 }
 
 def CollectiveOp : Exec_Instruction<"collective", (ins StrAttr:$collective,
-    StrAttr:$reduction, StrArrayAttr:$axes)> {
+    OptionalAttr<StrAttr>:$reduction, StrArrayAttr:$axes, OptionalAttr<I64Attr>:$split_dim,
+    OptionalAttr<I64Attr>:$concat_dim)> {
   let summary = "One collective over the ranks that differ in some atomic axes";
   let description = [{
-    `collective` is `all_reduce`, `reduction` is `sum` or `max`; result `i` is the reduction
-    of operand `i`, and may be the same buffer.
+    `collective` is the name of the op of the `oriel` dialect that it was: `all_reduce`,
+    `all_gather`, `reduce_scatter` or `all_to_all`. `reduction` is `sum` or `max` where it
+    reduces; each operand is cut into a piece per rank along `split_dim`, and pieces are joined
+    in the result along `concat_dim`, where it cuts or joins. Only an all-reduce may have
+    several operands, and an operand for its result.
 
-    Example: `exec.collective "all_reduce" "sum" ["a0"] [@b0] -> [@b0]`. Made by `lower`;
-    read by `emit`.
+    Example: `exec.collective "all_reduce" "sum" ["a0"] [@b0] -> [@b0]`,
+    `exec.collective "all_gather" ["a0", "a1"] [@b0] -> [@b1] {concat_dim = 1 : i64}`. Made by
+    `lower`; read by `emit`.
   }];
   let assemblyFormat = [{
-    $collective $reduction $axes $inputs `->` $outputs (`from` $source_op^)? attr-dict
+    $collective ($reduction^)? $axes $inputs `->` $outputs (`from` $source_op^)? attr-dict
+  }];
+}
+
+def SliceOp : Exec_Instruction<"slice", (ins I64Attr:$dim, StrArrayAttr:$axes)> {
+  let summary = "This rank's piece of a buffer, copied to another";
+  let description = [{
+    One operand, cut along `dim` into as many pieces as `axes` have ranks, one result. Pieces
+    are numbered row-major over the axes.
+
+    Example: `exec.slice 1 ["a0"] [@b0] -> [@b1]`. Made by `lower`; read by `emit`.
+  }];
+  let assemblyFormat = [{
+    $dim $axes $inputs `->` $outputs (`from` $source_op^)? attr-dict
   }];
 }
 

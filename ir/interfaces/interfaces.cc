@@ -110,6 +110,7 @@ mlir::Operation* cloneLocal(mlir::Operation* op, mlir::OpBuilder& builder,
 
 }  // namespace oriel::ir
 
+#include "ir/interfaces/collective.cc.inc"
 #include "ir/interfaces/cost.cc.inc"
 #include "ir/interfaces/differentiable.cc.inc"
 #include "ir/interfaces/kernel.cc.inc"

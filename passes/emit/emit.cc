@@ -33,6 +33,15 @@ plan::BufferKind bufferKind(llvm::StringRef kind) {
       .Default(plan::BUFFER_UNSPECIFIED);
 }
 
+plan::Collective::Kind collectiveKind(llvm::StringRef name) {
+  return llvm::StringSwitch<plan::Collective::Kind>(name)
+      .Case("all_reduce", plan::Collective::ALL_REDUCE)
+      .Case("all_gather", plan::Collective::ALL_GATHER)
+      .Case("reduce_scatter", plan::Collective::REDUCE_SCATTER)
+      .Case("all_to_all", plan::Collective::ALL_TO_ALL)
+      .Default(plan::Collective::KIND_UNSPECIFIED);
+}
+
 class Emitter {
  public:
   Emitter(mlir::ModuleOp module, const Recipe& recipe, const EmitOptions& options, const Grid& grid)
@@ -263,14 +272,24 @@ class Emitter {
     if (auto collective = llvm::dyn_cast<exec::CollectiveOp>(op)) {
       instruction->set_op(collective.getSourceOp().str());
       plan::Collective* result = instruction->mutable_collective();
-      result->set_kind(plan::Collective::ALL_REDUCE);
-      result->set_reduction(collective.getReduction() == "max" ? plan::Collective::MAX
-                                                               : plan::Collective::SUM);
-      for (auto axis : collective.getAxes().getAsRange<mlir::StringAttr>()) {
-        result->add_axes(axis.str());
+      result->set_kind(collectiveKind(collective.getCollective()));
+      if (std::optional<llvm::StringRef> reduction = collective.getReduction()) {
+        result->set_reduction(*reduction == "max" ? plan::Collective::MAX : plan::Collective::SUM);
       }
+      addAxes(collective.getAxes(), result->mutable_axes());
+      result->set_split_dim(collective.getSplitDim().value_or(0));
+      result->set_concat_dim(collective.getConcatDim().value_or(0));
       addBuffers(collective.getInputs(), result->mutable_operands());
       addBuffers(collective.getOutputs(), result->mutable_results());
+      return success();
+    }
+    if (auto slice = llvm::dyn_cast<exec::SliceOp>(op)) {
+      instruction->set_op(slice.getSourceOp().str());
+      plan::Slice* result = instruction->mutable_slice();
+      result->set_source(indexOf(slice.getInputs()[0]));
+      result->set_target(indexOf(slice.getOutputs()[0]));
+      result->set_dim(slice.getDim());
+      addAxes(slice.getAxes(), result->mutable_axes());
       return success();
     }
     if (auto copy = llvm::dyn_cast<exec::CopyOp>(op)) {
@@ -288,6 +307,11 @@ class Emitter {
 
   void addBuffers(mlir::ArrayAttr symbols, google::protobuf::RepeatedField<int32_t>* indices) {
     for (mlir::Attribute symbol : symbols) indices->Add(indexOf(symbol));
+  }
+
+  static void addAxes(mlir::ArrayAttr axes,
+                      google::protobuf::RepeatedPtrField<std::string>* names) {
+    for (auto axis : axes.getAsRange<mlir::StringAttr>()) names->Add(axis.str());
   }
 
   mlir::ModuleOp module_;

@@ -76,10 +76,18 @@ class ProgramWriter {
  private:
   LogicalResult writeOp(Operation& op) {
     if (llvm::isa<ir::ConstantOp>(op)) return checkConstant(op);
-    if (auto reduce = llvm::dyn_cast<ir::AllReduceOp>(op)) {
-      exec::CollectiveOp::create(builder_, op.getLoc(), symbols(op.getOperands()),
-                                 symbols(op.getResults()), "all_reduce", reduce.getReduction(),
-                                 reduce.getAxes(), op.getName().getStringRef());
+    if (auto collective = llvm::dyn_cast<ir::CollectiveOpInterface>(op)) {
+      exec::CollectiveOp::create(
+          builder_, op.getLoc(), symbols(op.getOperands()), symbols(op.getResults()),
+          builder_.getStringAttr(op.getName().stripDialect()), collective.getReductionName(),
+          collective.getAxes(), integer(collective.getSplitDimension()),
+          integer(collective.getJoinedDimension()), sourceOf(op));
+      return success();
+    }
+    if (auto slice = llvm::dyn_cast<ir::SliceLocalOp>(op)) {
+      exec::SliceOp::create(builder_, op.getLoc(), symbols(op.getOperands()),
+                            symbols(op.getResults()), builder_.getI64IntegerAttr(slice.getDim()),
+                            slice.getAxes(), sourceOf(op));
       return success();
     }
     auto kernel = llvm::cast<ir::KernelOpInterface>(op);
@@ -90,6 +98,15 @@ class ProgramWriter {
                            symbols(op.getResults()), kernel.getKernelName(), *attributes,
                            op.getName().getStringRef());
     return success();
+  }
+
+  mlir::StringAttr sourceOf(Operation& op) {
+    return builder_.getStringAttr(op.getName().getStringRef());
+  }
+
+  // Null for none.
+  mlir::IntegerAttr integer(std::optional<int64_t> value) {
+    return value ? builder_.getI64IntegerAttr(*value) : mlir::IntegerAttr();
   }
 
   // A constant's bytes are in the plan, also those of a splat, which takes none in the IR.
@@ -196,7 +213,7 @@ LogicalResult checkSegment(mlir::func::FuncOp segment) {
       if (llvm::isa<mlir::DenseElementsAttr>(constant.getValue())) continue;
       return op.emitOpError("has a value that is not dense");
     }
-    if (!llvm::isa<ir::AllReduceOp, ir::KernelOpInterface>(op)) {
+    if (!llvm::isa<ir::CollectiveOpInterface, ir::SliceLocalOp, ir::KernelOpInterface>(op)) {
       return op.emitOpError("has no kernel and can't be lowered");
     }
   }

@@ -36,7 +36,9 @@ bool isView(Operation& op) {
 // Whether the op may write result `result` over operand `operand` as it reads it.
 bool mayOverwrite(Operation& op, unsigned result, unsigned operand) {
   if (op.getResult(result).getType() != op.getOperand(operand).getType()) return false;
-  if (llvm::isa<ir::AllReduceOp>(op)) return result == operand;
+  if (auto collective = llvm::dyn_cast<ir::CollectiveOpInterface>(op)) {
+    return result == operand && collective.mayReduceInPlace();
+  }
   auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
   return kernel && kernel.mayOverwrite(result, operand);
 }

@@ -28,6 +28,10 @@ class Backend {
   virtual absl::StatusOr<kernels::KernelFn> Prepare(const kernels::KernelSpec& spec) = 0;
   // Either side may be host memory. The ranges don't overlap.
   virtual absl::Status Copy(void* target, const void* source, int64_t bytes) = 0;
+  // Copies `count` runs of `run` bytes each, which begin `stride` bytes apart, to `target`, one
+  // behind the other. The ranges don't overlap.
+  virtual absl::Status CopyRuns(void* target, const void* source, int64_t run, int64_t stride,
+                                int64_t count) = 0;
   // Sets every byte.
   virtual absl::Status Fill(void* target, uint8_t value, int64_t bytes) = 0;
 };

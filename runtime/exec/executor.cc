@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "runtime/backend/host/host_backend.h"
 #include "runtime/base/status.h"
+#include "runtime/comm/blocks.h"
 #include "runtime/exec/groups.h"
 #include "runtime/exec/kernel_spec.h"
 #include "runtime/plan/plan_types.h"
@@ -21,19 +22,32 @@ using Clock = std::chrono::steady_clock;
 
 // An instruction with everything looked up: running one allocates and searches nothing.
 struct Step {
-  enum class Kind : uint8_t { kLaunch, kAllReduce, kCopy };
+  enum class Kind : uint8_t {
+    kLaunch,
+    kAllReduce,
+    kAllGather,
+    kReduceScatter,
+    kAllToAll,
+    kSlice,
+    kCopy,
+  };
   Kind kind = Kind::kCopy;
   // kLaunch
   kernels::KernelFn kernel;
   kernels::KernelArgs args = {nullptr, nullptr};
-  // kAllReduce; a null group is this rank alone
+  // Collectives; a null group is this rank alone
   Communicator* group = nullptr;
   Reduction reduction = Reduction::kSum;
-  absl::Span<const ReduceBuffer> buffers;
-  // kCopy
+  absl::Span<const ReduceBuffer> buffers;  // kAllReduce
+  // Other collectives: how the source is cut and the target joined
+  DType dtype = DType::kU8;
+  Blocks source_blocks;
+  Blocks target_blocks;
+  // Other collectives, kSlice, kCopy
   const void* source = nullptr;
   void* target = nullptr;
-  int64_t bytes = 0;
+  int64_t bytes = 0;                   // of the target
+  ConstPiece piece = {nullptr, 0, 0};  // kSlice: in the source
 };
 
 struct PreparedSegment {
@@ -194,13 +208,12 @@ class PlanExecutor final : public Executor {
       }
       case plan::Instruction::kCollective: {
         const auto& collective = instruction.collective();
-        if (collective.kind() != plan::Collective::ALL_REDUCE) {
-          return absl::UnimplementedError("a collective that this version does not know");
-        }
-        step.kind = Step::Kind::kAllReduce;
         step.group = groups_.Find(collective);
         step.reduction =
             collective.reduction() == plan::Collective::MAX ? Reduction::kMax : Reduction::kSum;
+        if (collective.kind() != plan::Collective::ALL_REDUCE)
+          return PreparePieces(collective, step);
+        step.kind = Step::Kind::kAllReduce;
         const size_t first = prepared.reduce_buffers.size();
         for (int i = 0; i < collective.operands_size(); ++i) {
           const auto& operand = program_.buffers(collective.operands(i));
@@ -220,10 +233,54 @@ class PlanExecutor final : public Executor {
         step.bytes = Bytes(source);
         return absl::OkStatus();
       }
+      case plan::Instruction::kSlice: {
+        const auto& slice = instruction.slice();
+        const auto& source = program_.buffers(slice.source());
+        const auto& target = program_.buffers(slice.target());
+        const TensorSpec spec = FromPlan(source.local());
+        const GridLayout::Piece piece = groups_.PieceOf(slice.axes());
+        step.kind = Step::Kind::kSlice;
+        step.piece = PieceOf(Address(source), BlocksOf(spec.shape, slice.dim(), piece.count),
+                             piece.count, piece.index, DTypeBytes(spec.dtype));
+        step.target = Address(target);
+        step.bytes = Bytes(target);
+        return absl::OkStatus();
+      }
       case plan::Instruction::KIND_NOT_SET:
         break;
     }
     return absl::UnimplementedError("an instruction that this version does not know");
+  }
+
+  // A collective other than all-reduce.
+  absl::Status PreparePieces(const plan::Collective& collective, Step& step) {
+    switch (collective.kind()) {
+      case plan::Collective::ALL_GATHER:
+        step.kind = Step::Kind::kAllGather;
+        break;
+      case plan::Collective::REDUCE_SCATTER:
+        step.kind = Step::Kind::kReduceScatter;
+        break;
+      case plan::Collective::ALL_TO_ALL:
+        step.kind = Step::Kind::kAllToAll;
+        break;
+      default:
+        return absl::UnimplementedError("a collective that this version does not know");
+    }
+    const auto& source = program_.buffers(collective.operands(0));
+    const auto& target = program_.buffers(collective.results(0));
+    const int64_t pieces = step.group == nullptr ? 1 : step.group->size();
+    step.source = Address(source);
+    step.target = Address(target);
+    step.bytes = Bytes(target);
+    step.dtype = FromPlan(source.local()).dtype;
+    if (Cuts(collective.kind())) {
+      step.source_blocks = BlocksOf(source.local().shape(), collective.split_dim(), pieces);
+    }
+    if (Joins(collective.kind())) {
+      step.target_blocks = BlocksOf(target.local().shape(), collective.concat_dim(), pieces);
+    }
+    return absl::OkStatus();
   }
 
   template <bool kProfile>
@@ -253,6 +310,21 @@ class PlanExecutor final : public Executor {
               Move(buffer.target, buffer.source, buffer.count * DTypeBytes(buffer.dtype)));
         }
         return absl::OkStatus();
+      case Step::Kind::kAllGather:
+        if (step.group == nullptr) return Move(step.target, step.source, step.bytes);
+        return step.group->AllGather(step.dtype, step.source, step.target, step.target_blocks);
+      case Step::Kind::kReduceScatter:
+        if (step.group == nullptr) return Move(step.target, step.source, step.bytes);
+        return step.group->ReduceScatter(step.reduction, step.dtype, step.source,
+                                         step.source_blocks, step.target);
+      case Step::Kind::kAllToAll:
+        if (step.group == nullptr) return Move(step.target, step.source, step.bytes);
+        return step.group->AllToAll(step.dtype, step.source, step.source_blocks, step.target,
+                                    step.target_blocks);
+      case Step::Kind::kSlice:
+        if (step.bytes == 0) return absl::OkStatus();
+        return backend_->CopyRuns(step.target, step.piece.data, step.piece.run, step.piece.stride,
+                                  step.bytes / step.piece.run);
       case Step::Kind::kCopy:
         return Move(step.target, step.source, step.bytes);
     }

@@ -292,6 +292,111 @@ TEST(Executor, CollectiveSpansItsAxes) {
   });
 }
 
+// A group of a grid of axes of size 2, named a0, a1, .. from the outermost.
+struct PiecesCase {
+  int axes;                // of the grid
+  std::vector<int> group;  // those that the group spans
+};
+
+class ExecutorPieces : public ::testing::TestWithParam<PiecesCase> {};
+
+// Brings [2, 2, 3] and [2, 2 n, 3] on each of the group's n ranks; what moves pieces does so along
+// the middle dimension.
+TEST_P(ExecutorPieces, AreNumberedByCoordinates) {
+  const auto& [axes, group_axes] = GetParam();
+  const int64_t ranks = int64_t{1} << axes;
+  const int64_t n = int64_t{1} << group_axes.size();
+  PlanBuilder builder(ranks);
+  plan::Grid* grid = builder.plan().mutable_grids(0);
+  grid->clear_axes();
+  grid->mutable_mesh(0)->clear_axes();
+  for (int i = 0; i < axes; ++i) {
+    auto* axis = grid->add_axes();
+    axis->set_name("a" + std::to_string(i));
+    axis->set_size(2);
+    grid->mutable_mesh(0)->add_axes(axis->name());
+  }
+  std::vector<std::string> names;
+  for (const int axis : group_axes) names.push_back("a" + std::to_string(axis));
+  const auto buffer = [&](plan::BufferKind kind, const char* name, const Shape& shape) {
+    return builder.Buffer(kind, name, {DType::kF32, shape});
+  };
+  const int piece = buffer(plan::ACCUMULATOR, "piece", {2, 2, 3});
+  const int whole = buffer(plan::ACCUMULATOR, "whole", {2, 2 * n, 3});
+  builder.Segment("forward");
+  const auto collective = [&](plan::Collective::Kind kind, int operand, const char* name,
+                              const Shape& shape) -> plan::Collective& {
+    auto& result = builder.Collective(kind, operand, buffer(plan::OUTPUT, name, shape));
+    result.mutable_axes()->Clear();
+    result.mutable_axes()->Add(names.begin(), names.end());
+    return result;
+  };
+  collective(plan::Collective::ALL_GATHER, piece, "gathered", {2, 2 * n, 3}).set_concat_dim(1);
+  auto& scatter = collective(plan::Collective::REDUCE_SCATTER, whole, "scattered", {2, 2, 3});
+  scatter.set_split_dim(1);
+  scatter.set_reduction(plan::Collective::SUM);
+  collective(plan::Collective::ALL_TO_ALL, whole, "to_front", {2 * n, 2, 3}).set_split_dim(1);
+  auto& to_back = collective(plan::Collective::ALL_TO_ALL, whole, "to_back", {2, 2, 3 * n});
+  to_back.set_split_dim(1);
+  to_back.set_concat_dim(2);
+  builder.Slice(whole, buffer(plan::OUTPUT, "sliced", {2, 2, 3}), 1, names);
+  builder.Segment("backward");
+  builder.Segment("update");
+  builder.Schedule(/*micro_batch=*/1, /*microbatches=*/1);
+  const plan::Plan plan = builder.plan();
+  ORIEL_ASSERT_OK(VerifyPlan(plan));
+
+  // Coordinates of a rank: its bits. Piece j of the group lies on the rank whose bits on the
+  // group's axes are those of j.
+  const auto member = [&, &group_axes = group_axes, axes = axes](int64_t rank, int64_t j) {
+    for (size_t i = 0; i < group_axes.size(); ++i) {
+      const int64_t bit = int64_t{1} << (axes - 1 - group_axes[i]);
+      rank = (j >> (group_axes.size() - 1 - i)) & 1 ? rank | bit : rank & ~bit;
+    }
+    return rank;
+  };
+  const auto value = [](int64_t rank, int64_t i) { return static_cast<float>(1000 * rank + i); };
+  RunRanks(ranks, [&](int64_t rank, Communicator* world) {
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, {}));
+    for (int i = 0; i < 12; ++i) Floats(*executor, plan::ACCUMULATOR, "piece")[i] = value(rank, i);
+    for (int i = 0; i < 12 * n; ++i) {
+      Floats(*executor, plan::ACCUMULATOR, "whole")[i] = value(rank, i);
+    }
+    ORIEL_ASSERT_OK(executor->Run("forward"));
+    int64_t mine = 0;
+    while (member(rank, mine) != rank) ++mine;
+    const auto out = [&](const char* name) { return Floats(*executor, plan::OUTPUT, name); };
+    for (int64_t o = 0; o < 2; ++o) {
+      for (int64_t m = 0; m < 2; ++m) {
+        for (int64_t x = 0; x < 3; ++x) {
+          const int64_t in_piece = (o * 2 + m) * 3 + x;
+          const int64_t in_whole = (o * 2 * n + mine * 2 + m) * 3 + x;
+          float sum = 0;
+          for (int64_t j = 0; j < n; ++j) {
+            const int64_t peer = member(rank, j);
+            sum += value(peer, in_whole);
+            EXPECT_EQ(out("gathered")[(o * 2 * n + j * 2 + m) * 3 + x], value(peer, in_piece));
+            EXPECT_EQ(out("to_front")[((j * 2 + o) * 2 + m) * 3 + x], value(peer, in_whole));
+            EXPECT_EQ(out("to_back")[((o * 2 + m) * n + j) * 3 + x], value(peer, in_whole));
+          }
+          EXPECT_EQ(out("scattered")[in_piece], sum);
+          EXPECT_EQ(out("sliced")[in_piece], value(rank, in_whole));
+        }
+      }
+    }
+  });
+}
+
+const PiecesCase kPiecesCases[] = {{1, {}},     {1, {0}},    {2, {0}},    {2, {1}},
+                                   {2, {0, 1}}, {3, {0}},    {3, {1}},    {3, {2}},
+                                   {3, {0, 1}}, {3, {0, 2}}, {3, {1, 2}}, {3, {0, 1, 2}}};
+INSTANTIATE_TEST_SUITE_P(Groups, ExecutorPieces, ::testing::ValuesIn(kPiecesCases),
+                         [](const auto& info) {
+                           std::string name = "Of" + std::to_string(1 << info.param.axes) + "Over";
+                           for (const int axis : info.param.group) name += std::to_string(axis);
+                           return name;
+                         });
+
 TEST(Executor, PoisonShowsAValueThatSurvivesByChance) {
   PlanBuilder builder(1);
   const TensorSpec row{DType::kF32, {4}};

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status.h"
-#include "runtime/plan/plan_types.h"
 
 namespace oriel::runtime {
 
@@ -19,27 +18,33 @@ absl::StatusOr<CommunicationGroups> CommunicationGroups::Create(const plan::Plan
       if (instruction.has_collective()) groups.groups_[Key(instruction.collective())] = nullptr;
     }
   }
-  for (const auto& grid : plan.grids()) {
-    const GridLayout layout(grid);
-    if (!layout.Contains(rank)) continue;
-    for (auto& [axes, communicator] : groups.groups_) {
-      const std::vector<int64_t> ranks = layout.Group(rank, axes);
-      if (ranks.size() == 1) continue;
-      if (world == nullptr) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("a collective over ", absl::StrJoin(axes, ", "), " spans ", ranks.size(),
-                         " ranks, but there is no communicator"));
-      }
-      ORIEL_ASSIGN_OR_RETURN(communicator, world->Group(ranks));
-    }
-    return groups;
+  const plan::Grid* grid = GridOfRank(plan, rank);
+  if (grid == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " is in no grid of the plan"));
   }
-  return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " is in no grid of the plan"));
+  groups.rank_ = rank;
+  groups.layout_.emplace(*grid);
+  for (auto& [axes, communicator] : groups.groups_) {
+    const std::vector<int64_t> ranks = groups.layout_->Group(rank, axes);
+    if (ranks.size() == 1) continue;
+    if (world == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a collective over ", absl::StrJoin(axes, ", "), " spans ", ranks.size(),
+                       " ranks, but there is no communicator"));
+    }
+    ORIEL_ASSIGN_OR_RETURN(communicator, world->Group(ranks));
+  }
+  return groups;
 }
 
 Communicator* CommunicationGroups::Find(const plan::Collective& collective) const {
   const auto found = groups_.find(Key(collective));
   return found == groups_.end() ? nullptr : found->second.get();
+}
+
+GridLayout::Piece CommunicationGroups::PieceOf(
+    const google::protobuf::RepeatedPtrField<std::string>& axes) const {
+  return layout_->PieceOf(rank_, {axes.begin(), axes.end()});
 }
 
 CommunicationGroups::Axes CommunicationGroups::Key(const plan::Collective& collective) {

@@ -4,12 +4,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/plan/plan.pb.h"
+#include "runtime/plan/plan_types.h"
 
 namespace oriel::runtime {
 
@@ -27,11 +29,16 @@ class CommunicationGroups {
   // Null where the group is this rank alone.
   Communicator* Find(const plan::Collective& collective) const;
 
+  // This rank's piece of what is cut over the axes; of a collective's group that is its rank.
+  GridLayout::Piece PieceOf(const google::protobuf::RepeatedPtrField<std::string>& axes) const;
+
  private:
   using Axes = std::vector<std::string>;
   static Axes Key(const plan::Collective& collective);
 
   std::map<Axes, std::unique_ptr<Communicator>> groups_;
+  std::optional<GridLayout> layout_;
+  int64_t rank_ = 0;
 };
 
 }  // namespace oriel::runtime

@@ -123,6 +123,23 @@ class PlanBuilder {
     collective->mutable_results()->Add(results.begin(), results.end());
     return *collective;
   }
+  // Over "a0", along dimension 0: add the reduction, other axes and dimensions.
+  plan::Collective& Collective(plan::Collective::Kind kind, int operand, int result) {
+    auto* collective = segment_->add_instructions()->mutable_collective();
+    collective->set_kind(kind);
+    collective->add_axes("a0");
+    collective->add_operands(operand);
+    collective->add_results(result);
+    return *collective;
+  }
+  plan::Slice& Slice(int source, int target, int dim, const std::vector<std::string>& axes) {
+    auto* slice = segment_->add_instructions()->mutable_slice();
+    slice->set_source(source);
+    slice->set_target(target);
+    slice->set_dim(dim);
+    slice->mutable_axes()->Add(axes.begin(), axes.end());
+    return *slice;
+  }
   void Copy(int source, int target) {
     auto* copy = segment_->add_instructions()->mutable_copy();
     copy->set_source(source);

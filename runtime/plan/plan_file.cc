@@ -40,6 +40,14 @@ uint32_t Crc32(std::string_view bytes) {
 }  // namespace
 
 uint32_t MinimumReader(const plan::Plan& plan) {
+  for (const plan::Program& program : plan.programs()) {
+    for (const plan::Segment& segment : program.segments()) {
+      for (const plan::Instruction& instruction : segment.instructions()) {
+        const plan::Collective::Kind kind = instruction.collective().kind();
+        if (instruction.has_slice() || Cuts(kind) || Joins(kind)) return 4;
+      }
+    }
+  }
   for (const plan::Input& input : plan.inputs()) {
     if (input.has_images() || input.image_count() || !input.member().empty()) return 3;
   }

@@ -25,7 +25,8 @@ namespace oriel::runtime {
 // Raised for each change of the format.
 //   2: initial values that the runtime makes
 //   3: inputs of images, and inputs that are filled from another member
-inline constexpr uint32_t kPlanFormatVersion = 3;
+//   4: collectives that gather, scatter and swap pieces, and slices
+inline constexpr uint32_t kPlanFormatVersion = 4;
 inline constexpr int64_t kPlanHeaderBytes = 32;
 
 // The oldest format version whose readers understand this plan: those before a field that it uses

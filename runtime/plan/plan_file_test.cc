@@ -63,6 +63,13 @@ TEST_F(PlanFileTest, NeedsANewReaderOnlyForWhatIsNew) {
   EXPECT_EQ(MinimumReaderOf(plan), 2);
   plan.mutable_inputs(0)->set_member("x");
   EXPECT_EQ(MinimumReaderOf(plan), 3);
+  auto* instructions = plan.mutable_programs(0)->mutable_segments(0)->mutable_instructions();
+  instructions->Add()->mutable_slice();
+  EXPECT_EQ(MinimumReaderOf(plan), 4);
+  instructions->Mutable(instructions->size() - 1)
+      ->mutable_collective()
+      ->set_kind(plan::Collective::REDUCE_SCATTER);
+  EXPECT_EQ(MinimumReaderOf(plan), 4);
 }
 
 TEST_F(PlanFileTest, ReadsWhatWasWritten) {

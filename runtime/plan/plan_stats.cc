@@ -45,7 +45,39 @@ void AddMemory(const plan::Program& program, ProgramStats& stats) {
   }
 }
 
-SegmentStats StatsOf(const plan::Program& program, const plan::Segment& segment) {
+// The bytes that a rank of `ranks` has to send. No product of theirs overflows.
+int64_t SentBytes(plan::Collective::Kind kind, int64_t bytes, int64_t ranks) {
+  if (kind == plan::Collective::ALL_GATHER) return bytes * (ranks - 1);
+  const int64_t kept = bytes / ranks + (bytes % ranks > 0 ? 1 : 0);
+  return (kind == plan::Collective::ALL_REDUCE ? 2 : 1) * (bytes - kept);
+}
+
+void AddCollective(const plan::Program& program, const GridLayout& layout,
+                   const plan::Collective& collective, SegmentStats& stats) {
+  const std::string kind = CollectiveName(collective.kind());
+  const std::vector<std::string> axes(collective.axes().begin(), collective.axes().end());
+  auto& list = stats.collectives_by_kind;
+  auto found = std::find_if(list.begin(), list.end(), [&](const CollectiveStats& known) {
+    return known.kind == kind && known.axes == axes;
+  });
+  if (found == list.end()) {
+    found = list.insert(list.end(), CollectiveStats{kind, axes});
+    found->ranks = layout.PieceOf(program.first_rank(), axes).count;
+  }
+  ++found->count;
+  ++stats.collectives;
+  for (const int index : collective.operands()) {
+    const int64_t bytes = BytesOf(program.buffers(index));
+    const int64_t sent = SentBytes(collective.kind(), bytes, found->ranks);
+    found->bytes += bytes;
+    found->sent_bytes += sent;
+    stats.collective_bytes += bytes;
+    stats.sent_bytes += sent;
+  }
+}
+
+SegmentStats StatsOf(const plan::Program& program, const GridLayout& layout,
+                     const plan::Segment& segment) {
   SegmentStats stats;
   stats.name = segment.name();
   stats.runs_per_step =
@@ -55,10 +87,9 @@ SegmentStats StatsOf(const plan::Program& program, const plan::Segment& segment)
   for (const auto& instruction : segment.instructions()) {
     if (instruction.has_launch()) ++stats.kernels[instruction.launch().kernel()];
     if (instruction.has_copy()) ++stats.kernels["copy"];
-    if (!instruction.has_collective()) continue;
-    ++stats.collectives;
-    for (const int index : instruction.collective().operands()) {
-      stats.collective_bytes += BytesOf(program.buffers(index));
+    if (instruction.has_slice()) ++stats.kernels["slice_local"];
+    if (instruction.has_collective()) {
+      AddCollective(program, layout, instruction.collective(), stats);
     }
   }
   return stats;
@@ -79,10 +110,12 @@ PlanStats ComputePlanStats(const plan::Plan& plan) {
     result.rank_count = program.rank_count();
     result.arena_bytes = program.arena_bytes();
     AddMemory(program, result);
+    const GridLayout layout(*GridOfRank(plan, program.first_rank()));
     for (const auto& segment : program.segments()) {
-      result.segments.push_back(StatsOf(program, segment));
+      result.segments.push_back(StatsOf(program, layout, segment));
       const SegmentStats& last = result.segments.back();
       result.collective_bytes_per_step += last.runs_per_step * last.collective_bytes;
+      result.sent_bytes_per_step += last.runs_per_step * last.sent_bytes;
       result.instructions_per_step += last.runs_per_step * last.instructions;
     }
   }

@@ -11,13 +11,29 @@
 
 namespace oriel::runtime {
 
+// The collectives of a segment of one kind over the same axes, for one run of one rank.
+struct CollectiveStats {
+  std::string kind;  // "all_gather", ..
+  std::vector<std::string> axes;
+  int64_t ranks = 1;  // of the group
+  int64_t count = 0;
+  int64_t bytes = 0;  // of the operands
+  // What the rank has to send, whatever the algorithm sends (a ring sends no more). Of the operand
+  // of B bytes on n ranks: 2 B (n-1)/n for all-reduce, B (n-1) for all-gather, B (n-1)/n for
+  // reduce-scatter and all-to-all.
+  int64_t sent_bytes = 0;
+};
+
 struct SegmentStats {
   std::string name;
   int64_t runs_per_step = 0;  // in the schedule
   int64_t instructions = 0;
-  std::map<std::string, int64_t> kernels;  // launches of each; "copy" for copies
+  // Launches of each; "copy" for copies, "slice_local" for slices.
+  std::map<std::string, int64_t> kernels;
   int64_t collectives = 0;
-  int64_t collective_bytes = 0;  // sum of the operands of one rank, for one run
+  int64_t collective_bytes = 0;                      // sum of the operands of one rank, for one run
+  int64_t sent_bytes = 0;                            // as in CollectiveStats
+  std::vector<CollectiveStats> collectives_by_kind;  // in the order of first use
 };
 
 struct ProgramStats {
@@ -30,6 +46,7 @@ struct ProgramStats {
   std::map<std::string, int64_t> buffers_by_kind;
   std::vector<SegmentStats> segments;
   int64_t collective_bytes_per_step = 0;  // of one rank
+  int64_t sent_bytes_per_step = 0;        // of one rank
   int64_t instructions_per_step = 0;
 };
 

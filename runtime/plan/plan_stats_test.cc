@@ -1,5 +1,10 @@
 #include "runtime/plan/plan_stats.h"
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/plan/plan_builder.h"
@@ -37,6 +42,39 @@ TEST(PlanStats, CountsPerStep) {
   EXPECT_EQ(program.segments[3].runs_per_step, 0);
   EXPECT_EQ(program.collective_bytes_per_step, 20);
   EXPECT_EQ(program.instructions_per_step, 3 * 3 + 3 * 2 + 5);
+}
+
+TEST(PlanStats, SumsCollectivesByKindAndAxes) {
+  PlanBuilder builder(4);
+  auto* axis = builder.plan().mutable_grids(0)->add_axes();
+  axis->set_name("a1");
+  axis->set_size(2);
+  builder.plan().set_world_size(8);
+  builder.program().set_rank_count(8);
+  const int piece = builder.Buffer(plan::TEMPORARY, "piece", {DType::kF32, {2, 3}});
+  const int whole = builder.Buffer(plan::TEMPORARY, "whole", {DType::kF32, {8, 3}});
+  const int swapped = builder.Buffer(plan::TEMPORARY, "swapped", {DType::kF32, {2, 12}});
+  builder.Segment("forward");
+  builder.Collective(plan::Collective::ALL_GATHER, piece, whole);
+  builder.Collective(plan::Collective::ALL_TO_ALL, whole, swapped).set_concat_dim(1);
+  builder.Collective(plan::Collective::REDUCE_SCATTER, whole, piece);
+  builder.Collective(plan::Collective::ALL_GATHER, piece, whole);
+  builder.AllReduce({whole, piece}, {whole, piece}).set_axes(0, "a1");
+  builder.Slice(whole, piece, 0, {"a0"});
+  const SegmentStats stats = ComputePlanStats(builder.plan()).programs[0].segments[0];
+  EXPECT_EQ(stats.collectives, 5);
+  EXPECT_THAT(stats.kernels, ElementsAre(Pair("slice_local", 1)));
+  std::vector<std::string> texts;
+  for (const CollectiveStats& each : stats.collectives_by_kind) {
+    texts.push_back(absl::StrCat(each.count, " ", each.kind, " over ",
+                                 absl::StrJoin(each.axes, ","), " on ", each.ranks, ": ",
+                                 each.bytes, ", ", each.sent_bytes));
+  }
+  EXPECT_THAT(
+      texts,
+      ElementsAre("2 all_gather over a0 on 4: 48, 144", "1 all_to_all over a0 on 4: 96, 72",
+                  "1 reduce_scatter over a0 on 4: 96, 72", "1 all_reduce over a1 on 2: 120, 120"));
+  EXPECT_EQ(stats.sent_bytes, 144 + 72 + 72 + 120);
 }
 
 TEST(PlanStats, ViewOfAParameterIsNoTemporary) {

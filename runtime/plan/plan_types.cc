@@ -133,14 +133,43 @@ std::string KindName(plan::BufferKind kind) {
   }
 }
 
+std::string CollectiveName(plan::Collective::Kind kind) {
+  switch (kind) {
+    case plan::Collective::ALL_REDUCE:
+      return "all_reduce";
+    case plan::Collective::ALL_GATHER:
+      return "all_gather";
+    case plan::Collective::REDUCE_SCATTER:
+      return "reduce_scatter";
+    case plan::Collective::ALL_TO_ALL:
+      return "all_to_all";
+    default:
+      return "collective " + std::to_string(static_cast<int>(kind));
+  }
+}
+
+bool Reduces(plan::Collective::Kind kind) {
+  return kind == plan::Collective::ALL_REDUCE || kind == plan::Collective::REDUCE_SCATTER;
+}
+
+bool Cuts(plan::Collective::Kind kind) {
+  return kind == plan::Collective::REDUCE_SCATTER || kind == plan::Collective::ALL_TO_ALL;
+}
+
+bool Joins(plan::Collective::Kind kind) {
+  return kind == plan::Collective::ALL_GATHER || kind == plan::Collective::ALL_TO_ALL;
+}
+
 std::string InstructionName(const plan::Instruction& instruction) {
   switch (instruction.kind_case()) {
     case plan::Instruction::kLaunch:
       return instruction.launch().kernel();
     case plan::Instruction::kCollective:
-      return "all_reduce";
+      return CollectiveName(instruction.collective().kind());
     case plan::Instruction::kCopy:
       return "copy";
+    case plan::Instruction::kSlice:
+      return "slice_local";
     case plan::Instruction::KIND_NOT_SET:
       break;
   }
@@ -177,6 +206,19 @@ std::vector<int64_t> GridLayout::Group(int64_t rank, const std::vector<std::stri
   for (int64_t& offset : offsets) offset += first_rank_ + origin;
   std::sort(offsets.begin(), offsets.end());
   return offsets;
+}
+
+GridLayout::Piece GridLayout::PieceOf(int64_t rank, const std::vector<std::string>& axes) const {
+  Piece piece;
+  for (const std::string& name : axes) {
+    int64_t rest = rank - first_rank_;
+    for (size_t axis = sizes_.size(); axis-- > 0; rest /= sizes_[axis]) {
+      if (names_[axis] != name) continue;
+      piece.index = piece.index * sizes_[axis] + rest % sizes_[axis];
+      piece.count *= sizes_[axis];
+    }
+  }
+  return piece;
 }
 
 const plan::Grid* GridOfRank(const plan::Plan& plan, int64_t rank) {

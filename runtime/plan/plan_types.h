@@ -33,7 +33,14 @@ bool IsMade(const plan::InitialValue& initial);
 
 // "parameter", "temporary", ..
 std::string KindName(plan::BufferKind kind);
-// The kernel of a launch, "all_reduce", "copy", or "empty".
+// "all_reduce", "all_gather", ..
+std::string CollectiveName(plan::Collective::Kind kind);
+// Whether it reduces, cuts its operand, joins pieces in its result.
+bool Reduces(plan::Collective::Kind kind);
+bool Cuts(plan::Collective::Kind kind);
+bool Joins(plan::Collective::Kind kind);
+
+// The kernel of a launch, the name of a collective, "copy", "slice_local", or "empty".
 std::string InstructionName(const plan::Instruction& instruction);
 
 // A grid's ranks and coordinates.
@@ -51,6 +58,15 @@ class GridLayout {
   // Ranks whose coordinates differ from `rank`'s only along `axes`, ascending. Axes that the
   // grid does not have are ignored.
   std::vector<int64_t> Group(int64_t rank, const std::vector<std::string>& axes) const;
+
+  // A piece of what is cut over `axes`: piece `index` of `count`, which are numbered row-major
+  // over the axes as they are listed. In the grid's order that is the rank's place in Group.
+  struct Piece {
+    int64_t index = 0;
+    int64_t count = 1;
+  };
+  // The rank's. Axes that the grid does not have are ignored.
+  Piece PieceOf(int64_t rank, const std::vector<std::string>& axes) const;
 
  private:
   int64_t first_rank_;

@@ -54,6 +54,10 @@ Access AccessOf(const plan::Instruction& instruction) {
       access.reads = {instruction.copy().source()};
       access.writes = {instruction.copy().target()};
       break;
+    case plan::Instruction::kSlice:
+      access.reads = {instruction.slice().source()};
+      access.writes = {instruction.slice().target()};
+      break;
     case plan::Instruction::KIND_NOT_SET:
       break;
   }

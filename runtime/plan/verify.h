@@ -14,12 +14,14 @@ namespace oriel::runtime {
 //    a known type and a size that fits a machine, files are plain names, batch sizes multiply up;
 //  - programs: indices in range, buffers inside the arena at multiples of 64, constants with all
 //    their bytes, local shapes that follow from global shape and sharding, schedules that run
-//    each microbatch once;
+//    each microbatch once, collectives and slices over axes in the grid's order, whose results
+//    have the shapes that follow from the size of the group;
 //  - memory: nothing is read before it is written, or after other data has taken its place. Two
 //    buffers with the same offset and size are one storage (a view, or an update in place); a
 //    parameter, optimizer state, gradient, accumulator, input, scalar or constant keeps its
 //    memory for itself; a stash holds from the forward to the backward of one microbatch, along
-//    the whole schedule; an output holds to the end of its segment;
+//    the whole schedule; an output holds to the end of its segment; what moves pieces between
+//    ranks or takes one has its result apart from its operand;
 //  - training: a trainable parameter is written once, in update, a frozen one never; gradients
 //    and accumulators are all-reduced once over the data-parallel axes before update uses
 //    them, and reset;

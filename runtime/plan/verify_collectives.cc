@@ -15,11 +15,20 @@ std::string Describe(const plan::Program& program, const plan::Collective& colle
   std::vector<std::string> operands;
   for (const int index : collective.operands()) {
     const TensorSpec spec = FromPlan(program.buffers(index).local());
-    operands.push_back(absl::StrCat(spec.num_elements(), " ", std::string(DTypeName(spec.dtype))));
+    // Where a dimension counts, so does the shape.
+    operands.push_back(
+        collective.kind() == plan::Collective::ALL_REDUCE
+            ? absl::StrCat(spec.num_elements(), " ", std::string(DTypeName(spec.dtype)))
+            : spec.ToString());
   }
-  return absl::StrCat("all_reduce ",
-                      collective.reduction() == plan::Collective::MAX ? "max" : "sum", " over ",
-                      absl::StrJoin(axes, ","), " of ", absl::StrJoin(operands, ", "));
+  std::string text = CollectiveName(collective.kind());
+  if (Reduces(collective.kind())) {
+    text += collective.reduction() == plan::Collective::MAX ? " max" : " sum";
+  }
+  absl::StrAppend(&text, " over ", absl::StrJoin(axes, ","), " of ", absl::StrJoin(operands, ", "));
+  if (Cuts(collective.kind())) absl::StrAppend(&text, " cut along ", collective.split_dim());
+  if (Joins(collective.kind())) absl::StrAppend(&text, " joined along ", collective.concat_dim());
+  return text;
 }
 
 // Collectives by segment. Segments without any don't appear.

@@ -132,7 +132,15 @@ class MemoryVerifier {
            buffer(a).data() == buffer(b).data();
   }
 
-  // Results don't overlap each other, and operands only as a whole.
+  // Peers, or this rank itself, may still read the operand while the result is written.
+  bool MovesPieces(int segment, int index) const {
+    const auto& instruction = program_.segments(segment).instructions(index);
+    return instruction.has_slice() ||
+           (instruction.has_collective() &&
+            instruction.collective().kind() != plan::Collective::ALL_REDUCE);
+  }
+
+  // Results don't overlap each other, and operands only as a whole; where pieces move, not at all.
   void VerifyInPlace(int segment, int instruction) {
     const Access& access = accesses_[segment][instruction];
     std::map<int64_t, int> results;  // by offset; disjoint
@@ -155,7 +163,10 @@ class MemoryVerifier {
     for (const int operand : access.reads) {
       if (ranges_[operand].empty()) continue;
       const auto result = overlapping(ranges_[operand]);
-      if (result && !(ranges_[*result] == ranges_[operand])) {
+      if (result && MovesPieces(segment, instruction)) {
+        problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its result ",
+                      Name(*result), " lies in the memory of its operand ", Name(operand));
+      } else if (result && !(ranges_[*result] == ranges_[operand])) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its result ",
                       Name(*result), " overlaps its operand ", Name(operand), " in part");
       }

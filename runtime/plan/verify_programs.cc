@@ -1,6 +1,7 @@
 // Buffers, instructions and schedule of a program, each for itself.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "runtime/plan/plan_types.h"
@@ -194,6 +195,14 @@ class ProgramVerifier {
         }
         break;
       }
+      case plan::Instruction::kSlice: {
+        const auto& slice = instruction.slice();
+        if (VerifyAxes(slice.axes(), path)) {
+          VerifyPieces(program_.buffers(slice.source()), program_.buffers(slice.target()),
+                       slice.axes(), slice.dim(), std::nullopt, path);
+        }
+        break;
+      }
       case plan::Instruction::KIND_NOT_SET:
         problems_.Add(path, " is not known to this version");
         break;
@@ -201,22 +210,21 @@ class ProgramVerifier {
   }
 
   void VerifyCollective(const plan::Collective& collective, const std::string& path) {
-    if (collective.kind() != plan::Collective::ALL_REDUCE) {
-      problems_.Add(path, " is a collective that this version does not know");
+    const plan::Collective::Kind kind = collective.kind();
+    if (!Reduces(kind) && !Cuts(kind) && !Joins(kind)) {
+      return problems_.Add(path, " is a collective that this version does not know");
     }
-    if (collective.reduction() != plan::Collective::SUM &&
-        collective.reduction() != plan::Collective::MAX) {
+    if (!Reduces(kind)) {
+      if (collective.reduction() != plan::Collective::REDUCTION_UNSPECIFIED) {
+        problems_.Add(path, " has a reduction, but reduces nothing");
+      }
+    } else if (collective.reduction() != plan::Collective::SUM &&
+               collective.reduction() != plan::Collective::MAX) {
       problems_.Add(path, " has a reduction that this version does not know");
     }
-    std::set<std::string> axes;
-    for (const std::string& name : collective.axes()) {
-      const bool known = std::any_of(grid_.axes().begin(), grid_.axes().end(),
-                                     [&](const auto& axis) { return axis.name() == name; });
-      if (!known)
-        problems_.Add(path, " is over the axis '", name, "', which the grid does not have");
-      if (!axes.insert(name).second) problems_.Add(path, " has the axis '", name, "' twice");
-    }
-    if (collective.operands_size() != collective.results_size() || collective.operands().empty()) {
+    const bool axes_known = VerifyAxes(collective.axes(), path);
+    if (collective.operands_size() != collective.results_size() || collective.operands().empty() ||
+        (kind != plan::Collective::ALL_REDUCE && collective.operands_size() > 1)) {
       problems_.Add(path, " has ", collective.operands_size(), " operands and ",
                     collective.results_size(), " results");
       return;
@@ -224,9 +232,17 @@ class ProgramVerifier {
     for (int i = 0; i < collective.operands_size(); ++i) {
       const auto& operand = program_.buffers(collective.operands(i)).local();
       const auto& result = program_.buffers(collective.results(i)).local();
-      if (operand.dtype() != result.dtype() || CheckedBytes(operand) != CheckedBytes(result)) {
+      if (kind != plan::Collective::ALL_REDUCE) {
+        if (!axes_known) continue;
+        VerifyPieces(program_.buffers(collective.operands(i)),
+                     program_.buffers(collective.results(i)), collective.axes(),
+                     Cuts(kind) ? std::optional(collective.split_dim()) : std::nullopt,
+                     Joins(kind) ? std::optional(collective.concat_dim()) : std::nullopt, path);
+      } else if (operand.dtype() != result.dtype() ||
+                 CheckedBytes(operand) != CheckedBytes(result)) {
         problems_.Add(path, ": operand and result ", i, " differ in type or size");
       }
+      if (!Reduces(kind)) continue;
       switch (operand.dtype()) {
         case plan::F32:
         case plan::F64:
@@ -237,6 +253,58 @@ class ProgramVerifier {
         default:
           problems_.Add(path, ": operand ", i, " is of a type that cannot be reduced");
       }
+    }
+  }
+
+  using Axes = google::protobuf::RepeatedPtrField<std::string>;
+
+  // Axes of the grid, each once, in its order: so the ranks of a group, which ascend, have the
+  // pieces in their order.
+  bool VerifyAxes(const Axes& axes, const std::string& path) {
+    const auto refuse = [&](const std::string& name, const char* why) {
+      problems_.Add(path, " is over the axis '", name, "', ", why);
+      return false;
+    };
+    std::set<std::string> seen;
+    int last = -1;
+    for (const std::string& name : axes) {
+      const auto found = std::find_if(grid_.axes().begin(), grid_.axes().end(),
+                                      [&](const auto& axis) { return axis.name() == name; });
+      const int place = static_cast<int>(found - grid_.axes().begin());
+      if (found == grid_.axes().end()) return refuse(name, "which the grid does not have");
+      if (!seen.insert(name).second) return refuse(name, "and that twice");
+      if (place < last) return refuse(name, "which is not in the grid's order");
+      last = place;
+    }
+    return true;
+  }
+
+  // `result` is `operand` cut along one dimension, or joined along one, into as many pieces as
+  // the axes have ranks.
+  void VerifyPieces(const plan::Buffer& operand, const plan::Buffer& result, const Axes& axes,
+                    std::optional<int> cut, std::optional<int> joined, const std::string& path) {
+    const std::vector<int64_t> from = ShapeOf(operand.local());
+    const std::vector<int64_t> to = ShapeOf(result.local());
+    for (const std::optional<int>& dim : {cut, joined}) {
+      if (!dim || (*dim >= 0 && *dim < static_cast<int>(from.size()))) continue;
+      return problems_.Add(path, " is along dimension ", *dim, " of ", from.size());
+    }
+    if (cut && joined && *cut == *joined) {
+      return problems_.Add(path, " cuts and joins the same dimension ", *cut);
+    }
+    const int64_t pieces =
+        GridLayout(grid_).PieceOf(grid_.first_rank(), {axes.begin(), axes.end()}).count;
+    bool fits = operand.local().dtype() == result.local().dtype() && from.size() == to.size();
+    for (int dim = 0; fits && dim < static_cast<int>(from.size()); ++dim) {
+      const bool cut_here = cut && *cut == dim;
+      const int64_t whole = cut_here ? from[dim] : to[dim];
+      const int64_t piece = cut_here ? to[dim] : from[dim];
+      const int64_t parts = cut_here || (joined && *joined == dim) ? pieces : 1;
+      fits = whole % parts == 0 && whole / parts == piece;
+    }
+    if (!fits) {
+      problems_.Add(path, " makes ", FromPlan(result.local()).ToString(), " of ",
+                    FromPlan(operand.local()).ToString(), " on ", pieces, " ranks");
     }
   }
 

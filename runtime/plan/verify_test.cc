@@ -351,7 +351,7 @@ const BadPlan kPrograms[] = {
      "is over the axis 'a7', which the grid does not have"},
     {"CollectiveOverAxisTwice",
      [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->add_axes("a0"); },
-     "has the axis 'a0' twice"},
+     "is over the axis 'a0', and that twice"},
     {"CollectiveArity",
      [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->add_results(kLoss); },
      "has 2 operands and 3 results"},
@@ -506,6 +506,146 @@ TEST(VerifyPlan, TakesProgramsThatMeet) {
   ORIEL_EXPECT_OK(VerifyPlan(plan));
 }
 
+// Appends to eval of a plan on 2 ranks, whose grid also has the axis a1 of size 1: what moves
+// pieces between buffers of [2, 6], [4, 6] and [8, 3].
+enum { kGather = 2, kScatter, kSwap, kSlice };
+enum { kPiece = kPredictions + 1, kWhole, kSwapped };
+plan::Plan PiecesPlan() {
+  plan::Plan plan = SmallTrainingPlan(2, 2);
+  auto* axis = plan.mutable_grids(0)->add_axes();
+  axis->set_name("a1");
+  axis->set_size(1);
+  for (const Shape& shape : {Shape{2, 6}, Shape{4, 6}, Shape{8, 3}}) {
+    auto* buffer = Program(plan).add_buffers();
+    buffer->set_kind(plan::TEMPORARY);
+    buffer->set_name(ShapeToString(shape));
+    *buffer->mutable_local() = ToPlan({DType::kF32, shape});
+    buffer->set_offset(Program(plan).arena_bytes());
+    Program(plan).set_arena_bytes(Program(plan).arena_bytes() + 128);
+  }
+  AddLaunch(plan, kEval, {}, {kPiece});
+  const auto add = [&](plan::Collective::Kind kind, int operand, int result) {
+    auto* collective =
+        Program(plan).mutable_segments(kEval)->add_instructions()->mutable_collective();
+    collective->set_kind(kind);
+    collective->add_axes("a0");
+    collective->add_operands(operand);
+    collective->add_results(result);
+    return collective;
+  };
+  add(plan::Collective::ALL_GATHER, kPiece, kWhole);
+  add(plan::Collective::REDUCE_SCATTER, kWhole, kPiece)->set_reduction(plan::Collective::SUM);
+  add(plan::Collective::ALL_TO_ALL, kWhole, kSwapped)->set_split_dim(1);
+  auto* slice = Program(plan).mutable_segments(kEval)->add_instructions()->mutable_slice();
+  slice->set_source(kWhole);
+  slice->set_target(kPiece);
+  slice->add_axes("a0");
+  return plan;
+}
+plan::Collective& PieceCollective(plan::Plan& plan, int index) {
+  return *Instruction(plan, kEval, index).mutable_collective();
+}
+
+TEST(VerifyPlan, TakesWhatMovesPieces) {
+  plan::Plan plan = PiecesPlan();
+  ORIEL_EXPECT_OK(VerifyPlan(plan));
+  Split(plan);
+  ORIEL_EXPECT_OK(VerifyPlan(plan));
+}
+
+class VerifyBadPieces : public ::testing::TestWithParam<BadPlan> {};
+
+TEST_P(VerifyBadPieces, SaysWhatIsWrong) {
+  plan::Plan plan = PiecesPlan();
+  GetParam().damage(plan);
+  EXPECT_THAT(VerifyPlan(plan),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(GetParam().message)));
+}
+
+const BadPlan kPieces[] = {
+    {"AxesOutOfOrder",
+     [](auto& plan) {
+       PieceCollective(plan, kGather).set_axes(0, "a1");
+       PieceCollective(plan, kGather).add_axes("a0");
+     },
+     "segment eval, instruction 2 (all_gather) is over the axis 'a0', which is not in the grid's "
+     "order"},
+    {"SliceOverUnknownAxis",
+     [](auto& plan) { Instruction(plan, kEval, kSlice).mutable_slice()->set_axes(0, "a7"); },
+     "(slice_local) is over the axis 'a7', which the grid does not have"},
+    {"SliceAlongDimBeyond",
+     [](auto& plan) { Instruction(plan, kEval, kSlice).mutable_slice()->set_dim(2); },
+     "is along dimension 2 of 2"},
+    {"SliceAlongOtherDim",
+     [](auto& plan) { Instruction(plan, kEval, kSlice).mutable_slice()->set_dim(1); },
+     "(slice_local) makes f32[2, 6] of f32[4, 6] on 2 ranks"},
+    {"SliceOfUnknownBuffer",
+     [](auto& plan) { Instruction(plan, kEval, kSlice).mutable_slice()->set_source(99); },
+     "names the buffer 99 of 14"},
+    {"GatherAlongNegativeDim",
+     [](auto& plan) { PieceCollective(plan, kGather).set_concat_dim(-1); },
+     "is along dimension -1 of 2"},
+    {"GatherOnOneRank", [](auto& plan) { PieceCollective(plan, kGather).set_axes(0, "a1"); },
+     "(all_gather) makes f32[4, 6] of f32[2, 6] on 1 ranks"},
+    {"GatherOfOtherType",
+     [](auto& plan) { Buffer(plan, kPiece).mutable_local()->set_dtype(plan::I32); },
+     "(all_gather) makes f32[4, 6] of i32[2, 6] on 2 ranks"},
+    {"GatherOfTwo",
+     [](auto& plan) {
+       PieceCollective(plan, kGather).add_operands(kPiece);
+       PieceCollective(plan, kGather).add_results(kWhole);
+     },
+     "(all_gather) has 2 operands and 2 results"},
+    {"GatherThatReduces",
+     [](auto& plan) { PieceCollective(plan, kGather).set_reduction(plan::Collective::SUM); },
+     "(all_gather) has a reduction, but reduces nothing"},
+    {"ScatterWithoutReduction",
+     [](auto& plan) { PieceCollective(plan, kScatter).clear_reduction(); },
+     "(reduce_scatter) has a reduction that this version does not know"},
+    {"ScatterOfFlags",
+     [](auto& plan) {
+       for (const int i : {kPiece, kWhole, kSwapped}) {
+         Buffer(plan, i).mutable_local()->set_dtype(plan::BOOL);
+       }
+     },
+     "(reduce_scatter): operand 0 is of a type that cannot be reduced"},
+    {"SwapOfOneDim", [](auto& plan) { PieceCollective(plan, kSwap).set_concat_dim(1); },
+     "(all_to_all) cuts and joins the same dimension 1"},
+    {"SwapTheOtherWay",
+     [](auto& plan) {
+       PieceCollective(plan, kSwap).set_split_dim(0);
+       PieceCollective(plan, kSwap).set_concat_dim(1);
+     },
+     "(all_to_all) makes f32[8, 3] of f32[4, 6] on 2 ranks"},
+    {"SwapInPlace",
+     [](auto& plan) { Buffer(plan, kSwapped).set_offset(Buffer(plan, kWhole).offset()); },
+     "(all_to_all): its result temporary '[8, 3]' lies in the memory of its operand temporary "
+     "'[4, 6]'"},
+    {"SliceWithinItsOperand",
+     [](auto& plan) { Buffer(plan, kPiece).set_offset(Buffer(plan, kWhole).offset()); },
+     "(slice_local): its result temporary '[2, 6]' lies in the memory"},
+    {"SliceOfNothingWritten",
+     [](auto& plan) {
+       for (int i = 0; i < 3; ++i) RemoveInstruction(plan, kEval, kGather);
+     },
+     "(slice_local) reads temporary '[4, 6]', which nothing has written"},
+    {"OtherDimOnAnotherRank",
+     [](auto& plan) {
+       Split(plan);
+       auto* collective = plan.mutable_programs(1)
+                              ->mutable_segments(kEval)
+                              ->mutable_instructions(kSwap)
+                              ->mutable_collective();
+       plan.mutable_programs(1)->mutable_buffers(kSwapped)->mutable_local()->set_shape(0, 2);
+       plan.mutable_programs(1)->mutable_buffers(kSwapped)->mutable_local()->set_shape(1, 12);
+       collective->set_split_dim(0);
+       collective->set_concat_dim(1);
+     },
+     "would not meet in collective 2: all_to_all over a0 of f32[4, 6] cut along 1 joined along 0 "
+     "against all_to_all over a0 of f32[4, 6] cut along 0 joined along 1"},
+};
+INSTANTIATE_TEST_SUITE_P(Pieces, VerifyBadPieces, ::testing::ValuesIn(kPieces), NameOf);
+
 const BadPlan kCollectives[] = {
     {"OtherOrder",
      [](auto& plan) {
@@ -558,7 +698,7 @@ TEST(VerifyPlan, RefusesSchedulesThatMeetInAnotherOrder) {
 
 // Damaged messages must be refused or taken, never crash (run under the sanitizers).
 TEST(VerifyPlan, SurvivesDamagedMessages) {
-  const std::string bytes = SmallTrainingPlan(2, 2).SerializeAsString();
+  const std::string bytes = PiecesPlan().SerializeAsString();
   google::protobuf::LogSilencer silencer;
   std::mt19937 random(7);
   int parsed = 0;

@@ -140,20 +140,20 @@ class TrainingVerifier {
     const auto& instructions = program_.segments(segment).instructions();
     for (int i = 0; i < instructions.size(); ++i) {
       const auto path = [&] { return InstructionPath(plan_, index_, segment, i); };
-      const bool collective = instructions[i].has_collective();
+      const bool reduces = Reduces(instructions[i].collective().kind());
       const Access access = AccessOf(instructions[i]);
       for (size_t k = 0; k < access.reads.size(); ++k) {
         const int owner = Owner(access.reads[k]);
         const auto found = sums.find(owner);
         if (found == sums.end()) continue;
-        if (collective) {
+        if (reduces) {
           Reduce(instructions[i].collective(), owner, Owner(access.writes[k]), found->second,
                  path());
         } else {
           Use(owner, found->second, path());
         }
       }
-      if (collective) continue;
+      if (reduces) continue;
       for (const int write : access.writes) {
         const auto found = sums.find(Owner(write));
         if (found != sums.end()) found->second.reset = true;

@@ -36,6 +36,15 @@ class HostBackend final : public Backend {
     return absl::OkStatus();
   }
 
+  absl::Status CopyRuns(void* target, const void* source, int64_t run, int64_t stride,
+                        int64_t count) override {
+    for (int64_t i = 0; i < count && run > 0; ++i) {
+      std::memcpy(static_cast<char*>(target) + i * run,
+                  static_cast<const char*>(source) + i * stride, static_cast<size_t>(run));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Fill(void* target, uint8_t value, int64_t bytes) override {
     if (bytes > 0) std::memset(target, value, static_cast<size_t>(bytes));
     return absl::OkStatus();

@@ -65,10 +65,94 @@ exec.program @unknown_reduction attributes {first_rank = 0 : i64, rank_count = 1
 
 // -----
 
+exec.program @all_reduce_without_reduction attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @update {
+    // expected-error@+1 {{expects a reduction}}
+    exec.collective "all_reduce" ["a0"] [] -> []
+  }
+}
+
+// -----
+
+exec.program @all_gather_with_reduction attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @update {
+    // expected-error@+1 {{reduces nothing, but has a reduction}}
+    exec.collective "all_gather" "sum" ["a0"] [] -> [] {concat_dim = 0 : i64}
+  }
+}
+
+// -----
+
+exec.program @all_gather_without_concat_dim attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @update {
+    // expected-error@+1 {{expects concat_dim}}
+    exec.collective "all_gather" ["a0"] [] -> []
+  }
+}
+
+// -----
+
+exec.program @all_gather_with_split_dim attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @update {
+    // expected-error@+1 {{cuts nothing, but has split_dim}}
+    exec.collective "all_gather" ["a0"] [] -> [] {concat_dim = 0 : i64, split_dim = 0 : i64}
+  }
+}
+
+// -----
+
+exec.program @all_to_all_without_split_dim attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @update {
+    // expected-error@+1 {{expects split_dim}}
+    exec.collective "all_to_all" ["a0"] [] -> [] {concat_dim = 0 : i64}
+  }
+}
+
+// -----
+
+exec.program @reduce_scatter_with_concat_dim attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @update {
+    // expected-error@+1 {{joins nothing, but has concat_dim}}
+    exec.collective "reduce_scatter" "sum" ["a0"] [] -> [] {concat_dim = 0 : i64, split_dim = 0 : i64}
+  }
+}
+
+// -----
+
+exec.program @all_gather_of_two attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.buffer @b0 : tensor<4xf32> {kind = "temporary", offset = 0 : i64}
+  exec.segment @update {
+    // expected-error@+1 {{takes one buffer to one buffer, got 2 and 2}}
+    exec.collective "all_gather" ["a0"] [@b0, @b0] -> [@b0, @b0] {concat_dim = 0 : i64}
+  }
+}
+
+// -----
+
+exec.program @slice_of_unknown_buffer attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.buffer @b0 : tensor<4xf32> {kind = "temporary", offset = 0 : i64}
+  exec.segment @update {
+    // expected-error@+1 {{names @b1, which is no buffer of the program}}
+    exec.slice 0 ["a0"] [@b0] -> [@b1]
+  }
+}
+
+// -----
+
+exec.program @slice_without_result attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.buffer @b0 : tensor<4xf32> {kind = "temporary", offset = 0 : i64}
+  exec.segment @update {
+    // expected-error@+1 {{takes one buffer to one buffer, got 1 and 0}}
+    exec.slice 0 ["a0"] [@b0] -> []
+  }
+}
+
+// -----
+
 exec.program @copy_of_two attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
   exec.buffer @b0 : tensor<4xf32> {kind = "temporary", offset = 0 : i64}
   exec.segment @update {
-    // expected-error@+1 {{copies one buffer to one buffer}}
+    // expected-error@+1 {{takes one buffer to one buffer, got 2 and 1}}
     exec.copy [@b0, @b0] -> [@b0]
   }
 }

@@ -58,6 +58,44 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
 
 // -----
 
+// What moves pieces becomes one instruction each.
+// CHECK-LABEL: exec.program @ranks
+// CHECK-DAG: exec.buffer @[[X:.*]] : tensor<4x4xf32> {kind = "input"
+// CHECK: exec.segment @forward
+// CHECK-NEXT: exec.collective "all_gather" ["a0"] [@[[X]]] -> [@[[A:.*]]] from "oriel.all_gather" {concat_dim = 1 : i64}
+// CHECK-NEXT: exec.collective "all_to_all" ["a1"] [@[[A]]] -> [@[[B:.*]]] from "oriel.all_to_all" {concat_dim = 0 : i64, split_dim = 1 : i64}
+// CHECK-NEXT: exec.collective "reduce_scatter" "max" ["a0", "a1"] [@[[B]]] -> [@[[C:.*]]] from "oriel.reduce_scatter" {split_dim = 0 : i64}
+// CHECK-NEXT: exec.slice 1 ["a1"] [@[[C]]] -> [@[[D:.*]]] from "oriel.slice_local"
+module attributes {oriel.grid = {a0 = 2 : i64, a1 = 2 : i64}, oriel.mesh = {}} {
+  func.func @forward(%x: tensor<4x4xf32> {oriel.kind = "input", oriel.ref = "x"})
+      -> (tensor<2x2xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %a = oriel.all_gather %x {axes = ["a0"], dim = 1 : i64} : (tensor<4x4xf32>) -> tensor<4x8xf32>
+    %b = oriel.all_to_all %a {axes = ["a1"], concat_dim = 0 : i64, split_dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<8x4xf32>
+    %c = oriel.reduce_scatter %b {axes = ["a0", "a1"], dim = 0 : i64, reduction = "max"} : (tensor<8x4xf32>) -> tensor<2x4xf32>
+    %d = oriel.slice_local %c {axes = ["a1"], dim = 1 : i64} : (tensor<2x4xf32>) -> tensor<2x2xf32>
+    return %d : tensor<2x2xf32>
+  }
+}
+
+// -----
+
+// A group of one makes the operand's type, and still no result in place of it.
+// CHECK-LABEL: exec.program @ranks
+// CHECK: exec.launch "exp" [@{{.*}}] -> [@[[E:[a-z0-9]*]]] {}
+// CHECK-NOT: [@[[E]]] -> [@[[E]]]
+// CHECK: exec.collective "all_gather" ["a0"] [@[[E]]] -> [@[[F:[a-z0-9]*]]]
+module attributes {oriel.grid = {a0 = 1 : i64}, oriel.mesh = {}} {
+  func.func @forward(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"})
+      -> (tensor<4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = oriel.all_gather %0 {axes = ["a0"], dim = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = oriel.neg %1 : (tensor<4xf32>) -> tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
+}
+
+// -----
+
 // The schedule becomes the runs of the program.
 // CHECK-LABEL: exec.program @ranks
 // CHECK: exec.segment @forward
