@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "passes/train/yaml_reader.h"
+
 namespace oriel {
 namespace {
 
@@ -127,6 +129,25 @@ TEST(StrategyReader, RulesAreWhole) {
                 HasSubstr("'shardings[0].tp' must be `none` or the number of a dimension"))
         << tp;
   }
+}
+
+// docs/strategy.md and the file that it names.
+TEST(StrategyReader, ReadsTheExamplesOfTheDocs) {
+  const std::string root = ORIEL_SOURCE_DIR;
+  EXPECT_TRUE(readStrategy(root + "/models/llava_tiny/strategy.yaml").ok());
+  absl::StatusOr<std::string> page = readYamlText(root + "/docs/strategy.md", "page");
+  ASSERT_TRUE(page.ok()) << page.status();
+  const std::string fence = "```yaml\n";
+  int blocks = 0;
+  for (size_t at = page->find(fence); at != std::string::npos; at = page->find(fence, at + 1)) {
+    const size_t begin = at + fence.size();
+    const std::string block = page->substr(begin, page->find("```", begin) - begin);
+    EXPECT_TRUE(parseStrategy(block, "block").ok())
+        << parseStrategy(block, "block").status() << "\n"
+        << block;
+    ++blocks;
+  }
+  EXPECT_EQ(blocks, 2);
 }
 
 TEST(StrategyReader, FilesThatCanNotBeRead) {

@@ -127,12 +127,13 @@ def collect_checkpoints(out: pathlib.Path, files: list[pathlib.Path]) -> None:
         write(out / "checkpoint_index", f"split_{split}.json", json.dumps(index, indent=1).encode())
 
 
-def collect_recipes(out: pathlib.Path) -> None:
+def collect_yaml(out: pathlib.Path, target: str) -> None:
+    """Recipes and strategies: what one reader takes the other refuses, and that is worth a try too."""
     for path in [*ROOT.glob("models/**/*.yaml"), *HERE.glob("seeds/*.yaml")]:
-        write(out / "recipe", f"{path.parent.name}_{path.name}", path.read_bytes())
+        write(out / target, f"{path.parent.name}_{path.name}", path.read_bytes())
     for page in ROOT.glob("docs/*.md"):
         for i, block in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)):
-            write(out / "recipe", f"{page.stem}_{i}.yaml", block.encode())
+            write(out / target, f"{page.stem}_{i}.yaml", block.encode())
 
 
 def collect_messages(out: pathlib.Path, write_seeds: str, oriel: str | None) -> None:
@@ -166,7 +167,8 @@ def main() -> None:
     golden = sorted(ROOT.glob("models/*/golden"))
     collect_shards(args.out, [shard for folder in golden for shard in sorted(folder.glob("data/*.tar"))])
     collect_checkpoints(args.out, [file for folder in golden for file in sorted(folder.glob("*.safetensors"))])
-    collect_recipes(args.out)
+    collect_yaml(args.out, "recipe")
+    collect_yaml(args.out, "strategy")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ MAX_LEN = {
     "plan": 16384,
     "recipe": 2048,
     "safetensors": 1024,
+    "strategy": 1024,
     "tar_shards": 8192,
 }
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=1024"]
