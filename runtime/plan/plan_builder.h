@@ -72,6 +72,12 @@ class PlanBuilder {
     buffer->set_kind(kind);
     *buffer->mutable_local() = ToPlan(spec);
     buffer->set_offset(offset);
+    buffer->set_scale(1);
+    // Summed over each rank's samples.
+    if (kind == plan::GRADIENT || kind == plan::ACCUMULATOR) {
+      *buffer->mutable_global_shape() = buffer->local().shape();
+      buffer->mutable_sharding()->add_partial("a0");
+    }
     return program_->buffers_size() - 1;
   }
   int Constant(const std::string& name, const std::vector<float>& values) {

@@ -23,8 +23,8 @@ namespace oriel::runtime {
 //    the whole schedule; an output holds to the end of its segment; what moves pieces between
 //    ranks or takes one has its result apart from its operand;
 //  - training: a trainable parameter is written once, in update, a frozen one never; gradients
-//    and accumulators are all-reduced once over the data-parallel axes before update uses
-//    them, and reset;
+//    and accumulators are reduced once over the axes on which they are pending sums before update
+//    uses them, and reset;
 //  - collectives: programs of one grid have the same ones in the same order.
 absl::Status VerifyPlan(const plan::Plan& plan);
 

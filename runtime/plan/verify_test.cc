@@ -450,26 +450,26 @@ const BadPlan kTraining[] = {
     {"ConstantWritten", [](auto& plan) { AddLaunch(plan, kForward, {}, {kHalf}); },
      "writes constant 'half', which does not change"},
     {"GradientNotReduced", [](auto& plan) { RemoveInstruction(plan, kUpdate, 0); },
-     "update does not all-reduce gradient 'w'"},
+     "update does not sum gradient 'w' over the ranks"},
     {"GradientReadBefore",
      [](auto& plan) {
        Program(plan).mutable_segments(kUpdate)->mutable_instructions()->SwapElements(0, 1);
      },
-     "instruction 0 (test_descend) reads gradient 'w' before it is all-reduced"},
+     "instruction 0 (test_descend) reads gradient 'w', which is still a sum over ranks"},
     {"AccumulatorReadBefore",
      [](auto& plan) {
        auto* collective = Instruction(plan, kUpdate, 0).mutable_collective();
        collective->mutable_operands()->RemoveLast();
        collective->mutable_results()->RemoveLast();
      },
-     "reads accumulator 'loss_sum' before it is all-reduced"},
+     "reads accumulator 'loss_sum', which is still a sum over ranks"},
     {"GradientReducedTwice",
      [](auto& plan) {
        auto* instructions = Program(plan).mutable_segments(kUpdate)->mutable_instructions();
        *instructions->Add() = instructions->Get(0);
        instructions->SwapElements(1, 5);
      },
-     "all-reduces gradient 'w' a second time"},
+     "reduces gradient 'w' over axes on which it is no pending sum"},
     {"GradientReducedElsewhere",
      [](auto& plan) {
        Program(plan).add_buffers()->CopyFrom(Buffer(plan, kSquares));
@@ -477,10 +477,10 @@ const BadPlan kTraining[] = {
        *other.mutable_local() = Buffer(plan, kDw).local();
        Instruction(plan, kUpdate, 0).mutable_collective()->set_results(0, kPredictions + 1);
      },
-     "reads gradient 'w' of this rank alone; its sum is in another buffer"},
+     "reads gradient 'w', which is still a sum over ranks"},
     {"GradientReducedOverTooLittle",
      [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->clear_axes(); },
-     "does not all-reduce gradient 'w' over all data-parallel axes"},
+     "reads gradient 'w', which is still a sum over ranks"},
     {"GradientMaximum",
      [](auto& plan) {
        Instruction(plan, kUpdate, 0).mutable_collective()->set_reduction(plan::Collective::MAX);

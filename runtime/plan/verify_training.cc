@@ -8,15 +8,10 @@
 namespace oriel::runtime {
 namespace {
 
-// Atomic axes over which samples are split for a module (empty: for any), ignoring those of
-// size 1.
-std::set<std::string> DataAxes(const plan::Grid& grid, const std::string& module) {
-  std::set<std::string> axes;
-  for (const auto& mesh : grid.mesh()) {
-    if (mesh.name() != "dp" && mesh.name() != "fsdp") continue;
-    if (!module.empty() && !mesh.module().empty() && mesh.module() != module) continue;
-    axes.insert(mesh.axes().begin(), mesh.axes().end());
-  }
+// Those of more than one rank.
+std::set<std::string> RealAxes(const plan::Grid& grid,
+                               const google::protobuf::RepeatedPtrField<std::string>& names) {
+  std::set<std::string> axes(names.begin(), names.end());
   for (const auto& axis : grid.axes()) {
     if (axis.size() == 1) axes.erase(axis.name());
   }
@@ -71,10 +66,9 @@ class TrainingVerifier {
  private:
   // How far `update` has come with a gradient or accumulator.
   struct Sum {
-    std::set<std::string> axes;  // that it is summed over
+    std::set<std::string> axes;  // over which its buffer is still a pending sum
     bool used = false;
     bool reduced = false;
-    bool in_place = false;
     bool reset = false;
   };
 
@@ -124,17 +118,15 @@ class TrainingVerifier {
     }
   }
 
-  // Gradients and accumulators in update: all-reduced, then used, then reset.
+  // Gradients and accumulators in update: summed over the ranks where they are pending sums, then
+  // used, then reset.
   void VerifySums(int segment) {
     std::map<int, Sum> sums;
     for (int i = 0; i < program_.buffers_size(); ++i) {
       const auto& buffer = program_.buffers(i);
       if (*CheckedBytes(buffer.local()) == 0) continue;
-      if (buffer.kind() == plan::GRADIENT) {
-        const auto found = parameters_.find(buffer.ref());
-        sums[i].axes = DataAxes(grid_, found->second->module());
-      } else if (buffer.kind() == plan::ACCUMULATOR) {
-        sums[i].axes = DataAxes(grid_, "");
+      if (buffer.kind() == plan::GRADIENT || buffer.kind() == plan::ACCUMULATOR) {
+        sums[i].axes = RealAxes(grid_, buffer.sharding().partial());
       }
     }
     const auto& instructions = program_.segments(segment).instructions();
@@ -163,7 +155,7 @@ class TrainingVerifier {
       const std::string name = BufferName(program_.buffers(index));
       const bool gradient = program_.buffers(index).kind() == plan::GRADIENT;
       if (gradient && !sum.axes.empty() && !sum.reduced) {
-        problems_.Add("program ", index_, ": update does not all-reduce ", name);
+        problems_.Add("program ", index_, ": update does not sum ", name, " over the ranks");
       }
       if ((gradient || sum.used || sum.reduced) && !sum.reset) {
         problems_.Add("program ", index_, ": update does not reset ", name);
@@ -174,30 +166,24 @@ class TrainingVerifier {
   void Reduce(const plan::Collective& collective, int owner, int target, Sum& sum,
               const std::string& path) {
     const std::string name = BufferName(program_.buffers(owner));
-    const std::set<std::string> axes(collective.axes().begin(), collective.axes().end());
-    if (sum.reduced) {
-      problems_.Add(path, " all-reduces ", name, " a second time");
-    } else if (!std::includes(axes.begin(), axes.end(), sum.axes.begin(), sum.axes.end())) {
-      problems_.Add(path, " does not all-reduce ", name, " over all data-parallel axes");
-    } else if (program_.buffers(owner).kind() == plan::GRADIENT &&
-               collective.reduction() != plan::Collective::SUM) {
+    const std::set<std::string> axes = RealAxes(grid_, collective.axes());
+    if (!std::includes(sum.axes.begin(), sum.axes.end(), axes.begin(), axes.end())) {
+      problems_.Add(path, " reduces ", name, " over axes on which it is no pending sum");
+    } else if (collective.reduction() != plan::Collective::SUM) {
       problems_.Add(path, " does not sum ", name);
     } else if (sum.reset) {
-      problems_.Add(path, " all-reduces ", name, " after its reset");
+      problems_.Add(path, " reduces ", name, " after its reset");
     }
     sum.reduced = true;
-    sum.in_place = owner == target;
+    if (owner != target) return;
+    for (const std::string& axis : axes) sum.axes.erase(axis);
   }
 
   void Use(int owner, Sum& sum, const std::string& path) {
     sum.used = true;
     if (sum.axes.empty() || sum.reset) return;
     const std::string name = BufferName(program_.buffers(owner));
-    if (!sum.reduced) {
-      problems_.Add(path, " reads ", name, " before it is all-reduced");
-    } else if (!sum.in_place) {
-      problems_.Add(path, " reads ", name, " of this rank alone; its sum is in another buffer");
-    }
+    problems_.Add(path, " reads ", name, ", which is still a sum over ranks");
   }
 
   const plan::Plan& plan_;
