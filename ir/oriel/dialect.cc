@@ -1,5 +1,10 @@
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/oriel_dialect.cc.inc"
+#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/IR/DialectImplementation.h"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/oriel/oriel_attributes.cc.inc"
 
 #define GET_OP_CLASSES
 #include "ir/oriel/oriel_ops.cc.inc"
@@ -7,6 +12,10 @@
 namespace oriel::ir {
 
 void OrielDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ir/oriel/oriel_attributes.cc.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "ir/oriel/oriel_ops.cc.inc"

@@ -20,6 +20,8 @@
 // The generated parts need what is included above. clang-format would sort them among it.
 // clang-format off
 #include "ir/oriel/oriel_dialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "ir/oriel/oriel_attributes.h.inc"
 #define GET_OP_CLASSES
 #include "ir/oriel/oriel_ops.h.inc"
 // clang-format on

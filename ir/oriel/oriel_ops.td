@@ -2,6 +2,7 @@
 include "ir/oriel/activation.td"
 include "ir/oriel/attention.td"
 include "ir/oriel/distributed.td"
+include "ir/oriel/attributes.td"
 include "ir/oriel/elementwise.td"
 include "ir/oriel/linear.td"
 include "ir/oriel/multimodal.td"

@@ -107,4 +107,16 @@ FailureOr<ValueRole> resultRole(FuncOp segment, unsigned index) {
   return readRole(segment, "result", index, segment.getResultAttrDict(index));
 }
 
+ShardingAttr shardingOf(mlir::Value value) {
+  if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value)) {
+    auto segment = llvm::dyn_cast<FuncOp>(argument.getOwner()->getParentOp());
+    if (!segment) return {};
+    return segment.getArgAttrOfType<ShardingAttr>(argument.getArgNumber(), kShardingAttr);
+  }
+  auto result = llvm::cast<mlir::OpResult>(value);
+  auto shardings = result.getOwner()->getAttrOfType<mlir::ArrayAttr>(kShardingsAttr);
+  if (!shardings || shardings.size() <= result.getResultNumber()) return {};
+  return llvm::dyn_cast<ShardingAttr>(shardings[result.getResultNumber()]);
+}
+
 }  // namespace oriel::ir

@@ -9,6 +9,9 @@
 //   oriel.ref   a parameter's symbol (parameter, optimizer_state, gradient), else a name
 //   oriel.slot  of an optimizer state: "exp_avg", "exp_avg_sq"
 //
+// Once propagate has run, they have `oriel.sharding` too (a ShardingAttr), and ops
+// `oriel.shardings`, an array with the sharding of each result.
+//
 // A result with the kind parameter, optimizer_state, gradient or accumulator is the
 // new value of what the argument with the same triple holds.
 #ifndef ORIEL_IR_ORIEL_SEGMENT_H_
@@ -17,10 +20,14 @@
 #include <string>
 #include <tuple>
 
+#include "ir/oriel/oriel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace oriel::ir {
+
+inline constexpr llvm::StringLiteral kShardingAttr("oriel.sharding");
+inline constexpr llvm::StringLiteral kShardingsAttr("oriel.shardings");
 
 enum class ValueKind {
   kParameter,
@@ -62,6 +69,9 @@ void setResultRoles(mlir::func::FuncOp segment, llvm::ArrayRef<ValueRole> roles)
 // attributes.
 mlir::FailureOr<ValueRole> argumentRole(mlir::func::FuncOp segment, unsigned index);
 mlir::FailureOr<ValueRole> resultRole(mlir::func::FuncOp segment, unsigned index);
+
+// The sharding of a segment's argument or of an op's result; null if it has none.
+ShardingAttr shardingOf(mlir::Value value);
 
 }  // namespace oriel::ir
 

@@ -2,6 +2,7 @@
 #ifndef ORIEL_IR_ORIEL_TRAINING_TD
 #define ORIEL_IR_ORIEL_TRAINING_TD
 
+include "ir/oriel/attributes.td"
 include "ir/oriel/base.td"
 
 def ParameterOp : Op<OrielDialect, "parameter", [Symbol]> {
@@ -11,12 +12,25 @@ def ParameterOp : Op<OrielDialect, "parameter", [Symbol]> {
     (`oriel.kind = "parameter"`, `oriel.ref` its symbol); only `update` returns a new value. `onnx_name` is the
     initializer's name and the key in checkpoints. The initial value stays in the model
     file and is read by that name. `trainable` is set by the train phase from the recipe.
+    `module` is the strategy's, "" for the default one; `use` is the sharding that the math
+    wants, `storage`, `gradient` and `state` those in which value, gradient and optimizer
+    state are kept: all set by `strategize`, replicated where absent.
 
     Example: `oriel.parameter @p3 {onnx_name = "lm_head.weight", type = tensor<128x64xf32>,
     trainable = true}`. Made by the importer; read by `emit`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$onnx_name, TypeAttr:$type,
-                       DefaultValuedAttr<BoolAttr, "false">:$trainable);
+                       DefaultValuedAttr<BoolAttr, "false">:$trainable,
+                       DefaultValuedStrAttr<StrAttr, "">:$module,
+                       OptionalAttr<Oriel_ShardingAttr>:$use,
+                       OptionalAttr<Oriel_ShardingAttr>:$storage,
+                       OptionalAttr<Oriel_ShardingAttr>:$gradient,
+                       OptionalAttr<Oriel_ShardingAttr>:$state);
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$sym_name, "::llvm::StringRef":$onnx_name,
+                                 "::mlir::Type":$type), [{
+    build($_builder, $_state, sym_name, onnx_name, type, /*trainable=*/false, /*module=*/"",
+          /*use=*/{}, /*storage=*/{}, /*gradient=*/{}, /*state=*/{});
+  }]>];
   let assemblyFormat = "$sym_name attr-dict";
   let hasVerifier = 1;
 }
