@@ -4,20 +4,27 @@
 
 include "mlir/Pass/PassBase.td"
 
-def ReduceGradients : Pass<"oriel-reduce-gradients", "::mlir::ModuleOp"> {
-  let summary = "Sums what each rank accumulated over the data-parallel ranks";
+def Partition : Pass<"oriel-partition", "::mlir::ModuleOp"> {
+  let summary = "Makes each segment what one rank runs: local shapes and collectives";
   let description = [{
-    Gradients and the other accumulators (loss, token count) are sums over the samples
-    that a rank has seen. The pass puts an all-reduce over the mesh axis `dp` at the top
-    of `@update`, which carries all of them, so that what follows sees the sums over
-    the global batch. Without a `dp` axis nothing changes.
+    Every op is built on its operands' pieces, as `propagate` has split it. An operand that
+    is at hand in another sharding is brought to the one that the op needs by the cheapest
+    sequence of single collectives, once for all ops that need it. All-reduces over the same
+    axes whose operands are there at the same time become one. Parameters are brought from
+    storage to use where they are first used in a segment; the update completes all sums
+    over the microbatches first.
+
+    Values keep `oriel.shardings` (ops) and `oriel.sharding` (arguments and results), for
+    the plan.
 
     ```mlir
-    func.func @update(%g: tensor<8xf32> {oriel.kind = "gradient", oriel.ref = "p0"}, ...) {
-      %n = oriel.sum_squares %g
+    %1 = oriel.linear %x, %w {oriel.split = [[], [], ["a0"]], ..}
+        : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+    %2 = oriel.exp %1 {oriel.split = [[], []], ..} : (tensor<4x2xf32>) -> tensor<4x2xf32>
     // →
-      %r = oriel.all_reduce %g {axes = ["a0"], reduction = "sum"}
-      %n = oriel.sum_squares %r
+    %1 = oriel.linear %x, %w : (tensor<4x4xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+    %2 = oriel.all_reduce %1 {axes = ["a0"], reduction = "sum"}
+    %3 = oriel.exp %2
     ```
   }];
   let dependentDialects = ["::oriel::ir::OrielDialect"];

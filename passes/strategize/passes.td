@@ -4,26 +4,35 @@
 
 include "mlir/Pass/PassBase.td"
 
-def DataParallel : Pass<"oriel-data-parallel", "::mlir::ModuleOp"> {
-  let summary = "Lays all ranks on one data-parallel mesh axis";
+def Annotate : Pass<"oriel-annotate", "::mlir::ModuleOp"> {
+  let summary = "Writes a strategy onto the module: grid, schedule, shardings of parameters";
   let description = [{
-    Gives the module a device grid of `world` ranks, of one atomic axis that the mesh
-    axis `dp` takes; a world of one rank has no axis. The schedule of a step runs forward
-    and backward of each of a rank's microbatches, and then the update.
+    Makes the device grid of the strategy's meshes, and finds what tensor parallelism can
+    split: reductions whose pieces can be computed from pieces of parameters (see
+    tensor_blocks.h), which gives column- and row-wise linear layers, attention by heads
+    and, with fewer KV heads than ranks, KV heads on groups of ranks, and embedding and
+    output layer by vocabulary. Each parameter gets its `module`, its `use` sharding, and
+    those in which value (`storage`), `gradient` and optimizer `state` are kept: as the
+    use, or cut further over the data-parallel ranks as ZeRO says. With sequence
+    parallelism, the module lists the types of the values between these parts whose
+    positions divide (`oriel.sequence_types`), and warns of the others.
 
     ```mlir
-    module {...}
-    // oriel-data-parallel{world=4 microbatches=1} →
-    module attributes {
-      oriel.grid = {a0 = 4 : i64}, oriel.mesh = {dp = ["a0"]},
-      oriel.schedule = [["forward", 0], ["backward", 0], ["update", 0]]} {...}
+    oriel.parameter @p0 {onnx_name = "up.weight", type = tensor<8x32xf32>}
+    oriel.parameter @p1 {onnx_name = "down.weight", type = tensor<32x8xf32>}
+    // mesh: {tp: 2} →
+    oriel.parameter @p0 {.., use = #oriel.sharding<[{}, {a0} ]>, ..}
+    oriel.parameter @p1 {.., use = #oriel.sharding<[{a0}, {} ]>, ..}
     ```
   }];
   let options = [
-    Option<"world", "world", "int64_t", "1", "Number of ranks">,
+    Option<"strategy", "strategy", "std::string", "\"\"", "Path of the strategy (YAML)">,
     Option<"microbatches", "microbatches", "int64_t", "1",
            "Microbatches of a rank in a step">,
+    Option<"explain", "explain", "bool", "false",
+           "Print to standard error which reductions are not split, and why">,
   ];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
 }
 
 #endif

@@ -1,4 +1,4 @@
-// RUN: oriel-opt %s --oriel-reduce-gradients --split-input-file --verify-diagnostics
+// RUN: oriel-opt %s --oriel-propagate --split-input-file --verify-diagnostics
 
 // expected-error@+1 {{atomic axis "a0" has no positive size}}
 module @axis_without_size attributes {oriel.grid = {a0 = 0 : i64}, oriel.mesh = {dp = ["a0"]}} {

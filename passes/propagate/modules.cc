@@ -1,0 +1,85 @@
+#include "passes/propagate/modules.h"
+
+#include <algorithm>
+
+#include "ir/oriel/segment.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace oriel {
+
+namespace {
+
+// The parameters that a segment's arguments stand for.
+llvm::DenseMap<mlir::Value, ir::ParameterOp> parametersOf(mlir::func::FuncOp segment) {
+  llvm::DenseMap<mlir::Value, ir::ParameterOp> result;
+  mlir::SymbolTable symbols(segment->getParentOp());
+  for (mlir::BlockArgument argument : segment.getArguments()) {
+    mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(segment, argument.getArgNumber());
+    if (failed(role) || role->kind != ir::ValueKind::kParameter) continue;
+    if (auto parameter = symbols.lookup<ir::ParameterOp>(role->ref)) result[argument] = parameter;
+  }
+  return result;
+}
+
+}  // namespace
+
+int64_t originOfOp(mlir::Operation* op) {
+  auto origin = op->getAttrOfType<mlir::IntegerAttr>("origin");
+  return origin ? origin.getInt() : -1;
+}
+
+ModuleMap::ModuleMap(mlir::func::FuncOp forward, const Grid& grid, const AxisSizes& sizes) {
+  llvm::StringMap<int> index;
+  auto add = [&](const std::string& name) {
+    index[name] = static_cast<int>(modules_.size());
+    modules_.push_back(
+        {name, sizes.findAll(grid.dataAxes(name)), sizes.findAll(grid.atomicAxes("tp", name))});
+  };
+  add("");
+  for (const ModuleMesh& mesh : grid.modules) add(mesh.module);
+  common_.data = sizes.findAll(grid.commonDataAxes());
+
+  llvm::DenseMap<mlir::Value, ir::ParameterOp> parameters = parametersOf(forward);
+  auto moduleOf = [&](ir::ParameterOp parameter) {
+    auto found = index.find(parameter.getModule());
+    return found == index.end() ? kNone : found->second;
+  };
+  // Further downstream is what has parameters later in the program.
+  std::vector<int64_t> place(modules_.size(), -1);
+  int64_t position = 0;
+  for (mlir::Operation& op : forward.getBody().front()) {
+    ++position;
+    for (mlir::Value operand : op.getOperands()) {
+      auto parameter = parameters.find(operand);
+      if (parameter == parameters.end()) continue;
+      if (int of = moduleOf(parameter->second); of != kNone) place[of] = position;
+    }
+  }
+  auto later = [&](int a, int b) {
+    if (a == kNone || b == kNone) return std::max(a, b);
+    return place[a] >= place[b] ? a : b;
+  };
+  llvm::DenseMap<mlir::Value, int> moduleOfValue;
+  for (mlir::Operation& op : forward.getBody().front()) {
+    int own = kNone, upstream = kNone;
+    for (mlir::Value operand : op.getOperands()) {
+      auto parameter = parameters.find(operand);
+      if (parameter != parameters.end()) {
+        own = later(own, moduleOf(parameter->second));
+      } else {
+        auto found = moduleOfValue.find(operand);
+        if (found != moduleOfValue.end()) upstream = later(upstream, found->second);
+      }
+    }
+    int chosen = own != kNone ? own : upstream;
+    for (mlir::Value result : op.getResults()) moduleOfValue[result] = chosen;
+    if (int64_t origin = originOfOp(&op); origin >= 0) byOrigin_[origin] = chosen;
+  }
+}
+
+int ModuleMap::ofOrigin(int64_t origin) const {
+  auto found = byOrigin_.find(origin);
+  return found == byOrigin_.end() ? kNone : found->second;
+}
+
+}  // namespace oriel

@@ -1,0 +1,48 @@
+// The modules of a training program - parts with a mesh of their own - and the ops in each.
+#ifndef ORIEL_PASSES_PROPAGATE_MODULES_H_
+#define ORIEL_PASSES_PROPAGATE_MODULES_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "llvm/ADT/DenseMap.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/strategize/sharding.h"
+
+namespace oriel {
+
+// The axes of a module's mesh.
+struct ModuleAxes {
+  std::string name;
+  AxisList data;    // over which ranks have different samples
+  AxisList tensor;  // over which they have pieces of the layers
+};
+
+// Which module an op is in. An op with a parameter is in the parameter's module; another one in
+// the furthest downstream module of its operands, or in none; a backward op in its forward op's.
+class ModuleMap {
+ public:
+  static constexpr int kNone = -1;
+
+  // `forward` is the segment whose ops have the origins that backward ops name.
+  ModuleMap(mlir::func::FuncOp forward, const Grid& grid, const AxisSizes& sizes);
+
+  // The module of an op with this origin, kNone if there is none such.
+  int ofOrigin(int64_t origin) const;
+  // In which all ranks of the data axes get different samples, whatever the module.
+  const AxisList& commonData() const { return common_.data; }
+  const ModuleAxes& axes(int module) const { return module == kNone ? common_ : modules_[module]; }
+
+ private:
+  std::vector<ModuleAxes> modules_;
+  ModuleAxes common_;
+  llvm::DenseMap<int64_t, int> byOrigin_;
+};
+
+// The number of a forward op, -1 if it has none.
+int64_t originOfOp(mlir::Operation* op);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_PROPAGATE_MODULES_H_

@@ -1,0 +1,495 @@
+#include <map>
+#include <set>
+
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/segment.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include "passes/propagate/modules.h"
+#include "passes/propagate/op_split.h"
+#include "passes/propagate/passes.h"
+#include "passes/propagate/segment_sharding.h"
+#include "passes/propagate/split_choice.h"
+#include "passes/propagate/versions.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_PROPAGATE
+#include "passes/propagate/passes.h.inc"
+
+namespace {
+
+using ir::ValueKind;
+using ir::ValueRole;
+using mlir::BlockArgument;
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::RankedTensorType;
+using mlir::success;
+using mlir::Value;
+using mlir::func::FuncOp;
+
+// Types of the values between the layers that sequence parallelism keeps cut (annotate).
+constexpr llvm::StringLiteral kSequenceTypes("oriel.sequence_types");
+
+RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+
+// What segments agree on: the sharding of what has the same role, and the module it is from.
+struct Shared {
+  std::map<ValueRole, Sharding> shardings;
+  std::map<ValueRole, int> modules;
+};
+
+// Goes through one segment.
+class SegmentPropagation {
+ public:
+  SegmentPropagation(FuncOp segment, ReshardPlanner& planner, const ModuleMap& modules,
+                     const std::set<const void*>& sequenceTypes, Shared& shared,
+                     llvm::raw_ostream* explain)
+      : segment_(segment),
+        planner_(planner),
+        sizes_(planner.sizes()),
+        modules_(modules),
+        sequenceTypes_(sequenceTypes),
+        shared_(shared),
+        explain_(explain),
+        versions_(planner) {}
+
+  LogicalResult run() {
+    mlir::Block& block = segment_.getBody().front();
+    if (failed(defineArguments())) return failure();
+    if (failed(findHints(block))) return failure();
+    // A step of a decomposed op is visited next.
+    for (Operation* op = &block.front(); op != block.getTerminator();) {
+      if (failed(settleSums(op))) return failure();
+      op = visit(op);
+    }
+    return finish(llvm::cast<mlir::func::ReturnOp>(block.getTerminator()));
+  }
+
+ private:
+  LogicalResult defineArguments() {
+    for (BlockArgument argument : segment_.getArguments()) {
+      FailureOr<ValueRole> role = ir::argumentRole(segment_, argument.getArgNumber());
+      if (failed(role)) return failure();
+      roles_[argument] = *role;
+      if (failed(defineArgument(argument, *role))) return failure();
+    }
+    return success();
+  }
+
+  LogicalResult defineArgument(BlockArgument argument, const ValueRole& role) {
+    Sharding whole = Sharding::replicated(typeOf(argument).getRank());
+    switch (role.kind) {
+      case ValueKind::kParameter:
+      case ValueKind::kOptimizerState: {
+        FailureOr<Sharding> kept = keptSharding(role);
+        if (failed(kept)) return failure();
+        versions_.define(argument, *kept);
+        break;
+      }
+      case ValueKind::kGradient:
+      case ValueKind::kAccumulator: {
+        auto found = shared_.shardings.find(role);
+        if (found != shared_.shardings.end()) {
+          versions_.define(argument, found->second);
+        } else if (isUpdate(segment_)) {
+          versions_.define(argument, whole);
+        }
+        // Otherwise it becomes what is first added to it.
+        break;
+      }
+      case ValueKind::kInput: {
+        const AxisList& data = modules_.commonData();
+        if (!data.empty()) {
+          if (whole.dims.empty() || typeOf(argument).getDimSize(0) % sizes_.product(data) != 0) {
+            return segment_.emitError("the input '")
+                   << role.ref << "' of type " << argument.getType()
+                   << " has no first dimension that " << sizes_.product(data)
+                   << " data-parallel ranks divide";
+          }
+          whole.dims[0] = data;
+        }
+        versions_.define(argument, whole);
+        break;
+      }
+      case ValueKind::kStash: {
+        auto found = shared_.shardings.find(role);
+        if (found == shared_.shardings.end()) {
+          return segment_.emitError("reads the stash value '")
+                 << role.ref << "', which no earlier segment writes";
+        }
+        versions_.define(argument, found->second);
+        moduleOfValue_[argument] = shared_.modules.at(role);
+        break;
+      }
+      case ValueKind::kScalar:
+      case ValueKind::kOutput:
+        versions_.define(argument, whole);
+        break;
+    }
+    FailureOr<std::optional<Sharding>> view = viewOf(segment_, argument, role, sizes_);
+    if (failed(view)) return failure();
+    if (!*view) return success();
+    versions_.setView(argument, **view);
+    // The update completes all sums first, so that they can travel together.
+    if (isSum(role)) take(argument, **view, segment_);
+    return success();
+  }
+
+  // Of a parameter or its optimizer state.
+  FailureOr<Sharding> keptSharding(const ValueRole& role) {
+    FailureOr<ir::ParameterOp> parameter = parameterOf(segment_, role);
+    if (failed(parameter)) return failure();
+    return shardingOf(
+        *parameter,
+        role.kind == ValueKind::kParameter ? parameter->getStorage() : parameter->getState(),
+        sizes_);
+  }
+
+  // The gradient of a parameter becomes what is used of the parameter: so does what it is made of
+  // by ops that keep all elements.
+  LogicalResult findHints(mlir::Block& block) {
+    for (Operation& op : llvm::reverse(block)) {
+      for (Value operand : op.getOperands()) {
+        auto argument = llvm::dyn_cast<BlockArgument>(operand);
+        if (!argument || isUpdate(segment_) || roles_[argument].kind != ValueKind::kGradient)
+          continue;
+        FailureOr<ir::ParameterOp> parameter = parameterOf(segment_, roles_[argument]);
+        if (failed(parameter)) return failure();
+        FailureOr<Sharding> use = shardingOf(*parameter, parameter->getUse(), sizes_);
+        if (failed(use)) return failure();
+        for (Value other : op.getOperands()) {
+          if (other != operand && other.getType() == operand.getType()) hints_[other] = *use;
+        }
+      }
+      if (op.getNumResults() != 1 || !hints_.contains(op.getResult(0))) continue;
+      ir::ShardingRule rule = ruleOf(&op);
+      Sharding hint = hints_[op.getResult(0)];
+      std::vector<AxisList> factors =
+          combineProposals(rule, sizes_, Proposal{&rule.results[0], hint});
+      for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
+        if (!operand.hasOneUse() || llvm::isa<BlockArgument>(operand) ||
+            typeOf(operand).getNumElements() != typeOf(op.getResult(0)).getNumElements()) {
+          continue;
+        }
+        hints_[operand] = OpSplit{factors, {}}.operand(rule, i).reduced();
+      }
+    }
+    return success();
+  }
+
+  // A sum over microbatches that is not shared yet: it is kept as its first summand comes, in the
+  // dimensions in which the gradient is to be stored.
+  LogicalResult settleSums(Operation* op) {
+    for (Value operand : op->getOperands()) {
+      if (versions_.isDefined(operand)) continue;
+      auto argument = llvm::cast<BlockArgument>(operand);
+      const ValueRole& role = roles_[argument];
+      Sharding sharding = Sharding::replicated(typeOf(argument).getRank());
+      if (role.kind == ValueKind::kGradient) {
+        FailureOr<ir::ParameterOp> parameter = parameterOf(segment_, role);
+        if (failed(parameter)) return failure();
+        FailureOr<Sharding> stored = shardingOf(*parameter, parameter->getGradient(), sizes_);
+        if (failed(stored)) return failure();
+        sharding = *stored;
+      }
+      for (Value other : op->getOperands()) {
+        if (other == operand || other.getType() != operand.getType() ||
+            !versions_.isDefined(other)) {
+          continue;
+        }
+        for (int axis : versions_.seen(other).sum) {
+          if (!sharding.uses(axis)) insertSorted(sharding.sum, axis);
+        }
+      }
+      versions_.define(argument, sharding);
+      shared_.shardings.emplace(role, sharding);
+    }
+    return success();
+  }
+
+  // The op to visit next.
+  Operation* visit(Operation* op) {
+    int module = isUpdate(segment_) ? ModuleMap::kNone : modules_.ofOrigin(originOfOp(op));
+    SplitProblem problem = problemOf(op, module);
+    if (Operation* first = decompose(op, problem)) return first;
+
+    std::vector<SplitCandidate> candidates = splitCandidates(problem, versions_, planner_);
+    const OpSplit& split = candidates.front().split;
+    explainChoice(op, problem, candidates);
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      take(operand, split.operand(problem.rule, i), op);
+    }
+    llvm::SmallVector<mlir::Attribute> shardings;
+    for (auto [i, result] : llvm::enumerate(op->getResults())) {
+      Sharding sharding = keepCuts(result, split.result(problem.rule, i), problem);
+      versions_.define(result, sharding);
+      moduleOfValue_[result] = module;
+      shardings.push_back(sizes_.toAttr(op->getContext(), sharding));
+    }
+    op->setAttr(kSplitAttr, split.toAttr(op->getContext(), sizes_));
+    op->setAttr(ir::kShardingsAttr, mlir::ArrayAttr::get(op->getContext(), shardings));
+    return op->getNextNode();
+  }
+
+  SplitProblem problemOf(Operation* op, int module) {
+    SplitProblem problem;
+    problem.rule = ruleOf(op);
+    problem.operands.assign(op->operand_begin(), op->operand_end());
+    problem.axes = &modules_.axes(module);
+    for (Value operand : op->getOperands()) {
+      problem.wishes.push_back(wishOf(operand, module));
+      problem.scattered.push_back(scatteredOf(operand, *problem.axes));
+    }
+    for (Value result : op->getResults()) {
+      problem.results.push_back(typeOf(result));
+      auto hint = hints_.find(result);
+      problem.hints.emplace_back();
+      if (hint != hints_.end()) problem.hints.back() = hint->second;
+    }
+    return problem;
+  }
+
+  // What comes from another module is used with this module's samples on each rank.
+  Sharding wishOf(Value operand, int module) const {
+    Sharding wish = versions_.seen(operand).reduced();
+    const ModuleAxes& axes = modules_.axes(module);
+    auto argument = llvm::dyn_cast<BlockArgument>(operand);
+    if (argument && roles_.at(argument).kind == ValueKind::kInput) {
+      bool divides =
+          !wish.dims.empty() && typeOf(operand).getDimSize(0) % sizes_.product(axes.data) == 0;
+      if (divides) wish.dims[0] = axes.data;
+      return wish;
+    }
+    auto from = moduleOfValue_.find(operand);
+    if (from == moduleOfValue_.end() || from->second == module ||
+        from->second == ModuleMap::kNone) {
+      return wish;
+    }
+    for (AxisList& list : wish.dims) {
+      auto* foreign =
+          llvm::find_if(list, [&](int axis) { return llvm::is_contained(axes.tensor, axis); });
+      list.erase(foreign, list.end());
+    }
+    return wish;
+  }
+
+  // Of a value between layers that is pending over axes of tensor parallelism: the pieces along
+  // the positions, the last dimension but one.
+  std::optional<Sharding> scatteredOf(Value operand, const ModuleAxes& axes) const {
+    const Sharding& seen = versions_.seen(operand);
+    if (seen.sum.empty() || !sequenceTypes_.count(operand.getType().getAsOpaquePointer())) {
+      return std::nullopt;
+    }
+    Sharding result = seen.reduced();
+    AxisList& positions = result.dims[result.dims.size() - 2];
+    bool any = false;
+    for (int axis : axes.tensor) {
+      if (!llvm::is_contained(seen.sum, axis)) continue;
+      positions.push_back(axis);
+      any = true;
+    }
+    if (!any || !sizes_.divides(typeOf(operand).getShape(), result)) return std::nullopt;
+    return result;
+  }
+
+  // Where an operand is cut along what the op splits by only in steps, makes the steps and gives
+  // the first one; else null.
+  Operation* decompose(Operation* op, const SplitProblem& problem) {
+    auto shardable = llvm::dyn_cast<ir::ShardableOpInterface>(op);
+    if (!shardable) return nullptr;
+    bool wanted = llvm::any_of(llvm::enumerate(problem.wishes), [&](auto wish) {
+      Proposal proposal{&problem.rule.operands[wish.index()], wish.value()};
+      return wouldCut(problem.rule, sizes_, proposal, ir::FactorKind::kSteps);
+    });
+    if (!wanted) return nullptr;
+    if (op->hasTrait<mlir::OpTrait::IsCommutative>()) sortOperands(op);
+    Operation* before = op->getPrevNode();
+    mlir::OpBuilder builder(op);
+    llvm::SmallVector<Value> replacements = shardable.decompose(builder);
+    if (replacements.empty()) return nullptr;
+    for (auto [result, replacement] : llvm::zip_equal(op->getResults(), replacements)) {
+      auto hint = hints_.find(result);
+      if (hint != hints_.end()) hints_[replacement] = hint->second;
+    }
+    op->replaceAllUsesWith(replacements);
+    Operation* first = before ? before->getNextNode() : &op->getBlock()->front();
+    if (first == op) first = op->getNextNode();
+    op->erase();
+    return first;
+  }
+
+  // Equally cut operands side by side, so that their sums meet before they are completed.
+  void sortOperands(Operation* op) {
+    llvm::SmallVector<Value> operands(op->getOperands());
+    llvm::stable_sort(operands, [&](Value a, Value b) {
+      AxisList first = versions_.seen(a).cutting(), second = versions_.seen(b).cutting();
+      return std::lexicographical_compare(first.begin(), first.end(), second.begin(), second.end());
+    });
+    op->setOperands(operands);
+  }
+
+  // Where an op could not be split as its operand of the same type was, the ops behind it still
+  // can: a rank keeps its piece.
+  Sharding keepCuts(Value result, Sharding natural, const SplitProblem& problem) const {
+    if (natural.isPending()) return natural;
+    for (auto [operand, wish] : llvm::zip_equal(problem.operands, problem.wishes)) {
+      if (operand.getType() != result.getType()) continue;
+      for (auto [axes, wished] : llvm::zip_equal(natural.dims, wish.dims)) {
+        if (!axes.empty()) continue;
+        bool free = llvm::none_of(wished, [&](int axis) { return natural.uses(axis); });
+        if (free) axes = wished;
+      }
+      break;
+    }
+    return natural;
+  }
+
+  void take(Value value, const Sharding& to, Operation* user) {
+    versions_.take(value, to, [&](const ReshardStep& step, Value) {
+      if (explain_) explainStep(value, step, user);
+      return Value();
+    });
+  }
+
+  LogicalResult finish(mlir::func::ReturnOp terminator) {
+    if (failed(settleSums(terminator))) return failure();
+    llvm::SmallVector<Sharding> results;
+    for (mlir::OpOperand& operand : terminator->getOpOperands()) {
+      FailureOr<ValueRole> role = ir::resultRole(segment_, operand.getOperandNumber());
+      if (failed(role)) return failure();
+      FailureOr<Sharding> sharding = resultSharding(operand.get(), *role);
+      if (failed(sharding)) return failure();
+      FailureOr<Sharding> made =
+          madeFor(operand.get(), versions_.defined(operand.get()), *sharding);
+      if (failed(made)) return failure();
+      take(operand.get(), *made, terminator);
+      results.push_back(*sharding);
+    }
+    llvm::SmallVector<mlir::DictionaryAttr> attributes;
+    mlir::MLIRContext* context = segment_.getContext();
+    auto with = [&](mlir::DictionaryAttr old, const Sharding& sharding) {
+      mlir::NamedAttrList list(old);
+      list.set(ir::kShardingAttr, sizes_.toAttr(context, sharding));
+      return list.getDictionary(context);
+    };
+    for (BlockArgument argument : segment_.getArguments()) {
+      if (!versions_.isDefined(argument)) {
+        versions_.define(argument, Sharding::replicated(typeOf(argument).getRank()));
+      }
+      attributes.push_back(
+          with(segment_.getArgAttrDict(argument.getArgNumber()), versions_.defined(argument)));
+    }
+    segment_.setAllArgAttrs(attributes);
+    attributes.clear();
+    for (auto [i, sharding] : llvm::enumerate(results)) {
+      attributes.push_back(with(segment_.getResultAttrDict(i), sharding));
+    }
+    segment_.setAllResultAttrs(attributes);
+    return success();
+  }
+
+  FailureOr<Sharding> resultSharding(Value value, const ValueRole& role) {
+    Sharding whole = Sharding::replicated(typeOf(value).getRank());
+    switch (role.kind) {
+      case ValueKind::kParameter:
+      case ValueKind::kOptimizerState:
+        return keptSharding(role);
+      case ValueKind::kGradient:
+      case ValueKind::kAccumulator: {
+        auto found = shared_.shardings.find(role);
+        return found == shared_.shardings.end() ? whole : found->second;
+      }
+      case ValueKind::kStash: {
+        Sharding sharding = versions_.seen(value);
+        shared_.shardings[role] = sharding;
+        auto module = moduleOfValue_.find(value);
+        shared_.modules[role] = module == moduleOfValue_.end() ? ModuleMap::kNone : module->second;
+        return sharding;
+      }
+      case ValueKind::kOutput: {
+        // The host reads a rank's samples, and all of the rest.
+        const Sharding& seen = versions_.seen(value);
+        const AxisList& data = modules_.commonData();
+        if (!whole.dims.empty() && seen.dims[0].size() >= data.size() && !data.empty() &&
+            std::equal(data.begin(), data.end(), seen.dims[0].begin())) {
+          whole.dims[0] = data;
+        }
+        return whole;
+      }
+      case ValueKind::kInput:
+      case ValueKind::kScalar:
+        return segment_.emitError("returns '") << role.ref << "', which only the host writes";
+    }
+    return whole;
+  }
+
+  void explainStep(Value value, const ReshardStep& step, Operation* user) {
+    if (step.kind == ReshardStep::Kind::kSlice) return;
+    *explain_ << segment_.getSymName() << ": " << step.text(sizes_) << " of a " << value.getType()
+              << " for " << user->getName() << " (" << user->getLoc() << "), then "
+              << sizes_.text(step.result) << '\n';
+  }
+
+  void explainChoice(Operation* op, const SplitProblem& problem,
+                     llvm::ArrayRef<SplitCandidate> candidates) {
+    constexpr double kWorthwhile = 1;
+    if (!explain_ || candidates.size() < 2 || candidates.front().cost < kWorthwhile) return;
+    *explain_ << segment_.getSymName() << ": " << op->getName() << " (" << op->getLoc()
+              << ") by cost in bytes per rank:";
+    for (const SplitCandidate& candidate : candidates) {
+      *explain_ << ' ' << candidate.split.toAttr(op->getContext(), sizes_) << " "
+                << llvm::format("%.0f", candidate.cost);
+    }
+    *explain_ << '\n';
+  }
+
+  FuncOp segment_;
+  ReshardPlanner& planner_;
+  const AxisSizes& sizes_;
+  const ModuleMap& modules_;
+  const std::set<const void*>& sequenceTypes_;
+  Shared& shared_;
+  llvm::raw_ostream* explain_;
+  Versions versions_;
+  llvm::DenseMap<Value, ValueRole> roles_;
+  llvm::DenseMap<Value, Sharding> hints_;
+  llvm::DenseMap<Value, int> moduleOfValue_;
+};
+
+struct Propagate : impl::PropagateBase<Propagate> {
+  using PropagateBase::PropagateBase;
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    FailureOr<Grid> grid = getGrid(module);
+    auto forward = module.lookupSymbol<FuncOp>("forward");
+    if (failed(grid)) return signalPassFailure();
+    if (!forward) {
+      module.emitError("has no segment @forward: run the train phase first");
+      return signalPassFailure();
+    }
+    AxisSizes sizes(*grid);
+    ReshardPlanner planner(sizes);
+    ModuleMap modules(forward, *grid, sizes);
+    std::set<const void*> sequenceTypes;
+    if (auto types = module->getAttrOfType<mlir::ArrayAttr>(kSequenceTypes)) {
+      for (auto type : types.getAsRange<mlir::TypeAttr>()) {
+        sequenceTypes.insert(type.getValue().getAsOpaquePointer());
+      }
+    }
+    Shared shared;
+    for (FuncOp segment : module.getOps<FuncOp>()) {
+      SegmentPropagation propagation(segment, planner, modules, sequenceTypes, shared,
+                                     explain ? &llvm::errs() : nullptr);
+      if (failed(propagation.run())) return signalPassFailure();
+    }
+  }
+};
+
+}  // namespace
+}  // namespace oriel

@@ -1,0 +1,68 @@
+#include "passes/propagate/segment_sharding.h"
+
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/SymbolTable.h"
+#include "passes/propagate/versions.h"
+
+namespace oriel {
+
+using ir::ValueKind;
+using mlir::failure;
+using mlir::FailureOr;
+
+bool isUpdate(mlir::func::FuncOp segment) { return segment.getSymName() == "update"; }
+
+bool isSum(const ir::ValueRole& role) {
+  return role.kind == ValueKind::kGradient || role.kind == ValueKind::kAccumulator;
+}
+
+FailureOr<ir::ParameterOp> parameterOf(mlir::func::FuncOp segment, const ir::ValueRole& role) {
+  auto parameter = llvm::dyn_cast_or_null<ir::ParameterOp>(
+      mlir::SymbolTable::lookupSymbolIn(segment->getParentOp(), role.ref));
+  if (parameter) return parameter;
+  return segment.emitError("refers to @") << role.ref << ", which is no oriel.parameter";
+}
+
+FailureOr<Sharding> shardingOf(ir::ParameterOp parameter, std::optional<ir::ShardingAttr> attribute,
+                               const AxisSizes& sizes) {
+  auto type = llvm::cast<mlir::RankedTensorType>(parameter.getType());
+  if (!attribute) return Sharding::replicated(type.getRank());
+  std::string why;
+  FailureOr<Sharding> sharding = sizes.fromAttr(*attribute, type, why);
+  if (failed(sharding)) {
+    parameter.emitError("a sharding of \"") << parameter.getOnnxName() << "\" " << why;
+  }
+  return sharding;
+}
+
+FailureOr<std::optional<Sharding>> viewOf(mlir::func::FuncOp segment, mlir::BlockArgument argument,
+                                          const ir::ValueRole& role, const AxisSizes& sizes) {
+  bool update = isUpdate(segment);
+  if (role.kind == ValueKind::kAccumulator && update) {
+    auto type = llvm::cast<mlir::RankedTensorType>(argument.getType());
+    return std::optional(Sharding::replicated(type.getRank()));
+  }
+  bool usesParameter = role.kind == ValueKind::kParameter && !update;
+  bool completesGradient = role.kind == ValueKind::kGradient && update;
+  if (!usesParameter && !completesGradient) return std::optional<Sharding>();
+  FailureOr<ir::ParameterOp> parameter = parameterOf(segment, role);
+  if (failed(parameter)) return failure();
+  FailureOr<Sharding> view =
+      shardingOf(*parameter, usesParameter ? parameter->getUse() : parameter->getState(), sizes);
+  if (failed(view)) return failure();
+  return std::optional(*view);
+}
+
+FailureOr<Sharding> madeFor(mlir::Value result, const Sharding& from, const Sharding& to) {
+  if (canBecome(from, to)) return to;
+  mlir::DenseElementsAttr constant;
+  if (mlir::matchPattern(result, mlir::m_Constant(&constant)) && constant.isSplat()) {
+    bool zero = mlir::matchPattern(result, mlir::m_AnyZeroFloat()) ||
+                mlir::matchPattern(result, mlir::m_Zero());
+    if (zero) return to.reduced();
+  }
+  return mlir::emitError(result.getLoc(),
+                         "a total is returned for what is kept as a sum over ranks");
+}
+
+}  // namespace oriel

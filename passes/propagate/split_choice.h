@@ -1,0 +1,41 @@
+// The cheapest way to split one op.
+#ifndef ORIEL_PASSES_PROPAGATE_SPLIT_CHOICE_H_
+#define ORIEL_PASSES_PROPAGATE_SPLIT_CHOICE_H_
+
+#include <optional>
+#include <vector>
+
+#include "passes/propagate/modules.h"
+#include "passes/propagate/op_split.h"
+#include "passes/propagate/versions.h"
+
+namespace oriel {
+
+// What there is to know of an op to choose.
+struct SplitProblem {
+  ir::ShardingRule rule;
+  llvm::SmallVector<mlir::Value> operands;
+  // How each operand would like the op to be split; not what it has, where it comes from another
+  // module.
+  std::vector<Sharding> wishes;
+  // The operand reduced and cut over the axes over which it is pending, where sequence
+  // parallelism has it so.
+  std::vector<std::optional<Sharding>> scattered;
+  // For each result what it will become, if that is known.
+  std::vector<std::optional<Sharding>> hints;
+  llvm::SmallVector<mlir::RankedTensorType> results;
+  const ModuleAxes* axes = nullptr;
+};
+
+struct SplitCandidate {
+  OpSplit split;
+  double cost = 0;
+};
+
+// All candidates, the cheapest first; the order among equals is by preference.
+std::vector<SplitCandidate> splitCandidates(const SplitProblem& problem, const Versions& versions,
+                                            ReshardPlanner& planner);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_PROPAGATE_SPLIT_CHOICE_H_

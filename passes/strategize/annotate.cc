@@ -1,0 +1,279 @@
+#include <map>
+#include <set>
+
+#include "ir/oriel/segment.h"
+#include "llvm/Support/raw_ostream.h"
+#include "passes/strategize/grid.h"
+#include "passes/strategize/passes.h"
+#include "passes/strategize/schedule.h"
+#include "passes/strategize/sharding.h"
+#include "passes/strategize/strategy_reader.h"
+#include "passes/strategize/tensor_blocks.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_ANNOTATE
+#include "passes/strategize/passes.h.inc"
+
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::RankedTensorType;
+using mlir::success;
+
+RankedTensorType typeOf(ir::ParameterOp parameter) {
+  return llvm::cast<RankedTensorType>(parameter.getType());
+}
+
+// The dimension of a parameter that ranks of a tensor-parallel axis split, and which of them.
+struct UseCut {
+  int64_t dim;
+  RankRange range;
+};
+
+class Annotator {
+ public:
+  Annotator(mlir::ModuleOp module, const Strategy& strategy, llvm::raw_ostream* explain)
+      : module_(module), strategy_(strategy), explain_(explain), grid_(gridOf(strategy)) {}
+
+  LogicalResult run() {
+    if (failed(checkNames())) return failure();
+    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
+      const Strategy::Module* own = moduleOf(strategy_, parameter.getOnnxName().str());
+      parameter.setModule(own ? own->name : "");
+    }
+    auto forward = module_.lookupSymbol<mlir::func::FuncOp>("forward");
+    if (!forward) return module_.emitError("has no segment @forward: run the train phase first");
+    if (failed(forceCuts()) || failed(findCuts(forward)) || failed(refineGrid())) return failure();
+    setGrid(module_, grid_);
+    AxisSizes sizes(grid_);
+    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
+      if (failed(annotate(parameter, sizes))) return failure();
+    }
+    if (strategy_.sequenceParallel) setSequenceTypes(sizes);
+    return success();
+  }
+
+ private:
+  LogicalResult checkNames() {
+    std::vector<std::string> names;
+    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
+      names.push_back(parameter.getOnnxName().str());
+    }
+    absl::Status checked = checkPatterns(strategy_, names);
+    if (checked.ok()) return success();
+    return module_.emitError(std::string(checked.message()));
+  }
+
+  int64_t tensorRanks(ir::ParameterOp parameter) const {
+    return grid_.meshAxisSize("tp", parameter.getModule());
+  }
+
+  // What the strategy says of parameters by name.
+  LogicalResult forceCuts() {
+    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
+      const Strategy::Sharding* forced = shardingOf(strategy_, parameter.getOnnxName().str());
+      if (!forced) continue;
+      std::string symbol = parameter.getSymName().str();
+      forced_.insert(symbol);
+      if (!forced->tp) continue;
+      int64_t dim = *forced->tp, ranks = tensorRanks(parameter);
+      RankedTensorType type = typeOf(parameter);
+      if (dim >= type.getRank()) {
+        return parameter.emitError("the strategy splits dimension ")
+               << dim << " of \"" << parameter.getOnnxName() << "\" over tp, which has "
+               << type.getRank() << " dimensions";
+      }
+      if (type.getDimSize(dim) % ranks != 0) {
+        return parameter.emitError("the strategy splits dimension ")
+               << dim << " of \"" << parameter.getOnnxName() << "\" over tp, but tp = " << ranks
+               << " does not divide its " << type.getDimSize(dim) << " elements";
+      }
+      if (ranks > 1) cuts_.try_emplace(symbol, UseCut{dim, {1, ranks}});
+    }
+    return success();
+  }
+
+  LogicalResult findCuts(mlir::func::FuncOp forward) {
+    TensorBlockOptions options;
+    options.ranks = [&](ir::ParameterOp parameter) {
+      bool whole =
+          forced_.count(parameter.getSymName().str()) && !cuts_.count(parameter.getSymName().str());
+      return whole ? 1 : tensorRanks(parameter);
+    };
+    options.module = [](ir::ParameterOp parameter) { return parameter.getModule().str(); };
+    std::vector<std::string> notes;
+    blocks_ = findTensorBlocks(forward, options, explain_ ? &notes : nullptr);
+    for (const std::string& note : notes) *explain_ << "strategize: " << note << '\n';
+    for (const TensorBlock& block : blocks_) {
+      if (!block.indivisible.empty()) return reportIndivisible(block);
+      for (const TensorBlock::Cut& cut : block.cuts) {
+        std::string symbol = ir::ParameterOp(cut.parameter).getSymName().str();
+        cuts_.try_emplace(symbol, UseCut{cut.dim, cut.range});
+      }
+    }
+    return success();
+  }
+
+  LogicalResult reportIndivisible(const TensorBlock& block) {
+    ir::ParameterOp parameter = block.cuts.front().parameter;
+    return block.reduction->emitError("tp = ")
+           << tensorRanks(parameter) << " does not divide the " << block.indivisible
+           << ", over which \"" << parameter.getOnnxName() << "\" of type " << typeOf(parameter)
+           << " would be split along dimension " << block.cuts.front().dim
+           << ": choose another tp, or keep it whole by `shardings: [{parameters: \""
+           << parameter.getOnnxName() << "\", tp: none}]` in the strategy";
+  }
+
+  // So that each range of ranks that cuts a parameter is made of whole atomic axes.
+  LogicalResult refineGrid() {
+    std::map<std::string, std::vector<int64_t>> outerSizes;  // by module
+    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
+      auto cut = cuts_.find(parameter.getSymName().str());
+      if (cut == cuts_.end()) continue;
+      std::vector<int64_t>& sizes = outerSizes[parameter.getModule().str()];
+      for (int64_t size :
+           {cut->second.range.outer, cut->second.range.outer * cut->second.range.size}) {
+        if (size > 1 && size < tensorRanks(parameter)) sizes.push_back(size);
+      }
+    }
+    for (const auto& [module, sizes] : outerSizes) {
+      if (sizes.empty()) continue;
+      std::optional<CutClash> clash = refine(&grid_, "tp", sizes, module);
+      if (!clash) continue;
+      return module_.emitError("some layers need groups of ")
+             << clash->first << " tensor-parallel ranks and others of " << clash->second
+             << ", which do not nest: choose another tp";
+    }
+    return success();
+  }
+
+  // The atomic axes of a range of a module's tensor-parallel ranks.
+  AxisList axesOf(RankRange range, llvm::StringRef module, const AxisSizes& sizes) const {
+    AxisList result;
+    int64_t outer = 1;
+    for (int axis : sizes.findAll(grid_.atomicAxes("tp", module))) {
+      if (outer >= range.outer && outer < range.outer * range.size) result.push_back(axis);
+      outer *= sizes[axis];
+    }
+    return result;
+  }
+
+  LogicalResult annotate(ir::ParameterOp parameter, const AxisSizes& sizes) {
+    Sharding use = Sharding::replicated(typeOf(parameter).getRank());
+    auto cut = cuts_.find(parameter.getSymName().str());
+    if (cut != cuts_.end()) {
+      use.dims[cut->second.dim] = axesOf(cut->second.range, parameter.getModule(), sizes);
+      if (!sizes.divides(typeOf(parameter).getShape(), use)) {
+        return parameter.emitError("tp does not divide dimension ")
+               << cut->second.dim << " of \"" << parameter.getOnnxName() << "\" of type "
+               << typeOf(parameter);
+      }
+    }
+    Sharding stored = storageOf(parameter, use, sizes);
+    mlir::MLIRContext* context = module_.getContext();
+    auto attribute = [&](int level) {
+      const Sharding& sharding = strategy_.zero >= level ? stored : use;
+      return sharding.isReplicated() ? ir::ShardingAttr() : sizes.toAttr(context, sharding);
+    };
+    if (!use.isReplicated()) parameter.setUseAttr(sizes.toAttr(context, use));
+    parameter.setStorageAttr(attribute(3));
+    parameter.setGradientAttr(attribute(2));
+    parameter.setStateAttr(attribute(1));
+    return success();
+  }
+
+  // The use sharding, cut further over the axes that ZeRO shards: along the longest dimension
+  // that they divide, one that is not cut yet rather than one that is; if there is none, over
+  // fewer axes.
+  Sharding storageOf(ir::ParameterOp parameter, const Sharding& use, const AxisSizes& sizes) const {
+    AxisList axes = sizes.findAll(grid_.zeroAxes(parameter.getModule()));
+    llvm::ArrayRef<int64_t> shape = typeOf(parameter).getShape();
+    llvm::SmallVector<int64_t> local = sizes.local(shape, use);
+    for (; !axes.empty(); axes.pop_back()) {
+      int64_t ranks = sizes.product(axes), best = -1;
+      for (int64_t dim = 0; dim < static_cast<int64_t>(shape.size()); ++dim) {
+        if (local[dim] % ranks != 0) continue;
+        auto rank = [&](int64_t d) { return std::pair(use.dims[d].empty(), local[d]); };
+        if (best < 0 || rank(dim) > rank(best)) best = dim;
+      }
+      if (best < 0) continue;
+      Sharding stored = use;
+      stored.dims[best].append(axes);
+      return stored;
+    }
+    return use;
+  }
+
+  // Between blocks, values can be kept in pieces along the positions.
+  void setSequenceTypes(const AxisSizes& sizes) {
+    mlir::Builder builder(module_.getContext());
+    llvm::SmallVector<mlir::Attribute> types;
+    std::set<const void*> seen;
+    for (const TensorBlock& block : blocks_) {
+      if (block.reduction->getNumResults() != 1) continue;
+      auto type = llvm::cast<RankedTensorType>(block.reduction->getResult(0).getType());
+      if (type.getRank() < 2 || !seen.insert(type.getAsOpaquePointer()).second) continue;
+      llvm::StringRef module = ir::ParameterOp(block.cuts.front().parameter).getModule();
+      int64_t positions = type.getDimSize(type.getRank() - 2);
+      int64_t ranks = grid_.meshAxisSize("tp", module);
+      if (type.getRank() == 2) ranks *= sizes.product(sizes.findAll(grid_.dataAxes(module)));
+      if (positions % ranks == 0) {
+        types.push_back(mlir::TypeAttr::get(type));
+        continue;
+      }
+      block.reduction->emitWarning("no sequence parallelism for values of type ")
+          << type << (module.empty() ? "" : " of the module ") << module << ": " << ranks
+          << " ranks do not divide the " << positions << " positions";
+    }
+    module_->setAttr("oriel.sequence_types", builder.getArrayAttr(types));
+  }
+
+  mlir::ModuleOp module_;
+  const Strategy& strategy_;
+  llvm::raw_ostream* explain_;
+  Grid grid_;
+  std::set<std::string> forced_;        // parameters, by symbol
+  std::map<std::string, UseCut> cuts_;  // likewise
+  std::vector<TensorBlock> blocks_;
+};
+
+struct Annotate : impl::AnnotateBase<Annotate> {
+  using AnnotateBase::AnnotateBase;
+  Annotate(Strategy strategy, int64_t count, bool explained) : given(std::move(strategy)) {
+    microbatches = count;
+    explain = explained;
+  }
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    if (!given) {
+      absl::StatusOr<Strategy> read = readStrategy(strategy);
+      if (!read.ok()) {
+        module.emitError(std::string(read.status().message()));
+        return signalPassFailure();
+      }
+      given = *std::move(read);
+    }
+    if (microbatches < 1) {
+      module.emitError("a step of ")
+          << microbatches.getValue() << " microbatches: at least one is needed";
+      return signalPassFailure();
+    }
+    if (failed(Annotator(module, *given, explain ? &llvm::errs() : nullptr).run())) {
+      return signalPassFailure();
+    }
+    setSchedule(module, accumulationSchedule(microbatches));
+  }
+
+  std::optional<Strategy> given;
+};
+
+}  // namespace
+
+std::unique_ptr<mlir::Pass> createAnnotate(Strategy strategy, int64_t microbatches, bool explain) {
+  return std::make_unique<Annotate>(std::move(strategy), microbatches, explain);
+}
+
+}  // namespace oriel
