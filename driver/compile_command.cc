@@ -94,6 +94,8 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->add_option("--world", strategy.world,
                    "Ranks; without a mesh all data-parallel (default: 1)")
       ->type_name("N");
+  command->add_flag("--explain-sharding", arguments->compile.explainSharding,
+                    "Print what is split and what is not, what moves between ranks, and why");
   command
       ->add_option("-o,--output", arguments->output,
                    "The plan to write (.oplan); weights that the recipe's `init` does not make "

@@ -22,12 +22,6 @@ namespace {
 constexpr char kImport[] = "import";
 constexpr char kEmit[] = "emit";
 
-absl::Status checkSupported(const Strategy& strategy) {
-  if (strategy.isPlainDataParallel()) return absl::OkStatus();
-  return absl::UnimplementedError(
-      "this strategy is not supported yet; there is only plain data parallelism (--world N)");
-}
-
 // The values that the model file does not have must come from the recipe. Early, too.
 absl::Status checkMissingWeights(const ModelFile& model, const Recipe& recipe) {
   std::vector<std::string> uncovered;
@@ -106,26 +100,27 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   ORIEL_ASSIGN_OR_RETURN(ExtraPasses extraPasses,
                          ExtraPasses::create(options.passesAfter, phaseNames()));
   // Early: a user should not wait for a compilation to hear this.
-  ORIEL_RETURN_IF_ERROR(checkSupported(options.strategy));
   ORIEL_RETURN_IF_ERROR(checkBatch(options.recipe, options.strategy));
 
   progress("import: " + options.modelPath);
   llvm::Expected<ModelFile> model = ModelFile::open(options.modelPath);
   if (!model) return toStatus(model.takeError());
   ORIEL_RETURN_IF_ERROR(checkMissingWeights(*model, options.recipe));
+  ORIEL_ASSIGN_OR_RETURN(const Recipe recipe, withGlobalBatch(options.recipe, modelInputs(*model),
+                                                              options.strategy.dataParallel()));
   ORIEL_ASSIGN_OR_RETURN(plan::Provenance provenance, makeProvenance(options, vocabulary));
 
   mlir::MLIRContext context(vocabulary.dialects);
   context.loadAllAvailableDialects();
   DiagnosticPrinter diagnostics(&context, options.modelPath);
   mlir::OwningOpRef<mlir::ModuleOp> module =
-      importModel(context, *model, ImportOptions{options.recipe.bind, &vocabulary.ops});
+      importModel(context, *model, ImportOptions{recipe.bind, &vocabulary.ops});
   if (!module) return phaseFailed(kImport, diagnostics.errors());
   if (failed(extraPasses.runAfter(kImport, *module))) return alreadyReported();
   ORIEL_RETURN_IF_ERROR(dumper.after(kImport, *module));
   if (dumper.stopsAfter(kImport)) return std::nullopt;
 
-  const PipelineOptions pipeline{options.recipe, options.strategy};
+  const PipelineOptions pipeline{recipe, options.strategy, options.explainSharding};
   for (const Phase& phase : pipelinePhases()) {
     ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
     if (failed(extraPasses.runAfter(phase.name, *module))) return alreadyReported();
@@ -134,9 +129,8 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   }
 
   progress(kEmit);
-  mlir::FailureOr<plan::Plan> plan =
-      emitPlan(*module, options.recipe,
-               EmitOptions{std::move(provenance), model->name(), options.weightsFile});
+  mlir::FailureOr<plan::Plan> plan = emitPlan(
+      *module, recipe, EmitOptions{std::move(provenance), model->name(), options.weightsFile});
   if (failed(plan)) return phaseFailed(kEmit, diagnostics.errors());
   if (absl::Status sound = runtime::VerifyPlan(*plan); !sound.ok()) {
     return runtime::Annotate(sound, "the compiled plan is not sound; this is a bug of Oriel");

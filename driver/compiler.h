@@ -28,6 +28,7 @@ struct CompileOptions {
   Strategy strategy;
   std::string weightsFile;               // relative to the plan's folder
   std::vector<std::string> passesAfter;  // each PHASE:PIPELINE
+  bool explainSharding = false;          // on standard error
   DumpRequest dump;
 };
 

@@ -7,6 +7,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "passes/lower/passes.h"
 #include "passes/partition/passes.h"
+#include "passes/propagate/passes.h"
 #include "passes/raise/passes.h"
 #include "passes/strategize/passes.h"
 #include "passes/train/passes.h"
@@ -58,16 +59,20 @@ void addTrain(OpPassManager& passes, const PipelineOptions& options) {
 }
 
 void addStrategize(OpPassManager& passes, const PipelineOptions& options) {
-  DataParallelOptions dataParallel;
-  dataParallel.world = options.strategy.ranks();
   // The driver has checked that it divides.
-  dataParallel.microbatches =
+  int64_t microbatches =
       options.recipe.globalBatch / (options.recipe.microBatch * options.strategy.dataParallel());
-  passes.addPass(createDataParallel(dataParallel));
+  passes.addPass(createAnnotate(options.strategy, microbatches, options.explainSharding));
+}
+
+void addPropagate(OpPassManager& passes, const PipelineOptions& options) {
+  PropagateOptions propagate;
+  propagate.explain = options.explainSharding;
+  passes.addPass(createPropagate(propagate));
 }
 
 void addPartition(OpPassManager& passes, const PipelineOptions&) {
-  passes.addPass(createReduceGradients());
+  passes.addPass(createPartition());
 }
 
 void addLower(OpPassManager& passes, const PipelineOptions&) {
@@ -81,8 +86,10 @@ const std::vector<Phase>& pipelinePhases() {
       {"specialize", "static shapes, folded shape arithmetic", addSpecialize},
       {"raise", "semantic ops: attention, norms, rotary embedding, image merge", addRaise},
       {"train", "forward, backward, update and eval segments", addTrain},
-      {"strategize", "the device grid, and the schedule of a step", addStrategize},
-      {"partition", "collectives", addPartition},
+      {"strategize", "the device grid, the schedule of a step, shardings of parameters",
+       addStrategize},
+      {"propagate", "a sharding for every value", addPropagate},
+      {"partition", "local shapes and collectives", addPartition},
       {"lower", "kernels, and buffers in one arena", addLower},
   };
   return *phases;
@@ -93,6 +100,7 @@ void registerOrielPasses() {
   registerRaisePasses();
   registerTrainPasses();
   registerStrategizePasses();
+  registerPropagatePasses();
   registerPartitionPasses();
   registerLowerPasses();
 }

@@ -17,6 +17,7 @@ namespace oriel {
 struct PipelineOptions {
   Recipe recipe;
   Strategy strategy;
+  bool explainSharding = false;
 };
 
 struct Phase {
@@ -25,8 +26,8 @@ struct Phase {
   std::function<void(mlir::OpPassManager&, const PipelineOptions&)> addPasses;
 };
 
-// specialize, raise, train, strategize, partition, lower. The import before and the emit after
-// are no passes.
+// specialize, raise, train, strategize, propagate, partition, lower. The import before and the emit
+// after are no passes.
 const std::vector<Phase>& pipelinePhases();
 
 // Registers every pass of Oriel, and the dialects, for oriel-opt and for plugins.

@@ -3,6 +3,7 @@
 #define ORIEL_IR_EXEC_EXEC_H_
 
 #include "ir/exec/exec_dialect.h.inc"
+#include "ir/oriel/oriel.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -2,6 +2,7 @@
 #ifndef ORIEL_IR_EXEC_EXEC_OPS_TD
 #define ORIEL_IR_EXEC_EXEC_OPS_TD
 
+include "ir/oriel/attributes.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -40,7 +41,8 @@ def BufferOp : Exec_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
   let description = [{
     `kind`, `ref` and `slot` say what the buffer holds, as the fields of the plan's
     `Buffer` do (besides the roles of segment arguments: `constant`, with `value`, and
-    `temporary`). Views of one value have the same offset.
+    `temporary`). Views of one value have the same offset. `sharding` is how the global
+    tensor, of which this is one rank's piece, lies over the grid.
 
     Example: `exec.buffer @b7 : tensor<4x8xf32> {kind = "temporary", offset = 4096}`.
     Made by `lower`; read by `emit`.
@@ -48,7 +50,8 @@ def BufferOp : Exec_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, StrAttr:$kind,
                        I64Attr:$offset, DefaultValuedStrAttr<StrAttr, "">:$ref,
                        DefaultValuedStrAttr<StrAttr, "">:$slot,
-                       OptionalAttr<ElementsAttr>:$value);
+                       OptionalAttr<ElementsAttr>:$value,
+                       OptionalAttr<Oriel_ShardingAttr>:$sharding);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;
 }

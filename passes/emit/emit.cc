@@ -90,6 +90,8 @@ class Emitter {
     onnxNames_[op.getSymName()] = name;
     parameter->set_name(name);
     parameter->set_trainable(op.getTrainable());
+    parameter->set_module(op.getModule().str());
+    if (op.getStorage()) toPlanSharding(*op.getStorage(), parameter->mutable_storage());
     emitInitialValue(name, parameter->mutable_initial());
     return toPlanTensor(op.getType(), op, parameter->mutable_global());
   }
@@ -120,7 +122,7 @@ class Emitter {
 
   void emitTraining() {
     plan::Training* training = plan_.mutable_training();
-    int64_t dataParallel = grid_.meshAxisSize("dp");
+    int64_t dataParallel = grid_.sizeOf(grid_.commonDataAxes());
     training->set_global_batch(recipe_.globalBatch);
     training->set_micro_batch(recipe_.microBatch);
     training->set_data_parallel(dataParallel);
@@ -180,7 +182,7 @@ class Emitter {
     buffer->set_slot(op.getSlot().str());
     buffer->set_scale(1.0);
     if (failed(toPlanTensor(op.getType(), op, buffer->mutable_local()))) return failure();
-    *buffer->mutable_global_shape() = buffer->local().shape();
+    emitSharding(op.getSharding(), buffer);
     bool ofParameter = buffer->kind() == plan::PARAMETER || buffer->kind() == plan::GRADIENT ||
                        buffer->kind() == plan::OPTIMIZER_STATE;
     buffer->set_ref(ofParameter ? onnxNames_.lookup(op.getRef()) : op.getRef().str());
@@ -189,22 +191,30 @@ class Emitter {
     }
     if (buffer->kind() == plan::INPUT) return emitInput(op, buffer);
     if (buffer->kind() == plan::OPTIMIZER_STATE) emitOptimizerState(*buffer);
-    if (isSumOverSamples(*buffer)) {
-      for (const std::string& axis : grid_.atomicAxes("dp")) {
-        buffer->mutable_sharding()->add_partial(axis);
-      }
-    }
     return success();
   }
 
-  // What each rank has of its own samples until `update` all-reduces it; the sums of eval stay so.
-  static bool isSumOverSamples(const plan::Buffer& buffer) {
-    bool ofEval = buffer.kind() == plan::OUTPUT &&
-                  (buffer.ref() == "loss_sum" || buffer.ref() == "token_count");
-    return ofEval || buffer.kind() == plan::GRADIENT || buffer.kind() == plan::ACCUMULATOR;
+  void emitSharding(std::optional<ir::ShardingAttr> attribute, plan::Buffer* buffer) {
+    *buffer->mutable_global_shape() = buffer->local().shape();
+    if (!attribute) return;
+    toPlanSharding(*attribute, buffer->mutable_sharding());
+    for (auto [dim, axes] : llvm::enumerate(attribute->getDims().getAsRange<mlir::ArrayAttr>())) {
+      for (auto axis : axes.getAsRange<mlir::StringAttr>()) {
+        buffer->set_global_shape(dim, buffer->global_shape(dim) * grid_.sizeOf({axis.str()}));
+      }
+    }
   }
 
-  // The batch is split over the data-parallel ranks.
+  void toPlanSharding(ir::ShardingAttr attribute, plan::Sharding* sharding) {
+    auto dims = attribute.getDims().getAsRange<mlir::ArrayAttr>();
+    // A value that no axis cuts has no dimensions there.
+    if (llvm::any_of(dims, [](mlir::ArrayAttr axes) { return !axes.empty(); })) {
+      for (mlir::ArrayAttr axes : dims) addAxes(axes, sharding->add_dims()->mutable_axes());
+    }
+    addAxes(attribute.getSum(), sharding->mutable_partial());
+    addAxes(attribute.getMax(), sharding->mutable_partial_max());
+  }
+
   LogicalResult emitInput(exec::BufferOp op, plan::Buffer* buffer) {
     auto images = module_->getAttrOfType<mlir::DictionaryAttr>("oriel.images");
     auto rows = images ? images.getAs<mlir::DictionaryAttr>("rows") : mlir::DictionaryAttr();
@@ -216,10 +226,6 @@ class Emitter {
              << buffer->ref() << "\" has no first dimension of " << recipe_.microBatch
              << " samples (batch.micro of the recipe)";
     }
-    buffer->set_global_shape(0, buffer->local().shape(0) * grid_.meshAxisSize("dp"));
-    plan::DimSharding* batch = buffer->mutable_sharding()->add_dims();
-    for (const std::string& axis : grid_.atomicAxes("dp")) batch->add_axes(axis);
-    for (int i = 1; i < buffer->local().shape_size(); ++i) buffer->mutable_sharding()->add_dims();
 
     plan::Input* input = plan_.add_inputs();
     input->set_name(buffer->ref());
@@ -243,6 +249,8 @@ class Emitter {
     state->set_parameter(buffer.ref());
     state->set_slot(buffer.slot());
     *state->mutable_global() = buffer.local();
+    *state->mutable_global()->mutable_shape() = buffer.global_shape();
+    *state->mutable_storage() = buffer.sharding();
   }
 
   LogicalResult emitSegment(exec::SegmentOp op, plan::Segment* segment) {

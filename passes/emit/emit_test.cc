@@ -17,11 +17,11 @@ constexpr char kModule[] = R"mlir(
 module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
   oriel.parameter @p0 {onnx_name = "layer.weight", type = tensor<2xf32>, trainable = true}
   exec.program @ranks attributes {arena_bytes = 384 : i64, first_rank = 0 : i64, rank_count = 2 : i64} {
-    exec.buffer @b0 : tensor<3x2xf32> {kind = "input", offset = 0 : i64, ref = "x"}
+    exec.buffer @b0 : tensor<3x2xf32> {kind = "input", offset = 0 : i64, ref = "x", sharding = #oriel.sharding<[{a0}, {}]>}
     exec.buffer @b1 : tensor<2xf32> {kind = "parameter", offset = 64 : i64, ref = "p0"}
     exec.buffer @b2 : tensor<2xi1> {kind = "constant", offset = 128 : i64, value = dense<[true, false]> : tensor<2xi1>}
-    exec.buffer @b3 : tensor<2xf32> {kind = "gradient", offset = 192 : i64, ref = "p0"}
-    exec.buffer @b4 : tensor<f32> {kind = "output", offset = 256 : i64, ref = "loss_sum"}
+    exec.buffer @b3 : tensor<2xf32> {kind = "gradient", offset = 192 : i64, ref = "p0", sharding = #oriel.sharding<[{}] sum {a0}>}
+    exec.buffer @b4 : tensor<f32> {kind = "output", offset = 256 : i64, ref = "loss_sum", sharding = #oriel.sharding<[] max {a0}>}
     exec.buffer @b5 : tensor<f32> {kind = "output", offset = 320 : i64, ref = "loss"}
     exec.segment @forward {
       exec.launch "pad" [@b0, @b1] -> [@b1] {flag = true, value = 0.5 : f64, kind = "k", dims = array<i64: 1, 2>} from "oriel.pad" loc("node"("module"))
@@ -94,22 +94,19 @@ TEST_F(EmitTest, InitRuleTakesTheFilesPlace) {
   EXPECT_EQ(initial.normal().deviation(), 0.02);
 }
 
-TEST_F(EmitTest, InputIsSplitOverDataParallelRanks) {
+TEST_F(EmitTest, BuffersHaveShardings) {
   auto plan = emit(kModule);
   ASSERT_TRUE(succeeded(plan)) << error_;
   const plan::Buffer& input = plan->programs(0).buffers(0);
   EXPECT_THAT(input.local().shape(), ElementsAre(3, 2));
   EXPECT_THAT(input.global_shape(), ElementsAre(6, 2));
+  ASSERT_EQ(input.sharding().dims_size(), 2);
   EXPECT_THAT(input.sharding().dims(0).axes(), ElementsAre("a0"));
   EXPECT_EQ(plan->inputs(0).name(), "x");
-}
-
-TEST_F(EmitTest, SumsOverSamplesArePendingOverDataParallelRanks) {
-  auto plan = emit(kModule);
-  ASSERT_TRUE(succeeded(plan)) << error_;
-  for (int buffer : {3, 4}) {
-    EXPECT_THAT(plan->programs(0).buffers(buffer).sharding().partial(), ElementsAre("a0"));
-  }
+  const plan::Sharding& gradient = plan->programs(0).buffers(3).sharding();
+  EXPECT_THAT(gradient.partial(), ElementsAre("a0"));
+  EXPECT_EQ(gradient.dims_size(), 0);
+  EXPECT_THAT(plan->programs(0).buffers(4).sharding().partial_max(), ElementsAre("a0"));
   EXPECT_FALSE(plan->programs(0).buffers(5).has_sharding());
 }
 

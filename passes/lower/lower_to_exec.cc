@@ -1,4 +1,4 @@
-#include <map>
+#include <tuple>
 
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
@@ -57,7 +57,7 @@ class ProgramWriter {
     ArenaLayout layout = planArena(blocks);
     for (auto [id, offset] : llvm::zip_equal(ids, layout.offsets)) offsets_[id] = top + offset;
     for (size_t id = 0; id < storages.size(); ++id) {
-      if (storages[id].role || storages[id].constant) bufferOf(id, storages[id].type);
+      if (storages[id].role || storages[id].constant) ownBuffer(id);
     }
     return top + layout.bytes;
   }
@@ -122,8 +122,7 @@ class ProgramWriter {
   }
 
   void writeMove(mlir::func::FuncOp function, const ResultMove& move) {
-    auto type = llvm::cast<mlir::RankedTensorType>(move.source.getType());
-    auto target = builder_.getArrayAttr({bufferOf(move.target, type)});
+    auto target = builder_.getArrayAttr({ownBuffer(move.target)});
     mlir::Location loc = function.getLoc();
     if (assignment_.storageOf(move.source)) {
       exec::CopyOp::create(builder_, loc, symbols(move.source), target, "return");
@@ -142,7 +141,7 @@ class ProgramWriter {
     llvm::SmallVector<mlir::NamedAttribute> result;
     for (mlir::NamedAttribute attribute : op.getAttrDictionary()) {
       llvm::StringRef name = attribute.getName();
-      if (name == "origin" || name == "operandSegmentSizes") continue;
+      if (name == "origin" || name == "operandSegmentSizes" || name == ir::kShardingsAttr) continue;
       if (!llvm::isa<mlir::IntegerAttr, mlir::FloatAttr, mlir::StringAttr, mlir::DenseI64ArrayAttr>(
               attribute.getValue())) {
         op.emitOpError("has the attribute ") << name << ", which a kernel can't take";
@@ -157,18 +156,24 @@ class ProgramWriter {
     llvm::SmallVector<mlir::Attribute> names;
     for (Value value : values) {
       names.push_back(bufferOf(*assignment_.storageOf(value),
-                               llvm::cast<mlir::RankedTensorType>(value.getType())));
+                               llvm::cast<mlir::RankedTensorType>(value.getType()),
+                               ir::shardingOf(value)));
     }
     return builder_.getArrayAttr(names);
   }
 
-  // The buffer of this type in a storage. The storage's own type bears its role, others are
-  // views of it.
-  mlir::Attribute bufferOf(StorageId id, mlir::RankedTensorType type) {
-    mlir::FlatSymbolRefAttr& symbol = symbols_[{id, mlir::Type(type).getAsOpaquePointer()}];
+  mlir::Attribute ownBuffer(StorageId id) {
+    const Storage& storage = assignment_.storages()[id];
+    return bufferOf(id, storage.type, storage.sharding);
+  }
+
+  // The buffer of this type and sharding in a storage. That of the storage's own ones bears its
+  // role, others are views of it.
+  mlir::Attribute bufferOf(StorageId id, mlir::RankedTensorType type, ir::ShardingAttr sharding) {
+    mlir::FlatSymbolRefAttr& symbol = symbols_[{id, type, sharding}];
     if (symbol) return symbol;
     const Storage& storage = assignment_.storages()[id];
-    bool own = storage.type == type;
+    bool own = storage.type == type && storage.sharding == sharding;
     llvm::StringRef kind = "temporary";
     std::string ref, slot;
     mlir::ElementsAttr value;
@@ -182,7 +187,7 @@ class ProgramWriter {
     }
     std::string name = "b" + std::to_string(next_++);
     exec::BufferOp::create(buffers_, program_.getLoc(), name, type, kind, offsets_[id], ref, slot,
-                           value);
+                           value, sharding);
     symbol = mlir::FlatSymbolRefAttr::get(builder_.getContext(), name);
     return symbol;
   }
@@ -192,7 +197,8 @@ class ProgramWriter {
   exec::ProgramOp program_;
   mlir::OpBuilder buffers_;
   std::vector<int64_t> offsets_;
-  std::map<std::pair<StorageId, const void*>, mlir::FlatSymbolRefAttr> symbols_;
+  llvm::DenseMap<std::tuple<StorageId, mlir::Type, mlir::Attribute>, mlir::FlatSymbolRefAttr>
+      symbols_;
   int next_ = 0;
 };
 

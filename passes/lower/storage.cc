@@ -114,6 +114,7 @@ LogicalResult StorageAssignment::runSegment(mlir::func::FuncOp segment) {
 StorageId StorageAssignment::create(Value value, std::optional<ValueRole> role, bool persistent) {
   Storage storage;
   storage.type = llvm::cast<mlir::RankedTensorType>(value.getType());
+  storage.sharding = ir::shardingOf(value);
   storage.bytes = bytesOf(storage.type);
   storage.begin = storage.end = now_;
   storage.persistent = persistent;
@@ -283,6 +284,7 @@ LogicalResult StorageAssignment::finishSegment(SegmentState& state) {
         !storages_[*storage].role) {
       storages_[*storage].role = role;
       storages_[*storage].type = llvm::cast<mlir::RankedTensorType>(value.getType());
+      storages_[*storage].sharding = ir::shardingOf(value);
       byRole_[roleKey(role)] = *storage;
       continue;
     }

@@ -27,6 +27,7 @@ struct Storage {
   std::optional<ir::ValueRole> role;  // none: a constant or a temporary
   mlir::ElementsAttr constant;
   mlir::RankedTensorType type;  // of the value that it was made for
+  ir::ShardingAttr sharding;    // likewise; null for none
 };
 
 using StorageId = int;
