@@ -149,8 +149,8 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
   if (job.eval_data != nullptr && !interrupted) {
     ORIEL_ASSIGN_OR_RETURN(interrupted, EvaluateRank(job, context, step));
   }
-  if (context.is_first() && !job.options.dump_parameters.empty()) {
-    ORIEL_RETURN_IF_ERROR(state.DumpParameters(job.options.dump_parameters));
+  if (!job.options.dump_parameters.empty()) {
+    ORIEL_RETURN_IF_ERROR(state.DumpParameters(job.options.dump_parameters, world));
   }
   return interrupted;
 }

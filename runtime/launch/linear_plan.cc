@@ -85,6 +85,9 @@ plan::Plan LinearPlan(int64_t ranks, int64_t microbatches, int64_t micro_batch) 
   const int out_tokens = b.Buffer(plan::OUTPUT, "token_count", scalar);
   const int out_logits = b.Buffer(plan::OUTPUT, "logits", scores);
   const int out_predictions = b.Buffer(plan::OUTPUT, "predictions", indices);
+  for (const int sum : {out_loss_sum, out_tokens}) {  // of the rank's samples
+    b.program().mutable_buffers(sum)->mutable_sharding()->add_partial("a0");
+  }
 
   b.Segment("forward");
   Set(b.Launch("linear", {x, weight, bias}, {logits}, "/linear/Gemm"), "transpose_weight",

@@ -2,6 +2,7 @@
 #ifndef ORIEL_RUNTIME_PLAN_PLAN_BUILDER_H_
 #define ORIEL_RUNTIME_PLAN_PLAN_BUILDER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -32,6 +33,17 @@ inline plan::Sharding MakeSharding(const std::vector<std::vector<std::string>>& 
   }
   sharding.mutable_partial()->Add(partial.begin(), partial.end());
   return sharding;
+}
+
+// Says that the buffer's first dimension is split over these axes of the grid.
+inline void SplitBySamples(const plan::Grid& grid, const std::vector<std::string>& axes,
+                           plan::Buffer* buffer) {
+  *buffer->mutable_global_shape() = buffer->local().shape();
+  *buffer->mutable_sharding() = MakeSharding({axes});
+  for (const auto& axis : grid.axes()) {
+    if (std::find(axes.begin(), axes.end(), axis.name()) == axes.end()) continue;
+    buffer->set_global_shape(0, buffer->global_shape(0) * axis.size());
+  }
 }
 
 // Adds to a plan with one grid, which splits the batch over the axis "a0", and one program.
@@ -101,7 +113,9 @@ class PlanBuilder {
     auto* input = plan_.add_inputs();
     input->set_name(name);
     *input->mutable_microbatch() = ToPlan(spec);
-    return Buffer(plan::INPUT, name, spec);
+    const int index = Buffer(plan::INPUT, name, spec);
+    SplitBySamples(plan_.grids(0), {"a0"}, program_->mutable_buffers(index));
+    return index;
   }
 
   // The last of these is what instructions are added to.

@@ -52,9 +52,10 @@ absl::StatusOr<TensorLayout> TensorLayout::Create(const plan::Grid& grid,
     if (axis == layout.axes_.end()) {
       return error("it is partial over the axis '", name, "', which the grid does not have");
     }
-    if (axis->dim >= 0 || std::count(layout.partial_.begin(), layout.partial_.end(), name) > 0) {
+    if (axis->dim >= 0 || axis->partial) {
       return error("its sharding uses the axis '", name, "' twice");
     }
+    axis->partial = true;
     layout.partial_.push_back(name);
   }
   layout.global_ = std::move(global);
@@ -73,14 +74,20 @@ Box TensorLayout::BoxOf(int64_t rank) const {
   Box box{Shape(global_.size(), 0), piece_};
   for (const Axis& axis : axes_) {
     if (axis.dim < 0) continue;
-    box.start[axis.dim] += (rank - first_rank_) / axis.rank_stride % axis.size * axis.step;
+    box.start[axis.dim] += Coordinate(rank, axis) * axis.step;
   }
   return box;
 }
 
 bool TensorLayout::Owns(int64_t rank) const {
   return std::all_of(axes_.begin(), axes_.end(), [&](const Axis& axis) {
-    return axis.dim >= 0 || (rank - first_rank_) / axis.rank_stride % axis.size == 0;
+    return axis.dim >= 0 || Coordinate(rank, axis) == 0;
+  });
+}
+
+bool TensorLayout::Contributes(int64_t rank) const {
+  return std::all_of(axes_.begin(), axes_.end(), [&](const Axis& axis) {
+    return axis.dim >= 0 || axis.partial || Coordinate(rank, axis) == 0;
   });
 }
 

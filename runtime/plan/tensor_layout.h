@@ -40,6 +40,9 @@ class TensorLayout {
   bool Owns(int64_t rank) const;
   // Those ranks, ascending.
   std::vector<int64_t> Owners() const;
+  // Whether the rank's value belongs to the sum over all ranks that adds each box once: it owns the
+  // box, or has another summand of it than the owner.
+  bool Contributes(int64_t rank) const;
 
  private:
   // An atomic axis of the grid.
@@ -49,7 +52,12 @@ class TensorLayout {
     int64_t rank_stride = 1;
     int dim = -1;      // that it cuts
     int64_t step = 0;  // elements of that dimension between neighbours
+    bool partial = false;
   };
+
+  int64_t Coordinate(int64_t rank, const Axis& axis) const {
+    return (rank - first_rank_) / axis.rank_stride % axis.size;
+  }
 
   int64_t first_rank_ = 0;
   std::vector<Axis> axes_;

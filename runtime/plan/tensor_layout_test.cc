@@ -48,6 +48,17 @@ TEST(TensorLayoutTest, PiecesFollowTheCoordinates) {
   EXPECT_THAT(layout.Owners(), ElementsAre(12, 14, 16, 18, 20, 22));
 }
 
+// Each summand of a pending sum counts once, of what is the same on several ranks one.
+TEST(TensorLayoutTest, SummandsContribute) {
+  ORIEL_ASSERT_OK_AND_ASSIGN(TensorLayout layout,
+                             TensorLayout::Create(TestGrid(), MakeSharding({{"a0"}}, {"a2"}), {6}));
+  for (int64_t rank = 12; rank < 24; ++rank) {
+    const int64_t i1 = (rank - 12) / 2 % 3, i2 = (rank - 12) % 2;
+    EXPECT_EQ(layout.Contributes(rank), i1 == 0);
+    EXPECT_EQ(layout.Owns(rank), i1 == 0 && i2 == 0);
+  }
+}
+
 // The order of a dimension's axes is that of the sharding, not of the grid.
 TEST(TensorLayoutTest, SeveralAxesOfADimensionAreOutermostFirst) {
   ORIEL_ASSERT_OK_AND_ASSIGN(TensorLayout layout,

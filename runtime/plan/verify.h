@@ -13,9 +13,10 @@ namespace oriel::runtime {
 //  - tables: grids and programs cover each rank once, names are unique and resolve, tensors have
 //    a known type and a size that fits a machine, files are plain names, batch sizes multiply up;
 //  - programs: indices in range, buffers inside the arena at multiples of 64, constants with all
-//    their bytes, local shapes that follow from global shape and sharding, schedules that run
-//    each microbatch once, collectives and slices over axes in the grid's order, whose results
-//    have the shapes that follow from the size of the group;
+//    their bytes, local shapes that follow from global shape and sharding, parameters and optimizer
+//    states that are sharded as the tables say, inputs that are all split by samples over the
+//    data-parallel ranks, schedules that run each microbatch once, collectives and slices over axes
+//    in the grid's order, whose results have the shapes that follow from the size of the group;
 //  - memory: nothing is read before it is written, or after other data has taken its place. Two
 //    buffers with the same offset and size are one storage (a view, or an update in place); a
 //    parameter, optimizer state, gradient, accumulator, input, scalar or constant keeps its

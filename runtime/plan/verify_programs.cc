@@ -4,6 +4,7 @@
 #include <optional>
 #include <tuple>
 
+#include "runtime/plan/data_axes.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/tensor_layout.h"
 #include "runtime/plan/verify_internal.h"
@@ -39,6 +40,7 @@ class ProgramVerifier {
       return;
     }
     for (int i = 0; i < program_.buffers_size(); ++i) VerifyBuffer(i);
+    VerifySamples();
     std::set<std::string> names;
     for (int i = 0; i < program_.segments_size(); ++i) {
       const auto& segment = program_.segments(i);
@@ -76,9 +78,17 @@ class ProgramVerifier {
     } else if (!buffer.data().empty()) {
       problems_.Add(name, " has data, but is not a constant");
     }
-    if (buffer.global_shape_size() > 0 || buffer.sharding().dims_size() > 0) {
-      VerifyLocal(buffer, {buffer.global_shape().begin(), buffer.global_shape().end()},
-                  buffer.sharding(), name);
+    // What says nothing of its global shape is not cut.
+    const bool cut = buffer.global_shape_size() > 0 || buffer.sharding().dims_size() > 0;
+    const bool of_parameter = buffer.kind() == plan::PARAMETER ||
+                              buffer.kind() == plan::OPTIMIZER_STATE ||
+                              buffer.kind() == plan::GRADIENT;  // the tables know its shape
+    if (!of_parameter) {
+      VerifyLocal(
+          buffer,
+          cut ? std::vector<int64_t>(buffer.global_shape().begin(), buffer.global_shape().end())
+              : ShapeOf(buffer.local()),
+          buffer.sharding(), name);
     }
     VerifyRole(buffer, name);
   }
@@ -101,6 +111,35 @@ class ProgramVerifier {
       problems_.Add(name, " is not of the type in the plan's table");
     }
     VerifyLocal(buffer, ShapeOf(global), storage, name);
+    VerifyGlobalShape(buffer, global, name);
+    if (!SameSharding(buffer.sharding(), storage)) {
+      problems_.Add(name, " is not sharded as the plan's table says");
+    }
+  }
+
+  void VerifyGlobalShape(const plan::Buffer& buffer, const plan::Tensor& global,
+                         const std::string& name) {
+    const std::vector<int64_t> own(buffer.global_shape().begin(), buffer.global_shape().end());
+    if (!own.empty() && own != ShapeOf(global)) {
+      problems_.Add(name, " is of the global shape ", ShapeToString(own), ", not ",
+                    ShapeToString(ShapeOf(global)));
+    }
+  }
+
+  // The inputs are split over as many ranks as the batch.
+  void VerifySamples() {
+    const auto axes = DataAxes(program_);
+    if (!axes.ok()) return problems_.Add(Here(), ": ", axes.status().message());
+    const bool reads = std::any_of(program_.buffers().begin(), program_.buffers().end(),
+                                   [](const auto& buffer) { return buffer.kind() == plan::INPUT; });
+    int64_t shares = 1;
+    for (const auto& axis : grid_.axes()) {
+      if (std::find(axes->begin(), axes->end(), axis.name()) != axes->end()) shares *= axis.size();
+    }
+    if (reads && shares != plan_.training().data_parallel()) {
+      problems_.Add(Here(), ": its inputs are split over ", shares, " ranks, not over ",
+                    plan_.training().data_parallel(), " data-parallel ones");
+    }
   }
 
   void VerifyRole(const plan::Buffer& buffer, const std::string& name) {
@@ -114,6 +153,9 @@ class ProgramVerifier {
           VerifyTable(buffer, found->second->global(), found->second->storage(), name);
         } else if (!found->second->trainable()) {
           problems_.Add(name, ": the parameter is frozen");
+        } else {
+          VerifyLocal(buffer, ShapeOf(found->second->global()), buffer.sharding(), name);
+          VerifyGlobalShape(buffer, found->second->global(), name);
         }
         break;
       }

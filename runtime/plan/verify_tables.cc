@@ -125,8 +125,9 @@ void VerifyTensor(const plan::Tensor& tensor, const std::string& name, Problems&
 }
 
 // On the first grid that has the axes; grids are verified.
-void VerifySharding(const plan::Plan& plan, const plan::Tensor& global,
-                    const plan::Sharding& sharding, const std::string& name, Problems& problems) {
+void VerifyStorage(const plan::Plan& plan, const plan::Tensor& global,
+                   const plan::Sharding& sharding, const std::string& name, Problems& problems) {
+  if (!sharding.partial().empty()) problems.Add(name, ": its storage is a pending sum");
   absl::Status error;
   for (const auto& grid : plan.grids()) {
     error = TensorLayout::Create(grid, sharding, FromPlan(global).shape).status();
@@ -195,7 +196,7 @@ void VerifyParameters(const plan::Plan& plan, Problems& problems) {
       problems.Add(name, " is there twice");
     }
     VerifyTensor(parameter.global(), name, problems);
-    VerifySharding(plan, parameter.global(), parameter.storage(), name, problems);
+    VerifyStorage(plan, parameter.global(), parameter.storage(), name, problems);
     VerifyInitialValue(parameter, name, problems);
   }
   std::set<std::pair<std::string, std::string>> states;
@@ -212,7 +213,7 @@ void VerifyParameters(const plan::Plan& plan, Problems& problems) {
       problems.Add(name, " is there twice");
     }
     VerifyTensor(state.global(), name, problems);
-    VerifySharding(plan, state.global(), state.storage(), name, problems);
+    VerifyStorage(plan, state.global(), state.storage(), name, problems);
   }
 }
 

@@ -69,6 +69,14 @@ TEST(VerifyPlan, TakesOneRankWithoutAllReduce) {
   ORIEL_EXPECT_OK(VerifyPlan(plan));
 }
 
+TEST(VerifyPlan, TakesAParameterInPieces) {
+  plan::Plan plan = SmallTrainingPlan(2, 1);
+  *plan.mutable_parameters(0)->mutable_storage() = MakeSharding({{"a0"}});
+  *Buffer(plan, kW).mutable_sharding() = MakeSharding({{"a0"}});
+  Buffer(plan, kW).mutable_local()->set_shape(0, 2);
+  ORIEL_EXPECT_OK(VerifyPlan(plan));
+}
+
 TEST(VerifyPlan, TakesALongSchedule) { ORIEL_EXPECT_OK(VerifyPlan(SmallTrainingPlan(1, 2000))); }
 
 TEST(VerifyPlan, ListsSeveralProblems) {
@@ -191,6 +199,9 @@ const BadPlan kTables[] = {
        plan.mutable_parameters(0)->mutable_storage()->add_dims();
      },
      "its sharding has more dimensions than its shape"},
+    {"StorageIsPartial",
+     [](auto& plan) { plan.mutable_parameters(0)->mutable_storage()->add_partial("a0"); },
+     "parameter 'w': its storage is a pending sum"},
     {"PartialOverUnknownAxis",
      [](auto& plan) { plan.mutable_parameters(0)->mutable_storage()->add_partial("a7"); },
      "it is partial over the axis 'a7'"},
@@ -303,6 +314,35 @@ const BadPlan kPrograms[] = {
      "has the shape [2, 4]; its part of [4, 4] is [4, 4]"},
     {"ParameterShape", [](auto& plan) { Buffer(plan, kW).mutable_local()->set_shape(0, 2); },
      "has the shape [2]; its part of [4] is [4]"},
+    {"ParameterShardedOtherwise",
+     [](auto& plan) {
+       *plan.mutable_parameters(0)->mutable_storage() = MakeSharding({{"a0"}});
+       Buffer(plan, kW).mutable_local()->set_shape(0, 2);
+     },
+     "(parameter 'w') is not sharded as the plan's table says"},
+    {"ParameterOfOtherGlobalShape", [](auto& plan) { Buffer(plan, kW).add_global_shape(8); },
+     "(parameter 'w') is of the global shape [8], not [4]"},
+    {"GradientShape", [](auto& plan) { Buffer(plan, kDw).mutable_local()->set_shape(0, 2); },
+     "(gradient 'w') has the shape [2]; its part of [4] is [4]"},
+    {"AxisCutsAndIsPartial",
+     [](auto& plan) {
+       SplitBySamples(plan.grids(0), {"a0"}, &Buffer(plan, kH));
+       Buffer(plan, kH).mutable_sharding()->add_partial("a0");
+     },
+     "(stash 'h'): its sharding uses the axis 'a0' twice"},
+    {"InputsOfAllRanks",
+     [](auto& plan) {
+       Buffer(plan, kX).clear_sharding();
+       Buffer(plan, kX).clear_global_shape();
+     },
+     "its inputs are split over 1 ranks, not over 2 data-parallel ones"},
+    {"InputSplitWithinSamples",
+     [](auto& plan) {
+       *Buffer(plan, kX).mutable_sharding() = MakeSharding({{}, {"a0"}});
+       Buffer(plan, kX).set_global_shape(0, 2);
+       Buffer(plan, kX).set_global_shape(1, 8);
+     },
+     "input 'x' is split along dimension 1, not by samples"},
     {"ParameterDtype", [](auto& plan) { Buffer(plan, kW).mutable_local()->set_dtype(plan::I32); },
      "is not of the type in the plan's table"},
     {"NoSuchParameter", [](auto& plan) { Buffer(plan, kW).set_ref("v"); },

@@ -4,19 +4,39 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/data_axes.h"
 #include "runtime/plan/plan_types.h"
+#include "runtime/plan/tensor_layout.h"
 
 namespace oriel::runtime {
 namespace {
 
-// The atomic axes over which a grid's ranks have different samples.
-std::vector<std::string> DataAxes(const plan::Grid& grid) {
-  std::vector<std::string> axes;
-  for (const plan::MeshAxis& mesh : grid.mesh()) {
-    if (!mesh.module().empty() || (mesh.name() != "dp" && mesh.name() != "fsdp")) continue;
-    axes.insert(axes.end(), mesh.axes().begin(), mesh.axes().end());
+// Sets which share of a batch the rank reads.
+absl::Status SetShare(const plan::Plan& plan, int64_t rank, BatchLayout* layout) {
+  const plan::Grid* grid = GridOfRank(plan, rank);
+  if (grid == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("the plan has no grid with rank ", rank));
   }
-  return axes;
+  for (const plan::Program& program : plan.programs()) {
+    if (rank < program.first_rank() || rank - program.first_rank() >= program.rank_count()) {
+      continue;
+    }
+    ORIEL_ASSIGN_OR_RETURN(layout->data_axes, DataAxes(program));
+  }
+  int64_t shares = 1;
+  for (const plan::AtomicAxis& axis : grid->axes()) {
+    const auto& axes = layout->data_axes;
+    if (std::find(axes.begin(), axes.end(), axis.name()) != axes.end()) shares *= axis.size();
+  }
+  plan::Sharding sharding;
+  sharding.add_dims()->mutable_axes()->Add(layout->data_axes.begin(), layout->data_axes.end());
+  absl::StatusOr<TensorLayout> cut = TensorLayout::Create(*grid, sharding, {shares});
+  if (!cut.ok()) return Annotate(cut.status(), "inputs");
+  layout->data_parallel = shares;
+  layout->data_rank = cut->BoxOf(rank).start[0];
+  layout->first_copy = cut->Owns(rank);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -34,23 +54,14 @@ absl::StatusOr<BatchLayout> TrainingLayout(const plan::Plan& plan, int64_t rank)
   layout.micro_batch = training.micro_batch();
   layout.microbatches = training.microbatches();
   layout.ignore_index = training.ignore_index();
-  const plan::Grid* grid = nullptr;
-  for (const plan::Grid& candidate : plan.grids()) {
-    if (GridLayout(candidate).Contains(rank)) grid = &candidate;
-  }
-  if (grid == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("the plan has no grid with rank ", rank));
-  }
-  std::vector<int64_t> group = GridLayout(*grid).Group(rank, DataAxes(*grid));
-  layout.data_parallel = static_cast<int64_t>(group.size());
-  layout.data_rank = std::find(group.begin(), group.end(), rank) - group.begin();
+  ORIEL_RETURN_IF_ERROR(SetShare(plan, rank, &layout));
   if (layout.data_parallel != training.data_parallel() || layout.micro_batch < 1 ||
       layout.microbatches < 1 || layout.global_batch() != training.global_batch()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the plan's batch sizes disagree: global batch ", training.global_batch(),
-                     ", ", training.microbatches(), " microbatches of ", training.micro_batch(),
-                     " on ", training.data_parallel(), " data-parallel ranks (the grid has ",
-                     layout.data_parallel, ")"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the plan's batch sizes disagree: global batch ", training.global_batch(), ", ",
+        training.microbatches(), " microbatches of ", training.micro_batch(), " on ",
+        training.data_parallel(), " data-parallel ranks (the inputs are split over ",
+        layout.data_parallel, ")"));
   }
   for (const plan::Input& input : plan.inputs()) {
     BatchInput entry;

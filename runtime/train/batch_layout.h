@@ -27,17 +27,20 @@ struct BatchInput {
   Shape image_row;
 };
 
-// A global batch is cut into microbatches of all data-parallel ranks:
+// A global batch is cut into microbatches of all data-parallel ranks (ranks that are parallel in
+// another way read the same samples):
 //
 //   place of a sample = (microbatch * data_parallel + data_rank) * micro_batch + i
 //
 // so which samples a batch holds does not depend on how many ranks share it.
 struct BatchLayout {
   std::vector<BatchInput> inputs;
-  int64_t micro_batch = 1;    // samples per rank and microbatch
-  int64_t microbatches = 1;   // per rank and batch
-  int64_t data_parallel = 1;  // ranks that share a batch
-  int64_t data_rank = 0;      // this one of them
+  int64_t micro_batch = 1;             // samples per rank and microbatch
+  int64_t microbatches = 1;            // per rank and batch
+  int64_t data_parallel = 1;           // shares of a batch
+  int64_t data_rank = 0;               // this rank's; others may have the same
+  bool first_copy = true;              // of the ranks with the same share it is the first
+  std::vector<std::string> data_axes;  // atomic axes that cut a batch, outermost first
   int64_t ignore_index = -100;
 
   int64_t global_batch() const { return micro_batch * microbatches * data_parallel; }

@@ -1,16 +1,20 @@
 #include "runtime/train/evaluator.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/plan_types.h"
+#include "runtime/plan/tensor_layout.h"
 #include "runtime/train/convert.h"
 #include "runtime/train/json_util.h"
 #include "runtime/train/loader.h"
 #include "runtime/train/npy.h"
+#include "runtime/train/piece_gatherer.h"
 #include "runtime/train/step_buffers.h"
 
 namespace oriel::runtime {
@@ -18,11 +22,31 @@ namespace {
 
 constexpr char kEval[] = "eval";
 
-// Sums of a rank; doubles, so that one all-reduce adds them all (counts stay exact).
+// What a rank adds to the sums over all; doubles, so that one all-reduce adds them all (counts stay
+// exact). Of ranks with the same samples the first counts them.
 struct Sums {
-  double loss = 0, tokens = 0, right_tokens = 0, labelled_samples = 0, exact_samples = 0,
+  double loss = 0, tokens = 0;  // as the segment has them
+  double labelled_tokens = 0, right_tokens = 0, labelled_samples = 0, exact_samples = 0,
          samples = 0;
 };
+
+// A number that the segment outputs. It is the same on all ranks, or a pending sum.
+struct Number {
+  BufferView view;
+  bool contributes = false;  // this rank's to the sum over all
+};
+
+absl::StatusOr<Number> FindNumber(const RankContext& context, const std::string& name) {
+  ORIEL_ASSIGN_OR_RETURN(BufferView view, context.executor->Find(plan::OUTPUT, name));
+  plan::Sharding sharding;
+  for (const plan::Buffer& buffer : context.executor->program().buffers()) {
+    if (buffer.kind() == plan::OUTPUT && buffer.ref() == name) sharding = buffer.sharding();
+  }
+  const plan::Grid* grid = GridOfRank(*context.plan, context.rank);  // the layout found it
+  absl::StatusOr<TensorLayout> layout = TensorLayout::Create(*grid, sharding, view.spec.shape);
+  if (!layout.ok()) return Annotate(layout.status(), name);
+  return Number{view, layout->Contributes(context.rank)};
+}
 
 class Evaluator {
  public:
@@ -33,6 +57,7 @@ class Evaluator {
 
  private:
   absl::Status Count(const Batch& batch);
+  absl::Status PrepareLogits(const std::string& path);
   absl::Status GatherLogits(const Batch& batch);
 
   const RankContext& context_;
@@ -42,10 +67,12 @@ class Evaluator {
   std::unique_ptr<Loader> loader_;
   InputBuffers inputs_;
   std::optional<size_t> labels_;  // their place among the inputs
-  BufferView loss_sum_, token_count_, predictions_, logits_;
-  bool dump_logits_ = false;
+  Number loss_sum_, token_count_;
+  BufferView predictions_, logits_;
+  std::optional<TensorLayout> logits_layout_;  // if they are written
+  std::optional<PieceGatherer> gatherer_;
   std::optional<NpyWriter> writer_;
-  std::vector<char> gathered_;
+  std::vector<char> gathered_;  // of a batch, on the rank that writes them
   Sums sums_;
 };
 
@@ -67,8 +94,8 @@ absl::Status Evaluator::Prepare(std::shared_ptr<const ShardIndex> data,
   ORIEL_ASSIGN_OR_RETURN(inputs_, InputBuffers::Bind(layout_, executor));
   const BatchInput* labels = layout_.labels();
   if (labels != nullptr) labels_ = labels - layout_.inputs.data();
-  ORIEL_ASSIGN_OR_RETURN(loss_sum_, executor.Find(plan::OUTPUT, "loss_sum"));
-  ORIEL_ASSIGN_OR_RETURN(token_count_, executor.Find(plan::OUTPUT, "token_count"));
+  ORIEL_ASSIGN_OR_RETURN(loss_sum_, FindNumber(context_, "loss_sum"));
+  ORIEL_ASSIGN_OR_RETURN(token_count_, FindNumber(context_, "token_count"));
   if (labels != nullptr) {
     ORIEL_ASSIGN_OR_RETURN(predictions_, executor.Find(plan::OUTPUT, "predictions"));
     if (predictions_.spec.shape != labels->microbatch.shape ||
@@ -86,26 +113,33 @@ absl::Status Evaluator::Prepare(std::shared_ptr<const ShardIndex> data,
                      " samples; the data has ", samples_));
   }
   batches_ = (samples_ + batch - 1) / batch;
-  if (!logits_path.empty()) {
-    dump_logits_ = true;
-    ORIEL_ASSIGN_OR_RETURN(logits_, executor.Find(plan::OUTPUT, "logits"));
-    if (logits_.spec.shape.empty() || logits_.spec.shape[0] != layout_.micro_batch) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the plan's logits ", logits_.spec.ToString(),
-                       " don't have the sample as their first dimension"));
-    }
-    gathered_.resize(logits_.spec.bytes() * layout_.data_parallel);
-    if (context_.is_first()) {
-      TensorSpec all = logits_.spec;
-      all.shape[0] = samples_;
-      ORIEL_ASSIGN_OR_RETURN(writer_, NpyWriter::Create(logits_path, all));
-    }
-  }
+  if (!logits_path.empty()) ORIEL_RETURN_IF_ERROR(PrepareLogits(logits_path));
   Loader::Options options;
   options.shuffle = false;
   options.drop_last = false;
   options.batches = batches_;
   ORIEL_ASSIGN_OR_RETURN(loader_, Loader::Create(std::move(data), layout_, options));
+  return absl::OkStatus();
+}
+
+// Logits are split by samples, as the inputs are.
+absl::Status Evaluator::PrepareLogits(const std::string& path) {
+  ORIEL_ASSIGN_OR_RETURN(logits_, context_.executor->Find(plan::OUTPUT, "logits"));
+  TensorSpec all = logits_.spec;
+  if (all.shape.empty() || all.shape[0] != layout_.micro_batch) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the plan's logits ", all.ToString(), " don't have the sample as their first dimension"));
+  }
+  all.shape[0] = layout_.global_batch();
+  plan::Sharding by_samples;
+  by_samples.add_dims()->mutable_axes()->Add(layout_.data_axes.begin(), layout_.data_axes.end());
+  ORIEL_ASSIGN_OR_RETURN(gatherer_, PieceGatherer::Create(*context_.plan, context_.world));
+  ORIEL_ASSIGN_OR_RETURN(logits_layout_,
+                         TensorLayout::Create(context_.plan->grids(0), by_samples, all.shape));
+  if (!context_.is_first()) return absl::OkStatus();
+  gathered_.resize(all.bytes());
+  all.shape[0] = samples_;
+  ORIEL_ASSIGN_OR_RETURN(writer_, NpyWriter::Create(path, all));
   return absl::OkStatus();
 }
 
@@ -118,13 +152,17 @@ absl::StatusOr<Evaluation> Evaluator::Run() {
     if (absl::IsInvalidArgument(status)) return AppendSamples(status, loader_->Describe(*batch, 0));
     ORIEL_RETURN_IF_ERROR(status);
     ORIEL_RETURN_IF_ERROR(Count(*batch));
-    if (dump_logits_) ORIEL_RETURN_IF_ERROR(GatherLogits(*batch));
+    if (logits_layout_) ORIEL_RETURN_IF_ERROR(GatherLogits(*batch));
     ORIEL_ASSIGN_OR_RETURN(result.interrupted, AnyInterrupted(context_));
   }
   if (context_.world != nullptr) {
     const ReduceBuffer buffer{&sums_, &sums_, sizeof(Sums) / sizeof(double), DType::kF64};
     ORIEL_RETURN_IF_ERROR(
         context_.world->AllReduce(Reduction::kSum, absl::MakeConstSpan(&buffer, 1)));
+  }
+  if (labels_ && sums_.tokens != sums_.labelled_tokens) {
+    return absl::InternalError(absl::StrCat("the eval segment counted ", sums_.tokens,
+                                            " labelled tokens, the host ", sums_.labelled_tokens));
   }
   if (writer_ && !result.interrupted) ORIEL_RETURN_IF_ERROR(writer_->Finish());
   result.labelled = labels_.has_value();
@@ -138,10 +176,11 @@ absl::StatusOr<Evaluation> Evaluator::Run() {
 }
 
 absl::Status Evaluator::Count(const Batch& batch) {
-  ORIEL_ASSIGN_OR_RETURN(const double loss, ReadNumber(loss_sum_));
-  ORIEL_ASSIGN_OR_RETURN(const double tokens, ReadNumber(token_count_));
-  sums_.loss += loss;
-  sums_.tokens += tokens;
+  ORIEL_ASSIGN_OR_RETURN(const double loss, ReadNumber(loss_sum_.view));
+  ORIEL_ASSIGN_OR_RETURN(const double tokens, ReadNumber(token_count_.view));
+  if (loss_sum_.contributes) sums_.loss += loss;
+  if (token_count_.contributes) sums_.tokens += tokens;
+  if (!layout_.first_copy) return absl::OkStatus();
   for (int64_t sample : batch.samples[0]) sums_.samples += sample != BatchSampler::kPadding;
   if (!labels_) return absl::OkStatus();
   const TensorSpec& spec = layout_.inputs[*labels_].microbatch;
@@ -153,31 +192,20 @@ absl::Status Evaluator::Count(const Batch& batch) {
   const LabelCounts counts =
       CountLabels(labels.data(), predictions, layout_.micro_batch, positions,
                   context_.plan->training().label_shift(), layout_.ignore_index);
-  if (static_cast<double>(counts.tokens) != tokens) {
-    return absl::InternalError(absl::StrCat("the eval segment counted ", tokens,
-                                            " labelled tokens, the host ", counts.tokens));
-  }
+  sums_.labelled_tokens += static_cast<double>(counts.tokens);
   sums_.right_tokens += static_cast<double>(counts.right_tokens);
   sums_.labelled_samples += static_cast<double>(counts.labelled_samples);
   sums_.exact_samples += static_cast<double>(counts.exact_samples);
   return absl::OkStatus();
 }
 
-// Ranks hold consecutive slices of a batch, so the gathered slices are in the data's order.
 absl::Status Evaluator::GatherLogits(const Batch& batch) {
-  const char* all = static_cast<const char*>(logits_.data);
-  if (context_.world != nullptr) {
-    if (context_.world->size() != layout_.data_parallel) {
-      return absl::UnimplementedError("--eval-logits works for plain data parallelism only");
-    }
-    ORIEL_RETURN_IF_ERROR(
-        context_.world->AllGather(logits_.data, logits_.spec.bytes(), gathered_.data()));
-    all = gathered_.data();
-  }
+  ORIEL_RETURN_IF_ERROR(
+      gatherer_->Gather(*logits_layout_, logits_.spec.dtype, logits_.data, gathered_.data()));
   if (!writer_) return absl::OkStatus();
   const int64_t first = batch.position.batch * layout_.global_batch();
   const int64_t valid = std::min(layout_.global_batch(), samples_ - first);
-  return writer_->Append(all, valid * (logits_.spec.bytes() / layout_.micro_batch));
+  return writer_->Append(gathered_.data(), valid * (logits_.spec.bytes() / layout_.micro_batch));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_testing.h"
+#include "runtime/plan/plan_builder.h"
 #include "runtime/train/test_data.h"
 #include "runtime/train/toy_executor.h"
 
@@ -47,6 +48,38 @@ TEST(BatchLayoutTest, NumbersThatDisagree) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("batch sizes disagree")));
   EXPECT_THAT(TrainingLayout(MakeToyPlan(2, 8, 2, 1), 2),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no grid with rank 2")));
+}
+
+// The axes that cut the inputs' first dimension, in their order, say which samples a rank reads;
+// ranks that differ on others read the same.
+TEST(BatchLayoutTest, SamplesFollowTheInputsShardings) {
+  plan::Plan plan = MakeToyPlan(4, 8, 2, 1);
+  *plan.mutable_grids(0) = MakeGrid({2, 3, 2});
+  plan.set_world_size(12);
+  plan.mutable_programs(0)->set_rank_count(12);
+  for (plan::Buffer& buffer : *plan.mutable_programs(0)->mutable_buffers()) {
+    if (buffer.kind() == plan::INPUT) SplitBySamples(plan.grids(0), {"a2", "a0"}, &buffer);
+  }
+  for (int64_t rank = 0; rank < 12; ++rank) {
+    const int64_t i0 = rank / 6, i1 = rank / 2 % 3, i2 = rank % 2;
+    ORIEL_ASSERT_OK_AND_ASSIGN(BatchLayout layout, TrainingLayout(plan, rank));
+    EXPECT_EQ(layout.data_parallel, 4);
+    EXPECT_EQ(layout.data_rank, i2 * 2 + i0);
+    EXPECT_EQ(layout.first_copy, i1 == 0);
+  }
+  plan::Buffer* labels = nullptr;
+  for (plan::Buffer& buffer : *plan.mutable_programs(0)->mutable_buffers()) {
+    if (buffer.kind() == plan::INPUT && buffer.ref() == "labels") labels = &buffer;
+  }
+  *labels->mutable_sharding() = MakeSharding({{"a0", "a2"}});
+  EXPECT_THAT(TrainingLayout(plan, 0),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the samples of input 'x' are split over the axes [a2, a0], "
+                                 "those of 'labels' over [a0, a2]")));
+  *labels->mutable_sharding() = MakeSharding({{"a2", "a0"}, {"a1"}});
+  EXPECT_THAT(TrainingLayout(plan, 0),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("input 'labels' is split along dimension 1, not by samples")));
 }
 
 // Several rows of an input per sample keep their dimension.

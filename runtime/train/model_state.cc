@@ -1,6 +1,7 @@
 #include "runtime/train/model_state.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/tensor_layout.h"
+#include "runtime/train/piece_gatherer.h"
 #include "runtime/train/random_values.h"
 #include "runtime/train/safetensors.h"
 
@@ -106,17 +108,30 @@ absl::Status ModelState::Restore(const CheckpointReader& checkpoint, bool with_o
   return absl::OkStatus();
 }
 
-absl::Status ModelState::DumpParameters(const std::string& path) const {
-  std::vector<NamedTensor> tensors;
+absl::Status ModelState::DumpParameters(const std::string& path, Communicator* world) const {
+  ORIEL_ASSIGN_OR_RETURN(PieceGatherer gatherer, PieceGatherer::Create(*plan_, world));
+  std::vector<NamedSpec> specs;
+  for (const CheckpointSource& source : sources_) {
+    if (source.slot.empty()) specs.push_back({source.parameter, source.spec()});
+  }
+  std::optional<SafetensorsWriter> writer;
+  if (rank_ == 0) {
+    ORIEL_ASSIGN_OR_RETURN(writer, SafetensorsWriter::Create(path, specs));
+  }
+  std::vector<char> whole;
   for (const CheckpointSource& source : sources_) {
     if (!source.slot.empty()) continue;
+    const int64_t bytes = source.spec().bytes();
+    const void* data = source.data;
     if (!source.layout.is_whole()) {
-      return absl::UnimplementedError(
-          absl::StrCat("--dump-parameters: ", source.parameter, " is stored in parts"));
+      if (writer) whole.resize(bytes);
+      ORIEL_RETURN_IF_ERROR(
+          gatherer.Gather(source.layout, source.dtype, source.data, whole.data()));
+      data = whole.data();
     }
-    tensors.push_back({source.parameter, source.spec(), source.data});
+    if (writer) ORIEL_RETURN_IF_ERROR(writer->Append(data, bytes));
   }
-  return WriteSafetensors(path, tensors);
+  return writer ? writer->Finish() : absl::OkStatus();
 }
 
 }  // namespace oriel::runtime

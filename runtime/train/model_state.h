@@ -31,8 +31,9 @@ class ModelState {
 
   // All of them, for a checkpoint.
   const std::vector<CheckpointSource>& sources() const { return sources_; }
-  // The parameters alone, as a safetensors file.
-  absl::Status DumpParameters(const std::string& path) const;
+  // The parameters alone, whole, as a safetensors file that rank 0 writes. Collective over `world`
+  // (null for one rank). One parameter at a time takes memory.
+  absl::Status DumpParameters(const std::string& path, Communicator* world) const;
 
  private:
   ModelState(const plan::Plan& plan, int64_t rank) : plan_(&plan), rank_(rank) {}

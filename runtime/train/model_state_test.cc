@@ -1,5 +1,8 @@
 #include "runtime/train/model_state.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -236,6 +239,25 @@ TEST_F(ModelStateTest, EachElementIsSavedOnce) {
                           "model-rank00001.safetensors", "optimizer.safetensors"));
 }
 
+TEST_F(ModelStateTest, DumpHasWholeParameters) {
+  const Tensors expected = Initialized(kOne);
+  for (const Storage& storage : {kOne, kFour, kTwo, kEight}) {
+    const auto statuses = OnEachRank(storage, [&](int64_t, ModelState& state, Communicator* world) {
+      ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
+      return state.DumpParameters(folder_ / "dump.safetensors", world);
+    });
+    for (const absl::Status& status : statuses) ORIEL_EXPECT_OK(status);
+    ORIEL_ASSERT_OK_AND_ASSIGN(SafetensorsFile file,
+                               SafetensorsFile::Open(folder_ / "dump.safetensors"));
+    EXPECT_EQ(file.tensors().size(), 3u);
+    for (const auto& [name, view] : file.tensors()) {
+      std::vector<float> values(view.spec.num_elements());
+      std::memcpy(values.data(), view.data, view.spec.bytes());
+      EXPECT_EQ(values, expected.at(name)) << name;
+    }
+  }
+}
+
 TEST_F(ModelStateTest, DamagedPiecesAreNamed) {
   Initialized(kFour, "save");
   const std::string piece = folder_ / "save/step-00000007/model-rank00002.safetensors";
@@ -274,6 +296,32 @@ TEST_F(ModelStateTest, PartThatCannotBeWrittenLeavesNothing) {
                 StatusIs(absl::StatusCode::kAborted, HasSubstr("another rank could not write")));
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "save"));
+}
+
+// The disk takes the small parts only, those of ranks 2 and 3: here by a limit to the size of
+// files.
+TEST_F(ModelStateTest, FullDiskLeavesTheCheckpointBefore) {
+  Initialized(kFour, "save");
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, SIG_IGN);
+  const auto statuses = OnEachRank(kFour, [&](int64_t rank, ModelState& state,
+                                              Communicator* world) {
+    if (rank == 0) {
+      rlimit limit = before;
+      limit.rlim_cur = 400;
+      EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    }
+    return WriteCheckpoint(folder_ / "save", "sharded", AtStep(8), state.sources(), world).status();
+  });
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  for (const int rank : {0, 1}) {
+    EXPECT_THAT(statuses[rank], StatusIs(absl::StatusCode::kInternal,
+                                         AllOf(HasSubstr("model-rank0000"), HasSubstr("write"))));
+  }
+  for (const int rank : {2, 3}) EXPECT_TRUE(absl::IsAborted(statuses[rank])) << statuses[rank];
+  EXPECT_EQ(FilesOf("save").size(), 9u);  // of step 7
+  Restored(kTwo, "save");
 }
 
 TEST_F(ModelStateTest, RankThatIsGoneLeavesTheCheckpointBefore) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/plan_builder.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/train/safetensors.h"
 
@@ -80,6 +81,11 @@ plan::Plan MakeToyPlan(int64_t ranks, int64_t global_batch, int64_t micro_batch,
   AddBuffer(program, "token_count", plan::OUTPUT, scalar, "token_count");
   AddBuffer(program, "predictions", plan::OUTPUT, labels, "predictions");
   AddBuffer(program, "logits", plan::OUTPUT, {DType::kF32, {micro_batch, 2, 1}}, "logits");
+  for (plan::Buffer& buffer : *program->mutable_buffers()) {
+    const bool of_eval = buffer.ref() == "loss_sum" || buffer.ref() == "token_count";
+    if (buffer.kind() == plan::INPUT) SplitBySamples(*grid, {"a0"}, &buffer);
+    if (buffer.kind() == plan::GRADIENT || of_eval) buffer.mutable_sharding()->add_partial("a0");
+  }
   for (const char* name : {"forward", "backward", "update", "eval"}) {
     program->add_segments()->set_name(name);
   }
@@ -106,6 +112,14 @@ plan::Plan MakeToyPlan(int64_t ranks, int64_t global_batch, int64_t micro_batch,
   rate->set_peak(0.05);
   rate->set_total_steps(steps);
   return plan;
+}
+
+void AddCopies(int64_t copies, plan::Plan* plan) {
+  plan->set_world_size(plan->world_size() * copies);
+  plan::AtomicAxis* axis = plan->mutable_grids(0)->add_axes();
+  axis->set_name("a1");
+  axis->set_size(copies);
+  plan->mutable_programs(0)->set_rank_count(plan->world_size());
 }
 
 void WriteToyWeights(const std::string& folder) {
@@ -136,7 +150,7 @@ absl::Status ToyExecutor::Run(std::string_view segment) {
   if (segment == "forward") Forward(Data("acc_loss"), Data("acc_tokens"));
   if (segment == "backward") Backward();
   if (segment == "update") return Update();
-  if (segment == "eval") Eval();
+  if (segment == "eval") return Eval();
   return absl::OkStatus();
 }
 
@@ -194,7 +208,7 @@ absl::Status ToyExecutor::Update() {
   return absl::OkStatus();
 }
 
-void ToyExecutor::Eval() {
+absl::Status ToyExecutor::Eval() {
   *Data("loss_sum") = *Data("token_count") = 0;
   Forward(Data("loss_sum"), Data("token_count"));
   auto* predictions = reinterpret_cast<int64_t*>(memory_.at("predictions").data());
@@ -202,6 +216,18 @@ void ToyExecutor::Eval() {
     Data("logits")[i] = Predict(i / 2);
     predictions[i] = std::llround(Predict(i / 2));
   }
+  bool pending = false;
+  for (const plan::Buffer& buffer : program().buffers()) {
+    if (buffer.name() == "loss_sum") pending = buffer.sharding().partial_size() > 0;
+  }
+  if (pending || world_ == nullptr) return absl::OkStatus();
+  const ReduceBuffer buffers[] = {{Data("loss_sum"), Data("loss_sum"), 1, DType::kF32},
+                                  {Data("token_count"), Data("token_count"), 1, DType::kF32}};
+  ORIEL_RETURN_IF_ERROR(world_->AllReduce(Reduction::kSum, buffers));
+  const auto copies = static_cast<float>(world_->size() / plan_.training().data_parallel());
+  *Data("loss_sum") /= copies;
+  *Data("token_count") /= copies;
+  return absl::OkStatus();
 }
 
 }  // namespace oriel::runtime

@@ -4,7 +4,8 @@
 //   inputs      x f32[micro, 3], labels i64[micro, 2] (WriteCountingShards)
 //   parameters  w f32[3], trained by SGD with momentum; bias f32[1], frozen
 //   loss        mean of (w·x + bias - label)^2 / 1000 over labels that are not -100
-//   eval        predictions: w·x + bias, rounded; logits f32[micro, 2, 1]: before rounding
+//   eval        predictions: w·x + bias, rounded; logits f32[micro, 2, 1]: before rounding;
+//               loss_sum, token_count: of the rank if the plan says that they are pending sums
 #ifndef ORIEL_RUNTIME_TRAIN_TOY_EXECUTOR_H_
 #define ORIEL_RUNTIME_TRAIN_TOY_EXECUTOR_H_
 
@@ -18,6 +19,8 @@
 namespace oriel::runtime {
 
 plan::Plan MakeToyPlan(int64_t ranks, int64_t global_batch, int64_t micro_batch, int64_t steps);
+// Adds ranks that have the samples of others: `copies` of each.
+void AddCopies(int64_t copies, plan::Plan* plan);
 // The file with its initial weights, "toy.safetensors".
 void WriteToyWeights(const std::string& folder);
 
@@ -42,7 +45,7 @@ class ToyExecutor : public Executor {
   void Forward(float* loss_sum, float* token_count);
   void Backward();
   absl::Status Update();
-  void Eval();
+  absl::Status Eval();
 
   const plan::Plan& plan_;
   Communicator* world_;

@@ -23,12 +23,14 @@ using ::testing::HasSubstr;
 class TrainerTest : public ::testing::Test {
  protected:
   struct Run {
-    int64_t ranks = 1;
+    int64_t ranks = 1;   // with samples of their own
+    int64_t copies = 1;  // of each, with the same samples
     int64_t micro_batch = 8;
     TrainerOptions options;
     std::string resume;
     int64_t interrupt_rank = -1;  // from the second question on
     bool evaluate = false;
+    bool global_sums = false;  // of eval
     std::string logits;
     std::string data;
   };
@@ -81,15 +83,20 @@ class TrainerTest : public ::testing::Test {
 
   // The result of each rank.
   std::vector<Result> Launch(const Run& run) {
-    const plan::Plan plan = MakeToyPlan(run.ranks, 8, run.micro_batch, run.options.steps);
-    std::vector<Result> results(run.ranks);
-    if (run.ranks == 1) {
+    plan::Plan plan = MakeToyPlan(run.ranks, 8, run.micro_batch, run.options.steps);
+    AddCopies(run.copies, &plan);
+    for (plan::Buffer& buffer : *plan.mutable_programs(0)->mutable_buffers()) {
+      if (run.global_sums && buffer.kind() == plan::OUTPUT) buffer.clear_sharding();
+    }
+    const int64_t ranks = plan.world_size();
+    std::vector<Result> results(ranks);
+    if (ranks == 1) {
       results[0] = RunRank(run, plan, 0, nullptr);
       return results;
     }
-    std::vector<std::unique_ptr<Communicator>> world = MakeInProcessWorld(run.ranks);
+    std::vector<std::unique_ptr<Communicator>> world = MakeInProcessWorld(ranks);
     std::vector<std::thread> threads;
-    for (int64_t rank = 0; rank < run.ranks; ++rank) {
+    for (int64_t rank = 0; rank < ranks; ++rank) {
       threads.emplace_back(
           [&, rank] { results[rank] = RunRank(run, plan, rank, world[rank].get()); });
     }
@@ -246,13 +253,36 @@ TEST_F(TrainerTest, DumpedGradients) {
   }
 }
 
+// Ranks with the same samples, as tensor-parallel ones are: the gradient is that of one of them.
+TEST_F(TrainerTest, CopiesDoNotChangeTheGradient) {
+  std::vector<std::string> dumps;
+  for (const int64_t copies : {1, 2, 3}) {
+    Run run = Named("run", 1);
+    run.ranks = 2;
+    run.copies = copies;
+    run.micro_batch = 2;
+    run.options.dump_gradients = folder_ / "gradients.safetensors";
+    for (const Result& result : Launch(run)) ORIEL_ASSERT_OK(result.status);
+    dumps.push_back(ReadFileBytes(run.options.dump_gradients));
+    EXPECT_EQ(dumps.back(), dumps[0]);
+  }
+}
+
 // The toy predicts 0.375 i + 0.75 before training, so of the labels 0..10 it gets 1 and 2 right.
 TEST_F(TrainerTest, EvaluationCountsEachSampleOnce) {
   std::vector<std::string> dumps;
-  for (auto [ranks, micro] : {std::pair{1, 8}, {1, 2}, {2, 2}, {4, 1}}) {
+  for (auto [ranks, micro, copies, global_sums] : {std::tuple{1, 8, 1, false},
+                                                   {1, 2, 1, true},
+                                                   {2, 2, 1, false},
+                                                   {4, 1, 1, true},
+                                                   {2, 2, 2, false},
+                                                   {2, 1, 3, true},
+                                                   {1, 8, 4, true}}) {
     Run run = Named("run", 0);
     run.ranks = ranks;
     run.micro_batch = micro;
+    run.copies = copies;
+    run.global_sums = global_sums;
     run.evaluate = true;
     run.logits = folder_ / "logits.npy";
     for (const Result& result : Launch(run)) {

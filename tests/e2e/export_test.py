@@ -1,5 +1,6 @@
 """The way back: trained weights in the ONNX file, all else untouched."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -25,6 +26,37 @@ def varint(number: int) -> bytes:
         out.append(number & 0x7F | 0x80)
         number >>= 7
     return bytes(out + bytes([number]))
+
+
+def write_safetensors(path: pathlib.Path, tensors: dict[str, numpy.ndarray]) -> None:
+    header, data = {}, b""
+    for name, value in tensors.items():
+        end = len(data) + value.nbytes
+        header[name] = {"dtype": "F32", "shape": value.shape, "data_offsets": [len(data), end]}
+        data += value.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def split_checkpoint(folder: pathlib.Path) -> int:
+    """Cuts the parameters as two ranks would store them; says how many are in pieces then."""
+    index = json.loads((folder / "index.json").read_text())
+    files, cut = [{}, {}], 0
+    for number, (name, value) in enumerate(read_safetensors(folder / "model.safetensors").items()):
+        dim = number % value.ndim
+        pieces = numpy.split(value, 2, dim) if value.shape[dim] % 2 == 0 else [value]
+        cut += len(pieces) == 2
+        shards = index["parameters"][name]["shards"] = []
+        for rank, piece in enumerate(pieces):
+            files[rank][name] = piece
+            offsets = [rank * size if d == dim else 0 for d, size in enumerate(piece.shape)]
+            shards.append({"file": f"model-rank{rank:05}.safetensors", "name": name, "offsets": offsets,
+                           "shape": piece.shape})
+    for rank, tensors in enumerate(files):
+        write_safetensors(folder / f"model-rank{rank:05}.safetensors", tensors)
+    (folder / "model.safetensors").unlink()
+    (folder / "index.json").write_text(json.dumps(index))
+    return cut
 
 
 class ExportTest(OrielTestCase):
@@ -82,3 +114,10 @@ class ExportTest(OrielTestCase):
         self.assertEqual(set(exported), set(expected))
         for name, value in expected.items():
             numpy.testing.assert_array_equal(exported[name], value)
+
+    def test_pieces_are_joined(self):
+        whole = [self.export(kind, "whole").read_bytes() for kind in ("onnx", "safetensors")]
+        cut = split_checkpoint(next(self.checkpoints.glob("step-*")))
+        self.assertGreater(cut, 50)
+        joined = [self.export(kind, "joined").read_bytes() for kind in ("onnx", "safetensors")]
+        self.assertTrue(joined == whole, "bytes differ")

@@ -1,0 +1,82 @@
+#include "runtime/train/gradient_dump.h"
+
+#include <cstring>
+#include <numeric>
+#include <thread>
+
+#include "runtime/base/status_testing.h"
+#include "runtime/comm/in_process.h"
+#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/tensor_layout.h"
+#include "runtime/train/safetensors.h"
+#include "runtime/train/test_data.h"
+#include "runtime/train/toy_executor.h"
+
+namespace oriel::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr float kScale = 2;
+
+// A gradient [4, 6] that is cut over a0 and a pending sum over a1, scaled; tokens are a pending
+// sum over a1, too.
+plan::Plan TwoByTwo() {
+  PlanBuilder builder(4);
+  plan::Plan& plan = builder.plan();
+  *plan.mutable_grids(0) = MakeGrid({2, 2});
+  builder.Parameter("w", {DType::kF32, {4, 6}});
+  const int gradient = builder.Buffer(plan::GRADIENT, "w", {DType::kF32, {2, 6}});
+  const int tokens = builder.Buffer(plan::ACCUMULATOR, "token_count", {DType::kF32, {}});
+  plan::Buffer* buffer = builder.program().mutable_buffers(gradient);
+  buffer->set_name("gradient");  // the executor keeps buffers by their names
+  buffer->set_scale(kScale);
+  *buffer->mutable_sharding() = MakeSharding({{"a0"}}, {"a1"});
+  *builder.program().mutable_buffers(tokens)->mutable_sharding() = MakeSharding({}, {"a1"});
+  return plan;
+}
+
+TEST(DumpGradientsTest, SumsAreTakenAndPiecesJoined) {
+  const plan::Plan plan = TwoByTwo();
+  const TempFolder folder;
+  std::vector<float> expected(24);
+  std::iota(expected.begin(), expected.end(), 1.0f);
+  std::vector<std::unique_ptr<Communicator>> world = MakeInProcessWorld(4);
+  const auto run = [&](int64_t rank) -> absl::Status {
+    ToyExecutor executor(plan, nullptr);
+    ORIEL_ASSIGN_OR_RETURN(BufferView gradient, executor.Find(plan::GRADIENT, "w", ""));
+    ORIEL_ASSIGN_OR_RETURN(BufferView tokens, executor.Find(plan::ACCUMULATOR, "token_count", ""));
+    // 3 and 5 tokens; a quarter of the sum comes from the first, the rest from the second.
+    const float count = rank % 2 == 0 ? 3 : 5, share = rank % 2 == 0 ? 0.25f : 0.75f;
+    std::memcpy(tokens.data, &count, sizeof count);
+    for (int i = 0; i < 12; ++i) {
+      static_cast<float*>(gradient.data)[i] = expected[rank / 2 * 12 + i] * 8 * kScale * share;
+    }
+    return DumpGradients(plan, executor, world[rank].get(), folder / "gradients.safetensors");
+  };
+  std::vector<absl::Status> statuses(4);
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] { statuses[rank] = run(rank); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) ORIEL_EXPECT_OK(status);
+  ORIEL_ASSERT_OK_AND_ASSIGN(SafetensorsFile file,
+                             SafetensorsFile::Open(folder / "gradients.safetensors"));
+  std::vector<float> dumped(24);
+  ORIEL_ASSERT_OK(file.Read("w", {DType::kF32, {4, 6}}, dumped.data()));
+  EXPECT_EQ(dumped, expected);
+}
+
+TEST(DumpGradientsTest, BufferThatIsNotItsPart) {
+  plan::Plan plan = TwoByTwo();
+  plan.set_world_size(1);
+  *plan.mutable_grids(0) = MakeGrid({1, 1});
+  ToyExecutor executor(plan, nullptr);
+  EXPECT_THAT(DumpGradients(plan, executor, nullptr, "none"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("w: the rank's sum is f32[2, 6], its part is [4, 6]")));
+}
+
+}  // namespace
+}  // namespace oriel::runtime
