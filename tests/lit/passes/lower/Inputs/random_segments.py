@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 FLAT, SQUARE = "tensor<4xf32>", "tensor<2x2xf32>"
-NOT_IN_PLACE = ("transpose", "gated_activation_grad")
+NOT_IN_PLACE = ("transpose", "gated_activation_grad", "all_gather", "reduce_scatter", "all_to_all")
 
 
 class Segment:
@@ -44,7 +44,7 @@ class Segment:
 
     def add_op(self):
         op = self.random.choice(
-            ["exp", "add", "mul", "reshape", "reshape", "constant", "splat", "transpose", "gated_activation_grad", "all_reduce"])
+            ["exp", "add", "mul", "reshape", "reshape", "constant", "splat", "transpose", "gated_activation_grad", "all_reduce", "pieces"])
         name, a = f"%v{len(self.body)}", self.pick()
         type = self.types[a]
         if op in ("constant", "splat"):
@@ -59,6 +59,13 @@ class Segment:
             order = "0" if type == FLAT else "1, 0"
             text = f"oriel.transpose {{permutation = array<i64: {order}>}}"
             self.write([name], [a], text, [type], [("transpose", 0, self.symbols[a])])
+        elif op == "pieces":
+            # Of a group of one rank, so that the type stays.
+            dims = 'dim = 0 : i64, axes = ["a1"]'
+            op, more = self.random.choice([("all_gather", ""), ("reduce_scatter", ', reduction = "max"'), ("slice_local", "")])
+            if type == SQUARE and self.random.random() < 0.5:
+                op, dims, more = "all_to_all", 'split_dim = 0 : i64, concat_dim = 1 : i64, axes = ["a1"]', ""
+            self.write([name], [a], f"oriel.{op} {{{dims}{more}}}", [type], [(op, self.symbols[a])])
         elif op == "all_reduce":
             b = self.pick()
             text = 'oriel.all_reduce {axes = ["a0"], reduction = "sum"}'
@@ -88,7 +95,7 @@ class Segment:
         types = ", ".join(self.types[name] for _, _, name in self.results)
         end = f"return {values} : {types}" if self.results else "return"
         body = "\n".join(self.body + [end])
-        return ('module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {\n'
+        return ('module attributes {oriel.grid = {a0 = 2 : i64, a1 = 1 : i64}, oriel.mesh = {dp = ["a0"]}} {\n'
                 f"func.func @update({arguments}) -> ({results}) {{\n{body}\n}}}}\n")
 
 
@@ -105,7 +112,7 @@ def run_program(text):
             numbers = [float(x) for x in re.findall(r"[-\d.e+]+", re.search(r"dense<(.*?)> :", fields)[1])]
             memory[offset] = str(numbers * (4 // len(numbers)))
     for line in text.splitlines():
-        match = re.match(r"\s*exec\.(launch|collective|copy) (?:\"(\w+)\" )?.*?\[((?:@\w+(?:, )?)*)\] -> \[(.*?)\](.*)", line)
+        match = re.match(r"\s*exec\.(launch|collective|slice|copy) (?:\"(\w+)\" )?.*?\[((?:@\w+(?:, )?)*)\] -> \[(.*?)\](.*)", line)
         if not match:
             continue
         kind, op = match[1], match[2]
@@ -115,6 +122,9 @@ def run_program(text):
         values = [memory.get(x) for x in inputs]
         if kind == "copy":
             memory[outputs[0]] = values[0]
+        elif kind == "slice":
+            assert not set(inputs) & set(outputs), f"overwrites an operand: {line}"
+            memory[outputs[0]] = ("slice_local", values[0])
         elif op == "fill":
             memory[outputs[0]] = str([float(re.search(r"value = (\S+)", match[5])[1])] * 4)
         elif kind == "collective":
