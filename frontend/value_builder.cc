@@ -124,7 +124,7 @@ Value ValueBuilder::sliceDim(Value input, int64_t dim, int64_t start, int64_t li
 }
 
 Value ValueBuilder::gather(Value input, Value indices, int64_t dim) {
-  return create<ir::GatherOp>(input, indices, dim);
+  return create<ir::GatherOp>(input, indices, dim, OptionalValue{});
 }
 
 Value ValueBuilder::concat(ArrayRef<Value> inputs, int64_t dim) {

@@ -72,7 +72,7 @@ Value replaceRows(NodeImporter& n, Value data, Value positions, Value updates) {
   int64_t count = shapeOf(updates)[0];
   number = n.create<ir::AddOp>(number, n.scalarLike(number, static_cast<double>(count)));
   number = n.createTyped<ir::ScatterAddOp>(n.tensorType({rows}, b.getF64Type()), positions, number,
-                                           int64_t{0});
+                                           int64_t{0}, OptionalValue{});
   number = n.cast(number, b.getI64Type());
   Value isReplaced = n.create<ir::GreaterOp>(number, n.scalarLike(number, 0));
   Ints column(rankOf(data), 1);
@@ -93,7 +93,8 @@ Value scatterRows(NodeImporter& n, Value data, Value positions, Value updates) {
   }
   std::string reduction = n.attrString("reduction", "none");
   if (reduction == "add") {
-    Value added = n.createTyped<ir::ScatterAddOp>(data.getType(), positions, updates, int64_t{0});
+    Value added = n.createTyped<ir::ScatterAddOp>(data.getType(), positions, updates, int64_t{0},
+                                                  OptionalValue{});
     return n.create<ir::AddOp>(data, added);
   }
   if (reduction != "none") {

@@ -108,6 +108,20 @@ mlir::Operation* cloneLocal(mlir::Operation* op, mlir::OpBuilder& builder,
   return builder.create(state);
 }
 
+mlir::Operation* cloneLocalAt(mlir::Operation* op, mlir::OpBuilder& builder,
+                              mlir::ValueRange operands, const ShardingRule& rule,
+                              const LocalPieces& pieces, const FactorList& dim,
+                              llvm::StringRef whole) {
+  if (dim.empty() || pieces[dim.front()] == 1) {
+    return cloneLocal(op, builder, operands, rule, pieces);
+  }
+  llvm::SmallVector<mlir::Value> withFirst(operands);
+  withFirst.push_back(pieces.first(builder, op->getLoc(), dim.front()));
+  mlir::Operation* local = cloneLocal(op, builder, withFirst, rule, pieces);
+  local->setAttr(whole, builder.getI64IntegerAttr(rule.factors[dim.front()].size));
+  return local;
+}
+
 }  // namespace oriel::ir
 
 #include "ir/interfaces/collective.cc.inc"

@@ -50,6 +50,13 @@ ShardingRule defaultShardingRule(mlir::Operation* op);
 mlir::Operation* cloneLocal(mlir::Operation* op, mlir::OpBuilder& builder,
                             mlir::ValueRange operands, const ShardingRule& rule,
                             const LocalPieces& pieces);
+// The same for an op that may have a piece of a dimension only, made of at most one factor
+// (`dim`). If that is cut, the op takes one operand more, the index where its piece begins, and
+// the attribute `whole`, the size of all pieces together.
+mlir::Operation* cloneLocalAt(mlir::Operation* op, mlir::OpBuilder& builder,
+                              mlir::ValueRange operands, const ShardingRule& rule,
+                              const LocalPieces& pieces, const FactorList& dim,
+                              llvm::StringRef whole);
 
 }  // namespace oriel::ir
 

@@ -36,6 +36,8 @@ def Oriel_ArithmeticTensor : StaticShapeTensorOf<[Oriel_Arithmetic]>;
 def Oriel_Tensor : StaticShapeTensorOf<[Oriel_Number]>;
 def Oriel_IndexTensor : StaticShapeTensorOf<[I64, I32]>;
 def Oriel_BoolTensor : StaticShapeTensorOf<[I1]>;
+// Where a rank's piece of a dimension begins.
+def Oriel_First : 0DTensorOf<[I64]>;
 
 // Attributes whose C++ type is int64_t and double.
 def Oriel_IntAttr
@@ -51,6 +53,7 @@ defvar InferTypes = InferTypeOpAdaptor;
 
 // Methods that an op overrides are named with the interface.
 def FlopsOp : DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>;
+def SparseReadOp : DeclareOpInterfaceMethods<CostOpInterface, ["getBytesRead"]>;
 def OverwritingOp : DeclareOpInterfaceMethods<KernelOpInterface, ["mayOverwrite"]>;
 def ViewOp : DeclareOpInterfaceMethods<KernelOpInterface, ["isView"]>;
 def ShardedOp : DeclareOpInterfaceMethods<ShardableOpInterface, ["getShardingRule"]>;
@@ -83,7 +86,8 @@ class Oriel_Lists<list<Trait> traits, string name> {
 class Oriel_ComputeTraits<list<Trait> traits> {
   list<Trait> value = !listconcat(
       traits, [Pure],
-      !if(Oriel_Lists<traits, "FlopsOp">.value, []<Trait>,
+      !if(!or(Oriel_Lists<traits, "FlopsOp">.value,
+              Oriel_Lists<traits, "SparseReadOp">.value), []<Trait>,
           [DeclareOpInterfaceMethods<CostOpInterface>]),
       !if(!or(Oriel_Lists<traits, "OverwritingOp">.value,
               Oriel_Lists<traits, "ViewOp">.value), []<Trait>,

@@ -31,7 +31,10 @@ LogicalResult GatherOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locat
   InferenceContext context(location, getOperationName());
   llvm::ArrayRef<int64_t> input = shapeOf(adaptor.getInput());
   int64_t dim = adaptor.getDim();
-  if (failed(context.expectDim("a dim", dim, input.size()))) return failure();
+  if (failed(context.expectDim("a dim", dim, input.size())) ||
+      failed(context.expectPiece(adaptor.getFirst(), "rows", adaptor.getRows(), input[dim]))) {
+    return failure();
+  }
   return context.addResult(gatheredShape(input, shapeOf(adaptor.getIndices()), dim),
                            tensorType(adaptor.getInput()).getElementType(), results);
 }
@@ -39,7 +42,7 @@ LogicalResult GatherOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locat
 OpFoldResult GatherOp::fold(FoldAdaptor adaptor) {
   auto input = denseConstant(adaptor.getInput());
   auto indices = denseConstant(adaptor.getIndices());
-  if (!input || !indices || !mayFoldTo(getType(), input.isSplat())) return {};
+  if (!input || !indices || getFirst() || !mayFoldTo(getType(), input.isSplat())) return {};
   if (elementCount(getType().getShape()) == 0) return emptyElements(getType());
   int64_t dim = getDim();
   int64_t rows = shapeOf(getInput())[dim];
@@ -74,7 +77,8 @@ LogicalResult ScatterAddOp::verify() {
   llvm::ArrayRef<int64_t> table = getType().getShape();
   if (failed(context.expectDim("a dim", getDim(), table.size())) ||
       failed(context.expectShape("updates", getUpdates(),
-                                 gatheredShape(table, shapeOf(getIndices()), getDim())))) {
+                                 gatheredShape(table, shapeOf(getIndices()), getDim()))) ||
+      failed(context.expectPiece(getFirst(), "rows", getRows(), table[getDim()]))) {
     return failure();
   }
   return context.expectElementType("updates", getUpdates(), getType().getElementType());

@@ -59,6 +59,15 @@ LogicalResult InferenceContext::expectElementType(llvm::StringRef name, mlir::Va
                 value.getType());
 }
 
+LogicalResult InferenceContext::expectPiece(mlir::Value first, llvm::StringRef name, int64_t whole,
+                                            int64_t piece) const {
+  if (static_cast<bool>(first) != (whole != 0)) {
+    return refuse("expects first and ", name, " together");
+  }
+  if (!first || whole >= piece) return success();
+  return refuse("expects ", name, " of at least ", piece, ", the size of the piece, got ", whole);
+}
+
 LogicalResult InferenceContext::expectDim(llvm::StringRef name, int64_t dim, int64_t rank) const {
   if (dim >= 0 && dim < rank) return success();
   return refuse("expects ", name, " from 0 to ", rank - 1, ", got ", dim);

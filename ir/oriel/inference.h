@@ -46,6 +46,10 @@ class InferenceContext {
   mlir::LogicalResult expectType(llvm::StringRef name, mlir::Value value, mlir::Type type) const;
   mlir::LogicalResult expectElementType(llvm::StringRef name, mlir::Value value,
                                         mlir::Type elementType) const;
+  // `first` and the whole's size, named `name`, are both there or both not (0); the whole is not
+  // smaller than its piece.
+  mlir::LogicalResult expectPiece(mlir::Value first, llvm::StringRef name, int64_t whole,
+                                  int64_t piece) const;
   // 0 <= dim < rank
   mlir::LogicalResult expectDim(llvm::StringRef name, int64_t dim, int64_t rank) const;
 

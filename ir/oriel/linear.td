@@ -27,7 +27,7 @@ def LinearOp : Oriel_Op<"linear",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,
          Optional<Oriel_FloatTensor>:$bias,
          DefaultValuedAttr<BoolAttr, "false">:$transpose_weight),
-    [Differentiable, FlopsOp, InferTypes, SameOperandsElementType, ShardedOp]> {
+    [Differentiable, FlopsOp, InferTypes, SameOperandsElementType, SteppedShardedOp]> {
   let summary = "Linear layer on the last dimension";
   let description = [{
     `result[b.., n] = Σ_k input[b.., k] weight[k, n] + bias[n]`; with
@@ -60,12 +60,12 @@ class Oriel_ConvOp<string mnemonic, dag args, list<Trait> traits>
     : Oriel_Op<mnemonic, !con(args, (ins
         DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
         DenseI64ArrayAttr:$dilations, DefaultValuedAttr<Oriel_IntAttr, "1">:$group)),
-        !listconcat(traits, [FlopsOp, RebuiltShardedOp])>;
+        !listconcat(traits, [FlopsOp])>;
 
 def ConvOp : Oriel_ConvOp<"conv",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,
          Optional<Oriel_FloatTensor>:$bias),
-    [Differentiable, InferTypes]> {
+    [Differentiable, InferTypes, RebuiltSteppedShardedOp]> {
   let summary = "N-dimensional convolution (cross-correlation)";
   let description = [{
     ONNX `Conv`: input `[b, c, d..]`, weight `[o, c/group, k..]`, bias `[o]`, result
@@ -80,7 +80,8 @@ def ConvOp : Oriel_ConvOp<"conv",
 }
 
 def ConvInputGradOp : Oriel_ConvOp<"conv_input_grad",
-    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$weight), [Differentiable]> {
+    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$weight),
+    [Differentiable, RebuiltShardedOp]> {
   let summary = "Cotangent of a convolution's input";
   let description = [{
     The result has the input's type: ONNX `ConvTranspose`. Made by autodiff and by the
@@ -95,7 +96,7 @@ def ConvInputGradOp : Oriel_ConvOp<"conv_input_grad",
 }
 
 def ConvWeightGradOp : Oriel_ConvOp<"conv_weight_grad",
-    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input), []> {
+    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input), [RebuiltShardedOp]> {
   let summary = "Cotangent of a convolution's weight";
   let description = [{
     The result has the weight's type. Made by autodiff; removed by `lower`.

@@ -1,11 +1,11 @@
 // Sharding rules of contractions.
-#include <optional>
-
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/rule_builder.h"
 
 namespace oriel::ir {
+
+using mlir::Value;
 
 namespace {
 
@@ -35,8 +35,8 @@ ShardingRule LinearOp::getShardingRule() {
   RuleBuilder rule(*this);
   Dims rows = rule.parallel(shapeOf(getInput()).drop_back());
   int n = rule.parallel(getType().getShape().back());
-  // Each summand would add the bias once more.
-  int k = getBias() ? kWhole : rule.sum(shapeOf(getInput()).back());
+  // Each summand would add the bias once more: it is added to the sum.
+  int k = rule.add(shapeOf(getInput()).back(), getBias() ? FactorKind::kSteps : FactorKind::kSum);
   rule.operand(0, rows + k);
   rule.operand(1, matrix(k, n, getTransposeWeight()));
   rule.result(0, rows + n);
@@ -49,6 +49,13 @@ ShardingRule LinearOp::getShardingRule() {
     rule.linearIn({1});
   }
   return rule.take();
+}
+
+llvm::SmallVector<Value> LinearOp::decompose(mlir::OpBuilder& builder) {
+  if (!getBias()) return {};
+  Value product = LinearOp::create(builder, getLoc(), getInput(), getWeight(), /*bias=*/Value(),
+                                   getTransposeWeight(), getOrigin());
+  return {AddOp::create(builder, getLoc(), product, getBias(), getOrigin())};
 }
 
 ShardingRule LinearWeightGradOp::getShardingRule() {
@@ -92,25 +99,20 @@ std::pair<FactorList, FactorList> convDims(const ConvFactors& conv, ConvTensor t
   llvm_unreachable("all tensors are listed");
 }
 
-// `weight` is the shape [o, c / group, ..]. Without a kind the inner channels stay whole.
+// `weight` is the shape [o, c / group, ..].
 ConvFactors convFactors(RuleBuilder& rule, int64_t samples, llvm::ArrayRef<int64_t> weight,
                         int64_t group, FactorKind samplesKind, FactorKind outputKind,
-                        std::optional<FactorKind> innerKind) {
-  auto add = [&](int64_t size, FactorKind kind) {
-    return kind == FactorKind::kSum ? rule.sum(size) : rule.parallel(size);
-  };
+                        FactorKind innerKind) {
   ConvFactors conv;
-  conv.samples = add(samples, samplesKind);
+  conv.samples = rule.add(samples, samplesKind);
   if (group > 1) {
     int groups = rule.parallel(group);
     conv.input.push_back(groups);
     conv.output.push_back(groups);
   }
-  conv.output.push_back(add(weight[0] / group, outputKind));
-  if (innerKind) {
-    conv.inner.push_back(add(weight[1], *innerKind));
-    conv.input.push_back(conv.inner.front());
-  }
+  conv.output.push_back(rule.add(weight[0] / group, outputKind));
+  conv.inner.push_back(rule.add(weight[1], innerKind));
+  conv.input.push_back(conv.inner.front());
   return conv;
 }
 
@@ -139,10 +141,9 @@ mlir::Operation* localConv(OpTy op, mlir::OpBuilder& builder, mlir::ValueRange o
 
 ShardingRule ConvOp::getShardingRule() {
   RuleBuilder rule(*this);
-  std::optional<FactorKind> inner;
-  if (!getBias()) inner = FactorKind::kSum;
   ConvFactors conv = convFactors(rule, shapeOf(getInput())[0], shapeOf(getWeight()), getGroup(),
-                                 FactorKind::kParallel, FactorKind::kParallel, inner);
+                                 FactorKind::kParallel, FactorKind::kParallel,
+                                 getBias() ? FactorKind::kSteps : FactorKind::kSum);
   splitOperand(rule, 0, conv, ConvTensor::kInput);
   splitOperand(rule, 1, conv, ConvTensor::kWeight);
   splitResult(rule, conv, ConvTensor::kOutput);
@@ -155,6 +156,18 @@ ShardingRule ConvOp::getShardingRule() {
     rule.linearIn({1});
   }
   return rule.take();
+}
+
+llvm::SmallVector<Value> ConvOp::decompose(mlir::OpBuilder& builder) {
+  if (!getBias()) return {};
+  Value product = ConvOp::create(builder, getLoc(), getInput(), getWeight(), /*bias=*/Value(),
+                                 getStrides(), getPads(), getDilations(), getGroup(), getOrigin());
+  // [o] -> [o, 1, ..], which broadcasts over positions.
+  llvm::SmallVector<int64_t> shape(getType().getRank() - 1, 1);
+  shape[0] = shapeOf(getBias())[0];
+  Value bias = ReshapeOp::create(builder, getLoc(), tensorType(getBias()).clone(shape), getBias(),
+                                 getOrigin());
+  return {AddOp::create(builder, getLoc(), product, bias, getOrigin())};
 }
 
 ShardingRule ConvInputGradOp::getShardingRule() {

@@ -105,6 +105,15 @@ TEST_F(OrielTest, AReductionCountsItsInputAndAViewNothing) {
   EXPECT_EQ(view.getFlops(), 0);
 }
 
+TEST_F(OrielTest, PickingLabelsReadsOneLogitPerRow) {
+  mlir::Value labels = Constant({4}, builder_.getI64Type());
+  auto logits =
+      LabelLogitsOp::create(builder_, loc_, Constant({4, 1000}), labels, -100, mlir::Value());
+  EXPECT_EQ(logits.getBytesRead(), 4 * (8 + 4));
+  auto sum = SumExpOp::create(builder_, loc_, Constant({4, 1000}), Constant({4}));
+  EXPECT_EQ(sum.getFlops(), 3 * 4000);
+}
+
 TEST_F(OrielTest, EachOptimizerResultReplacesItsOwnOperand) {
   mlir::Value p = Constant({8});
   mlir::Value scalar = Constant({});

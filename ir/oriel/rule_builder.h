@@ -36,11 +36,16 @@ class RuleBuilder {
  public:
   explicit RuleBuilder(mlir::Operation* op) : rule_(wholeRule(op)) {}
 
+  int add(int64_t size, FactorKind kind) {
+    rule_.factors.push_back({size, kind});
+    return static_cast<int>(rule_.factors.size()) - 1;
+  }
   int parallel(int64_t size) { return add(size, FactorKind::kParallel); }
   int sum(int64_t size) { return add(size, FactorKind::kSum); }
-  int max(int64_t size) { return add(size, FactorKind::kMax); }
+  int steps(int64_t size) { return add(size, FactorKind::kSteps); }
   Dims parallel(llvm::ArrayRef<int64_t> shape) { return add(shape, FactorKind::kParallel); }
   Dims sum(llvm::ArrayRef<int64_t> shape) { return add(shape, FactorKind::kSum); }
+  Dims steps(llvm::ArrayRef<int64_t> shape) { return add(shape, FactorKind::kSteps); }
 
   void operand(unsigned index, const Dims& dims) { assign(rule_.operands[index], dims); }
   void result(unsigned index, const Dims& dims) { assign(rule_.results[index], dims); }
@@ -57,10 +62,6 @@ class RuleBuilder {
   ShardingRule take() { return std::move(rule_); }
 
  private:
-  int add(int64_t size, FactorKind kind) {
-    rule_.factors.push_back({size, kind});
-    return static_cast<int>(rule_.factors.size()) - 1;
-  }
   Dims add(llvm::ArrayRef<int64_t> shape, FactorKind kind) {
     Dims dims;
     for (int64_t size : shape) dims.push_back(add(size, kind));

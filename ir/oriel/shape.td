@@ -17,7 +17,7 @@ def ConstantOp : Oriel_Op<"constant", (ins ElementsAttr:$value),
   let hasFolder = 1;
 }
 
-def IotaOp : Oriel_Op<"iota", (ins Oriel_IntAttr:$dim), [ShardedOp]> {
+def IotaOp : Oriel_Op<"iota", (ins Oriel_IntAttr:$dim), [RebuiltShardedOp]> {
   let summary = "Index along one dimension";
   let description = [{
     Element at `(i0, .., in)` is `i_dim`.
@@ -116,32 +116,41 @@ def ConcatOp : Oriel_Op<"concat", (ins Variadic<Oriel_Tensor>:$inputs, Oriel_Int
 }
 
 def GatherOp : Oriel_Op<"gather",
-    (ins Oriel_Tensor:$input, Oriel_IndexTensor:$indices, Oriel_IntAttr:$dim),
-    [Differentiable, InferTypes, ShardedOp]> {
+    (ins Oriel_Tensor:$input, Oriel_IndexTensor:$indices, Oriel_IntAttr:$dim,
+         Optional<Oriel_First>:$first, DefaultValuedAttr<Oriel_IntAttr, "0">:$rows),
+    [Differentiable, InferTypes, RebuiltShardedOp]> {
   let summary = "Rows picked by index along a dimension";
   let description = [{
     `result[a.., i.., b..] = input[a.., indices[i..], b..]`, the index in dimension
     `dim`: ONNX `Gather`, and an embedding for `dim = 0`. A negative index counts
     from the end; one out of range is a runtime error.
 
+    With `first` and `rows` the input is a piece of a table of `rows` rows, which begins
+    at row `first`: indices are those of the whole table, and one of another piece gives
+    zeros. No derivative: autodiff comes before the partition.
+
     Example: `%2 = oriel.gather %table, %ids {dim = 0 : i64} : (tensor<128x64xf32>,
-    tensor<2x8xi64>) -> tensor<2x8x64xf32>`. Made by the importer; removed by `lower`.
+    tensor<2x8xi64>) -> tensor<2x8x64xf32>`. Made by the importer, on pieces by
+    `partition`; removed by `lower`.
   }];
   let results = (outs Oriel_Tensor:$result);
   let hasFolder = 1;
 }
 
 def ScatterAddOp : Oriel_Op<"scatter_add",
-    (ins Oriel_IndexTensor:$indices, Oriel_FloatTensor:$updates, Oriel_IntAttr:$dim),
-    [Differentiable, ShardedOp]> {
+    (ins Oriel_IndexTensor:$indices, Oriel_FloatTensor:$updates, Oriel_IntAttr:$dim,
+         Optional<Oriel_First>:$first, DefaultValuedAttr<Oriel_IntAttr, "0">:$rows),
+    [Differentiable, RebuiltShardedOp]> {
   let summary = "Rows added up by index: the transpose of gather";
   let description = [{
     The result starts at zero; each row of `updates` is added to the row that the
-    index names, in row-major order of the indices (deterministic).
+    index names, in row-major order of the indices (deterministic). With `first` and
+    `rows` the result is the piece of a table of `rows` rows that begins at row `first`,
+    and updates of other pieces' rows are left out.
 
     Example: `%2 = oriel.scatter_add %ids, %g {dim = 0 : i64} : (tensor<2x8xi64>,
     tensor<2x8x64xf32>) -> tensor<128x64xf32>`. Made by autodiff and by the importer
-    (`ScatterND`); removed by `lower`.
+    (`ScatterND`), on pieces by `partition`; removed by `lower`.
   }];
   let results = (outs Oriel_FloatTensor:$result);
   let hasVerifier = 1;
@@ -151,7 +160,7 @@ class Oriel_ReduceOp<string mnemonic, string what, list<Trait> traits = []>
     : Oriel_Op<mnemonic,
         (ins Oriel_ArithmeticTensor:$input, DenseI64ArrayAttr:$dims,
              DefaultValuedAttr<BoolAttr, "false">:$keep_dims),
-        !listconcat(traits, [FlopsOp, InferTypes, ShardedOp])> {
+        !listconcat(traits, [FlopsOp, InferTypes])> {
   let summary = what # " over dimensions";
   let description = what # " over `dims` (sorted, distinct), which disappear or "
       "stay with size 1 (`keep_dims`).\n\nExample: `%1 = oriel." # mnemonic #
@@ -160,13 +169,13 @@ class Oriel_ReduceOp<string mnemonic, string what, list<Trait> traits = []>
   let results = (outs Oriel_ArithmeticTensor:$result);
   let hasFolder = 1;
 }
-def ReduceSumOp : Oriel_ReduceOp<"reduce_sum", "Sum", [Differentiable]>;
-def ReduceMeanOp : Oriel_ReduceOp<"reduce_mean", "Mean", [Differentiable]>;
+def ReduceSumOp : Oriel_ReduceOp<"reduce_sum", "Sum", [Differentiable, ShardedOp]>;
+def ReduceMeanOp : Oriel_ReduceOp<"reduce_mean", "Mean", [Differentiable, SteppedShardedOp]>;
 def ReduceMaxOp : Oriel_ReduceOp<"reduce_max",
-    "Maximum (the cotangent is shared evenly by equal maxima)", [Differentiable]>;
+    "Maximum (the cotangent is shared evenly by equal maxima)", [Differentiable, ShardedOp]>;
 def ReduceMinOp : Oriel_ReduceOp<"reduce_min",
-    "Minimum (the cotangent is shared evenly by equal minima)", [Differentiable]>;
-def ReduceProdOp : Oriel_ReduceOp<"reduce_prod", "Product", [Differentiable]>;
+    "Minimum (the cotangent is shared evenly by equal minima)", [Differentiable, ShardedOp]>;
+def ReduceProdOp : Oriel_ReduceOp<"reduce_prod", "Product", [Differentiable, ShardedOp]>;
 
 def CumsumOp : Oriel_Op<"cumsum",
     (ins Oriel_ArithmeticTensor:$input, Oriel_IntAttr:$dim,

@@ -5,6 +5,7 @@
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/rule_builder.h"
+#include "ir/oriel/vjp_util.h"
 
 namespace oriel::ir {
 
@@ -67,9 +68,28 @@ mlir::Operation* ConstantOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRan
   return ConstantOp::create(builder, getLoc(), local, getOrigin());
 }
 
-// An index along the split dimension would need the rank's offset.
+// Booleans can't be counted from another beginning.
 ShardingRule IotaOp::getShardingRule() {
+  if (!getType().getElementType().isInteger(1)) return pointwiseRule(*this);
   return pointwiseRule(*this, {static_cast<int64_t>(getDim())});
+}
+
+// Counted in i64, so that narrow types round as the whole does.
+mlir::Operation* IotaOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
+                                    const LocalPieces& pieces) {
+  ShardingRule rule = getShardingRule();
+  const FactorList& along = rule.results.front()[getDim()];
+  if (along.empty() || pieces[along.front()] == 1) {
+    return cloneLocal(*this, builder, operands, rule, pieces);
+  }
+  auto type =
+      getType().clone(localShape(getType().getShape(), rule.results.front(), pieces.counts()));
+  mlir::Type i64 = builder.getI64Type();
+  mlir::Value first = pieces.first(builder, getLoc(), along.front());
+  mlir::Value local = IotaOp::create(builder, getLoc(), type.clone(i64), getDim(), getOrigin());
+  auto index = AddOp::create(builder, getLoc(), local, first, getOrigin());
+  if (type.getElementType() == i64) return index;
+  return CastOp::create(builder, getLoc(), type, index, getOrigin());
 }
 
 namespace {
@@ -195,31 +215,47 @@ ShardingRule ConcatOp::getShardingRule() {
   return rule;
 }
 
-// The picked dimension stays whole: its rows are named by their index in the whole.
+// A piece of the rows gives zeros for the others. A piece is not cut again, and booleans have no
+// sum.
 ShardingRule GatherOp::getShardingRule() {
   RuleBuilder rule(*this);
   llvm::ArrayRef<int64_t> input = shapeOf(getInput());
+  bool isCut = !getFirst() && !getType().getElementType().isInteger(1);
+  int rows = isCut ? rule.sum(input[getDim()]) : kWhole;
   Dims outer = rule.parallel(input.take_front(getDim()));
   Dims picked = rule.parallel(shapeOf(getIndices()));
   Dims inner = rule.parallel(input.drop_front(getDim() + 1));
-  rule.operand(0, outer + kWhole + inner);
+  rule.operand(0, outer + rows + inner);
   rule.operand(1, picked);
   rule.result(0, outer + picked + inner);
   rule.linearIn({0});
   return rule.take();
 }
 
+mlir::Operation* GatherOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
+                                      const LocalPieces& pieces) {
+  ShardingRule rule = getShardingRule();
+  return cloneLocalAt(*this, builder, operands, rule, pieces, rule.operands[0][getDim()], "rows");
+}
+
 ShardingRule ScatterAddOp::getShardingRule() {
   RuleBuilder rule(*this);
   llvm::ArrayRef<int64_t> result = getType().getShape();
+  int rows = getFirst() ? kWhole : rule.parallel(result[getDim()]);
   Dims outer = rule.parallel(result.take_front(getDim()));
   Dims added = rule.sum(shapeOf(getIndices()));
   Dims inner = rule.parallel(result.drop_front(getDim() + 1));
   rule.operand(0, added);
   rule.operand(1, outer + added + inner);
-  rule.result(0, outer + kWhole + inner);
+  rule.result(0, outer + rows + inner);
   rule.linearIn({1});
   return rule.take();
+}
+
+mlir::Operation* ScatterAddOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
+                                          const LocalPieces& pieces) {
+  ShardingRule rule = getShardingRule();
+  return cloneLocalAt(*this, builder, operands, rule, pieces, rule.results[0][getDim()], "rows");
 }
 
 namespace {
@@ -235,7 +271,7 @@ ShardingRule reduceRule(OpTy op, std::optional<FactorKind> kind) {
       result.push_back(input.back());
       continue;
     }
-    input.push_back(!kind ? kWhole : *kind == FactorKind::kSum ? rule.sum(size) : rule.max(size));
+    input.push_back(kind ? rule.add(size, *kind) : kWhole);
     if (op.getKeepDims()) result.push_back(kWhole);
   }
   rule.operand(0, input);
@@ -248,10 +284,23 @@ ShardingRule reduceRule(OpTy op, std::optional<FactorKind> kind) {
 ShardingRule ReduceSumOp::getShardingRule() {
   return linearIn(reduceRule(*this, FactorKind::kSum), {0});
 }
-// Means of pieces are not summands of the mean.
+// Means of pieces are not summands of the mean: it is a scaled sum. A mean of integers is rounded.
 ShardingRule ReduceMeanOp::getShardingRule() {
-  return linearIn(reduceRule(*this, std::nullopt), {0});
+  std::optional<FactorKind> kind;
+  if (!getType().getElementType().isInteger()) kind = FactorKind::kSteps;
+  return linearIn(reduceRule(*this, kind), {0});
 }
+
+llvm::SmallVector<mlir::Value> ReduceMeanOp::decompose(mlir::OpBuilder& builder) {
+  if (getType().getElementType().isInteger() || getDims().empty()) return {};
+  double count = 1;
+  for (int64_t dim : getDims()) count *= static_cast<double>(shapeOf(getInput())[dim]);
+  mlir::Value sum =
+      ReduceSumOp::create(builder, getLoc(), getInput(), getDims(), getKeepDims(), getOrigin());
+  mlir::Value share = scalarConstant(builder, getLoc(), 1.0 / count, sum, getOrigin());
+  return {MulOp::create(builder, getLoc(), sum, share, getOrigin())};
+}
+
 ShardingRule ReduceMaxOp::getShardingRule() { return reduceRule(*this, FactorKind::kMax); }
 ShardingRule ReduceMinOp::getShardingRule() { return reduceRule(*this, std::nullopt); }
 ShardingRule ReduceProdOp::getShardingRule() { return reduceRule(*this, std::nullopt); }

@@ -17,6 +17,10 @@ LogicalResult singleVjp(Operation* op, ArrayRef<Value> resultCotangents, ArrayRe
   return success();
 }
 
+LogicalResult refusePiece(Operation* op) {
+  return op->emitOpError("of a piece of the rows has no derivative: differentiate the whole");
+}
+
 // The reduced tensor's type with the reduced dimensions kept at size 1.
 RankedTensorType keptType(Value input, ArrayRef<int64_t> dims) {
   auto type = cast<RankedTensorType>(input.getType());
@@ -117,17 +121,21 @@ LogicalResult ConcatOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotan
 
 LogicalResult GatherOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
                                  ArrayRef<bool> needed, SmallVectorImpl<Value>& operandCotangents) {
+  if (getFirst()) return refusePiece(*this);
   return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
-    return ScatterAddOp::create(builder, getLoc(), getInput().getType(), getIndices(), g, getDim());
+    return ScatterAddOp::create(builder, getLoc(), getInput().getType(), getIndices(), g, getDim(),
+                                /*first=*/Value());
   });
 }
 
 LogicalResult ScatterAddOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
                                      ArrayRef<bool> needed,
                                      SmallVectorImpl<Value>& operandCotangents) {
+  if (getFirst()) return refusePiece(*this);
   operandCotangents.assign(2, Value());
   if (Value g = resultCotangents[0]; g && needed[1]) {
-    operandCotangents[1] = GatherOp::create(builder, getLoc(), g, getIndices(), getDim());
+    operandCotangents[1] =
+        GatherOp::create(builder, getLoc(), g, getIndices(), getDim(), /*first=*/Value());
   }
   return success();
 }

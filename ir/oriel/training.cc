@@ -49,12 +49,47 @@ LogicalResult CrossEntropyGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLoca
   if (failed(checkLogits(context, logits, adaptor.getLabels())) ||
       failed(context.expectRank("a cotangent", adaptor.getCotangent(), 0)) ||
       failed(context.expectShape("a logsumexp", adaptor.getLogsumexp(),
-                                 shapeOf(logits).drop_back()))) {
+                                 shapeOf(logits).drop_back())) ||
+      failed(context.expectPiece(adaptor.getFirst(), "classes", adaptor.getClasses(),
+                                 shapeOf(logits).back()))) {
     return failure();
   }
   results.push_back(logits.getType());
   return success();
 }
+
+LogicalResult SumExpOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
+                                         Adaptor adaptor,
+                                         llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  llvm::ArrayRef<int64_t> input = shapeOf(adaptor.getInput());
+  if (input.empty()) return context.refuse("expects an input of rank at least 1, got rank 0");
+  if (failed(context.expectShape("a shift", adaptor.getShift(), input.drop_back()))) {
+    return failure();
+  }
+  results.push_back(adaptor.getShift().getType());
+  return success();
+}
+
+// A subtraction, an exponential and an addition each.
+int64_t SumExpOp::getFlops() { return boundedProduct({3, elementCount(shapeOf(getInput()))}); }
+
+LogicalResult LabelLogitsOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
+                                              Adaptor adaptor,
+                                              llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  Value logits = adaptor.getLogits();
+  if (failed(checkLogits(context, logits, adaptor.getLabels())) ||
+      failed(context.expectPiece(adaptor.getFirst(), "classes", adaptor.getClasses(),
+                                 shapeOf(logits).back()))) {
+    return failure();
+  }
+  return context.addResult(shapeOf(adaptor.getLabels()), tensorType(logits).getElementType(),
+                           results);
+}
+
+// The labels, and one logit each.
+int64_t LabelLogitsOp::getBytesRead() { return typesBytes({getLabels().getType(), getType()}); }
 
 LogicalResult SumSquaresOp::verify() {
   return InferenceContext(getLoc(), getOperationName()).expectRank("a result", getResult(), 0);

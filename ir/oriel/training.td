@@ -38,7 +38,7 @@ def ParameterOp : Op<OrielDialect, "parameter", [Symbol]> {
 def CrossEntropyOp : Oriel_Op<"cross_entropy",
     (ins Oriel_FloatTensor:$logits, Oriel_IndexTensor:$labels,
          DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index),
-    [Differentiable, InferTypes, ShardedOp]> {
+    [Differentiable, InferTypes, SteppedShardedOp]> {
   let summary = "Sum of token losses and number of valid tokens";
   let description = [{
     Logits `[n.., v]`, labels `[n..]`. `loss_sum = Σ (logsumexp(logits) - logits[label])`
@@ -57,12 +57,15 @@ def CrossEntropyOp : Oriel_Op<"cross_entropy",
 def CrossEntropyGradOp : Oriel_Op<"cross_entropy_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$logits,
          Oriel_IndexTensor:$labels, Oriel_FloatTensor:$logsumexp,
-         DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index),
-    [InferTypes, ShardedOp]> {
+         DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index,
+         Optional<Oriel_First>:$first, DefaultValuedAttr<Oriel_IntAttr, "0">:$classes),
+    [InferTypes, RebuiltShardedOp]> {
   let summary = "Cotangent of the logits";
   let description = [{
     `result = cotangent * (softmax(logits) - onehot(label))`, 0 for ignored labels;
-    `cotangent` (rank 0) is that of `loss_sum`. Made by autodiff; removed by `lower`.
+    `cotangent` (rank 0) is that of `loss_sum`. With `first` and `classes` the logits are
+    those of a piece of `classes` classes, which begins at class `first`; the `logsumexp`
+    is that of all. Made by autodiff, on pieces by `partition`; removed by `lower`.
 
     Example: `%1 = oriel.cross_entropy_grad %g, %logits, %labels, %lse : (tensor<f32>,
     tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<2x8xf32>) -> tensor<2x8x32xf32>`.
@@ -70,7 +73,40 @@ def CrossEntropyGradOp : Oriel_Op<"cross_entropy_grad",
   let results = (outs Oriel_FloatTensor:$result);
 }
 
-def SumSquaresOp : Oriel_Op<"sum_squares", (ins Variadic<Oriel_FloatTensor>:$inputs), [ShardedOp]> {
+def SumExpOp : Oriel_Op<"sum_exp", (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$shift),
+    [FlopsOp, InferTypes, SameOperandsElementType, ShardedOp]> {
+  let summary = "Sum of exponentials over the last dimension";
+  let description = [{
+    `result[n..] = Σ_v exp(input[n.., v] - shift[n..])`, summed in double precision. With
+    the row's maximum as `shift` it is the part of a cross entropy that adds up over
+    pieces of the classes.
+
+    Example: `%1 = oriel.sum_exp %logits, %max : (tensor<2x8x32xf32>, tensor<2x8xf32>) ->
+    tensor<2x8xf32>`. Made by `partition`; removed by `lower`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result);
+}
+
+def LabelLogitsOp : Oriel_Op<"label_logits",
+    (ins Oriel_FloatTensor:$logits, Oriel_IndexTensor:$labels,
+         DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index,
+         Optional<Oriel_First>:$first, DefaultValuedAttr<Oriel_IntAttr, "0">:$classes),
+    [InferTypes, RebuiltShardedOp, SparseReadOp]> {
+  let summary = "The logit of each row's label";
+  let description = [{
+    `result[n..] = logits[n.., labels[n..]]`, 0 for ignored labels. With `first` and
+    `classes` the logits are those of a piece of `classes` classes, which begins at class
+    `first`: a label of another piece gives 0. A label outside `[0, classes)` is a runtime
+    error.
+
+    Example: `%1 = oriel.label_logits %logits, %labels : (tensor<2x8x32xf32>,
+    tensor<2x8xi64>) -> tensor<2x8xf32>`. Made by `partition`; removed by `lower`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result);
+}
+
+def SumSquaresOp : Oriel_Op<"sum_squares", (ins Variadic<Oriel_FloatTensor>:$inputs),
+    [SteppedShardedOp]> {
   let summary = "Sum of the squares of all elements of all operands";
   let description = [{
     Rank 0; summed in double precision, operand by operand. The global gradient norm is its

@@ -2,36 +2,117 @@
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/rule_builder.h"
+#include "ir/oriel/vjp_util.h"
 
 namespace oriel::ir {
 
-// The vocabulary stays whole: its maximum is needed before the sum.
+using mlir::Value;
+
+// By class it takes steps: the maximum of all classes is needed before the sum.
 ShardingRule CrossEntropyOp::getShardingRule() {
   RuleBuilder rule(*this);
   Dims rows = rule.sum(shapeOf(getLabels()));
-  rule.operand(0, rows + kWhole);
+  int classes = rule.steps(shapeOf(getLogits()).back());
+  rule.operand(0, rows + classes);
   rule.operand(1, rows);
   rule.result(2, rows);
   return rule.take();
 }
 
+// logsumexp = max + log Σ exp(logits - max), each row's loss is its logsumexp less the logit of
+// its label. What has the logits' size is read, and not made.
+llvm::SmallVector<Value> CrossEntropyOp::decompose(mlir::OpBuilder& builder) {
+  mlir::Location loc = getLoc();
+  int64_t origin = getOrigin(), rank = shapeOf(getLabels()).size();
+  Value max = ReduceMaxOp::create(builder, loc, getLogits(), {rank}, /*keep_dims=*/false, origin);
+  Value sum = SumExpOp::create(builder, loc, getLogits(), max, origin);
+  Value logsumexp =
+      AddOp::create(builder, loc, max, LogOp::create(builder, loc, sum, origin), origin);
+  Value logit = LabelLogitsOp::create(builder, loc, getLogits(), getLabels(), getIgnoreIndex(),
+                                      /*first=*/Value(), /*classes=*/0, origin);
+
+  mlir::RankedTensorType i64 = getLabels().getType().clone(builder.getI64Type());
+  Value labels = getLabels();
+  if (labels.getType() != i64) labels = CastOp::create(builder, loc, i64, labels, origin);
+  auto ignoreIndex = mlir::DenseElementsAttr::get(i64.clone(llvm::ArrayRef<int64_t>{}),
+                                                  static_cast<int64_t>(getIgnoreIndex()));
+  Value ignored = EqualOp::create(builder, loc, labels,
+                                  ConstantOp::create(builder, loc, ignoreIndex, origin), origin);
+  Value valid = NotOp::create(builder, loc, ignored, origin);
+  Value count = CastOp::create(builder, loc, logsumexp.getType(), valid, origin);
+  Value loss = SubOp::create(builder, loc, logsumexp, logit, origin);
+  loss = SelectOp::create(builder, loc, ignored, scalarConstant(builder, loc, 0, loss, origin),
+                          loss, origin);
+  llvm::SmallVector<int64_t> rows = llvm::to_vector(llvm::seq<int64_t>(rank));
+  auto total = [&](Value value) -> Value {
+    return ReduceSumOp::create(builder, loc, value, rows, /*keep_dims=*/false, origin);
+  };
+  return {total(loss), total(count), logsumexp};
+}
+
 ShardingRule CrossEntropyGradOp::getShardingRule() {
   RuleBuilder rule(*this);
   Dims rows = rule.parallel(shapeOf(getLabels()));
-  rule.operand(1, rows + kWhole);
+  int classes = getFirst() ? kWhole : rule.parallel(shapeOf(getLogits()).back());
+  rule.operand(1, rows + classes);
   rule.operand(2, rows);
   rule.operand(3, rows);
-  rule.result(0, rows + kWhole);
+  rule.result(0, rows + classes);
   rule.linearIn({0});
   return rule.take();
 }
 
+mlir::Operation* CrossEntropyGradOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
+                                                const LocalPieces& pieces) {
+  ShardingRule rule = getShardingRule();
+  return cloneLocalAt(*this, builder, operands, rule, pieces, rule.operands[1].back(), "classes");
+}
+
+ShardingRule SumExpOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims rows = rule.parallel(shapeOf(getShift()));
+  rule.operand(0, rows + rule.sum(shapeOf(getInput()).back()));
+  rule.operand(1, rows);
+  rule.result(0, rows);
+  return rule.take();
+}
+
+// The rank with the label's piece gives the logit, the others 0.
+ShardingRule LabelLogitsOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims rows = rule.parallel(shapeOf(getLabels()));
+  int classes = getFirst() ? kWhole : rule.sum(shapeOf(getLogits()).back());
+  rule.operand(0, rows + classes);
+  rule.operand(1, rows);
+  rule.result(0, rows);
+  rule.linearIn({0});
+  return rule.take();
+}
+
+mlir::Operation* LabelLogitsOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
+                                           const LocalPieces& pieces) {
+  ShardingRule rule = getShardingRule();
+  return cloneLocalAt(*this, builder, operands, rule, pieces, rule.operands[0].back(), "classes");
+}
+
 // Several operands have no factor in common: a rank would count again what another has whole.
 ShardingRule SumSquaresOp::getShardingRule() {
-  if (getInputs().size() != 1) return wholeRule(*this);
   RuleBuilder rule(*this);
-  rule.operand(0, rule.sum(shapeOf(getInputs().front())));
+  bool isOne = getInputs().size() == 1;
+  for (auto [i, input] : llvm::enumerate(getInputs())) {
+    rule.operand(i, isOne ? rule.sum(shapeOf(input)) : rule.steps(shapeOf(input)));
+  }
   return rule.take();
+}
+
+llvm::SmallVector<Value> SumSquaresOp::decompose(mlir::OpBuilder& builder) {
+  if (getInputs().size() < 2) return {};
+  Value total;
+  for (Value input : getInputs()) {
+    Value own = SumSquaresOp::create(builder, getLoc(), getType(), input, getOrigin());
+    total = total ? AddOp::create(builder, getLoc(), total, own, getOrigin()).getResult() : own;
+  }
+  return {total};
 }
 
 ShardingRule MergeFeaturesOp::getShardingRule() {

@@ -16,7 +16,7 @@ LogicalResult CrossEntropyOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resul
   if (!needed[0] || !resultCotangents[0]) return success();
   operandCotangents[0] =
       CrossEntropyGradOp::create(builder, getLoc(), resultCotangents[0], getLogits(), getLabels(),
-                                 getLogsumexp(), getIgnoreIndex());
+                                 getLogsumexp(), getIgnoreIndex(), /*first=*/Value());
   return success();
 }
 

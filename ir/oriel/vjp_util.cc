@@ -6,11 +6,11 @@ using namespace mlir;
 
 namespace oriel::ir {
 
-Value scalarConstant(OpBuilder& builder, Location loc, double value, Value like) {
+Value scalarConstant(OpBuilder& builder, Location loc, double value, Value like, int64_t origin) {
   auto type = RankedTensorType::get({}, getElementTypeOrSelf(like.getType()));
   auto attribute =
       DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), value).getValue());
-  return ConstantOp::create(builder, loc, attribute);
+  return ConstantOp::create(builder, loc, attribute, origin);
 }
 
 Value sumToShape(OpBuilder& builder, Location loc, Value value, Type type) {

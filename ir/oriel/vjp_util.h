@@ -1,4 +1,4 @@
-// Small pieces that the vector-Jacobian products of the op families share.
+// Small pieces that the vector-Jacobian products and decompositions of the op families share.
 #ifndef ORIEL_IR_ORIEL_VJP_UTIL_H_
 #define ORIEL_IR_ORIEL_VJP_UTIL_H_
 
@@ -10,7 +10,7 @@ namespace oriel::ir {
 
 // A rank-0 constant with the element type of `like`; it broadcasts to any shape.
 mlir::Value scalarConstant(mlir::OpBuilder& builder, mlir::Location loc, double value,
-                           mlir::Value like);
+                           mlir::Value like, int64_t origin = -1);
 
 // Transpose of a broadcast: `value` summed over the dimensions that broadcasting `type` to
 // the shape of `value` repeats (NumPy's rule: aligned at the last dimension). Returns

@@ -1,16 +1,21 @@
 // gather and scatter_add (ir/oriel/shape.td): embedding lookup and its transpose.
 //
-//   gather       input [a.., size, b..] of any type, indices [i..] of i64 or i32; int dim
-//                -> [a.., i.., b..]
-//   scatter_add  indices [i..], updates [a.., i.., b..] of f32 or f64; int dim
+//   gather       input [a.., size, b..] of any type, indices [i..] of i64 or i32, first []?;
+//                int dim, int rows? -> [a.., i.., b..]
+//   scatter_add  indices [i..], updates [a.., i.., b..] of f32 or f64, first []?;
+//                int dim, int rows?
 //                -> [a.., size, b..], which starts at zero (assigned, not accumulated into)
 //
 // Dense row-major. A negative index counts from the end; one out of range is
 // InvalidArgument, naming its position, its value and the bounds, and nothing is
 // written. Updates are added in their type, in the order of the indices.
+//
+// With `first` (i64) and `rows` the table is the piece [first, first + size) of one of `rows`
+// rows, whose indices are given: one of another piece gathers zeros, and its update is skipped.
 #ifndef ORIEL_KERNELS_EMBEDDING_EMBEDDING_H_
 #define ORIEL_KERNELS_EMBEDDING_EMBEDDING_H_
 
+#include "kernels/common/piece.h"
 #include "kernels/kernel.h"
 
 namespace oriel::kernels {
@@ -21,8 +26,10 @@ struct GatherShape {
   int64_t size;
   int64_t inner;
   int64_t count;
+  Piece rows;
 
   // `table` is the indexed tensor, `rows` the one with the indices' dimensions in place of `dim`.
+  // `first` is operand 2, if it is there.
   static absl::StatusOr<GatherShape> Make(const KernelSpec& spec, const TensorSpec& table,
                                           const TensorSpec& indices, const TensorSpec& rows);
 };

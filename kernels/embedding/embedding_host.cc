@@ -18,24 +18,31 @@ absl::StatusOr<GatherShape> GatherShape::Make(const KernelSpec& spec, const Tens
     return Malformed(spec, absl::StrCat(rows.ToString(), " does not fit ", table.ToString(),
                                         " indexed by ", indices.ToString()));
   }
+  ORIEL_ASSIGN_OR_RETURN(const Piece piece, Piece::Make(spec, 2, "rows", table.shape[dim]));
   return GatherShape{SizeOf(table.shape, 0, dim), table.shape[dim],
-                     SizeOf(table.shape, dim + 1, table.rank()), indices.num_elements()};
+                     SizeOf(table.shape, dim + 1, table.rank()), indices.num_elements(), piece};
 }
 
 namespace {
 
 template <typename I>
 absl::Status CheckIndices(const char* kernel, const I* indices, const GatherShape& shape) {
+  const int64_t rows = shape.rows.whole;
   for (int64_t i = 0; i < shape.count; ++i) {
     const int64_t index = indices[i];
-    if (index < -shape.size || index >= shape.size) {
+    if (index < -rows || index >= rows) {
       return absl::InvalidArgumentError(absl::StrCat(kernel, ": index ", index, " at position ", i,
-                                                     " is outside [", -shape.size, ", ", shape.size,
-                                                     ")"));
+                                                     " is outside [", -rows, ", ", rows, ")"));
     }
   }
   return absl::OkStatus();
 }
+
+// The row of the table that an index names; outside of [0, size) for a row of another piece.
+int64_t RowOf(int64_t index, const GatherShape& shape, int64_t first) {
+  return (index < 0 ? index + shape.rows.whole : index) - first;
+}
+bool HasRow(int64_t row, const GatherShape& shape) { return row >= 0 && row < shape.size; }
 
 template <typename I>
 absl::StatusOr<KernelFn> MakeGatherIndexed(const KernelSpec& spec) {
@@ -50,12 +57,16 @@ absl::StatusOr<KernelFn> MakeGatherIndexed(const KernelSpec& spec) {
     char* result = args.result<char>(0);
     absl::Status status = CheckIndices("gather", indices, shape);
     if (!status.ok()) return status;
+    ORIEL_ASSIGN_OR_RETURN(const int64_t first, shape.rows.First(args));
     ParallelFor(threads, shape.outer * shape.count, shape.inner, [=](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        int64_t index = indices[row % shape.count];
-        if (index < 0) index += shape.size;
-        std::memcpy(result + row * row_bytes,
-                    table + (row / shape.count * shape.size + index) * row_bytes, row_bytes);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = RowOf(indices[i % shape.count], shape, first);
+        if (HasRow(row, shape)) {
+          std::memcpy(result + i * row_bytes,
+                      table + (i / shape.count * shape.size + row) * row_bytes, row_bytes);
+        } else {
+          std::memset(result + i * row_bytes, 0, row_bytes);
+        }
       }
     });
     return absl::OkStatus();
@@ -63,7 +74,7 @@ absl::StatusOr<KernelFn> MakeGatherIndexed(const KernelSpec& spec) {
 }
 
 absl::StatusOr<KernelFn> MakeGather(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
   if (spec.operands[1].dtype == DType::kI64) return MakeGatherIndexed<int64_t>(spec);
   if (spec.operands[1].dtype == DType::kI32) return MakeGatherIndexed<int32_t>(spec);
   return Unsupported(spec, "takes indices of i64 and i32");
@@ -81,6 +92,7 @@ absl::StatusOr<KernelFn> MakeScatterAddTyped(const KernelSpec& spec) {
     T* result = args.result<T>(0);
     absl::Status status = CheckIndices("scatter_add", indices, shape);
     if (!status.ok()) return status;
+    ORIEL_ASSIGN_OR_RETURN(const int64_t first, shape.rows.First(args));
     // Each thread owns some columns, and takes all rows in order.
     constexpr int64_t kColumns = 64;
     const int64_t strips = (shape.inner + kColumns - 1) / kColumns;
@@ -96,9 +108,9 @@ absl::StatusOr<KernelFn> MakeScatterAddTyped(const KernelSpec& spec) {
                       std::fill_n(target + row * shape.inner, width, T(0));
                     }
                     for (int64_t k = 0; k < shape.count; ++k) {
-                      int64_t index = indices[k];
-                      if (index < 0) index += shape.size;
-                      T* to = target + index * shape.inner;
+                      const int64_t row = RowOf(indices[k], shape, first);
+                      if (!HasRow(row, shape)) continue;
+                      T* to = target + row * shape.inner;
                       const T* from = source + k * shape.inner;
 #pragma omp simd
                       for (int64_t j = 0; j < width; ++j) to[j] += from[j];
@@ -119,7 +131,7 @@ struct ScatterAdd {
 };
 
 absl::StatusOr<KernelFn> MakeScatterAdd(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
   return DispatchFloat<ScatterAdd>(spec, spec.operands[1].dtype);
 }
 

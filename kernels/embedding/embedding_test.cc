@@ -89,6 +89,100 @@ TEST(EmbeddingTest, ScatterAddIsTheTranspose) {
   }
 }
 
+// Rows [first, first + size) along dim of a table.
+Tensor PieceOf(const Tensor& table, const Case& c, int64_t first, int64_t size) {
+  Shape shape = c.table;
+  shape[c.dim] = size;
+  std::vector<double> values;
+  const std::vector<double> all = table.values();
+  const int64_t inner = runtime::NumElements(Shape(c.table.begin() + c.dim + 1, c.table.end()));
+  for (int64_t i = 0; i < table.size(); ++i) {
+    const int64_t row = i / inner % c.table[c.dim];
+    if (row >= first && row < first + size) values.push_back(all[i]);
+  }
+  return Tensor({table.spec().dtype, shape}, values);
+}
+
+// Each row of the whole is in one piece, and zeros in the others.
+TEST(EmbeddingTest, PiecesOfTheRowsGatherSummands) {
+  for (const Case& c : kCases) {
+    const int64_t rows = c.table[c.dim], half = rows / 2;
+    const Tensor table = Tensor::Random(DType::kF32, c.table, 1, 1, 50);
+    const Tensor indices = Tensor::Random(DType::kI64, c.indices, 2, static_cast<double>(-rows),
+                                          static_cast<double>(rows));
+    const TensorSpec result = {DType::kF32, RowsShape(c)};
+    const std::vector<double> expected =
+        RunKernel("gather", {table, indices}, {result}, {{"dim", c.dim}})[0].values();
+    std::vector<double> sum(expected.size());
+    for (int64_t first : {int64_t{0}, half}) {
+      const Tensor piece = PieceOf(table, c, first, first == 0 ? half : rows - half);
+      const Tensor at = Tensor::Scalar(DType::kI64, static_cast<double>(first));
+      const std::vector<double> part =
+          RunKernel("gather", {piece, indices, at}, {result}, {{"dim", c.dim}, {"rows", rows}})[0]
+              .values();
+      for (size_t i = 0; i < sum.size(); ++i) {
+        EXPECT_TRUE(part[i] == 0 || sum[i] == 0);
+        sum[i] += part[i];
+      }
+    }
+    EXPECT_EQ(sum, expected);
+  }
+}
+
+TEST(EmbeddingTest, APieceTakesItsOwnUpdates) {
+  for (const Case& c : kCases) {
+    const int64_t rows = c.table[c.dim], half = rows / 2;
+    const Tensor updates = Tensor::Random(DType::kF32, RowsShape(c), 3);
+    const Tensor indices = Tensor::Random(DType::kI64, c.indices, 4, static_cast<double>(-rows),
+                                          static_cast<double>(rows));
+    const Tensor whole =
+        RunKernel("scatter_add", {indices, updates}, {{DType::kF32, c.table}}, {{"dim", c.dim}})[0];
+    for (int64_t first : {int64_t{0}, half}) {
+      const Tensor expected = PieceOf(whole, c, first, first == 0 ? half : rows - half);
+      const Tensor at = Tensor::Scalar(DType::kI64, static_cast<double>(first));
+      EXPECT_EQ(RunKernel("scatter_add", {indices, updates, at}, {expected.spec()},
+                          {{"dim", c.dim}, {"rows", rows}})[0]
+                    .values(),
+                expected.values());
+    }
+  }
+}
+
+// Of the whole table, wherever the piece lies.
+TEST(EmbeddingTest, IndexOutOfTheWholeIsNamedOnAPiece) {
+  const Tensor piece = Tensor::Random(DType::kF32, {2, 2}, 1);
+  const Tensor updates = Tensor::Random(DType::kF32, {2, 2}, 2);
+  for (double first : {0.0, 4.0}) {
+    const Tensor at = Tensor::Scalar(DType::kI64, first);
+    for (double bad : {6.0, -7.0}) {
+      const Tensor indices({DType::kI64, {2}}, {5, bad});
+      for (const char* kernel : {"gather", "scatter_add"}) {
+        const bool gather = kernel == std::string("gather");
+        const absl::Status status =
+            TryKernel(kernel, {gather ? piece : indices, gather ? indices : updates, at},
+                      {{DType::kF32, {2, 2}}}, {{"dim", int64_t{0}}, {"rows", int64_t{6}}})
+                .status();
+        EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_THAT(std::string(status.message()), HasSubstr("at position 1 is outside [-6, 6)"));
+      }
+    }
+  }
+}
+
+TEST(EmbeddingTest, PieceOutsideOfTheWholeIsRefused) {
+  const Tensor piece = Tensor::Random(DType::kF32, {2, 2}, 1);
+  const Tensor indices({DType::kI64, {1}}, {0});
+  const auto run = [&](double first, int64_t rows) {
+    return TryKernel("gather", {piece, indices, Tensor::Scalar(DType::kI64, first)},
+                     {{DType::kF32, {1, 2}}}, {{"dim", int64_t{0}}, {"rows", rows}})
+        .status();
+  };
+  EXPECT_TRUE(run(4, 6).ok());
+  EXPECT_THAT(std::string(run(5, 6).message()), HasSubstr("begins at 5 is not within 6"));
+  EXPECT_THAT(std::string(run(-1, 6).message()), HasSubstr("begins at -1 is not within 6"));
+  EXPECT_THAT(std::string(run(0, 1).message()), HasSubstr("rows is 1, less than the piece's 2"));
+}
+
 TEST(EmbeddingTest, IndexOutOfRangeIsNamed) {
   const Tensor table = Tensor::Random(DType::kF32, {5, 2}, 1);
   for (double bad : {5.0, -6.0}) {

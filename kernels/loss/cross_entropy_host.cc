@@ -12,16 +12,15 @@
 
 namespace oriel::kernels {
 
-absl::StatusOr<CrossEntropyShape> CrossEntropyShape::Make(const KernelSpec& spec, size_t logits) {
+absl::StatusOr<CrossEntropyShape> CrossEntropyShape::Make(const KernelSpec& spec, size_t logits,
+                                                          size_t first) {
   const TensorSpec& x = spec.operands[logits];
   if (x.rank() < 1) return Malformed(spec, "the logits have rank 0");
   const Shape rows(x.shape.begin(), x.shape.end() - 1);
   ORIEL_RETURN_IF_ERROR(CheckOperand(spec, logits + 1, spec.operands[logits + 1].dtype, rows));
-  CrossEntropyShape shape{runtime::NumElements(rows), x.shape.back(), -100};
-  if (spec.attributes.count("ignore_index") != 0) {
-    ORIEL_ASSIGN_OR_RETURN(shape.ignore_index, spec.Int("ignore_index"));
-  }
-  return shape;
+  ORIEL_ASSIGN_OR_RETURN(const int64_t ignore_index, IntOr(spec, "ignore_index", -100));
+  ORIEL_ASSIGN_OR_RETURN(const Piece classes, Piece::Make(spec, first, "classes", x.shape.back()));
+  return CrossEntropyShape{runtime::NumElements(rows), x.shape.back(), ignore_index, classes};
 }
 
 namespace {
@@ -30,10 +29,10 @@ template <typename I>
 absl::Status CheckLabels(const char* kernel, const CrossEntropyShape& shape, const I* labels) {
   for (int64_t row = 0; row < shape.rows; ++row) {
     const int64_t label = labels[row];
-    if (label != shape.ignore_index && (label < 0 || label >= shape.vocabulary)) {
+    if (label != shape.ignore_index && (label < 0 || label >= shape.classes.whole)) {
       return absl::InvalidArgumentError(
           absl::StrCat(kernel, ": label ", label, " of row ", row, " is outside [0, ",
-                       shape.vocabulary, ") and is not ignore_index ", shape.ignore_index));
+                       shape.classes.whole, ") and is not ignore_index ", shape.ignore_index));
     }
   }
   return absl::OkStatus();
@@ -42,19 +41,25 @@ absl::Status CheckLabels(const char* kernel, const CrossEntropyShape& shape, con
 // Elements of a row whose exponentials are computed before they are summed.
 constexpr int64_t kChunk = 512;
 
+// Σ exp(x - shift)
 template <typename T>
-double LogSumExp(const T* x, int64_t n) {
-  const T max = RowMax(x, n, -std::numeric_limits<T>::infinity());
+double SumExp(const T* x, int64_t n, T shift) {
   T exps[kChunk];
   double sum = 0;
   for (int64_t begin = 0; begin < n; begin += kChunk) {
     const int64_t count = std::min(kChunk, n - begin);
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) exps[i] = Exp(x[begin + i] - max);
+    for (int64_t i = 0; i < count; ++i) exps[i] = Exp(x[begin + i] - shift);
     const T* row = exps;
     sum += RowSum<T>(count, [row](auto at) { return at(row); });
   }
-  return static_cast<double>(max) + std::log(sum);
+  return sum;
+}
+
+template <typename T>
+double LogSumExp(const T* x, int64_t n) {
+  const T max = RowMax(x, n, -std::numeric_limits<T>::infinity());
+  return static_cast<double>(max) + std::log(SumExp(x, n, max));
 }
 
 template <typename T, typename I>
@@ -101,6 +106,7 @@ absl::StatusOr<KernelFn> MakeGradTyped(const KernelSpec& spec, const CrossEntrop
     T* result = args.result<T>(0);
     absl::Status status = CheckLabels("cross_entropy_grad", shape, labels);
     if (!status.ok()) return status;
+    ORIEL_ASSIGN_OR_RETURN(const int64_t first, shape.classes.First(args));
     ParallelFor(threads, shape.rows, 6 * shape.vocabulary, [=](int64_t begin, int64_t end) {
       const int64_t n = shape.vocabulary;
       for (int64_t row = begin; row < end; ++row) {
@@ -114,10 +120,34 @@ absl::StatusOr<KernelFn> MakeGradTyped(const KernelSpec& spec, const CrossEntrop
         const T shift = logsumexp[row];
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i) dx[i] = cotangent * Exp(x[i] - shift);
+        const int64_t own = label - first;
+        if (own < 0 || own >= n) continue;
         // Not dx - cotangent: where the label is nearly certain that would lose digits.
-        dx[label] =
+        dx[own] =
             cotangent *
-            static_cast<T>(std::expm1(static_cast<double>(x[label]) - static_cast<double>(shift)));
+            static_cast<T>(std::expm1(static_cast<double>(x[own]) - static_cast<double>(shift)));
+      }
+    });
+    return absl::OkStatus();
+  });
+}
+
+template <typename T, typename I>
+absl::StatusOr<KernelFn> MakeLabelLogitsTyped(const KernelSpec& spec,
+                                              const CrossEntropyShape& shape) {
+  const int threads = spec.num_threads;
+  return KernelFn([shape, threads](const KernelArgs& args) {
+    const T* logits = args.operand<T>(0);
+    const I* labels = args.operand<I>(1);
+    T* result = args.result<T>(0);
+    absl::Status status = CheckLabels("label_logits", shape, labels);
+    if (!status.ok()) return status;
+    ORIEL_ASSIGN_OR_RETURN(const int64_t first, shape.classes.First(args));
+    ParallelFor(threads, shape.rows, 1, [=](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t label = labels[row], own = label - first;
+        const bool has = label != shape.ignore_index && own >= 0 && own < shape.vocabulary;
+        result[row] = has ? logits[row * shape.vocabulary + own] : T(0);
       }
     });
     return absl::OkStatus();
@@ -129,7 +159,8 @@ struct ByIndex {
   template <typename T>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
     ORIEL_ASSIGN_OR_RETURN(const CrossEntropyShape shape,
-                           CrossEntropyShape::Make(spec, Factory<T, int64_t>::kLogits));
+                           CrossEntropyShape::Make(spec, Factory<T, int64_t>::kLogits,
+                                                   Factory<T, int64_t>::kOperands));
     ORIEL_RETURN_IF_ERROR((Factory<T, int64_t>::Check(spec)));
     switch (spec.operands[Factory<T, int64_t>::kLogits + 1].dtype) {
       case DType::kI64:
@@ -144,7 +175,7 @@ struct ByIndex {
 
 template <typename T, typename I>
 struct Loss {
-  static constexpr size_t kLogits = 0;
+  static constexpr size_t kLogits = 0, kOperands = 2;
   static absl::Status Check(const KernelSpec& spec) {
     const DType dtype = spec.operands[0].dtype;
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, dtype, {}));
@@ -158,7 +189,7 @@ struct Loss {
 
 template <typename T, typename I>
 struct LossGrad {
-  static constexpr size_t kLogits = 1;
+  static constexpr size_t kLogits = 1, kOperands = 4;
   static absl::Status Check(const KernelSpec& spec) {
     const TensorSpec& logits = spec.operands[1];
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, logits.dtype, {}));
@@ -170,17 +201,64 @@ struct LossGrad {
   }
 };
 
+template <typename T, typename I>
+struct LabelLogits {
+  static constexpr size_t kLogits = 0, kOperands = 2;
+  static absl::Status Check(const KernelSpec& spec) {
+    return CheckResult(spec, 0, spec.operands[0].dtype, spec.operands[1].shape);
+  }
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec, const CrossEntropyShape& shape) {
+    return MakeLabelLogitsTyped<T, I>(spec, shape);
+  }
+};
+
+struct SumOfExps {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    const Shape& shape = spec.operands[0].shape;
+    const int64_t n = shape.back(), rows = SizeOf(shape, 0, spec.operands[0].rank() - 1);
+    const int threads = spec.num_threads;
+    return KernelFn([=](const KernelArgs& args) {
+      const T* x = args.operand<T>(0);
+      const T* shift = args.operand<T>(1);
+      T* result = args.result<T>(0);
+      ParallelFor(threads, rows, 6 * n, [=](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          result[row] = static_cast<T>(SumExp(x + row * n, n, shift[row]));
+        }
+      });
+      return absl::OkStatus();
+    });
+  }
+};
+
+absl::StatusOr<KernelFn> MakeSumExp(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  const TensorSpec& x = spec.operands[0];
+  if (x.rank() < 1) return Malformed(spec, "the input has rank 0");
+  const Shape rows(x.shape.begin(), x.shape.end() - 1);
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, x.dtype, rows));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, rows));
+  return DispatchFloat<SumOfExps>(spec, x.dtype);
+}
+
 absl::StatusOr<KernelFn> MakeCrossEntropy(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3));
   return DispatchFloat<ByIndex<Loss>>(spec, spec.operands[0].dtype);
 }
 absl::StatusOr<KernelFn> MakeCrossEntropyGrad(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 1));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 5, 1));
   return DispatchFloat<ByIndex<LossGrad>>(spec, spec.operands[1].dtype);
+}
+absl::StatusOr<KernelFn> MakeLabelLogits(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
+  return DispatchFloat<ByIndex<LabelLogits>>(spec, spec.operands[0].dtype);
 }
 
 ORIEL_REGISTER_HOST_KERNEL("cross_entropy", 0, MakeCrossEntropy);
 ORIEL_REGISTER_HOST_KERNEL("cross_entropy_grad", 0, MakeCrossEntropyGrad);
+ORIEL_REGISTER_HOST_KERNEL("sum_exp", 0, MakeSumExp);
+ORIEL_REGISTER_HOST_KERNEL("label_logits", 0, MakeLabelLogits);
 
 }  // namespace
 }  // namespace oriel::kernels

@@ -69,6 +69,101 @@ TEST(CrossEntropyTest, LossAndGradient) {
   }
 }
 
+// Columns [first, first + size) of a matrix [1, rows, n].
+Tensor ColumnsOf(const Tensor& x, int64_t first, int64_t size) {
+  const std::vector<double> all = x.values();
+  const int64_t n = x.shape().back();
+  std::vector<double> values;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    if (i % n >= first && i % n < first + size) values.push_back(all[i]);
+  }
+  return Tensor({x.spec().dtype, {1, x.size() / n, size}}, values);
+}
+
+TEST(CrossEntropyTest, StepsMakeTheWhole) {
+  for (DType dtype : kFloats) {
+    for (DType index : {DType::kI64, DType::kI32}) {
+      for (const Size& s : kSizes) {
+        const Tensor x = Tensor::Random(dtype, {1, s.rows, s.vocabulary}, 1, -10, 10);
+        const Tensor labels = Labels(index, s, -100);
+        const TensorSpec row = {dtype, labels.shape()};
+        const auto whole = RunKernel("cross_entropy", {x, labels}, {{dtype, {}}, {dtype, {}}, row});
+        const Tensor max = RunKernel("reduce_max", {x}, {row}, {{"dims", Shape{2}}})[0];
+        const std::vector<double> sum = RunKernel("sum_exp", {x, max}, {row})[0].values();
+        const std::vector<double> logit = RunKernel("label_logits", {x, labels}, {row})[0].values();
+        double loss = 0;
+        std::vector<double> logsumexp;
+        for (int64_t r = 0; r < s.rows; ++r) {
+          logsumexp.push_back(max.values()[r] + std::log(sum[r]));
+          if (labels.values()[r] != -100) loss += logsumexp[r] - logit[r];
+        }
+        ExpectClose(whole[2], logsumexp);
+        ExpectClose(whole[0], {loss}, 4);
+      }
+    }
+  }
+}
+
+// On pieces of the classes: sums of exponentials and the labels' logits add up, gradients join.
+TEST(CrossEntropyTest, PiecesOfTheClasses) {
+  const Size s = {65, 1037};
+  const int64_t cuts[] = {0, 300, 1037};
+  for (DType dtype : kFloats) {
+    const Tensor x = Tensor::Random(dtype, {1, s.rows, s.vocabulary}, 1, -10, 10);
+    const Tensor labels = Labels(DType::kI64, s, -100);
+    const Tensor shift = Tensor::Random(dtype, labels.shape(), 2, 9, 11);
+    const Tensor cotangent = Tensor::Scalar(dtype, 0.75);
+    const TensorSpec row = {dtype, labels.shape()};
+    const Tensor logits = RunKernel("label_logits", {x, labels}, {row})[0];
+    const Tensor grad =
+        RunKernel("cross_entropy_grad", {cotangent, x, labels, shift}, {x.spec()})[0];
+    std::vector<double> sum(s.rows), logit(s.rows);
+    for (int k = 0; k < 2; ++k) {
+      const int64_t size = cuts[k + 1] - cuts[k];
+      const Tensor piece = ColumnsOf(x, cuts[k], size);
+      const Tensor first = Tensor::Scalar(DType::kI64, static_cast<double>(cuts[k]));
+      const testing::Attributes classes = {{"classes", s.vocabulary}};
+      const std::vector<double> sums = RunKernel("sum_exp", {piece, shift}, {row})[0].values();
+      const std::vector<double> own =
+          RunKernel("label_logits", {piece, labels, first}, {row}, classes)[0].values();
+      for (int64_t r = 0; r < s.rows; ++r) {
+        sum[r] += sums[r];
+        EXPECT_TRUE(logit[r] == 0 || own[r] == 0);
+        logit[r] += own[r];
+      }
+      ExpectClose(RunKernel("cross_entropy_grad", {cotangent, piece, labels, shift, first},
+                            {piece.spec()}, classes)[0],
+                  ColumnsOf(grad, cuts[k], size).values());
+    }
+    ExpectClose(RunKernel("sum_exp", {x, shift}, {row})[0], sum, 4);
+    EXPECT_EQ(logits.values(), logit);
+  }
+}
+
+TEST(CrossEntropyTest, LabelOutOfTheWholeIsNamedOnAPiece) {
+  const Tensor piece = Tensor::Random(DType::kF32, {2, 4}, 1);
+  const Tensor row = Tensor::Random(DType::kF32, {2}, 2), one = Tensor::Scalar(DType::kF32, 1);
+  const testing::Attributes classes = {{"classes", int64_t{8}}};
+  for (double at : {0.0, 4.0}) {
+    const Tensor first = Tensor::Scalar(DType::kI64, at);
+    const auto run = [&](double label) {
+      const Tensor labels({DType::kI64, {2}}, {7, label});
+      return std::vector<absl::Status>{
+          TryKernel("label_logits", {piece, labels, first}, {row.spec()}, classes).status(),
+          TryKernel("cross_entropy_grad", {one, piece, labels, row, first}, {piece.spec()}, classes)
+              .status()};
+    };
+    for (const absl::Status& status : run(2)) EXPECT_TRUE(status.ok()) << status;
+    for (double bad : {8.0, -1.0}) {
+      for (const absl::Status& status : run(bad)) {
+        EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_THAT(std::string(status.message()),
+                    AllOf(HasSubstr("of row 1"), HasSubstr("outside [0, 8)")));
+      }
+    }
+  }
+}
+
 TEST(CrossEntropyTest, LargeLogitsDoNotOverflow) {
   const Tensor x({DType::kF32, {1, 3}}, {1000, -1000, 999});
   const Tensor label({DType::kI64, {1}}, {0});

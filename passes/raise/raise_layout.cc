@@ -143,6 +143,7 @@ struct GatherOfOneRow : mlir::OpRewritePattern<ir::GatherOp> {
 
   LogicalResult matchAndRewrite(ir::GatherOp op, PatternRewriter& rewriter) const override {
     mlir::DenseElementsAttr index;
+    if (op.getFirst()) return rewriter.notifyMatchFailure(op, "of a piece of the rows");
     if (!mlir::matchPattern(op.getIndices(), mlir::m_Constant(&index)) ||
         index.getNumElements() != 1) {
       return rewriter.notifyMatchFailure(op, "not one known index");

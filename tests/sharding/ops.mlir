@@ -32,11 +32,12 @@ func.func @reductions(%a: tensor<2x4x3xf64>) -> (tensor<2x3xf64>, tensor<2x1x3xi
 }
 
 // A constant splits along dimensions in which it repeats.
-func.func @constants() -> (tensor<2x4xi64>, tensor<2x4xf64>, tensor<2x2xf64>) {
+func.func @constants() -> (tensor<2x4xi64>, tensor<4x2xf64>, tensor<2x4xf64>, tensor<2x2xf64>) {
   %0 = oriel.iota {dim = 1 : i64} : () -> tensor<2x4xi64>
+  %3 = oriel.iota {dim = 0 : i64} : () -> tensor<4x2xf64>
   %1 = oriel.constant {value = dense<[[0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0]]> : tensor<2x4xf64>} : () -> tensor<2x4xf64>
   %2 = oriel.constant {value = dense<5.0> : tensor<2x2xf64>} : () -> tensor<2x2xf64>
-  return %0, %1, %2 : tensor<2x4xi64>, tensor<2x4xf64>, tensor<2x2xf64>
+  return %0, %3, %1, %2 : tensor<2x4xi64>, tensor<4x2xf64>, tensor<2x4xf64>, tensor<2x2xf64>
 }
 
 // Sizes that divide, that share a divisor, and that begin alike after a whole part.
@@ -61,6 +62,36 @@ func.func @optimizers(%p: tensor<2x4xf64>, %g: tensor<2x4xf64>, %m: tensor<2x4xf
   %2 = oriel.sum_squares %g : (tensor<2x4xf64>) -> tensor<f64>
   %3 = oriel.sum_squares %g, %p : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<f64>
   return %0, %1#0, %2, %3 : tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>
+}
+
+// What is left of a cross entropy over pieces of the classes, with more than one class per piece.
+func.func @cross_entropy_steps(%x: tensor<2x3x6xf64>, %shift: tensor<2x3xf64>, %g: tensor<f64>) -> (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3x6xf64>) attributes {test.forward_only} {
+  %l = oriel.constant {value = dense<[[1, 0, 5], [-100, 2, 3]]> : tensor<2x3xi64>} : () -> tensor<2x3xi64>
+  %0 = oriel.sum_exp %x, %shift : (tensor<2x3x6xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+  %1 = oriel.label_logits %x, %l : (tensor<2x3x6xf64>, tensor<2x3xi64>) -> tensor<2x3xf64>
+  %2 = oriel.cross_entropy_grad %g, %x, %l, %shift : (tensor<f64>, tensor<2x3x6xf64>, tensor<2x3xi64>, tensor<2x3xf64>) -> tensor<2x3x6xf64>
+  return %0, %1, %2 : tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3x6xf64>
+}
+
+// One row of logits, in f32.
+func.func @cross_entropy_of_a_row(%x: tensor<6xf32>) -> tensor<f32> attributes {test.forward_only} {
+  %l = oriel.constant {value = dense<4> : tensor<i32>} : () -> tensor<i32>
+  %0, %1, %2 = oriel.cross_entropy %x, %l {ignore_index = 0 : i64} : (tensor<6xf32>, tensor<i32>) -> (tensor<f32>, tensor<f32>, tensor<f32>)
+  return %0 : tensor<f32>
+}
+
+// An embedding by pieces of several rows; -1 is the last row, of the last piece.
+func.func @embedding(%t: tensor<6x2xf64>, %u: tensor<2x3x2xf64>) -> (tensor<2x3x2xf64>, tensor<6x2xf64>) {
+  %i = oriel.constant {value = dense<[[1, 5, 3], [2, 1, -1]]> : tensor<2x3xi64>} : () -> tensor<2x3xi64>
+  %0 = oriel.gather %t, %i {dim = 0 : i64} : (tensor<6x2xf64>, tensor<2x3xi64>) -> tensor<2x3x2xf64>
+  %1 = oriel.scatter_add %i, %u {dim = 0 : i64} : (tensor<2x3xi64>, tensor<2x3x2xf64>) -> tensor<6x2xf64>
+  return %0, %1 : tensor<2x3x2xf64>, tensor<6x2xf64>
+}
+
+// Operands of different ranks.
+func.func @sum_squares(%a: tensor<2x4xf64>, %b: tensor<3xf64>, %c: tensor<f64>) -> tensor<f64> attributes {test.forward_only} {
+  %0 = oriel.sum_squares %a, %b, %c : (tensor<2x4xf64>, tensor<3xf64>, tensor<f64>) -> tensor<f64>
+  return %0 : tensor<f64>
 }
 
 // Dimensions that a slice or a pad leaves alone split.

@@ -4,7 +4,9 @@
 // test is run whole through the reference interpreter. Then, for each factor of its rule and each
 // pair of factors, its operands are cut into pieces, the op that `buildLocal` makes runs on each
 // combination of pieces, and the results are put together as the rule says: they must be the
-// whole op's. Linear groups are checked by op(x + y) = op(x) + op(y).
+// whole op's. Linear groups are checked by op(x + y) = op(x) + op(y). Where a factor needs several
+// steps, the ops that `decompose` makes must compute the same, split by the factor, and are checked
+// like any.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -99,6 +101,13 @@ class Cutting {
   Index shape_, pieces_, local_;
 };
 
+void CheckFunction(FuncOp function, const Tensors& arguments, std::mt19937* random);
+
+bool NeedsSteps(const ShardingRule& rule) {
+  return llvm::any_of(rule.factors,
+                      [](const ir::Factor& factor) { return factor.kind == FactorKind::kSteps; });
+}
+
 // One op, alone in a function, and values of its operands.
 class OpCase {
  public:
@@ -190,7 +199,57 @@ class OpCase {
     Compare(sum, "summands");
   }
 
+  // The op's decomposition, alone in a function.
+  void CheckSteps(std::mt19937* random) {
+    constexpr int64_t kOrigin = 7;
+    mlir::OpBuilder builder(op_->getParentOfType<FuncOp>());
+    auto function = FuncOp::create(builder, op_->getLoc(), "steps",
+                                   builder.getFunctionType(op_->getOperandTypes(), {}));
+    builder.setInsertionPointToStart(function.addEntryBlock());
+    auto whole = llvm::cast<ShardableOpInterface>(builder.clone(*op_));
+    whole->setOperands(function.getArguments());
+    whole->setAttr("origin", builder.getI64IntegerAttr(kOrigin));
+    llvm::SmallVector<mlir::Value> results = whole.decompose(builder);
+    mlir::func::ReturnOp::create(builder, op_->getLoc(), results);
+    whole->erase();
+    function.setFunctionType(
+        builder.getFunctionType(op_->getOperandTypes(), op_->getResultTypes()));
+    ASSERT_TRUE(succeeded(mlir::verify(function)));
+    for (mlir::Operation& op : function.getBody().front().without_terminator()) {
+      EXPECT_EQ(op.getAttrOfType<mlir::IntegerAttr>("origin").getInt(), kOrigin)
+          << op.getName().getStringRef().str();
+    }
+    for (mlir::BlockArgument argument : function.getArguments()) CheckStepsSplit(argument);
+
+    auto interpreter = Interpreter::Create(function);
+    ASSERT_TRUE(interpreter.ok()) << interpreter.status();
+    auto values = interpreter->Run(Pointers(operands_));
+    ASSERT_TRUE(values.ok()) << values.status();
+    Compare(*values, "steps");
+    CheckFunction(function, operands_, random);
+    function.erase();
+  }
+
  private:
+  // Each op that takes the operand splits it by the factors that need steps.
+  void CheckStepsSplit(mlir::BlockArgument operand) {
+    for (auto [dim, factors] : llvm::enumerate(rule_.operands[operand.getArgNumber()])) {
+      for (auto [place, f] : llvm::enumerate(factors)) {
+        if (rule_.factors[f].kind != FactorKind::kSteps) continue;
+        EXPECT_FALSE(operand.use_empty());
+        for (mlir::OpOperand& use : operand.getUses()) {
+          auto user = llvm::dyn_cast<ShardableOpInterface>(use.getOwner());
+          ASSERT_TRUE(user);
+          ShardingRule rule = user.getShardingRule();
+          const ir::FactorList& own = rule.operands[use.getOperandNumber()][dim];
+          ASSERT_GT(own.size(), place) << user->getName().getStringRef().str();
+          EXPECT_EQ(rule.factors[own[place]].size, rule_.factors[f].size);
+          EXPECT_NE(rule.factors[own[place]].kind, FactorKind::kSteps);
+        }
+      }
+    }
+  }
+
   HostTensor Piece(const HostTensor& whole, const TensorFactors& dims, const Index& pieces,
                    const Index& piece) {
     Cutting cutting(rule_, dims, Index(whole.spec().shape.begin(), whole.spec().shape.end()),
@@ -282,6 +341,8 @@ void CheckOp(OpCase* test, const std::string& name, std::mt19937* random) {
   bool& split = Coverage()[name];
   for (int a = 0; a < count; ++a) {
     for (int b = a; b < count; ++b) {
+      if (rule.factors[a].kind == FactorKind::kSteps) continue;
+      if (rule.factors[b].kind == FactorKind::kSteps) continue;
       Index pieces(count, 1);
       pieces[a] = SmallestDivisor(rule.factors[a].size);
       pieces[b] = SmallestDivisor(rule.factors[b].size);
@@ -292,6 +353,7 @@ void CheckOp(OpCase* test, const std::string& name, std::mt19937* random) {
     }
   }
   for (const auto& group : rule.linear) test->CheckLinear(group, random);
+  if (NeedsSteps(rule)) test->CheckSteps(random);
 }
 
 void CheckFunction(FuncOp function, const Tensors& arguments, std::mt19937* random) {

@@ -81,6 +81,17 @@ func.func @gather_out_of_range_stays() -> (tensor<1xi64>, tensor<1xi64>) {
   return %0, %1 : tensor<1xi64>, tensor<1xi64>
 }
 
+// Its indices are those of a larger table.
+// CHECK-LABEL: @gather_of_a_piece_stays
+func.func @gather_of_a_piece_stays() -> tensor<1xi64> {
+  // CHECK: oriel.gather
+  %x = oriel.constant {value = dense<[1, 2]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %i = oriel.constant {value = dense<1> : tensor<1xi64>} : () -> tensor<1xi64>
+  %first = oriel.constant {value = dense<2> : tensor<i64>} : () -> tensor<i64>
+  %0 = oriel.gather %x, %i, %first {dim = 0 : i64, rows = 4 : i64} : (tensor<2xi64>, tensor<1xi64>, tensor<i64>) -> tensor<1xi64>
+  return %0 : tensor<1xi64>
+}
+
 // Sizes that no loop would ever get through.
 // CHECK-LABEL: @without_elements
 func.func @without_elements() -> (tensor<0x8xf32>, tensor<1099511627776x0xf32>, tensor<1099511627776x1x0xf32>) {

@@ -19,6 +19,41 @@ func.func @constant_of_another_type() {
 
 // -----
 
+func.func @gather_first_without_rows(%t: tensor<4x8xf32>, %i: tensor<2xi64>, %first: tensor<i64>) {
+  // expected-error@+2 {{expects first and rows together}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.gather %t, %i, %first {dim = 0 : i64} : (tensor<4x8xf32>, tensor<2xi64>, tensor<i64>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_rows_without_first(%t: tensor<4x8xf32>, %i: tensor<2xi64>) {
+  // expected-error@+2 {{expects first and rows together}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.gather %t, %i {dim = 0 : i64, rows = 8 : i64} : (tensor<4x8xf32>, tensor<2xi64>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @gather_fewer_rows_than_the_piece(%t: tensor<4x8xf32>, %i: tensor<2xi64>, %first: tensor<i64>) {
+  // expected-error@+2 {{expects rows of at least 4, the size of the piece, got 3}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.gather %t, %i, %first {dim = 0 : i64, rows = 3 : i64} : (tensor<4x8xf32>, tensor<2xi64>, tensor<i64>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_add_first_without_rows(%i: tensor<2xi64>, %u: tensor<2x8xf32>, %first: tensor<i64>) {
+  // expected-error@+1 {{expects first and rows together}}
+  %0 = oriel.scatter_add %i, %u, %first {dim = 0 : i64} : (tensor<2xi64>, tensor<2x8xf32>, tensor<i64>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
 func.func @iota_dim() {
   // expected-error@+1 {{expects a dim from 0 to 0, got 1}}
   %0 = oriel.iota {dim = 1 : i64} : () -> tensor<4xi64>

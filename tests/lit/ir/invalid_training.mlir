@@ -52,6 +52,51 @@ func.func @cross_entropy_logsumexp(%x: tensor<2x8x32xf32>, %l: tensor<2x8xi64>, 
 
 // -----
 
+func.func @cross_entropy_grad_classes(%x: tensor<2x8x32xf32>, %l: tensor<2x8xi64>, %r: tensor<2x8xf32>, %s: tensor<f32>, %first: tensor<i64>) {
+  // expected-error@+2 {{expects first and classes together}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.cross_entropy_grad %s, %x, %l, %r, %first : (tensor<f32>, tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<2x8xf32>, tensor<i64>) -> tensor<2x8x32xf32>
+  return
+}
+
+// -----
+
+func.func @sum_exp_of_rank_0(%x: tensor<f32>) {
+  // expected-error@+2 {{expects an input of rank at least 1, got rank 0}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.sum_exp %x, %x : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @sum_exp_shift(%x: tensor<2x8x32xf32>, %m: tensor<2x8x1xf32>) {
+  // expected-error@+2 {{expects a shift of shape [2, 8], got [2, 8, 1]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.sum_exp %x, %m : (tensor<2x8x32xf32>, tensor<2x8x1xf32>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @label_logits_labels(%x: tensor<2x8x32xf32>, %l: tensor<2x7xi64>) {
+  // expected-error@+2 {{expects labels of shape [2, 8], got [2, 7]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.label_logits %x, %l : (tensor<2x8x32xf32>, tensor<2x7xi64>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @label_logits_classes(%x: tensor<2x8x32xf32>, %l: tensor<2x8xi64>, %first: tensor<i64>) {
+  // expected-error@+2 {{expects classes of at least 32, the size of the piece, got 31}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.label_logits %x, %l, %first {classes = 31 : i64} : (tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<i64>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
 func.func @sum_squares_result(%x: tensor<8xf32>) {
   // expected-error@+1 {{expects a result of rank 0, got the shape [8]}}
   %0 = oriel.sum_squares %x : (tensor<8xf32>) -> tensor<8xf32>

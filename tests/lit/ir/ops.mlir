@@ -237,6 +237,22 @@ func.func @multimodal(%x: tensor<2x8x64xf32>, %each: tensor<2x8x64xi1>, %mask: t
   return
 }
 
+// On a piece of a dimension: where it begins, and the size of the whole.
+// CHECK-LABEL: @pieces
+func.func @pieces(%t: tensor<4x8xf32>, %ids: tensor<2x3xi64>, %rows: tensor<2x3x8xf32>, %first: tensor<i64>, %logits: tensor<2x8x32xf32>, %labels: tensor<2x8xi64>, %row: tensor<2x8xf32>, %s: tensor<f32>) {
+  // CHECK: oriel.gather %{{.*}}, %{{.*}}, %{{.*}} {dim = 0 : i64, rows = 16 : i64} : (tensor<4x8xf32>, tensor<2x3xi64>, tensor<i64>) -> tensor<2x3x8xf32>
+  %0 = oriel.gather %t, %ids, %first {dim = 0 : i64, rows = 16 : i64} : (tensor<4x8xf32>, tensor<2x3xi64>, tensor<i64>) -> tensor<2x3x8xf32>
+  // CHECK: oriel.scatter_add %{{.*}}, %{{.*}}, %{{.*}} {dim = 0 : i64, rows = 16 : i64}
+  %1 = oriel.scatter_add %ids, %rows, %first {dim = 0 : i64, rows = 16 : i64} : (tensor<2x3xi64>, tensor<2x3x8xf32>, tensor<i64>) -> tensor<4x8xf32>
+  // CHECK: oriel.cross_entropy_grad %{{.*}} {classes = 64 : i64}
+  %2 = oriel.cross_entropy_grad %s, %logits, %labels, %row, %first {classes = 64 : i64} : (tensor<f32>, tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<2x8xf32>, tensor<i64>) -> tensor<2x8x32xf32>
+  // CHECK: oriel.label_logits %{{.*}} {classes = 64 : i64, ignore_index = 0 : i64}
+  %3 = oriel.label_logits %logits, %labels, %first {ignore_index = 0 : i64, classes = 64 : i64} : (tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<i64>) -> tensor<2x8xf32>
+  // CHECK: oriel.sum_exp %{{.*}}, %{{.*}} : (tensor<2x8x32xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  %4 = oriel.sum_exp %logits, %row : (tensor<2x8x32xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+  return
+}
+
 // CHECK-LABEL: @training
 func.func @training(%logits: tensor<2x8x32xf32>, %labels: tensor<2x8xi64>, %lse: tensor<2x8xf32>, %p: tensor<8xf32>, %s: tensor<f32>) {
   // CHECK: oriel.cross_entropy %{{.*}}, %{{.*}} : (tensor<2x8x32xf32>, tensor<2x8xi64>)

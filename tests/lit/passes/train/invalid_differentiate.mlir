@@ -49,6 +49,26 @@ func.func @f(%x: tensor<3x4xf64>) -> tensor<3xf64> {
 
 // -----
 
+func.func @f(%t: tensor<3x4xf64>) -> tensor<2x4xf64> {
+  %i = oriel.constant {value = dense<[1, 5]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %first = oriel.constant {value = dense<3> : tensor<i64>} : () -> tensor<i64>
+  // expected-error @below {{'oriel.gather' op of a piece of the rows has no derivative: differentiate the whole}}
+  %0 = oriel.gather %t, %i, %first {dim = 0 : i64, rows = 6 : i64} : (tensor<3x4xf64>, tensor<2xi64>, tensor<i64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+
+// -----
+
+func.func @f(%u: tensor<2x4xf64>) -> tensor<3x4xf64> {
+  %i = oriel.constant {value = dense<[1, 5]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %first = oriel.constant {value = dense<3> : tensor<i64>} : () -> tensor<i64>
+  // expected-error @below {{'oriel.scatter_add' op of a piece of the rows has no derivative: differentiate the whole}}
+  %0 = oriel.scatter_add %i, %u, %first {dim = 0 : i64, rows = 6 : i64} : (tensor<2xi64>, tensor<2x4xf64>, tensor<i64>) -> tensor<3x4xf64>
+  return %0 : tensor<3x4xf64>
+}
+
+// -----
+
 // expected-error @below {{has no function @f of one block}}
 module {
 }
