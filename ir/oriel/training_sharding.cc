@@ -107,10 +107,15 @@ ShardingRule SumSquaresOp::getShardingRule() {
 
 llvm::SmallVector<Value> SumSquaresOp::decompose(mlir::OpBuilder& builder) {
   if (getInputs().size() < 2) return {};
-  Value total;
+  // All squares before the first sum: where they have to be completed over ranks, that is one
+  // all-reduce.
+  llvm::SmallVector<Value> squares;
   for (Value input : getInputs()) {
-    Value own = SumSquaresOp::create(builder, getLoc(), getType(), input, getOrigin());
-    total = total ? AddOp::create(builder, getLoc(), total, own, getOrigin()).getResult() : own;
+    squares.push_back(SumSquaresOp::create(builder, getLoc(), getType(), input, getOrigin()));
+  }
+  Value total = squares.front();
+  for (Value own : llvm::drop_begin(squares)) {
+    total = AddOp::create(builder, getLoc(), total, own, getOrigin());
   }
   return {total};
 }

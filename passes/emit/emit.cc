@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/exec/exec.h"
+#include "ir/oriel/location.h"
 #include "ir/oriel/oriel.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -262,7 +263,7 @@ class Emitter {
   }
 
   LogicalResult emitInstruction(mlir::Operation& op, plan::Instruction* instruction) {
-    instruction->set_location(locationText(op.getLoc()));
+    instruction->set_location(ir::locationText(op.getLoc()));
     if (auto launch = llvm::dyn_cast<exec::LaunchOp>(op)) {
       instruction->set_op(launch.getSourceOp().str());
       plan::Launch* result = instruction->mutable_launch();

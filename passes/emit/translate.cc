@@ -65,12 +65,4 @@ LogicalResult toPlanAttribute(mlir::Attribute value, mlir::Operation* op,
   return success();
 }
 
-std::string locationText(mlir::Location location) {
-  auto node = llvm::dyn_cast<mlir::NameLoc>(location);
-  if (!node) return "";
-  auto module = llvm::dyn_cast<mlir::NameLoc>(node.getChildLoc());
-  if (!module) return node.getName().str();
-  return (node.getName().getValue() + " [" + module.getName().getValue() + "]").str();
-}
-
 }  // namespace oriel

@@ -18,9 +18,6 @@ mlir::LogicalResult toPlanBytes(mlir::ElementsAttr value, mlir::Operation* op, s
 mlir::LogicalResult toPlanAttribute(mlir::Attribute value, mlir::Operation* op,
                                     plan::Attribute* attribute);
 
-// "node [module]" for the nested name locations of the importer; empty if unknown.
-std::string locationText(mlir::Location location);
-
 }  // namespace oriel
 
 #endif  // ORIEL_PASSES_EMIT_TRANSLATE_H_

@@ -1,6 +1,7 @@
 #include <map>
 #include <set>
 
+#include "ir/oriel/location.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -307,7 +308,6 @@ class SegmentPropagation {
       return wouldCut(problem.rule, sizes_, proposal, ir::FactorKind::kSteps);
     });
     if (!wanted) return nullptr;
-    if (op->hasTrait<mlir::OpTrait::IsCommutative>()) sortOperands(op);
     Operation* before = op->getPrevNode();
     mlir::OpBuilder builder(op);
     llvm::SmallVector<Value> replacements = shardable.decompose(builder);
@@ -321,16 +321,6 @@ class SegmentPropagation {
     if (first == op) first = op->getNextNode();
     op->erase();
     return first;
-  }
-
-  // Equally cut operands side by side, so that their sums meet before they are completed.
-  void sortOperands(Operation* op) {
-    llvm::SmallVector<Value> operands(op->getOperands());
-    llvm::stable_sort(operands, [&](Value a, Value b) {
-      AxisList first = versions_.seen(a).cutting(), second = versions_.seen(b).cutting();
-      return std::lexicographical_compare(first.begin(), first.end(), second.begin(), second.end());
-    });
-    op->setOperands(operands);
   }
 
   // Where an op could not be split as its operand of the same type was, the ops behind it still
@@ -431,21 +421,30 @@ class SegmentPropagation {
   void explainStep(Value value, const ReshardStep& step, Operation* user) {
     if (step.kind == ReshardStep::Kind::kSlice) return;
     *explain_ << segment_.getSymName() << ": " << step.text(sizes_) << " of a " << value.getType()
-              << " for " << user->getName() << " (" << user->getLoc() << "), then "
-              << sizes_.text(step.result) << '\n';
+              << " for " << ir::opText(user) << "; it is " << sizes_.text(step.result) << " then\n";
   }
 
+  // What was chosen where that costs something, and what else there was.
   void explainChoice(Operation* op, const SplitProblem& problem,
                      llvm::ArrayRef<SplitCandidate> candidates) {
     constexpr double kWorthwhile = 1;
     if (!explain_ || candidates.size() < 2 || candidates.front().cost < kWorthwhile) return;
-    *explain_ << segment_.getSymName() << ": " << op->getName() << " (" << op->getLoc()
-              << ") by cost in bytes per rank:";
-    for (const SplitCandidate& candidate : candidates) {
-      *explain_ << ' ' << candidate.split.toAttr(op->getContext(), sizes_) << " "
-                << llvm::format("%.0f", candidate.cost);
+    *explain_ << segment_.getSymName() << ": " << ir::opText(op) << " is split by ";
+    for (auto [i, candidate] : llvm::enumerate(candidates)) {
+      if (i > 0) *explain_ << (i == 1 ? ", not by " : " or ");
+      *explain_ << describe(problem, candidate.split)
+                << llvm::format(" (%.0f bytes)", candidate.cost);
     }
     *explain_ << '\n';
+  }
+
+  // The operands' shardings.
+  std::string describe(const SplitProblem& problem, const OpSplit& split) const {
+    std::string text;
+    for (size_t i = 0; i < problem.operands.size(); ++i) {
+      text += (i > 0 ? " x " : "") + sizes_.text(split.operand(problem.rule, i));
+    }
+    return text;
   }
 
   FuncOp segment_;

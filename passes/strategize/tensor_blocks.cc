@@ -4,10 +4,10 @@
 #include <optional>
 #include <set>
 
+#include "ir/oriel/location.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/raw_ostream.h"
 #include "passes/strategize/sharding.h"
 
 namespace oriel {
@@ -83,8 +83,7 @@ class BlockFinder {
 
   void setIndivisible(int64_t size, Operation* op) {
     if (!block_.indivisible.empty()) return;
-    llvm::raw_string_ostream out(block_.indivisible);
-    out << size << " pieces at " << op->getName() << " (" << op->getLoc() << ")";
+    block_.indivisible = std::to_string(size) + " elements or heads at " + ir::opText(op);
   }
 
   // Whether the range cuts this factor of the op, and no other one does.
@@ -132,12 +131,7 @@ class BlockFinder {
     return traceOperands(op);
   }
 
-  bool blocked(Operation* op) {
-    std::string text;
-    llvm::raw_string_ostream out(text);
-    out << op->getName() << " (" << op->getLoc() << ") needs all of it";
-    return fail(text);
-  }
+  bool blocked(Operation* op) { return fail(ir::opText(op) + " needs all of it"); }
 
   bool traceArgument(Value value, int64_t dim, RankRange range) {
     auto parameter = values_.parameters.find(value);
@@ -197,10 +191,7 @@ class BlockFinder {
         for (Operation* user : result.getUsers()) {
           // What is returned is for the backward.
           if (ops_.contains(user) || user->hasTrait<mlir::OpTrait::IsTerminator>()) continue;
-          std::string text;
-          llvm::raw_string_ostream out(text);
-          out << "it is also used by " << user->getName() << " (" << user->getLoc() << ")";
-          return fail(text);
+          return fail("it is also used by " + ir::opText(user));
         }
       }
     }
@@ -285,10 +276,8 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
         std::optional<TensorBlock> block = finder.find(&op, factor, ranks, why);
         if (!block || !fits(*block, finder)) {
           if (notes && !why.empty()) {
-            std::string note;
-            llvm::raw_string_ostream(note) << op.getName() << " (" << op.getLoc()
-                                           << ") is not split over " << ranks << " ranks: " << why;
-            notes->push_back(std::move(note));
+            notes->push_back(ir::opText(&op) + " is not split over " + std::to_string(ranks) +
+                             " ranks: " + why);
           }
           continue;
         }

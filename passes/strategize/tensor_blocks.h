@@ -38,7 +38,7 @@ struct TensorBlock {
 
   mlir::Operation* reduction = nullptr;
   std::vector<Cut> cuts;
-  // Empty, or why this many ranks can't split it: "the 6 .. of dimension 2".
+  // Empty, or what these ranks do not divide: "6 elements or heads at ..".
   std::string indivisible;
 };
 
