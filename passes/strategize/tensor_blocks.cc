@@ -266,6 +266,7 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
     });
   };
   std::set<int64_t> counts = rankCounts(values, options);
+  std::vector<std::pair<Operation*, std::string>> unsplit;
   for (Operation& op : forward.getBody().front()) {
     ShardingRule rule = ruleOf(&op);
     for (int factor = 0; factor < static_cast<int>(rule.factors.size()); ++factor) {
@@ -275,9 +276,9 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
         std::string why;
         std::optional<TensorBlock> block = finder.find(&op, factor, ranks, why);
         if (!block || !fits(*block, finder)) {
-          if (notes && !why.empty()) {
-            notes->push_back(ir::opText(&op) + " is not split over " + std::to_string(ranks) +
-                             " ranks: " + why);
+          if (!why.empty()) {
+            unsplit.emplace_back(&op, ir::opText(&op) + " is not split over " +
+                                          std::to_string(ranks) + " ranks: " + why);
           }
           continue;
         }
@@ -290,6 +291,15 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
         break;
       }
     }
+  }
+  // A product of a parameter that is cut otherwise needs no excuse.
+  for (auto& [op, note] : unsplit) {
+    bool isCut = llvm::any_of(op->getOperands(), [&](Value operand) {
+      auto parameter = values.parameters.find(operand);
+      return parameter != values.parameters.end() &&
+             cutOf.count(ir::ParameterOp(parameter->second).getSymName().str()) > 0;
+    });
+    if (notes && !isCut) notes->push_back(std::move(note));
   }
   return blocks;
 }
