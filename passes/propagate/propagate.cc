@@ -33,9 +33,6 @@ using mlir::success;
 using mlir::Value;
 using mlir::func::FuncOp;
 
-// Types of the values between the layers that sequence parallelism keeps cut (annotate).
-constexpr llvm::StringLiteral kSequenceTypes("oriel.sequence_types");
-
 RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
 // What segments agree on: the sharding of what has the same role, and the module it is from.

@@ -52,6 +52,7 @@ class Annotator {
       if (failed(annotate(parameter, sizes))) return failure();
     }
     if (strategy_.sequenceParallel) setSequenceTypes(sizes);
+    warnOfCoupledSamples(forward);
     return success();
   }
 
@@ -206,6 +207,18 @@ class Annotator {
     return use;
   }
 
+  // Such an op is right, but every data-parallel rank does all of it.
+  void warnOfCoupledSamples(mlir::func::FuncOp forward) {
+    int64_t ranks = grid_.sizeOf(grid_.commonDataAxes());
+    if (ranks == 1) return;
+    forward.walk([&](mlir::Operation* op) {
+      if (!op->hasTrait<ir::CouplesSamples>()) return;
+      op->emitWarning("couples the samples of a batch, so each of the ")
+          << ranks << " data-parallel ranks gathers the batch and computes all of it: for a merge "
+          << "of image features declare `images: {per_sample, rows_per_image}` in the recipe";
+    });
+  }
+
   // Between blocks, values can be kept in pieces along the positions.
   void setSequenceTypes(const AxisSizes& sizes) {
     mlir::Builder builder(module_.getContext());
@@ -227,7 +240,7 @@ class Annotator {
           << type << (module.empty() ? "" : " of the module ") << module << ": " << ranks
           << " ranks do not divide the " << positions << " positions";
     }
-    module_->setAttr("oriel.sequence_types", builder.getArrayAttr(types));
+    module_->setAttr(kSequenceTypes, builder.getArrayAttr(types));
   }
 
   mlir::ModuleOp module_;

@@ -92,12 +92,6 @@ std::vector<std::string> Grid::zeroAxes(llvm::StringRef module) const {
   return fsdp.empty() ? atomicAxes("dp", module) : fsdp;
 }
 
-Grid dataParallelGrid(int64_t world) {
-  Strategy strategy;
-  strategy.mesh.dp = world;
-  return gridOf(strategy);
-}
-
 Grid gridOf(const Strategy& strategy) {
   std::vector<int64_t> cuts;
   auto addCuts = [&](const Mesh& mesh) {

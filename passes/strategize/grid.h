@@ -53,9 +53,6 @@ struct Grid {
   std::vector<std::string> zeroAxes(llvm::StringRef module = "") const;
 };
 
-// A grid of `world` ranks that hold the same parameters and different samples.
-Grid dataParallelGrid(int64_t world);
-
 // The coarsest grid on which every mesh of the strategy is made of whole atomic axes; with hsdp,
 // the groups that shard are the axis fsdp. The strategy is sound (findProblem()).
 //

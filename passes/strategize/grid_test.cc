@@ -149,7 +149,9 @@ TEST(Grid, SurvivesAsAttributes) {
   EXPECT_EQ(read->atomicAxes("dp", "vision tower"), grid.atomicAxes("dp", "vision tower"));
   EXPECT_EQ(read->meshAxisSize("dp", "vision tower"), 4096);
 
-  setGrid(*module, dataParallelGrid(2));
+  Strategy plain;
+  plain.mesh.dp = 2;
+  setGrid(*module, gridOf(plain));
   read = getGrid(*module);
   ASSERT_TRUE(succeeded(read));
   EXPECT_THAT(read->modules, IsEmpty());

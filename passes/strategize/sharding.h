@@ -15,6 +15,9 @@ namespace oriel {
 // The rule of any op: one that says nothing does not split.
 ir::ShardingRule ruleOf(mlir::Operation* op);
 
+// Of the module: the types of the values between layers that sequence parallelism keeps in pieces.
+inline constexpr llvm::StringLiteral kSequenceTypes("oriel.sequence_types");
+
 // Atomic axes by their place in the grid.
 using AxisList = llvm::SmallVector<int, 2>;
 
