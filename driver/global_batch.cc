@@ -66,15 +66,14 @@ absl::Status checkFixedBatch(const Recipe& recipe, const ModelInput& input, int6
 
 absl::Status checkBatch(const Recipe& recipe, const Strategy& strategy) {
   const int64_t dataParallel = strategy.dataParallel();
-  if (recipe.loss.kind == Recipe::LossKind::kSum &&
-      (dataParallel > 1 || recipe.globalBatch != recipe.microBatch)) {
+  const int64_t samples = recipe.microBatch * dataParallel;
+  if (recipe.loss.kind == Recipe::LossKind::kSum && recipe.globalBatch != samples) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the loss is the sum of the output '", recipe.loss.output, "', which may mix the samples ",
-        "of a batch, so the batch can't be split: ", dataParallel,
-        " data-parallel ranks and a global batch of ", recipe.globalBatch, " in microbatches of ",
-        recipe.microBatch, "; use one data-parallel rank and set batch.micro to batch.global"));
+        "of a batch, so a step is one microbatch: batch.global must be batch.micro times the "
+        "data-parallel ranks, but is ",
+        recipe.globalBatch, ", not ", recipe.microBatch, " x ", dataParallel));
   }
-  const int64_t samples = recipe.microBatch * dataParallel;
   if (recipe.globalBatch % samples != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the global batch of ", recipe.globalBatch, " samples is not divided by ", samples,

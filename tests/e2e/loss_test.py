@@ -5,7 +5,7 @@ import json
 import numpy
 import onnx_writer
 from golden_testing import GoldenTestCase
-from oriel_testing import OrielTestCase, read_safetensors, run, write_shard
+from oriel_testing import OrielTestCase, read_safetensors, relative_error, run, write_shard
 
 
 class SumLossTest(GoldenTestCase):
@@ -40,16 +40,36 @@ class SumLossTest(GoldenTestCase):
         write_shard(odd / "0.tar", [{"pixel_values": pixels, "input_ids": numpy.zeros(16, "i8")}] * 5)
         self.assert_fails(run("oriel-run", plan, "--eval", odd, "-n", 1), "whole batches of 4 samples; the data has 5")
 
-    def test_sum_takes_one_microbatch_on_one_rank(self):
+    def test_sum_takes_one_microbatch(self):
+        result = self.compile_clip("{global: 4, micro: 2}", self.folder / "p.oplan")
+        self.assert_fails(result, "the sum of the output 'logits_per_image'", "one microbatch")
+        self.assertFalse((self.folder / "p.oplan").exists())
+
+    def test_sum_over_ranks(self):
+        """Each rank has some rows of the similarities; the other's samples are in them."""
+        gradients = []
+        for name, batch, strategy, ranks in (
+                ("one", "{global: 4, micro: 4}", [], 1),
+                ("two", "{global: 4, micro: 2}", ["--mesh", "dp=2"], 2),
+                ("four", "{global: 4, micro: 2}", ["--mesh", "dp=2,tp=2", "--zero", "1", "--sp"], 4)):
+            plan, dump = self.folder / f"{name}.oplan", self.folder / f"{name}.safetensors"
+            result = self.compile_clip(batch, plan, *strategy)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.train_model(plan, "--steps", 1, "--dump-gradients", dump, world=ranks)
+            gradients.append(read_safetensors(dump))
+        norms = {key: numpy.linalg.norm(value) for key, value in gradients[0].items()}
+        # Key biases have no gradient but rounding.
+        keys = [key for key, norm in norms.items() if norm > 1e-6 * max(norms.values())]
+        self.assertGreater(len(keys), 0.8 * len(norms))
+        for other in gradients[1:]:
+            for key in keys:
+                self.assertLess(relative_error(other[key], gradients[0][key]), 1e-5, key)
+
+    def compile_clip(self, batch: str, plan, *arguments):
         recipe = self.folder / "recipe.yaml"
-        text = self.clip_recipe.read_text()
-        for batch, world in (("{global: 4, micro: 2}", 1), ("{global: 4, micro: 4}", 2)):
-            recipe.write_text(text.replace("{global: 4, micro: 4}", batch))
-            plan = self.folder / "p.oplan"
-            result = run("oriel", "compile", self.golden.parent / "model.onnx", "--recipe", recipe,
-                         "--world", world, "-o", plan)
-            self.assert_fails(result, "the sum of the output 'logits_per_image', which may mix the samples of a batch")
-            self.assertFalse(plan.exists())
+        recipe.write_text(self.clip_recipe.read_text().replace("{global: 4, micro: 4}", batch))
+        return run("oriel", "compile", self.golden.parent / "model.onnx", "--recipe", recipe,
+                   *arguments, "-o", plan)
 
 
 class LabelsTest(OrielTestCase):
