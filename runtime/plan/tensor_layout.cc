@@ -47,16 +47,18 @@ absl::StatusOr<TensorLayout> TensorLayout::Create(const plan::Grid& grid,
       axis->step = size;
     }
   }
-  for (const std::string& name : sharding.partial()) {
-    const auto axis = find(name);
-    if (axis == layout.axes_.end()) {
-      return error("it is partial over the axis '", name, "', which the grid does not have");
+  for (const bool sum : {true, false}) {
+    for (const std::string& name : sum ? sharding.partial() : sharding.partial_max()) {
+      const auto axis = find(name);
+      if (axis == layout.axes_.end()) {
+        return error("it is partial over the axis '", name, "', which the grid does not have");
+      }
+      if (axis->dim >= 0 || axis->partial) {
+        return error("its sharding uses the axis '", name, "' twice");
+      }
+      axis->partial = true;
+      if (sum) layout.partial_.push_back(name);
     }
-    if (axis->dim >= 0 || axis->partial) {
-      return error("its sharding uses the axis '", name, "' twice");
-    }
-    axis->partial = true;
-    layout.partial_.push_back(name);
   }
   layout.global_ = std::move(global);
   return layout;
@@ -83,6 +85,10 @@ bool TensorLayout::Owns(int64_t rank) const {
   return std::all_of(axes_.begin(), axes_.end(), [&](const Axis& axis) {
     return axis.dim >= 0 || Coordinate(rank, axis) == 0;
   });
+}
+
+bool TensorLayout::is_pending() const {
+  return std::any_of(axes_.begin(), axes_.end(), [](const Axis& axis) { return axis.partial; });
 }
 
 bool TensorLayout::Contributes(int64_t rank) const {
@@ -115,8 +121,10 @@ bool SameSharding(const plan::Sharding& a, const plan::Sharding& b) {
   for (int dim = 0; dim < std::max(a.dims_size(), b.dims_size()); ++dim) {
     if (axes(a, dim) != axes(b, dim)) return false;
   }
-  return std::set<std::string>(a.partial().begin(), a.partial().end()) ==
-         std::set<std::string>(b.partial().begin(), b.partial().end());
+  const auto set = [](const auto& names) {
+    return std::set<std::string>(names.begin(), names.end());
+  };
+  return set(a.partial()) == set(b.partial()) && set(a.partial_max()) == set(b.partial_max());
 }
 
 }  // namespace oriel::runtime

@@ -29,7 +29,9 @@ class TensorLayout {
   const Shape& global() const { return global_; }
   const Shape& piece() const { return piece_; }  // the size of every rank's box
   bool is_whole() const { return piece_ == global_; }
-  // Axes over which the value is a pending sum.
+  // Whether the value is a pending sum or maximum over any axis.
+  bool is_pending() const;
+  // Axes over which it is a pending sum.
   const std::vector<std::string>& partial() const { return partial_; }
   // Axes over which it is cut, in the grid's order.
   std::vector<std::string> CutAxes() const;

@@ -99,6 +99,19 @@ TEST(TensorLayoutTest, EachElementHasOneOwner) {
   }
 }
 
+TEST(TensorLayoutTest, PendingMaximum) {
+  plan::Sharding sharding = MakeSharding({{"a0"}});
+  sharding.add_partial_max("a1");
+  ORIEL_ASSERT_OK_AND_ASSIGN(TensorLayout layout,
+                             TensorLayout::Create(TestGrid(), sharding, {4, 6}));
+  EXPECT_TRUE(layout.is_pending());
+  EXPECT_TRUE(layout.partial().empty());
+  EXPECT_FALSE(SameSharding(sharding, MakeSharding({{"a0"}})));
+  sharding.add_partial_max("a0");
+  EXPECT_THAT(TensorLayout::Create(TestGrid(), sharding, {4, 6}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the axis 'a0' twice")));
+}
+
 TEST(TensorLayoutTest, SaysWhatDoesNotFit) {
   const std::pair<plan::Sharding, const char*> bad[] = {
       {MakeSharding({{"a7"}}), "its sharding names the axis 'a7', which the grid does not have"},

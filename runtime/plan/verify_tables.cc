@@ -127,7 +127,9 @@ void VerifyTensor(const plan::Tensor& tensor, const std::string& name, Problems&
 // On the first grid that has the axes; grids are verified.
 void VerifyStorage(const plan::Plan& plan, const plan::Tensor& global,
                    const plan::Sharding& sharding, const std::string& name, Problems& problems) {
-  if (!sharding.partial().empty()) problems.Add(name, ": its storage is a pending sum");
+  if (!sharding.partial().empty() || !sharding.partial_max().empty()) {
+    problems.Add(name, ": its storage is a pending reduction");
+  }
   absl::Status error;
   for (const auto& grid : plan.grids()) {
     error = TensorLayout::Create(grid, sharding, FromPlan(global).shape).status();

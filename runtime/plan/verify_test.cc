@@ -201,7 +201,7 @@ const BadPlan kTables[] = {
      "its sharding has more dimensions than its shape"},
     {"StorageIsPartial",
      [](auto& plan) { plan.mutable_parameters(0)->mutable_storage()->add_partial("a0"); },
-     "parameter 'w': its storage is a pending sum"},
+     "parameter 'w': its storage is a pending reduction"},
     {"PartialOverUnknownAxis",
      [](auto& plan) { plan.mutable_parameters(0)->mutable_storage()->add_partial("a7"); },
      "it is partial over the axis 'a7'"},

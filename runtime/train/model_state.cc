@@ -24,8 +24,8 @@ absl::StatusOr<CheckpointSource> BindTensor(const Executor& executor, const plan
   const TensorSpec spec = FromPlan(global);
   absl::StatusOr<TensorLayout> layout = TensorLayout::Create(grid, storage, spec.shape);
   if (!layout.ok()) return Annotate(layout.status(), name);
-  if (!layout->partial().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": its storage is a pending sum"));
+  if (layout->is_pending()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": its storage is a pending reduction"));
   }
   ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, parameter, slot));
   const TensorSpec piece{spec.dtype, layout->piece()};
