@@ -392,7 +392,7 @@ class SegmentPropagation {
         return found == shared_.shardings.end() ? whole : found->second;
       }
       case ValueKind::kStash: {
-        Sharding sharding = versions_.seen(value);
+        Sharding sharding = versions_.settled(value);
         shared_.shardings[role] = sharding;
         auto module = moduleOfValue_.find(value);
         shared_.modules[role] = module == moduleOfValue_.end() ? ModuleMap::kNone : module->second;

@@ -47,6 +47,19 @@ const Sharding& Versions::seen(mlir::Value value) const {
   return entry.view ? *entry.view : entry.versions.front().sharding;
 }
 
+const Sharding& Versions::settled(mlir::Value value) const {
+  const Sharding* best = &seen(value);
+  if (!best->isPending()) return *best;
+  auto pieces = [&](const Sharding& sharding) {
+    return planner_.sizes().product(sharding.cutting());
+  };
+  for (const Version& version : entries_.at(value).versions) {
+    if (version.sharding.isPending()) continue;
+    if (best->isPending() || pieces(version.sharding) > pieces(*best)) best = &version.sharding;
+  }
+  return *best;
+}
+
 const Versions::Version* Versions::find(const Entry& entry, const Sharding& sharding) {
   for (const Version& version : entry.versions) {
     if (version.sharding == sharding) return &version;

@@ -30,6 +30,10 @@ class Versions {
   bool hasView(mlir::Value value) const { return entries_.at(value).view.has_value(); }
   // The view, or what the value is defined with.
   const Sharding& seen(mlir::Value value) const;
+  // In which to hand the value on to another segment: as ops see it; where that is pending, the
+  // smallest pieces of the whole that are at hand, if there are any, so that no other segment
+  // completes it once more.
+  const Sharding& settled(mlir::Value value) const;
   const Sharding& defined(mlir::Value value) const {
     return entries_.at(value).versions.front().sharding;
   }
