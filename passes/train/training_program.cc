@@ -238,6 +238,11 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
   for (auto [parameter, gradient] : llvm::zip_equal(trainable_, *gradients)) {
     ValueRole role{ValueKind::kGradient, parameter.getSymName().str(), ""};
     Value sum = backward.argument(role, gradient.getType(), parameter.getLoc());
+    // At once, so that a gradient does not take memory until all are there.
+    OpBuilder::InsertionGuard guard(builder);
+    if (gradient.getParentBlock() == &backward.block() && gradient.getDefiningOp()) {
+      builder.setInsertionPointAfterValue(gradient);
+    }
     Value next = ir::AddOp::create(builder, gradient.getLoc(), sum, gradient);
     setOrigin(next.getDefiningOp(), originOf(gradient.getDefiningOp()));
     backward.addResult(next, role);

@@ -28,8 +28,8 @@
 // CHECK: %[[COUNT1:.*]] = oriel.add %[[COUNT]], %[[N]]
 // CHECK: return %[[R]], %[[LOGITS]], %[[SHIFTED]], %[[LSE]], %[[SUM1]], %[[COUNT1]]
 
-// Nothing below the first trainable parameter has a backward; the gradients are added to the
-// accumulators; each op bears the number of the forward op that it comes from.
+// Nothing below the first trainable parameter has a backward; each gradient is added to its
+// accumulator at once; each op bears the number of the forward op that it comes from.
 // CHECK-LABEL: func.func @backward(
 // CHECK-SAME: %[[R:[a-z0-9]+]]: tensor<2x4x8xf32> {oriel.kind = "stash", oriel.ref = "v1"}
 // CHECK-SAME: %[[LOGITS:[a-z0-9]+]]: tensor<2x4x6xf32> {oriel.kind = "stash", oriel.ref = "v2"}
@@ -41,8 +41,8 @@
 // CHECK-NEXT: %[[ONE:.*]] = oriel.constant {{.*}}dense<1.000000e+00> : tensor<f32>
 // CHECK-NEXT: %[[G:.*]] = oriel.cross_entropy_grad %[[ONE]], %[[LOGITS]], %[[SHIFTED]], %[[LSE]] {origin = 6 : i64}
 // CHECK-NEXT: %[[DW:.*]] = oriel.linear_weight_grad %[[R]], %[[G]] {origin = 2 : i64}
-// CHECK-NEXT: %[[DB:.*]] = oriel.reduce_sum %[[G]] {dims = array<i64: 0, 1>, origin = 2 : i64}
 // CHECK-NEXT: %[[GW1:.*]] = oriel.add %[[GW]], %[[DW]] {origin = 2 : i64}
+// CHECK-NEXT: %[[DB:.*]] = oriel.reduce_sum %[[G]] {dims = array<i64: 0, 1>, origin = 2 : i64}
 // CHECK-NEXT: %[[GB1:.*]] = oriel.add %[[GB]], %[[DB]] {origin = 2 : i64}
 // CHECK-NEXT: return %[[GW1]], %[[GB1]]
 
