@@ -1,0 +1,138 @@
+// RUN: oriel-opt %s --oriel-annotate=strategy=%S/Inputs/tp2.yaml --split-input-file | FileCheck %s
+
+// Two linear layers: the columns of the first are the rows of the second.
+// CHECK: oriel.mesh = {tp = ["a0"]}
+// CHECK: @p0 {{.*}}use = #oriel.sharding<[{}, {a0}]>}
+// CHECK: @p1 {{.*}}use = #oriel.sharding<[{a0}, {}]>}
+module {
+  oriel.parameter @p0 {onnx_name = "up", type = tensor<8x16xf32>}
+  oriel.parameter @p1 {onnx_name = "down", type = tensor<16x8xf32>}
+  func.func @forward(%x: tensor<2x4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %up: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %down: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
+    %0 = oriel.linear %x, %up : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
+    %1 = oriel.relu %0 : (tensor<2x4x16xf32>) -> tensor<2x4x16xf32>
+    %2 = oriel.linear %1, %down : (tensor<2x4x16xf32>, tensor<16x8xf32>) -> tensor<2x4x8xf32>
+    return
+  }
+}
+
+// -----
+
+// A weight that is stored transposed is split along its other dimension; the bias of the first
+// layer with its columns, that of the second stays whole.
+// CHECK: @p0 {{.*}}use = #oriel.sharding<[{a0}, {}]>}
+// CHECK: @p1 {{.*}}use = #oriel.sharding<[{a0}]>}
+// CHECK: @p2 {{.*}}use = #oriel.sharding<[{}, {a0}]>}
+// CHECK: @p3 {onnx_name = "down.bias", type = tensor<8xf32>}
+module {
+  oriel.parameter @p0 {onnx_name = "up.weight", type = tensor<16x8xf32>}
+  oriel.parameter @p1 {onnx_name = "up.bias", type = tensor<16xf32>}
+  oriel.parameter @p2 {onnx_name = "down.weight", type = tensor<8x16xf32>}
+  oriel.parameter @p3 {onnx_name = "down.bias", type = tensor<8xf32>}
+  func.func @forward(%x: tensor<2x4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %up: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %upBias: tensor<16xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %down: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
+      %downBias: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "p3"}) {
+    %0 = oriel.linear %x, %up, %upBias {transpose_weight = true} : (tensor<2x4x8xf32>, tensor<16x8xf32>, tensor<16xf32>) -> tensor<2x4x16xf32>
+    %1 = oriel.activation %0 {kind = "gelu_tanh"} : (tensor<2x4x16xf32>) -> tensor<2x4x16xf32>
+    %2 = oriel.linear %1, %down, %downBias {transpose_weight = true} : (tensor<2x4x16xf32>, tensor<8x16xf32>, tensor<8xf32>) -> tensor<2x4x8xf32>
+    return
+  }
+}
+
+// -----
+
+// A gated MLP: gate and up are split alike.
+// CHECK: @p0 {{.*}}use = #oriel.sharding<[{}, {a0}]>}
+// CHECK: @p1 {{.*}}use = #oriel.sharding<[{}, {a0}]>}
+// CHECK: @p2 {{.*}}use = #oriel.sharding<[{a0}, {}]>}
+module {
+  oriel.parameter @p0 {onnx_name = "gate", type = tensor<8x16xf32>}
+  oriel.parameter @p1 {onnx_name = "up", type = tensor<8x16xf32>}
+  oriel.parameter @p2 {onnx_name = "down", type = tensor<16x8xf32>}
+  func.func @forward(%x: tensor<2x4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %gate: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %up: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %down: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p2"}) {
+    %0 = oriel.linear %x, %gate : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
+    %1 = oriel.linear %x, %up : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
+    %2 = oriel.gated_activation %0, %1 {kind = "silu"} : (tensor<2x4x16xf32>, tensor<2x4x16xf32>) -> tensor<2x4x16xf32>
+    %3 = oriel.linear %2, %down : (tensor<2x4x16xf32>, tensor<16x8xf32>) -> tensor<2x4x8xf32>
+    return
+  }
+}
+
+// -----
+
+// Attention by heads: queries, keys and values by column, the output projection by row. Four query
+// heads share two key heads.
+// CHECK: @p0 {{.*}}use = #oriel.sharding<[{}, {a0}]>}
+// CHECK: @p1 {{.*}}use = #oriel.sharding<[{}, {a0}]>}
+// CHECK: @p2 {{.*}}use = #oriel.sharding<[{}, {a0}]>}
+// CHECK: @p3 {{.*}}use = #oriel.sharding<[{a0}, {}]>}
+module {
+  oriel.parameter @p0 {onnx_name = "query", type = tensor<8x16xf32>}
+  oriel.parameter @p1 {onnx_name = "key", type = tensor<8x8xf32>}
+  oriel.parameter @p2 {onnx_name = "value", type = tensor<8x8xf32>}
+  oriel.parameter @p3 {onnx_name = "output", type = tensor<16x8xf32>}
+  func.func @forward(%x: tensor<2x6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %query: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %key: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %value: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
+      %output: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p3"}) {
+    %0 = oriel.linear %x, %query : (tensor<2x6x8xf32>, tensor<8x16xf32>) -> tensor<2x6x16xf32>
+    %q = oriel.reshape %0 : (tensor<2x6x16xf32>) -> tensor<2x6x4x4xf32>
+    %1 = oriel.linear %x, %key : (tensor<2x6x8xf32>, tensor<8x8xf32>) -> tensor<2x6x8xf32>
+    %k = oriel.reshape %1 : (tensor<2x6x8xf32>) -> tensor<2x6x2x4xf32>
+    %2 = oriel.linear %x, %value : (tensor<2x6x8xf32>, tensor<8x8xf32>) -> tensor<2x6x8xf32>
+    %v = oriel.reshape %2 : (tensor<2x6x8xf32>) -> tensor<2x6x2x4xf32>
+    %3, %lse = oriel.attention %q, %k, %v {scale = 0.5, causal = true, sequence_first = true} : (tensor<2x6x4x4xf32>, tensor<2x6x2x4xf32>, tensor<2x6x2x4xf32>) -> (tensor<2x6x4x4xf32>, tensor<2x4x6xf32>)
+    %4 = oriel.reshape %3 : (tensor<2x6x4x4xf32>) -> tensor<2x6x16xf32>
+    %5 = oriel.linear %4, %output : (tensor<2x6x16xf32>, tensor<16x8xf32>) -> tensor<2x6x8xf32>
+    return
+  }
+}
+
+// -----
+
+// As many heads as ranks, with heads before positions: transposes are seen through.
+// CHECK: @p0 {{.*}}use = #oriel.sharding<[{}, {a0}]>}
+// CHECK: @p1 {{.*}}use = #oriel.sharding<[{a0}, {}]>}
+module {
+  oriel.parameter @p0 {onnx_name = "query", type = tensor<8x8xf32>}
+  oriel.parameter @p1 {onnx_name = "output", type = tensor<8x8xf32>}
+  func.func @forward(%x: tensor<2x6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %query: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %output: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
+    %0 = oriel.linear %x, %query : (tensor<2x6x8xf32>, tensor<8x8xf32>) -> tensor<2x6x8xf32>
+    %1 = oriel.reshape %0 : (tensor<2x6x8xf32>) -> tensor<2x6x2x4xf32>
+    %q = oriel.transpose %1 {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x4xf32>) -> tensor<2x2x6x4xf32>
+    %2, %lse = oriel.attention %q, %q, %q {scale = 0.5} : (tensor<2x2x6x4xf32>, tensor<2x2x6x4xf32>, tensor<2x2x6x4xf32>) -> (tensor<2x2x6x4xf32>, tensor<2x2x6xf32>)
+    %3 = oriel.transpose %2 {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x2x6x4xf32>) -> tensor<2x6x2x4xf32>
+    %4 = oriel.reshape %3 : (tensor<2x6x2x4xf32>) -> tensor<2x6x8xf32>
+    %5 = oriel.linear %4, %output : (tensor<2x6x8xf32>, tensor<8x8xf32>) -> tensor<2x6x8xf32>
+    return
+  }
+}
+
+// -----
+
+// Embedding and output layer are tied: one parameter, split by vocabulary in both uses.
+// CHECK: @p0 {{.*}}use = #oriel.sharding<[{a0}, {}]>}
+// CHECK: @p1 {onnx_name = "norm", type = tensor<8xf32>}
+module {
+  oriel.parameter @p0 {onnx_name = "embedding", type = tensor<32x8xf32>}
+  oriel.parameter @p1 {onnx_name = "norm", type = tensor<8xf32>}
+  func.func @forward(%ids: tensor<2x4xi64> {oriel.kind = "input", oriel.ref = "ids"},
+      %labels: tensor<2x4xi64> {oriel.kind = "input", oriel.ref = "labels"},
+      %table: tensor<32x8xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %norm: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
+    %0 = oriel.gather %table, %ids {dim = 0 : i64} : (tensor<32x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
+    %1, %rms = oriel.rms_norm %0, %norm {epsilon = 1.0e-6} : (tensor<2x4x8xf32>, tensor<8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>)
+    %2 = oriel.linear %1, %table {transpose_weight = true} : (tensor<2x4x8xf32>, tensor<32x8xf32>) -> tensor<2x4x32xf32>
+    %3, %4, %5 = oriel.cross_entropy %2, %labels : (tensor<2x4x32xf32>, tensor<2x4xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x4xf32>)
+    return
+  }
+}

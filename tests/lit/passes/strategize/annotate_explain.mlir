@@ -1,0 +1,65 @@
+// RUN: oriel-opt %s --oriel-annotate="strategy=%S/Inputs/tp2.yaml explain=true" --split-input-file -o /dev/null 2>&1 | FileCheck %s
+
+// Query, key and value in one product: pieces of its columns are not pieces of heads.
+// CHECK: strategize: oriel.linear of output is not split over 2 ranks: oriel.slice of query needs all of it
+module {
+  oriel.parameter @p0 {onnx_name = "qkv", type = tensor<8x24xf32>}
+  oriel.parameter @p1 {onnx_name = "output", type = tensor<8x8xf32>}
+  func.func @forward(%x: tensor<2x6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %qkv: tensor<8x24xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %output: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
+    %0 = oriel.linear %x, %qkv : (tensor<2x6x8xf32>, tensor<8x24xf32>) -> tensor<2x6x24xf32>
+    %1 = oriel.reshape %0 : (tensor<2x6x24xf32>) -> tensor<2x6x6x4xf32>
+    %q = oriel.slice %1 {starts = array<i64: 0, 0, 0, 0>, limits = array<i64: 2, 6, 2, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x6x6x4xf32>) -> tensor<2x6x2x4xf32> loc("query")
+    %k = oriel.slice %1 {starts = array<i64: 0, 0, 2, 0>, limits = array<i64: 2, 6, 4, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x6x6x4xf32>) -> tensor<2x6x2x4xf32>
+    %v = oriel.slice %1 {starts = array<i64: 0, 0, 4, 0>, limits = array<i64: 2, 6, 6, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x6x6x4xf32>) -> tensor<2x6x2x4xf32>
+    %2, %lse = oriel.attention %q, %k, %v {scale = 0.5, sequence_first = true} : (tensor<2x6x2x4xf32>, tensor<2x6x2x4xf32>, tensor<2x6x2x4xf32>) -> (tensor<2x6x2x4xf32>, tensor<2x2x6xf32>)
+    %3 = oriel.reshape %2 : (tensor<2x6x2x4xf32>) -> tensor<2x6x8xf32>
+    %4 = oriel.linear %3, %output : (tensor<2x6x8xf32>, tensor<8x8xf32>) -> tensor<2x6x8xf32> loc("output")
+    return
+  }
+}
+
+// -----
+
+// What lies in pieces is wanted by someone else, too.
+// CHECK: strategize: oriel.linear of down is not split over 2 ranks: it is also used by oriel.softmax of scores
+module {
+  oriel.parameter @p0 {onnx_name = "up", type = tensor<8x16xf32>}
+  oriel.parameter @p1 {onnx_name = "down", type = tensor<16x8xf32>}
+  func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %up: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %down: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
+    %0 = oriel.linear %x, %up : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %1 = oriel.softmax %0 {dim = 1 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32> loc("scores")
+    %2 = oriel.linear %0, %down : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32> loc("down")
+    return
+  }
+}
+
+// -----
+
+// Nothing to split: one layer, and what it reads is the input.
+// CHECK: strategize: oriel.linear is not split over 2 ranks: it comes from an input
+module {
+  oriel.parameter @p0 {onnx_name = "w", type = tensor<8x8xf32>}
+  func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p0"}) {
+    %0 = oriel.linear %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    return
+  }
+}
+
+// -----
+
+// No input reaches it: each rank would compute the same for all samples anyway.
+// CHECK: strategize: oriel.linear is not split over 2 ranks: it does not depend on an input
+module {
+  oriel.parameter @p0 {onnx_name = "a", type = tensor<8x8xf32>}
+  oriel.parameter @p1 {onnx_name = "b", type = tensor<8x8xf32>}
+  func.func @forward(%a: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %b: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
+    %0 = oriel.linear %a, %b : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    return
+  }
+}
