@@ -268,10 +268,17 @@ class SegmentPropagation {
         from->second == ModuleMap::kNone) {
       return wish;
     }
-    for (AxisList& list : wish.dims) {
-      auto* foreign =
-          llvm::find_if(list, [&](int axis) { return llvm::is_contained(axes.tensor, axis); });
+    for (auto [dim, list] : llvm::enumerate(wish.dims)) {
+      auto* foreign = llvm::find_if(list, [&, dim = dim](int axis) {
+        return llvm::is_contained(axes.tensor, axis) ||
+               (dim > 0 && llvm::is_contained(axes.data, axis));
+      });
       list.erase(foreign, list.end());
+    }
+    if (!wish.dims.empty() && wish.dims[0].size() < axes.data.size() &&
+        std::equal(wish.dims[0].begin(), wish.dims[0].end(), axes.data.begin()) &&
+        typeOf(operand).getDimSize(0) % sizes_.product(axes.data) == 0) {
+      wish.dims[0] = axes.data;
     }
     return wish;
   }

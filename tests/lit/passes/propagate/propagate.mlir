@@ -243,3 +243,46 @@ module @modules attributes {oriel.grid = {a0 = 2 : i64, a1 = 2 : i64}, oriel.mes
     return %1 : tensor<8x4xf32>
   }
 }
+
+// -----
+
+// The other way round, with sequence parallelism in the first module: what was cut along the positions
+// is cut along the samples.
+// CHECK-LABEL: @modules_with_sequence
+// CHECK: oriel.exp {{.*}}oriel.shardings = [#oriel.sharding<[{a0}, {a1}, {}]>]
+// CHECK: oriel.linear {{.*}}oriel.shardings = [#oriel.sharding<[{a0, a1}, {}, {}]>]
+module @modules_with_sequence attributes {oriel.grid = {a0 = 2 : i64, a1 = 2 : i64}, oriel.mesh = {dp = ["a0", "a1"]},
+    oriel.module_meshes = {vision = {dp = ["a0"], tp = ["a1"]}}, oriel.sequence_types = [tensor<8x32x64xf32>]} {
+  oriel.parameter @p0 {onnx_name = "vision.w", module = "vision", type = tensor<64x64xf32>, use = #oriel.sharding<[{a1}, {}]>, storage = #oriel.sharding<[{a1}, {}]>}
+  oriel.parameter @p1 {onnx_name = "up", type = tensor<64x64xf32>}
+  func.func @forward(%x: tensor<8x32x64xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<64x64xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %up: tensor<64x64xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
+      -> (tensor<8x32x64xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.linear %x, %w {origin = 0 : i64} : (tensor<8x32x64xf32>, tensor<64x64xf32>) -> tensor<8x32x64xf32>
+    %1 = oriel.exp %0 {origin = 1 : i64} : (tensor<8x32x64xf32>) -> tensor<8x32x64xf32>
+    %2 = oriel.linear %1, %up {origin = 2 : i64} : (tensor<8x32x64xf32>, tensor<64x64xf32>) -> tensor<8x32x64xf32>
+    return %2 : tensor<8x32x64xf32>
+  }
+}
+
+// -----
+
+// What ranks of the first module compute alike is shared out over the samples of the second.
+// CHECK-LABEL: @modules_without_sequence
+// CHECK: oriel.exp {{.*}}oriel.shardings = [#oriel.sharding<[{a0}, {}]>]
+// CHECK: oriel.linear {{.*}}oriel.shardings = [#oriel.sharding<[{a0, a1}, {}]>]
+module @modules_without_sequence attributes {oriel.grid = {a0 = 2 : i64, a1 = 2 : i64}, oriel.mesh = {dp = ["a0", "a1"]},
+    oriel.module_meshes = {vision = {dp = ["a0"], tp = ["a1"]}}} {
+  oriel.parameter @p0 {onnx_name = "vision.w", module = "vision", type = tensor<64x64xf32>, use = #oriel.sharding<[{a1}, {}]>, storage = #oriel.sharding<[{a1}, {}]>}
+  oriel.parameter @p1 {onnx_name = "up", type = tensor<64x64xf32>}
+  func.func @forward(%x: tensor<8x64xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<64x64xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %up: tensor<64x64xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
+      -> (tensor<8x64xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.linear %x, %w {origin = 0 : i64} : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>
+    %1 = oriel.exp %0 {origin = 1 : i64} : (tensor<8x64xf32>) -> tensor<8x64xf32>
+    %2 = oriel.linear %1, %up {origin = 2 : i64} : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>
+    return %2 : tensor<8x64xf32>
+  }
+}
