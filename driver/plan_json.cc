@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/plan/plan_types.h"
+#include "runtime/plan/tensor_layout.h"
 
 namespace oriel::driver {
 
@@ -69,6 +70,9 @@ Json parametersJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
   for (const plan::Parameter& parameter : plan.parameters()) {
     Json tensor = {{"name", parameter.name()}};
     tensor.update(tensorJson(parameter.global()));
+    if (!parameter.padded_shape().empty()) {
+      tensor["padded_shape"] = runtime::PaddedShape(parameter);
+    }
     tensor["trainable"] = parameter.trainable();
     tensor["initial"] = initialJson(parameter.initial());
     tensors.push_back(std::move(tensor));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "runtime/plan/plan_types.h"
+#include "runtime/plan/tensor_layout.h"
 
 namespace oriel::driver {
 
@@ -152,6 +153,9 @@ std::string parametersText(const plan::Plan& plan, const runtime::PlanStats& sta
     absl::StrAppend(
         &text, absl::StrFormat("  %-10s", bytesText(runtime::FromPlan(parameter.global()).bytes())),
         parameter.name(), " ", runtime::FromPlan(parameter.global()).ToString(),
+        parameter.padded_shape().empty()
+            ? ""
+            : absl::StrCat(" padded to ", runtime::ShapeToString(runtime::PaddedShape(parameter))),
         parameter.trainable() ? "" : ", frozen", initialText(parameter.initial()), "\n");
   }
   if (largest.size() > kShown) {

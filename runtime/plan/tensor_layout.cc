@@ -8,8 +8,9 @@
 
 namespace oriel::runtime {
 
-absl::StatusOr<TensorLayout> TensorLayout::Create(const plan::Grid& grid,
-                                                  const plan::Sharding& sharding, Shape global) {
+absl::StatusOr<TensorLayout> TensorLayout::CreatePadded(const plan::Grid& grid,
+                                                        const plan::Sharding& sharding,
+                                                        Shape global, const Shape& padded) {
   auto error = [](const auto&... what) {
     return absl::InvalidArgumentError(absl::StrCat(what...));
   };
@@ -29,7 +30,13 @@ absl::StatusOr<TensorLayout> TensorLayout::Create(const plan::Grid& grid,
   if (sharding.dims_size() > static_cast<int>(global.size())) {
     return error("its sharding has more dimensions than its shape");
   }
-  layout.piece_ = global;
+  bool fits = padded.size() == global.size();
+  for (size_t dim = 0; fits && dim < global.size(); ++dim) fits = padded[dim] >= global[dim];
+  if (!fits) {
+    return error("the shape ", ShapeToString(global), " can't be padded to ",
+                 ShapeToString(padded));
+  }
+  layout.piece_ = padded;
   for (int dim = 0; dim < sharding.dims_size(); ++dim) {
     for (const std::string& name : sharding.dims(dim).axes()) {
       const auto axis = find(name);
@@ -39,7 +46,7 @@ absl::StatusOr<TensorLayout> TensorLayout::Create(const plan::Grid& grid,
       if (axis->dim >= 0) return error("its sharding uses the axis '", name, "' twice");
       int64_t& size = layout.piece_[dim];
       if (size % axis->size != 0) {
-        return error("dimension ", dim, " of size ", global[dim],
+        return error("dimension ", dim, " of size ", padded[dim],
                      " does not divide over the axis '", name, "' of size ", axis->size);
       }
       size /= axis->size;
@@ -108,6 +115,12 @@ std::vector<int64_t> TensorLayout::Owners() const {
     owners = std::move(wider);
   }
   return owners;
+}
+
+Shape PaddedShape(const plan::Parameter& parameter) {
+  const auto& shape =
+      parameter.padded_shape().empty() ? parameter.global().shape() : parameter.padded_shape();
+  return {shape.begin(), shape.end()};
 }
 
 bool SameSharding(const plan::Sharding& a, const plan::Sharding& b) {

@@ -3,6 +3,9 @@
 //   ORIEL_ASSIGN_OR_RETURN(TensorLayout layout, TensorLayout::Create(grid, storage, shape));
 //   const Box mine = layout.BoxOf(rank);
 //   if (layout.Owns(rank)) Write(mine, data);  // each element is written once
+//
+// Where the ranks do not divide a tensor (Parameter.padded_shape), it is padded behind its end, and
+// boxes may reach into the padding: zeros, which no file has. CopyBox() leaves them alone.
 #ifndef ORIEL_RUNTIME_PLAN_TENSOR_LAYOUT_H_
 #define ORIEL_RUNTIME_PLAN_TENSOR_LAYOUT_H_
 
@@ -24,10 +27,16 @@ class TensorLayout {
   // Of a verified grid. InvalidArgument if the sharding names an axis that the grid does not have,
   // or one twice, or if a dimension does not divide.
   static absl::StatusOr<TensorLayout> Create(const plan::Grid& grid, const plan::Sharding& sharding,
-                                             Shape global);
+                                             Shape global) {
+    return CreatePadded(grid, sharding, global, global);
+  }
+  // InvalidArgument also if the padded shape is not at least the global one in each dimension.
+  static absl::StatusOr<TensorLayout> CreatePadded(const plan::Grid& grid,
+                                                   const plan::Sharding& sharding, Shape global,
+                                                   const Shape& padded);
 
-  const Shape& global() const { return global_; }
-  const Shape& piece() const { return piece_; }  // the size of every rank's box
+  const Shape& global() const { return global_; }  // without padding
+  const Shape& piece() const { return piece_; }    // the size of every rank's box
   bool is_whole() const { return piece_ == global_; }
   // Whether the value is a pending sum or maximum over any axis.
   bool is_pending() const;
@@ -38,6 +47,8 @@ class TensorLayout {
 
   // Of a rank of the grid.
   Box BoxOf(int64_t rank) const;
+  // Without padding; may have no elements.
+  Box ContentOf(int64_t rank) const { return Intersect(BoxOf(rank), WholeBox(global_)); }
   // Of the ranks with the same box one, that with the coordinate 0 on all axes that don't cut.
   bool Owns(int64_t rank) const;
   // Those ranks, ascending.
@@ -67,6 +78,9 @@ class TensorLayout {
   Shape piece_;
   std::vector<std::string> partial_;
 };
+
+// The shape that the ranks divide: padded, or that of `global`.
+Shape PaddedShape(const plan::Parameter& parameter);
 
 // Whether two shardings say the same; dimensions at the end without axes don't matter.
 bool SameSharding(const plan::Sharding& a, const plan::Sharding& b);

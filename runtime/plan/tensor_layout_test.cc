@@ -48,6 +48,30 @@ TEST(TensorLayoutTest, PiecesFollowTheCoordinates) {
   EXPECT_THAT(layout.Owners(), ElementsAre(12, 14, 16, 18, 20, 22));
 }
 
+// Boxes are cut from the padded shape; what files have of them may be nothing.
+TEST(TensorLayoutTest, PaddingIsNoContent) {
+  ORIEL_ASSERT_OK_AND_ASSIGN(
+      TensorLayout layout,
+      TensorLayout::CreatePadded(MakeGrid({4}), MakeSharding({{"a0"}}), {5, 3}, {8, 3}));
+  EXPECT_THAT(layout.global(), ElementsAre(5, 3));
+  EXPECT_THAT(layout.piece(), ElementsAre(2, 3));
+  EXPECT_EQ(layout.BoxOf(2), (Box{{4, 0}, {2, 3}}));
+  EXPECT_EQ(layout.ContentOf(1), (Box{{2, 0}, {2, 3}}));
+  EXPECT_EQ(layout.ContentOf(2), (Box{{4, 0}, {1, 3}}));
+  EXPECT_EQ(layout.ContentOf(3).num_elements(), 0);
+}
+
+TEST(TensorLayoutTest, PaddingIsBehindTheEnd) {
+  const auto pad = [](const Shape& padded) {
+    return TensorLayout::CreatePadded(MakeGrid({4}), {}, {5, 3}, padded).status();
+  };
+  ORIEL_EXPECT_OK(pad({8, 3}));
+  for (const Shape& padded : {Shape{4, 3}, Shape{8}, Shape{8, 3, 1}}) {
+    EXPECT_THAT(pad(padded), StatusIs(absl::StatusCode::kInvalidArgument,
+                                      HasSubstr("the shape [5, 3] can't be padded to")));
+  }
+}
+
 // Each summand of a pending sum counts once, of what is the same on several ranks one.
 TEST(TensorLayoutTest, SummandsContribute) {
   ORIEL_ASSERT_OK_AND_ASSIGN(TensorLayout layout,

@@ -105,24 +105,25 @@ class ProgramVerifier {
     }
   }
 
-  void VerifyTable(const plan::Buffer& buffer, const plan::Tensor& global,
+  void VerifyTable(const plan::Buffer& buffer, plan::DType dtype, const plan::Parameter& parameter,
                    const plan::Sharding& storage, const std::string& name) {
-    if (buffer.local().dtype() != global.dtype()) {
+    if (buffer.local().dtype() != dtype) {
       problems_.Add(name, " is not of the type in the plan's table");
     }
-    VerifyLocal(buffer, ShapeOf(global), storage, name);
-    VerifyGlobalShape(buffer, global, name);
+    VerifyLocal(buffer, PaddedShape(parameter), storage, name);
+    VerifyGlobalShape(buffer, parameter, name);
     if (!SameSharding(buffer.sharding(), storage)) {
       problems_.Add(name, " is not sharded as the plan's table says");
     }
   }
 
-  void VerifyGlobalShape(const plan::Buffer& buffer, const plan::Tensor& global,
+  void VerifyGlobalShape(const plan::Buffer& buffer, const plan::Parameter& parameter,
                          const std::string& name) {
     const std::vector<int64_t> own(buffer.global_shape().begin(), buffer.global_shape().end());
-    if (!own.empty() && own != ShapeOf(global)) {
+    const Shape shape = PaddedShape(parameter);
+    if (!own.empty() && own != shape) {
       problems_.Add(name, " is of the global shape ", ShapeToString(own), ", not ",
-                    ShapeToString(ShapeOf(global)));
+                    ShapeToString(shape));
     }
   }
 
@@ -150,12 +151,13 @@ class ProgramVerifier {
         if (found == parameters_.end()) {
           problems_.Add(name, ": there is no such parameter");
         } else if (buffer.kind() == plan::PARAMETER) {
-          VerifyTable(buffer, found->second->global(), found->second->storage(), name);
+          VerifyTable(buffer, found->second->global().dtype(), *found->second,
+                      found->second->storage(), name);
         } else if (!found->second->trainable()) {
           problems_.Add(name, ": the parameter is frozen");
         } else {
-          VerifyLocal(buffer, ShapeOf(found->second->global()), buffer.sharding(), name);
-          VerifyGlobalShape(buffer, found->second->global(), name);
+          VerifyLocal(buffer, PaddedShape(*found->second), buffer.sharding(), name);
+          VerifyGlobalShape(buffer, *found->second, name);
         }
         break;
       }
@@ -164,7 +166,9 @@ class ProgramVerifier {
         if (found == states_.end()) {
           problems_.Add(name, ": there is no such optimizer state");
         } else {
-          VerifyTable(buffer, found->second->global(), found->second->storage(), name);
+          // The tables are verified: the parameter is there.
+          VerifyTable(buffer, found->second->global().dtype(), *parameters_.at(buffer.ref()),
+                      found->second->storage(), name);
         }
         break;
       }

@@ -125,17 +125,35 @@ void VerifyTensor(const plan::Tensor& tensor, const std::string& name, Problems&
 }
 
 // On the first grid that has the axes; grids are verified.
-void VerifyStorage(const plan::Plan& plan, const plan::Tensor& global,
+void VerifyStorage(const plan::Plan& plan, const plan::Tensor& global, const Shape& padded,
                    const plan::Sharding& sharding, const std::string& name, Problems& problems) {
   if (!sharding.partial().empty() || !sharding.partial_max().empty()) {
     problems.Add(name, ": its storage is a pending reduction");
   }
   absl::Status error;
   for (const auto& grid : plan.grids()) {
-    error = TensorLayout::Create(grid, sharding, FromPlan(global).shape).status();
+    error = TensorLayout::CreatePadded(grid, sharding, FromPlan(global).shape, padded).status();
     if (error.ok()) return;
   }
   problems.Add(name, ": ", error.message());
+}
+
+// Padding is there for ranks to divide a dimension: it is less than one element for each.
+void VerifyPadding(const plan::Plan& plan, const plan::Parameter& parameter,
+                   const std::string& name, Problems& problems) {
+  if (parameter.padded_shape().empty() || !CheckedBytes(parameter.global())) return;
+  const Shape shape = FromPlan(parameter.global()).shape, padded = PaddedShape(parameter);
+  bool fits = shape.size() == padded.size();
+  for (size_t dim = 0; fits && dim < shape.size(); ++dim) {
+    fits = padded[dim] >= shape[dim] && padded[dim] - shape[dim] < plan.world_size();
+  }
+  if (!fits) {
+    return problems.Add(name, " of the shape ", ShapeToString(shape), " is padded to ",
+                        ShapeToString(padded), " for ", plan.world_size(), " ranks");
+  }
+  plan::Tensor tensor = parameter.global();
+  *tensor.mutable_shape() = parameter.padded_shape();
+  VerifyTensor(tensor, name, problems);
 }
 
 bool IsPlainFileName(const std::string& name) {
@@ -198,7 +216,9 @@ void VerifyParameters(const plan::Plan& plan, Problems& problems) {
       problems.Add(name, " is there twice");
     }
     VerifyTensor(parameter.global(), name, problems);
-    VerifyStorage(plan, parameter.global(), parameter.storage(), name, problems);
+    VerifyPadding(plan, parameter, name, problems);
+    VerifyStorage(plan, parameter.global(), PaddedShape(parameter), parameter.storage(), name,
+                  problems);
     VerifyInitialValue(parameter, name, problems);
   }
   std::set<std::pair<std::string, std::string>> states;
@@ -215,7 +235,9 @@ void VerifyParameters(const plan::Plan& plan, Problems& problems) {
       problems.Add(name, " is there twice");
     }
     VerifyTensor(state.global(), name, problems);
-    VerifyStorage(plan, state.global(), state.storage(), name, problems);
+    if (found == parameters.end()) continue;
+    VerifyStorage(plan, state.global(), PaddedShape(*found->second), state.storage(), name,
+                  problems);
   }
 }
 

@@ -43,6 +43,25 @@ absl::Status Publish(const std::string& temporary, const std::string& target) {
 // Whether a tensor is one shard, that of rank 0.
 bool IsOfFirstRank(const TensorLayout& layout) { return layout.is_whole() && layout.Owns(0); }
 
+// What a rank writes of a tensor; nothing if its box is padding.
+bool Writes(const TensorLayout& layout, int64_t rank) {
+  if (!layout.Owns(rank)) return false;
+  const Box box = layout.BoxOf(rank), content = layout.ContentOf(rank);
+  return box == content || content.num_elements() > 0;
+}
+
+// The content of a box as one block: the box's own, if it begins with it.
+const void* ContentData(const CheckpointSource& source, const Box& box, const Box& content,
+                        std::vector<std::vector<char>>& copies) {
+  bool begins = content.start == box.start;
+  for (size_t dim = 1; dim < box.size.size(); ++dim) begins &= content.size[dim] == box.size[dim];
+  if (begins) return source.data;
+  const int64_t width = DTypeBytes(source.dtype);
+  std::vector<char>& copy = copies.emplace_back(content.num_elements() * width);
+  CopyBox(box, source.data, content, copy.data(), width);
+  return copy.data();
+}
+
 // The files of a checkpoint and what is in them.
 class Contents {
  public:
@@ -57,9 +76,13 @@ class Contents {
   absl::Status WritePart(const std::string& folder, int64_t rank) const {
     for (const bool optimizer : {false, true}) {
       std::vector<NamedTensor> tensors;
+      std::vector<std::vector<char>> copies;
       for (const CheckpointSource& source : sources_) {
-        if (source.slot.empty() == optimizer || !source.layout.Owns(rank)) continue;
-        tensors.push_back({NameOf(source), {source.dtype, source.layout.piece()}, source.data});
+        if (source.slot.empty() == optimizer || !Writes(source.layout, rank)) continue;
+        const Box box = source.layout.BoxOf(rank), content = source.layout.ContentOf(rank);
+        tensors.push_back({NameOf(source),
+                           {source.dtype, content.size},
+                           ContentData(source, box, content, copies)});
       }
       if (tensors.empty() && (rank != 0 || InPieces(optimizer))) continue;
       ORIEL_RETURN_IF_ERROR(WriteSafetensors(JoinPath(folder, FileOf(optimizer, rank)), tensors));
@@ -77,8 +100,9 @@ class Contents {
       const bool optimizer = !source.slot.empty();
       CheckpointTensor tensor{source.spec(), {}};
       for (const int64_t owner : source.layout.Owners()) {
+        if (!Writes(source.layout, owner)) continue;
         tensor.shards.push_back(
-            {FileOf(optimizer, owner), NameOf(source), source.layout.BoxOf(owner)});
+            {FileOf(optimizer, owner), NameOf(source), source.layout.ContentOf(owner)});
       }
       if (optimizer) {
         index.optimizer_states[source.parameter][source.slot] = std::move(tensor);

@@ -26,11 +26,11 @@ struct PendingSum {
 // Nothing if the program has no such buffer.
 absl::StatusOr<std::optional<PendingSum>> FindSum(const plan::Plan& plan, const Executor& executor,
                                                   plan::BufferKind kind, const std::string& ref,
-                                                  const Shape& global) {
+                                                  const Shape& global, const Shape& padded) {
   for (const plan::Buffer& buffer : executor.program().buffers()) {
     if (buffer.kind() != kind || buffer.ref() != ref) continue;
     absl::StatusOr<TensorLayout> layout =
-        TensorLayout::Create(plan.grids(0), buffer.sharding(), global);
+        TensorLayout::CreatePadded(plan.grids(0), buffer.sharding(), global, padded);
     if (!layout.ok()) return Annotate(layout.status(), ref);
     ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, ref));
     if (view.spec.shape != layout->piece()) {
@@ -47,7 +47,7 @@ absl::StatusOr<std::optional<PendingSum>> FindSum(const plan::Plan& plan, const 
 absl::StatusOr<double> TokenCount(const plan::Plan& plan, const Executor& executor,
                                   PieceGatherer& gatherer) {
   ORIEL_ASSIGN_OR_RETURN(std::optional<PendingSum> sum,
-                         FindSum(plan, executor, plan::ACCUMULATOR, "token_count", {}));
+                         FindSum(plan, executor, plan::ACCUMULATOR, "token_count", {}, {}));
   if (!sum) return absl::NotFoundError("the plan does not count tokens");
   ORIEL_ASSIGN_OR_RETURN(double count, ReadNumber(sum->view));
   ORIEL_RETURN_IF_ERROR(gatherer.Sum(sum->layout, DType::kF64, 1, &count));
@@ -64,8 +64,9 @@ absl::Status DumpGradients(const plan::Plan& plan, const Executor& executor, Com
   std::vector<NamedSpec> specs;
   for (const plan::Parameter& parameter : plan.parameters()) {
     const Shape shape = FromPlan(parameter.global()).shape;
-    ORIEL_ASSIGN_OR_RETURN(std::optional<PendingSum> gradient,
-                           FindSum(plan, executor, plan::GRADIENT, parameter.name(), shape));
+    ORIEL_ASSIGN_OR_RETURN(
+        std::optional<PendingSum> gradient,
+        FindSum(plan, executor, plan::GRADIENT, parameter.name(), shape, PaddedShape(parameter)));
     if (!gradient) continue;  // frozen, or without influence on the loss
     gradients.push_back(*std::move(gradient));
     specs.push_back({parameter.name(), {DType::kF32, shape}});

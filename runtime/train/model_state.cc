@@ -19,10 +19,11 @@ namespace {
 absl::StatusOr<CheckpointSource> BindTensor(const Executor& executor, const plan::Grid& grid,
                                             plan::BufferKind kind, const std::string& parameter,
                                             const std::string& slot, const plan::Tensor& global,
-                                            const plan::Sharding& storage) {
+                                            const Shape& padded, const plan::Sharding& storage) {
   const std::string name = absl::StrCat(slot, slot.empty() ? "" : " of ", parameter);
   const TensorSpec spec = FromPlan(global);
-  absl::StatusOr<TensorLayout> layout = TensorLayout::Create(grid, storage, spec.shape);
+  absl::StatusOr<TensorLayout> layout =
+      TensorLayout::CreatePadded(grid, storage, spec.shape, padded);
   if (!layout.ok()) return Annotate(layout.status(), name);
   if (layout->is_pending()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": its storage is a pending reduction"));
@@ -46,16 +47,20 @@ absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank
     return absl::InvalidArgumentError(absl::StrCat("the plan has no grid with rank ", rank));
   }
   ModelState state(plan, rank);
+  std::map<std::string, Shape> padded;
   for (const plan::Parameter& parameter : plan.parameters()) {
-    ORIEL_ASSIGN_OR_RETURN(CheckpointSource source,
-                           BindTensor(executor, *grid, plan::PARAMETER, parameter.name(), "",
-                                      parameter.global(), parameter.storage()));
+    ORIEL_ASSIGN_OR_RETURN(
+        CheckpointSource source,
+        BindTensor(executor, *grid, plan::PARAMETER, parameter.name(), "", parameter.global(),
+                   PaddedShape(parameter), parameter.storage()));
+    padded[parameter.name()] = PaddedShape(parameter);
     state.sources_.push_back(std::move(source));
   }
   for (const plan::OptimizerState& optimizer : plan.optimizer_states()) {
-    ORIEL_ASSIGN_OR_RETURN(CheckpointSource source,
-                           BindTensor(executor, *grid, plan::OPTIMIZER_STATE, optimizer.parameter(),
-                                      optimizer.slot(), optimizer.global(), optimizer.storage()));
+    ORIEL_ASSIGN_OR_RETURN(
+        CheckpointSource source,
+        BindTensor(executor, *grid, plan::OPTIMIZER_STATE, optimizer.parameter(), optimizer.slot(),
+                   optimizer.global(), padded[optimizer.parameter()], optimizer.storage()));
     state.sources_.push_back(std::move(source));
   }
   return state;

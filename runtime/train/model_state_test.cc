@@ -27,6 +27,7 @@ using ::testing::HasSubstr;
 struct Storage {
   std::vector<int64_t> grid;
   plan::Sharding matrix, matrix_state, cube;
+  Shape padded_matrix = {12, 8}, padded_cube = {8, 6, 4};
 };
 
 TrainingProgress AtStep(int64_t step) {
@@ -57,20 +58,22 @@ class ModelStateTest : public ::testing::Test {
       return TensorSpec{DType::kF32, TensorLayout::Create(plan.grids(0), sharding, shape)->piece()};
     };
     const auto parameter = [&](const std::string& name, const Shape& shape,
-                               const plan::Sharding& sharding) {
-      builder.Parameter(name, local(shape, sharding));
+                               const plan::Sharding& sharding, const Shape& padded) {
+      builder.Parameter(name, local(padded, sharding));
       plan::Parameter* added = plan.mutable_parameters(plan.parameters_size() - 1);
       *added->mutable_global() = ToPlan(TensorSpec{DType::kF32, shape});
+      if (padded != shape) added->mutable_padded_shape()->Assign(padded.begin(), padded.end());
       *added->mutable_storage() = sharding;
       return added;
     };
-    parameter("matrix", {12, 8}, storage.matrix);
-    parameter("bias", {3}, {});
-    plan::InitialValue* made = parameter("cube", {8, 6, 4}, storage.cube)->mutable_initial();
+    parameter("matrix", {12, 8}, storage.matrix, storage.padded_matrix);
+    parameter("bias", {3}, {}, {3});
+    plan::InitialValue* made =
+        parameter("cube", {8, 6, 4}, storage.cube, storage.padded_cube)->mutable_initial();
     made->Clear();
     made->mutable_normal()->set_deviation(1);
-    builder.Buffer(plan::OPTIMIZER_STATE, "matrix", local({12, 8}, storage.matrix_state),
-                   "exp_avg");
+    builder.Buffer(plan::OPTIMIZER_STATE, "matrix",
+                   local(storage.padded_matrix, storage.matrix_state), "exp_avg");
     plan::OptimizerState* state = plan.add_optimizer_states();
     state->set_parameter("matrix");
     state->set_slot("exp_avg");
@@ -185,11 +188,22 @@ const Storage kEight = {{2, 2, 2},
                         MakeSharding({{"a2"}, {"a0"}}),
                         MakeSharding({{"a0"}, {"a1", "a2"}}),
                         MakeSharding({{"a1"}, {"a2"}, {"a0"}})};
+// Ranks that divide neither 12 rows nor 4 columns: the last have nothing; and those that divide
+// neither 8 columns nor 8 layers: the last has less.
+const Storage kPadded = {{8},
+                         MakeSharding({{"a0"}}),
+                         MakeSharding({{}, {"a0"}}),
+                         MakeSharding({{}, {}, {"a0"}}),
+                         {16, 8},
+                         {8, 6, 8}};
+const Storage kPaddedWithin = {
+    {3},      MakeSharding({{}, {"a0"}}), MakeSharding({{"a0"}}), MakeSharding({{"a0"}}), {12, 9},
+    {9, 6, 4}};
 
 TEST_F(ModelStateTest, InitialValuesAreTheSameForAllShardings) {
   const Tensors expected = Initialized(kOne);
   EXPECT_EQ(expected.at("matrix"), std::vector<float>(matrix_, matrix_ + 96));
-  for (const Storage& storage : {kFour, kTwo, kEight}) {
+  for (const Storage& storage : {kFour, kTwo, kEight, kPadded, kPaddedWithin}) {
     const Tensors tensors = Initialized(storage);
     for (const char* name : {"matrix", "bias", "cube"}) {
       EXPECT_EQ(tensors.at(name), expected.at(name)) << name;
@@ -204,11 +218,34 @@ TEST_F(ModelStateTest, CheckpointsGoFromAnyShardingToAnyOther) {
   EXPECT_EQ(Restored(kTwo, "four", "two"), expected);
   EXPECT_EQ(Restored(kEight, "two", "eight"), expected);
   EXPECT_EQ(Restored(kFour, "eight", "four again"), expected);
-  EXPECT_EQ(Restored(kOne, "four again", "one again"), expected);
+  EXPECT_EQ(Restored(kPadded, "four again", "padded"), expected);
+  EXPECT_EQ(Restored(kPaddedWithin, "padded", "padded within"), expected);
+  EXPECT_EQ(Restored(kOne, "padded within", "one again"), expected);
   for (const char* file : {"index.json", "model.safetensors", "optimizer.safetensors"}) {
     EXPECT_EQ(ReadFileBytes(folder_ / absl::StrCat("one again/step-00000007/", file)),
               ReadFileBytes(folder_ / absl::StrCat("one/step-00000007/", file)));
   }
+}
+
+// Whatever is read, the padding stays as it began.
+TEST_F(ModelStateTest, PaddingStaysZero) {
+  Initialized(kOne, "one");
+  int64_t zeros = 0;
+  std::mutex mutex;
+  const auto statuses = OnEachRank(kPadded, [&](int64_t rank, ModelState& state, Communicator*) {
+    ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
+    ORIEL_ASSIGN_OR_RETURN(CheckpointReader reader, CheckpointReader::Open(folder_ / "one"));
+    ORIEL_RETURN_IF_ERROR(state.Restore(reader, /*with_optimizer=*/false));
+    const CheckpointSource& matrix = state.sources()[0];
+    const int64_t rows = matrix.layout.ContentOf(rank).size[0];
+    std::lock_guard<std::mutex> lock(mutex);
+    for (int64_t i = rows * 8; i < 16; ++i) {
+      zeros += static_cast<const float*>(matrix.data)[i] == 0 ? 1 : 0;
+    }
+    return absl::OkStatus();
+  });
+  for (const absl::Status& status : statuses) ORIEL_EXPECT_OK(status);
+  EXPECT_EQ(zeros, 4 * 8);
 }
 
 // Of copies only one is written, and a rank that has nothing of its own writes no file.
@@ -241,7 +278,7 @@ TEST_F(ModelStateTest, EachElementIsSavedOnce) {
 
 TEST_F(ModelStateTest, DumpHasWholeParameters) {
   const Tensors expected = Initialized(kOne);
-  for (const Storage& storage : {kOne, kFour, kTwo, kEight}) {
+  for (const Storage& storage : {kOne, kFour, kTwo, kEight, kPadded, kPaddedWithin}) {
     const auto statuses = OnEachRank(storage, [&](int64_t, ModelState& state, Communicator* world) {
       ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
       return state.DumpParameters(folder_ / "dump.safetensors", world);
