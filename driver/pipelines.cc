@@ -54,6 +54,10 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
 }
 
 void addTrain(OpPassManager& passes, const PipelineOptions& options) {
+  // Before autodiff, whose backward then leaves the padding at zero by itself.
+  bool hasClasses = options.recipe.loss.kind == Recipe::LossKind::kTokenCrossEntropy;
+  passes.addPass(
+      createPadVocabulary(options.strategy, hasClasses ? options.recipe.loss.output : ""));
   passes.addPass(createTrain(options.recipe));
   passes.addPass(createVerifyTrain());
 }

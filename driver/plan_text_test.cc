@@ -55,6 +55,17 @@ TEST(PlanTextTest, ParametersByFreezing) {
   EXPECT_THAT(text, HasSubstr("bias f32[64], frozen"));
 }
 
+TEST(PlanTextTest, SaysWhatIsPadded) {
+  plan::Plan plan = smallPlan();
+  for (const int64_t size : {66, 32}) plan.mutable_parameters(0)->add_padded_shape(size);
+  const runtime::PlanStats stats = runtime::ComputePlanStats(plan);
+  EXPECT_EQ(stats.parameters, 2112);
+  EXPECT_THAT(parametersText(plan, stats), HasSubstr("weight f32[64, 32] padded to [66, 32]"));
+  const auto json = nlohmann::json::parse(planJson(plan, stats));
+  EXPECT_EQ(json["parameters"]["tensors"][0]["shape"], nlohmann::json({64, 32}));
+  EXPECT_EQ(json["parameters"]["tensors"][0]["padded_shape"], nlohmann::json({66, 32}));
+}
+
 // Two runs of a forward with two gathers.
 plan::Plan gatheringPlan() {
   runtime::PlanBuilder builder(2);

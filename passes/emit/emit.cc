@@ -9,6 +9,7 @@
 #include "llvm/ADT/StringSwitch.h"
 #include "passes/emit/translate.h"
 #include "passes/strategize/grid.h"
+#include "passes/strategize/padding.h"
 
 namespace oriel {
 
@@ -94,7 +95,13 @@ class Emitter {
     parameter->set_module(op.getModule().str());
     if (op.getStorage()) toPlanSharding(*op.getStorage(), parameter->mutable_storage());
     emitInitialValue(name, parameter->mutable_initial());
-    return toPlanTensor(op.getType(), op, parameter->mutable_global());
+    if (failed(toPlanTensor(op.getType(), op, parameter->mutable_global()))) return failure();
+    if (std::optional<llvm::ArrayRef<int64_t>> shape = unpaddedShape(op)) {
+      parameter->mutable_padded_shape()->Swap(parameter->mutable_global()->mutable_shape());
+      parameter->mutable_global()->mutable_shape()->Assign(shape->begin(), shape->end());
+      unpadded_[name] = *shape;
+    }
+    return success();
   }
 
   void emitInitialValue(const std::string& name, plan::InitialValue* initial) {
@@ -251,6 +258,11 @@ class Emitter {
     state->set_slot(buffer.slot());
     *state->mutable_global() = buffer.local();
     *state->mutable_global()->mutable_shape() = buffer.global_shape();
+    auto unpadded = unpadded_.find(buffer.ref());
+    if (unpadded != unpadded_.end()) {
+      state->mutable_global()->mutable_shape()->Assign(unpadded->second.begin(),
+                                                       unpadded->second.end());
+    }
     *state->mutable_storage() = buffer.sharding();
   }
 
@@ -328,7 +340,8 @@ class Emitter {
   const EmitOptions& options_;
   const Grid& grid_;
   plan::Plan plan_;
-  llvm::StringMap<std::string> onnxNames_;  // by parameter symbol
+  llvm::StringMap<std::string> onnxNames_;             // by parameter symbol
+  llvm::StringMap<llvm::ArrayRef<int64_t>> unpadded_;  // by ONNX name
   llvm::StringMap<int> bufferIndex_;
 };
 

@@ -18,6 +18,9 @@ namespace oriel {
 // oriel-annotate with a strategy that was read already.
 std::unique_ptr<mlir::Pass> createAnnotate(Strategy strategy, int64_t microbatches, bool explain);
 
+// oriel-pad-vocabulary likewise; `output` is the model's that a cross entropy takes as logits.
+std::unique_ptr<mlir::Pass> createPadVocabulary(Strategy strategy, std::string output);
+
 }  // namespace oriel
 
 #endif  // ORIEL_PASSES_STRATEGIZE_PASSES_H_

@@ -4,6 +4,38 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PadVocabulary : Pass<"oriel-pad-vocabulary", "::mlir::ModuleOp"> {
+  let summary = "Makes vocabularies divide over tensor-parallel ranks";
+  let description = [{
+    Before `train`. Looks in @main for the parameters with a row per token: the tables of
+    lookups by indices that come from an input, and the weight and bias of the linear layer
+    that makes the logits of the loss (one that is both stays one). Where tensor
+    parallelism does not divide their rows, and the strategy has no rule of its own for
+    them, they get the next size that it divides; the attribute `oriel.unpadded` remembers the
+    shape in files, and a warning says so. What is behind stays zero: lookups refuse indices beyond the
+    true rows, and the bias is -inf there, so that its classes have the probability 0 and
+    the gradient 0. All others see slices of the true shape; `train` takes the loss of the
+    wide logits, of which the slice cuts nothing but -inf.
+
+    ```mlir
+    oriel.parameter @p0 {onnx_name = "lm_head.weight", type = tensor<130x8xf32>}
+    %0 = oriel.linear %x, %w {transpose_weight = true} : .. -> tensor<2x4x130xf32>
+    // mesh: {tp: 4} →
+    oriel.parameter @p0 {.., oriel.unpadded = array<i64: 130, 8>, type = tensor<132x8xf32>}
+    %beyond = oriel.greater_equal %iota, %130 : .. -> tensor<132xi1>
+    %bias = oriel.select %beyond, %minus_infinity, %zero : .. -> tensor<132xf32>
+    %0 = oriel.linear %x, %w, %bias {transpose_weight = true} : .. -> tensor<2x4x132xf32>
+    %1 = oriel.slice %0 {limits = array<i64: 2, 4, 130>, ..} : .. -> tensor<2x4x130xf32>
+    ```
+  }];
+  let options = [
+    Option<"strategy", "strategy", "std::string", "\"\"", "Path of the strategy (YAML)">,
+    Option<"output", "output", "std::string", "\"logits\"",
+           "The model's output that is the logits of the loss">,
+  ];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
 def Annotate : Pass<"oriel-annotate", "::mlir::ModuleOp"> {
   let summary = "Writes a strategy onto the module: grid, schedule, shardings of parameters";
   let description = [{

@@ -1,6 +1,7 @@
 #include "passes/train/loss.h"
 
 #include "ir/oriel/vjp_util.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -32,7 +33,61 @@ Value shiftLast(OpBuilder& builder, Location loc, Value value, bool left, int64_
   return ir::ConcatOp::create(builder, loc, parts, last);
 }
 
+// The labels, or a runtime error if one is beyond so many classes: a lookup in their range refuses
+// it. The ignored label passes, and other negative ones, which the cross entropy refuses.
+Value checkLabels(OpBuilder& builder, Location loc, Value labels, int64_t classes,
+                  int64_t ignoreIndex) {
+  RankedTensorType type = typeOf(labels);
+  auto scalar = [&](int64_t value) -> Value {
+    auto attribute = builder.getIntegerAttr(type.getElementType(), value);
+    return ir::ConstantOp::create(
+        builder, loc, DenseElementsAttr::get(type.clone(ArrayRef<int64_t>{}), attribute));
+  };
+  Value zero = scalar(0);
+  Value ignored = ir::EqualOp::create(builder, loc, labels, scalar(ignoreIndex));
+  Value isClass = ir::AndOp::create(builder, loc, ir::NotOp::create(builder, loc, ignored),
+                                    ir::GreaterEqualOp::create(builder, loc, labels, zero));
+  Value index = ir::SelectOp::create(builder, loc, isClass, labels, zero);
+  Value range = ir::IotaOp::create(builder, loc, type.clone(ArrayRef<int64_t>{classes}), 0);
+  Value known = ir::GatherOp::create(builder, loc, range, index, 0, /*first=*/Value());
+  return ir::SelectOp::create(builder, loc, isClass, known, labels);
+}
+
+// Whether the elements of the vector are -inf from this index on.
+bool isMinusInfinityFrom(Value vector, int64_t index) {
+  auto select = vector.getDefiningOp<ir::SelectOp>();
+  if (!select) return false;
+  auto beyond = select.getCondition().getDefiningOp<ir::GreaterEqualOp>();
+  APInt first;
+  DenseElementsAttr value;
+  return beyond && beyond.getLhs().getDefiningOp<ir::IotaOp>() &&
+         beyond.getType() == typeOf(vector).clone(beyond.getType().getElementType()) &&
+         typeOf(beyond.getLhs()).getRank() == 1 &&
+         matchPattern(beyond.getRhs(), m_ConstantInt(&first)) && first.sle(index) &&
+         matchPattern(select.getOnTrue(), m_Constant(&value)) && value.isSplat() &&
+         value.getSplatValue<APFloat>().isInfinity() && value.getSplatValue<APFloat>().isNegative();
+}
+
 }  // namespace
+
+Value findWideLogits(Value logits) {
+  auto slice = logits.getDefiningOp<ir::SliceOp>();
+  if (!slice) return {};
+  Value wide = slice.getInput();
+  ArrayRef<int64_t> shape = typeOf(wide).getShape();
+  bool cutsClasses = !shape.empty() && slice.getLimits().drop_back() == shape.drop_back() &&
+                     llvm::all_of(slice.getStarts(), [](int64_t start) { return start == 0; }) &&
+                     llvm::all_of(slice.getStrides(), [](int64_t stride) { return stride == 1; });
+  if (!cutsClasses) return {};
+  Value value = wide;
+  while (auto reshape = value.getDefiningOp<ir::ReshapeOp>()) {
+    value = reshape.getInput();
+    if (typeOf(value).getRank() == 0 || typeOf(value).getShape().back() != shape.back()) return {};
+  }
+  auto linear = value.getDefiningOp<ir::LinearOp>();
+  if (!linear || !linear.getBias()) return {};
+  return isMinusInfinityFrom(linear.getBias(), slice.getLimits().back()) ? wide : Value();
+}
 
 LogicalResult checkLossTypes(Location loc, const Recipe::Loss& loss, RankedTensorType logits,
                              RankedTensorType labels) {
@@ -72,6 +127,10 @@ LossValues buildCrossEntropy(OpBuilder& builder, Location loc, const Recipe::Los
   auto rows =
       RankedTensorType::get(typeOf(logits).getShape().drop_back(), typeOf(labels).getElementType());
   labels = ir::reshapeTo(builder, loc, labels, rows);
+  if (Value wide = findWideLogits(logits)) {
+    labels = checkLabels(builder, loc, labels, typeOf(logits).getShape().back(), loss.ignoreIndex);
+    logits = wide;
+  }
   auto op = ir::CrossEntropyOp::create(builder, loc, logits, labels, loss.ignoreIndex);
   return {op.getLossSum(), op.getTokenCount()};
 }

@@ -27,7 +27,12 @@ LossValues buildSum(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value ou
 mlir::LogicalResult checkLossTypes(mlir::Location loc, const Recipe::Loss& loss,
                                    mlir::RankedTensorType logits, mlir::RankedTensorType labels);
 
-// Sum of the token losses and number of valid tokens. The shift is one of the labels (the
+// Logits with classes behind the last that have the probability 0 whatever the parameters: where
+// these are a slice, and all that it cuts away is -inf by a bias. Null where they are not.
+mlir::Value findWideLogits(mlir::Value logits);
+
+// Sum of the token losses and number of valid tokens, from the wide logits if there are such, with
+// labels of the true classes. The shift is one of the labels (the
 // last position gets the ignored label), so that the logits need no copy.
 LossValues buildCrossEntropy(mlir::OpBuilder& builder, mlir::Location loc, const Recipe::Loss& loss,
                              mlir::Value logits, mlir::Value labels);

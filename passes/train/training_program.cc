@@ -209,6 +209,8 @@ TrainingProgram::Model TrainingProgram::buildModel(SegmentBuilder& segment) {
 LogicalResult TrainingProgram::buildForwardAndBackward() {
   SegmentBuilder forward(module_, "forward", main_.getLoc());
   Model model = buildModel(forward);
+  // A slice of wide logits is for others than the loss.
+  if (Operation* op = model.output.getDefiningOp(); op && isOpTriviallyDead(op)) op->erase();
 
   SmallVector<Value> wanted;
   for (ir::ParameterOp parameter : trainable_) {

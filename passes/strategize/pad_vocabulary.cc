@@ -1,0 +1,270 @@
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "ir/oriel/segment.h"
+#include "ir/oriel/vjp_util.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "passes/strategize/grid.h"
+#include "passes/strategize/padding.h"
+#include "passes/strategize/passes.h"
+#include "passes/strategize/strategy_reader.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_PADVOCABULARY
+#include "passes/strategize/passes.h.inc"
+
+namespace {
+
+using mlir::Operation;
+using mlir::OpOperand;
+using mlir::RankedTensorType;
+using mlir::Value;
+
+RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+
+RankedTensorType withDim(RankedTensorType type, int64_t dim, int64_t size) {
+  llvm::SmallVector<int64_t> shape(type.getShape());
+  shape[dim] = size;
+  return type.clone(shape);
+}
+
+// The first `size` elements along a dimension.
+Value firstAlong(mlir::OpBuilder& builder, mlir::Location loc, Value value, int64_t dim,
+                 int64_t size) {
+  llvm::SmallVector<int64_t> starts(typeOf(value).getRank(), 0), strides(starts.size(), 1);
+  llvm::SmallVector<int64_t> limits(withDim(typeOf(value), dim, size).getShape());
+  return ir::SliceOp::create(builder, loc, value, starts, limits, strides);
+}
+
+class VocabularyPadder {
+ public:
+  VocabularyPadder(mlir::func::FuncOp main, const Strategy& strategy, llvm::StringRef output)
+      : main_(main), strategy_(strategy), output_(output.str()), grid_(gridOf(strategy)) {}
+
+  void run() {
+    readArguments();
+    findTables();
+    findLogits();
+    if (padded_.empty()) return;
+    for (auto& [argument, padding] : padded_) pad(argument, padding);
+    for (ir::GatherOp gather : gathers_) checkIndices(gather);
+    if (logits_) padLogits();
+    main_.setFunctionType(mlir::FunctionType::get(main_.getContext(),
+                                                  main_.getBody().front().getArgumentTypes(),
+                                                  main_.getFunctionType().getResults()));
+  }
+
+ private:
+  struct Padding {
+    int64_t dim;
+    int64_t size;    // in files
+    int64_t padded;  // over the ranks
+  };
+
+  mlir::Block& block() { return main_.getBody().front(); }
+
+  void readArguments() {
+    for (mlir::BlockArgument argument : main_.getArguments()) {
+      mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(main_, argument.getArgNumber());
+      if (failed(role)) continue;
+      if (role->kind == ir::ValueKind::kInput) fromInputs_.insert(argument);
+      if (role->kind != ir::ValueKind::kParameter) continue;
+      auto parameter = llvm::dyn_cast_or_null<ir::ParameterOp>(
+          mlir::SymbolTable::lookupSymbolIn(main_->getParentOp(), role->ref));
+      if (parameter) parameters_[argument] = parameter;
+    }
+    for (Operation& op : block()) {
+      if (llvm::any_of(op.getOperands(), [&](Value v) { return fromInputs_.contains(v); })) {
+        fromInputs_.insert(op.result_begin(), op.result_end());
+      }
+    }
+  }
+
+  // What this dimension of a parameter needs; nothing where it divides, or where the strategy says
+  // how to split the parameter.
+  std::optional<Padding> paddingOf(Value value, int64_t dim) const {
+    auto known = padded_.find(value);
+    if (known != padded_.end()) {
+      return known->second.dim == dim ? std::optional(known->second) : std::nullopt;
+    }
+    auto found = parameters_.find(value);
+    if (found == parameters_.end()) return std::nullopt;
+    std::string name = ir::ParameterOp(found->second).getOnnxName().str();
+    const Strategy::Module* module = moduleOf(strategy_, name);
+    int64_t ranks = grid_.meshAxisSize("tp", module ? module->name : "");
+    int64_t size = typeOf(value).getDimSize(dim);
+    if (size % ranks == 0 || shardingOf(strategy_, name)) return std::nullopt;
+    return Padding{dim, size, (size / ranks + 1) * ranks};
+  }
+
+  void findTables() {
+    for (auto gather : main_.getOps<ir::GatherOp>()) {
+      if (gather.getDim() != 0 || !fromInputs_.contains(gather.getIndices())) continue;
+      std::optional<Padding> padding = paddingOf(gather.getInput(), 0);
+      if (!padding) continue;
+      padded_.insert({gather.getInput(), *padding});
+      gathers_.push_back(gather);
+    }
+  }
+
+  // The output of the loss is a linear layer's but for reshapes in front of the classes.
+  void findLogits() {
+    Value value;
+    for (unsigned i = 0; i < main_.getNumResults(); ++i) {
+      mlir::FailureOr<ir::ValueRole> role = ir::resultRole(main_, i);
+      if (succeeded(role) && role->ref == output_) value = block().getTerminator()->getOperand(i);
+    }
+    if (!value) return;
+    while (auto reshape = value.getDefiningOp<ir::ReshapeOp>()) {
+      Value input = reshape.getInput();
+      if (typeOf(input).getRank() == 0 || typeOf(value).getRank() == 0 ||
+          typeOf(input).getShape().back() != typeOf(value).getShape().back()) {
+        return;
+      }
+      reshapes_.insert(reshapes_.begin(), reshape);
+      value = input;
+    }
+    auto linear = value.getDefiningOp<ir::LinearOp>();
+    if (!linear) return;
+    std::optional<Padding> weight =
+        paddingOf(linear.getWeight(), linear.getTransposeWeight() ? 0 : 1);
+    if (!weight) return;
+    if (Value bias = linear.getBias()) {
+      std::optional<Padding> padding = paddingOf(bias, 0);
+      if (!padding || padding->padded != weight->padded) return;
+      padded_.insert({bias, *padding});
+    }
+    padded_.insert({linear.getWeight(), *weight});
+    logits_ = linear;
+  }
+
+  bool usesPadding(OpOperand& use) {
+    if (use.getOwner() == logits_) return use.getOperandNumber() > 0;
+    return use.getOperandNumber() == 0 && llvm::is_contained(gathers_, use.getOwner());
+  }
+
+  void pad(Value argument, const Padding& padding) {
+    ir::ParameterOp parameter = parameters_[argument];
+    parameter.emitWarning("the vocabulary of ")
+        << padding.size << " of \"" << parameter.getOnnxName() << "\" is padded to "
+        << padding.padded << " for tensor parallelism";
+    padParameter(parameter, padding.dim, padding.padded);
+    argument.setType(parameter.getType());
+    if (llvm::all_of(argument.getUses(), [&](OpOperand& use) { return usesPadding(use); })) return;
+    mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block());
+    Value kept = firstAlong(builder, parameter.getLoc(), argument, padding.dim, padding.size);
+    argument.replaceUsesWithIf(kept, [&](OpOperand& use) {
+      return use.getOwner() != kept.getDefiningOp() && !usesPadding(use);
+    });
+  }
+
+  // By a lookup in the true range, whose result is the index, a negative one counted from its end.
+  void checkIndices(ir::GatherOp gather) {
+    int64_t size = padded_.find(gather.getInput())->second.size;
+    Value& checked = checked_[{gather.getIndices(), size}];
+    if (!checked) {
+      mlir::OpBuilder builder(gather);
+      mlir::Location loc = gather.getLoc();
+      auto range = typeOf(gather.getIndices()).clone(llvm::ArrayRef<int64_t>{size});
+      Value iota = ir::IotaOp::create(builder, loc, range, 0);
+      checked = ir::GatherOp::create(builder, loc, iota, gather.getIndices(), 0, /*first=*/Value());
+    }
+    gather.getIndicesMutable().assign(checked);
+  }
+
+  // The bias with -inf behind the true classes.
+  Value wideBias(mlir::OpBuilder& builder, const Padding& padding) {
+    mlir::Location loc = logits_->getLoc();
+    auto index = RankedTensorType::get({padding.padded}, builder.getI64Type());
+    Value iota = ir::IotaOp::create(builder, loc, index, 0);
+    Value size = ir::ConstantOp::create(
+        builder, loc,
+        mlir::DenseElementsAttr::get(index.clone(llvm::ArrayRef<int64_t>{}), padding.size));
+    Value beyond = ir::GreaterEqualOp::create(builder, loc, iota, size);
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    Value minusInfinity = ir::scalarConstant(builder, loc, -kInfinity, logits_.getWeight());
+    Value bias = logits_.getBias();
+    if (!bias) {
+      auto row = typeOf(logits_.getWeight()).clone(llvm::ArrayRef<int64_t>{padding.padded});
+      bias = ir::ConstantOp::create(
+          builder, loc,
+          mlir::DenseElementsAttr::get(row, builder.getZeroAttr(row.getElementType())));
+    }
+    return ir::SelectOp::create(builder, loc, beyond, minusInfinity, bias);
+  }
+
+  void padLogits() {
+    Padding padding = padded_.find(logits_.getWeight())->second;
+    mlir::OpBuilder builder(logits_);
+    // The old result, as a slice of the wide one.
+    auto replace = [&](Operation* old, Value wide) {
+      int64_t last = typeOf(wide).getRank() - 1;
+      Value kept = firstAlong(builder, old->getLoc(), wide, last, padding.size);
+      old->getResult(0).replaceAllUsesWith(kept);
+      old->erase();
+      return kept;
+    };
+    Value bias = wideBias(builder, padding);
+    Value wide = ir::LinearOp::create(builder, logits_.getLoc(), logits_.getInput(),
+                                      logits_.getWeight(), bias, logits_.getTransposeWeight());
+    Value kept = replace(logits_, wide);
+    for (ir::ReshapeOp reshape : reshapes_) {
+      builder.setInsertionPoint(reshape);
+      RankedTensorType type = reshape.getType();
+      wide = ir::reshapeTo(builder, reshape.getLoc(), wide,
+                           withDim(type, type.getRank() - 1, padding.padded));
+      Value next = replace(reshape, wide);
+      if (kept.use_empty()) kept.getDefiningOp()->erase();
+      kept = next;
+    }
+  }
+
+  mlir::func::FuncOp main_;
+  const Strategy& strategy_;
+  std::string output_;
+  Grid grid_;
+  llvm::DenseMap<Value, ir::ParameterOp> parameters_;
+  llvm::DenseSet<Value> fromInputs_;  // depend on an input
+  llvm::MapVector<Value, Padding> padded_;
+  llvm::SmallVector<ir::GatherOp> gathers_;
+  ir::LinearOp logits_;
+  llvm::SmallVector<ir::ReshapeOp> reshapes_;  // of the logits, in their order
+  llvm::DenseMap<std::pair<Value, int64_t>, Value> checked_;
+};
+
+struct PadVocabulary : impl::PadVocabularyBase<PadVocabulary> {
+  using PadVocabularyBase::PadVocabularyBase;
+  PadVocabulary(Strategy strategy, std::string name) : given(std::move(strategy)) {
+    output = std::move(name);
+  }
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    if (!given) {
+      absl::StatusOr<Strategy> read = readStrategy(strategy);
+      if (!read.ok()) {
+        module.emitError(std::string(read.status().message()));
+        return signalPassFailure();
+      }
+      given = *std::move(read);
+    }
+    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+    // `train` says what is wrong with one that it can't read.
+    if (!main || !main.getBody().hasOneBlock()) return;
+    VocabularyPadder(main, *given, output).run();
+  }
+
+  std::optional<Strategy> given;
+};
+
+}  // namespace
+
+std::unique_ptr<mlir::Pass> createPadVocabulary(Strategy strategy, std::string output) {
+  return std::make_unique<PadVocabulary>(std::move(strategy), std::move(output));
+}
+
+}  // namespace oriel
