@@ -91,10 +91,13 @@ class Exec_Instruction<string mnemonic, dag args>
 }
 
 def LaunchOp : Exec_Instruction<"launch", (ins StrAttr:$kernel,
-                                           DictionaryAttr:$kernel_attributes)> {
+    DictionaryAttr:$kernel_attributes, OptionalAttr<DictionaryAttr>:$rule,
+    OptionalAttr<ArrayAttr>:$split)> {
   let summary = "One launch of a kernel";
   let description = [{
     `kernel_attributes` reach the kernel: integers, floats, strings and lists of integers.
+    `rule` and `split` say how the launch came from one on whole tensors, as `partition`
+    writes them; without them its operands and results are whole.
 
     Example: `exec.launch "matmul" [@b0, @b1] -> [@b2] {transpose_rhs = true} from "oriel.matmul"`.
     Made by `lower`; read by `emit`.

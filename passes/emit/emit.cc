@@ -288,7 +288,7 @@ class Emitter {
           return failure();
         }
       }
-      return success();
+      return emitSplit(launch, result);
     }
     if (auto collective = llvm::dyn_cast<exec::CollectiveOp>(op)) {
       instruction->set_op(collective.getSourceOp().str());
@@ -322,6 +322,25 @@ class Emitter {
     return op.emitOpError("is no instruction of a plan");
   }
 
+  LogicalResult emitSplit(exec::LaunchOp launch, plan::Launch* result) {
+    if (!launch.getRule() && !launch.getSplit()) return success();
+    if (!launch.getRule() || !launch.getSplit()) {
+      return launch.emitOpError("has a rule without a split, or a split without a rule");
+    }
+    auto [rule, isNew] = ruleIndex_.try_emplace(*launch.getRule(), plan_.rules_size());
+    if (isNew && failed(toPlanRule(*launch.getRule(), launch, plan_.add_rules()))) return failure();
+    result->mutable_split()->set_rule(rule->second);
+    mlir::ArrayAttr split = launch.getSplitAttr();
+    for (mlir::Attribute axes : split) {
+      auto list = llvm::dyn_cast<mlir::ArrayAttr>(axes);
+      if (!list || !llvm::all_of(list, llvm::IsaPred<mlir::StringAttr>)) {
+        return launch.emitOpError("has a split that is no list of axes for each factor");
+      }
+      addAxes(list, result->mutable_split()->add_factors()->mutable_axes());
+    }
+    return success();
+  }
+
   int indexOf(mlir::Attribute symbol) const {
     return bufferIndex_.lookup(llvm::cast<mlir::FlatSymbolRefAttr>(symbol).getValue());
   }
@@ -343,6 +362,7 @@ class Emitter {
   llvm::StringMap<std::string> onnxNames_;             // by parameter symbol
   llvm::StringMap<llvm::ArrayRef<int64_t>> unpadded_;  // by ONNX name
   llvm::StringMap<int> bufferIndex_;
+  llvm::DenseMap<mlir::Attribute, int> ruleIndex_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "passes/emit/translate.h"
 
+#include "llvm/ADT/StringSwitch.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 namespace oriel {
@@ -63,6 +64,61 @@ LogicalResult toPlanAttribute(mlir::Attribute value, mlir::Operation* op,
     return op->emitOpError("has an attribute that a plan can't hold: ") << value;
   }
   return success();
+}
+
+namespace {
+
+// Adds to a list of numbers; false for anything else.
+bool addIntegers(mlir::Attribute attribute, google::protobuf::RepeatedField<int32_t>* values) {
+  auto list = llvm::dyn_cast<mlir::ArrayAttr>(attribute);
+  if (!list || !llvm::all_of(list, llvm::IsaPred<mlir::IntegerAttr>)) return false;
+  for (auto value : list.getAsRange<mlir::IntegerAttr>()) values->Add(value.getInt());
+  return true;
+}
+
+bool addDims(mlir::Attribute attribute, plan::SplitRule::TensorDims* tensor) {
+  if (auto first = llvm::dyn_cast<mlir::IntegerAttr>(attribute)) {
+    tensor->set_first(true);
+    tensor->set_factor(first.getInt());
+    return true;
+  }
+  auto dims = llvm::dyn_cast<mlir::ArrayAttr>(attribute);
+  return dims && llvm::all_of(dims, [&](mlir::Attribute factors) {
+           return addIntegers(factors, tensor->add_dims()->mutable_factors());
+         });
+}
+
+bool addFactor(mlir::Attribute attribute, plan::SplitRule::Factor* factor) {
+  auto pair = llvm::dyn_cast<mlir::ArrayAttr>(attribute);
+  auto size = pair && pair.size() == 2 ? llvm::dyn_cast<mlir::IntegerAttr>(pair[0]) : nullptr;
+  auto kind = size ? llvm::dyn_cast<mlir::StringAttr>(pair[1]) : nullptr;
+  if (!kind) return false;
+  factor->set_size(size.getInt());
+  factor->set_kind(llvm::StringSwitch<plan::SplitRule::Kind>(kind.getValue())
+                       .Case("parallel", plan::SplitRule::PARALLEL)
+                       .Case("sum", plan::SplitRule::SUM)
+                       .Case("max", plan::SplitRule::MAX)
+                       .Default(plan::SplitRule::WHOLE));
+  return true;
+}
+
+}  // namespace
+
+LogicalResult toPlanRule(mlir::DictionaryAttr attribute, mlir::Operation* op,
+                         plan::SplitRule* rule) {
+  auto all = [&](llvm::StringRef name, auto add) {
+    auto list = attribute.getAs<mlir::ArrayAttr>(name);
+    return list && llvm::all_of(list, add);
+  };
+  bool valid =
+      all("factors", [&](mlir::Attribute a) { return addFactor(a, rule->add_factors()); }) &&
+      all("operands", [&](mlir::Attribute a) { return addDims(a, rule->add_operands()); }) &&
+      all("results", [&](mlir::Attribute a) { return addDims(a, rule->add_results()); }) &&
+      all("linear", [&](mlir::Attribute a) {
+        return addIntegers(a, rule->add_linear()->mutable_operands());
+      });
+  if (valid) return success();
+  return op->emitOpError("has a rule that a plan can't hold: ") << attribute;
 }
 
 }  // namespace oriel

@@ -18,6 +18,10 @@ mlir::LogicalResult toPlanBytes(mlir::ElementsAttr value, mlir::Operation* op, s
 mlir::LogicalResult toPlanAttribute(mlir::Attribute value, mlir::Operation* op,
                                     plan::Attribute* attribute);
 
+// A launch's rule, as partition writes it (see passes/partition/local_rule.h).
+mlir::LogicalResult toPlanRule(mlir::DictionaryAttr attribute, mlir::Operation* op,
+                               plan::SplitRule* rule);
+
 }  // namespace oriel
 
 #endif  // ORIEL_PASSES_EMIT_TRANSLATE_H_

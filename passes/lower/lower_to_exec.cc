@@ -8,6 +8,7 @@
 #include "passes/lower/storage.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/schedule.h"
+#include "passes/strategize/sharding.h"
 
 namespace oriel {
 
@@ -94,9 +95,10 @@ class ProgramWriter {
     if (kernel.isView()) return success();
     mlir::FailureOr<mlir::DictionaryAttr> attributes = kernelAttributes(op);
     if (failed(attributes)) return failure();
-    exec::LaunchOp::create(builder_, op.getLoc(), symbols(op.getOperands()),
-                           symbols(op.getResults()), kernel.getKernelName(), *attributes,
-                           op.getName().getStringRef());
+    exec::LaunchOp::create(
+        builder_, op.getLoc(), symbols(op.getOperands()), symbols(op.getResults()),
+        kernel.getKernelName(), *attributes, op.getAttrOfType<mlir::DictionaryAttr>(kRuleAttr),
+        op.getAttrOfType<mlir::ArrayAttr>(kSplitAttr), op.getName().getStringRef());
     return success();
   }
 
@@ -133,7 +135,7 @@ class ProgramWriter {
     auto attributes =
         builder_.getDictionaryAttr(builder_.getNamedAttr("value", builder_.getF64FloatAttr(value)));
     exec::LaunchOp::create(builder_, loc, builder_.getArrayAttr({}), target, "fill", attributes,
-                           "return");
+                           /*rule=*/nullptr, /*split=*/nullptr, "return");
   }
 
   // The op's attributes less what only the compiler reads.
@@ -141,7 +143,10 @@ class ProgramWriter {
     llvm::SmallVector<mlir::NamedAttribute> result;
     for (mlir::NamedAttribute attribute : op.getAttrDictionary()) {
       llvm::StringRef name = attribute.getName();
-      if (name == "origin" || name == "operandSegmentSizes" || name == ir::kShardingsAttr) continue;
+      if (name == "origin" || name == "operandSegmentSizes" || name == ir::kShardingsAttr ||
+          name == kRuleAttr || name == kSplitAttr) {
+        continue;
+      }
       if (!llvm::isa<mlir::IntegerAttr, mlir::FloatAttr, mlir::StringAttr, mlir::DenseI64ArrayAttr>(
               attribute.getValue())) {
         op.emitOpError("has the attribute ") << name << ", which a kernel can't take";

@@ -3,6 +3,7 @@
 #include "ir/interfaces/local_pieces.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
+#include "passes/partition/local_rule.h"
 #include "passes/partition/passes.h"
 #include "passes/propagate/modules.h"
 #include "passes/propagate/op_split.h"
@@ -148,14 +149,25 @@ class SegmentPartition {
 
   Operation* buildLocal(Operation* op, const ir::ShardingRule& rule, const OpSplit& split,
                         mlir::ValueRange operands) {
-    ir::LocalPieces pieces(split.pieces(sizes_),
-                           [&](mlir::OpBuilder&, mlir::Location loc, int factor) {
-                             return firstOf(loc, split.factors[factor], rule.factors[factor].size);
-                           });
+    llvm::DenseMap<Value, int> firsts;
+    auto makeFirst = [&](mlir::OpBuilder&, mlir::Location loc, int factor) {
+      Value first = firstOf(loc, split.factors[factor], rule.factors[factor].size);
+      firsts[first] = factor;
+      return first;
+    };
+    mlir::Block* block = builder_.getBlock();
+    Operation* before = block->empty() ? nullptr : &block->back();
+    ir::LocalPieces pieces(split.pieces(sizes_), makeFirst);
     auto shardable = llvm::dyn_cast<ir::ShardableOpInterface>(op);
     Operation* local = shardable ? shardable.buildLocal(builder_, operands, pieces)
                                  : ir::cloneLocal(op, builder_, operands, rule, pieces);
     local->removeAttr(kSplitAttr);
+    llvm::SmallVector<Operation*> built;
+    for (Operation* next = before ? before->getNextNode() : &block->front(); next;
+         next = next->getNextNode()) {
+      if (!firstOps_.contains(next)) built.push_back(next);
+    }
+    describeLocalOps(built, operands, firsts, rule, split, sizes_);
     llvm::SmallVector<mlir::Attribute> shardings;
     for (unsigned i = 0; i < op->getNumResults(); ++i) {
       shardings.push_back(sizes_.toAttr(context_, split.result(rule, i)));
@@ -234,14 +246,24 @@ class SegmentPartition {
     llvm::SmallVector<int64_t> table;
     for (int64_t i = 0; i < ranks; ++i) table.push_back(i * (size / ranks));
     auto type = RankedTensorType::get({ranks}, builder_.getI64Type());
-    first = ir::ConstantOp::create(
-        builder_, loc, mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>(table)));
+    Sharding sharding = Sharding::replicated(1);
+    auto made = [&](Value value) {
+      value.getDefiningOp()->setAttr(
+          ir::kShardingsAttr, mlir::ArrayAttr::get(context_, {sizes_.toAttr(context_, sharding)}));
+      firstOps_.insert(value.getDefiningOp());
+      return value;
+    };
+    first = made(ir::ConstantOp::create(
+        builder_, loc, mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int64_t>(table))));
     for (int axis : axes) {
       ranks /= sizes_[axis];
-      first = ir::SliceLocalOp::create(builder_, loc, type.clone({ranks}), first,
-                                       sizes_.namesOf(context_, {axis}), 0);
+      sharding.dims[0].push_back(axis);
+      first = made(ir::SliceLocalOp::create(builder_, loc, type.clone({ranks}), first,
+                                            sizes_.namesOf(context_, {axis}), 0));
     }
+    // A number of each rank's own, which no sharding describes.
     first = ir::ReshapeOp::create(builder_, loc, type.clone(llvm::ArrayRef<int64_t>()), first);
+    firstOps_.insert(first.getDefiningOp());
     return first;
   }
 
@@ -252,6 +274,7 @@ class SegmentPartition {
   mlir::OpBuilder builder_;
   Versions versions_;
   std::map<std::pair<AxisList, int64_t>, Value> firsts_;
+  llvm::SmallPtrSet<Operation*, 8> firstOps_;  // that made those
 };
 
 // All-reduces over the same axes whose operands are there travel together, at the place of the

@@ -15,7 +15,7 @@ def Partition : Pass<"oriel-partition", "::mlir::ModuleOp"> {
     over the microbatches first.
 
     Values keep `oriel.shardings` (ops) and `oriel.sharding` (arguments and results), for
-    the plan.
+    the plan; ops on pieces keep how they split, `oriel.rule` and `oriel.split`.
 
     ```mlir
     %1 = oriel.linear %x, %w {oriel.split = [[], [], ["a0"]], ..}

@@ -36,8 +36,6 @@ struct OpSplit {
   friend bool operator==(const OpSplit& a, const OpSplit& b);
 };
 
-inline constexpr llvm::StringLiteral kSplitAttr("oriel.split");
-
 // A wish for how one tensor of an op is cut.
 struct Proposal {
   const ir::TensorFactors* dims;

@@ -12,6 +12,11 @@
 
 namespace oriel {
 
+// How an op is cut: axes for each factor of its rule (see OpSplit), and the rule of a local op,
+// which partition writes for the plan (see LocalRule).
+inline constexpr llvm::StringLiteral kSplitAttr("oriel.split");
+inline constexpr llvm::StringLiteral kRuleAttr("oriel.rule");
+
 // The rule of any op: one that says nothing does not split.
 ir::ShardingRule ruleOf(mlir::Operation* op);
 

@@ -85,48 +85,63 @@ plan::Plan LinearPlan(int64_t ranks, int64_t microbatches, int64_t micro_batch) 
   const int out_tokens = b.Buffer(plan::OUTPUT, "token_count", scalar);
   const int out_logits = b.Buffer(plan::OUTPUT, "logits", scores);
   const int out_predictions = b.Buffer(plan::OUTPUT, "predictions", indices);
-  for (const int sum : {out_loss_sum, out_tokens}) {  // of the rank's samples
-    b.program().mutable_buffers(sum)->mutable_sharding()->add_partial("a0");
+  for (const int samples :
+       {logits, logsumexp, cotangent, eval_logsumexp, out_logits, out_predictions}) {
+    b.CutByRanks(samples);
+  }
+  for (const int sum : {batch_loss, batch_tokens, batch_gradient, out_loss_sum, out_tokens}) {
+    b.SumOverRanks(sum);  // of the rank's samples
   }
 
   b.Segment("forward");
-  Set(b.Launch("linear", {x, weight, bias}, {logits}, "/linear/Gemm"), "transpose_weight",
-      int64_t{0});
-  Set(b.Launch("cross_entropy", {logits, labels}, {batch_loss, batch_tokens, logsumexp}, "/loss"),
-      "ignore_index", kIgnored);
-  b.Launch("add", {loss_sum, batch_loss}, {loss_sum});
-  b.Launch("add", {token_count, batch_tokens}, {token_count});
+  const auto linear = [&](int result) {
+    plan::Launch& launch = b.Launch("linear", {x, weight, bias}, {result}, "/linear/Gemm");
+    Set(launch, "transpose_weight", int64_t{0});
+    b.Split(launch, "bpf,fc,c->bpc", "b");
+  };
+  const auto cross_entropy = [&](int scores, const std::vector<int>& results) {
+    plan::Launch& launch = b.Launch("cross_entropy", {scores, labels}, results, "/loss");
+    Set(launch, "ignore_index", kIgnored);
+    b.Split(launch, "bp.,bp->,,bp", "b");
+  };
+  linear(logits);
+  cross_entropy(logits, {batch_loss, batch_tokens, logsumexp});
+  b.Split(b.Launch("add", {loss_sum, batch_loss}, {loss_sum}), ",->", "", {{0, 1}});
+  b.Split(b.Launch("add", {token_count, batch_tokens}, {token_count}), ",->", "", {{0, 1}});
   b.Segment("backward");
-  Set(b.Launch("cross_entropy_grad", {one, logits, labels, logsumexp}, {cotangent}, "/loss"),
-      "ignore_index", kIgnored);
-  Set(b.Launch("linear_weight_grad", {x, cotangent}, {batch_gradient}, "/linear/Gemm"),
-      "transpose_weight", int64_t{0});
-  b.Launch("add", {gradient, batch_gradient}, {gradient});
+  plan::Launch& loss_grad =
+      b.Launch("cross_entropy_grad", {one, logits, labels, logsumexp}, {cotangent}, "/loss");
+  Set(loss_grad, "ignore_index", kIgnored);
+  b.Split(loss_grad, ",bp.,bp,bp->bp.", "b");
+  plan::Launch& weight_grad =
+      b.Launch("linear_weight_grad", {x, cotangent}, {batch_gradient}, "/linear/Gemm");
+  Set(weight_grad, "transpose_weight", int64_t{0});
+  b.Split(weight_grad, "bpf,bpc->fc", "b");
+  b.Split(b.Launch("add", {gradient, batch_gradient}, {gradient}), "fc,fc->fc", "", {{0, 1}});
   b.Segment("update");
-  b.AllReduce({gradient, loss_sum, token_count}, {gradient, loss_sum, token_count});
-  b.Launch("div", {one, token_count}, {scale});
-  b.Launch("mul", {loss_sum, scale}, {out_loss});
-  b.Launch("sum_squares", {gradient}, {squares});
+  const int whole_gradient = b.Reduced(gradient);
+  const int whole_loss = b.Reduced(loss_sum);
+  const int whole_count = b.Reduced(token_count);
+  b.AllReduce({gradient, loss_sum, token_count}, {whole_gradient, whole_loss, whole_count});
+  b.Launch("div", {one, whole_count}, {scale});
+  b.Launch("mul", {whole_loss, scale}, {out_loss});
+  b.Launch("sum_squares", {whole_gradient}, {squares});
   b.Launch("sqrt", {squares}, {norm});
   b.Launch("mul", {norm, scale}, {out_norm});
   plan::Launch& adamw =
-      b.Launch("adamw", {weight, gradient, m, v, scale, rate, step}, {weight, m, v});
+      b.Launch("adamw", {weight, whole_gradient, m, v, scale, rate, step}, {weight, m, v});
   Set(adamw, "beta1", 0.9);
   Set(adamw, "beta2", 0.999);
   Set(adamw, "epsilon", 1e-8);
   Set(adamw, "weight_decay", 0.01);
-  for (int buffer : {gradient, loss_sum, token_count}) {
-    Set(b.Launch("fill", {}, {buffer}), "value", 0.0);
-  }
+  for (int buffer : {gradient, loss_sum, token_count}) b.FillZero(buffer);
   b.Segment("eval");
-  Set(b.Launch("linear", {x, weight, bias}, {out_logits}, "/linear/Gemm"), "transpose_weight",
-      int64_t{0});
-  Set(b.Launch("cross_entropy", {out_logits, labels}, {out_loss_sum, out_tokens, eval_logsumexp},
-               "/loss"),
-      "ignore_index", kIgnored);
+  linear(out_logits);
+  cross_entropy(out_logits, {out_loss_sum, out_tokens, eval_logsumexp});
   plan::Launch& argmax = b.Launch("argmax", {out_logits}, {out_predictions});
   Set(argmax, "dim", int64_t{2});
   Set(argmax, "keep_dims", int64_t{0});
+  b.Split(argmax, "bp.->bp", "b");
 
   b.Schedule(micro_batch, microbatches);
   plan::Training* training = b.plan().mutable_training();

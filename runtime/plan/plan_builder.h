@@ -85,11 +85,31 @@ class PlanBuilder {
     *buffer->mutable_local() = ToPlan(spec);
     buffer->set_offset(offset);
     buffer->set_scale(1);
-    // Summed over each rank's samples.
-    if (kind == plan::GRADIENT || kind == plan::ACCUMULATOR) {
-      *buffer->mutable_global_shape() = buffer->local().shape();
-      buffer->mutable_sharding()->add_partial("a0");
+    *buffer->mutable_global_shape() = buffer->local().shape();
+    const int index = program_->buffers_size() - 1;
+    // Sums over each rank's samples.
+    if (kind == plan::GRADIENT || kind == plan::ACCUMULATOR) SumOverRanks(index);
+    return index;
+  }
+  // Says how a buffer lies over "a0": it is a pending sum, or its first dimension is cut.
+  void SumOverRanks(int index) {
+    program_->mutable_buffers(index)->mutable_sharding()->add_partial("a0");
+  }
+  void CutByRanks(int index) {
+    SplitBySamples(plan_.grids(0), {"a0"}, program_->mutable_buffers(index));
+  }
+  // The buffer of the same memory that holds the sum over "a0" of one that is pending.
+  int Reduced(int index) {
+    const std::string name = program_->buffers(index).name() + " reduced";
+    for (int i = 0; i < program_->buffers_size(); ++i) {
+      if (program_->buffers(i).name() == name) return i;
     }
+    plan::Buffer reduced = program_->buffers(index);
+    reduced.set_name(name);
+    reduced.set_kind(plan::TEMPORARY);
+    reduced.clear_ref();
+    reduced.clear_sharding();
+    *program_->add_buffers() = reduced;
     return program_->buffers_size() - 1;
   }
   int Constant(const std::string& name, const std::vector<float>& values) {
@@ -160,6 +180,54 @@ class PlanBuilder {
     slice->mutable_axes()->Add(axes.begin(), axes.end());
     return *slice;
   }
+  // Says how a launch splits over "a0". `rule` names the factors of each dimension, as in
+  // "bk,kn->bn"; a dimension named "." has none. Results are sums over what they lack. `cut` are
+  // the factors that are cut, and `linear` the groups of operands in which the kernel is linear.
+  void Split(plan::Launch& launch, const std::string& rule, const std::string& cut,
+             const std::vector<std::vector<int>>& linear = {}) {
+    plan::SplitRule split;
+    std::string factors;
+    const size_t arrow = rule.find("->");
+    const auto add = [&](const std::string& dims, int buffer, plan::SplitRule::TensorDims* tensor) {
+      for (size_t i = 0; i < dims.size(); ++i) {
+        auto* dim = tensor->add_dims();
+        if (dims[i] == '.') continue;
+        if (factors.find(dims[i]) == std::string::npos) {
+          factors += dims[i];
+          auto* factor = split.add_factors();
+          factor->set_size(program_->buffers(buffer).global_shape(static_cast<int>(i)));
+          // Whether each result has it.
+          const std::string results = rule.substr(arrow + 2);
+          const bool kept = std::count(results.begin(), results.end(), dims[i]) ==
+                            std::count(results.begin(), results.end(), ',') + 1;
+          factor->set_kind(kept ? plan::SplitRule::PARALLEL : plan::SplitRule::SUM);
+        }
+        dim->add_factors(static_cast<int>(factors.find(dims[i])));
+      }
+    };
+    const auto add_all = [&](std::string list, const google::protobuf::RepeatedField<int>& buffers,
+                             auto* tensors) {
+      for (const int buffer : buffers) {
+        const size_t comma = std::min(list.find(','), list.size());
+        add(list.substr(0, comma), buffer, tensors->Add());
+        list = list.substr(std::min(comma + 1, list.size()));
+      }
+    };
+    add_all(rule.substr(0, arrow), launch.operands(), split.mutable_operands());
+    add_all(rule.substr(arrow + 2), launch.results(), split.mutable_results());
+    for (const auto& group : linear) {
+      split.add_linear()->mutable_operands()->Add(group.begin(), group.end());
+    }
+    launch.mutable_split()->set_rule(plan_.rules_size());
+    for (const char factor : factors) {
+      auto* axes = launch.mutable_split()->add_factors();
+      if (cut.find(factor) != std::string::npos) axes->add_axes("a0");
+    }
+    *plan_.add_rules() = split;
+  }
+  void FillZero(int buffer) {
+    (*Launch("fill", {}, {buffer}).mutable_attributes())["value"].set_f(0);
+  }
   void Copy(int source, int target) {
     auto* copy = segment_->add_instructions()->mutable_copy();
     copy->set_source(source);
@@ -217,22 +285,34 @@ inline plan::Plan SmallTrainingPlan(int64_t ranks, int64_t microbatches) {
       builder.Alias(plan::TEMPORARY, "product", batch, builder.program().buffers(squares).offset());
   const int out = builder.Buffer(plan::OUTPUT, "loss", scalar);
   const int predictions = builder.Buffer(plan::OUTPUT, "h", batch);
+  const int batch_loss = builder.Buffer(plan::TEMPORARY, "batch_loss", scalar);
+  const int batch_dw = builder.Buffer(plan::TEMPORARY, "batch_dw", row);
+  for (const int index : {h, squares, product, predictions}) builder.CutByRanks(index);
+  for (const int index : {batch_loss, batch_dw}) builder.SumOverRanks(index);
 
   builder.Segment("forward");
-  builder.Launch("test_multiply", {x, w}, {h}, "/model/scale/Mul");
-  builder.Launch("test_multiply", {h, h}, {squares}, "/loss/Mul");
-  builder.Launch("test_add_sum", {loss, squares, half}, {loss}, "/loss/ReduceSum");
+  builder.Split(builder.Launch("test_multiply", {x, w}, {h}, "/model/scale/Mul"), "bk,k->bk", "b",
+                {{0}, {1}});
+  builder.Split(builder.Launch("test_multiply", {h, h}, {squares}, "/loss/Mul"), "bk,bk->bk", "b",
+                {{0}, {1}});
+  builder.Split(builder.Launch("test_sum", {squares, half}, {batch_loss}, "/loss/ReduceSum"),
+                "bk,.->", "b", {{0}});
+  builder.Split(builder.Launch("test_add", {loss, batch_loss}, {loss}), ",->", "", {{0, 1}});
   builder.Segment("backward");
-  builder.Launch("test_multiply", {h, x}, {product}, "/model/scale/Mul");
-  builder.Launch("test_add_columns", {dw, product}, {dw}, "/model/scale/Mul");
+  builder.Split(builder.Launch("test_multiply", {h, x}, {product}, "/model/scale/Mul"), "bk,bk->bk",
+                "b", {{0}, {1}});
+  builder.Split(builder.Launch("test_sum_rows", {product}, {batch_dw}, "/model/scale/Mul"), "bk->k",
+                "b", {{0}});
+  builder.Split(builder.Launch("test_add", {dw, batch_dw}, {dw}), "k,k->k", "", {{0, 1}});
   builder.Segment("update");
-  builder.AllReduce({dw, loss}, {dw, loss});
-  builder.Launch("test_descend", {w, dw, rate}, {w});
-  builder.Copy(loss, out);
-  builder.Launch("test_zero", {}, {dw});
-  builder.Launch("test_zero", {}, {loss});
+  builder.AllReduce({dw, loss}, {builder.Reduced(dw), builder.Reduced(loss)});
+  builder.Launch("test_descend", {w, builder.Reduced(dw), rate}, {w});
+  builder.Copy(builder.Reduced(loss), out);
+  builder.FillZero(dw);
+  builder.FillZero(loss);
   builder.Segment("eval");
-  builder.Launch("test_multiply", {x, w}, {predictions}, "/model/scale/Mul");
+  builder.Split(builder.Launch("test_multiply", {x, w}, {predictions}, "/model/scale/Mul"),
+                "bk,k->bk", "b", {{0}, {1}});
   builder.Schedule(/*micro_batch=*/2, microbatches);
   return builder.plan();
 }

@@ -26,7 +26,8 @@ namespace oriel::runtime {
 //   2: initial values that the runtime makes
 //   3: inputs of images, and inputs that are filled from another member
 //   4: collectives that gather, scatter and swap pieces, and slices
-inline constexpr uint32_t kPlanFormatVersion = 4;
+//   5: how launches split
+inline constexpr uint32_t kPlanFormatVersion = 5;
 inline constexpr int64_t kPlanHeaderBytes = 32;
 
 // The oldest format version whose readers understand this plan: those before a field that it uses

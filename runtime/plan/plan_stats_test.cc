@@ -21,13 +21,14 @@ TEST(PlanStats, CountsBytesOfEachKind) {
   EXPECT_EQ(stats.parameters, 4);
   EXPECT_EQ(stats.trainable_parameters, 4);
   ASSERT_EQ(stats.programs.size(), 1u);
-  // The two temporaries share 32 bytes.
+  // Two temporaries share 32 bytes.
   EXPECT_THAT(
       stats.programs[0].bytes_by_kind,
       UnorderedElementsAre(Pair("parameter", 16), Pair("gradient", 16), Pair("accumulator", 4),
                            Pair("input", 32), Pair("scalar", 4), Pair("constant", 4),
-                           Pair("stash", 32), Pair("temporary", 32), Pair("output", 36)));
-  EXPECT_EQ(stats.programs[0].buffers_by_kind.at("temporary"), 2);
+                           Pair("stash", 32), Pair("temporary", 52), Pair("output", 36)));
+  // Those, and the loss and gradient of a batch.
+  EXPECT_EQ(stats.programs[0].buffers_by_kind.at("temporary"), 4);
 }
 
 TEST(PlanStats, CountsPerStep) {
@@ -36,12 +37,12 @@ TEST(PlanStats, CountsPerStep) {
   ASSERT_EQ(program.segments.size(), 4u);
   EXPECT_EQ(program.segments[0].runs_per_step, 3);
   EXPECT_THAT(program.segments[0].kernels,
-              ElementsAre(Pair("test_add_sum", 1), Pair("test_multiply", 2)));
+              ElementsAre(Pair("test_add", 1), Pair("test_multiply", 2), Pair("test_sum", 1)));
   EXPECT_EQ(program.segments[2].collectives, 1);
   EXPECT_EQ(program.segments[2].collective_bytes, 20);
   EXPECT_EQ(program.segments[3].runs_per_step, 0);
   EXPECT_EQ(program.collective_bytes_per_step, 20);
-  EXPECT_EQ(program.instructions_per_step, 3 * 3 + 3 * 2 + 5);
+  EXPECT_EQ(program.instructions_per_step, 3 * 4 + 3 * 3 + 5);
 }
 
 TEST(PlanStats, SumsCollectivesByKindAndAxes) {

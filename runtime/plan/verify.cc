@@ -64,6 +64,17 @@ Access AccessOf(const plan::Instruction& instruction) {
   return access;
 }
 
+bool IsFill(const plan::Launch& launch) {
+  return launch.kernel() == "fill" && launch.operands().empty();
+}
+
+bool IsZeroFill(const plan::Launch& launch) {
+  if (!IsFill(launch)) return false;
+  const auto value = launch.attributes().find("value");
+  return value != launch.attributes().end() && value->second.value_case() == plan::Attribute::kF &&
+         value->second.f() == 0;
+}
+
 const plan::Grid* GridOf(const plan::Plan& plan, const plan::Program& program) {
   for (const auto& grid : plan.grids()) {
     const GridLayout layout(grid);
@@ -84,6 +95,7 @@ absl::Status VerifyPlan(const plan::Plan& plan) {
       VerifyMemory(plan, program, problems);
       VerifyTraining(plan, program, problems);
     }
+    VerifySharding(plan, problems);
     VerifyCollectives(plan, problems);
   }
   return problems.ToStatus();

@@ -1,4 +1,5 @@
-// Proves before a plan runs that its programs are well-formed and cannot corrupt memory.
+// Proves before a plan runs that its programs are well-formed, cannot corrupt memory, and compute
+// on pieces what the rules of their kernels say of wholes.
 #ifndef ORIEL_RUNTIME_PLAN_VERIFY_H_
 #define ORIEL_RUNTIME_PLAN_VERIFY_H_
 
@@ -22,10 +23,16 @@ namespace oriel::runtime {
 //    parameter, optimizer state, gradient, accumulator, input, scalar or constant keeps its
 //    memory for itself; a stash holds from the forward to the backward of one microbatch, along
 //    the whole schedule; an output holds to the end of its segment; what moves pieces between
-//    ranks or takes one has its result apart from its operand;
-//  - training: a trainable parameter is written once, in update, a frozen one never; gradients
-//    and accumulators are reduced once over the axes on which they are pending sums before update
-//    uses them, and reset;
+//    ranks or takes one has its result apart from its operand. What is read lies over the ranks as
+//    the buffer says by which it is read (shape, cuts, pending sums, scale), unless it is zero or a
+//    constant; each segment leaves what is kept as it found it;
+//  - sharding: operands and results of a launch are cut as the axes cut the factors of its rule;
+//    pending sums pass through it only where it is linear in all that is pending and nothing else
+//    is, and those that it makes are reduced later: a collective reduces what is pending, joins
+//    what is cut, slices what is the same on its ranks. A scale goes with linearity;
+//  - training: a trainable parameter is written once, in update, a frozen one never; the schedule
+//    adds to gradients, and update resets them and the accumulators that it adds to, once it has
+//    used them;
 //  - collectives: programs of one grid have the same ones in the same order.
 absl::Status VerifyPlan(const plan::Plan& plan);
 

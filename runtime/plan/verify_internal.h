@@ -45,6 +45,10 @@ struct Access {
 };
 Access AccessOf(const plan::Instruction& instruction);
 
+// Whether a launch only fills its results with a number, and whether that is zero.
+bool IsFill(const plan::Launch& launch);
+bool IsZeroFill(const plan::Launch& launch);
+
 // The grid that holds a program's ranks, or null.
 const plan::Grid* GridOf(const plan::Plan& plan, const plan::Program& program);
 
@@ -55,6 +59,7 @@ void VerifyTables(const plan::Plan& plan, Problems& problems);
 void VerifyPrograms(const plan::Plan& plan, Problems& problems);
 void VerifyMemory(const plan::Plan& plan, int program, Problems& problems);
 void VerifyTraining(const plan::Plan& plan, int program, Problems& problems);
+void VerifySharding(const plan::Plan& plan, Problems& problems);
 void VerifyCollectives(const plan::Plan& plan, Problems& problems);
 
 }  // namespace oriel::runtime

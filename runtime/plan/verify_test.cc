@@ -22,6 +22,7 @@ constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
 // Buffers of SmallTrainingPlan, in its order.
 enum { kW, kDw, kLoss, kX, kRate, kHalf, kH, kSquares, kProduct, kOut, kPredictions };
+enum { kBatchLoss = kPredictions + 1, kBatchDw, kReducedDw, kReducedLoss, kBuffers };
 enum { kForward, kBackward, kUpdate, kEval };
 
 plan::Program& Program(plan::Plan& plan) { return *plan.mutable_programs(0); }
@@ -56,24 +57,24 @@ TEST(VerifyPlan, TakesAViewAndAnUpdateInPlace) {
   view.set_name("view");
   view.set_kind(plan::TEMPORARY);
   *view.mutable_local() = ToPlan({DType::kF32, {8}});
+  view.clear_sharding();
+  SplitBySamples(plan.grids(0), {"a0"}, &view);
   *Program(plan).add_buffers() = view;
-  const int index = Program(plan).buffers_size() - 1;
-  AddLaunch(plan, kForward, {index}, {index});
-  Launch(plan, kBackward, 0).set_operands(0, index);
+  AddLaunch(plan, kForward, {kBuffers}, {kBuffers});
+  plan::Split& split = *Launch(plan, kForward, 4).mutable_split();
+  split.set_rule(plan.rules_size());
+  split.add_factors()->add_axes("a0");
+  plan::SplitRule& rule = *plan.add_rules();
+  rule.add_factors()->set_size(16);
+  rule.mutable_factors(0)->set_kind(plan::SplitRule::PARALLEL);
+  rule.add_operands()->add_dims()->add_factors(0);
+  rule.add_results()->add_dims()->add_factors(0);
   ORIEL_EXPECT_OK(VerifyPlan(plan));
 }
 
 TEST(VerifyPlan, TakesOneRankWithoutAllReduce) {
   plan::Plan plan = SmallTrainingPlan(1, 1);
   RemoveInstruction(plan, kUpdate, 0);
-  ORIEL_EXPECT_OK(VerifyPlan(plan));
-}
-
-TEST(VerifyPlan, TakesAParameterInPieces) {
-  plan::Plan plan = SmallTrainingPlan(2, 1);
-  *plan.mutable_parameters(0)->mutable_storage() = MakeSharding({{"a0"}});
-  *Buffer(plan, kW).mutable_sharding() = MakeSharding({{"a0"}});
-  Buffer(plan, kW).mutable_local()->set_shape(0, 2);
   ORIEL_EXPECT_OK(VerifyPlan(plan));
 }
 
@@ -307,10 +308,7 @@ const BadPlan kPrograms[] = {
      "has 0 bytes of data for a tensor of 4"},
     {"DataOfNoConstant", [](auto& plan) { Buffer(plan, kH).set_data("x"); },
      "has data, but is not a constant"},
-    {"LocalShapeOfSharding",
-     [](auto& plan) {
-       for (const int64_t size : {4, 4}) Buffer(plan, kH).add_global_shape(size);
-     },
+    {"LocalShapeOfSharding", [](auto& plan) { Buffer(plan, kH).clear_sharding(); },
      "has the shape [2, 4]; its part of [4, 4] is [4, 4]"},
     {"ParameterShape", [](auto& plan) { Buffer(plan, kW).mutable_local()->set_shape(0, 2); },
      "has the shape [2]; its part of [4] is [4]"},
@@ -320,7 +318,7 @@ const BadPlan kPrograms[] = {
        Buffer(plan, kW).mutable_local()->set_shape(0, 2);
      },
      "(parameter 'w') is not sharded as the plan's table says"},
-    {"ParameterOfOtherGlobalShape", [](auto& plan) { Buffer(plan, kW).add_global_shape(8); },
+    {"ParameterOfOtherGlobalShape", [](auto& plan) { Buffer(plan, kW).set_global_shape(0, 8); },
      "(parameter 'w') is of the global shape [8], not [4]"},
     {"PaddingOfAnElementForEachRank",
      [](auto& plan) { plan.mutable_parameters(0)->add_padded_shape(6); },
@@ -374,10 +372,10 @@ const BadPlan kPrograms[] = {
      "buffer 10 (output 'loss') is there twice"},
     {"SegmentTwice", [](auto& plan) { Program(plan).mutable_segments(1)->set_name("forward"); },
      "segment 'forward': not a name of its own"},
-    {"IndexBeyond", [](auto& plan) { Launch(plan, kForward, 1).set_operands(0, 11); },
-     "program 0, segment forward, instruction 1 (test_multiply) names the buffer 11 of 11"},
+    {"IndexBeyond", [](auto& plan) { Launch(plan, kForward, 1).set_operands(0, kBuffers); },
+     "program 0, segment forward, instruction 1 (test_multiply) names the buffer 15 of 15"},
     {"IndexNegative", [](auto& plan) { Launch(plan, kForward, 1).set_results(0, -1); },
-     "names the buffer -1 of 11"},
+     "names the buffer -1 of 15"},
     {"NoKernel", [](auto& plan) { Launch(plan, kForward, 0).clear_kernel(); }, "names no kernel"},
     {"AttributeWithoutValue",
      [](auto& plan) { (*Launch(plan, kForward, 0).mutable_attributes())["axis"]; },
@@ -451,7 +449,7 @@ const BadPlan kMemory[] = {
      },
      "its result output 'loss' overlaps its operand stash 'h' in part"},
     {"NeverWritten", [](auto& plan) { RemoveInstruction(plan, kForward, 1); },
-     "segment forward, instruction 1 (test_add_sum) reads temporary 'squares', which nothing has "
+     "segment forward, instruction 1 (test_sum) reads temporary 'squares', which nothing has "
      "written"},
     {"WrittenByAnotherSegment",
      [](auto& plan) { Launch(plan, kBackward, 0).set_operands(0, kSquares); },
@@ -483,7 +481,7 @@ const BadPlan kTraining[] = {
     {"ParameterWrittenTwice", [](auto& plan) { AddLaunch(plan, kUpdate, {kW}, {kW}); },
      "update writes parameter 'w' 2 times, not once"},
     {"ParameterWrittenInForward", [](auto& plan) { AddLaunch(plan, kForward, {}, {kW}); },
-     "segment forward, instruction 3 (test_added) writes parameter 'w', which only update may"},
+     "segment forward, instruction 4 (test_added) writes parameter 'w', which only update may"},
     {"FrozenParameterWritten",
      [](auto& plan) {
        plan.mutable_parameters(0)->set_trainable(false);
@@ -497,48 +495,271 @@ const BadPlan kTraining[] = {
     {"ConstantWritten", [](auto& plan) { AddLaunch(plan, kForward, {}, {kHalf}); },
      "writes constant 'half', which does not change"},
     {"GradientNotReduced", [](auto& plan) { RemoveInstruction(plan, kUpdate, 0); },
-     "update does not sum gradient 'w' over the ranks"},
+     "(test_descend) reads temporary 'w reduced' ([4]), but there is gradient 'w' ([4] sum {a0})"},
     {"GradientReadBefore",
      [](auto& plan) {
        Program(plan).mutable_segments(kUpdate)->mutable_instructions()->SwapElements(0, 1);
      },
-     "instruction 0 (test_descend) reads gradient 'w', which is still a sum over ranks"},
+     "program 0, segment update, instruction 0 (test_descend) reads temporary 'w reduced' ([4]), "
+     "but "
+     "there is gradient 'w' ([4] sum {a0})"},
     {"AccumulatorReadBefore",
      [](auto& plan) {
        auto* collective = Instruction(plan, kUpdate, 0).mutable_collective();
        collective->mutable_operands()->RemoveLast();
        collective->mutable_results()->RemoveLast();
      },
-     "reads accumulator 'loss_sum', which is still a sum over ranks"},
+     "(copy) reads temporary 'loss_sum reduced' ([]), but there is accumulator 'loss_sum' ([] sum "
+     "{a0})"},
     {"GradientReducedTwice",
      [](auto& plan) {
        auto* instructions = Program(plan).mutable_segments(kUpdate)->mutable_instructions();
        *instructions->Add() = instructions->Get(0);
        instructions->SwapElements(1, 5);
      },
-     "reduces gradient 'w' over axes on which it is no pending sum"},
+     "segment update, instruction 1 (all_reduce) reads gradient 'w' ([4] sum {a0}), but there is "
+     "temporary 'w reduced' ([4])"},
+    {"SumReducedTwice",
+     [](auto& plan) {
+       Instruction(plan, kUpdate, 0).mutable_collective()->set_operands(0, kReducedDw);
+     },
+     "(all_reduce) reduces temporary 'w reduced' ([4]), which is no pending sum over {a0}"},
     {"GradientReducedElsewhere",
      [](auto& plan) {
-       Program(plan).add_buffers()->CopyFrom(Buffer(plan, kSquares));
-       plan::Buffer& other = Buffer(plan, kPredictions + 1);
-       *other.mutable_local() = Buffer(plan, kDw).local();
-       Instruction(plan, kUpdate, 0).mutable_collective()->set_results(0, kPredictions + 1);
+       plan::Buffer other = Buffer(plan, kReducedDw);
+       other.set_offset(Buffer(plan, kSquares).offset());
+       *Program(plan).add_buffers() = other;
+       Instruction(plan, kUpdate, 0).mutable_collective()->set_results(0, kBuffers);
      },
-     "reads gradient 'w', which is still a sum over ranks"},
+     "(test_descend) reads temporary 'w reduced' ([4]), but there is gradient 'w' ([4] sum {a0})"},
     {"GradientReducedOverTooLittle",
      [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->clear_axes(); },
-     "reads gradient 'w', which is still a sum over ranks"},
+     "(all_reduce) writes temporary 'w reduced' ([4]), but makes [4] sum {a0}"},
     {"GradientMaximum",
      [](auto& plan) {
        Instruction(plan, kUpdate, 0).mutable_collective()->set_reduction(plan::Collective::MAX);
      },
-     "does not sum gradient 'w'"},
+     "reduces gradient 'w' ([4] sum {a0}), which is no pending maximum over {a0}"},
     {"GradientNotReset", [](auto& plan) { RemoveInstruction(plan, kUpdate, 3); },
      "update does not reset gradient 'w'"},
     {"AccumulatorNotReset", [](auto& plan) { RemoveInstruction(plan, kUpdate, 4); },
      "update does not reset accumulator 'loss_sum'"},
+    {"GradientReset",
+     [](auto& plan) { (*Launch(plan, kUpdate, 3).mutable_attributes())["value"].set_f(1); },
+     "(fill) writes gradient 'w' ([4] sum {a0}), but does not say how it splits"},
+    {"GradientReadAfterReset",
+     [](auto& plan) {
+       Program(plan).mutable_segments(kUpdate)->mutable_instructions()->SwapElements(1, 3);
+     },
+     "instruction 3 (test_descend) reads temporary 'w reduced' after its reset"},
+    {"GradientNotAddedTo", [](auto& plan) { RemoveInstruction(plan, kBackward, 2); },
+     "nothing adds to gradient 'w'"},
+    {"GradientOverwritten",
+     [](auto& plan) {
+       auto* copy = Instruction(plan, kBackward, 2).mutable_copy();
+       copy->set_source(kBatchDw);
+       copy->set_target(kDw);
+     },
+     "segment backward overwrites gradient 'w' instead of adding to it"},
 };
 INSTANTIATE_TEST_SUITE_P(Training, VerifyBadPlan, ::testing::ValuesIn(kTraining), NameOf);
+
+// The plan of 2 ranks on 4: the grid has another axis, on which all is the same.
+plan::Plan WidePlan() {
+  plan::Plan plan = SmallTrainingPlan(2, 2);
+  plan.set_world_size(4);
+  Program(plan).set_rank_count(4);
+  auto* axis = plan.mutable_grids(0)->add_axes();
+  axis->set_name("a1");
+  axis->set_size(2);
+  return plan;
+}
+plan::Split& SplitOf(plan::Plan& plan, int segment, int index) {
+  return *Launch(plan, segment, index).mutable_split();
+}
+plan::SplitRule& RuleOf(plan::Plan& plan, int segment, int index) {
+  return *plan.mutable_rules(SplitOf(plan, segment, index).rule());
+}
+
+TEST(VerifyPlan, TakesAnAxisWithoutUse) { ORIEL_EXPECT_OK(VerifyPlan(WidePlan())); }
+
+// Appends to eval a launch that takes the index where the rank's piece of 4 rows begins, from a
+// table that is cut by ranks.
+enum { kTable = kBuffers, kFirst, kFirstNumber, kNumbered };
+plan::Plan IndexPlan() {
+  plan::Plan plan = WidePlan();
+  const auto add = [&](const char* name, const TensorSpec& spec) -> plan::Buffer& {
+    plan::Buffer& buffer = *Program(plan).add_buffers();
+    buffer.set_kind(plan::TEMPORARY);
+    buffer.set_name(name);
+    *buffer.mutable_local() = ToPlan(spec);
+    buffer.set_offset(Program(plan).arena_bytes());
+    Program(plan).set_arena_bytes(Program(plan).arena_bytes() + 64);
+    return buffer;
+  };
+  plan::Buffer& table = add("table", {DType::kI64, {2}});
+  table.set_kind(plan::CONSTANT);
+  const int64_t begins[] = {0, 2};
+  table.set_data(begins, sizeof begins);
+  SplitBySamples(plan.grids(0), {"a0"}, &add("first", {DType::kI64, {1}}));
+  const int64_t offset = Buffer(plan, kFirst).offset();
+  add("number", {DType::kI64, {}}).set_offset(offset);
+  SplitBySamples(plan.grids(0), {"a0"}, &add("numbered", {DType::kI64, {2}}));
+  auto* slice = Program(plan).mutable_segments(kEval)->add_instructions()->mutable_slice();
+  slice->set_source(kTable);
+  slice->set_target(kFirst);
+  slice->add_axes("a0");
+  plan::Split& split = *AddLaunch(plan, kEval, {kFirstNumber}, {kNumbered}).mutable_split();
+  split.set_rule(plan.rules_size());
+  split.add_factors()->add_axes("a0");
+  plan::SplitRule& rule = *plan.add_rules();
+  rule.add_factors()->set_size(4);
+  rule.mutable_factors(0)->set_kind(plan::SplitRule::PARALLEL);
+  rule.add_operands()->set_first(true);
+  rule.add_results()->add_dims()->add_factors(0);
+  return plan;
+}
+
+TEST(VerifyPlan, TakesTheIndexOfAPiece) { ORIEL_EXPECT_OK(VerifyPlan(IndexPlan())); }
+
+class VerifyBadIndex : public ::testing::TestWithParam<BadPlan> {};
+
+TEST_P(VerifyBadIndex, SaysWhatIsWrong) {
+  plan::Plan plan = IndexPlan();
+  GetParam().damage(plan);
+  EXPECT_THAT(VerifyPlan(plan),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(GetParam().message)));
+}
+
+const BadPlan kIndices[] = {
+    {"OtherTable",
+     [](auto& plan) {
+       const int64_t begins[] = {0, 1};
+       Buffer(plan, kTable).set_data(begins, sizeof begins);
+     },
+     "segment eval, instruction 2 (test_added) reads temporary 'number' ([]), but there is "
+     "temporary "
+     "'first' ([2] cut [{a0}])"},
+    {"OtherAxis",
+     [](auto& plan) {
+       Instruction(plan, kEval, 1).mutable_slice()->set_axes(0, "a1");
+       *Buffer(plan, kFirst).mutable_sharding() = MakeSharding({{"a1"}});
+     },
+     "reads temporary 'number' ([]), but there is temporary 'first' ([2] cut [{a1}])"},
+    {"NoIndex",
+     [](auto& plan) { plan.mutable_rules(plan.rules_size() - 1)->mutable_operands(0)->Clear(); },
+     "reads temporary 'number' ([]), but there is temporary 'first' ([2] cut [{a0}])"},
+    {"IndexOfAnotherType",
+     [](auto& plan) { Buffer(plan, kFirstNumber).mutable_local()->set_dtype(plan::F64); },
+     "takes temporary 'number' ([]) for the index of a piece"},
+    {"IndexOfAnUnknownFactor",
+     [](auto& plan) {
+       plan.mutable_rules(plan.rules_size() - 1)->mutable_operands(0)->set_factor(3);
+     },
+     "names the factor 3"},
+};
+INSTANTIATE_TEST_SUITE_P(Indices, VerifyBadIndex, ::testing::ValuesIn(kIndices), NameOf);
+
+class VerifyBadSharding : public ::testing::TestWithParam<BadPlan> {};
+
+TEST_P(VerifyBadSharding, SaysWhatIsWrong) {
+  plan::Plan plan = WidePlan();
+  GetParam().damage(plan);
+  EXPECT_THAT(VerifyPlan(plan),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(GetParam().message)));
+}
+
+const BadPlan kSharding[] = {
+    {"ReducedOverTheWrongAxis",
+     [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->set_axes(0, "a1"); },
+     "program 0, segment update, instruction 0 (all_reduce) reduces gradient 'w' ([4] sum {a0}), "
+     "which is no pending sum over {a1}"},
+    {"ReducedOverOneAxisMore",
+     [](auto& plan) { Instruction(plan, kUpdate, 0).mutable_collective()->add_axes("a1"); },
+     "which is no pending sum over {a1}"},
+    {"CutByTheWrongAxis",
+     [](auto& plan) { SplitOf(plan, kForward, 0).mutable_factors(0)->set_axes(0, "a1"); },
+     "segment forward, instruction 0 (test_multiply) reads input 'x' ([4, 4] cut [{a0}, {}]), "
+     "whose "
+     "dimension 0 should be cut over {a1}"},
+    {"CutByAnUnknownAxis",
+     [](auto& plan) { SplitOf(plan, kForward, 0).mutable_factors(0)->set_axes(0, "a7"); },
+     "is cut by the axis 'a7', which the grid does not have"},
+    {"CutByAnAxisTwice",
+     [](auto& plan) { SplitOf(plan, kForward, 0).mutable_factors(1)->add_axes("a0"); },
+     "is cut by the axis 'a0' twice"},
+    {"FactorNotCut", [](auto& plan) { SplitOf(plan, kForward, 0).clear_factors(); },
+     "whose dimension 0 should be cut over {}"},
+    {"FactorDoesNotDivide",
+     [](auto& plan) { RuleOf(plan, kForward, 0).mutable_factors(0)->set_size(3); },
+     "cuts a factor of 3 over {a0}"},
+    {"FactorsOfAnotherSize",
+     [](auto& plan) { RuleOf(plan, kForward, 0).mutable_factors(1)->set_size(3); },
+     "whose dimension 1 is not made of the rule's factors"},
+    {"ResultCutOtherwise",
+     [](auto& plan) { RuleOf(plan, kForward, 0).mutable_results(0)->mutable_dims(0)->Clear(); },
+     "writes stash 'h' ([4, 4] cut [{a0}, {}]), whose dimension 0 should be cut over {}"},
+    {"NoSplit", [](auto& plan) { Launch(plan, kForward, 0).clear_split(); },
+     "reads input 'x' ([4, 4] cut [{a0}, {}]), but does not say how it splits"},
+    {"UnknownRule", [](auto& plan) { SplitOf(plan, kForward, 0).set_rule(99); },
+     "(test_multiply) names the rule 99 of 8"},
+    {"UnknownFactor",
+     [](auto& plan) {
+       RuleOf(plan, kForward, 0).mutable_operands(0)->mutable_dims(0)->set_factors(0, 5);
+     },
+     "rule 0 names the factor 5"},
+    {"FactorTwiceInATensor",
+     [](auto& plan) {
+       RuleOf(plan, kForward, 0).mutable_operands(0)->mutable_dims(1)->add_factors(0);
+     },
+     "rule 0 has the factor 0 twice"},
+    {"LinearInAnUnknownOperand",
+     [](auto& plan) { RuleOf(plan, kForward, 0).mutable_linear(0)->set_operands(0, -1); },
+     "rule 0 is linear in the operand -1"},
+    {"RuleOfOtherArity",
+     [](auto& plan) {
+       RuleOf(plan, kForward, 0).clear_linear();
+       RuleOf(plan, kForward, 0).mutable_operands()->RemoveLast();
+     },
+     "has 2 operands and 1 results, its rule 1 and 1"},
+    {"TooManyFactors", [](auto& plan) { SplitOf(plan, kForward, 0).add_factors(); },
+     "cuts 3 factors; its rule has 2"},
+    {"SumThatIsNotLinear", [](auto& plan) { RuleOf(plan, kForward, 3).clear_linear(); },
+     "(test_add) reads accumulator 'loss_sum' ([] sum {a0}), a pending sum over {a0} that has to "
+     "be "
+     "reduced first"},
+    {"SumAddedToAWhole", [](auto& plan) { Buffer(plan, kBatchLoss).clear_sharding(); },
+     "(test_sum) writes temporary 'batch_loss' ([]), but makes a sum over {a0}"},
+    {"MaximumInsteadOfSum",
+     [](auto& plan) {
+       RuleOf(plan, kForward, 2).mutable_factors(0)->set_kind(plan::SplitRule::MAX);
+     },
+     "but makes a sum over {} and a maximum over {a0}"},
+    {"FactorThatIsNeverCut",
+     [](auto& plan) {
+       RuleOf(plan, kForward, 0).mutable_factors(0)->set_kind(plan::SplitRule::WHOLE);
+     },
+     "cuts a factor of 4 over {a0}"},
+    {"ScaleOfAResult", [](auto& plan) { Buffer(plan, kH).set_scale(2); },
+     "(test_multiply) writes stash 'h' ([4, 4] cut [{a0}, {}] scale 2), but makes the scale 1"},
+    {"ScaleOfASummand",
+     [](auto& plan) {
+       for (const int i : {int{kProduct}, int{kBatchDw}}) Buffer(plan, i).set_scale(2);
+     },
+     "(test_add) reads temporary 'batch_dw' ([4] sum {a0} scale 2), whose scale it does not keep"},
+    {"ScaleOfAGradient", [](auto& plan) { Buffer(plan, kReducedDw).set_scale(0.5); },
+     "(all_reduce) writes temporary 'w reduced' ([4] scale 0.5), but makes [4]"},
+    {"ScaleOfAParameter", [](auto& plan) { Buffer(plan, kW).set_scale(2); },
+     "parameter 'w' ([4] scale 2) has another scale than 1"},
+    {"PendingInput", [](auto& plan) { Buffer(plan, kX).mutable_sharding()->add_partial("a1"); },
+     "is pending, but an input"},
+    {"MaximumOverUnknownAxis",
+     [](auto& plan) { Buffer(plan, kH).mutable_sharding()->add_partial_max("a7"); },
+     "(stash 'h'): it is partial over the axis 'a7', which the grid does not have"},
+    {"CopyOfASum", [](auto& plan) { Buffer(plan, kOut).mutable_sharding()->add_partial("a1"); },
+     "(copy) copies temporary 'loss_sum reduced' ([]) to output 'loss' ([] sum {a1})"},
+};
+INSTANTIATE_TEST_SUITE_P(Sharding, VerifyBadSharding, ::testing::ValuesIn(kSharding), NameOf);
 
 // One program for each of the two ranks.
 void Split(plan::Plan& plan) {
@@ -555,14 +776,14 @@ TEST(VerifyPlan, TakesProgramsThatMeet) {
 
 // Appends to eval of a plan on 2 ranks, whose grid also has the axis a1 of size 1: what moves
 // pieces between buffers of [2, 6], [4, 6] and [8, 3].
-enum { kGather = 2, kScatter, kSwap, kSlice };
-enum { kPiece = kPredictions + 1, kWhole, kSwapped };
+enum { kGather = 4, kScatter, kSwap, kSlice };
+enum { kPiece = kBuffers, kWhole, kSwapped, kSummed, kRows };
 plan::Plan PiecesPlan() {
   plan::Plan plan = SmallTrainingPlan(2, 2);
   auto* axis = plan.mutable_grids(0)->add_axes();
   axis->set_name("a1");
   axis->set_size(1);
-  for (const Shape& shape : {Shape{2, 6}, Shape{4, 6}, Shape{8, 3}}) {
+  for (const Shape& shape : {Shape{2, 6}, Shape{4, 6}, Shape{8, 3}, Shape{4, 6}, Shape{4, 6}}) {
     auto* buffer = Program(plan).add_buffers();
     buffer->set_kind(plan::TEMPORARY);
     buffer->set_name(ShapeToString(shape));
@@ -570,7 +791,16 @@ plan::Plan PiecesPlan() {
     buffer->set_offset(Program(plan).arena_bytes());
     Program(plan).set_arena_bytes(Program(plan).arena_bytes() + 128);
   }
-  AddLaunch(plan, kEval, {}, {kPiece});
+  SplitBySamples(plan.grids(0), {"a0"}, &Buffer(plan, kPiece));
+  SplitBySamples(plan.grids(0), {"a0"}, &Buffer(plan, kRows));
+  *Buffer(plan, kSwapped).mutable_sharding() = MakeSharding({{}, {"a0"}});
+  for (const int64_t size : {8, 6}) Buffer(plan, kSwapped).add_global_shape(size);
+  Buffer(plan, kSummed).mutable_sharding()->add_partial("a0");
+  for (const int made : {kPiece, kSummed, kRows}) {
+    auto& fill = AddLaunch(plan, kEval, {}, {made});
+    fill.set_kernel("fill");
+    (*fill.mutable_attributes())["value"].set_f(made == kSummed ? 0 : 1);
+  }
   const auto add = [&](plan::Collective::Kind kind, int operand, int result) {
     auto* collective =
         Program(plan).mutable_segments(kEval)->add_instructions()->mutable_collective();
@@ -581,8 +811,8 @@ plan::Plan PiecesPlan() {
     return collective;
   };
   add(plan::Collective::ALL_GATHER, kPiece, kWhole);
-  add(plan::Collective::REDUCE_SCATTER, kWhole, kPiece)->set_reduction(plan::Collective::SUM);
-  add(plan::Collective::ALL_TO_ALL, kWhole, kSwapped)->set_split_dim(1);
+  add(plan::Collective::REDUCE_SCATTER, kSummed, kPiece)->set_reduction(plan::Collective::SUM);
+  add(plan::Collective::ALL_TO_ALL, kRows, kSwapped)->set_split_dim(1);
   auto* slice = Program(plan).mutable_segments(kEval)->add_instructions()->mutable_slice();
   slice->set_source(kWhole);
   slice->set_target(kPiece);
@@ -615,7 +845,7 @@ const BadPlan kPieces[] = {
        PieceCollective(plan, kGather).set_axes(0, "a1");
        PieceCollective(plan, kGather).add_axes("a0");
      },
-     "segment eval, instruction 2 (all_gather) is over the axis 'a0', which is not in the grid's "
+     "segment eval, instruction 4 (all_gather) is over the axis 'a0', which is not in the grid's "
      "order"},
     {"SliceOverUnknownAxis",
      [](auto& plan) { Instruction(plan, kEval, kSlice).mutable_slice()->set_axes(0, "a7"); },
@@ -628,7 +858,7 @@ const BadPlan kPieces[] = {
      "(slice_local) makes f32[2, 6] of f32[4, 6] on 2 ranks"},
     {"SliceOfUnknownBuffer",
      [](auto& plan) { Instruction(plan, kEval, kSlice).mutable_slice()->set_source(99); },
-     "names the buffer 99 of 14"},
+     "names the buffer 99 of 20"},
     {"GatherAlongNegativeDim",
      [](auto& plan) { PieceCollective(plan, kGather).set_concat_dim(-1); },
      "is along dimension -1 of 2"},
@@ -651,7 +881,7 @@ const BadPlan kPieces[] = {
      "(reduce_scatter) has a reduction that this version does not know"},
     {"ScatterOfFlags",
      [](auto& plan) {
-       for (const int i : {kPiece, kWhole, kSwapped}) {
+       for (const int i : {kPiece, kSummed}) {
          Buffer(plan, i).mutable_local()->set_dtype(plan::BOOL);
        }
      },
@@ -665,7 +895,7 @@ const BadPlan kPieces[] = {
      },
      "(all_to_all) makes f32[8, 3] of f32[4, 6] on 2 ranks"},
     {"SwapInPlace",
-     [](auto& plan) { Buffer(plan, kSwapped).set_offset(Buffer(plan, kWhole).offset()); },
+     [](auto& plan) { Buffer(plan, kSwapped).set_offset(Buffer(plan, kRows).offset()); },
      "(all_to_all): its result temporary '[8, 3]' lies in the memory of its operand temporary "
      "'[4, 6]'"},
     {"SliceWithinItsOperand",
@@ -676,6 +906,28 @@ const BadPlan kPieces[] = {
        for (int i = 0; i < 3; ++i) RemoveInstruction(plan, kEval, kGather);
      },
      "(slice_local) reads temporary '[4, 6]', which nothing has written"},
+    {"SliceOfWhatIsCut",
+     [](auto& plan) { Instruction(plan, kEval, kSlice).mutable_slice()->set_source(kRows); },
+     "program 0, segment eval, instruction 7 (slice_local) takes pieces of temporary '[4, 6]' ([8, "
+     "6] cut [{a0}, {}]), which is not the same on {a0}"},
+    {"SliceForAnotherPlace",
+     [](auto& plan) {
+       plan::Buffer& piece = Buffer(plan, kPiece);
+       *piece.mutable_sharding() = MakeSharding({{"a1"}});
+       piece.set_global_shape(0, 2);
+     },
+     "(slice_local) writes temporary '[2, 6]' ([2, 6]), but makes [4, 6] cut [{a0}, {}]"},
+    {"GatherOfWhatIsWhole",
+     [](auto& plan) {
+       Buffer(plan, kPiece).clear_sharding();
+       Buffer(plan, kPiece).clear_global_shape();
+     },
+     "(all_gather) joins temporary '[2, 6]' ([2, 6]), whose dimension 0 is not cut last over {a0}"},
+    {"ScatterOfWhatIsWhole",
+     [](auto& plan) { PieceCollective(plan, kScatter).set_operands(0, kWhole); },
+     "(reduce_scatter) reduces temporary '[4, 6]' ([4, 6]), which is no pending sum over {a0}"},
+    {"SwapOfWhatIsWhole", [](auto& plan) { PieceCollective(plan, kSwap).set_operands(0, kWhole); },
+     "(all_to_all) joins temporary '[4, 6]' ([4, 6]), whose dimension 0 is not cut last over {a0}"},
     {"OtherDimOnAnotherRank",
      [](auto& plan) {
        Split(plan);
@@ -683,8 +935,9 @@ const BadPlan kPieces[] = {
                               ->mutable_segments(kEval)
                               ->mutable_instructions(kSwap)
                               ->mutable_collective();
-       plan.mutable_programs(1)->mutable_buffers(kSwapped)->mutable_local()->set_shape(0, 2);
-       plan.mutable_programs(1)->mutable_buffers(kSwapped)->mutable_local()->set_shape(1, 12);
+       auto* swapped = plan.mutable_programs(1)->mutable_buffers(kSwapped);
+       *swapped->mutable_local() = ToPlan({DType::kF32, {2, 12}});
+       SplitBySamples(plan.grids(0), {"a0"}, swapped);
        collective->set_split_dim(0);
        collective->set_concat_dim(1);
      },
@@ -729,6 +982,7 @@ TEST(VerifyPlan, RefusesSchedulesThatMeetInAnotherOrder) {
     auto* collective =
         Program(plan).mutable_segments(segment)->add_instructions()->mutable_collective();
     *collective = plan.programs(0).segments(kUpdate).instructions(0).collective();
+    collective->clear_axes();
     for (auto* list : {collective->mutable_operands(), collective->mutable_results()}) {
       list->Clear();
       list->Add(segment == kForward ? kH : kProduct);

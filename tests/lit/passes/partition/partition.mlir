@@ -3,7 +3,7 @@
 // A rank's samples, and no word between ranks.
 // CHECK-LABEL: @batch
 // CHECK: func.func @forward(%[[X:.*]]: tensor<2x6xf32> {{{.*}}, %[[W:.*]]: tensor<6x4xf32> {{{.*}}) -> (tensor<2x4xf32>
-// CHECK-NEXT: %[[Y:.*]] = oriel.linear %[[X]], %[[W]] {oriel.shardings = [#oriel.sharding<[{a0}, {}]>]} : (tensor<2x6xf32>, tensor<6x4xf32>) -> tensor<2x4xf32>
+// CHECK-NEXT: %[[Y:.*]] = oriel.linear %[[X]], %[[W]] {oriel.rule = {{.*}}, oriel.shardings = [#oriel.sharding<[{a0}, {}]>], oriel.split = {{\[\["a0"\], \[\], \[\]\]}}} : (tensor<2x6xf32>, tensor<6x4xf32>) -> tensor<2x4xf32>
 // CHECK-NEXT: return %[[Y]]
 module @batch attributes {oriel.grid = {a0 = 4 : i64}, oriel.mesh = {dp = ["a0"]}} {
   oriel.parameter @p0 {onnx_name = "w", type = tensor<6x4xf32>}
@@ -116,7 +116,7 @@ module @constants attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["
 // CHECK: %[[PAIR:.*]] = oriel.slice_local %[[FIRSTS]] {axes = ["a0"], dim = 0 : i64{{.*}}} : (tensor<4xi64>) -> tensor<2xi64>
 // CHECK: %[[ONE:.*]] = oriel.slice_local %[[PAIR]] {axes = ["a1"], dim = 0 : i64{{.*}}} : (tensor<2xi64>) -> tensor<1xi64>
 // CHECK: %[[FIRST:.*]] = oriel.reshape %[[ONE]] {{.*}} -> tensor<i64>
-// CHECK: %[[ROWS:.*]] = oriel.gather %{{.*}}, %{{.*}}, %[[FIRST]] {dim = 0 : i64, oriel.shardings = [#oriel.sharding<[{}, {}, {}] sum {a0, a1}>], rows = 32 : i64} : (tensor<8x64xf32>, tensor<2x4xi64>, tensor<i64>) -> tensor<2x4x64xf32>
+// CHECK: %[[ROWS:.*]] = oriel.gather %{{.*}}, %{{.*}}, %[[FIRST]] {dim = 0 : i64, {{.*}}, oriel.shardings = [#oriel.sharding<[{}, {}, {}] sum {a0, a1}>], {{.*}}rows = 32 : i64} : (tensor<8x64xf32>, tensor<2x4xi64>, tensor<i64>) -> tensor<2x4x64xf32>
 // CHECK: oriel.all_reduce %[[ROWS]] {axes = ["a0", "a1"]
 // The second lookup begins where the first one does.
 // CHECK: oriel.gather %{{.*}}, %{{.*}}, %[[FIRST]]

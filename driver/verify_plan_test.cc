@@ -1,0 +1,178 @@
+// `oriel verify` on damaged plans of a real model, on 2 x 2 ranks with sharded optimizer states.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status_testing.h"
+#include "runtime/launch/program_testing.h"
+#include "runtime/plan/plan_file.h"
+#include "runtime/plan/plan_types.h"
+#include "runtime/plan/verify.h"
+#include "runtime/train/test_data.h"
+
+namespace oriel {
+namespace {
+
+using runtime::TestProgram;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Instructions = google::protobuf::RepeatedPtrField<plan::Instruction>;
+
+// An instruction that the damage is done to.
+struct Place {
+  plan::Segment* segment = nullptr;
+  int index = 0;
+
+  Instructions& instructions() const { return *segment->mutable_instructions(); }
+  plan::Instruction& instruction() const { return instructions()[index]; }
+  std::string ToString() const {
+    return "segment " + segment->name() + ", instruction " + std::to_string(index) + " (" +
+           runtime::InstructionName(instruction()) + ")";
+  }
+  void Remove() const { instructions().DeleteSubrange(index, 1); }
+  // Behind it.
+  void Repeat() const {
+    const plan::Instruction copy = instruction();
+    *instructions().Add() = copy;
+    for (int i = instructions().size() - 1; i > index + 1; --i)
+      instructions().SwapElements(i, i - 1);
+  }
+};
+
+Place Find(plan::Plan& plan, const std::string& segment,
+           const std::function<bool(const plan::Instruction&)>& is) {
+  for (auto& candidate : *plan.mutable_programs(0)->mutable_segments()) {
+    if (candidate.name() != segment) continue;
+    for (int i = 0; i < candidate.instructions_size(); ++i) {
+      if (is(candidate.instructions(i))) return {&candidate, i};
+    }
+  }
+  throw std::runtime_error("the plan has no such instruction");
+}
+
+Place FirstAllReduce(plan::Plan& plan) {
+  return Find(plan, "forward", [](const plan::Instruction& instruction) {
+    return instruction.collective().kind() == plan::Collective::ALL_REDUCE;
+  });
+}
+
+// What gives a parameter its new value.
+Place ParameterWrite(plan::Plan& plan) {
+  return Find(plan, "update", [&](const plan::Instruction& instruction) {
+    const auto is_parameter = [&](int buffer) {
+      return plan.programs(0).buffers(buffer).kind() == plan::PARAMETER;
+    };
+    const auto& launched = instruction.launch().results();
+    const auto& collected = instruction.collective().results();
+    return std::any_of(launched.begin(), launched.end(), is_parameter) ||
+           std::any_of(collected.begin(), collected.end(), is_parameter);
+  });
+}
+
+std::string OtherAxis(const std::string& axis) { return axis == "a0" ? "a1" : "a0"; }
+
+class VerifyPlanTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new runtime::TempFolder();
+    const std::string model = std::string(ORIEL_MODELS) + "/llava_tiny";
+    TestProgram compile({ORIEL_PROGRAM, "compile", model + "/model.onnx", "--recipe",
+                         model + "/golden/recipe_sgd.yaml", "--mesh", "dp=2,tp=2", "--zero", "2",
+                         "-o", *folder_ / "model.oplan"});
+    ASSERT_EQ(compile.Wait(), 0) << compile.errors();
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  void SetUp() override {
+    ORIEL_ASSERT_OK_AND_ASSIGN(plan_, runtime::ReadPlan(*folder_ / "model.oplan"));
+  }
+
+  // `oriel verify` refuses the plan and says this of it.
+  void ExpectRefused(const ::testing::Matcher<std::string>& message) {
+    const std::string path = *folder_ / "damaged.oplan";
+    ORIEL_ASSERT_OK(runtime::WritePlan(plan_, path));
+    TestProgram verify({ORIEL_PROGRAM, "verify", path});
+    EXPECT_NE(verify.Wait(), 0);
+    EXPECT_THAT(verify.errors(), message);
+  }
+
+  static runtime::TempFolder* folder_;
+  plan::Plan plan_;
+};
+runtime::TempFolder* VerifyPlanTest::folder_ = nullptr;
+
+TEST_F(VerifyPlanTest, TakesTheCompiledPlan) {
+  TestProgram verify({ORIEL_PROGRAM, "verify", *folder_ / "model.oplan"});
+  EXPECT_EQ(verify.Wait(), 0) << verify.errors();
+}
+
+TEST_F(VerifyPlanTest, RefusesAMissingAllReduce) {
+  FirstAllReduce(plan_).Remove();
+  ExpectRefused(AllOf(HasSubstr("program 0, segment forward, instruction"), HasSubstr(" reads "),
+                      HasSubstr("but there is"), HasSubstr("sum {a1}")));
+}
+
+TEST_F(VerifyPlanTest, RefusesASumThatIsReducedTwice) {
+  const Place place = FirstAllReduce(plan_);
+  place.Repeat();
+  auto& again = *place.instructions()[place.index + 1].mutable_collective();
+  *again.mutable_operands() = again.results();
+  ExpectRefused(AllOf(HasSubstr(Place{place.segment, place.index + 1}.ToString()),
+                      HasSubstr("which is no pending sum over {a1}")));
+}
+
+TEST_F(VerifyPlanTest, RefusesTheWrongAxis) {
+  const Place place = FirstAllReduce(plan_);
+  auto& axis = *place.instruction().mutable_collective()->mutable_axes(0);
+  axis = OtherAxis(axis);
+  ExpectRefused(AllOf(HasSubstr(place.ToString()), HasSubstr("which is no pending sum over {a0}")));
+}
+
+TEST_F(VerifyPlanTest, RefusesTheWrongScale) {
+  const Place place = FirstAllReduce(plan_);
+  const int buffer = place.instruction().collective().results(0);
+  plan_.mutable_programs(0)->mutable_buffers(buffer)->set_scale(0.5);
+  ExpectRefused(AllOf(HasSubstr(place.ToString()), HasSubstr("scale 0.5")));
+}
+
+TEST_F(VerifyPlanTest, RefusesALaunchBeforeItsCollective) {
+  const Place place = FirstAllReduce(plan_);
+  const int sum = place.instruction().collective().results(0);
+  const Place reader = Find(plan_, "forward", [&](const plan::Instruction& instruction) {
+    const auto& operands = instruction.launch().operands();
+    return std::count(operands.begin(), operands.end(), sum) > 0;
+  });
+  place.instructions().SwapElements(place.index, reader.index);
+  ExpectRefused(AllOf(HasSubstr("segment forward, instruction " + std::to_string(place.index)),
+                      HasSubstr(" reads ")));
+}
+
+TEST_F(VerifyPlanTest, RefusesTheWrongSlice) {
+  const Place place = Find(plan_, "update", [](const plan::Instruction& instruction) {
+    return instruction.has_slice();
+  });
+  auto& axis = *place.instruction().mutable_slice()->mutable_axes(0);
+  axis = OtherAxis(axis);
+  ExpectRefused(HasSubstr(place.ToString()));
+}
+
+TEST_F(VerifyPlanTest, RefusesAParameterThatIsNotUpdated) {
+  ParameterWrite(plan_).Remove();
+  ExpectRefused(AllOf(HasSubstr("update writes parameter"), HasSubstr(" 0 times, not once")));
+}
+
+TEST_F(VerifyPlanTest, RefusesAParameterThatIsUpdatedTwice) {
+  ParameterWrite(plan_).Repeat();
+  ExpectRefused(AllOf(HasSubstr("update writes parameter"), HasSubstr(" 2 times, not once")));
+}
+
+TEST_F(VerifyPlanTest, RefusesAnUnknownRule) {
+  const Place place = Find(plan_, "backward", [](const plan::Instruction& instruction) {
+    return instruction.launch().has_split();
+  });
+  place.instruction().mutable_launch()->mutable_split()->set_rule(1 << 20);
+  ExpectRefused(AllOf(HasSubstr(place.ToString()), HasSubstr("names the rule 1048576")));
+}
+
+}  // namespace
+}  // namespace oriel
