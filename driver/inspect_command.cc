@@ -21,7 +21,7 @@ struct Arguments {
 std::string planText(const plan::Plan& plan, const runtime::PlanStats& stats, bool segments) {
   std::string text = provenanceText(plan) + trainingText(plan) + parametersText(plan, stats);
   for (const runtime::ProgramStats& program : stats.programs) {
-    text += memoryText(program) + segmentsText(program, segments);
+    text += memoryText(program) + segmentsText(program, segments) + volumeText(program);
   }
   return text;
 }

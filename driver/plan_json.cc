@@ -104,15 +104,25 @@ Json programJson(const runtime::ProgramStats& program) {
                         {"sent_bytes", segment.sent_bytes},
                         {"collectives_by_kind", std::move(collectives)}});
   }
+  Json volume = Json::array();
+  for (const runtime::AxisVolume& each : program.volume) {
+    volume.push_back({{"axes", each.axes},
+                      {"segment", each.segment},
+                      {"ranks", each.ranks},
+                      {"sent_bytes", each.sent_bytes},
+                      {"counts", each.counts}});
+  }
   return {{"first_rank", program.first_rank},
           {"rank_count", program.rank_count},
           {"arena_bytes", program.arena_bytes},
           {"bytes_by_kind", program.bytes_by_kind},
+          {"state_bytes", program.state_bytes},
           {"buffers_by_kind", program.buffers_by_kind},
           {"instructions_per_step", program.instructions_per_step},
           {"collective_bytes_per_step", program.collective_bytes_per_step},
           {"sent_bytes_per_step", program.sent_bytes_per_step},
-          {"segments", std::move(segments)}};
+          {"segments", std::move(segments)},
+          {"volume", std::move(volume)}};
 }
 
 }  // namespace

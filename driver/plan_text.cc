@@ -167,6 +167,11 @@ std::string parametersText(const plan::Plan& plan, const runtime::PlanStats& sta
 std::string memoryText(const runtime::ProgramStats& program) {
   std::string text = absl::StrCat("memory      an arena of ", bytesText(program.arena_bytes),
                                   " on ", ranksText(program), "\n");
+  if (program.state_bytes > 0) {
+    absl::StrAppend(&text,
+                    absl::StrFormat("  %-16s %10s of parameters, gradients and optimizer state\n",
+                                    "state", bytesText(program.state_bytes)));
+  }
   for (const auto& [kind, bytes] : byDescendingCount(program.bytes_by_kind)) {
     absl::StrAppend(&text, absl::StrFormat("  %-16s %10s in %d buffers\n", kind, bytesText(bytes),
                                            program.buffers_by_kind.at(kind)));
@@ -192,6 +197,22 @@ std::string segmentsText(const runtime::ProgramStats& program, bool kernels) {
     for (const auto& [kernel, count] : byDescendingCount(segment.kernels)) {
       absl::StrAppend(&text, absl::StrFormat("    %5d %s\n", count, kernel));
     }
+  }
+  return text;
+}
+
+std::string volumeText(const runtime::ProgramStats& program) {
+  if (program.volume.empty()) return "";
+  std::string text = absl::StrCat("volume      ", bytesText(program.sent_bytes_per_step),
+                                  " sent per step by ", ranksText(program), "\n");
+  for (const runtime::AxisVolume& each : program.volume) {
+    std::vector<std::string> counts;
+    for (const auto& [kind, count] : byDescendingCount(each.counts)) {
+      counts.push_back(absl::StrCat(count, " ", kind));
+    }
+    absl::StrAppend(&text, absl::StrFormat("  %-9s %-9s %10s in %s over %d ranks\n", each.axes,
+                                           each.segment, bytesText(each.sent_bytes),
+                                           absl::StrJoin(counts, ", "), each.ranks));
   }
   return text;
 }

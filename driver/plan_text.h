@@ -25,6 +25,8 @@ std::string parametersText(const plan::Plan& plan, const runtime::PlanStats& sta
 std::string memoryText(const runtime::ProgramStats& program);
 // `kernels`: also how often a segment launches each kernel.
 std::string segmentsText(const runtime::ProgramStats& program, bool kernels);
+// What a rank sends per step over each mesh axis; empty if nothing.
+std::string volumeText(const runtime::ProgramStats& program);
 
 }  // namespace oriel::driver
 

@@ -89,10 +89,29 @@ TEST(PlanTextTest, CollectivesByKind) {
             "    1 all_reduce over a0 (2 ranks) of 1.50 KiB, sends 1.50 KiB\n");
 }
 
+TEST(PlanTextTest, VolumeByAxis) {
+  const runtime::PlanStats stats = runtime::ComputePlanStats(gatheringPlan());
+  EXPECT_EQ(volumeText(stats.programs[0]),
+            "volume      9.00 KiB sent per step by each of ranks 0 to 1\n"
+            "  dp        forward     9.00 KiB in 4 all_gather, 2 all_reduce over 2 ranks\n");
+}
+
+TEST(PlanTextTest, StateOfTraining) {
+  const runtime::PlanStats stats = runtime::ComputePlanStats(smallPlan());
+  EXPECT_THAT(
+      memoryText(stats.programs[0]),
+      HasSubstr("  state              8.25 KiB of parameters, gradients and optimizer state\n"));
+}
+
 TEST(PlanJsonTest, CollectivesByKind) {
   const plan::Plan plan = gatheringPlan();
   const auto json = nlohmann::json::parse(planJson(plan, runtime::ComputePlanStats(plan)));
   EXPECT_EQ(json["programs"][0]["sent_bytes_per_step"], 9 * 1024);
+  const auto& volume = json["programs"][0]["volume"][0];
+  EXPECT_EQ(volume["axes"], "dp");
+  EXPECT_EQ(volume["segment"], "forward");
+  EXPECT_EQ(volume["sent_bytes"], 9 * 1024);
+  EXPECT_EQ(volume["counts"]["all_gather"], 4);
   const auto& gather = json["programs"][0]["segments"][0]["collectives_by_kind"][0];
   EXPECT_EQ(gather["kind"], "all_gather");
   EXPECT_EQ(gather["axes"], nlohmann::json({"a0"}));
@@ -111,6 +130,7 @@ TEST(PlanJsonTest, KeysThatScriptsUse) {
   EXPECT_EQ(json["parameters"]["frozen"], 64);
   EXPECT_EQ(json["parameters"]["tensors"][0]["shape"], nlohmann::json({64, 32}));
   EXPECT_EQ(json["programs"][0]["bytes_by_kind"]["parameter"], 2112 * 4);
+  EXPECT_EQ(json["programs"][0]["state_bytes"], 2112 * 4);
 }
 
 // A grid where one module has a mesh of its own.

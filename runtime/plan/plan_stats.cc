@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/plan/plan_types.h"
 
 namespace oriel::runtime {
@@ -95,6 +97,53 @@ SegmentStats StatsOf(const plan::Program& program, const GridLayout& layout,
   return stats;
 }
 
+// The mesh axes of a module that together are made of just these atomic axes; empty if none are.
+std::string MeshAxesOf(const plan::Grid& grid, const std::string& module,
+                       const std::set<std::string>& axes) {
+  std::string names;
+  std::set<std::string> covered;
+  for (const plan::MeshAxis& axis : grid.mesh()) {
+    const bool within = std::all_of(axis.axes().begin(), axis.axes().end(),
+                                    [&](const std::string& name) { return axes.count(name) > 0; });
+    if (axis.module() != module || axis.axes().empty() || !within) continue;
+    covered.insert(axis.axes().begin(), axis.axes().end());
+    absl::StrAppend(&names, names.empty() ? "" : "+", axis.name());
+  }
+  if (names.empty() || covered != axes) return "";
+  return absl::StrCat(module, module.empty() ? "" : " ", names);
+}
+
+std::string NameOfAxes(const plan::Grid& grid, const std::vector<std::string>& axes) {
+  const std::set<std::string> wanted(axes.begin(), axes.end());
+  std::string name = MeshAxesOf(grid, "", wanted);
+  for (const plan::MeshAxis& axis : grid.mesh()) {
+    if (name.empty()) name = MeshAxesOf(grid, axis.module(), wanted);
+  }
+  return name.empty() ? absl::StrJoin(axes, "+") : name;
+}
+
+void AddVolume(const plan::Grid& grid, ProgramStats& stats) {
+  std::vector<std::vector<AxisVolume>> by_axes;
+  for (const SegmentStats& segment : stats.segments) {
+    if (segment.runs_per_step == 0) continue;
+    for (const CollectiveStats& each : segment.collectives_by_kind) {
+      if (each.axes.empty()) continue;
+      const std::string axes = NameOfAxes(grid, each.axes);
+      auto list = std::find_if(by_axes.begin(), by_axes.end(),
+                               [&](const auto& known) { return known.front().axes == axes; });
+      if (list == by_axes.end()) list = by_axes.insert(list, std::vector<AxisVolume>());
+      if (list->empty() || list->back().segment != segment.name) {
+        list->push_back({axes, segment.name, each.ranks});
+      }
+      list->back().sent_bytes += segment.runs_per_step * each.sent_bytes;
+      list->back().counts[each.kind] += segment.runs_per_step * each.count;
+    }
+  }
+  for (const auto& list : by_axes) {
+    stats.volume.insert(stats.volume.end(), list.begin(), list.end());
+  }
+}
+
 }  // namespace
 
 PlanStats ComputePlanStats(const plan::Plan& plan) {
@@ -110,7 +159,12 @@ PlanStats ComputePlanStats(const plan::Plan& plan) {
     result.rank_count = program.rank_count();
     result.arena_bytes = program.arena_bytes();
     AddMemory(program, result);
-    const GridLayout layout(*GridOfRank(plan, program.first_rank()));
+    for (const char* kind : {"parameter", "gradient", "optimizer_state"}) {
+      auto found = result.bytes_by_kind.find(kind);
+      if (found != result.bytes_by_kind.end()) result.state_bytes += found->second;
+    }
+    const plan::Grid& grid = *GridOfRank(plan, program.first_rank());
+    const GridLayout layout(grid);
     for (const auto& segment : program.segments()) {
       result.segments.push_back(StatsOf(program, layout, segment));
       const SegmentStats& last = result.segments.back();
@@ -118,6 +172,7 @@ PlanStats ComputePlanStats(const plan::Plan& plan) {
       result.sent_bytes_per_step += last.runs_per_step * last.sent_bytes;
       result.instructions_per_step += last.runs_per_step * last.instructions;
     }
+    AddVolume(grid, result);
   }
   return stats;
 }

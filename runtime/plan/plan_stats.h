@@ -36,6 +36,17 @@ struct SegmentStats {
   std::vector<CollectiveStats> collectives_by_kind;  // in the order of first use
 };
 
+// What a rank sends in one step in the collectives of one segment over the same mesh axes.
+struct AxisVolume {
+  // "dp", "dp+fsdp"; a module's as "vision dp", if the common mesh has none made of the same
+  // atomic axes; if no mesh has, the atomic axes.
+  std::string axes;
+  std::string segment;
+  int64_t ranks = 1;  // of the group
+  int64_t sent_bytes = 0;
+  std::map<std::string, int64_t> counts;  // of collectives, by kind
+};
+
 struct ProgramStats {
   int64_t first_rank = 0;
   int64_t rank_count = 0;
@@ -45,6 +56,8 @@ struct ProgramStats {
   std::map<std::string, int64_t> bytes_by_kind;
   std::map<std::string, int64_t> buffers_by_kind;
   std::vector<SegmentStats> segments;
+  int64_t state_bytes = 0;         // of the parameters, gradients and optimizer state among them
+  std::vector<AxisVolume> volume;  // by axes, in the order of first use, then by segment
   int64_t collective_bytes_per_step = 0;  // of one rank
   int64_t sent_bytes_per_step = 0;        // of one rank
   int64_t instructions_per_step = 0;

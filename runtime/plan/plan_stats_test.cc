@@ -78,6 +78,50 @@ TEST(PlanStats, SumsCollectivesByKindAndAxes) {
   EXPECT_EQ(stats.sent_bytes, 144 + 72 + 72 + 120);
 }
 
+// By mesh axis and segment, for a whole step; a segment that is not in the schedule sends nothing.
+TEST(PlanStats, VolumeByMeshAxis) {
+  PlanBuilder builder(2);
+  plan::Grid& grid = *builder.plan().mutable_grids(0);
+  grid = MakeGrid({2, 2, 2});
+  builder.plan().set_world_size(8);
+  const auto mesh = [&](const char* module, const char* name, std::vector<std::string> axes) {
+    plan::MeshAxis* axis = grid.add_mesh();
+    axis->set_module(module);
+    axis->set_name(name);
+    axis->mutable_axes()->Add(axes.begin(), axes.end());
+  };
+  mesh("", "dp", {"a0"});
+  mesh("", "tp", {"a1", "a2"});
+  mesh("vision", "dp", {"a0", "a1"});
+  const int x = builder.Buffer(plan::TEMPORARY, "x", {DType::kF32, {16}});
+  const auto reduce = [&](std::vector<std::string> axes) {
+    plan::Collective& collective = builder.AllReduce({x}, {x});
+    collective.mutable_axes()->Clear();
+    collective.mutable_axes()->Add(axes.begin(), axes.end());
+  };
+  builder.Segment("forward");
+  reduce({"a1", "a2"});
+  reduce({"a0"});
+  reduce({"a1", "a2"});
+  reduce({"a2"});
+  builder.Segment("eval");
+  reduce({"a0"});
+  builder.Segment("backward");
+  reduce({"a0", "a1", "a2"});
+  reduce({"a0", "a1"});
+  reduce({"a0"});
+  builder.Schedule(/*micro_batch=*/1, /*microbatches=*/3);
+  const PlanStats stats = ComputePlanStats(builder.plan());
+  std::vector<std::string> texts;
+  for (const AxisVolume& each : stats.programs[0].volume) {
+    texts.push_back(absl::StrCat(each.axes, " ", each.segment, " on ", each.ranks, ": ",
+                                 each.counts.at("all_reduce"), ", ", each.sent_bytes));
+  }
+  EXPECT_THAT(texts, ElementsAre("tp forward on 4: 6, 576", "dp forward on 2: 3, 192",
+                                 "dp backward on 2: 3, 192", "a2 forward on 2: 3, 192",
+                                 "dp+tp backward on 8: 3, 336", "vision dp backward on 4: 3, 288"));
+}
+
 TEST(PlanStats, ViewOfAParameterIsNoTemporary) {
   PlanBuilder builder(1);
   const int w = builder.Parameter("w", {DType::kF32, {4}});
