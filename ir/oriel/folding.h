@@ -26,10 +26,15 @@ namespace oriel::ir {
 // A fold never makes a constant with more elements than this, unless all of them are equal:
 // it would only move work from the run to the plan's size.
 inline constexpr int64_t kMaxFoldedElements = int64_t{1} << 16;
+// Integers and booleans are mostly positions and masks of every sample on every rank, that raise
+// makes a structure of.
+inline constexpr int64_t kMaxFoldedIntegers = int64_t{1} << 21;
 
 // Whether a fold may make this constant.
 inline bool mayFoldTo(mlir::RankedTensorType type, bool uniform) {
-  return uniform || elementCount(type.getShape()) <= kMaxFoldedElements;
+  int64_t most =
+      llvm::isa<mlir::IntegerType>(type.getElementType()) ? kMaxFoldedIntegers : kMaxFoldedElements;
+  return uniform || elementCount(type.getShape()) <= most;
 }
 
 // The elements of a constant in row-major order; a splat keeps one.

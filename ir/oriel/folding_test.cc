@@ -98,6 +98,9 @@ TEST_F(FoldingTest, OnlyUniformResultsMayBeLarge) {
   auto large = RankedTensorType::get({kMaxFoldedElements + 1}, builder_.getF32Type());
   EXPECT_FALSE(mayFoldTo(large, /*uniform=*/false));
   EXPECT_TRUE(mayFoldTo(large, /*uniform=*/true));
+  EXPECT_TRUE(mayFoldTo(large.clone(builder_.getI64Type()), /*uniform=*/false));
+  large = RankedTensorType::get({kMaxFoldedIntegers + 1}, builder_.getI1Type());
+  EXPECT_FALSE(mayFoldTo(large, /*uniform=*/false));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ OpFoldResult foldReduce(OpTy op, mlir::Attribute operand, Reduction reduction) {
   mlir::RankedTensorType type = op.getType();
   // A splat is walked like the rest, so its size is bounded too.
   if (!input || !mayFoldTo(type, false) ||
-      (input.isSplat() && elementCount(shape) > kMaxFoldedElements)) {
+      (input.isSplat() && !mayFoldTo(op.getInput().getType(), false))) {
     return {};
   }
   llvm::SmallVector<int64_t> sizes;

@@ -35,7 +35,7 @@ bool isUniformAlong(mlir::DenseElementsAttr constant, int64_t dim) {
 
 ShardingRule ConstantOp::getShardingRule() {
   auto constant = llvm::dyn_cast<mlir::DenseElementsAttr>(getValue());
-  if (!constant || constant.getNumElements() > kMaxFoldedElements) {
+  if (!constant || !mayFoldTo(getType(), /*uniform=*/false)) {
     // A large constant that is not a splat is not worth looking at element by element.
     return constant && constant.isSplat() ? pointwiseRule(*this) : wholeRule(*this);
   }

@@ -20,10 +20,20 @@ func.func @large_splats() -> tensor<1000x1000xf32> {
   return %2 : tensor<1000x1000xf32>
 }
 
-// Other results only up to 2^16 elements.
+// Other results only up to 2^16 elements, integers up to 2^21.
 // CHECK-LABEL: @large_results_stay
-func.func @large_results_stay() -> tensor<2x65536xi64> {
+func.func @large_results_stay() -> tensor<2x65536xf32> {
   // CHECK: oriel.add
+  %0 = oriel.constant {value = dense<[[1.0], [2.0]]> : tensor<2x1xf32>} : () -> tensor<2x1xf32>
+  %1 = oriel.constant {value = dense<3.0> : tensor<65536xf32>} : () -> tensor<65536xf32>
+  %2 = oriel.add %0, %1 : (tensor<2x1xf32>, tensor<65536xf32>) -> tensor<2x65536xf32>
+  return %2 : tensor<2x65536xf32>
+}
+
+// CHECK-LABEL: @large_integers
+func.func @large_integers() -> tensor<2x65536xi64> {
+  // CHECK: oriel.constant {{.*}} -> tensor<2x65536xi64>
+  // CHECK-NEXT: return
   %0 = oriel.constant {value = dense<[[1], [2]]> : tensor<2x1xi64>} : () -> tensor<2x1xi64>
   %1 = oriel.constant {value = dense<3> : tensor<65536xi64>} : () -> tensor<65536xi64>
   %2 = oriel.add %0, %1 : (tensor<2x1xi64>, tensor<65536xi64>) -> tensor<2x65536xi64>

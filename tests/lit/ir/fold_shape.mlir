@@ -11,10 +11,10 @@ func.func @iota() -> (tensor<2x3xi64>, tensor<2x3xf32>) {
 }
 
 // CHECK-LABEL: @large_iota_stays
-func.func @large_iota_stays() -> tensor<65537xi64> {
+func.func @large_iota_stays() -> tensor<65537xf32> {
   // CHECK: oriel.iota
-  %0 = oriel.iota {dim = 0 : i64} : () -> tensor<65537xi64>
-  return %0 : tensor<65537xi64>
+  %0 = oriel.iota {dim = 0 : i64} : () -> tensor<65537xf32>
+  return %0 : tensor<65537xf32>
 }
 
 // CHECK-LABEL: @moves
