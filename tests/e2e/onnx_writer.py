@@ -60,6 +60,15 @@ class Graph:
             dims + field(2, DTYPES[value.dtype]) + field(8, name) + field(9, value.tobytes()))
         return name
 
+    def external_initializer(self, name: str, shape: tuple[int, ...], file: str) -> str:
+        """f32 values at the start of a file beside the model; it need not be there."""
+        place = {"location": file, "offset": 0, "length": 4 * int(numpy.prod(shape))}
+        entries = (field(1, key) + field(2, str(value)) for key, value in place.items())
+        self.initializers.append(
+            b"".join(field(1, dim) for dim in shape) + field(2, DTYPES[numpy.dtype("f4")]) + field(8, name)
+            + b"".join(field(13, entry) for entry in entries) + field(14, 1))  # EXTERNAL
+        return name
+
     def node(self, op: str, inputs: list[str], output: str, **attributes) -> str:
         content = b"".join(field(1, name) for name in inputs) + field(2, output) + field(3, output) + field(4, op)
         content += b"".join(field(5, attribute(name, value)) for name, value in attributes.items())

@@ -1,0 +1,114 @@
+"""Plans for many ranks: bytes per rank, the plan's size, and training on 64 ranks."""
+
+import json
+import unittest
+
+import numpy
+import onnx_writer
+from oriel_testing import DATA, GOLDEN, HAVE_MPI, MODEL, SOURCE, OrielTestCase, losses, read_safetensors
+
+LLAMA = SOURCE / "models" / "skeletons" / "llama_2_7b"
+
+
+class StateTest(OrielTestCase):
+    """Rajbhandari et al. 2020, "ZeRO", figure 1: 7.5 G parameters on 64 ranks; here all f32, so 16 bytes each."""
+
+    # GB of parameters, gradients and AdamW's two moments on each rank, for ZeRO-0 to 3.
+    EXPECTED = (120, 60.9, 31.4, 1.9)
+    LAYERS, WIDTHS = 75, (6400, 15625)
+    RECIPE = """
+model: {bind: {batch: micro_batch}}
+inputs: {labels: {dtype: int64, shape: [micro_batch]}}
+loss: {logits: logits, labels: labels, shift: false}
+init: {seed: 0, rules: [{match: ["*"], normal: {std: 0.02}}]}
+optimizer: {kind: adamw, lr: 1.0e-3}
+batch: {global: 64, micro: 1}
+steps: 1
+"""
+
+    def write_model(self):
+        """Linear layers with an activation between them, and no weights."""
+        graph = onnx_writer.Graph()
+        graph.input("x", numpy.float32, ["batch", self.WIDTHS[0]])
+        graph.output("logits", numpy.float32, ["batch", self.WIDTHS[self.LAYERS % 2]])
+        hidden = "x"
+        for layer in range(self.LAYERS):
+            last = layer == self.LAYERS - 1
+            shape = self.WIDTHS if layer % 2 == 0 else self.WIDTHS[::-1]
+            weight = graph.external_initializer(f"layers.{layer}.weight", shape, "model.onnx.data")
+            hidden = graph.node("MatMul", [hidden, weight], "logits" if last else f"linear_{layer}")
+            if not last:
+                hidden = graph.node("Relu", [hidden], f"relu_{layer}")
+        path = self.folder / "model.onnx"
+        path.write_bytes(graph.model())
+        return path
+
+    def test_bytes_per_rank(self):
+        model, recipe, plan = self.write_model(), self.folder / "recipe.yaml", self.folder / "p.oplan"
+        recipe.write_text(self.RECIPE)
+        for zero, gigabytes in enumerate(self.EXPECTED):
+            self.run_ok("oriel", "compile", model, "--recipe", recipe, "--mesh", "dp=64", "--zero", zero, "-o", plan)
+            description = json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout)
+            self.assertEqual(description["parameters"]["total"], 7_500_000_000)
+            (program,) = description["programs"]
+            kinds = ("parameter", "gradient", "optimizer_state")
+            self.assertEqual(program["state_bytes"], sum(program["bytes_by_kind"][kind] for kind in kinds))
+            numpy.testing.assert_allclose(program["state_bytes"] / 1e9, gigabytes, rtol=0.02)
+            # Of each kind exactly what its ZeRO stage says.
+            whole = 4 * 7_500_000_000
+            pieces = [whole // 64 if zero >= stage else whole for stage in (3, 2, 1)]
+            self.assertEqual([program["bytes_by_kind"][kind] for kind in kinds], [*pieces[:2], 2 * pieces[2]])
+
+
+class PlanSizeTest(OrielTestCase):
+    def compile_llama(self, dp: int, fsdp: int, tp: int):
+        """Llama 2 7B with ZeRO-3 and sequence parallelism, two microbatches a step."""
+        text = (LLAMA / "recipe.yaml").read_text()
+        for old, new in (("global: 1024", f"global: {2 * dp * fsdp}"), ("sequence: 4096", "sequence: 2048")):
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        recipe, plan = self.folder / "recipe.yaml", self.folder / f"p{dp * fsdp * tp}.oplan"
+        recipe.write_text(text)
+        self.run_ok("oriel", "compile", LLAMA / "model.onnx", "--recipe", recipe,
+                    "--mesh", f"dp={dp},fsdp={fsdp},tp={tp}", "--zero", 3, "--sp", "-o", plan)
+        return plan
+
+    def test_same_for_8_and_512_ranks(self):
+        plans = [self.compile_llama(2, 2, 2), self.compile_llama(16, 4, 8)]
+        sizes = [plan.stat().st_size for plan in plans]
+        # Numbers of the grid and of smaller pieces take a byte more or less.
+        numpy.testing.assert_allclose(sizes[1], sizes[0], rtol=0.01)
+        few, many = (json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout) for plan in plans)
+        self.assertEqual([few["world"], many["world"]], [8, 512])
+        for one, other in zip(few["programs"], many["programs"], strict=True):
+            for key in ("buffers_by_kind", "instructions_per_step"):
+                self.assertEqual(one[key], other[key])
+            for a, b in zip(one["segments"], other["segments"], strict=True):
+                self.assertEqual(a["kernels"], b["kernels"], a["name"])
+                self.assertEqual([(each["kind"], each["axes"], each["count"]) for each in a["collectives_by_kind"]],
+                                 [(each["kind"], each["axes"], each["count"]) for each in b["collectives_by_kind"]])
+
+
+class RanksTest(OrielTestCase):
+    def compile_tiny(self, mesh: str, *options, batch: str):
+        recipe = self.recipe("recipe_adamw.yaml", ("{global: 8, micro: 2}", batch))
+        plan = self.folder / "p.oplan"
+        self.run_ok("oriel", "compile", MODEL, "--recipe", recipe, "--mesh", mesh, *options, "-o", plan)
+        return plan
+
+    def test_64_ranks(self):
+        runs = []
+        for mesh, options, world in (("dp=1", [], 1), ("dp=8,fsdp=2,tp=4", ["--zero", 3, "--sp"], 64)):
+            plan = self.compile_tiny(mesh, *options, batch="{global: 16, micro: 1}")
+            runs.append(losses(self.train(plan, "--steps", 3, world=world)))
+        numpy.testing.assert_allclose(runs[1], runs[0], rtol=1e-5, atol=0)
+
+    @unittest.skipUnless(HAVE_MPI, "built without MPI")
+    def test_8_ranks_have_the_same_bits_on_every_communicator(self):
+        plan = self.compile_tiny("dp=2,fsdp=2,tp=2", "--zero", 3, "--sp", batch="{global: 8, micro: 1}")
+        results = []
+        for comm in ("in_process", "mpi"):
+            file = self.folder / f"{comm}.safetensors"
+            metrics = self.train(plan, "--steps", 3, "--dump-parameters", file, world=8, comm=comm)
+            results.append((losses(metrics), {name: value.tobytes() for name, value in read_safetensors(file).items()}))
+        self.assertEqual(*results)
