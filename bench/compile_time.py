@@ -4,12 +4,16 @@
     bench/compile_time.py --out bench/results/compile_time.json
     models/skeletons/build.py llama_2_70b --out build/skeletons
     bench/compile_time.py models/skeletons/llava_1_5_7b build/skeletons/llama_2_70b
+    bench/compile_time.py build/skeletons/llama_2_70b --mesh dp=2,fsdp=2,tp=2 --mesh dp=16,fsdp=4,tp=8
 
 A skeleton is a folder with model.onnx; its recipe is beside it or in models/skeletons.
 
     seconds   median wall time of a process that reads the model, up to and with a phase:
               specialize, raise, emit (the whole plan, for one rank)
     peak_mb   largest peak resident memory of the rounds, MiB
+    meshes    for each --mesh, with ZeRO-3 and sequence parallelism: up to and with train, which knows
+              no ranks yet, partition and emit; partitioning takes the time between the first two
+    plan_mb   size of the plan, MiB
 
 Needs the build (preset dev). Run it on an idle machine.
 """
@@ -29,6 +33,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SKELETONS = ROOT / "models" / "skeletons"
 PHASES = ("specialize", "raise", "emit")
+MESH_PHASES = ("train", "partition", "emit")
 
 
 def measure(command: list) -> tuple[float, float]:
@@ -43,21 +48,32 @@ def measure(command: list) -> tuple[float, float]:
     return seconds, usage.ru_maxrss / 1024
 
 
-def measure_skeleton(folder: pathlib.Path, oriel: pathlib.Path, rounds: int) -> dict:
+def measure_phases(command: list, phases: tuple[str, ...], rounds: int) -> dict:
+    """The last phase is the whole compilation."""
+    results = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        plan = pathlib.Path(temporary) / "plan.oplan"
+        for phase in phases:
+            # Into a file: printing is no part of the phase, but can't be turned off.
+            stop = [] if phase == phases[-1] else [f"--stop-after={phase}", "--dump-dir", temporary]
+            seconds, peaks = zip(*(measure([*command, "-o", plan, *stop]) for _ in range(rounds)))
+            results[phase] = {"seconds": round(statistics.median(seconds), 3),
+                              "peak_mb": round(max(peaks), 1)}
+        results["plan_mb"] = round(plan.stat().st_size / 2**20, 3)
+    return results
+
+
+def measure_skeleton(folder: pathlib.Path, oriel: pathlib.Path, rounds: int,
+                     meshes: list[str]) -> dict:
     recipe = folder / "recipe.yaml"
     if not recipe.exists():
         recipe = SKELETONS / folder.name / "recipe.yaml"
     results = {"onnx_mb": round((folder / "model.onnx").stat().st_size / 2**20, 2)}
-    with tempfile.TemporaryDirectory() as temporary:
-        for phase in PHASES:
-            command = [oriel, "compile", folder / "model.onnx", "--recipe", recipe,
-                       "-o", pathlib.Path(temporary) / "plan.oplan"]
-            if phase != PHASES[-1]:
-                # Into a file: printing is no part of the phase, but can't be turned off.
-                command += [f"--stop-after={phase}", "--dump-dir", temporary]
-            seconds, peaks = zip(*(measure(command) for _ in range(rounds)))
-            results[phase] = {"seconds": round(statistics.median(seconds), 3),
-                              "peak_mb": round(max(peaks), 1)}
+    command = [oriel, "compile", folder / "model.onnx", "--recipe", recipe]
+    results |= measure_phases(command, PHASES, rounds)
+    for mesh in meshes:
+        options = ["--mesh", mesh, "--zero", "3", "--sp"]
+        results.setdefault("meshes", {})[mesh] = measure_phases(command + options, MESH_PHASES, rounds)
     return results
 
 
@@ -67,6 +83,7 @@ def main():
     parser.add_argument("skeletons", nargs="*", type=pathlib.Path, metavar="DIR",
                         help="default: those that are checked in")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "dev")
+    parser.add_argument("--mesh", action="append", default=[], help="also for these ranks; may be repeated")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=pathlib.Path)
     args = parser.parse_args()
@@ -79,7 +96,7 @@ def main():
         "rounds": args.rounds,
         "load_before": os.getloadavg()[0],
         "skeletons": {folder.name: measure_skeleton(folder, args.build / "bin" / "oriel",
-                                                    args.rounds) for folder in folders},
+                                                    args.rounds, args.mesh) for folder in folders},
     }
     text = json.dumps(report, indent=2) + "\n"
     if args.out:
