@@ -16,6 +16,10 @@ constexpr double kCommunicates = 200;
 // How much dearer it is to bring a parameter, or its gradient, to another sharding than its own.
 constexpr double kParameterPriority = 1000;
 
+// What it costs to do again on other ranks what one could do alone, per byte that the op touches:
+// more than to cut a value that is there, far less than to send it.
+constexpr double kRepeated = 0.1;
+
 enum class PassRule { kData, kAll, kNone };
 
 class Choice {
@@ -109,7 +113,29 @@ class Choice {
       cost += own;
     }
     for (auto [i, type] : llvm::enumerate(problem_.results)) cost += resultCost(split, i, type);
-    return cost;
+    return cost + repetitionCost(split);
+  }
+
+  // Of axes that operands are cut by, or would be, and the op is not.
+  double repetitionCost(const OpSplit& split) const {
+    AxisList unused;
+    for (const Sharding& wish : problem_.wishes) {
+      for (int axis : wish.cutting()) insertSorted(unused, axis);
+    }
+    llvm::erase_if(unused, [&](int axis) {
+      return llvm::any_of(split.factors,
+                          [&](const AxisList& axes) { return llvm::is_contained(axes, axis); });
+    });
+    double bytes = 0;
+    auto add = [&](mlir::RankedTensorType type, const Sharding& sharding) {
+      bytes += static_cast<double>(ir::typeBytes(type)) /
+               static_cast<double>(sizes_.product(sharding.cutting()));
+    };
+    for (auto [i, operand] : llvm::enumerate(problem_.operands)) {
+      add(llvm::cast<mlir::RankedTensorType>(operand.getType()), split.operand(rule_, i));
+    }
+    for (auto [i, type] : llvm::enumerate(problem_.results)) add(type, split.result(rule_, i));
+    return kRepeated * bytes * (1 - 1.0 / static_cast<double>(sizes_.product(unused)));
   }
 
   // To complete the result. Sums over the data axes are for free: they are not completed before

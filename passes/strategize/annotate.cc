@@ -103,6 +103,11 @@ class Annotator {
           forced_.count(parameter.getSymName().str()) && !cuts_.count(parameter.getSymName().str());
       return whole ? 1 : tensorRanks(parameter);
     };
+    options.dimension = [&](ir::ParameterOp parameter) -> std::optional<int64_t> {
+      auto forced = cuts_.find(parameter.getSymName().str());
+      if (forced == cuts_.end()) return std::nullopt;
+      return forced->second.dim;
+    };
     options.module = [](ir::ParameterOp parameter) { return parameter.getModule().str(); };
     std::vector<std::string> notes;
     blocks_ = findTensorBlocks(forward, options, explain_ ? &notes : nullptr);

@@ -140,6 +140,11 @@ class BlockFinder {
     if (options_.ranks(op) != ranks_) {
       return fail(op.getOnnxName() + " is not split over these ranks");
     }
+    std::optional<int64_t> forced = options_.dimension(op);
+    if (forced && *forced != dim) {
+      return fail("the strategy splits \"" + op.getOnnxName() + "\" along dimension " +
+                  llvm::Twine(*forced));
+    }
     if (!block_.cuts.empty() &&
         options_.module(op) != options_.module(block_.cuts.front().parameter)) {
       return fail("it spans two modules");

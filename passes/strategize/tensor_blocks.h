@@ -9,6 +9,7 @@
 #define ORIEL_PASSES_STRATEGIZE_TENSOR_BLOCKS_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct TensorBlock {
 struct TensorBlockOptions {
   // Ranks that a parameter may be split over; 1 for one that must stay whole.
   std::function<int64_t(ir::ParameterOp)> ranks;
+  // The dimension along which alone the parameter may be split, if the strategy says one.
+  std::function<std::optional<int64_t>(ir::ParameterOp)> dimension;
   // Of the module that the parameter is in: a block is in one only.
   std::function<std::string(ir::ParameterOp)> module;
 };
