@@ -117,7 +117,3 @@ class BadInputTest(OrielTestCase):
 
     def test_strategy_with_a_batch_that_does_not_divide(self):
         self.strategy_fails("mesh: {dp: 3}", "global batch of 8", "batch.micro")
-
-    def test_undeclared_images_on_two_ranks(self):
-        recipe = self.recipe("recipe_sgd.yaml", ("images:", "# images:"))
-        self.compile_fails("images", "per_sample", recipe=recipe, world=2)
