@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kMaxRanks = int64_t{1} << 24;
 constexpr int kMaxGrids = 4096;  // and programs: one per rank class
+constexpr int kMaxAxes = 64;     // of a grid; each is looked at for every buffer
 constexpr int64_t kMaxBatch = int64_t{1} << 40;
 
 struct RankRange {
@@ -49,6 +50,10 @@ void VerifyCoverage(std::vector<RankRange> ranges, int64_t world_size, Problems&
 // Ranks of a grid, or none.
 std::optional<int64_t> VerifyGrid(const plan::Grid& grid, const std::string& name,
                                   Problems& problems) {
+  if (grid.axes_size() > kMaxAxes) {
+    problems.Add(name, " has ", grid.axes_size(), " axes, more than ", kMaxAxes);
+    return std::nullopt;
+  }
   int64_t ranks = 1;
   std::set<std::string> axes;
   for (const auto& axis : grid.axes()) {

@@ -143,6 +143,11 @@ const BadPlan kTables[] = {
        mesh->add_axes("a0");
      },
      "the axis 'a0' is in two mesh axes"},
+    {"ManyAxes",
+     [](auto& plan) {
+       for (int i = 0; i < 100; ++i) plan.mutable_grids(0)->add_axes()->set_size(1);
+     },
+     "grid 0 has 101 axes, more than 64"},
     {"ManyGrids",
      [](auto& plan) {
        for (int i = 0; i < 5000; ++i) plan.add_grids();
