@@ -87,7 +87,8 @@ std::string countText(int64_t count) {
 std::string batchText(const plan::Training& training) {
   return absl::StrCat(
       "global batch ", training.global_batch(), " = micro batch ", training.micro_batch(), " x ",
-      training.data_parallel(), training.data_parallel() == 1 ? " rank x " : " ranks x ",
+      training.data_parallel(),
+      training.data_parallel() == 1 ? " data-parallel rank x " : " data-parallel ranks x ",
       training.microbatches(), training.microbatches() == 1 ? " microbatch" : " microbatches");
 }
 

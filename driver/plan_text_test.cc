@@ -45,7 +45,7 @@ TEST(PlanTextTest, Sizes) {
 
 TEST(PlanTextTest, Batch) {
   EXPECT_EQ(batchText(smallPlan().training()),
-            "global batch 24 = micro batch 4 x 2 ranks x 3 microbatches");
+            "global batch 24 = micro batch 4 x 2 data-parallel ranks x 3 microbatches");
 }
 
 TEST(PlanTextTest, ParametersByFreezing) {

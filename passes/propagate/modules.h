@@ -20,7 +20,8 @@ struct ModuleAxes {
 };
 
 // Which module an op is in. An op with a parameter is in the parameter's module; another one in
-// the furthest downstream module of its operands, or in none; a backward op in its forward op's.
+// the furthest downstream module of its operands, or in none; a backward op in its forward op's,
+// which it names by its `origin`. An op without an origin is in none.
 class ModuleMap {
  public:
   static constexpr int kNone = -1;

@@ -22,7 +22,7 @@ def Propagate : Pass<"oriel-propagate", "::mlir::ModuleOp"> {
     operand asks for it.
 
     ```mlir
-    module attributes {oriel.grid = ["a0", 2], oriel.mesh = ["dp", ["a0"]]} {
+    module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
       func.func @forward(%x: tensor<4x8xf32> {input "x"}, %w: tensor<8x2xf32> {parameter "w"}) {
         %0 = oriel.linear %x, %w
     // →

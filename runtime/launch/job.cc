@@ -115,7 +115,8 @@ absl::Status CheckWorld(const plan::Plan& plan, const std::string& path, int64_t
   if (ranks == world) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       path, " is for ", world, world == 1 ? " rank" : " ranks", ", but ", how, " asks for ", ranks,
-      "; use -n ", world, ", or compile the model for this many: oriel compile --world ", ranks));
+      "; use -n ", world, ", or compile the model for this many: oriel compile --world ", ranks,
+      " (or another --mesh)"));
 }
 
 absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,

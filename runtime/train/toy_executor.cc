@@ -224,9 +224,9 @@ absl::Status ToyExecutor::Eval() {
   const ReduceBuffer buffers[] = {{Data("loss_sum"), Data("loss_sum"), 1, DType::kF32},
                                   {Data("token_count"), Data("token_count"), 1, DType::kF32}};
   ORIEL_RETURN_IF_ERROR(world_->AllReduce(Reduction::kSum, buffers));
-  const auto copies = static_cast<float>(world_->size() / plan_.training().data_parallel());
-  *Data("loss_sum") /= copies;
-  *Data("token_count") /= copies;
+  const int64_t copies = world_->size() / plan_.training().data_parallel();
+  *Data("loss_sum") /= static_cast<float>(copies);
+  *Data("token_count") /= static_cast<float>(copies);
   return absl::OkStatus();
 }
 
