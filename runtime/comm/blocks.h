@@ -26,6 +26,8 @@ struct MutablePiece {
   int64_t run;
   int64_t stride;
 
+  // Implicit, as a pointer becomes one to const.
+  // NOLINTNEXTLINE(google-explicit-constructor)
   operator ConstPiece() const { return {data, run, stride}; }
 };
 
