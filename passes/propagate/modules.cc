@@ -2,31 +2,11 @@
 
 #include <algorithm>
 
-#include "ir/oriel/segment.h"
+#include "ir/oriel/location.h"
 #include "llvm/ADT/StringMap.h"
+#include "passes/strategize/segment_values.h"
 
 namespace oriel {
-
-namespace {
-
-// The parameters that a segment's arguments stand for.
-llvm::DenseMap<mlir::Value, ir::ParameterOp> parametersOf(mlir::func::FuncOp segment) {
-  llvm::DenseMap<mlir::Value, ir::ParameterOp> result;
-  mlir::SymbolTable symbols(segment->getParentOp());
-  for (mlir::BlockArgument argument : segment.getArguments()) {
-    mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(segment, argument.getArgNumber());
-    if (failed(role) || role->kind != ir::ValueKind::kParameter) continue;
-    if (auto parameter = symbols.lookup<ir::ParameterOp>(role->ref)) result[argument] = parameter;
-  }
-  return result;
-}
-
-}  // namespace
-
-int64_t originOfOp(mlir::Operation* op) {
-  auto origin = op->getAttrOfType<mlir::IntegerAttr>("origin");
-  return origin ? origin.getInt() : -1;
-}
 
 ModuleMap::ModuleMap(mlir::func::FuncOp forward, const Grid& grid, const AxisSizes& sizes) {
   llvm::StringMap<int> index;
@@ -39,7 +19,7 @@ ModuleMap::ModuleMap(mlir::func::FuncOp forward, const Grid& grid, const AxisSiz
   for (const ModuleMesh& mesh : grid.modules) add(mesh.module);
   common_.data = sizes.findAll(grid.commonDataAxes());
 
-  llvm::DenseMap<mlir::Value, ir::ParameterOp> parameters = parametersOf(forward);
+  llvm::DenseMap<mlir::Value, ir::ParameterOp> parameters = readValues(forward).parameters;
   auto moduleOf = [&](ir::ParameterOp parameter) {
     auto found = index.find(parameter.getModule());
     return found == index.end() ? kNone : found->second;
@@ -73,7 +53,7 @@ ModuleMap::ModuleMap(mlir::func::FuncOp forward, const Grid& grid, const AxisSiz
     }
     int chosen = own != kNone ? own : upstream;
     for (mlir::Value result : op.getResults()) moduleOfValue[result] = chosen;
-    if (int64_t origin = originOfOp(&op); origin >= 0) byOrigin_[origin] = chosen;
+    if (int64_t origin = ir::originOf(&op); origin >= 0) byOrigin_[origin] = chosen;
   }
 }
 

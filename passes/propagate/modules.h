@@ -41,9 +41,6 @@ class ModuleMap {
   llvm::DenseMap<int64_t, int> byOrigin_;
 };
 
-// The number of a forward op, -1 if it has none.
-int64_t originOfOp(mlir::Operation* op);
-
 }  // namespace oriel
 
 #endif  // ORIEL_PASSES_PROPAGATE_MODULES_H_

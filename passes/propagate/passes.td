@@ -11,8 +11,8 @@ def Propagate : Pass<"oriel-propagate", "::mlir::ModuleOp"> {
     the data axes, and goes through `@forward`, `@backward`, `@update` and `@eval` in order.
     For each op it compares the ways to split it that its operands suggest, by the bytes
     that a rank would have to send to bring the operands there and to complete the results,
-    and takes the cheapest; a parameter is never brought to another sharding than its `use`
-    if that takes communication. Sums that an op is linear in stay pending through it where
+    and takes the cheapest; to send a parameter elsewhere than to its `use` counts a
+    thousand times. Sums that an op is linear in stay pending through it where
     that is no dearer. Nothing is moved yet: `partition` does that.
 
     Each op gets `oriel.split` (the axes that cut each factor of its sharding rule, then the

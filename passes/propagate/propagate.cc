@@ -4,7 +4,6 @@
 #include "ir/oriel/location.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/propagate/modules.h"
@@ -212,7 +211,7 @@ class SegmentPropagation {
 
   // The op to visit next.
   Operation* visit(Operation* op) {
-    int module = isUpdate(segment_) ? ModuleMap::kNone : modules_.ofOrigin(originOfOp(op));
+    int module = isUpdate(segment_) ? ModuleMap::kNone : modules_.ofOrigin(ir::originOf(op));
     SplitProblem problem = problemOf(op, module);
     if (Operation* first = decompose(op, problem)) return first;
 

@@ -164,6 +164,10 @@ std::string ReshardStep::text(const AxisSizes& sizes) const {
   return text;
 }
 
+bool Reshard::communicates() const {
+  return llvm::any_of(steps, [](const ReshardStep& step) { return step.kind != Kind::kSlice; });
+}
+
 const Reshard& ReshardPlanner::plan(mlir::RankedTensorType type, const Sharding& from,
                                     const Sharding& to) {
   auto [it, isNew] =

@@ -29,6 +29,9 @@ struct Reshard {
   // Bytes that a rank sends, by ring algorithms, with a little for each step and each byte that
   // is copied, so that the fewest and smallest win.
   double cost = 0;
+
+  // Whether ranks have to talk for it: slices alone need no one else.
+  bool communicates() const;
 };
 
 // Bytes that a rank of a group of `ranks` sends in ring algorithms; `bytes` is the size of the

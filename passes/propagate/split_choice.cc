@@ -11,9 +11,7 @@ namespace {
 
 using ir::ShardingRule;
 
-// A step that communicates costs at least this (see reshard.cc); slices are far below.
-constexpr double kCommunicates = 200;
-// How much dearer it is to bring a parameter, or its gradient, to another sharding than its own.
+// How much dearer it is to send a parameter, or its gradient, to another sharding than its own.
 constexpr double kParameterPriority = 1000;
 
 // What it costs to do again on other ranks what one could do alone, per byte that the op touches:
@@ -108,12 +106,14 @@ class Choice {
       std::pair<mlir::Value, Sharding> need(operand, split.operand(rule_, i));
       if (llvm::is_contained(counted, need)) continue;
       counted.push_back(need);
-      double own = versions_.cost(operand, need.second);
-      if (versions_.hasView(operand) && own > kCommunicates) own *= kParameterPriority;
-      cost += own;
+      cost += costOf(versions_.way(operand, need.second), versions_.hasView(operand));
     }
     for (auto [i, type] : llvm::enumerate(problem_.results)) cost += resultCost(split, i, type);
     return cost + repetitionCost(split);
+  }
+
+  static double costOf(const Reshard& way, bool hasPriority) {
+    return hasPriority && way.communicates() ? way.cost * kParameterPriority : way.cost;
   }
 
   // Of axes that operands are cut by, or would be, and the op is not.
@@ -149,8 +149,7 @@ class Choice {
       from.max.clear();
       // Axes of data in the dimensions stay out of it as well.
       if (canBecome(from, to)) {
-        double own = planner_.plan(type, from, to).cost;
-        cost += own > kCommunicates && !to.isReplicated() ? own * kParameterPriority : own;
+        cost += costOf(planner_.plan(type, from, to), !to.isReplicated());
       }
       llvm::erase_if(result.sum, [&](int axis) { return to.cuts(axis); });
     }

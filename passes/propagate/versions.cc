@@ -81,12 +81,11 @@ const Versions::Version& Versions::source(mlir::Value value, const Entry& entry,
   return *best;
 }
 
-double Versions::cost(mlir::Value value, const Sharding& to) const {
+const Reshard& Versions::way(mlir::Value value, const Sharding& to) const {
   const Entry& entry = entries_.at(value);
-  if (entry.view && !find(entry, *entry.view)) {
-    return planner_.plan(typeOf(value), *entry.view, to).cost;
-  }
-  return planner_.plan(typeOf(value), source(value, entry, to).sharding, to).cost;
+  bool startsAtView = entry.view && !find(entry, *entry.view);
+  return planner_.plan(typeOf(value),
+                       startsAtView ? *entry.view : source(value, entry, to).sharding, to);
 }
 
 mlir::Value Versions::take(mlir::Value value, const Sharding& to, Emit emit) {

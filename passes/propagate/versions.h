@@ -37,8 +37,8 @@ class Versions {
   const Sharding& defined(mlir::Value value) const {
     return entries_.at(value).versions.front().sharding;
   }
-  // Of the cheapest way to the sharding. A view is for free, as it has to be made anyway.
-  double cost(mlir::Value value, const Sharding& to) const;
+  // The cheapest way to the sharding. It begins at the view, which has to be made anyway.
+  const Reshard& way(mlir::Value value, const Sharding& to) const;
   // Makes that version, and remembers it and those on the way to it.
   mlir::Value take(mlir::Value value, const Sharding& to, Emit emit);
 

@@ -224,6 +224,23 @@ module @sequence attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {tp = ["a
 
 // -----
 
+// However large a parameter is, a piece of it is at hand for nothing.
+// CHECK-LABEL: @sequence_with_positions
+// CHECK: oriel.add {{.*}}oriel.shardings = [#oriel.sharding<[{}, {a0}, {}]>]
+module @sequence_with_positions attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {tp = ["a0"]}, oriel.sequence_types = [tensor<1x4096x1024xf32>]} {
+  oriel.parameter @p0 {onnx_name = "down", type = tensor<64x1024xf32>, use = #oriel.sharding<[{a0}, {}]>, storage = #oriel.sharding<[{a0}, {}]>}
+  oriel.parameter @p1 {onnx_name = "positions", type = tensor<4096x1024xf32>}
+  func.func @forward(%x: tensor<1x4096x64xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %down: tensor<64x1024xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %positions: tensor<4096x1024xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
+    %0 = oriel.linear %x, %down {origin = 0 : i64} : (tensor<1x4096x64xf32>, tensor<64x1024xf32>) -> tensor<1x4096x1024xf32>
+    %1 = oriel.add %0, %positions {origin = 1 : i64} : (tensor<1x4096x1024xf32>, tensor<4096x1024xf32>) -> tensor<1x4096x1024xf32>
+    return
+  }
+}
+
+// -----
+
 // Two modules on the same ranks: the first takes four shares of the samples, the second two, and
 // splits its layers; what goes from one to the other is gathered over the axis that changes hands.
 // CHECK-LABEL: @modules
