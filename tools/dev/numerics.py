@@ -3,7 +3,7 @@
 
     tools/dev/numerics.py [--out docs/numerics.md] [--model NAME]
 
-Takes about ten minutes on two cores. Fails if a limit of design section 9 is exceeded.
+Takes about two minutes on two cores. Fails if a limit of design section 9 is exceeded.
 """
 
 import argparse
