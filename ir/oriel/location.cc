@@ -1,5 +1,7 @@
 #include "ir/oriel/location.h"
 
+#include "mlir/IR/BuiltinAttributes.h"
+
 namespace oriel::ir {
 
 std::string locationText(mlir::Location location) {
@@ -8,6 +10,11 @@ std::string locationText(mlir::Location location) {
   auto module = llvm::dyn_cast<mlir::NameLoc>(node.getChildLoc());
   if (!module) return node.getName().str();
   return (node.getName().getValue() + " [" + module.getName().getValue() + "]").str();
+}
+
+int64_t originOf(mlir::Operation* op) {
+  auto origin = op->getAttrOfType<mlir::IntegerAttr>("origin");
+  return origin ? origin.getInt() : -1;
 }
 
 std::string opText(mlir::Operation* op) {

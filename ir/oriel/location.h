@@ -11,6 +11,10 @@ namespace oriel::ir {
 // "node [module]", "node" where the module is not known; empty for what is from no ONNX node.
 std::string locationText(mlir::Location location);
 
+// The number of a forward op (attribute `origin`), -1 if it has none; a backward op has its forward
+// op's.
+int64_t originOf(mlir::Operation* op);
+
 // For messages: "oriel.linear of node_7 [model.layers.0.fc1]".
 std::string opText(mlir::Operation* op);
 

@@ -156,7 +156,7 @@ void describeLocalOps(llvm::ArrayRef<Operation*> ops, mlir::ValueRange operands,
                       const OpSplit& split, const AxisSizes& sizes) {
   Describer describer(operands, firsts, rule, split, sizes);
   for (Operation* op : ops) {
-    if (llvm::isa<ir::ConstantOp>(op)) continue;
+    if (op->hasTrait<mlir::OpTrait::ConstantLike>()) continue;
     if (op == ops.back() && describer.takesOperands(op)) {
       describer.describeWhole(op);
     } else {

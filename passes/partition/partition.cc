@@ -1,11 +1,11 @@
 #include <map>
 
 #include "ir/interfaces/local_pieces.h"
+#include "ir/oriel/location.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "passes/partition/local_rule.h"
 #include "passes/partition/passes.h"
-#include "passes/propagate/modules.h"
 #include "passes/propagate/op_split.h"
 #include "passes/propagate/segment_sharding.h"
 #include "passes/propagate/versions.h"
@@ -200,7 +200,7 @@ class SegmentPartition {
   Value emit(const ReshardStep& step, Value from, Operation* user) {
     using Kind = ReshardStep::Kind;
     mlir::Location loc = user->getLoc();
-    auto origin = static_cast<int64_t>(originOfOp(user));
+    int64_t origin = ir::originOf(user);
     mlir::ArrayAttr axes = sizes_.namesOf(context_, step.axes);
     llvm::StringRef reduction = step.max ? "max" : "sum";
     llvm::SmallVector<int64_t> shape(typeOf(from).getShape());

@@ -7,7 +7,7 @@
 #include "passes/strategize/passes.h"
 #include "passes/strategize/schedule.h"
 #include "passes/strategize/sharding.h"
-#include "passes/strategize/strategy_reader.h"
+#include "passes/strategize/strategy_option.h"
 #include "passes/strategize/tensor_blocks.h"
 
 namespace oriel {
@@ -49,7 +49,7 @@ class Annotator {
     setGrid(module_, grid_);
     AxisSizes sizes(grid_);
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
-      if (failed(annotate(parameter, sizes))) return failure();
+      annotate(parameter, sizes);
     }
     if (strategy_.sequenceParallel) setSequenceTypes(sizes);
     warnOfCoupledSamples(forward);
@@ -166,16 +166,12 @@ class Annotator {
     return result;
   }
 
-  LogicalResult annotate(ir::ParameterOp parameter, const AxisSizes& sizes) {
+  // Every cut divides: forced ones, and those of blocks, have been checked.
+  void annotate(ir::ParameterOp parameter, const AxisSizes& sizes) {
     Sharding use = Sharding::replicated(typeOf(parameter).getRank());
     auto cut = cuts_.find(parameter.getSymName().str());
     if (cut != cuts_.end()) {
       use.dims[cut->second.dim] = axesOf(cut->second.range, parameter.getModule(), sizes);
-      if (!sizes.divides(typeOf(parameter).getShape(), use)) {
-        return parameter.emitError("tp does not divide dimension ")
-               << cut->second.dim << " of \"" << parameter.getOnnxName() << "\" of type "
-               << typeOf(parameter);
-      }
     }
     Sharding stored = storageOf(parameter, use, sizes);
     mlir::MLIRContext* context = module_.getContext();
@@ -187,7 +183,6 @@ class Annotator {
     parameter.setStorageAttr(attribute(3));
     parameter.setGradientAttr(attribute(2));
     parameter.setStateAttr(attribute(1));
-    return success();
   }
 
   // The use sharding, cut further over the axes that ZeRO shards: along the longest dimension
@@ -266,14 +261,7 @@ struct Annotate : impl::AnnotateBase<Annotate> {
 
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
-    if (!given) {
-      absl::StatusOr<Strategy> read = readStrategy(strategy);
-      if (!read.ok()) {
-        module.emitError(std::string(read.status().message()));
-        return signalPassFailure();
-      }
-      given = *std::move(read);
-    }
+    if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
     if (microbatches < 1) {
       module.emitError("a step of ")
           << microbatches.getValue() << " microbatches: at least one is needed";

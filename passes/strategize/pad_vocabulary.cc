@@ -4,13 +4,13 @@
 
 #include "ir/oriel/segment.h"
 #include "ir/oriel/vjp_util.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/padding.h"
 #include "passes/strategize/passes.h"
-#include "passes/strategize/strategy_reader.h"
+#include "passes/strategize/segment_values.h"
+#include "passes/strategize/strategy_option.h"
 
 namespace oriel {
 
@@ -43,10 +43,13 @@ Value firstAlong(mlir::OpBuilder& builder, mlir::Location loc, Value value, int6
 class VocabularyPadder {
  public:
   VocabularyPadder(mlir::func::FuncOp main, const Strategy& strategy, llvm::StringRef output)
-      : main_(main), strategy_(strategy), output_(output.str()), grid_(gridOf(strategy)) {}
+      : main_(main),
+        strategy_(strategy),
+        output_(output.str()),
+        grid_(gridOf(strategy)),
+        values_(readValues(main)) {}
 
   void run() {
-    readArguments();
     findTables();
     findLogits();
     if (padded_.empty()) return;
@@ -67,23 +70,6 @@ class VocabularyPadder {
 
   mlir::Block& block() { return main_.getBody().front(); }
 
-  void readArguments() {
-    for (mlir::BlockArgument argument : main_.getArguments()) {
-      mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(main_, argument.getArgNumber());
-      if (failed(role)) continue;
-      if (role->kind == ir::ValueKind::kInput) fromInputs_.insert(argument);
-      if (role->kind != ir::ValueKind::kParameter) continue;
-      auto parameter = llvm::dyn_cast_or_null<ir::ParameterOp>(
-          mlir::SymbolTable::lookupSymbolIn(main_->getParentOp(), role->ref));
-      if (parameter) parameters_[argument] = parameter;
-    }
-    for (Operation& op : block()) {
-      if (llvm::any_of(op.getOperands(), [&](Value v) { return fromInputs_.contains(v); })) {
-        fromInputs_.insert(op.result_begin(), op.result_end());
-      }
-    }
-  }
-
   // What this dimension of a parameter needs; nothing where it divides, or where the strategy says
   // how to split the parameter.
   std::optional<Padding> paddingOf(Value value, int64_t dim) const {
@@ -91,8 +77,8 @@ class VocabularyPadder {
     if (known != padded_.end()) {
       return known->second.dim == dim ? std::optional(known->second) : std::nullopt;
     }
-    auto found = parameters_.find(value);
-    if (found == parameters_.end()) return std::nullopt;
+    auto found = values_.parameters.find(value);
+    if (found == values_.parameters.end()) return std::nullopt;
     std::string name = ir::ParameterOp(found->second).getOnnxName().str();
     const Strategy::Module* module = moduleOf(strategy_, name);
     int64_t ranks = grid_.meshAxisSize("tp", module ? module->name : "");
@@ -103,7 +89,7 @@ class VocabularyPadder {
 
   void findTables() {
     for (auto gather : main_.getOps<ir::GatherOp>()) {
-      if (gather.getDim() != 0 || !fromInputs_.contains(gather.getIndices())) continue;
+      if (gather.getDim() != 0 || !values_.fromInputs.contains(gather.getIndices())) continue;
       std::optional<Padding> padding = paddingOf(gather.getInput(), 0);
       if (!padding) continue;
       padded_.insert({gather.getInput(), *padding});
@@ -148,7 +134,7 @@ class VocabularyPadder {
   }
 
   void pad(Value argument, const Padding& padding) {
-    ir::ParameterOp parameter = parameters_[argument];
+    ir::ParameterOp parameter = values_.parameters[argument];
     parameter.emitWarning("the vocabulary of ")
         << padding.size << " of \"" << parameter.getOnnxName() << "\" is padded to "
         << padding.padded << " for tensor parallelism";
@@ -227,8 +213,7 @@ class VocabularyPadder {
   const Strategy& strategy_;
   std::string output_;
   Grid grid_;
-  llvm::DenseMap<Value, ir::ParameterOp> parameters_;
-  llvm::DenseSet<Value> fromInputs_;  // depend on an input
+  SegmentValues values_;
   llvm::MapVector<Value, Padding> padded_;
   llvm::SmallVector<ir::GatherOp> gathers_;
   ir::LinearOp logits_;
@@ -244,14 +229,7 @@ struct PadVocabulary : impl::PadVocabularyBase<PadVocabulary> {
 
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
-    if (!given) {
-      absl::StatusOr<Strategy> read = readStrategy(strategy);
-      if (!read.ok()) {
-        module.emitError(std::string(read.status().message()));
-        return signalPassFailure();
-      }
-      given = *std::move(read);
-    }
+    if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
     auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
     // `train` says what is wrong with one that it can't read.
     if (!main || !main.getBody().hasOneBlock()) return;

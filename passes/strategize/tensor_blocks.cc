@@ -5,9 +5,8 @@
 #include <set>
 
 #include "ir/oriel/location.h"
-#include "ir/oriel/segment.h"
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/strategize/segment_values.h"
 #include "passes/strategize/sharding.h"
 
 namespace oriel {
@@ -20,35 +19,10 @@ using ir::ShardingRule;
 using mlir::Operation;
 using mlir::Value;
 
-// What is known of a segment's values.
-struct Values {
-  llvm::DenseMap<Value, ir::ParameterOp> parameters;
-  llvm::DenseSet<Value> fromInputs;  // depend on an input
-};
-
-Values readValues(mlir::func::FuncOp forward) {
-  Values values;
-  for (mlir::BlockArgument argument : forward.getArguments()) {
-    mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(forward, argument.getArgNumber());
-    if (failed(role)) continue;
-    if (role->kind == ir::ValueKind::kInput) values.fromInputs.insert(argument);
-    if (role->kind != ir::ValueKind::kParameter) continue;
-    auto parameter = llvm::dyn_cast_or_null<ir::ParameterOp>(
-        mlir::SymbolTable::lookupSymbolIn(forward->getParentOp(), role->ref));
-    if (parameter) values.parameters[argument] = parameter;
-  }
-  for (Operation& op : forward.getBody().front()) {
-    if (llvm::any_of(op.getOperands(), [&](Value v) { return values.fromInputs.contains(v); })) {
-      values.fromInputs.insert(op.result_begin(), op.result_end());
-    }
-  }
-  return values;
-}
-
 // Follows the cut of one reduction's factor back to where it comes from.
 class BlockFinder {
  public:
-  BlockFinder(const Values& values, const TensorBlockOptions& options)
+  BlockFinder(const SegmentValues& values, const TensorBlockOptions& options)
       : values_(values), options_(options) {}
 
   // None if the factor's pieces are not made of parameters' pieces; `why` says what is in the way.
@@ -214,7 +188,7 @@ class BlockFinder {
     return fail("it does not depend on an input");
   }
 
-  const Values& values_;
+  const SegmentValues& values_;
   const TensorBlockOptions& options_;
   int64_t ranks_ = 1;
   TensorBlock block_;
@@ -242,7 +216,7 @@ bool isReduced(const ShardingRule& rule, int factor) {
 }
 
 // The sizes of tensor parallelism that parameters have.
-std::set<int64_t> rankCounts(const Values& values, const TensorBlockOptions& options) {
+std::set<int64_t> rankCounts(const SegmentValues& values, const TensorBlockOptions& options) {
   std::set<int64_t> counts;
   for (const auto& [value, parameter] : values.parameters) {
     int64_t ranks = options.ranks(parameter);
@@ -256,7 +230,7 @@ std::set<int64_t> rankCounts(const Values& values, const TensorBlockOptions& opt
 std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
                                           const TensorBlockOptions& options,
                                           std::vector<std::string>* notes) {
-  Values values = readValues(forward);
+  SegmentValues values = readValues(forward);
   std::vector<TensorBlock> blocks;
   llvm::DenseMap<Operation*, std::map<int, RankRange>> taken;
   std::map<std::string, std::pair<int64_t, RankRange>> cutOf;  // by parameter symbol

@@ -24,11 +24,6 @@ bool hasCotangent(Type type) {
   return tensor && isa<FloatType>(tensor.getElementType());
 }
 
-int64_t originOf(Operation* op) {
-  auto origin = op->getAttrOfType<IntegerAttr>(kOrigin);
-  return origin ? origin.getInt() : -1;
-}
-
 void setOrigin(Operation* op, int64_t origin) {
   auto info = op->getRegisteredInfo();
   if (!info || !llvm::is_contained(info->getAttributeNames(), kOrigin)) return;

@@ -2,6 +2,7 @@
 #ifndef ORIEL_PASSES_TRAIN_AUTODIFF_H_
 #define ORIEL_PASSES_TRAIN_AUTODIFF_H_
 
+#include "ir/oriel/location.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 #include "mlir/IR/Block.h"
@@ -13,8 +14,7 @@ namespace oriel {
 // True for tensors of floats: only they have cotangents.
 bool hasCotangent(mlir::Type type);
 
-// The number of a forward op (attribute `origin`), -1 if it has none.
-int64_t originOf(mlir::Operation* op);
+using ir::originOf;
 // Does nothing to an op without the attribute.
 void setOrigin(mlir::Operation* op, int64_t origin);
 

@@ -1,0 +1,22 @@
+// What the values of a segment come from.
+#ifndef ORIEL_PASSES_STRATEGIZE_SEGMENT_VALUES_H_
+#define ORIEL_PASSES_STRATEGIZE_SEGMENT_VALUES_H_
+
+#include "ir/oriel/oriel.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace oriel {
+
+struct SegmentValues {
+  llvm::DenseMap<mlir::Value, ir::ParameterOp> parameters;  // by the argument that stands for it
+  llvm::DenseSet<mlir::Value> fromInputs;                   // inputs, and what depends on one
+};
+
+// Of a segment of one block. Arguments without a good role are left out.
+SegmentValues readValues(mlir::func::FuncOp segment);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_STRATEGIZE_SEGMENT_VALUES_H_
