@@ -35,7 +35,7 @@ Json gridJson(const plan::Grid& grid) {
     Json& names = of[axis.name()] = Json::array();
     for (const std::string& name : axis.axes()) names.push_back(name);
   }
-  return {{"stage", grid.stage()},
+  return {{"first_rank", grid.first_rank()},
           {"axes", std::move(axes)},
           {"mesh", std::move(mesh)},
           {"module_meshes", std::move(modules)}};

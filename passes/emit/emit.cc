@@ -93,7 +93,8 @@ class Emitter {
     parameter->set_name(name);
     parameter->set_trainable(op.getTrainable());
     parameter->set_module(op.getModule().str());
-    if (op.getStorage()) toPlanSharding(*op.getStorage(), parameter->mutable_storage());
+    plan::Placement* placement = parameter->add_placements();
+    if (op.getStorage()) toPlanSharding(*op.getStorage(), placement->mutable_storage());
     emitInitialValue(name, parameter->mutable_initial());
     if (failed(toPlanTensor(op.getType(), op, parameter->mutable_global()))) return failure();
     if (std::optional<llvm::ArrayRef<int64_t>> shape = unpaddedShape(op)) {
@@ -238,6 +239,7 @@ class Emitter {
     plan::Input* input = plan_.add_inputs();
     input->set_name(buffer->ref());
     *input->mutable_microbatch() = buffer->local();
+    *input->mutable_microbatch()->mutable_shape() = buffer->global_shape();
     if (rowsOfImage) {
       input->mutable_images()->set_per_sample(
           images.getAs<mlir::IntegerAttr>("per_sample").getInt());

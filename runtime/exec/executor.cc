@@ -246,6 +246,8 @@ class PlanExecutor final : public Executor {
         step.bytes = Bytes(target);
         return absl::OkStatus();
       }
+      case plan::Instruction::kSend:
+      case plan::Instruction::kReceive:
       case plan::Instruction::KIND_NOT_SET:
         break;
     }

@@ -125,6 +125,7 @@ class PlanBuilder {
     parameter->set_name(name);
     *parameter->mutable_global() = ToPlan(spec);
     parameter->set_trainable(trainable);
+    parameter->add_placements()->set_grid(0);
     parameter->mutable_initial()->set_file("weights.safetensors");
     parameter->mutable_initial()->set_tensor(name);
     return Buffer(plan::PARAMETER, name, spec);
@@ -133,6 +134,9 @@ class PlanBuilder {
     auto* input = plan_.add_inputs();
     input->set_name(name);
     *input->mutable_microbatch() = ToPlan(spec);
+    if (!spec.shape.empty()) {
+      input->mutable_microbatch()->set_shape(0, spec.shape[0] * plan_.grids(0).axes(0).size());
+    }
     const int index = Buffer(plan::INPUT, name, spec);
     SplitBySamples(plan_.grids(0), {"a0"}, program_->mutable_buffers(index));
     return index;

@@ -39,24 +39,6 @@ uint32_t Crc32(std::string_view bytes) {
 
 }  // namespace
 
-uint32_t MinimumReader(const plan::Plan& plan) {
-  for (const plan::Program& program : plan.programs()) {
-    for (const plan::Segment& segment : program.segments()) {
-      for (const plan::Instruction& instruction : segment.instructions()) {
-        const plan::Collective::Kind kind = instruction.collective().kind();
-        if (instruction.has_slice() || Cuts(kind) || Joins(kind)) return 4;
-      }
-    }
-  }
-  for (const plan::Input& input : plan.inputs()) {
-    if (input.has_images() || input.image_count() || !input.member().empty()) return 3;
-  }
-  for (const plan::Parameter& parameter : plan.parameters()) {
-    if (IsMade(parameter.initial())) return 2;
-  }
-  return 1;
-}
-
 absl::StatusOr<std::string> EncodePlan(const plan::Plan& plan) {
   const size_t payload_bytes = plan.ByteSizeLong();
   if (payload_bytes > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
@@ -78,7 +60,7 @@ absl::StatusOr<std::string> EncodePlan(const plan::Plan& plan) {
   }
   std::string out(kMagic);
   Append<uint32_t>(kPlanFormatVersion, out);
-  Append<uint32_t>(MinimumReader(plan), out);
+  Append<uint32_t>(kOldestPlanFormat, out);
   Append<uint64_t>(payload.size(), out);
   Append<uint32_t>(Crc32(payload), out);
   Append<uint32_t>(Crc32(out), out);
@@ -107,6 +89,11 @@ absl::StatusOr<plan::Plan> DecodePlan(std::string_view bytes, const std::string&
     return absl::FailedPreconditionError(
         absl::StrCat(name, " was written by a newer Oriel (format ", format,
                      ", this one reads up to ", kPlanFormatVersion, "): update oriel-run"));
+  }
+  if (format < kOldestPlanFormat) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, " was written by an older Oriel (format ", format,
+                     ", this one reads from ", kOldestPlanFormat, "): compile the model again"));
   }
   const uint64_t payload_bytes = Load<uint64_t>(bytes, 16);
   const std::string_view payload = bytes.substr(kPlanHeaderBytes);

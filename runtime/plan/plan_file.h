@@ -27,12 +27,12 @@ namespace oriel::runtime {
 //   3: inputs of images, and inputs that are filled from another member
 //   4: collectives that gather, scatter and swap pieces, and slices
 //   5: how launches split
-inline constexpr uint32_t kPlanFormatVersion = 5;
+//   6: several grids, placements of parameters, channels; inputs are of all ranks together
+inline constexpr uint32_t kPlanFormatVersion = 6;
+// The oldest format that this reader understands, and the oldest reader that understands plans of
+// this format.
+inline constexpr uint32_t kOldestPlanFormat = 6;
 inline constexpr int64_t kPlanHeaderBytes = 32;
-
-// The oldest format version whose readers understand this plan: those before a field that it uses
-// and that must not be ignored don't.
-uint32_t MinimumReader(const plan::Plan& plan);
 
 // Writes a plan. The same plan gives the same bytes. The file appears complete or not at all:
 // it is written under a temporary name in the same folder, synced and renamed.
@@ -40,7 +40,7 @@ absl::Status WritePlan(const plan::Plan& plan, const std::string& path);
 
 // Reads a plan. The result has the right bytes but is not verified: see VerifyPlan. Errors
 // name the file: NotFound for a missing one, InvalidArgument for what is not a plan,
-// DataLoss for a truncated or corrupt one, FailedPrecondition for a newer format.
+// DataLoss for a truncated or corrupt one, FailedPrecondition for a newer or too old format.
 absl::StatusOr<plan::Plan> ReadPlan(const std::string& path);
 
 // The same from and to bytes; `name` stands for the file in errors.

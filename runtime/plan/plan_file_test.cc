@@ -51,27 +51,6 @@ class PlanFileTest : public ::testing::Test {
   fs::path folder_;
 };
 
-// Bytes 12 to 15 of the header.
-uint32_t MinimumReaderOf(const plan::Plan& plan) {
-  return static_cast<unsigned char>(EncodePlan(plan).value()[12]);
-}
-
-TEST_F(PlanFileTest, NeedsANewReaderOnlyForWhatIsNew) {
-  plan::Plan plan = SmallTrainingPlan(2, 3);
-  EXPECT_EQ(MinimumReaderOf(plan), 1);
-  plan.mutable_parameters(0)->mutable_initial()->set_constant(1);
-  EXPECT_EQ(MinimumReaderOf(plan), 2);
-  plan.mutable_inputs(0)->set_member("x");
-  EXPECT_EQ(MinimumReaderOf(plan), 3);
-  auto* instructions = plan.mutable_programs(0)->mutable_segments(0)->mutable_instructions();
-  instructions->Add()->mutable_slice();
-  EXPECT_EQ(MinimumReaderOf(plan), 4);
-  instructions->Mutable(instructions->size() - 1)
-      ->mutable_collective()
-      ->set_kind(plan::Collective::REDUCE_SCATTER);
-  EXPECT_EQ(MinimumReaderOf(plan), 4);
-}
-
 TEST_F(PlanFileTest, ReadsWhatWasWritten) {
   const plan::Plan plan = SmallTrainingPlan(2, 3);
   ORIEL_ASSERT_OK(WritePlan(plan, Path("model.oplan")));
@@ -175,6 +154,15 @@ TEST_F(PlanFileTest, NewerFormat) {
       StatusIs(absl::StatusCode::kFailedPrecondition,
                AllOf(HasSubstr("was written by a newer Oriel (format 99, this one reads up to "),
                      HasSubstr("): update oriel-run"))));
+}
+
+TEST_F(PlanFileTest, OlderFormat) {
+  std::string bytes = Bytes();
+  Patch(bytes, 8, kOldestPlanFormat - 1);
+  EXPECT_THAT(ReadPlan(WriteBytes(bytes)),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("was written by an older Oriel (format 5, this one reads "),
+                             HasSubstr("): compile the model again"))));
 }
 
 TEST_F(PlanFileTest, PayloadThatIsNoMessage) {

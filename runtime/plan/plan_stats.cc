@@ -133,7 +133,7 @@ void AddVolume(const plan::Grid& grid, ProgramStats& stats) {
                                [&](const auto& known) { return known.front().axes == axes; });
       if (list == by_axes.end()) list = by_axes.insert(list, std::vector<AxisVolume>());
       if (list->empty() || list->back().segment != segment.name) {
-        list->push_back({axes, segment.name, each.ranks});
+        list->push_back({axes, segment.name, each.ranks, 0, {}});
       }
       list->back().sent_bytes += segment.runs_per_step * each.sent_bytes;
       list->back().counts[each.kind] += segment.runs_per_step * each.count;

@@ -96,6 +96,7 @@ bool IsPersistent(plan::BufferKind kind) {
     case plan::INPUT:
     case plan::SCALAR:
     case plan::CONSTANT:
+    case plan::TRANSFER:
       return true;
     default:
       return false;
@@ -128,6 +129,8 @@ std::string KindName(plan::BufferKind kind) {
       return "temporary";
     case plan::OUTPUT:
       return "output";
+    case plan::TRANSFER:
+      return "transfer";
     default:
       return "kind " + std::to_string(static_cast<int>(kind));
   }
@@ -170,6 +173,10 @@ std::string InstructionName(const plan::Instruction& instruction) {
       return "copy";
     case plan::Instruction::kSlice:
       return "slice_local";
+    case plan::Instruction::kSend:
+      return "send";
+    case plan::Instruction::kReceive:
+      return "receive";
     case plan::Instruction::KIND_NOT_SET:
       break;
   }
@@ -221,11 +228,38 @@ GridLayout::Piece GridLayout::PieceOf(int64_t rank, const std::vector<std::strin
   return piece;
 }
 
+int GridIndexOf(const plan::Plan& plan, int64_t rank) {
+  for (int i = 0; i < plan.grids_size(); ++i) {
+    if (GridLayout(plan.grids(i)).Contains(rank)) return i;
+  }
+  return -1;
+}
+
 const plan::Grid* GridOfRank(const plan::Plan& plan, int64_t rank) {
-  for (const plan::Grid& grid : plan.grids()) {
-    if (GridLayout(grid).Contains(rank)) return &grid;
+  const int index = GridIndexOf(plan, rank);
+  return index < 0 ? nullptr : &plan.grids(index);
+}
+
+const plan::Placement* PlacementOn(const plan::Parameter& parameter, int grid) {
+  for (const plan::Placement& placement : parameter.placements()) {
+    if (placement.grid() == grid) return &placement;
   }
   return nullptr;
+}
+
+bool IsHome(const plan::Parameter& parameter, int grid) {
+  return !parameter.placements().empty() && parameter.placements(0).grid() == grid;
+}
+
+std::string_view SegmentKind(std::string_view segment) {
+  return segment.substr(0, segment.find('.'));
+}
+
+int64_t SlotsOf(const plan::Buffer& buffer) { return std::max<int64_t>(buffer.slots(), 1); }
+
+int64_t SlotStride(const plan::Buffer& buffer) {
+  constexpr int64_t kAlignment = 64;
+  return (FromPlan(buffer.local()).bytes() + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 }  // namespace oriel::runtime

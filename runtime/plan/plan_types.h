@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/tensor.h"
@@ -75,8 +76,19 @@ class GridLayout {
   std::vector<int64_t> sizes_;
 };
 
-// The grid that has a rank, or null.
+// The index of the grid that has a rank, or -1; and the grid, or null.
+int GridIndexOf(const plan::Plan& plan, int64_t rank);
 const plan::Grid* GridOfRank(const plan::Plan& plan, int64_t rank);
+// How a parameter is kept on a grid; null if the grid's program does not use it.
+const plan::Placement* PlacementOn(const plan::Parameter& parameter, int grid);
+// Whether the ranks of the grid step the parameter and write it to files.
+bool IsHome(const plan::Parameter& parameter, int grid);
+
+// "forward" of "forward.2".
+std::string_view SegmentKind(std::string_view segment);
+// Copies of a buffer, and the bytes from one to the next.
+int64_t SlotsOf(const plan::Buffer& buffer);
+int64_t SlotStride(const plan::Buffer& buffer);
 
 }  // namespace oriel::runtime
 

@@ -58,6 +58,12 @@ Access AccessOf(const plan::Instruction& instruction) {
       access.reads = {instruction.slice().source()};
       access.writes = {instruction.slice().target()};
       break;
+    case plan::Instruction::kSend:
+      access.reads = {instruction.send().buffer()};
+      break;
+    case plan::Instruction::kReceive:
+      access.writes = {instruction.receive().buffer()};
+      break;
     case plan::Instruction::KIND_NOT_SET:
       break;
   }

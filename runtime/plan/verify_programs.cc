@@ -19,13 +19,20 @@ std::vector<int64_t> ShapeOf(const plan::Tensor& tensor) {
   return {tensor.shape().begin(), tensor.shape().end()};
 }
 
+// Of the tensor that a rank has a piece of.
+std::vector<int64_t> GlobalShape(const plan::Buffer& buffer) {
+  if (buffer.global_shape().empty()) return ShapeOf(buffer.local());
+  return {buffer.global_shape().begin(), buffer.global_shape().end()};
+}
+
 class ProgramVerifier {
  public:
   ProgramVerifier(const plan::Plan& plan, int index, Problems& problems)
       : plan_(plan),
         index_(index),
         program_(plan.programs(index)),
-        grid_(*GridOf(plan, program_)),
+        grid_index_(GridIndexOf(plan, program_.first_rank())),
+        grid_(plan.grids(grid_index_)),
         problems_(problems) {
     for (const auto& parameter : plan.parameters()) parameters_[parameter.name()] = &parameter;
     for (const auto& input : plan.inputs()) inputs_[input.name()] = &input;
@@ -137,8 +144,8 @@ class ProgramVerifier {
     for (const auto& axis : grid_.axes()) {
       if (std::find(axes->begin(), axes->end(), axis.name()) != axes->end()) shares *= axis.size();
     }
-    if (reads && shares != plan_.training().data_parallel()) {
-      problems_.Add(Here(), ": its inputs are split over ", shares, " ranks, not over ",
+    if (reads && shares % plan_.training().data_parallel() != 0) {
+      problems_.Add(Here(), ": its inputs are split over ", shares, " ranks, no multiple of the ",
                     plan_.training().data_parallel(), " data-parallel ones");
     }
   }
@@ -150,9 +157,14 @@ class ProgramVerifier {
         const auto found = parameters_.find(buffer.ref());
         if (found == parameters_.end()) {
           problems_.Add(name, ": there is no such parameter");
+          break;
+        }
+        const plan::Placement* placement = PlacementOn(*found->second, grid_index_);
+        if (placement == nullptr) {
+          problems_.Add(name, ": the parameter has no placement on the program's grid");
         } else if (buffer.kind() == plan::PARAMETER) {
-          VerifyTable(buffer, found->second->global().dtype(), *found->second,
-                      found->second->storage(), name);
+          VerifyTable(buffer, found->second->global().dtype(), *found->second, placement->storage(),
+                      name);
         } else if (!found->second->trainable()) {
           problems_.Add(name, ": the parameter is frozen");
         } else {
@@ -177,7 +189,7 @@ class ProgramVerifier {
         if (found == inputs_.end()) {
           problems_.Add(name, ": there is no such input");
         } else if (buffer.local().dtype() != found->second->microbatch().dtype() ||
-                   ShapeOf(buffer.local()) != ShapeOf(found->second->microbatch())) {
+                   GlobalShape(buffer) != ShapeOf(found->second->microbatch())) {
           problems_.Add(name, " is not of the type and shape in the table of inputs");
         }
         break;
@@ -249,6 +261,9 @@ class ProgramVerifier {
         }
         break;
       }
+      case plan::Instruction::kSend:
+      case plan::Instruction::kReceive:
+        break;
       case plan::Instruction::KIND_NOT_SET:
         problems_.Add(path, " is not known to this version");
         break;
@@ -397,6 +412,7 @@ class ProgramVerifier {
   const plan::Plan& plan_;
   const int index_;
   const plan::Program& program_;
+  const int grid_index_;
   const plan::Grid& grid_;
   Problems& problems_;
   std::map<std::string, const plan::Parameter*> parameters_;

@@ -130,17 +130,30 @@ void VerifyTensor(const plan::Tensor& tensor, const std::string& name, Problems&
 }
 
 // On the first grid that has the axes; grids are verified.
-void VerifyStorage(const plan::Plan& plan, const plan::Tensor& global, const Shape& padded,
+void VerifyStorage(const plan::Grid& grid, const plan::Tensor& global, const Shape& padded,
                    const plan::Sharding& sharding, const std::string& name, Problems& problems) {
   if (!sharding.partial().empty() || !sharding.partial_max().empty()) {
     problems.Add(name, ": its storage is a pending reduction");
   }
-  absl::Status error;
-  for (const auto& grid : plan.grids()) {
-    error = TensorLayout::CreatePadded(grid, sharding, FromPlan(global).shape, padded).status();
-    if (error.ok()) return;
+  const auto layout = TensorLayout::CreatePadded(grid, sharding, FromPlan(global).shape, padded);
+  if (!layout.ok()) problems.Add(name, ": ", layout.status().message());
+}
+
+// Each on another grid.
+void VerifyPlacements(const plan::Plan& plan, const plan::Parameter& parameter,
+                      const std::string& name, Problems& problems) {
+  if (parameter.placements().empty()) problems.Add(name, " is on no grid");
+  std::set<int> grids;
+  for (const auto& placement : parameter.placements()) {
+    if (placement.grid() < 0 || placement.grid() >= plan.grids_size()) {
+      problems.Add(name, " is on grid ", placement.grid(), " of ", plan.grids_size());
+    } else if (!grids.insert(placement.grid()).second) {
+      problems.Add(name, " is on grid ", placement.grid(), " twice");
+    } else {
+      VerifyStorage(plan.grids(placement.grid()), parameter.global(), PaddedShape(parameter),
+                    placement.storage(), name, problems);
+    }
   }
-  problems.Add(name, ": ", error.message());
 }
 
 // Padding is there for ranks to divide a dimension: it is less than one element for each.
@@ -222,8 +235,7 @@ void VerifyParameters(const plan::Plan& plan, Problems& problems) {
     }
     VerifyTensor(parameter.global(), name, problems);
     VerifyPadding(plan, parameter, name, problems);
-    VerifyStorage(plan, parameter.global(), PaddedShape(parameter), parameter.storage(), name,
-                  problems);
+    VerifyPlacements(plan, parameter, name, problems);
     VerifyInitialValue(parameter, name, problems);
   }
   std::set<std::pair<std::string, std::string>> states;
@@ -240,9 +252,11 @@ void VerifyParameters(const plan::Plan& plan, Problems& problems) {
       problems.Add(name, " is there twice");
     }
     VerifyTensor(state.global(), name, problems);
-    if (found == parameters.end()) continue;
-    VerifyStorage(plan, state.global(), PaddedShape(*found->second), state.storage(), name,
-                  problems);
+    if (found == parameters.end() || found->second->placements().empty()) continue;
+    const int home = found->second->placements(0).grid();
+    if (home < 0 || home >= plan.grids_size()) continue;
+    VerifyStorage(plan.grids(home), state.global(), PaddedShape(*found->second), state.storage(),
+                  name, problems);
   }
 }
 
@@ -289,7 +303,7 @@ void VerifyBatch(const plan::Plan& plan, Problems& problems) {
     VerifyTensor(input.microbatch(), name, problems);
     // Several rows per sample (images) come one behind the other.
     const auto& shape = input.microbatch().shape();
-    const int64_t samples = std::max<int64_t>(training.micro_batch(), 1);
+    const int64_t samples = valid ? training.micro_batch() * training.data_parallel() : 1;
     if (input.has_images() && !ImagesFit(input, samples)) {
       problems.Add(name, ": ", input.images().per_sample(), " images of ", input.images().rows(),
                    " rows for each of ", samples, " samples don't fit its shape");
@@ -299,8 +313,8 @@ void VerifyBatch(const plan::Plan& plan, Problems& problems) {
       problems.Add(name, ": it counts images, but is not i64[", samples, "]");
     }
     if (shape.empty() || shape[0] == 0 || shape[0] % samples != 0) {
-      problems.Add(name, ": its first dimension is not a multiple of the microbatch's ",
-                   training.micro_batch(), " samples");
+      problems.Add(name, ": its first dimension is not a multiple of the microbatch's ", samples,
+                   " samples");
     }
   }
 }

@@ -137,32 +137,40 @@ const BadPlan kTables[] = {
      },
      "parameter 'w' has an unknown type or an impossible shape"},
     {"StorageOverUnknownAxis",
-     [](auto& plan) { plan.mutable_parameters(0)->mutable_storage()->add_dims()->add_axes("a7"); },
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_placements(0)->mutable_storage()->add_dims()->add_axes(
+           "a7");
+     },
      "its sharding names the axis 'a7', which the grid does not have"},
     {"StorageDoesNotDivide",
      [](auto& plan) {
        plan.mutable_parameters(0)->mutable_global()->set_shape(0, 5);
-       plan.mutable_parameters(0)->mutable_storage()->add_dims()->add_axes("a0");
+       plan.mutable_parameters(0)->mutable_placements(0)->mutable_storage()->add_dims()->add_axes(
+           "a0");
      },
      "dimension 0 of size 5 does not divide over the axis 'a0' of size 2"},
     {"StorageUsesAxisTwice",
      [](auto& plan) {
-       auto* dim = plan.mutable_parameters(0)->mutable_storage()->add_dims();
+       auto* dim = plan.mutable_parameters(0)->mutable_placements(0)->mutable_storage()->add_dims();
        dim->add_axes("a0");
        dim->add_axes("a0");
      },
      "its sharding uses the axis 'a0' twice"},
     {"StorageHasTooManyDimensions",
      [](auto& plan) {
-       plan.mutable_parameters(0)->mutable_storage()->add_dims();
-       plan.mutable_parameters(0)->mutable_storage()->add_dims();
+       plan.mutable_parameters(0)->mutable_placements(0)->mutable_storage()->add_dims();
+       plan.mutable_parameters(0)->mutable_placements(0)->mutable_storage()->add_dims();
      },
      "its sharding has more dimensions than its shape"},
     {"StorageIsPartial",
-     [](auto& plan) { plan.mutable_parameters(0)->mutable_storage()->add_partial("a0"); },
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_placements(0)->mutable_storage()->add_partial("a0");
+     },
      "parameter 'w': its storage is a pending reduction"},
     {"PartialOverUnknownAxis",
-     [](auto& plan) { plan.mutable_parameters(0)->mutable_storage()->add_partial("a7"); },
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_placements(0)->mutable_storage()->add_partial("a7");
+     },
      "it is partial over the axis 'a7'"},
     {"FileElsewhere",
      [](auto& plan) {
@@ -179,9 +187,9 @@ const BadPlan kTables[] = {
        plan.mutable_inputs(0)->mutable_images()->set_per_sample(3);
        plan.mutable_inputs(0)->mutable_images()->set_rows(1);
      },
-     "3 images of 1 rows for each of 2 samples don't fit its shape"},
+     "3 images of 1 rows for each of 4 samples don't fit its shape"},
     {"ImageCountOfAnotherType", [](auto& plan) { plan.mutable_inputs(0)->set_image_count(true); },
-     "it counts images, but is not i64[2]"},
+     "it counts images, but is not i64[4]"},
     {"InfiniteConstant",
      [](auto& plan) { plan.mutable_parameters(0)->mutable_initial()->set_constant(1e300); },
      "its initial constant is 1e+300"},
@@ -243,7 +251,7 @@ const BadPlan kTables[] = {
      "input 'x': not a name of its own"},
     {"InputOfOtherBatch",
      [](auto& plan) { plan.mutable_inputs(0)->mutable_microbatch()->set_shape(0, 3); },
-     "its first dimension is not a multiple of the microbatch's 2 samples"},
+     "its first dimension is not a multiple of the microbatch's 4 samples"},
 };
 INSTANTIATE_TEST_SUITE_P(Tables, VerifyBadPlan, ::testing::ValuesIn(kTables), NameOf);
 
@@ -272,7 +280,8 @@ const BadPlan kPrograms[] = {
      "has the shape [2]; its part of [4] is [4]"},
     {"ParameterShardedOtherwise",
      [](auto& plan) {
-       *plan.mutable_parameters(0)->mutable_storage() = MakeSharding({{"a0"}});
+       *plan.mutable_parameters(0)->mutable_placements(0)->mutable_storage() =
+           MakeSharding({{"a0"}});
        Buffer(plan, kW).mutable_local()->set_shape(0, 2);
      },
      "(parameter 'w') is not sharded as the plan's table says"},
@@ -298,7 +307,7 @@ const BadPlan kPrograms[] = {
        Buffer(plan, kX).clear_sharding();
        Buffer(plan, kX).clear_global_shape();
      },
-     "its inputs are split over 1 ranks, not over 2 data-parallel ones"},
+     "its inputs are split over 1 ranks, no multiple of the 2 data-parallel ones"},
     {"InputSplitWithinSamples",
      [](auto& plan) {
        *Buffer(plan, kX).mutable_sharding() = MakeSharding({{}, {"a0"}});
@@ -319,7 +328,11 @@ const BadPlan kPrograms[] = {
      },
      "there is no such optimizer state"},
     {"NoSuchInput", [](auto& plan) { Buffer(plan, kX).set_ref("y"); }, "there is no such input"},
-    {"InputShape", [](auto& plan) { Buffer(plan, kX).mutable_local()->set_shape(1, 2); },
+    {"InputShape",
+     [](auto& plan) {
+       Buffer(plan, kX).mutable_local()->set_shape(1, 2);
+       Buffer(plan, kX).set_global_shape(1, 2);
+     },
      "is not of the type and shape in the table of inputs"},
     {"ScalarType", [](auto& plan) { Buffer(plan, kRate).mutable_local()->set_dtype(plan::I32); },
      "is not f32 of rank 0"},

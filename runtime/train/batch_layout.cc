@@ -51,12 +51,13 @@ const BatchInput* BatchLayout::labels() const {
 absl::StatusOr<BatchLayout> TrainingLayout(const plan::Plan& plan, int64_t rank) {
   const plan::Training& training = plan.training();
   BatchLayout layout;
-  layout.micro_batch = training.micro_batch();
   layout.microbatches = training.microbatches();
   layout.ignore_index = training.ignore_index();
   ORIEL_RETURN_IF_ERROR(SetShare(plan, rank, &layout));
-  if (layout.data_parallel != training.data_parallel() || layout.micro_batch < 1 ||
-      layout.microbatches < 1 || layout.global_batch() != training.global_batch()) {
+  const int64_t samples = training.micro_batch() * training.data_parallel();
+  layout.micro_batch = samples / layout.data_parallel;
+  if (samples % layout.data_parallel != 0 || layout.micro_batch < 1 || layout.microbatches < 1 ||
+      layout.global_batch() != training.global_batch()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the plan's batch sizes disagree: global batch ", training.global_batch(), ", ",
         training.microbatches(), " microbatches of ", training.micro_batch(), " on ",
@@ -68,15 +69,15 @@ absl::StatusOr<BatchLayout> TrainingLayout(const plan::Plan& plan, int64_t rank)
     entry.name = input.name();
     entry.member = input.member().empty() ? input.name() : input.member();
     entry.microbatch = FromPlan(input.microbatch());
+    if (entry.microbatch.shape.empty() || entry.microbatch.shape[0] % samples != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "input ", entry.name, " is ", entry.microbatch.ToString(),
+          "; its first dimension should be a multiple of the microbatch's ", samples, " samples"));
+    }
+    entry.microbatch.shape[0] /= layout.data_parallel;
     entry.labels = input.labels();
     entry.sample = entry.microbatch;
     Shape& shape = entry.sample.shape;
-    if (shape.empty() || shape[0] % layout.micro_batch != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input ", entry.name, " is ", entry.microbatch.ToString(),
-                       "; its first dimension should be a multiple of the microbatch of ",
-                       layout.micro_batch, " samples"));
-    }
     entry.image_count = input.image_count();
     if (input.has_images()) {
       entry.images = input.images().per_sample();

@@ -42,25 +42,27 @@ absl::StatusOr<CheckpointSource> BindTensor(const Executor& executor, const plan
 
 absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank,
                                             const Executor& executor) {
-  const plan::Grid* grid = GridOfRank(plan, rank);
-  if (grid == nullptr) {
+  const int grid = GridIndexOf(plan, rank);
+  if (grid < 0) {
     return absl::InvalidArgumentError(absl::StrCat("the plan has no grid with rank ", rank));
   }
   ModelState state(plan, rank);
   std::map<std::string, Shape> padded;
   for (const plan::Parameter& parameter : plan.parameters()) {
+    const plan::Placement* placement = PlacementOn(parameter, grid);
+    if (placement == nullptr) continue;
     ORIEL_ASSIGN_OR_RETURN(
         CheckpointSource source,
-        BindTensor(executor, *grid, plan::PARAMETER, parameter.name(), "", parameter.global(),
-                   PaddedShape(parameter), parameter.storage()));
+        BindTensor(executor, plan.grids(grid), plan::PARAMETER, parameter.name(), "",
+                   parameter.global(), PaddedShape(parameter), placement->storage()));
     padded[parameter.name()] = PaddedShape(parameter);
     state.sources_.push_back(std::move(source));
   }
   for (const plan::OptimizerState& optimizer : plan.optimizer_states()) {
-    ORIEL_ASSIGN_OR_RETURN(
-        CheckpointSource source,
-        BindTensor(executor, *grid, plan::OPTIMIZER_STATE, optimizer.parameter(), optimizer.slot(),
-                   optimizer.global(), padded[optimizer.parameter()], optimizer.storage()));
+    ORIEL_ASSIGN_OR_RETURN(CheckpointSource source,
+                           BindTensor(executor, plan.grids(grid), plan::OPTIMIZER_STATE,
+                                      optimizer.parameter(), optimizer.slot(), optimizer.global(),
+                                      padded[optimizer.parameter()], optimizer.storage()));
     state.sources_.push_back(std::move(source));
   }
   return state;

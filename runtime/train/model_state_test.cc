@@ -63,7 +63,7 @@ class ModelStateTest : public ::testing::Test {
       plan::Parameter* added = plan.mutable_parameters(plan.parameters_size() - 1);
       *added->mutable_global() = ToPlan(TensorSpec{DType::kF32, shape});
       if (padded != shape) added->mutable_padded_shape()->Assign(padded.begin(), padded.end());
-      *added->mutable_storage() = sharding;
+      *added->mutable_placements(0)->mutable_storage() = sharding;
       return added;
     };
     parameter("matrix", {12, 8}, storage.matrix, storage.padded_matrix);

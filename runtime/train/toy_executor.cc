@@ -31,6 +31,7 @@ void AddParameter(plan::Plan* plan, const std::string& name, const Shape& shape,
   plan::Parameter* parameter = plan->add_parameters();
   parameter->set_name(name);
   *parameter->mutable_global() = ToPlan(TensorSpec{DType::kF32, shape});
+  parameter->add_placements()->set_grid(0);
   parameter->set_trainable(trainable);
   parameter->mutable_initial()->set_file("toy.safetensors");
   parameter->mutable_initial()->set_tensor(name);
@@ -58,10 +59,10 @@ plan::Plan MakeToyPlan(int64_t ranks, int64_t global_batch, int64_t micro_batch,
   const TensorSpec scalar{DType::kF32, {}}, vector{DType::kF32, {3}};
   plan::Input* input = plan.add_inputs();
   input->set_name("x");
-  *input->mutable_microbatch() = ToPlan(x);
+  *input->mutable_microbatch() = ToPlan(TensorSpec{x.dtype, {micro_batch * ranks, 3}});
   input = plan.add_inputs();
   input->set_name("labels");
-  *input->mutable_microbatch() = ToPlan(labels);
+  *input->mutable_microbatch() = ToPlan(TensorSpec{labels.dtype, {micro_batch * ranks, 2}});
   input->set_labels(true);
 
   plan::Program* program = plan.add_programs();
