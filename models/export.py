@@ -55,6 +55,7 @@ class Model:
 MODELS = {
     "llava_tiny": Model(lambda seed: llava.make(llava.TINY, seed),
                         llava.write_golden, compact=False),
+    "llava_deep": Model(lambda seed: llava.make(llava.DEEP, seed)),
     "llava_30m": Model(lambda seed: llava.make(llava.MEDIUM_30M, seed)),
     "qwen_vl_tiny": Model(qwen_vl.build, qwen_vl.write_golden, opset=23),
     "clip_tiny": Model(clip.build, clip.write_golden, "torchscript", opset=17),

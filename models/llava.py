@@ -73,6 +73,9 @@ class Size:
 
 TINY = Size(vision_hidden=64, vision_heads=4, decoder_hidden=64,
             decoder_heads=4, kv_heads=2, decoder_ffn=176, vocab=128)
+DEEP = Size(vision_hidden=32, vision_heads=4, decoder_hidden=32,
+            decoder_heads=4, kv_heads=2, decoder_ffn=88, vocab=128,
+            decoder_layers=8)
 MEDIUM_30M = Size(vision_hidden=512, vision_heads=8, decoder_hidden=512,
                   decoder_heads=8, kv_heads=4, decoder_ffn=1408, vocab=4096)
 

@@ -1,36 +1,14 @@
 """Vision tower and language model on different axes of the same ranks, against one rank."""
 
-import dataclasses
-import pathlib
-
 import numerics
 from oriel_testing import OrielTestCase
 
 
-@dataclasses.dataclass(frozen=True)
-class FromFile:
-    """As numerics.Strategy, written to a file."""
-
-    path: pathlib.Path
-    dp: int  # the least of a module
-
-    ranks = 4
-
-    def arguments(self) -> list[str]:
-        return ["--strategy", str(self.path)]
-
-
 class ModulesTest(OrielTestCase):
     def check(self, language: str, vision: str):
-        path = self.folder / "strategy.yaml"
-        path.write_text(f"{language}\nmodules:\n  vision: "
-                        f'{{parameters: ["model.vision_tower.*"], mesh: {vision}}}\n')
-        strategies = {"one": numerics.Strategy(), "four": FromFile(path, dp=2)}
-        for name in strategies:
-            (self.folder / name).mkdir()
-        expected, actual = (numerics.Measurement("llava_tiny", strategy, self.folder / name)
-                            for name, strategy in strategies.items())
-        errors = actual.compare(expected)
+        text = f"{language}\nmodules:\n  vision: {{parameters: [\"model.vision_tower.*\"], mesh: {vision}}}\n"
+        one_rank = numerics.OneRank("llava_tiny", self.folder)
+        errors, _ = one_rank.compare(numerics.StrategyFile(text, ranks=4, dp=2))
         for name, limit in numerics.LIMITS.items():
             self.assertLessEqual(errors[name], limit, name)
 

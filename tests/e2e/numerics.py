@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import math
 import pathlib
 import re
 
@@ -10,12 +11,16 @@ import numpy
 from oriel_testing import SOURCE, losses, read_safetensors, relative_error, run
 
 MODELS = ("llava_tiny", "qwen_vl_tiny")
+PIPELINE_MODELS = ("llava_tiny", "llava_deep", "qwen_vl_tiny")
+# Models that are trained with the recipes and data of another one's golden.
+GOLDENS = {"llava_deep": "llava_tiny"}
 # (a) 2-norm of the difference of a gradient at step 1 over the gradient's; (b) largest difference of
 # a parameter after 5 steps of SGD; (c) largest relative difference of a loss in 20 steps of AdamW.
 LIMITS = {"gradient": 1e-5, "parameter": 1e-6, "loss": 1e-5}
 # A gradient below this share of the global norm is zero but for rounding, and is not compared.
 ZERO_SHARE = 1e-6
 MAX_RANKS = 8
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,20 +30,59 @@ class Strategy:
     sp: bool = False
     zero: int = 0
     hsdp: int | None = None
+    grids: int = 1  # of dp x tp ranks, one behind the other
+    schedule: str | None = None  # of several grids
 
     @property
     def ranks(self) -> int:
-        return self.dp * self.tp
+        return self.grids * self.dp * self.tp
 
-    def arguments(self) -> list[str]:
+    @property
+    def stages(self) -> int:
+        return self.grids * (2 if self.schedule == "interleaved" else 1)
+
+    def arguments(self, folder: pathlib.Path) -> list[str]:
         arguments = ["--mesh", f"dp={self.dp},tp={self.tp}", "--zero", str(self.zero)]
         arguments += ["--sp"] if self.sp else []
-        return arguments + (["--hsdp", str(self.hsdp)] if self.hsdp else [])
+        arguments += ["--hsdp", str(self.hsdp)] if self.hsdp else []
+        if self.schedule:
+            arguments += ["--stages", str(self.stages), "--schedule", self.schedule]
+        return arguments
+
+    def batch(self, whole: int, micro: int) -> tuple[int, int]:
+        """Samples of a step and of a microbatch, from those of the golden. Grids behind each other
+        get as many microbatches as there can be, interleaved ones a multiple of their number."""
+        if not self.schedule:
+            return whole, min(micro, whole // self.dp)
+        multiple = math.lcm(4, self.grids * self.dp) if self.schedule == "interleaved" else whole
+        return -(-whole // multiple) * multiple, 1
 
     def __str__(self) -> str:
         parts = [f"dp={self.dp}", f"tp={self.tp}"] + (["sp"] if self.sp else [])
         parts += [f"zero={self.zero}"] if self.zero else []
-        return " ".join(parts + ([f"hsdp={self.hsdp}"] if self.hsdp else []))
+        parts += [f"hsdp={self.hsdp}"] if self.hsdp else []
+        return " ".join(parts + ([f"stages={self.stages}", self.schedule] if self.schedule else []))
+
+
+@dataclasses.dataclass(frozen=True)
+class StrategyFile:
+    """A strategy that takes a file. `dp`: the least of a mesh."""
+
+    text: str
+    ranks: int
+    dp: int = 1
+    micro: int | None = None  # samples of a microbatch on one of `dp`; None: as the golden says
+
+    def arguments(self, folder: pathlib.Path) -> list[str]:
+        path = folder / "strategy.yaml"
+        path.write_text(self.text)
+        return ["--strategy", str(path)]
+
+    def batch(self, whole: int, micro: int) -> tuple[int, int]:
+        return whole, min(self.micro or micro, whole // self.dp)
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def all_strategies() -> list[Strategy]:
@@ -51,6 +95,57 @@ def all_strategies() -> list[Strategy]:
         if zero and dp == 4:
             found.append(Strategy(dp, tp, sp, zero, hsdp=2))
     return found
+
+
+def all_pipelines(model: str) -> list[Strategy]:
+    """Every combination of one to four grids, schedule, dp and tp in {1, 2}, SP and ZeRO 0, 1 and 3
+    that fits 8 ranks and has a block for each stage."""
+    blocks = {"llava_tiny": 8, "llava_deep": 12, "qwen_vl_tiny": 6}[model]
+    found = []
+    for grids, schedule, dp, tp, sp, zero in itertools.product(
+            (1, 2, 3, 4), (None, *SCHEDULES), (1, 2), (1, 2), (False, True), (0, 1, 3)):
+        if (grids == 1) != (schedule is None) or (sp and tp == 1) or (zero and dp == 1):
+            continue
+        strategy = Strategy(dp, tp, sp, zero, grids=grids, schedule=schedule)
+        if 1 < strategy.ranks <= MAX_RANKS and strategy.stages <= blocks:
+            found.append(strategy)
+    return found
+
+
+# Stages with a mesh each, of llava_tiny: four blocks in each tower.
+STAGE_MESHES = {
+    "vision dp=4, llm tp=4": StrategyFile("""
+stages:
+  - {blocks: vision, mesh: {dp: 4}}
+  - {blocks: llm, mesh: {tp: 4}}
+""", ranks=8, micro=4),
+    "vision dp=1, llm dp=2 tp=2": StrategyFile("""
+stages:
+  - {blocks: vision, mesh: {dp: 1}}
+  - {blocks: llm, mesh: {dp: 2, tp: 2}}
+sequence_parallel: true
+""", ranks=5, micro=2),
+    "vision and half of the llm dp=2, the rest tp=2": StrategyFile("""
+stages:
+  - {blocks: [vision, llm.0-1], mesh: {dp: 2}}
+  - {blocks: llm.2-3, mesh: {tp: 2}}
+""", ranks=4, micro=2),
+    "vision dp=2, llm tp=2, llm dp=2 tp=2, all zero=1": StrategyFile("""
+stages:
+  - {blocks: vision, mesh: {dp: 2}}
+  - {blocks: llm.0-1, mesh: {tp: 2}}
+  - {blocks: llm.2-3, mesh: {dp: 2, tp: 2}}
+schedule: zb-h1
+zero: 1
+""", ranks=8, micro=2),
+    "vision fsdp=4, llm dp=2, all zero=3": StrategyFile("""
+stages:
+  - {blocks: vision, mesh: {fsdp: 4}}
+  - {blocks: llm, mesh: {dp: 2}}
+schedule: gpipe
+zero: 3
+""", ranks=6, dp=2),
+}
 
 
 def pairwise(strategies: list[Strategy]) -> list[Strategy]:
@@ -73,18 +168,26 @@ class StrategyError(Exception):
 
 
 class Measurement:
-    """The numbers of one model under one strategy. Files go to `folder`."""
+    """The numbers of one model under one strategy. A step has `samples` (None: as many as the strategy
+    wants); `frozen` is as in a recipe. Files go to `folder`."""
 
-    def __init__(self, model: str, strategy: Strategy, folder: pathlib.Path):
-        self._golden = SOURCE / "models" / model / "golden"
+    def __init__(self, model: str, strategy, folder: pathlib.Path, samples: int | None = None,
+                 frozen: str = "[]"):
+        self._golden = SOURCE / "models" / GOLDENS.get(model, model) / "golden"
         self._model = SOURCE / "models" / model / "model.onnx"
         self._strategy = strategy
         self._folder = folder
+        self._frozen = frozen
+        recipe = (self._golden / "recipe_sgd.yaml").read_text()
+        self._batch = re.search(r"global: (\d+), micro: (\d+)", recipe)
+        self.samples, self._micro = strategy.batch(*map(int, self._batch.groups()))
+        self.samples = samples or self.samples
         gradients, parameters = folder / "gradients.safetensors", folder / "parameters.safetensors"
         self._train("sgd", 5, "--dump-gradients", gradients, "--dump-parameters", parameters)
         self.gradients = read_safetensors(gradients)
         self.parameters = read_safetensors(parameters)
         self.losses = losses(self._train("adamw", 20))
+        self.plan = folder / "adamw.oplan"
 
     def _run(self, *arguments) -> None:
         result = run(*arguments, timeout=300)
@@ -94,19 +197,18 @@ class Measurement:
     def _train(self, kind: str, steps: int, *arguments) -> list[dict]:
         plan, metrics = self._folder / f"{kind}.oplan", self._folder / f"{kind}.jsonl"
         self._run("oriel", "compile", self._model, "--recipe", self._recipe(kind),
-                  *self._strategy.arguments(), "-o", plan)
+                  *self._strategy.arguments(self._folder), "-o", plan)
         self._run("oriel-run", plan, "--data", self._golden / "data", "--no-shuffle", "--steps",
                   steps, "-n", self._strategy.ranks, "--comm", "in_process", "--metrics", metrics,
                   *arguments)
         return [json.loads(line) for line in metrics.read_text().splitlines()]
 
     def _recipe(self, kind: str) -> pathlib.Path:
-        """The golden's, with smaller microbatches where a step has too few for all ranks."""
+        """The golden's, with other microbatches where the strategy wants them."""
         text = (self._golden / f"recipe_{kind}.yaml").read_text()
-        whole, micro = map(int, re.search(r"global: (\d+), micro: (\d+)", text).groups())
-        text = text.replace(f"micro: {micro}", f"micro: {min(micro, whole // self._strategy.dp)}")
+        text = text.replace(self._batch.group(), f"global: {self.samples}, micro: {self._micro}")
         path = self._folder / f"recipe_{kind}.yaml"
-        path.write_text(text)
+        path.write_text(text.replace("frozen: []", f"frozen: {self._frozen}"))
         return path
 
     def compare(self, expected: "Measurement") -> dict[str, float]:
@@ -127,3 +229,27 @@ class Measurement:
             "loss": max(abs(actual / wanted - 1)
                         for actual, wanted in zip(self.losses, expected.losses, strict=True)),
         }
+
+
+class OneRank:
+    """Strategies of one model against one rank, which is measured once for each size of a step.
+    Files go to folders of their own in `folder`."""
+
+    def __init__(self, model: str, folder: pathlib.Path, frozen: str = "[]"):
+        self._model = model
+        self._folder = folder
+        self._frozen = frozen
+        self._measured: dict[int, Measurement] = {}
+
+    def measure(self, strategy, samples: int | None = None) -> Measurement:
+        folder = self._folder / str(len(list(self._folder.iterdir())))
+        folder.mkdir()
+        return Measurement(self._model, strategy, folder, samples, self._frozen)
+
+    def compare(self, strategy) -> tuple[dict[str, float], Measurement]:
+        """The differences, by the keys of LIMITS, and what was measured."""
+        measured = self.measure(strategy)
+        samples = measured.samples
+        if samples not in self._measured:
+            self._measured[samples] = self.measure(Strategy(), samples)
+        return measured.compare(self._measured[samples]), measured
