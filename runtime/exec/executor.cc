@@ -112,7 +112,7 @@ class PlanExecutor final : public Executor {
     return absl::OkStatus();
   }
 
-  absl::Status Run(std::string_view name) override {
+  absl::Status Run(std::string_view name, int64_t /*microbatch*/) override {
     PreparedSegment* segment = FindSegment(name);
     if (segment == nullptr) return NoSegment(name);
     for (const Range& range : poisoned_) {

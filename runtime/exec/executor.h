@@ -48,10 +48,10 @@ class Executor {
                                                           const ExecutorOptions& options);
   virtual ~Executor() = default;
 
-  // Runs all instructions of a segment. An error names rank, segment, instruction number,
-  // kernel and the ONNX node it came from; the caller then aborts the world with it, for the
-  // peers may be waiting for this rank.
-  virtual absl::Status Run(std::string_view segment) = 0;
+  // Runs all instructions of a segment, for a microbatch from 0 on. An error names rank, segment,
+  // instruction number, kernel and the ONNX node it came from; the caller then aborts the world
+  // with it, for the peers may be waiting for this rank.
+  virtual absl::Status Run(std::string_view segment, int64_t microbatch = 0) = 0;
 
   // The buffer with this kind, reference and slot (the fields of plan::Buffer); NotFound
   // if the rank's program has none.

@@ -46,26 +46,40 @@ inline void SplitBySamples(const plan::Grid& grid, const std::vector<std::string
   }
 }
 
-// Adds to a plan with one grid, which splits the batch over the axis "a0", and one program.
-// Buffers get memory of their own, one behind the other.
+// Adds to a plan of grids that split the batch over the axis "a0", each with one program. It has
+// one grid at first; what is added belongs to the grid that was added or used last. Buffers get
+// memory of their own, one behind the other.
 class PlanBuilder {
  public:
   explicit PlanBuilder(int64_t ranks) {
     plan_.set_model_name("by_hand");
-    plan_.set_world_size(ranks);
+    AddGrid(ranks);
+  }
+
+  // Behind the ranks of the others.
+  void AddGrid(int64_t ranks) {
     auto* grid = plan_.add_grids();
+    grid->set_first_rank(plan_.world_size());
     auto* axis = grid->add_axes();
     axis->set_name("a0");
     axis->set_size(ranks);
     auto* mesh = grid->add_mesh();
     mesh->set_name("dp");
     mesh->add_axes("a0");
-    program_ = plan_.add_programs();
-    program_->set_rank_count(ranks);
+    auto* program = plan_.add_programs();
+    program->set_first_rank(plan_.world_size());
+    program->set_rank_count(ranks);
+    plan_.set_world_size(plan_.world_size() + ranks);
+    UseGrid(plan_.grids_size() - 1);
+  }
+  void UseGrid(int grid) {
+    grid_ = grid;
+    program_ = plan_.mutable_programs(grid);
   }
 
   plan::Plan& plan() { return plan_; }
   plan::Program& program() { return *program_; }
+  const plan::Grid& grid() const { return plan_.grids(grid_); }
 
   // Each returns the buffer's index.
   int Buffer(plan::BufferKind kind, const std::string& name, const TensorSpec& spec,
@@ -75,12 +89,21 @@ class PlanBuilder {
     program_->set_arena_bytes(program_->arena_bytes() + (spec.bytes() + 63) / 64 * 64);
     return index;
   }
+  // Of so many copies, for microbatches in flight.
+  int Ring(plan::BufferKind kind, const std::string& name, const TensorSpec& spec, int64_t slots) {
+    const int index = Buffer(kind, name, spec);
+    plan::Buffer* buffer = program_->mutable_buffers(index);
+    buffer->set_slots(slots);
+    program_->set_arena_bytes(buffer->offset() + slots * SlotStride(*buffer));
+    return index;
+  }
   int Alias(plan::BufferKind kind, const std::string& name, const TensorSpec& spec,
             int64_t offset) {
     auto* buffer = program_->add_buffers();
     buffer->set_name(name);
-    buffer->set_ref(
-        kind == plan::TEMPORARY || kind == plan::STASH || kind == plan::CONSTANT ? "" : name);
+    const bool is_inner = kind == plan::TEMPORARY || kind == plan::STASH ||
+                          kind == plan::TRANSFER || kind == plan::CONSTANT;
+    buffer->set_ref(is_inner ? "" : name);
     buffer->set_kind(kind);
     *buffer->mutable_local() = ToPlan(spec);
     buffer->set_offset(offset);
@@ -95,9 +118,7 @@ class PlanBuilder {
   void SumOverRanks(int index) {
     program_->mutable_buffers(index)->mutable_sharding()->add_partial("a0");
   }
-  void CutByRanks(int index) {
-    SplitBySamples(plan_.grids(0), {"a0"}, program_->mutable_buffers(index));
-  }
+  void CutByRanks(int index) { SplitBySamples(grid(), {"a0"}, program_->mutable_buffers(index)); }
   // The buffer of the same memory that holds the sum over "a0" of one that is pending.
   int Reduced(int index) {
     const std::string name = program_->buffers(index).name() + " reduced";
@@ -125,7 +146,7 @@ class PlanBuilder {
     parameter->set_name(name);
     *parameter->mutable_global() = ToPlan(spec);
     parameter->set_trainable(trainable);
-    parameter->add_placements()->set_grid(0);
+    parameter->add_placements()->set_grid(grid_);
     parameter->mutable_initial()->set_file("weights.safetensors");
     parameter->mutable_initial()->set_tensor(name);
     return Buffer(plan::PARAMETER, name, spec);
@@ -135,11 +156,27 @@ class PlanBuilder {
     input->set_name(name);
     *input->mutable_microbatch() = ToPlan(spec);
     if (!spec.shape.empty()) {
-      input->mutable_microbatch()->set_shape(0, spec.shape[0] * plan_.grids(0).axes(0).size());
+      input->mutable_microbatch()->set_shape(0, spec.shape[0] * grid().axes(0).size());
     }
     const int index = Buffer(plan::INPUT, name, spec);
-    SplitBySamples(plan_.grids(0), {"a0"}, program_->mutable_buffers(index));
+    SplitBySamples(grid(), {"a0"}, program_->mutable_buffers(index));
     return index;
+  }
+
+  // From a buffer of one grid's program to one of another's, which say how it lies over the ranks.
+  // Returns the channel's index.
+  int Channel(const std::string& name, int source_grid, int source, int target_grid, int target) {
+    const plan::Buffer& sent = plan_.programs(source_grid).buffers(source);
+    const plan::Buffer& received = plan_.programs(target_grid).buffers(target);
+    auto* channel = plan_.add_channels();
+    channel->set_name(name);
+    channel->set_source_grid(source_grid);
+    channel->set_target_grid(target_grid);
+    channel->mutable_global()->set_dtype(sent.local().dtype());
+    *channel->mutable_global()->mutable_shape() = sent.global_shape();
+    *channel->mutable_source() = sent.sharding();
+    *channel->mutable_target() = received.sharding();
+    return plan_.channels_size() - 1;
   }
 
   // The last of these is what instructions are added to.
@@ -238,29 +275,44 @@ class PlanBuilder {
     copy->set_target(target);
   }
 
+  void Send(int channel, int buffer) {
+    auto* send = segment_->add_instructions()->mutable_send();
+    send->set_channel(channel);
+    send->set_buffer(buffer);
+  }
+  void Receive(int channel, int buffer) {
+    auto* receive = segment_->add_instructions()->mutable_receive();
+    receive->set_channel(channel);
+    receive->set_buffer(buffer);
+  }
+
   // Batch sizes, and forward and backward of each microbatch in turn before update.
   void Schedule(int64_t micro_batch, int64_t microbatches) {
+    Batch(micro_batch, microbatches, plan_.world_size());
+    for (int64_t microbatch = 0; microbatch < microbatches; ++microbatch) {
+      Entry("forward", microbatch);
+      Entry("backward", microbatch);
+    }
+    Entry("update", 0);
+  }
+  // The parts of that.
+  void Batch(int64_t micro_batch, int64_t microbatches, int64_t data_parallel) {
     auto* training = plan_.mutable_training();
     training->set_micro_batch(micro_batch);
     training->set_microbatches(microbatches);
-    training->set_data_parallel(plan_.world_size());
-    training->set_global_batch(micro_batch * microbatches * plan_.world_size());
-    for (int64_t microbatch = 0; microbatch < microbatches; ++microbatch) {
-      AddEntry("forward", microbatch);
-      AddEntry("backward", microbatch);
-    }
-    AddEntry("update", 0);
+    training->set_data_parallel(data_parallel);
+    training->set_global_batch(micro_batch * microbatches * data_parallel);
   }
-
- private:
-  void AddEntry(const std::string& segment, int64_t microbatch) {
+  void Entry(const std::string& segment, int64_t microbatch) {
     auto* entry = program_->add_schedule();
     entry->set_segment(segment);
     entry->set_microbatch(microbatch);
   }
 
+ private:
   plan::Plan plan_;
-  plan::Program* program_;
+  int grid_ = 0;
+  plan::Program* program_ = nullptr;
   plan::Segment* segment_ = nullptr;
 };
 
@@ -318,6 +370,147 @@ inline plan::Plan SmallTrainingPlan(int64_t ranks, int64_t microbatches) {
   builder.Split(builder.Launch("test_multiply", {x, w}, {predictions}, "/model/scale/Mul"),
                 "bk,k->bk", "b", {{0}, {1}});
   builder.Schedule(/*micro_batch=*/2, microbatches);
+  return builder.plan();
+}
+
+struct TwoStageOptions {
+  int64_t ranks[2] = {1, 1};  // of each grid; each divides `samples`
+  int64_t samples = 4;        // of a microbatch
+  int64_t microbatches = 4;
+  int64_t slots = 2;   // copies of what a microbatch keeps or sends; all microbatches for GPipe
+  bool gpipe = false;  // all forward runs before the first backward one; else 1F1B
+};
+
+// Trains w on a first grid and v on a second one (4 elements each) to make y = x * w * v small,
+// where x is an input of `samples` samples of 4:
+//
+//   forward.0   h = x * w, which it sends
+//   forward.1   y = h * v (the stash); loss += sum(y * y) / 2
+//   backward.1  dv += sum over samples of y * h; sends dh = y * v
+//   backward.0  dw += sum over samples of dh * x
+//   update      each steps its own; the second sends the loss to the first; both output it
+//   eval.0      h = x * w, which it sends
+//   eval.1      outputs y
+//
+// Its kernels are those of SmallTrainingPlan.
+inline plan::Plan TwoStagePlan(const TwoStageOptions& options) {
+  const TensorSpec scalar{DType::kF32, {}};
+  const TensorSpec row{DType::kF32, {4}};
+  const TensorSpec first_batch{DType::kF32, {options.samples / options.ranks[0], 4}};
+  const TensorSpec second_batch{DType::kF32, {options.samples / options.ranks[1], 4}};
+  const auto ring = [&](PlanBuilder& builder, plan::BufferKind kind, const std::string& name,
+                        const TensorSpec& spec, int64_t slots) {
+    const int index = builder.Ring(kind, name, spec, slots);
+    if (!spec.shape.empty()) builder.CutByRanks(index);
+    return index;
+  };
+  const auto part = [&](PlanBuilder& builder, const std::string& name, const TensorSpec& spec,
+                        bool sum) {
+    const int index = builder.Buffer(plan::TEMPORARY, name, spec);
+    sum ? builder.SumOverRanks(index) : builder.CutByRanks(index);
+    return index;
+  };
+
+  PlanBuilder builder(options.ranks[0]);
+  const int w = builder.Parameter("w", row);
+  const int dw = builder.Buffer(plan::GRADIENT, "w", row);
+  const int x = builder.Input("x", first_batch);
+  const int first_rate = builder.Buffer(plan::SCALAR, "learning_rate", scalar);
+  const int sent_h = ring(builder, plan::TRANSFER, "h", first_batch, options.slots);
+  const int received_dh = ring(builder, plan::TRANSFER, "dh", first_batch, options.slots);
+  const int sent_eval_h = ring(builder, plan::TRANSFER, "eval_h", first_batch, 1);
+  const int received_loss = builder.Buffer(plan::TRANSFER, "received_loss", scalar);
+  const int first_loss = builder.Buffer(plan::OUTPUT, "loss", scalar);
+  const int product = part(builder, "product", first_batch, false);
+  const int batch_dw = part(builder, "batch_dw", row, true);
+
+  builder.AddGrid(options.ranks[1]);
+  const int v = builder.Parameter("v", row);
+  const int dv = builder.Buffer(plan::GRADIENT, "v", row);
+  const int loss = builder.Buffer(plan::ACCUMULATOR, "loss_sum", scalar);
+  const int second_rate = builder.Buffer(plan::SCALAR, "learning_rate", scalar);
+  const int half = builder.Constant("half", {0.5f});
+  const int received_h = ring(builder, plan::TRANSFER, "h", second_batch, options.slots);
+  const int y = ring(builder, plan::STASH, "y", second_batch, options.slots);
+  const int sent_dh = ring(builder, plan::TRANSFER, "dh", second_batch, options.slots);
+  const int received_eval_h = ring(builder, plan::TRANSFER, "eval_h", second_batch, 1);
+  const int sent_loss = builder.Buffer(plan::TRANSFER, "sent_loss", scalar);
+  const int second_loss = builder.Buffer(plan::OUTPUT, "loss", scalar);
+  const int predictions = builder.Buffer(plan::OUTPUT, "y", second_batch);
+  builder.CutByRanks(predictions);
+  const int squares = part(builder, "squares", second_batch, false);
+  const int batch_loss = part(builder, "batch_loss", scalar, true);
+  const int batch_dv = part(builder, "batch_dv", row, true);
+
+  const int h_channel = builder.Channel("h", 0, sent_h, 1, received_h);
+  const int dh_channel = builder.Channel("dh", 1, sent_dh, 0, received_dh);
+  const int eval_channel = builder.Channel("eval_h", 0, sent_eval_h, 1, received_eval_h);
+  const int loss_channel = builder.Channel("loss", 1, sent_loss, 0, received_loss);
+  const auto multiply = [&](int a, int b, int result) {
+    const bool by_row = builder.program().buffers(b).local().shape_size() == 1;
+    builder.Split(builder.Launch("test_multiply", {a, b}, {result}),
+                  by_row ? "bk,k->bk" : "bk,bk->bk", "b", {{0}, {1}});
+  };
+  const auto add_row_sum = [&](int value, int sum, int total) {
+    builder.Split(builder.Launch("test_sum_rows", {value}, {sum}), "bk->k", "b", {{0}});
+    builder.Split(builder.Launch("test_add", {total, sum}, {total}), "k,k->k", "", {{0, 1}});
+  };
+
+  builder.UseGrid(0);
+  builder.Segment("forward.0");
+  multiply(x, w, sent_h);
+  builder.Send(h_channel, sent_h);
+  builder.Segment("backward.0");
+  builder.Receive(dh_channel, received_dh);
+  multiply(received_dh, x, product);
+  add_row_sum(product, batch_dw, dw);
+  builder.Segment("update");
+  builder.AllReduce({dw}, {builder.Reduced(dw)});
+  builder.Launch("test_descend", {w, builder.Reduced(dw), first_rate}, {w});
+  builder.FillZero(dw);
+  builder.Receive(loss_channel, received_loss);
+  builder.Copy(received_loss, first_loss);
+  builder.Segment("eval.0");
+  multiply(x, w, sent_eval_h);
+  builder.Send(eval_channel, sent_eval_h);
+
+  builder.UseGrid(1);
+  builder.Segment("forward.1");
+  builder.Receive(h_channel, received_h);
+  multiply(received_h, v, y);
+  multiply(y, y, squares);
+  builder.Split(builder.Launch("test_sum", {squares, half}, {batch_loss}), "bk,.->", "b", {{0}});
+  builder.Split(builder.Launch("test_add", {loss, batch_loss}, {loss}), ",->", "", {{0, 1}});
+  builder.Segment("backward.1");
+  multiply(y, v, sent_dh);
+  builder.Send(dh_channel, sent_dh);
+  multiply(y, received_h, squares);
+  add_row_sum(squares, batch_dv, dv);
+  builder.Segment("update");
+  builder.AllReduce({dv, loss}, {builder.Reduced(dv), builder.Reduced(loss)});
+  builder.Copy(builder.Reduced(loss), sent_loss);
+  builder.Send(loss_channel, sent_loss);
+  builder.Launch("test_descend", {v, builder.Reduced(dv), second_rate}, {v});
+  builder.Copy(builder.Reduced(loss), second_loss);
+  builder.FillZero(dv);
+  builder.FillZero(loss);
+  builder.Segment("eval.1");
+  builder.Receive(eval_channel, received_eval_h);
+  multiply(received_eval_h, v, predictions);
+
+  // The first grid runs one microbatch ahead of the second one, or all of them.
+  const int64_t shares = std::min(options.ranks[0], options.ranks[1]);
+  builder.Batch(options.samples / shares, options.microbatches, shares);
+  for (const int grid : {0, 1}) {
+    builder.UseGrid(grid);
+    const std::string stage = std::to_string(grid);
+    const int64_t ahead = options.gpipe ? options.microbatches : 1 - grid;
+    for (int64_t i = 0; i < options.microbatches + ahead; ++i) {
+      if (i < options.microbatches) builder.Entry("forward." + stage, i);
+      if (i >= ahead) builder.Entry("backward." + stage, i - ahead);
+    }
+    builder.Entry("update", 0);
+  }
   return builder.plan();
 }
 

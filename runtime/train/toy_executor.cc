@@ -147,7 +147,7 @@ absl::StatusOr<BufferView> ToyExecutor::Find(plan::BufferKind kind, std::string_
   return absl::NotFoundError(absl::StrCat("no buffer ", std::string(ref)));
 }
 
-absl::Status ToyExecutor::Run(std::string_view segment) {
+absl::Status ToyExecutor::Run(std::string_view segment, int64_t /*microbatch*/) {
   if (segment == "forward") Forward(Data("acc_loss"), Data("acc_tokens"));
   if (segment == "backward") Backward();
   if (segment == "update") return Update();

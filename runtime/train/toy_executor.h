@@ -28,7 +28,7 @@ class ToyExecutor : public Executor {
  public:
   ToyExecutor(const plan::Plan& plan, Communicator* world);
 
-  absl::Status Run(std::string_view segment) override;
+  absl::Status Run(std::string_view segment, int64_t microbatch) override;
   absl::StatusOr<BufferView> Find(plan::BufferKind kind, std::string_view ref,
                                   std::string_view slot) const override;
   absl::StatusOr<SegmentProfile> Profile(std::string_view) const override {

@@ -194,7 +194,7 @@ absl::Status Trainer::RunSchedule(const Batch& batch, int64_t step, double rate)
       inputs_.Fill(batch, entry.microbatch());
       filled = entry.microbatch();
     }
-    absl::Status status = context_.executor->Run(entry.segment());
+    absl::Status status = context_.executor->Run(entry.segment(), entry.microbatch());
     // What a kernel refuses, it refuses for the data.
     if (absl::IsInvalidArgument(status) && entry.segment() != kUpdate) {
       return AppendSamples(status, loader_->Describe(batch, entry.microbatch()));
