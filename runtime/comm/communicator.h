@@ -1,8 +1,13 @@
-// Collectives between the ranks of a job, as the executor sees them.
+// Collectives and messages between the ranks of a job, as the executor sees them.
 //
 // Every rank of a group calls the same collectives in the same order. Host
 // reductions sum in rank order, element by element, whatever the message size:
 // all communicators give the same bits.
+//
+// Messages go from one rank to another, and don't wait for collectives, nor collectives for them:
+//   ORIEL_ASSIGN_OR_RETURN(auto message, world.Receive(/*peer=*/2, /*tag=*/7, data, bytes));
+//   ..  // the rank computes
+//   ORIEL_RETURN_IF_ERROR(message->Wait());  // `data` has arrived
 #ifndef ORIEL_RUNTIME_COMM_COMMUNICATOR_H_
 #define ORIEL_RUNTIME_COMM_COMMUNICATOR_H_
 
@@ -36,6 +41,25 @@ struct Blocks {
 
   int64_t num_elements() const { return outer * inner; }  // of a piece
 };
+
+// A message on its way, on the side that sends or on the side that receives it.
+//
+// Destroying one that is not done gives it up; after that its memory is not touched. That is for a
+// rank that fails: its peer gets Aborted, or does not see it, and later messages of the same
+// sender, receiver and tag are not to be relied on. MPI cannot take a send back: its destructor
+// waits up to 10 s until the peer has received it, then ends the job. So a rank that fails calls
+// Abort() first. A message is destroyed before its communicator.
+class Message {
+ public:
+  virtual ~Message() = default;
+  // Blocks until the message is done: what was sent may be written over, what is received has
+  // arrived. Aborted, naming ranks, tag and sizes, if the two sides differ in size; Aborted, naming
+  // the rank, when a rank has failed or the peer has left.
+  virtual absl::Status Wait() = 0;
+};
+
+// Tags of messages are below this.
+inline constexpr int64_t kMaxTags = 32768;
 
 class Communicator {
  public:
@@ -78,6 +102,18 @@ class Communicator {
   }
 
   virtual absl::Status Barrier() = 0;
+
+  // Starts a message of `bytes` >= 0 at `data`, which stays in place until the message is done.
+  // `peer` is a rank of this communicator, 0 <= tag < kMaxTags. Messages with the same sender,
+  // receiver and tag match in the order in which they are started; nothing else orders them. A
+  // message to oneself works, if its memory on both sides does not overlap.
+  //
+  // A send may not be done before its receive is started. Once both are, waiting for either side
+  // ends: ranks that first start all their messages may wait for them in any order.
+  virtual absl::StatusOr<std::unique_ptr<Message>> Send(int64_t peer, int64_t tag, const void* data,
+                                                        int64_t bytes) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Message>> Receive(int64_t peer, int64_t tag, void* data,
+                                                           int64_t bytes) = 0;
 
   // Makes every pending and later call on any rank return Aborted with `reason`
   // (best effort: a peer in another process is told by the launcher).

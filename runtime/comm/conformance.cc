@@ -488,30 +488,35 @@ void RefusesBadGroups(Communicator& comm) {
 }  // namespace
 
 const std::vector<ConformanceCase>& ConformanceCases() {
-  static const auto* cases = new std::vector<ConformanceCase>{
-      {"AllReduceEveryTypeAndSize", AllReduceEveryTypeAndSize},
-      {"AllReduceManyBuffers", AllReduceManyBuffers},
-      {"AllReduceLarge", AllReduceLarge},
-      {"AllReduceRepeated", AllReduceRepeated},
-      {"AllReduceOfNothing", AllReduceOfNothing},
-      {"MaximumTakesNan", MaximumTakesNan},
-      {"RefusesUnsupportedType", RefusesUnsupportedType},
-      {"BroadcastFromEveryRoot", BroadcastFromEveryRoot},
-      {"AllGatherInRankOrder", AllGatherInRankOrder},
-      {"AllGatherAlongADimension", AllGatherAlongADimension},
-      {"AllGatherLarge", AllGatherLarge},
-      {"ReduceScatterIsAPieceOfAllReduce", ReduceScatterIsAPieceOfAllReduce},
-      {"ReduceScatterLarge", ReduceScatterLarge},
-      {"AllToAllMovesTheCut", AllToAllMovesTheCut},
-      {"AllToAllLarge", AllToAllLarge},
-      {"RefusesBadPieces", RefusesBadPieces},
-      {"Barriers", Barriers},
-      {"InterleavedGroups", InterleavedGroups},
-      {"GroupWithoutFirstRank", GroupWithoutFirstRank},
-      {"GroupOfOneAndOfAll", GroupOfOneAndOfAll},
-      {"GroupOfGroup", GroupOfGroup},
-      {"RefusesBadGroups", RefusesBadGroups},
-  };
+  static const auto* cases = [] {
+    auto* cases = new std::vector<ConformanceCase>{
+        {"AllReduceEveryTypeAndSize", AllReduceEveryTypeAndSize},
+        {"AllReduceManyBuffers", AllReduceManyBuffers},
+        {"AllReduceLarge", AllReduceLarge},
+        {"AllReduceRepeated", AllReduceRepeated},
+        {"AllReduceOfNothing", AllReduceOfNothing},
+        {"MaximumTakesNan", MaximumTakesNan},
+        {"RefusesUnsupportedType", RefusesUnsupportedType},
+        {"BroadcastFromEveryRoot", BroadcastFromEveryRoot},
+        {"AllGatherInRankOrder", AllGatherInRankOrder},
+        {"AllGatherAlongADimension", AllGatherAlongADimension},
+        {"AllGatherLarge", AllGatherLarge},
+        {"ReduceScatterIsAPieceOfAllReduce", ReduceScatterIsAPieceOfAllReduce},
+        {"ReduceScatterLarge", ReduceScatterLarge},
+        {"AllToAllMovesTheCut", AllToAllMovesTheCut},
+        {"AllToAllLarge", AllToAllLarge},
+        {"RefusesBadPieces", RefusesBadPieces},
+        {"Barriers", Barriers},
+        {"InterleavedGroups", InterleavedGroups},
+        {"GroupWithoutFirstRank", GroupWithoutFirstRank},
+        {"GroupOfOneAndOfAll", GroupOfOneAndOfAll},
+        {"GroupOfGroup", GroupOfGroup},
+        {"RefusesBadGroups", RefusesBadGroups},
+    };
+    const std::vector<ConformanceCase>& messages = MessageConformanceCases();
+    cases->insert(cases->end(), messages.begin(), messages.end());
+    return cases;
+  }();
   return *cases;
 }
 

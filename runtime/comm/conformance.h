@@ -18,6 +18,8 @@ struct ConformanceCase {
 };
 
 const std::vector<ConformanceCase>& ConformanceCases();
+// Those of messages, which are among them.
+const std::vector<ConformanceCase>& MessageConformanceCases();
 
 }  // namespace oriel::runtime
 

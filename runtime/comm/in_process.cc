@@ -25,6 +25,23 @@ uint64_t Mix(uint64_t hash, uint64_t value) {
   return hash ^ (hash >> 32);
 }
 
+// One side of a message. It may be destroyed after its communicator.
+class InProcessMessage final : public Message {
+ public:
+  InProcessMessage(std::shared_ptr<InProcessGroup> group,
+                   std::shared_ptr<InProcessMailbox::Transfer> transfer,
+                   InProcessMailbox::Side side)
+      : group_(std::move(group)), transfer_(std::move(transfer)), side_(side) {}
+  ~InProcessMessage() override { group_->mailbox().GiveUp(*transfer_, side_); }
+
+  absl::Status Wait() override { return group_->mailbox().Wait(*transfer_, side_); }
+
+ private:
+  const std::shared_ptr<InProcessGroup> group_;
+  const std::shared_ptr<InProcessMailbox::Transfer> transfer_;
+  const InProcessMailbox::Side side_;
+};
+
 class InProcessCommunicator final : public Communicator {
  public:
   InProcessCommunicator(std::shared_ptr<InProcessWorld> world,
@@ -41,7 +58,7 @@ class InProcessCommunicator final : public Communicator {
     if (is_world_) {
       world_->Leave(world_rank);
     } else {
-      group_->Abort(InProcessWorld::Left(world_rank));
+      group_->Leave(world_rank);
     }
   }
 
@@ -156,6 +173,18 @@ class InProcessCommunicator final : public Communicator {
     return group_->Agree(sequence_);
   }
 
+  absl::StatusOr<std::unique_ptr<Message>> Send(int64_t peer, int64_t tag, const void* data,
+                                                int64_t bytes) override {
+    ORIEL_RETURN_IF_ERROR(CheckMessage("send", peer, tag, data, bytes, size()));
+    return Start(InProcessMailbox::kSender, rank_, peer, tag, const_cast<void*>(data), bytes);
+  }
+
+  absl::StatusOr<std::unique_ptr<Message>> Receive(int64_t peer, int64_t tag, void* data,
+                                                   int64_t bytes) override {
+    ORIEL_RETURN_IF_ERROR(CheckMessage("receive", peer, tag, data, bytes, size()));
+    return Start(InProcessMailbox::kReceiver, peer, rank_, tag, data, bytes);
+  }
+
   void Abort(const absl::Status& reason) override {
     const std::string who = absl::StrCat("rank ", group_->world_ranks()[rank_]);
     // An executor's error begins with the rank already.
@@ -189,6 +218,14 @@ class InProcessCommunicator final : public Communicator {
     }
     call.signature = Mix(call.signature, detail);
     return group_->Begin(sequence_);
+  }
+
+  absl::StatusOr<std::unique_ptr<Message>> Start(InProcessMailbox::Side side, int64_t sender,
+                                                 int64_t receiver, int64_t tag, void* data,
+                                                 int64_t bytes) {
+    ORIEL_ASSIGN_OR_RETURN(std::shared_ptr<InProcessMailbox::Transfer> transfer,
+                           group_->mailbox().Start(side, sender, receiver, tag, data, bytes));
+    return std::make_unique<InProcessMessage>(group_, std::move(transfer), side);
   }
 
   // Reads this rank's slices from all ranks and writes the result to all. Nobody else touches

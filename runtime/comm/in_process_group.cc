@@ -7,23 +7,15 @@
 
 #include <algorithm>
 #include <climits>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/comm/spin.h"
 
 namespace oriel::runtime {
 namespace {
 
 constexpr uint32_t kAborted = 1;
-// Tens of microseconds: longer than ranks in step differ, shorter than a wake-up hurts.
-constexpr int kSpins = 2000;
-
-inline void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 void FutexWait(std::atomic<uint32_t>& word, uint32_t expected) {
   static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
@@ -48,11 +40,10 @@ bool Contains(const std::vector<int64_t>& ranks, int64_t rank) {
 }  // namespace
 
 InProcessGroup::InProcessGroup(std::vector<int64_t> world_ranks)
-    : world_ranks_(std::move(world_ranks)), calls_(2 * world_ranks_.size()) {
-  // Spinning keeps the core from the rank that is waited for, where ranks exceed cores.
-  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-  spins_ = size() <= cores ? kSpins : 0;
-}
+    : world_ranks_(std::move(world_ranks)),
+      calls_(2 * world_ranks_.size()),
+      spins_(SpinsOf(size())),
+      mailbox_(world_ranks_) {}
 
 absl::Status InProcessGroup::Check() {
   return word_.load() & kAborted ? Reason() : absl::OkStatus();
@@ -113,6 +104,18 @@ absl::Status InProcessGroup::End() {
 }
 
 void InProcessGroup::Abort(const absl::Status& reason) {
+  AbortCollectives(reason);
+  mailbox_.Abort(reason);
+}
+
+void InProcessGroup::Leave(int64_t world_rank) {
+  const absl::Status reason = InProcessWorld::Left(world_rank);
+  AbortCollectives(reason);
+  const auto place = std::find(world_ranks_.begin(), world_ranks_.end(), world_rank);
+  mailbox_.Leave(place - world_ranks_.begin(), reason);
+}
+
+void InProcessGroup::AbortCollectives(const absl::Status& reason) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (reason_.ok()) reason_ = reason;
@@ -145,7 +148,7 @@ std::shared_ptr<InProcessGroup> InProcessWorld::Join(const InProcessGroup* paren
     groups_.push_back(pending.group);
     if (!reason_.ok()) pending.group->Abort(reason_);
     for (const int64_t rank : left_) {
-      if (Contains(world_ranks, rank)) pending.group->Abort(Left(rank));
+      if (Contains(world_ranks, rank)) pending.group->Leave(rank);
     }
   }
   std::shared_ptr<InProcessGroup> group = pending.group;
@@ -167,7 +170,7 @@ void InProcessWorld::Leave(int64_t rank) {
   left_.push_back(rank);
   for (const auto& weak : groups_) {
     const auto group = weak.lock();
-    if (group != nullptr && Contains(group->world_ranks(), rank)) group->Abort(Left(rank));
+    if (group != nullptr && Contains(group->world_ranks(), rank)) group->Leave(rank);
   }
 }
 

@@ -1,4 +1,4 @@
-// What the in-process ranks share: a group's barrier and calls, and a world's groups.
+// What the in-process ranks share: a group's barrier, calls and messages, and a world's groups.
 #ifndef ORIEL_RUNTIME_COMM_IN_PROCESS_GROUP_H_
 #define ORIEL_RUNTIME_COMM_IN_PROCESS_GROUP_H_
 
@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/in_process_mailbox.h"
 
 namespace oriel::runtime {
 
@@ -26,7 +27,8 @@ struct alignas(64) InProcessCall {
   void* data = nullptr;
 };
 
-// State that the members of a group share: a barrier, what each brought, and why it ended.
+// State that the members of a group share: a barrier, what each brought, why it ended, and the
+// messages.
 //
 // A collective is: publish the call, meet, touch the peers' buffers, meet again. Aborting wakes
 // who waits at a meeting. An aborted rank must not return while a peer still touches its buffers:
@@ -40,6 +42,7 @@ class InProcessGroup {
 
   int64_t size() const { return static_cast<int64_t>(world_ranks_.size()); }
   const std::vector<int64_t>& world_ranks() const { return world_ranks_; }
+  InProcessMailbox& mailbox() { return mailbox_; }
 
   // Slots alternate between collectives: a rank that is already in the next one must not
   // overwrite what a slow rank still reads. It cannot be two ahead.
@@ -56,16 +59,19 @@ class InProcessGroup {
   // Meets and agrees. After this is OK, and until End(), the peers' buffers may be touched.
   absl::Status Begin(uint64_t sequence);
   absl::Status End();
-  // The first reason stays.
+  // Ends collectives and messages. The first reason stays.
   void Abort(const absl::Status& reason);
+  // A member has left: ends collectives, and the messages from and to it.
+  void Leave(int64_t world_rank);
 
  private:
+  void AbortCollectives(const absl::Status& reason);
   absl::Status Reason();
   absl::Status Drained(absl::Status status);
 
   const std::vector<int64_t> world_ranks_;
   std::vector<InProcessCall> calls_;
-  int spins_;
+  const int spins_;
 
   // Generation of the barrier times two, plus 1 when aborted.
   alignas(64) std::atomic<uint32_t> word_{0};
@@ -75,6 +81,8 @@ class InProcessGroup {
 
   std::mutex mutex_;
   absl::Status reason_;
+
+  InProcessMailbox mailbox_;
 };
 
 // Every group of a world, so that an abort reaches all.

@@ -218,5 +218,167 @@ TEST(InProcess, AbortInTheMiddleTouchesNoFreedMemory) {
   }
 }
 
+// What the wait gives, or why there is nothing to wait for: the peer may have ended before.
+absl::Status Outcome(const absl::StatusOr<std::unique_ptr<Message>>& message) {
+  return message.ok() ? (*message)->Wait() : message.status();
+}
+
+// Who waits for either side of a message with rank 1, which does not start its own.
+void WaitForRankOne(Communicator& comm, const std::string& why) {
+  std::vector<char> data(100);
+  const auto aborted = StatusIs(absl::StatusCode::kAborted, why);
+  for (const bool sends : {true, false}) {
+    auto message = sends ? comm.Send(1, 4, data.data(), 100) : comm.Receive(1, 5, data.data(), 100);
+    EXPECT_THAT(Outcome(message), aborted);
+    EXPECT_THAT(Outcome(message), aborted);
+  }
+  EXPECT_THAT(comm.Send(1, 4, data.data(), 100), aborted);
+}
+
+TEST(InProcess, AbortWakesThoseWhoWaitForMessages) {
+  for (const int delay : {0, 2}) {
+    RunRanks(4, [delay](std::unique_ptr<Communicator> communicator) {
+      if (communicator->rank() != 1) {
+        return WaitForRankOne(*communicator, "rank 1 failed: no memory");
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(delay));
+      communicator->Abort(absl::InternalError("no memory"));
+    });
+  }
+}
+
+TEST(InProcess, AbortReachesMessagesOfGroups) {
+  RunRanks(3, [](std::unique_ptr<Communicator> communicator) {
+    if (communicator->rank() == 2) return communicator->Abort(absl::InternalError("no memory"));
+    auto group = communicator->Group({0, 1});
+    if (!group.ok()) return;
+    char byte = 0;
+    // A rank that noticed has left by now, perhaps.
+    EXPECT_THAT(Outcome((*group)->Receive(1 - communicator->rank(), 0, &byte, 1)),
+                StatusIs(absl::StatusCode::kAborted,
+                         ::testing::AnyOf("rank 2 failed: no memory", HasSubstr("has left"))));
+  });
+}
+
+TEST(InProcess, LeavingAbortsMessagesOfThatRank) {
+  for (const int delay : {0, 2}) {
+    RunRanks(4, [delay](std::unique_ptr<Communicator> communicator) {
+      if (communicator->rank() != 1) return WaitForRankOne(*communicator, "rank 1 has left");
+      std::this_thread::sleep_for(std::chrono::milliseconds(delay));
+    });
+  }
+}
+
+TEST(InProcess, LeavingKeepsMessagesOfOthers) {
+  RunRanks(3, [](std::unique_ptr<Communicator> communicator) {
+    if (communicator->rank() == 1) return;
+    char byte = 0;
+    EXPECT_THAT(Outcome(communicator->Receive(1, 0, &byte, 1)),
+                StatusIs(absl::StatusCode::kAborted, "rank 1 has left"));
+    const int64_t peer = 2 - communicator->rank();
+    for (int64_t round = 0; round < 100; ++round) {
+      int64_t mine = round + communicator->rank(), theirs = -1;
+      ORIEL_ASSERT_OK_AND_ASSIGN(auto send, communicator->Send(peer, 0, &mine, sizeof mine));
+      ORIEL_ASSERT_OK_AND_ASSIGN(auto receive,
+                                 communicator->Receive(peer, 0, &theirs, sizeof theirs));
+      ORIEL_ASSERT_OK(receive->Wait());
+      ORIEL_ASSERT_OK(send->Wait());
+      EXPECT_EQ(theirs, round + peer);
+    }
+  });
+}
+
+// Ranks leave at different times after their last message: none of them sees an error.
+TEST(InProcess, LeavingAfterAMessageIsClean) {
+  for (int round = 0; round < 200; ++round) {
+    RunRanks(3, [](std::unique_ptr<Communicator> communicator) {
+      const int64_t rank = communicator->rank();
+      int64_t mine = rank, theirs = -1;
+      ORIEL_ASSERT_OK_AND_ASSIGN(auto receive,
+                                 communicator->Receive((rank + 2) % 3, 0, &theirs, sizeof theirs));
+      ORIEL_ASSERT_OK_AND_ASSIGN(auto send,
+                                 communicator->Send((rank + 1) % 3, 0, &mine, sizeof mine));
+      ORIEL_EXPECT_OK(send->Wait());
+      ORIEL_EXPECT_OK(receive->Wait());
+      EXPECT_EQ(theirs, (rank + 2) % 3);
+    });
+  }
+}
+
+// The peer of a message that was given up gets told, whether it starts its side before or after;
+// the next message of the same tag is another one.
+TEST(InProcess, GivingUpAMessageTellsThePeer) {
+  RunRanks(2, [](std::unique_ptr<Communicator> communicator) {
+    for (const bool before : {false, true}) {
+      for (const bool rank_1_sends : {false, true}) {
+        const bool sends = rank_1_sends == (communicator->rank() == 1);
+        std::vector<char> data(10);
+        const auto start = [&, peer = 1 - communicator->rank()] {
+          auto message = sends ? communicator->Send(peer, 3, data.data(), 10)
+                               : communicator->Receive(peer, 3, data.data(), 10);
+          EXPECT_THAT(message, ::oriel::runtime::IsOk());
+          return *std::move(message);
+        };
+        std::unique_ptr<Message> message;
+        if (communicator->rank() == 1 || !before) message = start();
+        ORIEL_ASSERT_OK(communicator->Barrier());
+        if (communicator->rank() == 1) message.reset();
+        ORIEL_ASSERT_OK(communicator->Barrier());
+        if (communicator->rank() == 0) {
+          if (before) message = start();
+          EXPECT_THAT(
+              message->Wait(),
+              StatusIs(absl::StatusCode::kAborted,
+                       rank_1_sends ? "rank 1 has given up its send to rank 0 with tag 3"
+                                    : "rank 1 has given up its receive from rank 0 with tag 3"));
+        }
+        ORIEL_EXPECT_OK(start()->Wait());
+      }
+    }
+  });
+}
+
+// A rank that fails frees the memory of its messages at any time, also before it aborts, and so do
+// those who get the error. AddressSanitizer sees a peer that still touches it.
+TEST(InProcess, FailingInTheMiddleOfMessagesTouchesNoFreedMemory) {
+  for (int round = 0; round < 60; ++round) {
+    RunRanks(4, [round](std::unique_ptr<Communicator> communicator) {
+      const int64_t rank = communicator->rank();
+      const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(round * 37);
+      absl::Status status;
+      while (status.ok()) {
+        std::vector<char> source(60'000, static_cast<char>(rank)), target(3 * 60'000);
+        std::vector<absl::StatusOr<std::unique_ptr<Message>>> messages;
+        for (int64_t hop = 1; hop < 4; ++hop) {
+          messages.push_back(communicator->Receive((rank + hop) % 4, 0,
+                                                   target.data() + (hop - 1) * 60'000, 60'000));
+          messages.push_back(communicator->Send((rank + hop) % 4, 0, source.data(), 60'000));
+        }
+        if (rank == round % 4 && std::chrono::steady_clock::now() >= end) {
+          messages.clear();
+          status = absl::InternalError("stop");
+          break;
+        }
+        for (auto& message : messages) {
+          if (status.ok()) status = Outcome(message);
+        }
+        // Declared after the buffers, the messages are destroyed before them.
+      }
+      if (rank == round % 4) return communicator->Abort(status);
+      EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+    });
+  }
+}
+
+// A message may be destroyed after the communicator that it is of.
+TEST(InProcess, MessagesOutliveTheirCommunicator) {
+  RunRanks(2, [](std::unique_ptr<Communicator> communicator) {
+    char byte = 0;
+    const auto message = communicator->Receive(1 - communicator->rank(), 0, &byte, 1);
+    communicator.reset();
+    EXPECT_THAT(Outcome(message), StatusIs(absl::StatusCode::kAborted, HasSubstr("has left")));
+  });
+}
+
 }  // namespace
 }  // namespace oriel::runtime

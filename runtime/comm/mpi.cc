@@ -2,12 +2,9 @@
 
 #include <mpi.h>
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <climits>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -17,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/blocks.h"
+#include "runtime/comm/mpi_calls.h"
+#include "runtime/comm/mpi_messages.h"
 #include "runtime/comm/reduce.h"
 
 namespace oriel::runtime {
@@ -28,53 +27,29 @@ constexpr int64_t kWindowBytes = 16 << 20;
 constexpr int64_t kPackBytes = 256 << 10;
 constexpr int64_t kMessageBytes = 1 << 30;
 
-absl::Status MpiStatus(int code, const char* call) {
-  if (code == MPI_SUCCESS) return absl::OkStatus();
-  char text[MPI_MAX_ERROR_STRING];
-  int length = 0;
-  MPI_Error_string(code, text, &length);
-  return absl::AbortedError(absl::StrCat(call, ": ", std::string(text, length)));
-}
-
-#define ORIEL_MPI(function, ...) MpiStatus(function(__VA_ARGS__), #function)
-
 // Tests of a request before its rank sleeps between them: about half a millisecond. None where
 // ranks exceed cores, for there the rank that is waited for needs this one's core.
 constexpr int kSpins = 2000;
-constexpr timespec kPause = {0, 20'000};
 
-// Starts a nonblocking call by `start(&request)` and waits for it. MPI's own waiting never leaves
-// the core: training with 4 ranks on 2 cores took up to 40 times as long, and 2 times with Open
-// MPI's mpi_yield_when_idle.
+// Starts a nonblocking call by `start(&request)` and waits for it.
 template <typename Start>
-absl::Status Await(int spins, const Start& start, const char* call) {
+absl::Status Await(MpiMessages& messages, const Start& start, const char* call) {
   MPI_Request request = MPI_REQUEST_NULL;
   int code = start(&request);
-  for (int tests = 0; code == MPI_SUCCESS; ++tests) {
-    int done = 0;
-    code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    if (done) break;
-    if (tests >= spins) nanosleep(&kPause, nullptr);
-  }
+  if (code == MPI_SUCCESS) code = messages.Await(request);
   return MpiStatus(code, call);
 }
 
 #define ORIEL_MPI_AWAIT(function, ...) \
   Await(                               \
-      spins_, [&](MPI_Request* request) { return function(__VA_ARGS__, request); }, #function)
-
-bool Finalized() {
-  int finalized = 0;
-  MPI_Finalized(&finalized);
-  return finalized != 0;
-}
+      *messages_, [&](MPI_Request* request) { return function(__VA_ARGS__, request); }, #function)
 
 // All-reduce is an all-to-all of slices, a local reduction in rank order, and an all-gather:
 // MPI_Allreduce may sum in any order.
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm comm, bool is_world, int spins)
-      : comm_(comm), is_world_(is_world), spins_(spins) {
+  MpiCommunicator(MPI_Comm comm, bool is_world, std::shared_ptr<MpiMessages> messages)
+      : comm_(comm), is_world_(is_world), messages_(std::move(messages)) {
     int rank = 0;
     int size = 1;
     MPI_Comm_rank(comm_, &rank);
@@ -90,7 +65,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   ~MpiCommunicator() override {
-    if (Finalized()) return;
+    if (MpiFinalized()) return;
     MPI_Comm_free(&comm_);
     if (is_world_) MPI_Finalize();
   }
@@ -112,7 +87,7 @@ class MpiCommunicator final : public Communicator {
     MPI_Group_free(&group);
     MPI_Group_free(&all);
     ORIEL_RETURN_IF_ERROR(status);
-    return std::make_unique<MpiCommunicator>(comm, /*is_world=*/false, spins_);
+    return std::make_unique<MpiCommunicator>(comm, /*is_world=*/false, messages_);
   }
 
   absl::Status AllReduce(Reduction reduction, absl::Span<const ReduceBuffer> buffers) override {
@@ -211,16 +186,20 @@ class MpiCommunicator final : public Communicator {
 
   absl::Status Barrier() override { return ORIEL_MPI_AWAIT(MPI_Ibarrier, comm_); }
 
+  absl::StatusOr<std::unique_ptr<Message>> Send(int64_t peer, int64_t tag, const void* data,
+                                                int64_t bytes) override {
+    ORIEL_RETURN_IF_ERROR(CheckMessage("send", peer, tag, data, bytes, size_));
+    return messages_->Send(comm_, peer, tag, data, bytes);
+  }
+
+  absl::StatusOr<std::unique_ptr<Message>> Receive(int64_t peer, int64_t tag, void* data,
+                                                   int64_t bytes) override {
+    ORIEL_RETURN_IF_ERROR(CheckMessage("receive", peer, tag, data, bytes, size_));
+    return messages_->Receive(comm_, peer, tag, data, bytes);
+  }
+
   void Abort(const absl::Status& reason) override {
-    int world_rank = 0;
-    int world_size = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-    const std::string message = absl::StrCat("rank ", world_rank, " of ", world_size,
-                                             " ends the job: ", reason.message(), "\n");
-    std::fputs(message.c_str(), stderr);
-    std::fflush(stderr);
-    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    EndMpiJob({reason.message().data(), reason.message().size()});
   }
 
  private:
@@ -381,7 +360,7 @@ class MpiCommunicator final : public Communicator {
 
   MPI_Comm comm_;
   const bool is_world_;
-  const int spins_;
+  const std::shared_ptr<MpiMessages> messages_;  // of all groups
   int64_t rank_ = 0;
   int64_t size_ = 1;
   std::vector<Piece> window_;
@@ -425,10 +404,12 @@ absl::StatusOr<Communicator*> OpenWorld() {
     return absl::UnavailableError(
         "this MPI cannot be called from several threads (MPI_THREAD_SERIALIZED)");
   }
+  ORIEL_RETURN_IF_ERROR(CheckMpiTags());
   MPI_Comm comm = MPI_COMM_NULL;
   ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &comm));
   ORIEL_ASSIGN_OR_RETURN(const bool cores_suffice, CoresSuffice());
-  return new MpiCommunicator(comm, /*is_world=*/true, cores_suffice ? kSpins : 0);
+  return new MpiCommunicator(comm, /*is_world=*/true,
+                             std::make_shared<MpiMessages>(cores_suffice ? kSpins : 0));
 }
 
 }  // namespace

@@ -145,6 +145,26 @@ absl::Status CheckReducible(const char* operation, DType dtype) {
                    ", which cannot be reduced (f32, f64, bf16, i64 and i32 can)"));
 }
 
+absl::Status CheckMessage(const char* operation, int64_t peer, int64_t tag, const void* data,
+                          int64_t bytes, int64_t size) {
+  if (peer < 0 || peer >= size || tag < 0 || tag >= kMaxTags || bytes < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(operation, " of ", bytes, " bytes, peer ", peer,
+                                                   " of ", size, ", tag ", tag, " (they are below ",
+                                                   kMaxTags, ")"));
+  }
+  if (bytes > 0 && data == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(operation, ": the buffer has no address"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MessageMismatch(int64_t sender, int64_t receiver, int64_t tag, int64_t sent,
+                             int64_t received) {
+  return absl::AbortedError(absl::StrCat("ranks disagree: rank ", sender, " sends ", sent,
+                                         " bytes with tag ", tag, ", rank ", receiver, " receives ",
+                                         received, " bytes"));
+}
+
 absl::Status CheckGroup(const std::vector<int64_t>& ranks, int64_t self, int64_t size) {
   for (size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] < 0 || ranks[i] >= size || (i > 0 && ranks[i] <= ranks[i - 1])) {

@@ -26,6 +26,13 @@ absl::Status CheckPieces(const char* operation, const void* source, const void* 
                          Blocks source_blocks, Blocks target_blocks);
 absl::Status CheckReducible(const char* operation, DType dtype);
 
+// The arguments of Communicator::Send and Receive. InvalidArgument names the operation.
+absl::Status CheckMessage(const char* operation, int64_t peer, int64_t tag, const void* data,
+                          int64_t bytes, int64_t size);
+// What both sides of a message get if their sizes differ; the ranks are of the world.
+absl::Status MessageMismatch(int64_t sender, int64_t receiver, int64_t tag, int64_t sent,
+                             int64_t received);
+
 // The arguments of Communicator::Group on rank `self` of `size`: ascending ranks, with this one.
 absl::Status CheckGroup(const std::vector<int64_t>& ranks, int64_t self, int64_t size);
 
