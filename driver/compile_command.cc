@@ -57,7 +57,7 @@ absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
 
 std::string phasesHelp() {
   std::string text = "Phases:\n  import      ONNX nodes as ops\n";
-  for (const Phase& phase : pipelinePhases()) {
+  for (const PipelinePhase& phase : pipelinePhases()) {
     absl::StrAppend(&text, absl::StrFormat("  %-12s%s\n", phase.name, phase.summary));
   }
   return text + "  emit        the plan\n";
@@ -91,8 +91,26 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->type_name("N");
   command->add_flag("--sp", strategy.sequenceParallel, "Split the sequence over tp between layers");
   command
+      ->add_option("--stages", strategy.stages,
+                   "Pipeline stages: how many, or what is in each: BLOCKS,..")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N");
+  command->add_option("--schedule", strategy.schedule, "gpipe, 1f1b, interleaved or zb-h1")
+      ->type_name("KIND");
+  command->add_option("--interleave", strategy.interleave, "Stages on the same ranks")
+      ->type_name("N");
+  command
+      ->add_option("--microbatches", strategy.microbatches,
+                   "Of a step; batch.micro then follows from batch.global")
+      ->type_name("N");
+  command
+      ->add_option("--balance", strategy.balance,
+                   "What cuts into stages balance: time, or parameters to compare with")
+      ->type_name("WHAT");
+  command
       ->add_option("--world", strategy.world,
-                   "Ranks; without a mesh all data-parallel (default: 1)")
+                   "Ranks; without a mesh all of a stage are data-parallel (default: 1 each)")
       ->type_name("N");
   command->add_flag("--explain-sharding", arguments->compile.explainSharding,
                     "Print what is split and what is not, what moves between ranks, and why");
@@ -125,6 +143,8 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       "model.oplan\n"
       "  oriel compile model.onnx --recipe recipe.yaml --mesh dp=2,tp=2 --zero 1 --sp \\\n"
       "      -o model.oplan\n"
+      "  oriel compile model.onnx --recipe recipe.yaml --stages 4 --schedule 1f1b \\\n"
+      "      --microbatches 8 -o model.oplan\n"
       "  oriel compile model.onnx --recipe recipe.yaml --stop-after=raise\n"
       "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
       "      --dump-after=all --dump-dir ir\n"

@@ -49,8 +49,8 @@ absl::Status phaseFailed(const std::string& phase, int errorsPrinted) {
       absl::StrCat("the phase '", phase, "' failed without saying why; this is a bug of Oriel"));
 }
 
-absl::Status runPhase(const Phase& phase, const PipelineOptions& options, mlir::ModuleOp module,
-                      const DiagnosticPrinter& diagnostics) {
+absl::Status runPhase(const PipelinePhase& phase, const PipelineOptions& options,
+                      mlir::ModuleOp module, const DiagnosticPrinter& diagnostics) {
   progress(phase.name);
   mlir::PassManager passes(module.getContext());
   phase.addPasses(passes, options);
@@ -79,7 +79,7 @@ absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
 
 std::vector<std::string> phaseNames() {
   std::vector<std::string> names = {kImport};
-  for (const Phase& phase : pipelinePhases()) names.push_back(phase.name);
+  for (const PipelinePhase& phase : pipelinePhases()) names.push_back(phase.name);
   names.push_back(kEmit);
   return names;
 }
@@ -106,8 +106,8 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   llvm::Expected<ModelFile> model = ModelFile::open(options.modelPath);
   if (!model) return toStatus(model.takeError());
   ORIEL_RETURN_IF_ERROR(checkMissingWeights(*model, options.recipe));
-  ORIEL_ASSIGN_OR_RETURN(const Recipe recipe, withGlobalBatch(options.recipe, modelInputs(*model),
-                                                              options.strategy.dataParallel()));
+  ORIEL_ASSIGN_OR_RETURN(const Recipe recipe,
+                         withGlobalBatch(options.recipe, modelInputs(*model), options.strategy));
   ORIEL_ASSIGN_OR_RETURN(plan::Provenance provenance, makeProvenance(options, vocabulary));
 
   mlir::MLIRContext context(vocabulary.dialects);
@@ -121,7 +121,7 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   if (dumper.stopsAfter(kImport)) return std::nullopt;
 
   const PipelineOptions pipeline{recipe, options.strategy, options.explainSharding};
-  for (const Phase& phase : pipelinePhases()) {
+  for (const PipelinePhase& phase : pipelinePhases()) {
     ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
     if (failed(extraPasses.runAfter(phase.name, *module))) return alreadyReported();
     ORIEL_RETURN_IF_ERROR(dumper.after(phase.name, *module));

@@ -15,19 +15,20 @@
 namespace oriel::driver {
 
 // InvalidArgument if the batch can't be split as the strategy says: the global batch into
-// microbatches of all ranks, and such a microbatch over the ranks of each module.
+// microbatches of all ranks, and such a microbatch over the ranks of each grid and module.
 absl::Status checkBatch(const Recipe& recipe, const Strategy& strategy);
 
-// The recipe with `bind` and the shapes of `inputs` for a microbatch of batch.micro x
-// `dataParallel` samples; all else, batch.micro too, stays. What grows by the factor:
-// - a symbolic dimension that is the first of an input and bound to batch.micro;
+// The recipe with `bind` and the shapes of `inputs` for a microbatch of all data-parallel ranks.
+// batch.micro stays, but where the strategy says how many microbatches a step has: then it is
+// batch.global / (microbatches x data-parallel ranks). What is made for so many samples:
+// - a symbolic dimension that is the first of an input and bound to the recipe's batch.micro;
 // - where the recipe declares images, one that is the first dimension only, and bound to a multiple
 //   of batch.micro x images.per_sample: images, or their rows, of all samples;
 // - the first dimension of an input of the recipe, if it is batch.micro.
 // InvalidArgument, with the input's name, for an input whose first dimension is fixed in the model
-// file to another size than that.
+// file to another size than that; and as checkBatch() for microbatches.
 absl::StatusOr<Recipe> withGlobalBatch(Recipe recipe, const std::vector<ModelInput>& inputs,
-                                       int64_t dataParallel);
+                                       const Strategy& strategy);
 
 }  // namespace oriel::driver
 

@@ -85,8 +85,8 @@ void addLower(OpPassManager& passes, const PipelineOptions&) {
 
 }  // namespace
 
-const std::vector<Phase>& pipelinePhases() {
-  static const auto* phases = new std::vector<Phase>{
+const std::vector<PipelinePhase>& pipelinePhases() {
+  static const auto* phases = new std::vector<PipelinePhase>{
       {"specialize", "static shapes, folded shape arithmetic", addSpecialize},
       {"raise", "semantic ops: attention, norms, rotary embedding, image merge", addRaise},
       {"train", "forward, backward, update and eval segments", addTrain},

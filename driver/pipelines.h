@@ -20,7 +20,7 @@ struct PipelineOptions {
   bool explainSharding = false;
 };
 
-struct Phase {
+struct PipelinePhase {
   std::string name;
   std::string summary;  // one line, for --help
   std::function<void(mlir::OpPassManager&, const PipelineOptions&)> addPasses;
@@ -28,7 +28,7 @@ struct Phase {
 
 // specialize, raise, train, strategize, propagate, partition, lower. The import before and the emit
 // after are no passes.
-const std::vector<Phase>& pipelinePhases();
+const std::vector<PipelinePhase>& pipelinePhases();
 
 // Registers every pass of Oriel, and the dialects, for oriel-opt and for plugins.
 void registerOrielPasses();

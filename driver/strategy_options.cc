@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -46,6 +48,16 @@ absl::StatusOr<Mesh> parseMesh(const std::vector<std::string>& words) {
   return mesh;
 }
 
+// As in the file: `4`, or a list of names.
+std::string stagesText(const Pipeline& pipeline) {
+  if (pipeline.named.empty()) return absl::StrCat(pipeline.stages);
+  std::vector<std::string> quoted;
+  for (const Pipeline::Stage& stage : pipeline.named) {
+    quoted.push_back(absl::StrCat("\"", stage.blocks.front(), "\""));
+  }
+  return absl::StrCat("[", absl::StrJoin(quoted, ", "), "]");
+}
+
 std::string textOf(const Strategy& strategy) {
   std::vector<std::string> axes = {absl::StrCat("dp: ", strategy.mesh.dp)};
   if (strategy.mesh.fsdp > 1) axes.push_back(absl::StrCat("fsdp: ", strategy.mesh.fsdp));
@@ -54,7 +66,79 @@ std::string textOf(const Strategy& strategy) {
   if (strategy.zero > 0) absl::StrAppend(&text, "zero: ", strategy.zero, "\n");
   if (strategy.hsdp) absl::StrAppend(&text, "hsdp: ", *strategy.hsdp, "\n");
   if (strategy.sequenceParallel) absl::StrAppend(&text, "sequence_parallel: true\n");
+  if (!strategy.pipeline) return text;
+  const Pipeline& pipeline = *strategy.pipeline;
+  absl::StrAppend(&text, "stages: ", stagesText(pipeline), "\n");
+  absl::StrAppend(&text, "schedule: ", scheduleName(pipeline.schedule), "\n");
+  if (pipeline.interleave > 1) absl::StrAppend(&text, "interleave: ", pipeline.interleave, "\n");
+  if (pipeline.microbatches) {
+    absl::StrAppend(&text, "microbatches: ", *pipeline.microbatches, "\n");
+  }
+  if (pipeline.balance == Pipeline::Balance::kParameters) {
+    absl::StrAppend(&text, "balance: parameters\n");
+  }
   return text;
+}
+
+// None of the options that a pipeline needs: none.
+absl::StatusOr<std::optional<Pipeline>> parsePipeline(const StrategyOptions& options) {
+  if (options.stages.empty()) {
+    for (auto [option, isGiven] : {std::pair("--schedule", !options.schedule.empty()),
+                                   {"--interleave", options.interleave.has_value()},
+                                   {"--balance", !options.balance.empty()}}) {
+      if (!isGiven) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(option, " is of several stages: say how many, e.g. --stages 2, or drop it"));
+    }
+    if (!options.microbatches) return std::nullopt;
+  }
+  Pipeline pipeline;
+  if (options.stages.size() == 1) {
+    const std::optional<int64_t> count = stageCountOf(options.stages.front());
+    if (!count) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--stages: can't use '", options.stages.front(), "'; write a number from 1 to ",
+          kMaxRanks, ", or what is in each stage, e.g. --stages vision,llm.0-15,llm.16-31"));
+    }
+    pipeline.stages = *count;
+  } else if (!options.stages.empty()) {
+    for (const std::string& word : options.stages) {
+      if (word.empty() || word.find_first_of("\"\\") != std::string::npos) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--stages: '", word, "' can't be the name of blocks"));
+      }
+      pipeline.named.push_back({{word}, std::nullopt});
+    }
+    pipeline.stages = static_cast<int64_t>(pipeline.named.size());
+  }
+  std::optional<ScheduleKind> schedule;
+  if (!options.schedule.empty()) {
+    absl::StatusOr<ScheduleKind> kind = parseSchedule(options.schedule);
+    if (!kind.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--schedule: ", kind.status().message()));
+    }
+    schedule = *kind;
+  }
+  for (auto [option, value, limit] :
+       {std::tuple("--interleave", options.interleave, kMaxRanks),
+        std::tuple("--microbatches", options.microbatches, kMaxMicrobatches)}) {
+    if (!value || (*value >= 1 && *value <= limit)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " must be 1 to ", limit, ", not ", *value));
+  }
+  pipeline.setSchedule(schedule, options.interleave);
+  pipeline.microbatches = options.microbatches;
+  if (options.balance == "parameters") {
+    pipeline.balance = Pipeline::Balance::kParameters;
+  } else if (!options.balance.empty() && options.balance != "time") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--balance must be time or parameters, not '", options.balance, "'"));
+  }
+  if (!options.balance.empty() && !pipeline.named.empty()) {
+    return absl::InvalidArgumentError(
+        "--balance is for cuts that are found, and --stages says where they are");
+  }
+  return pipeline;
 }
 
 // The option that stands for a key of the file.
@@ -64,8 +148,11 @@ std::string optionOf(const std::string& key) {
 
 absl::StatusOr<Strategy> fromShorthand(const StrategyOptions& options) {
   Strategy strategy;
+  ORIEL_ASSIGN_OR_RETURN(strategy.pipeline, parsePipeline(options));
   if (options.mesh.empty()) {
-    strategy.mesh.dp = options.world.value_or(1);
+    // Rounded up: that the ranks are not so many is said where they are counted.
+    const int64_t grids = strategy.grids();
+    strategy.mesh.dp = (options.world.value_or(grids) + grids - 1) / grids;
   } else {
     ORIEL_ASSIGN_OR_RETURN(strategy.mesh, parseMesh(options.mesh));
   }
@@ -93,6 +180,11 @@ absl::StatusOr<Strategy> fromFile(const StrategyOptions& options) {
   if (options.zero) others.push_back("--zero");
   if (options.hsdp) others.push_back("--hsdp");
   if (options.sequenceParallel) others.push_back("--sp");
+  if (!options.stages.empty()) others.push_back("--stages");
+  if (!options.schedule.empty()) others.push_back("--schedule");
+  if (options.interleave) others.push_back("--interleave");
+  if (options.microbatches) others.push_back("--microbatches");
+  if (!options.balance.empty()) others.push_back("--balance");
   if (!others.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("--strategy and ", absl::StrJoin(others, ", "),
                                                    " say the same thing: write it in '",
@@ -111,11 +203,18 @@ absl::StatusOr<Strategy> strategyFromOptions(const StrategyOptions& options) {
   ORIEL_ASSIGN_OR_RETURN(Strategy strategy,
                          options.file.empty() ? fromShorthand(options) : fromFile(options));
   if (options.world && *options.world != strategy.ranks()) {
+    if (options.file.empty() && options.mesh.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--world ", *options.world, " can't be split over ", strategy.grids(),
+                       " grids of ranks: change --world or --stages, or give --mesh"));
+    }
     const std::string mesh =
         options.file.empty() ? "--mesh" : absl::StrCat("the mesh of '", options.file, "'");
+    const std::string grids =
+        strategy.grids() == 1 ? "" : absl::StrCat(" on ", strategy.grids(), " grids");
     return absl::InvalidArgumentError(
         absl::StrCat("--world ", *options.world, ", but ", mesh, " has ", strategy.ranks(),
-                     strategy.ranks() == 1 ? " rank" : " ranks",
+                     strategy.ranks() == 1 ? " rank" : " ranks", grids,
                      ": drop --world, or change the sizes of the mesh"));
   }
   return strategy;

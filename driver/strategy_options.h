@@ -1,4 +1,4 @@
-// `--strategy FILE`, or its shorthand `--mesh dp=2,tp=2 --zero 1 --sp`, or `--world N`.
+// `--strategy FILE`, or its shorthand `--mesh dp=2,tp=2 --zero 1 --sp --stages 4`, or `--world N`.
 #ifndef ORIEL_DRIVER_STRATEGY_OPTIONS_H_
 #define ORIEL_DRIVER_STRATEGY_OPTIONS_H_
 
@@ -17,7 +17,11 @@ struct StrategyOptions {
   std::vector<std::string> mesh;  // each AXIS=N
   std::optional<int64_t> zero, hsdp;
   bool sequenceParallel = false;
-  std::optional<int64_t> world;  // alone: the size of dp; else what the mesh must have
+  std::vector<std::string> stages;  // "4" or "auto 4"; or what is in each: "vision", "llm"
+  std::string schedule, balance;
+  std::optional<int64_t> interleave, microbatches;
+  // Ranks; without a mesh it is the size of dp (of each grid), else what the meshes must have.
+  std::optional<int64_t> world;
 };
 
 // Reads the file, or makes the strategy (and its text) that a file with the same values would give;

@@ -64,6 +64,61 @@ TEST(StrategyOptionsTest, TheTextOfAShorthandReadsAsTheSameStrategy) {
   }
 }
 
+TEST(StrategyOptionsTest, StagesEqualTheFile) {
+  StrategyOptions shorthand;
+  shorthand.mesh = {"tp=2"};
+  shorthand.stages = {"auto 4"};
+  shorthand.schedule = "interleaved";
+  shorthand.microbatches = 8;
+  shorthand.balance = "parameters";
+  ORIEL_ASSERT_OK_AND_ASSIGN(Strategy made, strategyFromOptions(shorthand));
+  EXPECT_EQ(made.ranks(), 4);
+  ORIEL_ASSERT_OK_AND_ASSIGN(Strategy read, parseStrategy(made.text, "s.yaml"));
+  EXPECT_EQ(made, read) << made.text;
+  shorthand = {};
+  shorthand.stages = {"vision", "llm.0-1", "2-3"};
+  ORIEL_ASSERT_OK_AND_ASSIGN(made, strategyFromOptions(shorthand));
+  EXPECT_EQ(made.ranks(), 3);
+  ORIEL_ASSERT_OK_AND_ASSIGN(read, parseStrategy(made.text, "s.yaml"));
+  EXPECT_EQ(made, read) << made.text;
+}
+
+TEST(StrategyOptionsTest, TheWorldIsSplitOverStages) {
+  StrategyOptions options;
+  options.stages = {"2"};
+  options.world = 8;
+  ORIEL_ASSERT_OK_AND_ASSIGN(Strategy strategy, strategyFromOptions(options));
+  EXPECT_EQ(strategy.mesh, (Mesh{4, 1, 1}));
+  options.world = 7;
+  expectRefused(options, "--world 7 can't be split over 2 grids of ranks");
+  options.mesh = {"dp=2"};
+  expectRefused(options, "--world 7, but --mesh has 4 ranks on 2 grids");
+}
+
+TEST(StrategyOptionsTest, RefusesWhatIsNoPipeline) {
+  StrategyOptions options;
+  options.schedule = "1f1b";
+  expectRefused(options, "--schedule is of several stages: say how many");
+  options.stages = {"2"};
+  options.schedule = "1f1";
+  expectRefused(options, "--schedule: there is no schedule '1f1'; did you mean '1f1b'?");
+  options.schedule = "interleaved";
+  expectRefused(options, "--stages makes 2, all of them on one grid");
+  options.schedule = "";
+  options.microbatches = 0;
+  expectRefused(options, "--microbatches must be 1 to 1048576, not 0");
+  options.microbatches.reset();
+  options.balance = "flops";
+  expectRefused(options, "--balance must be time or parameters, not 'flops'");
+  options.balance = "time";
+  options.stages = {"a", "b"};
+  expectRefused(options, "--balance is for cuts that are found");
+  options.stages = {"vision"};
+  expectRefused(options, "--stages: can't use 'vision'");
+  options.stages = {"a\"", "b"};
+  expectRefused(options, "can't be the name of blocks");
+}
+
 TEST(StrategyOptionsTest, RefusesWhatIsNoMesh) {
   StrategyOptions options;
   for (const char* word : {"dp", "dp=", "dp=0", "dp=-2", "dp=two", "dp=1048577", ""}) {

@@ -41,7 +41,7 @@ class Annotator {
     if (failed(checkNames())) return failure();
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
       const Strategy::Module* own = moduleOf(strategy_, parameter.getOnnxName().str());
-      parameter.setModule(own ? own->name : "");
+      parameter.setModule(own && own->mesh ? own->name : "");
     }
     auto forward = module_.lookupSymbol<mlir::func::FuncOp>("forward");
     if (!forward) return module_.emitError("has no segment @forward: run the train phase first");

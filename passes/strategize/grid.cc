@@ -98,16 +98,19 @@ Grid gridOf(const Strategy& strategy) {
     cuts.insert(cuts.end(), {mesh.dp, mesh.dataParallel(), mesh.ranks()});
   };
   addCuts(strategy.resolved(strategy.mesh));
-  for (const Strategy::Module& module : strategy.modules) addCuts(strategy.resolved(module.mesh));
+  for (const Strategy::Module& module : strategy.modules) {
+    if (module.mesh) addCuts(strategy.resolved(*module.mesh));
+  }
   nestCuts(&cuts);
 
   Grid grid;
-  for (int64_t size : axisSizes(cuts, strategy.ranks())) {
+  for (int64_t size : axisSizes(cuts, strategy.mesh.ranks())) {
     grid.axes.push_back({axisName(grid.axes.size()), size});
   }
   grid.mesh = meshAxesOf(strategy.resolved(strategy.mesh), grid.axes);
   for (const Strategy::Module& module : strategy.modules) {
-    grid.modules.push_back({module.name, meshAxesOf(strategy.resolved(module.mesh), grid.axes)});
+    if (!module.mesh) continue;
+    grid.modules.push_back({module.name, meshAxesOf(strategy.resolved(*module.mesh), grid.axes)});
   }
   return grid;
 }

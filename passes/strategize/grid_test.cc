@@ -67,7 +67,7 @@ TEST(Grid, HsdpMakesTheInnerPartOfDpFsdp) {
 
 TEST(Grid, MeshesOfModulesShareAtomicAxes) {
   Strategy strategy = ofMesh({2, 1, 2});
-  strategy.modules = {{"vision", {"v*"}, {4, 1, 1}}, {"audio", {"a*"}, {1, 1, 4}}};
+  strategy.modules = {{"vision", {"v*"}, Mesh{4, 1, 1}}, {"audio", {"a*"}, Mesh{1, 1, 4}}};
   Grid grid = gridOf(strategy);
   EXPECT_THAT(sizesOf(grid), ElementsAre(2, 2));
   EXPECT_THAT(grid.atomicAxes("dp"), ElementsAre("a0"));
@@ -83,9 +83,9 @@ TEST(Grid, MeshesOfModulesShareAtomicAxes) {
 TEST(Grid, CommonDataAxesAreThoseOfAllModules) {
   Strategy strategy = ofMesh({4, 1, 2});
   EXPECT_THAT(gridOf(strategy).commonDataAxes(), ElementsAre("a0"));
-  strategy.modules = {{"vision", {"v*"}, {8, 1, 1}}};
+  strategy.modules = {{"vision", {"v*"}, Mesh{8, 1, 1}}};
   EXPECT_THAT(gridOf(strategy).commonDataAxes(), ElementsAre("a0"));
-  strategy.modules = {{"vision", {"v*"}, {2, 1, 4}}};
+  strategy.modules = {{"vision", {"v*"}, Mesh{2, 1, 4}}};
   Grid grid = gridOf(strategy);
   EXPECT_THAT(sizesOf(grid), ElementsAre(2, 2, 2));
   EXPECT_THAT(grid.commonDataAxes(), ElementsAre("a0"));
@@ -108,7 +108,7 @@ TEST(Grid, RefineCutsAnAxis) {
 
 TEST(Grid, RefineCutsTheAxesOfOtherModulesToo) {
   Strategy strategy = ofMesh({1, 1, 8});
-  strategy.modules = {{"vision", {"v*"}, {8, 1, 1}}, {"audio", {"a*"}, {2, 1, 4}}};
+  strategy.modules = {{"vision", {"v*"}, Mesh{8, 1, 1}}, {"audio", {"a*"}, Mesh{2, 1, 4}}};
   Grid grid = gridOf(strategy);
   EXPECT_EQ(refine(&grid, "tp", {2}, "audio"), std::nullopt);
   EXPECT_THAT(sizesOf(grid), ElementsAre(2, 2, 2));
@@ -135,7 +135,7 @@ TEST(Grid, SurvivesAsAttributes) {
   mlir::OwningOpRef<mlir::ModuleOp> module =
       mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
   Strategy strategy = ofMesh({1024, 1, 4});
-  strategy.modules = {{"vision tower", {"v*"}, {4096, 1, 1}}};
+  strategy.modules = {{"vision tower", {"v*"}, Mesh{4096, 1, 1}}};
   Grid grid = gridOf(strategy);
   // More axes than there are digits: a10 comes after a9.
   ASSERT_EQ(refine(&grid, "dp", {2, 4, 8, 16, 32, 64, 128, 256, 512}), std::nullopt);

@@ -6,7 +6,6 @@
 #include "ir/oriel/vjp_util.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
-#include "passes/strategize/grid.h"
 #include "passes/strategize/padding.h"
 #include "passes/strategize/passes.h"
 #include "passes/strategize/segment_values.h"
@@ -43,11 +42,7 @@ Value firstAlong(mlir::OpBuilder& builder, mlir::Location loc, Value value, int6
 class VocabularyPadder {
  public:
   VocabularyPadder(mlir::func::FuncOp main, const Strategy& strategy, llvm::StringRef output)
-      : main_(main),
-        strategy_(strategy),
-        output_(output.str()),
-        grid_(gridOf(strategy)),
-        values_(readValues(main)) {}
+      : main_(main), strategy_(strategy), output_(output.str()), values_(readValues(main)) {}
 
   void run() {
     findTables();
@@ -80,8 +75,7 @@ class VocabularyPadder {
     auto found = values_.parameters.find(value);
     if (found == values_.parameters.end()) return std::nullopt;
     std::string name = ir::ParameterOp(found->second).getOnnxName().str();
-    const Strategy::Module* module = moduleOf(strategy_, name);
-    int64_t ranks = grid_.meshAxisSize("tp", module ? module->name : "");
+    int64_t ranks = strategy_.commonTensorParallel(moduleOf(strategy_, name));
     int64_t size = typeOf(value).getDimSize(dim);
     if (size % ranks == 0 || shardingOf(strategy_, name)) return std::nullopt;
     return Padding{dim, size, (size / ranks + 1) * ranks};
@@ -212,7 +206,6 @@ class VocabularyPadder {
   mlir::func::FuncOp main_;
   const Strategy& strategy_;
   std::string output_;
-  Grid grid_;
   SegmentValues values_;
   llvm::MapVector<Value, Padding> padded_;
   llvm::SmallVector<ir::GatherOp> gathers_;

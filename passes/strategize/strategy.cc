@@ -1,10 +1,14 @@
 #include "passes/strategize/strategy.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "passes/strategize/cuts.h"
 #include "passes/train/recipe.h"
 #include "passes/train/suggest.h"
@@ -30,10 +34,25 @@ struct NamedMesh {
   Mesh mesh;
 };
 
-std::vector<NamedMesh> meshesOf(const Strategy& strategy) {
-  std::vector<NamedMesh> meshes = {{"mesh", strategy.mesh}};
+// Each mesh of a grid once.
+std::vector<NamedMesh> gridMeshes(const Strategy& strategy) {
+  std::vector<NamedMesh> meshes;
+  bool hasCommon = false;
+  for (int64_t grid = 0; grid < strategy.grids(); ++grid) {
+    if (&strategy.meshOfGrid(grid) != &strategy.mesh) {
+      meshes.push_back({absl::StrCat("stages[", grid, "].mesh"), strategy.meshOfGrid(grid)});
+    } else if (!std::exchange(hasCommon, true)) {
+      meshes.push_back({"mesh", strategy.mesh});
+    }
+  }
+  return meshes;
+}
+
+std::vector<NamedMesh> moduleMeshes(const Strategy& strategy) {
+  std::vector<NamedMesh> meshes;
   for (const Strategy::Module& module : strategy.modules) {
-    meshes.push_back({absl::StrCat("modules.", module.name, ".mesh"), module.mesh});
+    if (!module.mesh) continue;
+    meshes.push_back({absl::StrCat("modules.", module.name, ".mesh"), *module.mesh});
   }
   return meshes;
 }
@@ -66,9 +85,81 @@ std::optional<std::string> problemOfSharing(const Strategy& strategy, const Name
   std::optional<CutClash> clash = nestCuts(&cuts);
   if (!clash) return std::nullopt;
   return absl::StrCat("can't share the ranks with '", a.key, "': one has groups of ",
-                      strategy.ranks() / clash->second, " ranks, the other of ",
-                      strategy.ranks() / clash->first,
+                      a.mesh.ranks() / clash->second, " ranks, the other of ",
+                      a.mesh.ranks() / clash->first,
                       ", and neither size divides the other; choose sizes that do");
+}
+
+// Of its own ranks.
+std::optional<std::string> problemOfMesh(const Strategy& strategy, const Mesh& mesh) {
+  if (mesh.ranks() > kMaxRanks) return absl::StrCat("has more than ", kMaxRanks, " ranks");
+  return problemOfStorage(strategy, mesh);
+}
+
+// Where there is one grid, all modules are on it; else a module must fit one of them, and which one
+// it is on is seen when the model is.
+std::optional<StrategyProblem> problemOfModules(const Strategy& strategy) {
+  const std::vector<NamedMesh> grids = gridMeshes(strategy), modules = moduleMeshes(strategy);
+  for (const NamedMesh& module : modules) {
+    if (std::optional<std::string> problem = problemOfMesh(strategy, module.mesh)) {
+      return StrategyProblem{module.key, *problem};
+    }
+    std::optional<std::string> problem;
+    for (const NamedMesh& grid : grids) {
+      problem.reset();
+      if (module.mesh.ranks() != grid.mesh.ranks()) {
+        problem = absl::StrCat("has ", module.mesh.ranks(), " ranks, but '", grid.key, "' has ",
+                               grid.mesh.ranks(), ": all modules are on the same ranks");
+        if (grids.size() > 1) {
+          problem = absl::StrCat("has ", module.mesh.ranks(), " ranks, as many as no grid has");
+        }
+      } else {
+        problem = problemOfSharing(strategy, grid, module);
+      }
+      if (!problem) break;
+    }
+    if (problem) return StrategyProblem{module.key, *problem};
+    for (const NamedMesh& other : modules) {
+      if (&other == &module || strategy.grids() > 1) break;
+      if ((problem = problemOfSharing(strategy, other, module))) {
+        return StrategyProblem{module.key, *problem};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<StrategyProblem> problemOfPipeline(const Strategy& strategy) {
+  const Pipeline& pipeline = *strategy.pipeline;
+  const bool isInterleaved = pipeline.schedule == ScheduleKind::kInterleaved;
+  if (pipeline.interleave > 1 && !isInterleaved) {
+    return StrategyProblem{"interleave",
+                           absl::StrCat("of ", pipeline.interleave, " needs the schedule ",
+                                        scheduleName(ScheduleKind::kInterleaved), ", not ",
+                                        scheduleName(pipeline.schedule))};
+  }
+  if (isInterleaved && pipeline.interleave == 1) {
+    return StrategyProblem{"interleave",
+                           "is the number of stages on each grid, and the interleaved schedule "
+                           "needs at least 2"};
+  }
+  if (pipeline.stages % pipeline.interleave != 0) {
+    return StrategyProblem{
+        "stages", absl::StrCat("makes ", pipeline.stages, ", which is no multiple of interleave (",
+                               pipeline.interleave, "), the number of stages on each grid")};
+  }
+  if (pipeline.interleave > 1 && strategy.grids() == 1) {
+    return StrategyProblem{
+        "stages",
+        absl::StrCat("makes ", pipeline.stages, ", all of them on one grid: with interleave ",
+                     pipeline.interleave, " there must be at least ", 2 * pipeline.interleave)};
+  }
+  for (size_t i = 0; i < pipeline.named.size(); ++i) {
+    if (pipeline.interleave == 1 || !pipeline.named[i].mesh) continue;
+    return StrategyProblem{absl::StrCat("stages[", i, "].mesh"),
+                           "can't be with interleave, where a grid has several stages: use 'mesh'"};
+  }
+  return std::nullopt;
 }
 
 // `places` names each rule in messages.
@@ -101,24 +192,71 @@ absl::Status checkRules(const std::vector<Rule>& rules, const std::vector<std::s
 
 }  // namespace
 
+void Pipeline::setSchedule(std::optional<ScheduleKind> kind, std::optional<int64_t> stagesOnGrid) {
+  const bool isInterleaved =
+      kind ? *kind == ScheduleKind::kInterleaved : stagesOnGrid.value_or(1) > 1;
+  schedule = kind.value_or(isInterleaved ? ScheduleKind::kInterleaved : ScheduleKind::kOneFOneB);
+  interleave = stagesOnGrid.value_or(isInterleaved ? 2 : 1);
+}
+
+std::optional<int64_t> stageCountOf(const std::string& text) {
+  int64_t count = 0;
+  if (!absl::SimpleAtoi(absl::StripPrefix(text, "auto "), &count)) return std::nullopt;
+  if (count < 1 || count > kMaxRanks) return std::nullopt;
+  return count;
+}
+
 Mesh Strategy::resolved(const Mesh& mesh) const {
   if (!hsdp) return mesh;
   return Mesh{mesh.dp / *hsdp, *hsdp, mesh.tp};
 }
 
+const Mesh& Strategy::meshOfGrid(int64_t grid) const {
+  if (!pipeline || pipeline->named.empty() || pipeline->interleave > 1) return mesh;
+  const std::optional<Mesh>& own = pipeline->named[grid].mesh;
+  return own ? *own : mesh;
+}
+
+int64_t Strategy::ranks() const {
+  int64_t ranks = 0;
+  for (int64_t grid = 0; grid < grids(); ++grid) ranks += meshOfGrid(grid).ranks();
+  return ranks;
+}
+
 int64_t Strategy::dataParallel() const {
-  int64_t common = mesh.dataParallel();
-  for (const Module& module : modules) common = std::min(common, module.mesh.dataParallel());
+  int64_t common = meshOfGrid(0).dataParallel();
+  for (int64_t grid = 1; grid < grids(); ++grid) {
+    common = std::min(common, meshOfGrid(grid).dataParallel());
+  }
+  for (const Module& module : modules) {
+    if (module.mesh) common = std::min(common, module.mesh->dataParallel());
+  }
+  return common;
+}
+
+int64_t Strategy::commonTensorParallel(const Module* module) const {
+  if (module && module->mesh) return module->mesh->tp;
+  int64_t common = 1;
+  for (int64_t grid = 0; grid < grids(); ++grid) common = std::lcm(common, meshOfGrid(grid).tp);
   return common;
 }
 
 bool Strategy::isPlainDataParallel() const {
   return mesh.dp == mesh.ranks() && zero == 0 && !hsdp && !sequenceParallel && modules.empty() &&
-         shardings.empty();
+         shardings.empty() && stageCount() == 1;
 }
 
 bool operator==(const Mesh& a, const Mesh& b) {
   return std::tie(a.dp, a.fsdp, a.tp) == std::tie(b.dp, b.fsdp, b.tp);
+}
+
+bool operator==(const Pipeline::Stage& a, const Pipeline::Stage& b) {
+  return std::tie(a.blocks, a.mesh) == std::tie(b.blocks, b.mesh);
+}
+
+bool operator==(const Pipeline& a, const Pipeline& b) {
+  return std::tie(a.stages, a.named, a.schedule, a.interleave, a.microbatches, a.balance) ==
+         std::tie(b.stages, b.named, b.schedule, b.interleave, b.microbatches, b.balance);
 }
 
 bool operator==(const Strategy::Module& a, const Strategy::Module& b) {
@@ -130,8 +268,8 @@ bool operator==(const Strategy::Sharding& a, const Strategy::Sharding& b) {
 }
 
 bool operator==(const Strategy& a, const Strategy& b) {
-  return std::tie(a.mesh, a.zero, a.hsdp, a.sequenceParallel, a.modules, a.shardings) ==
-         std::tie(b.mesh, b.zero, b.hsdp, b.sequenceParallel, b.modules, b.shardings);
+  return std::tie(a.mesh, a.zero, a.hsdp, a.sequenceParallel, a.modules, a.shardings, a.pipeline) ==
+         std::tie(b.mesh, b.zero, b.hsdp, b.sequenceParallel, b.modules, b.shardings, b.pipeline);
 }
 
 std::optional<StrategyProblem> findProblem(const Strategy& strategy) {
@@ -139,28 +277,21 @@ std::optional<StrategyProblem> findProblem(const Strategy& strategy) {
     return StrategyProblem{
         "hsdp", "needs something that is sharded within its groups: set zero to 1, 2 or 3"};
   }
-  const std::vector<NamedMesh> meshes = meshesOf(strategy);
+  if (strategy.pipeline) {
+    if (std::optional<StrategyProblem> problem = problemOfPipeline(strategy)) return problem;
+  }
   bool hasTensorParallel = false;
-  for (const NamedMesh& named : meshes) {
-    if (named.mesh.ranks() > kMaxRanks) {
-      return StrategyProblem{named.key, absl::StrCat("has more than ", kMaxRanks, " ranks")};
-    }
-    if (named.mesh.ranks() != strategy.ranks()) {
-      return StrategyProblem{named.key,
-                             absl::StrCat("has ", named.mesh.ranks(), " ranks, but 'mesh' has ",
-                                          strategy.ranks(), ": all modules are on the same ranks")};
-    }
-    if (std::optional<std::string> problem = problemOfStorage(strategy, named.mesh)) {
+  for (const NamedMesh& named : gridMeshes(strategy)) {
+    if (std::optional<std::string> problem = problemOfMesh(strategy, named.mesh)) {
       return StrategyProblem{named.key, *problem};
-    }
-    for (const NamedMesh& other : meshes) {
-      if (&other == &named) break;
-      if (std::optional<std::string> problem = problemOfSharing(strategy, other, named)) {
-        return StrategyProblem{named.key, *problem};
-      }
     }
     hasTensorParallel |= named.mesh.tp > 1;
   }
+  if (strategy.ranks() > kMaxRanks) {
+    return StrategyProblem{"stages", absl::StrCat("has together more than ", kMaxRanks, " ranks")};
+  }
+  if (std::optional<StrategyProblem> problem = problemOfModules(strategy)) return problem;
+  for (const NamedMesh& named : moduleMeshes(strategy)) hasTensorParallel |= named.mesh.tp > 1;
   if (strategy.sequenceParallel && !hasTensorParallel) {
     return StrategyProblem{"sequence_parallel",
                            "splits the sequence over the tp ranks, but no mesh has tp above 1"};

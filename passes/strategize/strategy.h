@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "passes/strategize/pipeline_schedule.h"
 
 namespace oriel {
 
@@ -24,18 +25,47 @@ struct Mesh {
   int64_t dataParallel() const { return dp * fsdp; }
 };
 
+// The cuts of the model into stages, and the order in which they run. Stage s is on grid
+// s mod (stages / interleave), and each grid has ranks of its own.
+struct Pipeline {
+  // What auto cuts balance between the grids.
+  enum class Balance { kTime, kParameters };
+
+  struct Stage {
+    // Blocks of a tower ("vision", "llm.3", "llm.0-15") or of all towers in a row ("0-11").
+    std::vector<std::string> blocks;
+    std::optional<Mesh> mesh;  // in place of the strategy's
+  };
+
+  int64_t stages = 1;
+  std::vector<Stage> named;  // in order; none: the cuts are found
+  ScheduleKind schedule = ScheduleKind::kOneFOneB;
+  int64_t interleave = 1;               // stages on a grid
+  std::optional<int64_t> microbatches;  // of a step; none: as the recipe's batch says
+  Balance balance = Balance::kTime;
+
+  // What is not given goes with the other: the interleaved schedule is that of several stages on a
+  // grid, and then two; else it is 1F1B with one.
+  void setSchedule(std::optional<ScheduleKind> kind, std::optional<int64_t> stagesOnGrid);
+};
+
+// The number of stages in "4" or "auto 4"; none for another text and a number out of range.
+std::optional<int64_t> stageCountOf(const std::string& text);
+
+constexpr int64_t kMaxMicrobatches = int64_t{1} << 20;
+
 struct Strategy {
-  Mesh mesh;     // of all that is in no module below
+  Mesh mesh;     // of each grid without one, and of all that is in no module below
   int zero = 0;  // sharded: 1 optimizer state, 2 gradients too, 3 parameters too
   // Ranks of a group that shards, where dp is split into groups that are copies of each other.
   std::optional<int64_t> hsdp;
   bool sequenceParallel = false;
 
-  // Another mesh on the same ranks.
+  // Another mesh on the same ranks; without one, a name for its blocks.
   struct Module {
     std::string name;
     std::vector<std::string> parameters;  // patterns over ONNX initializer names
-    Mesh mesh;
+    std::optional<Mesh> mesh;
   };
   std::vector<Module> modules;
 
@@ -46,29 +76,43 @@ struct Strategy {
   };
   std::vector<Sharding> shardings;
 
+  std::optional<Pipeline> pipeline;  // none: one stage
+
   std::string text;  // as read; made up where the strategy came from options
 
-  int64_t ranks() const { return mesh.ranks(); }
+  int64_t stageCount() const { return pipeline ? pipeline->stages : 1; }
+  // Grids of ranks, each of which has one stage or, interleaved, several.
+  int64_t grids() const { return pipeline ? pipeline->stages / pipeline->interleave : 1; }
+  const Mesh& meshOfGrid(int64_t grid) const;
+  // Of all grids.
+  int64_t ranks() const;
   // With `hsdp` resolved: the dp of a mesh is the number of copies, its fsdp the group that shards.
   Mesh resolved(const Mesh& mesh) const;
-  // Ranks that get different samples whatever the module: the smallest dataParallel() of a mesh.
+  // Ranks that get different samples whatever the grid and the module: the smallest
+  // dataParallel() of a mesh.
   int64_t dataParallel() const;
+  // What divides over the tensor-parallel ranks that a parameter of this module (null: of none) may
+  // be on: tp of the module's mesh, or the least common multiple of all grids'.
+  int64_t commonTensorParallel(const Module* module) const;
   // Nothing but copies of the model with different samples.
   bool isPlainDataParallel() const;
 };
 
 // All but the text.
 bool operator==(const Mesh& a, const Mesh& b);
+bool operator==(const Pipeline::Stage& a, const Pipeline::Stage& b);
+bool operator==(const Pipeline& a, const Pipeline& b);
 bool operator==(const Strategy::Module& a, const Strategy::Module& b);
 bool operator==(const Strategy::Sharding& a, const Strategy::Sharding& b);
 bool operator==(const Strategy& a, const Strategy& b);
 
 // Values that are possible each, but not together.
 struct StrategyProblem {
-  std::string key;      // of the file: "hsdp", "modules.vision.mesh"
+  std::string key;      // of the file: "hsdp", "modules.vision.mesh", "stages[1].mesh"
   std::string message;  // goes on after the key: "needs .."
 };
-// None if the strategy is sound. Sizes are at least 1 and at most kMaxRanks, zero is 0 to 3.
+// None if the strategy is sound. Sizes and counts are at least 1 and at most kMaxRanks, zero is 0
+// to 3, and where stages are named, there are as many names as stages.
 std::optional<StrategyProblem> findProblem(const Strategy& strategy);
 
 // The module of a parameter, and what overrules its sharding; null: none.

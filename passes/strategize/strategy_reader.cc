@@ -1,7 +1,9 @@
 #include "passes/strategize/strategy_reader.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "passes/train/yaml_reader.h"
 
@@ -24,13 +26,16 @@ class StrategyReader {
     }
     if (!document_.ok()) return document_.status();
     YamlMap root(&document_, document_.root(), "",
-                 {"mesh", "zero", "hsdp", "sequence_parallel", "modules", "shardings"});
-    root.require("mesh");
+                 {"mesh", "zero", "hsdp", "sequence_parallel", "modules", "shardings", "stages",
+                  "schedule", "interleave", "microbatches", "balance"});
+    readPipeline(root);
+    if (needsMesh()) root.require("mesh");
     strategy_.mesh = readMesh(root.node("mesh"), "mesh");
     strategy_.zero = static_cast<int>(root.readInt("zero", 0, 0, 3));
     if (root.has("hsdp")) strategy_.hsdp = root.readInt("hsdp", 2, 2, kMaxRanks);
     strategy_.sequenceParallel = root.readBool("sequence_parallel", false);
-    for (const char* key : {"hsdp", "sequence_parallel"}) places_.emplace(key, root.node(key));
+    for (const char* key : {"hsdp", "sequence_parallel", "stages", "interleave"})
+      places_.emplace(key, root.node(key));
     if (root.has("modules")) readModules(root.node("modules"));
     if (root.has("shardings")) readShardings(root.node("shardings"));
     if (!document_.ok()) return document_.status();
@@ -42,6 +47,94 @@ class StrategyReader {
   }
 
  private:
+  // Not where every stage has its own.
+  bool needsMesh() const {
+    if (!strategy_.pipeline || strategy_.pipeline->named.empty()) return true;
+    const std::vector<Pipeline::Stage>& stages = strategy_.pipeline->named;
+    return std::any_of(stages.begin(), stages.end(),
+                       [](const Pipeline::Stage& stage) { return !stage.mesh; });
+  }
+
+  void readPipeline(YamlMap& root) {
+    for (const char* key : {"schedule", "interleave", "balance"}) {
+      if (root.has(key) && !root.has("stages")) {
+        root.fail(key, std::string("'") + key + "' is of several stages: say how many, " +
+                           "`stages: 2`, or remove it");
+      }
+    }
+    if (!root.has("stages") && !root.has("microbatches")) return;
+    Pipeline pipeline;
+    if (root.has("stages")) readStages(root, &pipeline);
+    std::optional<ScheduleKind> schedule;
+    std::optional<int64_t> interleave;
+    if (root.has("schedule")) {
+      schedule = static_cast<ScheduleKind>(root.readWord("schedule", 0, scheduleNames()));
+    }
+    if (root.has("interleave")) interleave = root.readInt("interleave", 1, 1, kMaxRanks);
+    pipeline.setSchedule(schedule, interleave);
+    if (root.has("microbatches")) {
+      pipeline.microbatches = root.readInt("microbatches", 1, 1, kMaxMicrobatches);
+    }
+    pipeline.balance =
+        static_cast<Pipeline::Balance>(root.readWord("balance", 0, {"time", "parameters"}));
+    if (!pipeline.named.empty() && root.has("balance")) {
+      root.fail("balance",
+                "'balance' is for cuts that are found, and 'stages' says where they are");
+    }
+    strategy_.pipeline = std::move(pipeline);
+  }
+
+  // `4`, `auto 4`, or a list.
+  void readStages(YamlMap& root, Pipeline* pipeline) {
+    const YAML::Node node = root.node("stages");
+    if (node.IsSequence()) {
+      for (const YAML::Node& item : node) pipeline->named.push_back(readStage(item));
+      pipeline->stages = static_cast<int64_t>(pipeline->named.size());
+      if (pipeline->named.empty()) root.fail("stages", "'stages' must name at least one stage");
+      return;
+    }
+    const std::optional<int64_t> count =
+        node.IsScalar() ? stageCountOf(node.Scalar()) : std::nullopt;
+    pipeline->stages = count.value_or(1);
+    if (!count) {
+      root.fail("stages", "'stages' must be a number from 1 to " + std::to_string(kMaxRanks) +
+                              ", `auto N`, or a list of what is in each, e.g. "
+                              "`[vision, \"llm.0-15\", \"llm.16-31\"]`");
+    }
+  }
+
+  // The blocks, or a mapping with a mesh.
+  Pipeline::Stage readStage(const YAML::Node& node) {
+    const std::string path = "stages[" + std::to_string(stagesRead_++) + "]";
+    Pipeline::Stage stage;
+    if (!node.IsMap()) {
+      stage.blocks = readBlocks(node, path);
+      return stage;
+    }
+    YamlMap map(&document_, node, path, {"blocks", "mesh"});
+    map.require("blocks");
+    if (map.has("blocks")) stage.blocks = readBlocks(map.node("blocks"), map.pathOf("blocks"));
+    if (map.has("mesh")) stage.mesh = readMesh(map.node("mesh"), map.pathOf("mesh"));
+    return stage;
+  }
+
+  std::vector<std::string> readBlocks(const YAML::Node& node, const std::string& path) {
+    std::vector<std::string> blocks;
+    auto add = [&](const YAML::Node& item) {
+      if (item.IsScalar() && !item.Scalar().empty()) return blocks.push_back(item.Scalar());
+      document_.fail(item.Mark(), "'" + path +
+                                      "' must name blocks: `vision`, `llm.0-15`, \"0-11\", " +
+                                      "or a list of such");
+    };
+    if (!node.IsSequence()) {
+      add(node);
+      return blocks;
+    }
+    for (const YAML::Node& item : node) add(item);
+    if (blocks.empty()) document_.fail(node.Mark(), "'" + path + "' must name at least one block");
+    return blocks;
+  }
+
   Mesh readMesh(const YAML::Node& node, const std::string& path) {
     places_.emplace(path, node);
     YamlMap map(&document_, node, path, {"dp", "fsdp", "tp", "cp", "ep", "pp"});
@@ -64,11 +157,11 @@ class StrategyReader {
     for (const std::string& name : modules.keys()) {
       if (name.empty()) modules.fail(name, "a module needs a name");
       YamlMap map(&document_, modules.node(name), modules.pathOf(name), {"parameters", "mesh"});
-      map.require("mesh");
+      if (!strategy_.pipeline) map.require("mesh");
       Strategy::Module module;
       module.name = name;
       module.parameters = readPatterns(map, &patterns);
-      module.mesh = readMesh(map.node("mesh"), map.pathOf("mesh"));
+      if (map.has("mesh")) module.mesh = readMesh(map.node("mesh"), map.pathOf("mesh"));
       strategy_.modules.push_back(std::move(module));
     }
   }
@@ -118,6 +211,7 @@ class StrategyReader {
 
   YamlDocument document_;
   Strategy strategy_;
+  int64_t stagesRead_ = 0;
   std::map<std::string, YAML::Node> places_;  // of what findProblem() names
 };
 

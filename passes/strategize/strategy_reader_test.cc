@@ -51,6 +51,73 @@ TEST(StrategyReader, ReadsEveryKey) {
   EXPECT_EQ(strategy->text, kFull);
 }
 
+TEST(StrategyReader, ReadsStages) {
+  absl::StatusOr<Strategy> strategy = parseStrategy(
+      "mesh: {tp: 2}\nstages: auto 4\nschedule: zb-h1\nmicrobatches: 8\nbalance: parameters\n"
+      "modules: {vision: {parameters: \"v*\"}}",
+      "s.yaml");
+  ASSERT_TRUE(strategy.ok()) << strategy.status();
+  Pipeline expected;
+  expected.stages = 4;
+  expected.schedule = ScheduleKind::kZbH1;
+  expected.microbatches = 8;
+  expected.balance = Pipeline::Balance::kParameters;
+  EXPECT_EQ(strategy->pipeline, expected);
+  EXPECT_EQ(strategy->modules[0].mesh, std::nullopt);
+
+  strategy = parseStrategy("mesh: {}\nstages: 4\ninterleave: 2", "s.yaml");
+  ASSERT_TRUE(strategy.ok()) << strategy.status();
+  EXPECT_EQ(strategy->pipeline->schedule, ScheduleKind::kInterleaved);
+  strategy = parseStrategy("mesh: {}\nmicrobatches: 4", "s.yaml");
+  ASSERT_TRUE(strategy.ok()) << strategy.status();
+  EXPECT_EQ(strategy->stageCount(), 1);
+  EXPECT_EQ(strategy->pipeline->microbatches, 4);
+}
+
+TEST(StrategyReader, ReadsWhatIsInEachStage) {
+  absl::StatusOr<Strategy> strategy = parseStrategy(
+      "mesh: {tp: 4}\nstages:\n  - {blocks: [vision, 0-3], mesh: {dp: 4}}\n  - [llm.0-7, \"8\"]\n"
+      "  - llm.8-15\n",
+      "s.yaml");
+  ASSERT_TRUE(strategy.ok()) << strategy.status();
+  EXPECT_EQ(strategy->stageCount(), 3);
+  EXPECT_THAT(strategy->pipeline->named,
+              ElementsAre(Pipeline::Stage{{"vision", "0-3"}, Mesh{4, 1, 1}},
+                          Pipeline::Stage{{"llm.0-7", "8"}, std::nullopt},
+                          Pipeline::Stage{{"llm.8-15"}, std::nullopt}));
+  // No other mesh is needed where each has one.
+  EXPECT_TRUE(parseStrategy("stages: [{blocks: a, mesh: {}}, {blocks: b, mesh: {}}]", "s").ok());
+  EXPECT_THAT(errorOf("stages: [{blocks: a, mesh: {}}, b]"), HasSubstr("missing key 'mesh'"));
+}
+
+TEST(StrategyReader, StagesThatCanNotBe) {
+  for (const char* stages : {"0", "auto", "some 4", "{a: b}", "-1", "4.5"}) {
+    EXPECT_THAT(errorOf(std::string("mesh: {}\nstages: ") + stages),
+                HasSubstr("s.yaml:2:9: 'stages' must be a number from 1 to 1048576, `auto N`, or"))
+        << stages;
+  }
+  EXPECT_THAT(errorOf("mesh: {}\nstages: []"), HasSubstr("'stages' must name at least one stage"));
+  EXPECT_THAT(errorOf("mesh: {}\nstages: [a, []]"),
+              HasSubstr("s.yaml:2:13: 'stages[1]' must name at least one block"));
+  EXPECT_THAT(errorOf("mesh: {}\nstages: [a, [[b]]]"), HasSubstr("'stages[1]' must name blocks"));
+  EXPECT_THAT(errorOf("mesh: {}\nstages: [a, {mesh: {}}]"),
+              HasSubstr("missing key 'stages[1].blocks'"));
+  EXPECT_THAT(errorOf("mesh: {}\nstages: 4\nschedule: 1f1"), HasSubstr("did you mean '1f1b'?"));
+  EXPECT_THAT(errorOf("mesh: {}\nschedule: 1f1b"),
+              HasSubstr("s.yaml:2:11: 'schedule' is of several stages"));
+  EXPECT_THAT(errorOf("mesh: {}\nstages: 3\nschedule: interleaved"),
+              HasSubstr("s.yaml:2:9: 'stages' makes 3, which is no multiple of interleave (2)"));
+  EXPECT_THAT(errorOf("mesh: {}\nstages: 4\ninterleave: 2\nschedule: gpipe"),
+              HasSubstr("s.yaml:3:13: 'interleave' of 2 needs the schedule interleaved"));
+  EXPECT_THAT(errorOf("mesh: {}\nstages: 4\nmicrobatches: 0"),
+              HasSubstr("'microbatches' must be 1 to"));
+  EXPECT_THAT(errorOf("mesh: {}\nstages: [a, b]\nbalance: time"),
+              HasSubstr("'balance' is for cuts that are found"));
+  EXPECT_THAT(errorOf("mesh: {dp: 2, fsdp: 2}\nzero: 1\nstages: [a, {blocks: b, mesh: {dp: 2}}]\n"
+                      "modules: {c: {parameters: c, mesh: {dp: 3}}}"),
+              HasSubstr("'modules.c.mesh' has 3 ranks, as many as no grid has"));
+}
+
 TEST(StrategyReader, MissingKeysMeanNothingIsSplit) {
   absl::StatusOr<Strategy> strategy = parseStrategy("mesh: {}", "s.yaml");
   ASSERT_TRUE(strategy.ok()) << strategy.status();
@@ -147,7 +214,7 @@ TEST(StrategyReader, ReadsTheExamplesOfTheDocs) {
         << block;
     ++blocks;
   }
-  EXPECT_EQ(blocks, 2);
+  EXPECT_EQ(blocks, 4);
 }
 
 TEST(StrategyReader, FilesThatCanNotBeRead) {

@@ -32,9 +32,9 @@ TEST(Strategy, PlainDataParallelIsOneAxisAndNothingElse) {
 TEST(Strategy, DataParallelismIsWhatAllModulesHave) {
   Strategy strategy = ofMesh({2, 1, 2});
   EXPECT_EQ(strategy.dataParallel(), 2);
-  strategy.modules = {{"vision", {"vision.*"}, {4, 1, 1}}};
+  strategy.modules = {{"vision", {"vision.*"}, Mesh{4, 1, 1}}};
   EXPECT_EQ(strategy.dataParallel(), 2);
-  strategy.modules = {{"vision", {"vision.*"}, {1, 1, 4}}};
+  strategy.modules = {{"vision", {"vision.*"}, Mesh{1, 1, 4}}};
   EXPECT_EQ(strategy.dataParallel(), 1);
   EXPECT_EQ(ofMesh({2, 4, 2}).dataParallel(), 8);
 }
@@ -51,7 +51,7 @@ TEST(Strategy, SoundOnesHaveNoProblem) {
   strategy.zero = 3;
   strategy.hsdp = 2;
   strategy.sequenceParallel = true;
-  strategy.modules = {{"vision", {"vision.*"}, {8, 1, 1}}};
+  strategy.modules = {{"vision", {"vision.*"}, Mesh{8, 1, 1}}};
   EXPECT_EQ(problemOf(strategy), "");
 }
 
@@ -69,7 +69,7 @@ TEST(Strategy, HsdpDividesTheDpOfModulesToo) {
   Strategy strategy = ofMesh({4, 1, 1});
   strategy.zero = 1;
   strategy.hsdp = 4;
-  strategy.modules = {{"vision", {"vision.*"}, {2, 1, 2}}};
+  strategy.modules = {{"vision", {"vision.*"}, Mesh{2, 1, 2}}};
   EXPECT_THAT(problemOf(strategy), HasSubstr("modules.vision.mesh has dp: 2"));
 }
 
@@ -81,7 +81,7 @@ TEST(Strategy, SequenceParallelismNeedsTp) {
   Strategy strategy = ofMesh({2, 1, 1});
   strategy.sequenceParallel = true;
   EXPECT_THAT(problemOf(strategy), HasSubstr("sequence_parallel splits"));
-  strategy.modules = {{"language", {"language.*"}, {1, 1, 2}}};
+  strategy.modules = {{"language", {"language.*"}, Mesh{1, 1, 2}}};
   EXPECT_EQ(problemOf(strategy), "");
 }
 
@@ -94,21 +94,107 @@ TEST(Strategy, RanksAreBounded) {
 
 TEST(Strategy, ModulesHaveTheSameRanks) {
   Strategy strategy = ofMesh({2, 1, 2});
-  strategy.modules = {{"vision", {"vision.*"}, {2, 1, 1}}};
+  strategy.modules = {{"vision", {"vision.*"}, Mesh{2, 1, 1}}};
   EXPECT_THAT(problemOf(strategy), HasSubstr("modules.vision.mesh has 2 ranks, but 'mesh' has 4"));
 }
 
 TEST(Strategy, MeshesMustHaveACommonRefinement) {
   Strategy strategy = ofMesh({4, 1, 3});
-  strategy.modules = {{"vision", {"vision.*"}, {3, 1, 4}}};
+  strategy.modules = {{"vision", {"vision.*"}, Mesh{3, 1, 4}}};
   EXPECT_THAT(
       problemOf(strategy),
       HasSubstr("modules.vision.mesh can't share the ranks with 'mesh': one has groups of 3 "
                 "ranks, the other of 4"));
-  strategy.modules = {{"vision", {"vision.*"}, {12, 1, 1}}, {"audio", {"audio.*"}, {2, 1, 6}}};
+  strategy.modules = {{"vision", {"vision.*"}, Mesh{12, 1, 1}},
+                      {"audio", {"audio.*"}, Mesh{2, 1, 6}}};
   EXPECT_EQ(problemOf(strategy), "");
   strategy.modules[0].mesh = {6, 1, 2};
   EXPECT_THAT(problemOf(strategy), HasSubstr("modules.vision.mesh can't share"));
+}
+
+Strategy ofStages(Mesh mesh, int64_t stages, ScheduleKind schedule = ScheduleKind::kOneFOneB) {
+  Strategy strategy = ofMesh(mesh);
+  strategy.pipeline.emplace().stages = stages;
+  strategy.pipeline->setSchedule(schedule, std::nullopt);
+  return strategy;
+}
+
+TEST(Strategy, RanksAreThoseOfAllGrids) {
+  EXPECT_EQ(Strategy().grids(), 1);
+  Strategy strategy = ofStages({2, 1, 2}, 3);
+  EXPECT_EQ(strategy.grids(), 3);
+  EXPECT_EQ(strategy.ranks(), 12);
+  EXPECT_FALSE(ofStages({2, 1, 1}, 3).isPlainDataParallel());
+  strategy = ofStages({2, 1, 2}, 4, ScheduleKind::kInterleaved);
+  EXPECT_EQ(strategy.stageCount(), 4);
+  EXPECT_EQ(strategy.grids(), 2);
+  EXPECT_EQ(strategy.ranks(), 8);
+}
+
+TEST(Strategy, AStageMayHaveAMeshOfItsOwn) {
+  Strategy strategy = ofStages({1, 1, 4}, 3);
+  strategy.pipeline->named = {
+      {{"vision"}, Mesh{2, 1, 1}}, {{"llm.0"}, std::nullopt}, {{"llm.1"}, Mesh{1, 1, 6}}};
+  EXPECT_EQ(problemOf(strategy), "");
+  EXPECT_EQ(strategy.meshOfGrid(0), (Mesh{2, 1, 1}));
+  EXPECT_EQ(strategy.meshOfGrid(1), strategy.mesh);
+  EXPECT_EQ(strategy.ranks(), 12);
+  EXPECT_EQ(strategy.dataParallel(), 1);
+  EXPECT_EQ(strategy.commonTensorParallel(nullptr), 12);
+  strategy.pipeline->named[1].mesh = Mesh{1, 4, 1};
+  EXPECT_THAT(problemOf(strategy), HasSubstr("stages[1].mesh has fsdp: 4, but zero is 0"));
+}
+
+TEST(Strategy, AModuleIsOnOneOfTheGrids) {
+  Strategy strategy = ofStages({1, 1, 4}, 2);
+  strategy.pipeline->named = {{{"vision"}, Mesh{2, 1, 1}}, {{"llm"}, std::nullopt}};
+  strategy.modules = {{"head", {"head.*"}, Mesh{1, 1, 2}}, {"llm", {"llm.*"}, std::nullopt}};
+  EXPECT_EQ(problemOf(strategy), "");
+  EXPECT_EQ(strategy.commonTensorParallel(&strategy.modules[0]), 2);
+  EXPECT_EQ(strategy.commonTensorParallel(&strategy.modules[1]), 4);
+  strategy.modules[0].mesh = Mesh{1, 1, 3};
+  EXPECT_THAT(problemOf(strategy),
+              HasSubstr("modules.head.mesh has 3 ranks, as many as no grid has"));
+}
+
+TEST(Strategy, InterleavingNeedsItsScheduleAndSeveralGrids) {
+  using Kind = ScheduleKind;
+  EXPECT_EQ(problemOf(ofStages({1, 1, 1}, 4, Kind::kInterleaved)), "");
+  EXPECT_THAT(problemOf(ofStages({1, 1, 1}, 5, Kind::kInterleaved)),
+              HasSubstr("stages makes 5, which is no multiple of interleave (2)"));
+  EXPECT_THAT(problemOf(ofStages({1, 1, 1}, 2, Kind::kInterleaved)),
+              HasSubstr("stages makes 2, all of them on one grid"));
+  Strategy strategy = ofStages({1, 1, 1}, 4);
+  strategy.pipeline->setSchedule(Kind::kGPipe, 2);
+  EXPECT_THAT(problemOf(strategy),
+              HasSubstr("interleave of 2 needs the schedule interleaved, not gpipe"));
+  strategy.pipeline->setSchedule(Kind::kInterleaved, 1);
+  EXPECT_THAT(problemOf(strategy), HasSubstr("interleave is the number of stages on each grid"));
+  strategy.pipeline->setSchedule(std::nullopt, 2);
+  strategy.pipeline->named = {{{"0"}, Mesh{}}, {{"1"}, {}}, {{"2"}, {}}, {{"3"}, {}}};
+  EXPECT_THAT(problemOf(strategy), HasSubstr("stages[0].mesh can't be with interleave"));
+}
+
+TEST(Strategy, RanksOfAllStagesAreBounded) {
+  EXPECT_EQ(problemOf(ofStages({kMaxRanks / 4, 1, 1}, 4)), "");
+  EXPECT_THAT(problemOf(ofStages({kMaxRanks / 4, 1, 1}, 5)),
+              HasSubstr("stages has together more than 1048576 ranks"));
+}
+
+TEST(Strategy, WhatIsLeftOutOfAScheduleFollows) {
+  Pipeline pipeline;
+  pipeline.setSchedule(std::nullopt, std::nullopt);
+  EXPECT_EQ(pipeline.schedule, ScheduleKind::kOneFOneB);
+  EXPECT_EQ(pipeline.interleave, 1);
+  pipeline.setSchedule(ScheduleKind::kInterleaved, std::nullopt);
+  EXPECT_EQ(pipeline.interleave, 2);
+  pipeline.setSchedule(std::nullopt, 3);
+  EXPECT_EQ(pipeline.schedule, ScheduleKind::kInterleaved);
+  EXPECT_EQ(stageCountOf("4"), 4);
+  EXPECT_EQ(stageCountOf("auto 4"), 4);
+  for (const char* text : {"", "auto", "0", "1048577", "vision"}) {
+    EXPECT_EQ(stageCountOf(text), std::nullopt) << text;
+  }
 }
 
 TEST(Strategy, PatternsFindModulesAndShardings) {

@@ -101,7 +101,7 @@ TEST_P(RaiseValue, IsKept) {
   ASSERT_TRUE(module);
   mlir::OwningOpRef<mlir::ModuleOp> raised = module->clone();
   mlir::PassManager passes(&Context());
-  for (const Phase& phase : pipelinePhases()) {
+  for (const PipelinePhase& phase : pipelinePhases()) {
     if (phase.name == "raise") phase.addPasses(passes, PipelineOptions());
   }
   ASSERT_GT(passes.size(), 0u);
