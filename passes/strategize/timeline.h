@@ -1,0 +1,58 @@
+// When the runs of a pipeline schedule happen, by replay with the time of each.
+#ifndef ORIEL_PASSES_STRATEGIZE_TIMELINE_H_
+#define ORIEL_PASSES_STRATEGIZE_TIMELINE_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "passes/strategize/pipeline_schedule.h"
+
+namespace oriel {
+
+// One run of each phase of a stage, in ms.
+struct StageTimes {
+  double forward = 0;
+  double backward = 0;
+  double backwardInput = 0;
+  double backwardWeight = 0;
+
+  double of(Phase phase) const;
+};
+
+struct PipelineTimes {
+  std::vector<StageTimes> stages;
+  // ms from the end of a run until another grid has what it made. Grids don't wait for what they
+  // send.
+  double transfer = 0;
+};
+
+struct TimedRun {
+  StageRun run;
+  double start = 0;  // ms from the start of the step
+  double end = 0;
+};
+
+struct Timeline {
+  std::vector<std::vector<TimedRun>> grids;  // as in the schedule
+  std::vector<double> busy;                  // ms of each grid's runs
+  double makespan = 0;                       // ms until the last run ends
+
+  // The part of a step for which even the busiest grid waits: 1 - ideal / makespan, where ideal is
+  // the largest of `busy`. With P grids, m microbatches and equal stages that is
+  //   (P-1) / (m + P-1)    for GPipe and 1F1B (Narayanan et al. 2021, section 2.2, as a part of the
+  //                        step: their (P-1)/m is of the ideal time),
+  //   (P-1) / (v m + P-1)  for v stages on each grid, interleaved (likewise),
+  //   (P-1) (F+B-W) / (m (F+B+W) + (P-1) (F+B-W))  for ZB-H1 (Qi et al. 2024, section 2.3).
+  double bubble() const;
+};
+
+// Each grid runs its list in order. A run starts when the run before has ended and its inputs are
+// there: of a forward, the forward of the stage before; of a backward (or input half), the
+// stage's own forward and the backward of the next stage that has one; of a weight half, the
+// stage's own input half. FailedPrecondition if grids wait for each other for ever.
+absl::StatusOr<Timeline> replaySchedule(const PipelineSchedule& schedule,
+                                        const PipelineTimes& times);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_STRATEGIZE_TIMELINE_H_
