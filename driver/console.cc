@@ -1,8 +1,10 @@
 #include "driver/console.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 namespace oriel::driver {
 
@@ -32,6 +34,17 @@ void setVerbose(bool verbose) { verboseFlag = verbose; }
 void progress(const std::string& text) {
   if (!verboseFlag && !isatty(STDERR_FILENO)) return;
   std::fprintf(stderr, "oriel: %s\n", text.c_str());
+}
+
+int outputColumns() {
+  winsize size = {};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 100;
+}
+
+bool outputHasColor() {
+  const char* const noColor = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) && (noColor == nullptr || *noColor == '\0');
 }
 
 }  // namespace oriel::driver

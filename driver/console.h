@@ -1,4 +1,4 @@
-// Errors and progress on stderr, and how errors of the parts become one status.
+// Errors and progress on stderr, how errors of the parts become one status, and what stdout is.
 #ifndef ORIEL_DRIVER_CONSOLE_H_
 #define ORIEL_DRIVER_CONSOLE_H_
 
@@ -22,6 +22,11 @@ void printError(const std::string& message);
 void setVerbose(bool verbose);
 // "oriel: TEXT" on stderr.
 void progress(const std::string& text);
+
+// Of the terminal that stdout is, or 100.
+int outputColumns();
+// Whether stdout is a terminal, and the environment does not ask for NO_COLOR.
+bool outputHasColor();
 
 }  // namespace oriel::driver
 

@@ -1,5 +1,6 @@
 #include "driver/plan_json.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "runtime/plan/plan_types.h"
@@ -83,7 +84,13 @@ Json parametersJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
           {"tensors", std::move(tensors)}};
 }
 
-Json programJson(const runtime::ProgramStats& program) {
+Json programJson(const plan::Program& from, const runtime::ProgramStats& program) {
+  std::map<std::string, double> predicted;
+  for (const plan::Segment& segment : from.segments()) {
+    predicted[segment.name()] = segment.predicted_ms();
+  }
+  Json stages = Json::array();
+  for (const std::string& stage : from.stages()) stages.push_back(stage);
   Json segments = Json::array();
   for (const runtime::SegmentStats& segment : program.segments) {
     Json collectives = Json::array();
@@ -97,6 +104,7 @@ Json programJson(const runtime::ProgramStats& program) {
     }
     segments.push_back({{"name", segment.name},
                         {"runs_per_step", segment.runs_per_step},
+                        {"predicted_ms", predicted.at(segment.name)},
                         {"instructions", segment.instructions},
                         {"kernels", segment.kernels},
                         {"collectives", segment.collectives},
@@ -114,6 +122,7 @@ Json programJson(const runtime::ProgramStats& program) {
   }
   return {{"first_rank", program.first_rank},
           {"rank_count", program.rank_count},
+          {"stages", std::move(stages)},
           {"arena_bytes", program.arena_bytes},
           {"bytes_by_kind", program.bytes_by_kind},
           {"state_bytes", program.state_bytes},
@@ -143,8 +152,8 @@ std::string planJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
     if (input.image_count()) entry["image_count"] = true;
     inputs.push_back(std::move(entry));
   }
-  for (const runtime::ProgramStats& program : stats.programs) {
-    programs.push_back(programJson(program));
+  for (size_t i = 0; i < stats.programs.size(); ++i) {
+    programs.push_back(programJson(plan.programs(static_cast<int>(i)), stats.programs[i]));
   }
   const Json json = {{"model", plan.model_name()},
                      {"provenance", provenanceJson(plan.provenance())},

@@ -104,7 +104,8 @@ TEST(PlanTextTest, StateOfTraining) {
 }
 
 TEST(PlanJsonTest, CollectivesByKind) {
-  const plan::Plan plan = gatheringPlan();
+  plan::Plan plan = gatheringPlan();
+  plan.mutable_programs(0)->mutable_segments(0)->set_predicted_ms(1.5);
   const auto json = nlohmann::json::parse(planJson(plan, runtime::ComputePlanStats(plan)));
   EXPECT_EQ(json["programs"][0]["sent_bytes_per_step"], 9 * 1024);
   const auto& volume = json["programs"][0]["volume"][0];
@@ -112,6 +113,7 @@ TEST(PlanJsonTest, CollectivesByKind) {
   EXPECT_EQ(volume["segment"], "forward");
   EXPECT_EQ(volume["sent_bytes"], 9 * 1024);
   EXPECT_EQ(volume["counts"]["all_gather"], 4);
+  EXPECT_EQ(json["programs"][0]["segments"][0]["predicted_ms"], 1.5);
   const auto& gather = json["programs"][0]["segments"][0]["collectives_by_kind"][0];
   EXPECT_EQ(gather["kind"], "all_gather");
   EXPECT_EQ(gather["axes"], nlohmann::json({"a0"}));
@@ -131,6 +133,7 @@ TEST(PlanJsonTest, KeysThatScriptsUse) {
   EXPECT_EQ(json["parameters"]["tensors"][0]["shape"], nlohmann::json({64, 32}));
   EXPECT_EQ(json["programs"][0]["bytes_by_kind"]["parameter"], 2112 * 4);
   EXPECT_EQ(json["programs"][0]["state_bytes"], 2112 * 4);
+  EXPECT_TRUE(json["programs"][0]["stages"].empty());
 }
 
 // A grid where one module has a mesh of its own.
