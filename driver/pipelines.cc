@@ -9,6 +9,7 @@
 #include "passes/partition/passes.h"
 #include "passes/propagate/passes.h"
 #include "passes/raise/passes.h"
+#include "passes/stage/passes.h"
 #include "passes/strategize/passes.h"
 #include "passes/train/passes.h"
 
@@ -62,11 +63,18 @@ void addTrain(OpPassManager& passes, const PipelineOptions& options) {
   passes.addPass(createVerifyTrain());
 }
 
+// The driver has checked that it divides.
+int64_t microbatchesOf(const PipelineOptions& options) {
+  return options.recipe.globalBatch / (options.recipe.microBatch * options.strategy.dataParallel());
+}
+
+void addStage(OpPassManager& passes, const PipelineOptions& options) {
+  passes.addPass(createSplitStages(options.strategy, microbatchesOf(options)));
+}
+
 void addStrategize(OpPassManager& passes, const PipelineOptions& options) {
-  // The driver has checked that it divides.
-  int64_t microbatches =
-      options.recipe.globalBatch / (options.recipe.microBatch * options.strategy.dataParallel());
-  passes.addPass(createAnnotate(options.strategy, microbatches, options.explainSharding));
+  passes.addPass(
+      createAnnotate(options.strategy, microbatchesOf(options), options.explainSharding));
 }
 
 void addPropagate(OpPassManager& passes, const PipelineOptions& options) {
@@ -90,6 +98,7 @@ const std::vector<PipelinePhase>& pipelinePhases() {
       {"specialize", "static shapes, folded shape arithmetic", addSpecialize},
       {"raise", "semantic ops: attention, norms, rotary embedding, image merge", addRaise},
       {"train", "forward, backward, update and eval segments", addTrain},
+      {"stage", "pipeline stages: a program for each group of ranks", addStage},
       {"strategize", "the device grid, the schedule of a step, shardings of parameters",
        addStrategize},
       {"propagate", "a sharding for every value", addPropagate},
@@ -103,6 +112,7 @@ void registerOrielPasses() {
   registerFrontendPasses();
   registerRaisePasses();
   registerTrainPasses();
+  registerStagePasses();
   registerStrategizePasses();
   registerPropagatePasses();
   registerPartitionPasses();

@@ -24,6 +24,7 @@ LogicalResult BufferOp::verify() {
   if (getOffset() % 64 != 0) {
     return emitOpError("has the offset ") << getOffset() << ", expected a multiple of 64";
   }
+  if (getSlots() < 1) return emitOpError("has ") << getSlots() << " slots, expected at least one";
   if ((getKind() == "constant") != getValue().has_value()) {
     return emitOpError("of kind constant, and no other, has a value");
   }
@@ -120,6 +121,20 @@ LogicalResult SliceOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
 
 LogicalResult CopyOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
   if (failed(verifyOneToOne(*this))) return mlir::failure();
+  return verifyBuffers(*this, symbols);
+}
+
+LogicalResult SendOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
+  if (getInputsAttr().size() != 1 || !getOutputsAttr().empty()) {
+    return emitOpError("sends one buffer and makes none");
+  }
+  return verifyBuffers(*this, symbols);
+}
+
+LogicalResult ReceiveOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
+  if (!getInputsAttr().empty() || getOutputsAttr().size() != 1) {
+    return emitOpError("receives one buffer and reads none");
+  }
   return verifyBuffers(*this, symbols);
 }
 

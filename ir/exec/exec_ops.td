@@ -44,6 +44,9 @@ def BufferOp : Exec_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
     `temporary`). Views of one value have the same offset. `sharding` is how the global
     tensor, of which this is one rank's piece, lies over the grid.
 
+    `slots` copies of it lie one behind the other, each at a multiple of 64 bytes; a run of
+    microbatch m uses copy m modulo `slots`.
+
     Example: `exec.buffer @b7 : tensor<4x8xf32> {kind = "temporary", offset = 4096}`.
     Made by `lower`; read by `emit`.
   }];
@@ -51,7 +54,8 @@ def BufferOp : Exec_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
                        I64Attr:$offset, DefaultValuedStrAttr<StrAttr, "">:$ref,
                        DefaultValuedStrAttr<StrAttr, "">:$slot,
                        OptionalAttr<ElementsAttr>:$value,
-                       OptionalAttr<Oriel_ShardingAttr>:$sharding);
+                       OptionalAttr<Oriel_ShardingAttr>:$sharding,
+                       DefaultValuedAttr<I64Attr, "1">:$slots);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;
 }
@@ -60,11 +64,14 @@ def SegmentOp : Exec_Op<"segment",
     [Symbol, NoTerminator, SingleBlock, HasParent<"ProgramOp">]> {
   let summary = "Instructions that run in order";
   let description = [{
-    Named forward, backward, update or eval. Made by `lower`; read by `emit`.
+    Named forward, backward, update or eval; of several pipeline stages, with the stage's
+    number behind a dot. `predicted_ms` is the time of one run by the cost model. Made by
+    `lower`; read by `emit`.
 
     Example: `exec.segment @forward {...}`.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name);
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       DefaultValuedAttr<F64Attr, "0.0">:$predicted_ms);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
 }
@@ -148,6 +155,31 @@ def CopyOp : Exec_Instruction<"copy", (ins)> {
     Example: `exec.copy [@b0] -> [@b1]`. Made by `lower`; read by `emit`.
   }];
   let assemblyFormat = "$inputs `->` $outputs (`from` $source_op^)? attr-dict";
+}
+
+def SendOp : Exec_Instruction<"send", (ins StrAttr:$channel, StrAttr:$peer)> {
+  let summary = "Starts to send a buffer to the ranks of another program";
+  let description = [{
+    One operand of the kind `transfer`, no result.
+
+    Example: `exec.send "forward.0.p1" to "p1" [@b0] -> []`. Made by `lower`; read by `emit`.
+  }];
+  let assemblyFormat = [{
+    $channel `to` $peer $inputs `->` $outputs (`from` $source_op^)? attr-dict
+  }];
+}
+
+def ReceiveOp : Exec_Instruction<"receive", (ins StrAttr:$channel, StrAttr:$peer)> {
+  let summary = "Waits until a buffer has arrived from the ranks of another program";
+  let description = [{
+    No operand, one result of the kind `transfer`.
+
+    Example: `exec.receive "forward.0.p1" of "p0" [] -> [@b0]`. Made by `lower`; read by
+    `emit`.
+  }];
+  let assemblyFormat = [{
+    $channel `of` $peer $inputs `->` $outputs (`from` $source_op^)? attr-dict
+  }];
 }
 
 #endif

@@ -123,4 +123,18 @@ LogicalResult SliceLocalOp::verify() {
   return checkPieces(*this, PieceDim{"dim", getDim()}, std::nullopt);
 }
 
+namespace {
+
+template <typename Op>
+LogicalResult checkChannel(Op op) {
+  if (op.getChannel().empty()) return op.emitOpError("names no channel");
+  if (op.getPeer().empty()) return op.emitOpError("names no program as its peer");
+  return success();
+}
+
+}  // namespace
+
+LogicalResult SendOp::verify() { return checkChannel(*this); }
+LogicalResult ReceiveOp::verify() { return checkChannel(*this); }
+
 }  // namespace oriel::ir

@@ -95,4 +95,30 @@ def SliceLocalOp : Oriel_DistributedOp<"slice_local",
   let results = (outs Oriel_Tensor:$result);
 }
 
+def SendOp : Oriel_DistributedOp<"send",
+    (ins Oriel_Tensor:$input, StrAttr:$channel, StrAttr:$peer)> {
+  let summary = "Sends a value to the ranks of another program";
+  let description = [{
+    `peer` is the symbol of the program that has the `oriel.receive` of the same channel; a
+    channel has one of each. The ranks go on while the value is on its way. Before `partition`
+    operand and received value are the same whole tensor; afterwards each is a rank's piece,
+    by the sharding on its own program's grid. Not pure, as `oriel.all_reduce`.
+
+    Example: `oriel.send %0 {channel = "forward.0.p1", peer = "p1"} : (tensor<8x4xf32>) -> ()`.
+    Made by `stage`; removed by `lower`.
+  }];
+}
+
+def ReceiveOp : Oriel_DistributedOp<"receive", (ins StrAttr:$channel, StrAttr:$peer)> {
+  let summary = "Waits for a value of another program";
+  let description = [{
+    `peer` is the symbol of the program that has the `oriel.send` of the same channel. Not
+    pure, as `oriel.all_reduce`.
+
+    Example: `%0 = oriel.receive {channel = "forward.0.p1", peer = "p0"} : () ->
+    tensor<8x4xf32>`. Made by `stage`; removed by `lower`.
+  }];
+  let results = (outs Oriel_Tensor:$result);
+}
+
 #endif

@@ -107,6 +107,22 @@ FailureOr<ValueRole> resultRole(FuncOp segment, unsigned index) {
   return readRole(segment, "result", index, segment.getResultAttrDict(index));
 }
 
+llvm::SmallVector<mlir::ModuleOp> programsOf(mlir::ModuleOp module) {
+  llvm::SmallVector<mlir::ModuleOp> programs(module.getOps<mlir::ModuleOp>());
+  if (programs.empty()) programs.push_back(module);
+  return programs;
+}
+
+llvm::StringRef segmentKind(FuncOp segment) { return segment.getSymName().split('.').first; }
+
+llvm::SmallVector<FuncOp> segmentsOfKind(mlir::ModuleOp program, llvm::StringRef kind) {
+  llvm::SmallVector<FuncOp> segments;
+  for (FuncOp segment : program.getOps<FuncOp>()) {
+    if (segmentKind(segment) == kind) segments.push_back(segment);
+  }
+  return segments;
+}
+
 ShardingAttr shardingOf(mlir::Value value) {
   if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value)) {
     auto segment = llvm::dyn_cast<FuncOp>(argument.getOwner()->getParentOp());

@@ -1,7 +1,9 @@
 // Roles of the arguments and results of segment functions.
 //
 // A segment is a func.func named forward, backward, update or eval (before the
-// train phase there is one, "main"). What each argument and result stands for is
+// train phase there is one, "main"). Where the stage phase has made several pipeline stages, each
+// group of ranks has its own program, a nested module, and all segments but update end in the
+// number of a stage: forward.2. What each argument and result stands for is
 // said by three discardable attributes, the same triple that the plan's buffers have:
 //
 //   oriel.kind  "parameter" "optimizer_state" "gradient" "accumulator" "input"
@@ -69,6 +71,13 @@ void setResultRoles(mlir::func::FuncOp segment, llvm::ArrayRef<ValueRole> roles)
 // attributes.
 mlir::FailureOr<ValueRole> argumentRole(mlir::func::FuncOp segment, unsigned index);
 mlir::FailureOr<ValueRole> resultRole(mlir::func::FuncOp segment, unsigned index);
+
+// The programs of a module: its nested modules, or itself if it has none.
+llvm::SmallVector<mlir::ModuleOp> programsOf(mlir::ModuleOp module);
+// "forward" of @forward.2.
+llvm::StringRef segmentKind(mlir::func::FuncOp segment);
+// The segments of a program of this kind, in order.
+llvm::SmallVector<mlir::func::FuncOp> segmentsOfKind(mlir::ModuleOp program, llvm::StringRef kind);
 
 // The sharding of a segment's argument or of an op's result; null if it has none.
 ShardingAttr shardingOf(mlir::Value value);

@@ -1,15 +1,21 @@
 #include "passes/emit/emit.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
 
 #include "ir/exec/exec.h"
 #include "ir/oriel/location.h"
 #include "ir/oriel/oriel.h"
+#include "ir/oriel/segment.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "passes/emit/translate.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/padding.h"
+#include "passes/strategize/programs.h"
 
 namespace oriel {
 
@@ -32,6 +38,7 @@ plan::BufferKind bufferKind(llvm::StringRef kind) {
       .Case("stash", plan::STASH)
       .Case("temporary", plan::TEMPORARY)
       .Case("output", plan::OUTPUT)
+      .Case("transfer", plan::TRANSFER)
       .Default(plan::BUFFER_UNSPECIFIED);
 }
 
@@ -46,35 +53,48 @@ plan::Collective::Kind collectiveKind(llvm::StringRef name) {
 
 class Emitter {
  public:
-  Emitter(mlir::ModuleOp module, const Recipe& recipe, const EmitOptions& options, const Grid& grid)
-      : module_(module), recipe_(recipe), options_(options), grid_(grid) {}
+  Emitter(mlir::ModuleOp module, const Recipe& recipe, const EmitOptions& options,
+          std::vector<Grid> grids)
+      : module_(module), recipe_(recipe), options_(options), grids_(std::move(grids)) {}
 
   FailureOr<plan::Plan> run() {
     plan_.set_model_name(options_.modelName);
     *plan_.mutable_provenance() = options_.provenance;
-    plan_.set_world_size(grid_.worldSize());
-    emitGrid();
-    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
-      if (failed(emitParameter(parameter))) return failure();
-    }
     emitTraining();
-    for (auto program : module_.getOps<exec::ProgramOp>()) {
-      if (failed(emitProgram(program))) return failure();
+    llvm::SmallVector<mlir::ModuleOp> programs = ir::programsOf(module_);
+    // Each program has the grid of its number.
+    for (auto [program, grid] : llvm::zip_equal(programs, grids_)) {
+      emitGrid(grid);
+      gridIndex_ = plan_.grids_size() - 1;
+      for (auto parameter : program.getOps<ir::ParameterOp>()) {
+        if (failed(emitParameter(parameter))) return failure();
+      }
+      auto lowered = program.getOps<exec::ProgramOp>();
+      if (lowered.empty()) return program.emitError("has no exec.program: lower it first");
+      if (failed(emitProgram(*lowered.begin()))) return failure();
+      if (auto stages = program->getAttrOfType<mlir::ArrayAttr>(kStagesAttr)) {
+        auto* names = plan_.mutable_programs(gridIndex_)->mutable_stages();
+        for (auto stage : stages.getAsRange<mlir::StringAttr>()) names->Add(stage.str());
+      }
     }
-    if (plan_.programs().empty()) return module_.emitError("has no exec.program: lower it first");
     return std::move(plan_);
   }
 
  private:
-  void emitGrid() {
+  const Grid& grid() const { return grids_[gridIndex_]; }
+
+  // Its ranks follow those of the grid before.
+  void emitGrid(const Grid& source) {
     plan::Grid* grid = plan_.add_grids();
-    for (const AtomicAxis& axis : grid_.axes) {
+    grid->set_first_rank(plan_.world_size());
+    plan_.set_world_size(plan_.world_size() + source.worldSize());
+    for (const AtomicAxis& axis : source.axes) {
       plan::AtomicAxis* result = grid->add_axes();
       result->set_name(axis.name);
       result->set_size(axis.size);
     }
-    emitMesh("", grid_.mesh, grid);
-    for (const ModuleMesh& module : grid_.modules) emitMesh(module.module, module.mesh, grid);
+    emitMesh("", source.mesh, grid);
+    for (const ModuleMesh& module : source.modules) emitMesh(module.module, module.mesh, grid);
   }
 
   void emitMesh(const std::string& module, const std::vector<MeshAxis>& mesh, plan::Grid* grid) {
@@ -87,14 +107,18 @@ class Emitter {
   }
 
   LogicalResult emitParameter(ir::ParameterOp op) {
-    plan::Parameter* parameter = plan_.add_parameters();
     std::string name = op.getOnnxName().str();
     onnxNames_[op.getSymName()] = name;
+    auto [index, isNew] = parameterIndex_.try_emplace(name, plan_.parameters_size());
+    if (!isNew) {
+      addPlacement(op, plan_.mutable_parameters(index->second));
+      return success();
+    }
+    plan::Parameter* parameter = plan_.add_parameters();
     parameter->set_name(name);
     parameter->set_trainable(op.getTrainable());
     parameter->set_module(op.getModule().str());
-    plan::Placement* placement = parameter->add_placements();
-    if (op.getStorage()) toPlanSharding(*op.getStorage(), placement->mutable_storage());
+    addPlacement(op, parameter);
     emitInitialValue(name, parameter->mutable_initial());
     if (failed(toPlanTensor(op.getType(), op, parameter->mutable_global()))) return failure();
     if (std::optional<llvm::ArrayRef<int64_t>> shape = unpaddedShape(op)) {
@@ -103,6 +127,16 @@ class Emitter {
       unpadded_[name] = *shape;
     }
     return success();
+  }
+
+  // The home is the first one.
+  void addPlacement(ir::ParameterOp op, plan::Parameter* parameter) {
+    plan::Placement* placement = parameter->add_placements();
+    placement->set_grid(gridIndex_);
+    if (op.getStorage()) toPlanSharding(*op.getStorage(), placement->mutable_storage());
+    if (!op->hasAttr(kCopyAttr)) {
+      parameter->mutable_placements()->SwapElements(0, parameter->placements_size() - 1);
+    }
   }
 
   void emitInitialValue(const std::string& name, plan::InitialValue* initial) {
@@ -131,7 +165,10 @@ class Emitter {
 
   void emitTraining() {
     plan::Training* training = plan_.mutable_training();
-    int64_t dataParallel = grid_.sizeOf(grid_.commonDataAxes());
+    int64_t dataParallel = std::numeric_limits<int64_t>::max();
+    for (const Grid& grid : grids_) {
+      dataParallel = std::min(dataParallel, grid.sizeOf(grid.commonDataAxes()));
+    }
     training->set_global_batch(recipe_.globalBatch);
     training->set_micro_batch(recipe_.microBatch);
     training->set_data_parallel(dataParallel);
@@ -177,7 +214,8 @@ class Emitter {
       entry->set_microbatch(run.getMicrobatch());
       microbatches = std::max<int64_t>(microbatches, run.getMicrobatch() + 1);
     }
-    plan_.mutable_training()->set_microbatches(microbatches);
+    plan::Training* training = plan_.mutable_training();
+    training->set_microbatches(std::max(microbatches, training->microbatches()));
     return success();
   }
 
@@ -190,6 +228,7 @@ class Emitter {
     buffer->set_offset(op.getOffset());
     buffer->set_slot(op.getSlot().str());
     buffer->set_scale(1.0);
+    if (op.getSlots() > 1) buffer->set_slots(op.getSlots());
     if (failed(toPlanTensor(op.getType(), op, buffer->mutable_local()))) return failure();
     emitSharding(op.getSharding(), buffer);
     bool ofParameter = buffer->kind() == plan::PARAMETER || buffer->kind() == plan::GRADIENT ||
@@ -209,7 +248,7 @@ class Emitter {
     toPlanSharding(*attribute, buffer->mutable_sharding());
     for (auto [dim, axes] : llvm::enumerate(attribute->getDims().getAsRange<mlir::ArrayAttr>())) {
       for (auto axis : axes.getAsRange<mlir::StringAttr>()) {
-        buffer->set_global_shape(dim, buffer->global_shape(dim) * grid_.sizeOf({axis.str()}));
+        buffer->set_global_shape(dim, buffer->global_shape(dim) * grid().sizeOf({axis.str()}));
       }
     }
   }
@@ -229,12 +268,13 @@ class Emitter {
     auto rows = images ? images.getAs<mlir::DictionaryAttr>("rows") : mlir::DictionaryAttr();
     auto rowsOfImage = rows ? rows.getAs<mlir::IntegerAttr>(buffer->ref()) : mlir::IntegerAttr();
     // Several images of a sample may come one behind the other.
-    if (buffer->local().shape().empty() ||
-        (!rowsOfImage && buffer->local().shape(0) != recipe_.microBatch)) {
+    const int64_t samples = recipe_.microBatch * plan_.training().data_parallel();
+    if (buffer->local().shape().empty() || (!rowsOfImage && buffer->global_shape(0) != samples)) {
       return op.emitError("input \"")
-             << buffer->ref() << "\" has no first dimension of " << recipe_.microBatch
-             << " samples (batch.micro of the recipe)";
+             << buffer->ref() << "\" has no first dimension of " << samples
+             << " samples (batch.micro of the recipe, on all data-parallel ranks)";
     }
+    if (!inputs_.insert(buffer->ref()).second) return success();
 
     plan::Input* input = plan_.add_inputs();
     input->set_name(buffer->ref());
@@ -315,6 +355,23 @@ class Emitter {
       addAxes(slice.getAxes(), result->mutable_axes());
       return success();
     }
+    if (auto send = llvm::dyn_cast<exec::SendOp>(op)) {
+      instruction->set_op(send.getSourceOp().str());
+      const int buffer = indexOf(send.getInputs()[0]);
+      plan::Channel* channel = emitChannel(send.getChannel(), buffer, instruction->mutable_send());
+      channel->set_source_grid(gridIndex_);
+      *channel->mutable_source() = bufferAt(buffer).sharding();
+      return success();
+    }
+    if (auto receive = llvm::dyn_cast<exec::ReceiveOp>(op)) {
+      instruction->set_op(receive.getSourceOp().str());
+      const int buffer = indexOf(receive.getOutputs()[0]);
+      plan::Channel* channel =
+          emitChannel(receive.getChannel(), buffer, instruction->mutable_receive());
+      channel->set_target_grid(gridIndex_);
+      *channel->mutable_target() = bufferAt(buffer).sharding();
+      return success();
+    }
     if (auto copy = llvm::dyn_cast<exec::CopyOp>(op)) {
       instruction->set_op(copy.getSourceOp().str());
       instruction->mutable_copy()->set_source(indexOf(copy.getInputs()[0]));
@@ -322,6 +379,25 @@ class Emitter {
       return success();
     }
     return op.emitOpError("is no instruction of a plan");
+  }
+
+  const plan::Buffer& bufferAt(int index) const {
+    return plan_.programs(plan_.programs_size() - 1).buffers(index);
+  }
+
+  // The channel of a plan::Send or plan::Receive, which both of its ends name.
+  template <typename End>
+  plan::Channel* emitChannel(llvm::StringRef name, int buffer, End* end) {
+    auto [index, isNew] = channelIndex_.try_emplace(name, plan_.channels_size());
+    if (isNew) {
+      plan::Channel* channel = plan_.add_channels();
+      channel->set_name(name.str());
+      *channel->mutable_global() = bufferAt(buffer).local();
+      *channel->mutable_global()->mutable_shape() = bufferAt(buffer).global_shape();
+    }
+    end->set_channel(index->second);
+    end->set_buffer(buffer);
+    return plan_.mutable_channels(index->second);
   }
 
   LogicalResult emitSplit(exec::LaunchOp launch, plan::Launch* result) {
@@ -359,8 +435,12 @@ class Emitter {
   mlir::ModuleOp module_;
   const Recipe& recipe_;
   const EmitOptions& options_;
-  const Grid& grid_;
+  std::vector<Grid> grids_;
+  int gridIndex_ = 0;  // of the program that is emitted
   plan::Plan plan_;
+  llvm::StringMap<int> parameterIndex_;  // by ONNX name
+  llvm::StringMap<int> channelIndex_;
+  llvm::StringSet<> inputs_;
   llvm::StringMap<std::string> onnxNames_;             // by parameter symbol
   llvm::StringMap<llvm::ArrayRef<int64_t>> unpadded_;  // by ONNX name
   llvm::StringMap<int> bufferIndex_;
@@ -371,9 +451,13 @@ class Emitter {
 
 FailureOr<plan::Plan> emitPlan(mlir::ModuleOp module, const Recipe& recipe,
                                const EmitOptions& options) {
-  FailureOr<Grid> grid = getGrid(module);
-  if (failed(grid)) return failure();
-  return Emitter(module, recipe, options, *grid).run();
+  std::vector<Grid> grids;
+  for (mlir::ModuleOp program : ir::programsOf(module)) {
+    FailureOr<Grid> grid = getGrid(program);
+    if (failed(grid)) return failure();
+    grids.push_back(*std::move(grid));
+  }
+  return Emitter(module, recipe, options, std::move(grids)).run();
 }
 
 }  // namespace oriel

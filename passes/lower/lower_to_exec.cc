@@ -1,3 +1,5 @@
+#include <map>
+#include <set>
 #include <tuple>
 
 #include "ir/oriel/oriel.h"
@@ -7,6 +9,7 @@
 #include "passes/lower/passes.h"
 #include "passes/lower/storage.h"
 #include "passes/strategize/grid.h"
+#include "passes/strategize/programs.h"
 #include "passes/strategize/schedule.h"
 #include "passes/strategize/sharding.h"
 
@@ -22,6 +25,12 @@ using mlir::LogicalResult;
 using mlir::Operation;
 using mlir::success;
 using mlir::Value;
+
+int64_t totalBytes(const Storage& storage) {
+  return storage.slots == 1
+             ? storage.bytes
+             : storage.slots * static_cast<int64_t>(llvm::alignTo(storage.bytes, kArenaAlignment));
+}
 
 // Writes the program for segments whose values have storage.
 class ProgramWriter {
@@ -43,7 +52,7 @@ class ProgramWriter {
         bool isGradient = storage.role && storage.role->kind == ir::ValueKind::kGradient;
         if (!storage.persistent || isGradient != gradients) continue;
         offsets_[id] = top;
-        top += llvm::alignTo(storage.bytes, kArenaAlignment);
+        top += llvm::alignTo(totalBytes(storage), kArenaAlignment);
       }
     };
     placePersistent(false);
@@ -58,14 +67,15 @@ class ProgramWriter {
     ArenaLayout layout = planArena(blocks);
     for (auto [id, offset] : llvm::zip_equal(ids, layout.offsets)) offsets_[id] = top + offset;
     for (size_t id = 0; id < storages.size(); ++id) {
-      if (storages[id].role || storages[id].constant) ownBuffer(id);
+      if (storages[id].role || storages[id].constant || storages[id].transfer) ownBuffer(id);
     }
     return top + layout.bytes;
   }
 
   LogicalResult writeSegment(mlir::func::FuncOp function) {
     builder_.setInsertionPointToEnd(&program_.getBody().front());
-    auto segment = exec::SegmentOp::create(builder_, function.getLoc(), function.getSymName());
+    auto segment = exec::SegmentOp::create(builder_, function.getLoc(), function.getSymName(),
+                                           llvm::APFloat(0.0));
     builder_.setInsertionPointToEnd(&segment.getBody().emplaceBlock());
     for (Operation& op : function.getBody().front().without_terminator()) {
       if (failed(writeOp(op))) return failure();
@@ -89,6 +99,19 @@ class ProgramWriter {
       exec::SliceOp::create(builder_, op.getLoc(), symbols(op.getOperands()),
                             symbols(op.getResults()), builder_.getI64IntegerAttr(slice.getDim()),
                             slice.getAxes(), sourceOf(op));
+      return success();
+    }
+    if (auto send = llvm::dyn_cast<ir::SendOp>(op)) {
+      auto target = builder_.getArrayAttr({ownBuffer(assignment_.sentFrom(&op))});
+      exec::CopyOp::create(builder_, op.getLoc(), symbols(op.getOperands()), target, sourceOf(op));
+      exec::SendOp::create(builder_, op.getLoc(), target, builder_.getArrayAttr({}),
+                           send.getChannelAttr(), send.getPeerAttr(), sourceOf(op));
+      return success();
+    }
+    if (auto receive = llvm::dyn_cast<ir::ReceiveOp>(op)) {
+      exec::ReceiveOp::create(builder_, op.getLoc(), builder_.getArrayAttr({}),
+                              symbols(op.getResults()), receive.getChannelAttr(),
+                              receive.getPeerAttr(), sourceOf(op));
       return success();
     }
     auto kernel = llvm::cast<ir::KernelOpInterface>(op);
@@ -143,10 +166,7 @@ class ProgramWriter {
     llvm::SmallVector<mlir::NamedAttribute> result;
     for (mlir::NamedAttribute attribute : op.getAttrDictionary()) {
       llvm::StringRef name = attribute.getName();
-      if (name == "origin" || name == "operandSegmentSizes" || name == ir::kShardingsAttr ||
-          name == kRuleAttr || name == kSplitAttr) {
-        continue;
-      }
+      if (name == "origin" || name == "operandSegmentSizes" || name.starts_with("oriel.")) continue;
       if (!llvm::isa<mlir::IntegerAttr, mlir::FloatAttr, mlir::StringAttr, mlir::DenseI64ArrayAttr>(
               attribute.getValue())) {
         op.emitOpError("has the attribute ") << name << ", which a kernel can't take";
@@ -190,9 +210,12 @@ class ProgramWriter {
       kind = "constant";
       value = storage.constant;
     }
+    // All views of what has several copies do.
+    if (storage.transfer) kind = "transfer";
+    if (storage.slots > 1 && storage.role) kind = ir::stringifyValueKind(storage.role->kind);
     std::string name = "b" + std::to_string(next_++);
     exec::BufferOp::create(buffers_, program_.getLoc(), name, type, kind, offsets_[id], ref, slot,
-                           value, sharding);
+                           value, sharding, storage.slots);
     symbol = mlir::FlatSymbolRefAttr::get(builder_.getContext(), name);
     return symbol;
   }
@@ -224,7 +247,8 @@ LogicalResult checkSegment(mlir::func::FuncOp segment) {
       if (llvm::isa<mlir::DenseElementsAttr>(constant.getValue())) continue;
       return op.emitOpError("has a value that is not dense");
     }
-    if (!llvm::isa<ir::CollectiveOpInterface, ir::SliceLocalOp, ir::KernelOpInterface>(op)) {
+    if (!llvm::isa<ir::CollectiveOpInterface, ir::SliceLocalOp, ir::SendOp, ir::ReceiveOp,
+                   ir::KernelOpInterface>(op)) {
       return op.emitOpError("has no kernel and can't be lowered");
     }
   }
@@ -236,48 +260,108 @@ LogicalResult checkSize(mlir::ModuleOp module, const StorageAssignment& assignme
   constexpr int64_t kLargest = int64_t{1} << 62;
   int64_t left = kLargest;
   for (const Storage& storage : assignment.storages()) {
-    if (storage.bytes > left - kArenaAlignment) {
+    if (storage.bytes > (left - kArenaAlignment) / storage.slots) {
       return module.emitError("needs more memory than can be addressed, for a value of type ")
              << storage.type;
     }
-    left -= llvm::alignTo(storage.bytes, kArenaAlignment);
+    left -= llvm::alignTo(totalBytes(storage), kArenaAlignment);
   }
   return success();
 }
 
+// The segment that writes each stash value and those that read it.
+struct StashUse {
+  std::string writer;
+  std::set<std::string> readers;
+};
+
+mlir::FailureOr<std::map<std::string, StashUse>> stashUses(
+    llvm::ArrayRef<mlir::func::FuncOp> segments) {
+  std::map<std::string, StashUse> uses;
+  for (mlir::func::FuncOp segment : segments) {
+    for (unsigned i = 0; i < segment.getNumArguments(); ++i) {
+      mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(segment, i);
+      if (failed(role)) return failure();
+      if (role->kind == ir::ValueKind::kStash) {
+        uses[role->ref].readers.insert(segment.getSymName().str());
+      }
+    }
+    for (unsigned i = 0; i < segment.getNumResults(); ++i) {
+      mlir::FailureOr<ir::ValueRole> role = ir::resultRole(segment, i);
+      if (failed(role)) return failure();
+      if (role->kind == ir::ValueKind::kStash) uses[role->ref].writer = segment.getSymName().str();
+    }
+  }
+  return uses;
+}
+
+// The fewest copies such that no microbatch writes one that an earlier one still reads, when
+// microbatch m uses copy m modulo their number.
+int64_t copiesOf(const StashUse& use, llvm::ArrayRef<ScheduleEntry> schedule) {
+  std::map<int64_t, int64_t> written, read;  // when, by microbatch
+  for (auto [time, entry] : llvm::enumerate(schedule)) {
+    if (entry.segment == use.writer) written[entry.microbatch] = static_cast<int64_t>(time);
+    if (use.readers.count(entry.segment)) read[entry.microbatch] = static_cast<int64_t>(time);
+  }
+  int64_t copies = 1;
+  for (auto [microbatch, last] : read) {
+    for (auto [later, time] : written) {
+      if (later > microbatch && time <= last) copies = std::max(copies, later - microbatch + 1);
+    }
+  }
+  return copies;
+}
+
 struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
   void runOnOperation() override {
-    mlir::ModuleOp module = getOperation();
+    llvm::SmallVector<mlir::ModuleOp> programs = ir::programsOf(getOperation());
+    for (mlir::ModuleOp program : programs) {
+      if (failed(lower(program, program != getOperation()))) return signalPassFailure();
+    }
+  }
+
+  static LogicalResult lower(mlir::ModuleOp module, bool isPipeline) {
     mlir::FailureOr<Grid> grid = getGrid(module);
     mlir::FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(module);
-    if (failed(grid) || failed(schedule)) return signalPassFailure();
+    if (failed(grid) || failed(schedule)) return failure();
     llvm::SmallVector<mlir::func::FuncOp> segments(module.getOps<mlir::func::FuncOp>());
-    if (segments.empty()) {
-      module.emitError("has no segment to lower");
-      return signalPassFailure();
-    }
+    if (segments.empty()) return module.emitError("has no segment to lower");
     for (mlir::func::FuncOp segment : segments) {
-      if (failed(checkSegment(segment))) return signalPassFailure();
+      if (failed(checkSegment(segment))) return failure();
     }
 
+    MicrobatchesInFlight inFlight;
+    if (isPipeline) {
+      mlir::FailureOr<std::map<std::string, StashUse>> uses = stashUses(segments);
+      if (failed(uses)) return failure();
+      inFlight.stash.emplace();
+      for (const auto& [ref, use] : *uses) (*inFlight.stash)[ref] = copiesOf(use, *schedule);
+      for (const ScheduleEntry& entry : *schedule) {
+        if (entry.microbatch > 0) inFlight.transfers = 2;
+      }
+    }
     StorageAssignment assignment;
-    if (failed(assignment.run(segments)) || failed(checkSize(module, assignment))) {
-      return signalPassFailure();
+    if (failed(assignment.run(segments, std::move(inFlight))) ||
+        failed(checkSize(module, assignment))) {
+      return failure();
     }
     auto builder = mlir::OpBuilder::atBlockEnd(module.getBody());
-    auto program = exec::ProgramOp::create(builder, module.getLoc(), "ranks", /*first_rank=*/0,
-                                           grid->worldSize(), /*arena_bytes=*/0);
+    auto first = module->getAttrOfType<mlir::IntegerAttr>(kFirstRankAttr);
+    auto program =
+        exec::ProgramOp::create(builder, module.getLoc(), "ranks", first ? first.getInt() : 0,
+                                grid->worldSize(), /*arena_bytes=*/0);
     program.getBody().emplaceBlock();
     ProgramWriter writer(assignment, program);
     program.setArenaBytes(writer.place());
     for (mlir::func::FuncOp segment : segments) {
-      if (failed(writer.writeSegment(segment))) return signalPassFailure();
+      if (failed(writer.writeSegment(segment))) return failure();
     }
     builder.setInsertionPointToEnd(&program.getBody().front());
     for (const ScheduleEntry& entry : *schedule) {
       exec::RunOp::create(builder, program.getLoc(), entry.segment, entry.microbatch);
     }
     for (mlir::func::FuncOp segment : segments) segment.erase();
+    return success();
   }
 };
 

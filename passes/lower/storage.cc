@@ -83,7 +83,9 @@ llvm::ArrayRef<ResultMove> StorageAssignment::movesOf(mlir::func::FuncOp segment
   return it->second;
 }
 
-LogicalResult StorageAssignment::run(llvm::ArrayRef<mlir::func::FuncOp> segments) {
+LogicalResult StorageAssignment::run(llvm::ArrayRef<mlir::func::FuncOp> segments,
+                                     MicrobatchesInFlight inFlight) {
+  inFlight_ = std::move(inFlight);
   for (mlir::func::FuncOp segment : segments) {
     if (failed(runSegment(segment))) return failure();
   }
@@ -121,6 +123,24 @@ StorageId StorageAssignment::create(Value value, std::optional<ValueRole> role, 
   storage.role = std::move(role);
   storages_.push_back(std::move(storage));
   return static_cast<StorageId>(storages_.size() - 1);
+}
+
+StorageId StorageAssignment::createTransfer(Value value, Operation* op) {
+  StorageId id = create(value, std::nullopt, /*persistent=*/true);
+  auto segment = op->getParentOfType<mlir::func::FuncOp>();
+  llvm::StringRef kind = ir::segmentKind(segment);
+  bool runsPerMicrobatch = kind != "update" && kind != "eval";
+  storages_[id].slots = runsPerMicrobatch ? inFlight_.transfers : 1;
+  storages_[id].transfer = true;
+  return id;
+}
+
+// With several microbatches in flight, no memory of the stash serves anything else.
+void StorageAssignment::becomeStash(StorageId storage, const std::string& ref) {
+  if (!inFlight_.stash) return;
+  storages_[storage].persistent = true;
+  auto slots = inFlight_.stash->find(ref);
+  if (slots != inFlight_.stash->end()) storages_[storage].slots = slots->second;
 }
 
 FailureOr<StorageId> StorageAssignment::persistentStorage(Value value, const ValueRole& role,
@@ -223,6 +243,14 @@ void StorageAssignment::assignOp(SegmentState& state, Operation& op) {
     hold(state, op.getResult(0), storageOfValue_.at(op.getOperand(0)));
     return;
   }
+  if (auto send = llvm::dyn_cast<ir::SendOp>(op)) {
+    sent_[&op] = createTransfer(send.getInput(), &op);
+    return;
+  }
+  if (auto receive = llvm::dyn_cast<ir::ReceiveOp>(op)) {
+    hold(state, receive.getResult(), createTransfer(receive.getResult(), &op));
+    return;
+  }
   for (mlir::OpResult result : op.getResults()) assignResult(state, result);
 }
 
@@ -285,10 +313,12 @@ LogicalResult StorageAssignment::finishSegment(SegmentState& state) {
       storages_[*storage].role = role;
       storages_[*storage].type = llvm::cast<mlir::RankedTensorType>(value.getType());
       storages_[*storage].sharding = ir::shardingOf(value);
+      if (role.kind == ValueKind::kStash) becomeStash(*storage, role.ref);
       byRole_[roleKey(role)] = *storage;
       continue;
     }
     StorageId target = known != byRole_.end() ? known->second : create(value, role, false);
+    if (known == byRole_.end() && role.kind == ValueKind::kStash) becomeStash(target, role.ref);
     byRole_[roleKey(role)] = target;
     if (storage == target) continue;
     if (storages_[target].type != value.getType()) {

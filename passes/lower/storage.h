@@ -21,7 +21,9 @@ namespace oriel {
 
 // Bytes of the arena. One that is persistent is in use for the whole program.
 struct Storage {
-  int64_t bytes = 0;
+  int64_t bytes = 0;           // of one copy
+  int64_t slots = 1;           // copies, for the microbatches in flight
+  bool transfer = false;       // what is sent or received
   int64_t begin = 0, end = 0;  // ticks, both included
   bool persistent = false;
   std::optional<ir::ValueRole> role;  // none: a constant or a temporary
@@ -31,6 +33,16 @@ struct Storage {
 };
 
 using StorageId = int;
+
+// How many microbatches a program has in flight.
+struct MicrobatchesInFlight {
+  // Of the stash values; none: those of a program that runs forward and backward in turn, so that
+  // a stash value's memory serves others outside of its life.
+  std::optional<llvm::StringMap<int64_t>> stash;
+  // Of what is sent and received by segments that run for each microbatch: while one is in use,
+  // another one travels.
+  int64_t transfers = 1;
+};
 
 // What `return` has to do for a result that was not computed in its place. A source that
 // has no storage is a constant with a fill value.
@@ -43,12 +55,15 @@ class StorageAssignment {
  public:
   // Assigns storage in `segments`, which run in this order. Fails with a diagnostic for
   // roles that don't agree between segments.
-  mlir::LogicalResult run(llvm::ArrayRef<mlir::func::FuncOp> segments);
+  mlir::LogicalResult run(llvm::ArrayRef<mlir::func::FuncOp> segments,
+                          MicrobatchesInFlight inFlight = {});
 
   const std::vector<Storage>& storages() const { return storages_; }
   // The storage of an argument or of an op's result. None for a constant that only
   // fills results.
   std::optional<StorageId> storageOf(mlir::Value value) const;
+  // What is sent is copied there.
+  StorageId sentFrom(mlir::Operation* send) const { return sent_.lookup(send); }
   // In order, at the end of the segment.
   llvm::ArrayRef<ResultMove> movesOf(mlir::func::FuncOp segment) const;
 
@@ -64,6 +79,8 @@ class StorageAssignment {
   mlir::LogicalResult finishSegment(SegmentState& state);
   bool isFree(const SegmentState& state, StorageId storage) const;
   StorageId create(mlir::Value value, std::optional<ir::ValueRole> role, bool persistent);
+  StorageId createTransfer(mlir::Value value, mlir::Operation* op);
+  void becomeStash(StorageId storage, const std::string& ref);
   void hold(SegmentState& state, mlir::Value value, StorageId storage);
   mlir::FailureOr<StorageId> persistentStorage(mlir::Value value, const ir::ValueRole& role,
                                                mlir::Operation* user);
@@ -73,6 +90,8 @@ class StorageAssignment {
   llvm::StringMap<StorageId> byRole_;
   llvm::DenseMap<mlir::Attribute, StorageId> constants_;
   llvm::DenseMap<mlir::Operation*, std::vector<ResultMove>> moves_;
+  llvm::DenseMap<mlir::Operation*, StorageId> sent_;
+  MicrobatchesInFlight inFlight_;
   int64_t now_ = 0;
 };
 

@@ -113,7 +113,39 @@ class SegmentPartition {
     return success();
   }
 
+  LogicalResult partitionSend(ir::SendOp send) {
+    FailureOr<Sharding> sharding =
+        shardingOf(send->getAttr(ir::kShardingAttr), typeOf(send.getInput()));
+    if (failed(sharding)) return failure();
+    auto local =
+        ir::SendOp::create(builder_, send.getLoc(), localOf(send.getInput(), *sharding, send),
+                           send.getChannel(), send.getPeer(), send.getOrigin());
+    local->setAttr(ir::kShardingAttr, send->getAttr(ir::kShardingAttr));
+    return success();
+  }
+
+  LogicalResult partitionReceive(ir::ReceiveOp receive) {
+    RankedTensorType type = typeOf(receive.getResult());
+    auto shardings = receive->getAttrOfType<mlir::ArrayAttr>(ir::kShardingsAttr);
+    FailureOr<Sharding> sharding =
+        shardingOf(shardings && shardings.size() == 1 ? shardings[0] : mlir::Attribute(), type);
+    if (failed(sharding)) return failure();
+    auto local =
+        ir::ReceiveOp::create(builder_, receive.getLoc(), sizes_.local(type, *sharding),
+                              receive.getChannel(), receive.getPeer(), receive.getOrigin());
+    local->setAttr(ir::kShardingsAttr, shardings);
+    versions_.define(receive.getResult(), *sharding, local.getResult());
+    if (mlir::Attribute seen = receive->getAttr(kViewAttr)) {
+      FailureOr<Sharding> view = shardingOf(seen, type);
+      if (failed(view)) return failure();
+      versions_.setView(receive.getResult(), *view);
+    }
+    return success();
+  }
+
   LogicalResult partition(Operation* op) {
+    if (auto send = llvm::dyn_cast<ir::SendOp>(op)) return partitionSend(send);
+    if (auto receive = llvm::dyn_cast<ir::ReceiveOp>(op)) return partitionReceive(receive);
     ir::ShardingRule rule = ruleOf(op);
     FailureOr<OpSplit> split = OpSplit::fromAttr(op->getAttr(kSplitAttr), rule, sizes_);
     auto shardings = op->getAttrOfType<mlir::ArrayAttr>(ir::kShardingsAttr);
@@ -314,15 +346,16 @@ void mergeAllReduces(FuncOp segment) {
 
 struct Partition : impl::PartitionBase<Partition> {
   void runOnOperation() override {
-    mlir::ModuleOp module = getOperation();
-    FailureOr<Grid> grid = getGrid(module);
-    if (failed(grid)) return signalPassFailure();
-    AxisSizes sizes(*grid);
-    ReshardPlanner planner(sizes);
-    for (FuncOp segment : llvm::make_early_inc_range(module.getOps<FuncOp>())) {
-      llvm::StringRef name = segment.getSymName();
-      if (failed(SegmentPartition(segment, planner).run())) return signalPassFailure();
-      mergeAllReduces(module.lookupSymbol<FuncOp>(name));
+    for (mlir::ModuleOp program : ir::programsOf(getOperation())) {
+      FailureOr<Grid> grid = getGrid(program);
+      if (failed(grid)) return signalPassFailure();
+      AxisSizes sizes(*grid);
+      ReshardPlanner planner(sizes);
+      for (FuncOp segment : llvm::make_early_inc_range(program.getOps<FuncOp>())) {
+        llvm::StringRef name = segment.getSymName();
+        if (failed(SegmentPartition(segment, planner).run())) return signalPassFailure();
+        mergeAllReduces(program.lookupSymbol<FuncOp>(name));
+      }
     }
   }
 };

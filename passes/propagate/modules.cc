@@ -8,7 +8,8 @@
 
 namespace oriel {
 
-ModuleMap::ModuleMap(mlir::func::FuncOp forward, const Grid& grid, const AxisSizes& sizes) {
+ModuleMap::ModuleMap(llvm::ArrayRef<mlir::func::FuncOp> forward, const Grid& grid,
+                     const AxisSizes& sizes) {
   llvm::StringMap<int> index;
   auto add = [&](const std::string& name) {
     index[name] = static_cast<int>(modules_.size());
@@ -19,7 +20,14 @@ ModuleMap::ModuleMap(mlir::func::FuncOp forward, const Grid& grid, const AxisSiz
   for (const ModuleMesh& mesh : grid.modules) add(mesh.module);
   common_.data = sizes.findAll(grid.commonDataAxes());
 
-  llvm::DenseMap<mlir::Value, ir::ParameterOp> parameters = readValues(forward).parameters;
+  llvm::DenseMap<mlir::Value, ir::ParameterOp> parameters;
+  llvm::SmallVector<mlir::Operation*> ops;
+  for (mlir::func::FuncOp segment : forward) {
+    for (auto [argument, parameter] : readValues(segment).parameters) {
+      parameters[argument] = parameter;
+    }
+    for (mlir::Operation& op : segment.getBody().front()) ops.push_back(&op);
+  }
   auto moduleOf = [&](ir::ParameterOp parameter) {
     auto found = index.find(parameter.getModule());
     return found == index.end() ? kNone : found->second;
@@ -27,9 +35,9 @@ ModuleMap::ModuleMap(mlir::func::FuncOp forward, const Grid& grid, const AxisSiz
   // Further downstream is what has parameters later in the program.
   std::vector<int64_t> place(modules_.size(), -1);
   int64_t position = 0;
-  for (mlir::Operation& op : forward.getBody().front()) {
+  for (mlir::Operation* op : ops) {
     ++position;
-    for (mlir::Value operand : op.getOperands()) {
+    for (mlir::Value operand : op->getOperands()) {
       auto parameter = parameters.find(operand);
       if (parameter == parameters.end()) continue;
       if (int of = moduleOf(parameter->second); of != kNone) place[of] = position;
@@ -40,9 +48,9 @@ ModuleMap::ModuleMap(mlir::func::FuncOp forward, const Grid& grid, const AxisSiz
     return place[a] >= place[b] ? a : b;
   };
   llvm::DenseMap<mlir::Value, int> moduleOfValue;
-  for (mlir::Operation& op : forward.getBody().front()) {
+  for (mlir::Operation* op : ops) {
     int own = kNone, upstream = kNone;
-    for (mlir::Value operand : op.getOperands()) {
+    for (mlir::Value operand : op->getOperands()) {
       auto parameter = parameters.find(operand);
       if (parameter != parameters.end()) {
         own = later(own, moduleOf(parameter->second));
@@ -52,8 +60,8 @@ ModuleMap::ModuleMap(mlir::func::FuncOp forward, const Grid& grid, const AxisSiz
       }
     }
     int chosen = own != kNone ? own : upstream;
-    for (mlir::Value result : op.getResults()) moduleOfValue[result] = chosen;
-    if (int64_t origin = ir::originOf(&op); origin >= 0) byOrigin_[origin] = chosen;
+    for (mlir::Value result : op->getResults()) moduleOfValue[result] = chosen;
+    if (int64_t origin = ir::originOf(op); origin >= 0) byOrigin_[origin] = chosen;
   }
 }
 

@@ -26,8 +26,8 @@ class ModuleMap {
  public:
   static constexpr int kNone = -1;
 
-  // `forward` is the segment whose ops have the origins that backward ops name.
-  ModuleMap(mlir::func::FuncOp forward, const Grid& grid, const AxisSizes& sizes);
+  // `forward` are the segments whose ops have the origins that backward ops name.
+  ModuleMap(llvm::ArrayRef<mlir::func::FuncOp> forward, const Grid& grid, const AxisSizes& sizes);
 
   // The module of an op with this origin, kNone if there is none such.
   int ofOrigin(int64_t origin) const;

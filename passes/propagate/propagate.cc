@@ -1,4 +1,5 @@
 #include <map>
+#include <memory>
 #include <set>
 
 #include "ir/oriel/location.h"
@@ -34,6 +35,14 @@ using mlir::func::FuncOp;
 
 RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
+// What a channel carries, as its sender sees it.
+struct SentValue {
+  Sharding seen;
+  std::vector<std::pair<std::string, int64_t>> axes;  // of the sender's grid
+  AxisList data;                                      // axes over which samples differ there
+};
+using Channels = std::map<std::string, SentValue, std::less<>>;
+
 // What segments agree on: the sharding of what has the same role, and the module it is from.
 struct Shared {
   std::map<ValueRole, Sharding> shardings;
@@ -44,7 +53,7 @@ struct Shared {
 class SegmentPropagation {
  public:
   SegmentPropagation(FuncOp segment, ReshardPlanner& planner, const ModuleMap& modules,
-                     const std::set<const void*>& sequenceTypes, Shared& shared,
+                     const std::set<const void*>& sequenceTypes, Shared& shared, Channels& channels,
                      llvm::raw_ostream* explain)
       : segment_(segment),
         planner_(planner),
@@ -52,20 +61,40 @@ class SegmentPropagation {
         modules_(modules),
         sequenceTypes_(sequenceTypes),
         shared_(shared),
+        channels_(channels),
         explain_(explain),
         versions_(planner) {}
 
-  LogicalResult run() {
+  // To the end of the segment, or to a value that another program has not sent yet: gives whether
+  // it is the end. To be called again then.
+  FailureOr<bool> advance() {
     mlir::Block& block = segment_.getBody().front();
-    if (failed(defineArguments())) return failure();
-    if (failed(findHints(block))) return failure();
-    // A step of a decomposed op is visited next.
-    for (Operation* op = &block.front(); op != block.getTerminator();) {
-      if (failed(settleSums(op))) return failure();
-      op = visit(op);
+    if (!next_) {
+      if (failed(defineArguments()) || failed(findHints(block))) return failure();
+      next_ = &block.front();
     }
-    return finish(llvm::cast<mlir::func::ReturnOp>(block.getTerminator()));
+    // A step of a decomposed op is visited next.
+    while (next_ != block.getTerminator()) {
+      if (auto receive = llvm::dyn_cast<ir::ReceiveOp>(next_)) {
+        auto sent = channels_.find(receive.getChannel());
+        if (sent == channels_.end()) return false;
+        visitReceive(receive, sent->second);
+        next_ = next_->getNextNode();
+        continue;
+      }
+      if (failed(settleSums(next_))) return failure();
+      if (auto send = llvm::dyn_cast<ir::SendOp>(next_)) {
+        visitSend(send);
+        next_ = next_->getNextNode();
+        continue;
+      }
+      next_ = visit(next_);
+    }
+    if (failed(finish(llvm::cast<mlir::func::ReturnOp>(block.getTerminator())))) return failure();
+    return true;
   }
+
+  FuncOp segment() const { return segment_; }
 
  private:
   LogicalResult defineArguments() {
@@ -207,6 +236,62 @@ class SegmentPropagation {
       shared_.shardings.emplace(role, sharding);
     }
     return success();
+  }
+
+  std::vector<std::pair<std::string, int64_t>> axesOfGrid() const {
+    std::vector<std::pair<std::string, int64_t>> axes;
+    for (int axis = 0; axis < sizes_.count(); ++axis) {
+      axes.emplace_back(sizes_.name(axis), sizes_[axis]);
+    }
+    return axes;
+  }
+
+  // What is pending is completed in pieces, which the receivers join: so each byte travels once.
+  void visitSend(ir::SendOp send) {
+    Value value = send.getInput();
+    Sharding sent = versions_.settled(value);
+    const ModuleAxes& axes = modules_.axes(modules_.ofOrigin(send.getOrigin()));
+    SentValue carried{sent.reduced(), axesOfGrid(), axes.data};
+    if (sent.isPending()) {
+      std::optional<Sharding> positions = scatteredOf(value, axes);
+      AxisList pending = sent.sum;
+      for (int axis : sent.max) insertSorted(pending, axis);
+      if (positions) carried.seen = *positions;
+      sent = positions ? *positions
+                       : cutFurther(sent.reduced(), typeOf(value).getShape(), pending, sizes_);
+    }
+    take(value, sent, send);
+    send->setAttr(ir::kShardingAttr, sizes_.toAttr(send.getContext(), sent));
+    channels_[send.getChannel().str()] = std::move(carried);
+  }
+
+  // A value is used as its sender has it, if the grids are alike, and otherwise split by samples
+  // as this grid does. It arrives in the smallest pieces.
+  void visitReceive(ir::ReceiveOp receive, const SentValue& sent) {
+    Value value = receive.getResult();
+    llvm::ArrayRef<int64_t> shape = typeOf(value).getShape();
+    Sharding view = Sharding::replicated(typeOf(value).getRank());
+    int module = modules_.ofOrigin(receive.getOrigin());
+    if (sent.axes == axesOfGrid()) {
+      view = sent.seen;
+    } else if (!shape.empty() && !sent.seen.dims[0].empty() && !sent.data.empty() &&
+               sent.seen.dims[0].front() == sent.data.front()) {
+      const AxisList& data = modules_.commonData();
+      if (shape[0] % sizes_.product(data) == 0) view.dims[0] = data;
+    }
+    AxisList unused;
+    for (int axis = 0; axis < sizes_.count(); ++axis) {
+      if (!view.uses(axis)) unused.push_back(axis);
+    }
+    Sharding arrives = cutFurther(view, shape, unused, sizes_);
+    versions_.define(value, arrives);
+    moduleOfValue_[value] = module;
+    mlir::MLIRContext* context = receive.getContext();
+    receive->setAttr(ir::kShardingsAttr,
+                     mlir::ArrayAttr::get(context, {sizes_.toAttr(context, arrives)}));
+    if (arrives == view) return;
+    versions_.setView(value, view);
+    receive->setAttr(kViewAttr, sizes_.toAttr(context, view));
   }
 
   // The op to visit next.
@@ -456,39 +541,91 @@ class SegmentPropagation {
   const ModuleMap& modules_;
   const std::set<const void*>& sequenceTypes_;
   Shared& shared_;
+  Channels& channels_;
   llvm::raw_ostream* explain_;
   Versions versions_;
   llvm::DenseMap<Value, ValueRole> roles_;
   llvm::DenseMap<Value, Sharding> hints_;
   llvm::DenseMap<Value, int> moduleOfValue_;
+  Operation* next_ = nullptr;  // null before the first
+};
+
+// The segments of one program, one after the other.
+class ProgramPropagation {
+ public:
+  explicit ProgramPropagation(mlir::ModuleOp program, const Grid& grid)
+      : sizes_(grid),
+        planner_(sizes_),
+        modules_(ir::segmentsOfKind(program, "forward"), grid, sizes_),
+        segments_(program.getOps<FuncOp>()) {
+    if (auto types = program->getAttrOfType<mlir::ArrayAttr>(kSequenceTypes)) {
+      for (auto type : types.getAsRange<mlir::TypeAttr>()) {
+        sequenceTypes_.insert(type.getValue().getAsOpaquePointer());
+      }
+    }
+  }
+
+  bool isDone() const { return segments_.empty(); }
+  FuncOp segment() const { return segments_.front(); }
+
+  // As far as the channels have values; gives whether that was any further.
+  FailureOr<bool> advance(Channels& channels, llvm::raw_ostream* explain) {
+    bool any = false;
+    while (!isDone()) {
+      if (!current_) {
+        current_ = std::make_unique<SegmentPropagation>(segments_.front(), planner_, modules_,
+                                                        sequenceTypes_, shared_, channels, explain);
+        any = true;
+      }
+      size_t before = channels.size();
+      FailureOr<bool> ended = current_->advance();
+      if (failed(ended)) return failure();
+      any |= *ended || channels.size() > before;
+      if (!*ended) break;
+      current_.reset();
+      segments_.erase(segments_.begin());
+    }
+    return any;
+  }
+
+ private:
+  AxisSizes sizes_;
+  ReshardPlanner planner_;
+  ModuleMap modules_;
+  std::set<const void*> sequenceTypes_;
+  Shared shared_;
+  llvm::SmallVector<FuncOp> segments_;  // that are left
+  std::unique_ptr<SegmentPropagation> current_;
 };
 
 struct Propagate : impl::PropagateBase<Propagate> {
   using PropagateBase::PropagateBase;
 
   void runOnOperation() override {
-    mlir::ModuleOp module = getOperation();
-    FailureOr<Grid> grid = getGrid(module);
-    auto forward = module.lookupSymbol<FuncOp>("forward");
-    if (failed(grid)) return signalPassFailure();
-    if (!forward) {
-      module.emitError("has no segment @forward: run the train phase first");
-      return signalPassFailure();
-    }
-    AxisSizes sizes(*grid);
-    ReshardPlanner planner(sizes);
-    ModuleMap modules(forward, *grid, sizes);
-    std::set<const void*> sequenceTypes;
-    if (auto types = module->getAttrOfType<mlir::ArrayAttr>(kSequenceTypes)) {
-      for (auto type : types.getAsRange<mlir::TypeAttr>()) {
-        sequenceTypes.insert(type.getValue().getAsOpaquePointer());
+    std::vector<std::unique_ptr<ProgramPropagation>> programs;
+    for (mlir::ModuleOp program : ir::programsOf(getOperation())) {
+      FailureOr<Grid> grid = getGrid(program);
+      if (failed(grid)) return signalPassFailure();
+      if (ir::segmentsOfKind(program, "forward").empty()) {
+        program.emitError("has no segment @forward: run the train phase first");
+        return signalPassFailure();
       }
+      programs.push_back(std::make_unique<ProgramPropagation>(program, *grid));
     }
-    Shared shared;
-    for (FuncOp segment : module.getOps<FuncOp>()) {
-      SegmentPropagation propagation(segment, planner, modules, sequenceTypes, shared,
-                                     explain ? &llvm::errs() : nullptr);
-      if (failed(propagation.run())) return signalPassFailure();
+    // What a program receives has the sharding in which another one sends it.
+    Channels channels;
+    while (!programs.empty()) {
+      bool any = false;
+      for (std::unique_ptr<ProgramPropagation>& program : programs) {
+        FailureOr<bool> further = program->advance(channels, explain ? &llvm::errs() : nullptr);
+        if (failed(further)) return signalPassFailure();
+        any |= *further;
+      }
+      if (!any) {
+        programs.front()->segment().emitError("waits for a value that no program sends");
+        return signalPassFailure();
+      }
+      llvm::erase_if(programs, [](const auto& program) { return program->isDone(); });
     }
   }
 };

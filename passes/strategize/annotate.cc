@@ -38,35 +38,30 @@ class Annotator {
       : module_(module), strategy_(strategy), explain_(explain), grid_(gridOf(strategy)) {}
 
   LogicalResult run() {
-    if (failed(checkNames())) return failure();
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
       const Strategy::Module* own = moduleOf(strategy_, parameter.getOnnxName().str());
       parameter.setModule(own && own->mesh ? own->name : "");
     }
-    auto forward = module_.lookupSymbol<mlir::func::FuncOp>("forward");
-    if (!forward) return module_.emitError("has no segment @forward: run the train phase first");
-    if (failed(forceCuts()) || failed(findCuts(forward)) || failed(refineGrid())) return failure();
+    llvm::SmallVector<mlir::func::FuncOp> forwards = ir::segmentsOfKind(module_, "forward");
+    if (forwards.empty()) {
+      return module_.emitError("has no segment @forward: run the train phase first");
+    }
+    if (failed(forceCuts())) return failure();
+    for (mlir::func::FuncOp forward : forwards) {
+      if (failed(findCuts(forward))) return failure();
+    }
+    if (failed(refineGrid())) return failure();
     setGrid(module_, grid_);
     AxisSizes sizes(grid_);
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
       annotate(parameter, sizes);
     }
     if (strategy_.sequenceParallel) setSequenceTypes(sizes);
-    warnOfCoupledSamples(forward);
+    for (mlir::func::FuncOp forward : forwards) warnOfCoupledSamples(forward);
     return success();
   }
 
  private:
-  LogicalResult checkNames() {
-    std::vector<std::string> names;
-    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
-      names.push_back(parameter.getOnnxName().str());
-    }
-    absl::Status checked = checkPatterns(strategy_, names);
-    if (checked.ok()) return success();
-    return module_.emitError(std::string(checked.message()));
-  }
-
   int64_t tensorRanks(ir::ParameterOp parameter) const {
     return grid_.meshAxisSize("tp", parameter.getModule());
   }
@@ -110,15 +105,17 @@ class Annotator {
     };
     options.module = [](ir::ParameterOp parameter) { return parameter.getModule().str(); };
     std::vector<std::string> notes;
-    blocks_ = findTensorBlocks(forward, options, explain_ ? &notes : nullptr);
+    std::vector<TensorBlock> blocks =
+        findTensorBlocks(forward, options, explain_ ? &notes : nullptr);
     for (const std::string& note : notes) *explain_ << "strategize: " << note << '\n';
-    for (const TensorBlock& block : blocks_) {
+    for (const TensorBlock& block : blocks) {
       if (!block.indivisible.empty()) return reportIndivisible(block);
       for (const TensorBlock::Cut& cut : block.cuts) {
         std::string symbol = ir::ParameterOp(cut.parameter).getSymName().str();
         cuts_.try_emplace(symbol, UseCut{cut.dim, cut.range});
       }
     }
+    llvm::append_range(blocks_, blocks);
     return success();
   }
 
@@ -185,26 +182,10 @@ class Annotator {
     parameter.setStateAttr(attribute(1));
   }
 
-  // The use sharding, cut further over the axes that ZeRO shards: along the longest dimension
-  // that they divide, one that is not cut yet rather than one that is; if there is none, over
-  // fewer axes.
+  // The use sharding, cut further over the axes that ZeRO shards.
   Sharding storageOf(ir::ParameterOp parameter, const Sharding& use, const AxisSizes& sizes) const {
-    AxisList axes = sizes.findAll(grid_.zeroAxes(parameter.getModule()));
-    llvm::ArrayRef<int64_t> shape = typeOf(parameter).getShape();
-    llvm::SmallVector<int64_t> local = sizes.local(shape, use);
-    for (; !axes.empty(); axes.pop_back()) {
-      int64_t ranks = sizes.product(axes), best = -1;
-      for (int64_t dim = 0; dim < static_cast<int64_t>(shape.size()); ++dim) {
-        if (local[dim] % ranks != 0) continue;
-        auto rank = [&](int64_t d) { return std::pair(use.dims[d].empty(), local[d]); };
-        if (best < 0 || rank(dim) > rank(best)) best = dim;
-      }
-      if (best < 0) continue;
-      Sharding stored = use;
-      stored.dims[best].append(axes);
-      return stored;
-    }
-    return use;
+    return cutFurther(use, typeOf(parameter).getShape(),
+                      sizes.findAll(grid_.zeroAxes(parameter.getModule())), sizes);
   }
 
   // Such an op is right, but every data-parallel rank does all of it.
@@ -252,6 +233,41 @@ class Annotator {
   std::vector<TensorBlock> blocks_;
 };
 
+// Holds the strategy's patterns against the parameters of all programs.
+LogicalResult checkNames(mlir::ModuleOp module, const Strategy& strategy) {
+  std::set<std::string> names;
+  for (mlir::ModuleOp program : ir::programsOf(module)) {
+    for (auto parameter : program.getOps<ir::ParameterOp>()) {
+      names.insert(parameter.getOnnxName().str());
+    }
+  }
+  absl::Status checked = checkPatterns(strategy, {names.begin(), names.end()});
+  if (checked.ok()) return success();
+  return module.emitError(std::string(checked.message()));
+}
+
+// The strategy of one grid: its mesh, and the modules that it hosts. Fails where one of those needs
+// another number of ranks.
+mlir::FailureOr<Strategy> strategyOf(mlir::ModuleOp program, int64_t grid, Strategy strategy) {
+  strategy.mesh = strategy.meshOfGrid(grid);
+  strategy.pipeline.reset();
+  llvm::erase_if(strategy.modules, [&](const Strategy::Module& module) {
+    return !module.mesh ||
+           llvm::none_of(program.getOps<ir::ParameterOp>(), [&](ir::ParameterOp parameter) {
+             const Strategy::Module* own = moduleOf(strategy, parameter.getOnnxName().str());
+             return own && own->name == module.name;
+           });
+  });
+  for (const Strategy::Module& module : strategy.modules) {
+    if (module.mesh->ranks() == strategy.mesh.ranks()) continue;
+    return program.emitError("the mesh of module '")
+           << module.name << "' has " << module.mesh->ranks() << " ranks, but its stage is on "
+           << strategy.mesh.ranks() << ": give the stage a mesh of its own instead, or change "
+           << "one of the two";
+  }
+  return strategy;
+}
+
 struct Annotate : impl::AnnotateBase<Annotate> {
   using AnnotateBase::AnnotateBase;
   Annotate(Strategy strategy, int64_t count, bool explained) : given(std::move(strategy)) {
@@ -267,10 +283,16 @@ struct Annotate : impl::AnnotateBase<Annotate> {
           << microbatches.getValue() << " microbatches: at least one is needed";
       return signalPassFailure();
     }
-    if (failed(Annotator(module, *given, explain ? &llvm::errs() : nullptr).run())) {
-      return signalPassFailure();
+    if (failed(checkNames(module, *given))) return signalPassFailure();
+    for (auto [grid, program] : llvm::enumerate(ir::programsOf(module))) {
+      mlir::FailureOr<Strategy> own = strategyOf(program, grid, *given);
+      if (failed(own)) return signalPassFailure();
+      if (failed(Annotator(program, *own, explain ? &llvm::errs() : nullptr).run())) {
+        return signalPassFailure();
+      }
+      // The stages of a pipeline have theirs already.
+      if (program == module) setSchedule(module, accumulationSchedule(microbatches));
     }
-    setSchedule(module, accumulationSchedule(microbatches));
   }
 
   std::optional<Strategy> given;

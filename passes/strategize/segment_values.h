@@ -11,7 +11,8 @@ namespace oriel {
 
 struct SegmentValues {
   llvm::DenseMap<mlir::Value, ir::ParameterOp> parameters;  // by the argument that stands for it
-  llvm::DenseSet<mlir::Value> fromInputs;                   // inputs, and what depends on one
+  // Inputs, what other segments and programs have made, and what depends on one.
+  llvm::DenseSet<mlir::Value> fromInputs;
 };
 
 // Of a segment of one block. Arguments without a good role are left out.

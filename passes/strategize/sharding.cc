@@ -156,4 +156,22 @@ mlir::FailureOr<Sharding> AxisSizes::fromAttr(ir::ShardingAttr attribute,
   return result;
 }
 
+Sharding cutFurther(const Sharding& sharding, llvm::ArrayRef<int64_t> shape, AxisList axes,
+                    const AxisSizes& sizes) {
+  llvm::SmallVector<int64_t> local = sizes.local(shape, sharding);
+  for (; !axes.empty(); axes.pop_back()) {
+    int64_t ranks = sizes.product(axes), best = -1;
+    for (int64_t dim = 0; dim < static_cast<int64_t>(shape.size()); ++dim) {
+      if (local[dim] % ranks != 0) continue;
+      auto rank = [&](int64_t d) { return std::pair(sharding.dims[d].empty(), local[d]); };
+      if (best < 0 || rank(dim) > rank(best)) best = dim;
+    }
+    if (best < 0) continue;
+    Sharding result = sharding;
+    result.dims[best].append(axes);
+    return result;
+  }
+  return sharding;
+}
+
 }  // namespace oriel

@@ -16,6 +16,8 @@ namespace oriel {
 // which partition writes for the plan (see LocalRule).
 inline constexpr llvm::StringLiteral kSplitAttr("oriel.split");
 inline constexpr llvm::StringLiteral kRuleAttr("oriel.rule");
+// Of a received value: the sharding in which ops see it, where it arrives in another.
+inline constexpr llvm::StringLiteral kViewAttr("oriel.view");
 
 // The rule of any op: one that says nothing does not split.
 ir::ShardingRule ruleOf(mlir::Operation* op);
@@ -53,6 +55,13 @@ struct Sharding {
 };
 
 void insertSorted(AxisList& axes, int axis);
+
+class AxisSizes;
+
+// The sharding cut further over the axes: along the longest dimension that they divide, one that
+// is not cut yet rather than one that is; if there is none, over fewer axes.
+Sharding cutFurther(const Sharding& sharding, llvm::ArrayRef<int64_t> shape, AxisList axes,
+                    const AxisSizes& sizes);
 
 // The sizes of a grid's axes, and what they make of tensors.
 class AxisSizes {

@@ -12,10 +12,24 @@ const char kOrigin[] = "origin";
 // Stamps each op that a builder makes.
 struct OriginListener : OpBuilder::Listener {
   int64_t origin = -1;
+  SmallVector<Operation*> made;
   void notifyOperationInserted(Operation* op, OpBuilder::InsertPoint) override {
     setOrigin(op, origin);
+    made.push_back(op);
   }
 };
+
+// Marks those of the ops, which are in program order, that none of the values depends on.
+void markWeightGradients(ArrayRef<Operation*> ops, ArrayRef<Value> values) {
+  DenseSet<Value> needed(values.begin(), values.end());
+  for (Operation* op : llvm::reverse(ops)) {
+    if (llvm::any_of(op->getResults(), [&](Value v) { return needed.contains(v); })) {
+      needed.insert(op->operand_begin(), op->operand_end());
+    } else {
+      op->setAttr(kWeightGradient, UnitAttr::get(op->getContext()));
+    }
+  }
+}
 
 }  // namespace
 
@@ -38,6 +52,18 @@ Autodiff::Autodiff(Block& block, ArrayRef<Value> outputs, ArrayRef<Value> wanted
     for (Value result : op.getResults()) {
       if (hasCotangent(result.getType())) depends_.insert(result);
     }
+  }
+  weights_.insert(wanted.begin(), wanted.end());
+  for (Operation& op : block) {
+    auto isKnown = [&](Value v) {
+      Operation* producer = v.getDefiningOp();
+      return isWeight(v) || (producer && producer->hasTrait<OpTrait::ConstantLike>());
+    };
+    if (!llvm::any_of(op.getOperands(), [&](Value v) { return isWeight(v); }) ||
+        !llvm::all_of(op.getOperands(), isKnown)) {
+      continue;
+    }
+    weights_.insert(op.result_begin(), op.result_end());
   }
   reaches_.insert(outputs.begin(), outputs.end());
   for (Operation& op : llvm::reverse(block)) {
@@ -65,6 +91,7 @@ FailureOr<SmallVector<Value>> Autodiff::build(OpBuilder& builder, ArrayRef<Value
     listener.origin = producer ? originOf(producer) : user;
     Location loc = producer ? producer->getLoc() : cotangent.getLoc();
     entry->second = ir::AddOp::create(stamping, loc, entry->second, cotangent);
+    if (isWeight(value)) markWeightGradients(entry->second.getDefiningOp(), {});
     listener.origin = user;
   };
   for (auto [output, seed] : llvm::zip_equal(outputs_, seeds)) {
@@ -85,9 +112,15 @@ FailureOr<SmallVector<Value>> Autodiff::build(OpBuilder& builder, ArrayRef<Value
     SmallVector<bool> needed;
     for (Value operand : op.getOperands()) needed.push_back(isActive(operand));
     listener.origin = originOf(&op);
+    listener.made.clear();
     if (failed(differentiable.buildVjp(stamping, resultCotangents, needed, operandCotangents))) {
       return failure();
     }
+    SmallVector<Value> activations;
+    for (auto [operand, cotangent] : llvm::zip_equal(op.getOperands(), operandCotangents)) {
+      if (cotangent && !isWeight(operand)) activations.push_back(cotangent);
+    }
+    markWeightGradients(listener.made, activations);
     for (auto [operand, cotangent, need] :
          llvm::zip_equal(op.getOperands(), operandCotangents, needed)) {
       if (!need || !cotangent) continue;

@@ -5,11 +5,15 @@
 #include "ir/oriel/location.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 #include "mlir/IR/Block.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Value.h"
 
 namespace oriel {
+
+// On backward ops: what they compute, only gradients of parameters need.
+inline constexpr llvm::StringLiteral kWeightGradient("oriel.weight_gradient");
 
 // True for tensors of floats: only they have cotangents.
 bool hasCotangent(mlir::Type type);
@@ -40,16 +44,20 @@ class Autodiff {
   // cotangent of `outputs[i]`. Returns the cotangent of each wanted value, null where it is
   // zero. Each new op bears the origin of the op that it differentiates; the sum of several
   // cotangents of a value that of the value's producer or, for a block argument, of the
-  // user that came last.
+  // user that came last. Ops that only cotangents of wanted values, or of what is computed from
+  // these alone, depend on bear `oriel.weight_gradient`.
   // Fails, with a diagnostic, on an active op that can't be differentiated.
   mlir::FailureOr<llvm::SmallVector<mlir::Value>> build(mlir::OpBuilder& builder,
                                                         llvm::ArrayRef<mlir::Value> seeds) const;
 
  private:
+  bool isWeight(mlir::Value value) const { return weights_.contains(value); }
+
   mlir::Block& block_;
   llvm::SmallVector<mlir::Value> outputs_, wanted_;
   llvm::DenseSet<mlir::Value> depends_;  // on a wanted value
   llvm::DenseSet<mlir::Value> reaches_;  // an output
+  llvm::DenseSet<mlir::Value> weights_;  // depend on wanted values and constants only
 };
 
 }  // namespace oriel

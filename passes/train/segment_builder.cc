@@ -79,6 +79,10 @@ void SegmentBuilder::addResult(Value value, const ValueRole& role) {
   results_.emplace_back(value, role);
 }
 
+bool SegmentBuilder::hasResult(const ValueRole& role) const {
+  return llvm::any_of(results_, [&](const auto& result) { return result.second == role; });
+}
+
 func::FuncOp SegmentBuilder::finish(const llvm::StringMap<unsigned>& rank) {
   unsigned count = block_->getNumArguments();
   SmallVector<ValueRole> argumentRoles;

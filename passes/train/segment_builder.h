@@ -28,6 +28,7 @@ class SegmentBuilder {
   // The role of an argument of this segment.
   const ir::ValueRole& roleOf(mlir::BlockArgument argument) const;
   void addResult(mlir::Value value, const ir::ValueRole& role);
+  bool hasResult(const ir::ValueRole& role) const;
 
   // Puts arguments and results in order - by kind, then by `rank` of their reference, then as
   // they were made - and adds the return. To be called once, last.

@@ -247,6 +247,7 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
     }
     Value next = ir::AddOp::create(builder, gradient.getLoc(), sum, gradient);
     setOrigin(next.getDefiningOp(), originOf(gradient.getDefiningOp()));
+    next.getDefiningOp()->setAttr(kWeightGradient, builder.getUnitAttr());
     backward.addResult(next, role);
     sums.push_back(next);
   }

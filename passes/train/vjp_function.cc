@@ -56,6 +56,8 @@ FailureOr<VjpFunction> buildVjpFunction(func::FuncOp function, ArrayRef<unsigned
   }
   func::ReturnOp::create(builder, loc, *cotangents);
   eraseDeadOps(*block);
+  // Arguments are no parameters.
+  for (Operation& op : *block) op.removeAttr(kWeightGradient);
   isolateBlock(*block, [&](Value value) {
     captured.push_back(value);
     return block->insertArgument(captured.size() - 1, value.getType(), value.getLoc());

@@ -39,7 +39,7 @@ absl::StatusOr<std::map<std::string, kernels::Attribute>> KernelAttributes(mlir:
   std::map<std::string, kernels::Attribute> attributes;
   for (mlir::NamedAttribute named : op.getAttrs()) {
     std::string name = named.getName().str();
-    if (name == "origin") continue;
+    if (name == "origin" || named.getName().getValue().starts_with("oriel.")) continue;
     if (auto boolean = llvm::dyn_cast<mlir::BoolAttr>(named.getValue())) {
       attributes[name] = static_cast<int64_t>(boolean.getValue());
     } else if (auto integer = llvm::dyn_cast<mlir::IntegerAttr>(named.getValue())) {

@@ -40,10 +40,10 @@
 // CHECK-SAME: -> (tensor<8x6xf32> {oriel.kind = "gradient", oriel.ref = "p1"}, tensor<6xf32> {oriel.kind = "gradient", oriel.ref = "p2"})
 // CHECK-NEXT: %[[ONE:.*]] = oriel.constant {{.*}}dense<1.000000e+00> : tensor<f32>
 // CHECK-NEXT: %[[G:.*]] = oriel.cross_entropy_grad %[[ONE]], %[[LOGITS]], %[[SHIFTED]], %[[LSE]] {origin = 6 : i64}
-// CHECK-NEXT: %[[DW:.*]] = oriel.linear_weight_grad %[[R]], %[[G]] {origin = 2 : i64}
-// CHECK-NEXT: %[[GW1:.*]] = oriel.add %[[GW]], %[[DW]] {origin = 2 : i64}
-// CHECK-NEXT: %[[DB:.*]] = oriel.reduce_sum %[[G]] {dims = array<i64: 0, 1>, origin = 2 : i64}
-// CHECK-NEXT: %[[GB1:.*]] = oriel.add %[[GB]], %[[DB]] {origin = 2 : i64}
+// CHECK-NEXT: %[[DW:.*]] = oriel.linear_weight_grad %[[R]], %[[G]] {oriel.weight_gradient, origin = 2 : i64}
+// CHECK-NEXT: %[[GW1:.*]] = oriel.add %[[GW]], %[[DW]] {oriel.weight_gradient, origin = 2 : i64}
+// CHECK-NEXT: %[[DB:.*]] = oriel.reduce_sum %[[G]] {dims = array<i64: 0, 1>, oriel.weight_gradient, origin = 2 : i64}
+// CHECK-NEXT: %[[GB1:.*]] = oriel.add %[[GB]], %[[DB]] {oriel.weight_gradient, origin = 2 : i64}
 // CHECK-NEXT: return %[[GW1]], %[[GB1]]
 
 // The step: mean over the tokens (at least one), clipped by the global norm; a weight decay

@@ -8,12 +8,12 @@
 // CHECK-SAME: %[[E:[a-z0-9]+]]: tensor<2x4x6xf32> {oriel.kind = "stash", oriel.ref = "v1"}
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<6x6xf32> {oriel.kind = "parameter", oriel.ref = "p1"}
 // CHECK: %[[C:.*]] = oriel.constant {{.*}}origin = 0 : i64, value = dense<2.0
-// CHECK: %[[G:.*]] = oriel.mul %{{.*}}, %[[C]] {origin = 4 : i64}
-// CHECK: %[[DX:.*]] = oriel.linear %[[G]], %[[W]] {origin = 3 : i64, transpose_weight = true}
+// CHECK: %[[G:.*]] = oriel.mul %{{.*}}, %[[C]] {oriel.weight_gradient, origin = 4 : i64}
+// CHECK: %[[DX:.*]] = oriel.linear %[[G]], %[[W]] {oriel.weight_gradient, origin = 3 : i64, transpose_weight = true}
 // CHECK: %[[VIEW:.*]] = oriel.reshape %[[E]] {origin = 2 : i64} : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
-// CHECK: oriel.linear_weight_grad %[[VIEW]], %[[G]] {origin = 3 : i64}
-// CHECK: %[[DE:.*]] = oriel.reshape %[[DX]] {origin = 2 : i64} : (tensor<8x6xf32>) -> tensor<2x4x6xf32>
-// CHECK: oriel.mul %[[DE]], %[[E]] {origin = 1 : i64}
+// CHECK: oriel.linear_weight_grad %[[VIEW]], %[[G]] {oriel.weight_gradient, origin = 3 : i64}
+// CHECK: %[[DE:.*]] = oriel.reshape %[[DX]] {oriel.weight_gradient, origin = 2 : i64} : (tensor<8x6xf32>) -> tensor<2x4x6xf32>
+// CHECK: oriel.mul %[[DE]], %[[E]] {oriel.weight_gradient, origin = 1 : i64}
 // SGD has no optimizer state, and without clip_norm there is no clipping.
 // CHECK-LABEL: func.func @update(
 // CHECK-NOT: optimizer_state
@@ -44,9 +44,9 @@ module {
 // tied weight has one gradient, one step.
 // CHECK-LABEL: func.func @backward(
 // CHECK-SAME: %[[ACC:[a-z0-9]+]]: tensor<6x6xf32> {oriel.kind = "gradient", oriel.ref = "p0"}) ->
-// CHECK: %[[D1:.*]] = oriel.linear_weight_grad %{{.*}} {origin = 1 : i64, transpose_weight = true}
-// CHECK: %[[D0:.*]] = oriel.linear_weight_grad %{{.*}} {origin = 0 : i64}
-// CHECK: %[[D:.*]] = oriel.add %[[D1]], %[[D0]] {origin = 0 : i64}
+// CHECK: %[[D1:.*]] = oriel.linear_weight_grad %{{.*}} {oriel.weight_gradient, origin = 1 : i64, transpose_weight = true}
+// CHECK: %[[D0:.*]] = oriel.linear_weight_grad %{{.*}} {oriel.weight_gradient, origin = 0 : i64}
+// CHECK: %[[D:.*]] = oriel.add %[[D1]], %[[D0]] {oriel.weight_gradient, origin = 0 : i64}
 // CHECK: %[[NEXT:.*]] = oriel.add %[[ACC]], %[[D]]
 // CHECK: return %[[NEXT]]
 // CHECK-LABEL: func.func @update(

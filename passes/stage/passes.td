@@ -1,0 +1,49 @@
+// Passes that cut a training program into pipeline stages.
+#ifndef ORIEL_PASSES_STAGE_PASSES_TD
+#define ORIEL_PASSES_STAGE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def SplitStages : Pass<"oriel-split-stages", "::mlir::ModuleOp"> {
+  let summary = "Makes a program per group of ranks, with a segment per stage and pass";
+  let description = [{
+    Each op of `@forward` is in the stage that `oriel.stage` says, a backward op in its forward
+    op's, and the sum of a value's cotangents in the stage that makes the value. Stage `s` goes
+    to the nested module `@p` of its grid, `s` modulo the number of grids: `@forward.s`,
+    `@backward.s` and `@eval.s`, and one `@update` each. With the schedule ZB-H1 a backward
+    comes in halves: `@backward_weight.s` computes what only gradients of parameters need,
+    `@backward_input.s` the rest.
+
+    What another program needs is sent to it once, by `oriel.send` and `oriel.receive`, and
+    handed on as stash to its later segments. Values that take few bytes of work from inputs
+    and constants alone (masks, positions) are computed again instead. A parameter that several
+    programs use is stepped by the first of those that have a gradient of it, its home, which
+    gets the others' gradients and sends them the new value; the others' copies bear
+    `oriel.copy`. The update's sums over parameters (the gradient norm) are taken by program,
+    and the programs' sums travel to the last one. Each program gets its schedule.
+
+    A module of one stage is left as it is.
+
+    ```mlir
+    func.func @forward(%x: .. {input "x"}, %w0: .. {parameter "w0"}, %w1: .. {parameter "w1"}) {
+      %0 = oriel.linear %x, %w0 {oriel.stage = 0 : i64, origin = 0 : i64}
+      %1 = oriel.linear %0, %w1 {oriel.stage = 1 : i64, origin = 1 : i64}
+    // →
+    module @p0 {
+      func.func @forward.0(%x, %w0) {
+        %0 = oriel.linear %x, %w0
+        oriel.send %0 {channel = "forward.0.p1", peer = "p1"}
+    module @p1 {
+      func.func @forward.1(%w1) {
+        %0 = oriel.receive {channel = "forward.0.p1", peer = "p0"}
+        %1 = oriel.linear %0, %w1
+    ```
+  }];
+  let options = [
+    Option<"strategy", "strategy", "std::string", "\"\"", "Path of the strategy (YAML)">,
+    Option<"microbatches", "microbatches", "int64_t", "1", "Microbatches of a step">,
+  ];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
+#endif

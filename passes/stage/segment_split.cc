@@ -1,0 +1,184 @@
+#include "passes/stage/segment_split.h"
+
+#include "ir/interfaces/interfaces.h"
+#include "ir/oriel/location.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace oriel {
+
+using ir::ValueKind;
+using ir::ValueRole;
+using mlir::BlockArgument;
+using mlir::Operation;
+using mlir::Value;
+
+namespace {
+
+// A value is computed again rather than sent if its ops move at most so many times its bytes: a
+// device reads its memory that much faster than it gets bytes from another one, at the least.
+constexpr int64_t kRecomputeBytes = 8;
+constexpr size_t kRecomputeOps = 64;
+
+int64_t bytesOf(Value value) { return ir::typesBytes(mlir::TypeRange(value.getType())); }
+
+bool isView(Operation* op) {
+  auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
+  return kernel && kernel.isView();
+}
+
+}  // namespace
+
+SegmentSplit::SegmentSplit(mlir::func::FuncOp segment, std::vector<SegmentPart> parts,
+                           llvm::ArrayRef<mlir::ModuleOp> programs)
+    : segment_(segment),
+      parts_(std::move(parts)),
+      programs_(programs.begin(), programs.end()),
+      builders_(parts_.size()),
+      local_(parts_.size()),
+      holders_(programs.size()) {}
+
+mlir::LogicalResult SegmentSplit::readRoles() {
+  for (BlockArgument argument : segment_.getArguments()) {
+    mlir::FailureOr<ValueRole> role = ir::argumentRole(segment_, argument.getArgNumber());
+    if (failed(role)) return mlir::failure();
+    roles_[argument] = std::move(*role);
+  }
+  return mlir::success();
+}
+
+bool SegmentSplit::isFree(Operation* op) const {
+  if (!mlir::isPure(op) || op->getNumRegions() != 0) return false;
+  auto isScalar = [&](Value value) {
+    if (Operation* producer = value.getDefiningOp()) {
+      return isFree(producer) && llvm::cast<mlir::RankedTensorType>(value.getType()).getRank() == 0;
+    }
+    return roles_.at(value).kind == ValueKind::kScalar;
+  };
+  if (llvm::all_of(op->getOperands(), isScalar)) return true;
+  if (!isView(op)) return false;
+  Operation* source = op->getOperand(0).getDefiningOp();
+  return !source || isFree(source);
+}
+
+void SegmentSplit::add(Operation* op, int index, Import import) {
+  clone(op, index, 0, import);
+  for (Value result : op->getResults()) home_[result] = index;
+}
+
+Value SegmentSplit::clone(Operation* op, int index, unsigned result, Import import) {
+  mlir::IRMapping mapping;
+  for (Value operand : op->getOperands()) mapping.map(operand, get(operand, index, import));
+  Operation* copy = part(index).builder().clone(*op, mapping);
+  for (auto [own, local] : llvm::zip_equal(op->getResults(), copy->getResults())) {
+    define(own, index, local);
+  }
+  return op->getNumResults() == 0 ? Value() : copy->getResult(result);
+}
+
+void SegmentSplit::define(Value value, int index, Value local) {
+  local_[index][value] = local;
+  holders_[programOf(index)].try_emplace(value, index);
+}
+
+Value SegmentSplit::get(Value value, int index, Import import) {
+  if (Value known = local_[index].lookup(value)) return known;
+  Value local = bring(value, index, import);
+  local_[index][value] = local;
+  return local;
+}
+
+Value SegmentSplit::bring(Value value, int index, Import import) {
+  if (llvm::isa<BlockArgument>(value)) {
+    const ValueRole& role = roles_.at(value);
+    if (Value imported = import(role, index)) return imported;
+    return part(index).argument(role, value.getType(), value.getLoc());
+  }
+  Operation* op = value.getDefiningOp();
+  unsigned number = llvm::cast<mlir::OpResult>(value).getResultNumber();
+  if (isFree(op)) {
+    mlir::IRMapping mapping;
+    for (Value operand : op->getOperands()) mapping.map(operand, get(operand, index, import));
+    return part(index).builder().clone(*op, mapping)->getResult(number);
+  }
+  int program = programOf(index);
+  if (holder(value, program) >= 0) {
+    std::string name = "h" + std::to_string(stashNames_.size());
+    addStash(value, program, name);
+    name = stashNames_.at(value);
+    return part(index).argument({ValueKind::kStash, name, ""}, value.getType(), value.getLoc());
+  }
+  if (isCheap(value)) return clone(op, index, number, import);
+  int from = home_.at(value);
+  Value local = transfer(local_[from].at(value), from, index, ir::originOf(op));
+  define(value, index, local);
+  return local;
+}
+
+Value SegmentSplit::transfer(Value local, int from, int to, int64_t origin) {
+  std::string segment = ir::segmentKind(segment_).str();
+  auto symbol = [&](int part) { return programs_[programOf(part)].getSymName().value(); };
+  std::string channel = segment + "." + std::to_string(channels_++) + "." + symbol(to).str();
+  mlir::OpBuilder sender = part(from).builder();
+  if (local.getDefiningOp()) sender.setInsertionPointAfterValue(local);
+  ir::SendOp::create(sender, local.getLoc(), local, channel, symbol(to), origin);
+  return ir::ReceiveOp::create(part(to).builder(), local.getLoc(), local.getType(), channel,
+                               symbol(from), origin);
+}
+
+int SegmentSplit::holder(Value value, int program) const {
+  auto found = holders_[program].find(value);
+  return found == holders_[program].end() ? -1 : found->second;
+}
+
+void SegmentSplit::addStash(Value value, int program, const std::string& name) {
+  std::string& known = stashNames_[value];
+  if (known.empty()) known = name;
+  int index = holder(value, program);
+  ValueRole role{ValueKind::kStash, known, ""};
+  if (!part(index).hasResult(role)) part(index).addResult(local_[index].at(value), role);
+}
+
+// Made of inputs, constants and small frozen parameters by ops that move few bytes.
+bool SegmentSplit::isCheap(Value value) const {
+  llvm::SetVector<Operation*> cone;
+  cone.insert(value.getDefiningOp());
+  int64_t bytes = 0;
+  for (size_t i = 0; i < cone.size(); ++i) {
+    Operation* op = cone[i];
+    if (cone.size() > kRecomputeOps || !mlir::isPure(op)) return false;
+    auto cost = llvm::dyn_cast<ir::CostOpInterface>(op);
+    if (!cost) return false;
+    if (!isView(op)) bytes += cost.getBytesRead() + cost.getBytesWritten();
+    if (bytes > kRecomputeBytes * bytesOf(value)) return false;
+    for (Value operand : op->getOperands()) {
+      if (Operation* producer = operand.getDefiningOp()) {
+        cone.insert(producer);
+        continue;
+      }
+      const ValueRole& role = roles_.at(operand);
+      if (role.kind == ValueKind::kInput || role.kind == ValueKind::kScalar) continue;
+      if (role.kind != ValueKind::kParameter || bytesOf(operand) > bytesOf(value)) return false;
+      auto module = segment_->getParentOfType<mlir::ModuleOp>();
+      auto parameter = module.lookupSymbol<ir::ParameterOp>(role.ref);
+      if (!parameter || parameter.getTrainable()) return false;
+    }
+  }
+  return true;
+}
+
+SegmentBuilder& SegmentSplit::part(int index) {
+  std::unique_ptr<SegmentBuilder>& builder = builders_[index];
+  if (!builder) {
+    builder = std::make_unique<SegmentBuilder>(programs_[programOf(index)], parts_[index].name,
+                                               segment_.getLoc());
+  }
+  return *builder;
+}
+
+void SegmentSplit::finish(const llvm::StringMap<unsigned>& rank) {
+  for (std::unique_ptr<SegmentBuilder>& builder : builders_) {
+    if (builder) builder->finish(rank);
+  }
+}
+
+}  // namespace oriel

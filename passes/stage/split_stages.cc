@@ -1,0 +1,572 @@
+#include <map>
+#include <set>
+
+#include "ir/oriel/location.h"
+#include "passes/stage/passes.h"
+#include "passes/stage/segment_split.h"
+#include "passes/strategize/pipeline_schedule.h"
+#include "passes/strategize/programs.h"
+#include "passes/strategize/schedule.h"
+#include "passes/strategize/strategy_option.h"
+#include "passes/train/autodiff.h"
+#include "passes/train/isolate.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_SPLITSTAGES
+#include "passes/stage/passes.h.inc"
+
+namespace {
+
+using ir::ValueKind;
+using ir::ValueRole;
+using mlir::BlockArgument;
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::ModuleOp;
+using mlir::Operation;
+using mlir::success;
+using mlir::Value;
+using mlir::func::FuncOp;
+
+// The summands of a value that adds make of which nothing else uses the partial sums, and these
+// adds.
+void collectSummands(Value value, llvm::SmallVectorImpl<Value>& summands,
+                     llvm::SmallVectorImpl<Operation*>& adds) {
+  auto add = value.getDefiningOp<ir::AddOp>();
+  bool isSum = add && (adds.empty() || value.hasOneUse()) &&
+               add.getLhs().getType() == value.getType() &&
+               add.getRhs().getType() == value.getType();
+  if (!isSum) {
+    summands.push_back(value);
+    return;
+  }
+  adds.push_back(add);
+  collectSummands(add.getLhs(), summands, adds);
+  collectSummands(add.getRhs(), summands, adds);
+}
+
+class StageSplitter {
+ public:
+  StageSplitter(ModuleOp module, const Strategy& strategy, int64_t microbatches)
+      : module_(module),
+        strategy_(strategy),
+        microbatches_(microbatches),
+        stages_(strategy.stageCount()),
+        grids_(strategy.grids()),
+        splitsBackward_(strategy.pipeline->schedule == ScheduleKind::kZbH1) {}
+
+  LogicalResult run() {
+    for (auto [name, segment] : {std::pair("forward", &forward_),
+                                 {"backward", &backward_},
+                                 {"update", &update_},
+                                 {"eval", &eval_}}) {
+      *segment = module_.lookupSymbol<FuncOp>(name);
+      if (!*segment) {
+        return module_.emitError("has no segment @") << name << ": run the train phase first";
+      }
+    }
+    if (failed(readStages())) return failure();
+    rankReferences();
+    makePrograms();
+    if (failed(splitForward()) || failed(splitBackward()) || failed(splitUpdate()) ||
+        failed(splitEval())) {
+      return failure();
+    }
+    forwardParts_->finish(rank_);
+    backwardParts_->finish(rank_);
+    updateParts_->finish(rank_);
+    evalParts_->finish(rank_);
+    for (FuncOp segment : {forward_, backward_, update_, eval_}) segment.erase();
+    moveParameters();
+    return attachSchedules();
+  }
+
+ private:
+  LogicalResult readStages() {
+    for (Operation& op : forward_.getBody().front().without_terminator()) {
+      auto stage = op.getAttrOfType<mlir::IntegerAttr>(kStageAttr);
+      if (!stage || stage.getInt() < 0 || stage.getInt() >= stages_) {
+        return op.emitOpError("is in none of the ") << stages_ << " stages: run assign-stages";
+      }
+      for (Value operand : op.getOperands()) {
+        auto producer = operand.getDefiningOp();
+        if (producer &&
+            producer->getAttrOfType<mlir::IntegerAttr>(kStageAttr).getInt() > stage.getInt()) {
+          return op.emitOpError("is in stage ")
+                 << stage.getInt() << ", but uses a value of a later one";
+        }
+      }
+      stageOfOrigin_.try_emplace(ir::originOf(&op), stage.getInt());
+    }
+    for (Operation& op : forward_.getBody().front()) op.removeAttr(kStageAttr);
+    return success();
+  }
+
+  // So that arguments and results of the new functions stand in the old order.
+  void rankReferences() {
+    unsigned next = 1;
+    for (FuncOp segment : {forward_, backward_, update_, eval_}) {
+      for (BlockArgument argument : segment.getArguments()) {
+        FailureOr<ValueRole> role = ir::argumentRole(segment, argument.getArgNumber());
+        if (succeeded(role)) rank_.try_emplace(role->ref, next++);
+      }
+    }
+  }
+
+  int programOf(int64_t stage) const { return static_cast<int>(stage % grids_); }
+
+  void makePrograms() {
+    auto builder = mlir::OpBuilder::atBlockEnd(module_.getBody());
+    auto labels = module_->getAttrOfType<mlir::ArrayAttr>(kStagesAttr);
+    int64_t firstRank = 0;
+    for (int64_t grid = 0; grid < grids_; ++grid) {
+      auto program = ModuleOp::create(builder, module_.getLoc(), "p" + std::to_string(grid));
+      program->setAttr(kFirstRankAttr, builder.getI64IntegerAttr(firstRank));
+      firstRank += strategy_.meshOfGrid(grid).ranks();
+      llvm::SmallVector<mlir::Attribute> own;
+      for (int64_t stage = grid; stage < stages_; stage += grids_) {
+        own.push_back(labels && stage < static_cast<int64_t>(labels.size())
+                          ? labels[stage]
+                          : builder.getStringAttr("stage " + std::to_string(stage)));
+      }
+      program->setAttr(kStagesAttr, builder.getArrayAttr(own));
+      programs_.push_back(program);
+    }
+    module_->removeAttr(kStagesAttr);
+  }
+
+  // A part of the segment per stage, numbered by stage.
+  std::vector<SegmentPart> partPerStage(llvm::StringRef segment) const {
+    std::vector<SegmentPart> parts;
+    for (int64_t stage = 0; stage < stages_; ++stage) {
+      parts.push_back({(segment + "." + llvm::Twine(stage)).str(), programOf(stage)});
+    }
+    return parts;
+  }
+
+  static Value noImport(const ValueRole&, int) { return {}; }
+
+  // Adds all ops but those that are repeated where they are used, part by part.
+  void addInOrder(FuncOp segment, SegmentSplit& split, llvm::function_ref<int(Operation*)> partOf,
+                  SegmentSplit::Import import) {
+    std::vector<std::pair<int, Operation*>> ops;
+    for (Operation& op : segment.getBody().front().without_terminator()) {
+      if (!split.isFree(&op)) ops.emplace_back(partOf(&op), &op);
+    }
+    llvm::stable_sort(ops, llvm::less_first());
+    for (auto [part, op] : ops) split.add(op, part, import);
+  }
+
+  LogicalResult splitForward() {
+    forwardParts_ = std::make_unique<SegmentSplit>(forward_, partPerStage("forward"), programs_);
+    if (failed(forwardParts_->readRoles())) return failure();
+    auto partOf = [&](Operation* op) {
+      return static_cast<int>(stageOfOrigin_.lookup(ir::originOf(op)));
+    };
+    addInOrder(forward_, *forwardParts_, partOf, noImport);
+    auto terminator = forward_.getBody().front().getTerminator();
+    for (mlir::OpOperand& result : terminator->getOpOperands()) {
+      FailureOr<ValueRole> role = ir::resultRole(forward_, result.getOperandNumber());
+      if (failed(role)) return failure();
+      if (role->kind == ValueKind::kStash) {
+        stashed_[role->ref] = result.get();
+        continue;
+      }
+      // The sums over microbatches are where their last summand is.
+      int part = static_cast<int>(stages_ - 1);
+      if (Operation* producer = result.get().getDefiningOp()) part = partOf(producer);
+      forwardParts_->part(part).addResult(forwardParts_->get(result.get(), part, noImport), *role);
+      sumsProgram_ = programOf(part);
+    }
+    return success();
+  }
+
+  // --- backward
+
+  // Halves of a stage's backward are neighbours; without halves the second is empty.
+  int backwardPart(int64_t stage, bool weight) const {
+    return static_cast<int>((stages_ - 1 - stage) * 2 + (weight && splitsBackward_ ? 1 : 0));
+  }
+  int64_t stageOfBackwardPart(int part) const { return stages_ - 1 - part / 2; }
+
+  int backwardPartOf(Operation* op) const {
+    auto forced = forced_.find(op);
+    if (forced != forced_.end()) return forced->second;
+    return backwardPart(stageOfOrigin_.lookup(ir::originOf(op)), op->hasAttr(kWeightGradient));
+  }
+
+  // Adds up, in each other part, what it contributes to a sum, so that it sends one value for it.
+  void sumByPart(Value total, int rootPart, llvm::function_ref<int(Operation*)> partOf) {
+    llvm::SmallVector<Value> summands;
+    llvm::SmallVector<Operation*> adds;
+    collectSummands(total, summands, adds);
+    std::map<int, llvm::SmallVector<Value>> byPart;
+    for (Value summand : summands) {
+      Operation* producer = summand.getDefiningOp();
+      byPart[producer ? partOf(producer) : rootPart].push_back(summand);
+    }
+    bool together = llvm::all_of(
+        byPart, [&](const auto& of) { return of.first == rootPart || of.second.size() == 1; });
+    if (adds.empty() || together) return;
+    mlir::OpBuilder builder(adds.front());
+    auto add = [&](Value a, Value b, int part) {
+      Value made = ir::AddOp::create(builder, adds.front()->getLoc(), a, b);
+      setOrigin(made.getDefiningOp(), ir::originOf(adds.front()));
+      forced_[made.getDefiningOp()] = part;
+      return made;
+    };
+    Value sum;
+    for (auto& [part, values] : byPart) {
+      Value own = values.front();
+      for (Value value : llvm::drop_begin(values)) own = add(own, value, part);
+      sum = sum ? add(sum, own, rootPart) : own;
+    }
+    total.replaceAllUsesWith(sum);
+    for (Operation* old : adds) old->erase();
+  }
+
+  // The cotangent of a value that other programs use comes from each as one.
+  void sumCotangents() {
+    llvm::SmallVector<ir::AddOp> roots;
+    for (auto add : backward_.getBody().front().getOps<ir::AddOp>()) {
+      bool isInner = add->hasOneUse() && llvm::isa<ir::AddOp>(*add->user_begin()) &&
+                     add->user_begin()->getResult(0).getType() == add.getType();
+      if (!isInner) roots.push_back(add);
+    }
+    auto partOf = [&](Operation* op) { return backwardPartOf(op); };
+    for (ir::AddOp root : roots) sumByPart(root, backwardPartOf(root), partOf);
+  }
+
+  // The gradient of a parameter that several parts use is summed in each of them.
+  LogicalResult separateGradients() {
+    Operation* terminator = backward_.getBody().front().getTerminator();
+    for (mlir::OpOperand& result : terminator->getOpOperands()) {
+      FailureOr<ValueRole> role = ir::resultRole(backward_, result.getOperandNumber());
+      if (failed(role)) return failure();
+      auto next = result.get().getDefiningOp<ir::AddOp>();
+      BlockArgument sum = next ? llvm::dyn_cast<BlockArgument>(next.getLhs()) : BlockArgument();
+      if (!sum) {
+        return backward_.emitError("result ")
+               << result.getOperandNumber() << " adds nothing to a gradient";
+      }
+      llvm::SmallVector<Value> summands;
+      llvm::SmallVector<Operation*> adds;
+      collectSummands(next.getRhs(), summands, adds);
+      std::map<int, llvm::SmallVector<Value>> byPart;
+      for (Value summand : summands) {
+        Operation* producer = summand.getDefiningOp();
+        if (!producer) return next.emitOpError("adds an argument to a gradient");
+        byPart[backwardPartOf(producer)].push_back(summand);
+      }
+      if (byPart.size() == 1) {
+        forced_[next] = byPart.begin()->first;
+        for (Operation* add : adds) forced_[add] = byPart.begin()->first;
+        gradients_.push_back({next, *role, byPart.begin()->first});
+        continue;
+      }
+      for (auto& [part, values] : byPart) {
+        mlir::OpBuilder builder(next);
+        auto add = [&, part = part](Value a, Value b) {
+          Value made = ir::AddOp::create(builder, next.getLoc(), a, b);
+          setOrigin(made.getDefiningOp(), ir::originOf(next));
+          forced_[made.getDefiningOp()] = part;
+          return made;
+        };
+        Value total = values.front();
+        for (Value value : llvm::drop_begin(values)) total = add(total, value);
+        gradients_.push_back({add(sum, total), *role, part});
+      }
+    }
+    // What is only returned is in `gradients_`.
+    terminator->setOperands({});
+    llvm::SmallVector<Value> kept;
+    for (const Gradient& gradient : gradients_) kept.push_back(gradient.value);
+    eraseDeadOps(backward_.getBody().front(), kept);
+    sumCotangents();
+    return success();
+  }
+
+  LogicalResult splitBackward() {
+    std::vector<SegmentPart> parts;
+    for (int64_t stage = stages_ - 1; stage >= 0; --stage) {
+      std::string number = "." + std::to_string(stage);
+      parts.push_back(
+          {(splitsBackward_ ? "backward_input" : "backward") + number, programOf(stage)});
+      parts.push_back({"backward_weight" + number, programOf(stage)});
+    }
+    backwardParts_ = std::make_unique<SegmentSplit>(backward_, std::move(parts), programs_);
+    if (failed(backwardParts_->readRoles()) || failed(separateGradients())) return failure();
+    auto import = [&](const ValueRole& role, int part) -> Value {
+      if (role.kind == ValueKind::kStash) keepStash(role.ref, part);
+      return {};
+    };
+    addInOrder(
+        backward_, *backwardParts_, [&](Operation* op) { return backwardPartOf(op); }, import);
+    for (const Gradient& gradient : gradients_) {
+      Value local = backwardParts_->get(gradient.value, gradient.part, import);
+      SegmentBuilder& part = backwardParts_->part(gradient.part);
+      part.addResult(local, gradient.role);
+      gradientPrograms_[gradient.role.ref].insert(backwardParts_->programOf(gradient.part));
+    }
+    return success();
+  }
+
+  // The program of a backward part has the stash value from its own forward.
+  void keepStash(const std::string& ref, int backwardPart) {
+    Value value = stashed_.at(ref);
+    int program = backwardParts_->programOf(backwardPart);
+    if (forwardParts_->holder(value, program) < 0) {
+      int part = static_cast<int>(stageOfBackwardPart(backwardPart));
+      forwardParts_->define(value, part, forwardParts_->get(value, part, noImport));
+    }
+    forwardParts_->addStash(value, program, ref);
+  }
+
+  // --- update
+
+  // The ranks that step a parameter.
+  int homeOf(const std::string& parameter) const {
+    auto found = gradientPrograms_.find(parameter);
+    return found == gradientPrograms_.end() ? 0 : *found->second.begin();
+  }
+
+  // An op on a parameter is at its home, another one where its last operand is.
+  int updatePartOf(Operation* op) const {
+    auto forced = forced_.find(op);
+    if (forced != forced_.end()) return forced->second;
+    int last = 0;
+    for (Value operand : op->getOperands()) {
+      if (Operation* producer = operand.getDefiningOp()) {
+        if (!updateParts_->isFree(producer)) last = std::max(last, updatePartOf(producer));
+        continue;
+      }
+      const ValueRole& role = updateParts_->roleOf(operand);
+      if (role.isParameterBound()) return homeOf(role.ref);
+      if (role.kind == ValueKind::kAccumulator) last = std::max(last, sumsProgram_);
+    }
+    return last;
+  }
+
+  // Ops on the parameters of several programs become ops on each one's, and sums are added up by
+  // program before they travel.
+  void separateUpdate() {
+    auto partOf = [&](Operation* op) { return updatePartOf(op); };
+    for (Operation& op :
+         llvm::make_early_inc_range(update_.getBody().front().without_terminator())) {
+      std::set<int> homes;
+      for (Value operand : op.getOperands()) {
+        if (operand.getDefiningOp()) continue;
+        const ValueRole& role = updateParts_->roleOf(operand);
+        if (role.isParameterBound()) homes.insert(homeOf(role.ref));
+      }
+      auto shardable = llvm::dyn_cast<ir::ShardableOpInterface>(op);
+      if (homes.size() < 2 || !shardable) continue;
+      mlir::OpBuilder builder(&op);
+      llvm::SmallVector<Value> replacements = shardable.decompose(builder);
+      if (replacements.empty()) continue;
+      op.replaceAllUsesWith(replacements);
+      op.erase();
+      for (Value replacement : replacements) {
+        Operation* root = replacement.getDefiningOp();
+        if (root) sumByPart(replacement, updatePartOf(root), partOf);
+      }
+    }
+  }
+
+  LogicalResult splitUpdate() {
+    std::vector<SegmentPart> parts;
+    for (int64_t grid = 0; grid < grids_; ++grid) {
+      parts.push_back({"update", static_cast<int>(grid)});
+    }
+    updateParts_ = std::make_unique<SegmentSplit>(update_, std::move(parts), programs_);
+    if (failed(updateParts_->readRoles())) return failure();
+    separateUpdate();
+    for (BlockArgument argument : update_.getArguments()) {
+      const ValueRole& role = updateParts_->roleOf(argument);
+      if (role.kind == ValueKind::kGradient) gatherGradient(argument, role);
+    }
+    for (Operation& op : update_.getBody().front().without_terminator()) {
+      if (!updateParts_->isFree(&op)) updateParts_->add(&op, updatePartOf(&op), noImport);
+    }
+    Operation* terminator = update_.getBody().front().getTerminator();
+    for (mlir::OpOperand& result : terminator->getOpOperands()) {
+      FailureOr<ValueRole> role = ir::resultRole(update_, result.getOperandNumber());
+      if (failed(role)) return failure();
+      for (int program : programsOf(*role)) {
+        updateParts_->part(program).addResult(updateParts_->get(result.get(), program, noImport),
+                                              *role);
+      }
+    }
+    return success();
+  }
+
+  // Where the update makes a new value of what the role names.
+  std::set<int> programsOf(const ValueRole& role) const {
+    std::set<int> programs;
+    switch (role.kind) {
+      case ValueKind::kGradient:
+        return gradientPrograms_.at(role.ref);
+      case ValueKind::kOptimizerState:
+        return {homeOf(role.ref)};
+      case ValueKind::kAccumulator:
+        return {sumsProgram_};
+      case ValueKind::kParameter:
+        programs = usersOf(role.ref);
+        programs.insert(homeOf(role.ref));
+        return programs;
+      default:
+        // The host reads the outputs on every rank.
+        for (int grid = 0; grid < grids_; ++grid) programs.insert(grid);
+        return programs;
+    }
+  }
+
+  // The home of a parameter that several programs use gets the others' gradients.
+  void gatherGradient(BlockArgument argument, const ValueRole& role) {
+    const std::set<int>& programs = gradientPrograms_.at(role.ref);
+    if (programs.size() < 2) return;
+    int home = homeOf(role.ref);
+    Value total = updateParts_->get(argument, home, noImport);
+    for (int other : programs) {
+      if (other == home) continue;
+      Value own = updateParts_->part(other).argument(role, argument.getType(), argument.getLoc());
+      Value sent = updateParts_->transfer(own, other, home, /*origin=*/-1);
+      total = ir::AddOp::create(updateParts_->part(home).builder(), argument.getLoc(), total, sent);
+    }
+    updateParts_->define(argument, home, total);
+  }
+
+  // Programs whose forward or backward reads the parameter.
+  std::set<int> usersOf(const std::string& parameter) const {
+    std::set<int> users;
+    for (const SegmentSplit* split : {forwardParts_.get(), backwardParts_.get()}) {
+      for (int part = 0; part < split->partCount(); ++part) {
+        if (!split->hasPart(part)) continue;
+        auto* mutableSplit = const_cast<SegmentSplit*>(split);
+        if (mutableSplit->part(part).find({ValueKind::kParameter, parameter, ""})) {
+          users.insert(split->programOf(part));
+        }
+      }
+    }
+    return users;
+  }
+
+  // --- eval
+
+  LogicalResult splitEval() {
+    evalParts_ = std::make_unique<SegmentSplit>(eval_, partPerStage("eval"), programs_);
+    if (failed(evalParts_->readRoles())) return failure();
+    int last = static_cast<int>(stages_ - 1);
+    auto partOf = [&](Operation* op) {
+      auto found = stageOfOrigin_.find(ir::originOf(op));
+      return found == stageOfOrigin_.end() ? last : static_cast<int>(found->second);
+    };
+    addInOrder(eval_, *evalParts_, partOf, noImport);
+    Operation* terminator = eval_.getBody().front().getTerminator();
+    for (mlir::OpOperand& result : terminator->getOpOperands()) {
+      FailureOr<ValueRole> role = ir::resultRole(eval_, result.getOperandNumber());
+      if (failed(role)) return failure();
+      evalParts_->part(last).addResult(evalParts_->get(result.get(), last, noImport), *role);
+    }
+    return success();
+  }
+
+  // --- the rest
+
+  void moveParameters() {
+    for (auto parameter : llvm::make_early_inc_range(module_.getOps<ir::ParameterOp>())) {
+      std::string symbol = parameter.getSymName().str();
+      int home = homeOf(symbol);
+      std::set<int> programs;
+      for (auto [index, program] : llvm::enumerate(programs_)) {
+        bool uses = llvm::any_of(program.getOps<FuncOp>(), [&](FuncOp segment) {
+          return llvm::any_of(segment.getArguments(), [&](BlockArgument argument) {
+            FailureOr<ValueRole> role = ir::argumentRole(segment, argument.getArgNumber());
+            return succeeded(role) && role->isParameterBound() && role->ref == symbol;
+          });
+        });
+        if (uses) programs.insert(static_cast<int>(index));
+      }
+      if (gradientPrograms_.count(symbol) == 0 && !programs.empty()) home = *programs.begin();
+      programs.insert(home);
+      for (int program : programs) {
+        auto builder = mlir::OpBuilder::atBlockBegin(programs_[program].getBody());
+        auto functions = programs_[program].getOps<FuncOp>();
+        if (!functions.empty()) builder.setInsertionPoint(*functions.begin());
+        Operation* copy = builder.clone(*parameter);
+        if (program != home) copy->setAttr(kCopyAttr, builder.getUnitAttr());
+      }
+      parameter.erase();
+    }
+  }
+
+  LogicalResult attachSchedules() {
+    PipelineShape shape;
+    shape.grids = grids_;
+    shape.microbatches = microbatches_;
+    for (int64_t stage = 0; stage < stages_; ++stage) {
+      shape.hasBackward.push_back(backwardParts_->hasPart(backwardPart(stage, false)) ||
+                                  backwardParts_->hasPart(backwardPart(stage, true)));
+    }
+    auto schedule = makeSchedule(strategy_.pipeline->schedule, shape);
+    if (!schedule.ok()) return module_.emitError(std::string(schedule.status().message()));
+    for (auto [program, runs] : llvm::zip_equal(programs_, *schedule)) {
+      std::vector<ScheduleEntry> entries;
+      for (const StageRun& run : runs) {
+        std::string name = phaseName(run.phase) + "." + std::to_string(run.stage);
+        // A half of a backward may have nothing to do.
+        if (program.lookupSymbol<FuncOp>(name)) entries.push_back({name, run.microbatch});
+      }
+      entries.push_back({"update", 0});
+      setSchedule(program, entries);
+    }
+    return success();
+  }
+
+  struct Gradient {
+    Value value;
+    ValueRole role;
+    int part;
+  };
+
+  ModuleOp module_;
+  const Strategy& strategy_;
+  int64_t microbatches_, stages_, grids_;
+  bool splitsBackward_;
+  FuncOp forward_, backward_, update_, eval_;
+  llvm::DenseMap<int64_t, int64_t> stageOfOrigin_;
+  llvm::StringMap<unsigned> rank_;
+  llvm::SmallVector<ModuleOp> programs_;
+  std::unique_ptr<SegmentSplit> forwardParts_, backwardParts_, updateParts_, evalParts_;
+  std::map<std::string, Value> stashed_;    // values of @forward, by their stash name
+  llvm::DenseMap<Operation*, int> forced_;  // ops whose part is not their origin's
+  std::vector<Gradient> gradients_;         // what the backward adds to gradients
+  std::map<std::string, std::set<int>> gradientPrograms_;  // by parameter
+  int sumsProgram_ = 0;                                    // that counts loss and tokens
+};
+
+struct SplitStages : impl::SplitStagesBase<SplitStages> {
+  using SplitStagesBase::SplitStagesBase;
+  SplitStages(Strategy strategy, int64_t count) : given(std::move(strategy)) {
+    microbatches = count;
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
+    if (given->stageCount() == 1) return;
+    if (failed(StageSplitter(module, *given, microbatches).run())) signalPassFailure();
+  }
+
+  std::optional<Strategy> given;
+};
+
+}  // namespace
+
+std::unique_ptr<mlir::Pass> createSplitStages(Strategy strategy, int64_t microbatches) {
+  return std::make_unique<SplitStages>(std::move(strategy), microbatches);
+}
+
+}  // namespace oriel
