@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -13,12 +15,15 @@
 #include "runtime/comm/blocks.h"
 #include "runtime/exec/groups.h"
 #include "runtime/exec/kernel_spec.h"
+#include "runtime/exec/transfers.h"
 #include "runtime/plan/plan_types.h"
 
 namespace oriel::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr double kMaxMilliseconds = 1e9;
 
 // An instruction with everything looked up: running one allocates and searches nothing.
 struct Step {
@@ -30,6 +35,8 @@ struct Step {
     kAllToAll,
     kSlice,
     kCopy,
+    kSend,
+    kReceive,
   };
   Kind kind = Kind::kCopy;
   // kLaunch
@@ -47,12 +54,25 @@ struct Step {
   const void* source = nullptr;
   void* target = nullptr;
   int64_t bytes = 0;                   // of the target
-  ConstPiece piece = {nullptr, 0, 0};  // kSlice: in the source
+  ConstPiece piece = {nullptr, 0, 0};  // kSlice: how it lies in the source, where `source` is
+  Transfer* transfer = nullptr;        // kSend, kReceive
+};
+
+// A pointer into a buffer of several copies, as the current microbatch needs it.
+struct CopyPointer {
+  void** place;
+  char* first;  // what it is for the first copy
+  int64_t slots;
+  int64_t stride;
 };
 
 struct PreparedSegment {
   const plan::Segment* segment = nullptr;
   std::vector<Step> steps;
+  std::vector<CopyPointer> copy_pointers;  // into what follows, and into steps
+  // Instead of computing (ExecutorOptions::replace_compute): how long, and before which step.
+  std::optional<Clock::duration> sleep;
+  size_t sleep_before = 0;
   // What the steps point into. Never resized once filled.
   std::vector<const void*> operands;
   std::vector<void*> results;
@@ -66,12 +86,48 @@ struct Range {
   int64_t end;
 };
 
+// Whether replaced computing leaves it out.
+bool IsComputing(Step::Kind kind) {
+  return kind == Step::Kind::kLaunch || kind == Step::Kind::kSlice || kind == Step::Kind::kCopy;
+}
+
+// Milliseconds that replace the computing of a segment, if any.
+std::optional<double> Replacement(const ExecutorOptions& options, const std::string& segment) {
+  auto found = options.replace_compute.find(segment);
+  if (found == options.replace_compute.end()) {
+    found = options.replace_compute.find(std::string(SegmentKind(segment)));
+  }
+  if (found == options.replace_compute.end()) return std::nullopt;
+  return found->second;
+}
+
+absl::Status CheckReplacements(const plan::Plan& plan, const ExecutorOptions& options) {
+  for (const auto& [name, milliseconds] : options.replace_compute) {
+    bool known = false;
+    for (const auto& program : plan.programs()) {
+      for (const auto& segment : program.segments()) {
+        known = known || segment.name() == name || SegmentKind(segment.name()) == name;
+      }
+    }
+    if (!known) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the plan has no segment '", name, "' whose computing could be replaced"));
+    }
+    if (!(milliseconds >= 0) || milliseconds > kMaxMilliseconds) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the computing of ", name, " can't be replaced by ", milliseconds, " ms"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Memory in which nothing lives from one segment to the next.
 std::vector<Range> TemporaryRanges(const plan::Program& program) {
   std::vector<Range> kept;
   for (const auto& buffer : program.buffers()) {
     if (buffer.kind() == plan::TEMPORARY) continue;
-    kept.push_back({buffer.offset(), buffer.offset() + FromPlan(buffer.local()).bytes()});
+    kept.push_back({buffer.offset(), buffer.offset() + (SlotsOf(buffer) - 1) * SlotStride(buffer) +
+                                         FromPlan(buffer.local()).bytes()});
   }
   std::sort(kept.begin(), kept.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
@@ -100,26 +156,41 @@ class PlanExecutor final : public Executor {
     }
     for (int i = 0; i < program_.buffers_size(); ++i) {
       const auto& buffer = program_.buffers(i);
-      if (buffer.kind() == plan::TEMPORARY || buffer.kind() == plan::STASH) continue;
+      if (buffer.kind() == plan::TEMPORARY || buffer.kind() == plan::STASH ||
+          buffer.kind() == plan::TRANSFER) {
+        continue;
+      }
       by_role_.emplace(Role(buffer.kind(), buffer.ref(), buffer.slot()), i);
     }
     ORIEL_ASSIGN_OR_RETURN(groups_, CommunicationGroups::Create(plan, program_, rank_, world));
+    ORIEL_ASSIGN_OR_RETURN(transfers_, Transfers::Create(plan, program_, rank_, world, *backend_,
+                                                         Base(), options_.trace));
     segments_.resize(program_.segments_size());
     for (int i = 0; i < program_.segments_size(); ++i) {
-      ORIEL_RETURN_IF_ERROR(Prepare(program_.segments(i), segments_[i]));
+      ORIEL_RETURN_IF_ERROR(Prepare(i, segments_[i]));
     }
     if (options_.poison_temporaries) poisoned_ = TemporaryRanges(program_);
     return absl::OkStatus();
   }
 
-  absl::Status Run(std::string_view name, int64_t /*microbatch*/) override {
+  absl::Status Run(std::string_view name, int64_t microbatch) override {
     PreparedSegment* segment = FindSegment(name);
     if (segment == nullptr) return NoSegment(name);
+    const int index = static_cast<int>(segment - segments_.data());
+    if (microbatch < 0) {
+      return RunError(
+          index, absl::InvalidArgumentError(absl::StrCat("there is no microbatch ", microbatch)));
+    }
+    const TraceSpan span(options_.trace, Slice(TraceSlice::Kind::kSegment, index, microbatch));
+    ORIEL_RETURN_IF_ERROR(RunError(index, transfers_.BeforeRun(index, microbatch)));
     for (const Range& range : poisoned_) {
       ORIEL_RETURN_IF_ERROR(backend_->Fill(Base() + range.begin, 0xff, range.end - range.begin));
     }
-    return options_.profile ? RunSteps</*kProfile=*/true>(*segment)
-                            : RunSteps</*kProfile=*/false>(*segment);
+    for (const CopyPointer& pointer : segment->copy_pointers) {
+      *pointer.place = pointer.first + microbatch % pointer.slots * pointer.stride;
+    }
+    ORIEL_RETURN_IF_ERROR(RunSteps(*segment, index, microbatch));
+    return RunError(index, transfers_.AfterRun(index));
   }
 
   absl::StatusOr<BufferView> Find(plan::BufferKind kind, std::string_view ref,
@@ -166,7 +237,8 @@ class PlanExecutor final : public Executor {
         absl::StrCat("rank ", rank_, ": the plan has no segment '", std::string(name), "'"));
   }
 
-  absl::Status Prepare(const plan::Segment& segment, PreparedSegment& prepared) {
+  absl::Status Prepare(int index, PreparedSegment& prepared) {
+    const plan::Segment& segment = program_.segments(index);
     prepared.segment = &segment;
     prepared.steps.resize(segment.instructions_size());
     prepared.profile.nanoseconds.resize(segment.instructions_size());
@@ -182,10 +254,32 @@ class PlanExecutor final : public Executor {
     prepared.results.reserve(results);
     prepared.reduce_buffers.reserve(reduced);
     for (int i = 0; i < segment.instructions_size(); ++i) {
-      const absl::Status status = Prepare(segment.instructions(i), prepared, prepared.steps[i]);
+      Step& step = prepared.steps[i];
+      const absl::Status status = Prepare(segment.instructions(i), prepared, step);
       if (!status.ok()) return InstructionError(segment, i, status);
+      if (step.kind == Step::Kind::kSend || step.kind == Step::Kind::kReceive) {
+        step.transfer = transfers_.Find(index, i);
+      }
+    }
+    if (const std::optional<double> milliseconds = Replacement(options_, segment.name())) {
+      prepared.sleep = std::chrono::duration_cast<Clock::duration>(
+          std::chrono::duration<double, std::milli>(*milliseconds));
+      while (prepared.sleep_before < prepared.steps.size() &&
+             prepared.steps[prepared.sleep_before].kind != Step::Kind::kSend) {
+        ++prepared.sleep_before;
+      }
     }
     return absl::OkStatus();
+  }
+
+  // Remembers a pointer if it is into a buffer of several copies.
+  static void Follow(const plan::Buffer& buffer, void*& pointer, PreparedSegment& prepared) {
+    if (SlotsOf(buffer) == 1) return;
+    prepared.copy_pointers.push_back(
+        {&pointer, static_cast<char*>(pointer), SlotsOf(buffer), SlotStride(buffer)});
+  }
+  static void Follow(const plan::Buffer& buffer, const void*& pointer, PreparedSegment& prepared) {
+    Follow(buffer, *const_cast<void**>(&pointer), prepared);
   }
 
   absl::Status Prepare(const plan::Instruction& instruction, PreparedSegment& prepared,
@@ -199,10 +293,12 @@ class PlanExecutor final : public Executor {
         step.args.operands = prepared.operands.data() + prepared.operands.size();
         for (const int index : launch.operands()) {
           prepared.operands.push_back(Address(program_.buffers(index)));
+          Follow(program_.buffers(index), prepared.operands.back(), prepared);
         }
         step.args.results = prepared.results.data() + prepared.results.size();
         for (const int index : launch.results()) {
           prepared.results.push_back(Address(program_.buffers(index)));
+          Follow(program_.buffers(index), prepared.results.back(), prepared);
         }
         return absl::OkStatus();
       }
@@ -212,25 +308,30 @@ class PlanExecutor final : public Executor {
         step.reduction =
             collective.reduction() == plan::Collective::MAX ? Reduction::kMax : Reduction::kSum;
         if (collective.kind() != plan::Collective::ALL_REDUCE)
-          return PreparePieces(collective, step);
+          return PreparePieces(collective, prepared, step);
         step.kind = Step::Kind::kAllReduce;
         const size_t first = prepared.reduce_buffers.size();
         for (int i = 0; i < collective.operands_size(); ++i) {
           const auto& operand = program_.buffers(collective.operands(i));
+          const auto& result = program_.buffers(collective.results(i));
           const TensorSpec spec = FromPlan(operand.local());
-          prepared.reduce_buffers.push_back({Address(operand),
-                                             Address(program_.buffers(collective.results(i))),
-                                             spec.num_elements(), spec.dtype});
+          prepared.reduce_buffers.push_back(
+              {Address(operand), Address(result), spec.num_elements(), spec.dtype});
+          Follow(operand, prepared.reduce_buffers.back().source, prepared);
+          Follow(result, prepared.reduce_buffers.back().target, prepared);
         }
         step.buffers = absl::MakeConstSpan(prepared.reduce_buffers).subspan(first);
         return absl::OkStatus();
       }
       case plan::Instruction::kCopy: {
         const auto& source = program_.buffers(instruction.copy().source());
+        const auto& target = program_.buffers(instruction.copy().target());
         step.kind = Step::Kind::kCopy;
         step.source = Address(source);
-        step.target = Address(program_.buffers(instruction.copy().target()));
+        step.target = Address(target);
         step.bytes = Bytes(source);
+        Follow(source, step.source, prepared);
+        Follow(target, step.target, prepared);
         return absl::OkStatus();
       }
       case plan::Instruction::kSlice: {
@@ -244,10 +345,17 @@ class PlanExecutor final : public Executor {
                              piece.count, piece.index, DTypeBytes(spec.dtype));
         step.target = Address(target);
         step.bytes = Bytes(target);
+        step.source = step.piece.data;
+        Follow(source, step.source, prepared);
+        Follow(target, step.target, prepared);
         return absl::OkStatus();
       }
       case plan::Instruction::kSend:
+        step.kind = Step::Kind::kSend;
+        return absl::OkStatus();
       case plan::Instruction::kReceive:
+        step.kind = Step::Kind::kReceive;
+        return absl::OkStatus();
       case plan::Instruction::KIND_NOT_SET:
         break;
     }
@@ -255,7 +363,8 @@ class PlanExecutor final : public Executor {
   }
 
   // A collective other than all-reduce.
-  absl::Status PreparePieces(const plan::Collective& collective, Step& step) {
+  absl::Status PreparePieces(const plan::Collective& collective, PreparedSegment& prepared,
+                             Step& step) {
     switch (collective.kind()) {
       case plan::Collective::ALL_GATHER:
         step.kind = Step::Kind::kAllGather;
@@ -275,6 +384,8 @@ class PlanExecutor final : public Executor {
     step.source = Address(source);
     step.target = Address(target);
     step.bytes = Bytes(target);
+    Follow(source, step.source, prepared);
+    Follow(target, step.target, prepared);
     step.dtype = FromPlan(source.local()).dtype;
     if (Cuts(collective.kind())) {
       step.source_blocks = BlocksOf(source.local().shape(), collective.split_dim(), pieces);
@@ -285,23 +396,52 @@ class PlanExecutor final : public Executor {
     return absl::OkStatus();
   }
 
-  template <bool kProfile>
-  absl::Status RunSteps(PreparedSegment& segment) {
-    if (kProfile) ++segment.profile.runs;
+  absl::Status RunSteps(PreparedSegment& segment, int index, int64_t microbatch) {
+    if (options_.profile) ++segment.profile.runs;
     for (size_t i = 0; i < segment.steps.size(); ++i) {
+      const Step& step = segment.steps[i];
+      if (segment.sleep) {
+        if (i == segment.sleep_before) std::this_thread::sleep_for(*segment.sleep);
+        if (IsComputing(step.kind)) continue;
+      }
       Clock::time_point begin;
-      if (kProfile) begin = Clock::now();
-      absl::Status status = RunStep(segment.steps[i]);
+      if (options_.profile) begin = Clock::now();
+      absl::Status status = TraceStep(step, index, static_cast<int>(i), microbatch);
       if (!status.ok()) return InstructionError(*segment.segment, static_cast<int>(i), status);
-      if (kProfile) {
+      if (options_.profile) {
         segment.profile.nanoseconds[i] +=
             std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
       }
     }
+    if (segment.sleep && segment.sleep_before == segment.steps.size()) {
+      std::this_thread::sleep_for(*segment.sleep);
+    }
     return absl::OkStatus();
   }
 
-  absl::Status RunStep(const Step& step) {
+  TraceSlice Slice(TraceSlice::Kind kind, int segment, int64_t microbatch,
+                   int instruction = -1) const {
+    TraceSlice slice;
+    slice.kind = kind;
+    slice.segment = segment;
+    slice.microbatch = microbatch;
+    slice.instruction = instruction;
+    return slice;
+  }
+
+  // Runs it, and records it if it may wait for other ranks.
+  absl::Status TraceStep(const Step& step, int segment, int instruction, int64_t microbatch) {
+    const bool waits = step.group != nullptr || step.kind == Step::Kind::kReceive;
+    if (options_.trace == nullptr || !waits) return RunStep(step, microbatch);
+    const bool receives = step.kind == Step::Kind::kReceive;
+    TraceSlice slice = Slice(receives ? TraceSlice::Kind::kReceive : TraceSlice::Kind::kCollective,
+                             segment, microbatch, instruction);
+    if (receives) slice.channel = step.transfer->channel();
+    const TraceSpan span(options_.trace, slice);
+    return RunStep(step, microbatch);
+  }
+
+  absl::Status RunStep(const Step& step, int64_t microbatch) {
     switch (step.kind) {
       case Step::Kind::kLaunch:
         return step.kernel(step.args);
@@ -325,10 +465,14 @@ class PlanExecutor final : public Executor {
                                     step.target_blocks);
       case Step::Kind::kSlice:
         if (step.bytes == 0) return absl::OkStatus();
-        return backend_->CopyRuns(step.target, step.piece.data, step.piece.run, step.piece.stride,
+        return backend_->CopyRuns(step.target, step.source, step.piece.run, step.piece.stride,
                                   step.bytes / step.piece.run);
       case Step::Kind::kCopy:
         return Move(step.target, step.source, step.bytes);
+      case Step::Kind::kSend:
+        return transfers_.Send(*step.transfer, microbatch);
+      case Step::Kind::kReceive:
+        return transfers_.Receive(*step.transfer, microbatch);
     }
     return absl::OkStatus();
   }
@@ -336,6 +480,13 @@ class PlanExecutor final : public Executor {
   absl::Status Move(void* target, const void* source, int64_t bytes) {
     if (target == source) return absl::OkStatus();
     return backend_->Copy(target, source, bytes);
+  }
+
+  // What goes wrong before or behind the instructions.
+  absl::Status RunError(int segment, const absl::Status& status) const {
+    if (status.ok()) return status;
+    return Annotate(status,
+                    absl::StrCat("rank ", rank_, ", segment ", program_.segments(segment).name()));
   }
 
   absl::Status InstructionError(const plan::Segment& segment, int index,
@@ -356,6 +507,7 @@ class PlanExecutor final : public Executor {
   const std::unique_ptr<Backend> backend_;
   DeviceMemory arena_;
   CommunicationGroups groups_;
+  Transfers transfers_;
   std::vector<PreparedSegment> segments_;
   std::map<Role, int> by_role_;
   std::vector<Range> poisoned_;
@@ -375,6 +527,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const plan::Plan& pla
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", rank, " has the communicator of rank ", world->rank()));
   }
+  ORIEL_RETURN_IF_ERROR(CheckReplacements(plan, options));
   for (const auto& program : plan.programs()) {
     if (rank < program.first_rank() || rank - program.first_rank() >= program.rank_count()) {
       continue;

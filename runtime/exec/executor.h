@@ -3,6 +3,7 @@
 #define ORIEL_RUNTIME_EXEC_EXECUTOR_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/tensor.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/exec/trace.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace oriel::runtime {
@@ -28,6 +30,12 @@ struct ExecutorOptions {
   // Fills the memory of temporaries with 0xff bytes (NaN in every float type) before each
   // segment, so that a value that survives by chance shows. For tests.
   bool poison_temporaries = false;
+  // By segment ("forward.2") or kind of segments ("forward"), where the segment counts before its
+  // kind: milliseconds that a run takes instead of computing. It waits for what it receives, sleeps
+  // this long before it sends, and communicates as planned; launches, copies and slices are left
+  // out, so that values mean nothing. For studies of schedules.
+  std::map<std::string, double> replace_compute;
+  TraceRecorder* trace = nullptr;  // if not null: gets runs, waits and collectives
 };
 
 // Time spent in a segment since the executor was made.
@@ -48,9 +56,14 @@ class Executor {
                                                           const ExecutorOptions& options);
   virtual ~Executor() = default;
 
-  // Runs all instructions of a segment, for a microbatch from 0 on. An error names rank, segment,
-  // instruction number, kernel and the ONNX node it came from; the caller then aborts the world
-  // with it, for the peers may be waiting for this rank.
+  // Runs all instructions of a segment, for a microbatch from 0 on. Where a program receives in
+  // the training step, the runs of a step come in the order of its schedule, for that says when a
+  // rank gets ready to receive: else FailedPrecondition. Segments outside of the schedule (eval)
+  // may run between steps, and get ready when they begin.
+  //
+  // An error names rank, segment, instruction number, kernel or channel, and the ONNX node it came
+  // from. The caller then aborts the world with it, for the peers may be waiting for this rank, and
+  // before it destroys the executor, for messages may be on their way (see Message).
   virtual absl::Status Run(std::string_view segment, int64_t microbatch = 0) = 0;
 
   // The buffer with this kind, reference and slot (the fields of plan::Buffer); NotFound

@@ -323,7 +323,7 @@ class PlanBuilder {
 //   update     dw, loss = sums over ranks; w -= learning_rate * dw; outputs loss; resets both
 //   eval       outputs h
 //
-// Its kernels are those of executor_test.cc.
+// Its kernels are those of runtime/exec/test_kernels.cc.
 inline plan::Plan SmallTrainingPlan(int64_t ranks, int64_t microbatches) {
   const TensorSpec scalar{DType::kF32, {}};
   const TensorSpec row{DType::kF32, {4}};

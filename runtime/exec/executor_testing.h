@@ -1,0 +1,48 @@
+// What the executor's tests share. The kernels of plans by hand (runtime/plan/plan_builder.h) are
+// in test_kernels.cc.
+#ifndef ORIEL_RUNTIME_EXEC_EXECUTOR_TESTING_H_
+#define ORIEL_RUNTIME_EXEC_EXECUTOR_TESTING_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "runtime/comm/in_process.h"
+#include "runtime/exec/executor.h"
+
+namespace oriel::runtime {
+
+// Runs ranks as threads.
+inline void RunRanks(int64_t size, const std::function<void(int64_t, Communicator*)>& body) {
+  std::vector<std::thread> threads;
+  for (auto& communicator : MakeInProcessWorld(size)) {
+    threads.emplace_back([&body, communicator = std::move(communicator)] {
+      body(communicator->rank(), communicator.get());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+inline float* Floats(const Executor& executor, plan::BufferKind kind, const std::string& ref) {
+  const absl::StatusOr<BufferView> view = executor.Find(kind, ref);
+  EXPECT_TRUE(view.ok()) << view.status();
+  return view.ok() ? static_cast<float*>(view->data) : nullptr;
+}
+
+// Sample `index` of the global batch.
+inline float Sample(int64_t index, int64_t column) {
+  return 0.25f * static_cast<float>(index % 5) - 0.125f * static_cast<float>(column);
+}
+
+inline void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5) << i;
+}
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_EXEC_EXECUTOR_TESTING_H_

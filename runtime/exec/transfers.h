@@ -1,0 +1,124 @@
+// The messages of a rank's program: what its Send and Receive instructions do.
+#ifndef ORIEL_RUNTIME_EXEC_TRANSFERS_H_
+#define ORIEL_RUNTIME_EXEC_TRANSFERS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/backend/backend.h"
+#include "runtime/base/box.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/exec/receive_schedule.h"
+#include "runtime/exec/trace.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/plan/transfer_layout.h"
+
+namespace oriel::runtime {
+
+// A Send or Receive instruction of one rank. Parts of the tensor that are contiguous in the rank's
+// piece are sent from there and received there, others are packed in memory of their own.
+class Transfer {
+ public:
+  // `memory` is that of the buffer's first copy.
+  Transfer(const plan::Buffer& buffer, const Box& local, const std::vector<TransferPart>& parts,
+           int channel, char* memory, Backend& backend);
+
+  // Packing memory for all copies: its size, and where it is.
+  int64_t staging_bytes() const { return slots_ * staging_stride_; }
+  void set_staging(char* staging) { staging_ = staging; }
+  int channel() const { return channel_; }
+  // Whether messages of the microbatch's copy are on their way.
+  bool IsPending(int64_t microbatch) const;
+
+  absl::Status Send(Communicator& world, int64_t microbatch);
+  // Becomes ready to receive.
+  absl::Status Post(Communicator& world, int64_t microbatch);
+  // Until what was sent may be written over, or what is received has arrived in the buffer.
+  absl::Status WaitUntilSent(int64_t microbatch);
+  absl::Status WaitUntilReceived(int64_t microbatch);
+
+ private:
+  struct Part {
+    int64_t peer;
+    int64_t bytes;
+    int64_t offset;               // of its memory in a copy, or in a copy's packing memory
+    std::optional<BoxRuns> runs;  // if it is packed: of the rank's piece, and of the part
+  };
+
+  char* Memory(int64_t copy) const { return memory_ + copy * stride_; }
+  char* Address(const Part& part, int64_t copy) const {
+    return (part.runs ? staging_ + copy * staging_stride_ : Memory(copy)) + part.offset;
+  }
+  std::unique_ptr<Message>& MessageOf(size_t part, int64_t copy) {
+    return messages_[copy * parts_.size() + part];
+  }
+
+  int channel_;
+  char* memory_;
+  int64_t slots_, stride_, element_bytes_;
+  char* staging_ = nullptr;
+  int64_t staging_stride_ = 0;
+  Backend* backend_;
+  std::vector<Part> parts_;
+  std::vector<std::unique_ptr<Message>> messages_;  // of each copy and part; null: none on its way
+};
+
+// All of a rank's. What it is ready to receive depends on where the rank is in the training step,
+// which follows from the runs: those of segments in the schedule are in its order.
+class Transfers {
+ public:
+  // `arena` is the memory of the program's buffers; `world` may be null if nothing is sent. All
+  // arguments must outlive it.
+  static absl::StatusOr<Transfers> Create(const plan::Plan& plan, const plan::Program& program,
+                                          int64_t rank, Communicator* world, Backend& backend,
+                                          char* arena, TraceRecorder* trace);
+
+  // Of a Send or Receive instruction.
+  Transfer* Find(int segment, int instruction) { return &transfers_.at({segment, instruction}); }
+
+  // Around the instructions of each run. Before it, messages that the run would write over are
+  // waited for. FailedPrecondition if the schedule goes on with another run.
+  absl::Status BeforeRun(int segment, int64_t microbatch);
+  absl::Status AfterRun(int segment);
+  absl::Status Send(Transfer& transfer, int64_t microbatch);
+  absl::Status Receive(Transfer& transfer, int64_t microbatch);
+
+ private:
+  using Place = std::pair<int, int>;  // segment, instruction
+
+  struct Used {
+    std::vector<Place> sends;     // all whose buffer the segment uses
+    std::vector<Place> receives;  // its own
+    bool scheduled = false;
+  };
+
+  void Add(Place place, const TransferLayout& layout, int64_t rank, char* arena, Backend& backend);
+  const plan::Instruction& InstructionAt(Place place) const;
+  int ChannelAt(Place place) const;
+  void Outline();
+  absl::Status CheckSchedule(int segment, int64_t microbatch) const;
+  absl::Status Post(Place place, int64_t microbatch);
+  absl::Status PostWhatIsFree();
+  absl::Status AtPlace(const absl::Status& status, Place place) const;
+  absl::Status OnChannel(const absl::Status& status, const Transfer& transfer) const;
+
+  const plan::Plan* plan_ = nullptr;
+  const plan::Program* program_ = nullptr;
+  Communicator* world_ = nullptr;
+  TraceRecorder* trace_ = nullptr;
+  DeviceMemory staging_;
+  std::map<Place, Transfer> transfers_;
+  std::vector<Used> used_;  // of each segment
+  std::vector<std::vector<ScheduledReceive>> schedule_;
+  int position_ = 0;  // runs of the step that are done
+};
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_EXEC_TRANSFERS_H_
