@@ -255,6 +255,22 @@ std::string_view SegmentKind(std::string_view segment) {
   return segment.substr(0, segment.find('.'));
 }
 
+std::optional<int64_t> SegmentStage(std::string_view segment) {
+  const size_t dot = segment.find('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = segment.substr(dot + 1);
+  constexpr size_t kMaxDigits = 9;
+  if (digits.empty() || digits.size() > kMaxDigits || (digits[0] == '0' && digits.size() > 1)) {
+    return std::nullopt;
+  }
+  int64_t stage = 0;
+  for (const char digit : digits) {
+    if (digit < '0' || digit > '9') return std::nullopt;
+    stage = stage * 10 + (digit - '0');
+  }
+  return stage;
+}
+
 int64_t SlotsOf(const plan::Buffer& buffer) { return std::max<int64_t>(buffer.slots(), 1); }
 
 int64_t SlotStride(const plan::Buffer& buffer) {

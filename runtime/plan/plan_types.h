@@ -86,6 +86,8 @@ bool IsHome(const plan::Parameter& parameter, int grid);
 
 // "forward" of "forward.2".
 std::string_view SegmentKind(std::string_view segment);
+// 2 of "forward.2"; none where no number is behind the dot, or one with needless zeros.
+std::optional<int64_t> SegmentStage(std::string_view segment);
 // Copies of a buffer, and the bytes from one to the next.
 int64_t SlotsOf(const plan::Buffer& buffer);
 int64_t SlotStride(const plan::Buffer& buffer);

@@ -103,6 +103,7 @@ absl::Status VerifyPlan(const plan::Plan& plan) {
     }
     VerifySharding(plan, problems);
     VerifyCollectives(plan, problems);
+    VerifyTransfers(plan, problems);
   }
   return problems.ToStatus();
 }

@@ -52,6 +52,9 @@ bool IsZeroFill(const plan::Launch& launch);
 // The grid that holds a program's ranks, or null.
 const plan::Grid* GridOf(const plan::Plan& plan, const plan::Program& program);
 
+// Whether the segments are those of pipeline stages, as they are on several grids.
+bool HasStages(const plan::Plan& plan);
+
 // What does not depend on a program's instructions.
 void VerifyTables(const plan::Plan& plan, Problems& problems);
 // Buffers, indices and schedule of each program. The rest assumes that the first two found
@@ -61,6 +64,7 @@ void VerifyMemory(const plan::Plan& plan, int program, Problems& problems);
 void VerifyTraining(const plan::Plan& plan, int program, Problems& problems);
 void VerifySharding(const plan::Plan& plan, Problems& problems);
 void VerifyCollectives(const plan::Plan& plan, Problems& problems);
+void VerifyTransfers(const plan::Plan& plan, Problems& problems);
 
 }  // namespace oriel::runtime
 

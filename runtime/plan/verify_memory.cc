@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "runtime/plan/buffer_layout.h"
@@ -41,6 +42,32 @@ struct Content {
   int sum = -1;       // the gradient or accumulator whose value has been added to
 };
 
+// The copies of a value, one for each microbatch in flight. Buffers with the same ring are views.
+struct Ring {
+  Range first;
+  int64_t slots;
+  int64_t stride;  // from one to the next
+  Range Copy(int64_t microbatch) const {
+    const int64_t shift = microbatch % slots * stride;
+    return {first.begin + shift, first.end + shift};
+  }
+  Range All() const { return {first.begin, first.end + (slots - 1) * stride}; }
+  bool empty() const { return first.empty(); }
+  friend bool operator<(const Ring& a, const Ring& b) {
+    return std::tie(a.first, a.slots) < std::tie(b.first, b.slots);
+  }
+  friend bool operator==(const Ring& a, const Ring& b) {
+    return a.first == b.first && a.slots == b.slots;
+  }
+};
+
+// Nothing else may use its memory, whether or not it holds a value.
+bool HasOwnMemory(const plan::Buffer& buffer) {
+  return IsPersistent(buffer.kind()) || SlotsOf(buffer) > 1;
+}
+// From one step to the next.
+bool IsKept(plan::BufferKind kind) { return IsPersistent(kind) && kind != plan::TRANSFER; }
+
 bool IsSum(plan::BufferKind kind) { return kind == plan::GRADIENT || kind == plan::ACCUMULATOR; }
 
 bool IsAllZero(const std::string& data) {
@@ -77,10 +104,15 @@ class MemoryVerifier {
       const std::string key = layouts_[i].ViewKey(buffer(i).local().dtype(), axes_);
       keys_.push_back(keys.emplace(key, keys.size()).first->second);
     }
+    std::set<Ring> carried;
     for (const auto& buffer : program_.buffers()) {
-      ranges_.push_back({buffer.offset(), buffer.offset() + *CheckedBytes(buffer.local())});
-      if (buffer.kind() == plan::STASH) stashes_.insert(ranges_.back());
+      const Range first{buffer.offset(), buffer.offset() + *CheckedBytes(buffer.local())};
+      rings_.push_back({first, SlotsOf(buffer), SlotStride(buffer)});
+      if (buffer.kind() == plan::STASH || buffer.kind() == plan::TRANSFER) {
+        carried.insert(rings_.back());
+      }
     }
+    for (const Ring& ring : rings_) carried_.push_back(carried.count(ring) > 0);
     for (const auto& segment : program_.segments()) {
       std::vector<Access>& accesses = accesses_.emplace_back();
       for (const auto& instruction : segment.instructions()) {
@@ -96,19 +128,31 @@ class MemoryVerifier {
         VerifyInPlace(segment, static_cast<int>(i));
       }
     }
-    for (const auto& [unused, owner] : persistent_) Restore(owner);
+    RestoreKept();
     std::set<int> scheduled;
     for (const auto& entry : program_.schedule()) {
       const int segment = SegmentIndex(entry.segment());
       scheduled.insert(segment);
       Run(segment, entry.microbatch());
     }
+    VerifyWhole();
     VerifyGradients();
-    // What the schedule does not run (eval) begins with nothing in memory.
+    // What the schedule does not run begins with nothing in memory. Only the stages of eval run
+    // one behind the other, in their order.
+    std::map<std::pair<bool, int64_t>, int> others;
     for (int segment = 0; segment < program_.segments_size(); ++segment) {
       if (scheduled.count(segment) > 0) continue;
-      contents_.clear();
-      for (const auto& [unused, owner] : persistent_) Restore(owner);
+      const std::string& name = program_.segments(segment).name();
+      const auto stage = SegmentKind(name) == "eval" ? SegmentStage(name) : std::nullopt;
+      others[{stage.has_value(), stage.value_or(segment)}] = segment;
+    }
+    bool eval = false;
+    for (const auto& [key, segment] : others) {
+      if (!eval) {
+        contents_.clear();
+        RestoreKept();
+      }
+      eval = key.first;
       Run(segment, 0);
     }
     VerifyOutputs();
@@ -125,41 +169,43 @@ class MemoryVerifier {
     return 0;  // VerifyPrograms has refused it
   }
 
+  Range RangeOf(int index) const { return rings_[index].Copy(microbatch_); }
+
   // The buffer that owns this memory for the whole program, or that overlaps it.
   std::optional<int> PersistentOverlap(const Range& range) const {
     auto after = persistent_.lower_bound(range.end);
     if (after == persistent_.begin()) return std::nullopt;
     const int owner = std::prev(after)->second;
-    if (!ranges_[owner].Overlaps(range)) return std::nullopt;
+    if (!rings_[owner].All().Overlaps(range)) return std::nullopt;
     return owner;
   }
 
-  // Gives each persistent buffer its memory. Temporaries in it have to be views of it.
+  // Gives each buffer its memory that has it for itself. Others in it have to be views of it.
   bool PlacePersistent() {
     std::vector<int> order;
     for (int i = 0; i < program_.buffers_size(); ++i) {
-      if (!ranges_[i].empty()) order.push_back(i);
+      if (!rings_[i].empty()) order.push_back(i);
     }
     std::stable_sort(order.begin(), order.end(),
-                     [&](int a, int b) { return ranges_[a] < ranges_[b]; });
+                     [&](int a, int b) { return rings_[a].All() < rings_[b].All(); });
     bool valid = true;
     for (const int i : order) {
-      if (!IsPersistent(buffer(i).kind())) continue;
-      const auto other = PersistentOverlap(ranges_[i]);
-      if (other && !(ranges_[*other] == ranges_[i] && IsViewOfConstant(i, *other))) {
+      if (!HasOwnMemory(buffer(i))) continue;
+      const auto other = PersistentOverlap(rings_[i].All());
+      if (other && !(rings_[*other] == rings_[i] && MayShare(i, *other))) {
         problems_.Add("program ", index_, ": ", Name(*other), " and ", Name(i),
                       " lie in the same memory");
         valid = false;
       }
-      if (!other) persistent_[ranges_[i].begin] = i;
+      if (!other) persistent_[rings_[i].first.begin] = i;
     }
     owners_.assign(program_.buffers_size(), -1);
     for (const int i : order) {
-      const auto owner = PersistentOverlap(ranges_[i]);
+      const auto owner = PersistentOverlap(rings_[i].All());
       if (!owner) continue;
-      if (ranges_[*owner] == ranges_[i]) {
+      if (rings_[*owner] == rings_[i]) {
         owners_[i] = *owner;
-      } else if (!IsPersistent(buffer(i).kind())) {
+      } else if (!HasOwnMemory(buffer(i))) {
         problems_.Add("program ", index_, ": ", Name(i), " lies partly in the memory of ",
                       Name(*owner));
         valid = false;
@@ -168,19 +214,28 @@ class MemoryVerifier {
     return valid;
   }
 
+  void RestoreKept() {
+    for (const auto& [unused, owner] : persistent_) {
+      if (IsKept(buffer(owner).kind())) Restore(owner);
+    }
+  }
+
   // What the buffer that owns this memory holds between segments.
   void Restore(int owner) {
     const auto& own = buffer(owner);
-    Content content{ranges_[owner].end, owner, 0, 0};
+    Content content{rings_[owner].first.end, owner, 0, 0};
     content.zero = own.kind() == plan::CONSTANT && IsAllZero(own.data());
     if (own.kind() == plan::CONSTANT) content.constant = owner;
     if (IsSum(own.kind())) content.sum = owner;
-    contents_[ranges_[owner].begin] = content;
+    contents_[rings_[owner].first.begin] = content;
   }
 
-  bool IsViewOfConstant(int a, int b) const {
-    return buffer(a).kind() == plan::CONSTANT && buffer(b).kind() == plan::CONSTANT &&
-           buffer(a).data() == buffer(b).data();
+  // Two of the same constant, or two views of what moves with the microbatches.
+  bool MayShare(int a, int b) const {
+    if (IsKept(buffer(a).kind()) != IsKept(buffer(b).kind())) return false;
+    return !IsKept(buffer(a).kind()) ||
+           (buffer(a).kind() == plan::CONSTANT && buffer(b).kind() == plan::CONSTANT &&
+            buffer(a).data() == buffer(b).data());
   }
 
   // Peers, or this rank itself, may still read the operand while the result is written.
@@ -199,25 +254,25 @@ class MemoryVerifier {
       const auto after = results.lower_bound(range.end);
       if (after == results.begin()) return std::nullopt;
       const int found = std::prev(after)->second;
-      if (!ranges_[found].Overlaps(range)) return std::nullopt;
+      if (!rings_[found].All().Overlaps(range)) return std::nullopt;
       return found;
     };
     for (const int result : access.writes) {
-      if (ranges_[result].empty()) continue;
-      if (const auto other = overlapping(ranges_[result])) {
+      if (rings_[result].empty()) continue;
+      if (const auto other = overlapping(rings_[result].All())) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its results ",
                       Name(*other), " and ", Name(result), " overlap in memory");
         return;
       }
-      results[ranges_[result].begin] = result;
+      results[rings_[result].first.begin] = result;
     }
     for (const int operand : access.reads) {
-      if (ranges_[operand].empty()) continue;
-      const auto result = overlapping(ranges_[operand]);
+      if (rings_[operand].empty()) continue;
+      const auto result = overlapping(rings_[operand].All());
       if (result && MovesPieces(segment, instruction)) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its result ",
                       Name(*result), " lies in the memory of its operand ", Name(operand));
-      } else if (result && !(ranges_[*result] == ranges_[operand])) {
+      } else if (result && !(rings_[*result] == rings_[operand])) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its result ",
                       Name(*result), " overlaps its operand ", Name(operand), " in part");
       }
@@ -235,8 +290,9 @@ class MemoryVerifier {
       Execute(segment, static_cast<int>(i));
     }
     for (const int output : written_outputs_) {
-      const auto found = contents_.find(ranges_[output].begin);
-      if (found == contents_.end() || found->second.end != ranges_[output].end) {
+      const Range range = RangeOf(output);
+      const auto found = contents_.find(range.begin);
+      if (found == contents_.end() || found->second.end != range.end) {
         problems_.Add("program ", index_, ", segment ", program_.segments(segment).name(), ": ",
                       Name(output), " is overwritten before the segment ends");
       }
@@ -247,11 +303,11 @@ class MemoryVerifier {
 
   // How a segment leaves what the next one expects in its place.
   void VerifyKept(int owner, const std::string& segment) {
-    const Content content = contents_[ranges_[owner].begin];
+    const Content content = contents_[rings_[owner].first.begin];
     const auto refuse = [&](const auto&... what) {
       problems_.Add("program ", index_, ", segment ", segment, what...);
     };
-    if (content.end != ranges_[owner].end || !MayBe(content, owner)) {
+    if (content.end != rings_[owner].first.end || !MayBe(content, owner)) {
       refuse(" leaves ", Describe(content.buffer), " in the memory of ", Describe(owner));
     } else if (IsSum(buffer(owner).kind()) && segment == "update") {
       if (!content.zero) refuse(": update does not reset ", Name(owner));
@@ -260,6 +316,16 @@ class MemoryVerifier {
       if (content.sum != owner) refuse(" overwrites ", Name(owner), " instead of adding to it");
     }
     Restore(owner);
+  }
+
+  // Where microbatches are in flight, each run counts.
+  void VerifyWhole() {
+    const auto& buffers = program_.buffers();
+    if (work_ > kMaxAccesses && std::any_of(buffers.begin(), buffers.end(), [](const auto& buffer) {
+          return SlotsOf(buffer) > 1 || buffer.kind() == plan::TRANSFER;
+        })) {
+      problems_.Add("program ", index_, ": its schedule is too long to be verified");
+    }
   }
 
   // After the schedule.
@@ -306,20 +372,20 @@ class MemoryVerifier {
     for (size_t i = 0; i < access.reads.size(); ++i) {
       const int read = access.reads[i];
       Read(read, segment, index, PieceOf(instruction, i));
-      const auto found = contents_.find(ranges_[read].begin);
+      const auto found = contents_.find(RangeOf(read).begin);
       if (found == contents_.end()) continue;
       moved = found->second;
       if (moved.sum >= 0) sums.insert(moved.sum);
     }
     const bool moves = instruction.has_copy() || instruction.has_slice();
     for (const int write : access.writes) {
-      Content content{ranges_[write].end, write, run_, microbatch_};
+      const Range range = RangeOf(write);
+      Content content{range.end, write, run_, microbatch_};
       if (moves) {
         content.zero = moved.zero;
         content.constant = moved.constant;
         content.sum = moved.sum;
-        if (instruction.has_copy() && moved.buffer >= 0 && !ranges_[write].empty() &&
-            !MayBe(moved, write)) {
+        if (instruction.has_copy() && moved.buffer >= 0 && !range.empty() && !MayBe(moved, write)) {
           problems_.Add(InstructionPath(plan_, index_, segment, index), " copies ",
                         Describe(moved.buffer), " to ", Describe(write));
         }
@@ -384,7 +450,7 @@ class MemoryVerifier {
   }
 
   void Read(int index, int segment, int instruction, const std::optional<Piece>& piece) {
-    const Range& range = ranges_[index];
+    const Range range = RangeOf(index);
     if (range.empty()) return;
     const auto path = [&] { return InstructionPath(plan_, index_, segment, instruction); };
     const auto found = contents_.find(range.begin);
@@ -408,8 +474,8 @@ class MemoryVerifier {
         program_.segments(segment).name() == "update") {
       problems_.Add(path(), " reads ", Name(index), " after its reset");
     }
-    if (owner >= 0 || content.run == run_) return;
-    if (stashes_.count(range) == 0) {
+    if ((owner >= 0 && IsKept(buffer(owner).kind())) || content.run == run_) return;
+    if (!carried_[index]) {
       problems_.Add(path(), " reads ", Name(index), ", which this segment has not written");
     } else if (content.microbatch != microbatch_) {
       problems_.Add(path(), " reads ", Name(index), " of microbatch ", microbatch_,
@@ -426,7 +492,7 @@ class MemoryVerifier {
 
   void Write(const Content& content) {
     const int index = content.buffer;
-    const Range& range = ranges_[index];
+    const Range range = RangeOf(index);
     written_.insert(range);
     if (range.empty()) return;
     // Whatever overlaps is gone. Contents are disjoint, so that only the one before may reach in.
@@ -435,7 +501,7 @@ class MemoryVerifier {
     while (it != contents_.end() && it->first < range.end) it = contents_.erase(it);
     contents_[range.begin] = content;
     if (owners_[index] >= 0) {
-      changed_.insert(owners_[index]);
+      if (IsKept(buffer(owners_[index]).kind())) changed_.insert(owners_[index]);
     } else if (buffer(index).kind() == plan::OUTPUT) {
       written_outputs_.insert(index);
     }
@@ -444,7 +510,8 @@ class MemoryVerifier {
   void VerifyOutputs() {
     if (work_ > kMaxAccesses) return;
     for (int i = 0; i < program_.buffers_size(); ++i) {
-      if (buffer(i).kind() == plan::OUTPUT && owners_[i] < 0 && written_.count(ranges_[i]) == 0) {
+      if (buffer(i).kind() == plan::OUTPUT && owners_[i] < 0 &&
+          written_.count(rings_[i].first) == 0) {
         problems_.Add("program ", index_, ": nothing writes ", Name(i));
       }
     }
@@ -457,11 +524,11 @@ class MemoryVerifier {
   const std::vector<BufferLayout> layouts_;  // of each buffer
   Problems& problems_;
   std::vector<int> keys_;                      // equal for views that mean the same
-  std::vector<Range> ranges_;                  // of each buffer
+  std::vector<Ring> rings_;                    // of each buffer
+  std::vector<bool> carried_;                  // whether it is a stash or transferred, or a view
   std::vector<std::vector<Access>> accesses_;  // of each segment's instructions
-  std::set<Range> stashes_;
-  std::map<int64_t, int> persistent_;  // by offset; disjoint
-  std::vector<int> owners_;            // the persistent buffer with the same range, or -1
+  std::map<int64_t, int> persistent_;          // what has its own memory, by offset; disjoint
+  std::vector<int> owners_;                    // that of the same ring, or -1
 
   std::map<int64_t, Content> contents_;  // by offset; disjoint
   std::set<Range> written_;

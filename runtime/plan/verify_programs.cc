@@ -1,4 +1,4 @@
-// Buffers, instructions and schedule of a program, each for itself.
+// Buffers, instructions and schedule of a program, each for itself; which stages each runs.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -56,6 +56,8 @@ class ProgramVerifier {
       }
       for (int j = 0; j < segment.instructions_size(); ++j) VerifyInstruction(i, j);
     }
+    VerifyEnds();
+    if (HasStages(plan_)) VerifyStageNames(names);
     VerifySchedule(names);
   }
 
@@ -77,6 +79,7 @@ class ProgramVerifier {
       problems_.Add(name, " ends beyond the arena: ", *bytes, " bytes at ", buffer.offset(), " of ",
                     program_.arena_bytes());
     }
+    VerifySlots(buffer, *bytes, name);
     if (buffer.kind() == plan::CONSTANT) {
       if (static_cast<int64_t>(buffer.data().size()) != *bytes) {
         problems_.Add(name, " has ", buffer.data().size(), " bytes of data for a tensor of ",
@@ -98,6 +101,19 @@ class ProgramVerifier {
           buffer.sharding(), name);
     }
     VerifyRole(buffer, name);
+  }
+
+  // Copies, each within the arena.
+  void VerifySlots(const plan::Buffer& buffer, int64_t bytes, const std::string& name) {
+    if (buffer.slots() == 0 || buffer.slots() == 1) return;
+    if (buffer.slots() < 0 || (buffer.kind() != plan::STASH && buffer.kind() != plan::TRANSFER)) {
+      return problems_.Add(name, " has ", buffer.slots(), " copies");
+    }
+    const int64_t behind = program_.arena_bytes() - buffer.offset() - bytes;
+    if (bytes > 0 && buffer.slots() - 1 > behind / SlotStride(buffer)) {
+      problems_.Add(name, " ends beyond the arena: ", buffer.slots(), " copies of ", bytes,
+                    " bytes at ", buffer.offset(), " of ", program_.arena_bytes());
+    }
   }
 
   void VerifyLocal(const plan::Buffer& buffer, const std::vector<int64_t>& global,
@@ -179,8 +195,14 @@ class ProgramVerifier {
           problems_.Add(name, ": there is no such optimizer state");
         } else {
           // The tables are verified: the parameter is there.
-          VerifyTable(buffer, found->second->global().dtype(), *parameters_.at(buffer.ref()),
-                      found->second->storage(), name);
+          const plan::Parameter& parameter = *parameters_.at(buffer.ref());
+          if (!IsHome(parameter, grid_index_)) {
+            problems_.Add(name, ": the ranks of grid ", parameter.placements(0).grid(),
+                          " step the parameter, not these");
+            break;
+          }
+          VerifyTable(buffer, found->second->global().dtype(), parameter, found->second->storage(),
+                      name);
         }
         break;
       }
@@ -209,6 +231,7 @@ class ProgramVerifier {
       case plan::CONSTANT:
       case plan::STASH:
       case plan::TEMPORARY:
+      case plan::TRANSFER:
         return;  // nobody looks these up
       default:
         return problems_.Add(name, " is of an unknown kind");
@@ -262,11 +285,57 @@ class ProgramVerifier {
         break;
       }
       case plan::Instruction::kSend:
+        VerifyEnd(instruction.send().channel(), instruction.send().buffer(), /*sends=*/true, path);
+        break;
       case plan::Instruction::kReceive:
+        VerifyEnd(instruction.receive().channel(), instruction.receive().buffer(),
+                  /*sends=*/false, path);
         break;
       case plan::Instruction::KIND_NOT_SET:
         problems_.Add(path, " is not known to this version");
         break;
+    }
+  }
+
+  // One end of a channel. Its sharding is checked with those of the others.
+  void VerifyEnd(int index, int buffer_index, bool sends, const std::string& path) {
+    if (index < 0 || index >= plan_.channels_size()) {
+      return problems_.Add(path, " names the channel ", index, " of ", plan_.channels_size());
+    }
+    const plan::Channel& channel = plan_.channels(index);
+    const int grid = sends ? channel.source_grid() : channel.target_grid();
+    if (grid != grid_index_) {
+      return problems_.Add(path, ": the channel '", channel.name(), "' is ",
+                           sends ? "sent" : "received", " by grid ", grid, ", not by grid ",
+                           grid_index_);
+    }
+    std::map<int, int>& ends = sends ? sent_ : received_;
+    if (++ends[index] == 2) {
+      problems_.Add(path, ": the channel '", channel.name(), "' is ", sends ? "sent" : "received",
+                    " elsewhere too");
+    }
+    const plan::Buffer& buffer = program_.buffers(buffer_index);
+    if (buffer.kind() != plan::TRANSFER) {
+      problems_.Add(path, ": ", BufferName(buffer), " is not a transfer buffer");
+    }
+    if (buffer.local().dtype() != channel.global().dtype() ||
+        GlobalShape(buffer) != ShapeOf(channel.global())) {
+      problems_.Add(path, ": ", BufferName(buffer),
+                    " is not of the type and shape of the channel '", channel.name(), "', ",
+                    FromPlan(channel.global()).ToString());
+    }
+  }
+
+  // Every channel of the grid has both its ends.
+  void VerifyEnds() {
+    for (int i = 0; i < plan_.channels_size(); ++i) {
+      const plan::Channel& channel = plan_.channels(i);
+      if (channel.source_grid() == grid_index_ && sent_.count(i) == 0) {
+        problems_.Add(Here(), ": nothing sends the channel '", channel.name(), "'");
+      }
+      if (channel.target_grid() == grid_index_ && received_.count(i) == 0) {
+        problems_.Add(Here(), ": nothing receives the channel '", channel.name(), "'");
+      }
     }
   }
 
@@ -369,12 +438,51 @@ class ProgramVerifier {
     }
   }
 
-  // Each microbatch runs forward and backward once, in this order; update runs once, at the end.
+  // Segments of the stages: which of them there are, and what belongs to them.
+  void VerifyStageNames(const std::set<std::string>& segments) {
+    static const auto* kinds = new std::set<std::string_view>{
+        "forward", "backward", "backward_input", "backward_weight", "eval"};
+    for (const std::string& name : segments) {
+      if (name == "update") continue;
+      const std::string kind(SegmentKind(name));
+      const auto stage = SegmentStage(name);
+      if (kinds->count(kind) == 0 || !stage) {
+        problems_.Add(Here(), ", segment '", name, "': not the name of a segment of a stage");
+        continue;
+      }
+      const auto has = [&](const char* other) {
+        return segments.count(absl::StrCat(other, ".", *stage)) > 0;
+      };
+      if (kind != "forward" && !has("forward")) {
+        problems_.Add(Here(), " has ", name, ", but not forward.", *stage);
+      }
+      if (kind == "backward" && (has("backward_input") || has("backward_weight"))) {
+        problems_.Add(Here(), " has ", name, " whole and in parts");
+      }
+      if (kind == "backward_weight" && !has("backward_input")) {
+        problems_.Add(Here(), " has ", name, ", but not backward_input.", *stage);
+      }
+    }
+    if (segments.count("update") == 0) problems_.Add(Here(), " has no update");
+  }
+
+  // What a segment of a microbatch needs to have run before it; empty for nothing.
+  static std::string Before(const std::string& segment) {
+    const std::string kind(SegmentKind(segment));
+    const char* before = kind == "backward" || kind == "backward_input" ? "forward"
+                         : kind == "backward_weight"                    ? "backward_input"
+                                                                        : nullptr;
+    return before == nullptr ? "" : before + segment.substr(kind.size());
+  }
+
+  // Each microbatch runs forward and backward of each stage once, in this order, and the part of
+  // backward that makes gradients of weights after the other; update runs once, at the end.
   void VerifySchedule(const std::set<std::string>& segments) {
     const int64_t microbatches = plan_.training().microbatches();
     if (program_.schedule().empty()) return problems_.Add(Here(), " has an empty schedule");
     std::map<std::string, std::set<int64_t>> done;
     for (const auto& entry : program_.schedule()) {
+      if (problems_.full()) return;
       if (segments.count(entry.segment()) == 0) {
         problems_.Add(Here(), ": the schedule names the segment '", entry.segment(),
                       "', which is not there");
@@ -387,17 +495,25 @@ class ProgramVerifier {
       if (done.count("update") > 0) {
         problems_.Add(Here(), ": the schedule goes on after update");
       }
-      if (entry.segment() == "backward" && done["forward"].count(entry.microbatch()) == 0) {
-        problems_.Add(Here(), ": the schedule has backward of microbatch ", entry.microbatch(),
-                      " before its forward");
+      if (entry.segment() == "update" && entry.microbatch() != 0) {
+        problems_.Add(Here(), ": the schedule has update of microbatch ", entry.microbatch());
+      }
+      if (SegmentKind(entry.segment()) == "eval") {
+        problems_.Add(Here(), ": the schedule has ", entry.segment(),
+                      ", which is no part of a step");
+      }
+      const std::string before = Before(entry.segment());
+      if (!before.empty() && done[before].count(entry.microbatch()) == 0) {
+        problems_.Add(Here(), ": the schedule has ", entry.segment(), " of microbatch ",
+                      entry.microbatch(), " before its ", before);
       }
       if (!done[entry.segment()].insert(entry.microbatch()).second) {
         problems_.Add(Here(), ": the schedule has ", entry.segment(), " of microbatch ",
                       entry.microbatch(), " twice");
       }
     }
-    for (const char* segment : {"forward", "backward"}) {
-      if (segments.count(segment) == 0) continue;
+    for (const std::string& segment : segments) {
+      if (SegmentKind(segment) != "forward" && Before(segment).empty()) continue;
       const auto run = static_cast<int64_t>(done[segment].size());
       if (run < microbatches) {
         problems_.Add(Here(), ": the schedule has ", segment, " of ", run, " microbatches out of ",
@@ -419,12 +535,44 @@ class ProgramVerifier {
   std::map<std::string, const plan::Input*> inputs_;
   std::map<std::pair<std::string, std::string>, const plan::OptimizerState*> states_;
   std::set<std::tuple<plan::BufferKind, std::string, std::string>> roles_;
+  std::map<int, int> sent_, received_;  // how often, by channel
 };
+
+// Stages are numbered from 0, and each has one program that runs it.
+void VerifyStages(const plan::Plan& plan, Problems& problems) {
+  std::map<int64_t, int> program_of;
+  for (int i = 0; i < plan.programs_size(); ++i) {
+    for (const auto& segment : plan.programs(i).segments()) {
+      const auto stage = SegmentStage(segment.name());
+      if (SegmentKind(segment.name()) != "forward" || !stage) continue;
+      const auto [other, added] = program_of.emplace(*stage, i);
+      if (!added) {
+        problems.Add("stage ", *stage, " is in programs ", other->second, " and ", i);
+      }
+    }
+  }
+  int64_t next = 0;
+  for (const auto& [stage, unused] : program_of) {
+    if (stage != next) return problems.Add("stage ", next, " is in no program, but stage ", stage);
+    ++next;
+  }
+}
 
 }  // namespace
 
+bool HasStages(const plan::Plan& plan) {
+  if (plan.grids_size() > 1) return true;
+  for (const auto& program : plan.programs()) {
+    for (const auto& segment : program.segments()) {
+      if (SegmentStage(segment.name())) return true;
+    }
+  }
+  return false;
+}
+
 void VerifyPrograms(const plan::Plan& plan, Problems& problems) {
   for (int i = 0; i < plan.programs_size(); ++i) ProgramVerifier(plan, i, problems).Verify();
+  if (HasStages(plan)) VerifyStages(plan, problems);
 }
 
 }  // namespace oriel::runtime

@@ -153,6 +153,12 @@ class ShardingVerifier {
         return;
       case plan::Instruction::kSlice:
         return VerifySlice(instruction.slice());
+      case plan::Instruction::kSend:
+        return VerifyEnd(instruction.send().buffer(),
+                         plan_.channels(instruction.send().channel()).source(), " sends ");
+      case plan::Instruction::kReceive:
+        return VerifyEnd(instruction.receive().buffer(),
+                         plan_.channels(instruction.receive().channel()).target(), " receives ");
       default:
         return;  // a copy is checked where it is known what is copied
     }
@@ -395,6 +401,17 @@ class ShardingVerifier {
     VerifyMade(slice.target(), layout);
   }
 
+  // What is sent or received lies over the grid as the channel says; nothing of that is pending.
+  void VerifyEnd(int index, const plan::Sharding& sharding, const char* verb) {
+    plan::Buffer expected = buffer(index);
+    *expected.mutable_sharding() = sharding;
+    expected.set_scale(layouts_[index].scale);
+    const BufferLayout layout = LayoutOf(expected, axes_);
+    if (layouts_[index] != layout) {
+      Refuse(verb, Name(index), ", but its channel is for ", layout.ToString());
+    }
+  }
+
   void VerifyMade(int result, const BufferLayout& made) {
     if (layouts_[result] != made) Refuse(" writes ", Name(result), ", but makes ", made.ToString());
   }
@@ -410,6 +427,30 @@ class ShardingVerifier {
   int instruction_ = 0;
 };
 
+// A channel does not change the scale.
+void VerifyScales(const plan::Plan& plan, Problems& problems) {
+  std::vector<double> sent(plan.channels_size(), 1), received(plan.channels_size(), 1);
+  for (const auto& program : plan.programs()) {
+    const auto scale = [&](int index) {
+      const double own = program.buffers(index).scale();
+      return own == 0 ? 1 : own;
+    };
+    for (const auto& segment : program.segments()) {
+      for (const auto& each : segment.instructions()) {
+        if (each.has_send()) sent[each.send().channel()] = scale(each.send().buffer());
+        if (each.has_receive()) {
+          received[each.receive().channel()] = scale(each.receive().buffer());
+        }
+      }
+    }
+  }
+  for (int i = 0; i < plan.channels_size(); ++i) {
+    if (sent[i] == received[i]) continue;
+    problems.Add("channel '", plan.channels(i).name(), "' is sent at the scale ", sent[i],
+                 " and received at the scale ", received[i]);
+  }
+}
+
 }  // namespace
 
 void VerifySharding(const plan::Plan& plan, Problems& problems) {
@@ -422,6 +463,7 @@ void VerifySharding(const plan::Plan& plan, Problems& problems) {
   for (int i = 0; i < plan.programs_size(); ++i) {
     ShardingVerifier(plan, i, rules, problems).Verify();
   }
+  VerifyScales(plan, problems);
 }
 
 }  // namespace oriel::runtime

@@ -1,4 +1,4 @@
-// Grids, rank ranges, parameters, inputs and batch sizes.
+// Grids, rank ranges, parameters, channels, inputs and batch sizes.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -14,8 +14,9 @@ namespace oriel::runtime {
 namespace {
 
 constexpr int64_t kMaxRanks = int64_t{1} << 24;
-constexpr int kMaxGrids = 4096;  // and programs: one per rank class
-constexpr int kMaxAxes = 64;     // of a grid; each is looked at for every buffer
+constexpr int kMaxGrids = 4096;        // and programs: one per rank class
+constexpr int kMaxAxes = 64;           // of a grid; each is looked at for every buffer
+constexpr int kMaxChannels = 1 << 15;  // a message's tag is the index of its channel
 constexpr int64_t kMaxBatch = int64_t{1} << 40;
 
 struct RankRange {
@@ -120,6 +121,10 @@ void VerifyRanks(const plan::Plan& plan, Problems& problems) {
     if (GridOf(plan, plan.programs(i)) == nullptr) {
       problems.Add("program ", i, " has ranks of several grids");
     }
+  }
+  if (problems.empty() && plan.grids_size() > 1 && plan.programs_size() > plan.grids_size()) {
+    problems.Add("there are ", plan.grids_size(), " grids and ", plan.programs_size(),
+                 " programs; the ranks of each of several grids run one");
   }
 }
 
@@ -260,6 +265,38 @@ void VerifyParameters(const plan::Plan& plan, Problems& problems) {
   }
 }
 
+// Between grids; what is sent is on the ranks of one as it is on those of the other.
+void VerifyChannels(const plan::Plan& plan, Problems& problems) {
+  if (plan.channels_size() > kMaxChannels) {
+    return problems.Add("there are ", plan.channels_size(), " channels, more than ", kMaxChannels);
+  }
+  std::set<std::string> names;
+  for (const auto& channel : plan.channels()) {
+    const std::string name = absl::StrCat("channel '", channel.name(), "'");
+    if (channel.name().empty() || !names.insert(channel.name()).second) {
+      problems.Add(name, ": not a name of its own");
+    }
+    const auto bytes = CheckedBytes(channel.global());
+    VerifyTensor(channel.global(), name, problems);
+    if (bytes && *bytes == 0) problems.Add(name, " carries a tensor without elements");
+    bool known = true;
+    for (const int grid : {channel.source_grid(), channel.target_grid()}) {
+      if (grid >= 0 && grid < plan.grids_size()) continue;
+      problems.Add(name, " is of grid ", grid, " of ", plan.grids_size());
+      known = false;
+    }
+    if (!known || !bytes) continue;
+    if (channel.source_grid() == channel.target_grid()) {
+      problems.Add(name, " goes from grid ", channel.source_grid(), " to itself");
+    }
+    const Shape shape = FromPlan(channel.global()).shape;
+    VerifyStorage(plan.grids(channel.source_grid()), channel.global(), shape, channel.source(),
+                  absl::StrCat(name, ", where it is sent"), problems);
+    VerifyStorage(plan.grids(channel.target_grid()), channel.global(), shape, channel.target(),
+                  absl::StrCat(name, ", where it is received"), problems);
+  }
+}
+
 // As runtime/train/batch_layout.h reads them.
 bool ImagesFit(const plan::Input& input, int64_t samples) {
   const auto& images = input.images();
@@ -326,6 +363,7 @@ void VerifyTables(const plan::Plan& plan, Problems& problems) {
   // Shardings are checked against grids, so those have to be right.
   if (!problems.empty()) return;
   VerifyParameters(plan, problems);
+  VerifyChannels(plan, problems);
   VerifyBatch(plan, problems);
 }
 

@@ -79,7 +79,7 @@ class TrainingVerifier {
         break;
       case plan::GRADIENT:
       case plan::ACCUMULATOR:
-        if (name == "eval") refuse("which eval may not");
+        if (SegmentKind(name) == "eval") refuse("which eval may not");
         break;
       case plan::INPUT:
       case plan::SCALAR:
