@@ -97,10 +97,12 @@ absl::Status VerifyPlan(const plan::Plan& plan) {
   VerifyTables(plan, problems);
   if (problems.empty()) VerifyPrograms(plan, problems);
   if (problems.empty()) {
+    std::vector<UpdateValues> values;
     for (int program = 0; program < plan.programs_size(); ++program) {
-      VerifyMemory(plan, program, problems);
+      values.push_back(VerifyMemory(plan, program, problems));
       VerifyTraining(plan, program, problems);
     }
+    VerifyTiedParameters(plan, values, problems);
     VerifySharding(plan, problems);
     VerifyCollectives(plan, problems);
     VerifyTransfers(plan, problems);

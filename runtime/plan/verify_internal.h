@@ -3,6 +3,7 @@
 #define ORIEL_RUNTIME_PLAN_VERIFY_INTERNAL_H_
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -60,7 +61,16 @@ void VerifyTables(const plan::Plan& plan, Problems& problems);
 // Buffers, indices and schedule of each program. The rest assumes that the first two found
 // nothing.
 void VerifyPrograms(const plan::Plan& plan, Problems& problems);
-void VerifyMemory(const plan::Plan& plan, int program, Problems& problems);
+// Values that the update of a program moves; each has a number within the program.
+struct UpdateValues {
+  std::map<std::string, int64_t> written;  // the new one of each parameter
+  std::map<int, int64_t> sent;             // by channel
+  std::map<int64_t, int> received;         // over which channel
+};
+UpdateValues VerifyMemory(const plan::Plan& plan, int program, Problems& problems);
+// `values` are of each program.
+void VerifyTiedParameters(const plan::Plan& plan, const std::vector<UpdateValues>& values,
+                          Problems& problems);
 void VerifyTraining(const plan::Plan& plan, int program, Problems& problems);
 void VerifySharding(const plan::Plan& plan, Problems& problems);
 void VerifyCollectives(const plan::Plan& plan, Problems& problems);

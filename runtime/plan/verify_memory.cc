@@ -40,6 +40,7 @@ struct Content {
   bool zero = false;  // all zeros, which mean the same however they lie
   int constant = -1;  // the constant that it is a piece of
   int sum = -1;       // the gradient or accumulator whose value has been added to
+  int64_t value = 0;  // a number of its own; what is only moved keeps it
 };
 
 // The copies of a value, one for each microbatch in flight. Buffers with the same ring are views.
@@ -121,8 +122,8 @@ class MemoryVerifier {
     }
   }
 
-  void Verify() {
-    if (!PlacePersistent()) return;
+  UpdateValues Verify() {
+    if (!PlacePersistent()) return {};
     for (int segment = 0; segment < program_.segments_size(); ++segment) {
       for (size_t i = 0; i < accesses_[segment].size(); ++i) {
         VerifyInPlace(segment, static_cast<int>(i));
@@ -156,6 +157,7 @@ class MemoryVerifier {
       Run(segment, 0);
     }
     VerifyOutputs();
+    return std::move(values_);
   }
 
  private:
@@ -378,6 +380,10 @@ class MemoryVerifier {
       if (moved.sum >= 0) sums.insert(moved.sum);
     }
     const bool moves = instruction.has_copy() || instruction.has_slice();
+    const bool update = program_.segments(segment).name() == "update";
+    if (update && instruction.has_send()) {
+      values_.sent[instruction.send().channel()] = moved.value;
+    }
     for (const int write : access.writes) {
       const Range range = RangeOf(write);
       Content content{range.end, write, run_, microbatch_};
@@ -397,12 +403,24 @@ class MemoryVerifier {
           content.sum = *sums.begin();
         }
       }
+      content.value = MovesValue(instruction) ? moved.value : ++last_value_;
       Write(content);
       const int owner = owners_[write];
-      if (owner >= 0 && content.zero && program_.segments(segment).name() == "update") {
-        reset_.insert(owner);
+      if (!update) continue;
+      if (owner >= 0 && content.zero) reset_.insert(owner);
+      if (owner >= 0 && buffer(owner).kind() == plan::PARAMETER) {
+        values_.written[buffer(owner).ref()] = content.value;
+      }
+      if (instruction.has_receive()) {
+        values_.received[content.value] = instruction.receive().channel();
       }
     }
+  }
+
+  // Whether the result is the operand, perhaps otherwise laid over the ranks.
+  static bool MovesValue(const plan::Instruction& instruction) {
+    return instruction.has_copy() || instruction.has_slice() ||
+           (instruction.has_collective() && !Reduces(instruction.collective().kind()));
   }
 
   // A factor of a launch's rule, and the axes that cut it.
@@ -536,6 +554,8 @@ class MemoryVerifier {
   std::set<int> changed_;  // persistent buffers that this run has written
   std::set<int> added_;    // sums that a segment of the schedule has added to
   std::set<int> reset_;    // .. that update has set to zero
+  UpdateValues values_;
+  int64_t last_value_ = 0;
   int64_t run_ = 0;
   int64_t microbatch_ = 0;
   int64_t work_ = 0;
@@ -543,8 +563,8 @@ class MemoryVerifier {
 
 }  // namespace
 
-void VerifyMemory(const plan::Plan& plan, int program, Problems& problems) {
-  MemoryVerifier(plan, program, problems).Verify();
+UpdateValues VerifyMemory(const plan::Plan& plan, int program, Problems& problems) {
+  return MemoryVerifier(plan, program, problems).Verify();
 }
 
 }  // namespace oriel::runtime

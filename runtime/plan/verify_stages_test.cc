@@ -428,5 +428,75 @@ const BadPlan kShardings[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Shardings, VerifyBadStages, ::testing::ValuesIn(kShardings), NameOf);
 
+// The second grid keeps w too; it gets the new value from the first one.
+plan::Plan TiedPlan() {
+  plan::Plan plan = TwoStagePlan(kPlan);
+  plan.mutable_parameters(0)->add_placements()->set_grid(1);
+  const auto add_buffer = [&](int program, plan::BufferKind kind, const std::string& name) {
+    auto& target = *plan.mutable_programs(program);
+    plan::Buffer buffer = BufferOf(plan, 0, plan::PARAMETER, "w");
+    buffer.set_kind(kind);
+    buffer.set_name(name);
+    if (kind == plan::TRANSFER) buffer.clear_ref();
+    buffer.set_offset(target.arena_bytes());
+    target.set_arena_bytes(target.arena_bytes() + 64);
+    *target.add_buffers() = buffer;
+    return target.buffers_size() - 1;
+  };
+  const auto add_copy = [&](int program, int source, int to) {
+    auto* copy = SegmentOf(plan, program, "update").add_instructions()->mutable_copy();
+    copy->set_source(source);
+    copy->set_target(to);
+  };
+  const int sent = add_buffer(0, plan::TRANSFER, "sent_w");
+  const int received = add_buffer(1, plan::TRANSFER, "received_w");
+  const int w = add_buffer(1, plan::PARAMETER, "w");
+  auto* channel = plan.add_channels();
+  channel->set_name("w");
+  channel->set_target_grid(1);
+  *channel->mutable_global() = plan.parameters(0).global();
+  add_copy(0, Index(plan, 0, plan::PARAMETER, "w"), sent);
+  auto* send = SegmentOf(plan, 0, "update").add_instructions()->mutable_send();
+  send->set_channel(4);
+  send->set_buffer(sent);
+  auto* receive = SegmentOf(plan, 1, "update").add_instructions()->mutable_receive();
+  receive->set_channel(4);
+  receive->set_buffer(received);
+  add_copy(1, received, w);
+  return plan;
+}
+
+TEST(VerifyStages, TakesAParameterOnTwoGrids) { ORIEL_EXPECT_OK(VerifyPlan(TiedPlan())); }
+
+class VerifyBadTies : public ::testing::TestWithParam<BadPlan> {};
+
+TEST_P(VerifyBadTies, SaysWhatIsWrong) { ExpectRefused(TiedPlan(), GetParam()); }
+
+const BadPlan kTies[] = {
+    {"NotWritten",
+     [](auto& plan) { SegmentOf(plan, 1, "update").mutable_instructions()->RemoveLast(); },
+     "program 1: update writes parameter 'w' 0 times, not once"},
+    {"OldValue",
+     [](auto& plan) {
+       auto* instructions = SegmentOf(plan, 0, "update").mutable_instructions();
+       for (int i = 5; i > 0; --i) instructions->SwapElements(i, i - 1);
+     },
+     "program 1, segment update: parameter 'w' becomes what arrives over the channel 'w', which is "
+     "not the new value that it has on grid 0"},
+    {"SteppedTwice",
+     [](auto& plan) {
+       auto& update = SegmentOf(plan, 1, "update");
+       plan::Instruction step = update.instructions(3);
+       const int w = update.instructions(update.instructions_size() - 1).copy().target();
+       step.mutable_launch()->set_operands(0, w);
+       step.mutable_launch()->set_results(0, w);
+       update.mutable_instructions()->RemoveLast();
+       *update.add_instructions() = step;
+       update.mutable_instructions()->SwapElements(4, update.instructions_size() - 1);
+     },
+     "parameter 'w' does not become what grid 0, which steps it, sends"},
+};
+INSTANTIATE_TEST_SUITE_P(Ties, VerifyBadTies, ::testing::ValuesIn(kTies), NameOf);
+
 }  // namespace
 }  // namespace oriel::runtime

@@ -1,4 +1,4 @@
-// Who may write what persists.
+// Who may write what persists, and that parameters of several grids stay the same.
 #include <algorithm>
 #include <map>
 
@@ -106,6 +106,44 @@ class TrainingVerifier {
 
 void VerifyTraining(const plan::Plan& plan, int program, Problems& problems) {
   TrainingVerifier(plan, program, problems).Verify();
+}
+
+// Where a trainable parameter is kept on several grids, the others get from its home the value that
+// it has there.
+void VerifyTiedParameters(const plan::Plan& plan, const std::vector<UpdateValues>& values,
+                          Problems& problems) {
+  std::vector<int> program_of_grid(plan.grids_size(), -1);
+  for (int i = 0; i < plan.programs_size(); ++i) {
+    program_of_grid[GridIndexOf(plan, plan.programs(i).first_rank())] = i;
+  }
+  for (const auto& parameter : plan.parameters()) {
+    if (!parameter.trainable()) continue;
+    const int home = parameter.placements(0).grid();
+    const auto& at_home = values[program_of_grid[home]];
+    const auto stepped = at_home.written.find(parameter.name());
+    for (const auto& placement : parameter.placements()) {
+      if (IsHome(parameter, placement.grid())) continue;
+      const int program = program_of_grid[placement.grid()];
+      const auto refuse = [&](const auto&... what) {
+        problems.Add("program ", program, ", segment update: parameter '", parameter.name(), "' ",
+                     what...);
+      };
+      const auto written = values[program].written.find(parameter.name());
+      if (written == values[program].written.end()) continue;  // has been reported
+      const auto received = values[program].received.find(written->second);
+      if (received == values[program].received.end()) {
+        refuse("does not become what grid ", home, ", which steps it, sends");
+        continue;
+      }
+      const plan::Channel& channel = plan.channels(received->second);
+      const auto sent = at_home.sent.find(received->second);
+      if (stepped == at_home.written.end() || sent == at_home.sent.end() ||
+          sent->second != stepped->second) {
+        refuse("becomes what arrives over the channel '", channel.name(),
+               "', which is not the new value that it has on grid ", home);
+      }
+    }
+  }
 }
 
 }  // namespace oriel::runtime
