@@ -46,6 +46,32 @@ inline void SplitBySamples(const plan::Grid& grid, const std::vector<std::string
   }
 }
 
+// Adds the grid and the program of another plan behind the ranks of this one, and what it keeps: a
+// parameter that both have gets one more placement.
+inline void AppendGrid(const plan::Plan& other, plan::Plan* plan) {
+  const int grid = plan->grids_size();
+  *plan->add_grids() = other.grids(0);
+  plan->mutable_grids(grid)->set_first_rank(plan->world_size());
+  *plan->add_programs() = other.programs(0);
+  plan->mutable_programs(grid)->set_first_rank(plan->world_size());
+  plan->set_world_size(plan->world_size() + other.world_size());
+  for (const plan::Parameter& parameter : other.parameters()) {
+    const auto known =
+        std::find_if(plan->mutable_parameters()->begin(), plan->mutable_parameters()->end(),
+                     [&](const plan::Parameter& one) { return one.name() == parameter.name(); });
+    plan::Parameter* target =
+        known == plan->mutable_parameters()->end() ? plan->add_parameters() : &*known;
+    if (target->name().empty()) {
+      *target = parameter;
+      target->clear_placements();
+    }
+    plan::Placement* placement = target->add_placements();
+    *placement = parameter.placements(0);
+    placement->set_grid(grid);
+  }
+  plan->mutable_optimizer_states()->MergeFrom(other.optimizer_states());
+}
+
 // Adds to a plan of grids that split the batch over the axis "a0", each with one program. It has
 // one grid at first; what is added belongs to the grid that was added or used last. Buffers get
 // memory of their own, one behind the other.

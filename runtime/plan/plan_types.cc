@@ -240,6 +240,15 @@ const plan::Grid* GridOfRank(const plan::Plan& plan, int64_t rank) {
   return index < 0 ? nullptr : &plan.grids(index);
 }
 
+const plan::Program* ProgramOfRank(const plan::Plan& plan, int64_t rank) {
+  for (const plan::Program& program : plan.programs()) {
+    if (rank >= program.first_rank() && rank - program.first_rank() < program.rank_count()) {
+      return &program;
+    }
+  }
+  return nullptr;
+}
+
 const plan::Placement* PlacementOn(const plan::Parameter& parameter, int grid) {
   for (const plan::Placement& placement : parameter.placements()) {
     if (placement.grid() == grid) return &placement;

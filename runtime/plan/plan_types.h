@@ -79,6 +79,8 @@ class GridLayout {
 // The index of the grid that has a rank, or -1; and the grid, or null.
 int GridIndexOf(const plan::Plan& plan, int64_t rank);
 const plan::Grid* GridOfRank(const plan::Plan& plan, int64_t rank);
+// The program that a rank runs, or null.
+const plan::Program* ProgramOfRank(const plan::Plan& plan, int64_t rank);
 // How a parameter is kept on a grid; null if the grid's program does not use it.
 const plan::Placement* PlacementOn(const plan::Parameter& parameter, int grid);
 // Whether the ranks of the grid step the parameter and write it to files.

@@ -18,6 +18,7 @@ absl::StatusOr<TensorLayout> TensorLayout::CreatePadded(const plan::Grid& grid,
   layout.first_rank_ = grid.first_rank();
   for (const plan::AtomicAxis& axis : grid.axes()) {
     layout.axes_.push_back({axis.name(), axis.size()});
+    layout.ranks_ *= axis.size();
   }
   for (size_t i = layout.axes_.size(); i-- > 1;) {
     layout.axes_[i - 1].rank_stride = layout.axes_[i].rank_stride * layout.axes_[i].size;
@@ -71,12 +72,8 @@ absl::StatusOr<TensorLayout> TensorLayout::CreatePadded(const plan::Grid& grid,
   return layout;
 }
 
-std::vector<std::string> TensorLayout::CutAxes() const {
-  std::vector<std::string> names;
-  for (const Axis& axis : axes_) {
-    if (axis.dim >= 0) names.push_back(axis.name);
-  }
-  return names;
+bool TensorLayout::Contains(int64_t rank) const {
+  return rank >= first_rank_ && rank - first_rank_ < ranks_;
 }
 
 Box TensorLayout::BoxOf(int64_t rank) const {
@@ -89,9 +86,9 @@ Box TensorLayout::BoxOf(int64_t rank) const {
 }
 
 bool TensorLayout::Owns(int64_t rank) const {
-  return std::all_of(axes_.begin(), axes_.end(), [&](const Axis& axis) {
-    return axis.dim >= 0 || Coordinate(rank, axis) == 0;
-  });
+  return Contains(rank) && std::all_of(axes_.begin(), axes_.end(), [&](const Axis& axis) {
+           return axis.dim >= 0 || Coordinate(rank, axis) == 0;
+         });
 }
 
 bool TensorLayout::is_pending() const {
@@ -99,9 +96,9 @@ bool TensorLayout::is_pending() const {
 }
 
 bool TensorLayout::Contributes(int64_t rank) const {
-  return std::all_of(axes_.begin(), axes_.end(), [&](const Axis& axis) {
-    return axis.dim >= 0 || axis.partial || Coordinate(rank, axis) == 0;
-  });
+  return Contains(rank) && std::all_of(axes_.begin(), axes_.end(), [&](const Axis& axis) {
+           return axis.dim >= 0 || axis.partial || Coordinate(rank, axis) == 0;
+         });
 }
 
 std::vector<int64_t> TensorLayout::Owners() const {

@@ -42,19 +42,20 @@ class TensorLayout {
   bool is_pending() const;
   // Axes over which it is a pending sum.
   const std::vector<std::string>& partial() const { return partial_; }
-  // Axes over which it is cut, in the grid's order.
-  std::vector<std::string> CutAxes() const;
 
+  // Whether a rank is one of the grid's.
+  bool Contains(int64_t rank) const;
   // Of a rank of the grid.
   Box BoxOf(int64_t rank) const;
   // Without padding; may have no elements.
   Box ContentOf(int64_t rank) const { return Intersect(BoxOf(rank), WholeBox(global_)); }
-  // Of the ranks with the same box one, that with the coordinate 0 on all axes that don't cut.
+  // Of the ranks with the same box one, that with the coordinate 0 on all axes that don't cut. No
+  // rank of another grid.
   bool Owns(int64_t rank) const;
   // Those ranks, ascending.
   std::vector<int64_t> Owners() const;
   // Whether the rank's value belongs to the sum over all ranks that adds each box once: it owns the
-  // box, or has another summand of it than the owner.
+  // box, or has another summand of it than the owner. Not that of another grid.
   bool Contributes(int64_t rank) const;
 
  private:
@@ -73,6 +74,7 @@ class TensorLayout {
   }
 
   int64_t first_rank_ = 0;
+  int64_t ranks_ = 1;
   std::vector<Axis> axes_;
   Shape global_;
   Shape piece_;

@@ -35,7 +35,6 @@ TEST(TensorLayoutTest, PiecesFollowTheCoordinates) {
       TensorLayout::Create(TestGrid(), MakeSharding({{"a1"}, {"a0"}}, {"a2"}), {6, 8}));
   EXPECT_THAT(layout.piece(), ElementsAre(2, 4));
   EXPECT_THAT(layout.partial(), ElementsAre("a2"));
-  EXPECT_THAT(layout.CutAxes(), ElementsAre("a0", "a1"));
   for (int64_t i0 = 0; i0 < 2; ++i0) {
     for (int64_t i1 = 0; i1 < 3; ++i1) {
       for (int64_t i2 = 0; i2 < 2; ++i2) {
@@ -46,6 +45,19 @@ TEST(TensorLayoutTest, PiecesFollowTheCoordinates) {
     }
   }
   EXPECT_THAT(layout.Owners(), ElementsAre(12, 14, 16, 18, 20, 22));
+}
+
+TEST(TensorLayoutTest, RanksOfOtherGridsHaveNothing) {
+  ORIEL_ASSERT_OK_AND_ASSIGN(TensorLayout layout,
+                             TensorLayout::Create(TestGrid(), MakeSharding({{"a0"}}), {4}));
+  EXPECT_TRUE(layout.Contains(12));
+  EXPECT_TRUE(layout.Owns(18));
+  // The coordinates that these would have are those of owners.
+  for (const int64_t rank : {0, 6, 24, 30}) {
+    EXPECT_FALSE(layout.Contains(rank));
+    EXPECT_FALSE(layout.Owns(rank));
+    EXPECT_FALSE(layout.Contributes(rank));
+  }
 }
 
 // Boxes are cut from the padded shape; what files have of them may be nothing.

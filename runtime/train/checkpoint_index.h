@@ -5,10 +5,10 @@
 //     optimizer.safetensors  optimizer state, "SLOT/PARAMETER"
 //     index.json
 //
-// A plan that stores parameters, or optimizer states, in pieces saves those in one file for each
-// rank that has pieces of its own: model-rank00003.safetensors, optimizer-rank00003.safetensors.
-// Each tensor lists the shards that make it up, so that a plan with another layout can read
-// what any plan saved.
+// A plan that stores parameters, or optimizer states, in pieces or on several grids saves those in
+// one file for each rank that has something of its own: model-rank00003.safetensors,
+// optimizer-rank00003.safetensors. Each tensor lists the shards that make it up, so that a plan
+// with another layout can read what any plan saved.
 #ifndef ORIEL_RUNTIME_TRAIN_CHECKPOINT_INDEX_H_
 #define ORIEL_RUNTIME_TRAIN_CHECKPOINT_INDEX_H_
 

@@ -15,43 +15,93 @@
 namespace oriel::runtime {
 namespace {
 
-// A sum over samples, as this rank has it.
+// A sum over samples that the ranks of a grid have.
 struct PendingSum {
-  std::string name;
   TensorLayout layout;
-  double scale;  // what its values are multiplied by (plan::Buffer.scale)
-  BufferView view;
+  double scale;     // what its values are multiplied by (plan::Buffer.scale)
+  BufferView view;  // of this rank, if it is one of them
 };
 
 // Nothing if the program has no such buffer.
-absl::StatusOr<std::optional<PendingSum>> FindSum(const plan::Plan& plan, const Executor& executor,
+absl::StatusOr<std::optional<PendingSum>> FindSum(const plan::Plan& plan,
+                                                  const plan::Program& program,
+                                                  const Executor& executor, int64_t rank,
                                                   plan::BufferKind kind, const std::string& ref,
                                                   const Shape& global, const Shape& padded) {
-  for (const plan::Buffer& buffer : executor.program().buffers()) {
+  for (const plan::Buffer& buffer : program.buffers()) {
     if (buffer.kind() != kind || buffer.ref() != ref) continue;
+    const plan::Grid* grid = GridOfRank(plan, program.first_rank());
+    if (grid == nullptr) return absl::InvalidArgumentError("a program runs on no grid");
     absl::StatusOr<TensorLayout> layout =
-        TensorLayout::CreatePadded(plan.grids(0), buffer.sharding(), global, padded);
+        TensorLayout::CreatePadded(*grid, buffer.sharding(), global, padded);
     if (!layout.ok()) return Annotate(layout.status(), ref);
-    ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, ref));
-    if (view.spec.shape != layout->piece()) {
-      return absl::InvalidArgumentError(absl::StrCat(ref, ": the rank's sum is ",
-                                                     view.spec.ToString(), ", its part is ",
-                                                     ShapeToString(layout->piece())));
-    }
     const double scale = buffer.scale() != 0 ? buffer.scale() : 1;
-    return std::optional(PendingSum{ref, *std::move(layout), scale, view});
+    PendingSum sum{*std::move(layout), scale, {}};
+    if (sum.layout.Contains(rank)) {
+      ORIEL_ASSIGN_OR_RETURN(sum.view, executor.Find(kind, ref));
+      if (sum.view.spec.shape != sum.layout.piece()) {
+        return absl::InvalidArgumentError(absl::StrCat(ref, ": the rank's sum is ",
+                                                       sum.view.spec.ToString(), ", its part is ",
+                                                       ShapeToString(sum.layout.piece())));
+      }
+    }
+    return std::optional(std::move(sum));
   }
   return std::optional<PendingSum>();
 }
 
+// The program with the loss counts the tokens; all ranks get the count.
 absl::StatusOr<double> TokenCount(const plan::Plan& plan, const Executor& executor,
-                                  PieceGatherer& gatherer) {
-  ORIEL_ASSIGN_OR_RETURN(std::optional<PendingSum> sum,
-                         FindSum(plan, executor, plan::ACCUMULATOR, "token_count", {}, {}));
-  if (!sum) return absl::NotFoundError("the plan does not count tokens");
-  ORIEL_ASSIGN_OR_RETURN(double count, ReadNumber(sum->view));
-  ORIEL_RETURN_IF_ERROR(gatherer.Sum(sum->layout, DType::kF64, 1, &count));
-  return count;
+                                  Communicator* world, PieceGatherer& gatherer) {
+  for (const plan::Program& program : plan.programs()) {
+    ORIEL_ASSIGN_OR_RETURN(std::optional<PendingSum> sum,
+                           FindSum(plan, program, executor, gatherer.rank(), plan::ACCUMULATOR,
+                                   "token_count", {}, {}));
+    if (!sum) continue;
+    double count = 0;
+    if (sum->layout.Contains(gatherer.rank())) {
+      ORIEL_ASSIGN_OR_RETURN(count, ReadNumber(sum->view));
+    }
+    ORIEL_RETURN_IF_ERROR(gatherer.Sum(sum->layout, DType::kF64, 1, &count));
+    if (world != nullptr) {
+      ORIEL_RETURN_IF_ERROR(world->Broadcast(sum->layout.Owners().front(), &count, sizeof count));
+    }
+    return count;
+  }
+  return absl::NotFoundError("the plan does not count tokens");
+}
+
+// A parameter's gradient is the sum of what the grids that keep it have accumulated.
+struct Gradient {
+  NamedSpec named;  // f32
+  std::vector<PendingSum> sums;
+};
+
+// Of all trainable parameters but those without influence on the loss.
+absl::StatusOr<std::vector<Gradient>> FindGradients(const plan::Plan& plan,
+                                                    const Executor& executor, int64_t rank) {
+  std::vector<Gradient> gradients;
+  for (const plan::Parameter& parameter : plan.parameters()) {
+    const Shape shape = FromPlan(parameter.global()).shape;
+    Gradient gradient{{parameter.name(), {DType::kF32, shape}}, {}};
+    for (const plan::Program& program : plan.programs()) {
+      ORIEL_ASSIGN_OR_RETURN(std::optional<PendingSum> sum,
+                             FindSum(plan, program, executor, rank, plan::GRADIENT,
+                                     parameter.name(), shape, PaddedShape(parameter)));
+      if (sum) gradient.sums.push_back(*std::move(sum));
+    }
+    if (!gradient.sums.empty()) gradients.push_back(std::move(gradient));
+  }
+  return gradients;
+}
+
+// Adds a box of a tensor to the whole one.
+void AddBox(const Box& box, const float* values, const Shape& shape, float* whole) {
+  const BoxRuns runs(WholeBox(shape), box);
+  for (int64_t i = 0; i < runs.count(); ++i) {
+    const auto [to, from] = runs[i];
+    for (int64_t j = 0; j < runs.length(); ++j) whole[to + j] += values[from + j];
+  }
 }
 
 }  // namespace
@@ -59,39 +109,34 @@ absl::StatusOr<double> TokenCount(const plan::Plan& plan, const Executor& execut
 absl::Status DumpGradients(const plan::Plan& plan, const Executor& executor, Communicator* world,
                            const std::string& path) {
   ORIEL_ASSIGN_OR_RETURN(PieceGatherer gatherer, PieceGatherer::Create(plan, world));
-  ORIEL_ASSIGN_OR_RETURN(const double count, TokenCount(plan, executor, gatherer));
-  std::vector<PendingSum> gradients;
-  std::vector<NamedSpec> specs;
-  for (const plan::Parameter& parameter : plan.parameters()) {
-    const Shape shape = FromPlan(parameter.global()).shape;
-    ORIEL_ASSIGN_OR_RETURN(
-        std::optional<PendingSum> gradient,
-        FindSum(plan, executor, plan::GRADIENT, parameter.name(), shape, PaddedShape(parameter)));
-    if (!gradient) continue;  // frozen, or without influence on the loss
-    gradients.push_back(*std::move(gradient));
-    specs.push_back({parameter.name(), {DType::kF32, shape}});
-  }
+  ORIEL_ASSIGN_OR_RETURN(const double count, TokenCount(plan, executor, world, gatherer));
+  ORIEL_ASSIGN_OR_RETURN(const std::vector<Gradient> gradients,
+                         FindGradients(plan, executor, gatherer.rank()));
   std::optional<SafetensorsWriter> writer;
   if (gatherer.rank() == 0) {
+    std::vector<NamedSpec> specs;
+    for (const Gradient& gradient : gradients) specs.push_back(gradient.named);
     ORIEL_ASSIGN_OR_RETURN(writer, SafetensorsWriter::Create(path, specs));
   }
   std::vector<float> values, whole;
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    const auto& [name, layout, scale, view] = gradients[i];
-    values.resize(view.spec.num_elements());
-    const auto elements = static_cast<int64_t>(values.size());
-    ORIEL_RETURN_IF_ERROR(
-        ConvertElements(view.spec.dtype, view.data, DType::kF32, values.data(), elements));
-    ORIEL_RETURN_IF_ERROR(gatherer.Sum(layout, DType::kF32, elements, values.data()));
-    const double divisor = count * scale;
-    for (float& value : values) value = static_cast<float>(value / divisor);
-    if (layout.is_whole()) {
-      if (writer) ORIEL_RETURN_IF_ERROR(writer->Append(values.data(), specs[i].spec.bytes()));
-      continue;
+  for (const auto& [named, sums] : gradients) {
+    const TensorSpec& spec = named.spec;
+    if (writer) whole.assign(spec.num_elements(), 0);
+    for (const auto& [layout, scale, view] : sums) {
+      if (layout.Contains(gatherer.rank())) {
+        values.resize(view.spec.num_elements());
+        ORIEL_RETURN_IF_ERROR(ConvertElements(view.spec.dtype, view.data, DType::kF32,
+                                              values.data(), view.spec.num_elements()));
+        ORIEL_RETURN_IF_ERROR(
+            gatherer.Sum(layout, DType::kF32, view.spec.num_elements(), values.data()));
+        for (float& value : values) value = static_cast<float>(value / (count * scale));
+      }
+      ORIEL_RETURN_IF_ERROR(gatherer.Gather(
+          layout, DType::kF32, values.data(), [&](const Box& box, const void* data) {
+            AddBox(box, static_cast<const float*>(data), spec.shape, whole.data());
+          }));
     }
-    if (writer) whole.resize(specs[i].spec.num_elements());
-    ORIEL_RETURN_IF_ERROR(gatherer.Gather(layout, DType::kF32, values.data(), whole.data()));
-    if (writer) ORIEL_RETURN_IF_ERROR(writer->Append(whole.data(), specs[i].spec.bytes()));
+    if (writer) ORIEL_RETURN_IF_ERROR(writer->Append(whole.data(), spec.bytes()));
   }
   return writer ? writer->Finish() : absl::OkStatus();
 }

@@ -12,9 +12,9 @@ namespace oriel::runtime {
 
 // To be called between the last backward and `update`. Writes, on rank 0, the gradient of the
 // mean loss over the global batch for every trainable parameter: what the ranks have accumulated,
-// pending sums added up and pieces joined, divided by the global token count; not clipped.
-// Collective over `world` (null for one rank). Safetensors, f32, by parameter name. One gradient
-// at a time takes memory.
+// pending sums added up, pieces joined and the sums of several grids (tied weights) added, divided
+// by the global token count; not clipped. Collective over `world` (null for one rank). Safetensors,
+// f32, by parameter name. One gradient at a time takes memory.
 absl::Status DumpGradients(const plan::Plan& plan, const Executor& executor, Communicator* world,
                            const std::string& path);
 

@@ -1,5 +1,6 @@
 #include "runtime/train/gradient_dump.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -43,7 +44,7 @@ TEST(DumpGradientsTest, SumsAreTakenAndPiecesJoined) {
   std::iota(expected.begin(), expected.end(), 1.0f);
   std::vector<std::unique_ptr<Communicator>> world = MakeInProcessWorld(4);
   const auto run = [&](int64_t rank) -> absl::Status {
-    ToyExecutor executor(plan, nullptr);
+    ToyExecutor executor(plan, rank, nullptr);
     ORIEL_ASSIGN_OR_RETURN(BufferView gradient, executor.Find(plan::GRADIENT, "w", ""));
     ORIEL_ASSIGN_OR_RETURN(BufferView tokens, executor.Find(plan::ACCUMULATOR, "token_count", ""));
     // 3 and 5 tokens; a quarter of the sum comes from the first, the rest from the second.
@@ -68,11 +69,72 @@ TEST(DumpGradientsTest, SumsAreTakenAndPiecesJoined) {
   EXPECT_EQ(dumped, expected);
 }
 
+// What ranks of one grid have: a gradient of "w", which is a pending sum over a0, and of `more`.
+plan::Plan OneGrid(int64_t ranks, float scale, const std::vector<std::string>& more) {
+  PlanBuilder builder(ranks);
+  std::vector<std::string> names = more;
+  names.push_back("w");
+  for (const std::string& name : names) {
+    builder.Parameter(name, {DType::kF32, {4, 6}});
+    const int gradient = builder.Buffer(plan::GRADIENT, name, {DType::kF32, {4, 6}});
+    builder.program().mutable_buffers(gradient)->set_name("gradient of " + name);
+    builder.program().mutable_buffers(gradient)->set_scale(scale);
+  }
+  return builder.plan();
+}
+
+// A weight on two grids has the sum of both as its gradient. Rank 0's grid counts no tokens, and
+// keeps no "v".
+TEST(DumpGradientsTest, GridsAreSummed) {
+  plan::Plan plan = OneGrid(2, 1, {"u"}), last = OneGrid(3, kScale, {"v"});
+  plan::Buffer* tokens = last.mutable_programs(0)->add_buffers();
+  tokens->set_kind(plan::ACCUMULATOR);
+  tokens->set_name("tokens");
+  tokens->set_ref("token_count");
+  *tokens->mutable_local() = ToPlan(TensorSpec{DType::kF32, {}});
+  *tokens->mutable_sharding() = MakeSharding({}, {"a0"});
+  AppendGrid(last, &plan);
+  const TempFolder folder;
+  std::vector<std::unique_ptr<Communicator>> world = MakeInProcessWorld(5);
+  const auto run = [&](int64_t rank) -> absl::Status {
+    ToyExecutor executor(plan, rank, nullptr);
+    const auto fill = [&](const std::string& name, float value) {
+      absl::StatusOr<BufferView> view = executor.Find(plan::GRADIENT, name, "");
+      if (view.ok()) std::fill_n(static_cast<float*>(view->data), 24, value);
+    };
+    fill("u", 4);
+    fill("v", 16);
+    fill("w", rank < 2 ? 12.0f : 8.0f);
+    absl::StatusOr<BufferView> tokens = executor.Find(plan::ACCUMULATOR, "token_count", "");
+    if (tokens.ok()) *static_cast<float*>(tokens->data) = static_cast<float>(rank - 1);
+    return DumpGradients(plan, executor, world[rank].get(), folder / "gradients.safetensors");
+  };
+  std::vector<absl::Status> statuses(5);
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < 5; ++rank) {
+    threads.emplace_back([&, rank] { statuses[rank] = run(rank); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) ORIEL_EXPECT_OK(status);
+  ORIEL_ASSERT_OK_AND_ASSIGN(SafetensorsFile file,
+                             SafetensorsFile::Open(folder / "gradients.safetensors"));
+  EXPECT_EQ(file.tensors().size(), 3u);
+  const auto expect = [&](const std::string& name, float value) {
+    std::vector<float> dumped(24);
+    ORIEL_ASSERT_OK(file.Read(name, {DType::kF32, {4, 6}}, dumped.data()));
+    EXPECT_EQ(dumped, std::vector<float>(24, value)) << name;
+  };
+  // 1 + 2 + 3 tokens.
+  expect("u", 2 * 4.0f / 6);
+  expect("v", 3 * 16 / kScale / 6);
+  expect("w", 2 * 12 / 6 + 3 * 8 / kScale / 6);
+}
+
 TEST(DumpGradientsTest, BufferThatIsNotItsPart) {
   plan::Plan plan = TwoByTwo();
   plan.set_world_size(1);
   *plan.mutable_grids(0) = MakeGrid({1, 1});
-  ToyExecutor executor(plan, nullptr);
+  ToyExecutor executor(plan, 0, nullptr);
   EXPECT_THAT(DumpGradients(plan, executor, nullptr, "none"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("w: the rank's sum is f32[2, 6], its part is [4, 6]")));

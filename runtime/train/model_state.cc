@@ -16,63 +16,90 @@
 namespace oriel::runtime {
 namespace {
 
-absl::StatusOr<CheckpointSource> BindTensor(const Executor& executor, const plan::Grid& grid,
-                                            plan::BufferKind kind, const std::string& parameter,
-                                            const std::string& slot, const plan::Tensor& global,
-                                            const Shape& padded, const plan::Sharding& storage) {
-  const std::string name = absl::StrCat(slot, slot.empty() ? "" : " of ", parameter);
+// "w", "exp_avg of w"
+std::string NameOf(const std::string& parameter, const std::string& slot) {
+  return absl::StrCat(slot, slot.empty() ? "" : " of ", parameter);
+}
+
+// A parameter (without a slot) or a state of it, as it lies on a grid.
+absl::StatusOr<CheckpointSource> LayOut(const plan::Grid& grid, const plan::Parameter& parameter,
+                                        const std::string& slot, const plan::Tensor& global,
+                                        const plan::Sharding& storage) {
+  const std::string name = NameOf(parameter.name(), slot);
   const TensorSpec spec = FromPlan(global);
   absl::StatusOr<TensorLayout> layout =
-      TensorLayout::CreatePadded(grid, storage, spec.shape, padded);
+      TensorLayout::CreatePadded(grid, storage, spec.shape, PaddedShape(parameter));
   if (!layout.ok()) return Annotate(layout.status(), name);
   if (layout->is_pending()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": its storage is a pending reduction"));
   }
-  ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, parameter, slot));
-  const TensorSpec piece{spec.dtype, layout->piece()};
+  return CheckpointSource{parameter.name(), slot, spec.dtype, *std::move(layout), nullptr};
+}
+
+// Finds the rank's buffer for it.
+absl::Status BindBuffer(const Executor& executor, CheckpointSource* source) {
+  const plan::BufferKind kind = source->slot.empty() ? plan::PARAMETER : plan::OPTIMIZER_STATE;
+  ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, source->parameter, source->slot));
+  const TensorSpec piece{source->dtype, source->layout.piece()};
   if (view.spec != piece) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": the rank's buffer is ",
-                                                   view.spec.ToString(), ", its part of ",
-                                                   spec.ToString(), " is ", piece.ToString()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        NameOf(source->parameter, source->slot), ": the rank's buffer is ", view.spec.ToString(),
+        ", its part of ", source->spec().ToString(), " is ", piece.ToString()));
   }
-  return CheckpointSource{parameter, slot, spec.dtype, *std::move(layout), view.data};
+  source->data = view.data;
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank,
                                             const Executor& executor) {
-  const int grid = GridIndexOf(plan, rank);
-  if (grid < 0) {
+  const int own = GridIndexOf(plan, rank);
+  if (own < 0) {
     return absl::InvalidArgumentError(absl::StrCat("the plan has no grid with rank ", rank));
   }
   ModelState state(plan, rank);
-  std::map<std::string, Shape> padded;
+  // Adds what a grid keeps: to what this rank holds if it is one of its ranks, and to the sources.
+  const auto add = [&](int grid, const plan::Parameter& parameter, const std::string& slot,
+                       const plan::Tensor& global, const plan::Sharding& storage) -> absl::Status {
+    ORIEL_ASSIGN_OR_RETURN(CheckpointSource source,
+                           LayOut(plan.grids(grid), parameter, slot, global, storage));
+    if (grid == own) {
+      ORIEL_RETURN_IF_ERROR(BindBuffer(executor, &source));
+      state.held_.push_back({&parameter, source});
+    }
+    if (IsHome(parameter, grid)) state.sources_.push_back(std::move(source));
+    return absl::OkStatus();
+  };
+  std::map<std::string, const plan::Parameter*> parameters;
   for (const plan::Parameter& parameter : plan.parameters()) {
-    const plan::Placement* placement = PlacementOn(parameter, grid);
-    if (placement == nullptr) continue;
-    ORIEL_ASSIGN_OR_RETURN(
-        CheckpointSource source,
-        BindTensor(executor, plan.grids(grid), plan::PARAMETER, parameter.name(), "",
-                   parameter.global(), PaddedShape(parameter), placement->storage()));
-    padded[parameter.name()] = PaddedShape(parameter);
-    state.sources_.push_back(std::move(source));
+    if (parameter.placements().empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(parameter.name(), " is kept on no grid"));
+    }
+    parameters[parameter.name()] = &parameter;
+    for (const plan::Placement& placement : parameter.placements()) {
+      if (placement.grid() != own && !IsHome(parameter, placement.grid())) continue;
+      ORIEL_RETURN_IF_ERROR(
+          add(placement.grid(), parameter, "", parameter.global(), placement.storage()));
+    }
   }
   for (const plan::OptimizerState& optimizer : plan.optimizer_states()) {
-    ORIEL_ASSIGN_OR_RETURN(CheckpointSource source,
-                           BindTensor(executor, plan.grids(grid), plan::OPTIMIZER_STATE,
-                                      optimizer.parameter(), optimizer.slot(), optimizer.global(),
-                                      padded[optimizer.parameter()], optimizer.storage()));
-    state.sources_.push_back(std::move(source));
+    const plan::Parameter* parameter = parameters[optimizer.parameter()];
+    if (parameter == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the plan has an optimizer state of ", optimizer.parameter(), ", but no such parameter"));
+    }
+    ORIEL_RETURN_IF_ERROR(add(parameter->placements(0).grid(), *parameter, optimizer.slot(),
+                              optimizer.global(), optimizer.storage()));
   }
   return state;
 }
 
 absl::Status ModelState::Initialize(const std::string& plan_folder, int num_threads) {
   std::map<std::string, SafetensorsFile> files;
-  for (int i = 0; i < plan_->parameters_size(); ++i) {
-    const plan::InitialValue& initial = plan_->parameters(i).initial();
-    const CheckpointSource& source = sources_[i];
+  for (const auto& [parameter, source] : held_) {
+    if (!source.slot.empty()) continue;
+    const plan::InitialValue& initial = parameter->initial();
     const Box box = source.layout.BoxOf(rank_);
     if (IsMade(initial)) {
       ORIEL_RETURN_IF_ERROR(FillInitialValue(initial, source.parameter, source.spec(), box,
@@ -81,7 +108,7 @@ absl::Status ModelState::Initialize(const std::string& plan_folder, int num_thre
     }
     if (initial.file().empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the plan has no initial value for ", plan_->parameters(i).name()));
+          absl::StrCat("the plan has no initial value for ", source.parameter));
     }
     auto it = files.find(initial.file());
     if (it == files.end()) {
@@ -102,7 +129,8 @@ absl::Status ModelState::Restore(const CheckpointReader& checkpoint, bool with_o
     if (source.slot.empty()) parameters.push_back({source.parameter, source.spec()});
   }
   ORIEL_RETURN_IF_ERROR(checkpoint.CheckModel(plan_->model_name(), parameters));
-  for (const CheckpointSource& source : sources_) {
+  for (const Held& held : held_) {
+    const CheckpointSource& source = held.source;
     const Box box = source.layout.BoxOf(rank_);
     if (source.slot.empty()) {
       ORIEL_RETURN_IF_ERROR(
@@ -130,7 +158,7 @@ absl::Status ModelState::DumpParameters(const std::string& path, Communicator* w
     if (!source.slot.empty()) continue;
     const int64_t bytes = source.spec().bytes();
     const void* data = source.data;
-    if (!source.layout.is_whole()) {
+    if (!source.layout.is_whole() || !source.layout.Owns(0)) {
       if (writer) whole.resize(bytes);
       ORIEL_RETURN_IF_ERROR(
           gatherer.Gather(source.layout, source.dtype, source.data, whole.data()));

@@ -1,6 +1,7 @@
-// The parameters and optimizer states of a rank, as buffers of its executor: of each tensor the
-// box that its storage sharding gives the rank. Names, files and random values are in coordinates
-// of the whole tensors, so that all shardings start from, save and load the same bits.
+// The parameters and optimizer states of a rank, as buffers of its executor: of each tensor that
+// its grid keeps the box that the storage sharding gives the rank. Names, files and random values
+// are in coordinates of the whole tensors, so that all shardings and pipeline stages start from,
+// save and load the same bits.
 #ifndef ORIEL_RUNTIME_TRAIN_MODEL_STATE_H_
 #define ORIEL_RUNTIME_TRAIN_MODEL_STATE_H_
 
@@ -29,7 +30,14 @@ class ModelState {
   // checkpoint is of another model.
   absl::Status Restore(const CheckpointReader& checkpoint, bool with_optimizer);
 
-  // All of them, for a checkpoint.
+  // What is in a buffer of this rank.
+  struct Held {
+    const plan::Parameter* parameter;  // itself, or whose state it is
+    CheckpointSource source;           // as it lies on this rank's grid
+  };
+  const std::vector<Held>& held() const { return held_; }
+  // All of the plan, for a checkpoint: each as it lies on its home grid, where this rank may have
+  // nothing of it.
   const std::vector<CheckpointSource>& sources() const { return sources_; }
   // The parameters alone, whole, as a safetensors file that rank 0 writes. Collective over `world`
   // (null for one rank). One parameter at a time takes memory.
@@ -41,6 +49,7 @@ class ModelState {
   const plan::Plan* plan_;
   int64_t rank_;
   std::vector<CheckpointSource> sources_;  // parameters in the plan's order, then states
+  std::vector<Held> held_;                 // in the same order
 };
 
 }  // namespace oriel::runtime

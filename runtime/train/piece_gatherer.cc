@@ -3,57 +3,66 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/plan/plan_types.h"
 
 namespace oriel::runtime {
 
 absl::StatusOr<PieceGatherer> PieceGatherer::Create(const plan::Plan& plan, Communicator* world) {
-  if (plan.grids_size() != 1) {
-    return absl::UnimplementedError("tensors of several pipeline stages are not gathered yet");
+  const int64_t rank = world == nullptr ? 0 : world->rank();
+  const plan::Grid* grid = GridOfRank(plan, rank);
+  if (grid == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("the plan has no grid with rank ", rank));
   }
-  return PieceGatherer(plan.grids(0), world);
+  return PieceGatherer(GridLayout(*grid), world);
 }
 
 absl::Status PieceGatherer::Sum(const TensorLayout& layout, DType dtype, int64_t count,
                                 void* values) {
-  ORIEL_ASSIGN_OR_RETURN(Communicator * group, GroupOver(layout.partial()));
-  if (group == nullptr) return absl::OkStatus();
+  if (!layout.Contains(rank())) return absl::OkStatus();
+  const std::vector<int64_t> ranks = grid_.Group(rank(), layout.partial());
+  if (ranks.size() == 1) return absl::OkStatus();
+  ORIEL_ASSIGN_OR_RETURN(Communicator * group, GroupOf(ranks));
   const ReduceBuffer buffer{values, values, count, dtype};
   return group->AllReduce(Reduction::kSum, absl::MakeConstSpan(&buffer, 1));
 }
 
 absl::Status PieceGatherer::Gather(const TensorLayout& layout, DType dtype, const void* piece,
                                    void* target) {
-  if (!layout.Owns(rank())) return absl::OkStatus();
-  const int64_t element = DTypeBytes(dtype), bytes = NumElements(layout.piece()) * element;
   const Box whole = WholeBox(layout.global());
-  // The owners are the ranks along the axes that cut, from rank 0 on.
-  ORIEL_ASSIGN_OR_RETURN(Communicator * group, GroupOver(layout.CutAxes()));
+  return Gather(layout, dtype, piece, [&](const Box& box, const void* data) {
+    CopyBox(box, data, whole, target, DTypeBytes(dtype));
+  });
+}
+
+absl::Status PieceGatherer::Gather(const TensorLayout& layout, DType dtype, const void* piece,
+                                   const TakeBox& take) {
+  if (rank() != 0 && !layout.Owns(rank())) return absl::OkStatus();
+  const int64_t bytes = NumElements(layout.piece()) * DTypeBytes(dtype);
   const std::vector<int64_t> owners = layout.Owners();
-  for (size_t i = 0; i < owners.size(); ++i) {
+  std::vector<int64_t> ranks = owners;
+  if (ranks.front() != 0) ranks.insert(ranks.begin(), 0);
+  for (const int64_t owner : owners) {
     const void* source = piece;
     // Rank 0 needs to send its own piece to nobody.
-    if (owners[i] != 0 && group != nullptr) {
+    if (owner != 0) {
+      ORIEL_ASSIGN_OR_RETURN(Communicator * group, GroupOf(ranks));
+      const auto root = std::find(ranks.begin(), ranks.end(), owner) - ranks.begin();
       passing_.resize(bytes);
-      if (owners[i] == rank()) std::memcpy(passing_.data(), piece, bytes);
-      ORIEL_RETURN_IF_ERROR(group->Broadcast(static_cast<int64_t>(i), passing_.data(), bytes));
+      if (owner == rank()) std::memcpy(passing_.data(), piece, bytes);
+      ORIEL_RETURN_IF_ERROR(group->Broadcast(root, passing_.data(), bytes));
       source = passing_.data();
     }
-    if (rank() == 0) CopyBox(layout.BoxOf(owners[i]), source, whole, target, element);
+    if (rank() == 0) take(layout.BoxOf(owner), source);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Communicator*> PieceGatherer::GroupOver(const std::vector<std::string>& axes) {
-  const std::vector<int64_t> ranks = GridLayout(*grid_).Group(rank(), axes);
-  if (ranks.size() == 1) return nullptr;
+absl::StatusOr<Communicator*> PieceGatherer::GroupOf(const std::vector<int64_t>& ranks) {
   if (world_ == nullptr) {
     return absl::InvalidArgumentError("a tensor lies over several ranks, but there is one");
   }
-  std::vector<std::string> key = axes;
-  std::sort(key.begin(), key.end());
-  std::unique_ptr<Communicator>& group = groups_[key];
+  std::unique_ptr<Communicator>& group = groups_[ranks];
   if (group == nullptr) {
     ORIEL_ASSIGN_OR_RETURN(group, world_->Group(ranks));
   }

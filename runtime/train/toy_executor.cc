@@ -130,7 +130,8 @@ void WriteToyWeights(const std::string& folder) {
   EXPECT_TRUE(WriteSafetensors(folder + "/toy.safetensors", tensors).ok());
 }
 
-ToyExecutor::ToyExecutor(const plan::Plan& plan, Communicator* world) : plan_(plan), world_(world) {
+ToyExecutor::ToyExecutor(const plan::Plan& plan, int64_t rank, Communicator* world)
+    : plan_(plan), program_(ProgramOfRank(plan, rank)), world_(world) {
   for (const plan::Buffer& buffer : program().buffers()) {
     memory_[buffer.name()].resize(FromPlan(buffer.local()).bytes());
   }

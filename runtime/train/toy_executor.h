@@ -26,7 +26,8 @@ void WriteToyWeights(const std::string& folder);
 
 class ToyExecutor : public Executor {
  public:
-  ToyExecutor(const plan::Plan& plan, Communicator* world);
+  // `world` may be null where no segment runs on several ranks.
+  ToyExecutor(const plan::Plan& plan, int64_t rank, Communicator* world);
 
   absl::Status Run(std::string_view segment, int64_t microbatch) override;
   absl::StatusOr<BufferView> Find(plan::BufferKind kind, std::string_view ref,
@@ -34,7 +35,7 @@ class ToyExecutor : public Executor {
   absl::StatusOr<SegmentProfile> Profile(std::string_view) const override {
     return SegmentProfile();
   }
-  const plan::Program& program() const override { return plan_.programs(0); }
+  const plan::Program& program() const override { return *program_; }
 
  private:
   float* Data(const std::string& buffer) {
@@ -48,6 +49,7 @@ class ToyExecutor : public Executor {
   absl::Status Eval();
 
   const plan::Plan& plan_;
+  const plan::Program* program_;
   Communicator* world_;
   std::map<std::string, std::vector<char>> memory_;
 };

@@ -49,7 +49,7 @@ class TrainerTest : public ::testing::Test {
   Result RunRank(const Run& run, const plan::Plan& plan, int64_t rank, Communicator* world) {
     Result result;
     result.status = [&]() -> absl::Status {
-      ToyExecutor executor(plan, world);
+      ToyExecutor executor(plan, rank, world);
       ORIEL_ASSIGN_OR_RETURN(ModelState state, ModelState::Bind(plan, rank, executor));
       ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
       std::optional<CheckpointReader> checkpoint;
@@ -307,7 +307,7 @@ TEST_F(TrainerTest, EvaluationCountsEachSampleOnce) {
 TEST_F(TrainerTest, PlanWithoutEval) {
   plan::Plan plan = MakeToyPlan(1, 8, 8, 1);
   plan.mutable_programs(0)->mutable_segments()->RemoveLast();
-  ToyExecutor executor(plan, nullptr);
+  ToyExecutor executor(plan, 0, nullptr);
   RankContext context;
   context.plan = &plan;
   context.executor = &executor;
@@ -330,7 +330,7 @@ TEST(CountLabelsTest, ShiftAndIgnoredLabels) {
 
 TEST_F(TrainerTest, InitialWeightsMissingOrOfAnotherShape) {
   plan::Plan plan = MakeToyPlan(1, 8, 8, 1);
-  ToyExecutor executor(plan, nullptr);
+  ToyExecutor executor(plan, 0, nullptr);
   ORIEL_ASSERT_OK_AND_ASSIGN(ModelState state, ModelState::Bind(plan, 0, executor));
   EXPECT_THAT(state.Initialize(folder_ / "none", 1),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("initial weights: ")));
