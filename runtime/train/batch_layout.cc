@@ -1,6 +1,7 @@
 #include "runtime/train/batch_layout.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,25 +14,17 @@ namespace oriel::runtime {
 namespace {
 
 // Sets which share of a batch the rank reads.
-absl::Status SetShare(const plan::Plan& plan, int64_t rank, BatchLayout* layout) {
-  const plan::Grid* grid = GridOfRank(plan, rank);
-  if (grid == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("the plan has no grid with rank ", rank));
-  }
-  for (const plan::Program& program : plan.programs()) {
-    if (rank < program.first_rank() || rank - program.first_rank() >= program.rank_count()) {
-      continue;
-    }
-    ORIEL_ASSIGN_OR_RETURN(layout->data_axes, DataAxes(program));
-  }
+absl::Status SetShare(const plan::Grid& grid, const plan::Program& program, int64_t rank,
+                      BatchLayout* layout) {
+  ORIEL_ASSIGN_OR_RETURN(layout->data_axes, DataAxes(program));
   int64_t shares = 1;
-  for (const plan::AtomicAxis& axis : grid->axes()) {
+  for (const plan::AtomicAxis& axis : grid.axes()) {
     const auto& axes = layout->data_axes;
     if (std::find(axes.begin(), axes.end(), axis.name()) != axes.end()) shares *= axis.size();
   }
   plan::Sharding sharding;
   sharding.add_dims()->mutable_axes()->Add(layout->data_axes.begin(), layout->data_axes.end());
-  absl::StatusOr<TensorLayout> cut = TensorLayout::Create(*grid, sharding, {shares});
+  absl::StatusOr<TensorLayout> cut = TensorLayout::Create(grid, sharding, {shares});
   if (!cut.ok()) return Annotate(cut.status(), "inputs");
   layout->data_parallel = shares;
   layout->data_rank = cut->BoxOf(rank).start[0];
@@ -50,10 +43,15 @@ const BatchInput* BatchLayout::labels() const {
 
 absl::StatusOr<BatchLayout> TrainingLayout(const plan::Plan& plan, int64_t rank) {
   const plan::Training& training = plan.training();
+  const plan::Grid* grid = GridOfRank(plan, rank);
+  const plan::Program* program = ProgramOfRank(plan, rank);
+  if (grid == nullptr || program == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("the plan has no grid with rank ", rank));
+  }
   BatchLayout layout;
   layout.microbatches = training.microbatches();
   layout.ignore_index = training.ignore_index();
-  ORIEL_RETURN_IF_ERROR(SetShare(plan, rank, &layout));
+  ORIEL_RETURN_IF_ERROR(SetShare(*grid, *program, rank, &layout));
   const int64_t samples = training.micro_batch() * training.data_parallel();
   layout.micro_batch = samples / layout.data_parallel;
   if (samples % layout.data_parallel != 0 || layout.micro_batch < 1 || layout.microbatches < 1 ||
@@ -64,9 +62,14 @@ absl::StatusOr<BatchLayout> TrainingLayout(const plan::Plan& plan, int64_t rank)
         training.data_parallel(), " data-parallel ranks (the inputs are split over ",
         layout.data_parallel, ")"));
   }
+  std::set<std::string> used;
+  for (const plan::Buffer& buffer : program->buffers()) {
+    if (buffer.kind() == plan::INPUT) used.insert(buffer.ref());
+  }
   for (const plan::Input& input : plan.inputs()) {
     BatchInput entry;
     entry.name = input.name();
+    entry.used = used.count(input.name()) > 0;
     entry.member = input.member().empty() ? input.name() : input.member();
     entry.microbatch = FromPlan(input.microbatch());
     if (entry.microbatch.shape.empty() || entry.microbatch.shape[0] % samples != 0) {

@@ -16,8 +16,9 @@ namespace oriel::runtime {
 struct BatchInput {
   std::string name;
   std::string member;     // of a sample, that fills it
-  TensorSpec microbatch;  // as the plan has it; the first dimension is the sample
+  TensorSpec microbatch;  // of the rank's samples, which are the first dimension
   TensorSpec sample;      // what the data must hold of one sample
+  bool used = true;       // by the rank's program; what it does not use is not read
   bool labels = false;
   bool image_count = false;  // the number of images that a sample brought, from no member
   // Of an input of images: how many there may be of a sample, the rows that one takes, and a row's
@@ -27,17 +28,18 @@ struct BatchInput {
   Shape image_row;
 };
 
-// A global batch is cut into microbatches of all data-parallel ranks (ranks that are parallel in
-// another way read the same samples):
+// A global batch is cut into microbatches, and those into the shares of data-parallel ranks (ranks
+// that are parallel in another way read the same samples):
 //
 //   place of a sample = (microbatch * data_parallel + data_rank) * micro_batch + i
 //
-// so which samples a batch holds does not depend on how many ranks share it.
+// so which samples a batch holds does not depend on how many ranks share it. Each grid may cut a
+// microbatch into as many shares as it likes; one that uses no inputs has the whole microbatch.
 struct BatchLayout {
   std::vector<BatchInput> inputs;
-  int64_t micro_batch = 1;             // samples per rank and microbatch
-  int64_t microbatches = 1;            // per rank and batch
-  int64_t data_parallel = 1;           // shares of a batch
+  int64_t micro_batch = 1;             // samples of a share of a microbatch
+  int64_t microbatches = 1;            // per batch
+  int64_t data_parallel = 1;           // shares of a microbatch
   int64_t data_rank = 0;               // this rank's; others may have the same
   bool first_copy = true;              // of the ranks with the same share it is the first
   std::vector<std::string> data_axes;  // atomic axes that cut a batch, outermost first
@@ -48,7 +50,7 @@ struct BatchLayout {
   int64_t first_place(int64_t microbatch) const {
     return (microbatch * data_parallel + data_rank) * micro_batch;
   }
-  // The input with the labels, null if there is none.
+  // The input with the labels, used or not; null if the plan has none.
   const BatchInput* labels() const;
 };
 

@@ -20,8 +20,6 @@
 namespace oriel::runtime {
 namespace {
 
-constexpr char kEval[] = "eval";
-
 // What a rank adds to the sums over all; doubles, so that one all-reduce adds them all (counts stay
 // exact). Of ranks with the same samples the first counts them.
 struct Sums {
@@ -30,22 +28,51 @@ struct Sums {
          samples = 0;
 };
 
-// A number that the segment outputs. It is the same on all ranks, or a pending sum.
-struct Number {
-  BufferView view;
-  bool contributes = false;  // this rank's to the sum over all
+// An output of the program that runs the last stage.
+struct Output {
+  const plan::Buffer* buffer;
+  TensorLayout layout;
+  void* data = nullptr;  // this rank's; null on ranks of other programs
 };
 
-absl::StatusOr<Number> FindNumber(const RankContext& context, const std::string& name) {
-  ORIEL_ASSIGN_OR_RETURN(BufferView view, context.executor->Find(plan::OUTPUT, name));
-  plan::Sharding sharding;
-  for (const plan::Buffer& buffer : context.executor->program().buffers()) {
-    if (buffer.kind() == plan::OUTPUT && buffer.ref() == name) sharding = buffer.sharding();
+const plan::Buffer* FindOutputBuffer(const plan::Program& program, const std::string& name) {
+  for (const plan::Buffer& buffer : program.buffers()) {
+    if (buffer.kind() == plan::OUTPUT && buffer.ref() == name) return &buffer;
   }
-  const plan::Grid* grid = GridOfRank(*context.plan, context.rank);  // the layout found it
-  absl::StatusOr<TensorLayout> layout = TensorLayout::Create(*grid, sharding, view.spec.shape);
-  if (!layout.ok()) return Annotate(layout.status(), name);
-  return Number{view, layout->Contributes(context.rank)};
+  return nullptr;
+}
+
+// Of the program that has the loss: others may have a count, too, from `update`.
+absl::StatusOr<Output> FindOutput(const RankContext& context, const std::string& name) {
+  for (const plan::Program& program : context.plan->programs()) {
+    const plan::Buffer* buffer = FindOutputBuffer(program, name);
+    const plan::Grid* grid = GridOfRank(*context.plan, program.first_rank());
+    if (FindOutputBuffer(program, "loss_sum") == nullptr || buffer == nullptr || grid == nullptr) {
+      continue;
+    }
+    absl::StatusOr<TensorLayout> layout = TensorLayout::Create(
+        *grid, buffer->sharding(), {buffer->global_shape().begin(), buffer->global_shape().end()});
+    if (!layout.ok()) return Annotate(layout.status(), name);
+    Output output{buffer, *std::move(layout)};
+    if (output.layout.Contains(context.rank)) {
+      ORIEL_ASSIGN_OR_RETURN(BufferView view, context.executor->Find(plan::OUTPUT, name));
+      output.data = view.data;
+    }
+    return output;
+  }
+  return absl::NotFoundError(absl::StrCat("the plan outputs no ", name));
+}
+
+// The segments that evaluate a batch, in the order of their stages.
+std::vector<std::string> EvalSegments(const plan::Program& program) {
+  std::vector<std::string> names;
+  for (const plan::Segment& segment : program.segments()) {
+    if (SegmentKind(segment.name()) == "eval") names.push_back(segment.name());
+  }
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    return SegmentStage(a).value_or(0) < SegmentStage(b).value_or(0);
+  });
+  return names;
 }
 
 class Evaluator {
@@ -57,6 +84,7 @@ class Evaluator {
 
  private:
   absl::Status Count(const Batch& batch);
+  absl::Status PreparePredictions();
   absl::Status PrepareLogits(const std::string& path);
   absl::Status GatherLogits(const Batch& batch);
 
@@ -66,48 +94,31 @@ class Evaluator {
   int64_t samples_ = 0;
   std::unique_ptr<Loader> loader_;
   InputBuffers inputs_;
-  std::optional<size_t> labels_;  // their place among the inputs
-  Number loss_sum_, token_count_;
-  BufferView predictions_, logits_;
-  std::optional<TensorLayout> logits_layout_;  // if they are written
+  std::vector<std::string> segments_;
+  std::optional<Output> loss_sum_, token_count_, predictions_, logits_;
   std::optional<PieceGatherer> gatherer_;
   std::optional<NpyWriter> writer_;
   std::vector<char> gathered_;  // of a batch, on the rank that writes them
   Sums sums_;
 };
 
-bool HasSegment(const plan::Program& program, const std::string& name) {
-  for (const plan::Segment& segment : program.segments()) {
-    if (segment.name() == name) return true;
-  }
-  return false;
-}
-
 absl::Status Evaluator::Prepare(std::shared_ptr<const ShardIndex> data,
                                 const std::string& logits_path) {
-  Executor& executor = *context_.executor;
-  if (!HasSegment(executor.program(), kEval)) {
+  const auto& programs = context_.plan->programs();
+  if (std::all_of(programs.begin(), programs.end(),
+                  [](const plan::Program& program) { return EvalSegments(program).empty(); })) {
     return absl::FailedPreconditionError("the plan has no eval segment");
   }
+  segments_ = EvalSegments(context_.executor->program());
   ORIEL_ASSIGN_OR_RETURN(BatchLayout training, TrainingLayout(*context_.plan, context_.rank));
   layout_ = EvaluationLayout(std::move(training));
-  ORIEL_ASSIGN_OR_RETURN(inputs_, InputBuffers::Bind(layout_, executor));
-  const BatchInput* labels = layout_.labels();
-  if (labels != nullptr) labels_ = labels - layout_.inputs.data();
-  ORIEL_ASSIGN_OR_RETURN(loss_sum_, FindNumber(context_, "loss_sum"));
-  ORIEL_ASSIGN_OR_RETURN(token_count_, FindNumber(context_, "token_count"));
-  if (labels != nullptr) {
-    ORIEL_ASSIGN_OR_RETURN(predictions_, executor.Find(plan::OUTPUT, "predictions"));
-    if (predictions_.spec.shape != labels->microbatch.shape ||
-        predictions_.spec.dtype != DType::kI64) {
-      return absl::InvalidArgumentError(absl::StrCat("the plan's predictions are ",
-                                                     predictions_.spec.ToString(), ", its labels ",
-                                                     labels->microbatch.ToString()));
-    }
-  }
+  ORIEL_ASSIGN_OR_RETURN(inputs_, InputBuffers::Bind(layout_, *context_.executor));
+  ORIEL_ASSIGN_OR_RETURN(loss_sum_, FindOutput(context_, "loss_sum"));
+  ORIEL_ASSIGN_OR_RETURN(token_count_, FindOutput(context_, "token_count"));
+  if (layout_.labels() != nullptr) ORIEL_RETURN_IF_ERROR(PreparePredictions());
   samples_ = data->size();
   const int64_t batch = layout_.global_batch();
-  if (labels == nullptr && samples_ % batch != 0) {
+  if (layout_.labels() == nullptr && samples_ % batch != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("the plan has no labels, so it evaluates whole batches of ", batch,
                      " samples; the data has ", samples_));
@@ -122,20 +133,27 @@ absl::Status Evaluator::Prepare(std::shared_ptr<const ShardIndex> data,
   return absl::OkStatus();
 }
 
-// Logits are split by samples, as the inputs are.
+absl::Status Evaluator::PreparePredictions() {
+  ORIEL_ASSIGN_OR_RETURN(predictions_, FindOutput(context_, "predictions"));
+  if (predictions_->data == nullptr) return absl::OkStatus();
+  const BatchInput& labels = *layout_.labels();
+  const TensorSpec spec = FromPlan(predictions_->buffer->local());
+  if (!labels.used || spec.shape != labels.microbatch.shape || spec.dtype != DType::kI64) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the plan's predictions are ", spec.ToString(), ", the labels beside them ",
+                     labels.used ? labels.microbatch.ToString() : "not there"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Evaluator::PrepareLogits(const std::string& path) {
-  ORIEL_ASSIGN_OR_RETURN(logits_, context_.executor->Find(plan::OUTPUT, "logits"));
-  TensorSpec all = logits_.spec;
-  if (all.shape.empty() || all.shape[0] != layout_.micro_batch) {
+  ORIEL_ASSIGN_OR_RETURN(logits_, FindOutput(context_, "logits"));
+  TensorSpec all{FromPlan(logits_->buffer->local()).dtype, logits_->layout.global()};
+  if (all.shape.empty() || all.shape[0] != layout_.global_batch()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the plan's logits ", all.ToString(), " don't have the sample as their first dimension"));
   }
-  all.shape[0] = layout_.global_batch();
-  plan::Sharding by_samples;
-  by_samples.add_dims()->mutable_axes()->Add(layout_.data_axes.begin(), layout_.data_axes.end());
   ORIEL_ASSIGN_OR_RETURN(gatherer_, PieceGatherer::Create(*context_.plan, context_.world));
-  ORIEL_ASSIGN_OR_RETURN(logits_layout_,
-                         TensorLayout::Create(context_.plan->grids(0), by_samples, all.shape));
   if (!context_.is_first()) return absl::OkStatus();
   gathered_.resize(all.bytes());
   all.shape[0] = samples_;
@@ -148,11 +166,15 @@ absl::StatusOr<Evaluation> Evaluator::Run() {
   for (int64_t i = 0; i < batches_ && !result.interrupted; ++i) {
     ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, loader_->Next());
     inputs_.Fill(*batch, 0);
-    absl::Status status = context_.executor->Run(kEval);
-    if (absl::IsInvalidArgument(status)) return AppendSamples(status, loader_->Describe(*batch, 0));
-    ORIEL_RETURN_IF_ERROR(status);
-    ORIEL_RETURN_IF_ERROR(Count(*batch));
-    if (logits_layout_) ORIEL_RETURN_IF_ERROR(GatherLogits(*batch));
+    for (const std::string& segment : segments_) {
+      absl::Status status = context_.executor->Run(segment);
+      if (absl::IsInvalidArgument(status)) {
+        return AppendSamples(status, loader_->Describe(*batch, 0));
+      }
+      ORIEL_RETURN_IF_ERROR(status);
+    }
+    if (loss_sum_->data != nullptr) ORIEL_RETURN_IF_ERROR(Count(*batch));
+    if (logits_) ORIEL_RETURN_IF_ERROR(GatherLogits(*batch));
     ORIEL_ASSIGN_OR_RETURN(result.interrupted, AnyInterrupted(context_));
   }
   if (context_.world != nullptr) {
@@ -160,12 +182,12 @@ absl::StatusOr<Evaluation> Evaluator::Run() {
     ORIEL_RETURN_IF_ERROR(
         context_.world->AllReduce(Reduction::kSum, absl::MakeConstSpan(&buffer, 1)));
   }
-  if (labels_ && sums_.tokens != sums_.labelled_tokens) {
+  if (predictions_ && sums_.tokens != sums_.labelled_tokens) {
     return absl::InternalError(absl::StrCat("the eval segment counted ", sums_.tokens,
                                             " labelled tokens, the host ", sums_.labelled_tokens));
   }
   if (writer_ && !result.interrupted) ORIEL_RETURN_IF_ERROR(writer_->Finish());
-  result.labelled = labels_.has_value();
+  result.labelled = predictions_.has_value();
   result.samples = static_cast<int64_t>(sums_.samples);
   result.tokens = static_cast<int64_t>(sums_.tokens);
   auto share = [](double part, double whole) { return whole > 0 ? part / whole : 0.0; };
@@ -176,19 +198,24 @@ absl::StatusOr<Evaluation> Evaluator::Run() {
 }
 
 absl::Status Evaluator::Count(const Batch& batch) {
-  ORIEL_ASSIGN_OR_RETURN(const double loss, ReadNumber(loss_sum_.view));
-  ORIEL_ASSIGN_OR_RETURN(const double tokens, ReadNumber(token_count_.view));
-  if (loss_sum_.contributes) sums_.loss += loss;
-  if (token_count_.contributes) sums_.tokens += tokens;
+  for (const auto& [output, sum] :
+       {std::pair{&*loss_sum_, &sums_.loss}, {&*token_count_, &sums_.tokens}}) {
+    const BufferView view{FromPlan(output->buffer->local()), output->data};
+    ORIEL_ASSIGN_OR_RETURN(const double number, ReadNumber(view));
+    // It is the same on all ranks, or a pending sum.
+    if (output->layout.Contributes(context_.rank)) *sum += number;
+  }
   if (!layout_.first_copy) return absl::OkStatus();
   for (int64_t sample : batch.samples[0]) sums_.samples += sample != BatchSampler::kPadding;
-  if (!labels_) return absl::OkStatus();
-  const TensorSpec& spec = layout_.inputs[*labels_].microbatch;
+  if (!predictions_) return absl::OkStatus();
+  const BatchInput& input = *layout_.labels();
+  const TensorSpec& spec = input.microbatch;
   std::vector<int64_t> labels(spec.num_elements());
-  ORIEL_RETURN_IF_ERROR(ConvertElements(spec.dtype, batch.data[0][*labels_].data(), DType::kI64,
+  const size_t place = &input - layout_.inputs.data();
+  ORIEL_RETURN_IF_ERROR(ConvertElements(spec.dtype, batch.data[0][place].data(), DType::kI64,
                                         labels.data(), spec.num_elements()));
   const int64_t positions = spec.num_elements() / layout_.micro_batch;
-  const auto* predictions = static_cast<const int64_t*>(predictions_.data);
+  const auto* predictions = static_cast<const int64_t*>(predictions_->data);
   const LabelCounts counts =
       CountLabels(labels.data(), predictions, layout_.micro_batch, positions,
                   context_.plan->training().label_shift(), layout_.ignore_index);
@@ -200,12 +227,13 @@ absl::Status Evaluator::Count(const Batch& batch) {
 }
 
 absl::Status Evaluator::GatherLogits(const Batch& batch) {
+  const TensorSpec all{FromPlan(logits_->buffer->local()).dtype, logits_->layout.global()};
   ORIEL_RETURN_IF_ERROR(
-      gatherer_->Gather(*logits_layout_, logits_.spec.dtype, logits_.data, gathered_.data()));
+      gatherer_->Gather(logits_->layout, all.dtype, logits_->data, gathered_.data()));
   if (!writer_) return absl::OkStatus();
   const int64_t first = batch.position.batch * layout_.global_batch();
   const int64_t valid = std::min(layout_.global_batch(), samples_ - first);
-  return writer_->Append(gathered_.data(), valid * (logits_.spec.bytes() / layout_.micro_batch));
+  return writer_->Append(gathered_.data(), valid * (all.bytes() / layout_.global_batch()));
 }
 
 }  // namespace

@@ -24,10 +24,11 @@ struct Evaluation {
   bool interrupted = false;   // before the end; then the numbers are of a part
 };
 
-// Runs the plan's `eval` segment over all samples in their order; collective, every rank gets the
-// same result. The last batch is filled up with a sample whose labels don't count; without labels
-// it must be full (InvalidArgument). Writes, on
-// rank 0, the logits of all samples to `logits_path` (f32 .npy, [samples, ...]) unless empty.
+// Runs the plan's `eval` segments over all samples in their order; collective, every rank gets the
+// same result. The ranks of the last pipeline stage have the loss and count. The last batch is
+// filled up with a sample whose labels don't count; without labels it must be full
+// (InvalidArgument). Writes, on rank 0, the logits of all samples to `logits_path` (f32 .npy,
+// [samples, ...]) unless empty.
 absl::StatusOr<Evaluation> Evaluate(const RankContext& context,
                                     std::shared_ptr<const ShardIndex> data,
                                     const std::string& logits_path);

@@ -112,19 +112,22 @@ absl::StatusOr<std::unique_ptr<Batch>> Loader::ReadBatch(const DataPosition& pos
 absl::Status Loader::ReadMicrobatch(const std::vector<int64_t>& places, int64_t microbatch,
                                     Batch& batch) {
   std::vector<std::vector<char>>& data = batch.data[microbatch];
-  for (const BatchInput& input : layout_.inputs) data.emplace_back(input.microbatch.bytes());
+  for (const BatchInput& input : layout_.inputs) {
+    data.emplace_back(input.used ? input.microbatch.bytes() : 0);
+  }
   for (int64_t i = 0; i < layout_.micro_batch; ++i) {
     const int64_t sample = places[layout_.first_place(microbatch) + i];
     batch.samples[microbatch].push_back(sample);
     std::vector<char*> targets;
     for (size_t j = 0; j < data.size(); ++j) {
-      targets.push_back(data[j].data() + i * layout_.inputs[j].sample.bytes());
+      const BatchInput& input = layout_.inputs[j];
+      targets.push_back(input.used ? data[j].data() + i * input.sample.bytes() : nullptr);
     }
     const bool padding = sample == BatchSampler::kPadding;
     ORIEL_RETURN_IF_ERROR(reader_.Read(padding ? index_->size() - 1 : sample, targets));
     if (!padding) continue;
     for (size_t j = 0; j < data.size(); ++j) {
-      if (!layout_.inputs[j].labels) continue;
+      if (!layout_.inputs[j].labels || !layout_.inputs[j].used) continue;
       ORIEL_RETURN_IF_ERROR(MaskLabels(layout_.inputs[j], layout_.ignore_index, targets[j]));
     }
   }

@@ -22,7 +22,7 @@ namespace oriel::runtime {
 // A rank's part of a batch.
 struct Batch {
   DataPosition position;
-  // [microbatch][input]: the bytes of BatchInput::microbatch.
+  // [microbatch][input]: the bytes of BatchInput::microbatch; none if it is not used.
   std::vector<std::vector<std::vector<char>>> data;
   // [microbatch][i]: the sample's number, BatchSampler::kPadding where the data had ended. Such
   // a place repeats the last sample with every label set to ignore_index.

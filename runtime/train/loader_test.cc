@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -82,6 +83,30 @@ TEST(BatchLayoutTest, SamplesFollowTheInputsShardings) {
                        HasSubstr("input 'labels' is split along dimension 1, not by samples")));
 }
 
+// 4 ranks that use x, 2 that use the labels, 3 that use neither; 4 samples per microbatch.
+TEST(BatchLayoutTest, GridsCutAMicrobatchIntoTheirOwnShares) {
+  plan::Plan plan = MakeTwoGridToyPlan(4, 2, 16, 2, 1);
+  AppendGrid(PlanBuilder(3).plan(), &plan);
+  for (int64_t rank = 0; rank < 9; ++rank) {
+    ORIEL_ASSERT_OK_AND_ASSIGN(BatchLayout layout, TrainingLayout(plan, rank));
+    const int64_t shares = rank < 4 ? 4 : rank < 6 ? 2 : 1;
+    const int64_t share = rank < 4 ? rank : rank < 6 ? rank - 4 : 0;
+    EXPECT_EQ(layout.global_batch(), 16);
+    EXPECT_EQ(layout.microbatches, 4);
+    EXPECT_EQ(layout.data_parallel, shares);
+    EXPECT_EQ(layout.first_place(1), 4 + share * 4 / shares);
+    EXPECT_EQ(layout.first_copy, rank < 7);
+    EXPECT_EQ(layout.inputs[0].used, rank < 4);
+    EXPECT_EQ(layout.inputs[1].used, rank == 4 || rank == 5);
+    EXPECT_THAT(layout.inputs[0].sample.shape, ElementsAre(3));
+    EXPECT_THAT(layout.inputs[0].microbatch.shape, ElementsAre(4 / shares, 3));
+  }
+  plan.mutable_training()->set_micro_batch(3);
+  plan.mutable_training()->set_global_batch(24);
+  EXPECT_THAT(TrainingLayout(plan, 0), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                HasSubstr("the inputs are split over 4")));
+}
+
 // Several rows of an input per sample keep their dimension.
 TEST(BatchLayoutTest, RowsPerSample) {
   plan::Plan plan = MakeToyPlan(1, 2, 2, 1);
@@ -157,6 +182,35 @@ TEST_F(LoaderTest, WithoutShuffle) {
   Loader::Options options;
   options.shuffle = false;
   EXPECT_THAT(Collect(2, 2, 2, options)[1], ElementsAre(8, 9, 10, 11, 12, 13, 14, 15));
+}
+
+// A rank that uses no input knows which samples a batch holds, but opens no shard.
+TEST_F(LoaderTest, WhatIsNotUsedIsNotRead) {
+  plan::Plan plan = MakeTwoGridToyPlan(1, 2, 8, 4, 1);
+  AppendGrid(PlanBuilder(1).plan(), &plan);
+  const auto first = [&](int64_t rank) -> absl::StatusOr<std::unique_ptr<Batch>> {
+    Loader::Options options;
+    options.shuffle = options.drop_last = false;
+    options.start = {0, 4};
+    ORIEL_ASSIGN_OR_RETURN(BatchLayout layout, TrainingLayout(plan, rank));
+    ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Loader> loader,
+                           Loader::Create(index_, std::move(layout), options));
+    return loader->Next();
+  };
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto labels, first(1));
+  EXPECT_THAT(labels->samples[0], ElementsAre(32, 33));
+  EXPECT_TRUE(labels->data[0][0].empty());
+  EXPECT_EQ(labels->data[0][1].size(), 2 * 2 * sizeof(int64_t));
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto x, first(0));
+  EXPECT_EQ(x->data[0][0].size(), 4 * 3 * sizeof(float));
+  EXPECT_TRUE(x->data[0][1].empty());
+  std::filesystem::remove_all(folder_ / "train");
+  EXPECT_THAT(first(0), StatusIs(absl::StatusCode::kNotFound, HasSubstr("shard")));
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto nothing, first(3));
+  EXPECT_THAT(nothing->samples[0], ElementsAre(32, 33, 34, -1));
+  EXPECT_THAT(nothing->samples[1], ElementsAre(-1, -1, -1, -1));
+  EXPECT_EQ(nothing->position, x->position);
+  EXPECT_TRUE(nothing->data[0][0].empty() && nothing->data[0][1].empty());
 }
 
 TEST_F(LoaderTest, EvaluationPadsWithMaskedLabels) {
@@ -239,6 +293,57 @@ TEST_F(BadSampleTest, TruncatedArray) {
 
 TEST_F(BadSampleTest, NotAnArray) {
   ExpectError({{"000123.x.npy", "JFIF"}, {"000123.labels.npy", labels_}}, "x is not an .npy array");
+}
+
+// How many images a sample has is known from headers, however long; a rank that only counts them
+// refuses what one that reads them would.
+TEST(SampleReaderTest, ImagesAreCountedWithoutBeingRead) {
+  TempFolder folder;
+  const auto images = [](int64_t count) {
+    return NpyBytes({count, 3}, std::vector<float>(count * 3));
+  };
+  std::string long_header = images(2);
+  long_header.insert(10, std::string(3000, ' '));
+  const int bytes = static_cast<unsigned char>(long_header[8]) + 3000;
+  long_header[8] = static_cast<char>(bytes & 0xff);
+  long_header[9] = static_cast<char>(bytes >> 8);
+  const std::string text = NpyBytes({1}, std::vector<int64_t>{0});
+  WriteTar(folder / "s.tar", {{"0.pixels.npy", images(1)},
+                              {"1.text.npy", text},
+                              {"2.pixels.npy", long_header},
+                              {"3.pixels.npy", images(3)},
+                              {"4.pixels.npy", images(2)},
+                              {"4.sizes.npy", images(1)}});
+  BatchInput pixels, sizes, count;
+  pixels.name = pixels.member = "pixels";
+  sizes.name = sizes.member = "sizes";
+  pixels.sample = sizes.sample = {DType::kF32, {2, 3}};
+  pixels.images = sizes.images = 2;
+  pixels.image_rows = sizes.image_rows = 1;
+  pixels.image_row = sizes.image_row = {3};
+  count.name = "count";
+  count.image_count = true;
+  count.sample = {DType::kI64, {}};
+  SampleReader both(ReadIndex(folder.path()), {pixels, count});
+  for (const int64_t expected : {1, 0, 2}) {
+    const int64_t sample = expected == 1 ? 0 : expected == 0 ? 1 : 2;
+    int64_t counted = -1, read = -1;
+    float values[6];
+    ORIEL_ASSERT_OK(both.Read(sample, {nullptr, reinterpret_cast<char*>(&counted)}));
+    ORIEL_ASSERT_OK(
+        both.Read(sample, {reinterpret_cast<char*>(values), reinterpret_cast<char*>(&read)}));
+    EXPECT_EQ(counted, expected);
+    EXPECT_EQ(read, expected);
+  }
+  int64_t counted = -1;
+  char* target = reinterpret_cast<char*>(&counted);
+  EXPECT_THAT(both.Read(3, {nullptr, target}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("pixels has shape [3, 3], the plan expects up to 2 images")));
+  SampleReader three(ReadIndex(folder.path()), {pixels, sizes, count});
+  EXPECT_THAT(three.Read(4, {nullptr, nullptr, target}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("has 2 images in pixels, but 1 in sizes")));
 }
 
 // A leading 1 for the sample and other number types are fine.

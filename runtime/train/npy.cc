@@ -137,7 +137,11 @@ std::optional<Dictionary> ParseDictionary(std::string_view text) {
 }  // namespace
 
 absl::StatusOr<NpyHeader> ParseNpy(const char* data, int64_t bytes) {
-  if (bytes < kMagicBytes + 2 || std::memcmp(data, kMagic, kMagicBytes) != 0) {
+  return ParseNpyBeginning(data, bytes, bytes);
+}
+
+absl::StatusOr<NpyHeader> ParseNpyBeginning(const char* data, int64_t present, int64_t bytes) {
+  if (present < kMagicBytes + 2 || std::memcmp(data, kMagic, kMagicBytes) != 0) {
     return absl::InvalidArgumentError("is not an .npy array");
   }
   const int major = static_cast<unsigned char>(data[kMagicBytes]);
@@ -146,13 +150,13 @@ absl::StatusOr<NpyHeader> ParseNpy(const char* data, int64_t bytes) {
   }
   const int64_t length_bytes = major == 1 ? 2 : 4;
   int64_t offset = kMagicBytes + 2;
-  if (bytes < offset + length_bytes) return absl::InvalidArgumentError("is truncated");
+  if (present < offset + length_bytes) return absl::InvalidArgumentError("is truncated");
   int64_t header_bytes = 0;
   for (int64_t i = 0; i < length_bytes; ++i) {
     header_bytes |= int64_t{static_cast<unsigned char>(data[offset + i])} << (8 * i);
   }
   offset += length_bytes;
-  if (header_bytes > bytes - offset) {
+  if (header_bytes > present - offset) {
     return absl::InvalidArgumentError("is truncated in its header");
   }
   std::optional<Dictionary> dictionary =
@@ -182,11 +186,11 @@ absl::StatusOr<NpyHeader> ParseNpy(const char* data, int64_t bytes) {
         "is in Fortran order; save numpy.ascontiguousarray(..) of it");
   }
   std::optional<int64_t> expected = CheckedBytes(header.spec);
-  const int64_t present = bytes - header.data_offset;
-  if (!expected || *expected != present) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        expected && *expected > present ? "is truncated: " : "is damaged: ", header.spec.ToString(),
-        " does not take the ", present, " bytes of data"));
+  const int64_t data_bytes = bytes - header.data_offset;
+  if (!expected || *expected != data_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(expected && *expected > data_bytes ? "is truncated: " : "is damaged: ",
+                     header.spec.ToString(), " does not take the ", data_bytes, " bytes of data"));
   }
   return header;
 }

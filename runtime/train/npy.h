@@ -22,6 +22,8 @@ struct NpyHeader {
 // f2 f4 f8 i1 i4 i8 u1 b1. InvalidArgument says what is wrong, also if the data does not have
 // the size that the header asks for.
 absl::StatusOr<NpyHeader> ParseNpy(const char* data, int64_t bytes);
+// The same from the first `present` bytes of an array's `bytes`, which must hold the header.
+absl::StatusOr<NpyHeader> ParseNpyBeginning(const char* data, int64_t present, int64_t bytes);
 
 // What precedes the data of an array; a multiple of 64 bytes. InvalidArgument for a dtype that
 // the format does not have.

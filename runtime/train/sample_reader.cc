@@ -1,5 +1,6 @@
 #include "runtime/train/sample_reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -8,7 +9,6 @@
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/train/convert.h"
-#include "runtime/train/npy.h"
 
 namespace oriel::runtime {
 namespace {
@@ -28,13 +28,20 @@ bool ShapesMatch(const Shape& found, const Shape& expected) {
 }  // namespace
 
 absl::Status SampleReader::Read(int64_t number, const std::vector<char*>& targets) {
+  bool counts_images = false, reads = false;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    counts_images |= targets[i] != nullptr && inputs_[i].image_count;
+    reads |= targets[i] != nullptr;
+  }
+  if (!reads) return absl::OkStatus();
   const ShardSample& sample = index_->sample(number);
   ORIEL_ASSIGN_OR_RETURN(ReadFile file, ReadFile::Open(index_->shards()[sample.shard]));
   std::optional<int64_t> images;
   std::string images_from;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const BatchInput& input = inputs_[i];
-    if (targets[i] == nullptr || input.image_count) continue;
+    const bool skipped = targets[i] == nullptr && !(input.images > 0 && counts_images);
+    if (skipped || input.image_count) continue;
     absl::Status status;
     if (input.images > 0) {
       absl::StatusOr<int64_t> count = ReadImages(sample, input, file, targets[i]);
@@ -58,11 +65,20 @@ absl::Status SampleReader::Read(int64_t number, const std::vector<char*>& target
   return absl::OkStatus();
 }
 
+absl::StatusOr<NpyHeader> SampleReader::ReadHeader(const ShardMember& member, const ReadFile& file,
+                                                   bool whole) {
+  constexpr int64_t kUsually = 1024;  // bytes that a header may take; they are seldom more than 128
+  const int64_t bytes = whole ? member.size : std::min(member.size, kUsually);
+  scratch_.resize(bytes);
+  ORIEL_RETURN_IF_ERROR(file.ReadAt(member.offset, scratch_.data(), bytes));
+  absl::StatusOr<NpyHeader> header = ParseNpyBeginning(scratch_.data(), bytes, member.size);
+  if (header.ok() || bytes == member.size) return header;
+  return ReadHeader(member, file, /*whole=*/true);
+}
+
 absl::Status SampleReader::ReadMember(const ShardMember& member, const BatchInput& input,
                                       const ReadFile& file, TensorSpec* found, const char** data) {
-  scratch_.resize(member.size);
-  ORIEL_RETURN_IF_ERROR(file.ReadAt(member.offset, scratch_.data(), member.size));
-  absl::StatusOr<NpyHeader> header = ParseNpy(scratch_.data(), member.size);
+  absl::StatusOr<NpyHeader> header = ReadHeader(member, file, /*whole=*/data != nullptr);
   if (!header.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(input.member, " ", std::string(header.status().message())));
@@ -74,18 +90,19 @@ absl::Status SampleReader::ReadMember(const ShardMember& member, const BatchInpu
                      Origin(input), "; that conversion would lose values"));
   }
   *found = header->spec;
-  *data = scratch_.data() + header->data_offset;
+  if (data != nullptr) *data = scratch_.data() + header->data_offset;
   return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> SampleReader::ReadImages(const ShardSample& sample, const BatchInput& input,
                                                  const ReadFile& file, char* target) {
-  std::memset(target, 0, input.sample.bytes());
+  if (target != nullptr) std::memset(target, 0, input.sample.bytes());
   const ShardMember* member = index_->Find(sample, input.member);
   if (member == nullptr) return 0;
   TensorSpec found;
   const char* data = nullptr;
-  ORIEL_RETURN_IF_ERROR(ReadMember(*member, input, file, &found, &data));
+  ORIEL_RETURN_IF_ERROR(
+      ReadMember(*member, input, file, &found, target == nullptr ? nullptr : &data));
   // [rows, row..]; without its first dimension one row; with one more of size 1, the sample's.
   Shape shape = found.shape;
   if (shape == input.image_row) shape.insert(shape.begin(), 1);
@@ -99,9 +116,11 @@ absl::StatusOr<int64_t> SampleReader::ReadImages(const ShardSample& sample, cons
         input.images, input.images == 1 ? " image" : " images", " of ", input.image_rows,
         input.image_rows == 1 ? " row " : " rows ", ShapeToString(input.image_row), Origin(input)));
   }
-  absl::Status converted =
-      ConvertElements(found.dtype, data, input.sample.dtype, target, found.num_elements());
-  if (!converted.ok()) return Annotate(converted, input.member);
+  if (target != nullptr) {
+    absl::Status converted =
+        ConvertElements(found.dtype, data, input.sample.dtype, target, found.num_elements());
+    if (!converted.ok()) return Annotate(converted, input.member);
+  }
   return shape[0] / input.image_rows;
 }
 

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/train/batch_layout.h"
+#include "runtime/train/npy.h"
 #include "runtime/train/tar_shards.h"
 
 namespace oriel::runtime {
@@ -17,7 +19,8 @@ class SampleReader {
   SampleReader(std::shared_ptr<const ShardIndex> index, std::vector<BatchInput> inputs)
       : index_(std::move(index)), inputs_(std::move(inputs)) {}
 
-  // Fills targets[i] with inputs[i].sample of a sample; a target that is null is skipped.
+  // Fills targets[i] with inputs[i].sample of a sample; a target that is null is skipped, but that
+  // for their number the headers of images are read.
   // A sample may have fewer images than the input has room for: the first dimension of its member
   // is shorter, or there is no member; inputs of images must agree on their number.
   // Errors start with "SHARD: sample KEY: " and name the member, what was found and what the
@@ -25,9 +28,14 @@ class SampleReader {
   absl::Status Read(int64_t sample, const std::vector<char*>& targets);
 
  private:
-  // Reads however many images the sample has, and zeros for the others; returns their number.
+  // Reads however many images the sample has, and zeros for the others; returns their number. For
+  // the number alone `target` is null.
   absl::StatusOr<int64_t> ReadImages(const ShardSample& sample, const BatchInput& input,
                                      const class ReadFile& file, char* target);
+  // Reads a member's bytes to scratch_, or the first ones.
+  absl::StatusOr<NpyHeader> ReadHeader(const ShardMember& member, const class ReadFile& file,
+                                       bool whole);
+  // Finds a member's type and shape, and its data unless `data` is null.
   absl::Status ReadMember(const ShardMember& member, const BatchInput& input,
                           const class ReadFile& file, TensorSpec* found, const char** data);
   absl::Status ReadInput(const ShardSample& sample, const BatchInput& input,

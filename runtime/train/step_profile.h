@@ -9,7 +9,7 @@
 
 namespace oriel::runtime {
 
-// Sums wall time by phase: "data", then the segments.
+// Sums wall time by phase: "data", then the kinds of segments.
 class StepProfile {
  public:
   using Clock = std::chrono::steady_clock;

@@ -1,5 +1,6 @@
 #include "runtime/train/toy_executor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -14,6 +15,7 @@ namespace oriel::runtime {
 namespace {
 
 constexpr int64_t kIgnored = -100;
+constexpr int64_t kLargest = 1000;  // label
 constexpr float kScale = 1e-3f;
 
 void AddBuffer(plan::Program* program, const std::string& name, plan::BufferKind kind,
@@ -37,74 +39,102 @@ void AddParameter(plan::Plan* plan, const std::string& name, const Shape& shape,
   parameter->mutable_initial()->set_tensor(name);
 }
 
-}  // namespace
+// A grid's part of the model, and how many ranks share it.
+struct Part {
+  int64_t ranks;
+  bool first = true, last = true;
+  std::string suffix = "";  // of its segments
+};
 
-plan::Plan MakeToyPlan(int64_t ranks, int64_t global_batch, int64_t micro_batch, int64_t steps) {
+void AddParts(plan::Plan* plan, int64_t samples, int64_t microbatches,
+              const std::vector<Part>& parts) {
+  for (const auto& [ranks, first, last, suffix] : parts) {
+    plan::Grid* grid = plan->add_grids();
+    grid->set_first_rank(plan->world_size());
+    grid->add_axes()->set_name("a0");
+    grid->mutable_axes(0)->set_size(ranks);
+    grid->add_mesh()->set_name("dp");
+    grid->mutable_mesh(0)->add_axes("a0");
+    plan::Program* program = plan->add_programs();
+    program->set_first_rank(plan->world_size());
+    program->set_rank_count(ranks);
+    plan->set_world_size(plan->world_size() + ranks);
+
+    const int64_t micro = samples / ranks;
+    const TensorSpec scalar{DType::kF32, {}}, vector{DType::kF32, {3}};
+    const TensorSpec labels{DType::kI64, {micro, 2}};
+    if (first) {
+      AddBuffer(program, "w", plan::PARAMETER, vector, "w");
+      AddBuffer(program, "momentum", plan::OPTIMIZER_STATE, vector, "w", "momentum");
+      AddBuffer(program, "gradient", plan::GRADIENT, vector, "w");
+      AddBuffer(program, "x", plan::INPUT, {DType::kF32, {micro, 3}}, "x");
+    }
+    if (last) {
+      AddBuffer(program, "bias", plan::PARAMETER, {DType::kF32, {1}}, "bias");
+      AddBuffer(program, "acc_loss", plan::ACCUMULATOR, scalar, "loss_sum");
+      AddBuffer(program, "acc_tokens", plan::ACCUMULATOR, scalar, "token_count");
+      AddBuffer(program, "labels", plan::INPUT, labels, "labels");
+      AddBuffer(program, "loss_sum", plan::OUTPUT, scalar, "loss_sum");
+      AddBuffer(program, "token_count", plan::OUTPUT, scalar, "token_count");
+      AddBuffer(program, "predictions", plan::OUTPUT, labels, "predictions");
+      AddBuffer(program, "logits", plan::OUTPUT, {DType::kF32, {micro, 2, 1}}, "logits");
+    }
+    AddBuffer(program, "lr", plan::SCALAR, scalar, "learning_rate");
+    AddBuffer(program, "loss", plan::OUTPUT, scalar, "loss");
+    AddBuffer(program, "grad_norm", plan::OUTPUT, scalar, "grad_norm");
+    for (plan::Buffer& buffer : *program->mutable_buffers()) {
+      const std::string& name = buffer.name();
+      const bool of_samples =
+          name == "x" || name == "labels" || name == "predictions" || name == "logits";
+      if (of_samples) SplitBySamples(*grid, {"a0"}, &buffer);
+      if (name == "gradient" || buffer.ref() == "loss_sum" || buffer.ref() == "token_count") {
+        buffer.mutable_sharding()->add_partial("a0");
+      }
+    }
+    for (const char* kind : {"forward", "backward", "update", "eval"}) {
+      program->add_segments()->set_name(kind == std::string("update") ? kind : kind + suffix);
+    }
+    const auto add = [&](const std::string& segment, int64_t microbatch) {
+      plan::ScheduleEntry* entry = program->add_schedule();
+      entry->set_segment(segment);
+      entry->set_microbatch(microbatch);
+    };
+    for (int64_t m = 0; m < microbatches; ++m) {
+      add("forward" + suffix, m);
+      if (parts.size() == 1) add("backward" + suffix, m);
+    }
+    for (int64_t m = microbatches; m-- > 0 && parts.size() > 1;) add("backward" + suffix, m);
+    add("update", 0);
+  }
+}
+
+// The tables, and what runs over the parts; `samples` are in a microbatch.
+plan::Plan MakePlan(int64_t data_parallel, int64_t global_batch, int64_t micro_batch, int64_t steps,
+                    const std::vector<Part>& parts) {
   plan::Plan plan;
   plan.set_model_name("toy");
-  plan.set_world_size(ranks);
-  plan::Grid* grid = plan.add_grids();
-  grid->add_axes()->set_name("a0");
-  grid->mutable_axes(0)->set_size(ranks);
-  grid->add_mesh()->set_name("dp");
-  grid->mutable_mesh(0)->add_axes("a0");
+  const int64_t samples = micro_batch * data_parallel, microbatches = global_batch / samples;
+  AddParts(&plan, samples, microbatches, parts);
   AddParameter(&plan, "w", {3}, true);
   AddParameter(&plan, "bias", {1}, false);
+  plan.mutable_parameters(1)->mutable_placements(0)->set_grid(plan.grids_size() - 1);
   plan::OptimizerState* state = plan.add_optimizer_states();
   state->set_parameter("w");
   state->set_slot("momentum");
   *state->mutable_global() = ToPlan(TensorSpec{DType::kF32, {3}});
-
-  const TensorSpec x{DType::kF32, {micro_batch, 3}}, labels{DType::kI64, {micro_batch, 2}};
-  const TensorSpec scalar{DType::kF32, {}}, vector{DType::kF32, {3}};
   plan::Input* input = plan.add_inputs();
   input->set_name("x");
-  *input->mutable_microbatch() = ToPlan(TensorSpec{x.dtype, {micro_batch * ranks, 3}});
+  *input->mutable_microbatch() = ToPlan(TensorSpec{DType::kF32, {samples, 3}});
   input = plan.add_inputs();
   input->set_name("labels");
-  *input->mutable_microbatch() = ToPlan(TensorSpec{labels.dtype, {micro_batch * ranks, 2}});
+  *input->mutable_microbatch() = ToPlan(TensorSpec{DType::kI64, {samples, 2}});
   input->set_labels(true);
-
-  plan::Program* program = plan.add_programs();
-  program->set_rank_count(ranks);
-  AddBuffer(program, "w", plan::PARAMETER, vector, "w");
-  AddBuffer(program, "bias", plan::PARAMETER, {DType::kF32, {1}}, "bias");
-  AddBuffer(program, "momentum", plan::OPTIMIZER_STATE, vector, "w", "momentum");
-  AddBuffer(program, "gradient", plan::GRADIENT, vector, "w");
-  AddBuffer(program, "acc_loss", plan::ACCUMULATOR, scalar, "loss_sum");
-  AddBuffer(program, "acc_tokens", plan::ACCUMULATOR, scalar, "token_count");
-  AddBuffer(program, "x", plan::INPUT, x, "x");
-  AddBuffer(program, "labels", plan::INPUT, labels, "labels");
-  AddBuffer(program, "lr", plan::SCALAR, scalar, "learning_rate");
-  AddBuffer(program, "loss", plan::OUTPUT, scalar, "loss");
-  AddBuffer(program, "grad_norm", plan::OUTPUT, scalar, "grad_norm");
-  AddBuffer(program, "loss_sum", plan::OUTPUT, scalar, "loss_sum");
-  AddBuffer(program, "token_count", plan::OUTPUT, scalar, "token_count");
-  AddBuffer(program, "predictions", plan::OUTPUT, labels, "predictions");
-  AddBuffer(program, "logits", plan::OUTPUT, {DType::kF32, {micro_batch, 2, 1}}, "logits");
-  for (plan::Buffer& buffer : *program->mutable_buffers()) {
-    const bool of_eval = buffer.ref() == "loss_sum" || buffer.ref() == "token_count";
-    if (buffer.kind() == plan::INPUT) SplitBySamples(*grid, {"a0"}, &buffer);
-    if (buffer.kind() == plan::GRADIENT || of_eval) buffer.mutable_sharding()->add_partial("a0");
-  }
-  for (const char* name : {"forward", "backward", "update", "eval"}) {
-    program->add_segments()->set_name(name);
-  }
-  const int64_t microbatches = global_batch / (micro_batch * ranks);
-  for (int64_t m = 0; m < microbatches; ++m) {
-    for (const char* name : {"forward", "backward"}) {
-      plan::ScheduleEntry* entry = program->add_schedule();
-      entry->set_segment(name);
-      entry->set_microbatch(m);
-    }
-  }
-  program->add_schedule()->set_segment("update");
 
   plan::Training* training = plan.mutable_training();
   training->set_global_batch(global_batch);
   training->set_micro_batch(micro_batch);
   training->set_microbatches(microbatches);
-  training->set_data_parallel(ranks);
+  training->set_data_parallel(data_parallel);
   training->set_steps(steps);
   training->set_seed(5);
   training->set_ignore_index(kIgnored);
@@ -113,6 +143,18 @@ plan::Plan MakeToyPlan(int64_t ranks, int64_t global_batch, int64_t micro_batch,
   rate->set_peak(0.05);
   rate->set_total_steps(steps);
   return plan;
+}
+
+}  // namespace
+
+plan::Plan MakeToyPlan(int64_t ranks, int64_t global_batch, int64_t micro_batch, int64_t steps) {
+  return MakePlan(ranks, global_batch, micro_batch, steps, {{ranks}});
+}
+
+plan::Plan MakeTwoGridToyPlan(int64_t first_ranks, int64_t last_ranks, int64_t global_batch,
+                              int64_t micro_batch, int64_t steps) {
+  return MakePlan(std::min(first_ranks, last_ranks), global_batch, micro_batch, steps,
+                  {{first_ranks, true, false, ".0"}, {last_ranks, false, true, ".1"}});
 }
 
 void AddCopies(int64_t copies, plan::Plan* plan) {
@@ -131,9 +173,10 @@ void WriteToyWeights(const std::string& folder) {
 }
 
 ToyExecutor::ToyExecutor(const plan::Plan& plan, int64_t rank, Communicator* world)
-    : plan_(plan), program_(ProgramOfRank(plan, rank)), world_(world) {
+    : plan_(plan), program_(ProgramOfRank(plan, rank)), rank_(rank), world_(world) {
   for (const plan::Buffer& buffer : program().buffers()) {
     memory_[buffer.name()].resize(FromPlan(buffer.local()).bytes());
+    if (buffer.kind() == plan::INPUT) samples_ = buffer.local().shape(0);
   }
 }
 
@@ -148,75 +191,116 @@ absl::StatusOr<BufferView> ToyExecutor::Find(plan::BufferKind kind, std::string_
   return absl::NotFoundError(absl::StrCat("no buffer ", std::string(ref)));
 }
 
-absl::Status ToyExecutor::Run(std::string_view segment, int64_t /*microbatch*/) {
-  if (segment == "forward") Forward(Data("acc_loss"), Data("acc_tokens"));
-  if (segment == "backward") Backward();
-  if (segment == "update") return Update();
-  if (segment == "eval") return Eval();
+absl::Status ToyExecutor::Run(std::string_view segment, int64_t microbatch) {
+  const std::string_view kind = SegmentKind(segment);
+  if (kind == "forward") return Forward(microbatch);
+  if (kind == "backward") return Backward(microbatch);
+  if (kind == "update") return Update();
+  if (kind == "eval") return Eval();
   return absl::OkStatus();
 }
 
-float ToyExecutor::Predict(int64_t sample) {
-  const float* x = Data("x") + sample * 3;
-  const float* w = Data("w");
-  return w[0] * x[0] + w[1] * x[1] + w[2] * x[2] + Data("bias")[0];
+absl::StatusOr<std::vector<float>> ToyExecutor::Products() {
+  std::vector<float> products;
+  for (int64_t i = 0; Has("x") && i < samples_; ++i) {
+    const float* x = Data("x") + i * 3;
+    const float* w = Data("w");
+    products.push_back(w[0] * x[0] + w[1] * x[1] + w[2] * x[2]);
+  }
+  return Transfer(products, /*sends=*/Has("x"));
 }
 
-void ToyExecutor::Forward(float* loss_sum, float* token_count) {
-  for (int64_t i = 0; i < plan_.training().micro_batch(); ++i) {
+// By an all-reduce, for both grids run the same steps in the same order.
+absl::StatusOr<std::vector<float>> ToyExecutor::Transfer(const std::vector<float>& values,
+                                                         bool sends) {
+  if (plan_.grids_size() == 1) return values;
+  std::vector<float> all(samples_ * program().rank_count());
+  const int64_t first = samples_ * (rank_ - program().first_rank());
+  if (sends) std::copy(values.begin(), values.end(), all.begin() + first);
+  const ReduceBuffer buffer{all.data(), all.data(), static_cast<int64_t>(all.size()), DType::kF32};
+  ORIEL_RETURN_IF_ERROR(world_->AllReduce(Reduction::kSum, absl::MakeConstSpan(&buffer, 1)));
+  return std::vector<float>(all.begin() + first, all.begin() + first + samples_);
+}
+
+absl::Status ToyExecutor::AddLoss(const std::vector<float>& products, float* loss_sum,
+                                  float* token_count) {
+  for (int64_t i = 0; i < samples_; ++i) {
     for (int64_t j = 0; j < 2; ++j) {
-      const int64_t label = Labels()[i * 2 + j];
+      const int64_t label = Label(i, j);
       if (label == kIgnored) continue;
-      const float difference = Predict(i) - static_cast<float>(label);
+      if (label > kLargest) {
+        return absl::InvalidArgumentError(absl::StrCat("sample ", i, " has the label ", label));
+      }
+      const float difference = products[i] + Data("bias")[0] - static_cast<float>(label);
       *loss_sum += difference * difference * kScale;
       *token_count += 1;
     }
   }
+  return absl::OkStatus();
 }
 
-void ToyExecutor::Backward() {
-  for (int64_t i = 0; i < plan_.training().micro_batch(); ++i) {
-    for (int64_t j = 0; j < 2; ++j) {
-      const int64_t label = Labels()[i * 2 + j];
+absl::Status ToyExecutor::Forward(int64_t microbatch) {
+  ORIEL_ASSIGN_OR_RETURN(std::vector<float> products, Products());
+  if (!Has("labels")) return absl::OkStatus();
+  ORIEL_RETURN_IF_ERROR(AddLoss(products, Data("acc_loss"), Data("acc_tokens")));
+  stash_[microbatch] = std::move(products);
+  return absl::OkStatus();
+}
+
+absl::Status ToyExecutor::Backward(int64_t microbatch) {
+  std::vector<float> slopes;
+  if (Has("labels")) {
+    const std::vector<float> products = std::move(stash_.at(microbatch));
+    stash_.erase(microbatch);
+    slopes.resize(samples_);
+    for (int64_t i = 0; i < samples_ * 2; ++i) {
+      const int64_t label = Label(i / 2, i % 2);
       if (label == kIgnored) continue;
-      const float slope = 2 * kScale * (Predict(i) - static_cast<float>(label));
-      for (int64_t k = 0; k < 3; ++k) Data("gradient")[k] += slope * Data("x")[i * 3 + k];
+      const float difference = products[i / 2] + Data("bias")[0] - static_cast<float>(label);
+      slopes[i / 2] += 2 * kScale * difference;
     }
   }
+  ORIEL_ASSIGN_OR_RETURN(slopes, Transfer(slopes, /*sends=*/Has("labels")));
+  for (int64_t i = 0; Has("x") && i < samples_; ++i) {
+    for (int64_t k = 0; k < 3; ++k) Data("gradient")[k] += slopes[i] * Data("x")[i * 3 + k];
+  }
+  return absl::OkStatus();
 }
 
+// Every rank gets the gradient, the loss and the count, whichever grid has summed them.
 absl::Status ToyExecutor::Update() {
-  float* gradient = Data("gradient");
-  float* loss = Data("acc_loss");
-  float* count = Data("acc_tokens");
+  float sums[5] = {};  // gradient, loss, count
+  if (Has("gradient")) std::copy_n(Data("gradient"), 3, sums);
+  if (Has("acc_loss")) sums[3] = *Data("acc_loss"), sums[4] = *Data("acc_tokens");
   if (world_ != nullptr) {
-    const ReduceBuffer buffers[] = {{gradient, gradient, 3, DType::kF32},
-                                    {loss, loss, 1, DType::kF32},
-                                    {count, count, 1, DType::kF32}};
-    ORIEL_RETURN_IF_ERROR(world_->AllReduce(Reduction::kSum, buffers));
+    const ReduceBuffer buffer{sums, sums, 5, DType::kF32};
+    ORIEL_RETURN_IF_ERROR(world_->AllReduce(Reduction::kSum, absl::MakeConstSpan(&buffer, 1)));
   }
   float square = 0;
   for (int64_t k = 0; k < 3; ++k) {
-    const float g = gradient[k] / *count;
+    const float g = sums[k] / sums[4];
     square += g * g;
+    if (!Has("w")) continue;
     float& momentum = Data("momentum")[k];
     momentum = 0.5f * momentum + g;
     Data("w")[k] -= *Data("lr") * momentum;
-    gradient[k] = 0;
   }
-  *Data("loss") = *loss / *count;
+  *Data("loss") = sums[3] / sums[4];
   *Data("grad_norm") = std::sqrt(square);
-  *loss = *count = 0;
+  if (Has("gradient")) std::fill_n(Data("gradient"), 3, 0.0f);
+  if (Has("acc_loss")) *Data("acc_loss") = *Data("acc_tokens") = 0;
   return absl::OkStatus();
 }
 
 absl::Status ToyExecutor::Eval() {
+  ORIEL_ASSIGN_OR_RETURN(const std::vector<float> products, Products());
+  if (!Has("labels")) return absl::OkStatus();
   *Data("loss_sum") = *Data("token_count") = 0;
-  Forward(Data("loss_sum"), Data("token_count"));
+  ORIEL_RETURN_IF_ERROR(AddLoss(products, Data("loss_sum"), Data("token_count")));
   auto* predictions = reinterpret_cast<int64_t*>(memory_.at("predictions").data());
-  for (int64_t i = 0; i < plan_.training().micro_batch() * 2; ++i) {
-    Data("logits")[i] = Predict(i / 2);
-    predictions[i] = std::llround(Predict(i / 2));
+  for (int64_t i = 0; i < samples_ * 2; ++i) {
+    Data("logits")[i] = products[i / 2] + Data("bias")[0];
+    predictions[i] = std::llround(Data("logits")[i]);
   }
   bool pending = false;
   for (const plan::Buffer& buffer : program().buffers()) {

@@ -3,9 +3,13 @@
 //
 //   inputs      x f32[micro, 3], labels i64[micro, 2] (WriteCountingShards)
 //   parameters  w f32[3], trained by SGD with momentum; bias f32[1], frozen
-//   loss        mean of (w·x + bias - label)^2 / 1000 over labels that are not -100
+//   loss        mean of (w·x + bias - label)^2 / 1000 over labels that are not -100; labels above
+//               1000 are refused
 //   eval        predictions: w·x + bias, rounded; logits f32[micro, 2, 1]: before rounding;
 //               loss_sum, token_count: of the rank if the plan says that they are pending sums
+//
+// Over two grids the first has x and w, the last one bias, labels and loss; w·x goes from one to
+// the other, and the loss's slope along it back.
 #ifndef ORIEL_RUNTIME_TRAIN_TOY_EXECUTOR_H_
 #define ORIEL_RUNTIME_TRAIN_TOY_EXECUTOR_H_
 
@@ -19,7 +23,12 @@
 namespace oriel::runtime {
 
 plan::Plan MakeToyPlan(int64_t ranks, int64_t global_batch, int64_t micro_batch, int64_t steps);
-// Adds ranks that have the samples of others: `copies` of each.
+// The same model over two grids, which may cut the samples into different shares: of a microbatch
+// there are micro_batch for each rank of the smaller grid. All forwards are before all backwards,
+// which go from the last microbatch to the first.
+plan::Plan MakeTwoGridToyPlan(int64_t first_ranks, int64_t last_ranks, int64_t global_batch,
+                              int64_t micro_batch, int64_t steps);
+// Adds ranks that have the samples of others, on a single grid: `copies` of each.
 void AddCopies(int64_t copies, plan::Plan* plan);
 // The file with its initial weights, "toy.safetensors".
 void WriteToyWeights(const std::string& folder);
@@ -38,20 +47,30 @@ class ToyExecutor : public Executor {
   const plan::Program& program() const override { return *program_; }
 
  private:
+  bool Has(const std::string& buffer) const { return memory_.count(buffer) > 0; }
   float* Data(const std::string& buffer) {
     return reinterpret_cast<float*>(memory_.at(buffer).data());
   }
-  const int64_t* Labels() { return reinterpret_cast<const int64_t*>(memory_.at("labels").data()); }
-  float Predict(int64_t sample);
-  void Forward(float* loss_sum, float* token_count);
-  void Backward();
+  int64_t Label(int64_t sample, int64_t place) {
+    return reinterpret_cast<const int64_t*>(memory_.at("labels").data())[sample * 2 + place];
+  }
+  // w·x of the rank's samples.
+  absl::StatusOr<std::vector<float>> Products();
+  // What one grid has of each sample, where the other needs it.
+  absl::StatusOr<std::vector<float>> Transfer(const std::vector<float>& values, bool sends);
+  absl::Status AddLoss(const std::vector<float>& products, float* loss_sum, float* token_count);
+  absl::Status Forward(int64_t microbatch);
+  absl::Status Backward(int64_t microbatch);
   absl::Status Update();
   absl::Status Eval();
 
   const plan::Plan& plan_;
   const plan::Program* program_;
+  const int64_t rank_;
   Communicator* world_;
+  int64_t samples_ = 0;  // of the rank in a microbatch
   std::map<std::string, std::vector<char>> memory_;
+  std::map<int64_t, std::vector<float>> stash_;  // w·x of the microbatches in flight
 };
 
 }  // namespace oriel::runtime

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/plan_types.h"
 #include "runtime/train/checkpoint_reader.h"
 #include "runtime/train/gradient_dump.h"
 #include "runtime/train/kernel_profile.h"
@@ -181,9 +182,11 @@ absl::StatusOr<StepMetrics> Trainer::Step(int64_t step) {
 }
 
 absl::Status Trainer::RunSchedule(const Batch& batch, int64_t step, double rate) {
-  int64_t filled = -1;  // the microbatch in the input buffers
+  // The microbatch in the input buffers, which hold one, however many are in flight.
+  int64_t filled = -1;
   for (const plan::ScheduleEntry& entry : context_.executor->program().schedule()) {
-    if (entry.segment() == kUpdate) {
+    const std::string kind(SegmentKind(entry.segment()));
+    if (kind == kUpdate) {
       ORIEL_RETURN_IF_ERROR(BeforeUpdate(step, rate));
     } else if (entry.microbatch() != filled) {
       if (entry.microbatch() < 0 || entry.microbatch() >= layout_.microbatches) {
@@ -196,11 +199,11 @@ absl::Status Trainer::RunSchedule(const Batch& batch, int64_t step, double rate)
     }
     absl::Status status = context_.executor->Run(entry.segment(), entry.microbatch());
     // What a kernel refuses, it refuses for the data.
-    if (absl::IsInvalidArgument(status) && entry.segment() != kUpdate) {
+    if (absl::IsInvalidArgument(status) && kind != kUpdate) {
       return AppendSamples(status, loader_->Describe(batch, entry.microbatch()));
     }
     ORIEL_RETURN_IF_ERROR(status);
-    profile_.Lap(entry.segment());
+    profile_.Lap(kind);
   }
   return absl::OkStatus();
 }

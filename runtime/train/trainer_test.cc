@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "runtime/base/status_testing.h"
@@ -23,10 +24,12 @@ using ::testing::HasSubstr;
 class TrainerTest : public ::testing::Test {
  protected:
   struct Run {
-    int64_t ranks = 1;   // with samples of their own
-    int64_t copies = 1;  // of each, with the same samples
+    int64_t ranks = 1;       // with samples of their own
+    int64_t copies = 1;      // of each, with the same samples
+    int64_t last_ranks = 0;  // of a second grid, which has the labels; 0: there is none
     int64_t micro_batch = 8;
     TrainerOptions options;
+    int64_t plan_steps = 0;  // over which the rate falls; 0: those of the options
     std::string resume;
     int64_t interrupt_rank = -1;  // from the second question on
     bool evaluate = false;
@@ -83,10 +86,15 @@ class TrainerTest : public ::testing::Test {
 
   // The result of each rank.
   std::vector<Result> Launch(const Run& run) {
-    plan::Plan plan = MakeToyPlan(run.ranks, 8, run.micro_batch, run.options.steps);
-    AddCopies(run.copies, &plan);
+    const int64_t steps = run.plan_steps > 0 ? run.plan_steps : run.options.steps;
+    plan::Plan plan = run.last_ranks == 0 ? MakeToyPlan(run.ranks, 8, run.micro_batch, steps)
+                                          : MakeTwoGridToyPlan(run.ranks, run.last_ranks, 8,
+                                                               run.micro_batch, steps);
+    if (run.copies > 1) AddCopies(run.copies, &plan);
     for (plan::Buffer& buffer : *plan.mutable_programs(0)->mutable_buffers()) {
-      if (run.global_sums && buffer.kind() == plan::OUTPUT) buffer.clear_sharding();
+      if (run.global_sums && buffer.kind() == plan::OUTPUT) {
+        buffer.mutable_sharding()->clear_partial();
+      }
     }
     const int64_t ranks = plan.world_size();
     std::vector<Result> results(ranks);
@@ -155,11 +163,59 @@ TEST_F(TrainerTest, RanksAndMicrobatchesDoNotChangeTheLosses) {
   }
 }
 
+// Grids cut the samples into different shares, and several microbatches are in flight.
+TEST_F(TrainerTest, GridsDoNotChangeTheLosses) {
+  Run reference = Named("reference", 12);
+  ORIEL_ASSERT_OK(Launch(reference)[0].status);
+  const auto expected = Lines(reference.options.metrics);
+  for (auto [ranks, last_ranks, micro] :
+       {std::tuple{1, 1, 2}, {1, 1, 8}, {2, 1, 2}, {1, 4, 4}, {4, 2, 2}, {2, 2, 1}}) {
+    Run run = Named("other", 12);
+    run.ranks = ranks;
+    run.last_ranks = last_ranks;
+    run.micro_batch = micro;
+    for (const Result& result : Launch(run)) {
+      ORIEL_ASSERT_OK(result.status);
+      EXPECT_EQ(result.outcome.step, 12);
+    }
+    const auto lines = Lines(run.options.metrics);
+    ASSERT_EQ(lines.size(), expected.size());
+    for (size_t i = 0; i < lines.size(); ++i) {
+      for (const char* key : {"loss", "grad_norm"}) {
+        EXPECT_NEAR(lines[i][key], expected[i][key], 1e-5 * expected[i][key].get<double>());
+      }
+      EXPECT_EQ(lines[i]["lr"], expected[i]["lr"]);
+    }
+  }
+}
+
+TEST_F(TrainerTest, CheckpointOfTwoGridsGoesOnOnOneAndBack) {
+  Run whole = Named("whole", 12);
+  whole.micro_batch = 2;
+  ORIEL_ASSERT_OK(Launch(whole)[0].status);
+  const auto expected = Lines(whole.options.metrics);
+  Run run = Named("run", 12);
+  run.plan_steps = 12;
+  run.micro_batch = 2;
+  for (const auto& [last_ranks, steps] : {std::pair{2, 4}, {0, 8}, {1, 12}}) {
+    run.last_ranks = last_ranks;
+    run.options.steps = steps;
+    for (const Result& result : Launch(run)) ORIEL_ASSERT_OK(result.status);
+    run.resume = folder_ / "run";
+  }
+  const auto lines = Lines(run.options.metrics);
+  ASSERT_EQ(lines.size(), 12u);
+  for (size_t i = 0; i < 12; ++i) {
+    EXPECT_NEAR(lines[i]["loss"], expected[i]["loss"], 1e-5 * expected[i]["loss"].get<double>());
+  }
+}
+
 // Bit for bit, from a checkpoint in the middle of the second epoch.
 TEST_F(TrainerTest, ResumedRunIsTheUninterruptedOne) {
-  for (int64_t ranks : {1, 2}) {
+  for (const auto& [ranks, last_ranks] : {std::pair{1, 0}, {2, 0}, {2, 1}}) {
     Run whole = Named("whole", 12);
     whole.ranks = ranks;
+    whole.last_ranks = last_ranks;
     whole.micro_batch = 2;
     whole.options.save_every = 6;
     for (const Result& result : Launch(whole)) ORIEL_ASSERT_OK(result.status);
@@ -175,23 +231,26 @@ TEST_F(TrainerTest, ResumedRunIsTheUninterruptedOne) {
       EXPECT_EQ(lines[i]["loss"], expected[i + 6]["loss"]);
       EXPECT_EQ(lines[i]["grad_norm"], expected[i + 6]["grad_norm"]);
     }
-    for (const char* file : {"/step-00000012/model.safetensors",
-                             "/step-00000012/optimizer.safetensors", "/step-00000012/index.json"}) {
-      EXPECT_EQ(ReadFileBytes((folder_ / "rest") + file),
-                ReadFileBytes((folder_ / "whole") + file));
+    const std::string last = "/step-00000012/";
+    for (const auto& entry : std::filesystem::directory_iterator((folder_ / "whole") + last)) {
+      const std::string file = entry.path().filename();
+      EXPECT_EQ(ReadFileBytes((folder_ / "rest") + last + file), ReadFileBytes(entry.path()));
     }
   }
 }
 
 TEST_F(TrainerTest, InterruptOfOneRankStopsAllAtTheSameStep) {
-  Run run = Named("run", 1000);
-  run.ranks = 4;
-  run.micro_batch = 1;
-  run.interrupt_rank = 3;
-  for (const Result& result : Launch(run)) {
-    ORIEL_ASSERT_OK(result.status);
-    EXPECT_TRUE(result.outcome.interrupted);
-    EXPECT_EQ(result.outcome.step, 2);
+  for (const auto& [ranks, last_ranks] : {std::pair{4, 0}, {2, 2}}) {
+    Run run = Named("run", 1000);
+    run.ranks = ranks;
+    run.last_ranks = last_ranks;
+    run.micro_batch = 1;
+    run.interrupt_rank = 3;
+    for (const Result& result : Launch(run)) {
+      ORIEL_ASSERT_OK(result.status);
+      EXPECT_TRUE(result.outcome.interrupted);
+      EXPECT_EQ(result.outcome.step, 2);
+    }
   }
   EXPECT_TRUE(std::filesystem::exists(folder_ / "run/step-00000002/index.json"));
 }
@@ -209,18 +268,23 @@ TEST_F(TrainerTest, OtherDataStartsANewEpoch) {
   EXPECT_EQ(reader.index().progress.samples, 50);
 }
 
-TEST_F(TrainerTest, BadSampleOfOneRankNamesStepAndSample) {
-  WriteCountingShards(folder_ / "bad", 8, 8);
-  // Place 6 of a batch of 8 belongs to the last of 4 ranks.
+// Samples of a shard, all good but the one at place 6: without labels, or with one out of bounds.
+TarMembers SamplesWithABadOne(std::optional<int64_t> label) {
   TarMembers members;
-  for (int i = 0; i < 8; ++i) {
-    members.emplace_back(std::to_string(i) + ".x.npy", NpyBytes({3}, std::vector<float>{1, 2, 3}));
-    if (i != 6) {
-      members.emplace_back(std::to_string(i) + ".labels.npy",
-                           NpyBytes({2}, std::vector<int64_t>{1, 2}));
-    }
+  for (int64_t i = 0; i < 8; ++i) {
+    const std::string key = std::to_string(i);
+    members.emplace_back(key + ".x.npy", NpyBytes({3}, std::vector<float>{1, 2, 3}));
+    if (i == 6 && !label) continue;
+    const std::vector<int64_t> labels = {i == 6 ? *label : i, 2};
+    members.emplace_back(key + ".labels.npy", NpyBytes({2}, labels));
   }
-  WriteTar(folder_ / "bad/shard-0000.tar", members);
+  return members;
+}
+
+// Place 6 of a batch of 8 belongs to the last of 4 ranks.
+TEST_F(TrainerTest, BadSampleOfOneRankNamesStepAndSample) {
+  std::filesystem::create_directories(folder_ / "bad");
+  WriteTar(folder_ / "bad/shard-0000.tar", SamplesWithABadOne(std::nullopt));
   Run run = Named("run", 5);
   run.ranks = 4;
   run.micro_batch = 2;
@@ -235,11 +299,37 @@ TEST_F(TrainerTest, BadSampleOfOneRankNamesStepAndSample) {
   }
 }
 
+// Only the grid that uses the labels reads them, here ranks 1 (samples 0 to 3) and 2.
+TEST_F(TrainerTest, GridThatReadsABadSampleNamesIt) {
+  std::filesystem::create_directories(folder_ / "bad");
+  Run run = Named("run", 5);
+  run.last_ranks = 2;
+  run.options.shuffle = false;
+  run.data = folder_ / "bad";
+  const std::string shard = run.data + "/shard-0000.tar";
+  WriteTar(shard, SamplesWithABadOne(std::nullopt));
+  std::vector<Result> results = Launch(run);
+  EXPECT_THAT(results[2].status,
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("step 1: " + shard + ": sample 6: has no labels")));
+  for (const int rank : {0, 1}) EXPECT_TRUE(absl::IsAborted(results[rank].status));
+
+  WriteTar(shard, SamplesWithABadOne(5000));
+  results = Launch(run);
+  EXPECT_THAT(results[2].status,
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("step 1: sample 2 has the label 5000; the microbatch's samples: "
+                                 "0: " +
+                                 shard + ": sample 4; 1: ")));
+  for (const int rank : {0, 1}) EXPECT_TRUE(absl::IsAborted(results[rank].status));
+}
+
 // The gradient by finite differences of the loss that the first step reports.
 TEST_F(TrainerTest, DumpedGradients) {
-  for (int64_t ranks : {1, 4}) {
+  for (const auto& [ranks, last_ranks] : {std::pair{1, 0}, {4, 0}, {2, 4}, {1, 2}}) {
     Run run = Named("run", 1);
     run.ranks = ranks;
+    run.last_ranks = last_ranks;
     run.micro_batch = 2;
     run.options.dump_gradients = folder_ / "gradients.safetensors";
     for (const Result& result : Launch(run)) ORIEL_ASSERT_OK(result.status);
@@ -271,18 +361,22 @@ TEST_F(TrainerTest, CopiesDoNotChangeTheGradient) {
 // The toy predicts 0.375 i + 0.75 before training, so of the labels 0..10 it gets 1 and 2 right.
 TEST_F(TrainerTest, EvaluationCountsEachSampleOnce) {
   std::vector<std::string> dumps;
-  for (auto [ranks, micro, copies, global_sums] : {std::tuple{1, 8, 1, false},
-                                                   {1, 2, 1, true},
-                                                   {2, 2, 1, false},
-                                                   {4, 1, 1, true},
-                                                   {2, 2, 2, false},
-                                                   {2, 1, 3, true},
-                                                   {1, 8, 4, true}}) {
+  for (auto [ranks, micro, copies, global_sums, last_ranks] : {std::tuple{1, 8, 1, false, 0},
+                                                               {1, 2, 1, true, 0},
+                                                               {2, 2, 1, false, 0},
+                                                               {4, 1, 1, true, 0},
+                                                               {2, 2, 2, false, 0},
+                                                               {2, 1, 3, true, 0},
+                                                               {1, 8, 4, true, 0},
+                                                               {1, 2, 1, false, 1},
+                                                               {2, 2, 1, false, 4},
+                                                               {4, 8, 1, false, 1}}) {
     Run run = Named("run", 0);
     run.ranks = ranks;
     run.micro_batch = micro;
     run.copies = copies;
     run.global_sums = global_sums;
+    run.last_ranks = last_ranks;
     run.evaluate = true;
     run.logits = folder_ / "logits.npy";
     for (const Result& result : Launch(run)) {
