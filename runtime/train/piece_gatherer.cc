@@ -1,12 +1,14 @@
 #include "runtime/train/piece_gatherer.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 
 namespace oriel::runtime {
+namespace {
+
+constexpr int64_t kTag = kMaxTags - 1;  // those from 0 on are of the plan's channels
+
+}  // namespace
 
 absl::StatusOr<PieceGatherer> PieceGatherer::Create(const plan::Plan& plan, Communicator* world) {
   const int64_t rank = world == nullptr ? 0 : world->rank();
@@ -37,20 +39,17 @@ absl::Status PieceGatherer::Gather(const TensorLayout& layout, DType dtype, cons
 
 absl::Status PieceGatherer::Gather(const TensorLayout& layout, DType dtype, const void* piece,
                                    const TakeBox& take) {
-  if (rank() != 0 && !layout.Owns(rank())) return absl::OkStatus();
   const int64_t bytes = NumElements(layout.piece()) * DTypeBytes(dtype);
-  const std::vector<int64_t> owners = layout.Owners();
-  std::vector<int64_t> ranks = owners;
-  if (ranks.front() != 0) ranks.insert(ranks.begin(), 0);
-  for (const int64_t owner : owners) {
+  for (const int64_t owner : layout.Owners()) {
     const void* source = piece;
     // Rank 0 needs to send its own piece to nobody.
-    if (owner != 0) {
-      ORIEL_ASSIGN_OR_RETURN(Communicator * group, GroupOf(ranks));
-      const auto root = std::find(ranks.begin(), ranks.end(), owner) - ranks.begin();
-      passing_.resize(bytes);
-      if (owner == rank()) std::memcpy(passing_.data(), piece, bytes);
-      ORIEL_RETURN_IF_ERROR(group->Broadcast(root, passing_.data(), bytes));
+    if (owner != 0 && (rank() == 0 || rank() == owner)) {
+      ORIEL_RETURN_IF_ERROR(CheckWorld());
+      passing_.resize(rank() == 0 ? bytes : 0);
+      ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Message> message,
+                             rank() == 0 ? world_->Receive(owner, kTag, passing_.data(), bytes)
+                                         : world_->Send(0, kTag, piece, bytes));
+      ORIEL_RETURN_IF_ERROR(message->Wait());
       source = passing_.data();
     }
     if (rank() == 0) take(layout.BoxOf(owner), source);
@@ -58,10 +57,14 @@ absl::Status PieceGatherer::Gather(const TensorLayout& layout, DType dtype, cons
   return absl::OkStatus();
 }
 
+absl::Status PieceGatherer::CheckWorld() const {
+  return world_ != nullptr
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError("a tensor lies over several ranks, but there is one");
+}
+
 absl::StatusOr<Communicator*> PieceGatherer::GroupOf(const std::vector<int64_t>& ranks) {
-  if (world_ == nullptr) {
-    return absl::InvalidArgumentError("a tensor lies over several ranks, but there is one");
-  }
+  ORIEL_RETURN_IF_ERROR(CheckWorld());
   std::unique_ptr<Communicator>& group = groups_[ranks];
   if (group == nullptr) {
     ORIEL_ASSIGN_OR_RETURN(group, world_->Group(ranks));

@@ -19,7 +19,7 @@
 namespace oriel::runtime {
 
 // Every rank of the world makes one and calls the same functions for the same
-// tensors in the same order. Beside what it is given, a rank needs room for one
+// tensors in the same order. Beside what it is given, rank 0 needs room for one
 // piece.
 class PieceGatherer {
  public:
@@ -43,6 +43,7 @@ class PieceGatherer {
 
  private:
   PieceGatherer(GridLayout grid, Communicator* world) : grid_(std::move(grid)), world_(world) {}
+  absl::Status CheckWorld() const;
   // Of these ranks of the world, ascending, with this one.
   absl::StatusOr<Communicator*> GroupOf(const std::vector<int64_t>& ranks);
 
