@@ -211,7 +211,8 @@ class SegmentPartition {
   // The value in this sharding; made here, if it is needed for the first time.
   Value localOf(Value value, const Sharding& to, Operation* user) {
     Operation* source = value.getDefiningOp();
-    if (source && source->getNumOperands() == 0 && !makeLocally(source, to)) {
+    bool isMade = source && source->getNumOperands() == 0 && mlir::isPure(source);
+    if (isMade && !makeLocally(source, to)) {
       makeLocally(source, versions_.defined(value));
     }
     return versions_.take(

@@ -75,6 +75,12 @@ Value SegmentSplit::clone(Operation* op, int index, unsigned result, Import impo
   return op->getNumResults() == 0 ? Value() : copy->getResult(result);
 }
 
+void SegmentSplit::keepIn(BlockArgument argument, int index) {
+  const ValueRole& role = roles_.at(argument);
+  home_[argument] = index;
+  define(argument, index, part(index).argument(role, argument.getType(), argument.getLoc()));
+}
+
 void SegmentSplit::define(Value value, int index, Value local) {
   local_[index][value] = local;
   holders_[programOf(index)].try_emplace(value, index);
@@ -88,28 +94,31 @@ Value SegmentSplit::get(Value value, int index, Import import) {
 }
 
 Value SegmentSplit::bring(Value value, int index, Import import) {
-  if (llvm::isa<BlockArgument>(value)) {
+  Operation* op = value.getDefiningOp();
+  if (!op && !home_.contains(value)) {
     const ValueRole& role = roles_.at(value);
     if (Value imported = import(role, index)) return imported;
     return part(index).argument(role, value.getType(), value.getLoc());
   }
-  Operation* op = value.getDefiningOp();
-  unsigned number = llvm::cast<mlir::OpResult>(value).getResultNumber();
-  if (isFree(op)) {
+  if (op && isFree(op)) {
     mlir::IRMapping mapping;
     for (Value operand : op->getOperands()) mapping.map(operand, get(operand, index, import));
-    return part(index).builder().clone(*op, mapping)->getResult(number);
+    Operation* copy = part(index).builder().clone(*op, mapping);
+    return copy->getResult(llvm::cast<mlir::OpResult>(value).getResultNumber());
   }
   int program = programOf(index);
   if (holder(value, program) >= 0) {
-    std::string name = "h" + std::to_string(stashNames_.size());
+    std::string name =
+        (ir::segmentKind(segment_) + "." + llvm::Twine(stashNames_.size())).str();
     addStash(value, program, name);
     name = stashNames_.at(value);
     return part(index).argument({ValueKind::kStash, name, ""}, value.getType(), value.getLoc());
   }
-  if (isCheap(value)) return clone(op, index, number, import);
+  if (op && isCheap(value)) {
+    return clone(op, index, llvm::cast<mlir::OpResult>(value).getResultNumber(), import);
+  }
   int from = home_.at(value);
-  Value local = transfer(local_[from].at(value), from, index, ir::originOf(op));
+  Value local = transfer(local_[from].at(value), from, index, op ? ir::originOf(op) : -1);
   define(value, index, local);
   return local;
 }

@@ -45,6 +45,8 @@ class SegmentSplit {
   void add(mlir::Operation* op, int part, Import import);
   // The value in a part, brought there if need be.
   mlir::Value get(mlir::Value value, int part, Import import);
+  // Only this part has the argument: others get it as they get values.
+  void keepIn(mlir::BlockArgument argument, int part);
   // Makes `local` stand for the value in a part.
   void define(mlir::Value value, int part, mlir::Value local);
   // What the part of one program sends and the other one's gets.
@@ -73,7 +75,7 @@ class SegmentSplit {
   std::vector<std::unique_ptr<SegmentBuilder>> builders_;
   llvm::DenseMap<mlir::Value, ir::ValueRole> roles_;
   std::vector<llvm::DenseMap<mlir::Value, mlir::Value>> local_;  // by part
-  llvm::DenseMap<mlir::Value, int> home_;                        // the part that computes it
+  llvm::DenseMap<mlir::Value, int> home_;                        // the part that makes it
   std::vector<llvm::DenseMap<mlir::Value, int>> holders_;        // by program
   llvm::DenseMap<mlir::Value, std::string> stashNames_;
   int channels_ = 0;

@@ -386,6 +386,7 @@ class StageSplitter {
     for (BlockArgument argument : update_.getArguments()) {
       const ValueRole& role = updateParts_->roleOf(argument);
       if (role.kind == ValueKind::kGradient) gatherGradient(argument, role);
+      if (role.kind == ValueKind::kAccumulator) updateParts_->keepIn(argument, sumsProgram_);
     }
     for (Operation& op : update_.getBody().front().without_terminator()) {
       if (!updateParts_->isFree(&op)) updateParts_->add(&op, updatePartOf(&op), noImport);
