@@ -114,6 +114,8 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->type_name("N");
   command->add_flag("--explain-sharding", arguments->compile.explainSharding,
                     "Print what is split and what is not, what moves between ranks, and why");
+  command->add_flag("--explain-stages", arguments->compile.explainStages,
+                    "Print the model's blocks, what each part costs, and what each stage has");
   command
       ->add_option("-o,--output", arguments->output,
                    "The plan to write (.oplan); weights that the recipe's `init` does not make "

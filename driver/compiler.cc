@@ -120,7 +120,8 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   ORIEL_RETURN_IF_ERROR(dumper.after(kImport, *module));
   if (dumper.stopsAfter(kImport)) return std::nullopt;
 
-  const PipelineOptions pipeline{recipe, options.strategy, options.explainSharding};
+  const PipelineOptions pipeline{recipe, options.strategy, options.explainSharding,
+                                 options.explainStages};
   for (const PipelinePhase& phase : pipelinePhases()) {
     ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
     if (failed(extraPasses.runAfter(phase.name, *module))) return alreadyReported();

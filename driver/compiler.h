@@ -29,6 +29,7 @@ struct CompileOptions {
   std::string weightsFile;               // relative to the plan's folder
   std::vector<std::string> passesAfter;  // each PHASE:PIPELINE
   bool explainSharding = false;          // on standard error
+  bool explainStages = false;            // likewise
   DumpRequest dump;
 };
 

@@ -18,6 +18,7 @@ struct PipelineOptions {
   Recipe recipe;
   Strategy strategy;
   bool explainSharding = false;
+  bool explainStages = false;
 };
 
 struct PipelinePhase {

@@ -25,7 +25,10 @@ absl::StatusOr<Mesh> parseMesh(const std::vector<std::string>& words) {
     const size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
     const auto known = std::find(names.begin(), names.end(), name);
-    if (equals != std::string::npos && (name == "cp" || name == "ep" || name == "pp")) {
+    if (equals != std::string::npos && name == "pp") {
+      return absl::InvalidArgumentError("--mesh: pp is no axis: pipeline stages are --stages");
+    }
+    if (equals != std::string::npos && (name == "cp" || name == "ep")) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--mesh: ", name, " is not supported yet; the axes of a mesh are dp, fsdp and tp"));
     }

@@ -131,6 +131,8 @@ TEST(StrategyOptionsTest, RefusesWhatIsNoMesh) {
   expectRefused(options, "there is no axis 'fsddp'; did you mean 'fsdp'?");
   options.mesh = {"cp=2"};
   expectRefused(options, "cp is not supported yet");
+  options.mesh = {"pp=2"};
+  expectRefused(options, "pp is no axis: pipeline stages are --stages");
   options.mesh = {"dp=2", "dp=2"};
   expectRefused(options, "dp is given twice");
   options.mesh = {"dp=1048576", "tp=2"};

@@ -15,6 +15,9 @@ namespace oriel {
 #define GEN_PASS_REGISTRATION
 #include "passes/stage/passes.h.inc"
 
+// oriel-assign-stages with a strategy that was read already.
+std::unique_ptr<mlir::Pass> createAssignStages(Strategy strategy, bool explain);
+
 // oriel-split-stages with a strategy that was read already.
 std::unique_ptr<mlir::Pass> createSplitStages(Strategy strategy, int64_t microbatches);
 

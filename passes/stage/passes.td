@@ -4,6 +4,39 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AssignStages : Pass<"oriel-assign-stages", "::mlir::ModuleOp"> {
+  let summary = "Says which pipeline stage each op of the forward is in";
+  let description = [{
+    Finds the blocks of the model by what repeats: sequences of ops that are equal in kind
+    and types, one behind the other, with a weight in each (towers.h). Names of parameters and the
+    modules of the strategy only label them. Blocks, and what is between them, are the parts
+    that stages are made of (parts.h). The strategy lists the blocks of each stage, or says how
+    many stages there are; then the cuts are where the grid that takes longest takes least, by
+    the predicted time (op_time.h) of each part's ops in `@forward` and of those in `@backward`
+    that come from them: a frozen part has none there.
+
+    Each op of `@forward` but its return gets `oriel.stage`, never smaller than that of an
+    op whose result it reads; what does not depend on inputs and parameters both, such as masks
+    and constants, is in the stage of its first reader. The module gets a label for each
+    stage, `oriel.stages`. With one stage nothing is set.
+
+    ```mlir
+    %0 = oriel.linear %x, %w0
+    %1 = oriel.linear %0, %w1
+    // stages: 2 →
+    module attributes {oriel.stages = ["layers.0", "layers.1"]} {
+    %0 = oriel.linear %x, %w0 {oriel.stage = 0 : i64}
+    %1 = oriel.linear %0, %w1 {oriel.stage = 1 : i64}
+    ```
+  }];
+  let options = [
+    Option<"strategy", "strategy", "std::string", "\"\"", "Path of the strategy (YAML)">,
+    Option<"explain", "explain", "bool", "false",
+           "Print to standard error the blocks, what each part costs, and the stages">,
+  ];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
 def SplitStages : Pass<"oriel-split-stages", "::mlir::ModuleOp"> {
   let summary = "Makes a program per group of ranks, with a segment per stage and pass";
   let description = [{

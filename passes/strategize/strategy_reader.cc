@@ -138,7 +138,11 @@ class StrategyReader {
   Mesh readMesh(const YAML::Node& node, const std::string& path) {
     places_.emplace(path, node);
     YamlMap map(&document_, node, path, {"dp", "fsdp", "tp", "cp", "ep", "pp"});
-    for (const char* key : {"cp", "ep", "pp"}) {
+    if (map.has("pp")) {
+      map.fail("pp", "'" + map.pathOf("pp") +
+                         "' is no axis: pipeline stages are `stages`, beside the mesh");
+    }
+    for (const char* key : {"cp", "ep"}) {
       if (map.has(key)) {
         map.fail(key, "'" + map.pathOf(key) +
                           "' is not supported yet; the axes of a mesh are dp, fsdp and tp");

@@ -117,31 +117,31 @@ STAGE_MESHES = {
     "vision dp=4, llm tp=4": StrategyFile("""
 stages:
   - {blocks: vision, mesh: {dp: 4}}
-  - {blocks: llm, mesh: {tp: 4}}
+  - {blocks: language, mesh: {tp: 4}}
 """, ranks=8, micro=4),
     "vision dp=1, llm dp=2 tp=2": StrategyFile("""
 stages:
   - {blocks: vision, mesh: {dp: 1}}
-  - {blocks: llm, mesh: {dp: 2, tp: 2}}
+  - {blocks: language, mesh: {dp: 2, tp: 2}}
 sequence_parallel: true
 """, ranks=5, micro=2),
     "vision and half of the llm dp=2, the rest tp=2": StrategyFile("""
 stages:
-  - {blocks: [vision, llm.0-1], mesh: {dp: 2}}
-  - {blocks: llm.2-3, mesh: {tp: 2}}
+  - {blocks: [vision, language.0-1], mesh: {dp: 2}}
+  - {blocks: language.2-3, mesh: {tp: 2}}
 """, ranks=4, micro=2),
     "vision dp=2, llm tp=2, llm dp=2 tp=2, all zero=1": StrategyFile("""
 stages:
   - {blocks: vision, mesh: {dp: 2}}
-  - {blocks: llm.0-1, mesh: {tp: 2}}
-  - {blocks: llm.2-3, mesh: {dp: 2, tp: 2}}
+  - {blocks: language.0-1, mesh: {tp: 2}}
+  - {blocks: language.2-3, mesh: {dp: 2, tp: 2}}
 schedule: zb-h1
 zero: 1
 """, ranks=8, micro=2),
     "vision fsdp=4, llm dp=2, all zero=3": StrategyFile("""
 stages:
   - {blocks: vision, mesh: {fsdp: 4}}
-  - {blocks: llm, mesh: {dp: 2}}
+  - {blocks: language, mesh: {dp: 2}}
 schedule: gpipe
 zero: 3
 """, ranks=6, dp=2),

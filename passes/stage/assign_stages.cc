@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include "passes/stage/balance.h"
+#include "passes/stage/parts.h"
+#include "passes/stage/passes.h"
+#include "passes/strategize/programs.h"
+#include "passes/strategize/strategy_option.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_ASSIGNSTAGES
+#include "passes/stage/passes.h.inc"
+
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::success;
+
+class StageAssigner {
+ public:
+  StageAssigner(mlir::ModuleOp module, mlir::func::FuncOp forward, const Strategy& strategy)
+      : module_(module),
+        forward_(forward),
+        strategy_(strategy),
+        model_(findParts(forward, module.lookupSymbol<mlir::func::FuncOp>("backward"), strategy)) {}
+
+  LogicalResult run(llvm::raw_ostream* explain) {
+    if (explain) explainParts(*explain);
+    if (failed(checkCount())) return failure();
+    const Pipeline pipeline = strategy_.pipeline.value_or(Pipeline());
+    if (pipeline.named.empty()) {
+      findCuts(pipeline);
+    } else if (failed(readCuts(pipeline))) {
+      return failure();
+    }
+    if (explain) explainStages(*explain);
+    if (strategy_.stageCount() > 1) annotate();
+    return success();
+  }
+
+ private:
+  LogicalResult checkCount() {
+    const auto parts = static_cast<int64_t>(model_.parts.size());
+    if (strategy_.stageCount() <= std::max<int64_t>(parts, 1)) return success();
+    return module_.emitError("the strategy has ")
+           << strategy_.stageCount() << " stages, but the model has only " << parts
+           << " parts to cut between (" << describeTowers()
+           << " and what is between them), so a stage would be without parameters: use at most "
+           << parts << " stages";
+  }
+
+  std::string describeTowers() const {
+    return model_.names.count() > 0 ? model_.names.list() : "no blocks";
+  }
+
+  void findCuts(const Pipeline& pipeline) {
+    std::vector<double> costs;
+    for (const Part& part : model_.parts) {
+      const bool byTime = pipeline.balance == Pipeline::Balance::kTime;
+      costs.push_back(byTime ? part.seconds() : static_cast<double>(part.parameters));
+    }
+    stageOf_.assign(costs.size(), 0);
+    if (costs.empty()) return;
+    const std::vector<int64_t> firsts =
+        balancedCuts(costs, strategy_.stageCount(), strategy_.grids());
+    for (size_t stage = 1; stage < firsts.size(); ++stage) {
+      std::fill(stageOf_.begin() + firsts[stage], stageOf_.end(), static_cast<int64_t>(stage));
+    }
+  }
+
+  // What is between blocks joins the later one.
+  LogicalResult readCuts(const Pipeline& pipeline) {
+    absl::StatusOr<std::vector<int64_t>> stages = model_.names.stagesOf(pipeline.named);
+    if (!stages.ok()) {
+      return module_.emitError("the strategy's ") << std::string(stages.status().message());
+    }
+    stageOf_.resize(model_.parts.size());
+    int64_t stage = strategy_.stageCount() - 1;
+    for (size_t i = model_.parts.size(); i-- > 0;) {
+      if (model_.parts[i].block >= 0) stage = (*stages)[model_.parts[i].block];
+      stageOf_[i] = stage;
+    }
+    return success();
+  }
+
+  // "vision + llm.0-3", or what is there between blocks.
+  std::string labelOf(int64_t stage) const {
+    std::vector<int64_t> blocks;
+    std::string between;
+    for (auto [part, own] : llvm::zip_equal(model_.parts, stageOf_)) {
+      if (own != stage) continue;
+      if (part.block >= 0) blocks.push_back(part.block);
+      if (part.block < 0 && between.empty()) between = part.name;
+    }
+    return blocks.empty() ? between : model_.names.describe(blocks);
+  }
+
+  void annotate() {
+    mlir::Builder builder(module_.getContext());
+    for (mlir::Operation& op : forward_.getBody().front().without_terminator()) {
+      op.setAttr(kStageAttr, builder.getI64IntegerAttr(stageOf_[model_.partOf.lookup(&op)]));
+    }
+    llvm::SmallVector<std::string> labels;
+    for (int64_t stage = 0; stage < strategy_.stageCount(); ++stage) {
+      labels.push_back(labelOf(stage));
+    }
+    module_->setAttr(kStagesAttr, builder.getStrArrayAttr(llvm::SmallVector<llvm::StringRef>(
+                                      labels.begin(), labels.end())));
+  }
+
+  static void printTimes(llvm::raw_ostream& out, const Part& part, int64_t ranks) {
+    const double scale = 1e3 / static_cast<double>(ranks);
+    out << llvm::format("%.4g ms (forward %.4g, backward %.4g for inputs, %.4g for weights)",
+                        part.seconds() * scale, part.forward * scale, part.backwardInput * scale,
+                        part.backwardWeight * scale);
+  }
+
+  void explainParts(llvm::raw_ostream& out) const {
+    out << "stage: blocks: " << describeTowers() << "\n";
+    for (const Part& part : model_.parts) {
+      out << "stage: part " << part.name << (part.block < 0 ? " (between blocks)" : "") << ": "
+          << part.parameters << " parameters, on one device ";
+      printTimes(out, part, 1);
+      out << "\n";
+    }
+  }
+
+  void explainStages(llvm::raw_ostream& out) const {
+    for (int64_t stage = 0; stage < strategy_.stageCount(); ++stage) {
+      Part sum;
+      for (auto [part, own] : llvm::zip_equal(model_.parts, stageOf_)) {
+        if (own != stage) continue;
+        sum.parameters += part.parameters;
+        sum.forward += part.forward;
+        sum.backwardInput += part.backwardInput;
+        sum.backwardWeight += part.backwardWeight;
+      }
+      const int64_t grid = stage % strategy_.grids();
+      const int64_t ranks = strategy_.meshOfGrid(grid).ranks();
+      out << "stage: stage " << stage << " on grid " << grid << ": " << labelOf(stage) << ": "
+          << sum.parameters << " parameters, on " << ranks << (ranks == 1 ? " rank " : " ranks ");
+      printTimes(out, sum, ranks);
+      out << "\n";
+    }
+  }
+
+  mlir::ModuleOp module_;
+  mlir::func::FuncOp forward_;
+  const Strategy& strategy_;
+  ModelParts model_;
+  std::vector<int64_t> stageOf_;  // by part
+};
+
+struct AssignStages : impl::AssignStagesBase<AssignStages> {
+  using AssignStagesBase::AssignStagesBase;
+  AssignStages(Strategy strategy, bool explained) : given(std::move(strategy)) {
+    explain = explained;
+  }
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
+    if (given->stageCount() == 1 && !explain) return;
+    auto forward = module.lookupSymbol<mlir::func::FuncOp>("forward");
+    if (!forward) {
+      module.emitError("has no segment @forward: run the train phase first");
+      return signalPassFailure();
+    }
+    StageAssigner assigner(module, forward, *given);
+    if (failed(assigner.run(explain ? &llvm::errs() : nullptr))) signalPassFailure();
+  }
+
+  std::optional<Strategy> given;
+};
+
+}  // namespace
+
+std::unique_ptr<mlir::Pass> createAssignStages(Strategy strategy, bool explain) {
+  return std::make_unique<AssignStages>(std::move(strategy), explain);
+}
+
+}  // namespace oriel

@@ -1,0 +1,43 @@
+// The parts of a model that stages are made of: its blocks, and what is between them.
+#ifndef ORIEL_PASSES_STAGE_PARTS_H_
+#define ORIEL_PASSES_STAGE_PARTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "llvm/ADT/DenseMap.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/stage/block_names.h"
+#include "passes/strategize/strategy.h"
+
+namespace oriel {
+
+struct Part {
+  std::string name;
+  int64_t block = -1;      // -1: between blocks
+  int64_t parameters = 0;  // elements; of what several parts use, in the first
+  // Predicted seconds on one device. The backward's weight half is what no earlier part waits for.
+  double forward = 0, backwardInput = 0, backwardWeight = 0;
+
+  double seconds() const { return forward + backwardInput + backwardWeight; }
+};
+
+struct ModelParts {
+  BlockNames names;
+  std::vector<Part> parts;                       // in an order in which each reads earlier ones
+  llvm::DenseMap<mlir::Operation*, int> partOf;  // of each op of @forward, but the return
+};
+
+// Reads @forward and, for costs, @backward. An op that depends on inputs and parameters is in a
+// block or behind the last block that it depends on; if it depends on none, with its first reader.
+// What is between two blocks is one part or several, each with a weight, where only one value goes
+// from one to the next; without parameters it belongs to the block before. Ops that do not depend
+// on both (masks, positions, tables of parameters) are in the part of their first reader. Where
+// nothing repeats, all parts count as blocks.
+ModelParts findParts(mlir::func::FuncOp forward, mlir::func::FuncOp backward,
+                     const Strategy& strategy);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_STAGE_PARTS_H_
