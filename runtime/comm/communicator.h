@@ -47,7 +47,7 @@ struct Blocks {
 // Destroying one that is not done gives it up; after that its memory is not touched. That is for a
 // rank that fails: its peer gets Aborted, or does not see it, and later messages of the same
 // sender, receiver and tag are not to be relied on. MPI cannot take a send back: its destructor
-// waits up to 10 s until the peer has received it, then ends the job. So a rank that fails calls
+// waits up to 5 s until the peer has received it, then ends the job. So a rank that fails calls
 // Abort() first. A message is destroyed before its communicator.
 class Message {
  public:
@@ -114,6 +114,11 @@ class Communicator {
                                                         int64_t bytes) = 0;
   virtual absl::StatusOr<std::unique_ptr<Message>> Receive(int64_t peer, int64_t tag, void* data,
                                                            int64_t bytes) = 0;
+
+  // Lets the messages that are on their way go on. Without it some of MPI's, those that are large
+  // and go through no memory that both ranks see, wait until both are in a call. To be called often
+  // by a rank that computes: it returns at once.
+  virtual void Progress() {}
 
   // Makes every pending and later call on any rank return Aborted with `reason`
   // (best effort: a peer in another process is told by the launcher).

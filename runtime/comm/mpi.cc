@@ -198,6 +198,8 @@ class MpiCommunicator final : public Communicator {
     return messages_->Receive(comm_, peer, tag, data, bytes);
   }
 
+  void Progress() override { messages_->Progress(); }
+
   void Abort(const absl::Status& reason) override {
     EndMpiJob({reason.message().data(), reason.message().size()});
   }

@@ -3,13 +3,15 @@
 // The data is one nonblocking MPI message of any size, from and to the caller's memory. A receive
 // is given to MPI only when its message has come and its size is known: Open MPI 4.1 writes behind
 // the end of a receive that is shorter than its message. So whatever a rank waits for, it looks for
-// what has come meanwhile. The receiver also tells the sender its size, for in MPI only the
-// receiver sees that they differ; a send is done when its data is and that size has arrived.
+// what has come meanwhile, and a rank that computes calls Progress(). The receiver also tells the
+// sender its size, for in MPI only the receiver sees that they differ; a send is done when its data
+// is and that size has arrived.
 #ifndef ORIEL_RUNTIME_COMM_MPI_MESSAGES_H_
 #define ORIEL_RUNTIME_COMM_MPI_MESSAGES_H_
 
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -53,7 +55,11 @@ class MpiMessages {
   }
   // Waits for a request. The code is the request's.
   int Await(MPI_Request& request);
+  // As Communicator::Progress.
+  void Progress();
 
+  // A send or receive begins and ends.
+  void Count(int change) { under_way_ += change; }
   // A receive whose message has not come. One that is destroyed before removes itself.
   void Add(MpiReceive* receive);
   void Remove(MpiReceive* receive);
@@ -66,6 +72,8 @@ class MpiMessages {
   static void Sleep();
 
   const int spins_;
+  int under_way_ = 0;
+  std::chrono::steady_clock::time_point next_progress_;
   // In the order in which they were started.
   std::map<Key, std::deque<MpiReceive*>> waiting_;
 };

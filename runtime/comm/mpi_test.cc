@@ -1,10 +1,12 @@
 // Runs the conformance suite under mpirun; each process is a rank.
 //
-// With --abort, rank 1 aborts while the others wait: the job must end with its message.
+// With --abort, rank 1 aborts while the others wait: the job must end with its message. With
+// --give-up, rank 0 destroys a send that nobody receives: it ends the job, and says which.
 #include <unistd.h>
 
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/conformance.h"
@@ -40,6 +42,18 @@ int main(int argc, char** argv) {
   oriel::runtime::world = opened->get();
   if (argc > 1 && std::strcmp(argv[1], "--abort") == 0) {
     if ((*opened)->rank() == 1) (*opened)->Abort(absl::InternalError("the batch is missing"));
+    char byte = 0;
+    if ((*opened)->rank() == 2) {
+      auto message = (*opened)->Receive(1, 0, &byte, 1);
+      return message.ok() && (*message)->Wait().ok() ? 0 : 1;
+    }
+    return (*opened)->Barrier().ok() ? 0 : 1;
+  }
+  if (argc > 1 && std::strcmp(argv[1], "--give-up") == 0) {
+    if ((*opened)->rank() == 0) {
+      const std::vector<char> data(1'000'000);
+      if (!(*opened)->Send(1, 8, data.data(), 1'000'000).ok()) return 1;
+    }
     return (*opened)->Barrier().ok() ? 0 : 1;
   }
   return RUN_ALL_TESTS();

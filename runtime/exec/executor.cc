@@ -412,6 +412,7 @@ class PlanExecutor final : public Executor {
         segment.profile.nanoseconds[i] +=
             std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
       }
+      transfers_.Progress();
     }
     if (segment.sleep && segment.sleep_before == segment.steps.size()) {
       std::this_thread::sleep_for(*segment.sleep);

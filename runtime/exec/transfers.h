@@ -88,6 +88,10 @@ class Transfers {
   absl::Status AfterRun(int segment);
   absl::Status Send(Transfer& transfer, int64_t microbatch);
   absl::Status Receive(Transfer& transfer, int64_t microbatch);
+  // Between instructions: messages go on while the rank computes.
+  void Progress() {
+    if (!transfers_.empty()) world_->Progress();
+  }
 
  private:
   using Place = std::pair<int, int>;  // segment, instruction

@@ -84,6 +84,39 @@ absl::StatusOr<bool> EvaluateRank(const Job& job, const RankContext& context, in
   return false;
 }
 
+// Trains and evaluates.
+absl::StatusOr<bool> RunOn(Executor& executor, const Job& job, int64_t rank, Communicator* world,
+                           const RankOptions& options) {
+  ORIEL_ASSIGN_OR_RETURN(ModelState state, ModelState::Bind(job.plan, rank, executor));
+  int64_t step = 0;
+  if (job.checkpoint) {
+    ORIEL_RETURN_IF_ERROR(state.Restore(*job.checkpoint, /*with_optimizer=*/job.trains()));
+    step = job.checkpoint->index().progress.step;
+  } else {
+    ORIEL_RETURN_IF_ERROR(state.Initialize(job.plan_folder, options.threads));
+  }
+  RankContext context;
+  context.plan = &job.plan;
+  context.rank = rank;
+  context.world = world;
+  context.executor = &executor;
+  context.interrupted = [] { return StopRequests() > 0; };
+  context.terminal = options.terminal;
+
+  bool interrupted = false;
+  if (job.trains()) {
+    ORIEL_ASSIGN_OR_RETURN(interrupted, TrainRank(job, context, state));
+    step = std::max(step, job.steps);
+  }
+  if (job.eval_data != nullptr && !interrupted) {
+    ORIEL_ASSIGN_OR_RETURN(interrupted, EvaluateRank(job, context, step));
+  }
+  if (!job.options.dump_parameters.empty()) {
+    ORIEL_RETURN_IF_ERROR(state.DumpParameters(job.options.dump_parameters, world));
+  }
+  return interrupted;
+}
+
 }  // namespace
 
 absl::StatusOr<Job> PrepareJob(const RunOptions& options) {
@@ -126,33 +159,8 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
   executor_options.profile = job.options.profile;
   ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
                          Executor::Create(job.plan, rank, world, executor_options));
-  ORIEL_ASSIGN_OR_RETURN(ModelState state, ModelState::Bind(job.plan, rank, *executor));
-  int64_t step = 0;
-  if (job.checkpoint) {
-    ORIEL_RETURN_IF_ERROR(state.Restore(*job.checkpoint, /*with_optimizer=*/job.trains()));
-    step = job.checkpoint->index().progress.step;
-  } else {
-    ORIEL_RETURN_IF_ERROR(state.Initialize(job.plan_folder, options.threads));
-  }
-  RankContext context;
-  context.plan = &job.plan;
-  context.rank = rank;
-  context.world = world;
-  context.executor = executor.get();
-  context.interrupted = [] { return StopRequests() > 0; };
-  context.terminal = options.terminal;
-
-  bool interrupted = false;
-  if (job.trains()) {
-    ORIEL_ASSIGN_OR_RETURN(interrupted, TrainRank(job, context, state));
-    step = std::max(step, job.steps);
-  }
-  if (job.eval_data != nullptr && !interrupted) {
-    ORIEL_ASSIGN_OR_RETURN(interrupted, EvaluateRank(job, context, step));
-  }
-  if (!job.options.dump_parameters.empty()) {
-    ORIEL_RETURN_IF_ERROR(state.DumpParameters(job.options.dump_parameters, world));
-  }
+  absl::StatusOr<bool> interrupted = RunOn(*executor, job, rank, world, options);
+  if (!interrupted.ok() && options.failed) options.failed(interrupted.status());
   return interrupted;
 }
 

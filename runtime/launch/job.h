@@ -2,6 +2,7 @@
 #ifndef ORIEL_RUNTIME_LAUNCH_JOB_H_
 #define ORIEL_RUNTIME_LAUNCH_JOB_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ absl::Status CheckWorld(const plan::Plan& plan, const std::string& path, int64_t
 struct RankOptions {
   int threads = 1;
   bool terminal = false;  // stderr is one
+  // Called with an error while the memory is still there that messages of the rank are sent from.
+  std::function<void(const absl::Status&)> failed;
 };
 
 // Trains and evaluates as one rank. True if interrupted.

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -44,7 +45,8 @@ absl::Status AgreeOnError(const absl::Status& mine, Communicator& world) {
              : absl::AbortedError(absl::StrCat("rank ", failed, " could not start"));
 }
 
-absl::StatusOr<bool> RunWithWorld(const RunOptions& options, Communicator& world) {
+absl::StatusOr<bool> RunWithWorld(const RunOptions& options, Communicator& world,
+                                  const std::function<void(const absl::Status&)>& failed) {
   absl::StatusOr<Job> job = PrepareJob(options);
   absl::Status prepared = job.status();
   if (prepared.ok()) {
@@ -57,6 +59,7 @@ absl::StatusOr<bool> RunWithWorld(const RunOptions& options, Communicator& world
   ORIEL_RETURN_IF_ERROR(AgreeOnError(prepared, world));
   const char* terminal = std::getenv(kTerminalVariable);
   RankOptions rank_options;
+  rank_options.failed = failed;
   rank_options.terminal =
       (terminal != nullptr && std::strcmp(terminal, "1") == 0) || isatty(STDERR_FILENO) != 0;
   const std::optional<int64_t> local =
@@ -82,14 +85,18 @@ int RunMpiRank(const RunOptions& options) {
   // In this order: the launcher passes a Ctrl-C on to every rank that has started.
   InstallStopHandlers(StopHandling::kRank);
   link.Start(rank);
-  absl::StatusOr<bool> result = RunWithWorld(options, **world);
-  if (!result.ok()) {
-    link.Error(result.status());
-    if (absl::IsAborted(result.status())) {
+  const auto fail = [&](const absl::Status& error) {
+    link.Error(error);
+    if (absl::IsAborted(error)) {
       // The echo of a peer's error. Give the peer the time to say what it was.
       std::this_thread::sleep_for(std::chrono::seconds(5));
     }
-    (*world)->Abort(result.status());
+    (*world)->Abort(error);
+  };
+  // An error ends the job in RunRank already, for messages that are on their way hold its memory.
+  absl::StatusOr<bool> result = RunWithWorld(options, **world, fail);
+  if (!result.ok()) {
+    fail(result.status());
     return kExitError;
   }
   const int status = *result ? kExitInterrupted : kExitOk;
