@@ -17,6 +17,7 @@
 #include "runtime/train/evaluator.h"
 #include "runtime/train/model_state.h"
 #include "runtime/train/rank_context.h"
+#include "runtime/train/trace_file.h"
 #include "runtime/train/trainer.h"
 
 namespace oriel::runtime {
@@ -53,8 +54,21 @@ absl::StatusOr<bool> TrainRank(const Job& job, const RankContext& context, Model
   options.save_every = job.options.save_every;
   options.dump_gradients = job.options.dump_gradients;
   options.profile = job.options.profile;
+  if (!job.options.replace_compute.empty()) {
+    Say(context,
+        "segments sleep instead of computing (--replace-compute): losses mean nothing, and no "
+        "checkpoint is written");
+  }
+  std::optional<TraceFile> trace;
+  if (context.trace != nullptr) {
+    ORIEL_ASSIGN_OR_RETURN(
+        trace, TraceFile::Open(job.options.trace, job.plan, context.rank, context.world));
+  }
   ORIEL_ASSIGN_OR_RETURN(TrainingOutcome outcome,
                          Train(context, state, job.train_data, start, options));
+  if (trace) {
+    ORIEL_RETURN_IF_ERROR(trace->Write(context.executor->program(), context.trace->slices()));
+  }
   std::string text = absl::StrCat(
       outcome.interrupted ? "interrupted after step " : "trained to step ", outcome.step);
   if (!outcome.checkpoint.empty()) {
@@ -84,25 +98,25 @@ absl::StatusOr<bool> EvaluateRank(const Job& job, const RankContext& context, in
   return false;
 }
 
-// Trains and evaluates.
-absl::StatusOr<bool> RunOn(Executor& executor, const Job& job, int64_t rank, Communicator* world,
-                           const RankOptions& options) {
-  ORIEL_ASSIGN_OR_RETURN(ModelState state, ModelState::Bind(job.plan, rank, executor));
+// The steps of the timeline, if one is written: by default the first of the run.
+std::optional<TraceRecorder> MakeRecorder(const Job& job) {
+  constexpr int64_t kSteps = 3;
+  if (job.options.trace.empty() || !job.trains()) return std::nullopt;
+  const int64_t done = job.checkpoint ? job.checkpoint->index().progress.step : 0;
+  const StepRange steps = job.options.trace_steps.value_or(StepRange{done + 1, done + kSteps});
+  return TraceRecorder(steps.first, steps.last);
+}
+
+absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context, int threads) {
+  ORIEL_ASSIGN_OR_RETURN(ModelState state,
+                         ModelState::Bind(job.plan, context.rank, *context.executor));
   int64_t step = 0;
   if (job.checkpoint) {
     ORIEL_RETURN_IF_ERROR(state.Restore(*job.checkpoint, /*with_optimizer=*/job.trains()));
     step = job.checkpoint->index().progress.step;
   } else {
-    ORIEL_RETURN_IF_ERROR(state.Initialize(job.plan_folder, options.threads));
+    ORIEL_RETURN_IF_ERROR(state.Initialize(job.plan_folder, threads));
   }
-  RankContext context;
-  context.plan = &job.plan;
-  context.rank = rank;
-  context.world = world;
-  context.executor = &executor;
-  context.interrupted = [] { return StopRequests() > 0; };
-  context.terminal = options.terminal;
-
   bool interrupted = false;
   if (job.trains()) {
     ORIEL_ASSIGN_OR_RETURN(interrupted, TrainRank(job, context, state));
@@ -112,7 +126,7 @@ absl::StatusOr<bool> RunOn(Executor& executor, const Job& job, int64_t rank, Com
     ORIEL_ASSIGN_OR_RETURN(interrupted, EvaluateRank(job, context, step));
   }
   if (!job.options.dump_parameters.empty()) {
-    ORIEL_RETURN_IF_ERROR(state.DumpParameters(job.options.dump_parameters, world));
+    ORIEL_RETURN_IF_ERROR(state.DumpParameters(job.options.dump_parameters, context.world));
   }
   return interrupted;
 }
@@ -157,10 +171,21 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
   ExecutorOptions executor_options;
   executor_options.num_threads = options.threads;
   executor_options.profile = job.options.profile;
+  executor_options.replace_compute = job.options.replace_compute;
+  std::optional<TraceRecorder> recorder = MakeRecorder(job);
+  executor_options.trace = recorder ? &*recorder : nullptr;
   ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
                          Executor::Create(job.plan, rank, world, executor_options));
-  absl::StatusOr<bool> interrupted = RunOn(*executor, job, rank, world, options);
-  if (!interrupted.ok() && options.failed) options.failed(interrupted.status());
+  RankContext context;
+  context.plan = &job.plan;
+  context.rank = rank;
+  context.world = world;
+  context.executor = executor.get();
+  context.trace = executor_options.trace;
+  context.interrupted = [] { return StopRequests() > 0; };
+  context.terminal = options.terminal;
+  absl::StatusOr<bool> interrupted = RunWithExecutor(job, context, options.threads);
+  if (!interrupted.ok() && options.on_error) options.on_error(interrupted.status());
   return interrupted;
 }
 

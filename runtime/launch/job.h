@@ -42,8 +42,9 @@ absl::Status CheckWorld(const plan::Plan& plan, const std::string& path, int64_t
 struct RankOptions {
   int threads = 1;
   bool terminal = false;  // stderr is one
-  // Called with an error while the memory is still there that messages of the rank are sent from.
-  std::function<void(const absl::Status&)> failed;
+  // If given: gets an error before the memory of messages on their way is freed, which MPI's peers
+  // may still want. May end the process.
+  std::function<void(const absl::Status&)> on_error;
 };
 
 // Trains and evaluates as one rank. True if interrupted.

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -45,8 +44,17 @@ absl::Status AgreeOnError(const absl::Status& mine, Communicator& world) {
              : absl::AbortedError(absl::StrCat("rank ", failed, " could not start"));
 }
 
-absl::StatusOr<bool> RunWithWorld(const RunOptions& options, Communicator& world,
-                                  const std::function<void(const absl::Status&)>& failed) {
+// Tells the launcher and the other ranks. May end the process.
+void EndJob(const absl::Status& error, RankLink& link, Communicator& world) {
+  link.Error(error);
+  if (absl::IsAborted(error)) {
+    // The echo of a peer's error. Give the peer the time to say what it was.
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+  }
+  world.Abort(error);
+}
+
+absl::StatusOr<bool> RunWithWorld(const RunOptions& options, RankLink& link, Communicator& world) {
   absl::StatusOr<Job> job = PrepareJob(options);
   absl::Status prepared = job.status();
   if (prepared.ok()) {
@@ -59,12 +67,12 @@ absl::StatusOr<bool> RunWithWorld(const RunOptions& options, Communicator& world
   ORIEL_RETURN_IF_ERROR(AgreeOnError(prepared, world));
   const char* terminal = std::getenv(kTerminalVariable);
   RankOptions rank_options;
-  rank_options.failed = failed;
   rank_options.terminal =
       (terminal != nullptr && std::strcmp(terminal, "1") == 0) || isatty(STDERR_FILENO) != 0;
   const std::optional<int64_t> local =
       EnvironmentNumber({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"});
   rank_options.threads = ThreadsPerRank(options, local.value_or(world.size()));
+  rank_options.on_error = [&](const absl::Status& error) { EndJob(error, link, world); };
   return RunRank(*job, world.rank(), world.size() == 1 ? nullptr : &world, rank_options);
 }
 
@@ -85,18 +93,9 @@ int RunMpiRank(const RunOptions& options) {
   // In this order: the launcher passes a Ctrl-C on to every rank that has started.
   InstallStopHandlers(StopHandling::kRank);
   link.Start(rank);
-  const auto fail = [&](const absl::Status& error) {
-    link.Error(error);
-    if (absl::IsAborted(error)) {
-      // The echo of a peer's error. Give the peer the time to say what it was.
-      std::this_thread::sleep_for(std::chrono::seconds(5));
-    }
-    (*world)->Abort(error);
-  };
-  // An error ends the job in RunRank already, for messages that are on their way hold its memory.
-  absl::StatusOr<bool> result = RunWithWorld(options, **world, fail);
+  absl::StatusOr<bool> result = RunWithWorld(options, link, **world);
   if (!result.ok()) {
-    fail(result.status());
+    EndJob(result.status(), link, **world);
     return kExitError;
   }
   const int status = *result ? kExitInterrupted : kExitOk;

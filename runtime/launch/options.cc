@@ -2,6 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 namespace oriel::runtime {
 namespace {
@@ -32,6 +37,23 @@ const char* CheckUsage(const RunOptions& options) {
     if (!options.dump_gradients.empty()) {
       return "--dump-gradients needs --data DIR, the training shards";
     }
+    if (!options.trace.empty()) return "--trace needs --data DIR, the training shards";
+    if (!options.replace_compute.empty()) {
+      return "--replace-compute needs --data DIR, the training shards";
+    }
+  }
+  if (options.trace_steps && options.trace.empty()) {
+    return "--trace-steps needs --trace FILE, where the timeline goes";
+  }
+  if (!options.replace_compute.empty()) {
+    if (!options.save_dir.empty()) {
+      return "--replace-compute leaves nothing worth saving: leave out --save-dir";
+    }
+    if (!options.eval.empty() || !options.dump_gradients.empty() ||
+        !options.dump_parameters.empty()) {
+      return "--replace-compute leaves no numbers of the model: leave out --eval, --dump-gradients "
+             "and --dump-parameters";
+    }
   }
   if (options.save_every > 0 && options.save_dir.empty()) {
     return "--save-every needs --save-dir DIR, where checkpoints go";
@@ -40,6 +62,32 @@ const char* CheckUsage(const RunOptions& options) {
     return "--eval-logits needs --eval DIR, the evaluation shards";
   }
   return nullptr;
+}
+
+// "A-B" or "A"; false if it is neither.
+bool ParseSteps(absl::string_view text, std::optional<StepRange>* steps) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, '-');
+  StepRange range;
+  if (parts.size() > 2 || !absl::SimpleAtoi(parts.front(), &range.first) ||
+      !absl::SimpleAtoi(parts.back(), &range.last) || range.first < 1 || range.last < range.first) {
+    return false;
+  }
+  *steps = range;
+  return true;
+}
+
+// "forward=20,backward.1=40"; false if it is not such a list.
+bool ParseReplacements(absl::string_view text, std::map<std::string, double>* replacements) {
+  for (const absl::string_view item : absl::StrSplit(text, ',')) {
+    const std::vector<absl::string_view> parts = absl::StrSplit(item, '=');
+    double milliseconds = 0;
+    if (parts.size() != 2 || parts[0].empty() || !absl::SimpleAtod(parts[1], &milliseconds) ||
+        !(milliseconds >= 0) ||
+        !replacements->emplace(std::string(parts[0]), milliseconds).second) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -119,6 +167,17 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
   app.add_option("--dump-parameters", options.dump_parameters, "at the end of training")
       ->type_name("FILE.safetensors")
       ->group(inspection);
+  std::string trace_steps, replace_compute;
+  app.add_option("--trace", options.trace, "write a timeline of some steps, for Perfetto")
+      ->type_name("FILE.json")
+      ->group(inspection);
+  app.add_option("--trace-steps", trace_steps, "these steps (default: the first 3)")
+      ->type_name("A-B")
+      ->group(inspection);
+  app.add_option("--replace-compute", replace_compute,
+                 "of segments: sleep so many ms instead; losses then mean nothing")
+      ->type_name("forward=20,backward=40")
+      ->group(inspection);
 
   try {
     app.parse(argc, argv);
@@ -127,7 +186,18 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
     app.exit(error);
     return {std::nullopt, is_help ? kExitOk : kExitUsage};
   }
-  if (const char* problem = CheckUsage(options)) {
+  const char* problem = nullptr;
+  if (!trace_steps.empty() && !ParseSteps(trace_steps, &options.trace_steps)) {
+    problem = "--trace-steps takes two steps, the first from 1 on: --trace-steps 1-3";
+  } else if (!replace_compute.empty() &&
+             !ParseReplacements(replace_compute, &options.replace_compute)) {
+    problem =
+        "--replace-compute takes milliseconds by segment: --replace-compute "
+        "forward=20,backward=40";
+  } else {
+    problem = CheckUsage(options);
+  }
+  if (problem != nullptr) {
     std::cerr << "oriel-run: " << problem << "\nRun with --help for more information.\n";
     return {std::nullopt, kExitUsage};
   }

@@ -3,6 +3,7 @@
 #define ORIEL_RUNTIME_LAUNCH_OPTIONS_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,11 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitError = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitInterrupted = 130;
+
+struct StepRange {
+  int64_t first = 0;
+  int64_t last = 0;  // included
+};
 
 struct RunOptions {
   std::string plan;
@@ -33,6 +39,10 @@ struct RunOptions {
   std::string dump_gradients;
   std::string dump_parameters;
   bool profile = false;
+  std::string trace;                     // file for a timeline of the steps below, or empty
+  std::optional<StepRange> trace_steps;  // default: the first 3 of the run
+  // Milliseconds by segment or kind of segments (ExecutorOptions::replace_compute).
+  std::map<std::string, double> replace_compute;
 };
 
 struct ParsedOptions {

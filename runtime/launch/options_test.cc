@@ -2,13 +2,16 @@
 
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace oriel::runtime {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 ParsedOptions Parse(std::vector<const char*> arguments) {
   arguments.insert(arguments.begin(), "oriel-run");
@@ -55,7 +58,11 @@ TEST(OptionsTest, AllOfThem) {
                                       "--dump-gradients",
                                       "g",
                                       "--dump-parameters",
-                                      "p"});
+                                      "p",
+                                      "--trace",
+                                      "t.json",
+                                      "--trace-steps",
+                                      "4-9"});
   ASSERT_TRUE(parsed.options.has_value());
   const RunOptions& options = *parsed.options;
   EXPECT_EQ(options.plan, "m.oplan");
@@ -69,6 +76,18 @@ TEST(OptionsTest, AllOfThem) {
   EXPECT_EQ(options.threads, 2);
   EXPECT_TRUE(options.no_shuffle);
   EXPECT_TRUE(options.profile);
+  EXPECT_EQ(options.trace, "t.json");
+  ASSERT_TRUE(options.trace_steps.has_value());
+  EXPECT_EQ(options.trace_steps->first, 4);
+  EXPECT_EQ(options.trace_steps->last, 9);
+}
+
+TEST(OptionsTest, ReplaceCompute) {
+  const ParsedOptions parsed =
+      Parse({"m.oplan", "--data", "d", "--replace-compute", "forward=20,backward.1=1.5"});
+  ASSERT_TRUE(parsed.options.has_value());
+  EXPECT_THAT(parsed.options->replace_compute,
+              ElementsAre(Pair("backward.1", 1.5), Pair("forward", 20)));
 }
 
 TEST(OptionsTest, DefaultsLeaveThePlanToDecide) {
@@ -97,6 +116,34 @@ TEST(OptionsTest, StepsWithoutData) {
 }
 TEST(OptionsTest, SaveEveryWithoutFolder) {
   EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--save-every", "5"}), HasSubstr("--save-dir"));
+}
+TEST(OptionsTest, TraceStepsThatAreNone) {
+  for (const char* steps : {"0-3", "3-2", "a-b", "1-2-3", "1-", "-3"}) {
+    EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--trace", "t",
+                       absl::StrCat("--trace-steps=", steps).c_str()}),
+                HasSubstr("--trace-steps takes"))
+        << steps;
+  }
+}
+TEST(OptionsTest, TraceWithoutTraining) {
+  EXPECT_THAT(Usage({"m.oplan", "--eval", "e", "--trace", "t"}), HasSubstr("--trace needs"));
+  EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--trace-steps", "1-3"}),
+              HasSubstr("--trace-steps needs"));
+}
+TEST(OptionsTest, ReplacementsThatAreNone) {
+  for (const char* list : {"20", "forward", "=20", "forward=", "forward=-1", "forward=nan",
+                           "forward=1,,", "forward=1,forward=2"}) {
+    EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--replace-compute", list}),
+                HasSubstr("--replace-compute takes"))
+        << list;
+  }
+}
+TEST(OptionsTest, ReplacedComputeHasNoNumbers) {
+  for (const char* option : {"--save-dir", "--eval", "--dump-gradients", "--dump-parameters"}) {
+    EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--replace-compute", "forward=20", option, "x"}),
+                HasSubstr("--replace-compute leaves"))
+        << option;
+  }
 }
 TEST(OptionsTest, UnknownCommunicator) {
   EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--comm", "tcp"}), HasSubstr("tcp"));

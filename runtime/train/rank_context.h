@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/exec/executor.h"
+#include "runtime/exec/trace.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace oriel::runtime {
@@ -17,6 +18,7 @@ struct RankContext {
   int64_t rank = 0;
   Communicator* world = nullptr;  // null for one rank
   Executor* executor = nullptr;
+  TraceRecorder* trace = nullptr;  // the executor's; null: nothing is recorded
   std::function<bool()> interrupted = [] { return false; };  // asked between steps
   bool terminal = false;  // progress is shown on one line that is written over
 

@@ -158,6 +158,7 @@ absl::StatusOr<TrainingOutcome> Trainer::Run() {
 
 absl::StatusOr<StepMetrics> Trainer::Step(int64_t step) {
   const Clock::time_point begin = Clock::now();
+  if (context_.trace != nullptr) context_.trace->BeginStep(step);
   profile_.Start();
   ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, loader_->Next());
   profile_.Lap("data");
