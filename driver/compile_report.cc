@@ -14,9 +14,11 @@ std::string compileReport(const plan::Plan& plan, const std::string& path) {
                    countText(stats.trainable_parameters), " trainable, ",
                    countText(stats.parameters - stats.trainable_parameters), " frozen), ",
                    batchText(plan.training()), "\n");
-  for (const runtime::ProgramStats& program : stats.programs) {
+  if (stats.programs.size() == 1) {
+    const runtime::ProgramStats& program = stats.programs[0];
     text += memoryText(program) + segmentsText(program, /*kernels=*/false);
   }
+  text += programsText(stats) + transfersText(stats);
   absl::StrAppend(&text, "wrote       ", path);
   if (hasWeightsFile(plan)) absl::StrAppend(&text, " and ", weightsFileName(path), " beside it");
   text += "\n";

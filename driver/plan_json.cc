@@ -120,18 +120,34 @@ Json programJson(const plan::Program& from, const runtime::ProgramStats& program
                       {"sent_bytes", each.sent_bytes},
                       {"counts", each.counts}});
   }
-  return {{"first_rank", program.first_rank},
-          {"rank_count", program.rank_count},
-          {"stages", std::move(stages)},
-          {"arena_bytes", program.arena_bytes},
-          {"bytes_by_kind", program.bytes_by_kind},
-          {"state_bytes", program.state_bytes},
-          {"buffers_by_kind", program.buffers_by_kind},
-          {"instructions_per_step", program.instructions_per_step},
-          {"collective_bytes_per_step", program.collective_bytes_per_step},
-          {"sent_bytes_per_step", program.sent_bytes_per_step},
-          {"segments", std::move(segments)},
-          {"volume", std::move(volume)}};
+  Json json = {{"first_rank", program.first_rank},
+               {"rank_count", program.rank_count},
+               {"stages", std::move(stages)},
+               {"arena_bytes", program.arena_bytes},
+               {"bytes_by_kind", program.bytes_by_kind},
+               {"state_bytes", program.state_bytes},
+               {"buffers_by_kind", program.buffers_by_kind},
+               {"instructions_per_step", program.instructions_per_step},
+               {"collective_bytes_per_step", program.collective_bytes_per_step},
+               {"sent_bytes_per_step", program.sent_bytes_per_step},
+               {"segments", std::move(segments)},
+               {"volume", std::move(volume)}};
+  if (!program.stages.empty()) {
+    json["grid"] = program.grid;
+    json["stage_numbers"] = program.stages;
+    json["slots_by_kind"] = program.slots_by_kind;
+  }
+  return json;
+}
+
+Json channelJson(const runtime::ChannelStats& channel) {
+  return {{"name", channel.name},
+          {"source_grid", channel.source_grid},
+          {"target_grid", channel.target_grid},
+          {"segment", channel.segment},
+          {"runs_per_step", channel.runs_per_step},
+          {"bytes", channel.bytes},
+          {"bytes_per_step", channel.bytes_per_step}};
 }
 
 }  // namespace
@@ -155,21 +171,27 @@ std::string planJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
   for (size_t i = 0; i < stats.programs.size(); ++i) {
     programs.push_back(programJson(plan.programs(static_cast<int>(i)), stats.programs[i]));
   }
-  const Json json = {{"model", plan.model_name()},
-                     {"provenance", provenanceJson(plan.provenance())},
-                     {"world", plan.world_size()},
-                     {"grids", std::move(grids)},
-                     {"batch",
-                      {{"global", training.global_batch()},
-                       {"micro", training.micro_batch()},
-                       {"microbatches", training.microbatches()},
-                       {"data_parallel", training.data_parallel()}}},
-                     {"steps", training.steps()},
-                     {"seed", training.seed()},
-                     {"learning_rate", learningRateJson(training.learning_rate())},
-                     {"inputs", std::move(inputs)},
-                     {"parameters", parametersJson(plan, stats)},
-                     {"programs", std::move(programs)}};
+  Json json = {{"model", plan.model_name()},
+               {"provenance", provenanceJson(plan.provenance())},
+               {"world", plan.world_size()},
+               {"grids", std::move(grids)},
+               {"batch",
+                {{"global", training.global_batch()},
+                 {"micro", training.micro_batch()},
+                 {"microbatches", training.microbatches()},
+                 {"data_parallel", training.data_parallel()}}},
+               {"steps", training.steps()},
+               {"seed", training.seed()},
+               {"learning_rate", learningRateJson(training.learning_rate())},
+               {"inputs", std::move(inputs)},
+               {"parameters", parametersJson(plan, stats)},
+               {"programs", std::move(programs)}};
+  if (!stats.channels.empty()) {
+    Json& channels = json["channels"] = Json::array();
+    for (const runtime::ChannelStats& channel : stats.channels) {
+      channels.push_back(channelJson(channel));
+    }
+  }
   // A name that is not UTF-8 must not end the process.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

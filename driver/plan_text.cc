@@ -23,10 +23,26 @@ std::vector<Entry> byDescendingCount(const std::map<std::string, int64_t>& count
   return sorted;
 }
 
+// "rank 3", "ranks 4 to 7"
+std::string ranksText(int64_t first, int64_t count) {
+  if (count == 1) return absl::StrCat("rank ", first);
+  return absl::StrCat("ranks ", first, " to ", first + count - 1);
+}
 std::string ranksText(const runtime::ProgramStats& program) {
-  if (program.rank_count == 1) return absl::StrCat("rank ", program.first_rank);
-  return absl::StrCat("each of ranks ", program.first_rank, " to ",
-                      program.first_rank + program.rank_count - 1);
+  return absl::StrCat(program.rank_count == 1 ? "" : "each of ",
+                      ranksText(program.first_rank, program.rank_count));
+}
+
+// "stages 0 (vision), 2 (llm.0-15)"
+std::string stagesText(const runtime::ProgramStats& program) {
+  std::vector<std::string> stages;
+  for (size_t i = 0; i < program.stages.size(); ++i) {
+    const bool named = i < program.stage_names.size() && !program.stage_names[i].empty();
+    stages.push_back(absl::StrCat(program.stages[i], named ? " (" : "",
+                                  named ? program.stage_names[i] : "", named ? ")" : ""));
+  }
+  if (stages.empty()) return "no stage";
+  return absl::StrCat(stages.size() == 1 ? "stage " : "stages ", absl::StrJoin(stages, ", "));
 }
 
 std::string scheduleText(const plan::LearningRate& rate) {
@@ -104,7 +120,8 @@ std::string provenanceText(const plan::Plan& plan) {
 
 std::string trainingText(const plan::Plan& plan) {
   std::string text = absl::StrCat("world       ", plan.world_size(), "\n");
-  for (const plan::Grid& grid : plan.grids()) {
+  for (int i = 0; i < plan.grids_size(); ++i) {
+    const plan::Grid& grid = plan.grids(i);
     std::vector<std::string> axes;
     for (const plan::MeshAxis& axis : grid.mesh()) {
       axes.push_back(absl::StrCat(axis.module(), axis.module().empty() ? "" : " ", axis.name(),
@@ -113,8 +130,12 @@ std::string trainingText(const plan::Plan& plan) {
     for (const plan::AtomicAxis& axis : grid.axes()) {
       axes.push_back(absl::StrCat(axis.name(), " = ", axis.size()));
     }
-    absl::StrAppend(&text, "  grid      ", axes.empty() ? "one rank" : absl::StrJoin(axes, ", "),
-                    "\n");
+    const std::string heading =
+        plan.grids_size() == 1
+            ? absl::StrFormat("  %-10s", "grid")
+            : absl::StrFormat("  %-10s%s: ", absl::StrCat("grid ", i),
+                              ranksText(grid.first_rank(), runtime::GridLayout(grid).size()));
+    absl::StrAppend(&text, heading, axes.empty() ? "one rank" : absl::StrJoin(axes, ", "), "\n");
   }
   const plan::Training& training = plan.training();
   absl::StrAppend(&text, "training    ", training.steps(), " steps, ", batchText(training), "\n");
@@ -174,8 +195,13 @@ std::string memoryText(const runtime::ProgramStats& program) {
                                     "state", bytesText(program.state_bytes)));
   }
   for (const auto& [kind, bytes] : byDescendingCount(program.bytes_by_kind)) {
-    absl::StrAppend(&text, absl::StrFormat("  %-16s %10s in %d buffers\n", kind, bytesText(bytes),
-                                           program.buffers_by_kind.at(kind)));
+    const auto slots = program.slots_by_kind.find(kind);
+    absl::StrAppend(&text,
+                    absl::StrFormat("  %-16s %10s in %d buffers%s\n", kind, bytesText(bytes),
+                                    program.buffers_by_kind.at(kind),
+                                    slots == program.slots_by_kind.end()
+                                        ? ""
+                                        : absl::StrCat(" of up to ", slots->second, " copies")));
   }
   return text;
 }
@@ -214,6 +240,41 @@ std::string volumeText(const runtime::ProgramStats& program) {
     absl::StrAppend(&text, absl::StrFormat("  %-9s %-9s %10s in %s over %d ranks\n", each.axes,
                                            each.segment, bytesText(each.sent_bytes),
                                            absl::StrJoin(counts, ", "), each.ranks));
+  }
+  return text;
+}
+
+std::string programsText(const runtime::PlanStats& stats) {
+  if (stats.programs.size() < 2) return "";
+  std::string text =
+      absl::StrCat("programs    ", stats.programs.size(),
+                   "; arena, state and bytes sent in collectives per step of a rank\n");
+  for (const runtime::ProgramStats& program : stats.programs) {
+    absl::StrAppend(
+        &text,
+        absl::StrFormat("  %-9s %-14s %10s %10s %10s  %s\n", absl::StrCat("grid ", program.grid),
+                        ranksText(program.first_rank, program.rank_count),
+                        bytesText(program.arena_bytes), bytesText(program.state_bytes),
+                        bytesText(program.sent_bytes_per_step), stagesText(program)));
+  }
+  return text;
+}
+
+std::string programHeading(const runtime::ProgramStats& program) {
+  return absl::StrFormat("%-12s%s: %s\n", absl::StrCat("grid ", program.grid),
+                         ranksText(program.first_rank, program.rank_count), stagesText(program));
+}
+
+std::string transfersText(const runtime::PlanStats& stats) {
+  if (stats.channels.empty()) return "";
+  std::string text = absl::StrCat("transfers   ", bytesText(stats.transferred_bytes_per_step),
+                                  " per step between grids\n");
+  for (const runtime::TransferVolume& each : stats.transfers) {
+    absl::StrAppend(&text, absl::StrFormat("  %-9s %-17s %10s over %d channel%s, %d time%s\n",
+                                           absl::StrCat(each.source_grid, " to ", each.target_grid),
+                                           each.segment, bytesText(each.bytes_per_step),
+                                           each.channels, each.channels == 1 ? "" : "s",
+                                           each.runs_per_step, each.runs_per_step == 1 ? "" : "s"));
   }
   return text;
 }

@@ -27,6 +27,12 @@ std::string memoryText(const runtime::ProgramStats& program);
 std::string segmentsText(const runtime::ProgramStats& program, bool kernels);
 // What a rank sends per step over each mesh axis; empty if nothing.
 std::string volumeText(const runtime::ProgramStats& program);
+// Of several programs one line each, to compare them; empty for a single one.
+std::string programsText(const runtime::PlanStats& stats);
+// "grid 1      ranks 4 to 7: stage 1 (llm.0-15)", the heading of one of several programs.
+std::string programHeading(const runtime::ProgramStats& program);
+// What grids send to each other per step; empty where there are no channels.
+std::string transfersText(const runtime::PlanStats& stats);
 
 }  // namespace oriel::driver
 

@@ -96,6 +96,48 @@ TEST(PlanTextTest, VolumeByAxis) {
             "  dp        forward     9.00 KiB in 4 all_gather, 2 all_reduce over 2 ranks\n");
 }
 
+// Two stages of two ranks each, of 3 microbatches.
+const runtime::TwoStageOptions kStages = {{2, 2}, 4, 3, 2, false};
+
+TEST(PlanTextTest, Stages) {
+  plan::Plan plan = runtime::TwoStagePlan(kStages);
+  plan.mutable_programs(1)->add_stages("llm.0-15");
+  const runtime::PlanStats stats = runtime::ComputePlanStats(plan);
+  EXPECT_THAT(trainingText(plan), HasSubstr("  grid 0    ranks 0 to 1: dp = a0, a0 = 2\n"
+                                            "  grid 1    ranks 2 to 3: dp = a0, a0 = 2\n"));
+  EXPECT_EQ(programHeading(stats.programs[0]), "grid 0      ranks 0 to 1: stage 0\n");
+  EXPECT_EQ(programHeading(stats.programs[1]), "grid 1      ranks 2 to 3: stage 1 (llm.0-15)\n");
+  EXPECT_THAT(programsText(stats), HasSubstr("stage 1 (llm.0-15)\n"));
+  EXPECT_THAT(memoryText(stats.programs[1]), HasSubstr("in 1 buffers of up to 2 copies\n"));
+  EXPECT_EQ(programsText(runtime::ComputePlanStats(smallPlan())), "");
+}
+
+// A microbatch is 64 bytes; eval's are no part of a step.
+TEST(PlanTextTest, Transfers) {
+  const runtime::PlanStats stats = runtime::ComputePlanStats(runtime::TwoStagePlan(kStages));
+  EXPECT_EQ(transfersText(stats),
+            "transfers   392 bytes per step between grids\n"
+            "  0 to 1    forward.0          192 bytes over 1 channel, 3 times\n"
+            "  1 to 0    backward.1         192 bytes over 1 channel, 3 times\n"
+            "  1 to 0    update               8 bytes over 1 channel, 1 time\n");
+  EXPECT_EQ(transfersText(runtime::ComputePlanStats(smallPlan())), "");
+}
+
+TEST(PlanJsonTest, StagesAndChannels) {
+  const plan::Plan plan = runtime::TwoStagePlan(kStages);
+  const auto json = nlohmann::json::parse(planJson(plan, runtime::ComputePlanStats(plan)));
+  EXPECT_EQ(json["programs"][1]["grid"], 1);
+  EXPECT_EQ(json["programs"][1]["stage_numbers"], nlohmann::json({1}));
+  EXPECT_EQ(json["programs"][1]["slots_by_kind"]["stash"], 2);
+  ASSERT_EQ(json["channels"].size(), 4);
+  EXPECT_EQ(json["channels"][0]["name"], "h");
+  EXPECT_EQ(json["channels"][0]["segment"], "forward.0");
+  EXPECT_EQ(json["channels"][0]["bytes_per_step"], 192);
+  const plan::Plan single = smallPlan();
+  EXPECT_FALSE(nlohmann::json::parse(planJson(single, runtime::ComputePlanStats(single)))
+                   .contains("channels"));
+}
+
 TEST(PlanTextTest, StateOfTraining) {
   const runtime::PlanStats stats = runtime::ComputePlanStats(smallPlan());
   EXPECT_THAT(

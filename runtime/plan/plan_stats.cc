@@ -1,7 +1,10 @@
 #include "runtime/plan/plan_stats.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,13 +35,19 @@ void AddMemory(const plan::Program& program, ProgramStats& stats) {
   for (const bool pass_persistent : {true, false}) {
     for (const auto& buffer : program.buffers()) {
       if (IsPersistent(buffer.kind()) != pass_persistent) continue;
-      const Range range(buffer.offset(), buffer.offset() + BytesOf(buffer));
+      // All copies, and what lies between them.
+      const Range range(buffer.offset(), buffer.offset() + BytesOf(buffer) +
+                                             (SlotsOf(buffer) - 1) * SlotStride(buffer));
       if (pass_persistent) {
         persistent.insert(range);
       } else if (persistent.count(range) > 0) {
         continue;  // a view
       }
       ranges[KindName(buffer.kind())].push_back(range);
+      if (SlotsOf(buffer) > 1) {
+        int64_t& most = stats.slots_by_kind[KindName(buffer.kind())];
+        most = std::max(most, SlotsOf(buffer));
+      }
     }
   }
   for (auto& [kind, list] : ranges) {
@@ -90,6 +99,8 @@ SegmentStats StatsOf(const plan::Program& program, const GridLayout& layout,
     if (instruction.has_launch()) ++stats.kernels[instruction.launch().kernel()];
     if (instruction.has_copy()) ++stats.kernels["copy"];
     if (instruction.has_slice()) ++stats.kernels["slice_local"];
+    if (instruction.has_send()) ++stats.kernels["send"];
+    if (instruction.has_receive()) ++stats.kernels["receive"];
     if (instruction.has_collective()) {
       AddCollective(program, layout, instruction.collective(), stats);
     }
@@ -144,6 +155,65 @@ void AddVolume(const plan::Grid& grid, ProgramStats& stats) {
   }
 }
 
+void AddStages(const plan::Program& program, ProgramStats& stats) {
+  for (const auto& segment : program.segments()) {
+    const auto stage = SegmentStage(segment.name());
+    if (stage && SegmentKind(segment.name()) == "forward") stats.stages.push_back(*stage);
+  }
+  std::sort(stats.stages.begin(), stats.stages.end());
+  if (program.stages_size() == static_cast<int>(stats.stages.size())) {
+    stats.stage_names.assign(program.stages().begin(), program.stages().end());
+  }
+}
+
+// Of numbers not below 0; where they don't fit, the largest number.
+int64_t Plus(int64_t a, int64_t b) {
+  return a > std::numeric_limits<int64_t>::max() - b ? std::numeric_limits<int64_t>::max() : a + b;
+}
+int64_t Times(int64_t a, int64_t b) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  return b > 0 && a > kMax / b ? kMax : a * b;
+}
+
+void AddChannels(const plan::Plan& plan, PlanStats& stats) {
+  for (const auto& channel : plan.channels()) {
+    ChannelStats& each = stats.channels.emplace_back();
+    each.name = channel.name();
+    each.source_grid = channel.source_grid();
+    each.target_grid = channel.target_grid();
+  }
+  for (const auto& program : plan.programs()) {
+    std::map<std::string, int64_t> runs;
+    for (const auto& entry : program.schedule()) ++runs[entry.segment()];
+    for (const auto& segment : program.segments()) {
+      for (const auto& instruction : segment.instructions()) {
+        if (instruction.has_send()) {
+          ChannelStats& each = stats.channels[instruction.send().channel()];
+          each.segment = segment.name();
+          each.runs_per_step = runs[segment.name()];
+        } else if (instruction.has_receive()) {
+          stats.channels[instruction.receive().channel()].bytes =
+              Times(program.rank_count(), BytesOf(program.buffers(instruction.receive().buffer())));
+        }
+      }
+    }
+  }
+  std::map<std::tuple<int, int, std::string>, TransferVolume> volumes;
+  for (ChannelStats& each : stats.channels) {
+    each.bytes_per_step = Times(each.runs_per_step, each.bytes);
+    if (each.runs_per_step == 0) continue;
+    TransferVolume& volume = volumes[{each.source_grid, each.target_grid, each.segment}];
+    volume.source_grid = each.source_grid;
+    volume.target_grid = each.target_grid;
+    volume.segment = each.segment;
+    volume.runs_per_step = each.runs_per_step;
+    ++volume.channels;
+    volume.bytes_per_step = Plus(volume.bytes_per_step, each.bytes_per_step);
+    stats.transferred_bytes_per_step = Plus(stats.transferred_bytes_per_step, each.bytes_per_step);
+  }
+  for (auto& [unused, volume] : volumes) stats.transfers.push_back(std::move(volume));
+}
+
 }  // namespace
 
 PlanStats ComputePlanStats(const plan::Plan& plan) {
@@ -157,13 +227,15 @@ PlanStats ComputePlanStats(const plan::Plan& plan) {
     ProgramStats& result = stats.programs.emplace_back();
     result.first_rank = program.first_rank();
     result.rank_count = program.rank_count();
+    result.grid = GridIndexOf(plan, program.first_rank());
     result.arena_bytes = program.arena_bytes();
+    AddStages(program, result);
     AddMemory(program, result);
     for (const char* kind : {"parameter", "gradient", "optimizer_state"}) {
       auto found = result.bytes_by_kind.find(kind);
       if (found != result.bytes_by_kind.end()) result.state_bytes += found->second;
     }
-    const plan::Grid& grid = *GridOfRank(plan, program.first_rank());
+    const plan::Grid& grid = plan.grids(result.grid);
     const GridLayout layout(grid);
     for (const auto& segment : program.segments()) {
       result.segments.push_back(StatsOf(program, layout, segment));
@@ -174,6 +246,7 @@ PlanStats ComputePlanStats(const plan::Plan& plan) {
     }
     AddVolume(grid, result);
   }
+  AddChannels(plan, stats);
   return stats;
 }
 

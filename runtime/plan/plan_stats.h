@@ -1,4 +1,5 @@
-// What a plan costs: memory by kind, instructions by kernel, bytes communicated.
+// What a plan costs: memory by kind, instructions by kernel, bytes communicated within and between
+// grids.
 #ifndef ORIEL_RUNTIME_PLAN_PLAN_STATS_H_
 #define ORIEL_RUNTIME_PLAN_PLAN_STATS_H_
 
@@ -28,7 +29,7 @@ struct SegmentStats {
   std::string name;
   int64_t runs_per_step = 0;  // in the schedule
   int64_t instructions = 0;
-  // Launches of each; "copy" for copies, "slice_local" for slices.
+  // Launches of each; "copy" for copies, "slice_local" for slices, "send" and "receive".
   std::map<std::string, int64_t> kernels;
   int64_t collectives = 0;
   int64_t collective_bytes = 0;                      // sum of the operands of one rank, for one run
@@ -50,11 +51,15 @@ struct AxisVolume {
 struct ProgramStats {
   int64_t first_rank = 0;
   int64_t rank_count = 0;
+  int grid = 0;
+  std::vector<int64_t> stages;           // that it runs, ascending; none in a plan without stages
+  std::vector<std::string> stage_names;  // one of each, or none
   int64_t arena_bytes = 0;
   // Bytes of the arena that buffers of a kind cover; memory that stash, temporaries and outputs
   // use by turns counts for each. Views of a parameter are not temporaries.
   std::map<std::string, int64_t> bytes_by_kind;
   std::map<std::string, int64_t> buffers_by_kind;
+  std::map<std::string, int64_t> slots_by_kind;  // the most copies of a buffer, where above 1
   std::vector<SegmentStats> segments;
   int64_t state_bytes = 0;         // of the parameters, gradients and optimizer state among them
   std::vector<AxisVolume> volume;  // by axes, in the order of first use, then by segment
@@ -63,10 +68,33 @@ struct ProgramStats {
   int64_t instructions_per_step = 0;
 };
 
+struct ChannelStats {
+  std::string name;
+  int source_grid = 0;
+  int target_grid = 0;
+  std::string segment;        // that sends
+  int64_t runs_per_step = 0;  // of it
+  int64_t bytes = 0;          // that the ranks of the target grid get in one run, all together
+  int64_t bytes_per_step = 0;
+};
+
+// What a segment sends from one grid to another in one step.
+struct TransferVolume {
+  int source_grid = 0;
+  int target_grid = 0;
+  std::string segment;
+  int64_t runs_per_step = 0;
+  int64_t channels = 0;
+  int64_t bytes_per_step = 0;
+};
+
 struct PlanStats {
   int64_t parameters = 0;  // elements, over all ranks
   int64_t trainable_parameters = 0;
   std::vector<ProgramStats> programs;
+  std::vector<ChannelStats> channels;      // in the order of the plan
+  std::vector<TransferVolume> transfers;   // by grids and segment; those of the schedule
+  int64_t transferred_bytes_per_step = 0;  // all together
 };
 
 // Of a verified plan.

@@ -122,6 +122,25 @@ TEST(PlanStats, VolumeByMeshAxis) {
                                  "dp+tp backward on 8: 3, 336", "vision dp backward on 4: 3, 288"));
 }
 
+// All copies count.
+TEST(PlanStats, CountsRingsAndChannels) {
+  const PlanStats stats = ComputePlanStats(TwoStagePlan({{2, 1}, 4, 4, 3, false}));
+  ASSERT_EQ(stats.programs.size(), 2u);
+  EXPECT_EQ(stats.programs[1].grid, 1);
+  EXPECT_THAT(stats.programs[1].stages, ElementsAre(1));
+  // Of 4 x 4 floats: three copies of h and of dh, one of what eval receives; the loss.
+  EXPECT_EQ(stats.programs[1].bytes_by_kind.at("transfer"), 3 * 64 + 3 * 64 + 64 + 4);
+  EXPECT_THAT(stats.programs[1].slots_by_kind,
+              UnorderedElementsAre(Pair("stash", 3), Pair("transfer", 3)));
+  EXPECT_EQ(stats.programs[0].segments[1].kernels.at("receive"), 1);
+  ASSERT_EQ(stats.channels.size(), 4u);
+  EXPECT_EQ(stats.channels[0].segment, "forward.0");
+  EXPECT_EQ(stats.channels[0].runs_per_step, 4);
+  EXPECT_EQ(stats.channels[0].bytes, 64);
+  EXPECT_EQ(stats.channels[2].runs_per_step, 0);  // of eval
+  EXPECT_EQ(stats.channels[3].bytes, 8);          // the loss, to each of two ranks
+}
+
 TEST(PlanStats, ViewOfAParameterIsNoTemporary) {
   PlanBuilder builder(1);
   const int w = builder.Parameter("w", {DType::kF32, {4}});

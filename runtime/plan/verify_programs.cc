@@ -78,8 +78,9 @@ class ProgramVerifier {
                *bytes > program_.arena_bytes() - buffer.offset()) {
       problems_.Add(name, " ends beyond the arena: ", *bytes, " bytes at ", buffer.offset(), " of ",
                     program_.arena_bytes());
+    } else {
+      VerifySlots(buffer, *bytes, name);
     }
-    VerifySlots(buffer, *bytes, name);
     if (buffer.kind() == plan::CONSTANT) {
       if (static_cast<int64_t>(buffer.data().size()) != *bytes) {
         problems_.Add(name, " has ", buffer.data().size(), " bytes of data for a tensor of ",

@@ -3,7 +3,7 @@
 
     collect_seeds.py OUT --write-seeds BIN [--oriel BIN]
 
-With --oriel (a built compiler) plans are compiled too; without it the plan's fuzzer starts from nothing.
+With --oriel (a built compiler) plans are compiled too; without it the plan's fuzzer starts from one that was made by hand.
 """
 
 import argparse

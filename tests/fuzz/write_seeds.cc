@@ -4,7 +4,7 @@
 //
 // OUT/onnx and OUT/onnx_text get the text models. OUT/onnx also gets the real ones, cut into pieces
 // of a few nodes, with the weights as external data in the file of zeros that importModelOf has.
-// OUT/plan gets payloads of plans.
+// OUT/plan gets payloads of plans, and of one of two pipeline stages.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +17,7 @@
 #include "onnx/defs/parser.h"
 #include "onnx/onnx_pb.h"
 #include "onnx/shape_inference/implementation.h"
+#include "runtime/plan/plan_builder.h"
 #include "runtime/plan/plan_file.h"
 
 namespace {
@@ -177,6 +178,10 @@ bool writePlan(const std::string& path, const std::string& out) {
   return write(out, plan->SerializeAsString());
 }
 
+bool writeStages(const std::string& out) {
+  return write(out, oriel::runtime::TwoStagePlan({{2, 1}, 4, 3, 2, false}).SerializeAsString());
+}
+
 bool writeFrom(const std::string& kind, const std::string& path, const std::string& out) {
   std::string stem = fs::path(path).stem().string();
   int number = 0;
@@ -206,6 +211,10 @@ int main(int argc, char** argv) {
   }
   std::string out = argv[1];
   for (const char* target : {"/onnx", "/onnx_text", "/plan"}) fs::create_directories(out + target);
+  if (!writeStages(out + "/plan/two_stages")) {
+    std::fprintf(stderr, "write_seeds: can't write to %s\n", out.c_str());
+    return 1;
+  }
   for (int i = 2; i < argc; i += 2) {
     if (!writeFrom(argv[i], argv[i + 1], out)) {
       std::fprintf(stderr, "write_seeds: can't make seeds from %s\n", argv[i + 1]);
