@@ -13,6 +13,10 @@
 namespace oriel::runtime {
 
 plan::Plan LinearPlan(int64_t ranks, int64_t microbatches, int64_t micro_batch);
+// The same in two pipeline stages, on grids of their own: one has the weights and makes the logits,
+// the other the labels and the loss. `samples` of a microbatch, which both numbers of ranks divide.
+plan::Plan TwoStageLinearPlan(int64_t model_ranks, int64_t loss_ranks, int64_t microbatches,
+                              int64_t samples);
 // Its initial weights, FOLDER/weights.safetensors.
 void WriteLinearWeights(const std::string& folder);
 // Shards of samples that the classifier can learn: feature 0..4 that is largest is the label.

@@ -49,6 +49,16 @@ class OrielRunTest : public ::testing::Test {
     return path;
   }
 
+  // The same global batch.
+  std::string TwoStagePlanFor(int64_t model_ranks, int64_t loss_ranks) {
+    const std::string path =
+        folder_ / absl::StrCat("linear", model_ranks, "_", loss_ranks, ".oplan");
+    const plan::Plan plan = TwoStageLinearPlan(model_ranks, loss_ranks, 4, 4);
+    EXPECT_THAT(VerifyPlan(plan), IsOk());
+    EXPECT_THAT(WritePlan(plan, path), IsOk());
+    return path;
+  }
+
   std::vector<std::string> Command(int64_t ranks, std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {kProgram, PlanFor(ranks)});
     return arguments;
@@ -106,6 +116,21 @@ TEST_F(OrielRunTest, LossFallsAndIsTheSameOnAllWorlds) {
   }
 }
 
+TEST_F(OrielRunTest, TwoStagesHaveTheLossesOfOne) {
+  Run(Training(1, "one"));
+  const auto reference = Metrics("one");
+  for (const auto& [model_ranks, loss_ranks] : {std::pair{1, 1}, {2, 1}, {1, 4}}) {
+    Run({kProgram, TwoStagePlanFor(model_ranks, loss_ranks), "--data", folder_ / "train",
+         "--metrics", folder_ / "two.jsonl"});
+    const auto metrics = Metrics("two");
+    ASSERT_THAT(metrics, SizeIs(20));
+    for (size_t i = 0; i < 20; ++i) {
+      EXPECT_NEAR(metrics[i][1], reference[i][1], 1e-5 * reference[i][1]);
+      EXPECT_NEAR(metrics[i][2], reference[i][2], 1e-5 * reference[i][2]);
+    }
+  }
+}
+
 TEST_F(OrielRunTest, TwoRunsAreBitwiseEqual) {
   Run(Training(2, "first"));
   Run(Training(2, "second"));
@@ -144,6 +169,40 @@ TEST_F(OrielRunTest, EvaluationAndDumps) {
   ORIEL_ASSERT_OK_AND_ASSIGN(SafetensorsFile gradients,
                              SafetensorsFile::Open(folder_ / "g.safetensors"));
   EXPECT_THAT(gradients.tensors(), SizeIs(1));
+}
+
+// The files that two stages write, and what they evaluate, are those of one.
+TEST_F(OrielRunTest, EvaluationAndDumpsOfTwoStages) {
+  const auto run = [&](const std::string& plan, const std::string& name) {
+    return nlohmann::json::parse(Run(
+        {kProgram, plan, "--data", folder_ / "train", "--eval", folder_ / "eval", "--eval-logits",
+         folder_ / (name + ".npy"), "--dump-parameters", folder_ / (name + ".p"),
+         "--dump-gradients", folder_ / (name + ".g"), "--save-dir", folder_ / name, "--profile"}));
+  };
+  const auto one = run(PlanFor(1), "one"), two = run(TwoStagePlanFor(1, 2), "two");
+  EXPECT_EQ(two["samples"], 21);
+  EXPECT_EQ(two["tokens"], 63);
+  EXPECT_EQ(two["token_accuracy"], one["token_accuracy"]);
+  EXPECT_NEAR(two["eval_loss"], one["eval_loss"], 1e-5);
+  for (const std::string kind : {".p", ".g"}) {
+    ORIEL_ASSERT_OK_AND_ASSIGN(SafetensorsFile expected,
+                               SafetensorsFile::Open(folder_ / ("one" + kind)));
+    ORIEL_ASSERT_OK_AND_ASSIGN(SafetensorsFile file,
+                               SafetensorsFile::Open(folder_ / ("two" + kind)));
+    EXPECT_THAT(file.tensors(), SizeIs(expected.tensors().size()));
+    const TensorSpec spec{DType::kF32, {6, 5}};
+    std::vector<float> values(30), expected_values(30);
+    ORIEL_ASSERT_OK(file.Read("weight", spec, values.data()));
+    ORIEL_ASSERT_OK(expected.Read("weight", spec, expected_values.data()));
+    for (int i = 0; i < 30; ++i) EXPECT_NEAR(values[i], expected_values[i], 1e-5) << kind;
+  }
+  // Each evaluates what the other saved as its own.
+  for (const auto& [plan, name] : {std::pair{PlanFor(1), "two"}, {TwoStagePlanFor(1, 2), "one"}}) {
+    const auto again = nlohmann::json::parse(
+        Run({kProgram, plan, "--eval", folder_ / "eval", "--resume", folder_ / name}));
+    EXPECT_NEAR(again["eval_loss"], one["eval_loss"], 1e-5);
+    EXPECT_EQ(again["step"], 20);
+  }
 }
 
 TEST_F(OrielRunTest, WrongNumberOfRanks) {
@@ -226,6 +285,22 @@ TEST_F(OrielRunTest, MpiGivesTheBitsOfThreads) {
   command.insert(command.begin(), {"mpirun", "-n", "2"});
   Run(command);
   EXPECT_EQ(Metrics("mpirun"), Metrics("threads"));
+}
+
+TEST_F(OrielRunTest, MpiGivesTheBitsOfThreadsInTwoStages) {
+  const std::vector<std::string> command = {kProgram, TwoStagePlanFor(2, 1), "--data",
+                                            folder_ / "train", "--metrics"};
+  const auto run = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> whole = command;
+    whole.push_back(folder_ / (name + ".jsonl"));
+    whole.insert(whole.end(), more.begin(), more.end());
+    Run(whole);
+  };
+  run("threads", {});
+  run("mpi", {"--comm", "mpi", "--dump-parameters", folder_ / "p.safetensors", "--dump-gradients",
+              folder_ / "g.safetensors"});
+  EXPECT_THAT(Metrics("mpi"), SizeIs(20));
+  EXPECT_EQ(Metrics("mpi"), Metrics("threads"));
 }
 
 TEST_F(OrielRunTest, MpirunWithTheWrongNumber) {
