@@ -15,6 +15,7 @@
 #include "runtime/exec/receive_schedule.h"
 #include "runtime/plan/plan_builder.h"
 #include "runtime/plan/tensor_layout.h"
+#include "runtime/plan/verify.h"
 
 namespace oriel::runtime {
 namespace {
@@ -98,6 +99,7 @@ class PipelineTraining : public ::testing::TestWithParam<TwoStageOptions> {};
 TEST_P(PipelineTraining, GivesTheNumbersOfPlainLoops) {
   const TwoStageOptions& options = GetParam();
   const plan::Plan plan = TwoStagePlan(options);
+  ORIEL_ASSERT_OK(VerifyPlan(plan));
   const Trained expected = TrainPlainly(options.samples, options.microbatches);
   RunRanks(plan.world_size(), [&](int64_t rank, Communicator* world) {
     ExecutorOptions executor_options;

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/plan/access.h"
 #include "runtime/plan/plan_types.h"
-#include "runtime/plan/verify_internal.h"
 
 namespace oriel::runtime {
 namespace {

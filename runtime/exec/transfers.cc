@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/access.h"
 #include "runtime/plan/plan_types.h"
-#include "runtime/plan/verify_internal.h"
 
 namespace oriel::runtime {
 namespace {

@@ -39,13 +39,6 @@ std::string InstructionPath(const plan::Plan& plan, int program, int segment, in
 // "gradient 'w'"; the name where the buffer has no reference.
 std::string BufferName(const plan::Buffer& buffer);
 
-// Buffers that an instruction of a verified program reads and writes.
-struct Access {
-  std::vector<int> reads;
-  std::vector<int> writes;
-};
-Access AccessOf(const plan::Instruction& instruction);
-
 // Whether a launch only fills its results with a number, and whether that is zero.
 bool IsFill(const plan::Launch& launch);
 bool IsZeroFill(const plan::Launch& launch);

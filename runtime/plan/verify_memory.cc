@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/plan/access.h"
 #include "runtime/plan/buffer_layout.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify_internal.h"

@@ -4,6 +4,7 @@
 #include <optional>
 #include <tuple>
 
+#include "runtime/plan/access.h"
 #include "runtime/plan/data_axes.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/tensor_layout.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/plan/access.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify_internal.h"
 

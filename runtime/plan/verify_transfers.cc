@@ -29,6 +29,7 @@
 #include <tuple>
 
 #include "absl/strings/str_join.h"
+#include "runtime/plan/access.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify_internal.h"
 

@@ -1,0 +1,20 @@
+// What an instruction does with the buffers of its program.
+#ifndef ORIEL_RUNTIME_PLAN_ACCESS_H_
+#define ORIEL_RUNTIME_PLAN_ACCESS_H_
+
+#include <vector>
+
+#include "runtime/plan/plan.pb.h"
+
+namespace oriel::runtime {
+
+// Buffers that an instruction of a verified program reads and writes.
+struct Access {
+  std::vector<int> reads;
+  std::vector<int> writes;
+};
+Access AccessOf(const plan::Instruction& instruction);
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_PLAN_ACCESS_H_
