@@ -45,7 +45,7 @@ absl::Status PieceGatherer::Gather(const TensorLayout& layout, DType dtype, cons
     // Rank 0 needs to send its own piece to nobody.
     if (owner != 0 && (rank() == 0 || rank() == owner)) {
       ORIEL_RETURN_IF_ERROR(CheckWorld());
-      passing_.resize(rank() == 0 ? bytes : 0);
+      if (rank() == 0) passing_.resize(bytes);
       ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Message> message,
                              rank() == 0 ? world_->Receive(owner, kTag, passing_.data(), bytes)
                                          : world_->Send(0, kTag, piece, bytes));
