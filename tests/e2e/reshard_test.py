@@ -10,6 +10,7 @@ STRATEGIES = {
     "pieces": (8, ["--mesh", "dp=2,fsdp=2,tp=2", "--zero", "3", "--sp"]),
     "tensor": (4, ["--mesh", "tp=4"]),
     "groups": (4, ["--mesh", "dp=4", "--zero", "2", "--hsdp", "2"]),
+    "stages": (2, ["--stages", "2", "--schedule", "1f1b", "--microbatches", "4"]),
 }
 
 
@@ -34,7 +35,7 @@ class ReshardTest(OrielTestCase):
 
     def test_goes_on_under_every_other(self):
         expected = self.steps("whole", "--steps", 6)
-        for saver in ("whole", "pieces"):
+        for saver in ("whole", "pieces", "stages"):
             checkpoints = self.folder / f"saved_{saver}"
             self.steps(saver, "--steps", 3, "--save-dir", checkpoints)
             for loader in STRATEGIES:
@@ -44,12 +45,14 @@ class ReshardTest(OrielTestCase):
                                               err_msg=f"{saver} to {loader}")
 
     def test_pieces_are_the_parameters_that_were_trained(self):
-        checkpoints, parameters = self.folder / "saved", self.folder / "trained.safetensors"
-        self.steps("pieces", "--steps", 2, "--save-dir", checkpoints, "--dump-parameters", parameters)
-        trained = read_safetensors(parameters)
-        # Whichever plan reads them.
-        for name in ("pieces", "whole"):
-            exported = self.exported(self.compile_strategy(name), checkpoints)
-            self.assertEqual(set(exported), set(trained))
-            for key, value in trained.items():
-                self.assertTrue(numpy.array_equal(exported[key], value), key)
+        for saver in ("pieces", "stages"):
+            checkpoints = self.folder / f"saved_{saver}"
+            parameters = self.folder / f"trained_{saver}.safetensors"
+            self.steps(saver, "--steps", 2, "--save-dir", checkpoints, "--dump-parameters", parameters)
+            trained = read_safetensors(parameters)
+            # Whichever plan reads them.
+            for name in (saver, "whole"):
+                exported = self.exported(self.compile_strategy(name), checkpoints)
+                self.assertEqual(set(exported), set(trained))
+                for key, value in trained.items():
+                    self.assertTrue(numpy.array_equal(exported[key], value), key)
