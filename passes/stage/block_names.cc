@@ -80,12 +80,13 @@ BlockNames::BlockNames(const std::vector<std::string>& towers) {
     tower->blocks.push_back(count() - 1);
   }
   for (Tower& tower : towers_) {
+    const int own = static_cast<int>(&tower - towers_.data());
+    std::string longest;
     for (const std::string& word : wordsOf(tower.name)) {
-      const int own = static_cast<int>(&tower - towers_.data());
       if (isNumber(word) || towersLike(word) != std::vector<int>{own}) continue;
-      tower.shortName = word;
-      break;
+      if (word.size() > longest.size()) longest = word;
     }
+    if (!longest.empty()) tower.shortName = longest;
   }
 }
 

@@ -23,7 +23,7 @@ class BlockNames {
   explicit BlockNames(const std::vector<std::string>& towers);
 
   int64_t count() const { return static_cast<int64_t>(towerOf_.size()); }
-  // A word of the tower's name that no other tower has, or else the whole name.
+  // The longest word of the tower's name that no other tower has, or else the whole name.
   const std::string& shortName(int64_t block) const { return towers_[towerOf_[block]].shortName; }
   // "llm.3"
   std::string nameOf(int64_t block) const;

@@ -1,6 +1,7 @@
 #include "passes/stage/layer_order.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace oriel {
@@ -53,33 +54,91 @@ std::vector<int> depthFirst(const Graph& operands, const Graph& users) {
   return order;
 }
 
-// Moves ops down whose operands are live there anyway.
-void sink(const Graph& operands, const Graph& users, std::vector<int>* order) {
-  std::vector<int> place(order->size());
-  for (size_t i = 0; i < order->size(); ++i) place[(*order)[i]] = static_cast<int>(i);
-  for (int i = static_cast<int>(order->size()) - 1; i >= 0; --i) {
-    const int op = (*order)[i];
-    if (users[op].empty()) continue;
-    int target = static_cast<int>(order->size());
-    for (int user : users[op]) target = std::min(target, place[user]);
-    auto isReadLater = [&](int operand) {
-      return std::any_of(users[operand].begin(), users[operand].end(),
-                         [&](int user) { return place[user] >= target; });
-    };
-    if (target == i + 1 || !std::all_of(operands[op].begin(), operands[op].end(), isReadLater)) {
-      continue;
-    }
-    std::rotate(order->begin() + i, order->begin() + i + 1, order->begin() + target);
-    for (int moved = i; moved < target; ++moved) place[(*order)[moved]] = moved;
+// Moves ops down to what reads them.
+class Sinker {
+ public:
+  Sinker(const Graph& operands, const Graph& users, std::vector<int>* order)
+      : operands_(operands), users_(users), order_(*order), place_(order->size()) {
+    number(0, static_cast<int>(order_.size()));
   }
-}
+
+  void sinkAll() {
+    for (int i = static_cast<int>(order_.size()) - 1; i >= 0; --i) {
+      const int target = targetOf(i);
+      if (target <= i + 1) continue;
+      const std::set<int> group = groupOf(order_[i], target);
+      if (group.empty()) continue;
+      int begin = i;
+      for (int op : group) begin = std::min(begin, place_[op]);
+      std::stable_partition(order_.begin() + begin, order_.begin() + target,
+                            [&](int op) { return group.count(op) == 0; });
+      number(begin, target);
+    }
+  }
+
+ private:
+  void number(int begin, int end) {
+    for (int i = begin; i < end; ++i) place_[order_[i]] = i;
+  }
+
+  // Where it would be right in front of its first reader, and of the chains of those operands that
+  // the reader reads behind it.
+  int targetOf(int i) const {
+    const int op = order_[i];
+    if (users_[op].empty()) return i + 1;
+    int target = static_cast<int>(order_.size());
+    for (int user : users_[op]) target = std::min(target, place_[user]);
+    const std::vector<int>& read = operands_[order_[target]];
+    const auto own = std::find(read.begin(), read.end(), op);
+    std::set<int> skipped;
+    for (; target > i + 1; --target) {
+      const int before = order_[target - 1];
+      const bool isReadBehind = std::find(own, read.end(), before) != read.end();
+      if (!isReadBehind && !areIn(users_[before], skipped)) break;
+      skipped.insert(before);
+    }
+    return target;
+  }
+
+  static bool areIn(const std::vector<int>& ops, const std::set<int>& set) {
+    return std::all_of(ops.begin(), ops.end(), [&](int op) { return set.count(op) > 0; });
+  }
+
+  // The op, and the chain of ops in front that it alone reads, up to values that are read at the
+  // target or behind it, so that moving the ops makes none of them live longer. Empty if the
+  // chain begins elsewhere.
+  std::set<int> groupOf(int op, int target) const {
+    constexpr size_t kLongest = 64;
+    std::set<int> group;
+    std::vector<int> left = {op};
+    while (!left.empty()) {
+      const int next = left.back();
+      left.pop_back();
+      if (!group.insert(next).second) continue;
+      if (group.size() > kLongest || (operands_[next].empty() && next != op)) return {};
+      for (int operand : operands_[next]) {
+        const bool isReadLater = std::any_of(users_[operand].begin(), users_[operand].end(),
+                                             [&](int user) { return place_[user] >= target; });
+        if (isReadLater || group.count(operand) > 0) continue;
+        if (!areIn(users_[operand], group)) return {};
+        left.push_back(operand);
+      }
+    }
+    return group;
+  }
+
+  const Graph& operands_;
+  const Graph& users_;
+  std::vector<int>& order_;
+  std::vector<int> place_;
+};
 
 }  // namespace
 
 std::vector<int> layerOrder(const Graph& operands) {
   const Graph users = usersOf(operands);
   std::vector<int> order = depthFirst(longestFirst(operands), users);
-  sink(operands, users, &order);
+  Sinker(operands, users, &order).sinkAll();
   return order;
 }
 

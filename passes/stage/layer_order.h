@@ -11,8 +11,9 @@ namespace oriel {
 // than how they read each other:
 // - what an op reads comes depth first, the longest chain first. So an encoder comes as a whole
 //   before the decoder, though only the attention inside of its first layer asks for it;
-// - an op whose operands are all read again later comes right in front of what reads it. So each
-//   layer has its own keys of the encoder's output, the first one too.
+// - a chain that hangs on values that are read again later comes right in front of what reads its
+// end.
+//   So each layer has its own keys of the encoder's output, the first one too.
 std::vector<int> layerOrder(const std::vector<std::vector<int>>& operands);
 
 }  // namespace oriel

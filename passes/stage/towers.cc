@@ -118,12 +118,12 @@ class TowerFinder {
     }
     if (tower.empty() || !isTower(tower)) return std::nullopt;
     // A layer more at the end, without what is between the others.
-    if (std::optional<Tower> longer = withRest(tower, row)) {
-      constexpr double kEnough = 0.75;
-      if (costOf(*longer) >= kEnough * costOf(tower)) tower = *std::move(longer);
-    }
+    std::optional<Tower> longer = withRest(tower, row);
     addSeparateBlocks(&tower);
-    return tower;
+    if (!longer) return tower;
+    addSeparateBlocks(&*longer);
+    constexpr double kEnough = 0.5;
+    return costOf(*longer) >= kEnough * costOf(tower) ? *longer : tower;
   }
 
   bool isTower(const Tower& tower) const {

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "passes/stage/layer_order.h"
+
 namespace oriel {
 namespace {
 
@@ -108,6 +110,108 @@ TEST(Towers, TheMostExpensiveComeFirst) {
   EXPECT_EQ(towersOf("AxAxBAxBAxB", ops), "AxB AxB AxB");
   ops[0].cost = ops[2].cost = 100;
   EXPECT_EQ(towersOf("AxAxBAxBAxB", ops), "Ax Ax|BAx BAx");
+}
+
+// A graph in program order, whose ops are brought into layer order.
+class Graph {
+ public:
+  int add(char kind, std::vector<int> operands) {
+    kinds_ += kind;
+    operands_.push_back(std::move(operands));
+    return static_cast<int>(operands_.size()) - 1;
+  }
+  int chain(const std::string& kinds, int value) {
+    for (char kind : kinds) value = add(kind, {value});
+    return value;
+  }
+  // A norm, a branch and the sum.
+  int residual(const std::string& kinds, int value) {
+    return add('+', {value, chain("n" + kinds, value)});
+  }
+
+  std::string towers() const {
+    std::vector<int> place(operands_.size());
+    std::vector<SequenceOp> sequence;
+    std::string kinds;
+    for (int op : layerOrder(operands_)) {
+      place[op] = static_cast<int>(sequence.size());
+      const char kind = kinds_[op];
+      SequenceOp made{kind, 1, 8, kind >= 'A' && kind <= 'Z', {}};
+      for (int operand : operands_[op]) made.operands.push_back(place[operand]);
+      sequence.push_back(std::move(made));
+      kinds += kind;
+    }
+    return towersOf(kinds, sequence);
+  }
+
+ private:
+  std::string kinds_;
+  std::vector<std::vector<int>> operands_;
+};
+
+TEST(TowersOfGraphs, DecodersReadAnEncoderInEachLayer) {
+  for (int layers : {2, 3, 5}) {
+    Graph graph;
+    int target = graph.add('T', {}), source = graph.add('S', {});
+    for (int i = 0; i < layers; ++i) source = graph.residual("Ef", source);
+    source = graph.add('n', {source});
+    for (int i = 0; i < layers; ++i) {
+      target = graph.residual("Af", target);
+      // Heads of query, key and value.
+      const int query = graph.chain("Qr", graph.add('n', {target}));
+      const int key = graph.chain("Kr", source), value = graph.chain("Vr", source);
+      target = graph.add('+', {target, graph.chain("O", graph.add('a', {query, key, value}))});
+      target = graph.residual("Mm", target);
+    }
+    graph.chain("nH", target);
+    std::string encoder, decoder;
+    for (int i = 0; i < layers; ++i) {
+      encoder += i > 0 ? " nEf+" : "nEf+";
+      decoder += i > 0 ? " nAf+nQrKrVraO+nMm+" : "nAf+nQrKrVraO+nMm+";
+    }
+    EXPECT_EQ(graph.towers(), encoder + "|" + decoder);
+  }
+}
+
+TEST(TowersOfGraphs, AttentionAndMlpInParallel) {
+  Graph graph;
+  int value = graph.add('T', {});
+  for (int i = 0; i < 3; ++i) {
+    const int norm = graph.add('n', {value});
+    const int mlp = graph.chain("MmN", norm);
+    const int branches = graph.add('p', {graph.chain("AaO", norm), mlp});
+    value = graph.add('+', {branches, value});
+  }
+  graph.chain("nH", value);
+  EXPECT_EQ(graph.towers(), "nAaOMmNp+ nAaOMmNp+ nAaOMmNp+");
+}
+
+TEST(TowersOfGraphs, TowersInTurn) {
+  Graph graph;
+  int image = graph.add('I', {}), text = graph.add('T', {});
+  for (int i = 0; i < 3; ++i) {
+    image = graph.residual("Vv", image);
+    text = graph.residual("Ll", text);
+  }
+  graph.add('s', {image, text});
+  EXPECT_EQ(graph.towers(), "nVv+ nVv+ nVv+|nLl+ nLl+ nLl+");
+}
+
+TEST(TowersOfGraphs, FeaturesOfEarlyLayersAreAddedToEarlyLayers) {
+  Graph graph;
+  int image = graph.add('I', {});
+  std::vector<int> features;
+  for (int i = 0; i < 4; ++i) {
+    image = graph.residual("Vv", image);
+    features.push_back(graph.chain("PpP", image));
+  }
+  int text = graph.add('i', {graph.add('T', {}), features[3]});
+  for (int i = 0; i < 5; ++i) {
+    text = graph.residual("Ll", text);
+    if (i < 3) text = graph.add('w', {text, graph.add('x', {features[i], text})});
+  }
+  graph.chain("nH", text);
+  EXPECT_EQ(graph.towers(), "nVv+ nVv+ nVv+ nVv+|nLl+ nLl+ nLl+ nLl+ nLl+");
 }
 
 TEST(Towers, PlacesAreThoseOfTheSequence) {
