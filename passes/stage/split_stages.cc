@@ -197,19 +197,31 @@ class StageSplitter {
     return backwardPart(stageOfOrigin_.lookup(ir::originOf(op)), op->hasAttr(kWeightGradient));
   }
 
-  // Adds up, in each other part, what it contributes to a sum, so that it sends one value for it.
-  void sumByPart(Value total, int rootPart, llvm::function_ref<int(Operation*)> partOf) {
+  // Adds up, in the last part of each other program, what the program contributes to a sum, so that
+  // it sends one value for it.
+  void sumByProgram(Value total, int rootPart, const SegmentSplit& split,
+                    llvm::function_ref<int(Operation*)> partOf) {
     llvm::SmallVector<Value> summands;
     llvm::SmallVector<Operation*> adds;
     collectSummands(total, summands, adds);
-    std::map<int, llvm::SmallVector<Value>> byPart;
+    struct Share {
+      int part = 0;
+      llvm::SmallVector<Value> values;
+    };
+    std::map<int, Share> shares;  // by program
+    int root = split.programOf(rootPart);
     for (Value summand : summands) {
       Operation* producer = summand.getDefiningOp();
-      byPart[producer ? partOf(producer) : rootPart].push_back(summand);
+      int part = producer ? partOf(producer) : rootPart;
+      Share& share = shares[split.programOf(part)];
+      share.part = std::max(share.part, part);
+      share.values.push_back(summand);
     }
-    bool together = llvm::all_of(
-        byPart, [&](const auto& of) { return of.first == rootPart || of.second.size() == 1; });
+    bool together = llvm::all_of(shares, [&](const auto& share) {
+      return share.first == root || share.second.values.size() == 1;
+    });
     if (adds.empty() || together) return;
+    shares[root].part = rootPart;
     mlir::OpBuilder builder(adds.front());
     auto add = [&](Value a, Value b, int part) {
       Value made = ir::AddOp::create(builder, adds.front()->getLoc(), a, b);
@@ -218,10 +230,10 @@ class StageSplitter {
       return made;
     };
     Value sum;
-    for (auto& [part, values] : byPart) {
-      Value own = values.front();
-      for (Value value : llvm::drop_begin(values)) own = add(own, value, part);
-      sum = sum ? add(sum, own, rootPart) : own;
+    for (auto& [program, share] : shares) {
+      Value own;
+      for (Value value : share.values) own = own ? add(own, value, share.part) : value;
+      if (own) sum = sum ? add(sum, own, rootPart) : own;
     }
     total.replaceAllUsesWith(sum);
     for (Operation* old : adds) old->erase();
@@ -236,7 +248,9 @@ class StageSplitter {
       if (!isInner) roots.push_back(add);
     }
     auto partOf = [&](Operation* op) { return backwardPartOf(op); };
-    for (ir::AddOp root : roots) sumByPart(root, backwardPartOf(root), partOf);
+    for (ir::AddOp root : roots) {
+      sumByProgram(root, backwardPartOf(root), *backwardParts_, partOf);
+    }
   }
 
   // The gradient of a parameter that several parts use is summed in each of them.
@@ -370,7 +384,7 @@ class StageSplitter {
       op.erase();
       for (Value replacement : replacements) {
         Operation* root = replacement.getDefiningOp();
-        if (root) sumByPart(replacement, updatePartOf(root), partOf);
+        if (root) sumByProgram(replacement, updatePartOf(root), *updateParts_, partOf);
       }
     }
   }

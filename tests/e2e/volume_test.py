@@ -79,7 +79,8 @@ class Llama:
 
 
 class VolumeTest(OrielTestCase):
-    def check(self, mesh: str, *options: str, expected: dict[tuple[str, str], Volume]) -> None:
+    def inspect(self, mesh: str, *options: str) -> tuple[dict, str]:
+        """The plan as JSON and as text."""
         text = (SKELETON / "recipe.yaml").read_text()
         for old, new in (("global: 1024, micro: 1}", f"global: {BATCH}, micro: {MICRO}}}"),
                          ("sequence: 4096", f"sequence: {SEQUENCE}")):
@@ -89,13 +90,17 @@ class VolumeTest(OrielTestCase):
         recipe.write_text(text)
         self.run_ok("oriel", "compile", SKELETON / "model.onnx", "--recipe", recipe, "--mesh", mesh, *options,
                     "-o", plan)
-        (program,) = json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout)["programs"]
+        return (json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout),
+                self.run_ok("oriel", "inspect", plan).stdout)
+
+    def check(self, mesh: str, *options: str, expected: dict[tuple[str, str], Volume]) -> None:
+        content, text = self.inspect(mesh, *options)
+        (program,) = content["programs"]
         actual = {(line["axes"], line["segment"]): (line["sent_bytes"], line["counts"])
                   for line in program["volume"]}
         self.assertEqual(actual, {key: (volume.sent, volume.counts) for key, volume in expected.items()})
         self.assertEqual(program["sent_bytes_per_step"], sum(volume.sent for volume in expected.values()))
         # The same, for people.
-        text = self.run_ok("oriel", "inspect", plan).stdout
         for axes, segment in expected:
             self.assertRegex(text, rf"\n  {axes.replace('+', '[+]')} +{segment} .* in .* over \d+ ranks")
 
@@ -189,3 +194,24 @@ class VolumeTest(OrielTestCase):
         volumes["tp", "update"].merged_all_reduce(llama.partial_norms, tp)
         volumes["fsdp", "update"].all_reduce(F32, fsdp)
         self.check("dp=2,fsdp=2,tp=2", "--zero", "3", "--sp", expected=volumes)
+
+    def test_transfers(self):
+        """Between stages: an activation forward and its cotangent backward for each microbatch, each byte
+        once on whatever mesh, and nothing else (masks and rotary tables are made again)."""
+        for mesh, shares in (("dp=1", 1), ("tp=2", 1), ("dp=2,tp=2", 2)):
+            with self.subTest(mesh):
+                content, _ = self.inspect(mesh, "--stages", "4")
+                actual = {}
+                for channel in content["channels"]:
+                    key = (channel["source_grid"], channel["target_grid"], channel["segment"].split(".")[0])
+                    runs, size = actual.get(key, (0, 0))
+                    actual[key] = (runs + channel["runs_per_step"], size + channel["bytes"])
+                ranks = content["world"] // 4
+                expected = {}
+                for stage in range(3):
+                    passes = (BATCH // MICRO // shares, shares * Llama().activation)
+                    expected[stage, stage + 1, "forward"] = expected[stage + 1, stage, "backward"] = passes
+                    # The square of the gradient's norm; back come its scale, the loss, the norm, the tokens.
+                    expected[stage, 3, "update"] = (1, F32 * ranks)
+                    expected[3, stage, "update"] = (4, 4 * F32 * ranks)
+                self.assertEqual({key: value for key, value in actual.items() if key[2] != "eval"}, expected)
