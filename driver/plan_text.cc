@@ -210,9 +210,14 @@ std::string segmentsText(const runtime::ProgramStats& program, bool kernels) {
   std::string text = absl::StrCat("segments    ", program.instructions_per_step,
                                   " instructions and ", bytesText(program.sent_bytes_per_step),
                                   " sent in collectives per step on ", ranksText(program), "\n");
+  size_t width = 9;
   for (const runtime::SegmentStats& segment : program.segments) {
-    absl::StrAppend(&text, absl::StrFormat("  %-10s%d instructions, %d times a step", segment.name,
-                                           segment.instructions, segment.runs_per_step));
+    width = std::max(width, segment.name.size());
+  }
+  for (const runtime::SegmentStats& segment : program.segments) {
+    absl::StrAppend(
+        &text, absl::StrFormat("  %-*s %d instructions, %d times a step", static_cast<int>(width),
+                               segment.name, segment.instructions, segment.runs_per_step));
     text += "\n";
     for (const runtime::CollectiveStats& each : segment.collectives_by_kind) {
       absl::StrAppend(&text, "    ", each.count, " ", each.kind, " over ",
@@ -232,14 +237,19 @@ std::string volumeText(const runtime::ProgramStats& program) {
   if (program.volume.empty()) return "";
   std::string text = absl::StrCat("volume      ", bytesText(program.sent_bytes_per_step),
                                   " sent per step by ", ranksText(program), "\n");
+  size_t width = 9;
+  for (const runtime::AxisVolume& each : program.volume) {
+    width = std::max(width, each.segment.size());
+  }
   for (const runtime::AxisVolume& each : program.volume) {
     std::vector<std::string> counts;
     for (const auto& [kind, count] : byDescendingCount(each.counts)) {
       counts.push_back(absl::StrCat(count, " ", kind));
     }
-    absl::StrAppend(&text, absl::StrFormat("  %-9s %-9s %10s in %s over %d ranks\n", each.axes,
-                                           each.segment, bytesText(each.sent_bytes),
-                                           absl::StrJoin(counts, ", "), each.ranks));
+    absl::StrAppend(
+        &text, absl::StrFormat("  %-9s %-*s %10s in %s over %d ranks\n", each.axes,
+                               static_cast<int>(width), each.segment, bytesText(each.sent_bytes),
+                               absl::StrJoin(counts, ", "), each.ranks));
   }
   return text;
 }

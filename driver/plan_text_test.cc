@@ -109,6 +109,10 @@ TEST(PlanTextTest, Stages) {
   EXPECT_EQ(programHeading(stats.programs[1]), "grid 1      ranks 2 to 3: stage 1 (llm.0-15)\n");
   EXPECT_THAT(programsText(stats), HasSubstr("stage 1 (llm.0-15)\n"));
   EXPECT_THAT(memoryText(stats.programs[1]), HasSubstr("in 1 buffers of up to 2 copies\n"));
+  EXPECT_THAT(segmentsText(stats.programs[0], /*kernels=*/false),
+              HasSubstr("  forward.0  2 instructions, 3 times a step\n"
+                        "  backward.0 4 instructions, 3 times a step\n"
+                        "  update     5 instructions, 1 times a step\n"));
   EXPECT_EQ(programsText(runtime::ComputePlanStats(smallPlan())), "");
 }
 
