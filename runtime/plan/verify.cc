@@ -62,6 +62,7 @@ absl::Status VerifyPlan(const plan::Plan& plan) {
   VerifyTables(plan, problems);
   if (problems.empty()) VerifyPrograms(plan, problems);
   if (problems.empty()) {
+    VerifyTransfers(plan, problems);
     std::vector<UpdateValues> values;
     for (int program = 0; program < plan.programs_size(); ++program) {
       values.push_back(VerifyMemory(plan, program, problems));
@@ -70,7 +71,6 @@ absl::Status VerifyPlan(const plan::Plan& plan) {
     VerifyTiedParameters(plan, values, problems);
     VerifySharding(plan, problems);
     VerifyCollectives(plan, problems);
-    VerifyTransfers(plan, problems);
   }
   return problems.ToStatus();
 }

@@ -1,54 +1,13 @@
 // `oriel verify` on damaged plans of a real model, on 2 x 2 ranks with sharded optimizer states.
-#include <functional>
 #include <string>
-#include <vector>
 
-#include "runtime/base/status_testing.h"
-#include "runtime/launch/program_testing.h"
-#include "runtime/plan/plan_file.h"
-#include "runtime/plan/plan_types.h"
-#include "runtime/plan/verify.h"
-#include "runtime/train/test_data.h"
+#include "tests/damaged_plans/damaged_plan.h"
 
 namespace oriel {
 namespace {
 
-using runtime::TestProgram;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using Instructions = google::protobuf::RepeatedPtrField<plan::Instruction>;
-
-// An instruction that the damage is done to.
-struct Place {
-  plan::Segment* segment = nullptr;
-  int index = 0;
-
-  Instructions& instructions() const { return *segment->mutable_instructions(); }
-  plan::Instruction& instruction() const { return instructions()[index]; }
-  std::string ToString() const {
-    return "segment " + segment->name() + ", instruction " + std::to_string(index) + " (" +
-           runtime::InstructionName(instruction()) + ")";
-  }
-  void Remove() const { instructions().DeleteSubrange(index, 1); }
-  // Behind it.
-  void Repeat() const {
-    const plan::Instruction copy = instruction();
-    *instructions().Add() = copy;
-    for (int i = instructions().size() - 1; i > index + 1; --i)
-      instructions().SwapElements(i, i - 1);
-  }
-};
-
-Place Find(plan::Plan& plan, const std::string& segment,
-           const std::function<bool(const plan::Instruction&)>& is) {
-  for (auto& candidate : *plan.mutable_programs(0)->mutable_segments()) {
-    if (candidate.name() != segment) continue;
-    for (int i = 0; i < candidate.instructions_size(); ++i) {
-      if (is(candidate.instructions(i))) return {&candidate, i};
-    }
-  }
-  throw std::runtime_error("the plan has no such instruction");
-}
 
 Place FirstAllReduce(plan::Plan& plan) {
   return Find(plan, "forward", [](const plan::Instruction& instruction) {
@@ -75,11 +34,7 @@ class VerifyPlanTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new runtime::TempFolder();
-    const std::string model = std::string(ORIEL_MODELS) + "/llava_tiny";
-    TestProgram compile({ORIEL_PROGRAM, "compile", model + "/model.onnx", "--recipe",
-                         model + "/golden/recipe_sgd.yaml", "--mesh", "dp=2,tp=2", "--zero", "2",
-                         "-o", *folder_ / "model.oplan"});
-    ASSERT_EQ(compile.Wait(), 0) << compile.errors();
+    CompileModel("llava_tiny", {"--mesh", "dp=2,tp=2", "--zero", "2"}, *folder_);
   }
   static void TearDownTestSuite() { delete folder_; }
 
@@ -87,13 +42,8 @@ class VerifyPlanTest : public ::testing::Test {
     ORIEL_ASSERT_OK_AND_ASSIGN(plan_, runtime::ReadPlan(*folder_ / "model.oplan"));
   }
 
-  // `oriel verify` refuses the plan and says this of it.
   void ExpectRefused(const ::testing::Matcher<std::string>& message) {
-    const std::string path = *folder_ / "damaged.oplan";
-    ORIEL_ASSERT_OK(runtime::WritePlan(plan_, path));
-    TestProgram verify({ORIEL_PROGRAM, "verify", path});
-    EXPECT_NE(verify.Wait(), 0);
-    EXPECT_THAT(verify.errors(), message);
+    oriel::ExpectRefused(plan_, *folder_, message);
   }
 
   static runtime::TempFolder* folder_;
@@ -101,10 +51,7 @@ class VerifyPlanTest : public ::testing::Test {
 };
 runtime::TempFolder* VerifyPlanTest::folder_ = nullptr;
 
-TEST_F(VerifyPlanTest, TakesTheCompiledPlan) {
-  TestProgram verify({ORIEL_PROGRAM, "verify", *folder_ / "model.oplan"});
-  EXPECT_EQ(verify.Wait(), 0) << verify.errors();
-}
+TEST_F(VerifyPlanTest, TakesTheCompiledPlan) { ExpectTaken(*folder_); }
 
 TEST_F(VerifyPlanTest, RefusesAMissingAllReduce) {
   FirstAllReduce(plan_).Remove();
