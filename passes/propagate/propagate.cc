@@ -325,6 +325,7 @@ class SegmentPropagation {
     problem.axes = &modules_.axes(module);
     for (Value operand : op->getOperands()) {
       problem.wishes.push_back(wishOf(operand, module));
+      problem.kept.push_back(isKeptSum(operand));
       problem.scattered.push_back(scatteredOf(operand, *problem.axes));
     }
     for (Value result : op->getResults()) {
@@ -334,6 +335,11 @@ class SegmentPropagation {
       if (hint != hints_.end()) problem.hints.back() = hint->second;
     }
     return problem;
+  }
+
+  bool isKeptSum(Value operand) const {
+    auto argument = llvm::dyn_cast<BlockArgument>(operand);
+    return argument && !isUpdate(segment_) && isSum(roles_.at(argument));
   }
 
   // What comes from another module is used with this module's samples on each rank.
@@ -414,7 +420,7 @@ class SegmentPropagation {
   // Where an op could not be split as its operand of the same type was, the ops behind it still
   // can: a rank keeps its piece.
   Sharding keepCuts(Value result, Sharding natural, const SplitProblem& problem) const {
-    if (natural.isPending()) return natural;
+    if (natural.isPending() || llvm::is_contained(problem.kept, true)) return natural;
     for (auto [operand, wish] : llvm::zip_equal(problem.operands, problem.wishes)) {
       if (operand.getType() != result.getType()) continue;
       for (auto [axes, wished] : llvm::zip_equal(natural.dims, wish.dims)) {

@@ -18,6 +18,9 @@ constexpr double kParameterPriority = 1000;
 // more than to cut a value that is there, far less than to send it.
 constexpr double kRepeated = 0.1;
 
+// More than any way to bring the other operands to a sum that is kept where it is.
+constexpr double kNever = 1e30;
+
 enum class PassRule { kData, kAll, kNone };
 
 class Choice {
@@ -50,6 +53,9 @@ class Choice {
     add({operands, hints});
     add({hints, operands});
     for (const Proposal& first : operands) add({first, operands, hints});
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (problem_.kept[i]) add({operands[i]});
+    }
     for (const Proposal& first : scattered) add({first, operands, hints});
     for (const Proposal& last : scattered) add({operands, last, hints});
     add({});
@@ -106,7 +112,9 @@ class Choice {
       std::pair<mlir::Value, Sharding> need(operand, split.operand(rule_, i));
       if (llvm::is_contained(counted, need)) continue;
       counted.push_back(need);
-      cost += costOf(versions_.way(operand, need.second), versions_.hasView(operand));
+      const Reshard& way = versions_.way(operand, need.second);
+      if (problem_.kept[i] && !way.steps.empty()) cost += kNever;
+      cost += costOf(way, versions_.hasView(operand));
     }
     for (auto [i, type] : llvm::enumerate(problem_.results)) cost += resultCost(split, i, type);
     return cost + repetitionCost(split);

@@ -18,6 +18,8 @@ struct SplitProblem {
   // How each operand would like the op to be split; not what it has, where it comes from another
   // module.
   std::vector<Sharding> wishes;
+  // Sums over microbatches, which the op adds to in their place.
+  std::vector<bool> kept;
   // The operand reduced and cut over the axes over which it is pending, where sequence
   // parallelism has it so.
   std::vector<std::optional<Sharding>> scattered;

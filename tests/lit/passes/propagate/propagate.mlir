@@ -199,6 +199,33 @@ module @gradient_storage attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {
 
 // -----
 
+// What is added to a sum over microbatches comes to where the sum is kept, although it is cheaper to
+// add a piece to a piece of it: the sum stays in its place.
+// CHECK-LABEL: @sum_kept_whole
+// CHECK: oriel.linear_weight_grad {{.*}}oriel.shardings = [#oriel.sharding<[{a1}, {}] sum {a0}>]
+// CHECK: oriel.add {{.*}}oriel.shardings = [#oriel.sharding<[{}, {}] sum {a0}>]
+module @sum_kept_whole attributes {oriel.grid = {a0 = 2 : i64, a1 = 2 : i64}, oriel.mesh = {dp = ["a0"], tp = ["a1"]}} {
+  oriel.parameter @p0 {onnx_name = "v", type = tensor<6x6xf32>, use = #oriel.sharding<[{}, {a1}]>, storage = #oriel.sharding<[{}, {a1}]>}
+  oriel.parameter @p1 {onnx_name = "w", type = tensor<6x4xf32>, trainable = true}
+  func.func @forward(%x: tensor<8x6xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %y: tensor<8x4xf32> {oriel.kind = "input", oriel.ref = "y"},
+      %v: tensor<6x6xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+      -> (tensor<8x6xf32> {oriel.kind = "stash", oriel.ref = "x"}, tensor<8x4xf32> {oriel.kind = "stash", oriel.ref = "y"}) {
+    %0 = oriel.linear %x, %v : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
+    return %0, %y : tensor<8x6xf32>, tensor<8x4xf32>
+  }
+  func.func @backward(%x: tensor<8x6xf32> {oriel.kind = "stash", oriel.ref = "x"},
+      %y: tensor<8x4xf32> {oriel.kind = "stash", oriel.ref = "y"},
+      %g: tensor<6x4xf32> {oriel.kind = "gradient", oriel.ref = "p1"})
+      -> (tensor<6x4xf32> {oriel.kind = "gradient", oriel.ref = "p1"}) {
+    %0 = oriel.linear_weight_grad %x, %y : (tensor<8x6xf32>, tensor<8x4xf32>) -> tensor<6x4xf32>
+    %1 = oriel.add %g, %0 : (tensor<6x4xf32>, tensor<6x4xf32>) -> tensor<6x4xf32>
+    return %1 : tensor<6x4xf32>
+  }
+}
+
+// -----
+
 // Sequence parallelism: a sum that comes out of a layer is taken in pieces along the positions, and
 // so is the residual.
 // CHECK-LABEL: @sequence
