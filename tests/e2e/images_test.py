@@ -25,6 +25,24 @@ def parameters() -> dict[str, numpy.ndarray]:
     return {name: random.standard_normal(shape).astype("f4") * 0.5 for name, shape in shapes.items()}
 
 
+def add_merge(graph: onnx_writer.Graph, features: str) -> str:
+    """The embeddings of `input_ids`, with rows of `features` in the places of the image tokens."""
+    for name, value in {"token": IMAGE_TOKEN, "zero": [0], "last": [-1]}.items():
+        graph.initializer(name, numpy.array(value, "i8"))
+    graph.node("Gather", ["embed", "input_ids"], "embeddings", axis=0)
+    graph.node("Equal", ["input_ids", "token"], "is_image")
+    graph.node("Unsqueeze", ["is_image", "last"], "column")
+    graph.node("Shape", ["embeddings"], "full")
+    graph.node("Expand", ["column", "full"], "mask")
+    graph.node("NonZero", ["mask"], "positions")
+    graph.node("Transpose", ["positions"], "indices", perm=[1, 0])
+    graph.node("Reshape", [features, "last"], "flat")
+    graph.node("Shape", ["indices"], "extent")
+    graph.node("Gather", ["extent", "zero"], "count", axis=0)
+    graph.node("Slice", ["flat", "zero", "count", "zero"], "rows")
+    return graph.node("ScatterND", ["embeddings", "indices", "rows"], "merged")
+
+
 def model() -> bytes:
     """Rows of pixels become image features, which take the places of the image tokens; `mix` joins positions."""
     graph = onnx_writer.Graph()
@@ -33,22 +51,8 @@ def model() -> bytes:
     graph.output("logits", numpy.float32, ["batch", POSITIONS, VOCABULARY])
     for name, value in parameters().items():
         graph.initializer(name, value)
-    for name, value in {"token": IMAGE_TOKEN, "zero": [0], "last": [-1]}.items():
-        graph.initializer(name, numpy.array(value, "i8"))
     graph.node("MatMul", ["pixel_values", "vision"], "projected")
-    graph.node("Tanh", ["projected"], "features")
-    graph.node("Gather", ["embed", "input_ids"], "embeddings", axis=0)
-    graph.node("Equal", ["input_ids", "token"], "is_image")
-    graph.node("Unsqueeze", ["is_image", "last"], "column")
-    graph.node("Shape", ["embeddings"], "full")
-    graph.node("Expand", ["column", "full"], "mask")
-    graph.node("NonZero", ["mask"], "positions")
-    graph.node("Transpose", ["positions"], "indices", perm=[1, 0])
-    graph.node("Reshape", ["features", "last"], "flat")
-    graph.node("Shape", ["indices"], "extent")
-    graph.node("Gather", ["extent", "zero"], "count", axis=0)
-    graph.node("Slice", ["flat", "zero", "count", "zero"], "rows")
-    graph.node("ScatterND", ["embeddings", "indices", "rows"], "merged")
+    add_merge(graph, graph.node("Tanh", ["projected"], "features"))
     graph.node("MatMul", ["mix", "merged"], "mixed")
     graph.node("Tanh", ["mixed"], "hidden")
     graph.node("MatMul", ["hidden", "head"], "logits")

@@ -114,23 +114,23 @@ def all_pipelines(model: str) -> list[Strategy]:
 
 # Stages with a mesh each, of llava_tiny: four blocks in each tower.
 STAGE_MESHES = {
-    "vision dp=4, llm tp=4": StrategyFile("""
+    "vision dp=4, language tp=4": StrategyFile("""
 stages:
   - {blocks: vision, mesh: {dp: 4}}
   - {blocks: language, mesh: {tp: 4}}
 """, ranks=8, micro=4),
-    "vision dp=1, llm dp=2 tp=2": StrategyFile("""
+    "vision dp=1, language dp=2 tp=2 sp": StrategyFile("""
 stages:
   - {blocks: vision, mesh: {dp: 1}}
   - {blocks: language, mesh: {dp: 2, tp: 2}}
 sequence_parallel: true
 """, ranks=5, micro=2),
-    "vision and half of the llm dp=2, the rest tp=2": StrategyFile("""
+    "vision and language 0-1 dp=2, language 2-3 tp=2": StrategyFile("""
 stages:
   - {blocks: [vision, language.0-1], mesh: {dp: 2}}
   - {blocks: language.2-3, mesh: {tp: 2}}
 """, ranks=4, micro=2),
-    "vision dp=2, llm tp=2, llm dp=2 tp=2, all zero=1": StrategyFile("""
+    "vision dp=2, language 0-1 tp=2, language 2-3 dp=2 tp=2, zero=1": StrategyFile("""
 stages:
   - {blocks: vision, mesh: {dp: 2}}
   - {blocks: language.0-1, mesh: {tp: 2}}
@@ -138,7 +138,7 @@ stages:
 schedule: zb-h1
 zero: 1
 """, ranks=8, micro=2),
-    "vision fsdp=4, llm dp=2, all zero=3": StrategyFile("""
+    "vision fsdp=4, language dp=2, zero=3": StrategyFile("""
 stages:
   - {blocks: vision, mesh: {fsdp: 4}}
   - {blocks: language, mesh: {dp: 2}}

@@ -126,9 +126,9 @@ class OrielTestCase(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def train(self, plan, *arguments, data=DATA, world: int = 1, comm: str = "in_process"):
+    def train(self, plan, *arguments, data=DATA, world: int = 1, comm: str = "in_process", timeout: float = 50):
         """Trains without shuffling; the metrics of each step."""
         metrics = self.folder / f"metrics_{len(list(self.folder.iterdir()))}.jsonl"
         self.run_ok("oriel-run", plan, "--data", data, "-n", world, "--comm", comm,
-                    "--no-shuffle", "--metrics", metrics, *arguments)
+                    "--no-shuffle", "--metrics", metrics, *arguments, timeout=timeout)
         return [json.loads(line) for line in metrics.read_text().splitlines()]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Trains the models of models/ under every strategy that fits 8 ranks, and writes docs/numerics.md.
 
-    tools/dev/numerics.py [--out docs/numerics.md] [--model NAME]
+    tools/dev/numerics.py [--out docs/numerics.md] [--model NAME] [--part PART]
 
-Takes about two minutes on two cores. Fails if a limit of design section 9 is exceeded.
+Takes about ten minutes on two cores. Fails if a limit of design section 9 is exceeded.
 """
 
 import argparse
@@ -27,31 +27,70 @@ with in-process ranks:
 - **loss**: of 20 steps of AdamW, the relative difference; at most {loss:.0e}.
 
 Each column is the largest. `sp` is sequence parallelism, `zero` the ZeRO level, `hsdp` the size of the groups that shard.
-CI runs a sample in which every pair of settings occurs (`tests/e2e/numerics_test.py`).
+CI runs samples in which every pair of settings occurs (`tests/e2e/numerics_test.py`, `pipeline_numerics_test.py`).
 """
+PIPELINES = """
+## Pipelines
+
+Each stage has the mesh `dp` x `tp`, on ranks of its own; with the schedule `interleaved` two stages share them.
+Microbatches have one sample per data-parallel rank.
+"""
+MESHES = """
+## A mesh per stage
+
+`STAGE_MESHES` of `tests/e2e/numerics.py`.
+"""
+
+
+class Table:
+    """Measures the strategies of a model, a row for each. `title`: of Markdown, the signs in front."""
+
+    def __init__(self, title: str, model: str):
+        self._model = model
+        self.text = f"\n{title} {model}\n\n| strategy | ranks | gradient | parameter | loss |\n|---|---|---|---|---|\n"
+        self.exceeded: list[str] = []
+
+    def add(self, strategies: dict) -> "Table":
+        """`strategies` by name."""
+        with tempfile.TemporaryDirectory(prefix="oriel_numerics_") as folder:
+            one_rank = numerics.OneRank(self._model, pathlib.Path(folder))
+            for name, strategy in strategies.items():
+                errors, _ = one_rank.compare(strategy)
+                if any(errors[key] > limit for key, limit in numerics.LIMITS.items()):
+                    self.exceeded.append(f"{self._model} {name}")
+                row = " | ".join(f"{errors[key]:.1e}" for key in numerics.LIMITS)
+                print(f"{self._model}: {name}: {row}", flush=True)
+                self.text += f"| {name} | {strategy.ranks} | {row} |\n"
+        return self
+
+
+def named(strategies: list) -> dict:
+    return {str(strategy): strategy for strategy in strategies}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path, default=SOURCE / "docs" / "numerics.md")
-    parser.add_argument("--model", action="append", choices=numerics.MODELS)
+    parser.add_argument("--model", action="append", choices=numerics.PIPELINE_MODELS)
+    parser.add_argument("--part", action="append", choices=("ranks", "pipelines", "meshes"))
     options = parser.parse_args()
 
-    text = HEADER.format(zero=numerics.ZERO_SHARE, **numerics.LIMITS)
-    exceeded = []
-    for model in options.model or numerics.MODELS:
-        text += f"\n## {model}\n\n| strategy | ranks | gradient | parameter | loss |\n|---|---|---|---|---|\n"
-        with tempfile.TemporaryDirectory(prefix="oriel_numerics_") as folder:
-            expected = numerics.Measurement(model, numerics.Strategy(), pathlib.Path(folder))
-        for strategy in numerics.all_strategies():
-            with tempfile.TemporaryDirectory(prefix="oriel_numerics_") as folder:
-                measured = numerics.Measurement(model, strategy, pathlib.Path(folder))
-            errors = measured.compare(expected)
-            if any(errors[name] > limit for name, limit in numerics.LIMITS.items()):
-                exceeded.append(f"{model} {strategy}")
-            row = " | ".join(f"{errors[name]:.1e}" for name in numerics.LIMITS)
-            print(f"{model}: {strategy}: {row}", flush=True)
-            text += f"| {strategy} | {strategy.ranks} | {row} |\n"
+    parts = {
+        "ranks": ("##", HEADER.format(zero=numerics.ZERO_SHARE, **numerics.LIMITS),
+                  {model: named(numerics.all_strategies()) for model in numerics.MODELS}),
+        "pipelines": ("###", PIPELINES, {model: named(numerics.all_pipelines(model))
+                                         for model in numerics.PIPELINE_MODELS}),
+        "meshes": ("###", MESHES, {"llava_tiny": numerics.STAGE_MESHES}),
+    }
+    text, exceeded = "", []
+    for part in options.part or parts:
+        title, header, tables = parts[part]
+        text += header
+        for model, strategies in tables.items():
+            if model in (options.model or numerics.PIPELINE_MODELS):
+                table = Table(title, model).add(strategies)
+                text += table.text
+                exceeded += table.exceeded
     options.out.write_text(text)
     for name in exceeded:
         print(f"error: {name} exceeds a limit", file=sys.stderr)
