@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "passes/train/suggest.h"
 
 namespace oriel {
 
@@ -139,13 +138,8 @@ absl::StatusOr<int> BlockNames::towerNamed(const std::string& name) const {
                                                    "' or '", towers_[like[1]].name,
                                                    "': write more of the name"));
   }
-  std::vector<std::string> names;
-  for (const Tower& tower : towers_) {
-    names.push_back(tower.shortName);
-    if (tower.shortName != tower.name) names.push_back(tower.name);
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "no blocks are called '", name, "': the model has ", list(), suggestion(name, names)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("no blocks are called '", name, "': the model has ", list()));
 }
 
 // "llm.3.mlp" is in a block: what is in front of a number is a tower.

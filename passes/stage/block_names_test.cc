@@ -77,8 +77,6 @@ TEST(BlockNames, UnknownNamesListWhatThereIs) {
   EXPECT_THAT(errorOf(llava(), {{"vison"}, {"language"}}),
               AllOf(HasSubstr("stages[0]: no blocks are called 'vison': the model has"),
                     HasSubstr("'model.language_model.layers' (3 blocks)")));
-  EXPECT_THAT(errorOf(llava(), {{"vision_towr"}, {"language"}}),
-              HasSubstr("did you mean 'vision_tower'?"));
   EXPECT_THAT(errorOf(llava(), {{"vision"}, {"model.3"}}),
               HasSubstr("stages[1]: 'model' could be 'model.vision_tower.encoder.layers' or "));
 }
