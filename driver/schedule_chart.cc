@@ -142,7 +142,10 @@ std::string counted(int64_t count, const std::string& what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "es");
 }
 
-std::string milliseconds(double ms) { return absl::StrFormat("%.*f ms", ms < 10 ? 3 : 1, ms); }
+std::string timeText(double ms) {
+  if (ms < 0.1) return absl::StrFormat("%.2f us", ms * 1e3);
+  return absl::StrFormat("%.*f ms", ms < 10 ? 3 : 1, ms);
+}
 
 // "a vision, b llm.4-7"; the labels alone of one stage.
 std::string stagesText(const plan::Program& program, const std::vector<TimedRun>& runs) {
@@ -225,9 +228,9 @@ std::string scheduleText(const plan::Plan& plan, const PlanTimeline& timeline, i
       absl::StrCat("schedule    ", counted(plan.training().microbatches(), "microbatch"),
                    ", time to the right\n", chart, "stages\n", stages);
   if (timeline.predicted) {
-    absl::StrAppend(&text, "step        ", milliseconds(times.makespan + timeline.update),
-                    " predicted: ", milliseconds(times.makespan), " for the microbatches, ",
-                    milliseconds(timeline.update), " for the update\n");
+    absl::StrAppend(&text, "step        ", timeText(times.makespan + timeline.update),
+                    " predicted: ", timeText(times.makespan), " for the microbatches, ",
+                    timeText(timeline.update), " for the update\n");
   } else {
     text += "step        no times are predicted: a forward counts 1, a backward 2, half of one 1\n";
   }

@@ -310,6 +310,7 @@ class Emitter {
 
   LogicalResult emitSegment(exec::SegmentOp op, plan::Segment* segment) {
     segment->set_name(op.getSymName().str());
+    segment->set_predicted_ms(op.getPredictedMs().convertToDouble());
     for (mlir::Operation& instruction : op.getBody().front()) {
       if (failed(emitInstruction(instruction, segment->add_instructions()))) return failure();
     }

@@ -8,6 +8,7 @@
 #include "passes/lower/fill_value.h"
 #include "passes/lower/passes.h"
 #include "passes/lower/storage.h"
+#include "passes/stage/op_time.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/programs.h"
 #include "passes/strategize/schedule.h"
@@ -77,9 +78,12 @@ class ProgramWriter {
     auto segment = exec::SegmentOp::create(builder_, function.getLoc(), function.getSymName(),
                                            llvm::APFloat(0.0));
     builder_.setInsertionPointToEnd(&segment.getBody().emplaceBlock());
+    double seconds = 0;
     for (Operation& op : function.getBody().front().without_terminator()) {
       if (failed(writeOp(op))) return failure();
+      seconds += predictedSeconds(&op);
     }
+    segment.setPredictedMs(llvm::APFloat(seconds * 1e3));
     for (const ResultMove& move : assignment_.movesOf(function)) writeMove(function, move);
     return success();
   }

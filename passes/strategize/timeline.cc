@@ -112,7 +112,8 @@ double StageTimes::of(Phase phase) const {
 
 double Timeline::bubble() const {
   if (makespan == 0) return 0;
-  return 1 - *std::max_element(busy.begin(), busy.end()) / makespan;
+  const double ideal = *std::max_element(busy.begin(), busy.end());
+  return std::max(0.0, 1 - ideal / makespan);  // not below by rounding
 }
 
 absl::StatusOr<Timeline> replaySchedule(const PipelineSchedule& schedule,
