@@ -259,11 +259,15 @@ std::string programsText(const runtime::PlanStats& stats) {
   std::string text =
       absl::StrCat("programs    ", stats.programs.size(),
                    "; arena, state and bytes sent in collectives per step of a rank\n");
+  size_t width = 0;
+  for (const runtime::ProgramStats& program : stats.programs) {
+    width = std::max(width, ranksText(program.first_rank, program.rank_count).size());
+  }
   for (const runtime::ProgramStats& program : stats.programs) {
     absl::StrAppend(
         &text,
-        absl::StrFormat("  %-9s %-14s %10s %10s %10s  %s\n", absl::StrCat("grid ", program.grid),
-                        ranksText(program.first_rank, program.rank_count),
+        absl::StrFormat("  %-9s %-*s %10s %10s %10s  %s\n", absl::StrCat("grid ", program.grid),
+                        static_cast<int>(width), ranksText(program.first_rank, program.rank_count),
                         bytesText(program.arena_bytes), bytesText(program.state_bytes),
                         bytesText(program.sent_bytes_per_step), stagesText(program)));
   }
