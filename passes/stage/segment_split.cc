@@ -108,10 +108,8 @@ Value SegmentSplit::bring(Value value, int index, Import import) {
   }
   int program = programOf(index);
   if (holder(value, program) >= 0) {
-    std::string name =
-        (ir::segmentKind(segment_) + "." + llvm::Twine(stashNames_.size())).str();
-    addStash(value, program, name);
-    name = stashNames_.at(value);
+    const std::string name = addStash(
+        value, program, (ir::segmentKind(segment_) + "." + llvm::Twine(stashNames_.size())).str());
     return part(index).argument({ValueKind::kStash, name, ""}, value.getType(), value.getLoc());
   }
   if (op && isCheap(value)) {
@@ -139,12 +137,13 @@ int SegmentSplit::holder(Value value, int program) const {
   return found == holders_[program].end() ? -1 : found->second;
 }
 
-void SegmentSplit::addStash(Value value, int program, const std::string& name) {
+std::string SegmentSplit::addStash(Value value, int program, const std::string& name) {
   std::string& known = stashNames_[value];
   if (known.empty()) known = name;
   int index = holder(value, program);
   ValueRole role{ValueKind::kStash, known, ""};
   if (!part(index).hasResult(role)) part(index).addResult(local_[index].at(value), role);
+  return known;
 }
 
 // Made of inputs, constants and small frozen parameters by ops that move few bytes.

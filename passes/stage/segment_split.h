@@ -53,8 +53,9 @@ class SegmentSplit {
   mlir::Value transfer(mlir::Value local, int from, int to, int64_t origin);
   // The part of the program that has the value first; -1 for none.
   int holder(mlir::Value value, int program) const;
-  // The value, which a part of the program has, as stash of that part, under its name.
-  void addStash(mlir::Value value, int program, const std::string& name);
+  // The value, which a part of the program has, as stash of that part. Returns its name: this one,
+  // or that under which it was stash already.
+  std::string addStash(mlir::Value value, int program, const std::string& name);
 
   // Made when it is first asked for.
   SegmentBuilder& part(int index);

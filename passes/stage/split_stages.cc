@@ -313,8 +313,11 @@ class StageSplitter {
     backwardParts_ = std::make_unique<SegmentSplit>(backward_, std::move(parts), programs_);
     if (failed(backwardParts_->readRoles()) || failed(separateGradients())) return failure();
     auto import = [&](const ValueRole& role, int part) -> Value {
-      if (role.kind == ValueKind::kStash) keepStash(role.ref, part);
-      return {};
+      if (role.kind != ValueKind::kStash) return {};
+      const std::string name = keepStash(role.ref, part);
+      Value value = stashed_.at(role.ref);
+      return backwardParts_->part(part).argument({ValueKind::kStash, name, ""}, value.getType(),
+                                                 value.getLoc());
     };
     addInOrder(
         backward_, *backwardParts_, [&](Operation* op) { return backwardPartOf(op); }, import);
@@ -327,15 +330,16 @@ class StageSplitter {
     return success();
   }
 
-  // The program of a backward part has the stash value from its own forward.
-  void keepStash(const std::string& ref, int backwardPart) {
+  // The program of a backward part has the stash value from its own forward. Returns its name,
+  // which is another one where a later stage of the program had asked for it before.
+  std::string keepStash(const std::string& ref, int backwardPart) {
     Value value = stashed_.at(ref);
     int program = backwardParts_->programOf(backwardPart);
     if (forwardParts_->holder(value, program) < 0) {
       int part = static_cast<int>(stageOfBackwardPart(backwardPart));
       forwardParts_->define(value, part, forwardParts_->get(value, part, noImport));
     }
-    forwardParts_->addStash(value, program, ref);
+    return forwardParts_->addStash(value, program, ref);
   }
 
   // --- update

@@ -30,6 +30,10 @@ class PipelineNumericsTest(OrielTestCase):
     def test_qwen_vl_tiny(self):
         self.check_sample("qwen_vl_tiny")
 
+    # A value that goes from one to a later one of them is needed again in the backward.
+    def test_three_stages_on_a_grid(self):
+        self.check("qwen_vl_tiny", [numerics.StrategyFile("mesh: {}\nstages: 6\ninterleave: 3\n", ranks=2)])
+
     def test_a_mesh_per_stage(self):
         self.check("llava_tiny", list(numerics.STAGE_MESHES.values()))
 
