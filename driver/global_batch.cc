@@ -36,11 +36,17 @@ bool countsImages(const Recipe& recipe, int64_t size, int64_t samples) {
 absl::Status checkShare(const Recipe& recipe, int64_t micro, int64_t samples, const Mesh& mesh,
                         const std::string& owner) {
   const int64_t ranks = mesh.dataParallel();
+  const int64_t common = samples / micro;
+  if (ranks % common != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(owner, " has ", ranks, " data-parallel ranks, which is no multiple of the ",
+                     common, " that all modules and stages have: change the mesh"));
+  }
   const int64_t perSample = recipe.images ? recipe.images->perSample : 1;
   if (samples % ranks * (perSample % ranks) % ranks == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       owner, " has ", ranks, " data-parallel ranks, but a microbatch has ", samples,
-      " samples (batch.micro of ", micro, " on the ", samples / micro,
+      " samples (batch.micro of ", micro, " on the ", common,
       " that all modules and stages have), which can't be divided by that: change batch.micro in ",
       "the recipe, the number of microbatches, or the mesh"));
 }

@@ -93,6 +93,17 @@ TEST(CheckBatchTest, AMicrobatchIsSplitOverTheRanksOfEachStage) {
                                  "has 2 samples (batch.micro of 1 on the 2")));
 }
 
+TEST(CheckBatchTest, StagesCutWhatAllHaveInCommonFurther) {
+  Strategy strategy = withMicrobatches({2, 1, 1}, 2, 2);
+  strategy.pipeline->named = {{{"vision"}, Mesh{3, 1, 1}}, {{"llm"}, std::nullopt}};
+  Recipe recipe = recipeOf({});
+  recipe.globalBatch = 12;
+  EXPECT_THAT(checkBatch(recipe, strategy),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the mesh of stage 0 has 3 data-parallel ranks, which is no "
+                                 "multiple of the 2 that all modules and stages have")));
+}
+
 TEST(GlobalBatchTest, MicrobatchesOverruleTheMicroBatch) {
   const ModelInput images = {"pixel_values", {{0, "images"}, {3, ""}}};
   Recipe recipe = recipeOf({{"batch", 2}, {"images", 4}, {"sequence", 64}});
