@@ -183,6 +183,14 @@ SegmentBuilder& SegmentSplit::part(int index) {
   return *builder;
 }
 
+std::set<int> SegmentSplit::readersOf(const ValueRole& role) const {
+  std::set<int> programs;
+  for (auto [part, builder] : llvm::zip_equal(parts_, builders_)) {
+    if (builder && builder->find(role)) programs.insert(part.program);
+  }
+  return programs;
+}
+
 void SegmentSplit::finish(const llvm::StringMap<unsigned>& rank) {
   for (std::unique_ptr<SegmentBuilder>& builder : builders_) {
     if (builder) builder->finish(rank);

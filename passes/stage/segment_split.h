@@ -3,6 +3,7 @@
 #define ORIEL_PASSES_STAGE_SEGMENT_SPLIT_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,7 +61,8 @@ class SegmentSplit {
   // Made when it is first asked for.
   SegmentBuilder& part(int index);
   bool hasPart(int index) const { return builders_[index] != nullptr; }
-  int partCount() const { return static_cast<int>(parts_.size()); }
+  // The programs with a part that has an argument of this role.
+  std::set<int> readersOf(const ir::ValueRole& role) const;
   int programOf(int part) const { return parts_[part].program; }
   // To be called once, last.
   void finish(const llvm::StringMap<unsigned>& rank);

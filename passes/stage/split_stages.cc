@@ -74,12 +74,12 @@ class StageSplitter {
         failed(splitEval())) {
       return failure();
     }
-    forwardParts_->finish(rank_);
-    backwardParts_->finish(rank_);
-    updateParts_->finish(rank_);
-    evalParts_->finish(rank_);
-    for (FuncOp segment : {forward_, backward_, update_, eval_}) segment.erase();
     moveParameters();
+    for (SegmentSplit* parts :
+         {forwardParts_.get(), backwardParts_.get(), updateParts_.get(), evalParts_.get()}) {
+      parts->finish(rank_);
+    }
+    for (FuncOp segment : {forward_, backward_, update_, eval_}) segment.erase();
     return attachSchedules();
   }
 
@@ -457,18 +457,11 @@ class StageSplitter {
     updateParts_->define(argument, home, total);
   }
 
-  // Programs whose forward or backward reads the parameter.
+  // Programs whose forward or backward reads the parameter. An evaluation reads the same ones.
   std::set<int> usersOf(const std::string& parameter) const {
-    std::set<int> users;
-    for (const SegmentSplit* split : {forwardParts_.get(), backwardParts_.get()}) {
-      for (int part = 0; part < split->partCount(); ++part) {
-        if (!split->hasPart(part)) continue;
-        auto* mutableSplit = const_cast<SegmentSplit*>(split);
-        if (mutableSplit->part(part).find({ValueKind::kParameter, parameter, ""})) {
-          users.insert(split->programOf(part));
-        }
-      }
-    }
+    ValueRole role{ValueKind::kParameter, parameter, ""};
+    std::set<int> users = forwardParts_->readersOf(role);
+    users.merge(backwardParts_->readersOf(role));
     return users;
   }
 
@@ -498,16 +491,7 @@ class StageSplitter {
     for (auto parameter : llvm::make_early_inc_range(module_.getOps<ir::ParameterOp>())) {
       std::string symbol = parameter.getSymName().str();
       int home = homeOf(symbol);
-      std::set<int> programs;
-      for (auto [index, program] : llvm::enumerate(programs_)) {
-        bool uses = llvm::any_of(program.getOps<FuncOp>(), [&](FuncOp segment) {
-          return llvm::any_of(segment.getArguments(), [&](BlockArgument argument) {
-            FailureOr<ValueRole> role = ir::argumentRole(segment, argument.getArgNumber());
-            return succeeded(role) && role->isParameterBound() && role->ref == symbol;
-          });
-        });
-        if (uses) programs.insert(static_cast<int>(index));
-      }
+      std::set<int> programs = usersOf(symbol);
       if (gradientPrograms_.count(symbol) == 0 && !programs.empty()) home = *programs.begin();
       programs.insert(home);
       for (int program : programs) {
