@@ -4,7 +4,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -27,9 +29,9 @@ constexpr int64_t kWindowBytes = 16 << 20;
 constexpr int64_t kPackBytes = 256 << 10;
 constexpr int64_t kMessageBytes = 1 << 30;
 
-// Tests of a request before its rank sleeps between them: about half a millisecond. None where
-// ranks exceed cores, for there the rank that is waited for needs this one's core.
-constexpr int kSpins = 2000;
+// How long a rank looks again and again for what it waits for before it sleeps between looks. Not
+// where ranks exceed cores, for there the rank that is waited for needs this one's core.
+constexpr std::chrono::microseconds kSpin{200};
 
 // Starts a nonblocking call by `start(&request)` and waits for it.
 template <typename Start>
@@ -48,8 +50,13 @@ absl::Status Await(MpiMessages& messages, const Start& start, const char* call) 
 // MPI_Allreduce may sum in any order.
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm comm, bool is_world, std::shared_ptr<MpiMessages> messages)
-      : comm_(comm), is_world_(is_world), messages_(std::move(messages)) {
+  // Takes both communicators.
+  MpiCommunicator(MPI_Comm comm, MPI_Comm message_comm, bool is_world,
+                  std::shared_ptr<MpiMessages> messages)
+      : comm_(comm),
+        message_comm_(message_comm),
+        is_world_(is_world),
+        messages_(std::move(messages)) {
     int rank = 0;
     int size = 1;
     MPI_Comm_rank(comm_, &rank);
@@ -57,6 +64,7 @@ class MpiCommunicator final : public Communicator {
     rank_ = rank;
     size_ = size;
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(message_comm_, MPI_ERRORS_RETURN);
     counts_.resize(size_);
     displacements_.resize(size_);
     receive_counts_.resize(size_);
@@ -66,6 +74,10 @@ class MpiCommunicator final : public Communicator {
 
   ~MpiCommunicator() override {
     if (MpiFinalized()) return;
+    // Who comes first sleeps here: in MPI_Finalize it would keep a core from the others.
+    if (is_world_) static_cast<void>(Barrier());
+    messages_->Forget(message_comm_);
+    MPI_Comm_free(&message_comm_);
     MPI_Comm_free(&comm_);
     if (is_world_) MPI_Finalize();
   }
@@ -87,7 +99,9 @@ class MpiCommunicator final : public Communicator {
     MPI_Group_free(&group);
     MPI_Group_free(&all);
     ORIEL_RETURN_IF_ERROR(status);
-    return std::make_unique<MpiCommunicator>(comm, /*is_world=*/false, messages_);
+    MPI_Comm message_comm = MPI_COMM_NULL;
+    ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Comm_dup, comm, &message_comm));
+    return std::make_unique<MpiCommunicator>(comm, message_comm, /*is_world=*/false, messages_);
   }
 
   absl::Status AllReduce(Reduction reduction, absl::Span<const ReduceBuffer> buffers) override {
@@ -189,13 +203,13 @@ class MpiCommunicator final : public Communicator {
   absl::StatusOr<std::unique_ptr<Message>> Send(int64_t peer, int64_t tag, const void* data,
                                                 int64_t bytes) override {
     ORIEL_RETURN_IF_ERROR(CheckMessage("send", peer, tag, data, bytes, size_));
-    return messages_->Send(comm_, peer, tag, data, bytes);
+    return messages_->Send(message_comm_, peer, tag, data, bytes);
   }
 
   absl::StatusOr<std::unique_ptr<Message>> Receive(int64_t peer, int64_t tag, void* data,
                                                    int64_t bytes) override {
     ORIEL_RETURN_IF_ERROR(CheckMessage("receive", peer, tag, data, bytes, size_));
-    return messages_->Receive(comm_, peer, tag, data, bytes);
+    return messages_->Receive(message_comm_, peer, tag, data, bytes);
   }
 
   void Progress() override { messages_->Progress(); }
@@ -361,6 +375,9 @@ class MpiCommunicator final : public Communicator {
   }
 
   MPI_Comm comm_;
+  // Of messages alone: who looks for one of any tag would take what Open MPI's
+  // MPI_Comm_create_group sends.
+  MPI_Comm message_comm_;
   const bool is_world_;
   const std::shared_ptr<MpiMessages> messages_;  // of all groups
   int64_t rank_ = 0;
@@ -398,6 +415,10 @@ absl::StatusOr<Communicator*> OpenWorld() {
   int initialized = 0;
   MPI_Initialized(&initialized);
   if (initialized) return absl::FailedPreconditionError("MPI is initialised already");
+  // Where ranks exceed cores, Open MPI gives the core away in every call that finds nothing, also
+  // in a rank's look at its messages between two kernels. Ranks sleep when they wait, so that this
+  // only costs: with other processes on the machine, a step took hundreds of times as long.
+  setenv("OMPI_MCA_mpi_yield_when_idle", "0", /*replace=*/0);
   int provided = MPI_THREAD_SINGLE;
   ORIEL_RETURN_IF_ERROR(
       ORIEL_MPI(MPI_Init_thread, nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
@@ -408,10 +429,13 @@ absl::StatusOr<Communicator*> OpenWorld() {
   }
   ORIEL_RETURN_IF_ERROR(CheckMpiTags());
   MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm message_comm = MPI_COMM_NULL;
   ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &comm));
+  ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &message_comm));
   ORIEL_ASSIGN_OR_RETURN(const bool cores_suffice, CoresSuffice());
-  return new MpiCommunicator(comm, /*is_world=*/true,
-                             std::make_shared<MpiMessages>(cores_suffice ? kSpins : 0));
+  return new MpiCommunicator(
+      comm, message_comm, /*is_world=*/true,
+      std::make_shared<MpiMessages>(cores_suffice ? kSpin : MpiMessages::Clock::duration()));
 }
 
 }  // namespace

@@ -66,36 +66,21 @@ int64_t OwnWorldRank(MPI_Comm comm) {
   return WorldRank(comm, rank);
 }
 
-class MpiSend final : public Message {
+class MpiSend final : public Message, private MpiMessages::Waiter {
  public:
   MpiSend(MpiMessages& messages, MPI_Comm comm, int64_t peer, int64_t tag, int64_t bytes)
       : messages_(messages), comm_(comm), peer_(static_cast<int>(peer)), tag_(tag), bytes_(bytes) {
-    messages_.Count(1);
+    messages_.Begin(comm_);
   }
 
   ~MpiSend() override {
-    messages_.Count(-1);
-    if (MpiFinalized()) return;
-    if (peer_size_ != MPI_REQUEST_NULL) {
-      MPI_Cancel(&peer_size_);
-      messages_.Await(peer_size_);
-    }
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    messages_.Poll([&] {
-      int done = 0;
-      if (MPI_Test(&data_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done) return true;
-      if (std::chrono::steady_clock::now() > end) {
-        EndMpiJob(absl::StrCat("it has given up its send of ", bytes_, " bytes to rank ",
-                               WorldRank(comm_, peer_), " with tag ", tag_,
-                               ", which nobody receives"));
-      }
-      return false;
-    });
+    if (waits_) messages_.Remove(comm_, {peer_, SizeTag(tag_)}, this);
+    if (!MpiFinalized()) GiveUp();
+    messages_.End(comm_);
   }
 
   absl::Status Start(const void* data) {
-    ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Irecv, &peer_bytes_, 1, MPI_INT64_T, peer_, SizeTag(tag_),
-                                    comm_, &peer_size_));
+    messages_.Add(comm_, {peer_, SizeTag(tag_)}, this);
     return WithType(
         bytes_,
         [&](int count, MPI_Datatype type) {
@@ -105,26 +90,47 @@ class MpiSend final : public Message {
   }
 
   absl::Status Wait() override {
-    ORIEL_RETURN_IF_ERROR(MpiStatus(messages_.Await(peer_size_), "MPI_Irecv"));
+    messages_.Poll([&] { return !waits_; });
+    ORIEL_RETURN_IF_ERROR(size_status_);
     ORIEL_RETURN_IF_ERROR(MpiStatus(messages_.Await(data_), "MPI_Isend"));
     if (peer_bytes_ == bytes_) return absl::OkStatus();
     return MessageMismatch(OwnWorldRank(comm_), WorldRank(comm_, peer_), tag_, bytes_, peer_bytes_);
   }
 
  private:
+  // The receiver's size.
+  void Accept(MpiMessages::Arrived arrived) override {
+    waits_ = false;
+    size_status_ =
+        ORIEL_MPI(MPI_Mrecv, &peer_bytes_, 1, MPI_INT64_T, &arrived.message, MPI_STATUS_IGNORE);
+  }
+
+  void GiveUp() {
+    const auto end = MpiMessages::Clock::now() + kPatience;
+    messages_.Poll([&] {
+      int done = 0;
+      if (MPI_Test(&data_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done) return true;
+      if (MpiMessages::Clock::now() > end) {
+        EndMpiJob(absl::StrCat("it has given up its send of ", bytes_, " bytes to rank ",
+                               WorldRank(comm_, peer_), " with tag ", tag_,
+                               ", which nobody receives"));
+      }
+      return false;
+    });
+  }
+
   MpiMessages& messages_;
   const MPI_Comm comm_;
   const int peer_;
   const int64_t tag_;
   const int64_t bytes_;
+  bool waits_ = true;  // for the receiver's size
   int64_t peer_bytes_ = 0;
-  MPI_Request peer_size_ = MPI_REQUEST_NULL;
+  absl::Status size_status_;
   MPI_Request data_ = MPI_REQUEST_NULL;
 };
 
-}  // namespace
-
-class MpiReceive final : public Message {
+class MpiReceive final : public Message, private MpiMessages::Waiter {
  public:
   MpiReceive(MpiMessages& messages, MPI_Comm comm, int64_t peer, int64_t tag, void* data,
              int64_t bytes)
@@ -134,55 +140,25 @@ class MpiReceive final : public Message {
         tag_(tag),
         target_(data),
         bytes_(bytes) {
-    messages_.Count(1);
+    messages_.Begin(comm_);
   }
 
   ~MpiReceive() override {
-    messages_.Count(-1);
-    if (!taken_) messages_.Remove(this);
-    if (MpiFinalized()) return;
-    messages_.Await(data_);
-    messages_.Await(size_);
+    if (waits_) messages_.Remove(comm_, {peer_, DataTag(tag_)}, this);
+    if (!MpiFinalized()) {
+      messages_.Await(data_);
+      messages_.Await(size_);
+    }
+    messages_.End(comm_);
   }
 
   absl::Status Start() {
-    messages_.Add(this);
+    messages_.Add(comm_, {peer_, DataTag(tag_)}, this);
     return ORIEL_MPI(MPI_Isend, &bytes_, 1, MPI_INT64_T, peer_, SizeTag(tag_), comm_, &size_);
   }
 
-  MPI_Comm comm() const { return comm_; }
-  int peer() const { return peer_; }
-  int data_tag() const { return DataTag(tag_); }
-
-  // Starts to receive the message if it has come. False if it hasn't.
-  bool Take() {
-    int came = 0;
-    MPI_Message message;
-    MPI_Status status;
-    result_ = ORIEL_MPI(MPI_Improbe, peer_, data_tag(), comm_, &came, &message, &status);
-    if (result_.ok() && !came) return false;
-    taken_ = true;
-    if (!result_.ok()) return true;
-    MPI_Count bytes = 0;
-    MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
-    void* target = target_;
-    if (bytes != bytes_) {
-      result_ = MessageMismatch(WorldRank(comm_, peer_), OwnWorldRank(comm_), tag_, bytes, bytes_);
-      misfit_.resize(bytes);
-      target = misfit_.data();
-    }
-    const absl::Status started = WithType(
-        bytes,
-        [&](int count, MPI_Datatype type) {
-          return MPI_Imrecv(target, count, type, &message, &data_);
-        },
-        "MPI_Imrecv");
-    if (result_.ok()) result_ = started;
-    return true;
-  }
-
   absl::Status Wait() override {
-    messages_.Poll([&] { return taken_; });
+    messages_.Poll([&] { return !waits_; });
     const int code = messages_.Await(data_);
     if (result_.ok()) result_ = MpiStatus(code, "MPI_Imrecv");
     if (result_.ok()) result_ = MpiStatus(messages_.Await(size_), "MPI_Isend");
@@ -190,18 +166,38 @@ class MpiReceive final : public Message {
   }
 
  private:
+  void Accept(MpiMessages::Arrived arrived) override {
+    waits_ = false;
+    void* target = target_;
+    if (arrived.bytes != bytes_) {
+      result_ = MessageMismatch(WorldRank(comm_, peer_), OwnWorldRank(comm_), tag_, arrived.bytes,
+                                bytes_);
+      misfit_.resize(arrived.bytes);
+      target = misfit_.data();
+    }
+    const absl::Status started = WithType(
+        arrived.bytes,
+        [&](int count, MPI_Datatype type) {
+          return MPI_Imrecv(target, count, type, &arrived.message, &data_);
+        },
+        "MPI_Imrecv");
+    if (result_.ok()) result_ = started;
+  }
+
   MpiMessages& messages_;
   const MPI_Comm comm_;
   const int peer_;
   const int64_t tag_;
   void* const target_;
   const int64_t bytes_;
-  bool taken_ = false;
+  bool waits_ = true;  // for the message
   absl::Status result_;
   std::vector<char> misfit_;  // a message of another size, so that its sender gets done
   MPI_Request size_ = MPI_REQUEST_NULL;
   MPI_Request data_ = MPI_REQUEST_NULL;
 };
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Message>> MpiMessages::Send(MPI_Comm comm, int64_t peer, int64_t tag,
                                                            const void* data, int64_t bytes) {
@@ -229,32 +225,55 @@ int MpiMessages::Await(MPI_Request& request) {
 }
 
 void MpiMessages::Progress() {
-  if (under_way_ == 0) return;
-  const auto now = std::chrono::steady_clock::now();
+  if (lanes_.empty()) return;
+  const Clock::time_point now = Clock::now();
   if (now < next_progress_) return;
   next_progress_ = now + kProgressPeriod;
   Take();
-  // What MPI does in any call, also if no receive is left to look for.
-  int came = 0;
-  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &came, MPI_STATUS_IGNORE);
 }
 
-void MpiMessages::Add(MpiReceive* receive) {
-  waiting_[{receive->comm(), receive->peer(), receive->data_tag()}].push_back(receive);
+void MpiMessages::Add(MPI_Comm comm, Key key, Waiter* waiter) {
+  Lane& lane = lanes_[comm];
+  std::deque<Arrived>& arrived = lane.arrived[key];
+  if (arrived.empty()) {
+    lane.waiting[key].push_back(waiter);
+    return;
+  }
+  const Arrived first = arrived.front();
+  arrived.pop_front();
+  waiter->Accept(first);
 }
 
-void MpiMessages::Remove(MpiReceive* receive) {
-  const auto entry = waiting_.find({receive->comm(), receive->peer(), receive->data_tag()});
-  std::deque<MpiReceive*>& queue = entry->second;
-  queue.erase(std::find(queue.begin(), queue.end(), receive));
-  if (queue.empty()) waiting_.erase(entry);
+void MpiMessages::Remove(MPI_Comm comm, Key key, Waiter* waiter) {
+  std::deque<Waiter*>& waiting = lanes_[comm].waiting[key];
+  waiting.erase(std::find(waiting.begin(), waiting.end(), waiter));
 }
 
 void MpiMessages::Take() {
-  for (auto entry = waiting_.begin(); entry != waiting_.end();) {
-    std::deque<MpiReceive*>& queue = entry->second;
-    while (!queue.empty() && queue.front()->Take()) queue.pop_front();
-    entry = queue.empty() ? waiting_.erase(entry) : std::next(entry);
+  for (auto& [comm, lane] : lanes_) {
+    while (lane.under_way > 0) {
+      int came = 0;
+      Arrived arrived;
+      MPI_Status status;
+      // An error shows in the request that is waited for.
+      if (MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &came, &arrived.message, &status) !=
+              MPI_SUCCESS ||
+          !came) {
+        break;
+      }
+      MPI_Count bytes = 0;
+      MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+      arrived.bytes = bytes;
+      const Key key{status.MPI_SOURCE, status.MPI_TAG};
+      std::deque<Waiter*>& waiting = lane.waiting[key];
+      if (waiting.empty()) {
+        lane.arrived[key].push_back(arrived);
+        continue;
+      }
+      Waiter* const first = waiting.front();
+      waiting.pop_front();
+      first->Accept(arrived);
+    }
   }
 }
 

@@ -5,7 +5,7 @@
 // the end of a receive that is shorter than its message. So whatever a rank waits for, it looks for
 // what has come meanwhile, and a rank that computes calls Progress(). The receiver also tells the
 // sender its size, for in MPI only the receiver sees that they differ; a send is done when its data
-// is and that size has arrived.
+// is and that size has come.
 #ifndef ORIEL_RUNTIME_COMM_MPI_MESSAGES_H_
 #define ORIEL_RUNTIME_COMM_MPI_MESSAGES_H_
 
@@ -16,7 +16,7 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <tuple>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,13 +27,26 @@ namespace oriel::runtime {
 // Unavailable if this MPI has too few tags: a message takes two.
 absl::Status CheckMpiTags();
 
-class MpiReceive;
-
 // The messages of a rank, in all its groups. Outlives them.
 class MpiMessages {
  public:
-  // A rank that waits tests `spins` times before it sleeps between tests.
-  explicit MpiMessages(int spins) : spins_(spins) {}
+  using Clock = std::chrono::steady_clock;
+  using Key = std::pair<int, int>;  // peer, tag of MPI
+
+  // A message that MPI has matched, and nobody has received.
+  struct Arrived {
+    MPI_Message message;
+    int64_t bytes;
+  };
+  // Whoever waits for one.
+  class Waiter {
+   public:
+    virtual ~Waiter() = default;
+    virtual void Accept(Arrived arrived) = 0;
+  };
+
+  // A rank that waits looks again and again for `spin`, then sleeps between looks.
+  explicit MpiMessages(Clock::duration spin) : spin_(spin) {}
 
   // As Communicator::Send and Receive, whose arguments have been checked. `comm` outlives the
   // message, and returns errors.
@@ -42,15 +55,18 @@ class MpiMessages {
   absl::StatusOr<std::unique_ptr<Message>> Receive(MPI_Comm comm, int64_t peer, int64_t tag,
                                                    void* data, int64_t bytes);
 
-  // Waits until done(), and takes what comes for receives meanwhile. MPI's own waiting never leaves
-  // the core: training with 4 ranks on 2 cores took up to 40 times as long, and 2 times with Open
-  // MPI's mpi_yield_when_idle.
+  // Waits until done(), and takes what comes meanwhile. MPI's own waiting never leaves the core:
+  // training with 4 ranks on 2 cores took up to 40 times as long, and 2 times with Open MPI's
+  // mpi_yield_when_idle.
   template <typename Done>
   void Poll(const Done& done) {
-    for (int tests = 0;; ++tests) {
+    Take();
+    if (done()) return;
+    const Clock::time_point end = Clock::now() + spin_;
+    while (true) {
+      if (Clock::now() >= end) Sleep();
       Take();
       if (done()) return;
-      if (tests >= spins_) Sleep();
     }
   }
   // Waits for a request. The code is the request's.
@@ -58,24 +74,32 @@ class MpiMessages {
   // As Communicator::Progress.
   void Progress();
 
-  // A send or receive begins and ends.
-  void Count(int change) { under_way_ += change; }
-  // A receive whose message has not come. One that is destroyed before removes itself.
-  void Add(MpiReceive* receive);
-  void Remove(MpiReceive* receive);
+  // A send or receive begins, and ends.
+  void Begin(MPI_Comm comm) { ++lanes_[comm].under_way; }
+  void End(MPI_Comm comm) { --lanes_[comm].under_way; }
+  // A communicator ends.
+  void Forget(MPI_Comm comm) { lanes_.erase(comm); }
+  // Each message of a key goes to one who waits for the key, in the order of these calls. Who does
+  // not wait any more says so.
+  void Add(MPI_Comm comm, Key key, Waiter* waiter);
+  void Remove(MPI_Comm comm, Key key, Waiter* waiter);
 
  private:
-  using Key = std::tuple<MPI_Comm, int, int>;  // peer, tag
+  // Of a communicator.
+  struct Lane {
+    int under_way = 0;
+    std::map<Key, std::deque<Waiter*>> waiting;
+    std::map<Key, std::deque<Arrived>> arrived;  // before somebody waited
+  };
 
-  // Takes the messages that have come.
+  // Looks for what has come, once for each communicator that has messages under way: each look may
+  // cost a microsecond.
   void Take();
   static void Sleep();
 
-  const int spins_;
-  int under_way_ = 0;
-  std::chrono::steady_clock::time_point next_progress_;
-  // In the order in which they were started.
-  std::map<Key, std::deque<MpiReceive*>> waiting_;
+  const Clock::duration spin_;
+  Clock::time_point next_progress_;
+  std::map<MPI_Comm, Lane> lanes_;
 };
 
 }  // namespace oriel::runtime

@@ -103,7 +103,8 @@ std::map<std::string, std::string> LocalMpiEnvironment() {
       {"OMPI_MCA_hwloc_base_binding_policy", "none"},
       // Copying between processes needs ptrace rights that containers don't give.
       {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
-      {"OMPI_MCA_mpi_yield_when_idle", "1"},
+      // Ranks that wait sleep; yielding in every look at MPI costs those that compute.
+      {"OMPI_MCA_mpi_yield_when_idle", "0"},
       {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
       {"PRTE_MCA_hwloc_default_binding_policy", "none"},
   };
