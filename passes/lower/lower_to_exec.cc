@@ -302,16 +302,16 @@ mlir::FailureOr<std::map<std::string, StashUse>> stashUses(
 // The fewest copies such that no microbatch writes one that an earlier one still reads, when
 // microbatch m uses copy m modulo their number.
 int64_t copiesOf(const StashUse& use, llvm::ArrayRef<ScheduleEntry> schedule) {
-  std::map<int64_t, int64_t> written, read;  // when, by microbatch
+  std::vector<int64_t> written;        // the largest microbatch until each time
+  std::map<int64_t, size_t> lastRead;  // by microbatch
   for (auto [time, entry] : llvm::enumerate(schedule)) {
-    if (entry.segment == use.writer) written[entry.microbatch] = static_cast<int64_t>(time);
-    if (use.readers.count(entry.segment)) read[entry.microbatch] = static_cast<int64_t>(time);
+    int64_t before = written.empty() ? -1 : written.back();
+    written.push_back(entry.segment == use.writer ? std::max(before, entry.microbatch) : before);
+    if (use.readers.count(entry.segment)) lastRead[entry.microbatch] = time;
   }
   int64_t copies = 1;
-  for (auto [microbatch, last] : read) {
-    for (auto [later, time] : written) {
-      if (later > microbatch && time <= last) copies = std::max(copies, later - microbatch + 1);
-    }
+  for (auto [microbatch, time] : lastRead) {
+    copies = std::max(copies, written[time] - microbatch + 1);
   }
   return copies;
 }
@@ -339,7 +339,12 @@ struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
       mlir::FailureOr<std::map<std::string, StashUse>> uses = stashUses(segments);
       if (failed(uses)) return failure();
       inFlight.stash.emplace();
-      for (const auto& [ref, use] : *uses) (*inFlight.stash)[ref] = copiesOf(use, *schedule);
+      std::map<std::pair<std::string, std::set<std::string>>, int64_t> known;
+      for (const auto& [ref, use] : *uses) {
+        auto [copies, isNew] = known.try_emplace({use.writer, use.readers}, 0);
+        if (isNew) copies->second = copiesOf(use, *schedule);
+        (*inFlight.stash)[ref] = copies->second;
+      }
       for (const ScheduleEntry& entry : *schedule) {
         if (entry.microbatch > 0) inFlight.transfers = 2;
       }

@@ -1,3 +1,4 @@
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -38,9 +39,19 @@ RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value
 // What a channel carries, as its sender sees it.
 struct SentValue {
   Sharding seen;
-  std::vector<std::pair<std::string, int64_t>> axes;  // of the sender's grid
-  AxisList data;                                      // axes over which samples differ there
+  const Grid* grid = nullptr;  // of the sender
 };
+
+// Whether the axes of two grids mean the same.
+bool areAlike(const Grid& a, const Grid& b) {
+  auto sameAxis = [](const AtomicAxis& x, const AtomicAxis& y) {
+    return x.name == y.name && x.size == y.size;
+  };
+  auto sameMesh = [](const MeshAxis& x, const MeshAxis& y) {
+    return x.name == y.name && x.axes == y.axes;
+  };
+  return llvm::equal(a.axes, b.axes, sameAxis) && llvm::equal(a.mesh, b.mesh, sameMesh);
+}
 using Channels = std::map<std::string, SentValue, std::less<>>;
 
 // What segments agree on: the sharding of what has the same role, and the module it is from.
@@ -52,10 +63,14 @@ struct Shared {
 // Goes through one segment.
 class SegmentPropagation {
  public:
-  SegmentPropagation(FuncOp segment, ReshardPlanner& planner, const ModuleMap& modules,
+  // A microbatch has so many samples, over all ranks.
+  SegmentPropagation(FuncOp segment, const Grid& grid, int64_t samples, ReshardPlanner& planner,
+                     const ModuleMap& modules,
                      const std::set<const void*>& sequenceTypes, Shared& shared, Channels& channels,
                      llvm::raw_ostream* explain)
       : segment_(segment),
+        grid_(grid),
+        samples_(samples),
         planner_(planner),
         sizes_(planner.sizes()),
         modules_(modules),
@@ -238,20 +253,12 @@ class SegmentPropagation {
     return success();
   }
 
-  std::vector<std::pair<std::string, int64_t>> axesOfGrid() const {
-    std::vector<std::pair<std::string, int64_t>> axes;
-    for (int axis = 0; axis < sizes_.count(); ++axis) {
-      axes.emplace_back(sizes_.name(axis), sizes_[axis]);
-    }
-    return axes;
-  }
-
   // What is pending is completed in pieces, which the receivers join: so each byte travels once.
   void visitSend(ir::SendOp send) {
     Value value = send.getInput();
     Sharding sent = versions_.settled(value);
     const ModuleAxes& axes = modules_.axes(modules_.ofOrigin(send.getOrigin()));
-    SentValue carried{sent.reduced(), axesOfGrid(), axes.data};
+    SentValue carried{sent.reduced(), &grid_};
     if (sent.isPending()) {
       std::optional<Sharding> positions = scatteredOf(value, axes);
       AxisList pending = sent.sum;
@@ -265,19 +272,19 @@ class SegmentPropagation {
     channels_[send.getChannel().str()] = std::move(carried);
   }
 
-  // A value is used as its sender has it, if the grids are alike, and otherwise split by samples
-  // as this grid does. It arrives in the smallest pieces.
+  // A value is used as its sender has it, if the grids are alike; otherwise a value of samples is
+  // split as this grid splits them, and any other is whole. It arrives in the smallest pieces.
   void visitReceive(ir::ReceiveOp receive, const SentValue& sent) {
     Value value = receive.getResult();
     llvm::ArrayRef<int64_t> shape = typeOf(value).getShape();
     Sharding view = Sharding::replicated(typeOf(value).getRank());
     int module = modules_.ofOrigin(receive.getOrigin());
-    if (sent.axes == axesOfGrid()) {
+    const AxisList& data = modules_.commonData();
+    if (areAlike(*sent.grid, grid_)) {
       view = sent.seen;
-    } else if (!shape.empty() && !sent.seen.dims[0].empty() && !sent.data.empty() &&
-               sent.seen.dims[0].front() == sent.data.front()) {
-      const AxisList& data = modules_.commonData();
-      if (shape[0] % sizes_.product(data) == 0) view.dims[0] = data;
+    } else if (!isUpdate(segment_) && !shape.empty() && shape[0] % samples_ == 0 &&
+               shape[0] % sizes_.product(data) == 0) {
+      view.dims[0] = data;
     }
     AxisList unused;
     for (int axis = 0; axis < sizes_.count(); ++axis) {
@@ -542,6 +549,8 @@ class SegmentPropagation {
   }
 
   FuncOp segment_;
+  const Grid& grid_;
+  int64_t samples_;
   ReshardPlanner& planner_;
   const AxisSizes& sizes_;
   const ModuleMap& modules_;
@@ -559,10 +568,12 @@ class SegmentPropagation {
 // The segments of one program, one after the other.
 class ProgramPropagation {
  public:
-  explicit ProgramPropagation(mlir::ModuleOp program, const Grid& grid)
-      : sizes_(grid),
+  ProgramPropagation(mlir::ModuleOp program, Grid grid, int64_t samples)
+      : grid_(std::move(grid)),
+        samples_(samples),
+        sizes_(grid_),
         planner_(sizes_),
-        modules_(ir::segmentsOfKind(program, "forward"), grid, sizes_),
+        modules_(ir::segmentsOfKind(program, "forward"), grid_, sizes_),
         segments_(program.getOps<FuncOp>()) {
     if (auto types = program->getAttrOfType<mlir::ArrayAttr>(kSequenceTypes)) {
       for (auto type : types.getAsRange<mlir::TypeAttr>()) {
@@ -579,7 +590,8 @@ class ProgramPropagation {
     bool any = false;
     while (!isDone()) {
       if (!current_) {
-        current_ = std::make_unique<SegmentPropagation>(segments_.front(), planner_, modules_,
+        current_ = std::make_unique<SegmentPropagation>(
+            segments_.front(), grid_, samples_, planner_, modules_,
                                                         sequenceTypes_, shared_, channels, explain);
         any = true;
       }
@@ -595,6 +607,8 @@ class ProgramPropagation {
   }
 
  private:
+  Grid grid_;
+  int64_t samples_;
   AxisSizes sizes_;
   ReshardPlanner planner_;
   ModuleMap modules_;
@@ -604,11 +618,28 @@ class ProgramPropagation {
   std::unique_ptr<SegmentPropagation> current_;
 };
 
+// The smallest first dimension of an input: others have several rows for each sample.
+int64_t samplesOf(mlir::ModuleOp module) {
+  int64_t samples = std::numeric_limits<int64_t>::max();
+  for (mlir::ModuleOp program : ir::programsOf(module)) {
+    for (FuncOp segment : program.getOps<FuncOp>()) {
+      for (BlockArgument argument : segment.getArguments()) {
+        FailureOr<ValueRole> role = ir::argumentRole(segment, argument.getArgNumber());
+        if (failed(role) || role->kind != ValueKind::kInput) continue;
+        llvm::ArrayRef<int64_t> shape = typeOf(argument).getShape();
+        if (!shape.empty() && shape[0] > 0) samples = std::min(samples, shape[0]);
+      }
+    }
+  }
+  return samples;
+}
+
 struct Propagate : impl::PropagateBase<Propagate> {
   using PropagateBase::PropagateBase;
 
   void runOnOperation() override {
     std::vector<std::unique_ptr<ProgramPropagation>> programs;
+    const int64_t samples = samplesOf(getOperation());
     for (mlir::ModuleOp program : ir::programsOf(getOperation())) {
       FailureOr<Grid> grid = getGrid(program);
       if (failed(grid)) return signalPassFailure();
@@ -616,7 +647,7 @@ struct Propagate : impl::PropagateBase<Propagate> {
         program.emitError("has no segment @forward: run the train phase first");
         return signalPassFailure();
       }
-      programs.push_back(std::make_unique<ProgramPropagation>(program, *grid));
+      programs.push_back(std::make_unique<ProgramPropagation>(program, *grid, samples));
     }
     // What a program receives has the sharding in which another one sends it.
     Channels channels;

@@ -273,10 +273,16 @@ class PartFinder {
     }
     std::vector<std::string> modules(blocks_.size());
     std::map<int, std::vector<std::string>> names;  // of parameters, by tower
+    // What several blocks use (a mask, say) tells nothing of one.
+    llvm::DenseMap<Operation*, int> uses;
+    for (const Group& group : groups_) {
+      for (Operation* op : parametersOf(group)) ++uses[op];
+    }
     for (const Group& group : groups_) {
       if (group.block < 0) continue;
       std::optional<std::string> module;
       for (Operation* op : parametersOf(group)) {
+        if (uses.lookup(op) > 1) continue;
         const std::string name = asParameter(op).getOnnxName().str();
         const Strategy::Module* own = moduleOf(strategy_, name);
         const std::string ownName = own ? own->name : "";

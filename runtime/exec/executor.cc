@@ -401,7 +401,7 @@ class PlanExecutor final : public Executor {
     for (size_t i = 0; i < segment.steps.size(); ++i) {
       const Step& step = segment.steps[i];
       if (segment.sleep) {
-        if (i == segment.sleep_before) std::this_thread::sleep_for(*segment.sleep);
+        if (i == segment.sleep_before) Sleep(*segment.sleep);
         if (IsComputing(step.kind)) continue;
       }
       Clock::time_point begin;
@@ -414,10 +414,18 @@ class PlanExecutor final : public Executor {
       }
       transfers_.Progress();
     }
-    if (segment.sleep && segment.sleep_before == segment.steps.size()) {
-      std::this_thread::sleep_for(*segment.sleep);
-    }
+    if (segment.sleep && segment.sleep_before == segment.steps.size()) Sleep(*segment.sleep);
     return absl::OkStatus();
+  }
+
+  // Messages go on meanwhile, as they do between kernels.
+  void Sleep(Clock::duration duration) {
+    constexpr std::chrono::milliseconds kSlice(1);
+    const Clock::time_point end = Clock::now() + duration;
+    for (Clock::time_point now = Clock::now(); now < end; now = Clock::now()) {
+      std::this_thread::sleep_for(std::min<Clock::duration>(kSlice, end - now));
+      transfers_.Progress();
+    }
   }
 
   TraceSlice Slice(TraceSlice::Kind kind, int segment, int64_t microbatch,

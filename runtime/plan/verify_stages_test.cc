@@ -188,7 +188,7 @@ const BadPlan kTables[] = {
      [](auto& plan) {
        for (int i = 0; i < 40000; ++i) plan.add_channels();
      },
-     "there are 40004 channels, more than 32768"},
+     "there are 40004 channels, more than 32767"},
     {"TwoProgramsOfAGrid",
      [](auto& plan) {
        plan.mutable_programs(1)->set_rank_count(1);
