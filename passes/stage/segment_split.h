@@ -60,6 +60,8 @@ class SegmentSplit {
 
   // Made when it is first asked for.
   SegmentBuilder& part(int index);
+  // Of a part that is not made yet.
+  void rename(int index, std::string name) { parts_[index].name = std::move(name); }
   bool hasPart(int index) const { return builders_[index] != nullptr; }
   // The programs with a part that has an argument of this role.
   std::set<int> readersOf(const ir::ValueRole& role) const;

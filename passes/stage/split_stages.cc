@@ -98,7 +98,12 @@ class StageSplitter {
                  << stage.getInt() << ", but uses a value of a later one";
         }
       }
-      stageOfOrigin_.try_emplace(ir::originOf(&op), stage.getInt());
+      int64_t origin = ir::originOf(&op);
+      int64_t known = stageOfOrigin_.try_emplace(origin, stage.getInt()).first->second;
+      if (origin < 0 || known != stage.getInt()) {
+        return op.emitOpError("has the origin ")
+               << origin << ", which does not tell its stage: run the train phase first";
+      }
     }
     for (Operation& op : forward_.getBody().front()) op.removeAttr(kStageAttr);
     return success();
@@ -302,6 +307,18 @@ class StageSplitter {
     return success();
   }
 
+  // A stage that makes gradients of parameters only has one half, which runs when it can.
+  void nameOnlyHalves() {
+    std::set<int> used;
+    for (Operation& op : backward_.getBody().front().without_terminator()) {
+      if (!backwardParts_->isFree(&op)) used.insert(backwardPartOf(&op));
+    }
+    for (int64_t stage = 0; stage < stages_; ++stage) {
+      if (!splitsBackward_ || used.count(backwardPart(stage, false))) continue;
+      backwardParts_->rename(backwardPart(stage, true), "backward_input." + std::to_string(stage));
+    }
+  }
+
   LogicalResult splitBackward() {
     std::vector<SegmentPart> parts;
     for (int64_t stage = stages_ - 1; stage >= 0; --stage) {
@@ -312,6 +329,7 @@ class StageSplitter {
     }
     backwardParts_ = std::make_unique<SegmentSplit>(backward_, std::move(parts), programs_);
     if (failed(backwardParts_->readRoles()) || failed(separateGradients())) return failure();
+    nameOnlyHalves();
     auto import = [&](const ValueRole& role, int part) -> Value {
       if (role.kind != ValueKind::kStash) return {};
       const std::string name = keepStash(role.ref, part);
