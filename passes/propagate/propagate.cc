@@ -65,9 +65,8 @@ class SegmentPropagation {
  public:
   // A microbatch has so many samples, over all ranks.
   SegmentPropagation(FuncOp segment, const Grid& grid, int64_t samples, ReshardPlanner& planner,
-                     const ModuleMap& modules,
-                     const std::set<const void*>& sequenceTypes, Shared& shared, Channels& channels,
-                     llvm::raw_ostream* explain)
+                     const ModuleMap& modules, const std::set<const void*>& sequenceTypes,
+                     Shared& shared, Channels& channels, llvm::raw_ostream* explain)
       : segment_(segment),
         grid_(grid),
         samples_(samples),
@@ -590,9 +589,9 @@ class ProgramPropagation {
     bool any = false;
     while (!isDone()) {
       if (!current_) {
-        current_ = std::make_unique<SegmentPropagation>(
-            segments_.front(), grid_, samples_, planner_, modules_,
-                                                        sequenceTypes_, shared_, channels, explain);
+        current_ = std::make_unique<SegmentPropagation>(segments_.front(), grid_, samples_,
+                                                        planner_, modules_, sequenceTypes_, shared_,
+                                                        channels, explain);
         any = true;
       }
       size_t before = channels.size();

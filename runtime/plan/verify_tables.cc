@@ -14,8 +14,8 @@ namespace oriel::runtime {
 namespace {
 
 constexpr int64_t kMaxRanks = int64_t{1} << 24;
-constexpr int kMaxGrids = 4096;        // and programs: one per rank class
-constexpr int kMaxAxes = 64;           // of a grid; each is looked at for every buffer
+constexpr int kMaxGrids = 4096;  // and programs: one per rank class
+constexpr int kMaxAxes = 64;     // of a grid; each is looked at for every buffer
 // A message's tag is the index of its channel; the last tag is the training services'.
 constexpr int kMaxChannels = (1 << 15) - 1;
 constexpr int64_t kMaxBatch = int64_t{1} << 40;
