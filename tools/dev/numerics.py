@@ -3,7 +3,7 @@
 
     tools/dev/numerics.py [--out docs/numerics.md] [--model NAME] [--part PART]
 
-Takes about 15 minutes on two cores. Fails if a limit of design section 9 is exceeded.
+Takes about seven minutes on two cores. Fails if a limit of design section 9 is exceeded.
 """
 
 import argparse
