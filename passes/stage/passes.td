@@ -44,8 +44,8 @@ def SplitStages : Pass<"oriel-split-stages", "::mlir::ModuleOp"> {
     op's, and the sum of a value's cotangents in the stage that makes the value. Stage `s` goes
     to the nested module `@p` of its grid, `s` modulo the number of grids: `@forward.s`,
     `@backward.s` and `@eval.s`, and one `@update` each. With the schedule ZB-H1 a backward
-    comes in halves: `@backward_weight.s` computes what only gradients of parameters need,
-    `@backward_input.s` the rest.
+    comes in halves: `@backward_weight.s` has the ops with `oriel.weight_gradient`,
+    `@backward_input.s` the others, and is all there is where these are none.
 
     What another program needs is sent to it once, by `oriel.send` and `oriel.receive`, and
     handed on as stash to its later segments. Values that take few bytes of work from inputs

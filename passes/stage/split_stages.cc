@@ -202,6 +202,15 @@ class StageSplitter {
     return backwardPart(stageOfOrigin_.lookup(ir::originOf(op)), op->hasAttr(kWeightGradient));
   }
 
+  // An add in front of an op, in this part.
+  Value addBefore(Operation* op, Value a, Value b, int part) {
+    mlir::OpBuilder builder(op);
+    auto made = ir::AddOp::create(builder, op->getLoc(), a, b);
+    setOrigin(made, ir::originOf(op));
+    forced_[made] = part;
+    return made;
+  }
+
   // Adds up, in the last part of each other program, what the program contributes to a sum, so that
   // it sends one value for it.
   void sumByProgram(Value total, int rootPart, const SegmentSplit& split,
@@ -227,18 +236,14 @@ class StageSplitter {
     });
     if (adds.empty() || together) return;
     shares[root].part = rootPart;
-    mlir::OpBuilder builder(adds.front());
-    auto add = [&](Value a, Value b, int part) {
-      Value made = ir::AddOp::create(builder, adds.front()->getLoc(), a, b);
-      setOrigin(made.getDefiningOp(), ir::originOf(adds.front()));
-      forced_[made.getDefiningOp()] = part;
-      return made;
-    };
+    Operation* place = adds.front();
     Value sum;
     for (auto& [program, share] : shares) {
       Value own;
-      for (Value value : share.values) own = own ? add(own, value, share.part) : value;
-      if (own) sum = sum ? add(sum, own, rootPart) : own;
+      for (Value value : share.values) {
+        own = own ? addBefore(place, own, value, share.part) : value;
+      }
+      if (own) sum = sum ? addBefore(place, sum, own, rootPart) : own;
     }
     total.replaceAllUsesWith(sum);
     for (Operation* old : adds) old->erase();
@@ -286,16 +291,9 @@ class StageSplitter {
         continue;
       }
       for (auto& [part, values] : byPart) {
-        mlir::OpBuilder builder(next);
-        auto add = [&, part = part](Value a, Value b) {
-          Value made = ir::AddOp::create(builder, next.getLoc(), a, b);
-          setOrigin(made.getDefiningOp(), ir::originOf(next));
-          forced_[made.getDefiningOp()] = part;
-          return made;
-        };
         Value total = values.front();
-        for (Value value : llvm::drop_begin(values)) total = add(total, value);
-        gradients_.push_back({add(sum, total), *role, part});
+        for (Value value : llvm::drop_begin(values)) total = addBefore(next, total, value, part);
+        gradients_.push_back({addBefore(next, sum, total, part), *role, part});
       }
     }
     // What is only returned is in `gradients_`.
@@ -362,10 +360,12 @@ class StageSplitter {
 
   // --- update
 
-  // The ranks that step a parameter.
+  // The program that steps a parameter; the first user of a frozen one.
   int homeOf(const std::string& parameter) const {
     auto found = gradientPrograms_.find(parameter);
-    return found == gradientPrograms_.end() ? 0 : *found->second.begin();
+    if (found != gradientPrograms_.end()) return *found->second.begin();
+    std::set<int> users = usersOf(parameter);
+    return users.empty() ? 0 : *users.begin();
   }
 
   // An op on a parameter is at its home, another one where its last operand is.
@@ -510,7 +510,6 @@ class StageSplitter {
       std::string symbol = parameter.getSymName().str();
       int home = homeOf(symbol);
       std::set<int> programs = usersOf(symbol);
-      if (gradientPrograms_.count(symbol) == 0 && !programs.empty()) home = *programs.begin();
       programs.insert(home);
       for (int program : programs) {
         auto builder = mlir::OpBuilder::atBlockBegin(programs_[program].getBody());

@@ -12,7 +12,7 @@
 
 namespace oriel {
 
-// On backward ops: what they compute, only gradients of parameters need.
+// On backward ops: of what they compute, nothing but the gradient of a parameter is made.
 inline constexpr llvm::StringLiteral kWeightGradient("oriel.weight_gradient");
 
 // True for tensors of floats: only they have cotangents.
@@ -44,8 +44,9 @@ class Autodiff {
   // cotangent of `outputs[i]`. Returns the cotangent of each wanted value, null where it is
   // zero. Each new op bears the origin of the op that it differentiates; the sum of several
   // cotangents of a value that of the value's producer or, for a block argument, of the
-  // user that came last. Ops that only cotangents of wanted values, or of what is computed from
-  // these alone, depend on bear `oriel.weight_gradient`.
+  // user that came last. Of the ops for one forward op, those that no cotangent of an operand
+  // depends on but of wanted values, and of what is computed from these alone, bear
+  // `oriel.weight_gradient`.
   // Fails, with a diagnostic, on an active op that can't be differentiated.
   mlir::FailureOr<llvm::SmallVector<mlir::Value>> build(mlir::OpBuilder& builder,
                                                         llvm::ArrayRef<mlir::Value> seeds) const;
