@@ -26,9 +26,17 @@ struct ArenaLayout {
   int64_t lowerBound = 0;        // largest sum of (aligned) bytes in use at once
 };
 
-// Blocks that are in use at the same time get disjoint ranges. Greedy by size: the largest
-// first, each at the lowest offset that is free over its lifetime (Pisarchyk and Lee 2020,
-// algorithm 2). Deterministic.
+// When most is in use.
+struct ArenaPeak {
+  int64_t bytes = 0;  // aligned; no arena is smaller
+  int64_t time = 0;   // the first such
+};
+ArenaPeak peakOf(const std::vector<ArenaBlock>& blocks);
+
+// Blocks that are in use at the same time get disjoint ranges. Greedy: one block after the other,
+// each at the lowest offset that is free over its lifetime (Pisarchyk and Lee 2020, algorithm 2),
+// in several orders, of which the best counts: by size; by lifetime; those of the peak first, as a
+// stack. Deterministic. Takes time by the number of pairs that are in use at the same time.
 ArenaLayout planArena(const std::vector<ArenaBlock>& blocks);
 
 }  // namespace oriel

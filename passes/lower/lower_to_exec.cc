@@ -1,13 +1,11 @@
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
-#include "passes/lower/arena_planner.h"
 #include "passes/lower/fill_value.h"
 #include "passes/lower/passes.h"
-#include "passes/lower/storage.h"
+#include "passes/lower/program_memory.h"
 #include "passes/stage/op_time.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/programs.h"
@@ -27,50 +25,20 @@ using mlir::Operation;
 using mlir::success;
 using mlir::Value;
 
-int64_t totalBytes(const Storage& storage) {
-  return storage.slots == 1
-             ? storage.bytes
-             : storage.slots * static_cast<int64_t>(llvm::alignTo(storage.bytes, kArenaAlignment));
-}
-
 // Writes the program for segments whose values have storage.
 class ProgramWriter {
  public:
-  ProgramWriter(const StorageAssignment& assignment, exec::ProgramOp program)
-      : assignment_(assignment),
+  ProgramWriter(const ProgramMemory& memory, exec::ProgramOp program)
+      : assignment_(memory.assignment()),
         builder_(program.getContext()),
         program_(program),
-        buffers_(mlir::OpBuilder::atBlockBegin(&program.getBody().front())) {}
-
-  // Offsets of all storages; returns the arena's size. What persists comes first, gradients
-  // side by side, then the bytes that are shared by lifetime.
-  int64_t place() {
-    const std::vector<Storage>& storages = assignment_.storages();
-    offsets_.assign(storages.size(), 0);
-    int64_t top = 0;
-    auto placePersistent = [&](bool gradients) {
-      for (auto [id, storage] : llvm::enumerate(storages)) {
-        bool isGradient = storage.role && storage.role->kind == ir::ValueKind::kGradient;
-        if (!storage.persistent || isGradient != gradients) continue;
-        offsets_[id] = top;
-        top += llvm::alignTo(totalBytes(storage), kArenaAlignment);
-      }
-    };
-    placePersistent(false);
-    placePersistent(true);
-    std::vector<ArenaBlock> blocks;
-    std::vector<size_t> ids;
-    for (auto [id, storage] : llvm::enumerate(storages)) {
-      if (storage.persistent) continue;
-      blocks.push_back({storage.begin, storage.end, storage.bytes});
-      ids.push_back(id);
+        buffers_(mlir::OpBuilder::atBlockBegin(&program.getBody().front())) {
+    ArenaLayout arena = memory.place();
+    program.setArenaBytes(arena.bytes);
+    offsets_ = std::move(arena.offsets);
+    for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
+      if (storage.role || storage.constant || storage.transfer) ownBuffer(id);
     }
-    ArenaLayout layout = planArena(blocks);
-    for (auto [id, offset] : llvm::zip_equal(ids, layout.offsets)) offsets_[id] = top + offset;
-    for (size_t id = 0; id < storages.size(); ++id) {
-      if (storages[id].role || storages[id].constant || storages[id].transfer) ownBuffer(id);
-    }
-    return top + layout.bytes;
   }
 
   LogicalResult writeSegment(mlir::func::FuncOp function) {
@@ -234,134 +202,28 @@ class ProgramWriter {
   int next_ = 0;
 };
 
-// What storage assignment relies on: one block of ops that become instructions, on tensors.
-LogicalResult checkSegment(mlir::func::FuncOp segment) {
-  if (!llvm::hasSingleElement(segment.getBody()) ||
-      !llvm::isa<mlir::func::ReturnOp>(segment.getBody().front().back())) {
-    return segment.emitOpError("is no straight line of ops");
-  }
-  for (mlir::Type type : segment.getArgumentTypes()) {
-    auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat()) {
-      return segment.emitOpError("takes ") << type << ", expected static tensors of numbers";
-    }
-  }
-  for (Operation& op : segment.getBody().front().without_terminator()) {
-    if (auto constant = llvm::dyn_cast<ir::ConstantOp>(op)) {
-      if (llvm::isa<mlir::DenseElementsAttr>(constant.getValue())) continue;
-      return op.emitOpError("has a value that is not dense");
-    }
-    if (!llvm::isa<ir::CollectiveOpInterface, ir::SliceLocalOp, ir::SendOp, ir::ReceiveOp,
-                   ir::KernelOpInterface>(op)) {
-      return op.emitOpError("has no kernel and can't be lowered");
-    }
-  }
-  return success();
-}
-
-// Offsets are below 2^62, so that no sum of two overflows.
-LogicalResult checkSize(mlir::ModuleOp module, const StorageAssignment& assignment) {
-  constexpr int64_t kLargest = int64_t{1} << 62;
-  int64_t left = kLargest;
-  for (const Storage& storage : assignment.storages()) {
-    if (storage.bytes > (left - kArenaAlignment) / storage.slots) {
-      return module.emitError("needs more memory than can be addressed, for a value of type ")
-             << storage.type;
-    }
-    left -= llvm::alignTo(totalBytes(storage), kArenaAlignment);
-  }
-  return success();
-}
-
-// The segment that writes each stash value and those that read it.
-struct StashUse {
-  std::string writer;
-  std::set<std::string> readers;
-};
-
-mlir::FailureOr<std::map<std::string, StashUse>> stashUses(
-    llvm::ArrayRef<mlir::func::FuncOp> segments) {
-  std::map<std::string, StashUse> uses;
-  for (mlir::func::FuncOp segment : segments) {
-    for (unsigned i = 0; i < segment.getNumArguments(); ++i) {
-      mlir::FailureOr<ir::ValueRole> role = ir::argumentRole(segment, i);
-      if (failed(role)) return failure();
-      if (role->kind == ir::ValueKind::kStash) {
-        uses[role->ref].readers.insert(segment.getSymName().str());
-      }
-    }
-    for (unsigned i = 0; i < segment.getNumResults(); ++i) {
-      mlir::FailureOr<ir::ValueRole> role = ir::resultRole(segment, i);
-      if (failed(role)) return failure();
-      if (role->kind == ir::ValueKind::kStash) uses[role->ref].writer = segment.getSymName().str();
-    }
-  }
-  return uses;
-}
-
-// The fewest copies such that no microbatch writes one that an earlier one still reads, when
-// microbatch m uses copy m modulo their number.
-int64_t copiesOf(const StashUse& use, llvm::ArrayRef<ScheduleEntry> schedule) {
-  std::vector<int64_t> written;        // the largest microbatch until each time
-  std::map<int64_t, size_t> lastRead;  // by microbatch
-  for (auto [time, entry] : llvm::enumerate(schedule)) {
-    int64_t before = written.empty() ? -1 : written.back();
-    written.push_back(entry.segment == use.writer ? std::max(before, entry.microbatch) : before);
-    if (use.readers.count(entry.segment)) lastRead[entry.microbatch] = time;
-  }
-  int64_t copies = 1;
-  for (auto [microbatch, time] : lastRead) {
-    copies = std::max(copies, written[time] - microbatch + 1);
-  }
-  return copies;
-}
-
 struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
   void runOnOperation() override {
     llvm::SmallVector<mlir::ModuleOp> programs = ir::programsOf(getOperation());
     for (mlir::ModuleOp program : programs) {
-      if (failed(lower(program, program != getOperation()))) return signalPassFailure();
+      if (failed(lower(program))) return signalPassFailure();
     }
   }
 
-  static LogicalResult lower(mlir::ModuleOp module, bool isPipeline) {
+  static LogicalResult lower(mlir::ModuleOp module) {
     mlir::FailureOr<Grid> grid = getGrid(module);
     mlir::FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(module);
     if (failed(grid) || failed(schedule)) return failure();
     llvm::SmallVector<mlir::func::FuncOp> segments(module.getOps<mlir::func::FuncOp>());
-    if (segments.empty()) return module.emitError("has no segment to lower");
-    for (mlir::func::FuncOp segment : segments) {
-      if (failed(checkSegment(segment))) return failure();
-    }
-
-    MicrobatchesInFlight inFlight;
-    if (isPipeline) {
-      mlir::FailureOr<std::map<std::string, StashUse>> uses = stashUses(segments);
-      if (failed(uses)) return failure();
-      inFlight.stash.emplace();
-      std::map<std::pair<std::string, std::set<std::string>>, int64_t> known;
-      for (const auto& [ref, use] : *uses) {
-        auto [copies, isNew] = known.try_emplace({use.writer, use.readers}, 0);
-        if (isNew) copies->second = copiesOf(use, *schedule);
-        (*inFlight.stash)[ref] = copies->second;
-      }
-      for (const ScheduleEntry& entry : *schedule) {
-        if (entry.microbatch > 0) inFlight.transfers = 2;
-      }
-    }
-    StorageAssignment assignment;
-    if (failed(assignment.run(segments, std::move(inFlight))) ||
-        failed(checkSize(module, assignment))) {
-      return failure();
-    }
+    mlir::FailureOr<ProgramMemory> memory = ProgramMemory::of(module);
+    if (failed(memory)) return failure();
     auto builder = mlir::OpBuilder::atBlockEnd(module.getBody());
     auto first = module->getAttrOfType<mlir::IntegerAttr>(kFirstRankAttr);
     auto program =
         exec::ProgramOp::create(builder, module.getLoc(), "ranks", first ? first.getInt() : 0,
                                 grid->worldSize(), /*arena_bytes=*/0);
     program.getBody().emplaceBlock();
-    ProgramWriter writer(assignment, program);
-    program.setArenaBytes(writer.place());
+    ProgramWriter writer(*memory, program);
     for (mlir::func::FuncOp segment : segments) {
       if (failed(writer.writeSegment(segment))) return failure();
     }
