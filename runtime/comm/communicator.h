@@ -1,8 +1,11 @@
 // Collectives and messages between the ranks of a job, as the executor sees them.
 //
 // Every rank of a group calls the same collectives in the same order. Host
-// reductions sum in rank order, element by element, whatever the message size:
-// all communicators give the same bits.
+// reductions sum in rank order, element by element, whatever the message size
+// and however many buffers go together: all communicators give the same bits.
+//
+// A communicator is used by one thread at a time. Different groups of a rank may be in calls at the
+// same time, each in a thread of its own (see CheckConcurrent); Abort may be called from any.
 //
 // Messages go from one rank to another, and don't wait for collectives, nor collectives for them:
 //   ORIEL_ASSIGN_OR_RETURN(auto message, world.Receive(/*peer=*/2, /*tag=*/7, data, bytes));
@@ -40,6 +43,17 @@ struct Blocks {
   int64_t inner = 0;
 
   int64_t num_elements() const { return outer * inner; }  // of a piece
+};
+
+// One tensor of a collective that moves pieces of tensors. `source` and `target` must not overlap
+// each other or another tensor's, but that an all-gather's source may be this rank's piece within a
+// target of outer 1.
+struct PieceBuffer {
+  const void* source;
+  void* target;
+  DType dtype;
+  Blocks source_blocks;  // how the source is cut; of an all-gather nothing
+  Blocks target_blocks;  // how the target is joined; of a reduce-scatter nothing
 };
 
 // A message on its way, on the side that sends or on the side that receives it.
@@ -82,23 +96,21 @@ class Communicator {
   // `bytes` at `data` of rank `root` reach `data` of every rank.
   virtual absl::Status Broadcast(int64_t root, void* data, int64_t bytes) = 0;
 
-  // The following move pieces of tensors. Blocks and dtypes agree on all ranks, or all of them get
-  // Aborted where the communicator can tell. `source` and `target` must not overlap, but that an
-  // all-gather's source may be this rank's piece within a target of outer 1.
+  // The following move pieces of tensors, of all of `buffers` together: one meeting of the ranks,
+  // and one message where they are small. Blocks and dtypes agree on all ranks, or all of them get
+  // Aborted where the communicator can tell.
 
   // `source` is this rank's piece of `target`; every rank gets all of it.
-  virtual absl::Status AllGather(DType dtype, const void* source, void* target,
-                                 Blocks target_blocks) = 0;
+  virtual absl::Status AllGather(absl::Span<const PieceBuffer> buffers) = 0;
   // `target` becomes this rank's piece of the sources' reduction: the bits of AllReduce.
-  virtual absl::Status ReduceScatter(Reduction reduction, DType dtype, const void* source,
-                                     Blocks source_blocks, void* target) = 0;
+  virtual absl::Status ReduceScatter(Reduction reduction,
+                                     absl::Span<const PieceBuffer> buffers) = 0;
   // Piece r of `source` goes to rank r; what rank r sends becomes piece r of `target`. A piece has
   // the same elements in the same order on both sides: the blocks' products are equal.
-  virtual absl::Status AllToAll(DType dtype, const void* source, Blocks source_blocks, void* target,
-                                Blocks target_blocks) = 0;
+  virtual absl::Status AllToAll(absl::Span<const PieceBuffer> buffers) = 0;
   // `bytes` of each rank are laid one behind the other at `target`, in rank order.
   absl::Status AllGather(const void* source, int64_t bytes, void* target) {
-    return AllGather(DType::kU8, source, target, Blocks{1, bytes});
+    return AllGather({{source, target, DType::kU8, {}, {1, bytes}}});
   }
 
   virtual absl::Status Barrier() = 0;
@@ -119,6 +131,14 @@ class Communicator {
   // and go through no memory that both ranks see, wait until both are in a call. To be called often
   // by a rank that computes: it returns at once.
   virtual void Progress() {}
+
+  // Whether groups of a rank may be in calls at the same time. Unavailable, with what is missing,
+  // if this communicator can't.
+  virtual absl::Status CheckConcurrent() const { return absl::OkStatus(); }
+  // Whether the calls that follow come from a thread that works beside one that computes. There who
+  // waits leaves the core at once; else it looks for a while whether it need not wait. Between
+  // calls; at first false.
+  virtual void SetBackground(bool /*background*/) {}
 
   // Makes every pending and later call on any rank return Aborted with `reason`
   // (best effort: a peer in another process is told by the launcher).

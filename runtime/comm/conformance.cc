@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_testing.h"
@@ -307,7 +308,7 @@ void CheckAllGather(Communicator& comm, DType dtype, Blocks blocks) {
       SomeBytes(blocks.inner, comm.size() * blocks.num_elements() * width);
   Memory source(SlicePiece(whole, blocks, comm.size(), comm.rank(), width));
   Memory target(static_cast<int64_t>(whole.size()));
-  ORIEL_ASSERT_OK(comm.AllGather(dtype, source.data(), target.data(), blocks));
+  ORIEL_ASSERT_OK(comm.AllGather({{source.data(), target.data(), dtype, {}, blocks}}));
   EXPECT_TRUE(target.bytes() == whole)
       << "rank " << comm.rank() << " of " << comm.size() << ": " << blocks.outer << " x "
       << blocks.inner << " " << DTypeName(dtype);
@@ -333,7 +334,8 @@ void CheckReduceScatter(Communicator& comm, Reduction reduction, const Functions
   Memory target(blocks.num_elements() * width);
   type.fill(comm.rank(), seed, count, source.data());
   type.expected(reduction, comm.size(), seed, count, expected.data());
-  ORIEL_ASSERT_OK(comm.ReduceScatter(reduction, type.dtype, source.data(), blocks, target.data()));
+  ORIEL_ASSERT_OK(
+      comm.ReduceScatter(reduction, {{source.data(), target.data(), type.dtype, blocks, {}}}));
   const auto piece_of = [&](Memory& whole) {
     return SlicePiece(whole.bytes(), blocks, comm.size(), comm.rank(), width);
   };
@@ -382,8 +384,8 @@ void CheckAllToAll(Communicator& comm, DType dtype, int split, int concat, int64
   const std::vector<char> expected =
       SlicePiece(whole, blocks_of(global, split), n, comm.rank(), width);
   Memory target(static_cast<int64_t>(expected.size()));
-  ORIEL_ASSERT_OK(comm.AllToAll(dtype, source.data(), blocks_of(before, split), target.data(),
-                                blocks_of(after, concat)));
+  ORIEL_ASSERT_OK(comm.AllToAll(
+      {{source.data(), target.data(), dtype, blocks_of(before, split), blocks_of(after, concat)}}));
   EXPECT_TRUE(target.bytes() == expected)
       << "rank " << comm.rank() << " of " << n << ": split " << split << ", concat " << concat
       << ", " << DTypeName(dtype);
@@ -408,14 +410,115 @@ void RefusesBadPieces(Communicator& comm) {
   const auto refused = [](const char* why) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why));
   };
-  EXPECT_THAT(comm.AllGather(DType::kF32, value, value + 1, {1, -1}),
+  EXPECT_THAT(comm.AllGather({{value, value + 1, DType::kF32, {}, {1, -1}}}),
               refused("all_gather of pieces of 1 x -1 elements"));
-  EXPECT_THAT(comm.AllGather(DType::kF32, nullptr, value, {1, 1}),
+  EXPECT_THAT(comm.AllGather({{nullptr, value, DType::kF32, {}, {1, 1}}}),
               refused("all_gather: a buffer has no address"));
-  EXPECT_THAT(comm.ReduceScatter(Reduction::kSum, DType::kF16, value, {1, 1}, value + 1),
+  EXPECT_THAT(comm.ReduceScatter(Reduction::kSum, {{value, value + 1, DType::kF16, {1, 1}, {}}}),
               refused("reduce_scatter of f16, which cannot be reduced"));
-  EXPECT_THAT(comm.AllToAll(DType::kF32, value, {2, 3}, value + 1, {2, 4}),
+  EXPECT_THAT(comm.AllToAll({{value, value + 1, DType::kF32, {2, 3}, {2, 4}}}),
               refused("all_to_all of pieces of 6 elements into pieces of 8"));
+}
+
+// Buckets: tensors of several types and sizes, empty, small, and beyond what is moved at a time,
+// in one call. The same bits as one by one.
+enum class PieceCall { kAllGather, kReduceScatter, kAllToAll };
+
+absl::Status Call(Communicator& comm, PieceCall call, absl::Span<const PieceBuffer> buffers) {
+  switch (call) {
+    case PieceCall::kAllGather:
+      return comm.AllGather(buffers);
+    case PieceCall::kReduceScatter:
+      return comm.ReduceScatter(Reduction::kSum, buffers);
+    case PieceCall::kAllToAll:
+      return comm.AllToAll(buffers);
+  }
+  return absl::OkStatus();
+}
+
+void CheckBucket(Communicator& comm, PieceCall call, const std::vector<Blocks>& blocks) {
+  std::vector<Memory> sources, together, alone;
+  std::vector<PieceBuffer> buffers;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const Functions& type = AllTypes()[i % AllTypes().size()];
+    const int64_t piece = blocks[i].num_elements(), width = DTypeBytes(type.dtype);
+    const bool gathers = call == PieceCall::kAllGather;
+    const int64_t source = gathers ? piece : comm.size() * piece;
+    const int64_t target = call == PieceCall::kReduceScatter ? piece : comm.size() * piece;
+    sources.emplace_back(source * width);
+    type.fill(comm.rank(), static_cast<int64_t>(i), source, sources.back().data());
+    together.emplace_back(target * width);
+    alone.emplace_back(target * width);
+    // An all-to-all joins along a dimension outside of that which it cuts.
+    const Blocks joined = call == PieceCall::kAllToAll ? Blocks{1, piece} : blocks[i];
+    buffers.push_back({nullptr, nullptr, type.dtype, blocks[i], joined});
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    buffers[i].source = sources[i].data();
+    buffers[i].target = alone[i].data();
+    ORIEL_ASSERT_OK(Call(comm, call, {&buffers[i], 1}));
+    buffers[i].target = together[i].data();
+  }
+  ORIEL_ASSERT_OK(Call(comm, call, buffers));
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    EXPECT_TRUE(together[i].bytes() == alone[i].bytes())
+        << "rank " << comm.rank() << " of " << comm.size() << ", tensor " << i << ": "
+        << blocks[i].outer << " x " << blocks[i].inner;
+  }
+}
+
+void BucketsAreTheirTensors(Communicator& comm) {
+  std::vector<Blocks> large = SomeBlocks();
+  large.insert(large.begin() + 3, {1, 300'000 / comm.size()});
+  large.push_back(LargeBlocks(comm.size()));
+  large.push_back({7, 11});
+  for (const PieceCall call :
+       {PieceCall::kAllGather, PieceCall::kReduceScatter, PieceCall::kAllToAll}) {
+    CheckBucket(comm, call, {});
+    CheckBucket(comm, call, {{0, 4}, {3, 0}});
+    CheckBucket(comm, call, SomeBlocks());
+    CheckBucket(comm, call, large);
+  }
+}
+
+void ExchangeInTheRing(Communicator& comm) {
+  const int64_t next = (comm.rank() + 1) % comm.size();
+  const int64_t previous = (comm.rank() + comm.size() - 1) % comm.size();
+  std::vector<int64_t> mine(5000, comm.rank()), theirs(5000);
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto receive, comm.Receive(previous, 3, theirs.data(), 40'000));
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto send, comm.Send(next, 3, mine.data(), 40'000));
+  ORIEL_ASSERT_OK(receive->Wait());
+  ORIEL_ASSERT_OK(send->Wait());
+  EXPECT_EQ(theirs, std::vector<int64_t>(5000, previous));
+}
+
+void WorkInGroup(Communicator& group, const Functions& type) {
+  ReduceCheck check(group, /*in_place=*/true);
+  check.Add(type, 1500);
+  check.Run(Reduction::kSum);
+  CheckAllGather(group, DType::kF32, {3, 50});
+}
+
+// Two groups of the same ranks, each used by a thread of its own, while a third thread exchanges
+// messages.
+void GroupsAtTheSameTime(Communicator& comm) {
+  ORIEL_ASSERT_OK(comm.CheckConcurrent());
+  std::vector<int64_t> all(comm.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<std::unique_ptr<Communicator>> groups(2);
+  for (auto& group : groups) {
+    ORIEL_ASSERT_OK_AND_ASSIGN(group, comm.Group(all));
+    group->SetBackground(true);
+  }
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    threads.emplace_back([&type = AllTypes()[i], &group = *groups[i]] {
+      for (int round = 0; round < 20; ++round) WorkInGroup(group, type);
+    });
+  }
+  for (int round = 0; round < 20; ++round) ExchangeInTheRing(comm);
+  for (std::thread& thread : threads) thread.join();
+  ORIEL_EXPECT_OK(comm.Barrier());
 }
 
 void Barriers(Communicator& comm) {
@@ -506,6 +609,8 @@ const std::vector<ConformanceCase>& ConformanceCases() {
         {"AllToAllMovesTheCut", AllToAllMovesTheCut},
         {"AllToAllLarge", AllToAllLarge},
         {"RefusesBadPieces", RefusesBadPieces},
+        {"BucketsAreTheirTensors", BucketsAreTheirTensors},
+        {"GroupsAtTheSameTime", GroupsAtTheSameTime},
         {"Barriers", Barriers},
         {"InterleavedGroups", InterleavedGroups},
         {"GroupWithoutFirstRank", GroupWithoutFirstRank},

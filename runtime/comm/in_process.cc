@@ -88,15 +88,16 @@ class InProcessCommunicator final : public Communicator {
     }
     InProcessCall& call = NextCall(kAllReduce);
     call.buffers = buffers;
+    call.tensors = static_cast<int64_t>(buffers.size());
     call.signature = Mix(call.signature, static_cast<uint64_t>(reduction));
     for (const ReduceBuffer& buffer : buffers) {
       call.signature = Mix(Mix(call.signature, static_cast<uint64_t>(buffer.count)),
                            static_cast<uint64_t>(buffer.dtype));
       call.bytes += buffer.count * DTypeBytes(buffer.dtype);
     }
-    ORIEL_RETURN_IF_ERROR(group_->Begin(sequence_));
+    ORIEL_RETURN_IF_ERROR(group_->Begin(sequence_, background_));
     if (size() > 1) ReduceMySlices(reduction, buffers);
-    return group_->End();
+    return group_->End(background_);
   }
 
   absl::Status Broadcast(int64_t root, void* data, int64_t bytes) override {
@@ -110,66 +111,68 @@ class InProcessCommunicator final : public Communicator {
     call.bytes = bytes;
     call.signature =
         Mix(Mix(call.signature, static_cast<uint64_t>(bytes)), static_cast<uint64_t>(root));
-    ORIEL_RETURN_IF_ERROR(group_->Begin(sequence_));
+    ORIEL_RETURN_IF_ERROR(group_->Begin(sequence_, background_));
     if (rank_ != root && bytes > 0) {
       std::memcpy(data, group_->call(root, sequence_).data, bytes);
     }
-    return group_->End();
+    return group_->End(background_);
   }
 
-  absl::Status AllGather(DType dtype, const void* source, void* target,
-                         Blocks target_blocks) override {
-    ORIEL_RETURN_IF_ERROR(CheckPieces("all_gather", source, target, target_blocks, target_blocks));
-    ORIEL_RETURN_IF_ERROR(BeginPieces(kAllGather, dtype, source, target_blocks, target_blocks));
-    const int64_t width = DTypeBytes(dtype);
-    const int64_t bytes = target_blocks.num_elements() * width;
-    for (int64_t rank = 0; rank < size(); ++rank) {
-      const MutablePiece place = PieceOf(target, target_blocks, size(), rank, width);
-      const void* data = group_->call(rank, sequence_).data;
-      if (place.data != data) CopyPiece(Contiguous(data, bytes), 0, place, 0, bytes);
-    }
-    return group_->End();
-  }
-
-  absl::Status ReduceScatter(Reduction reduction, DType dtype, const void* source,
-                             Blocks source_blocks, void* target) override {
-    ORIEL_RETURN_IF_ERROR(
-        CheckPieces("reduce_scatter", source, target, source_blocks, source_blocks));
-    ORIEL_RETURN_IF_ERROR(CheckReducible("reduce_scatter", dtype));
-    ORIEL_RETURN_IF_ERROR(BeginPieces(kReduceScatter, dtype, source, source_blocks, source_blocks,
-                                      static_cast<uint64_t>(reduction)));
-    const int64_t width = DTypeBytes(dtype);
-    for (int64_t row = 0; row < source_blocks.outer && source_blocks.inner > 0; ++row) {
+  absl::Status AllGather(absl::Span<const PieceBuffer> buffers) override {
+    ORIEL_RETURN_IF_ERROR(CheckAllGather(buffers));
+    ORIEL_RETURN_IF_ERROR(BeginPieces(kAllGather, buffers));
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const auto& [unused, target, dtype, none, blocks] = buffers[i];
+      const int64_t width = DTypeBytes(dtype);
+      const int64_t bytes = blocks.num_elements() * width;
       for (int64_t rank = 0; rank < size(); ++rank) {
-        const ConstPiece piece =
-            PieceOf(group_->call(rank, sequence_).data, source_blocks, size(), rank_, width);
-        sources_[rank] = piece.data + row * piece.stride;
+        const MutablePiece place = PieceOf(target, blocks, size(), rank, width);
+        const void* source = SourceOf(rank, i);
+        if (place.data != source) CopyPiece(Contiguous(source, bytes), 0, place, 0, bytes);
       }
-      void* place = static_cast<char*>(target) + row * source_blocks.inner * width;
-      ReduceInOrder(reduction, dtype, sources_, absl::MakeConstSpan(&place, 1),
-                    source_blocks.inner);
     }
-    return group_->End();
+    return group_->End(background_);
   }
 
-  absl::Status AllToAll(DType dtype, const void* source, Blocks source_blocks, void* target,
-                        Blocks target_blocks) override {
-    ORIEL_RETURN_IF_ERROR(CheckPieces("all_to_all", source, target, source_blocks, target_blocks));
-    ORIEL_RETURN_IF_ERROR(BeginPieces(kAllToAll, dtype, source, source_blocks, target_blocks));
-    const int64_t width = DTypeBytes(dtype);
-    for (int64_t rank = 0; rank < size(); ++rank) {
-      const void* data = group_->call(rank, sequence_).data;
-      CopyPiece(PieceOf(data, source_blocks, size(), rank_, width), 0,
-                PieceOf(target, target_blocks, size(), rank, width), 0,
-                source_blocks.num_elements() * width);
+  absl::Status ReduceScatter(Reduction reduction, absl::Span<const PieceBuffer> buffers) override {
+    ORIEL_RETURN_IF_ERROR(CheckReduceScatter(buffers));
+    ORIEL_RETURN_IF_ERROR(BeginPieces(kReduceScatter, buffers, static_cast<uint64_t>(reduction)));
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const PieceBuffer& buffer = buffers[i];
+      const Blocks blocks = buffer.source_blocks;
+      const int64_t width = DTypeBytes(buffer.dtype);
+      for (int64_t row = 0; row < blocks.outer && blocks.inner > 0; ++row) {
+        for (int64_t rank = 0; rank < size(); ++rank) {
+          const ConstPiece piece = PieceOf(SourceOf(rank, i), blocks, size(), rank_, width);
+          sources_[rank] = piece.data + row * piece.stride;
+        }
+        void* place = static_cast<char*>(buffer.target) + row * blocks.inner * width;
+        ReduceInOrder(reduction, buffer.dtype, sources_, absl::MakeConstSpan(&place, 1),
+                      blocks.inner);
+      }
     }
-    return group_->End();
+    return group_->End(background_);
+  }
+
+  absl::Status AllToAll(absl::Span<const PieceBuffer> buffers) override {
+    ORIEL_RETURN_IF_ERROR(CheckAllToAll(buffers));
+    ORIEL_RETURN_IF_ERROR(BeginPieces(kAllToAll, buffers));
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const PieceBuffer& buffer = buffers[i];
+      const int64_t width = DTypeBytes(buffer.dtype);
+      for (int64_t rank = 0; rank < size(); ++rank) {
+        CopyPiece(PieceOf(SourceOf(rank, i), buffer.source_blocks, size(), rank_, width), 0,
+                  PieceOf(buffer.target, buffer.target_blocks, size(), rank, width), 0,
+                  buffer.source_blocks.num_elements() * width);
+      }
+    }
+    return group_->End(background_);
   }
 
   absl::Status Barrier() override {
     ORIEL_RETURN_IF_ERROR(group_->Check());
     NextCall(kBarrier);
-    ORIEL_RETURN_IF_ERROR(group_->Meet());
+    ORIEL_RETURN_IF_ERROR(group_->Meet(background_));
     return group_->Agree(sequence_);
   }
 
@@ -184,6 +187,8 @@ class InProcessCommunicator final : public Communicator {
     ORIEL_RETURN_IF_ERROR(CheckMessage("receive", peer, tag, data, bytes, size()));
     return Start(InProcessMailbox::kReceiver, peer, rank_, tag, data, bytes);
   }
+
+  void SetBackground(bool background) override { background_ = background; }
 
   void Abort(const absl::Status& reason) override {
     const std::string who = absl::StrCat("rank ", group_->world_ranks()[rank_]);
@@ -205,19 +210,30 @@ class InProcessCommunicator final : public Communicator {
   }
 
   // Publishes a collective on pieces and waits for the peers' calls.
-  absl::Status BeginPieces(Operation operation, DType dtype, const void* source,
-                           Blocks source_blocks, Blocks target_blocks, uint64_t detail = 0) {
+  absl::Status BeginPieces(Operation operation, absl::Span<const PieceBuffer> buffers,
+                           uint64_t detail = 0) {
     ORIEL_RETURN_IF_ERROR(group_->Check());
     InProcessCall& call = NextCall(operation);
-    call.data = const_cast<void*>(source);  // only read
-    call.bytes = source_blocks.num_elements() * DTypeBytes(dtype);
-    if (operation != kAllGather) call.bytes *= size();
-    for (const int64_t part : {static_cast<int64_t>(dtype), source_blocks.outer,
-                               source_blocks.inner, target_blocks.outer, target_blocks.inner}) {
-      call.signature = Mix(call.signature, static_cast<uint64_t>(part));
-    }
+    call.pieces = buffers;
+    call.tensors = static_cast<int64_t>(buffers.size());
     call.signature = Mix(call.signature, detail);
-    return group_->Begin(sequence_);
+    for (const PieceBuffer& buffer : buffers) {
+      Blocks source = buffer.source_blocks, target = buffer.target_blocks;
+      if (operation == kAllGather) source = target;
+      if (operation == kReduceScatter) target = source;
+      const int64_t bytes = source.num_elements() * DTypeBytes(buffer.dtype);
+      call.bytes += operation == kAllGather ? bytes : bytes * size();
+      for (const int64_t part : {static_cast<int64_t>(buffer.dtype), source.outer, source.inner,
+                                 target.outer, target.inner}) {
+        call.signature = Mix(call.signature, static_cast<uint64_t>(part));
+      }
+    }
+    return group_->Begin(sequence_, background_);
+  }
+
+  // In a collective on pieces: what the rank brings as its index-th buffer.
+  const void* SourceOf(int64_t rank, size_t index) const {
+    return group_->call(rank, sequence_).pieces[index].source;
   }
 
   absl::StatusOr<std::unique_ptr<Message>> Start(InProcessMailbox::Side side, int64_t sender,
@@ -249,6 +265,7 @@ class InProcessCommunicator final : public Communicator {
   const std::shared_ptr<InProcessGroup> group_;
   const int64_t rank_;
   const bool is_world_;
+  bool background_ = false;
   uint64_t sequence_ = 0;
   std::map<std::vector<int64_t>, int64_t> group_ordinals_;
   std::vector<const void*> sources_;

@@ -29,8 +29,7 @@ void FutexWakeAll(std::atomic<uint32_t>& word) {
 }
 
 std::string Describe(const InProcessCall& call) {
-  return absl::StrCat(call.operation, " of ", call.buffers.size(), " buffers, ", call.bytes,
-                      " bytes");
+  return absl::StrCat(call.operation, " of ", call.tensors, " buffers, ", call.bytes, " bytes");
 }
 
 bool Contains(const std::vector<int64_t>& ranks, int64_t rank) {
@@ -49,7 +48,7 @@ absl::Status InProcessGroup::Check() {
   return word_.load() & kAborted ? Reason() : absl::OkStatus();
 }
 
-absl::Status InProcessGroup::Meet() {
+absl::Status InProcessGroup::Meet(bool background) {
   uint32_t word = word_.load();
   if (word & kAborted) return Reason();
   const uint32_t generation = word >> 1;
@@ -59,7 +58,8 @@ absl::Status InProcessGroup::Meet() {
     if (sleepers_.load() > 0) FutexWakeAll(word_);
     return absl::OkStatus();
   }
-  for (int spin = 0; spin < spins_; ++spin) {
+  const int spins = background ? 0 : spins_;
+  for (int spin = 0; spin < spins; ++spin) {
     if (word_.load(std::memory_order_acquire) != word) break;
     Pause();
   }
@@ -87,8 +87,8 @@ absl::Status InProcessGroup::Agree(uint64_t sequence) {
   return absl::OkStatus();
 }
 
-absl::Status InProcessGroup::Begin(uint64_t sequence) {
-  if (absl::Status status = Meet(); !status.ok()) return Drained(std::move(status));
+absl::Status InProcessGroup::Begin(uint64_t sequence, bool background) {
+  if (absl::Status status = Meet(background); !status.ok()) return Drained(std::move(status));
   busy_.fetch_add(1);
   absl::Status status = Check();
   if (status.ok()) status = Agree(sequence);
@@ -97,9 +97,9 @@ absl::Status InProcessGroup::Begin(uint64_t sequence) {
   return Drained(std::move(status));
 }
 
-absl::Status InProcessGroup::End() {
+absl::Status InProcessGroup::End(bool background) {
   busy_.fetch_sub(1);
-  if (absl::Status status = Meet(); !status.ok()) return Drained(std::move(status));
+  if (absl::Status status = Meet(background); !status.ok()) return Drained(std::move(status));
   return absl::OkStatus();
 }
 

@@ -23,7 +23,9 @@ struct alignas(64) InProcessCall {
   const char* operation = "";
   uint64_t signature = 0;  // equal on all ranks, or they disagree
   int64_t bytes = 0;       // for the message about a disagreement
+  int64_t tensors = 0;     // likewise
   absl::Span<const ReduceBuffer> buffers;
+  absl::Span<const PieceBuffer> pieces;
   void* data = nullptr;
 };
 
@@ -52,13 +54,13 @@ class InProcessGroup {
 
   // An aborted group stays so; who checks this first never publishes into it again.
   absl::Status Check();
-  // Waits until all ranks have arrived.
-  absl::Status Meet();
+  // Waits until all ranks have arrived; not spinning where `background`.
+  absl::Status Meet(bool background);
   // All ranks have published the same call. If not, every rank finds the same disagreement.
   absl::Status Agree(uint64_t sequence);
   // Meets and agrees. After this is OK, and until End(), the peers' buffers may be touched.
-  absl::Status Begin(uint64_t sequence);
-  absl::Status End();
+  absl::Status Begin(uint64_t sequence, bool background);
+  absl::Status End(bool background);
   // Ends collectives and messages. The first reason stays.
   void Abort(const absl::Status& reason);
   // A member has left: ends collectives, and the messages from and to it.

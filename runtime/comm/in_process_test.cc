@@ -79,13 +79,13 @@ using PieceCollective = absl::Status (*)(Communicator&, DType dtype, void* sourc
                                          Blocks blocks);
 const PieceCollective kPieceCollectives[] = {
     [](Communicator& comm, DType dtype, void* source, void* target, Blocks blocks) {
-      return comm.AllGather(dtype, source, target, blocks);
+      return comm.AllGather({{source, target, dtype, {}, blocks}});
     },
     [](Communicator& comm, DType dtype, void* source, void* target, Blocks blocks) {
-      return comm.ReduceScatter(Reduction::kSum, dtype, source, blocks, target);
+      return comm.ReduceScatter(Reduction::kSum, {{source, target, dtype, blocks, {}}});
     },
     [](Communicator& comm, DType dtype, void* source, void* target, Blocks blocks) {
-      return comm.AllToAll(dtype, source, blocks, target, {blocks.inner, blocks.outer});
+      return comm.AllToAll({{source, target, dtype, blocks, {blocks.inner, blocks.outer}}});
     },
 };
 

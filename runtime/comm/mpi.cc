@@ -33,18 +33,8 @@ constexpr int64_t kMessageBytes = 1 << 30;
 // where ranks exceed cores, for there the rank that is waited for needs this one's core.
 constexpr std::chrono::microseconds kSpin{200};
 
-// Starts a nonblocking call by `start(&request)` and waits for it.
-template <typename Start>
-absl::Status Await(MpiMessages& messages, const Start& start, const char* call) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  int code = start(&request);
-  if (code == MPI_SUCCESS) code = messages.Await(request);
-  return MpiStatus(code, call);
-}
-
 #define ORIEL_MPI_AWAIT(function, ...) \
-  Await(                               \
-      *messages_, [&](MPI_Request* request) { return function(__VA_ARGS__, request); }, #function)
+  Await([&](MPI_Request* request) { return function(__VA_ARGS__, request); }, #function)
 
 // All-reduce is an all-to-all of slices, a local reduction in rank order, and an all-gather:
 // MPI_Allreduce may sum in any order.
@@ -144,58 +134,52 @@ class MpiCommunicator final : public Communicator {
     return absl::OkStatus();
   }
 
-  absl::Status AllGather(DType dtype, const void* source, void* target,
-                         Blocks target_blocks) override {
-    ORIEL_RETURN_IF_ERROR(CheckPieces("all_gather", source, target, target_blocks, target_blocks));
-    const int64_t width = DTypeBytes(dtype);
-    const int64_t bytes = target_blocks.num_elements() * width;
-    if (bytes == 0) return absl::OkStatus();
-    const MutablePiece place = PieceOf(target, target_blocks, size_, rank_, width);
-    if (place.data != source) CopyPiece(Contiguous(source, bytes), 0, place, 0, bytes);
-    if (size_ == 1) return absl::OkStatus();
-    if (target_blocks.outer == 1) return GatherWhole(static_cast<char*>(target), bytes);
-    for (int64_t begin = 0; begin < bytes; begin += WindowOfPiece()) {
-      const int64_t n = std::min(WindowOfPiece(), bytes - begin);
-      Grow(received_, size_ * n);
-      ORIEL_RETURN_IF_ERROR(ORIEL_MPI_AWAIT(
-          MPI_Iallgather, static_cast<const char*>(source) + begin, static_cast<int>(n), MPI_BYTE,
-          received_.data(), static_cast<int>(n), MPI_BYTE, comm_));
-      for (int64_t rank = 0; rank < size_; ++rank) {
-        if (rank == rank_) continue;
-        CopyPiece(Contiguous(received_.data() + rank * n, n), 0,
-                  PieceOf(target, target_blocks, size_, rank, width), begin, n);
+  absl::Status AllGather(absl::Span<const PieceBuffer> buffers) override {
+    ORIEL_RETURN_IF_ERROR(CheckAllGather(buffers));
+    scattered_.clear();
+    for (const PieceBuffer& buffer : buffers) {
+      const int64_t width = DTypeBytes(buffer.dtype);
+      const int64_t bytes = buffer.target_blocks.num_elements() * width;
+      if (bytes == 0) continue;
+      const MutablePiece place = PieceOf(buffer.target, buffer.target_blocks, size_, rank_, width);
+      if (place.data != buffer.source) {
+        CopyPiece(Contiguous(buffer.source, bytes), 0, place, 0, bytes);
+      }
+      if (size_ == 1) continue;
+      if (buffer.target_blocks.outer == 1 && (buffers.size() == 1 || bytes >= kPackBytes)) {
+        ORIEL_RETURN_IF_ERROR(GatherWhole(static_cast<char*>(buffer.target), bytes));
+      } else {
+        scattered_.push_back(buffer);
+        scattered_.back().source_blocks = buffer.target_blocks;
       }
     }
-    return absl::OkStatus();
+    return ForEachWindow(scattered_, [&](int64_t bytes) { return GatherWindow(bytes); });
   }
 
-  absl::Status ReduceScatter(Reduction reduction, DType dtype, const void* source,
-                             Blocks source_blocks, void* target) override {
-    ORIEL_RETURN_IF_ERROR(
-        CheckPieces("reduce_scatter", source, target, source_blocks, source_blocks));
-    ORIEL_RETURN_IF_ERROR(CheckReducible("reduce_scatter", dtype));
-    const int64_t width = DTypeBytes(dtype);
-    return ExchangePieces(
-        static_cast<const char*>(source), source_blocks, width, [&](int64_t begin, int64_t bytes) {
-          for (int64_t rank = 0; rank < size_; ++rank) {
-            sources_[rank] = received_.data() + rank * bytes;
-          }
-          void* place = static_cast<char*>(target) + begin;
-          ReduceInOrder(reduction, dtype, sources_, absl::MakeConstSpan(&place, 1), bytes / width);
-        });
+  absl::Status ReduceScatter(Reduction reduction, absl::Span<const PieceBuffer> buffers) override {
+    ORIEL_RETURN_IF_ERROR(CheckReduceScatter(buffers));
+    return ExchangePieces(buffers, [&](const Part& part, int64_t stride) {
+      const PieceBuffer& buffer = buffers[part.buffer];
+      for (int64_t rank = 0; rank < size_; ++rank) {
+        sources_[rank] = received_.data() + rank * stride + part.offset;
+      }
+      void* place = static_cast<char*>(buffer.target) + part.begin;
+      ReduceInOrder(reduction, buffer.dtype, sources_, absl::MakeConstSpan(&place, 1),
+                    part.bytes / DTypeBytes(buffer.dtype));
+    });
   }
 
-  absl::Status AllToAll(DType dtype, const void* source, Blocks source_blocks, void* target,
-                        Blocks target_blocks) override {
-    ORIEL_RETURN_IF_ERROR(CheckPieces("all_to_all", source, target, source_blocks, target_blocks));
-    const int64_t width = DTypeBytes(dtype);
-    return ExchangePieces(
-        static_cast<const char*>(source), source_blocks, width, [&](int64_t begin, int64_t bytes) {
-          for (int64_t rank = 0; rank < size_; ++rank) {
-            CopyPiece(Contiguous(received_.data() + rank * bytes, bytes), 0,
-                      PieceOf(target, target_blocks, size_, rank, width), begin, bytes);
-          }
-        });
+  absl::Status AllToAll(absl::Span<const PieceBuffer> buffers) override {
+    ORIEL_RETURN_IF_ERROR(CheckAllToAll(buffers));
+    return ExchangePieces(buffers, [&](const Part& part, int64_t stride) {
+      const PieceBuffer& buffer = buffers[part.buffer];
+      for (int64_t rank = 0; rank < size_; ++rank) {
+        CopyPiece(
+            Contiguous(received_.data() + rank * stride + part.offset, part.bytes), 0,
+            PieceOf(buffer.target, buffer.target_blocks, size_, rank, DTypeBytes(buffer.dtype)),
+            part.begin, part.bytes);
+      }
+    });
   }
 
   absl::Status Barrier() override { return ORIEL_MPI_AWAIT(MPI_Ibarrier, comm_); }
@@ -214,6 +198,15 @@ class MpiCommunicator final : public Communicator {
 
   void Progress() override { messages_->Progress(); }
 
+  absl::Status CheckConcurrent() const override {
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&provided);
+    if (provided >= MPI_THREAD_MULTIPLE) return absl::OkStatus();
+    return absl::UnavailableError(
+        "this MPI cannot be called by several threads at the same time (MPI_THREAD_MULTIPLE)");
+  }
+  void SetBackground(bool background) override { background_ = background; }
+
   void Abort(const absl::Status& reason) override {
     EndMpiJob({reason.message().data(), reason.message().size()});
   }
@@ -227,6 +220,24 @@ class MpiCommunicator final : public Communicator {
 
     int64_t bytes() const { return count * DTypeBytes(dtype); }
   };
+
+  // In a window of pieces: of one buffer's, bytes [begin, begin + bytes), at `offset` of what is
+  // moved of each rank's.
+  struct Part {
+    size_t buffer;
+    int64_t begin;
+    int64_t bytes;
+    int64_t offset;
+  };
+
+  // Starts a nonblocking call by `start(&request)` and waits for it.
+  template <typename Start>
+  absl::Status Await(const Start& start, const char* call) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = start(&request);
+    if (code == MPI_SUCCESS) code = messages_->Await(request, background_);
+    return MpiStatus(code, call);
+  }
 
   template <typename T>
   static void Grow(std::vector<T>& scratch, int64_t size) {
@@ -248,27 +259,85 @@ class MpiCommunicator final : public Communicator {
     return absl::OkStatus();
   }
 
-  // Sends piece r of `source` to rank r, by parts. Of each part, receive(begin, bytes) is called
-  // with bytes [begin, begin + bytes) of this rank's piece, of rank r's source, at
-  // received_[r * bytes].
-  template <typename Receive>
-  absl::Status ExchangePieces(const char* source, Blocks blocks, int64_t width,
-                              const Receive& receive) {
-    const int64_t piece = blocks.num_elements() * width;
-    for (int64_t begin = 0; begin < piece; begin += WindowOfPiece()) {
-      const int64_t n = std::min(WindowOfPiece(), piece - begin);
-      Grow(packed_, size_ * n);
-      Grow(received_, size_ * n);
-      for (int64_t rank = 0; rank < size_; ++rank) {
-        CopyPiece(PieceOf(source, blocks, size_, rank, width), begin,
-                  Contiguous(packed_.data() + rank * n, n), 0, n);
+  // Calls move(bytes) for one window of the buffers' pieces after the other: `parts_` says what of
+  // which, in `bytes` bytes of each rank's. Pieces are of the size that source_blocks say.
+  template <typename Move>
+  absl::Status ForEachWindow(absl::Span<const PieceBuffer> buffers, const Move& move) {
+    int64_t filled = 0;
+    const auto flush = [&] {
+      absl::Status status = parts_.empty() ? absl::OkStatus() : move(filled);
+      parts_.clear();
+      filled = 0;
+      return status;
+    };
+    parts_.clear();
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const int64_t piece = buffers[i].source_blocks.num_elements() * DTypeBytes(buffers[i].dtype);
+      for (int64_t begin = 0; begin < piece;) {
+        const int64_t bytes = std::min(WindowOfPiece() - filled, piece - begin);
+        parts_.push_back({i, begin, bytes, filled});
+        begin += bytes;
+        filled += Padded(bytes);
+        if (filled >= WindowOfPiece()) ORIEL_RETURN_IF_ERROR(flush());
       }
-      ORIEL_RETURN_IF_ERROR(ORIEL_MPI_AWAIT(MPI_Ialltoall, packed_.data(), static_cast<int>(n),
-                                            MPI_BYTE, received_.data(), static_cast<int>(n),
-                                            MPI_BYTE, comm_));
-      receive(begin, n);
+    }
+    return flush();
+  }
+
+  // All-gathers the parts of `scattered_`, `bytes` of each rank together.
+  absl::Status GatherWindow(int64_t bytes) {
+    const char* outgoing = static_cast<const char*>(scattered_[parts_[0].buffer].source);
+    if (parts_.size() == 1) {
+      outgoing += parts_[0].begin;
+      bytes = parts_[0].bytes;
+    } else {
+      Grow(packed_, bytes);
+      for (const Part& part : parts_) {
+        std::memcpy(packed_.data() + part.offset,
+                    static_cast<const char*>(scattered_[part.buffer].source) + part.begin,
+                    part.bytes);
+      }
+      outgoing = packed_.data();
+    }
+    Grow(received_, size_ * bytes);
+    ORIEL_RETURN_IF_ERROR(ORIEL_MPI_AWAIT(MPI_Iallgather, outgoing, static_cast<int>(bytes),
+                                          MPI_BYTE, received_.data(), static_cast<int>(bytes),
+                                          MPI_BYTE, comm_));
+    for (const Part& part : parts_) {
+      const PieceBuffer& buffer = scattered_[part.buffer];
+      for (int64_t rank = 0; rank < size_; ++rank) {
+        if (rank == rank_) continue;
+        CopyPiece(
+            Contiguous(received_.data() + rank * bytes + part.offset, part.bytes), 0,
+            PieceOf(buffer.target, buffer.target_blocks, size_, rank, DTypeBytes(buffer.dtype)),
+            part.begin, part.bytes);
+      }
     }
     return absl::OkStatus();
+  }
+
+  // Sends piece r of each source to rank r, by windows. For each part of one that has come,
+  // receive(part, stride) is called: what rank r sent is at received_[r * stride + part.offset].
+  template <typename Receive>
+  absl::Status ExchangePieces(absl::Span<const PieceBuffer> buffers, const Receive& receive) {
+    return ForEachWindow(buffers, [&](int64_t stride) {
+      Grow(packed_, size_ * stride);
+      Grow(received_, size_ * stride);
+      for (const Part& part : parts_) {
+        const PieceBuffer& buffer = buffers[part.buffer];
+        for (int64_t rank = 0; rank < size_; ++rank) {
+          CopyPiece(
+              PieceOf(buffer.source, buffer.source_blocks, size_, rank, DTypeBytes(buffer.dtype)),
+              part.begin, Contiguous(packed_.data() + rank * stride + part.offset, part.bytes), 0,
+              part.bytes);
+        }
+      }
+      ORIEL_RETURN_IF_ERROR(ORIEL_MPI_AWAIT(MPI_Ialltoall, packed_.data(), static_cast<int>(stride),
+                                            MPI_BYTE, received_.data(), static_cast<int>(stride),
+                                            MPI_BYTE, comm_));
+      for (const Part& part : parts_) receive(part, stride);
+      return absl::OkStatus();
+    });
   }
 
   static int64_t Padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -382,7 +451,10 @@ class MpiCommunicator final : public Communicator {
   const std::shared_ptr<MpiMessages> messages_;  // of all groups
   int64_t rank_ = 0;
   int64_t size_ = 1;
+  bool background_ = false;
   std::vector<Piece> window_;
+  std::vector<Part> parts_;             // of the window of pieces that is moved
+  std::vector<PieceBuffer> scattered_;  // in an all-gather: those that are packed
   // Scratch memory, kept between calls.
   std::vector<char> packed_;
   std::vector<char> received_;

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <climits>
 #include <iterator>
@@ -74,7 +75,7 @@ class MpiSend final : public Message, private MpiMessages::Waiter {
   }
 
   ~MpiSend() override {
-    if (waits_) messages_.Remove(comm_, {peer_, SizeTag(tag_)}, this);
+    messages_.Remove(comm_, {peer_, SizeTag(tag_)}, this);
     if (!MpiFinalized()) GiveUp();
     messages_.End(comm_);
   }
@@ -100,9 +101,9 @@ class MpiSend final : public Message, private MpiMessages::Waiter {
  private:
   // The receiver's size.
   void Accept(MpiMessages::Arrived arrived) override {
-    waits_ = false;
     size_status_ =
         ORIEL_MPI(MPI_Mrecv, &peer_bytes_, 1, MPI_INT64_T, &arrived.message, MPI_STATUS_IGNORE);
+    waits_ = false;
   }
 
   void GiveUp() {
@@ -124,7 +125,7 @@ class MpiSend final : public Message, private MpiMessages::Waiter {
   const int peer_;
   const int64_t tag_;
   const int64_t bytes_;
-  bool waits_ = true;  // for the receiver's size
+  std::atomic<bool> waits_{true};  // for the receiver's size; what comes with it is read behind
   int64_t peer_bytes_ = 0;
   absl::Status size_status_;
   MPI_Request data_ = MPI_REQUEST_NULL;
@@ -144,7 +145,7 @@ class MpiReceive final : public Message, private MpiMessages::Waiter {
   }
 
   ~MpiReceive() override {
-    if (waits_) messages_.Remove(comm_, {peer_, DataTag(tag_)}, this);
+    messages_.Remove(comm_, {peer_, DataTag(tag_)}, this);
     if (!MpiFinalized()) {
       messages_.Await(data_);
       messages_.Await(size_);
@@ -167,7 +168,6 @@ class MpiReceive final : public Message, private MpiMessages::Waiter {
 
  private:
   void Accept(MpiMessages::Arrived arrived) override {
-    waits_ = false;
     void* target = target_;
     if (arrived.bytes != bytes_) {
       result_ = MessageMismatch(WorldRank(comm_, peer_), OwnWorldRank(comm_), tag_, arrived.bytes,
@@ -182,6 +182,7 @@ class MpiReceive final : public Message, private MpiMessages::Waiter {
         },
         "MPI_Imrecv");
     if (result_.ok()) result_ = started;
+    waits_ = false;
   }
 
   MpiMessages& messages_;
@@ -190,7 +191,7 @@ class MpiReceive final : public Message, private MpiMessages::Waiter {
   const int64_t tag_;
   void* const target_;
   const int64_t bytes_;
-  bool waits_ = true;  // for the message
+  std::atomic<bool> waits_{true};  // for the message; what comes with it is read behind
   absl::Status result_;
   std::vector<char> misfit_;  // a message of another size, so that its sender gets done
   MPI_Request size_ = MPI_REQUEST_NULL;
@@ -214,25 +215,41 @@ absl::StatusOr<std::unique_ptr<Message>> MpiMessages::Receive(MPI_Comm comm, int
   return message;
 }
 
-int MpiMessages::Await(MPI_Request& request) {
+int MpiMessages::Await(MPI_Request& request, bool background) {
   int code = MPI_SUCCESS;
-  Poll([&] {
+  const auto is_done = [&] {
     int done = 0;
     code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     return done || code != MPI_SUCCESS;
-  });
+  };
+  Poll(is_done, background);
   return code;
 }
 
 void MpiMessages::Progress() {
-  if (lanes_.empty()) return;
   const Clock::time_point now = Clock::now();
   if (now < next_progress_) return;
   next_progress_ = now + kProgressPeriod;
   Take();
 }
 
+void MpiMessages::Begin(MPI_Comm comm) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++lanes_[comm].under_way;
+}
+
+void MpiMessages::End(MPI_Comm comm) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  --lanes_[comm].under_way;
+}
+
+void MpiMessages::Forget(MPI_Comm comm) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  lanes_.erase(comm);
+}
+
 void MpiMessages::Add(MPI_Comm comm, Key key, Waiter* waiter) {
+  std::lock_guard<std::mutex> lock(mutex_);
   Lane& lane = lanes_[comm];
   std::deque<Arrived>& arrived = lane.arrived[key];
   if (arrived.empty()) {
@@ -245,11 +262,15 @@ void MpiMessages::Add(MPI_Comm comm, Key key, Waiter* waiter) {
 }
 
 void MpiMessages::Remove(MPI_Comm comm, Key key, Waiter* waiter) {
+  std::lock_guard<std::mutex> lock(mutex_);
   std::deque<Waiter*>& waiting = lanes_[comm].waiting[key];
-  waiting.erase(std::find(waiting.begin(), waiting.end(), waiter));
+  waiting.erase(std::remove(waiting.begin(), waiting.end(), waiter), waiting.end());
 }
 
 void MpiMessages::Take() {
+  // Who finds it locked leaves the looking to the other thread.
+  const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
   for (auto& [comm, lane] : lanes_) {
     while (lane.under_way > 0) {
       int came = 0;

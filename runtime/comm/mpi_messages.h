@@ -6,6 +6,9 @@
 // what has come meanwhile, and a rank that computes calls Progress(). The receiver also tells the
 // sender its size, for in MPI only the receiver sees that they differ; a send is done when its data
 // is and that size has come.
+//
+// Each thread that waits in MPI, for a message or in a collective, looks for what has come: so
+// messages also go on while a communication stream works.
 #ifndef ORIEL_RUNTIME_COMM_MPI_MESSAGES_H_
 #define ORIEL_RUNTIME_COMM_MPI_MESSAGES_H_
 
@@ -16,6 +19,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -27,7 +31,7 @@ namespace oriel::runtime {
 // Unavailable if this MPI has too few tags: a message takes two.
 absl::Status CheckMpiTags();
 
-// The messages of a rank, in all its groups. Outlives them.
+// The messages of a rank, in all its groups. Outlives them. Thread-safe, but for a message itself.
 class MpiMessages {
  public:
   using Clock = std::chrono::steady_clock;
@@ -38,7 +42,7 @@ class MpiMessages {
     MPI_Message message;
     int64_t bytes;
   };
-  // Whoever waits for one.
+  // Whoever waits for one. Any thread may bring it.
   class Waiter {
    public:
     virtual ~Waiter() = default;
@@ -58,11 +62,13 @@ class MpiMessages {
   // Waits until done(), and takes what comes meanwhile. MPI's own waiting never leaves the core:
   // training with 4 ranks on 2 cores took up to 40 times as long, and 2 times with Open MPI's
   // mpi_yield_when_idle.
+  //
+  // A thread in the background sleeps between looks from the start.
   template <typename Done>
-  void Poll(const Done& done) {
+  void Poll(const Done& done, bool background = false) {
     Take();
     if (done()) return;
-    const Clock::time_point end = Clock::now() + spin_;
+    const Clock::time_point end = Clock::now() + (background ? Clock::duration() : spin_);
     while (true) {
       if (Clock::now() >= end) Sleep();
       Take();
@@ -70,17 +76,17 @@ class MpiMessages {
     }
   }
   // Waits for a request. The code is the request's.
-  int Await(MPI_Request& request);
+  int Await(MPI_Request& request, bool background = false);
   // As Communicator::Progress.
   void Progress();
 
   // A send or receive begins, and ends.
-  void Begin(MPI_Comm comm) { ++lanes_[comm].under_way; }
-  void End(MPI_Comm comm) { --lanes_[comm].under_way; }
+  void Begin(MPI_Comm comm);
+  void End(MPI_Comm comm);
   // A communicator ends.
-  void Forget(MPI_Comm comm) { lanes_.erase(comm); }
+  void Forget(MPI_Comm comm);
   // Each message of a key goes to one who waits for the key, in the order of these calls. Who does
-  // not wait any more says so.
+  // not wait any more says so; after that it gets none.
   void Add(MPI_Comm comm, Key key, Waiter* waiter);
   void Remove(MPI_Comm comm, Key key, Waiter* waiter);
 
@@ -98,7 +104,8 @@ class MpiMessages {
   static void Sleep();
 
   const Clock::duration spin_;
-  Clock::time_point next_progress_;
+  Clock::time_point next_progress_;  // of the thread that computes
+  std::mutex mutex_;                 // of the following
   std::map<MPI_Comm, Lane> lanes_;
 };
 

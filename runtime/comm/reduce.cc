@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/float16.h"
+#include "runtime/base/status.h"
 
 namespace oriel::runtime {
 namespace {
@@ -86,6 +87,26 @@ void ReduceAs(DType dtype, absl::Span<const void* const> sources, absl::Span<voi
   }
 }
 
+absl::Status CheckPieces(const char* operation, const PieceBuffer& buffer, Blocks source_blocks,
+                         Blocks target_blocks) {
+  for (const Blocks& blocks : {source_blocks, target_blocks}) {
+    if (blocks.outer < 0 || blocks.inner < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(operation, " of pieces of ", blocks.outer,
+                                                     " x ", blocks.inner, " elements"));
+    }
+  }
+  const int64_t count = source_blocks.num_elements();
+  if (count != target_blocks.num_elements()) {
+    return absl::InvalidArgumentError(absl::StrCat(operation, " of pieces of ", count,
+                                                   " elements into pieces of ",
+                                                   target_blocks.num_elements()));
+  }
+  if (count > 0 && (buffer.source == nullptr || buffer.target == nullptr)) {
+    return absl::InvalidArgumentError(absl::StrCat(operation, ": a buffer has no address"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool CanReduce(DType dtype) {
@@ -118,31 +139,32 @@ absl::Status CheckReduceBuffers(absl::Span<const ReduceBuffer> buffers) {
   return absl::OkStatus();
 }
 
-absl::Status CheckPieces(const char* operation, const void* source, const void* target,
-                         Blocks source_blocks, Blocks target_blocks) {
-  for (const Blocks& blocks : {source_blocks, target_blocks}) {
-    if (blocks.outer < 0 || blocks.inner < 0) {
-      return absl::InvalidArgumentError(absl::StrCat(operation, " of pieces of ", blocks.outer,
-                                                     " x ", blocks.inner, " elements"));
-    }
-  }
-  const int64_t count = source_blocks.num_elements();
-  if (count != target_blocks.num_elements()) {
-    return absl::InvalidArgumentError(absl::StrCat(operation, " of pieces of ", count,
-                                                   " elements into pieces of ",
-                                                   target_blocks.num_elements()));
-  }
-  if (count > 0 && (source == nullptr || target == nullptr)) {
-    return absl::InvalidArgumentError(absl::StrCat(operation, ": a buffer has no address"));
+absl::Status CheckAllGather(absl::Span<const PieceBuffer> buffers) {
+  for (const PieceBuffer& buffer : buffers) {
+    ORIEL_RETURN_IF_ERROR(
+        CheckPieces("all_gather", buffer, buffer.target_blocks, buffer.target_blocks));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckReducible(const char* operation, DType dtype) {
-  if (CanReduce(dtype)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(operation, " of ", std::string(DTypeName(dtype)),
-                   ", which cannot be reduced (f32, f64, bf16, i64 and i32 can)"));
+absl::Status CheckReduceScatter(absl::Span<const PieceBuffer> buffers) {
+  for (const PieceBuffer& buffer : buffers) {
+    ORIEL_RETURN_IF_ERROR(
+        CheckPieces("reduce_scatter", buffer, buffer.source_blocks, buffer.source_blocks));
+    if (CanReduce(buffer.dtype)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("reduce_scatter of ", std::string(DTypeName(buffer.dtype)),
+                     ", which cannot be reduced (f32, f64, bf16, i64 and i32 can)"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAllToAll(absl::Span<const PieceBuffer> buffers) {
+  for (const PieceBuffer& buffer : buffers) {
+    ORIEL_RETURN_IF_ERROR(
+        CheckPieces("all_to_all", buffer, buffer.source_blocks, buffer.target_blocks));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckMessage(const char* operation, int64_t peer, int64_t tag, const void* data,

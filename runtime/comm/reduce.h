@@ -20,11 +20,11 @@ bool CanReduce(DType dtype);
 // address. InvalidArgument names the buffer.
 absl::Status CheckReduceBuffers(absl::Span<const ReduceBuffer> buffers);
 
-// The arguments of a collective on pieces: no negative size, pieces of the same size on both sides,
-// no null address. InvalidArgument names the operation.
-absl::Status CheckPieces(const char* operation, const void* source, const void* target,
-                         Blocks source_blocks, Blocks target_blocks);
-absl::Status CheckReducible(const char* operation, DType dtype);
+// The arguments of collectives on pieces: no negative size, pieces of the same size on both sides,
+// no null address, and dtypes that can be reduced if they are. InvalidArgument names the operation.
+absl::Status CheckAllGather(absl::Span<const PieceBuffer> buffers);
+absl::Status CheckReduceScatter(absl::Span<const PieceBuffer> buffers);
+absl::Status CheckAllToAll(absl::Span<const PieceBuffer> buffers);
 
 // The arguments of Communicator::Send and Receive. InvalidArgument names the operation.
 absl::Status CheckMessage(const char* operation, int64_t peer, int64_t tag, const void* data,

@@ -46,11 +46,8 @@ struct Step {
   Communicator* group = nullptr;
   Reduction reduction = Reduction::kSum;
   absl::Span<const ReduceBuffer> buffers;  // kAllReduce
-  // Other collectives: how the source is cut and the target joined
-  DType dtype = DType::kU8;
-  Blocks source_blocks;
-  Blocks target_blocks;
-  // Other collectives, kSlice, kCopy
+  absl::Span<const PieceBuffer> pieces;    // other collectives
+  // kSlice, kCopy
   const void* source = nullptr;
   void* target = nullptr;
   int64_t bytes = 0;                   // of the target
@@ -77,6 +74,7 @@ struct PreparedSegment {
   std::vector<const void*> operands;
   std::vector<void*> results;
   std::vector<ReduceBuffer> reduce_buffers;
+  std::vector<PieceBuffer> piece_buffers;
   SegmentProfile profile;
 };
 
@@ -244,15 +242,16 @@ class PlanExecutor final : public Executor {
     prepared.profile.nanoseconds.resize(segment.instructions_size());
     size_t operands = 0;
     size_t results = 0;
-    size_t reduced = 0;
+    size_t collected = 0;
     for (const auto& instruction : segment.instructions()) {
       operands += instruction.launch().operands_size();
       results += instruction.launch().results_size();
-      reduced += instruction.collective().operands_size();
+      collected += instruction.collective().operands_size();
     }
     prepared.operands.reserve(operands);
     prepared.results.reserve(results);
-    prepared.reduce_buffers.reserve(reduced);
+    prepared.reduce_buffers.reserve(collected);
+    prepared.piece_buffers.reserve(collected);
     for (int i = 0; i < segment.instructions_size(); ++i) {
       Step& step = prepared.steps[i];
       const absl::Status status = Prepare(segment.instructions(i), prepared, step);
@@ -378,21 +377,23 @@ class PlanExecutor final : public Executor {
       default:
         return absl::UnimplementedError("a collective that this version does not know");
     }
-    const auto& source = program_.buffers(collective.operands(0));
-    const auto& target = program_.buffers(collective.results(0));
-    const int64_t pieces = step.group == nullptr ? 1 : step.group->size();
-    step.source = Address(source);
-    step.target = Address(target);
-    step.bytes = Bytes(target);
-    Follow(source, step.source, prepared);
-    Follow(target, step.target, prepared);
-    step.dtype = FromPlan(source.local()).dtype;
-    if (Cuts(collective.kind())) {
-      step.source_blocks = BlocksOf(source.local().shape(), collective.split_dim(), pieces);
+    const int64_t ranks = step.group == nullptr ? 1 : step.group->size();
+    const size_t first = prepared.piece_buffers.size();
+    for (int i = 0; i < collective.operands_size(); ++i) {
+      const auto& operand = program_.buffers(collective.operands(i));
+      const auto& result = program_.buffers(collective.results(i));
+      PieceBuffer piece{Address(operand), Address(result), FromPlan(operand.local()).dtype, {}, {}};
+      if (Cuts(collective.kind())) {
+        piece.source_blocks = BlocksOf(operand.local().shape(), collective.split_dim(), ranks);
+      }
+      if (Joins(collective.kind())) {
+        piece.target_blocks = BlocksOf(result.local().shape(), collective.concat_dim(), ranks);
+      }
+      prepared.piece_buffers.push_back(piece);
+      Follow(operand, prepared.piece_buffers.back().source, prepared);
+      Follow(result, prepared.piece_buffers.back().target, prepared);
     }
-    if (Joins(collective.kind())) {
-      step.target_blocks = BlocksOf(target.local().shape(), collective.concat_dim(), pieces);
-    }
+    step.pieces = absl::MakeConstSpan(prepared.piece_buffers).subspan(first);
     return absl::OkStatus();
   }
 
@@ -462,16 +463,14 @@ class PlanExecutor final : public Executor {
         }
         return absl::OkStatus();
       case Step::Kind::kAllGather:
-        if (step.group == nullptr) return Move(step.target, step.source, step.bytes);
-        return step.group->AllGather(step.dtype, step.source, step.target, step.target_blocks);
+        if (step.group == nullptr) return MoveAll(step.pieces);
+        return step.group->AllGather(step.pieces);
       case Step::Kind::kReduceScatter:
-        if (step.group == nullptr) return Move(step.target, step.source, step.bytes);
-        return step.group->ReduceScatter(step.reduction, step.dtype, step.source,
-                                         step.source_blocks, step.target);
+        if (step.group == nullptr) return MoveAll(step.pieces);
+        return step.group->ReduceScatter(step.reduction, step.pieces);
       case Step::Kind::kAllToAll:
-        if (step.group == nullptr) return Move(step.target, step.source, step.bytes);
-        return step.group->AllToAll(step.dtype, step.source, step.source_blocks, step.target,
-                                    step.target_blocks);
+        if (step.group == nullptr) return MoveAll(step.pieces);
+        return step.group->AllToAll(step.pieces);
       case Step::Kind::kSlice:
         if (step.bytes == 0) return absl::OkStatus();
         return backend_->CopyRuns(step.target, step.source, step.piece.run, step.piece.stride,
@@ -489,6 +488,17 @@ class PlanExecutor final : public Executor {
   absl::Status Move(void* target, const void* source, int64_t bytes) {
     if (target == source) return absl::OkStatus();
     return backend_->Copy(target, source, bytes);
+  }
+
+  // A collective of this rank alone: each tensor is one piece.
+  absl::Status MoveAll(absl::Span<const PieceBuffer> pieces) {
+    for (const PieceBuffer& piece : pieces) {
+      const Blocks& blocks =
+          piece.source_blocks.inner > 0 ? piece.source_blocks : piece.target_blocks;
+      ORIEL_RETURN_IF_ERROR(
+          Move(piece.target, piece.source, blocks.num_elements() * DTypeBytes(piece.dtype)));
+    }
+    return absl::OkStatus();
   }
 
   // What goes wrong before or behind the instructions.
