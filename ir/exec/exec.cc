@@ -73,6 +73,30 @@ constexpr CollectiveKind kCollectives[] = {
 
 }  // namespace
 
+// What it starts it waits for, once.
+LogicalResult SegmentOp::verifyRegions() {
+  llvm::SmallVector<mlir::Operation*> instructions;
+  llvm::SmallPtrSet<mlir::Operation*, 8> started;
+  for (mlir::Operation& op : getBody().front()) {
+    if (auto collective = llvm::dyn_cast<CollectiveOp>(op); collective && collective.getStream()) {
+      started.insert(&op);
+    } else if (auto wait = llvm::dyn_cast<WaitOp>(op)) {
+      uint64_t index = wait.getCollective();
+      if (index >= instructions.size() || !started.erase(instructions[index])) {
+        return wait.emitOpError("waits for instruction ")
+               << wait.getCollective() << ", which is no collective on its way";
+      }
+    }
+    instructions.push_back(&op);
+  }
+  for (mlir::Operation* op : instructions) {
+    if (started.contains(op)) {
+      return op->emitOpError("is started, but the segment does not wait for it");
+    }
+  }
+  return mlir::success();
+}
+
 LogicalResult RunOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
   auto program = (*this)->getParentOfType<ProgramOp>();
   if (!symbols.lookupSymbolIn<SegmentOp>(program, getSegmentAttr().getAttr())) {
@@ -99,17 +123,22 @@ LogicalResult CollectiveOp::verifySymbolUses(mlir::SymbolTableCollection& symbol
   if (reduction && *reduction != "sum" && *reduction != "max") {
     return emitOpError("expects the reduction sum or max, got ") << getReductionAttr();
   }
-  if (getSplitDim().has_value() != kind->cuts) {
-    return emitOpError(kind->cuts ? "expects split_dim" : "cuts nothing, but has split_dim");
+  if (getSplitDims().has_value() != kind->cuts) {
+    return emitOpError(kind->cuts ? "expects split_dims" : "cuts nothing, but has split_dims");
   }
-  if (getConcatDim().has_value() != kind->joins) {
-    return emitOpError(kind->joins ? "expects concat_dim" : "joins nothing, but has concat_dim");
+  if (getConcatDims().has_value() != kind->joins) {
+    return emitOpError(kind->joins ? "expects concat_dims" : "joins nothing, but has concat_dims");
   }
-  if (kind->cuts || kind->joins) {
-    if (failed(verifyOneToOne(*this))) return mlir::failure();
-  } else if (getInputsAttr().size() != getOutputsAttr().size()) {
-    return emitOpError("has ") << getInputsAttr().size() << " inputs but "
-                               << getOutputsAttr().size() << " outputs";
+  size_t inputs = getInputsAttr().size();
+  if (inputs != getOutputsAttr().size()) {
+    return emitOpError("has ") << inputs << " inputs but " << getOutputsAttr().size() << " outputs";
+  }
+  for (std::optional<llvm::ArrayRef<int64_t>> dims : {getSplitDims(), getConcatDims()}) {
+    if (!dims || dims->size() == inputs) continue;
+    return emitOpError("has ") << inputs << " inputs, but dimensions for " << dims->size();
+  }
+  if (auto stream = static_cast<int64_t>(getStream()); stream < 0) {
+    return emitOpError("is on the stream ") << stream;
   }
   return verifyBuffers(*this, symbols);
 }

@@ -74,6 +74,7 @@ def SegmentOp : Exec_Op<"segment",
                        DefaultValuedAttr<F64Attr, "0.0">:$predicted_ms);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
 }
 
 def RunOp : Exec_Op<"run",
@@ -115,23 +116,37 @@ def LaunchOp : Exec_Instruction<"launch", (ins StrAttr:$kernel,
 }
 
 def CollectiveOp : Exec_Instruction<"collective", (ins StrAttr:$collective,
-    OptionalAttr<StrAttr>:$reduction, StrArrayAttr:$axes, OptionalAttr<I64Attr>:$split_dim,
-    OptionalAttr<I64Attr>:$concat_dim)> {
+    OptionalAttr<StrAttr>:$reduction, StrArrayAttr:$axes,
+    OptionalAttr<DenseI64ArrayAttr>:$split_dims, OptionalAttr<DenseI64ArrayAttr>:$concat_dims,
+    DefaultValuedAttr<I64Attr, "0">:$stream)> {
   let summary = "One collective over the ranks that differ in some atomic axes";
   let description = [{
     `collective` is the name of the op of the `oriel` dialect that it was: `all_reduce`,
     `all_gather`, `reduce_scatter` or `all_to_all`. `reduction` is `sum` or `max` where it
-    reduces; each operand is cut into a piece per rank along `split_dim`, and pieces are joined
-    in the result along `concat_dim`, where it cuts or joins. Only an all-reduce may have
-    several operands, and an operand for its result.
+    reduces; operand `i` is cut into a piece per rank along `split_dims[i]`, and pieces are
+    joined in result `i` along `concat_dims[i]`, where it cuts or joins. Only an all-reduce may
+    have an operand for its result. With a `stream` above 0 it is started, and an `exec.wait`
+    behind it ends it.
 
     Example: `exec.collective "all_reduce" "sum" ["a0"] [@b0] -> [@b0]`,
-    `exec.collective "all_gather" ["a0", "a1"] [@b0] -> [@b1] {concat_dim = 1 : i64}`. Made by
-    `lower`; read by `emit`.
+    `exec.collective "all_gather" ["a0", "a1"] [@b0] -> [@b1] {concat_dims = array<i64: 1>}`.
+    Made by `lower`; read by `emit`.
   }];
   let assemblyFormat = [{
     $collective ($reduction^)? $axes $inputs `->` $outputs (`from` $source_op^)? attr-dict
   }];
+}
+
+def WaitOp : Exec_Op<"wait", [HasParent<"SegmentOp">]> {
+  let summary = "Waits for a collective that the segment has started";
+  let description = [{
+    `collective` is the place of the `exec.collective` among the instructions of the segment.
+    A segment waits once for each that it starts.
+
+    Example: `exec.wait 3`. Made by `lower`; read by `emit`.
+  }];
+  let arguments = (ins I64Attr:$collective);
+  let assemblyFormat = "$collective attr-dict";
 }
 
 def SliceOp : Exec_Instruction<"slice", (ins I64Attr:$dim, StrArrayAttr:$axes)> {

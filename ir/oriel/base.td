@@ -25,6 +25,7 @@ def OrielDialect : Dialect {
     forward op that it was derived from. -1 means none.
   }];
   let hasConstantMaterializer = 1;
+  let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
 }
 

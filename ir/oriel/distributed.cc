@@ -1,5 +1,6 @@
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallSet.h"
 
 namespace oriel::ir {
@@ -121,6 +122,70 @@ std::optional<int64_t> AllToAllOp::getJoinedDimension() { return getConcatDim();
 LogicalResult SliceLocalOp::verify() {
   if (failed(checkAxes(*this, getAxes()))) return failure();
   return checkPieces(*this, PieceDim{"dim", getDim()}, std::nullopt);
+}
+
+LogicalResult WaitOp::verify() {
+  if (getInputs().getTypes() != getResults().getTypes()) {
+    return emitOpError("expects results of the operands' types, got ")
+           << getResults().getTypes() << " for " << getInputs().getTypes();
+  }
+  if (getInputs().empty()) return emitOpError("waits for nothing");
+  llvm::SmallSetVector<mlir::Operation*, 4> started;
+  for (Value input : getInputs()) {
+    mlir::Operation* op = input.getDefiningOp();
+    if (!op || !op->hasAttr(kStreamAttr) || op->getBlock() != (*this)->getBlock()) {
+      return emitOpError("waits for what is no result of a collective that was started");
+    }
+    started.insert(op);
+  }
+  // All results of one, or of a bucket, whose members stand one behind the other.
+  llvm::SmallVector<mlir::Operation*> bucket{started.front()};
+  auto first = llvm::cast<CollectiveOpInterface>(started.front());
+  auto isMember = [&](mlir::Operation* op) {
+    auto collective = llvm::dyn_cast_if_present<CollectiveOpInterface>(op);
+    return collective && travelTogether(first, collective);
+  };
+  while (isMember(bucket.front()->getPrevNode())) {
+    bucket.insert(bucket.begin(), bucket.front()->getPrevNode());
+  }
+  while (isMember(bucket.back()->getNextNode())) bucket.push_back(bucket.back()->getNextNode());
+  size_t results = 0;
+  for (mlir::Operation* op : bucket) results += op->getNumResults();
+  if (bucket.size() != started.size() ||
+      !llvm::all_of(bucket, [&](mlir::Operation* op) { return started.contains(op); }) ||
+      results != getInputs().size()) {
+    return emitOpError("waits for other values than the results of one collective, or one bucket");
+  }
+  return success();
+}
+
+bool travelTogether(CollectiveOpInterface a, CollectiveOpInterface b) {
+  mlir::Attribute bucket = a->getAttr(kBucketAttr);
+  return bucket && bucket == b->getAttr(kBucketAttr) && a->getName() == b->getName() &&
+         a->getAttr(kStreamAttr) == b->getAttr(kStreamAttr) && a.getAxes() == b.getAxes() &&
+         a.getReductionName() == b.getReductionName();
+}
+
+// Of streams and buckets; other attributes are whatever a pass wrote.
+LogicalResult OrielDialect::verifyOperationAttribute(mlir::Operation* op,
+                                                     mlir::NamedAttribute attribute) {
+  if (attribute.getName() == kBucketAttr && !op->hasAttr(kStreamAttr)) {
+    return op->emitOpError("is in a bucket, but on no stream");
+  }
+  if (attribute.getName() != kStreamAttr) return success();
+  auto stream = llvm::dyn_cast<mlir::IntegerAttr>(attribute.getValue());
+  if (!llvm::isa<CollectiveOpInterface>(op)) {
+    return op->emitOpError("is no collective, but on a stream");
+  }
+  if (!stream || !stream.getType().isInteger(64) || stream.getInt() < 1) {
+    return op->emitOpError("is on the stream ") << attribute.getValue() << ", expected one from 1";
+  }
+  for (Value result : op->getResults()) {
+    if (!result.hasOneUse() || !llvm::isa<WaitOp>(*result.user_begin())) {
+      return op->emitOpError("is started, and expects one wait as the only use of each result");
+    }
+  }
+  return success();
 }
 
 namespace {

@@ -82,6 +82,21 @@ def AllToAllOp : Oriel_DistributedOp<"all_to_all",
   let results = (outs Oriel_Tensor:$result);
 }
 
+def WaitOp : Oriel_DistributedOp<"wait", (ins Variadic<Oriel_Tensor>:$inputs)> {
+  let summary = "The results of a collective that was started";
+  let description = [{
+    A collective with the attribute `oriel.stream` is started where it stands, on that stream, and
+    the rank goes on. The operands are all results of one such collective, or all of several with
+    the same `oriel.bucket`, which travel as one; nothing else uses those. Result `i` is operand
+    `i` once it is there. Not pure, as `oriel.all_reduce`.
+
+    Example: `%1 = oriel.all_reduce %0 {axes = ["a0"], oriel.stream = 1 : i64, reduction = "sum"}
+    : (tensor<8xf32>) -> tensor<8xf32>`, `%2 = oriel.wait %1 : (tensor<8xf32>) ->
+    tensor<8xf32>`. Made by `overlap`; removed by `lower`.
+  }];
+  let results = (outs Variadic<Oriel_Tensor>:$results);
+}
+
 def SliceLocalOp : Oriel_DistributedOp<"slice_local",
     (ins Oriel_Tensor:$input, StrArrayAttr:$axes, Oriel_IntAttr:$dim)> {
   let summary = "This rank's piece of a value that a group's ranks all hold";

@@ -28,6 +28,14 @@
 
 namespace oriel::ir {
 
+// On a collective, i64 from 1 on: it is started where it stands, on this communication stream.
+inline constexpr llvm::StringLiteral kStreamAttr("oriel.stream");
+// On started collectives that stand one behind the other: those with the same number travel as one.
+// They are of one kind, and have the same axes, reduction and stream.
+inline constexpr llvm::StringLiteral kBucketAttr("oriel.bucket");
+// Whether two collectives are of one bucket, wherever they stand.
+bool travelTogether(CollectiveOpInterface a, CollectiveOpInterface b);
+
 // `OpTy::create` for operands whose shapes the user decides: the same arguments less the result
 // types. Where the result types can't be inferred, `create` ends the process; this emits the
 // op's rule as an error at `loc` and fails.

@@ -341,10 +341,16 @@ class Emitter {
         result->set_reduction(*reduction == "max" ? plan::Collective::MAX : plan::Collective::SUM);
       }
       addAxes(collective.getAxes(), result->mutable_axes());
-      result->set_split_dim(collective.getSplitDim().value_or(0));
-      result->set_concat_dim(collective.getConcatDim().value_or(0));
+      addDims(collective.getSplitDims(), result->mutable_split_dims());
+      addDims(collective.getConcatDims(), result->mutable_concat_dims());
+      result->set_stream(collective.getStream());
       addBuffers(collective.getInputs(), result->mutable_operands());
       addBuffers(collective.getOutputs(), result->mutable_results());
+      return success();
+    }
+    if (auto wait = llvm::dyn_cast<exec::WaitOp>(op)) {
+      instruction->set_op(ir::WaitOp::getOperationName().str());
+      instruction->mutable_wait()->set_collective(wait.getCollective());
       return success();
     }
     if (auto slice = llvm::dyn_cast<exec::SliceOp>(op)) {
@@ -431,6 +437,12 @@ class Emitter {
   static void addAxes(mlir::ArrayAttr axes,
                       google::protobuf::RepeatedPtrField<std::string>* names) {
     for (auto axis : axes.getAsRange<mlir::StringAttr>()) names->Add(axis.str());
+  }
+
+  // None where there are no dimensions.
+  static void addDims(std::optional<llvm::ArrayRef<int64_t>> dims,
+                      google::protobuf::RepeatedField<int32_t>* list) {
+    if (dims) list->Add(dims->begin(), dims->end());
   }
 
   mlir::ModuleOp module_;

@@ -11,6 +11,7 @@ namespace oriel {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 constexpr char kModule[] = R"mlir(
@@ -27,9 +28,10 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
       exec.launch "pad" [@b0, @b1] -> [@b1] {flag = true, value = 0.5 : f64, kind = "k", dims = array<i64: 1, 2>} from "oriel.pad" loc("node"("module"))
       exec.collective "all_reduce" "sum" ["a0"] [@b1] -> [@b1] from "oriel.all_reduce"
       exec.copy [@b1] -> [@b1] from "return"
-      exec.collective "reduce_scatter" "max" ["a0"] [@b0] -> [@b1] from "oriel.reduce_scatter" {split_dim = 1 : i64}
-      exec.collective "all_to_all" ["a0"] [@b0] -> [@b1] from "oriel.all_to_all" {split_dim = 1 : i64, concat_dim = 2 : i64}
-      exec.collective "all_gather" ["a0"] [@b1] -> [@b0] from "oriel.all_gather" {concat_dim = 1 : i64}
+      exec.collective "reduce_scatter" "max" ["a0"] [@b0] -> [@b1] from "oriel.reduce_scatter" {split_dims = array<i64: 1>}
+      exec.collective "all_to_all" ["a0"] [@b0] -> [@b1] from "oriel.all_to_all" {split_dims = array<i64: 1>, concat_dims = array<i64: 2>}
+      exec.collective "all_gather" ["a0"] [@b1] -> [@b0] from "oriel.all_gather" {concat_dims = array<i64: 1>, stream = 2 : i64}
+      exec.wait 5
       exec.slice 1 ["a0"] [@b0] -> [@b1] from "oriel.slice_local"
     }
     exec.segment @update {}
@@ -142,25 +144,29 @@ TEST_F(EmitTest, CollectivesKeepKindReductionAndDims) {
   ASSERT_TRUE(succeeded(plan)) << error_;
   const plan::Segment& segment = plan->programs(0).segments(0);
   auto expect = [&](int index, plan::Collective::Kind kind, plan::Collective::Reduction reduction,
-                    int splitDim, int concatDim) {
+                    std::vector<int> splitDims, std::vector<int> concatDims) {
     const plan::Collective& collective = segment.instructions(index).collective();
     EXPECT_EQ(collective.kind(), kind);
     EXPECT_EQ(collective.reduction(), reduction);
-    EXPECT_EQ(collective.split_dim(), splitDim);
-    EXPECT_EQ(collective.concat_dim(), concatDim);
+    EXPECT_THAT(collective.split_dims(), ElementsAreArray(splitDims));
+    EXPECT_THAT(collective.concat_dims(), ElementsAreArray(concatDims));
     EXPECT_THAT(collective.axes(), ElementsAre("a0"));
   };
-  expect(1, plan::Collective::ALL_REDUCE, plan::Collective::SUM, 0, 0);
-  expect(3, plan::Collective::REDUCE_SCATTER, plan::Collective::MAX, 1, 0);
-  expect(4, plan::Collective::ALL_TO_ALL, plan::Collective::REDUCTION_UNSPECIFIED, 1, 2);
-  expect(5, plan::Collective::ALL_GATHER, plan::Collective::REDUCTION_UNSPECIFIED, 0, 1);
+  expect(1, plan::Collective::ALL_REDUCE, plan::Collective::SUM, {}, {});
+  expect(3, plan::Collective::REDUCE_SCATTER, plan::Collective::MAX, {1}, {});
+  expect(4, plan::Collective::ALL_TO_ALL, plan::Collective::REDUCTION_UNSPECIFIED, {1}, {2});
+  expect(5, plan::Collective::ALL_GATHER, plan::Collective::REDUCTION_UNSPECIFIED, {}, {1});
   EXPECT_EQ(segment.instructions(5).op(), "oriel.all_gather");
+  EXPECT_EQ(segment.instructions(4).collective().stream(), 0);
+  EXPECT_EQ(segment.instructions(5).collective().stream(), 2);
+  ASSERT_TRUE(segment.instructions(6).has_wait());
+  EXPECT_EQ(segment.instructions(6).wait().collective(), 5);
 }
 
 TEST_F(EmitTest, SliceKeepsDimAndAxes) {
   auto plan = emit(kModule);
   ASSERT_TRUE(succeeded(plan)) << error_;
-  const plan::Slice& slice = plan->programs(0).segments(0).instructions(6).slice();
+  const plan::Slice& slice = plan->programs(0).segments(0).instructions(7).slice();
   EXPECT_EQ(slice.source(), 0);
   EXPECT_EQ(slice.target(), 1);
   EXPECT_EQ(slice.dim(), 1);

@@ -53,6 +53,7 @@ class ProgramWriter {
     }
     segment.setPredictedMs(llvm::APFloat(seconds * 1e3));
     for (const ResultMove& move : assignment_.movesOf(function)) writeMove(function, move);
+    numberWaits(segment);
     return success();
   }
 
@@ -60,11 +61,13 @@ class ProgramWriter {
   LogicalResult writeOp(Operation& op) {
     if (llvm::isa<ir::ConstantOp>(op)) return checkConstant(op);
     if (auto collective = llvm::dyn_cast<ir::CollectiveOpInterface>(op)) {
-      exec::CollectiveOp::create(
-          builder_, op.getLoc(), symbols(op.getOperands()), symbols(op.getResults()),
-          builder_.getStringAttr(op.getName().stripDialect()), collective.getReductionName(),
-          collective.getAxes(), integer(collective.getSplitDimension()),
-          integer(collective.getJoinedDimension()), sourceOf(op));
+      return writeCollective(collective);
+    }
+    if (auto wait = llvm::dyn_cast<ir::WaitOp>(op)) {
+      // All that it waits for travels as one.
+      Operation* started = wait.getInputs().front().getDefiningOp();
+      waits_.emplace_back(exec::WaitOp::create(builder_, op.getLoc(), /*collective=*/0),
+                          collectives_.lookup(started));
       return success();
     }
     if (auto slice = llvm::dyn_cast<ir::SliceLocalOp>(op)) {
@@ -97,13 +100,45 @@ class ProgramWriter {
     return success();
   }
 
-  mlir::StringAttr sourceOf(Operation& op) {
-    return builder_.getStringAttr(op.getName().getStringRef());
+  // One instruction for all of a bucket, where its first stands.
+  LogicalResult writeCollective(ir::CollectiveOpInterface first) {
+    if (collectives_.count(first)) return success();
+    llvm::SmallVector<mlir::Attribute> inputs, outputs;
+    llvm::SmallVector<int64_t> splitDims, concatDims;
+    llvm::SmallVector<Operation*> bucket;
+    for (Operation* op = first; op; op = op->getNextNode()) {
+      auto collective = llvm::dyn_cast<ir::CollectiveOpInterface>(op);
+      if (op != first && (!collective || !ir::travelTogether(first, collective))) break;
+      bucket.push_back(op);
+      llvm::append_range(inputs, symbols(op->getOperands()));
+      llvm::append_range(outputs, symbols(op->getResults()));
+      size_t count = op->getNumOperands();
+      if (auto dim = collective.getSplitDimension()) splitDims.append(count, *dim);
+      if (auto dim = collective.getJoinedDimension()) concatDims.append(count, *dim);
+    }
+    auto dims = [&](llvm::ArrayRef<int64_t> list) {
+      return list.empty() ? mlir::DenseI64ArrayAttr() : builder_.getDenseI64ArrayAttr(list);
+    };
+    auto stream = first->getAttrOfType<mlir::IntegerAttr>(ir::kStreamAttr);
+    auto instruction = exec::CollectiveOp::create(
+        builder_, first.getLoc(), builder_.getArrayAttr(inputs), builder_.getArrayAttr(outputs),
+        builder_.getStringAttr(first->getName().stripDialect()), first.getReductionName(),
+        first.getAxes(), dims(splitDims), dims(concatDims),
+        builder_.getI64IntegerAttr(stream ? stream.getInt() : 0), sourceOf(*first));
+    for (Operation* op : bucket) collectives_[op] = instruction;
+    return success();
   }
 
-  // Null for none.
-  mlir::IntegerAttr integer(std::optional<int64_t> value) {
-    return value ? builder_.getI64IntegerAttr(*value) : mlir::IntegerAttr();
+  // Once all instructions of a segment have their places.
+  void numberWaits(exec::SegmentOp segment) {
+    llvm::DenseMap<Operation*, int64_t> places;
+    for (auto [place, op] : llvm::enumerate(segment.getBody().front())) places[&op] = place;
+    for (auto [wait, collective] : waits_) wait.setCollective(places.lookup(collective));
+    waits_.clear();
+  }
+
+  mlir::StringAttr sourceOf(Operation& op) {
+    return builder_.getStringAttr(op.getName().getStringRef());
   }
 
   // A constant's bytes are in the plan, also those of a splat, which takes none in the IR.
@@ -197,6 +232,8 @@ class ProgramWriter {
   exec::ProgramOp program_;
   mlir::OpBuilder buffers_;
   std::vector<int64_t> offsets_;
+  llvm::DenseMap<Operation*, exec::CollectiveOp> collectives_;
+  llvm::SmallVector<std::pair<exec::WaitOp, exec::CollectiveOp>> waits_;  // of the segment
   llvm::DenseMap<std::tuple<StorageId, mlir::Type, mlir::Attribute>, mlir::FlatSymbolRefAttr>
       symbols_;
   int next_ = 0;

@@ -43,8 +43,8 @@ LogicalResult checkSegment(mlir::func::FuncOp segment) {
       if (llvm::isa<mlir::DenseElementsAttr>(constant.getValue())) continue;
       return op.emitOpError("has a value that is not dense");
     }
-    if (!llvm::isa<ir::CollectiveOpInterface, ir::SliceLocalOp, ir::SendOp, ir::ReceiveOp,
-                   ir::KernelOpInterface>(op)) {
+    if (!llvm::isa<ir::CollectiveOpInterface, ir::WaitOp, ir::SliceLocalOp, ir::SendOp,
+                   ir::ReceiveOp, ir::KernelOpInterface>(op)) {
       return op.emitOpError("has no kernel and can't be lowered");
     }
   }

@@ -28,7 +28,9 @@ int64_t bytesOf(mlir::RankedTensorType type) {
   return ir::typesBytes(mlir::TypeRange(llvm::ArrayRef<mlir::Type>(type)));
 }
 
+// Whether results lie where the operands of the same number do.
 bool isView(Operation& op) {
+  if (llvm::isa<ir::WaitOp>(op)) return true;
   auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
   return kernel && kernel.isView();
 }
@@ -41,6 +43,12 @@ bool mayOverwrite(Operation& op, unsigned result, unsigned operand) {
   }
   auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
   return kernel && kernel.mayOverwrite(result, operand);
+}
+
+// What a wait waits for; other values are themselves.
+Value startedValue(Value value) {
+  auto wait = value.getDefiningOp<ir::WaitOp>();
+  return wait ? wait.getInputs()[llvm::cast<mlir::OpResult>(value).getResultNumber()] : value;
 }
 
 std::string roleText(const ValueRole& role) {
@@ -61,6 +69,8 @@ struct StorageAssignment::SegmentState {
   int64_t endTick = 0;
   // The last tick at which a value, or a view of it, is read; the end for a result.
   llvm::DenseMap<Value, int64_t> lastUse;
+  // When a collective that was started is waited for.
+  llvm::DenseMap<Operation*, int64_t> waitTick;
   // The last tick at which anything held by a storage is read.
   llvm::DenseMap<StorageId, int64_t> heldUntil;
   // Arguments' storages whose new value the segment returns: their bytes are free
@@ -159,9 +169,12 @@ FailureOr<StorageId> StorageAssignment::persistentStorage(Value value, const Val
 // A value of the segment holds these bytes up to its last use.
 void StorageAssignment::hold(SegmentState& state, Value value, StorageId storage) {
   storageOfValue_[value] = storage;
-  int64_t last = std::max(now_, state.lastUse.lookup(value));
-  int64_t& until = state.heldUntil.try_emplace(storage, last).first->second;
-  until = std::max(until, last);
+  holdUntil(state, storage, std::max(now_, state.lastUse.lookup(value)));
+}
+
+void StorageAssignment::holdUntil(SegmentState& state, StorageId storage, int64_t tick) {
+  int64_t& until = state.heldUntil.try_emplace(storage, tick).first->second;
+  until = std::max(until, tick);
   storages_[storage].end = std::max(storages_[storage].end, until);
 }
 
@@ -169,13 +182,18 @@ void StorageAssignment::computeLastUses(SegmentState& state) {
   int64_t tick = now_;
   for (Operation& op : state.segment.getBody().front()) {
     for (Value operand : op.getOperands()) state.lastUse[operand] = tick;
+    if (auto wait = llvm::dyn_cast<ir::WaitOp>(op)) {
+      for (Value started : wait.getInputs()) state.waitTick[started.getDefiningOp()] = tick;
+    }
     state.endTick = tick++;
   }
   // A view keeps its source in use.
   for (Operation& op : llvm::reverse(state.segment.getBody().front())) {
     if (!isView(op)) continue;
-    int64_t& source = state.lastUse[op.getOperand(0)];
-    source = std::max(source, state.lastUse.lookup(op.getResult(0)));
+    for (mlir::OpResult result : op.getResults()) {
+      int64_t& source = state.lastUse[op.getOperand(result.getResultNumber())];
+      source = std::max(source, state.lastUse.lookup(result));
+    }
   }
 }
 
@@ -219,7 +237,9 @@ LogicalResult StorageAssignment::findTargets(SegmentState& state) {
     FailureOr<StorageId> storage = persistentStorage(operand.get(), *role, state.segment);
     if (failed(storage)) return failure();
     state.replaced.insert(*storage);
-    if (operand.get().getDefiningOp()) state.target.try_emplace(operand.get(), *storage);
+    if (Value made = startedValue(operand.get()); made.getDefiningOp()) {
+      state.target.try_emplace(made, *storage);
+    }
   }
   return success();
 }
@@ -240,7 +260,9 @@ void StorageAssignment::assignOp(SegmentState& state, Operation& op) {
     return;
   }
   if (isView(op)) {
-    hold(state, op.getResult(0), storageOfValue_.at(op.getOperand(0)));
+    for (mlir::OpResult result : op.getResults()) {
+      hold(state, result, storageOfValue_.at(op.getOperand(result.getResultNumber())));
+    }
     return;
   }
   if (auto send = llvm::dyn_cast<ir::SendOp>(op)) {
@@ -252,6 +274,12 @@ void StorageAssignment::assignOp(SegmentState& state, Operation& op) {
     return;
   }
   for (mlir::OpResult result : op.getResults()) assignResult(state, result);
+  // On its way, a collective reads its operands.
+  auto waited = state.waitTick.find(&op);
+  if (waited == state.waitTick.end()) return;
+  for (Value operand : op.getOperands()) {
+    if (auto storage = storageOf(operand)) holdUntil(state, *storage, waited->second);
+  }
 }
 
 // Whether the op at this tick may write over the bytes: nothing that they hold is read later,

@@ -82,6 +82,7 @@ class StorageAssignment {
   StorageId createTransfer(mlir::Value value, mlir::Operation* op);
   void becomeStash(StorageId storage, const std::string& ref);
   void hold(SegmentState& state, mlir::Value value, StorageId storage);
+  void holdUntil(SegmentState& state, StorageId storage, int64_t tick);
   mlir::FailureOr<StorageId> persistentStorage(mlir::Value value, const ir::ValueRole& role,
                                                mlir::Operation* user);
 

@@ -303,6 +303,9 @@ class PlanExecutor final : public Executor {
       }
       case plan::Instruction::kCollective: {
         const auto& collective = instruction.collective();
+        if (collective.stream() > 0) {
+          return absl::UnimplementedError("a collective on a communication stream");
+        }
         step.group = groups_.Find(collective);
         step.reduction =
             collective.reduction() == plan::Collective::MAX ? Reduction::kMax : Reduction::kSum;
@@ -355,6 +358,7 @@ class PlanExecutor final : public Executor {
       case plan::Instruction::kReceive:
         step.kind = Step::Kind::kReceive;
         return absl::OkStatus();
+      case plan::Instruction::kWait:
       case plan::Instruction::KIND_NOT_SET:
         break;
     }
@@ -384,10 +388,10 @@ class PlanExecutor final : public Executor {
       const auto& result = program_.buffers(collective.results(i));
       PieceBuffer piece{Address(operand), Address(result), FromPlan(operand.local()).dtype, {}, {}};
       if (Cuts(collective.kind())) {
-        piece.source_blocks = BlocksOf(operand.local().shape(), collective.split_dim(), ranks);
+        piece.source_blocks = BlocksOf(operand.local().shape(), collective.split_dims(i), ranks);
       }
       if (Joins(collective.kind())) {
-        piece.target_blocks = BlocksOf(result.local().shape(), collective.concat_dim(), ranks);
+        piece.target_blocks = BlocksOf(result.local().shape(), collective.concat_dims(i), ranks);
       }
       prepared.piece_buffers.push_back(piece);
       Follow(operand, prepared.piece_buffers.back().source, prepared);

@@ -31,6 +31,7 @@ Access AccessOf(const plan::Instruction& instruction) {
     case plan::Instruction::kReceive:
       access.writes = {instruction.receive().buffer()};
       break;
+    case plan::Instruction::kWait:
     case plan::Instruction::KIND_NOT_SET:
       break;
   }

@@ -230,14 +230,24 @@ class PlanBuilder {
     collective->mutable_results()->Add(results.begin(), results.end());
     return *collective;
   }
-  // Over "a0", along dimension 0: add the reduction, other axes and dimensions.
+  // Over "a0", along dimension 0: add the reduction; set other axes and dimensions.
   plan::Collective& Collective(plan::Collective::Kind kind, int operand, int result) {
     auto* collective = segment_->add_instructions()->mutable_collective();
     collective->set_kind(kind);
     collective->add_axes("a0");
+    AddOperand(operand, result, 0, collective);
+    return *collective;
+  }
+  // Along `dim`, where the kind cuts or joins.
+  static void AddOperand(int operand, int result, int dim, plan::Collective* collective) {
     collective->add_operands(operand);
     collective->add_results(result);
-    return *collective;
+    if (Cuts(collective->kind())) collective->add_split_dims(dim);
+    if (Joins(collective->kind())) collective->add_concat_dims(dim);
+  }
+  // For a collective with a stream, by its place in the segment.
+  void Wait(int collective) {
+    segment_->add_instructions()->mutable_wait()->set_collective(collective);
   }
   plan::Slice& Slice(int source, int target, int dim, const std::vector<std::string>& axes) {
     auto* slice = segment_->add_instructions()->mutable_slice();

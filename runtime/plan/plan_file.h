@@ -28,10 +28,11 @@ namespace oriel::runtime {
 //   4: collectives that gather, scatter and swap pieces, and slices
 //   5: how launches split
 //   6: several grids, placements of parameters, channels; inputs are of all ranks together
-inline constexpr uint32_t kPlanFormatVersion = 6;
+//   7: collectives that are started and waited for, with several operands of every kind
+inline constexpr uint32_t kPlanFormatVersion = 7;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format.
-inline constexpr uint32_t kOldestPlanFormat = 6;
+inline constexpr uint32_t kOldestPlanFormat = 7;
 inline constexpr int64_t kPlanHeaderBytes = 32;
 
 // Writes a plan. The same plan gives the same bytes. The file appears complete or not at all:

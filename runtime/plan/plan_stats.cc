@@ -101,6 +101,7 @@ SegmentStats StatsOf(const plan::Program& program, const GridLayout& layout,
     if (instruction.has_slice()) ++stats.kernels["slice_local"];
     if (instruction.has_send()) ++stats.kernels["send"];
     if (instruction.has_receive()) ++stats.kernels["receive"];
+    if (instruction.has_wait()) ++stats.kernels["wait"];
     if (instruction.has_collective()) {
       AddCollective(program, layout, instruction.collective(), stats);
     }

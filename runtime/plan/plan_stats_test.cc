@@ -57,7 +57,7 @@ TEST(PlanStats, SumsCollectivesByKindAndAxes) {
   const int swapped = builder.Buffer(plan::TEMPORARY, "swapped", {DType::kF32, {2, 12}});
   builder.Segment("forward");
   builder.Collective(plan::Collective::ALL_GATHER, piece, whole);
-  builder.Collective(plan::Collective::ALL_TO_ALL, whole, swapped).set_concat_dim(1);
+  builder.Collective(plan::Collective::ALL_TO_ALL, whole, swapped).set_concat_dims(0, 1);
   builder.Collective(plan::Collective::REDUCE_SCATTER, whole, piece);
   builder.Collective(plan::Collective::ALL_GATHER, piece, whole);
   builder.AllReduce({whole, piece}, {whole, piece}).set_axes(0, "a1");

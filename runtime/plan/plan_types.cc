@@ -177,6 +177,8 @@ std::string InstructionName(const plan::Instruction& instruction) {
       return "send";
     case plan::Instruction::kReceive:
       return "receive";
+    case plan::Instruction::kWait:
+      return "wait";
     case plan::Instruction::KIND_NOT_SET:
       break;
   }

@@ -41,7 +41,7 @@ bool Reduces(plan::Collective::Kind kind);
 bool Cuts(plan::Collective::Kind kind);
 bool Joins(plan::Collective::Kind kind);
 
-// The kernel of a launch, the name of a collective, "copy", "slice_local", or "empty".
+// The kernel of a launch, the name of a collective, "copy", "slice_local", "wait", .. or "empty".
 std::string InstructionName(const plan::Instruction& instruction);
 
 // A grid's ranks and coordinates.

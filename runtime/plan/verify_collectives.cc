@@ -26,8 +26,13 @@ std::string Describe(const plan::Program& program, const plan::Collective& colle
     text += collective.reduction() == plan::Collective::MAX ? " max" : " sum";
   }
   absl::StrAppend(&text, " over ", absl::StrJoin(axes, ","), " of ", absl::StrJoin(operands, ", "));
-  if (Cuts(collective.kind())) absl::StrAppend(&text, " cut along ", collective.split_dim());
-  if (Joins(collective.kind())) absl::StrAppend(&text, " joined along ", collective.concat_dim());
+  if (Cuts(collective.kind())) {
+    absl::StrAppend(&text, " cut along ", absl::StrJoin(collective.split_dims(), ", "));
+  }
+  if (Joins(collective.kind())) {
+    absl::StrAppend(&text, " joined along ", absl::StrJoin(collective.concat_dims(), ", "));
+  }
+  if (collective.stream() > 0) absl::StrAppend(&text, " on stream ", collective.stream());
   return text;
 }
 

@@ -48,13 +48,12 @@ plan::Plan PiecesPlan() {
         Program(plan).mutable_segments(kEval)->add_instructions()->mutable_collective();
     collective->set_kind(kind);
     collective->add_axes("a0");
-    collective->add_operands(operand);
-    collective->add_results(result);
+    PlanBuilder::AddOperand(operand, result, 0, collective);
     return collective;
   };
   add(plan::Collective::ALL_GATHER, kPiece, kWhole);
   add(plan::Collective::REDUCE_SCATTER, kSummed, kPiece)->set_reduction(plan::Collective::SUM);
-  add(plan::Collective::ALL_TO_ALL, kRows, kSwapped)->set_split_dim(1);
+  add(plan::Collective::ALL_TO_ALL, kRows, kSwapped)->set_split_dims(0, 1);
   auto* slice = Program(plan).mutable_segments(kEval)->add_instructions()->mutable_slice();
   slice->set_source(kWhole);
   slice->set_target(kPiece);
@@ -63,6 +62,18 @@ plan::Plan PiecesPlan() {
 }
 plan::Collective& PieceCollective(plan::Plan& plan, int index) {
   return *Instruction(plan, kEval, index).mutable_collective();
+}
+
+void AddWait(plan::Plan& plan, int collective) {
+  auto* instruction = Program(plan).mutable_segments(kEval)->add_instructions();
+  instruction->mutable_wait()->set_collective(collective);
+}
+
+TEST(VerifyPlan, TakesWhatIsStartedAndWaitedFor) {
+  plan::Plan plan = PiecesPlan();
+  PieceCollective(plan, kSwap).set_stream(2);
+  AddWait(plan, kSwap);
+  ORIEL_EXPECT_OK(VerifyPlan(plan));
 }
 
 TEST(VerifyPlan, TakesWhatMovesPieces) {
@@ -97,19 +108,41 @@ const BadPlan kPieces[] = {
      [](auto& plan) { Instruction(plan, kEval, kSlice).mutable_slice()->set_source(99); },
      "names the buffer 99 of 20"},
     {"GatherAlongNegativeDim",
-     [](auto& plan) { PieceCollective(plan, kGather).set_concat_dim(-1); },
+     [](auto& plan) { PieceCollective(plan, kGather).set_concat_dims(0, -1); },
      "is along dimension -1 of 2"},
     {"GatherOnOneRank", [](auto& plan) { PieceCollective(plan, kGather).set_axes(0, "a1"); },
      "(all_gather) makes f32[4, 6] of f32[2, 6] on 1 ranks"},
     {"GatherOfOtherType",
      [](auto& plan) { Buffer(plan, kPiece).mutable_local()->set_dtype(plan::I32); },
      "(all_gather) makes f32[4, 6] of i32[2, 6] on 2 ranks"},
-    {"GatherOfTwo",
+    {"GatherOfTwoAlongOneDim",
      [](auto& plan) {
        PieceCollective(plan, kGather).add_operands(kPiece);
        PieceCollective(plan, kGather).add_results(kWhole);
      },
-     "(all_gather) has 2 operands and 2 results"},
+     "(all_gather) has 2 operands, but cuts along 0 dimensions and joins along 1"},
+    {"GatherThatCuts", [](auto& plan) { PieceCollective(plan, kGather).add_split_dims(0); },
+     "(all_gather) has 1 operands, but cuts along 1 dimensions and joins along 1"},
+    {"GatherOfTwoInOnePlace",
+     [](auto& plan) {
+       PlanBuilder::AddOperand(kPiece, kWhole, 0, &PieceCollective(plan, kGather));
+     },
+     "(all_gather): its results temporary '[4, 6]' and temporary '[4, 6]' overlap in memory"},
+    {"OnNoStream", [](auto& plan) { PieceCollective(plan, kGather).set_stream(-1); },
+     "(all_gather) is on the stream -1"},
+    {"NotWaitedFor", [](auto& plan) { PieceCollective(plan, kGather).set_stream(1); },
+     "(all_gather) is started, but the segment does not wait for it"},
+    {"WaitForNoCollective", [](auto& plan) { AddWait(plan, kSlice); },
+     "(wait) waits for instruction 7, which is no collective on its way"},
+    {"WaitForWhatIsNotStarted", [](auto& plan) { AddWait(plan, kGather); },
+     "(wait) waits for instruction 4, which is no collective on its way"},
+    {"WaitTwice",
+     [](auto& plan) {
+       PieceCollective(plan, kSwap).set_stream(1);
+       AddWait(plan, kSwap);
+       AddWait(plan, kSwap);
+     },
+     "instruction 9 (wait) waits for instruction 6, which is no collective on its way"},
     {"GatherThatReduces",
      [](auto& plan) { PieceCollective(plan, kGather).set_reduction(plan::Collective::SUM); },
      "(all_gather) has a reduction, but reduces nothing"},
@@ -123,12 +156,12 @@ const BadPlan kPieces[] = {
        }
      },
      "(reduce_scatter): operand 0 is of a type that cannot be reduced"},
-    {"SwapOfOneDim", [](auto& plan) { PieceCollective(plan, kSwap).set_concat_dim(1); },
+    {"SwapOfOneDim", [](auto& plan) { PieceCollective(plan, kSwap).set_concat_dims(0, 1); },
      "(all_to_all) cuts and joins the same dimension 1"},
     {"SwapTheOtherWay",
      [](auto& plan) {
-       PieceCollective(plan, kSwap).set_split_dim(0);
-       PieceCollective(plan, kSwap).set_concat_dim(1);
+       PieceCollective(plan, kSwap).set_split_dims(0, 0);
+       PieceCollective(plan, kSwap).set_concat_dims(0, 1);
      },
      "(all_to_all) makes f32[8, 3] of f32[4, 6] on 2 ranks"},
     {"SwapInPlace",
@@ -175,8 +208,8 @@ const BadPlan kPieces[] = {
        auto* swapped = plan.mutable_programs(1)->mutable_buffers(kSwapped);
        *swapped->mutable_local() = ToPlan({DType::kF32, {2, 12}});
        SplitBySamples(plan.grids(0), {"a0"}, swapped);
-       collective->set_split_dim(0);
-       collective->set_concat_dim(1);
+       collective->set_split_dims(0, 0);
+       collective->set_concat_dims(0, 1);
      },
      "would not meet in collective 2: all_to_all over a0 of f32[4, 6] cut along 1 joined along 0 "
      "against all_to_all over a0 of f32[4, 6] cut along 0 joined along 1"},

@@ -56,6 +56,7 @@ class ProgramVerifier {
         problems_.Add(Here(), ", segment '", segment.name(), "': not a name of its own");
       }
       for (int j = 0; j < segment.instructions_size(); ++j) VerifyInstruction(i, j);
+      VerifyWaits(i);
     }
     VerifyEnds();
     if (HasStages(plan_)) VerifyStageNames(names);
@@ -293,6 +294,8 @@ class ProgramVerifier {
         VerifyEnd(instruction.receive().channel(), instruction.receive().buffer(),
                   /*sends=*/false, path);
         break;
+      case plan::Instruction::kWait:
+        break;  // with the others of its segment
       case plan::Instruction::KIND_NOT_SET:
         problems_.Add(path, " is not known to this version");
         break;
@@ -355,11 +358,19 @@ class ProgramVerifier {
       problems_.Add(path, " has a reduction that this version does not know");
     }
     const bool axes_known = VerifyAxes(collective.axes(), path);
-    if (collective.operands_size() != collective.results_size() || collective.operands().empty() ||
-        (kind != plan::Collective::ALL_REDUCE && collective.operands_size() > 1)) {
+    if (collective.operands_size() != collective.results_size() || collective.operands().empty()) {
       problems_.Add(path, " has ", collective.operands_size(), " operands and ",
                     collective.results_size(), " results");
       return;
+    }
+    if (collective.split_dims_size() != (Cuts(kind) ? collective.operands_size() : 0) ||
+        collective.concat_dims_size() != (Joins(kind) ? collective.operands_size() : 0)) {
+      return problems_.Add(path, " has ", collective.operands_size(), " operands, but cuts along ",
+                           collective.split_dims_size(), " dimensions and joins along ",
+                           collective.concat_dims_size());
+    }
+    if (collective.stream() < 0) {
+      problems_.Add(path, " is on the stream ", collective.stream());
     }
     for (int i = 0; i < collective.operands_size(); ++i) {
       const auto& operand = program_.buffers(collective.operands(i)).local();
@@ -368,8 +379,8 @@ class ProgramVerifier {
         if (!axes_known) continue;
         VerifyPieces(program_.buffers(collective.operands(i)),
                      program_.buffers(collective.results(i)), collective.axes(),
-                     Cuts(kind) ? std::optional(collective.split_dim()) : std::nullopt,
-                     Joins(kind) ? std::optional(collective.concat_dim()) : std::nullopt, path);
+                     Cuts(kind) ? std::optional(collective.split_dims(i)) : std::nullopt,
+                     Joins(kind) ? std::optional(collective.concat_dims(i)) : std::nullopt, path);
       } else if (operand.dtype() != result.dtype() ||
                  CheckedBytes(operand) != CheckedBytes(result)) {
         problems_.Add(path, ": operand and result ", i, " differ in type or size");
@@ -385,6 +396,23 @@ class ProgramVerifier {
         default:
           problems_.Add(path, ": operand ", i, " is of a type that cannot be reduced");
       }
+    }
+  }
+
+  // What a segment starts it waits for, once, before it ends.
+  void VerifyWaits(int segment_index) {
+    const auto& segment = program_.segments(segment_index);
+    std::set<int> started;
+    for (int i = 0; i < segment.instructions_size(); ++i) {
+      const auto& instruction = segment.instructions(i);
+      if (instruction.collective().stream() > 0) started.insert(i);
+      if (!instruction.has_wait() || started.erase(instruction.wait().collective()) > 0) continue;
+      problems_.Add(InstructionPath(plan_, index_, segment_index, i), " waits for instruction ",
+                    instruction.wait().collective(), ", which is no collective on its way");
+    }
+    for (const int index : started) {
+      problems_.Add(InstructionPath(plan_, index_, segment_index, index),
+                    " is started, but the segment does not wait for it");
     }
   }
 

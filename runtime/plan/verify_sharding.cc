@@ -147,8 +147,7 @@ class ShardingVerifier {
                                                 : VerifyWhole(instruction.launch());
       case plan::Instruction::kCollective:
         for (int i = 0; i < instruction.collective().operands_size(); ++i) {
-          VerifyCollective(instruction.collective(), instruction.collective().operands(i),
-                           instruction.collective().results(i));
+          VerifyCollective(instruction.collective(), i);
         }
         return;
       case plan::Instruction::kSlice:
@@ -365,7 +364,8 @@ class ShardingVerifier {
     return true;
   }
 
-  void VerifyCollective(const plan::Collective& collective, int operand, int result) {
+  void VerifyCollective(const plan::Collective& collective, int index) {
+    const int operand = collective.operands(index);
     BufferLayout layout = layouts_[operand];
     const AxisNames axes = axes_.Real(collective.axes());
     if (Reduces(collective.kind())) {
@@ -380,12 +380,12 @@ class ShardingVerifier {
         pending.erase(found);
       }
     }
-    if (Joins(collective.kind()) && !Join(layout.dims[collective.concat_dim()], axes)) {
-      return Refuse(" joins ", Name(operand), ", whose dimension ", collective.concat_dim(),
+    if (Joins(collective.kind()) && !Join(layout.dims[collective.concat_dims(index)], axes)) {
+      return Refuse(" joins ", Name(operand), ", whose dimension ", collective.concat_dims(index),
                     " is not cut last over ", Braces(axes));
     }
-    if (Cuts(collective.kind())) Cut(layout.dims[collective.split_dim()], axes);
-    VerifyMade(result, layout);
+    if (Cuts(collective.kind())) Cut(layout.dims[collective.split_dims(index)], axes);
+    VerifyMade(collective.results(index), layout);
   }
 
   void VerifySlice(const plan::Slice& slice) {

@@ -142,3 +142,105 @@ func.func @all_gather_of_nothing(%x: tensor<0x6xf32>) {
   %0 = oriel.all_gather %x {axes = ["a0"], dim = 0 : i64} : (tensor<0x6xf32>) -> tensor<0x6xf32>
   return
 }
+
+// -----
+
+func.func @wait_for_nothing(%x: tensor<8xf32>) {
+  // expected-error@+1 {{waits for nothing}}
+  oriel.wait : () -> ()
+  return
+}
+
+// -----
+
+func.func @wait_types(%x: tensor<8xf32>) {
+  %0 = oriel.all_reduce %x {axes = ["a0"], oriel.stream = 1 : i64, reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  // expected-error@+1 {{expects results of the operands' types, got 'tensor<f32>' for 'tensor<8xf32>'}}
+  %w:1 = oriel.wait %0 : (tensor<8xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @wait_for_what_is_not_started(%x: tensor<8xf32>) {
+  %0 = oriel.all_reduce %x {axes = ["a0"], reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  // expected-error@+1 {{waits for what is no result of a collective that was started}}
+  %w:1 = oriel.wait %0 : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @wait_for_two(%x: tensor<8xf32>) {
+  %0 = oriel.all_reduce %x {axes = ["a0"], oriel.stream = 1 : i64, reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = oriel.all_reduce %x {axes = ["a0"], oriel.stream = 1 : i64, reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  // expected-error@+1 {{waits for other values than the results of one collective, or one bucket}}
+  %w:2 = oriel.wait %0, %1 : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @wait_for_part_of_bucket(%x: tensor<8xf32>) {
+  %0 = oriel.all_reduce %x {axes = ["a0"], oriel.stream = 1 : i64, oriel.bucket = 1 : i64, reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = oriel.all_reduce %x {axes = ["a0"], oriel.stream = 1 : i64, oriel.bucket = 1 : i64, reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  // expected-error@+1 {{waits for other values than the results of one collective, or one bucket}}
+  %w:1 = oriel.wait %0 : (tensor<8xf32>) -> tensor<8xf32>
+  %v = oriel.wait %1 : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @wait_for_scattered_bucket(%x: tensor<8xf32>) {
+  %0 = oriel.all_reduce %x {axes = ["a0"], oriel.stream = 1 : i64, oriel.bucket = 1 : i64, reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  %e = oriel.exp %x : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = oriel.all_reduce %x {axes = ["a0"], oriel.stream = 1 : i64, oriel.bucket = 1 : i64, reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  // expected-error@+1 {{waits for other values than the results of one collective, or one bucket}}
+  %w:2 = oriel.wait %0, %1 : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @bucket_without_stream(%x: tensor<8xf32>) {
+  // expected-error@+1 {{is in a bucket, but on no stream}}
+  %0 = oriel.all_reduce %x {axes = ["a0"], oriel.bucket = 1 : i64, reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @stream_of_what_is_no_collective(%x: tensor<8xf32>) {
+  // expected-error@+1 {{is no collective, but on a stream}}
+  %0 = oriel.exp %x {oriel.stream = 1 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @stream_zero(%x: tensor<8xf32>) {
+  // expected-error@+1 {{is on the stream 0 : i64, expected one from 1}}
+  %0 = oriel.all_reduce %x {axes = ["a0"], oriel.stream = 0 : i64, reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  %w:1 = oriel.wait %0 : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @started_without_wait(%x: tensor<8xf32>) {
+  // expected-error@+1 {{is started, and expects one wait as the only use of each result}}
+  %0 = oriel.all_reduce %x {axes = ["a0"], oriel.stream = 1 : i64, reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = oriel.exp %0 : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @waited_for_twice(%x: tensor<8xf32>) {
+  // expected-error@+1 {{is started, and expects one wait as the only use of each result}}
+  %0 = oriel.all_reduce %x {axes = ["a0"], oriel.stream = 1 : i64, reduction = "sum"} : (tensor<8xf32>) -> tensor<8xf32>
+  %w:1 = oriel.wait %0 : (tensor<8xf32>) -> tensor<8xf32>
+  %v = oriel.wait %0 : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}

@@ -77,7 +77,7 @@ exec.program @all_reduce_without_reduction attributes {first_rank = 0 : i64, ran
 exec.program @all_gather_with_reduction attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
   exec.segment @update {
     // expected-error@+1 {{reduces nothing, but has a reduction}}
-    exec.collective "all_gather" "sum" ["a0"] [] -> [] {concat_dim = 0 : i64}
+    exec.collective "all_gather" "sum" ["a0"] [] -> [] {concat_dims = array<i64: 0>}
   }
 }
 
@@ -85,7 +85,7 @@ exec.program @all_gather_with_reduction attributes {first_rank = 0 : i64, rank_c
 
 exec.program @all_gather_without_concat_dim attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
   exec.segment @update {
-    // expected-error@+1 {{expects concat_dim}}
+    // expected-error@+1 {{expects concat_dims}}
     exec.collective "all_gather" ["a0"] [] -> []
   }
 }
@@ -94,8 +94,8 @@ exec.program @all_gather_without_concat_dim attributes {first_rank = 0 : i64, ra
 
 exec.program @all_gather_with_split_dim attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
   exec.segment @update {
-    // expected-error@+1 {{cuts nothing, but has split_dim}}
-    exec.collective "all_gather" ["a0"] [] -> [] {concat_dim = 0 : i64, split_dim = 0 : i64}
+    // expected-error@+1 {{cuts nothing, but has split_dims}}
+    exec.collective "all_gather" ["a0"] [] -> [] {concat_dims = array<i64: 0>, split_dims = array<i64: 0>}
   }
 }
 
@@ -103,8 +103,8 @@ exec.program @all_gather_with_split_dim attributes {first_rank = 0 : i64, rank_c
 
 exec.program @all_to_all_without_split_dim attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
   exec.segment @update {
-    // expected-error@+1 {{expects split_dim}}
-    exec.collective "all_to_all" ["a0"] [] -> [] {concat_dim = 0 : i64}
+    // expected-error@+1 {{expects split_dims}}
+    exec.collective "all_to_all" ["a0"] [] -> [] {concat_dims = array<i64: 0>}
   }
 }
 
@@ -112,18 +112,58 @@ exec.program @all_to_all_without_split_dim attributes {first_rank = 0 : i64, ran
 
 exec.program @reduce_scatter_with_concat_dim attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
   exec.segment @update {
-    // expected-error@+1 {{joins nothing, but has concat_dim}}
-    exec.collective "reduce_scatter" "sum" ["a0"] [] -> [] {concat_dim = 0 : i64, split_dim = 0 : i64}
+    // expected-error@+1 {{joins nothing, but has concat_dims}}
+    exec.collective "reduce_scatter" "sum" ["a0"] [] -> [] {concat_dims = array<i64: 0>, split_dims = array<i64: 0>}
   }
 }
 
 // -----
 
-exec.program @all_gather_of_two attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+exec.program @all_gather_of_two_along_one attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
   exec.buffer @b0 : tensor<4xf32> {kind = "temporary", offset = 0 : i64}
   exec.segment @update {
-    // expected-error@+1 {{takes one buffer to one buffer, got 2 and 2}}
-    exec.collective "all_gather" ["a0"] [@b0, @b0] -> [@b0, @b0] {concat_dim = 0 : i64}
+    // expected-error@+1 {{has 2 inputs, but dimensions for 1}}
+    exec.collective "all_gather" ["a0"] [@b0, @b0] -> [@b0, @b0] {concat_dims = array<i64: 0>}
+  }
+}
+
+// -----
+
+exec.program @stream_below_zero attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @update {
+    // expected-error@+1 {{is on the stream -1}}
+    exec.collective "all_reduce" "sum" ["a0"] [] -> [] {stream = -1 : i64}
+    exec.wait 0
+  }
+}
+
+// -----
+
+exec.program @no_wait attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @update {
+    // expected-error@+1 {{is started, but the segment does not wait for it}}
+    exec.collective "all_reduce" "sum" ["a0"] [] -> [] {stream = 1 : i64}
+  }
+}
+
+// -----
+
+exec.program @wait_twice attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @update {
+    exec.collective "all_reduce" "sum" ["a0"] [] -> [] {stream = 1 : i64}
+    exec.wait 0
+    // expected-error@+1 {{waits for instruction 0, which is no collective on its way}}
+    exec.wait 0
+  }
+}
+
+// -----
+
+exec.program @wait_for_what_is_not_started attributes {first_rank = 0 : i64, rank_count = 1 : i64, arena_bytes = 64 : i64} {
+  exec.segment @update {
+    exec.collective "all_reduce" "sum" ["a0"] [] -> []
+    // expected-error@+1 {{waits for instruction 0, which is no collective on its way}}
+    exec.wait 0
   }
 }
 

@@ -278,6 +278,12 @@ func.func @distributed(%x: tensor<8x6xf32>, %s: tensor<f32>) {
   %2 = oriel.reduce_scatter %x {axes = ["a0"], dim = 0 : i64, reduction = "max"} : (tensor<8x6xf32>) -> tensor<4x6xf32>
   // CHECK: oriel.all_to_all %{{.*}} {axes = ["a1"], concat_dim = 0 : i64, split_dim = 1 : i64}
   %3 = oriel.all_to_all %x {axes = ["a1"], concat_dim = 0 : i64, split_dim = 1 : i64} : (tensor<8x6xf32>) -> tensor<16x3xf32>
+  // CHECK: %[[A:.*]] = oriel.all_gather %{{.*}} {axes = ["a1"], dim = 1 : i64, oriel.bucket = 0 : i64, oriel.stream = 2 : i64}
+  %a = oriel.all_gather %x {axes = ["a1"], dim = 1 : i64, oriel.bucket = 0 : i64, oriel.stream = 2 : i64} : (tensor<8x6xf32>) -> tensor<8x12xf32>
+  // CHECK: %[[B:.*]] = oriel.all_gather
+  %b = oriel.all_gather %x {axes = ["a1"], dim = 0 : i64, oriel.bucket = 0 : i64, oriel.stream = 2 : i64} : (tensor<8x6xf32>) -> tensor<16x6xf32>
+  // CHECK: oriel.wait %[[A]], %[[B]] : (tensor<8x12xf32>, tensor<16x6xf32>)
+  %w:2 = oriel.wait %a, %b : (tensor<8x12xf32>, tensor<16x6xf32>) -> (tensor<8x12xf32>, tensor<16x6xf32>)
   // CHECK: oriel.slice_local %{{.*}} {axes = ["a1"], dim = 1 : i64}
   %4 = oriel.slice_local %x {axes = ["a1"], dim = 1 : i64} : (tensor<8x6xf32>) -> tensor<8x3xf32>
   return

@@ -62,9 +62,9 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
 // CHECK-LABEL: exec.program @ranks
 // CHECK-DAG: exec.buffer @[[X:.*]] : tensor<4x4xf32> {kind = "input"
 // CHECK: exec.segment @forward
-// CHECK-NEXT: exec.collective "all_gather" ["a0"] [@[[X]]] -> [@[[A:.*]]] from "oriel.all_gather" {concat_dim = 1 : i64}
-// CHECK-NEXT: exec.collective "all_to_all" ["a1"] [@[[A]]] -> [@[[B:.*]]] from "oriel.all_to_all" {concat_dim = 0 : i64, split_dim = 1 : i64}
-// CHECK-NEXT: exec.collective "reduce_scatter" "max" ["a0", "a1"] [@[[B]]] -> [@[[C:.*]]] from "oriel.reduce_scatter" {split_dim = 0 : i64}
+// CHECK-NEXT: exec.collective "all_gather" ["a0"] [@[[X]]] -> [@[[A:.*]]] from "oriel.all_gather" {concat_dims = array<i64: 1>}
+// CHECK-NEXT: exec.collective "all_to_all" ["a1"] [@[[A]]] -> [@[[B:.*]]] from "oriel.all_to_all" {concat_dims = array<i64: 0>, split_dims = array<i64: 1>}
+// CHECK-NEXT: exec.collective "reduce_scatter" "max" ["a0", "a1"] [@[[B]]] -> [@[[C:.*]]] from "oriel.reduce_scatter" {split_dims = array<i64: 0>}
 // CHECK-NEXT: exec.slice 1 ["a1"] [@[[C]]] -> [@[[D:.*]]] from "oriel.slice_local"
 module attributes {oriel.grid = {a0 = 2 : i64, a1 = 2 : i64}, oriel.mesh = {}} {
   func.func @forward(%x: tensor<4x4xf32> {oriel.kind = "input", oriel.ref = "x"})
@@ -74,6 +74,37 @@ module attributes {oriel.grid = {a0 = 2 : i64, a1 = 2 : i64}, oriel.mesh = {}} {
     %c = oriel.reduce_scatter %b {axes = ["a0", "a1"], dim = 0 : i64, reduction = "max"} : (tensor<8x4xf32>) -> tensor<2x4xf32>
     %d = oriel.slice_local %c {axes = ["a1"], dim = 1 : i64} : (tensor<2x4xf32>) -> tensor<2x2xf32>
     return %d : tensor<2x2xf32>
+  }
+}
+
+// -----
+
+// What is started is waited for by its place; a bucket is one instruction. Until then nothing
+// lies where its operands and results do, but that the all-reduce works in place.
+// CHECK-LABEL: exec.program @ranks
+// CHECK-DAG: exec.buffer @[[X:.*]] : tensor<4x4xf32> {kind = "input"
+// CHECK: exec.segment @forward
+// CHECK-NEXT: exec.launch "exp" [@[[X]]] -> [@[[E:[a-z0-9]*]]] {}
+// CHECK-NEXT: exec.collective "all_gather" ["a0"] [@[[X]], @[[X]]] -> [@[[A:[a-z0-9]*]], @[[B:[a-z0-9]*]]] from "oriel.all_gather" {concat_dims = array<i64: 1, 0>, stream = 1 : i64}
+// CHECK-NEXT: exec.collective "all_reduce" "sum" ["a1"] [@[[E]]] -> [@[[E]]] from "oriel.all_reduce" {stream = 2 : i64}
+// CHECK-NEXT: exec.launch "tanh" [@[[X]]] -> [@[[T:[a-z0-9]*]]]
+// CHECK-NEXT: exec.wait 2
+// CHECK-NEXT: exec.launch "add" [@[[E]], @[[T]]]
+// CHECK-NEXT: exec.wait 1
+// CHECK-NEXT: exec.launch "matmul" [@[[B]], @[[A]]]
+module attributes {oriel.grid = {a0 = 2 : i64, a1 = 2 : i64}, oriel.mesh = {}} {
+  func.func @forward(%x: tensor<4x4xf32> {oriel.kind = "input", oriel.ref = "x"})
+      -> (tensor<4x4xf32> {oriel.kind = "output", oriel.ref = "y"}, tensor<8x8xf32> {oriel.kind = "output", oriel.ref = "z"}) {
+    %e = oriel.exp %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %a = oriel.all_gather %x {axes = ["a0"], dim = 1 : i64, oriel.bucket = 7 : i64, oriel.stream = 1 : i64} : (tensor<4x4xf32>) -> tensor<4x8xf32>
+    %b = oriel.all_gather %x {axes = ["a0"], dim = 0 : i64, oriel.bucket = 7 : i64, oriel.stream = 1 : i64} : (tensor<4x4xf32>) -> tensor<8x4xf32>
+    %r = oriel.all_reduce %e {axes = ["a1"], oriel.stream = 2 : i64, reduction = "sum"} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %t = oriel.tanh %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %re = oriel.wait %r : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %y = oriel.add %re, %t : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %w:2 = oriel.wait %a, %b : (tensor<4x8xf32>, tensor<8x4xf32>) -> (tensor<4x8xf32>, tensor<8x4xf32>)
+    %z = oriel.matmul %w#1, %w#0 : (tensor<8x4xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+    return %y, %z : tensor<4x4xf32>, tensor<8x8xf32>
   }
 }
 

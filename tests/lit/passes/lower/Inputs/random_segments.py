@@ -22,11 +22,14 @@ class Segment:
         self.types = {}  # of each SSA name
         self.symbols = {}  # what it holds
         self.arguments, self.body, self.results = [], [], []
+        self.started = []  # names, types and symbols of collectives on their way
         for ref in range(4):
             kind = "input" if ref == 0 else self.random.choice(["parameter", "gradient", "accumulator"])
             self.add_argument(kind, f"r{ref}", self.random.choice([FLAT, SQUARE]))
         for _ in range(self.random.randint(1, 9)):
             self.add_op()
+        while self.started:
+            self.wait()
         for kind, ref, type in self.arguments[1:]:
             if self.random.random() < 0.8:
                 self.results.append((kind, ref, self.pick(type)))
@@ -44,7 +47,11 @@ class Segment:
 
     def add_op(self):
         op = self.random.choice(
-            ["exp", "add", "mul", "reshape", "reshape", "constant", "splat", "transpose", "gated_activation_grad", "all_reduce", "pieces"])
+            ["exp", "add", "mul", "reshape", "reshape", "constant", "splat", "transpose", "gated_activation_grad", "all_reduce", "pieces", "start", "start", "wait"])
+        if op == "start":
+            return self.start()
+        if op == "wait":
+            return self.wait() if self.started else None
         name, a = f"%v{len(self.body)}", self.pick()
         type = self.types[a]
         if op in ("constant", "splat"):
@@ -78,6 +85,30 @@ class Segment:
             symbols = [(op, i, *(self.symbols[x] for x in operands)) for i in range(results)]
             self.write([name, name + "b"][:results], operands, text, [type] * results, symbols)
 
+    def start(self):
+        """One collective, or a bucket of two that travel as one."""
+        op, attributes = self.random.choice([
+            ("all_reduce", 'axes = ["a0"], oriel.stream = 1 : i64, reduction = "sum"'),
+            ("all_gather", 'axes = ["a1"], oriel.stream = 2 : i64, dim = 0 : i64'),
+            ("reduce_scatter", 'axes = ["a1"], oriel.stream = 2 : i64, dim = 0 : i64, reduction = "max"')])
+        count = self.random.randint(1, 2)
+        if count == 2:
+            attributes += f", oriel.bucket = {len(self.body)} : i64"
+        names, operands = [], [self.pick() for _ in range(count)]
+        for operand in operands:
+            type = self.types[operand]
+            names.append(f"%v{len(self.body)}s")
+            self.body.append(f"{names[-1]} = oriel.{op} {operand} {{{attributes}}} : ({type}) -> {type}")
+        self.started.append((names, [self.types[x] for x in operands], [(op, self.symbols[x]) for x in operands]))
+
+    def wait(self):
+        started, types, symbols = self.started.pop(self.random.randrange(len(self.started)))
+        number = len(self.body)
+        self.body.append(f"%v{number}:{len(started)} = oriel.wait {', '.join(started)} : ({', '.join(types)}) -> ({', '.join(types)})")
+        names = [f"%v{number}#{i}" for i in range(len(started))]
+        self.types.update(zip(names, types))
+        self.symbols.update(zip(names, symbols))
+
     def write(self, names, operands, text, types, symbols):
         op, _, attributes = text.partition(" ")
         operand_types = ", ".join(self.types[x] for x in operands)
@@ -102,6 +133,7 @@ class Segment:
 def run_program(text):
     """What each role holds after the instructions; fails if an instruction may not share what it shares."""
     memory, offsets, roles = {}, {}, {}
+    place, on_their_way = -1, {}  # by their places
     for name, fields in re.findall(r"exec\.buffer @(\w+) : \S+ \{(.*)\}", text):
         offset = offsets[name] = int(re.search(r"offset = (\d+)", fields)[1])
         kind = re.search(r'kind = "(\w+)"', fields)[1]
@@ -112,6 +144,12 @@ def run_program(text):
             numbers = [float(x) for x in re.findall(r"[-\d.e+]+", re.search(r"dense<(.*?)> :", fields)[1])]
             memory[offset] = str(numbers * (4 // len(numbers)))
     for line in text.splitlines():
+        place = -1 if "exec.segment" in line else place + 1
+        if wait := re.match(r"\s*exec\.wait (\d+)", line):
+            for op, value, source, target in on_their_way.pop(int(wait[1])):
+                assert memory[target] == ("on its way", int(wait[1])), f"what was on its way is written over: {line}"
+                assert source == target or memory[source] == value, f"its operand is written over: {line}"
+                memory[target] = (op, value)
         match = re.match(r"\s*exec\.(launch|collective|slice|copy) (?:\"(\w+)\" )?.*?\[((?:@\w+(?:, )?)*)\] -> \[(.*?)\](.*)", line)
         if not match:
             continue
@@ -130,7 +168,9 @@ def run_program(text):
         elif kind == "collective":
             for i, output in enumerate(outputs):
                 assert output not in inputs[:i] + inputs[i + 1:], f"lies over another operand: {line}"
-                memory[output] = (op, values[i])
+                memory[output] = (op, values[i]) if "stream" not in match[5] else ("on its way", place)
+            if "stream" in match[5]:
+                on_their_way[place] = [(op, *each) for each in zip(values, inputs, outputs)]
         else:
             memory.update((output, (op, i, *values)) for i, output in enumerate(outputs))
     return {role: memory[offset] for role, offset in roles.items()}
