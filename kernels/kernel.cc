@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/common/widened.h"
 
 namespace oriel::kernels {
 namespace {
@@ -58,19 +59,35 @@ absl::StatusOr<KernelFn> KernelRegistry::Prepare(const KernelSpec& spec) const {
   if (found == implementations_.end()) {
     return absl::NotFoundError(absl::StrCat("no kernel is named '", spec.kernel, "'"));
   }
-  std::string refusals;
-  for (const Implementation& implementation : found->second) {
-    absl::StatusOr<KernelFn> function = implementation.factory(spec);
-    if (function.ok() || !absl::IsUnimplemented(function.status())) return function;
-    const absl::string_view reason = function.status().message();
-    absl::StrAppend(&refusals, refusals.empty() ? "" : "; ", reason);
+  const auto ask = [&](const KernelSpec& launch) { return Ask(found->second, launch); };
+  absl::StatusOr<KernelFn> function = ask(spec);
+  if (function.ok()) return function;
+  std::string refusals(function.status().message());
+  if (HasNarrowFloats(spec)) {
+    absl::StatusOr<KernelFn> widened = PrepareWidened(spec, ask);
+    // What is wrong in f32, too, is wrong.
+    if (widened.ok() || !absl::IsUnimplemented(widened.status())) return widened;
+    absl::StrAppend(&refusals, "; in f32: ", widened.status().message());
   }
+  if (!absl::IsUnimplemented(function.status())) return function;
   std::string types;
   for (const TensorSpec& operand : spec.operands) {
     absl::StrAppend(&types, types.empty() ? "" : ", ", operand.ToString());
   }
   return absl::UnimplementedError(
       absl::StrCat("kernel ", spec.kernel, "(", types, ") has no implementation: ", refusals));
+}
+
+absl::StatusOr<KernelFn> KernelRegistry::Ask(const std::vector<Implementation>& implementations,
+                                             const KernelSpec& spec) {
+  std::string refusals;
+  for (const Implementation& implementation : implementations) {
+    absl::StatusOr<KernelFn> function = implementation.factory(spec);
+    if (function.ok() || !absl::IsUnimplemented(function.status())) return function;
+    const absl::string_view reason = function.status().message();
+    absl::StrAppend(&refusals, refusals.empty() ? "" : "; ", reason);
+  }
+  return absl::UnimplementedError(refusals);
 }
 
 std::vector<std::string> KernelRegistry::Names() const {

@@ -78,7 +78,8 @@ class KernelRegistry {
 
   void Register(const char* kernel, int priority, KernelFactory factory);
   // NotFound for an unknown kernel; Unimplemented, with each refusal's reason,
-  // if no implementation takes the launch.
+  // if no implementation takes the launch. One with f16 or bf16 tensors that none takes as it
+  // is, is made of one in f32 (common/widened.h).
   absl::StatusOr<KernelFn> Prepare(const KernelSpec& spec) const;
   // Sorted names.
   std::vector<std::string> Names() const;
@@ -88,6 +89,9 @@ class KernelRegistry {
     int priority;
     KernelFactory factory;
   };
+  // The first that takes the launch or finds it malformed; Unimplemented with all reasons, if none.
+  static absl::StatusOr<KernelFn> Ask(const std::vector<Implementation>& implementations,
+                                      const KernelSpec& spec);
   std::map<std::string, std::vector<Implementation>> implementations_;
 };
 

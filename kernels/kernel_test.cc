@@ -44,12 +44,12 @@ TEST(KernelRegistryTest, UnknownKernelIsNotFound) {
 }
 
 TEST(KernelRegistryTest, RefusalsOfAllImplementationsAreListed) {
-  const TensorSpec x{DType::kBF16, {2, 2}};
+  const TensorSpec x{DType::kI64, {2, 2}};
   const absl::Status status = KernelRegistry::Host().Prepare(Spec("matmul", {x, x}, {x})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("matmul(bf16[2, 2], bf16[2, 2])"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("matmul(i64[2, 2], i64[2, 2])"));
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("oneDNN: takes f32; loops: take f32 and f64"));
+              HasSubstr("oneDNN: takes f32 and bf16; loops: take f32 and f64"));
 }
 
 TEST(KernelRegistryTest, WrongShapesAreInvalid) {

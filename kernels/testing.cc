@@ -164,6 +164,7 @@ void ExpectClose(const Tensor& actual, const std::vector<double>& expected, doub
   double tolerance = 0;
   if (actual.spec().dtype == DType::kF32) tolerance = 2e-6 * slack;
   if (actual.spec().dtype == DType::kF64) tolerance = 1e-13 * slack;
+  if (actual.spec().dtype == DType::kBF16) tolerance = 0x1p-8 + 2e-6 * slack;
   int shown = 0;
   for (size_t i = 0; i < values.size() && shown < 5; ++i) {
     if (std::isnan(expected[i]) && std::isnan(values[i])) continue;

@@ -62,12 +62,13 @@ std::vector<Tensor> RunKernel(const std::string& kernel, const std::vector<Tenso
                               const std::vector<TensorSpec>& results,
                               const Attributes& attributes = {}, int in_place = -1);
 
-// Relative to max(1, |expected|) and the type: 2e-6 for f32 (times `slack`), 1e-13 for f64;
-// integers and booleans are equal.
+// Relative to max(1, |expected|) and the type: 2e-6 for f32 (times `slack`), 1e-13 for f64, for
+// bf16 one rounding (2^-8) of what f32 may be; integers and booleans are equal.
 void ExpectClose(const Tensor& actual, const std::vector<double>& expected, double slack = 1);
 
 // The types that float kernels are tested in.
 inline const DType kFloats[] = {DType::kF32, DType::kF64};
+inline const DType kFloatsAndBF16[] = {DType::kF32, DType::kF64, DType::kBF16};
 
 }  // namespace oriel::kernels::testing
 

@@ -1,8 +1,8 @@
 // Smooth activations, gated ones, and their derivatives (ir/oriel/activation.td).
 //
-// Dense buffers of one shape, f32 and f64, results are assigned; f32 by
-// vector_math.h. `activation`, `activation_grad` and `gated_activation` may
-// overwrite an operand.
+// Dense buffers of one shape, f32, f64 and bf16, which is computed in f32 and
+// rounded; results are assigned; f32 by vector_math.h. `activation`, `activation_grad` and
+// `gated_activation` may overwrite an operand.
 //
 //   activation             x -> f(x)
 //   activation_grad        dy, x -> dy f'(x)

@@ -23,15 +23,15 @@ absl::Status CheckAlike(const KernelSpec& spec, size_t operands, size_t results)
 
 template <typename F>
 struct Activation {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
     return KernelFn([count = spec.results[0].num_elements(),
                      threads = spec.num_threads](const KernelArgs& args) {
-      const T* x = args.operand<T>(0);
-      T* y = args.result<T>(0);
+      const S* x = args.operand<S>(0);
+      S* y = args.result<S>(0);
       ParallelForElements(threads, count, kWork, [=](int64_t begin, int64_t end) {
 #pragma omp simd
-        for (int64_t i = begin; i < end; ++i) y[i] = F::Value(x[i]);
+        for (int64_t i = begin; i < end; ++i) y[i] = F::Value(static_cast<Compute<S>>(x[i]));
       });
       return absl::OkStatus();
     });
@@ -40,16 +40,18 @@ struct Activation {
 
 template <typename F>
 struct ActivationGrad {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
     return KernelFn([count = spec.results[0].num_elements(),
                      threads = spec.num_threads](const KernelArgs& args) {
-      const T* dy = args.operand<T>(0);
-      const T* x = args.operand<T>(1);
-      T* dx = args.result<T>(0);
+      const S* dy = args.operand<S>(0);
+      const S* x = args.operand<S>(1);
+      S* dx = args.result<S>(0);
       ParallelForElements(threads, count, kWork, [=](int64_t begin, int64_t end) {
 #pragma omp simd
-        for (int64_t i = begin; i < end; ++i) dx[i] = dy[i] * F::Both(x[i]).slope;
+        for (int64_t i = begin; i < end; ++i) {
+          dx[i] = dy[i] * F::Both(static_cast<Compute<S>>(x[i])).slope;
+        }
       });
       return absl::OkStatus();
     });
@@ -58,16 +60,18 @@ struct ActivationGrad {
 
 template <typename F>
 struct GatedActivation {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
     return KernelFn([count = spec.results[0].num_elements(),
                      threads = spec.num_threads](const KernelArgs& args) {
-      const T* gate = args.operand<T>(0);
-      const T* up = args.operand<T>(1);
-      T* y = args.result<T>(0);
+      const S* gate = args.operand<S>(0);
+      const S* up = args.operand<S>(1);
+      S* y = args.result<S>(0);
       ParallelForElements(threads, count, kWork, [=](int64_t begin, int64_t end) {
 #pragma omp simd
-        for (int64_t i = begin; i < end; ++i) y[i] = F::Value(gate[i]) * up[i];
+        for (int64_t i = begin; i < end; ++i) {
+          y[i] = F::Value(static_cast<Compute<S>>(gate[i])) * up[i];
+        }
       });
       return absl::OkStatus();
     });
@@ -76,21 +80,23 @@ struct GatedActivation {
 
 template <typename F>
 struct GatedActivationGrad {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    using T = Compute<S>;
     return KernelFn([count = spec.results[0].num_elements(),
                      threads = spec.num_threads](const KernelArgs& args) {
-      const T* dy = args.operand<T>(0);
-      const T* gate = args.operand<T>(1);
-      const T* up = args.operand<T>(2);
-      T* gate_grad = args.result<T>(0);
-      T* up_grad = args.result<T>(1);
+      const S* dy = args.operand<S>(0);
+      const S* gate = args.operand<S>(1);
+      const S* up = args.operand<S>(2);
+      S* gate_grad = args.result<S>(0);
+      S* up_grad = args.result<S>(1);
       ParallelForElements(threads, count, kWork, [=](int64_t begin, int64_t end) {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i) {
-          const ValueAndSlope<T> f = F::Both(gate[i]);
-          gate_grad[i] = dy[i] * up[i] * f.slope;
-          up_grad[i] = dy[i] * f.value;
+          const T cotangent = dy[i];
+          const ValueAndSlope<T> f = F::Both(static_cast<T>(gate[i]));
+          gate_grad[i] = cotangent * up[i] * f.slope;
+          up_grad[i] = cotangent * f.value;
         }
       });
       return absl::OkStatus();
@@ -103,10 +109,10 @@ absl::StatusOr<KernelFn> MakeKind(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckAlike(spec, kOperands, kResults));
   ORIEL_ASSIGN_OR_RETURN(const std::string kind, spec.String("kind"));
   const DType dtype = spec.operands[0].dtype;
-  if (kind == "gelu") return DispatchFloat<Launch<Gelu>>(spec, dtype);
-  if (kind == "gelu_tanh") return DispatchFloat<Launch<GeluTanh>>(spec, dtype);
-  if (kind == "gelu_quick") return DispatchFloat<Launch<GeluQuick>>(spec, dtype);
-  if (kind == "silu") return DispatchFloat<Launch<Silu>>(spec, dtype);
+  if (kind == "gelu") return DispatchStored<Launch<Gelu>>(spec, dtype);
+  if (kind == "gelu_tanh") return DispatchStored<Launch<GeluTanh>>(spec, dtype);
+  if (kind == "gelu_quick") return DispatchStored<Launch<GeluQuick>>(spec, dtype);
+  if (kind == "silu") return DispatchStored<Launch<Silu>>(spec, dtype);
   return Malformed(spec, "unknown kind '" + kind + "'");
 }
 

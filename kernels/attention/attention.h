@@ -9,7 +9,8 @@
 //   the scaled and capped scores). With sequence_first, the second and third dimension of all
 //   operands and results but mask and logsumexp are exchanged: query [b, s, h, d].
 //
-// Dense row-major, f32 and f64, results are assigned. A block of query rows at a
+// Dense row-major, f32, f64 and bf16, which is widened to f32 a block at a time, with an f32
+// logsumexp (and f32 mask, if any); results are assigned. A block of query rows at a
 // time is scored against all its keys in scratch memory, so no [s, t] matrix
 // reaches the main memory. Row sums of the softmax are taken in double, products
 // in the operands' type. The logsumexp of a row that sees nothing is -infinity.
@@ -27,8 +28,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "absl/status/statusor.h"
+#include "kernels/common/bfloat16.h"
 #include "kernels/common/row_sums.h"
 #include "kernels/common/simd.h"
 #include "kernels/common/vector_math.h"
@@ -42,7 +45,7 @@ struct AttentionShape {
   double softcap;  // 0: none
   int64_t window;  // 0: none
   bool causal, sequence_first;
-  enum class Mask { kNone, kBool, kFloat } mask = Mask::kNone;
+  enum class Mask { kNone, kBool, kFloat, kBFloat16 } mask = Mask::kNone;
   std::array<int64_t, 4> mask_strides{};  // 0 where it is broadcast
 
   // Operands from `first` on are query, key, value; the mask is operand `mask`, if there.
@@ -108,17 +111,47 @@ int64_t PadColumns(int64_t columns) {
 }
 
 // A dense matrix whose rows are whole vectors: `matrix`, whose rows are `stride` apart, if it is
-// one, else a copy in `scratch`.
-template <typename T>
-const T* PadRows(const T* matrix, int64_t stride, int64_t rows, int64_t columns, T* scratch) {
+// one of T, else a copy in `scratch`.
+template <typename S, typename T>
+const T* PadRows(const S* matrix, int64_t stride, int64_t rows, int64_t columns, T* scratch) {
   const int64_t padded = PadColumns<T>(columns);
-  if (padded == stride) return matrix;
+  if constexpr (std::is_same_v<S, T>) {
+    if (padded == stride) return matrix;
+  }
   for (int64_t i = 0; i < rows; ++i) {
     T* to = scratch + i * padded;
     for (int64_t j = 0; j < columns; ++j) to[j] = matrix[i * stride + j];
     for (int64_t j = columns; j < padded; ++j) to[j] = T(0);
   }
   return scratch;
+}
+
+// A matrix whose rows are `stride` apart.
+template <typename T>
+struct Strided {
+  const T* rows;
+  int64_t stride;
+};
+// Rows of S as such of T: where they are, if they are that, else as a copy in `scratch`.
+template <typename S, typename T>
+Strided<T> AsRows(const S* matrix, int64_t stride, int64_t rows, int64_t columns, T* scratch) {
+  if constexpr (std::is_same_v<S, T>) {
+    return {matrix, stride};
+  } else {
+    return {PadRows(matrix, stride, rows, columns, scratch), PadColumns<T>(columns)};
+  }
+}
+
+// x = scale x + mask
+template <typename S, typename T>
+void AddMask(const S* mask, int64_t step, T scale, int64_t count, T* x) {
+  if (step == 1) {
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j) x[j] = x[j] * scale + static_cast<T>(mask[j]);
+  } else {
+    const T added = static_cast<T>(mask[0]);
+    for (int64_t j = 0; j < count; ++j) x[j] = x[j] * scale + added;
+  }
 }
 
 // Replaces `count` products of one query row, from the key `begin` on, by scores: scale * product,
@@ -157,16 +190,12 @@ void ScoreRow(const AttentionShape& shape, const void* mask, int64_t batch, int6
       }
       break;
     }
-    case AttentionShape::Mask::kFloat: {
-      const T* added = static_cast<const T*>(mask) + at;
-      if (step == 1) {
-#pragma omp simd
-        for (int64_t j = 0; j < count; ++j) x[j] = x[j] * scale + added[j];
-      } else {
-        for (int64_t j = 0; j < count; ++j) x[j] = x[j] * scale + added[0];
-      }
+    case AttentionShape::Mask::kFloat:
+      AddMask(static_cast<const T*>(mask) + at, step, scale, count, x);
       break;
-    }
+    case AttentionShape::Mask::kBFloat16:
+      AddMask(static_cast<const BFloat16*>(mask) + at, step, scale, count, x);
+      break;
   }
 }
 

@@ -14,9 +14,11 @@ namespace {
 // Above this, exp(score - logsumexp) would lose digits to the rounding of logsumexp.
 constexpr double kExactLogsumexp = 64;
 
-template <typename T>
+template <typename S>
 class AttentionGradLaunch {
  public:
+  using T = Compute<S>;
+
   AttentionGradLaunch(const AttentionShape& shape, int num_threads)
       : shape_(shape),
         num_threads_(num_threads),
@@ -25,7 +27,7 @@ class AttentionGradLaunch {
         value_depth_(PadColumns<T>(shape.value_depth)),
         scratch_size_((shape.depth + shape.value_depth + 3 * kAttentionRows) * key_columns_ +
                       2 * shape.keys * depth_ + shape.keys * value_depth_ +
-                      kAttentionRows * (2 * depth_ + value_depth_)) {}
+                      kAttentionRows * (2 * depth_ + 2 * value_depth_)) {}
 
   void Run(const KernelArgs& args) {
     ParallelFor(num_threads_, shape_.batch * shape_.groups,
@@ -53,6 +55,7 @@ class AttentionGradLaunch {
     T* query_grad;        // [rows, depth_]
     T* padded_query;      // [rows, depth_]
     T* padded_cotangent;  // [rows, value_depth_]
+    T* padded_output;     // [rows, value_depth_]
     const T* key;         // [keys, depth_]
   };
 
@@ -60,8 +63,8 @@ class AttentionGradLaunch {
     const auto& s = shape_;
     const AttentionShape::Rows key_rows = s.KeyRows(batch, group);
     const AttentionShape::Rows value_rows = s.ValueRows(batch, group);
-    const T* key = args.operand<T>(2) + key_rows.offset;
-    const T* value = args.operand<T>(3) + value_rows.offset;
+    const S* key = args.operand<S>(2) + key_rows.offset;
+    const S* value = args.operand<S>(3) + value_rows.offset;
     Group g;
     g.mask = s.mask == AttentionShape::Mask::kNone ? nullptr : args.operands[6];
     const auto take = [&scratch](int64_t count) {
@@ -80,6 +83,7 @@ class AttentionGradLaunch {
     g.query_grad = take(kAttentionRows * depth_);
     g.padded_query = take(kAttentionRows * depth_);
     g.padded_cotangent = take(kAttentionRows * value_depth_);
+    g.padded_output = take(kAttentionRows * value_depth_);
     TransposePadded(key, key_rows.stride, s.depth, g.key_t);
     TransposePadded(value, value_rows.stride, s.value_depth, g.value_t);
     std::fill(g.key_grad, g.key_grad + s.keys * depth_, T(0));
@@ -88,31 +92,36 @@ class AttentionGradLaunch {
       RunHead(args, batch, group * s.heads_per_group() + i, g);
     }
     WriteRows(g.key_grad, depth_, s.keys, s.depth, static_cast<T>(s.scale),
-              args.result<T>(1) + key_rows.offset, key_rows.stride);
+              args.result<S>(1) + key_rows.offset, key_rows.stride);
     WriteRows(g.value_grad, value_depth_, s.keys, s.value_depth, T(1),
-              args.result<T>(2) + value_rows.offset, value_rows.stride);
+              args.result<S>(2) + value_rows.offset, value_rows.stride);
   }
 
   void RunHead(const KernelArgs& args, int64_t batch, int64_t head, const Group& g) {
     const auto& s = shape_;
     const AttentionShape::Rows query_rows = s.QueryRows(batch, head);
     const AttentionShape::Rows output_rows = s.OutputRows(batch, head);
-    const T* cotangent = args.operand<T>(0) + output_rows.offset;
-    const T* query = args.operand<T>(1) + query_rows.offset;
-    const T* output = args.operand<T>(4) + output_rows.offset;
+    const S* cotangent = args.operand<S>(0) + output_rows.offset;
+    const S* query = args.operand<S>(1) + query_rows.offset;
+    const S* output = args.operand<S>(4) + output_rows.offset;
     const T* logsumexp = args.operand<T>(5) + (batch * s.heads + head) * s.queries;
-    T* query_grad = args.result<T>(0) + query_rows.offset;
+    S* query_grad = args.result<S>(0) + query_rows.offset;
     for (int64_t first = 0; first < s.queries; first += kAttentionRows) {
       const int64_t rows = std::min(kAttentionRows, s.queries - first);
       const auto [begin, end] = s.KeysOf(first, rows, Simd<T>::kLanes);
       const int64_t seen = end - begin;
       const int64_t columns = PadColumns<T>(seen);
-      const T* dy = cotangent + first * output_rows.stride;
-      const T* x = query + first * query_rows.stride;
-      SmallGemm<T, false>(rows, columns, s.depth, x, query_rows.stride, 1, g.key_t + begin,
+      const int64_t out = first * output_rows.stride;
+      const Strided<T> dy =
+          AsRows(cotangent + out, output_rows.stride, rows, s.value_depth, g.padded_cotangent);
+      const Strided<T> y =
+          AsRows(output + out, output_rows.stride, rows, s.value_depth, g.padded_output);
+      const Strided<T> x = AsRows(query + first * query_rows.stride, query_rows.stride, rows,
+                                  s.depth, g.padded_query);
+      SmallGemm<T, false>(rows, columns, s.depth, x.rows, x.stride, 1, g.key_t + begin,
                           key_columns_, g.probabilities, columns);
-      SmallGemm<T, false>(rows, columns, s.value_depth, dy, output_rows.stride, 1,
-                          g.value_t + begin, key_columns_, g.slopes, columns);
+      SmallGemm<T, false>(rows, columns, s.value_depth, dy.rows, dy.stride, 1, g.value_t + begin,
+                          key_columns_, g.slopes, columns);
       bool normal[kAttentionRows];
       for (int64_t i = 0; i < rows; ++i) {
         const int64_t row = first + i;
@@ -132,8 +141,8 @@ class AttentionGradLaunch {
         T* p = g.probabilities + i * columns;
         T* slope = g.slopes + i * columns;
         if (!normal[i]) Normalize(p, columns);
-        const T* dyi = dy + i * output_rows.stride;
-        const T* yi = output + row * output_rows.stride;
+        const T* dyi = dy.rows + i * dy.stride;
+        const T* yi = y.rows + i * y.stride;
         const T dot =
             static_cast<T>(RowSum<T>(s.value_depth, [=](auto at) { return at(dyi) * at(yi); }));
 #pragma omp simd
@@ -151,10 +160,10 @@ class AttentionGradLaunch {
       WriteRows(g.query_grad, depth_, rows, s.depth, static_cast<T>(s.scale),
                 query_grad + first * query_rows.stride, query_rows.stride);
       SmallGemm<T, true>(seen, value_depth_, rows, g.probabilities, 1, columns,
-                         PadRows(dy, output_rows.stride, rows, s.value_depth, g.padded_cotangent),
+                         PadRows(dy.rows, dy.stride, rows, s.value_depth, g.padded_cotangent),
                          value_depth_, g.value_grad + begin * value_depth_, value_depth_);
       SmallGemm<T, true>(seen, depth_, rows, g.slopes, 1, columns,
-                         PadRows(x, query_rows.stride, rows, s.depth, g.padded_query), depth_,
+                         PadRows(x.rows, x.stride, rows, s.depth, g.padded_query), depth_,
                          g.key_grad + begin * depth_, depth_);
     }
   }
@@ -167,7 +176,7 @@ class AttentionGradLaunch {
     for (int64_t j = 0; j < columns; ++j) p[j] *= scale;
   }
 
-  void TransposePadded(const T* matrix, int64_t stride, int64_t depth, T* target) const {
+  void TransposePadded(const S* matrix, int64_t stride, int64_t depth, T* target) const {
     TransposeTiles(matrix, stride, target, key_columns_, depth, shape_.keys);
     for (int64_t p = 0; p < depth; ++p) {
       std::fill(target + p * key_columns_ + shape_.keys, target + (p + 1) * key_columns_, T(0));
@@ -175,7 +184,7 @@ class AttentionGradLaunch {
   }
 
   static void WriteRows(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T scale,
-                        T* to, int64_t to_stride) {
+                        S* to, int64_t to_stride) {
     for (int64_t i = 0; i < rows; ++i) {
 #pragma omp simd
       for (int64_t j = 0; j < columns; ++j) {
@@ -193,18 +202,19 @@ class AttentionGradLaunch {
 };
 
 struct AttentionGrad {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
     ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec, 1, 6));
     const DType dtype = spec.operands[1].dtype;
     const Shape output = s.OperandShape(s.heads, s.queries, s.value_depth);
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, dtype, output));
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 4, dtype, output));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 5, dtype, {s.batch, s.heads, s.queries}));
+    ORIEL_RETURN_IF_ERROR(
+        CheckOperand(spec, 5, ComputeDType(dtype), {s.batch, s.heads, s.queries}));
     for (size_t i = 0; i < 3; ++i) {
       ORIEL_RETURN_IF_ERROR(CheckResult(spec, i, dtype, spec.operands[i + 1].shape));
     }
-    auto launch = std::make_shared<AttentionGradLaunch<T>>(s, std::max(1, spec.num_threads));
+    auto launch = std::make_shared<AttentionGradLaunch<S>>(s, std::max(1, spec.num_threads));
     return KernelFn([launch](const KernelArgs& args) {
       launch->Run(args);
       return absl::OkStatus();
@@ -214,7 +224,7 @@ struct AttentionGrad {
 
 absl::StatusOr<KernelFn> MakeAttentionGrad(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 7, 3));
-  return DispatchFloat<AttentionGrad>(spec, spec.operands[1].dtype);
+  return DispatchStored<AttentionGrad>(spec, spec.operands[1].dtype);
 }
 
 ORIEL_REGISTER_HOST_KERNEL("attention_grad", 0, MakeAttentionGrad);

@@ -47,7 +47,9 @@ absl::StatusOr<AttentionShape> AttentionShape::Make(const KernelSpec& spec, size
     const TensorSpec& given = spec.operands[mask];
     if (given.dtype == DType::kBool) {
       shape.mask = Mask::kBool;
-    } else if (given.dtype == query.dtype) {
+    } else if (given.dtype == DType::kBF16 && query.dtype == DType::kBF16) {
+      shape.mask = Mask::kBFloat16;
+    } else if (given.dtype == ComputeDType(query.dtype)) {
       shape.mask = Mask::kFloat;
     } else {
       return Unsupported(spec, "the mask is neither boolean nor of the query's type");
@@ -69,16 +71,19 @@ absl::StatusOr<AttentionShape> AttentionShape::Make(const KernelSpec& spec, size
 
 namespace {
 
-template <typename T>
+template <typename S>
 class AttentionLaunch {
  public:
+  using T = Compute<S>;
+
   AttentionLaunch(const AttentionShape& shape, int num_threads)
       : shape_(shape),
         num_threads_(num_threads),
         key_columns_(PadColumns<T>(shape.keys)),
         value_columns_(PadColumns<T>(shape.value_depth)),
         scratch_size_((shape.depth + kAttentionRows) * key_columns_ +
-                      (shape.keys + kAttentionRows) * value_columns_) {}
+                      (shape.keys + kAttentionRows) * value_columns_ +
+                      kAttentionRows * PadColumns<T>(shape.depth)) {}
 
   void Run(const KernelArgs& args) {
     ParallelFor(num_threads_, shape_.batch * shape_.heads,
@@ -99,44 +104,47 @@ class AttentionLaunch {
     const AttentionShape::Rows key_rows = s.KeyRows(batch, group);
     const AttentionShape::Rows value_rows = s.ValueRows(batch, group);
     const AttentionShape::Rows result_rows = s.OutputRows(batch, head);
-    const T* query = args.operand<T>(0) + query_rows.offset;
-    const T* key = args.operand<T>(1) + key_rows.offset;
-    const T* value = args.operand<T>(2) + value_rows.offset;
+    const S* query = args.operand<S>(0) + query_rows.offset;
+    const S* key = args.operand<S>(1) + key_rows.offset;
+    const S* given_value = args.operand<S>(2) + value_rows.offset;
     const void* mask = s.mask == AttentionShape::Mask::kNone ? nullptr : args.operands[3];
-    T* result = args.result<T>(0) + result_rows.offset;
+    S* result = args.result<S>(0) + result_rows.offset;
     T* logsumexp = args.result<T>(1) + (batch * s.heads + head) * s.queries;
 
     T* key_t = scratch;
     T* scores = key_t + s.depth * key_columns_;
     T* out = scores + kAttentionRows * key_columns_;
     T* value_copy = out + kAttentionRows * value_columns_;
+    T* query_copy = value_copy + s.keys * value_columns_;
     TransposeTiles(key, key_rows.stride, key_t, key_columns_, s.depth, s.keys);
     for (int64_t p = 0; p < s.depth; ++p) {
       std::fill(key_t + p * key_columns_ + s.keys, key_t + (p + 1) * key_columns_, T(0));
     }
-    value = PadRows(value, value_rows.stride, s.keys, s.value_depth, value_copy);
+    const T* value = PadRows(given_value, value_rows.stride, s.keys, s.value_depth, value_copy);
     for (int64_t first = 0; first < s.queries; first += kAttentionRows) {
       const int64_t rows = std::min(kAttentionRows, s.queries - first);
       const auto [begin, end] = s.KeysOf(first, rows, Simd<T>::kLanes);
       const int64_t seen = end - begin;
       const int64_t columns = PadColumns<T>(seen);
-      SmallGemm<T, false>(rows, columns, s.depth, query + first * query_rows.stride,
-                          query_rows.stride, 1, key_t + begin, key_columns_, scores, columns);
+      const Strided<T> x =
+          AsRows(query + first * query_rows.stride, query_rows.stride, rows, s.depth, query_copy);
+      SmallGemm<T, false>(rows, columns, s.depth, x.rows, x.stride, 1, key_t + begin, key_columns_,
+                          scores, columns);
       double sums[kAttentionRows];
       double maxima[kAttentionRows];
       for (int64_t i = 0; i < rows; ++i) {
-        T* x = scores + i * columns;
+        T* score = scores + i * columns;
         const int64_t last = std::max(s.Visible(first + i) - begin, int64_t{0});
         const int64_t hidden = std::min(s.FirstVisible(first + i) - begin, last);
-        ScoreRow(s, mask, batch, head, first + i, begin, last, x);
-        const T max = RowMax<T>(x + hidden, last - hidden, -std::numeric_limits<T>::infinity());
+        ScoreRow(s, mask, batch, head, first + i, begin, last, score);
+        const T max = RowMax<T>(score + hidden, last - hidden, -std::numeric_limits<T>::infinity());
         maxima[i] = static_cast<double>(max);
-        ShiftRow(x, hidden, last, columns, max);
+        ShiftRow(score, hidden, last, columns, max);
       }
       ExpBlock(scores, rows * columns);
       for (int64_t i = 0; i < rows; ++i) {
-        const T* x = scores + i * columns;
-        sums[i] = RowSum<T>(columns, [x](auto at) { return at(x); });
+        const T* score = scores + i * columns;
+        sums[i] = RowSum<T>(columns, [score](auto at) { return at(score); });
       }
       // A row that sees nothing has the maximum -infinity and the sum 0; a NaN sum gives NaN.
 #pragma omp simd
@@ -148,7 +156,7 @@ class AttentionLaunch {
                           value + begin * value_columns_, value_columns_, out, value_columns_);
       for (int64_t i = 0; i < rows; ++i) {
         const T* from = out + i * value_columns_;
-        T* to = result + (first + i) * result_rows.stride;
+        S* to = result + (first + i) * result_rows.stride;
         // An empty row has sum 0 and products 0.
         const T scale = sums[i] == 0 ? T(0) : static_cast<T>(1 / sums[i]);
 #pragma omp simd
@@ -165,14 +173,14 @@ class AttentionLaunch {
 };
 
 struct Attention {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
     ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec, 0, 3));
     const DType dtype = spec.operands[0].dtype;
     ORIEL_RETURN_IF_ERROR(
         CheckResult(spec, 0, dtype, s.OperandShape(s.heads, s.queries, s.value_depth)));
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, dtype, {s.batch, s.heads, s.queries}));
-    auto launch = std::make_shared<AttentionLaunch<T>>(s, std::max(1, spec.num_threads));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, ComputeDType(dtype), {s.batch, s.heads, s.queries}));
+    auto launch = std::make_shared<AttentionLaunch<S>>(s, std::max(1, spec.num_threads));
     return KernelFn([launch](const KernelArgs& args) {
       launch->Run(args);
       return absl::OkStatus();
@@ -182,7 +190,7 @@ struct Attention {
 
 absl::StatusOr<KernelFn> MakeAttention(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));
-  return DispatchFloat<Attention>(spec, spec.operands[0].dtype);
+  return DispatchStored<Attention>(spec, spec.operands[0].dtype);
 }
 
 ORIEL_REGISTER_HOST_KERNEL("attention", 0, MakeAttention);

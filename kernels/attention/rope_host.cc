@@ -18,12 +18,13 @@ Pairs PairsOf(int64_t columns, int64_t rotary_dim, bool interleaved) {
   return interleaved ? Pairs{2, 1} : Pairs{1, rotary_dim / 2};
 }
 
-template <typename T>
-void RopeRow(const T* x, Pairs x_at, const T* cos, Pairs cos_at, const T* sin, Pairs sin_at,
-             int64_t pairs, bool inverse, T* y) {
+template <typename S, typename C>
+void RopeRow(const S* x, Pairs x_at, const C* cos, Pairs cos_at, const C* sin, Pairs sin_at,
+             int64_t pairs, bool inverse, S* y) {
+  using T = Compute<S>;
   // The transposed map has the sines of a pair exchanged and negated.
-  const T* sin1 = sin + (inverse ? sin_at.second : 0);
-  const T* sin2 = sin + (inverse ? 0 : sin_at.second);
+  const C* sin1 = sin + (inverse ? sin_at.second : 0);
+  const C* sin2 = sin + (inverse ? 0 : sin_at.second);
   const T sign = inverse ? T(-1) : T(1);
 #pragma omp simd
   for (int64_t i = 0; i < pairs; ++i) {
@@ -35,8 +36,9 @@ void RopeRow(const T* x, Pairs x_at, const T* cos, Pairs cos_at, const T* sin, P
   }
 }
 
-struct Rope {
-  template <typename T>
+// Elements of S; cos and sin of C, the same or what they are computed in.
+template <typename S, typename C>
+struct RopeOf {
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
     const TensorSpec& x = spec.operands[0];
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
@@ -54,7 +56,7 @@ struct Rope {
     for (const TensorSpec& operand : spec.operands) {
       const bool is_input = rows.empty();
       const int64_t columns = operand.rank() == x.rank() ? operand.shape.back() : 0;
-      if (operand.dtype != x.dtype ||
+      if (operand.dtype != (is_input ? x.dtype : spec.operands[1].dtype) ||
           (!is_input && columns != rotary_dim && columns != rotary_dim / 2 && columns != 1)) {
         return Malformed(spec, "cos or sin does not fit the input");
       }
@@ -68,18 +70,18 @@ struct Rope {
     const Pairs cos_at = PairsOf(cos_columns, rotary_dim, interleaved);
     const Pairs sin_at = PairsOf(sin_columns, rotary_dim, interleaved);
     return KernelFn([=](const KernelArgs& args) {
-      const T* input = args.operand<T>(0);
-      const T* cos = args.operand<T>(1);
-      const T* sin = args.operand<T>(2);
-      T* result = args.result<T>(0);
+      const S* input = args.operand<S>(0);
+      const C* cos = args.operand<C>(1);
+      const C* sin = args.operand<C>(2);
+      S* result = args.result<S>(0);
       ForEachPiece(
           plan, threads,
           [&](const BroadcastPlan::Offsets& offsets, int64_t out, int64_t count) {
             for (int64_t i = 0; i < count; ++i) {
-              const T* c = cos + (offsets[1] + (plan.varies[1] ? i : 0)) * cos_columns;
-              const T* s = sin + (offsets[2] + (plan.varies[2] ? i : 0)) * sin_columns;
-              const T* row = input + (offsets[0] + i) * n;
-              T* to = result + (out + i) * n;
+              const C* c = cos + (offsets[1] + (plan.varies[1] ? i : 0)) * cos_columns;
+              const C* s = sin + (offsets[2] + (plan.varies[2] ? i : 0)) * sin_columns;
+              const S* row = input + (offsets[0] + i) * n;
+              S* to = result + (out + i) * n;
               // Strides known to the compiler make vector code.
               if (x_at.step == 1 && cos_at.step == 1 && sin_at.step == 1) {
                 RopeRow(row, {1, x_at.second}, c, {1, cos_at.second}, s, {1, sin_at.second},
@@ -96,9 +98,19 @@ struct Rope {
   }
 };
 
+struct Rope {
+  template <typename S>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    const DType angles = spec.operands[1].dtype;
+    if (angles == spec.operands[0].dtype) return RopeOf<S, S>::Make(spec);
+    if (angles == ComputeDType(spec.operands[0].dtype)) return RopeOf<S, Compute<S>>::Make(spec);
+    return Malformed(spec, "cos or sin does not fit the input");
+  }
+};
+
 absl::StatusOr<KernelFn> MakeRope(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 1));
-  return DispatchFloat<Rope>(spec, spec.operands[0].dtype);
+  return DispatchStored<Rope>(spec, spec.operands[0].dtype);
 }
 
 ORIEL_REGISTER_HOST_KERNEL("rope", 0, MakeRope);

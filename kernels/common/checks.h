@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "kernels/common/bfloat16.h"
 #include "kernels/kernel.h"
 #include "runtime/base/status.h"
 
@@ -49,6 +50,16 @@ absl::StatusOr<KernelFn> DispatchFloat(const KernelSpec& spec, DType dtype) {
     default:
       return Unsupported(spec, "takes f32 and f64, not " + std::string(runtime::DTypeName(dtype)));
   }
+}
+
+// What statistics and other small tensors are beside large ones of `dtype`: f32 for bf16.
+inline DType ComputeDType(DType dtype) { return dtype == DType::kBF16 ? DType::kF32 : dtype; }
+
+// The same for kernels that also take bf16 themselves: MakeThing::Make<BFloat16>.
+template <typename Factory>
+absl::StatusOr<KernelFn> DispatchStored(const KernelSpec& spec, DType dtype) {
+  if (dtype == DType::kBF16) return Factory::template Make<BFloat16>(spec);
+  return DispatchFloat<Factory>(spec, dtype);
 }
 
 }  // namespace oriel::kernels

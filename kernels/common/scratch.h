@@ -12,9 +12,13 @@
 
 namespace oriel::kernels {
 
+// What asks: a kernel, or what holds widened tensors while a kernel runs (widened.h).
+enum class ScratchUse { kKernel, kWidened };
+
 // At least `bytes` of the calling thread's memory, aligned to 64, with any contents. The next call
 // on the same thread gives the same memory: a kernel calls this once for all that it needs.
-inline void* ThreadScratch(size_t bytes) {
+template <ScratchUse kUse = ScratchUse::kKernel>
+void* ThreadScratch(size_t bytes) {
   thread_local AlignedVector<char> memory;
   if (memory.size() < bytes) {
     AlignedVector<char>().swap(memory);  // nothing to copy

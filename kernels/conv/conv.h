@@ -7,8 +7,9 @@
 //
 // Dense row-major, one to three spatial dimensions, results are assigned. Each
 // sample and group is unfolded into patches (im2col) in scratch memory, so that
-// the rest is a matrix product: by oneDNN for f32, by loops for f64. The gradient
-// of the weight is summed over samples in order.
+// the rest is a matrix product: by oneDNN for f32 and bf16, by loops for f64. The
+// gradient of the weight is summed over samples in order. Sums of bf16 products are
+// taken in f32, and rounded once where the result is bf16.
 #ifndef ORIEL_KERNELS_CONV_CONV_H_
 #define ORIEL_KERNELS_CONV_CONV_H_
 

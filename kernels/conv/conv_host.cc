@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <memory>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/common/aligned.h"
+#include "kernels/common/bfloat16.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
 #include "kernels/conv/conv.h"
@@ -16,9 +18,8 @@ absl::StatusOr<ConvShape> ConvShape::Make(const KernelSpec& spec, const TensorSp
   if (spatial < 1 || spatial > kSpatial) {
     return Unsupported(spec, absl::StrCat("takes one to three spatial dimensions, not ", spatial));
   }
-  if (weight.rank() != input.rank() || output.rank() != input.rank() ||
-      weight.dtype != input.dtype || output.dtype != input.dtype) {
-    return Malformed(spec, "input, weight and output differ in rank or type");
+  if (weight.rank() != input.rank() || output.rank() != input.rank()) {
+    return Malformed(spec, "input, weight and output differ in rank");
   }
   ORIEL_ASSIGN_OR_RETURN(const std::vector<int64_t> strides, spec.Ints("strides"));
   ORIEL_ASSIGN_OR_RETURN(const std::vector<int64_t> pads, spec.Ints("pads"));
@@ -67,9 +68,19 @@ absl::StatusOr<ConvShape> ConvShape::Make(const KernelSpec& spec, const TensorSp
 
 namespace {
 
-template <typename T>
+// The types of a launch, which its result may have in f32 if it sums products of bf16.
+absl::Status CheckTypes(const KernelSpec& spec) {
+  const DType dtype = spec.operands[0].dtype;
+  for (size_t i = 1; i < spec.operands.size(); ++i) {
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, dtype, spec.operands[i].shape));
+  }
+  const TensorSpec& result = spec.results[0];
+  return CheckResult(spec, 0, SumType(dtype, result.dtype), result.shape);
+}
+
+template <typename S>
 struct Scratch {
-  AlignedVector<T> patches;
+  AlignedVector<S> patches;
   explicit Scratch(const ConvShape& s) : patches(s.positions() * s.patch()) {}
 };
 
@@ -82,53 +93,73 @@ struct Place {
         output((sample * s.outputs + group * s.group_outputs()) * s.positions()) {}
 };
 
-template <typename T, typename Gemm>
-absl::StatusOr<KernelFn> MakeForward(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
+// Operands of S and a result of R, which may be f32 for operands of bf16.
+template <typename S, typename R, typename Gemm>
+absl::StatusOr<KernelFn> MakeForwardTyped(const KernelSpec& spec) {
   ORIEL_ASSIGN_OR_RETURN(const ConvShape s, ConvShape::Make(spec, spec.operands[0],
                                                             spec.operands[1], spec.results[0]));
   const bool has_bias = spec.operands.size() == 3;
   if (has_bias) {
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, spec.operands[0].dtype, {s.outputs}));
   }
+  // A sum that the bias is added to before it is rounded waits in scratch memory.
+  using T = Compute<R>;
+  const bool rounds_later = has_bias && !std::is_same_v<R, T>;
   GemmShape product;
   product.m = s.group_outputs();
   product.n = s.positions();
   product.k = s.patch();
   product.transpose_b = true;
+  product.factors = spec.operands[0].dtype;
+  product.result = rounds_later ? DType::kF32 : spec.results[0].dtype;
   ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> gemm, Gemm::Create(product, spec.num_threads));
-  auto scratch = std::make_shared<Scratch<T>>(s);
+  auto scratch = std::make_shared<Scratch<S>>(s);
+  auto sums = std::make_shared<AlignedVector<T>>(rounds_later ? product.m * product.n : 0);
   const int threads = spec.num_threads;
   return KernelFn([=](const KernelArgs& args) {
-    T* result = args.result<T>(0);
-    T* patches = scratch->patches.data();
+    S* patches = scratch->patches.data();
     for (int64_t sample = 0; sample < s.batch; ++sample) {
       for (int64_t group = 0; group < s.group; ++group) {
         const Place at(s, sample, group);
-        Unfold(s, args.operand<T>(0) + at.input, patches, threads);
-        absl::Status status =
-            gemm->Run(args.operand<T>(1) + at.weight, patches, nullptr, result + at.output);
+        R* result = args.result<R>(0) + at.output;
+        Unfold(s, args.operand<S>(0) + at.input, patches, threads);
+        void* products = rounds_later ? static_cast<void*>(sums->data()) : result;
+        absl::Status status = gemm->Run(args.operand<S>(1) + at.weight, patches, nullptr, products);
         if (!status.ok()) return status;
-      }
-    }
-    if (has_bias) {
-      const T* bias = args.operand<T>(2);
-      const int64_t n = s.positions();
-      ParallelFor(threads, s.batch * s.outputs, n, [=](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          const T added = bias[row % s.outputs];
+        if (!has_bias) continue;
+        const S* bias = args.operand<S>(2) + group * s.group_outputs();
+        const T* sum = static_cast<const T*>(products);
+        const int64_t n = s.positions();
+        ParallelFor(threads, s.group_outputs(), n, [=](int64_t begin, int64_t end) {
+          for (int64_t row = begin; row < end; ++row) {
+            const T added = bias[row];
 #pragma omp simd
-          for (int64_t i = 0; i < n; ++i) result[row * n + i] += added;
-        }
-      });
+            for (int64_t i = row * n; i < (row + 1) * n; ++i) result[i] = sum[i] + added;
+          }
+        });
+      }
     }
     return absl::OkStatus();
   });
 }
 
-template <typename T, typename Gemm>
+template <typename S, typename Gemm>
+absl::StatusOr<KernelFn> MakeForward(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
+  ORIEL_RETURN_IF_ERROR(CheckTypes(spec));
+  if (spec.results[0].dtype == spec.operands[0].dtype) return MakeForwardTyped<S, S, Gemm>(spec);
+  return MakeForwardTyped<S, Compute<S>, Gemm>(spec);
+}
+
+// Patches overlap in the result, which therefore is of the type that sums are taken in.
+template <typename S, typename Gemm>
 absl::StatusOr<KernelFn> MakeInputGrad(const KernelSpec& spec) {
+  using T = Compute<S>;
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  ORIEL_RETURN_IF_ERROR(CheckTypes(spec));
+  if (spec.results[0].dtype == DType::kBF16) {
+    return Unsupported(spec, "oneDNN: gives the gradient of a bf16 input in f32");
+  }
   ORIEL_ASSIGN_OR_RETURN(const ConvShape s, ConvShape::Make(spec, spec.results[0], spec.operands[1],
                                                             spec.operands[0]));
   GemmShape product;
@@ -136,6 +167,8 @@ absl::StatusOr<KernelFn> MakeInputGrad(const KernelSpec& spec) {
   product.n = s.patch();
   product.k = s.group_outputs();
   product.transpose_a = true;
+  product.factors = spec.operands[0].dtype;
+  product.result = spec.results[0].dtype;
   ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> gemm, Gemm::Create(product, spec.num_threads));
   auto scratch = std::make_shared<Scratch<T>>(s);
   const int threads = spec.num_threads;
@@ -144,8 +177,8 @@ absl::StatusOr<KernelFn> MakeInputGrad(const KernelSpec& spec) {
     for (int64_t sample = 0; sample < s.batch; ++sample) {
       for (int64_t group = 0; group < s.group; ++group) {
         const Place at(s, sample, group);
-        absl::Status status = gemm->Run(args.operand<T>(0) + at.output,
-                                        args.operand<T>(1) + at.weight, nullptr, patches);
+        absl::Status status = gemm->Run(args.operand<S>(0) + at.output,
+                                        args.operand<S>(1) + at.weight, nullptr, patches);
         if (!status.ok()) return status;
         Fold(s, patches, args.result<T>(0) + at.input, threads);
       }
@@ -154,30 +187,35 @@ absl::StatusOr<KernelFn> MakeInputGrad(const KernelSpec& spec) {
   });
 }
 
-template <typename T, typename Gemm>
+// Accumulates over samples in the result, which therefore is of the type that sums are taken in.
+template <typename S, typename Gemm>
 absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
+  using T = Compute<S>;
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  ORIEL_RETURN_IF_ERROR(CheckTypes(spec));
   ORIEL_ASSIGN_OR_RETURN(const ConvShape s, ConvShape::Make(spec, spec.operands[1], spec.results[0],
                                                             spec.operands[0]));
   GemmShape product;
   product.m = s.group_outputs();
   product.n = s.patch();
   product.k = s.positions();
+  product.factors = spec.operands[0].dtype;
+  product.result = spec.results[0].dtype;
   ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> first,
                          Gemm::Create(product, spec.num_threads));
   product.accumulate = true;
   ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> next, Gemm::Create(product, spec.num_threads));
-  auto scratch = std::make_shared<Scratch<T>>(s);
+  auto scratch = std::make_shared<Scratch<S>>(s);
   const int threads = spec.num_threads;
   return KernelFn([=](const KernelArgs& args) {
-    T* patches = scratch->patches.data();
+    S* patches = scratch->patches.data();
     if (s.batch == 0) std::fill_n(args.result<T>(0), s.outputs * s.patch(), T(0));
     for (int64_t sample = 0; sample < s.batch; ++sample) {
       for (int64_t group = 0; group < s.group; ++group) {
         const Place at(s, sample, group);
-        Unfold(s, args.operand<T>(1) + at.input, patches, threads);
+        Unfold(s, args.operand<S>(1) + at.input, patches, threads);
         absl::Status status = (sample == 0 ? first : next)
-                                  ->Run(args.operand<T>(0) + at.output, patches, nullptr,
+                                  ->Run(args.operand<S>(0) + at.output, patches, nullptr,
                                         args.result<T>(0) + at.weight);
         if (!status.ok()) return status;
       }
@@ -188,9 +226,12 @@ absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
 
 using Single = LoopGemm<float>;
 using Double = LoopGemm<double>;
-constexpr KernelFactory kForward = ByOneDnn<MakeForward<float, OneDnnGemm>>;
-constexpr KernelFactory kInputGrad = ByOneDnn<MakeInputGrad<float, OneDnnGemm>>;
-constexpr KernelFactory kWeightGrad = ByOneDnn<MakeWeightGrad<float, OneDnnGemm>>;
+constexpr KernelFactory kForward =
+    ByOneDnn<MakeForward<float, OneDnnGemm>, MakeForward<BFloat16, OneDnnGemm>>;
+constexpr KernelFactory kInputGrad =
+    ByOneDnn<MakeInputGrad<float, OneDnnGemm>, MakeInputGrad<BFloat16, OneDnnGemm>>;
+constexpr KernelFactory kWeightGrad =
+    ByOneDnn<MakeWeightGrad<float, OneDnnGemm>, MakeWeightGrad<BFloat16, OneDnnGemm>>;
 constexpr KernelFactory kForwardLoops =
     ByLoops<MakeForward<float, Single>, MakeForward<double, Double>>;
 constexpr KernelFactory kInputGradLoops =

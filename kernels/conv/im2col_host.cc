@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/common/bfloat16.h"
 #include "kernels/common/parallel.h"
 #include "kernels/conv/conv.h"
 
@@ -58,7 +59,7 @@ void Unfold(const ConvShape& shape, const T* input, T* patches, int num_threads)
             [=](int64_t source, int64_t target, int64_t count) {
               for (int64_t i = 0; i < count; ++i) to[target + i] = from[source + i * step];
             },
-            [=](int64_t target, int64_t count) { std::fill_n(to + target, count, T(0)); });
+            [=](int64_t target, int64_t count) { std::fill_n(to + target, count, T{}); });
       }
     }
   });
@@ -92,6 +93,7 @@ void Fold(const ConvShape& shape, const T* patches, T* input, int num_threads) {
 
 template void Unfold(const ConvShape&, const float*, float*, int);
 template void Unfold(const ConvShape&, const double*, double*, int);
+template void Unfold(const ConvShape&, const BFloat16*, BFloat16*, int);
 template void Fold(const ConvShape&, const float*, float*, int);
 template void Fold(const ConvShape&, const double*, double*, int);
 

@@ -125,23 +125,26 @@ absl::StatusOr<KernelFn> MakeArithmetic(const KernelSpec& spec) {
       return MakeBinary<Op, float, float>(spec);
     case DType::kF64:
       return MakeBinary<Op, double, double>(spec);
+    case DType::kBF16:
+      return MakeBinary<Op, BFloat16, BFloat16>(spec);
     case DType::kI64:
       return MakeIntegerArithmetic<Op, int64_t>(spec);
     case DType::kI32:
       return MakeIntegerArithmetic<Op, int32_t>(spec);
     default:
-      return Unsupported(spec, "takes f32, f64, i64 and i32");
+      return Unsupported(spec, "takes f32, f64, bf16, i64 and i32");
   }
 }
 
 // Powers by a scalar are mostly squares: that is seen at run time, in the buffer.
-template <typename T>
+template <typename S>
 absl::StatusOr<KernelFn> MakeScalarPower(const KernelSpec& spec) {
-  ORIEL_ASSIGN_OR_RETURN(KernelFn general, (MakeBinary<Pow, T, T>(spec)));
-  ORIEL_ASSIGN_OR_RETURN(KernelFn square, (MakeBinary<Square, T, T>(spec)));
-  ORIEL_ASSIGN_OR_RETURN(KernelFn cube, (MakeBinary<Cube, T, T>(spec)));
+  ORIEL_ASSIGN_OR_RETURN(KernelFn general, (MakeBinary<Pow, S, S>(spec)));
+  ORIEL_ASSIGN_OR_RETURN(KernelFn square, (MakeBinary<Square, S, S>(spec)));
+  ORIEL_ASSIGN_OR_RETURN(KernelFn cube, (MakeBinary<Cube, S, S>(spec)));
   return KernelFn([=](const KernelArgs& args) {
-    const T exponent = args.operand<T>(1)[0];
+    using T = Compute<S>;
+    const T exponent = args.operand<S>(1)[0];
     if (exponent == T(2)) return square(args);
     if (exponent == T(3)) return cube(args);
     return general(args);
@@ -153,6 +156,7 @@ absl::StatusOr<KernelFn> MakePow(const KernelSpec& spec) {
   if (spec.operands[1].num_elements() == 1) {
     if (spec.operands[0].dtype == DType::kF32) return MakeScalarPower<float>(spec);
     if (spec.operands[0].dtype == DType::kF64) return MakeScalarPower<double>(spec);
+    if (spec.operands[0].dtype == DType::kBF16) return MakeScalarPower<BFloat16>(spec);
   }
   return MakeArithmetic<Pow>(spec);
 }
@@ -165,6 +169,8 @@ absl::StatusOr<KernelFn> MakeCompare(const KernelSpec& spec) {
       return MakeBinary<Op, float, uint8_t>(spec);
     case DType::kF64:
       return MakeBinary<Op, double, uint8_t>(spec);
+    case DType::kBF16:
+      return MakeBinary<Op, BFloat16, uint8_t>(spec);
     case DType::kI64:
       return MakeBinary<Op, int64_t, uint8_t>(spec);
     case DType::kI32:
@@ -172,7 +178,7 @@ absl::StatusOr<KernelFn> MakeCompare(const KernelSpec& spec) {
     case DType::kBool:
       return MakeBinary<Op, uint8_t, uint8_t>(spec);
     default:
-      return Unsupported(spec, "takes f32, f64, i64, i32 and bool");
+      return Unsupported(spec, "takes f32, f64, bf16, i64, i32 and bool");
   }
 }
 

@@ -75,8 +75,10 @@ absl::StatusOr<KernelFn> MakeFloat(const KernelSpec& spec) {
       return MakeUnary<Op, float>(spec);
     case DType::kF64:
       return MakeUnary<Op, double>(spec);
+    case DType::kBF16:
+      return MakeUnary<Op, BFloat16>(spec);
     default:
-      return Unsupported(spec, "takes f32 and f64");
+      return Unsupported(spec, "takes f32, f64 and bf16");
   }
 }
 

@@ -2,13 +2,14 @@
 //
 //   gather       input [a.., size, b..] of any type, indices [i..] of i64 or i32, first []?;
 //                int dim, int rows? -> [a.., i.., b..]
-//   scatter_add  indices [i..], updates [a.., i.., b..] of f32 or f64, first []?;
+//   scatter_add  indices [i..], updates [a.., i.., b..] of f32, f64 or bf16, first []?;
 //                int dim, int rows?
 //                -> [a.., size, b..], which starts at zero (assigned, not accumulated into)
 //
 // Dense row-major. A negative index counts from the end; one out of range is
 // InvalidArgument, naming its position, its value and the bounds, and nothing is
-// written. Updates are added in their type, in the order of the indices.
+// written. Updates are added in their type, in the order of the indices;
+// those of bf16 in f32, and the result, rounded once, is bf16 or f32.
 //
 // With `first` (i64) and `rows` the table is the piece [first, first + size) of one of `rows`
 // rows, whose indices are given: one of another piece gathers zeros, and its update is skipped.

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/common/checks.h"
@@ -80,40 +82,56 @@ absl::StatusOr<KernelFn> MakeGather(const KernelSpec& spec) {
   return Unsupported(spec, "takes indices of i64 and i32");
 }
 
-template <typename T, typename I>
+// Updates of S, a result of R.
+template <typename S, typename R, typename I>
 absl::StatusOr<KernelFn> MakeScatterAddTyped(const KernelSpec& spec) {
-  ORIEL_ASSIGN_OR_RETURN(
-      const GatherShape shape,
-      GatherShape::Make(spec, spec.results[0], spec.operands[0], spec.operands[1]));
+  const TensorSpec& result = spec.results[0];
+  ORIEL_ASSIGN_OR_RETURN(const GatherShape shape,
+                         GatherShape::Make(spec, {spec.operands[1].dtype, result.shape},
+                                           spec.operands[0], spec.operands[1]));
+  // The updates of each row in order: the first, and the one that follows each.
+  struct Chains {
+    std::vector<int64_t> first, next;
+  };
+  auto chains = std::make_shared<Chains>();
+  chains->first.resize(shape.size);
+  chains->next.resize(shape.count);
   const int threads = spec.num_threads;
   return KernelFn([=](const KernelArgs& args) {
+    using T = Compute<S>;
     const I* indices = args.operand<I>(0);
-    const T* updates = args.operand<T>(1);
-    T* result = args.result<T>(0);
+    const S* updates = args.operand<S>(1);
+    R* table = args.result<R>(0);
     absl::Status status = CheckIndices("scatter_add", indices, shape);
     if (!status.ok()) return status;
-    ORIEL_ASSIGN_OR_RETURN(const int64_t first, shape.rows.First(args));
-    // Each thread owns some columns, and takes all rows in order.
-    constexpr int64_t kColumns = 64;
-    const int64_t strips = (shape.inner + kColumns - 1) / kColumns;
-    ParallelFor(threads, shape.outer * strips, (shape.size + shape.count) * kColumns,
+    ORIEL_ASSIGN_OR_RETURN(const int64_t begin_row, shape.rows.First(args));
+    std::fill(chains->first.begin(), chains->first.end(), shape.count);
+    for (int64_t k = shape.count; k-- > 0;) {
+      const int64_t row = RowOf(indices[k], shape, begin_row);
+      if (!HasRow(row, shape)) continue;
+      chains->next[k] = chains->first[row];
+      chains->first[row] = k;
+    }
+    const int64_t* first = chains->first.data();
+    const int64_t* next = chains->next.data();
+    const int64_t each = 1 + shape.count / std::max<int64_t>(shape.size, 1);
+    ParallelFor(threads, shape.outer * shape.size, each * shape.inner,
                 [=](int64_t begin, int64_t end) {
+                  constexpr int64_t kColumns = 256;
+                  T sums[kColumns];
                   for (int64_t i = begin; i < end; ++i) {
-                    const int64_t o = i / strips;
-                    const int64_t column = i % strips * kColumns;
-                    const int64_t width = std::min(kColumns, shape.inner - column);
-                    T* target = result + o * shape.size * shape.inner + column;
-                    const T* source = updates + o * shape.count * shape.inner + column;
-                    for (int64_t row = 0; row < shape.size; ++row) {
-                      std::fill_n(target + row * shape.inner, width, T(0));
-                    }
-                    for (int64_t k = 0; k < shape.count; ++k) {
-                      const int64_t row = RowOf(indices[k], shape, first);
-                      if (!HasRow(row, shape)) continue;
-                      T* to = target + row * shape.inner;
-                      const T* from = source + k * shape.inner;
+                    const S* source = updates + i / shape.size * shape.count * shape.inner;
+                    R* target = table + i * shape.inner;
+                    for (int64_t column = 0; column < shape.inner; column += kColumns) {
+                      const int64_t width = std::min(kColumns, shape.inner - column);
+                      std::fill_n(sums, width, T(0));
+                      for (int64_t k = first[i % shape.size]; k < shape.count; k = next[k]) {
+                        const S* from = source + k * shape.inner + column;
 #pragma omp simd
-                      for (int64_t j = 0; j < width; ++j) to[j] += from[j];
+                        for (int64_t j = 0; j < width; ++j) sums[j] += from[j];
+                      }
+#pragma omp simd
+                      for (int64_t j = 0; j < width; ++j) target[column + j] = sums[j];
                     }
                   }
                 });
@@ -121,18 +139,26 @@ absl::StatusOr<KernelFn> MakeScatterAddTyped(const KernelSpec& spec) {
   });
 }
 
+template <typename S, typename R>
+absl::StatusOr<KernelFn> MakeScatterAddOf(const KernelSpec& spec) {
+  if (spec.operands[0].dtype == DType::kI64) return MakeScatterAddTyped<S, R, int64_t>(spec);
+  if (spec.operands[0].dtype == DType::kI32) return MakeScatterAddTyped<S, R, int32_t>(spec);
+  return Unsupported(spec, "takes indices of i64 and i32");
+}
+
 struct ScatterAdd {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
-    if (spec.operands[0].dtype == DType::kI64) return MakeScatterAddTyped<T, int64_t>(spec);
-    if (spec.operands[0].dtype == DType::kI32) return MakeScatterAddTyped<T, int32_t>(spec);
-    return Unsupported(spec, "takes indices of i64 and i32");
+    const DType updates = spec.operands[1].dtype, result = spec.results[0].dtype;
+    if (result == updates) return MakeScatterAddOf<S, S>(spec);
+    if (result == ComputeDType(updates)) return MakeScatterAddOf<S, Compute<S>>(spec);
+    return Malformed(spec, "updates and result differ in type");
   }
 };
 
 absl::StatusOr<KernelFn> MakeScatterAdd(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
-  return DispatchFloat<ScatterAdd>(spec, spec.operands[1].dtype);
+  return DispatchStored<ScatterAdd>(spec, spec.operands[1].dtype);
 }
 
 ORIEL_REGISTER_HOST_KERNEL("gather", 0, MakeGather);

@@ -1,7 +1,9 @@
 // Matrix products: matmul, linear, linear_weight_grad (ir/oriel/linear.td).
 //
 // Dense row-major operands, results are assigned, sums are in the operands'
-// type. f32 by oneDNN, f64 (and f32 where oneDNN refuses) by blocked loops.
+// type. f32 and bf16 by oneDNN, f64 (and f32 where oneDNN refuses) by blocked loops.
+// Products of bf16 are summed in f32 and rounded once, with the bias; the bias
+// and the result are bf16 or f32.
 //
 //   matmul               lhs [b.., m, k], rhs [b.., k, n] -> [b.., m, n]
 //                        int transpose_lhs, transpose_rhs: last two stored swapped

@@ -4,6 +4,16 @@
 #include "kernels/linear/linear.h"
 
 namespace oriel::kernels {
+namespace {
+
+// The type of the result, a product of operand 0; InvalidArgument if it does not fit.
+absl::StatusOr<DType> CheckProduct(const KernelSpec& spec, const Shape& shape) {
+  const DType type = SumType(spec.operands[0].dtype, spec.results[0].dtype);
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, type, shape));
+  return type;
+}
+
+}  // namespace
 
 absl::StatusOr<GemmShape> MatmulShape(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
@@ -22,11 +32,11 @@ absl::StatusOr<GemmShape> MatmulShape(const KernelSpec& spec) {
   Shape expected = lhs;
   expected[rank - 2] = shape.transpose_b ? shape.n : shape.k;
   expected[rank - 1] = shape.transpose_b ? shape.k : shape.n;
-  const DType dtype = spec.operands[0].dtype;
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, dtype, expected));
+  shape.factors = spec.operands[0].dtype;
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, shape.factors, expected));
   expected[rank - 2] = shape.m;
   expected[rank - 1] = shape.n;
-  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, dtype, expected));
+  ORIEL_ASSIGN_OR_RETURN(shape.result, CheckProduct(spec, expected));
   return shape;
 }
 
@@ -41,12 +51,16 @@ absl::StatusOr<GemmShape> LinearShape(const KernelSpec& spec) {
   shape.k = input.shape.back();
   shape.n = weight.shape[shape.transpose_b ? 0 : 1];
   shape.bias = spec.operands.size() == 3;
+  shape.factors = input.dtype;
   const Shape stored = shape.transpose_b ? Shape{shape.n, shape.k} : Shape{shape.k, shape.n};
   ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, input.dtype, stored));
-  if (shape.bias) ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, input.dtype, {shape.n}));
+  if (shape.bias) {
+    shape.added = SumType(input.dtype, spec.operands[2].dtype);
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, shape.added, {shape.n}));
+  }
   Shape result = input.shape;
   result.back() = shape.n;
-  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, input.dtype, result));
+  ORIEL_ASSIGN_OR_RETURN(shape.result, CheckProduct(spec, result));
   return shape;
 }
 
@@ -62,48 +76,49 @@ absl::StatusOr<GemmShape> LinearWeightGradShape(const KernelSpec& spec) {
   shape.m = input.shape.back();
   shape.n = cotangent.shape.back();
   shape.k = SizeOf(input.shape, 0, input.rank() - 1);
+  shape.factors = input.dtype;
   Shape expected = input.shape;
   expected.back() = shape.n;
   ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, input.dtype, expected));
   if (transposed) std::swap(shape.m, shape.n);
-  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, input.dtype, {shape.m, shape.n}));
+  ORIEL_ASSIGN_OR_RETURN(shape.result, CheckProduct(spec, {shape.m, shape.n}));
   return shape;
 }
 
 namespace {
 
 // Which operand of the launch is `a` and which `b`.
-template <typename T, typename Gemm>
+template <typename Gemm>
 absl::StatusOr<KernelFn> MakeGemmLaunch(const KernelSpec& spec, const GemmShape& shape, int a = 0,
                                         int b = 1) {
   ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> gemm, Gemm::Create(shape, spec.num_threads));
   const bool bias = shape.bias;
   return KernelFn([gemm, a, b, bias](const KernelArgs& args) {
-    return gemm->Run(args.operand<T>(a), args.operand<T>(b), bias ? args.operand<T>(2) : nullptr,
-                     args.result<T>(0));
+    return gemm->Run(args.operands[a], args.operands[b], bias ? args.operands[2] : nullptr,
+                     args.results[0]);
   });
 }
 
-template <typename T, typename Gemm>
+template <typename Gemm>
 struct Products {
   static absl::StatusOr<KernelFn> Matmul(const KernelSpec& spec) {
     ORIEL_ASSIGN_OR_RETURN(const GemmShape shape, MatmulShape(spec));
-    return MakeGemmLaunch<T, Gemm>(spec, shape);
+    return MakeGemmLaunch<Gemm>(spec, shape);
   }
   static absl::StatusOr<KernelFn> Linear(const KernelSpec& spec) {
     ORIEL_ASSIGN_OR_RETURN(const GemmShape shape, LinearShape(spec));
-    return MakeGemmLaunch<T, Gemm>(spec, shape);
+    return MakeGemmLaunch<Gemm>(spec, shape);
   }
   static absl::StatusOr<KernelFn> LinearWeightGrad(const KernelSpec& spec) {
     ORIEL_ASSIGN_OR_RETURN(const GemmShape shape, LinearWeightGradShape(spec));
     ORIEL_ASSIGN_OR_RETURN(const bool transposed, FlagOr(spec, "transpose_weight", false));
-    return MakeGemmLaunch<T, Gemm>(spec, shape, transposed ? 1 : 0, transposed ? 0 : 1);
+    return MakeGemmLaunch<Gemm>(spec, shape, transposed ? 1 : 0, transposed ? 0 : 1);
   }
 };
 
-using Fast = Products<float, OneDnnGemm>;
-using Single = Products<float, LoopGemm<float>>;
-using Double = Products<double, LoopGemm<double>>;
+using Fast = Products<OneDnnGemm>;
+using Single = Products<LoopGemm<float>>;
+using Double = Products<LoopGemm<double>>;
 
 ORIEL_REGISTER_HOST_KERNEL("matmul", 10, ByOneDnn<Fast::Matmul>);
 ORIEL_REGISTER_HOST_KERNEL("linear", 10, ByOneDnn<Fast::Linear>);

@@ -9,7 +9,7 @@ namespace {
 
 using testing::Attributes;
 using testing::ExpectClose;
-using testing::kFloats;
+using testing::kFloatsAndBF16;
 using testing::RunKernel;
 using testing::Tensor;
 using testing::TryKernel;
@@ -41,7 +41,7 @@ const Size kSizes[] = {{1, 1, 1},    {3, 5, 7},      {64, 48, 16},
                        {33, 17, 65}, {300, 130, 70}, {70, 300, 200}};
 
 TEST(LinearTest, MatmulInAllLayouts) {
-  for (DType dtype : kFloats) {
+  for (DType dtype : kFloatsAndBF16) {
     for (const Size& s : kSizes) {
       for (int flags = 0; flags < 4; ++flags) {
         for (const Shape& batch : {Shape{}, Shape{3}, Shape{2, 5}}) {
@@ -65,7 +65,7 @@ TEST(LinearTest, MatmulInAllLayouts) {
 }
 
 TEST(LinearTest, LinearWithAndWithoutBias) {
-  for (DType dtype : kFloats) {
+  for (DType dtype : kFloatsAndBF16) {
     for (const Size& s : kSizes) {
       for (int flags = 0; flags < 4; ++flags) {
         const bool transposed = flags & 1, has_bias = flags & 2;
@@ -98,7 +98,7 @@ TEST(LinearTest, LinearOnAVector) {
 }
 
 TEST(LinearTest, WeightGradient) {
-  for (DType dtype : kFloats) {
+  for (DType dtype : kFloatsAndBF16) {
     for (const Size& s : kSizes) {
       for (bool transposed : {false, true}) {
         SCOPED_TRACE(::testing::Message() << s.m << "x" << s.n << "x" << s.k << transposed);
@@ -146,7 +146,7 @@ TEST(LinearTest, LaunchesInSeveralThreadsAtOnce) {
 }
 
 TEST(LinearTest, EmptySumIsZero) {
-  for (DType dtype : kFloats) {
+  for (DType dtype : kFloatsAndBF16) {
     const Tensor a = Tensor::Random(dtype, {2, 0}, 1), b = Tensor::Random(dtype, {0, 3}, 2);
     ExpectClose(RunKernel("matmul", {a, b}, {{dtype, {2, 3}}})[0], {0, 0, 0, 0, 0, 0});
   }

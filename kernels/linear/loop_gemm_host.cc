@@ -25,41 +25,38 @@ absl::StatusOr<std::shared_ptr<LoopGemm<T>>> LoopGemm<T>::Create(const GemmShape
 }
 
 template <typename T>
-absl::Status LoopGemm<T>::Run(const T* a, const T* b, const T* bias, T* c) {
-  const auto [batch, m, n, k, transpose_a, transpose_b, has_bias, accumulate] = shape_;
-  const int64_t a_row = transpose_a ? 1 : k;
-  const int64_t a_column = transpose_a ? m : 1;
-  const T* added = has_bias ? bias : nullptr;
-  const bool clears = !accumulate;
-  for (int64_t i = 0; i < batch; ++i) {
-    const T* left = a + i * m * k;
-    const T* right = b + i * k * n;
-    T* out = c + i * m * n;
-    if (transpose_b) {
+absl::Status LoopGemm<T>::Run(const void* a, const void* b, const void* bias, void* c) {
+  const int64_t m = shape_.m, n = shape_.n, k = shape_.k;
+  const int64_t a_row = shape_.transpose_a ? 1 : k;
+  const int64_t a_column = shape_.transpose_a ? m : 1;
+  const T* added = shape_.bias ? static_cast<const T*>(bias) : nullptr;
+  const bool clears = !shape_.accumulate;
+  for (int64_t i = 0; i < shape_.batch; ++i) {
+    const T* left = static_cast<const T*>(a) + i * m * k;
+    const T* right = static_cast<const T*>(b) + i * k * n;
+    T* out = static_cast<T*>(c) + i * m * n;
+    if (shape_.transpose_b) {
       for (int64_t j = 0; j < n; ++j) {
         for (int64_t p = 0; p < k; ++p) transposed_[p * n + j] = right[j * k + p];
       }
       right = transposed_.data();
     }
     const int64_t panels = (m + kPanelRows - 1) / kPanelRows;
-    const int64_t rows_n = n;
-    const int64_t depth_k = k;
-    const int64_t rows_m = m;
     ParallelFor(num_threads_, panels, kPanelRows * n * (k / 4 + 1),
                 [=](int64_t begin, int64_t end) {
                   const int64_t first = begin * kPanelRows;
-                  const int64_t last = std::min(end * kPanelRows, rows_m);
+                  const int64_t last = std::min(end * kPanelRows, m);
                   for (int64_t row = first; row < last; ++row) {
-                    T* to = out + row * rows_n;
-                    if (clears) std::fill(to, to + rows_n, T(0));
+                    T* to = out + row * n;
+                    if (clears) std::fill(to, to + n, T(0));
                     if (added != nullptr) {
-                      for (int64_t j = 0; j < rows_n; ++j) to[j] += added[j];
+                      for (int64_t j = 0; j < n; ++j) to[j] += added[j];
                     }
                   }
-                  for (int64_t p = 0; p < depth_k; p += kDepth) {
-                    SmallGemm<T, true>(last - first, rows_n, std::min(kDepth, depth_k - p),
+                  for (int64_t p = 0; p < k; p += kDepth) {
+                    SmallGemm<T, true>(last - first, n, std::min(kDepth, k - p),
                                        left + first * a_row + p * a_column, a_row, a_column,
-                                       right + p * rows_n, rows_n, out + first * rows_n, rows_n);
+                                       right + p * n, n, out + first * n, n);
                   }
                 });
   }

@@ -45,9 +45,13 @@ class OneThread {
   const int before_;
 };
 
+memory::data_type TypeOf(DType dtype) {
+  return dtype == DType::kBF16 ? memory::data_type::bf16 : memory::data_type::f32;
+}
+
 // One panel: a primitive and its memory objects, whose addresses are set at each run.
 struct Panel {
-  int64_t a_offset, b_offset, bias_offset, c_offset;
+  int64_t a_offset, b_offset, bias_offset, c_offset;  // bytes
   dnnl::matmul primitive;
   memory a, b, bias, c, scratch;
   size_t scratch_bytes;
@@ -94,7 +98,7 @@ class PanelGemm : public OneDnnGemm {
     }
   }
 
-  absl::Status Run(const float* a, const float* b, const float* bias, float* c) override {
+  absl::Status Run(const void* a, const void* b, const void* bias, void* c) override {
     // A panel was prepared for one thread, and must run on one.
     const OneThread guard;
     std::atomic<int> failed{dnnl_success};
@@ -112,22 +116,21 @@ class PanelGemm : public OneDnnGemm {
  private:
   void AddPanel(const GemmShape& whole, const GemmShape& part, int64_t b0, int64_t m0, int64_t n0) {
     using Dims = memory::dims;
-    const auto type = memory::data_type::f32;
     // Batches of one are left out: oneDNN has more to offer for rank 2.
-    const auto describe = [&](int64_t rows, int64_t columns, int64_t row_stride,
+    const auto describe = [&](DType type, int64_t rows, int64_t columns, int64_t row_stride,
                               int64_t column_stride, int64_t batch_stride) {
       if (part.batch == 1) {
-        return memory::desc(Dims{rows, columns}, type, Dims{row_stride, column_stride});
+        return memory::desc(Dims{rows, columns}, TypeOf(type), Dims{row_stride, column_stride});
       }
-      return memory::desc(Dims{part.batch, rows, columns}, type,
+      return memory::desc(Dims{part.batch, rows, columns}, TypeOf(type),
                           Dims{batch_stride, row_stride, column_stride});
     };
     const int64_t m = whole.m, n = whole.n, k = whole.k;
-    const auto a_desc =
-        describe(part.m, k, whole.transpose_a ? 1 : k, whole.transpose_a ? m : 1, m * k);
-    const auto b_desc =
-        describe(k, part.n, whole.transpose_b ? 1 : n, whole.transpose_b ? k : 1, k * n);
-    const auto c_desc = describe(part.m, part.n, n, 1, m * n);
+    const auto a_desc = describe(whole.factors, part.m, k, whole.transpose_a ? 1 : k,
+                                 whole.transpose_a ? m : 1, m * k);
+    const auto b_desc = describe(whole.factors, k, part.n, whole.transpose_b ? 1 : n,
+                                 whole.transpose_b ? k : 1, k * n);
+    const auto c_desc = describe(whole.result, part.m, part.n, n, 1, m * n);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (whole.accumulate) {
@@ -136,13 +139,15 @@ class PanelGemm : public OneDnnGemm {
       attributes.set_post_ops(sum);
     }
     Panel panel;
-    panel.a_offset = b0 * m * k + m0 * (whole.transpose_a ? 1 : k);
-    panel.b_offset = b0 * k * n + n0 * (whole.transpose_b ? k : 1);
-    panel.c_offset = b0 * m * n + m0 * n + n0;
-    panel.bias_offset = n0;
-    const auto bias_desc = part.batch == 1
-                               ? memory::desc(Dims{1, part.n}, type, Dims{part.n, 1})
-                               : memory::desc(Dims{1, 1, part.n}, type, Dims{part.n, part.n, 1});
+    const int64_t factor_bytes = runtime::DTypeBytes(whole.factors);
+    panel.a_offset = (b0 * m * k + m0 * (whole.transpose_a ? 1 : k)) * factor_bytes;
+    panel.b_offset = (b0 * k * n + n0 * (whole.transpose_b ? k : 1)) * factor_bytes;
+    panel.c_offset = (b0 * m * n + m0 * n + n0) * runtime::DTypeBytes(whole.result);
+    panel.bias_offset = n0 * runtime::DTypeBytes(whole.added);
+    const auto bias_type = TypeOf(whole.added);
+    const auto bias_desc =
+        part.batch == 1 ? memory::desc(Dims{1, part.n}, bias_type, Dims{part.n, 1})
+                        : memory::desc(Dims{1, 1, part.n}, bias_type, Dims{part.n, part.n, 1});
     const dnnl::matmul::desc desc = whole.bias
                                         ? dnnl::matmul::desc(a_desc, b_desc, bias_desc, c_desc)
                                         : dnnl::matmul::desc(a_desc, b_desc, c_desc);
@@ -165,17 +170,16 @@ class PanelGemm : public OneDnnGemm {
   }
 
   // The C interface: it returns a status where the C++ one throws.
-  dnnl_status_t Launch(Panel& panel, const float* a, const float* b, const float* bias, float* c) {
-    const auto point = [](memory& object, const void* address) {
-      return dnnl_memory_set_data_handle(object.get(), const_cast<void*>(address));
+  dnnl_status_t Launch(Panel& panel, const void* a, const void* b, const void* bias, void* c) {
+    const auto point = [](memory& object, const void* address, int64_t offset = 0) {
+      char* place = static_cast<char*>(const_cast<void*>(address)) + offset;
+      return dnnl_memory_set_data_handle(object.get(), place);
     };
-    dnnl_status_t status = point(panel.a, a + panel.a_offset);
-    if (status == dnnl_success) status = point(panel.b, b + panel.b_offset);
-    if (status == dnnl_success) status = point(panel.c, c + panel.c_offset);
-    if (status == dnnl_success && panel.bias) status = point(panel.bias, bias + panel.bias_offset);
-    if (status == dnnl_success) {
-      status = point(panel.scratch, ThreadScratch(panel.scratch_bytes));
-    }
+    dnnl_status_t status = point(panel.a, a, panel.a_offset);
+    if (status == dnnl_success) status = point(panel.b, b, panel.b_offset);
+    if (status == dnnl_success) status = point(panel.c, c, panel.c_offset);
+    if (status == dnnl_success && panel.bias) status = point(panel.bias, bias, panel.bias_offset);
+    if (status == dnnl_success) status = point(panel.scratch, ThreadScratch(panel.scratch_bytes));
     if (status != dnnl_success) return status;
     return dnnl_primitive_execute(panel.primitive.get(), stream_.get(),
                                   static_cast<int>(panel.arguments.size()), panel.arguments.data());
@@ -192,6 +196,9 @@ class PanelGemm : public OneDnnGemm {
 absl::StatusOr<std::shared_ptr<OneDnnGemm>> OneDnnGemm::Create(const GemmShape& shape,
                                                                int num_threads) {
   if (IsEmpty(shape)) return absl::UnimplementedError("oneDNN matmul: an extent is 0");
+  if (shape.accumulate && shape.result == DType::kBF16) {
+    return absl::UnimplementedError("oneDNN matmul: sums in bf16 are not accumulated");
+  }
   auto gemm = std::make_shared<PanelGemm>(num_threads);
   const OneThread guard;
   try {

@@ -7,7 +7,8 @@
 //   sum_exp             input [n.., v], shift [n..] -> [n..]
 //   label_logits        logits, labels, first []?; int ignore_index, int classes? -> [n..]
 //
-// Dense row-major, f32 and f64, results are assigned. A row's exponentials are
+// Dense row-major, f32, f64 and, for logits and their gradient, bf16 beside f32,
+// a row of which is widened; results are assigned. A row's exponentials are
 // summed in double (row_sums.h), its loss is taken in double, and losses are
 // summed in double in row order. The logsumexp of an ignored row is computed too.
 // A label outside [0, v) that is not ignore_index is InvalidArgument, naming its

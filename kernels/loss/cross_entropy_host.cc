@@ -8,6 +8,7 @@
 #include "kernels/common/parallel.h"
 #include "kernels/common/row_sums.h"
 #include "kernels/common/vector_math.h"
+#include "kernels/common/wide_row.h"
 #include "kernels/loss/cross_entropy.h"
 
 namespace oriel::kernels {
@@ -62,20 +63,22 @@ double LogSumExp(const T* x, int64_t n) {
   return static_cast<double>(max) + std::log(SumExp(x, n, max));
 }
 
-template <typename T, typename I>
+template <typename S, typename I>
 absl::StatusOr<KernelFn> MakeLossTyped(const KernelSpec& spec, const CrossEntropyShape& shape) {
+  using T = Compute<S>;
   auto losses = std::make_shared<std::vector<double>>(shape.rows);
   const int threads = spec.num_threads;
   return KernelFn([shape, losses, threads](const KernelArgs& args) {
-    const T* logits = args.operand<T>(0);
+    const S* logits = args.operand<S>(0);
     const I* labels = args.operand<I>(1);
     T* logsumexp = args.result<T>(2);
     absl::Status status = CheckLabels("cross_entropy", shape, labels);
     if (!status.ok()) return status;
     double* loss = losses->data();
     ParallelFor(threads, shape.rows, 6 * shape.vocabulary, [=](int64_t begin, int64_t end) {
+      WideRow<S> source(shape.vocabulary);
       for (int64_t row = begin; row < end; ++row) {
-        const T* x = logits + row * shape.vocabulary;
+        const T* x = source.Read(logits + row * shape.vocabulary);
         const double lse = LogSumExp(x, shape.vocabulary);
         logsumexp[row] = static_cast<T>(lse);
         const int64_t label = labels[row];
@@ -95,49 +98,54 @@ absl::StatusOr<KernelFn> MakeLossTyped(const KernelSpec& spec, const CrossEntrop
   });
 }
 
-template <typename T, typename I>
+template <typename S, typename I>
 absl::StatusOr<KernelFn> MakeGradTyped(const KernelSpec& spec, const CrossEntropyShape& shape) {
+  using T = Compute<S>;
   const int threads = spec.num_threads;
   return KernelFn([shape, threads](const KernelArgs& args) {
     const T cotangent = *args.operand<T>(0);
-    const T* logits = args.operand<T>(1);
+    const S* logits = args.operand<S>(1);
     const I* labels = args.operand<I>(2);
     const T* logsumexp = args.operand<T>(3);
-    T* result = args.result<T>(0);
+    S* result = args.result<S>(0);
     absl::Status status = CheckLabels("cross_entropy_grad", shape, labels);
     if (!status.ok()) return status;
     ORIEL_ASSIGN_OR_RETURN(const int64_t first, shape.classes.First(args));
     ParallelFor(threads, shape.rows, 6 * shape.vocabulary, [=](int64_t begin, int64_t end) {
       const int64_t n = shape.vocabulary;
+      WideRow<S> source(n), target(n);
       for (int64_t row = begin; row < end; ++row) {
-        const T* x = logits + row * n;
-        T* dx = result + row * n;
         const int64_t label = labels[row];
         if (label == shape.ignore_index) {
-          std::fill(dx, dx + n, T(0));
+          std::fill(result + row * n, result + (row + 1) * n, S(0));
           continue;
         }
+        const T* x = source.Read(logits + row * n);
+        T* dx = target.Begin(result + row * n);
         const T shift = logsumexp[row];
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i) dx[i] = cotangent * Exp(x[i] - shift);
         const int64_t own = label - first;
-        if (own < 0 || own >= n) continue;
         // Not dx - cotangent: where the label is nearly certain that would lose digits.
-        dx[own] =
-            cotangent *
-            static_cast<T>(std::expm1(static_cast<double>(x[own]) - static_cast<double>(shift)));
+        if (own >= 0 && own < n) {
+          dx[own] =
+              cotangent *
+              static_cast<T>(std::expm1(static_cast<double>(x[own]) - static_cast<double>(shift)));
+        }
+        target.End(result + row * n);
       }
     });
     return absl::OkStatus();
   });
 }
 
-template <typename T, typename I>
+template <typename S, typename I>
 absl::StatusOr<KernelFn> MakeLabelLogitsTyped(const KernelSpec& spec,
                                               const CrossEntropyShape& shape) {
+  using T = Compute<S>;
   const int threads = spec.num_threads;
   return KernelFn([shape, threads](const KernelArgs& args) {
-    const T* logits = args.operand<T>(0);
+    const S* logits = args.operand<S>(0);
     const I* labels = args.operand<I>(1);
     T* result = args.result<T>(0);
     absl::Status status = CheckLabels("label_logits", shape, labels);
@@ -147,7 +155,7 @@ absl::StatusOr<KernelFn> MakeLabelLogitsTyped(const KernelSpec& spec,
       for (int64_t row = begin; row < end; ++row) {
         const int64_t label = labels[row], own = label - first;
         const bool has = label != shape.ignore_index && own >= 0 && own < shape.vocabulary;
-        result[row] = has ? logits[row * shape.vocabulary + own] : T(0);
+        result[row] = has ? static_cast<T>(logits[row * shape.vocabulary + own]) : T(0);
       }
     });
     return absl::OkStatus();
@@ -177,7 +185,7 @@ template <typename T, typename I>
 struct Loss {
   static constexpr size_t kLogits = 0, kOperands = 2;
   static absl::Status Check(const KernelSpec& spec) {
-    const DType dtype = spec.operands[0].dtype;
+    const DType dtype = ComputeDType(spec.operands[0].dtype);
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, dtype, {}));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, dtype, {}));
     return CheckResult(spec, 2, dtype, spec.operands[1].shape);
@@ -192,8 +200,9 @@ struct LossGrad {
   static constexpr size_t kLogits = 1, kOperands = 4;
   static absl::Status Check(const KernelSpec& spec) {
     const TensorSpec& logits = spec.operands[1];
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, logits.dtype, {}));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, logits.dtype, spec.operands[2].shape));
+    const DType small = ComputeDType(logits.dtype);
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, small, {}));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, small, spec.operands[2].shape));
     return CheckResult(spec, 0, logits.dtype, logits.shape);
   }
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec, const CrossEntropyShape& shape) {
@@ -205,7 +214,7 @@ template <typename T, typename I>
 struct LabelLogits {
   static constexpr size_t kLogits = 0, kOperands = 2;
   static absl::Status Check(const KernelSpec& spec) {
-    return CheckResult(spec, 0, spec.operands[0].dtype, spec.operands[1].shape);
+    return CheckResult(spec, 0, ComputeDType(spec.operands[0].dtype), spec.operands[1].shape);
   }
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec, const CrossEntropyShape& shape) {
     return MakeLabelLogitsTyped<T, I>(spec, shape);
@@ -213,18 +222,20 @@ struct LabelLogits {
 };
 
 struct SumOfExps {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    using T = Compute<S>;
     const Shape& shape = spec.operands[0].shape;
     const int64_t n = shape.back(), rows = SizeOf(shape, 0, spec.operands[0].rank() - 1);
     const int threads = spec.num_threads;
     return KernelFn([=](const KernelArgs& args) {
-      const T* x = args.operand<T>(0);
+      const S* x = args.operand<S>(0);
       const T* shift = args.operand<T>(1);
       T* result = args.result<T>(0);
       ParallelFor(threads, rows, 6 * n, [=](int64_t begin, int64_t end) {
+        WideRow<S> source(n);
         for (int64_t row = begin; row < end; ++row) {
-          result[row] = static_cast<T>(SumExp(x + row * n, n, shift[row]));
+          result[row] = static_cast<T>(SumExp(source.Read(x + row * n), n, shift[row]));
         }
       });
       return absl::OkStatus();
@@ -237,22 +248,22 @@ absl::StatusOr<KernelFn> MakeSumExp(const KernelSpec& spec) {
   const TensorSpec& x = spec.operands[0];
   if (x.rank() < 1) return Malformed(spec, "the input has rank 0");
   const Shape rows(x.shape.begin(), x.shape.end() - 1);
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, x.dtype, rows));
-  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, rows));
-  return DispatchFloat<SumOfExps>(spec, x.dtype);
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, ComputeDType(x.dtype), rows));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, ComputeDType(x.dtype), rows));
+  return DispatchStored<SumOfExps>(spec, x.dtype);
 }
 
 absl::StatusOr<KernelFn> MakeCrossEntropy(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3));
-  return DispatchFloat<ByIndex<Loss>>(spec, spec.operands[0].dtype);
+  return DispatchStored<ByIndex<Loss>>(spec, spec.operands[0].dtype);
 }
 absl::StatusOr<KernelFn> MakeCrossEntropyGrad(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 5, 1));
-  return DispatchFloat<ByIndex<LossGrad>>(spec, spec.operands[1].dtype);
+  return DispatchStored<ByIndex<LossGrad>>(spec, spec.operands[1].dtype);
 }
 absl::StatusOr<KernelFn> MakeLabelLogits(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
-  return DispatchFloat<ByIndex<LabelLogits>>(spec, spec.operands[0].dtype);
+  return DispatchStored<ByIndex<LabelLogits>>(spec, spec.operands[0].dtype);
 }
 
 ORIEL_REGISTER_HOST_KERNEL("cross_entropy", 0, MakeCrossEntropy);

@@ -73,7 +73,7 @@ struct MaskedScatterGrad {
 
 absl::StatusOr<KernelFn> MakeMaskedScatterGrad(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 2));
-  return DispatchFloat<MaskedScatterGrad>(spec, spec.operands[0].dtype);
+  return DispatchStored<MaskedScatterGrad>(spec, spec.operands[0].dtype);
 }
 
 ORIEL_REGISTER_HOST_KERNEL("masked_scatter", 0, MakeMaskedScatter);

@@ -5,6 +5,7 @@
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
 #include "kernels/common/row_sums.h"
+#include "kernels/common/wide_row.h"
 #include "kernels/normalization/normalization.h"
 
 namespace oriel::kernels {
@@ -24,31 +25,34 @@ absl::StatusOr<Rows> RowsOf(const KernelSpec& spec, size_t operand) {
 }
 
 struct LayerNorm {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    using T = Compute<S>;
     const TensorSpec& x = spec.operands[0];
+    const DType small = ComputeDType(x.dtype);
     ORIEL_ASSIGN_OR_RETURN(const Rows shape, RowsOf(spec, 0));
     ORIEL_ASSIGN_OR_RETURN(const double epsilon, spec.Float("epsilon"));
     const bool has_bias = spec.operands.size() == 3;
     for (size_t i = 1; i < spec.operands.size(); ++i) {
-      ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, x.dtype, {shape.n}));
+      ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, small, {shape.n}));
     }
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, x.dtype, shape.outer));
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 2, x.dtype, shape.outer));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, small, shape.outer));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 2, small, shape.outer));
     const int threads = spec.num_threads;
     return KernelFn(
         [rows = shape.rows, n = shape.n, epsilon, has_bias, threads](const KernelArgs& args) {
-          const T* input = args.operand<T>(0);
+          const S* input = args.operand<S>(0);
           const T* weight = args.operand<T>(1);
           const T* bias = has_bias ? args.operand<T>(2) : nullptr;
-          T* result = args.result<T>(0);
+          S* result = args.result<S>(0);
           T* means = args.result<T>(1);
           T* inv_stds = args.result<T>(2);
           ParallelFor(threads, rows, 4 * n, [=](int64_t begin, int64_t end) {
+            WideRow<S> source(n), target(n);
             for (int64_t row = begin; row < end; ++row) {
-              const T* x = input + row * n;
-              T* y = result + row * n;
+              const T* x = source.Read(input + row * n);
+              T* y = target.Begin(result + row * n);
               const double mean = RowSum<T>(n, [x](auto at) { return at(x); }) / n;
               const T shift = static_cast<T>(mean);
               const double variance = RowSum<T>(n,
@@ -67,6 +71,7 @@ struct LayerNorm {
 #pragma omp simd
                 for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - shift) * scale * weight[i];
               }
+              target.End(result + row * n);
             }
           });
           return absl::OkStatus();
@@ -75,29 +80,32 @@ struct LayerNorm {
 };
 
 struct LayerNormGrad {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    using T = Compute<S>;
     const TensorSpec& x = spec.operands[1];
+    const DType small = ComputeDType(x.dtype);
     ORIEL_ASSIGN_OR_RETURN(const Rows shape, RowsOf(spec, 1));
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, x.dtype, x.shape));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, x.dtype, {shape.n}));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, x.dtype, shape.outer));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 4, x.dtype, shape.outer));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, small, {shape.n}));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, small, shape.outer));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 4, small, shape.outer));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, x.dtype, {shape.n}));
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 2, x.dtype, {shape.n}));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, small, {shape.n}));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 2, small, {shape.n}));
     auto sums = std::make_shared<RowBlockSums>(shape.rows, shape.n, 2);
     const int threads = spec.num_threads;
     return KernelFn([rows = shape.rows, n = shape.n, sums, threads](const KernelArgs& args) {
-      const T* cotangent = args.operand<T>(0);
-      const T* input = args.operand<T>(1);
+      const S* cotangent = args.operand<S>(0);
+      const S* input = args.operand<S>(1);
       const T* weight = args.operand<T>(2);
       const T* means = args.operand<T>(3);
       const T* inv_stds = args.operand<T>(4);
-      T* input_grad = args.result<T>(0);
+      S* input_grad = args.result<S>(0);
       RowBlockSums* partial = sums.get();
       const int64_t block_rows = sums->block_rows();
       ParallelFor(threads, sums->blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
+        WideRow<S> cotangent_row(n), input_row(n), target(n);
         for (int64_t block = begin; block < end; ++block) {
           double* weight_sum = partial->partial(block, 0);
           double* bias_sum = partial->partial(block, 1);
@@ -105,9 +113,9 @@ struct LayerNormGrad {
           std::fill(bias_sum, bias_sum + n, 0.0);
           const int64_t last = std::min(rows, (block + 1) * block_rows);
           for (int64_t row = block * block_rows; row < last; ++row) {
-            const T* dy = cotangent + row * n;
-            const T* x = input + row * n;
-            T* dx = input_grad + row * n;
+            const T* dy = cotangent_row.Read(cotangent + row * n);
+            const T* x = input_row.Read(input + row * n);
+            T* dx = target.Begin(input_grad + row * n);
             const T mean = means[row];
             const T scale = inv_stds[row];
             const T avg_g =
@@ -123,6 +131,7 @@ struct LayerNormGrad {
               bias_sum[i] += static_cast<double>(dy[i]);
               dx[i] = scale * (dy[i] * weight[i] - avg_g - normed * avg_gx);
             }
+            target.End(input_grad + row * n);
           }
         }
       });
@@ -134,27 +143,30 @@ struct LayerNormGrad {
 };
 
 struct RmsNorm {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    using T = Compute<S>;
     const TensorSpec& x = spec.operands[0];
+    const DType small = ComputeDType(x.dtype);
     ORIEL_ASSIGN_OR_RETURN(const Rows shape, RowsOf(spec, 0));
     ORIEL_ASSIGN_OR_RETURN(const double epsilon, spec.Float("epsilon"));
     ORIEL_ASSIGN_OR_RETURN(const double weight_offset, FloatOr(spec, "weight_offset", 0));
     const T offset = static_cast<T>(weight_offset);
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, x.dtype, {shape.n}));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, small, {shape.n}));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, x.dtype, shape.outer));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, small, shape.outer));
     const int threads = spec.num_threads;
     return KernelFn(
         [rows = shape.rows, n = shape.n, epsilon, offset, threads](const KernelArgs& args) {
-          const T* input = args.operand<T>(0);
+          const S* input = args.operand<S>(0);
           const T* weight = args.operand<T>(1);
-          T* result = args.result<T>(0);
+          S* result = args.result<S>(0);
           T* inv_rms = args.result<T>(1);
           ParallelFor(threads, rows, 4 * n, [=](int64_t begin, int64_t end) {
+            WideRow<S> source(n), target(n);
             for (int64_t row = begin; row < end; ++row) {
-              const T* x = input + row * n;
-              T* y = result + row * n;
+              const T* x = source.Read(input + row * n);
+              T* y = target.Begin(result + row * n);
               const double squares = RowSum<T>(n, [x](auto at) {
                 const auto v = Widen(at(x));
                 return v * v;
@@ -163,6 +175,7 @@ struct RmsNorm {
               inv_rms[row] = scale;
 #pragma omp simd
               for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * (weight[i] + offset);
+              target.End(result + row * n);
             }
           });
           return absl::OkStatus();
@@ -171,37 +184,40 @@ struct RmsNorm {
 };
 
 struct RmsNormGrad {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    using T = Compute<S>;
     const TensorSpec& x = spec.operands[1];
+    const DType small = ComputeDType(x.dtype);
     ORIEL_ASSIGN_OR_RETURN(const Rows shape, RowsOf(spec, 1));
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, x.dtype, x.shape));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, x.dtype, {shape.n}));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, x.dtype, shape.outer));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, small, {shape.n}));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, small, shape.outer));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, x.dtype, {shape.n}));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, small, {shape.n}));
     ORIEL_ASSIGN_OR_RETURN(const double weight_offset, FloatOr(spec, "weight_offset", 0));
     const T offset = static_cast<T>(weight_offset);
     auto sums = std::make_shared<RowBlockSums>(shape.rows, shape.n, 1);
     const int threads = spec.num_threads;
     return KernelFn([rows = shape.rows, n = shape.n, sums, offset,
                      threads](const KernelArgs& args) {
-      const T* cotangent = args.operand<T>(0);
-      const T* input = args.operand<T>(1);
+      const S* cotangent = args.operand<S>(0);
+      const S* input = args.operand<S>(1);
       const T* weight = args.operand<T>(2);
       const T* inv_rms = args.operand<T>(3);
-      T* input_grad = args.result<T>(0);
+      S* input_grad = args.result<S>(0);
       RowBlockSums* partial = sums.get();
       const int64_t block_rows = sums->block_rows();
       ParallelFor(threads, sums->blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
+        WideRow<S> cotangent_row(n), input_row(n), target(n);
         for (int64_t block = begin; block < end; ++block) {
           double* weight_sum = partial->partial(block, 0);
           std::fill(weight_sum, weight_sum + n, 0.0);
           const int64_t last = std::min(rows, (block + 1) * block_rows);
           for (int64_t row = block * block_rows; row < last; ++row) {
-            const T* dy = cotangent + row * n;
-            const T* x = input + row * n;
-            T* dx = input_grad + row * n;
+            const T* dy = cotangent_row.Read(cotangent + row * n);
+            const T* x = input_row.Read(input + row * n);
+            T* dx = target.Begin(input_grad + row * n);
             const T scale = inv_rms[row];
             const T avg_gx = static_cast<T>(
                 RowSum<T>(
@@ -213,6 +229,7 @@ struct RmsNormGrad {
               weight_sum[i] += static_cast<double>(dy[i] * normed);
               dx[i] = scale * (dy[i] * (weight[i] + offset) - normed * avg_gx);
             }
+            target.End(input_grad + row * n);
           }
         }
       });
@@ -224,19 +241,19 @@ struct RmsNormGrad {
 
 absl::StatusOr<KernelFn> MakeLayerNorm(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 3));
-  return DispatchFloat<LayerNorm>(spec, spec.operands[0].dtype);
+  return DispatchStored<LayerNorm>(spec, spec.operands[0].dtype);
 }
 absl::StatusOr<KernelFn> MakeLayerNormGrad(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 5, 3));
-  return DispatchFloat<LayerNormGrad>(spec, spec.operands[1].dtype);
+  return DispatchStored<LayerNormGrad>(spec, spec.operands[1].dtype);
 }
 absl::StatusOr<KernelFn> MakeRmsNorm(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 2));
-  return DispatchFloat<RmsNorm>(spec, spec.operands[0].dtype);
+  return DispatchStored<RmsNorm>(spec, spec.operands[0].dtype);
 }
 absl::StatusOr<KernelFn> MakeRmsNormGrad(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 2));
-  return DispatchFloat<RmsNormGrad>(spec, spec.operands[1].dtype);
+  return DispatchStored<RmsNormGrad>(spec, spec.operands[1].dtype);
 }
 
 ORIEL_REGISTER_HOST_KERNEL("layer_norm", 0, MakeLayerNorm);

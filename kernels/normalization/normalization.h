@@ -1,8 +1,10 @@
 // layer_norm, rms_norm, softmax and their derivatives (ir/oriel/normalization.td).
 //
-// Dense row-major operands, results are assigned, f32 and f64. Norms act on the
-// last dimension: a tensor is [rows, n]. Row statistics are summed in double
-// (row_sums.h); mean, inv_std and inv_rms are kept in the operands' type. The
+// Dense row-major operands, results are assigned, f32, f64 and bf16, where a row
+// is widened to f32 and the result rounded; weights, their gradients and
+// statistics are f32 then. Norms act on the last dimension: a tensor is [rows, n].
+// Row statistics are summed in double (row_sums.h); mean, inv_std and inv_rms are
+// kept in the operands' type. The
 // gradients of weight and bias are sums over rows in double: over kBlockRows
 // rows in order, then over those blocks in order.
 //

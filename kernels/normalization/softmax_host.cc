@@ -1,4 +1,5 @@
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/common/checks.h"
@@ -45,22 +46,25 @@ void SoftmaxGradRow(const T* dy, const T* y, T* dx, int64_t n) {
   for (int64_t i = 0; i < n; ++i) dx[i] = y[i] * (dy[i] - dot);
 }
 
-// Calls f on each line along the softmax dimension. Lines that are not contiguous are
+// Calls f on each line along the softmax dimension. Lines that are not contiguous, or of bf16, are
 // gathered into `scratch` (kOperands lines and one result), and the result scattered.
-template <typename T, int kOperands, typename F>
-void ForEachLine(const Layout& layout, int threads, const T* const* operands, T* result,
+template <typename S, int kOperands, typename F>
+void ForEachLine(const Layout& layout, int threads, const S* const* operands, S* result,
                  const F& f) {
+  using T = Compute<S>;
   const auto [outer, n, inner] = layout;
   const int64_t length = n;
-  if (inner == 1) {
-    ParallelFor(threads, outer, 8 * n, [=](int64_t begin, int64_t end) {
-      const T* lines[kOperands];
-      for (int64_t row = begin; row < end; ++row) {
-        for (int i = 0; i < kOperands; ++i) lines[i] = operands[i] + row * length;
-        f(lines, result + row * length);
-      }
-    });
-    return;
+  if constexpr (std::is_same_v<S, T>) {
+    if (inner == 1) {
+      ParallelFor(threads, outer, 8 * n, [=](int64_t begin, int64_t end) {
+        const T* lines[kOperands];
+        for (int64_t row = begin; row < end; ++row) {
+          for (int i = 0; i < kOperands; ++i) lines[i] = operands[i] + row * length;
+          f(lines, result + row * length);
+        }
+      });
+      return;
+    }
   }
   const int64_t stride = inner;
   ParallelFor(threads, outer * inner, 8 * n, [=](int64_t begin, int64_t end) {
@@ -81,14 +85,15 @@ void ForEachLine(const Layout& layout, int threads, const T* const* operands, T*
 }
 
 struct Softmax {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    using T = Compute<S>;
     ORIEL_ASSIGN_OR_RETURN(const Layout layout, LayoutOf(spec));
     const int threads = spec.num_threads;
     return KernelFn([layout, threads](const KernelArgs& args) {
-      const T* operands[] = {args.operand<T>(0)};
+      const S* operands[] = {args.operand<S>(0)};
       const int64_t n = layout.n;
-      ForEachLine<T, 1>(layout, threads, operands, args.result<T>(0),
+      ForEachLine<S, 1>(layout, threads, operands, args.result<S>(0),
                         [n](const T* const* x, T* y) { SoftmaxRow(x[0], y, n); });
       return absl::OkStatus();
     });
@@ -96,14 +101,15 @@ struct Softmax {
 };
 
 struct SoftmaxGrad {
-  template <typename T>
+  template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    using T = Compute<S>;
     ORIEL_ASSIGN_OR_RETURN(const Layout layout, LayoutOf(spec));
     const int threads = spec.num_threads;
     return KernelFn([layout, threads](const KernelArgs& args) {
-      const T* operands[] = {args.operand<T>(0), args.operand<T>(1)};
+      const S* operands[] = {args.operand<S>(0), args.operand<S>(1)};
       const int64_t n = layout.n;
-      ForEachLine<T, 2>(layout, threads, operands, args.result<T>(0),
+      ForEachLine<S, 2>(layout, threads, operands, args.result<S>(0),
                         [n](const T* const* x, T* dx) { SoftmaxGradRow(x[0], x[1], dx, n); });
       return absl::OkStatus();
     });
@@ -112,11 +118,11 @@ struct SoftmaxGrad {
 
 absl::StatusOr<KernelFn> MakeSoftmax(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 1, 1));
-  return DispatchFloat<Softmax>(spec, spec.operands[0].dtype);
+  return DispatchStored<Softmax>(spec, spec.operands[0].dtype);
 }
 absl::StatusOr<KernelFn> MakeSoftmaxGrad(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
-  return DispatchFloat<SoftmaxGrad>(spec, spec.operands[0].dtype);
+  return DispatchStored<SoftmaxGrad>(spec, spec.operands[0].dtype);
 }
 
 ORIEL_REGISTER_HOST_KERNEL("softmax", 0, MakeSoftmax);

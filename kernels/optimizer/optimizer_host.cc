@@ -1,15 +1,35 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
 #include "kernels/common/row_sums.h"
+#include "kernels/common/wide_row.h"
 #include "kernels/optimizer/optimizer.h"
 
 namespace oriel::kernels {
 namespace {
+
+// Σ x² of a block of at most kSquaresBlock elements.
+template <typename S>
+double BlockSquares(const S* x, int64_t count) {
+  using T = Compute<S>;
+  T wide[std::is_same_v<S, T> ? 1 : kSquaresBlock];
+  const T* row;
+  if constexpr (std::is_same_v<S, T>) {
+    row = x;
+  } else {
+    WidenElements(x, count, wide);
+    row = wide;
+  }
+  return RowSum<T>(count, [row](auto at) {
+    const auto value = Widen(at(row));
+    return value * value;
+  });
+}
 
 struct SumSquares {
   template <typename T>
@@ -18,13 +38,19 @@ struct SumSquares {
       int operand;
       int64_t begin;
       int64_t count;
+      bool is_bf16;
     };
     std::vector<Block> blocks;
     for (size_t i = 0; i < spec.operands.size(); ++i) {
-      ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, spec.results[0].dtype, spec.operands[i].shape));
-      const int64_t size = spec.operands[i].num_elements();
+      const TensorSpec& operand = spec.operands[i];
+      const bool is_bf16 = operand.dtype == DType::kBF16 && std::is_same_v<T, float>;
+      if (!is_bf16) {
+        ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, spec.results[0].dtype, operand.shape));
+      }
+      const int64_t size = operand.num_elements();
       for (int64_t begin = 0; begin < size; begin += kSquaresBlock) {
-        blocks.push_back({static_cast<int>(i), begin, std::min(kSquaresBlock, size - begin)});
+        blocks.push_back(
+            {static_cast<int>(i), begin, std::min(kSquaresBlock, size - begin), is_bf16});
       }
     }
     auto sums = std::make_shared<std::vector<double>>(blocks.size());
@@ -33,11 +59,10 @@ struct SumSquares {
       ParallelFor(threads, static_cast<int64_t>(blocks.size()), kSquaresBlock,
                   [&](int64_t begin, int64_t end) {
                     for (int64_t i = begin; i < end; ++i) {
-                      const T* x = args.operand<T>(blocks[i].operand) + blocks[i].begin;
-                      (*sums)[i] = RowSum<T>(blocks[i].count, [x](auto at) {
-                        const auto value = Widen(at(x));
-                        return value * value;
-                      });
+                      const auto [operand, first, count, is_bf16] = blocks[i];
+                      (*sums)[i] =
+                          is_bf16 ? BlockSquares(args.operand<BFloat16>(operand) + first, count)
+                                  : BlockSquares(args.operand<T>(operand) + first, count);
                     }
                   });
       double total = 0;
@@ -50,8 +75,8 @@ struct SumSquares {
 
 // The loops stand in functions of their own, with coefficients by value: from within a lambda,
 // the compiler would have to assume that a store changes a captured coefficient.
-template <typename T>
-void SgdRange(const T* p, const T* g, T scale, T rate, T decay, T* out, int64_t begin,
+template <typename T, typename G>
+void SgdRange(const T* p, const G* g, T scale, T rate, T decay, T* out, int64_t begin,
               int64_t end) {
 #pragma omp simd
   for (int64_t i = begin; i < end; ++i) out[i] = p[i] - rate * (scale * g[i] + decay * p[i]);
@@ -68,8 +93,8 @@ struct AdamWCoefficients {
   T epsilon;
 };
 
-template <typename T>
-void AdamWRange(const T* p, const T* gradient, const T* m, const T* v, AdamWCoefficients<T> c,
+template <typename T, typename G>
+void AdamWRange(const T* p, const G* gradient, const T* m, const T* v, AdamWCoefficients<T> c,
                 T* new_p, T* new_m, T* new_v, int64_t begin, int64_t end) {
 #pragma omp simd
   for (int64_t i = begin; i < end; ++i) {
@@ -82,12 +107,13 @@ void AdamWRange(const T* p, const T* gradient, const T* m, const T* v, AdamWCoef
   }
 }
 
+// Parameters of T, gradients of G.
+template <typename T, typename G>
 struct Sgd {
-  template <typename T>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
     const TensorSpec& parameter = spec.operands[0];
     ORIEL_ASSIGN_OR_RETURN(const double weight_decay, spec.Float("weight_decay"));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, parameter.dtype, parameter.shape));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, spec.operands[1].dtype, parameter.shape));
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, parameter.dtype, {}));
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, parameter.dtype, {}));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, parameter.dtype, parameter.shape));
@@ -95,7 +121,7 @@ struct Sgd {
     const int threads = spec.num_threads;
     return KernelFn([=](const KernelArgs& args) {
       const T* p = args.operand<T>(0);
-      const T* g = args.operand<T>(1);
+      const G* g = args.operand<G>(1);
       const T scale = *args.operand<T>(2);
       const T rate = *args.operand<T>(3);
       const T decay = static_cast<T>(weight_decay);
@@ -108,15 +134,16 @@ struct Sgd {
   }
 };
 
+template <typename T, typename G>
 struct AdamW {
-  template <typename T>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
     const TensorSpec& parameter = spec.operands[0];
     ORIEL_ASSIGN_OR_RETURN(const double beta1, spec.Float("beta1"));
     ORIEL_ASSIGN_OR_RETURN(const double beta2, spec.Float("beta2"));
     ORIEL_ASSIGN_OR_RETURN(const double epsilon, spec.Float("epsilon"));
     ORIEL_ASSIGN_OR_RETURN(const double weight_decay, spec.Float("weight_decay"));
-    for (size_t i = 1; i < 7; ++i) {
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, spec.operands[1].dtype, parameter.shape));
+    for (size_t i = 2; i < 7; ++i) {
       ORIEL_RETURN_IF_ERROR(
           CheckOperand(spec, i, parameter.dtype, i < 4 ? parameter.shape : Shape{}));
     }
@@ -127,7 +154,7 @@ struct AdamW {
     const int threads = spec.num_threads;
     return KernelFn([=](const KernelArgs& args) {
       const T* p = args.operand<T>(0);
-      const T* gradient = args.operand<T>(1);
+      const G* gradient = args.operand<G>(1);
       const T* m = args.operand<T>(2);
       const T* v = args.operand<T>(3);
       const double rate = static_cast<double>(*args.operand<T>(5));
@@ -153,6 +180,20 @@ struct AdamW {
   }
 };
 
+// A step, with gradients of the parameter's type, or of bf16 for f32.
+template <template <typename, typename> class Step>
+struct ByGradient {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    const DType gradient = spec.operands[1].dtype;
+    if (gradient == spec.operands[0].dtype) return Step<T, T>::Make(spec);
+    if constexpr (std::is_same_v<T, float>) {
+      if (gradient == DType::kBF16) return Step<T, BFloat16>::Make(spec);
+    }
+    return Malformed(spec, "parameter and gradient differ in type");
+  }
+};
+
 absl::StatusOr<KernelFn> MakeSumSquares(const KernelSpec& spec) {
   if (spec.results.size() != 1) return Malformed(spec, "needs one result");
   ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, spec.results[0].dtype, {}));
@@ -160,11 +201,11 @@ absl::StatusOr<KernelFn> MakeSumSquares(const KernelSpec& spec) {
 }
 absl::StatusOr<KernelFn> MakeSgd(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 1));
-  return DispatchFloat<Sgd>(spec, spec.operands[0].dtype);
+  return DispatchFloat<ByGradient<Sgd>>(spec, spec.operands[0].dtype);
 }
 absl::StatusOr<KernelFn> MakeAdamW(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 7, 3));
-  return DispatchFloat<AdamW>(spec, spec.operands[0].dtype);
+  return DispatchFloat<ByGradient<AdamW>>(spec, spec.operands[0].dtype);
 }
 
 ORIEL_REGISTER_HOST_KERNEL("sum_squares", 0, MakeSumSquares);

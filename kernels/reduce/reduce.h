@@ -1,9 +1,9 @@
 // Reductions over dimensions, running sums, argmax and topk (ir/oriel/shape.td).
 //
-// Dense row-major operands, results are assigned. f32, f64, i64 and i32 (maximum
-// and minimum also bool). Sums, means and products of floats are accumulated in
-// double, of integers in int64 (they wrap; a mean of integers truncates). The
-// order of summation depends on the shape alone. reduce_max and reduce_min give NaN if an
+// Dense row-major operands, results are assigned. f32, f64, bf16 (of which a reduction's
+// result may be f32), i64 and i32 (maximum and minimum also bool). Sums, means and products of
+// floats are accumulated in double, of integers in int64 (they wrap; a mean of integers truncates).
+// The order of summation depends on the shape alone. reduce_max and reduce_min give NaN if an
 // element is NaN; over no elements they give the lowest and the highest value.
 //
 //   reduce_sum, _mean, _max, _min, _prod   x; ints dims (sorted), int keep_dims

@@ -3,6 +3,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "kernels/common/bfloat16.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
 #include "kernels/reduce/reduce.h"
@@ -33,7 +34,9 @@ absl::StatusOr<ReducePlan> ReducePlan::Make(const KernelSpec& spec) {
       plan.dims.push_back({size, reduced[i]});
     }
   }
-  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, input.dtype, result));
+  const bool widens = spec.results[0].dtype == ComputeDType(input.dtype);
+  ORIEL_RETURN_IF_ERROR(
+      CheckResult(spec, 0, widens ? ComputeDType(input.dtype) : input.dtype, result));
   return plan;
 }
 
@@ -117,8 +120,9 @@ struct Extreme {
 constexpr int kLanes = 16;
 constexpr int64_t kColumns = 128;
 
-template <typename Op, typename T>
-T ReduceRow(const T* x, int64_t count, int64_t divisor) {
+template <typename Op, typename S>
+Compute<S> ReduceRow(const S* x, int64_t count, int64_t divisor) {
+  using T = Compute<S>;
   using A = typename Op::template Accumulator<T>;
   A lanes[kLanes];
   for (A& lane : lanes) lane = Op::template Start<T>();
@@ -134,14 +138,15 @@ T ReduceRow(const T* x, int64_t count, int64_t divisor) {
 }
 
 // result[j] for `width` <= kColumns columns, over `rows` rows of length `stride`.
-template <typename Op, typename T>
-void ReduceColumns(const T* x, int64_t rows, int64_t stride, int64_t width, int64_t divisor,
-                   T* result) {
+template <typename Op, typename S, typename R>
+void ReduceColumns(const S* x, int64_t rows, int64_t stride, int64_t width, int64_t divisor,
+                   R* result) {
+  using T = Compute<S>;
   using A = typename Op::template Accumulator<T>;
   A sums[kColumns];
   for (int64_t j = 0; j < width; ++j) sums[j] = Op::template Start<T>();
   for (int64_t r = 0; r < rows; ++r) {
-    const T* row = x + r * stride;
+    const S* row = x + r * stride;
 #pragma omp simd
     for (int64_t j = 0; j < width; ++j) sums[j] = Op::Combine(sums[j], static_cast<A>(row[j]));
   }
@@ -150,8 +155,9 @@ void ReduceColumns(const T* x, int64_t rows, int64_t stride, int64_t width, int6
 
 // Any pattern of kept and reduced dimensions: walks the operand in order, with an accumulator for
 // each result.
-template <typename Op, typename T>
+template <typename Op, typename S, typename R>
 KernelFn LaunchGeneral(const ReducePlan& plan) {
+  using T = Compute<S>;
   using A = typename Op::template Accumulator<T>;
   const int64_t rank = static_cast<int64_t>(plan.dims.size());
   std::vector<int64_t> strides(rank);  // of each dimension in the result
@@ -162,8 +168,8 @@ KernelFn LaunchGeneral(const ReducePlan& plan) {
   }
   auto sums = std::make_shared<std::vector<A>>(plan.results);
   return [plan, rank, strides, sums](const KernelArgs& args) {
-    const T* x = args.operand<T>(0);
-    T* y = args.result<T>(0);
+    const S* x = args.operand<S>(0);
+    R* y = args.result<R>(0);
     A* sum = sums->data();
     std::fill(sums->begin(), sums->end(), Op::template Start<T>());
     const int64_t inner = plan.dims.back().size;
@@ -190,7 +196,8 @@ KernelFn LaunchGeneral(const ReducePlan& plan) {
   };
 }
 
-template <typename Op, typename T>
+// Of elements of S to those of R, the same or what they are computed in.
+template <typename Op, typename S, typename R = S>
 absl::StatusOr<KernelFn> MakeReduceTyped(const KernelSpec& spec) {
   ORIEL_ASSIGN_OR_RETURN(const ReducePlan plan, ReducePlan::Make(spec));
   // Most launches are [outer, n, inner] with n reduced.
@@ -206,13 +213,13 @@ absl::StatusOr<KernelFn> MakeReduceTyped(const KernelSpec& spec) {
   if (next < dims.size() && !dims[next].reduced) outer = dims[next++].size;
   if (next < dims.size() && dims[next].reduced) n = dims[next++].size;
   if (next < dims.size() && !dims[next].reduced) inner = dims[next++].size;
-  if (next < dims.size()) return LaunchGeneral<Op, T>(plan);
+  if (next < dims.size()) return LaunchGeneral<Op, S, R>(plan);
   const int threads = spec.num_threads;
   const int64_t divisor = plan.reduced_elements;
   if (inner == 1) {
     return KernelFn([outer, n, divisor, threads](const KernelArgs& args) {
-      const T* x = args.operand<T>(0);
-      T* y = args.result<T>(0);
+      const S* x = args.operand<S>(0);
+      R* y = args.result<R>(0);
       ParallelFor(threads, outer, 2 * n, [=](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) y[i] = ReduceRow<Op>(x + i * n, n, divisor);
       });
@@ -221,8 +228,8 @@ absl::StatusOr<KernelFn> MakeReduceTyped(const KernelSpec& spec) {
   }
   const int64_t strips = (inner + kColumns - 1) / kColumns;
   return KernelFn([=](const KernelArgs& args) {
-    const T* x = args.operand<T>(0);
-    T* y = args.result<T>(0);
+    const S* x = args.operand<S>(0);
+    R* y = args.result<R>(0);
     ParallelFor(threads, outer * strips, n * kColumns, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t o = i / strips;
@@ -243,6 +250,9 @@ absl::StatusOr<KernelFn> MakeReduce(const KernelSpec& spec) {
       return MakeReduceTyped<Op, float>(spec);
     case DType::kF64:
       return MakeReduceTyped<Op, double>(spec);
+    case DType::kBF16:
+      if (spec.results[0].dtype == DType::kF32) return MakeReduceTyped<Op, BFloat16, float>(spec);
+      return MakeReduceTyped<Op, BFloat16>(spec);
     case DType::kI64:
       return MakeReduceTyped<Op, int64_t>(spec);
     case DType::kI32:
@@ -253,7 +263,7 @@ absl::StatusOr<KernelFn> MakeReduce(const KernelSpec& spec) {
       }
       return Unsupported(spec, "takes no booleans");
     default:
-      return Unsupported(spec, "takes f32, f64, i64 and i32");
+      return Unsupported(spec, "takes f32, f64, bf16, i64 and i32");
   }
 }
 

@@ -1,6 +1,7 @@
 // cumsum and argmax; see reduce.h.
 #include <type_traits>
 
+#include "kernels/common/bfloat16.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
 #include "kernels/reduce/reduce.h"
@@ -105,6 +106,8 @@ absl::StatusOr<KernelFn> MakeArgmaxIndexed(const KernelSpec& spec) {
       return MakeArgmaxTyped<float, I>(spec, layout);
     case DType::kF64:
       return MakeArgmaxTyped<double, I>(spec, layout);
+    case DType::kBF16:
+      return MakeArgmaxTyped<BFloat16, I>(spec, layout);
     case DType::kI64:
       return MakeArgmaxTyped<int64_t, I>(spec, layout);
     case DType::kI32:
@@ -112,7 +115,7 @@ absl::StatusOr<KernelFn> MakeArgmaxIndexed(const KernelSpec& spec) {
     case DType::kBool:
       return MakeArgmaxTyped<uint8_t, I>(spec, layout);
     default:
-      return Unsupported(spec, "takes f32, f64, i64, i32 and bool");
+      return Unsupported(spec, "takes f32, f64, bf16, i64, i32 and bool");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/common/bfloat16.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
 #include "kernels/reduce/reduce.h"
@@ -68,12 +69,14 @@ absl::StatusOr<KernelFn> MakeTopk(const KernelSpec& spec) {
       return MakeTopkTyped<float>(spec, dim, largest);
     case DType::kF64:
       return MakeTopkTyped<double>(spec, dim, largest);
+    case DType::kBF16:
+      return MakeTopkTyped<BFloat16>(spec, dim, largest);
     case DType::kI64:
       return MakeTopkTyped<int64_t>(spec, dim, largest);
     case DType::kI32:
       return MakeTopkTyped<int32_t>(spec, dim, largest);
     default:
-      return Unsupported(spec, "takes f32, f64, i64 and i32");
+      return Unsupported(spec, "takes f32, f64, bf16, i64 and i32");
   }
 }
 
