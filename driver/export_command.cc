@@ -13,7 +13,6 @@
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify.h"
 #include "runtime/train/checkpoint_reader.h"
-#include "runtime/train/convert.h"
 #include "runtime/train/safetensors.h"
 
 namespace oriel::driver {
@@ -32,7 +31,7 @@ struct Arguments {
 absl::Status checkModel(const plan::Plan& plan, const runtime::CheckpointReader& checkpoint) {
   std::vector<runtime::NamedSpec> specs;
   for (const plan::Parameter& parameter : plan.parameters()) {
-    specs.push_back({parameter.name(), runtime::FromPlan(parameter.global())});
+    specs.push_back({parameter.name(), runtime::FileSpec(plan, parameter)});
   }
   return checkpoint.CheckModel(plan.model_name(), specs);
 }
@@ -59,29 +58,18 @@ absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
                        const runtime::CheckpointReader& checkpoint) {
   ORIEL_ASSIGN_OR_RETURN(std::string model, findModel(arguments, plan.provenance()));
   TrainedWeights trained;
-  std::map<std::string, runtime::TensorSpec> specs;
+  std::map<std::string, runtime::Shape> shapes;
   for (const plan::Parameter& parameter : plan.parameters()) {
     // Frozen ones that the file has are what they were; it keeps them, in whatever type.
     if (!parameter.trainable() && !runtime::IsMade(parameter.initial())) continue;
     const runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
     trained.elements[parameter.name()] = spec.num_elements();
-    specs[parameter.name()] = spec;
+    shapes[parameter.name()] = spec.shape;
   }
-  std::vector<char> stored;
   trained.read = [&](const std::string& name, llvm::MutableArrayRef<float> values) {
-    const runtime::TensorSpec& spec = specs.at(name);
-    const runtime::Box all = runtime::WholeBox(spec.shape);
-    absl::Status status;
-    if (spec.dtype == runtime::DType::kF32) {
-      status = checkpoint.ReadParameter(name, spec, all, values.data());
-    } else {
-      stored.resize(spec.bytes());
-      status = checkpoint.ReadParameter(name, spec, all, stored.data());
-      if (status.ok()) {
-        status = runtime::ConvertElements(spec.dtype, stored.data(), runtime::DType::kF32,
-                                          values.data(), spec.num_elements());
-      }
-    }
+    const runtime::TensorSpec spec{runtime::DType::kF32, shapes.at(name)};
+    absl::Status status =
+        checkpoint.ReadParameter(name, spec, runtime::WholeBox(spec.shape), values.data());
     return status.ok() ? llvm::Error::success()
                        : llvm::createStringError(std::string(status.message()));
   };
@@ -92,7 +80,7 @@ absl::Status writeSafetensors(const Arguments& arguments, const plan::Plan& plan
                               const runtime::CheckpointReader& checkpoint) {
   std::vector<runtime::NamedSpec> specs;
   for (const plan::Parameter& parameter : plan.parameters()) {
-    specs.push_back({parameter.name(), runtime::FromPlan(parameter.global())});
+    specs.push_back({parameter.name(), runtime::FileSpec(plan, parameter)});
   }
   ORIEL_ASSIGN_OR_RETURN(runtime::SafetensorsWriter writer,
                          runtime::SafetensorsWriter::Create(arguments.output, specs));

@@ -7,11 +7,32 @@
 #include "absl/strings/str_cat.h"
 #include "driver/console.h"
 #include "llvm/Support/Path.h"
+#include "mlir/IR/MLIRContext.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/safetensors.h"
 
 namespace oriel::driver {
+
+namespace {
+
+// What a parameter is in the weights file: floats have the type in which the model stores them,
+// which a plan in bf16 rounds when it loads them.
+runtime::TensorSpec specInFile(const TensorData& value, const plan::Parameter& parameter) {
+  runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
+  if (!runtime::IsFloat(spec.dtype)) return spec;
+  mlir::MLIRContext context;
+  const mlir::Type type = elementTypeOf(&context, value.dataType);
+  if (!type) return spec;
+  if (type.isF32()) spec.dtype = runtime::DType::kF32;
+  if (type.isF64()) spec.dtype = runtime::DType::kF64;
+  if (type.isF16()) spec.dtype = runtime::DType::kF16;
+  if (type.isBF16()) spec.dtype = runtime::DType::kBF16;
+  return spec;
+}
+
+}  // namespace
 
 std::string weightsFileName(const std::string& planPath) {
   return llvm::sys::path::stem(planPath).str() + ".weights.safetensors";
@@ -30,7 +51,7 @@ absl::Status writeWeights(const ModelFile& model, const plan::Plan& plan, const 
     if (runtime::IsMade(parameter.initial())) continue;
     llvm::Expected<TensorData> value = model.initializer(parameter.name());
     if (!value) return toStatus(value.takeError());
-    const runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
+    const runtime::TensorSpec spec = specInFile(*value, parameter);
     if (static_cast<int64_t>(value->bytes.size()) != spec.bytes()) {
       return absl::FailedPreconditionError(
           absl::StrCat("initializer \"", parameter.name(), "\" has ", value->bytes.size(),
@@ -60,7 +81,7 @@ absl::Status checkWeights(const plan::Plan& plan, const std::string& planPath) {
     ORIEL_ASSIGN_OR_RETURN(runtime::SafetensorsView view,
                            it->second.Find(parameter.initial().tensor()));
     const runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
-    if (view.spec != spec) {
+    if (!runtime::CanRead(view.spec, spec)) {
       return absl::FailedPreconditionError(
           absl::StrCat(it->second.path(), ": \"", parameter.initial().tensor(), "\" is ",
                        view.spec.ToString(), ", the plan has ", spec.ToString(),

@@ -22,7 +22,7 @@ bool hasWeightsFile(const plan::Plan& plan);
 absl::Status writeWeights(const ModelFile& model, const plan::Plan& plan, const std::string& path);
 
 // Whether the files that the plan names lie in their places and hold each parameter with its
-// type and shape. The error names file and tensor.
+// shape, and its type or another float. The error names file and tensor.
 absl::Status checkWeights(const plan::Plan& plan, const std::string& planPath);
 
 }  // namespace oriel::driver

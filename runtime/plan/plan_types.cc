@@ -262,6 +262,18 @@ bool IsHome(const plan::Parameter& parameter, int grid) {
   return !parameter.placements().empty() && parameter.placements(0).grid() == grid;
 }
 
+const plan::OptimizerState* MasterOf(const plan::Plan& plan, const plan::Parameter& parameter) {
+  for (const plan::OptimizerState& state : plan.optimizer_states()) {
+    if (state.slot() == kMasterSlot && state.parameter() == parameter.name()) return &state;
+  }
+  return nullptr;
+}
+
+TensorSpec FileSpec(const plan::Plan& plan, const plan::Parameter& parameter) {
+  const plan::OptimizerState* master = MasterOf(plan, parameter);
+  return FromPlan(master == nullptr ? parameter.global() : master->global());
+}
+
 std::string_view SegmentKind(std::string_view segment) {
   return segment.substr(0, segment.find('.'));
 }

@@ -86,6 +86,13 @@ const plan::Placement* PlacementOn(const plan::Parameter& parameter, int grid);
 // Whether the ranks of the grid step the parameter and write it to files.
 bool IsHome(const plan::Parameter& parameter, int grid);
 
+// The slot of the optimizer state that is a 16-bit parameter's own value in f32.
+inline constexpr char kMasterSlot[] = "master";
+// The master of a parameter, or null; and type and shape with which files have the parameter:
+// those of its master, if it has one.
+const plan::OptimizerState* MasterOf(const plan::Plan& plan, const plan::Parameter& parameter);
+TensorSpec FileSpec(const plan::Plan& plan, const plan::Parameter& parameter);
+
 // "forward" of "forward.2".
 std::string_view SegmentKind(std::string_view segment);
 // 2 of "forward.2"; none where no number is behind the dot, or one with needless zeros.

@@ -231,6 +231,37 @@ void VerifyInitialValue(const plan::Parameter& parameter, const std::string& nam
   if (initial.tensor().empty()) problems.Add(name, ": its initial value has no tensor name");
 }
 
+bool Is16Bit(plan::DType dtype) { return dtype == plan::F16 || dtype == plan::BF16; }
+
+// A 16-bit parameter that gradients are summed for is stepped in f32: an update smaller than half
+// of its rounding would be lost.
+void VerifyMasters(const plan::Plan& plan, Problems& problems) {
+  std::set<std::string> stepped;
+  for (const auto& program : plan.programs()) {
+    for (const auto& buffer : program.buffers()) {
+      if (buffer.kind() == plan::GRADIENT) stepped.insert(buffer.ref());
+    }
+  }
+  for (const auto& parameter : plan.parameters()) {
+    const std::string name = absl::StrCat("parameter '", parameter.name(), "'");
+    const plan::OptimizerState* master = MasterOf(plan, parameter);
+    const bool narrow = Is16Bit(parameter.global().dtype());
+    if (master == nullptr) {
+      if (narrow && stepped.count(parameter.name()) > 0) {
+        problems.Add(name, " is ", FromPlan(parameter.global()).ToString(),
+                     " and has a gradient, but no f32 master");
+      }
+      continue;
+    }
+    if (!narrow) problems.Add(name, " has a master, but is not of 16 bits");
+    const TensorSpec expected{DType::kF32, FromPlan(parameter.global()).shape};
+    const TensorSpec spec = FromPlan(master->global());
+    if (spec != expected) {
+      problems.Add(name, " has the master ", spec.ToString(), ", expected ", expected.ToString());
+    }
+  }
+}
+
 void VerifyParameters(const plan::Plan& plan, Problems& problems) {
   std::map<std::string, const plan::Parameter*> parameters;
   for (const auto& parameter : plan.parameters()) {
@@ -364,6 +395,7 @@ void VerifyTables(const plan::Plan& plan, Problems& problems) {
   // Shardings are checked against grids, so those have to be right.
   if (!problems.empty()) return;
   VerifyParameters(plan, problems);
+  VerifyMasters(plan, problems);
   VerifyChannels(plan, problems);
   VerifyBatch(plan, problems);
 }

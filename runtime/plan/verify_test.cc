@@ -71,6 +71,14 @@ class VerifyBadPlan : public ::testing::TestWithParam<BadPlan> {};
 
 TEST_P(VerifyBadPlan, SaysWhatIsWrong) { ExpectRefused(SmallTrainingPlan(2, 2), GetParam()); }
 
+void AddMaster(plan::Plan& plan) {
+  plan::OptimizerState* master = plan.add_optimizer_states();
+  master->set_parameter("w");
+  master->set_slot("master");
+  *master->mutable_global() = plan.parameters(0).global();
+  *master->mutable_storage() = plan.parameters(0).placements(0).storage();
+}
+
 const BadPlan kTables[] = {
     {"WorldSize", [](auto& plan) { plan.set_world_size(0); }, "the world size is 0"},
     {"WorldBeyondGrid", [](auto& plan) { plan.set_world_size(3); }, "rank 2 is in no grid"},
@@ -229,6 +237,16 @@ const BadPlan kTables[] = {
        plan.add_optimizer_states()->set_parameter("w");
      },
      "the parameter is frozen"},
+    {"NarrowParameterWithoutMaster",
+     [](auto& plan) { plan.mutable_parameters(0)->mutable_global()->set_dtype(plan::BF16); },
+     "and has a gradient, but no f32 master"},
+    {"MasterOfF32", [](auto& plan) { AddMaster(plan); }, "has a master, but is not of 16 bits"},
+    {"NarrowMaster",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_global()->set_dtype(plan::BF16);
+       AddMaster(plan);
+     },
+     "parameter 'w' has the master bf16"},
     {"GlobalBatch", [](auto& plan) { plan.mutable_training()->set_global_batch(9); },
      "the global batch of 9 is not 2 samples x 2 microbatches x 2 data-parallel ranks"},
     {"HugeBatch",

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
+#include "runtime/train/convert.h"
 
 namespace oriel::runtime {
 namespace {
@@ -111,7 +112,7 @@ absl::Status CheckpointReader::CheckModel(const std::string& model_name,
       missing.push_back(parameter.name);
       continue;
     }
-    if (it->second->spec != parameter.spec) {
+    if (!CanRead(it->second->spec, parameter.spec)) {
       different.push_back(absl::StrCat(parameter.name, " (", it->second->spec.ToString(),
                                        ", the plan has ", parameter.spec.ToString(), ")"));
     }
@@ -166,13 +167,14 @@ absl::Status CheckpointReader::ReadTensor(const std::string& what, const Checkpo
     return absl::NotFoundError(
         absl::StrCat(path_, ": has no ", what, "; was it saved with another optimizer or model?"));
   }
-  if (tensor->spec != spec) {
+  if (!CanRead(tensor->spec, spec)) {
     return absl::FailedPreconditionError(absl::StrCat(
         path_, ": ", what, " is ", tensor->spec.ToString(), ", the plan has ", spec.ToString()));
   }
   for (const CheckpointShard& shard : tensor->shards) {
     ORIEL_ASSIGN_OR_RETURN(SafetensorsView view, files_.at(shard.file).Find(shard.name));
-    CopyBox(shard.box, view.data, box, target, DTypeBytes(spec.dtype));
+    ORIEL_RETURN_IF_ERROR(
+        ConvertBox(shard.box, tensor->spec.dtype, view.data, box, spec.dtype, target));
   }
   return absl::OkStatus();
 }

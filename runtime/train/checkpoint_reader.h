@@ -27,10 +27,11 @@ class CheckpointReader {
   const CheckpointIndex& index() const { return index_; }
 
   // FailedPrecondition, naming the first missing, extra and different parameters, if these are
-  // not the model's.
+  // not the model's. Floats may be of other types.
   absl::Status CheckModel(const std::string& model_name,
                           const std::vector<NamedSpec>& parameters) const;
-  // Copies a box of a parameter with this type and shape, from the shards that it meets. Reads
+  // Copies a box of a parameter with this shape, from the shards that it meets, and converts it to
+  // this type: the f32 master weights of a bf16 plan are the parameters of a plan in f32. Reads
   // nothing else.
   absl::Status ReadParameter(const std::string& name, const TensorSpec& spec, const Box& box,
                              void* target) const;

@@ -7,14 +7,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/float16.h"
+#include "runtime/base/status.h"
 
 namespace oriel::runtime {
-namespace {
 
 bool IsFloat(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16 ||
          dtype == DType::kBF16;
 }
+
+namespace {
 
 // How a type is stored, and the value that an element stands for.
 struct HalfCodec {
@@ -115,6 +117,28 @@ absl::Status ConvertElements(DType from, const void* source, DType to, void* tar
       return Convert<decltype(from_codec), decltype(to_codec)>(source, target, count);
     });
   });
+}
+
+bool CanRead(const TensorSpec& stored, const TensorSpec& wanted) {
+  return stored.shape == wanted.shape &&
+         (stored.dtype == wanted.dtype || (IsFloat(stored.dtype) && IsFloat(wanted.dtype)));
+}
+
+absl::Status ConvertBox(const Box& from, DType from_type, const void* source, const Box& to,
+                        DType to_type, void* target) {
+  const int64_t from_bytes = DTypeBytes(from_type), to_bytes = DTypeBytes(to_type);
+  if (from_type == to_type) {
+    CopyBox(from, source, to, target, from_bytes);
+    return absl::OkStatus();
+  }
+  const BoxRuns runs(from, to);
+  for (int64_t i = 0; i < runs.count(); ++i) {
+    const auto [begin, into] = runs[i];
+    ORIEL_RETURN_IF_ERROR(
+        ConvertElements(from_type, static_cast<const char*>(source) + begin * from_bytes, to_type,
+                        static_cast<char*>(target) + into * to_bytes, runs.length()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace oriel::runtime

@@ -48,6 +48,15 @@ TEST(ConvertTest, BooleansAreZeroOrOne) {
   EXPECT_THAT(result, ElementsAre(0, 1, 1));
 }
 
+// A row of two, out of a matrix in f32, into a column of a bf16 box.
+TEST(ConvertTest, BoxesOfOtherTypes) {
+  const float source[] = {1.0f, 1.00390625f, 3.0f, 4.0f};  // 1 + 2^-8 is halfway
+  uint16_t target[] = {7, 7, 7, 7};
+  ORIEL_ASSERT_OK(
+      ConvertBox({{0, 0}, {2, 2}}, DType::kF32, source, {{0, 1}, {2, 2}}, DType::kBF16, target));
+  EXPECT_THAT(target, ElementsAre(0x3f80, 7, 0x4080, 7));
+}
+
 TEST(ConvertTest, WhatLosesValuesIsRefused) {
   EXPECT_FALSE(IsConvertible(DType::kF32, DType::kI64));
   EXPECT_FALSE(IsConvertible(DType::kF16, DType::kU8));

@@ -36,6 +36,11 @@ absl::StatusOr<CheckpointSource> LayOut(const plan::Grid& grid, const plan::Para
   return CheckpointSource{parameter.name(), slot, spec.dtype, *std::move(layout), nullptr};
 }
 
+// Whether it is the value of a parameter, which initial values and checkpoints give.
+bool IsValue(const CheckpointSource& source) {
+  return source.slot.empty() || source.slot == kMasterSlot;
+}
+
 // Finds the rank's buffer for it.
 absl::Status BindBuffer(const Executor& executor, CheckpointSource* source) {
   const plan::BufferKind kind = source->slot.empty() ? plan::PARAMETER : plan::OPTIMIZER_STATE;
@@ -68,7 +73,10 @@ absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank
       ORIEL_RETURN_IF_ERROR(BindBuffer(executor, &source));
       state.held_.push_back({&parameter, source});
     }
-    if (IsHome(parameter, grid)) state.sources_.push_back(std::move(source));
+    if (!IsHome(parameter, grid)) return absl::OkStatus();
+    if (slot.empty() && MasterOf(plan, parameter) != nullptr) return absl::OkStatus();
+    if (slot == kMasterSlot) source.slot.clear();
+    state.sources_.push_back(std::move(source));
     return absl::OkStatus();
   };
   std::map<std::string, const plan::Parameter*> parameters;
@@ -82,8 +90,13 @@ absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank
       ORIEL_RETURN_IF_ERROR(
           add(placement.grid(), parameter, "", parameter.global(), placement.storage()));
     }
+    if (const plan::OptimizerState* master = MasterOf(plan, parameter)) {
+      ORIEL_RETURN_IF_ERROR(add(parameter.placements(0).grid(), parameter, kMasterSlot,
+                                master->global(), master->storage()));
+    }
   }
   for (const plan::OptimizerState& optimizer : plan.optimizer_states()) {
+    if (optimizer.slot() == kMasterSlot) continue;
     const plan::Parameter* parameter = parameters[optimizer.parameter()];
     if (parameter == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -98,7 +111,7 @@ absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank
 absl::Status ModelState::Initialize(const std::string& plan_folder, int num_threads) {
   std::map<std::string, SafetensorsFile> files;
   for (const auto& [parameter, source] : held_) {
-    if (!source.slot.empty()) continue;
+    if (!IsValue(source)) continue;
     const plan::InitialValue& initial = parameter->initial();
     const Box box = source.layout.BoxOf(rank_);
     if (IsMade(initial)) {
@@ -132,7 +145,7 @@ absl::Status ModelState::Restore(const CheckpointReader& checkpoint, bool with_o
   for (const Held& held : held_) {
     const CheckpointSource& source = held.source;
     const Box box = source.layout.BoxOf(rank_);
-    if (source.slot.empty()) {
+    if (IsValue(source)) {
       ORIEL_RETURN_IF_ERROR(
           checkpoint.ReadParameter(source.parameter, source.spec(), box, source.data));
     } else if (with_optimizer) {

@@ -2,6 +2,10 @@
 // its grid keeps the box that the storage sharding gives the rank. Names, files and random values
 // are in coordinates of the whole tensors, so that all shardings and pipeline stages start from,
 // save and load the same bits.
+//
+// A bf16 parameter that is trained has a master, its value in f32: an optimizer state, but in files
+// it is the parameter. Initial values and checkpoints fill both, the parameter by rounding, so that
+// plans in f32 and bf16 load what either saved.
 #ifndef ORIEL_RUNTIME_TRAIN_MODEL_STATE_H_
 #define ORIEL_RUNTIME_TRAIN_MODEL_STATE_H_
 
@@ -23,11 +27,12 @@ class ModelState {
   static absl::StatusOr<ModelState> Bind(const plan::Plan& plan, int64_t rank,
                                          const Executor& executor);
 
-  // Fills the parameters: from the files that the plan names, relative to `plan_folder`, or with
-  // random values. Optimizer states are left as they are (zero in a new executor).
+  // Fills the parameters and their masters: from the files that the plan names, relative to
+  // `plan_folder`, or with random values. Other optimizer states are left as they are (zero in a
+  // new executor).
   absl::Status Initialize(const std::string& plan_folder, int num_threads);
-  // Fills parameters and, unless only evaluating, optimizer states. FailedPrecondition if the
-  // checkpoint is of another model.
+  // Fills parameters, their masters and, unless only evaluating, optimizer states.
+  // FailedPrecondition if the checkpoint is of another model.
   absl::Status Restore(const CheckpointReader& checkpoint, bool with_optimizer);
 
   // What is in a buffer of this rank.
@@ -37,10 +42,10 @@ class ModelState {
   };
   const std::vector<Held>& held() const { return held_; }
   // All of the plan, for a checkpoint: each as it lies on its home grid, where this rank may have
-  // nothing of it.
+  // nothing of it. A parameter with a master is the master.
   const std::vector<CheckpointSource>& sources() const { return sources_; }
-  // The parameters alone, whole, as a safetensors file that rank 0 writes. Collective over `world`
-  // (null for one rank). One parameter at a time takes memory.
+  // The parameters alone (masters in their place), whole, as a safetensors file that rank 0 writes.
+  // Collective over `world` (null for one rank). One parameter at a time takes memory.
   absl::Status DumpParameters(const std::string& path, Communicator* world) const;
 
  private:

@@ -10,9 +10,11 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/float16.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/in_process.h"
 #include "runtime/plan/plan_builder.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/test_data.h"
 #include "runtime/train/toy_executor.h"
 
@@ -30,6 +32,7 @@ struct Storage {
   Shape padded_matrix = {12, 8}, padded_cube = {8, 6, 4};
   std::vector<std::string> kept = {"matrix", "bias", "cube"};  // parameters
   bool steps_matrix = true;                                    // and has its state
+  bool mixed = false;  // parameters are bf16, the matrix has a master
 };
 using Grids = std::vector<Storage>;
 
@@ -43,7 +46,7 @@ TrainingProgress AtStep(int64_t step) {
 class ModelStateTest : public ::testing::Test {
  protected:
   ModelStateTest() {
-    for (float& value : matrix_) value = static_cast<float>(&value - matrix_ + 1);
+    for (float& value : matrix_) value = 1.001f * static_cast<float>(&value - matrix_ + 1);
     ORIEL_EXPECT_OK(
         WriteSafetensors(folder_ / "weights.safetensors",
                          std::vector<NamedTensor>{{"matrix", {DType::kF32, {12, 8}}, matrix_},
@@ -57,16 +60,17 @@ class ModelStateTest : public ::testing::Test {
     plan::Plan& plan = builder.plan();
     plan.set_model_name("sharded");
     *plan.mutable_grids(0) = MakeGrid(storage.grid);
-    const auto local = [&](const Shape& shape, const plan::Sharding& sharding) {
-      return TensorSpec{DType::kF32, TensorLayout::Create(plan.grids(0), sharding, shape)->piece()};
+    const DType dtype = storage.mixed ? DType::kBF16 : DType::kF32;
+    const auto local = [&](DType type, const Shape& shape, const plan::Sharding& sharding) {
+      return TensorSpec{type, TensorLayout::Create(plan.grids(0), sharding, shape)->piece()};
     };
     const auto parameter = [&](const std::string& name, const Shape& shape,
                                const plan::Sharding& sharding,
                                const Shape& padded) -> plan::Parameter* {
       if (std::count(storage.kept.begin(), storage.kept.end(), name) == 0) return nullptr;
-      builder.Parameter(name, local(padded, sharding));
+      builder.Parameter(name, local(dtype, padded, sharding));
       plan::Parameter* added = plan.mutable_parameters(plan.parameters_size() - 1);
-      *added->mutable_global() = ToPlan(TensorSpec{DType::kF32, shape});
+      *added->mutable_global() = ToPlan(TensorSpec{dtype, shape});
       if (padded != shape) added->mutable_padded_shape()->Assign(padded.begin(), padded.end());
       *added->mutable_placements(0)->mutable_storage() = sharding;
       return added;
@@ -77,12 +81,15 @@ class ModelStateTest : public ::testing::Test {
       cube->clear_initial();
       cube->mutable_initial()->mutable_normal()->set_deviation(1);
     }
-    if (storage.steps_matrix) {
+    std::vector<std::string> slots;
+    if (storage.steps_matrix) slots = {"exp_avg"};
+    if (storage.steps_matrix && storage.mixed) slots.push_back("master");
+    for (const std::string& slot : slots) {
       builder.Buffer(plan::OPTIMIZER_STATE, "matrix",
-                     local(storage.padded_matrix, storage.matrix_state), "exp_avg");
+                     local(DType::kF32, storage.padded_matrix, storage.matrix_state), slot);
       plan::OptimizerState* state = plan.add_optimizer_states();
       state->set_parameter("matrix");
-      state->set_slot("exp_avg");
+      state->set_slot(slot);
       *state->mutable_global() = ToPlan(TensorSpec{DType::kF32, {12, 8}});
       *state->mutable_storage() = storage.matrix_state;
     }
@@ -133,15 +140,16 @@ class ModelStateTest : public ::testing::Test {
       const Box whole = WholeBox(source.layout.global()), box = source.layout.BoxOf(rank);
       std::vector<float>& joined = tensors[name];
       if (joined.empty()) joined.resize(whole.num_elements(), kUnknown);
-      std::vector<float> known(box.num_elements(), kUnknown);
+      std::vector<float> known(box.num_elements(), kUnknown), held(known);
       CopyBox(whole, joined.data(), box, known.data(), sizeof(float));
       // Elements, for grids may cut a tensor in different ways.
-      const auto* held = static_cast<const float*>(source.data);
+      ORIEL_EXPECT_OK(ConvertElements(source.dtype, source.data, DType::kF32, held.data(),
+                                      static_cast<int64_t>(held.size())));
       for (size_t i = 0; i < known.size(); ++i) {
         const bool joins = known[i] == kUnknown || known[i] == held[i];
         EXPECT_TRUE(joins) << name << " of rank " << rank << " is not that of others";
       }
-      CopyBox(box, source.data, whole, joined.data(), sizeof(float));
+      CopyBox(box, held.data(), whole, joined.data(), sizeof(float));
     }
   }
 
@@ -170,7 +178,7 @@ class ModelStateTest : public ::testing::Test {
       ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
       // The state begins as zeros; give it values that tell elements apart.
       for (const auto& [parameter, source] : state.held()) {
-        if (source.slot.empty()) continue;
+        if (source.slot != "exp_avg") continue;
         std::vector<float> values(96);
         for (size_t i = 0; i < values.size(); ++i) values[i] = -0.5f * static_cast<float>(i);
         if (source.layout.is_whole()) std::memcpy(source.data, values.data(), sizeof matrix_);
@@ -272,6 +280,54 @@ TEST_F(ModelStateTest, CheckpointsGoFromAnyShardingToAnyOther) {
   }
 }
 
+Grids Mixed(Grids grids) {
+  for (Storage& storage : grids) storage.mixed = true;
+  return grids;
+}
+std::vector<float> Rounded(std::vector<float> values) {
+  for (float& value : values) value = BFloat16ToFloat(FloatToBFloat16(value));
+  return values;
+}
+
+// Wherever the parameter is kept; the master is at home only.
+TEST_F(ModelStateTest, MastersBeginWithWhatParametersRound) {
+  const Tensors expected = Initialized(kOne);
+  EXPECT_NE(Rounded(expected.at("matrix")), expected.at("matrix"));
+  for (const Grids& grids :
+       {kOne, kFour, kTwo, kEight, kPadded, kPaddedWithin, OnStages(), OnSomeOfFourGrids()}) {
+    const Tensors tensors = Initialized(Mixed(grids));
+    EXPECT_EQ(tensors.at("matrix.master"), expected.at("matrix"));
+    for (const char* name : {"matrix", "bias", "cube"}) {
+      EXPECT_EQ(tensors.at(name), Rounded(expected.at(name))) << name;
+    }
+  }
+}
+
+TEST_F(ModelStateTest, CheckpointsGoFromF32ToMixedPrecisionAndBack) {
+  const Tensors expected = Initialized(kOne, "f32");
+  const Tensors mixed = Restored(Mixed(kFour), "f32", "mixed");
+  EXPECT_EQ(mixed.at("matrix.master"), expected.at("matrix"));
+  EXPECT_EQ(mixed.at("matrix"), Rounded(expected.at("matrix")));
+  EXPECT_EQ(mixed.at("matrix.exp_avg"), expected.at("matrix.exp_avg"));
+  EXPECT_EQ(Restored(Mixed(OnStages()), "mixed", "stages"), mixed);
+
+  const Tensors back = Restored(kTwo, "stages");
+  EXPECT_EQ(back.at("matrix"), expected.at("matrix"));
+  EXPECT_EQ(back.at("matrix.exp_avg"), expected.at("matrix.exp_avg"));
+  EXPECT_EQ(back.count("matrix.master"), 0u);
+  // Frozen ones are saved as they are.
+  EXPECT_EQ(back.at("bias"), Rounded(expected.at("bias")));
+}
+
+TEST_F(ModelStateTest, MasterIsSavedAsTheParameter) {
+  Initialized(Mixed(kFour), "save");
+  ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader reader, CheckpointReader::Open(folder_ / "save"));
+  EXPECT_EQ(reader.index().parameters.at("matrix").spec, (TensorSpec{DType::kF32, {12, 8}}));
+  EXPECT_EQ(reader.index().parameters.at("bias").spec, (TensorSpec{DType::kBF16, {3}}));
+  EXPECT_EQ(reader.index().optimizer_states.at("matrix").size(), 1u);
+  EXPECT_EQ(reader.index().optimizer_states.at("matrix").count("exp_avg"), 1u);
+}
+
 // Whatever is read, the padding stays as it began.
 TEST_F(ModelStateTest, PaddingStaysZero) {
   Initialized(kOne, "one");
@@ -363,6 +419,22 @@ TEST_F(ModelStateTest, DumpHasWholeParameters) {
       EXPECT_EQ(values, expected.at(name)) << name;
     }
   }
+}
+
+TEST_F(ModelStateTest, DumpHasMasters) {
+  const Tensors expected = Initialized(kOne);
+  const auto statuses =
+      OnEachRank(Mixed(OnStages()), [&](int64_t, ModelState& state, Communicator* world) {
+        ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
+        return state.DumpParameters(folder_ / "dump.safetensors", world);
+      });
+  for (const absl::Status& status : statuses) ORIEL_EXPECT_OK(status);
+  ORIEL_ASSERT_OK_AND_ASSIGN(SafetensorsFile file,
+                             SafetensorsFile::Open(folder_ / "dump.safetensors"));
+  std::vector<float> matrix(96);
+  ORIEL_ASSERT_OK(file.Read("matrix", {DType::kF32, {12, 8}}, matrix.data()));
+  EXPECT_EQ(matrix, expected.at("matrix"));
+  EXPECT_EQ(file.tensors().at("matrix").spec.dtype, DType::kF32);
 }
 
 TEST_F(ModelStateTest, DamagedPiecesAreNamed) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/json_util.h"
 #include "runtime/train/tensor_bytes.h"
 
@@ -170,13 +171,12 @@ absl::Status SafetensorsFile::ReadBox(const std::string& name, const TensorSpec&
                                       const Box& box, void* target) const {
   absl::StatusOr<SafetensorsView> view = Find(name);
   if (!view.ok()) return view.status();
-  if (view->spec != spec) {
+  if (!CanRead(view->spec, spec)) {
     return absl::InvalidArgumentError(absl::StrCat(path(), ": tensor \"", name, "\" is ",
                                                    view->spec.ToString(), ", expected ",
                                                    spec.ToString()));
   }
-  CopyBox(WholeBox(spec.shape), view->data, box, target, DTypeBytes(spec.dtype));
-  return absl::OkStatus();
+  return ConvertBox(WholeBox(spec.shape), view->spec.dtype, view->data, box, spec.dtype, target);
 }
 
 absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(

@@ -42,7 +42,7 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   // NotFound names the file and the tensor.
   absl::StatusOr<SafetensorsView> Find(const std::string& name) const;
-  // Copies a tensor that must have this type and shape.
+  // Copies a tensor that must have this shape and type; a float of another type is converted.
   absl::Status Read(const std::string& name, const TensorSpec& spec, void* target) const;
   // Copies a box of it; no other bytes are read.
   absl::Status ReadBox(const std::string& name, const TensorSpec& spec, const Box& box,
