@@ -228,7 +228,7 @@ int MpiMessages::Await(MPI_Request& request, bool background) {
 
 void MpiMessages::Progress() {
   const Clock::time_point now = Clock::now();
-  if (now < next_progress_) return;
+  if (now < next_progress_.load()) return;
   next_progress_ = now + kProgressPeriod;
   Take();
 }

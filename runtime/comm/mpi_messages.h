@@ -14,6 +14,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -104,7 +105,7 @@ class MpiMessages {
   static void Sleep();
 
   const Clock::duration spin_;
-  Clock::time_point next_progress_;  // of the thread that computes
+  std::atomic<Clock::time_point> next_progress_{Clock::time_point()};
   std::mutex mutex_;                 // of the following
   std::map<MPI_Comm, Lane> lanes_;
 };
