@@ -15,6 +15,7 @@
 #include "runtime/comm/blocks.h"
 #include "runtime/exec/groups.h"
 #include "runtime/exec/kernel_spec.h"
+#include "runtime/exec/streams.h"
 #include "runtime/exec/transfers.h"
 #include "runtime/plan/plan_types.h"
 
@@ -37,6 +38,7 @@ struct Step {
     kCopy,
     kSend,
     kReceive,
+    kWait,
   };
   Kind kind = Kind::kCopy;
   // kLaunch
@@ -53,6 +55,12 @@ struct Step {
   int64_t bytes = 0;                   // of the target
   ConstPiece piece = {nullptr, 0, 0};  // kSlice: how it lies in the source, where `source` is
   Transfer* transfer = nullptr;        // kSend, kReceive
+  // Of a collective that is started, and of its kWait; null where the group is this rank alone, for
+  // which starting it is doing it.
+  CommunicationStream* stream = nullptr;
+  CommunicationStream::Task* task = nullptr;
+  bool at_once = false;  // the wait is right behind the start, and does both
+  int started = -1;      // kWait: the step that it ends
 };
 
 // A pointer into a buffer of several copies, as the current microbatch needs it.
@@ -67,9 +75,10 @@ struct PreparedSegment {
   const plan::Segment* segment = nullptr;
   std::vector<Step> steps;
   std::vector<CopyPointer> copy_pointers;  // into what follows, and into steps
-  // Instead of computing (ExecutorOptions::replace_compute): how long, and before which step.
+  // Instead of computing (ExecutorOptions::replace_compute): how long all together, and before each
+  // step; as much as is left behind the last one.
   std::optional<Clock::duration> sleep;
-  size_t sleep_before = 0;
+  std::vector<Clock::duration> sleep_before;
   // What the steps point into. Never resized once filled.
   std::vector<const void*> operands;
   std::vector<void*> results;
@@ -92,8 +101,10 @@ bool IsComputing(Step::Kind kind) {
 // Milliseconds that replace the computing of a segment, if any.
 std::optional<double> Replacement(const ExecutorOptions& options, const std::string& segment) {
   auto found = options.replace_compute.find(segment);
-  if (found == options.replace_compute.end()) {
-    found = options.replace_compute.find(std::string(SegmentKind(segment)));
+  for (const std::string_view kind : {SegmentKind(segment), PlainKind(segment)}) {
+    if (found == options.replace_compute.end()) {
+      found = options.replace_compute.find(std::string(kind));
+    }
   }
   if (found == options.replace_compute.end()) return std::nullopt;
   return found->second;
@@ -104,7 +115,8 @@ absl::Status CheckReplacements(const plan::Plan& plan, const ExecutorOptions& op
     bool known = false;
     for (const auto& program : plan.programs()) {
       for (const auto& segment : program.segments()) {
-        known = known || segment.name() == name || SegmentKind(segment.name()) == name;
+        known = known || segment.name() == name || SegmentKind(segment.name()) == name ||
+                PlainKind(segment.name()) == name;
       }
     }
     if (!known) {
@@ -167,6 +179,11 @@ class PlanExecutor final : public Executor {
     for (int i = 0; i < program_.segments_size(); ++i) {
       ORIEL_RETURN_IF_ERROR(Prepare(i, segments_[i]));
     }
+    if (!streams_.empty()) {
+      ORIEL_RETURN_IF_ERROR(Annotate(world->CheckConcurrent(),
+                                     "the plan communicates while it computes; compile it without "
+                                     "overlap, or use another MPI"));
+    }
     if (options_.poison_temporaries) poisoned_ = TemporaryRanges(program_);
     return absl::OkStatus();
   }
@@ -178,6 +195,11 @@ class PlanExecutor final : public Executor {
     if (microbatch < 0) {
       return RunError(
           index, absl::InvalidArgumentError(absl::StrCat("there is no microbatch ", microbatch)));
+    }
+    for (const auto& [unused, stream] : streams_) {
+      if (!stream->IsBusy()) continue;
+      return RunError(index, absl::FailedPreconditionError(
+                                 "collectives of a run that has failed are on their way"));
     }
     const TraceSpan span(options_.trace, Slice(TraceSlice::Kind::kSegment, index, microbatch));
     ORIEL_RETURN_IF_ERROR(RunError(index, transfers_.BeforeRun(index, microbatch)));
@@ -260,15 +282,60 @@ class PlanExecutor final : public Executor {
         step.transfer = transfers_.Find(index, i);
       }
     }
+    PrepareStreams(segment, prepared);
     if (const std::optional<double> milliseconds = Replacement(options_, segment.name())) {
-      prepared.sleep = std::chrono::duration_cast<Clock::duration>(
-          std::chrono::duration<double, std::milli>(*milliseconds));
-      while (prepared.sleep_before < prepared.steps.size() &&
-             prepared.steps[prepared.sleep_before].kind != Step::Kind::kSend) {
-        ++prepared.sleep_before;
-      }
+      PrepareSleep(*milliseconds, prepared);
     }
     return absl::OkStatus();
+  }
+
+  // What is started becomes a task of its stream.
+  void PrepareStreams(const plan::Segment& segment, PreparedSegment& prepared) {
+    for (int i = 0; i < segment.instructions_size(); ++i) {
+      Step& step = prepared.steps[i];
+      const auto& instruction = segment.instructions(i);
+      const int stream = instruction.collective().stream();
+      if (stream > 0 && step.group != nullptr) {
+        std::unique_ptr<CommunicationStream>& owner = streams_[stream];
+        if (owner == nullptr) owner = std::make_unique<CommunicationStream>();
+        step.stream = owner.get();
+        step.task = owner->Add(step.group, [this, &step] { return Communicate(step); });
+      }
+      if (step.kind != Step::Kind::kWait) continue;
+      step.started = instruction.wait().collective();
+      Step& start = prepared.steps[step.started];
+      step.stream = start.stream;
+      step.task = start.task;
+      step.at_once = start.at_once = step.started + 1 == i;
+    }
+  }
+
+  // The rank sleeps before it first sends. Where it starts collectives, what each launch would take
+  // is slept before whatever communicates behind it, so that they run meanwhile.
+  static void PrepareSleep(double milliseconds, PreparedSegment& prepared) {
+    const auto whole = std::chrono::duration_cast<Clock::duration>(
+        std::chrono::duration<double, std::milli>(milliseconds));
+    const std::vector<Step>& steps = prepared.steps;
+    prepared.sleep = whole;
+    prepared.sleep_before.assign(steps.size(), Clock::duration(0));
+    const bool starts = std::any_of(steps.begin(), steps.end(), [](const Step& step) {
+      return step.stream != nullptr && !step.at_once;
+    });
+    const int64_t launches = std::count_if(steps.begin(), steps.end(), [](const Step& step) {
+      return step.kind == Step::Kind::kLaunch;
+    });
+    if (starts && launches == 0) return;
+    int64_t passed = 0, slept = 0;  // launches
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].kind == Step::Kind::kLaunch) ++passed;
+      if (steps[i].kind == Step::Kind::kSend && !starts) {
+        prepared.sleep_before[i] = whole;
+        return;
+      }
+      if (!starts || IsComputing(steps[i].kind)) continue;
+      prepared.sleep_before[i] = whole * passed / launches - whole * slept / launches;
+      slept = passed;
+    }
   }
 
   // Remembers a pointer if it is into a buffer of several copies.
@@ -303,9 +370,6 @@ class PlanExecutor final : public Executor {
       }
       case plan::Instruction::kCollective: {
         const auto& collective = instruction.collective();
-        if (collective.stream() > 0) {
-          return absl::UnimplementedError("a collective on a communication stream");
-        }
         step.group = groups_.Find(collective);
         step.reduction =
             collective.reduction() == plan::Collective::MAX ? Reduction::kMax : Reduction::kSum;
@@ -359,6 +423,8 @@ class PlanExecutor final : public Executor {
         step.kind = Step::Kind::kReceive;
         return absl::OkStatus();
       case plan::Instruction::kWait:
+        step.kind = Step::Kind::kWait;
+        return absl::OkStatus();
       case plan::Instruction::KIND_NOT_SET:
         break;
     }
@@ -403,23 +469,28 @@ class PlanExecutor final : public Executor {
 
   absl::Status RunSteps(PreparedSegment& segment, int index, int64_t microbatch) {
     if (options_.profile) ++segment.profile.runs;
+    Clock::duration left = segment.sleep.value_or(Clock::duration(0));
     for (size_t i = 0; i < segment.steps.size(); ++i) {
       const Step& step = segment.steps[i];
       if (segment.sleep) {
-        if (i == segment.sleep_before) Sleep(*segment.sleep);
+        Sleep(segment.sleep_before[i]);
+        left -= segment.sleep_before[i];
         if (IsComputing(step.kind)) continue;
       }
       Clock::time_point begin;
       if (options_.profile) begin = Clock::now();
       absl::Status status = TraceStep(step, index, static_cast<int>(i), microbatch);
-      if (!status.ok()) return InstructionError(*segment.segment, static_cast<int>(i), status);
+      if (!status.ok()) {
+        const int failed = step.started < 0 ? static_cast<int>(i) : step.started;
+        return InstructionError(*segment.segment, failed, status);
+      }
       if (options_.profile) {
         segment.profile.nanoseconds[i] +=
             std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
       }
       transfers_.Progress();
     }
-    if (segment.sleep && segment.sleep_before == segment.steps.size()) Sleep(*segment.sleep);
+    Sleep(left);
     return absl::OkStatus();
   }
 
@@ -445,20 +516,63 @@ class PlanExecutor final : public Executor {
 
   // Runs it, and records it if it may wait for other ranks.
   absl::Status TraceStep(const Step& step, int segment, int instruction, int64_t microbatch) {
-    const bool waits = step.group != nullptr || step.kind == Step::Kind::kReceive;
-    if (options_.trace == nullptr || !waits) return RunStep(step, microbatch);
-    const bool receives = step.kind == Step::Kind::kReceive;
-    TraceSlice slice = Slice(receives ? TraceSlice::Kind::kReceive : TraceSlice::Kind::kCollective,
-                             segment, microbatch, instruction);
-    if (receives) slice.channel = step.transfer->channel();
-    const TraceSpan span(options_.trace, slice);
-    return RunStep(step, microbatch);
+    TraceSlice slice = Slice(TraceSlice::Kind::kCollective, segment, microbatch, instruction);
+    if (step.kind == Step::Kind::kReceive) {
+      slice.kind = TraceSlice::Kind::kReceive;
+      slice.channel = step.transfer->channel();
+    } else if (step.kind == Step::Kind::kWait && step.task != nullptr) {
+      slice.kind = TraceSlice::Kind::kWait;
+    } else if (step.group == nullptr) {
+      return RunStep(step, microbatch);
+    }
+    if (options_.trace == nullptr || (step.stream != nullptr && step.started < 0)) {
+      return RunStep(step, microbatch);
+    }
+    {
+      const TraceSpan span(options_.trace, slice);
+      ORIEL_RETURN_IF_ERROR(RunStep(step, microbatch));
+    }
+    if (step.task != nullptr && options_.trace->on()) {
+      slice.kind = TraceSlice::Kind::kStarted;
+      slice.instruction = step.started;
+      slice.begin = step.task->begin();
+      slice.end = step.task->end();
+      options_.trace->Add(slice);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status RunStep(const Step& step, int64_t microbatch) {
     switch (step.kind) {
       case Step::Kind::kLaunch:
         return step.kernel(step.args);
+      case Step::Kind::kAllReduce:
+      case Step::Kind::kAllGather:
+      case Step::Kind::kReduceScatter:
+      case Step::Kind::kAllToAll:
+        if (step.stream == nullptr) return Communicate(step);
+        return step.at_once ? absl::OkStatus() : step.stream->Start(*step.task);
+      case Step::Kind::kWait:
+        if (step.stream == nullptr) return absl::OkStatus();
+        return step.at_once ? step.stream->Run(*step.task) : step.stream->Wait(*step.task);
+      case Step::Kind::kSlice:
+        if (step.bytes == 0) return absl::OkStatus();
+        return backend_->CopyRuns(step.target, step.source, step.piece.run, step.piece.stride,
+                                  step.bytes / step.piece.run);
+      case Step::Kind::kCopy:
+        return Move(step.target, step.source, step.bytes);
+      case Step::Kind::kSend:
+        return transfers_.Send(*step.transfer, microbatch);
+      case Step::Kind::kReceive:
+        return transfers_.Receive(*step.transfer, microbatch);
+    }
+    return absl::OkStatus();
+  }
+
+  // A collective, to its end. Of a stream: in its thread, which uses the group and nothing else of
+  // the executor that changes.
+  absl::Status Communicate(const Step& step) {
+    switch (step.kind) {
       case Step::Kind::kAllReduce:
         if (step.group != nullptr) return step.group->AllReduce(step.reduction, step.buffers);
         for (const ReduceBuffer& buffer : step.buffers) {
@@ -475,18 +589,9 @@ class PlanExecutor final : public Executor {
       case Step::Kind::kAllToAll:
         if (step.group == nullptr) return MoveAll(step.pieces);
         return step.group->AllToAll(step.pieces);
-      case Step::Kind::kSlice:
-        if (step.bytes == 0) return absl::OkStatus();
-        return backend_->CopyRuns(step.target, step.source, step.piece.run, step.piece.stride,
-                                  step.bytes / step.piece.run);
-      case Step::Kind::kCopy:
-        return Move(step.target, step.source, step.bytes);
-      case Step::Kind::kSend:
-        return transfers_.Send(*step.transfer, microbatch);
-      case Step::Kind::kReceive:
-        return transfers_.Receive(*step.transfer, microbatch);
+      default:
+        return absl::OkStatus();
     }
-    return absl::OkStatus();
   }
 
   absl::Status Move(void* target, const void* source, int64_t bytes) {
@@ -534,6 +639,8 @@ class PlanExecutor final : public Executor {
   std::vector<PreparedSegment> segments_;
   std::map<Role, int> by_role_;
   std::vector<Range> poisoned_;
+  // By number. Destroyed first: their threads use the rest.
+  std::map<int, std::unique_ptr<CommunicationStream>> streams_;
 };
 
 }  // namespace

@@ -33,7 +33,8 @@ struct ExecutorOptions {
   // By segment ("forward.2") or kind of segments ("forward"), where the segment counts before its
   // kind: milliseconds that a run takes instead of computing. It waits for what it receives, sleeps
   // this long before it sends, and communicates as planned; launches, copies and slices are left
-  // out, so that values mean nothing. For studies of schedules.
+  // out, so that values mean nothing. Where it starts collectives, it sleeps an equal part for each
+  // launch. For studies of schedules.
   std::map<std::string, double> replace_compute;
   TraceRecorder* trace = nullptr;  // if not null: gets runs, waits and collectives
 };
@@ -44,8 +45,8 @@ struct SegmentProfile {
   std::vector<int64_t> nanoseconds;  // total of each instruction, in the plan's order
 };
 
-// One rank's arena, prepared kernels and communication groups. Not thread-safe:
-// one thread drives an executor.
+// One rank's arena, prepared kernels, communication groups and streams. Not thread-safe: one thread
+// drives an executor. Each communication stream of the program has a thread of its own.
 class Executor {
  public:
   // Allocates and zeroes the arena, fills in constants, prepares every kernel, makes the
@@ -63,7 +64,8 @@ class Executor {
   //
   // An error names rank, segment, instruction number, kernel or channel, and the ONNX node it came
   // from. The caller then aborts the world with it, for the peers may be waiting for this rank, and
-  // before it destroys the executor, for messages may be on their way (see Message).
+  // before it destroys the executor, for messages and collectives may be on their way (see Message,
+  // CommunicationStream).
   virtual absl::Status Run(std::string_view segment, int64_t microbatch = 0) = 0;
 
   // The buffer with this kind, reference and slot (the fields of plan::Buffer); NotFound

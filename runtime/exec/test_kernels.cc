@@ -1,6 +1,8 @@
 // Kernels of the plans by hand, in f32, and one that refuses its data.
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "kernels/kernel.h"
 
@@ -79,6 +81,16 @@ absl::StatusOr<KernelFn> MakeZero(const KernelSpec& spec) {
   });
 }
 
+// Takes `milliseconds`, without the core.
+absl::StatusOr<KernelFn> MakeSleep(const KernelSpec& spec) {
+  absl::StatusOr<int64_t> time = spec.Int("milliseconds");
+  if (!time.ok()) return time.status();
+  return KernelFn([time = std::chrono::milliseconds(*time)](const KernelArgs&) {
+    std::this_thread::sleep_for(time);
+    return absl::OkStatus();
+  });
+}
+
 absl::StatusOr<KernelFn> MakeFail(const KernelSpec& spec) {
   absl::StatusOr<int64_t> index = spec.Int("index");
   if (!index.ok()) return index.status();
@@ -93,6 +105,7 @@ ORIEL_REGISTER_HOST_KERNEL("test_sum", 0, MakeSum);
 ORIEL_REGISTER_HOST_KERNEL("test_sum_rows", 0, MakeSumRows);
 ORIEL_REGISTER_HOST_KERNEL("test_descend", 0, MakeDescend);
 ORIEL_REGISTER_HOST_KERNEL("fill", 0, MakeZero);
+ORIEL_REGISTER_HOST_KERNEL("test_sleep", 0, MakeSleep);
 ORIEL_REGISTER_HOST_KERNEL("test_fail", 0, MakeFail);
 
 }  // namespace

@@ -29,11 +29,13 @@ struct TraceSlice {
     kCollective,  // of several ranks
     kReceive,     // until what a Receive waits for has arrived
     kSent,        // until what was sent may be written over; before a run
+    kWait,        // until a started collective is done
+    kStarted,     // a started collective, on its communication stream: while the rank computes
   };
   Kind kind = Kind::kSegment;
   int segment = 0;  // that runs
   int64_t microbatch = 0;
-  int instruction = -1;  // kCollective, kReceive
+  int instruction = -1;  // kCollective, kReceive, kWait, kStarted
   int channel = -1;      // kReceive, kSent
   int64_t step = 0;
   int64_t begin = 0;  // TraceNow()
@@ -52,7 +54,8 @@ class TraceRecorder {
     slice.step = step_;
     slices_.push_back(slice);
   }
-  const std::vector<TraceSlice>& slices() const { return slices_; }  // by their ends
+  // By their ends, but that a kStarted one comes with its kWait.
+  const std::vector<TraceSlice>& slices() const { return slices_; }
 
  private:
   int64_t first_, last_;

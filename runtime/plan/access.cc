@@ -1,5 +1,11 @@
 #include "runtime/plan/access.h"
 
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "runtime/plan/plan_types.h"
+
 namespace oriel::runtime {
 
 Access AccessOf(const plan::Instruction& instruction) {
@@ -36,6 +42,26 @@ Access AccessOf(const plan::Instruction& instruction) {
       break;
   }
   return access;
+}
+
+const plan::Buffer& BeforeUpdate(const plan::Program& program, const plan::Buffer& buffer) {
+  std::set<std::string> seen;
+  for (int i = program.schedule_size(); i-- > 0;) {
+    const std::string& name = program.schedule(i).segment();
+    if (name == "update" || !seen.insert(name).second) continue;
+    const auto segment = std::find_if(program.segments().begin(), program.segments().end(),
+                                      [&](const plan::Segment& one) { return one.name() == name; });
+    for (int j = segment == program.segments().end() ? 0 : segment->instructions_size(); j-- > 0;) {
+      for (const int write : AccessOf(segment->instructions(j)).writes) {
+        const plan::Buffer& view = program.buffers(write);
+        if (view.offset() == buffer.offset() &&
+            CheckedBytes(view.local()) == CheckedBytes(buffer.local())) {
+          return view;
+        }
+      }
+    }
+  }
+  return buffer;
 }
 
 }  // namespace oriel::runtime

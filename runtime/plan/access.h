@@ -15,6 +15,10 @@ struct Access {
 };
 Access AccessOf(const plan::Instruction& instruction);
 
+// The buffer that update finds in the memory of `buffer`, a gradient of a verified program: itself,
+// or its view that is reduced over ranks, if that is what the last write before has left.
+const plan::Buffer& BeforeUpdate(const plan::Program& program, const plan::Buffer& buffer);
+
 }  // namespace oriel::runtime
 
 #endif  // ORIEL_RUNTIME_PLAN_ACCESS_H_

@@ -359,8 +359,19 @@ class PlanBuilder {
 //   update     dw, loss = sums over ranks; w -= learning_rate * dw; outputs loss; resets both
 //   eval       outputs h
 //
+// or, where the gradient is not reduced in update:
+//
+//   backward_last  backward for the last microbatch; starts the reduction of dw, and waits for it
+//   update         reduces the loss alone
+//
 // Its kernels are those of runtime/exec/test_kernels.cc.
-inline plan::Plan SmallTrainingPlan(int64_t ranks, int64_t microbatches) {
+enum class ReduceGradient {
+  kInUpdate,
+  kInLast,           // in place
+  kInLastScattered,  // to each rank's piece, a stash, which update joins: of 1, 2 or 4 ranks
+};
+inline plan::Plan SmallTrainingPlan(int64_t ranks, int64_t microbatches,
+                                    ReduceGradient reduce = ReduceGradient::kInUpdate) {
   const TensorSpec scalar{DType::kF32, {}};
   const TensorSpec row{DType::kF32, {4}};
   const TensorSpec batch{DType::kF32, {2, 4}};
@@ -390,15 +401,40 @@ inline plan::Plan SmallTrainingPlan(int64_t ranks, int64_t microbatches) {
   builder.Split(builder.Launch("test_sum", {squares, half}, {batch_loss}, "/loss/ReduceSum"),
                 "bk,.->", "b", {{0}});
   builder.Split(builder.Launch("test_add", {loss, batch_loss}, {loss}), ",->", "", {{0, 1}});
-  builder.Segment("backward");
-  builder.Split(builder.Launch("test_multiply", {h, x}, {product}, "/model/scale/Mul"), "bk,bk->bk",
-                "b", {{0}, {1}});
-  builder.Split(builder.Launch("test_sum_rows", {product}, {batch_dw}, "/model/scale/Mul"), "bk->k",
-                "b", {{0}});
-  builder.Split(builder.Launch("test_add", {dw, batch_dw}, {dw}), "k,k->k", "", {{0, 1}});
+  const auto backward = [&](const char* name) {
+    builder.Segment(name);
+    builder.Split(builder.Launch("test_multiply", {h, x}, {product}, "/model/scale/Mul"),
+                  "bk,bk->bk", "b", {{0}, {1}});
+    builder.Split(builder.Launch("test_sum_rows", {product}, {batch_dw}, "/model/scale/Mul"),
+                  "bk->k", "b", {{0}});
+    builder.Split(builder.Launch("test_add", {dw, batch_dw}, {dw}), "k,k->k", "", {{0, 1}});
+  };
+  const bool in_update = reduce == ReduceGradient::kInUpdate;
+  const bool scattered = reduce == ReduceGradient::kInLastScattered;
+  int piece = -1, whole = -1;
+  if (in_update || microbatches > 1) backward("backward");
+  if (!in_update) {
+    backward("backward_last");
+    if (scattered) {
+      piece = builder.Buffer(plan::STASH, "dw_piece", {DType::kF32, {4 / ranks}});
+      builder.CutByRanks(piece);
+      whole = builder.Buffer(plan::TEMPORARY, "dw_whole", row);
+      auto& scatter = builder.Collective(plan::Collective::REDUCE_SCATTER, dw, piece);
+      scatter.set_reduction(plan::Collective::SUM);
+      scatter.set_stream(1);
+    } else {
+      builder.AllReduce({dw}, {builder.Reduced(dw)}).set_stream(1);
+    }
+    builder.Wait(3);
+  }
   builder.Segment("update");
-  builder.AllReduce({dw, loss}, {builder.Reduced(dw), builder.Reduced(loss)});
-  builder.Launch("test_descend", {w, builder.Reduced(dw), rate}, {w});
+  if (in_update) {
+    builder.AllReduce({dw, loss}, {builder.Reduced(dw), builder.Reduced(loss)});
+  } else {
+    builder.AllReduce({loss}, {builder.Reduced(loss)});
+  }
+  if (scattered) builder.Collective(plan::Collective::ALL_GATHER, piece, whole);
+  builder.Launch("test_descend", {w, scattered ? whole : builder.Reduced(dw), rate}, {w});
   builder.Copy(builder.Reduced(loss), out);
   builder.FillZero(dw);
   builder.FillZero(loss);
@@ -406,6 +442,11 @@ inline plan::Plan SmallTrainingPlan(int64_t ranks, int64_t microbatches) {
   builder.Split(builder.Launch("test_multiply", {x, w}, {predictions}, "/model/scale/Mul"),
                 "bk,k->bk", "b", {{0}, {1}});
   builder.Schedule(/*micro_batch=*/2, microbatches);
+  if (!in_update) {
+    auto* schedule = builder.program().mutable_schedule();
+    schedule->at(schedule->size() - 2).set_segment("backward_last");
+    schedule->at(schedule->size() - 1).set_microbatch(microbatches - 1);
+  }
   return builder.plan();
 }
 

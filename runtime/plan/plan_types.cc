@@ -278,6 +278,18 @@ std::string_view SegmentKind(std::string_view segment) {
   return segment.substr(0, segment.find('.'));
 }
 
+bool IsLast(std::string_view segment) {
+  const std::string_view kind = SegmentKind(segment);
+  return kind == "backward_last" || kind == "backward_weight_last";
+}
+
+std::string_view PlainKind(std::string_view segment) {
+  constexpr std::string_view kSuffix = "_last";
+  std::string_view kind = SegmentKind(segment);
+  if (IsLast(segment)) kind.remove_suffix(kSuffix.size());
+  return kind;
+}
+
 std::optional<int64_t> SegmentStage(std::string_view segment) {
   const size_t dot = segment.find('.');
   if (dot == std::string_view::npos) return std::nullopt;

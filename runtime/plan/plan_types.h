@@ -95,6 +95,11 @@ TensorSpec FileSpec(const plan::Plan& plan, const plan::Parameter& parameter);
 
 // "forward" of "forward.2".
 std::string_view SegmentKind(std::string_view segment);
+// Whether it runs for the last microbatch in place of another segment, whose kind PlainKind is:
+// "backward" of "backward_last.2", "backward_weight" of "backward_weight_last". Of others
+// PlainKind is their kind.
+bool IsLast(std::string_view segment);
+std::string_view PlainKind(std::string_view segment);
 // 2 of "forward.2"; none where no number is behind the dot, or one with needless zeros.
 std::optional<int64_t> SegmentStage(std::string_view segment);
 // Copies of a buffer, and the bytes from one to the next.

@@ -1,4 +1,11 @@
 // Ranks of a grid meet in the same collectives in the same order.
+//
+// Where collectives are started on communication streams, it is the order of the starts. So no rank
+// waits for ever, wherever its waits stand: take the first collective, in this order, that one of
+// its ranks does not get done. A rank that has not come to it yet is held up by a collective before
+// it, or by the wait for one, and those are done; and so are those before it on its stream. So all
+// its ranks are in it. That a group is not in two collectives at once is checked with the waits
+// (verify_programs.cc).
 #include <algorithm>
 #include <map>
 

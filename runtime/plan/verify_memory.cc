@@ -129,6 +129,7 @@ class MemoryVerifier {
       for (size_t i = 0; i < accesses_[segment].size(); ++i) {
         VerifyInPlace(segment, static_cast<int>(i));
       }
+      VerifyInFlight(segment);
     }
     RestoreKept();
     std::set<int> scheduled;
@@ -282,6 +283,58 @@ class MemoryVerifier {
     }
   }
 
+  // Memory that a collective on its way reads, or writes.
+  struct InFlight {
+    int buffer;
+    bool written;
+  };
+
+  // From the start of a collective to its wait, nothing writes its operands, and nothing touches
+  // its results. Buffers of several copies stand for the microbatch that runs.
+  void VerifyInFlight(int segment) {
+    std::map<int, std::vector<InFlight>> in_flight;  // by the collective's place
+    int64_t work = 0;
+    for (size_t i = 0; i < accesses_[segment].size(); ++i) {
+      const auto& instruction = program_.segments(segment).instructions(static_cast<int>(i));
+      const Access& access = accesses_[segment][i];
+      for (const auto& [collective, memory] : in_flight) {
+        work += memory.size() * (access.reads.size() + access.writes.size());
+        for (const InFlight& each : memory) {
+          VerifyApart(access, each, collective, segment, static_cast<int>(i));
+        }
+      }
+      if (work > kMaxAccesses) {
+        problems_.Add("program ", index_, ", segment ", program_.segments(segment).name(),
+                      " has too much on its way to be verified");
+      }
+      if (problems_.full() || work > kMaxAccesses) return;
+      if (instruction.has_wait()) in_flight.erase(instruction.wait().collective());
+      if (instruction.collective().stream() == 0) continue;
+      std::vector<InFlight>& memory = in_flight[static_cast<int>(i)];
+      for (const int read : access.reads) memory.push_back({read, false});
+      for (const int write : access.writes) memory.push_back({write, true});
+    }
+  }
+
+  void VerifyApart(const Access& access, const InFlight& other, int collective, int segment,
+                   int instruction) {
+    const auto refuse = [&](const char* verb, int buffer, const char* other_verb) {
+      problems_.Add(InstructionPath(plan_, index_, segment, instruction), verb, Name(buffer),
+                    ", whose memory instruction ", collective, ", which is on its way, ",
+                    other_verb);
+    };
+    const Range range = rings_[other.buffer].first;
+    const auto overlaps = [&](int buffer) {
+      return !range.empty() && !rings_[buffer].empty() && rings_[buffer].first.Overlaps(range);
+    };
+    for (const int write : access.writes) {
+      if (overlaps(write)) refuse(" writes ", write, other.written ? "writes" : "reads");
+    }
+    for (const int read : access.reads) {
+      if (other.written && overlaps(read)) refuse(" reads ", read, "writes");
+    }
+  }
+
   void Run(int segment, int64_t microbatch) {
     ++run_;
     microbatch_ = microbatch;
@@ -310,6 +363,10 @@ class MemoryVerifier {
     const auto refuse = [&](const auto&... what) {
       problems_.Add("program ", index_, ", segment ", segment, what...);
     };
+    if (IsReducedGradient(content, owner, segment)) {
+      added_.insert(owner);
+      return;
+    }
     if (content.end != rings_[owner].first.end || !MayBe(content, owner)) {
       refuse(" leaves ", Describe(content.buffer), " in the memory of ", Describe(owner));
     } else if (IsSum(buffer(owner).kind()) && segment == "update") {
@@ -319,6 +376,13 @@ class MemoryVerifier {
       if (content.sum != owner) refuse(" overwrites ", Name(owner), " instead of adding to it");
     }
     Restore(owner);
+  }
+
+  // Whether it is the gradient, reduced in place behind its last microbatch. It stays so, for
+  // update.
+  bool IsReducedGradient(const Content& content, int owner, const std::string& segment) {
+    return IsLast(segment) && buffer(owner).kind() == plan::GRADIENT && content.sum == owner &&
+           content.end == rings_[owner].first.end && !MayBe(content, owner);
   }
 
   // Where microbatches are in flight, each run counts.
@@ -371,6 +435,7 @@ class MemoryVerifier {
     const plan::Instruction& instruction = program_.segments(segment).instructions(index);
     const Access& access = accesses_[segment][index];
     std::set<int> sums;  // among the operands
+    std::vector<int> sum_of(access.reads.size(), -1);
     Content moved{0, -1, 0, 0};
     for (size_t i = 0; i < access.reads.size(); ++i) {
       const int read = access.reads[i];
@@ -378,6 +443,7 @@ class MemoryVerifier {
       const auto found = contents_.find(RangeOf(read).begin);
       if (found == contents_.end()) continue;
       moved = found->second;
+      sum_of[i] = moved.sum;
       if (moved.sum >= 0) sums.insert(moved.sum);
     }
     const bool moves = instruction.has_copy() || instruction.has_slice();
@@ -385,7 +451,8 @@ class MemoryVerifier {
     if (update && instruction.has_send()) {
       values_.sent[instruction.send().channel()] = moved.value;
     }
-    for (const int write : access.writes) {
+    for (size_t i = 0; i < access.writes.size(); ++i) {
+      const int write = access.writes[i];
       const Range range = RangeOf(write);
       Content content{range.end, write, run_, microbatch_};
       if (moves) {
@@ -396,6 +463,8 @@ class MemoryVerifier {
           problems_.Add(InstructionPath(plan_, index_, segment, index), " copies ",
                         Describe(moved.buffer), " to ", Describe(write));
         }
+      } else if (instruction.has_collective()) {
+        content.sum = sum_of[i];  // each operand has its result
       } else if (instruction.has_launch()) {
         content.zero = IsZeroFill(instruction.launch());
         if (sums.count(owners_[write]) > 0) {

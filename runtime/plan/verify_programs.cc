@@ -4,6 +4,7 @@
 #include <optional>
 #include <tuple>
 
+#include "absl/strings/str_join.h"
 #include "runtime/plan/access.h"
 #include "runtime/plan/data_axes.h"
 #include "runtime/plan/plan_types.h"
@@ -399,13 +400,34 @@ class ProgramVerifier {
     }
   }
 
-  // What a segment starts it waits for, once, before it ends.
+  // What a segment starts it waits for, once, before it ends. Collectives of one group follow each
+  // other: those that are started are on one stream, and of others none runs while one is on its
+  // way.
   void VerifyWaits(int segment_index) {
     const auto& segment = program_.segments(segment_index);
     std::set<int> started;
     for (int i = 0; i < segment.instructions_size(); ++i) {
       const auto& instruction = segment.instructions(i);
-      if (instruction.collective().stream() > 0) started.insert(i);
+      const auto& collective = instruction.collective();
+      if (collective.stream() > 0) {
+        const int stream =
+            streams_.emplace(SortedAxes(collective), collective.stream()).first->second;
+        if (stream != collective.stream()) {
+          problems_.Add(InstructionPath(plan_, index_, segment_index, i), " is on the stream ",
+                        collective.stream(), ", but others over {",
+                        absl::StrJoin(SortedAxes(collective), ", "), "} are on the stream ",
+                        stream);
+        }
+        started.insert(i);
+      } else if (instruction.has_collective()) {
+        for (const int other : started) {
+          const auto& on_its_way = segment.instructions(other).collective();
+          if (SortedAxes(on_its_way) != SortedAxes(collective)) continue;
+          problems_.Add(InstructionPath(plan_, index_, segment_index, i),
+                        " runs while instruction ", other, ", which is over {",
+                        absl::StrJoin(SortedAxes(collective), ", "), "} too, is on its way");
+        }
+      }
       if (!instruction.has_wait() || started.erase(instruction.wait().collective()) > 0) continue;
       problems_.Add(InstructionPath(plan_, index_, segment_index, i), " waits for instruction ",
                     instruction.wait().collective(), ", which is no collective on its way");
@@ -414,6 +436,12 @@ class ProgramVerifier {
       problems_.Add(InstructionPath(plan_, index_, segment_index, index),
                     " is started, but the segment does not wait for it");
     }
+  }
+
+  static std::vector<std::string> SortedAxes(const plan::Collective& collective) {
+    std::vector<std::string> axes(collective.axes().begin(), collective.axes().end());
+    std::sort(axes.begin(), axes.end());
+    return axes;
   }
 
   using Axes = google::protobuf::RepeatedPtrField<std::string>;
@@ -474,7 +502,7 @@ class ProgramVerifier {
         "forward", "backward", "backward_input", "backward_weight", "eval"};
     for (const std::string& name : segments) {
       if (name == "update") continue;
-      const std::string kind(SegmentKind(name));
+      const std::string kind(PlainKind(name));
       const auto stage = SegmentStage(name);
       if (kinds->count(kind) == 0 || !stage) {
         problems_.Add(Here(), ", segment '", name, "': not the name of a segment of a stage");
@@ -496,21 +524,28 @@ class ProgramVerifier {
     if (segments.count("update") == 0) problems_.Add(Here(), " has no update");
   }
 
+  // The segment in whose place it runs, or itself.
+  static std::string PlainName(const std::string& segment) {
+    return std::string(PlainKind(segment)) + segment.substr(SegmentKind(segment).size());
+  }
+
   // What a segment of a microbatch needs to have run before it; empty for nothing.
   static std::string Before(const std::string& segment) {
-    const std::string kind(SegmentKind(segment));
+    const std::string_view kind = PlainKind(segment);
     const char* before = kind == "backward" || kind == "backward_input" ? "forward"
                          : kind == "backward_weight"                    ? "backward_input"
                                                                         : nullptr;
-    return before == nullptr ? "" : before + segment.substr(kind.size());
+    return before == nullptr ? "" : before + segment.substr(SegmentKind(segment).size());
   }
 
   // Each microbatch runs forward and backward of each stage once, in this order, and the part of
-  // backward that makes gradients of weights after the other; update runs once, at the end.
+  // backward that makes gradients of weights after the other; where there is another segment for
+  // the last microbatch, that runs once, behind the others. Update runs once, at the end.
   void VerifySchedule(const std::set<std::string>& segments) {
     const int64_t microbatches = plan_.training().microbatches();
     if (program_.schedule().empty()) return problems_.Add(Here(), " has an empty schedule");
     std::map<std::string, std::set<int64_t>> done;
+    std::map<std::string, int64_t> last;  // microbatches that ran for the last time, by plain name
     for (const auto& entry : program_.schedule()) {
       if (problems_.full()) return;
       if (segments.count(entry.segment()) == 0) {
@@ -525,9 +560,13 @@ class ProgramVerifier {
       if (done.count("update") > 0) {
         problems_.Add(Here(), ": the schedule goes on after update");
       }
-      if (entry.segment() == "update" && entry.microbatch() != 0) {
-        problems_.Add(Here(), ": the schedule has update of microbatch ", entry.microbatch());
+      const std::string name = PlainName(entry.segment());
+      if (name == "update") VerifyUpdateEntry(entry.microbatch(), last);
+      if (last.count(name) > 0) {
+        problems_.Add(Here(), ": the schedule has ", entry.segment(), " of microbatch ",
+                      entry.microbatch(), " after the last run of ", name);
       }
+      if (IsLast(entry.segment())) last[name] = entry.microbatch();
       if (SegmentKind(entry.segment()) == "eval") {
         problems_.Add(Here(), ": the schedule has ", entry.segment(),
                       ", which is no part of a step");
@@ -537,21 +576,35 @@ class ProgramVerifier {
         problems_.Add(Here(), ": the schedule has ", entry.segment(), " of microbatch ",
                       entry.microbatch(), " before its ", before);
       }
-      if (!done[entry.segment()].insert(entry.microbatch()).second) {
+      if (!done[name].insert(entry.microbatch()).second) {
         problems_.Add(Here(), ": the schedule has ", entry.segment(), " of microbatch ",
                       entry.microbatch(), " twice");
       }
     }
     for (const std::string& segment : segments) {
       if (SegmentKind(segment) != "forward" && Before(segment).empty()) continue;
-      const auto run = static_cast<int64_t>(done[segment].size());
+      const std::string name = PlainName(segment);
+      const auto run = static_cast<int64_t>(done[name].size());
       if (run < microbatches) {
-        problems_.Add(Here(), ": the schedule has ", segment, " of ", run, " microbatches out of ",
+        problems_.Add(Here(), ": the schedule has ", name, " of ", run, " microbatches out of ",
                       microbatches);
+      }
+      if (IsLast(segment) && last.count(name) == 0) {
+        problems_.Add(Here(), ": the schedule has no ", segment);
       }
     }
     if (segments.count("update") > 0 && done["update"].empty()) {
       problems_.Add(Here(), ": the schedule has no update");
+    }
+  }
+
+  // It may read what segments for the last microbatch leave, as that microbatch.
+  void VerifyUpdateEntry(int64_t microbatch, const std::map<std::string, int64_t>& last) {
+    const bool of_last =
+        !last.empty() && std::all_of(last.begin(), last.end(),
+                                     [&](const auto& run) { return run.second == microbatch; });
+    if (microbatch != 0 && !of_last) {
+      problems_.Add(Here(), ": the schedule has update of microbatch ", microbatch);
     }
   }
 
@@ -565,7 +618,8 @@ class ProgramVerifier {
   std::map<std::string, const plan::Input*> inputs_;
   std::map<std::pair<std::string, std::string>, const plan::OptimizerState*> states_;
   std::set<std::tuple<plan::BufferKind, std::string, std::string>> roles_;
-  std::map<int, int> sent_, received_;  // how often, by channel
+  std::map<int, int> sent_, received_;               // how often, by channel
+  std::map<std::vector<std::string>, int> streams_;  // of what is started, by axes
 };
 
 // Stages are numbered from 0, and each has one program that runs it.

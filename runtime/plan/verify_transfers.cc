@@ -15,8 +15,9 @@
 //
 // A process stands for all ranks of its grid. They run the same instructions, so a run of the
 // machine is one of the ranks, in which those of a grid go on together: there a collective finds
-// its whole group at the same place (its other conditions are checked in verify_collectives.cc), a
-// receive finds all its parts sent once the whole other grid has sent, and a send all its
+// its whole group at the same place (its other conditions are checked in verify_collectives.cc), on
+// a communication stream too, which needs nothing of other grids, so that no wait for one is held
+// up; a receive finds all its parts sent once the whole other grid has sent, and a send all its
 // receivers. Again every other order ends like this one.
 //
 // At the end of the step all receives have been posted, so every send is done or will be without

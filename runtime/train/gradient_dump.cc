@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/access.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/train/convert.h"
 #include "runtime/train/piece_gatherer.h"
@@ -32,10 +33,11 @@ absl::StatusOr<std::optional<PendingSum>> FindSum(const plan::Plan& plan,
     if (buffer.kind() != kind || buffer.ref() != ref) continue;
     const plan::Grid* grid = GridOfRank(plan, program.first_rank());
     if (grid == nullptr) return absl::InvalidArgumentError("a program runs on no grid");
+    const plan::Buffer& held = BeforeUpdate(program, buffer);
     absl::StatusOr<TensorLayout> layout =
-        TensorLayout::CreatePadded(*grid, buffer.sharding(), global, padded);
+        TensorLayout::CreatePadded(*grid, held.sharding(), global, padded);
     if (!layout.ok()) return Annotate(layout.status(), ref);
-    const double scale = buffer.scale() != 0 ? buffer.scale() : 1;
+    const double scale = held.scale() != 0 ? held.scale() : 1;
     PendingSum sum{*std::move(layout), scale, {}};
     if (sum.layout.Contains(rank)) {
       ORIEL_ASSIGN_OR_RETURN(sum.view, executor.Find(kind, ref));
