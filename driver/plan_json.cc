@@ -97,10 +97,22 @@ Json programJson(const plan::Program& from, const runtime::ProgramStats& program
     for (const runtime::CollectiveStats& each : segment.collectives_by_kind) {
       collectives.push_back({{"kind", each.kind},
                              {"axes", each.axes},
+                             {"stream", each.stream},
                              {"ranks", each.ranks},
                              {"count", each.count},
+                             {"tensors", each.tensors},
                              {"bytes", each.bytes},
                              {"sent_bytes", each.sent_bytes}});
+    }
+    Json started = Json::array();
+    for (const runtime::StartedStats& each : segment.started) {
+      started.push_back({{"kind", each.kind},
+                         {"axes", each.axes},
+                         {"stream", each.stream},
+                         {"instruction", each.instruction},
+                         {"wait", each.wait},
+                         {"tensors", each.tensors},
+                         {"sent_bytes", each.sent_bytes}});
     }
     segments.push_back({{"name", segment.name},
                         {"runs_per_step", segment.runs_per_step},
@@ -108,6 +120,7 @@ Json programJson(const plan::Program& from, const runtime::ProgramStats& program
                         {"instructions", segment.instructions},
                         {"kernels", segment.kernels},
                         {"collectives", segment.collectives},
+                        {"started", std::move(started)},
                         {"collective_bytes", segment.collective_bytes},
                         {"sent_bytes", segment.sent_bytes},
                         {"collectives_by_kind", std::move(collectives)}});

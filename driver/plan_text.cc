@@ -223,7 +223,10 @@ std::string segmentsText(const runtime::ProgramStats& program, bool kernels) {
       absl::StrAppend(&text, "    ", each.count, " ", each.kind, " over ",
                       each.axes.empty() ? "no axis" : absl::StrJoin(each.axes, ", "), " (",
                       each.ranks, each.ranks == 1 ? " rank) of " : " ranks) of ",
-                      bytesText(each.bytes), ", sends ", bytesText(each.sent_bytes), "\n");
+                      bytesText(each.bytes), ", sends ", bytesText(each.sent_bytes));
+      if (each.tensors > each.count) absl::StrAppend(&text, ", ", each.tensors, " tensors");
+      if (each.stream > 0) absl::StrAppend(&text, ", started on stream ", each.stream);
+      text += "\n";
     }
     if (!kernels) continue;
     for (const auto& [kernel, count] : byDescendingCount(segment.kernels)) {

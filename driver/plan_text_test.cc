@@ -142,6 +142,23 @@ TEST(PlanJsonTest, StagesAndChannels) {
                    .contains("channels"));
 }
 
+TEST(PlanTextTest, WhatIsStarted) {
+  plan::Plan plan = gatheringPlan();
+  plan::Collective& gather =
+      *plan.mutable_programs(0)->mutable_segments(0)->mutable_instructions(0)->mutable_collective();
+  gather.set_stream(1);
+  gather.add_operands(gather.operands(0));
+  gather.add_results(gather.results(0));
+  const runtime::PlanStats stats = runtime::ComputePlanStats(plan);
+  EXPECT_THAT(segmentsText(stats.programs[0], false),
+              HasSubstr(", 2 tensors, started on stream 1\n"));
+  const auto json = nlohmann::json::parse(planJson(plan, stats))["programs"][0]["segments"][0];
+  EXPECT_EQ(json["started"][0]["kind"], "all_gather");
+  EXPECT_EQ(json["started"][0]["tensors"], 2);
+  EXPECT_EQ(json["collectives_by_kind"][0]["stream"], 1);
+  EXPECT_EQ(json["collectives_by_kind"][0]["tensors"], 2);
+}
+
 TEST(PlanTextTest, StateOfTraining) {
   const runtime::PlanStats stats = runtime::ComputePlanStats(smallPlan());
   EXPECT_THAT(

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
+#include "runtime/comm/link_delay.h"
 #include "runtime/exec/executor.h"
 #include "runtime/launch/kernel_plugins.h"
 #include "runtime/launch/stop_signal.h"
@@ -168,6 +169,11 @@ absl::Status CheckWorld(const plan::Plan& plan, const std::string& path, int64_t
 
 absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
                              const RankOptions& options) {
+  std::unique_ptr<Communicator> delayed;
+  if (world != nullptr && job.options.link_delay) {
+    delayed = DelayCommunication(*world, *job.options.link_delay);
+    world = delayed.get();
+  }
   ExecutorOptions executor_options;
   executor_options.num_threads = options.threads;
   executor_options.profile = job.options.profile;

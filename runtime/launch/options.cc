@@ -167,7 +167,7 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
   app.add_option("--dump-parameters", options.dump_parameters, "at the end of training")
       ->type_name("FILE.safetensors")
       ->group(inspection);
-  std::string trace_steps, replace_compute;
+  std::string trace_steps, replace_compute, link_delay;
   app.add_option("--trace", options.trace, "write a timeline of some steps, for Perfetto")
       ->type_name("FILE.json")
       ->group(inspection);
@@ -178,6 +178,10 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
                  "of segments: sleep so many ms instead; losses then mean nothing")
       ->type_name("forward=20,backward=40")
       ->group(inspection);
+  app.add_option("--link-delay", link_delay,
+                 "as if ranks were on such a network: communication takes so much longer")
+      ->type_name("latency=50us,bandwidth=1GB/s")
+      ->group(inspection);
 
   try {
     app.parse(argc, argv);
@@ -187,6 +191,15 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
     return {std::nullopt, is_help ? kExitOk : kExitUsage};
   }
   const char* problem = nullptr;
+  if (!link_delay.empty()) {
+    absl::StatusOr<LinkDelay> delay = ParseLinkDelay(link_delay);
+    if (!delay.ok()) {
+      std::cerr << "oriel-run: --link-delay: " << delay.status().message()
+                << "\nRun with --help for more information.\n";
+      return {std::nullopt, kExitUsage};
+    }
+    options.link_delay = *delay;
+  }
   if (!trace_steps.empty() && !ParseSteps(trace_steps, &options.trace_steps)) {
     problem = "--trace-steps takes two steps, the first from 1 on: --trace-steps 1-3";
   } else if (!replace_compute.empty() &&

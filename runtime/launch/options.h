@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/comm/link_delay.h"
+
 namespace oriel::runtime {
 
 inline constexpr int kExitOk = 0;
@@ -41,6 +43,7 @@ struct RunOptions {
   bool profile = false;
   std::string trace;                     // file for a timeline of the steps below, or empty
   std::optional<StepRange> trace_steps;  // default: the first 3 of the run
+  std::optional<LinkDelay> link_delay;   // DelayCommunication
   // Milliseconds by segment or kind of segments (ExecutorOptions::replace_compute).
   std::map<std::string, double> replace_compute;
 };

@@ -27,6 +27,17 @@ std::string Usage(const std::vector<const char*>& arguments) {
   return ::testing::internal::GetCapturedStderr();
 }
 
+TEST(OptionsTest, LinkDelay) {
+  const ParsedOptions parsed =
+      Parse({"m.oplan", "--data", "d", "--link-delay", "latency=20us,bandwidth=2GB/s"});
+  ASSERT_TRUE(parsed.options && parsed.options->link_delay);
+  EXPECT_EQ(parsed.options->link_delay->latency, std::chrono::microseconds(20));
+  EXPECT_EQ(parsed.options->link_delay->bandwidth, 2e9);
+  EXPECT_FALSE(Parse({"m.oplan", "--data", "d"}).options->link_delay.has_value());
+  EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--link-delay", "2GB/s"}),
+              HasSubstr("--link-delay: '2GB/s' is neither latency=50us nor bandwidth=1GB/s"));
+}
+
 TEST(OptionsTest, AllOfThem) {
   const ParsedOptions parsed = Parse({"m.oplan",
                                       "--data",

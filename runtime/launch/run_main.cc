@@ -30,7 +30,11 @@ int RunThreads(const Job& job) {
   rank_options.threads = ThreadsPerRank(job.options, ranks);
   rank_options.terminal = isatty(STDERR_FILENO) != 0;
   absl::StatusOr<bool> interrupted = RunInProcess(ranks, [&](int64_t rank, Communicator* world) {
-    return RunRank(job, rank, world, rank_options);
+    RankOptions options = rank_options;
+    options.on_error = [rank, world](const absl::Status& error) {
+      if (world != nullptr) world->Abort(WithRank(error, rank));
+    };
+    return RunRank(job, rank, world, options);
   });
   if (!interrupted.ok()) return Fail(interrupted.status());
   return *interrupted ? kExitInterrupted : kExitOk;

@@ -64,19 +64,21 @@ int64_t SentBytes(plan::Collective::Kind kind, int64_t bytes, int64_t ranks) {
 }
 
 void AddCollective(const plan::Program& program, const GridLayout& layout,
-                   const plan::Collective& collective, SegmentStats& stats) {
+                   const plan::Collective& collective, int instruction, SegmentStats& stats) {
   const std::string kind = CollectiveName(collective.kind());
   const std::vector<std::string> axes(collective.axes().begin(), collective.axes().end());
   auto& list = stats.collectives_by_kind;
   auto found = std::find_if(list.begin(), list.end(), [&](const CollectiveStats& known) {
-    return known.kind == kind && known.axes == axes;
+    return known.kind == kind && known.axes == axes && known.stream == collective.stream();
   });
   if (found == list.end()) {
-    found = list.insert(list.end(), CollectiveStats{kind, axes});
+    found = list.insert(list.end(), CollectiveStats{kind, axes, collective.stream()});
     found->ranks = layout.PieceOf(program.first_rank(), axes).count;
   }
   ++found->count;
+  found->tensors += collective.operands_size();
   ++stats.collectives;
+  int64_t sent_of_all = 0;
   for (const int index : collective.operands()) {
     const int64_t bytes = BytesOf(program.buffers(index));
     const int64_t sent = SentBytes(collective.kind(), bytes, found->ranks);
@@ -84,6 +86,11 @@ void AddCollective(const plan::Program& program, const GridLayout& layout,
     found->sent_bytes += sent;
     stats.collective_bytes += bytes;
     stats.sent_bytes += sent;
+    sent_of_all += sent;
+  }
+  if (collective.stream() > 0) {
+    stats.started.push_back(
+        {kind, axes, collective.stream(), instruction, 0, collective.operands_size(), sent_of_all});
   }
 }
 
@@ -95,15 +102,22 @@ SegmentStats StatsOf(const plan::Program& program, const GridLayout& layout,
       std::count_if(program.schedule().begin(), program.schedule().end(),
                     [&](const auto& entry) { return entry.segment() == segment.name(); });
   stats.instructions = segment.instructions_size();
-  for (const auto& instruction : segment.instructions()) {
+  for (int i = 0; i < segment.instructions_size(); ++i) {
+    const auto& instruction = segment.instructions(i);
     if (instruction.has_launch()) ++stats.kernels[instruction.launch().kernel()];
     if (instruction.has_copy()) ++stats.kernels["copy"];
     if (instruction.has_slice()) ++stats.kernels["slice_local"];
     if (instruction.has_send()) ++stats.kernels["send"];
     if (instruction.has_receive()) ++stats.kernels["receive"];
-    if (instruction.has_wait()) ++stats.kernels["wait"];
+    if (instruction.has_wait()) {
+      ++stats.kernels["wait"];
+      const auto started = std::lower_bound(
+          stats.started.begin(), stats.started.end(), instruction.wait().collective(),
+          [](const StartedStats& each, int index) { return each.instruction < index; });
+      if (started != stats.started.end()) started->wait = i;
+    }
     if (instruction.has_collective()) {
-      AddCollective(program, layout, instruction.collective(), stats);
+      AddCollective(program, layout, instruction.collective(), i, stats);
     }
   }
   return stats;

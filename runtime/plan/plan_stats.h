@@ -12,17 +12,31 @@
 
 namespace oriel::runtime {
 
-// The collectives of a segment of one kind over the same axes, for one run of one rank.
+// The collectives of a segment of one kind over the same axes and on the same stream, for one run
+// of one rank.
 struct CollectiveStats {
   std::string kind;  // "all_gather", ..
   std::vector<std::string> axes;
-  int64_t ranks = 1;  // of the group
-  int64_t count = 0;
-  int64_t bytes = 0;  // of the operands
+  int stream = 0;       // on which they are started; 0: the rank waits for each
+  int64_t ranks = 1;    // of the group
+  int64_t count = 0;    // a bucket is one
+  int64_t tensors = 0;  // in all of them
+  int64_t bytes = 0;    // of the operands
   // What the rank has to send, whatever the algorithm sends (a ring sends no more). Of the operand
   // of B bytes on n ranks: 2 B (n-1)/n for all-reduce, B (n-1) for all-gather, B (n-1)/n for
   // reduce-scatter and all-to-all.
   int64_t sent_bytes = 0;
+};
+
+// A collective that a segment starts, and waits for later.
+struct StartedStats {
+  std::string kind;
+  std::vector<std::string> axes;
+  int stream = 0;
+  int instruction = 0;     // that starts it
+  int wait = 0;            // .. and that waits for it
+  int64_t tensors = 0;     // above 1: a bucket
+  int64_t sent_bytes = 0;  // as in CollectiveStats
 };
 
 struct SegmentStats {
@@ -35,6 +49,7 @@ struct SegmentStats {
   int64_t collective_bytes = 0;                      // sum of the operands of one rank, for one run
   int64_t sent_bytes = 0;                            // as in CollectiveStats
   std::vector<CollectiveStats> collectives_by_kind;  // in the order of first use
+  std::vector<StartedStats> started;                 // in the order of starts
 };
 
 // What a rank sends in one step in the collectives of one segment over the same mesh axes.

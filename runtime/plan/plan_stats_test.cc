@@ -78,6 +78,43 @@ TEST(PlanStats, SumsCollectivesByKindAndAxes) {
   EXPECT_EQ(stats.sent_bytes, 144 + 72 + 72 + 120);
 }
 
+// What is started counts for itself, a bucket once; the volume is that of both.
+TEST(PlanStats, CountsWhatIsStarted) {
+  PlanBuilder builder(4);
+  const int a = builder.Buffer(plan::TEMPORARY, "a", {DType::kF32, {100}});
+  const int b = builder.Buffer(plan::TEMPORARY, "b", {DType::kF32, {60}});
+  builder.Segment("backward");
+  builder.AllReduce({a}, {a}).set_stream(2);
+  builder.AllReduce({a, b}, {a, b}).set_stream(2);
+  builder.AllReduce({b}, {b});
+  builder.Wait(0);
+  builder.Wait(1);
+  builder.Entry("backward", 0);
+  const ProgramStats program = ComputePlanStats(builder.plan()).programs[0];
+  const SegmentStats& stats = program.segments[0];
+  EXPECT_EQ(stats.collectives, 3);
+  ASSERT_EQ(stats.started.size(), 2u);
+  EXPECT_EQ(stats.started[1].kind, "all_reduce");
+  EXPECT_EQ(stats.started[1].stream, 2);
+  EXPECT_EQ(stats.started[1].instruction, 1);
+  EXPECT_EQ(stats.started[1].wait, 4);
+  EXPECT_EQ(stats.started[1].tensors, 2);
+  EXPECT_EQ(stats.started[1].sent_bytes, 2 * (300 + 180));
+  EXPECT_THAT(stats.kernels, ElementsAre(Pair("wait", 2)));
+  ASSERT_EQ(stats.collectives_by_kind.size(), 2u);
+  const CollectiveStats &started = stats.collectives_by_kind[0],
+                        &plain = stats.collectives_by_kind[1];
+  EXPECT_EQ(started.stream, 2);
+  EXPECT_EQ(started.count, 2);
+  EXPECT_EQ(started.tensors, 3);
+  EXPECT_EQ(started.bytes, 4 * 260);
+  EXPECT_EQ(plain.stream, 0);
+  EXPECT_EQ(plain.tensors, 1);
+  ASSERT_EQ(program.volume.size(), 1u);
+  EXPECT_EQ(program.volume[0].sent_bytes, stats.sent_bytes);
+  EXPECT_THAT(program.volume[0].counts, ElementsAre(Pair("all_reduce", 3)));
+}
+
 // By mesh axis and segment, for a whole step; a segment that is not in the schedule sends nothing.
 TEST(PlanStats, VolumeByMeshAxis) {
   PlanBuilder builder(2);

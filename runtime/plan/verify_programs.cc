@@ -406,31 +406,36 @@ class ProgramVerifier {
   void VerifyWaits(int segment_index) {
     const auto& segment = program_.segments(segment_index);
     std::set<int> started;
+    std::map<std::vector<std::string>, std::set<int>> by_axes;  // the same
     for (int i = 0; i < segment.instructions_size(); ++i) {
       const auto& instruction = segment.instructions(i);
-      const auto& collective = instruction.collective();
-      if (collective.stream() > 0) {
-        const int stream =
-            streams_.emplace(SortedAxes(collective), collective.stream()).first->second;
-        if (stream != collective.stream()) {
-          problems_.Add(InstructionPath(plan_, index_, segment_index, i), " is on the stream ",
-                        collective.stream(), ", but others over {",
-                        absl::StrJoin(SortedAxes(collective), ", "), "} are on the stream ",
-                        stream);
-        }
-        started.insert(i);
-      } else if (instruction.has_collective()) {
-        for (const int other : started) {
-          const auto& on_its_way = segment.instructions(other).collective();
-          if (SortedAxes(on_its_way) != SortedAxes(collective)) continue;
-          problems_.Add(InstructionPath(plan_, index_, segment_index, i),
-                        " runs while instruction ", other, ", which is over {",
-                        absl::StrJoin(SortedAxes(collective), ", "), "} too, is on its way");
+      const auto path = [&] { return InstructionPath(plan_, index_, segment_index, i); };
+      if (instruction.has_wait()) {
+        const int index = instruction.wait().collective();
+        if (started.erase(index) > 0) {
+          by_axes[SortedAxes(segment.instructions(index).collective())].erase(index);
+        } else {
+          problems_.Add(path(), " waits for instruction ", index,
+                        ", which is no collective on its way");
         }
       }
-      if (!instruction.has_wait() || started.erase(instruction.wait().collective()) > 0) continue;
-      problems_.Add(InstructionPath(plan_, index_, segment_index, i), " waits for instruction ",
-                    instruction.wait().collective(), ", which is no collective on its way");
+      if (!instruction.has_collective()) continue;
+      const std::vector<std::string> axes = SortedAxes(instruction.collective());
+      const int stream = instruction.collective().stream();
+      if (stream <= 0) {
+        for (const int other : by_axes[axes]) {
+          problems_.Add(path(), " runs while instruction ", other, ", which is over {",
+                        absl::StrJoin(axes, ", "), "} too, is on its way");
+        }
+        continue;
+      }
+      started.insert(i);
+      by_axes[axes].insert(i);
+      const int own = streams_.emplace(axes, stream).first->second;
+      if (own != stream) {
+        problems_.Add(path(), " is on the stream ", stream, ", but others over {",
+                      absl::StrJoin(axes, ", "), "} are on the stream ", own);
+      }
     }
     for (const int index : started) {
       problems_.Add(InstructionPath(plan_, index_, segment_index, index),

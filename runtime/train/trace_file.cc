@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +37,20 @@ std::string RunName(const std::string& segment, int64_t microbatch) {
   return segment == "update" ? segment : absl::StrCat(segment, " m", microbatch);
 }
 
+// Of a collective, or of the wait for one.
+const plan::Collective& CollectiveOf(const plan::Segment& segment, int index) {
+  const plan::Instruction& instruction = segment.instructions(index);
+  return instruction.has_wait() ? segment.instructions(instruction.wait().collective()).collective()
+                                : instruction.collective();
+}
+
+// "all_reduce a0 a1", "all_reduce a0 of 3"
+std::string CollectiveTitle(const plan::Collective& collective) {
+  const int tensors = collective.operands_size();
+  return absl::StrCat(CollectiveName(collective.kind()), " ", absl::StrJoin(collective.axes(), " "),
+                      tensors > 1 ? absl::StrCat(" of ", tensors) : "");
+}
+
 // Name and category.
 std::pair<std::string, std::string> Title(const plan::Plan& plan, const plan::Program& program,
                                           const TraceSlice& slice) {
@@ -47,17 +62,19 @@ std::pair<std::string, std::string> Title(const plan::Plan& plan, const plan::Pr
       return {absl::StrCat("wait ", plan.channels(slice.channel).name()), "receive"};
     case TraceSlice::Kind::kSent:
       return {absl::StrCat("wait until sent ", plan.channels(slice.channel).name()), "send"};
+    case TraceSlice::Kind::kWait:
+      return {absl::StrCat("wait ", CollectiveTitle(CollectiveOf(segment, slice.instruction))),
+              "collective"};
+    case TraceSlice::Kind::kStarted:
+      return {CollectiveTitle(CollectiveOf(segment, slice.instruction)), "stream"};
     case TraceSlice::Kind::kCollective:
       break;
   }
-  const plan::Collective& collective = segment.instructions(slice.instruction).collective();
-  return {
-      absl::StrCat(CollectiveName(collective.kind()), " ", absl::StrJoin(collective.axes(), " ")),
-      "collective"};
+  return {CollectiveTitle(CollectiveOf(segment, slice.instruction)), "collective"};
 }
 
-Json Metadata(const char* name, int64_t rank, Json arguments) {
-  return {{"ph", "M"}, {"pid", 0}, {"tid", rank}, {"name", name}, {"args", std::move(arguments)}};
+Json Metadata(const char* name, int64_t thread, Json arguments) {
+  return {{"ph", "M"}, {"pid", 0}, {"tid", thread}, {"name", name}, {"args", std::move(arguments)}};
 }
 
 double Microseconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e3; }
@@ -85,8 +102,12 @@ std::string EncodeTrace(const plan::Plan& plan, const plan::Program& program,
       arguments["instruction"] = slice.instruction;
       if (!location.empty()) arguments["location"] = location;
     }
+    const int lane = slice.kind == TraceSlice::Kind::kStarted
+                         ? CollectiveOf(segment, slice.instruction).stream()
+                         : 0;
     events.push_back({{"name", name},
                       {"cat", category},
+                      {"lane", lane},
                       {"begin", slice.begin},
                       {"end", slice.end},
                       {"args", std::move(arguments)}});
@@ -111,24 +132,40 @@ absl::StatusOr<std::string> FormatTrace(const std::vector<std::string>& ranks) {
     first->second = std::min(first->second, start);
     traces.push_back(*std::move(trace));
   }
+  // Each rank has a thread of its number, and one for each stream, which is shown behind it.
+  const auto ranks_count = static_cast<int64_t>(traces.size());
+  std::vector<std::set<int64_t>> lanes(traces.size(), {0});
+  int64_t most = 0;
+  for (size_t rank = 0; rank < traces.size(); ++rank) {
+    for (const Json& event : traces[rank]["events"]) {
+      lanes[rank].insert(event["lane"].get<int64_t>());
+    }
+    most = std::max(most, *lanes[rank].rbegin());
+  }
   Json events = Json::array({Metadata("process_name", 0, {{"name", "oriel-run"}})});
   for (size_t rank = 0; rank < traces.size(); ++rank) {
-    const auto tid = static_cast<int64_t>(rank);
-    events.push_back(Metadata("thread_name", tid, {{"name", absl::StrCat("rank ", rank)}}));
-    events.push_back(Metadata("thread_sort_index", tid, {{"sort_index", tid}}));
+    for (const int64_t lane : lanes[rank]) {
+      const int64_t thread = static_cast<int64_t>(rank) + lane * ranks_count;
+      const std::string name =
+          absl::StrCat("rank ", rank, lane > 0 ? absl::StrCat(" stream ", lane) : "");
+      const int64_t place = static_cast<int64_t>(rank) * (most + 1) + lane;
+      events.push_back(Metadata("thread_name", thread, {{"name", name}}));
+      events.push_back(Metadata("thread_sort_index", thread, {{"sort_index", place}}));
+    }
     const int64_t start = starts[traces[rank]["host"].get<std::string>()];
     for (Json& event : traces[rank]["events"]) {
       const auto begin = event["begin"].get<int64_t>(), end = event["end"].get<int64_t>();
       Json arguments = {{"rank", rank}};
       arguments.update(event["args"]);
-      events.push_back({{"ph", "X"},
-                        {"pid", 0},
-                        {"tid", tid},
-                        {"name", event["name"]},
-                        {"cat", event["cat"]},
-                        {"ts", Microseconds(begin - start)},
-                        {"dur", Microseconds(end - begin)},
-                        {"args", std::move(arguments)}});
+      events.push_back(
+          {{"ph", "X"},
+           {"pid", 0},
+           {"tid", static_cast<int64_t>(rank) + event["lane"].get<int64_t>() * ranks_count},
+           {"name", event["name"]},
+           {"cat", event["cat"]},
+           {"ts", Microseconds(begin - start)},
+           {"dur", Microseconds(end - begin)},
+           {"args", std::move(arguments)}});
     }
   }
   // A line for each event.

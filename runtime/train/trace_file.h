@@ -38,7 +38,8 @@ std::string EncodeTrace(const plan::Plan& plan, const plan::Program& program,
 absl::StatusOr<std::string> FormatTrace(const std::vector<std::string>& ranks);
 
 // One process ("oriel-run") with a thread for each rank, and a slice for each run of a segment, for
-// the time in which it waits for messages, and for collectives.
+// the time in which it waits for messages, and for collectives; and a thread for each of its
+// communication streams, with what they do meanwhile.
 class TraceFile {
  public:
   // Collective. Rank 0 creates the file, which appears once it is written, and reports why it

@@ -68,6 +68,35 @@ TEST(TraceFileTest, NamesRunsAndWaits) {
       "instruction":0}})"));
 }
 
+// What is on its way while the rank computes has a thread of its own, which is shown behind the
+// rank's.
+TEST(TraceFileTest, StreamsHaveThreads) {
+  const plan::Plan plan = SmallTrainingPlan(2, 2, ReduceGradient::kInLast);
+  TraceSlice wait = Slice(TraceSlice::Kind::kWait, 2, 1, 5000, 6000);
+  wait.instruction = 4;
+  TraceSlice started = Slice(TraceSlice::Kind::kStarted, 2, 1, 3000, 5900);
+  started.instruction = 3;
+  const std::string rank =
+      EncodeTrace(plan, plan.programs(0), {"a", 1000},
+                  {wait, started, Slice(TraceSlice::Kind::kSegment, 2, 1, 2000, 6500)});
+  ORIEL_ASSERT_OK_AND_ASSIGN(const std::string text, FormatTrace({rank, rank}));
+  std::vector<std::pair<std::string, int>> slices;
+  for (const json& event : Slices(text)) slices.emplace_back(event["name"], event["tid"]);
+  EXPECT_THAT(slices,
+              ElementsAre(std::pair("backward_last m1", 0), std::pair("all_reduce a0", 2),
+                          std::pair("wait all_reduce a0", 0), std::pair("backward_last m1", 1),
+                          std::pair("all_reduce a0", 3), std::pair("wait all_reduce a0", 1)));
+  std::vector<std::pair<std::string, int>> threads;
+  const json trace = json::parse(text);
+  for (const json& event : trace["traceEvents"]) {
+    if (event["name"] == "thread_name") {
+      threads.emplace_back(event["args"]["name"], event["tid"]);
+    }
+  }
+  EXPECT_THAT(threads, ElementsAre(std::pair("rank 0", 0), std::pair("rank 0 stream 1", 2),
+                                   std::pair("rank 1", 1), std::pair("rank 1 stream 1", 3)));
+}
+
 // Ranks 0 and 2 are on one host: both count from when rank 2 left the barrier. Rank 1 has a clock
 // of its own.
 TEST(TraceFileTest, TimesCountFromTheBarrier) {

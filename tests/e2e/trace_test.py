@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from oriel_testing import DATA, GOLDEN, HAVE_MPI, OrielTestCase, run
+from oriel_testing import DATA, GOLDEN, HAVE_MPI, OrielTestCase, losses, run
 
 STEPS = 4  # that are trained
 # Of a step of two ranks: a global batch of 8 in microbatches of 2.
@@ -19,14 +19,15 @@ class TraceTest(OrielTestCase):
         """The events of each rank's thread, in the order in which they begin."""
         plan = self.compile(GOLDEN / "recipe_sgd.yaml", world)
         path = self.folder / "trace.json"
-        self.train(plan, "--steps", STEPS, "--trace", path, *arguments, world=world, **options)
+        self.metrics = self.train(plan, "--steps", STEPS, "--trace", path, *arguments, world=world, **options)
         self.assertEqual(list(self.folder.glob("trace.json?*")), [], "a temporary file was left")
         events = json.loads(path.read_text())["traceEvents"]
         names = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
-        self.assertEqual(names, [f"rank {rank}" for rank in range(world)])
+        self.assertEqual([name for name in names if "stream" not in name],
+                         [f"rank {rank}" for rank in range(world)])
         threads = [[] for _ in range(world)]
         for event in events:
-            if event["ph"] == "X":
+            if event["ph"] == "X" and event["cat"] != "stream":
                 self.assertEqual(event["args"]["rank"], event["tid"])
                 threads[event["tid"]].append(event)
         for thread in threads:
@@ -74,6 +75,24 @@ class TraceTest(OrielTestCase):
         path = self.folder / "none" / "trace.json"
         result = run("oriel-run", plan, "--data", DATA, "--steps", 1, "--trace", path)
         self.assert_fails(result, str(path))
+
+    def check_link_delay(self, **options):
+        """Two hops of 10 ms in each all-reduce, and the same losses."""
+        threads = self.timeline("--link-delay", "latency=10ms,bandwidth=10GB/s", **options)
+        for thread in threads:
+            times = [event["dur"] for event in thread if event["name"].startswith("all_reduce")]
+            self.assertTrue(times)
+            self.assertGreaterEqual(min(times), 20e3)
+        plan = self.compile(GOLDEN / "recipe_sgd.yaml", 2, name="plain")
+        plain = self.train(plan, "--steps", STEPS, world=2)
+        self.assertEqual(losses(self.metrics), losses(plain))
+
+    def test_link_delay(self):
+        self.check_link_delay()
+
+    @unittest.skipUnless(HAVE_MPI, "built without MPI")
+    def test_link_delay_mpi(self):
+        self.check_link_delay(comm="mpi")
 
     def test_replaced_compute(self):
         (events,) = self.timeline("--replace-compute", "forward=20,backward=40", world=1)

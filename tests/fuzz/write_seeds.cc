@@ -182,6 +182,19 @@ bool writeStages(const std::string& out) {
   return write(out, oriel::runtime::TwoStagePlan({{2, 1}, 4, 3, 2, false}).SerializeAsString());
 }
 
+// Collectives that are started, and a segment for the last microbatch.
+bool writeOverlap(const std::string& out) {
+  using oriel::runtime::ReduceGradient;
+  bool ok = true;
+  for (const auto reduce : {ReduceGradient::kInLast, ReduceGradient::kInLastScattered}) {
+    const std::string name = reduce == ReduceGradient::kInLast ? "in_place" : "scattered";
+    ok = write(out + "_" + name,
+               oriel::runtime::SmallTrainingPlan(2, 3, reduce).SerializeAsString()) &&
+         ok;
+  }
+  return ok;
+}
+
 bool writeFrom(const std::string& kind, const std::string& path, const std::string& out) {
   std::string stem = fs::path(path).stem().string();
   int number = 0;
@@ -211,7 +224,7 @@ int main(int argc, char** argv) {
   }
   std::string out = argv[1];
   for (const char* target : {"/onnx", "/onnx_text", "/plan"}) fs::create_directories(out + target);
-  if (!writeStages(out + "/plan/two_stages")) {
+  if (!writeStages(out + "/plan/two_stages") || !writeOverlap(out + "/plan/overlap")) {
     std::fprintf(stderr, "write_seeds: can't write to %s\n", out.c_str());
     return 1;
   }

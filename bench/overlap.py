@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""How much of the communication overlap hides, on 2 MPI ranks of one thread each, as JSON.
+
+    bench/overlap.py --out bench/results/overlap.json
+
+The model is trained data-parallel with one microbatch, compiled with overlap off and on. A link
+delay (oriel-run --link-delay) makes the gradients' reduction take a given part of the backward's
+time; it only sleeps. Of the median steps of a run:
+
+    hidden    (off with delay - on with delay) / (off with delay - off without)
+    hideable  the share of the reduction's bytes that is not in the last bucket, for which no
+              backward is left
+    ratio     hidden / hideable
+
+The figures are medians over rounds, in each of which the three runs follow each other, so that a
+slow spell of the machine hits all alike. All runs must have the same losses, bit by bit.
+
+Needs the build (preset dev) with MPI, and tools/setup.sh --python. Run it on an idle machine.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+CACHE = pathlib.Path.home() / ".cache" / "oriel"
+VENV = pathlib.Path(os.environ.get("ORIEL_VENV", CACHE / "venv"))
+DATA = ROOT / "models" / "llava_tiny" / "golden" / "data"
+RECIPE = """\
+model: {{bind: {{batch: micro_batch}}}}
+inputs:
+  labels: {{dtype: int64, shape: [micro_batch, 64]}}
+images: {{per_sample: 1, rows_per_image: 49}}
+loss: {{kind: token_cross_entropy, logits: logits, labels: labels}}
+optimizer: {{kind: adamw, lr: 1.0e-3, betas: [0.9, 0.95], weight_decay: 0.05, clip_norm: 1.0}}
+schedule: {{kind: constant}}
+batch: {{global: {batch}, micro: {micro}}}
+steps: 100000
+"""
+RANKS = 2
+WARMUP_STEPS = 2
+
+
+def run(command: list, **options) -> subprocess.CompletedProcess:
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+    if result.returncode:
+        raise RuntimeError(f"{command[0]} failed:\n{result.stderr[-2000:]}")
+    return result
+
+
+class Bench:
+    def __init__(self, arguments: argparse.Namespace, folder: pathlib.Path):
+        self.arguments = arguments
+        self.folder = folder
+        self.bin = arguments.build / "bin"
+        onnx = ROOT / "models" / arguments.model / "model.onnx"
+        if not onnx.exists():
+            onnx = folder / "model" / "model.onnx"
+            run([VENV / "bin" / "python", ROOT / "models" / "export.py", arguments.model, "--out", onnx.parent])
+        self.plans = {name: self.compile(onnx, name) for name in ("off", "on")}
+
+    def compile(self, onnx: pathlib.Path, name: str) -> pathlib.Path:
+        recipe = self.folder / "recipe.yaml"
+        recipe.write_text(RECIPE.format(batch=self.arguments.batch, micro=self.arguments.batch // RANKS))
+        plan = self.folder / f"{name}.oplan"
+        run([self.bin / "oriel", "compile", onnx, "--recipe", recipe, "--world", RANKS, "--overlap",
+             f"bucket={self.arguments.bucket}" if name == "on" else "off", "-o", plan])
+        return plan
+
+    def buckets(self) -> list[dict]:
+        """The reductions that a step starts, in their order."""
+        plan = json.loads(run([self.bin / "oriel", "inspect", self.plans["on"], "--json"]).stdout)
+        started = [each for segment in plan["programs"][0]["segments"] if segment["runs_per_step"]
+                   for each in segment["started"] if each["kind"] in ("all_reduce", "reduce_scatter")]
+        if len(started) < 2:
+            raise RuntimeError("the plan starts less than two reductions: take a smaller --bucket")
+        return started
+
+    def train(self, name: str, delay: str | None, profile: bool = False) -> dict:
+        metrics = self.folder / "metrics.jsonl"
+        options = ["--link-delay", delay] if delay else []
+        if profile:
+            options.append("--profile")
+        result = run([self.bin / "oriel-run", self.plans[name], "-n", RANKS, "--comm", "mpi", "--threads", 1,
+                      "--data", DATA, "--no-shuffle", "--steps", self.arguments.steps + WARMUP_STEPS,
+                      "--metrics", metrics, *options])
+        lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+        return {"step_ms": statistics.median(line["step_ms"] for line in lines[WARMUP_STEPS:]),
+                "losses": [line["loss"] for line in lines], "report": result.stdout + result.stderr}
+
+    def backward_ms(self) -> float:
+        report = self.train("off", None, profile=True)["report"]
+        return float(re.search(r"^  backward\S* +([0-9.]+) ms/step", report, re.MULTILINE).group(1))
+
+    def measure(self) -> dict:
+        arguments = self.arguments
+        buckets = self.buckets()
+        sent = sum(bucket["sent_bytes"] for bucket in buckets)
+        hideable = 1 - buckets[-1]["sent_bytes"] / sent
+        backward = statistics.median(self.backward_ms() for _ in range(3))
+        bandwidth = sent / (arguments.part * backward / 1e3)
+        delay = f"latency={arguments.latency},bandwidth={bandwidth:.0f}B/s"
+        rounds, losses = [], None
+        for _ in range(arguments.rounds):
+            times = {}
+            for key, name, wait in (("off_0", "off", None), ("off_delay", "off", delay), ("on_delay", "on", delay)):
+                result = self.train(name, wait)
+                losses = losses or result["losses"]
+                if result["losses"] != losses:
+                    raise RuntimeError(f"{key} has other losses")
+                times[key] = result["step_ms"]
+            times["hidden"] = (times["off_delay"] - times["on_delay"]) / (times["off_delay"] - times["off_0"])
+            rounds.append(times)
+            print(json.dumps({key: round(value, 3) for key, value in times.items()}), file=sys.stderr)
+        medians = {key: round(statistics.median(each[key] for each in rounds), 3) for key in rounds[0]}
+        return {"model": arguments.model, "ranks": RANKS, "threads": 1, "batch": arguments.batch,
+                "bucket": arguments.bucket, "buckets": [each["sent_bytes"] for each in buckets],
+                "backward_ms": round(backward, 2), "communication_ms": round(1e3 * sent / bandwidth, 2),
+                "link_delay": delay, "steps": arguments.steps, "rounds": arguments.rounds, **medians,
+                "hideable": round(hideable, 4), "ratio": round(medians["hidden"] / hideable, 4),
+                "hidden_of_rounds": [round(each["hidden"], 4) for each in rounds]}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--model", default="llava_30m")
+    parser.add_argument("--batch", type=int, default=8, help="global; half of it on each rank")
+    parser.add_argument("--bucket", default="8MiB")
+    parser.add_argument("--part", type=float, default=0.5, help="of the backward's time that communication takes")
+    parser.add_argument("--latency", default="0us", help="of each hop; a delay of its own makes buckets cheaper")
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "dev")
+    parser.add_argument("--out", type=pathlib.Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        figures = Bench(arguments, pathlib.Path(folder)).measure()
+    figures = {"date": datetime.date.today().isoformat(), "machine": platform.machine(),
+               "cores": len(os.sched_getaffinity(0)), **figures}
+    text = json.dumps(figures, indent=2) + "\n"
+    if arguments.out:
+        arguments.out.write_text(text)
+    print(text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
