@@ -26,7 +26,8 @@ std::string planText(const plan::Plan& plan, const runtime::PlanStats& stats, bo
   text += programsText(stats) + transfersText(stats);
   for (const runtime::ProgramStats& program : stats.programs) {
     if (stats.programs.size() > 1) text += programHeading(program);
-    text += memoryText(program) + segmentsText(program, segments) + volumeText(program);
+    text += memoryText(program) + memoryPeakText(program);
+    text += segmentsText(program, segments) + volumeText(program);
   }
   return text;
 }

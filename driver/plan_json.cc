@@ -1,5 +1,6 @@
 #include "driver/plan_json.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -84,6 +85,28 @@ Json parametersJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
           {"tensors", std::move(tensors)}};
 }
 
+Json memoryJson(const runtime::MemoryStats& memory) {
+  constexpr size_t kShown = 20;
+  Json parts = Json::object(), holders = Json::array(), stash = Json::array();
+  for (const auto& [part, bytes] : memory.parts) parts[runtime::MemoryPartName(part)] = bytes;
+  for (size_t i = 0; i < std::min(kShown, memory.holders.size()); ++i) {
+    const runtime::MemoryHolder& holder = memory.holders[i];
+    holders.push_back({{"part", runtime::MemoryPartName(holder.part)},
+                       {"name", holder.name},
+                       {"bytes", holder.bytes},
+                       {"copies", holder.copies}});
+  }
+  for (const runtime::StashStats& each : memory.stash) {
+    stash.push_back({{"segment", each.segment},
+                     {"bytes_per_microbatch", each.bytes},
+                     {"microbatches", each.microbatches}});
+  }
+  return {{"peak_bytes", memory.peak_bytes}, {"segment", memory.segment},
+          {"microbatch", memory.microbatch}, {"instruction", memory.instruction},
+          {"parts", std::move(parts)},       {"largest", std::move(holders)},
+          {"stash", std::move(stash)}};
+}
+
 Json programJson(const plan::Program& from, const runtime::ProgramStats& program) {
   std::map<std::string, double> predicted;
   for (const plan::Segment& segment : from.segments()) {
@@ -137,6 +160,7 @@ Json programJson(const plan::Program& from, const runtime::ProgramStats& program
                {"rank_count", program.rank_count},
                {"stages", std::move(stages)},
                {"arena_bytes", program.arena_bytes},
+               {"memory", memoryJson(program.memory)},
                {"bytes_by_kind", program.bytes_by_kind},
                {"state_bytes", program.state_bytes},
                {"buffers_by_kind", program.buffers_by_kind},

@@ -206,6 +206,34 @@ std::string memoryText(const runtime::ProgramStats& program) {
   return text;
 }
 
+std::string memoryPeakText(const runtime::ProgramStats& program) {
+  const runtime::MemoryStats& memory = program.memory;
+  std::string text =
+      absl::StrCat("peak        ", bytesText(memory.peak_bytes), " in use on ", ranksText(program));
+  if (!memory.segment.empty()) {
+    absl::StrAppend(&text, ": at instruction ", memory.instruction, " of ", memory.segment,
+                    ", microbatch ", memory.microbatch);
+  }
+  text += "\n";
+  for (const auto& [part, bytes] : memory.parts) {
+    if (bytes == 0) continue;
+    absl::StrAppend(
+        &text, absl::StrFormat("  %-16s %10s\n", runtime::MemoryPartName(part), bytesText(bytes)));
+  }
+  const int64_t unused = memory.arena_bytes - memory.peak_bytes;
+  absl::StrAppend(
+      &text,
+      absl::StrFormat("  %-16s %10s, %.1f %% of the arena\n", "unused", bytesText(unused),
+                      memory.arena_bytes == 0 ? 0.0
+                                              : 100.0 * static_cast<double>(unused) /
+                                                    static_cast<double>(memory.arena_bytes)));
+  for (const runtime::StashStats& stash : memory.stash) {
+    absl::StrAppend(&text, "  ", stash.segment, " keeps ", bytesText(stash.bytes),
+                    " of a microbatch, of ", stash.microbatches, " at a time\n");
+  }
+  return text;
+}
+
 std::string segmentsText(const runtime::ProgramStats& program, bool kernels) {
   std::string text = absl::StrCat("segments    ", program.instructions_per_step,
                                   " instructions and ", bytesText(program.sent_bytes_per_step),

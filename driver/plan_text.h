@@ -23,6 +23,8 @@ std::string provenanceText(const plan::Plan& plan);
 std::string trainingText(const plan::Plan& plan);
 std::string parametersText(const plan::Plan& plan, const runtime::PlanStats& stats);
 std::string memoryText(const runtime::ProgramStats& program);
+// What is in use when most is, and what microbatches in flight keep.
+std::string memoryPeakText(const runtime::ProgramStats& program);
 // `kernels`: also how often a segment launches each kernel.
 std::string segmentsText(const runtime::ProgramStats& program, bool kernels);
 // What a rank sends per step over each mesh axis; empty if nothing.

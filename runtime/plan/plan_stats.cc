@@ -246,6 +246,7 @@ PlanStats ComputePlanStats(const plan::Plan& plan) {
     result.arena_bytes = program.arena_bytes();
     AddStages(program, result);
     AddMemory(program, result);
+    result.memory = ComputeMemoryStats(program);
     for (const char* kind : {"parameter", "gradient", "optimizer_state"}) {
       auto found = result.bytes_by_kind.find(kind);
       if (found != result.bytes_by_kind.end()) result.state_bytes += found->second;

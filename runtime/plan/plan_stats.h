@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/plan/memory_stats.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace oriel::runtime {
@@ -75,6 +76,7 @@ struct ProgramStats {
   std::map<std::string, int64_t> bytes_by_kind;
   std::map<std::string, int64_t> buffers_by_kind;
   std::map<std::string, int64_t> slots_by_kind;  // the most copies of a buffer, where above 1
+  MemoryStats memory;
   std::vector<SegmentStats> segments;
   int64_t state_bytes = 0;         // of the parameters, gradients and optimizer state among them
   std::vector<AxisVolume> volume;  // by axes, in the order of first use, then by segment

@@ -1,0 +1,203 @@
+#include "runtime/plan/memory_stats.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/plan/lifetimes.h"
+#include "runtime/plan/plan_types.h"
+
+namespace oriel::runtime {
+namespace {
+
+int64_t Aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t Aligned(const ByteRange& range) { return Aligned(range.end - range.begin); }
+
+MemoryPart PartOf(plan::BufferKind kind) {
+  switch (kind) {
+    case plan::PARAMETER:
+      return MemoryPart::kParameters;
+    case plan::GRADIENT:
+      return MemoryPart::kGradients;
+    case plan::OPTIMIZER_STATE:
+      return MemoryPart::kOptimizerState;
+    case plan::TRANSFER:
+      return MemoryPart::kCommunication;
+    default:
+      return MemoryPart::kOther;
+  }
+}
+
+class Peak {
+ public:
+  explicit Peak(const plan::Program& program) : program_(program) {
+    stats_.arena_bytes = program.arena_bytes();
+    AddKept();
+  }
+
+  void Add(const Lifetimes& lifetimes) {
+    std::vector<std::pair<int64_t, int64_t>> changes;  // time, bytes
+    for (const Life& life : lifetimes.lives) {
+      if (IsTransfer(life)) continue;
+      changes.emplace_back(life.begin, Aligned(life.bytes));
+      changes.emplace_back(life.end + 1, -Aligned(life.bytes));
+    }
+    std::sort(changes.begin(), changes.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    int64_t in_use = kept_, most = stats_.peak_bytes, when = -1;
+    for (size_t i = 0; i < changes.size(); ++i) {
+      in_use += changes[i].second;
+      const bool is_last = i + 1 == changes.size() || changes[i + 1].first != changes[i].first;
+      if (!is_last || in_use <= most) continue;
+      most = in_use;
+      when = changes[i].first;
+    }
+    if (when >= 0) Take(lifetimes, when, most);
+    AddStash(lifetimes);
+  }
+
+  MemoryStats Finish() {
+    std::stable_sort(stats_.holders.begin(), stats_.holders.end(),
+                     [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+    return std::move(stats_);
+  }
+
+ private:
+  using Ring = std::tuple<int64_t, int64_t>;  // offset, slots
+
+  Ring RingOf(const plan::Buffer& buffer) const { return {buffer.offset(), SlotsOf(buffer)}; }
+
+  // Memory that is in use all the time.
+  void AddKept() {
+    for (int part = 0; part < kMemoryParts; ++part) stats_.parts[static_cast<MemoryPart>(part)] = 0;
+    std::set<int64_t> known;  // offsets
+    for (const auto& buffer : program_.buffers()) {
+      const int64_t bytes = SlotsOf(buffer) * Aligned(FromPlan(buffer.local()).bytes());
+      if (!IsPersistent(buffer.kind()) || bytes == 0 || !known.insert(buffer.offset()).second) {
+        continue;
+      }
+      if (buffer.kind() == plan::TRANSFER) transfers_.insert(RingOf(buffer));
+      kept_ += bytes;
+      MemoryHolder holder{PartOf(buffer.kind()), bytes, SlotsOf(buffer), buffer.ref()};
+      if (!buffer.slot().empty()) absl::StrAppend(&holder.name, " ", buffer.slot());
+      if (holder.name.empty())
+        holder.name = absl::StrCat(KindName(buffer.kind()), " ", buffer.name());
+      stats_.parts[holder.part] += bytes;
+      kept_holders_.push_back(std::move(holder));
+    }
+    stats_.peak_bytes = kept_;
+    stats_.holders = kept_holders_;
+  }
+
+  bool IsTransfer(const Life& life) const {
+    return transfers_.count(RingOf(program_.buffers(life.buffer))) > 0;
+  }
+
+  static bool IsHandedOn(const Lifetimes& lifetimes, const Life& life) {
+    return life.end > lifetimes.runs[life.run].finish;
+  }
+
+  const plan::Segment& SegmentOf(const Lifetimes& lifetimes, const Life& life) const {
+    return program_.segments(lifetimes.runs[life.run].segment);
+  }
+
+  // What is in use at a time.
+  void Take(const Lifetimes& lifetimes, int64_t time, int64_t bytes) {
+    stats_.peak_bytes = bytes;
+    stats_.holders = kept_holders_;
+    for (auto& [unused, part] : stats_.parts) part = 0;
+    for (const MemoryHolder& holder : kept_holders_) stats_.parts[holder.part] += holder.bytes;
+    const auto run = std::find_if(lifetimes.runs.begin(), lifetimes.runs.end(),
+                                  [&](const RunTimes& one) { return time <= one.finish; });
+    const auto& segment = program_.segments(run->segment);
+    stats_.segment = segment.name();
+    stats_.microbatch = run->microbatch;
+    stats_.instruction =
+        std::clamp<int64_t>(time - run->start - 1, 0, std::max(segment.instructions_size() - 1, 0));
+    std::map<std::pair<int, int>, size_t> known;  // buffer, instruction: the holder
+    for (const Life& life : lifetimes.lives) {
+      if (life.begin > time || life.end < time || IsTransfer(life)) continue;
+      MemoryHolder holder;
+      holder.part = IsHandedOn(lifetimes, life) ? MemoryPart::kStash
+                    : life.communication        ? MemoryPart::kCommunication
+                                                : MemoryPart::kTemporaries;
+      holder.bytes = Aligned(life.bytes);
+      stats_.parts[holder.part] += holder.bytes;
+      auto [place, is_new] =
+          known.try_emplace({life.buffer, life.instruction}, stats_.holders.size());
+      if (!is_new) {
+        stats_.holders[place->second].bytes += holder.bytes;
+        ++stats_.holders[place->second].copies;
+        continue;
+      }
+      const auto& writer = SegmentOf(lifetimes, life).instructions(life.instruction);
+      holder.name = writer.location().empty() ? writer.op() : writer.location();
+      if (holder.name.empty()) holder.name = InstructionName(writer);
+      stats_.holders.push_back(std::move(holder));
+    }
+  }
+
+  void AddStash(const Lifetimes& lifetimes) {
+    for (int segment = 0; segment < program_.segments_size(); ++segment) {
+      StashStats stash{program_.segments(segment).name()};
+      std::map<int64_t, std::pair<int64_t, int64_t>> spans;  // by run: when it has some
+      for (const Life& life : lifetimes.lives) {
+        if (lifetimes.runs[life.run].segment != segment || IsTransfer(life) ||
+            !IsHandedOn(lifetimes, life)) {
+          continue;
+        }
+        if (spans.empty() || spans.begin()->first == life.run) stash.bytes += Aligned(life.bytes);
+        auto [span, is_new] = spans.try_emplace(life.run, life.begin, life.end);
+        span->second.second = std::max(span->second.second, life.end);
+      }
+      for (const auto& [unused, span] : spans) {
+        const int64_t at = span.first;
+        const auto holds = [&](const auto& other) {
+          return other.second.first <= at && at <= other.second.second;
+        };
+        stash.microbatches =
+            std::max<int64_t>(stash.microbatches, std::count_if(spans.begin(), spans.end(), holds));
+      }
+      if (stash.bytes > 0) stats_.stash.push_back(std::move(stash));
+    }
+  }
+
+  const plan::Program& program_;
+  std::set<Ring> transfers_;
+  std::vector<MemoryHolder> kept_holders_;
+  int64_t kept_ = 0;
+  MemoryStats stats_;
+};
+
+}  // namespace
+
+std::string MemoryPartName(MemoryPart part) {
+  switch (part) {
+    case MemoryPart::kParameters:
+      return "parameters";
+    case MemoryPart::kGradients:
+      return "gradients";
+    case MemoryPart::kOptimizerState:
+      return "optimizer_state";
+    case MemoryPart::kStash:
+      return "stash";
+    case MemoryPart::kTemporaries:
+      return "temporaries";
+    case MemoryPart::kCommunication:
+      return "communication";
+    case MemoryPart::kOther:
+      return "other";
+  }
+  return "other";
+}
+
+MemoryStats ComputeMemoryStats(const plan::Program& program) {
+  Peak peak(program);
+  peak.Add(LifetimesOfStep(program));
+  for (const Lifetimes& lifetimes : LifetimesOfOthers(program)) peak.Add(lifetimes);
+  return peak.Finish();
+}
+
+}  // namespace oriel::runtime
