@@ -106,7 +106,7 @@ class MpiMessages {
 
   const Clock::duration spin_;
   std::atomic<Clock::time_point> next_progress_{Clock::time_point()};
-  std::mutex mutex_;                 // of the following
+  std::mutex mutex_;  // of the following
   std::map<MPI_Comm, Lane> lanes_;
 };
 

@@ -13,6 +13,7 @@
 #include "runtime/backend/host/host_backend.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/blocks.h"
+#include "runtime/exec/dead_memory.h"
 #include "runtime/exec/groups.h"
 #include "runtime/exec/kernel_spec.h"
 #include "runtime/exec/streams.h"
@@ -87,12 +88,6 @@ struct PreparedSegment {
   SegmentProfile profile;
 };
 
-// Bytes [begin, end) of the arena.
-struct Range {
-  int64_t begin;
-  int64_t end;
-};
-
 // Whether replaced computing leaves it out.
 bool IsComputing(Step::Kind kind) {
   return kind == Step::Kind::kLaunch || kind == Step::Kind::kSlice || kind == Step::Kind::kCopy;
@@ -131,26 +126,6 @@ absl::Status CheckReplacements(const plan::Plan& plan, const ExecutorOptions& op
   return absl::OkStatus();
 }
 
-// Memory in which nothing lives from one segment to the next.
-std::vector<Range> TemporaryRanges(const plan::Program& program) {
-  std::vector<Range> kept;
-  for (const auto& buffer : program.buffers()) {
-    if (buffer.kind() == plan::TEMPORARY) continue;
-    kept.push_back({buffer.offset(), buffer.offset() + (SlotsOf(buffer) - 1) * SlotStride(buffer) +
-                                         FromPlan(buffer.local()).bytes()});
-  }
-  std::sort(kept.begin(), kept.end(),
-            [](const Range& a, const Range& b) { return a.begin < b.begin; });
-  std::vector<Range> result;
-  int64_t end = 0;
-  for (const Range& range : kept) {
-    if (range.begin > end) result.push_back({end, range.begin});
-    end = std::max(end, range.end);
-  }
-  if (program.arena_bytes() > end) result.push_back({end, program.arena_bytes()});
-  return result;
-}
-
 class PlanExecutor final : public Executor {
  public:
   PlanExecutor(const plan::Program& program, int64_t rank, const ExecutorOptions& options)
@@ -159,6 +134,10 @@ class PlanExecutor final : public Executor {
   // Collective, like Executor::Create.
   absl::Status Init(const plan::Plan& plan, Communicator* world) {
     ORIEL_ASSIGN_OR_RETURN(arena_, backend_->Allocate(program_.arena_bytes()));
+    if (options_.poison_dead_memory) {
+      dead_memory_ = DeadMemory(program_);
+      for (const ByteRange& bytes : dead_memory_.AtStart()) ORIEL_RETURN_IF_ERROR(Poison(bytes));
+    }
     for (const auto& buffer : program_.buffers()) {
       if (buffer.kind() == plan::CONSTANT) {
         ORIEL_RETURN_IF_ERROR(backend_->Copy(Address(buffer), buffer.data().data(), Bytes(buffer)));
@@ -184,7 +163,6 @@ class PlanExecutor final : public Executor {
                                      "the plan communicates while it computes; compile it without "
                                      "overlap, or use another MPI"));
     }
-    if (options_.poison_temporaries) poisoned_ = TemporaryRanges(program_);
     return absl::OkStatus();
   }
 
@@ -203,9 +181,6 @@ class PlanExecutor final : public Executor {
     }
     const TraceSpan span(options_.trace, Slice(TraceSlice::Kind::kSegment, index, microbatch));
     ORIEL_RETURN_IF_ERROR(RunError(index, transfers_.BeforeRun(index, microbatch)));
-    for (const Range& range : poisoned_) {
-      ORIEL_RETURN_IF_ERROR(backend_->Fill(Base() + range.begin, 0xff, range.end - range.begin));
-    }
     for (const CopyPointer& pointer : segment->copy_pointers) {
       *pointer.place = pointer.first + microbatch % pointer.slots * pointer.stride;
     }
@@ -470,6 +445,9 @@ class PlanExecutor final : public Executor {
   absl::Status RunSteps(PreparedSegment& segment, int index, int64_t microbatch) {
     if (options_.profile) ++segment.profile.runs;
     Clock::duration left = segment.sleep.value_or(Clock::duration(0));
+    const std::vector<DeadBytes>& dead = dead_memory_.In(index, microbatch);
+    size_t poisoned = 0;
+    ORIEL_RETURN_IF_ERROR(PoisonBehind(DeadBytes::kBeforeRun, dead, poisoned));
     for (size_t i = 0; i < segment.steps.size(); ++i) {
       const Step& step = segment.steps[i];
       if (segment.sleep) {
@@ -488,9 +466,22 @@ class PlanExecutor final : public Executor {
         segment.profile.nanoseconds[i] +=
             std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
       }
+      ORIEL_RETURN_IF_ERROR(PoisonBehind(static_cast<int>(i), dead, poisoned));
       transfers_.Progress();
     }
     Sleep(left);
+    return absl::OkStatus();
+  }
+
+  absl::Status Poison(const ByteRange& bytes) {
+    return backend_->Fill(Base() + bytes.begin, 0xff, bytes.end - bytes.begin);
+  }
+
+  // What is dead behind an instruction. `next` is how many of `dead` have been filled.
+  absl::Status PoisonBehind(int instruction, const std::vector<DeadBytes>& dead, size_t& next) {
+    for (; next < dead.size() && dead[next].instruction <= instruction; ++next) {
+      ORIEL_RETURN_IF_ERROR(Poison(dead[next].bytes));
+    }
     return absl::OkStatus();
   }
 
@@ -638,7 +629,7 @@ class PlanExecutor final : public Executor {
   Transfers transfers_;
   std::vector<PreparedSegment> segments_;
   std::map<Role, int> by_role_;
-  std::vector<Range> poisoned_;
+  DeadMemory dead_memory_;  // nothing, unless it is filled
   // By number. Destroyed first: their threads use the rest.
   std::map<int, std::unique_ptr<CommunicationStream>> streams_;
 };

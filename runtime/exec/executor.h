@@ -27,9 +27,9 @@ struct BufferView {
 struct ExecutorOptions {
   int num_threads = 1;   // that each kernel may use
   bool profile = false;  // measure each instruction
-  // Fills the memory of temporaries with 0xff bytes (NaN in every float type) before each
-  // segment, so that a value that survives by chance shows. For tests.
-  bool poison_temporaries = false;
+  // Fills memory with 0xff bytes (NaN in every float type) as soon as no later instruction reads
+  // what it holds, so that a value that survives by chance shows. For tests.
+  bool poison_dead_memory = false;
   // By segment ("forward.2") or kind of segments ("forward"), where the segment counts before its
   // kind: milliseconds that a run takes instead of computing. It waits for what it receives, sleeps
   // this long before it sends, and communicates as planned; launches, copies and slices are left

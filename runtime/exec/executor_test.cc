@@ -72,7 +72,7 @@ TEST_P(ExecutorTraining, GivesTheLossesOfPlainLoops) {
   const std::vector<float> expected = TrainPlainly(8, 3, &expected_weights);
   RunRanks(ranks, [&](int64_t rank, Communicator* world) {
     ExecutorOptions options;
-    options.poison_temporaries = true;
+    options.poison_dead_memory = true;
     ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, options));
     std::vector<float> weights;
     ExpectNear(Train(plan, *executor, rank, 3, &weights), expected);
@@ -306,7 +306,7 @@ TEST(Executor, PoisonShowsAValueThatSurvivesByChance) {
   builder.Launch("test_multiply", {temporary, temporary}, {out});
   const plan::Plan plan = builder.plan();
   ExecutorOptions options;
-  options.poison_temporaries = true;
+  options.poison_dead_memory = true;
   ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, 0, nullptr, options));
   ORIEL_ASSERT_OK(executor->Run("write"));
   ORIEL_ASSERT_OK(executor->Run("read"));

@@ -103,7 +103,7 @@ TEST_P(PipelineTraining, GivesTheNumbersOfPlainLoops) {
   const Trained expected = TrainPlainly(options.samples, options.microbatches);
   RunRanks(plan.world_size(), [&](int64_t rank, Communicator* world) {
     ExecutorOptions executor_options;
-    executor_options.poison_temporaries = true;
+    executor_options.poison_dead_memory = true;
     ORIEL_ASSERT_OK_AND_ASSIGN(auto executor,
                                Executor::Create(plan, rank, world, executor_options));
     const Trained trained = TrainRank(options, *executor, rank);

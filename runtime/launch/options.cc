@@ -183,6 +183,10 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
       ->type_name("latency=50us,bandwidth=1GB/s")
       ->group(inspection);
 
+  app.add_flag("--poison-dead-memory", options.poison_dead_memory,
+               "fill memory with NaN as soon as nothing reads it: no number changes")
+      ->group(inspection);
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -51,6 +51,7 @@ class Follower {
     now_ = run.finish + 1;
     EndMessages(run);
     outputs_.clear();
+    std::map<int, std::vector<size_t>> started;  // by collective: the lives that it works on
     for (size_t i = 0; i < accesses_[segment].size(); ++i) {
       const Access& access = accesses_[segment][i];
       const auto& instruction = program_.segments(segment).instructions(static_cast<int>(i));
@@ -58,6 +59,13 @@ class Follower {
       for (const int index : access.reads) Read(index, microbatch, time, instruction);
       for (const int index : access.writes) {
         Write(index, run, static_cast<int>(i), instruction);
+      }
+      if (instruction.has_collective() && instruction.collective().stream() > 0) {
+        started[static_cast<int>(i)] = LivesOf(access, microbatch);
+      } else if (instruction.has_wait()) {
+        for (const size_t life : started[instruction.wait().collective()]) {
+          Extend(lives_[life].life, time);
+        }
       }
     }
     for (const size_t output : outputs_) Extend(lives_[output].life, run.finish);
@@ -129,6 +137,18 @@ class Follower {
     contents_[bytes.begin] = lives_.size();
     if (program_.buffers(index).kind() == plan::OUTPUT) outputs_.push_back(lives_.size());
     lives_.push_back(written);
+  }
+
+  // Of operands and results, as they are in memory behind the instruction.
+  std::vector<size_t> LivesOf(const Access& access, int64_t microbatch) const {
+    std::vector<size_t> lives;
+    for (const auto* list : {&access.reads, &access.writes}) {
+      for (const int index : *list) {
+        const auto found = contents_.find(BytesOf(index, microbatch).begin);
+        if (!is_kept_[index] && found != contents_.end()) lives.push_back(found->second);
+      }
+    }
+    return lives;
   }
 
   // A run waits before it uses the memory of a message.

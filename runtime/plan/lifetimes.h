@@ -33,7 +33,9 @@ struct RunTimes {
   int64_t TimeOf(int instruction) const { return start + 1 + instruction; }
 };
 
-// What an instruction writes. From `begin` to `end`, both included, its bytes are in use.
+// What an instruction writes. From `begin` to `end`, both included, its bytes are in use: up to the
+// last reader, the Wait of a collective that has started to read or write it, the run before which
+// a message is known to have left.
 struct Life {
   int buffer = 0;
   ByteRange bytes;  // of the copy

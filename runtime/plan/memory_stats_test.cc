@@ -70,6 +70,27 @@ TEST(Lifetimes, MessagesLastUntilTheyAreWaitedFor) {
   EXPECT_GT(ends[1], lifetimes.runs.back().finish);
 }
 
+// Operand and result are in use until a collective that runs meanwhile has ended.
+TEST(Lifetimes, StartedCollectivesLastUntilTheirWait) {
+  PlanBuilder builder(2);
+  const int x = builder.Input("x", Floats(16));
+  const int piece = builder.Buffer(plan::TEMPORARY, "piece", Floats(16));
+  const int whole = builder.Buffer(plan::TEMPORARY, "whole", Floats(32));
+  const int other = builder.Buffer(plan::TEMPORARY, "other", Floats(16));
+  const int sum = builder.Buffer(plan::TEMPORARY, "sum", Floats(16));
+  builder.Segment("forward");
+  builder.Launch("test_add", {x, x}, {piece});
+  builder.Collective(plan::Collective::ALL_GATHER, piece, whole).set_stream(1);
+  builder.Launch("test_add", {x, x}, {sum});
+  builder.AllReduce({sum}, {sum}).set_stream(2);
+  builder.Launch("test_add", {x, x}, {other});
+  builder.program().mutable_segments(0)->add_instructions()->mutable_wait()->set_collective(1);
+  builder.program().mutable_segments(0)->add_instructions()->mutable_wait()->set_collective(3);
+  builder.Entry("forward", 0);
+  EXPECT_THAT(LivesOf(builder.program(), LifetimesOfStep(builder.program())),
+              ElementsAre("piece 1-6", "whole 2-6", "sum 3-4", "sum 4-7", "other 5-5"));
+}
+
 TEST(Lifetimes, OtherSegmentsBeginWithNothing) {
   const plan::Plan plan = SmallTrainingPlan(1, 1);
   const std::vector<Lifetimes> others = LifetimesOfOthers(plan.programs(0));

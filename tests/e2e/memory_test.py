@@ -2,7 +2,7 @@
 
 import json
 
-from oriel_testing import SOURCE, OrielTestCase
+from oriel_testing import MODEL, SOURCE, OrielTestCase, losses
 
 MODELS = SOURCE / "models"
 SKELETONS = MODELS / "skeletons"
@@ -15,6 +15,17 @@ STRATEGIES = {
     "zero, tp and sp": ["--mesh", "dp=2,tp=2", "--zero", 2, "--sp"],
 }
 PARTS = {"parameters", "gradients", "optimizer_state", "stash", "temporaries", "communication", "other"}
+
+# Of llava_tiny, by ranks: what is in flight, in pieces, or handed over.
+POISONED = (
+    (1, []),
+    (2, ["--mesh", "dp=2", "--zero", 3]),
+    (4, ["--mesh", "dp=2,tp=2", "--zero", 1, "--sp"]),
+    (2, ["--stages", 2, "--schedule", "1f1b", "--microbatches", 4]),
+    (2, ["--stages", 2, "--schedule", "zb-h1", "--microbatches", 4]),
+    (2, ["--stages", 4, "--schedule", "interleaved", "--microbatches", 4]),
+    (4, ["--stages", 2, "--schedule", "gpipe", "--microbatches", 4, "--mesh", "tp=2", "--sp"]),
+)
 
 
 class MemoryTest(OrielTestCase):
@@ -57,3 +68,12 @@ class MemoryTest(OrielTestCase):
             recipe = self.folder / "recipe.yaml"
             recipe.write_text(text.replace("frozen: []", f"frozen: [{frozen}]"))
             self.check_strategies(MODELS / "llava_tiny", recipe=recipe)
+
+    def test_dead_memory_holds_nothing(self):
+        recipe = self.recipe("recipe_adamw.yaml")
+        for ranks, options in POISONED:
+            plan = self.folder / "plan.oplan"
+            mesh = [] if "--mesh" in options else ["--world", ranks]
+            self.run_ok("oriel", "compile", MODEL, "--recipe", recipe, *mesh, *options, "-o", plan)
+            runs = [losses(self.train(plan, "--steps", 3, *poison, world=ranks)) for poison in ([], ["--poison-dead-memory"])]
+            self.assertEqual(runs[0], runs[1], options)
