@@ -58,7 +58,7 @@ TEST(Overlap, ChangesNoBit) {
         ORIEL_ASSERT_OK(VerifyPlan(plan));
         RunRanks(ranks, [&](int64_t rank, Communicator* world) {
           ExecutorOptions options;
-          options.poison_temporaries = true;
+          options.poison_dead_memory = true;
           ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, options));
           const std::vector<float> trained = Train(plan, *executor, rank);
           if (reduce == ReduceGradient::kInUpdate) expected[rank] = trained;
