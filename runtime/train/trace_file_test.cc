@@ -62,7 +62,7 @@ TEST(TraceFileTest, NamesRunsAndWaits) {
   const std::vector<json> events = Slices(text);
   for (const json& event : events) names.push_back(event["name"]);
   EXPECT_THAT(names, ElementsAre("forward.1 m3", "wait h", "backward.1 m3", "wait until sent dh",
-                                 "update", "all_reduce a0"));
+                                 "update", "all_reduce a0 of 2"));
   EXPECT_EQ(events[1], json::parse(R"({"ph":"X","pid":0,"tid":0,"name":"wait h","cat":"receive",
       "ts":1.1,"dur":0.3,"args":{"rank":0,"segment":"forward.1","microbatch":3,"step":4,
       "instruction":0}})"));
