@@ -109,6 +109,13 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "What cuts into stages balance: time, or parameters to compare with")
       ->type_name("WHAT");
   command
+      ->add_option("--overlap", strategy.overlap,
+                   "Communication beside computing: on, off, or sizes of buckets and of what is "
+                   "gathered ahead")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("on|off|bucket=B,prefetch=B");
+  command
       ->add_option("--world", strategy.world,
                    "Ranks; without a mesh all of a stage are data-parallel (default: 1 each)")
       ->type_name("N");

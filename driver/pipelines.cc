@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/lower/passes.h"
+#include "passes/overlap/passes.h"
 #include "passes/partition/passes.h"
 #include "passes/propagate/passes.h"
 #include "passes/raise/passes.h"
@@ -89,6 +90,11 @@ void addPartition(OpPassManager& passes, const PipelineOptions&) {
   passes.addPass(createPartition());
 }
 
+void addOverlap(OpPassManager& passes, const PipelineOptions& options) {
+  // Behind all that adds or removes collectives, or changes what runs between them.
+  if (options.strategy.overlap) passes.addPass(createOverlap(*options.strategy.overlap));
+}
+
 void addLower(OpPassManager& passes, const PipelineOptions&) {
   passes.addPass(createLowerToExec());
 }
@@ -105,6 +111,7 @@ const std::vector<PipelinePhase>& pipelinePhases() {
        addStrategize},
       {"propagate", "a sharding for every value", addPropagate},
       {"partition", "local shapes and collectives", addPartition},
+      {"overlap", "communication beside computing", addOverlap},
       {"lower", "kernels, and buffers in one arena", addLower},
   };
   return *phases;
@@ -118,6 +125,7 @@ void registerOrielPasses() {
   registerStrategizePasses();
   registerPropagatePasses();
   registerPartitionPasses();
+  registerOverlapPasses();
   registerLowerPasses();
 }
 

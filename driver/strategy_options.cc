@@ -51,6 +51,28 @@ absl::StatusOr<Mesh> parseMesh(const std::vector<std::string>& words) {
   return mesh;
 }
 
+absl::StatusOr<std::optional<Overlap>> parseOverlap(const std::vector<std::string>& words) {
+  if (words == std::vector<std::string>{"off"}) return std::nullopt;
+  Overlap overlap;
+  if (words == std::vector<std::string>{"on"}) return overlap;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    std::optional<int64_t>* size = name == "bucket"     ? &overlap.bucket
+                                   : name == "prefetch" ? &overlap.prefetch
+                                                        : nullptr;
+    const std::optional<int64_t> bytes =
+        equals == std::string::npos ? std::nullopt : byteCountOf(word.substr(equals + 1));
+    if (size == nullptr || !bytes || *size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--overlap: can't use '", word,
+                       "'; write on, off, or sizes, e.g. --overlap bucket=25MiB,prefetch=50MiB"));
+    }
+    *size = bytes;
+  }
+  return overlap;
+}
+
 // As in the file: `4`, or a list of names.
 std::string stagesText(const Pipeline& pipeline) {
   if (pipeline.named.empty()) return absl::StrCat(pipeline.stages);
@@ -61,6 +83,16 @@ std::string stagesText(const Pipeline& pipeline) {
   return absl::StrCat("[", absl::StrJoin(quoted, ", "), "]");
 }
 
+std::string overlapText(const std::optional<Overlap>& given) {
+  if (!given) return "false";
+  const Overlap& overlap = *given;
+  if (overlap == Overlap()) return "true";
+  std::vector<std::string> sizes;
+  if (overlap.bucket) sizes.push_back(absl::StrCat("bucket: ", *overlap.bucket));
+  if (overlap.prefetch) sizes.push_back(absl::StrCat("prefetch: ", *overlap.prefetch));
+  return absl::StrCat("{", absl::StrJoin(sizes, ", "), "}");
+}
+
 std::string textOf(const Strategy& strategy) {
   std::vector<std::string> axes = {absl::StrCat("dp: ", strategy.mesh.dp)};
   if (strategy.mesh.fsdp > 1) axes.push_back(absl::StrCat("fsdp: ", strategy.mesh.fsdp));
@@ -69,6 +101,9 @@ std::string textOf(const Strategy& strategy) {
   if (strategy.zero > 0) absl::StrAppend(&text, "zero: ", strategy.zero, "\n");
   if (strategy.hsdp) absl::StrAppend(&text, "hsdp: ", *strategy.hsdp, "\n");
   if (strategy.sequenceParallel) absl::StrAppend(&text, "sequence_parallel: true\n");
+  if (!(strategy.overlap == Strategy().overlap)) {
+    absl::StrAppend(&text, "overlap: ", overlapText(strategy.overlap), "\n");
+  }
   if (!strategy.pipeline) return text;
   const Pipeline& pipeline = *strategy.pipeline;
   absl::StrAppend(&text, "stages: ", stagesText(pipeline), "\n");
@@ -170,6 +205,9 @@ absl::StatusOr<Strategy> fromShorthand(const StrategyOptions& options) {
   }
   strategy.hsdp = options.hsdp;
   strategy.sequenceParallel = options.sequenceParallel;
+  if (!options.overlap.empty()) {
+    ORIEL_ASSIGN_OR_RETURN(strategy.overlap, parseOverlap(options.overlap));
+  }
   if (std::optional<StrategyProblem> problem = findProblem(strategy)) {
     return absl::InvalidArgumentError(absl::StrCat(optionOf(problem->key), " ", problem->message));
   }
@@ -188,6 +226,7 @@ absl::StatusOr<Strategy> fromFile(const StrategyOptions& options) {
   if (options.interleave) others.push_back("--interleave");
   if (options.microbatches) others.push_back("--microbatches");
   if (!options.balance.empty()) others.push_back("--balance");
+  if (!options.overlap.empty()) others.push_back("--overlap");
   if (!others.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("--strategy and ", absl::StrJoin(others, ", "),
                                                    " say the same thing: write it in '",

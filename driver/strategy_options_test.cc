@@ -83,6 +83,32 @@ TEST(StrategyOptionsTest, StagesEqualTheFile) {
   EXPECT_EQ(made, read) << made.text;
 }
 
+TEST(StrategyOptionsTest, OverlapEqualsTheFile) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"on"},
+                                                {"off"},
+                                                {"bucket=25MiB"},
+                                                {"prefetch=0", "bucket=1.5 KB"}}) {
+    StrategyOptions options;
+    options.overlap = words;
+    ORIEL_ASSERT_OK_AND_ASSIGN(Strategy made, strategyFromOptions(options));
+    ORIEL_ASSERT_OK_AND_ASSIGN(Strategy read, parseStrategy(made.text, "s.yaml"));
+    EXPECT_EQ(made.overlap, read.overlap) << made.text;
+    EXPECT_EQ(made.overlap.has_value(), words.front() != "off");
+  }
+}
+
+TEST(StrategyOptionsTest, RefusesWhatIsNoOverlap) {
+  StrategyOptions options;
+  for (const char* word : {"of", "bucket", "bucket=", "bucket=-1", "ahead=1", ""}) {
+    options.overlap = {word};
+    expectRefused(options, "--overlap: can't use '" + std::string(word) + "'; write on, off, or");
+  }
+  options.overlap = {"bucket=1", "bucket=2"};
+  expectRefused(options, "--overlap: can't use 'bucket=2'");
+  options.overlap = {"on", "bucket=2"};
+  expectRefused(options, "--overlap: can't use 'on'");
+}
+
 TEST(StrategyOptionsTest, TheWorldIsSplitOverStages) {
   StrategyOptions options;
   options.stages = {"2"};

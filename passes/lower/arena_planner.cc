@@ -14,6 +14,15 @@ int64_t aligned(int64_t bytes) {
   return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
 }
 
+bool liesInGap(const ArenaBlock& block, const ArenaBlock& other) {
+  return other.gapBegin <= block.begin && block.end <= other.gapEnd;
+}
+
+// Whether they are in use at the same time. Two with gaps count as such if only their gaps differ.
+bool overlap(const ArenaBlock& a, const ArenaBlock& b) {
+  return a.begin <= b.end && b.begin <= a.end && !liesInGap(a, b) && !liesInGap(b, a);
+}
+
 // Blocks that have their place, found by time. A block whose lifetime has 2^k ticks or more, and
 // fewer than twice as many, is in level k: there time is cut into rows of 2^k ticks, of which it is
 // in three at most.
@@ -22,7 +31,7 @@ class PlacedBlocks {
   void add(const ArenaBlock& block, int64_t offset) {
     const size_t level = levelOf(block);
     if (levels_.size() <= level) levels_.resize(level + 1);
-    const Entry entry{block.begin, block.end, offset, offset + aligned(block.bytes)};
+    const Entry entry{block, offset, offset + aligned(block.bytes)};
     for (int64_t row = block.begin >> level; row <= block.end >> level; ++row) {
       levels_[level][row].push_back(entry);
     }
@@ -38,10 +47,8 @@ class PlacedBlocks {
            row != rows.end() && row->first <= last; ++row) {
         for (const Entry& entry : row->second) {
           // Once, in the first row that both are in.
-          const bool isFirst = std::max(entry.begin, block.begin) >> level == row->first;
-          if (isFirst && entry.begin <= block.end && block.begin <= entry.end) {
-            ranges_.emplace_back(entry.low, entry.high);
-          }
+          const bool isFirst = std::max(entry.block.begin, block.begin) >> level == row->first;
+          if (isFirst && overlap(entry.block, block)) ranges_.emplace_back(entry.low, entry.high);
         }
       }
     }
@@ -51,8 +58,8 @@ class PlacedBlocks {
 
  private:
   struct Entry {
-    int64_t begin, end;  // ticks, both included
-    int64_t low, high;   // offsets, the latter not included
+    ArenaBlock block;
+    int64_t low, high;  // offsets, the latter not included
   };
 
   static size_t levelOf(const ArenaBlock& block) {
@@ -101,6 +108,9 @@ ArenaPeak peakOf(const std::vector<ArenaBlock>& blocks) {
   for (const ArenaBlock& block : blocks) {
     change[block.begin] += aligned(block.bytes);
     change[block.end + 1] -= aligned(block.bytes);
+    if (block.gapEnd < block.gapBegin) continue;
+    change[block.gapBegin] -= aligned(block.bytes);
+    change[block.gapEnd + 1] += aligned(block.bytes);
   }
   ArenaPeak peak;
   int64_t inUse = 0;

@@ -18,6 +18,9 @@ struct ArenaBlock {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t bytes = 0;
+  // Others may use them meanwhile; both included. None if it ends before it begins.
+  int64_t gapBegin = 0;
+  int64_t gapEnd = -1;
 };
 
 struct ArenaLayout {

@@ -48,5 +48,14 @@ TEST(ArenaPlannerTest, RandomLifetimesNeverOverlap) {
   }
 }
 
+TEST(PlanArena, OthersUseWhatAGapLeaves) {
+  const std::vector<ArenaBlock> blocks = {{0, 9, 64, 3, 6}, {3, 6, 64}, {6, 7, 64}};
+  EXPECT_EQ(peakOf(blocks).bytes, 128);
+  const ArenaLayout layout = planArena(blocks);
+  EXPECT_EQ(layout.bytes, 128);
+  EXPECT_EQ(layout.offsets[0], layout.offsets[1]);
+  EXPECT_NE(layout.offsets[0], layout.offsets[2]);
+}
+
 }  // namespace
 }  // namespace oriel

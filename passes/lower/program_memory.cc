@@ -65,9 +65,9 @@ LogicalResult checkSize(mlir::ModuleOp program, const StorageAssignment& assignm
   return success();
 }
 
-// The segment that writes each stash value and those that read it.
+// The segments that write each stash value and those that read it.
 struct StashUse {
-  std::string writer;
+  std::set<std::string> writers;  // one, and what takes its place for the last microbatch
   std::set<std::string> readers;
 };
 
@@ -85,7 +85,9 @@ mlir::FailureOr<std::map<std::string, StashUse>> stashUses(
     for (unsigned i = 0; i < segment.getNumResults(); ++i) {
       mlir::FailureOr<ir::ValueRole> role = ir::resultRole(segment, i);
       if (failed(role)) return failure();
-      if (role->kind == ir::ValueKind::kStash) uses[role->ref].writer = segment.getSymName().str();
+      if (role->kind == ir::ValueKind::kStash) {
+        uses[role->ref].writers.insert(segment.getSymName().str());
+      }
     }
   }
   return uses;
@@ -98,7 +100,8 @@ int64_t copiesOf(const StashUse& use, llvm::ArrayRef<ScheduleEntry> schedule) {
   std::map<int64_t, size_t> lastRead;  // by microbatch
   for (auto [time, entry] : llvm::enumerate(schedule)) {
     int64_t before = written.empty() ? -1 : written.back();
-    written.push_back(entry.segment == use.writer ? std::max(before, entry.microbatch) : before);
+    written.push_back(use.writers.count(entry.segment) ? std::max(before, entry.microbatch)
+                                                       : before);
     if (use.readers.count(entry.segment)) lastRead[entry.microbatch] = time;
   }
   int64_t copies = 1;
@@ -116,9 +119,9 @@ mlir::FailureOr<MicrobatchesInFlight> microbatchesInFlight(
   mlir::FailureOr<std::map<std::string, StashUse>> uses = stashUses(segments);
   if (failed(schedule) || failed(uses)) return failure();
   inFlight.stash.emplace();
-  std::map<std::pair<std::string, std::set<std::string>>, int64_t> known;
+  std::map<std::pair<std::set<std::string>, std::set<std::string>>, int64_t> known;
   for (const auto& [ref, use] : *uses) {
-    auto [copies, isNew] = known.try_emplace({use.writer, use.readers}, 0);
+    auto [copies, isNew] = known.try_emplace({use.writers, use.readers}, 0);
     if (isNew) copies->second = copiesOf(use, *schedule);
     (*inFlight.stash)[ref] = copies->second;
   }
@@ -200,7 +203,7 @@ MemoryPeak ProgramMemory::peak() const {
   llvm::ArrayRef<Storage> storages = assignment_.storages();
   std::vector<ArenaBlock> blocks;
   for (auto [id, storage] : llvm::enumerate(storages)) {
-    blocks.push_back({storage.begin, storage.end, bytesOf(id)});
+    blocks.push_back({storage.begin, storage.end, bytesOf(id), storage.gapBegin, storage.gapEnd});
   }
   const ArenaPeak instant = peakOf(blocks);
   MemoryPeak peak;
@@ -208,6 +211,7 @@ MemoryPeak ProgramMemory::peak() const {
   peak.tick = instant.time;
   for (auto [id, block] : llvm::enumerate(blocks)) {
     if (block.begin > instant.time || block.end < instant.time) continue;
+    if (block.gapBegin <= instant.time && instant.time <= block.gapEnd) continue;
     peak.bytesOf[static_cast<size_t>(useOf(id))] += block.bytes;
     peak.inUse.push_back(id);
   }
@@ -234,7 +238,7 @@ ArenaLayout ProgramMemory::place() const {
   std::vector<size_t> ids;
   for (auto [id, storage] : llvm::enumerate(storages)) {
     if (storage.persistent) continue;
-    blocks.push_back({storage.begin, storage.end, storage.bytes});
+    blocks.push_back({storage.begin, storage.end, storage.bytes, storage.gapBegin, storage.gapEnd});
     ids.push_back(id);
   }
   ArenaLayout shared = planArena(blocks);

@@ -6,6 +6,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "passes/lower/fill_value.h"
+#include "passes/strategize/schedule.h"
 
 namespace oriel {
 
@@ -103,6 +104,7 @@ LogicalResult StorageAssignment::run(llvm::ArrayRef<mlir::func::FuncOp> segments
     if (storage.persistent) {
       storage.begin = 0;
       storage.end = now_;
+      storage.gapEnd = storage.gapBegin - 1;
     }
   }
   return success();
@@ -111,6 +113,7 @@ LogicalResult StorageAssignment::run(llvm::ArrayRef<mlir::func::FuncOp> segments
 LogicalResult StorageAssignment::runSegment(mlir::func::FuncOp segment) {
   SegmentState state;
   state.segment = segment;
+  segmentBegin_[segment.getSymName()] = now_;
   state.terminator = llvm::cast<mlir::func::ReturnOp>(segment.getBody().front().getTerminator());
   computeLastUses(state);
   if (failed(assignArguments(state)) || failed(findTargets(state))) return failure();
@@ -135,8 +138,11 @@ StorageId StorageAssignment::create(Value value, std::optional<ValueRole> role, 
   return static_cast<StorageId>(storages_.size() - 1);
 }
 
-StorageId StorageAssignment::createTransfer(Value value, Operation* op) {
-  StorageId id = create(value, std::nullopt, /*persistent=*/true);
+// The same for what sends or receives it for the last microbatch.
+StorageId StorageAssignment::createTransfer(Value value, mlir::StringAttr channel, Operation* op) {
+  auto [known, isNew] = transfers_.try_emplace(channel, 0);
+  if (!isNew) return known->second;
+  StorageId id = known->second = create(value, std::nullopt, /*persistent=*/true);
   auto segment = op->getParentOfType<mlir::func::FuncOp>();
   llvm::StringRef kind = ir::segmentKind(segment);
   bool runsPerMicrobatch = kind != "update" && kind != "eval";
@@ -197,6 +203,15 @@ void StorageAssignment::computeLastUses(SegmentState& state) {
   }
 }
 
+// A forward has written the stash anew since the segment that this one takes the place of has run.
+void StorageAssignment::leaveGap(mlir::func::FuncOp segment, Storage& storage) const {
+  std::optional<std::string> plain = plainSegment(segment.getSymName());
+  auto begin = plain ? segmentBegin_.find(*plain) : segmentBegin_.end();
+  if (begin == segmentBegin_.end() || storage.end < begin->second) return;
+  storage.gapBegin = storage.end + 1;
+  storage.gapEnd = now_ - 1;
+}
+
 LogicalResult StorageAssignment::assignArguments(SegmentState& state) {
   for (mlir::BlockArgument argument : state.segment.getArguments()) {
     FailureOr<ValueRole> role = ir::argumentRole(state.segment, argument.getArgNumber());
@@ -210,6 +225,7 @@ LogicalResult StorageAssignment::assignArguments(SegmentState& state) {
     }
     FailureOr<StorageId> storage = persistentStorage(argument, *role, state.segment);
     if (failed(storage)) return failure();
+    if (role->kind == ValueKind::kStash) leaveGap(state.segment, storages_[*storage]);
     hold(state, argument, *storage);
   }
   return success();
@@ -217,6 +233,7 @@ LogicalResult StorageAssignment::assignArguments(SegmentState& state) {
 
 LogicalResult StorageAssignment::findTargets(SegmentState& state) {
   llvm::StringSet<> seen;
+  const llvm::StringRef segmentName = state.segment.getSymName();
   for (mlir::OpOperand& operand : state.terminator->getOpOperands()) {
     unsigned index = operand.getOperandNumber();
     FailureOr<ValueRole> role = ir::resultRole(state.segment, index);
@@ -228,12 +245,14 @@ LogicalResult StorageAssignment::findTargets(SegmentState& state) {
       return state.segment.emitOpError("returns ")
              << roleText(*role) << ", which only the host writes";
     }
-    if (role->kind == ValueKind::kStash && byRole_.count(roleKey(*role))) {
+    const bool isWritten = isFresh(*role) && byRole_.count(roleKey(*role));
+    if (role->kind == ValueKind::kStash && isWritten && !plainSegment(segmentName)) {
       return state.segment.emitOpError("returns ")
              << roleText(*role) << ", which an earlier segment has written";
     }
     state.results.emplace_back(index, *role);
-    if (isFresh(*role)) continue;
+    // But for the last microbatch, it is there as the other segment left it.
+    if (isFresh(*role) && !(isWritten && plainSegment(segmentName))) continue;
     FailureOr<StorageId> storage = persistentStorage(operand.get(), *role, state.segment);
     if (failed(storage)) return failure();
     state.replaced.insert(*storage);
@@ -266,11 +285,12 @@ void StorageAssignment::assignOp(SegmentState& state, Operation& op) {
     return;
   }
   if (auto send = llvm::dyn_cast<ir::SendOp>(op)) {
-    sent_[&op] = createTransfer(send.getInput(), &op);
+    sent_[&op] = createTransfer(send.getInput(), send.getChannelAttr(), &op);
     return;
   }
   if (auto receive = llvm::dyn_cast<ir::ReceiveOp>(op)) {
-    hold(state, receive.getResult(), createTransfer(receive.getResult(), &op));
+    hold(state, receive.getResult(),
+         createTransfer(receive.getResult(), receive.getChannelAttr(), &op));
     return;
   }
   for (mlir::OpResult result : op.getResults()) assignResult(state, result);

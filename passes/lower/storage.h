@@ -25,6 +25,9 @@ struct Storage {
   int64_t slots = 1;           // copies, for the microbatches in flight
   bool transfer = false;       // what is sent or received
   int64_t begin = 0, end = 0;  // ticks, both included
+  // Where it is not in use in between: what runs for the last microbatch has a time of its own
+  // behind what it takes the place of. Empty if it ends before it begins.
+  int64_t gapBegin = 0, gapEnd = -1;
   bool persistent = false;
   std::optional<ir::ValueRole> role;  // none: a constant or a temporary
   mlir::ElementsAttr constant;
@@ -79,7 +82,8 @@ class StorageAssignment {
   mlir::LogicalResult finishSegment(SegmentState& state);
   bool isFree(const SegmentState& state, StorageId storage) const;
   StorageId create(mlir::Value value, std::optional<ir::ValueRole> role, bool persistent);
-  StorageId createTransfer(mlir::Value value, mlir::Operation* op);
+  StorageId createTransfer(mlir::Value value, mlir::StringAttr channel, mlir::Operation* op);
+  void leaveGap(mlir::func::FuncOp segment, Storage& storage) const;
   void becomeStash(StorageId storage, const std::string& ref);
   void hold(SegmentState& state, mlir::Value value, StorageId storage);
   void holdUntil(SegmentState& state, StorageId storage, int64_t tick);
@@ -92,6 +96,8 @@ class StorageAssignment {
   llvm::DenseMap<mlir::Attribute, StorageId> constants_;
   llvm::DenseMap<mlir::Operation*, std::vector<ResultMove>> moves_;
   llvm::DenseMap<mlir::Operation*, StorageId> sent_;
+  llvm::DenseMap<mlir::StringAttr, StorageId> transfers_;  // by channel
+  llvm::StringMap<int64_t> segmentBegin_;                  // ticks
   MicrobatchesInFlight inFlight_;
   int64_t now_ = 0;
 };

@@ -7,6 +7,11 @@ namespace oriel {
 namespace {
 
 constexpr llvm::StringLiteral kSchedule("oriel.schedule");
+constexpr llvm::StringLiteral kLast("_last");
+
+std::string withStage(const llvm::Twine& kind, llvm::StringRef stage) {
+  return (kind + (stage.empty() ? "" : ".") + stage).str();
+}
 
 }  // namespace
 
@@ -18,6 +23,17 @@ std::vector<ScheduleEntry> accumulationSchedule(int64_t microbatches) {
   }
   schedule.push_back({"update", 0});
   return schedule;
+}
+
+std::string lastSegment(llvm::StringRef plain) {
+  auto [kind, stage] = plain.split('.');
+  return withStage(kind + kLast, stage);
+}
+
+std::optional<std::string> plainSegment(llvm::StringRef last) {
+  auto [kind, stage] = last.split('.');
+  if (!kind.consume_back(kLast)) return std::nullopt;
+  return withStage(kind, stage);
 }
 
 void setSchedule(mlir::ModuleOp module, const std::vector<ScheduleEntry>& schedule) {

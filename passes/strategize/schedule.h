@@ -3,6 +3,7 @@
 #define ORIEL_PASSES_STRATEGIZE_SCHEDULE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ struct ScheduleEntry {
 // One stage: forward and backward of each microbatch in turn, then the update. One microbatch is
 // in flight at a time.
 std::vector<ScheduleEntry> accumulationSchedule(int64_t microbatches);
+
+// What takes the place of a segment for the last microbatch: "backward_last.2" of "backward.2", and
+// the way back; none for a segment that takes no other's place.
+std::string lastSegment(llvm::StringRef plain);
+std::optional<std::string> plainSegment(llvm::StringRef last);
 
 // The schedule is kept on the module as the attribute `oriel.schedule`.
 void setSchedule(mlir::ModuleOp module, const std::vector<ScheduleEntry>& schedule);

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -241,6 +242,37 @@ int64_t Strategy::commonTensorParallel(const Module* module) const {
   return common;
 }
 
+int64_t Overlap::bucketBytes(int64_t total) const {
+  // So large that latencies don't count, but not so large that what can't be hidden (the bucket
+  // that is filled last, or that is needed first) is much of it all.
+  constexpr int64_t kLargest = int64_t{25} << 20;
+  constexpr int64_t kParts = 8;
+  return bucket.value_or(std::min(kLargest, (total + kParts - 1) / kParts));
+}
+
+int64_t Overlap::prefetchBytes(int64_t total) const {
+  return prefetch.value_or(2 * bucketBytes(total));
+}
+
+std::optional<int64_t> byteCountOf(const std::string& text) {
+  static const auto* units = new std::vector<std::pair<std::string, double>>{
+      {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
+      {"KB", 1e3},     {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12},
+      {"B", 1.0},      {"", 1.0}};
+  for (const auto& [unit, size] : *units) {
+    absl::string_view number = text;
+    if (!absl::ConsumeSuffix(&number, unit)) continue;
+    number = absl::StripAsciiWhitespace(number);
+    double count = 0;
+    if (number.empty() || !absl::ascii_isdigit(number.front()) ||
+        !absl::SimpleAtod(number, &count) || !(count * size <= static_cast<double>(kMaxBytes))) {
+      return std::nullopt;
+    }
+    return static_cast<int64_t>(count * size);
+  }
+  return std::nullopt;
+}
+
 bool Strategy::isPlainDataParallel() const {
   return mesh.dp == mesh.ranks() && zero == 0 && !hsdp && !sequenceParallel && modules.empty() &&
          shardings.empty() && stageCount() == 1;
@@ -259,6 +291,10 @@ bool operator==(const Pipeline& a, const Pipeline& b) {
          std::tie(b.stages, b.named, b.schedule, b.interleave, b.microbatches, b.balance);
 }
 
+bool operator==(const Overlap& a, const Overlap& b) {
+  return std::tie(a.bucket, a.prefetch) == std::tie(b.bucket, b.prefetch);
+}
+
 bool operator==(const Strategy::Module& a, const Strategy::Module& b) {
   return std::tie(a.name, a.parameters, a.mesh) == std::tie(b.name, b.parameters, b.mesh);
 }
@@ -268,8 +304,9 @@ bool operator==(const Strategy::Sharding& a, const Strategy::Sharding& b) {
 }
 
 bool operator==(const Strategy& a, const Strategy& b) {
-  return std::tie(a.mesh, a.zero, a.hsdp, a.sequenceParallel, a.modules, a.shardings, a.pipeline) ==
-         std::tie(b.mesh, b.zero, b.hsdp, b.sequenceParallel, b.modules, b.shardings, b.pipeline);
+  return std::tie(a.mesh, a.zero, a.hsdp, a.sequenceParallel, a.modules, a.shardings, a.pipeline,
+                  a.overlap) == std::tie(b.mesh, b.zero, b.hsdp, b.sequenceParallel, b.modules,
+                                         b.shardings, b.pipeline, b.overlap);
 }
 
 std::optional<StrategyProblem> findProblem(const Strategy& strategy) {

@@ -54,6 +54,20 @@ std::optional<int64_t> stageCountOf(const std::string& text);
 
 constexpr int64_t kMaxMicrobatches = int64_t{1} << 20;
 
+// Communication that runs beside computing. Bytes; none: found, by what a segment moves.
+struct Overlap {
+  std::optional<int64_t> bucket;    // most of collectives that travel as one
+  std::optional<int64_t> prefetch;  // most of parameters that are gathered ahead of their use
+
+  // Of a segment whose collectives of that sort move so many bytes.
+  int64_t bucketBytes(int64_t total) const;
+  int64_t prefetchBytes(int64_t total) const;
+};
+
+// Bytes in "25 MiB", "1.5 GB", "4096"; none for another text, and beyond kMaxBytes.
+std::optional<int64_t> byteCountOf(const std::string& text);
+constexpr int64_t kMaxBytes = int64_t{1} << 60;
+
 struct Strategy {
   Mesh mesh;     // of each grid without one, and of all that is in no module below
   int zero = 0;  // sharded: 1 optimizer state, 2 gradients too, 3 parameters too
@@ -77,6 +91,7 @@ struct Strategy {
   std::vector<Sharding> shardings;
 
   std::optional<Pipeline> pipeline;  // none: one stage
+  std::optional<Overlap> overlap;    // none: every rank waits for its collectives
 
   std::string text;  // as read; made up where the strategy came from options
 
@@ -102,6 +117,7 @@ struct Strategy {
 bool operator==(const Mesh& a, const Mesh& b);
 bool operator==(const Pipeline::Stage& a, const Pipeline::Stage& b);
 bool operator==(const Pipeline& a, const Pipeline& b);
+bool operator==(const Overlap& a, const Overlap& b);
 bool operator==(const Strategy::Module& a, const Strategy::Module& b);
 bool operator==(const Strategy::Sharding& a, const Strategy::Sharding& b);
 bool operator==(const Strategy& a, const Strategy& b);

@@ -27,7 +27,7 @@ class StrategyReader {
     if (!document_.ok()) return document_.status();
     YamlMap root(&document_, document_.root(), "",
                  {"mesh", "zero", "hsdp", "sequence_parallel", "modules", "shardings", "stages",
-                  "schedule", "interleave", "microbatches", "balance"});
+                  "schedule", "interleave", "microbatches", "balance", "overlap"});
     readPipeline(root);
     if (needsMesh()) root.require("mesh");
     strategy_.mesh = readMesh(root.node("mesh"), "mesh");
@@ -36,6 +36,7 @@ class StrategyReader {
     strategy_.sequenceParallel = root.readBool("sequence_parallel", false);
     for (const char* key : {"hsdp", "sequence_parallel", "stages", "interleave"})
       places_.emplace(key, root.node(key));
+    if (root.has("overlap")) strategy_.overlap = readOverlap(root);
     if (root.has("modules")) readModules(root.node("modules"));
     if (root.has("shardings")) readShardings(root.node("shardings"));
     if (!document_.ok()) return document_.status();
@@ -153,6 +154,34 @@ class StrategyReader {
     mesh.fsdp = map.readInt("fsdp", 1, 1, kMaxRanks);
     mesh.tp = map.readInt("tp", 1, 1, kMaxRanks);
     return mesh;
+  }
+
+  // `true`, `false`, or a mapping of sizes.
+  std::optional<Overlap> readOverlap(YamlMap& root) {
+    const YAML::Node node = root.node("overlap");
+    if (!node.IsMap()) {
+      bool on = false;
+      if (!node.IsScalar() || !YAML::convert<bool>::decode(node, on)) {
+        root.fail("overlap", "'overlap' must be true, false, or sizes, e.g. `{bucket: 25 MiB}`");
+      }
+      return on ? std::optional(Overlap()) : std::nullopt;
+    }
+    YamlMap map(&document_, node, "overlap", {"bucket", "prefetch"});
+    Overlap overlap;
+    overlap.bucket = readBytes(map, "bucket");
+    overlap.prefetch = readBytes(map, "prefetch");
+    return overlap;
+  }
+
+  std::optional<int64_t> readBytes(YamlMap& map, const std::string& key) {
+    if (!map.has(key)) return std::nullopt;
+    const YAML::Node node = map.node(key);
+    const std::optional<int64_t> bytes =
+        node.IsScalar() ? byteCountOf(node.Scalar()) : std::nullopt;
+    if (!bytes) {
+      map.fail(key, "'" + map.pathOf(key) + "' must be a number of bytes, e.g. `25 MiB`");
+    }
+    return bytes;
   }
 
   void readModules(const YAML::Node& node) {

@@ -51,6 +51,23 @@ TEST(StrategyReader, ReadsEveryKey) {
   EXPECT_EQ(strategy->text, kFull);
 }
 
+TEST(StrategyReader, ReadsOverlap) {
+  const auto read = [](const std::string& value) {
+    absl::StatusOr<Strategy> strategy = parseStrategy("mesh: {}\noverlap: " + value, "s.yaml");
+    EXPECT_TRUE(strategy.ok()) << strategy.status();
+    return strategy.value_or(Strategy()).overlap;
+  };
+  EXPECT_EQ(read("false"), std::nullopt);
+  EXPECT_EQ(read("true"), Overlap());
+  EXPECT_EQ(read("{bucket: 25 MiB}"), (Overlap{25 << 20, std::nullopt}));
+  EXPECT_EQ(read("{bucket: 1.5 KB, prefetch: 0}"), (Overlap{1500, 0}));
+  EXPECT_THAT(errorOf("mesh: {}\noverlap: maybe"),
+              HasSubstr("'overlap' must be true, false, or sizes"));
+  EXPECT_THAT(errorOf("mesh: {}\noverlap: {bucket: -1}"),
+              HasSubstr("'overlap.bucket' must be a number of bytes, e.g. `25 MiB`"));
+  EXPECT_THAT(errorOf("mesh: {}\noverlap: {ahead: 1}"), HasSubstr("ahead"));
+}
+
 TEST(StrategyReader, ReadsStages) {
   absl::StatusOr<Strategy> strategy = parseStrategy(
       "mesh: {tp: 2}\nstages: auto 4\nschedule: zb-h1\nmicrobatches: 8\nbalance: parameters\n"

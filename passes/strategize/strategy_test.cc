@@ -228,5 +228,23 @@ TEST(Strategy, PatternsAreHeldAgainstTheModel) {
                         "'shardings[1]' of the strategy"));
 }
 
+TEST(ByteCountOf, NumbersAndUnits) {
+  EXPECT_EQ(byteCountOf("4096"), 4096);
+  EXPECT_EQ(byteCountOf("25 MiB"), 25 << 20);
+  EXPECT_EQ(byteCountOf("1.5GB"), 1'500'000'000);
+  EXPECT_EQ(byteCountOf("7 B"), 7);
+  for (const char* text : {"", "MiB", "-1", "1 mib", "nan", "inf", "2 XB", "1e30", "0x10 MiBs"}) {
+    EXPECT_EQ(byteCountOf(text), std::nullopt) << text;
+  }
+}
+
+TEST(Overlap, BucketsAreAnEighthUpToALimit) {
+  EXPECT_EQ(Overlap().bucketBytes(80), 10);
+  EXPECT_EQ(Overlap().prefetchBytes(80), 20);
+  EXPECT_EQ(Overlap().bucketBytes(int64_t{1} << 40), 25 << 20);
+  EXPECT_EQ((Overlap{7, std::nullopt}).prefetchBytes(80), 14);
+  EXPECT_EQ((Overlap{7, 1}).prefetchBytes(80), 1);
+}
+
 }  // namespace
 }  // namespace oriel

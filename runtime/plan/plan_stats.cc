@@ -204,8 +204,8 @@ void AddChannels(const plan::Plan& plan, PlanStats& stats) {
       for (const auto& instruction : segment.instructions()) {
         if (instruction.has_send()) {
           ChannelStats& each = stats.channels[instruction.send().channel()];
-          each.segment = segment.name();
-          each.runs_per_step = runs[segment.name()];
+          each.segment = PlainSegment(segment.name());
+          each.runs_per_step += runs[segment.name()];
         } else if (instruction.has_receive()) {
           stats.channels[instruction.receive().channel()].bytes =
               Times(program.rank_count(), BytesOf(program.buffers(instruction.receive().buffer())));

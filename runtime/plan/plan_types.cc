@@ -280,7 +280,7 @@ std::string_view SegmentKind(std::string_view segment) {
 
 bool IsLast(std::string_view segment) {
   const std::string_view kind = SegmentKind(segment);
-  return kind == "backward_last" || kind == "backward_weight_last";
+  return kind == "backward_last" || kind == "backward_input_last" || kind == "backward_weight_last";
 }
 
 std::string_view PlainKind(std::string_view segment) {
@@ -288,6 +288,10 @@ std::string_view PlainKind(std::string_view segment) {
   std::string_view kind = SegmentKind(segment);
   if (IsLast(segment)) kind.remove_suffix(kSuffix.size());
   return kind;
+}
+
+std::string PlainSegment(std::string_view segment) {
+  return std::string(PlainKind(segment)).append(segment.substr(SegmentKind(segment).size()));
 }
 
 std::optional<int64_t> SegmentStage(std::string_view segment) {

@@ -100,6 +100,8 @@ std::string_view SegmentKind(std::string_view segment);
 // PlainKind is their kind.
 bool IsLast(std::string_view segment);
 std::string_view PlainKind(std::string_view segment);
+// "backward.2" of "backward_last.2". Others are themselves.
+std::string PlainSegment(std::string_view segment);
 // 2 of "forward.2"; none where no number is behind the dot, or one with needless zeros.
 std::optional<int64_t> SegmentStage(std::string_view segment);
 // Copies of a buffer, and the bytes from one to the next.

@@ -289,11 +289,12 @@ class ProgramVerifier {
         break;
       }
       case plan::Instruction::kSend:
-        VerifyEnd(instruction.send().channel(), instruction.send().buffer(), /*sends=*/true, path);
+        VerifyEnd(instruction.send().channel(), instruction.send().buffer(), /*sends=*/true,
+                  program_.segments(segment).name(), path);
         break;
       case plan::Instruction::kReceive:
         VerifyEnd(instruction.receive().channel(), instruction.receive().buffer(),
-                  /*sends=*/false, path);
+                  /*sends=*/false, program_.segments(segment).name(), path);
         break;
       case plan::Instruction::kWait:
         break;  // with the others of its segment
@@ -304,7 +305,8 @@ class ProgramVerifier {
   }
 
   // One end of a channel. Its sharding is checked with those of the others.
-  void VerifyEnd(int index, int buffer_index, bool sends, const std::string& path) {
+  void VerifyEnd(int index, int buffer_index, bool sends, const std::string& segment,
+                 const std::string& path) {
     if (index < 0 || index >= plan_.channels_size()) {
       return problems_.Add(path, " names the channel ", index, " of ", plan_.channels_size());
     }
@@ -315,8 +317,10 @@ class ProgramVerifier {
                            sends ? "sent" : "received", " by grid ", grid, ", not by grid ",
                            grid_index_);
     }
-    std::map<int, int>& ends = sends ? sent_ : received_;
-    if (++ends[index] == 2) {
+    // What runs for the last microbatch sends and receives as what it takes the place of.
+    std::set<std::string>& places = (sends ? sent_ : received_)[index];
+    const bool again = !places.insert(segment).second;
+    if (again || PlainSegment(*places.begin()) != PlainSegment(*places.rbegin())) {
       problems_.Add(path, ": the channel '", channel.name(), "' is ", sends ? "sent" : "received",
                     " elsewhere too");
     }
@@ -529,11 +533,6 @@ class ProgramVerifier {
     if (segments.count("update") == 0) problems_.Add(Here(), " has no update");
   }
 
-  // The segment in whose place it runs, or itself.
-  static std::string PlainName(const std::string& segment) {
-    return std::string(PlainKind(segment)) + segment.substr(SegmentKind(segment).size());
-  }
-
   // What a segment of a microbatch needs to have run before it; empty for nothing.
   static std::string Before(const std::string& segment) {
     const std::string_view kind = PlainKind(segment);
@@ -565,7 +564,7 @@ class ProgramVerifier {
       if (done.count("update") > 0) {
         problems_.Add(Here(), ": the schedule goes on after update");
       }
-      const std::string name = PlainName(entry.segment());
+      const std::string name = PlainSegment(entry.segment());
       if (name == "update") VerifyUpdateEntry(entry.microbatch(), last);
       if (last.count(name) > 0) {
         problems_.Add(Here(), ": the schedule has ", entry.segment(), " of microbatch ",
@@ -588,7 +587,7 @@ class ProgramVerifier {
     }
     for (const std::string& segment : segments) {
       if (SegmentKind(segment) != "forward" && Before(segment).empty()) continue;
-      const std::string name = PlainName(segment);
+      const std::string name = PlainSegment(segment);
       const auto run = static_cast<int64_t>(done[name].size());
       if (run < microbatches) {
         problems_.Add(Here(), ": the schedule has ", name, " of ", run, " microbatches out of ",
@@ -623,8 +622,8 @@ class ProgramVerifier {
   std::map<std::string, const plan::Input*> inputs_;
   std::map<std::pair<std::string, std::string>, const plan::OptimizerState*> states_;
   std::set<std::tuple<plan::BufferKind, std::string, std::string>> roles_;
-  std::map<int, int> sent_, received_;               // how often, by channel
-  std::map<std::vector<std::string>, int> streams_;  // of what is started, by axes
+  std::map<int, std::set<std::string>> sent_, received_;  // segments, by channel
+  std::map<std::vector<std::string>, int> streams_;       // of what is started, by axes
 };
 
 // Stages are numbered from 0, and each has one program that runs it.

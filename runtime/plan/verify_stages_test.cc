@@ -72,6 +72,28 @@ TEST(VerifyStages, TakesGridsOfDifferentSizes) {
 }
 
 // One copy of what is sent is enough: the ranks wait, but not for ever.
+TEST(VerifyPlan, TakesWhatSendsInTheLastMicrobatchToo) {
+  plan::Plan plan = TwoStagePlan({});
+  plan::Program& program = *plan.mutable_programs(1);
+  plan::Segment last;
+  for (const plan::Segment& segment : program.segments()) {
+    if (segment.name() == "backward.1") last = segment;
+  }
+  last.set_name("backward_last.1");
+  *program.add_segments() = last;
+  for (plan::ScheduleEntry& entry : *program.mutable_schedule()) {
+    if (entry.segment() == "backward.1" && entry.microbatch() == 3) {
+      entry.set_segment("backward_last.1");
+    }
+  }
+  ORIEL_EXPECT_OK(VerifyPlan(plan));
+  program.mutable_segments(program.segments_size() - 1)->set_name("forward_last.1");
+  EXPECT_THAT(
+      VerifyPlan(plan),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               ::testing::HasSubstr("'forward_last.1': not the name of a segment of a stage")));
+}
+
 TEST(VerifyStages, TakesOneCopy) {
   plan::Plan plan = TwoStagePlan(kPlan);
   SetSlots(plan, 1);

@@ -186,7 +186,7 @@ absl::Status Trainer::RunSchedule(const Batch& batch, int64_t step, double rate)
   // The microbatch in the input buffers, which hold one, however many are in flight.
   int64_t filled = -1;
   for (const plan::ScheduleEntry& entry : context_.executor->program().schedule()) {
-    const std::string kind(SegmentKind(entry.segment()));
+    const std::string kind(PlainKind(entry.segment()));
     if (kind == kUpdate) {
       ORIEL_RETURN_IF_ERROR(BeforeUpdate(step, rate));
     } else if (entry.microbatch() != filled) {

@@ -194,3 +194,41 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
     return %0, %1, %2, %3 : tensor<4xi1>, tensor<4xui8>, tensor<4xi8>, tensor<2xi64>
   }
 }
+
+// -----
+
+// What runs for the last microbatch has the stash where the other segment has it, where that has
+// others once it has read it; what it sends leaves from the same buffer. Input, gradient, transfer
+// and two more.
+// CHECK-LABEL: exec.program @ranks attributes {arena_bytes = 1280 : i64
+// CHECK-DAG: exec.buffer @[[S:[a-z0-9]*]] : tensor<64xf32> {kind = "stash"
+// CHECK-DAG: exec.buffer @[[T:[a-z0-9]*]] : tensor<64xf32> {kind = "transfer"
+// CHECK: exec.segment @backward attributes
+// CHECK-NEXT: exec.launch "transpose" [@[[S]]]
+// CHECK: exec.send "c" to "p0" [@[[T]]]
+// CHECK: exec.segment @backward_last
+// CHECK-NEXT: exec.launch "transpose" [@[[S]]]
+// CHECK: exec.send "c" to "p0" [@[[T]]]
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @forward(%x: tensor<64xf32> {oriel.kind = "input", oriel.ref = "x"})
+      -> (tensor<64xf32> {oriel.kind = "stash", oriel.ref = "s"}) {
+    %0 = oriel.exp %x : (tensor<64xf32>) -> tensor<64xf32>
+    return %0 : tensor<64xf32>
+  }
+  func.func @backward(%s: tensor<64xf32> {oriel.kind = "stash", oriel.ref = "s"}, %g: tensor<64xf32> {oriel.kind = "gradient", oriel.ref = "p0"})
+      -> (tensor<64xf32> {oriel.kind = "gradient", oriel.ref = "p0"}) {
+    %0 = oriel.transpose %s {permutation = array<i64: 0>} : (tensor<64xf32>) -> tensor<64xf32>
+    oriel.send %0 {channel = "c", peer = "p0"} : (tensor<64xf32>) -> ()
+    %1 = oriel.transpose %0 {permutation = array<i64: 0>} : (tensor<64xf32>) -> tensor<64xf32>
+    %2 = oriel.add %g, %1 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    return %2 : tensor<64xf32>
+  }
+  func.func @backward_last(%s: tensor<64xf32> {oriel.kind = "stash", oriel.ref = "s"}, %g: tensor<64xf32> {oriel.kind = "gradient", oriel.ref = "p0"})
+      -> (tensor<64xf32> {oriel.kind = "gradient", oriel.ref = "p0"}) {
+    %0 = oriel.transpose %s {permutation = array<i64: 0>} : (tensor<64xf32>) -> tensor<64xf32>
+    oriel.send %0 {channel = "c", peer = "p0"} : (tensor<64xf32>) -> ()
+    %1 = oriel.transpose %0 {permutation = array<i64: 0>} : (tensor<64xf32>) -> tensor<64xf32>
+    %2 = oriel.add %g, %1 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    return %2 : tensor<64xf32>
+  }
+}

@@ -1,0 +1,109 @@
+"""Communication beside computing changes no bit, and takes no more memory than it says."""
+
+import json
+import pathlib
+import unittest
+
+import numpy
+from oriel_testing import GOLDEN, HAVE_MPI, MODEL, SOURCE, OrielTestCase, losses, read_safetensors
+
+QWEN = SOURCE / "models" / "qwen_vl_tiny"
+SMALL = "bucket=16KiB,prefetch=32KiB"
+MODULES = """
+mesh: {dp: 2, tp: 2}
+zero: 1
+modules:
+  vision: {parameters: ["model.vision_tower.*"], mesh: {dp: 4}}
+"""
+
+
+class OverlapTest(OrielTestCase):
+    def compile_with(self, overlap: str, options: list, model=MODEL, recipe=None) -> pathlib.Path:
+        plan = self.folder / f"{overlap.partition('=')[0]}_{len(list(self.folder.iterdir()))}.oplan"
+        self.run_ok("oriel", "compile", model, "--recipe", recipe or GOLDEN / "recipe_adamw.yaml", *options,
+                    "--overlap", overlap, "-o", plan)
+        return plan
+
+    def check(self, world: int, *options, sizes: str = SMALL, comm: str = "in_process", **model) -> list[dict]:
+        """Losses, gradients and trained parameters are the same; the descriptions of both plans."""
+        data = {} if "model" not in model else {"data": QWEN / "golden" / "data"}
+        found, plans = [], []
+        for overlap in ("off", sizes):
+            plan = self.compile_with(overlap, [*options], **model)
+            gradients = self.folder / "gradients.safetensors"
+            parameters = self.folder / "parameters.safetensors"
+            metrics = self.train(plan, "--steps", 3, "--dump-gradients", gradients, "--dump-parameters", parameters,
+                                 world=world, comm=comm, **data)
+            found.append((losses(metrics), [line["grad_norm"] for line in metrics], read_safetensors(gradients),
+                          read_safetensors(parameters)))
+            plans.append(json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout))
+        off, on = found
+        self.assertEqual(on[:2], off[:2])
+        for before, after in zip(off[2:], on[2:]):
+            self.assertEqual(sorted(after), sorted(before))
+            self.assertGreater(len(before), 0)
+            for name, value in before.items():
+                numpy.testing.assert_array_equal(after[name], value, err_msg=name)
+        return plans
+
+    def waits(self, description: dict) -> dict[str, int]:
+        """Waits of each segment."""
+        return {segment["name"]: segment["kernels"].get("wait", 0)
+                for program in description["programs"] for segment in program["segments"]}
+
+    def test_copies(self):
+        plans = self.check(2, "--mesh", "dp=2")
+        self.assertEqual(sum(self.waits(plans[0]).values()), 0)
+        self.assertGreater(self.waits(plans[1])["backward_last"], 2)
+
+    def test_sharded_states(self):
+        self.check(2, "--mesh", "dp=2", "--zero", 1)
+
+    @unittest.skipUnless(HAVE_MPI, "built without MPI")
+    def test_sharded_states_mpi(self):
+        self.check(2, "--mesh", "dp=2", "--zero", 1, comm="mpi")
+
+    def test_sharded_gradients(self):
+        plans = self.check(2, "--mesh", "dp=2", "--zero", 2)
+        self.assertGreater(self.waits(plans[1])["backward"], 2)
+
+    def test_sharded_parameters(self):
+        plans = self.check(4, "--mesh", "dp=2,tp=2", "--zero", 3, "--sp")
+        self.assertGreater(self.waits(plans[1])["forward"], 2)
+
+    def test_groups_that_shard(self):
+        for zero in (1, 2, 3):
+            self.check(4, "--mesh", "dp=4", "--zero", zero, "--hsdp", 2)
+
+    def test_one_microbatch(self):
+        recipe = self.recipe("recipe_adamw.yaml")
+        plans = self.check(2, "--mesh", "dp=2", "--zero", 1, "--microbatches", 1, recipe=recipe)
+        self.assertNotIn("backward", self.waits(plans[1]))
+
+    def test_default_sizes(self):
+        self.check(2, "--mesh", "dp=2", "--zero", 3, sizes="on")
+
+    def test_modules(self):
+        path = self.folder / "strategy.yaml"
+        found = []
+        for overlap in ("false", "{bucket: 16 KiB}"):
+            path.write_text(MODULES + f"overlap: {overlap}\n")
+            plan = self.folder / f"plan_{len(found)}.oplan"
+            self.run_ok("oriel", "compile", MODEL, "--recipe", GOLDEN / "recipe_adamw.yaml", "--strategy", path, "-o", plan)
+            found.append(losses(self.train(plan, "--steps", 3, world=4)))
+        self.assertEqual(*found)
+
+    def test_pipeline_1f1b(self):
+        self.check(4, "--stages", 2, "--mesh", "dp=2", "--zero", 1, "--microbatches", 4)
+
+    def test_pipeline_interleaved(self):
+        self.check(4, "--stages", 4, "--schedule", "interleaved", "--mesh", "dp=2", "--microbatches", 4)
+
+    def test_pipeline_zb_h1(self):
+        plans = self.check(4, "--stages", 2, "--schedule", "zb-h1", "--mesh", "dp=2", "--zero", 1, "--microbatches", 4)
+        self.assertGreater(self.waits(plans[1])["backward_weight_last.0"], 2)
+
+    def test_tied_weights(self):
+        model = {"model": QWEN / "model.onnx", "recipe": QWEN / "golden" / "recipe_adamw.yaml"}
+        self.check(2, "--mesh", "dp=2", "--zero", 2, **model)
+        self.check(4, "--stages", 2, "--mesh", "dp=2", "--zero", 1, **model)
