@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/oriel/location.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/stage/balance.h"
@@ -32,6 +33,7 @@ class StageAssigner {
         model_(findParts(forward, module.lookupSymbol<mlir::func::FuncOp>("backward"), strategy)) {}
 
   LogicalResult run(llvm::raw_ostream* explain) {
+    annotateBlocks();
     if (explain) explainParts(*explain);
     if (failed(checkCount())) return failure();
     const Pipeline pipeline = strategy_.pipeline.value_or(Pipeline());
@@ -73,6 +75,19 @@ class StageAssigner {
     for (size_t stage = 1; stage < firsts.size(); ++stage) {
       std::fill(stageOf_.begin() + firsts[stage], stageOf_.end(), static_cast<int64_t>(stage));
     }
+  }
+
+  void annotateBlocks() {
+    llvm::SmallVector<int64_t> blocks;
+    for (mlir::Operation& op : forward_.getBody().front().without_terminator()) {
+      auto block = model_.blockOf.find(&op);
+      const int64_t origin = ir::originOf(&op);
+      if (block == model_.blockOf.end() || origin < 0) continue;
+      if (origin >= static_cast<int64_t>(blocks.size())) blocks.resize(origin + 1, -1);
+      blocks[origin] = block->second;
+    }
+    if (blocks.empty()) return;
+    module_->setAttr(kBlocksAttr, mlir::DenseI64ArrayAttr::get(module_.getContext(), blocks));
   }
 
   // What is between blocks joins the later one.
@@ -167,7 +182,6 @@ struct AssignStages : impl::AssignStagesBase<AssignStages> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
-    if (given->stageCount() == 1 && !explain) return;
     auto forward = module.lookupSymbol<mlir::func::FuncOp>("forward");
     if (!forward) {
       module.emitError("has no segment @forward: run the train phase first");

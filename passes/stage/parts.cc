@@ -50,7 +50,7 @@ class PartFinder {
     findBlocks();
     placeGlue();
     ModelParts result{BlockNames(towerNames()), std::vector<Part>(groups_.size()),
-                      llvm::DenseMap<Operation*, int>()};
+                      llvm::DenseMap<Operation*, int>(), llvm::DenseMap<Operation*, int64_t>()};
     placeAll(backward, &result);
     addCosts(backward, &result);
     addNames(&result);
@@ -307,6 +307,7 @@ class PartFinder {
     for (auto [i, group] : llvm::enumerate(groups_)) {
       for (int place : group.places) {
         partOf[order_[place]] = static_cast<int>(i);
+        if (group.block >= 0) result->blockOf[order_[place]] = group.block;
         if (int64_t origin = ir::originOf(order_[place]); origin >= 0) {
           partOfOrigin_[origin] = static_cast<int>(i);
         }

@@ -27,6 +27,8 @@ struct ModelParts {
   BlockNames names;
   std::vector<Part> parts;                       // in an order in which each reads earlier ones
   llvm::DenseMap<mlir::Operation*, int> partOf;  // of each op of @forward, but the return
+  // Of the ops that depend on inputs and parameters, and are not between blocks.
+  llvm::DenseMap<mlir::Operation*, int64_t> blockOf;
 };
 
 // Reads @forward and, for costs, @backward. An op that depends on inputs and parameters is in a

@@ -18,7 +18,11 @@ def AssignStages : Pass<"oriel-assign-stages", "::mlir::ModuleOp"> {
     Each op of `@forward` but its return gets `oriel.stage`, never smaller than that of an
     op whose result it reads; what does not depend on inputs and parameters both, such as masks
     and constants, is in the stage of its first reader. The module gets a label for each
-    stage, `oriel.stages`. With one stage nothing is set.
+    stage, `oriel.stages`. With one stage there is neither.
+
+    The module gets `oriel.blocks` too: by the `origin` of a forward op, the number of the block
+    that it is in, -1 for what is between blocks, and for what depends on inputs alone or on
+    parameters alone. So later phases know the blocks of what they make of these ops (blocks.h).
 
     ```mlir
     %0 = oriel.linear %x, %w0
