@@ -44,6 +44,11 @@ absl::Status writeFiles(const Compilation& compilation, const std::string& path)
 
 absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.strategy, strategyFromOptions(arguments.strategy));
+  for (const std::string& what : arguments.compile.unfused) {
+    if (what == "attention") continue;
+    return absl::InvalidArgumentError(absl::StrCat("--unfused: can't use '", what,
+                                                   "'; it is attention that can be left unfused"));
+  }
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.recipe, readRecipe(arguments.recipe));
   arguments.compile.weightsFile = weightsFileName(arguments.output);
   ORIEL_ASSIGN_OR_RETURN(std::optional<Compilation> compilation,
@@ -119,6 +124,15 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->add_option("--world", strategy.world,
                    "Ranks; without a mesh all of a stage are data-parallel (default: 1 each)")
       ->type_name("N");
+  command
+      ->add_option("--remat", strategy.remat,
+                   "What the backward computes again: none, full or selective (docs/remat.md)")
+      ->type_name("POLICY");
+  command
+      ->add_option("--unfused", arguments->compile.unfused,
+                   "Leave this as the model's own ops: attention; to compare with")
+      ->allow_extra_args(false)
+      ->type_name("WHAT");
   command->add_flag("--explain-sharding", arguments->compile.explainSharding,
                     "Print what is split and what is not, what moves between ranks, and why");
   command->add_flag("--explain-stages", arguments->compile.explainStages,
@@ -154,6 +168,8 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       "      -o model.oplan\n"
       "  oriel compile model.onnx --recipe recipe.yaml --stages 4 --schedule 1f1b \\\n"
       "      --microbatches 8 -o model.oplan\n"
+      "  oriel compile model.onnx --recipe recipe.yaml --mesh tp=4 --sp --remat selective \\\n"
+      "      -o model.oplan\n"
       "  oriel compile model.onnx --recipe recipe.yaml --stop-after=raise\n"
       "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
       "      --dump-after=all --dump-dir ir\n"

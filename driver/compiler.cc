@@ -69,6 +69,9 @@ absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
   for (const std::string& plugin : vocabulary.plugins) {
     provenance.add_flags(absl::StrCat("--load-plugin=", plugin));
   }
+  for (const std::string& what : options.unfused) {
+    provenance.add_flags(absl::StrCat("--unfused=", what));
+  }
   for (const std::string& passes : options.passesAfter) {
     provenance.add_flags(absl::StrCat("--passes-after=", passes));
   }
@@ -121,7 +124,7 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   if (dumper.stopsAfter(kImport)) return std::nullopt;
 
   const PipelineOptions pipeline{recipe, options.strategy, options.explainSharding,
-                                 options.explainStages};
+                                 options.explainStages, !options.unfused.empty()};
   for (const PipelinePhase& phase : pipelinePhases()) {
     ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
     if (failed(extraPasses.runAfter(phase.name, *module))) return alreadyReported();

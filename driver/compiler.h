@@ -28,6 +28,7 @@ struct CompileOptions {
   Strategy strategy;
   std::string weightsFile;               // relative to the plan's folder
   std::vector<std::string> passesAfter;  // each PHASE:PIPELINE
+  std::vector<std::string> unfused;      // "attention": left as the model's ops
   bool explainSharding = false;          // on standard error
   bool explainStages = false;            // likewise
   DumpRequest dump;

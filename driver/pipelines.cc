@@ -5,11 +5,13 @@
 #include "ir/oriel/oriel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/fuse/passes.h"
 #include "passes/lower/passes.h"
 #include "passes/overlap/passes.h"
 #include "passes/partition/passes.h"
 #include "passes/propagate/passes.h"
 #include "passes/raise/passes.h"
+#include "passes/remat/passes.h"
 #include "passes/stage/passes.h"
 #include "passes/strategize/passes.h"
 #include "passes/train/passes.h"
@@ -34,7 +36,7 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   function.addPass(createRaiseActivation());
   // Before attention, which takes query and key as it finds them.
   function.addPass(createRaiseRope());
-  function.addPass(createRaiseAttention());
+  if (!options.unfusedAttention) function.addPass(createRaiseAttention());
   // After attention, whose patterns expect heads before positions.
   function.addPass(createRaiseLayout());
   RaiseMergeOptions merge;
@@ -90,6 +92,17 @@ void addPartition(OpPassManager& passes, const PipelineOptions&) {
   passes.addPass(createPartition());
 }
 
+void addFuse(OpPassManager& passes, const PipelineOptions&) {
+  // Before remat, so that what it computes again is compiled as it was.
+  passes.addPass(createFuse());
+}
+
+void addRemat(OpPassManager& passes, const PipelineOptions& options) {
+  RematOptions remat;
+  remat.policy = rematName(options.strategy.rematPolicy());
+  passes.addPass(createRemat(remat));
+}
+
 void addOverlap(OpPassManager& passes, const PipelineOptions& options) {
   // Behind all that adds or removes collectives, or changes what runs between them.
   if (options.strategy.overlap) passes.addPass(createOverlap(*options.strategy.overlap));
@@ -111,6 +124,8 @@ const std::vector<PipelinePhase>& pipelinePhases() {
        addStrategize},
       {"propagate", "a sharding for every value", addPropagate},
       {"partition", "local shapes and collectives", addPartition},
+      {"fuse", "fusion clusters", addFuse},
+      {"remat", "a stash of what is not computed again in the backward", addRemat},
       {"overlap", "communication beside computing", addOverlap},
       {"lower", "kernels, and buffers in one arena", addLower},
   };
@@ -125,6 +140,8 @@ void registerOrielPasses() {
   registerStrategizePasses();
   registerPropagatePasses();
   registerPartitionPasses();
+  registerFusePasses();
+  registerRematPasses();
   registerOverlapPasses();
   registerLowerPasses();
 }

@@ -19,6 +19,7 @@ struct PipelineOptions {
   Strategy strategy;
   bool explainSharding = false;
   bool explainStages = false;
+  bool unfusedAttention = false;  // attention stays what the model has
 };
 
 struct PipelinePhase {
@@ -27,8 +28,8 @@ struct PipelinePhase {
   std::function<void(mlir::OpPassManager&, const PipelineOptions&)> addPasses;
 };
 
-// specialize, raise, train, stage, strategize, propagate, partition, overlap, lower. The import
-// before and the emit after are no passes.
+// specialize, raise, train, stage, strategize, propagate, partition, fuse, remat, overlap, lower.
+// The import before and the emit after are no passes.
 const std::vector<PipelinePhase>& pipelinePhases();
 
 // Registers every pass of Oriel, and the dialects, for oriel-opt and for plugins.

@@ -101,6 +101,7 @@ std::string textOf(const Strategy& strategy) {
   if (strategy.zero > 0) absl::StrAppend(&text, "zero: ", strategy.zero, "\n");
   if (strategy.hsdp) absl::StrAppend(&text, "hsdp: ", *strategy.hsdp, "\n");
   if (strategy.sequenceParallel) absl::StrAppend(&text, "sequence_parallel: true\n");
+  if (strategy.remat) absl::StrAppend(&text, "remat: ", rematName(*strategy.remat), "\n");
   if (!(strategy.overlap == Strategy().overlap)) {
     absl::StrAppend(&text, "overlap: ", overlapText(strategy.overlap), "\n");
   }
@@ -205,6 +206,13 @@ absl::StatusOr<Strategy> fromShorthand(const StrategyOptions& options) {
   }
   strategy.hsdp = options.hsdp;
   strategy.sequenceParallel = options.sequenceParallel;
+  if (!options.remat.empty()) {
+    absl::StatusOr<RematPolicy> policy = parseRemat(options.remat);
+    if (!policy.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--remat: ", policy.status().message()));
+    }
+    strategy.remat = *policy;
+  }
   if (!options.overlap.empty()) {
     ORIEL_ASSIGN_OR_RETURN(strategy.overlap, parseOverlap(options.overlap));
   }
@@ -226,6 +234,7 @@ absl::StatusOr<Strategy> fromFile(const StrategyOptions& options) {
   if (options.interleave) others.push_back("--interleave");
   if (options.microbatches) others.push_back("--microbatches");
   if (!options.balance.empty()) others.push_back("--balance");
+  if (!options.remat.empty()) others.push_back("--remat");
   if (!options.overlap.empty()) others.push_back("--overlap");
   if (!others.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("--strategy and ", absl::StrJoin(others, ", "),

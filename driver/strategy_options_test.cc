@@ -42,10 +42,12 @@ TEST(StrategyOptionsTest, ShorthandEqualsTheFile) {
   shorthand.zero = 2;
   shorthand.hsdp = 2;
   shorthand.sequenceParallel = true;
+  shorthand.remat = "selective";
   shorthand.world = 8;
   ORIEL_ASSERT_OK_AND_ASSIGN(Strategy made, strategyFromOptions(shorthand));
   StrategyOptions file;
-  file.file = writeStrategy("mesh: {dp: 4, tp: 2}\nzero: 2\nhsdp: 2\nsequence_parallel: true\n");
+  file.file = writeStrategy(
+      "mesh: {dp: 4, tp: 2}\nzero: 2\nhsdp: 2\nsequence_parallel: true\nremat: selective\n");
   file.world = 8;
   ORIEL_ASSERT_OK_AND_ASSIGN(Strategy read, strategyFromOptions(file));
   EXPECT_EQ(made, read);
@@ -184,6 +186,10 @@ TEST(StrategyOptionsTest, RefusesWhatContradictsTheMesh) {
   options = {};
   options.world = 0;
   expectRefused(options, "--world must be 1 to 1048576, not 0");
+  options = {};
+  options.remat = "selektive";
+  expectRefused(options,
+                "--remat: there is no remat policy 'selektive'; did you mean 'selective'?");
 }
 
 TEST(StrategyOptionsTest, RefusesShorthandBesideAFile) {

@@ -8,7 +8,8 @@ namespace oriel {
 
 // Of an op of @forward: the number of its stage, i64.
 inline constexpr llvm::StringLiteral kStageAttr("oriel.stage");
-// Of the module: by origin, the block that the forward op is in, -1 for none (passes/stage/blocks.h).
+// Of the module: by origin, the block that the forward op is in, -1 for none
+// (passes/stage/blocks.h).
 inline constexpr llvm::StringLiteral kBlocksAttr("oriel.blocks");
 // Of the module, and then of each program: what its stages are called, for people.
 inline constexpr llvm::StringLiteral kStagesAttr("oriel.stages");

@@ -305,8 +305,9 @@ bool operator==(const Strategy::Sharding& a, const Strategy::Sharding& b) {
 
 bool operator==(const Strategy& a, const Strategy& b) {
   return std::tie(a.mesh, a.zero, a.hsdp, a.sequenceParallel, a.modules, a.shardings, a.pipeline,
-                  a.overlap) == std::tie(b.mesh, b.zero, b.hsdp, b.sequenceParallel, b.modules,
-                                         b.shardings, b.pipeline, b.overlap);
+                  a.remat, a.overlap) == std::tie(b.mesh, b.zero, b.hsdp, b.sequenceParallel,
+                                                  b.modules, b.shardings, b.pipeline, b.remat,
+                                                  b.overlap);
 }
 
 std::optional<StrategyProblem> findProblem(const Strategy& strategy) {

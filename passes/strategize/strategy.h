@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "passes/strategize/pipeline_schedule.h"
+#include "passes/strategize/remat_policy.h"
 
 namespace oriel {
 
@@ -93,8 +94,11 @@ struct Strategy {
   std::optional<Pipeline> pipeline;  // none: one stage
   std::optional<Overlap> overlap;    // none: every rank waits for its collectives
 
+  std::optional<RematPolicy> remat;  // as given
+
   std::string text;  // as read; made up where the strategy came from options
 
+  RematPolicy rematPolicy() const { return remat.value_or(RematPolicy::kNone); }
   int64_t stageCount() const { return pipeline ? pipeline->stages : 1; }
   // Grids of ranks, each of which has one stage or, interleaved, several.
   int64_t grids() const { return pipeline ? pipeline->stages / pipeline->interleave : 1; }

@@ -27,13 +27,16 @@ class StrategyReader {
     if (!document_.ok()) return document_.status();
     YamlMap root(&document_, document_.root(), "",
                  {"mesh", "zero", "hsdp", "sequence_parallel", "modules", "shardings", "stages",
-                  "schedule", "interleave", "microbatches", "balance", "overlap"});
+                  "schedule", "interleave", "microbatches", "balance", "remat", "overlap"});
     readPipeline(root);
     if (needsMesh()) root.require("mesh");
     strategy_.mesh = readMesh(root.node("mesh"), "mesh");
     strategy_.zero = static_cast<int>(root.readInt("zero", 0, 0, 3));
     if (root.has("hsdp")) strategy_.hsdp = root.readInt("hsdp", 2, 2, kMaxRanks);
     strategy_.sequenceParallel = root.readBool("sequence_parallel", false);
+    if (root.has("remat")) {
+      strategy_.remat = static_cast<RematPolicy>(root.readWord("remat", 0, rematNames()));
+    }
     for (const char* key : {"hsdp", "sequence_parallel", "stages", "interleave"})
       places_.emplace(key, root.node(key));
     if (root.has("overlap")) strategy_.overlap = readOverlap(root);

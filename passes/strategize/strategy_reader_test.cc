@@ -21,6 +21,7 @@ modules:
 shardings:
   - {parameters: "lm_head.weight", tp: none}
   - {parameters: ["*.q_proj.weight"], tp: 1}
+remat: full
 )";
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -48,6 +49,7 @@ TEST(StrategyReader, ReadsEveryKey) {
       ElementsAre(Strategy::Module{"vision", {"vision_tower.*", "model.vision.*"}, Mesh{8, 1, 1}}));
   EXPECT_THAT(strategy->shardings, ElementsAre(Strategy::Sharding{{"lm_head.weight"}, std::nullopt},
                                                Strategy::Sharding{{"*.q_proj.weight"}, 1}));
+  EXPECT_EQ(strategy->remat, RematPolicy::kFull);
   EXPECT_EQ(strategy->text, kFull);
 }
 
@@ -172,6 +174,8 @@ TEST(StrategyReader, SizesOutOfRange) {
   EXPECT_THAT(errorOf("mesh: {dp: 1048577}"), HasSubstr("not 1048577"));
   EXPECT_THAT(errorOf("mesh: {dp: 1048576, tp: 2}"),
               HasSubstr("s.yaml:1:7: 'mesh' has more than 1048576 ranks"));
+  EXPECT_THAT(errorOf(replaced(kFull, "remat: full", "remat: ful")),
+              HasSubstr("'remat' can't be 'ful'"));
   EXPECT_THAT(errorOf(replaced(kFull, "zero: 2", "zero: 4")),
               HasSubstr("s.yaml:2:7: 'zero' must be 0 to 3, not 4"));
   EXPECT_THAT(errorOf(replaced(kFull, "hsdp: 2", "hsdp: 1")), HasSubstr("'hsdp' must be 2 to"));

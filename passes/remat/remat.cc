@@ -1,0 +1,89 @@
+#include "ir/oriel/segment.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include "passes/remat/budget.h"
+#include "passes/remat/forward_graph.h"
+#include "passes/remat/passes.h"
+#include "passes/remat/stash_edit.h"
+#include "passes/strategize/remat_policy.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_REMAT
+#include "passes/remat/passes.h.inc"
+
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::ModuleOp;
+using mlir::success;
+
+LogicalResult apply(ModuleOp program, const Blocks& blocks, RematPolicy policy) {
+  for (mlir::func::FuncOp segment : ir::segmentsOfKind(program, "forward")) {
+    mlir::FailureOr<ForwardGraph> forward = readForward(segment, blocks);
+    if (failed(forward)) return failure();
+    std::vector<Recomputation> edits;
+    for (int64_t block : blocksOf(forward->graph)) {
+      edits.push_back(policy == RematPolicy::kFull ? fullRecomputation(forward->graph, block)
+                                                   : selectiveRecomputation(forward->graph, block));
+    }
+    if (failed(editStash(*forward, blocks, edits))) return failure();
+  }
+  return success();
+}
+
+double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+void print(ModuleOp program, const BudgetChoice& choice, int64_t budget) {
+  llvm::raw_ostream& out = llvm::errs();
+  out << "remat: ";
+  if (program.getSymName()) out << *program.getSymName() << ": ";
+  out << llvm::format("%.4g of %.4g MiB; for each microbatch %.4g ms run again, ",
+                      mebibytes(choice.bytes), mebibytes(budget), choice.seconds * 1e3);
+  if (choice.leastSeconds) {
+    out << llvm::format("at least %.4g by linear relaxation\n", *choice.leastSeconds * 1e3);
+  } else {
+    out << "and no choice fits\n";
+  }
+}
+
+LogicalResult applyWithin(ModuleOp program, const Blocks& blocks, int64_t budget) {
+  mlir::FailureOr<BudgetChoice> choice = chooseWithin(program, blocks, budget);
+  if (failed(choice)) return failure();
+  print(program, *choice, budget);
+  for (auto [segment, edits] :
+       llvm::zip_equal(ir::segmentsOfKind(program, "forward"), choice->edits)) {
+    mlir::FailureOr<ForwardGraph> forward = readForward(segment, blocks);
+    if (failed(forward) || failed(editStash(*forward, blocks, edits))) return failure();
+  }
+  return success();
+}
+
+struct Remat : impl::RematBase<Remat> {
+  using RematBase::RematBase;
+
+  void runOnOperation() override {
+    if (failed(run())) signalPassFailure();
+  }
+
+  LogicalResult run() {
+    absl::StatusOr<RematPolicy> parsed = parseRemat(policy);
+    if (!parsed.ok()) return getOperation().emitError(std::string(parsed.status().message()));
+    if (*parsed == RematPolicy::kAuto && memory <= 0) {
+      return getOperation().emitError("the remat policy 'auto' needs a budget of memory");
+    }
+    for (ModuleOp program : ir::programsOf(getOperation())) {
+      const Blocks blocks(program);
+      if (*parsed == RematPolicy::kNone) continue;
+      if (failed(*parsed == RematPolicy::kAuto ? applyWithin(program, blocks, memory)
+                                               : apply(program, blocks, *parsed))) {
+        return failure();
+      }
+    }
+    return success();
+  }
+};
+
+}  // namespace
+}  // namespace oriel

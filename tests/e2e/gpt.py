@@ -1,0 +1,89 @@
+"""A GPT (Radford et al. 2019) as ONNX: embeddings, blocks of pre-norm attention and MLP, output layer."""
+
+import dataclasses
+
+import numpy
+from onnx_writer import Graph
+
+
+@dataclasses.dataclass(frozen=True)
+class Gpt:
+    blocks: int = 2
+    hidden: int = 64
+    heads: int = 4
+    sequence: int = 32
+    vocabulary: int = 96
+
+    def model(self) -> bytes:
+        """Input ids [batch, sequence] -> logits [batch, sequence, vocabulary]."""
+        graph, random = Graph(), numpy.random.default_rng(0)
+        hidden, heads, sequence = self.hidden, self.heads, self.sequence
+
+        def weight(name: str, *shape: int) -> str:
+            return graph.initializer(name, (0.02 * random.standard_normal(shape)).astype("f4"))
+
+        def constant(name: str, values, dtype="i8") -> str:
+            return graph.initializer(name, numpy.array(values, dtype))
+
+        def norm(x: str, name: str) -> str:
+            ones = graph.initializer(f"{name}.weight", numpy.ones(hidden, "f4"))
+            zeros = graph.initializer(f"{name}.bias", numpy.zeros(hidden, "f4"))
+            return graph.node("LayerNormalization", [x, ones, zeros], f"{name}.out")
+
+        def linear(x: str, name: str, inputs: int, outputs: int) -> str:
+            product = graph.node("MatMul", [x, weight(f"{name}.weight", inputs, outputs)], f"{name}.product")
+            return graph.node("Add", [product, weight(f"{name}.bias", outputs)], f"{name}.out")
+
+        split = constant("split", [0, 0, heads, hidden // heads])
+        joined = constant("joined", [0, 0, hidden])
+        scale = constant("scale", (hidden / heads) ** -0.5, "f4")
+        seen = graph.initializer("seen", numpy.tril(numpy.ones((1, 1, sequence, sequence), "i8")))
+        seen = graph.node("Cast", [seen], "visible", to=9)  # BOOL
+        mask = graph.node("Where", [seen, constant("zero", 0, "f4"), constant("hidden", -numpy.inf, "f4")], "mask")
+
+        def attention(x: str, name: str) -> str:
+            rows = [0, 2, 1, 3]
+            heads_of = {}
+            for part, order in (("q", rows), ("k", [0, 2, 3, 1]), ("v", rows)):
+                out = linear(x, f"{name}.{part}", hidden, hidden)
+                out = graph.node("Reshape", [out, split], f"{name}.{part}.heads")
+                heads_of[part] = graph.node("Transpose", [out], f"{name}.{part}.rows", perm=order)
+            scores = graph.node("MatMul", [heads_of["q"], heads_of["k"]], f"{name}.scores")
+            scores = graph.node("Mul", [scores, scale], f"{name}.scaled")
+            scores = graph.node("Add", [scores, mask], f"{name}.masked")
+            probabilities = graph.node("Softmax", [scores], f"{name}.probabilities")
+            context = graph.node("MatMul", [probabilities, heads_of["v"]], f"{name}.context")
+            context = graph.node("Transpose", [context], f"{name}.context.rows", perm=rows)
+            context = graph.node("Reshape", [context, joined], f"{name}.joined")
+            return linear(context, f"{name}.out", hidden, hidden)
+
+        graph.input("input_ids", numpy.int64, ["batch", sequence])
+        x = graph.node("Gather", [weight("embedding.weight", self.vocabulary, hidden), "input_ids"], "tokens")
+        x = graph.node("Add", [x, weight("positions.weight", sequence, hidden)], "embedded")
+        for block in range(self.blocks):
+            name = f"blocks.{block}"
+            out = attention(norm(x, f"{name}.norm1"), f"{name}.attention")
+            x = graph.node("Add", [x, out], f"{name}.x1")
+            out = linear(norm(x, f"{name}.norm2"), f"{name}.up", hidden, 4 * hidden)
+            out = graph.node("Gelu", [out], f"{name}.gelu")
+            out = linear(out, f"{name}.down", 4 * hidden, hidden)
+            x = graph.node("Add", [x, out], f"{name}.x2")
+        x = norm(x, "norm")
+        graph.node("MatMul", [x, weight("head.weight", hidden, self.vocabulary)], "logits")
+        graph.output("logits", numpy.float32, ["batch", sequence, self.vocabulary])
+        return graph.model()
+
+    def recipe(self, batch: int, micro: int, trainable: str = "*") -> str:
+        return f"""
+model: {{bind: {{batch: micro_batch}}}}
+inputs:
+  labels: {{dtype: int64, shape: [micro_batch, {self.sequence}]}}
+loss: {{kind: token_cross_entropy, logits: logits, labels: labels, shift: true, ignore_index: -100}}
+parameters: {{trainable: ["{trainable}"], frozen: []}}
+optimizer: {{kind: sgd, lr: 1.0e-2}}
+schedule: {{kind: constant}}
+batch: {{global: {batch}, micro: {micro}}}
+precision: f32
+steps: 3
+seed: 0
+"""

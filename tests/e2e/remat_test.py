@@ -1,0 +1,187 @@
+"""What the stash keeps of a GPT block, against the formulas of Korthikanti et al. 2022 ("Reducing activation
+recomputation in large transformer models"), and that no policy changes a bit.
+
+A block keeps, with 2-byte values, of a microbatch of b sequences of length s, with hidden size h and a heads, on t ranks of
+tensor parallelism (equations 1, 2, 4 and 6, without the masks of dropout, which the models here don't have):
+    s b h (32 + 2 a s / h)              of which the attention's probabilities are 2 a s / h
+    s b h (8 + 24 / t + 2 a s / (h t))  tensor parallelism: inputs of the norms and of column-parallel layers are whole
+    s b h (32 + 2 a s / h) / t          sequence parallelism: they are split too
+    s b h 32 / t                        selective: the probabilities are computed again
+    s b h 2                             full: what enters the block; / t with sequence parallelism
+The paper leaves out the two norms' statistics, 2 numbers of 4 bytes per position each: they are counted apart here.
+"""
+
+import json
+
+from gpt import Gpt
+from oriel_testing import SOURCE, OrielTestCase, losses
+
+# Bytes of a value in the plan, and in the formulas.
+VALUE, PAPER = 4, 2
+BATCH = 2
+
+
+class RematTest(OrielTestCase):
+    trainable = "*"
+
+    def compile_gpt(self, gpt: Gpt, *options: str):
+        model, recipe = self.folder / "gpt.onnx", self.folder / "recipe.yaml"
+        model.write_bytes(gpt.model())
+        recipe.write_text(gpt.recipe(4 * BATCH, BATCH, self.trainable))
+        plan = self.folder / f"p{len(list(self.folder.iterdir()))}.oplan"
+        self.run_ok("oriel", "compile", model, "--recipe", recipe, *options, "-o", plan)
+        return plan
+
+    def stash(self, gpt: Gpt, *options: str) -> int:
+        """Bytes per rank."""
+        content = json.loads(self.run_ok("oriel", "inspect", "--json", self.compile_gpt(gpt, *options)).stdout)
+        (program,) = content["programs"]
+        return program["bytes_by_kind"]["stash"]
+
+    def block_stash(self, *options: str, **sizes: int) -> int:
+        """Of one block more."""
+        return self.stash(Gpt(blocks=3, **sizes), *options) - self.stash(Gpt(blocks=2, **sizes), *options)
+
+    def check(self, *options: str, formula, statistics: int) -> None:
+        """`formula`: bytes over s b h in the paper, of a s / h. `statistics`: numbers per position."""
+        for sizes in ({}, {"hidden": 128, "heads": 8, "sequence": 64}):
+            gpt = Gpt(**sizes)
+            positions = gpt.sequence * BATCH
+            expected = positions * gpt.hidden * formula(gpt.heads * gpt.sequence / gpt.hidden) * VALUE // PAPER
+            actual = self.block_stash("--unfused", "attention", *options, **sizes)
+            self.assertEqual(actual, expected + statistics * positions * 4, f"{options} {sizes}")
+
+    def test_none(self):
+        self.check("--remat", "none", formula=lambda scores: 32 + 2 * scores, statistics=4)
+
+    def test_tensor_parallel(self):
+        for t in (2, 4):
+            self.check("--mesh", f"tp={t}", formula=lambda scores: 8 + 24 / t + 2 * scores / t, statistics=4)
+
+    def test_sequence_parallel(self):
+        for t in (2, 4):
+            self.check("--mesh", f"tp={t}", "--sp", formula=lambda scores: (32 + 2 * scores) / t, statistics=4 / t)
+
+    def test_selective(self):
+        self.check("--remat", "selective", formula=lambda scores: 32, statistics=4)
+        for t in (2, 4):
+            self.check("--mesh", f"tp={t}", "--sp", "--remat", "selective", formula=lambda scores: 32 / t,
+                       statistics=4 / t)
+
+    def test_full(self):
+        self.check("--remat", "full", formula=lambda scores: 2, statistics=0)
+        self.check("--mesh", "tp=2", "--remat", "full", formula=lambda scores: 2, statistics=0)
+        self.check("--mesh", "tp=2", "--sp", "--remat", "full", formula=lambda scores: 1, statistics=0)
+
+    def test_frozen_blocks(self):
+        """Behind what is trained, the inputs of linear layers are not kept (2 + 2 + 2 + 8); in front of it, nothing is."""
+        self.trainable = "embedding.weight"
+        self.check(formula=lambda scores: 18 + 2 * scores, statistics=4)
+        self.check("--remat", "full", formula=lambda scores: 2, statistics=0)
+        self.trainable = "head.weight"
+        self.check(formula=lambda scores: 0, statistics=0)
+
+    def test_fused_attention(self):
+        """Query, key, value, output and the logarithm of each row's sum, and so nothing quadratic: selective has nothing to
+        drop. The output is kept as the projection reads it, once."""
+        gpt = Gpt()
+        positions = gpt.sequence * BATCH
+        expected = positions * gpt.hidden * 32 * VALUE // PAPER + 4 * positions * 4 + positions * gpt.heads * 4
+        for policy in ("none", "selective"):
+            self.assertEqual(self.block_stash("--remat", policy), expected)
+        self.assertEqual(self.block_stash("--remat", "full"), positions * gpt.hidden * 2 * VALUE // PAPER)
+
+
+STRATEGIES = (
+    (1, ()),
+    (2, ("--mesh", "tp=2", "--sp")),
+    (2, ("--mesh", "dp=2", "--zero", "3")),
+    (2, ("--stages", "2")),
+    (4, ("--stages", "4", "--mesh", "tp=2", "--sp", "--schedule", "interleaved")),
+    (4, ("--stages", "2", "--mesh", "dp=2", "--zero", "3", "--microbatches", "2", "--schedule", "zb-h1")),
+)
+
+
+class SameBitsTest(OrielTestCase):
+    def numbers(self, model: str, world: int, *options: str) -> list[list[float]]:
+        folder = SOURCE / "models" / model
+        plan = self.folder / f"p{len(list(self.folder.iterdir()))}.oplan"
+        self.run_ok("oriel", "compile", folder / "model.onnx", "--recipe", folder / "golden" / "recipe_adamw.yaml",
+                    *options, "-o", plan)
+        metrics = self.train(plan, "--steps", 3, world=world, data=folder / "golden" / "data")
+        return [losses(metrics), [line["grad_norm"] for line in metrics]]
+
+    def check(self, model: str) -> None:
+        for world, options in STRATEGIES:
+            for attention in ((), ("--unfused", "attention")):
+                expected = self.numbers(model, world, *options, *attention)
+                self.assertGreater(expected[1][0], 0)
+                # Fused attention leaves nothing to select.
+                for policy in ("full", "selective") if attention else ("full",):
+                    actual = self.numbers(model, world, *options, *attention, "--remat", policy)
+                    self.assertEqual(actual, expected, f"{options} {attention} {policy}")
+
+    def test_llava_tiny(self):
+        self.check("llava_tiny")
+
+    def test_qwen_vl_tiny(self):
+        self.check("qwen_vl_tiny")
+
+
+class BudgetTest(OrielTestCase):
+    """The policy auto over budgets of memory per rank."""
+
+    BUDGETS = 8
+
+    def compile_within(self, model, recipe, *options: str) -> tuple[int, float]:
+        """Bytes of the largest arena, and milliseconds of a microbatch's segments on all ranks, as predicted."""
+        plan = self.folder / "p.oplan"
+        self.run_ok("oriel", "compile", model, "--recipe", recipe, *options, "-o", plan)
+        content = json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout)
+        segments = [segment for program in content["programs"] for segment in program["segments"]]
+        return (max(program["arena_bytes"] for program in content["programs"]),
+                sum(segment["predicted_ms"] for segment in segments))
+
+    def sweep(self, model, recipe, *options: str) -> None:
+        def within(*remat: str) -> tuple[int, float]:
+            return self.compile_within(model, recipe, *options, *remat)
+
+        most, fastest = within()
+        full_bytes, full_time = within("--remat", "full")
+        self.assertLess(full_bytes, most)
+        self.assertGreater(full_time, fastest)
+
+        def auto(budget: int) -> tuple[int, float]:
+            bytes_, time = within(*self.automatic(budget))
+            self.assertLessEqual(bytes_, budget)
+            return bytes_, time
+
+        self.assertAlmostEqual(auto(most)[1], fastest, delta=1e-9)
+        self.assertLessEqual(auto(full_bytes)[1], full_time + 1e-9)
+        step = (most - full_bytes) // self.BUDGETS
+        frontier = [auto(most - i * step) for i in range(self.BUDGETS + 1)]
+        for (bytes_, time), (fewer, longer) in zip(frontier, frontier[1:]):
+            self.assertLessEqual(fewer, bytes_)
+            self.assertGreaterEqual(longer, time)
+        # There is more between keeping all and keeping what full keeps.
+        self.assertGreater(len(set(frontier)), 3, frontier)
+
+    def automatic(self, budget: int) -> list[str]:
+        return ["--passes-after", f"fuse:oriel-remat{{policy=auto memory={budget}}}"]
+
+    def golden(self, model: str):
+        folder = SOURCE / "models" / model
+        return folder / "model.onnx", folder / "golden" / "recipe_adamw.yaml"
+
+    def test_budgets_of_gpt(self):
+        gpt = Gpt(blocks=4, sequence=64)
+        model, recipe = self.folder / "gpt.onnx", self.folder / "recipe.yaml"
+        model.write_bytes(gpt.model())
+        recipe.write_text(gpt.recipe(4 * BATCH, BATCH))
+        self.sweep(model, recipe, "--unfused", "attention", "--mesh", "tp=2", "--sp")
+
+    def test_budgets_of_llava_deep(self):
+        self.sweep(SOURCE / "models" / "llava_deep" / "model.onnx", self.golden("llava_tiny")[1])
+
+    def test_budgets_of_qwen_vl_tiny(self):
+        self.sweep(*self.golden("qwen_vl_tiny"), "--stages", "2", "--microbatches", "2")
