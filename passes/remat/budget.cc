@@ -53,28 +53,62 @@ class BudgetSearch {
   }
 
  private:
-  // What is in use whatever is chosen, when all of the stash is: between forward and backward.
   LogicalResult readMemory() {
     FailureOr<ProgramMemory> memory = ProgramMemory::of(program_);
     if (failed(memory)) return failure();
-    llvm::StringSet<> optional;
+    for (const Storage& storage : memory->assignment().storages()) {
+      const bool isStash = storage.role && storage.role->kind == ValueKind::kStash;
+      if (isStash) copies_[storage.role->ref] = storage.slots;
+    }
+    fixedBytes_ = bytesBesideTheStash(*memory);
+    return success();
+  }
+
+  // Names of what blocks can drop.
+  llvm::StringSet<> droppableNames() const {
+    llvm::StringSet<> names;
     for (const ForwardGraph& forward : forwards_) {
       std::vector<bool> canGo(forward.graph.values.size());
       for (int64_t block : blocksOf(forward.graph)) {
         for (int value : droppable(forward.graph, block)) canGo[value] = true;
       }
       for (const auto& [name, value] : forward.stash) {
-        if (canGo[value]) optional.insert(name);
+        if (canGo[value]) names.insert(name);
       }
     }
-    for (const auto& [id, storage] : llvm::enumerate(memory->assignment().storages())) {
+    return names;
+  }
+
+  // The most that is in use at an op between blocks while all that blocks can drop is in the stash.
+  // It is so whatever they drop.
+  int64_t bytesBesideTheStash(const ProgramMemory& memory) {
+    std::vector<bool> isBetween;  // by tick
+    for (mlir::func::FuncOp segment : program_.getOps<mlir::func::FuncOp>()) {
+      for (mlir::Operation& op : segment.getBody().front()) {
+        isBetween.push_back(blocks_.of(&op) == Blocks::kNone);
+      }
+    }
+    const size_t ticks = isBetween.size();
+    // Differences from tick to tick.
+    std::vector<int64_t> bytes(ticks + 1), stashed(ticks + 1);
+    int64_t all = 0;
+    const llvm::StringSet<> names = droppableNames();
+    for (const auto& [id, storage] : llvm::enumerate(memory.assignment().storages())) {
       const bool isStash = storage.role && storage.role->kind == ValueKind::kStash;
-      if (isStash) copies_[storage.role->ref] = storage.slots;
-      if (isStash ? !optional.contains(storage.role->ref) : storage.persistent) {
-        fixedBytes_ += memory->bytesOf(static_cast<StorageId>(id));
-      }
+      const bool canGo = isStash && names.contains(storage.role->ref);
+      std::vector<int64_t>& counts = canGo ? stashed : bytes;
+      const int64_t amount = canGo ? 1 : memory.bytesOf(static_cast<StorageId>(id));
+      all += canGo ? 1 : 0;
+      counts[std::min<size_t>(storage.begin, ticks)] += amount;
+      counts[std::min<size_t>(storage.end + 1, ticks)] -= amount;
     }
-    return success();
+    int64_t most = 0, inUse = 0, inStash = 0;
+    for (size_t tick = 0; tick < ticks; ++tick) {
+      inUse += bytes[tick];
+      inStash += stashed[tick];
+      if (isBetween[tick] && inStash == all) most = std::max(most, inUse);
+    }
+    return most;
   }
 
   // Of the stash of a forward: the microbatches in flight.

@@ -12,6 +12,7 @@ The paper leaves out the two norms' statistics, 2 numbers of 4 bytes per positio
 """
 
 import json
+import re
 
 from gpt import Gpt
 from oriel_testing import SOURCE, OrielTestCase, losses
@@ -19,6 +20,7 @@ from oriel_testing import SOURCE, OrielTestCase, losses
 # Bytes of a value in the plan, and in the formulas.
 VALUE, PAPER = 4, 2
 BATCH = 2
+BOUND = re.compile(r"for each microbatch (\S+) ms run again, at least (\S+) by linear relaxation")
 
 
 class RematTest(OrielTestCase):
@@ -132,11 +134,15 @@ class BudgetTest(OrielTestCase):
     """The policy auto over budgets of memory per rank."""
 
     BUDGETS = 8
+    bounds = 0  # lower bounds seen
 
     def compile_within(self, model, recipe, *options: str) -> tuple[int, float]:
         """Bytes of the largest arena, and milliseconds of a microbatch's segments on all ranks, as predicted."""
         plan = self.folder / "p.oplan"
-        self.run_ok("oriel", "compile", model, "--recipe", recipe, *options, "-o", plan)
+        result = self.run_ok("oriel", "compile", model, "--recipe", recipe, *options, "-o", plan)
+        for again, least in BOUND.findall(result.stderr):
+            self.assertLessEqual(float(least), float(again))
+            self.bounds += 1
         content = json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout)
         segments = [segment for program in content["programs"] for segment in program["segments"]]
         return (max(program["arena_bytes"] for program in content["programs"]),
@@ -163,6 +169,7 @@ class BudgetTest(OrielTestCase):
         for (bytes_, time), (fewer, longer) in zip(frontier, frontier[1:]):
             self.assertLessEqual(fewer, bytes_)
             self.assertGreaterEqual(longer, time)
+        self.assertGreaterEqual(self.bounds, self.BUDGETS)
         # There is more between keeping all and keeping what full keeps.
         self.assertGreater(len(set(frontier)), 3, frontier)
 
