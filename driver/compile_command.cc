@@ -96,6 +96,10 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->type_name("N");
   command->add_flag("--sp", strategy.sequenceParallel, "Split the sequence over tp between layers");
   command
+      ->add_option("--memory", strategy.memory,
+                   "What a rank has: fail, and say what would help, if one needs more")
+      ->type_name("16GiB");
+  command
       ->add_option("--stages", strategy.stages,
                    "Pipeline stages: how many, or what is in each: BLOCKS,..")
       ->delimiter(',')

@@ -7,6 +7,7 @@
 #include "driver/console.h"
 #include "driver/extra_passes.h"
 #include "driver/global_batch.h"
+#include "driver/memory_budget.h"
 #include "driver/pipelines.h"
 #include "driver/sha256.h"
 #include "driver/version.h"
@@ -139,6 +140,7 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   if (absl::Status sound = runtime::VerifyPlan(*plan); !sound.ok()) {
     return runtime::Annotate(sound, "the compiled plan is not sound; this is a bug of Oriel");
   }
+  ORIEL_RETURN_IF_ERROR(checkMemory(*plan, options.strategy));
   ORIEL_RETURN_IF_ERROR(dumper.after(kEmit, plan->DebugString(), "txtpb"));
   if (dumper.stopsAfter(kEmit)) return std::nullopt;
   return std::optional<Compilation>(Compilation{std::move(*model), *std::move(plan)});

@@ -23,11 +23,6 @@ std::vector<Entry> byDescendingCount(const std::map<std::string, int64_t>& count
   return sorted;
 }
 
-// "rank 3", "ranks 4 to 7"
-std::string ranksText(int64_t first, int64_t count) {
-  if (count == 1) return absl::StrCat("rank ", first);
-  return absl::StrCat("ranks ", first, " to ", first + count - 1);
-}
 std::string ranksText(const runtime::ProgramStats& program) {
   return absl::StrCat(program.rank_count == 1 ? "" : "each of ",
                       ranksText(program.first_rank, program.rank_count));
@@ -79,6 +74,11 @@ std::string initialText(const plan::InitialValue& initial) {
 }
 
 }  // namespace
+
+std::string ranksText(int64_t first, int64_t count) {
+  if (count == 1) return absl::StrCat("rank ", first);
+  return absl::StrCat("ranks ", first, " to ", first + count - 1);
+}
 
 std::string bytesText(int64_t bytes) {
   if (bytes < 1024) return absl::StrCat(bytes, bytes == 1 ? " byte" : " bytes");

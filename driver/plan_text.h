@@ -12,6 +12,8 @@ namespace oriel::driver {
 
 // "17 bytes", "1.5 MiB"
 std::string bytesText(int64_t bytes);
+// "rank 3", "ranks 4 to 7"
+std::string ranksText(int64_t first, int64_t count);
 // "1", "12,345", "1.27 M"
 std::string countText(int64_t count);
 // "global batch 64 = micro batch 8 x 4 ranks x 2 microbatches"

@@ -62,7 +62,7 @@ absl::StatusOr<std::optional<Overlap>> parseOverlap(const std::vector<std::strin
                                    : name == "prefetch" ? &overlap.prefetch
                                                         : nullptr;
     const std::optional<int64_t> bytes =
-        equals == std::string::npos ? std::nullopt : byteCountOf(word.substr(equals + 1));
+        equals == std::string::npos ? std::nullopt : bytesIn(word.substr(equals + 1));
     if (size == nullptr || !bytes || *size) {
       return absl::InvalidArgumentError(
           absl::StrCat("--overlap: can't use '", word,
@@ -101,6 +101,7 @@ std::string textOf(const Strategy& strategy) {
   if (strategy.zero > 0) absl::StrAppend(&text, "zero: ", strategy.zero, "\n");
   if (strategy.hsdp) absl::StrAppend(&text, "hsdp: ", *strategy.hsdp, "\n");
   if (strategy.sequenceParallel) absl::StrAppend(&text, "sequence_parallel: true\n");
+  if (strategy.memory) absl::StrAppend(&text, "memory: ", *strategy.memory, "\n");
   if (strategy.remat) absl::StrAppend(&text, "remat: ", rematName(*strategy.remat), "\n");
   if (!(strategy.overlap == Strategy().overlap)) {
     absl::StrAppend(&text, "overlap: ", overlapText(strategy.overlap), "\n");
@@ -206,6 +207,14 @@ absl::StatusOr<Strategy> fromShorthand(const StrategyOptions& options) {
   }
   strategy.hsdp = options.hsdp;
   strategy.sequenceParallel = options.sequenceParallel;
+  if (!options.memory.empty()) {
+    strategy.memory = bytesIn(options.memory);
+    if (strategy.memory.value_or(0) == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--memory: can't use '", options.memory,
+                       "'; write the bytes that a rank has, e.g. 16GiB, 800MB"));
+    }
+  }
   if (!options.remat.empty()) {
     absl::StatusOr<RematPolicy> policy = parseRemat(options.remat);
     if (!policy.ok()) {
@@ -234,6 +243,7 @@ absl::StatusOr<Strategy> fromFile(const StrategyOptions& options) {
   if (options.interleave) others.push_back("--interleave");
   if (options.microbatches) others.push_back("--microbatches");
   if (!options.balance.empty()) others.push_back("--balance");
+  if (!options.memory.empty()) others.push_back("--memory");
   if (!options.remat.empty()) others.push_back("--remat");
   if (!options.overlap.empty()) others.push_back("--overlap");
   if (!others.empty()) {

@@ -60,6 +60,7 @@ TEST(StrategyOptionsTest, TheTextOfAShorthandReadsAsTheSameStrategy) {
     StrategyOptions options;
     options.mesh = mesh;
     options.zero = 3;
+    options.memory = "1.5 GiB";
     ORIEL_ASSERT_OK_AND_ASSIGN(Strategy made, strategyFromOptions(options));
     ORIEL_ASSERT_OK_AND_ASSIGN(Strategy read, parseStrategy(made.text, "s.yaml"));
     EXPECT_EQ(made, read) << made.text;

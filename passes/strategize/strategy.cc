@@ -207,6 +207,23 @@ std::optional<int64_t> stageCountOf(const std::string& text) {
   return count;
 }
 
+std::optional<int64_t> bytesIn(const std::string& text) {
+  constexpr std::pair<const char*, double> kUnits[] = {
+      {"", 1},         {"B", 1},    {"KB", 1e3},     {"KiB", 0x1p10}, {"MB", 1e6},
+      {"MiB", 0x1p20}, {"GB", 1e9}, {"GiB", 0x1p30}, {"TB", 1e12},    {"TiB", 0x1p40}};
+  const size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const absl::string_view unit = absl::StripLeadingAsciiWhitespace(text.substr(end));
+  double number = 0;
+  if (!absl::SimpleAtod(text.substr(0, end), &number)) return std::nullopt;
+  for (const auto& [name, factor] : kUnits) {
+    if (unit != name) continue;
+    const double bytes = number * factor;
+    if (!(bytes >= 0) || bytes > 0x1p62) return std::nullopt;
+    return static_cast<int64_t>(bytes);
+  }
+  return std::nullopt;
+}
+
 Mesh Strategy::resolved(const Mesh& mesh) const {
   if (!hsdp) return mesh;
   return Mesh{mesh.dp / *hsdp, *hsdp, mesh.tp};
@@ -254,25 +271,6 @@ int64_t Overlap::prefetchBytes(int64_t total) const {
   return prefetch.value_or(2 * bucketBytes(total));
 }
 
-std::optional<int64_t> byteCountOf(const std::string& text) {
-  static const auto* units = new std::vector<std::pair<std::string, double>>{
-      {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
-      {"KB", 1e3},     {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12},
-      {"B", 1.0},      {"", 1.0}};
-  for (const auto& [unit, size] : *units) {
-    absl::string_view number = text;
-    if (!absl::ConsumeSuffix(&number, unit)) continue;
-    number = absl::StripAsciiWhitespace(number);
-    double count = 0;
-    if (number.empty() || !absl::ascii_isdigit(number.front()) ||
-        !absl::SimpleAtod(number, &count) || !(count * size <= static_cast<double>(kMaxBytes))) {
-      return std::nullopt;
-    }
-    return static_cast<int64_t>(count * size);
-  }
-  return std::nullopt;
-}
-
 bool Strategy::isPlainDataParallel() const {
   return mesh.dp == mesh.ranks() && zero == 0 && !hsdp && !sequenceParallel && modules.empty() &&
          shardings.empty() && stageCount() == 1;
@@ -304,10 +302,10 @@ bool operator==(const Strategy::Sharding& a, const Strategy::Sharding& b) {
 }
 
 bool operator==(const Strategy& a, const Strategy& b) {
-  return std::tie(a.mesh, a.zero, a.hsdp, a.sequenceParallel, a.modules, a.shardings, a.pipeline,
-                  a.remat, a.overlap) == std::tie(b.mesh, b.zero, b.hsdp, b.sequenceParallel,
-                                                  b.modules, b.shardings, b.pipeline, b.remat,
-                                                  b.overlap);
+  return std::tie(a.mesh, a.zero, a.hsdp, a.sequenceParallel, a.memory, a.modules, a.shardings,
+                  a.pipeline, a.remat,
+                  a.overlap) == std::tie(b.mesh, b.zero, b.hsdp, b.sequenceParallel, b.memory,
+                                         b.modules, b.shardings, b.pipeline, b.remat, b.overlap);
 }
 
 std::optional<StrategyProblem> findProblem(const Strategy& strategy) {

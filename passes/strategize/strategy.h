@@ -65,9 +65,9 @@ struct Overlap {
   int64_t prefetchBytes(int64_t total) const;
 };
 
-// Bytes in "25 MiB", "1.5 GB", "4096"; none for another text, and beyond kMaxBytes.
-std::optional<int64_t> byteCountOf(const std::string& text);
-constexpr int64_t kMaxBytes = int64_t{1} << 60;
+// The bytes in "16 GiB", "1.5 GB", "800 MB", "4096"; none for another text and for more
+// than can be addressed.
+std::optional<int64_t> bytesIn(const std::string& text);
 
 struct Strategy {
   Mesh mesh;     // of each grid without one, and of all that is in no module below
@@ -75,6 +75,7 @@ struct Strategy {
   // Ranks of a group that shards, where dp is split into groups that are copies of each other.
   std::optional<int64_t> hsdp;
   bool sequenceParallel = false;
+  std::optional<int64_t> memory;  // bytes that a rank has; none: whatever the plan needs
 
   // Another mesh on the same ranks; without one, a name for its blocks.
   struct Module {

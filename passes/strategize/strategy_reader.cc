@@ -25,15 +25,17 @@ class StrategyReader {
                      "a strategy must be a mapping of keys to values, e.g. `mesh: {dp: 2, tp: 2}`");
     }
     if (!document_.ok()) return document_.status();
-    YamlMap root(&document_, document_.root(), "",
-                 {"mesh", "zero", "hsdp", "sequence_parallel", "modules", "shardings", "stages",
-                  "schedule", "interleave", "microbatches", "balance", "remat", "overlap"});
+    YamlMap root(
+        &document_, document_.root(), "",
+        {"mesh", "zero", "hsdp", "sequence_parallel", "memory", "modules", "shardings", "stages",
+         "schedule", "interleave", "microbatches", "balance", "remat", "overlap"});
     readPipeline(root);
     if (needsMesh()) root.require("mesh");
     strategy_.mesh = readMesh(root.node("mesh"), "mesh");
     strategy_.zero = static_cast<int>(root.readInt("zero", 0, 0, 3));
     if (root.has("hsdp")) strategy_.hsdp = root.readInt("hsdp", 2, 2, kMaxRanks);
     strategy_.sequenceParallel = root.readBool("sequence_parallel", false);
+    if (root.has("memory")) readMemory(root);
     if (root.has("remat")) {
       strategy_.remat = static_cast<RematPolicy>(root.readWord("remat", 0, rematNames()));
     }
@@ -57,6 +59,14 @@ class StrategyReader {
     const std::vector<Pipeline::Stage>& stages = strategy_.pipeline->named;
     return std::any_of(stages.begin(), stages.end(),
                        [](const Pipeline::Stage& stage) { return !stage.mesh; });
+  }
+
+  void readMemory(YamlMap& root) {
+    const YAML::Node node = root.node("memory");
+    if (node.IsScalar()) strategy_.memory = bytesIn(node.Scalar());
+    if (strategy_.memory.value_or(0) == 0) {
+      root.fail("memory", "'memory' must be the bytes that a rank has, e.g. `16 GiB`, `800 MB`");
+    }
   }
 
   void readPipeline(YamlMap& root) {
@@ -179,8 +189,7 @@ class StrategyReader {
   std::optional<int64_t> readBytes(YamlMap& map, const std::string& key) {
     if (!map.has(key)) return std::nullopt;
     const YAML::Node node = map.node(key);
-    const std::optional<int64_t> bytes =
-        node.IsScalar() ? byteCountOf(node.Scalar()) : std::nullopt;
+    const std::optional<int64_t> bytes = node.IsScalar() ? bytesIn(node.Scalar()) : std::nullopt;
     if (!bytes) {
       map.fail(key, "'" + map.pathOf(key) + "' must be a number of bytes, e.g. `25 MiB`");
     }

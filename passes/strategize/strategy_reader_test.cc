@@ -16,6 +16,7 @@ const char kFull[] = R"(mesh: {dp: 4, tp: 2}
 zero: 2
 hsdp: 2
 sequence_parallel: true
+memory: 16 GiB
 modules:
   vision: {parameters: ["vision_tower.*", "model.vision.*"], mesh: {dp: 8}}
 shardings:
@@ -44,6 +45,7 @@ TEST(StrategyReader, ReadsEveryKey) {
   EXPECT_EQ(strategy->zero, 2);
   EXPECT_EQ(strategy->hsdp, 2);
   EXPECT_TRUE(strategy->sequenceParallel);
+  EXPECT_EQ(strategy->memory, int64_t{16} << 30);
   EXPECT_THAT(
       strategy->modules,
       ElementsAre(Strategy::Module{"vision", {"vision_tower.*", "model.vision.*"}, Mesh{8, 1, 1}}));
