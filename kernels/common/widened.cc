@@ -41,6 +41,7 @@ class WidenedLaunch {
   }
 
   const KernelSpec& wide() const { return wide_; }
+  int64_t bytes() const { return static_cast<int64_t>(bytes_); }
   size_t copies() const { return operands_.size() + results_.size(); }
   void set_kernel(KernelFn kernel) { kernel_ = std::move(kernel); }
 
@@ -113,6 +114,11 @@ bool HasNarrowFloats(const KernelSpec& spec) {
     if (IsNarrow(tensor)) return true;
   }
   return false;
+}
+
+int64_t WidenedBytes(const KernelFn& launch) {
+  const WidenedLaunch* widened = launch.target<WidenedLaunch>();
+  return widened == nullptr ? 0 : widened->bytes();
 }
 
 absl::StatusOr<KernelFn> PrepareWidened(

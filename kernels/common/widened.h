@@ -20,6 +20,10 @@ inline int64_t small_tensor = 64 * 1024;
 // Whether an operand or result is f16 or bf16.
 bool HasNarrowFloats(const KernelSpec& spec);
 
+// Bytes of scratch memory, of the thread that runs it, in which a launch that the registry prepared
+// keeps widened tensors; 0 if its kernel takes them all.
+int64_t WidenedBytes(const KernelFn& launch);
+
 // A launch of `spec` by what `prepare` gives for it with f32 in place of f16 and bf16: first of
 // small tensors, then of results too, then of all. The status of the last, if none is taken.
 absl::StatusOr<KernelFn> PrepareWidened(

@@ -299,6 +299,39 @@ TEST(WidenedTest, EveryKernelHasALaunch) {
   }
 }
 
+// Kernels whose large tensors are widened: none of them runs on activations, or stores what it
+// sums in bf16.
+const std::set<std::string> kByAdapter = {"iota", "cumsum", "conv_input_grad", "conv_weight_grad"};
+
+TEST(WidenedTest, LargeTensorsAreNot) {
+  const int64_t before = small_tensor;
+  small_tensor = 100;
+  for (const Launch& launch : Launches()) {
+    const KernelSpec spec{launch.kernel, TypesOf(launch.operands, DType::kBF16, DType::kF32),
+                          TypesOf(launch.results, DType::kBF16, DType::kF32), launch.attributes, 1};
+    int64_t small = 0;
+    for (const auto* tensors : {&spec.operands, &spec.results}) {
+      for (const TensorSpec& tensor : *tensors) {
+        const int64_t count = tensor.num_elements();
+        if (tensor.dtype == DType::kBF16 && count <= small_tensor)
+          small += (4 * count + 63) / 64 * 64;
+      }
+    }
+    absl::StatusOr<KernelFn> function = KernelRegistry::Host().Prepare(spec);
+    ASSERT_TRUE(function.ok()) << launch.kernel << ": " << function.status();
+    if (kByAdapter.count(launch.kernel) == 0) {
+      EXPECT_LE(WidenedBytes(*function), small) << launch.kernel;
+    }
+  }
+  small_tensor = before;
+}
+
+TEST(WidenedTest, WhatAKernelTakesIsNotWidened) {
+  const TensorSpec x{DType::kBF16, {8, 8}}, y{DType::kF16, {8, 8}};
+  EXPECT_EQ(WidenedBytes(*KernelRegistry::Host().Prepare({"add", {x, x}, {x}, {}, 1})), 0);
+  EXPECT_EQ(WidenedBytes(*KernelRegistry::Host().Prepare({"add", {y, y}, {y}, {}, 1})), 3 * 256);
+}
+
 TEST(WidenedTest, ResultInPlaceOfAnOperand) {
   for (DType dtype : {DType::kBF16, DType::kF16}) {
     for (int in_place : {0, 1}) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/float16.h"
 #include "runtime/base/status_testing.h"
 
 namespace oriel::runtime {
@@ -70,6 +71,15 @@ struct Bf16 {
   }
 };
 
+struct F16 {
+  using Storage = uint16_t;
+  static float Load(Storage value) { return HalfToFloat(value); }
+  static Storage Store(float value) { return FloatToHalf(value); }
+  static Storage Make(int64_t rank, int64_t buffer, int64_t i) {
+    return Store(static_cast<float>(Value(rank, buffer, i)));
+  }
+};
+
 // The bytes that rank `rank` brings, and what the reduction over `size` ranks must give.
 template <typename Type>
 void Fill(int64_t rank, int64_t buffer, int64_t count, char* out) {
@@ -103,7 +113,8 @@ Functions For(DType dtype) {
 
 const std::vector<Functions>& AllTypes() {
   static const auto* types = new std::vector<Functions>{
-      For<Plain<float>>(DType::kF32), For<Plain<double>>(DType::kF64), For<Bf16>(DType::kBF16),
+      For<Plain<float>>(DType::kF32),   For<Plain<double>>(DType::kF64),
+      For<Bf16>(DType::kBF16),          For<F16>(DType::kF16),
       For<Plain<int64_t>>(DType::kI64), For<Plain<int32_t>>(DType::kI32)};
   return *types;
 }
@@ -414,8 +425,8 @@ void RefusesBadPieces(Communicator& comm) {
               refused("all_gather of pieces of 1 x -1 elements"));
   EXPECT_THAT(comm.AllGather({{nullptr, value, DType::kF32, {}, {1, 1}}}),
               refused("all_gather: a buffer has no address"));
-  EXPECT_THAT(comm.ReduceScatter(Reduction::kSum, {{value, value + 1, DType::kF16, {1, 1}, {}}}),
-              refused("reduce_scatter of f16, which cannot be reduced"));
+  EXPECT_THAT(comm.ReduceScatter(Reduction::kSum, {{value, value + 1, DType::kU8, {1, 1}, {}}}),
+              refused("reduce_scatter of u8, which cannot be reduced"));
   EXPECT_THAT(comm.AllToAll({{value, value + 1, DType::kF32, {2, 3}, {2, 4}}}),
               refused("all_to_all of pieces of 6 elements into pieces of 8"));
 }

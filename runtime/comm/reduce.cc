@@ -17,6 +17,9 @@ constexpr int64_t kChunk = 1024;
 struct BFloat16 {
   uint16_t bits;
 };
+struct Half {
+  uint16_t bits;
+};
 
 // How elements of type T are accumulated.
 template <typename T>
@@ -30,6 +33,13 @@ struct Arithmetic<BFloat16> {
   using Accumulator = float;
   static float Load(BFloat16 value) { return BFloat16ToFloat(value.bits); }
   static BFloat16 Store(float value) { return {FloatToBFloat16(value)}; }
+};
+
+template <>
+struct Arithmetic<Half> {
+  using Accumulator = float;
+  static float Load(Half value) { return HalfToFloat(value.bits); }
+  static Half Store(float value) { return {FloatToHalf(value)}; }
 };
 
 struct Sum {
@@ -76,6 +86,8 @@ void ReduceAs(DType dtype, absl::Span<const void* const> sources, absl::Span<voi
       return Reduce<float, Op>(sources, targets, count);
     case DType::kF64:
       return Reduce<double, Op>(sources, targets, count);
+    case DType::kF16:
+      return Reduce<Half, Op>(sources, targets, count);
     case DType::kBF16:
       return Reduce<BFloat16, Op>(sources, targets, count);
     case DType::kI64:
@@ -113,6 +125,7 @@ bool CanReduce(DType dtype) {
   switch (dtype) {
     case DType::kF32:
     case DType::kF64:
+    case DType::kF16:
     case DType::kBF16:
     case DType::kI64:
     case DType::kI32:
@@ -128,7 +141,7 @@ absl::Status CheckReduceBuffers(absl::Span<const ReduceBuffer> buffers) {
     if (!CanReduce(buffer.dtype)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "all_reduce: buffer ", i, " is of type ", std::string(DTypeName(buffer.dtype)),
-          ", which cannot be reduced (f32, f64, bf16, i64 and i32 can)"));
+          ", which cannot be reduced (f32, f64, f16, bf16, i64 and i32 can)"));
     }
     if (buffer.count < 0 ||
         (buffer.count > 0 && (buffer.source == nullptr || buffer.target == nullptr))) {
@@ -154,7 +167,7 @@ absl::Status CheckReduceScatter(absl::Span<const PieceBuffer> buffers) {
     if (CanReduce(buffer.dtype)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("reduce_scatter of ", std::string(DTypeName(buffer.dtype)),
-                     ", which cannot be reduced (f32, f64, bf16, i64 and i32 can)"));
+                     ", which cannot be reduced (f32, f64, f16, bf16, i64 and i32 can)"));
   }
   return absl::OkStatus();
 }

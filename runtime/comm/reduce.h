@@ -13,7 +13,7 @@
 
 namespace oriel::runtime {
 
-// f32, f64, bf16, i64 and i32.
+// f32, f64, f16, bf16, i64 and i32.
 bool CanReduce(DType dtype);
 
 // The buffers of one AllReduce call can be reduced: known dtypes, no negative count, no null
@@ -38,8 +38,8 @@ absl::Status CheckGroup(const std::vector<int64_t>& ranks, int64_t self, int64_t
 
 // target[t][i] = sources[0][i] ∘ sources[1][i] ∘ .., from left to right, for each i and t.
 //
-// ∘ is a sum or a maximum (of which NaN is the greatest). bf16 is accumulated in f32 and rounded
-// once, to nearest even; integer sums wrap. A target may be a source, but not overlap one
+// ∘ is a sum or a maximum (of which NaN is the greatest). f16 and bf16 are accumulated in f32 and
+// rounded once, to nearest even; integer sums wrap. A target may be a source, but not overlap one
 // otherwise. `dtype` is one that CanReduce takes.
 void ReduceInOrder(Reduction reduction, DType dtype, absl::Span<const void* const> sources,
                    absl::Span<void* const> targets, int64_t count);

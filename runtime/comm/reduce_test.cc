@@ -83,5 +83,15 @@ TEST(ReduceInOrder, RoundsBfloat16Once) {
   EXPECT_EQ(result, 0x4381);
 }
 
+// 2048 + 1 + 1 in f16, whose numbers are 2 apart there.
+TEST(ReduceInOrder, RoundsHalfOnce) {
+  const uint16_t one = 0x3c00, two_thousand_forty_eight = 0x6800;
+  const void* sources[] = {&two_thousand_forty_eight, &one, &one};
+  uint16_t result = 0;
+  void* target = &result;
+  ReduceInOrder(Reduction::kSum, DType::kF16, sources, absl::MakeConstSpan(&target, 1), 1);
+  EXPECT_EQ(result, 0x6801);
+}
+
 }  // namespace
 }  // namespace oriel::runtime

@@ -394,6 +394,7 @@ class ProgramVerifier {
       switch (operand.dtype()) {
         case plan::F32:
         case plan::F64:
+        case plan::F16:
         case plan::BF16:
         case plan::I64:
         case plan::I32:
