@@ -9,6 +9,7 @@
 #include "runtime/comm/in_process.h"
 #include "runtime/plan/plan_builder.h"
 #include "runtime/plan/tensor_layout.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/safetensors.h"
 #include "runtime/train/test_data.h"
 #include "runtime/train/toy_executor.h"
@@ -22,12 +23,12 @@ constexpr float kScale = 2;
 
 // A gradient [4, 6] that is cut over a0 and a pending sum over a1, scaled; tokens are a pending
 // sum over a1, too.
-plan::Plan TwoByTwo() {
+plan::Plan TwoByTwo(DType dtype = DType::kF32) {
   PlanBuilder builder(4);
   plan::Plan& plan = builder.plan();
   *plan.mutable_grids(0) = MakeGrid({2, 2});
   builder.Parameter("w", {DType::kF32, {4, 6}});
-  const int gradient = builder.Buffer(plan::GRADIENT, "w", {DType::kF32, {2, 6}});
+  const int gradient = builder.Buffer(plan::GRADIENT, "w", {dtype, {2, 6}});
   const int tokens = builder.Buffer(plan::ACCUMULATOR, "token_count", {DType::kF32, {}});
   plan::Buffer* buffer = builder.program().mutable_buffers(gradient);
   buffer->set_name("gradient");  // the executor keeps buffers by their names
@@ -37,8 +38,12 @@ plan::Plan TwoByTwo() {
   return plan;
 }
 
-TEST(DumpGradientsTest, SumsAreTakenAndPiecesJoined) {
-  const plan::Plan plan = TwoByTwo();
+// Of gradients that are kept in f32 or bf16.
+class DumpedTypeTest : public ::testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, DumpedTypeTest, ::testing::Values(DType::kF32, DType::kBF16));
+
+TEST_P(DumpedTypeTest, SumsAreTakenAndPiecesJoined) {
+  const plan::Plan plan = TwoByTwo(GetParam());
   const TempFolder folder;
   std::vector<float> expected(24);
   std::iota(expected.begin(), expected.end(), 1.0f);
@@ -50,9 +55,9 @@ TEST(DumpGradientsTest, SumsAreTakenAndPiecesJoined) {
     // 3 and 5 tokens; a quarter of the sum comes from the first, the rest from the second.
     const float count = rank % 2 == 0 ? 3 : 5, share = rank % 2 == 0 ? 0.25f : 0.75f;
     std::memcpy(tokens.data, &count, sizeof count);
-    for (int i = 0; i < 12; ++i) {
-      static_cast<float*>(gradient.data)[i] = expected[rank / 2 * 12 + i] * 8 * kScale * share;
-    }
+    float values[12];
+    for (int i = 0; i < 12; ++i) values[i] = expected[rank / 2 * 12 + i] * 8 * kScale * share;
+    ORIEL_RETURN_IF_ERROR(ConvertElements(DType::kF32, values, GetParam(), gradient.data, 12));
     return DumpGradients(plan, executor, world[rank].get(), folder / "gradients.safetensors");
   };
   std::vector<absl::Status> statuses(4);
