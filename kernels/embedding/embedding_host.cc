@@ -1,11 +1,10 @@
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
+#include "kernels/common/scratch.h"
 #include "kernels/embedding/embedding.h"
 
 namespace oriel::kernels {
@@ -89,13 +88,6 @@ absl::StatusOr<KernelFn> MakeScatterAddTyped(const KernelSpec& spec) {
   ORIEL_ASSIGN_OR_RETURN(const GatherShape shape,
                          GatherShape::Make(spec, {spec.operands[1].dtype, result.shape},
                                            spec.operands[0], spec.operands[1]));
-  // The updates of each row in order: the first, and the one that follows each.
-  struct Chains {
-    std::vector<int64_t> first, next;
-  };
-  auto chains = std::make_shared<Chains>();
-  chains->first.resize(shape.size);
-  chains->next.resize(shape.count);
   const int threads = spec.num_threads;
   return KernelFn([=](const KernelArgs& args) {
     using T = Compute<S>;
@@ -105,15 +97,17 @@ absl::StatusOr<KernelFn> MakeScatterAddTyped(const KernelSpec& spec) {
     absl::Status status = CheckIndices("scatter_add", indices, shape);
     if (!status.ok()) return status;
     ORIEL_ASSIGN_OR_RETURN(const int64_t begin_row, shape.rows.First(args));
-    std::fill(chains->first.begin(), chains->first.end(), shape.count);
+    // The updates of each row in order: the first, and the one that follows each.
+    int64_t* first = static_cast<int64_t*>(
+        ThreadScratch((shape.size + shape.count) * static_cast<int64_t>(sizeof(int64_t))));
+    int64_t* next = first + shape.size;
+    std::fill(first, next, shape.count);
     for (int64_t k = shape.count; k-- > 0;) {
       const int64_t row = RowOf(indices[k], shape, begin_row);
       if (!HasRow(row, shape)) continue;
-      chains->next[k] = chains->first[row];
-      chains->first[row] = k;
+      next[k] = first[row];
+      first[row] = k;
     }
-    const int64_t* first = chains->first.data();
-    const int64_t* next = chains->next.data();
     const int64_t each = 1 + shape.count / std::max<int64_t>(shape.size, 1);
     ParallelFor(threads, shape.outer * shape.size, each * shape.inner,
                 [=](int64_t begin, int64_t end) {
