@@ -12,8 +12,9 @@
 
 namespace oriel::kernels {
 
-// What asks: a kernel, or what holds widened tensors while a kernel runs (widened.h).
-enum class ScratchUse { kKernel, kWidened };
+// What asks, each for memory of its own: a kernel; one whose products take some, too; what holds
+// widened tensors while a kernel runs (widened.h).
+enum class ScratchUse { kKernel, kAroundProducts, kWidened };
 
 // At least `bytes` of the calling thread's memory, aligned to 64, with any contents. The next call
 // on the same thread gives the same memory: a kernel calls this once for all that it needs.

@@ -3,10 +3,10 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/common/aligned.h"
 #include "kernels/common/bfloat16.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
+#include "kernels/common/scratch.h"
 #include "kernels/conv/conv.h"
 #include "kernels/linear/gemm.h"
 
@@ -78,10 +78,20 @@ absl::Status CheckTypes(const KernelSpec& spec) {
   return CheckResult(spec, 0, SumType(dtype, result.dtype), result.shape);
 }
 
-template <typename S>
+// The patches of one sample and group, and behind them `sums` elements of T, in the calling
+// thread's scratch memory.
+template <typename S, typename T>
 struct Scratch {
-  AlignedVector<S> patches;
-  explicit Scratch(const ConvShape& s) : patches(s.positions() * s.patch()) {}
+  S* patches;
+  T* sums;
+  Scratch(const ConvShape& s, int64_t sum_count) {
+    const int64_t bytes =
+        (s.positions() * s.patch() * static_cast<int64_t>(sizeof(S)) + 63) / 64 * 64;
+    char* memory = static_cast<char*>(ThreadScratch<ScratchUse::kAroundProducts>(
+        bytes + sum_count * static_cast<int64_t>(sizeof(T))));
+    patches = reinterpret_cast<S*>(memory);
+    sums = reinterpret_cast<T*>(memory + bytes);
+  }
 };
 
 // Offsets of one sample and group in each tensor.
@@ -113,17 +123,17 @@ absl::StatusOr<KernelFn> MakeForwardTyped(const KernelSpec& spec) {
   product.factors = spec.operands[0].dtype;
   product.result = rounds_later ? DType::kF32 : spec.results[0].dtype;
   ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> gemm, Gemm::Create(product, spec.num_threads));
-  auto scratch = std::make_shared<Scratch<S>>(s);
-  auto sums = std::make_shared<AlignedVector<T>>(rounds_later ? product.m * product.n : 0);
+  const int64_t sums = rounds_later ? product.m * product.n : 0;
   const int threads = spec.num_threads;
   return KernelFn([=](const KernelArgs& args) {
-    S* patches = scratch->patches.data();
+    const Scratch<S, T> scratch(s, sums);
+    S* patches = scratch.patches;
     for (int64_t sample = 0; sample < s.batch; ++sample) {
       for (int64_t group = 0; group < s.group; ++group) {
         const Place at(s, sample, group);
         R* result = args.result<R>(0) + at.output;
         Unfold(s, args.operand<S>(0) + at.input, patches, threads);
-        void* products = rounds_later ? static_cast<void*>(sums->data()) : result;
+        void* products = rounds_later ? static_cast<void*>(scratch.sums) : result;
         absl::Status status = gemm->Run(args.operand<S>(1) + at.weight, patches, nullptr, products);
         if (!status.ok()) return status;
         if (!has_bias) continue;
@@ -170,10 +180,9 @@ absl::StatusOr<KernelFn> MakeInputGrad(const KernelSpec& spec) {
   product.factors = spec.operands[0].dtype;
   product.result = spec.results[0].dtype;
   ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> gemm, Gemm::Create(product, spec.num_threads));
-  auto scratch = std::make_shared<Scratch<T>>(s);
   const int threads = spec.num_threads;
   return KernelFn([=](const KernelArgs& args) {
-    T* patches = scratch->patches.data();
+    T* patches = Scratch<T, T>(s, 0).patches;
     for (int64_t sample = 0; sample < s.batch; ++sample) {
       for (int64_t group = 0; group < s.group; ++group) {
         const Place at(s, sample, group);
@@ -205,10 +214,9 @@ absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
                          Gemm::Create(product, spec.num_threads));
   product.accumulate = true;
   ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> next, Gemm::Create(product, spec.num_threads));
-  auto scratch = std::make_shared<Scratch<S>>(s);
   const int threads = spec.num_threads;
   return KernelFn([=](const KernelArgs& args) {
-    S* patches = scratch->patches.data();
+    S* patches = Scratch<S, T>(s, 0).patches;
     if (s.batch == 0) std::fill_n(args.result<T>(0), s.outputs * s.patch(), T(0));
     for (int64_t sample = 0; sample < s.batch; ++sample) {
       for (int64_t group = 0; group < s.group; ++group) {

@@ -15,7 +15,6 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "kernels/common/aligned.h"
 #include "kernels/common/checks.h"
 #include "kernels/kernel.h"
 
@@ -58,7 +57,6 @@ class LoopGemm {
  private:
   GemmShape shape_;
   int num_threads_ = 1;
-  AlignedVector<T> transposed_;  // one matrix b, if it is stored as [n, k]
 };
 
 // True if any extent is 0: nothing to sum, or nothing to write.

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kernels/common/parallel.h"
+#include "kernels/common/scratch.h"
 #include "kernels/linear/gemm.h"
 #include "kernels/linear/small_gemm.h"
 
@@ -20,7 +21,6 @@ absl::StatusOr<std::shared_ptr<LoopGemm<T>>> LoopGemm<T>::Create(const GemmShape
   auto gemm = std::make_shared<LoopGemm<T>>();
   gemm->shape_ = shape;
   gemm->num_threads_ = num_threads;
-  if (shape.transpose_b) gemm->transposed_.resize(shape.k * shape.n);
   return gemm;
 }
 
@@ -31,15 +31,17 @@ absl::Status LoopGemm<T>::Run(const void* a, const void* b, const void* bias, vo
   const int64_t a_column = shape_.transpose_a ? m : 1;
   const T* added = shape_.bias ? static_cast<const T*>(bias) : nullptr;
   const bool clears = !shape_.accumulate;
+  // One matrix b, if it is stored as [n, k].
+  T* transposed = static_cast<T*>(ThreadScratch(shape_.transpose_b ? k * n * sizeof(T) : 0));
   for (int64_t i = 0; i < shape_.batch; ++i) {
     const T* left = static_cast<const T*>(a) + i * m * k;
     const T* right = static_cast<const T*>(b) + i * k * n;
     T* out = static_cast<T*>(c) + i * m * n;
     if (shape_.transpose_b) {
       for (int64_t j = 0; j < n; ++j) {
-        for (int64_t p = 0; p < k; ++p) transposed_[p * n + j] = right[j * k + p];
+        for (int64_t p = 0; p < k; ++p) transposed[p * n + j] = right[j * k + p];
       }
-      right = transposed_.data();
+      right = transposed;
     }
     const int64_t panels = (m + kPanelRows - 1) / kPanelRows;
     ParallelFor(num_threads_, panels, kPanelRows * n * (k / 4 + 1),

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
 #include "kernels/common/row_sums.h"
+#include "kernels/common/scratch.h"
 #include "kernels/common/vector_math.h"
 #include "kernels/common/wide_row.h"
 #include "kernels/loss/cross_entropy.h"
@@ -66,15 +66,14 @@ double LogSumExp(const T* x, int64_t n) {
 template <typename S, typename I>
 absl::StatusOr<KernelFn> MakeLossTyped(const KernelSpec& spec, const CrossEntropyShape& shape) {
   using T = Compute<S>;
-  auto losses = std::make_shared<std::vector<double>>(shape.rows);
   const int threads = spec.num_threads;
-  return KernelFn([shape, losses, threads](const KernelArgs& args) {
+  return KernelFn([shape, threads](const KernelArgs& args) {
     const S* logits = args.operand<S>(0);
     const I* labels = args.operand<I>(1);
     T* logsumexp = args.result<T>(2);
     absl::Status status = CheckLabels("cross_entropy", shape, labels);
     if (!status.ok()) return status;
-    double* loss = losses->data();
+    double* loss = static_cast<double*>(ThreadScratch(shape.rows * sizeof(double)));
     ParallelFor(threads, shape.rows, 6 * shape.vocabulary, [=](int64_t begin, int64_t end) {
       WideRow<S> source(shape.vocabulary);
       for (int64_t row = begin; row < end; ++row) {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
@@ -93,18 +92,18 @@ struct LayerNormGrad {
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, small, {shape.n}));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 2, small, {shape.n}));
-    auto sums = std::make_shared<RowBlockSums>(shape.rows, shape.n, 2);
     const int threads = spec.num_threads;
-    return KernelFn([rows = shape.rows, n = shape.n, sums, threads](const KernelArgs& args) {
+    return KernelFn([rows = shape.rows, n = shape.n, threads](const KernelArgs& args) {
+      RowBlockSums sums(rows, n, 2);
       const S* cotangent = args.operand<S>(0);
       const S* input = args.operand<S>(1);
       const T* weight = args.operand<T>(2);
       const T* means = args.operand<T>(3);
       const T* inv_stds = args.operand<T>(4);
       S* input_grad = args.result<S>(0);
-      RowBlockSums* partial = sums.get();
-      const int64_t block_rows = sums->block_rows();
-      ParallelFor(threads, sums->blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
+      RowBlockSums* partial = &sums;
+      const int64_t block_rows = sums.block_rows();
+      ParallelFor(threads, sums.blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
         WideRow<S> cotangent_row(n), input_row(n), target(n);
         for (int64_t block = begin; block < end; ++block) {
           double* weight_sum = partial->partial(block, 0);
@@ -135,8 +134,8 @@ struct LayerNormGrad {
           }
         }
       });
-      sums->Finish(0, args.result<T>(1));
-      sums->Finish(1, args.result<T>(2));
+      sums.Finish(0, args.result<T>(1));
+      sums.Finish(1, args.result<T>(2));
       return absl::OkStatus();
     });
   }
@@ -197,18 +196,17 @@ struct RmsNormGrad {
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, small, {shape.n}));
     ORIEL_ASSIGN_OR_RETURN(const double weight_offset, FloatOr(spec, "weight_offset", 0));
     const T offset = static_cast<T>(weight_offset);
-    auto sums = std::make_shared<RowBlockSums>(shape.rows, shape.n, 1);
     const int threads = spec.num_threads;
-    return KernelFn([rows = shape.rows, n = shape.n, sums, offset,
-                     threads](const KernelArgs& args) {
+    return KernelFn([rows = shape.rows, n = shape.n, offset, threads](const KernelArgs& args) {
+      RowBlockSums sums(rows, n, 1);
       const S* cotangent = args.operand<S>(0);
       const S* input = args.operand<S>(1);
       const T* weight = args.operand<T>(2);
       const T* inv_rms = args.operand<T>(3);
       S* input_grad = args.result<S>(0);
-      RowBlockSums* partial = sums.get();
-      const int64_t block_rows = sums->block_rows();
-      ParallelFor(threads, sums->blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
+      RowBlockSums* partial = &sums;
+      const int64_t block_rows = sums.block_rows();
+      ParallelFor(threads, sums.blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
         WideRow<S> cotangent_row(n), input_row(n), target(n);
         for (int64_t block = begin; block < end; ++block) {
           double* weight_sum = partial->partial(block, 0);
@@ -233,7 +231,7 @@ struct RmsNormGrad {
           }
         }
       });
-      sums->Finish(0, args.result<T>(1));
+      sums.Finish(0, args.result<T>(1));
       return absl::OkStatus();
     });
   }

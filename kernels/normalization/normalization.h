@@ -19,7 +19,7 @@
 
 #include <cstdint>
 
-#include "kernels/common/aligned.h"
+#include "kernels/common/scratch.h"
 
 namespace oriel::kernels {
 
@@ -27,8 +27,12 @@ namespace oriel::kernels {
 // depend on the thread count: one partial sum for each block of rows.
 class RowBlockSums {
  public:
+  // In the calling thread's scratch memory.
   RowBlockSums(int64_t rows, int64_t n, int vectors)
-      : rows_(rows), n_(n), vectors_(vectors), sums_(blocks() * n * vectors) {}
+      : rows_(rows),
+        n_(n),
+        vectors_(vectors),
+        sums_(static_cast<double*>(ThreadScratch(blocks() * n * vectors * sizeof(double)))) {}
 
   static constexpr int64_t kMinBlockRows = 64;
   static constexpr int64_t kMaxBlocks = 32;
@@ -39,9 +43,7 @@ class RowBlockSums {
   }
   int64_t blocks() const { return (rows_ + block_rows() - 1) / block_rows(); }
   // n partial sums of `vector` in `block`, to be cleared by the caller.
-  double* partial(int64_t block, int vector) {
-    return sums_.data() + (block * vectors_ + vector) * n_;
-  }
+  double* partial(int64_t block, int vector) { return sums_ + (block * vectors_ + vector) * n_; }
   // Assigns the total of `vector` to result[0 .. n).
   template <typename T>
   void Finish(int vector, T* result) {
@@ -61,7 +63,7 @@ class RowBlockSums {
   int64_t rows_;
   int64_t n_;
   int vectors_;
-  AlignedVector<double> sums_;
+  double* sums_;
 };
 
 }  // namespace oriel::kernels

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <type_traits>
 
 #include "kernels/common/bfloat16.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
+#include "kernels/common/scratch.h"
 #include "kernels/reduce/reduce.h"
 
 namespace oriel::kernels {
@@ -166,12 +166,11 @@ KernelFn LaunchGeneral(const ReducePlan& plan) {
     strides[d] = plan.dims[d].reduced ? 0 : stride;
     if (!plan.dims[d].reduced) stride *= plan.dims[d].size;
   }
-  auto sums = std::make_shared<std::vector<A>>(plan.results);
-  return [plan, rank, strides, sums](const KernelArgs& args) {
+  return [plan, rank, strides](const KernelArgs& args) {
     const S* x = args.operand<S>(0);
     R* y = args.result<R>(0);
-    A* sum = sums->data();
-    std::fill(sums->begin(), sums->end(), Op::template Start<T>());
+    A* sum = static_cast<A*>(ThreadScratch(plan.results * sizeof(A)));
+    std::fill_n(sum, plan.results, Op::template Start<T>());
     const int64_t inner = plan.dims.back().size;
     const int64_t step = strides.back();
     const int64_t rows = plan.results * plan.reduced_elements / inner;
