@@ -25,7 +25,7 @@ std::vector<Entry> byDescendingCount(const std::map<std::string, int64_t>& count
 
 std::string ranksText(const runtime::ProgramStats& program) {
   return absl::StrCat(program.rank_count == 1 ? "" : "each of ",
-                      ranksText(program.first_rank, program.rank_count));
+                      driver::ranksText(program.first_rank, program.rank_count));
 }
 
 // "stages 0 (vision), 2 (llm.0-15)"
@@ -292,22 +292,23 @@ std::string programsText(const runtime::PlanStats& stats) {
                    "; arena, state and bytes sent in collectives per step of a rank\n");
   size_t width = 0;
   for (const runtime::ProgramStats& program : stats.programs) {
-    width = std::max(width, ranksText(program.first_rank, program.rank_count).size());
+    width = std::max(width, driver::ranksText(program.first_rank, program.rank_count).size());
   }
   for (const runtime::ProgramStats& program : stats.programs) {
-    absl::StrAppend(
-        &text,
-        absl::StrFormat("  %-9s %-*s %10s %10s %10s  %s\n", absl::StrCat("grid ", program.grid),
-                        static_cast<int>(width), ranksText(program.first_rank, program.rank_count),
-                        bytesText(program.arena_bytes), bytesText(program.state_bytes),
-                        bytesText(program.sent_bytes_per_step), stagesText(program)));
+    absl::StrAppend(&text,
+                    absl::StrFormat("  %-9s %-*s %10s %10s %10s  %s\n",
+                                    absl::StrCat("grid ", program.grid), static_cast<int>(width),
+                                    driver::ranksText(program.first_rank, program.rank_count),
+                                    bytesText(program.arena_bytes), bytesText(program.state_bytes),
+                                    bytesText(program.sent_bytes_per_step), stagesText(program)));
   }
   return text;
 }
 
 std::string programHeading(const runtime::ProgramStats& program) {
   return absl::StrFormat("%-12s%s: %s\n", absl::StrCat("grid ", program.grid),
-                         ranksText(program.first_rank, program.rank_count), stagesText(program));
+                         driver::ranksText(program.first_rank, program.rank_count),
+                         stagesText(program));
 }
 
 std::string transfersText(const runtime::PlanStats& stats) {
