@@ -61,7 +61,7 @@ class Bench:
         self.arguments = arguments
         self.folder = folder
         self.bin = arguments.build / "bin"
-        onnx = ROOT / "models" / arguments.model / "model.onnx"
+        onnx = arguments.onnx or ROOT / "models" / arguments.model / "model.onnx"
         if not onnx.exists():
             onnx = folder / "model" / "model.onnx"
             run([VENV / "bin" / "python", ROOT / "models" / "export.py", arguments.model, "--out", onnx.parent])
@@ -132,6 +132,7 @@ class Bench:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--model", default="llava_30m")
+    parser.add_argument("--onnx", type=pathlib.Path, help="its file, if it has been exported (models/export.py)")
     parser.add_argument("--batch", type=int, default=8, help="global; half of it on each rank")
     parser.add_argument("--bucket", default="8MiB")
     parser.add_argument("--part", type=float, default=0.5, help="of the backward's time that communication takes")
