@@ -76,9 +76,9 @@ class Bench:
         return plan
 
     def buckets(self) -> list[dict]:
-        """The reductions that a step starts, in their order."""
+        """The reductions that the backward starts, in their order."""
         plan = json.loads(run([self.bin / "oriel", "inspect", self.plans["on"], "--json"]).stdout)
-        started = [each for segment in plan["programs"][0]["segments"] if segment["runs_per_step"]
+        started = [each for segment in plan["programs"][0]["segments"] if segment["name"].startswith("backward")
                    for each in segment["started"] if each["kind"] in ("all_reduce", "reduce_scatter")]
         if len(started) < 2:
             raise RuntimeError("the plan starts less than two reductions: take a smaller --bucket")
