@@ -149,6 +149,67 @@ TEST(Overlap, ProfileAndTraceShowTheWait) {
   });
 }
 
+// A communicator that only one thread may call.
+class ForOneThread final : public Communicator {
+ public:
+  explicit ForOneThread(Communicator& beneath) : beneath_(beneath) {}
+
+  int64_t rank() const override { return beneath_.rank(); }
+  int64_t size() const override { return beneath_.size(); }
+  std::string name() const override { return beneath_.name(); }
+  absl::StatusOr<std::unique_ptr<Communicator>> Group(const std::vector<int64_t>& ranks) override {
+    return beneath_.Group(ranks);
+  }
+  absl::Status AllReduce(Reduction reduction, absl::Span<const ReduceBuffer> buffers) override {
+    return beneath_.AllReduce(reduction, buffers);
+  }
+  absl::Status Broadcast(int64_t root, void* data, int64_t bytes) override {
+    return beneath_.Broadcast(root, data, bytes);
+  }
+  absl::Status AllGather(absl::Span<const PieceBuffer> buffers) override {
+    return beneath_.AllGather(buffers);
+  }
+  absl::Status ReduceScatter(Reduction reduction, absl::Span<const PieceBuffer> buffers) override {
+    return beneath_.ReduceScatter(reduction, buffers);
+  }
+  absl::Status AllToAll(absl::Span<const PieceBuffer> buffers) override {
+    return beneath_.AllToAll(buffers);
+  }
+  absl::Status Barrier() override { return beneath_.Barrier(); }
+  absl::StatusOr<std::unique_ptr<Message>> Send(int64_t peer, int64_t tag, const void* data,
+                                                int64_t bytes) override {
+    return beneath_.Send(peer, tag, data, bytes);
+  }
+  absl::StatusOr<std::unique_ptr<Message>> Receive(int64_t peer, int64_t tag, void* data,
+                                                   int64_t bytes) override {
+    return beneath_.Receive(peer, tag, data, bytes);
+  }
+  absl::Status CheckConcurrent() const override {
+    return absl::UnavailableError("MPI_THREAD_MULTIPLE is missing");
+  }
+  void Abort(const absl::Status& reason) override { beneath_.Abort(reason); }
+
+ private:
+  Communicator& beneath_;
+};
+
+TEST(Overlap, NeedsACommunicatorForSeveralThreads) {
+  for (const bool overlap : {false, true}) {
+    const plan::Plan plan = StartComputeWait(2, 1, overlap).plan;
+    RunRanks(2, [&](int64_t rank, Communicator* world) {
+      ForOneThread single(*world);
+      const absl::Status status = Executor::Create(plan, rank, &single, {}).status();
+      if (!overlap) {
+        ORIEL_EXPECT_OK(status);
+        return;
+      }
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+                                   AllOf(HasSubstr("the plan communicates while it computes"),
+                                         HasSubstr("MPI_THREAD_MULTIPLE is missing"))));
+    });
+  }
+}
+
 // A rank fails while another one has a collective on its way, which its error names.
 TEST(Overlap, AnAbortEndsTheWait) {
   const plan::Plan plan = StartComputeWait(2, 20, /*overlap=*/true).plan;
