@@ -1,8 +1,13 @@
 """Memory of a rank, as `oriel inspect` says it: the arena against what is in use, and what it is for."""
 
 import json
+import pathlib
+import subprocess
+import sys
 
-from oriel_testing import MODEL, SOURCE, OrielTestCase, losses
+import numpy
+import onnx_writer
+from oriel_testing import ENVIRONMENT, MODEL, SOURCE, OrielTestCase, command, losses, write_shard
 
 MODELS = SOURCE / "models"
 SKELETONS = MODELS / "skeletons"
@@ -77,3 +82,70 @@ class MemoryTest(OrielTestCase):
             self.run_ok("oriel", "compile", MODEL, "--recipe", recipe, *mesh, *options, "-o", plan)
             runs = [losses(self.train(plan, "--steps", 3, *poison, world=ranks)) for poison in ([], ["--poison-dead-memory"])]
             self.assertEqual(runs[0], runs[1], options)
+
+
+class ProcessMemoryTest(OrielTestCase):
+    """Linear layers, wide or narrow: the same plan but for the size of the arena."""
+
+    LAYERS, WIDE, NARROW = 12, 1600, 16
+    RECIPE = """
+model: {bind: {batch: micro_batch}}
+inputs: {labels: {dtype: int64, shape: [micro_batch]}}
+loss: {logits: logits, labels: labels, shift: false}
+INIT
+optimizer: {kind: adamw, lr: 1.0e-3}
+batch: {global: 32, micro: 8}
+steps: 2
+"""
+    INIT = "init: {seed: 0, rules: [{match: ['*'], normal: {std: 0.02}}]}"
+
+    def run_wide(self, width: int, made: bool, options) -> tuple[int, int]:
+        """Bytes of all ranks' arenas, and of the process at most."""
+        folder = self.folder / f"{width}"
+        folder.mkdir(exist_ok=True)
+        graph = onnx_writer.Graph()
+        graph.input("x", numpy.float32, ["batch", 16])
+        graph.output("logits", numpy.float32, ["batch", 16])
+        sizes, hidden = [16, *[width] * self.LAYERS, 16], "x"
+        with open(folder / "model.onnx.data", "wb") as weights:
+            for layer, shape in enumerate(zip(sizes, sizes[1:])):
+                last = layer == self.LAYERS
+                weight = graph.external_initializer(f"layers.{layer}.weight", shape, "model.onnx.data")
+                if not made:
+                    numpy.full(shape, 0.01 / shape[0], "f4").tofile(weights)
+                hidden = graph.node("MatMul", [hidden, weight], "logits" if last else f"linear_{layer}")
+                if not last:
+                    hidden = graph.node("Relu", [hidden], f"relu_{layer}")
+        (folder / "model.onnx").write_bytes(graph.model())
+        if made:
+            (folder / "model.onnx.data").unlink()
+        (folder / "recipe.yaml").write_text(self.RECIPE.replace("INIT", self.INIT if made else ""))
+        data, plan = folder / "data", folder / "plan.oplan"
+        data.mkdir(exist_ok=True)
+        write_shard(data / "0.tar", [{"x": numpy.full(16, 0.1, "f4"), "labels": numpy.array(i % 16)} for i in range(64)])
+        self.run_ok("oriel", "compile", folder / "model.onnx", "--recipe", folder / "recipe.yaml", *options, "-o", plan)
+        description = json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)
+        arenas = sum(program["arena_bytes"] * program["rank_count"] for program in description["programs"])
+        train = command("oriel-run", plan, "--data", data, "--threads", 1, "-n", description["world"])
+        result = subprocess.run([sys.executable, "-S", "-E", str(pathlib.Path(__file__).with_name("peak_of.py")), *train],
+                                capture_output=True, text=True, env=ENVIRONMENT, timeout=100)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return arenas, int(result.stdout.splitlines()[-1])
+
+    def check(self, made: bool, *options) -> None:
+        wide, narrow = self.run_wide(self.WIDE, made, options), self.run_wide(self.NARROW, made, options)
+        arena, process = wide[0] - narrow[0], wide[1] - narrow[1]
+        self.assertGreater(arena, 300e6)
+        self.assertLess(abs(process / arena - 1), 0.03, f"arenas {arena}, process {process}")
+
+    def test_values_from_a_file(self):
+        self.check(False)
+
+    def test_values_that_are_made(self):
+        self.check(True)
+
+    def test_two_ranks(self):
+        self.check(False, "--mesh", "dp=2", "--zero", 1)
+
+    def test_two_stages(self):
+        self.check(True, "--stages", 2, "--microbatches", 4)
