@@ -130,7 +130,8 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->type_name("N");
   command
       ->add_option("--remat", strategy.remat,
-                   "What the backward computes again: none, full or selective (docs/remat.md)")
+                   "What the backward computes again: none, full, selective, or auto, which is the "
+                   "default with --memory (docs/remat.md)")
       ->type_name("POLICY");
   command
       ->add_option("--unfused", arguments->compile.unfused,

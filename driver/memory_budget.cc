@@ -77,6 +77,11 @@ std::vector<std::string> whatHelps(const plan::Plan& plan, const Strategy& strat
                                                                : " (`batch.micro` of the recipe)",
         " makes ", bytesText(activations), " of stash and temporaries smaller"));
   }
+  const int64_t stash = memory.parts.at(MemoryPart::kStash);
+  if (strategy.rematPolicy() != RematPolicy::kAuto && stash > 0) {
+    help.push_back(absl::StrCat("`remat: auto` keeps of ", bytesText(stash),
+                                " of stash what fits, and computes the rest again"));
+  }
   if (strategy.grids() > 1 && strategy.pipeline->schedule == ScheduleKind::kGPipe) {
     help.push_back("`schedule: 1f1b` keeps fewer microbatches");
   }

@@ -188,6 +188,8 @@ TEST(StrategyOptionsTest, RefusesWhatContradictsTheMesh) {
   options.world = 0;
   expectRefused(options, "--world must be 1 to 1048576, not 0");
   options = {};
+  options.remat = "auto";
+  expectRefused(options, "--remat auto keeps what fits: give memory");
   options.remat = "selektive";
   expectRefused(options,
                 "--remat: there is no remat policy 'selektive'; did you mean 'selective'?");

@@ -314,6 +314,9 @@ std::optional<StrategyProblem> findProblem(const Strategy& strategy) {
     return StrategyProblem{
         "hsdp", "needs something that is sharded within its groups: set zero to 1, 2 or 3"};
   }
+  if (strategy.remat == RematPolicy::kAuto && !strategy.memory) {
+    return StrategyProblem{"remat", "auto keeps what fits: give memory, the bytes that a rank has"};
+  }
   if (strategy.pipeline) {
     if (std::optional<StrategyProblem> problem = problemOfPipeline(strategy)) return problem;
   }

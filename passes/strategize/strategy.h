@@ -95,11 +95,13 @@ struct Strategy {
   std::optional<Pipeline> pipeline;  // none: one stage
   std::optional<Overlap> overlap;    // none: every rank waits for its collectives
 
-  std::optional<RematPolicy> remat;  // as given
+  std::optional<RematPolicy> remat;  // none: `auto` where there is a budget of memory, else `none`
 
   std::string text;  // as read; made up where the strategy came from options
 
-  RematPolicy rematPolicy() const { return remat.value_or(RematPolicy::kNone); }
+  RematPolicy rematPolicy() const {
+    return remat.value_or(memory ? RematPolicy::kAuto : RematPolicy::kNone);
+  }
   int64_t stageCount() const { return pipeline ? pipeline->stages : 1; }
   // Grids of ranks, each of which has one stage or, interleaved, several.
   int64_t grids() const { return pipeline ? pipeline->stages / pipeline->interleave : 1; }

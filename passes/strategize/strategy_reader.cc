@@ -39,7 +39,7 @@ class StrategyReader {
     if (root.has("remat")) {
       strategy_.remat = static_cast<RematPolicy>(root.readWord("remat", 0, rematNames()));
     }
-    for (const char* key : {"hsdp", "sequence_parallel", "stages", "interleave"})
+    for (const char* key : {"hsdp", "sequence_parallel", "stages", "interleave", "remat"})
       places_.emplace(key, root.node(key));
     if (root.has("overlap")) strategy_.overlap = readOverlap(root);
     if (root.has("modules")) readModules(root.node("modules"));

@@ -176,6 +176,8 @@ TEST(StrategyReader, SizesOutOfRange) {
   EXPECT_THAT(errorOf("mesh: {dp: 1048577}"), HasSubstr("not 1048577"));
   EXPECT_THAT(errorOf("mesh: {dp: 1048576, tp: 2}"),
               HasSubstr("s.yaml:1:7: 'mesh' has more than 1048576 ranks"));
+  EXPECT_THAT(errorOf("mesh: {dp: 2}\nremat: auto"),
+              HasSubstr("s.yaml:2:8: 'remat' auto keeps what fits: give memory"));
   EXPECT_THAT(errorOf(replaced(kFull, "remat: full", "remat: ful")),
               HasSubstr("'remat' can't be 'ful'"));
   EXPECT_THAT(errorOf(replaced(kFull, "zero: 2", "zero: 4")),

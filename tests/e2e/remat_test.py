@@ -15,7 +15,7 @@ import json
 import re
 
 from gpt import Gpt
-from oriel_testing import SOURCE, OrielTestCase, losses
+from oriel_testing import SOURCE, OrielTestCase, losses, run
 
 # Bytes of a value in the plan, and in the formulas.
 VALUE, PAPER = 4, 2
@@ -174,7 +174,13 @@ class BudgetTest(OrielTestCase):
         self.assertGreater(len(set(frontier)), 3, frontier)
 
     def automatic(self, budget: int) -> list[str]:
-        return ["--passes-after", f"fuse:oriel-remat{{policy=auto memory={budget}}}"]
+        return ["--memory", str(budget)]
+
+    def test_nothing_fits(self):
+        model, recipe = self.golden("llava_tiny")
+        result = run("oriel", "compile", model, "--recipe", recipe, "--memory", "5 MiB", "-o", self.folder / "p.oplan")
+        self.assert_fails(result, "more than the 5.00 MiB of `memory`", "what would help")
+        self.assertIn("and no choice fits", result.stderr)
 
     def golden(self, model: str):
         folder = SOURCE / "models" / model
