@@ -1,6 +1,7 @@
 #include "passes/remat/budget.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/StringMap.h"
@@ -21,13 +22,6 @@ using mlir::FailureOr;
 using mlir::LogicalResult;
 using mlir::ModuleOp;
 using mlir::success;
-
-// What a block can be, and where it is.
-struct ProgramBlock {
-  size_t forward = 0;
-  int64_t block = 0;
-  BlockChoice choice;
-};
 
 struct Candidate {
   std::vector<std::vector<Recomputation>> edits;
@@ -128,8 +122,8 @@ class BudgetSearch {
         BlockChoice choice{blockOptions(forward.graph, block, shares), copiesOf(forward)};
         // What can't be dropped is no choice.
         if (choice.options.front().bytes == 0) continue;
-        choices_.push_back(choice);
-        places_.push_back({index, block, std::move(choice)});
+        choices_.push_back(std::move(choice));
+        forwardOf_.push_back(index);
       }
     }
   }
@@ -138,8 +132,8 @@ class BudgetSearch {
     for (const OptionPlan& plan : optionPath(choices_)) {
       Candidate candidate;
       candidate.edits.resize(forwards_.size());
-      for (auto [place, option] : llvm::zip_equal(places_, plan)) {
-        candidate.edits[place.forward].push_back(place.choice.options[option].edit);
+      for (auto [choice, forward, option] : llvm::zip_equal(choices_, forwardOf_, plan)) {
+        candidate.edits[forward].push_back(choice.options[option].edit);
       }
       candidate.seconds = secondsOf(choices_, plan);
       candidate.stashBytes = bytesOf(choices_, plan);
@@ -217,8 +211,8 @@ class BudgetSearch {
   std::vector<ForwardGraph> forwards_;
   llvm::StringMap<int64_t> copies_;  // of stash values
   int64_t fixedBytes_ = 0;
-  std::vector<ProgramBlock> places_;  // as `choices_`
-  std::vector<BlockChoice> choices_;
+  std::vector<BlockChoice> choices_;  // by block, of all forwards
+  std::vector<size_t> forwardOf_;     // each block's
   std::vector<Candidate> candidates_;
 };
 
