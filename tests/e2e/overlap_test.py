@@ -51,6 +51,27 @@ class OverlapTest(OrielTestCase):
         return {segment["name"]: segment["kernels"].get("wait", 0)
                 for program in description["programs"] for segment in program["segments"]}
 
+    # But for the strategy's text, and the checksums in the header.
+    def test_one_rank_has_the_same_bytes(self):
+        path, plan = self.folder / "strategy.yaml", self.folder / "plan.oplan"
+        found = []
+        for text in ("overlap: false", "overlap: true "):
+            path.write_text(f"mesh: {{dp: 1}}\n{text}\n")
+            self.run_ok("oriel", "compile", MODEL, "--recipe", GOLDEN / "recipe_adamw.yaml", "--strategy", path, "-o", plan)
+            found.append(plan.read_bytes()[32:].replace(text.encode(), b""))
+        self.assertEqual(found[0], found[1])
+
+    # docs/overlap.md: what is gathered ahead with a bucket of others, and two buckets of parts of gradients.
+    def test_memory_is_bounded(self):
+        for zero, ahead, behind in ((0, 0, 0), (1, 0, 0), (2, 0, 1), (3, 1, 1)):
+            arenas = []
+            for overlap in ("off", "bucket=32KiB,prefetch=64KiB"):
+                plan = self.compile_with(overlap, ["--mesh", "dp=2", "--zero", zero])
+                description = json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout)
+                arenas.append(description["programs"][0]["arena_bytes"])
+            # The largest parameter takes 64 KiB.
+            self.assertLessEqual(arenas[1] - arenas[0], ahead * (64 + 32) * 1024 + behind * 2 * 64 * 1024, zero)
+
     def test_copies(self):
         plans = self.check(2, "--mesh", "dp=2")
         self.assertEqual(sum(self.waits(plans[0]).values()), 0)
