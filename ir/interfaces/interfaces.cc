@@ -55,9 +55,17 @@ int64_t defaultFlops(mlir::Operation* op) {
   return flops;
 }
 
-llvm::StringRef defaultKernelName(mlir::Operation* op) {
-  mlir::OperationName name = op->getName();
+llvm::StringRef shortName(mlir::OperationName name) {
   return name.getDialectNamespace() == "oriel" ? name.stripDialect() : name.getStringRef();
+}
+
+llvm::StringRef defaultKernelName(mlir::Operation* op) { return shortName(op->getName()); }
+
+Precision defaultPrecision(mlir::Operation* op) {
+  if (auto kernel = llvm::dyn_cast<KernelOpInterface>(op); kernel && kernel.isView()) {
+    return Precision::kMove;
+  }
+  return op->hasTrait<Pointwise>() ? Precision::kFollow : Precision::kWide;
 }
 
 ShardingRule wholeRule(mlir::Operation* op) {
@@ -128,4 +136,5 @@ mlir::Operation* cloneLocalAt(mlir::Operation* op, mlir::OpBuilder& builder,
 #include "ir/interfaces/cost.cc.inc"
 #include "ir/interfaces/differentiable.cc.inc"
 #include "ir/interfaces/kernel.cc.inc"
+#include "ir/interfaces/precision.cc.inc"
 #include "ir/interfaces/sharding.cc.inc"

@@ -1,5 +1,5 @@
-// What passes ask of an op: its cost, its kernel, its vector-Jacobian product, how it splits; and
-// of an op between ranks.
+// What passes ask of an op: its cost, its kernel, its vector-Jacobian product, the types in which
+// it computes, how it splits; and of an op between ranks.
 //
 //   if (auto kernel = llvm::dyn_cast<oriel::ir::KernelOpInterface>(op)) ... kernel.getKernelName()
 #ifndef ORIEL_IR_INTERFACES_INTERFACES_H_
@@ -29,6 +29,7 @@ int64_t typesBytes(mlir::TypeRange types);
 int64_t defaultFlops(mlir::Operation* op);
 
 // The mnemonic of an oriel op, the whole name of another dialect's.
+llvm::StringRef shortName(mlir::OperationName name);
 llvm::StringRef defaultKernelName(mlir::Operation* op);
 
 // a * b * .. and at most INT64_MAX. For counts: factors must not be negative.
@@ -38,6 +39,16 @@ int64_t boundedProduct(llvm::ArrayRef<int64_t> factors);
 // broadcasting as NumPy does.
 template <typename Op>
 class Pointwise : public mlir::OpTrait::TraitBase<Op, Pointwise> {};
+
+// How an op computes under mixed precision.
+enum class Precision {
+  kWide,    // in f32: operands are widened
+  kNarrow,  // in the narrow type, as soon as an operand is an activation
+  kFollow,  // in the narrow type, if an operand is a narrow activation
+  kMove,    // as kFollow, without arithmetic: what moves weights takes the type that is wanted
+};
+// kMove for a view, kFollow with the trait Pointwise, else kWide.
+Precision defaultPrecision(mlir::Operation* op);
 
 // No factors.
 ShardingRule wholeRule(mlir::Operation* op);
@@ -64,6 +75,7 @@ mlir::Operation* cloneLocalAt(mlir::Operation* op, mlir::OpBuilder& builder,
 #include "ir/interfaces/cost.h.inc"
 #include "ir/interfaces/differentiable.h.inc"
 #include "ir/interfaces/kernel.h.inc"
+#include "ir/interfaces/precision.h.inc"
 #include "ir/interfaces/sharding.h.inc"
 
 #endif  // ORIEL_IR_INTERFACES_INTERFACES_H_

@@ -79,7 +79,9 @@ LogicalResult checkAttention(const InferenceContext& context, Adaptor adaptor) {
                           ", got ", shapeText(shapeOf(mask)));
   }
   mlir::Type maskType = tensorType(mask).getElementType();
-  if (maskType.isInteger(1) || maskType == elementType) return success();
+  if (maskType.isInteger(1) || maskType == elementType || maskType == wideType(elementType)) {
+    return success();
+  }
   return context.refuse("expects a mask with elements of type i1 or ", elementType, ", got ",
                         mask.getType());
 }
@@ -97,7 +99,8 @@ LogicalResult AttentionOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation lo
                                elementType, results))) {
     return failure();
   }
-  return context.addResult({sizes.batch, sizes.heads, sizes.queries}, elementType, results);
+  return context.addResult({sizes.batch, sizes.heads, sizes.queries}, wideType(elementType),
+                           results);
 }
 
 int64_t AttentionOp::getFlops() { return boundedProduct({2, sizesOf(*this).macs()}); }
@@ -112,7 +115,7 @@ LogicalResult AttentionGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocatio
   auto outputType = mlir::RankedTensorType::get(
       sizes.shape(sizes.heads, sizes.queries, sizes.valueDepth), elementType);
   auto rowType =
-      mlir::RankedTensorType::get({sizes.batch, sizes.heads, sizes.queries}, elementType);
+      mlir::RankedTensorType::get({sizes.batch, sizes.heads, sizes.queries}, wideType(elementType));
   if (failed(context.expectType("an output", adaptor.getOutput(), outputType)) ||
       failed(context.expectType("a cotangent", adaptor.getCotangent(), outputType)) ||
       failed(context.expectType("a logsumexp", adaptor.getLogsumexp(), rowType))) {
@@ -136,7 +139,12 @@ LogicalResult RopeOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locatio
     return context.refuse("expects an even number of rotated elements up to the last dimension, ",
                           "got ", rotated, " of the shape ", shapeText(shape));
   }
+  mlir::Type elementType = tensorType(adaptor.getInput()).getElementType();
   for (auto [name, table] : {std::pair("cos", adaptor.getCos()), {"sin", adaptor.getSin()}}) {
+    if (tensorType(table).getElementType() != wideType(elementType) &&
+        failed(context.expectElementType(name, table, elementType))) {
+      return failure();
+    }
     llvm::SmallVector<int64_t> rows(shape.drop_back());
     llvm::ArrayRef<int64_t> got = shapeOf(table);
     bool fits = got.size() == shape.size() && broadcastsTo(got.drop_back(), rows) &&

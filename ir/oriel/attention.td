@@ -11,17 +11,17 @@ def AttentionOp : Oriel_Op<"attention",
          DefaultValuedAttr<Oriel_IntAttr, "0">:$window,
          DefaultValuedAttr<Oriel_FloatAttr, "0.0">:$softcap,
          DefaultValuedAttr<BoolAttr, "false">:$sequence_first),
-    [Differentiable, FlopsOp, InferTypes, ShardedOp]> {
+    [Differentiable, FlopsOp, InferTypes, ShardedOp, TablePreciseOp]> {
   let summary = "Scaled dot-product attention with grouped queries";
   let description = [{
     Query `[b, h, s, d]`, key `[b, g, t, d]`, value `[b, g, t, e]`, where `g` divides
     `h` and query head `i` attends to key head `i / (h/g)`. The result `[b, h, s, e]` is
     `softmax(scale * q kᵀ + mask) v` (Vaswani et al. 2017, eq. 1). `mask` has rank 4 and
-    broadcasts to `[b, h, s, t]`: a boolean one keeps the true positions, a float one is
-    added. With `causal`, position `i` sees keys up to `i + t - s`; with a `window` of `w > 0`,
+    broadcasts to `[b, h, s, t]`: a boolean one keeps the true positions, a float one (of the
+    query's element type, or f32) is added. With `causal`, position `i` sees keys up to `i + t - s`; with a `window` of `w > 0`,
     only those after `i + t - s - w`. With a `softcap` of `c > 0`, scores are
     `c tanh(scale * q kᵀ / c)` before the mask (Gemma Team 2024, section 2). A row that sees
-    nothing gives 0. `logsumexp` `[b, h, s]` is kept for the backward.
+    nothing gives 0. `logsumexp` `[b, h, s]`, at least f32, is kept for the backward.
 
     With `sequence_first`, query, key, value and result are `[b, s, h, d]`, `[b, t, g, d]`,
     `[b, t, g, e]` and `[b, s, h, e]`, as a projection leaves them; mask and logsumexp stay.
@@ -64,7 +64,7 @@ def RopeOp : Oriel_Op<"rope",
          DefaultValuedAttr<BoolAttr, "false">:$inverse,
          DefaultValuedAttr<BoolAttr, "false">:$interleaved,
          DefaultValuedAttr<Oriel_IntAttr, "0">:$rotary_dim),
-    [Differentiable, SameOperandsElementType, InferTypes, ShardedOp]> {
+    [Differentiable, InferTypes, ShardedOp, TablePreciseOp]> {
   let summary = "Rotary position embedding";
   let description = [{
     Rotates pairs of elements of the last dimension: `(x1, x2)` becomes
@@ -74,7 +74,7 @@ def RopeOp : Oriel_Op<"rope",
 
     `cos` and `sin` have the input's rank; their leading dimensions equal the input's or are 1,
     and the last one is the number of rotated elements, half of it (one angle for both of a
-    pair), or 1. `inverse` gives the transposed map: `(x1 * cos1 + x2 * sin2, x2 * cos2 - x1 *
+    pair), or 1. Their elements have the input's type, or f32. `inverse` gives the transposed map: `(x1 * cos1 + x2 * sin2, x2 * cos2 - x1 *
     sin1)`. No cotangent reaches cos and sin.
 
     Example: `%1 = oriel.rope %x, %cos, %sin : (tensor<2x4x8x16xf32>,

@@ -9,6 +9,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "ir/interfaces/cost.td"
 include "ir/interfaces/differentiable.td"
 include "ir/interfaces/kernel.td"
+include "ir/interfaces/precision.td"
 include "ir/interfaces/sharding.td"
 
 def OrielDialect : Dialect {
@@ -51,12 +52,18 @@ def Oriel_FloatAttr : FloatAttrBase<F64, "64-bit float attribute"> {
 
 def Differentiable : DeclareOpInterfaceMethods<DifferentiableOpInterface>;
 defvar InferTypes = InferTypeOpAdaptor;
+// The same, but that floats narrower than f32 may be f32 in results that are sums.
+defvar InferWideTypes = InferTypeOpAdaptorWithIsCompatible;
 
 // Methods that an op overrides are named with the interface.
 def FlopsOp : DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>;
 def SparseReadOp : DeclareOpInterfaceMethods<CostOpInterface, ["getBytesRead"]>;
 def OverwritingOp : DeclareOpInterfaceMethods<KernelOpInterface, ["mayOverwrite"]>;
 def ViewOp : DeclareOpInterfaceMethods<KernelOpInterface, ["isView"]>;
+def PreciseOp : DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>;
+def TablePreciseOp
+    : DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision", "takesWide"]>;
+def WideSumOp : DeclareOpInterfaceMethods<PrecisionOpInterface, ["givesWide"]>;
 def ShardedOp : DeclareOpInterfaceMethods<ShardableOpInterface, ["getShardingRule"]>;
 def RebuiltShardedOp
     : DeclareOpInterfaceMethods<ShardableOpInterface, ["getShardingRule", "buildLocal"]>;
@@ -93,6 +100,10 @@ class Oriel_ComputeTraits<list<Trait> traits> {
       !if(!or(Oriel_Lists<traits, "OverwritingOp">.value,
               Oriel_Lists<traits, "ViewOp">.value), []<Trait>,
           [DeclareOpInterfaceMethods<KernelOpInterface>]),
+      !if(!or(Oriel_Lists<traits, "PreciseOp">.value,
+              Oriel_Lists<traits, "TablePreciseOp">.value,
+              Oriel_Lists<traits, "WideSumOp">.value), []<Trait>,
+          [DeclareOpInterfaceMethods<PrecisionOpInterface>]),
       !if(!or(Oriel_Lists<traits, "ShardedOp">.value,
               Oriel_Lists<traits, "RebuiltShardedOp">.value,
               Oriel_Lists<traits, "SteppedShardedOp">.value,

@@ -17,25 +17,28 @@ class Oriel_UnaryOp<string mnemonic, string what, Type tensor, list<Trait> trait
 }
 class Oriel_SmoothOp<string mnemonic, string what, Type tensor = Oriel_FloatTensor>
     : Oriel_UnaryOp<mnemonic, what, tensor, [Differentiable]>;
+// What a rounded operand or result would be far off for.
+class Oriel_WideSmoothOp<string mnemonic, string what>
+    : Oriel_UnaryOp<mnemonic, what, Oriel_FloatTensor, [Differentiable, PreciseOp]>;
 
 def NegOp : Oriel_UnaryOp<"neg", "-x", Oriel_ArithmeticTensor, [Differentiable, ShardedOp]>;
 def AbsOp : Oriel_SmoothOp<"abs", "absolute value; the derivative at 0 is 0", Oriel_ArithmeticTensor>;
-def ExpOp : Oriel_SmoothOp<"exp", "e to the x">;
-def LogOp : Oriel_SmoothOp<"log", "natural logarithm">;
-def SqrtOp : Oriel_SmoothOp<"sqrt", "square root">;
-def RsqrtOp : Oriel_SmoothOp<"rsqrt", "1 / square root">;
-def ReciprocalOp : Oriel_SmoothOp<"reciprocal", "1 / x">;
-def SinOp : Oriel_SmoothOp<"sin", "sine of an angle in radians">;
-def CosOp : Oriel_SmoothOp<"cos", "cosine of an angle in radians">;
-def TanOp : Oriel_SmoothOp<"tan", "tangent of an angle in radians">;
-def AsinOp : Oriel_SmoothOp<"asin", "arc sine, an angle in radians">;
-def AcosOp : Oriel_SmoothOp<"acos", "arc cosine, an angle in radians">;
-def AtanOp : Oriel_SmoothOp<"atan", "arc tangent, an angle in radians">;
-def SinhOp : Oriel_SmoothOp<"sinh", "hyperbolic sine">;
-def CoshOp : Oriel_SmoothOp<"cosh", "hyperbolic cosine">;
-def AsinhOp : Oriel_SmoothOp<"asinh", "inverse of the hyperbolic sine">;
-def AcoshOp : Oriel_SmoothOp<"acosh", "inverse of the hyperbolic cosine">;
-def AtanhOp : Oriel_SmoothOp<"atanh", "inverse of the hyperbolic tangent">;
+def ExpOp : Oriel_WideSmoothOp<"exp", "e to the x">;
+def LogOp : Oriel_WideSmoothOp<"log", "natural logarithm">;
+def SqrtOp : Oriel_WideSmoothOp<"sqrt", "square root">;
+def RsqrtOp : Oriel_WideSmoothOp<"rsqrt", "1 / square root">;
+def ReciprocalOp : Oriel_WideSmoothOp<"reciprocal", "1 / x">;
+def SinOp : Oriel_WideSmoothOp<"sin", "sine of an angle in radians">;
+def CosOp : Oriel_WideSmoothOp<"cos", "cosine of an angle in radians">;
+def TanOp : Oriel_WideSmoothOp<"tan", "tangent of an angle in radians">;
+def AsinOp : Oriel_WideSmoothOp<"asin", "arc sine, an angle in radians">;
+def AcosOp : Oriel_WideSmoothOp<"acos", "arc cosine, an angle in radians">;
+def AtanOp : Oriel_WideSmoothOp<"atan", "arc tangent, an angle in radians">;
+def SinhOp : Oriel_WideSmoothOp<"sinh", "hyperbolic sine">;
+def CoshOp : Oriel_WideSmoothOp<"cosh", "hyperbolic cosine">;
+def AsinhOp : Oriel_WideSmoothOp<"asinh", "inverse of the hyperbolic sine">;
+def AcoshOp : Oriel_WideSmoothOp<"acosh", "inverse of the hyperbolic cosine">;
+def AtanhOp : Oriel_WideSmoothOp<"atanh", "inverse of the hyperbolic tangent">;
 def TanhOp : Oriel_SmoothOp<"tanh", "hyperbolic tangent">;
 def SigmoidOp : Oriel_SmoothOp<"sigmoid", "1 / (1 + exp(-x))">;
 def ErfOp : Oriel_SmoothOp<"erf", "Gauss error function">;
@@ -73,7 +76,7 @@ def SubOp : Oriel_ArithmeticOp<"sub", "Difference", [Differentiable, ShardedOp]>
 def MulOp : Oriel_ArithmeticOp<"mul", "Product", [Differentiable, Commutative, ShardedOp]>;
 def DivOp : Oriel_ArithmeticOp<"div",
     "Quotient (integers round towards zero)", [Differentiable, ShardedOp]>;
-def PowOp : Oriel_ArithmeticOp<"pow", "lhs to the power rhs", [Differentiable]>;
+def PowOp : Oriel_ArithmeticOp<"pow", "lhs to the power rhs", [Differentiable, PreciseOp]>;
 def MaxOp : Oriel_ArithmeticOp<"max",
     "Maximum (equal operands share the cotangent in halves)", [Differentiable]>;
 def MinOp : Oriel_ArithmeticOp<"min",
@@ -85,7 +88,7 @@ def XorOp : Oriel_LogicalOp<"xor", "Exclusive or of booleans">;
 
 class Oriel_CompareOp<string mnemonic, string what>
     : Oriel_BinaryOp<mnemonic, "Comparison: lhs " # what # " rhs, as booleans",
-                     Oriel_Tensor, Oriel_BoolTensor>;
+                     Oriel_Tensor, Oriel_BoolTensor, [PreciseOp]>;
 def EqualOp : Oriel_CompareOp<"equal", "=">;
 def LessOp : Oriel_CompareOp<"less", "<">;
 def LessEqualOp : Oriel_CompareOp<"less_equal", "<=">;
@@ -94,7 +97,7 @@ def GreaterEqualOp : Oriel_CompareOp<"greater_equal", ">=">;
 
 def SelectOp : Oriel_Op<"select",
     (ins Oriel_BoolTensor:$condition, Oriel_Tensor:$on_true, Oriel_Tensor:$on_false),
-    [Differentiable, InferTypes, OverwritingOp, Pointwise, ShardedOp]> {
+    [Differentiable, InferTypes, OverwritingOp, Pointwise, PreciseOp, ShardedOp]> {
   let summary = "Elementwise choice between two tensors";
   let description = [{
     `result = condition ? on_true : on_false`, the three broadcast as NumPy does.
@@ -107,14 +110,15 @@ def SelectOp : Oriel_Op<"select",
   let extraClassDefinition = Oriel_Pointwise.definition;
 }
 
-def CastOp : Oriel_Op<"cast", (ins Oriel_Tensor:$input), [Differentiable, Pointwise, ShardedOp]> {
+def CastOp : Oriel_Op<"cast", (ins Oriel_Tensor:$input),
+    [Differentiable, Pointwise, PreciseOp, ShardedOp]> {
   let summary = "Conversion of the element type";
   let description = [{
     Same shape, other element type. A float becomes an integer by truncation
     towards zero, anything becomes a boolean by comparison with zero.
 
     Example: `%1 = oriel.cast %0 : (tensor<4xi64>) -> tensor<4xf32>`. Made by the
-    importer; removed by `lower`.
+    importer and by `mixed-precision`; removed by `lower`.
   }];
   let results = (outs Oriel_Tensor:$result);
   let hasFolder = 1;

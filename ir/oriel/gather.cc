@@ -81,7 +81,9 @@ LogicalResult ScatterAddOp::verify() {
       failed(context.expectPiece(getFirst(), "rows", getRows(), table[getDim()]))) {
     return failure();
   }
-  return context.expectElementType("updates", getUpdates(), getType().getElementType());
+  mlir::Type elementType = getType().getElementType();
+  if (wideType(tensorType(getUpdates()).getElementType()) == elementType) return mlir::success();
+  return context.expectElementType("updates", getUpdates(), elementType);
 }
 
 LogicalResult TopkOp::inferReturnTypes(mlir::MLIRContext* mlirContext, MaybeLocation location,

@@ -73,6 +73,19 @@ LogicalResult InferenceContext::expectDim(llvm::StringRef name, int64_t dim, int
   return refuse("expects ", name, " from 0 to ", rank - 1, ", got ", dim);
 }
 
+mlir::Type wideType(mlir::Type elementType) {
+  auto number = llvm::dyn_cast<mlir::FloatType>(elementType);
+  bool isNarrow = number && number.getWidth() < 32;
+  return isNarrow ? mlir::Float32Type::get(number.getContext()) : elementType;
+}
+
+bool areTypesOrWide(mlir::TypeRange inferred, mlir::TypeRange actual) {
+  return llvm::equal(inferred, actual, [](mlir::Type expected, mlir::Type type) {
+    auto tensor = llvm::cast<mlir::RankedTensorType>(expected);
+    return type == tensor || type == tensor.clone(wideType(tensor.getElementType()));
+  });
+}
+
 mlir::RankedTensorType tensorType(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }

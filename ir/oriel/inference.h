@@ -58,6 +58,12 @@ class InferenceContext {
   llvm::StringRef opName_;
 };
 
+// The element type of sums and statistics: f32 where the elements are narrower floats.
+mlir::Type wideType(mlir::Type elementType);
+// Whether the types are these, or have f32 elements in place of narrower floats:
+// `isCompatibleReturnTypes` of ops with the trait InferWideTypes.
+bool areTypesOrWide(mlir::TypeRange inferred, mlir::TypeRange actual);
+
 mlir::RankedTensorType tensorType(mlir::Value value);
 llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
 

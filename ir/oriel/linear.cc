@@ -94,6 +94,10 @@ LogicalResult LinearWeightGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLoca
   return context.addResult(shape, tensorType(adaptor.getInput()).getElementType(), results);
 }
 
+bool LinearWeightGradOp::isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual) {
+  return areTypesOrWide(inferred, actual);
+}
+
 int64_t LinearWeightGradOp::getFlops() {
   return contractionFlops(elementCount(shapeOf(getCotangent())), shapeOf(getInput()).back());
 }
@@ -187,9 +191,7 @@ LogicalResult verifyConvGrad(OpTy op, Value input, Value weight, Value cotangent
   if (failed(shape) || failed(context.expectShape("a cotangent", cotangent, *shape))) {
     return failure();
   }
-  mlir::Type elementType = tensorType(cotangent).getElementType();
-  if (failed(context.expectElementType("an input", input, elementType))) return failure();
-  return context.expectElementType("a weight", weight, elementType);
+  return success();
 }
 
 }  // namespace
@@ -215,7 +217,11 @@ LogicalResult ConvOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locatio
 int64_t ConvOp::getFlops() { return convFlops(getType().getShape(), shapeOf(getWeight())); }
 
 LogicalResult ConvInputGradOp::verify() {
-  return verifyConvGrad(*this, getResult(), getWeight(), getCotangent());
+  if (failed(verifyConvGrad(*this, getResult(), getWeight(), getCotangent()))) return failure();
+  InferenceContext context(getLoc(), getOperationName());
+  mlir::Type elementType = tensorType(getCotangent()).getElementType();
+  if (failed(context.expectElementType("an input", getResult(), elementType))) return failure();
+  return context.expectElementType("a weight", getWeight(), elementType);
 }
 
 int64_t ConvInputGradOp::getFlops() {
@@ -223,7 +229,12 @@ int64_t ConvInputGradOp::getFlops() {
 }
 
 LogicalResult ConvWeightGradOp::verify() {
-  return verifyConvGrad(*this, getInput(), getResult(), getCotangent());
+  if (failed(verifyConvGrad(*this, getInput(), getResult(), getCotangent()))) return failure();
+  InferenceContext context(getLoc(), getOperationName());
+  mlir::Type elementType = tensorType(getCotangent()).getElementType();
+  if (failed(context.expectElementType("an input", getInput(), elementType))) return failure();
+  if (getType().getElementType() == wideType(elementType)) return success();
+  return context.expectElementType("a weight", getResult(), elementType);
 }
 
 int64_t ConvWeightGradOp::getFlops() {

@@ -8,7 +8,7 @@ def MatmulOp : Oriel_Op<"matmul",
     (ins Oriel_FloatTensor:$lhs, Oriel_FloatTensor:$rhs,
          DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
          DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs),
-    [Differentiable, FlopsOp, InferTypes, SameOperandsElementType, ShardedOp]> {
+    [Differentiable, FlopsOp, InferTypes, PreciseOp, SameOperandsElementType, ShardedOp]> {
   let summary = "Batched matrix product";
   let description = [{
     `result[b.., m, n] = Σ_k lhs[b.., m, k] rhs[b.., k, n]`. Both operands have the
@@ -27,7 +27,7 @@ def LinearOp : Oriel_Op<"linear",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,
          Optional<Oriel_FloatTensor>:$bias,
          DefaultValuedAttr<BoolAttr, "false">:$transpose_weight),
-    [Differentiable, FlopsOp, InferTypes, SameOperandsElementType, SteppedShardedOp]> {
+    [Differentiable, FlopsOp, InferTypes, PreciseOp, SameOperandsElementType, SteppedShardedOp]> {
   let summary = "Linear layer on the last dimension";
   let description = [{
     `result[b.., n] = Σ_k input[b.., k] weight[k, n] + bias[n]`; with
@@ -44,11 +44,11 @@ def LinearOp : Oriel_Op<"linear",
 def LinearWeightGradOp : Oriel_Op<"linear_weight_grad",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$cotangent,
          DefaultValuedAttr<BoolAttr, "false">:$transpose_weight),
-    [FlopsOp, InferTypes, SameOperandsElementType, ShardedOp]> {
+    [FlopsOp, InferWideTypes, SameOperandsElementType, ShardedOp, WideSumOp]> {
   let summary = "Cotangent of a linear layer's weight";
   let description = [{
     `result[k, n] = Σ_b input[b.., k] cotangent[b.., n]`, stored as `[n, k]` with
-    `transpose_weight`. Made by autodiff; removed by `lower`.
+    `transpose_weight`; f32 or the operands' element type. Made by autodiff; removed by `lower`.
 
     Example: `%3 = oriel.linear_weight_grad %x, %dy {transpose_weight = true} :
     (tensor<2x4x8xf32>, tensor<2x4x16xf32>) -> tensor<16x8xf32>`.
@@ -65,7 +65,7 @@ class Oriel_ConvOp<string mnemonic, dag args, list<Trait> traits>
 def ConvOp : Oriel_ConvOp<"conv",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,
          Optional<Oriel_FloatTensor>:$bias),
-    [Differentiable, InferTypes, RebuiltSteppedShardedOp]> {
+    [Differentiable, InferTypes, PreciseOp, RebuiltSteppedShardedOp]> {
   let summary = "N-dimensional convolution (cross-correlation)";
   let description = [{
     ONNX `Conv`: input `[b, c, d..]`, weight `[o, c/group, k..]`, bias `[o]`, result
@@ -81,7 +81,7 @@ def ConvOp : Oriel_ConvOp<"conv",
 
 def ConvInputGradOp : Oriel_ConvOp<"conv_input_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$weight),
-    [Differentiable, RebuiltShardedOp]> {
+    [Differentiable, PreciseOp, RebuiltShardedOp]> {
   let summary = "Cotangent of a convolution's input";
   let description = [{
     The result has the input's type: ONNX `ConvTranspose`. Made by autodiff and by the
@@ -96,10 +96,11 @@ def ConvInputGradOp : Oriel_ConvOp<"conv_input_grad",
 }
 
 def ConvWeightGradOp : Oriel_ConvOp<"conv_weight_grad",
-    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input), [RebuiltShardedOp]> {
+    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input),
+    [RebuiltShardedOp, WideSumOp]> {
   let summary = "Cotangent of a convolution's weight";
   let description = [{
-    The result has the weight's type. Made by autodiff; removed by `lower`.
+    The result has the weight's type, or f32 elements. Made by autodiff; removed by `lower`.
 
     Example: `%2 = oriel.conv_weight_grad %dy, %x {strides = array<i64: 4, 4>, pads =
     array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x64x7x7xf32>,

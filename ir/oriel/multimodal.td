@@ -6,7 +6,7 @@ include "ir/oriel/base.td"
 
 def MaskedScatterOp : Oriel_Op<"masked_scatter",
     (ins Oriel_Tensor:$input, Oriel_BoolTensor:$mask, Oriel_Tensor:$source),
-    [CouplesSamples, Differentiable, InferTypes]> {
+    [CouplesSamples, Differentiable, InferTypes, PreciseOp]> {
   let summary = "The k-th true position takes the k-th element of the source";
   let description = [{
     Positions count in row-major order over the whole tensor, batch included, so this
@@ -37,7 +37,7 @@ def MaskedScatterGradOp : Oriel_Op<"masked_scatter_grad",
 
 def MergeFeaturesOp : Oriel_Op<"merge_features",
     (ins Oriel_FloatTensor:$input, Oriel_BoolTensor:$mask, Oriel_FloatTensor:$features),
-    [Differentiable, InferTypes, ShardedOp]> {
+    [Differentiable, InferTypes, PreciseOp, ShardedOp]> {
   let summary = "Per sample, the k-th masked position takes the k-th feature row";
   let description = [{
     Input `[b, s, d]`, mask `[b, s]`, features `[b, n, d]`:

@@ -31,10 +31,20 @@ LogicalResult checkWeightOffset(const InferenceContext& context, double offset) 
   return context.refuse("expects a finite weight_offset");
 }
 
-// One number per row: the input's type less the last dimension.
+// One statistic per row: the input's shape less the last dimension.
 mlir::RankedTensorType rowType(Value input) {
   return mlir::RankedTensorType::get(shapeOf(input).drop_back(),
-                                     tensorType(input).getElementType());
+                                     wideType(tensorType(input).getElementType()));
+}
+
+// Of a derivative: cotangent and weight are as the forward op had them.
+LogicalResult checkGradOperands(const InferenceContext& context, Value cotangent, Value input,
+                                Value weight) {
+  if (failed(checkNorm(context, input, weight)) ||
+      failed(context.expectElementType("a weight", weight, tensorType(input).getElementType()))) {
+    return failure();
+  }
+  return context.expectType("a cotangent", cotangent, input.getType());
 }
 
 template <typename OpTy>
@@ -68,14 +78,17 @@ LogicalResult LayerNormGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocatio
   InferenceContext context(location, getOperationName());
   Value input = adaptor.getInput();
   Value weight = adaptor.getWeight();
-  if (failed(checkNorm(context, input, weight)) ||
-      failed(context.expectType("a cotangent", adaptor.getCotangent(), input.getType())) ||
+  if (failed(checkGradOperands(context, adaptor.getCotangent(), input, weight)) ||
       failed(context.expectType("a mean", adaptor.getMean(), rowType(input))) ||
       failed(context.expectType("an inv_std", adaptor.getInvStd(), rowType(input)))) {
     return failure();
   }
   results.append({input.getType(), weight.getType(), weight.getType()});
   return success();
+}
+
+bool LayerNormGradOp::isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual) {
+  return areTypesOrWide(inferred, actual);
 }
 
 LogicalResult RmsNormOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
@@ -98,14 +111,17 @@ LogicalResult RmsNormGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation 
   InferenceContext context(location, getOperationName());
   Value input = adaptor.getInput();
   Value weight = adaptor.getWeight();
-  if (failed(checkNorm(context, input, weight)) ||
-      failed(context.expectType("a cotangent", adaptor.getCotangent(), input.getType())) ||
+  if (failed(checkGradOperands(context, adaptor.getCotangent(), input, weight)) ||
       failed(context.expectType("an inv_rms", adaptor.getInvRms(), rowType(input))) ||
       failed(checkWeightOffset(context, adaptor.getWeightOffset()))) {
     return failure();
   }
   results.append({input.getType(), weight.getType()});
   return success();
+}
+
+bool RmsNormGradOp::isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual) {
+  return areTypesOrWide(inferred, actual);
 }
 
 LogicalResult SoftmaxOp::verify() { return verifyDim(*this); }

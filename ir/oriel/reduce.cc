@@ -70,10 +70,11 @@ A combine(Reduction reduction, A a, A b) {
 template <typename OpTy>
 OpFoldResult foldReduce(OpTy op, mlir::Attribute operand, Reduction reduction) {
   llvm::ArrayRef<int64_t> shape = shapeOf(op.getInput());
+  mlir::RankedTensorType type = op.getType();
+  if (type.getElementType() != tensorType(op.getInput()).getElementType()) return {};
   // Along no dimension each is the identity.
   if (op.getDims().empty()) return op.getInput();
   mlir::DenseElementsAttr input = denseConstant(operand);
-  mlir::RankedTensorType type = op.getType();
   // A splat is walked like the rest, so its size is bounded too.
   if (!input || !mayFoldTo(type, false) ||
       (input.isSplat() && !mayFoldTo(op.getInput().getType(), false))) {
@@ -126,6 +127,10 @@ ORIEL_REDUCTION(ReduceMaxOp, Reduction::kMax)
 ORIEL_REDUCTION(ReduceMinOp, Reduction::kMin)
 ORIEL_REDUCTION(ReduceProdOp, Reduction::kProd)
 #undef ORIEL_REDUCTION
+
+bool ReduceSumOp::isCompatibleReturnTypes(mlir::TypeRange inferred, mlir::TypeRange actual) {
+  return areTypesOrWide(inferred, actual);
+}
 
 LogicalResult CumsumOp::verify() {
   InferenceContext context(getLoc(), getOperationName());

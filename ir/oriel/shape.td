@@ -45,7 +45,7 @@ def ReshapeOp : Oriel_Op<"reshape", (ins Oriel_Tensor:$input),
 
 def TransposeOp : Oriel_Op<"transpose",
     (ins Oriel_Tensor:$input, DenseI64ArrayAttr:$permutation),
-    [Differentiable, InferTypes, ShardedOp]> {
+    [Differentiable, InferTypes, PreciseOp, ShardedOp]> {
   let summary = "Permutation of dimensions";
   let description = [{
     Dimension `i` of the result is dimension `permutation[i]` of the input.
@@ -57,7 +57,8 @@ def TransposeOp : Oriel_Op<"transpose",
   let hasFolder = 1;
 }
 
-def BroadcastOp : Oriel_Op<"broadcast", (ins Oriel_Tensor:$input), [Differentiable, ShardedOp]> {
+def BroadcastOp : Oriel_Op<"broadcast", (ins Oriel_Tensor:$input),
+    [Differentiable, PreciseOp, ShardedOp]> {
   let summary = "Repetition of size-1 dimensions up to the result's shape";
   let description = [{
     Shapes are aligned at the last dimension as NumPy does.
@@ -73,7 +74,7 @@ def BroadcastOp : Oriel_Op<"broadcast", (ins Oriel_Tensor:$input), [Differentiab
 def SliceOp : Oriel_Op<"slice",
     (ins Oriel_Tensor:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$limits,
          DenseI64ArrayAttr:$strides),
-    [Differentiable, InferTypes, RebuiltShardedOp]> {
+    [Differentiable, InferTypes, PreciseOp, RebuiltShardedOp]> {
   let summary = "A strided box of a tensor";
   let description = [{
     For each dimension the elements `start, start+stride, ..` below `limit`;
@@ -90,7 +91,7 @@ def SliceOp : Oriel_Op<"slice",
 def PadOp : Oriel_Op<"pad",
     (ins Oriel_Tensor:$input, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
          DenseI64ArrayAttr:$interior, DefaultValuedAttr<Oriel_FloatAttr, "0.0">:$value),
-    [Differentiable, InferTypes, ShardedOp]> {
+    [Differentiable, InferTypes, PreciseOp, ShardedOp]> {
   let summary = "A tensor surrounded by a constant";
   let description = [{
     Puts `low` elements of `value` before, `high` after, and `interior` between any
@@ -105,7 +106,7 @@ def PadOp : Oriel_Op<"pad",
 }
 
 def ConcatOp : Oriel_Op<"concat", (ins Variadic<Oriel_Tensor>:$inputs, Oriel_IntAttr:$dim),
-    [Differentiable, InferTypes, ShardedOp]> {
+    [Differentiable, InferTypes, PreciseOp, ShardedOp]> {
   let summary = "Tensors joined along a dimension";
   let description = [{
     Example: `%2 = oriel.concat %0, %1 {dim = 0 : i64} : (tensor<1x8xf32>,
@@ -118,7 +119,7 @@ def ConcatOp : Oriel_Op<"concat", (ins Variadic<Oriel_Tensor>:$inputs, Oriel_Int
 def GatherOp : Oriel_Op<"gather",
     (ins Oriel_Tensor:$input, Oriel_IndexTensor:$indices, Oriel_IntAttr:$dim,
          Optional<Oriel_First>:$first, DefaultValuedAttr<Oriel_IntAttr, "0">:$rows),
-    [Differentiable, InferTypes, RebuiltShardedOp]> {
+    [Differentiable, InferTypes, PreciseOp, RebuiltShardedOp]> {
   let summary = "Rows picked by index along a dimension";
   let description = [{
     `result[a.., i.., b..] = input[a.., indices[i..], b..]`, the index in dimension
@@ -140,11 +141,12 @@ def GatherOp : Oriel_Op<"gather",
 def ScatterAddOp : Oriel_Op<"scatter_add",
     (ins Oriel_IndexTensor:$indices, Oriel_FloatTensor:$updates, Oriel_IntAttr:$dim,
          Optional<Oriel_First>:$first, DefaultValuedAttr<Oriel_IntAttr, "0">:$rows),
-    [Differentiable, RebuiltShardedOp]> {
+    [Differentiable, RebuiltShardedOp, WideSumOp]> {
   let summary = "Rows added up by index: the transpose of gather";
   let description = [{
     The result starts at zero; each row of `updates` is added to the row that the
-    index names, in row-major order of the indices (deterministic). With `first` and
+    index names, in row-major order of the indices (deterministic). The result may be f32
+    where the updates are narrower. With `first` and
     `rows` the result is the piece of a table of `rows` rows that begins at row `first`,
     and updates of other pieces' rows are left out.
 
@@ -156,11 +158,12 @@ def ScatterAddOp : Oriel_Op<"scatter_add",
   let hasVerifier = 1;
 }
 
-class Oriel_ReduceOp<string mnemonic, string what, list<Trait> traits = []>
+class Oriel_ReduceOp<string mnemonic, string what, list<Trait> traits = [],
+                     Trait infer = InferTypes>
     : Oriel_Op<mnemonic,
         (ins Oriel_ArithmeticTensor:$input, DenseI64ArrayAttr:$dims,
              DefaultValuedAttr<BoolAttr, "false">:$keep_dims),
-        !listconcat(traits, [FlopsOp, InferTypes])> {
+        !listconcat(traits, [FlopsOp, infer])> {
   let summary = what # " over dimensions";
   let description = what # " over `dims` (sorted, distinct), which disappear or "
       "stay with size 1 (`keep_dims`).\n\nExample: `%1 = oriel." # mnemonic #
@@ -169,12 +172,14 @@ class Oriel_ReduceOp<string mnemonic, string what, list<Trait> traits = []>
   let results = (outs Oriel_ArithmeticTensor:$result);
   let hasFolder = 1;
 }
-def ReduceSumOp : Oriel_ReduceOp<"reduce_sum", "Sum", [Differentiable, ShardedOp]>;
+// Of floats narrower than f32 the sum may be f32.
+def ReduceSumOp : Oriel_ReduceOp<"reduce_sum", "Sum", [Differentiable, ShardedOp, WideSumOp],
+                                 InferWideTypes>;
 def ReduceMeanOp : Oriel_ReduceOp<"reduce_mean", "Mean", [Differentiable, SteppedShardedOp]>;
 def ReduceMaxOp : Oriel_ReduceOp<"reduce_max",
-    "Maximum (the cotangent is shared evenly by equal maxima)", [Differentiable, ShardedOp]>;
+    "Maximum (the cotangent is shared evenly by equal maxima)", [Differentiable, PreciseOp, ShardedOp]>;
 def ReduceMinOp : Oriel_ReduceOp<"reduce_min",
-    "Minimum (the cotangent is shared evenly by equal minima)", [Differentiable, ShardedOp]>;
+    "Minimum (the cotangent is shared evenly by equal minima)", [Differentiable, PreciseOp, ShardedOp]>;
 def ReduceProdOp : Oriel_ReduceOp<"reduce_prod", "Product", [Differentiable, ShardedOp]>;
 
 def CumsumOp : Oriel_Op<"cumsum",
@@ -195,7 +200,8 @@ def CumsumOp : Oriel_Op<"cumsum",
 }
 
 def ArgmaxOp : Oriel_Op<"argmax", (ins Oriel_ArithmeticTensor:$input, Oriel_IntAttr:$dim,
-    DefaultValuedAttr<BoolAttr, "false">:$keep_dims), [InferTypes, ShardedOp]> {
+    DefaultValuedAttr<BoolAttr, "false">:$keep_dims),
+    [InferTypes, PreciseOp, ShardedOp]> {
   let summary = "Index of the first largest element along a dimension";
   let description = [{
     Example: `%1 = oriel.argmax %0 {dim = 2 : i64} : (tensor<2x8x128xf32>) ->
@@ -206,7 +212,7 @@ def ArgmaxOp : Oriel_Op<"argmax", (ins Oriel_ArithmeticTensor:$input, Oriel_IntA
 
 def TopkOp : Oriel_Op<"topk", (ins Oriel_ArithmeticTensor:$input, Oriel_IntAttr:$k,
     Oriel_IntAttr:$dim, DefaultValuedAttr<BoolAttr, "true">:$largest),
-    [InferTypes, ShardedOp]> {
+    [InferTypes, PreciseOp, ShardedOp]> {
   let summary = "Indices of the largest or smallest elements along a dimension";
   let description = [{
     The `k` largest (or smallest) in descending (ascending) order, equal ones by

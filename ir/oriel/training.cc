@@ -34,7 +34,7 @@ LogicalResult CrossEntropyOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation
   InferenceContext context(location, getOperationName());
   Value logits = adaptor.getLogits();
   if (failed(checkLogits(context, logits, adaptor.getLabels()))) return failure();
-  mlir::Type elementType = tensorType(logits).getElementType();
+  mlir::Type elementType = wideType(tensorType(logits).getElementType());
   auto scalar = mlir::RankedTensorType::get({}, elementType);
   results.append(
       {scalar, scalar, mlir::RankedTensorType::get(shapeOf(logits).drop_back(), elementType)});
@@ -46,10 +46,13 @@ LogicalResult CrossEntropyGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLoca
                                                    llvm::SmallVectorImpl<mlir::Type>& results) {
   InferenceContext context(location, getOperationName());
   Value logits = adaptor.getLogits();
+  mlir::Type elementType = wideType(tensorType(logits).getElementType());
   if (failed(checkLogits(context, logits, adaptor.getLabels())) ||
-      failed(context.expectRank("a cotangent", adaptor.getCotangent(), 0)) ||
-      failed(context.expectShape("a logsumexp", adaptor.getLogsumexp(),
-                                 shapeOf(logits).drop_back())) ||
+      failed(context.expectType("a cotangent", adaptor.getCotangent(),
+                                mlir::RankedTensorType::get({}, elementType))) ||
+      failed(context.expectType(
+          "a logsumexp", adaptor.getLogsumexp(),
+          mlir::RankedTensorType::get(shapeOf(logits).drop_back(), elementType))) ||
       failed(context.expectPiece(adaptor.getFirst(), "classes", adaptor.getClasses(),
                                  shapeOf(logits).back()))) {
     return failure();
@@ -64,7 +67,9 @@ LogicalResult SumExpOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locat
   InferenceContext context(location, getOperationName());
   llvm::ArrayRef<int64_t> input = shapeOf(adaptor.getInput());
   if (input.empty()) return context.refuse("expects an input of rank at least 1, got rank 0");
-  if (failed(context.expectShape("a shift", adaptor.getShift(), input.drop_back()))) {
+  mlir::Type elementType = wideType(tensorType(adaptor.getInput()).getElementType());
+  if (failed(context.expectShape("a shift", adaptor.getShift(), input.drop_back())) ||
+      failed(context.expectElementType("a shift", adaptor.getShift(), elementType))) {
     return failure();
   }
   results.push_back(adaptor.getShift().getType());

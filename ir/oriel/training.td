@@ -43,7 +43,7 @@ def CrossEntropyOp : Oriel_Op<"cross_entropy",
   let description = [{
     Logits `[n.., v]`, labels `[n..]`. `loss_sum = Σ (logsumexp(logits) - logits[label])`
     over the labels other than `ignore_index`, `token_count` how many those are (both rank
-    0, in the logits' element type), `logsumexp` `[n..]` is kept for the backward. A label
+    0), `logsumexp` `[n..]` is kept for the backward. They are f32 where logits are narrower. A label
     outside `[0, v)` is a runtime error.
 
     Example: `%sum, %count, %lse = oriel.cross_entropy %logits, %labels :
@@ -74,11 +74,11 @@ def CrossEntropyGradOp : Oriel_Op<"cross_entropy_grad",
 }
 
 def SumExpOp : Oriel_Op<"sum_exp", (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$shift),
-    [FlopsOp, InferTypes, SameOperandsElementType, ShardedOp]> {
+    [FlopsOp, InferTypes, ShardedOp]> {
   let summary = "Sum of exponentials over the last dimension";
   let description = [{
-    `result[n..] = Σ_v exp(input[n.., v] - shift[n..])`, summed in double precision. With
-    the row's maximum as `shift` it is the part of a cross entropy that adds up over
+    `result[n..] = Σ_v exp(input[n.., v] - shift[n..])`, summed in double precision; shift and
+    result are f32 where the input is narrower. With the row's maximum as `shift` it is the part of a cross entropy that adds up over
     pieces of the classes.
 
     Example: `%1 = oriel.sum_exp %logits, %max : (tensor<2x8x32xf32>, tensor<2x8xf32>) ->

@@ -24,12 +24,19 @@ ShardingRule CrossEntropyOp::getShardingRule() {
 llvm::SmallVector<Value> CrossEntropyOp::decompose(mlir::OpBuilder& builder) {
   mlir::Location loc = getLoc();
   int64_t origin = getOrigin(), rank = shapeOf(getLabels()).size();
-  Value max = ReduceMaxOp::create(builder, loc, getLogits(), {rank}, /*keep_dims=*/false, origin);
+  // The rows' numbers, in the type that they are summed in.
+  mlir::RankedTensorType rowType = getLogsumexp().getType();
+  auto wide = [&](Value value) -> Value {
+    if (value.getType() == rowType) return value;
+    return CastOp::create(builder, loc, rowType, value, origin);
+  };
+  Value max =
+      wide(ReduceMaxOp::create(builder, loc, getLogits(), {rank}, /*keep_dims=*/false, origin));
   Value sum = SumExpOp::create(builder, loc, getLogits(), max, origin);
   Value logsumexp =
       AddOp::create(builder, loc, max, LogOp::create(builder, loc, sum, origin), origin);
-  Value logit = LabelLogitsOp::create(builder, loc, getLogits(), getLabels(), getIgnoreIndex(),
-                                      /*first=*/Value(), /*classes=*/0, origin);
+  Value logit = wide(LabelLogitsOp::create(builder, loc, getLogits(), getLabels(), getIgnoreIndex(),
+                                           /*first=*/Value(), /*classes=*/0, origin));
 
   mlir::RankedTensorType i64 = getLabels().getType().clone(builder.getI64Type());
   Value labels = getLabels();
