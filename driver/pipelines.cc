@@ -62,6 +62,9 @@ void addTrain(OpPassManager& passes, const PipelineOptions& options) {
   bool hasClasses = options.recipe.loss.kind == Recipe::LossKind::kTokenCrossEntropy;
   passes.addPass(
       createPadVocabulary(options.strategy, hasClasses ? options.recipe.loss.output : ""));
+  // Before autodiff, whose backward then is in the types of the forward; behind the padding, whose
+  // ops have types too.
+  if (options.recipe.precision.mixed) passes.addPass(createMixedPrecision(options.recipe));
   passes.addPass(createTrain(options.recipe));
   passes.addPass(createVerifyTrain());
 }

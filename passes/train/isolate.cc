@@ -10,7 +10,10 @@ bool isFreeToRecompute(Operation* op) {
   if (!isPure(op) || op->getNumRegions() != 0) return false;
   if (op->getNumOperands() == 0) return true;
   auto kernel = dyn_cast<ir::KernelOpInterface>(op);
-  return kernel && kernel.isView();
+  if (kernel && kernel.isView()) return true;
+  // Only a conversion has other elements in the places of its one operand's.
+  return op->hasTrait<ir::Pointwise>() && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
+         ir::typeBytes(op->getOperand(0).getType()) < ir::typeBytes(op->getResult(0).getType());
 }
 
 void isolateBlock(Block& block, llvm::function_ref<Value(Value)> import) {

@@ -9,8 +9,9 @@
 
 namespace oriel {
 
-// True for an op that is repeated rather than stored: it has no operands (a constant), or its
-// result is a view of its operand.
+// True for an op that is repeated rather than stored: it has no operands (a constant), its
+// result is a view of its operand, or it only makes its operand's elements wider (bf16 to f32), so
+// that the operand takes less memory.
 bool isFreeToRecompute(mlir::Operation* op);
 
 // Replaces each value that `block` uses but doesn't define. What is free to recompute is

@@ -121,8 +121,15 @@ LogicalResult checkLossTypes(Location loc, const Recipe::Loss& loss, RankedTenso
   return success();
 }
 
-LossValues buildCrossEntropy(OpBuilder& builder, Location loc, const Recipe::Loss& loss,
-                             Value logits, Value labels) {
+LossValues buildCrossEntropy(OpBuilder& builder, Location loc, const Recipe& recipe, Value logits,
+                             Value labels) {
+  const Recipe::Loss& loss = recipe.loss;
+  auto widening = logits.getDefiningOp<ir::CastOp>();
+  bool isWidened =
+      widening && ir::typeBytes(widening.getInput().getType()) < ir::typeBytes(logits.getType());
+  if (isWidened && recipe.precision.isNarrow("cross_entropy").value_or(true)) {
+    logits = widening.getInput();
+  }
   if (loss.shift) labels = shiftLast(builder, loc, labels, /*left=*/true, loss.ignoreIndex);
   auto rows =
       RankedTensorType::get(typeOf(logits).getShape().drop_back(), typeOf(labels).getElementType());

@@ -33,8 +33,10 @@ mlir::Value findWideLogits(mlir::Value logits);
 
 // Sum of the token losses and number of valid tokens, from the wide logits if there are such, with
 // labels of the true classes. The shift is one of the labels (the
-// last position gets the ignored label), so that the logits need no copy.
-LossValues buildCrossEntropy(mlir::OpBuilder& builder, mlir::Location loc, const Recipe::Loss& loss,
+// last position gets the ignored label), so that the logits need no copy. Logits that were only
+// widened to f32 for the model's output are read as they were (the sums are f32 all the same),
+// unless the recipe's precision says that the op takes f32.
+LossValues buildCrossEntropy(mlir::OpBuilder& builder, mlir::Location loc, const Recipe& recipe,
                              mlir::Value logits, mlir::Value labels);
 
 // The argmax of the logits, shaped like the labels: element i predicts label i. With a shift

@@ -46,10 +46,12 @@ FailureOr<SmallVector<ir::ParameterOp>> selectTrainable(ModuleOp module, const R
     parameter.setTrainable(selected);
     if (!selected) continue;
     Type element = cast<RankedTensorType>(parameter.getType()).getElementType();
-    if (!element.isF32()) {
+    const bool mixed = recipe.precision.mixed;
+    if (!element.isF32() && !(mixed && element.isBF16())) {
       return parameter.emitError("the parameter '")
-             << parameter.getOnnxName() << "' is " << element
-             << ", but the recipe's precision f32 trains f32 parameters only; freeze it";
+             << parameter.getOnnxName() << "' is " << element << ", but the recipe's precision "
+             << (mixed ? "bf16 trains f32 and bf16" : "f32 trains f32")
+             << " parameters only; freeze it";
     }
     trainable.push_back(parameter);
   }

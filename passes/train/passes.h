@@ -15,7 +15,8 @@ namespace oriel {
 #define GEN_PASS_REGISTRATION
 #include "passes/train/passes.h.inc"
 
-// oriel-train with a recipe that was read already.
+// The passes with a recipe that was read already.
+std::unique_ptr<mlir::Pass> createMixedPrecision(Recipe recipe);
 std::unique_ptr<mlir::Pass> createTrain(Recipe recipe);
 
 }  // namespace oriel

@@ -4,6 +4,40 @@
 
 include "mlir/Pass/PassBase.td"
 
+def MixedPrecision : Pass<"oriel-mixed-precision", "::mlir::ModuleOp"> {
+  let summary = "Computes @main in bf16 where that loses little, as a recipe says";
+  let description = [{
+    Does nothing unless the recipe's `precision` says so. Each op says of which class it is
+    (`PrecisionOpInterface`; the recipe's `precision.ops` overrides that; docs/precision.md has
+    the table): narrow ops compute in bf16 as soon as an operand is an activation, wide ones in
+    f32, and the rest follows its operands. One cast stands behind each value
+    that is used in the other type, constants are converted (finite ones stay finite), and what
+    moves a weight moves the narrow one. A parameter that is used in bf16 becomes a bf16
+    parameter, one that only f32 ops use stays f32. Inputs and outputs keep their types.
+    Statistics that ops keep for the backward stay f32.
+
+    ```mlir
+    oriel.parameter @w {onnx_name = "w", type = tensor<8x4xf32>}
+    func.func @main(%x: tensor<2x8xf32>, %w: tensor<8x4xf32>) -> tensor<2x4xf32> {
+      %0 = oriel.linear %x, %w
+      %1 = oriel.exp %0
+      return %1
+    }
+    // →
+    oriel.parameter @w {onnx_name = "w", type = tensor<8x4xbf16>}
+    func.func @main(%x: tensor<2x8xf32>, %w: tensor<8x4xbf16>) -> tensor<2x4xf32> {
+      %0 = oriel.cast %x : (tensor<2x8xf32>) -> tensor<2x8xbf16>
+      %1 = oriel.linear %0, %w
+      %2 = oriel.cast %1 : (tensor<2x4xbf16>) -> tensor<2x4xf32>
+      %3 = oriel.exp %2
+      return %3
+    }
+    ```
+  }];
+  let options = [Option<"recipe", "recipe", "std::string", "\"\"", "Path of the recipe (YAML)">];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
 def Train : Pass<"oriel-train", "::mlir::ModuleOp"> {
   let summary = "Makes @forward, @backward, @update and @eval of @main, as a recipe says";
   let description = [{
@@ -13,6 +47,10 @@ def Train : Pass<"oriel-train", "::mlir::ModuleOp"> {
     (`origin`), and each backward op bears the number of the forward op that it came from.
     Nothing below the first trainable parameter has a backward. A trainable parameter that
     does not reach the loss is frozen, with a warning. `@main` is erased.
+
+    A bf16 parameter (`oriel-mixed-precision`) has an f32 copy, the optimizer state "master":
+    that is stepped, and the parameter is its rounded value. Gradients are f32 all the same,
+    made so where the op that makes them can, unless the recipe's `precision.gradients` is bf16.
 
     ```mlir
     oriel.parameter @w {onnx_name = "w", type = tensor<8x4xf32>}

@@ -38,8 +38,7 @@ class RecipeReader {
     for (const char* key : {"loss", "optimizer", "batch", "steps"}) root.require(key);
     recipe_.steps = root.readInt("steps", 0, 1);
     recipe_.seed = static_cast<uint64_t>(root.readInt("seed", 0, 0));
-    // The only one so far; the key is there so that recipes say what they mean.
-    root.readWord("precision", 0, {"f32"});
+    readPrecision(root);
     readBatch(root.node("batch"));
     readModel(root.node("model"));
     readInputs(root.node("inputs"));
@@ -183,6 +182,30 @@ class RecipeReader {
     recipe_.optimizer.beta2 = betas[1];
   }
 
+  // A word for `compute`, or a mapping.
+  void readPrecision(YamlMap& root) {
+    const std::vector<std::string> types = {"f32", "bf16"};
+    Recipe::Precision& precision = recipe_.precision;
+    YAML::Node node = root.node("precision");
+    if (!node.IsDefined() || !node.IsMap()) {
+      precision.mixed = root.readWord("precision", 0, types) == 1;
+      return;
+    }
+    YamlMap map(&document_, node, "precision", {"compute", "gradients", "ops"});
+    map.require("compute");
+    precision.mixed = map.readWord("compute", 0, types) == 1;
+    for (const char* key : {"gradients", "ops"}) {
+      if (!precision.mixed && map.has(key)) {
+        map.fail(key, "'" + map.pathOf(key) + "' is not used where 'precision.compute' is f32");
+      }
+    }
+    precision.narrowGradients = map.readWord("gradients", 0, types) == 1;
+    YamlMap ops(&document_, map.node("ops"), "precision.ops");
+    for (const std::string& match : ops.keys()) {
+      precision.ops.push_back({match, ops.readWord(match, 0, types) == 1});
+    }
+  }
+
   void readSchedule(const YAML::Node& node) {
     YamlMap map(&document_, node, "schedule",
                 {"kind", "warmup_steps", "total_steps", "final_ratio"});
@@ -266,6 +289,13 @@ std::string Recipe::labelsInput() const {
   bool isExtra = std::any_of(inputs.begin(), inputs.end(),
                              [&](const Input& input) { return input.name == loss.labels; });
   return isExtra || loss.labels.empty() ? loss.labels : loss.labels + ".labels";
+}
+
+std::optional<bool> Recipe::Precision::isNarrow(const std::string& op) const {
+  for (const OpRule& rule : ops) {
+    if (matchesGlob(rule.match, op)) return rule.narrow;
+  }
+  return std::nullopt;
 }
 
 double Recipe::weightDecayOf(const std::string& parameter) const {

@@ -98,6 +98,20 @@ struct Recipe {
   };
   Schedule schedule;
 
+  // In which types the step computes; f32 all through unless `mixed`.
+  struct Precision {
+    bool mixed = false;            // bf16 by the table of ops, f32 where that says so
+    bool narrowGradients = false;  // gradients are kept, and added up over microbatches, in bf16
+    struct OpRule {
+      std::string match;  // pattern over op names ("softmax")
+      bool narrow = false;
+    };
+    std::vector<OpRule> ops;  // the first that matches decides
+    // None where no rule is about the op.
+    std::optional<bool> isNarrow(const std::string& op) const;
+  };
+  Precision precision;
+
   int64_t globalBatch = 0;
   int64_t microBatch = 0;
   int64_t steps = 0;

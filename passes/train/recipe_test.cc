@@ -141,10 +141,49 @@ TEST(Recipe, UnknownWordNamesNearest) {
               HasSubstr("'optimizer.kind' can't be 'adam'; did you mean 'adamw'?"));
   EXPECT_THAT(errorOf(replaced(kFull, "kind: cosine", "kind: cosin")),
               HasSubstr("did you mean 'cosine'?"));
-  EXPECT_THAT(errorOf(replaced(kFull, "precision: f32", "precision: bf16")),
-              HasSubstr("'precision' can't be 'bf16'"));
+  EXPECT_THAT(errorOf(replaced(kFull, "precision: f32", "precision: fp16")),
+              HasSubstr("'precision' can't be 'fp16'"));
   EXPECT_THAT(errorOf(replaced(kFull, "kind: token_cross_entropy", "kind: mse")),
               HasSubstr("'loss.kind' can't be 'mse'"));
+}
+
+TEST(Recipe, PrecisionIsAWordOrAMapping) {
+  auto precisionOf = [](const std::string& value) {
+    absl::StatusOr<Recipe> recipe =
+        parseRecipe(replaced(kFull, "precision: f32", "precision: " + value), "r.yaml");
+    EXPECT_TRUE(recipe.ok()) << recipe.status();
+    return recipe.ok() ? recipe->precision : Recipe::Precision();
+  };
+  EXPECT_FALSE(precisionOf("f32").mixed);
+  EXPECT_TRUE(precisionOf("bf16").mixed);
+  EXPECT_FALSE(precisionOf("bf16").narrowGradients);
+  EXPECT_FALSE(precisionOf("{compute: f32}").mixed);
+  Recipe::Precision precision =
+      precisionOf("{compute: bf16, gradients: bf16, ops: {\"*norm\": f32, softmax: bf16}}");
+  EXPECT_TRUE(precision.mixed);
+  EXPECT_TRUE(precision.narrowGradients);
+  EXPECT_EQ(precision.isNarrow("rms_norm"), std::optional<bool>(false));
+  EXPECT_EQ(precision.isNarrow("softmax"), std::optional<bool>(true));
+  EXPECT_EQ(precision.isNarrow("linear"), std::nullopt);
+}
+
+TEST(Recipe, PrecisionErrors) {
+  auto error = [](const std::string& value) {
+    return errorOf(replaced(kFull, "precision: f32", "precision: " + value));
+  };
+  EXPECT_THAT(error("{gradients: f32}"), HasSubstr("missing key 'precision.compute'"));
+  EXPECT_THAT(error("{compute: bf61}"),
+              HasSubstr("'precision.compute' can't be 'bf61'; did you mean 'bf16'?"));
+  EXPECT_THAT(error("{compute: bf16, op: {}}"),
+              HasSubstr("unknown key 'op' in 'precision'; did you mean 'ops'?"));
+  EXPECT_THAT(error("{compute: f32, gradients: bf16}"),
+              HasSubstr("'precision.gradients' is not used where 'precision.compute' is f32"));
+  EXPECT_THAT(error("{compute: f32, ops: {softmax: f32}}"), HasSubstr("'precision.ops'"));
+  EXPECT_THAT(error("{compute: bf16, ops: {softmax: f64}}"),
+              HasSubstr("'precision.ops.softmax' can't be 'f64'"));
+  EXPECT_THAT(error("{compute: bf16, ops: [softmax]}"),
+              HasSubstr("'precision.ops' must be a mapping"));
+  EXPECT_THAT(error("[bf16]"), HasSubstr("'precision' must be a word"));
 }
 
 TEST(Recipe, ValuesOfAnotherType) {

@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "passes/train/passes.h"
+#include "passes/train/recipe_option.h"
 #include "passes/train/training_program.h"
 
 namespace oriel {
@@ -16,14 +17,7 @@ struct Train : impl::TrainBase<Train> {
 
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
-    if (!given) {
-      absl::StatusOr<Recipe> read = readRecipe(recipe);
-      if (!read.ok()) {
-        module.emitError(std::string(read.status().message()));
-        return signalPassFailure();
-      }
-      given = *std::move(read);
-    }
+    if (failed(readRecipeOption(module, recipe, given))) return signalPassFailure();
     if (failed(buildTrainingProgram(module, *given))) signalPassFailure();
   }
 

@@ -13,6 +13,7 @@
 #include "passes/train/segment_builder.h"
 #include "passes/train/suggest.h"
 #include "passes/train/update.h"
+#include "passes/train/weight_gradient.h"
 
 using namespace mlir;
 
@@ -194,7 +195,7 @@ TrainingProgram::Model TrainingProgram::buildModel(SegmentBuilder& segment) {
   } else {
     Value labels =
         segment.argument({ValueKind::kInput, recipe_.labelsInput(), ""}, labelsType_, loc);
-    model.loss = buildCrossEntropy(builder, loc, recipe_.loss, model.output, labels);
+    model.loss = buildCrossEntropy(builder, loc, recipe_, model.output, labels);
   }
   // The ops of the loss are forward ops too; main's terminator holds the next number's place.
   int64_t origin = static_cast<int64_t>(block.getOperations().size()) - 1;
@@ -209,8 +210,13 @@ TrainingProgram::Model TrainingProgram::buildModel(SegmentBuilder& segment) {
 LogicalResult TrainingProgram::buildForwardAndBackward() {
   SegmentBuilder forward(module_, "forward", main_.getLoc());
   Model model = buildModel(forward);
-  // A slice of wide logits is for others than the loss.
-  if (Operation* op = model.output.getDefiningOp(); op && isOpTriviallyDead(op)) op->erase();
+  // A slice of wide logits is for others than the loss, and so are widened ones.
+  for (Value unused = model.output; Operation* op = unused.getDefiningOp();) {
+    if (!isOpTriviallyDead(op)) break;
+    unused = op->getNumOperands() > 0 ? op->getOperand(0) : Value();
+    op->erase();
+    if (!unused) break;
+  }
 
   SmallVector<Value> wanted;
   for (ir::ParameterOp parameter : trainable_) {
@@ -239,6 +245,7 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
   SmallVector<Value> sums;
   for (auto [parameter, gradient] : llvm::zip_equal(trainable_, *gradients)) {
     ValueRole role{ValueKind::kGradient, parameter.getSymName().str(), ""};
+    gradient = gradientAs(builder, gradient, gradientType(parameter, recipe_).getElementType());
     Value sum = backward.argument(role, gradient.getType(), parameter.getLoc());
     // At once, so that a gradient does not take memory until all are there.
     OpBuilder::InsertionGuard guard(builder);

@@ -1,7 +1,9 @@
 #include "passes/train/update.h"
 
+#include "ir/oriel/inference.h"
 #include "ir/oriel/vjp_util.h"
 #include "passes/train/segment_builder.h"
+#include "passes/train/weight_gradient.h"
 
 using namespace mlir;
 
@@ -43,22 +45,33 @@ void buildStep(SegmentBuilder& segment, Location loc, const Recipe& recipe,
                ir::ParameterOp parameter, Value value, Value gradient, Value gradientScale,
                Value learningRate, Value step) {
   std::string ref = parameter.getSymName().str();
+  auto valueType = cast<RankedTensorType>(value.getType());
+  RankedTensorType type = valueType.clone(ir::wideType(valueType.getElementType()));
+  ValueRole role{ValueKind::kParameter, ref, ""};
+  ValueRole masterRole{ValueKind::kOptimizerState, ref, kMaster};
+  const bool hasMaster = type != valueType;
+  Value master = hasMaster ? segment.argument(masterRole, type, loc) : value;
+  auto addStepped = [&](Value stepped) {
+    segment.addResult(stepped, hasMaster ? masterRole : role);
+    if (!hasMaster) return;
+    segment.addResult(ir::CastOp::create(segment.builder(), loc, valueType, stepped), role);
+  };
+
   const Recipe::Optimizer& optimizer = recipe.optimizer;
   double decay = recipe.weightDecayOf(parameter.getOnnxName().str());
   if (optimizer.kind == Recipe::OptimizerKind::kSgd) {
-    Value stepped = ir::SgdOp::create(segment.builder(), loc, value, gradient, gradientScale,
-                                      learningRate, decay);
-    segment.addResult(stepped, {ValueKind::kParameter, ref, ""});
+    addStepped(ir::SgdOp::create(segment.builder(), loc, master, gradient, gradientScale,
+                                 learningRate, decay));
     return;
   }
   ValueRole average{ValueKind::kOptimizerState, ref, "exp_avg"};
   ValueRole squareAverage{ValueKind::kOptimizerState, ref, "exp_avg_sq"};
-  Value expAvg = segment.argument(average, value.getType(), loc);
-  Value expAvgSq = segment.argument(squareAverage, value.getType(), loc);
-  auto stepped = ir::AdamWOp::create(segment.builder(), loc, value, gradient, expAvg, expAvgSq,
+  Value expAvg = segment.argument(average, type, loc);
+  Value expAvgSq = segment.argument(squareAverage, type, loc);
+  auto stepped = ir::AdamWOp::create(segment.builder(), loc, master, gradient, expAvg, expAvgSq,
                                      gradientScale, learningRate, step, optimizer.beta1,
                                      optimizer.beta2, optimizer.epsilon, decay);
-  segment.addResult(stepped.getNewParameter(), {ValueKind::kParameter, ref, ""});
+  addStepped(stepped.getNewParameter());
   segment.addResult(stepped.getNewExpAvg(), average);
   segment.addResult(stepped.getNewExpAvgSq(), squareAverage);
 }
@@ -83,8 +96,8 @@ func::FuncOp buildUpdate(ModuleOp module, Location loc, const Recipe& recipe,
     std::string ref = parameter.getSymName().str();
     Type type = parameter.getType();
     values.push_back(segment.argument({ValueKind::kParameter, ref, ""}, type, parameter.getLoc()));
-    gradients.push_back(
-        segment.argument({ValueKind::kGradient, ref, ""}, type, parameter.getLoc()));
+    gradients.push_back(segment.argument({ValueKind::kGradient, ref, ""},
+                                         gradientType(parameter, recipe), parameter.getLoc()));
   }
   StepScalars scalars = buildScalars(builder, loc, recipe, lossSum, tokenCount, gradients);
   llvm::MapVector<Type, Value> zeros;
@@ -101,7 +114,7 @@ func::FuncOp buildUpdate(ModuleOp module, Location loc, const Recipe& recipe,
   for (auto [parameter, value, gradient] : llvm::zip_equal(trainable, values, gradients)) {
     buildStep(segment, parameter->getLoc(), recipe, parameter, value, gradient,
               scalars.gradientScale, learningRate, step);
-    segment.addResult(zero(value.getType()),
+    segment.addResult(zero(gradient.getType()),
                       {ValueKind::kGradient, ir::ParameterOp(parameter).getSymName().str(), ""});
   }
   segment.addResult(zero(scalarType), lossRole);

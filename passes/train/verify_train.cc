@@ -126,19 +126,21 @@ class TrainVerifier {
     return success();
   }
 
-  // One role has one type in the whole module, but for outputs, which belong to a segment.
+  // One role has one type in the whole module, but for outputs, which belong to a segment. What
+  // belongs to a parameter has its shape.
   LogicalResult checkTypesAcross(const Segment& segment) {
     func::FuncOp function = segment.function;
     auto check = [&](const ValueRole& role, Type type) -> LogicalResult {
       if (role.kind == ValueKind::kOutput) return success();
-      Type expected = type;
+      Type expected = types_.try_emplace(role, type).first->second;
       if (role.isParameterBound()) {
         auto parameter = module_.lookupSymbol<ir::ParameterOp>(role.ref);
         if (!parameter) return function.emitError("no oriel.parameter for ") << roleText(role);
-        expected = parameter.getType();
-      } else {
-        auto key = std::make_pair(static_cast<int>(role.kind), role.ref);
-        expected = types_.try_emplace(key, type).first->second;
+        auto own = cast<RankedTensorType>(parameter.getType());
+        // Gradient and state may be wider.
+        bool isWider = role.kind != ValueKind::kParameter && hasCotangent(expected) &&
+                       cast<RankedTensorType>(expected).getShape() == own.getShape();
+        if (!isWider) expected = own;
       }
       if (type == expected) return success();
       return function.emitError("has type ")
@@ -234,7 +236,7 @@ class TrainVerifier {
 
   ModuleOp module_;
   Segment forward_, backward_, update_, eval_;
-  std::map<std::pair<int, std::string>, Type> types_;
+  std::map<ValueRole, Type> types_;
 };
 
 struct VerifyTrain : impl::VerifyTrainBase<VerifyTrain> {

@@ -50,7 +50,11 @@ def read_safetensors(path) -> dict[str, numpy.ndarray]:
         if name != "__metadata__":
             begin, end = entry["data_offsets"]
             data = content[8 + size + begin : 8 + size + end]
-            tensors[name] = numpy.frombuffer(data, dtypes[entry["dtype"]]).reshape(entry["shape"])
+            if entry["dtype"] == "BF16":  # as f32
+                widened = numpy.frombuffer(data, "<u2").astype("<u4") << 16
+                tensors[name] = widened.view("<f4").reshape(entry["shape"])
+            else:
+                tensors[name] = numpy.frombuffer(data, dtypes[entry["dtype"]]).reshape(entry["shape"])
     return tensors
 
 

@@ -1,0 +1,75 @@
+"""Mixed precision (docs/precision.md): against f32, and under strategies against one rank."""
+
+import json
+
+import numerics
+from numerics import BF16_LIMITS, Strategy
+from oriel_testing import DATA, MODEL, SOURCE, OrielTestCase, losses, run
+
+STRATEGIES = (Strategy(dp=2), Strategy(tp=2, sp=True), Strategy(dp=2, zero=3), Strategy(dp=2, tp=2, zero=1),
+              Strategy(grids=2, schedule="1f1b"))
+
+
+class Bf16Test(OrielTestCase):
+    def check(self, model: str, strategies=STRATEGIES):
+        one_rank = numerics.OneRank(model, self.folder, precision="bf16")
+        rows = {"f32": one_rank.compare_precisions()}
+        rows.update((str(strategy), one_rank.compare(strategy)[0]) for strategy in strategies)
+        for name, errors in rows.items():
+            for key, limit in BF16_LIMITS.items():
+                self.assertLessEqual(errors[key], limit, f"{name}: {key}")
+        self.assertGreater(rows["f32"]["loss"], 0)
+
+    def test_llava_tiny(self):
+        self.check("llava_tiny")
+
+    def test_llava_deep(self):
+        self.check("llava_deep", STRATEGIES[-1:])
+
+    def test_qwen_vl_tiny(self):
+        self.check("qwen_vl_tiny")
+
+    def test_clip_tiny(self):
+        """The loss is a sum over similarities; the scale of the logits is an f32 parameter."""
+        folder = SOURCE / "models" / "clip_tiny"
+        recipe = self.folder / "recipe.yaml"
+        values = {}
+        for precision in ("f32", "bf16"):
+            text = (folder / "recipe.yaml").read_text()
+            self.assertIn("precision: f32", text)
+            recipe.write_text(text.replace("precision: f32", f"precision: {precision}"))
+            plan = self.compile(recipe, model=folder / "model.onnx", name=precision)
+            values[precision] = losses(self.train(plan, "--steps", 3, data=folder / "golden" / "data"))
+        for actual, expected in zip(values["bf16"], values["f32"], strict=True):
+            self.assertLessEqual(abs(actual / expected - 1), BF16_LIMITS["loss"])
+
+    def test_same_bits_on_every_communicator(self):
+        recipe = self.recipe("recipe_adamw.yaml", ("precision: f32", "precision: bf16"))
+        plan = self.compile(recipe, world=2)
+        expected = losses(self.train(plan, "--steps", 3, world=2))
+        self.assertEqual(losses(self.train(plan, "--steps", 3, world=2, comm="mpi")), expected)
+
+    def test_narrow_gradients(self):
+        """Kept in bf16: half the bytes, and losses that are not the same."""
+        plans, trained = {}, {}
+        for gradients in ("f32", "bf16"):
+            recipe = self.recipe(
+                "recipe_adamw.yaml", ("precision: f32", f"precision: {{compute: bf16, gradients: {gradients}}}"))
+            plans[gradients] = self.compile(recipe, name=gradients)
+            trained[gradients] = losses(self.train(plans[gradients], "--steps", 5))
+        narrow, wide = (self.gradient_bytes(plans[key]) for key in ("bf16", "f32"))
+        self.assertGreater(narrow, 0)
+        self.assertEqual(2 * narrow, wide)
+        self.assertNotEqual(trained["bf16"], trained["f32"])
+        for actual, expected in zip(trained["bf16"], trained["f32"], strict=True):
+            self.assertLessEqual(abs(actual / expected - 1), BF16_LIMITS["loss"])
+
+    def gradient_bytes(self, plan) -> int:
+        inspected = json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)
+        return sum(program["bytes_by_kind"]["gradient"] for program in inspected["programs"])
+
+    def test_op_that_is_not_there(self):
+        recipe = self.recipe("recipe_adamw.yaml",
+                             ("precision: f32", "precision: {compute: bf16, ops: {sofmax: f32}}"))
+        result = run("oriel", "compile", MODEL, "--recipe", recipe, "-o", self.folder / "p.oplan")
+        self.assert_fails(result, "'precision.ops' pattern 'sofmax' matches no op", "did you mean 'softmax'?")
