@@ -31,7 +31,8 @@ struct Activation {
       S* y = args.result<S>(0);
       ParallelForElements(threads, count, kWork, [=](int64_t begin, int64_t end) {
 #pragma omp simd
-        for (int64_t i = begin; i < end; ++i) y[i] = F::Value(static_cast<Compute<S>>(x[i]));
+        for (int64_t i = begin; i < end; ++i)
+          Assign(y + i, F::Value(static_cast<Compute<S>>(x[i])));
       });
       return absl::OkStatus();
     });
@@ -50,7 +51,7 @@ struct ActivationGrad {
       ParallelForElements(threads, count, kWork, [=](int64_t begin, int64_t end) {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i) {
-          dx[i] = dy[i] * F::Both(static_cast<Compute<S>>(x[i])).slope;
+          Assign(dx + i, dy[i] * F::Both(static_cast<Compute<S>>(x[i])).slope);
         }
       });
       return absl::OkStatus();
@@ -70,7 +71,7 @@ struct GatedActivation {
       ParallelForElements(threads, count, kWork, [=](int64_t begin, int64_t end) {
 #pragma omp simd
         for (int64_t i = begin; i < end; ++i) {
-          y[i] = F::Value(static_cast<Compute<S>>(gate[i])) * up[i];
+          Assign(y + i, F::Value(static_cast<Compute<S>>(gate[i])) * up[i]);
         }
       });
       return absl::OkStatus();
@@ -95,8 +96,8 @@ struct GatedActivationGrad {
         for (int64_t i = begin; i < end; ++i) {
           const T cotangent = dy[i];
           const ValueAndSlope<T> f = F::Both(static_cast<T>(gate[i]));
-          gate_grad[i] = cotangent * up[i] * f.slope;
-          up_grad[i] = cotangent * f.value;
+          Assign(gate_grad + i, cotangent * up[i] * f.slope);
+          Assign(up_grad + i, cotangent * f.value);
         }
       });
       return absl::OkStatus();

@@ -188,7 +188,7 @@ class AttentionGradLaunch {
     for (int64_t i = 0; i < rows; ++i) {
 #pragma omp simd
       for (int64_t j = 0; j < columns; ++j) {
-        to[i * to_stride + j] = from[i * from_stride + j] * scale;
+        Assign(to + i * to_stride + j, from[i * from_stride + j] * scale);
       }
     }
   }

@@ -160,7 +160,7 @@ class AttentionLaunch {
         // An empty row has sum 0 and products 0.
         const T scale = sums[i] == 0 ? T(0) : static_cast<T>(1 / sums[i]);
 #pragma omp simd
-        for (int64_t j = 0; j < s.value_depth; ++j) to[j] = from[j] * scale;
+        for (int64_t j = 0; j < s.value_depth; ++j) Assign(to + j, from[j] * scale);
       }
     }
   }

@@ -30,9 +30,9 @@ void RopeRow(const S* x, Pairs x_at, const C* cos, Pairs cos_at, const C* sin, P
   for (int64_t i = 0; i < pairs; ++i) {
     const T x1 = x[i * x_at.step];
     const T x2 = x[x_at.second + i * x_at.step];
-    y[i * x_at.step] = x1 * cos[i * cos_at.step] - x2 * (sign * sin1[i * sin_at.step]);
-    y[x_at.second + i * x_at.step] =
-        x2 * cos[cos_at.second + i * cos_at.step] + x1 * (sign * sin2[i * sin_at.step]);
+    const T cos1 = cos[i * cos_at.step], cos2 = cos[cos_at.second + i * cos_at.step];
+    Assign(y + i * x_at.step, x1 * cos1 - x2 * (sign * sin1[i * sin_at.step]));
+    Assign(y + x_at.second + i * x_at.step, x2 * cos2 + x1 * (sign * sin2[i * sin_at.step]));
   }
 }
 

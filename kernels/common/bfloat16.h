@@ -2,7 +2,8 @@
 //
 //   template <typename S>                          // float, double or BFloat16
 //   void Scale(const S* x, Compute<S> a, S* y, int64_t n) {
-//     for (int64_t i = 0; i < n; ++i) y[i] = a * static_cast<Compute<S>>(x[i]);
+//   #pragma omp simd
+//     for (int64_t i = 0; i < n; ++i) Assign(y + i, a * static_cast<Compute<S>>(x[i]));
 //   }
 //
 // What is stored is rounded to nearest, ties to even.
@@ -37,6 +38,14 @@ struct ComputeType<BFloat16> {
 // What elements of S are computed in.
 template <typename S>
 using Compute = typename ComputeType<S>::Type;
+
+// *to = value. In a loop marked `omp simd` a temporary object of a class would keep GCC 12 from
+// vectorizing it.
+template <typename S>
+inline void Assign(S* to, Compute<S> value) {
+  *to = value;
+}
+inline void Assign(BFloat16* to, float value) { to->bits = runtime::FloatToBFloat16(value); }
 
 }  // namespace oriel::kernels
 

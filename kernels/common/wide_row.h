@@ -25,7 +25,7 @@ void WidenElements(const S* from, int64_t count, Compute<S>* to) {
 template <typename S>
 void RoundElements(const Compute<S>* from, int64_t count, S* to) {
 #pragma omp simd
-  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+  for (int64_t i = 0; i < count; ++i) Assign(to + i, from[i]);
 }
 
 template <typename S>

@@ -111,7 +111,6 @@ std::vector<Launch> Launches() {
       Binary("min"),
       Binary("mod"),
       {"pow", {X({70}), X({}, 2, 2)}, {X({70})}},
-      {"add", {F32({40, 30}), X({40, 30})}, {F32({40, 30})}},
       Comparison("equal"),
       Comparison("less"),
       Comparison("less_equal"),
@@ -330,6 +329,10 @@ TEST(WidenedTest, WhatAKernelTakesIsNotWidened) {
   const TensorSpec x{DType::kBF16, {8, 8}}, y{DType::kF16, {8, 8}};
   EXPECT_EQ(WidenedBytes(*KernelRegistry::Host().Prepare({"add", {x, x}, {x}, {}, 1})), 0);
   EXPECT_EQ(WidenedBytes(*KernelRegistry::Host().Prepare({"add", {y, y}, {y}, {}, 1})), 3 * 256);
+}
+
+TEST(WidenedTest, OperandsOfBothTypes) {
+  Check({"add", {F32({40, 30}), X({40, 30})}, {F32({40, 30})}}, DType::kBF16);
 }
 
 TEST(WidenedTest, ResultInPlaceOfAnOperand) {

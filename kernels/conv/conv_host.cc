@@ -144,7 +144,7 @@ absl::StatusOr<KernelFn> MakeForwardTyped(const KernelSpec& spec) {
           for (int64_t row = begin; row < end; ++row) {
             const T added = bias[row];
 #pragma omp simd
-            for (int64_t i = row * n; i < (row + 1) * n; ++i) result[i] = sum[i] + added;
+            for (int64_t i = row * n; i < (row + 1) * n; ++i) Assign(result + i, sum[i] + added);
           }
         });
       }

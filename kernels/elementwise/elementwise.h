@@ -31,7 +31,7 @@ absl::StatusOr<KernelFn> MakeUnary(const KernelSpec& spec) {
     S* y = args.result<S>(0);
     ParallelForElements(threads, count, 4, [x, y](int64_t begin, int64_t end) {
 #pragma omp simd
-      for (int64_t i = begin; i < end; ++i) y[i] = Op::Apply(static_cast<T>(x[i]));
+      for (int64_t i = begin; i < end; ++i) Assign(y + i, Op::Apply(static_cast<T>(x[i])));
     });
     return absl::OkStatus();
   });
@@ -44,16 +44,16 @@ void BinaryPiece(const S* a, bool a_varies, const S* b, bool b_varies, R* y, int
   if (a_varies && b_varies) {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
-      y[i] = Op::Apply(static_cast<T>(a[i]), static_cast<T>(b[i]));
+      Assign(y + i, Op::Apply(static_cast<T>(a[i]), static_cast<T>(b[i])));
     }
   } else if (a_varies) {
     const T right = b[0];
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) y[i] = Op::Apply(static_cast<T>(a[i]), right);
+    for (int64_t i = 0; i < count; ++i) Assign(y + i, Op::Apply(static_cast<T>(a[i]), right));
   } else if (b_varies) {
     const T left = a[0];
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) y[i] = Op::Apply(left, static_cast<T>(b[i]));
+    for (int64_t i = 0; i < count; ++i) Assign(y + i, Op::Apply(left, static_cast<T>(b[i])));
   } else {
     const R value = Op::Apply(static_cast<T>(a[0]), static_cast<T>(b[0]));
 #pragma omp simd

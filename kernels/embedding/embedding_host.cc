@@ -125,7 +125,7 @@ absl::StatusOr<KernelFn> MakeScatterAddTyped(const KernelSpec& spec) {
                         for (int64_t j = 0; j < width; ++j) sums[j] += from[j];
                       }
 #pragma omp simd
-                      for (int64_t j = 0; j < width; ++j) target[column + j] = sums[j];
+                      for (int64_t j = 0; j < width; ++j) Assign(target + column + j, sums[j]);
                     }
                   }
                 });
