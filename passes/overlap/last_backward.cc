@@ -166,6 +166,8 @@ class LastBackward {
     for (const Moved& gradient : gradients) {
       Value value = terminator->getOperand(gradient.result);
       const mlir::Type type = value.getType();
+      // Where the gradient is there, so that buckets are filled in that order.
+      if (Operation* source = value.getDefiningOp()) builder.setInsertionPointAfter(source);
       for (auto [op, number] : gradient.reductions) value = cloneOne(builder, op, number, value);
       auto [op, number] = gradient.reductions.back();
       Value reduced = op->getResult(number);

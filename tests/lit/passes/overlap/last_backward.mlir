@@ -109,3 +109,34 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}, orie
     return %r, %t : tensor<4xf32>, tensor<4xf32>
   }
 }
+
+// -----
+
+// Gradients are reduced in the order in which they get ready, whatever that of the update, while
+// others are computed.
+// CHECK-LABEL: func.func @backward_last(
+// CHECK: %[[D:.*]] = oriel.matmul
+// CHECK: %[[B:.*]] = oriel.add %{{.*}}, %[[D]]
+// CHECK-NEXT: oriel.all_reduce %[[B]]
+// CHECK: oriel.matmul
+// CHECK: %[[A:.*]] = oriel.add
+// CHECK-NEXT: oriel.all_reduce %[[A]]
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}, oriel.schedule = [["backward", 0], ["update", 0]]} {
+  func.func @backward(%x: tensor<4x4xf32> {oriel.kind = "input", oriel.ref = "x"},
+                      %a: tensor<4x4xf32> {oriel.kind = "gradient", oriel.ref = "p0"},
+                      %b: tensor<4x4xf32> {oriel.kind = "gradient", oriel.ref = "p1"})
+      -> (tensor<4x4xf32> {oriel.kind = "gradient", oriel.ref = "p0"}, tensor<4x4xf32> {oriel.kind = "gradient", oriel.ref = "p1"}) {
+    %0 = oriel.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %1 = oriel.add %b, %0 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %2 = oriel.matmul %0, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %3 = oriel.add %a, %2 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    return %3, %1 : tensor<4x4xf32>, tensor<4x4xf32>
+  }
+  func.func @update(%p: tensor<4x4xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+                    %a: tensor<4x4xf32> {oriel.kind = "gradient", oriel.ref = "p0"},
+                    %b: tensor<4x4xf32> {oriel.kind = "gradient", oriel.ref = "p1"})
+      -> (tensor<4x4xf32> {oriel.kind = "parameter", oriel.ref = "p0"}, tensor<4x4xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
+    %r:2 = oriel.all_reduce %a, %b {axes = ["a0"], reduction = "sum"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>)
+    return %r#0, %r#1 : tensor<4x4xf32>, tensor<4x4xf32>
+  }
+}
