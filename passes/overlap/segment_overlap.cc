@@ -58,6 +58,27 @@ void placeTransfers(mlir::Block& block) {
   }
 }
 
+// Each collective stands where its operands are there, so that buckets are filled in that order.
+void placeCollectives(mlir::Block& block) {
+  llvm::SmallVector<Operation*> collectives;
+  for (Operation& op : block) {
+    if (llvm::isa<ir::CollectiveOpInterface>(op)) collectives.push_back(&op);
+  }
+  llvm::SmallPtrSet<Operation*, 8> placed;
+  for (Operation* op : collectives) {
+    Operation* last = nullptr;
+    for (Value operand : op->getOperands()) {
+      Operation* source = operand.getDefiningOp();
+      if (source && (!last || last->isBeforeInBlock(source))) last = source;
+    }
+    if (!last) continue;
+    // Behind those that are there already.
+    while (placed.contains(last->getNextNode())) last = last->getNextNode();
+    op->moveAfter(last);
+    placed.insert(op);
+  }
+}
+
 class SegmentOverlap {
  public:
   SegmentOverlap(mlir::Block& block, const Grid& grid, const Overlap& options,
@@ -274,6 +295,7 @@ void overlapSegment(mlir::func::FuncOp segment, const Grid& grid, const Overlap&
                     CommunicationStreams& streams) {
   mlir::Block& block = segment.getBody().front();
   placeTransfers(block);
+  placeCollectives(block);
   SegmentOverlap(block, grid, options, streams).run();
 }
 

@@ -109,3 +109,24 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {}} {
     return %y : tensor<4xf32>
   }
 }
+
+// -----
+
+// Collectives start when what they take is there, wherever they stand.
+// CHECK-LABEL: func.func @update(
+// CHECK: %[[A:.*]] = oriel.matmul
+// CHECK-NEXT: %[[S:.*]] = oriel.all_gather %[[A]]
+// CHECK-NEXT: %[[B:.*]] = oriel.matmul
+// CHECK-NEXT: %[[T:.*]] = oriel.all_gather %[[B]]
+// CHECK: oriel.wait %[[S]]
+// CHECK: oriel.wait %[[T]]
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {}} {
+  func.func @update(%p: tensor<4x4xf32> {oriel.kind = "parameter", oriel.ref = "p0"}, %q: tensor<4x4xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
+      -> (tensor<8x4xf32> {oriel.kind = "output", oriel.ref = "y"}, tensor<8x4xf32> {oriel.kind = "output", oriel.ref = "z"}) {
+    %a = oriel.matmul %p, %p : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %b = oriel.matmul %q, %p : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %y = oriel.all_gather %a {axes = ["a0"], dim = 0 : i64} : (tensor<4x4xf32>) -> tensor<8x4xf32>
+    %z = oriel.all_gather %b {axes = ["a0"], dim = 0 : i64} : (tensor<4x4xf32>) -> tensor<8x4xf32>
+    return %y, %z : tensor<8x4xf32>, tensor<8x4xf32>
+  }
+}
