@@ -73,7 +73,7 @@ class Gpt:
         graph.output("logits", numpy.float32, ["batch", sequence, self.vocabulary])
         return graph.model()
 
-    def recipe(self, batch: int, micro: int, trainable: str = "*") -> str:
+    def recipe(self, batch: int, micro: int, trainable: str = "*", precision: str = "f32") -> str:
         return f"""
 model: {{bind: {{batch: micro_batch}}}}
 inputs:
@@ -83,7 +83,7 @@ parameters: {{trainable: ["{trainable}"], frozen: []}}
 optimizer: {{kind: sgd, lr: 1.0e-2}}
 schedule: {{kind: constant}}
 batch: {{global: {batch}, micro: {micro}}}
-precision: f32
+precision: {precision}
 steps: 3
 seed: 0
 """

@@ -11,25 +11,26 @@ tensor parallelism (equations 1, 2, 4 and 6, without the masks of dropout, which
 The paper leaves out the two norms' statistics, 2 numbers of 4 bytes per position each: they are counted apart here.
 """
 
+import itertools
 import json
 import re
 
 from gpt import Gpt
 from oriel_testing import SOURCE, OrielTestCase, losses, run
 
-# Bytes of a value in the plan, and in the formulas.
-VALUE, PAPER = 4, 2
+# Bytes of a value by precision: in the formulas they are those of bf16.
+VALUE, PAPER = {"f32": 4, "bf16": 2}, 2
 BATCH = 2
 BOUND = re.compile(r"for each microbatch (\S+) ms run again, at least (\S+) by linear relaxation")
 
 
 class RematTest(OrielTestCase):
-    trainable = "*"
+    trainable, precision = "*", "f32"
 
     def compile_gpt(self, gpt: Gpt, *options: str):
         model, recipe = self.folder / "gpt.onnx", self.folder / "recipe.yaml"
         model.write_bytes(gpt.model())
-        recipe.write_text(gpt.recipe(4 * BATCH, BATCH, self.trainable))
+        recipe.write_text(gpt.recipe(4 * BATCH, BATCH, self.trainable, self.precision))
         plan = self.folder / f"p{len(list(self.folder.iterdir()))}.oplan"
         self.run_ok("oriel", "compile", model, "--recipe", recipe, *options, "-o", plan)
         return plan
@@ -46,12 +47,12 @@ class RematTest(OrielTestCase):
 
     def check(self, *options: str, formula, statistics: int) -> None:
         """`formula`: bytes over s b h in the paper, of a s / h. `statistics`: numbers per position."""
-        for sizes in ({}, {"hidden": 128, "heads": 8, "sequence": 64}):
+        for self.precision, sizes in itertools.product(VALUE, ({}, {"hidden": 128, "heads": 8, "sequence": 64})):
             gpt = Gpt(**sizes)
             positions = gpt.sequence * BATCH
-            expected = positions * gpt.hidden * formula(gpt.heads * gpt.sequence / gpt.hidden) * VALUE // PAPER
+            expected = positions * gpt.hidden * formula(gpt.heads * gpt.sequence / gpt.hidden) * VALUE[self.precision] // PAPER
             actual = self.block_stash("--unfused", "attention", *options, **sizes)
-            self.assertEqual(actual, expected + statistics * positions * 4, f"{options} {sizes}")
+            self.assertEqual(actual, expected + statistics * positions * 4, f"{self.precision} {options} {sizes}")
 
     def test_none(self):
         self.check("--remat", "none", formula=lambda scores: 32 + 2 * scores, statistics=4)
@@ -88,10 +89,10 @@ class RematTest(OrielTestCase):
         drop. The output is kept as the projection reads it, once."""
         gpt = Gpt()
         positions = gpt.sequence * BATCH
-        expected = positions * gpt.hidden * 32 * VALUE // PAPER + 4 * positions * 4 + positions * gpt.heads * 4
+        expected = positions * gpt.hidden * 32 * VALUE["f32"] // PAPER + 4 * positions * 4 + positions * gpt.heads * 4
         for policy in ("none", "selective"):
             self.assertEqual(self.block_stash("--remat", policy), expected)
-        self.assertEqual(self.block_stash("--remat", "full"), positions * gpt.hidden * 2 * VALUE // PAPER)
+        self.assertEqual(self.block_stash("--remat", "full"), positions * gpt.hidden * 2 * VALUE["f32"] // PAPER)
 
 
 STRATEGIES = (
