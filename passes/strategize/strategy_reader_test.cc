@@ -16,13 +16,13 @@ const char kFull[] = R"(mesh: {dp: 4, tp: 2}
 zero: 2
 hsdp: 2
 sequence_parallel: true
-memory: 16 GiB
 modules:
   vision: {parameters: ["vision_tower.*", "model.vision.*"], mesh: {dp: 8}}
 shardings:
   - {parameters: "lm_head.weight", tp: none}
   - {parameters: ["*.q_proj.weight"], tp: 1}
 remat: full
+memory: 16 GiB
 )";
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
