@@ -109,7 +109,8 @@ void addRemat(OpPassManager& passes, const PipelineOptions& options) {
 
 void addOverlap(OpPassManager& passes, const PipelineOptions& options) {
   // Behind all that adds or removes collectives, or changes what runs between them.
-  if (options.strategy.overlap) passes.addPass(createOverlap(*options.strategy.overlap));
+  const Strategy& strategy = options.strategy;
+  if (strategy.overlap) passes.addPass(createOverlap(*strategy.overlap, strategy.memory));
 }
 
 void addLower(OpPassManager& passes, const PipelineOptions&) {

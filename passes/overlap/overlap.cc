@@ -1,4 +1,5 @@
 #include "ir/oriel/segment.h"
+#include "passes/lower/program_memory.h"
 #include "passes/overlap/last_backward.h"
 #include "passes/overlap/passes.h"
 #include "passes/overlap/segment_overlap.h"
@@ -11,9 +12,50 @@ namespace oriel {
 
 namespace {
 
+mlir::LogicalResult overlapProgram(mlir::ModuleOp program, const Overlap& overlap) {
+  mlir::FailureOr<Grid> grid = getGrid(program);
+  if (failed(grid) || failed(reduceInLastBackward(program))) return mlir::failure();
+  CommunicationStreams streams;
+  for (auto segment : program.getOps<mlir::func::FuncOp>()) {
+    overlapSegment(segment, *grid, overlap, streams);
+  }
+  return mlir::success();
+}
+
+mlir::FailureOr<bool> fits(mlir::ModuleOp program, int64_t memory) {
+  mlir::FailureOr<ProgramMemory> planned = ProgramMemory::of(program);
+  if (failed(planned)) return mlir::failure();
+  return planned->place().bytes <= memory;
+}
+
+// Tries less and less, and leaves the program as it was where nothing fits.
+mlir::LogicalResult overlapWithin(mlir::ModuleOp program, const Overlap& overlap, int64_t memory) {
+  Overlap nothingAhead = overlap;
+  nothingAhead.prefetch = 0;
+  mlir::OwningOpRef<mlir::ModuleOp> before = program.clone();
+  for (const Overlap& tried : {overlap, nothingAhead}) {
+    if (failed(overlapProgram(program, tried))) return mlir::failure();
+    mlir::FailureOr<bool> fitting = fits(program, memory);
+    if (failed(fitting)) return mlir::failure();
+    if (*fitting) return mlir::success();
+    mlir::OwningOpRef<mlir::ModuleOp> copy = before->clone();
+    program->setAttrs(copy.get()->getAttrDictionary());
+    program.getBodyRegion().takeBody(copy->getBodyRegion());
+  }
+  mlir::FailureOr<bool> fitting = fits(program, memory);
+  if (failed(fitting)) return mlir::failure();
+  if (*fitting) {
+    program.emitWarning("communication does not run beside computing, for which `memory`, ")
+        << memory << " bytes, leaves no room";
+  }
+  return mlir::success();
+}
+
 struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
   using impl::OverlapPassBase<OverlapPass>::OverlapPassBase;
-  explicit OverlapPass(Overlap overlap) : overlap_(std::move(overlap)) {}
+  OverlapPass(Overlap overlap, std::optional<int64_t> bytes) : overlap_(std::move(overlap)) {
+    memory = bytes.value_or(0);
+  }
 
   void runOnOperation() override {
     if (!overlap_) {
@@ -22,11 +64,9 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
       if (prefetch >= 0) overlap_->prefetch = prefetch;
     }
     for (mlir::ModuleOp program : ir::programsOf(getOperation())) {
-      mlir::FailureOr<Grid> grid = getGrid(program);
-      if (failed(grid) || failed(reduceInLastBackward(program))) return signalPassFailure();
-      CommunicationStreams streams;
-      for (auto segment : program.getOps<mlir::func::FuncOp>()) {
-        overlapSegment(segment, *grid, *overlap_, streams);
+      if (failed(memory > 0 ? overlapWithin(program, *overlap_, memory)
+                            : overlapProgram(program, *overlap_))) {
+        return signalPassFailure();
       }
     }
   }
@@ -36,8 +76,8 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
 
 }  // namespace
 
-std::unique_ptr<mlir::Pass> createOverlap(Overlap overlap) {
-  return std::make_unique<OverlapPass>(std::move(overlap));
+std::unique_ptr<mlir::Pass> createOverlap(Overlap overlap, std::optional<int64_t> memory) {
+  return std::make_unique<OverlapPass>(std::move(overlap), memory);
 }
 
 }  // namespace oriel

@@ -3,6 +3,7 @@
 #define ORIEL_PASSES_OVERLAP_PASSES_H_
 
 #include <memory>
+#include <optional>
 
 #include "ir/oriel/oriel.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -15,8 +16,8 @@ namespace oriel {
 #define GEN_PASS_REGISTRATION
 #include "passes/overlap/passes.h.inc"
 
-// oriel-overlap with what a strategy says.
-std::unique_ptr<mlir::Pass> createOverlap(Overlap overlap);
+// oriel-overlap with what a strategy says; `memory`: bytes per rank.
+std::unique_ptr<mlir::Pass> createOverlap(Overlap overlap, std::optional<int64_t> memory);
 
 }  // namespace oriel
 

@@ -21,6 +21,9 @@ def OverlapPass : Pass<"oriel-overlap", "::mlir::ModuleOp"> {
     order, but that sums of gradients step back behind what is more urgent instead of waiting.
     Receives stand before their first users, sends behind what they send.
 
+    A program that needs more than `memory` with all this gets less of it: nothing is gathered
+    ahead, or else it stays as it was, with a warning if that fits.
+
     ```mlir
     %1 = oriel.linear_weight_grad %x, %dy : ..
     %2 = oriel.reduce_scatter %1 {axes = ["a0"], dim = 0 : i64, reduction = "sum"} : ..
@@ -39,6 +42,7 @@ def OverlapPass : Pass<"oriel-overlap", "::mlir::ModuleOp"> {
            "Bytes of collectives that travel as one, at most; -1: found">,
     Option<"prefetch", "prefetch", "int64_t", "-1",
            "Bytes of parameters that are gathered ahead of their use, at most; -1: found">,
+    Option<"memory", "memory", "int64_t", "0", "Bytes per rank; 0: any">,
   ];
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }

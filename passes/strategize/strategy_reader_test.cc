@@ -160,7 +160,7 @@ TEST(StrategyReader, TyposNameTheNearestKey) {
   EXPECT_THAT(errorOf(replaced(kFull, "dp: 4", "ddp: 4")),
               HasSubstr("s.yaml:1:8: unknown key 'ddp' in 'mesh'; did you mean 'dp'?"));
   EXPECT_THAT(errorOf(replaced(kFull, "parameters", "parameter")),
-              HasSubstr("s.yaml:7:12: unknown key 'parameter' in 'modules.vision'"));
+              HasSubstr("s.yaml:6:12: unknown key 'parameter' in 'modules.vision'"));
   EXPECT_THAT(errorOf(replaced(kFull, "weight\", tp", "weight\", pt")),
               HasSubstr("unknown key 'pt' in 'shardings[0]'"));
 }
@@ -191,16 +191,16 @@ TEST(StrategyReader, WhatDoesNotFitTogetherIsNamedAtItsPlace) {
   EXPECT_THAT(errorOf(replaced(kFull, "hsdp: 2", "hsdp: 3")),
               HasSubstr("s.yaml:1:7: 'mesh' has dp: 4, which is no multiple of hsdp (3)"));
   EXPECT_THAT(errorOf(replaced(kFull, "dp: 8", "dp: 4")),
-              HasSubstr("s.yaml:7:68: 'modules.vision.mesh' has 4 ranks, but 'mesh' has 8"));
+              HasSubstr("s.yaml:6:68: 'modules.vision.mesh' has 4 ranks, but 'mesh' has 8"));
   EXPECT_THAT(errorOf("mesh: {dp: 2}\nsequence_parallel: true"),
               HasSubstr("s.yaml:2:20: 'sequence_parallel' splits"));
 }
 
 TEST(StrategyReader, PatternsComeOnce) {
   EXPECT_THAT(errorOf(replaced(kFull, "model.vision.*", "vision_tower.*")),
-              HasSubstr("s.yaml:7:43: the pattern 'vision_tower.*' comes twice"));
+              HasSubstr("s.yaml:6:43: the pattern 'vision_tower.*' comes twice"));
   EXPECT_THAT(errorOf(replaced(kFull, "*.q_proj.weight", "lm_head.weight")),
-              HasSubstr("s.yaml:10:19: the pattern 'lm_head.weight' comes twice"));
+              HasSubstr("s.yaml:9:19: the pattern 'lm_head.weight' comes twice"));
   EXPECT_THAT(errorOf(replaced(kFull, "[\"*.q_proj.weight\"]", "[]")),
               HasSubstr("'shardings[1].parameters' must name at least one pattern"));
 }
