@@ -64,7 +64,9 @@ struct Ring {
 };
 
 // Nothing else may use its memory, whether or not it holds a value.
-bool HasOwnMemory(const plan::Buffer& buffer) { return IsPersistent(buffer.kind()); }
+bool HasOwnMemory(const plan::Buffer& buffer) {
+  return IsPersistent(buffer.kind()) || SlotsOf(buffer) > 1;
+}
 // From one step to the next.
 bool IsKept(plan::BufferKind kind) { return IsPersistent(kind) && kind != plan::TRANSFER; }
 
@@ -124,13 +126,10 @@ class MemoryVerifier {
   UpdateValues Verify() {
     if (!PlacePersistent()) return {};
     for (int segment = 0; segment < program_.segments_size(); ++segment) {
-      for (const int64_t microbatch : MicrobatchesOf(segment)) {
-        microbatch_ = microbatch;
-        for (size_t i = 0; i < accesses_[segment].size(); ++i) {
-          VerifyInPlace(segment, static_cast<int>(i));
-        }
-        VerifyInFlight(segment);
+      for (size_t i = 0; i < accesses_[segment].size(); ++i) {
+        VerifyInPlace(segment, static_cast<int>(i));
       }
+      VerifyInFlight(segment);
     }
     RestoreKept();
     std::set<int> scheduled;
@@ -175,27 +174,6 @@ class MemoryVerifier {
   }
 
   Range RangeOf(int index) const { return rings_[index].Copy(microbatch_); }
-
-  // Microbatches for which a segment runs, one for each choice of copies of its buffers.
-  std::vector<int64_t> MicrobatchesOf(int segment) const {
-    std::set<int64_t> slots;
-    for (const Access& access : accesses_[segment]) {
-      for (const auto* list : {&access.reads, &access.writes}) {
-        for (const int index : *list) slots.insert(rings_[index].slots);
-      }
-    }
-    std::map<std::vector<int64_t>, int64_t> microbatches = {
-        {std::vector<int64_t>(slots.size()), 0}};
-    for (const auto& entry : program_.schedule()) {
-      if (entry.segment() != program_.segments(segment).name()) continue;
-      std::vector<int64_t> copies;
-      for (const int64_t count : slots) copies.push_back(entry.microbatch() % count);
-      microbatches.emplace(std::move(copies), entry.microbatch());
-    }
-    std::vector<int64_t> result;
-    for (const auto& [unused, microbatch] : microbatches) result.push_back(microbatch);
-    return result;
-  }
 
   // The buffer that owns this memory for the whole program, or that overlaps it.
   std::optional<int> PersistentOverlap(const Range& range) const {
@@ -280,25 +258,25 @@ class MemoryVerifier {
       const auto after = results.lower_bound(range.end);
       if (after == results.begin()) return std::nullopt;
       const int found = std::prev(after)->second;
-      if (!RangeOf(found).Overlaps(range)) return std::nullopt;
+      if (!rings_[found].All().Overlaps(range)) return std::nullopt;
       return found;
     };
     for (const int result : access.writes) {
       if (rings_[result].empty()) continue;
-      if (const auto other = overlapping(RangeOf(result))) {
+      if (const auto other = overlapping(rings_[result].All())) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its results ",
                       Name(*other), " and ", Name(result), " overlap in memory");
         return;
       }
-      results[RangeOf(result).begin] = result;
+      results[rings_[result].first.begin] = result;
     }
     for (const int operand : access.reads) {
       if (rings_[operand].empty()) continue;
-      const auto result = overlapping(RangeOf(operand));
+      const auto result = overlapping(rings_[operand].All());
       if (result && MovesPieces(segment, instruction)) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its result ",
                       Name(*result), " lies in the memory of its operand ", Name(operand));
-      } else if (result && !(RangeOf(*result) == RangeOf(operand))) {
+      } else if (result && !(rings_[*result] == rings_[operand])) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its result ",
                       Name(*result), " overlaps its operand ", Name(operand), " in part");
       }
@@ -312,7 +290,7 @@ class MemoryVerifier {
   };
 
   // From the start of a collective to its wait, nothing writes its operands, and nothing touches
-  // its results.
+  // its results. Buffers of several copies stand for the microbatch that runs.
   void VerifyInFlight(int segment) {
     std::map<int, std::vector<InFlight>> in_flight;  // by the collective's place
     int64_t work = 0;
@@ -345,9 +323,9 @@ class MemoryVerifier {
                     ", whose memory instruction ", collective, ", which is on its way, ",
                     other_verb);
     };
-    const Range range = RangeOf(other.buffer);
+    const Range range = rings_[other.buffer].first;
     const auto overlaps = [&](int buffer) {
-      return !range.empty() && !rings_[buffer].empty() && RangeOf(buffer).Overlaps(range);
+      return !range.empty() && !rings_[buffer].empty() && rings_[buffer].first.Overlaps(range);
     };
     for (const int write : access.writes) {
       if (overlaps(write)) refuse(" writes ", write, other.written ? "writes" : "reads");
@@ -587,9 +565,6 @@ class MemoryVerifier {
     if ((owner >= 0 && IsKept(buffer(owner).kind())) || content.run == run_) return;
     if (!carried_[index]) {
       problems_.Add(path(), " reads ", Name(index), ", which this segment has not written");
-    } else if (!(rings_[content.buffer] == rings_[index])) {
-      problems_.Add(path(), " reads ", Name(index), ", whose memory ", Name(content.buffer),
-                    " has overwritten");
     } else if (content.microbatch != microbatch_) {
       problems_.Add(path(), " reads ", Name(index), " of microbatch ", microbatch_,
                     ", but there is that of microbatch ", content.microbatch);
