@@ -250,4 +250,25 @@ LogicalResult reduceInLastBackward(mlir::ModuleOp program) {
   return LastBackward(program, update, *std::move(schedule)).run();
 }
 
+LogicalResult alignUpdates(llvm::ArrayRef<mlir::ModuleOp> programs) {
+  std::vector<std::vector<ScheduleEntry>> schedules;
+  int64_t microbatch = 0;
+  for (mlir::ModuleOp program : programs) {
+    FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(program);
+    if (failed(schedule)) return failure();
+    for (const ScheduleEntry& entry : *schedule) {
+      if (entry.segment == kUpdate) microbatch = std::max(microbatch, entry.microbatch);
+    }
+    schedules.push_back(*std::move(schedule));
+  }
+  if (microbatch == 0) return success();
+  for (auto [program, schedule] : llvm::zip_equal(programs, schedules)) {
+    for (ScheduleEntry& entry : schedule) {
+      if (entry.segment == kUpdate) entry.microbatch = microbatch;
+    }
+    setSchedule(program, schedule);
+  }
+  return success();
+}
+
 }  // namespace oriel

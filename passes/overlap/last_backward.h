@@ -2,6 +2,7 @@
 #ifndef ORIEL_PASSES_OVERLAP_LAST_BACKWARD_H_
 #define ORIEL_PASSES_OVERLAP_LAST_BACKWARD_H_
 
+#include "llvm/ADT/ArrayRef.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace oriel {
@@ -13,6 +14,9 @@ namespace oriel {
 // stash value `reduced.SYMBOL`; then its entry in the schedule names that microbatch too. Same
 // values, bit by bit. What the update does with a gradient before it reduces it stays there.
 mlir::LogicalResult reduceInLastBackward(mlir::ModuleOp program);
+
+// Updates send to each other: where that of one program goes with the last microbatch, all do.
+mlir::LogicalResult alignUpdates(llvm::ArrayRef<mlir::ModuleOp> programs);
 
 }  // namespace oriel
 

@@ -63,12 +63,14 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
       if (bucket >= 0) overlap_->bucket = bucket;
       if (prefetch >= 0) overlap_->prefetch = prefetch;
     }
-    for (mlir::ModuleOp program : ir::programsOf(getOperation())) {
+    llvm::SmallVector<mlir::ModuleOp> programs = ir::programsOf(getOperation());
+    for (mlir::ModuleOp program : programs) {
       if (failed(memory > 0 ? overlapWithin(program, *overlap_, memory)
                             : overlapProgram(program, *overlap_))) {
         return signalPassFailure();
       }
     }
+    if (failed(alignUpdates(programs))) signalPassFailure();
   }
 
   std::optional<Overlap> overlap_;

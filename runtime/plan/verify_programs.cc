@@ -566,7 +566,7 @@ class ProgramVerifier {
         problems_.Add(Here(), ": the schedule goes on after update");
       }
       const std::string name = PlainSegment(entry.segment());
-      if (name == "update") VerifyUpdateEntry(entry.microbatch(), last);
+      if (name == "update") VerifyUpdateEntry(entry.microbatch());
       if (last.count(name) > 0) {
         problems_.Add(Here(), ": the schedule has ", entry.segment(), " of microbatch ",
                       entry.microbatch(), " after the last run of ", name);
@@ -604,10 +604,14 @@ class ProgramVerifier {
   }
 
   // It may read what segments for the last microbatch leave, as that microbatch.
-  void VerifyUpdateEntry(int64_t microbatch, const std::map<std::string, int64_t>& last) {
-    const bool of_last =
-        !last.empty() && std::all_of(last.begin(), last.end(),
-                                     [&](const auto& run) { return run.second == microbatch; });
+  // Those of all programs go with the same one, for they send to each other (verify_transfers.cc).
+  void VerifyUpdateEntry(int64_t microbatch) {
+    const auto has_last = [](const plan::Program& program) {
+      return std::any_of(program.segments().begin(), program.segments().end(),
+                         [](const auto& segment) { return IsLast(segment.name()); });
+    };
+    const bool of_last = microbatch == plan_.training().microbatches() - 1 &&
+                         std::any_of(plan_.programs().begin(), plan_.programs().end(), has_last);
     if (microbatch != 0 && !of_last) {
       problems_.Add(Here(), ": the schedule has update of microbatch ", microbatch);
     }

@@ -115,9 +115,9 @@ class OrielTestCase(unittest.TestCase):
         for text in texts:
             self.assertIn(text, output)
 
-    def compile(self, recipe, world: int = 1, model=MODEL, name: str = "plan") -> pathlib.Path:
+    def compile(self, recipe, world: int = 1, model=MODEL, name: str = "plan", options=()) -> pathlib.Path:
         plan = self.folder / f"{name}_{world}.oplan"
-        self.run_ok("oriel", "compile", model, "--recipe", recipe, "--world", world, "-o", plan)
+        self.run_ok("oriel", "compile", model, "--recipe", recipe, "--world", world, *options, "-o", plan)
         return plan
 
     def recipe(self, base: str, *replacements: tuple[str, str]) -> pathlib.Path:

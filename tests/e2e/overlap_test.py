@@ -61,9 +61,19 @@ class OverlapTest(OrielTestCase):
             found.append(plan.read_bytes()[32:].replace(text.encode(), b""))
         self.assertEqual(found[0], found[1])
 
-    # docs/overlap.md: what is gathered ahead with a bucket of others, and two buckets of parts of gradients.
+    def test_volume_is_the_same(self):
+        for options in (["--mesh", "dp=2", "--zero", 1], ["--mesh", "dp=2,tp=2", "--zero", 3, "--sp"],
+                        ["--stages", 2, "--mesh", "dp=2", "--microbatches", 4]):
+            found = []
+            for overlap in ("off", "on"):
+                plan = self.compile_with(overlap, options)
+                description = json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout)
+                found.append([program["sent_bytes_per_step"] for program in description["programs"]])
+            self.assertEqual(found[1], found[0])
+
+    # docs/overlap.md: what is gathered ahead with a bucket of others, and two buckets of what is computed.
     def test_memory_is_bounded(self):
-        for zero, ahead, behind in ((0, 0, 0), (1, 0, 0), (2, 0, 1), (3, 1, 1)):
+        for zero, ahead, behind in ((0, 0, 0), (1, 0, 1), (2, 0, 1), (3, 1, 1)):
             arenas = []
             for overlap in ("off", "bucket=32KiB,prefetch=64KiB"):
                 plan = self.compile_with(overlap, ["--mesh", "dp=2", "--zero", zero])

@@ -69,7 +69,8 @@ class PlanSizeTest(OrielTestCase):
             text = text.replace(old, new)
         recipe, plan = self.folder / "recipe.yaml", self.folder / f"p{dp * fsdp * tp}.oplan"
         recipe.write_text(text)
-        self.run_ok("oriel", "compile", LLAMA / "model.onnx", "--recipe", recipe,
+        # Smaller pieces would need fewer buckets.
+        self.run_ok("oriel", "compile", LLAMA / "model.onnx", "--recipe", recipe, "--overlap", "off",
                     "--mesh", f"dp={dp},fsdp={fsdp},tp={tp}", "--zero", 3, "--sp", "-o", plan)
         return plan
 
