@@ -101,10 +101,7 @@ void addFuse(OpPassManager& passes, const PipelineOptions&) {
 }
 
 void addRemat(OpPassManager& passes, const PipelineOptions& options) {
-  RematOptions remat;
-  remat.policy = rematName(options.strategy.rematPolicy());
-  remat.memory = options.strategy.memory.value_or(0);
-  passes.addPass(createRemat(remat));
+  passes.addPass(createRemat(options.strategy));
 }
 
 void addOverlap(OpPassManager& passes, const PipelineOptions& options) {

@@ -2,8 +2,7 @@
 #include "passes/lower/program_memory.h"
 #include "passes/overlap/last_backward.h"
 #include "passes/overlap/passes.h"
-#include "passes/overlap/segment_overlap.h"
-#include "passes/strategize/grid.h"
+#include "passes/overlap/program_overlap.h"
 
 namespace oriel {
 
@@ -11,16 +10,6 @@ namespace oriel {
 #include "passes/overlap/passes.h.inc"
 
 namespace {
-
-mlir::LogicalResult overlapProgram(mlir::ModuleOp program, const Overlap& overlap) {
-  mlir::FailureOr<Grid> grid = getGrid(program);
-  if (failed(grid) || failed(reduceInLastBackward(program))) return mlir::failure();
-  CommunicationStreams streams;
-  for (auto segment : program.getOps<mlir::func::FuncOp>()) {
-    overlapSegment(segment, *grid, overlap, streams);
-  }
-  return mlir::success();
-}
 
 mlir::FailureOr<bool> fits(mlir::ModuleOp program, int64_t memory) {
   mlir::FailureOr<ProgramMemory> planned = ProgramMemory::of(program);

@@ -8,6 +8,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "passes/lower/program_memory.h"
+#include "passes/overlap/program_overlap.h"
 #include "passes/remat/forward_graph.h"
 #include "passes/remat/option_path.h"
 #include "passes/remat/stash_edit.h"
@@ -31,8 +32,9 @@ struct Candidate {
 
 class BudgetSearch {
  public:
-  BudgetSearch(ModuleOp program, const Blocks& blocks, int64_t budget)
-      : program_(program), blocks_(blocks), budget_(budget) {}
+  BudgetSearch(ModuleOp program, const Blocks& blocks, int64_t budget,
+               const std::optional<Overlap>& overlap)
+      : program_(program), blocks_(blocks), budget_(budget), overlap_(overlap) {}
 
   FailureOr<BudgetChoice> run() {
     for (mlir::func::FuncOp forward : ir::segmentsOfKind(program_, "forward")) {
@@ -199,6 +201,7 @@ class BudgetSearch {
       FailureOr<ForwardGraph> graph = readForward(forward, blocks_);
       if (failed(graph) || failed(editStash(*graph, blocks_, edits))) return failure();
     }
+    if (overlap_ && failed(overlapProgram(copy, *overlap_))) return failure();
     FailureOr<ProgramMemory> memory = ProgramMemory::of(copy);
     if (failed(memory)) return failure();
     const int64_t peak = memory->peak().bytes;
@@ -208,6 +211,7 @@ class BudgetSearch {
   ModuleOp program_;
   const Blocks& blocks_;
   int64_t budget_;
+  const std::optional<Overlap>& overlap_;
   std::vector<ForwardGraph> forwards_;
   llvm::StringMap<int64_t> copies_;  // of stash values
   int64_t fixedBytes_ = 0;
@@ -218,8 +222,9 @@ class BudgetSearch {
 
 }  // namespace
 
-FailureOr<BudgetChoice> chooseWithin(ModuleOp program, const Blocks& blocks, int64_t budget) {
-  return BudgetSearch(program, blocks, budget).run();
+FailureOr<BudgetChoice> chooseWithin(ModuleOp program, const Blocks& blocks, int64_t budget,
+                                     const std::optional<Overlap>& overlap) {
+  return BudgetSearch(program, blocks, budget, overlap).run();
 }
 
 }  // namespace oriel

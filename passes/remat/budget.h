@@ -8,6 +8,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/remat/stash_graph.h"
 #include "passes/stage/blocks.h"
+#include "passes/strategize/strategy.h"
 
 namespace oriel {
 
@@ -23,10 +24,10 @@ struct BudgetChoice {
 // Of a program of local ops (ir::programsOf). Plans to choose from are those on the path from
 // keeping all to keeping the least (option_path.h), none, `selective` and `full`, whatever the
 // budget: the first that fits, the fastest ones first, is taken, so that more memory is never
-// slower. The smallest one if none fits. What fits says the memory planner. Fails with a diagnostic
-// for a program that can't be lowered.
+// slower. The smallest one if none fits. What fits says the memory planner, with the overlap that
+// is to come. Fails with a diagnostic for a program that can't be lowered.
 mlir::FailureOr<BudgetChoice> chooseWithin(mlir::ModuleOp program, const Blocks& blocks,
-                                           int64_t budget);
+                                           int64_t budget, const std::optional<Overlap>& overlap);
 
 }  // namespace oriel
 

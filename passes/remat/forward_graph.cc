@@ -1,11 +1,11 @@
 #include "passes/remat/forward_graph.h"
 
-#include <algorithm>
-
 #include "ir/interfaces/interfaces.h"
 #include "ir/oriel/segment.h"
 #include "passes/fuse/cluster.h"
+#include "passes/overlap/collective_time.h"
 #include "passes/stage/op_time.h"
+#include "passes/strategize/grid.h"
 #include "passes/strategize/segment_values.h"
 #include "passes/strategize/sharding.h"
 
@@ -19,21 +19,6 @@ using mlir::FailureOr;
 using mlir::Operation;
 using mlir::Value;
 using mlir::func::FuncOp;
-
-// Of a node of accelerators with fast links between them, each way; and what a small collective
-// takes.
-constexpr double kLinkBytesPerSecond = 2e11, kLatency = 1e-5;
-
-// Of running an op again. What is made of parameters is made in the backward anyway.
-double replaySeconds(Operation* op, bool readsActivations) {
-  if (!readsActivations) return 0;
-  auto collective = llvm::dyn_cast<ir::CollectiveOpInterface>(op);
-  if (!collective) return predictedSeconds(op);
-  const bool twice = collective.getReductionName() && !collective.getSplitDimension();
-  const int64_t bytes =
-      std::max(ir::typesBytes(op->getOperandTypes()), ir::typesBytes(op->getResultTypes()));
-  return kLatency + static_cast<double>(twice ? 2 * bytes : bytes) / kLinkBytesPerSecond;
-}
 
 bool isBackward(FuncOp segment) { return ir::segmentKind(segment).starts_with("backward"); }
 
@@ -52,6 +37,7 @@ class GraphReader {
       if (role->kind == ValueKind::kParameter) fromParameters_.insert(argument);
       addValue(argument);
     }
+    if (failed(readGrid(block))) return mlir::failure();
     for (Operation& op : block.without_terminator()) addOp(&op);
     for (mlir::OpOperand& result : block.getTerminator()->getOpOperands()) {
       FailureOr<ValueRole> role = ir::resultRole(result_.forward, result.getOperandNumber());
@@ -63,6 +49,27 @@ class GraphReader {
   }
 
  private:
+  // Only collectives need one.
+  mlir::LogicalResult readGrid(mlir::Block& block) {
+    auto isCollective = [](Operation& op) { return llvm::isa<ir::CollectiveOpInterface>(op); };
+    if (llvm::none_of(block, isCollective)) return mlir::success();
+    FailureOr<Grid> grid = getGrid(result_.forward->getParentOfType<mlir::ModuleOp>());
+    if (succeeded(grid)) grid_ = *std::move(grid);
+    return mlir::success(succeeded(grid));
+  }
+
+  // Of running the op again. What is made of parameters is made in the backward anyway.
+  double replaySeconds(Operation* op, bool readsActivations) const {
+    if (!readsActivations) return 0;
+    auto collective = llvm::dyn_cast<ir::CollectiveOpInterface>(op);
+    if (!collective) return predictedSeconds(op);
+    std::vector<std::string> axes;
+    for (auto axis : collective.getAxes().getAsRange<mlir::StringAttr>()) {
+      axes.push_back(axis.str());
+    }
+    return predictedCollectiveSeconds(sentBytes(collective, grid_.sizeOf(axes)));
+  }
+
   int number(Value value) const { return result_.numbers.at(value); }
 
   void addValue(Value value) {
@@ -133,6 +140,7 @@ class GraphReader {
   }
 
   const Blocks& blocks_;
+  Grid grid_;
   llvm::DenseSet<Value> fromInputs_, fromParameters_;
   ForwardGraph result_;
 };

@@ -48,8 +48,9 @@ void print(ModuleOp program, const BudgetChoice& choice, int64_t budget) {
   }
 }
 
-LogicalResult applyWithin(ModuleOp program, const Blocks& blocks, int64_t budget) {
-  mlir::FailureOr<BudgetChoice> choice = chooseWithin(program, blocks, budget);
+LogicalResult applyWithin(ModuleOp program, const Blocks& blocks, int64_t budget,
+                          const std::optional<Overlap>& overlap) {
+  mlir::FailureOr<BudgetChoice> choice = chooseWithin(program, blocks, budget, overlap);
   if (failed(choice)) return failure();
   print(program, *choice, budget);
   for (auto [segment, edits] :
@@ -62,6 +63,10 @@ LogicalResult applyWithin(ModuleOp program, const Blocks& blocks, int64_t budget
 
 struct Remat : impl::RematBase<Remat> {
   using RematBase::RematBase;
+  explicit Remat(const Strategy& strategy) : overlap_(strategy.overlap) {
+    policy = rematName(strategy.rematPolicy());
+    memory = strategy.memory.value_or(0);
+  }
 
   void runOnOperation() override {
     if (failed(run())) signalPassFailure();
@@ -76,14 +81,21 @@ struct Remat : impl::RematBase<Remat> {
     for (ModuleOp program : ir::programsOf(getOperation())) {
       const Blocks blocks(program);
       if (*parsed == RematPolicy::kNone) continue;
-      if (failed(*parsed == RematPolicy::kAuto ? applyWithin(program, blocks, memory)
+      if (failed(*parsed == RematPolicy::kAuto ? applyWithin(program, blocks, memory, overlap_)
                                                : apply(program, blocks, *parsed))) {
         return failure();
       }
     }
     return success();
   }
+
+  std::optional<Overlap> overlap_;
 };
 
 }  // namespace
+
+std::unique_ptr<mlir::Pass> createRemat(const Strategy& strategy) {
+  return std::make_unique<Remat>(strategy);
+}
+
 }  // namespace oriel

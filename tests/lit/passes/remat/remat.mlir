@@ -106,7 +106,7 @@ module attributes {oriel.blocks = array<i64: 0, 0, 0, 0, 0, 0>} {
 // FULL-NOT: oriel.all_gather
 // FULL: oriel.linear %[[D]], %[[W]] {
 module attributes {oriel.blocks = array<i64: -1, 0, 0>} {
-  module @p0 {
+  module @p0 attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
     func.func @forward.0(%w: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "w"})
         -> (tensor<4x16xf32> {oriel.kind = "stash", oriel.ref = "e"}) {
       %x = oriel.receive {channel = "c", peer = "p1", origin = 0 : i64} : () -> tensor<4x8xf32>
