@@ -106,10 +106,15 @@ STRATEGIES = (
 
 
 class SameBitsTest(OrielTestCase):
+    precision = "f32"
+
     def numbers(self, model: str, world: int, *options: str) -> list[list[float]]:
         folder = SOURCE / "models" / model
+        recipe = self.folder / "recipe.yaml"
+        recipe.write_text((folder / "golden" / "recipe_adamw.yaml").read_text()
+                          .replace("precision: f32", f"precision: {self.precision}"))
         plan = self.folder / f"p{len(list(self.folder.iterdir()))}.oplan"
-        self.run_ok("oriel", "compile", folder / "model.onnx", "--recipe", folder / "golden" / "recipe_adamw.yaml",
+        self.run_ok("oriel", "compile", folder / "model.onnx", "--recipe", recipe,
                     *options, "-o", plan)
         metrics = self.train(plan, "--steps", 3, world=world, data=folder / "golden" / "data")
         return [losses(metrics), [line["grad_norm"] for line in metrics]]
@@ -123,6 +128,14 @@ class SameBitsTest(OrielTestCase):
                 for policy in ("full", "selective") if attention else ("full",):
                     actual = self.numbers(model, world, *options, *attention, "--remat", policy)
                     self.assertEqual(actual, expected, f"{options} {attention} {policy}")
+
+    def test_any_overlap(self):
+        for self.precision in ("f32", "bf16"):
+            for world, options in STRATEGIES[1:3]:
+                expected = self.numbers("llava_tiny", world, *options, "--overlap", "off")
+                for policy, overlap in itertools.product(("none", "full"), ("on", "off")):
+                    actual = self.numbers("llava_tiny", world, *options, "--remat", policy, "--overlap", overlap)
+                    self.assertEqual(actual, expected, f"{self.precision} {options} {policy} {overlap}")
 
     def test_llava_tiny(self):
         self.check("llava_tiny")
