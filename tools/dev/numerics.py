@@ -43,24 +43,40 @@ MESHES = """
 `STAGE_MESHES` of `tests/e2e/numerics.py`.
 """
 
+BF16 = """
+## bf16
+
+Recipes with `precision: bf16` ([precision.md](precision.md)). `against f32` is one rank against one in f32; the other rows are against one rank
+in bf16. At most: gradient {gradient:.0e}, parameter {parameter:.0e}, loss {loss:.0e}; gradients below {zero:.0e} of the global norm are left out. Where
+the sums of products are split over ranks (`tp`), each part is rounded; elsewhere only the order of f32 sums differs.
+"""
+BF16_STRATEGIES = (
+    numerics.Strategy(dp=2), numerics.Strategy(dp=4, zero=1), numerics.Strategy(dp=2, zero=2), numerics.Strategy(dp=2, zero=3),
+    numerics.Strategy(tp=2), numerics.Strategy(tp=2, sp=True), numerics.Strategy(dp=2, tp=2, sp=True, zero=3),
+    numerics.Strategy(grids=2, schedule="1f1b"), numerics.Strategy(grids=2, schedule="zb-h1", dp=2, zero=1),
+    numerics.Strategy(grids=2, schedule="interleaved", tp=2, sp=True))
+AGAINST_F32 = "against f32"
+
 
 class Table:
     """Measures the strategies of a model, a row for each. `title`: of Markdown, the signs in front."""
 
-    def __init__(self, title: str, model: str):
+    def __init__(self, title: str, model: str, precision: str = "f32"):
         self._model = model
+        self._precision = precision
+        self._limits = numerics.LIMITS if precision == "f32" else numerics.BF16_LIMITS
         self.text = f"\n{title} {model}\n\n| strategy | ranks | gradient | parameter | loss |\n|---|---|---|---|---|\n"
         self.exceeded: list[str] = []
 
     def add(self, strategies: dict) -> "Table":
         """`strategies` by name."""
         with tempfile.TemporaryDirectory(prefix="oriel_numerics_") as folder:
-            one_rank = numerics.OneRank(self._model, pathlib.Path(folder))
+            one_rank = numerics.OneRank(self._model, pathlib.Path(folder), precision=self._precision)
             for name, strategy in strategies.items():
-                errors, _ = one_rank.compare(strategy)
-                if any(errors[key] > limit for key, limit in numerics.LIMITS.items()):
+                errors = one_rank.compare_precisions() if name == AGAINST_F32 else one_rank.compare(strategy)[0]
+                if any(errors[key] > limit for key, limit in self._limits.items()):
                     self.exceeded.append(f"{self._model} {name}")
-                row = " | ".join(f"{errors[key]:.1e}" for key in numerics.LIMITS)
+                row = " | ".join(f"{errors[key]:.1e}" for key in self._limits)
                 print(f"{self._model}: {name}: {row}", flush=True)
                 self.text += f"| {name} | {strategy.ranks} | {row} |\n"
         return self
@@ -74,7 +90,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path, default=SOURCE / "docs" / "numerics.md")
     parser.add_argument("--model", action="append", choices=MODELS)
-    parser.add_argument("--part", action="append", choices=("ranks", "pipelines", "meshes"))
+    parser.add_argument("--part", action="append", choices=("ranks", "pipelines", "meshes", "bf16"))
     options = parser.parse_args()
 
     parts = {
@@ -83,6 +99,8 @@ def main() -> int:
         "pipelines": ("###", PIPELINES, {model: named(numerics.all_pipelines(model))
                                          for model in numerics.PIPELINE_MODELS}),
         "meshes": ("###", MESHES, {"llava_tiny": numerics.STAGE_MESHES}),
+        "bf16": ("###", BF16.format(zero=numerics.BF16_ZERO_SHARE, **numerics.BF16_LIMITS),
+                 {model: {AGAINST_F32: numerics.Strategy(), **named(BF16_STRATEGIES)} for model in numerics.MODELS}),
     }
     text, exceeded = "", []
     for part in options.part or parts:
@@ -90,7 +108,7 @@ def main() -> int:
         text += header
         for model, strategies in tables.items():
             if model in (options.model or MODELS):
-                table = Table(title, model).add(strategies)
+                table = Table(title, model, "bf16" if part == "bf16" else "f32").add(strategies)
                 text += table.text
                 exceeded += table.exceeded
     options.out.write_text(text)
