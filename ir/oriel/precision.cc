@@ -7,14 +7,12 @@ namespace oriel::ir {
 #define ORIEL_PRECISION(precision, OpTy) \
   Precision OpTy::getPrecision() { return Precision::precision; }
 
-// Sums of products in f32, or statistics in f32, of narrow operands.
+// Sums in f32 of products of narrow operands.
 ORIEL_PRECISION(kNarrow, MatmulOp)
 ORIEL_PRECISION(kNarrow, LinearOp)
 ORIEL_PRECISION(kNarrow, ConvOp)
 ORIEL_PRECISION(kNarrow, ConvInputGradOp)
 ORIEL_PRECISION(kNarrow, AttentionOp)
-ORIEL_PRECISION(kNarrow, LayerNormOp)
-ORIEL_PRECISION(kNarrow, RmsNormOp)
 
 // Not pointwise, but no sums that are kept either.
 ORIEL_PRECISION(kFollow, SoftmaxOp)
@@ -34,6 +32,11 @@ ORIEL_PRECISION(kMove, ConcatOp)
 ORIEL_PRECISION(kMove, GatherOp)
 ORIEL_PRECISION(kMove, ArgmaxOp)
 ORIEL_PRECISION(kMove, TopkOp)
+
+// Their weights are near 1, where the steps of an optimizer are less than bf16 resolves: narrow
+// ones would stand still. The op that reads the result rounds it.
+ORIEL_PRECISION(kWide, LayerNormOp)
+ORIEL_PRECISION(kWide, RmsNormOp)
 
 // Pointwise, but steep, or of angles.
 ORIEL_PRECISION(kWide, ExpOp)

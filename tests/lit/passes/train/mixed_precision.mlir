@@ -144,3 +144,29 @@ module {
     return %5, %8 : tensor<2x2xf32>, tensor<1x1x2x2xf32>
   }
 }
+
+// -----
+
+// A norm is f32, and so are its weights; the residual stream around it is bf16.
+// CHECK-DAG: oriel.parameter @g {onnx_name = "norm.weight", type = tensor<8xf32>}
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[X:.*]] = oriel.linear {{.*}} -> tensor<4x8xbf16>
+// CHECK-NEXT: %[[WIDE:.*]] = oriel.cast %[[X]] : (tensor<4x8xbf16>) -> tensor<4x8xf32>
+// CHECK-NEXT: %[[NORM:.*]], %{{.*}} = oriel.rms_norm %[[WIDE]], %{{.*}} -> (tensor<4x8xf32>, tensor<4xf32>)
+// CHECK-NEXT: %[[NARROW:.*]] = oriel.cast %[[NORM]] : (tensor<4x8xf32>) -> tensor<4x8xbf16>
+// CHECK-NEXT: %[[Y:.*]] = oriel.linear %[[NARROW]]
+// CHECK-NEXT: oriel.add %[[X]], %[[Y]] {{.*}} -> tensor<4x8xbf16>
+module {
+  oriel.parameter @w {onnx_name = "w", type = tensor<8x8xf32>}
+  oriel.parameter @g {onnx_name = "norm.weight", type = tensor<8xf32>}
+  func.func @main(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "w"},
+      %g: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "g"})
+      -> (tensor<4x8xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    %0 = oriel.linear %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %1, %r = oriel.rms_norm %0, %g {epsilon = 1.0e-6 : f64} : (tensor<4x8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4xf32>)
+    %2 = oriel.linear %1, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %3 = oriel.add %0, %2 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    return %3 : tensor<4x8xf32>
+  }
+}
