@@ -3,6 +3,7 @@
 #include "ir/interfaces/interfaces.h"
 #include "ir/oriel/location.h"
 #include "llvm/ADT/SetVector.h"
+#include "passes/train/isolate.h"
 
 namespace oriel {
 
@@ -55,7 +56,7 @@ bool SegmentSplit::isFree(Operation* op) const {
     return roles_.at(value).kind == ValueKind::kScalar;
   };
   if (llvm::all_of(op->getOperands(), isScalar)) return true;
-  if (!isView(op)) return false;
+  if (!isFreeToRecompute(op)) return false;
   Operation* source = op->getOperand(0).getDefiningOp();
   return !source || isFree(source);
 }
@@ -100,7 +101,8 @@ Value SegmentSplit::bring(Value value, int index, Import import) {
     if (Value imported = import(role, index)) return imported;
     return part(index).argument(role, value.getType(), value.getLoc());
   }
-  if (op && isFree(op)) {
+  // What only widens its operand is repeated too: the operand takes less to send.
+  if (op && (isFree(op) || (isFreeToRecompute(op) && !isView(op)))) {
     mlir::IRMapping mapping;
     for (Value operand : op->getOperands()) mapping.map(operand, get(operand, index, import));
     Operation* copy = part(index).builder().clone(*op, mapping);

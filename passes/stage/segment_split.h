@@ -39,7 +39,7 @@ class SegmentSplit {
   // Of arguments of the segment.
   const ir::ValueRole& roleOf(mlir::Value argument) const { return roles_.at(argument); }
   // Whether the op is repeated in each part that uses it: made of constants and scalars of the
-  // step, or a view of an argument.
+  // step, or a view or a wider copy of an argument.
   bool isFree(mlir::Operation* op) const;
 
   // Adds the op to a part, with what its operands need.
