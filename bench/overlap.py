@@ -133,7 +133,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--model", default="llava_30m")
     parser.add_argument("--onnx", type=pathlib.Path, help="its file, if it has been exported (models/export.py)")
-    parser.add_argument("--batch", type=int, default=8, help="global; half of it on each rank")
+    parser.add_argument("--batch", type=int, default=32, help="global; half of it on each rank")
     parser.add_argument("--bucket", default="8MiB")
     parser.add_argument("--part", type=float, default=0.5, help="of the backward's time that communication takes")
     parser.add_argument("--latency", default="0us", help="of each hop; a delay of its own makes buckets cheaper")
