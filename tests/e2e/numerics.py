@@ -18,7 +18,7 @@ GOLDENS = {"llava_deep": "llava_tiny"}
 # a parameter after 5 steps of SGD; (c) largest relative difference of a loss in 20 steps of AdamW.
 LIMITS = {"gradient": 1e-5, "parameter": 1e-6, "loss": 1e-5}
 # The same in bf16, whose numbers have 8 bits: against one rank in bf16, and of one rank against one in f32.
-BF16_LIMITS = {"gradient": 7e-2, "parameter": 1e-4, "loss": 1e-2}
+BF16_LIMITS = {"gradient": 1e-1, "parameter": 1e-4, "loss": 1e-2}
 # A gradient below this share of the global norm is zero but for rounding, and is not compared.
 ZERO_SHARE = 1e-6
 BF16_ZERO_SHARE = 1e-4  # key biases have 2e-5 at most, others 1e-3 at least
