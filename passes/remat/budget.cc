@@ -1,10 +1,10 @@
 #include "passes/remat/budget.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "ir/oriel/segment.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "passes/lower/program_memory.h"
@@ -12,6 +12,7 @@
 #include "passes/remat/forward_graph.h"
 #include "passes/remat/option_path.h"
 #include "passes/remat/stash_edit.h"
+#include "passes/strategize/schedule.h"
 
 namespace oriel {
 
@@ -51,13 +52,56 @@ class BudgetSearch {
  private:
   LogicalResult readMemory() {
     FailureOr<ProgramMemory> memory = ProgramMemory::of(program_);
-    if (failed(memory)) return failure();
-    for (const Storage& storage : memory->assignment().storages()) {
-      const bool isStash = storage.role && storage.role->kind == ValueKind::kStash;
-      if (isStash) copies_[storage.role->ref] = storage.slots;
-    }
-    fixedBytes_ = bytesBesideTheStash(*memory);
+    FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(program_);
+    if (failed(memory) || failed(schedule)) return failure();
+    readSchedule(*schedule);
+    fixedBytes_ = program_->getParentOp() ? persistentBytes(*memory) : bytesBesideTheStash(*memory);
     return success();
+  }
+
+  // Finds the instant at which most of the stash is there: of each forward, the microbatches that
+  // it has run for and no backward yet.
+  void readSchedule(const std::vector<ScheduleEntry>& schedule) {
+    std::vector<std::set<int64_t>> inFlight(forwards_.size());
+    inFlight_.assign(forwards_.size(), 0);
+    int64_t most = -1;
+    for (const ScheduleEntry& entry : schedule) {
+      int64_t bytes = 0;
+      for (size_t i = 0; i < forwards_.size(); ++i) {
+        auto isEntry = [&](mlir::func::FuncOp segment) {
+          return segment.getSymName() == entry.segment;
+        };
+        if (isEntry(forwards_[i].forward)) inFlight[i].insert(entry.microbatch);
+        if (llvm::any_of(forwards_[i].backwards, isEntry)) inFlight[i].erase(entry.microbatch);
+        bytes += static_cast<int64_t>(inFlight[i].size()) * droppableBytes(forwards_[i].graph);
+      }
+      if (bytes <= most) continue;
+      most = bytes;
+      for (size_t i = 0; i < forwards_.size(); ++i) {
+        inFlight_[i] = static_cast<int64_t>(inFlight[i].size());
+      }
+    }
+  }
+
+  static int64_t droppableBytes(const StashGraph& graph) {
+    int64_t bytes = 0;
+    for (int64_t block : blocksOf(graph)) {
+      for (int value : droppable(graph, block)) bytes += graph.values[value].bytes;
+    }
+    return bytes;
+  }
+
+  // Of a program with microbatches in flight: what is not of one of them.
+  static int64_t persistentBytes(const ProgramMemory& memory) {
+    int64_t bytes = 0;
+    for (const auto& [id, storage] : llvm::enumerate(memory.assignment().storages())) {
+      const bool isStash = storage.role && storage.role->kind == ValueKind::kStash;
+      const bool hasGap = storage.gapBegin <= storage.gapEnd;
+      if (storage.persistent && !isStash && !hasGap) {
+        bytes += memory.bytesOf(static_cast<StorageId>(id));
+      }
+    }
+    return bytes;
   }
 
   // Names of what blocks can drop.
@@ -95,8 +139,12 @@ class BudgetSearch {
       std::vector<int64_t>& counts = canGo ? stashed : bytes;
       const int64_t amount = canGo ? 1 : memory.bytesOf(static_cast<StorageId>(id));
       all += canGo ? 1 : 0;
-      counts[std::min<size_t>(storage.begin, ticks)] += amount;
-      counts[std::min<size_t>(storage.end + 1, ticks)] -= amount;
+      auto add = [&](int64_t begin, int64_t end, int64_t sign) {
+        counts[std::min<size_t>(begin, ticks)] += sign * amount;
+        counts[std::min<size_t>(end + 1, ticks)] -= sign * amount;
+      };
+      add(storage.begin, storage.end, 1);
+      if (storage.gapBegin <= storage.gapEnd) add(storage.gapBegin, storage.gapEnd, -1);
     }
     int64_t most = 0, inUse = 0, inStash = 0;
     for (size_t tick = 0; tick < ticks; ++tick) {
@@ -107,23 +155,15 @@ class BudgetSearch {
     return most;
   }
 
-  // Of the stash of a forward: the microbatches in flight.
-  int64_t copiesOf(const ForwardGraph& forward) const {
-    int64_t copies = 1;
-    for (const auto& entry : forward.stash) {
-      auto known = copies_.find(entry.getKey());
-      if (known != copies_.end()) copies = std::max(copies, known->second);
-    }
-    return copies;
-  }
-
   void findOptions() {
     for (const auto& [index, forward] : llvm::enumerate(forwards_)) {
       const std::vector<int> shares = leafShares(forward.graph);
       for (int64_t block : blocksOf(forward.graph)) {
-        BlockChoice choice{blockOptions(forward.graph, block, shares), copiesOf(forward)};
+        BlockChoice choice{blockOptions(forward.graph, block, shares),
+                           std::max<int64_t>(inFlight_[index], 1)};
         // What can't be dropped is no choice.
         if (choice.options.front().bytes == 0) continue;
+        if (inFlight_[index] > 0) boundChoices_.push_back(choice);
         choices_.push_back(std::move(choice));
         forwardOf_.push_back(index);
       }
@@ -138,8 +178,7 @@ class BudgetSearch {
         candidate.edits[forward].push_back(choice.options[option].edit);
       }
       candidate.seconds = secondsOf(choices_, plan);
-      candidate.stashBytes = bytesOf(choices_, plan);
-      candidates_.push_back(std::move(candidate));
+      addCandidate(std::move(candidate));
     }
     addUniform([](const StashGraph&, int64_t) { return Recomputation(); });
     addUniform(selectiveRecomputation);
@@ -154,18 +193,26 @@ class BudgetSearch {
     Candidate candidate;
     for (const ForwardGraph& forward : forwards_) {
       candidate.edits.emplace_back();
-      const int64_t copies = copiesOf(forward);
       for (int64_t block : blocksOf(forward.graph)) {
         Recomputation edit = policy(forward.graph, block);
-        for (int value : droppable(forward.graph, block)) {
-          candidate.stashBytes += copies * forward.graph.values[value].bytes;
-        }
-        for (int value : edit.dropped) {
-          candidate.stashBytes -= copies * forward.graph.values[value].bytes;
-        }
         candidate.seconds += edit.seconds(forward.graph);
         candidate.edits.back().push_back(std::move(edit));
       }
+    }
+    addCandidate(std::move(candidate));
+  }
+
+  void addCandidate(Candidate candidate) {
+    for (size_t i = 0; i < forwards_.size(); ++i) {
+      const StashGraph& graph = forwards_[i].graph;
+      int64_t bytes = droppableBytes(graph);
+      std::set<int> added;  // once, if several blocks do
+      for (const Recomputation& edit : candidate.edits[i]) {
+        for (int value : edit.dropped) bytes -= graph.values[value].bytes;
+        added.insert(edit.added.begin(), edit.added.end());
+      }
+      for (int value : added) bytes += graph.values[value].bytes;
+      candidate.stashBytes += inFlight_[i] * bytes;
     }
     candidates_.push_back(std::move(candidate));
   }
@@ -179,7 +226,7 @@ class BudgetSearch {
       if (failed(bytes)) return failure();
       if (smallest && *bytes >= smallest->bytes) continue;
       smallest = BudgetChoice{candidate.edits, *bytes, candidate.seconds,
-                              leastSeconds(choices_, budget_ - fixedBytes_)};
+                              leastSeconds(boundChoices_, budget_ - fixedBytes_)};
       if (*bytes <= budget_) break;
     }
     return *std::move(smallest);
@@ -213,10 +260,11 @@ class BudgetSearch {
   int64_t budget_;
   const std::optional<Overlap>& overlap_;
   std::vector<ForwardGraph> forwards_;
-  llvm::StringMap<int64_t> copies_;  // of stash values
+  std::vector<int64_t> inFlight_;  // by forward: microbatches of which all stash is there at once
   int64_t fixedBytes_ = 0;
-  std::vector<BlockChoice> choices_;  // by block, of all forwards
-  std::vector<size_t> forwardOf_;     // each block's
+  std::vector<BlockChoice> choices_;       // by block, of all forwards
+  std::vector<BlockChoice> boundChoices_;  // those of forwards with stash in flight
+  std::vector<size_t> forwardOf_;          // each block's
   std::vector<Candidate> candidates_;
 };
 
