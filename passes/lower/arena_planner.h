@@ -6,12 +6,25 @@
 #define ORIEL_PASSES_LOWER_ARENA_PLANNER_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace oriel {
 
 // Every offset is a multiple of this, which is a cache line and the widest vector.
 inline constexpr int64_t kArenaAlignment = 64;
+
+// From `begin` to `end`, both included.
+struct TimeSpan {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// One of several copies of a value, which take turns.
+struct ArenaCopy {
+  std::vector<TimeSpan> beside;  // when it is in use, for blocks of one copy
+  std::vector<TimeSpan> among;   // the same for other copies, on a clock of their own
+};
 
 // Bytes that are in use from instruction `begin` to instruction `end`, both included.
 struct ArenaBlock {
@@ -21,6 +34,9 @@ struct ArenaBlock {
   // Others may use them meanwhile; both included. None if it ends before it begins.
   int64_t gapBegin = 0;
   int64_t gapEnd = -1;
+  // If there are any: each lies behind the one before, at a multiple of kArenaAlignment, and is in
+  // use when it says so, not when the block does.
+  std::vector<ArenaCopy> copies = {};
 };
 
 struct ArenaLayout {
@@ -40,7 +56,9 @@ ArenaPeak peakOf(const std::vector<ArenaBlock>& blocks);
 // each at the lowest offset that is free over its lifetime (Pisarchyk and Lee 2020, algorithm 2),
 // in several orders, of which the best counts: by size; by lifetime; those of the peak first, as a
 // stack. Deterministic. Takes time by the number of pairs that are in use at the same time.
-ArenaLayout planArena(const std::vector<ArenaBlock>& blocks);
+// `lowerBound`, where blocks have copies, is that of all.
+ArenaLayout planArena(const std::vector<ArenaBlock>& blocks,
+                      std::optional<int64_t> lowerBound = std::nullopt);
 
 }  // namespace oriel
 

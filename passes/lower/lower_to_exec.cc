@@ -28,7 +28,7 @@ using mlir::Value;
 // Writes the program for segments whose values have storage.
 class ProgramWriter {
  public:
-  ProgramWriter(const ProgramMemory& memory, exec::ProgramOp program)
+  ProgramWriter(ProgramMemory& memory, exec::ProgramOp program)
       : assignment_(memory.assignment()),
         builder_(program.getContext()),
         program_(program),

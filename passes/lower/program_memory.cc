@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "passes/strategize/schedule.h"
@@ -111,21 +113,24 @@ int64_t copiesOf(const StashUse& use, llvm::ArrayRef<ScheduleEntry> schedule) {
   return copies;
 }
 
+// Of one stage: a microbatch after the other.
+bool hasSeveralInFlight(mlir::ModuleOp program) { return program->getParentOp() != nullptr; }
+
 mlir::FailureOr<MicrobatchesInFlight> microbatchesInFlight(
-    mlir::ModuleOp program, llvm::ArrayRef<mlir::func::FuncOp> segments) {
+    mlir::ModuleOp program, llvm::ArrayRef<mlir::func::FuncOp> segments,
+    llvm::ArrayRef<ScheduleEntry> schedule) {
   MicrobatchesInFlight inFlight;
-  if (!program->getParentOp()) return inFlight;  // one stage: a microbatch after the other
-  mlir::FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(program);
+  if (!hasSeveralInFlight(program)) return inFlight;
   mlir::FailureOr<std::map<std::string, StashUse>> uses = stashUses(segments);
-  if (failed(schedule) || failed(uses)) return failure();
+  if (failed(uses)) return failure();
   inFlight.stash.emplace();
   std::map<std::pair<std::set<std::string>, std::set<std::string>>, int64_t> known;
   for (const auto& [ref, use] : *uses) {
     auto [copies, isNew] = known.try_emplace({use.writers, use.readers}, 0);
-    if (isNew) copies->second = copiesOf(use, *schedule);
+    if (isNew) copies->second = copiesOf(use, schedule);
     (*inFlight.stash)[ref] = copies->second;
   }
-  for (const ScheduleEntry& entry : *schedule) {
+  for (const ScheduleEntry& entry : schedule) {
     if (entry.microbatch > 0) inFlight.transfers = 2;
   }
   return inFlight;
@@ -153,6 +158,45 @@ std::vector<bool> communicationIn(llvm::ArrayRef<mlir::func::FuncOp> segments,
   return communication;
 }
 
+// The first tick of each segment, and the end of the last one.
+std::vector<int64_t> beginsOf(llvm::ArrayRef<mlir::func::FuncOp> segments) {
+  std::vector<int64_t> begins = {0};
+  for (mlir::func::FuncOp segment : segments) {
+    const auto ops = static_cast<int64_t>(segment.getBody().front().getOperations().size());
+    begins.push_back(begins.back() + ops);
+  }
+  return begins;
+}
+
+// Behind the schedule, what it does not run: one segment (stage of eval) after the other.
+std::vector<SegmentRun> runsOf(llvm::ArrayRef<mlir::func::FuncOp> segments,
+                               llvm::ArrayRef<ScheduleEntry> schedule) {
+  llvm::StringMap<size_t> numbers;
+  for (auto [number, segment] : llvm::enumerate(segments)) {
+    numbers[mlir::func::FuncOp(segment).getSymName()] = number;
+  }
+  std::vector<SegmentRun> runs;
+  for (const ScheduleEntry& entry : schedule) {
+    auto number = numbers.find(entry.segment);
+    if (number != numbers.end()) runs.emplace_back(number->second, entry.microbatch);
+  }
+  llvm::DenseSet<size_t> scheduled;
+  for (const SegmentRun& run : runs) scheduled.insert(run.first);
+  for (size_t number = 0; number < segments.size(); ++number) {
+    if (!scheduled.contains(number)) runs.emplace_back(number, 0);
+  }
+  return runs;
+}
+
+bool isStash(const Storage& storage) {
+  return storage.role && storage.role->kind == ir::ValueKind::kStash;
+}
+
+bool isIn(const std::vector<TimeSpan>& spans, int64_t time) {
+  return llvm::any_of(spans,
+                      [&](const TimeSpan& span) { return span.begin <= time && time <= span.end; });
+}
+
 }  // namespace
 
 mlir::FailureOr<ProgramMemory> ProgramMemory::of(mlir::ModuleOp program) {
@@ -161,14 +205,35 @@ mlir::FailureOr<ProgramMemory> ProgramMemory::of(mlir::ModuleOp program) {
   for (mlir::func::FuncOp segment : segments) {
     if (failed(checkSegment(segment))) return failure();
   }
-  mlir::FailureOr<MicrobatchesInFlight> inFlight = microbatchesInFlight(program, segments);
+  mlir::FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(program);
+  if (failed(schedule)) return failure();
+  mlir::FailureOr<MicrobatchesInFlight> inFlight =
+      microbatchesInFlight(program, segments, *schedule);
   ProgramMemory memory;
   if (failed(inFlight) || failed(memory.assignment_.run(segments, *std::move(inFlight))) ||
       failed(checkSize(program, memory.assignment_))) {
     return failure();
   }
   memory.communication_ = communicationIn(segments, memory.assignment_);
+  if (hasSeveralInFlight(program)) {
+    memory.begins_ = beginsOf(segments);
+    memory.runs_ = runsOf(segments, *schedule);
+    memory.makeClock();
+  }
   return memory;
+}
+
+void ProgramMemory::makeClock() {
+  // More would take long to place; each then has its memory for itself.
+  constexpr int64_t kMostCopies = 20'000;
+  std::vector<const Storage*> stash;
+  int64_t copies = 0;
+  for (const Storage& storage : assignment_.storages()) {
+    if (!isStash(storage)) continue;
+    stash.push_back(&storage);
+    copies += storage.slots;
+  }
+  if (copies <= kMostCopies) clock_.emplace(begins_, runs_, stash);
 }
 
 int64_t ProgramMemory::bytesOf(StorageId storage) const {
@@ -199,35 +264,110 @@ MemoryUse ProgramMemory::useOf(StorageId id) const {
   return communication_[id] ? MemoryUse::kCommunication : MemoryUse::kTemporaries;
 }
 
+bool ProgramMemory::isOnClock(const Storage& storage) const {
+  return clock_.has_value() && isStash(storage);
+}
+
+std::vector<int64_t> ProgramMemory::bytesByTick() const {
+  int64_t end = 1;
+  for (const Storage& storage : assignment_.storages()) end = std::max(end, storage.end + 2);
+  std::vector<int64_t> bytes(end);  // the change from the tick before
+  for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
+    if (isOnClock(storage)) continue;
+    bytes[storage.begin] += bytesOf(id);
+    bytes[storage.end + 1] -= bytesOf(id);
+    if (storage.gapEnd < storage.gapBegin) continue;
+    bytes[storage.gapBegin] -= bytesOf(id);
+    bytes[storage.gapEnd + 1] += bytesOf(id);
+  }
+  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
+  return bytes;
+}
+
 MemoryPeak ProgramMemory::peak() const {
   llvm::ArrayRef<Storage> storages = assignment_.storages();
-  std::vector<ArenaBlock> blocks;
-  for (auto [id, storage] : llvm::enumerate(storages)) {
-    blocks.push_back({storage.begin, storage.end, bytesOf(id), storage.gapBegin, storage.gapEnd});
-  }
-  const ArenaPeak instant = peakOf(blocks);
+  const std::vector<int64_t> byTick = bytesByTick();
   MemoryPeak peak;
-  peak.bytes = instant.bytes;
-  peak.tick = instant.time;
-  for (auto [id, block] : llvm::enumerate(blocks)) {
-    if (block.begin > instant.time || block.end < instant.time) continue;
-    if (block.gapBegin <= instant.time && instant.time <= block.gapEnd) continue;
-    peak.bytesOf[static_cast<size_t>(useOf(id))] += block.bytes;
-    peak.inUse.push_back(id);
+  auto largest = std::max_element(byTick.begin(), byTick.end());
+  peak.bytes = *largest;
+  peak.tick = largest - byTick.begin();
+  int64_t time = -1;  // of the clock
+  llvm::DenseMap<StorageId, std::vector<ArenaCopy>> copies;
+  if (clock_) {
+    std::vector<int64_t> stashed(clock_->end() + 1);
+    for (auto [id, storage] : llvm::enumerate(storages)) {
+      if (!isOnClock(storage)) continue;
+      const int64_t bytes = bytesOf(id) / storage.slots;
+      std::vector<ArenaCopy>& own = copies[id] = clock_->copiesOf(storage);
+      for (const ArenaCopy& copy : own) {
+        for (const TimeSpan& span : copy.among) {
+          stashed[span.begin] += bytes;
+          stashed[span.end + 1] -= bytes;
+        }
+      }
+    }
+    std::partial_sum(stashed.begin(), stashed.end(), stashed.begin());
+    for (const StashClock::Run& run : clock_->runs()) {
+      const auto [first, end] = clock_->ticksOf(run.segment);
+      for (int64_t tick = first; tick < end; ++tick) {
+        const int64_t now = run.begin + tick - first;
+        const int64_t bytes = byTick[tick] + stashed[now];
+        if (bytes <= peak.bytes) continue;
+        peak.bytes = bytes;
+        peak.tick = tick;
+        time = now;
+      }
+    }
   }
-  llvm::stable_sort(peak.inUse,
-                    [&](StorageId a, StorageId b) { return blocks[a].bytes > blocks[b].bytes; });
+  std::vector<std::pair<int64_t, StorageId>> held;
+  for (auto [id, storage] : llvm::enumerate(storages)) {
+    int64_t bytes = bytesOf(id);
+    if (isOnClock(storage)) {
+      const auto inUse =
+          llvm::count_if(copies[id], [&](const ArenaCopy& copy) { return isIn(copy.among, time); });
+      bytes = bytes / storage.slots * inUse;
+    } else if (peak.tick < storage.begin || peak.tick > storage.end ||
+               (storage.gapBegin <= peak.tick && peak.tick <= storage.gapEnd)) {
+      continue;
+    }
+    if (bytes == 0) continue;
+    peak.bytesOf[static_cast<size_t>(useOf(id))] += bytes;
+    held.emplace_back(-bytes, id);
+  }
+  llvm::sort(held);
+  for (const auto& [bytes, id] : held) peak.inUse.push_back(id);
   return peak;
 }
 
-ArenaLayout ProgramMemory::place() const {
+// Copies that microbatches use in turn are often in each other's way if some values have fewer.
+ArenaLayout ProgramMemory::place() {
+  ArenaLayout layout = placeAll();
+  if (!clock_ || layout.bytes == layout.lowerBound) return layout;
+  ProgramMemory same = *this;
+  int64_t most = 1;
+  for (const Storage& storage : assignment_.storages()) {
+    if (isStash(storage)) most = std::max(most, storage.slots);
+  }
+  for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
+    if (isStash(storage)) same.assignment_.setSlots(id, most);
+  }
+  same.clock_.reset();
+  same.makeClock();
+  if (!same.clock_) return layout;
+  ArenaLayout other = same.placeAll();
+  if (other.bytes >= layout.bytes) return layout;
+  *this = std::move(same);
+  return other;
+}
+
+ArenaLayout ProgramMemory::placeAll() const {
   llvm::ArrayRef<Storage> storages = assignment_.storages();
   std::vector<int64_t> offsets(storages.size(), 0);
   int64_t top = 0;
   auto placePersistent = [&](bool gradients) {
     for (auto [id, storage] : llvm::enumerate(storages)) {
       bool isGradient = storage.role && storage.role->kind == ir::ValueKind::kGradient;
-      if (!storage.persistent || isGradient != gradients) continue;
+      if (!storage.persistent || isOnClock(storage) || isGradient != gradients) continue;
       offsets[id] = top;
       top += totalBytes(storage);
     }
@@ -237,11 +377,15 @@ ArenaLayout ProgramMemory::place() const {
   std::vector<ArenaBlock> blocks;
   std::vector<size_t> ids;
   for (auto [id, storage] : llvm::enumerate(storages)) {
-    if (storage.persistent) continue;
-    blocks.push_back({storage.begin, storage.end, storage.bytes, storage.gapBegin, storage.gapEnd});
+    if (storage.persistent && !isOnClock(storage)) continue;
     ids.push_back(id);
+    blocks.push_back({storage.begin, storage.end, storage.bytes, storage.gapBegin, storage.gapEnd});
+    if (!isOnClock(storage) || storage.uses.empty()) continue;
+    blocks.back().begin = storage.uses.front().begin;
+    blocks.back().end = storage.uses.back().end;
+    blocks.back().copies = clock_->copiesOf(storage);
   }
-  ArenaLayout shared = planArena(blocks);
+  ArenaLayout shared = planArena(blocks, peak().bytes - top);
   for (auto [id, offset] : llvm::zip_equal(ids, shared.offsets)) offsets[id] = top + offset;
   return {std::move(offsets), top + shared.bytes, top + shared.lowerBound};
 }

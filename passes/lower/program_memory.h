@@ -9,10 +9,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/lower/arena_planner.h"
+#include "passes/lower/stash_clock.h"
 #include "passes/lower/storage.h"
 
 namespace oriel {
@@ -51,11 +53,24 @@ class ProgramMemory {
   // The arena has at least the bytes of its peak, and is near it.
   MemoryPeak peak() const;
   // Offsets of all storages. What persists comes first, gradients side by side, then the bytes that
-  // are shared by lifetime.
-  ArenaLayout place() const;
+  // are shared by lifetime: copies of the stash by when the schedule has them in use.
+  // May give stash values more copies.
+  ArenaLayout place();
 
  private:
+  // Whether it is a stash value whose copies the schedule says when they are in use.
+  bool isOnClock(const Storage& storage) const;
+  // Bytes in use at each tick (with one more behind the last), but for what is on the clock.
+  std::vector<int64_t> bytesByTick() const;
+
+  void makeClock();
+  ArenaLayout placeAll() const;
+
   StorageAssignment assignment_;
+  // Where several microbatches are in flight: first ticks of segments, runs of the schedule.
+  std::vector<int64_t> begins_;
+  std::vector<SegmentRun> runs_;
+  std::optional<StashClock> clock_;
   std::vector<bool> communication_;  // of each storage
 };
 

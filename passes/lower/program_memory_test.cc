@@ -100,6 +100,35 @@ TEST_F(ProgramMemoryTest, StashCountsForEachMicrobatchInFlight) {
   EXPECT_EQ(memory->peak().of(MemoryUse::kStash), 2 * kValue);
 }
 
+// What follows the stash in memory comes when the stash has been read.
+TEST_F(ProgramMemoryTest, StashOfOneMicrobatchAtATimeSharesItsBytes) {
+  auto memory = of(R"mlir(
+module {
+  module @grid0 attributes {oriel.grid = {}, oriel.mesh = {},
+      oriel.schedule = [["forward.0", 0], ["backward.0", 0], ["forward.0", 1], ["backward.0", 1]]} {
+    func.func @forward.0(%x: tensor<1000xf32> {oriel.kind = "input", oriel.ref = "x"})
+        -> (tensor<1000xf32> {oriel.kind = "stash", oriel.ref = "s0"}) {
+      %0 = oriel.exp %x : (tensor<1000xf32>) -> tensor<1000xf32>
+      return %0 : tensor<1000xf32>
+    }
+    func.func @backward.0(%s: tensor<1000xf32> {oriel.kind = "stash", oriel.ref = "s0"})
+        -> (tensor<f32> {oriel.kind = "output", oriel.ref = "y"}) {
+      %0 = oriel.reduce_sum %s {dims = array<i64: 0>} : (tensor<1000xf32>) -> tensor<f32>
+      %1 = oriel.constant {value = dense<1.0> : tensor<1000xf32>} : () -> tensor<1000xf32>
+      %2 = oriel.exp %1 : (tensor<1000xf32>) -> tensor<1000xf32>
+      %3 = oriel.reduce_sum %2 {dims = array<i64: 0>} : (tensor<1000xf32>) -> tensor<f32>
+      %4 = oriel.add %0, %3 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      return %4 : tensor<f32>
+    }
+  }
+}
+)mlir");
+  ASSERT_TRUE(succeeded(memory));
+  // The input, the constant, the stash or what comes after it; the sums.
+  EXPECT_EQ(memory->peak().bytes, 3 * kValue + 2 * kArenaAlignment);
+  EXPECT_EQ(memory->place().bytes, memory->peak().bytes);
+}
+
 TEST_F(ProgramMemoryTest, OpWithoutKernelIsRefused) {
   mlir::ScopedDiagnosticHandler handler(&context_, [](mlir::Diagnostic& diagnostic) {
     EXPECT_NE(diagnostic.str().find("has no kernel"), std::string::npos);

@@ -123,6 +123,7 @@ LogicalResult StorageAssignment::runSegment(mlir::func::FuncOp segment) {
   }
   if (failed(finishSegment(state))) return failure();
   ++now_;
+  ++segment_;
   return success();
 }
 
@@ -182,6 +183,9 @@ void StorageAssignment::holdUntil(SegmentState& state, StorageId storage, int64_
   int64_t& until = state.heldUntil.try_emplace(storage, tick).first->second;
   until = std::max(until, tick);
   storages_[storage].end = std::max(storages_[storage].end, until);
+  std::vector<StorageUse>& uses = storages_[storage].uses;
+  if (uses.empty() || uses.back().segment != segment_) uses.push_back({segment_, now_, tick});
+  uses.back().end = std::max(uses.back().end, tick);
 }
 
 void StorageAssignment::computeLastUses(SegmentState& state) {
@@ -374,7 +378,7 @@ LogicalResult StorageAssignment::finishSegment(SegmentState& state) {
              << roleText(role) << " as " << value.getType() << ", but another segment as "
              << storages_[target].type;
     }
-    storages_[target].end = std::max(storages_[target].end, now_);
+    holdUntil(state, target, now_);
     (isFresh(role) ? copies : updates).push_back({target, value});
   }
   // Updates run in any order, so none may read an old value that another replaces.

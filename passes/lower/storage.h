@@ -19,6 +19,12 @@
 
 namespace oriel {
 
+// Ticks of a segment from which to which a storage is in use there, both included.
+struct StorageUse {
+  size_t segment = 0;  // of those that are assigned, in order
+  int64_t begin = 0, end = 0;
+};
+
 // Bytes of the arena. One that is persistent is in use for the whole program.
 struct Storage {
   int64_t bytes = 0;           // of one copy
@@ -29,6 +35,7 @@ struct Storage {
   // behind what it takes the place of. Empty if it ends before it begins.
   int64_t gapBegin = 0, gapEnd = -1;
   bool persistent = false;
+  std::vector<StorageUse> uses;       // in the order of the segments
   std::optional<ir::ValueRole> role;  // none: a constant or a temporary
   mlir::ElementsAttr constant;
   mlir::RankedTensorType type;  // of the value that it was made for
@@ -62,6 +69,7 @@ class StorageAssignment {
                           MicrobatchesInFlight inFlight = {});
 
   const std::vector<Storage>& storages() const { return storages_; }
+  void setSlots(StorageId storage, int64_t slots) { storages_[storage].slots = slots; }
   // The storage of an argument or of an op's result. None for a constant that only
   // fills results.
   std::optional<StorageId> storageOf(mlir::Value value) const;
@@ -97,6 +105,7 @@ class StorageAssignment {
   llvm::DenseMap<mlir::Operation*, std::vector<ResultMove>> moves_;
   llvm::DenseMap<mlir::Operation*, StorageId> sent_;
   llvm::DenseMap<mlir::StringAttr, StorageId> transfers_;  // by channel
+  size_t segment_ = 0;                                     // that is assigned now
   llvm::StringMap<int64_t> segmentBegin_;                  // ticks
   MicrobatchesInFlight inFlight_;
   int64_t now_ = 0;

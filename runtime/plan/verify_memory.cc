@@ -64,9 +64,7 @@ struct Ring {
 };
 
 // Nothing else may use its memory, whether or not it holds a value.
-bool HasOwnMemory(const plan::Buffer& buffer) {
-  return IsPersistent(buffer.kind()) || SlotsOf(buffer) > 1;
-}
+bool HasOwnMemory(const plan::Buffer& buffer) { return IsPersistent(buffer.kind()); }
 // From one step to the next.
 bool IsKept(plan::BufferKind kind) { return IsPersistent(kind) && kind != plan::TRANSFER; }
 
@@ -126,10 +124,13 @@ class MemoryVerifier {
   UpdateValues Verify() {
     if (!PlacePersistent()) return {};
     for (int segment = 0; segment < program_.segments_size(); ++segment) {
-      for (size_t i = 0; i < accesses_[segment].size(); ++i) {
-        VerifyInPlace(segment, static_cast<int>(i));
+      for (const int64_t microbatch : MicrobatchesOf(segment)) {
+        microbatch_ = microbatch;
+        for (size_t i = 0; i < accesses_[segment].size(); ++i) {
+          VerifyInPlace(segment, static_cast<int>(i));
+        }
+        VerifyInFlight(segment);
       }
-      VerifyInFlight(segment);
     }
     RestoreKept();
     std::set<int> scheduled;
@@ -174,6 +175,27 @@ class MemoryVerifier {
   }
 
   Range RangeOf(int index) const { return rings_[index].Copy(microbatch_); }
+
+  // Microbatches for which a segment runs, one for each choice of copies of its buffers.
+  std::vector<int64_t> MicrobatchesOf(int segment) const {
+    std::set<int64_t> slots;
+    for (const Access& access : accesses_[segment]) {
+      for (const auto* list : {&access.reads, &access.writes}) {
+        for (const int index : *list) slots.insert(rings_[index].slots);
+      }
+    }
+    std::map<std::vector<int64_t>, int64_t> microbatches = {
+        {std::vector<int64_t>(slots.size()), 0}};
+    for (const auto& entry : program_.schedule()) {
+      if (entry.segment() != program_.segments(segment).name()) continue;
+      std::vector<int64_t> copies;
+      for (const int64_t count : slots) copies.push_back(entry.microbatch() % count);
+      microbatches.emplace(std::move(copies), entry.microbatch());
+    }
+    std::vector<int64_t> result;
+    for (const auto& [unused, microbatch] : microbatches) result.push_back(microbatch);
+    return result;
+  }
 
   // The buffer that owns this memory for the whole program, or that overlaps it.
   std::optional<int> PersistentOverlap(const Range& range) const {
@@ -258,25 +280,25 @@ class MemoryVerifier {
       const auto after = results.lower_bound(range.end);
       if (after == results.begin()) return std::nullopt;
       const int found = std::prev(after)->second;
-      if (!rings_[found].All().Overlaps(range)) return std::nullopt;
+      if (!RangeOf(found).Overlaps(range)) return std::nullopt;
       return found;
     };
     for (const int result : access.writes) {
       if (rings_[result].empty()) continue;
-      if (const auto other = overlapping(rings_[result].All())) {
+      if (const auto other = overlapping(RangeOf(result))) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its results ",
                       Name(*other), " and ", Name(result), " overlap in memory");
         return;
       }
-      results[rings_[result].first.begin] = result;
+      results[RangeOf(result).begin] = result;
     }
     for (const int operand : access.reads) {
       if (rings_[operand].empty()) continue;
-      const auto result = overlapping(rings_[operand].All());
+      const auto result = overlapping(RangeOf(operand));
       if (result && MovesPieces(segment, instruction)) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its result ",
                       Name(*result), " lies in the memory of its operand ", Name(operand));
-      } else if (result && !(rings_[*result] == rings_[operand])) {
+      } else if (result && !(RangeOf(*result) == RangeOf(operand))) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its result ",
                       Name(*result), " overlaps its operand ", Name(operand), " in part");
       }
@@ -290,7 +312,7 @@ class MemoryVerifier {
   };
 
   // From the start of a collective to its wait, nothing writes its operands, and nothing touches
-  // its results. Buffers of several copies stand for the microbatch that runs.
+  // its results.
   void VerifyInFlight(int segment) {
     std::map<int, std::vector<InFlight>> in_flight;  // by the collective's place
     int64_t work = 0;
@@ -323,9 +345,9 @@ class MemoryVerifier {
                     ", whose memory instruction ", collective, ", which is on its way, ",
                     other_verb);
     };
-    const Range range = rings_[other.buffer].first;
+    const Range range = RangeOf(other.buffer);
     const auto overlaps = [&](int buffer) {
-      return !range.empty() && !rings_[buffer].empty() && rings_[buffer].first.Overlaps(range);
+      return !range.empty() && !rings_[buffer].empty() && RangeOf(buffer).Overlaps(range);
     };
     for (const int write : access.writes) {
       if (overlaps(write)) refuse(" writes ", write, other.written ? "writes" : "reads");
@@ -565,6 +587,9 @@ class MemoryVerifier {
     if ((owner >= 0 && IsKept(buffer(owner).kind())) || content.run == run_) return;
     if (!carried_[index]) {
       problems_.Add(path(), " reads ", Name(index), ", which this segment has not written");
+    } else if (!(rings_[content.buffer] == rings_[index])) {
+      problems_.Add(path(), " reads ", Name(index), ", whose memory ", Name(content.buffer),
+                    " has overwritten");
     } else if (content.microbatch != microbatch_) {
       problems_.Add(path(), " reads ", Name(index), " of microbatch ", microbatch_,
                     ", but there is that of microbatch ", content.microbatch);

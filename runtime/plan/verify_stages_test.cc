@@ -332,20 +332,22 @@ INSTANTIATE_TEST_SUITE_P(Programs, VerifyBadStages, ::testing::ValuesIn(kProgram
 
 const BadPlan kRings[] = {
     {"RingsOverlap", [](auto& plan) { BufferOf(plan, 1, plan::STASH, "y").set_slots(3); },
-     "program 1: stash 'y' and transfer 'dh' lie in the same memory"},
+     "program 1: stash 'y' lies partly in the memory of transfer 'dh'"},
     {"TemporaryInARing",
      [](auto& plan) {
        auto& ring = BufferOf(plan, 1, plan::STASH, "y");
        BufferOf(plan, 1, plan::TEMPORARY, "squares").set_offset(ring.offset() + 64);
      },
-     "program 1: temporary 'squares' lies partly in the memory of stash 'y'"},
+     "segment backward.1, instruction 0 (test_multiply) reads stash 'y', whose memory temporary "
+     "'squares' has overwritten"},
     // A view says of how many copies.
     {"ViewOfARing",
      [](auto& plan) {
        auto& ring = BufferOf(plan, 1, plan::STASH, "y");
        BufferOf(plan, 1, plan::TEMPORARY, "squares").set_offset(ring.offset());
      },
-     "program 1: temporary 'squares' lies partly in the memory of stash 'y'"},
+     "segment backward.1, instruction 0 (test_multiply) reads stash 'y', whose memory temporary "
+     "'squares' has overwritten"},
     {"TooFewCopies",
      [](auto& plan) {
        plan = TwoStagePlan({{2, 2}, 4, 4, 4, true});

@@ -18,7 +18,12 @@ STRATEGIES = {
     "tp and sp": ["--mesh", "tp=2", "--sp"],
     "all of zero": ["--mesh", "dp=2", "--zero", 3],
     "zero, tp and sp": ["--mesh", "dp=2,tp=2", "--zero", 2, "--sp"],
+    "1f1b": ["--stages", 2, "--schedule", "1f1b", "--microbatches", 4],
+    "gpipe": ["--stages", 2, "--schedule", "gpipe", "--microbatches", 4, "--mesh", "tp=2", "--sp"],
+    "zb-h1": ["--stages", 2, "--schedule", "zb-h1", "--microbatches", 4],
 }
+# Copies of one value lie side by side, so that those of two stages on a grid don't fit in each other's gaps.
+INTERLEAVED = ["--stages", 4, "--schedule", "interleaved", "--microbatches", 4]
 PARTS = {"parameters", "gradients", "optimizer_state", "stash", "temporaries", "communication", "other"}
 
 # Of llava_tiny, by ranks: what is in flight, in pieces, or handed over.
@@ -41,12 +46,12 @@ class MemoryTest(OrielTestCase):
                     *options, "-o", plan)
         return json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)["programs"]
 
-    def check(self, programs: list[dict], what: str) -> None:
+    def check(self, programs: list[dict], what: str, limit: float = 1.05) -> None:
         for program in programs:
             arena, memory = program["arena_bytes"], program["memory"]
             peak = memory["peak_bytes"]
             self.assertLessEqual(peak, arena, what)
-            self.assertLessEqual(arena, 1.05 * peak, f"{what}: {memory}")
+            self.assertLessEqual(arena, limit * peak, f"{what}: {memory}")
             self.assertEqual(set(memory["parts"]), PARTS)
             self.assertEqual(sum(memory["parts"].values()), peak, what)
             held = [holder["bytes"] for holder in memory["largest"]]
@@ -55,13 +60,17 @@ class MemoryTest(OrielTestCase):
     def check_strategies(self, folder, recipe=None) -> None:
         for name, options in STRATEGIES.items():
             # CLIP's loss compares the samples with each other.
-            if folder.name.startswith("clip") and "dp=2" in " ".join(map(str, options)):
+            if folder.name.startswith("clip") and name not in ("one rank", "tp and sp"):
                 continue
             self.check(self.inspect(folder, *options, recipe=recipe), f"{folder.name}, {name}")
 
     def test_tiny_models(self):
         for name in ("clip_tiny", "llava_tiny", "llava_deep", "qwen_vl_tiny"):
             self.check_strategies(MODELS / name)
+
+    def test_interleaved_stages(self):
+        for name in ("llava_tiny", "llava_deep", "qwen_vl_tiny"):
+            self.check(self.inspect(MODELS / name, *INTERLEAVED), name, limit=1.2)
 
     def test_skeletons(self):
         for folder in sorted(path.parent for path in SKELETONS.glob("*/model.onnx")):
