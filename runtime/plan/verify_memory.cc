@@ -176,7 +176,8 @@ class MemoryVerifier {
 
   Range RangeOf(int index) const { return rings_[index].Copy(microbatch_); }
 
-  // Microbatches for which a segment runs, one for each choice of copies of its buffers.
+  // Microbatches for which a segment runs, one for each choice of copies of its buffers; 0 for what
+  // the schedule does not run.
   std::vector<int64_t> MicrobatchesOf(int segment) const {
     std::set<int64_t> slots;
     for (const Access& access : accesses_[segment]) {
@@ -184,17 +185,16 @@ class MemoryVerifier {
         for (const int index : *list) slots.insert(rings_[index].slots);
       }
     }
-    std::map<std::vector<int64_t>, int64_t> microbatches = {
-        {std::vector<int64_t>(slots.size()), 0}};
+    std::set<std::vector<int64_t>> known;
+    std::vector<int64_t> microbatches;
     for (const auto& entry : program_.schedule()) {
       if (entry.segment() != program_.segments(segment).name()) continue;
       std::vector<int64_t> copies;
       for (const int64_t count : slots) copies.push_back(entry.microbatch() % count);
-      microbatches.emplace(std::move(copies), entry.microbatch());
+      if (known.insert(copies).second) microbatches.push_back(entry.microbatch());
     }
-    std::vector<int64_t> result;
-    for (const auto& [unused, microbatch] : microbatches) result.push_back(microbatch);
-    return result;
+    if (microbatches.empty()) microbatches.push_back(0);
+    return microbatches;
   }
 
   // The buffer that owns this memory for the whole program, or that overlaps it.

@@ -52,8 +52,8 @@ steps: 1
         self.run_ok("oriel", "compile", model, "--recipe", recipe, *options, "-o", plan)
         return json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)
 
-    def check(self, model, text: str, frozen: str, stages: str) -> None:
-        """`frozen` is the encoder's parameters, `stages` cuts behind it."""
+    def check(self, model, text: str, frozen: str, stages: str, sizes: tuple[int, int] = (4, 8)) -> None:
+        """`frozen` is the encoder's parameters, `stages` cuts behind it. `sizes`: of a gradient and an optimizer state."""
         self.assertIn("frozen: []", text)
         all_train = self.describe(model, text)
         encoder_frozen = self.describe(model, text.replace("frozen: []", f"frozen: [\"{frozen}\"]"))
@@ -65,7 +65,8 @@ steps: 1
         staged = self.describe(model, text, "--stages", stages, "--microbatches", 1)["programs"][0]
         stash = staged["memory"]["stash"]
         self.assertEqual([each["segment"] for each in stash], ["forward.0"])
-        expected = {"gradients": 4 * size, "optimizer_state": 8 * size, "stash": stash[0]["bytes_per_microbatch"]}
+        expected = {"gradients": sizes[0] * size, "optimizer_state": sizes[1] * size,
+                    "stash": stash[0]["bytes_per_microbatch"]}
         for part, saving in expected.items():
             numpy.testing.assert_allclose(saved[part], saving, rtol=0.01, err_msg=part)
         arenas = before["arena_bytes"], after["arena_bytes"]
@@ -76,7 +77,10 @@ steps: 1
               f"{1 - after['state_bytes'] / before['state_bytes']:.1%}")
 
     def check_ratio(self, encoder: tuple[int, int], decoder: tuple[int, int]) -> None:
-        self.check(self.write_model(encoder, decoder), self.RECIPE, "encoder.*", "encoder,decoder")
+        model = self.write_model(encoder, decoder)
+        self.check(model, self.RECIPE, "encoder.*", "encoder,decoder")
+        mixed = self.RECIPE + "precision: {compute: bf16, gradients: bf16}\n"
+        self.check(model, mixed, "encoder.*", "encoder,decoder", (2, 12))
 
     def test_0_3_to_7(self):
         self.check_ratio((36, 1024), (52, 4096))

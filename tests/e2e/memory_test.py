@@ -30,9 +30,11 @@ PARTS = {"parameters", "gradients", "optimizer_state", "stash", "temporaries", "
 POISONED = (
     (1, []),
     (2, ["--mesh", "dp=2", "--zero", 3]),
+    (2, ["--mesh", "dp=2", "--zero", 3, "--remat", "full"]),
     (4, ["--mesh", "dp=2,tp=2", "--zero", 1, "--sp"]),
     (2, ["--stages", 2, "--schedule", "1f1b", "--microbatches", 4]),
     (2, ["--stages", 2, "--schedule", "zb-h1", "--microbatches", 4]),
+    (4, ["--stages", 2, "--schedule", "zb-h1", "--microbatches", 4, "--mesh", "tp=2", "--sp", "--remat", "selective"]),
     (2, ["--stages", 4, "--schedule", "interleaved", "--microbatches", 4]),
     (4, ["--stages", 2, "--schedule", "gpipe", "--microbatches", 4, "--mesh", "tp=2", "--sp"]),
 )

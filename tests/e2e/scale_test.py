@@ -11,10 +11,12 @@ LLAMA = SOURCE / "models" / "skeletons" / "llama_2_7b"
 
 
 class StateTest(OrielTestCase):
-    """Rajbhandari et al. 2020, "ZeRO", figure 1: 7.5 G parameters on 64 ranks; here all f32, so 16 bytes each."""
+    """Rajbhandari et al. 2020, "ZeRO", figure 1: 7.5 G parameters on 64 ranks, 16 bytes each."""
 
-    # GB of parameters, gradients and AdamW's two moments on each rank, for ZeRO-0 to 3.
+    # GB of parameters, gradients and AdamW's state on each rank, for ZeRO-0 to 3. All f32: 4, 4 and two moments of 4.
     EXPECTED = (120, 60.9, 31.4, 1.9)
+    # The figure's: parameters and gradients of 2 bytes, and 12 of a master copy and two moments.
+    MIXED = (120, 31.4, 16.6, 1.9)
     LAYERS, WIDTHS = 75, (6400, 15625)
     RECIPE = """
 model: {bind: {batch: micro_batch}}
@@ -43,10 +45,11 @@ steps: 1
         path.write_bytes(graph.model())
         return path
 
-    def test_bytes_per_rank(self):
+    def check(self, text: str, expected: tuple[float, ...], sizes: tuple[int, int, int]) -> None:
+        """`sizes`: bytes of a parameter, its gradient and its optimizer state."""
         model, recipe, plan = self.write_model(), self.folder / "recipe.yaml", self.folder / "p.oplan"
-        recipe.write_text(self.RECIPE)
-        for zero, gigabytes in enumerate(self.EXPECTED):
+        recipe.write_text(text)
+        for zero, gigabytes in enumerate(expected):
             self.run_ok("oriel", "compile", model, "--recipe", recipe, "--mesh", "dp=64", "--zero", zero, "-o", plan)
             description = json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout)
             self.assertEqual(description["parameters"]["total"], 7_500_000_000)
@@ -55,9 +58,17 @@ steps: 1
             self.assertEqual(program["state_bytes"], sum(program["bytes_by_kind"][kind] for kind in kinds))
             numpy.testing.assert_allclose(program["state_bytes"] / 1e9, gigabytes, rtol=0.02)
             # Of each kind exactly what its ZeRO stage says.
-            whole = 4 * 7_500_000_000
-            pieces = [whole // 64 if zero >= stage else whole for stage in (3, 2, 1)]
-            self.assertEqual([program["bytes_by_kind"][kind] for kind in kinds], [*pieces[:2], 2 * pieces[2]])
+            pieces = [size * 7_500_000_000 // (64 if zero >= stage else 1) for size, stage in zip(sizes, (3, 2, 1))]
+            self.assertEqual([program["bytes_by_kind"][kind] for kind in kinds], pieces)
+            parts = program["memory"]["parts"]
+            held = sum(parts[part] for part in ("parameters", "gradients", "optimizer_state"))
+            numpy.testing.assert_allclose(held / 1e9, gigabytes, rtol=0.02)
+
+    def test_bytes_per_rank(self):
+        self.check(self.RECIPE, self.EXPECTED, (4, 4, 8))
+
+    def test_bytes_per_rank_in_mixed_precision(self):
+        self.check(self.RECIPE + "precision: {compute: bf16, gradients: bf16}\n", self.MIXED, (2, 2, 12))
 
 
 class PlanSizeTest(OrielTestCase):
