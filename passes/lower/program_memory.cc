@@ -274,9 +274,9 @@ std::vector<int64_t> ProgramMemory::bytesByTick() const {
   std::vector<int64_t> bytes(end);  // the change from the tick before
   for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
     if (isOnClock(storage)) continue;
-    bytes[storage.begin] += bytesOf(id);
-    bytes[storage.end + 1] -= bytesOf(id);
-    if (storage.gapEnd < storage.gapBegin) continue;
+    bytes[storage.persistent ? 0 : storage.begin] += bytesOf(id);
+    bytes[storage.persistent ? end - 1 : storage.end + 1] -= bytesOf(id);
+    if (storage.persistent || storage.gapEnd < storage.gapBegin) continue;
     bytes[storage.gapBegin] -= bytesOf(id);
     bytes[storage.gapEnd + 1] += bytesOf(id);
   }
@@ -326,8 +326,9 @@ MemoryPeak ProgramMemory::peak() const {
       const auto inUse =
           llvm::count_if(copies[id], [&](const ArenaCopy& copy) { return isIn(copy.among, time); });
       bytes = bytes / storage.slots * inUse;
-    } else if (peak.tick < storage.begin || peak.tick > storage.end ||
-               (storage.gapBegin <= peak.tick && peak.tick <= storage.gapEnd)) {
+    } else if (!storage.persistent &&
+               (peak.tick < storage.begin || peak.tick > storage.end ||
+                (storage.gapBegin <= peak.tick && peak.tick <= storage.gapEnd))) {
       continue;
     }
     if (bytes == 0) continue;

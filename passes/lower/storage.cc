@@ -101,7 +101,8 @@ LogicalResult StorageAssignment::run(llvm::ArrayRef<mlir::func::FuncOp> segments
     if (failed(runSegment(segment))) return failure();
   }
   for (Storage& storage : storages_) {
-    if (storage.persistent) {
+    const bool isStash = storage.role && storage.role->kind == ValueKind::kStash;
+    if (storage.persistent && !isStash) {
       storage.begin = 0;
       storage.end = now_;
       storage.gapEnd = storage.gapBegin - 1;

@@ -25,7 +25,8 @@ struct StorageUse {
   int64_t begin = 0, end = 0;
 };
 
-// Bytes of the arena. One that is persistent is in use for the whole program.
+// Bytes of the arena. One that is persistent is in use for the whole program; a stash value that
+// is, because microbatches are in flight, by one of them from `begin` to `end`.
 struct Storage {
   int64_t bytes = 0;           // of one copy
   int64_t slots = 1;           // copies, for the microbatches in flight
