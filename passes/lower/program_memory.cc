@@ -225,7 +225,7 @@ mlir::FailureOr<ProgramMemory> ProgramMemory::of(mlir::ModuleOp program) {
 
 void ProgramMemory::makeClock() {
   // More would take long to place; each then has its memory for itself.
-  constexpr int64_t kMostCopies = 20'000;
+  constexpr int64_t kMostCopies = 5'000;
   std::vector<const Storage*> stash;
   int64_t copies = 0;
   for (const Storage& storage : assignment_.storages()) {
