@@ -92,7 +92,7 @@ struct Strategy {
   };
   std::vector<Sharding> shardings;
 
-  std::optional<Pipeline> pipeline;  // none: one stage
+  std::optional<Pipeline> pipeline;            // none: one stage
   std::optional<Overlap> overlap = Overlap();  // none: every rank waits for its collectives
 
   std::optional<RematPolicy> remat;  // none: `auto` where there is a budget of memory, else `none`
