@@ -1,9 +1,13 @@
 """Everything at once against PyTorch's numbers: stages, tensor and sequence parallelism, ZeRO,
 activation checkpointing, overlap and interleaved microbatches on eight ranks."""
 
-import golden_testing
+import unittest
 
-# Two grids of dp 2 x tp 2 ranks; the first has two stages of vision blocks and of language blocks, and so has the second.
+import golden_testing
+from oriel_testing import HAVE_MPI
+
+# Two grids of dp 2 x tp 2 ranks, each with a stage of vision blocks and one of language blocks. Communication runs beside
+# computing unless a strategy says otherwise.
 STRATEGY = """
 mesh: {dp: 2, tp: 2}
 sequence_parallel: true
@@ -19,6 +23,7 @@ RANKS = 8
 class TogetherTest(golden_testing.GoldenTestCase):
     zero = 3
     remat = "full"
+    comm = "in_process"
 
     def compile_model(self, recipe, world=1):
         strategy = self.folder / "strategy.yaml"
@@ -29,7 +34,7 @@ class TogetherTest(golden_testing.GoldenTestCase):
         return plan
 
     def train_model(self, plan, *arguments, **options):
-        return super().train_model(plan, *arguments, world=RANKS, **options)
+        return super().train_model(plan, *arguments, world=RANKS, comm=self.comm, **options)
 
     def test_gradients(self):
         self.check_gradients(self.golden / "recipe_sgd.yaml")
@@ -40,7 +45,11 @@ class TogetherTest(golden_testing.GoldenTestCase):
     def test_adamw_losses(self):
         self.check_run("adamw", 20)
 
+    def test_sharded_states_and_selective_checkpointing(self):
+        self.zero, self.remat = 1, "selective"
+        self.check_run("adamw", 20)
 
-class SelectiveTest(TogetherTest):
-    zero = 1
-    remat = "selective"
+    @unittest.skipUnless(HAVE_MPI, "built without MPI")
+    def test_mpi(self):
+        self.comm = "mpi"
+        self.check_run("sgd", 5)
