@@ -30,11 +30,13 @@ Place ParameterWrite(plan::Plan& plan) {
 
 std::string OtherAxis(const std::string& axis) { return axis == "a0" ? "a1" : "a0"; }
 
+// What communicates beside computing has its own tests (verify_overlap_plan_test.cc).
 class VerifyPlanTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new runtime::TempFolder();
-    CompileModel("llava_tiny", {"--mesh", "dp=2,tp=2", "--zero", "2"}, *folder_);
+    CompileModel("llava_tiny", {"--mesh", "dp=2,tp=2", "--zero", "2", "--overlap", "off"},
+                 *folder_);
   }
   static void TearDownTestSuite() { delete folder_; }
 
