@@ -8,8 +8,8 @@ namespace oriel {
 
 namespace {
 
-// Longer than any segment.
-constexpr double kUrgent = 1e9;
+// Longer than any segment, and short enough that a double holds nanoseconds beside it.
+constexpr double kUrgent = 1e4;
 
 class Scheduler {
  public:

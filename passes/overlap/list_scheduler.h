@@ -13,8 +13,8 @@ namespace oriel {
 
 // An op, or several collectives that travel as one.
 struct OverlapOp {
-  // Whose results it takes, by their places. They may stand behind it where collectives of several
-  // places have become one.
+  // Whose results it takes, or which it may not pass, by their places. They may stand behind it
+  // where collectives of several places have become one.
   std::vector<int> operands;
   double seconds = 0;
   int stream = 0;       // of a collective, from 1 on; 0: it computes

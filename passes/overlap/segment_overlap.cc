@@ -192,6 +192,8 @@ class SegmentOverlap {
 
   std::vector<OverlapOp> scheduled() {
     std::vector<OverlapOp> result;
+    // No receive passes a send: what it waits for may wait for that.
+    std::vector<int> sends;
     for (const Node& node : nodes_) {
       OverlapOp& scheduled = result.emplace_back();
       double sent = 0;
@@ -206,6 +208,8 @@ class SegmentOverlap {
           }
         }
         scheduled.leaves |= llvm::isa<ir::SendOp>(op);
+        if (scheduled.leaves) sends.push_back(static_cast<int>(result.size()) - 1);
+        if (llvm::isa<ir::ReceiveOp>(op)) llvm::append_range(scheduled.operands, sends);
         auto collective = collectiveAt(place);
         if (!collective) {
           scheduled.seconds = predictedSeconds(op);

@@ -96,6 +96,7 @@ class Narrowing {
 
   LogicalResult visit(Operation* op) {
     const Precision precision = rules_.of(op);
+    findExtremes(op, precision);
     bool data = llvm::any_of(op->getOperands(), [&](Value v) { return fromInputs_.contains(v); });
     if (data) fromInputs_.insert(op->result_begin(), op->result_end());
     Source source = sourceOf(op, precision);
@@ -122,6 +123,22 @@ class Narrowing {
       if (isNarrow(operand.get())) operand.set(widened(operand.get()));
     }
     return success();
+  }
+
+  // Values that may have elements below the lowest bf16: what masks are made of.
+  void findExtremes(Operation* op, Precision precision) {
+    DenseElementsAttr constant;
+    bool extreme = false;
+    if (matchPattern(op, m_Constant(&constant)) && isFloat(op->getResult(0))) {
+      extreme = llvm::any_of(constant.getValues<APFloat>(), [](APFloat value) {
+        bool lossy;
+        value.convert(APFloat::BFloat(), APFloat::rmNearestTiesToEven, &lossy);
+        return value.isInfinity() && value.isNegative();
+      });
+    } else if (precision == Precision::kFollow || precision == Precision::kMove) {
+      extreme = llvm::any_of(op->getOperands(), [&](Value v) { return extremes_.contains(v); });
+    }
+    if (extreme) extremes_.insert(op->result_begin(), op->result_end());
   }
 
   // Of the op's results, unless an input picks the elements.
@@ -221,7 +238,8 @@ class Narrowing {
       return copy->getResult(0);
     }
     insertAfter(value);
-    if (source == Source::kTable && fromInputs_.contains(value)) value = aboveInfinity(value);
+    const bool mayBeMask = source == Source::kTable || extremes_.contains(value);
+    if (mayBeMask && fromInputs_.contains(value)) value = aboveInfinity(value);
     Value narrow = ir::CastOp::create(builder_, value.getLoc(), narrowTypeOf(value), value);
     if (parameters_.contains(value)) parameterCasts_.insert(narrow.getDefiningOp());
     return narrow;
@@ -270,6 +288,7 @@ class Narrowing {
   llvm::MapVector<Value, ir::ParameterOp> parameters_;  // by argument
   DenseMap<Value, Source> sources_;
   DenseSet<Value> fromInputs_;  // depend on an input
+  DenseSet<Value> extremes_;
   DenseSet<Value> narrow_;
   DenseMap<Value, Value> narrowOf_, wideOf_;  // made once for each value
   DenseSet<Operation*> parameterCasts_;       // that narrow an argument

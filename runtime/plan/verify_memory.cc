@@ -458,6 +458,7 @@ class MemoryVerifier {
     const Access& access = accesses_[segment][index];
     std::set<int> sums;  // among the operands
     std::vector<int> sum_of(access.reads.size(), -1);
+    std::vector<int64_t> value_of(access.reads.size(), -1);
     Content moved{0, -1, 0, 0};
     for (size_t i = 0; i < access.reads.size(); ++i) {
       const int read = access.reads[i];
@@ -466,6 +467,7 @@ class MemoryVerifier {
       if (found == contents_.end()) continue;
       moved = found->second;
       sum_of[i] = moved.sum;
+      value_of[i] = moved.value;
       if (moved.sum >= 0) sums.insert(moved.sum);
     }
     const bool moves = instruction.has_copy() || instruction.has_slice();
@@ -486,7 +488,7 @@ class MemoryVerifier {
                         Describe(moved.buffer), " to ", Describe(write));
         }
       } else if (instruction.has_collective()) {
-        content.sum = sum_of[i];  // each operand has its result
+        content.sum = sum_of[i];
       } else if (instruction.has_launch()) {
         content.zero = IsZeroFill(instruction.launch());
         if (sums.count(owners_[write]) > 0) {
@@ -495,7 +497,10 @@ class MemoryVerifier {
           content.sum = *sums.begin();
         }
       }
-      content.value = MovesValue(instruction) ? moved.value : ++last_value_;
+      // Of a collective, each operand has its result.
+      content.value = !MovesValue(instruction)       ? ++last_value_
+                      : instruction.has_collective() ? value_of[i]
+                                                     : moved.value;
       Write(content);
       const int owner = owners_[write];
       if (!update) continue;

@@ -2,10 +2,11 @@
 
 import json
 import math
+import unittest
 
 import numerics
 from numerics import BF16_LIMITS, Strategy
-from oriel_testing import DATA, MODEL, SOURCE, OrielTestCase, losses, run
+from oriel_testing import DATA, HAVE_MPI, MODEL, SOURCE, OrielTestCase, losses, run
 
 STRATEGIES = (Strategy(dp=2), Strategy(tp=2, sp=True), Strategy(dp=2, zero=3), Strategy(dp=2, tp=2, zero=1),
               Strategy(grids=2, schedule="1f1b"), Strategy(grids=2, schedule="interleaved", tp=2, sp=True))
@@ -44,6 +45,7 @@ class Bf16Test(OrielTestCase):
         for actual, expected in zip(values["bf16"], values["f32"], strict=True):
             self.assertLessEqual(abs(actual / expected - 1), BF16_LIMITS["loss"])
 
+    @unittest.skipUnless(HAVE_MPI, "built without MPI")
     def test_same_bits_on_every_communicator(self):
         recipe = self.recipe("recipe_adamw.yaml", ("precision: f32", "precision: bf16"))
         plan = self.compile(recipe, world=2)

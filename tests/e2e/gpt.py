@@ -13,6 +13,7 @@ class Gpt:
     heads: int = 4
     sequence: int = 32
     vocabulary: int = 96
+    tied: bool = False  # the output layer is the embedding
 
     def model(self) -> bytes:
         """Input ids [batch, sequence] -> logits [batch, sequence, vocabulary]."""
@@ -69,7 +70,9 @@ class Gpt:
             out = linear(out, f"{name}.down", 4 * hidden, hidden)
             x = graph.node("Add", [x, out], f"{name}.x2")
         x = norm(x, "norm")
-        graph.node("MatMul", [x, weight("head.weight", hidden, self.vocabulary)], "logits")
+        head = (graph.node("Transpose", ["embedding.weight"], "head", perm=[1, 0]) if self.tied
+                else weight("head.weight", hidden, self.vocabulary))
+        graph.node("MatMul", [x, head], "logits")
         graph.output("logits", numpy.float32, ["batch", sequence, self.vocabulary])
         return graph.model()
 

@@ -5,6 +5,7 @@ import pathlib
 import unittest
 
 import numpy
+from gpt import Gpt
 from oriel_testing import GOLDEN, HAVE_MPI, MODEL, SOURCE, OrielTestCase, losses, read_safetensors
 
 QWEN = SOURCE / "models" / "qwen_vl_tiny"
@@ -50,6 +51,21 @@ class OverlapTest(OrielTestCase):
         """Waits of each segment."""
         return {segment["name"]: segment["kernels"].get("wait", 0)
                 for program in description["programs"] for segment in program["segments"]}
+
+    # Large enough that the times of its collectives count: what one grid waits for leaves first.
+    def test_wide_tied_weights(self):
+        gpt = Gpt(blocks=4, hidden=256, tied=True)
+        model, recipe = self.folder / "gpt.onnx", self.folder / "recipe.yaml"
+        model.write_bytes(gpt.model())
+        text = gpt.recipe(8, 2).replace("kind: sgd, lr: 1.0e-2", "kind: adamw, lr: 1.0e-3, clip_norm: 1.0")
+        self.assertIn("adamw", text)
+        recipe.write_text(text)
+        for options in (("--mesh", "dp=2", "--zero", "1"), ("--mesh", "dp=2", "--zero", "3"), ("--mesh", "tp=2", "--sp"),
+                        ("--mesh", "dp=2", "--zero", "1", "--schedule", "zb-h1"),
+                        ("--mesh", "dp=2", "--zero", "3", "--schedule", "interleaved", "--microbatches", "2")):
+            for overlap in ("on", SMALL):
+                stages = 4 if "interleaved" in options else 2
+                self.compile_with(overlap, [*options, "--stages", stages], model=model, recipe=recipe)
 
     # But for the strategy's text, and the checksums in the header.
     def test_one_rank_has_the_same_bytes(self):

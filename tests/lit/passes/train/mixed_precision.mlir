@@ -147,6 +147,27 @@ module {
 
 // -----
 
+// A mask of an input of floats is finite in bf16 too.
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[MASK:.*]] = oriel.mul %{{.*}}, %{{.*}} : (tensor<2x2xf32>, tensor<f32>) -> tensor<2x2xf32>
+// CHECK: %[[FINITE:.*]] = oriel.max %[[MASK]], %{{.*}} -> tensor<2x2xf32>
+// CHECK: %[[NARROW:.*]] = oriel.cast %[[FINITE]] : (tensor<2x2xf32>) -> tensor<2x2xbf16>
+// CHECK: oriel.add %{{.*}}, %[[NARROW]] {{.*}} -> tensor<2x2xbf16>
+module {
+  func.func @main(%x: tensor<2x2xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %keep: tensor<2x2xf32> {oriel.kind = "input", oriel.ref = "keep"})
+      -> (tensor<2x2xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    %lowest = oriel.constant {value = dense<-3.40282347E+38> : tensor<f32>} : () -> tensor<f32>
+    %1 = oriel.mul %keep, %lowest : (tensor<2x2xf32>, tensor<f32>) -> tensor<2x2xf32>
+    %2 = oriel.matmul %x, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    %4 = oriel.add %2, %1 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+    %5 = oriel.softmax %4 {dim = 1 : i64} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    return %5 : tensor<2x2xf32>
+  }
+}
+
+// -----
+
 // A norm is f32, and so are its weights; the residual stream around it is bf16.
 // CHECK-DAG: oriel.parameter @g {onnx_name = "norm.weight", type = tensor<8xf32>}
 // CHECK-LABEL: func.func @main(
