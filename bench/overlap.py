@@ -3,8 +3,8 @@
 
     bench/overlap.py --out bench/results/overlap.json
 
-The model is trained data-parallel with one microbatch, compiled with overlap off and on. A link
-delay (oriel-run --link-delay) makes the gradients' reduction take a given part of the backward's
+The model, a GPT that is made here (tests/e2e/gpt.py), is trained data-parallel with one microbatch,
+compiled with overlap off and on. A link delay (oriel-run --link-delay) makes the gradients' reduction take a given part of the backward's
 time; it only sleeps. Of the median steps of a run:
 
     hidden    (off with delay - on with delay) / (off with delay - off without)
@@ -15,7 +15,7 @@ time; it only sleeps. Of the median steps of a run:
 The figures are medians over rounds, in each of which the three runs follow each other, so that a
 slow spell of the machine hits all alike. All runs must have the same losses, bit by bit.
 
-Needs the build (preset dev) with MPI, and tools/setup.sh --python. Run it on an idle machine.
+Needs the build (preset dev) with MPI. Run it on an idle machine.
 """
 
 import argparse
@@ -30,21 +30,14 @@ import subprocess
 import sys
 import tempfile
 
+import numpy
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-CACHE = pathlib.Path.home() / ".cache" / "oriel"
-VENV = pathlib.Path(os.environ.get("ORIEL_VENV", CACHE / "venv"))
-DATA = ROOT / "models" / "llava_tiny" / "golden" / "data"
-RECIPE = """\
-model: {{bind: {{batch: micro_batch}}}}
-inputs:
-  labels: {{dtype: int64, shape: [micro_batch, 64]}}
-images: {{per_sample: 1, rows_per_image: 49}}
-loss: {{kind: token_cross_entropy, logits: logits, labels: labels}}
-optimizer: {{kind: adamw, lr: 1.0e-3, betas: [0.9, 0.95], weight_decay: 0.05, clip_norm: 1.0}}
-schedule: {{kind: constant}}
-batch: {{global: {batch}, micro: {micro}}}
-steps: 100000
-"""
+sys.path.append(str(ROOT / "tests" / "e2e"))
+
+from gpt import Gpt  # noqa: E402
+from oriel_testing import write_shard  # noqa: E402
+
 RANKS = 2
 WARMUP_STEPS = 2
 
@@ -61,17 +54,24 @@ class Bench:
         self.arguments = arguments
         self.folder = folder
         self.bin = arguments.build / "bin"
-        onnx = arguments.onnx or ROOT / "models" / arguments.model / "model.onnx"
-        if not onnx.exists():
-            onnx = folder / "model" / "model.onnx"
-            run([VENV / "bin" / "python", ROOT / "models" / "export.py", arguments.model, "--out", onnx.parent])
-        self.plans = {name: self.compile(onnx, name) for name in ("off", "on")}
+        self.gpt = Gpt(blocks=arguments.blocks, hidden=arguments.hidden, heads=arguments.hidden // 64,
+                       sequence=arguments.sequence, vocabulary=1024)
+        (folder / "gpt.onnx").write_bytes(self.gpt.model())
+        recipe = self.gpt.recipe(arguments.batch, arguments.batch // RANKS).replace("lr: 1.0e-2", "lr: 1.0e-3")
+        (folder / "recipe.yaml").write_text(recipe.replace("kind: sgd", "kind: adamw").replace("steps: 3", "steps: 1000"))
+        self.write_data()
+        self.plans = {name: self.compile(name) for name in ("off", "on")}
 
-    def compile(self, onnx: pathlib.Path, name: str) -> pathlib.Path:
-        recipe = self.folder / "recipe.yaml"
-        recipe.write_text(RECIPE.format(batch=self.arguments.batch, micro=self.arguments.batch // RANKS))
+    def write_data(self) -> None:
+        (self.folder / "data").mkdir()
+        random = numpy.random.default_rng(0)
+        tokens = random.integers(self.gpt.vocabulary, size=(4 * self.arguments.batch, self.gpt.sequence))
+        write_shard(self.folder / "data" / "0.tar", [{"input_ids": row, "labels": row} for row in tokens])
+
+    def compile(self, name: str) -> pathlib.Path:
         plan = self.folder / f"{name}.oplan"
-        run([self.bin / "oriel", "compile", onnx, "--recipe", recipe, "--world", RANKS, "--overlap",
+        run([self.bin / "oriel", "compile", self.folder / "gpt.onnx", "--recipe", self.folder / "recipe.yaml",
+             "--world", RANKS, "--overlap",
              f"bucket={self.arguments.bucket}" if name == "on" else "off", "-o", plan])
         return plan
 
@@ -90,7 +90,7 @@ class Bench:
         if profile:
             options.append("--profile")
         result = run([self.bin / "oriel-run", self.plans[name], "-n", RANKS, "--comm", "mpi", "--threads", 1,
-                      "--data", DATA, "--no-shuffle", "--steps", self.arguments.steps + WARMUP_STEPS,
+                      "--data", self.folder / "data", "--no-shuffle", "--steps", self.arguments.steps + WARMUP_STEPS,
                       "--metrics", metrics, *options])
         lines = [json.loads(line) for line in metrics.read_text().splitlines()]
         return {"step_ms": statistics.median(line["step_ms"] for line in lines[WARMUP_STEPS:]),
@@ -121,7 +121,8 @@ class Bench:
             rounds.append(times)
             print(json.dumps({key: round(value, 3) for key, value in times.items()}), file=sys.stderr)
         medians = {key: round(statistics.median(each[key] for each in rounds), 3) for key in rounds[0]}
-        return {"model": arguments.model, "ranks": RANKS, "threads": 1, "batch": arguments.batch,
+        return {"model": f"GPT, {arguments.blocks} blocks, hidden {arguments.hidden}, sequence {arguments.sequence}",
+                "ranks": RANKS, "threads": 1, "batch": arguments.batch,
                 "bucket": arguments.bucket, "buckets": [each["sent_bytes"] for each in buckets],
                 "backward_ms": round(backward, 2), "communication_ms": round(1e3 * sent / bandwidth, 2),
                 "link_delay": delay, "steps": arguments.steps, "rounds": arguments.rounds, **medians,
@@ -131,13 +132,14 @@ class Bench:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--model", default="llava_30m")
-    parser.add_argument("--onnx", type=pathlib.Path, help="its file, if it has been exported (models/export.py)")
-    parser.add_argument("--batch", type=int, default=32, help="global; half of it on each rank")
-    parser.add_argument("--bucket", default="8MiB")
+    parser.add_argument("--blocks", type=int, default=12)
+    parser.add_argument("--hidden", type=int, default=512, help="a multiple of 64")
+    parser.add_argument("--sequence", type=int, default=128)
+    parser.add_argument("--batch", type=int, default=16, help="global; half of it on each rank")
+    parser.add_argument("--bucket", default="4MiB")
     parser.add_argument("--part", type=float, default=0.5, help="of the backward's time that communication takes")
     parser.add_argument("--latency", default="0us", help="of each hop; a delay of its own makes buckets cheaper")
-    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "dev")
     parser.add_argument("--out", type=pathlib.Path)
