@@ -50,6 +50,7 @@ struct KernelSpec {
 struct KernelArgs {
   const void* const* operands;
   void* const* results;
+  void* stream = nullptr;  // of a device: where the launch is put (CUstream); null on the host
 
   template <typename T>
   const T* operand(int i) const {

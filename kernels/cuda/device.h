@@ -1,0 +1,133 @@
+// One CUDA device of a rank: what kernels are launched with.
+//
+//   ORIEL_ASSIGN_OR_RETURN(const Driver* driver, SystemDriver());
+//   ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, Device::Open(*driver, /*ordinal=*/0));
+//   ORIEL_ASSIGN_OR_RETURN(Function scale, device->Find("oriel_scale_f32"));
+//   ORIEL_RETURN_IF_ERROR(scale.Launch({blocks, 1, 1}, {256, 1, 1}, stream, x, y, count));
+#ifndef ORIEL_KERNELS_CUDA_DEVICE_H_
+#define ORIEL_KERNELS_CUDA_DEVICE_H_
+
+#include <cuda.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/cuda/driver.h"
+
+namespace oriel::kernels::cuda {
+
+struct Grid {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+// A __global__ function of a loaded module. Valid as long as its device.
+class Function {
+ public:
+  Function() = default;
+  Function(const Driver* driver, CUfunction function, std::string name)
+      : driver_(driver), function_(function), name_(std::move(name)) {}
+
+  // Puts a launch on the stream. The arguments are those of the kernel, in its parameters' very
+  // types: nothing checks them.
+  template <typename... Args>
+  absl::Status Launch(Grid blocks, Grid threads, CUstream stream, const Args&... args) const {
+    std::array<void*, sizeof...(Args)> addresses{
+        const_cast<void*>(static_cast<const void*>(&args))...};
+    return LaunchArray(blocks, threads, /*shared_bytes=*/0, stream, addresses.data());
+  }
+  // The same with dynamic shared memory, of which the function has asked for as much before
+  // (AllowShared) where it is above 48 KiB.
+  absl::Status LaunchArray(Grid blocks, Grid threads, unsigned shared_bytes, CUstream stream,
+                           void** args) const;
+  absl::Status AllowShared(int bytes) const;
+
+  const std::string& name() const { return name_; }
+
+ private:
+  const Driver* driver_ = nullptr;
+  CUfunction function_ = nullptr;
+  std::string name_;
+};
+
+struct DeviceProperties {
+  std::string name;
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  int max_shared_bytes = 0;  // of a block, opted in
+  int64_t memory_bytes = 0;
+};
+
+// What a kernel finds wrong with its data (an index out of range), in device memory: the first one
+// stays. See ReportFault in device_code.cuh.
+struct Fault {
+  int32_t kind;    // 0: none; else FaultKind
+  int32_t launch;  // which: what Device::NextLaunch gave
+  int64_t value;   // the offending one
+  int64_t limit;
+};
+enum FaultKind : int32_t {
+  kIndexOutOfRange = 1,  // value is not in [0, limit)
+  kDivisionByZero = 2,
+  kCountMismatch = 3,    // value where limit was declared
+};
+
+// Opened by one thread; that thread, and those that call MakeCurrent, use it.
+class Device {
+ public:
+  // Retains the primary context of device `ordinal`, and loads Oriel's kernels for its
+  // architecture. InvalidArgument if there is no such device; FailedPrecondition, naming both, if
+  // the kernels are for none that it runs.
+  static absl::StatusOr<std::unique_ptr<Device>> Open(const Driver& driver, int ordinal);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const Driver& driver() const { return driver_; }
+  const DeviceProperties& properties() const { return properties_; }
+  // To be called in each further thread before anything else.
+  absl::Status MakeCurrent() const;
+
+  // NotFound if Oriel's kernels have none of the name.
+  absl::StatusOr<Function> Find(const std::string& name) const;
+  // Functions of a module that the plan brings; kept as long as the device.
+  absl::StatusOr<Function> Load(const std::string& image, const std::string& name);
+
+  // Zeroed memory that lives as long as the device: scratch and workspaces of prepared kernels,
+  // which run one after the other on the computing stream. So all that ask for scratch share one
+  // memory, as large as the largest of them. Its address may change until the first launch:
+  // `*address` is read when the kernel is launched.
+  absl::Status AddScratch(int64_t bytes);
+  CUdeviceptr scratch() const { return scratch_; }
+  int64_t scratch_bytes() const { return scratch_bytes_; }
+
+  // The device's fault word, an argument of kernels that check their data.
+  CUdeviceptr fault() const { return fault_; }
+  // Registers a launch for messages, e.g. "gather: index"; its number goes to the kernel.
+  int32_t NextLaunch(std::string what);
+  // InvalidArgument with the launch and the value, if a kernel has reported one since the last
+  // call; waits for nothing but its own copy on `stream`.
+  absl::Status TakeFault(CUstream stream);
+
+ private:
+  Device(const Driver& driver, CUdevice device) : driver_(driver), device_(device) {}
+
+  const Driver& driver_;
+  const CUdevice device_;
+  CUcontext context_ = nullptr;
+  DeviceProperties properties_;
+  std::vector<CUmodule> modules_;
+  CUdeviceptr scratch_ = 0, fault_ = 0;
+  int64_t scratch_bytes_ = 0;
+  std::vector<std::string> launches_;
+};
+
+}  // namespace oriel::kernels::cuda
+
+#endif  // ORIEL_KERNELS_CUDA_DEVICE_H_
