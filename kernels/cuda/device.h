@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/cuda/driver.h"
+#include "kernels/cuda/fault.h"
 
 namespace oriel::kernels::cuda {
 
@@ -62,20 +63,6 @@ struct DeviceProperties {
   int multiprocessors = 0;
   int max_shared_bytes = 0;  // of a block, opted in
   int64_t memory_bytes = 0;
-};
-
-// What a kernel finds wrong with its data (an index out of range), in device memory: the first one
-// stays. See ReportFault in device_code.cuh.
-struct Fault {
-  int32_t kind;    // 0: none; else FaultKind
-  int32_t launch;  // which: what Device::NextLaunch gave
-  int64_t value;   // the offending one
-  int64_t limit;
-};
-enum FaultKind : int32_t {
-  kIndexOutOfRange = 1,  // value is not in [0, limit)
-  kDivisionByZero = 2,
-  kCountMismatch = 3,    // value where limit was declared
 };
 
 // Opened by one thread; that thread, and those that call MakeCurrent, use it.

@@ -7,14 +7,71 @@
 // defines an extern "C" __global__ function of at most 256 threads per block. A .cu file holds
 // device code alone, and is compiled twice: by nvcc, into the image that Device::Open loads; and by
 // the host's compiler, into functions that the emulator runs block by block, each thread of a block
-// a fiber, so that barriers and exchanges within a warp work (emulator/). So what it uses beyond
-// C++17 and cuda_bf16.h / cuda_fp16.h is what this header offers:
+// on a stack of its own, so that barriers and exchanges within a warp work (emulator/). So what it
+// uses beyond C++17 and cuda_bf16.h / cuda_fp16.h is what this header offers:
 //
-//   threadIdx blockIdx blockDim gridDim   as in CUDA
-//   __syncthreads() __syncwarp()
-//   __shfl_xor_sync __shfl_down_sync __shfl_sync   (whole warps, mask 0xffffffff)
-//   atomicAdd atomicMax atomicCAS
+//   threadIdx blockIdx blockDim gridDim warpSize
+//   __syncthreads() __syncthreads_count() __syncthreads_or() __syncwarp() __threadfence()
+//   __shfl_sync __shfl_xor_sync __shfl_down_sync __shfl_up_sync __ballot_sync __any_sync __all_sync
+//     of whole warps: mask kWholeWarp, blocks of whole warps, no lane has returned
+//   atomicAdd atomicMax atomicMin atomicCAS atomicExch atomicOr
 //   __shared__ arrays of fixed size; ORIEL_DYNAMIC_SHARED(T, name) for the launch's dynamic memory
-//   float4, int4, ..; __ldg; expf, erff, ..
+//   float4, int4, ..; __ldg, __popc, ..; __uint_as_float, ..; expf, erff, rsqrtf, __expf, ..
+//   max and min of two of one type
 //
-// Device code has no function-local static variables but __shared__ ones.
+// A barrier is for all threads of a block: none may have returned. Device code has no
+// function-local static variables but __shared__ ones, and its helpers stand in an unnamed
+// namespace: the host's compiler links all files into one library.
+#ifndef ORIEL_KERNELS_CUDA_DEVICE_CODE_CUH_
+#define ORIEL_KERNELS_CUDA_DEVICE_CODE_CUH_
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <vector_functions.h>
+#include <vector_types.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/cuda/fault.h"
+
+#ifdef __CUDACC__
+
+#define ORIEL_CUDA_KERNEL(threads, name, ...) \
+  extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__)
+
+// All uses within a module must agree on the type of the symbol.
+#define ORIEL_DYNAMIC_SHARED(T, name)                                  \
+  extern __shared__ __align__(128) unsigned char oriel_dynamic_shared[]; \
+  T* const name = reinterpret_cast<T*>(oriel_dynamic_shared)
+
+#else
+
+#include "kernels/cuda/emulator/device_words.h"
+
+#endif
+
+namespace oriel::kernels::cuda {
+
+inline constexpr unsigned kWholeWarp = 0xffffffffu;
+
+// The thread's number in the grid, and how many there are, along x.
+__device__ inline int64_t GlobalThread() {
+  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ inline int64_t GlobalThreads() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
+
+// Notes what is wrong with the data, unless something has been before. `launch` is of
+// Device::NextLaunch; the kernel goes on, and its results are of no use.
+__device__ inline void ReportFault(Fault* fault, int32_t launch, int32_t kind, int64_t value,
+                                   int64_t limit, int64_t position = 0) {
+  if (atomicCAS(&fault->kind, 0, kind) != 0) return;
+  fault->launch = launch;
+  fault->value = value;
+  fault->limit = limit;
+  fault->position = position;
+}
+
+}  // namespace oriel::kernels::cuda
+
+#endif  // ORIEL_KERNELS_CUDA_DEVICE_CODE_CUH_

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "kernels/cuda/device.h"
 
 namespace oriel::kernels::cuda {
@@ -28,8 +29,9 @@ struct EmulatedKernel {
   // Bytes of each parameter: a launch copies the arguments, for it may run much later.
   std::vector<size_t> parameter_bytes;
   // Runs all blocks, to their end. `args` as cuLaunchKernel has them: the address of each argument.
-  // In whichever thread drives the stream; in several at a time, for several devices.
-  void (*run)(const EmulatedLaunch& launch, void** args) = nullptr;
+  // In whichever thread drives the stream; in several at a time, for several devices. What a GPU
+  // refuses, or hangs on, is an error that says which block and why (block.h).
+  absl::Status (*run)(const EmulatedLaunch& launch, void** args) = nullptr;
 };
 
 // Null if there is none of the name.
