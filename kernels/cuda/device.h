@@ -13,8 +13,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <typeindex>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -68,9 +69,9 @@ struct DeviceProperties {
 // Opened by one thread; that thread, and those that call MakeCurrent, use it.
 class Device {
  public:
-  // Retains the primary context of device `ordinal`, and loads Oriel's kernels for its
-  // architecture. InvalidArgument if there is no such device; FailedPrecondition, naming both, if
-  // the kernels are for none that it runs.
+  // Retains the primary context of device `ordinal`, and loads Oriel's kernels (Driver::kernels).
+  // InvalidArgument if there is no such device; FailedPrecondition, naming both, if the kernels are
+  // for no architecture that it runs.
   static absl::StatusOr<std::unique_ptr<Device>> Open(const Driver& driver, int ordinal);
   ~Device();
   Device(const Device&) = delete;
@@ -81,38 +82,63 @@ class Device {
   // To be called in each further thread before anything else.
   absl::Status MakeCurrent() const;
 
-  // NotFound if Oriel's kernels have none of the name.
+  // Oriel's kernel of the name; NotFound if there is none.
   absl::StatusOr<Function> Find(const std::string& name) const;
   // Functions of a module that the plan brings; kept as long as the device.
   absl::StatusOr<Function> Load(const std::string& image, const std::string& name);
 
-  // Zeroed memory that lives as long as the device: scratch and workspaces of prepared kernels,
-  // which run one after the other on the computing stream. So all that ask for scratch share one
-  // memory, as large as the largest of them. Its address may change until the first launch:
-  // `*address` is read when the kernel is launched.
+  // Scratch and workspaces of prepared kernels, which run one after the other on the computing
+  // stream: all that ask for scratch share one memory, as large as the largest of them. It is of
+  // any content, at least 256-byte aligned, and its address changes while kernels are prepared:
+  // scratch() is for the function that launches. Frees the former memory, so nothing may be on a
+  // stream.
   absl::Status AddScratch(int64_t bytes);
   CUdeviceptr scratch() const { return scratch_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }
 
+  // The one object of a type, e.g. a library's handle, that lives as long as the device: made by
+  // `make` when it is first asked for, with the device current.
+  template <typename T>
+  absl::StatusOr<T*> Attached(absl::StatusOr<std::unique_ptr<T>> (*make)(Device&)) {
+    std::shared_ptr<void>& slot = attached_[std::type_index(typeid(T))];
+    if (slot == nullptr) {
+      absl::StatusOr<std::unique_ptr<T>> made = make(*this);
+      if (!made.ok()) return made.status();
+      slot = std::move(*made);
+    }
+    return static_cast<T*>(slot.get());
+  }
+
   // The device's fault word, an argument of kernels that check their data.
   CUdeviceptr fault() const { return fault_; }
-  // Registers a launch for messages, e.g. "gather: index"; its number goes to the kernel.
+  // Registers a launch; its number goes to the kernel. `what` is what FaultStatus says, with
+  // {value}, {limit} and {position} replaced by the fault's: "index {value} is not in [0,
+  // {limit})".
   int32_t NextLaunch(std::string what);
-  // InvalidArgument with the launch and the value, if a kernel has reported one since the last
-  // call; waits for nothing but its own copy on `stream`.
-  absl::Status TakeFault(CUstream stream);
+  int32_t launches() const { return static_cast<int32_t>(launches_.size()); }
+  // The first fault that a kernel has reported since the last call, of kind 0 if none has. Waits
+  // for `stream`.
+  absl::StatusOr<Fault> TakeFault(CUstream stream);
+  // OK for kind 0; else InvalidArgument.
+  absl::Status FaultStatus(const Fault& fault) const;
 
  private:
   Device(const Driver& driver, CUdevice device) : driver_(driver), device_(device) {}
+  absl::Status Init();
+  absl::StatusOr<int> Attribute(CUdevice_attribute attribute) const;
 
   const Driver& driver_;
   const CUdevice device_;
   CUcontext context_ = nullptr;
   DeviceProperties properties_;
-  std::vector<CUmodule> modules_;
+  std::vector<CUmodule> kernels_;  // Oriel's own
+  std::vector<CUmodule> modules_;  // the plan's
+  bool retained_ = false;
   CUdeviceptr scratch_ = 0, fault_ = 0;
+  Fault* host_fault_ = nullptr;  // pinned
   int64_t scratch_bytes_ = 0;
   std::vector<std::string> launches_;
+  std::map<std::type_index, std::shared_ptr<void>> attached_;
 };
 
 }  // namespace oriel::kernels::cuda
