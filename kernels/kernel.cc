@@ -1,8 +1,7 @@
 #include "kernels/kernel.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/common/widened.h"
 
 namespace oriel::kernels {
@@ -47,11 +46,9 @@ KernelRegistry& KernelRegistry::Host() {
   return *registry;
 }
 
-void KernelRegistry::Register(const char* kernel, int priority, KernelFactory factory) {
-  std::vector<Implementation>& list = implementations_[kernel];
-  auto place = std::find_if(list.begin(), list.end(),
-                            [&](const Implementation& other) { return other.priority < priority; });
-  list.insert(place, Implementation{priority, factory});
+void KernelRegistry::Register(const char* kernel, int priority, KernelFactory factory,
+                              const char* name) {
+  Insert(implementations_, kernel, {priority, factory, name});
 }
 
 absl::StatusOr<KernelFn> KernelRegistry::Prepare(const KernelSpec& spec) const {
@@ -59,7 +56,10 @@ absl::StatusOr<KernelFn> KernelRegistry::Prepare(const KernelSpec& spec) const {
   if (found == implementations_.end()) {
     return absl::NotFoundError(absl::StrCat("no kernel is named '", spec.kernel, "'"));
   }
-  const auto ask = [&](const KernelSpec& launch) { return Ask(found->second, launch); };
+  const auto ask = [&](const KernelSpec& launch) {
+    return Ask(found->second, "host", launch,
+               [&](KernelFactory factory) { return factory(launch); });
+  };
   absl::StatusOr<KernelFn> function = ask(spec);
   if (function.ok()) return function;
   std::string refusals(function.status().message());
@@ -70,30 +70,9 @@ absl::StatusOr<KernelFn> KernelRegistry::Prepare(const KernelSpec& spec) const {
     absl::StrAppend(&refusals, "; in f32: ", widened.status().message());
   }
   if (!absl::IsUnimplemented(function.status())) return function;
-  std::string types;
-  for (const TensorSpec& operand : spec.operands) {
-    absl::StrAppend(&types, types.empty() ? "" : ", ", operand.ToString());
-  }
-  return absl::UnimplementedError(
-      absl::StrCat("kernel ", spec.kernel, "(", types, ") has no implementation: ", refusals));
+  return NoImplementation(spec, refusals);
 }
 
-absl::StatusOr<KernelFn> KernelRegistry::Ask(const std::vector<Implementation>& implementations,
-                                             const KernelSpec& spec) {
-  std::string refusals;
-  for (const Implementation& implementation : implementations) {
-    absl::StatusOr<KernelFn> function = implementation.factory(spec);
-    if (function.ok() || !absl::IsUnimplemented(function.status())) return function;
-    const absl::string_view reason = function.status().message();
-    absl::StrAppend(&refusals, refusals.empty() ? "" : "; ", reason);
-  }
-  return absl::UnimplementedError(refusals);
-}
-
-std::vector<std::string> KernelRegistry::Names() const {
-  std::vector<std::string> names;
-  for (const auto& entry : implementations_) names.push_back(entry.first);
-  return names;
-}
+std::vector<std::string> KernelRegistry::Names() const { return NamesOf(implementations_); }
 
 }  // namespace oriel::kernels

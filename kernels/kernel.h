@@ -70,6 +70,16 @@ using KernelFn = std::function<absl::Status(const KernelArgs&)>;
 // (Unimplemented with the reason: the next implementation is asked).
 using KernelFactory = absl::StatusOr<KernelFn> (*)(const KernelSpec&);
 
+// One of a kernel's implementations; `name` is for messages.
+template <typename Factory>
+struct Implementation {
+  int priority;
+  Factory factory;
+  const char* name;
+};
+template <typename Factory>
+using Implementations = std::map<std::string, std::vector<Implementation<Factory>>>;
+
 // Ordered implementations by kernel name: those with the higher priority are
 // asked first. Registration happens before main() and as plugins load (plugin.h), look-ups are
 // thread-safe.
@@ -77,7 +87,7 @@ class KernelRegistry {
  public:
   static KernelRegistry& Host();
 
-  void Register(const char* kernel, int priority, KernelFactory factory);
+  void Register(const char* kernel, int priority, KernelFactory factory, const char* name = "?");
   // NotFound for an unknown kernel; Unimplemented, with each refusal's reason,
   // if no implementation takes the launch. One with f16 or bf16 tensors that none takes as it
   // is, is made of one in f32 (common/widened.h).
@@ -86,19 +96,12 @@ class KernelRegistry {
   std::vector<std::string> Names() const;
 
  private:
-  struct Implementation {
-    int priority;
-    KernelFactory factory;
-  };
-  // The first that takes the launch or finds it malformed; Unimplemented with all reasons, if none.
-  static absl::StatusOr<KernelFn> Ask(const std::vector<Implementation>& implementations,
-                                      const KernelSpec& spec);
-  std::map<std::string, std::vector<Implementation>> implementations_;
+  Implementations<KernelFactory> implementations_;
 };
 
 struct HostKernelRegistrar {
-  HostKernelRegistrar(const char* kernel, int priority, KernelFactory factory) {
-    KernelRegistry::Host().Register(kernel, priority, factory);
+  HostKernelRegistrar(const char* kernel, int priority, KernelFactory factory, const char* name) {
+    KernelRegistry::Host().Register(kernel, priority, factory, name);
   }
 };
 
@@ -106,7 +109,7 @@ struct HostKernelRegistrar {
 #define ORIEL_KERNEL_CONCAT(a, b) ORIEL_KERNEL_CONCAT_(a, b)
 #define ORIEL_REGISTER_HOST_KERNEL(name, priority, factory)               \
   static const ::oriel::kernels::HostKernelRegistrar ORIEL_KERNEL_CONCAT( \
-      oriel_kernel_registrar_, __COUNTER__)(name, priority, factory)
+      oriel_kernel_registrar_, __COUNTER__)(name, priority, factory, #factory)
 
 }  // namespace oriel::kernels
 

@@ -25,21 +25,24 @@ class Registry {
  public:
   static Registry& Get();
 
-  void Register(const char* kernel, int priority, Factory factory);
+  void Register(const char* kernel, int priority, Factory factory, const char* name);
   // As KernelRegistry::Prepare, but that nothing is widened.
   absl::StatusOr<KernelFn> Prepare(const KernelSpec& spec, Device& device) const;
   std::vector<std::string> Names() const;
+
+ private:
+  Implementations<Factory> implementations_;
 };
 
 struct Registrar {
-  Registrar(const char* kernel, int priority, Factory factory) {
-    Registry::Get().Register(kernel, priority, factory);
+  Registrar(const char* kernel, int priority, Factory factory, const char* name) {
+    Registry::Get().Register(kernel, priority, factory, name);
   }
 };
 
 #define ORIEL_REGISTER_CUDA_KERNEL(name, priority, factory)               \
   static const ::oriel::kernels::cuda::Registrar ORIEL_KERNEL_CONCAT(     \
-      oriel_cuda_registrar_, __COUNTER__)(name, priority, factory)
+      oriel_cuda_registrar_, __COUNTER__)(name, priority, factory, #factory)
 
 // The stream of a launch, in the function that a factory returns.
 inline CUstream StreamOf(const KernelArgs& args) { return static_cast<CUstream>(args.stream); }
