@@ -53,6 +53,37 @@ BoxRuns::Run BoxRuns::operator[](int64_t run) const {
   return result;
 }
 
+std::vector<Box> CutBox(const Box& box, int64_t elements) {
+  std::vector<Box> pieces;
+  if (box.num_elements() == 0) return pieces;
+  // The outermost dimension of which at least one index fits is cut; those outside of it have one
+  // index in each piece.
+  size_t cut = 0;
+  int64_t inner = box.num_elements();  // elements of one index of `cut`
+  for (; cut < box.size.size(); ++cut) {
+    inner /= box.size[cut];
+    if (inner <= elements) break;
+  }
+  if (cut == box.size.size()) return {box};  // a scalar
+  const int64_t rows = std::max<int64_t>(1, elements / inner);
+  int64_t outer = 1;
+  for (size_t d = 0; d < cut; ++d) outer *= box.size[d];
+  for (int64_t i = 0; i < outer; ++i) {
+    Box piece = box;
+    int64_t rest = i;
+    for (size_t d = cut; d-- > 0; rest /= box.size[d]) {
+      piece.start[d] += rest % box.size[d];
+      piece.size[d] = 1;
+    }
+    for (int64_t begin = 0; begin < box.size[cut]; begin += rows) {
+      piece.start[cut] = box.start[cut] + begin;
+      piece.size[cut] = std::min(rows, box.size[cut] - begin);
+      pieces.push_back(piece);
+    }
+  }
+  return pieces;
+}
+
 void CopyBox(const Box& from, const void* source, const Box& to, void* target,
              int64_t element_bytes) {
   const BoxRuns runs(from, to);

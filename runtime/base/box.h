@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/base/tensor.h"
 
@@ -59,6 +60,10 @@ class BoxRuns {
   int64_t count_ = 1;
   int64_t length_ = 1;
 };
+
+// Cuts a box into boxes that lie one behind the other where it is stored, row-major, each of at
+// most `elements` (one or more) elements. None if it has no elements.
+std::vector<Box> CutBox(const Box& box, int64_t elements);
 
 // Copies what two boxes share from where `from` is stored to where `to` is.
 void CopyBox(const Box& from, const void* source, const Box& to, void* target,

@@ -84,5 +84,27 @@ TEST(BoxTest, CopyMovesWhatTheBoxesShare) {
   }
 }
 
+// Pieces are small enough, and one behind the other they are what the box stores.
+TEST(CutBoxTest, AllPieces) {
+  for (const Box& box : {Box{{}, {}}, Box{{5}, {7}}, Box{{1, 2, 3}, {4, 3, 5}}, Box{{0, 0}, {6, 1}},
+                         Box{{2, 0, 1, 0}, {2, 2, 3, 2}}}) {
+    std::vector<int> stored(box.num_elements());
+    std::iota(stored.begin(), stored.end(), 0);
+    for (int64_t elements = 1; elements <= box.num_elements() + 1; ++elements) {
+      std::vector<int> joined;
+      for (const Box& piece : CutBox(box, elements)) {
+        EXPECT_LE(piece.num_elements(), elements);
+        std::vector<int> part(piece.num_elements(), -1);
+        CopyBox(box, stored.data(), piece, part.data(), sizeof(int));
+        joined.insert(joined.end(), part.begin(), part.end());
+      }
+      EXPECT_EQ(joined, stored) << box.ToString() << " by " << elements;
+    }
+  }
+  // Rows are not cut where some fit.
+  EXPECT_EQ(CutBox({{0, 4}, {5, 3}}, 7).size(), 3u);
+  EXPECT_TRUE(CutBox({{0, 4}, {0, 3}}, 7).empty());
+}
+
 }  // namespace
 }  // namespace oriel::runtime

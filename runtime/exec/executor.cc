@@ -200,6 +200,20 @@ class PlanExecutor final : public Executor {
     return BufferView{FromPlan(buffer.local()), Address(buffer)};
   }
 
+  void* HostMemory(const BufferView& view) const override {
+    return backend_->name() == "host" ? view.data : nullptr;
+  }
+
+  absl::Status Read(const BufferView& view, int64_t offset, void* target,
+                    int64_t bytes) const override {
+    return backend_->Copy(target, static_cast<const char*>(view.data) + offset, bytes);
+  }
+
+  absl::Status Write(const BufferView& view, int64_t offset, const void* source,
+                     int64_t bytes) override {
+    return backend_->Copy(static_cast<char*>(view.data) + offset, source, bytes);
+  }
+
   absl::StatusOr<SegmentProfile> Profile(std::string_view name) const override {
     if (!options_.profile) {
       return absl::FailedPreconditionError(

@@ -21,7 +21,7 @@ namespace oriel::runtime {
 // A buffer of the arena. Valid as long as the executor.
 struct BufferView {
   TensorSpec spec;
-  void* data = nullptr;
+  void* data = nullptr;  // an address of the device, which is for the executor to use
 };
 
 struct ExecutorOptions {
@@ -72,6 +72,22 @@ class Executor {
   // if the rank's program has none.
   virtual absl::StatusOr<BufferView> Find(plan::BufferKind kind, std::string_view ref,
                                           std::string_view slot = "") const = 0;
+
+  // How the host gets at a buffer that Find has given; HostAccess (host_access.h) is more
+  // convenient. What is read is what the runs before have left, and what is written is there for
+  // the runs behind it.
+  //
+  // The buffer's own memory, to be read and written between runs, where the device is the host;
+  // else null.
+  virtual void* HostMemory(const BufferView& view) const = 0;
+  // Copies `bytes` from byte `offset` of the buffer on. Where runs go on behind Run's back, it
+  // waits for them, and returns what has gone wrong in them.
+  virtual absl::Status Read(const BufferView& view, int64_t offset, void* target,
+                            int64_t bytes) const = 0;
+  // The other way round. The source may change as soon as it returns.
+  virtual absl::Status Write(const BufferView& view, int64_t offset, const void* source,
+                             int64_t bytes) = 0;
+
   // FailedPrecondition unless the options asked for it.
   virtual absl::StatusOr<SegmentProfile> Profile(std::string_view segment) const = 0;
   virtual const plan::Program& program() const = 0;

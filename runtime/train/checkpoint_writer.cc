@@ -50,16 +50,27 @@ bool Writes(const TensorLayout& layout, int64_t rank) {
   return box == content || content.num_elements() > 0;
 }
 
-// The content of a box as one block: the box's own, if it begins with it.
-const void* ContentData(const CheckpointSource& source, const Box& box, const Box& content,
-                        std::vector<std::vector<char>>& copies) {
-  bool begins = content.start == box.start;
-  for (size_t dim = 1; dim < box.size.size(); ++dim) begins &= content.size[dim] == box.size[dim];
-  if (begins) return source.data;
+// Appends a rank's box without its padding, in pieces.
+absl::Status AppendContent(const CheckpointSource& source, int64_t rank,
+                           SafetensorsWriter& writer) {
+  const Box content = source.layout.ContentOf(rank);
   const int64_t width = DTypeBytes(source.dtype);
-  std::vector<char>& copy = copies.emplace_back(content.num_elements() * width);
-  CopyBox(box, source.data, content, copy.data(), width);
-  return copy.data();
+  std::vector<char> copy;
+  return source.buffer.ReadPieces(source.layout.BoxOf(rank),
+                                  [&](const Box& piece, const void* data) -> absl::Status {
+                                    const Box part = Intersect(piece, content);
+                                    const int64_t bytes = part.num_elements() * width;
+                                    // Where only rows at the end are padding, the rest is one
+                                    // block.
+                                    bool begins = part.start == piece.start;
+                                    for (size_t dim = 1; dim < part.size.size(); ++dim) {
+                                      begins = begins && part.size[dim] == piece.size[dim];
+                                    }
+                                    if (begins) return writer.Append(data, bytes);
+                                    copy.resize(static_cast<size_t>(bytes));
+                                    CopyBox(piece, data, part, copy.data(), width);
+                                    return writer.Append(copy.data(), bytes);
+                                  });
 }
 
 // The files of a checkpoint and what is in them.
@@ -75,17 +86,20 @@ class Contents {
   // What `rank` writes; no file without tensors, but those of rank 0 where nothing is in pieces.
   absl::Status WritePart(const std::string& folder, int64_t rank) const {
     for (const bool optimizer : {false, true}) {
-      std::vector<NamedTensor> tensors;
-      std::vector<std::vector<char>> copies;
+      std::vector<const CheckpointSource*> written;
+      std::vector<NamedSpec> tensors;
       for (const CheckpointSource& source : sources_) {
         if (source.slot.empty() == optimizer || !Writes(source.layout, rank)) continue;
-        const Box box = source.layout.BoxOf(rank), content = source.layout.ContentOf(rank);
-        tensors.push_back({NameOf(source),
-                           {source.dtype, content.size},
-                           ContentData(source, box, content, copies)});
+        written.push_back(&source);
+        tensors.push_back({NameOf(source), {source.dtype, source.layout.ContentOf(rank).size}});
       }
       if (tensors.empty() && (rank != 0 || InPieces(optimizer))) continue;
-      ORIEL_RETURN_IF_ERROR(WriteSafetensors(JoinPath(folder, FileOf(optimizer, rank)), tensors));
+      const std::string path = JoinPath(folder, FileOf(optimizer, rank));
+      ORIEL_ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(path, tensors));
+      for (const CheckpointSource* source : written) {
+        ORIEL_RETURN_IF_ERROR(AppendContent(*source, rank, writer));
+      }
+      ORIEL_RETURN_IF_ERROR(writer.Finish());
     }
     return absl::OkStatus();
   }

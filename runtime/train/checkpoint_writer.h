@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/exec/host_access.h"
 #include "runtime/plan/tensor_layout.h"
 #include "runtime/train/checkpoint_index.h"
 
@@ -19,7 +20,7 @@ struct CheckpointSource {
   std::string slot;  // of an optimizer state; empty for the parameter itself
   DType dtype;
   TensorLayout layout;
-  void* data = nullptr;  // this rank's box; null on ranks of other grids
+  HostAccess buffer;  // this rank's box; of nothing on ranks of other grids
 
   // Of the whole tensor.
   TensorSpec spec() const { return {dtype, layout.global()}; }

@@ -32,7 +32,7 @@ struct Sums {
 struct Output {
   const plan::Buffer* buffer;
   TensorLayout layout;
-  void* data = nullptr;  // this rank's; null on ranks of other programs
+  HostAccess access;  // this rank's; of nothing on ranks of other programs
 };
 
 const plan::Buffer* FindOutputBuffer(const plan::Program& program, const std::string& name) {
@@ -53,10 +53,10 @@ absl::StatusOr<Output> FindOutput(const RankContext& context, const std::string&
     absl::StatusOr<TensorLayout> layout = TensorLayout::Create(
         *grid, buffer->sharding(), {buffer->global_shape().begin(), buffer->global_shape().end()});
     if (!layout.ok()) return Annotate(layout.status(), name);
-    Output output{buffer, *std::move(layout)};
+    Output output{buffer, *std::move(layout), {}};
     if (output.layout.Contains(context.rank)) {
       ORIEL_ASSIGN_OR_RETURN(BufferView view, context.executor->Find(plan::OUTPUT, name));
-      output.data = view.data;
+      output.access = HostAccess(*context.executor, view);
     }
     return output;
   }
@@ -98,7 +98,8 @@ class Evaluator {
   std::optional<Output> loss_sum_, token_count_, predictions_, logits_;
   std::optional<PieceGatherer> gatherer_;
   std::optional<NpyWriter> writer_;
-  std::vector<char> gathered_;  // of a batch, on the rank that writes them
+  std::vector<char> gathered_;           // of a batch, on the rank that writes them
+  std::vector<char> predicted_, piece_;  // the rank's own, where a device has them
   Sums sums_;
 };
 
@@ -135,7 +136,7 @@ absl::Status Evaluator::Prepare(std::shared_ptr<const ShardIndex> data,
 
 absl::Status Evaluator::PreparePredictions() {
   ORIEL_ASSIGN_OR_RETURN(predictions_, FindOutput(context_, "predictions"));
-  if (predictions_->data == nullptr) return absl::OkStatus();
+  if (!predictions_->access.exists()) return absl::OkStatus();
   const BatchInput& labels = *layout_.labels();
   const TensorSpec spec = FromPlan(predictions_->buffer->local());
   if (!labels.used || spec.shape != labels.microbatch.shape || spec.dtype != DType::kI64) {
@@ -165,7 +166,7 @@ absl::StatusOr<Evaluation> Evaluator::Run() {
   Evaluation result;
   for (int64_t i = 0; i < batches_ && !result.interrupted; ++i) {
     ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, loader_->Next());
-    inputs_.Fill(*batch, 0);
+    ORIEL_RETURN_IF_ERROR(inputs_.Fill(*batch, 0));
     for (const std::string& segment : segments_) {
       absl::Status status = context_.executor->Run(segment);
       if (absl::IsInvalidArgument(status)) {
@@ -173,7 +174,7 @@ absl::StatusOr<Evaluation> Evaluator::Run() {
       }
       ORIEL_RETURN_IF_ERROR(status);
     }
-    if (loss_sum_->data != nullptr) ORIEL_RETURN_IF_ERROR(Count(*batch));
+    if (loss_sum_->access.exists()) ORIEL_RETURN_IF_ERROR(Count(*batch));
     if (logits_) ORIEL_RETURN_IF_ERROR(GatherLogits(*batch));
     ORIEL_ASSIGN_OR_RETURN(result.interrupted, AnyInterrupted(context_));
   }
@@ -200,8 +201,7 @@ absl::StatusOr<Evaluation> Evaluator::Run() {
 absl::Status Evaluator::Count(const Batch& batch) {
   for (const auto& [output, sum] :
        {std::pair{&*loss_sum_, &sums_.loss}, {&*token_count_, &sums_.tokens}}) {
-    const BufferView view{FromPlan(output->buffer->local()), output->data};
-    ORIEL_ASSIGN_OR_RETURN(const double number, ReadNumber(view));
+    ORIEL_ASSIGN_OR_RETURN(const double number, ReadNumber(output->access));
     // It is the same on all ranks, or a pending sum.
     if (output->layout.Contributes(context_.rank)) *sum += number;
   }
@@ -215,7 +215,8 @@ absl::Status Evaluator::Count(const Batch& batch) {
   ORIEL_RETURN_IF_ERROR(ConvertElements(spec.dtype, batch.data[0][place].data(), DType::kI64,
                                         labels.data(), spec.num_elements()));
   const int64_t positions = spec.num_elements() / layout_.micro_batch;
-  const auto* predictions = static_cast<const int64_t*>(predictions_->data);
+  ORIEL_ASSIGN_OR_RETURN(const void* predicted, predictions_->access.Map(predicted_));
+  const auto* predictions = static_cast<const int64_t*>(predicted);
   const LabelCounts counts =
       CountLabels(labels.data(), predictions, layout_.micro_batch, positions,
                   context_.plan->training().label_shift(), layout_.ignore_index);
@@ -228,8 +229,11 @@ absl::Status Evaluator::Count(const Batch& batch) {
 
 absl::Status Evaluator::GatherLogits(const Batch& batch) {
   const TensorSpec all{FromPlan(logits_->buffer->local()).dtype, logits_->layout.global()};
-  ORIEL_RETURN_IF_ERROR(
-      gatherer_->Gather(logits_->layout, all.dtype, logits_->data, gathered_.data()));
+  const void* piece = nullptr;
+  if (logits_->access.exists()) {
+    ORIEL_ASSIGN_OR_RETURN(piece, logits_->access.Map(piece_));
+  }
+  ORIEL_RETURN_IF_ERROR(gatherer_->Gather(logits_->layout, all.dtype, piece, gathered_.data()));
   if (!writer_) return absl::OkStatus();
   const int64_t first = batch.position.batch * layout_.global_batch();
   const int64_t valid = std::min(layout_.global_batch(), samples_ - first);

@@ -19,16 +19,16 @@ namespace {
 // A sum over samples that the ranks of a grid have.
 struct PendingSum {
   TensorLayout layout;
-  double scale;     // what its values are multiplied by (plan::Buffer.scale)
-  BufferView view;  // of this rank, if it is one of them
+  double scale;       // what its values are multiplied by (plan::Buffer.scale)
+  HostAccess buffer;  // of this rank, if it is one of them
 };
 
 // Nothing if the program has no such buffer.
 absl::StatusOr<std::optional<PendingSum>> FindSum(const plan::Plan& plan,
-                                                  const plan::Program& program,
-                                                  const Executor& executor, int64_t rank,
-                                                  plan::BufferKind kind, const std::string& ref,
-                                                  const Shape& global, const Shape& padded) {
+                                                  const plan::Program& program, Executor& executor,
+                                                  int64_t rank, plan::BufferKind kind,
+                                                  const std::string& ref, const Shape& global,
+                                                  const Shape& padded) {
   for (const plan::Buffer& buffer : program.buffers()) {
     if (buffer.kind() != kind || buffer.ref() != ref) continue;
     const plan::Grid* grid = GridOfRank(plan, program.first_rank());
@@ -40,10 +40,11 @@ absl::StatusOr<std::optional<PendingSum>> FindSum(const plan::Plan& plan,
     const double scale = held.scale() != 0 ? held.scale() : 1;
     PendingSum sum{*std::move(layout), scale, {}};
     if (sum.layout.Contains(rank)) {
-      ORIEL_ASSIGN_OR_RETURN(sum.view, executor.Find(kind, ref));
-      if (sum.view.spec.shape != sum.layout.piece()) {
+      ORIEL_ASSIGN_OR_RETURN(const BufferView view, executor.Find(kind, ref));
+      sum.buffer = HostAccess(executor, view);
+      if (view.spec.shape != sum.layout.piece()) {
         return absl::InvalidArgumentError(absl::StrCat(ref, ": the rank's sum is ",
-                                                       sum.view.spec.ToString(), ", its part is ",
+                                                       view.spec.ToString(), ", its part is ",
                                                        ShapeToString(sum.layout.piece())));
       }
     }
@@ -53,8 +54,8 @@ absl::StatusOr<std::optional<PendingSum>> FindSum(const plan::Plan& plan,
 }
 
 // The program with the loss counts the tokens; all ranks get the count.
-absl::StatusOr<double> TokenCount(const plan::Plan& plan, const Executor& executor,
-                                  Communicator* world, PieceGatherer& gatherer) {
+absl::StatusOr<double> TokenCount(const plan::Plan& plan, Executor& executor, Communicator* world,
+                                  PieceGatherer& gatherer) {
   for (const plan::Program& program : plan.programs()) {
     ORIEL_ASSIGN_OR_RETURN(std::optional<PendingSum> sum,
                            FindSum(plan, program, executor, gatherer.rank(), plan::ACCUMULATOR,
@@ -62,7 +63,7 @@ absl::StatusOr<double> TokenCount(const plan::Plan& plan, const Executor& execut
     if (!sum) continue;
     double count = 0;
     if (sum->layout.Contains(gatherer.rank())) {
-      ORIEL_ASSIGN_OR_RETURN(count, ReadNumber(sum->view));
+      ORIEL_ASSIGN_OR_RETURN(count, ReadNumber(sum->buffer));
     }
     ORIEL_RETURN_IF_ERROR(gatherer.Sum(sum->layout, DType::kF64, 1, &count));
     if (world != nullptr) {
@@ -80,8 +81,8 @@ struct Gradient {
 };
 
 // Of all trainable parameters but those without influence on the loss.
-absl::StatusOr<std::vector<Gradient>> FindGradients(const plan::Plan& plan,
-                                                    const Executor& executor, int64_t rank) {
+absl::StatusOr<std::vector<Gradient>> FindGradients(const plan::Plan& plan, Executor& executor,
+                                                    int64_t rank) {
   std::vector<Gradient> gradients;
   for (const plan::Parameter& parameter : plan.parameters()) {
     const Shape shape = FromPlan(parameter.global()).shape;
@@ -108,7 +109,7 @@ void AddBox(const Box& box, const float* values, const Shape& shape, float* whol
 
 }  // namespace
 
-absl::Status DumpGradients(const plan::Plan& plan, const Executor& executor, Communicator* world,
+absl::Status DumpGradients(const plan::Plan& plan, Executor& executor, Communicator* world,
                            const std::string& path) {
   ORIEL_ASSIGN_OR_RETURN(PieceGatherer gatherer, PieceGatherer::Create(plan, world));
   ORIEL_ASSIGN_OR_RETURN(const double count, TokenCount(plan, executor, world, gatherer));
@@ -121,16 +122,18 @@ absl::Status DumpGradients(const plan::Plan& plan, const Executor& executor, Com
     ORIEL_ASSIGN_OR_RETURN(writer, SafetensorsWriter::Create(path, specs));
   }
   std::vector<float> values, whole;
+  std::vector<char> copy;
   for (const auto& [named, sums] : gradients) {
     const TensorSpec& spec = named.spec;
     if (writer) whole.assign(spec.num_elements(), 0);
-    for (const auto& [layout, scale, view] : sums) {
+    for (const auto& [layout, scale, buffer] : sums) {
       if (layout.Contains(gatherer.rank())) {
-        values.resize(view.spec.num_elements());
-        ORIEL_RETURN_IF_ERROR(ConvertElements(view.spec.dtype, view.data, DType::kF32,
-                                              values.data(), view.spec.num_elements()));
+        const int64_t elements = buffer.spec().num_elements();
+        values.resize(elements);
+        ORIEL_ASSIGN_OR_RETURN(const void* held, buffer.Map(copy));
         ORIEL_RETURN_IF_ERROR(
-            gatherer.Sum(layout, DType::kF32, view.spec.num_elements(), values.data()));
+            ConvertElements(buffer.spec().dtype, held, DType::kF32, values.data(), elements));
+        ORIEL_RETURN_IF_ERROR(gatherer.Sum(layout, DType::kF32, elements, values.data()));
         for (float& value : values) value = static_cast<float>(value / (count * scale));
       }
       ORIEL_RETURN_IF_ERROR(gatherer.Gather(

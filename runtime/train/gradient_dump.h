@@ -15,7 +15,7 @@ namespace oriel::runtime {
 // pending sums added up, pieces joined and the sums of several grids (tied weights) added, divided
 // by the global token count; not clipped. Collective over `world` (null for one rank). Safetensors,
 // f32, by parameter name. One gradient at a time takes memory.
-absl::Status DumpGradients(const plan::Plan& plan, const Executor& executor, Communicator* world,
+absl::Status DumpGradients(const plan::Plan& plan, Executor& executor, Communicator* world,
                            const std::string& path);
 
 }  // namespace oriel::runtime

@@ -7,6 +7,7 @@
 
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/in_process.h"
+#include "runtime/exec/host_access.h"
 #include "runtime/plan/plan_builder.h"
 #include "runtime/plan/tensor_layout.h"
 #include "runtime/train/convert.h"
@@ -49,15 +50,19 @@ TEST_P(DumpedTypeTest, SumsAreTakenAndPiecesJoined) {
   std::iota(expected.begin(), expected.end(), 1.0f);
   std::vector<std::unique_ptr<Communicator>> world = MakeInProcessWorld(4);
   const auto run = [&](int64_t rank) -> absl::Status {
-    ToyExecutor executor(plan, rank, nullptr);
+    // The second copy of each piece is on a device.
+    ToyExecutor executor(plan, rank, nullptr,
+                         rank % 2 == 0 ? ToyExecutor::Memory::kHost : ToyExecutor::Memory::kDevice);
     ORIEL_ASSIGN_OR_RETURN(BufferView gradient, executor.Find(plan::GRADIENT, "w", ""));
     ORIEL_ASSIGN_OR_RETURN(BufferView tokens, executor.Find(plan::ACCUMULATOR, "token_count", ""));
     // 3 and 5 tokens; a quarter of the sum comes from the first, the rest from the second.
     const float count = rank % 2 == 0 ? 3 : 5, share = rank % 2 == 0 ? 0.25f : 0.75f;
-    std::memcpy(tokens.data, &count, sizeof count);
+    ORIEL_RETURN_IF_ERROR(HostAccess(executor, tokens).Write(&count));
     float values[12];
     for (int i = 0; i < 12; ++i) values[i] = expected[rank / 2 * 12 + i] * 8 * kScale * share;
-    ORIEL_RETURN_IF_ERROR(ConvertElements(DType::kF32, values, GetParam(), gradient.data, 12));
+    char stored[sizeof values];
+    ORIEL_RETURN_IF_ERROR(ConvertElements(DType::kF32, values, GetParam(), stored, 12));
+    ORIEL_RETURN_IF_ERROR(HostAccess(executor, gradient).Write(stored));
     return DumpGradients(plan, executor, world[rank].get(), folder / "gradients.safetensors");
   };
   std::vector<absl::Status> statuses(4);
@@ -105,13 +110,15 @@ TEST(DumpGradientsTest, GridsAreSummed) {
     ToyExecutor executor(plan, rank, nullptr);
     const auto fill = [&](const std::string& name, float value) {
       absl::StatusOr<BufferView> view = executor.Find(plan::GRADIENT, name, "");
-      if (view.ok()) std::fill_n(static_cast<float*>(view->data), 24, value);
+      const std::vector<float> values(24, value);
+      return view.ok() ? HostAccess(executor, *view).Write(values.data()) : absl::OkStatus();
     };
-    fill("u", 4);
-    fill("v", 16);
-    fill("w", rank < 2 ? 12.0f : 8.0f);
+    ORIEL_RETURN_IF_ERROR(fill("u", 4));
+    ORIEL_RETURN_IF_ERROR(fill("v", 16));
+    ORIEL_RETURN_IF_ERROR(fill("w", rank < 2 ? 12.0f : 8.0f));
     absl::StatusOr<BufferView> tokens = executor.Find(plan::ACCUMULATOR, "token_count", "");
-    if (tokens.ok()) *static_cast<float*>(tokens->data) = static_cast<float>(rank - 1);
+    const auto count = static_cast<float>(rank - 1);
+    if (tokens.ok()) ORIEL_RETURN_IF_ERROR(HostAccess(executor, *tokens).Write(&count));
     return DumpGradients(plan, executor, world[rank].get(), folder / "gradients.safetensors");
   };
   std::vector<absl::Status> statuses(5);

@@ -33,7 +33,7 @@ absl::StatusOr<CheckpointSource> LayOut(const plan::Grid& grid, const plan::Para
   if (layout->is_pending()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": its storage is a pending reduction"));
   }
-  return CheckpointSource{parameter.name(), slot, spec.dtype, *std::move(layout), nullptr};
+  return CheckpointSource{parameter.name(), slot, spec.dtype, *std::move(layout), {}};
 }
 
 // Whether it is the value of a parameter, which initial values and checkpoints give.
@@ -42,7 +42,7 @@ bool IsValue(const CheckpointSource& source) {
 }
 
 // Finds the rank's buffer for it.
-absl::Status BindBuffer(const Executor& executor, CheckpointSource* source) {
+absl::Status BindBuffer(Executor& executor, CheckpointSource* source) {
   const plan::BufferKind kind = source->slot.empty() ? plan::PARAMETER : plan::OPTIMIZER_STATE;
   ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, source->parameter, source->slot));
   const TensorSpec piece{source->dtype, source->layout.piece()};
@@ -51,14 +51,14 @@ absl::Status BindBuffer(const Executor& executor, CheckpointSource* source) {
         NameOf(source->parameter, source->slot), ": the rank's buffer is ", view.spec.ToString(),
         ", its part of ", source->spec().ToString(), " is ", piece.ToString()));
   }
-  source->data = view.data;
+  source->buffer = HostAccess(executor, view);
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank,
-                                            const Executor& executor) {
+                                            Executor& executor) {
   const int own = GridIndexOf(plan, rank);
   if (own < 0) {
     return absl::InvalidArgumentError(absl::StrCat("the plan has no grid with rank ", rank));
@@ -115,8 +115,10 @@ absl::Status ModelState::Initialize(const std::string& plan_folder, int num_thre
     const plan::InitialValue& initial = parameter->initial();
     const Box box = source.layout.BoxOf(rank_);
     if (IsMade(initial)) {
-      ORIEL_RETURN_IF_ERROR(FillInitialValue(initial, source.parameter, source.spec(), box,
-                                             num_threads, source.data));
+      const auto fill = [&](const Box& piece, void* data) {
+        return FillInitialValue(initial, source.parameter, source.spec(), piece, num_threads, data);
+      };
+      ORIEL_RETURN_IF_ERROR(source.buffer.WritePieces(box, fill));
       continue;
     }
     if (initial.file().empty()) {
@@ -130,7 +132,9 @@ absl::Status ModelState::Initialize(const std::string& plan_folder, int num_thre
       if (!file.ok()) return Annotate(file.status(), "initial weights");
       it = files.emplace(initial.file(), *std::move(file)).first;
     }
-    absl::Status read = it->second.ReadBox(initial.tensor(), source.spec(), box, source.data);
+    const absl::Status read = source.buffer.WritePieces(box, [&](const Box& piece, void* data) {
+      return it->second.ReadBox(initial.tensor(), source.spec(), piece, data);
+    });
     if (!read.ok()) return Annotate(read, "initial weights");
   }
   return absl::OkStatus();
@@ -145,13 +149,12 @@ absl::Status ModelState::Restore(const CheckpointReader& checkpoint, bool with_o
   for (const Held& held : held_) {
     const CheckpointSource& source = held.source;
     const Box box = source.layout.BoxOf(rank_);
-    if (IsValue(source)) {
-      ORIEL_RETURN_IF_ERROR(
-          checkpoint.ReadParameter(source.parameter, source.spec(), box, source.data));
-    } else if (with_optimizer) {
-      ORIEL_RETURN_IF_ERROR(
-          checkpoint.ReadState(source.parameter, source.slot, source.spec(), box, source.data));
-    }
+    if (!IsValue(source) && !with_optimizer) continue;
+    ORIEL_RETURN_IF_ERROR(source.buffer.WritePieces(box, [&](const Box& piece, void* data) {
+      return IsValue(source)
+                 ? checkpoint.ReadParameter(source.parameter, source.spec(), piece, data)
+                 : checkpoint.ReadState(source.parameter, source.slot, source.spec(), piece, data);
+    }));
   }
   return absl::OkStatus();
 }
@@ -166,15 +169,17 @@ absl::Status ModelState::DumpParameters(const std::string& path, Communicator* w
   if (rank_ == 0) {
     ORIEL_ASSIGN_OR_RETURN(writer, SafetensorsWriter::Create(path, specs));
   }
-  std::vector<char> whole;
+  std::vector<char> whole, copy;
   for (const CheckpointSource& source : sources_) {
     if (!source.slot.empty()) continue;
     const int64_t bytes = source.spec().bytes();
-    const void* data = source.data;
+    const void* data = nullptr;
+    if (source.buffer.exists() && source.layout.Owns(rank_)) {
+      ORIEL_ASSIGN_OR_RETURN(data, source.buffer.Map(copy));
+    }
     if (!source.layout.is_whole() || !source.layout.Owns(0)) {
       if (writer) whole.resize(bytes);
-      ORIEL_RETURN_IF_ERROR(
-          gatherer.Gather(source.layout, source.dtype, source.data, whole.data()));
+      ORIEL_RETURN_IF_ERROR(gatherer.Gather(source.layout, source.dtype, data, whole.data()));
       data = whole.data();
     }
     if (writer) ORIEL_RETURN_IF_ERROR(writer->Append(data, bytes));

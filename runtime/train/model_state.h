@@ -24,8 +24,7 @@ namespace oriel::runtime {
 class ModelState {
  public:
   // Plan and executor must outlive the result. InvalidArgument if a buffer is not the rank's box.
-  static absl::StatusOr<ModelState> Bind(const plan::Plan& plan, int64_t rank,
-                                         const Executor& executor);
+  static absl::StatusOr<ModelState> Bind(const plan::Plan& plan, int64_t rank, Executor& executor);
 
   // Fills the parameters and their masters: from the files that the plan names, relative to
   // `plan_folder`, or with random values. Other optimizer states are left as they are (zero in a

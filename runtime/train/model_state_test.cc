@@ -120,7 +120,7 @@ class ModelStateTest : public ::testing::Test {
     std::vector<std::thread> threads;
     for (int64_t rank = 0; rank < plan.world_size(); ++rank) {
       threads.emplace_back([&, rank, communicator = std::move(world[rank])] {
-        ToyExecutor executor(plan, rank, nullptr);
+        ToyExecutor executor(plan, rank, nullptr, memory_);
         absl::StatusOr<ModelState> state = ModelState::Bind(plan, rank, executor);
         statuses[rank] = state.ok() ? run(rank, *state, communicator.get()) : state.status();
       });
@@ -143,7 +143,9 @@ class ModelStateTest : public ::testing::Test {
       std::vector<float> known(box.num_elements(), kUnknown), held(known);
       CopyBox(whole, joined.data(), box, known.data(), sizeof(float));
       // Elements, for grids may cut a tensor in different ways.
-      ORIEL_EXPECT_OK(ConvertElements(source.dtype, source.data, DType::kF32, held.data(),
+      std::vector<char> stored(source.buffer.spec().bytes());
+      ORIEL_EXPECT_OK(source.buffer.Read(stored.data()));
+      ORIEL_EXPECT_OK(ConvertElements(source.dtype, stored.data(), DType::kF32, held.data(),
                                       static_cast<int64_t>(held.size())));
       for (size_t i = 0; i < known.size(); ++i) {
         const bool joins = known[i] == kUnknown || known[i] == held[i];
@@ -181,7 +183,7 @@ class ModelStateTest : public ::testing::Test {
         if (source.slot != "exp_avg") continue;
         std::vector<float> values(96);
         for (size_t i = 0; i < values.size(); ++i) values[i] = -0.5f * static_cast<float>(i);
-        if (source.layout.is_whole()) std::memcpy(source.data, values.data(), sizeof matrix_);
+        if (source.layout.is_whole()) ORIEL_RETURN_IF_ERROR(source.buffer.Write(values.data()));
       }
       return absl::OkStatus();
     });
@@ -204,6 +206,7 @@ class ModelStateTest : public ::testing::Test {
   }
 
   TempFolder folder_;
+  ToyExecutor::Memory memory_ = ToyExecutor::Memory::kHost;  // of the ranks
   float matrix_[96];
 };
 
@@ -280,6 +283,32 @@ TEST_F(ModelStateTest, CheckpointsGoFromAnyShardingToAnyOther) {
   }
 }
 
+// Of devices, whose memory the host can't see, the same is read and written.
+TEST_F(ModelStateTest, DevicesAreFilledAndSavedLikeTheHost) {
+  const Tensors expected = Initialized(kOne, "host");
+  memory_ = ToyExecutor::Memory::kDevice;
+  for (const Grids& grids : {kOne, kFour, kPadded, kPaddedWithin, OnStages()}) {
+    const Tensors tensors = Initialized(grids);
+    for (const char* name : {"matrix", "bias", "cube"}) {
+      EXPECT_EQ(tensors.at(name), expected.at(name)) << name;
+    }
+    EXPECT_EQ(Restored(grids, "host", "devices"), expected);
+    EXPECT_EQ(Restored(kOne, "devices", "device"), expected);
+    EXPECT_EQ(ReadFileBytes(folder_ / "device/step-00000007/model.safetensors"),
+              ReadFileBytes(folder_ / "host/step-00000007/model.safetensors"));
+  }
+  const auto dump = [&](const std::string& name, ToyExecutor::Memory memory) {
+    memory_ = memory;
+    OnEachRank(kPadded, [&](int64_t, ModelState& state, Communicator* world) -> absl::Status {
+      ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
+      return state.DumpParameters(folder_ / name, world);
+    });
+    return ReadFileBytes(folder_ / name);
+  };
+  EXPECT_EQ(dump("devices.safetensors", ToyExecutor::Memory::kDevice),
+            dump("host.safetensors", ToyExecutor::Memory::kHost));
+}
+
 Grids Mixed(Grids grids) {
   for (Storage& storage : grids) storage.mixed = true;
   return grids;
@@ -340,9 +369,9 @@ TEST_F(ModelStateTest, PaddingStaysZero) {
     const CheckpointSource& matrix = state.sources()[0];
     const int64_t rows = matrix.layout.ContentOf(rank).size[0];
     std::lock_guard<std::mutex> lock(mutex);
-    for (int64_t i = rows * 8; i < 16; ++i) {
-      zeros += static_cast<const float*>(matrix.data)[i] == 0 ? 1 : 0;
-    }
+    float values[16];
+    ORIEL_RETURN_IF_ERROR(matrix.buffer.Read(values));
+    zeros += std::count(values + rows * 8, values + 16, 0.0f);
     return absl::OkStatus();
   });
   for (const absl::Status& status : statuses) ORIEL_EXPECT_OK(status);

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/exec/executor.h"
+#include "runtime/exec/host_access.h"
 #include "runtime/train/batch_layout.h"
 #include "runtime/train/loader.h"
 
@@ -19,20 +20,19 @@ class InputBuffers {
  public:
   // Inputs that the rank's program does not use are left out. InvalidArgument if a buffer is
   // not what the layout says.
-  static absl::StatusOr<InputBuffers> Bind(const BatchLayout& layout, const Executor& executor);
-  void Fill(const Batch& batch, int64_t microbatch) const;
+  static absl::StatusOr<InputBuffers> Bind(const BatchLayout& layout, Executor& executor);
+  absl::Status Fill(const Batch& batch, int64_t microbatch) const;
 
  private:
   struct Target {
     size_t input;  // of the layout
-    BufferView view;
+    HostAccess buffer;
   };
   std::vector<Target> targets_;
 };
 
 // A buffer that a program may do without (a scalar that its optimizer does not read, say).
-absl::StatusOr<std::optional<BufferView>> FindOptional(const Executor& executor,
-                                                       plan::BufferKind kind,
+absl::StatusOr<std::optional<HostAccess>> FindOptional(Executor& executor, plan::BufferKind kind,
                                                        const std::string& ref,
                                                        const std::string& slot = "");
 
@@ -40,9 +40,9 @@ absl::StatusOr<std::optional<BufferView>> FindOptional(const Executor& executor,
 absl::Status AppendSamples(const absl::Status& status, const std::string& samples);
 
 // The value of a buffer with one element of any dtype.
-absl::StatusOr<double> ReadNumber(const BufferView& view);
+absl::StatusOr<double> ReadNumber(const HostAccess& buffer);
 // Sets one; it must be f32.
-absl::Status WriteNumber(const BufferView& view, double value);
+absl::Status WriteNumber(const HostAccess& buffer, double value);
 
 }  // namespace oriel::runtime
 

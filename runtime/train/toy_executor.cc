@@ -172,8 +172,12 @@ void WriteToyWeights(const std::string& folder) {
   EXPECT_TRUE(WriteSafetensors(folder + "/toy.safetensors", tensors).ok());
 }
 
-ToyExecutor::ToyExecutor(const plan::Plan& plan, int64_t rank, Communicator* world)
-    : plan_(plan), program_(ProgramOfRank(plan, rank)), rank_(rank), world_(world) {
+ToyExecutor::ToyExecutor(const plan::Plan& plan, int64_t rank, Communicator* world, Memory memory)
+    : plan_(plan),
+      program_(ProgramOfRank(plan, rank)),
+      rank_(rank),
+      world_(world),
+      on_host_(memory == Memory::kHost) {
   for (const plan::Buffer& buffer : program().buffers()) {
     memory_[buffer.name()].resize(FromPlan(buffer.local()).bytes());
     if (buffer.kind() == plan::INPUT) samples_ = buffer.local().shape(0);
@@ -182,13 +186,36 @@ ToyExecutor::ToyExecutor(const plan::Plan& plan, int64_t rank, Communicator* wor
 
 absl::StatusOr<BufferView> ToyExecutor::Find(plan::BufferKind kind, std::string_view ref,
                                              std::string_view slot) const {
-  for (const plan::Buffer& buffer : program().buffers()) {
+  for (int i = 0; i < program().buffers_size(); ++i) {
+    const plan::Buffer& buffer = program().buffers(i);
     if (buffer.kind() == kind && buffer.ref() == ref && buffer.slot() == slot) {
-      return BufferView{FromPlan(buffer.local()),
-                        const_cast<char*>(memory_.at(buffer.name()).data())};
+      return BufferView{FromPlan(buffer.local()), reinterpret_cast<void*>(intptr_t{i} + 1)};
     }
   }
   return absl::NotFoundError(absl::StrCat("no buffer ", std::string(ref)));
+}
+
+char* ToyExecutor::BytesOf(const BufferView& view) const {
+  const auto index = static_cast<int>(reinterpret_cast<intptr_t>(view.data)) - 1;
+  return const_cast<char*>(memory_.at(program().buffers(index).name()).data());
+}
+
+void* ToyExecutor::HostMemory(const BufferView& view) const {
+  return on_host_ ? BytesOf(view) : nullptr;
+}
+
+absl::Status ToyExecutor::Read(const BufferView& view, int64_t offset, void* target,
+                               int64_t bytes) const {
+  EXPECT_LE(offset + bytes, view.spec.bytes());
+  std::copy_n(BytesOf(view) + offset, bytes, static_cast<char*>(target));
+  return absl::OkStatus();
+}
+
+absl::Status ToyExecutor::Write(const BufferView& view, int64_t offset, const void* source,
+                                int64_t bytes) {
+  EXPECT_LE(offset + bytes, view.spec.bytes());
+  std::copy_n(static_cast<const char*>(source), bytes, BytesOf(view) + offset);
+  return absl::OkStatus();
 }
 
 absl::Status ToyExecutor::Run(std::string_view segment, int64_t microbatch) {

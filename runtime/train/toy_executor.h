@@ -8,6 +8,9 @@
 //   eval        predictions: w·x + bias, rounded; logits f32[micro, 2, 1]: before rounding;
 //               loss_sum, token_count: of the rank if the plan says that they are pending sums
 //
+// What Find gives are handles, not addresses, as of a device. The host gets at the memory itself,
+// or, on request, by reading and writing only.
+//
 // Over two grids the first has x and w, the last one bias, labels and loss; w·x goes from one to
 // the other, and the loss's slope along it back.
 #ifndef ORIEL_RUNTIME_TRAIN_TOY_EXECUTOR_H_
@@ -35,18 +38,26 @@ void WriteToyWeights(const std::string& folder);
 
 class ToyExecutor : public Executor {
  public:
+  enum class Memory { kHost, kDevice };
   // `world` may be null where no segment runs on several ranks.
-  ToyExecutor(const plan::Plan& plan, int64_t rank, Communicator* world);
+  ToyExecutor(const plan::Plan& plan, int64_t rank, Communicator* world,
+              Memory memory = Memory::kHost);
 
   absl::Status Run(std::string_view segment, int64_t microbatch) override;
   absl::StatusOr<BufferView> Find(plan::BufferKind kind, std::string_view ref,
                                   std::string_view slot) const override;
+  void* HostMemory(const BufferView& view) const override;
+  absl::Status Read(const BufferView& view, int64_t offset, void* target,
+                    int64_t bytes) const override;
+  absl::Status Write(const BufferView& view, int64_t offset, const void* source,
+                     int64_t bytes) override;
   absl::StatusOr<SegmentProfile> Profile(std::string_view) const override {
     return SegmentProfile();
   }
   const plan::Program& program() const override { return *program_; }
 
  private:
+  char* BytesOf(const BufferView& view) const;
   bool Has(const std::string& buffer) const { return memory_.count(buffer) > 0; }
   float* Data(const std::string& buffer) {
     return reinterpret_cast<float*>(memory_.at(buffer).data());
@@ -68,6 +79,7 @@ class ToyExecutor : public Executor {
   const plan::Program* program_;
   const int64_t rank_;
   Communicator* world_;
+  const bool on_host_;
   int64_t samples_ = 0;  // of the rank in a microbatch
   std::map<std::string, std::vector<char>> memory_;
   std::map<int64_t, std::vector<float>> stash_;  // w·x of the microbatches in flight

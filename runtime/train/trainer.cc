@@ -59,8 +59,8 @@ class Trainer {
   BatchLayout layout_;
   std::unique_ptr<Loader> loader_;
   InputBuffers inputs_;
-  std::optional<BufferView> rate_, step_number_, grad_norm_;
-  BufferView loss_;
+  std::optional<HostAccess> rate_, step_number_, grad_norm_;
+  HostAccess loss_;
   std::optional<MetricsFile> metrics_;
   bool warned_ = false;
   std::string last_checkpoint_;
@@ -74,7 +74,8 @@ absl::Status Trainer::Prepare(std::shared_ptr<const ShardIndex> data,
   ORIEL_ASSIGN_OR_RETURN(rate_, FindOptional(executor, plan::SCALAR, "learning_rate"));
   ORIEL_ASSIGN_OR_RETURN(step_number_, FindOptional(executor, plan::SCALAR, "step"));
   ORIEL_ASSIGN_OR_RETURN(grad_norm_, FindOptional(executor, plan::OUTPUT, "grad_norm"));
-  ORIEL_ASSIGN_OR_RETURN(loss_, executor.Find(plan::OUTPUT, "loss"));
+  ORIEL_ASSIGN_OR_RETURN(const BufferView loss, executor.Find(plan::OUTPUT, "loss"));
+  loss_ = HostAccess(executor, loss);
 
   progress_.seed = options_.seed;
   progress_.shuffle = options_.shuffle;
@@ -195,7 +196,7 @@ absl::Status Trainer::RunSchedule(const Batch& batch, int64_t step, double rate)
                                                        entry.microbatch(), " of ",
                                                        layout_.microbatches));
       }
-      inputs_.Fill(batch, entry.microbatch());
+      ORIEL_RETURN_IF_ERROR(inputs_.Fill(batch, entry.microbatch()));
       filled = entry.microbatch();
     }
     absl::Status status = context_.executor->Run(entry.segment(), entry.microbatch());

@@ -36,6 +36,7 @@ class TrainerTest : public ::testing::Test {
     bool global_sums = false;  // of eval
     std::string logits;
     std::string data;
+    ToyExecutor::Memory memory = ToyExecutor::Memory::kHost;
   };
   struct Result {
     absl::Status status;
@@ -52,7 +53,7 @@ class TrainerTest : public ::testing::Test {
   Result RunRank(const Run& run, const plan::Plan& plan, int64_t rank, Communicator* world) {
     Result result;
     result.status = [&]() -> absl::Status {
-      ToyExecutor executor(plan, rank, world);
+      ToyExecutor executor(plan, rank, world, run.memory);
       ORIEL_ASSIGN_OR_RETURN(ModelState state, ModelState::Bind(plan, rank, executor));
       ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
       std::optional<CheckpointReader> checkpoint;
@@ -160,6 +161,36 @@ TEST_F(TrainerTest, RanksAndMicrobatchesDoNotChangeTheLosses) {
       EXPECT_NEAR(lines[i]["loss"], expected[i]["loss"], 1e-5 * expected[i]["loss"].get<double>());
       EXPECT_EQ(lines[i]["lr"], expected[i]["lr"]);
     }
+  }
+}
+
+// Of a device, the host reads and writes the same.
+TEST_F(TrainerTest, DeviceTrainsAsTheHostDoes) {
+  std::vector<std::string> saved, gradients, logits;
+  std::vector<std::vector<nlohmann::json>> lines;
+  for (const auto memory : {ToyExecutor::Memory::kHost, ToyExecutor::Memory::kDevice}) {
+    Run run = Named(memory == ToyExecutor::Memory::kHost ? "host" : "device", 6);
+    run.ranks = 2;
+    run.micro_batch = 2;
+    run.memory = memory;
+    run.evaluate = true;
+    run.logits = folder_ / "logits.npy";
+    run.options.dump_gradients = folder_ / "gradients.safetensors";
+    const std::vector<Result> results = Launch(run);
+    for (const Result& result : results) ORIEL_ASSERT_OK(result.status);
+    EXPECT_EQ(results[0].evaluation.samples, 11);
+    saved.push_back(ReadFileBytes(results[0].outcome.checkpoint + "/model.safetensors"));
+    gradients.push_back(ReadFileBytes(run.options.dump_gradients));
+    logits.push_back(ReadFileBytes(run.logits));
+    lines.push_back(Lines(run.options.metrics));
+  }
+  EXPECT_EQ(saved[0], saved[1]);
+  EXPECT_EQ(gradients[0], gradients[1]);
+  EXPECT_EQ(logits[0], logits[1]);
+  ASSERT_EQ(lines[1].size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(lines[0][i]["loss"], lines[1][i]["loss"]);
+    EXPECT_EQ(lines[0][i]["grad_norm"], lines[1][i]["grad_norm"]);
   }
 }
 
