@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "ir/interfaces/view.h"
 #include "llvm/Support/MathExtras.h"
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -44,8 +45,13 @@ int64_t typesBytes(mlir::TypeRange types) {
   return bytes;
 }
 
+bool isView(mlir::Operation* op) {
+  auto kernel = llvm::dyn_cast<KernelOpInterface>(op);
+  return kernel && kernel.isView();
+}
+
 int64_t defaultFlops(mlir::Operation* op) {
-  if (auto kernel = llvm::dyn_cast<KernelOpInterface>(op); kernel && kernel.isView()) return 0;
+  if (isView(op)) return 0;
   int64_t flops = 0;
   for (mlir::Type type : op->getResultTypes()) {
     if (auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type)) {
@@ -62,9 +68,7 @@ llvm::StringRef shortName(mlir::OperationName name) {
 llvm::StringRef defaultKernelName(mlir::Operation* op) { return shortName(op->getName()); }
 
 Precision defaultPrecision(mlir::Operation* op) {
-  if (auto kernel = llvm::dyn_cast<KernelOpInterface>(op); kernel && kernel.isView()) {
-    return Precision::kMove;
-  }
+  if (isView(op)) return Precision::kMove;
   return op->hasTrait<Pointwise>() ? Precision::kFollow : Precision::kWide;
 }
 

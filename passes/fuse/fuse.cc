@@ -1,3 +1,4 @@
+#include "ir/interfaces/view.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/DenseMap.h"
 #include "passes/fuse/cluster.h"
@@ -20,8 +21,7 @@ bool isLocal(Operation* op) {
 
 // Whether the op works element by element on what a chain gives it.
 bool continuesChains(Operation* op) {
-  auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
-  return op->getNumResults() == 1 && (op->hasTrait<ir::Pointwise>() || (kernel && kernel.isView()));
+  return op->getNumResults() == 1 && (op->hasTrait<ir::Pointwise>() || ir::isView(op));
 }
 
 class Clusters {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/interfaces/view.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -30,11 +31,7 @@ int64_t bytesOf(mlir::RankedTensorType type) {
 }
 
 // Whether results lie where the operands of the same number do.
-bool isView(Operation& op) {
-  if (llvm::isa<ir::WaitOp>(op)) return true;
-  auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
-  return kernel && kernel.isView();
-}
+bool staysInPlace(Operation& op) { return llvm::isa<ir::WaitOp>(op) || ir::isView(&op); }
 
 // Whether the op may write result `result` over operand `operand` as it reads it.
 bool mayOverwrite(Operation& op, unsigned result, unsigned operand) {
@@ -200,7 +197,7 @@ void StorageAssignment::computeLastUses(SegmentState& state) {
   }
   // A view keeps its source in use.
   for (Operation& op : llvm::reverse(state.segment.getBody().front())) {
-    if (!isView(op)) continue;
+    if (!staysInPlace(op)) continue;
     for (mlir::OpResult result : op.getResults()) {
       int64_t& source = state.lastUse[op.getOperand(result.getResultNumber())];
       source = std::max(source, state.lastUse.lookup(result));
@@ -283,7 +280,7 @@ void StorageAssignment::assignOp(SegmentState& state, Operation& op) {
     hold(state, constant.getResult(), it->second);
     return;
   }
-  if (isView(op)) {
+  if (staysInPlace(op)) {
     for (mlir::OpResult result : op.getResults()) {
       hold(state, result, storageOfValue_.at(op.getOperand(result.getResultNumber())));
     }

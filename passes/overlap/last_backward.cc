@@ -123,8 +123,8 @@ class LastBackward {
     Value replaced;
   };
 
-  // The last run in the schedule that returns it, and as which result. None if there is none, or
-  // not every microbatch runs that segment last.
+  // The last run in the schedule whose segment returns it, and as which result. None if only update
+  // does.
   FailureOr<std::optional<std::pair<size_t, unsigned>>> lastResult(const ValueRole& role) {
     for (size_t run = schedule_.size(); run-- > 0;) {
       auto segment = program_.lookupSymbol<FuncOp>(schedule_[run].segment);

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "ir/interfaces/view.h"
 #include "ir/oriel/location.h"
 #include "ir/oriel/segment.h"
 #include "passes/overlap/buckets.h"
@@ -23,11 +24,6 @@ bool isUsedByEnd(Value value) {
   return llvm::any_of(value.getUsers(), [](Operation* user) {
     return user->hasTrait<mlir::OpTrait::IsTerminator>();
   });
-}
-
-bool isView(Operation* op) {
-  auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
-  return kernel && kernel.isView();
 }
 
 // What is received is there early; only its first user waits for it. What is sent leaves as soon
@@ -127,7 +123,7 @@ class SegmentOverlap {
         auto place = placeOf_.find(user);
         if (place == placeOf_.end()) return true;  // the end
         return isTail_[place->second] && (llvm::isa<ir::CollectiveOpInterface>(user) ||
-                                          user->hasTrait<ir::Pointwise>() || isView(user));
+                                          user->hasTrait<ir::Pointwise>() || ir::isView(user));
       });
     }
   }

@@ -1,6 +1,7 @@
 #include "passes/remat/forward_graph.h"
 
 #include "ir/interfaces/interfaces.h"
+#include "ir/interfaces/view.h"
 #include "ir/oriel/segment.h"
 #include "passes/fuse/cluster.h"
 #include "passes/overlap/collective_time.h"
@@ -85,14 +86,13 @@ class GraphReader {
       node.results.push_back(number(value));
     }
     auto cluster = op->getAttrOfType<mlir::IntegerAttr>(kClusterAttr);
-    auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
     node.block = blocks_.of(op);
     node.cluster = cluster ? cluster.getInt() : StashGraph::kNone;
     node.repeats = !llvm::isa<ir::SendOp, ir::ReceiveOp>(op);
     node.isCollective = llvm::isa<ir::CollectiveOpInterface>(op);
     const bool reads = llvm::any_of(op->getOperands(), [&](Value v) { return isActivation(v); });
     node.seconds = replaySeconds(op, reads);
-    node.isFree = (kernel && kernel.isView()) || (!reads && node.repeats);
+    node.isFree = ir::isView(op) || (!reads && node.repeats);
     node.ofParameters = !reads && llvm::any_of(op->getOperands(), [&](Value v) {
       return fromParameters_.contains(v);
     });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/interfaces/interfaces.h"
+#include "ir/interfaces/view.h"
 #include "mlir/IR/TypeUtilities.h"
 
 namespace oriel {
@@ -23,8 +24,7 @@ bool readsF32(mlir::Operation* op) {
 
 double predictedSeconds(mlir::Operation* op) {
   auto cost = llvm::dyn_cast<ir::CostOpInterface>(op);
-  auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
-  if (!cost || (kernel && kernel.isView())) return 0;
+  if (!cost || ir::isView(op)) return 0;
   const double bytes =
       static_cast<double>(cost.getBytesRead()) + static_cast<double>(cost.getBytesWritten());
   const double flops = static_cast<double>(cost.getFlops()) * (readsF32(op) ? 2 : 1);

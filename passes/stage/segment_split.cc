@@ -1,6 +1,7 @@
 #include "passes/stage/segment_split.h"
 
 #include "ir/interfaces/interfaces.h"
+#include "ir/interfaces/view.h"
 #include "ir/oriel/location.h"
 #include "llvm/ADT/SetVector.h"
 #include "passes/train/isolate.h"
@@ -21,11 +22,6 @@ constexpr int64_t kRecomputeBytes = 8;
 constexpr size_t kRecomputeOps = 64;
 
 int64_t bytesOf(Value value) { return ir::typesBytes(mlir::TypeRange(value.getType())); }
-
-bool isView(Operation* op) {
-  auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
-  return kernel && kernel.isView();
-}
 
 }  // namespace
 
@@ -102,7 +98,7 @@ Value SegmentSplit::bring(Value value, int index, Import import) {
     return part(index).argument(role, value.getType(), value.getLoc());
   }
   // What only widens its operand is repeated too: the operand takes less to send.
-  if (op && (isFree(op) || (isFreeToRecompute(op) && !isView(op)))) {
+  if (op && (isFree(op) || (isFreeToRecompute(op) && !ir::isView(op)))) {
     mlir::IRMapping mapping;
     for (Value operand : op->getOperands()) mapping.map(operand, get(operand, index, import));
     Operation* copy = part(index).builder().clone(*op, mapping);
@@ -158,7 +154,7 @@ bool SegmentSplit::isCheap(Value value) const {
     if (cone.size() > kRecomputeOps || !mlir::isPure(op)) return false;
     auto cost = llvm::dyn_cast<ir::CostOpInterface>(op);
     if (!cost) return false;
-    if (!isView(op)) bytes += cost.getBytesRead() + cost.getBytesWritten();
+    if (!ir::isView(op)) bytes += cost.getBytesRead() + cost.getBytesWritten();
     if (bytes > kRecomputeBytes * bytesOf(value)) return false;
     for (Value operand : op->getOperands()) {
       if (Operation* producer = operand.getDefiningOp()) {

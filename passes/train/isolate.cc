@@ -1,5 +1,6 @@
 #include "passes/train/isolate.h"
 
+#include "ir/interfaces/view.h"
 #include "ir/oriel/oriel.h"
 
 using namespace mlir;
@@ -8,9 +9,7 @@ namespace oriel {
 
 bool isFreeToRecompute(Operation* op) {
   if (!isPure(op) || op->getNumRegions() != 0) return false;
-  if (op->getNumOperands() == 0) return true;
-  auto kernel = dyn_cast<ir::KernelOpInterface>(op);
-  if (kernel && kernel.isView()) return true;
+  if (op->getNumOperands() == 0 || ir::isView(op)) return true;
   // Only a conversion has other elements in the places of its one operand's.
   return op->hasTrait<ir::Pointwise>() && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
          ir::typeBytes(op->getOperand(0).getType()) < ir::typeBytes(op->getResult(0).getType());

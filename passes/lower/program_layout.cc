@@ -1,0 +1,179 @@
+// Where the storages of a program lie: the placing half of ProgramMemory.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include "passes/lower/program_memory.h"
+
+namespace oriel {
+
+namespace {
+
+// Beyond so many copies, the stash values of a microbatch that the same segments use lie one behind
+// the other. One is small then beside all.
+constexpr int64_t kMostCopies = 30'000;
+// About so many seconds take 3e8 steps.
+constexpr int64_t kMostSteps = 1'500'000'000;
+// Of the lower bound: nothing better is looked for.
+constexpr int64_t kGoodPercent = 1;
+
+// A value of one microbatch that lives within runs of a segment. Its memory serves others.
+bool isTemporary(const Storage& storage) {
+  return !storage.persistent && !storage.role && !storage.transfer && storage.uses.size() == 1;
+}
+
+// Storages that lie one behind the other.
+struct Group {
+  Storage whole;
+  std::vector<std::pair<StorageId, int64_t>> members;  // how far behind the first
+};
+
+void append(Group& group, StorageId id, const Storage& storage) {
+  const auto bytes = static_cast<int64_t>(llvm::alignTo(storage.bytes, kArenaAlignment));
+  if (group.members.empty()) {
+    group = {storage, {{id, 0}}};
+    group.whole.bytes = bytes;
+    return;
+  }
+  group.members.emplace_back(id, group.whole.bytes);
+  group.whole.bytes += bytes;
+  for (auto [use, other] : llvm::zip_equal(group.whole.uses, storage.uses)) {
+    use.begin = std::min(use.begin, other.begin);
+    use.end = std::max(use.end, other.end);
+  }
+}
+
+}  // namespace
+
+MemoryLayout ProgramMemory::placeAll(int64_t enough, int64_t steps) const {
+  llvm::ArrayRef<Storage> storages = assignment_.storages();
+  MemoryLayout layout;
+  for (const Storage& storage : storages) layout.offsets.emplace_back(storage.slots);
+  int64_t top = 0;
+  auto placePersistent = [&](bool gradients) {
+    for (auto [id, storage] : llvm::enumerate(storages)) {
+      bool isGradient = storage.role && storage.role->kind == ir::ValueKind::kGradient;
+      if (!storage.persistent || isOnClock(storage) || isGradient != gradients) continue;
+      for (int64_t& offset : layout.offsets[id]) {
+        offset = top;
+        top += storage.totalBytes() / storage.slots;
+      }
+    }
+  };
+  placePersistent(false);
+  placePersistent(true);
+
+  int64_t copies = 0;
+  for (const Storage& storage : storages) copies += isOnClock(storage) ? storage.slots : 0;
+  std::vector<Group> groups;
+  std::map<std::pair<std::vector<size_t>, int64_t>, size_t> known;  // by segments and copies
+  for (auto [id, storage] : llvm::enumerate(storages)) {
+    if (storage.persistent && !isOnClock(storage)) continue;
+    size_t group = groups.size();
+    if (copies > kMostCopies && isOnClock(storage)) {
+      std::vector<size_t> segments;
+      for (const StorageUse& use : storage.uses) segments.push_back(use.segment);
+      group = known.try_emplace({std::move(segments), storage.slots}, group).first->second;
+    }
+    groups.resize(std::max(groups.size(), group + 1));
+    append(groups[group], static_cast<StorageId>(id), storage);
+  }
+
+  std::vector<ArenaBlock> blocks;
+  for (const Group& group : groups) {
+    const Storage& whole = group.whole;
+    ArenaBlock block = {whole.begin, whole.end, whole.bytes, whole.gapBegin, whole.gapEnd};
+    block.isStash = whole.isStash();
+    if (!isOnClock(whole)) {
+      blocks.push_back(std::move(block));
+      continue;
+    }
+    if (!whole.uses.empty()) {
+      block.begin = whole.uses.front().begin;
+      block.end = whole.uses.back().end;
+    }
+    for (ArenaCopy& copy : clock_->copiesOf(whole)) {
+      block.copy = std::move(copy);
+      blocks.push_back(block);
+    }
+  }
+  layout.lowerBound = peak().bytes;
+  const ArenaLayout shared = planArena(blocks, {layout.lowerBound - top, enough - top, steps});
+  layout.bytes = top + shared.bytes;
+  layout.steps = shared.steps;
+  auto offset = shared.offsets.begin();
+  for (const Group& group : groups) {
+    for (int64_t copy = 0; copy < group.whole.slots; ++copy, ++offset) {
+      for (const auto& [id, behind] : group.members) {
+        layout.offsets[id][copy] = top + *offset + behind;
+      }
+    }
+  }
+  return layout;
+}
+
+// What is needed at least is often not enough: copies are in each other's way if microbatches come
+// back to them out of step. The most that any value needs has those of one microbatch take turns;
+// a multiple of what is in flight over all segments, those of several stages; a copy for each
+// microbatch always does, and makes the largest plan.
+std::vector<int64_t> ProgramMemory::copiesToTry() const {
+  int64_t most = 1;
+  std::vector<const Storage*> stash;
+  for (const Storage& storage : assignment_.storages()) {
+    if (!storage.isStash()) continue;
+    stash.push_back(&storage);
+    most = std::max(most, storage.slots);
+  }
+  const int64_t microbatches = clock_->microbatches();
+  std::vector<int64_t> counts = {most};
+  const int64_t inFlight = clock_->mostInFlight(stash);
+  for (int64_t count = inFlight; inFlight > 1 && count < microbatches; count += inFlight) {
+    if (count > most) counts.push_back(count);
+  }
+  if (microbatches > most) counts.push_back(microbatches);
+  return counts;
+}
+
+void ProgramMemory::setCopies(const Copies& copies) {
+  for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
+    const int64_t wanted = storage.isStash()      ? copies.stash
+                           : isTemporary(storage) ? copies.temporaries
+                                                  : 1;
+    int64_t microbatches = 0;
+    for (const StorageUse& use : storage.uses) {
+      microbatches = std::max(microbatches, clock_->microbatchesOf(use.segment));
+    }
+    assignment_.setSlots(id, std::max(fewest_[id], std::min(wanted, microbatches)));
+  }
+}
+
+MemoryLayout ProgramMemory::place(int64_t enough) {
+  MemoryLayout best = placeAll(enough, kMostSteps);
+  if (!clock_) return best;
+  enough = std::max(enough, best.lowerBound + best.lowerBound / 100 * kGoodPercent);
+  Copies chosen = {1, 1};
+  int64_t steps = best.steps;
+  const std::vector<int64_t> counts = copiesToTry();
+  auto attempt = [&](const Copies& copies) {
+    if (best.bytes <= enough) return;
+    setCopies(copies);
+    int64_t blocks = 0;
+    for (const Storage& storage : assignment_.storages()) blocks += storage.slots;
+    // An order takes so many at the most.
+    if (blocks > kMostCopies || blocks * blocks / 2 > kMostSteps - steps) return;
+    MemoryLayout layout = placeAll(enough, kMostSteps - steps);
+    steps += layout.steps;
+    if (layout.bytes >= best.bytes) return;
+    best = std::move(layout);
+    chosen = copies;
+  };
+  for (int64_t count : counts) attempt({count, 1});
+  // In runs of a segment that has other microbatches' values in other places, so may be its own.
+  attempt({chosen.stash, std::max(chosen.stash, counts.front())});
+  setCopies(chosen);
+  return best;
+}
+
+}  // namespace oriel
