@@ -21,10 +21,12 @@ LogicalResult BufferOp::verify() {
   if (!type || !type.hasStaticShape()) {
     return emitOpError("has the type ") << getType() << ", expected a static tensor";
   }
-  if (getOffset() % 64 != 0) {
-    return emitOpError("has the offset ") << getOffset() << ", expected a multiple of 64";
+  llvm::SmallVector<int64_t> offsets(getCopyOffsets());
+  offsets.push_back(getOffset());
+  for (int64_t offset : offsets) {
+    if (offset % 64 == 0) continue;
+    return emitOpError("has the offset ") << offset << ", expected a multiple of 64";
   }
-  if (getSlots() < 1) return emitOpError("has ") << getSlots() << " slots, expected at least one";
   if ((getKind() == "constant") != getValue().has_value()) {
     return emitOpError("of kind constant, and no other, has a value");
   }

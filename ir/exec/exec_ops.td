@@ -44,8 +44,8 @@ def BufferOp : Exec_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
     `temporary`). Views of one value have the same offset. `sharding` is how the global
     tensor, of which this is one rank's piece, lies over the grid.
 
-    `slots` copies of it lie one behind the other, each at a multiple of 64 bytes; a run of
-    microbatch m uses copy m modulo `slots`.
+    It has a copy at `offset` and one at each of `copy_offsets`; a run of microbatch m uses copy m
+    modulo their number.
 
     Example: `exec.buffer @b7 : tensor<4x8xf32> {kind = "temporary", offset = 4096}`.
     Made by `lower`; read by `emit`.
@@ -55,7 +55,7 @@ def BufferOp : Exec_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
                        DefaultValuedStrAttr<StrAttr, "">:$slot,
                        OptionalAttr<ElementsAttr>:$value,
                        OptionalAttr<Oriel_ShardingAttr>:$sharding,
-                       DefaultValuedAttr<I64Attr, "1">:$slots);
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$copy_offsets);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;
 }

@@ -228,7 +228,7 @@ class Emitter {
     buffer->set_offset(op.getOffset());
     buffer->set_slot(op.getSlot().str());
     buffer->set_scale(1.0);
-    if (op.getSlots() > 1) buffer->set_slots(op.getSlots());
+    for (int64_t offset : op.getCopyOffsets()) buffer->add_copy_offsets(offset);
     if (failed(toPlanTensor(op.getType(), op, buffer->mutable_local()))) return failure();
     emitSharding(op.getSharding(), buffer);
     bool ofParameter = buffer->kind() == plan::PARAMETER || buffer->kind() == plan::GRADIENT ||

@@ -14,121 +14,86 @@ int64_t aligned(int64_t bytes) {
   return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
 }
 
-// A span of time, but for a gap in it.
-struct Life {
-  TimeSpan span;
-  TimeSpan gap = {0, -1};
+bool overlap(const TimeSpan& a, const TimeSpan& b) { return a.begin <= b.end && b.begin <= a.end; }
+
+// Of spans in order.
+bool overlap(const std::vector<TimeSpan>& a, const std::vector<TimeSpan>& b) {
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (overlap(a[i], b[j])) return true;
+    a[i].end < b[j].end ? ++i : ++j;
+  }
+  return false;
+}
+
+bool liesIn(const TimeSpan& span, const TimeSpan& other) {
+  return other.begin <= span.begin && span.end <= other.end;
+}
+
+TimeSpan spanOf(const ArenaBlock& block) { return {block.begin, block.end}; }
+TimeSpan gapOf(const ArenaBlock& block) { return {block.gapBegin, block.gapEnd}; }
+
+// From the first of the spans to the last; none at all if there is none.
+TimeSpan hullOf(const std::vector<TimeSpan>& spans) {
+  return spans.empty() ? TimeSpan{0, -1} : TimeSpan{spans.front().begin, spans.back().end};
+}
+
+// Whether blocks whose hulls overlap are in use at the same time. Two with gaps count as such if
+// only their gaps differ.
+bool meet(const ArenaBlock& a, const ArenaBlock& b) {
+  if (a.copy && b.copy) return overlap(a.copy->among, b.copy->among);
+  if (b.copy) return meet(b, a);
+  if (!a.copy) return !liesIn(spanOf(a), gapOf(b)) && !liesIn(spanOf(b), gapOf(a));
+  return std::any_of(a.copy->beside.begin(), a.copy->beside.end(), [&](const TimeSpan& span) {
+    return overlap(span, spanOf(b)) && !liesIn(span, gapOf(b));
+  });
+}
+
+// A block in time, for a first look: on the clock of all, and on that of copies.
+struct Hull {
+  TimeSpan beside, among;
+  bool isCopy;
+
+  explicit Hull(const ArenaBlock& block)
+      : beside(block.copy ? hullOf(block.copy->beside) : spanOf(block)),
+        among(block.copy ? hullOf(block.copy->among) : TimeSpan{0, -1}),
+        isCopy(block.copy.has_value()) {}
+
+  bool overlaps(const Hull& other) const {
+    return isCopy && other.isCopy ? overlap(among, other.among) : overlap(beside, other.beside);
+  }
 };
 
-Life lifeOf(const ArenaBlock& block) {
-  return {{block.begin, block.end}, {block.gapBegin, block.gapEnd}};
-}
-
-bool liesInGap(const Life& life, const Life& other) {
-  return other.gap.begin <= life.span.begin && life.span.end <= other.gap.end;
-}
-
-// Whether they are in use at the same time. Two with gaps count as such if only their gaps differ.
-bool overlap(const Life& a, const Life& b) {
-  return a.span.begin <= b.span.end && b.span.begin <= a.span.end && !liesInGap(a, b) &&
-         !liesInGap(b, a);
-}
-
-// Bytes [low, high) of the arena.
-struct Range {
-  int64_t low, high;
-};
-
-// What has its place, found by time. A life of 2^k ticks or more, and fewer than twice as many, is
-// in level k: there time is cut into rows of 2^k ticks, of which it is in three at most.
-class PlacedLives {
- public:
-  void add(const Life& life, const Range& range) {
-    const size_t level = levelOf(life);
-    if (levels_.size() <= level) levels_.resize(level + 1);
-    for (int64_t row = life.span.begin >> level; row <= life.span.end >> level; ++row) {
-      levels_[level][row].push_back({life, range});
-    }
-  }
-
-  // Calls `visit` with the ranges in use at the same time.
-  template <typename Visit>
-  void forEachAtTheTimeOf(const Life& life, Visit visit) const {
-    for (size_t level = 0; level < levels_.size(); ++level) {
-      const auto& rows = levels_[level];
-      const int64_t last = life.span.end >> level;
-      for (auto row = rows.lower_bound(life.span.begin >> level);
-           row != rows.end() && row->first <= last; ++row) {
-        for (const auto& [other, range] : row->second) {
-          // Once, in the first row that both are in.
-          const bool isFirst = std::max(other.span.begin, life.span.begin) >> level == row->first;
-          if (isFirst && overlap(other, life)) visit(range);
-        }
-      }
-    }
-  }
-
- private:
-  static size_t levelOf(const Life& life) {
-    size_t level = 0;
-    for (int64_t ticks = life.span.end - life.span.begin + 1; ticks > 1; ticks >>= 1) ++level;
-    return level;
-  }
-
-  std::vector<std::map<int64_t, std::vector<std::pair<Life, Range>>>> levels_;
-};
-
-int64_t copiesOf(const ArenaBlock& block) {
-  return block.copies.empty() ? 1 : static_cast<int64_t>(block.copies.size());
-}
-
-// Blocks with a place. Those of one copy and those of several have a clock each, and the latter are
-// on both.
+// Blocks that have a place, by offset.
 class PlacedBlocks {
  public:
-  void add(const ArenaBlock& block, int64_t offset) {
+  // The lowest offset at which nothing of the block is where something else is at the same time.
+  int64_t lowestFree(const ArenaBlock& block, int64_t& steps) const {
     const int64_t bytes = aligned(block.bytes);
-    if (block.copies.empty()) plain_.add(lifeOf(block), {offset, offset + bytes});
-    for (const ArenaCopy& copy : block.copies) {
-      const Range range{offset, offset + bytes};
-      for (const TimeSpan& span : copy.beside) copiesBeside_.add({span}, range);
-      for (const TimeSpan& span : copy.among) copiesAmong_.add({span}, range);
-      offset += bytes;
-    }
-  }
-
-  // The lowest at which nothing of the block is where something else is at the same time.
-  int64_t lowestFree(const ArenaBlock& block) {
-    const int64_t bytes = aligned(block.bytes);
-    taken_.clear();
-    if (block.copies.empty()) {
-      auto take = [&](const Range& range) { taken_.push_back({range.low - bytes, range.high}); };
-      plain_.forEachAtTheTimeOf(lifeOf(block), take);
-      copiesBeside_.forEachAtTheTimeOf(lifeOf(block), take);
-    }
-    int64_t behind = 0;  // the first copy
-    auto take = [&](const Range& range) {
-      taken_.push_back({range.low - behind - bytes, range.high - behind});
-    };
-    for (const ArenaCopy& copy : block.copies) {
-      for (const TimeSpan& span : copy.beside) plain_.forEachAtTheTimeOf({span}, take);
-      for (const TimeSpan& span : copy.among) copiesAmong_.forEachAtTheTimeOf({span}, take);
-      behind += bytes;
-    }
-    std::sort(taken_.begin(), taken_.end(), [](const Range& a, const Range& b) {
-      return std::tie(a.low, a.high) < std::tie(b.low, b.high);
-    });
+    const Hull hull(block);
     int64_t offset = 0;
-    for (const Range& range : taken_) {
-      if (offset <= range.low) break;
-      offset = std::max(offset, range.high);
+    for (const Placed& other : placed_) {
+      if (offset + bytes <= other.low) break;
+      ++steps;
+      if (other.high > offset && hull.overlaps(other.hull) && meet(block, *other.block)) {
+        offset = other.high;
+      }
     }
     return offset;
   }
 
+  void add(const ArenaBlock& block, int64_t offset) {
+    auto above = std::upper_bound(placed_.begin(), placed_.end(), offset,
+                                  [](int64_t low, const Placed& other) { return low < other.low; });
+    placed_.insert(above, {offset, offset + aligned(block.bytes), Hull(block), &block});
+  }
+
  private:
-  PlacedLives plain_, copiesBeside_, copiesAmong_;
-  std::vector<Range> taken_;  // offsets that are not free, the ends not included
+  struct Placed {
+    int64_t low, high;  // bytes [low, high) of the arena
+    Hull hull;
+    const ArenaBlock* block;
+  };
+  std::vector<Placed> placed_;
 };
 
 // Each block, in this order, at the lowest offset that is free over its lifetime.
@@ -139,9 +104,9 @@ ArenaLayout placeInOrder(const std::vector<ArenaBlock>& blocks, const std::vecto
   for (size_t index : order) {
     const ArenaBlock& block = blocks[index];
     if (block.bytes == 0) continue;
-    const int64_t offset = placed.lowestFree(block);
+    const int64_t offset = placed.lowestFree(block, layout.steps);
     layout.offsets[index] = offset;
-    layout.bytes = std::max(layout.bytes, offset + copiesOf(block) * aligned(block.bytes));
+    layout.bytes = std::max(layout.bytes, offset + aligned(block.bytes));
     placed.add(block, offset);
   }
   return layout;
@@ -176,35 +141,45 @@ ArenaPeak peakOf(const std::vector<ArenaBlock>& blocks) {
   return peak;
 }
 
-ArenaLayout planArena(const std::vector<ArenaBlock>& blocks, std::optional<int64_t> lowerBound) {
+ArenaLayout planArena(const std::vector<ArenaBlock>& blocks, const ArenaEffort& effort) {
   const ArenaPeak peak = peakOf(blocks);
-  const int64_t bound = lowerBound.value_or(peak.bytes);
-  auto bytes = [&](size_t i) { return copiesOf(blocks[i]) * blocks[i].bytes; };
+  const int64_t bound = effort.lowerBound.value_or(peak.bytes);
+  const int64_t enough = std::max(bound, effort.enough);
   auto ticks = [&](size_t i) { return blocks[i].end - blocks[i].begin; };
   auto atPeak = [&](size_t i) {
     return blocks[i].begin <= peak.time && peak.time <= blocks[i].end;
   };
-  ArenaLayout best;
-  auto attempt = [&](auto key) {
-    if (!best.offsets.empty() && best.bytes == bound) return;
-    ArenaLayout layout = placeInOrder(blocks, orderBy(blocks.size(), key));
-    if (best.offsets.empty() || layout.bytes < best.bytes) best = std::move(layout);
+  // When it is first in use.
+  auto first = [&](size_t i) {
+    const auto& copy = blocks[i].copy;
+    return copy && !copy->among.empty() ? copy->among.front().begin : blocks[i].begin;
   };
-  attempt([&](size_t i) { return -bytes(i); });
+  ArenaLayout best;
+  int64_t steps = 0;
+  auto attempt = [&](auto key) {
+    const bool isFirst = best.offsets.empty();
+    if (!isFirst && (best.bytes <= enough || steps > effort.steps)) return;
+    ArenaLayout layout = placeInOrder(blocks, orderBy(blocks.size(), key));
+    steps += layout.steps;
+    if (isFirst || layout.bytes < best.bytes) best = std::move(layout);
+  };
+  attempt([&](size_t i) { return -blocks[i].bytes; });
   // What a forward keeps is stacked in the order in which it is made, so that all above the top is
   // free meanwhile, and again as the backward takes it down.
-  attempt(
-      [&](size_t i) { return std::tuple(!atPeak(i), atPeak(i) ? blocks[i].begin : -bytes(i)); });
-  attempt([&](size_t i) { return std::tuple(-ticks(i), -bytes(i)); });
-  attempt([&](size_t i) { return std::tuple(!atPeak(i), -ticks(i), -bytes(i)); });
+  attempt([&](size_t i) {
+    return std::tuple(!atPeak(i), atPeak(i) ? blocks[i].begin : -blocks[i].bytes);
+  });
   // Copies take turns where they are of the same size and side by side.
+  attempt([&](size_t i) { return std::tuple(!blocks[i].isStash, -blocks[i].bytes, first(i)); });
   attempt([&](size_t i) {
-    return std::tuple(blocks[i].copies.empty(), -blocks[i].bytes, blocks[i].begin);
+    return std::tuple(!blocks[i].isStash, blocks[i].isStash ? first(i) : -blocks[i].bytes);
   });
-  attempt([&](size_t i) {
-    return std::tuple(blocks[i].copies.empty(), -blocks[i].bytes, -blocks[i].end);
-  });
+  attempt([&](size_t i) { return std::tuple(-ticks(i), -blocks[i].bytes); });
+  attempt([&](size_t i) { return std::tuple(!atPeak(i), -ticks(i), -blocks[i].bytes); });
+  attempt(
+      [&](size_t i) { return std::tuple(!blocks[i].isStash, -blocks[i].bytes, -blocks[i].end); });
   best.lowerBound = bound;
+  best.steps = steps;
   return best;
 }
 

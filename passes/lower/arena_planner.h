@@ -6,6 +6,7 @@
 #define ORIEL_PASSES_LOWER_ARENA_PLANNER_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -20,9 +21,9 @@ struct TimeSpan {
   int64_t end = 0;
 };
 
-// One of several copies of a value, which take turns.
+// When one of several copies of a value, which take turns, is in use: never, if there is no span.
 struct ArenaCopy {
-  std::vector<TimeSpan> beside;  // when it is in use, for blocks of one copy
+  std::vector<TimeSpan> beside;  // for blocks that are no copies; in order, apart
   std::vector<TimeSpan> among;   // the same for other copies, on a clock of their own
 };
 
@@ -34,15 +35,17 @@ struct ArenaBlock {
   // Others may use them meanwhile; both included. None if it ends before it begins.
   int64_t gapBegin = 0;
   int64_t gapEnd = -1;
-  // If there are any: each lies behind the one before, at a multiple of kArenaAlignment, and is in
-  // use when it says so, not when the block does.
-  std::vector<ArenaCopy> copies = {};
+  // Holds a value that one segment hands to another.
+  bool isStash = false;
+  // A copy is in use when this says so, not when the block does.
+  std::optional<ArenaCopy> copy = std::nullopt;
 };
 
 struct ArenaLayout {
   std::vector<int64_t> offsets;  // of each block
   int64_t bytes = 0;             // of the arena
   int64_t lowerBound = 0;        // largest sum of (aligned) bytes in use at once
+  int64_t steps = 0;             // work: how often a block has been compared with another
 };
 
 // When most is in use.
@@ -52,13 +55,19 @@ struct ArenaPeak {
 };
 ArenaPeak peakOf(const std::vector<ArenaBlock>& blocks);
 
+// When to look for nothing better.
+struct ArenaEffort {
+  std::optional<int64_t> lowerBound = std::nullopt;  // where blocks are copies, that of all
+  int64_t enough = 0;                                // an arena of so many bytes is as good as any
+  int64_t steps = std::numeric_limits<int64_t>::max();  // no order is tried behind so many
+};
+
 // Blocks that are in use at the same time get disjoint ranges. Greedy: one block after the other,
 // each at the lowest offset that is free over its lifetime (Pisarchyk and Lee 2020, algorithm 2),
 // in several orders, of which the best counts: by size; by lifetime; those of the peak first, as a
-// stack. Deterministic. Takes time by the number of pairs that are in use at the same time.
-// `lowerBound`, where blocks have copies, is that of all.
-ArenaLayout planArena(const std::vector<ArenaBlock>& blocks,
-                      std::optional<int64_t> lowerBound = std::nullopt);
+// stack; the stash first. Deterministic. An order takes at most half the square of the number of
+// blocks in steps.
+ArenaLayout planArena(const std::vector<ArenaBlock>& blocks, const ArenaEffort& effort = {});
 
 }  // namespace oriel
 

@@ -33,7 +33,7 @@ class ProgramWriter {
         builder_(program.getContext()),
         program_(program),
         buffers_(mlir::OpBuilder::atBlockBegin(&program.getBody().front())) {
-    ArenaLayout arena = memory.place();
+    MemoryLayout arena = memory.place();
     program.setArenaBytes(arena.bytes);
     offsets_ = std::move(arena.offsets);
     for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
@@ -221,8 +221,9 @@ class ProgramWriter {
     if (storage.transfer) kind = "transfer";
     if (storage.slots > 1 && storage.role) kind = ir::stringifyValueKind(storage.role->kind);
     std::string name = "b" + std::to_string(next_++);
-    exec::BufferOp::create(buffers_, program_.getLoc(), name, type, kind, offsets_[id], ref, slot,
-                           value, sharding, storage.slots);
+    llvm::ArrayRef<int64_t> offsets = offsets_[id];
+    exec::BufferOp::create(buffers_, program_.getLoc(), name, type, kind, offsets.front(), ref,
+                           slot, value, sharding, offsets.drop_front());
     symbol = mlir::FlatSymbolRefAttr::get(builder_.getContext(), name);
     return symbol;
   }
@@ -231,7 +232,7 @@ class ProgramWriter {
   mlir::OpBuilder builder_;
   exec::ProgramOp program_;
   mlir::OpBuilder buffers_;
-  std::vector<int64_t> offsets_;
+  std::vector<std::vector<int64_t>> offsets_;  // of the copies of each storage
   llvm::DenseMap<Operation*, exec::CollectiveOp> collectives_;
   llvm::SmallVector<std::pair<exec::WaitOp, exec::CollectiveOp>> waits_;  // of the segment
   llvm::DenseMap<std::tuple<StorageId, mlir::Type, mlir::Attribute>, mlir::FlatSymbolRefAttr>

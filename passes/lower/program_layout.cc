@@ -120,14 +120,17 @@ MemoryLayout ProgramMemory::placeAll(int64_t enough, int64_t steps) const {
 // microbatch always does, and makes the largest plan.
 std::vector<int64_t> ProgramMemory::copiesToTry() const {
   int64_t most = 1;
+  bool allTheSame = true;
   std::vector<const Storage*> stash;
   for (const Storage& storage : assignment_.storages()) {
     if (!storage.isStash()) continue;
+    allTheSame = allTheSame && (stash.empty() || storage.slots == most);
     stash.push_back(&storage);
     most = std::max(most, storage.slots);
   }
   const int64_t microbatches = clock_->microbatches();
-  std::vector<int64_t> counts = {most};
+  std::vector<int64_t> counts;
+  if (!allTheSame) counts.push_back(most);
   const int64_t inFlight = clock_->mostInFlight(stash);
   for (int64_t count = inFlight; inFlight > 1 && count < microbatches; count += inFlight) {
     if (count > most) counts.push_back(count);
@@ -152,10 +155,13 @@ void ProgramMemory::setCopies(const Copies& copies) {
 MemoryLayout ProgramMemory::place(int64_t enough) {
   MemoryLayout best = placeAll(enough, kMostSteps);
   if (!clock_) return best;
+  int64_t most = 1;  // copies that any value needs
+  for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
+    if (storage.isStash()) most = std::max(most, fewest_[id]);
+  }
   enough = std::max(enough, best.lowerBound + best.lowerBound / 100 * kGoodPercent);
   Copies chosen = {1, 1};
   int64_t steps = best.steps;
-  const std::vector<int64_t> counts = copiesToTry();
   auto attempt = [&](const Copies& copies) {
     if (best.bytes <= enough) return;
     setCopies(copies);
@@ -169,9 +175,9 @@ MemoryLayout ProgramMemory::place(int64_t enough) {
     best = std::move(layout);
     chosen = copies;
   };
-  for (int64_t count : counts) attempt({count, 1});
-  // In runs of a segment that has other microbatches' values in other places, so may be its own.
-  attempt({chosen.stash, std::max(chosen.stash, counts.front())});
+  for (int64_t count : copiesToTry()) attempt({count, 1});
+  // A run finds room where its own microbatch has its copies, which are elsewhere in other runs.
+  attempt({chosen.stash, std::max(chosen.stash, most)});
   setCopies(chosen);
   return best;
 }

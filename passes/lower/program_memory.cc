@@ -24,10 +24,6 @@ using mlir::Operation;
 using mlir::success;
 using mlir::Value;
 
-int64_t totalBytes(const Storage& storage) {
-  return storage.slots * static_cast<int64_t>(llvm::alignTo(storage.bytes, kArenaAlignment));
-}
-
 // What storage assignment relies on: one block of ops that become instructions, on tensors.
 LogicalResult checkSegment(mlir::func::FuncOp segment) {
   if (!llvm::hasSingleElement(segment.getBody()) ||
@@ -62,7 +58,7 @@ LogicalResult checkSize(mlir::ModuleOp program, const StorageAssignment& assignm
       return program.emitError("needs more memory than can be addressed, for a value of type ")
              << storage.type;
     }
-    left -= totalBytes(storage);
+    left -= storage.totalBytes();
   }
   return success();
 }
@@ -188,10 +184,6 @@ std::vector<SegmentRun> runsOf(llvm::ArrayRef<mlir::func::FuncOp> segments,
   return runs;
 }
 
-bool isStash(const Storage& storage) {
-  return storage.role && storage.role->kind == ir::ValueKind::kStash;
-}
-
 bool isIn(const std::vector<TimeSpan>& spans, int64_t time) {
   return llvm::any_of(spans,
                       [&](const TimeSpan& span) { return span.begin <= time && time <= span.end; });
@@ -216,28 +208,16 @@ mlir::FailureOr<ProgramMemory> ProgramMemory::of(mlir::ModuleOp program) {
   }
   memory.communication_ = communicationIn(segments, memory.assignment_);
   if (hasSeveralInFlight(program)) {
-    memory.begins_ = beginsOf(segments);
-    memory.runs_ = runsOf(segments, *schedule);
-    memory.makeClock();
+    memory.clock_.emplace(beginsOf(segments), runsOf(segments, *schedule));
+  }
+  for (const Storage& storage : memory.assignment_.storages()) {
+    memory.fewest_.push_back(storage.slots);
   }
   return memory;
 }
 
-void ProgramMemory::makeClock() {
-  // More would take long to place; each then has its memory for itself.
-  constexpr int64_t kMostCopies = 5'000;
-  std::vector<const Storage*> stash;
-  int64_t copies = 0;
-  for (const Storage& storage : assignment_.storages()) {
-    if (!isStash(storage)) continue;
-    stash.push_back(&storage);
-    copies += storage.slots;
-  }
-  if (copies <= kMostCopies) clock_.emplace(begins_, runs_, stash);
-}
-
 int64_t ProgramMemory::bytesOf(StorageId storage) const {
-  return totalBytes(assignment_.storages()[storage]);
+  return assignment_.storages()[storage].totalBytes();
 }
 
 MemoryUse ProgramMemory::useOf(StorageId id) const {
@@ -265,7 +245,7 @@ MemoryUse ProgramMemory::useOf(StorageId id) const {
 }
 
 bool ProgramMemory::isOnClock(const Storage& storage) const {
-  return clock_.has_value() && isStash(storage);
+  return clock_.has_value() && (storage.isStash() || (storage.slots > 1 && !storage.transfer));
 }
 
 std::vector<int64_t> ProgramMemory::bytesByTick() const {
@@ -307,9 +287,9 @@ MemoryPeak ProgramMemory::peak() const {
       }
     }
     std::partial_sum(stashed.begin(), stashed.end(), stashed.begin());
-    for (const StashClock::Run& run : clock_->runs()) {
-      const auto [first, end] = clock_->ticksOf(run.segment);
-      for (int64_t tick = first; tick < end; ++tick) {
+    for (const CopyClock::Run& run : clock_->runs()) {
+      const auto [first, last] = clock_->ticksOf(run.segment);
+      for (int64_t tick = first; tick <= last; ++tick) {
         const int64_t now = run.begin + tick - first;
         const int64_t bytes = byTick[tick] + stashed[now];
         if (bytes <= peak.bytes) continue;
@@ -338,57 +318,6 @@ MemoryPeak ProgramMemory::peak() const {
   llvm::sort(held);
   for (const auto& [bytes, id] : held) peak.inUse.push_back(id);
   return peak;
-}
-
-// Copies that microbatches use in turn are often in each other's way if some values have fewer.
-ArenaLayout ProgramMemory::place() {
-  ArenaLayout layout = placeAll();
-  if (!clock_ || layout.bytes == layout.lowerBound) return layout;
-  ProgramMemory same = *this;
-  int64_t most = 1;
-  for (const Storage& storage : assignment_.storages()) {
-    if (isStash(storage)) most = std::max(most, storage.slots);
-  }
-  for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
-    if (isStash(storage)) same.assignment_.setSlots(id, most);
-  }
-  same.clock_.reset();
-  same.makeClock();
-  if (!same.clock_) return layout;
-  ArenaLayout other = same.placeAll();
-  if (other.bytes >= layout.bytes) return layout;
-  *this = std::move(same);
-  return other;
-}
-
-ArenaLayout ProgramMemory::placeAll() const {
-  llvm::ArrayRef<Storage> storages = assignment_.storages();
-  std::vector<int64_t> offsets(storages.size(), 0);
-  int64_t top = 0;
-  auto placePersistent = [&](bool gradients) {
-    for (auto [id, storage] : llvm::enumerate(storages)) {
-      bool isGradient = storage.role && storage.role->kind == ir::ValueKind::kGradient;
-      if (!storage.persistent || isOnClock(storage) || isGradient != gradients) continue;
-      offsets[id] = top;
-      top += totalBytes(storage);
-    }
-  };
-  placePersistent(false);
-  placePersistent(true);
-  std::vector<ArenaBlock> blocks;
-  std::vector<size_t> ids;
-  for (auto [id, storage] : llvm::enumerate(storages)) {
-    if (storage.persistent && !isOnClock(storage)) continue;
-    ids.push_back(id);
-    blocks.push_back({storage.begin, storage.end, storage.bytes, storage.gapBegin, storage.gapEnd});
-    if (!isOnClock(storage) || storage.uses.empty()) continue;
-    blocks.back().begin = storage.uses.front().begin;
-    blocks.back().end = storage.uses.back().end;
-    blocks.back().copies = clock_->copiesOf(storage);
-  }
-  ArenaLayout shared = planArena(blocks, peak().bytes - top);
-  for (auto [id, offset] : llvm::zip_equal(ids, shared.offsets)) offsets[id] = top + offset;
-  return {std::move(offsets), top + shared.bytes, top + shared.lowerBound};
 }
 
 }  // namespace oriel

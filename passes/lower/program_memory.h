@@ -14,7 +14,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/lower/arena_planner.h"
-#include "passes/lower/stash_clock.h"
+#include "passes/lower/copy_clock.h"
 #include "passes/lower/storage.h"
 
 namespace oriel {
@@ -40,6 +40,14 @@ struct MemoryPeak {
   int64_t of(MemoryUse use) const { return bytesOf[static_cast<size_t>(use)]; }
 };
 
+// Where storages lie.
+struct MemoryLayout {
+  std::vector<std::vector<int64_t>> offsets;  // of the copies of each storage
+  int64_t bytes = 0;                          // of the arena
+  int64_t lowerBound = 0;                     // the bytes of the peak
+  int64_t steps = 0;                          // work, as in arena_planner.h
+};
+
 class ProgramMemory {
  public:
   // Of a program with local shapes whose ops are kernels, collectives, .. (after partition). Fails
@@ -53,24 +61,31 @@ class ProgramMemory {
   // The arena has at least the bytes of its peak, and is near it.
   MemoryPeak peak() const;
   // Offsets of all storages. What persists comes first, gradients side by side, then the bytes that
-  // are shared by lifetime: copies of the stash by when the schedule has them in use.
-  // May give stash values more copies.
-  ArenaLayout place();
+  // are shared by lifetime: each copy by when the schedule has it in use. May give stash values and
+  // temporaries more copies. Looks for nothing better than an arena of `enough` bytes.
+  MemoryLayout place(int64_t enough = 0);
 
  private:
-  // Whether it is a stash value whose copies the schedule says when they are in use.
+  // How many copies values have.
+  struct Copies {
+    int64_t stash;
+    int64_t temporaries;
+  };
+
+  // Whether the schedule says when its copies are in use.
   bool isOnClock(const Storage& storage) const;
   // Bytes in use at each tick (with one more behind the last), but for what is on the clock.
   std::vector<int64_t> bytesByTick() const;
 
-  void makeClock();
-  ArenaLayout placeAll() const;
+  // Numbers of copies of the stash to try, besides the fewest.
+  std::vector<int64_t> copiesToTry() const;
+  void setCopies(const Copies& copies);
+  // Looks for nothing better behind so many steps.
+  MemoryLayout placeAll(int64_t enough, int64_t steps) const;
 
   StorageAssignment assignment_;
-  // Where several microbatches are in flight: first ticks of segments, runs of the schedule.
-  std::vector<int64_t> begins_;
-  std::vector<SegmentRun> runs_;
-  std::optional<StashClock> clock_;
+  std::vector<int64_t> fewest_;      // copies of each storage that it needs
+  std::optional<CopyClock> clock_;   // where several microbatches are in flight
   std::vector<bool> communication_;  // of each storage
 };
 

@@ -1,5 +1,7 @@
 #include "passes/lower/program_memory.h"
 
+#include <string>
+
 #include "gtest/gtest.h"
 #include "mlir/Parser/Parser.h"
 
@@ -88,7 +90,7 @@ TEST_F(ProgramMemoryTest, PartsAddUpToThePeak) {
 TEST_F(ProgramMemoryTest, ArenaIsNoSmallerThanThePeak) {
   auto memory = of(kProgram);
   ASSERT_TRUE(succeeded(memory));
-  const ArenaLayout arena = memory->place();
+  const MemoryLayout arena = memory->place();
   EXPECT_EQ(arena.lowerBound, memory->peak().bytes);
   EXPECT_EQ(arena.bytes, arena.lowerBound);
   EXPECT_EQ(arena.offsets.size(), memory->assignment().storages().size());
@@ -127,6 +129,76 @@ module {
   // The input, the constant, the stash or what comes after it; the sums.
   EXPECT_EQ(memory->peak().bytes, 3 * kValue + 2 * kArenaAlignment);
   EXPECT_EQ(memory->place().bytes, memory->peak().bytes);
+}
+
+// Forward keeps two values, of which backward reads one before it makes temporaries.
+std::string pipeline(const std::string& schedule) {
+  return R"mlir(
+module {
+  module @grid0 attributes {oriel.grid = {}, oriel.mesh = {}, oriel.schedule = [)mlir" +
+         schedule + R"mlir(]} {
+    func.func @forward.0(%x: tensor<1000xf32> {oriel.kind = "input", oriel.ref = "x"})
+        -> (tensor<1000xf32> {oriel.kind = "stash", oriel.ref = "s0"},
+            tensor<1000xf32> {oriel.kind = "stash", oriel.ref = "s1"}) {
+      %0 = oriel.exp %x : (tensor<1000xf32>) -> tensor<1000xf32>
+      %1 = oriel.mul %0, %x : (tensor<1000xf32>, tensor<1000xf32>) -> tensor<1000xf32>
+      return %0, %1 : tensor<1000xf32>, tensor<1000xf32>
+    }
+    func.func @backward.0(%s0: tensor<1000xf32> {oriel.kind = "stash", oriel.ref = "s0"},
+                          %s1: tensor<1000xf32> {oriel.kind = "stash", oriel.ref = "s1"},
+                          %g: tensor<f32> {oriel.kind = "gradient", oriel.ref = "p0"})
+        -> (tensor<f32> {oriel.kind = "gradient", oriel.ref = "p0"}) {
+      %0 = oriel.reduce_sum %s1 {dims = array<i64: 0>} : (tensor<1000xf32>) -> tensor<f32>
+      %1 = oriel.exp %s0 : (tensor<1000xf32>) -> tensor<1000xf32>
+      %2 = oriel.mul %s0, %1 : (tensor<1000xf32>, tensor<1000xf32>) -> tensor<1000xf32>
+      %3 = oriel.reduce_sum %2 {dims = array<i64: 0>} : (tensor<1000xf32>) -> tensor<f32>
+      %4 = oriel.add %0, %3 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      %5 = oriel.add %g, %4 : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      return %5 : tensor<f32>
+    }
+  }
+}
+)mlir";
+}
+
+std::string run(const char* segment, int64_t microbatch) {
+  return std::string("[\"") + segment + ".0\", " + std::to_string(microbatch) + "]";
+}
+
+// What backward makes lies where it has read what its microbatch has kept: elsewhere for each
+// microbatch in flight.
+TEST_F(ProgramMemoryTest, TemporariesHaveCopies) {
+  std::string schedule = run("forward", 0);
+  for (int64_t microbatch = 1; microbatch < 8; ++microbatch) {
+    schedule += ", " + run("forward", microbatch) + ", " + run("backward", microbatch - 1);
+  }
+  auto memory = of(pipeline(schedule).c_str());
+  ASSERT_TRUE(succeeded(memory));
+  const MemoryLayout arena = memory->place();
+  EXPECT_EQ(arena.lowerBound, memory->peak().bytes);
+  EXPECT_LE(arena.bytes, arena.lowerBound + arena.lowerBound / 20);
+  bool temporary = false;
+  for (auto [id, storage] : llvm::enumerate(memory->assignment().storages())) {
+    EXPECT_EQ(arena.offsets[id].size(), static_cast<size_t>(storage.slots));
+    temporary = temporary || (!storage.role && storage.slots > 1);
+  }
+  EXPECT_TRUE(temporary);
+}
+
+// 16000 copies of two values, which are not placed one by one.
+TEST_F(ProgramMemoryTest, VeryManyCopiesAreInTheirPlaces) {
+  constexpr int64_t kMicrobatches = 16'000;
+  std::string schedule;
+  for (const char* segment : {"forward", "backward"}) {
+    for (int64_t microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
+      schedule += (schedule.empty() ? "" : ", ") + run(segment, microbatch);
+    }
+  }
+  auto memory = of(pipeline(schedule).c_str());
+  ASSERT_TRUE(succeeded(memory));
+  const MemoryLayout arena = memory->place(memory->peak().bytes + 4 * kValue);
+  EXPECT_GE(arena.lowerBound, 2 * kMicrobatches * kValue);
+  EXPECT_LE(arena.bytes, arena.lowerBound + 4 * kValue);
 }
 
 TEST_F(ProgramMemoryTest, OpWithoutKernelIsRefused) {

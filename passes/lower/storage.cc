@@ -6,6 +6,8 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+#include "passes/lower/arena_planner.h"
 #include "passes/lower/fill_value.h"
 #include "passes/strategize/schedule.h"
 
@@ -59,6 +61,10 @@ bool isFresh(const ValueRole& role) {
 }
 
 }  // namespace
+
+int64_t Storage::totalBytes() const {
+  return slots * static_cast<int64_t>(llvm::alignTo(bytes, kArenaAlignment));
+}
 
 // One segment while storage is assigned to its values.
 struct StorageAssignment::SegmentState {

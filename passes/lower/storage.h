@@ -41,6 +41,10 @@ struct Storage {
   mlir::ElementsAttr constant;
   mlir::RankedTensorType type;  // of the value that it was made for
   ir::ShardingAttr sharding;    // likewise; null for none
+
+  bool isStash() const { return role && role->kind == ir::ValueKind::kStash; }
+  // Of all copies, each a multiple of kArenaAlignment.
+  int64_t totalBytes() const;
 };
 
 using StorageId = int;

@@ -14,7 +14,7 @@ namespace {
 mlir::FailureOr<bool> fits(mlir::ModuleOp program, int64_t memory) {
   mlir::FailureOr<ProgramMemory> planned = ProgramMemory::of(program);
   if (failed(planned)) return mlir::failure();
-  return planned->place().bytes <= memory;
+  return planned->place(memory).bytes <= memory;
 }
 
 // Tries less and less, and leaves the program as it was where nothing fits.

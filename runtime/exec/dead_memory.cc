@@ -1,7 +1,6 @@
 #include "runtime/exec/dead_memory.h"
 
 #include <algorithm>
-#include <set>
 
 namespace oriel::runtime {
 
@@ -24,16 +23,12 @@ const std::vector<DeadBytes>& DeadMemory::In(int segment, int64_t microbatch) co
 
 void DeadMemory::Add(const Lifetimes& lifetimes) {
   const std::vector<RunTimes>& runs = lifetimes.runs;
-  // What begins where something else ends is written over it.
-  std::set<std::pair<int64_t, int64_t>> written;  // time, offset
-  for (const Life& life : lifetimes.lives) written.insert({life.begin, life.bytes.begin});
   for (const Life& life : lifetimes.lives) {
     const auto run =
         std::lower_bound(runs.begin(), runs.end(), life.end,
                          [](const RunTimes& one, int64_t time) { return one.finish < time; });
     if (run == runs.end()) continue;  // a message that nothing has waited for
-    const bool over = life.end > life.begin && written.count({life.end, life.bytes.begin}) > 0;
-    if (over) continue;
+    if (life.overwritten) continue;
     // The host reads outputs behind the run, so that the next one finds them dead.
     const bool behind = life.end == run->finish;
     const RunTimes& where = !behind ? *run : run + 1 == runs.end() ? runs.front() : *(run + 1);

@@ -19,8 +19,7 @@ std::vector<std::string> DeadIn(const plan::Program& program, int segment, int64
   std::vector<std::string> texts;
   for (const DeadBytes& dead : memory.In(segment, microbatch)) {
     for (const auto& buffer : program.buffers()) {
-      const int64_t copy = microbatch % SlotsOf(buffer) * SlotStride(buffer);
-      if (buffer.offset() + copy != dead.bytes.begin) continue;
+      if (OffsetOf(buffer, microbatch) != dead.bytes.begin) continue;
       texts.push_back(buffer.name() + " " + std::to_string(dead.instruction));
       break;
     }

@@ -40,7 +40,8 @@ plan::Plan RandomPlan(std::mt19937& random) {
     plan::Program& program = *plan.mutable_programs(i);
     SetRandomSchedule(program, std::to_string(i), random);
     for (auto& buffer : *program.mutable_buffers()) {
-      if (buffer.slots() > 1) buffer.set_slots(1 + random() % kMicrobatches);
+      if (CopiesOf(buffer) == 1) continue;
+      buffer.mutable_copy_offsets()->Truncate(static_cast<int>(random() % kMicrobatches));
     }
   }
   return plan;

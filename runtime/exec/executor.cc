@@ -68,8 +68,11 @@ struct Step {
 struct CopyPointer {
   void** place;
   char* first;  // what it is for the first copy
-  int64_t slots;
-  int64_t stride;
+  const plan::Buffer* buffer;
+
+  void Follow(int64_t microbatch) const {
+    *place = first + (OffsetOf(*buffer, microbatch) - buffer->offset());
+  }
 };
 
 struct PreparedSegment {
@@ -181,9 +184,7 @@ class PlanExecutor final : public Executor {
     }
     const TraceSpan span(options_.trace, Slice(TraceSlice::Kind::kSegment, index, microbatch));
     ORIEL_RETURN_IF_ERROR(RunError(index, transfers_.BeforeRun(index, microbatch)));
-    for (const CopyPointer& pointer : segment->copy_pointers) {
-      *pointer.place = pointer.first + microbatch % pointer.slots * pointer.stride;
-    }
+    for (const CopyPointer& pointer : segment->copy_pointers) pointer.Follow(microbatch);
     ORIEL_RETURN_IF_ERROR(RunSteps(*segment, index, microbatch));
     return RunError(index, transfers_.AfterRun(index));
   }
@@ -329,9 +330,8 @@ class PlanExecutor final : public Executor {
 
   // Remembers a pointer if it is into a buffer of several copies.
   static void Follow(const plan::Buffer& buffer, void*& pointer, PreparedSegment& prepared) {
-    if (SlotsOf(buffer) == 1) return;
-    prepared.copy_pointers.push_back(
-        {&pointer, static_cast<char*>(pointer), SlotsOf(buffer), SlotStride(buffer)});
+    if (CopiesOf(buffer) == 1) return;
+    prepared.copy_pointers.push_back({&pointer, static_cast<char*>(pointer), &buffer});
   }
   static void Follow(const plan::Buffer& buffer, const void*& pointer, PreparedSegment& prepared) {
     Follow(buffer, *const_cast<void**>(&pointer), prepared);

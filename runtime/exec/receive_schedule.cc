@@ -14,11 +14,9 @@ namespace {
 // Of a segment, as far as copies of buffers matter.
 struct Outline {
   struct Ring {
-    int64_t offset;  // of its first copy, which views of it share
-    int64_t slots;
-    friend bool operator<(const Ring& a, const Ring& b) {
-      return std::pair(a.offset, a.slots) < std::pair(b.offset, b.slots);
-    }
+    int64_t offset;  // of its first copy, which only views of it share
+    int64_t copies;
+    friend bool operator<(const Ring& a, const Ring& b) { return a.offset < b.offset; }
   };
   struct Receive {
     int instruction;
@@ -30,7 +28,7 @@ struct Outline {
 };
 
 Outline::Ring RingOf(const plan::Program& program, int buffer) {
-  return {program.buffers(buffer).offset(), SlotsOf(program.buffers(buffer))};
+  return {program.buffers(buffer).offset(), CopiesOf(program.buffers(buffer))};
 }
 
 std::set<Outline::Ring> ReceivedRings(const plan::Program& program) {
@@ -79,13 +77,13 @@ std::vector<std::vector<ScheduledReceive>> ReceiveSchedule(const plan::Program& 
     const int64_t microbatch = program.schedule(run).microbatch();
     const Outline& outline = outlines[program.schedule(run).segment()];
     for (const auto& [instruction, ring] : outline.receives) {
-      const auto free = free_after.find({ring, microbatch % ring.slots});
+      const auto free = free_after.find({ring, microbatch % ring.copies});
       schedule[free == free_after.end() ? 0 : free->second].push_back(
           {outline.index, instruction, microbatch});
       receives = true;
     }
     for (const Outline::Ring& ring : outline.rings) {
-      free_after[{ring, microbatch % ring.slots}] = run + 1;
+      free_after[{ring, microbatch % ring.copies}] = run + 1;
     }
   }
   if (!receives) schedule.clear();

@@ -18,14 +18,14 @@ int64_t Align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 }  // namespace
 
 Transfer::Transfer(const plan::Buffer& buffer, const Box& local,
-                   const std::vector<TransferPart>& parts, int channel, char* memory,
+                   const std::vector<TransferPart>& parts, int channel, char* arena,
                    Backend& backend)
     : channel_(channel),
-      memory_(memory),
-      slots_(SlotsOf(buffer)),
-      stride_(SlotStride(buffer)),
       element_bytes_(DTypeBytes(FromPlan(buffer.local()).dtype)),
       backend_(&backend) {
+  for (int64_t copy = 0; copy < CopiesOf(buffer); ++copy) {
+    memory_.push_back(arena + OffsetOf(buffer, copy));
+  }
   for (const TransferPart& transfer_part : parts) {
     const BoxRuns runs(local, transfer_part.box);
     Part part{transfer_part.peer, transfer_part.box.num_elements() * element_bytes_, 0, {}};
@@ -38,24 +38,24 @@ Transfer::Transfer(const plan::Buffer& buffer, const Box& local,
     }
     parts_.push_back(std::move(part));
   }
-  messages_.resize(slots_ * parts_.size());
+  messages_.resize(memory_.size() * parts_.size());
 }
 
 bool Transfer::IsPending(int64_t microbatch) const {
-  const auto first = messages_.begin() + microbatch % slots_ * parts_.size();
+  const auto first = messages_.begin() + CopyOf(microbatch) * parts_.size();
   return std::any_of(first, first + parts_.size(),
                      [](const std::unique_ptr<Message>& message) { return message != nullptr; });
 }
 
 absl::Status Transfer::Send(Communicator& world, int64_t microbatch) {
-  const int64_t copy = microbatch % slots_;
+  const int64_t copy = CopyOf(microbatch);
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
     char* address = Address(part, copy);
     for (int64_t run = 0; part.runs && run < part.runs->count(); ++run) {
       const auto [from, to] = (*part.runs)[run];
       ORIEL_RETURN_IF_ERROR(backend_->Copy(address + to * element_bytes_,
-                                           Memory(copy) + from * element_bytes_,
+                                           memory_[copy] + from * element_bytes_,
                                            part.runs->length() * element_bytes_));
     }
     ORIEL_ASSIGN_OR_RETURN(MessageOf(i, copy),
@@ -65,7 +65,7 @@ absl::Status Transfer::Send(Communicator& world, int64_t microbatch) {
 }
 
 absl::Status Transfer::Post(Communicator& world, int64_t microbatch) {
-  const int64_t copy = microbatch % slots_;
+  const int64_t copy = CopyOf(microbatch);
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
     ORIEL_ASSIGN_OR_RETURN(MessageOf(i, copy),
@@ -76,7 +76,7 @@ absl::Status Transfer::Post(Communicator& world, int64_t microbatch) {
 
 absl::Status Transfer::WaitUntilSent(int64_t microbatch) {
   for (size_t i = 0; i < parts_.size(); ++i) {
-    std::unique_ptr<Message>& message = MessageOf(i, microbatch % slots_);
+    std::unique_ptr<Message>& message = MessageOf(i, CopyOf(microbatch));
     if (message != nullptr) ORIEL_RETURN_IF_ERROR(message->Wait());
     message.reset();
   }
@@ -84,7 +84,7 @@ absl::Status Transfer::WaitUntilSent(int64_t microbatch) {
 }
 
 absl::Status Transfer::WaitUntilReceived(int64_t microbatch) {
-  const int64_t copy = microbatch % slots_;
+  const int64_t copy = CopyOf(microbatch);
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
     std::unique_ptr<Message>& message = MessageOf(i, copy);
@@ -93,7 +93,7 @@ absl::Status Transfer::WaitUntilReceived(int64_t microbatch) {
     message.reset();
     for (int64_t run = 0; part.runs && run < part.runs->count(); ++run) {
       const auto [to, from] = (*part.runs)[run];
-      ORIEL_RETURN_IF_ERROR(backend_->Copy(Memory(copy) + to * element_bytes_,
+      ORIEL_RETURN_IF_ERROR(backend_->Copy(memory_[copy] + to * element_bytes_,
                                            Address(part, copy) + from * element_bytes_,
                                            part.runs->length() * element_bytes_));
     }
@@ -155,7 +155,7 @@ void Transfers::Add(Place place, const TransferLayout& layout, int64_t rank, cha
   const Box local = (sends ? layout.source() : layout.target()).BoxOf(rank);
   transfers_.emplace(place,
                      Transfer(buffer, local, sends ? layout.SentBy(rank) : layout.ReceivedBy(rank),
-                              ChannelAt(place), arena + buffer.offset(), backend));
+                              ChannelAt(place), arena, backend));
 }
 
 const plan::Instruction& Transfers::InstructionAt(Place place) const {

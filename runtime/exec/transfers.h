@@ -25,12 +25,12 @@ namespace oriel::runtime {
 // piece are sent from there and received there, others are packed in memory of their own.
 class Transfer {
  public:
-  // `memory` is that of the buffer's first copy.
+  // `arena` is the memory of the program's buffers.
   Transfer(const plan::Buffer& buffer, const Box& local, const std::vector<TransferPart>& parts,
-           int channel, char* memory, Backend& backend);
+           int channel, char* arena, Backend& backend);
 
   // Packing memory for all copies: its size, and where it is.
-  int64_t staging_bytes() const { return slots_ * staging_stride_; }
+  int64_t staging_bytes() const { return static_cast<int64_t>(memory_.size()) * staging_stride_; }
   void set_staging(char* staging) { staging_ = staging; }
   int channel() const { return channel_; }
   // Whether messages of the microbatch's copy are on their way.
@@ -51,17 +51,19 @@ class Transfer {
     std::optional<BoxRuns> runs;  // if it is packed: of the rank's piece, and of the part
   };
 
-  char* Memory(int64_t copy) const { return memory_ + copy * stride_; }
+  int64_t CopyOf(int64_t microbatch) const {
+    return microbatch % static_cast<int64_t>(memory_.size());
+  }
   char* Address(const Part& part, int64_t copy) const {
-    return (part.runs ? staging_ + copy * staging_stride_ : Memory(copy)) + part.offset;
+    return (part.runs ? staging_ + copy * staging_stride_ : memory_[copy]) + part.offset;
   }
   std::unique_ptr<Message>& MessageOf(size_t part, int64_t copy) {
     return messages_[copy * parts_.size() + part];
   }
 
   int channel_;
-  char* memory_;
-  int64_t slots_, stride_, element_bytes_;
+  std::vector<char*> memory_;  // of each copy
+  int64_t element_bytes_;
   char* staging_ = nullptr;
   int64_t staging_stride_ = 0;
   Backend* backend_;

@@ -98,8 +98,7 @@ class Follower {
   }
 
   ByteRange BytesOf(int index, int64_t microbatch) const {
-    const auto& buffer = program_.buffers(index);
-    const int64_t begin = buffer.offset() + microbatch % SlotsOf(buffer) * SlotStride(buffer);
+    const int64_t begin = OffsetOf(program_.buffers(index), microbatch);
     return {begin, begin + bytes_[index]};
   }
 
@@ -124,8 +123,12 @@ class Follower {
     if (is_kept_[index] || bytes.begin == bytes.end) return;
     auto it = contents_.lower_bound(bytes.begin);
     if (it != contents_.begin() && lives_[std::prev(it)->second].life.bytes.end > bytes.begin) --it;
-    while (it != contents_.end() && it->first < bytes.end) it = contents_.erase(it);
     const int64_t time = run.TimeOf(at);
+    while (it != contents_.end() && it->first < bytes.end) {
+      Life& before = lives_[it->second].life;
+      before.overwritten = before.end == time && it->first == bytes.begin;
+      it = contents_.erase(it);
+    }
     Written written;
     written.life = {index,
                     bytes,

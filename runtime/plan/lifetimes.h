@@ -45,6 +45,8 @@ struct Life {
   int64_t end = 0;
   // A collective or a receive has written it, or all that reads it are such.
   bool communication = false;
+  // The last reader writes its result in its place: at `end` the bytes are that one's too.
+  bool overwritten = false;
 };
 
 // Of a training step (several microbatches that do the same are one if no buffer has several

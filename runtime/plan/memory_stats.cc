@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,7 +41,7 @@ class Peak {
     for (const Life& life : lifetimes.lives) {
       if (IsTransfer(life)) continue;
       changes.emplace_back(life.begin, Aligned(life.bytes));
-      changes.emplace_back(life.end + 1, -Aligned(life.bytes));
+      changes.emplace_back(EndOf(life) + 1, -Aligned(life.bytes));
     }
     std::sort(changes.begin(), changes.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -65,22 +64,18 @@ class Peak {
   }
 
  private:
-  using Ring = std::tuple<int64_t, int64_t>;  // offset, slots
-
-  Ring RingOf(const plan::Buffer& buffer) const { return {buffer.offset(), SlotsOf(buffer)}; }
-
   // Memory that is in use all the time.
   void AddKept() {
     for (int part = 0; part < kMemoryParts; ++part) stats_.parts[static_cast<MemoryPart>(part)] = 0;
     std::set<int64_t> known;  // offsets
     for (const auto& buffer : program_.buffers()) {
-      const int64_t bytes = SlotsOf(buffer) * Aligned(FromPlan(buffer.local()).bytes());
+      const int64_t bytes = CopiesOf(buffer) * Aligned(FromPlan(buffer.local()).bytes());
       if (!IsPersistent(buffer.kind()) || bytes == 0 || !known.insert(buffer.offset()).second) {
         continue;
       }
-      if (buffer.kind() == plan::TRANSFER) transfers_.insert(RingOf(buffer));
+      if (buffer.kind() == plan::TRANSFER) transfers_.insert(buffer.offset());
       kept_ += bytes;
-      MemoryHolder holder{PartOf(buffer.kind()), bytes, SlotsOf(buffer), buffer.ref()};
+      MemoryHolder holder{PartOf(buffer.kind()), bytes, CopiesOf(buffer), buffer.ref()};
       if (!buffer.slot().empty()) absl::StrAppend(&holder.name, " ", buffer.slot());
       if (holder.name.empty())
         holder.name = absl::StrCat(KindName(buffer.kind()), " ", buffer.name());
@@ -92,8 +87,11 @@ class Peak {
   }
 
   bool IsTransfer(const Life& life) const {
-    return transfers_.count(RingOf(program_.buffers(life.buffer))) > 0;
+    return transfers_.count(program_.buffers(life.buffer).offset()) > 0;
   }
+
+  // No two values count for the same bytes.
+  static int64_t EndOf(const Life& life) { return life.end - (life.overwritten ? 1 : 0); }
 
   static bool IsHandedOn(const Lifetimes& lifetimes, const Life& life) {
     return life.end > lifetimes.runs[life.run].finish;
@@ -118,7 +116,7 @@ class Peak {
         std::clamp<int64_t>(time - run->start - 1, 0, std::max(segment.instructions_size() - 1, 0));
     std::map<std::pair<int, int>, size_t> known;  // buffer, instruction: the holder
     for (const Life& life : lifetimes.lives) {
-      if (life.begin > time || life.end < time || IsTransfer(life)) continue;
+      if (life.begin > time || EndOf(life) < time || IsTransfer(life)) continue;
       MemoryHolder holder;
       holder.part = IsHandedOn(lifetimes, life) ? MemoryPart::kStash
                     : life.communication        ? MemoryPart::kCommunication
@@ -165,7 +163,7 @@ class Peak {
   }
 
   const plan::Program& program_;
-  std::set<Ring> transfers_;
+  std::set<int64_t> transfers_;  // offsets; nothing but views shares them
   std::vector<MemoryHolder> kept_holders_;
   int64_t kept_ = 0;
   MemoryStats stats_;

@@ -115,12 +115,15 @@ class PlanBuilder {
     program_->set_arena_bytes(program_->arena_bytes() + (spec.bytes() + 63) / 64 * 64);
     return index;
   }
-  // Of so many copies, for microbatches in flight.
+  // Of so many copies, one behind the other, for microbatches in flight.
   int Ring(plan::BufferKind kind, const std::string& name, const TensorSpec& spec, int64_t slots) {
     const int index = Buffer(kind, name, spec);
     plan::Buffer* buffer = program_->mutable_buffers(index);
-    buffer->set_slots(slots);
-    program_->set_arena_bytes(buffer->offset() + slots * SlotStride(*buffer));
+    const int64_t stride = program_->arena_bytes() - buffer->offset();
+    for (int64_t copy = 1; copy < slots; ++copy) {
+      buffer->add_copy_offsets(program_->arena_bytes());
+      program_->set_arena_bytes(program_->arena_bytes() + stride);
+    }
     return index;
   }
   int Alias(plan::BufferKind kind, const std::string& name, const TensorSpec& spec,

@@ -29,10 +29,11 @@ namespace oriel::runtime {
 //   5: how launches split
 //   6: several grids, placements of parameters, channels; inputs are of all ranks together
 //   7: collectives that are started and waited for, with several operands of every kind
-inline constexpr uint32_t kPlanFormatVersion = 7;
+//   8: each copy of a buffer has an offset of its own
+inline constexpr uint32_t kPlanFormatVersion = 8;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format.
-inline constexpr uint32_t kOldestPlanFormat = 7;
+inline constexpr uint32_t kOldestPlanFormat = 8;
 inline constexpr int64_t kPlanHeaderBytes = 32;
 
 // Writes a plan. The same plan gives the same bytes. The file appears complete or not at all:

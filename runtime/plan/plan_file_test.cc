@@ -161,7 +161,7 @@ TEST_F(PlanFileTest, OlderFormat) {
   Patch(bytes, 8, kOldestPlanFormat - 1);
   EXPECT_THAT(ReadPlan(WriteBytes(bytes)),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("was written by an older Oriel (format 6, this one reads "),
+                       AllOf(HasSubstr("was written by an older Oriel (format 7, this one reads "),
                              HasSubstr("): compile the model again"))));
 }
 

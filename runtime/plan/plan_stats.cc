@@ -30,30 +30,28 @@ int64_t Covered(std::vector<Range> ranges) {
 int64_t BytesOf(const plan::Buffer& buffer) { return FromPlan(buffer.local()).bytes(); }
 
 void AddMemory(const plan::Program& program, ProgramStats& stats) {
-  std::set<Range> persistent;
+  std::set<Range> persistent;  // first copies
   std::map<std::string, std::vector<Range>> ranges;
   for (const bool pass_persistent : {true, false}) {
     for (const auto& buffer : program.buffers()) {
       if (IsPersistent(buffer.kind()) != pass_persistent) continue;
-      // All copies, and what lies between them.
-      const Range range(buffer.offset(), buffer.offset() + BytesOf(buffer) +
-                                             (SlotsOf(buffer) - 1) * SlotStride(buffer));
+      const int64_t bytes = BytesOf(buffer);
+      const Range first(buffer.offset(), buffer.offset() + bytes);
       if (pass_persistent) {
-        persistent.insert(range);
-      } else if (persistent.count(range) > 0) {
+        persistent.insert(first);
+      } else if (persistent.count(first) > 0) {
         continue;  // a view
       }
-      ranges[KindName(buffer.kind())].push_back(range);
-      if (SlotsOf(buffer) > 1) {
-        int64_t& most = stats.slots_by_kind[KindName(buffer.kind())];
-        most = std::max(most, SlotsOf(buffer));
+      const std::string kind = KindName(buffer.kind());
+      const int64_t copies = CopiesOf(buffer);
+      for (int64_t copy = 0; copy < copies; ++copy) {
+        ranges[kind].emplace_back(OffsetOf(buffer, copy), OffsetOf(buffer, copy) + bytes);
       }
+      ++stats.buffers_by_kind[kind];
+      if (copies > 1) stats.slots_by_kind[kind] = std::max(stats.slots_by_kind[kind], copies);
     }
   }
-  for (auto& [kind, list] : ranges) {
-    stats.buffers_by_kind[kind] = static_cast<int64_t>(list.size());
-    stats.bytes_by_kind[kind] = Covered(std::move(list));
-  }
+  for (auto& [kind, list] : ranges) stats.bytes_by_kind[kind] = Covered(std::move(list));
 }
 
 // The bytes that a rank of `ranks` has to send. No product of theirs overflows.

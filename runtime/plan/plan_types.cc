@@ -310,11 +310,11 @@ std::optional<int64_t> SegmentStage(std::string_view segment) {
   return stage;
 }
 
-int64_t SlotsOf(const plan::Buffer& buffer) { return std::max<int64_t>(buffer.slots(), 1); }
+int64_t CopiesOf(const plan::Buffer& buffer) { return 1 + buffer.copy_offsets_size(); }
 
-int64_t SlotStride(const plan::Buffer& buffer) {
-  constexpr int64_t kAlignment = 64;
-  return (FromPlan(buffer.local()).bytes() + kAlignment - 1) / kAlignment * kAlignment;
+int64_t OffsetOf(const plan::Buffer& buffer, int64_t microbatch) {
+  const auto copy = static_cast<int>(microbatch % CopiesOf(buffer));
+  return copy == 0 ? buffer.offset() : buffer.copy_offsets(copy - 1);
 }
 
 }  // namespace oriel::runtime

@@ -104,9 +104,9 @@ std::string_view PlainKind(std::string_view segment);
 std::string PlainSegment(std::string_view segment);
 // 2 of "forward.2"; none where no number is behind the dot, or one with needless zeros.
 std::optional<int64_t> SegmentStage(std::string_view segment);
-// Copies of a buffer, and the bytes from one to the next.
-int64_t SlotsOf(const plan::Buffer& buffer);
-int64_t SlotStride(const plan::Buffer& buffer);
+// Copies of a buffer, and where in the arena that of a microbatch (not below 0) begins.
+int64_t CopiesOf(const plan::Buffer& buffer);
+int64_t OffsetOf(const plan::Buffer& buffer, int64_t microbatch);
 
 }  // namespace oriel::runtime
 

@@ -46,20 +46,19 @@ struct Content {
 
 // The copies of a value, one for each microbatch in flight. Buffers with the same ring are views.
 struct Ring {
-  Range first;
-  int64_t slots;
-  int64_t stride;  // from one to the next
+  std::vector<int64_t> offsets;  // of each copy
+  int64_t bytes;                 // of one
+
+  explicit Ring(const plan::Buffer& buffer)
+      : offsets({buffer.offset()}), bytes(*CheckedBytes(buffer.local())) {
+    offsets.insert(offsets.end(), buffer.copy_offsets().begin(), buffer.copy_offsets().end());
+  }
   Range Copy(int64_t microbatch) const {
-    const int64_t shift = microbatch % slots * stride;
-    return {first.begin + shift, first.end + shift};
+    const int64_t begin = offsets[microbatch % offsets.size()];
+    return {begin, begin + bytes};
   }
-  Range All() const { return {first.begin, first.end + (slots - 1) * stride}; }
-  bool empty() const { return first.empty(); }
   friend bool operator<(const Ring& a, const Ring& b) {
-    return std::tie(a.first, a.slots) < std::tie(b.first, b.slots);
-  }
-  friend bool operator==(const Ring& a, const Ring& b) {
-    return a.first == b.first && a.slots == b.slots;
+    return std::tie(a.offsets, a.bytes) < std::tie(b.offsets, b.bytes);
   }
 };
 
@@ -104,15 +103,17 @@ class MemoryVerifier {
       const std::string key = layouts_[i].ViewKey(buffer(i).local().dtype(), axes_);
       keys_.push_back(keys.emplace(key, keys.size()).first->second);
     }
-    std::set<Ring> carried;
+    std::map<Ring, int> numbers;
     for (const auto& buffer : program_.buffers()) {
-      const Range first{buffer.offset(), buffer.offset() + *CheckedBytes(buffer.local())};
-      rings_.push_back({first, SlotsOf(buffer), SlotStride(buffer)});
+      Ring ring(buffer);
+      const auto [number, is_new] = numbers.try_emplace(ring, rings_.size());
+      ring_of_.push_back(number->second);
+      if (is_new) rings_.push_back(std::move(ring));
+      carried_.resize(rings_.size());
       if (buffer.kind() == plan::STASH || buffer.kind() == plan::TRANSFER) {
-        carried.insert(rings_.back());
+        carried_[ring_of_.back()] = true;
       }
     }
-    for (const Ring& ring : rings_) carried_.push_back(carried.count(ring) > 0);
     for (const auto& segment : program_.segments()) {
       std::vector<Access>& accesses = accesses_.emplace_back();
       for (const auto& instruction : segment.instructions()) {
@@ -174,15 +175,20 @@ class MemoryVerifier {
     return 0;  // VerifyPrograms has refused it
   }
 
-  Range RangeOf(int index) const { return rings_[index].Copy(microbatch_); }
+  const Ring& RingOf(int index) const { return rings_[ring_of_[index]]; }
+  bool IsView(int a, int b) const { return ring_of_[a] == ring_of_[b]; }
+  bool IsEmpty(int index) const { return RingOf(index).bytes == 0; }
+  Range RangeOf(int index) const { return RingOf(index).Copy(microbatch_); }
+  // Of one that has no other.
+  Range FirstOf(int index) const { return RingOf(index).Copy(0); }
 
   // Microbatches for which a segment runs, one for each choice of copies of its buffers; 0 for what
   // the schedule does not run.
   std::vector<int64_t> MicrobatchesOf(int segment) const {
-    std::set<int64_t> slots;
+    std::set<int64_t> counts;
     for (const Access& access : accesses_[segment]) {
       for (const auto* list : {&access.reads, &access.writes}) {
-        for (const int index : *list) slots.insert(rings_[index].slots);
+        for (const int index : *list) counts.insert(RingOf(index).offsets.size());
       }
     }
     std::set<std::vector<int64_t>> known;
@@ -190,46 +196,53 @@ class MemoryVerifier {
     for (const auto& entry : program_.schedule()) {
       if (entry.segment() != program_.segments(segment).name()) continue;
       std::vector<int64_t> copies;
-      for (const int64_t count : slots) copies.push_back(entry.microbatch() % count);
+      for (const int64_t count : counts) copies.push_back(entry.microbatch() % count);
       if (known.insert(copies).second) microbatches.push_back(entry.microbatch());
     }
     if (microbatches.empty()) microbatches.push_back(0);
     return microbatches;
   }
 
+  // Memory of a copy of a buffer that has it for the whole program.
+  struct Owned {
+    int64_t end;
+    int buffer;
+  };
+
   // The buffer that owns this memory for the whole program, or that overlaps it.
   std::optional<int> PersistentOverlap(const Range& range) const {
     auto after = persistent_.lower_bound(range.end);
     if (after == persistent_.begin()) return std::nullopt;
-    const int owner = std::prev(after)->second;
-    if (!rings_[owner].All().Overlaps(range)) return std::nullopt;
-    return owner;
+    const Owned& before = std::prev(after)->second;
+    return before.end > range.begin ? std::optional(before.buffer) : std::nullopt;
+  }
+
+  // That of the first copy of a buffer that lies in such memory.
+  std::optional<int> PersistentOverlap(int index) const {
+    for (size_t copy = 0; copy < RingOf(index).offsets.size(); ++copy) {
+      const Range range = RingOf(index).Copy(static_cast<int64_t>(copy));
+      if (const auto owner = PersistentOverlap(range)) return owner;
+    }
+    return std::nullopt;
   }
 
   // Gives each buffer its memory that has it for itself. Others in it have to be views of it.
   bool PlacePersistent() {
     std::vector<int> order;
     for (int i = 0; i < program_.buffers_size(); ++i) {
-      if (!rings_[i].empty()) order.push_back(i);
+      if (!IsEmpty(i)) order.push_back(i);
     }
     std::stable_sort(order.begin(), order.end(),
-                     [&](int a, int b) { return rings_[a].All() < rings_[b].All(); });
+                     [&](int a, int b) { return FirstOf(a) < FirstOf(b); });
     bool valid = true;
     for (const int i : order) {
-      if (!HasOwnMemory(buffer(i))) continue;
-      const auto other = PersistentOverlap(rings_[i].All());
-      if (other && !(rings_[*other] == rings_[i] && MayShare(i, *other))) {
-        problems_.Add("program ", index_, ": ", Name(*other), " and ", Name(i),
-                      " lie in the same memory");
-        valid = false;
-      }
-      if (!other) persistent_[rings_[i].first.begin] = i;
+      if (HasOwnMemory(buffer(i))) valid = PlaceCopies(i) && valid;
     }
     owners_.assign(program_.buffers_size(), -1);
     for (const int i : order) {
-      const auto owner = PersistentOverlap(rings_[i].All());
+      const auto owner = PersistentOverlap(i);
       if (!owner) continue;
-      if (rings_[*owner] == rings_[i]) {
+      if (IsView(*owner, i)) {
         owners_[i] = *owner;
       } else if (!HasOwnMemory(buffer(i))) {
         problems_.Add("program ", index_, ": ", Name(i), " lies partly in the memory of ",
@@ -240,20 +253,38 @@ class MemoryVerifier {
     return valid;
   }
 
+  // False if a problem was found.
+  bool PlaceCopies(int index) {
+    const auto view = PersistentOverlap(FirstOf(index));
+    if (view && IsView(*view, index) && MayShare(index, *view)) return true;
+    for (size_t copy = 0; copy < RingOf(index).offsets.size(); ++copy) {
+      const Range range = RingOf(index).Copy(static_cast<int64_t>(copy));
+      if (const auto other = PersistentOverlap(range)) {
+        const std::string which = *other == index
+                                      ? absl::StrCat("copies of ", Name(index))
+                                      : absl::StrCat(Name(*other), " and ", Name(index));
+        problems_.Add("program ", index_, ": ", which, " lie in the same memory");
+        return false;
+      }
+      persistent_[range.begin] = {range.end, index};
+    }
+    return true;
+  }
+
   void RestoreKept() {
-    for (const auto& [unused, owner] : persistent_) {
-      if (IsKept(buffer(owner).kind())) Restore(owner);
+    for (const auto& [unused, owned] : persistent_) {
+      if (IsKept(buffer(owned.buffer).kind())) Restore(owned.buffer);
     }
   }
 
   // What the buffer that owns this memory holds between segments.
   void Restore(int owner) {
     const auto& own = buffer(owner);
-    Content content{rings_[owner].first.end, owner, 0, 0};
+    Content content{FirstOf(owner).end, owner, 0, 0};
     content.zero = own.kind() == plan::CONSTANT && IsAllZero(own.data());
     if (own.kind() == plan::CONSTANT) content.constant = owner;
     if (IsSum(own.kind())) content.sum = owner;
-    contents_[rings_[owner].first.begin] = content;
+    contents_[FirstOf(owner).begin] = content;
   }
 
   // Two of the same constant, or two views of what moves with the microbatches.
@@ -284,7 +315,7 @@ class MemoryVerifier {
       return found;
     };
     for (const int result : access.writes) {
-      if (rings_[result].empty()) continue;
+      if (IsEmpty(result)) continue;
       if (const auto other = overlapping(RangeOf(result))) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its results ",
                       Name(*other), " and ", Name(result), " overlap in memory");
@@ -293,7 +324,7 @@ class MemoryVerifier {
       results[RangeOf(result).begin] = result;
     }
     for (const int operand : access.reads) {
-      if (rings_[operand].empty()) continue;
+      if (IsEmpty(operand)) continue;
       const auto result = overlapping(RangeOf(operand));
       if (result && MovesPieces(segment, instruction)) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its result ",
@@ -347,7 +378,7 @@ class MemoryVerifier {
     };
     const Range range = RangeOf(other.buffer);
     const auto overlaps = [&](int buffer) {
-      return !range.empty() && !rings_[buffer].empty() && RangeOf(buffer).Overlaps(range);
+      return !range.empty() && !IsEmpty(buffer) && RangeOf(buffer).Overlaps(range);
     };
     for (const int write : access.writes) {
       if (overlaps(write)) refuse(" writes ", write, other.written ? "writes" : "reads");
@@ -381,7 +412,7 @@ class MemoryVerifier {
 
   // How a segment leaves what the next one expects in its place.
   void VerifyKept(int owner, const std::string& segment) {
-    const Content content = contents_[rings_[owner].first.begin];
+    const Content content = contents_[FirstOf(owner).begin];
     const auto refuse = [&](const auto&... what) {
       problems_.Add("program ", index_, ", segment ", segment, what...);
     };
@@ -389,7 +420,7 @@ class MemoryVerifier {
       added_.insert(owner);
       return;
     }
-    if (content.end != rings_[owner].first.end || !MayBe(content, owner)) {
+    if (content.end != FirstOf(owner).end || !MayBe(content, owner)) {
       refuse(" leaves ", Describe(content.buffer), " in the memory of ", Describe(owner));
     } else if (IsSum(buffer(owner).kind()) && segment == "update") {
       if (!content.zero) refuse(": update does not reset ", Name(owner));
@@ -404,14 +435,14 @@ class MemoryVerifier {
   // update.
   bool IsReducedGradient(const Content& content, int owner, const std::string& segment) {
     return IsLast(segment) && buffer(owner).kind() == plan::GRADIENT && content.sum == owner &&
-           content.end == rings_[owner].first.end && !MayBe(content, owner);
+           content.end == FirstOf(owner).end && !MayBe(content, owner);
   }
 
   // Where microbatches are in flight, each run counts.
   void VerifyWhole() {
     const auto& buffers = program_.buffers();
     if (work_ > kMaxAccesses && std::any_of(buffers.begin(), buffers.end(), [](const auto& buffer) {
-          return SlotsOf(buffer) > 1 || buffer.kind() == plan::TRANSFER;
+          return CopiesOf(buffer) > 1 || buffer.kind() == plan::TRANSFER;
         })) {
       problems_.Add("program ", index_, ": its schedule is too long to be verified");
     }
@@ -422,7 +453,8 @@ class MemoryVerifier {
     const auto is_update = [](const auto& entry) { return entry.segment() == "update"; };
     const auto& schedule = program_.schedule();
     if (work_ > kMaxAccesses || std::none_of(schedule.begin(), schedule.end(), is_update)) return;
-    for (const auto& [unused, owner] : persistent_) {
+    for (const auto& [unused, owned] : persistent_) {
+      const int owner = owned.buffer;
       const bool gradient = buffer(owner).kind() == plan::GRADIENT;
       if (gradient && added_.count(owner) == 0) {
         problems_.Add("program ", index_, ": nothing adds to ", Name(owner));
@@ -590,9 +622,9 @@ class MemoryVerifier {
       problems_.Add(path(), " reads ", Name(index), " after its reset");
     }
     if ((owner >= 0 && IsKept(buffer(owner).kind())) || content.run == run_) return;
-    if (!carried_[index]) {
+    if (!carried_[ring_of_[index]]) {
       problems_.Add(path(), " reads ", Name(index), ", which this segment has not written");
-    } else if (!(rings_[content.buffer] == rings_[index])) {
+    } else if (!IsView(content.buffer, index)) {
       problems_.Add(path(), " reads ", Name(index), ", whose memory ", Name(content.buffer),
                     " has overwritten");
     } else if (content.microbatch != microbatch_) {
@@ -628,8 +660,7 @@ class MemoryVerifier {
   void VerifyOutputs() {
     if (work_ > kMaxAccesses) return;
     for (int i = 0; i < program_.buffers_size(); ++i) {
-      if (buffer(i).kind() == plan::OUTPUT && owners_[i] < 0 &&
-          written_.count(rings_[i].first) == 0) {
+      if (buffer(i).kind() == plan::OUTPUT && owners_[i] < 0 && written_.count(FirstOf(i)) == 0) {
         problems_.Add("program ", index_, ": nothing writes ", Name(i));
       }
     }
@@ -641,11 +672,12 @@ class MemoryVerifier {
   const GridAxes axes_;
   const std::vector<BufferLayout> layouts_;  // of each buffer
   Problems& problems_;
-  std::vector<int> keys_;                      // equal for views that mean the same
-  std::vector<Ring> rings_;                    // of each buffer
+  std::vector<int> keys_;  // equal for views that mean the same
+  std::vector<Ring> rings_;
+  std::vector<int> ring_of_;                   // of each buffer
   std::vector<bool> carried_;                  // whether it is a stash or transferred, or a view
   std::vector<std::vector<Access>> accesses_;  // of each segment's instructions
-  std::map<int64_t, int> persistent_;          // what has its own memory, by offset; disjoint
+  std::map<int64_t, Owned> persistent_;        // what has its own memory, by offset; disjoint
   std::vector<int> owners_;                    // that of the same ring, or -1
 
   std::map<int64_t, Content> contents_;  // by offset; disjoint

@@ -74,16 +74,7 @@ class ProgramVerifier {
     if (!bytes) {
       return problems_.Add(name, " has an unknown type or an impossible shape");
     }
-    if (buffer.offset() < 0 || buffer.offset() % kAlignment != 0) {
-      problems_.Add(name, " is at the offset ", buffer.offset(), ", not a multiple of ",
-                    kAlignment);
-    } else if (buffer.offset() > program_.arena_bytes() ||
-               *bytes > program_.arena_bytes() - buffer.offset()) {
-      problems_.Add(name, " ends beyond the arena: ", *bytes, " bytes at ", buffer.offset(), " of ",
-                    program_.arena_bytes());
-    } else {
-      VerifySlots(buffer, *bytes, name);
-    }
+    if (VerifyOffset(buffer.offset(), *bytes, name)) VerifyCopies(buffer, *bytes, name);
     if (buffer.kind() == plan::CONSTANT) {
       if (static_cast<int64_t>(buffer.data().size()) != *bytes) {
         problems_.Add(name, " has ", buffer.data().size(), " bytes of data for a tensor of ",
@@ -107,16 +98,29 @@ class ProgramVerifier {
     VerifyRole(buffer, name);
   }
 
-  // Copies, each within the arena.
-  void VerifySlots(const plan::Buffer& buffer, int64_t bytes, const std::string& name) {
-    if (buffer.slots() == 0 || buffer.slots() == 1) return;
-    if (buffer.slots() < 0 || (buffer.kind() != plan::STASH && buffer.kind() != plan::TRANSFER)) {
-      return problems_.Add(name, " has ", buffer.slots(), " copies");
+  // False if a problem was found.
+  bool VerifyOffset(int64_t offset, int64_t bytes, const std::string& name) {
+    if (offset < 0 || offset % kAlignment != 0) {
+      problems_.Add(name, " is at the offset ", offset, ", not a multiple of ", kAlignment);
+    } else if (offset > program_.arena_bytes() || bytes > program_.arena_bytes() - offset) {
+      problems_.Add(name, " ends beyond the arena: ", bytes, " bytes at ", offset, " of ",
+                    program_.arena_bytes());
+    } else {
+      return true;
     }
-    const int64_t behind = program_.arena_bytes() - buffer.offset() - bytes;
-    if (bytes > 0 && buffer.slots() - 1 > behind / SlotStride(buffer)) {
-      problems_.Add(name, " ends beyond the arena: ", buffer.slots(), " copies of ", bytes,
-                    " bytes at ", buffer.offset(), " of ", program_.arena_bytes());
+    return false;
+  }
+
+  // Those behind the first.
+  void VerifyCopies(const plan::Buffer& buffer, int64_t bytes, const std::string& name) {
+    const int64_t copies = CopiesOf(buffer);
+    if (copies > 1 && buffer.kind() != plan::STASH && buffer.kind() != plan::TEMPORARY &&
+        buffer.kind() != plan::TRANSFER) {
+      return problems_.Add(name, " has ", copies, " copies");
+    }
+    for (int64_t copy = 1; copy < copies; ++copy) {
+      const std::string which = absl::StrCat("copy ", copy, " of ", name);
+      if (!VerifyOffset(OffsetOf(buffer, copy), bytes, which)) return;
     }
   }
 

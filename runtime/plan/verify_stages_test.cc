@@ -44,12 +44,9 @@ void SetSchedule(plan::Plan& plan, int program, const std::string& runs) {
   }
 }
 
-void SetSlots(plan::Plan& plan, int64_t slots) {
-  for (auto& program : *plan.mutable_programs()) {
-    for (auto& buffer : *program.mutable_buffers()) {
-      if (buffer.slots() > 1) buffer.set_slots(slots);
-    }
-  }
+// The first so many of the copies that it has.
+void KeepCopies(plan::Buffer& buffer, int copies) {
+  buffer.mutable_copy_offsets()->Truncate(copies - 1);
 }
 
 void AddFill(plan::Plan& plan, int program, const std::string& segment, int buffer) {
@@ -96,7 +93,9 @@ TEST(VerifyPlan, TakesWhatSendsInTheLastMicrobatchToo) {
 
 TEST(VerifyStages, TakesOneCopy) {
   plan::Plan plan = TwoStagePlan(kPlan);
-  SetSlots(plan, 1);
+  for (auto& program : *plan.mutable_programs()) {
+    for (auto& buffer : *program.mutable_buffers()) buffer.clear_copy_offsets();
+  }
   ORIEL_EXPECT_OK(VerifyPlan(plan));
 }
 
@@ -228,13 +227,16 @@ const BadPlan kTables[] = {
 INSTANTIATE_TEST_SUITE_P(Tables, VerifyBadStages, ::testing::ValuesIn(kTables), NameOf);
 
 const BadPlan kPrograms[] = {
-    {"NegativeCopies", [](auto& plan) { Transfer(plan, 0, "h").set_slots(-1); },
-     "(transfer 'h') has -1 copies"},
-    {"CopiesOfATemporary",
-     [](auto& plan) { BufferOf(plan, 0, plan::TEMPORARY, "product").set_slots(2); },
-     "(temporary 'product') has 2 copies"},
-    {"CopiesBeyondArena", [](auto& plan) { Transfer(plan, 0, "h").set_slots(int64_t{1} << 40); },
-     "(transfer 'h') ends beyond the arena: 1099511627776 copies of 32 bytes"},
+    {"CopiesOfAParameter",
+     [](auto& plan) { BufferOf(plan, 0, plan::PARAMETER, "w").add_copy_offsets(0); },
+     "(parameter 'w') has 2 copies"},
+    {"CopyNotAligned", [](auto& plan) { Transfer(plan, 0, "h").set_copy_offsets(0, 32); },
+     "(transfer 'h') is at the offset 32, not a multiple of 64"},
+    {"CopyAtANegativeOffset", [](auto& plan) { Transfer(plan, 0, "h").set_copy_offsets(0, -64); },
+     "(transfer 'h') is at the offset -64, not a multiple of 64"},
+    {"CopyBeyondArena",
+     [](auto& plan) { Transfer(plan, 0, "h").set_copy_offsets(0, int64_t{1} << 40); },
+     "(transfer 'h') ends beyond the arena: 32 bytes at 1099511627776"},
     {"UnknownChannel",
      [](auto& plan) {
        SegmentOf(plan, 0, "forward.0").mutable_instructions(1)->mutable_send()->set_channel(4);
@@ -331,8 +333,16 @@ const BadPlan kPrograms[] = {
 INSTANTIATE_TEST_SUITE_P(Programs, VerifyBadStages, ::testing::ValuesIn(kPrograms), NameOf);
 
 const BadPlan kRings[] = {
-    {"RingsOverlap", [](auto& plan) { BufferOf(plan, 1, plan::STASH, "y").set_slots(3); },
+    {"RingsOverlap",
+     [](auto& plan) {
+       BufferOf(plan, 1, plan::STASH, "y").add_copy_offsets(Transfer(plan, 1, "dh").offset());
+     },
      "program 1: stash 'y' lies partly in the memory of transfer 'dh'"},
+    {"CopiesOfATransferOverlap",
+     [](auto& plan) {
+       Transfer(plan, 1, "h").set_copy_offsets(0, Transfer(plan, 1, "h").offset());
+     },
+     "program 1: copies of transfer 'h' lie in the same memory"},
     {"TemporaryInARing",
      [](auto& plan) {
        auto& ring = BufferOf(plan, 1, plan::STASH, "y");
@@ -351,14 +361,14 @@ const BadPlan kRings[] = {
     {"TooFewCopies",
      [](auto& plan) {
        plan = TwoStagePlan({{2, 2}, 4, 4, 4, true});
-       BufferOf(plan, 1, plan::STASH, "y").set_slots(3);
+       KeepCopies(BufferOf(plan, 1, plan::STASH, "y"), 3);
      },
      "segment backward.1, instruction 0 (test_multiply) reads stash 'y' of microbatch 0, but there "
      "is that of microbatch 3"},
     {"TooFewCopiesToReceive",
      [](auto& plan) {
        plan = TwoStagePlan({{2, 2}, 4, 4, 4, true});
-       Transfer(plan, 1, "h").set_slots(3);
+       KeepCopies(Transfer(plan, 1, "h"), 3);
      },
      "reads transfer 'h' of microbatch 0, but there is that of microbatch 3"},
     {"SentBeforeItIsWritten",
@@ -383,7 +393,7 @@ const BadPlan kRings[] = {
     {"ReceivedOutOfOrder",
      [](auto& plan) {
        plan = TwoStagePlan({{2, 2}, 4, 4, 4, true});
-       Transfer(plan, 1, "h").set_slots(2);
+       KeepCopies(Transfer(plan, 1, "h"), 2);
        SetSchedule(plan, 0, "F0 F1 F2 F3 B1 B0 B2 B3 U0");
        SetSchedule(plan, 1, "F0 F1 B1 B0 F2 F3 B2 B3 U0");
      },
@@ -423,7 +433,9 @@ const BadPlan kWaits[] = {
     {"EachSendsFirst",
      [](auto& plan) {
        plan = TwoStagePlan({{2, 2}, 4, 5, 2, false});
-       SetSlots(plan, 1);
+       for (auto& program : *plan.mutable_programs()) {
+         for (auto& buffer : *program.mutable_buffers()) buffer.clear_copy_offsets();
+       }
        SetSchedule(plan, 0, "F0 F1 F2 F3 F4 B0 B1 B2 B3 B4 U0");
      },
      "the ranks would wait for each other for ever: ranks 0 to 1, before forward.0 of microbatch "

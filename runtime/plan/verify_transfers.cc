@@ -59,7 +59,7 @@ struct Run {
 };
 
 struct ProgramOutline {
-  std::vector<int64_t> slots;  // of each ring
+  std::vector<int64_t> copies;  // of each ring
   std::vector<Outline> segments;
 };
 
@@ -88,8 +88,8 @@ class OutlineBuilder {
     ProgramOutline outline;
     for (const plan::Buffer& buffer : program_.buffers()) {
       if (buffer.kind() != plan::TRANSFER) continue;
-      if (rings.emplace(KeyOf(buffer), outline.slots.size()).second) {
-        outline.slots.push_back(SlotsOf(buffer));
+      if (rings.emplace(KeyOf(buffer), outline.copies.size()).second) {
+        outline.copies.push_back(CopiesOf(buffer));
       }
     }
     // Others in the same memory are views.
@@ -97,7 +97,7 @@ class OutlineBuilder {
       const auto found = rings.find(KeyOf(buffer));
       ring_of_.push_back(found == rings.end() ? -1 : found->second);
     }
-    uses_.resize(outline.slots.size());
+    uses_.resize(outline.copies.size());
     for (int i = 0; i < program_.segments_size(); ++i) {
       outline.segments.push_back(OutlineOf(i));
     }
@@ -105,14 +105,16 @@ class OutlineBuilder {
   }
 
  private:
-  using Key = std::tuple<int64_t, int64_t, int64_t>;  // offset, bytes, copies
+  using Key = std::pair<std::vector<int64_t>, int64_t>;  // offsets of the copies, bytes of one
   struct Use {
     bool sent = false;
     bool received = false;
   };
 
   static Key KeyOf(const plan::Buffer& buffer) {
-    return {buffer.offset(), *CheckedBytes(buffer.local()), SlotsOf(buffer)};
+    std::vector<int64_t> offsets = {buffer.offset()};
+    offsets.insert(offsets.end(), buffer.copy_offsets().begin(), buffer.copy_offsets().end());
+    return {std::move(offsets), *CheckedBytes(buffer.local())};
   }
 
   template <typename... Parts>
@@ -254,7 +256,8 @@ class TransferVerifier {
           stream.posts_at_begin[run].push_back(transfer.channel);
           continue;
         }
-        const auto used = last_use.find({transfer.ring, microbatch % outline.slots[transfer.ring]});
+        const auto used =
+            last_use.find({transfer.ring, microbatch % outline.copies[transfer.ring]});
         const int post = used == last_use.end() ? -1 : used->second;
         const auto [last, first] = last_post.emplace(transfer.channel, post);
         if (post < last->second) {
@@ -267,7 +270,8 @@ class TransferVerifier {
         last->second = post;
         (post < 0 ? stream.posts_at_start : stream.posts_at_end[post]).push_back(transfer.channel);
       }
-      for (const int ring : segment.rings) last_use[{ring, microbatch % outline.slots[ring]}] = run;
+      for (const int ring : segment.rings)
+        last_use[{ring, microbatch % outline.copies[ring]}] = run;
     }
     return true;
   }
@@ -354,7 +358,7 @@ class TransferVerifier {
       const Outline& segment = outline.segments[index];
       if (!process.begun) {
         for (const int ring : segment.rings) {
-          const auto pending = process.pending.find({ring, microbatch % outline.slots[ring]});
+          const auto pending = process.pending.find({ring, microbatch % outline.copies[ring]});
           if (pending == process.pending.end()) continue;
           for (const auto& [channel, number] : pending->second) {
             if (posted_[channel] <= number) return Wait(process, channel, number, -1);
@@ -367,7 +371,7 @@ class TransferVerifier {
       for (; process.next < segment.transfers.size(); ++process.next) {
         const Transfer& transfer = segment.transfers[process.next];
         if (transfer.sends) {
-          process.pending[{transfer.ring, microbatch % outline.slots[transfer.ring]}].push_back(
+          process.pending[{transfer.ring, microbatch % outline.copies[transfer.ring]}].push_back(
               {transfer.channel, sent_[transfer.channel]++});
           Wake(Receiver(transfer.channel));
         } else if (sent_[transfer.channel] <= received_[transfer.channel]) {

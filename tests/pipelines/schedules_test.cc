@@ -155,9 +155,9 @@ TEST_P(SchedulesTest, NobodyWaitsForEver) {
   for (int program = 0; program < good.programs_size(); ++program) {
     for (int i = 0; i < good.programs(program).buffers_size(); ++i) {
       const plan::Buffer& buffer = good.programs(program).buffers(i);
-      if (runtime::SlotsOf(buffer) == 1) continue;
+      if (runtime::CopiesOf(buffer) == 1) continue;
       plan::Plan bad = good;
-      bad.mutable_programs(program)->mutable_buffers(i)->set_slots(buffer.slots() - 1);
+      bad.mutable_programs(program)->mutable_buffers(i)->mutable_copy_offsets()->RemoveLast();
       EXPECT_THAT(runtime::VerifyPlan(bad),
                   runtime::StatusIs(absl::StatusCode::kInvalidArgument,
                                     ::testing::HasSubstr(absl::StrCat("'", buffer.name(), "'"))));

@@ -37,14 +37,14 @@
 
 // Two microbatches are in flight on the first stage, one on the last, which keeps one copy of its stash; transfers have two.
 // EXEC: exec.program @ranks attributes {arena_bytes = {{[0-9]+}} : i64, first_rank = 0 : i64, rank_count = 2 : i64}
-// EXEC-DAG: kind = "stash", {{.*}}slots = 2 : i64
-// EXEC-DAG: exec.buffer @[[SENT:.*]] : tensor<1x4x8xf32> {kind = "transfer", {{.*}}slots = 2 : i64
+// EXEC-DAG: {copy_offsets = array<i64: {{[0-9]+}}>, kind = "stash"
+// EXEC-DAG: exec.buffer @[[SENT:.*]] : tensor<1x4x8xf32> {copy_offsets = array<i64: {{[0-9]+}}>, kind = "transfer"
 // EXEC: exec.segment @forward.0
 // EXEC: exec.copy {{.*}} -> [@[[SENT]]]
 // EXEC-NEXT: exec.send "forward.0.p1" to "p1" [@[[SENT]]]
 // EXEC: exec.run @forward.0 {microbatch = 1 : i64}
 // EXEC: exec.program @ranks attributes {arena_bytes = {{[0-9]+}} : i64, first_rank = 2 : i64, rank_count = 2 : i64}
-// EXEC-NOT: kind = "stash", {{.*}}slots
+// EXEC-NOT: {copy_offsets = {{.*}}, kind = "stash"
 // EXEC: exec.segment @forward.1
 // EXEC: exec.receive "forward.0.p1" of "p0" [] -> [@{{.*}}]
 module {
