@@ -57,10 +57,28 @@ std::string zeroText(const MemoryStats& memory, const Strategy& strategy, int64_
                       " data-parallel ranks");
 }
 
+// What is there all the time, whatever a microbatch needs.
+int64_t stateBytes(const MemoryStats& memory) {
+  return memory.parts.at(MemoryPart::kParameters) + memory.parts.at(MemoryPart::kGradients) +
+         memory.parts.at(MemoryPart::kOptimizerState);
+}
+
+std::string rematText(const Strategy& strategy, int64_t stash) {
+  // What a block runs again is all there at once, and may be more than the stash of few blocks.
+  if (strategy.rematPolicy() == RematPolicy::kFull) {
+    return "`remat: auto` may take less than `full`: what a block computes again is in memory at "
+           "once, so that few blocks take more";
+  }
+  return absl::StrCat("`remat: auto` keeps of ", bytesText(stash),
+                      " of stash what fits, and computes the rest again");
+}
+
 // What applies to the ranks of this program.
 std::vector<std::string> whatHelps(const plan::Plan& plan, const Strategy& strategy, int64_t grid,
                                    const MemoryStats& memory, int64_t excess) {
   std::vector<std::string> help;
+  // Then a smaller stash is no way out.
+  const bool stateFits = stateBytes(memory) <= *strategy.memory;
   const Mesh mesh = strategy.resolved(strategy.meshOfGrid(grid));
   const int64_t shards = mesh.fsdp > 1 ? mesh.fsdp : mesh.dp;
   if (shards > 1) {
@@ -68,7 +86,8 @@ std::vector<std::string> whatHelps(const plan::Plan& plan, const Strategy& strat
     if (!zero.empty()) help.push_back(std::move(zero));
   }
   const int64_t activations =
-      memory.parts.at(MemoryPart::kStash) + memory.parts.at(MemoryPart::kTemporaries);
+      stateFits ? memory.parts.at(MemoryPart::kStash) + memory.parts.at(MemoryPart::kTemporaries)
+                : 0;
   const int64_t micro = plan.training().micro_batch();
   if (micro > 1 && activations > 0) {
     help.push_back(absl::StrCat(
@@ -77,12 +96,11 @@ std::vector<std::string> whatHelps(const plan::Plan& plan, const Strategy& strat
                                                                : " (`batch.micro` of the recipe)",
         " makes ", bytesText(activations), " of stash and temporaries smaller"));
   }
-  const int64_t stash = memory.parts.at(MemoryPart::kStash);
+  const int64_t stash = stateFits ? memory.parts.at(MemoryPart::kStash) : 0;
   if (strategy.rematPolicy() != RematPolicy::kAuto && stash > 0) {
-    help.push_back(absl::StrCat("`remat: auto` keeps of ", bytesText(stash),
-                                " of stash what fits, and computes the rest again"));
+    help.push_back(rematText(strategy, stash));
   }
-  if (strategy.grids() > 1 && strategy.pipeline->schedule == ScheduleKind::kGPipe) {
+  if (stateFits && strategy.grids() > 1 && strategy.pipeline->schedule == ScheduleKind::kGPipe) {
     help.push_back("`schedule: 1f1b` keeps fewer microbatches");
   }
   if (strategy.sequenceParallel == false && mesh.tp > 1 && activations > 0) {
@@ -115,6 +133,11 @@ absl::Status checkMemory(const plan::Plan& plan, const Strategy& strategy) {
                              : absl::StrCat(" at instruction ", memory.instruction, " of ",
                                             memory.segment, ", microbatch ", memory.microbatch),
       ": ", partsText(memory), "\n  the largest values:", holdersText(memory),
+      stateBytes(memory) <= *strategy.memory
+          ? ""
+          : absl::StrCat("\n  parameters, gradients and optimizer state alone take ",
+                         bytesText(stateBytes(memory)),
+                         ": neither `remat` nor a smaller micro batch changes that"),
       "\n  what would help:");
   for (const std::string& help : whatHelps(plan, strategy, grid, memory, excess)) {
     absl::StrAppend(&message, "\n    ", help);

@@ -232,7 +232,7 @@ std::string scheduleText(const plan::Plan& plan, const PlanTimeline& timeline, i
                    ", time to the right\n", chart, "stages\n", stages);
   if (timeline.predicted) {
     absl::StrAppend(&text, "step        ", timeText(times.makespan + timeline.update),
-                    " predicted, without communication: ", timeText(times.makespan),
+                    " predicted, without transfers: ", timeText(times.makespan),
                     " for the microbatches, ", timeText(timeline.update), " for the update\n");
   } else {
     text += "step        no times are predicted: a forward counts 1, a backward 2, half of one 1\n";

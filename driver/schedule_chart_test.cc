@@ -65,7 +65,7 @@ TEST(ScheduleChart, OneFOneB) {
             "stages\n"
             "  ranks 0-1  blocks 0: works 75.0 % of the time, holds 2 microbatches at most\n"
             "  ranks 2-3  blocks 1: works 75.0 % of the time, holds 1 microbatch at most\n"
-            "step        6.250 ms predicted, without communication: 6.000 ms for the "
+            "step        6.250 ms predicted, without transfers: 6.000 ms for the "
             "microbatches, 0.250 ms for the update\n"
             "bubble      25.0 % of the microbatches' time, in which even the busiest ranks wait\n");
 }

@@ -6,7 +6,7 @@
 #include "passes/lower/fill_value.h"
 #include "passes/lower/passes.h"
 #include "passes/lower/program_memory.h"
-#include "passes/stage/op_time.h"
+#include "passes/stage/segment_time.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/programs.h"
 #include "passes/strategize/schedule.h"
@@ -46,12 +46,12 @@ class ProgramWriter {
     auto segment = exec::SegmentOp::create(builder_, function.getLoc(), function.getSymName(),
                                            llvm::APFloat(0.0));
     builder_.setInsertionPointToEnd(&segment.getBody().emplaceBlock());
-    double seconds = 0;
     for (Operation& op : function.getBody().front().without_terminator()) {
       if (failed(writeOp(op))) return failure();
-      seconds += predictedSeconds(&op);
     }
-    segment.setPredictedMs(llvm::APFloat(seconds * 1e3));
+    mlir::FailureOr<PredictedTime> time = predictedTime(function);
+    if (failed(time)) return failure();
+    segment.setPredictedMs(llvm::APFloat(time->all() * 1e3));
     for (const ResultMove& move : assignment_.movesOf(function)) writeMove(function, move);
     numberWaits(segment);
     return success();

@@ -1,8 +1,7 @@
 #include "ir/oriel/segment.h"
-#include "passes/lower/program_memory.h"
 #include "passes/overlap/last_backward.h"
+#include "passes/overlap/level_choice.h"
 #include "passes/overlap/passes.h"
-#include "passes/overlap/program_overlap.h"
 
 namespace oriel {
 
@@ -11,33 +10,33 @@ namespace oriel {
 
 namespace {
 
-mlir::FailureOr<bool> fits(mlir::ModuleOp program, int64_t memory) {
-  mlir::FailureOr<ProgramMemory> planned = ProgramMemory::of(program);
-  if (failed(planned)) return mlir::failure();
-  return planned->place(memory).bytes <= memory;
+// What is less than asked, for the user. Nothing of a program that does not fit anyway, which is an
+// error further down.
+void warn(mlir::ModuleOp program, const LevelChoice& choice, int64_t memory) {
+  if (choice.bytes > memory || choice.level == OverlapLevel::kAsAsked) return;
+  mlir::InFlightDiagnostic warning = program.emitWarning("for `memory`, ") << memory << " bytes, ";
+  switch (choice.level) {
+    case OverlapLevel::kSmallerBuckets:
+      warning << "communication runs beside computing in smaller buckets";
+      break;
+    case OverlapLevel::kNothingAhead:
+      warning << "no parameter is gathered ahead of its use";
+      break;
+    default:
+      warning << "communication does not run beside computing";
+  }
 }
 
-// Tries less and less, and leaves the program as it was where nothing fits.
+// As remat has decided; or else as fits.
 mlir::LogicalResult overlapWithin(mlir::ModuleOp program, const Overlap& overlap, int64_t memory) {
-  Overlap nothingAhead = overlap;
-  nothingAhead.prefetch = 0;
-  mlir::OwningOpRef<mlir::ModuleOp> before = program.clone();
-  for (const Overlap& tried : {overlap, nothingAhead}) {
-    if (failed(overlapProgram(program, tried))) return mlir::failure();
-    mlir::FailureOr<bool> fitting = fits(program, memory);
-    if (failed(fitting)) return mlir::failure();
-    if (*fitting) return mlir::success();
-    mlir::OwningOpRef<mlir::ModuleOp> copy = before->clone();
-    program->setAttrs(copy.get()->getAttrDictionary());
-    program.getBodyRegion().takeBody(copy->getBodyRegion());
-  }
-  mlir::FailureOr<bool> fitting = fits(program, memory);
-  if (failed(fitting)) return mlir::failure();
-  if (*fitting) {
-    program.emitWarning("communication does not run beside computing, for which `memory`, ")
-        << memory << " bytes, leaves no room";
-  }
-  return mlir::success();
+  mlir::FailureOr<std::optional<OverlapLevel>> level = getOverlapLevel(program);
+  if (failed(level)) return mlir::failure();
+  if (*level) return overlapProgram(program, overlap, **level);
+  mlir::FailureOr<std::optional<LevelChoice>> choice = chooseLevel(program, overlap, memory);
+  if (failed(choice)) return mlir::failure();
+  warn(program, **choice, memory);
+  setOverlapLevel(program, (*choice)->level);
+  return overlapProgram(program, overlap, (*choice)->level);
 }
 
 struct OverlapPass : impl::OverlapPassBase<OverlapPass> {

@@ -21,8 +21,10 @@ def OverlapPass : Pass<"oriel-overlap", "::mlir::ModuleOp"> {
     order, but that sums of gradients step back behind what is more urgent instead of waiting.
     Receives stand before their first users, sends behind what they send.
 
-    A program that needs more than `memory` with all this gets less of it: nothing is gathered
-    ahead, or else it stays as it was, with a warning if that fits.
+    A program that needs more than `memory` with all this gets less of it, as the attribute
+    `oriel.overlap` says, which `oriel-remat` leaves where it has decided, or else as is fastest
+    by the predicted times of what fits: `smaller_buckets`, `nothing_ahead` or `off`, with a
+    warning. Then the attribute is there too.
 
     ```mlir
     %1 = oriel.linear_weight_grad %x, %dy : ..

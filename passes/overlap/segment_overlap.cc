@@ -9,8 +9,8 @@
 #include "ir/oriel/location.h"
 #include "ir/oriel/segment.h"
 #include "passes/overlap/buckets.h"
-#include "passes/overlap/collective_time.h"
 #include "passes/overlap/list_scheduler.h"
+#include "passes/stage/collective_time.h"
 #include "passes/stage/op_time.h"
 
 namespace oriel {
@@ -77,9 +77,9 @@ void placeCollectives(mlir::Block& block) {
 
 class SegmentOverlap {
  public:
-  SegmentOverlap(mlir::Block& block, const Grid& grid, const Overlap& options,
+  SegmentOverlap(mlir::Block& block, const Grid& grid, const OverlapSizes& sizes,
                  CommunicationStreams& streams)
-      : block_(block), grid_(grid), options_(options), streams_(streams) {
+      : block_(block), grid_(grid), sizes_(sizes), streams_(streams) {
     for (Operation& op : block.without_terminator()) {
       placeOf_[&op] = static_cast<int>(ops_.size());
       ops_.push_back(&op);
@@ -155,10 +155,10 @@ class SegmentOverlap {
           std::max(ir::typesBytes(op->getOperandTypes()), ir::typesBytes(op->getResultTypes()));
       total += items[i].bytes;
     }
-    int64_t limit = options_.bucketBytes(total);
+    int64_t limit = sizes_.bucketBytes(total);
     *bound = limit;
     if (ahead) {
-      *bound = options_.prefetchBytes(total);
+      *bound = sizes_.prefetchBytes(total);
       limit = std::min(limit, *bound / 2);  // one is used while the next is on its way
     }
     return fillBuckets(items, limit);
@@ -211,11 +211,7 @@ class SegmentOverlap {
           scheduled.seconds = predictedSeconds(op);
           continue;
         }
-        std::vector<std::string> axes;
-        for (auto axis : collective.getAxes().getAsRange<mlir::StringAttr>()) {
-          axes.push_back(axis.str());
-        }
-        sent += sentBytes(collective, grid_.sizeOf(axes));
+        sent += sentBytes(collective, grid_);
         scheduled.stream = static_cast<int>(streams_.of(collective.getAxes()));
         scheduled.bytes += bytesOnTheWay(place);
       }
@@ -280,7 +276,7 @@ class SegmentOverlap {
 
   mlir::Block& block_;
   const Grid& grid_;
-  const Overlap& options_;
+  const OverlapSizes& sizes_;
   CommunicationStreams& streams_;
   std::vector<Operation*> ops_;  // in order, before anything moves
   llvm::DenseMap<Operation*, int> placeOf_;
@@ -291,12 +287,12 @@ class SegmentOverlap {
 
 }  // namespace
 
-void overlapSegment(mlir::func::FuncOp segment, const Grid& grid, const Overlap& options,
+void overlapSegment(mlir::func::FuncOp segment, const Grid& grid, const OverlapSizes& sizes,
                     CommunicationStreams& streams) {
   mlir::Block& block = segment.getBody().front();
   placeTransfers(block);
   placeCollectives(block);
-  SegmentOverlap(block, grid, options, streams).run();
+  SegmentOverlap(block, grid, sizes, streams).run();
 }
 
 }  // namespace oriel

@@ -7,7 +7,7 @@
 #include "ir/oriel/oriel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/strategize/grid.h"
-#include "passes/strategize/strategy.h"
+#include "passes/strategize/overlap_level.h"
 
 namespace oriel {
 
@@ -26,7 +26,7 @@ class CommunicationStreams {
 // Receives stand before their first users, sends behind what they send. Collectives are started on
 // their streams and waited for, in the order of list_scheduler.h; those of one kind that only the
 // end of the segment needs, and those that only bring parameters, travel in buckets.
-void overlapSegment(mlir::func::FuncOp segment, const Grid& grid, const Overlap& options,
+void overlapSegment(mlir::func::FuncOp segment, const Grid& grid, const OverlapSizes& sizes,
                     CommunicationStreams& streams);
 
 }  // namespace oriel

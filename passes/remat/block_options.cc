@@ -11,8 +11,22 @@ namespace oriel {
 
 namespace {
 
-// Cuts are of integers: 0.1 ns is less than any op takes.
-int64_t ticksOf(double seconds) { return std::llround(seconds * 1e10); }
+// Drops options for which a mixture of two others keeps fewer bytes in less time. By falling bytes.
+std::vector<BlockOption> hullOf(std::vector<BlockOption> options) {
+  std::vector<BlockOption> hull;
+  for (BlockOption& option : options) {
+    while (!hull.empty() && hull.back().seconds >= option.seconds) hull.pop_back();
+    auto slope = [](const BlockOption& a, const BlockOption& b) {
+      return (b.seconds - a.seconds) / static_cast<double>(a.bytes - b.bytes);
+    };
+    while (hull.size() > 1 &&
+           slope(hull[hull.size() - 2], hull.back()) >= slope(hull.back(), option)) {
+      hull.pop_back();
+    }
+    hull.push_back(std::move(option));
+  }
+  return hull;
+}
 
 class OptionFinder {
  public:
@@ -23,7 +37,8 @@ class OptionFinder {
     const Recomputation whole = recomputation(graph, block, droppable_, any);
     ops_ = whole.ops;
     leaves_ = whole.added;
-    for (int op : ops_) ticks_ += ticksOf(graph.ops[op].seconds);
+    times_ = timesAgain(graph, whole);
+    for (int op : ops_) ticks_ += ticksOf(op);
     for (int value : droppable_) bytes_ += bytesOf(value);
   }
 
@@ -38,7 +53,7 @@ class OptionFinder {
       options.push_back({point.edit, bytes, point.edit.seconds(graph_)});
     }
     std::reverse(options.begin(), options.end());
-    return options;
+    return hullOf(std::move(options));
   }
 
  private:
@@ -46,6 +61,9 @@ class OptionFinder {
     Recomputation edit;
     int64_t bytes = 0, ticks = 0;
   };
+
+  // Cuts are of integers: 0.1 ns is less than any op takes. As often as it runs at most.
+  int64_t ticksOf(int op) const { return std::llround(times_[op] * graph_.ops[op].seconds * 1e10); }
 
   int64_t bytesOf(int value) const { return graph_.values[value].bytes / shares_[value]; }
   int64_t leafBytes() const {
@@ -77,7 +95,7 @@ class OptionFinder {
     for (int value : leaves_) addValue(value, kSource, true);
     for (int op : ops_) {
       const StashGraph::Op& node = graph_.ops[op];
-      cut.add(kSource, nodeOfOp[op], MinCut::Capacity(tickWeight) * ticksOf(node.seconds));
+      cut.add(kSource, nodeOfOp[op], MinCut::Capacity(tickWeight) * ticksOf(op));
       for (int value : node.results) {
         addValue(value, nodeOfOp[op], !node.isFree && !isInsideOfCluster(value));
       }
@@ -113,7 +131,7 @@ class OptionFinder {
     point.bytes = bytes_;
     for (int value : point.edit.dropped) point.bytes -= bytesOf(value);
     for (int value : point.edit.added) point.bytes += bytesOf(value);
-    for (int op : point.edit.ops) point.ticks += ticksOf(graph_.ops[op].seconds);
+    for (int op : point.edit.ops) point.ticks += ticksOf(op);
     return point;
   }
 
@@ -141,6 +159,7 @@ class OptionFinder {
   int64_t block_;
   const std::vector<int>& shares_;
   std::vector<int> droppable_, ops_, leaves_;
+  std::vector<int> times_;           // by op, that it runs if all that could leaves
   int64_t ticks_ = 0, bytes_ = 0;    // of all that could run, and of all that could leave
   std::map<int64_t, Point> points_;  // by bytes
 };

@@ -136,6 +136,34 @@ TEST(BlockOptions, NothingToGain) {
   EXPECT_EQ(options[0].bytes, 8);
 }
 
+// x -> 3 s -> h (8) -> 1 s -> a (8). One half of the backward reads h, the other one a: without
+// either, the first op runs in both.
+TEST(BlockOptions, HalvesOfABackwardRunWhatTheyNeed) {
+  StashGraph graph;
+  const int x = graph.addValue(1), h = graph.addValue(8), a = graph.addValue(8);
+  const double seconds[] = {3, 1};
+  for (int i = 0; i < 2; ++i) {
+    StashGraph::Op op;
+    op.block = 0;
+    op.operands = {i == 0 ? x : h};
+    op.results = {i == 0 ? h : a};
+    op.seconds = seconds[i];
+    graph.addOp(op);
+    graph.values[op.results[0]].stashed = true;
+    graph.values[op.results[0]].readers = {i};
+  }
+  const std::vector<BlockOption> options = blockOptions(graph, 0, leafShares(graph));
+  ASSERT_EQ(options.size(), 3u);
+  EXPECT_THAT(options[1].edit.dropped, ElementsAre(a));
+  EXPECT_DOUBLE_EQ(options[1].seconds, 1);  // of h, which is kept
+  EXPECT_THAT(timesAgain(graph, options[2].edit), ElementsAre(2, 1));
+  EXPECT_DOUBLE_EQ(options[2].seconds, 7);
+  EXPECT_EQ(options[2].bytes, 0);
+  // One segment that reads both runs it once.
+  graph.values[a].readers = {0};
+  EXPECT_DOUBLE_EQ(blockOptions(graph, 0, leafShares(graph)).back().seconds, 4);
+}
+
 // What two blocks need from elsewhere counts half for each.
 TEST(BlockOptions, BlocksShareWhatTheyKeep) {
   StashGraph graph;

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/StringSet.h"
-#include "mlir/IR/OwningOpRef.h"
 #include "passes/lower/program_memory.h"
-#include "passes/overlap/program_overlap.h"
 #include "passes/remat/forward_graph.h"
 #include "passes/remat/option_path.h"
 #include "passes/remat/stash_edit.h"
+#include "passes/stage/op_time.h"
 #include "passes/strategize/schedule.h"
 
 namespace oriel {
@@ -27,9 +27,18 @@ using mlir::success;
 
 struct Candidate {
   std::vector<std::vector<Recomputation>> edits;
-  double seconds = 0;
+  double seconds = 0;      // of what runs again, for a microbatch
+  double computing = 0;    // of that in a step, without collectives
   int64_t stashBytes = 0;  // at least, of what the blocks can drop or add
 };
+
+// The graph as if one segment of the backward read all of the stash.
+StashGraph readBy(StashGraph graph, int reader) {
+  for (StashGraph::Value& value : graph.values) {
+    if (!value.readers.empty()) value.readers = {reader};
+  }
+  return graph;
+}
 
 class BudgetSearch {
  public:
@@ -64,6 +73,7 @@ class BudgetSearch {
   void readSchedule(const std::vector<ScheduleEntry>& schedule) {
     std::vector<std::set<int64_t>> inFlight(forwards_.size());
     inFlight_.assign(forwards_.size(), 0);
+    runs_.assign(forwards_.size(), 0);
     int64_t most = -1;
     for (const ScheduleEntry& entry : schedule) {
       int64_t bytes = 0;
@@ -71,7 +81,10 @@ class BudgetSearch {
         auto isEntry = [&](mlir::func::FuncOp segment) {
           return segment.getSymName() == entry.segment;
         };
-        if (isEntry(forwards_[i].forward)) inFlight[i].insert(entry.microbatch);
+        if (isEntry(forwards_[i].forward)) {
+          inFlight[i].insert(entry.microbatch);
+          ++runs_[i];
+        }
         if (llvm::any_of(forwards_[i].backwards, isEntry)) inFlight[i].erase(entry.microbatch);
         bytes += static_cast<int64_t>(inFlight[i].size()) * droppableBytes(forwards_[i].graph);
       }
@@ -163,7 +176,13 @@ class BudgetSearch {
                            std::max<int64_t>(inFlight_[index], 1)};
         // What can't be dropped is no choice.
         if (choice.options.front().bytes == 0) continue;
-        if (inFlight_[index] > 0) boundChoices_.push_back(choice);
+        if (inFlight_[index] > 0) {
+          boundChoices_.push_back(choice);
+          // Of two halves of a backward both need something: only that one runs it is sure.
+          if (forward.backwards.size() > 1) {
+            boundChoices_.back().options = blockOptions(readBy(forward.graph, 0), block, shares);
+          }
+        }
         choices_.push_back(std::move(choice));
         forwardOf_.push_back(index);
       }
@@ -177,7 +196,6 @@ class BudgetSearch {
       for (auto [choice, forward, option] : llvm::zip_equal(choices_, forwardOf_, plan)) {
         candidate.edits[forward].push_back(choice.options[option].edit);
       }
-      candidate.seconds = secondsOf(choices_, plan);
       addCandidate(std::move(candidate));
     }
     addUniform([](const StashGraph&, int64_t) { return Recomputation(); });
@@ -194,9 +212,7 @@ class BudgetSearch {
     for (const ForwardGraph& forward : forwards_) {
       candidate.edits.emplace_back();
       for (int64_t block : blocksOf(forward.graph)) {
-        Recomputation edit = policy(forward.graph, block);
-        candidate.seconds += edit.seconds(forward.graph);
-        candidate.edits.back().push_back(std::move(edit));
+        candidate.edits.back().push_back(policy(forward.graph, block));
       }
     }
     addCandidate(std::move(candidate));
@@ -208,6 +224,12 @@ class BudgetSearch {
       int64_t bytes = droppableBytes(graph);
       std::set<int> added;  // once, if several blocks do
       for (const Recomputation& edit : candidate.edits[i]) {
+        const std::vector<int> times = timesAgain(graph, edit);
+        for (int op : edit.ops) {
+          const double seconds = times[op] * graph.ops[op].seconds;
+          candidate.seconds += seconds;
+          if (!graph.ops[op].isCollective) candidate.computing += runs_[i] * seconds;
+        }
         for (int value : edit.dropped) bytes -= graph.values[value].bytes;
         added.insert(edit.added.begin(), edit.added.end());
       }
@@ -217,42 +239,76 @@ class BudgetSearch {
     candidates_.push_back(std::move(candidate));
   }
 
-  FailureOr<BudgetChoice> search() {
-    std::optional<BudgetChoice> smallest;
-    for (const Candidate& candidate : candidates_) {
-      const bool isLast = &candidate == &candidates_.back();
-      if (fixedBytes_ + candidate.stashBytes > budget_ && !(isLast && !smallest)) continue;
-      FailureOr<int64_t> bytes = arenaBytes(candidate);
-      if (failed(bytes)) return failure();
-      if (smallest && *bytes >= smallest->bytes) continue;
-      smallest = BudgetChoice{candidate.edits, *bytes, candidate.seconds,
-                              leastSeconds(boundChoices_, budget_ - fixedBytes_)};
-      if (*bytes <= budget_) break;
+  // Of what the forwards of a step compute for the stash alone: without it, that goes too.
+  double secondsForTheStash() const {
+    double sum = 0;
+    for (auto [forward, runs] : llvm::zip_equal(forwards_, runs_)) {
+      sum += runs * secondsForTheStash(forward);
     }
-    return *std::move(smallest);
+    return sum;
   }
 
-  // Of the program with these edits.
-  FailureOr<int64_t> arenaBytes(const Candidate& candidate) {
-    // A program of several is one still, for its microbatches in flight.
-    mlir::OwningOpRef<ModuleOp> around = ModuleOp::create(program_.getLoc());
-    ModuleOp copy = program_.clone();
-    mlir::OwningOpRef<ModuleOp> alone;
-    if (program_->getParentOp()) {
-      around->push_back(copy);
-    } else {
-      alone = copy;
+  static double secondsForTheStash(const ForwardGraph& forward) {
+    const StashGraph& graph = forward.graph;
+    std::vector<bool> stays(graph.values.size());
+    mlir::func::FuncOp segment = forward.forward;
+    for (mlir::OpOperand& result : segment.getBody().front().getTerminator()->getOpOperands()) {
+      FailureOr<ir::ValueRole> role = ir::resultRole(segment, result.getOperandNumber());
+      const bool isStash = succeeded(role) && role->kind == ValueKind::kStash;
+      if (!isStash) stays[forward.numbers.at(result.get())] = true;
     }
+    double sum = 0;
+    for (size_t i = graph.ops.size(); i-- > 0;) {
+      const StashGraph::Op& op = graph.ops[i];
+      const bool isNeeded =
+          !op.repeats || llvm::any_of(op.results, [&](int v) { return stays[v]; });
+      if (!isNeeded) sum += predictedSeconds(forward.ops[i]);
+      for (int operand : op.operands) {
+        if (isNeeded) stays[operand] = true;
+      }
+    }
+    return sum;
+  }
+
+  // All that may be faster than the best one, the least to run again first.
+  FailureOr<BudgetChoice> search() {
+    FailureOr<PredictedTime> base = predictedStepTime(program_);
+    if (failed(base)) return failure();
+    const double least = base->computing - secondsForTheStash();
+    std::vector<const Candidate*> tooLarge;
+    for (const Candidate& candidate : candidates_) {
+      const bool mayFit = fixedBytes_ + candidate.stashBytes <= budget_;
+      if (!mayFit) tooLarge.push_back(&candidate);
+      const bool fits = best_ && best_->overlap.bytes <= budget_;
+      if (!mayFit || (fits && least + candidate.computing > best_->overlap.time.all())) continue;
+      if (failed(tryOut(candidate))) return failure();
+    }
+    // Nothing fits: the smallest one.
+    llvm::stable_sort(tooLarge, [](const Candidate* a, const Candidate* b) {
+      return a->stashBytes < b->stashBytes;
+    });
+    for (const Candidate* candidate : tooLarge) {
+      const int64_t atLeast = std::max(fixedBytes_ + candidate->stashBytes, budget_ + 1);
+      if (best_ && best_->overlap.bytes <= atLeast) break;
+      if (failed(tryOut(*candidate))) return failure();
+    }
+    best_->leastSeconds = leastSeconds(boundChoices_, budget_ - fixedBytes_);
+    return *std::move(best_);
+  }
+
+  LogicalResult tryOut(const Candidate& candidate) {
+    ProgramCopy copy(program_);
     for (auto [forward, edits] :
-         llvm::zip_equal(ir::segmentsOfKind(copy, "forward"), candidate.edits)) {
+         llvm::zip_equal(ir::segmentsOfKind(*copy, "forward"), candidate.edits)) {
       FailureOr<ForwardGraph> graph = readForward(forward, blocks_);
       if (failed(graph) || failed(editStash(*graph, blocks_, edits))) return failure();
     }
-    if (overlap_ && failed(overlapProgram(copy, *overlap_))) return failure();
-    FailureOr<ProgramMemory> memory = ProgramMemory::of(copy);
-    if (failed(memory)) return failure();
-    const int64_t peak = memory->peak().bytes;
-    return peak > budget_ ? peak : memory->place().bytes;
+    std::optional<LevelChoice> known;
+    if (best_) known = best_->overlap;
+    FailureOr<std::optional<LevelChoice>> choice = chooseLevel(*copy, overlap_, budget_, known);
+    if (failed(choice)) return failure();
+    if (*choice) best_ = BudgetChoice{candidate.edits, **choice, candidate.seconds, std::nullopt};
+    return success();
   }
 
   ModuleOp program_;
@@ -261,11 +317,13 @@ class BudgetSearch {
   const std::optional<Overlap>& overlap_;
   std::vector<ForwardGraph> forwards_;
   std::vector<int64_t> inFlight_;  // by forward: microbatches of which all stash is there at once
+  std::vector<double> runs_;       // of each forward, in a step
   int64_t fixedBytes_ = 0;
   std::vector<BlockChoice> choices_;       // by block, of all forwards
   std::vector<BlockChoice> boundChoices_;  // those of forwards with stash in flight
   std::vector<size_t> forwardOf_;          // each block's
   std::vector<Candidate> candidates_;
+  std::optional<BudgetChoice> best_;
 };
 
 }  // namespace

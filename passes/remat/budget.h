@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/overlap/level_choice.h"
 #include "passes/remat/stash_graph.h"
 #include "passes/stage/blocks.h"
 #include "passes/strategize/strategy.h"
@@ -14,18 +15,19 @@ namespace oriel {
 
 struct BudgetChoice {
   std::vector<std::vector<Recomputation>> edits;  // by forward segment, in order
-  int64_t bytes = 0;                              // of the arena
-  double seconds = 0;                             // of what runs again, for a microbatch
+  LevelChoice overlap;                            // with them: its bytes and times are the plan's
+  double seconds = 0;  // of what runs again, for a microbatch, in all halves of a backward
   // No choice of these blocks' options within the budget runs less again; none: none fits, as far
   // as the stash and what persists alone say.
   std::optional<double> leastSeconds;
 };
 
 // Of a program of local ops (ir::programsOf). Plans to choose from are those on the path from
-// keeping all to keeping the least (option_path.h), none, `selective` and `full`, whatever the
-// budget: the first that fits, the fastest ones first, is taken, so that more memory is never
-// slower. The smallest one if none fits. What fits says the memory planner, with the overlap that
-// is to come. Fails with a diagnostic for a program that can't be lowered.
+// keeping all to keeping the least (option_path.h), none, `selective` and `full`, each with all
+// levels of overlap (none: all of them wait), whatever the budget. Of those that fit, as the memory
+// planner says, the one is taken whose step takes the least predicted time, so that more memory is
+// never slower; the smallest one if none fits. Fails with a diagnostic for a program that can't be
+// lowered.
 mlir::FailureOr<BudgetChoice> chooseWithin(mlir::ModuleOp program, const Blocks& blocks,
                                            int64_t budget, const std::optional<Overlap>& overlap);
 

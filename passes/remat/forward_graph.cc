@@ -4,7 +4,7 @@
 #include "ir/interfaces/view.h"
 #include "ir/oriel/segment.h"
 #include "passes/fuse/cluster.h"
-#include "passes/overlap/collective_time.h"
+#include "passes/stage/collective_time.h"
 #include "passes/stage/op_time.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/segment_values.h"
@@ -64,11 +64,7 @@ class GraphReader {
     if (!readsActivations) return 0;
     auto collective = llvm::dyn_cast<ir::CollectiveOpInterface>(op);
     if (!collective) return predictedSeconds(op);
-    std::vector<std::string> axes;
-    for (auto axis : collective.getAxes().getAsRange<mlir::StringAttr>()) {
-      axes.push_back(axis.str());
-    }
-    return predictedCollectiveSeconds(sentBytes(collective, grid_.sizeOf(axes)));
+    return predictedCollectiveSeconds(sentBytes(collective, grid_));
   }
 
   int number(Value value) const { return result_.numbers.at(value); }
@@ -132,7 +128,9 @@ class GraphReader {
         if (value == result_.stash.end()) continue;
         StashGraph::Value& node = result_.graph.values[value->second];
         (isBackward(segment) ? node.stashed : node.pinned) = true;
-        reads |= isBackward(segment);
+        if (!isBackward(segment)) continue;
+        node.readers.push_back(static_cast<int>(result_.backwards.size()));
+        reads = true;
       }
       if (reads) result_.backwards.push_back(segment);
     }

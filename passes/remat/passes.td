@@ -15,9 +15,11 @@ def Remat : Pass<"oriel-remat", "::mlir::ModuleOp"> {
     - `selective`: what lies between two contractions of activations without a projection
       between them leaves the stash: of attention that is what has the size of the scores
       (Korthikanti et al. 2022, section 5). No collective runs again;
-    - `auto`: what runs again takes the least time with which the arena of each program has at
-      most `memory` bytes, by the predicted time of ops (op_time.h) and the memory planner
-      (budget.h). Standard error gets that time, and a lower bound of it.
+    - `auto`: a step takes the least time with which the arena of each program has at most
+      `memory` bytes, by the predicted times of ops and collectives (segment_time.h) and the
+      memory planner (budget.h). Standard error gets that time, what runs again, and a lower
+      bound of that. How much of the overlap that is asked fits with it goes on the program as
+      the attribute `oriel.overlap`, for `oriel-overlap`.
 
     Values that several blocks use and ops between blocks stay as they are. A segment of the
     backward gets a clone of each op that it needs, in front of the first op that uses it, with

@@ -39,13 +39,17 @@ void print(ModuleOp program, const BudgetChoice& choice, int64_t budget) {
   llvm::raw_ostream& out = llvm::errs();
   out << "remat: ";
   if (program.getSymName()) out << *program.getSymName() << ": ";
-  out << llvm::format("%.4g of %.4g MiB; for each microbatch %.4g ms run again, ",
-                      mebibytes(choice.bytes), mebibytes(budget), choice.seconds * 1e3);
+  out << llvm::format("%.6g of %.6g MiB; for each microbatch %.4g ms run again, ",
+                      mebibytes(choice.overlap.bytes), mebibytes(budget), choice.seconds * 1e3);
   if (choice.leastSeconds) {
-    out << llvm::format("at least %.4g by linear relaxation\n", *choice.leastSeconds * 1e3);
+    out << llvm::format("at least %.4g by linear relaxation", *choice.leastSeconds * 1e3);
   } else {
-    out << "and no choice fits\n";
+    out << "and no choice fits";
   }
+  const PredictedTime& time = choice.overlap.time;
+  out << llvm::format("; a step computes %.6g ms and waits %.6g ms for collectives, ",
+                      time.computing * 1e3, time.waiting * 1e3)
+      << "overlap: " << overlapLevelName(choice.overlap.level) << '\n';
 }
 
 LogicalResult applyWithin(ModuleOp program, const Blocks& blocks, int64_t budget,
@@ -53,6 +57,7 @@ LogicalResult applyWithin(ModuleOp program, const Blocks& blocks, int64_t budget
   mlir::FailureOr<BudgetChoice> choice = chooseWithin(program, blocks, budget, overlap);
   if (failed(choice)) return failure();
   print(program, *choice, budget);
+  if (overlap) setOverlapLevel(program, choice->overlap.level);
   for (auto [segment, edits] :
        llvm::zip_equal(ir::segmentsOfKind(program, "forward"), choice->edits)) {
     mlir::FailureOr<ForwardGraph> forward = readForward(segment, blocks);

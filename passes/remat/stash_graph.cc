@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 namespace oriel {
 
 int StashGraph::addValue(int64_t bytes) {
-  values.push_back({kNone, bytes, false, false, {}});
+  values.push_back({kNone, bytes, false, false, {}, {}});
   return static_cast<int>(values.size()) - 1;
 }
 
@@ -23,9 +24,39 @@ int StashGraph::addOp(Op op) {
 }
 
 double Recomputation::seconds(const StashGraph& graph) const {
+  const std::vector<int> times = timesAgain(graph, *this);
   double sum = 0;
-  for (int op : ops) sum += graph.ops[op].seconds;
+  for (int op : ops) sum += times[op] * graph.ops[op].seconds;
   return sum;
+}
+
+std::vector<int> timesAgain(const StashGraph& graph, const Recomputation& edit) {
+  const std::set<int> kept(edit.added.begin(), edit.added.end());
+  const std::set<int> dropped(edit.dropped.begin(), edit.dropped.end());
+  auto isAtHand = [&](int value) {
+    const StashGraph::Value& node = graph.values[value];
+    return kept.count(value) > 0 || ((node.stashed || node.pinned) && dropped.count(value) == 0);
+  };
+  const std::set<int> mayRun(edit.ops.begin(), edit.ops.end());
+  std::map<int, std::set<int>> needed;  // ops by the segment that needs them
+  for (int value : edit.dropped) {
+    const StashGraph::Value& node = graph.values[value];
+    for (int reader : node.readers) needed[reader].insert(node.op);
+    if (node.readers.empty()) needed[0].insert(node.op);
+  }
+  std::vector<int> times(graph.ops.size());
+  for (auto& [reader, ops] : needed) {
+    // Users before operands: those are added in front of where it is.
+    for (auto op = edit.ops.rbegin(); op != edit.ops.rend(); ++op) {
+      if (ops.count(*op) == 0) continue;
+      ++times[*op];
+      for (int operand : graph.ops[*op].operands) {
+        const int producer = graph.values[operand].op;
+        if (mayRun.count(producer) > 0 && !isAtHand(operand)) ops.insert(producer);
+      }
+    }
+  }
+  return times;
 }
 
 int64_t Recomputation::savedBytes(const StashGraph& graph) const {

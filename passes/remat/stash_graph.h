@@ -19,6 +19,8 @@ struct StashGraph {
     bool stashed = false;
     bool pinned = false;     // other segments than the backward read it from the stash
     std::vector<int> users;  // ops
+    // Which segments of the backward read it, by their numbers; none: the only one.
+    std::vector<int> readers;
   };
 
   struct Op {
@@ -48,10 +50,14 @@ struct Recomputation {
   std::vector<int> added;    // values that it needs instead
   std::vector<int> ops;      // that the backward runs again, in their order
 
+  // Of what runs again, in all segments of the backward: each runs what it needs by itself.
   double seconds(const StashGraph& graph) const;
   // Of `dropped` less `added`.
   int64_t savedBytes(const StashGraph& graph) const;
 };
+
+// How often each op runs again: once for each segment of the backward that needs it.
+std::vector<int> timesAgain(const StashGraph& graph, const Recomputation& edit);
 
 // Ascending, without kNone.
 std::vector<int64_t> blocksOf(const StashGraph& graph);

@@ -1,5 +1,9 @@
 // RUN: oriel-opt %s --oriel-overlap="bucket=256 prefetch=256 memory=100000" | FileCheck %s
-// RUN: oriel-opt %s --oriel-overlap="bucket=256 prefetch=256 memory=1" | FileCheck %s --check-prefix=NONE
+// RUN: sed 's/oriel.mesh = {}/oriel.mesh = {}, oriel.overlap = "off"/' %s | oriel-opt - --oriel-overlap="bucket=256 prefetch=256 memory=100000" | FileCheck %s --check-prefix=NONE
+// RUN: sed 's/oriel.mesh = {}/oriel.mesh = {}, oriel.overlap = "on"/' %s | not oriel-opt - --oriel-overlap="memory=100000" 2>&1 | FileCheck %s --check-prefix=LEVEL
+
+// What remat has decided is done, and nothing else.
+// LEVEL: error: has the overlap "on", which is no level of overlap
 
 // Where a rank has the memory, the second parameter is gathered while the first is used.
 // CHECK-LABEL: func.func @forward(
@@ -8,7 +12,7 @@
 // CHECK: oriel.linear
 // CHECK: oriel.linear
 
-// Where nothing fits, the program stays as it was.
+// Off: the program stays as it was.
 // NONE-LABEL: func.func @forward(
 // NONE-NEXT: oriel.all_gather
 // NONE-NEXT: oriel.linear

@@ -1,4 +1,7 @@
-#include "passes/overlap/collective_time.h"
+#include "passes/stage/collective_time.h"
+
+#include <string>
+#include <vector>
 
 namespace oriel {
 
@@ -11,7 +14,12 @@ constexpr double kLatency = 1e-5;
 
 }  // namespace
 
-double sentBytes(ir::CollectiveOpInterface collective, int64_t ranks) {
+double sentBytes(ir::CollectiveOpInterface collective, const Grid& grid) {
+  std::vector<std::string> axes;
+  for (auto axis : collective.getAxes().getAsRange<mlir::StringAttr>()) {
+    axes.push_back(axis.str());
+  }
+  const int64_t ranks = grid.sizeOf(axes);
   const auto operands = static_cast<double>(ir::typesBytes(collective->getOperandTypes()));
   const auto others = static_cast<double>(ranks - 1);
   const auto all = static_cast<double>(ranks);

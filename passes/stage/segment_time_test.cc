@@ -1,0 +1,90 @@
+#include "passes/stage/segment_time.h"
+
+#include "gtest/gtest.h"
+#include "ir/oriel/oriel.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+#include "passes/stage/collective_time.h"
+#include "passes/stage/op_time.h"
+
+namespace oriel {
+namespace {
+
+// What is between two sums over ranks and what waits for them; two runs in a step.
+std::string program(const std::string& first, const std::string& second, const std::string& wait) {
+  return R"mlir(
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {},
+                   oriel.schedule = [["forward", 0], ["forward", 1]]} {
+  func.func @forward(%x: tensor<4000000xf32> {oriel.kind = "input", oriel.ref = "x"},
+                     %y: tensor<1000xf32> {oriel.kind = "input", oriel.ref = "y"}) {
+    %0 = oriel.all_reduce %y {axes = ["a0"], reduction = "sum")mlir" +
+         first + R"mlir(} : (tensor<1000xf32>) -> tensor<1000xf32>
+    %1 = oriel.all_reduce %y {axes = ["a0"], reduction = "sum")mlir" +
+         second + R"mlir(} : (tensor<1000xf32>) -> tensor<1000xf32>
+    %2 = oriel.exp %x : (tensor<4000000xf32>) -> tensor<4000000xf32>
+    )mlir" +
+         wait + R"mlir(
+    return
+  }
+})mlir";
+}
+
+class SegmentTimeTest : public ::testing::Test {
+ protected:
+  SegmentTimeTest() {
+    mlir::DialectRegistry registry;
+    registry.insert<ir::OrielDialect, mlir::func::FuncDialect>();
+    context_.appendDialectRegistry(registry);
+    context_.loadAllAvailableDialects();
+  }
+
+  PredictedTime timeOf(const std::string& text) {
+    mlir::OwningOpRef<mlir::ModuleOp> module =
+        mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
+    EXPECT_TRUE(module) << text;
+    if (!module) return {};
+    kernels_ = 0;
+    auto segment = *module->getOps<mlir::func::FuncOp>().begin();
+    for (mlir::Operation& op : segment.getBody().front()) {
+      if (llvm::isa<ir::CollectiveOpInterface>(op)) continue;
+      kernels_ += predictedSeconds(&op);
+    }
+    mlir::FailureOr<PredictedTime> time = predictedTime(segment);
+    mlir::FailureOr<PredictedTime> step = predictedStepTime(*module);
+    EXPECT_TRUE(succeeded(time) && succeeded(step));
+    EXPECT_DOUBLE_EQ(step->all(), 2 * time->all());
+    return *time;
+  }
+
+  mlir::MLIRContext context_;
+  double kernels_ = 0;
+};
+
+// Of 4000 bytes over two ranks.
+const double kCollective = predictedCollectiveSeconds(4000);
+
+TEST_F(SegmentTimeTest, CollectivesWithoutAStreamAreWaitedFor) {
+  const PredictedTime time = timeOf(program("", "", ""));
+  EXPECT_DOUBLE_EQ(time.computing, kernels_);
+  EXPECT_DOUBLE_EQ(time.waiting, 2 * kCollective);
+}
+
+TEST_F(SegmentTimeTest, WhatIsStartedRunsBesideKernels) {
+  const std::string each =
+      "%3 = oriel.wait %0 : (tensor<1000xf32>) -> tensor<1000xf32>\n"
+      "%4 = oriel.wait %1 : (tensor<1000xf32>) -> tensor<1000xf32>";
+  const std::string stream = ", oriel.stream = 1 : i64";
+  PredictedTime time = timeOf(program(stream, stream, each));
+  ASSERT_LT(kernels_, 2 * kCollective);  // one behind the other on their stream
+  EXPECT_DOUBLE_EQ(time.computing, kernels_);
+  EXPECT_DOUBLE_EQ(time.all(), 2 * kCollective);
+  const std::string both =
+      "%3:2 = oriel.wait %0, %1 : (tensor<1000xf32>, tensor<1000xf32>) -> "
+      "(tensor<1000xf32>, tensor<1000xf32>)";
+  const std::string bucket = stream + ", oriel.bucket = 0 : i64";
+  time = timeOf(program(bucket, bucket, both));
+  EXPECT_DOUBLE_EQ(time.all(), std::max(time.computing, predictedCollectiveSeconds(8000)));
+}
+
+}  // namespace
+}  // namespace oriel
