@@ -238,8 +238,8 @@ class Narrowing {
       return copy->getResult(0);
     }
     insertAfter(value);
-    const bool mayBeMask = source == Source::kTable || extremes_.contains(value);
-    if (mayBeMask && fromInputs_.contains(value)) value = aboveInfinity(value);
+    const bool isMade = source == Source::kTable && fromInputs_.contains(value);
+    if (isMade || extremes_.contains(value)) value = aboveInfinity(value);
     Value narrow = ir::CastOp::create(builder_, value.getLoc(), narrowTypeOf(value), value);
     if (parameters_.contains(value)) parameterCasts_.insert(narrow.getDefiningOp());
     return narrow;

@@ -1,5 +1,7 @@
 #include "runtime/train/convert.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -18,16 +20,33 @@ bool IsFloat(DType dtype) {
 
 namespace {
 
+// The nearest f32; of what is finite a finite one.
+float ToFloat(double value) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return static_cast<float>(std::isfinite(value) ? std::clamp(value, -kLargest, kLargest) : value);
+}
+
+// The bits of a 16-bit float, or of the largest one (the bits before those of infinity) in place of
+// infinity, if `value` is finite: a mask of -3.4e38 must not become -inf, of which a row alone has
+// no softmax.
+uint16_t KeepFinite(uint16_t bits, uint16_t infinity, double value) {
+  return std::isfinite(value) && (bits & 0x7fff) == infinity ? bits - 1 : bits;
+}
+
 // How a type is stored, and the value that an element stands for.
 struct HalfCodec {
   using Stored = uint16_t;
   static float Decode(Stored bits) { return HalfToFloat(bits); }
-  static Stored Encode(double value) { return FloatToHalf(static_cast<float>(value)); }
+  static Stored Encode(double value) {
+    return KeepFinite(FloatToHalf(ToFloat(value)), 0x7c00, value);
+  }
 };
 struct BFloat16Codec {
   using Stored = uint16_t;
   static float Decode(Stored bits) { return BFloat16ToFloat(bits); }
-  static Stored Encode(double value) { return FloatToBFloat16(static_cast<float>(value)); }
+  static Stored Encode(double value) {
+    return KeepFinite(FloatToBFloat16(ToFloat(value)), 0x7f80, value);
+  }
 };
 struct BoolCodec {
   using Stored = uint8_t;
@@ -40,6 +59,7 @@ struct PlainCodec {
   static T Decode(T value) { return value; }
   template <typename V>
   static T Encode(V value) {
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<V, double>) return ToFloat(value);
     return static_cast<T>(value);
   }
 };

@@ -17,8 +17,9 @@ bool IsConvertible(DType from, DType to);
 // f32, f64, f16 or bf16.
 bool IsFloat(DType dtype);
 
-// Converts `count` elements; addresses may be unaligned and must not overlap. OutOfRange,
-// naming value and index, if an integer does not fit the narrower type. Requires IsConvertible.
+// Converts `count` elements; addresses may be unaligned and must not overlap. Finite floats stay
+// so. OutOfRange, with value and index, if an integer does not fit the narrower type.
+// IsConvertible.
 absl::Status ConvertElements(DType from, const void* source, DType to, void* target, int64_t count);
 
 // Whether a tensor in a file may become one with this type: of the same shape, and of the same

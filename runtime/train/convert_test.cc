@@ -57,6 +57,22 @@ TEST(ConvertTest, BoxesOfOtherTypes) {
   EXPECT_THAT(target, ElementsAre(0x3f80, 7, 0x4080, 7));
 }
 
+TEST(ConvertTest, FiniteStaysFinite) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> values = {-kLargest, kLargest,      -kInfinity,
+                                     kInfinity, std::nanf(""), 7e4f};
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto narrow,
+                             (Convert<float, uint16_t>(DType::kF32, values, DType::kBF16)));
+  EXPECT_THAT(narrow, ElementsAre(0xff7f, 0x7f7f, 0xff80, 0x7f80, 0x7fc0, 0x4789));
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto half,
+                             (Convert<float, uint16_t>(DType::kF32, values, DType::kF16)));
+  EXPECT_THAT(half, ElementsAre(0xfbff, 0x7bff, 0xfc00, 0x7c00, 0x7e00, 0x7bff));
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto single,
+                             (Convert<double, float>(DType::kF64, {-1e300, 1e39}, DType::kF32)));
+  EXPECT_THAT(single, ElementsAre(-kLargest, kLargest));
+}
+
 TEST(ConvertTest, WhatLosesValuesIsRefused) {
   EXPECT_FALSE(IsConvertible(DType::kF32, DType::kI64));
   EXPECT_FALSE(IsConvertible(DType::kF16, DType::kU8));

@@ -5,8 +5,10 @@ import math
 import unittest
 
 import numerics
+import numpy
+from gpt import Gpt
 from numerics import BF16_LIMITS, Strategy
-from oriel_testing import DATA, HAVE_MPI, MODEL, SOURCE, OrielTestCase, losses, run
+from oriel_testing import DATA, HAVE_MPI, MODEL, SOURCE, OrielTestCase, losses, run, write_shard
 
 STRATEGIES = (Strategy(dp=2), Strategy(tp=2, sp=True), Strategy(dp=2, zero=3), Strategy(dp=2, tp=2, zero=1),
               Strategy(grids=2, schedule="1f1b"), Strategy(grids=2, schedule="interleaved", tp=2, sp=True))
@@ -70,6 +72,25 @@ class Bf16Test(OrielTestCase):
         self.assertNotEqual(trained["bf16"], trained["f32"])
         for actual, expected in zip(trained["bf16"], trained["f32"], strict=True):
             self.assertLessEqual(abs(actual / expected - 1), BF16_LIMITS["loss"])
+
+    def test_mask_among_the_weights(self):
+        """The lowest f32 is below all bf16, and a row of -inf alone would have no softmax."""
+        gpt = Gpt(mask_values=True)
+        model, recipe = self.folder / "gpt.onnx", self.folder / "recipe.yaml"
+        model.write_bytes(gpt.model())
+        data, values = self.folder / "data", {}
+        data.mkdir()
+        ids = numpy.random.default_rng(0).integers(0, gpt.vocabulary, (12, gpt.sequence))
+        write_shard(data / "0.tar", [{"input_ids": row, "labels": row} for row in ids])
+        for precision in ("f32", "bf16"):
+            recipe.write_text(gpt.recipe(4, 2, precision=precision).replace("frozen: []", "frozen: [mask]"))
+            for attention in ((), ("--unfused", "attention")):
+                plan = self.folder / f"{precision}{len(attention)}.oplan"
+                self.run_ok("oriel", "compile", model, "--recipe", recipe, *attention, "-o", plan)
+                values[precision, attention] = losses(self.train(plan, "--steps", 3, data=data))
+        for (_, attention), found in values.items():
+            for actual, expected in zip(found, values["f32", attention], strict=True):
+                self.assertLessEqual(abs(actual / expected - 1), BF16_LIMITS["loss"], values)
 
     def test_op_that_is_not_there(self):
         recipe = self.recipe("recipe_adamw.yaml",

@@ -14,6 +14,7 @@ class Gpt:
     sequence: int = 32
     vocabulary: int = 96
     tied: bool = False  # the output layer is the embedding
+    mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
     def model(self) -> bytes:
         """Input ids [batch, sequence] -> logits [batch, sequence, vocabulary]."""
@@ -38,9 +39,14 @@ class Gpt:
         split = constant("split", [0, 0, heads, hidden // heads])
         joined = constant("joined", [0, 0, hidden])
         scale = constant("scale", (hidden / heads) ** -0.5, "f4")
-        seen = graph.initializer("seen", numpy.tril(numpy.ones((1, 1, sequence, sequence), "i8")))
-        seen = graph.node("Cast", [seen], "visible", to=9)  # BOOL
-        mask = graph.node("Where", [seen, constant("zero", 0, "f4"), constant("hidden", -numpy.inf, "f4")], "mask")
+        if self.mask_values:
+            values = numpy.triu(numpy.full((1, 1, sequence, sequence), numpy.finfo("f4").min, "f4"), 1)
+            values[:, :, 0] = numpy.finfo("f4").min
+            mask = graph.initializer("mask", values)
+        else:
+            seen = graph.initializer("seen", numpy.tril(numpy.ones((1, 1, sequence, sequence), "i8")))
+            seen = graph.node("Cast", [seen], "visible", to=9)  # BOOL
+            mask = graph.node("Where", [seen, constant("zero", 0, "f4"), constant("hidden", -numpy.inf, "f4")], "mask")
 
         def attention(x: str, name: str) -> str:
             rows = [0, 2, 1, 3]
