@@ -2,6 +2,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "driver/console.h"
 
 namespace oriel::driver {
 
@@ -13,13 +14,13 @@ absl::StatusOr<std::map<std::string, int64_t>> parseBindings(
     int64_t size = 0;
     if (equals == 0 || equals == std::string::npos ||
         !absl::SimpleAtoi(word.substr(equals + 1), &size) || size < 1) {
-      return absl::InvalidArgumentError(
+      return usageError(
           absl::StrCat("--bind: can't use '", word,
                        "'; write NAME=N, N a whole number above 0, e.g. --bind batch=4"));
     }
     const auto [it, isNew] = sizes.emplace(word.substr(0, equals), size);
     if (!isNew && it->second != size) {
-      return absl::InvalidArgumentError(
+      return usageError(
           absl::StrCat("--bind: ", it->first, " has two sizes, ", it->second, " and ", size));
     }
   }

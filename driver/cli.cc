@@ -50,6 +50,14 @@ std::string whatCommand(const CLI::App& app, int argc, char** argv) {
   return absl::StrCat("give a command: ", absl::StrJoin(names, ", "));
 }
 
+int wrongUsage(const CLI::App& app, const std::string& message) {
+  printError(message);
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  std::fprintf(stderr, "see: oriel %s--help\n",
+               chosen.empty() ? "" : (chosen.front()->get_name() + " ").c_str());
+  return kWrongUsage;
+}
+
 }  // namespace
 
 int runOriel(int argc, char** argv) {
@@ -78,11 +86,8 @@ int runOriel(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    const std::vector<CLI::App*> chosen = app.get_subcommands();
-    printError(chosen.empty() ? whatCommand(app, argc, argv) : error.what());
-    std::fprintf(stderr, "see: oriel %s--help\n",
-                 chosen.empty() ? "" : (chosen.front()->get_name() + " ").c_str());
-    return kWrongUsage;
+    return wrongUsage(app,
+                      app.get_subcommands().empty() ? whatCommand(app, argc, argv) : error.what());
   }
 
   setVerbose(verbose);
@@ -90,6 +95,7 @@ int runOriel(int argc, char** argv) {
   for (const std::string& plugin : plugins) status.Update(vocabulary.loadPlugin(plugin));
   if (status.ok()) status = run();
   if (status.ok()) return 0;
+  if (isUsageError(status)) return wrongUsage(app, std::string(status.message()));
   if (!isAlreadyReported(status)) printError(std::string(status.message()));
   return kError;
 }

@@ -46,8 +46,8 @@ absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.strategy, strategyFromOptions(arguments.strategy));
   for (const std::string& what : arguments.compile.unfused) {
     if (what == "attention") continue;
-    return absl::InvalidArgumentError(absl::StrCat("--unfused: can't use '", what,
-                                                   "'; it is attention that can be left unfused"));
+    return usageError(absl::StrCat("--unfused: can't use '", what,
+                                   "'; it is attention that can be left unfused"));
   }
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.recipe, readRecipe(arguments.recipe));
   arguments.compile.weightsFile = weightsFileName(arguments.output);
@@ -97,7 +97,8 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
   command->add_flag("--sp", strategy.sequenceParallel, "Split the sequence over tp between layers");
   command
       ->add_option("--memory", strategy.memory,
-                   "What a rank has: fail, and say what would help, if one needs more")
+                   "What a rank has: fail, and say what would help, if one needs more. Units: B, "
+                   "KB, KiB, MB, MiB, GB, GiB, TB, TiB")
       ->type_name("16GiB");
   command
       ->add_option("--stages", strategy.stages,
@@ -120,10 +121,10 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
   command
       ->add_option("--overlap", strategy.overlap,
                    "Communication beside computing: on, off, or sizes of buckets and of what is "
-                   "gathered ahead")
+                   "gathered ahead, e.g. bucket=25MiB,prefetch=50MiB")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->type_name("on|off|bucket=B,prefetch=B");
+      ->type_name("on|off|SIZES");
   command
       ->add_option("--world", strategy.world,
                    "Ranks; without a mesh all of a stage are data-parallel (default: 1 each)")

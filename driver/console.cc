@@ -6,11 +6,15 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/strings/cord.h"
+
 namespace oriel::driver {
 
 namespace {
 
 bool verboseFlag = false;
+
+constexpr char kUsage[] = "oriel/usage";
 
 }  // namespace
 
@@ -19,6 +23,14 @@ absl::Status alreadyReported() { return absl::AbortedError(""); }
 bool isAlreadyReported(const absl::Status& status) {
   return absl::IsAborted(status) && status.message().empty();
 }
+
+absl::Status usageError(const std::string& message) {
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kUsage, absl::Cord());
+  return status;
+}
+
+bool isUsageError(const absl::Status& status) { return status.GetPayload(kUsage).has_value(); }
 
 absl::Status toStatus(llvm::Error error) {
   if (!error) return absl::OkStatus();

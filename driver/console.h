@@ -13,6 +13,11 @@ namespace oriel::driver {
 absl::Status alreadyReported();
 bool isAlreadyReported(const absl::Status& status);
 
+// An error in the command line, not in what it asks for: InvalidArgument, which runOriel() tells
+// from others.
+absl::Status usageError(const std::string& message);
+bool isUsageError(const absl::Status& status);
+
 absl::Status toStatus(llvm::Error error);
 
 // "error: MESSAGE" on stderr.

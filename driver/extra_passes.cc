@@ -1,6 +1,7 @@
 #include "driver/extra_passes.h"
 
 #include "absl/strings/str_cat.h"
+#include "driver/console.h"
 #include "driver/phase_dump.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Pass/PassManager.h"
@@ -29,24 +30,23 @@ absl::StatusOr<ExtraPasses> ExtraPasses::create(const std::vector<std::string>& 
   for (const std::string& text : requests) {
     const size_t colon = text.find(':');
     if (colon == std::string::npos) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--passes-after: '", text, "' is not PHASE:PIPELINE, such as raise:canonicalize,cse"));
+      return usageError(absl::StrCat("--passes-after: '", text,
+                                     "' is not PHASE:PIPELINE, such as raise:canonicalize,cse"));
     }
     Request request{text.substr(0, colon), text.substr(colon + 1)};
     ORIEL_RETURN_IF_ERROR(checkPhase("passes-after", request.phase, phases));
     if (request.phase == phases.back()) {
-      return absl::InvalidArgumentError(absl::StrCat("--passes-after: ", request.phase,
-                                                     " leaves a plan, on which no pass can work"));
+      return usageError(absl::StrCat("--passes-after: ", request.phase,
+                                     " leaves a plan, on which no pass can work"));
     }
     std::string why;
     llvm::raw_string_ostream stream(why);
     mlir::OpPassManager parsed("builtin.module");
     if (llvm::StringRef(request.pipeline).trim().empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--passes-after: '", text, "' names no pass after the colon"));
+      return usageError(absl::StrCat("--passes-after: '", text, "' names no pass after the colon"));
     }
     if (failed(mlir::parsePassPipeline(request.pipeline, parsed, stream))) {
-      return absl::InvalidArgumentError(
+      return usageError(
           absl::StrCat("--passes-after: ", firstError(why), " (in '", request.pipeline,
                        "'); write PHASE:func.func(PASS) for a pass on functions, and --load-plugin "
                        "FILE.so for one of a plugin"));

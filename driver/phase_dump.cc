@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "driver/console.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/OperationSupport.h"
 #include "passes/train/suggest.h"
@@ -22,9 +23,8 @@ constexpr char kAll[] = "all";
 absl::Status checkPhase(const std::string& flag, const std::string& phase,
                         const std::vector<std::string>& phases) {
   if (std::find(phases.begin(), phases.end(), phase) != phases.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--", flag, ": there is no phase '", phase, "'",
-                                                 suggestion(phase, phases),
-                                                 "; `oriel compile --help` lists them"));
+  return usageError(absl::StrCat("--", flag, ": there is no phase '", phase, "'",
+                                 suggestion(phase, phases), "; `oriel compile --help` lists them"));
 }
 
 absl::StatusOr<PhaseDumper> PhaseDumper::create(const DumpRequest& request,
@@ -40,13 +40,13 @@ absl::StatusOr<PhaseDumper> PhaseDumper::create(const DumpRequest& request,
     const auto stop = std::find(phases.begin(), phases.end(), request.stopAfter);
     for (const std::string& phase : request.after) {
       if (phase == kAll || std::find(phases.begin(), stop + 1, phase) != stop + 1) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--dump-after: '", phase, "' does not run, since --stop-after=", request.stopAfter,
-          " comes before it"));
+      return usageError(absl::StrCat("--dump-after: '", phase,
+                                     "' does not run, since --stop-after=", request.stopAfter,
+                                     " comes before it"));
     }
   }
   if (!request.folder.empty() && resolved.after.empty()) {
-    return absl::InvalidArgumentError("--dump-dir: say what goes there, e.g. --dump-after=all");
+    return usageError("--dump-dir: say what goes there, e.g. --dump-after=all");
   }
   if (!request.folder.empty()) ORIEL_RETURN_IF_ERROR(runtime::MakeFolders(request.folder));
   return PhaseDumper(std::move(resolved), std::move(phases));

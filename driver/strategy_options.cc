@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "driver/console.h"
 #include "passes/strategize/strategy_reader.h"
 #include "passes/train/suggest.h"
 #include "runtime/base/status.h"
@@ -26,25 +27,24 @@ absl::StatusOr<Mesh> parseMesh(const std::vector<std::string>& words) {
     const std::string name = word.substr(0, equals);
     const auto known = std::find(names.begin(), names.end(), name);
     if (equals != std::string::npos && name == "pp") {
-      return absl::InvalidArgumentError("--mesh: pp is no axis: pipeline stages are --stages");
+      return usageError("--mesh: pp is no axis: pipeline stages are --stages");
     }
     if (equals != std::string::npos && (name == "cp" || name == "ep")) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return usageError(absl::StrCat(
           "--mesh: ", name, " is not supported yet; the axes of a mesh are dp, fsdp and tp"));
     }
     if (equals != std::string::npos && known == names.end()) {
-      return absl::InvalidArgumentError(
+      return usageError(
           absl::StrCat("--mesh: there is no axis '", name, "'", suggestion(name, names)));
     }
     int64_t size = 0;
     if (equals == std::string::npos || !absl::SimpleAtoi(word.substr(equals + 1), &size) ||
         size < 1 || size > kMaxRanks) {
-      return absl::InvalidArgumentError(absl::StrCat("--mesh: can't use '", word,
-                                                     "'; write AXIS=N, N from 1 to ", kMaxRanks,
-                                                     ", e.g. --mesh dp=2,tp=2"));
+      return usageError(absl::StrCat("--mesh: can't use '", word, "'; write AXIS=N, N from 1 to ",
+                                     kMaxRanks, ", e.g. --mesh dp=2,tp=2"));
     }
     if (!seen.insert(name).second) {
-      return absl::InvalidArgumentError(absl::StrCat("--mesh: ", name, " is given twice"));
+      return usageError(absl::StrCat("--mesh: ", name, " is given twice"));
     }
     *sizes[known - names.begin()] = size;
   }
@@ -61,14 +61,21 @@ absl::StatusOr<std::optional<Overlap>> parseOverlap(const std::vector<std::strin
     std::optional<int64_t>* size = name == "bucket"     ? &overlap.bucket
                                    : name == "prefetch" ? &overlap.prefetch
                                                         : nullptr;
-    const std::optional<int64_t> bytes =
-        equals == std::string::npos ? std::nullopt : bytesIn(word.substr(equals + 1));
-    if (size == nullptr || !bytes || *size) {
-      return absl::InvalidArgumentError(
+    if (equals == std::string::npos) {
+      return usageError(
           absl::StrCat("--overlap: can't use '", word,
                        "'; write on, off, or sizes, e.g. --overlap bucket=25MiB,prefetch=50MiB"));
     }
-    *size = bytes;
+    if (size == nullptr) {
+      return usageError(absl::StrCat("--overlap: there is no size '", name, "'",
+                                     suggestion(name, {"bucket", "prefetch"})));
+    }
+    if (*size) return usageError(absl::StrCat("--overlap: ", name, " is given twice"));
+    *size = bytesIn(word.substr(equals + 1));
+    if (!*size) {
+      return usageError(absl::StrCat("--overlap: can't use '", word, "'; write a size, e.g. ", name,
+                                     "=25MiB; ", kByteUnits));
+    }
   }
   return overlap;
 }
@@ -127,7 +134,7 @@ absl::StatusOr<std::optional<Pipeline>> parsePipeline(const StrategyOptions& opt
                                    {"--interleave", options.interleave.has_value()},
                                    {"--balance", !options.balance.empty()}}) {
       if (!isGiven) continue;
-      return absl::InvalidArgumentError(
+      return usageError(
           absl::StrCat(option, " is of several stages: say how many, e.g. --stages 2, or drop it"));
     }
     if (!options.microbatches) return std::nullopt;
@@ -136,7 +143,7 @@ absl::StatusOr<std::optional<Pipeline>> parsePipeline(const StrategyOptions& opt
   if (options.stages.size() == 1) {
     const std::optional<int64_t> count = stageCountOf(options.stages.front());
     if (!count) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return usageError(absl::StrCat(
           "--stages: can't use '", options.stages.front(), "'; write a number from 1 to ",
           kMaxRanks, ", or what is in each stage, e.g. --stages vision,llm.0-15,llm.16-31"));
     }
@@ -144,8 +151,7 @@ absl::StatusOr<std::optional<Pipeline>> parsePipeline(const StrategyOptions& opt
   } else if (!options.stages.empty()) {
     for (const std::string& word : options.stages) {
       if (word.empty() || word.find_first_of("\"\\") != std::string::npos) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("--stages: '", word, "' can't be the name of blocks"));
+        return usageError(absl::StrCat("--stages: '", word, "' can't be the name of blocks"));
       }
       pipeline.named.push_back({{word}, std::nullopt});
     }
@@ -155,7 +161,7 @@ absl::StatusOr<std::optional<Pipeline>> parsePipeline(const StrategyOptions& opt
   if (!options.schedule.empty()) {
     absl::StatusOr<ScheduleKind> kind = parseSchedule(options.schedule);
     if (!kind.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("--schedule: ", kind.status().message()));
+      return usageError(absl::StrCat("--schedule: ", kind.status().message()));
     }
     schedule = *kind;
   }
@@ -163,20 +169,18 @@ absl::StatusOr<std::optional<Pipeline>> parsePipeline(const StrategyOptions& opt
        {std::tuple("--interleave", options.interleave, kMaxRanks),
         std::tuple("--microbatches", options.microbatches, kMaxMicrobatches)}) {
     if (!value || (*value >= 1 && *value <= limit)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(option, " must be 1 to ", limit, ", not ", *value));
+    return usageError(absl::StrCat(option, " must be 1 to ", limit, ", not ", *value));
   }
   pipeline.setSchedule(schedule, options.interleave);
   pipeline.microbatches = options.microbatches;
   if (options.balance == "parameters") {
     pipeline.balance = Pipeline::Balance::kParameters;
   } else if (!options.balance.empty() && options.balance != "time") {
-    return absl::InvalidArgumentError(
+    return usageError(
         absl::StrCat("--balance must be time or parameters, not '", options.balance, "'"));
   }
   if (!options.balance.empty() && !pipeline.named.empty()) {
-    return absl::InvalidArgumentError(
-        "--balance is for cuts that are found, and --stages says where they are");
+    return usageError("--balance is for cuts that are found, and --stages says where they are");
   }
   return pipeline;
 }
@@ -198,27 +202,26 @@ absl::StatusOr<Strategy> fromShorthand(const StrategyOptions& options) {
   }
   const int64_t zero = options.zero.value_or(0);
   if (zero < 0 || zero > 3) {
-    return absl::InvalidArgumentError(absl::StrCat("--zero must be 0 to 3, not ", zero));
+    return usageError(absl::StrCat("--zero must be 0 to 3, not ", zero));
   }
   strategy.zero = static_cast<int>(zero);
   if (options.hsdp && (*options.hsdp < 2 || *options.hsdp > kMaxRanks)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--hsdp must be 2 to ", kMaxRanks, ", not ", *options.hsdp));
+    return usageError(absl::StrCat("--hsdp must be 2 to ", kMaxRanks, ", not ", *options.hsdp));
   }
   strategy.hsdp = options.hsdp;
   strategy.sequenceParallel = options.sequenceParallel;
   if (!options.memory.empty()) {
     strategy.memory = bytesIn(options.memory);
     if (strategy.memory.value_or(0) == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--memory: can't use '", options.memory,
-                       "'; write the bytes that a rank has, e.g. 16GiB, 800MB"));
+      return usageError(absl::StrCat("--memory: can't use '", options.memory,
+                                     "'; write the bytes that a rank has, e.g. 16GiB, 800MB; ",
+                                     kByteUnits));
     }
   }
   if (!options.remat.empty()) {
     absl::StatusOr<RematPolicy> policy = parseRemat(options.remat);
     if (!policy.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("--remat: ", policy.status().message()));
+      return usageError(absl::StrCat("--remat: ", policy.status().message()));
     }
     strategy.remat = *policy;
   }
@@ -226,7 +229,7 @@ absl::StatusOr<Strategy> fromShorthand(const StrategyOptions& options) {
     ORIEL_ASSIGN_OR_RETURN(strategy.overlap, parseOverlap(options.overlap));
   }
   if (std::optional<StrategyProblem> problem = findProblem(strategy)) {
-    return absl::InvalidArgumentError(absl::StrCat(optionOf(problem->key), " ", problem->message));
+    return usageError(absl::StrCat(optionOf(problem->key), " ", problem->message));
   }
   strategy.text = textOf(strategy);
   return strategy;
@@ -247,9 +250,9 @@ absl::StatusOr<Strategy> fromFile(const StrategyOptions& options) {
   if (!options.remat.empty()) others.push_back("--remat");
   if (!options.overlap.empty()) others.push_back("--overlap");
   if (!others.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("--strategy and ", absl::StrJoin(others, ", "),
-                                                   " say the same thing: write it in '",
-                                                   options.file, "', or drop --strategy"));
+    return usageError(absl::StrCat("--strategy and ", absl::StrJoin(others, ", "),
+                                   " say the same thing: write it in '", options.file,
+                                   "', or drop --strategy"));
   }
   return readStrategy(options.file);
 }
@@ -258,14 +261,13 @@ absl::StatusOr<Strategy> fromFile(const StrategyOptions& options) {
 
 absl::StatusOr<Strategy> strategyFromOptions(const StrategyOptions& options) {
   if (options.world && (*options.world < 1 || *options.world > kMaxRanks)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--world must be 1 to ", kMaxRanks, ", not ", *options.world));
+    return usageError(absl::StrCat("--world must be 1 to ", kMaxRanks, ", not ", *options.world));
   }
   ORIEL_ASSIGN_OR_RETURN(Strategy strategy,
                          options.file.empty() ? fromShorthand(options) : fromFile(options));
   if (options.world && *options.world != strategy.ranks()) {
     if (options.file.empty() && options.mesh.empty()) {
-      return absl::InvalidArgumentError(
+      return usageError(
           absl::StrCat("--world ", *options.world, " can't be split over ", strategy.grids(),
                        " grids of ranks: change --world or --stages, or give --mesh"));
     }
@@ -273,10 +275,9 @@ absl::StatusOr<Strategy> strategyFromOptions(const StrategyOptions& options) {
         options.file.empty() ? "--mesh" : absl::StrCat("the mesh of '", options.file, "'");
     const std::string grids =
         strategy.grids() == 1 ? "" : absl::StrCat(" on ", strategy.grids(), " grids");
-    return absl::InvalidArgumentError(
-        absl::StrCat("--world ", *options.world, ", but ", mesh, " has ", strategy.ranks(),
-                     strategy.ranks() == 1 ? " rank" : " ranks", grids,
-                     ": drop --world, or change the sizes of the mesh"));
+    return usageError(absl::StrCat("--world ", *options.world, ", but ", mesh, " has ",
+                                   strategy.ranks(), strategy.ranks() == 1 ? " rank" : " ranks",
+                                   grids, ": drop --world, or change the sizes of the mesh"));
   }
   return strategy;
 }

@@ -65,8 +65,8 @@ struct Overlap {
   int64_t prefetchBytes(int64_t total) const;
 };
 
-// The bytes in "16 GiB", "1.5 GB", "800 MB", "4096"; none for another text and for more
-// than can be addressed.
+// The bytes in "16 GiB", "1.5 GB", "800 MB", "4096"; none for another text, for 1 to 1023 without
+// a unit (who writes 25 means MiB), and for more than can be addressed.
 std::optional<int64_t> bytesIn(const std::string& text);
 
 struct Strategy {

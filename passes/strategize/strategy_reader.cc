@@ -62,10 +62,10 @@ class StrategyReader {
   }
 
   void readMemory(YamlMap& root) {
-    const YAML::Node node = root.node("memory");
-    if (node.IsScalar()) strategy_.memory = bytesIn(node.Scalar());
-    if (strategy_.memory.value_or(0) == 0) {
-      root.fail("memory", "'memory' must be the bytes that a rank has, e.g. `16 GiB`, `800 MB`");
+    strategy_.memory =
+        readBytes(root, "memory", "must be the bytes that a rank has, e.g. `16 GiB`, `800 MB`");
+    if (strategy_.memory == 0) {
+      root.fail("memory", "'memory' must be the bytes that a rank has, e.g. `16 GiB`, not 0");
     }
   }
 
@@ -181,18 +181,21 @@ class StrategyReader {
     }
     YamlMap map(&document_, node, "overlap", {"bucket", "prefetch"});
     Overlap overlap;
-    overlap.bucket = readBytes(map, "bucket");
-    overlap.prefetch = readBytes(map, "prefetch");
+    overlap.bucket = readBytes(map, "bucket", "must be a number of bytes, e.g. `25 MiB`");
+    overlap.prefetch = readBytes(map, "prefetch", "must be a number of bytes, e.g. `25 MiB`");
     return overlap;
   }
 
-  std::optional<int64_t> readBytes(YamlMap& map, const std::string& key) {
+  std::optional<int64_t> readBytes(YamlMap& map, const std::string& key, const std::string& must) {
     if (!map.has(key)) return std::nullopt;
     const YAML::Node node = map.node(key);
-    const std::optional<int64_t> bytes = node.IsScalar() ? bytesIn(node.Scalar()) : std::nullopt;
-    if (!bytes) {
-      map.fail(key, "'" + map.pathOf(key) + "' must be a number of bytes, e.g. `25 MiB`");
+    const std::string what = "'" + map.pathOf(key) + "' " + must;
+    if (!node.IsScalar()) {
+      map.fail(key, what);
+      return std::nullopt;
     }
+    const std::optional<int64_t> bytes = bytesIn(node.Scalar());
+    if (!bytes) map.fail(key, what + "; " + kByteUnits);
     return bytes;
   }
 

@@ -15,13 +15,24 @@ LogicalResult PrecisionRules::check(mlir::ModuleOp module) const {
       names.push_back(ir::shortName(op).str());
     }
   }
-  for (const Recipe::Precision::OpRule& rule : precision_.ops) {
-    if (llvm::any_of(names,
-                     [&](const std::string& name) { return matchesGlob(rule.match, name); })) {
-      continue;
+  for (size_t i = 0; i < precision_.ops.size(); ++i) {
+    const std::string& pattern = precision_.ops[i].match;
+    std::vector<std::string> matched;
+    llvm::copy_if(names, std::back_inserter(matched),
+                  [&](const std::string& name) { return matchesGlob(pattern, name); });
+    if (matched.empty()) {
+      return module.emitError("the recipe's 'precision.ops' pattern '")
+             << pattern << "' matches no op with a derivative" << suggestion(pattern, names);
     }
-    return module.emitError("the recipe's 'precision.ops' pattern '")
-           << rule.match << "' matches no op with a derivative" << suggestion(rule.match, names);
+    Recipe::Precision other = precision_;
+    other.ops[i].narrow = !other.ops[i].narrow;
+    if (llvm::none_of(matched, [&](const std::string& name) {
+          return other.isNarrow(name) != precision_.isNarrow(name);
+        })) {
+      return module.emitError("the recipe's 'precision.ops' pattern '")
+             << pattern << "' decides for no op: names come before patterns, and these in their "
+             << "order; put the narrower one first";
+    }
   }
   return success();
 }

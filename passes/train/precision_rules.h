@@ -13,8 +13,9 @@ class PrecisionRules {
   // Refers to the recipe's.
   explicit PrecisionRules(const Recipe::Precision& precision) : precision_(precision) {}
 
-  // Fails, with a diagnostic at the module, on a pattern that no op with a derivative matches; the
-  // ops of the backward follow those of the forward.
+  // Fails, with a diagnostic at the module, on a pattern that no op with a derivative matches, or
+  // that decides for none, since others come first; the ops of the backward follow those of the
+  // forward.
   mlir::LogicalResult check(mlir::ModuleOp module) const;
 
   // Wide for an op without the interface.

@@ -1,6 +1,7 @@
 #include "passes/train/recipe.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "passes/train/recipe_init.h"
 #include "passes/train/suggest.h"
@@ -10,6 +11,7 @@ namespace oriel {
 namespace {
 
 const char kMicroBatch[] = "micro_batch";
+const std::string_view kDialect = "oriel.";
 
 // Bounds of counts that are multiplied later: by the number of ranks, or by each other.
 constexpr int64_t kMaxBatch = int64_t{1} << 40;
@@ -187,6 +189,12 @@ class RecipeReader {
     const std::vector<std::string> types = {"f32", "bf16"};
     Recipe::Precision& precision = recipe_.precision;
     YAML::Node node = root.node("precision");
+    if (node.IsDefined() && !node.IsMap() && !(node.IsScalar() && !node.Scalar().empty())) {
+      root.fail("precision",
+                "'precision' must be f32, bf16, or a mapping, e.g. "
+                "`{compute: bf16, gradients: bf16}`");
+      return;
+    }
     if (!node.IsDefined() || !node.IsMap()) {
       precision.mixed = root.readWord("precision", 0, types) == 1;
       return;
@@ -201,8 +209,14 @@ class RecipeReader {
     }
     precision.narrowGradients = map.readWord("gradients", 0, types) == 1;
     YamlMap ops(&document_, map.node("ops"), "precision.ops");
-    for (const std::string& match : ops.keys()) {
-      precision.ops.push_back({match, ops.readWord(match, 0, types) == 1});
+    for (const std::string& key : ops.keys()) {
+      // The IR's spelling, too.
+      const std::string match = key.rfind(kDialect, 0) == 0 ? key.substr(kDialect.size()) : key;
+      for (const Recipe::Precision::OpRule& rule : precision.ops) {
+        if (rule.match != match) continue;
+        ops.fail(key, "'precision.ops' has '" + match + "' twice: remove one");
+      }
+      precision.ops.push_back({match, ops.readWord(key, 0, types) == 1});
     }
   }
 
@@ -292,10 +306,13 @@ std::string Recipe::labelsInput() const {
 }
 
 std::optional<bool> Recipe::Precision::isNarrow(const std::string& op) const {
+  const OpRule* first = nullptr;
   for (const OpRule& rule : ops) {
-    if (matchesGlob(rule.match, op)) return rule.narrow;
+    if (rule.match == op) return rule.narrow;
+    if (first == nullptr && matchesGlob(rule.match, op)) first = &rule;
   }
-  return std::nullopt;
+  if (first == nullptr) return std::nullopt;
+  return first->narrow;
 }
 
 double Recipe::weightDecayOf(const std::string& parameter) const {

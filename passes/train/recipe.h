@@ -106,7 +106,7 @@ struct Recipe {
       std::string match;  // pattern over op names ("softmax")
       bool narrow = false;
     };
-    std::vector<OpRule> ops;  // the first that matches decides
+    std::vector<OpRule> ops;  // one of the very name decides, else the first that matches
     // None where no rule is about the op.
     std::optional<bool> isNarrow(const std::string& op) const;
   };

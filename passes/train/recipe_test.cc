@@ -165,6 +165,10 @@ TEST(Recipe, PrecisionIsAWordOrAMapping) {
   EXPECT_EQ(precision.isNarrow("rms_norm"), std::optional<bool>(false));
   EXPECT_EQ(precision.isNarrow("softmax"), std::optional<bool>(true));
   EXPECT_EQ(precision.isNarrow("linear"), std::nullopt);
+  // A name before patterns, and those in their order; with the dialect or without.
+  precision = precisionOf("{compute: bf16, ops: {\"*\": bf16, \"soft*\": f32, oriel.linear: f32}}");
+  EXPECT_EQ(precision.isNarrow("linear"), std::optional<bool>(false));
+  EXPECT_EQ(precision.isNarrow("softmax"), std::optional<bool>(true));
 }
 
 TEST(Recipe, PrecisionErrors) {
@@ -172,6 +176,11 @@ TEST(Recipe, PrecisionErrors) {
     return errorOf(replaced(kFull, "precision: f32", "precision: " + value));
   };
   EXPECT_THAT(error("{gradients: f32}"), HasSubstr("missing key 'precision.compute'"));
+  for (const char* value : {"[bf16]", "null", "~", "\"\""}) {
+    EXPECT_THAT(error(value), HasSubstr("'precision' must be f32, bf16, or a mapping"));
+  }
+  EXPECT_THAT(error("{compute: bf16, ops: {linear: f32, oriel.linear: bf16}}"),
+              HasSubstr("'precision.ops' has 'linear' twice"));
   EXPECT_THAT(error("{compute: bf61}"),
               HasSubstr("'precision.compute' can't be 'bf61'; did you mean 'bf16'?"));
   EXPECT_THAT(error("{compute: bf16, op: {}}"),
@@ -183,7 +192,6 @@ TEST(Recipe, PrecisionErrors) {
               HasSubstr("'precision.ops.softmax' can't be 'f64'"));
   EXPECT_THAT(error("{compute: bf16, ops: [softmax]}"),
               HasSubstr("'precision.ops' must be a mapping"));
-  EXPECT_THAT(error("[bf16]"), HasSubstr("'precision' must be a word"));
 }
 
 TEST(Recipe, ValuesOfAnotherType) {

@@ -230,17 +230,22 @@ absl::StatusOr<LinkDelay> ParseLinkDelay(absl::string_view text) {
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(item, absl::MaxSplits('=', 1));
     double value = 0;
-    if (parts.first == "latency" && !has_latency) {
+    if ((parts.first == "latency" && has_latency) ||
+        (parts.first == "bandwidth" && has_bandwidth)) {
+      return absl::InvalidArgumentError(absl::StrCat(parts.first, " is given twice"));
+    }
+    if (parts.first == "latency") {
       if (!ParseQuantity(parts.second, kTimes, &value) || value > 1e12) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("'", parts.second, "' is not a time, as in latency=50us"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "'", parts.second, "' is not a time in ns, us, ms or s, as in latency=50us"));
       }
       delay.latency = nanoseconds(std::llround(value));
       has_latency = true;
-    } else if (parts.first == "bandwidth" && !has_bandwidth) {
+    } else if (parts.first == "bandwidth") {
       if (!ParseQuantity(parts.second, kBandwidths, &value) || value < 1) {
         return absl::InvalidArgumentError(
-            absl::StrCat("'", parts.second, "' is not a bandwidth, as in bandwidth=1GB/s"));
+            absl::StrCat("'", parts.second,
+                         "' is not a bandwidth in B/s, kB/s, MB/s or GB/s, as in bandwidth=1GB/s"));
       }
       delay.bandwidth = value;
       has_bandwidth = true;

@@ -67,7 +67,7 @@ TEST(ParseLinkDelay, SaysWhatIsWrong) {
       {"latency=us", "'us' is not a time"},
       {"bandwidth=0GB/s", "'0GB/s' is not a bandwidth"},
       {"bandwidth=1GB", "'1GB' is not a bandwidth"},
-      {"latency=1us,latency=2us", "'latency=2us' is neither"},
+      {"latency=1us,latency=2us", "latency is given twice"},
       {"jitter=1us", "'jitter=1us' is neither"},
   };
   for (const auto& [text, why] : bad) {

@@ -3,6 +3,8 @@
 // RUN: oriel-opt %s --oriel-mixed-precision=recipe=%S/Inputs/bf16_ops.yaml --oriel-train=recipe=%S/Inputs/bf16_ops.yaml | FileCheck %s --check-prefix=LOSS
 // RUN: not oriel-opt %s --oriel-mixed-precision=recipe=%S/Inputs/bf16_typo.yaml 2>&1 | FileCheck %s --check-prefix=TYPO
 
+// RUN: not oriel-opt %s --oriel-mixed-precision=recipe=%S/Inputs/bf16_hidden.yaml 2>&1 | FileCheck %s --check-prefix=HIDDEN
+// HIDDEN: error: the recipe's 'precision.ops' pattern 'soft*' decides for no op: names come before patterns, and these in their order; put the narrower one first
 // TYPO: error: the recipe's 'precision.ops' pattern 'sofmax' matches no op with a derivative; did you mean 'softmax'?
 
 // CHECK-DAG: oriel.parameter @g {onnx_name = "g", type = tensor<6xf32>}
