@@ -1,5 +1,7 @@
 #include "kernels/kernel.h"
 
+#include <cstdlib>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -50,6 +52,20 @@ TEST(KernelRegistryTest, RefusalsOfAllImplementationsAreListed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("matmul(i64[2, 2], i64[2, 2])"));
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("oneDNN: takes f32 and bf16; loops: take f32 and f64"));
+}
+
+TEST(KernelRegistryTest, DispatchIsLoggedWithTheRefusals) {
+  const TensorSpec x{DType::kF64, {2, 2}};
+  setenv("ORIEL_LOG", "other,dispatch", 1);
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(KernelRegistry::Host().Prepare(Spec("matmul", {x, x}, {x})).ok());
+  const std::string logged = ::testing::internal::GetCapturedStderr();
+  unsetenv("ORIEL_LOG");
+  EXPECT_THAT(logged, HasSubstr("dispatch: host: matmul(f64[2, 2], f64[2, 2]): "));
+  EXPECT_THAT(logged, HasSubstr("(not: oneDNN: takes f32 and bf16)\n"));
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(KernelRegistry::Host().Prepare(Spec("matmul", {x, x}, {x})).ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(KernelRegistryTest, WrongShapesAreInvalid) {

@@ -1,7 +1,8 @@
 // Runs single kernels on random tensors, for tests.
 //
-// Results are poisoned before each run, and a kernel is run with one and with
-// three threads: the two must agree in every bit.
+// Results are poisoned before each run, and a kernel is run twice, on the host with one and with
+// three threads: the two must agree in every bit. Tests are linked with the device of their
+// kernels: testing_host.cc, or cuda/testing.cc.
 #ifndef ORIEL_KERNELS_TESTING_H_
 #define ORIEL_KERNELS_TESTING_H_
 
@@ -65,6 +66,9 @@ std::vector<Tensor> RunKernel(const std::string& kernel, const std::vector<Tenso
 // Relative to max(1, |expected|) and the type: 2e-6 for f32 (times `slack`), 1e-13 for f64, for
 // bf16 one rounding (2^-8) of what f32 may be; integers and booleans are equal.
 void ExpectClose(const Tensor& actual, const std::vector<double>& expected, double slack = 1);
+
+// The slack of gradients that are sums over many rows: 1 where the device's kernels add in double.
+extern const double kRowSumSlack;
 
 // The types that float kernels are tested in.
 inline const DType kFloats[] = {DType::kF32, DType::kF64};

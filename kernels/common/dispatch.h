@@ -19,8 +19,8 @@ namespace oriel::kernels {
 template <typename Factory>
 void Insert(Implementations<Factory>& all, const char* kernel, Implementation<Factory> one) {
   std::vector<Implementation<Factory>>& list = all[kernel];
-  const auto place = std::find_if(
-      list.begin(), list.end(), [&](const auto& other) { return other.priority < one.priority; });
+  const auto place = std::find_if(list.begin(), list.end(),
+                                  [&](const auto& other) { return other.priority < one.priority; });
   list.insert(place, one);
 }
 

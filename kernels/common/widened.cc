@@ -15,65 +15,61 @@ bool IsNarrow(const TensorSpec& tensor) {
   return tensor.dtype == DType::kF16 || tensor.dtype == DType::kBF16;
 }
 
-// A tensor of the launch that has an f32 copy in scratch memory.
-struct Copy {
-  size_t index;  // among operands or results
-  DType dtype;
-  int64_t count;
-  size_t offset;  // bytes from the scratch memory's start
-};
+using Copy = WidenedPlan::Copy;
+
+Copy AddCopy(size_t index, TensorSpec* tensor, int64_t* bytes) {
+  const Copy copy{index, tensor->dtype, tensor->num_elements(), *bytes};
+  tensor->dtype = DType::kF32;
+  *bytes += (tensor->bytes() + 63) / 64 * 64;
+  return copy;
+}
+
+// Takes narrow tensors of `spec` that `widens(tensor, is_result)` names.
+template <typename F>
+WidenedPlan PlanOf(const KernelSpec& spec, const F& widens) {
+  WidenedPlan plan{spec, {}, {}};
+  for (size_t i = 0; i < spec.operands.size(); ++i) {
+    if (IsNarrow(spec.operands[i]) && widens(spec.operands[i], false)) {
+      plan.operands.push_back(AddCopy(i, &plan.wide.operands[i], &plan.bytes));
+    }
+  }
+  for (size_t i = 0; i < spec.results.size(); ++i) {
+    if (IsNarrow(spec.results[i]) && widens(spec.results[i], true)) {
+      plan.results.push_back(AddCopy(i, &plan.wide.results[i], &plan.bytes));
+    }
+  }
+  return plan;
+}
 
 class WidenedLaunch {
  public:
-  // Takes narrow tensors of `spec` that `widens(tensor, is_result)` names.
-  template <typename F>
-  WidenedLaunch(const KernelSpec& spec, const F& widens) : wide_(spec) {
-    for (size_t i = 0; i < spec.operands.size(); ++i) {
-      if (IsNarrow(spec.operands[i]) && widens(spec.operands[i], false)) {
-        operands_.push_back(Add(i, &wide_.operands[i]));
-      }
-    }
-    for (size_t i = 0; i < spec.results.size(); ++i) {
-      if (IsNarrow(spec.results[i]) && widens(spec.results[i], true)) {
-        results_.push_back(Add(i, &wide_.results[i]));
-      }
-    }
-  }
+  WidenedLaunch(WidenedPlan plan, KernelFn kernel)
+      : plan_(std::move(plan)), kernel_(std::move(kernel)) {}
 
-  const KernelSpec& wide() const { return wide_; }
-  int64_t bytes() const { return static_cast<int64_t>(bytes_); }
-  size_t copies() const { return operands_.size() + results_.size(); }
-  void set_kernel(KernelFn kernel) { kernel_ = std::move(kernel); }
+  int64_t bytes() const { return plan_.bytes; }
 
   absl::Status operator()(const KernelArgs& args) const {
     absl::InlinedVector<const void*, 8> operands(args.operands,
-                                                 args.operands + wide_.operands.size());
-    absl::InlinedVector<void*, 4> results(args.results, args.results + wide_.results.size());
-    char* scratch = static_cast<char*>(ThreadScratch<ScratchUse::kWidened>(bytes_));
-    for (const Copy& copy : operands_) {
+                                                 args.operands + plan_.wide.operands.size());
+    absl::InlinedVector<void*, 4> results(args.results, args.results + plan_.wide.results.size());
+    char* scratch = static_cast<char*>(ThreadScratch<ScratchUse::kWidened>(plan_.bytes));
+    for (const Copy& copy : plan_.operands) {
       float* wide = reinterpret_cast<float*>(scratch + copy.offset);
       Widen(copy, args.operands[copy.index], wide);
       operands[copy.index] = wide;
     }
-    for (const Copy& copy : results_) results[copy.index] = scratch + copy.offset;
+    for (const Copy& copy : plan_.results) results[copy.index] = scratch + copy.offset;
     absl::Status status = kernel_({operands.data(), results.data()});
     if (!status.ok()) return status;
-    for (const Copy& copy : results_) {
+    for (const Copy& copy : plan_.results) {
       Round(copy, reinterpret_cast<const float*>(scratch + copy.offset), args.results[copy.index]);
     }
     return status;
   }
 
  private:
-  Copy Add(size_t index, TensorSpec* tensor) {
-    const Copy copy{index, tensor->dtype, tensor->num_elements(), bytes_};
-    tensor->dtype = DType::kF32;
-    bytes_ += (static_cast<size_t>(tensor->bytes()) + 63) / 64 * 64;
-    return copy;
-  }
-
   void Widen(const Copy& copy, const void* narrow, float* wide) const {
-    ParallelForElements(wide_.num_threads, copy.count, 1, [=](int64_t begin, int64_t end) {
+    ParallelForElements(plan_.wide.num_threads, copy.count, 1, [=](int64_t begin, int64_t end) {
       const auto* from = static_cast<const uint16_t*>(narrow);
       if (copy.dtype == DType::kBF16) {
 #pragma omp simd
@@ -86,7 +82,7 @@ class WidenedLaunch {
   }
 
   void Round(const Copy& copy, const float* wide, void* narrow) const {
-    ParallelForElements(wide_.num_threads, copy.count, 1, [=](int64_t begin, int64_t end) {
+    ParallelForElements(plan_.wide.num_threads, copy.count, 1, [=](int64_t begin, int64_t end) {
       auto* to = static_cast<uint16_t*>(narrow);
       if (copy.dtype == DType::kBF16) {
 #pragma omp simd
@@ -98,9 +94,7 @@ class WidenedLaunch {
     });
   }
 
-  KernelSpec wide_;
-  std::vector<Copy> operands_, results_;
-  size_t bytes_ = 0;
+  WidenedPlan plan_;
   KernelFn kernel_;
 };
 
@@ -121,25 +115,33 @@ int64_t WidenedBytes(const KernelFn& launch) {
   return widened == nullptr ? 0 : widened->bytes();
 }
 
-absl::StatusOr<KernelFn> PrepareWidened(
-    const KernelSpec& spec,
-    const std::function<absl::StatusOr<KernelFn>(const KernelSpec&)>& prepare) {
+std::vector<WidenedPlan> WidenedPlans(const KernelSpec& spec) {
   const auto is_small = [](const TensorSpec& tensor) {
     return tensor.num_elements() <= small_tensor;
   };
-  WidenedLaunch choices[] = {
-      {spec, [&](const TensorSpec& tensor, bool) { return is_small(tensor); }},
-      {spec, [&](const TensorSpec& tensor, bool result) { return result || is_small(tensor); }},
-      {spec, [](const TensorSpec&, bool) { return true; }}};
-  absl::StatusOr<KernelFn> kernel = absl::UnimplementedError("nothing to widen");
+  WidenedPlan choices[] = {
+      PlanOf(spec, [&](const TensorSpec& tensor, bool) { return is_small(tensor); }),
+      PlanOf(spec,
+             [&](const TensorSpec& tensor, bool result) { return result || is_small(tensor); }),
+      PlanOf(spec, [](const TensorSpec&, bool) { return true; })};
+  std::vector<WidenedPlan> plans;
   size_t tried = 0;
-  for (WidenedLaunch& choice : choices) {
-    if (choice.copies() == tried) continue;  // the same tensors as before
-    tried = choice.copies();
-    kernel = prepare(choice.wide());
-    if (!kernel.ok()) continue;
-    choice.set_kernel(*std::move(kernel));
-    return KernelFn(std::move(choice));
+  for (WidenedPlan& choice : choices) {
+    const size_t copies = choice.operands.size() + choice.results.size();
+    if (copies == tried) continue;  // the same tensors as before
+    tried = copies;
+    plans.push_back(std::move(choice));
+  }
+  return plans;
+}
+
+absl::StatusOr<KernelFn> PrepareWidened(
+    const KernelSpec& spec,
+    const std::function<absl::StatusOr<KernelFn>(const KernelSpec&)>& prepare) {
+  absl::StatusOr<KernelFn> kernel = absl::UnimplementedError("nothing to widen");
+  for (WidenedPlan& plan : WidenedPlans(spec)) {
+    kernel = prepare(plan.wide);
+    if (kernel.ok()) return KernelFn(WidenedLaunch(std::move(plan), *std::move(kernel)));
   }
   return kernel;
 }

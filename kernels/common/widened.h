@@ -8,6 +8,7 @@
 #define ORIEL_KERNELS_COMMON_WIDENED_H_
 
 #include <functional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/kernel.h"
@@ -24,8 +25,23 @@ bool HasNarrowFloats(const KernelSpec& spec);
 // keeps widened tensors; 0 if its kernel takes them all.
 int64_t WidenedBytes(const KernelFn& launch);
 
-// A launch of `spec` by what `prepare` gives for it with f32 in place of f16 and bf16: first of
-// small tensors, then of results too, then of all. The status of the last, if none is taken.
+// A launch in which narrow tensors are f32, in scratch memory.
+struct WidenedPlan {
+  struct Copy {
+    size_t index;  // among operands or results
+    DType dtype;   // what it is
+    int64_t count;
+    int64_t offset;  // bytes from the scratch memory's start
+  };
+  KernelSpec wide;
+  std::vector<Copy> operands, results;
+  int64_t bytes = 0;
+};
+// In the order in which they are to be tried: of small tensors, then of results too, then of all.
+std::vector<WidenedPlan> WidenedPlans(const KernelSpec& spec);
+
+// A launch of `spec` by what `prepare` gives for the first of WidenedPlans that it takes. The
+// status of the last, if it takes none.
 absl::StatusOr<KernelFn> PrepareWidened(
     const KernelSpec& spec,
     const std::function<absl::StatusOr<KernelFn>(const KernelSpec&)>& prepare);
