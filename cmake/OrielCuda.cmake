@@ -4,10 +4,11 @@
 #       <target>: an object library that embeds one image of each source, and registers it with
 #       KernelImageRegistrar (kernels/cuda/driver.h). An image has machine code for each of
 #       ORIEL_CUDA_ARCHITECTURES, and PTX of the first, for later devices. A kernel that spills
-#       registers to memory stops the build, unless its source is in MAY_SPILL.
+#       registers to memory stops the build, unless its source is in MAY_SPILL (from the
+#       repository's root: kernels/attention/attention.cu).
 #       <target>_emulated: an object library of the same sources for the host, which register
 #       themselves with the emulator (kernels/cuda/emulator/emulated_kernel.h).
-#       Link either as objects, $<TARGET_OBJECTS:..> or as a whole archive: nothing refers to them.
+#       Link either directly (DEPS of a binary, a test or a plugin): nothing refers to the objects.
 #
 # nvcc is run by hand, not as CMake's CUDA language: device code needs neither cudart nor a host
 # object. Code for all architectures is assembled from one PTX, so that nvcc's front end runs once.
@@ -32,7 +33,7 @@ function(_oriel_cuda_image source image may_spill)
     OUTPUT "${image}"
     COMMAND "${CMAKE_COMMAND}"
       -DIMAGE=${image} -DMAY_SPILL=${may_spill} -P "${PROJECT_SOURCE_DIR}/cmake/compile_cuda.cmake" --
-      "${CMAKE_CUDA_COMPILER}" -std=c++17 -O3 --expt-relaxed-constexpr -lineinfo ${warnings}
+      "${CMAKE_CUDA_COMPILER}" -std=c++17 -O3 --expt-relaxed-constexpr -Xfatbin -compress-all ${warnings}
       "-I${PROJECT_SOURCE_DIR}" -gencode "arch=compute_${first},code=[${codes},compute_${first}]"
       -Xptxas -v -MD -MF "${image}.d" -MT "${image}" -fatbin -o "${image}" "${source}"
     DEPENDS "${source}" "${PROJECT_SOURCE_DIR}/cmake/compile_cuda.cmake"
@@ -51,13 +52,13 @@ function(oriel_cuda_kernels)
   set(embedding_sources)
   set(sources)
   foreach(source IN LISTS ARG_SRCS)
-    set(may_spill OFF)
-    if(source IN_LIST ARG_MAY_SPILL)
-      set(may_spill ON)
-    endif()
     cmake_path(ABSOLUTE_PATH source NORMALIZE)
     list(APPEND sources "${source}")
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE relative)
+    set(may_spill OFF)
+    if(relative IN_LIST ARG_MAY_SPILL)
+      set(may_spill ON)
+    endif()
     set(ORIEL_CUDA_IMAGE "${PROJECT_BINARY_DIR}/${relative}.fatbin")
     _oriel_cuda_image("${source}" "${ORIEL_CUDA_IMAGE}" ${may_spill})
     string(MAKE_C_IDENTIFIER "oriel_image_${relative}" ORIEL_CUDA_SYMBOL)
@@ -73,7 +74,6 @@ function(oriel_cuda_kernels)
   # A cache of objects sees the assembler's .incbin not.
   set_target_properties(${ARG_NAME} PROPERTIES CXX_COMPILER_LAUNCHER "")
 
-  # The sources are copied by name only: a source has one language per folder.
   add_library(${ARG_NAME}_emulated OBJECT ${sources})
   _oriel_common(${ARG_NAME}_emulated)
   target_link_libraries(${ARG_NAME}_emulated PUBLIC ${ARG_DEPS})

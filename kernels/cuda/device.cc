@@ -125,6 +125,7 @@ absl::StatusOr<Function> Device::Load(const std::string& image, const std::strin
 }
 
 absl::Status Device::AddScratch(int64_t bytes) {
+  scratch_asked_ = std::max(scratch_asked_, bytes);
   if (bytes <= scratch_bytes_) return absl::OkStatus();
   if (scratch_ != 0) ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuMemFree, scratch_));
   scratch_ = 0;

@@ -95,6 +95,9 @@ class Device {
   absl::Status AddScratch(int64_t bytes);
   CUdeviceptr scratch() const { return scratch_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }
+  // The most that AddScratch was asked for since the last call of this. For a launch around another
+  // one, whose own scratch begins behind that.
+  int64_t TakeScratchAsked() { return std::exchange(scratch_asked_, 0); }
 
   // The one object of a type, e.g. a library's handle, that lives as long as the device: made by
   // `make` when it is first asked for, with the device current.
@@ -136,7 +139,7 @@ class Device {
   bool retained_ = false;
   CUdeviceptr scratch_ = 0, fault_ = 0;
   Fault* host_fault_ = nullptr;  // pinned
-  int64_t scratch_bytes_ = 0;
+  int64_t scratch_bytes_ = 0, scratch_asked_ = 0;
   std::vector<std::string> launches_;
   std::map<std::type_index, std::shared_ptr<void>> attached_;
 };

@@ -41,7 +41,7 @@
   extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__)
 
 // All uses within a module must agree on the type of the symbol.
-#define ORIEL_DYNAMIC_SHARED(T, name)                                  \
+#define ORIEL_DYNAMIC_SHARED(T, name)                                    \
   extern __shared__ __align__(128) unsigned char oriel_dynamic_shared[]; \
   T* const name = reinterpret_cast<T*>(oriel_dynamic_shared)
 

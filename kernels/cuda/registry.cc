@@ -2,6 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/common/dispatch.h"
+#include "kernels/common/widened.h"
+#include "kernels/cuda/widened.h"
 
 namespace oriel::kernels::cuda {
 
@@ -20,11 +22,21 @@ absl::StatusOr<KernelFn> Registry::Prepare(const KernelSpec& spec, Device& devic
     return absl::NotFoundError(
         absl::StrCat("no kernel for CUDA devices is named '", spec.kernel, "'"));
   }
-  absl::StatusOr<KernelFn> function = Ask(found->second, "cuda", spec, [&](Factory factory) {
-    return factory(spec, device);
-  });
-  if (function.ok() || !absl::IsUnimplemented(function.status())) return function;
-  return NoImplementation(spec, std::string(function.status().message()));
+  const auto ask = [&](const KernelSpec& launch) {
+    return Ask(found->second, "cuda", launch,
+               [&](Factory factory) { return factory(launch, device); });
+  };
+  absl::StatusOr<KernelFn> function = ask(spec);
+  if (function.ok()) return function;
+  std::string refusals(function.status().message());
+  if (HasNarrowFloats(spec) && spec.kernel != "cast") {
+    absl::StatusOr<KernelFn> widened = PrepareWidenedOn(device, spec, ask);
+    // What is wrong in f32, too, is wrong.
+    if (widened.ok() || !absl::IsUnimplemented(widened.status())) return widened;
+    absl::StrAppend(&refusals, "; in f32: ", widened.status().message());
+  }
+  if (!absl::IsUnimplemented(function.status())) return function;
+  return NoImplementation(spec, refusals);
 }
 
 std::vector<std::string> Registry::Names() const { return NamesOf(implementations_); }

@@ -26,7 +26,7 @@ class Registry {
   static Registry& Get();
 
   void Register(const char* kernel, int priority, Factory factory, const char* name);
-  // As KernelRegistry::Prepare, but that nothing is widened.
+  // As KernelRegistry::Prepare: what no implementation takes in f16 or bf16 is widened (widened.h).
   absl::StatusOr<KernelFn> Prepare(const KernelSpec& spec, Device& device) const;
   std::vector<std::string> Names() const;
 
@@ -40,8 +40,8 @@ struct Registrar {
   }
 };
 
-#define ORIEL_REGISTER_CUDA_KERNEL(name, priority, factory)               \
-  static const ::oriel::kernels::cuda::Registrar ORIEL_KERNEL_CONCAT(     \
+#define ORIEL_REGISTER_CUDA_KERNEL(name, priority, factory)           \
+  static const ::oriel::kernels::cuda::Registrar ORIEL_KERNEL_CONCAT( \
       oriel_cuda_registrar_, __COUNTER__)(name, priority, factory, #factory)
 
 // The stream of a launch, in the function that a factory returns.

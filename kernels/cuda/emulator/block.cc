@@ -106,8 +106,8 @@ thread_local Runner runner;
 
 absl::Status Runner::Error(const std::string& what) const {
   const uint3& block = indices.block;
-  return absl::FailedPreconditionError(absl::StrCat(kernel_->name, ", block (", block.x, ", ",
-                                                    block.y, ", ", block.z, "): ", what));
+  return absl::FailedPreconditionError(
+      absl::StrCat(kernel_->name, ", block (", block.x, ", ", block.y, ", ", block.z, "): ", what));
 }
 
 absl::Status Runner::CheckLaunch() const {

@@ -4,7 +4,8 @@
 #ifndef ORIEL_KERNELS_CUDA_EMULATOR_DEVICE_WORDS_H_
 #define ORIEL_KERNELS_CUDA_EMULATOR_DEVICE_WORDS_H_
 
-#include <cmath>
+#include <math.h>  // not cmath: the overloads for float, in the global namespace
+
 #include <cstdint>
 #include <cstring>
 #include <tuple>
@@ -35,6 +36,7 @@ namespace oriel::kernels::cuda::emulator {
 // One slot of a whole warp's exchange.
 template <typename T>
 T ReadSlot(const unsigned char* slots, int lane) {
+  static_assert(std::is_arithmetic_v<T>, "CUDA exchanges numbers, not structures");
   T value;
   std::memcpy(&value, slots + lane * kExchangeBytes, sizeof(T));
   return value;
@@ -61,22 +63,22 @@ std::vector<size_t> ParameterBytes(void (*)(P...)) {
 }
 
 template <typename... P>
-absl::Status Run(const EmulatedKernel& kernel, void (*function)(P...),
-                 const EmulatedLaunch& launch, void** args) {
+absl::Status Run(const EmulatedKernel& kernel, void (*function)(P...), const EmulatedLaunch& launch,
+                 void** args) {
   Call<P...> call{function, args};
   return RunGrid(kernel, launch, &Call<P...>::Body, &call);
 }
 
 }  // namespace oriel::kernels::cuda::emulator
 
-#define ORIEL_CUDA_KERNEL(threads, name, ...)                                                   \
-  extern "C" void name(__VA_ARGS__);                                                            \
-  static const ::oriel::kernels::cuda::EmulatedKernelRegistrar name##_registrar(                \
-      {#name, threads, ::oriel::kernels::cuda::emulator::ParameterBytes(&name),                 \
-       [](const ::oriel::kernels::cuda::EmulatedLaunch& launch, void** args) {                  \
-         static const auto* kernel = ::oriel::kernels::cuda::FindEmulated(#name);               \
-         return ::oriel::kernels::cuda::emulator::Run(*kernel, &name, launch, args);            \
-       }});                                                                                     \
+#define ORIEL_CUDA_KERNEL(threads, name, ...)                                        \
+  extern "C" void name(__VA_ARGS__);                                                 \
+  static const ::oriel::kernels::cuda::EmulatedKernelRegistrar name##_registrar(     \
+      {#name, threads, ::oriel::kernels::cuda::emulator::ParameterBytes(&name),      \
+       [](const ::oriel::kernels::cuda::EmulatedLaunch& launch, void** args) {       \
+         static const auto* kernel = ::oriel::kernels::cuda::FindEmulated(#name);    \
+         return ::oriel::kernels::cuda::emulator::Run(*kernel, &name, launch, args); \
+       }});                                                                          \
   extern "C" void name(__VA_ARGS__)
 
 #define ORIEL_DYNAMIC_SHARED(T, name) \

@@ -1,0 +1,142 @@
+// Launches of layer_norm.cu.
+#include "kernels/cuda/factory.h"
+#include "kernels/cuda/registry.h"
+#include "kernels/cuda/rows.h"
+#include "kernels/normalization/norm_args.h"
+#include "runtime/base/status.h"
+
+namespace oriel::kernels::cuda {
+namespace {
+
+struct Norm {
+  DType dtype, small;  // of the tensors; of weights and statistics
+  Shape outer;         // the input's shape less the last dimension
+  int64_t rows, n;
+  double epsilon = 0, offset = 0;
+
+  template <typename T>
+  NormArgs<T> Args() const {
+    return {rows, n, static_cast<T>(epsilon), static_cast<T>(offset)};
+  }
+};
+
+absl::StatusOr<Norm> NormOf(const KernelSpec& spec, size_t operand) {
+  const TensorSpec& x = spec.operands[operand];
+  if (x.rank() < 1) return Malformed(spec, "the input has rank 0");
+  const Shape outer(x.shape.begin(), x.shape.end() - 1);
+  return Norm{x.dtype, ComputeDType(x.dtype), outer, runtime::NumElements(outer), x.shape.back()};
+}
+
+// Launches a function whose first parameter is NormArgs of the computing type.
+template <typename... Args>
+absl::Status LaunchNorm(const Function& function, const RowGrid& grid, const KernelArgs& args,
+                        const Norm& norm, const Args&... rest) {
+  if (norm.small == DType::kF64) {
+    return function.Launch(grid.blocks, grid.threads, StreamOf(args), norm.Args<double>(), rest...);
+  }
+  return function.Launch(grid.blocks, grid.threads, StreamOf(args), norm.Args<float>(), rest...);
+}
+
+absl::StatusOr<KernelFn> MakeLayerNorm(const KernelSpec& spec, Device& device) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 3));
+  ORIEL_ASSIGN_OR_RETURN(Norm norm, NormOf(spec, 0));
+  ORIEL_ASSIGN_OR_RETURN(norm.epsilon, spec.Float("epsilon"));
+  for (size_t i = 1; i < spec.operands.size(); ++i) {
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, norm.small, {norm.n}));
+  }
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, norm.dtype, spec.operands[0].shape));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, norm.small, norm.outer));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 2, norm.small, norm.outer));
+  ORIEL_ASSIGN_OR_RETURN(const Function function,
+                         FindTyped(spec, device, "oriel_layer_norm", {norm.dtype}));
+  const bool has_bias = spec.operands.size() == 3;
+  const RowGrid grid = RowGridFor(device, norm.rows, norm.n, runtime::DTypeBytes(norm.dtype));
+  return KernelFn([=](const KernelArgs& args) {
+    if (norm.rows == 0) return absl::OkStatus();
+    const void* bias = has_bias ? args.operands[2] : nullptr;
+    return LaunchNorm(function, grid, args, norm, args.operands[0], args.operands[1], bias,
+                      args.results[0], args.results[1], args.results[2]);
+  });
+}
+
+absl::StatusOr<KernelFn> MakeRmsNorm(const KernelSpec& spec, Device& device) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 2));
+  ORIEL_ASSIGN_OR_RETURN(Norm norm, NormOf(spec, 0));
+  ORIEL_ASSIGN_OR_RETURN(norm.epsilon, spec.Float("epsilon"));
+  ORIEL_ASSIGN_OR_RETURN(norm.offset, FloatOr(spec, "weight_offset", 0));
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, norm.small, {norm.n}));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, norm.dtype, spec.operands[0].shape));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, norm.small, norm.outer));
+  ORIEL_ASSIGN_OR_RETURN(const Function function,
+                         FindTyped(spec, device, "oriel_rms_norm", {norm.dtype}));
+  const RowGrid grid = RowGridFor(device, norm.rows, norm.n, runtime::DTypeBytes(norm.dtype));
+  return KernelFn([=](const KernelArgs& args) {
+    if (norm.rows == 0) return absl::OkStatus();
+    return LaunchNorm(function, grid, args, norm, args.operands[0], args.operands[1],
+                      args.results[0], args.results[1]);
+  });
+}
+
+// Of both: dy, x, weight and, with `centred`, mean; then the scale.
+absl::StatusOr<KernelFn> MakeGrad(const KernelSpec& spec, Device& device, Norm norm, bool centred) {
+  const TensorSpec& x = spec.operands[1];
+  const size_t vectors = centred ? 2 : 1;
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, x.dtype, x.shape));
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, norm.small, {norm.n}));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
+  for (size_t i = 0; i < vectors; ++i) {
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3 + i, norm.small, norm.outer));
+    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1 + i, norm.small, {norm.n}));
+  }
+  const char* stem = centred ? "oriel_layer_norm_grad" : "oriel_rms_norm_grad";
+  ORIEL_ASSIGN_OR_RETURN(const Function function, FindTyped(spec, device, stem, {x.dtype}));
+  ORIEL_ASSIGN_OR_RETURN(const Function finish,
+                         FindTyped(spec, device, "oriel_column_sums", {norm.small}));
+  // With 16 rows for each group, partial sums are a small part of what is read and written.
+  const int64_t bytes = runtime::DTypeBytes(x.dtype);
+  const RowGrid grid = RowGridFor(device, norm.rows, norm.n, bytes, /*packs=*/bytes == 2 ? 1 : 2,
+                                  std::max<int64_t>(1, norm.rows / 16));
+  const int64_t groups = grid.groups(), columns = static_cast<int64_t>(vectors) * norm.n;
+  ORIEL_RETURN_IF_ERROR(device.AddScratch(groups * columns * runtime::DTypeBytes(norm.small)));
+  return KernelFn([=, &device](const KernelArgs& args) {
+    const CUdeviceptr partial = device.scratch();
+    if (norm.rows > 0) {
+      if (centred) {
+        ORIEL_RETURN_IF_ERROR(LaunchNorm(function, grid, args, norm, args.operands[0],
+                                         args.operands[1], args.operands[2], args.operands[3],
+                                         args.operands[4], args.results[0], partial));
+      } else {
+        ORIEL_RETURN_IF_ERROR(LaunchNorm(function, grid, args, norm, args.operands[0],
+                                         args.operands[1], args.operands[2], args.operands[3],
+                                         args.results[0], partial));
+      }
+    }
+    if (norm.n == 0) return absl::OkStatus();
+    void* second = centred ? args.results[2] : nullptr;
+    const int64_t summed = norm.rows > 0 ? groups : 0;
+    const unsigned blocks = static_cast<unsigned>((columns + 31) / 32);
+    return finish.Launch({blocks}, {32, 8}, StreamOf(args), partial, summed, columns, norm.n,
+                         args.results[1], second);
+  });
+}
+
+absl::StatusOr<KernelFn> MakeLayerNormGrad(const KernelSpec& spec, Device& device) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 5, 3));
+  ORIEL_ASSIGN_OR_RETURN(const Norm norm, NormOf(spec, 1));
+  return MakeGrad(spec, device, norm, /*centred=*/true);
+}
+
+absl::StatusOr<KernelFn> MakeRmsNormGrad(const KernelSpec& spec, Device& device) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 2));
+  ORIEL_ASSIGN_OR_RETURN(Norm norm, NormOf(spec, 1));
+  ORIEL_ASSIGN_OR_RETURN(norm.offset, FloatOr(spec, "weight_offset", 0));
+  return MakeGrad(spec, device, norm, /*centred=*/false);
+}
+
+ORIEL_REGISTER_CUDA_KERNEL("layer_norm", 0, MakeLayerNorm);
+ORIEL_REGISTER_CUDA_KERNEL("layer_norm_grad", 0, MakeLayerNormGrad);
+ORIEL_REGISTER_CUDA_KERNEL("rms_norm", 0, MakeRmsNorm);
+ORIEL_REGISTER_CUDA_KERNEL("rms_norm_grad", 0, MakeRmsNormGrad);
+
+}  // namespace
+}  // namespace oriel::kernels::cuda

@@ -1,0 +1,182 @@
+// sgd, adamw and sum_squares; see optimizer.h for operands.
+//
+// Numbers: elements are computed in T, the parameter's type, a gradient of bf16 is widened; results
+// are assigned. Coefficients of a step are taken in double by one thread of each block.
+//   sgd    p' = p - rate (scale g + decay p)
+//   adamw  g' = scale g; m' = β1 m + (1 - β1) g'; v' = β2 v + (1 - β2) g'²
+//          p' = (1 - rate decay) p - rate / (1 - β1^step) m' / (√v' / √(1 - β2^step) + ε)
+//          (Loshchilov and Hutter, Decoupled Weight Decay Regularization, algorithm 2)
+//   sum_squares: a block sums a chunk of kSquaresChunk elements, each thread its own in T, then
+//          threads in double in the order of rows.cuh; one block sums the chunks in double.
+// Bytes over the memory, of f32 with a gradient of f32: sgd 12 per element, adamw 28,
+// sum_squares 4.
+#include "kernels/cuda/rows.cuh"
+#include "kernels/optimizer/optimizer_args.h"
+
+namespace oriel::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWidth = 4;  // elements of a parameter in one access; of f64 in two
+
+template <typename T>
+struct Step {
+  T scale, keep, b1, c1, b2, c2, step_size, root_scale, epsilon;
+};
+
+template <typename T>
+__device__ void SetStep(const AdamWArgs& args, const T* scale, const T* learning_rate,
+                        const T* step_number, Step<T>* step) {
+  const double rate = static_cast<double>(*learning_rate);
+  const double number = static_cast<double>(*step_number);
+  step->scale = *scale;
+  step->keep = static_cast<T>(1 - rate * args.weight_decay);
+  step->b1 = static_cast<T>(args.beta1);
+  step->c1 = static_cast<T>(1 - args.beta1);
+  step->b2 = static_cast<T>(args.beta2);
+  step->c2 = static_cast<T>(1 - args.beta2);
+  step->step_size = static_cast<T>(rate / (1 - pow(args.beta1, number)));
+  step->root_scale = static_cast<T>(1 / sqrt(1 - pow(args.beta2, number)));
+  step->epsilon = static_cast<T>(args.epsilon);
+}
+
+template <typename T>
+__device__ void Update(const Step<T>& c, T gradient, T& p, T& m, T& v) {
+  const T g = c.scale * gradient;
+  m = c.b1 * m + c.c1 * g;
+  v = c.b2 * v + c.c2 * (g * g);
+  p = c.keep * p - c.step_size * m / (sqrt(v) * c.root_scale + c.epsilon);
+}
+
+// Results may be the operands' buffers: an element is read and written by one thread.
+template <typename T, typename G>
+__device__ void AdamW(const AdamWArgs& args, const T* p, const G* g, const T* m, const T* v,
+                      const T* scale, const T* rate, const T* number, T* new_p, T* new_m,
+                      T* new_v) {
+  __shared__ Step<T> step;
+  if (threadIdx.x == 0) SetStep(args, scale, rate, number, &step);
+  __syncthreads();
+  const Step<T> c = step;
+  const int64_t packs = args.count / kWidth;
+  for (int64_t pack = GlobalThread(); pack < packs; pack += GlobalThreads()) {
+    const int64_t at = pack * kWidth;
+    T ps[kWidth], gs[kWidth], ms[kWidth], vs[kWidth];
+    LoadPack(p + at, ps);
+    LoadPack(g + at, gs);
+    LoadPack(m + at, ms);
+    LoadPack(v + at, vs);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) Update(c, gs[i], ps[i], ms[i], vs[i]);
+    StorePack(new_p + at, ps);
+    StorePack(new_m + at, ms);
+    StorePack(new_v + at, vs);
+  }
+  for (int64_t i = packs * kWidth + GlobalThread(); i < args.count; i += GlobalThreads()) {
+    T one_p = p[i], one_m = m[i], one_v = v[i];
+    Update(c, static_cast<T>(Widen(g[i])), one_p, one_m, one_v);
+    new_p[i] = one_p;
+    new_m[i] = one_m;
+    new_v[i] = one_v;
+  }
+}
+
+template <typename T, typename G>
+__device__ void Sgd(int64_t count, double weight_decay, const T* p, const G* g, const T* scale,
+                    const T* learning_rate, T* new_p) {
+  const T factor = *scale, rate = *learning_rate, decay = static_cast<T>(weight_decay);
+  const int64_t packs = count / kWidth;
+  for (int64_t pack = GlobalThread(); pack < packs; pack += GlobalThreads()) {
+    T ps[kWidth], gs[kWidth];
+    LoadPack(p + pack * kWidth, ps);
+    LoadPack(g + pack * kWidth, gs);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) ps[i] -= rate * (factor * gs[i] + decay * ps[i]);
+    StorePack(new_p + pack * kWidth, ps);
+  }
+  for (int64_t i = packs * kWidth + GlobalThread(); i < count; i += GlobalThreads()) {
+    new_p[i] = p[i] - rate * (factor * static_cast<T>(Widen(g[i])) + decay * p[i]);
+  }
+}
+
+template <typename S>
+__device__ double ChunkSquares(const S* x, int64_t begin, int64_t end) {
+  constexpr int kPack = kPackOf<S>;
+  Compute<S> sum = 0;
+  const int64_t packs = (end - begin) / kPack;
+  for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
+    Compute<S> v[kPack];
+    LoadPack(x + begin + pack * kPack, v);
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) sum += v[i] * v[i];
+  }
+  for (int64_t i = begin + packs * kPack + threadIdx.x; i < end; i += blockDim.x) {
+    const Compute<S> v = Widen(x[i]);
+    sum += v * v;
+  }
+  return static_cast<double>(sum);
+}
+
+// A block for each chunk.
+template <typename T>
+__device__ void Squares(const SquaresArgs& args, double* sums) {
+  const int32_t block = static_cast<int32_t>(blockIdx.x);
+  int low = 0, high = args.used;  // the last tensor that begins at or before the block
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (args.first_block[middle] <= block) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  const int64_t begin = static_cast<int64_t>(block - args.first_block[low]) * kSquaresChunk;
+  const int64_t count = args.counts[low];
+  const int64_t end = begin + kSquaresChunk < count ? begin + kSquaresChunk : count;
+  const void* x = args.tensors[low];
+  const bool is_bf16 = (args.is_bf16[low / 32] >> (low % 32) & 1) != 0;
+  const double sum = is_bf16 ? ChunkSquares(static_cast<const __nv_bfloat16*>(x), begin, end)
+                             : ChunkSquares(static_cast<const T*>(x), begin, end);
+  const double total = GroupSum(sum);
+  if (threadIdx.x == 0) sums[block] = total;
+}
+
+template <typename T>
+__device__ void FinishSquares(const double* sums, int64_t count, T* result) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += sums[i];
+  sum = GroupSum(sum);
+  if (threadIdx.x == 0) *result = static_cast<T>(sum);
+}
+
+}  // namespace
+
+#define ORIEL_STEP_KERNELS(T, type, G, gradient)                                                 \
+  ORIEL_CUDA_KERNEL(kThreads, oriel_adamw_##type##_##gradient, const AdamWArgs args, const T* p, \
+                    const G* g, const T* m, const T* v, const T* scale, const T* rate,           \
+                    const T* number, T* new_p, T* new_m, T* new_v) {                             \
+    AdamW(args, p, g, m, v, scale, rate, number, new_p, new_m, new_v);                           \
+  }                                                                                              \
+  ORIEL_CUDA_KERNEL(kThreads, oriel_sgd_##type##_##gradient, int64_t count, double weight_decay, \
+                    const T* p, const G* g, const T* scale, const T* rate, T* new_p) {           \
+    Sgd(count, weight_decay, p, g, scale, rate, new_p);                                          \
+  }
+ORIEL_STEP_KERNELS(float, f32, float, f32)
+ORIEL_STEP_KERNELS(float, f32, __nv_bfloat16, bf16)
+ORIEL_STEP_KERNELS(double, f64, double, f64)
+
+ORIEL_CUDA_KERNEL(kThreads, oriel_sum_squares_f32, const SquaresArgs args, double* sums) {
+  Squares<float>(args, sums);
+}
+ORIEL_CUDA_KERNEL(kThreads, oriel_sum_squares_f64, const SquaresArgs args, double* sums) {
+  Squares<double>(args, sums);
+}
+ORIEL_CUDA_KERNEL(kMaxGroup, oriel_finish_squares_f32, const double* sums, int64_t count,
+                  float* result) {
+  FinishSquares(sums, count, result);
+}
+ORIEL_CUDA_KERNEL(kMaxGroup, oriel_finish_squares_f64, const double* sums, int64_t count,
+                  double* result) {
+  FinishSquares(sums, count, result);
+}
+
+}  // namespace oriel::kernels::cuda

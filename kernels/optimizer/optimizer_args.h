@@ -1,0 +1,30 @@
+// What launches of optimizer.cu are given by value; for host and device code.
+#ifndef ORIEL_KERNELS_OPTIMIZER_OPTIMIZER_ARGS_H_
+#define ORIEL_KERNELS_OPTIMIZER_OPTIMIZER_ARGS_H_
+
+#include <cstdint>
+
+namespace oriel::kernels::cuda {
+
+struct AdamWArgs {
+  int64_t count;
+  double beta1, beta2, epsilon, weight_decay;
+};
+
+// Tensors whose squares one launch sums: as many as fit into a launch's parameters (4 KiB).
+inline constexpr int kSquaresTensors = 120;
+// Elements that a block sums.
+inline constexpr int64_t kSquaresChunk = 16 * 1024;
+
+struct SquaresArgs {
+  const void* tensors[kSquaresTensors];
+  int64_t counts[kSquaresTensors];
+  int32_t first_block[kSquaresTensors + 1];
+  uint32_t is_bf16[(kSquaresTensors + 31) / 32];
+  int32_t used;
+};
+static_assert(sizeof(SquaresArgs) < 4000);
+
+}  // namespace oriel::kernels::cuda
+
+#endif  // ORIEL_KERNELS_OPTIMIZER_OPTIMIZER_ARGS_H_

@@ -1,0 +1,110 @@
+// argmax, topk and cumsum along a dimension; see reduce.h for operands.
+//
+// Numbers: argmax and topk compare elements as they are: the larger (smaller) first, NaN as the
+// largest, equal ones by ascending index; so the order is total, and argmax is topk of one. cumsum
+// adds in double or uint64, in order.
+// Selection: a group per line finds one place after the other, each the first in order behind the
+// last one: k passes over the line, for small k. cumsum: a thread per line; not fast, for masks.
+#include "kernels/cuda/rows.cuh"
+#include "kernels/reduce/reduce_args.h"
+
+namespace oriel::kernels::cuda {
+namespace {
+
+// An element and its place; place < 0: none.
+template <typename T>
+struct Placed {
+  T value;
+  int64_t place;
+};
+
+template <typename T>
+__device__ Placed<T> FromLane(const Placed<T>& x, int lanes) {
+  return {static_cast<T>(__shfl_xor_sync(kWholeWarp, x.value, lanes)),
+          __shfl_xor_sync(kWholeWarp, x.place, lanes)};
+}
+
+// Whether a comes before b.
+template <typename T>
+__device__ bool Before(const Placed<T>& a, const Placed<T>& b, bool largest) {
+  const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+  if (a_nan != b_nan) return largest ? a_nan : b_nan;
+  if (a_nan || a.value == b.value) return a.place < b.place;
+  return largest ? a.value > b.value : a.value < b.value;
+}
+
+template <typename T>
+struct Foremost {
+  bool largest;
+  __device__ Placed<T> operator()(const Placed<T>& a, const Placed<T>& b) const {
+    if (a.place < 0) return b;
+    if (b.place < 0) return a;
+    return Before(b, a, largest) ? b : a;
+  }
+};
+
+template <typename S, typename I>
+__device__ void Select(const LineArgs& args, const S* x, I* y) {
+  using T = Compute<S>;
+  const Foremost<T> foremost{args.largest != 0};
+  for (int64_t line = FirstRow(); line < args.lines; line += RowStep()) {
+    const int64_t outer = line / args.inner, column = line % args.inner;
+    const S* from = x + outer * args.n * args.inner + column;
+    Placed<T> last{T(0), -1};
+    for (int64_t i = 0; i < args.k; ++i) {
+      Placed<T> best{T(0), -1};
+      for (int64_t place = threadIdx.x; place < args.n; place += blockDim.x) {
+        const Placed<T> here{Widen(from[place * args.inner]), place};
+        if (last.place >= 0 && !Before(last, here, foremost.largest)) continue;
+        best = foremost(best, here);
+      }
+      last = GroupTotal(best, foremost);
+      if (threadIdx.x == 0) {
+        y[(outer * args.k + i) * args.inner + column] = static_cast<I>(last.place);
+      }
+    }
+  }
+}
+
+template <typename T>
+__device__ void Cumsum(const LineArgs& args, const T* x, T* y) {
+  using A = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+  for (int64_t line = GlobalThread(); line < args.lines; line += GlobalThreads()) {
+    const int64_t start = line / args.inner * args.n * args.inner + line % args.inner;
+    A sum = 0;
+    for (int64_t i = 0; i < args.n; ++i) {
+      const int64_t at = start + (args.reverse != 0 ? args.n - 1 - i : i) * args.inner;
+      const A next = sum + static_cast<A>(x[at]);
+      y[at] = static_cast<T>(args.exclusive != 0 ? sum : next);
+      sum = next;
+    }
+  }
+}
+
+}  // namespace
+
+#define ORIEL_SELECT_KERNEL(S, type, I, index)                                                 \
+  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_select_##type##_##index, const LineArgs args, const S* x, \
+                    I* y) {                                                                    \
+    Select(args, x, y);                                                                        \
+  }
+#define ORIEL_SELECT_KERNELS(S, type)        \
+  ORIEL_SELECT_KERNEL(S, type, int64_t, i64) \
+  ORIEL_SELECT_KERNEL(S, type, int32_t, i32)
+#define ORIEL_CUMSUM_KERNEL(T, type)                                                   \
+  ORIEL_CUDA_KERNEL(256, oriel_cumsum_##type, const LineArgs args, const T* x, T* y) { \
+    Cumsum(args, x, y);                                                                \
+  }
+
+ORIEL_SELECT_KERNELS(float, f32)
+ORIEL_SELECT_KERNELS(double, f64)
+ORIEL_SELECT_KERNELS(__nv_bfloat16, bf16)
+ORIEL_SELECT_KERNELS(int64_t, i64)
+ORIEL_SELECT_KERNELS(int32_t, i32)
+ORIEL_SELECT_KERNELS(uint8_t, bool)
+ORIEL_CUMSUM_KERNEL(float, f32)
+ORIEL_CUMSUM_KERNEL(double, f64)
+ORIEL_CUMSUM_KERNEL(int64_t, i64)
+ORIEL_CUMSUM_KERNEL(int32_t, i32)
+
+}  // namespace oriel::kernels::cuda
