@@ -140,6 +140,22 @@ class Communicator {
   // calls; at first false.
   virtual void SetBackground(bool /*background*/) {}
 
+  // Of a communicator for a device's memory. Asynchronous: calls return before they are done, as
+  // work on the device's stream that SetStream has given last. Memory is read and written there, in
+  // the stream's order; Message::Wait makes the stream wait, not the host; a collective can be
+  // recorded into a graph. Else a call blocks until the memory holds its result, and what was put
+  // on streams before must be done when it is made.
+  virtual bool IsAsynchronous() const { return false; }
+  // A stream's handle (CUstream). Called before each call that is to be put on another stream than
+  // the one before. Nothing where the communicator is not asynchronous.
+  virtual void SetStream(void* /*stream*/) {}
+  // What the calls that follow are, for messages about peers that are late: rank, segment,
+  // instruction and ONNX node. Called where the communicator is asynchronous.
+  virtual void SetLabel(const std::string& /*what*/) {}
+  // Why calls that had returned have failed, of this communicator or of a group made of it. Does
+  // not wait: what is done, it knows about.
+  virtual absl::Status Check() { return absl::OkStatus(); }
+
   // Makes every pending and later call on any rank return Aborted with `reason`
   // (best effort: a peer in another process is told by the launcher).
   virtual void Abort(const absl::Status& reason) = 0;

@@ -9,14 +9,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "runtime/backend/host/host_backend.h"
 #include "runtime/base/status.h"
-#include "runtime/comm/blocks.h"
 #include "runtime/exec/dead_memory.h"
 #include "runtime/exec/groups.h"
-#include "runtime/exec/kernel_spec.h"
-#include "runtime/exec/streams.h"
+#include "runtime/exec/nan_check.h"
+#include "runtime/exec/prepare.h"
+#include "runtime/exec/replaced_compute.h"
+#include "runtime/exec/step_runner.h"
+#include "runtime/exec/steps.h"
 #include "runtime/exec/transfers.h"
 #include "runtime/plan/plan_types.h"
 
@@ -25,125 +26,30 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kMaxMilliseconds = 1e9;
-
-// An instruction with everything looked up: running one allocates and searches nothing.
-struct Step {
-  enum class Kind : uint8_t {
-    kLaunch,
-    kAllReduce,
-    kAllGather,
-    kReduceScatter,
-    kAllToAll,
-    kSlice,
-    kCopy,
-    kSend,
-    kReceive,
-    kWait,
-  };
-  Kind kind = Kind::kCopy;
-  // kLaunch
-  kernels::KernelFn kernel;
-  kernels::KernelArgs args = {nullptr, nullptr};
-  // Collectives; a null group is this rank alone
-  Communicator* group = nullptr;
-  Reduction reduction = Reduction::kSum;
-  absl::Span<const ReduceBuffer> buffers;  // kAllReduce
-  absl::Span<const PieceBuffer> pieces;    // other collectives
-  // kSlice, kCopy
-  const void* source = nullptr;
-  void* target = nullptr;
-  int64_t bytes = 0;                   // of the target
-  ConstPiece piece = {nullptr, 0, 0};  // kSlice: how it lies in the source, where `source` is
-  Transfer* transfer = nullptr;        // kSend, kReceive
-  // Of a collective that is started, and of its kWait; null where the group is this rank alone, for
-  // which starting it is doing it.
-  CommunicationStream* stream = nullptr;
-  CommunicationStream::Task* task = nullptr;
-  bool at_once = false;  // the wait is right behind the start, and does both
-  int started = -1;      // kWait: the step that it ends
-};
-
-// A pointer into a buffer of several copies, as the current microbatch needs it.
-struct CopyPointer {
-  void** place;
-  char* first;  // what it is for the first copy
-  const plan::Buffer* buffer;
-
-  void Follow(int64_t microbatch) const {
-    *place = first + (OffsetOf(*buffer, microbatch) - buffer->offset());
-  }
-};
-
-struct PreparedSegment {
-  const plan::Segment* segment = nullptr;
-  std::vector<Step> steps;
-  std::vector<CopyPointer> copy_pointers;  // into what follows, and into steps
-  // Instead of computing (ExecutorOptions::replace_compute): how long all together, and before each
-  // step; as much as is left behind the last one.
-  std::optional<Clock::duration> sleep;
-  std::vector<Clock::duration> sleep_before;
-  // What the steps point into. Never resized once filled.
-  std::vector<const void*> operands;
-  std::vector<void*> results;
-  std::vector<ReduceBuffer> reduce_buffers;
-  std::vector<PieceBuffer> piece_buffers;
-  SegmentProfile profile;
-};
-
-// Whether replaced computing leaves it out.
-bool IsComputing(Step::Kind kind) {
-  return kind == Step::Kind::kLaunch || kind == Step::Kind::kSlice || kind == Step::Kind::kCopy;
-}
-
-// Milliseconds that replace the computing of a segment, if any.
-std::optional<double> Replacement(const ExecutorOptions& options, const std::string& segment) {
-  auto found = options.replace_compute.find(segment);
-  for (const std::string_view kind : {SegmentKind(segment), PlainKind(segment)}) {
-    if (found == options.replace_compute.end()) {
-      found = options.replace_compute.find(std::string(kind));
-    }
-  }
-  if (found == options.replace_compute.end()) return std::nullopt;
-  return found->second;
-}
-
-absl::Status CheckReplacements(const plan::Plan& plan, const ExecutorOptions& options) {
-  for (const auto& [name, milliseconds] : options.replace_compute) {
-    bool known = false;
-    for (const auto& program : plan.programs()) {
-      for (const auto& segment : program.segments()) {
-        known = known || segment.name() == name || SegmentKind(segment.name()) == name ||
-                PlainKind(segment.name()) == name;
-      }
-    }
-    if (!known) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the plan has no segment '", name, "' whose computing could be replaced"));
-    }
-    if (!(milliseconds >= 0) || milliseconds > kMaxMilliseconds) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the computing of ", name, " can't be replaced by ", milliseconds, " ms"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 class PlanExecutor final : public Executor {
  public:
   PlanExecutor(const plan::Program& program, int64_t rank, const ExecutorOptions& options)
-      : program_(program), rank_(rank), options_(options), backend_(MakeHostBackend()) {}
+      : program_(program),
+        rank_(rank),
+        options_(options),
+        backend_(options.backend != nullptr ? options.backend : MakeHostBackend()),
+        asynchronous_(backend_->IsAsynchronous()),
+        runner_(*backend_, transfers_, [this] { return Settle(); }) {}
 
   // Collective, like Executor::Create.
   absl::Status Init(const plan::Plan& plan, Communicator* world) {
+    world_ = world;
+    ORIEL_RETURN_IF_ERROR(backend_->MakeCurrent());
     ORIEL_ASSIGN_OR_RETURN(arena_, backend_->Allocate(program_.arena_bytes()));
+    if (options_.check_nan) nan_check_.emplace(program_, *backend_, Base());
     if (options_.poison_dead_memory) {
       dead_memory_ = DeadMemory(program_);
       for (const ByteRange& bytes : dead_memory_.AtStart()) ORIEL_RETURN_IF_ERROR(Poison(bytes));
     }
     for (const auto& buffer : program_.buffers()) {
       if (buffer.kind() == plan::CONSTANT) {
-        ORIEL_RETURN_IF_ERROR(backend_->Copy(Address(buffer), buffer.data().data(), Bytes(buffer)));
+        ORIEL_RETURN_IF_ERROR(
+            backend_->Upload(Address(buffer), buffer.data().data(), Bytes(buffer)));
       }
     }
     for (int i = 0; i < program_.buffers_size(); ++i) {
@@ -155,12 +61,10 @@ class PlanExecutor final : public Executor {
       by_role_.emplace(Role(buffer.kind(), buffer.ref(), buffer.slot()), i);
     }
     ORIEL_ASSIGN_OR_RETURN(groups_, CommunicationGroups::Create(plan, program_, rank_, world));
-    ORIEL_ASSIGN_OR_RETURN(transfers_, Transfers::Create(plan, program_, rank_, world, *backend_,
-                                                         Base(), options_.trace));
-    segments_.resize(program_.segments_size());
-    for (int i = 0; i < program_.segments_size(); ++i) {
-      ORIEL_RETURN_IF_ERROR(Prepare(i, segments_[i]));
-    }
+    ORIEL_ASSIGN_OR_RETURN(transfers_, Transfers::Create(
+                                           plan, program_, rank_, world, *backend_,
+                                           [this] { return Settle(); }, Base(), options_.trace));
+    ORIEL_RETURN_IF_ERROR(Prepare());
     if (!streams_.empty()) {
       ORIEL_RETURN_IF_ERROR(Annotate(world->CheckConcurrent(),
                                      "the plan communicates while it computes; compile it without "
@@ -173,6 +77,10 @@ class PlanExecutor final : public Executor {
     PreparedSegment* segment = FindSegment(name);
     if (segment == nullptr) return NoSegment(name);
     const int index = static_cast<int>(segment - segments_.data());
+    if (asynchronous_) {
+      ORIEL_RETURN_IF_ERROR(late_error_);
+      ORIEL_RETURN_IF_ERROR(RunError(index, backend_->MakeCurrent()));
+    }
     if (microbatch < 0) {
       return RunError(
           index, absl::InvalidArgumentError(absl::StrCat("there is no microbatch ", microbatch)));
@@ -186,7 +94,8 @@ class PlanExecutor final : public Executor {
     ORIEL_RETURN_IF_ERROR(RunError(index, transfers_.BeforeRun(index, microbatch)));
     for (const CopyPointer& pointer : segment->copy_pointers) pointer.Follow(microbatch);
     ORIEL_RETURN_IF_ERROR(RunSteps(*segment, index, microbatch));
-    return RunError(index, transfers_.AfterRun(index));
+    ORIEL_RETURN_IF_ERROR(RunError(index, transfers_.AfterRun(index)));
+    return IsTraced() ? Settle() : absl::OkStatus();  // the slice is as long as the run
   }
 
   absl::StatusOr<BufferView> Find(plan::BufferKind kind, std::string_view ref,
@@ -207,12 +116,18 @@ class PlanExecutor final : public Executor {
 
   absl::Status Read(const BufferView& view, int64_t offset, void* target,
                     int64_t bytes) const override {
-    return backend_->Copy(target, static_cast<const char*>(view.data) + offset, bytes);
+    if (asynchronous_) {
+      ORIEL_RETURN_IF_ERROR(late_error_);
+      ORIEL_RETURN_IF_ERROR(backend_->MakeCurrent());
+      ORIEL_RETURN_IF_ERROR(Settle());
+    }
+    return backend_->Download(target, static_cast<const char*>(view.data) + offset, bytes);
   }
 
   absl::Status Write(const BufferView& view, int64_t offset, const void* source,
                      int64_t bytes) override {
-    return backend_->Copy(static_cast<char*>(view.data) + offset, source, bytes);
+    ORIEL_RETURN_IF_ERROR(backend_->MakeCurrent());
+    return backend_->Upload(static_cast<char*>(view.data) + offset, source, bytes);
   }
 
   absl::StatusOr<SegmentProfile> Profile(std::string_view name) const override {
@@ -247,214 +162,25 @@ class PlanExecutor final : public Executor {
         absl::StrCat("rank ", rank_, ": the plan has no segment '", std::string(name), "'"));
   }
 
-  absl::Status Prepare(int index, PreparedSegment& prepared) {
-    const plan::Segment& segment = program_.segments(index);
-    prepared.segment = &segment;
-    prepared.steps.resize(segment.instructions_size());
-    prepared.profile.nanoseconds.resize(segment.instructions_size());
-    size_t operands = 0;
-    size_t results = 0;
-    size_t collected = 0;
-    for (const auto& instruction : segment.instructions()) {
-      operands += instruction.launch().operands_size();
-      results += instruction.launch().results_size();
-      collected += instruction.collective().operands_size();
-    }
-    prepared.operands.reserve(operands);
-    prepared.results.reserve(results);
-    prepared.reduce_buffers.reserve(collected);
-    prepared.piece_buffers.reserve(collected);
-    for (int i = 0; i < segment.instructions_size(); ++i) {
-      Step& step = prepared.steps[i];
-      const absl::Status status = Prepare(segment.instructions(i), prepared, step);
-      if (!status.ok()) return InstructionError(segment, i, status);
-      if (step.kind == Step::Kind::kSend || step.kind == Step::Kind::kReceive) {
-        step.transfer = transfers_.Find(index, i);
-      }
-    }
-    PrepareStreams(segment, prepared);
-    if (const std::optional<double> milliseconds = Replacement(options_, segment.name())) {
-      PrepareSleep(*milliseconds, prepared);
+  // Steps point into their segments, which stay where they are.
+  absl::Status Prepare() {
+    segments_.resize(program_.segments_size());
+    SegmentPreparer preparer({program_, Base(), options_.num_threads, *backend_, groups_,
+                              transfers_, runner_, streams_});
+    const bool records = options_.record && asynchronous_ && !options_.profile &&
+                         !options_.poison_dead_memory && !options_.check_nan;
+    for (int i = 0; i < program_.segments_size(); ++i) {
+      int instruction = 0;
+      PreparedSegment& segment = segments_[i];
+      const absl::Status status = preparer.Prepare(i, segment, &instruction);
+      if (!status.ok()) return InstructionError(program_.segments(i), instruction, status);
+      PrepareSleep(options_, segment);
+      if (records && !segment.sleep) segment.parts = PartsToRecord(segment);
     }
     return absl::OkStatus();
   }
 
-  // What is started becomes a task of its stream.
-  void PrepareStreams(const plan::Segment& segment, PreparedSegment& prepared) {
-    for (int i = 0; i < segment.instructions_size(); ++i) {
-      Step& step = prepared.steps[i];
-      const auto& instruction = segment.instructions(i);
-      const int stream = instruction.collective().stream();
-      if (stream > 0 && step.group != nullptr) {
-        std::unique_ptr<CommunicationStream>& owner = streams_[stream];
-        if (owner == nullptr) owner = std::make_unique<CommunicationStream>();
-        step.stream = owner.get();
-        step.task = owner->Add(step.group, [this, &step] { return Communicate(step); });
-      }
-      if (step.kind != Step::Kind::kWait) continue;
-      step.started = instruction.wait().collective();
-      Step& start = prepared.steps[step.started];
-      step.stream = start.stream;
-      step.task = start.task;
-      step.at_once = start.at_once = step.started + 1 == i;
-    }
-  }
-
-  // The rank sleeps before it first sends. Where it starts collectives, what each launch would take
-  // is slept before whatever communicates behind it, so that they run meanwhile.
-  static void PrepareSleep(double milliseconds, PreparedSegment& prepared) {
-    const auto whole = std::chrono::duration_cast<Clock::duration>(
-        std::chrono::duration<double, std::milli>(milliseconds));
-    const std::vector<Step>& steps = prepared.steps;
-    prepared.sleep = whole;
-    prepared.sleep_before.assign(steps.size(), Clock::duration(0));
-    const bool starts = std::any_of(steps.begin(), steps.end(), [](const Step& step) {
-      return step.stream != nullptr && !step.at_once;
-    });
-    const int64_t launches = std::count_if(steps.begin(), steps.end(), [](const Step& step) {
-      return step.kind == Step::Kind::kLaunch;
-    });
-    if (starts && launches == 0) return;
-    int64_t passed = 0, slept = 0;  // launches
-    for (size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i].kind == Step::Kind::kLaunch) ++passed;
-      if (steps[i].kind == Step::Kind::kSend && !starts) {
-        prepared.sleep_before[i] = whole;
-        return;
-      }
-      if (!starts || IsComputing(steps[i].kind)) continue;
-      prepared.sleep_before[i] = whole * passed / launches - whole * slept / launches;
-      slept = passed;
-    }
-  }
-
-  // Remembers a pointer if it is into a buffer of several copies.
-  static void Follow(const plan::Buffer& buffer, void*& pointer, PreparedSegment& prepared) {
-    if (CopiesOf(buffer) == 1) return;
-    prepared.copy_pointers.push_back({&pointer, static_cast<char*>(pointer), &buffer});
-  }
-  static void Follow(const plan::Buffer& buffer, const void*& pointer, PreparedSegment& prepared) {
-    Follow(buffer, *const_cast<void**>(&pointer), prepared);
-  }
-
-  absl::Status Prepare(const plan::Instruction& instruction, PreparedSegment& prepared,
-                       Step& step) {
-    switch (instruction.kind_case()) {
-      case plan::Instruction::kLaunch: {
-        const auto& launch = instruction.launch();
-        step.kind = Step::Kind::kLaunch;
-        ORIEL_ASSIGN_OR_RETURN(
-            step.kernel, backend_->Prepare(MakeKernelSpec(program_, launch, options_.num_threads)));
-        step.args.operands = prepared.operands.data() + prepared.operands.size();
-        for (const int index : launch.operands()) {
-          prepared.operands.push_back(Address(program_.buffers(index)));
-          Follow(program_.buffers(index), prepared.operands.back(), prepared);
-        }
-        step.args.results = prepared.results.data() + prepared.results.size();
-        for (const int index : launch.results()) {
-          prepared.results.push_back(Address(program_.buffers(index)));
-          Follow(program_.buffers(index), prepared.results.back(), prepared);
-        }
-        return absl::OkStatus();
-      }
-      case plan::Instruction::kCollective: {
-        const auto& collective = instruction.collective();
-        step.group = groups_.Find(collective);
-        step.reduction =
-            collective.reduction() == plan::Collective::MAX ? Reduction::kMax : Reduction::kSum;
-        if (collective.kind() != plan::Collective::ALL_REDUCE)
-          return PreparePieces(collective, prepared, step);
-        step.kind = Step::Kind::kAllReduce;
-        const size_t first = prepared.reduce_buffers.size();
-        for (int i = 0; i < collective.operands_size(); ++i) {
-          const auto& operand = program_.buffers(collective.operands(i));
-          const auto& result = program_.buffers(collective.results(i));
-          const TensorSpec spec = FromPlan(operand.local());
-          prepared.reduce_buffers.push_back(
-              {Address(operand), Address(result), spec.num_elements(), spec.dtype});
-          Follow(operand, prepared.reduce_buffers.back().source, prepared);
-          Follow(result, prepared.reduce_buffers.back().target, prepared);
-        }
-        step.buffers = absl::MakeConstSpan(prepared.reduce_buffers).subspan(first);
-        return absl::OkStatus();
-      }
-      case plan::Instruction::kCopy: {
-        const auto& source = program_.buffers(instruction.copy().source());
-        const auto& target = program_.buffers(instruction.copy().target());
-        step.kind = Step::Kind::kCopy;
-        step.source = Address(source);
-        step.target = Address(target);
-        step.bytes = Bytes(source);
-        Follow(source, step.source, prepared);
-        Follow(target, step.target, prepared);
-        return absl::OkStatus();
-      }
-      case plan::Instruction::kSlice: {
-        const auto& slice = instruction.slice();
-        const auto& source = program_.buffers(slice.source());
-        const auto& target = program_.buffers(slice.target());
-        const TensorSpec spec = FromPlan(source.local());
-        const GridLayout::Piece piece = groups_.PieceOf(slice.axes());
-        step.kind = Step::Kind::kSlice;
-        step.piece = PieceOf(Address(source), BlocksOf(spec.shape, slice.dim(), piece.count),
-                             piece.count, piece.index, DTypeBytes(spec.dtype));
-        step.target = Address(target);
-        step.bytes = Bytes(target);
-        step.source = step.piece.data;
-        Follow(source, step.source, prepared);
-        Follow(target, step.target, prepared);
-        return absl::OkStatus();
-      }
-      case plan::Instruction::kSend:
-        step.kind = Step::Kind::kSend;
-        return absl::OkStatus();
-      case plan::Instruction::kReceive:
-        step.kind = Step::Kind::kReceive;
-        return absl::OkStatus();
-      case plan::Instruction::kWait:
-        step.kind = Step::Kind::kWait;
-        return absl::OkStatus();
-      case plan::Instruction::KIND_NOT_SET:
-        break;
-    }
-    return absl::UnimplementedError("an instruction that this version does not know");
-  }
-
-  // A collective other than all-reduce.
-  absl::Status PreparePieces(const plan::Collective& collective, PreparedSegment& prepared,
-                             Step& step) {
-    switch (collective.kind()) {
-      case plan::Collective::ALL_GATHER:
-        step.kind = Step::Kind::kAllGather;
-        break;
-      case plan::Collective::REDUCE_SCATTER:
-        step.kind = Step::Kind::kReduceScatter;
-        break;
-      case plan::Collective::ALL_TO_ALL:
-        step.kind = Step::Kind::kAllToAll;
-        break;
-      default:
-        return absl::UnimplementedError("a collective that this version does not know");
-    }
-    const int64_t ranks = step.group == nullptr ? 1 : step.group->size();
-    const size_t first = prepared.piece_buffers.size();
-    for (int i = 0; i < collective.operands_size(); ++i) {
-      const auto& operand = program_.buffers(collective.operands(i));
-      const auto& result = program_.buffers(collective.results(i));
-      PieceBuffer piece{Address(operand), Address(result), FromPlan(operand.local()).dtype, {}, {}};
-      if (Cuts(collective.kind())) {
-        piece.source_blocks = BlocksOf(operand.local().shape(), collective.split_dims(i), ranks);
-      }
-      if (Joins(collective.kind())) {
-        piece.target_blocks = BlocksOf(result.local().shape(), collective.concat_dims(i), ranks);
-      }
-      prepared.piece_buffers.push_back(piece);
-      Follow(operand, prepared.piece_buffers.back().source, prepared);
-      Follow(result, prepared.piece_buffers.back().target, prepared);
-    }
-    step.pieces = absl::MakeConstSpan(prepared.piece_buffers).subspan(first);
-    return absl::OkStatus();
-  }
+  bool IsTraced() const { return options_.trace != nullptr && options_.trace->on(); }
 
   absl::Status RunSteps(PreparedSegment& segment, int index, int64_t microbatch) {
     if (options_.profile) ++segment.profile.runs;
@@ -462,7 +188,14 @@ class PlanExecutor final : public Executor {
     const std::vector<DeadBytes>& dead = dead_memory_.In(index, microbatch);
     size_t poisoned = 0;
     ORIEL_RETURN_IF_ERROR(PoisonBehind(DeadBytes::kBeforeRun, dead, poisoned));
+    size_t part = IsTraced() ? segment.parts.size() : 0;
     for (size_t i = 0; i < segment.steps.size(); ++i) {
+      if (part < segment.parts.size() && segment.parts[part].begin == i) {
+        ORIEL_RETURN_IF_ERROR(RunPart(segment, segment.parts[part], microbatch));
+        i = segment.parts[part++].end - 1;
+        transfers_.Progress();
+        continue;
+      }
       const Step& step = segment.steps[i];
       if (segment.sleep) {
         Sleep(segment.sleep_before[i]);
@@ -472,11 +205,10 @@ class PlanExecutor final : public Executor {
       Clock::time_point begin;
       if (options_.profile) begin = Clock::now();
       absl::Status status = TraceStep(step, index, static_cast<int>(i), microbatch);
-      if (!status.ok()) {
-        const int failed = step.started < 0 ? static_cast<int>(i) : step.started;
-        return InstructionError(*segment.segment, failed, status);
-      }
+      if (status.ok() && nan_check_) status = CheckNan(segment, i, microbatch);
+      if (!status.ok()) return StepError(segment, i, status);
       if (options_.profile) {
+        ORIEL_RETURN_IF_ERROR(Settle());
         segment.profile.nanoseconds[i] +=
             std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
       }
@@ -485,6 +217,72 @@ class PlanExecutor final : public Executor {
     }
     Sleep(left);
     return absl::OkStatus();
+  }
+
+  // Steps that are recorded: for the first time as they are, then as a recording.
+  absl::Status RunPart(PreparedSegment& segment, RecordedPart& part, int64_t microbatch) {
+    if (!part.has_run) {
+      part.has_run = true;
+      return RunPlain(segment, part, microbatch);
+    }
+    std::unique_ptr<Backend::Recording>& recording =
+        part.recordings[microbatch % segment.copy_cycle];
+    if (recording == nullptr) {
+      ORIEL_RETURN_IF_ERROR(RecordError(segment, part, backend_->BeginRecording()));
+      const absl::Status status = RunPlain(segment, part, microbatch);
+      absl::StatusOr<std::unique_ptr<Backend::Recording>> recorded = backend_->EndRecording();
+      ORIEL_RETURN_IF_ERROR(status);
+      if (!recorded.ok()) return RecordError(segment, part, recorded.status());
+      recording = *std::move(recorded);
+    }
+    return RecordError(segment, part, backend_->Replay(*recording));
+  }
+
+  absl::Status RunPlain(const PreparedSegment& segment, const RecordedPart& part,
+                        int64_t microbatch) {
+    for (size_t i = part.begin; i < part.end; ++i) {
+      const absl::Status status = runner_.Run(segment.steps[i], microbatch);
+      if (!status.ok()) return StepError(segment, i, status);
+    }
+    return absl::OkStatus();
+  }
+
+  // Behind a step: what it has made, or, of a kWait, what its collective has.
+  absl::Status CheckNan(const PreparedSegment& segment, size_t index, int64_t microbatch) {
+    const Step& step = segment.steps[index];
+    if (step.task != nullptr && step.started < 0) return absl::OkStatus();  // it is on its way
+    ORIEL_RETURN_IF_ERROR(Settle());
+    const int done = step.started < 0 ? static_cast<int>(index) : step.started;
+    return nan_check_->After(segment.segment->instructions(done), microbatch);
+  }
+
+  // Waits for the device. What has gone wrong there stays the error of all that follows.
+  absl::Status Settle() const {
+    if (!asynchronous_ || !late_error_.ok()) return late_error_;
+    int64_t launch = -1;
+    const absl::Status status = backend_->Synchronize(&launch);
+    if (status.ok()) {
+      if (world_ == nullptr) return status;
+      late_error_ = Annotate(world_->Check(), absl::StrCat("rank ", rank_));
+      if (!late_error_.ok()) DropRecordings();
+      return late_error_;
+    }
+    DropRecordings();
+    if (launch >= 0) {
+      const LaunchNumber number = LaunchNumber::FromInt(launch);
+      late_error_ = InstructionError(program_.segments(number.segment), number.instruction, status);
+    } else {
+      late_error_ = Annotate(status, absl::StrCat("rank ", rank_,
+                                                  ": the device has failed (--check-nan waits for "
+                                                  "each launch, and so names the one)"));
+    }
+    return late_error_;
+  }
+
+  // Behind an error nothing is replayed, and NCCL's abort waits until the graphs are gone that hold
+  // calls of a communicator.
+  void DropRecordings() const {
+    for (PreparedSegment& segment : segments_) segment.parts.clear();
   }
 
   absl::Status Poison(const ByteRange& bytes) {
@@ -528,14 +326,14 @@ class PlanExecutor final : public Executor {
     } else if (step.kind == Step::Kind::kWait && step.task != nullptr) {
       slice.kind = TraceSlice::Kind::kWait;
     } else if (step.group == nullptr) {
-      return RunStep(step, microbatch);
+      return runner_.Run(step, microbatch);
     }
     if (options_.trace == nullptr || (step.stream != nullptr && step.started < 0)) {
-      return RunStep(step, microbatch);
+      return runner_.Run(step, microbatch);
     }
     {
       const TraceSpan span(options_.trace, slice);
-      ORIEL_RETURN_IF_ERROR(RunStep(step, microbatch));
+      ORIEL_RETURN_IF_ERROR(runner_.Run(step, microbatch));
     }
     if (step.task != nullptr && options_.trace->on()) {
       slice.kind = TraceSlice::Kind::kStarted;
@@ -547,79 +345,29 @@ class PlanExecutor final : public Executor {
     return absl::OkStatus();
   }
 
-  absl::Status RunStep(const Step& step, int64_t microbatch) {
-    switch (step.kind) {
-      case Step::Kind::kLaunch:
-        return step.kernel(step.args);
-      case Step::Kind::kAllReduce:
-      case Step::Kind::kAllGather:
-      case Step::Kind::kReduceScatter:
-      case Step::Kind::kAllToAll:
-        if (step.stream == nullptr) return Communicate(step);
-        return step.at_once ? absl::OkStatus() : step.stream->Start(*step.task);
-      case Step::Kind::kWait:
-        if (step.stream == nullptr) return absl::OkStatus();
-        return step.at_once ? step.stream->Run(*step.task) : step.stream->Wait(*step.task);
-      case Step::Kind::kSlice:
-        if (step.bytes == 0) return absl::OkStatus();
-        return backend_->CopyRuns(step.target, step.source, step.piece.run, step.piece.stride,
-                                  step.bytes / step.piece.run);
-      case Step::Kind::kCopy:
-        return Move(step.target, step.source, step.bytes);
-      case Step::Kind::kSend:
-        return transfers_.Send(*step.transfer, microbatch);
-      case Step::Kind::kReceive:
-        return transfers_.Receive(*step.transfer, microbatch);
-    }
-    return absl::OkStatus();
-  }
-
-  // A collective, to its end. Of a stream: in its thread, which uses the group and nothing else of
-  // the executor that changes.
-  absl::Status Communicate(const Step& step) {
-    switch (step.kind) {
-      case Step::Kind::kAllReduce:
-        if (step.group != nullptr) return step.group->AllReduce(step.reduction, step.buffers);
-        for (const ReduceBuffer& buffer : step.buffers) {
-          ORIEL_RETURN_IF_ERROR(
-              Move(buffer.target, buffer.source, buffer.count * DTypeBytes(buffer.dtype)));
-        }
-        return absl::OkStatus();
-      case Step::Kind::kAllGather:
-        if (step.group == nullptr) return MoveAll(step.pieces);
-        return step.group->AllGather(step.pieces);
-      case Step::Kind::kReduceScatter:
-        if (step.group == nullptr) return MoveAll(step.pieces);
-        return step.group->ReduceScatter(step.reduction, step.pieces);
-      case Step::Kind::kAllToAll:
-        if (step.group == nullptr) return MoveAll(step.pieces);
-        return step.group->AllToAll(step.pieces);
-      default:
-        return absl::OkStatus();
-    }
-  }
-
-  absl::Status Move(void* target, const void* source, int64_t bytes) {
-    if (target == source) return absl::OkStatus();
-    return backend_->Copy(target, source, bytes);
-  }
-
-  // A collective of this rank alone: each tensor is one piece.
-  absl::Status MoveAll(absl::Span<const PieceBuffer> pieces) {
-    for (const PieceBuffer& piece : pieces) {
-      const Blocks& blocks =
-          piece.source_blocks.inner > 0 ? piece.source_blocks : piece.target_blocks;
-      ORIEL_RETURN_IF_ERROR(
-          Move(piece.target, piece.source, blocks.num_elements() * DTypeBytes(piece.dtype)));
-    }
-    return absl::OkStatus();
-  }
-
   // What goes wrong before or behind the instructions.
   absl::Status RunError(int segment, const absl::Status& status) const {
     if (status.ok()) return status;
+    ORIEL_RETURN_IF_ERROR(late_error_);  // it says where it comes from
     return Annotate(status,
                     absl::StrCat("rank ", rank_, ", segment ", program_.segments(segment).name()));
+  }
+
+  // Of a step that fails: that of a kWait is its collective's.
+  absl::Status StepError(const PreparedSegment& segment, size_t index,
+                         const absl::Status& status) const {
+    ORIEL_RETURN_IF_ERROR(late_error_);
+    const int started = segment.steps[index].started;
+    return InstructionError(*segment.segment, started < 0 ? static_cast<int>(index) : started,
+                            status);
+  }
+
+  absl::Status RecordError(const PreparedSegment& segment, const RecordedPart& part,
+                           const absl::Status& status) const {
+    if (status.ok()) return status;
+    return Annotate(status, absl::StrCat("rank ", rank_, ", segment ", segment.segment->name(),
+                                         ", instructions ", part.begin, " to ", part.end - 1,
+                                         " as a recording"));
   }
 
   absl::Status InstructionError(const plan::Segment& segment, int index,
@@ -637,15 +385,19 @@ class PlanExecutor final : public Executor {
   const plan::Program& program_;
   const int64_t rank_;
   const ExecutorOptions options_;
-  const std::unique_ptr<Backend> backend_;
+  const std::shared_ptr<Backend> backend_;
+  const bool asynchronous_;
+  Communicator* world_ = nullptr;
+  mutable absl::Status late_error_;  // the first that the device has reported
   DeviceMemory arena_;
   CommunicationGroups groups_;
   Transfers transfers_;
-  std::vector<PreparedSegment> segments_;
+  StepRunner runner_;
+  mutable std::vector<PreparedSegment> segments_;  // recordings go with an error
   std::map<Role, int> by_role_;
-  DeadMemory dead_memory_;  // nothing, unless it is filled
-  // By number. Destroyed first: their threads use the rest.
-  std::map<int, std::unique_ptr<CommunicationStream>> streams_;
+  std::optional<NanCheck> nan_check_;
+  DeadMemory dead_memory_;        // nothing, unless it is filled
+  CommunicationStreams streams_;  // destroyed first: their threads use the rest
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/backend/backend.h"
 #include "runtime/base/tensor.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/exec/trace.h"
@@ -25,11 +26,17 @@ struct BufferView {
 };
 
 struct ExecutorOptions {
-  int num_threads = 1;   // that each kernel may use
-  bool profile = false;  // measure each instruction
+  std::shared_ptr<Backend> backend;  // the rank's device; null: the host
+  int num_threads = 1;               // that each kernel may use
+  bool profile = false;              // measure each instruction
   // Fills memory with 0xff bytes (NaN in every float type) as soon as no later instruction reads
   // what it holds, so that a value that survives by chance shows. For tests.
   bool poison_dead_memory = false;
+  // Reads back every result, and refuses the first one with a NaN (nan_check.h). Slow.
+  bool check_nan = false;
+  // Whether a device that can (CUDA graphs) records its work, and replays it. Nothing is recorded
+  // where runs are measured, traced, poisoned or checked.
+  bool record = true;
   // By segment ("forward.2") or kind of segments ("forward"), where the segment counts before its
   // kind: milliseconds that a run takes instead of computing. It waits for what it receives, sleeps
   // this long before it sends, and communicates as planned; launches, copies and slices are left
@@ -46,7 +53,8 @@ struct SegmentProfile {
 };
 
 // One rank's arena, prepared kernels, communication groups and streams. Not thread-safe: one thread
-// drives an executor. Each communication stream of the program has a thread of its own.
+// drives an executor. Each communication stream of the program has a thread of its own, or is a
+// stream of the device.
 class Executor {
  public:
   // Allocates and zeroes the arena, fills in constants, prepares every kernel, makes the
@@ -61,6 +69,9 @@ class Executor {
   // the training step, the runs of a step come in the order of its schedule, for that says when a
   // rank gets ready to receive: else FailedPrecondition. Segments outside of the schedule (eval)
   // may run between steps, and get ready when they begin.
+  //
+  // On a device that is asynchronous, the run may be under way when this returns. What goes wrong
+  // in it is then the error of a later Run or Read, of which it names the run that failed.
   //
   // An error names rank, segment, instruction number, kernel or channel, and the ONNX node it came
   // from. The caller then aborts the world with it, for the peers may be waiting for this rank, and

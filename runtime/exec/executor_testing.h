@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,10 +28,29 @@ inline void RunRanks(int64_t size, const std::function<void(int64_t, Communicato
   for (std::thread& thread : threads) thread.join();
 }
 
+// Makes the device of a rank. Null, unless the tests are linked with emulated_testing.cc: then they
+// run on emulated CUDA devices.
+using BackendMaker = std::shared_ptr<Backend> (*)();
+inline BackendMaker& TestBackend() {
+  static BackendMaker maker = nullptr;
+  return maker;
+}
+
+inline ExecutorOptions TestOptions() {
+  ExecutorOptions options;
+  if (TestBackend() != nullptr) options.backend = TestBackend()();
+  return options;
+}
+
+// Waits for what has run. The memory of an emulated device is the host's.
 inline float* Floats(const Executor& executor, plan::BufferKind kind, const std::string& ref) {
   const absl::StatusOr<BufferView> view = executor.Find(kind, ref);
   EXPECT_TRUE(view.ok()) << view.status();
-  return view.ok() ? static_cast<float*>(view->data) : nullptr;
+  if (!view.ok()) return nullptr;
+  char byte;
+  const absl::Status status = executor.Read(*view, 0, &byte, 1);
+  EXPECT_TRUE(status.ok()) << status;
+  return static_cast<float*>(view->data);
 }
 
 // Sample `index` of the global batch.

@@ -102,7 +102,7 @@ TEST_P(PipelineTraining, GivesTheNumbersOfPlainLoops) {
   ORIEL_ASSERT_OK(VerifyPlan(plan));
   const Trained expected = TrainPlainly(options.samples, options.microbatches);
   RunRanks(plan.world_size(), [&](int64_t rank, Communicator* world) {
-    ExecutorOptions executor_options;
+    ExecutorOptions executor_options = TestOptions();
     executor_options.poison_dead_memory = true;
     ORIEL_ASSERT_OK_AND_ASSIGN(auto executor,
                                Executor::Create(plan, rank, world, executor_options));
@@ -221,7 +221,7 @@ TEST_P(PipelineCuts, EveryRankGetsItsPiece) {
     return static_cast<float>(microbatch * 100 + row * 10 + column);
   };
   RunRanks(plan.world_size(), [&](int64_t rank, Communicator* world) {
-    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, {}));
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, TestOptions()));
     const bool sends = rank < cut.source_ranks;
     const plan::Channel& channel = plan.channels(0);
     ORIEL_ASSERT_OK_AND_ASSIGN(
@@ -262,7 +262,7 @@ TEST(PipelineExecutor, SendDoesNotWait) {
   const plan::Plan plan = TwoStagePlan(options);
   std::promise<void> ahead;
   RunRanks(2, [&](int64_t rank, Communicator* world) {
-    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, {}));
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, TestOptions()));
     if (rank == 0) {
       ORIEL_EXPECT_OK(executor->Run("forward.0", 0));
       ORIEL_EXPECT_OK(executor->Run("forward.0", 1));
@@ -280,7 +280,7 @@ TEST(PipelineExecutor, SendDoesNotWait) {
 TEST(PipelineExecutor, RunsFollowTheSchedule) {
   const plan::Plan plan = TwoStagePlan({});
   RunRanks(2, [&](int64_t rank, Communicator* world) {
-    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, {}));
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, TestOptions()));
     if (rank == 0) {
       EXPECT_THAT(executor->Run("forward.0", 1),
                   StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -297,7 +297,7 @@ TEST(PipelineExecutor, RunsFollowTheSchedule) {
 TEST(PipelineExecutor, ErrorNamesRankSegmentInstructionAndChannel) {
   const plan::Plan plan = TwoStagePlan({});
   RunRanks(2, [&](int64_t rank, Communicator* world) {
-    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, {}));
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, TestOptions()));
     if (rank == 0) return world->Abort(absl::InternalError("out of paper"));
     // Whether it has failed when rank 1 gets ready to receive, or only when it waits.
     EXPECT_THAT(executor->Run("forward.1", 0),
@@ -310,7 +310,7 @@ TEST(PipelineExecutor, ErrorNamesRankSegmentInstructionAndChannel) {
 TEST(PipelineExecutor, RanksOfAPipelineNeedACommunicator) {
   plan::Plan plan = TwoStagePlan({});
   plan.set_world_size(1);
-  EXPECT_THAT(Executor::Create(plan, 0, nullptr, {}).status(),
+  EXPECT_THAT(Executor::Create(plan, 0, nullptr, TestOptions()).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no communicator")));
 }
 
@@ -324,7 +324,7 @@ double Milliseconds(Clock::time_point begin) {
 TEST(PipelineExecutor, ReplacedComputeSleepsAndCommunicates) {
   const plan::Plan plan = TwoStagePlan({});
   RunRanks(2, [&](int64_t rank, Communicator* world) {
-    ExecutorOptions options;
+    ExecutorOptions options = TestOptions();
     options.replace_compute = {{"forward", 80}, {"forward.1", 0}};
     ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, rank, world, options));
     float* weights = Floats(*executor, plan::PARAMETER, rank == 0 ? "w" : "v");
@@ -346,7 +346,7 @@ TEST(PipelineExecutor, ReplacedComputeSleepsAndCommunicates) {
 
 TEST(PipelineExecutor, ReplacedComputeNamesSegments) {
   const plan::Plan plan = SmallTrainingPlan(1, 1);
-  ExecutorOptions options;
+  ExecutorOptions options = TestOptions();
   options.replace_compute = {{"forwards", 1}};
   EXPECT_THAT(Executor::Create(plan, 0, nullptr, options).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -365,7 +365,7 @@ TEST(PipelineExecutor, TraceHasRunsAndWaits) {
   const plan::Plan plan = TwoStagePlan(options);
   RunRanks(3, [&](int64_t rank, Communicator* world) {
     TraceRecorder recorder(2, 2);
-    ExecutorOptions executor_options;
+    ExecutorOptions executor_options = TestOptions();
     executor_options.trace = &recorder;
     ORIEL_ASSERT_OK_AND_ASSIGN(auto executor,
                                Executor::Create(plan, rank, world, executor_options));

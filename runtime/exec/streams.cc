@@ -5,7 +5,7 @@
 
 namespace oriel::runtime {
 
-CommunicationStream::~CommunicationStream() {
+ThreadStream::~ThreadStream() {
   {
     Lock lock(mutex_);
     stopping_ = true;
@@ -18,14 +18,15 @@ CommunicationStream::~CommunicationStream() {
   if (thread_.joinable()) thread_.join();
 }
 
-CommunicationStream::Task* CommunicationStream::Add(Communicator* communicator,
-                                                    std::function<absl::Status()> call) {
-  tasks_.push_back(std::unique_ptr<Task>(new Task(communicator, std::move(call))));
+absl::StatusOr<CommunicationStream::Task*> ThreadStream::Add(Communicator* communicator,
+                                                             std::function<absl::Status()> call) {
+  tasks_.push_back(std::make_unique<ThreadTask>(communicator, std::move(call)));
   queue_.resize(tasks_.size());
   return tasks_.back().get();
 }
 
-absl::Status CommunicationStream::Start(Task& task) {
+absl::Status ThreadStream::Start(Task& started) {
+  auto& task = static_cast<ThreadTask&>(started);
   {
     Lock lock(mutex_);
     ORIEL_RETURN_IF_ERROR(Enqueue(task));
@@ -36,53 +37,54 @@ absl::Status CommunicationStream::Start(Task& task) {
   return absl::OkStatus();
 }
 
-absl::Status CommunicationStream::Wait(Task& task) {
+absl::Status ThreadStream::Wait(Task& awaited) {
+  auto& task = static_cast<ThreadTask&>(awaited);
   Lock lock(mutex_);
-  if (task.state_ == Task::State::kIdle) {
+  if (task.state_ == ThreadTask::State::kIdle) {
     return absl::FailedPreconditionError("waits for a collective that was not started");
   }
-  while (task.state_ != Task::State::kDone) {
+  while (task.state_ != ThreadTask::State::kDone) {
     if (running_ == nullptr) {
       RunFirst(lock, /*background=*/false);
     } else {
       done_.wait(lock);
     }
   }
-  task.state_ = Task::State::kIdle;
+  task.state_ = ThreadTask::State::kIdle;
   --started_;
   return task.status_;
 }
 
-absl::Status CommunicationStream::Run(Task& task) {
+absl::Status ThreadStream::Run(Task& task) {
   {
     Lock lock(mutex_);
-    ORIEL_RETURN_IF_ERROR(Enqueue(task));
+    ORIEL_RETURN_IF_ERROR(Enqueue(static_cast<ThreadTask&>(task)));
   }
   return Wait(task);
 }
 
-bool CommunicationStream::IsBusy() const {
+bool ThreadStream::IsBusy() const {
   Lock lock(mutex_);
   return started_ > 0;
 }
 
-absl::Status CommunicationStream::Enqueue(Task& task) {
+absl::Status ThreadStream::Enqueue(ThreadTask& task) {
   ORIEL_RETURN_IF_ERROR(status_);
-  if (task.state_ != Task::State::kIdle) {
+  if (task.state_ != ThreadTask::State::kIdle) {
     return absl::FailedPreconditionError("starts a collective that is on its way");
   }
-  task.state_ = Task::State::kQueued;
+  task.state_ = ThreadTask::State::kQueued;
   ++started_;
   queue_[(first_ + queued_++) % queue_.size()] = &task;
   return absl::OkStatus();
 }
 
-void CommunicationStream::RunFirst(Lock& lock, bool background) {
-  Task& task = *queue_[first_];
+void ThreadStream::RunFirst(Lock& lock, bool background) {
+  ThreadTask& task = *queue_[first_];
   first_ = (first_ + 1) % queue_.size();
   --queued_;
   running_ = &task;
-  task.state_ = Task::State::kRunning;
+  task.state_ = ThreadTask::State::kRunning;
   lock.unlock();
   task.communicator_->SetBackground(background);
   task.begin_ = TraceNow();
@@ -91,12 +93,12 @@ void CommunicationStream::RunFirst(Lock& lock, bool background) {
   lock.lock();
   running_ = nullptr;
   task.status_ = status;
-  task.state_ = Task::State::kDone;
+  task.state_ = ThreadTask::State::kDone;
   if (!status.ok()) {
     status_ = std::move(status);
     for (; queued_ > 0; --queued_, first_ = (first_ + 1) % queue_.size()) {
       queue_[first_]->status_ = status_;
-      queue_[first_]->state_ = Task::State::kDone;
+      queue_[first_]->state_ = ThreadTask::State::kDone;
     }
   }
   // Of the two threads one has run this task; the other one may wait.
@@ -104,7 +106,7 @@ void CommunicationStream::RunFirst(Lock& lock, bool background) {
   if (background) done_.notify_one();
 }
 
-void CommunicationStream::Work() {
+void ThreadStream::Work() {
   Lock lock(mutex_);
   while (true) {
     work_.wait(lock, [&] { return stopping_ || (running_ == nullptr && queued_ > 0); });

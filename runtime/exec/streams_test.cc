@@ -23,17 +23,17 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A communicator that calls need not use.
-class CommunicationStreamTest : public ::testing::Test {
+class ThreadStreamTest : public ::testing::Test {
  protected:
   CommunicationStream::Task* Add(std::function<absl::Status()> call) {
-    return stream_.Add(world_[0].get(), std::move(call));
+    return *stream_.Add(world_[0].get(), std::move(call));
   }
 
   std::vector<std::unique_ptr<Communicator>> world_ = MakeInProcessWorld(1);
-  CommunicationStream stream_;
+  ThreadStream stream_;
 };
 
-TEST_F(CommunicationStreamTest, RunsInTheOrderOfStarts) {
+TEST_F(ThreadStreamTest, RunsInTheOrderOfStarts) {
   std::vector<int> order;
   std::vector<CommunicationStream::Task*> tasks;
   for (int i = 0; i < 5; ++i) {
@@ -49,7 +49,7 @@ TEST_F(CommunicationStreamTest, RunsInTheOrderOfStarts) {
   EXPECT_FALSE(stream_.IsBusy());
 }
 
-TEST_F(CommunicationStreamTest, WorksWhileTheRankComputes) {
+TEST_F(ThreadStreamTest, WorksWhileTheRankComputes) {
   std::atomic<bool> done{false};
   std::thread::id thread;
   auto* task = Add([&] {
@@ -65,7 +65,7 @@ TEST_F(CommunicationStreamTest, WorksWhileTheRankComputes) {
   EXPECT_LE(task->begin(), task->end());
 }
 
-TEST_F(CommunicationStreamTest, RunsInTheSameThreadIfItHasNothingElseToDo) {
+TEST_F(ThreadStreamTest, RunsInTheSameThreadIfItHasNothingElseToDo) {
   std::vector<std::thread::id> threads;
   auto* task = Add([&] {
     threads.push_back(std::this_thread::get_id());
@@ -75,7 +75,7 @@ TEST_F(CommunicationStreamTest, RunsInTheSameThreadIfItHasNothingElseToDo) {
   EXPECT_THAT(threads, ElementsAre(std::this_thread::get_id(), std::this_thread::get_id()));
 }
 
-TEST_F(CommunicationStreamTest, AnErrorEndsTheStream) {
+TEST_F(ThreadStreamTest, AnErrorEndsTheStream) {
   int runs = 0;
   auto* good = Add([&] {
     ++runs;
@@ -103,7 +103,7 @@ TEST_F(CommunicationStreamTest, AnErrorEndsTheStream) {
   EXPECT_FALSE(stream_.IsBusy());
 }
 
-TEST_F(CommunicationStreamTest, RefusesMisuse) {
+TEST_F(ThreadStreamTest, RefusesMisuse) {
   auto* task = Add([] { return absl::OkStatus(); });
   const auto refused = [](const char* why) {
     return StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(why));
@@ -115,14 +115,14 @@ TEST_F(CommunicationStreamTest, RefusesMisuse) {
   EXPECT_THAT(stream_.Wait(*task), refused("was not started"));
 }
 
-TEST(CommunicationStream, AnAbortWakesWhoWaits) {
+TEST(ThreadStream, AnAbortWakesWhoWaits) {
   RunRanks(2, [](int64_t rank, Communicator* world) {
     if (rank == 1) {
       std::this_thread::sleep_for(milliseconds(5));
       return world->Abort(absl::InternalError("no memory"));
     }
-    CommunicationStream stream;
-    auto* task = stream.Add(world, [&] { return world->Barrier(); });
+    ThreadStream stream;
+    auto* task = *stream.Add(world, [&] { return world->Barrier(); });
     ORIEL_ASSERT_OK(stream.Start(*task));
     EXPECT_THAT(stream.Wait(*task),
                 StatusIs(absl::StatusCode::kAborted, "rank 1 failed: no memory"));
@@ -130,7 +130,7 @@ TEST(CommunicationStream, AnAbortWakesWhoWaits) {
 }
 
 // The peer does not come. What is on its way, and what is behind it, is given up.
-TEST(CommunicationStream, CanBeDestroyedAtAnyTime) {
+TEST(ThreadStream, CanBeDestroyedAtAnyTime) {
   for (int round = 0; round < 50; ++round) {
     std::atomic<bool> destroyed{false};
     RunRanks(2, [&](int64_t rank, Communicator* world) {
@@ -140,10 +140,10 @@ TEST(CommunicationStream, CanBeDestroyedAtAnyTime) {
         return;
       }
       {
-        CommunicationStream stream;
+        ThreadStream stream;
         std::vector<CommunicationStream::Task*> tasks;
         for (int i = 0; i < 3; ++i) {
-          tasks.push_back(stream.Add(world, [&] { return world->Barrier(); }));
+          tasks.push_back(*stream.Add(world, [&] { return world->Barrier(); }));
         }
         for (auto* task : tasks) ORIEL_ASSERT_OK(stream.Start(*task));
         std::this_thread::sleep_for(std::chrono::microseconds(round * 10));
@@ -156,7 +156,7 @@ TEST(CommunicationStream, CanBeDestroyedAtAnyTime) {
 
 // Eight ranks with three streams, each of groups of its own: sums come out in any order of starts
 // and waits.
-TEST(CommunicationStream, ManyRanksAndStreamsAtWork) {
+TEST(ThreadStream, ManyRanksAndStreamsAtWork) {
   constexpr int64_t kRanks = 8;
   constexpr int kStreams = 3, kTasks = 4, kRounds = 60, kCount = 700;
   RunRanks(kRanks, [](int64_t rank, Communicator* world) {
@@ -167,7 +167,7 @@ TEST(CommunicationStream, ManyRanksAndStreamsAtWork) {
       ReduceBuffer buffer;
     };
     std::vector<std::unique_ptr<Communicator>> groups;
-    std::vector<CommunicationStream> streams(kStreams);
+    std::vector<ThreadStream> streams(kStreams);
     std::vector<std::unique_ptr<Job>> jobs;
     for (int s = 0; s < kStreams; ++s) {
       ORIEL_ASSERT_OK_AND_ASSIGN(auto group, world->Group({0, 1, 2, 3, 4, 5, 6, 7}));
@@ -176,7 +176,7 @@ TEST(CommunicationStream, ManyRanksAndStreamsAtWork) {
         job->stream = &streams[s];
         job->values.resize(kCount);
         job->buffer = {job->values.data(), job->values.data(), kCount, DType::kI64};
-        job->task = streams[s].Add(group.get(), [group = group.get(), &buffer = job->buffer] {
+        job->task = *streams[s].Add(group.get(), [group = group.get(), &buffer = job->buffer] {
           return group->AllReduce(Reduction::kSum, {&buffer, 1});
         });
         jobs.push_back(std::move(job));

@@ -47,10 +47,9 @@ bool Transfer::IsPending(int64_t microbatch) const {
                      [](const std::unique_ptr<Message>& message) { return message != nullptr; });
 }
 
-absl::Status Transfer::Send(Communicator& world, int64_t microbatch) {
+absl::Status Transfer::Pack(int64_t microbatch) {
   const int64_t copy = CopyOf(microbatch);
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    const Part& part = parts_[i];
+  for (const Part& part : parts_) {
     char* address = Address(part, copy);
     for (int64_t run = 0; part.runs && run < part.runs->count(); ++run) {
       const auto [from, to] = (*part.runs)[run];
@@ -58,8 +57,16 @@ absl::Status Transfer::Send(Communicator& world, int64_t microbatch) {
                                            memory_[copy] + from * element_bytes_,
                                            part.runs->length() * element_bytes_));
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Transfer::Send(Communicator& world, int64_t microbatch) {
+  const int64_t copy = CopyOf(microbatch);
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = parts_[i];
     ORIEL_ASSIGN_OR_RETURN(MessageOf(i, copy),
-                           world.Send(part.peer, channel_, address, part.bytes));
+                           world.Send(part.peer, channel_, Address(part, copy), part.bytes));
   }
   return absl::OkStatus();
 }
@@ -103,12 +110,21 @@ absl::Status Transfer::WaitUntilReceived(int64_t microbatch) {
 
 absl::StatusOr<Transfers> Transfers::Create(const plan::Plan& plan, const plan::Program& program,
                                             int64_t rank, Communicator* world, Backend& backend,
-                                            char* arena, TraceRecorder* trace) {
+                                            std::function<absl::Status()> settle, char* arena,
+                                            TraceRecorder* trace) {
   Transfers transfers;
   transfers.plan_ = &plan;
   transfers.program_ = &program;
   transfers.world_ = world;
   transfers.trace_ = trace;
+  if (backend.IsAsynchronous() && world != nullptr) {
+    if (world->IsAsynchronous()) {
+      ORIEL_ASSIGN_OR_RETURN(void* const stream, backend.Stream(0));
+      world->SetStream(stream);
+    } else {
+      transfers.settle_ = std::move(settle);
+    }
+  }
   transfers.used_.resize(program.segments_size());
   std::map<int, TransferLayout> layouts;  // by channel
   for (int i = 0; i < program.segments_size(); ++i) {
@@ -224,6 +240,8 @@ absl::Status Transfers::AfterRun(int segment) {
 }
 
 absl::Status Transfers::Send(Transfer& transfer, int64_t microbatch) {
+  ORIEL_RETURN_IF_ERROR(transfer.Pack(microbatch));
+  if (settle_) ORIEL_RETURN_IF_ERROR(settle_());
   return OnChannel(transfer.Send(*world_, microbatch), transfer);
 }
 
@@ -241,6 +259,7 @@ absl::Status Transfers::CheckSchedule(int segment, int64_t microbatch) const {
 }
 
 absl::Status Transfers::Post(Place place, int64_t microbatch) {
+  if (settle_) ORIEL_RETURN_IF_ERROR(settle_());  // the memory may be in use
   return AtPlace(transfers_.at(place).Post(*world_, microbatch), place);
 }
 

@@ -3,6 +3,7 @@
 #define ORIEL_RUNTIME_EXEC_TRANSFERS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,6 +37,8 @@ class Transfer {
   // Whether messages of the microbatch's copy are on their way.
   bool IsPending(int64_t microbatch) const;
 
+  // Puts together what is sent from packing memory; then Send sends it.
+  absl::Status Pack(int64_t microbatch);
   absl::Status Send(Communicator& world, int64_t microbatch);
   // Becomes ready to receive.
   absl::Status Post(Communicator& world, int64_t microbatch);
@@ -75,11 +78,13 @@ class Transfer {
 // which follows from the runs: those of segments in the schedule are in its order.
 class Transfers {
  public:
-  // `arena` is the memory of the program's buffers; `world` may be null if nothing is sent. All
-  // arguments must outlive it.
+  // `arena` is the memory of the program's buffers; `world` may be null if nothing is sent.
+  // `settle` waits for what the device has to do, before a communicator that is not asynchronous
+  // touches its memory. All arguments must outlive it.
   static absl::StatusOr<Transfers> Create(const plan::Plan& plan, const plan::Program& program,
                                           int64_t rank, Communicator* world, Backend& backend,
-                                          char* arena, TraceRecorder* trace);
+                                          std::function<absl::Status()> settle, char* arena,
+                                          TraceRecorder* trace);
 
   // Of a Send or Receive instruction.
   Transfer* Find(int segment, int instruction) { return &transfers_.at({segment, instruction}); }
@@ -118,6 +123,7 @@ class Transfers {
   const plan::Program* program_ = nullptr;
   Communicator* world_ = nullptr;
   TraceRecorder* trace_ = nullptr;
+  std::function<absl::Status()> settle_;  // null: there is nothing to wait for
   DeviceMemory staging_;
   std::map<Place, Transfer> transfers_;
   std::vector<Used> used_;  // of each segment

@@ -27,13 +27,22 @@ class HostBackend final : public Backend {
     return DeviceMemory(address, [size](void* memory) { munmap(memory, size); });
   }
 
-  absl::StatusOr<kernels::KernelFn> Prepare(const kernels::KernelSpec& spec) override {
+  absl::StatusOr<kernels::KernelFn> Prepare(const kernels::KernelSpec& spec,
+                                            int64_t /*launch*/) override {
     return kernels::KernelRegistry::Host().Prepare(spec);
   }
 
   absl::Status Copy(void* target, const void* source, int64_t bytes) override {
     if (bytes > 0) std::memcpy(target, source, static_cast<size_t>(bytes));
     return absl::OkStatus();
+  }
+
+  absl::Status Upload(void* target, const void* source, int64_t bytes) override {
+    return Copy(target, source, bytes);
+  }
+
+  absl::Status Download(void* target, const void* source, int64_t bytes) override {
+    return Copy(target, source, bytes);
   }
 
   absl::Status CopyRuns(void* target, const void* source, int64_t run, int64_t stride,

@@ -1,0 +1,16 @@
+// What differs between the plugin for GPUs and the one for the emulator.
+#ifndef ORIEL_RUNTIME_BACKEND_CUDA_PLUGIN_H_
+#define ORIEL_RUNTIME_BACKEND_CUDA_PLUGIN_H_
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/driver.h"
+
+namespace oriel::runtime {
+
+// The driver whose devices the plugin opens. The same on every call; Unavailable where there is
+// none, with what to do.
+absl::StatusOr<const kernels::cuda::Driver*> PluginDriver();
+
+}  // namespace oriel::runtime
+
+#endif  // ORIEL_RUNTIME_BACKEND_CUDA_PLUGIN_H_
