@@ -82,6 +82,7 @@ int runOriel(int argc, char** argv) {
   addInspectCommand(app, &run);
   addVerifyCommand(app, &run);
   addExportCommand(app, &run);
+  addDoctorCommand(app, &run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -20,6 +20,7 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
 void addInspectCommand(CLI::App& app, Run* run);
 void addVerifyCommand(CLI::App& app, Run* run);
 void addExportCommand(CLI::App& app, Run* run);
+void addDoctorCommand(CLI::App& app, Run* run);
 
 }  // namespace oriel::driver
 

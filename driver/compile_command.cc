@@ -14,6 +14,7 @@
 #include "passes/train/recipe.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/device.h"
 #include "runtime/plan/plan_file.h"
 
 namespace oriel::driver {
@@ -24,6 +25,7 @@ struct Arguments {
   CompileOptions compile;
   std::string recipe;
   StrategyOptions strategy;
+  std::string device = runtime::kHostDevice;
   std::string output;
 };
 
@@ -49,6 +51,7 @@ absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
     return usageError(absl::StrCat("--unfused: can't use '", what,
                                    "'; it is attention that can be left unfused"));
   }
+  ORIEL_ASSIGN_OR_RETURN(arguments.compile.device, runtime::ParseDevice(arguments.device));
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.recipe, readRecipe(arguments.recipe));
   arguments.compile.weightsFile = weightsFileName(arguments.output);
   ORIEL_ASSIGN_OR_RETURN(std::optional<Compilation> compilation,
@@ -130,6 +133,11 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "Ranks; without a mesh all of a stage are data-parallel (default: 1 each)")
       ->type_name("N");
   command
+      ->add_option("--device", arguments->device,
+                   "What runs the plan: host (default), cuda, or cuda on some architectures only "
+                   "(docs/cuda.md)")
+      ->type_name("host|cuda[:sm_90,..]");
+  command
       ->add_option("--remat", strategy.remat,
                    "What the backward computes again: none, full, selective, or auto, which is the "
                    "default with --memory (docs/remat.md)")
@@ -176,6 +184,7 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       "      --microbatches 8 -o model.oplan\n"
       "  oriel compile model.onnx --recipe recipe.yaml --mesh tp=4 --sp --remat selective \\\n"
       "      -o model.oplan\n"
+      "  oriel compile model.onnx --recipe recipe.yaml --world 8 --device cuda -o model.oplan\n"
       "  oriel compile model.onnx --recipe recipe.yaml --stop-after=raise\n"
       "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
       "      --dump-after=all --dump-dir ir\n"

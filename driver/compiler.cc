@@ -14,6 +14,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/emit/emit.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/device.h"
 #include "runtime/plan/verify.h"
 
 namespace oriel::driver {
@@ -124,8 +125,12 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   ORIEL_RETURN_IF_ERROR(dumper.after(kImport, *module));
   if (dumper.stopsAfter(kImport)) return std::nullopt;
 
-  const PipelineOptions pipeline{recipe, options.strategy, options.explainSharding,
-                                 options.explainStages, !options.unfused.empty()};
+  const PipelineOptions pipeline{recipe,
+                                 options.strategy,
+                                 options.explainSharding,
+                                 options.explainStages,
+                                 !options.unfused.empty(),
+                                 runtime::ArenaAlignment(options.device.kind())};
   for (const PipelinePhase& phase : pipelinePhases()) {
     ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
     if (failed(extraPasses.runAfter(phase.name, *module))) return alreadyReported();
@@ -135,7 +140,8 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
 
   progress(kEmit);
   mlir::FailureOr<plan::Plan> plan = emitPlan(
-      *module, recipe, EmitOptions{std::move(provenance), model->name(), options.weightsFile});
+      *module, recipe,
+      EmitOptions{std::move(provenance), model->name(), options.weightsFile, options.device});
   if (failed(plan)) return phaseFailed(kEmit, diagnostics.errors());
   if (absl::Status sound = runtime::VerifyPlan(*plan); !sound.ok()) {
     return runtime::Annotate(sound, "the compiled plan is not sound; this is a bug of Oriel");

@@ -26,6 +26,7 @@ struct CompileOptions {
   std::string modelPath;
   Recipe recipe;
   Strategy strategy;
+  plan::Device device;                   // none: the host
   std::string weightsFile;               // relative to the plan's folder
   std::vector<std::string> passesAfter;  // each PHASE:PIPELINE
   std::vector<std::string> unfused;      // "attention": left as the model's ops

@@ -110,8 +110,10 @@ void addOverlap(OpPassManager& passes, const PipelineOptions& options) {
   if (strategy.overlap) passes.addPass(createOverlap(*strategy.overlap, strategy.memory));
 }
 
-void addLower(OpPassManager& passes, const PipelineOptions&) {
-  passes.addPass(createLowerToExec());
+void addLower(OpPassManager& passes, const PipelineOptions& options) {
+  LowerToExecOptions lower;
+  lower.alignment = options.arenaAlignment;
+  passes.addPass(createLowerToExec(lower));
 }
 
 }  // namespace

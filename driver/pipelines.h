@@ -2,6 +2,7 @@
 #ifndef ORIEL_DRIVER_PIPELINES_H_
 #define ORIEL_DRIVER_PIPELINES_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct PipelineOptions {
   bool explainSharding = false;
   bool explainStages = false;
   bool unfusedAttention = false;  // attention stays what the model has
+  int64_t arenaAlignment = 64;    // bytes, of values in memory
 };
 
 struct PipelinePhase {

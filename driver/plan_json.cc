@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "runtime/plan/device.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/tensor_layout.h"
 
@@ -27,6 +28,13 @@ Json provenanceJson(const plan::Provenance& from) {
           {"flags", std::move(flags)},
           {"recipe", from.recipe()},
           {"strategy", from.strategy()}};
+}
+
+Json deviceJson(const plan::Plan& plan) {
+  Json architectures = Json::array();
+  for (const std::string& name : plan.device().architectures()) architectures.push_back(name);
+  return {{"kind", std::string(runtime::DeviceKind(plan))},
+          {"architectures", std::move(architectures)}};
 }
 
 Json gridJson(const plan::Grid& grid) {
@@ -210,6 +218,7 @@ std::string planJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
   }
   Json json = {{"model", plan.model_name()},
                {"provenance", provenanceJson(plan.provenance())},
+               {"device", deviceJson(plan)},
                {"world", plan.world_size()},
                {"grids", std::move(grids)},
                {"batch",

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "runtime/plan/device.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/tensor_layout.h"
 
@@ -119,7 +120,8 @@ std::string provenanceText(const plan::Plan& plan) {
 }
 
 std::string trainingText(const plan::Plan& plan) {
-  std::string text = absl::StrCat("world       ", plan.world_size(), "\n");
+  std::string text = absl::StrCat("device      ", runtime::DeviceText(plan.device()),
+                                  "\nworld       ", plan.world_size(), "\n");
   for (int i = 0; i < plan.grids_size(); ++i) {
     const plan::Grid& grid = plan.grids(i);
     std::vector<std::string> axes;

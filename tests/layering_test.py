@@ -22,8 +22,9 @@ RULES = [
     ("frontend", ["frontend", "ir"], ["mlir/", "llvm/", "onnx/"]),
     ("passes", ["passes", "ir"], ["mlir/", "llvm/"]),
     ("passes/emit", ["passes", "ir", "runtime/plan", "runtime/base"], ["mlir/", "llvm/"]),
-    # The commands of `oriel`. Of the runtime: the plan, and the files that both sides read and write.
-    ("driver", ["driver", "frontend", "passes", "ir", "runtime/plan", "runtime/base", "runtime/train"], ["mlir/", "llvm/"]),
+    # The commands of `oriel`. Of the runtime: the plan, the files that both sides read and write, and what a machine lacks.
+    ("driver", ["driver", "frontend", "passes", "ir", "runtime/plan", "runtime/base", "runtime/doctor", "runtime/train"],
+     ["mlir/", "llvm/"]),
     # Main files see everything of ours; ONNX only through frontend/.
     ("tools", ["tools", "driver", "frontend", "passes", "ir", "runtime", "kernels"], ["mlir/", "llvm/"]),
     ("bench", ["bench", "passes", "ir", "runtime", "kernels"], ["mlir/", "llvm/"]),

@@ -16,6 +16,7 @@
 #include "passes/strategize/grid.h"
 #include "passes/strategize/padding.h"
 #include "passes/strategize/programs.h"
+#include "runtime/plan/device.h"
 
 namespace oriel {
 
@@ -60,6 +61,9 @@ class Emitter {
   FailureOr<plan::Plan> run() {
     plan_.set_model_name(options_.modelName);
     *plan_.mutable_provenance() = options_.provenance;
+    if (runtime::DeviceText(options_.device) != runtime::kHostDevice) {
+      *plan_.mutable_device() = options_.device;
+    }
     emitTraining();
     llvm::SmallVector<mlir::ModuleOp> programs = ir::programsOf(module_);
     // Each program has the grid of its number.
@@ -323,6 +327,7 @@ class Emitter {
       instruction->set_op(launch.getSourceOp().str());
       plan::Launch* result = instruction->mutable_launch();
       result->set_kernel(launch.getKernel().str());
+      if (failed(checkKernel(launch))) return failure();
       addBuffers(launch.getInputs(), result->mutable_operands());
       addBuffers(launch.getOutputs(), result->mutable_results());
       for (mlir::NamedAttribute attribute : launch.getKernelAttributes()) {
@@ -386,6 +391,19 @@ class Emitter {
       return success();
     }
     return op.emitOpError("is no instruction of a plan");
+  }
+
+  // The host's kernels are not known here, for plugins bring more.
+  LogicalResult checkKernel(exec::LaunchOp launch) {
+    const std::vector<std::string_view>& known = runtime::CudaKernels();
+    const llvm::StringRef kernel = launch.getKernel();
+    if (options_.device.kind() != runtime::kCudaDevice ||
+        std::binary_search(known.begin(), known.end(), std::string_view(kernel))) {
+      return success();
+    }
+    return launch.emitError("the op ")
+           << launch.getSourceOp() << " needs the kernel \"" << kernel
+           << "\", which Oriel has for the host only; compile with --device host";
   }
 
   const plan::Buffer& bufferAt(int index) const {

@@ -16,10 +16,11 @@ struct EmitOptions {
   std::string modelName;
   // The safetensors file with the initial values, relative to the plan's folder.
   std::string weightsFile;
+  plan::Device device = {};  // none: the host
 };
 
 // The plan of a module after `lower`. Fails with a diagnostic if the module is not lowered, or
-// holds something that the plan has no field for.
+// holds something that the plan has no field for, or launches a kernel that the device lacks.
 mlir::FailureOr<plan::Plan> emitPlan(mlir::ModuleOp module, const Recipe& recipe,
                                      const EmitOptions& options);
 

@@ -96,6 +96,28 @@ TEST_F(EmitTest, InitRuleTakesTheFilesPlace) {
   EXPECT_EQ(initial.normal().deviation(), 0.02);
 }
 
+TEST_F(EmitTest, DeviceIsInThePlan) {
+  auto plan = emit(kModule);
+  ASSERT_TRUE(succeeded(plan)) << error_;
+  EXPECT_FALSE(plan->has_device());  // the host
+  options_.device.set_kind("cuda");
+  options_.device.add_architectures("sm_90");
+  plan = emit(kModule);
+  ASSERT_TRUE(succeeded(plan)) << error_;
+  EXPECT_EQ(plan->device().kind(), "cuda");
+  EXPECT_THAT(plan->device().architectures(), ElementsAre("sm_90"));
+}
+
+TEST_F(EmitTest, KernelThatTheDeviceLacks) {
+  std::string module = kModule;
+  module.replace(module.find("\"pad\""), 5, "\"acme_snake\"");
+  EXPECT_TRUE(succeeded(emit(module))) << error_;
+  options_.device.set_kind("cuda");
+  EXPECT_TRUE(failed(emit(module)));
+  EXPECT_THAT(error_, HasSubstr("the op oriel.pad needs the kernel \"acme_snake\", which Oriel has "
+                                "for the host only; compile with --device host"));
+}
+
 TEST_F(EmitTest, BuffersHaveShardings) {
   auto plan = emit(kModule);
   ASSERT_TRUE(succeeded(plan)) << error_;

@@ -3,6 +3,7 @@
 
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
+#include "llvm/Support/MathExtras.h"
 #include "passes/lower/fill_value.h"
 #include "passes/lower/passes.h"
 #include "passes/lower/program_memory.h"
@@ -241,19 +242,27 @@ class ProgramWriter {
 };
 
 struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
+  using LowerToExecBase::LowerToExecBase;
+
   void runOnOperation() override {
+    const int64_t multiple = alignment;
+    if (multiple < kArenaAlignment || !llvm::isPowerOf2_64(static_cast<uint64_t>(multiple))) {
+      getOperation().emitError("values can't lie at multiples of ")
+          << multiple << " bytes; give a power of two from " << kArenaAlignment << " on";
+      return signalPassFailure();
+    }
     llvm::SmallVector<mlir::ModuleOp> programs = ir::programsOf(getOperation());
     for (mlir::ModuleOp program : programs) {
       if (failed(lower(program))) return signalPassFailure();
     }
   }
 
-  static LogicalResult lower(mlir::ModuleOp module) {
+  LogicalResult lower(mlir::ModuleOp module) const {
     mlir::FailureOr<Grid> grid = getGrid(module);
     mlir::FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(module);
     if (failed(grid) || failed(schedule)) return failure();
     llvm::SmallVector<mlir::func::FuncOp> segments(module.getOps<mlir::func::FuncOp>());
-    mlir::FailureOr<ProgramMemory> memory = ProgramMemory::of(module);
+    mlir::FailureOr<ProgramMemory> memory = ProgramMemory::of(module, alignment);
     if (failed(memory)) return failure();
     auto builder = mlir::OpBuilder::atBlockEnd(module.getBody());
     auto first = module->getAttrOfType<mlir::IntegerAttr>(kFirstRankAttr);

@@ -30,6 +30,8 @@ def LowerToExec : Pass<"oriel-lower-to-exec", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [Option<"alignment", "alignment", "int64_t", /*default=*/"64",
+                        "Of each value in the arena, in bytes: 64 times a power of two">];
   let dependentDialects = ["::oriel::exec::ExecDialect"];
 }
 

@@ -191,7 +191,7 @@ bool isIn(const std::vector<TimeSpan>& spans, int64_t time) {
 
 }  // namespace
 
-mlir::FailureOr<ProgramMemory> ProgramMemory::of(mlir::ModuleOp program) {
+mlir::FailureOr<ProgramMemory> ProgramMemory::of(mlir::ModuleOp program, int64_t alignment) {
   llvm::SmallVector<mlir::func::FuncOp> segments(program.getOps<mlir::func::FuncOp>());
   if (segments.empty()) return program.emitError("has no segment to lower");
   for (mlir::func::FuncOp segment : segments) {
@@ -206,6 +206,7 @@ mlir::FailureOr<ProgramMemory> ProgramMemory::of(mlir::ModuleOp program) {
       failed(checkSize(program, memory.assignment_))) {
     return failure();
   }
+  memory.assignment_.align(alignment);
   memory.communication_ = communicationIn(segments, memory.assignment_);
   if (hasSeveralInFlight(program)) {
     memory.clock_.emplace(beginsOf(segments), runsOf(segments, *schedule));

@@ -52,7 +52,8 @@ class ProgramMemory {
  public:
   // Of a program with local shapes whose ops are kernels, collectives, .. (after partition). Fails
   // with a diagnostic for a segment that can't be lowered.
-  static mlir::FailureOr<ProgramMemory> of(mlir::ModuleOp program);
+  static mlir::FailureOr<ProgramMemory> of(mlir::ModuleOp program,
+                                           int64_t alignment = kArenaAlignment);
 
   const StorageAssignment& assignment() const { return assignment_; }
   MemoryUse useOf(StorageId storage) const;

@@ -96,6 +96,19 @@ TEST_F(ProgramMemoryTest, ArenaIsNoSmallerThanThePeak) {
   EXPECT_EQ(arena.offsets.size(), memory->assignment().storages().size());
 }
 
+TEST_F(ProgramMemoryTest, ValuesLieAtMultiplesOfTheAlignment) {
+  ASSERT_TRUE(succeeded(of(kProgram)));
+  auto memory = ProgramMemory::of(ir::programsOf(*module_).front(), 4096);
+  ASSERT_TRUE(succeeded(memory));
+  EXPECT_EQ(memory->peak().bytes % 4096, 0);
+  const auto arena = memory->place();
+  EXPECT_EQ(arena.bytes, memory->peak().bytes);
+  for (StorageId id = 0; id < static_cast<StorageId>(memory->assignment().storages().size());
+       ++id) {
+    EXPECT_EQ(memory->bytesOf(id) % 4096, 0) << id;
+  }
+}
+
 TEST_F(ProgramMemoryTest, StashCountsForEachMicrobatchInFlight) {
   auto memory = of(kPipeline);
   ASSERT_TRUE(succeeded(memory));

@@ -85,6 +85,12 @@ struct StorageAssignment::SegmentState {
   std::vector<std::pair<unsigned, ValueRole>> results;
 };
 
+void StorageAssignment::align(int64_t alignment) {
+  for (Storage& storage : storages_) {
+    storage.bytes = static_cast<int64_t>(llvm::alignTo(storage.bytes, alignment));
+  }
+}
+
 std::optional<StorageId> StorageAssignment::storageOf(Value value) const {
   auto it = storageOfValue_.find(value);
   if (it == storageOfValue_.end()) return std::nullopt;

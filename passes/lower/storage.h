@@ -74,6 +74,8 @@ class StorageAssignment {
                           MicrobatchesInFlight inFlight = {});
 
   const std::vector<Storage>& storages() const { return storages_; }
+  // Rounds up the bytes of each copy to a multiple of `alignment`, so that all lie at multiples.
+  void align(int64_t alignment);
   void setSlots(StorageId storage, int64_t slots) { storages_[storage].slots = slots; }
   // The storage of an argument or of an op's result. None for a constant that only
   // fills results.

@@ -11,6 +11,7 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/link_delay.h"
 #include "runtime/exec/executor.h"
+#include "runtime/launch/device.h"
 #include "runtime/launch/kernel_plugins.h"
 #include "runtime/launch/stop_signal.h"
 #include "runtime/plan/plan_file.h"
@@ -140,6 +141,8 @@ absl::StatusOr<Job> PrepareJob(const RunOptions& options) {
   ORIEL_RETURN_IF_ERROR(LoadKernelPlugins(options.plugins));
   ORIEL_ASSIGN_OR_RETURN(job.plan, ReadPlan(options.plan));
   ORIEL_RETURN_IF_ERROR(Annotate(VerifyPlan(job.plan), options.plan));
+  ORIEL_RETURN_IF_ERROR(Annotate(CheckDevice(job.plan, options.device), options.plan));
+  ORIEL_RETURN_IF_ERROR(Annotate(FindDevice(job.plan), options.plan));
   ORIEL_RETURN_IF_ERROR(Annotate(CheckKernels(job.plan), options.plan));
   job.plan_folder = FolderOf(options.plan);
   job.steps = options.steps.value_or(job.plan.training().steps());

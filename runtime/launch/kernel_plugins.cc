@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/plugin.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/device.h"
 
 namespace oriel::runtime {
 namespace {
@@ -24,8 +25,12 @@ absl::Status LoadKernelPlugins(const std::vector<std::string>& paths) {
 }
 
 absl::Status CheckKernels(const plan::Plan& plan) {
-  const std::vector<std::string> names = kernels::KernelRegistry::Host().Names();
-  const std::set<std::string> known(names.begin(), names.end());
+  const bool on_host = DeviceKind(plan) == kHostDevice;
+  std::set<std::string> known(CudaKernels().begin(), CudaKernels().end());
+  if (on_host) {
+    const std::vector<std::string> names = kernels::KernelRegistry::Host().Names();
+    known = {names.begin(), names.end()};
+  }
   std::set<std::string> missing;
   for (const plan::Program& program : plan.programs()) {
     for (const plan::Segment& segment : program.segments()) {
@@ -39,8 +44,10 @@ absl::Status CheckKernels(const plan::Plan& plan) {
   if (missing.empty()) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat(
       "the plan needs the kernel", missing.size() > 1 ? "s " : " ", absl::StrJoin(missing, ", "),
-      ", which this oriel-run lacks; give the plugin that has ", missing.size() > 1 ? "them" : "it",
-      ": --load-plugin FILE.so"));
+      ", which this oriel-run lacks",
+      on_host ? absl::StrCat("; give the plugin that has ", missing.size() > 1 ? "them" : "it",
+                             ": --load-plugin FILE.so")
+              : " for CUDA; compile the plan with the oriel of this very version"));
 }
 
 }  // namespace oriel::runtime

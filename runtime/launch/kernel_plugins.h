@@ -14,7 +14,8 @@ namespace oriel::runtime {
 // prepares a launch.
 absl::Status LoadKernelPlugins(const std::vector<std::string>& paths);
 
-// NotFound, naming them all, if the plan launches kernels that the host's registry lacks.
+// NotFound, naming them all, if the plan launches kernels that its device lacks: on the host those
+// that are not in the registry.
 absl::Status CheckKernels(const plan::Plan& plan);
 
 }  // namespace oriel::runtime

@@ -28,6 +28,8 @@ Exit status: 0 done, 1 error, 2 wrong usage, 130 interrupted (a checkpoint was w
 
 // What is wrong with the combination of options, or null.
 const char* CheckUsage(const RunOptions& options) {
+  if (options.doctor) return nullptr;
+  if (options.plan.empty()) return "give the plan to run (.oplan)";
   if (options.data.empty() && options.eval.empty() && options.dump_parameters.empty()) {
     return "nothing to do: give --data DIR to train, --eval DIR to evaluate, or both";
   }
@@ -102,7 +104,7 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
   from_zero.description("");  // or the help shows the numbers
   from_one.description("");
 
-  app.add_option("plan", options.plan, "the plan (.oplan)")->required()->type_name("PLAN");
+  app.add_option("plan", options.plan, "the plan (.oplan)")->type_name("PLAN");
   app.add_option("--load-plugin", options.plugins, "a library with more kernels; may be repeated")
       ->allow_extra_args(false)
       ->type_name("FILE.so");
@@ -153,12 +155,20 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
       ->type_name("KIND")
       ->check(CLI::IsMember({"in_process", "mpi"}))
       ->group(ranks);
+  app.add_option("--device", options.device, "host or cuda: must be what the plan is for")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"host", "cuda"}))
+      ->group(ranks);
   app.add_option("--threads", options.threads, "per rank (default: cores / local ranks)")
       ->type_name("T")
       ->check(from_one)
       ->group(ranks);
 
   const char* inspection = "Inspection";
+  app.add_flag("--doctor", options.doctor,
+               "only say what this machine has and lacks; with --device cuda or --comm mpi, fail "
+               "where that can't run")
+      ->group(inspection);
   app.add_flag("--profile", options.profile, "print where the time of the steps went")
       ->group(inspection);
   app.add_option("--dump-gradients", options.dump_gradients, "of the first step, before clipping")

@@ -23,12 +23,14 @@ struct StepRange {
 };
 
 struct RunOptions {
+  bool doctor = false;  // only says what this machine lacks
   std::string plan;
   std::vector<std::string> plugins;  // libraries of kernels
   std::string data;                  // folder of training shards; empty: no training
   std::string eval;                  // folder of evaluation shards; empty: no evaluation
   std::optional<int64_t> ranks;
-  std::string comm;  // "in_process", "mpi" or empty: mpi under mpirun, else in_process
+  std::string device;  // "host", "cuda"; empty: the plan's
+  std::string comm;    // "in_process", "mpi" or empty: mpi under mpirun, else in_process
   std::optional<int64_t> steps;
   std::optional<uint64_t> seed;
   bool no_shuffle = false;

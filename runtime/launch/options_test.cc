@@ -156,6 +156,14 @@ TEST(OptionsTest, ReplacedComputeHasNoNumbers) {
         << option;
   }
 }
+TEST(OptionsTest, PlanIsNeeded) {
+  EXPECT_THAT(Usage({"--data", "d"}), HasSubstr("give the plan to run"));
+  EXPECT_TRUE(Parse({"--doctor", "--device", "cuda"}).options->doctor);
+}
+TEST(OptionsTest, UnknownDevice) {
+  EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--device", "tpu"}), HasSubstr("tpu"));
+  EXPECT_EQ(Parse({"m.oplan", "--data", "d", "--device", "cuda"}).options->device, "cuda");
+}
 TEST(OptionsTest, UnknownCommunicator) {
   EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--comm", "tcp"}), HasSubstr("tcp"));
 }

@@ -20,9 +20,11 @@ namespace oriel::runtime {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 constexpr char kProgram[] = ORIEL_RUN_PROGRAM;
@@ -273,6 +275,35 @@ TEST_F(OrielRunTest, TwoSignalsAtOnceAreOneInterrupt) {
   kill(program.pid(), SIGCONT);
   EXPECT_EQ(program.Wait(10), kExitInterrupted);
   EXPECT_THAT(program.errors(), ContainsRegex("interrupted after step [0-9]+; no checkpoint"));
+}
+
+TEST_F(OrielRunTest, PlanForAnotherDevice) {
+  EXPECT_THAT(Fail(Training(1, "run", {"--device", "cuda"})),
+              HasSubstr("the plan is compiled for the device host, but --device asks for cuda; "
+                        "compile it again: oriel compile --device cuda"));
+  Run(Training(1, "run", {"--device", "host", "--steps", "1"}));
+}
+
+// Whatever this machine has, no device is to be seen.
+TEST_F(OrielRunTest, PlanForCudaWithoutADevice) {
+  plan::Plan plan = LinearPlan(1, 8, 2);
+  plan.mutable_device()->set_kind("cuda");
+  ORIEL_ASSERT_OK(WritePlan(plan, folder_ / "cuda.oplan"));
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  const std::string error = Fail({kProgram, folder_ / "cuda.oplan", "--data", folder_ / "train"});
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_THAT(error,
+              AnyOf(HasSubstr("no CUDA backend: "), HasSubstr("driver"), HasSubstr("device")));
+  EXPECT_THAT(error, HasSubstr("oriel-run: error: "));
+  EXPECT_THAT(error, Not(HasSubstr("\n\n")));
+}
+
+TEST_F(OrielRunTest, DoctorNeedsNoPlan) {
+  EXPECT_THAT(Run({kProgram, "--doctor"}), AllOf(HasSubstr("memory"), HasSubstr("CUDA plugin")));
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  EXPECT_THAT(Fail({kProgram, "--doctor", "--device", "cuda"}),
+              HasSubstr("what was asked for can't run here without: "));
+  unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 #ifdef ORIEL_HAVE_MPI

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/doctor/doctor.h"
 #include "runtime/launch/in_process.h"
 #include "runtime/launch/job.h"
 #include "runtime/launch/mpi_launcher.h"
@@ -40,12 +42,24 @@ int RunThreads(const Job& job) {
   return *interrupted ? kExitInterrupted : kExitOk;
 }
 
+int RunDoctor(const RunOptions& options) {
+  const std::vector<Finding> findings = Examine();
+  std::fputs(DoctorText(findings).c_str(), stdout);
+  const std::vector<Finding> missing = Missing(findings, {options.device, options.comm});
+  std::vector<std::string> names;
+  for (const Finding& finding : missing) names.push_back(finding.name);
+  if (missing.empty()) return kExitOk;
+  return Fail(absl::FailedPreconditionError(
+      absl::StrCat("what was asked for can't run here without: ", absl::StrJoin(names, ", "))));
+}
+
 }  // namespace
 
 int RunMain(int argc, const char* const* argv) {
   ParsedOptions parsed = ParseOptions(argc, argv);
   if (!parsed.options) return parsed.exit_code;
   const RunOptions& options = *parsed.options;
+  if (options.doctor) return RunDoctor(options);
   const std::optional<int64_t> mpi_world = MpiWorldSize();
   if (mpi_world && options.comm != "in_process") return RunMpiRank(options);
   if (mpi_world.value_or(1) > 1) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "runtime/plan/device.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/tensor_layout.h"
 #include "runtime/plan/verify_internal.h"
@@ -391,6 +392,10 @@ void VerifyBatch(const plan::Plan& plan, Problems& problems) {
 }  // namespace
 
 void VerifyTables(const plan::Plan& plan, Problems& problems) {
+  if (!IsDevice(plan.device())) {
+    problems.Add("the plan is for the device '", DeviceText(plan.device()),
+                 "', which this version does not know");
+  }
   VerifyRanks(plan, problems);
   // Shardings are checked against grids, so those have to be right.
   if (!problems.empty()) return;

@@ -1,0 +1,54 @@
+"""tools/dev/gpu_suite.sh: the folder for machines with a GPU, here on one that has none."""
+
+import os
+import subprocess
+import unittest
+
+from oriel_testing import BIN, ENVIRONMENT, SOURCE, OrielTestCase
+
+SCRIPT = SOURCE / "tools" / "dev" / "gpu_suite.sh"
+
+
+@unittest.skipUnless((BIN / "liboriel_cuda.so").exists(), "built without CUDA")
+class GpuSuiteTest(OrielTestCase):
+    def script(self, script, *arguments, **environment) -> subprocess.CompletedProcess:
+        return subprocess.run(["bash", str(script), *map(str, arguments)], capture_output=True, text=True,
+                              timeout=280, env=dict(ENVIRONMENT, **environment))
+
+    def test_pack_and_run_without_a_device(self):
+        packed = self.folder / "packed"
+        result = self.script(SCRIPT, "pack", "--bin", BIN, packed)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"packed [1-9]\d* cases into .*, \d+ MiB")
+        self.assertLess(sum(file.stat().st_size for file in packed.iterdir()), 60 << 20)
+        self.assertIn("is not empty", self.script(SCRIPT, "pack", "--bin", BIN, packed).stderr)
+
+        # Nothing of this checkout is needed there; and devices, if there are any, are hidden.
+        kept = self.folder / "kept"
+        result = self.script(packed / "gpu_suite.sh", "run", "--keep", kept, CUDA_VISIBLE_DEVICES="")
+        self.assertEqual(result.returncode, 3, result.stdout + result.stderr)
+        self.assertIn("error: no device", result.stderr)
+        self.assertIn("-- ", result.stdout)
+        self.assertFalse((packed / "gpu_suite.json").exists())
+
+        # The binaries take their libraries from the folder, the driver's excepted.
+        libraries = subprocess.run(["ldd", str(kept / "bin" / "oriel-run")], capture_output=True, text=True,
+                                   env=dict(os.environ, LD_LIBRARY_PATH=str(kept / "lib"))).stdout
+        for line in libraries.splitlines():
+            name, _, path = line.strip().partition(" => ")
+            if path and not name.startswith(("libc.", "libm.", "libdl.", "libpthread.", "librt.")):
+                self.assertTrue(path.startswith(str(kept)), line)
+
+    def test_comparison_of_two_runs(self):
+        """`run` compares with this binary."""
+        data = SOURCE / "models" / "llava_tiny" / "golden"
+        file = data / "gradients.safetensors"
+        result = self.run_ok("oriel-compare", file, file, "0")
+        self.assertTrue(result.stdout.startswith("0 ("), result.stdout)
+        other = data / "parameters_sgd.safetensors"
+        self.assertEqual(subprocess.run([str(BIN / "oriel-compare"), str(file), str(other), "1"],
+                                        capture_output=True).returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
