@@ -1,11 +1,27 @@
 #include "runtime/launch/device.h"
 
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "runtime/backend/cuda_plugin.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/device.h"
+#include "runtime/plan/memory_stats.h"
 
 namespace oriel::runtime {
+namespace {
+
+// "3.2 GiB", "12.0 MiB"
+std::string MemoryText(int64_t bytes) {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  if (bytes < 1024 * kMiB) return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / kMiB);
+  return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1024.0 * kMiB));
+}
+
+}  // namespace
 
 absl::Status CheckDevice(const plan::Plan& plan, const std::string& asked) {
   const std::string kind(DeviceKind(plan));
@@ -15,12 +31,51 @@ absl::Status CheckDevice(const plan::Plan& plan, const std::string& asked) {
                    "; compile it again: oriel compile --device ", asked));
 }
 
-absl::Status FindDevice(const plan::Plan& plan) {
-  if (DeviceKind(plan) == kHostDevice) return absl::OkStatus();
+int64_t LocalRank(int64_t rank) {
+  for (const char* name :
+       {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+    const char* text = std::getenv(name);
+    int64_t value = 0;
+    if (text != nullptr && absl::SimpleAtoi(text, &value) && value >= 0) return value;
+  }
+  return rank;
+}
+
+absl::StatusOr<std::shared_ptr<Backend>> OpenDevice(const plan::Plan& plan, int64_t local_rank) {
+  if (DeviceKind(plan) == kHostDevice) return std::shared_ptr<Backend>();
   ORIEL_ASSIGN_OR_RETURN(const int devices, CountCudaDevices());
-  return absl::UnimplementedError(
-      absl::StrCat("the plan is for CUDA, and there are ", devices,
-                   " devices, but this oriel-run has no executor for them"));
+  if (devices == 0) {
+    return absl::UnavailableError(
+        "the plan is for CUDA, but the driver shows no device; see what CUDA_VISIBLE_DEVICES says, "
+        "and `oriel doctor --device cuda`");
+  }
+  const int ordinal = static_cast<int>(local_rank % devices);
+  ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Backend> device, OpenCudaBackend(ordinal));
+  if (!RunsOn(plan.device(), device->architecture())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the plan is for ", DeviceText(plan.device()), ", but device ", ordinal, " is ",
+        device->architecture(), "; compile it again: oriel compile --device cuda:",
+        device->architecture(), " (or cuda, for any)"));
+  }
+  return std::shared_ptr<Backend>(std::move(device));
+}
+
+absl::Status CheckDeviceMemory(const plan::Program& program, int64_t free_bytes) {
+  if (program.arena_bytes() <= free_bytes) return absl::OkStatus();
+  const MemoryStats memory = ComputeMemoryStats(program);
+  std::string message = absl::StrCat("a rank needs ", MemoryText(program.arena_bytes()),
+                                     " of the device's memory, of which ", MemoryText(free_bytes),
+                                     " are free: ", MemoryText(program.arena_bytes() - free_bytes),
+                                     " too few. When most is in use, it holds");
+  const char* separator = " ";
+  for (const auto& [part, bytes] : memory.parts) {
+    if (bytes == 0) continue;
+    absl::StrAppend(&message, separator, MemoryText(bytes), " of ", MemoryPartName(part));
+    separator = ", ";
+  }
+  absl::StrAppend(&message, "; `oriel compile --memory ", free_bytes >> 20,
+                  "MiB` says what would make it smaller");
+  return absl::ResourceExhaustedError(message);
 }
 
 }  // namespace oriel::runtime

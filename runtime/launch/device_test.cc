@@ -1,11 +1,14 @@
 #include "runtime/launch/device.h"
 
+#include <cstdlib>
+
 #include "runtime/base/status_testing.h"
 #include "runtime/plan/plan_builder.h"
 
 namespace oriel::runtime {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 plan::Plan PlanFor(const std::string& kind) {
@@ -28,7 +31,36 @@ TEST(DeviceTest, PlanIsForTheDeviceThatWasAskedFor) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("for the device cuda")));
 }
 
-TEST(DeviceTest, HostIsThere) { ORIEL_EXPECT_OK(FindDevice(PlanFor(""))); }
+TEST(DeviceTest, HostNeedsNoBackend) {
+  ORIEL_ASSERT_OK_AND_ASSIGN(const std::shared_ptr<Backend> device, OpenDevice(PlanFor(""), 0));
+  EXPECT_EQ(device, nullptr);
+}
+
+TEST(DeviceTest, LocalRankComesFromTheLauncher) {
+  for (const char* name :
+       {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+    unsetenv(name);
+  }
+  EXPECT_EQ(LocalRank(5), 5);
+  setenv("SLURM_LOCALID", "2", 1);
+  EXPECT_EQ(LocalRank(5), 2);
+  setenv("LOCAL_RANK", "3", 1);
+  EXPECT_EQ(LocalRank(5), 3);
+  setenv("LOCAL_RANK", "none", 1);
+  EXPECT_EQ(LocalRank(5), 2);
+  unsetenv("LOCAL_RANK");
+  unsetenv("SLURM_LOCALID");
+}
+
+TEST(DeviceTest, TooLittleMemoryIsToldWithWhatItIsFor) {
+  const plan::Plan plan = PlanFor("");
+  ORIEL_EXPECT_OK(CheckDeviceMemory(plan.programs(0), 4 << 20));
+  EXPECT_THAT(CheckDeviceMemory(plan.programs(0), 3 << 20),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("needs 4.0 MiB of the device's memory, of which 3.0 MiB are "
+                                       "free: 1.0 MiB too few"),
+                             HasSubstr("4.0 MiB of parameters"), HasSubstr("--memory 3MiB"))));
+}
 
 }  // namespace
 }  // namespace oriel::runtime

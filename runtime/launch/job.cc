@@ -15,6 +15,7 @@
 #include "runtime/launch/kernel_plugins.h"
 #include "runtime/launch/stop_signal.h"
 #include "runtime/plan/plan_file.h"
+#include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify.h"
 #include "runtime/train/evaluator.h"
 #include "runtime/train/model_state.h"
@@ -142,7 +143,6 @@ absl::StatusOr<Job> PrepareJob(const RunOptions& options) {
   ORIEL_ASSIGN_OR_RETURN(job.plan, ReadPlan(options.plan));
   ORIEL_RETURN_IF_ERROR(Annotate(VerifyPlan(job.plan), options.plan));
   ORIEL_RETURN_IF_ERROR(Annotate(CheckDevice(job.plan, options.device), options.plan));
-  ORIEL_RETURN_IF_ERROR(Annotate(FindDevice(job.plan), options.plan));
   ORIEL_RETURN_IF_ERROR(Annotate(CheckKernels(job.plan), options.plan));
   job.plan_folder = FolderOf(options.plan);
   job.steps = options.steps.value_or(job.plan.training().steps());
@@ -178,14 +178,29 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
     world = delayed.get();
   }
   ExecutorOptions executor_options;
+  const int64_t local_rank = options.local_rank ? *options.local_rank : LocalRank(rank);
+  ORIEL_ASSIGN_OR_RETURN(executor_options.backend, OpenDevice(job.plan, local_rank));
+  // The executor's, where its buffers are on a device; what else ranks say goes over `world`.
+  std::unique_ptr<Communicator> of_device;
+  if (executor_options.backend != nullptr) {
+    Backend& device = *executor_options.backend;
+    ORIEL_ASSIGN_OR_RETURN(const std::optional<int64_t> free, device.FreeBytes());
+    const plan::Program* program = ProgramOfRank(job.plan, rank);
+    if (free && program != nullptr) ORIEL_RETURN_IF_ERROR(CheckDeviceMemory(*program, *free));
+    if (world != nullptr) {
+      ORIEL_ASSIGN_OR_RETURN(of_device, device.OpenCommunicator(*world));
+    }
+  }
   executor_options.num_threads = options.threads;
   executor_options.profile = job.options.profile;
+  executor_options.check_nan = job.options.check_nan;
   executor_options.poison_dead_memory = job.options.poison_dead_memory;
   executor_options.replace_compute = job.options.replace_compute;
   std::optional<TraceRecorder> recorder = MakeRecorder(job);
   executor_options.trace = recorder ? &*recorder : nullptr;
-  ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
-                         Executor::Create(job.plan, rank, world, executor_options));
+  ORIEL_ASSIGN_OR_RETURN(
+      std::unique_ptr<Executor> executor,
+      Executor::Create(job.plan, rank, of_device ? of_device.get() : world, executor_options));
   RankContext context;
   context.plan = &job.plan;
   context.rank = rank;

@@ -193,6 +193,9 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
       ->type_name("latency=50us,bandwidth=1GB/s")
       ->group(inspection);
 
+  app.add_flag("--check-nan", options.check_nan,
+               "stop at the first op whose result has a NaN, and name it; slow")
+      ->group(inspection);
   app.add_flag("--poison-dead-memory", options.poison_dead_memory,
                "fill memory with NaN as soon as nothing reads it: no number changes")
       ->group(inspection);

@@ -44,6 +44,7 @@ struct RunOptions {
   std::string dump_parameters;
   bool profile = false;
   bool poison_dead_memory = false;
+  bool check_nan = false;
   std::string trace;                     // file for a timeline of the steps below, or empty
   std::optional<StepRange> trace_steps;  // default: the first 3 of the run
   std::optional<LinkDelay> link_delay;   // DelayCommunication

@@ -163,6 +163,7 @@ TEST(OptionsTest, PlanIsNeeded) {
 TEST(OptionsTest, UnknownDevice) {
   EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--device", "tpu"}), HasSubstr("tpu"));
   EXPECT_EQ(Parse({"m.oplan", "--data", "d", "--device", "cuda"}).options->device, "cuda");
+  EXPECT_TRUE(Parse({"m.oplan", "--data", "d", "--check-nan"}).options->check_nan);
 }
 TEST(OptionsTest, UnknownCommunicator) {
   EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--comm", "tcp"}), HasSubstr("tcp"));

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -275,6 +276,21 @@ TEST_F(OrielRunTest, TwoSignalsAtOnceAreOneInterrupt) {
   kill(program.pid(), SIGCONT);
   EXPECT_EQ(program.Wait(10), kExitInterrupted);
   EXPECT_THAT(program.errors(), ContainsRegex("interrupted after step [0-9]+; no checkpoint"));
+}
+
+TEST_F(OrielRunTest, FirstOpWithANanIsNamed) {
+  std::vector<float> weight(30, 1), bias(5);
+  weight[1] = std::numeric_limits<float>::quiet_NaN();
+  ORIEL_ASSERT_OK(
+      WriteSafetensors(folder_ / "weights.safetensors",
+                       std::vector<NamedTensor>{{"weight", {DType::kF32, {6, 5}}, weight.data()},
+                                                {"bias", {DType::kF32, {5}}, bias.data()}}));
+  EXPECT_THAT(Fail(Training(1, "checked", {"--check-nan"})),
+              ContainsRegex("step 1: rank 0, segment forward, instruction [0-9]+ \\(linear\\): the "
+                            "result is the first with a NaN: element [0-9]+ of .*from onnx node "
+                            "/linear/Gemm.*the microbatch's samples"));
+  // Without, training goes on.
+  Run(Training(1, "unchecked", {"--steps", "2"}));
 }
 
 TEST_F(OrielRunTest, PlanForAnotherDevice) {

@@ -33,6 +33,7 @@ int RunThreads(const Job& job) {
   rank_options.terminal = isatty(STDERR_FILENO) != 0;
   absl::StatusOr<bool> interrupted = RunInProcess(ranks, [&](int64_t rank, Communicator* world) {
     RankOptions options = rank_options;
+    options.local_rank = rank;
     options.on_error = [rank, world](const absl::Status& error) {
       if (world != nullptr) world->Abort(WithRank(error, rank));
     };
