@@ -152,6 +152,10 @@ class Communicator {
   // What the calls that follow are, for messages about peers that are late: rank, segment,
   // instruction and ONNX node. Called where the communicator is asynchronous.
   virtual void SetLabel(const std::string& /*what*/) {}
+  // From here on, what is on the stream of SetStream has to end within the communicator's time,
+  // under the label. Called behind a recording that holds calls: the communicator saw them once
+  // alone.
+  virtual absl::Status Watch() { return absl::OkStatus(); }
   // Why calls that had returned have failed, of this communicator or of a group made of it. Does
   // not wait: what is done, it knows about.
   virtual absl::Status Check() { return absl::OkStatus(); }

@@ -22,7 +22,7 @@ namespace cuda = kernels::cuda;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::atomic<int> replays{0};
+std::atomic<int> replays{0}, watches{0};
 
 // A device for each rank, which counts what is replayed.
 std::shared_ptr<Backend> CountingBackend(int64_t rank) {
@@ -54,6 +54,11 @@ class StreamCommunicator final : public Communicator {
   bool IsAsynchronous() const override { return true; }
   void SetStream(void* stream) override { stream_ = static_cast<CUstream>(stream); }
   void SetLabel(const std::string& what) override { label_ = what; }
+  absl::Status Watch() override {
+    EXPECT_THAT(label_, HasSubstr("as a recording"));
+    ++watches;
+    return absl::OkStatus();
+  }
   void Abort(const absl::Status& reason) override { inner_->Abort(reason); }
 
   absl::StatusOr<std::unique_ptr<Communicator>> Group(const std::vector<int64_t>& ranks) override {
@@ -163,7 +168,7 @@ TEST_P(CudaExecutor, TrainsAsTheHostDoes) {
   ORIEL_ASSERT_OK(VerifyPlan(plan));
   const std::vector<std::vector<float>> expected = TrainOnHost(plan, kSteps);
   for (const bool record : {false, true}) {
-    replays = 0;
+    replays = watches = 0;
     RunRanks(c.ranks, [&](int64_t rank, Communicator* world) {
       StreamCommunicator on_stream(world);
       ExecutorOptions options;
@@ -174,6 +179,7 @@ TEST_P(CudaExecutor, TrainsAsTheHostDoes) {
       EXPECT_EQ(Train(plan, *executor, rank, kSteps), expected[rank]);
       ORIEL_EXPECT_OK(world->Barrier());
     });
+    EXPECT_EQ(watches > 0, record && c.on_stream);
     if (record) {
       EXPECT_GE(replays, c.ranks * kSteps);
     } else {

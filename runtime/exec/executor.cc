@@ -228,14 +228,27 @@ class PlanExecutor final : public Executor {
     std::unique_ptr<Backend::Recording>& recording =
         part.recordings[microbatch % segment.copy_cycle];
     if (recording == nullptr) {
-      ORIEL_RETURN_IF_ERROR(RecordError(segment, part, backend_->BeginRecording()));
+      ORIEL_RETURN_IF_ERROR(RecordError(part, backend_->BeginRecording()));
       const absl::Status status = RunPlain(segment, part, microbatch);
       absl::StatusOr<std::unique_ptr<Backend::Recording>> recorded = backend_->EndRecording();
       ORIEL_RETURN_IF_ERROR(status);
-      if (!recorded.ok()) return RecordError(segment, part, recorded.status());
+      if (!recorded.ok()) return RecordError(part, recorded.status());
       recording = *std::move(recorded);
     }
-    return RecordError(segment, part, backend_->Replay(*recording));
+    ORIEL_RETURN_IF_ERROR(RecordError(part, backend_->Replay(*recording)));
+    return RecordError(part, Watch(part));
+  }
+
+  // The collectives of a recording are to end in time, as others are.
+  absl::Status Watch(const RecordedPart& part) {
+    if (part.groups.empty()) return absl::OkStatus();
+    ORIEL_ASSIGN_OR_RETURN(void* const stream, backend_->Stream(0));
+    for (Communicator* group : part.groups) {
+      group->SetStream(stream);
+      group->SetLabel(part.label);
+      ORIEL_RETURN_IF_ERROR(group->Watch());
+    }
+    return absl::OkStatus();
   }
 
   absl::Status RunPlain(const PreparedSegment& segment, const RecordedPart& part,
@@ -362,12 +375,9 @@ class PlanExecutor final : public Executor {
                             status);
   }
 
-  absl::Status RecordError(const PreparedSegment& segment, const RecordedPart& part,
-                           const absl::Status& status) const {
+  absl::Status RecordError(const RecordedPart& part, const absl::Status& status) const {
     if (status.ok()) return status;
-    return Annotate(status, absl::StrCat("rank ", rank_, ", segment ", segment.segment->name(),
-                                         ", instructions ", part.begin, " to ", part.end - 1,
-                                         " as a recording"));
+    return Annotate(status, absl::StrCat("rank ", rank_, ", ", part.label));
   }
 
   absl::Status InstructionError(const plan::Segment& segment, int index,

@@ -1,5 +1,6 @@
 #include "runtime/exec/prepare.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -270,7 +271,7 @@ std::vector<RecordedPart> PartsToRecord(const PreparedSegment& prepared) {
     std::vector<RecordedPart> made;
     for (size_t i = 0; i < steps.size(); ++i) {
       if (!records[i]) continue;
-      if (i == 0 || !records[i - 1]) made.push_back({i, i, false, {}});
+      if (i == 0 || !records[i - 1]) made.push_back({i, i, false, {}, {}, {}});
       made.back().end = i + 1;
     }
     return made;
@@ -296,6 +297,14 @@ std::vector<RecordedPart> PartsToRecord(const PreparedSegment& prepared) {
   for (RecordedPart& part : parts()) {
     if (part.end - part.begin < kMinSteps) continue;
     part.recordings.resize(prepared.copy_cycle);
+    for (size_t i = part.begin; i < part.end; ++i) {
+      Communicator* const group = steps[i].group;
+      const bool is_new =
+          std::find(part.groups.begin(), part.groups.end(), group) == part.groups.end();
+      if (group != nullptr && is_new) part.groups.push_back(group);
+    }
+    part.label = absl::StrCat("segment ", prepared.segment->name(), ", instructions ", part.begin,
+                              " to ", part.end - 1, " as a recording");
     made.push_back(std::move(part));
   }
   return made;

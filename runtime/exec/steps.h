@@ -86,6 +86,8 @@ struct RecordedPart {
   // Libraries load what they need when they first run, and that is not to be recorded.
   bool has_run = false;
   std::vector<std::unique_ptr<Backend::Recording>> recordings;  // by microbatch, up to the cycle
+  std::vector<Communicator*> groups;                            // whose collectives it holds
+  std::string label;                                            // for their messages
 };
 
 struct PreparedSegment {
