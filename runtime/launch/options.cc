@@ -29,7 +29,7 @@ Exit status: 0 done, 1 error, 2 wrong usage, 130 interrupted (a checkpoint was w
 // What is wrong with the combination of options, or null.
 const char* CheckUsage(const RunOptions& options) {
   if (options.doctor) return nullptr;
-  if (options.plan.empty()) return "give the plan to run (.oplan)";
+  if (options.plan.empty()) return "plan is required: give the plan to run (.oplan)";
   if (options.data.empty() && options.eval.empty() && options.dump_parameters.empty()) {
     return "nothing to do: give --data DIR to train, --eval DIR to evaluate, or both";
   }

@@ -47,6 +47,9 @@ add_plan() {
   "$bin/oriel" compile "models/$model/model.onnx" --recipe "$recipe" "$@" -o "$stage/plans/$name.oplan" >/dev/null \
     || die "compiling $name failed"
   rm "$recipe"
+  # All strategies begin with the same weights: once in the archive, the others are links to them.
+  local weights="$stage/plans/$name.weights.safetensors" first="$stage/plans/${model}_f32_host.weights.safetensors"
+  if [[ "$weights" != "$first" ]] && cmp -s "$weights" "$first"; then ln -f "$first" "$weights"; fi
 }
 
 # What a strategy is called, and the compiler's options for it. As few ranks as show each way to cut.
