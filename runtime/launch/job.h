@@ -42,7 +42,7 @@ absl::Status CheckWorld(const plan::Plan& plan, const std::string& path, int64_t
 struct RankOptions {
   int threads = 1;
   std::optional<int64_t> local_rank;  // on this machine; else as the environment says
-  bool terminal = false;  // stderr is one
+  bool terminal = false;              // stderr is one
   // If given: gets an error before the memory of messages on their way is freed, which MPI's peers
   // may still want. May end the process.
   std::function<void(const absl::Status&)> on_error;

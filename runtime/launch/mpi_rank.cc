@@ -1,22 +1,17 @@
 #include "runtime/launch/mpi_rank.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "runtime/base/status.h"
 #include "runtime/comm/factory.h"
-#include "runtime/launch/job.h"
 #include "runtime/launch/rank_link.h"
+#include "runtime/launch/rank_process.h"
 #include "runtime/launch/stop_signal.h"
 
 namespace oriel::runtime {
@@ -31,19 +26,6 @@ std::optional<int64_t> EnvironmentNumber(std::initializer_list<const char*> name
   return std::nullopt;
 }
 
-// Of all ranks' errors in preparing, the lowest rank's is kept; on the others Aborted. So a
-// mistake that all ranks see is told once.
-absl::Status AgreeOnError(const absl::Status& mine, Communicator& world) {
-  int64_t lowest = mine.ok() ? 0 : world.size() - world.rank();
-  const ReduceBuffer buffer{&lowest, &lowest, 1, DType::kI64};
-  ORIEL_RETURN_IF_ERROR(world.AllReduce(Reduction::kMax, absl::MakeConstSpan(&buffer, 1)));
-  if (lowest == 0) return absl::OkStatus();
-  const int64_t failed = world.size() - lowest;
-  return failed == world.rank()
-             ? mine
-             : absl::AbortedError(absl::StrCat("rank ", failed, " could not start"));
-}
-
 // Tells the launcher and the other ranks. May end the process.
 void EndJob(const absl::Status& error, RankLink& link, Communicator& world) {
   link.Error(error);
@@ -52,28 +34,6 @@ void EndJob(const absl::Status& error, RankLink& link, Communicator& world) {
     std::this_thread::sleep_for(std::chrono::seconds(5));
   }
   world.Abort(error);
-}
-
-absl::StatusOr<bool> RunWithWorld(const RunOptions& options, RankLink& link, Communicator& world) {
-  absl::StatusOr<Job> job = PrepareJob(options);
-  absl::Status prepared = job.status();
-  if (prepared.ok()) {
-    prepared = CheckWorld(job->plan, options.plan, world.size(), "mpirun");
-    if (prepared.ok() && options.ranks && *options.ranks != world.size()) {
-      prepared = absl::InvalidArgumentError(
-          absl::StrCat("-n ", *options.ranks, ", but mpirun has started ", world.size(), " ranks"));
-    }
-  }
-  ORIEL_RETURN_IF_ERROR(AgreeOnError(prepared, world));
-  const char* terminal = std::getenv(kTerminalVariable);
-  RankOptions rank_options;
-  rank_options.terminal =
-      (terminal != nullptr && std::strcmp(terminal, "1") == 0) || isatty(STDERR_FILENO) != 0;
-  const std::optional<int64_t> local =
-      EnvironmentNumber({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"});
-  rank_options.threads = ThreadsPerRank(options, local.value_or(world.size()));
-  rank_options.on_error = [&](const absl::Status& error) { EndJob(error, link, world); };
-  return RunRank(*job, world.rank(), world.size() == 1 ? nullptr : &world, rank_options);
 }
 
 }  // namespace
@@ -93,7 +53,13 @@ int RunMpiRank(const RunOptions& options) {
   // In this order: the launcher passes a Ctrl-C on to every rank that has started.
   InstallStopHandlers(StopHandling::kRank);
   link.Start(rank);
-  absl::StatusOr<bool> result = RunWithWorld(options, link, **world);
+  RankProcess process;
+  process.world = world->get();
+  process.starter = "mpirun";
+  process.local_ranks =
+      EnvironmentNumber({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"});
+  process.on_error = [&](const absl::Status& error) { EndJob(error, link, **world); };
+  absl::StatusOr<bool> result = RunRankProcess(options, process);
   if (!result.ok()) {
     EndJob(result.status(), link, **world);
     return kExitError;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr char kDescription[] =
     "Trains and evaluates a plan that `oriel compile` has made. Starts the plan's ranks on this\n"
-    "machine by itself, as threads or as MPI processes; or acts as one rank under mpirun.";
+    "machine by itself, as threads or as MPI processes; or acts as one rank under mpirun\n"
+    "or torchrun.";
 
 constexpr char kExamples[] = R"(Examples:
   oriel-run model.oplan --data shards/train --metrics metrics.jsonl
@@ -22,6 +23,7 @@ constexpr char kExamples[] = R"(Examples:
   oriel-run model.oplan --eval shards/eval --resume ckpt/step-00010000
   oriel-run model.oplan --data shards/train -n 4 --comm mpi
   mpirun -n 4 oriel-run model.oplan --data shards/train
+  torchrun --no-python --nproc-per-node 4 oriel-run model.oplan --data shards/train
 
 Exit status: 0 done, 1 error, 2 wrong usage, 130 interrupted (a checkpoint was written if
 --save-dir was given). See docs/running.md.)";
@@ -151,9 +153,10 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
       ->type_name("N")
       ->check(from_one)
       ->group(ranks);
-  app.add_option("--comm", options.comm, "in_process: threads (default); mpi: processes")
+  app.add_option("--comm", options.comm,
+                 "in_process: threads (default); mpi: processes; tcp: this process is one")
       ->type_name("KIND")
-      ->check(CLI::IsMember({"in_process", "mpi"}))
+      ->check(CLI::IsMember({"in_process", "mpi", "tcp"}))
       ->group(ranks);
   app.add_option("--device", options.device, "host or cuda: must be what the plan is for")
       ->type_name("KIND")

@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_testing.h"
+#include "runtime/comm/tcp/tcp_testing.h"
 #include "runtime/launch/linear_plan.h"
 #include "runtime/launch/options.h"
 #include "runtime/launch/program_testing.h"
@@ -320,6 +322,102 @@ TEST_F(OrielRunTest, DoctorNeedsNoPlan) {
   EXPECT_THAT(Fail({kProgram, "--doctor", "--device", "cuda"}),
               HasSubstr("what was asked for can't run here without: "));
   unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+// One process for each rank, started as torchrun does.
+class TcpRun {
+ public:
+  TcpRun(const std::vector<std::string>& command, int64_t ranks) {
+    const int port = FreePort();
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      std::vector<std::string> words = {"env",
+                                        "MASTER_ADDR=127.0.0.1",
+                                        absl::StrCat("MASTER_PORT=", port),
+                                        absl::StrCat("RANK=", rank),
+                                        absl::StrCat("LOCAL_RANK=", rank),
+                                        absl::StrCat("WORLD_SIZE=", ranks),
+                                        absl::StrCat("LOCAL_WORLD_SIZE=", ranks),
+                                        "ORIEL_RENDEZVOUS_TIMEOUT=20"};
+      words.insert(words.end(), command.begin(), command.end());
+      ranks_.push_back(std::make_unique<TestProgram>(words));
+    }
+  }
+  TestProgram& rank(int64_t rank) { return *ranks_[rank]; }
+  void ExpectStatus(int status) {
+    for (const auto& rank : ranks_) EXPECT_EQ(rank->Wait(), status) << rank->errors();
+  }
+
+ private:
+  std::vector<std::unique_ptr<TestProgram>> ranks_;
+};
+
+TEST_F(OrielRunTest, TcpGivesTheBitsOfThreads) {
+  Run(Training(4, "threads"));
+  TcpRun(Training(4, "tcp"), 4).ExpectStatus(kExitOk);
+  EXPECT_THAT(Metrics("tcp"), SizeIs(20));
+  EXPECT_EQ(Metrics("tcp"), Metrics("threads"));
+}
+
+TEST_F(OrielRunTest, TcpGivesTheBitsOfThreadsInTwoStages) {
+  const auto command = [&](const std::string& name) {
+    return std::vector<std::string>{kProgram,           TwoStagePlanFor(2, 1),
+                                    "--data",           folder_ / "train",
+                                    "--metrics",        folder_ / (name + ".jsonl"),
+                                    "--dump-gradients", folder_ / (name + ".safetensors")};
+  };
+  Run(command("threads"));
+  TcpRun(command("tcp"), 3).ExpectStatus(kExitOk);
+  EXPECT_THAT(Metrics("tcp"), SizeIs(20));
+  EXPECT_EQ(Metrics("tcp"), Metrics("threads"));
+}
+
+TEST_F(OrielRunTest, TcpInterruptWritesACheckpoint) {
+  TcpRun run(
+      Training(2, "run",
+               {"--steps", "1000000000", "--save-dir", folder_ / "ckpt", "--save-every", "20"}),
+      2);
+  ASSERT_TRUE(WaitForFile(folder_ / "ckpt/step-00000020/index.json")) << run.rank(0).errors();
+  kill(run.rank(1).pid(), SIGTERM);
+  run.ExpectStatus(kExitInterrupted);
+  EXPECT_THAT(run.rank(0).errors(), ContainsRegex("interrupted after step [0-9]+; checkpoint"));
+}
+
+TEST_F(OrielRunTest, TcpKilledRankEndsTheOthers) {
+  TcpRun run(Training(4, "run", {"--steps", "1000000000"}), 4);
+  ASSERT_TRUE(WaitForFile(folder_ / "run.jsonl"));
+  kill(run.rank(1).pid(), SIGKILL);
+  const auto killed = std::chrono::steady_clock::now();
+  for (const int64_t rank : {0, 2, 3}) {
+    EXPECT_EQ(run.rank(rank).Wait(20), kExitError);
+    EXPECT_THAT(run.rank(rank).errors(),
+                ContainsRegex("oriel-run: error: .*rank 1 \\(at 127.0.0.1\\) was lost"));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - killed, std::chrono::seconds(10));
+}
+
+TEST_F(OrielRunTest, TcpBadSampleEndsAllRanks) {
+  WriteTar(folder_ / "train/shard-0004.tar", {{"bad.x.npy", NpyBytes({1}, std::vector<float>{1})}});
+  TcpRun run(Training(4, "run"), 4);
+  run.ExpectStatus(kExitError);
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    EXPECT_THAT(run.rank(rank).errors(),
+                ContainsRegex("oriel-run: error: .*rank [0-3]: step [0-9]+: .*sample bad: x has "
+                              "shape"));
+  }
+}
+
+TEST_F(OrielRunTest, TcpNeedsItsVariables) {
+  EXPECT_THAT(Fail(Training(2, "run", {"--comm", "tcp"})),
+              HasSubstr("--comm tcp: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE are not set"));
+  std::vector<std::string> command = Training(2, "run", {"--comm", "in_process"});
+  command.insert(command.begin(), {"env", "RANK=0", "WORLD_SIZE=2"});
+  EXPECT_THAT(Fail(command), HasSubstr("this process is one rank of several"));
+}
+
+TEST_F(OrielRunTest, TcpWithTheWrongNumber) {
+  TcpRun run(Training(2, "run"), 3);
+  run.ExpectStatus(kExitError);
+  EXPECT_THAT(run.rank(0).errors(), HasSubstr("is for 2 ranks, but WORLD_SIZE asks for 3"));
 }
 
 #ifdef ORIEL_HAVE_MPI

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/comm/tcp/environment.h"
 #include "runtime/doctor/doctor.h"
 #include "runtime/launch/in_process.h"
 #include "runtime/launch/job.h"
@@ -16,6 +17,7 @@
 #include "runtime/launch/mpi_rank.h"
 #include "runtime/launch/options.h"
 #include "runtime/launch/stop_signal.h"
+#include "runtime/launch/tcp_rank.h"
 
 namespace oriel::runtime {
 namespace {
@@ -62,7 +64,19 @@ int RunMain(int argc, const char* const* argv) {
   const RunOptions& options = *parsed.options;
   if (options.doctor) return RunDoctor(options);
   const std::optional<int64_t> mpi_world = MpiWorldSize();
+  const bool is_rank = HasLaunchEnvironment(EnvironmentVariable);
+  // torchrun may itself be started by srun, whose variables are then around.
+  const bool by_torchrun = is_rank && EnvironmentVariable("TORCHELASTIC_RUN_ID") != nullptr;
+  if (options.comm == "tcp" || (options.comm.empty() && (by_torchrun || (is_rank && !mpi_world)))) {
+    return RunTcpRank(options);
+  }
   if (mpi_world && options.comm != "in_process") return RunMpiRank(options);
+  if (options.comm == "in_process" && is_rank &&
+      std::string(EnvironmentVariable("WORLD_SIZE")) != "1") {
+    return Fail(absl::InvalidArgumentError(
+        "RANK and WORLD_SIZE are set: this process is one rank of several, but --comm in_process "
+        "runs all ranks in one; leave out one of the two"));
+  }
   if (mpi_world.value_or(1) > 1) {
     return Fail(absl::InvalidArgumentError(absl::StrCat(
         "mpirun has started ", *mpi_world, " processes, but --comm in_process runs all ranks in ",
