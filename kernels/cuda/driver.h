@@ -45,6 +45,7 @@ namespace oriel::kernels::cuda {
   F(cuStreamSynchronize)               \
   F(cuStreamWaitEvent)                 \
   F(cuStreamBeginCapture)              \
+  F(cuStreamIsCapturing)               \
   F(cuStreamEndCapture)                \
   F(cuGraphInstantiate)                \
   F(cuGraphLaunch)                     \

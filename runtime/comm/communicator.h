@@ -156,8 +156,9 @@ class Communicator {
   // under the label. Called behind a recording that holds calls: the communicator saw them once
   // alone.
   virtual absl::Status Watch() { return absl::OkStatus(); }
-  // Why calls that had returned have failed, of this communicator or of a group made of it. Does
-  // not wait: what is done, it knows about.
+  // OK, or why the job has ended, as far as this rank knows: a rank has aborted or was lost, or a
+  // call that had returned has failed, of this communicator or of a group made of it. Does not
+  // wait. May be called from any thread.
   virtual absl::Status Check() { return absl::OkStatus(); }
 
   // Makes every pending and later call on any rank return Aborted with `reason`

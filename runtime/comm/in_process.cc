@@ -190,6 +190,8 @@ class InProcessCommunicator final : public Communicator {
 
   void SetBackground(bool background) override { background_ = background; }
 
+  absl::Status Check() override { return world_->Check(); }
+
   void Abort(const absl::Status& reason) override {
     const std::string who = absl::StrCat("rank ", group_->world_ranks()[rank_]);
     // An executor's error begins with the rank already.

@@ -165,6 +165,11 @@ void InProcessWorld::Abort(const absl::Status& reason) {
   }
 }
 
+absl::Status InProcessWorld::Check() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return reason_;
+}
+
 void InProcessWorld::Leave(int64_t rank) {
   std::lock_guard<std::mutex> lock(mutex_);
   left_.push_back(rank);

@@ -95,6 +95,8 @@ class InProcessWorld {
   std::shared_ptr<InProcessGroup> Join(const InProcessGroup* parent,
                                        const std::vector<int64_t>& world_ranks, int64_t ordinal);
   void Abort(const absl::Status& reason);
+  // OK, or why the world was aborted; that a rank has left is no reason.
+  absl::Status Check();
   // A rank has destroyed its communicator of the whole world.
   void Leave(int64_t rank);
 

@@ -198,6 +198,7 @@ class DelayedCommunicator final : public Communicator {
   void Progress() override { beneath_.Progress(); }
   absl::Status CheckConcurrent() const override { return beneath_.CheckConcurrent(); }
   void SetBackground(bool background) override { beneath_.SetBackground(background); }
+  absl::Status Check() override { return beneath_.Check(); }
   void Abort(const absl::Status& reason) override { beneath_.Abort(reason); }
 
  private:

@@ -172,6 +172,16 @@ CUresult BeginCapture(CUstream handle, CUstreamCaptureMode) {
   return CUDA_SUCCESS;
 }
 
+CUresult IsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
+  EmulatedStream* stream = StreamFrom(handle);
+  if (stream == nullptr) return NoContext();
+  const Lock lock(stream->device->mutex());
+  *status = stream->capture == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
+            : stream->capture->valid   ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                       : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+  return CUDA_SUCCESS;
+}
+
 // Whether the last node of the origin comes behind every other one.
 bool IsJoined(const Capture& capture) {
   const auto& nodes = capture.graph.nodes;
@@ -299,6 +309,7 @@ void FillStreamFunctions(Driver& driver) {
   driver.cuStreamSynchronize = &SynchronizeStream;
   driver.cuStreamWaitEvent = &WaitEvent;
   driver.cuStreamBeginCapture = &BeginCapture;
+  driver.cuStreamIsCapturing = &IsCapturing;
   driver.cuStreamEndCapture = &EndCapture;
   driver.cuGraphInstantiate = &InstantiateGraph;
   driver.cuGraphLaunch = &LaunchGraph;

@@ -112,6 +112,8 @@ class TcpCommunicator final : public RankOrderCommunicator {
 
   void SetBackground(bool background) override { background_ = background; }
 
+  absl::Status Check() override { return transport_->Check(); }
+
   void Abort(const absl::Status& reason) override {
     const std::string who = absl::StrCat("rank ", world_ranks_[rank()]);
     // An executor's error begins with the rank already.

@@ -1,0 +1,101 @@
+#include "runtime/comm/nccl/device_memory.h"
+
+#include <algorithm>
+
+#include "runtime/base/status.h"
+
+namespace oriel::runtime {
+namespace {
+
+CUdeviceptr Address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
+
+}  // namespace
+
+absl::Status CopyAsync(const kernels::cuda::Device& device, void* target, const void* source,
+                       int64_t bytes, CUstream stream) {
+  if (bytes == 0 || target == source) return absl::OkStatus();
+  return ORIEL_CUDA(device.driver(), cuMemcpyAsync, Address(target), Address(source),
+                    static_cast<size_t>(bytes), stream);
+}
+
+absl::Status CopyRowsAsync(const kernels::cuda::Device& device, void* target, int64_t target_stride,
+                           const void* source, int64_t source_stride, int64_t run, int64_t rows,
+                           CUstream stream) {
+  if (run == 0 || rows == 0) return absl::OkStatus();
+  if (run == target_stride && run == source_stride) {
+    return CopyAsync(device, target, source, run * rows, stream);
+  }
+  CUDA_MEMCPY2D copy = {};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = Address(source);
+  copy.srcPitch = static_cast<size_t>(source_stride);
+  copy.dstDevice = Address(target);
+  copy.dstPitch = static_cast<size_t>(target_stride);
+  copy.WidthInBytes = static_cast<size_t>(run);
+  copy.Height = static_cast<size_t>(rows);
+  return ORIEL_CUDA(device.driver(), cuMemcpy2DAsync, &copy, stream);
+}
+
+absl::StatusOr<std::unique_ptr<OwnStream>> OwnStream::Create(const kernels::cuda::Device& device) {
+  ORIEL_RETURN_IF_ERROR(device.MakeCurrent());
+  std::unique_ptr<OwnStream> result(new OwnStream(device));
+  ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(device.driver(), cuStreamCreateWithPriority, &result->stream_,
+                                   CU_STREAM_NON_BLOCKING, /*priority=*/0));
+  return result;
+}
+
+OwnStream::~OwnStream() {
+  if (stream_ == nullptr || !device_.MakeCurrent().ok()) return;
+  device_.driver().cuStreamDestroy(stream_);
+}
+
+Scratch::~Scratch() {
+  if (address_ != 0 && device_.MakeCurrent().ok()) device_.driver().cuMemFree(address_);
+}
+
+absl::StatusOr<char*> Scratch::Get(int64_t bytes) {
+  if (bytes > bytes_) {
+    if (address_ != 0) {
+      ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(device_.driver(), cuMemFree, address_));
+      address_ = 0;
+      bytes_ = 0;
+    }
+    ORIEL_RETURN_IF_ERROR(
+        ORIEL_CUDA(device_.driver(), cuMemAlloc, &address_, static_cast<size_t>(bytes)));
+    bytes_ = bytes;
+  }
+  return reinterpret_cast<char*>(address_);
+}
+
+PinnedPool::~PinnedPool() {
+  if (!device_.MakeCurrent().ok()) return;
+  for (const Free& block : free_) device_.driver().cuMemFreeHost(block.data);
+}
+
+absl::StatusOr<PinnedPool::Block> PinnedPool::Get(int64_t bytes) {
+  bytes = std::max<int64_t>(bytes, 1);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto best = free_.end();
+    for (auto at = free_.begin(); at != free_.end(); ++at) {
+      if (at->bytes >= bytes && (best == free_.end() || at->bytes < best->bytes)) best = at;
+    }
+    // Not a huge one for little.
+    if (best != free_.end() && best->bytes / 4 <= std::max<int64_t>(bytes, 1 << 20)) {
+      const Free block = *best;
+      free_.erase(best);
+      return Block(this, block.data, block.bytes);
+    }
+  }
+  void* data = nullptr;
+  ORIEL_RETURN_IF_ERROR(
+      ORIEL_CUDA(device_.driver(), cuMemAllocHost, &data, static_cast<size_t>(bytes)));
+  return Block(this, static_cast<char*>(data), bytes);
+}
+
+void PinnedPool::Return(char* data, int64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  free_.push_back({data, bytes});
+}
+
+}  // namespace oriel::runtime
