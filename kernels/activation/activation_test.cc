@@ -8,7 +8,7 @@ namespace {
 
 using testing::Attributes;
 using testing::ExpectClose;
-using testing::kFloats;
+using testing::kFloatsAndBF16;
 using testing::RunKernel;
 using testing::Tensor;
 using testing::TryKernel;
@@ -38,7 +38,7 @@ const Shape kShape = {40, 1037};
 
 TEST(ActivationTest, Forward) {
   for (const Kind& kind : kKinds) {
-    for (DType dtype : kFloats) {
+    for (DType dtype : kFloatsAndBF16) {
       SCOPED_TRACE(kind.name);
       const Tensor x = Tensor::Random(dtype, kShape, 1, -6, 6);
       std::vector<double> expected;
@@ -52,7 +52,7 @@ TEST(ActivationTest, Forward) {
 
 TEST(ActivationTest, Gradient) {
   for (const Kind& kind : kKinds) {
-    for (DType dtype : kFloats) {
+    for (DType dtype : kFloatsAndBF16) {
       SCOPED_TRACE(kind.name);
       const Tensor dy = Tensor::Random(dtype, kShape, 2);
       const Tensor x = Tensor::Random(dtype, kShape, 3, -6, 6);
@@ -69,7 +69,7 @@ TEST(ActivationTest, Gradient) {
 
 TEST(ActivationTest, GatedForwardAndGradient) {
   for (const Kind& kind : kKinds) {
-    for (DType dtype : kFloats) {
+    for (DType dtype : kFloatsAndBF16) {
       SCOPED_TRACE(kind.name);
       const Tensor dy = Tensor::Random(dtype, kShape, 4);
       const Tensor gate = Tensor::Random(dtype, kShape, 5, -6, 6);

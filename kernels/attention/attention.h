@@ -50,6 +50,8 @@ struct AttentionShape {
 
   // Operands from `first` on are query, key, value; the mask is operand `mask`, if there.
   static absl::StatusOr<AttentionShape> Make(const KernelSpec& spec, size_t first, size_t mask);
+  // Of attention_grad, whose other operands and results are checked, too.
+  static absl::StatusOr<AttentionShape> MakeGrad(const KernelSpec& spec);
 
   int64_t heads_per_group() const { return heads / groups; }
   // How many keys query `row` may see by causality.

@@ -204,16 +204,7 @@ class AttentionGradLaunch {
 struct AttentionGrad {
   template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
-    ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec, 1, 6));
-    const DType dtype = spec.operands[1].dtype;
-    const Shape output = s.OperandShape(s.heads, s.queries, s.value_depth);
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, dtype, output));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 4, dtype, output));
-    ORIEL_RETURN_IF_ERROR(
-        CheckOperand(spec, 5, ComputeDType(dtype), {s.batch, s.heads, s.queries}));
-    for (size_t i = 0; i < 3; ++i) {
-      ORIEL_RETURN_IF_ERROR(CheckResult(spec, i, dtype, spec.operands[i + 1].shape));
-    }
+    ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::MakeGrad(spec));
     auto launch = std::make_shared<AttentionGradLaunch<S>>(s, std::max(1, spec.num_threads));
     return KernelFn([launch](const KernelArgs& args) {
       launch->Run(args);

@@ -9,66 +9,6 @@
 #include "kernels/linear/small_gemm.h"
 
 namespace oriel::kernels {
-
-absl::StatusOr<AttentionShape> AttentionShape::Make(const KernelSpec& spec, size_t first,
-                                                    size_t mask) {
-  const TensorSpec& query = spec.operands[first];
-  const TensorSpec& key = spec.operands[first + 1];
-  const TensorSpec& value = spec.operands[first + 2];
-  if (query.rank() != 4 || key.rank() != 4 || value.rank() != 4) {
-    return Malformed(spec, "query, key and value need rank 4");
-  }
-  AttentionShape shape{};
-  ORIEL_ASSIGN_OR_RETURN(shape.sequence_first, FlagOr(spec, "sequence_first", false));
-  const int head = shape.sequence_first ? 2 : 1, row = 3 - head;
-  shape.batch = query.shape[0];
-  shape.heads = query.shape[head];
-  shape.queries = query.shape[row];
-  shape.depth = query.shape[3];
-  shape.groups = key.shape[head];
-  shape.keys = key.shape[row];
-  shape.value_depth = value.shape[3];
-  if (shape.groups == 0 || shape.heads % shape.groups != 0) {
-    return Malformed(spec, "the key heads don't divide the query heads");
-  }
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, first + 1, query.dtype,
-                                     shape.OperandShape(shape.groups, shape.keys, shape.depth)));
-  ORIEL_RETURN_IF_ERROR(
-      CheckOperand(spec, first + 2, query.dtype,
-                   shape.OperandShape(shape.groups, shape.keys, shape.value_depth)));
-  ORIEL_ASSIGN_OR_RETURN(shape.scale, spec.Float("scale"));
-  ORIEL_ASSIGN_OR_RETURN(shape.causal, FlagOr(spec, "causal", false));
-  ORIEL_ASSIGN_OR_RETURN(shape.softcap, FloatOr(spec, "softcap", 0));
-  ORIEL_ASSIGN_OR_RETURN(shape.window, IntOr(spec, "window", 0));
-  if (shape.window < 0 || !(shape.softcap >= 0)) {
-    return Malformed(spec, "a window or softcap below 0");
-  }
-  if (spec.operands.size() > mask) {
-    const TensorSpec& given = spec.operands[mask];
-    if (given.dtype == DType::kBool) {
-      shape.mask = Mask::kBool;
-    } else if (given.dtype == DType::kBF16 && query.dtype == DType::kBF16) {
-      shape.mask = Mask::kBFloat16;
-    } else if (given.dtype == ComputeDType(query.dtype)) {
-      shape.mask = Mask::kFloat;
-    } else {
-      return Unsupported(spec, "the mask is neither boolean nor of the query's type");
-    }
-    const Shape full = {shape.batch, shape.heads, shape.queries, shape.keys};
-    if (given.rank() != 4) return Malformed(spec, "the mask needs rank 4");
-    int64_t stride = 1;
-    for (int d = 3; d >= 0; --d) {
-      if (given.shape[d] != 1 && given.shape[d] != full[d]) {
-        return Malformed(
-            spec, given.ToString() + " does not broadcast to " + runtime::ShapeToString(full));
-      }
-      shape.mask_strides[d] = given.shape[d] == 1 ? 0 : stride;
-      stride *= given.shape[d];
-    }
-  }
-  return shape;
-}
-
 namespace {
 
 template <typename S>

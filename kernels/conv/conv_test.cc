@@ -117,6 +117,34 @@ TEST(ConvTest, ForwardAndGradients) {
   }
 }
 
+// Sums of bf16 products are taken in f32, and rounded once where the result is bf16.
+TEST(ConvTest, BFloat16) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const Shape output = OutputShape(c);
+    const Tensor x = Tensor::Random(DType::kBF16, c.input, 1);
+    const Tensor w = Tensor::Random(DType::kBF16, c.weight, 2);
+    const Tensor bias = Tensor::Random(DType::kBF16, {c.weight[0]}, 3);
+    const Tensor dy = Tensor::Random(DType::kBF16, output, 4);
+    const Values xv = x.values(), wv = w.values(), bv = bias.values(), dyv = dy.values();
+    Values y(dyv.size()), dx(xv.size()), dw(wv.size());
+    const int64_t positions = dy.size() / output[0] / output[1];
+    for (size_t i = 0; i < y.size(); ++i) y[i] = bv[i / positions % output[1]];
+    ForEachProduct(c, [&](int64_t in, int64_t weight, int64_t out) {
+      y[out] += xv[in] * wv[weight];
+      dx[in] += dyv[out] * wv[weight];
+      dw[weight] += dyv[out] * xv[in];
+    });
+    const Attributes attributes = AttributesOf(c);
+    for (DType result : {DType::kBF16, DType::kF32}) {
+      ExpectClose(RunKernel("conv", {x, w, bias}, {{result, output}}, attributes)[0], y, 5);
+      ExpectClose(RunKernel("conv_input_grad", {dy, w}, {{result, c.input}}, attributes)[0], dx, 5);
+      ExpectClose(RunKernel("conv_weight_grad", {dy, x}, {{result, c.weight}}, attributes)[0], dw,
+                  10);
+    }
+  }
+}
+
 TEST(ConvTest, WrongOutputSizeIsInvalid) {
   const Case& c = kCases[0];
   const Tensor x = Tensor::Random(DType::kF32, c.input, 1),

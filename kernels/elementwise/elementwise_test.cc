@@ -11,6 +11,7 @@ namespace {
 using testing::ExpectClose;
 using ::testing::HasSubstr;
 using testing::kFloats;
+using testing::kFloatsAndBF16;
 using testing::RunKernel;
 using testing::Tensor;
 using testing::TryKernel;
@@ -63,7 +64,7 @@ const UnaryCase kUnaryFloat[] = {
 
 TEST(ElementwiseTest, UnaryOnFloats) {
   for (const UnaryCase& c : kUnaryFloat) {
-    for (DType dtype : kFloats) {
+    for (DType dtype : kFloatsAndBF16) {
       SCOPED_TRACE(c.kernel);
       const Tensor x = Tensor::Random(dtype, kLong, 1, c.low, c.high);
       std::vector<double> expected;
@@ -170,7 +171,7 @@ const Shapes kShapes[] = {
 TEST(ElementwiseTest, ArithmeticBroadcasts) {
   for (const BinaryCase& c : kArithmetic) {
     for (const Shapes& s : kShapes) {
-      for (DType dtype : {DType::kF32, DType::kF64, DType::kI64, DType::kI32}) {
+      for (DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kI64, DType::kI32}) {
         SCOPED_TRACE(c.kernel + runtime::ShapeToString(s.lhs) + runtime::ShapeToString(s.rhs));
         const bool whole = dtype == DType::kI64 || dtype == DType::kI32;
         const Tensor a = Tensor::Random(dtype, s.lhs, 3, c.low, c.high);

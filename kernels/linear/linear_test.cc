@@ -1,7 +1,5 @@
 #include "kernels/linear/linear.h"
 
-#include <thread>
-
 #include "kernels/testing.h"
 
 namespace oriel::kernels {
@@ -117,32 +115,22 @@ TEST(LinearTest, WeightGradient) {
   }
 }
 
-// Ranks may be threads of one process: each has kernels of its own.
-TEST(LinearTest, LaunchesInSeveralThreadsAtOnce) {
-  const Tensor x = Tensor::Random(DType::kF32, {300, 70}, 1),
-               w = Tensor::Random(DType::kF32, {130, 70}, 2);
-  const TensorSpec result{DType::kF32, {300, 130}};
-  const Attributes attributes = {{"transpose_weight", int64_t{1}}};
-  const std::vector<double> expected =
-      RunKernel("linear", {x, w}, {result}, attributes)[0].values();
-  std::vector<std::thread> ranks;
-  std::vector<int> wrong(4, 0);
-  for (int rank = 0; rank < 4; ++rank) {
-    ranks.emplace_back([&, rank] {
-      const KernelSpec spec{"linear", {x.spec(), w.spec()}, {result}, attributes, 1 + rank % 2};
-      absl::StatusOr<KernelFn> launch = KernelRegistry::Host().Prepare(spec);
-      Tensor y(result);
-      const void* operands[] = {x.data(), w.data()};
-      void* results[] = {y.data()};
-      for (int step = 0; step < 50; ++step) {
-        y.Poison();
-        wrong[rank] +=
-            !launch.ok() || !(*launch)({operands, results}).ok() || y.values() != expected;
-      }
-    });
+// Products of bf16 whose result or bias are f32.
+TEST(LinearTest, WideSumsOfBFloat16) {
+  const Tensor x = Tensor::Random(DType::kBF16, {33, 65}, 1);
+  const Tensor w = Tensor::Random(DType::kBF16, {65, 17}, 2);
+  std::vector<double> expected = Product(x.values(), w.values(), 1, 33, 17, 65, false, false);
+  const TensorSpec wide{DType::kF32, {33, 17}};
+  ExpectClose(RunKernel("linear", {x, w}, {wide})[0], expected, 5);
+  for (DType added : {DType::kBF16, DType::kF32}) {
+    const Tensor b = Tensor::Random(added, {17}, 3);
+    const std::vector<double> bias = b.values();
+    std::vector<double> sums = expected;
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += bias[i % 17];
+    for (DType result : {DType::kBF16, DType::kF32}) {
+      ExpectClose(RunKernel("linear", {x, w, b}, {{result, {33, 17}}})[0], sums, 5);
+    }
   }
-  for (std::thread& rank : ranks) rank.join();
-  EXPECT_EQ(wrong, std::vector<int>(4, 0));
 }
 
 TEST(LinearTest, EmptySumIsZero) {
@@ -157,30 +145,6 @@ TEST(LinearTest, WrongWeightShapeIsInvalid) {
                w = Tensor::Random(DType::kF32, {4, 2}, 2);
   EXPECT_EQ(TryKernel("linear", {x, w}, {{DType::kF32, {4, 2}}}).status().code(),
             absl::StatusCode::kInvalidArgument);
-}
-
-TEST(GemmTest, AccumulatesInBothImplementations) {
-  GemmShape shape;
-  shape.m = 5;
-  shape.n = 70;
-  shape.k = 9;
-  shape.accumulate = true;
-  const Tensor a = Tensor::Random(DType::kF32, {5, 9}, 1),
-               b = Tensor::Random(DType::kF32, {9, 70}, 2);
-  const Tensor start = Tensor::Random(DType::kF32, {5, 70}, 3);
-  std::vector<double> expected = Product(a.values(), b.values(), 1, 5, 70, 9, false, false);
-  for (size_t i = 0; i < expected.size(); ++i) expected[i] += start.values()[i];
-  const auto run = [&](auto gemm) {
-    Tensor c = testing::Clone(start);
-    ASSERT_TRUE(gemm.ok()) << gemm.status();
-    ASSERT_TRUE((*gemm)
-                    ->Run(static_cast<const float*>(a.data()), static_cast<const float*>(b.data()),
-                          nullptr, static_cast<float*>(c.data()))
-                    .ok());
-    ExpectClose(c, expected);
-  };
-  run(OneDnnGemm::Create(shape, 1));
-  run(LoopGemm<float>::Create(shape, 1));
 }
 
 }  // namespace

@@ -8,14 +8,8 @@ namespace oriel::kernels {
 namespace {
 
 absl::StatusOr<KernelFn> MakeCheckImageSlots(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  ORIEL_ASSIGN_OR_RETURN(const int64_t rows, RowsPerImage(spec));
   const TensorSpec& mask_spec = spec.operands[0];
-  if (mask_spec.rank() != 2) return Malformed(spec, absl::StrCat("a mask ", mask_spec.ToString()));
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, DType::kBool, mask_spec.shape));
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, DType::kI64, {mask_spec.shape[0]}));
-  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, DType::kBool, mask_spec.shape));
-  ORIEL_ASSIGN_OR_RETURN(const int64_t rows, spec.Int("rows_per_image"));
-  if (rows < 1) return Malformed(spec, absl::StrCat(rows, " rows per image"));
   const int64_t samples = mask_spec.shape[0], positions = mask_spec.shape[1];
   return KernelFn([=](const KernelArgs& args) -> absl::Status {
     const uint8_t* mask = args.operand<uint8_t>(0);

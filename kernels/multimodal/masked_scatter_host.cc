@@ -28,12 +28,8 @@ absl::StatusOr<KernelFn> MakeScatterSized(const KernelSpec& spec) {
 }
 
 absl::StatusOr<KernelFn> MakeMaskedScatter(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 1));
-  const TensorSpec& input = spec.operands[0];
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, DType::kBool, input.shape));
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, input.dtype, spec.operands[2].shape));
-  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, input.dtype, input.shape));
-  switch (runtime::DTypeBytes(input.dtype)) {
+  ORIEL_RETURN_IF_ERROR(CheckMaskedScatter(spec));
+  switch (runtime::DTypeBytes(spec.operands[0].dtype)) {
     case 8:
       return MakeScatterSized<uint64_t>(spec);
     case 4:
@@ -49,9 +45,6 @@ struct MaskedScatterGrad {
   template <typename T>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
     const TensorSpec& cotangent = spec.operands[0];
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, DType::kBool, cotangent.shape));
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, cotangent.dtype, cotangent.shape));
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, cotangent.dtype, spec.results[1].shape));
     const int64_t count = cotangent.num_elements();
     const int64_t available = spec.results[1].num_elements();
     return KernelFn([count, available](const KernelArgs& args) {
@@ -72,7 +65,7 @@ struct MaskedScatterGrad {
 };
 
 absl::StatusOr<KernelFn> MakeMaskedScatterGrad(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 2));
+  ORIEL_RETURN_IF_ERROR(CheckMaskedScatterGrad(spec));
   return DispatchStored<MaskedScatterGrad>(spec, spec.operands[0].dtype);
 }
 

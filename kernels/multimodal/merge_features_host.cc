@@ -14,9 +14,7 @@ absl::Status CheckMergeMask(const char* kernel, const MergeShape& shape, const u
     for (int64_t j = 0; j < shape.length; ++j) count += row[j] != 0;
     if (count > shape.features) {
       return absl::InvalidArgumentError(
-          absl::StrCat(kernel, ": sample ", sample, " of the microbatch has ", count,
-                       " image positions, more than the ", shape.features,
-                       " image features that the recipe's `images` declares"));
+          TooManyPositions(kernel, sample, absl::StrCat(count), absl::StrCat(shape.features)));
     }
   }
   return absl::OkStatus();
@@ -24,25 +22,8 @@ absl::Status CheckMergeMask(const char* kernel, const MergeShape& shape, const u
 
 namespace {
 
-// `sequence` is [b, s, d], `features` [b, n, d].
-absl::StatusOr<MergeShape> MakeShape(const KernelSpec& spec, const TensorSpec& sequence,
-                                     const TensorSpec& features) {
-  if (sequence.rank() != 3 || features.rank() != 3 || sequence.dtype != features.dtype ||
-      sequence.shape[0] != features.shape[0] || sequence.shape[2] != features.shape[2]) {
-    return Malformed(spec,
-                     absl::StrCat(features.ToString(), " does not fit ", sequence.ToString()));
-  }
-  ORIEL_RETURN_IF_ERROR(
-      CheckOperand(spec, 1, DType::kBool, {sequence.shape[0], sequence.shape[1]}));
-  return MergeShape{sequence.shape[0], sequence.shape[1], features.shape[1],
-                    sequence.shape[2] * runtime::DTypeBytes(sequence.dtype)};
-}
-
 absl::StatusOr<KernelFn> MakeMergeFeatures(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 1));
-  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, spec.operands[0].dtype, spec.operands[0].shape));
-  ORIEL_ASSIGN_OR_RETURN(const MergeShape shape,
-                         MakeShape(spec, spec.operands[0], spec.operands[2]));
+  ORIEL_ASSIGN_OR_RETURN(const MergeShape shape, MergeShape::Make(spec));
   const int threads = spec.num_threads;
   return KernelFn([shape, threads](const KernelArgs& args) {
     const char* input = args.operand<char>(0);
@@ -69,10 +50,7 @@ absl::StatusOr<KernelFn> MakeMergeFeatures(const KernelSpec& spec) {
 }
 
 absl::StatusOr<KernelFn> MakeMergeFeaturesGrad(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 2));
-  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, spec.operands[0].dtype, spec.operands[0].shape));
-  ORIEL_ASSIGN_OR_RETURN(const MergeShape shape,
-                         MakeShape(spec, spec.operands[0], spec.results[1]));
+  ORIEL_ASSIGN_OR_RETURN(const MergeShape shape, MergeShape::MakeGrad(spec));
   const int threads = spec.num_threads;
   return KernelFn([shape, threads](const KernelArgs& args) {
     const char* cotangent = args.operand<char>(0);

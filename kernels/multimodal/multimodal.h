@@ -18,8 +18,11 @@
 #define ORIEL_KERNELS_MULTIMODAL_MULTIMODAL_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/kernel.h"
 
 namespace oriel::kernels {
 
@@ -28,7 +31,20 @@ struct MergeShape {
   int64_t length;    // positions of a sample
   int64_t features;  // feature rows of a sample
   int64_t width;     // bytes of a row
+
+  // Of merge_features, and of its gradient. InvalidArgument where types or shapes don't fit.
+  static absl::StatusOr<MergeShape> Make(const KernelSpec& spec);
+  static absl::StatusOr<MergeShape> MakeGrad(const KernelSpec& spec);
 };
+
+// What is said of a sample with too many true positions.
+std::string TooManyPositions(const std::string& kernel, int64_t sample,
+                             const std::string& positions, const std::string& features);
+
+absl::Status CheckMaskedScatter(const KernelSpec& spec);
+absl::Status CheckMaskedScatterGrad(const KernelSpec& spec);
+// Of check_image_slots, whose operands and result are checked.
+absl::StatusOr<int64_t> RowsPerImage(const KernelSpec& spec);
 
 // OK if no sample has more than `features` true positions.
 absl::Status CheckMergeMask(const char* kernel, const MergeShape& shape, const uint8_t* mask);

@@ -18,6 +18,10 @@ class StridedCopy {
     int64_t target;
   };
 
+  // The same box in the order of the target's memory, without dimensions of size 1, and with those
+  // joined that both sides walk as one.
+  static std::vector<Dim> Merge(std::vector<Dim> dims);
+
   StridedCopy() = default;
   // `element_bytes` is 1, 2, 4 or 8. Offsets are in elements. No two target elements coincide.
   StridedCopy(std::vector<Dim> dims, int64_t source_offset, int64_t target_offset,

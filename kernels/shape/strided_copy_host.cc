@@ -28,35 +28,13 @@ inline void CopyRow(void* to, const void* from, size_t bytes) {
 
 }  // namespace
 
-std::vector<int64_t> RowMajorStrides(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> strides(shape.size());
-  int64_t stride = 1;
-  for (size_t i = shape.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= shape[i];
-  }
-  return strides;
-}
-
 StridedCopy::StridedCopy(std::vector<Dim> dims, int64_t source_offset, int64_t target_offset,
                          int64_t element_bytes)
     : source_offset_(source_offset), target_offset_(target_offset), element_bytes_(element_bytes) {
   for (const Dim& dim : dims) {
     if (dim.size == 0) outer_ = 0;
   }
-  dims.erase(std::remove_if(dims.begin(), dims.end(), [](const Dim& d) { return d.size == 1; }),
-             dims.end());
-  // In the order of the target's memory, so that writes are sequential.
-  std::stable_sort(dims.begin(), dims.end(),
-                   [](const Dim& a, const Dim& b) { return a.target > b.target; });
-  for (const Dim& dim : dims) {
-    if (!dims_.empty() && dims_.back().source == dim.source * dim.size &&
-        dims_.back().target == dim.target * dim.size) {
-      dims_.back() = {dims_.back().size * dim.size, dim.source, dim.target};
-    } else {
-      dims_.push_back(dim);
-    }
-  }
+  dims_ = Merge(std::move(dims));
   if (outer_ == 0) return;
   if (dims_.empty()) dims_.push_back({1, 1, 1});
   size_t inner_dims = 1;

@@ -1,0 +1,358 @@
+// cuBLASLt for the emulator: the same functions over plain loops on the CPU.
+//
+// What it takes is what Oriel uses: column-major matrices of f32 and bf16, batched with strides,
+// either operand transposed, sums in f32 (in a double, rounded once), a bias epilogue. It is
+// stricter than the library: an algorithm runs for the very product, alignment and workspace it was
+// chosen for; every matrix must lie within an allocation; and the workspace is overwritten.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "kernels/cuda/emulator/emulated_driver.h"
+#include "kernels/cuda/libraries/cublaslt.h"
+#include "runtime/base/float16.h"
+
+namespace oriel::kernels::cuda {
+namespace {
+
+struct Operation {
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  cublasOperation_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;
+  cudaDataType_t bias_type = CUDA_R_32F;
+};
+
+struct Layout {
+  cudaDataType_t type;
+  uint64_t rows, columns;
+  int64_t leading;
+  int32_t batch = 1;
+  int64_t stride = 0;
+
+  int64_t element_bytes() const { return type == CUDA_R_16BF ? 2 : 4; }
+  int64_t bytes() const {
+    return ((batch - 1) * stride + static_cast<int64_t>(columns - 1) * leading +
+            static_cast<int64_t>(rows)) *
+           element_bytes();
+  }
+};
+
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_MASK;
+  uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C, D
+};
+
+// What an algorithm is chosen for: it fits cublasLtMatmulAlgo_t.
+struct Algorithm {
+  int64_t m, n, k, batch;
+  uint32_t alignment[4];
+};
+static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
+
+constexpr size_t kWorkspace = 4096;
+
+template <typename T, typename Handle>
+T* As(Handle handle) {
+  return reinterpret_cast<T*>(handle);
+}
+
+template <typename T>
+bool Read(const void* buffer, size_t bytes, T* value) {
+  if (buffer == nullptr || bytes != sizeof(T)) return false;
+  std::memcpy(value, buffer, bytes);
+  return true;
+}
+
+cublasStatus_t Checked(bool ok) { return ok ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE; }
+
+size_t GetVersion() { return 130000; }
+
+const char* GetStatusName(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_SUCCESS:
+      return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
+    default:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
+  }
+}
+const char* GetStatusString(cublasStatus_t) { return "of the emulated library"; }
+
+cublasStatus_t Create(cublasLtHandle_t* handle) {
+  *handle = reinterpret_cast<cublasLtHandle_t>(new int);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t Destroy(cublasLtHandle_t handle) {
+  delete As<int>(handle);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t MatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t compute,
+                                cudaDataType_t scale) {
+  *made = reinterpret_cast<cublasLtMatmulDesc_t>(new Operation{compute, scale});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t MatmulDescDestroy(cublasLtMatmulDesc_t operation) {
+  delete As<Operation>(operation);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t MatmulDescSetAttribute(cublasLtMatmulDesc_t to,
+                                      cublasLtMatmulDescAttributes_t attribute, const void* buffer,
+                                      size_t bytes) {
+  Operation* operation = As<Operation>(to);
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return Checked(Read(buffer, bytes, &operation->transpose_a));
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return Checked(Read(buffer, bytes, &operation->transpose_b));
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return Checked(Read(buffer, bytes, &operation->epilogue));
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return Checked(Read(buffer, bytes, &operation->bias));
+    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+      return Checked(Read(buffer, bytes, &operation->bias_type));
+    default:
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+cublasStatus_t MatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType type, uint64_t rows,
+                                  uint64_t columns, int64_t leading) {
+  *made = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, leading});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t MatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete As<Layout>(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t MatrixLayoutSetAttribute(cublasLtMatrixLayout_t to,
+                                        cublasLtMatrixLayoutAttribute_t attribute,
+                                        const void* buffer, size_t bytes) {
+  Layout* layout = As<Layout>(to);
+  switch (attribute) {
+    case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT:
+      return Checked(Read(buffer, bytes, &layout->batch));
+    case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET:
+      return Checked(Read(buffer, bytes, &layout->stride));
+    default:
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+cublasStatus_t MatmulPreferenceCreate(cublasLtMatmulPreference_t* made) {
+  *made = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t MatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete As<Preference>(preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t MatmulPreferenceSetAttribute(cublasLtMatmulPreference_t to,
+                                            cublasLtMatmulPreferenceAttributes_t attribute,
+                                            const void* buffer, size_t bytes) {
+  Preference* preference = As<Preference>(to);
+  switch (attribute) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+      return Checked(Read(buffer, bytes, &preference->workspace));
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      return Checked(Read(buffer, bytes, &preference->reduction));
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+      return Checked(Read(buffer, bytes, &preference->alignment[0]));
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+      return Checked(Read(buffer, bytes, &preference->alignment[1]));
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+      return Checked(Read(buffer, bytes, &preference->alignment[2]));
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+      return Checked(Read(buffer, bytes, &preference->alignment[3]));
+    default:
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+// What the descriptors say together.
+struct Product {
+  Operation operation;
+  Layout a, b, c, d;
+  int64_t m, n, k;
+};
+
+bool MakeProduct(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                 cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, Product* product) {
+  Product p{*As<Operation>(operation),
+            *As<Layout>(a),
+            *As<Layout>(b),
+            *As<Layout>(c),
+            *As<Layout>(d),
+            0,
+            0,
+            0};
+  const bool ta = p.operation.transpose_a != CUBLAS_OP_N;
+  const bool tb = p.operation.transpose_b != CUBLAS_OP_N;
+  p.m = static_cast<int64_t>(ta ? p.a.columns : p.a.rows);
+  p.k = static_cast<int64_t>(ta ? p.a.rows : p.a.columns);
+  p.n = static_cast<int64_t>(tb ? p.b.rows : p.b.columns);
+  bool fits = p.k == static_cast<int64_t>(tb ? p.b.columns : p.b.rows) &&
+              p.m == static_cast<int64_t>(p.d.rows) && p.n == static_cast<int64_t>(p.d.columns) &&
+              p.c.rows == p.d.rows && p.c.columns == p.d.columns && p.c.type == p.d.type;
+  for (const Layout* layout : {&p.a, &p.b, &p.c, &p.d}) {
+    fits = fits && layout->rows > 0 && layout->columns > 0 &&
+           layout->leading >= static_cast<int64_t>(layout->rows) && layout->batch == p.d.batch;
+  }
+  *product = p;
+  return fits;
+}
+
+bool Supported(const Product& p) {
+  const auto known = [](cudaDataType_t type) { return type == CUDA_R_32F || type == CUDA_R_16BF; };
+  return p.operation.compute == CUBLAS_COMPUTE_32F && p.operation.scale == CUDA_R_32F &&
+         p.a.type == p.b.type && known(p.a.type) &&
+         (p.d.type == p.a.type || (p.a.type == CUDA_R_16BF && p.d.type == CUDA_R_32F)) &&
+         (p.operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
+          (p.operation.epilogue == CUBLASLT_EPILOGUE_BIAS && p.operation.bias_type == p.d.type &&
+           p.operation.bias != nullptr));
+}
+
+cublasStatus_t AlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
+                                cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                cublasLtMatmulPreference_t preferred, int requested,
+                                cublasLtMatmulHeuristicResult_t results[], int* count) {
+  Product p;
+  *count = 0;
+  if (requested < 1 || !MakeProduct(operation, a, b, c, d, &p)) return CUBLAS_STATUS_INVALID_VALUE;
+  const Preference& preference = *As<Preference>(preferred);
+  // Others would add parts of a sum in the result's type.
+  if (preference.reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (!Supported(p) || preference.workspace < kWorkspace) return CUBLAS_STATUS_NOT_SUPPORTED;
+  Algorithm algorithm{p.m, p.n, p.k, p.d.batch, {}};
+  std::copy_n(preference.alignment, 4, algorithm.alignment);
+  results[0] = {};
+  std::memcpy(&results[0].algo, &algorithm, sizeof(algorithm));
+  // Not every product needs one.
+  results[0].workspaceSize = p.m % 2 == 0 ? kWorkspace : 0;
+  results[0].state = CUBLAS_STATUS_SUCCESS;
+  *count = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+double Load(const void* base, cudaDataType_t type, int64_t i) {
+  if (type == CUDA_R_32F) return static_cast<const float*>(base)[i];
+  return runtime::BFloat16ToFloat(static_cast<const uint16_t*>(base)[i]);
+}
+
+void Multiply(const Product& p, float alpha, const void* a, const void* b, float beta,
+              const void* c, void* d) {
+  const bool ta = p.operation.transpose_a != CUBLAS_OP_N;
+  const bool tb = p.operation.transpose_b != CUBLAS_OP_N;
+  // Each column of op(B) and all of op(A) as doubles, so that the inner loop is plain.
+  std::vector<double> left(p.m * p.k), right(p.k);
+  for (int64_t s = 0; s < p.d.batch; ++s) {
+    if (s == 0 || p.a.stride != 0) {
+      for (int64_t i = 0; i < p.m; ++i) {
+        for (int64_t x = 0; x < p.k; ++x) {
+          const int64_t at = ta ? i * p.a.leading + x : x * p.a.leading + i;
+          left[i * p.k + x] = Load(a, p.a.type, s * p.a.stride + at);
+        }
+      }
+    }
+    for (int64_t j = 0; j < p.n; ++j) {
+      for (int64_t x = 0; x < p.k; ++x) {
+        const int64_t at = tb ? x * p.b.leading + j : j * p.b.leading + x;
+        right[x] = Load(b, p.b.type, s * p.b.stride + at);
+      }
+      for (int64_t i = 0; i < p.m; ++i) {
+        double sum = 0;
+        for (int64_t x = 0; x < p.k; ++x) sum += left[i * p.k + x] * right[x];
+        sum *= alpha;
+        const int64_t at = j * p.d.leading + i;
+        // As the library: what is not added is not read, it may be NaN.
+        if (beta != 0) {
+          sum += beta * Load(c, p.c.type, s * p.c.stride + j * p.c.leading + i);
+        }
+        if (p.operation.epilogue == CUBLASLT_EPILOGUE_BIAS) {
+          sum += Load(p.operation.bias, p.operation.bias_type, i);
+        }
+        const float rounded = static_cast<float>(sum);
+        if (p.d.type == CUDA_R_32F) {
+          static_cast<float*>(d)[s * p.d.stride + at] = rounded;
+        } else {
+          static_cast<uint16_t*>(d)[s * p.d.stride + at] = runtime::FloatToBFloat16(rounded);
+        }
+      }
+    }
+  }
+}
+
+cublasStatus_t Matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const void* alpha,
+                      const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
+                      cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                      cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,
+                      const cublasLtMatmulAlgo_t* algo, void* workspace, size_t workspace_bytes,
+                      cudaStream_t stream) {
+  Product p;
+  if (algo == nullptr || !MakeProduct(operation, a_layout, b_layout, c_layout, d_layout, &p)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (!Supported(p)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  Algorithm chosen;
+  std::memcpy(&chosen, algo, sizeof(chosen));
+  const size_t needed = p.m % 2 == 0 ? kWorkspace : 0;
+  bool fits = chosen.m == p.m && chosen.n == p.n && chosen.k == p.k && chosen.batch == p.d.batch &&
+              workspace_bytes >= needed;
+  const void* const addresses[] = {a, b, c, d};
+  const int64_t bytes[] = {p.a.bytes(), p.b.bytes(), p.c.bytes(), p.d.bytes()};
+  for (int i = 0; i < 4; ++i) {
+    fits = fits && reinterpret_cast<uintptr_t>(addresses[i]) % chosen.alignment[i] == 0 &&
+           IsEmulatedMemory(addresses[i], bytes[i]);
+  }
+  if (p.operation.epilogue == CUBLASLT_EPILOGUE_BIAS) {
+    const int64_t bias_bytes = p.m * (p.operation.bias_type == CUDA_R_16BF ? 2 : 4);
+    fits = fits && IsEmulatedMemory(p.operation.bias, bias_bytes);
+  }
+  if (needed > 0) fits = fits && IsEmulatedMemory(workspace, static_cast<int64_t>(needed));
+  if (!fits) return CUBLAS_STATUS_INVALID_VALUE;
+  const float scale = *static_cast<const float*>(alpha);
+  const float start = *static_cast<const float*>(beta);
+  const CUresult result = EnqueueEmulated(stream, "cublasLtMatmul", [=](bool) {
+    if (needed > 0) std::memset(workspace, 0xa5, needed);
+    Multiply(p, scale, a, b, start, c, d);
+    return CUDA_SUCCESS;
+  });
+  return result == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+struct Provider {
+  Provider() {
+    static CublasLt table;
+    table.cublasLtGetVersion = GetVersion;
+    table.cublasLtGetStatusName = GetStatusName;
+    table.cublasLtGetStatusString = GetStatusString;
+    table.cublasLtCreate = Create;
+    table.cublasLtDestroy = Destroy;
+    table.cublasLtMatmulDescCreate = MatmulDescCreate;
+    table.cublasLtMatmulDescDestroy = MatmulDescDestroy;
+    table.cublasLtMatmulDescSetAttribute = MatmulDescSetAttribute;
+    table.cublasLtMatrixLayoutCreate = MatrixLayoutCreate;
+    table.cublasLtMatrixLayoutDestroy = MatrixLayoutDestroy;
+    table.cublasLtMatrixLayoutSetAttribute = MatrixLayoutSetAttribute;
+    table.cublasLtMatmulPreferenceCreate = MatmulPreferenceCreate;
+    table.cublasLtMatmulPreferenceDestroy = MatmulPreferenceDestroy;
+    table.cublasLtMatmulPreferenceSetAttribute = MatmulPreferenceSetAttribute;
+    table.cublasLtMatmulAlgoGetHeuristic = AlgoGetHeuristic;
+    table.cublasLtMatmul = Matmul;
+    ProvideCublasLt(EmulatedDriver(), table);
+  }
+};
+// Linked whole: with the emulator comes its library.
+const Provider provider;
+
+}  // namespace
+}  // namespace oriel::kernels::cuda

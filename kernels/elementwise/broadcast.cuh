@@ -1,0 +1,82 @@
+// Loops of device code over elements: flat ones, and such of a BroadcastLaunch.
+#ifndef ORIEL_KERNELS_ELEMENTWISE_BROADCAST_CUH_
+#define ORIEL_KERNELS_ELEMENTWISE_BROADCAST_CUH_
+
+#include "kernels/cuda/elements.cuh"
+#include "kernels/elementwise/elementwise_launch.h"
+
+namespace oriel::kernels::cuda {
+
+// Elements that a thread takes at once, of which the largest has kBytes: 16 bytes.
+template <int kBytes>
+inline constexpr int kVectorOf = 16 / kBytes;
+
+// Calls body(begin, count) for pieces of [0, count): `count` is a constant kVector, and `begin` a
+// multiple of it, for all but the last few elements, which come one by one.
+template <int kVector, typename Body>
+__device__ void ForEachFlat(int64_t count, const Body& body) {
+  const int64_t whole = count / kVector;
+  for (int64_t i = GlobalThread(); i < whole; i += GlobalThreads()) {
+    body(i * kVector, std::integral_constant<int, kVector>());
+  }
+  if constexpr (kVector > 1) {
+    for (int64_t i = whole * kVector + GlobalThread(); i < count; i += GlobalThreads()) {
+      body(i, std::integral_constant<int, 1>());
+    }
+  }
+}
+
+// Calls body(offsets of the operands, offset of the result, count) for pieces of rows.
+template <int kVector, typename Body>
+__device__ void ForEachInRows(const BroadcastLaunch& plan, const Body& body) {
+  constexpr int kOperands = BroadcastLaunch::kOperands;
+  const int64_t pieces = plan.inner / kVector;
+  const int64_t total = plan.rows * pieces;
+  for (int64_t i = GlobalThread(); i < total; i += GlobalThreads()) {
+    int64_t row = 0, place = i;
+    int64_t offsets[kOperands] = {};
+    if (plan.dims > 0) {
+      row = i / pieces;
+      place = i - row * pieces;
+      int64_t rest = row;
+      for (int d = plan.dims - 1; d >= 0; --d) {
+        const int64_t next = rest / plan.sizes[d];
+        const int64_t index = rest - next * plan.sizes[d];
+        rest = next;
+        for (int k = 0; k < kOperands; ++k) offsets[k] += index * plan.strides[d][k];
+      }
+    }
+    for (int k = 0; k < kOperands; ++k) {
+      if (plan.varies[k]) offsets[k] += place * kVector;
+    }
+    body(offsets, row * plan.inner + place * kVector, std::integral_constant<int, kVector>());
+  }
+}
+
+template <int kVector, typename Body>
+__device__ void ForEachBroadcast(const BroadcastLaunch& plan, const Body& body) {
+  if (plan.vector == kVector) {
+    ForEachInRows<kVector>(plan, body);
+  } else {
+    ForEachInRows<1>(plan, body);
+  }
+}
+
+// kCount elements from `from` on, or one element so many times.
+template <int kCount, typename S>
+__device__ Pack<S, kCount> LoadPack(const S* from, bool varies = true) {
+  if (varies) return *reinterpret_cast<const Pack<S, kCount>*>(from);
+  Pack<S, kCount> pack;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) pack.at[i] = *from;
+  return pack;
+}
+
+template <int kCount, typename S>
+__device__ void StorePack(S* to, const Pack<S, kCount>& pack) {
+  *reinterpret_cast<Pack<S, kCount>*>(to) = pack;
+}
+
+}  // namespace oriel::kernels::cuda
+
+#endif  // ORIEL_KERNELS_ELEMENTWISE_BROADCAST_CUH_

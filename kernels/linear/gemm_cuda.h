@@ -1,0 +1,56 @@
+// Prepared batched matrix products on a device: the work of linear/ and conv/.
+//
+// The products of gemm.h, on memory of the device. Sums of f32 are in f32 (TF32 is never used),
+// those of bf16 in f32 and rounded once, those of f64 in f64. The same product gives the same bits
+// each time: nothing is added up by atomics.
+//
+//   ORIEL_ASSIGN_OR_RETURN(std::shared_ptr<DeviceGemm> gemm, MakeDeviceGemm(shape, device));
+//   ORIEL_RETURN_IF_ERROR(device.AddScratch(gemm->workspace_bytes()));
+//   ..
+//   return gemm->Run(stream, a, b, bias, c, device.scratch());
+#ifndef ORIEL_KERNELS_LINEAR_GEMM_CUDA_H_
+#define ORIEL_KERNELS_LINEAR_GEMM_CUDA_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/device.h"
+#include "kernels/linear/gemm.h"
+
+namespace oriel::kernels::cuda {
+
+struct DeviceGemmShape : GemmShape {
+  explicit DeviceGemmShape(const GemmShape& shape) : GemmShape(shape) {}
+  // All matrices of the batch have the first one's `a`, or `b`.
+  bool same_a = false, same_b = false;
+  // Bytes to which every operand is aligned.
+  int alignment = 64;
+};
+
+// Holds the operands' addresses during Run: for one thread.
+class DeviceGemm {
+ public:
+  virtual ~DeviceGemm() = default;
+  // Of `workspace`, which is aligned to 256 bytes.
+  virtual int64_t workspace_bytes() const = 0;
+  // Puts the product on the stream. `bias` is ignored unless the shape has one.
+  virtual absl::Status Run(CUstream stream, const void* a, const void* b, const void* bias, void* c,
+                           CUdeviceptr workspace) = 0;
+};
+
+// By cuBLASLt: f32 and bf16, for the bias that its epilogue adds. What its heuristics choose is
+// asked for once per shape and device. Unimplemented, with the reason, where it has nothing;
+// Unavailable where the library is missing.
+absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeCublasLtGemm(const DeviceGemmShape& shape,
+                                                             Device& device);
+// By Oriel's own kernel, which takes every product of f32, f64 and bf16, but does not use the
+// tensor cores.
+absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeTiledGemm(const DeviceGemmShape& shape,
+                                                          Device& device);
+// The first of these that takes it.
+absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeDeviceGemm(const DeviceGemmShape& shape,
+                                                           Device& device);
+
+}  // namespace oriel::kernels::cuda
+
+#endif  // ORIEL_KERNELS_LINEAR_GEMM_CUDA_H_

@@ -1,0 +1,116 @@
+#include "kernels/linear/gemm_cuda.h"
+
+#include <cstdlib>
+
+#include "gmock/gmock.h"
+#include "kernels/cuda/emulator/emulated_driver.h"
+#include "kernels/testing.h"
+#include "runtime/base/status.h"
+
+namespace oriel::kernels::cuda {
+namespace {
+
+using kernels::testing::ExpectClose;
+using kernels::testing::Tensor;
+using ::testing::HasSubstr;
+
+using MakeGemm = absl::StatusOr<std::shared_ptr<DeviceGemm>> (*)(const DeviceGemmShape&, Device&);
+
+// A tensor's memory on the device.
+struct OnDevice {
+  CUdeviceptr address = 0;
+  OnDevice(const Driver& driver, const Tensor& tensor) : driver_(driver), tensor_(tensor) {
+    const size_t bytes = static_cast<size_t>(tensor.spec().bytes());
+    EXPECT_EQ(driver.cuMemAlloc(&address, bytes), CUDA_SUCCESS);
+    EXPECT_EQ(
+        driver.cuMemcpyAsync(address, reinterpret_cast<CUdeviceptr>(tensor.data()), bytes, nullptr),
+        CUDA_SUCCESS);
+  }
+  ~OnDevice() { driver_.cuMemFree(address); }
+  Tensor Read() const {
+    Tensor read(tensor_.spec());
+    EXPECT_EQ(driver_.cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(read.data()), address,
+                                    static_cast<size_t>(read.spec().bytes()), nullptr),
+              CUDA_SUCCESS);
+    EXPECT_EQ(driver_.cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+    return read;
+  }
+  void* data() const { return reinterpret_cast<void*>(address); }
+
+ private:
+  const Driver& driver_;
+  const Tensor& tensor_;
+};
+
+// c = a b + c, of f32, for a batch that may share an operand.
+void CheckAccumulates(MakeGemm make, bool same_a, bool same_b) {
+  absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(EmulatedDriver(), 0);
+  ASSERT_TRUE(device.ok()) << device.status();
+  GemmShape plain;
+  plain.batch = 3;
+  plain.m = 6;
+  plain.n = 70;
+  plain.k = 9;
+  plain.accumulate = true;
+  DeviceGemmShape shape(plain);
+  shape.same_a = same_a;
+  shape.same_b = same_b;
+  const Tensor a = Tensor::Random(DType::kF32, {same_a ? 1 : 3, 6, 9}, 1);
+  const Tensor b = Tensor::Random(DType::kF32, {same_b ? 1 : 3, 9, 70}, 2);
+  const Tensor start = Tensor::Random(DType::kF32, {3, 6, 70}, 3);
+  std::vector<double> expected = start.values();
+  const std::vector<double> left = a.values(), right = b.values();
+  for (int64_t s = 0; s < 3; ++s) {
+    for (int64_t i = 0; i < 6; ++i) {
+      for (int64_t j = 0; j < 70; ++j) {
+        for (int64_t p = 0; p < 9; ++p) {
+          expected[(s * 6 + i) * 70 + j] +=
+              left[((same_a ? 0 : s) * 6 + i) * 9 + p] * right[((same_b ? 0 : s) * 9 + p) * 70 + j];
+        }
+      }
+    }
+  }
+  const absl::StatusOr<std::shared_ptr<DeviceGemm>> gemm = make(shape, **device);
+  ASSERT_TRUE(gemm.ok()) << gemm.status();
+  ASSERT_TRUE((*device)->AddScratch((*gemm)->workspace_bytes()).ok());
+  const Driver& driver = (*device)->driver();
+  const OnDevice x(driver, a), y(driver, b), z(driver, start);
+  const absl::Status status =
+      (*gemm)->Run(nullptr, x.data(), y.data(), nullptr, z.data(), (*device)->scratch());
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectClose(z.Read(), expected, 2);
+}
+
+TEST(DeviceGemmTest, AccumulatesAndSharesOperands) {
+  for (MakeGemm make : {MakeCublasLtGemm, MakeTiledGemm}) {
+    CheckAccumulates(make, false, false);
+    CheckAccumulates(make, true, false);
+    CheckAccumulates(make, false, true);
+  }
+}
+
+TEST(DeviceGemmTest, CublasLtSaysWhatItRefuses) {
+  absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(EmulatedDriver(), 0);
+  ASSERT_TRUE(device.ok()) << device.status();
+  GemmShape plain;
+  plain.m = plain.n = plain.k = 4;
+  const auto refusal = [&](const GemmShape& shape) {
+    const absl::Status status = MakeCublasLtGemm(DeviceGemmShape(shape), **device).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+    return std::string(status.message());
+  };
+  GemmShape f64 = plain;
+  f64.factors = f64.result = DType::kF64;
+  EXPECT_THAT(refusal(f64), HasSubstr("taken for f32 and bf16"));
+  GemmShape empty = plain;
+  empty.k = 0;
+  EXPECT_THAT(refusal(empty), HasSubstr("nothing to multiply"));
+  GemmShape mixed = plain;
+  mixed.factors = mixed.result = DType::kBF16;
+  mixed.bias = true;
+  mixed.added = DType::kF32;
+  EXPECT_THAT(refusal(mixed), HasSubstr("a bias of the result's type"));
+}
+
+}  // namespace
+}  // namespace oriel::kernels::cuda

@@ -1,0 +1,89 @@
+#include "kernels/linear/linear.h"
+
+#include <algorithm>
+
+#include "kernels/common/checks.h"
+
+namespace oriel::kernels {
+namespace {
+
+// The type of the result, a product of operand 0; InvalidArgument if it does not fit.
+absl::StatusOr<DType> CheckProduct(const KernelSpec& spec, const Shape& shape) {
+  const DType type = SumType(spec.operands[0].dtype, spec.results[0].dtype);
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, type, shape));
+  return type;
+}
+
+}  // namespace
+
+absl::StatusOr<GemmShape> MatmulShape(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  const Shape& lhs = spec.operands[0].shape;
+  const Shape& rhs = spec.operands[1].shape;
+  const int64_t rank = spec.operands[0].rank();
+  if (rank < 2 || spec.operands[1].rank() != rank)
+    return Malformed(spec, "operands differ in rank");
+  GemmShape shape;
+  ORIEL_ASSIGN_OR_RETURN(shape.transpose_a, FlagOr(spec, "transpose_lhs", false));
+  ORIEL_ASSIGN_OR_RETURN(shape.transpose_b, FlagOr(spec, "transpose_rhs", false));
+  shape.batch = SizeOf(lhs, 0, rank - 2);
+  shape.m = lhs[rank - (shape.transpose_a ? 1 : 2)];
+  shape.k = lhs[rank - (shape.transpose_a ? 2 : 1)];
+  shape.n = rhs[rank - (shape.transpose_b ? 2 : 1)];
+  Shape expected = lhs;
+  expected[rank - 2] = shape.transpose_b ? shape.n : shape.k;
+  expected[rank - 1] = shape.transpose_b ? shape.k : shape.n;
+  shape.factors = spec.operands[0].dtype;
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, shape.factors, expected));
+  expected[rank - 2] = shape.m;
+  expected[rank - 1] = shape.n;
+  ORIEL_ASSIGN_OR_RETURN(shape.result, CheckProduct(spec, expected));
+  return shape;
+}
+
+absl::StatusOr<GemmShape> LinearShape(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
+  const TensorSpec& input = spec.operands[0];
+  const TensorSpec& weight = spec.operands[1];
+  if (input.rank() < 1 || weight.rank() != 2) return Malformed(spec, "ranks don't fit");
+  GemmShape shape;
+  ORIEL_ASSIGN_OR_RETURN(shape.transpose_b, FlagOr(spec, "transpose_weight", false));
+  shape.m = SizeOf(input.shape, 0, input.rank() - 1);
+  shape.k = input.shape.back();
+  shape.n = weight.shape[shape.transpose_b ? 0 : 1];
+  shape.bias = spec.operands.size() == 3;
+  shape.factors = input.dtype;
+  const Shape stored = shape.transpose_b ? Shape{shape.n, shape.k} : Shape{shape.k, shape.n};
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, input.dtype, stored));
+  if (shape.bias) {
+    shape.added = SumType(input.dtype, spec.operands[2].dtype);
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, shape.added, {shape.n}));
+  }
+  Shape result = input.shape;
+  result.back() = shape.n;
+  ORIEL_ASSIGN_OR_RETURN(shape.result, CheckProduct(spec, result));
+  return shape;
+}
+
+absl::StatusOr<GemmShape> LinearWeightGradShape(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  const TensorSpec& input = spec.operands[0];
+  const TensorSpec& cotangent = spec.operands[1];
+  if (input.rank() < 1 || cotangent.rank() != input.rank())
+    return Malformed(spec, "ranks don't fit");
+  ORIEL_ASSIGN_OR_RETURN(const bool transposed, FlagOr(spec, "transpose_weight", false));
+  GemmShape shape;
+  shape.transpose_a = true;
+  shape.m = input.shape.back();
+  shape.n = cotangent.shape.back();
+  shape.k = SizeOf(input.shape, 0, input.rank() - 1);
+  shape.factors = input.dtype;
+  Shape expected = input.shape;
+  expected.back() = shape.n;
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, input.dtype, expected));
+  if (transposed) std::swap(shape.m, shape.n);
+  ORIEL_ASSIGN_OR_RETURN(shape.result, CheckProduct(spec, {shape.m, shape.n}));
+  return shape;
+}
+
+}  // namespace oriel::kernels
