@@ -115,17 +115,19 @@ class OnDeviceCommunicator final : public Communicator {
   absl::Status AllGather(absl::Span<const PieceBuffer> buffers) override {
     ORIEL_RETURN_IF_ERROR(CheckAllGather(buffers));
     return Pieces(
-        buffers, [&](absl::Span<const PieceBuffer> pieces) { return beneath_->AllGather(pieces); });
+        /*cuts=*/false, /*joins=*/true, buffers,
+        [&](absl::Span<const PieceBuffer> pieces) { return beneath_->AllGather(pieces); });
   }
   absl::Status ReduceScatter(Reduction reduction, absl::Span<const PieceBuffer> buffers) override {
     ORIEL_RETURN_IF_ERROR(CheckReduceScatter(buffers));
-    return Pieces(buffers, [&](absl::Span<const PieceBuffer> pieces) {
-      return beneath_->ReduceScatter(reduction, pieces);
-    });
+    return Pieces(/*cuts=*/true, /*joins=*/false, buffers,
+                  [&](absl::Span<const PieceBuffer> pieces) {
+                    return beneath_->ReduceScatter(reduction, pieces);
+                  });
   }
   absl::Status AllToAll(absl::Span<const PieceBuffer> buffers) override {
     ORIEL_RETURN_IF_ERROR(CheckAllToAll(buffers));
-    return Pieces(buffers,
+    return Pieces(/*cuts=*/true, /*joins=*/true, buffers,
                   [&](absl::Span<const PieceBuffer> pieces) { return beneath_->AllToAll(pieces); });
   }
 
@@ -168,25 +170,23 @@ class OnDeviceCommunicator final : public Communicator {
     return mirrored;
   }
 
+  // `cuts`: the source is all pieces of a tensor; `joins`: the target is.
   template <typename Call>
-  absl::Status Pieces(absl::Span<const PieceBuffer> buffers, const Call& call) {
+  absl::Status Pieces(bool cuts, bool joins, absl::Span<const PieceBuffer> buffers,
+                      const Call& call) {
     std::vector<Mirror> memory;
     std::vector<PieceBuffer> mirrored(buffers.begin(), buffers.end());
     std::vector<int64_t> target_bytes;
     for (PieceBuffer& buffer : mirrored) {
-      const int64_t width = DTypeBytes(buffer.dtype);
-      const int64_t cut = buffer.source_blocks.num_elements() * width;
-      const int64_t joined = buffer.target_blocks.num_elements() * width;
-      // Of an all-gather the source is not cut, of a reduce-scatter the target not joined.
-      const bool gathers = buffer.source_blocks.inner == 0,
-                 scatters = buffer.target_blocks.inner == 0;
-      const int64_t source = gathers ? joined : size() * cut;
-      target_bytes.push_back(scatters ? cut : size() * joined);
+      const Blocks& blocks = cuts ? buffer.source_blocks : buffer.target_blocks;
+      const int64_t piece = blocks.num_elements() * DTypeBytes(buffer.dtype);
+      const int64_t source = cuts ? size() * piece : piece;
+      target_bytes.push_back(joins ? size() * piece : piece);
       const char* const first = static_cast<const char*>(buffer.target);
       const int64_t offset = static_cast<const char*>(buffer.source) - first;
       const void* const host_source = buffer.source;
       ORIEL_ASSIGN_OR_RETURN(buffer.target, Room(memory, buffer.target, target_bytes.back()));
-      if (gathers && buffer.source != nullptr && offset >= 0 && offset < target_bytes.back()) {
+      if (!cuts && buffer.source != nullptr && offset >= 0 && offset < target_bytes.back()) {
         buffer.source = static_cast<char*>(buffer.target) + offset;  // in place
         ORIEL_RETURN_IF_ERROR(
             CopyNow(device_, const_cast<void*>(buffer.source), host_source, source));
