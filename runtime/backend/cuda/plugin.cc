@@ -10,9 +10,12 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<Backend>> Open(int ordinal) {
   ORIEL_ASSIGN_OR_RETURN(const kernels::cuda::Driver* driver, PluginDriver());
-  return MakeCudaBackend(*driver, ordinal, [](const auto& spec, auto& device) {
-    return kernels::cuda::Registry::Get().Prepare(spec, device);
-  });
+  return MakeCudaBackend(
+      *driver, ordinal,
+      [](const auto& spec, auto& device) {
+        return kernels::cuda::Registry::Get().Prepare(spec, device);
+      },
+      &PluginCommunicator);
 }
 
 }  // namespace

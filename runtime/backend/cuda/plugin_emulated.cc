@@ -4,8 +4,14 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
 #include "runtime/backend/cuda/plugin.h"
+#include "runtime/comm/nccl/staged.h"
+#ifdef ORIEL_HAVE_NCCL
+#include "runtime/comm/nccl/emulated_nccl.h"
+#include "runtime/comm/nccl/nccl_communicator.h"
+#endif
 
 namespace oriel::runtime {
 namespace {
@@ -26,6 +32,17 @@ absl::StatusOr<const kernels::cuda::Driver*> MakeDriver() {
 absl::StatusOr<const kernels::cuda::Driver*> PluginDriver() {
   static const auto* const driver = new absl::StatusOr<const kernels::cuda::Driver*>(MakeDriver());
   return *driver;
+}
+
+// The emulated NCCL is of one process.
+absl::StatusOr<std::unique_ptr<Communicator>> PluginCommunicator(
+    Communicator& host, const kernels::cuda::Device& device) {
+#ifdef ORIEL_HAVE_NCCL
+  const char* kind = std::getenv("ORIEL_DEVICE_COMM");
+  const bool staged = kind != nullptr && absl::string_view(kind) == "staged";
+  if (host.name() == "in_process" && !staged) return OpenNcclWorld(host, device, EmulatedNccl());
+#endif
+  return OpenStagedWorld(host, device);
 }
 
 }  // namespace oriel::runtime

@@ -50,21 +50,21 @@ OwnStream::~OwnStream() {
 }
 
 Scratch::~Scratch() {
-  if (address_ != 0 && device_.MakeCurrent().ok()) device_.driver().cuMemFree(address_);
+  if (blocks_.empty() || !device_.MakeCurrent().ok()) return;
+  for (const CUdeviceptr block : blocks_) device_.driver().cuMemFree(block);
 }
 
 absl::StatusOr<char*> Scratch::Get(int64_t bytes) {
   if (bytes > bytes_) {
-    if (address_ != 0) {
-      ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(device_.driver(), cuMemFree, address_));
-      address_ = 0;
-      bytes_ = 0;
-    }
+    // Twice as much as before, so that all together are not more than twice the last.
+    const int64_t wanted = std::max(bytes, blocks_.empty() ? bytes : 2 * bytes_);
+    CUdeviceptr block = 0;
     ORIEL_RETURN_IF_ERROR(
-        ORIEL_CUDA(device_.driver(), cuMemAlloc, &address_, static_cast<size_t>(bytes)));
-    bytes_ = bytes;
+        ORIEL_CUDA(device_.driver(), cuMemAlloc, &block, static_cast<size_t>(wanted)));
+    blocks_.push_back(block);
+    bytes_ = wanted;
   }
-  return reinterpret_cast<char*>(address_);
+  return blocks_.empty() ? nullptr : reinterpret_cast<char*>(blocks_.back());
 }
 
 PinnedPool::~PinnedPool() {

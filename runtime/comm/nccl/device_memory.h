@@ -40,7 +40,8 @@ class OwnStream {
   CUstream stream_ = nullptr;
 };
 
-// Device memory that grows with what is asked of it.
+// Device memory that grows with what is asked of it. What it was before stays: graphs may hold its
+// address.
 class Scratch {
  public:
   explicit Scratch(const kernels::cuda::Device& device) : device_(device) {}
@@ -48,13 +49,12 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  // At least so many bytes, of any content. What was there before may be gone; whatever uses it on
-  // a stream ends first. ResourceExhausted.
+  // At least so many bytes, of any content. ResourceExhausted.
   absl::StatusOr<char*> Get(int64_t bytes);
 
  private:
   const kernels::cuda::Device& device_;
-  CUdeviceptr address_ = 0;
+  std::vector<CUdeviceptr> blocks_;  // the last is the largest
   int64_t bytes_ = 0;
 };
 
