@@ -1,6 +1,8 @@
 #include "runtime/comm/nccl/on_device.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,28 +16,70 @@ namespace {
 
 using kernels::cuda::Device;
 
+// The device's memory, which is given back at the end: freeing some waits for all that is on the
+// device, also for collectives of other groups, whose peers may wait for this thread.
+class Memory {
+ public:
+  explicit Memory(const Device& device) : device(device) {}
+  ~Memory() {
+    if (!device.MakeCurrent().ok()) return;
+    for (const auto& [bytes, address] : free_) device.driver().cuMemFree(address);
+  }
+
+  // Of exactly this size, so that the emulator sees what goes beyond; of 0xff bytes.
+  absl::StatusOr<CUdeviceptr> Get(int64_t bytes) {
+    ORIEL_RETURN_IF_ERROR(device.MakeCurrent());
+    CUdeviceptr address = 0;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (const auto found = free_.find(bytes); found != free_.end()) {
+        address = found->second;
+        free_.erase(found);
+      }
+    }
+    if (address == 0) {
+      ORIEL_RETURN_IF_ERROR(
+          ORIEL_CUDA(device.driver(), cuMemAlloc, &address, static_cast<size_t>(bytes)));
+    }
+    ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(device.driver(), cuMemsetD8Async, address, 0xff,
+                                     static_cast<size_t>(bytes), nullptr));
+    ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(device.driver(), cuStreamSynchronize, nullptr));
+    return address;
+  }
+  void Return(int64_t bytes, CUdeviceptr address) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    free_.emplace(bytes, address);
+  }
+
+  const Device& device;
+
+ private:
+  std::mutex mutex_;
+  std::multimap<int64_t, CUdeviceptr> free_;
+};
+
 // Device memory that mirrors memory of the host.
 class Mirror {
  public:
-  explicit Mirror(const Device& device) : device_(device) {}
+  explicit Mirror(Memory& memory) : memory_(memory) {}
   Mirror(Mirror&& other) noexcept
-      : device_(other.device_), address_(std::exchange(other.address_, 0)) {}
+      : memory_(other.memory_), bytes_(other.bytes_), address_(std::exchange(other.address_, 0)) {}
   ~Mirror() {
-    if (address_ != 0 && device_.MakeCurrent().ok()) device_.driver().cuMemFree(address_);
+    if (address_ != 0) memory_.Return(bytes_, address_);
   }
 
   // Null for null, so that the communicator sees what it was given.
   absl::StatusOr<char*> Allocate(const void* host, int64_t bytes) {
     if (host == nullptr) return nullptr;
-    ORIEL_RETURN_IF_ERROR(device_.MakeCurrent());
-    ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(device_.driver(), cuMemAlloc, &address_,
-                                     static_cast<size_t>(std::max<int64_t>(bytes, 1))));
-    return reinterpret_cast<char*>(address_);
+    bytes_ = std::max<int64_t>(bytes, 1);
+    ORIEL_ASSIGN_OR_RETURN(address_, memory_.Get(bytes_));
+    return get();
   }
   char* get() const { return reinterpret_cast<char*>(address_); }
 
  private:
-  const Device& device_;
+  Memory& memory_;
+  int64_t bytes_ = 0;
   CUdeviceptr address_ = 0;
 };
 
@@ -48,9 +92,9 @@ absl::Status CopyNow(const Device& device, void* target, const void* source, int
 
 class DeviceMessage final : public Message {
  public:
-  DeviceMessage(const Device& device, Mirror memory, std::unique_ptr<Message> message, void* target,
-                int64_t bytes)
-      : device_(device),
+  DeviceMessage(std::shared_ptr<Memory> owner, Mirror memory, std::unique_ptr<Message> message,
+                void* target, int64_t bytes)
+      : owner_(std::move(owner)),
         memory_(std::move(memory)),
         message_(std::move(message)),
         target_(target),
@@ -58,11 +102,11 @@ class DeviceMessage final : public Message {
 
   absl::Status Wait() override {
     ORIEL_RETURN_IF_ERROR(message_->Wait());
-    return CopyNow(device_, target_, memory_.get(), bytes_);
+    return CopyNow(owner_->device, target_, memory_.get(), bytes_);
   }
 
  private:
-  const Device& device_;
+  const std::shared_ptr<Memory> owner_;
   const Mirror memory_;  // destroyed behind the message
   const std::unique_ptr<Message> message_;
   void* const target_;
@@ -71,8 +115,8 @@ class DeviceMessage final : public Message {
 
 class OnDeviceCommunicator final : public Communicator {
  public:
-  OnDeviceCommunicator(std::unique_ptr<Communicator> beneath, const Device& device)
-      : beneath_(std::move(beneath)), device_(device) {}
+  OnDeviceCommunicator(std::unique_ptr<Communicator> beneath, std::shared_ptr<Memory> memory)
+      : beneath_(std::move(beneath)), memory_(std::move(memory)), device_(memory_->device) {}
 
   int64_t rank() const override { return beneath_->rank(); }
   int64_t size() const override { return beneath_->size(); }
@@ -80,7 +124,7 @@ class OnDeviceCommunicator final : public Communicator {
 
   absl::StatusOr<std::unique_ptr<Communicator>> Group(const std::vector<int64_t>& ranks) override {
     ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> group, beneath_->Group(ranks));
-    return OnDevice(std::move(group), device_);
+    return std::make_unique<OnDeviceCommunicator>(std::move(group), memory_);
   }
 
   absl::Status AllReduce(Reduction reduction, absl::Span<const ReduceBuffer> buffers) override {
@@ -139,7 +183,7 @@ class OnDeviceCommunicator final : public Communicator {
     std::vector<Mirror> memory;
     ORIEL_ASSIGN_OR_RETURN(const char* mirrored, Bring(memory, data, bytes));
     ORIEL_ASSIGN_OR_RETURN(auto message, beneath_->Send(peer, tag, mirrored, bytes));
-    return std::make_unique<DeviceMessage>(device_, std::move(memory[0]), std::move(message),
+    return std::make_unique<DeviceMessage>(memory_, std::move(memory[0]), std::move(message),
                                            nullptr, bytes);
   }
   absl::StatusOr<std::unique_ptr<Message>> Receive(int64_t peer, int64_t tag, void* data,
@@ -148,7 +192,7 @@ class OnDeviceCommunicator final : public Communicator {
     std::vector<Mirror> memory;
     ORIEL_ASSIGN_OR_RETURN(char* mirrored, Room(memory, data, bytes));
     ORIEL_ASSIGN_OR_RETURN(auto message, beneath_->Receive(peer, tag, mirrored, bytes));
-    return std::make_unique<DeviceMessage>(device_, std::move(memory[0]), std::move(message), data,
+    return std::make_unique<DeviceMessage>(memory_, std::move(memory[0]), std::move(message), data,
                                            bytes);
   }
 
@@ -161,7 +205,7 @@ class OnDeviceCommunicator final : public Communicator {
  private:
   // Memory for what is at `host`, and its bytes.
   absl::StatusOr<char*> Room(std::vector<Mirror>& memory, const void* host, int64_t bytes) const {
-    memory.emplace_back(device_);
+    memory.emplace_back(*memory_);
     return memory.back().Allocate(host, bytes);
   }
   absl::StatusOr<char*> Bring(std::vector<Mirror>& memory, const void* host, int64_t bytes) const {
@@ -203,6 +247,7 @@ class OnDeviceCommunicator final : public Communicator {
   }
 
   const std::unique_ptr<Communicator> beneath_;
+  const std::shared_ptr<Memory> memory_;
   const Device& device_;
 };
 
@@ -210,7 +255,8 @@ class OnDeviceCommunicator final : public Communicator {
 
 std::unique_ptr<Communicator> OnDevice(std::unique_ptr<Communicator> beneath,
                                        const kernels::cuda::Device& device) {
-  return std::make_unique<OnDeviceCommunicator>(std::move(beneath), device);
+  return std::make_unique<OnDeviceCommunicator>(std::move(beneath),
+                                                std::make_shared<Memory>(device));
 }
 
 }  // namespace oriel::runtime
