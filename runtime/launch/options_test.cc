@@ -166,7 +166,7 @@ TEST(OptionsTest, UnknownDevice) {
   EXPECT_TRUE(Parse({"m.oplan", "--data", "d", "--check-nan"}).options->check_nan);
 }
 TEST(OptionsTest, UnknownCommunicator) {
-  EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--comm", "tcp"}), HasSubstr("tcp"));
+  EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--comm", "udp"}), HasSubstr("udp"));
 }
 TEST(OptionsTest, UnknownOption) {
   EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--step", "5"}), HasSubstr("--step"));

@@ -6,8 +6,10 @@
 // CHECK: exec.program {{.*}}arena_bytes = 512
 // CHECK: exec.buffer {{.*}}offset = 0 {{.*}}ref = "x"
 // CHECK: exec.buffer {{.*}}offset = 256 {{.*}}ref = "y"
-func.func @forward(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"}) ->
-    (tensor<4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
-  %0 = oriel.exp %x : (tensor<4xf32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @forward(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"}) ->
+      (tensor<4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
 }
