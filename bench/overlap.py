@@ -4,8 +4,8 @@
     bench/overlap.py --out bench/results/overlap.json
 
 The model, a GPT that is made here (tests/e2e/gpt.py), is trained data-parallel with one microbatch,
-compiled with overlap off and on. A link delay (oriel-run --link-delay) makes the gradients' reduction take a given part of the backward's
-time; it only sleeps. Of the median steps of a run:
+compiled with overlap off and on. A link delay (oriel-run --link-delay) makes the gradients'
+reduction take a given part of the backward's time; it only sleeps. Of the median steps of a run:
 
     hidden    (off with delay - on with delay) / (off with delay - off without)
     hideable  the share of the reduction's bytes that is not in the last bucket, for which no
@@ -132,14 +132,14 @@ class Bench:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--blocks", type=int, default=12)
+    parser.add_argument("--blocks", type=int, default=6)
     parser.add_argument("--hidden", type=int, default=512, help="a multiple of 64")
     parser.add_argument("--sequence", type=int, default=128)
-    parser.add_argument("--batch", type=int, default=16, help="global; half of it on each rank")
+    parser.add_argument("--batch", type=int, default=8, help="global; half of it on each rank")
     parser.add_argument("--bucket", default="4MiB")
     parser.add_argument("--part", type=float, default=0.5, help="of the backward's time that communication takes")
     parser.add_argument("--latency", default="0us", help="of each hop; a delay of its own makes buckets cheaper")
-    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "dev")
     parser.add_argument("--out", type=pathlib.Path)
