@@ -5,7 +5,7 @@
 #
 # The last line is "N passed, N failed". Each GoogleTest, lit and end-to-end test counts as one, and so does each of the
 # checks (format, clang-tidy, generated docs). With dev, each fuzz target runs for some seconds too (docs/fuzzing.md). A
-# skipped test counts as neither; it is named with its reason.
+# skipped test counts as neither. What failed and, with its reason, what was skipped is named just above the last line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,9 +19,12 @@ while (($#)); do
   esac
 done
 passed=0 failed=0 skipped=0
+exec 2>&1  # one stream, so that a reader of its end sees what failed
+outcomes="$(mktemp)"
+trap 'rm -f "$outcomes"' EXIT
 
 finish() {
-  ((skipped == 0)) || echo "$skipped skipped"
+  cat "$outcomes"
   echo "$passed passed, $failed failed"
   ((failed == 0)) || exit 1
   exit 0
@@ -33,7 +36,7 @@ step() {
   shift 2
   echo "== $name"
   if ! "$@"; then
-    echo "test: $name failed; reproduce with: $fix" >&2
+    echo "failed: $name; reproduce with: $fix" >>"$outcomes"
     failed=$((failed + 1))
     finish
   fi
@@ -47,12 +50,12 @@ check() {
   if "$@"; then
     passed=$((passed + 1))
   else
-    echo "test: $name failed; fix with: $fix" >&2
+    echo "failed: $name; fix with: $fix" | tee -a "$outcomes"
     failed=$((failed + 1))
   fi
 }
 
-configure() { cmake --preset "$1" >"build/$1.configure.log" 2>&1 || { tail -n 30 "build/$1.configure.log" >&2; false; }; }
+configure() { cmake --preset "$1" >"build/$1.configure.log" 2>&1 || { tail -n 30 "build/$1.configure.log"; false; }; }
 
 # run_preset PRESET: builds it, runs its tests and counts them.
 run_preset() {
@@ -63,17 +66,18 @@ run_preset() {
   rm -f "$build/ctest.xml" "$build/lit.xml"
   ctest --preset "$preset" -j "$(nproc)" --output-junit "$PWD/$build/ctest.xml" >"$build/ctest.log" 2>&1 || rc=$?
   if [[ ! -f "$build/ctest.xml" ]]; then
-    tail -n 30 "$build/ctest.log" >&2
+    tail -n 30 "$build/ctest.log"
+    echo "failed: ctest --preset $preset wrote no results" >>"$outcomes"
     failed=$((failed + 1))
     finish
   fi
-  counts="$(tools/dev/count_tests.py "$build/ctest.xml" --lit-xml "$build/lit.xml")"
+  counts="$(tools/dev/count_tests.py "$build/ctest.xml" --lit-xml "$build/lit.xml" 2>>"$outcomes")"
   read -r some_passed some_failed some_skipped <<<"$counts"
   if ((rc != 0)); then
     ((some_failed > 0)) || some_failed=1
     # --output-on-failure has written what each failing test said.
-    grep -v -E '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* (Passed|\*\*\*Skipped) )' "$build/ctest.log" | tail -n 200 >&2
-    echo "test: rerun the failures with: ctest --preset $preset --rerun-failed" >&2
+    grep -v -E '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* (Passed|\*\*\*Skipped) )' "$build/ctest.log" | tail -n 200
+    echo "test: rerun the failures with: ctest --preset $preset --rerun-failed"
   fi
   passed=$((passed + some_passed)) failed=$((failed + some_failed)) skipped=$((skipped + some_skipped))
 }
