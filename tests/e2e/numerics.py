@@ -172,16 +172,20 @@ class StrategyError(Exception):
 
 class Measurement:
     """The numbers of one model under one strategy. A step has `samples` (None: as many as the strategy
-    wants); `frozen` and `precision` are as in a recipe. Files go to `folder`."""
+    wants); `frozen` and `precision` are as in a recipe, `device` and `comm` options of the binaries.
+    Files go to `folder`."""
 
     def __init__(self, model: str, strategy, folder: pathlib.Path, samples: int | None = None,
-                 frozen: str = "[]", precision: str = "f32"):
+                 frozen: str = "[]", precision: str = "f32", device: str = "host", comm: str = "in_process",
+                 adamw_steps: int = 20):
         self._golden = SOURCE / "models" / GOLDENS.get(model, model) / "golden"
         self._model = SOURCE / "models" / model / "model.onnx"
         self._strategy = strategy
         self._folder = folder
         self._frozen = frozen
         self._precision = precision
+        self._device = device
+        self._comm = comm
         recipe = (self._golden / "recipe_sgd.yaml").read_text()
         self._batch = re.search(r"global: (\d+), micro: (\d+)", recipe)
         self.samples, self._micro = strategy.batch(*map(int, self._batch.groups()))
@@ -190,7 +194,7 @@ class Measurement:
         self._train("sgd", 5, "--dump-gradients", gradients, "--dump-parameters", parameters)
         self.gradients = read_safetensors(gradients)
         self.parameters = read_safetensors(parameters)
-        self.losses = losses(self._train("adamw", 20))
+        self.losses = losses(self._train("adamw", adamw_steps))
         self.plan = folder / "adamw.oplan"
 
     def _run(self, *arguments) -> None:
@@ -201,9 +205,9 @@ class Measurement:
     def _train(self, kind: str, steps: int, *arguments) -> list[dict]:
         plan, metrics = self._folder / f"{kind}.oplan", self._folder / f"{kind}.jsonl"
         self._run("oriel", "compile", self._model, "--recipe", self._recipe(kind),
-                  *self._strategy.arguments(self._folder), "-o", plan)
+                  *self._strategy.arguments(self._folder), "--device", self._device, "-o", plan)
         self._run("oriel-run", plan, "--data", self._golden / "data", "--no-shuffle", "--steps",
-                  steps, "-n", self._strategy.ranks, "--comm", "in_process", "--metrics", metrics,
+                  steps, "-n", self._strategy.ranks, "--comm", self._comm, "--metrics", metrics,
                   *arguments)
         return [json.loads(line) for line in metrics.read_text().splitlines()]
 
@@ -241,17 +245,20 @@ class OneRank:
     """Strategies of one model against one rank, which is measured once for each size of a step.
     Files go to folders of their own in `folder`."""
 
-    def __init__(self, model: str, folder: pathlib.Path, frozen: str = "[]", precision: str = "f32"):
+    def __init__(self, model: str, folder: pathlib.Path, frozen: str = "[]", precision: str = "f32",
+                 adamw_steps: int = 20):
         self._model = model
         self._folder = folder
         self._frozen = frozen
         self._precision = precision
+        self._adamw_steps = adamw_steps
         self._measured: dict[int, Measurement] = {}
 
-    def measure(self, strategy, samples: int | None = None, precision: str | None = None) -> Measurement:
+    def measure(self, strategy, samples: int | None = None, precision: str | None = None, **options) -> Measurement:
         folder = self._folder / str(len(list(self._folder.iterdir())))
         folder.mkdir()
-        return Measurement(self._model, strategy, folder, samples, self._frozen, precision or self._precision)
+        return Measurement(self._model, strategy, folder, samples, self._frozen, precision or self._precision,
+                           adamw_steps=self._adamw_steps, **options)
 
     def compare_precisions(self) -> dict[str, float]:
         """One rank against one rank in f32."""
@@ -259,9 +266,9 @@ class OneRank:
         self._measured[measured.samples] = measured
         return measured.compare(self.measure(Strategy(), precision="f32"))
 
-    def compare(self, strategy) -> tuple[dict[str, float], Measurement]:
-        """The differences, by the keys of LIMITS, and what was measured."""
-        measured = self.measure(strategy)
+    def compare(self, strategy, **options) -> tuple[dict[str, float], Measurement]:
+        """The differences, by the keys of LIMITS, and what was measured; with the options of Measurement."""
+        measured = self.measure(strategy, **options)
         samples = measured.samples
         if samples not in self._measured:
             self._measured[samples] = self.measure(Strategy(), samples)
