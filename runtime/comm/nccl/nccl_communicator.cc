@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <utility>
@@ -18,8 +19,6 @@
 
 namespace oriel::runtime {
 namespace {
-
-using kernels::cuda::Device;
 
 // Of those that CanReduce takes.
 ncclDataType_t NcclType(DType dtype) {
@@ -134,14 +133,8 @@ class NcclCommunicator final : public Communicator {
 
   absl::Status AllGather(absl::Span<const PieceBuffer> buffers) override {
     ORIEL_RETURN_IF_ERROR(CheckAllGather(buffers));
-    int64_t bytes = 0, packed = 0;
-    for (const PieceBuffer& buffer : buffers) {
-      bytes += BytesOf(buffer, buffer.target_blocks);
-      packed += PackedBytes(buffer, buffer.target_blocks);
-    }
-    ORIEL_RETURN_IF_ERROR(Begin("all_gather", buffers.size(), bytes));
-    if (bytes == 0) return End();
-    ORIEL_RETURN_IF_ERROR(Reserve(packed));
+    ORIEL_RETURN_IF_ERROR(BeginPieces("all_gather", buffers, {&PieceBuffer::target_blocks}));
+    if (bytes_ == 0) return End();
     std::vector<Packed> targets;
     for (const PieceBuffer& buffer : buffers) {
       targets.push_back(PlaceOf(buffer.target, buffer, buffer.target_blocks));
@@ -163,14 +156,8 @@ class NcclCommunicator final : public Communicator {
 
   absl::Status ReduceScatter(Reduction reduction, absl::Span<const PieceBuffer> buffers) override {
     ORIEL_RETURN_IF_ERROR(CheckReduceScatter(buffers));
-    int64_t bytes = 0, packed = 0;
-    for (const PieceBuffer& buffer : buffers) {
-      bytes += BytesOf(buffer, buffer.source_blocks);
-      packed += PackedBytes(buffer, buffer.source_blocks);
-    }
-    ORIEL_RETURN_IF_ERROR(Begin("reduce_scatter", buffers.size(), bytes));
-    if (bytes == 0) return End();
-    ORIEL_RETURN_IF_ERROR(Reserve(packed));
+    ORIEL_RETURN_IF_ERROR(BeginPieces("reduce_scatter", buffers, {&PieceBuffer::source_blocks}));
+    if (bytes_ == 0) return End();
     std::vector<Packed> sources, targets;
     for (const PieceBuffer& buffer : buffers) {
       ORIEL_ASSIGN_OR_RETURN(Packed source, Pack(buffer));
@@ -192,15 +179,9 @@ class NcclCommunicator final : public Communicator {
 
   absl::Status AllToAll(absl::Span<const PieceBuffer> buffers) override {
     ORIEL_RETURN_IF_ERROR(CheckAllToAll(buffers));
-    int64_t bytes = 0, packed = 0;
-    for (const PieceBuffer& buffer : buffers) {
-      bytes += BytesOf(buffer, buffer.source_blocks);
-      packed += PackedBytes(buffer, buffer.source_blocks);
-      packed += PackedBytes(buffer, buffer.target_blocks);
-    }
-    ORIEL_RETURN_IF_ERROR(Begin("all_to_all", buffers.size(), bytes));
-    if (bytes == 0) return End();
-    ORIEL_RETURN_IF_ERROR(Reserve(packed));
+    ORIEL_RETURN_IF_ERROR(BeginPieces("all_to_all", buffers,
+                                      {&PieceBuffer::source_blocks, &PieceBuffer::target_blocks}));
+    if (bytes_ == 0) return End();
     std::vector<Packed> sources, targets;
     for (const PieceBuffer& buffer : buffers) {
       ORIEL_ASSIGN_OR_RETURN(Packed source, Pack(buffer));
@@ -291,6 +272,18 @@ class NcclCommunicator final : public Communicator {
     bytes_ = bytes;
     packed_ = 0;
     return absl::OkStatus();
+  }
+  // Of a collective whose tensors are cut into pieces: with memory for those sides that NCCL wants
+  // one piece behind the other. All sides have the same bytes.
+  absl::Status BeginPieces(const char* operation, absl::Span<const PieceBuffer> buffers,
+                           std::initializer_list<Blocks PieceBuffer::*> cut_sides) {
+    int64_t bytes = 0, packed = 0;
+    for (const PieceBuffer& buffer : buffers) {
+      bytes += BytesOf(buffer, buffer.*(*cut_sides.begin()));
+      for (const auto side : cut_sides) packed += PackedBytes(buffer, buffer.*side);
+    }
+    ORIEL_RETURN_IF_ERROR(Begin(operation, buffers.size(), bytes));
+    return Reserve(packed);
   }
   std::string Current() const {
     return Describe(absl::StrCat(operation_, " of ", tensors_,

@@ -14,7 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long the end of a communicator may take before it is aborted instead.
+// How long the end of a communicator may take before it is aborted instead, and an abort before it
+// is left to itself.
 constexpr std::chrono::seconds kFinalize{5};
 
 // Between two looks: short at first, for most things end at once.
@@ -120,12 +121,11 @@ void NcclWorld::Remove(NcclGroup* group) {
   groups_.erase(group);
 }
 
+// The other ranks first: they must not wait for what is aborted here.
 void NcclWorld::AbortGroups(const absl::Status& reason) {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    for (NcclGroup* group : groups_) group->Abort();
-  }
   if (host_.Check().ok()) host_.Abort(reason);
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (NcclGroup* group : groups_) group->Abort();
 }
 
 absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Create(std::shared_ptr<NcclWorld> world,
@@ -160,6 +160,11 @@ NcclGroup::~NcclGroup() {
   world_->Remove(this);
   static_cast<void>(world_->device().MakeCurrent());
   const Nccl& nccl = world_->nccl();
+  if (aborting_.joinable()) {
+    const Clock::time_point end = Clock::now() + kFinalize;
+    for (Pauses pauses; !abort_ended_->load() && Clock::now() < end;) pauses.Pause();
+    abort_ended_->load() ? aborting_.join() : aborting_.detach();
+  }
   if (comm_ == nullptr || aborted_) return;
   ncclResult_t result = settled_ ? nccl.ncclCommFinalize(comm_) : ncclInternalError;
   const Clock::time_point end = Clock::now() + kFinalize;
@@ -196,7 +201,12 @@ void NcclGroup::Abort() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (aborted_ || comm_ == nullptr) return;
   aborted_ = true;
-  world_->nccl().ncclCommAbort(comm_);
+  abort_ended_ = std::make_shared<std::atomic<bool>>(false);
+  aborting_ = std::thread(
+      [&nccl = world_->nccl(), &device = world_->device(), comm = comm_, ended = abort_ended_] {
+        if (device.MakeCurrent().ok()) nccl.ncclCommAbort(comm);
+        *ended = true;
+      });
 }
 
 absl::Status NcclGroup::Settle(const std::string& what) {

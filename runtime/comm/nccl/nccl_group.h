@@ -4,12 +4,14 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -72,6 +74,7 @@ class NcclGroup {
   // `what` is for messages. Returns when NCCL has taken them.
   absl::Status Call(const std::string& what,
                     const std::function<ncclResult_t(ncclComm_t)>& enqueue);
+  // Starts to abort it, and returns at once: NCCL may wait for graphs that another thread holds.
   void Abort();
 
  private:
@@ -86,6 +89,8 @@ class NcclGroup {
   ncclComm_t comm_ = nullptr;
   bool aborted_ = false;
   bool settled_ = false;  // made, and nothing in progress
+  std::thread aborting_;
+  std::shared_ptr<std::atomic<bool>> abort_ended_;
   int64_t check_ = -1;
 
   friend class NcclWorld;

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <cstring>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
@@ -21,6 +21,10 @@ absl::Status NoNccl(const std::string& why) {
 }
 
 absl::StatusOr<Nccl> Load() {
+  // A plan gives each rank one order of all collectives; kernels of two communicators must reach a
+  // GPU in it, or ranks wait for each other. NCCL reads this when it is loaded; who has set it
+  // knows better.
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);  // for good
   if (library == nullptr) return NoNccl(dlerror());
   Nccl nccl;
