@@ -18,7 +18,9 @@ namespace {
 absl::Status AgreeOnError(const absl::Status& mine, Communicator& world) {
   int64_t lowest = mine.ok() ? 0 : world.size() - world.rank();
   const ReduceBuffer buffer{&lowest, &lowest, 1, DType::kI64};
-  ORIEL_RETURN_IF_ERROR(world.AllReduce(Reduction::kMax, absl::MakeConstSpan(&buffer, 1)));
+  const absl::Status agreed = world.AllReduce(Reduction::kMax, absl::MakeConstSpan(&buffer, 1));
+  // A rank that has agreed already may have ended the job since: rather told twice than not at all.
+  if (!agreed.ok()) return mine.ok() ? agreed : mine;
   if (lowest == 0) return absl::OkStatus();
   const int64_t failed = world.size() - lowest;
   return failed == world.rank()
