@@ -110,9 +110,10 @@ absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank
 
 absl::Status ModelState::Initialize(const std::string& plan_folder, int num_threads) {
   std::map<std::string, SafetensorsFile> files;
-  for (const auto& [parameter, source] : held_) {
+  for (const auto& held : held_) {
+    const CheckpointSource& source = held.source;
     if (!IsValue(source)) continue;
-    const plan::InitialValue& initial = parameter->initial();
+    const plan::InitialValue& initial = held.parameter->initial();
     const Box box = source.layout.BoxOf(rank_);
     if (IsMade(initial)) {
       const auto fill = [&](const Box& piece, void* data) {
