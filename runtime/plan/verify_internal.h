@@ -54,6 +54,8 @@ void VerifyTables(const plan::Plan& plan, Problems& problems);
 // Buffers, indices and schedule of each program. The rest assumes that the first two found
 // nothing.
 void VerifyPrograms(const plan::Plan& plan, Problems& problems);
+// Of these; part of VerifyPrograms.
+void VerifySchedules(const plan::Plan& plan, Problems& problems);
 // Values that the update of a program moves; each has a number within the program.
 struct UpdateValues {
   std::map<std::string, int64_t> written;  // the new one of each parameter

@@ -1,15 +1,14 @@
 // What each read finds in memory: a run of the program in which a write leaves its name, and how
 // the value lies over the ranks.
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "runtime/plan/access.h"
 #include "runtime/plan/buffer_layout.h"
 #include "runtime/plan/plan_types.h"
+#include "runtime/plan/verify_contents.h"
 #include "runtime/plan/verify_internal.h"
 
 namespace oriel::runtime {
@@ -19,76 +18,6 @@ namespace {
 // schedules repeat themselves.
 constexpr int64_t kMaxAccesses = 30'000'000;
 
-struct Range {
-  int64_t begin;
-  int64_t end;
-  bool empty() const { return begin == end; }
-  bool Overlaps(const Range& other) const { return begin < other.end && other.begin < end; }
-  friend bool operator<(const Range& a, const Range& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-  }
-  friend bool operator==(const Range& a, const Range& b) {
-    return a.begin == b.begin && a.end == b.end;
-  }
-};
-
-// What the last write left in a range.
-struct Content {
-  int64_t end;
-  int buffer;
-  int64_t run;  // which entry of the schedule wrote it
-  int64_t microbatch;
-  bool zero = false;  // all zeros, which mean the same however they lie
-  int constant = -1;  // the constant that it is a piece of
-  int sum = -1;       // the gradient or accumulator whose value has been added to
-  int64_t value = 0;  // a number of its own; what is only moved keeps it
-};
-
-// The copies of a value, one for each microbatch in flight. Buffers with the same ring are views.
-struct Ring {
-  std::vector<int64_t> offsets;  // of each copy
-  int64_t bytes;                 // of one
-
-  explicit Ring(const plan::Buffer& buffer)
-      : offsets({buffer.offset()}), bytes(*CheckedBytes(buffer.local())) {
-    offsets.insert(offsets.end(), buffer.copy_offsets().begin(), buffer.copy_offsets().end());
-  }
-  Range Copy(int64_t microbatch) const {
-    const int64_t begin = offsets[microbatch % offsets.size()];
-    return {begin, begin + bytes};
-  }
-  friend bool operator<(const Ring& a, const Ring& b) {
-    return std::tie(a.offsets, a.bytes) < std::tie(b.offsets, b.bytes);
-  }
-};
-
-// Nothing else may use its memory, whether or not it holds a value.
-bool HasOwnMemory(const plan::Buffer& buffer) { return IsPersistent(buffer.kind()); }
-// From one step to the next.
-bool IsKept(plan::BufferKind kind) { return IsPersistent(kind) && kind != plan::TRANSFER; }
-
-bool IsSum(plan::BufferKind kind) { return kind == plan::GRADIENT || kind == plan::ACCUMULATOR; }
-
-bool IsAllZero(const std::string& data) {
-  return std::all_of(data.begin(), data.end(), [](char byte) { return byte == 0; });
-}
-
-// Whether all elements of the tensor are the same along dimensions that are cut.
-bool IsUniformAlongCuts(const std::string& data, const Shape& shape, int64_t element_bytes,
-                        const std::vector<AxisNames>& dims) {
-  int64_t inner = element_bytes;
-  for (size_t dim = shape.size(); dim-- > 0;) {
-    const int64_t block = inner * shape[dim];
-    if (!dims[dim].empty()) {
-      for (int64_t i = 0; i < static_cast<int64_t>(data.size()); i += inner) {
-        if (std::memcmp(&data[i], &data[i - i % block], inner) != 0) return false;
-      }
-    }
-    inner = block;
-  }
-  return true;
-}
-
 class MemoryVerifier {
  public:
   MemoryVerifier(const plan::Plan& plan, int index, Problems& problems)
@@ -97,22 +26,12 @@ class MemoryVerifier {
         program_(plan.programs(index)),
         axes_(*GridOf(plan, program_)),
         layouts_(LayoutsOf(program_, axes_)),
+        rings_(program_),
         problems_(problems) {
     std::map<std::string, int> keys;
     for (int i = 0; i < program_.buffers_size(); ++i) {
       const std::string key = layouts_[i].ViewKey(buffer(i).local().dtype(), axes_);
       keys_.push_back(keys.emplace(key, keys.size()).first->second);
-    }
-    std::map<Ring, int> numbers;
-    for (const auto& buffer : program_.buffers()) {
-      Ring ring(buffer);
-      const auto [number, is_new] = numbers.try_emplace(ring, rings_.size());
-      ring_of_.push_back(number->second);
-      if (is_new) rings_.push_back(std::move(ring));
-      carried_.resize(rings_.size());
-      if (buffer.kind() == plan::STASH || buffer.kind() == plan::TRANSFER) {
-        carried_[ring_of_.back()] = true;
-      }
     }
     for (const auto& segment : program_.segments()) {
       std::vector<Access>& accesses = accesses_.emplace_back();
@@ -125,7 +44,8 @@ class MemoryVerifier {
   UpdateValues Verify() {
     if (!PlacePersistent()) return {};
     for (int segment = 0; segment < program_.segments_size(); ++segment) {
-      for (const int64_t microbatch : MicrobatchesOf(segment)) {
+      for (const int64_t microbatch :
+           rings_.MicrobatchesOf(program_.segments(segment).name(), accesses_[segment])) {
         microbatch_ = microbatch;
         for (size_t i = 0; i < accesses_[segment].size(); ++i) {
           VerifyInPlace(segment, static_cast<int>(i));
@@ -175,33 +95,12 @@ class MemoryVerifier {
     return 0;  // VerifyPrograms has refused it
   }
 
-  const Ring& RingOf(int index) const { return rings_[ring_of_[index]]; }
-  bool IsView(int a, int b) const { return ring_of_[a] == ring_of_[b]; }
+  const Ring& RingOf(int index) const { return rings_.Of(index); }
+  bool IsView(int a, int b) const { return rings_.IsView(a, b); }
   bool IsEmpty(int index) const { return RingOf(index).bytes == 0; }
   Range RangeOf(int index) const { return RingOf(index).Copy(microbatch_); }
   // Of one that has no other.
   Range FirstOf(int index) const { return RingOf(index).Copy(0); }
-
-  // Microbatches for which a segment runs, one for each choice of copies of its buffers; 0 for what
-  // the schedule does not run.
-  std::vector<int64_t> MicrobatchesOf(int segment) const {
-    std::set<int64_t> counts;
-    for (const Access& access : accesses_[segment]) {
-      for (const auto* list : {&access.reads, &access.writes}) {
-        for (const int index : *list) counts.insert(RingOf(index).offsets.size());
-      }
-    }
-    std::set<std::vector<int64_t>> known;
-    std::vector<int64_t> microbatches;
-    for (const auto& entry : program_.schedule()) {
-      if (entry.segment() != program_.segments(segment).name()) continue;
-      std::vector<int64_t> copies;
-      for (const int64_t count : counts) copies.push_back(entry.microbatch() % count);
-      if (known.insert(copies).second) microbatches.push_back(entry.microbatch());
-    }
-    if (microbatches.empty()) microbatches.push_back(0);
-    return microbatches;
-  }
 
   // Memory of a copy of a buffer that has it for the whole program.
   struct Owned {
@@ -622,7 +521,7 @@ class MemoryVerifier {
       problems_.Add(path(), " reads ", Name(index), " after its reset");
     }
     if ((owner >= 0 && IsKept(buffer(owner).kind())) || content.run == run_) return;
-    if (!carried_[ring_of_[index]]) {
+    if (!rings_.IsCarried(index)) {
       problems_.Add(path(), " reads ", Name(index), ", which this segment has not written");
     } else if (!IsView(content.buffer, index)) {
       problems_.Add(path(), " reads ", Name(index), ", whose memory ", Name(content.buffer),
@@ -671,11 +570,9 @@ class MemoryVerifier {
   const plan::Program& program_;
   const GridAxes axes_;
   const std::vector<BufferLayout> layouts_;  // of each buffer
+  const Rings rings_;
   Problems& problems_;
-  std::vector<int> keys_;  // equal for views that mean the same
-  std::vector<Ring> rings_;
-  std::vector<int> ring_of_;                   // of each buffer
-  std::vector<bool> carried_;                  // whether it is a stash or transferred, or a view
+  std::vector<int> keys_;                      // equal for views that mean the same
   std::vector<std::vector<Access>> accesses_;  // of each segment's instructions
   std::map<int64_t, Owned> persistent_;        // what has its own memory, by offset; disjoint
   std::vector<int> owners_;                    // that of the same ring, or -1
