@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -128,8 +129,7 @@ class TcpTransport {
   void Match(Lock& lock, const TransferPointer& receiver, const Offer& offer);
   absl::Status Disagreement(const Transfer& mine, TransferKind kind, int64_t bytes) const;
   void Finish(Transfer& transfer, absl::Status status);
-  template <typename Which>
-  void FailTransfers(const absl::Status& status, const Which& which);
+  void FailTransfers(const absl::Status& status, const std::function<bool(const Transfer&)>& which);
   void End(const absl::Status& reason);
   void AbortAll(Lock& lock, const absl::Status& reason);
 
