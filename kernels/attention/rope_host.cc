@@ -1,26 +1,15 @@
 // rope; see attention.h.
 #include <algorithm>
 
+#include "kernels/attention/rope.h"
 #include "kernels/common/checks.h"
-#include "kernels/elementwise/broadcast.h"
 
 namespace oriel::kernels {
 namespace {
 
-// Where the two elements of a pair lie in a row: those of pair i at i * step and second + i * step.
-struct Pairs {
-  int64_t step, second;
-};
-
-Pairs PairsOf(int64_t columns, int64_t rotary_dim, bool interleaved) {
-  if (columns == 1) return {0, 0};
-  if (columns != rotary_dim) return {1, 0};  // one angle for both
-  return interleaved ? Pairs{2, 1} : Pairs{1, rotary_dim / 2};
-}
-
 template <typename S, typename C>
-void RopeRow(const S* x, Pairs x_at, const C* cos, Pairs cos_at, const C* sin, Pairs sin_at,
-             int64_t pairs, bool inverse, S* y) {
+void RopeRow(const S* x, RopePairs x_at, const C* cos, RopePairs cos_at, const C* sin,
+             RopePairs sin_at, int64_t pairs, bool inverse, S* y) {
   using T = Compute<S>;
   // The transposed map has the sines of a pair exchanged and negated.
   const C* sin1 = sin + (inverse ? sin_at.second : 0);
@@ -40,35 +29,14 @@ void RopeRow(const S* x, Pairs x_at, const C* cos, Pairs cos_at, const C* sin, P
 template <typename S, typename C>
 struct RopeOf {
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
-    const TensorSpec& x = spec.operands[0];
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
-    if (x.rank() < 1) return Malformed(spec, "the input has no dimension");
-    const int64_t n = x.shape.back();
-    ORIEL_ASSIGN_OR_RETURN(int64_t rotary_dim, IntOr(spec, "rotary_dim", 0));
-    if (rotary_dim == 0) rotary_dim = n;
-    if (rotary_dim < 0 || rotary_dim > n || rotary_dim % 2 != 0) {
-      return Malformed(spec, "rotates no even part of the last dimension");
-    }
-    ORIEL_ASSIGN_OR_RETURN(const bool interleaved, FlagOr(spec, "interleaved", false));
-    ORIEL_ASSIGN_OR_RETURN(const bool inverse, FlagOr(spec, "inverse", false));
+    ORIEL_ASSIGN_OR_RETURN(const RopeSpec rope, AnalyzeRope(spec));
     // Rows are broadcast by the plan, columns here.
-    std::vector<Shape> rows;
-    for (const TensorSpec& operand : spec.operands) {
-      const bool is_input = rows.empty();
-      const int64_t columns = operand.rank() == x.rank() ? operand.shape.back() : 0;
-      if (operand.dtype != (is_input ? x.dtype : spec.operands[1].dtype) ||
-          (!is_input && columns != rotary_dim && columns != rotary_dim / 2 && columns != 1)) {
-        return Malformed(spec, "cos or sin does not fit the input");
-      }
-      rows.emplace_back(operand.shape.begin(), operand.shape.end() - 1);
-    }
-    ORIEL_ASSIGN_OR_RETURN(const BroadcastPlan plan, BroadcastPlan::Make(spec, rows, rows[0]));
+    const BroadcastPlan plan = rope.rows;
+    const int64_t n = rope.columns, rotary_dim = rope.rotary_dim;
+    const bool inverse = rope.inverse;
     const int threads = spec.num_threads;
-    const int64_t cos_columns = spec.operands[1].shape.back();
-    const int64_t sin_columns = spec.operands[2].shape.back();
-    const Pairs x_at = interleaved ? Pairs{2, 1} : Pairs{1, rotary_dim / 2};
-    const Pairs cos_at = PairsOf(cos_columns, rotary_dim, interleaved);
-    const Pairs sin_at = PairsOf(sin_columns, rotary_dim, interleaved);
+    const int64_t cos_columns = rope.table_columns[1], sin_columns = rope.table_columns[2];
+    const RopePairs x_at = rope.pairs[0], cos_at = rope.pairs[1], sin_at = rope.pairs[2];
     return KernelFn([=](const KernelArgs& args) {
       const S* input = args.operand<S>(0);
       const C* cos = args.operand<C>(1);
