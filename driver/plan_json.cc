@@ -180,7 +180,7 @@ Json programJson(const plan::Program& from, const runtime::ProgramStats& program
   if (!program.stages.empty()) {
     json["grid"] = program.grid;
     json["stage_numbers"] = program.stages;
-    json["slots_by_kind"] = program.slots_by_kind;
+    json["copies_by_kind"] = program.copies_by_kind;
   }
   return json;
 }

@@ -197,13 +197,13 @@ std::string memoryText(const runtime::ProgramStats& program) {
                                     "state", bytesText(program.state_bytes)));
   }
   for (const auto& [kind, bytes] : byDescendingCount(program.bytes_by_kind)) {
-    const auto slots = program.slots_by_kind.find(kind);
+    const auto copies = program.copies_by_kind.find(kind);
     absl::StrAppend(&text,
                     absl::StrFormat("  %-16s %10s in %d buffers%s\n", kind, bytesText(bytes),
                                     program.buffers_by_kind.at(kind),
-                                    slots == program.slots_by_kind.end()
+                                    copies == program.copies_by_kind.end()
                                         ? ""
-                                        : absl::StrCat(" of up to ", slots->second, " copies")));
+                                        : absl::StrCat(" of up to ", copies->second, " copies")));
   }
   return text;
 }

@@ -132,7 +132,7 @@ TEST(PlanJsonTest, StagesAndChannels) {
   const auto json = nlohmann::json::parse(planJson(plan, runtime::ComputePlanStats(plan)));
   EXPECT_EQ(json["programs"][1]["grid"], 1);
   EXPECT_EQ(json["programs"][1]["stage_numbers"], nlohmann::json({1}));
-  EXPECT_EQ(json["programs"][1]["slots_by_kind"]["stash"], 2);
+  EXPECT_EQ(json["programs"][1]["copies_by_kind"]["stash"], 2);
   ASSERT_EQ(json["channels"].size(), 4);
   EXPECT_EQ(json["channels"][0]["name"], "h");
   EXPECT_EQ(json["channels"][0]["segment"], "forward.0");

@@ -48,7 +48,7 @@ void AddMemory(const plan::Program& program, ProgramStats& stats) {
         ranges[kind].emplace_back(OffsetOf(buffer, copy), OffsetOf(buffer, copy) + bytes);
       }
       ++stats.buffers_by_kind[kind];
-      if (copies > 1) stats.slots_by_kind[kind] = std::max(stats.slots_by_kind[kind], copies);
+      if (copies > 1) stats.copies_by_kind[kind] = std::max(stats.copies_by_kind[kind], copies);
     }
   }
   for (auto& [kind, list] : ranges) stats.bytes_by_kind[kind] = Covered(std::move(list));

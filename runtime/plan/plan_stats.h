@@ -75,7 +75,7 @@ struct ProgramStats {
   // use by turns counts for each. Views of a parameter are not temporaries.
   std::map<std::string, int64_t> bytes_by_kind;
   std::map<std::string, int64_t> buffers_by_kind;
-  std::map<std::string, int64_t> slots_by_kind;  // the most copies of a buffer, where above 1
+  std::map<std::string, int64_t> copies_by_kind;  // the most copies of a buffer, where above 1
   MemoryStats memory;
   std::vector<SegmentStats> segments;
   int64_t state_bytes = 0;         // of the parameters, gradients and optimizer state among them

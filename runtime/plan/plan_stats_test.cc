@@ -167,7 +167,7 @@ TEST(PlanStats, CountsRingsAndChannels) {
   EXPECT_THAT(stats.programs[1].stages, ElementsAre(1));
   // Of 4 x 4 floats: three copies of h and of dh, one of what eval receives; the loss.
   EXPECT_EQ(stats.programs[1].bytes_by_kind.at("transfer"), 3 * 64 + 3 * 64 + 64 + 4);
-  EXPECT_THAT(stats.programs[1].slots_by_kind,
+  EXPECT_THAT(stats.programs[1].copies_by_kind,
               UnorderedElementsAre(Pair("stash", 3), Pair("transfer", 3)));
   EXPECT_EQ(stats.programs[0].segments[1].kernels.at("receive"), 1);
   ASSERT_EQ(stats.channels.size(), 4u);
