@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "driver/command.h"
 #include "driver/compile_report.h"
 #include "driver/compiler.h"
@@ -25,6 +26,7 @@ struct Arguments {
   CompileOptions compile;
   std::string recipe;
   StrategyOptions strategy;
+  std::string cluster;
   std::string device = runtime::kHostDevice;
   std::string output;
 };
@@ -44,8 +46,27 @@ absl::Status writeFiles(const Compilation& compilation, const std::string& path)
   return written;
 }
 
+// The strategy has as many ranks as there are devices at most, each of their memory.
+absl::Status useCluster(const std::string& name, CompileOptions* options) {
+  ORIEL_ASSIGN_OR_RETURN(Cluster cluster, findCluster(name));
+  const int64_t ranks = options->strategy.ranks();
+  if (ranks > cluster.devices()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the strategy has ", ranks, " ranks, but the cluster ", name, " has ", cluster.devices(),
+        cluster.devices() == 1 ? " device" : " devices", " (", cluster.nodes,
+        cluster.nodes == 1 ? " node" : " nodes", " of ", cluster.devicesPerNode, "): give it ",
+        (ranks + cluster.devicesPerNode - 1) / cluster.devicesPerNode,
+        " nodes, or use a smaller mesh"));
+  }
+  if (!options->strategy.memory) options->strategy.memory = cluster.device.memory;
+  options->cluster = std::move(cluster);
+  return absl::OkStatus();
+}
+
 absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.strategy, strategyFromOptions(arguments.strategy));
+  if (!arguments.cluster.empty())
+    ORIEL_RETURN_IF_ERROR(useCluster(arguments.cluster, &arguments.compile));
   for (const std::string& what : arguments.compile.unfused) {
     if (what == "attention") continue;
     return usageError(absl::StrCat("--unfused: can't use '", what,
@@ -132,6 +153,14 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->add_option("--world", strategy.world,
                    "Ranks; without a mesh all of a stage are data-parallel (default: 1 each)")
       ->type_name("N");
+  command
+      ->add_option("--cluster", arguments->cluster,
+                   "The machines: a file (docs/cluster.md) or " +
+                       absl::StrJoin(clusterPresets(), ", ") +
+                       ", with nodes as in h100:4. Times are predicted for them, and a rank has "
+                       "the memory of a device "
+                       "unless --memory says otherwise")
+      ->type_name("FILE|NAME");
   command
       ->add_option("--device", arguments->device,
                    "What runs the plan: host (default), cuda, or cuda on some architectures only "

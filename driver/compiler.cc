@@ -13,6 +13,7 @@
 #include "driver/version.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/emit/emit.h"
+#include "passes/strategize/cluster_attribute.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/device.h"
 #include "runtime/plan/verify.h"
@@ -71,6 +72,7 @@ absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
   for (const std::string& plugin : vocabulary.plugins) {
     provenance.add_flags(absl::StrCat("--load-plugin=", plugin));
   }
+  if (options.cluster) provenance.add_flags(absl::StrCat("--cluster=", options.cluster->name));
   for (const std::string& what : options.unfused) {
     provenance.add_flags(absl::StrCat("--unfused=", what));
   }
@@ -121,6 +123,7 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   mlir::OwningOpRef<mlir::ModuleOp> module =
       importModel(context, *model, ImportOptions{recipe.bind, &vocabulary.ops});
   if (!module) return phaseFailed(kImport, diagnostics.errors());
+  if (options.cluster) setCluster(*module, *options.cluster);
   if (failed(extraPasses.runAfter(kImport, *module))) return alreadyReported();
   ORIEL_RETURN_IF_ERROR(dumper.after(kImport, *module));
   if (dumper.stopsAfter(kImport)) return std::nullopt;

@@ -13,6 +13,7 @@
 #include "frontend/importer.h"
 #include "frontend/model_file.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "passes/strategize/cluster.h"
 #include "passes/strategize/strategy.h"
 #include "passes/train/recipe.h"
 #include "runtime/plan/plan.pb.h"
@@ -26,6 +27,7 @@ struct CompileOptions {
   std::string modelPath;
   Recipe recipe;
   Strategy strategy;
+  std::optional<Cluster> cluster;        // whose times and memory count
   plan::Device device;                   // none: the host
   std::string weightsFile;               // relative to the plan's folder
   std::vector<std::string> passesAfter;  // each PHASE:PIPELINE

@@ -56,6 +56,7 @@ ProgramCopy::ProgramCopy(ModuleOp program) : program_(program.clone()) {
     return;
   }
   outermost_ = ModuleOp::create(program.getLoc());
+  outermost_->getOperation()->setAttrs(program->getParentOp()->getAttrDictionary());
   outermost_->push_back(program_);
 }
 

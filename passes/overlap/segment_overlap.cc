@@ -193,6 +193,7 @@ class SegmentOverlap {
     for (const Node& node : nodes_) {
       OverlapOp& scheduled = result.emplace_back();
       double sent = 0;
+      ir::CollectiveOpInterface last;
       for (int place : node.ops) {
         Operation* op = ops_[place];
         for (Value operand : op->getOperands()) {
@@ -211,11 +212,12 @@ class SegmentOverlap {
           scheduled.seconds = predictedSeconds(op);
           continue;
         }
+        last = collective;
         sent += sentBytes(collective, grid_);
         scheduled.stream = static_cast<int>(streams_.of(collective.getAxes()));
         scheduled.bytes += bytesOnTheWay(place);
       }
-      if (scheduled.stream > 0) scheduled.seconds = predictedCollectiveSeconds(sent);
+      if (scheduled.stream > 0) scheduled.seconds = predictedCollectiveSeconds(last, grid_, sent);
     }
     return result;
   }

@@ -64,7 +64,7 @@ class GraphReader {
     if (!readsActivations) return 0;
     auto collective = llvm::dyn_cast<ir::CollectiveOpInterface>(op);
     if (!collective) return predictedSeconds(op);
-    return predictedCollectiveSeconds(sentBytes(collective, grid_));
+    return predictedCollectiveSeconds(collective, grid_, sentBytes(collective, grid_));
   }
 
   int number(Value value) const { return result_.numbers.at(value); }

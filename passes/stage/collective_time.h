@@ -1,9 +1,13 @@
-// How long a collective takes, beside predictedSeconds() of op_time.h: only times relative to each
-// other count.
+// How long a collective takes on the links of the module's cluster, beside predictedSeconds() of
+// op_time.h.
 #ifndef ORIEL_PASSES_STAGE_COLLECTIVE_TIME_H_
 #define ORIEL_PASSES_STAGE_COLLECTIVE_TIME_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "ir/oriel/oriel.h"
+#include "passes/strategize/cluster.h"
 #include "passes/strategize/grid.h"
 
 namespace oriel {
@@ -13,8 +17,17 @@ namespace oriel {
 // Gropp 2005).
 double sentBytes(ir::CollectiveOpInterface collective, const Grid& grid);
 
-// A latency, and the time for these bytes. Of several collectives that travel as one, their sum.
-double predictedCollectiveSeconds(double sentBytes);
+// A collective over links: a latency for each step of a ring, or of a tree if that is less, of the
+// outermost level that joins two of the ranks, and the bytes that each rank sends over the
+// narrowest level, where members of a domain send side by side what leaves it. `reducesAll`: it
+// scatters, then gathers. Without levels: a latency and a bandwidth.
+double secondsOnLinks(const std::vector<LinkLevel>& levels, const std::vector<int64_t>& ranks,
+                      bool reducesAll, double sentBytes);
+
+// Of the collective, and of others over the same axes that travel with it; they send `sentBytes`
+// together. On the links of the cluster, where its grid begins with a node.
+double predictedCollectiveSeconds(ir::CollectiveOpInterface collective, const Grid& grid,
+                                  double sentBytes);
 
 }  // namespace oriel
 

@@ -5,15 +5,18 @@
 #include "ir/interfaces/interfaces.h"
 #include "ir/interfaces/view.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/strategize/cluster_attribute.h"
 
 namespace oriel {
 
 namespace {
 
-// About what training reaches on an accelerator of the class of an H100: 40 % of the 989e12 in
-// bfloat16 of its data sheet, and half of that where an operand is f32 (as TF32).
-constexpr double kFlopsPerSecond = 4e14;
-constexpr double kBytesPerSecond = 2.5e12;
+// What training reaches of a device's peak rates, about.
+constexpr double kFlopsReached = 0.4;
+constexpr double kBytesReached = 0.75;
+
+// Without a cluster, an accelerator of the class of an H100; f32 as TF32.
+constexpr DeviceRates kDefault = {1e15, 5e14, 10e12 / 3};
 
 bool readsF32(mlir::Operation* op) {
   return llvm::any_of(op->getOperandTypes(),
@@ -27,8 +30,10 @@ double predictedSeconds(mlir::Operation* op) {
   if (!cost || ir::isView(op)) return 0;
   const double bytes =
       static_cast<double>(cost.getBytesRead()) + static_cast<double>(cost.getBytesWritten());
-  const double flops = static_cast<double>(cost.getFlops()) * (readsF32(op) ? 2 : 1);
-  return std::max(flops / kFlopsPerSecond, bytes / kBytesPerSecond);
+  const DeviceRates rates = deviceRatesOf(op).value_or(kDefault);
+  const double flops = static_cast<double>(cost.getFlops());
+  return std::max(flops / (kFlopsReached * (readsF32(op) ? rates.floatFlops : rates.halfFlops)),
+                  bytes / (kBytesReached * rates.bytes));
 }
 
 }  // namespace oriel

@@ -1,4 +1,4 @@
-// How long an op takes, as far as stages need to know: only times relative to each other count.
+// How long an op takes on a device of the module's cluster (passes/strategize/cluster_attribute.h).
 #ifndef ORIEL_PASSES_STAGE_OP_TIME_H_
 #define ORIEL_PASSES_STAGE_OP_TIME_H_
 

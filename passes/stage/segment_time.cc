@@ -49,7 +49,7 @@ class Replay {
     }
     auto stream = op->getAttrOfType<mlir::IntegerAttr>(ir::kStreamAttr);
     if (!stream) {
-      now_ += predictedCollectiveSeconds(sentBytes(collective, grid_));
+      now_ += predictedCollectiveSeconds(collective, grid_, sentBytes(collective, grid_));
       return;
     }
     start(collective, stream.getInt());
@@ -65,16 +65,16 @@ class Replay {
         return;
       }
       sent = sentInBucket_.lookup(bucket.getInt());
-      end->second = ends_[collective] = occupy(stream, sent);
+      end->second = ends_[collective] = occupy(collective, stream, sent);
       return;
     }
-    ends_[collective] = occupy(stream, sentBytes(collective, grid_));
+    ends_[collective] = occupy(collective, stream, sentBytes(collective, grid_));
   }
 
   // When what starts now on this stream ends.
-  double occupy(int64_t stream, double sent) {
+  double occupy(ir::CollectiveOpInterface collective, int64_t stream, double sent) {
     double& free = streamFree_[stream];
-    free = std::max(now_, free) + predictedCollectiveSeconds(sent);
+    free = std::max(now_, free) + predictedCollectiveSeconds(collective, grid_, sent);
     return free;
   }
 

@@ -11,9 +11,11 @@ namespace oriel {
 namespace {
 
 // What is between two sums over ranks and what waits for them; two runs in a step.
-std::string program(const std::string& first, const std::string& second, const std::string& wait) {
+std::string program(const std::string& first, const std::string& second, const std::string& wait,
+                    const std::string& attributes = "") {
   return R"mlir(
-module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {},
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {},)mlir" +
+         attributes + R"mlir(
                    oriel.schedule = [["forward", 0], ["forward", 1]]} {
   func.func @forward(%x: tensor<4000000xf32> {oriel.kind = "input", oriel.ref = "x"},
                      %y: tensor<1000xf32> {oriel.kind = "input", oriel.ref = "y"}) {
@@ -61,7 +63,7 @@ class SegmentTimeTest : public ::testing::Test {
 };
 
 // Of 4000 bytes over two ranks.
-const double kCollective = predictedCollectiveSeconds(4000);
+const double kCollective = secondsOnLinks({}, {0, 1}, /*reducesAll=*/true, 4000);
 
 TEST_F(SegmentTimeTest, CollectivesWithoutAStreamAreWaitedFor) {
   const PredictedTime time = timeOf(program("", "", ""));
@@ -83,7 +85,47 @@ TEST_F(SegmentTimeTest, WhatIsStartedRunsBesideKernels) {
       "(tensor<1000xf32>, tensor<1000xf32>)";
   const std::string bucket = stream + ", oriel.bucket = 0 : i64";
   time = timeOf(program(bucket, bucket, both));
-  EXPECT_DOUBLE_EQ(time.all(), std::max(time.computing, predictedCollectiveSeconds(8000)));
+  EXPECT_DOUBLE_EQ(time.all(), std::max(time.computing, secondsOnLinks({}, {0, 1}, true, 8000)));
+}
+
+TEST_F(SegmentTimeTest, TimesAreThoseOfTheCluster) {
+  // exp reads and writes 16 MB each: twice as fast as with half the bandwidth.
+  const auto cluster = [](const char* bandwidth) {
+    return std::string(
+               " oriel.cluster = {half_flops = 1.0e15, float_flops = 1.0e15, memory_bandwidth = ") +
+           bandwidth + ", links = [{devices = 2 : i64, bandwidth = 1.0e9, latency = 1.0e-3}]},";
+  };
+  const PredictedTime fast = timeOf(program("", "", "", cluster("1.0e12")));
+  const PredictedTime slow = timeOf(program("", "", "", cluster("0.5e12")));
+  EXPECT_DOUBLE_EQ(slow.computing, 2 * fast.computing);
+  EXPECT_NEAR(fast.computing, 32e6 / 1e12 / 0.75, 1e-9);
+  EXPECT_DOUBLE_EQ(slow.waiting, fast.waiting);
+  EXPECT_GT(fast.waiting, 4e-3);  // two steps each
+}
+
+TEST(CollectiveTimeTest, LevelsAndWhoSharesThem) {
+  LinkLevel node, network;
+  node.devices = 4;
+  node.bandwidth = 100e9;
+  node.latency = 1e-6;
+  network.devices = 16;
+  network.bandwidth = 10e9;
+  network.latency = 1e-5;
+  const std::vector<LinkLevel> levels = {node, network};
+  const double bytes = 1e9;
+  const auto seconds = [&](const std::vector<int64_t>& ranks) {
+    return secondsOnLinks(levels, ranks, false, bytes);
+  };
+  const double inside = seconds({0, 1, 2, 3});
+  EXPECT_NEAR(inside, bytes / (0.45 * 100e9), 1e-5);
+  // One of each node: the device's own link to the network.
+  EXPECT_NEAR(seconds({0, 4, 8, 12}), bytes / (0.45 * 10e9), 1e-4);
+  // Two of each share both links.
+  EXPECT_NEAR(seconds({0, 1, 4, 5}), bytes / (0.45 * 20e9), 1e-4);
+  // Latencies: three steps of a ring of four in a tree's two; an all-reduce goes twice.
+  EXPECT_DOUBLE_EQ(secondsOnLinks(levels, {0, 1, 2, 3}, false, 0), 2e-6);
+  EXPECT_DOUBLE_EQ(secondsOnLinks(levels, {0, 4}, true, 0), 2e-5);
+  EXPECT_EQ(secondsOnLinks(levels, {0}, true, 0), 0);
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+// The cluster of a module, as the attribute `oriel.cluster`: what predicted times are of.
+#ifndef ORIEL_PASSES_STRATEGIZE_CLUSTER_ATTRIBUTE_H_
+#define ORIEL_PASSES_STRATEGIZE_CLUSTER_ATTRIBUTE_H_
+
+#include <optional>
+#include <vector>
+
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/strategize/cluster.h"
+
+namespace oriel {
+
+void setCluster(mlir::ModuleOp module, const Cluster& cluster);
+
+// At most; per second.
+struct DeviceRates {
+  double halfFlops;   // where no operand is wider than 16 bits
+  double floatFlops;  // elsewhere
+  double bytes;
+};
+
+// Of the module that an op is in, or of one around that; none without a cluster.
+std::optional<DeviceRates> deviceRatesOf(mlir::Operation* op);
+// Innermost first; empty without a cluster.
+std::vector<LinkLevel> linkLevelsOf(mlir::Operation* op);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_STRATEGIZE_CLUSTER_ATTRIBUTE_H_

@@ -1,0 +1,230 @@
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "passes/strategize/cluster.h"
+#include "passes/strategize/strategy.h"
+#include "passes/train/suggest.h"
+#include "passes/train/yaml_reader.h"
+
+namespace oriel {
+
+namespace {
+
+constexpr int64_t kMaxNodes = int64_t{1} << 20;
+
+struct Unit {
+  const char* name;
+  double factor;
+};
+
+// What a value is measured in, with an example.
+struct Quantity {
+  const char* example;
+  std::vector<Unit> units;
+};
+
+const Quantity& bytesPerSecond() {
+  static const auto* const quantity = new Quantity{"450 GB/s",
+                                                   {{"B/s", 1},
+                                                    {"KB/s", 1e3},
+                                                    {"MB/s", 1e6},
+                                                    {"GB/s", 1e9},
+                                                    {"TB/s", 1e12},
+                                                    {"Gb/s", 1.25e8},
+                                                    {"Gbit/s", 1.25e8}}};
+  return *quantity;
+}
+
+const Quantity& flopsPerSecond() {
+  static const auto* const quantity =
+      new Quantity{"989 TFLOP/s", {{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
+  return *quantity;
+}
+
+const Quantity& seconds() {
+  static const auto* const quantity =
+      new Quantity{"5 us", {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};
+  return *quantity;
+}
+
+class ClusterReader {
+ public:
+  ClusterReader(const std::string& text, const std::string& name) : document_(text, name) {
+    cluster_.name = name;
+  }
+
+  absl::StatusOr<Cluster> read() {
+    if (document_.ok() && !document_.root().IsMap()) {
+      document_.fail(document_.root().Mark(),
+                     "a cluster must be a mapping of keys to values, e.g. `devices_per_node: 8`");
+    }
+    if (!document_.ok()) return document_.status();
+    YamlMap root(&document_, document_.root(), "",
+                 {"nodes", "devices_per_node", "device", "links"});
+    for (const char* key : {"devices_per_node", "device", "links"}) root.require(key);
+    cluster_.nodes = root.readInt("nodes", 1, 1, kMaxNodes);
+    cluster_.devicesPerNode = root.readInt("devices_per_node", 1, 1, kMaxRanks);
+    readDevice(root.node("device"));
+    readLinks(root);
+    if (!document_.ok()) return document_.status();
+    return std::move(cluster_);
+  }
+
+ private:
+  void readDevice(const YAML::Node& node) {
+    YamlMap map(&document_, node, "device", {"name", "memory", "memory_bandwidth", "flops"});
+    for (const char* key : {"memory", "memory_bandwidth", "flops"}) map.require(key);
+    ClusterDevice& device = cluster_.device;
+    device.name = map.readString("name", "");
+    const std::optional<int64_t> memory = map.has("memory") && map.node("memory").IsScalar()
+                                              ? bytesIn(map.node("memory").Scalar())
+                                              : std::nullopt;
+    if (map.has("memory") && memory.value_or(0) == 0) {
+      map.fail("memory", "'device.memory' must be the bytes of a device, e.g. `80 GiB`");
+    }
+    device.memory = memory.value_or(0);
+    device.memoryBandwidth = readQuantity(map, "memory_bandwidth", bytesPerSecond(), 0);
+    YamlMap flops(&document_, map.node("flops"), "device.flops", {"bf16", "f16", "f32", "f64"});
+    flops.require("f32");
+    for (const auto& [key, rate] : {std::pair("bf16", &device.flops.bf16),
+                                    {"f16", &device.flops.f16},
+                                    {"f32", &device.flops.f32},
+                                    {"f64", &device.flops.f64}}) {
+      if (flops.has(key)) *rate = readQuantity(flops, key, flopsPerSecond(), 0);
+    }
+  }
+
+  void readLinks(YamlMap& root) {
+    const YAML::Node node = root.node("links");
+    if (!node || !node.IsSequence() || node.size() == 0) {
+      return root.fail("links",
+                       "'links' must be a list of levels, from the innermost on, e.g. "
+                       "`- {name: NVLink, devices: 8, bandwidth: 450 GB/s, latency: 5 us}`");
+    }
+    int64_t inner = 1;
+    for (size_t i = 0; i < node.size(); ++i) {
+      YamlMap map(&document_, node[i], absl::StrCat("links[", i, "]"),
+                  {"name", "devices", "bandwidth", "latency", "oversubscription"});
+      for (const char* key : {"bandwidth", "latency"}) map.require(key);
+      LinkLevel level;
+      level.name = map.readString("name", absl::StrCat("level ", i));
+      level.bandwidth = readQuantity(map, "bandwidth", bytesPerSecond(), 0);
+      level.latency = readQuantity(map, "latency", seconds(), 0);
+      level.oversubscription = map.readDouble("oversubscription", 1);
+      if (!(level.oversubscription >= 1)) {
+        map.fail("oversubscription",
+                 absl::StrCat("'", map.pathOf("oversubscription"), "' must be 1 or more"));
+      }
+      const bool isLast = i + 1 == node.size();
+      level.devices = map.readInt("devices", isLast ? cluster_.devices() : 0, 1);
+      if (!isLast && !map.has("devices")) {
+        map.fail("devices", absl::StrCat("'", map.pathOf("devices"),
+                                         "' is missing: how many devices the level joins; "
+                                         "only the last joins all without saying so"));
+      }
+      if (level.devices % inner != 0) {
+        map.fail("devices",
+                 absl::StrCat("'", map.pathOf("devices"), "' must be a multiple of the ", inner,
+                              " devices that the level below joins, not ", level.devices));
+      }
+      if (isLast && level.devices < cluster_.devices()) {
+        map.fail("devices",
+                 absl::StrCat("the last level joins ", level.devices, " devices, but there are ",
+                              cluster_.devices(), ": add a level, or leave 'devices' out"));
+      }
+      inner = std::max<int64_t>(level.devices, 1);
+      cluster_.links.push_back(std::move(level));
+      if (!document_.ok()) return;
+    }
+  }
+
+  // Above 0.
+  double readQuantity(YamlMap& map, const std::string& key, const Quantity& quantity,
+                      double fallback) {
+    if (!map.has(key)) return fallback;
+    const YAML::Node node = map.node(key);
+    if (node.IsScalar()) {
+      const std::string& text = node.Scalar();
+      const size_t end = std::min(text.find_first_not_of("0123456789.eE+"), text.size());
+      const absl::string_view unit =
+          absl::StripLeadingAsciiWhitespace(absl::string_view(text).substr(end));
+      double number = 0;
+      for (const Unit& known : quantity.units) {
+        if (unit == known.name && absl::SimpleAtod(text.substr(0, end), &number) && number > 0) {
+          return number * known.factor;
+        }
+      }
+    }
+    std::string units;
+    for (const Unit& known : quantity.units)
+      absl::StrAppend(&units, units.empty() ? "" : ", ", known.name);
+    map.fail(key, absl::StrCat("'", map.pathOf(key), "' must be a number above 0 with a unit (",
+                               units, "), e.g. `", quantity.example, "`"));
+    return fallback;
+  }
+
+  YamlDocument document_;
+  Cluster cluster_;
+};
+
+struct Preset {
+  const char* name;
+  const char* text;
+};
+
+// clusters/*.yaml
+constexpr Preset kPresets[] = {
+#include "passes/strategize/cluster_presets.inc"
+};
+
+}  // namespace
+
+absl::StatusOr<Cluster> readClusterText(const std::string& text, const std::string& name) {
+  return ClusterReader(text, name).read();
+}
+
+std::vector<std::string> clusterPresets() {
+  std::vector<std::string> names;
+  for (const Preset& preset : kPresets) names.emplace_back(preset.name);
+  return names;
+}
+
+std::optional<std::string> clusterPresetText(const std::string& name) {
+  const auto* const found = std::find_if(std::begin(kPresets), std::end(kPresets),
+                                         [&](const Preset& preset) { return preset.name == name; });
+  if (found == std::end(kPresets)) return std::nullopt;
+  return found->text;
+}
+
+absl::StatusOr<Cluster> findCluster(const std::string& fileOrName) {
+  const size_t colon = fileOrName.find(':');
+  const std::string name = fileOrName.substr(0, colon);
+  if (const std::optional<std::string> text = clusterPresetText(name)) {
+    absl::StatusOr<Cluster> cluster = readClusterText(*text, name);
+    if (!cluster.ok() || colon == std::string::npos) return cluster;
+    int64_t nodes = 0;
+    if (!absl::SimpleAtoi(fileOrName.substr(colon + 1), &nodes) || nodes < 1 || nodes > kMaxNodes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", fileOrName, "' must be a cluster's name and its nodes, from 1 to ",
+                       kMaxNodes, ", e.g. ", name, ":4"));
+    }
+    cluster->name = fileOrName;
+    cluster->nodes = nodes;
+    cluster->links.back().devices = cluster->devices();
+    return cluster;
+  }
+  if (!absl::StrContains(fileOrName, '/') && !absl::StrContains(fileOrName, '.')) {
+    return absl::NotFoundError(absl::StrCat("there is no file and no cluster '", name, "'",
+                                            suggestion(name, clusterPresets())));
+  }
+  absl::StatusOr<std::string> text = readYamlText(fileOrName, "cluster");
+  if (!text.ok()) return text.status();
+  return readClusterText(*text, fileOrName);
+}
+
+}  // namespace oriel
