@@ -216,7 +216,7 @@ class TcpCommunicator final : public RankOrderCommunicator {
   }
   absl::Status Finish() {
     for (const auto& transfer : transfers_) {
-      const absl::Status status = transport_->Wait(*transfer, background_);
+      absl::Status status = transport_->Wait(*transfer, background_);
       if (status.ok()) continue;
       GiveUp();
       return status;
