@@ -87,6 +87,12 @@ class Backend {
   // but 0 are made when they are first asked for.
   virtual absl::StatusOr<void*> Stream(int /*number*/) { return nullptr; }
   virtual absl::StatusOr<std::unique_ptr<Event>> MakeEvent() { return std::make_unique<Event>(); }
+  // One that also knows when that was.
+  virtual absl::StatusOr<std::unique_ptr<Event>> MakeTimedEvent() { return MakeEvent(); }
+  // Between the moments at which the device has come to two timed events, both behind it.
+  virtual absl::StatusOr<int64_t> NanosecondsBetween(Event& /*first*/, Event& /*last*/) {
+    return absl::UnimplementedError("this device has no timed events");
+  }
   // The event becomes the point that the stream's work has come to by now.
   virtual absl::Status Record(Event& /*event*/, int /*stream*/) { return absl::OkStatus(); }
   // What is put on the stream from now on runs behind the event.

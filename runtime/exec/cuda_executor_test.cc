@@ -196,6 +196,31 @@ INSTANTIATE_TEST_SUITE_P(Cases, CudaExecutor,
                                            Case{2, ReduceGradient::kInLast, true},
                                            Case{2, ReduceGradient::kInLastScattered, true}));
 
+// A device is timed by events, without a wait between launches.
+TEST(CudaExecutor, AProfileHasEachInstruction) {
+  PlanBuilder builder(1);
+  const int x = builder.Buffer(plan::OUTPUT, "x", {DType::kF32, {100}});
+  const int y = builder.Buffer(plan::OUTPUT, "y", {DType::kF32, {100}});
+  builder.Segment("forward");
+  builder.FillZero(x);
+  builder.FillZero(y);
+  const plan::Plan plan = builder.plan();
+  ExecutorOptions options;
+  options.backend = CountingBackend(0);
+  options.profile = true;
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, 0, nullptr, options));
+  replays = 0;
+  for (int run = 0; run < 3; ++run) ORIEL_EXPECT_OK(executor->Run("forward"));
+  ORIEL_ASSERT_OK_AND_ASSIGN(const SegmentProfile profile, executor->Profile("forward"));
+  EXPECT_EQ(replays, 0);
+  EXPECT_EQ(profile.runs, 3);
+  ASSERT_EQ(profile.nanoseconds.size(), 2u);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_GT(profile.least_nanoseconds[i], 0);
+    EXPECT_GE(profile.nanoseconds[i], 3 * profile.least_nanoseconds[i]);
+  }
+}
+
 // A launch that finds its data wrong, in a run that has returned long ago.
 plan::Plan FailingPlan() {
   PlanBuilder builder(1);

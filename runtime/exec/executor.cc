@@ -130,6 +130,15 @@ class PlanExecutor final : public Executor {
     return backend_->Upload(static_cast<char*>(view.data) + offset, source, bytes);
   }
 
+  absl::Status Fill(const BufferView& view, const kernels::KernelSpec& spec) override {
+    if (!asynchronous_) return Executor::Fill(view, spec);
+    ORIEL_RETURN_IF_ERROR(backend_->MakeCurrent());
+    ORIEL_ASSIGN_OR_RETURN(void* const stream, backend_->Stream(0));
+    ORIEL_ASSIGN_OR_RETURN(const kernels::KernelFn kernel, backend_->Prepare(spec, /*launch=*/-1));
+    void* result = view.data;
+    return kernel({nullptr, &result, stream});
+  }
+
   absl::StatusOr<SegmentProfile> Profile(std::string_view name) const override {
     if (!options_.profile) {
       return absl::FailedPreconditionError(
@@ -188,6 +197,9 @@ class PlanExecutor final : public Executor {
     const std::vector<DeadBytes>& dead = dead_memory_.In(index, microbatch);
     size_t poisoned = 0;
     ORIEL_RETURN_IF_ERROR(PoisonBehind(DeadBytes::kBeforeRun, dead, poisoned));
+    // Waiting for a device after each step would make it idle between them.
+    const bool on_device = options_.profile && asynchronous_ && !segment.sleep;
+    if (on_device) ORIEL_RETURN_IF_ERROR(segment.clock.Begin(*backend_, segment.steps.size()));
     size_t part = IsTraced() ? segment.parts.size() : 0;
     for (size_t i = 0; i < segment.steps.size(); ++i) {
       if (part < segment.parts.size() && segment.parts[part].begin == i) {
@@ -203,20 +215,25 @@ class PlanExecutor final : public Executor {
         if (IsComputing(step.kind)) continue;
       }
       Clock::time_point begin;
-      if (options_.profile) begin = Clock::now();
+      if (options_.profile && !on_device) begin = Clock::now();
       absl::Status status = TraceStep(step, index, static_cast<int>(i), microbatch);
       if (status.ok() && nan_check_) status = CheckNan(segment, i, microbatch);
       if (!status.ok()) return StepError(segment, i, status);
-      if (options_.profile) {
+      if (on_device) {
+        ORIEL_RETURN_IF_ERROR(segment.clock.Mark(*backend_, i));
+      } else if (options_.profile) {
         ORIEL_RETURN_IF_ERROR(Settle());
-        segment.profile.nanoseconds[i] +=
-            std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+        const auto taken =
+            std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin);
+        AddRun(i, taken.count(), segment.profile);
       }
       ORIEL_RETURN_IF_ERROR(PoisonBehind(static_cast<int>(i), dead, poisoned));
       transfers_.Progress();
     }
     Sleep(left);
-    return absl::OkStatus();
+    if (!on_device) return absl::OkStatus();
+    ORIEL_RETURN_IF_ERROR(Settle());
+    return segment.clock.AddTo(*backend_, segment.profile);
   }
 
   // Steps that are recorded: for the first time as they are, then as a recording.

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/kernel.h"
 #include "runtime/backend/backend.h"
 #include "runtime/base/tensor.h"
 #include "runtime/comm/communicator.h"
@@ -46,10 +47,13 @@ struct ExecutorOptions {
   TraceRecorder* trace = nullptr;  // if not null: gets runs, waits and collectives
 };
 
-// Time spent in a segment since the executor was made.
+// Time spent in a segment since the executor was made. On a device that is asynchronous, the time
+// that its computing stream takes (step_clock.h).
 struct SegmentProfile {
   int64_t runs = 0;
   std::vector<int64_t> nanoseconds;  // total of each instruction, in the plan's order
+  // Of each instruction's shortest run: the first one also loads libraries' kernels.
+  std::vector<int64_t> least_nanoseconds;
 };
 
 // One rank's arena, prepared kernels, communication groups and streams. Not thread-safe: one thread
@@ -98,6 +102,13 @@ class Executor {
   // The other way round. The source may change as soon as it returns.
   virtual absl::Status Write(const BufferView& view, int64_t offset, const void* source,
                              int64_t bytes) = 0;
+
+  // Runs a kernel without operands, whose result is the buffer, as Write would fill it.
+  // Unimplemented, or NotFound, where the device has none for it; as on the host, which computes
+  // by itself what it writes.
+  virtual absl::Status Fill(const BufferView& /*view*/, const kernels::KernelSpec& /*spec*/) {
+    return absl::UnimplementedError("nothing is filled by kernels here");
+  }
 
   // FailedPrecondition unless the options asked for it.
   virtual absl::StatusOr<SegmentProfile> Profile(std::string_view segment) const = 0;

@@ -62,6 +62,7 @@ absl::Status SegmentPreparer::Prepare(int index, PreparedSegment& prepared, int*
   prepared.segment = &segment;
   prepared.steps.resize(segment.instructions_size());
   prepared.profile.nanoseconds.resize(segment.instructions_size());
+  prepared.profile.least_nanoseconds.resize(segment.instructions_size());
   Reserve(segment, prepared);
   for (int i = 0; i < segment.instructions_size(); ++i) {
     *instruction = i;

@@ -15,6 +15,7 @@
 #include "runtime/comm/blocks.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/exec/executor.h"
+#include "runtime/exec/step_clock.h"
 #include "runtime/exec/streams.h"
 #include "runtime/exec/transfers.h"
 #include "runtime/plan/plan.pb.h"
@@ -110,6 +111,7 @@ struct PreparedSegment {
   std::vector<PieceBuffer> piece_buffers;
   std::vector<std::unique_ptr<Backend::Event>> events;
   SegmentProfile profile;
+  StepClock clock;  // of the profile
 };
 
 }  // namespace oriel::runtime

@@ -194,6 +194,7 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
   executor_options.num_threads = options.threads;
   executor_options.profile = job.options.profile;
   executor_options.check_nan = job.options.check_nan;
+  executor_options.record = !job.options.no_graphs;
   executor_options.poison_dead_memory = job.options.poison_dead_memory;
   executor_options.replace_compute = job.options.replace_compute;
   std::optional<TraceRecorder> recorder = MakeRecorder(job);

@@ -199,6 +199,9 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
   app.add_flag("--check-nan", options.check_nan,
                "stop at the first op whose result has a NaN, and name it; slow")
       ->group(inspection);
+  app.add_flag("--no-graphs", options.no_graphs,
+               "of a device: launch kernels one by one, not as CUDA graphs, to find a fault")
+      ->group(inspection);
   app.add_flag("--poison-dead-memory", options.poison_dead_memory,
                "fill memory with NaN as soon as nothing reads it: no number changes")
       ->group(inspection);

@@ -45,6 +45,7 @@ struct RunOptions {
   bool profile = false;
   bool poison_dead_memory = false;
   bool check_nan = false;
+  bool no_graphs = false;                // !ExecutorOptions::record
   std::string trace;                     // file for a timeline of the steps below, or empty
   std::optional<StepRange> trace_steps;  // default: the first 3 of the run
   std::optional<LinkDelay> link_delay;   // DelayCommunication

@@ -164,6 +164,8 @@ TEST(OptionsTest, UnknownDevice) {
   EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--device", "tpu"}), HasSubstr("tpu"));
   EXPECT_EQ(Parse({"m.oplan", "--data", "d", "--device", "cuda"}).options->device, "cuda");
   EXPECT_TRUE(Parse({"m.oplan", "--data", "d", "--check-nan"}).options->check_nan);
+  EXPECT_FALSE(Parse({"m.oplan", "--data", "d"}).options->no_graphs);
+  EXPECT_TRUE(Parse({"m.oplan", "--data", "d", "--no-graphs"}).options->no_graphs);
 }
 TEST(OptionsTest, UnknownCommunicator) {
   EXPECT_THAT(Usage({"m.oplan", "--data", "d", "--comm", "udp"}), HasSubstr("udp"));

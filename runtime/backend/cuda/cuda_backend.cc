@@ -178,9 +178,18 @@ class CudaBackend final : public Backend {
   }
 
   absl::StatusOr<std::unique_ptr<Event>> MakeEvent() override {
-    CUevent event = nullptr;
-    ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuEventCreate, &event, CU_EVENT_DISABLE_TIMING));
-    return std::make_unique<CudaEvent>(driver_, event);
+    return MakeEvent(CU_EVENT_DISABLE_TIMING);
+  }
+
+  absl::StatusOr<std::unique_ptr<Event>> MakeTimedEvent() override {
+    return MakeEvent(CU_EVENT_DEFAULT);
+  }
+
+  absl::StatusOr<int64_t> NanosecondsBetween(Event& first, Event& last) override {
+    float milliseconds = 0;
+    ORIEL_RETURN_IF_ERROR(
+        ORIEL_CUDA(driver_, cuEventElapsedTime, &milliseconds, EventOf(first), EventOf(last)));
+    return static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6);
   }
 
   absl::Status Record(Event& event, int stream) override {
@@ -221,6 +230,12 @@ class CudaBackend final : public Backend {
     int32_t first;
     int64_t launch;
   };
+
+  absl::StatusOr<std::unique_ptr<Event>> MakeEvent(unsigned flags) {
+    CUevent event = nullptr;
+    ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuEventCreate, &event, flags));
+    return std::make_unique<CudaEvent>(driver_, event);
+  }
 
   static CUevent EventOf(Event& event) { return static_cast<CudaEvent&>(event).event(); }
 

@@ -1,0 +1,37 @@
+#include "runtime/exec/step_clock.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/status.h"
+
+namespace oriel::runtime {
+
+absl::Status StepClock::Begin(Backend& backend, size_t steps) {
+  while (events_.size() < steps + 1) {
+    ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Backend::Event> event, backend.MakeTimedEvent());
+    events_.push_back(std::move(event));
+  }
+  return backend.Record(*events_[0], 0);
+}
+
+absl::Status StepClock::Mark(Backend& backend, size_t step) {
+  return backend.Record(*events_[step + 1], 0);
+}
+
+absl::Status StepClock::AddTo(Backend& backend, SegmentProfile& profile) const {
+  for (size_t i = 0; i < profile.nanoseconds.size() && i + 1 < events_.size(); ++i) {
+    ORIEL_ASSIGN_OR_RETURN(const int64_t nanoseconds,
+                           backend.NanosecondsBetween(*events_[i], *events_[i + 1]));
+    AddRun(i, nanoseconds, profile);
+  }
+  return absl::OkStatus();
+}
+
+void AddRun(size_t instruction, int64_t nanoseconds, SegmentProfile& profile) {
+  profile.nanoseconds[instruction] += nanoseconds;
+  int64_t& least = profile.least_nanoseconds[instruction];
+  least = profile.runs <= 1 ? nanoseconds : std::min(least, nanoseconds);
+}
+
+}  // namespace oriel::runtime
