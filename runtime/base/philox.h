@@ -15,7 +15,7 @@ using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
 
 // Four words of 32 random bits.
-inline PhiloxCounter Philox(PhiloxCounter counter, PhiloxKey key) {
+constexpr PhiloxCounter Philox(PhiloxCounter counter, PhiloxKey key) {
   constexpr int kRounds = 10;
   for (int round = 0; round < kRounds; ++round) {
     const uint64_t product0 = uint64_t{0xd2511f53} * counter[0];

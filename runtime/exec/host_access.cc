@@ -25,6 +25,11 @@ absl::Status HostAccess::Write(const void* source) const {
   return absl::OkStatus();
 }
 
+absl::Status HostAccess::FillBy(const kernels::KernelSpec& spec) const {
+  if (Memory() != nullptr) return absl::UnimplementedError("the memory is the host's");
+  return executor_->Fill(view_, spec);
+}
+
 absl::StatusOr<const void*> HostAccess::Map(std::vector<char>& copy) const {
   if (const void* memory = Memory()) return memory;
   copy.resize(static_cast<size_t>(view_.spec.bytes()));

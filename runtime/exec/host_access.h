@@ -41,6 +41,8 @@ class HostAccess {
   // Copies all of it.
   absl::Status Read(void* target) const;
   absl::Status Write(const void* source) const;
+  // By a kernel of the device (Executor::Fill); Unimplemented where the memory is the host's.
+  absl::Status FillBy(const kernels::KernelSpec& spec) const;
   // All of it: the memory itself, or a copy in `copy`. Valid until the next run, or until `copy`
   // changes.
   absl::StatusOr<const void*> Map(std::vector<char>& copy) const;

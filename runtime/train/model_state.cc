@@ -55,6 +55,18 @@ absl::Status BindBuffer(Executor& executor, CheckpointSource* source) {
   return absl::OkStatus();
 }
 
+// False where the host has to make it.
+absl::StatusOr<bool> FillOnDevice(const plan::InitialValue& initial, const CheckpointSource& source,
+                                  const Box& box) {
+  const std::optional<kernels::KernelSpec> launch =
+      InitialValueOnDevice(initial, source.parameter, source.spec(), box);
+  if (!launch) return false;
+  const absl::Status status = source.buffer.FillBy(*launch);
+  if (absl::IsUnimplemented(status) || absl::IsNotFound(status)) return false;
+  ORIEL_RETURN_IF_ERROR(Annotate(status, source.parameter));
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank,
@@ -116,6 +128,8 @@ absl::Status ModelState::Initialize(const std::string& plan_folder, int num_thre
     const plan::InitialValue& initial = held.parameter->initial();
     const Box box = source.layout.BoxOf(rank_);
     if (IsMade(initial)) {
+      ORIEL_ASSIGN_OR_RETURN(const bool filled, FillOnDevice(initial, source, box));
+      if (filled) continue;
       const auto fill = [&](const Box& piece, void* data) {
         return FillInitialValue(initial, source.parameter, source.spec(), piece, num_threads, data);
       };

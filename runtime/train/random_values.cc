@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/common/parallel.h"
+#include "kernels/random/normal.h"
 #include "runtime/base/philox.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/train/convert.h"
@@ -21,47 +22,6 @@ uint64_t HashOfName(const std::string& name) {  // FNV-1a, 64 bits
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
-}
-
-// Natural logarithm of a normal number above 0: x = m 2^e with m in [1/√2, √2), and
-// ln m = 2 artanh(s), s = (m - 1) / (m + 1), whose series is good to 1e-9 behind s^9.
-inline float Log(float x) {
-  const int32_t bits = __builtin_bit_cast(int32_t, x);
-  constexpr int32_t kRootHalf = 0x3f3504f3;
-  const int32_t exponent = (bits - kRootHalf) >> 23;
-  const float m = __builtin_bit_cast(float, bits - exponent * (1 << 23));
-  const float s = (m - 1.0f) / (m + 1.0f);
-  const float z = s * s;
-  float p = 2.0f / 9;
-  p = p * z + 2.0f / 7;
-  p = p * z + 2.0f / 5;
-  p = p * z + 2.0f / 3;
-  p = p * z + 2.0f;
-  return static_cast<float>(exponent) * 0.69314718f + s * p;
-}
-
-// A word as a fraction of a turn: the quadrant is exact, and within it Taylor's series on
-// [-π/4, π/4] are good to 2e-9.
-inline void SinCosOfTurn(uint32_t turn, float* sine, float* cosine) {
-  const uint32_t quadrant = (turn + (uint32_t{1} << 29)) >> 30;
-  const auto rest = static_cast<int32_t>(turn - (quadrant << 30));
-  const float x = static_cast<float>(rest) * (1.57079633f * 0x1p-30f);
-  const float z = x * x;
-  float s = 1.0f / 362880;
-  s = s * z - 1.0f / 5040;
-  s = s * z + 1.0f / 120;
-  s = s * z - 1.0f / 6;
-  s = x + x * (s * z);
-  float c = -1.0f / 3628800;
-  c = c * z + 1.0f / 40320;
-  c = c * z - 1.0f / 720;
-  c = c * z + 1.0f / 24;
-  c = c * z - 0.5f;
-  c = c * z + 1.0f;
-  const bool swapped = (quadrant & 1) != 0;
-  const float a = swapped ? c : s, b = swapped ? s : c;
-  *sine = (quadrant & 2) != 0 ? -a : a;
-  *cosine = ((quadrant + 1) & 2) != 0 ? -b : b;
 }
 
 // Words [lane][block] of consecutive blocks.
@@ -87,13 +47,9 @@ void MakeNormals(const plan::InitialValue::Normal& normal, const Words& words, i
   const auto deviation = static_cast<float>(normal.deviation());
   for (int64_t pair = 0; pair < kLanes; pair += 2) {
     for (int64_t i = 0; i < blocks; ++i) {
-      // In (0, 1]: 31 bits and a half. Conversions from signed numbers are vector instructions.
-      const auto bits = static_cast<int32_t>(words.lane[pair][i] >> 1);
-      const float u = (static_cast<float>(bits) + 0.5f) * 0x1p-31f;
-      // Rounding may make u 1, and its logarithm a little more than 0.
-      const float radius = std::sqrt(std::max(0.0f, -2.0f * Log(u)));
+      const float radius = std::sqrt(kernels::SquaredRadius(words.lane[pair][i]));
       float sine, cosine;
-      SinCosOfTurn(words.lane[pair + 1][i], &sine, &cosine);
+      kernels::SinCosOfTurn(words.lane[pair + 1][i], &sine, &cosine);
       values[kLanes * i + pair] = mean + deviation * (radius * cosine);
       values[kLanes * i + pair + 1] = mean + deviation * (radius * sine);
     }
@@ -107,7 +63,7 @@ void MakeUniforms(const plan::InitialValue::Uniform& uniform, const Words& words
   const float last = std::nextafter(high, low);
   for (int64_t j = 0; j < kLanes; ++j) {
     for (int64_t i = 0; i < blocks; ++i) {
-      const float u = static_cast<float>(static_cast<int32_t>(words.lane[j][i] >> 8)) * 0x1p-24f;
+      const float u = kernels::UniformOf(words.lane[j][i]);
       values[kLanes * i + j] = std::min(low + (high - low) * u, last);
     }
   }
@@ -172,6 +128,28 @@ absl::Status FillInitialValue(const plan::InitialValue& initial, const std::stri
         }
       });
   return absl::OkStatus();
+}
+
+std::optional<kernels::KernelSpec> InitialValueOnDevice(const plan::InitialValue& initial,
+                                                        const std::string& parameter,
+                                                        const TensorSpec& spec, const Box& box) {
+  const TensorSpec piece{spec.dtype, box.size};
+  if (initial.has_constant()) {
+    return kernels::KernelSpec{"fill", {}, {piece}, {{"value", initial.constant()}}};
+  }
+  if (!initial.has_normal() && !initial.has_uniform()) return std::nullopt;
+  const bool normal = initial.has_normal();
+  return kernels::KernelSpec{
+      "initial_value",
+      {},
+      {piece},
+      {{"kind", normal ? "normal" : "uniform"},
+       {"first", normal ? initial.normal().mean() : initial.uniform().low()},
+       {"second", normal ? initial.normal().deviation() : initial.uniform().high()},
+       {"seed", static_cast<int64_t>(initial.seed())},
+       {"name", static_cast<int64_t>(HashOfName(parameter))},
+       {"shape", std::vector<int64_t>(spec.shape.begin(), spec.shape.end())},
+       {"start", std::vector<int64_t>(box.start.begin(), box.start.end())}}};
 }
 
 }  // namespace oriel::runtime

@@ -18,9 +18,11 @@
 #define ORIEL_RUNTIME_TRAIN_RANDOM_VALUES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "kernels/kernel.h"
 #include "runtime/base/box.h"
 #include "runtime/base/tensor.h"
 #include "runtime/plan/plan.pb.h"
@@ -32,6 +34,12 @@ namespace oriel::runtime {
 absl::Status FillInitialValue(const plan::InitialValue& initial, const std::string& parameter,
                               const TensorSpec& spec, const Box& box, int num_threads,
                               void* target);
+
+// The launch that makes the same box on a device, with the same bits (kernels/random), if there is
+// one for this kind of value. Of a type that the device has no code for, its kernel is refused.
+std::optional<kernels::KernelSpec> InitialValueOnDevice(const plan::InitialValue& initial,
+                                                        const std::string& parameter,
+                                                        const TensorSpec& spec, const Box& box);
 
 }  // namespace oriel::runtime
 
