@@ -29,7 +29,9 @@ using cuda::Driver;
 constexpr size_t kGuard = 320;  // 64 more than a multiple of an allocation's alignment
 constexpr unsigned char kGuardByte = 0xff;
 
-absl::StatusOr<std::unique_ptr<Device>> OpenDevice() {
+// On the emulator a device for each run: an error of a kernel stays with its device. Of a GPU one
+// for all of them, because opening it takes a good part of a second.
+absl::StatusOr<std::shared_ptr<Device>> OpenDevice() {
   const char* device = std::getenv("ORIEL_CUDA_TEST_DEVICE");
   if (device == nullptr || std::string(device) == "emulator") {
     return Device::Open(cuda::EmulatedDriver(), 0);
@@ -37,8 +39,13 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice() {
   if (std::string(device) != "gpu") {
     return absl::InvalidArgumentError("ORIEL_CUDA_TEST_DEVICE is neither 'emulator' nor 'gpu'");
   }
-  ORIEL_ASSIGN_OR_RETURN(const Driver* driver, cuda::SystemDriver());
-  return Device::Open(*driver, 0);
+  // Not destroyed: the driver may be gone by then.
+  static const auto* const gpu =
+      new absl::StatusOr<std::shared_ptr<Device>>([]() -> absl::StatusOr<std::shared_ptr<Device>> {
+        ORIEL_ASSIGN_OR_RETURN(const Driver* driver, cuda::SystemDriver());
+        return Device::Open(*driver, 0);
+      }());
+  return *gpu;
 }
 
 // Memory of the device for one operand or result.
@@ -180,9 +187,8 @@ absl::StatusOr<std::vector<Tensor>> TryKernel(const std::string& kernel,
   for (const Tensor& operand : operands) spec.operands.push_back(operand.spec());
   std::vector<std::vector<Tensor>> runs;
   for (int run = 0; run < 2; ++run) {
-    // A device for each: an error of a kernel stays with its device.
     cuda::emulator::SetSeed(run);
-    ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, OpenDevice());
+    ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Device> device, OpenDevice());
     ORIEL_ASSIGN_OR_RETURN(std::vector<Tensor> outputs,
                            RunOn(*device, spec, operands, in_place, run == 1));
     runs.push_back(std::move(outputs));

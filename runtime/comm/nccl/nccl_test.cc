@@ -1,7 +1,11 @@
 // Communicators of device memory, on the emulated driver.
+//
+// With ORIEL_CUDA_TEST_DEVICE=gpu, DeviceConformance runs on GPUs: staged communication for any
+// number of ranks, NCCL's for no more ranks than there are GPUs.
 #include <dlfcn.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,28 +38,40 @@ struct Rank {
   Device* device;
 };
 
-// Runs `body` on a thread for each rank, with a device of its own.
-void RunRanks(int64_t size, const std::function<void(const Rank&)>& body, uint64_t seed = 1) {
-  kernels::cuda::EmulatorOptions options;
-  options.devices = static_cast<int>(size);
-  options.seed = seed;
-  const kernels::cuda::Driver& driver = kernels::cuda::EmulatedDriver(options);
+// Runs `body` on a thread for each rank; ranks take the devices in turn.
+void RunRanksOn(const kernels::cuda::Driver& driver, int64_t size, int devices,
+                const std::function<void(const Rank&)>& body) {
   std::vector<std::thread> threads;
   for (auto& host : MakeInProcessWorld(size)) {
     threads.emplace_back([&, host = std::move(host)] {
-      ORIEL_ASSERT_OK_AND_ASSIGN(auto device, Device::Open(driver, static_cast<int>(host->rank())));
+      const int ordinal = static_cast<int>(host->rank()) % devices;
+      ORIEL_ASSERT_OK_AND_ASSIGN(auto device, Device::Open(driver, ordinal));
       body({host.get(), device.get()});
     });
   }
   for (std::thread& thread : threads) thread.join();
 }
 
+// The same on emulated devices, one for each rank.
+void RunRanks(int64_t size, const std::function<void(const Rank&)>& body, uint64_t seed = 1) {
+  kernels::cuda::EmulatorOptions options;
+  options.devices = static_cast<int>(size);
+  options.seed = seed;
+  RunRanksOn(kernels::cuda::EmulatedDriver(options), size, options.devices, body);
+}
+
 absl::StatusOr<std::unique_ptr<Communicator>> Open(
-    const Rank& rank, bool staged, std::chrono::milliseconds timeout = std::chrono::seconds(50)) {
+    const Rank& rank, bool staged, const Nccl& nccl = EmulatedNccl(),
+    std::chrono::milliseconds timeout = std::chrono::seconds(50)) {
   if (staged) return OpenStagedWorld(*rank.host, *rank.device);
   NcclOptions options;
   options.timeout = timeout;
-  return OpenNcclWorld(*rank.host, *rank.device, EmulatedNccl(), options);
+  return OpenNcclWorld(*rank.host, *rank.device, nccl, options);
+}
+
+bool OnGpus() {
+  const char* device = std::getenv("ORIEL_CUDA_TEST_DEVICE");
+  return device != nullptr && std::string(device) == "gpu";
 }
 
 using Parameters = std::tuple<ConformanceCase, bool, int64_t>;
@@ -63,11 +79,21 @@ class DeviceConformance : public ::testing::TestWithParam<Parameters> {};
 
 TEST_P(DeviceConformance, Case) {
   const auto& [test, staged, size] = GetParam();
-  RunRanks(size, [run = test.run, staged = staged](const Rank& rank) {
-    ORIEL_ASSERT_OK_AND_ASSIGN(auto world, Open(rank, staged));
+  const Nccl* nccl = &EmulatedNccl();
+  const auto body = [run = test.run, staged = staged, &nccl](const Rank& rank) {
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto world, Open(rank, staged, *nccl));
     const auto communicator = OnDevice(std::move(world), *rank.device);
     run(*communicator);
-  });
+  };
+  if (!OnGpus()) return RunRanks(size, body);
+  ORIEL_ASSERT_OK_AND_ASSIGN(const kernels::cuda::Driver* driver, kernels::cuda::SystemDriver());
+  int devices = 0;
+  ASSERT_EQ(driver->cuDeviceGetCount(&devices), CUDA_SUCCESS);
+  if (!staged) {
+    if (size > devices) GTEST_SKIP() << "NCCL wants a GPU for each rank, and there are " << devices;
+    ORIEL_ASSERT_OK_AND_ASSIGN(nccl, SystemNccl());
+  }
+  RunRanksOn(*driver, size, devices, body);
 }
 
 INSTANTIATE_TEST_SUITE_P(Device, DeviceConformance,
@@ -175,8 +201,8 @@ TEST(Nccl, CollectivesAreRecordedIntoGraphs) {
 TEST(Nccl, TheWatchdogEndsWhatDoesNotEnd) {
   for (const bool blocking : {true, false}) {
     RunRanks(3, [blocking](const Rank& rank) {
-      ORIEL_ASSERT_OK_AND_ASSIGN(auto world,
-                                 Open(rank, /*staged=*/false, std::chrono::milliseconds(1500)));
+      ORIEL_ASSERT_OK_AND_ASSIGN(auto world, Open(rank, /*staged=*/false, EmulatedNccl(),
+                                                  std::chrono::milliseconds(1500)));
       ORIEL_ASSERT_OK_AND_ASSIGN(auto group, world->Group({0, 1, 2}));
       const auto late = [](absl::StatusCode code) {
         return StatusIs(code, AllOf(HasSubstr("segment forward, instruction 7 [from onnx node "
