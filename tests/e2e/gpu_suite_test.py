@@ -1,5 +1,6 @@
 """tools/dev/gpu_suite.sh: the folder for machines with a GPU, here on one that has none."""
 
+import json
 import os
 import subprocess
 import unittest
@@ -38,6 +39,29 @@ class GpuSuiteTest(OrielTestCase):
             name, _, path = line.strip().partition(" => ")
             if path and not name.startswith(("libc.", "libm.", "libdl.", "libpthread.", "librt.")):
                 self.assertTrue(path.startswith(str(kept)), line)
+
+    @unittest.skipUnless((BIN / "liboriel_cuda_emulated.so").exists(), "built without tests")
+    def test_dry_run(self):
+        """Every kind of case but those that need a device, on the emulator."""
+        packed = self.folder / "packed"
+        result = self.script(SCRIPT, "pack", "--bin", BIN, "--dry", packed)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        result = self.script(packed / "gpu_suite.sh", "run", "--dry")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"\n4 passed, 0 failed, 0 skipped; ")
+        report = json.loads((packed / "gpu_suite.json").read_text())
+        self.assertTrue(report["dry_run"])
+        self.assertEqual({case["part"] for case in report["cases"]}, {"tests", "train", "kernels", "bench"})
+        self.assertGreater(len(report["kernels"]["kernels"]), 30)
+        oriel = report["training"]["llava_tiny"]["cases"]["llava_tiny"]["contestants"]["oriel"]
+        self.assertGreater(oriel["kernels_ms"], 0)
+        self.assertGreater(oriel["tokens_per_second"], 0)
+
+        # One part alone; and a case that fails is counted.
+        (packed / "gpu_suite.sh").write_text((packed / "gpu_suite.sh").read_text().replace("loss_bound=1e-4", "loss_bound=-1"))
+        result = self.script(packed / "gpu_suite.sh", "run", "--dry", "--parts", "train")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("\n0 passed, 1 failed, 0 skipped; ", result.stdout)
 
     def test_comparison_of_two_runs(self):
         """`run` compares with this binary."""

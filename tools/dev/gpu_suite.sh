@@ -1,18 +1,27 @@
 #!/usr/bin/env bash
-# Tests Oriel on a machine with NVIDIA GPUs that has nothing else of it: no MLIR, no MPI, no packages.
+# Tests and times Oriel on a machine with NVIDIA GPUs that has nothing else of it: no MLIR, no MPI, no packages.
 #
-#   tools/dev/gpu_suite.sh pack [--bin DIR] FOLDER   here: puts binaries, libraries, plans and data into FOLDER, below 60 MiB
-#   FOLDER/gpu_suite.sh run [--keep DIR]             there: runs all, in some minutes
+#   tools/dev/gpu_suite.sh pack [--bin DIR] [--dry] FOLDER   here: puts binaries, libraries, plans and data into FOLDER, below 60 MiB
+#   FOLDER/gpu_suite.sh run [--parts LIST] [--minutes N] [--keep DIR] [--dry]   there: runs all, in some minutes
 #
-# `pack` takes what was built (default: build/dev/bin). The folder needs glibc 2.36 or newer, a driver for CUDA 13 and, for
-# what uses them, cuBLASLt 13, cuDNN 9 and NCCL; other libraries are in it. `run` prints a line per case and writes
-# gpu_suite.json beside itself; the exit code is 0 if every case has passed, 1 if one has failed, 3 if there is no device.
-# --keep DIR leaves there what the cases wrote.
+# `pack` takes what was built (default: build/dev/bin). The folder needs the glibc that `pack` names, a driver for CUDA 13 and, for
+# what uses them, cuBLASLt 13, cuDNN 9 and NCCL, which are looked for where the toolkit and PyTorch's packages have them, too; other
+# libraries are in it. The benchmark of training steps needs python3, and its baselines PyTorch.
+#
+# `run` prints a line per case and writes gpu_suite.json beside itself, whose `kernels` and `training` go into bench/results; the
+# exit code is 0 if every case has passed, 1 if one has failed, 3 if there is no device. Parts, all by default:
+#   tests    kernels against their references, communicators' conformance
+#   train    tiny models against the host, on 1, 2 and 4 ranks
+#   nccl     whether NCCL takes several ranks on one GPU: no failure if it does not
+#   kernels  each kernel against what the memory or a product gives
+#   bench    training steps of full-size models against PyTorch's (of some: bench=llava_2b,llava_7b)
+# --minutes N starts no case later than that (default: 8), --keep DIR leaves there what the cases wrote, and --dry runs on the
+# emulator what was packed with --dry, a few small cases: it tests this script.
 set -euo pipefail
 
 limit_mib=60
 die() { printf 'gpu_suite: error: %s\n' "$1" >&2; exit "${2:-1}"; }
-usage() { sed -n '2,11s/^# \{0,1\}//p' "$0"; exit "$1"; }
+usage() { sed -n '2,20s/^# \{0,1\}//p' "$0"; exit "$1"; }
 
 # ---- pack ----
 
@@ -35,7 +44,7 @@ add_binary() {
   ! ldd "$1" | grep 'not found' >&2 || die "$1 lacks libraries"
 }
 
-# case NAME KIND ARGUMENTS..: a line of the list that `run` reads.
+# add_case PART NAME KIND ARGUMENTS..: a line of the list that `run` reads.
 add_case() { (IFS=$'\t'; printf '%s\n' "$*") >>"$stage/cases.tsv"; }
 
 # add_plan MODEL PRECISION NAME OPTIONS..: compiles a plan into the stage.
@@ -65,18 +74,59 @@ LIST
 
 ranks_of() { case "$1" in 1) echo 1 ;; dp2tp2) echo 4 ;; *) echo 2 ;; esac; }
 
+# The highest version of glibc that what was packed asks for.
+glibc_needed() {
+  local file
+  for file in "$stage"/bin/* "$stage"/lib/*; do
+    objdump -T "$file" 2>/dev/null | grep -o 'GLIBC_[0-9][0-9.]*' || true
+  done | sed 's/GLIBC_//' | sort -uV | tail -n 1
+}
+
+pack_training() {
+  local dry=$1 model precision name options precisions="f32 bf16"
+  [[ -z "$dry" ]] || precisions=f32
+  for model in llava_tiny qwen_vl_tiny; do
+    [[ -z "$dry" || "$model" == llava_tiny ]] || continue
+    mkdir "$stage/data/$model"
+    cp models/$model/golden/data/* "$stage/data/$model/"
+    for precision in $precisions; do
+      add_plan "$model" "$precision" "${model}_${precision}_host" --world 1 --device host
+      while read -r name options; do
+        [[ -z "$dry" || "$name" == dp2 ]] || continue
+        # shellcheck disable=SC2086  # options are words
+        add_plan "$model" "$precision" "${model}_${precision}_$name" $options --device cuda
+        add_case train "$model $precision $name" train "$model" "$precision" "$name" "$(ranks_of "$name")"
+      done < <(strategies)
+    done
+  done
+}
+
+pack_benchmark() {
+  local models=(gpt2_124m llava_2b llava_7b) model
+  [[ -z "$1" ]] || models=(llava_tiny)
+  mkdir "$stage/bench"
+  cp bench/gpu/*.py "$stage/bench/"
+  python3 -B bench/gpu/pack.py --oriel "$bin/oriel" --out "$stage/bench/packed" "${models[@]}"
+  for model in "${models[@]}"; do add_case bench "training $model" bench "$model"; done
+}
+
 pack() {
-  local folder="" bin=build/dev/bin
+  local folder="" bin=build/dev/bin dry="" file kib
   while (($#)); do
     case "$1" in
       --bin) bin="${2:?--bin needs a folder}"; shift 2 ;;
+      --dry) dry=yes; shift ;;
       -*) usage 2 ;;
       *) folder=$1; shift ;;
     esac
   done
   [[ -n "$folder" ]] || usage 2
   cd "$(dirname "$0")/../.."
-  for file in oriel oriel-run oriel-compare liboriel_cuda.so; do
+  local files=(oriel-run oriel-compare oriel_cuda_kernels_bench liboriel_cuda.so oriel_cuda_kernels_test oriel_random_values_cuda_test)
+  [[ -z "$dry" ]] || files=(oriel-run oriel-compare oriel_cuda_kernels_bench liboriel_cuda_emulated.so oriel_random_values_cuda_test)
+  # Not where NCCL's header was missing.
+  [[ ! -e "$bin/oriel_comm_nccl_test" ]] || files+=(oriel_comm_nccl_test)
+  for file in oriel "${files[@]}"; do
     [[ -e "$bin/$file" ]] || die "$bin/$file is missing; build it: cmake --preset cuda && cmake --build --preset cuda (then --bin build/cuda/bin)"
   done
   mkdir -p "$folder"
@@ -85,32 +135,21 @@ pack() {
   trap 'rm -rf "$stage"' EXIT
   mkdir "$stage"/{bin,lib,plans,data}
 
-  for file in oriel-run oriel-compare liboriel_cuda.so; do add_binary "$bin/$file"; done
-  # Tests that use a device where ORIEL_CUDA_TEST_DEVICE names one.
-  for test in "$bin"/*cuda*_test "$bin"/*nccl*_test; do
-    # The emulator has nothing to do with a device.
-    [[ -x "$test" && "$test" != *emulator* ]] || continue
-    add_binary "$test"
-    add_case "$(basename "$test")" gtest "$(basename "$test")"
-  done
-  for model in llava_tiny qwen_vl_tiny; do
-    mkdir "$stage/data/$model"
-    cp models/$model/golden/data/* "$stage/data/$model/"
-    for precision in f32 bf16; do
-      add_plan $model $precision "${model}_${precision}_host" --world 1 --device host
-      while read -r name options; do
-        # shellcheck disable=SC2086  # options are words
-        add_plan $model $precision "${model}_${precision}_$name" $options --device cuda
-        add_case "$model $precision $name" train "$model" "$precision" "$name" "$(ranks_of "$name")"
-      done < <(strategies)
-    done
-  done
-  tar -C "$stage" -czf "$folder/payload.tar.gz" bin lib plans data cases.tsv
+  for file in "${files[@]}"; do add_binary "$bin/$file"; done
+  add_case tests "initial values" gtest oriel_random_values_cuda_test '*'
+  [[ -n "$dry" ]] || add_case tests "kernels" gtest oriel_cuda_kernels_test '*'
+  [[ -n "$dry" || ! -e "$bin/oriel_comm_nccl_test" ]] || add_case tests "communicators" gtest oriel_comm_nccl_test 'Device/DeviceConformance*'
+  pack_training "$dry"
+  [[ -n "$dry" ]] || add_case nccl "NCCL on one GPU" shared_gpu llava_tiny f32 dp2
+  add_case kernels "kernel times" kernels
+  pack_benchmark "$dry"
+
+  glibc_needed >"$stage/glibc"
+  tar -C "$stage" -czf "$folder/payload.tar.gz" bin lib plans data bench cases.tsv glibc
   cp "$0" "$folder/gpu_suite.sh" 2>/dev/null || cp tools/dev/gpu_suite.sh "$folder/gpu_suite.sh"
-  local kib
   kib="$(du -sk "$folder" | cut -f1)"
   ((kib <= limit_mib * 1024)) || die "$folder has $((kib / 1024)) MiB, more than $limit_mib"
-  echo "packed $(wc -l <"$stage/cases.tsv") cases into $folder, $(((kib + 1023) / 1024)) MiB"
+  echo "packed $(wc -l <"$stage/cases.tsv") cases into $folder, $(((kib + 1023) / 1024)) MiB, for glibc $(cat "$stage/glibc") or newer"
 }
 
 # ---- run ----
@@ -130,20 +169,11 @@ loss_difference() {
 
 below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a + 0 <= b + 0) }'; }
 
-# Trains on the host, once for each model and precision, and on the device; compares losses of 20 AdamW steps, and the gradients
-# of the first. Bounds: in f32 those against another framework (design section 9); in bf16 what rounding to 8 bits makes.
-train_case() {
-  local model=$1 precision=$2 name=$3 ranks=$4 loss_bound=1e-4 gradient_bound=1e-4 loss gradients
+# Compares losses of 20 AdamW steps with those on the host, and the gradients of the first. Bounds: in f32 those against another
+# framework (design section 9); in bf16 what rounding to 8 bits makes.
+compare_with_host() {
+  local precision=$1 host=$2 device=$3 loss_bound=1e-4 gradient_bound=1e-4 loss gradients
   [[ "$precision" == f32 ]] || loss_bound=2e-2 gradient_bound=1e-1
-  local host=out/${model}_${precision}_host device=out/${model}_${precision}_$name
-  local data=(--data "data/$model" --no-shuffle)
-  if [[ ! -e "$host.jsonl" ]]; then
-    bin/oriel-run "plans/${model}_${precision}_host.oplan" "${data[@]}" --metrics "$host.part" \
-      --dump-gradients "$host.safetensors" || return 1
-    mv "$host.part" "$host.jsonl"
-  fi
-  bin/oriel-run "plans/${model}_${precision}_$name.oplan" -n "$ranks" --device cuda "${data[@]}" --metrics "$device.jsonl" \
-    --dump-gradients "$device.safetensors" || return 1
   loss="$(loss_difference "$device.jsonl" "$host.jsonl")"
   gradients="$(bin/oriel-compare "$device.safetensors" "$host.safetensors" $gradient_bound)" || {
     echo "gradients: ${gradients:-not comparable}, above $gradient_bound"
@@ -153,32 +183,135 @@ train_case() {
   echo "losses within $loss of the host's, gradients within $gradients"
 }
 
+# Once for each model and precision.
+train_on_host() {
+  local model=$1 precision=$2 host=out/$1_$2_host
+  [[ ! -e "$host.jsonl" ]] || return 0
+  bin/oriel-run "plans/${model}_${precision}_host.oplan" --data "data/$model" --no-shuffle --metrics "$host.part" \
+    --dump-gradients "$host.safetensors" ${dry_run:+--steps 2} || return 1
+  mv "$host.part" "$host.jsonl"
+}
+
+train_case() {
+  local model=$1 precision=$2 name=$3 ranks=$4 device=out/$1_$2_$3
+  train_on_host "$model" "$precision" || return 1
+  # NCCL wants a GPU for each rank.
+  ((ranks <= gpus)) || export ORIEL_DEVICE_COMM=staged
+  bin/oriel-run "plans/${model}_${precision}_$name.oplan" -n "$ranks" --device cuda --data "data/$model" --no-shuffle \
+    --metrics "$device.jsonl" --dump-gradients "$device.safetensors" ${dry_run:+--steps 2} || return 1
+  compare_with_host "$precision" "out/${model}_${precision}_host" "$device"
+}
+
+# Two processes that NCCL takes for two machines, so that it goes over the loopback network.
+shared_gpu_case() {
+  local model=$1 precision=$2 name=$3 device=out/$1_$2_$3_shared rank pids=()
+  train_on_host "$model" "$precision" || return 1
+  for rank in 0 1; do
+    MASTER_ADDR=127.0.0.1 MASTER_PORT=29517 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 RANK=$rank LOCAL_RANK=$rank CUDA_VISIBLE_DEVICES=0 \
+      NCCL_HOSTID="oriel$rank" NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=1 NCCL_SOCKET_IFNAME=lo \
+      ORIEL_DEVICE_COMM=nccl ORIEL_NCCL_TIMEOUT=30 ORIEL_RENDEZVOUS_TIMEOUT=30 \
+      timeout 90 bin/oriel-run "plans/${model}_${precision}_$name.oplan" --device cuda --data "data/$model" --no-shuffle --comm tcp \
+      --metrics "$device.jsonl" --dump-gradients "$device.safetensors" &
+    pids+=($!)
+  done
+  for rank in 0 1; do
+    wait "${pids[$rank]}" || { wait || true; echo "does not work: two ranks on one GPU over NCCL (out/log says why)"; return 0; }
+  done
+  echo "works: $(compare_with_host "$precision" "out/${model}_${precision}_host" "$device")"
+}
+
+bench_case() {
+  local dry=() of_binaries="$LD_LIBRARY_PATH"
+  command -v python3 >/dev/null || { echo "left out: no python3"; return 0; }
+  # Only Oriel's binaries get its libraries.
+  [[ -z "$dry_run" ]] || dry=(--dry-run --contestants oriel --steps 2)
+  LD_LIBRARY_PATH="$library_path_before" python3 -B bench/train_step.py --folder bench/packed --bin bin \
+    --library-path "$of_binaries" --out "out/training_$1.json" ${dry[@]+"${dry[@]}"} "$1"
+}
+
 run_case() {
   local kind=$1
   shift
   case "$kind" in
-    gtest) ORIEL_CUDA_TEST_DEVICE=0 "bin/$1" --gtest_brief=1 ;;
+    gtest) ORIEL_CUDA_TEST_DEVICE=$([[ -n "$dry_run" ]] && echo emulator || echo gpu) "bin/$1" --gtest_brief=1 --gtest_filter="$2" ;;
     train) train_case "$@" ;;
+    shared_gpu) shared_gpu_case "$@" ;;
+    kernels) bin/oriel_cuda_kernels_bench --json out/kernels.json ${dry_run:+--emulate --tiny} ;;
+    bench) bench_case "$@" ;;
     *) echo "no such kind of case: $kind"; return 1 ;;
   esac
 }
 
+# Where cuBLASLt, cuDNN and NCCL may be beside the system's folders: the toolkit, and PyTorch's packages.
+cuda_folders() {
+  local folder
+  for folder in /usr/local/cuda/lib64 $(python3 -c '
+import glob
+try:
+    import nvidia
+    print(*[folder for path in nvidia.__path__ for folder in sorted(glob.glob(path + "/*/lib"))])
+except ImportError:
+    pass' 2>/dev/null); do
+    [[ ! -d "$folder" ]] || printf ':%s' "$folder"
+  done
+}
+
+# What all cases see.
+enter() {
+  cd "$1"
+  library_path_before="${LD_LIBRARY_PATH:-}"
+  export LD_LIBRARY_PATH
+  LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$(cuda_folders)"
+  [[ -z "$dry_run" ]] || export ORIEL_CUDA_PLUGIN="$PWD/bin/liboriel_cuda_emulated.so"
+  gpus="$(nvidia-smi -L 2>/dev/null | wc -l || true)"
+  ((gpus > 0)) || gpus=1
+}
+
 # In a shell of its own, so that `timeout` can end it.
 run_one() {
-  cd "$1"
-  shift
-  export LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  dry_run=$1
+  enter "$2"
+  shift 2
   run_case "$@"
 }
 
+check_glibc() {
+  local needed have
+  needed="$(cat "$1/glibc")"
+  have="$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d' ' -f2)"
+  [[ "$(printf '%s\n' "$needed" "${have:-0}" | sort -V | head -n 1)" == "$needed" ]] \
+    || die "the binaries need glibc $needed, and this machine has ${have:-another C library}; pack on an older system"
+}
+
+# {"name": .., ..} of several files, by what stands between PREFIX and .json in their names.
+json_of_files() {
+  local prefix=$1 file name first=yes
+  printf '{'
+  for file in "$prefix"*.json; do
+    [[ -e "$file" ]] || continue
+    name="${file#"$prefix"}"
+    [[ -n "$first" ]] || printf ','
+    first=""
+    printf '\n"%s": ' "${name%.json}"
+    cat "$file"
+  done
+  printf '}'
+}
+
 run() {
-  local keep="" here work
+  local keep="" here work parts=tests,train,nccl,kernels,bench minutes=8 only=""
+  dry_run=""
   while (($#)); do
     case "$1" in
       --keep) keep="${2:?--keep needs a folder}"; shift 2 ;;
+      --parts) parts="${2:?--parts needs a list}"; shift 2 ;;
+      --minutes) minutes="${2:?--minutes needs a number}"; shift 2 ;;
+      --dry) dry_run=yes; shift ;;
       *) usage 2 ;;
     esac
   done
+  if [[ "$parts" == *bench=* ]]; then only=",${parts#*bench=}," parts="${parts%%=*}"; fi
+  [[ "$parts" =~ ^(tests|train|nccl|kernels|bench)(,(tests|train|nccl|kernels|bench))*$ ]] || die "--parts takes some of tests,train,nccl,kernels,bench" 2
   here="$(cd "$(dirname "$0")" && pwd)"
   [[ -f "$here/payload.tar.gz" ]] || die "$here holds no payload.tar.gz; make the folder with: tools/dev/gpu_suite.sh pack FOLDER"
   work="${keep:-$(mktemp -d)}"
@@ -187,30 +320,52 @@ run() {
   [[ -n "$keep" ]] || trap "rm -rf '$work'" EXIT
   tar -C "$work" -xzf "$here/payload.tar.gz"
   mkdir -p "$work/out"
+  check_glibc "$work"
 
   local doctor
-  if ! doctor="$(LD_LIBRARY_PATH="$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$work/bin/oriel-run" --doctor --device cuda 2>&1)"; then
+  if ! doctor="$(enter "$work"; bin/oriel-run --doctor --device cuda 2>&1)"; then
     printf '%s\n' "$doctor"
-    die "no device: see above what is missing" 3
+    # The emulator is no machine's.
+    [[ -n "$dry_run" ]] || die "no device: see above what is missing" 3
   fi
   printf '%s\n\n' "$doctor"
 
-  local passed=0 failed=0 name kind arguments begin seconds status detail results=""
-  while IFS=$'\t' read -r name kind arguments; do
+  local passed=0 failed=0 skipped=0 part name kind arguments begin started seconds status detail results=""
+  started="$(now)"
+  while IFS=$'\t' read -r part name kind arguments; do
+    [[ ",$parts," == *",$part,"* ]] || continue
+    [[ "$part" != bench || -z "$only" || "$only" == *",$arguments,"* ]] || continue
     begin="$(now)" status=passed
+    if ! below "$(awk -v a="$started" -v b="$begin" 'BEGIN { print b - a }')" $((minutes * 60)); then
+      skipped=$((skipped + 1))
+      printf '%-7s %8s  %-28s %s\n' skipped "" "$name" "--minutes $minutes have passed"
+      continue
+    fi
     # shellcheck disable=SC2086  # arguments are words
-    timeout 240 bash "$0" case "$work" "$kind" $arguments >"$work/out/log" 2>&1 </dev/null || status=failed
+    (set -f; timeout 420 bash "$0" case "$dry_run" "$work" "$kind" $arguments) >"$work/out/log" 2>&1 </dev/null || status=failed
     seconds="$(awk -v a="$begin" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }')"
     detail="$(tail -n 1 "$work/out/log")"
     if [[ "$status" == passed ]]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
     printf '%-7s %6s s  %-28s %s\n' "$status" "$seconds" "$name" "$detail"
-    [[ "$status" == passed ]] || sed 's/^/    /' "$work/out/log" | tail -n 20
+    if [[ "$status" == failed ]]; then
+      sed 's/^/    /' "$work/out/log" | tail -n 20
+    elif [[ "$part" == kernels || "$part" == bench || "$part" == nccl ]]; then
+      sed 's/^/    /' "$work/out/log"
+    fi
+    cp "$work/out/log" "$work/out/${name// /_}.log"
     results+="${results:+,}
-    {\"name\": \"$(json_text "$name")\", \"status\": \"$status\", \"seconds\": $seconds, \"detail\": \"$(json_text "$detail")\"}"
+    {\"part\": \"$part\", \"name\": \"$(json_text "$name")\", \"status\": \"$status\", \"seconds\": $seconds, \"detail\": \"$(json_text "$detail")\"}"
   done <"$work/cases.tsv"
-  printf '{\n  "passed": %d,\n  "failed": %d,\n  "doctor": "%s",\n  "cases": [%s\n  ]\n}\n' \
-    "$passed" "$failed" "$(json_text "$doctor")" "$results" >"$here/gpu_suite.json"
-  echo "$passed passed, $failed failed; $here/gpu_suite.json"
+  {
+    printf '{\n  "date": "%s",\n  "dry_run": %s,\n  "gpu": "%s",\n' "$(date +%F)" "$([[ -n "$dry_run" ]] && echo true || echo false)" \
+      "$(json_text "$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null)")"
+    printf '  "passed": %d,\n  "failed": %d,\n  "skipped": %d,\n  "doctor": "%s",\n  "cases": [%s\n  ],\n' \
+      "$passed" "$failed" "$skipped" "$(json_text "$doctor")" "$results"
+    printf '  "kernels": '
+    if [[ -e "$work/out/kernels.json" ]]; then cat "$work/out/kernels.json"; else echo null; fi
+    printf '  , "training": %s\n}\n' "$(json_of_files "$work/out/training_")"
+  } >"$here/gpu_suite.json"
+  echo "$passed passed, $failed failed, $skipped skipped; $here/gpu_suite.json"
   ((failed == 0)) || exit 1
 }
 
