@@ -27,6 +27,16 @@ if(NOT TARGET DNNL::dnnl)
     INTERFACE_INCLUDE_DIRECTORIES "${ORIEL_DNNL_INCLUDE_DIR}")
 endif()
 find_package(LibArchive REQUIRED)
+# The shared library brings XML, Unicode's tables and compressions along, 45 MB. Who only reads tar files needs nothing of that: a
+# binary with the property ORIEL_STATIC_LIBARCHIVE links the archive, where there is one.
+find_library(ORIEL_LIBARCHIVE_A libarchive.a)
+add_library(oriel_libarchive INTERFACE)
+if(ORIEL_LIBARCHIVE_A)
+  target_link_libraries(oriel_libarchive INTERFACE
+    "$<IF:$<BOOL:$<TARGET_PROPERTY:ORIEL_STATIC_LIBARCHIVE>>,${ORIEL_LIBARCHIVE_A},LibArchive::LibArchive>")
+else()
+  target_link_libraries(oriel_libarchive INTERFACE LibArchive::LibArchive)
+endif()
 find_package(yaml-cpp REQUIRED CONFIG)
 if(NOT TARGET yaml-cpp::yaml-cpp)  # 0.7 exports the target without a namespace
   add_library(yaml-cpp::yaml-cpp INTERFACE IMPORTED)
