@@ -3,7 +3,7 @@
 #
 #   tools/setup.sh [--cpu-only] [--runtime-only] [--python] [--ort-training]
 #
-#   --cpu-only      say nothing about CUDA (CUDA is never installed by this script)
+#   --cpu-only      say nothing about CUDA (CUDA is never installed by this script; headers for cuDNN are, where there is a toolkit)
 #   --runtime-only  only what oriel-run needs: no LLVM, no MLIR, no ONNX
 #   --python        also a virtualenv with PyTorch and ONNX, to export models, goldens and benchmarks
 #   --ort-training  also a virtualenv with onnxruntime-training, a baseline of bench/step_time.py; it can't share one with onnxruntime
@@ -18,6 +18,8 @@ set -euo pipefail
 onnx_version=1.23.2
 onnx_sha256=008cb0467b2bbee41448acc7da8b6f4e704624cb0d327a2d5adafc7ce19bc5b8
 numpy_version=2.4.6
+cudnn_frontend_version=1.32.0
+cudnn_frontend_sha256=c6006556017a4d1c914c52a556c71b1267f2d6a0500f742e7b4edef539878df0
 
 base_packages=(
   build-essential cmake ninja-build ccache git pkg-config zlib1g-dev
@@ -155,12 +157,37 @@ make_venv() {
   say "Python: ready, use $venv/bin/python"
 }
 
+find_nvcc() {
+  command -v nvcc || { [[ ! -x /usr/local/cuda/bin/nvcc ]] || echo /usr/local/cuda/bin/nvcc; }
+}
+
+# NVIDIA's headers over cuDNN (Apache 2.0). The wheel has them for every platform: always the same file, whatever Python is here.
+install_cudnn_frontend() {
+  local prefix="$deps/cudnn-frontend-$cudnn_frontend_version" wheel
+  if [[ -f "$prefix/.complete" ]]; then
+    say "cudnn-frontend $cudnn_frontend_version: present in $prefix"
+    return
+  fi
+  say "cudnn-frontend $cudnn_frontend_version: fetching the headers"
+  logged "pip download nvidia-cudnn-frontend==$cudnn_frontend_version" "is there a network, and is the package index reachable?" \
+    python3 -m pip download --quiet --retries 2 --no-deps --only-binary :all: --implementation cp --python-version 3.11 --abi cp311 \
+    --platform manylinux_2_28_x86_64 --dest "$scratch/cudnn" "nvidia-cudnn-frontend==$cudnn_frontend_version"
+  wheel="$(ls "$scratch"/cudnn/*.whl)"
+  echo "$cudnn_frontend_sha256  $wheel" | sha256sum --check --status || die "$wheel: checksum differs from the pinned one"
+  rm -rf "$prefix"
+  mkdir -p "$prefix"
+  python3 -m zipfile -e "$wheel" "$scratch/cudnn/all"
+  cp -r "$scratch/cudnn/all/include" "$scratch"/cudnn/all/*.dist-info/licenses "$prefix/"
+  touch "$prefix/.complete"
+  say "cudnn-frontend $cudnn_frontend_version: installed in $prefix"
+}
+
 report_cuda() {
   local nvcc
-  nvcc="$(command -v nvcc || true)"
-  [[ -n "$nvcc" || ! -x /usr/local/cuda/bin/nvcc ]] || nvcc=/usr/local/cuda/bin/nvcc
+  nvcc="$(find_nvcc)"
   if [[ -n "$nvcc" ]]; then
     say "CUDA: $("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/toolkit \1/p') found"
+    install_cudnn_frontend
   else
     say "CUDA: no toolkit found; the GPU parts will be skipped (install one and set PATH to its nvcc to build them)"
   fi
@@ -170,6 +197,7 @@ command -v apt-get >/dev/null || die "this script knows Debian 12; elsewhere ins
 packages=("${base_packages[@]}")
 $runtime_only || packages+=("${compiler_packages[@]}")
 if $runtime_only && { $python || $ort_training; }; then packages+=(python3-pip python3-venv); fi
+if ! $cpu_only && [[ -n "$(find_nvcc)" ]]; then packages+=(python3-pip); fi
 install_packages "${packages[@]}"
 if ! $runtime_only; then
   build_onnx

@@ -60,6 +60,13 @@ Library::Key KeyOf(const DeviceGemmShape& s) {
           s.alignment};
 }
 
+// What its heuristics find invalid is a product that it does not take: what describes it was
+// checked.
+absl::Status AsRefusal(const absl::Status& status) {
+  if (!absl::IsInvalidArgument(status) && !absl::IsUnimplemented(status)) return status;
+  return absl::UnimplementedError(absl::StrCat("cuBLASLt: ", status.message()));
+}
+
 class CublasLtGemm : public DeviceGemm {
  public:
   CublasLtGemm(const DeviceGemmShape& shape, Library& library)
@@ -162,12 +169,12 @@ class CublasLtGemm : public DeviceGemm {
     }
     cublasLtMatmulHeuristicResult_t result{};
     int count = 0;
-    ORIEL_RETURN_IF_ERROR(ORIEL_CUBLASLT(table_, cublasLtMatmulAlgoGetHeuristic, library_.handle,
-                                         operation_.get(), a_.get(), b_.get(), c_.get(), c_.get(),
-                                         made, 1, &result, &count));
+    ORIEL_RETURN_IF_ERROR(AsRefusal(
+        ORIEL_CUBLASLT(table_, cublasLtMatmulAlgoGetHeuristic, library_.handle, operation_.get(),
+                       a_.get(), b_.get(), c_.get(), c_.get(), made, 1, &result, &count)));
     if (count == 0) return absl::UnimplementedError("cuBLASLt: has no algorithm");
     ORIEL_RETURN_IF_ERROR(
-        CublasLtStatus(table_, result.state, "cuBLASLt: the algorithm that it proposes"));
+        AsRefusal(CublasLtStatus(table_, result.state, "the algorithm that it proposes")));
     choice_ = {result.algo, result.workspaceSize};
     library_.choices.emplace(KeyOf(shape_), choice_);
     return absl::OkStatus();

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
+#include "kernels/cuda/libraries/cublaslt.h"
 #include "kernels/testing.h"
 #include "runtime/base/status.h"
 
@@ -110,6 +111,27 @@ TEST(DeviceGemmTest, CublasLtSaysWhatItRefuses) {
   mixed.bias = true;
   mixed.added = DType::kF32;
   EXPECT_THAT(refusal(mixed), HasSubstr("a bias of the result's type"));
+}
+
+// A library whose heuristics know nothing of what they are asked.
+TEST(DeviceGemmTest, WhatHeuristicsFindInvalidIsRefused) {
+  static Driver driver = EmulatedDriver();
+  const absl::StatusOr<const CublasLt*> emulated = CublasLtFor(EmulatedDriver());
+  ASSERT_TRUE(emulated.ok()) << emulated.status();
+  static CublasLt table = **emulated;
+  table.cublasLtMatmulAlgoGetHeuristic =
+      [](cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+         cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int,
+         cublasLtMatmulHeuristicResult_t*, int*) { return CUBLAS_STATUS_INVALID_VALUE; };
+  ProvideCublasLt(driver, table);
+  absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(driver, 0);
+  ASSERT_TRUE(device.ok()) << device.status();
+  GemmShape shape;
+  shape.m = shape.n = shape.k = 4;
+  const absl::Status refusal = MakeCublasLtGemm(DeviceGemmShape(shape), **device).status();
+  EXPECT_EQ(refusal.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(refusal.message()), HasSubstr("CUBLAS_STATUS_INVALID_VALUE"));
+  EXPECT_TRUE(MakeDeviceGemm(DeviceGemmShape(shape), **device).ok());
 }
 
 }  // namespace

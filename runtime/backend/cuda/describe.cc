@@ -20,7 +20,10 @@ struct Library {
   const char* file;
   const char* needed_for;
   std::string (*version)(void* library);  // empty: it has not the function
+  std::string (*problem)(void* library);  // why it is not used though it is there; empty: it is
 };
+
+std::string NoProblem(void*) { return ""; }
 
 std::string CublasVersion(void* library) {
   const auto get = reinterpret_cast<size_t (*)()>(dlsym(library, "cublasLtGetVersion"));
@@ -36,6 +39,20 @@ std::string CudnnVersion(void* library) {
   return absl::StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);
 }
 
+// As CheckCudnn (kernels/cuda/libraries/cudnn.h).
+std::string CudnnProblem(void* library) {
+#ifdef ORIEL_HAVE_CUDNN
+  const auto version = reinterpret_cast<size_t (*)()>(dlsym(library, "cudnnGetVersion"));
+  const auto cuda = reinterpret_cast<size_t (*)()>(dlsym(library, "cudnnGetCudartVersion"));
+  if (version != nullptr && cuda != nullptr && version() >= 91200 && cuda() >= 13000) return "";
+  return "9.12 or newer for CUDA 13 is needed";
+#else
+  (void)library;
+  return "this build does not use it: it was built without the headers of cudnn-frontend "
+         "(tools/setup.sh)";
+#endif
+}
+
 std::string NcclVersion(void* library) {
   const auto get = reinterpret_cast<int (*)(int*)>(dlsym(library, "ncclGetVersion"));
   int version = 0;
@@ -44,9 +61,9 @@ std::string NcclVersion(void* library) {
 }
 
 constexpr Library kLibraries[] = {
-    {"cuBLASLt", "libcublasLt.so.13", "matrix products", CublasVersion},
-    {"cuDNN", "libcudnn.so.9", "attention and convolutions, faster", CudnnVersion},
-    {"NCCL", "libnccl.so.2", "several devices", NcclVersion},
+    {"cuBLASLt", "libcublasLt.so.13", "matrix products", CublasVersion, NoProblem},
+    {"cuDNN", "libcudnn.so.9", "attention and convolutions, faster", CudnnVersion, CudnnProblem},
+    {"NCCL", "libnccl.so.2", "several devices", NcclVersion, NoProblem},
 };
 
 Json DescribeLibrary(const Library& library) {
@@ -56,7 +73,13 @@ Json DescribeLibrary(const Library& library) {
   if (loaded == nullptr) {
     json["problem"] = dlerror();
   } else {
+    const std::string problem = library.problem(loaded);
     json["version"] = library.version(loaded);
+    if (!problem.empty()) {
+      json["ok"] = false;
+      json["problem"] = absl::StrCat(json["version"].get<std::string>(), ": ", problem);
+      json.erase("version");
+    }
     dlclose(loaded);
   }
   return json;

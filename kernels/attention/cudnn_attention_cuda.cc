@@ -1,0 +1,188 @@
+// attention and attention_grad on a device, by cuDNN; see attention.h. bf16 alone: f32 has no fused
+// kernel there.
+//
+// Probabilities of the gradient come from the logsumexp, as in every flash attention: of a row
+// whose keys are all hidden by large finite numbers they lose the digits that the logsumexp has
+// lost.
+#include "absl/strings/str_cat.h"
+#include "kernels/attention/attention.h"
+#include "kernels/attention/cudnn_attention_launch.h"
+#include "kernels/cuda/factory.h"
+#include "kernels/cuda/libraries/cudnn_graph.h"
+#include "kernels/cuda/registry.h"
+
+namespace oriel::kernels::cuda {
+namespace {
+
+int64_t Aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+CudnnTensor Operand(const AttentionShape& s, int64_t heads, int64_t rows, int64_t columns) {
+  const int64_t sample = heads * rows * columns;
+  if (s.sequence_first) {
+    return {DType::kBF16, {s.batch, heads, rows, columns}, {sample, columns, heads * columns, 1}};
+  }
+  return {DType::kBF16, {s.batch, heads, rows, columns}, {sample, rows * columns, columns, 1}};
+}
+
+// What cuDNN is not asked, because it says so itself too late, or not at all.
+absl::Status CheckTaken(const KernelSpec& spec, const AttentionShape& s, DType dtype) {
+  if (dtype != DType::kBF16) return Unsupported(spec, "cuDNN: taken for bf16");
+  if (s.softcap != 0) return Unsupported(spec, "cuDNN: not taken with a softcap");
+  if (s.batch == 0 || s.heads == 0 || s.queries == 0 || s.keys == 0 || s.depth == 0 ||
+      s.value_depth == 0) {
+    return Unsupported(spec, "cuDNN: nothing to attend to");
+  }
+  if (s.causal && s.queries > s.keys) {
+    return Unsupported(spec, "cuDNN: causal, with rows that see no key");
+  }
+  if (s.window > INT32_MAX || s.batch * s.heads * s.queries > INT32_MAX) {
+    return Unsupported(spec, "cuDNN: more rows than 32 bits count");
+  }
+  return absl::OkStatus();
+}
+
+// What both directions share: the graph, and the bias that is made of the mask.
+struct Attention {
+  SdpaGraph graph;
+  std::shared_ptr<CudnnGraph> plan;
+  Function make_bias;
+  BiasLaunch bias{};
+  int64_t bias_count = 0, bias_bytes = 0;
+
+  static absl::StatusOr<Attention> Make(const KernelSpec& spec, const AttentionShape& s,
+                                        bool backward, Device& device) {
+    Attention made;
+    SdpaGraph& graph = made.graph;
+    graph.backward = backward;
+    graph.query = Operand(s, s.heads, s.queries, s.depth);
+    graph.key = Operand(s, s.groups, s.keys, s.depth);
+    graph.value = Operand(s, s.groups, s.keys, s.value_depth);
+    graph.output = Operand(s, s.heads, s.queries, s.value_depth);
+    graph.statistics = {
+        DType::kF32, {s.batch, s.heads, s.queries, 1}, {s.heads * s.queries, s.queries, 1, 1}};
+    graph.scale = s.scale;
+    graph.causal = s.causal;
+    graph.window = s.window;
+    if (s.mask != AttentionShape::Mask::kNone) {
+      ORIEL_RETURN_IF_ERROR(made.MakeBias(s, device));
+    }
+    absl::StatusOr<std::shared_ptr<CudnnGraph>> plan = MakeCudnnGraph(graph, device);
+    if (absl::IsUnimplemented(plan.status())) {
+      return Unsupported(spec, std::string(plan.status().message()));
+    }
+    if (!plan.ok()) return plan.status();
+    made.plan = *std::move(plan);
+    return made;
+  }
+
+  // Rows and keys are written out where the mask is broadcast over them.
+  absl::Status MakeBias(const AttentionShape& s, Device& device) {
+    const bool wide = s.mask == AttentionShape::Mask::kFloat;
+    const char* type = wide ? "f32" : s.mask == AttentionShape::Mask::kBool ? "bool" : "bf16";
+    ORIEL_ASSIGN_OR_RETURN(make_bias, device.Find(absl::StrCat("oriel_attention_bias_", type)));
+    const int64_t full[] = {s.batch, s.heads, s.queries, s.keys};
+    CudnnTensor tensor{wide ? DType::kF32 : DType::kBF16, {}, {}};
+    bias_count = 1;
+    for (int d = 0; d < 4; ++d) {
+      bias.strides[d] = s.mask_strides[d];
+      bias.sizes[d] = d >= 2 || s.mask_strides[d] != 0 ? full[d] : 1;
+      bias_count *= bias.sizes[d];
+      tensor.dims.push_back(bias.sizes[d]);
+    }
+    const int64_t matrix = s.queries * s.keys;
+    tensor.strides = {bias.sizes[1] * matrix, matrix, s.keys, 1};
+    bias_bytes = Aligned(bias_count * runtime::DTypeBytes(tensor.dtype));
+    graph.bias = std::move(tensor);
+    return absl::OkStatus();
+  }
+
+  // Writes the bias to `to`, if there is one.
+  absl::Status RunBias(const Device& device, CUstream stream, const void* mask,
+                       CUdeviceptr to) const {
+    if (bias_count == 0) return absl::OkStatus();
+    return make_bias.Launch(BlocksFor(device, bias_count, kCudnnAttentionThreads),
+                            {kCudnnAttentionThreads}, stream, bias, mask, to);
+  }
+};
+
+void* Address(const void* address) { return const_cast<void*>(address); }
+
+absl::StatusOr<KernelFn> MakeCudnnAttention(const KernelSpec& spec, Device& device) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));
+  ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec, 0, 3));
+  const DType dtype = spec.operands[0].dtype;
+  ORIEL_RETURN_IF_ERROR(
+      CheckResult(spec, 0, dtype, s.OperandShape(s.heads, s.queries, s.value_depth)));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, ComputeDType(dtype), {s.batch, s.heads, s.queries}));
+  ORIEL_RETURN_IF_ERROR(CheckTaken(spec, s, dtype));
+  ORIEL_ASSIGN_OR_RETURN(const Attention attention,
+                         Attention::Make(spec, s, /*backward=*/false, device));
+  ORIEL_ASSIGN_OR_RETURN(const Function unseen, device.Find("oriel_attention_unseen"));
+  const std::vector<int64_t>& strides = attention.graph.output.strides;
+  const OutputLaunch output{s.batch * s.heads * s.queries,
+                            s.heads,
+                            s.queries,
+                            s.value_depth,
+                            strides[0],
+                            strides[1],
+                            strides[2]};
+  const int64_t bias_end = attention.bias_bytes;
+  ORIEL_RETURN_IF_ERROR(device.AddScratch(bias_end + attention.plan->workspace_bytes()));
+  return KernelFn([=, &device](const KernelArgs& args) -> absl::Status {
+    const CUstream stream = StreamOf(args);
+    const CUdeviceptr bias = device.scratch();
+    const bool masked = attention.bias_count > 0;
+    ORIEL_RETURN_IF_ERROR(
+        attention.RunBias(device, stream, masked ? args.operands[3] : nullptr, bias));
+    std::unordered_map<int64_t, void*> tensors = {{SdpaGraph::kQuery, Address(args.operands[0])},
+                                                  {SdpaGraph::kKey, Address(args.operands[1])},
+                                                  {SdpaGraph::kValue, Address(args.operands[2])},
+                                                  {SdpaGraph::kOutput, args.results[0]},
+                                                  {SdpaGraph::kStatistics, args.results[1]}};
+    if (masked) tensors[SdpaGraph::kBias] = reinterpret_cast<void*>(bias);
+    ORIEL_RETURN_IF_ERROR(attention.plan->Run(stream, tensors, bias + bias_end));
+    if (!masked) return absl::OkStatus();
+    return unseen.Launch(BlocksFor(device, output.rows, 1), {kCudnnAttentionThreads}, stream,
+                         output, args.results[0], args.results[1]);
+  });
+}
+
+absl::StatusOr<KernelFn> MakeCudnnAttentionGrad(const KernelSpec& spec, Device& device) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 7, 3));
+  ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::MakeGrad(spec));
+  ORIEL_RETURN_IF_ERROR(CheckTaken(spec, s, spec.operands[1].dtype));
+  ORIEL_ASSIGN_OR_RETURN(const Attention attention,
+                         Attention::Make(spec, s, /*backward=*/true, device));
+  ORIEL_ASSIGN_OR_RETURN(const Function make_shifts, device.Find("oriel_attention_shifts"));
+  const int64_t rows = s.batch * s.heads * s.queries;
+  const int64_t bias_end = attention.bias_bytes;
+  const bool masked = attention.bias_count > 0;
+  const int64_t shifts_end = bias_end + (masked ? Aligned(rows * 4) : 0);
+  ORIEL_RETURN_IF_ERROR(device.AddScratch(shifts_end + attention.plan->workspace_bytes()));
+  return KernelFn([=, &device](const KernelArgs& args) -> absl::Status {
+    const CUstream stream = StreamOf(args);
+    const void* const* in = args.operands;
+    const CUdeviceptr bias = device.scratch(), shifts = bias + bias_end;
+    std::unordered_map<int64_t, void*> tensors = {
+        {SdpaGraph::kCotangent, Address(in[0])},  {SdpaGraph::kQuery, Address(in[1])},
+        {SdpaGraph::kKey, Address(in[2])},        {SdpaGraph::kValue, Address(in[3])},
+        {SdpaGraph::kOutput, Address(in[4])},     {SdpaGraph::kStatistics, Address(in[5])},
+        {SdpaGraph::kQueryGrad, args.results[0]}, {SdpaGraph::kKeyGrad, args.results[1]},
+        {SdpaGraph::kValueGrad, args.results[2]}};
+    if (masked) {
+      ORIEL_RETURN_IF_ERROR(attention.RunBias(device, stream, in[6], bias));
+      ORIEL_RETURN_IF_ERROR(make_shifts.Launch(BlocksFor(device, rows, kCudnnAttentionThreads),
+                                               {kCudnnAttentionThreads}, stream, rows, in[5],
+                                               shifts));
+      tensors[SdpaGraph::kBias] = reinterpret_cast<void*>(bias);
+      tensors[SdpaGraph::kStatistics] = reinterpret_cast<void*>(shifts);
+    }
+    return attention.plan->Run(stream, tensors, bias + shifts_end);
+  });
+}
+
+ORIEL_REGISTER_CUDA_KERNEL("attention", 10, MakeCudnnAttention);
+ORIEL_REGISTER_CUDA_KERNEL("attention_grad", 10, MakeCudnnAttentionGrad);
+
+}  // namespace
+}  // namespace oriel::kernels::cuda

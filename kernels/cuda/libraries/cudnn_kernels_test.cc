@@ -1,0 +1,160 @@
+// Which launches cuDNN takes, on emulated devices; what it computes is in the kernels' own tests,
+// which run on it where it takes them.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/emulator/emulated_driver.h"
+#include "kernels/cuda/libraries/cudnn_graph.h"
+#include "kernels/cuda/registry.h"
+#include "kernels/testing.h"
+
+namespace oriel::kernels::cuda {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class CudnnKernelsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(EmulatedDriver(), 0);
+    ASSERT_TRUE(device.ok()) << device.status();
+    device_ = *std::move(device);
+  }
+  // What ORIEL_LOG=dispatch says of the launch.
+  std::string Dispatched(const KernelSpec& spec) {
+    setenv("ORIEL_LOG", "dispatch", 1);
+    ::testing::internal::CaptureStderr();
+    const absl::StatusOr<KernelFn> function = Registry::Get().Prepare(spec, *device_);
+    unsetenv("ORIEL_LOG");
+    EXPECT_TRUE(function.ok()) << function.status();
+    return ::testing::internal::GetCapturedStderr();
+  }
+  std::unique_ptr<Device> device_;
+};
+
+KernelSpec Attention(int64_t queries, int64_t keys, int64_t depth, DType dtype = DType::kBF16) {
+  const TensorSpec q = {dtype, {1, 4, queries, depth}}, k = {dtype, {1, 2, keys, depth}};
+  return {"attention",
+          {q, k, k},
+          {q, {DType::kF32, {1, 4, queries}}},
+          {{"scale", 0.1}, {"causal", int64_t{1}}}};
+}
+
+TEST_F(CudnnKernelsTest, TakesAttention) {
+  EXPECT_THAT(Dispatched(Attention(32, 32, 16)), HasSubstr("): MakeCudnnAttention\n"));
+  KernelSpec grad = Attention(32, 32, 16);
+  const TensorSpec q = grad.operands[0], k = grad.operands[1];
+  grad.kernel = "attention_grad";
+  grad.operands = {q, q, k, k, q, {DType::kF32, {1, 4, 32}}};
+  grad.results = {q, k, k};
+  EXPECT_THAT(Dispatched(grad), HasSubstr("): MakeCudnnAttentionGrad\n"));
+}
+
+// What cuDNN refuses, Oriel's own kernel takes.
+TEST_F(CudnnKernelsTest, RefusalsAreLogged) {
+  const auto expect = [&](const KernelSpec& spec, const char* reason) {
+    EXPECT_THAT(Dispatched(spec), AllOf(HasSubstr("MakeAttention (not: "), HasSubstr(reason)));
+  };
+  expect(Attention(32, 32, 16, DType::kF32), "cuDNN: taken for bf16");
+  expect(Attention(32, 32, 12), "multiple of 8");
+  expect(Attention(32, 16, 16), "rows that see no key");
+  KernelSpec capped = Attention(32, 32, 16);
+  capped.attributes["softcap"] = 20.0;
+  expect(capped, "cuDNN: not taken with a softcap");
+  KernelSpec masked = Attention(16, 32, 16);
+  masked.operands.push_back({DType::kBF16, {1, 1, 16, 32}});
+  expect(masked, "Bottom right causal mask");
+}
+
+TEST_F(CudnnKernelsTest, ConvolutionsOfBf16) {
+  const auto conv = [](DType dtype, DType result) {
+    return KernelSpec{"conv",
+                      {{dtype, {2, 8, 9, 9}}, {dtype, {16, 8, 3, 3}}},
+                      {{result, {2, 16, 7, 7}}},
+                      {{"strides", std::vector<int64_t>{1, 1}},
+                       {"pads", std::vector<int64_t>{0, 0, 0, 0}},
+                       {"dilations", std::vector<int64_t>{1, 1}}}};
+  };
+  EXPECT_THAT(Dispatched(conv(DType::kBF16, DType::kBF16)), HasSubstr("): MakeCudnnForward\n"));
+  EXPECT_THAT(Dispatched(conv(DType::kBF16, DType::kF32)), HasSubstr("rounds its results to bf16"));
+  EXPECT_THAT(Dispatched(conv(DType::kF32, DType::kF32)), HasSubstr("cuDNN: taken for bf16"));
+  KernelSpec biased = conv(DType::kBF16, DType::kBF16);
+  biased.operands.push_back({DType::kBF16, {16}});
+  EXPECT_THAT(Dispatched(biased), HasSubstr("rounds before it adds a bias"));
+}
+
+// A convolution without a bias is cuDNN's, one with a bias of zeros is not.
+TEST_F(CudnnKernelsTest, ConvolutionGivesTheValuesOfPatches) {
+  using kernels::testing::RunKernel;
+  using kernels::testing::Tensor;
+  struct Case {
+    Shape input, weight, output;
+    std::vector<int64_t> strides, pads, dilations;
+    int64_t group;
+  };
+  const Case cases[] = {
+      {{2, 8, 9, 7}, {16, 8, 3, 3}, {2, 16, 5, 7}, {2, 1}, {1, 1, 1, 1}, {1, 1}, 1},
+      {{2, 8, 9, 7}, {4, 4, 2, 3}, {2, 4, 9, 3}, {1, 1}, {0, 0, 1, 0}, {1, 2}, 2},
+      {{3, 4, 20}, {6, 4, 5}, {3, 6, 4}, {5}, {0, 0}, {1}, 1},
+      {{2, 3, 4, 6, 6},
+       {8, 3, 2, 3, 3},
+       {2, 8, 2, 2, 2},
+       {2, 3, 3},
+       {0, 0, 0, 0, 0, 0},
+       {1, 1, 1},
+       1}};
+  for (const Case& c : cases) {
+    const Tensor input = Tensor::Random(DType::kBF16, c.input, 1);
+    const Tensor weight = Tensor::Random(DType::kBF16, c.weight, 2);
+    const Tensor zeros({DType::kBF16, {c.weight[0]}}, std::vector<double>(c.weight[0], 0));
+    const kernels::testing::Attributes attributes = {
+        {"strides", c.strides}, {"pads", c.pads}, {"dilations", c.dilations}, {"group", c.group}};
+    const TensorSpec result = {DType::kBF16, c.output};
+    const Tensor expected = RunKernel("conv", {input, weight, zeros}, {result}, attributes)[0];
+    kernels::testing::ExpectClose(RunKernel("conv", {input, weight}, {result}, attributes)[0],
+                                  expected.values(), 1);
+  }
+}
+
+ConvGraph SmallConv(int64_t channels) {
+  const auto dense = [](int64_t a, int64_t b, int64_t size) {
+    return CudnnTensor{DType::kBF16, {a, b, size, size}, {b * size * size, size * size, size, 1}};
+  };
+  return {ConvGraph::Kind::kForward,
+          dense(1, channels, 4),
+          dense(8, channels, 1),
+          dense(1, 8, 4),
+          {0, 0},
+          {0, 0},
+          {1, 1},
+          {1, 1}};
+}
+
+TEST_F(CudnnKernelsTest, GraphsAreMadeOnce) {
+  const auto first = MakeCudnnGraph(SmallConv(8), *device_);
+  const auto again = MakeCudnnGraph(SmallConv(8), *device_);
+  const auto other = MakeCudnnGraph(SmallConv(16), *device_);
+  ASSERT_TRUE(first.ok() && again.ok() && other.ok()) << first.status() << other.status();
+  EXPECT_EQ(*first, *again);
+  EXPECT_NE(*first, *other);
+}
+
+// Neither the engine that is not deterministic, nor the one with the huge workspace.
+TEST_F(CudnnKernelsTest, EnginesAreChosen) {
+  const auto graph = MakeCudnnGraph(SmallConv(8), *device_);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT((*graph)->engine(), HasSubstr("eng2"));
+  EXPECT_LE((*graph)->workspace_bytes(), kCudnnMaxWorkspace);
+  EXPECT_GE((*graph)->workspace_bytes(), 4096);
+}
+
+TEST_F(CudnnKernelsTest, ErrorsOfARunNameTheEngine) {
+  const auto graph = MakeCudnnGraph(SmallConv(8), *device_);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const absl::Status status = (*graph)->Run(nullptr, {{ConvGraph::kInput, nullptr}}, 0);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("cuDNN: eng2"));
+}
+
+}  // namespace
+}  // namespace oriel::kernels::cuda
