@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/fuse/passes.h"
+#include "passes/generate/passes.h"
 #include "passes/lower/passes.h"
 #include "passes/overlap/passes.h"
 #include "passes/partition/passes.h"
@@ -111,6 +112,8 @@ void addOverlap(OpPassManager& passes, const PipelineOptions& options) {
 }
 
 void addLower(OpPassManager& passes, const PipelineOptions& options) {
+  // Behind all that moves or copies single ops; bits stay.
+  if (options.generatedKernels) passes.addPass(createFormGenerated());
   LowerToExecOptions lower;
   lower.alignment = options.arenaAlignment;
   passes.addPass(createLowerToExec(lower));
@@ -147,6 +150,7 @@ void registerOrielPasses() {
   registerFusePasses();
   registerRematPasses();
   registerOverlapPasses();
+  registerGeneratePasses();
   registerLowerPasses();
 }
 

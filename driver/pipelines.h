@@ -22,6 +22,7 @@ struct PipelineOptions {
   bool explainStages = false;
   bool unfusedAttention = false;  // attention stays what the model has
   int64_t arenaAlignment = 64;    // bytes, of values in memory
+  bool generatedKernels = false;  // chains of pointwise ops are compiled to one launch
 };
 
 struct PipelinePhase {

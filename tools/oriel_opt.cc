@@ -5,9 +5,12 @@
 #include "driver/vocabulary.h"
 #include "llvm/Support/CommandLine.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "passes/generate/code.h"
 
 int main(int argc, char** argv) {
   oriel::Vocabulary vocabulary;
+  // To read what generated kernels are lowered from.
+  oriel::registerGeneratedDialects(vocabulary.dialects);
   // Beside MLIR's own options for plugins, which know no version of Oriel. Parsed, hence loaded,
   // before there is a context.
   llvm::cl::list<std::string> plugins("load-plugin", llvm::cl::desc("Load a plugin of Oriel"),

@@ -36,6 +36,40 @@ LogicalResult BufferOp::verify() {
   return mlir::success();
 }
 
+llvm::StringRef GeneratedOp::getKernelName() { return kGeneratedKernel; }
+
+// Each element of a result depends on that element of the operands of its shape alone, and code
+// reads an element of all operands before it writes one.
+bool GeneratedOp::mayOverwrite(unsigned, unsigned) { return true; }
+
+int64_t GeneratedOp::getFlops() {
+  int64_t sum = 0;
+  for (mlir::Operation& op : getBody().front()) {
+    if (auto cost = llvm::dyn_cast<ir::CostOpInterface>(op)) sum += cost.getFlops();
+  }
+  return sum;
+}
+
+void YieldOp::build(mlir::OpBuilder&, mlir::OperationState&) {}
+
+LogicalResult GeneratedOp::verifyRegions() {
+  mlir::Block& block = getBody().front();
+  if (block.getArgumentTypes() != getInputs().getTypes()) {
+    return emitOpError("has a body that takes other types than its operands'");
+  }
+  mlir::Operation* terminator = block.getTerminator();
+  if (terminator->getOperandTypes() != getOutputs().getTypes()) {
+    return emitOpError("has a body that yields other types than its results'");
+  }
+  for (mlir::Type type : getOutputs().getTypes()) {
+    auto first = llvm::cast<mlir::ShapedType>(getOutputs().getTypes().front());
+    if (llvm::cast<mlir::ShapedType>(type).getShape() != first.getShape()) {
+      return emitOpError("has results of different shapes");
+    }
+  }
+  return mlir::success();
+}
+
 namespace {
 
 // Every buffer that an instruction names stands in its program.
@@ -108,6 +142,13 @@ LogicalResult RunOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
 }
 
 LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
+  if ((getKernel() == kGeneratedKernel) != getGenerated().has_value()) {
+    return emitOpError("of the kernel \"generated\", and no other, names an exec.kernel");
+  }
+  auto program = (*this)->getParentOfType<ProgramOp>();
+  if (getGenerated() && !symbols.lookupSymbolIn<KernelOp>(program, getGeneratedAttr().getAttr())) {
+    return emitOpError("names ") << getGeneratedAttr() << ", which is no kernel of the program";
+  }
   return verifyBuffers(*this, symbols);
 }
 

@@ -11,6 +11,14 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace oriel::exec {
+
+// The name of the kernel that runs code from the plan.
+inline constexpr llvm::StringLiteral kGeneratedKernel("generated");
+
+}  // namespace oriel::exec
 
 #define GET_OP_CLASSES
 #include "ir/exec/exec_ops.h.inc"

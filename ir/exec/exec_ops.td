@@ -6,6 +6,7 @@ include "ir/oriel/attributes.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def ExecDialect : Dialect {
   let name = "exec";
@@ -100,12 +101,13 @@ class Exec_Instruction<string mnemonic, dag args>
 
 def LaunchOp : Exec_Instruction<"launch", (ins StrAttr:$kernel,
     DictionaryAttr:$kernel_attributes, OptionalAttr<DictionaryAttr>:$rule,
-    OptionalAttr<ArrayAttr>:$split)> {
+    OptionalAttr<ArrayAttr>:$split, OptionalAttr<FlatSymbolRefAttr>:$generated)> {
   let summary = "One launch of a kernel";
   let description = [{
     `kernel_attributes` reach the kernel: integers, floats, strings and lists of integers.
     `rule` and `split` say how the launch came from one on whole tensors, as `partition`
-    writes them; without them its operands and results are whole.
+    writes them; without them its operands and results are whole. `generated` names the
+    `exec.kernel` that the kernel "generated" runs, and no other kernel has it.
 
     Example: `exec.launch "matmul" [@b0, @b1] -> [@b2] {transpose_rhs = true} from "oriel.matmul"`.
     Made by `lower`; read by `emit`.
@@ -195,6 +197,52 @@ def ReceiveOp : Exec_Instruction<"receive", (ins StrAttr:$channel, StrAttr:$peer
   let assemblyFormat = [{
     $channel `of` $peer $inputs `->` $outputs (`from` $source_op^)? attr-dict
   }];
+}
+
+def GeneratedOp : Exec_Op<"generated",
+    [IsolatedFromAbove, Pure, SingleBlockImplicitTerminator<"YieldOp">,
+     DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>,
+     DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelName", "mayOverwrite"]>]> {
+  let summary = "Pointwise ops of a segment that run as one launch";
+  let description = [{
+    The body holds the ops, on block arguments that are the operands, and yields the results,
+    which have one shape. What it computes is what its ops compute one after the other, in every
+    bit. `ops` says what they were.
+
+    Example: `%1 = exec.generated(%a, %b) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xbf16> {..}`.
+    Made by `form-generated` in front of `lower-to-exec`, which makes a launch and an
+    `exec.kernel` of it.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `(` $inputs `)` `:` functional-type($inputs, $outputs) attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def YieldOp : Exec_Op<"yield", [Pure, Terminator, ParentOneOf<["GeneratedOp", "KernelOp"]>]> {
+  let summary = "The results of generated code";
+  let description = [{
+    Example: `exec.yield %0 : tensor<8xf32>`. Made by `form-generated`; read by `emit`.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let builders = [OpBuilder<(ins), "">];
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+def KernelOp : Exec_Op<"kernel",
+    [Symbol, IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">, HasParent<"ProgramOp">]> {
+  let summary = "A kernel that launches name, and that emit compiles";
+  let description = [{
+    The body of the `exec.generated` that it was, one for all that are equal.
+
+    Example: `exec.kernel @generated0 {..}`. Made by `lower`; read by `emit`.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
 }
 
 #endif

@@ -3,7 +3,10 @@
 
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/lower/fill_value.h"
 #include "passes/lower/passes.h"
 #include "passes/lower/program_memory.h"
@@ -94,11 +97,41 @@ class ProgramWriter {
     if (kernel.isView()) return success();
     mlir::FailureOr<mlir::DictionaryAttr> attributes = kernelAttributes(op);
     if (failed(attributes)) return failure();
-    exec::LaunchOp::create(
-        builder_, op.getLoc(), symbols(op.getOperands()), symbols(op.getResults()),
-        kernel.getKernelName(), *attributes, op.getAttrOfType<mlir::DictionaryAttr>(kRuleAttr),
-        op.getAttrOfType<mlir::ArrayAttr>(kSplitAttr), op.getName().getStringRef());
+    auto generated = llvm::dyn_cast<exec::GeneratedOp>(op);
+    exec::LaunchOp::create(builder_, op.getLoc(), symbols(op.getOperands()),
+                           symbols(op.getResults()), kernel.getKernelName(), *attributes,
+                           op.getAttrOfType<mlir::DictionaryAttr>(kRuleAttr),
+                           op.getAttrOfType<mlir::ArrayAttr>(kSplitAttr),
+                           generated ? kernelOf(generated) : mlir::FlatSymbolRefAttr(),
+                           generated ? bodyText(generated) : op.getName().getStringRef().str());
     return success();
+  }
+
+  // The kernel with this body: one for all that are equal.
+  mlir::FlatSymbolRefAttr kernelOf(exec::GeneratedOp generated) {
+    auto kernel = exec::KernelOp::create(buffers_, program_.getLoc(), "generated");
+    mlir::IRMapping mapping;
+    generated.getBody().cloneInto(&kernel.getBody(), mapping);
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    kernel->print(stream, mlir::OpPrintingFlags().useLocalScope());
+    mlir::FlatSymbolRefAttr& symbol = kernels_[text];
+    if (symbol) {
+      kernel->erase();
+    } else {
+      kernel.setSymName("generated" + std::to_string(kernels_.size() - 1));
+      symbol = mlir::FlatSymbolRefAttr::get(kernel.getSymNameAttr());
+    }
+    return symbol;
+  }
+
+  // "oriel.add, oriel.cast"
+  static std::string bodyText(exec::GeneratedOp generated) {
+    std::string text;
+    for (Operation& op : generated.getBody().front().without_terminator()) {
+      text += (text.empty() ? "" : ", ") + op.getName().getStringRef().str();
+    }
+    return text;
   }
 
   // One instruction for all of a bucket, where its first stands.
@@ -166,7 +199,7 @@ class ProgramWriter {
     auto attributes =
         builder_.getDictionaryAttr(builder_.getNamedAttr("value", builder_.getF64FloatAttr(value)));
     exec::LaunchOp::create(builder_, loc, builder_.getArrayAttr({}), target, "fill", attributes,
-                           /*rule=*/nullptr, /*split=*/nullptr, "return");
+                           /*rule=*/nullptr, /*split=*/nullptr, /*generated=*/nullptr, "return");
   }
 
   // The op's attributes less what only the compiler reads.
@@ -229,6 +262,7 @@ class ProgramWriter {
     return symbol;
   }
 
+  llvm::StringMap<mlir::FlatSymbolRefAttr> kernels_;  // by their text
   const StorageAssignment& assignment_;
   mlir::OpBuilder builder_;
   exec::ProgramOp program_;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/interfaces/interfaces.h"
+#include "kernels/common/bfloat16.h"
 #include "mlir/IR/Matchers.h"
 
 namespace oriel {
@@ -28,6 +29,8 @@ auto Dispatch(DType dtype, F f) {
       return f(static_cast<int64_t*>(nullptr));
     case DType::kI32:
       return f(static_cast<int32_t*>(nullptr));
+    case DType::kBF16:
+      return f(static_cast<kernels::BFloat16*>(nullptr));
     default:
       return f(static_cast<uint8_t*>(nullptr));
   }
@@ -98,6 +101,8 @@ absl::StatusOr<TensorSpec> SpecOf(mlir::Type type) {
     spec.dtype = DType::kF32;
   } else if (element.isF64()) {
     spec.dtype = DType::kF64;
+  } else if (element.isBF16()) {
+    spec.dtype = DType::kBF16;
   } else if (element.isInteger(64)) {
     spec.dtype = DType::kI64;
   } else if (element.isInteger(32)) {
@@ -105,7 +110,7 @@ absl::StatusOr<TensorSpec> SpecOf(mlir::Type type) {
   } else if (element.isInteger(1)) {
     spec.dtype = DType::kBool;
   } else {
-    return absl::InvalidArgumentError("the interpreter takes f32, f64, i64, i32 and i1 only");
+    return absl::InvalidArgumentError("the interpreter takes f32, f64, bf16, i64, i32 and i1 only");
   }
   return spec;
 }

@@ -30,7 +30,7 @@ class HostTensor {
   const runtime::TensorSpec& spec() const { return spec_; }
   void* data() { return data_.get(); }
   const void* data() const { return data_.get(); }
-  // One element; of f32, f64, i64, i32 or bool.
+  // One element; of f32, f64, bf16, i64, i32 or bool.
   double get(int64_t index) const;
   void set(int64_t index, double value);
 

@@ -9,6 +9,7 @@ table=(
   "ir/oriel/oriel_ops.td   dialect_oriel   -gen-dialect-doc -dialect=oriel"
   "ir/exec/exec_ops.td     dialect_exec    -gen-dialect-doc -dialect=exec"
   "ir/interfaces/*.td      interface_%s    -gen-op-interface-docs"
+  "ir/scalar/*.td          interface_%s    -gen-op-interface-docs"
   "frontend/passes.td      passes_%d       -gen-pass-doc"
   "passes/*/passes.td      passes_%d       -gen-pass-doc"
 )

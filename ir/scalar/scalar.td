@@ -1,0 +1,28 @@
+// How an op computes one element.
+#ifndef ORIEL_IR_SCALAR_SCALAR_TD
+#define ORIEL_IR_SCALAR_SCALAR_TD
+
+include "mlir/IR/OpBase.td"
+
+def ScalarOpInterface : OpInterface<"ScalarOpInterface"> {
+  let cppNamespace = "::oriel::ir";
+  let description = [{
+    An op with the trait `Pointwise` that can say what it does with one element of each operand, in
+    `arith` and `math`, so that chains of such ops become one kernel. The ops of the oriel dialect
+    have models of it beside (elementwise_scalar.cc).
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Builds the element of each result from one of each operand, in compute types: bf16 comes and
+        goes as f32, and the caller rounds; a boolean is i1; other types are themselves. It has the
+        bits that the op's host kernel gives, so what a kernel contracts or approximates is left
+        out: then it builds nothing and fails.
+      }],
+      "::mlir::LogicalResult", "buildScalar",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc,
+           "::mlir::ValueRange":$operands,
+           "::llvm::SmallVectorImpl<::mlir::Value> &":$results)>,
+  ];
+}
+
+#endif

@@ -1,0 +1,171 @@
+#include "passes/generate/joined_rule.h"
+
+#include <set>
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/IR/Builders.h"
+#include "passes/strategize/sharding.h"
+
+namespace oriel {
+
+namespace {
+
+using mlir::ArrayAttr;
+using mlir::Attribute;
+using mlir::DictionaryAttr;
+using mlir::Operation;
+using mlir::Value;
+
+using Indices = std::set<int64_t>;  // of operands of the joined op
+
+Indices unionOf(const Indices& a, const Indices& b) {
+  Indices sum = a;
+  sum.insert(b.begin(), b.end());
+  return sum;
+}
+
+bool overlap(const Indices& a, const Indices& b) {
+  return llvm::any_of(a, [&](int64_t i) { return b.count(i) > 0; });
+}
+
+Indices common(const Indices& a, const Indices& b) {
+  Indices both;
+  for (int64_t i : a) {
+    if (b.count(i)) both.insert(i);
+  }
+  return both;
+}
+
+// The operands that a value depends on, and the sets of them in which it is linear together.
+struct Dependence {
+  Indices on;
+  std::set<Indices> linear;
+};
+
+class Joined {
+ public:
+  bool add(Operation* op) {
+    auto rule = op->getAttrOfType<DictionaryAttr>(kRuleAttr);
+    auto split = op->getAttrOfType<ArrayAttr>(kSplitAttr);
+    if (!first_ && (rule == nullptr) != (factors_ == nullptr)) return false;
+    if (!rule) {
+      first_ = false;
+      for (Value result : op->getResults()) dependences_[result];
+      return true;
+    }
+    auto factors = rule.getAs<ArrayAttr>("factors");
+    auto operands = rule.getAs<ArrayAttr>("operands"), results = rule.getAs<ArrayAttr>("results");
+    if (!factors || !operands || !results || operands.size() != op->getNumOperands() ||
+        results.size() != op->getNumResults()) {
+      return false;
+    }
+    if (!first_ && (factors != factors_ || split != split_)) return false;
+    first_ = false;
+    factors_ = factors;
+    split_ = split;
+    for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), operands)) {
+      // No list: the index where a piece begins.
+      if (!llvm::isa<ArrayAttr>(dims)) return false;
+      if (dims_.try_emplace(operand, dims).first->second != dims) return false;
+    }
+    for (auto [result, dims] : llvm::zip_equal(op->getResults(), results)) {
+      dims_[result] = dims;
+    }
+    addDependence(op, rule.getAs<ArrayAttr>("linear"));
+    return true;
+  }
+
+ private:
+  friend std::optional<RuleAndSplit> oriel::joinedRule(llvm::ArrayRef<Operation*>,
+                                                       llvm::ArrayRef<Value>,
+                                                       llvm::ArrayRef<Value>);
+
+  void addDependence(Operation* op, ArrayAttr linear) {
+    Dependence made;
+    for (Value operand : op->getOperands()) made.on = unionOf(made.on, dependences_[operand].on);
+    if (linear) {
+      for (auto group : linear.getAsRange<ArrayAttr>()) addLinear(op, group, made.linear);
+    }
+    for (Value result : op->getResults()) dependences_[result] = made;
+  }
+
+  // The op is linear together in the operands of `group`: what is linear in sets of ours for
+  // each of them, and depends on no more of their union, makes it linear in that union.
+  void addLinear(Operation* op, ArrayAttr group, std::set<Indices>& sets) {
+    Indices members;
+    for (auto index : group.getAsRange<mlir::IntegerAttr>()) members.insert(index.getInt());
+    std::set<Indices> unions{{}};
+    for (int64_t member : members) {
+      std::set<Indices> more;
+      for (const Indices& one : unions) {
+        for (const Indices& own : dependences_[op->getOperand(member)].linear) {
+          more.insert(unionOf(one, own));
+        }
+      }
+      unions = std::move(more);
+      if (unions.size() > kMaxSets) return;
+    }
+    for (const Indices& set : unions) {
+      const bool fits = llvm::all_of(llvm::enumerate(op->getOperands()), [&](auto operand) {
+        const Dependence& own = dependences_[operand.value()];
+        if (!members.count(operand.index())) return !overlap(own.on, set);
+        return own.linear.count(common(own.on, set)) > 0;
+      });
+      if (fits) sets.insert(set);
+    }
+  }
+
+  static constexpr size_t kMaxSets = 64;
+
+  bool first_ = true;
+  ArrayAttr factors_, split_;
+  llvm::DenseMap<Value, Attribute> dims_;
+  llvm::DenseMap<Value, Dependence> dependences_;
+};
+
+}  // namespace
+
+std::optional<RuleAndSplit> joinedRule(llvm::ArrayRef<Operation*> ops,
+                                       llvm::ArrayRef<Value> operands,
+                                       llvm::ArrayRef<Value> results) {
+  Joined joined;
+  for (auto [index, operand] : llvm::enumerate(operands)) {
+    const Indices self{static_cast<int64_t>(index)};
+    joined.dependences_[operand] = {self, {self}};
+  }
+  for (Operation* op : ops) {
+    if (!joined.add(op)) return std::nullopt;
+  }
+  if (!joined.factors_) return RuleAndSplit{};
+  mlir::Builder builder(ops.front()->getContext());
+  auto dimsOf = [&](llvm::ArrayRef<Value> values) {
+    llvm::SmallVector<Attribute> list;
+    for (Value value : values) list.push_back(joined.dims_.lookup(value));
+    return builder.getArrayAttr(list);
+  };
+  // A group counts if all results are linear in what they depend on of it.
+  std::set<Indices> groups;
+  for (Value candidate : results) {
+    for (const Indices& set : joined.dependences_[candidate].linear) {
+      const bool all = llvm::all_of(results, [&](Value result) {
+        const Dependence& own = joined.dependences_[result];
+        return own.linear.count(common(own.on, set)) > 0;
+      });
+      if (all) groups.insert(set);
+    }
+  }
+  llvm::SmallVector<Attribute> linear;
+  for (const Indices& group : groups) {
+    linear.push_back(
+        builder.getI64ArrayAttr(llvm::SmallVector<int64_t>(group.begin(), group.end())));
+  }
+  return RuleAndSplit{
+      builder.getDictionaryAttr({builder.getNamedAttr("factors", joined.factors_),
+                                 builder.getNamedAttr("linear", builder.getArrayAttr(linear)),
+                                 builder.getNamedAttr("operands", dimsOf(operands)),
+                                 builder.getNamedAttr("results", dimsOf(results))}),
+      joined.split_};
+}
+
+}  // namespace oriel

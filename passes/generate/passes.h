@@ -1,0 +1,17 @@
+// Passes that make launches of generated code; see passes.td.
+#ifndef ORIEL_PASSES_GENERATE_PASSES_H_
+#define ORIEL_PASSES_GENERATE_PASSES_H_
+
+#include "ir/exec/exec.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace oriel {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#include "passes/generate/passes.h.inc"
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_GENERATE_PASSES_H_

@@ -1,0 +1,156 @@
+// RUN: oriel-opt %s --oriel-form-generated --split-input-file | FileCheck %s
+// RUN: oriel-opt %s --oriel-form-generated --oriel-lower-to-exec --split-input-file -o /dev/null
+
+// What only the chain uses is no result; two uses of an operand are one operand.
+// CHECK-LABEL: func.func @chain
+// CHECK-SAME: (%[[A:.*]]: tensor<8xf32> {{.*}}, %[[B:.*]]: tensor<8xf32>
+// CHECK-NEXT: %[[R:.*]] = exec.generated(%[[A]], %[[B]]) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xbf16> {
+// CHECK-NEXT: ^bb0(%[[X:.*]]: tensor<8xf32>, %[[Y:.*]]: tensor<8xf32>):
+// CHECK-NEXT:   %[[SUM:.*]] = oriel.add %[[X]], %[[Y]] :
+// CHECK-NEXT:   %[[PRODUCT:.*]] = oriel.mul %[[SUM]], %[[X]] :
+// CHECK-NEXT:   %[[CAST:.*]] = oriel.cast %[[PRODUCT]] :
+// CHECK-NEXT:   exec.yield %[[CAST]] : tensor<8xbf16>
+// CHECK-NEXT: }
+// CHECK-NEXT: return %[[R]]
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @chain(%a: tensor<8xf32> {oriel.kind = "input", oriel.ref = "a"},
+                   %b: tensor<8xf32> {oriel.kind = "input", oriel.ref = "b"})
+      -> (tensor<8xbf16> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.add %a, %b {origin = 3 : i64} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %1 = oriel.mul %0, %a : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %2 = oriel.cast %1 : (tensor<8xf32>) -> tensor<8xbf16>
+    return %2 : tensor<8xbf16>
+  }
+}
+
+// -----
+
+// A value that others use, too, is a result. What has no generated code (exp) stays.
+// CHECK-LABEL: func.func @several_results
+// CHECK: %[[R:.*]]:2 = exec.generated
+// CHECK: exec.yield %{{.*}}, %{{.*}} : tensor<8xf32>, tensor<8xf32>
+// CHECK: %[[E:.*]] = oriel.exp %[[R]]#0
+// CHECK: return %[[R]]#1, %[[E]]
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @several_results(%a: tensor<8xf32> {oriel.kind = "input", oriel.ref = "a"})
+      -> (tensor<8xf32> {oriel.kind = "output", oriel.ref = "y"}, tensor<8xf32> {oriel.kind = "output", oriel.ref = "z"}) {
+    %0 = oriel.abs %a : (tensor<8xf32>) -> tensor<8xf32>
+    %1 = oriel.sqrt %0 : (tensor<8xf32>) -> tensor<8xf32>
+    %2 = oriel.exp %0 : (tensor<8xf32>) -> tensor<8xf32>
+    return %1, %2 : tensor<8xf32>, tensor<8xf32>
+  }
+}
+
+// -----
+
+// The exponential between the two reads the sum, so the sum can't wait for the product.
+// CHECK-LABEL: func.func @used_in_between
+// CHECK-NOT: exec.generated
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @used_in_between(%a: tensor<8xf32> {oriel.kind = "input", oriel.ref = "a"})
+      -> (tensor<8xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.add %a, %a : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %1 = oriel.exp %0 : (tensor<8xf32>) -> tensor<8xf32>
+    %2 = oriel.mul %0, %1 : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    return %2 : tensor<8xf32>
+  }
+}
+
+// -----
+
+// Two operands would be held over the matmul in place of their sum.
+// CHECK-LABEL: func.func @takes_more_memory
+// CHECK-NOT: exec.generated
+// CHECK-LABEL: func.func @takes_no_more_memory
+// CHECK: oriel.matmul
+// CHECK-NEXT: exec.generated
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @takes_more_memory(%a: tensor<8x8xf32> {oriel.kind = "input", oriel.ref = "a"},
+                               %b: tensor<8x8xf32> {oriel.kind = "input", oriel.ref = "b"})
+      -> (tensor<8x8xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.exp %a : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %1 = oriel.exp %b : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %2 = oriel.add %0, %1 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %3 = oriel.matmul %a, %b : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %4 = oriel.add %2, %3 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %4 : tensor<8x8xf32>
+  }
+  func.func @takes_no_more_memory(%a: tensor<8x8xf32> {oriel.kind = "input", oriel.ref = "a"},
+                                  %b: tensor<8x8xf32> {oriel.kind = "input", oriel.ref = "b"})
+      -> (tensor<8x8xf32> {oriel.kind = "output", oriel.ref = "z"}) {
+    %0 = oriel.exp %a : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %2 = oriel.neg %0 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %3 = oriel.matmul %a, %b : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %4 = oriel.add %2, %3 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %4 : tensor<8x8xf32>
+  }
+}
+
+// -----
+
+// Other shapes, whole numbers that may be divided by zero, and f16 stay what they are.
+// CHECK-LABEL: func.func @left_alone
+// CHECK-NOT: exec.generated
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @left_alone(%a: tensor<8xf32> {oriel.kind = "input", oriel.ref = "a"},
+                        %b: tensor<2x8xf32> {oriel.kind = "input", oriel.ref = "b"},
+                        %i: tensor<8xi64> {oriel.kind = "input", oriel.ref = "i"},
+                        %h: tensor<8xf16> {oriel.kind = "input", oriel.ref = "h"})
+      -> (tensor<2x8xf32> {oriel.kind = "output", oriel.ref = "y"}, tensor<8xi64> {oriel.kind = "output", oriel.ref = "z"},
+          tensor<8xf16> {oriel.kind = "output", oriel.ref = "w"}) {
+    %0 = oriel.neg %a : (tensor<8xf32>) -> tensor<8xf32>
+    %1 = oriel.add %0, %b : (tensor<8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
+    %2 = oriel.neg %i : (tensor<8xi64>) -> tensor<8xi64>
+    %3 = oriel.div %2, %i : (tensor<8xi64>, tensor<8xi64>) -> tensor<8xi64>
+    %4 = oriel.neg %h : (tensor<8xf16>) -> tensor<8xf16>
+    %5 = oriel.abs %4 : (tensor<8xf16>) -> tensor<8xf16>
+    return %1, %3, %5 : tensor<2x8xf32>, tensor<8xi64>, tensor<8xf16>
+  }
+}
+
+// -----
+
+// Cut alike, ops join under one rule: sums of three are linear in the three together.
+// CHECK-LABEL: func.func @cut
+// CHECK: exec.generated
+// CHECK-SAME: oriel.rule = {factors = {{\[\[}}8, "parallel"]], linear = {{\[\[}}0, 1, 2]], operands = {{\[\[\[}}0]], {{\[\[}}0]], {{\[\[}}0]]], results = {{\[\[\[}}0]]]}
+// CHECK-SAME: oriel.shardings = [#oriel.sharding<[{a0}]>]
+// CHECK-SAME: oriel.split = {{\[\[}}"a0"]]
+// CHECK-LABEL: func.func @cut_otherwise
+// CHECK-NOT: exec.generated
+#rule = {factors = [[8, "parallel"]], linear = [[0, 1]], operands = [[[0]], [[0]]], results = [[[0]]]}
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
+  func.func @cut(%a: tensor<4xf32> {oriel.kind = "input", oriel.ref = "a", oriel.sharding = #oriel.sharding<[{a0}]>},
+                 %b: tensor<4xf32> {oriel.kind = "input", oriel.ref = "b", oriel.sharding = #oriel.sharding<[{a0}]>},
+                 %c: tensor<4xf32> {oriel.kind = "input", oriel.ref = "c", oriel.sharding = #oriel.sharding<[{a0}]>})
+      -> (tensor<4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.add %a, %b {oriel.rule = #rule, oriel.split = [["a0"]], oriel.shardings = [#oriel.sharding<[{a0}]>]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %1 = oriel.add %0, %c {oriel.rule = #rule, oriel.split = [["a0"]], oriel.shardings = [#oriel.sharding<[{a0}]>]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+  func.func @cut_otherwise(%a: tensor<4xf32> {oriel.kind = "input", oriel.ref = "a", oriel.sharding = #oriel.sharding<[{a0}]>},
+                           %b: tensor<4xf32> {oriel.kind = "input", oriel.ref = "b", oriel.sharding = #oriel.sharding<[{a0}]>})
+      -> (tensor<4xf32> {oriel.kind = "output", oriel.ref = "z"}) {
+    %0 = oriel.add %a, %b {oriel.rule = #rule, oriel.split = [["a0"]], oriel.shardings = [#oriel.sharding<[{a0}]>]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %1 = oriel.add %0, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// A product is linear in each factor, not in both; what adds one of them to it in neither.
+// CHECK-LABEL: func.func @not_linear
+// CHECK: exec.generated
+// CHECK-SAME: linear = {{\[\[}}0]]
+#sum = {factors = [[8, "parallel"]], linear = [[0, 1]], operands = [[[0]], [[0]]], results = [[[0]]]}
+#product = {factors = [[8, "parallel"]], linear = [[0], [1]], operands = [[[0]], [[0]]], results = [[[0]]]}
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
+  func.func @not_linear(%a: tensor<4xf32> {oriel.kind = "input", oriel.ref = "a", oriel.sharding = #oriel.sharding<[{a0}]>},
+                        %b: tensor<4xf32> {oriel.kind = "input", oriel.ref = "b", oriel.sharding = #oriel.sharding<[{a0}]>})
+      -> (tensor<4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.mul %a, %b {oriel.rule = #product, oriel.split = [["a0"]], oriel.shardings = [#oriel.sharding<[{a0}]>]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %1 = oriel.add %0, %a {oriel.rule = #sum, oriel.split = [["a0"]], oriel.shardings = [#oriel.sharding<[{a0}]>]} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+}
