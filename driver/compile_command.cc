@@ -12,6 +12,7 @@
 #include "driver/pipelines.h"
 #include "driver/strategy_options.h"
 #include "driver/weights.h"
+#include "passes/generate/code.h"
 #include "passes/train/recipe.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
@@ -28,6 +29,7 @@ struct Arguments {
   StrategyOptions strategy;
   std::string cluster;
   std::string device = runtime::kHostDevice;
+  std::string generatedKernels = "off";
   std::string output;
 };
 
@@ -71,6 +73,15 @@ absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
     if (what == "attention") continue;
     return usageError(absl::StrCat("--unfused: can't use '", what,
                                    "'; it is attention that can be left unfused"));
+  }
+  arguments.compile.generatedKernels = arguments.generatedKernels == "on";
+  if (arguments.generatedKernels != "on" && arguments.generatedKernels != "off") {
+    return usageError(absl::StrCat("--generated-kernels: can't use '", arguments.generatedKernels,
+                                   "'; give on or off"));
+  }
+  if (arguments.compile.generatedKernels && hostTargets().empty()) {
+    return absl::UnimplementedError(
+        "this oriel generates kernels on x86-64 Linux only; leave out --generated-kernels");
   }
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.device, runtime::ParseDevice(arguments.device));
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.recipe, readRecipe(arguments.recipe));
@@ -176,6 +187,11 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "Leave this as the model's own ops: attention; to compare with")
       ->allow_extra_args(false)
       ->type_name("WHAT");
+  command
+      ->add_option("--generated-kernels", arguments->generatedKernels,
+                   "Whether chains of pointwise ops are compiled to one launch each: on, or off, "
+                   "which is the default")
+      ->type_name("on|off");
   command->add_flag("--explain-sharding", arguments->compile.explainSharding,
                     "Print what is split and what is not, what moves between ranks, and why");
   command->add_flag("--explain-stages", arguments->compile.explainStages,

@@ -18,7 +18,7 @@ std::string compileReport(const plan::Plan& plan, const std::string& path) {
     const runtime::ProgramStats& program = stats.programs[0];
     text += memoryText(program) + segmentsText(program, /*kernels=*/false);
   }
-  text += programsText(stats) + transfersText(stats);
+  text += programsText(stats) + transfersText(stats) + generatedText(plan);
   absl::StrAppend(&text, "wrote       ", path);
   if (hasWeightsFile(plan)) absl::StrAppend(&text, " and ", weightsFileName(path), " beside it");
   text += "\n";

@@ -76,6 +76,7 @@ absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
   for (const std::string& what : options.unfused) {
     provenance.add_flags(absl::StrCat("--unfused=", what));
   }
+  if (options.generatedKernels) provenance.add_flags("--generated-kernels=on");
   for (const std::string& passes : options.passesAfter) {
     provenance.add_flags(absl::StrCat("--passes-after=", passes));
   }
@@ -133,7 +134,8 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
                                  options.explainSharding,
                                  options.explainStages,
                                  !options.unfused.empty(),
-                                 runtime::ArenaAlignment(options.device.kind())};
+                                 runtime::ArenaAlignment(options.device.kind()),
+                                 options.generatedKernels};
   for (const PipelinePhase& phase : pipelinePhases()) {
     ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
     if (failed(extraPasses.runAfter(phase.name, *module))) return alreadyReported();

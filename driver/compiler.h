@@ -32,6 +32,7 @@ struct CompileOptions {
   std::string weightsFile;               // relative to the plan's folder
   std::vector<std::string> passesAfter;  // each PHASE:PIPELINE
   std::vector<std::string> unfused;      // "attention": left as the model's ops
+  bool generatedKernels = false;         // chains of pointwise ops are compiled to one launch
   bool explainSharding = false;          // on standard error
   bool explainStages = false;            // likewise
   DumpRequest dump;

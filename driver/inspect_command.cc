@@ -23,7 +23,7 @@ struct Arguments {
 
 std::string planText(const plan::Plan& plan, const runtime::PlanStats& stats, bool segments) {
   std::string text = provenanceText(plan) + trainingText(plan) + parametersText(plan, stats);
-  text += programsText(stats) + transfersText(stats);
+  text += programsText(stats) + transfersText(stats) + generatedText(plan);
   for (const runtime::ProgramStats& program : stats.programs) {
     if (stats.programs.size() > 1) text += programHeading(program);
     text += memoryText(program) + memoryPeakText(program);

@@ -327,4 +327,23 @@ std::string transfersText(const runtime::PlanStats& stats) {
   return text;
 }
 
+std::string generatedText(const plan::Plan& plan) {
+  if (plan.generated().empty()) return "";
+  int64_t launches = 0, ops = 0, bytes = 0;
+  for (const auto& program : plan.programs()) {
+    for (const auto& segment : program.segments()) {
+      for (const auto& instruction : segment.instructions()) {
+        if (!instruction.launch().has_generated()) continue;
+        ++launches;
+        ops += plan.generated(instruction.launch().generated()).ops_size();
+      }
+    }
+  }
+  for (const auto& kernel : plan.generated()) {
+    for (const auto& image : kernel.images()) bytes += static_cast<int64_t>(image.code().size());
+  }
+  return absl::StrCat("generated   ", launches, " launches in place of ", ops, ", of ",
+                      plan.generated_size(), " kernels: ", bytesText(bytes), " of code\n");
+}
+
 }  // namespace oriel::driver

@@ -35,6 +35,8 @@ std::string volumeText(const runtime::ProgramStats& program);
 std::string programsText(const runtime::PlanStats& stats);
 // "grid 1      ranks 4 to 7: stage 1 (llm.0-15)", the heading of one of several programs.
 std::string programHeading(const runtime::ProgramStats& program);
+// Launches of generated kernels, and what they took the place of; empty where there are none.
+std::string generatedText(const plan::Plan& plan);
 // What grids send to each other per step; empty where there are no channels.
 std::string transfersText(const runtime::PlanStats& stats);
 

@@ -12,7 +12,11 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "passes/emit/translate.h"
+#include "passes/generate/code.h"
+#include "passes/generate/linalg_form.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/padding.h"
 #include "passes/strategize/programs.h"
@@ -50,6 +54,18 @@ plan::Collective::Kind collectiveKind(llvm::StringRef name) {
       .Case("reduce_scatter", plan::Collective::REDUCE_SCATTER)
       .Case("all_to_all", plan::Collective::ALL_TO_ALL)
       .Default(plan::Collective::KIND_UNSPECIFIED);
+}
+
+// What PTX is made for: PTX for an architecture runs on all behind it, too. Plans that name none
+// run from sm_80 on.
+std::vector<std::string> generatedArchitectures(const plan::Device& device) {
+  std::vector<std::string> result(device.architectures().begin(), device.architectures().end());
+  // What only one architecture has ("sm_90a") is not used.
+  for (std::string& name : result) name.erase(name.find_last_of("0123456789") + 1);
+  llvm::sort(result);
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  if (result.empty()) result.emplace_back("sm_80");
+  return result;
 }
 
 class Emitter {
@@ -204,6 +220,10 @@ class Emitter {
     program->set_rank_count(op.getRankCount());
     program->set_arena_bytes(op.getArenaBytes());
     bufferIndex_.clear();
+    generatedIndex_.clear();
+    for (auto kernel : op.getOps<exec::KernelOp>()) {
+      if (failed(emitKernel(kernel))) return failure();
+    }
     for (auto buffer : op.getOps<exec::BufferOp>()) {
       bufferIndex_[buffer.getSymName()] = program->buffers_size();
       if (failed(emitBuffer(buffer, program->add_buffers()))) return failure();
@@ -220,6 +240,48 @@ class Emitter {
     }
     plan::Training* training = plan_.mutable_training();
     training->set_microbatches(std::max(microbatches, training->microbatches()));
+    return success();
+  }
+
+  // Programs share what is equal.
+  LogicalResult emitKernel(exec::KernelOp op) {
+    plan::GeneratedKernel kernel;
+    mlir::Block& block = op.getBody().front();
+    for (mlir::Type type : block.getArgumentTypes()) {
+      if (failed(toPlanTensor(type, op, kernel.add_operands()))) return failure();
+    }
+    for (mlir::Type type : block.getTerminator()->getOperandTypes()) {
+      if (failed(toPlanTensor(type, op, kernel.add_results()))) return failure();
+    }
+    for (mlir::Operation& member : block.without_terminator()) {
+      kernel.add_ops(member.getName().getStringRef().str());
+    }
+    const llvm::SmallVector<int64_t> loops = loopSizes(op);
+    kernel.set_units(loops.front());
+    kernel.set_unit_elements(mlir::computeProduct(llvm::ArrayRef(loops).drop_front()));
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    op.getBody().front().print(stream);
+    auto [index, isNew] = generatedByText_.try_emplace(text, plan_.generated_size());
+    generatedIndex_[op.getSymName()] = index->second;
+    if (!isNew) return success();
+    kernel.set_name("generated" + std::to_string(plan_.generated_size()));
+    // The emulator of CUDA runs the host's.
+    std::vector<std::string> targets = hostTargets();
+    if (options_.device.kind() == runtime::kCudaDevice) {
+      for (const std::string& architecture : generatedArchitectures(options_.device)) {
+        targets.push_back(architecture);
+      }
+    }
+    for (const std::string& target : targets) {
+      FailureOr<Image> image = compileKernel(op, kernel.name(), target);
+      if (failed(image)) return failure();
+      plan::GeneratedKernel::Image* made = kernel.add_images();
+      made->set_target(image->target);
+      made->set_code(std::move(image->code));
+      made->set_entry(image->entry);
+    }
+    *plan_.add_generated() = std::move(kernel);
     return success();
   }
 
@@ -330,6 +392,9 @@ class Emitter {
       if (failed(checkKernel(launch))) return failure();
       addBuffers(launch.getInputs(), result->mutable_operands());
       addBuffers(launch.getOutputs(), result->mutable_results());
+      if (launch.getGenerated()) {
+        result->set_generated(generatedIndex_.lookup(*launch.getGenerated()));
+      }
       for (mlir::NamedAttribute attribute : launch.getKernelAttributes()) {
         if (failed(toPlanAttribute(attribute.getValue(), &op,
                                    &(*result->mutable_attributes())[attribute.getName().str()]))) {
@@ -475,6 +540,8 @@ class Emitter {
   llvm::StringMap<std::string> onnxNames_;             // by parameter symbol
   llvm::StringMap<llvm::ArrayRef<int64_t>> unpadded_;  // by ONNX name
   llvm::StringMap<int> bufferIndex_;
+  llvm::StringMap<int> generatedIndex_;   // by the symbols of a program
+  llvm::StringMap<int> generatedByText_;  // by the bodies
   llvm::DenseMap<mlir::Attribute, int> ruleIndex_;
 };
 

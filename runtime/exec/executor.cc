@@ -28,8 +28,10 @@ using Clock = std::chrono::steady_clock;
 
 class PlanExecutor final : public Executor {
  public:
-  PlanExecutor(const plan::Program& program, int64_t rank, const ExecutorOptions& options)
-      : program_(program),
+  PlanExecutor(const plan::Plan& plan, const plan::Program& program, int64_t rank,
+               const ExecutorOptions& options)
+      : plan_(plan),
+        program_(program),
         rank_(rank),
         options_(options),
         backend_(options.backend != nullptr ? options.backend : MakeHostBackend()),
@@ -174,7 +176,7 @@ class PlanExecutor final : public Executor {
   // Steps point into their segments, which stay where they are.
   absl::Status Prepare() {
     segments_.resize(program_.segments_size());
-    SegmentPreparer preparer({program_, Base(), options_.num_threads, *backend_, groups_,
+    SegmentPreparer preparer({plan_, program_, Base(), options_.num_threads, *backend_, groups_,
                               transfers_, runner_, streams_});
     const bool records = options_.record && asynchronous_ && !options_.profile &&
                          !options_.poison_dead_memory && !options_.check_nan;
@@ -409,6 +411,7 @@ class PlanExecutor final : public Executor {
     return absl::Status(status.code(), message);
   }
 
+  const plan::Plan& plan_;
   const plan::Program& program_;
   const int64_t rank_;
   const ExecutorOptions options_;
@@ -446,7 +449,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const plan::Plan& pla
     if (rank < program.first_rank() || rank - program.first_rank() >= program.rank_count()) {
       continue;
     }
-    auto executor = std::make_unique<PlanExecutor>(program, rank, options);
+    auto executor = std::make_unique<PlanExecutor>(plan, program, rank, options);
     if (absl::Status status = executor->Init(plan, world); !status.ok()) {
       const std::string who = absl::StrCat("rank ", rank);
       // An instruction's error has the rank already.

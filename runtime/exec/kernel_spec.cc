@@ -1,11 +1,12 @@
 #include "runtime/exec/kernel_spec.h"
 
+#include "absl/strings/str_cat.h"
 #include "runtime/plan/plan_types.h"
 
 namespace oriel::runtime {
 
-kernels::KernelSpec MakeKernelSpec(const plan::Program& program, const plan::Launch& launch,
-                                   int num_threads) {
+kernels::KernelSpec MakeKernelSpec(const plan::Plan& plan, const plan::Program& program,
+                                   const plan::Launch& launch, int num_threads) {
   kernels::KernelSpec spec;
   spec.kernel = launch.kernel();
   for (const int index : launch.operands()) {
@@ -31,6 +32,16 @@ kernels::KernelSpec MakeKernelSpec(const plan::Program& program, const plan::Lau
         break;
       case plan::Attribute::VALUE_NOT_SET:
         break;  // the verifier refuses it
+    }
+  }
+  if (launch.has_generated()) {
+    const plan::GeneratedKernel& kernel = plan.generated(launch.generated());
+    spec.attributes["name"] = kernel.name();
+    spec.attributes["units"] = static_cast<int64_t>(kernel.units());
+    spec.attributes["unit_elements"] = static_cast<int64_t>(kernel.unit_elements());
+    for (const auto& image : kernel.images()) {
+      spec.attributes[absl::StrCat("image.", image.target())] = image.code();
+      spec.attributes[absl::StrCat("entry.", image.target())] = static_cast<int64_t>(image.entry());
     }
   }
   spec.num_threads = num_threads;

@@ -7,9 +7,10 @@
 
 namespace oriel::runtime {
 
-// `launch` is an instruction of the verified `program`.
-kernels::KernelSpec MakeKernelSpec(const plan::Program& program, const plan::Launch& launch,
-                                   int num_threads);
+// `launch` is an instruction of `program`, which is one of the verified `plan`. One of generated
+// code gets attributes of what it runs (kernels/generated/generated.h).
+kernels::KernelSpec MakeKernelSpec(const plan::Plan& plan, const plan::Program& program,
+                                   const plan::Launch& launch, int num_threads);
 
 }  // namespace oriel::runtime
 

@@ -150,8 +150,8 @@ absl::Status SegmentPreparer::PrepareLaunch(const plan::Launch& launch, LaunchNu
                                             PreparedSegment& prepared, Step& step) {
   step.kind = Step::Kind::kLaunch;
   ORIEL_ASSIGN_OR_RETURN(
-      step.kernel,
-      e_.backend.Prepare(MakeKernelSpec(e_.program, launch, e_.num_threads), number.ToInt()));
+      step.kernel, e_.backend.Prepare(MakeKernelSpec(e_.plan, e_.program, launch, e_.num_threads),
+                                      number.ToInt()));
   ORIEL_ASSIGN_OR_RETURN(step.args.stream, e_.backend.Stream(0));
   step.args.operands = prepared.operands.data() + prepared.operands.size();
   for (const int index : launch.operands()) {

@@ -34,6 +34,7 @@ struct LaunchNumber {
 class SegmentPreparer {
  public:
   struct Environment {
+    const plan::Plan& plan;
     const plan::Program& program;
     char* arena;
     int num_threads;

@@ -30,7 +30,8 @@ namespace oriel::runtime {
 //   6: several grids, placements of parameters, channels; inputs are of all ranks together
 //   7: collectives that are started and waited for, with several operands of every kind
 //   8: each copy of a buffer has an offset of its own
-inline constexpr uint32_t kPlanFormatVersion = 8;
+//   9: the device; generated kernels
+inline constexpr uint32_t kPlanFormatVersion = 9;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format.
 inline constexpr uint32_t kOldestPlanFormat = 8;

@@ -49,6 +49,9 @@ const plan::Grid* GridOf(const plan::Plan& plan, const plan::Program& program);
 // Whether the segments are those of pipeline stages, as they are on several grids.
 bool HasStages(const plan::Plan& plan);
 
+// The kernel that runs code of the plan.
+inline constexpr char kGeneratedKernel[] = "generated";
+
 // What does not depend on a program's instructions.
 void VerifyTables(const plan::Plan& plan, Problems& problems);
 // Buffers, indices and schedule of each program. The rest assumes that the first two found

@@ -257,6 +257,36 @@ class ProgramVerifier {
     return true;
   }
 
+  // Code is made for the types of its operands and results, and for no others.
+  void VerifyGenerated(const plan::Launch& launch, const std::string& path) {
+    if ((launch.kernel() == kGeneratedKernel) != launch.has_generated()) {
+      return problems_.Add(path, " of the kernel 'generated', and no other, names generated code");
+    }
+    if (!launch.has_generated()) return;
+    if (launch.generated() < 0 || launch.generated() >= plan_.generated_size()) {
+      return problems_.Add(path, " names the generated kernel ", launch.generated(), " of ",
+                           plan_.generated_size());
+    }
+    const auto& kernel = plan_.generated(launch.generated());
+    const auto fits = [&](const auto& buffers, const auto& tensors) {
+      if (buffers.size() != tensors.size()) return false;
+      for (int i = 0; i < buffers.size(); ++i) {
+        const auto& local = program_.buffers(buffers[i]).local();
+        if (local.dtype() != tensors[i].dtype() ||
+            !std::equal(local.shape().begin(), local.shape().end(), tensors[i].shape().begin(),
+                        tensors[i].shape().end())) {
+          return false;
+        }
+      }
+      return true;
+    };
+    if (!fits(launch.operands(), kernel.operands()) || !fits(launch.results(), kernel.results())) {
+      problems_.Add(path, " has other operands or results than the code of '", kernel.name(),
+                    "' is made for");
+    }
+    if (!launch.attributes().empty()) problems_.Add(path, " gives attributes to generated code");
+  }
+
   void VerifyInstruction(int segment, int index) {
     const auto& instruction = program_.segments(segment).instructions(index);
     const std::string path = InstructionPath(plan_, index_, segment, index);
@@ -265,6 +295,7 @@ class ProgramVerifier {
     switch (instruction.kind_case()) {
       case plan::Instruction::kLaunch:
         if (instruction.launch().kernel().empty()) problems_.Add(path, " names no kernel");
+        VerifyGenerated(instruction.launch(), path);
         for (const auto& [name, attribute] : instruction.launch().attributes()) {
           if (attribute.value_case() == plan::Attribute::VALUE_NOT_SET) {
             problems_.Add(path, ": the attribute '", name, "' has no value");

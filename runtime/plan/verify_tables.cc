@@ -389,6 +389,47 @@ void VerifyBatch(const plan::Plan& plan, Problems& problems) {
   }
 }
 
+// What can be seen of generated kernels without running them: they are for whole results, and have
+// code. What the code does is not checked.
+void VerifyGenerated(const plan::Plan& plan, Problems& problems) {
+  constexpr size_t kMaxCode = size_t{64} << 20;
+  std::set<std::string> names;
+  for (const auto& kernel : plan.generated()) {
+    const std::string name = absl::StrCat("the generated kernel '", kernel.name(), "'");
+    if (kernel.name().empty() || !names.insert(kernel.name()).second) {
+      problems.Add(name, " has no name of its own");
+    }
+    if (kernel.results().empty()) problems.Add(name, " has no result");
+    for (const auto* tensors : {&kernel.operands(), &kernel.results()}) {
+      for (const auto& tensor : *tensors) {
+        if (!CheckedBytes(tensor)) problems.Add(name, " is for an impossible tensor");
+      }
+    }
+    if (!problems.empty()) return;
+    for (const auto& result : kernel.results()) {
+      const int64_t elements = FromPlan(result).num_elements();
+      if (kernel.units() < 1 || kernel.unit_elements() < 1 || elements % kernel.units() != 0 ||
+          elements / kernel.units() != kernel.unit_elements()) {
+        problems.Add(name, " computes ", kernel.units(), " units of ", kernel.unit_elements(),
+                     " elements, but has a result of ", elements);
+      }
+    }
+    std::set<std::string> targets;
+    for (const auto& image : kernel.images()) {
+      if (image.target().empty() || !targets.insert(image.target()).second) {
+        problems.Add(name, " has code for '", image.target(), "' twice, or for no target");
+      }
+      const size_t size = image.code().size();
+      if (size == 0 || size > kMaxCode || image.entry() < 0 ||
+          image.entry() >= static_cast<int64_t>(size)) {
+        problems.Add(name, " has ", size, " bytes of code for '", image.target(),
+                     "', which is none or too much, or begins outside of it");
+      }
+    }
+    if (targets.empty()) problems.Add(name, " has no code");
+  }
+}
+
 }  // namespace
 
 void VerifyTables(const plan::Plan& plan, Problems& problems) {
@@ -403,6 +444,7 @@ void VerifyTables(const plan::Plan& plan, Problems& problems) {
   VerifyMasters(plan, problems);
   VerifyChannels(plan, problems);
   VerifyBatch(plan, problems);
+  VerifyGenerated(plan, problems);
 }
 
 }  // namespace oriel::runtime

@@ -1,0 +1,95 @@
+"""Generated kernels (docs/generated_kernels.md): training has the bits that it has without them."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import oriel_testing
+from numerics import Strategy
+from oriel_testing import BIN, OrielTestCase, losses
+
+STEPS = 3
+EMULATED = BIN / "liboriel_cuda_emulated.so"
+PTXAS = shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin")
+
+
+class GeneratedTest(OrielTestCase):
+    def inspected(self, plan) -> dict:
+        return json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)
+
+    def launches(self, plan, kernel: str | None = None) -> int:
+        counts = [segment["kernels"] for program in self.inspected(plan)["programs"] for segment in program["segments"]]
+        return sum(sum(count.values()) if kernel is None else count.get(kernel, 0) for count in counts)
+
+    def trained(self, name: str, precision: str, strategy: Strategy, *options: str):
+        """The plan, the losses, and the parameters' bytes."""
+        replacements = [] if precision == "f32" else [("precision: f32", f"precision: {precision}")]
+        recipe = self.recipe("recipe_adamw.yaml", *replacements)
+        plan, parameters = self.folder / f"{name}.oplan", self.folder / f"{name}.safetensors"
+        self.run_ok("oriel", "compile", oriel_testing.MODEL, "--recipe", recipe,
+                    *strategy.arguments(self.folder), *options, "-o", plan)
+        metrics = self.train(plan, "--steps", STEPS, "--dump-parameters", parameters, world=strategy.ranks)
+        return plan, losses(metrics), parameters.read_bytes()
+
+    def check(self, precision: str, strategy: Strategy, *options: str) -> None:
+        plans, trained = {}, {}
+        for generated in ("off", "on"):
+            plans[generated], *trained[generated] = self.trained(
+                generated, precision, strategy, "--generated-kernels", generated, *options)
+        self.assertEqual(trained["on"], trained["off"])
+        self.assertEqual(self.launches(plans["off"], "generated"), 0)
+        self.assertGreater(self.launches(plans["on"], "generated"), 0)
+        self.assertLess(self.launches(plans["on"]), self.launches(plans["off"]))
+        text = self.run_ok("oriel", "inspect", plans["on"]).stdout
+        launches, ops = map(int, re.search(r"^generated +(\d+) launches in place of (\d+), of", text, re.MULTILINE).groups())
+        self.assertEqual(self.launches(plans["off"]) - self.launches(plans["on"]), ops - launches)
+
+    def test_one_rank(self):
+        self.check("f32", Strategy())
+
+    def test_bf16(self):
+        self.check("bf16", Strategy())
+
+    def test_data_parallel(self):
+        self.check("bf16", Strategy(dp=2, zero=1))
+
+    def test_tensor_parallel(self):
+        """Sums that are pending over ranks pass through."""
+        self.check("f32", Strategy(tp=2, sp=True), "--overlap", "on")
+
+    def test_remat(self):
+        self.check("bf16", Strategy(), "--remat", "full")
+
+    @unittest.skipUnless(EMULATED.exists(), "built without CUDA")
+    def test_emulated_cuda(self):
+        """The emulator runs the host's code of the same linalg."""
+        environment = dict(oriel_testing.ENVIRONMENT, ORIEL_CUDA_PLUGIN=str(EMULATED))
+        self.addCleanup(setattr, oriel_testing, "ENVIRONMENT", oriel_testing.ENVIRONMENT)
+        oriel_testing.ENVIRONMENT = environment
+        self.check("bf16", Strategy(), "--device", "cuda")
+
+    @unittest.skipUnless(PTXAS, "no ptxas")
+    def test_ptx_assembles_without_spills(self):
+        architectures = ("sm_80", "sm_90", "sm_100")
+        recipe = self.recipe("recipe_adamw.yaml", ("precision: f32", "precision: bf16"))
+        text = self.run_ok("oriel", "compile", oriel_testing.MODEL, "--recipe", recipe, "--generated-kernels", "on",
+                           "--device", "cuda:" + ",".join(architectures), "--dump-after", "emit",
+                           "--stop-after", "emit").stdout
+        images = re.findall(r'target: "(sm_\d+)"\n\s*code: "((?:[^"\\]|\\.)*)"', text)
+        self.assertEqual({target for target, _ in images}, set(architectures))
+        for index, (target, code) in enumerate(images):
+            ptx = self.folder / f"{index}.ptx"
+            ptx.write_bytes(code.encode("latin-1").decode("unicode_escape").encode("latin-1"))
+            result = subprocess.run([PTXAS, "-v", "-arch", target, ptx, "-o", os.devnull], capture_output=True, text=True,
+                                    timeout=50)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("0 bytes spill stores, 0 bytes spill loads", result.stderr)
+
+    def test_other_value(self):
+        result = oriel_testing.run("oriel", "compile", oriel_testing.MODEL, "--recipe", self.recipe("recipe_adamw.yaml"),
+                                   "--generated-kernels", "yes", "-o", self.folder / "p.oplan")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--generated-kernels: can't use 'yes'; give on or off", result.stderr)
