@@ -83,7 +83,7 @@ run_preset() {
 }
 
 if $setup; then
-  setup_flags=(--cpu-only)
+  setup_flags=()
   [[ "$preset" != runtime-only ]] || setup_flags+=(--runtime-only)
   step setup "tools/setup.sh ${setup_flags[*]}" tools/setup.sh "${setup_flags[@]}"
 fi
