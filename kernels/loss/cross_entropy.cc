@@ -15,4 +15,26 @@ absl::StatusOr<CrossEntropyShape> CrossEntropyShape::Make(const KernelSpec& spec
   return CrossEntropyShape{runtime::NumElements(rows), x.shape.back(), ignore_index, classes};
 }
 
+absl::StatusOr<BlockShape> BlockShape::Make(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 2));
+  const TensorSpec &x = spec.operands[0], &labels = spec.operands[1];
+  if (x.rank() < 1) return Malformed(spec, "the logits have rank 0");
+  const Shape rows(x.shape.begin(), x.shape.end() - 1);
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, labels.dtype, rows));
+  ORIEL_ASSIGN_OR_RETURN(const int64_t ignore_index, IntOr(spec, "ignore_index", -100));
+  ORIEL_ASSIGN_OR_RETURN(const int64_t blocks, spec.Int("blocks"));
+  if (blocks <= 0 || x.shape.back() % blocks != 0) {
+    return Malformed(spec, "the classes are not a multiple of the blocks");
+  }
+  Shape by_block = rows;
+  by_block.push_back(blocks);
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, ComputeDType(x.dtype), by_block));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, ComputeDType(x.dtype), rows));
+  ORIEL_ASSIGN_OR_RETURN(const Piece piece, Piece::Make(spec, 2, "all_blocks", blocks));
+  const int64_t classes = x.shape.back(), whole = classes / blocks * piece.whole;
+  return BlockShape{{runtime::NumElements(rows), classes, ignore_index, Piece{classes, whole, -1}},
+                    blocks,
+                    piece};
+}
+
 }  // namespace oriel::kernels

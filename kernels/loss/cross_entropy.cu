@@ -6,7 +6,8 @@
 // losses are summed in double by one block, thread i every 512th row from i, then these in pairs
 // and in order. The gradient is rounded once; of the label's own logit it is cotangent * expm1(x -
 // logsumexp). A label out of range is reported, and counts as ignored. Bytes over the memory:
-// cross_entropy and sum_exp read the logits once; the gradient reads the logits and writes as much.
+// cross_entropy, sum_exp and block_logsumexp read the logits once; the gradient reads the logits
+// and writes as much.
 #include "kernels/cuda/piece.cuh"
 #include "kernels/cuda/rows.cuh"
 #include "kernels/loss/loss_args.h"
@@ -142,6 +143,47 @@ __device__ void SumExp(const S* x, const Compute<S>* shifts, Compute<S>* result,
   }
 }
 
+// Blocks are short; and eight elements at a time would take more registers than there are.
+template <typename S>
+constexpr int kBlockPack = kPackOf<S> < 4 ? kPackOf<S> : 4;
+
+// A group for each block of each row. The group that has the label's logit gives it; if none has,
+// that of the first block gives 0.
+template <int kWidth, typename S, typename I>
+__device__ void BlockLogsumexp(const LossArgs& args, int64_t blocks, const S* logits,
+                               const I* labels, Compute<S>* logsumexp, Compute<S>* label_logit) {
+  using T = Compute<S>;
+  const int64_t width = args.vocabulary / blocks;
+  const int64_t first = PieceFirst(args.classes, args.labels.fault) * width;
+  for (int64_t at = FirstRow(); at < args.rows * blocks; at += RowStep()) {
+    const S* x = logits + at * width;
+    RunningSum<T> own;
+    ForEachPack<kWidth>(x, width, [&](int64_t, const T(&elements)[kWidth]) { own.Add(elements); });
+    const T max = GroupTotal(own.max, Larger());
+    const T sum = GroupSum(own.sum * exp(own.max - RunningSum<T>::Shift(max)));
+    if (threadIdx.x != 0) continue;
+    const bool is_none = max == -static_cast<T>(INFINITY);
+    logsumexp[at] =
+        is_none ? max : static_cast<T>(static_cast<double>(max) + log(static_cast<double>(sum)));
+    const int64_t row = at / blocks, block = at % blocks, label = labels[row];
+    const bool counts = label != args.ignore_index;
+    const int64_t in_row = label - first, in_block = in_row - block * width;
+    const bool has = counts && in_row >= 0 && in_row < args.vocabulary;
+    if (has && in_block >= 0 && in_block < width) label_logit[row] = Widen(x[in_block]);
+    if (!has && block == 0) label_logit[row] = T(0);
+  }
+}
+
+template <typename I>
+__device__ void CheckLabels(const LossArgs& args, const I* labels) {
+  for (int64_t row = GlobalThread(); row < args.rows; row += GlobalThreads()) {
+    const int64_t label = labels[row];
+    if (label == args.ignore_index || (label >= 0 && label < args.classes.whole)) continue;
+    ReportFault(args.labels.fault, args.labels.launch, kIndexOutOfRange, label, args.classes.whole,
+                row);
+  }
+}
+
 // A thread for each row.
 template <typename S, typename I>
 __device__ void LabelLogits(const LossArgs& args, const S* logits, const I* labels,
@@ -183,9 +225,20 @@ __device__ void LabelLogits(const LossArgs& args, const S* logits, const I* labe
                     const S* logits, const I* labels, T* result) {                             \
     LabelLogits(args, logits, labels, result);                                                 \
   }
+#define ORIEL_BLOCK_KERNELS(S, T, type, I, index)                                               \
+  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_block_logsumexp_##type##_##index, const LossArgs args,     \
+                    int64_t blocks, const S* logits, const I* labels, T* lse, T* label_logit) { \
+    if (args.vocabulary / blocks % kBlockPack<S> == 0) {                                        \
+      BlockLogsumexp<kBlockPack<S>>(args, blocks, logits, labels, lse, label_logit);            \
+    } else {                                                                                    \
+      BlockLogsumexp<1>(args, blocks, logits, labels, lse, label_logit);                        \
+    }                                                                                           \
+  }
 #define ORIEL_LOSS_KERNELS_OF(S, T, type)                                                    \
   ORIEL_LOSS_KERNELS(S, T, type, int64_t, i64)                                               \
   ORIEL_LOSS_KERNELS(S, T, type, int32_t, i32)                                               \
+  ORIEL_BLOCK_KERNELS(S, T, type, int64_t, i64)                                              \
+  ORIEL_BLOCK_KERNELS(S, T, type, int32_t, i32)                                              \
   ORIEL_CUDA_KERNEL(kMaxGroup, oriel_sum_exp_##type, const S* x, const T* shifts, T* result, \
                     int64_t rows, int64_t n) {                                               \
     if (n % kPackOf<S> == 0) {                                                               \
@@ -200,6 +253,12 @@ __device__ void LabelLogits(const LossArgs& args, const S* logits, const I* labe
     FinishLoss(args, labels, losses, loss, count);                                      \
   }
 
+ORIEL_CUDA_KERNEL(256, oriel_check_labels_i64, const LossArgs args, const int64_t* labels) {
+  CheckLabels(args, labels);
+}
+ORIEL_CUDA_KERNEL(256, oriel_check_labels_i32, const LossArgs args, const int32_t* labels) {
+  CheckLabels(args, labels);
+}
 ORIEL_LOSS_KERNELS_OF(float, float, f32)
 ORIEL_LOSS_KERNELS_OF(double, double, f64)
 ORIEL_LOSS_KERNELS_OF(__nv_bfloat16, float, bf16)

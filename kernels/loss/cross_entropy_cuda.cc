@@ -102,6 +102,26 @@ absl::StatusOr<KernelFn> MakeLabelLogits(const KernelSpec& spec, Device& device)
   });
 }
 
+absl::StatusOr<KernelFn> MakeBlockLogsumexp(const KernelSpec& spec, Device& device) {
+  ORIEL_ASSIGN_OR_RETURN(const BlockShape shape, BlockShape::Make(spec));
+  const DType dtype = spec.operands[0].dtype;
+  ORIEL_ASSIGN_OR_RETURN(const Function function, FindTyped(spec, device, "oriel_block_logsumexp",
+                                                            {dtype, spec.operands[1].dtype}));
+  // Nothing but where a piece begins is found to be wrong.
+  const LossArgs loss = {shape.loss.rows, shape.loss.vocabulary, shape.loss.ignore_index,
+                         PreparePiece(shape.piece, device), FaultsOf(device, "")};
+  const RowGrid grid =
+      RowGridFor(device, shape.loss.rows * shape.blocks, shape.loss.vocabulary / shape.blocks,
+                 runtime::DTypeBytes(dtype), /*packs=*/4);
+  return KernelFn([=](const KernelArgs& args) {
+    if (loss.rows == 0) return absl::OkStatus();
+    LossArgs now = loss;
+    now.classes = AtLaunch(loss.classes, shape.piece, args);
+    return function.Launch(grid.blocks, grid.threads, StreamOf(args), now, shape.blocks,
+                           args.operands[0], args.operands[1], args.results[0], args.results[1]);
+  });
+}
+
 absl::StatusOr<KernelFn> MakeSumExp(const KernelSpec& spec, Device& device) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
   const TensorSpec& x = spec.operands[0];
@@ -120,6 +140,7 @@ absl::StatusOr<KernelFn> MakeSumExp(const KernelSpec& spec, Device& device) {
   });
 }
 
+ORIEL_REGISTER_CUDA_KERNEL("block_logsumexp", 0, MakeBlockLogsumexp);
 ORIEL_REGISTER_CUDA_KERNEL("cross_entropy", 0, MakeCrossEntropy);
 ORIEL_REGISTER_CUDA_KERNEL("cross_entropy_grad", 0, MakeCrossEntropyGrad);
 ORIEL_REGISTER_CUDA_KERNEL("label_logits", 0, MakeLabelLogits);

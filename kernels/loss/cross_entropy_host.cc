@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/parallel.h"
 #include "kernels/common/row_sums.h"
@@ -15,16 +14,8 @@ namespace oriel::kernels {
 namespace {
 
 template <typename I>
-absl::Status CheckLabels(const char* kernel, const CrossEntropyShape& shape, const I* labels) {
-  for (int64_t row = 0; row < shape.rows; ++row) {
-    const int64_t label = labels[row];
-    if (label != shape.ignore_index && (label < 0 || label >= shape.classes.whole)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kernel, ": label ", label, " of row ", row, " is outside [0, ",
-                       shape.classes.whole, ") and is not ignore_index ", shape.ignore_index));
-    }
-  }
-  return absl::OkStatus();
+absl::Status CheckLabelsOf(const char* kernel, const CrossEntropyShape& shape, const I* labels) {
+  return CheckLabels(kernel, labels, shape.rows, shape.classes.whole, shape.ignore_index);
 }
 
 // Elements of a row whose exponentials are computed before they are summed.
@@ -59,7 +50,7 @@ absl::StatusOr<KernelFn> MakeLossTyped(const KernelSpec& spec, const CrossEntrop
     const S* logits = args.operand<S>(0);
     const I* labels = args.operand<I>(1);
     T* logsumexp = args.result<T>(2);
-    absl::Status status = CheckLabels("cross_entropy", shape, labels);
+    absl::Status status = CheckLabelsOf("cross_entropy", shape, labels);
     if (!status.ok()) return status;
     double* loss = static_cast<double*>(ThreadScratch(shape.rows * sizeof(double)));
     ParallelFor(threads, shape.rows, 6 * shape.vocabulary, [=](int64_t begin, int64_t end) {
@@ -95,7 +86,7 @@ absl::StatusOr<KernelFn> MakeGradTyped(const KernelSpec& spec, const CrossEntrop
     const I* labels = args.operand<I>(2);
     const T* logsumexp = args.operand<T>(3);
     S* result = args.result<S>(0);
-    absl::Status status = CheckLabels("cross_entropy_grad", shape, labels);
+    absl::Status status = CheckLabelsOf("cross_entropy_grad", shape, labels);
     if (!status.ok()) return status;
     ORIEL_ASSIGN_OR_RETURN(const int64_t first, shape.classes.First(args));
     ParallelFor(threads, shape.rows, 6 * shape.vocabulary, [=](int64_t begin, int64_t end) {
@@ -135,7 +126,7 @@ absl::StatusOr<KernelFn> MakeLabelLogitsTyped(const KernelSpec& spec,
     const S* logits = args.operand<S>(0);
     const I* labels = args.operand<I>(1);
     T* result = args.result<T>(0);
-    absl::Status status = CheckLabels("label_logits", shape, labels);
+    absl::Status status = CheckLabelsOf("label_logits", shape, labels);
     if (!status.ok()) return status;
     ORIEL_ASSIGN_OR_RETURN(const int64_t first, shape.classes.First(args));
     ParallelFor(threads, shape.rows, 1, [=](int64_t begin, int64_t end) {
@@ -148,6 +139,53 @@ absl::StatusOr<KernelFn> MakeLabelLogitsTyped(const KernelSpec& spec,
     return absl::OkStatus();
   });
 }
+
+template <typename S, typename I>
+absl::StatusOr<KernelFn> MakeBlocksTyped(const BlockShape& shape, int threads) {
+  using T = Compute<S>;
+  return KernelFn([shape, threads](const KernelArgs& args) {
+    const CrossEntropyShape& loss = shape.loss;
+    const S* logits = args.operand<S>(0);
+    const I* labels = args.operand<I>(1);
+    T *logsumexp = args.result<T>(0), *label_logit = args.result<T>(1);
+    ORIEL_ASSIGN_OR_RETURN(const int64_t first_block, shape.piece.First(args));
+    const int64_t n = loss.vocabulary, width = n / shape.blocks, first = first_block * width;
+    ParallelFor(threads, loss.rows, 6 * n, [=](int64_t begin, int64_t end) {
+      WideRow<S> source(n);
+      for (int64_t row = begin; row < end; ++row) {
+        const T* x = source.Read(logits + row * n);
+        for (int64_t block = 0; block < shape.blocks; ++block) {
+          constexpr T kNone = -std::numeric_limits<T>::infinity();
+          const T* part = x + block * width;
+          const T max = RowMax(part, width, kNone);
+          logsumexp[row * shape.blocks + block] =
+              max == kNone
+                  ? kNone
+                  : static_cast<T>(static_cast<double>(max) + std::log(SumExp(part, width, max)));
+        }
+        const int64_t label = labels[row], own = label - first;
+        const bool has = label != loss.ignore_index && own >= 0 && own < n;
+        label_logit[row] = has ? x[own] : T(0);
+      }
+    });
+    return absl::OkStatus();
+  });
+}
+
+struct Blocks {
+  template <typename S>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    ORIEL_ASSIGN_OR_RETURN(const BlockShape shape, BlockShape::Make(spec));
+    switch (spec.operands[1].dtype) {
+      case DType::kI64:
+        return MakeBlocksTyped<S, int64_t>(shape, spec.num_threads);
+      case DType::kI32:
+        return MakeBlocksTyped<S, int32_t>(shape, spec.num_threads);
+      default:
+        return Unsupported(spec, "takes labels of i64 and i32");
+    }
+  }
+};
 
 template <template <typename, typename> class Factory>
 struct ByIndex {
@@ -253,6 +291,12 @@ absl::StatusOr<KernelFn> MakeLabelLogits(const KernelSpec& spec) {
   return DispatchStored<ByIndex<LabelLogits>>(spec, spec.operands[0].dtype);
 }
 
+absl::StatusOr<KernelFn> MakeBlockLogsumexp(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 2));
+  return DispatchStored<Blocks>(spec, spec.operands[0].dtype);
+}
+
+ORIEL_REGISTER_HOST_KERNEL("block_logsumexp", 0, MakeBlockLogsumexp);
 ORIEL_REGISTER_HOST_KERNEL("cross_entropy", 0, MakeCrossEntropy);
 ORIEL_REGISTER_HOST_KERNEL("cross_entropy_grad", 0, MakeCrossEntropyGrad);
 ORIEL_REGISTER_HOST_KERNEL("sum_exp", 0, MakeSumExp);

@@ -1,15 +1,17 @@
 // sgd, adamw and sum_squares; see optimizer.h for operands.
 //
 // Numbers: elements are computed in T, the parameter's type, a gradient of bf16 is widened; results
-// are assigned. Coefficients of a step are taken in double by one thread of each block.
+// are assigned, and rounded to bf16 once more where that is asked for. Coefficients of a step are
+// taken in double by one thread of each block.
 //   sgd    p' = p - rate (scale g + decay p)
 //   adamw  g' = scale g; m' = β1 m + (1 - β1) g'; v' = β2 v + (1 - β2) g'²
 //          p' = (1 - rate decay) p - rate / (1 - β1^step) m' / (√v' / √(1 - β2^step) + ε)
 //          (Loshchilov and Hutter, Decoupled Weight Decay Regularization, algorithm 2)
 //   sum_squares: a block sums a chunk of kSquaresChunk elements, each thread its own in T, then
 //          threads in double in the order of rows.cuh; one block sums the chunks in double.
-// Bytes over the memory, of f32 with a gradient of f32: sgd 12 per element, adamw 28,
-// sum_squares 4.
+// A block steps chunks of kStepChunk elements of all tensors of the launch in turn.
+// Bytes over the memory, of f32 with a gradient of f32: sgd 12 per element, adamw 28, 2 more where
+// it is rounded; sum_squares 4.
 #include "kernels/cuda/rows.cuh"
 #include "kernels/optimizer/optimizer_args.h"
 
@@ -25,7 +27,7 @@ struct Step {
 };
 
 template <typename T>
-__device__ void SetStep(const AdamWArgs& args, const T* scale, const T* learning_rate,
+__device__ void SetStep(const StepArgs& args, const T* scale, const T* learning_rate,
                         const T* step_number, Step<T>* step) {
   const double rate = static_cast<double>(*learning_rate);
   const double number = static_cast<double>(*step_number);
@@ -48,54 +50,101 @@ __device__ void Update(const Step<T>& c, T gradient, T& p, T& m, T& v) {
   p = c.keep * p - c.step_size * m / (sqrt(v) * c.root_scale + c.epsilon);
 }
 
-// Results may be the operands' buffers: an element is read and written by one thread.
-template <typename T, typename G>
-__device__ void AdamW(const AdamWArgs& args, const T* p, const G* g, const T* m, const T* v,
-                      const T* scale, const T* rate, const T* number, T* new_p, T* new_m,
-                      T* new_v) {
-  __shared__ Step<T> step;
-  if (threadIdx.x == 0) SetStep(args, scale, rate, number, &step);
-  __syncthreads();
-  const Step<T> c = step;
-  const int64_t packs = args.count / kWidth;
-  for (int64_t pack = GlobalThread(); pack < packs; pack += GlobalThreads()) {
-    const int64_t at = pack * kWidth;
-    T ps[kWidth], gs[kWidth], ms[kWidth], vs[kWidth];
-    LoadPack(p + at, ps);
-    LoadPack(g + at, gs);
-    LoadPack(m + at, ms);
-    LoadPack(v + at, vs);
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) Update(c, gs[i], ps[i], ms[i], vs[i]);
-    StorePack(new_p + at, ps);
-    StorePack(new_m + at, ms);
-    StorePack(new_v + at, vs);
+// The last tensor that begins at or before the chunk.
+__device__ int TensorOf(const int32_t* first_chunk, int used, int32_t chunk) {
+  int low = 0, high = used;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (first_chunk[middle] <= chunk) {
+      low = middle;
+    } else {
+      high = middle;
+    }
   }
-  for (int64_t i = packs * kWidth + GlobalThread(); i < args.count; i += GlobalThreads()) {
-    T one_p = p[i], one_m = m[i], one_v = v[i];
-    Update(c, static_cast<T>(Widen(g[i])), one_p, one_m, one_v);
-    new_p[i] = one_p;
-    new_m[i] = one_m;
-    new_v[i] = one_v;
+  return low;
+}
+
+// Calls step(tensor, begin, end) for the block's chunks.
+template <typename F>
+__device__ void ForEachChunk(const StepArgs& args, F step) {
+  for (int32_t chunk = static_cast<int32_t>(blockIdx.x); chunk < args.first_chunk[args.used];
+       chunk += static_cast<int32_t>(gridDim.x)) {
+    const int i = TensorOf(args.first_chunk, args.used, chunk);
+    const int64_t begin = static_cast<int64_t>(chunk - args.first_chunk[i]) * kStepChunk;
+    const int64_t count = args.tensors[i].count;
+    step(args.tensors[i], begin, begin + kStepChunk < count ? begin + kStepChunk : count);
   }
 }
 
+// Masters are f32.
+template <typename T, int kCount>
+__device__ void Round(void* to, int64_t at, const T (&from)[kCount]) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (to != nullptr) StorePack(static_cast<__nv_bfloat16*>(to) + at, from);
+  }
+}
+
+// Results may be the operands' buffers: an element is read and written by one thread.
 template <typename T, typename G>
-__device__ void Sgd(int64_t count, double weight_decay, const T* p, const G* g, const T* scale,
-                    const T* learning_rate, T* new_p) {
-  const T factor = *scale, rate = *learning_rate, decay = static_cast<T>(weight_decay);
-  const int64_t packs = count / kWidth;
-  for (int64_t pack = GlobalThread(); pack < packs; pack += GlobalThreads()) {
-    T ps[kWidth], gs[kWidth];
-    LoadPack(p + pack * kWidth, ps);
-    LoadPack(g + pack * kWidth, gs);
+__device__ void AdamW(const StepArgs& args, const T* scale, const T* rate, const T* number) {
+  __shared__ Step<T> shared;
+  if (threadIdx.x == 0) SetStep(args, scale, rate, number, &shared);
+  __syncthreads();
+  const Step<T> c = shared;
+  ForEachChunk(args, [&](const StepTensor& tensor, int64_t begin, int64_t end) {
+    const T *p = static_cast<const T*>(tensor.p), *m = static_cast<const T*>(tensor.m),
+            *v = static_cast<const T*>(tensor.v);
+    const G* g = static_cast<const G*>(tensor.gradient);
+    T *new_p = static_cast<T*>(tensor.new_p), *new_m = static_cast<T*>(tensor.new_m),
+      *new_v = static_cast<T*>(tensor.new_v);
+    const int64_t packed = begin + (end - begin) / kWidth * kWidth;
+    for (int64_t at = begin + threadIdx.x * kWidth; at < packed; at += blockDim.x * kWidth) {
+      T ps[kWidth], gs[kWidth], ms[kWidth], vs[kWidth];
+      LoadPack(p + at, ps);
+      LoadPack(g + at, gs);
+      LoadPack(m + at, ms);
+      LoadPack(v + at, vs);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) ps[i] -= rate * (factor * gs[i] + decay * ps[i]);
-    StorePack(new_p + pack * kWidth, ps);
-  }
-  for (int64_t i = packs * kWidth + GlobalThread(); i < count; i += GlobalThreads()) {
-    new_p[i] = p[i] - rate * (factor * static_cast<T>(Widen(g[i])) + decay * p[i]);
-  }
+      for (int i = 0; i < kWidth; ++i) Update(c, gs[i], ps[i], ms[i], vs[i]);
+      StorePack(new_p + at, ps);
+      StorePack(new_m + at, ms);
+      StorePack(new_v + at, vs);
+      Round(tensor.rounded, at, ps);
+    }
+    for (int64_t i = packed + threadIdx.x; i < end; i += blockDim.x) {
+      T one_p[1] = {p[i]}, one_m = m[i], one_v = v[i];
+      Update(c, static_cast<T>(Widen(g[i])), one_p[0], one_m, one_v);
+      new_p[i] = one_p[0];
+      new_m[i] = one_m;
+      new_v[i] = one_v;
+      Round(tensor.rounded, i, one_p);
+    }
+  });
+}
+
+template <typename T, typename G>
+__device__ void Sgd(const StepArgs& args, const T* scale, const T* learning_rate) {
+  const T factor = *scale, rate = *learning_rate, decay = static_cast<T>(args.weight_decay);
+  ForEachChunk(args, [&](const StepTensor& tensor, int64_t begin, int64_t end) {
+    const T* p = static_cast<const T*>(tensor.p);
+    const G* g = static_cast<const G*>(tensor.gradient);
+    T* new_p = static_cast<T*>(tensor.new_p);
+    const int64_t packed = begin + (end - begin) / kWidth * kWidth;
+    for (int64_t at = begin + threadIdx.x * kWidth; at < packed; at += blockDim.x * kWidth) {
+      T ps[kWidth], gs[kWidth];
+      LoadPack(p + at, ps);
+      LoadPack(g + at, gs);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) ps[i] -= rate * (factor * gs[i] + decay * ps[i]);
+      StorePack(new_p + at, ps);
+      Round(tensor.rounded, at, ps);
+    }
+    for (int64_t i = packed + threadIdx.x; i < end; i += blockDim.x) {
+      const T one[1] = {p[i] - rate * (factor * static_cast<T>(Widen(g[i])) + decay * p[i])};
+      new_p[i] = one[0];
+      Round(tensor.rounded, i, one);
+    }
+  });
 }
 
 template <typename S>
@@ -120,15 +169,7 @@ __device__ double ChunkSquares(const S* x, int64_t begin, int64_t end) {
 template <typename T>
 __device__ void Squares(const SquaresArgs& args, double* sums) {
   const int32_t block = static_cast<int32_t>(blockIdx.x);
-  int low = 0, high = args.used;  // the last tensor that begins at or before the block
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    if (args.first_block[middle] <= block) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
+  const int low = TensorOf(args.first_block, args.used, block);
   const int64_t begin = static_cast<int64_t>(block - args.first_block[low]) * kSquaresChunk;
   const int64_t count = args.counts[low];
   const int64_t end = begin + kSquaresChunk < count ? begin + kSquaresChunk : count;
@@ -150,15 +191,14 @@ __device__ void FinishSquares(const double* sums, int64_t count, T* result) {
 
 }  // namespace
 
-#define ORIEL_STEP_KERNELS(T, type, G, gradient)                                                 \
-  ORIEL_CUDA_KERNEL(kThreads, oriel_adamw_##type##_##gradient, const AdamWArgs args, const T* p, \
-                    const G* g, const T* m, const T* v, const T* scale, const T* rate,           \
-                    const T* number, T* new_p, T* new_m, T* new_v) {                             \
-    AdamW(args, p, g, m, v, scale, rate, number, new_p, new_m, new_v);                           \
-  }                                                                                              \
-  ORIEL_CUDA_KERNEL(kThreads, oriel_sgd_##type##_##gradient, int64_t count, double weight_decay, \
-                    const T* p, const G* g, const T* scale, const T* rate, T* new_p) {           \
-    Sgd(count, weight_decay, p, g, scale, rate, new_p);                                          \
+#define ORIEL_STEP_KERNELS(T, type, G, gradient)                                                  \
+  ORIEL_CUDA_KERNEL(kThreads, oriel_adamw_##type##_##gradient, const StepArgs args,               \
+                    const T* scale, const T* rate, const T* number) {                             \
+    AdamW<T, G>(args, scale, rate, number);                                                       \
+  }                                                                                               \
+  ORIEL_CUDA_KERNEL(kThreads, oriel_sgd_##type##_##gradient, const StepArgs args, const T* scale, \
+                    const T* rate) {                                                              \
+    Sgd<T, G>(args, scale, rate);                                                                 \
   }
 ORIEL_STEP_KERNELS(float, f32, float, f32)
 ORIEL_STEP_KERNELS(float, f32, __nv_bfloat16, bf16)

@@ -6,10 +6,26 @@
 
 namespace oriel::kernels::cuda {
 
-struct AdamWArgs {
+// Parameters that one launch steps: as many as fit into a launch's parameters (4 KiB). Their
+// addresses are in the launch, so one that is recorded keeps them.
+inline constexpr int kStepTensors = 50;
+// Elements that a block steps at a time.
+inline constexpr int64_t kStepChunk = 16 * 1024;
+
+struct StepTensor {
+  const void *p, *gradient, *m, *v;  // without states, sgd
+  void *new_p, *new_m, *new_v;
+  void* rounded;  // null for none
   int64_t count;
-  double beta1, beta2, epsilon, weight_decay;
 };
+
+struct StepArgs {
+  StepTensor tensors[kStepTensors];
+  int32_t first_chunk[kStepTensors + 1];
+  int32_t used;
+  double beta1, beta2, epsilon, weight_decay;  // without the first three, sgd
+};
+static_assert(sizeof(StepArgs) < 4000);
 
 // Tensors whose squares one launch sums: as many as fit into a launch's parameters (4 KiB).
 inline constexpr int kSquaresTensors = 120;

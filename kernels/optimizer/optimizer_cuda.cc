@@ -3,57 +3,101 @@
 
 #include "kernels/cuda/factory.h"
 #include "kernels/cuda/registry.h"
+#include "kernels/optimizer/optimizer.h"
 #include "kernels/optimizer/optimizer_args.h"
 #include "runtime/base/status.h"
 
 namespace oriel::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256, kWidth = 4;  // as in optimizer.cu
+constexpr int kThreads = 256;  // as in optimizer.cu
 
-absl::StatusOr<KernelFn> MakeSgd(const KernelSpec& spec, Device& device) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 1));
-  const TensorSpec &p = spec.operands[0], &g = spec.operands[1];
-  ORIEL_ASSIGN_OR_RETURN(const double weight_decay, spec.Float("weight_decay"));
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, g.dtype, p.shape));
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, p.dtype, {}));
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, p.dtype, {}));
-  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, p.dtype, p.shape));
+// Parameters that one launch steps.
+struct StepLaunch {
+  StepArgs args;  // but for addresses
+  std::vector<int> tensors;
+  Grid blocks;
+};
+
+// Launches for all that are not empty. `step` has the attributes.
+absl::StatusOr<std::vector<StepLaunch>> StepLaunches(const KernelSpec& spec, const Device& device,
+                                                     const StepShape& shape, const StepArgs& step) {
+  constexpr int64_t kMostChunks = 1 << 30;
+  std::vector<StepLaunch> launches;
+  for (int i = 0; i < shape.count; ++i) {
+    const int64_t count = spec.operands[i].num_elements();
+    const int64_t chunks = (count + kStepChunk - 1) / kStepChunk;
+    if (chunks == 0) continue;
+    if (chunks > kMostChunks) return Unsupported(spec, "a tensor has too many elements");
+    if (launches.empty() || launches.back().args.used == kStepTensors ||
+        launches.back().args.first_chunk[launches.back().args.used] + chunks > kMostChunks) {
+      launches.push_back({step, {}, {}});
+    }
+    StepArgs& args = launches.back().args;
+    const int32_t used = args.used++;
+    args.tensors[used].count = count;
+    args.first_chunk[used + 1] = args.first_chunk[used] + static_cast<int32_t>(chunks);
+    launches.back().tensors.push_back(i);
+  }
+  for (StepLaunch& launch : launches) {
+    launch.blocks = BlocksFor(device, launch.args.first_chunk[launch.args.used], 1);
+  }
+  return launches;
+}
+
+// Of kernels with the attributes in `step` and `states` states for each parameter; what `scalars`
+// stand behind the tensors is the launch's too.
+absl::StatusOr<KernelFn> MakeStep(const KernelSpec& spec, Device& device, const char* stem,
+                                  int states, int scalars, const StepArgs& step) {
+  ORIEL_ASSIGN_OR_RETURN(const StepShape shape, StepShape::Make(spec, 2 + states, scalars));
   ORIEL_ASSIGN_OR_RETURN(const Function function,
-                         FindTyped(spec, device, "oriel_sgd", {p.dtype, g.dtype}));
-  const int64_t count = p.num_elements();
-  const Grid blocks = BlocksFor(device, count, kThreads * kWidth);
+                         FindTyped(spec, device, stem, {shape.dtype, shape.gradient}));
+  ORIEL_ASSIGN_OR_RETURN(const std::vector<StepLaunch> launches,
+                         StepLaunches(spec, device, shape, step));
   return KernelFn([=](const KernelArgs& args) {
-    if (count == 0) return absl::OkStatus();
-    return function.Launch(blocks, {kThreads}, StreamOf(args), count, weight_decay,
-                           args.operands[0], args.operands[1], args.operands[2], args.operands[3],
-                           args.results[0]);
+    const int n = shape.count, behind = (2 + states) * n;
+    for (const StepLaunch& launch : launches) {
+      StepArgs now = launch.args;
+      for (int j = 0; j < now.used; ++j) {
+        const int i = launch.tensors[j];
+        StepTensor& tensor = now.tensors[j];
+        tensor.p = args.operands[i];
+        tensor.gradient = args.operands[n + i];
+        tensor.new_p = args.results[i];
+        if (states > 0) {
+          tensor.m = args.operands[2 * n + i];
+          tensor.v = args.operands[3 * n + i];
+          tensor.new_m = args.results[n + i];
+          tensor.new_v = args.results[2 * n + i];
+        }
+        if (shape.rounded) tensor.rounded = args.results[(1 + states) * n + i];
+      }
+      if (scalars == 3) {
+        ORIEL_RETURN_IF_ERROR(function.Launch(launch.blocks, {kThreads}, StreamOf(args), now,
+                                              args.operands[behind], args.operands[behind + 1],
+                                              args.operands[behind + 2]));
+      } else {
+        ORIEL_RETURN_IF_ERROR(function.Launch(launch.blocks, {kThreads}, StreamOf(args), now,
+                                              args.operands[behind], args.operands[behind + 1]));
+      }
+    }
+    return absl::OkStatus();
   });
 }
 
+absl::StatusOr<KernelFn> MakeSgd(const KernelSpec& spec, Device& device) {
+  StepArgs step = {};
+  ORIEL_ASSIGN_OR_RETURN(step.weight_decay, spec.Float("weight_decay"));
+  return MakeStep(spec, device, "oriel_sgd", /*states=*/0, /*scalars=*/2, step);
+}
+
 absl::StatusOr<KernelFn> MakeAdamW(const KernelSpec& spec, Device& device) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 7, 3));
-  const TensorSpec &p = spec.operands[0], &g = spec.operands[1];
-  AdamWArgs adamw{p.num_elements(), 0, 0, 0, 0};
-  ORIEL_ASSIGN_OR_RETURN(adamw.beta1, spec.Float("beta1"));
-  ORIEL_ASSIGN_OR_RETURN(adamw.beta2, spec.Float("beta2"));
-  ORIEL_ASSIGN_OR_RETURN(adamw.epsilon, spec.Float("epsilon"));
-  ORIEL_ASSIGN_OR_RETURN(adamw.weight_decay, spec.Float("weight_decay"));
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, g.dtype, p.shape));
-  for (size_t i = 2; i < 7; ++i) {
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, p.dtype, i < 4 ? p.shape : Shape{}));
-  }
-  for (size_t i = 0; i < 3; ++i) ORIEL_RETURN_IF_ERROR(CheckResult(spec, i, p.dtype, p.shape));
-  ORIEL_ASSIGN_OR_RETURN(const Function function,
-                         FindTyped(spec, device, "oriel_adamw", {p.dtype, g.dtype}));
-  const Grid blocks = BlocksFor(device, adamw.count, kThreads * kWidth);
-  return KernelFn([=](const KernelArgs& args) {
-    if (adamw.count == 0) return absl::OkStatus();
-    return function.Launch(blocks, {kThreads}, StreamOf(args), adamw, args.operands[0],
-                           args.operands[1], args.operands[2], args.operands[3], args.operands[4],
-                           args.operands[5], args.operands[6], args.results[0], args.results[1],
-                           args.results[2]);
-  });
+  StepArgs step = {};
+  ORIEL_ASSIGN_OR_RETURN(step.beta1, spec.Float("beta1"));
+  ORIEL_ASSIGN_OR_RETURN(step.beta2, spec.Float("beta2"));
+  ORIEL_ASSIGN_OR_RETURN(step.epsilon, spec.Float("epsilon"));
+  ORIEL_ASSIGN_OR_RETURN(step.weight_decay, spec.Float("weight_decay"));
+  return MakeStep(spec, device, "oriel_adamw", /*states=*/2, /*scalars=*/3, step);
 }
 
 // Tensors that one launch sums, and where its chunks' sums lie.

@@ -107,28 +107,53 @@ void AdamWRange(const T* p, const G* gradient, const T* m, const T* v, AdamWCoef
   }
 }
 
+// Elements that are stepped before they are rounded: they stay in the cache.
+constexpr int64_t kRoundedBlock = 4096;
+
+// Calls range(tensor, begin, end) for pieces of all tensors, in parallel where they are large, and
+// rounds what it has made.
+template <typename T, typename Range>
+void ForEachRange(const std::vector<int64_t>& sizes, int threads, int64_t cost,
+                  const KernelArgs& args, int rounded, Range range) {
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const int tensor = static_cast<int>(i);
+    const T* stepped = args.result<T>(tensor);
+    auto* narrow = rounded < 0 ? nullptr : args.result<BFloat16>(rounded + tensor);
+    ParallelForElements(threads, sizes[i], cost, [=](int64_t begin, int64_t end) {
+      if (narrow == nullptr) return range(tensor, begin, end);
+      for (; begin < end; begin += kRoundedBlock) {
+        const int64_t block = std::min(end, begin + kRoundedBlock);
+        range(tensor, begin, block);
+        if constexpr (std::is_same_v<T, float>) {
+          RoundElements(stepped + begin, block - begin, narrow + begin);
+        }
+      }
+    });
+  }
+}
+
+std::vector<int64_t> SizesOf(const KernelSpec& spec, const StepShape& shape) {
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < shape.count; ++i) sizes.push_back(spec.operands[i].num_elements());
+  return sizes;
+}
+
 // Parameters of T, gradients of G.
 template <typename T, typename G>
 struct Sgd {
-  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
-    const TensorSpec& parameter = spec.operands[0];
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec, const StepShape& shape) {
     ORIEL_ASSIGN_OR_RETURN(const double weight_decay, spec.Float("weight_decay"));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, spec.operands[1].dtype, parameter.shape));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, parameter.dtype, {}));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, parameter.dtype, {}));
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, parameter.dtype, parameter.shape));
-    const int64_t count = parameter.num_elements();
     const int threads = spec.num_threads;
-    return KernelFn([=](const KernelArgs& args) {
-      const T* p = args.operand<T>(0);
-      const G* g = args.operand<G>(1);
-      const T scale = *args.operand<T>(2);
-      const T rate = *args.operand<T>(3);
+    return KernelFn([=, sizes = SizesOf(spec, shape)](const KernelArgs& args) {
+      const int n = shape.count;
+      const T scale = *args.operand<T>(2 * n);
+      const T rate = *args.operand<T>(2 * n + 1);
       const T decay = static_cast<T>(weight_decay);
-      T* out = args.result<T>(0);
-      ParallelForElements(threads, count, 2, [=](int64_t begin, int64_t end) {
-        SgdRange(p, g, scale, rate, decay, out, begin, end);
-      });
+      ForEachRange<T>(sizes, threads, 2, args, shape.rounded ? n : -1,
+                      [=](int i, int64_t begin, int64_t end) {
+                        SgdRange(args.operand<T>(i), args.operand<G>(n + i), scale, rate, decay,
+                                 args.result<T>(i), begin, end);
+                      });
       return absl::OkStatus();
     });
   }
@@ -136,31 +161,18 @@ struct Sgd {
 
 template <typename T, typename G>
 struct AdamW {
-  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
-    const TensorSpec& parameter = spec.operands[0];
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec, const StepShape& shape) {
     ORIEL_ASSIGN_OR_RETURN(const double beta1, spec.Float("beta1"));
     ORIEL_ASSIGN_OR_RETURN(const double beta2, spec.Float("beta2"));
     ORIEL_ASSIGN_OR_RETURN(const double epsilon, spec.Float("epsilon"));
     ORIEL_ASSIGN_OR_RETURN(const double weight_decay, spec.Float("weight_decay"));
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, spec.operands[1].dtype, parameter.shape));
-    for (size_t i = 2; i < 7; ++i) {
-      ORIEL_RETURN_IF_ERROR(
-          CheckOperand(spec, i, parameter.dtype, i < 4 ? parameter.shape : Shape{}));
-    }
-    for (size_t i = 0; i < 3; ++i) {
-      ORIEL_RETURN_IF_ERROR(CheckResult(spec, i, parameter.dtype, parameter.shape));
-    }
-    const int64_t count = parameter.num_elements();
     const int threads = spec.num_threads;
-    return KernelFn([=](const KernelArgs& args) {
-      const T* p = args.operand<T>(0);
-      const G* gradient = args.operand<G>(1);
-      const T* m = args.operand<T>(2);
-      const T* v = args.operand<T>(3);
-      const double rate = static_cast<double>(*args.operand<T>(5));
-      const double step = static_cast<double>(*args.operand<T>(6));
+    return KernelFn([=, sizes = SizesOf(spec, shape)](const KernelArgs& args) {
+      const int n = shape.count;
+      const double rate = static_cast<double>(*args.operand<T>(4 * n + 1));
+      const double step = static_cast<double>(*args.operand<T>(4 * n + 2));
       AdamWCoefficients<T> c;
-      c.scale = *args.operand<T>(4);
+      c.scale = *args.operand<T>(4 * n);
       c.keep = static_cast<T>(1 - rate * weight_decay);
       c.b1 = static_cast<T>(beta1);
       c.c1 = static_cast<T>(1 - beta1);
@@ -169,28 +181,29 @@ struct AdamW {
       c.step_size = static_cast<T>(rate / (1 - std::pow(beta1, step)));
       c.root_scale = static_cast<T>(1 / std::sqrt(1 - std::pow(beta2, step)));
       c.epsilon = static_cast<T>(epsilon);
-      T* new_p = args.result<T>(0);
-      T* new_m = args.result<T>(1);
-      T* new_v = args.result<T>(2);
-      ParallelForElements(threads, count, 4, [=](int64_t begin, int64_t end) {
-        AdamWRange(p, gradient, m, v, c, new_p, new_m, new_v, begin, end);
-      });
+      ForEachRange<T>(sizes, threads, 4, args, shape.rounded ? 3 * n : -1,
+                      [=](int i, int64_t begin, int64_t end) {
+                        AdamWRange(args.operand<T>(i), args.operand<G>(n + i),
+                                   args.operand<T>(2 * n + i), args.operand<T>(3 * n + i), c,
+                                   args.result<T>(i), args.result<T>(n + i),
+                                   args.result<T>(2 * n + i), begin, end);
+                      });
       return absl::OkStatus();
     });
   }
 };
 
-// A step, with gradients of the parameter's type, or of bf16 for f32.
-template <template <typename, typename> class Step>
+// A step, with gradients of the parameter's type, or of bf16 for f32. kOwn operands are each
+// parameter's, kScalars stand behind them.
+template <template <typename, typename> class Step, int kOwn, int kScalars>
 struct ByGradient {
   template <typename T>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
-    const DType gradient = spec.operands[1].dtype;
-    if (gradient == spec.operands[0].dtype) return Step<T, T>::Make(spec);
+    ORIEL_ASSIGN_OR_RETURN(const StepShape shape, StepShape::Make(spec, kOwn, kScalars));
     if constexpr (std::is_same_v<T, float>) {
-      if (gradient == DType::kBF16) return Step<T, BFloat16>::Make(spec);
+      if (shape.gradient == DType::kBF16) return Step<T, BFloat16>::Make(spec, shape);
     }
-    return Malformed(spec, "parameter and gradient differ in type");
+    return Step<T, T>::Make(spec, shape);
   }
 };
 
@@ -200,12 +213,12 @@ absl::StatusOr<KernelFn> MakeSumSquares(const KernelSpec& spec) {
   return DispatchFloat<SumSquares>(spec, spec.results[0].dtype);
 }
 absl::StatusOr<KernelFn> MakeSgd(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 1));
-  return DispatchFloat<ByGradient<Sgd>>(spec, spec.operands[0].dtype);
+  if (spec.operands.empty()) return Malformed(spec, "has no operands");
+  return DispatchFloat<ByGradient<Sgd, 2, 2>>(spec, spec.operands[0].dtype);
 }
 absl::StatusOr<KernelFn> MakeAdamW(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 7, 3));
-  return DispatchFloat<ByGradient<AdamW>>(spec, spec.operands[0].dtype);
+  if (spec.operands.empty()) return Malformed(spec, "has no operands");
+  return DispatchFloat<ByGradient<AdamW, 4, 3>>(spec, spec.operands[0].dtype);
 }
 
 ORIEL_REGISTER_HOST_KERNEL("sum_squares", 0, MakeSumSquares);

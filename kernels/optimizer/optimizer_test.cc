@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "gmock/gmock.h"
 #include "kernels/testing.h"
 
 namespace oriel::kernels {
@@ -83,6 +84,88 @@ TEST(OptimizerTest, ZeroGradientFromZeroStateStaysPut) {
       RunKernel("adamw", {p, zero, zero, zero, one, one, one}, {p.spec(), p.spec(), p.spec()},
                 {{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0.0}});
   EXPECT_EQ(results[0].values(), p.values());
+}
+
+// Sizes of a list: more tensors than one launch takes on a device, of all remainders, some of
+// several chunks, one of no elements.
+std::vector<Shape> ListShapes() {
+  std::vector<Shape> shapes = {{3, 20000}, {}, {0}, {16384}, {41, 401}};
+  for (int64_t i = 0; i < 60; ++i) shapes.push_back({7 + 3 * i});
+  return shapes;
+}
+
+// Runs the step of `kOwn` operands for each parameter and the scalars on a list, and for each of
+// its parameters alone: the same bits.
+void ExpectListIsItsParameters(const char* kernel, DType dtype, DType gradient, bool rounded,
+                               int own, const std::vector<Tensor>& scalars,
+                               const Attributes& attributes) {
+  const std::vector<Shape> shapes = ListShapes();
+  const size_t n = shapes.size(), news = static_cast<size_t>(own) - 1;
+  std::vector<Tensor> operands;
+  for (int group = 0; group < own; ++group) {
+    for (size_t i = 0; i < n; ++i) {
+      const int seed = static_cast<int>(group * n + i);
+      operands.push_back(Tensor::Random(group == 1 ? gradient : dtype, shapes[i], seed, 0.01, 1));
+    }
+  }
+  operands.insert(operands.end(), scalars.begin(), scalars.end());
+  std::vector<TensorSpec> results;
+  for (size_t group = 0; group < news + (rounded ? 1 : 0); ++group) {
+    for (const Shape& shape : shapes) {
+      results.push_back({group < news ? dtype : DType::kBF16, shape});
+    }
+  }
+  const std::vector<Tensor> list = RunKernel(kernel, operands, results, attributes);
+  ASSERT_EQ(list.size(), results.size());
+  for (size_t i = 0; i < n; ++i) {
+    std::vector<Tensor> own_operands;
+    for (int group = 0; group < own; ++group) own_operands.push_back(operands[group * n + i]);
+    own_operands.insert(own_operands.end(), scalars.begin(), scalars.end());
+    const std::vector<Tensor> alone = RunKernel(
+        kernel, own_operands, std::vector<TensorSpec>(news, {dtype, shapes[i]}), attributes);
+    for (size_t group = 0; group < news; ++group) {
+      EXPECT_EQ(list[group * n + i].values(), alone[group].values()) << i << ", result " << group;
+    }
+    if (!rounded) continue;
+    const Tensor narrow({DType::kBF16, shapes[i]}, alone[0].values());
+    EXPECT_EQ(list[news * n + i].values(), narrow.values()) << i;
+  }
+}
+
+struct ListTypes {
+  DType dtype, gradient;
+  bool rounded;
+};
+constexpr ListTypes kListTypes[] = {{DType::kF32, DType::kF32, false},
+                                    {DType::kF32, DType::kF32, true},
+                                    {DType::kF32, DType::kBF16, true},
+                                    {DType::kF64, DType::kF64, false}};
+
+TEST(OptimizerTest, SgdOfAList) {
+  for (const auto& [dtype, gradient, rounded] : kListTypes) {
+    ExpectListIsItsParameters("sgd", dtype, gradient, rounded, 2,
+                              {Tensor::Scalar(dtype, 0.5), Tensor::Scalar(dtype, 0.25)},
+                              {{"weight_decay", 0.125}});
+  }
+}
+
+TEST(OptimizerTest, AdamWOfAList) {
+  for (const auto& [dtype, gradient, rounded] : kListTypes) {
+    ExpectListIsItsParameters(
+        "adamw", dtype, gradient, rounded, 4,
+        {Tensor::Scalar(dtype, 0.5), Tensor::Scalar(dtype, 0.125), Tensor::Scalar(dtype, 3)},
+        {{"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.01}});
+  }
+}
+
+TEST(OptimizerTest, RefusesWhatIsNoList) {
+  const Tensor p = Tensor::Random(DType::kF32, {5}, 1), one = Tensor::Scalar(DType::kF32, 1);
+  const Attributes decay = {{"weight_decay", 0.0}};
+  EXPECT_THAT(testing::TryKernel("sgd", {p, p, p, one, one}, {p.spec()}, decay).status().message(),
+              ::testing::HasSubstr("are not those of a list of parameters"));
+  EXPECT_THAT(
+      testing::TryKernel("sgd", {p, p, one, one}, {p.spec(), p.spec()}, decay).status().message(),
+      ::testing::HasSubstr("result 1"));
 }
 
 }  // namespace

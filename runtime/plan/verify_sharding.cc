@@ -2,6 +2,7 @@
 // that lie as theirs say.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "absl/strings/str_join.h"
@@ -25,6 +26,25 @@ bool Has(const SplitRule::TensorDims& tensor, int factor) {
   return std::any_of(tensor.dims().begin(), tensor.dims().end(), [&](const auto& dim) {
     return std::count(dim.factors().begin(), dim.factors().end(), factor) > 0;
   });
+}
+
+// Which part of the launch each factor is of: parts have no operand and no result in common that
+// either cuts, as the tensors of a list.
+std::vector<int> PartsOf(const SplitRule& rule) {
+  std::vector<int> parts(rule.factors_size());
+  std::iota(parts.begin(), parts.end(), 0);
+  const auto join = [&](const SplitRule::TensorDims& tensor) {
+    int first = -1;
+    for (const auto& dim : tensor.dims()) {
+      for (const int factor : dim.factors()) {
+        if (first < 0) first = parts[factor];
+        std::replace(parts.begin(), parts.end(), int{parts[factor]}, first);
+      }
+    }
+  };
+  for (const auto& tensor : rule.operands()) join(tensor);
+  for (const auto& tensor : rule.results()) join(tensor);
+  return parts;
 }
 
 bool Contains(const AxisNames& axes, const std::string& axis) {
@@ -188,17 +208,27 @@ class ShardingVerifier {
       return std::nullopt;
     }
     std::vector<AxisNames> result(rule.factors_size());
-    std::set<std::string> seen;
+    std::map<std::string, std::vector<int>> cut_by;  // factors
+    std::vector<int> parts;
+    // Of two parts, each is cut by itself, where no result is a sum over both.
+    const auto may_both = [&](int a, int b) {
+      if (parts.empty()) parts = PartsOf(rule);
+      return parts[a] != parts[b] && rule.factors(a).kind() == SplitRule::PARALLEL &&
+             rule.factors(b).kind() == SplitRule::PARALLEL;
+    };
     for (int i = 0; i < split.factors_size(); ++i) {
       for (const std::string& axis : split.factors(i).axes()) {
         if (!axes_.Has(axis)) {
           Refuse(" is cut by the axis '", axis, "', which the grid does not have");
           return std::nullopt;
         }
-        if (!seen.insert(axis).second) {
+        std::vector<int>& others = cut_by[axis];
+        if (!std::all_of(others.begin(), others.end(),
+                         [&](int other) { return may_both(other, i); })) {
           Refuse(" is cut by the axis '", axis, "' twice");
           return std::nullopt;
         }
+        others.push_back(i);
       }
       result[i] = axes_.Real(split.factors(i).axes());
       if (result[i].empty()) continue;

@@ -95,6 +95,56 @@ const BadPlan kIndices[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Indices, VerifyBadIndex, ::testing::ValuesIn(kIndices), NameOf);
 
+// Appends to eval a launch that makes two tensors of 4 rows, each cut by ranks.
+plan::Plan ListPlan() {
+  plan::Plan plan = WidePlan();
+  for (const char* name : {"one", "other"}) {
+    plan::Buffer& buffer = *Program(plan).add_buffers();
+    buffer.set_kind(plan::TEMPORARY);
+    buffer.set_name(name);
+    *buffer.mutable_local() = ToPlan(TensorSpec{DType::kI64, {2}});
+    buffer.set_offset(Program(plan).arena_bytes());
+    Program(plan).set_arena_bytes(Program(plan).arena_bytes() + 64);
+    SplitBySamples(plan.grids(0), {"a0"}, &buffer);
+  }
+  plan::Split& split = *AddLaunch(plan, kEval, {}, {kBuffers, kBuffers + 1}).mutable_split();
+  split.set_rule(plan.rules_size());
+  plan::SplitRule& rule = *plan.add_rules();
+  for (const int factor : {0, 1}) {
+    split.add_factors()->add_axes("a0");
+    rule.add_factors()->set_size(4);
+    rule.mutable_factors(factor)->set_kind(plan::SplitRule::PARALLEL);
+    rule.add_results()->add_dims()->add_factors(factor);
+  }
+  return plan;
+}
+
+TEST(VerifyPlan, TakesAListThatOneAxisCuts) { ORIEL_EXPECT_OK(VerifyPlan(ListPlan())); }
+
+class VerifyBadList : public ::testing::TestWithParam<BadPlan> {};
+
+TEST_P(VerifyBadList, SaysWhatIsWrong) { ExpectRefused(ListPlan(), GetParam()); }
+
+const BadPlan kLists[] = {
+    {"FactorsOfOneTensor",
+     [](auto& plan) {
+       plan::SplitRule& rule = *plan.mutable_rules(plan.rules_size() - 1);
+       for (const int factor : {0, 1}) {
+         rule.mutable_results(0)->add_dims()->add_factors(factor);
+       }
+       rule.mutable_results(0)->mutable_dims()->DeleteSubrange(0, 1);
+     },
+     "is cut by the axis 'a0' twice"},
+    {"Summands",
+     [](auto& plan) {
+       plan.mutable_rules(plan.rules_size() - 1)
+           ->mutable_factors(1)
+           ->set_kind(plan::SplitRule::SUM);
+     },
+     "is cut by the axis 'a0' twice"},
+};
+INSTANTIATE_TEST_SUITE_P(Lists, VerifyBadList, ::testing::ValuesIn(kLists), NameOf);
+
 class VerifyBadSharding : public ::testing::TestWithParam<BadPlan> {};
 
 TEST_P(VerifyBadSharding, SaysWhatIsWrong) { ExpectRefused(WidePlan(), GetParam()); }
