@@ -112,6 +112,8 @@ void addOverlap(OpPassManager& passes, const PipelineOptions& options) {
 }
 
 void addLower(OpPassManager& passes, const PipelineOptions& options) {
+  // Behind overlap, which orders updates one by one beside their collectives.
+  passes.addPass(createFormLists());
   // Behind all that moves or copies single ops; bits stay.
   if (options.generatedKernels) passes.addPass(createFormGenerated());
   LowerToExecOptions lower;

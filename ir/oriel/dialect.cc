@@ -1,3 +1,4 @@
+#include "ir/oriel/fused_registration.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/oriel_dialect.cc.inc"
 #include "llvm/ADT/TypeSwitch.h"
@@ -20,6 +21,7 @@ void OrielDialect::initialize() {
 #define GET_OP_LIST
 #include "ir/oriel/oriel_ops.cc.inc"
       >();
+  addFusedOps(*this);
 }
 
 mlir::Operation* OrielDialect::materializeConstant(mlir::OpBuilder& builder, mlir::Attribute value,

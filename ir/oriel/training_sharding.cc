@@ -1,4 +1,5 @@
 // Sharding rules of the loss and of the image merge. Optimizer steps are pointwise.
+#include "ir/oriel/fused.h"
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/rule_builder.h"
@@ -38,23 +39,7 @@ llvm::SmallVector<Value> CrossEntropyOp::decompose(mlir::OpBuilder& builder) {
   Value logit = wide(LabelLogitsOp::create(builder, loc, getLogits(), getLabels(), getIgnoreIndex(),
                                            /*first=*/Value(), /*classes=*/0, origin));
 
-  mlir::RankedTensorType i64 = getLabels().getType().clone(builder.getI64Type());
-  Value labels = getLabels();
-  if (labels.getType() != i64) labels = CastOp::create(builder, loc, i64, labels, origin);
-  auto ignoreIndex = mlir::DenseElementsAttr::get(i64.clone(llvm::ArrayRef<int64_t>{}),
-                                                  static_cast<int64_t>(getIgnoreIndex()));
-  Value ignored = EqualOp::create(builder, loc, labels,
-                                  ConstantOp::create(builder, loc, ignoreIndex, origin), origin);
-  Value valid = NotOp::create(builder, loc, ignored, origin);
-  Value count = CastOp::create(builder, loc, logsumexp.getType(), valid, origin);
-  Value loss = SubOp::create(builder, loc, logsumexp, logit, origin);
-  loss = SelectOp::create(builder, loc, ignored, scalarConstant(builder, loc, 0, loss, origin),
-                          loss, origin);
-  llvm::SmallVector<int64_t> rows = llvm::to_vector(llvm::seq<int64_t>(rank));
-  auto total = [&](Value value) -> Value {
-    return ReduceSumOp::create(builder, loc, value, rows, /*keep_dims=*/false, origin);
-  };
-  return {total(loss), total(count), logsumexp};
+  return lossOfRows(builder, loc, logsumexp, logit, getLabels(), getIgnoreIndex(), origin);
 }
 
 ShardingRule CrossEntropyGradOp::getShardingRule() {

@@ -207,7 +207,9 @@ class ProgramWriter {
     llvm::SmallVector<mlir::NamedAttribute> result;
     for (mlir::NamedAttribute attribute : op.getAttrDictionary()) {
       llvm::StringRef name = attribute.getName();
-      if (name == "origin" || name == "operandSegmentSizes" || name.starts_with("oriel.")) continue;
+      // The numbers of operands and results tell what each is.
+      const bool isSegments = name == "operandSegmentSizes" || name == "resultSegmentSizes";
+      if (name == "origin" || isSegments || name.starts_with("oriel.")) continue;
       if (!llvm::isa<mlir::IntegerAttr, mlir::FloatAttr, mlir::StringAttr, mlir::DenseI64ArrayAttr>(
               attribute.getValue())) {
         op.emitOpError("has the attribute ") << name << ", which a kernel can't take";

@@ -3,6 +3,7 @@
 #define ORIEL_PASSES_LOWER_PASSES_H_
 
 #include "ir/exec/exec.h"
+#include "ir/oriel/oriel.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -4,6 +4,26 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FormLists : Pass<"oriel-form-lists", "::mlir::ModuleOp"> {
+  let summary = "Makes one op of optimizer steps that come one after the other";
+  let description = [{
+    Ops whose kernel takes a list of tensors (`ListedOpInterface`), with the same attributes, types
+    and common operands, become one op, where the last of them stands; it also rounds results for
+    which a cast does. Nothing is moved over a collective, a wait, a send or a receive: what is on
+    its way meanwhile stays so. What a list does to each tensor is what the op did.
+
+    ```mlir
+    %0:3 = oriel.adamw %p, %g, %m, %v, %scale, %rate, %step {beta1 = ..}
+    %1 = oriel.cast %0#0 : (tensor<8xf32>) -> tensor<8xbf16>
+    %2:3 = oriel.adamw %q, %h, %n, %w, %scale, %rate, %step {beta1 = ..}
+    %3 = oriel.cast %2#0 : (tensor<4xf32>) -> tensor<4xbf16>
+    // →
+    %0:8 = oriel.adamw_list %p, %q, %g, %h, %m, %n, %v, %w, %scale, %rate, %step {beta1 = ..}
+    ```
+  }];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
 def LowerToExec : Pass<"oriel-lower-to-exec", "::mlir::ModuleOp"> {
   let summary = "Replaces the segment functions by one exec program";
   let description = [{

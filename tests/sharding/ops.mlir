@@ -73,6 +73,15 @@ func.func @cross_entropy_steps(%x: tensor<2x3x6xf64>, %shift: tensor<2x3xf64>, %
   return %0, %1, %2 : tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3x6xf64>
 }
 
+// Blocks of more than one class, and a gradient of the input alone.
+func.func @linear_cross_entropy_steps(%x: tensor<2x3x2xf64>, %w: tensor<2x12xf64>, %b: tensor<12xf64>, %v: tensor<12x2xf64>, %shift: tensor<2x3xf64>, %g: tensor<f64>) -> (tensor<2x3x6xf64>, tensor<2x3x4xf64>, tensor<2x3x2xf64>) attributes {test.forward_only} {
+  %l = oriel.constant {value = dense<[[1, 0, 11], [-100, 2, 6]]> : tensor<2x3xi64>} : () -> tensor<2x3xi64>
+  %0:2 = oriel.linear_logsumexp %x, %w, %l, %b {blocks = 6 : i64} : (tensor<2x3x2xf64>, tensor<2x12xf64>, tensor<2x3xi64>, tensor<12xf64>) -> (tensor<2x3x6xf64>, tensor<2x3xf64>)
+  %1:2 = oriel.linear_logsumexp %x, %v, %l {blocks = 4 : i64, transpose_weight = true} : (tensor<2x3x2xf64>, tensor<12x2xf64>, tensor<2x3xi64>) -> (tensor<2x3x4xf64>, tensor<2x3xf64>)
+  %2 = oriel.linear_cross_entropy_grad %g, %x, %w, %l, %shift, %b : (tensor<f64>, tensor<2x3x2xf64>, tensor<2x12xf64>, tensor<2x3xi64>, tensor<2x3xf64>, tensor<12xf64>) -> tensor<2x3x2xf64>
+  return %0#0, %1#0, %2 : tensor<2x3x6xf64>, tensor<2x3x4xf64>, tensor<2x3x2xf64>
+}
+
 // One row of logits, in f32.
 func.func @cross_entropy_of_a_row(%x: tensor<6xf32>) -> tensor<f32> attributes {test.forward_only} {
   %l = oriel.constant {value = dense<4> : tensor<i32>} : () -> tensor<i32>

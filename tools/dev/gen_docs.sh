@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 # TableGen files (a pattern), the document's name (%d: folder, %s: file stem), what mlir-tblgen prints.
 table=(
   "ir/oriel/oriel_ops.td   dialect_oriel   -gen-dialect-doc -dialect=oriel"
+  "ir/oriel/fused.td       dialect_oriel_fused -gen-dialect-doc -dialect=oriel"
   "ir/exec/exec_ops.td     dialect_exec    -gen-dialect-doc -dialect=exec"
   "ir/interfaces/*.td      interface_%s    -gen-op-interface-docs"
   "ir/scalar/*.td          interface_%s    -gen-op-interface-docs"

@@ -268,6 +268,21 @@ func.func @training(%logits: tensor<2x8x32xf32>, %labels: tensor<2x8xi64>, %lse:
   return
 }
 
+// CHECK-LABEL: @fused
+func.func @fused(%x: tensor<2x8x32xf32>, %w: tensor<32x64xf32>, %part: tensor<32x16xf32>, %b: tensor<16xf32>, %labels: tensor<2x8xi64>, %lse: tensor<2x8xf32>, %first: tensor<i64>, %p: tensor<8xf32>, %q: tensor<4xf32>, %s: tensor<f32>) {
+  // CHECK: oriel.linear_cross_entropy %{{.*}}, %{{.*}}, %{{.*}} {ignore_index = 0 : i64}
+  %0:3 = oriel.linear_cross_entropy %x, %w, %labels {ignore_index = 0 : i64} : (tensor<2x8x32xf32>, tensor<32x64xf32>, tensor<2x8xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x8xf32>)
+  // CHECK: oriel.linear_logsumexp %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {all_blocks = 8 : i64, blocks = 2 : i64}
+  %1:2 = oriel.linear_logsumexp %x, %part, %labels, %b, %first {blocks = 2 : i64, all_blocks = 8 : i64} : (tensor<2x8x32xf32>, tensor<32x16xf32>, tensor<2x8xi64>, tensor<16xf32>, tensor<i64>) -> (tensor<2x8x2xf32>, tensor<2x8xf32>)
+  // CHECK: oriel.linear_cross_entropy_grad %{{.*}} {classes = 64 : i64} : {{.*}} -> (tensor<2x8x32xf32>, tensor<32x16xf32>, tensor<16xf32>)
+  %2:3 = oriel.linear_cross_entropy_grad %s, %x, %part, %labels, %lse, %b, %first {classes = 64 : i64} : (tensor<f32>, tensor<2x8x32xf32>, tensor<32x16xf32>, tensor<2x8xi64>, tensor<2x8xf32>, tensor<16xf32>, tensor<i64>) -> (tensor<2x8x32xf32>, tensor<32x16xf32>, tensor<16xf32>)
+  // CHECK: oriel.sgd_list
+  %3:4 = oriel.sgd_list %p, %q, %p, %q, %s, %s {weight_decay = 0.0 : f64, resultSegmentSizes = array<i32: 2, 2>} : (tensor<8xf32>, tensor<4xf32>, tensor<8xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<4xf32>, tensor<8xbf16>, tensor<4xbf16>)
+  // CHECK: oriel.adamw_list
+  %4:3 = oriel.adamw_list %p, %p, %p, %p, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64, resultSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}
+
 // CHECK-LABEL: @distributed
 func.func @distributed(%x: tensor<8x6xf32>, %s: tensor<f32>) {
   // CHECK: oriel.all_reduce %{{.*}}, %{{.*}} {axes = ["a0"], reduction = "sum"}

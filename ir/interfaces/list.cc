@@ -1,0 +1,3 @@
+#include "ir/interfaces/list.h"
+
+#include "ir/interfaces/list.cc.inc"

@@ -1,0 +1,24 @@
+// Ops that passes make of others, for kernels that do more at once (fused.td).
+#ifndef ORIEL_IR_ORIEL_FUSED_H_
+#define ORIEL_IR_ORIEL_FUSED_H_
+
+#include "ir/interfaces/list.h"
+#include "ir/oriel/oriel.h"
+
+#define GET_OP_CLASSES
+#include "ir/oriel/fused_ops.h.inc"
+
+namespace oriel::ir {
+
+// Lets ops of oriel.h implement ListedOpInterface.
+void attachLists(mlir::MLIRContext* context);
+
+// The results of a cross entropy (sum of losses, count, logsumexp) of each row's logsumexp and its
+// label's logit.
+llvm::SmallVector<mlir::Value> lossOfRows(mlir::OpBuilder& builder, mlir::Location loc,
+                                          mlir::Value logsumexp, mlir::Value labelLogit,
+                                          mlir::Value labels, int64_t ignoreIndex, int64_t origin);
+
+}  // namespace oriel::ir
+
+#endif  // ORIEL_IR_ORIEL_FUSED_H_

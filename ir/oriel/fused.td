@@ -1,0 +1,139 @@
+// Ops that passes make of others, for kernels that do more at once.
+//
+// They are declared in fused.h, not in oriel.h, so that what does not make them is not compiled
+// anew with them.
+#ifndef ORIEL_IR_ORIEL_FUSED_TD
+#define ORIEL_IR_ORIEL_FUSED_TD
+
+include "ir/interfaces/list.td"
+include "ir/oriel/base.td"
+
+// Operands behind the others that may be absent: a bias, and where the rank's piece begins.
+def Oriel_BiasOrFirst : AnyTypeOf<[Oriel_FloatTensor, Oriel_First]>;
+
+def LinearCrossEntropyOp : Oriel_Op<"linear_cross_entropy",
+    (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight, Oriel_IndexTensor:$labels,
+         Optional<Oriel_FloatTensor>:$bias,
+         DefaultValuedAttr<BoolAttr, "false">:$transpose_weight,
+         DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index),
+    [Differentiable, FlopsOp, InferTypes, SteppedShardedOp]> {
+  let summary = "The cross entropy of a linear layer's result, which is never whole in memory";
+  let description = [{
+    As `cross_entropy` of the logits `linear(input, weight, bias)`, computed for some rows at a
+    time. Input `[n.., k]`, labels `[n..]`; the logits are in the operands' type. Made by `train`
+    where nothing else reads the logits; removed by `lower`.
+
+    Example: `%sum, %count, %lse = oriel.linear_cross_entropy %x, %w, %labels {transpose_weight =
+    true} : (tensor<2x64x32xf32>, tensor<128x32xf32>, tensor<2x64xi64>) -> (tensor<f32>,
+    tensor<f32>, tensor<2x64xf32>)`.
+  }];
+  let results = (outs Oriel_FloatTensor:$loss_sum, Oriel_FloatTensor:$token_count,
+                      Oriel_FloatTensor:$logsumexp);
+}
+
+def LinearLogsumexpOp : Oriel_Op<"linear_logsumexp",
+    (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight, Oriel_IndexTensor:$labels,
+         Variadic<Oriel_BiasOrFirst>:$rest,
+         DefaultValuedAttr<BoolAttr, "false">:$transpose_weight,
+         DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index, Oriel_IntAttr:$blocks,
+         DefaultValuedAttr<Oriel_IntAttr, "0">:$all_blocks),
+    [FlopsOp, InferTypes, RebuiltShardedOp]> {
+  let summary = "Logsumexp of a linear layer's result by blocks of classes, and the labels' logits";
+  let description = [{
+    Of the logits of `linear_cross_entropy`: `logsumexp[n.., b]` of the `b`-th of `blocks` equal
+    parts of a row, -inf for one of -inf alone; `label_logit[n..]` as `label_logits` gives it.
+    Behind the labels stand the bias, if there is one, and, with `all_blocks`, the number of the
+    first block of the piece. Made by `propagate`, of `linear_cross_entropy` whose classes are
+    split; removed by `lower`.
+
+    Example: `%0:2 = oriel.linear_logsumexp %x, %w, %labels {blocks = 4 : i64} :
+    (tensor<2x8x32xf32>, tensor<32x64xf32>, tensor<2x8xi64>) -> (tensor<2x8x4xf32>,
+    tensor<2x8xf32>)`.
+  }];
+  let results = (outs Oriel_FloatTensor:$logsumexp, Oriel_FloatTensor:$label_logit);
+  let extraClassDeclaration = [{
+    ::mlir::Value getBias();
+    ::mlir::Value getFirst();
+  }];
+}
+
+def LinearCrossEntropyGradOp : Oriel_Op<"linear_cross_entropy_grad",
+    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,
+         Oriel_IndexTensor:$labels, Oriel_FloatTensor:$logsumexp,
+         Variadic<Oriel_BiasOrFirst>:$rest,
+         DefaultValuedAttr<BoolAttr, "false">:$transpose_weight,
+         DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index,
+         DefaultValuedAttr<Oriel_IntAttr, "0">:$classes),
+    [FlopsOp, RebuiltShardedOp, WideSumOp]> {
+  let summary = "Cotangents of input, weight and bias of linear_cross_entropy";
+  let description = [{
+    Computes the logits again, for some rows at a time, and their cotangent `g` as
+    `cross_entropy_grad` does; the results are those of the input, `g weightᵀ`, and, where they
+    are wanted, of the weight, `inputᵀ g`, and of the bias, the sum of `g` over the rows. The
+    last two are sums over all rows, and may be f32 where the operands are narrower. Behind
+    `logsumexp` stand the bias, if there is one, and where the first class of the piece is (with
+    `classes`), if it is one. Made by autodiff, on pieces by `partition`; removed by `lower`.
+
+    Example: `%1:2 = oriel.linear_cross_entropy_grad %g, %x, %w, %labels, %lse : (tensor<f32>,
+    tensor<2x8x32xf32>, tensor<32x64xf32>, tensor<2x8xi64>, tensor<2x8xf32>) ->
+    (tensor<2x8x32xf32>, tensor<32x64xf32>)`.
+  }];
+  let results = (outs Variadic<Oriel_FloatTensor>:$cotangents);
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value getBias();
+    ::mlir::Value getFirst();
+  }];
+}
+
+class Oriel_ListOp<string mnemonic, dag args, dag outs>
+    : Op<OrielDialect, mnemonic, [
+          Pure, DeclareOpInterfaceMethods<CostOpInterface, ["getBytesRead"]>,
+          DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelName", "mayOverwrite"]>,
+          SameVariadicOperandSize, AttrSizedResultSegments]> {
+  let arguments = !con(args, (ins DefaultValuedAttr<Oriel_IntAttr, "-1">:$origin));
+  let results = outs;
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def SgdListOp : Oriel_ListOp<"sgd_list",
+    (ins Variadic<Oriel_FloatTensor>:$parameters, Variadic<Oriel_FloatTensor>:$gradients,
+         Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
+         Oriel_FloatAttr:$weight_decay),
+    (outs Variadic<Oriel_FloatTensor>:$new_parameters, Variadic<Oriel_FloatTensor>:$rounded)> {
+  let summary = "The step `sgd` of several parameters, by one launch";
+  let description = [{
+    First all parameters, then all gradients; the results likewise. `rounded` are the new
+    parameters once more, in a narrower type, of all of them or of none. A launch of the kernel
+    `sgd`. Made and removed by `lower`.
+
+    Example: `%1:2 = oriel.sgd_list %p, %q, %g, %h, %scale, %lr {weight_decay = 0.0 : f64,
+    resultSegmentSizes = array<i32: 2, 0>} : (tensor<8xf32>, tensor<4xf32>, tensor<8xf32>,
+    tensor<4xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<4xf32>)`.
+  }];
+}
+
+def AdamWListOp : Oriel_ListOp<"adamw_list",
+    (ins Variadic<Oriel_FloatTensor>:$parameters, Variadic<Oriel_FloatTensor>:$gradients,
+         Variadic<Oriel_FloatTensor>:$exp_avgs, Variadic<Oriel_FloatTensor>:$exp_avg_sqs,
+         Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
+         Oriel_FloatTensor:$step, Oriel_FloatAttr:$beta1, Oriel_FloatAttr:$beta2,
+         Oriel_FloatAttr:$epsilon, Oriel_FloatAttr:$weight_decay),
+    (outs Variadic<Oriel_FloatTensor>:$new_parameters, Variadic<Oriel_FloatTensor>:$new_exp_avgs,
+          Variadic<Oriel_FloatTensor>:$new_exp_avg_sqs, Variadic<Oriel_FloatTensor>:$rounded)> {
+  let summary = "The step `adamw` of several parameters, by one launch";
+  let description = [{
+    First all parameters, then all gradients, and so on; the results likewise. `rounded` are the
+    new parameters once more, in a narrower type, of all of them or of none. A launch of the
+    kernel `adamw`. Made and removed by `lower`.
+
+    Example: `%1:4 = oriel.adamw_list %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9 : f64, beta2
+    = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64, resultSegmentSizes =
+    array<i32: 1, 1, 1, 1>} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>,
+    tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>,
+    tensor<8xbf16>)`.
+  }];
+}
+
+#endif

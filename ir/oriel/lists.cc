@@ -1,0 +1,158 @@
+// Optimizer steps of several parameters.
+#include "ir/oriel/fused.h"
+#include "ir/oriel/inference.h"
+
+namespace oriel::ir {
+
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::success;
+using mlir::Type;
+using mlir::TypeRange;
+using mlir::Value;
+using mlir::ValueRange;
+
+namespace {
+
+// A master and what it is the master of.
+bool isMasterOf(Type master, Type rounded) { return master.isF32() && rounded.isBF16(); }
+
+// The `i`-th of `count` groups of one size.
+ValueRange groupOf(ValueRange values, unsigned count, unsigned i) {
+  return values.slice(i * count, count);
+}
+
+LogicalResult verifyShapes(const InferenceContext& context, llvm::StringRef name,
+                           ValueRange parameters, ValueRange others) {
+  for (auto [parameter, other] : llvm::zip_equal(parameters, others)) {
+    if (failed(context.expectShape(name, other, shapeOf(parameter)))) return mlir::failure();
+  }
+  return success();
+}
+
+LogicalResult verifyNew(const InferenceContext& context, llvm::StringRef name, ValueRange old,
+                        ValueRange news) {
+  if (old.getTypes() == news.getTypes()) return success();
+  return context.refuse("expects ", name, " of the types of those that they replace");
+}
+
+LogicalResult verifyRounded(const InferenceContext& context, ValueRange parameters,
+                            ValueRange rounded) {
+  if (rounded.empty()) return success();
+  if (rounded.size() != parameters.size()) {
+    return context.refuse("expects ", parameters.size(), " rounded parameters or none, got ",
+                          rounded.size());
+  }
+  for (auto [parameter, narrow] : llvm::zip_equal(parameters, rounded)) {
+    if (failed(context.expectShape("a rounded parameter", narrow, shapeOf(parameter)))) {
+      return mlir::failure();
+    }
+    if (!isMasterOf(tensorType(parameter).getElementType(), tensorType(narrow).getElementType())) {
+      return context.refuse("can't round ", parameter.getType(), " to ", narrow.getType());
+    }
+  }
+  return success();
+}
+
+// What all steps have in common.
+template <typename Model, typename OpTy>
+struct Lists : ListedOpInterface::ExternalModel<Model, OpTy> {
+  bool mayRoundTo(Operation* op, Type elementType) const {
+    return isMasterOf(tensorType(op->getOperand(0)).getElementType(), elementType);
+  }
+};
+
+struct SgdLists : Lists<SgdLists, SgdOp> {
+  unsigned getOwnOperandCount(Operation*) const { return 2; }
+
+  Operation* buildList(Operation* op, mlir::OpBuilder& builder, ValueRange operands, unsigned count,
+                       TypeRange rounded) const {
+    auto step = llvm::cast<SgdOp>(op);
+    ValueRange parameters = groupOf(operands, count, 0);
+    return SgdListOp::create(builder, op->getLoc(), parameters.getTypes(), rounded, parameters,
+                             groupOf(operands, count, 1), operands[2 * count],
+                             operands[2 * count + 1], step.getWeightDecay(), step.getOrigin());
+  }
+};
+
+struct AdamWLists : Lists<AdamWLists, AdamWOp> {
+  unsigned getOwnOperandCount(Operation*) const { return 4; }
+
+  Operation* buildList(Operation* op, mlir::OpBuilder& builder, ValueRange operands, unsigned count,
+                       TypeRange rounded) const {
+    auto step = llvm::cast<AdamWOp>(op);
+    ValueRange parameters = groupOf(operands, count, 0), averages = groupOf(operands, count, 2),
+               squares = groupOf(operands, count, 3);
+    return AdamWListOp::create(builder, op->getLoc(), parameters.getTypes(), averages.getTypes(),
+                               squares.getTypes(), rounded, parameters, groupOf(operands, count, 1),
+                               averages, squares, operands[4 * count], operands[4 * count + 1],
+                               operands[4 * count + 2], step.getBeta1(), step.getBeta2(),
+                               step.getEpsilon(), step.getWeightDecay(), step.getOrigin());
+  }
+};
+
+// What the ops read that the list is made of, the cast of each new parameter too: so that what is
+// predicted of a program does not change as lists are formed.
+int64_t bytesReadByAll(Operation* list, ValueRange parameters, ValueRange scalars,
+                       ValueRange rounded) {
+  const int64_t more = static_cast<int64_t>(parameters.size()) - 1;
+  return typesBytes(list->getOperandTypes()) + more * typesBytes(scalars.getTypes()) +
+         (rounded.empty() ? 0 : typesBytes(parameters.getTypes()));
+}
+
+}  // namespace
+
+void attachLists(mlir::MLIRContext* context) {
+  SgdOp::attachInterface<SgdLists>(*context);
+  AdamWOp::attachInterface<AdamWLists>(*context);
+}
+
+llvm::StringRef SgdListOp::getKernelName() { return "sgd"; }
+
+bool SgdListOp::mayOverwrite(unsigned result, unsigned operand) {
+  return result < getParameters().size() && operand == result;
+}
+
+int64_t SgdListOp::getBytesRead() {
+  return bytesReadByAll(*this, getParameters(), getOperands().take_back(2), getRounded());
+}
+
+LogicalResult SgdListOp::verify() {
+  InferenceContext context(getLoc(), getOperationName());
+  return success(
+      succeeded(verifyShapes(context, "a gradient", getParameters(), getGradients())) &&
+      succeeded(context.expectRank("a gradient_scale", getGradientScale(), 0)) &&
+      succeeded(context.expectRank("a learning_rate", getLearningRate(), 0)) &&
+      succeeded(verifyNew(context, "new parameters", getParameters(), getNewParameters())) &&
+      succeeded(verifyRounded(context, getParameters(), getRounded())));
+}
+
+llvm::StringRef AdamWListOp::getKernelName() { return "adamw"; }
+
+// Each result replaces the operand that it is the new value of; two never share one.
+bool AdamWListOp::mayOverwrite(unsigned result, unsigned operand) {
+  constexpr unsigned kReplaced[] = {0, 2, 3};
+  const unsigned count = getParameters().size(), group = result / count;
+  return group < std::size(kReplaced) && operand == kReplaced[group] * count + result % count;
+}
+
+int64_t AdamWListOp::getBytesRead() {
+  return bytesReadByAll(*this, getParameters(), getOperands().take_back(3), getRounded());
+}
+
+LogicalResult AdamWListOp::verify() {
+  InferenceContext context(getLoc(), getOperationName());
+  return success(
+      succeeded(verifyShapes(context, "a gradient", getParameters(), getGradients())) &&
+      succeeded(verifyShapes(context, "an exp_avg", getParameters(), getExpAvgs())) &&
+      succeeded(verifyShapes(context, "an exp_avg_sq", getParameters(), getExpAvgSqs())) &&
+      succeeded(context.expectRank("a gradient_scale", getGradientScale(), 0)) &&
+      succeeded(context.expectRank("a learning_rate", getLearningRate(), 0)) &&
+      succeeded(context.expectRank("a step", getStep(), 0)) &&
+      succeeded(verifyNew(context, "new parameters", getParameters(), getNewParameters())) &&
+      succeeded(verifyNew(context, "new averages", getExpAvgs(), getNewExpAvgs())) &&
+      succeeded(verifyNew(context, "new averages", getExpAvgSqs(), getNewExpAvgSqs())) &&
+      succeeded(verifyRounded(context, getParameters(), getRounded())));
+}
+
+}  // namespace oriel::ir

@@ -1,0 +1,101 @@
+// RUN: oriel-opt %s --split-input-file --verify-diagnostics
+
+func.func @weight_rank(%x: tensor<2x8x4xf32>, %l: tensor<2x8xi64>) {
+  // expected-error@+2 {{expects a weight of rank 2, got the shape [2, 8, 4]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:3 = oriel.linear_cross_entropy %x, %x, %l : (tensor<2x8x4xf32>, tensor<2x8x4xf32>, tensor<2x8xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @input_depth(%x: tensor<2x8x4xf32>, %w: tensor<5x6xf32>, %l: tensor<2x8xi64>) {
+  // expected-error@+2 {{expects an input with a last dimension of 5, got [2, 8, 4]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:3 = oriel.linear_cross_entropy %x, %w, %l : (tensor<2x8x4xf32>, tensor<5x6xf32>, tensor<2x8xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @labels(%x: tensor<2x7x4xf32>, %w: tensor<4x6xf32>, %l: tensor<2x8xi64>) {
+  // expected-error@+2 {{expects labels of shape [2, 7], got [2, 8]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:3 = oriel.linear_cross_entropy %x, %w, %l : (tensor<2x7x4xf32>, tensor<4x6xf32>, tensor<2x8xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x7xf32>)
+  return
+}
+
+// -----
+
+func.func @bias(%x: tensor<2x8x4xf32>, %w: tensor<4x6xf32>, %l: tensor<2x8xi64>, %b: tensor<4xf32>) {
+  // expected-error@+2 {{expects a bias of shape [6], got [4]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:3 = oriel.linear_cross_entropy %x, %w, %l, %b : (tensor<2x8x4xf32>, tensor<4x6xf32>, tensor<2x8xi64>, tensor<4xf32>) -> (tensor<f32>, tensor<f32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @blocks(%x: tensor<2x8x4xf32>, %w: tensor<4x6xf32>, %l: tensor<2x8xi64>) {
+  // expected-error@+2 {{can't cut 6 classes into 4 equal blocks}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:2 = oriel.linear_logsumexp %x, %w, %l {blocks = 4 : i64} : (tensor<2x8x4xf32>, tensor<4x6xf32>, tensor<2x8xi64>) -> (tensor<2x8x4xf32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @rest(%x: tensor<2x8x4xf32>, %w: tensor<4x6xf32>, %l: tensor<2x8xi64>, %b: tensor<6xf32>) {
+  // expected-error@+2 {{expects at most a bias and the index of a piece behind its operands}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:2 = oriel.linear_logsumexp %x, %w, %l, %b, %b {blocks = 2 : i64} : (tensor<2x8x4xf32>, tensor<4x6xf32>, tensor<2x8xi64>, tensor<6xf32>, tensor<6xf32>) -> (tensor<2x8x2xf32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @cotangents(%g: tensor<f32>, %x: tensor<2x8x4xf32>, %w: tensor<4x6xf32>, %l: tensor<2x8xi64>, %lse: tensor<2x8xf32>) {
+  // expected-error@+1 {{expects a cotangent of the input and, unless of that alone, of the weight and the bias}}
+  %0 = oriel.linear_cross_entropy_grad %g, %x, %w, %l, %lse : (tensor<f32>, tensor<2x8x4xf32>, tensor<4x6xf32>, tensor<2x8xi64>, tensor<2x8xf32>) -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+func.func @gradient(%p: tensor<8xf32>, %g: tensor<4xf32>, %s: tensor<f32>) {
+  // expected-error@+1 {{expects a gradient of shape [8], got [4]}}
+  %0 = oriel.sgd_list %p, %g, %s, %s {weight_decay = 0.0 : f64, resultSegmentSizes = array<i32: 1, 0>} : (tensor<8xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @new_parameters(%p: tensor<8xf32>, %s: tensor<f32>) {
+  // expected-error@+1 {{expects new parameters of the types of those that they replace}}
+  %0 = oriel.sgd_list %p, %p, %s, %s {weight_decay = 0.0 : f64, resultSegmentSizes = array<i32: 1, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @rounded_count(%p: tensor<8xf32>, %s: tensor<f32>) {
+  // expected-error@+1 {{expects 1 rounded parameters or none, got 2}}
+  %0:3 = oriel.sgd_list %p, %p, %s, %s {weight_decay = 0.0 : f64, resultSegmentSizes = array<i32: 1, 2>} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xbf16>, tensor<8xbf16>)
+  return
+}
+
+// -----
+
+func.func @rounded_type(%p: tensor<8xf64>, %s: tensor<f64>) {
+  // expected-error@+1 {{can't round 'tensor<8xf64>' to 'tensor<8xf32>'}}
+  %0:2 = oriel.sgd_list %p, %p, %s, %s {weight_decay = 0.0 : f64, resultSegmentSizes = array<i32: 1, 1>} : (tensor<8xf64>, tensor<8xf64>, tensor<f64>, tensor<f64>) -> (tensor<8xf64>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @exp_avgs(%p: tensor<8xf32>, %m: tensor<4xf32>, %s: tensor<f32>) {
+  // expected-error@+1 {{expects an exp_avg of shape [8], got [4]}}
+  %0:3 = oriel.adamw_list %p, %p, %m, %p, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64, resultSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<4xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<4xf32>, tensor<8xf32>)
+  return
+}
