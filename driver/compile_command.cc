@@ -192,6 +192,9 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "Whether chains of pointwise ops are compiled to one launch each: on, or off, "
                    "which is the default")
       ->type_name("on|off");
+  command->add_flag("--fuse-loss", arguments->compile.fuseLoss,
+                    "Compute the cross entropy with the output layer, for some rows at a time: the "
+                    "logits are never whole in memory, and computed again in the backward");
   command->add_flag("--explain-sharding", arguments->compile.explainSharding,
                     "Print what is split and what is not, what moves between ranks, and why");
   command->add_flag("--explain-stages", arguments->compile.explainStages,

@@ -77,6 +77,7 @@ absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
     provenance.add_flags(absl::StrCat("--unfused=", what));
   }
   if (options.generatedKernels) provenance.add_flags("--generated-kernels=on");
+  if (options.fuseLoss) provenance.add_flags("--fuse-loss");
   for (const std::string& passes : options.passesAfter) {
     provenance.add_flags(absl::StrCat("--passes-after=", passes));
   }
@@ -134,6 +135,7 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
                                  options.explainSharding,
                                  options.explainStages,
                                  !options.unfused.empty(),
+                                 options.fuseLoss,
                                  runtime::ArenaAlignment(options.device.kind()),
                                  options.generatedKernels};
   for (const PipelinePhase& phase : pipelinePhases()) {

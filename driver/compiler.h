@@ -33,6 +33,7 @@ struct CompileOptions {
   std::vector<std::string> passesAfter;  // each PHASE:PIPELINE
   std::vector<std::string> unfused;      // "attention": left as the model's ops
   bool generatedKernels = false;         // chains of pointwise ops are compiled to one launch
+  bool fuseLoss = false;                 // with the output layer
   bool explainSharding = false;          // on standard error
   bool explainStages = false;            // likewise
   DumpRequest dump;

@@ -66,7 +66,7 @@ void addTrain(OpPassManager& passes, const PipelineOptions& options) {
   // Before autodiff, whose backward then is in the types of the forward; behind the padding, whose
   // ops have types too.
   if (options.recipe.precision.mixed) passes.addPass(createMixedPrecision(options.recipe));
-  passes.addPass(createTrain(options.recipe));
+  passes.addPass(createTrain(options.recipe, options.fusedLoss));
   passes.addPass(createVerifyTrain());
 }
 

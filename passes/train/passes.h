@@ -17,7 +17,7 @@ namespace oriel {
 
 // The passes with a recipe that was read already.
 std::unique_ptr<mlir::Pass> createMixedPrecision(Recipe recipe);
-std::unique_ptr<mlir::Pass> createTrain(Recipe recipe);
+std::unique_ptr<mlir::Pass> createTrain(Recipe recipe, bool fuseLoss = false);
 
 }  // namespace oriel
 

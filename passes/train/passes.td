@@ -48,6 +48,11 @@ def Train : Pass<"oriel-train", "::mlir::ModuleOp"> {
     Nothing below the first trainable parameter has a backward. A trainable parameter that
     does not reach the loss is frozen, with a warning. `@main` is erased.
 
+    With `fuse-loss`, a cross entropy of what a linear layer makes and nothing else in `@forward`
+    reads is one op with that layer, `linear_cross_entropy`: the logits, which are large where the
+    vocabulary is, are computed for some rows at a time, in the backward once more. `@eval`, whose
+    predictions are made of the logits, has them.
+
     A bf16 parameter (`oriel-mixed-precision`) has an f32 copy, the optimizer state "master":
     that is stepped, and the parameter is its rounded value. Gradients are f32 all the same,
     made so where the op that makes them can, unless the recipe's `precision.gradients` is bf16.
@@ -67,7 +72,9 @@ def Train : Pass<"oriel-train", "::mlir::ModuleOp"> {
     func.func @eval(%x, %labels, %w) -> (%loss_sum, %token_count, %predictions, %logits)
     ```
   }];
-  let options = [Option<"recipe", "recipe", "std::string", "\"\"", "Path of the recipe (YAML)">];
+  let options = [Option<"recipe", "recipe", "std::string", "\"\"", "Path of the recipe (YAML)">,
+                 Option<"fuseLoss", "fuse-loss", "bool", "false",
+                        "Make one op of the forward's cross entropy and the output layer">];
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }
 

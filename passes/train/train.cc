@@ -13,12 +13,12 @@ namespace {
 
 struct Train : impl::TrainBase<Train> {
   using TrainBase::TrainBase;
-  explicit Train(Recipe recipe) : given(std::move(recipe)) {}
+  Train(Recipe recipe, bool fusesLoss) : given(std::move(recipe)) { fuseLoss = fusesLoss; }
 
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     if (failed(readRecipeOption(module, recipe, given))) return signalPassFailure();
-    if (failed(buildTrainingProgram(module, *given))) signalPassFailure();
+    if (failed(buildTrainingProgram(module, *given, fuseLoss))) signalPassFailure();
   }
 
   std::optional<Recipe> given;
@@ -26,8 +26,8 @@ struct Train : impl::TrainBase<Train> {
 
 }  // namespace
 
-std::unique_ptr<mlir::Pass> createTrain(Recipe recipe) {
-  return std::make_unique<Train>(std::move(recipe));
+std::unique_ptr<mlir::Pass> createTrain(Recipe recipe, bool fuseLoss) {
+  return std::make_unique<Train>(std::move(recipe), fuseLoss);
 }
 
 }  // namespace oriel

@@ -7,6 +7,7 @@
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "passes/train/autodiff.h"
+#include "passes/train/fused_loss.h"
 #include "passes/train/isolate.h"
 #include "passes/train/loss.h"
 #include "passes/train/parameters.h"
@@ -28,7 +29,8 @@ const ValueRole kTokenCountRole{ValueKind::kAccumulator, kTokenCount, ""};
 
 class TrainingProgram {
  public:
-  TrainingProgram(ModuleOp module, const Recipe& recipe) : module_(module), recipe_(recipe) {}
+  TrainingProgram(ModuleOp module, const Recipe& recipe, bool fusesLoss)
+      : module_(module), recipe_(recipe), fusesLoss_(fusesLoss) {}
 
   LogicalResult build() {
     if (failed(findMain()) || failed(findOutput()) || failed(findLabels()) || failed(checkLoss())) {
@@ -68,6 +70,7 @@ class TrainingProgram {
 
   ModuleOp module_;
   const Recipe& recipe_;
+  const bool fusesLoss_;
   func::FuncOp main_;
   SmallVector<ValueRole> argumentRoles_;  // of main
   Value output_;                          // in main; what the loss is made of
@@ -217,6 +220,7 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
     op->erase();
     if (!unused) break;
   }
+  if (fusesLoss_) model.loss = fuseLoss(model.loss);
 
   SmallVector<Value> wanted;
   for (ir::ParameterOp parameter : trainable_) {
@@ -320,8 +324,8 @@ void TrainingProgram::buildEval() {
 
 }  // namespace
 
-LogicalResult buildTrainingProgram(ModuleOp module, const Recipe& recipe) {
-  return TrainingProgram(module, recipe).build();
+LogicalResult buildTrainingProgram(ModuleOp module, const Recipe& recipe, bool fusesLoss) {
+  return TrainingProgram(module, recipe, fusesLoss).build();
 }
 
 }  // namespace oriel

@@ -17,8 +17,11 @@ namespace oriel {
 // reads, less what it gets as arguments of its own (inputs, parameters) or repeats (constants,
 // views). Arguments that a segment does not use are left out.
 //
+// With `fusesLoss` the forward's loss is one op with the output layer (fused_loss.h).
+//
 // Fails with a diagnostic where recipe and model don't fit.
-mlir::LogicalResult buildTrainingProgram(mlir::ModuleOp module, const Recipe& recipe);
+mlir::LogicalResult buildTrainingProgram(mlir::ModuleOp module, const Recipe& recipe,
+                                         bool fusesLoss = false);
 
 }  // namespace oriel
 
