@@ -217,9 +217,10 @@ std::vector<Launch> Launches() {
 // Kernels of booleans and integers.
 const std::set<std::string> kWithoutFloats = {"and", "or", "xor", "not", "check_image_slots"};
 
-// Launches of other kernels, which round between them: they have tests of their own in bf16.
-const std::set<std::string> kMadeOfOthers = {"linear_cross_entropy", "linear_cross_entropy_grad",
-                                             "linear_logsumexp"};
+// Launches of other kernels, which round between them, and code of the plan, which rounds as the
+// ops that it was: they have tests of their own in bf16.
+const std::set<std::string> kMadeOfOthers = {"generated", "linear_cross_entropy",
+                                             "linear_cross_entropy_grad", "linear_logsumexp"};
 
 DType TypeOf(const Arg& arg, DType narrow, DType single) {
   switch (arg.kind) {
