@@ -1,8 +1,5 @@
 #include "passes/stage/collective_time.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,8 +13,6 @@ namespace {
 // what collectives of that size reach, and what a small one takes.
 constexpr double kBytesPerSecond = 2e11;
 constexpr double kLatency = 1e-5;
-// What collectives reach of the links' bandwidth, about.
-constexpr double kBandwidthReached = 0.45;
 
 std::vector<std::string> axesOf(ir::CollectiveOpInterface collective) {
   std::vector<std::string> axes;
@@ -56,30 +51,21 @@ double sentBytes(ir::CollectiveOpInterface collective, const Grid& grid) {
 }
 
 double secondsOnLinks(const std::vector<LinkLevel>& levels, const std::vector<int64_t>& ranks,
-                      bool reducesAll, double sentBytes) {
+                      LinkUse use, double sentBytes) {
   if (levels.empty()) return kLatency + sentBytes / kBytesPerSecond;
-  double latency = 0, bandwidth = std::numeric_limits<double>::infinity();
-  int64_t domain = 1;  // devices of the level below
-  for (const LinkLevel& level : levels) {
-    // Members in the first domain below send what leaves it side by side.
-    const auto inside = static_cast<double>(llvm::count_if(
-        ranks, [&](int64_t rank) { return rank / domain == ranks.front() / domain; }));
-    if (inside == static_cast<double>(ranks.size())) break;  // nothing leaves it
-    latency = level.latency;
-    bandwidth = std::min(bandwidth, inside * level.usableBandwidth());
-    domain = level.devices;
-  }
-  const auto others = static_cast<double>(ranks.size()) - 1;
-  const double steps = std::min(others, std::ceil(std::log2(others + 1)));
-  return (reducesAll ? 2 : 1) * steps * latency + sentBytes / (kBandwidthReached * bandwidth);
+  return linkSeconds(levels, ranks, use, sentBytes);
+}
+
+LinkUse linkUseOf(ir::CollectiveOpInterface collective) {
+  const bool splits = collective.getSplitDimension().has_value();
+  if (collective.getReductionName()) return splits ? LinkUse::kGather : LinkUse::kAllReduce;
+  return splits && collective.getJoinedDimension() ? LinkUse::kExchange : LinkUse::kGather;
 }
 
 double predictedCollectiveSeconds(ir::CollectiveOpInterface collective, const Grid& grid,
                                   double sentBytes) {
-  const bool reducesAll =
-      collective.getReductionName() != nullptr && !collective.getSplitDimension();
-  return secondsOnLinks(linkLevelsOf(collective), firstGroup(grid, axesOf(collective)), reducesAll,
-                        sentBytes);
+  return secondsOnLinks(linkLevelsOf(collective), firstGroup(grid, axesOf(collective)),
+                        linkUseOf(collective), sentBytes);
 }
 
 }  // namespace oriel

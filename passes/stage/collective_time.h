@@ -9,6 +9,7 @@
 #include "ir/oriel/oriel.h"
 #include "passes/strategize/cluster.h"
 #include "passes/strategize/grid.h"
+#include "passes/strategize/link_time.h"
 
 namespace oriel {
 
@@ -17,12 +18,12 @@ namespace oriel {
 // Gropp 2005).
 double sentBytes(ir::CollectiveOpInterface collective, const Grid& grid);
 
-// A collective over links: a latency for each step of a ring, or of a tree if that is less, of the
-// outermost level that joins two of the ranks, and the bytes that each rank sends over the
-// narrowest level, where members of a domain send side by side what leaves it. `reducesAll`: it
-// scatters, then gathers. Without levels: a latency and a bandwidth.
+// What it does to links.
+LinkUse linkUseOf(ir::CollectiveOpInterface collective);
+
+// linkSeconds() with all devices in some group. Without levels: a latency and a bandwidth.
 double secondsOnLinks(const std::vector<LinkLevel>& levels, const std::vector<int64_t>& ranks,
-                      bool reducesAll, double sentBytes);
+                      LinkUse use, double sentBytes);
 
 // Of the collective, and of others over the same axes that travel with it; they send `sentBytes`
 // together. On the links of the cluster, where its grid begins with a node.

@@ -63,7 +63,7 @@ class SegmentTimeTest : public ::testing::Test {
 };
 
 // Of 4000 bytes over two ranks.
-const double kCollective = secondsOnLinks({}, {0, 1}, /*reducesAll=*/true, 4000);
+const double kCollective = secondsOnLinks({}, {0, 1}, LinkUse::kAllReduce, 4000);
 
 TEST_F(SegmentTimeTest, CollectivesWithoutAStreamAreWaitedFor) {
   const PredictedTime time = timeOf(program("", "", ""));
@@ -85,7 +85,8 @@ TEST_F(SegmentTimeTest, WhatIsStartedRunsBesideKernels) {
       "(tensor<1000xf32>, tensor<1000xf32>)";
   const std::string bucket = stream + ", oriel.bucket = 0 : i64";
   time = timeOf(program(bucket, bucket, both));
-  EXPECT_DOUBLE_EQ(time.all(), std::max(time.computing, secondsOnLinks({}, {0, 1}, true, 8000)));
+  EXPECT_DOUBLE_EQ(time.all(),
+                   std::max(time.computing, secondsOnLinks({}, {0, 1}, LinkUse::kAllReduce, 8000)));
 }
 
 TEST_F(SegmentTimeTest, TimesAreThoseOfTheCluster) {
@@ -101,31 +102,6 @@ TEST_F(SegmentTimeTest, TimesAreThoseOfTheCluster) {
   EXPECT_NEAR(fast.computing, 32e6 / 1e12 / 0.75, 1e-9);
   EXPECT_DOUBLE_EQ(slow.waiting, fast.waiting);
   EXPECT_GT(fast.waiting, 4e-3);  // two steps each
-}
-
-TEST(CollectiveTimeTest, LevelsAndWhoSharesThem) {
-  LinkLevel node, network;
-  node.devices = 4;
-  node.bandwidth = 100e9;
-  node.latency = 1e-6;
-  network.devices = 16;
-  network.bandwidth = 10e9;
-  network.latency = 1e-5;
-  const std::vector<LinkLevel> levels = {node, network};
-  const double bytes = 1e9;
-  const auto seconds = [&](const std::vector<int64_t>& ranks) {
-    return secondsOnLinks(levels, ranks, false, bytes);
-  };
-  const double inside = seconds({0, 1, 2, 3});
-  EXPECT_NEAR(inside, bytes / (0.45 * 100e9), 1e-5);
-  // One of each node: the device's own link to the network.
-  EXPECT_NEAR(seconds({0, 4, 8, 12}), bytes / (0.45 * 10e9), 1e-4);
-  // Two of each share both links.
-  EXPECT_NEAR(seconds({0, 1, 4, 5}), bytes / (0.45 * 20e9), 1e-4);
-  // Latencies: three steps of a ring of four in a tree's two; an all-reduce goes twice.
-  EXPECT_DOUBLE_EQ(secondsOnLinks(levels, {0, 1, 2, 3}, false, 0), 2e-6);
-  EXPECT_DOUBLE_EQ(secondsOnLinks(levels, {0, 4}, true, 0), 2e-5);
-  EXPECT_EQ(secondsOnLinks(levels, {0}, true, 0), 0);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "passes/strategize/efficiency.h"
 
 namespace oriel {
 
@@ -22,6 +23,9 @@ struct ClusterDevice {
   int64_t memory = 0;          // bytes
   double memoryBandwidth = 0;  // bytes per second, reads and writes together
   PeakRates flops;
+  Efficiency efficiency;  // what it reaches of all that
+
+  DeviceRates rates() const;
 };
 
 // Devices are numbered through node by node. A level joins domains of as many consecutive devices.
@@ -31,6 +35,10 @@ struct LinkLevel {
   double bandwidth = 0;         // bytes per second of each device, each way
   double latency = 0;           // seconds from one device to another
   double oversubscription = 1;  // how often the devices' bandwidths go into what the level carries
+  double reached = 0.8;         // share of the bandwidth that large messages reach
+  double ramp = 0;              // seconds more that it takes to reach it
+  double reduces = 0;  // share of the bandwidth at which switches take in what they sum; 0: don't
+  double pair = 0;     // bytes per second between two devices, each way; 0: all of the bandwidth
 
   double usableBandwidth() const { return bandwidth / oversubscription; }
 };

@@ -14,10 +14,15 @@ constexpr char kLinks[] = "links";
 constexpr char kDevices[] = "devices";
 constexpr char kBandwidth[] = "bandwidth";
 constexpr char kLatency[] = "latency";
+constexpr char kReached[] = "reached";
+constexpr char kRamp[] = "ramp";
+constexpr char kReduces[] = "reduces";
+constexpr char kPair[] = "pair";
+constexpr char kEfficiency[] = "efficiency";
 
-double number(mlir::DictionaryAttr attribute, llvm::StringRef name) {
+double number(mlir::DictionaryAttr attribute, llvm::StringRef name, double fallback = 0) {
   auto value = attribute.getAs<mlir::FloatAttr>(name);
-  return value ? value.getValueAsDouble() : 0;
+  return value ? value.getValueAsDouble() : fallback;
 }
 
 mlir::DictionaryAttr clusterOf(mlir::Operation* op) {
@@ -34,19 +39,38 @@ void setCluster(mlir::ModuleOp module, const Cluster& cluster) {
   auto named = [&](const char* name, double value) {
     return builder.getNamedAttr(name, builder.getF64FloatAttr(value));
   };
-  const PeakRates& flops = cluster.device.flops;
-  const double wide = flops.f32.value_or(0);
+  const DeviceRates rates = cluster.device.rates();
+  Efficiency efficiency = cluster.device.efficiency;
+  std::vector<mlir::NamedAttribute> reached;
+  for (const EfficiencyNumber& each : efficiencyNumbers(efficiency)) {
+    reached.push_back(named(each.name, *each.value));
+  }
   std::vector<mlir::Attribute> links;
   for (const LinkLevel& level : cluster.links) {
     links.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr(kDevices, builder.getI64IntegerAttr(level.devices)),
-         named(kBandwidth, level.usableBandwidth()), named(kLatency, level.latency)}));
+         named(kBandwidth, level.usableBandwidth()), named(kLatency, level.latency),
+         named(kReached, level.reached), named(kRamp, level.ramp), named(kReduces, level.reduces),
+         named(kPair, level.pair)}));
   }
-  module->setAttr(kCluster, builder.getDictionaryAttr(
-                                {named(kHalfFlops, flops.bf16.value_or(flops.f16.value_or(wide))),
-                                 named(kFloatFlops, wide),
-                                 named(kMemoryBandwidth, cluster.device.memoryBandwidth),
-                                 builder.getNamedAttr(kLinks, builder.getArrayAttr(links))}));
+  module->setAttr(kCluster,
+                  builder.getDictionaryAttr(
+                      {named(kHalfFlops, rates.halfFlops), named(kFloatFlops, rates.floatFlops),
+                       named(kMemoryBandwidth, rates.bytes),
+                       builder.getNamedAttr(kLinks, builder.getArrayAttr(links)),
+                       builder.getNamedAttr(kEfficiency, builder.getDictionaryAttr(reached))}));
+}
+
+std::optional<Efficiency> efficiencyOf(mlir::Operation* op) {
+  mlir::DictionaryAttr cluster = clusterOf(op);
+  auto numbers =
+      cluster ? cluster.getAs<mlir::DictionaryAttr>(kEfficiency) : mlir::DictionaryAttr();
+  if (!numbers) return std::nullopt;
+  Efficiency efficiency;
+  for (const EfficiencyNumber& each : efficiencyNumbers(efficiency)) {
+    *each.value = number(numbers, each.name, *each.value);
+  }
+  return efficiency;
 }
 
 std::optional<DeviceRates> deviceRatesOf(mlir::Operation* op) {
@@ -66,6 +90,10 @@ std::vector<LinkLevel> linkLevelsOf(mlir::Operation* op) {
     if (auto devices = link.getAs<mlir::IntegerAttr>(kDevices)) level.devices = devices.getInt();
     level.bandwidth = number(link, kBandwidth);
     level.latency = number(link, kLatency);
+    level.reached = number(link, kReached, level.reached);
+    level.ramp = number(link, kRamp);
+    level.reduces = number(link, kReduces);
+    level.pair = number(link, kPair);
     levels.push_back(level);
   }
   return levels;

@@ -12,15 +12,10 @@ namespace oriel {
 
 void setCluster(mlir::ModuleOp module, const Cluster& cluster);
 
-// At most; per second.
-struct DeviceRates {
-  double halfFlops;   // where no operand is wider than 16 bits
-  double floatFlops;  // elsewhere
-  double bytes;
-};
-
 // Of the module that an op is in, or of one around that; none without a cluster.
 std::optional<DeviceRates> deviceRatesOf(mlir::Operation* op);
+// Of the same cluster; none without one, or where its attribute has no numbers.
+std::optional<Efficiency> efficiencyOf(mlir::Operation* op);
 // Innermost first; empty without a cluster.
 std::vector<LinkLevel> linkLevelsOf(mlir::Operation* op);
 

@@ -2,11 +2,12 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "passes/strategize/cluster.h"
+#include "passes/strategize/efficiency.h"
+#include "passes/strategize/quantity.h"
 #include "passes/strategize/strategy.h"
 #include "passes/train/suggest.h"
 #include "passes/train/yaml_reader.h"
@@ -16,41 +17,6 @@ namespace oriel {
 namespace {
 
 constexpr int64_t kMaxNodes = int64_t{1} << 20;
-
-struct Unit {
-  const char* name;
-  double factor;
-};
-
-// What a value is measured in, with an example.
-struct Quantity {
-  const char* example;
-  std::vector<Unit> units;
-};
-
-const Quantity& bytesPerSecond() {
-  static const auto* const quantity = new Quantity{"450 GB/s",
-                                                   {{"B/s", 1},
-                                                    {"KB/s", 1e3},
-                                                    {"MB/s", 1e6},
-                                                    {"GB/s", 1e9},
-                                                    {"TB/s", 1e12},
-                                                    {"Gb/s", 1.25e8},
-                                                    {"Gbit/s", 1.25e8}}};
-  return *quantity;
-}
-
-const Quantity& flopsPerSecond() {
-  static const auto* const quantity =
-      new Quantity{"989 TFLOP/s", {{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
-  return *quantity;
-}
-
-const Quantity& seconds() {
-  static const auto* const quantity =
-      new Quantity{"5 us", {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};
-  return *quantity;
-}
 
 class ClusterReader {
  public:
@@ -77,7 +43,8 @@ class ClusterReader {
 
  private:
   void readDevice(const YAML::Node& node) {
-    YamlMap map(&document_, node, "device", {"name", "memory", "memory_bandwidth", "flops"});
+    YamlMap map(&document_, node, "device",
+                {"name", "memory", "memory_bandwidth", "flops", "efficiency"});
     for (const char* key : {"memory", "memory_bandwidth", "flops"}) map.require(key);
     ClusterDevice& device = cluster_.device;
     device.name = map.readString("name", "");
@@ -97,6 +64,18 @@ class ClusterReader {
                                     {"f64", &device.flops.f64}}) {
       if (flops.has(key)) *rate = readQuantity(flops, key, flopsPerSecond(), 0);
     }
+    readEfficiency(map);
+  }
+
+  void readEfficiency(YamlMap& map) {
+    const std::string name = map.readString("efficiency", "");
+    if (!map.has("efficiency")) {
+      cluster_.device.efficiency = efficiencyOfDevice(cluster_.device.name);
+      return;
+    }
+    absl::StatusOr<Efficiency> known = findEfficiency(name);
+    if (!known.ok()) return map.fail("efficiency", std::string(known.status().message()));
+    cluster_.device.efficiency = *std::move(known);
   }
 
   void readLinks(YamlMap& root) {
@@ -109,7 +88,8 @@ class ClusterReader {
     int64_t inner = 1;
     for (size_t i = 0; i < node.size(); ++i) {
       YamlMap map(&document_, node[i], absl::StrCat("links[", i, "]"),
-                  {"name", "devices", "bandwidth", "latency", "oversubscription"});
+                  {"name", "devices", "bandwidth", "latency", "oversubscription", "reached", "ramp",
+                   "reduces", "pair"});
       for (const char* key : {"bandwidth", "latency"}) map.require(key);
       LinkLevel level;
       level.name = map.readString("name", absl::StrCat("level ", i));
@@ -120,6 +100,10 @@ class ClusterReader {
         map.fail("oversubscription",
                  absl::StrCat("'", map.pathOf("oversubscription"), "' must be 1 or more"));
       }
+      level.reached = readShare(map, "reached", level.reached);
+      level.reduces = readShare(map, "reduces", level.reduces);
+      level.ramp = readQuantity(map, "ramp", seconds(), 0);
+      level.pair = readQuantity(map, "pair", bytesPerSecond(), 0);
       const bool isLast = i + 1 == node.size();
       level.devices = map.readInt("devices", isLast ? cluster_.devices() : 0, 1);
       if (!isLast && !map.has("devices")) {
@@ -143,29 +127,13 @@ class ClusterReader {
     }
   }
 
-  // Above 0.
-  double readQuantity(YamlMap& map, const std::string& key, const Quantity& quantity,
-                      double fallback) {
-    if (!map.has(key)) return fallback;
-    const YAML::Node node = map.node(key);
-    if (node.IsScalar()) {
-      const std::string& text = node.Scalar();
-      const size_t end = std::min(text.find_first_not_of("0123456789.eE+"), text.size());
-      const absl::string_view unit =
-          absl::StripLeadingAsciiWhitespace(absl::string_view(text).substr(end));
-      double number = 0;
-      for (const Unit& known : quantity.units) {
-        if (unit == known.name && absl::SimpleAtod(text.substr(0, end), &number) && number > 0) {
-          return number * known.factor;
-        }
-      }
+  static double readShare(YamlMap& map, const std::string& key, double fallback) {
+    const double share = map.readDouble(key, fallback);
+    if (map.has(key) && !(share > 0 && share <= 1)) {
+      map.fail(key, absl::StrCat("'", map.pathOf(key),
+                                 "' must be a share of the bandwidth, above 0 and up to 1"));
     }
-    std::string units;
-    for (const Unit& known : quantity.units)
-      absl::StrAppend(&units, units.empty() ? "" : ", ", known.name);
-    map.fail(key, absl::StrCat("'", map.pathOf(key), "' must be a number above 0 with a unit (",
-                               units, "), e.g. `", quantity.example, "`"));
-    return fallback;
+    return share;
   }
 
   YamlDocument document_;
@@ -183,6 +151,11 @@ constexpr Preset kPresets[] = {
 };
 
 }  // namespace
+
+DeviceRates ClusterDevice::rates() const {
+  const double wide = flops.f32.value_or(0);
+  return {flops.bf16.value_or(flops.f16.value_or(wide)), wide, memoryBandwidth};
+}
 
 absl::StatusOr<Cluster> readClusterText(const std::string& text, const std::string& name) {
   return ClusterReader(text, name).read();

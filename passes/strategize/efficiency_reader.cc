@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "passes/strategize/efficiency.h"
+#include "passes/strategize/quantity.h"
+#include "passes/train/suggest.h"
+#include "passes/train/yaml_reader.h"
+
+namespace oriel {
+
+namespace {
+
+struct Preset {
+  const char* name;
+  const char* text;
+};
+
+// clusters/efficiency/*.yaml
+constexpr Preset kPresets[] = {
+#include "passes/strategize/efficiency_presets.inc"
+};
+
+class EfficiencyReader {
+ public:
+  EfficiencyReader(const std::string& text, const std::string& name) : document_(text, name) {
+    efficiency_.name = name;
+  }
+
+  absl::StatusOr<Efficiency> read() {
+    if (document_.ok() && !document_.root().IsMap()) {
+      document_.fail(document_.root().Mark(),
+                     "an efficiency must be a mapping of keys to values, e.g. `processors: 132`");
+    }
+    if (!document_.ok()) return document_.status();
+    YamlMap root(&document_, document_.root(), "",
+                 {"processors", "products", "attention", "memory", "kernel_floor"});
+    for (const char* key : {"processors", "products", "attention", "memory"}) root.require(key);
+    number(root, "processors", efficiency_.processors, 1);
+    if (root.has("products")) {
+      YamlMap map(&document_, root.node("products"), "products",
+                  {"half", "float", "depth_latency"});
+      share(map, "half", efficiency_.halfShare);
+      share(map, "float", efficiency_.floatShare);
+      number(map, "depth_latency", efficiency_.depthLatency, 0);
+    }
+    if (root.has("attention")) {
+      YamlMap map(&document_, root.node("attention"), "attention", {"rows", "forward", "backward"});
+      number(map, "rows", efficiency_.attentionRows, 1);
+      readDirection(map, "forward", efficiency_.forward);
+      readDirection(map, "backward", efficiency_.backward);
+    }
+    if (root.has("memory")) {
+      YamlMap map(&document_, root.node("memory"), "memory", {"share", "ramp"});
+      share(map, "share", efficiency_.memoryShare);
+      efficiency_.memoryRamp = readQuantity(map, "ramp", seconds(), efficiency_.memoryRamp);
+    }
+    efficiency_.kernelFloor =
+        readQuantity(root, "kernel_floor", seconds(), efficiency_.kernelFloor);
+    if (!document_.ok()) return document_.status();
+    return std::move(efficiency_);
+  }
+
+ private:
+  void readDirection(YamlMap& parent, const char* key, AttentionEfficiency& direction) {
+    parent.require(key);
+    if (!parent.has(key)) return;
+    YamlMap map(&document_, parent.node(key), parent.pathOf(key),
+                {"share", "score", "key_latency"});
+    share(map, "share", direction.share);
+    number(map, "score", direction.score, 0);
+    number(map, "key_latency", direction.keyLatency, 0);
+  }
+
+  void number(YamlMap& map, const char* key, double& value, double least) {
+    map.require(key);
+    value = map.readDouble(key, value);
+    if (!(value >= least)) {
+      map.fail(key, absl::StrCat("'", map.pathOf(key), "' must be ", least, " or more"));
+    }
+  }
+
+  void share(YamlMap& map, const char* key, double& value) {
+    map.require(key);
+    value = map.readDouble(key, value);
+    if (!(value > 0 && value <= 1)) {
+      map.fail(key, absl::StrCat("'", map.pathOf(key),
+                                 "' must be a share of the peak, above 0 and up to 1"));
+    }
+  }
+
+  YamlDocument document_;
+  Efficiency efficiency_;
+};
+
+}  // namespace
+
+std::vector<EfficiencyNumber> efficiencyNumbers(Efficiency& efficiency) {
+  return {{"processors", &efficiency.processors},
+          {"products.half", &efficiency.halfShare},
+          {"products.float", &efficiency.floatShare},
+          {"products.depth_latency", &efficiency.depthLatency},
+          {"attention.rows", &efficiency.attentionRows},
+          {"attention.forward.share", &efficiency.forward.share},
+          {"attention.forward.score", &efficiency.forward.score},
+          {"attention.forward.key_latency", &efficiency.forward.keyLatency},
+          {"attention.backward.share", &efficiency.backward.share},
+          {"attention.backward.score", &efficiency.backward.score},
+          {"attention.backward.key_latency", &efficiency.backward.keyLatency},
+          {"memory.share", &efficiency.memoryShare},
+          {"memory.ramp", &efficiency.memoryRamp},
+          {"kernel_floor", &efficiency.kernelFloor}};
+}
+
+absl::StatusOr<Efficiency> readEfficiencyText(const std::string& text, const std::string& name) {
+  return EfficiencyReader(text, name).read();
+}
+
+std::vector<std::string> efficiencyPresets() {
+  std::vector<std::string> names;
+  for (const Preset& preset : kPresets) names.emplace_back(preset.name);
+  return names;
+}
+
+std::optional<std::string> efficiencyPresetText(const std::string& name) {
+  const auto* const found = std::find_if(std::begin(kPresets), std::end(kPresets),
+                                         [&](const Preset& preset) { return preset.name == name; });
+  if (found == std::end(kPresets)) return std::nullopt;
+  return found->text;
+}
+
+absl::StatusOr<Efficiency> findEfficiency(const std::string& fileOrName) {
+  if (const std::optional<std::string> text = efficiencyPresetText(fileOrName)) {
+    return readEfficiencyText(*text, fileOrName);
+  }
+  if (!absl::StrContains(fileOrName, '/') && !absl::StrContains(fileOrName, '.')) {
+    return absl::NotFoundError(absl::StrCat("there is no file and no efficiency '", fileOrName, "'",
+                                            suggestion(fileOrName, efficiencyPresets())));
+  }
+  absl::StatusOr<std::string> text = readYamlText(fileOrName, "efficiency");
+  if (!text.ok()) return text.status();
+  return readEfficiencyText(*text, fileOrName);
+}
+
+Efficiency efficiencyOfDevice(const std::string& device) {
+  const std::string lower = absl::AsciiStrToLower(device);
+  for (const Preset& preset : kPresets) {
+    if (!absl::StartsWith(lower, preset.name)) continue;
+    absl::StatusOr<Efficiency> known = readEfficiencyText(preset.text, preset.name);
+    if (known.ok()) return *std::move(known);
+  }
+  return {};
+}
+
+}  // namespace oriel
