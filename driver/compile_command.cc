@@ -4,13 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "driver/command.h"
 #include "driver/compile_report.h"
 #include "driver/compiler.h"
 #include "driver/console.h"
 #include "driver/pipelines.h"
-#include "driver/strategy_options.h"
+#include "driver/strategy_flags.h"
 #include "driver/weights.h"
 #include "passes/generate/code.h"
 #include "passes/train/recipe.h"
@@ -48,27 +47,13 @@ absl::Status writeFiles(const Compilation& compilation, const std::string& path)
   return written;
 }
 
-// The strategy has as many ranks as there are devices at most, each of their memory.
-absl::Status useCluster(const std::string& name, CompileOptions* options) {
-  ORIEL_ASSIGN_OR_RETURN(Cluster cluster, findCluster(name));
-  const int64_t ranks = options->strategy.ranks();
-  if (ranks > cluster.devices()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the strategy has ", ranks, " ranks, but the cluster ", name, " has ", cluster.devices(),
-        cluster.devices() == 1 ? " device" : " devices", " (", cluster.nodes,
-        cluster.nodes == 1 ? " node" : " nodes", " of ", cluster.devicesPerNode, "): give it ",
-        (ranks + cluster.devicesPerNode - 1) / cluster.devicesPerNode,
-        " nodes, or use a smaller mesh"));
-  }
-  if (!options->strategy.memory) options->strategy.memory = cluster.device.memory;
-  options->cluster = std::move(cluster);
-  return absl::OkStatus();
-}
-
 absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.strategy, strategyFromOptions(arguments.strategy));
-  if (!arguments.cluster.empty())
-    ORIEL_RETURN_IF_ERROR(useCluster(arguments.cluster, &arguments.compile));
+  if (!arguments.cluster.empty()) {
+    Strategy& strategy = arguments.compile.strategy;
+    ORIEL_ASSIGN_OR_RETURN(arguments.compile.cluster, clusterFor(arguments.cluster, strategy));
+    if (!strategy.memory) strategy.memory = arguments.compile.cluster->device.memory;
+  }
   for (const std::string& what : arguments.compile.unfused) {
     if (what == "attention") continue;
     return usageError(absl::StrCat("--unfused: can't use '", what,
@@ -114,74 +99,15 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
   command->add_option("--recipe", arguments->recipe, "What to train (YAML, docs/recipe.md)")
       ->required()
       ->type_name("FILE");
-  StrategyOptions& strategy = arguments->strategy;
-  command
-      ->add_option("--strategy", strategy.file,
-                   "How to split the work over ranks (YAML, docs/strategy.md)")
-      ->type_name("FILE");
-  command->add_option("--mesh", strategy.mesh, "In place of a file: sizes of dp, fsdp and tp")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("AXIS=N,..");
-  command
-      ->add_option("--zero", strategy.zero,
-                   "Shard 1: optimizer state, 2: gradients too, 3: parameters too")
-      ->type_name("0..3");
-  command->add_option("--hsdp", strategy.hsdp, "Shard in groups of N ranks, which divides dp")
-      ->type_name("N");
-  command->add_flag("--sp", strategy.sequenceParallel, "Split the sequence over tp between layers");
-  command
-      ->add_option("--memory", strategy.memory,
-                   "What a rank has: fail, and say what would help, if one needs more. Units: B, "
-                   "KB, KiB, MB, MiB, GB, GiB, TB, TiB")
-      ->type_name("16GiB");
-  command
-      ->add_option("--stages", strategy.stages,
-                   "Pipeline stages: how many, or what is in each: BLOCKS,..")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("N");
-  command->add_option("--schedule", strategy.schedule, "gpipe, 1f1b, interleaved or zb-h1")
-      ->type_name("KIND");
-  command->add_option("--interleave", strategy.interleave, "Stages on the same ranks")
-      ->type_name("N");
-  command
-      ->add_option("--microbatches", strategy.microbatches,
-                   "Of a step; batch.micro then follows from batch.global")
-      ->type_name("N");
-  command
-      ->add_option("--balance", strategy.balance,
-                   "What cuts into stages balance: time, or parameters to compare with")
-      ->type_name("WHAT");
-  command
-      ->add_option("--overlap", strategy.overlap,
-                   "Communication beside computing: on, off, or sizes of buckets and of what is "
-                   "gathered ahead, e.g. bucket=25MiB,prefetch=50MiB")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("on|off|SIZES");
-  command
-      ->add_option("--world", strategy.world,
-                   "Ranks; without a mesh all of a stage are data-parallel (default: 1 each)")
-      ->type_name("N");
-  command
-      ->add_option("--cluster", arguments->cluster,
-                   "The machines: a file (docs/cluster.md) or " +
-                       absl::StrJoin(clusterPresets(), ", ") +
-                       ", with nodes as in h100:4. Times are predicted for them, and a rank has "
-                       "the memory of a device "
-                       "unless --memory says otherwise")
-      ->type_name("FILE|NAME");
+  addStrategyFlags(command, &arguments->strategy);
+  addClusterFlag(command, &arguments->cluster,
+                 "Times are predicted for them, and a rank has the memory of a device unless "
+                 "--memory says otherwise");
   command
       ->add_option("--device", arguments->device,
                    "What runs the plan: host (default), cuda, or cuda on some architectures only "
                    "(docs/cuda.md)")
       ->type_name("host|cuda[:sm_90,..]");
-  command
-      ->add_option("--remat", strategy.remat,
-                   "What the backward computes again: none, full, selective, or auto, which is the "
-                   "default with --memory (docs/remat.md)")
-      ->type_name("POLICY");
   command
       ->add_option("--unfused", arguments->compile.unfused,
                    "Leave this as the model's own ops: attention; to compare with")

@@ -1,3 +1,4 @@
+#include "ir/oriel/attach_work.h"
 #include "ir/oriel/fused_registration.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/oriel_dialect.cc.inc"
@@ -22,6 +23,7 @@ void OrielDialect::initialize() {
 #include "ir/oriel/oriel_ops.cc.inc"
       >();
   addFusedOps(*this);
+  attachWork(*this);
 }
 
 mlir::Operation* OrielDialect::materializeConstant(mlir::OpBuilder& builder, mlir::Attribute value,

@@ -37,7 +37,9 @@ class StageAssigner {
     if (explain) explainParts(*explain);
     if (failed(checkCount())) return failure();
     const Pipeline pipeline = strategy_.pipeline.value_or(Pipeline());
-    if (pipeline.named.empty()) {
+    if (auto given = module_->getAttrOfType<mlir::DenseI64ArrayAttr>(kPartStagesAttr)) {
+      if (failed(readGivenCuts(given))) return failure();
+    } else if (pipeline.named.empty()) {
       findCuts(pipeline);
     } else if (failed(readCuts(pipeline))) {
       return failure();
@@ -90,18 +92,25 @@ class StageAssigner {
     module_->setAttr(kBlocksAttr, mlir::DenseI64ArrayAttr::get(module_.getContext(), blocks));
   }
 
-  // What is between blocks joins the later one.
   LogicalResult readCuts(const Pipeline& pipeline) {
-    absl::StatusOr<std::vector<int64_t>> stages = model_.names.stagesOf(pipeline.named);
+    absl::StatusOr<std::vector<int64_t>> stages = namedStages(model_, pipeline);
     if (!stages.ok()) {
       return module_.emitError("the strategy's ") << std::string(stages.status().message());
     }
-    stageOf_.resize(model_.parts.size());
-    int64_t stage = strategy_.stageCount() - 1;
-    for (size_t i = model_.parts.size(); i-- > 0;) {
-      if (model_.parts[i].block >= 0) stage = (*stages)[model_.parts[i].block];
-      stageOf_[i] = stage;
+    stageOf_ = *std::move(stages);
+    return success();
+  }
+
+  LogicalResult readGivenCuts(llvm::ArrayRef<int64_t> stages) {
+    const bool isSound =
+        stages.size() == model_.parts.size() &&
+        llvm::all_of(stages, [&](int64_t s) { return s >= 0 && s < strategy_.stageCount(); });
+    if (!isSound) {
+      return module_.emitError("'")
+             << kPartStagesAttr << "' must have a stage below " << strategy_.stageCount()
+             << " for each of the " << model_.parts.size() << " parts";
     }
+    stageOf_.assign(stages.begin(), stages.end());
     return success();
   }
 

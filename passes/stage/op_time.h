@@ -3,12 +3,28 @@
 #define ORIEL_PASSES_STAGE_OP_TIME_H_
 
 #include "mlir/IR/Operation.h"
+#include "passes/strategize/efficiency.h"
+#include "passes/strategize/software_stack.h"
 
 namespace oriel {
 
-// A roofline (Williams et al. 2009): the longer of the time for its floating-point operations and
-// that for the bytes that it reads and writes, on one device. 0 for views and for ops without a
-// cost.
+// What the module of an op says of its device and its software, read once.
+class OpTimes {
+ public:
+  explicit OpTimes(mlir::Operation* inside);
+
+  // Products and attention by their shapes, other ops by the bytes that they read and write, at
+  // what the device reaches (passes/strategize/efficiency.h); no less than the launch of a kernel.
+  // 0 for views and for ops without a cost.
+  double seconds(mlir::Operation* op) const;
+
+ private:
+  DeviceRates rates_;
+  Efficiency efficiency_;
+  SoftwareStack stack_;
+};
+
+// Of one op.
 double predictedSeconds(mlir::Operation* op);
 
 }  // namespace oriel

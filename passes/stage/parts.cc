@@ -49,8 +49,16 @@ class PartFinder {
     makeSequence();
     findBlocks();
     placeGlue();
-    ModelParts result{BlockNames(towerNames()), std::vector<Part>(groups_.size()),
-                      llvm::DenseMap<Operation*, int>(), llvm::DenseMap<Operation*, int64_t>()};
+    ModelParts result{BlockNames(towerNames()),
+                      std::vector<Part>(groups_.size()),
+                      llvm::DenseMap<Operation*, int>(),
+                      llvm::DenseMap<Operation*, int64_t>(),
+                      {},
+                      {}};
+    for (const auto& [block, tower] : blocks_) {
+      result.blockOps.emplace_back(order_.begin() + block.begin, order_.begin() + block.end);
+      result.towerOf.push_back(tower);
+    }
     placeAll(backward, &result);
     addCosts(backward, &result);
     addNames(&result);
@@ -417,6 +425,19 @@ class PartFinder {
 ModelParts findParts(mlir::func::FuncOp forward, mlir::func::FuncOp backward,
                      const Strategy& strategy) {
   return PartFinder(forward, strategy).find(backward);
+}
+
+absl::StatusOr<std::vector<int64_t>> namedStages(const ModelParts& model,
+                                                 const Pipeline& pipeline) {
+  absl::StatusOr<std::vector<int64_t>> ofBlocks = model.names.stagesOf(pipeline.named);
+  if (!ofBlocks.ok()) return ofBlocks.status();
+  std::vector<int64_t> stages(model.parts.size());
+  int64_t stage = static_cast<int64_t>(pipeline.named.size()) - 1;
+  for (size_t i = model.parts.size(); i-- > 0;) {
+    if (model.parts[i].block >= 0) stage = (*ofBlocks)[model.parts[i].block];
+    stages[i] = stage;
+  }
+  return stages;
 }
 
 }  // namespace oriel

@@ -6,12 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/stage/block_names.h"
 #include "passes/strategize/strategy.h"
 
 namespace oriel {
+
+// Of a module, i64s: by part, its stage, in place of what the strategy says of cuts.
+inline constexpr llvm::StringLiteral kPartStagesAttr("oriel.part_stages");
 
 struct Part {
   std::string name;
@@ -29,6 +33,10 @@ struct ModelParts {
   llvm::DenseMap<mlir::Operation*, int> partOf;  // of each op of @forward, but the return
   // Of the ops that depend on inputs and parameters, and are not between blocks.
   llvm::DenseMap<mlir::Operation*, int64_t> blockOf;
+  // By block, where something repeats: its ops, in an order in which those of a tower's blocks
+  // correspond, and its tower.
+  std::vector<std::vector<mlir::Operation*>> blockOps;
+  std::vector<int> towerOf;
 };
 
 // Reads @forward and, for costs, @backward. An op that depends on inputs and parameters is in a
@@ -39,6 +47,10 @@ struct ModelParts {
 // nothing repeats, all parts count as blocks.
 ModelParts findParts(mlir::func::FuncOp forward, mlir::func::FuncOp backward,
                      const Strategy& strategy);
+
+// The stage of each part where the strategy names them; what is between blocks joins the later one.
+// InvalidArgument as BlockNames::stagesOf().
+absl::StatusOr<std::vector<int64_t>> namedStages(const ModelParts& model, const Pipeline& pipeline);
 
 }  // namespace oriel
 

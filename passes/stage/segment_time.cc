@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "passes/stage/collective_time.h"
 #include "passes/stage/op_time.h"
+#include "passes/strategize/cluster_attribute.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/schedule.h"
 
@@ -19,9 +20,13 @@ using mlir::Operation;
 
 class Replay {
  public:
-  Replay(mlir::Block& block, const Grid& grid) : block_(block), grid_(grid) {}
+  Replay(mlir::Block& block, const Grid& grid)
+      : block_(block),
+        grid_(grid),
+        times_(block.getParentOp()),
+        overlap_(softwareStackOf(block.getParentOp()).overlap) {}
 
-  PredictedTime run() {
+  std::vector<SegmentInterval> run() {
     for (Operation& op : block_) {
       if (auto bucket = op.getAttrOfType<mlir::IntegerAttr>(ir::kBucketAttr)) {
         sentInBucket_[bucket.getInt()] +=
@@ -29,11 +34,20 @@ class Replay {
       }
     }
     for (Operation& op : block_.without_terminator()) step(&op);
-    return {computing_, now_ - computing_};
+    endInterval(nullptr);
+    return std::move(intervals_);
   }
 
  private:
+  void endInterval(Operation* transfer) {
+    const double computing = computing_ - computingBefore_;
+    intervals_.push_back({{computing, now_ - before_ - computing}, transfer});
+    computingBefore_ = computing_;
+    before_ = now_;
+  }
+
   void step(Operation* op) {
+    if (llvm::isa<ir::SendOp, ir::ReceiveOp>(op)) return endInterval(op);
     if (auto wait = llvm::dyn_cast<ir::WaitOp>(op)) {
       for (mlir::Value value : wait.getInputs()) {
         now_ = std::max(now_, ends_.lookup(value.getDefiningOp()));
@@ -42,7 +56,7 @@ class Replay {
     }
     auto collective = llvm::dyn_cast<ir::CollectiveOpInterface>(op);
     if (!collective) {
-      const double seconds = predictedSeconds(op);
+      const double seconds = times_.seconds(op);
       computing_ += seconds;
       now_ += seconds;
       return;
@@ -74,20 +88,26 @@ class Replay {
   // When what starts now on this stream ends.
   double occupy(ir::CollectiveOpInterface collective, int64_t stream, double sent) {
     double& free = streamFree_[stream];
-    free = std::max(now_, free) + predictedCollectiveSeconds(collective, grid_, sent);
+    const double seconds = predictedCollectiveSeconds(collective, grid_, sent);
+    free = std::max(now_, free) + seconds;
+    now_ += seconds * (1 - overlap_);
     return free;
   }
 
   mlir::Block& block_;
   const Grid& grid_;
+  const OpTimes times_;
+  const double overlap_;  // the part of a collective beside computing that costs nothing
   double now_ = 0, computing_ = 0;
+  double before_ = 0, computingBefore_ = 0;  // the interval
+  std::vector<SegmentInterval> intervals_;
   llvm::DenseMap<int64_t, double> sentInBucket_, bucketEnds_, streamFree_;
   llvm::DenseMap<Operation*, double> ends_;  // of collectives that were started
 };
 
 }  // namespace
 
-FailureOr<PredictedTime> predictedTime(mlir::func::FuncOp segment) {
+FailureOr<std::vector<SegmentInterval>> predictedIntervals(mlir::func::FuncOp segment) {
   mlir::Block& block = segment.getBody().front();
   Grid grid;
   if (llvm::any_of(block, llvm::IsaPred<ir::CollectiveOpInterface>)) {
@@ -96,6 +116,17 @@ FailureOr<PredictedTime> predictedTime(mlir::func::FuncOp segment) {
     grid = *std::move(own);
   }
   return Replay(block, grid).run();
+}
+
+FailureOr<PredictedTime> predictedTime(mlir::func::FuncOp segment) {
+  FailureOr<std::vector<SegmentInterval>> intervals = predictedIntervals(segment);
+  if (failed(intervals)) return mlir::failure();
+  PredictedTime sum;
+  for (const SegmentInterval& interval : *intervals) {
+    sum.computing += interval.time.computing;
+    sum.waiting += interval.time.waiting;
+  }
+  return sum;
 }
 
 FailureOr<PredictedTime> predictedStepTime(mlir::ModuleOp program) {

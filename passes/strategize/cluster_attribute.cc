@@ -19,18 +19,26 @@ constexpr char kRamp[] = "ramp";
 constexpr char kReduces[] = "reduces";
 constexpr char kPair[] = "pair";
 constexpr char kEfficiency[] = "efficiency";
+constexpr char kStack[] = "oriel.stack";
+constexpr char kKernelOverhead[] = "kernel_overhead";
+constexpr char kPointwise[] = "pointwise";
+constexpr char kOverlap[] = "overlap";
+constexpr char kAttention[] = "attention";
 
 double number(mlir::DictionaryAttr attribute, llvm::StringRef name, double fallback = 0) {
   auto value = attribute.getAs<mlir::FloatAttr>(name);
   return value ? value.getValueAsDouble() : fallback;
 }
 
-mlir::DictionaryAttr clusterOf(mlir::Operation* op) {
+// Of the op or of one around it.
+mlir::DictionaryAttr attributeOf(mlir::Operation* op, llvm::StringRef name) {
   for (; op; op = op->getParentOp()) {
-    if (auto cluster = op->getAttrOfType<mlir::DictionaryAttr>(kCluster)) return cluster;
+    if (auto attribute = op->getAttrOfType<mlir::DictionaryAttr>(name)) return attribute;
   }
   return {};
 }
+
+mlir::DictionaryAttr clusterOf(mlir::Operation* op) { return attributeOf(op, kCluster); }
 
 }  // namespace
 
@@ -97,6 +105,28 @@ std::vector<LinkLevel> linkLevelsOf(mlir::Operation* op) {
     levels.push_back(level);
   }
   return levels;
+}
+
+void setSoftwareStack(mlir::ModuleOp module, const SoftwareStack& stack) {
+  mlir::Builder builder(module.getContext());
+  auto named = [&](const char* name, double value) {
+    return builder.getNamedAttr(name, builder.getF64FloatAttr(value));
+  };
+  module->setAttr(
+      kStack, builder.getDictionaryAttr(
+                  {named(kKernelOverhead, stack.kernelOverhead), named(kPointwise, stack.pointwise),
+                   named(kOverlap, stack.overlap), named(kAttention, stack.attention)}));
+}
+
+SoftwareStack softwareStackOf(mlir::Operation* op) {
+  SoftwareStack stack;
+  mlir::DictionaryAttr attribute = attributeOf(op, kStack);
+  if (!attribute) return stack;
+  stack.kernelOverhead = number(attribute, kKernelOverhead);
+  stack.pointwise = number(attribute, kPointwise);
+  stack.overlap = number(attribute, kOverlap);
+  stack.attention = number(attribute, kAttention);
+  return stack;
 }
 
 }  // namespace oriel

@@ -7,6 +7,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/strategize/cluster.h"
+#include "passes/strategize/software_stack.h"
 
 namespace oriel {
 
@@ -18,6 +19,10 @@ std::optional<DeviceRates> deviceRatesOf(mlir::Operation* op);
 std::optional<Efficiency> efficiencyOf(mlir::Operation* op);
 // Innermost first; empty without a cluster.
 std::vector<LinkLevel> linkLevelsOf(mlir::Operation* op);
+
+// The attribute `oriel.stack`; without it all numbers are as SoftwareStack has them.
+void setSoftwareStack(mlir::ModuleOp module, const SoftwareStack& stack);
+SoftwareStack softwareStackOf(mlir::Operation* op);
 
 }  // namespace oriel
 

@@ -1,0 +1,57 @@
+// How long a step of a model takes with a strategy on a cluster, and what memory it needs, without
+// a plan.
+#ifndef ORIEL_DRIVER_SIMULATION_H_
+#define ORIEL_DRIVER_SIMULATION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "driver/vocabulary.h"
+#include "passes/simulate/program_profile.h"
+#include "passes/simulate/step_simulator.h"
+#include "passes/strategize/cluster.h"
+#include "passes/strategize/software_stack.h"
+#include "passes/strategize/strategy.h"
+#include "passes/train/recipe.h"
+
+namespace oriel::driver {
+
+struct SimulationOptions {
+  std::string modelPath;  // .onnx, or .mlir as `oriel import -o` writes it
+  Recipe recipe;
+  Strategy strategy;
+  Cluster cluster;
+  SoftwareStack stack;
+  bool unfusedAttention = false;
+  bool fuseLoss = false;
+  bool whole = false;  // every block is compiled, equal or not
+};
+
+struct Simulation {
+  StepTimeline step;
+  std::vector<ProgramCost> programs;  // as in the timeline
+  std::vector<std::string> stages;    // of each program: what it has of the model; may be empty
+  double seconds = 0;                 // of a step, with what the software adds
+  double modelFlops = 0;              // of a step on all ranks
+  double flops = 0;                   // likewise, with what runs again
+  double samples = 0, tokens = 0;     // of a step; no tokens where labels are not of tokens
+  double peakFlops = 0;               // per second, of all ranks
+  int64_t ranks = 1;
+  int64_t compiledBlocks = 0, blocks = 0;  // of all equal blocks, how many were compiled
+
+  double mfu() const { return modelFlops / step.seconds / peakFlops; }
+  double hfu() const { return flops / step.seconds / peakFlops; }
+  // The part of a step in which the busiest program waits for collectives.
+  double exposedCommunication() const;
+};
+
+// Compiles as `oriel compile` does up to `overlap`, but for equal blocks of a stage: of those it
+// compiles two, and one more to see what another one takes. With the remat policy `auto` and with
+// `whole` it compiles all. Errors about the graph have been printed.
+absl::StatusOr<Simulation> simulate(const SimulationOptions& options, const Vocabulary& vocabulary);
+
+}  // namespace oriel::driver
+
+#endif  // ORIEL_DRIVER_SIMULATION_H_

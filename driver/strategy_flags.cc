@@ -1,0 +1,87 @@
+#include "driver/strategy_flags.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status.h"
+
+namespace oriel::driver {
+
+void addStrategyFlags(CLI::App* command, StrategyOptions* strategy) {
+  command
+      ->add_option("--strategy", strategy->file,
+                   "How to split the work over ranks (YAML, docs/strategy.md)")
+      ->type_name("FILE");
+  command->add_option("--mesh", strategy->mesh, "In place of a file: sizes of dp, fsdp and tp")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("AXIS=N,..");
+  command
+      ->add_option("--zero", strategy->zero,
+                   "Shard 1: optimizer state, 2: gradients too, 3: parameters too")
+      ->type_name("0..3");
+  command->add_option("--hsdp", strategy->hsdp, "Shard in groups of N ranks, which divides dp")
+      ->type_name("N");
+  command->add_flag("--sp", strategy->sequenceParallel,
+                    "Split the sequence over tp between layers");
+  command
+      ->add_option("--memory", strategy->memory,
+                   "What a rank has: fail, and say what would help, if one needs more. Units: B, "
+                   "KB, KiB, MB, MiB, GB, GiB, TB, TiB")
+      ->type_name("16GiB");
+  command
+      ->add_option("--stages", strategy->stages,
+                   "Pipeline stages: how many, or what is in each: BLOCKS,..")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N");
+  command->add_option("--schedule", strategy->schedule, "gpipe, 1f1b, interleaved or zb-h1")
+      ->type_name("KIND");
+  command->add_option("--interleave", strategy->interleave, "Stages on the same ranks")
+      ->type_name("N");
+  command
+      ->add_option("--microbatches", strategy->microbatches,
+                   "Of a step; batch.micro then follows from batch.global")
+      ->type_name("N");
+  command
+      ->add_option("--balance", strategy->balance,
+                   "What cuts into stages balance: time, or parameters to compare with")
+      ->type_name("WHAT");
+  command
+      ->add_option("--overlap", strategy->overlap,
+                   "Communication beside computing: on, off, or sizes of buckets and of what is "
+                   "gathered ahead, e.g. bucket=25MiB,prefetch=50MiB")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("on|off|SIZES");
+  command
+      ->add_option("--world", strategy->world,
+                   "Ranks; without a mesh all of a stage are data-parallel (default: 1 each)")
+      ->type_name("N");
+  command
+      ->add_option("--remat", strategy->remat,
+                   "What the backward computes again: none, full, selective, or auto, which is the "
+                   "default with --memory (docs/remat.md)")
+      ->type_name("POLICY");
+}
+
+CLI::Option* addClusterFlag(CLI::App* command, std::string* cluster, const std::string& use) {
+  return command
+      ->add_option("--cluster", *cluster,
+                   "The machines: a file (docs/cluster.md) or " +
+                       absl::StrJoin(clusterPresets(), ", ") + ", with nodes as in h100:4. " + use)
+      ->type_name("FILE|NAME");
+}
+
+absl::StatusOr<Cluster> clusterFor(const std::string& fileOrName, const Strategy& strategy) {
+  ORIEL_ASSIGN_OR_RETURN(Cluster cluster, findCluster(fileOrName));
+  const int64_t ranks = strategy.ranks();
+  if (ranks <= cluster.devices()) return cluster;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the strategy has ", ranks, " ranks, but the cluster ", fileOrName, " has ",
+      cluster.devices(), cluster.devices() == 1 ? " device" : " devices", " (", cluster.nodes,
+      cluster.nodes == 1 ? " node" : " nodes", " of ", cluster.devicesPerNode, "): give it ",
+      (ranks + cluster.devicesPerNode - 1) / cluster.devicesPerNode,
+      " nodes, or use a smaller mesh"));
+}
+
+}  // namespace oriel::driver

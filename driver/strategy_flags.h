@@ -1,0 +1,24 @@
+// The options of a command that say a strategy (strategy_options.h) and a cluster.
+#ifndef ORIEL_DRIVER_STRATEGY_FLAGS_H_
+#define ORIEL_DRIVER_STRATEGY_FLAGS_H_
+
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "driver/strategy_options.h"
+#include "passes/strategize/cluster.h"
+
+namespace oriel::driver {
+
+// Both as long as the command lives.
+void addStrategyFlags(CLI::App* command, StrategyOptions* strategy);
+// `--cluster`, with this said behind what it is.
+CLI::Option* addClusterFlag(CLI::App* command, std::string* cluster, const std::string& use);
+
+// A file or a known name. InvalidArgument if the strategy has more ranks than the cluster devices.
+absl::StatusOr<Cluster> clusterFor(const std::string& fileOrName, const Strategy& strategy);
+
+}  // namespace oriel::driver
+
+#endif  // ORIEL_DRIVER_STRATEGY_FLAGS_H_

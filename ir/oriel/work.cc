@@ -1,0 +1,124 @@
+// The work of ops that are made of matrix products or attention.
+#include "ir/interfaces/work.h"
+
+#include "ir/oriel/attach_work.h"
+#include "ir/oriel/fused.h"
+#include "ir/oriel/inference.h"
+#include "ir/oriel/oriel.h"
+
+namespace oriel::ir {
+
+namespace {
+
+using mlir::Value;
+
+int64_t leading(llvm::ArrayRef<int64_t> shape) { return elementCount(shape.drop_back()); }
+
+Work workOf(MatmulOp op) {
+  llvm::ArrayRef<int64_t> result = op.getType().getShape();
+  llvm::ArrayRef<int64_t> lhs = shapeOf(op.getLhs()).take_back(2);
+  return {{{elementCount(result.drop_back(2)), result[result.size() - 2], result.back(),
+            op.getTransposeLhs() ? lhs[0] : lhs[1]}},
+          std::nullopt};
+}
+
+Work workOf(LinearOp op) {
+  llvm::ArrayRef<int64_t> input = shapeOf(op.getInput());
+  return {{{1, leading(input), op.getType().getShape().back(), input.back()}}, std::nullopt};
+}
+
+Work workOf(LinearWeightGradOp op) {
+  llvm::ArrayRef<int64_t> input = shapeOf(op.getInput());
+  return {{{1, input.back(), shapeOf(op.getCotangent()).back(), leading(input)}}, std::nullopt};
+}
+
+// Shapes of a convolution's weight and of its result, [b, o, e..]. As a product of patches.
+MatrixProduct convProduct(llvm::ArrayRef<int64_t> weight, llvm::ArrayRef<int64_t> result,
+                          int64_t groups) {
+  return {groups, boundedProduct({result[0], elementCount(result.drop_front(2))}),
+          weight[0] / groups, elementCount(weight.drop_front())};
+}
+
+Work workOf(ConvOp op) {
+  return {{convProduct(shapeOf(op.getWeight()), op.getType().getShape(), op.getGroup())},
+          std::nullopt};
+}
+
+Work workOf(ConvInputGradOp op) {
+  MatrixProduct product =
+      convProduct(shapeOf(op.getWeight()), shapeOf(op.getCotangent()), op.getGroup());
+  std::swap(product.columns, product.depth);
+  return {{product}, std::nullopt};
+}
+
+Work workOf(ConvWeightGradOp op) {
+  MatrixProduct product =
+      convProduct(op.getType().getShape(), shapeOf(op.getCotangent()), op.getGroup());
+  std::swap(product.rows, product.depth);
+  return {{product}, std::nullopt};
+}
+
+template <typename Op>
+AttentionWork attentionWork(Op op) {
+  const int head = op.getSequenceFirst() ? 2 : 1, row = 3 - head;
+  llvm::ArrayRef<int64_t> query = shapeOf(op.getQuery()), key = shapeOf(op.getKey());
+  AttentionWork work;
+  work.batch = query[0];
+  work.heads = query[head];
+  work.queries = query[row];
+  work.groups = key[head];
+  work.keys = key[row];
+  work.depth = query[3];
+  work.valueDepth = shapeOf(op.getValue())[3];
+  work.isCausal = op.getCausal();
+  work.window = op.getWindow();
+  return work;
+}
+
+Work workOf(AttentionOp op) { return {{}, attentionWork(op)}; }
+
+Work workOf(AttentionGradOp op) {
+  AttentionWork work = attentionWork(op);
+  work.isGradient = true;
+  return {{}, work};
+}
+
+// The product that gives the logits.
+template <typename Op>
+MatrixProduct logitsProduct(Op op) {
+  llvm::ArrayRef<int64_t> input = shapeOf(op.getInput()), weight = shapeOf(op.getWeight());
+  return {1, leading(input), weight[op.getTransposeWeight() ? 0 : 1], input.back()};
+}
+
+Work workOf(LinearCrossEntropyOp op) { return {{logitsProduct(op)}, std::nullopt}; }
+Work workOf(LinearLogsumexpOp op) { return {{logitsProduct(op)}, std::nullopt}; }
+
+// The logits again, and the cotangents of the input and, where wanted, of the weight.
+Work workOf(LinearCrossEntropyGradOp op) {
+  const MatrixProduct logits = logitsProduct(op);
+  Work work{{logits, {1, logits.rows, logits.depth, logits.columns}}, std::nullopt};
+  if (op.getCotangents().size() > 1) {
+    work.products.push_back({1, logits.depth, logits.columns, logits.rows});
+  }
+  return work;
+}
+
+template <typename Op>
+struct Model : WorkOpInterface::ExternalModel<Model<Op>, Op> {
+  Work getWork(mlir::Operation* op) const { return workOf(llvm::cast<Op>(op)); }
+};
+
+template <typename... Ops>
+void attach(mlir::MLIRContext& context) {
+  (Ops::template attachInterface<Model<Ops>>(context), ...);
+}
+
+}  // namespace
+
+void attachWork(mlir::Dialect& dialect) {
+  attach<MatmulOp, LinearOp, LinearWeightGradOp, ConvOp, ConvInputGradOp, ConvWeightGradOp,
+         AttentionOp, AttentionGradOp, LinearCrossEntropyOp, LinearLogsumexpOp,
+         LinearCrossEntropyGradOp>(*dialect.getContext());
+}
+
+}  // namespace oriel::ir

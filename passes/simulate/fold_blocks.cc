@@ -1,0 +1,156 @@
+#include "passes/simulate/fold_blocks.h"
+
+#include <map>
+#include <string>
+
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/segment.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/strategize/segment_values.h"
+
+namespace oriel {
+
+namespace {
+
+using mlir::Operation;
+using mlir::Value;
+
+// The parameters that a value is made of without any op of a block.
+class ParameterReader {
+ public:
+  ParameterReader(mlir::func::FuncOp main, const ModelParts& model)
+      : values_(readValues(main)), model_(model) {}
+
+  void read(Value value, std::vector<ir::ParameterOp>* parameters) const {
+    if (auto found = values_.parameters.find(value); found != values_.parameters.end()) {
+      parameters->push_back(found->second);
+      return;
+    }
+    Operation* op = value.getDefiningOp();
+    if (!op || model_.blockOf.contains(op) || values_.fromInputs.contains(value)) return;
+    for (Value operand : op->getOperands()) read(operand, parameters);
+  }
+
+ private:
+  SegmentValues values_;
+  const ModelParts& model_;
+};
+
+template <typename T>
+int64_t indexOf(const T* element, const std::vector<T>& all) {
+  return element ? element - all.data() : -1;
+}
+
+// What recipe and strategy say of a parameter.
+std::string treatmentOf(ir::ParameterOp parameter, const Recipe& recipe, const Strategy& strategy) {
+  const std::string name = parameter.getOnnxName().str();
+  return std::to_string(recipe.isTrainable(name)) + "," +
+         std::to_string(recipe.weightDecayOf(name)) + "," +
+         std::to_string(indexOf(moduleOf(strategy, name), strategy.modules)) + "," +
+         std::to_string(indexOf(shardingOf(strategy, name), strategy.shardings)) + ";";
+}
+
+void eraseDeadOps(mlir::Block& block) {
+  for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (mlir::isOpTriviallyDead(&op)) op.erase();
+  }
+}
+
+// Arguments that stand for a parameter and that nobody reads, with the parameter.
+void eraseUnreadParameters(mlir::func::FuncOp main) {
+  const SegmentValues values = readValues(main);
+  llvm::BitVector unread(main.getNumArguments());
+  for (mlir::BlockArgument argument : main.getArguments()) {
+    auto parameter = values.parameters.find(argument);
+    if (parameter == values.parameters.end() || !argument.use_empty()) continue;
+    unread.set(argument.getArgNumber());
+    ir::ParameterOp(parameter->second).erase();
+  }
+  (void)main.eraseArguments(unread);
+}
+
+std::vector<std::string> namesOf(mlir::ModuleOp module, const std::vector<std::string>& patterns) {
+  std::vector<std::string> names;
+  for (auto parameter : module.getOps<ir::ParameterOp>()) {
+    std::string name = parameter.getOnnxName().str();
+    if (llvm::any_of(patterns, [&](const std::string& p) { return matchesGlob(p, name); })) {
+      names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<int> blockKinds(const ModelParts& model, const Recipe& recipe,
+                            const Strategy& strategy) {
+  std::vector<int> kinds;
+  if (model.blockOps.empty()) return kinds;
+  auto main = model.blockOps.front().front()->getParentOfType<mlir::func::FuncOp>();
+  const ParameterReader reader(main, model);
+  std::map<std::pair<std::vector<uintptr_t>, std::string>, int> known;
+  for (auto [block, ops] : llvm::enumerate(model.blockOps)) {
+    std::vector<uintptr_t> attributes = {static_cast<uintptr_t>(model.towerOf[block])};
+    std::string treatment;
+    for (Operation* op : ops) {
+      attributes.push_back(
+          reinterpret_cast<uintptr_t>(op->getAttrDictionary().getAsOpaquePointer()));
+      std::vector<ir::ParameterOp> parameters;
+      for (Value operand : op->getOperands()) reader.read(operand, &parameters);
+      for (ir::ParameterOp parameter : parameters) {
+        treatment += treatmentOf(parameter, recipe, strategy);
+      }
+    }
+    kinds.push_back(known
+                        .try_emplace({std::move(attributes), std::move(treatment)},
+                                     static_cast<int>(known.size()))
+                        .first->second);
+  }
+  return kinds;
+}
+
+void dropBlocks(mlir::func::FuncOp main, const ModelParts& model,
+                const std::set<int64_t>& dropped) {
+  std::map<int, int64_t> last;  // that stays, by tower
+  for (auto [block, ops] : llvm::enumerate(model.blockOps)) {
+    const int tower = model.towerOf[block];
+    if (dropped.count(static_cast<int64_t>(block)) == 0) {
+      last[tower] = static_cast<int64_t>(block);
+      continue;
+    }
+    for (auto [op, kept] : llvm::zip_equal(ops, model.blockOps[last.at(tower)])) {
+      op->replaceAllUsesWith(kept->getResults());
+    }
+  }
+  mlir::Block& body = main.getBody().front();
+  // What reads a block now may stand in front of it: layers need not follow each other.
+  mlir::sortTopologically(&body);
+  eraseDeadOps(body);
+  eraseUnreadParameters(main);
+}
+
+Recipe withNamesOf(mlir::ModuleOp module, Recipe recipe) {
+  std::vector<std::string> trainable;
+  for (const std::string& name : namesOf(module, recipe.trainable)) {
+    if (recipe.isTrainable(name)) trainable.push_back(name);
+  }
+  recipe.trainable = std::move(trainable);
+  recipe.frozen.clear();
+  recipe.optimizer.noDecay = namesOf(module, recipe.optimizer.noDecay);
+  recipe.init.rules.clear();
+  return recipe;
+}
+
+Strategy withNamesOf(mlir::ModuleOp module, Strategy strategy) {
+  for (Strategy::Module& own : strategy.modules) own.parameters = namesOf(module, own.parameters);
+  for (Strategy::Sharding& sharding : strategy.shardings) {
+    sharding.parameters = namesOf(module, sharding.parameters);
+  }
+  llvm::erase_if(strategy.shardings, [](const auto& own) { return own.parameters.empty(); });
+  return strategy;
+}
+
+}  // namespace oriel

@@ -1,0 +1,201 @@
+#include "passes/simulate/program_profile.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "ir/interfaces/work.h"
+#include "ir/oriel/location.h"
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/segment.h"
+#include "llvm/ADT/StringMap.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/stage/parts.h"
+#include "passes/stage/segment_time.h"
+#include "passes/strategize/grid.h"
+#include "passes/strategize/programs.h"
+#include "passes/strategize/schedule.h"
+
+namespace oriel {
+
+namespace {
+
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::func::FuncOp;
+
+// Programs by their symbols.
+using ProgramNumbers = llvm::StringMap<size_t>;
+
+SegmentPiece pieceOf(mlir::Operation* transfer, const ProgramNumbers& numbers) {
+  SegmentPiece piece;
+  if (auto send = llvm::dyn_cast<ir::SendOp>(transfer)) {
+    piece.kind = SegmentPiece::Kind::kSend;
+    piece.channel = send.getChannel().str();
+    piece.peer = numbers.lookup(send.getPeer());
+    piece.bytes = static_cast<double>(ir::typeBytes(send.getInput().getType()));
+  } else {
+    piece.kind = SegmentPiece::Kind::kReceive;
+    auto receive = llvm::cast<ir::ReceiveOp>(transfer);
+    piece.channel = receive.getChannel().str();
+    piece.peer = numbers.lookup(receive.getPeer());
+  }
+  return piece;
+}
+
+FailureOr<std::vector<SegmentPiece>> piecesOf(FuncOp segment, const ProgramNumbers& numbers) {
+  FailureOr<std::vector<SegmentInterval>> intervals = predictedIntervals(segment);
+  if (failed(intervals)) return failure();
+  std::vector<SegmentPiece> pieces;
+  for (const SegmentInterval& interval : *intervals) {
+    SegmentPiece run;
+    run.computing = interval.time.computing;
+    run.waiting = interval.time.waiting;
+    pieces.push_back(run);
+    if (interval.transfer) pieces.push_back(pieceOf(interval.transfer, numbers));
+  }
+  return pieces;
+}
+
+double flopsOf(FuncOp segment) {
+  double sum = 0;
+  for (mlir::Operation& op : segment.getBody().front()) sum += ir::workFlops(&op);
+  return sum;
+}
+
+FailureOr<ProgramCost> costOf(mlir::ModuleOp program, const ProgramNumbers& numbers) {
+  ProgramCost cost;
+  cost.profile.name = program.getSymName().value_or("").str();
+  if (auto first = program->getAttrOfType<mlir::IntegerAttr>(kFirstRankAttr)) {
+    cost.profile.firstRank = first.getInt();
+  }
+  FailureOr<Grid> grid = getGrid(program);
+  FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(program);
+  FailureOr<ProgramMemory> memory = ProgramMemory::of(program);
+  if (failed(grid) || failed(schedule) || failed(memory)) return failure();
+  cost.ranks = grid->worldSize();
+  std::set<std::string> scheduled;
+  for (const ScheduleEntry& entry : *schedule) {
+    cost.profile.schedule.push_back({entry.segment, entry.microbatch});
+    scheduled.insert(entry.segment);
+  }
+  for (auto segment : program.getOps<FuncOp>()) {
+    const std::string name = segment.getSymName().str();
+    if (scheduled.count(name) == 0) continue;
+    FailureOr<std::vector<SegmentPiece>> pieces = piecesOf(segment, numbers);
+    if (failed(pieces)) return failure();
+    cost.profile.segments[name] = *std::move(pieces);
+    cost.flops[name] = flopsOf(segment);
+  }
+  const MemoryPeak peak = memory->peak();
+  std::copy(peak.bytesOf.begin(), peak.bytesOf.end(), cost.bytes.begin());
+  return cost;
+}
+
+bool haveSameShape(const ProgramProfile& a, const ProgramProfile& b) {
+  if (a.segments.size() != b.segments.size() || a.schedule.size() != b.schedule.size()) {
+    return false;
+  }
+  for (const auto& [name, pieces] : a.segments) {
+    auto other = b.segments.find(name);
+    if (other == b.segments.end() || other->second.size() != pieces.size()) return false;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (pieces[i].kind != other->second[i].kind) return false;
+    }
+  }
+  return true;
+}
+
+double difference(double from, double to, double times) { return times * (to - from); }
+
+}  // namespace
+
+double ProgramCost::peakBytes() const {
+  double sum = 0;
+  for (double part : bytes) sum += part;
+  return sum;
+}
+
+double ProgramCost::flopsOfStep() const {
+  double sum = 0;
+  for (const ScheduledRun& run : profile.schedule) {
+    auto own = flops.find(run.segment);
+    if (own != flops.end()) sum += own->second;
+  }
+  return sum;
+}
+
+std::optional<int64_t> stageOfSegment(const std::string& segment) {
+  const auto [kind, number] = llvm::StringRef(segment).rsplit('.');
+  int64_t stage = 0;
+  if (number.empty() || number.getAsInteger(10, stage)) return std::nullopt;
+  return stage;
+}
+
+FailureOr<std::vector<ProgramCost>> programCosts(mlir::ModuleOp module) {
+  std::vector<ProgramCost> costs;
+  ProgramNumbers numbers;
+  for (mlir::ModuleOp program : ir::programsOf(module)) {
+    numbers.try_emplace(program.getSymName().value_or(""), numbers.size());
+  }
+  for (mlir::ModuleOp program : ir::programsOf(module)) {
+    FailureOr<ProgramCost> cost = costOf(program, numbers);
+    if (failed(cost)) return failure();
+    costs.push_back(*std::move(cost));
+  }
+  return costs;
+}
+
+ModelFlops modelFlopsOfMicrobatch(mlir::ModuleOp module, const Strategy& strategy) {
+  ModelFlops flops;
+  auto forward = module.lookupSymbol<FuncOp>("forward");
+  if (!forward) return flops;
+  const ModelParts parts = findParts(forward, {}, strategy);
+  flops.ofBlocks.resize(parts.blockOps.size());
+  llvm::DenseMap<int64_t, int64_t> blockOf;  // by origin
+  if (!parts.blockOps.empty()) {
+    for (const auto& [op, block] : parts.blockOf) blockOf[ir::originOf(op)] = block;
+  }
+  for (const char* name : {"forward", "backward"}) {
+    auto segment = module.lookupSymbol<FuncOp>(name);
+    if (!segment) continue;
+    for (mlir::Operation& op : segment.getBody().front()) {
+      auto block = blockOf.find(ir::originOf(&op));
+      double& sum = block == blockOf.end() ? flops.ofRest : flops.ofBlocks[block->second];
+      sum += ir::modelFlops(&op);
+    }
+  }
+  return flops;
+}
+
+std::optional<ProgramCost> extrapolate(const ProgramCost& cost,
+                                       const std::vector<BlockDifference>& differences) {
+  ProgramCost result = cost;
+  for (const BlockDifference& own : differences) {
+    const ProgramCost& other = *own.withOneMore;
+    if (!haveSameShape(cost.profile, other.profile)) return std::nullopt;
+    for (auto& [name, pieces] : result.profile.segments) {
+      const std::optional<int64_t> stage = stageOfSegment(name);
+      double times = own.times;
+      if (stage) {
+        auto found = own.ofStage.find(*stage);
+        times = found == own.ofStage.end() ? 0 : found->second;
+      }
+      const std::vector<SegmentPiece>& before = cost.profile.segments.at(name);
+      const std::vector<SegmentPiece>& after = other.profile.segments.at(name);
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        pieces[i].computing += difference(before[i].computing, after[i].computing, times);
+        pieces[i].waiting += difference(before[i].waiting, after[i].waiting, times);
+        pieces[i].waiting = std::max(pieces[i].waiting, 0.);
+        pieces[i].bytes += difference(before[i].bytes, after[i].bytes, times);
+      }
+      result.flops[name] += difference(cost.flops.at(name), other.flops.at(name), times);
+    }
+    for (size_t use = 0; use < kMemoryUses; ++use) {
+      result.bytes[use] += difference(cost.bytes[use], other.bytes[use], own.times);
+    }
+  }
+  return result;
+}
+
+}  // namespace oriel

@@ -1,0 +1,58 @@
+// What a step of each program takes: time for the simulator, memory, floating-point operations.
+#ifndef ORIEL_PASSES_SIMULATE_PROGRAM_PROFILE_H_
+#define ORIEL_PASSES_SIMULATE_PROGRAM_PROFILE_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/lower/program_memory.h"
+#include "passes/simulate/step_simulator.h"
+#include "passes/strategize/strategy.h"
+
+namespace oriel {
+
+struct ProgramCost {
+  ProgramProfile profile;
+  int64_t ranks = 1;
+  std::map<std::string, double> flops;         // of a rank by its products, by segment
+  std::array<double, kMemoryUses> bytes = {};  // of a rank at its peak, by MemoryUse
+
+  double peakBytes() const;
+  double flopsOfStep() const;  // of a rank
+};
+
+// The stage at the end of a segment's name: 2 of "backward_input.2".
+std::optional<int64_t> stageOfSegment(const std::string& segment);
+
+// Of the programs of a module after `overlap`. Fails with a diagnostic for a program that can't be
+// lowered, or has no good grid or schedule.
+mlir::FailureOr<std::vector<ProgramCost>> programCosts(mlir::ModuleOp module);
+
+// Floating-point operations that a model FLOPs utilization counts, of a microbatch of all ranks: of
+// @forward and @backward behind `train`, where nothing runs twice.
+struct ModelFlops {
+  std::vector<double> ofBlocks;  // as findParts() numbers them
+  double ofRest = 0;
+};
+ModelFlops modelFlopsOfMicrobatch(mlir::ModuleOp module, const Strategy& strategy);
+
+// `cost` and, for each of these, `times` the difference between another cost of the program, with
+// one block more of a sort in some of its stages, and this one. A segment takes its own stage's
+// times, if there are any (by the number at the end of its name).
+struct BlockDifference {
+  const ProgramCost* withOneMore;
+  double times = 0;  // what is of all stages of the program: memory, `update`
+  std::map<int64_t, double> ofStage;
+};
+// None if the two differ in more than times and bytes.
+std::optional<ProgramCost> extrapolate(const ProgramCost& cost,
+                                       const std::vector<BlockDifference>& differences);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_SIMULATE_PROGRAM_PROFILE_H_

@@ -1,0 +1,63 @@
+#include "passes/simulate/program_profile.h"
+
+#include "gtest/gtest.h"
+
+namespace oriel {
+namespace {
+
+ProgramCost CostOf(double forward, double update, double stash) {
+  ProgramCost cost;
+  SegmentPiece run;
+  run.computing = forward;
+  SegmentPiece send;
+  send.kind = SegmentPiece::Kind::kSend;
+  send.channel = "c";
+  cost.profile.segments["forward.3"] = {run, send};
+  run.computing = update;
+  cost.profile.segments["update"] = {run};
+  cost.profile.schedule = {{"forward.3", 0}, {"forward.3", 1}, {"update", 0}};
+  cost.flops = {{"forward.3", 10 * forward}, {"update", 0}};
+  cost.bytes[static_cast<size_t>(MemoryUse::kStash)] = stash;
+  return cost;
+}
+
+TEST(ExtrapolateTest, ASegmentGrowsWithItsStageAndTheRestWithTheProgram) {
+  const ProgramCost two = CostOf(2, 10, 100), three = CostOf(3, 14, 120);
+  BlockDifference difference;
+  difference.withOneMore = &three;
+  difference.times = 2.5;
+  difference.ofStage = {{3, 5}};
+  std::optional<ProgramCost> cost = extrapolate(two, {difference});
+  ASSERT_TRUE(cost);
+  EXPECT_DOUBLE_EQ(cost->profile.segments["forward.3"][0].computing, 7);
+  EXPECT_DOUBLE_EQ(cost->profile.segments["update"][0].computing, 20);
+  EXPECT_DOUBLE_EQ(cost->peakBytes(), 150);
+  EXPECT_DOUBLE_EQ(cost->flopsOfStep(), 2 * 70);
+}
+
+TEST(ExtrapolateTest, AnotherStageIsNone) {
+  const ProgramCost two = CostOf(2, 10, 100), three = CostOf(3, 14, 120);
+  BlockDifference difference;
+  difference.withOneMore = &three;
+  difference.ofStage = {{2, 5}};
+  std::optional<ProgramCost> cost = extrapolate(two, {difference});
+  ASSERT_TRUE(cost);
+  EXPECT_DOUBLE_EQ(cost->profile.segments["forward.3"][0].computing, 2);
+}
+
+TEST(ExtrapolateTest, ProgramsOfDifferentPiecesAreNotExtrapolated) {
+  const ProgramCost two = CostOf(2, 10, 100);
+  ProgramCost three = CostOf(3, 14, 120);
+  three.profile.segments["forward.3"].pop_back();
+  BlockDifference difference;
+  difference.withOneMore = &three;
+  EXPECT_FALSE(extrapolate(two, {difference}));
+}
+
+TEST(StageOfSegmentTest, IsTheNumberAtTheEnd) {
+  EXPECT_EQ(stageOfSegment("backward_input.12"), 12);
+  EXPECT_EQ(stageOfSegment("update"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace oriel

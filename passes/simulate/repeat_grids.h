@@ -1,0 +1,36 @@
+// The programs of a pipeline from those of some of its grids, where grids have equal stages.
+#ifndef ORIEL_PASSES_SIMULATE_REPEAT_GRIDS_H_
+#define ORIEL_PASSES_SIMULATE_REPEAT_GRIDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "passes/simulate/program_profile.h"
+#include "passes/strategize/pipeline_schedule.h"
+
+namespace oriel {
+
+// A pipeline of which the first grid of each class was compiled: stage s of it on grid s mod
+// kept.size().
+struct RepeatedGrids {
+  std::vector<int64_t> kept;        // the first grid of each class, ascending
+  std::vector<int64_t> keptOf;      // by grid: the place of its class in `kept`
+  std::vector<int64_t> firstRanks;  // by grid
+  ScheduleKind schedule = ScheduleKind::kOneFOneB;
+  int64_t interleave = 1;        // stages on a grid
+  int64_t microbatches = 1;      // of the pipeline
+  int64_t keptMicrobatches = 1;  // with which it was compiled
+
+  int64_t grids() const { return static_cast<int64_t>(keptOf.size()); }
+};
+
+// By grid. What a grid keeps for the backward grows with the microbatches that it has in flight.
+// Of what programs tell each other in `update`, only what compiled ones do is there. None where
+// programs send to others than their neighbours, so that some of them can't stand for all.
+std::optional<std::vector<ProgramCost>> repeatGrids(const std::vector<ProgramCost>& compiled,
+                                                    const RepeatedGrids& repeated);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_SIMULATE_REPEAT_GRIDS_H_

@@ -1,0 +1,86 @@
+"""`oriel simulate`: what stands for equal blocks and grids, against all of them compiled; memory, against the plan's."""
+
+import json
+
+from oriel_testing import SOURCE, OrielTestCase
+
+LLAVA = SOURCE / "models" / "skeletons" / "llava_1_5_7b"
+CLUSTER = "h100:2"
+
+# Of Llava-7B: each of the options by which a stage's segments differ.
+STRATEGIES = {
+    "data_parallel": ["--mesh", "dp=8", "--zero", 1, "--remat", "none"],
+    "zero_3": ["--mesh", "fsdp=8", "--zero", 3, "--remat", "full"],
+    "tensor_parallel": ["--mesh", "tp=8", "--remat", "selective"],
+    "pipeline": ["--mesh", "tp=2", "--stages", 8, "--microbatches", 16, "--remat", "none"],
+    "zero_bubble": ["--mesh", "dp=2", "--stages", 4, "--microbatches", 8, "--schedule", "zb-h1", "--remat", "none"],
+    "interleaved": ["--stages", 16, "--interleave", 2, "--microbatches", 16, "--remat", "none"],
+}
+
+
+class SimulateTest(OrielTestCase):
+    def simulate(self, model, *options, cluster=CLUSTER) -> dict:
+        run = self.run_ok("oriel", "simulate", model / "model.onnx", "--recipe", model / "recipe.yaml", "--cluster",
+                          cluster, "--json", *options)
+        return json.loads(run.stdout)
+
+    def check(self, name: str) -> None:
+        some, whole = (self.simulate(LLAVA, *STRATEGIES[name], *flag) for flag in ([], ["--whole"]))
+        self.assertLess(some["compiled_blocks"], whole["compiled_blocks"])
+        self.assertEqual(whole["compiled_blocks"], whole["blocks"])
+        for key in ("step_seconds", "mfu", "hfu", "tokens_per_second"):
+            self.assertGreater(whole[key], 0)
+            self.assertAlmostEqual(some[key] / whole[key], 1, delta=2e-3, msg=key)
+        self.assertAlmostEqual(some["bubble"], whole["bubble"], delta=2e-3)
+        self.assertAlmostEqual(some["exposed_communication"], whole["exposed_communication"], delta=5e-3)
+        self.assertEqual(len(some["stages"]), len(whole["stages"]))
+        for own, other in zip(some["stages"], whole["stages"]):
+            self.assertAlmostEqual(own["memory"]["total"] / other["memory"]["total"], 1, delta=0.05)
+
+    def test_data_parallel(self):
+        self.check("data_parallel")
+
+    def test_zero_3(self):
+        self.check("zero_3")
+
+    def test_tensor_parallel(self):
+        self.check("tensor_parallel")
+
+    def test_pipeline(self):
+        self.check("pipeline")
+
+    def test_zero_bubble(self):
+        self.check("zero_bubble")
+
+    def test_interleaved(self):
+        self.check("interleaved")
+
+    def test_memory_is_the_plans(self):
+        """The arena may be larger than what is in use at its peak, by what the planner loses."""
+        options = ["--mesh", "fsdp=4", "--zero", 3, "--remat", "none"]
+        plan = self.folder / "plan.oplan"
+        model = SOURCE / "models" / "llava_deep"
+        self.run_ok("oriel", "compile", model / "model.onnx", "--recipe", model / "recipe.yaml", *options, "-o", plan)
+        (program,) = json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout)["programs"]
+        (stage,) = self.simulate(model, *options)["stages"]
+        self.assertLessEqual(stage["memory"]["total"], 1.02 * program["arena_bytes"])
+        self.assertGreater(stage["memory"]["total"], 0.9 * program["arena_bytes"])
+
+    def test_a_slower_link_is_slower_and_a_trace_is_written(self):
+        cluster = self.folder / "slow.yaml"
+        cluster.write_text("""
+devices_per_node: 8
+device: {memory: 80 GiB, memory_bandwidth: 3.35 TB/s, flops: {bf16: 989 TFLOP/s, f32: 67 TFLOP/s}}
+links: [{bandwidth: 1 GB/s, latency: 5 us}]
+""")
+        trace = self.folder / "trace.json"
+        options = ["--mesh", "dp=2", "--stages", 4, "--microbatches", 8, "--remat", "none"]
+        fast = self.simulate(LLAVA, *options)
+        slow = self.simulate(LLAVA, *options, "--trace", trace, cluster=cluster)
+        self.assertGreater(slow["step_seconds"], 1.05 * fast["step_seconds"])
+        events = json.loads(trace.read_text())["traceEvents"]
+        runs = [event for event in events if event["ph"] == "X"]
+        self.assertEqual({event["pid"] for event in runs}, {0, 1, 2, 3})
+        # A forward and a backward of each microbatch on each grid, and an update.
+        self.assertEqual(len(runs), 4 * (2 * 8 + 1))
+        self.assertAlmostEqual(max(event["ts"] + event["dur"] for event in runs) / 1e6 / slow["step_seconds"], 1, places=6)
