@@ -1,9 +1,9 @@
 // The ops of ir/oriel/elementwise.td element by element. Each does what its host kernel does
 // (kernels/elementwise), whose comments say why.
 #include "ir/oriel/oriel.h"
+#include "ir/scalar/functions.h"
+#include "ir/scalar/models.h"
 #include "ir/scalar/scalar.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/TypeUtilities.h"
 
 namespace oriel::ir {
@@ -28,42 +28,6 @@ using mlir::ValueRange;
 namespace arith = mlir::arith;
 using arith::CmpFPredicate;
 using arith::CmpIPredicate;
-
-bool isFloat(Value value) { return llvm::isa<mlir::FloatType>(value.getType()); }
-
-// Builds at one place.
-struct At {
-  OpBuilder& builder;
-  Location loc;
-
-  template <typename Op, typename... Args>
-  Value make(Args&&... args) const {
-    return Op::create(builder, loc, std::forward<Args>(args)...);
-  }
-  Value number(mlir::Type type, int64_t value) const {
-    mlir::TypedAttr attribute;
-    if (llvm::isa<mlir::FloatType>(type)) {
-      attribute = builder.getFloatAttr(type, static_cast<double>(value));
-    } else {
-      attribute = builder.getIntegerAttr(type, value);
-    }
-    return make<arith::ConstantOp>(attribute);
-  }
-  Value compare(CmpFPredicate floats, CmpIPredicate integers, Value a, Value b) const {
-    if (isFloat(a)) return make<arith::CmpFOp>(floats, a, b);
-    return make<arith::CmpIOp>(integers, a, b);
-  }
-  Value select(Value condition, Value yes, Value no) const {
-    return make<arith::SelectOp>(condition, yes, no);
-  }
-  Value greater(Value a, Value b) const {
-    return compare(CmpFPredicate::OGT, CmpIPredicate::sgt, a, b);
-  }
-  Value less(Value a, Value b) const {
-    return compare(CmpFPredicate::OLT, CmpIPredicate::slt, a, b);
-  }
-  Value isNan(Value a) const { return make<arith::CmpFOp>(CmpFPredicate::UNE, a, a); }
-};
 
 // Each builds the result, or gives null. `x` are the operands.
 template <typename Float, typename Integer>
@@ -164,8 +128,14 @@ Value converted(const At& at, Value x, mlir::Type target) {
   return at.make<arith::TruncIOp>(type, x);
 }
 
-template <typename Op, Value (*build)(const At&, ValueRange)>
-struct Model : ScalarOpInterface::ExternalModel<Model<Op, build>, Op> {
+// Only f32 has a form; f64 is left to the C library.
+template <Value (*build)(const At&, Value)>
+Value function(const At& at, ValueRange x) {
+  return x[0].getType().isF32() ? build(at, x[0]) : Value();
+}
+
+template <typename Op, Value (*build)(const At&, ValueRange), bool approximated>
+struct Model : ScalarOpInterface::ExternalModel<Model<Op, build, approximated>, Op> {
   LogicalResult buildScalar(Operation*, OpBuilder& builder, Location loc, ValueRange operands,
                             llvm::SmallVectorImpl<Value>& results) const {
     Value result = build({builder, loc}, operands);
@@ -173,6 +143,7 @@ struct Model : ScalarOpInterface::ExternalModel<Model<Op, build>, Op> {
     results.push_back(result);
     return success();
   }
+  bool isApproximated(Operation*) const { return approximated; }
 };
 
 struct CastModel : ScalarOpInterface::ExternalModel<CastModel, CastOp> {
@@ -186,9 +157,13 @@ struct CastModel : ScalarOpInterface::ExternalModel<CastModel, CastOp> {
   }
 };
 
-template <typename Op, Value (*build)(const At&, ValueRange)>
+template <typename Op, Value (*build)(const At&, ValueRange), bool approximated = false>
 void attach(mlir::MLIRContext* context) {
-  Op::template attachInterface<Model<Op, build>>(*context);
+  Op::template attachInterface<Model<Op, build, approximated>>(*context);
+}
+template <typename Op, Value (*build)(const At&, Value)>
+void attachFunction(mlir::MLIRContext* context) {
+  attach<Op, function<build>, /*approximated=*/true>(context);
 }
 
 }  // namespace
@@ -220,6 +195,11 @@ void registerScalarModels(mlir::DialectRegistry& registry) {
     attach<NotOp, negated>(context);
     attach<SelectOp, choice>(context);
     CastOp::attachInterface<CastModel>(*context);
+    attachFunction<ExpOp, expOf>(context);
+    attachFunction<SigmoidOp, sigmoidOf>(context);
+    attachFunction<TanhOp, tanhOf>(context);
+    attachFunction<ErfOp, erfOf>(context);
+    attachActivationModels(context);
   });
 }
 

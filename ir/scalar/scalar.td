@@ -14,14 +14,19 @@ def ScalarOpInterface : OpInterface<"ScalarOpInterface"> {
   let methods = [
     InterfaceMethod<[{
         Builds the element of each result from one of each operand, in compute types: bf16 comes and
-        goes as f32, and the caller rounds; a boolean is i1; other types are themselves. It has the
-        bits that the op's host kernel gives, so what a kernel contracts or approximates is left
-        out: then it builds nothing and fails.
+        goes as f32, and the caller rounds; a boolean is i1; other types are themselves. Each op that
+        it builds is one that IEEE 754 defines, so all targets have the same bits. It builds
+        nothing and fails for what has no such form.
       }],
       "::mlir::LogicalResult", "buildScalar",
       (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc,
            "::mlir::ValueRange":$operands,
            "::llvm::SmallVectorImpl<::mlir::Value> &":$results)>,
+    InterfaceMethod<[{
+        Whether the op's own kernels may have other last bits. Then the op has generated code
+        wherever other ops have it, so that it gives the same bits wherever it stands.
+      }],
+      "bool", "isApproximated", (ins), "", /*defaultImplementation=*/"return false;">,
   ];
 }
 

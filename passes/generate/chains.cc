@@ -56,7 +56,7 @@ class Chains {
     }
     std::vector<Chain> result;
     for (Chain& chain : chains_) {
-      if (chain.ops.size() > 1) result.push_back(std::move(chain));
+      if (!chain.ops.empty() && isWorthwhile(chain)) result.push_back(std::move(chain));
     }
     return result;
   }
@@ -64,6 +64,16 @@ class Chains {
  private:
   bool isIn(const Chain& chain, Operation* op) const {
     return std::find(chain.ops.begin(), chain.ops.end(), op) != chain.ops.end();
+  }
+
+  // One op alone has a kernel already; but an approximation has to be the same one everywhere.
+  static bool isWorthwhile(Chain& chain) {
+    Operation* first = chain.ops.front();
+    if (chain.ops.size() > 1) return true;
+    if (!llvm::cast<ir::ScalarOpInterface>(first).isApproximated()) return false;
+    std::optional<RuleAndSplit> rule = joinedRule(chain.ops, chain.operands, chain.results);
+    if (rule) chain.rule = *rule;
+    return rule.has_value();
   }
 
   // Where the chain that makes the value ends; -1 for none.

@@ -22,7 +22,7 @@ struct Chain {
 // says how it computes an element.
 bool canGenerate(mlir::Operation* op);
 
-// Chains of two ops and more of a segment's block.
+// Chains of a segment's block: of two ops and more, or of one that is approximated.
 std::vector<Chain> findChains(mlir::Block& block);
 
 }  // namespace oriel

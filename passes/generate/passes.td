@@ -10,8 +10,12 @@ def FormGenerated : Pass<"oriel-form-generated", "::mlir::ModuleOp"> {
     Pointwise ops of one shape that say how they compute an element (ScalarOpInterface) become one
     `exec.generated` with those of their operands' producers that are such ops, too. It stands
     where the last of them stood, so nothing in between may use what the others make. Values that
-    are used elsewhere are further results. Bits stay what they were. Ops that partition has cut
-    join if they are cut alike, and the launch has a rule made of theirs.
+    are used elsewhere are further results. Ops that partition has cut join if they are cut alike,
+    and the launch has a rule made of theirs.
+
+    Bits stay what they were, but for ops that are approximated (`exp`, activations): their own
+    kernels may have other last bits. Such an op becomes an `exec.generated` alone, too, so that it
+    has the same bits wherever it stands: when it is computed again, for instance.
 
     Where something runs between two ops, they join only if values then take no more memory.
 

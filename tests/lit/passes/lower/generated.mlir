@@ -4,9 +4,9 @@
 
 // CHECK: exec.segment @forward
 // CHECK: exec.launch "generated" [@{{.*}}, @{{.*}}] -> [@[[T:.*]]] {} from "oriel.add, oriel.neg" {generated = @[[SUM:generated[0-9]*]]}
-// CHECK: exec.launch "exp" [@[[T]]] -> [@[[E:.*]]]
+// CHECK: exec.launch "log" [@[[T]]] -> [@[[E:.*]]]
 // CHECK: exec.launch "generated" [@[[E]], @{{.*}}] -> [@[[U:.*]]] {} from "oriel.add, oriel.neg" {generated = @[[SUM]]}
-// CHECK: exec.launch "exp" [@[[U]]]
+// CHECK: exec.launch "log" [@[[U]]]
 // CHECK: exec.launch "generated" {{.*}} from "oriel.neg, oriel.cast" {generated = @[[CAST:generated[0-9]*]]}
 // CHECK: exec.kernel @[[SUM]] {
 // CHECK-NEXT: ^bb0(%{{.*}}: tensor<8xf32>, %{{.*}}: tensor<8xf32>):
@@ -21,10 +21,10 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
       -> (tensor<8xbf16> {oriel.kind = "output", oriel.ref = "y"}) {
     %0 = oriel.add %a, %b {origin = 1 : i64} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
     %1 = oriel.neg %0 {origin = 2 : i64} : (tensor<8xf32>) -> tensor<8xf32>
-    %2 = oriel.exp %1 : (tensor<8xf32>) -> tensor<8xf32>
+    %2 = oriel.log %1 : (tensor<8xf32>) -> tensor<8xf32>
     %3 = oriel.add %2, %b {origin = 3 : i64} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
     %4 = oriel.neg %3 {origin = 4 : i64} : (tensor<8xf32>) -> tensor<8xf32>
-    %5 = oriel.exp %4 : (tensor<8xf32>) -> tensor<8xf32>
+    %5 = oriel.log %4 : (tensor<8xf32>) -> tensor<8xf32>
     %6 = oriel.neg %5 : (tensor<8xf32>) -> tensor<8xf32>
     %7 = oriel.cast %6 : (tensor<8xf32>) -> tensor<8xbf16>
     return %7 : tensor<8xbf16>
