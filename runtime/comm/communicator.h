@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/base/tensor.h"
+#include "runtime/comm/link.h"
 
 namespace oriel::runtime {
 
@@ -156,6 +157,14 @@ class Communicator {
   // under the label. Called behind a recording that holds calls: the communicator saw them once
   // alone.
   virtual absl::Status Watch() { return absl::OkStatus(); }
+  // Whether messages can be work on streams too. If not, Send and Receive are all there is.
+  virtual bool HasLinks() const { return false; }
+  // A link for each of `ends`, of which this rank is one. Both ranks of a link open it; each opens
+  // its links in an order that is part of one order of all ranks, for they meet.
+  virtual absl::StatusOr<std::vector<std::unique_ptr<Link>>> OpenLinks(
+      const std::vector<LinkEnds>& /*ends*/) {
+    return absl::UnimplementedError(name() + " has no links");
+  }
   // OK, or why the job has ended, as far as this rank knows: a rank has aborted or was lost, or a
   // call that had returned has failed, of this communicator or of a group made of it. Does not
   // wait. May be called from any thread.

@@ -42,9 +42,9 @@ bool ParseQuantity(absl::string_view text, absl::Span<const Unit> units, double*
 }
 
 // What a rank sends over. Of all its groups and threads.
-class Link {
+class DelayedLink {
  public:
-  explicit Link(const LinkDelay& delay) : delay_(delay) {}
+  explicit DelayedLink(const LinkDelay& delay) : delay_(delay) {}
 
   nanoseconds latency() const { return delay_.latency; }
   nanoseconds TimeFor(double bytes) const {
@@ -76,7 +76,7 @@ void SleepUntil(Clock::time_point end, Communicator& beneath) {
 // Ahead of each message goes when it arrives, in nanoseconds of the clock.
 class DelayedMessage final : public Message {
  public:
-  DelayedMessage(Communicator& beneath, std::shared_ptr<Link> link, int64_t bytes)
+  DelayedMessage(Communicator& beneath, std::shared_ptr<DelayedLink> link, int64_t bytes)
       : beneath_(beneath), link_(std::move(link)), bytes_(bytes) {}
 
   absl::Status Send(int64_t peer, int64_t tag, const void* data) {
@@ -111,7 +111,7 @@ class DelayedMessage final : public Message {
 
  private:
   Communicator& beneath_;
-  const std::shared_ptr<Link> link_;
+  const std::shared_ptr<DelayedLink> link_;
   const int64_t bytes_;
   bool receives_ = false;
   Clock::time_point end_;
@@ -121,9 +121,9 @@ class DelayedMessage final : public Message {
 
 class DelayedCommunicator final : public Communicator {
  public:
-  DelayedCommunicator(Communicator& beneath, std::shared_ptr<Link> link)
+  DelayedCommunicator(Communicator& beneath, std::shared_ptr<DelayedLink> link)
       : beneath_(beneath), link_(std::move(link)) {}
-  DelayedCommunicator(std::unique_ptr<Communicator> beneath, std::shared_ptr<Link> link)
+  DelayedCommunicator(std::unique_ptr<Communicator> beneath, std::shared_ptr<DelayedLink> link)
       : owned_(std::move(beneath)), beneath_(*owned_), link_(std::move(link)) {}
 
   int64_t rank() const override { return beneath_.rank(); }
@@ -219,7 +219,7 @@ class DelayedCommunicator final : public Communicator {
 
   const std::unique_ptr<Communicator> owned_;
   Communicator& beneath_;
-  const std::shared_ptr<Link> link_;
+  const std::shared_ptr<DelayedLink> link_;
 };
 
 }  // namespace
@@ -259,7 +259,7 @@ absl::StatusOr<LinkDelay> ParseLinkDelay(absl::string_view text) {
 }
 
 std::unique_ptr<Communicator> DelayCommunication(Communicator& world, const LinkDelay& delay) {
-  return std::make_unique<DelayedCommunicator>(world, std::make_shared<Link>(delay));
+  return std::make_unique<DelayedCommunicator>(world, std::make_shared<DelayedLink>(delay));
 }
 
 }  // namespace oriel::runtime

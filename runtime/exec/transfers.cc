@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
@@ -41,7 +43,31 @@ Transfer::Transfer(const plan::Buffer& buffer, const Box& local,
   messages_.resize(memory_.size() * parts_.size());
 }
 
+absl::Status Transfer::Connect(const std::function<LinkLane(int64_t)>& lane, std::string label) {
+  label_ = std::move(label);
+  for (size_t copy = 0; copy < memory_.size(); ++copy) {
+    for (const Part& part : parts_) {
+      ORIEL_ASSIGN_OR_RETURN(
+          LinkMessage message,
+          LinkMessage::Create(*backend_, lane(part.peer), Address(part, static_cast<int64_t>(copy)),
+                              part.bytes));
+      link_messages_.push_back(std::move(message));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<int64_t> Transfer::Peers() const {
+  std::vector<int64_t> peers;
+  for (const Part& part : parts_) peers.push_back(part.peer);
+  return peers;
+}
+
 bool Transfer::IsPending(int64_t microbatch) const {
+  const auto link = link_messages_.begin() + (IsLinked() ? CopyOf(microbatch) * parts_.size() : 0);
+  if (IsLinked())
+    return std::any_of(link, link + parts_.size(),
+                       [](const LinkMessage& message) { return message.IsPending(); });
   const auto first = messages_.begin() + CopyOf(microbatch) * parts_.size();
   return std::any_of(first, first + parts_.size(),
                      [](const std::unique_ptr<Message>& message) { return message != nullptr; });
@@ -61,8 +87,23 @@ absl::Status Transfer::Pack(int64_t microbatch) {
   return absl::OkStatus();
 }
 
+absl::Status Transfer::MakeReady(int64_t copy) {
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    ORIEL_RETURN_IF_ERROR(LinkMessageOf(i, copy).MakeReady());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Transfer::Put(int64_t microbatch) {
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    ORIEL_RETURN_IF_ERROR(LinkMessageOf(i, CopyOf(microbatch)).Put(label_));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Transfer::Send(Communicator& world, int64_t microbatch) {
   const int64_t copy = CopyOf(microbatch);
+  if (IsLinked()) return MakeReady(copy);
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
     ORIEL_ASSIGN_OR_RETURN(MessageOf(i, copy),
@@ -73,6 +114,7 @@ absl::Status Transfer::Send(Communicator& world, int64_t microbatch) {
 
 absl::Status Transfer::Post(Communicator& world, int64_t microbatch) {
   const int64_t copy = CopyOf(microbatch);
+  if (IsLinked()) return MakeReady(copy);
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
     ORIEL_ASSIGN_OR_RETURN(MessageOf(i, copy),
@@ -81,23 +123,32 @@ absl::Status Transfer::Post(Communicator& world, int64_t microbatch) {
   return absl::OkStatus();
 }
 
+absl::Status Transfer::WaitFor(size_t part, int64_t copy) {
+  if (IsLinked()) {
+    LinkMessage& message = LinkMessageOf(part, copy);
+    return message.IsPending() ? message.Wait() : absl::OkStatus();
+  }
+  std::unique_ptr<Message>& message = MessageOf(part, copy);
+  if (message != nullptr) ORIEL_RETURN_IF_ERROR(message->Wait());
+  message.reset();
+  return absl::OkStatus();
+}
+
 absl::Status Transfer::WaitUntilSent(int64_t microbatch) {
   for (size_t i = 0; i < parts_.size(); ++i) {
-    std::unique_ptr<Message>& message = MessageOf(i, CopyOf(microbatch));
-    if (message != nullptr) ORIEL_RETURN_IF_ERROR(message->Wait());
-    message.reset();
+    ORIEL_RETURN_IF_ERROR(WaitFor(i, CopyOf(microbatch)));
   }
   return absl::OkStatus();
 }
 
 absl::Status Transfer::WaitUntilReceived(int64_t microbatch) {
   const int64_t copy = CopyOf(microbatch);
+  if (!parts_.empty() && !IsPending(microbatch)) {
+    return absl::InternalError("the rank was not ready to receive it");
+  }
   for (size_t i = 0; i < parts_.size(); ++i) {
     const Part& part = parts_[i];
-    std::unique_ptr<Message>& message = MessageOf(i, copy);
-    if (message == nullptr) return absl::InternalError("the rank was not ready to receive it");
-    ORIEL_RETURN_IF_ERROR(message->Wait());
-    message.reset();
+    ORIEL_RETURN_IF_ERROR(WaitFor(i, copy));
     for (int64_t run = 0; part.runs && run < part.runs->count(); ++run) {
       const auto [to, from] = (*part.runs)[run];
       ORIEL_RETURN_IF_ERROR(backend_->Copy(memory_[copy] + to * element_bytes_,
@@ -159,7 +210,59 @@ absl::StatusOr<Transfers> Transfers::Create(const plan::Plan& plan, const plan::
   }
   transfers.Outline();
   transfers.schedule_ = ReceiveSchedule(program);
+  if (!transfers.transfers_.empty() && backend.IsAsynchronous() && world->HasLinks()) {
+    ORIEL_RETURN_IF_ERROR(transfers.Connect(rank, backend));
+  }
   return transfers;
+}
+
+// Links in the order of the pairs of grids: every other pair of neighbours at first, so that the
+// ranks of many stages don't wait for each other in a row.
+absl::Status Transfers::Connect(int64_t rank, Backend& backend) {
+  struct Key {
+    int64_t odd, sender, receiver;
+    bool operator<(const Key& other) const {
+      return std::tie(odd, sender, receiver) < std::tie(other.odd, other.sender, other.receiver);
+    }
+  };
+  const auto key = [this](int64_t sender, int64_t receiver) {
+    return Key{std::min(GridIndexOf(*plan_, sender), GridIndexOf(*plan_, receiver)) % 2, sender,
+               receiver};
+  };
+  std::map<Key, LinkLane> lanes;
+  for (const auto& [place, transfer] : transfers_) {
+    const bool sends = InstructionAt(place).has_send();
+    for (const int64_t peer : transfer.Peers()) lanes[sends ? key(rank, peer) : key(peer, rank)];
+  }
+  std::vector<LinkEnds> ends;
+  for (const auto& [each, lane] : lanes) ends.push_back({each.sender, each.receiver});
+  ORIEL_ASSIGN_OR_RETURN(links_, world_->OpenLinks(ends));
+  int stream = 0;  // the program's own come first
+  for (const auto& segment : program_->segments()) {
+    for (const auto& instruction : segment.instructions()) {
+      stream = std::max(stream, instruction.collective().stream());
+    }
+  }
+  auto link = links_.begin();
+  for (auto& [each, lane] : lanes) {
+    lane = {(link++)->get(), ++stream};
+    ORIEL_RETURN_IF_ERROR(backend.Stream(stream).status());
+  }
+  for (auto& [place, transfer] : transfers_) {
+    const bool sends = InstructionAt(place).has_send();
+    ORIEL_RETURN_IF_ERROR(transfer.Connect(
+        [&](int64_t peer) { return lanes.at(sends ? key(rank, peer) : key(peer, rank)); },
+        absl::StrCat("segment ", program_->segments(place.first).name(), ", instruction ",
+                     place.second, ", channel '", plan_->channels(transfer.channel()).name(),
+                     "'")));
+  }
+  int program = 0;
+  while (&plan_->programs(program) != program_) ++program;
+  for (const bool eval : {false, true}) {
+    ORIEL_ASSIGN_OR_RETURN(TransferOrder order, OrderTransfers(*plan_, eval));
+    (eval ? eval_ : step_).order = std::move(order.programs[program]);
+  }
+  return absl::OkStatus();
 }
 
 void Transfers::Add(Place place, const TransferLayout& layout, int64_t rank, char* arena,
@@ -213,8 +316,10 @@ absl::Status Transfers::BeforeRun(int segment, int64_t microbatch) {
   const bool in_step = used.scheduled && !schedule_.empty();
   if (in_step) {
     ORIEL_RETURN_IF_ERROR(CheckSchedule(segment, microbatch));
-    if (position_ == 0) ORIEL_RETURN_IF_ERROR(PostWhatIsFree());
   }
+  ORIEL_RETURN_IF_ERROR(BeginWalk(segment, microbatch));
+  if (in_step && position_ == 0) ORIEL_RETURN_IF_ERROR(PostWhatIsFree());
+  ORIEL_RETURN_IF_ERROR(Pass());
   for (const Place& place : used.sends) {
     Transfer& transfer = transfers_.at(place);
     if (!transfer.IsPending(microbatch)) continue;
@@ -226,26 +331,68 @@ absl::Status Transfers::BeforeRun(int segment, int64_t microbatch) {
     TraceSpan span(trace_, slice);
     ORIEL_RETURN_IF_ERROR(AtPlace(transfer.WaitUntilSent(microbatch), place));
   }
-  if (in_step) return absl::OkStatus();
-  for (const Place& place : used.receives) ORIEL_RETURN_IF_ERROR(Post(place, microbatch));
-  return absl::OkStatus();
+  if (!in_step) {
+    for (const Place& place : used.receives) ORIEL_RETURN_IF_ERROR(Post(place, microbatch));
+  }
+  return Pass();
 }
 
 absl::Status Transfers::AfterRun(int segment) {
-  if (!used_[segment].scheduled || schedule_.empty()) return absl::OkStatus();
-  ++position_;
-  ORIEL_RETURN_IF_ERROR(PostWhatIsFree());
-  if (position_ == program_->schedule_size()) position_ = 0;
+  if (used_[segment].scheduled && !schedule_.empty()) {
+    ++position_;
+    ORIEL_RETURN_IF_ERROR(PostWhatIsFree());
+    if (position_ == program_->schedule_size()) position_ = 0;
+  }
+  ORIEL_RETURN_IF_ERROR(Pass());
+  if (walk_ == nullptr || ++walk_->run < walk_->order.runs.size()) return absl::OkStatus();
+  walk_->run = 0;
+  walk_->put = 0;
+  return absl::OkStatus();
+}
+
+// The run that the order has next. Without links there is none.
+absl::Status Transfers::BeginWalk(int segment, int64_t microbatch) {
+  walk_ = nullptr;
+  if (links_.empty()) return absl::OkStatus();
+  const std::string& name = program_->segments(segment).name();
+  LinkWalk& walk = used_[segment].scheduled ? step_ : eval_;
+  const bool is_eval = SegmentKind(name) == "eval";
+  if (!used_[segment].scheduled && !is_eval) {
+    if (used_[segment].sends.empty() && used_[segment].receives.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "it sends or receives, but the schedule does not say when it runs");
+  }
+  const TransferOrder::Run& next = walk.order.runs[walk.run];
+  if (next.segment != segment || next.microbatch != microbatch) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, " of microbatch ", microbatch, " is not what runs next, but ",
+                     program_->segments(next.segment).name(), " of microbatch ", next.microbatch));
+  }
+  walk_ = &walk;
+  point_ = next.first_point;
+  return absl::OkStatus();
+}
+
+// A point of the run: what the order has up to there is put on its links.
+absl::Status Transfers::Pass() {
+  if (walk_ == nullptr) return absl::OkStatus();
+  for (const int end = walk_->order.put[point_++]; walk_->put < end; ++walk_->put) {
+    const auto& [segment, instruction, microbatch] = walk_->order.messages[walk_->put];
+    const Place place{segment, instruction};
+    ORIEL_RETURN_IF_ERROR(AtPlace(transfers_.at(place).Put(microbatch), place));
+  }
   return absl::OkStatus();
 }
 
 absl::Status Transfers::Send(Transfer& transfer, int64_t microbatch) {
   ORIEL_RETURN_IF_ERROR(transfer.Pack(microbatch));
   if (settle_) ORIEL_RETURN_IF_ERROR(settle_());
-  return OnChannel(transfer.Send(*world_, microbatch), transfer);
+  ORIEL_RETURN_IF_ERROR(OnChannel(transfer.Send(*world_, microbatch), transfer));
+  return Pass();
 }
 
 absl::Status Transfers::Receive(Transfer& transfer, int64_t microbatch) {
+  ORIEL_RETURN_IF_ERROR(Pass());
   return OnChannel(transfer.WaitUntilReceived(microbatch), transfer);
 }
 

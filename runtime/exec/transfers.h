@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,10 +16,12 @@
 #include "runtime/backend/backend.h"
 #include "runtime/base/box.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/exec/link_message.h"
 #include "runtime/exec/receive_schedule.h"
 #include "runtime/exec/trace.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/plan/transfer_layout.h"
+#include "runtime/plan/transfer_order.h"
 
 namespace oriel::runtime {
 
@@ -33,15 +36,20 @@ class Transfer {
   // Packing memory for all copies: its size, and where it is.
   int64_t staging_bytes() const { return static_cast<int64_t>(memory_.size()) * staging_stride_; }
   void set_staging(char* staging) { staging_ = staging; }
+  // Behind set_staging: its messages go over links, of which lane(peer) is one's.
+  absl::Status Connect(const std::function<LinkLane(int64_t)>& lane, std::string label);
+  std::vector<int64_t> Peers() const;
   int channel() const { return channel_; }
   // Whether messages of the microbatch's copy are on their way.
   bool IsPending(int64_t microbatch) const;
 
-  // Puts together what is sent from packing memory; then Send sends it.
+  // Puts together what is sent from packing memory; then Send sends it, or makes it ready.
   absl::Status Pack(int64_t microbatch);
   absl::Status Send(Communicator& world, int64_t microbatch);
   // Becomes ready to receive.
   absl::Status Post(Communicator& world, int64_t microbatch);
+  // Puts what is ready on its links.
+  absl::Status Put(int64_t microbatch);
   // Until what was sent may be written over, or what is received has arrived in the buffer.
   absl::Status WaitUntilSent(int64_t microbatch);
   absl::Status WaitUntilReceived(int64_t microbatch);
@@ -63,6 +71,13 @@ class Transfer {
   std::unique_ptr<Message>& MessageOf(size_t part, int64_t copy) {
     return messages_[copy * parts_.size() + part];
   }
+  LinkMessage& LinkMessageOf(size_t part, int64_t copy) {
+    return link_messages_[copy * parts_.size() + part];
+  }
+  bool IsLinked() const { return !link_messages_.empty(); }
+  absl::Status MakeReady(int64_t copy);
+  // Nothing if there is no message.
+  absl::Status WaitFor(size_t part, int64_t copy);
 
   int channel_;
   std::vector<char*> memory_;  // of each copy
@@ -72,6 +87,16 @@ class Transfer {
   Backend* backend_;
   std::vector<Part> parts_;
   std::vector<std::unique_ptr<Message>> messages_;  // of each copy and part; null: none on its way
+  std::vector<LinkMessage> link_messages_;          // instead, likewise
+  std::string label_;                               // for their errors
+};
+
+// Where a rank is in one order of all messages, which it puts on links: of steps, or of
+// evaluations.
+struct LinkWalk {
+  TransferOrder::Program order;
+  size_t run = 0;
+  int put = 0;
 };
 
 // All of a rank's. What it is ready to receive depends on where the rank is in the training step,
@@ -109,6 +134,9 @@ class Transfers {
     bool scheduled = false;
   };
 
+  absl::Status Connect(int64_t rank, Backend& backend);
+  absl::Status BeginWalk(int segment, int64_t microbatch);
+  absl::Status Pass();
   void Add(Place place, const TransferLayout& layout, int64_t rank, char* arena, Backend& backend);
   const plan::Instruction& InstructionAt(Place place) const;
   int ChannelAt(Place place) const;
@@ -129,6 +157,11 @@ class Transfers {
   std::vector<Used> used_;  // of each segment
   std::vector<std::vector<ScheduledReceive>> schedule_;
   int position_ = 0;  // runs of the step that are done
+  // Where there are links:
+  std::vector<std::unique_ptr<Link>> links_;
+  LinkWalk step_, eval_;
+  LinkWalk* walk_ = nullptr;  // of the run; null: it has no messages
+  int point_ = 0;             // that comes next
 };
 
 }  // namespace oriel::runtime

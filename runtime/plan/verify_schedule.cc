@@ -125,7 +125,7 @@ class ScheduleVerifier {
   }
 
   // It may read what segments for the last microbatch leave, as that microbatch.
-  // Those of all programs go with the same one, for they send to each other (verify_transfers.cc).
+  // Those of all programs go with the same one, for they send to each other (transfer_order.h).
   void VerifyUpdateEntry(int64_t microbatch) {
     const auto has_last = [](const plan::Program& program) {
       return std::any_of(program.segments().begin(), program.segments().end(),

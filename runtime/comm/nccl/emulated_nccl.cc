@@ -27,6 +27,8 @@ constexpr const char* kKindNames[] = {"all-reduce", "reduce-scatter", "all-gathe
 
 struct Group;
 
+using Flag = std::shared_ptr<std::atomic<bool>>;
+
 // A rank's communicator. Operations on streams hold it: it may be aborted before they end.
 struct State {
   std::shared_ptr<Group> group;
@@ -34,6 +36,7 @@ struct State {
   const EmulatedDevice* device = nullptr;
   bool aborted = false;   // with the group's mutex
   uint64_t sequence = 0;  // of collectives
+  Flag last_done;         // of the batch that was put last, if it was not captured
 };
 
 struct Call {
@@ -76,6 +79,8 @@ struct Library {
   uint64_t next_id = 1;
   std::map<uint64_t, std::weak_ptr<Group>> groups;
   std::map<int, ncclResult_t> errors;  // SetEmulatedNcclError
+  // Of the batch that was put last on a device, whatever its communicator and stream.
+  std::map<const EmulatedDevice*, Flag> last_begun;
 };
 
 Library& TheLibrary() {
@@ -183,17 +188,42 @@ class Batch {
  public:
   explicit Batch(std::vector<Call> calls) : calls_(std::move(calls)) {}
 
+  // It begins when what was put on the device before it has begun (NCCL_LAUNCH_ORDER_IMPLICIT), and
+  // when what its communicator had to do before is done. What is captured is as its graph is.
+  void Order() {
+    const std::shared_ptr<State>& state = calls_[0].state;
+    {
+      Library& library = TheLibrary();
+      const std::lock_guard<std::mutex> lock(library.mutex);
+      begun_before_ = std::exchange(library.last_begun[state->device], has_begun_);
+    }
+    const std::lock_guard<std::mutex> lock(state->group->mutex);
+    done_before_ = std::exchange(state->last_done, is_done_);
+  }
+
   CUresult Step(bool first) {
     const std::shared_ptr<State> state = calls_[0].state;
     Group& group = *state->group;
     const std::lock_guard<std::mutex> lock(group.mutex);
-    if (state->aborted) return CUDA_SUCCESS;
-    if (first) Begin(group);
+    if (state->aborted) {
+      *has_begun_ = *is_done_ = true;
+      return CUDA_SUCCESS;
+    }
+    if (first) waits_ = true;
+    if (waits_) {
+      for (const Flag* before : {&begun_before_, &done_before_}) {
+        if (*before != nullptr && !(*before)->load()) return CUDA_ERROR_NOT_READY;
+      }
+      waits_ = false;
+      Begin(group);
+      *has_begun_ = true;
+    }
     bool done = true;
     for (size_t i = 0; i < calls_.size(); ++i) {
       if (!done_[i]) done_[i] = Look(group, i);
       done = done && done_[i];
     }
+    if (done) *is_done_ = true;
     return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   }
 
@@ -267,10 +297,20 @@ class Batch {
   }
 
   const std::vector<Call> calls_;
+  const Flag has_begun_ = std::make_shared<std::atomic<bool>>(false);
+  const Flag is_done_ = std::make_shared<std::atomic<bool>>(false);
+  Flag begun_before_, done_before_;  // null: nothing to wait for
+  bool waits_ = false;               // for them
   std::vector<bool> done_;
   std::vector<std::shared_ptr<Collective>> collectives_;
   std::vector<std::shared_ptr<Parcel>> parcels_;
 };
+
+bool IsCaptured(CUstream handle) {
+  kernels::cuda::EmulatedStream* stream = kernels::cuda::StreamFrom(handle);
+  const std::lock_guard<std::recursive_mutex> lock(stream->device->mutex());
+  return stream->capture != nullptr;
+}
 
 ncclResult_t Flush() {
   std::vector<Call> calls = std::exchange(collected, {});
@@ -282,6 +322,7 @@ ncclResult_t Flush() {
       (together ? batch : rest).push_back(std::move(call));
     }
     auto shared = std::make_shared<Batch>(std::move(batch));
+    if (!IsCaptured(first.stream)) shared->Order();
     const CUresult result = kernels::cuda::EnqueueEmulated(
         first.stream, absl::StrCat("NCCL's ", kKindNames[static_cast<int>(first.kind)]),
         [shared](bool begins) { return shared->Step(begins); });

@@ -14,6 +14,7 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/nccl/device_memory.h"
 #include "runtime/comm/nccl/nccl_group.h"
+#include "runtime/comm/nccl/nccl_links.h"
 #include "runtime/comm/nccl/staged.h"
 #include "runtime/comm/reduce.h"
 
@@ -221,6 +222,16 @@ class NcclCommunicator final : public Communicator {
   absl::StatusOr<std::unique_ptr<Message>> Receive(int64_t peer, int64_t tag, void* data,
                                                    int64_t bytes) override {
     return messages_->Receive(peer, tag, data, bytes);
+  }
+
+  bool HasLinks() const override { return true; }
+  absl::StatusOr<std::vector<std::unique_ptr<Link>>> OpenLinks(
+      const std::vector<LinkEnds>& ends) override {
+    std::vector<LinkEnds> in_world;
+    for (const auto& [sender, receiver] : ends) {
+      in_world.push_back({world_ranks_[sender], world_ranks_[receiver]});
+    }
+    return OpenNcclLinks(world_, in_world);
   }
 
   void Progress() override { host_.Progress(); }

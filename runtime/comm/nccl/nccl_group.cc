@@ -36,6 +36,16 @@ struct Birth {
   ncclUniqueId id = {};
 };
 
+absl::Status Bear(const Nccl& nccl, Birth& birth) {
+  const absl::Status status = ORIEL_NCCL(nccl, ncclGetUniqueId, &birth.id);
+  birth.ok = status.ok();
+  return status;
+}
+
+absl::Status Stillborn() {
+  return absl::AbortedError("the first rank of a group could not make an NCCL communicator");
+}
+
 }  // namespace
 
 NcclWorld::NcclWorld(Communicator& host, const kernels::cuda::Device& device, const Nccl& nccl,
@@ -130,29 +140,48 @@ void NcclWorld::AbortGroups(const absl::Status& reason) {
 
 absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Create(std::shared_ptr<NcclWorld> world,
                                                              Communicator& host) {
-  const Nccl& nccl = world->nccl();
   ORIEL_RETURN_IF_ERROR(world->device().MakeCurrent());
   Birth birth;
   absl::Status born;
-  if (host.rank() == 0) {
-    born = ORIEL_NCCL(nccl, ncclGetUniqueId, &birth.id);
-    birth.ok = born.ok();
-  }
+  if (host.rank() == 0) born = Bear(world->nccl(), birth);
   ORIEL_RETURN_IF_ERROR(host.Broadcast(0, &birth, sizeof birth));
   ORIEL_RETURN_IF_ERROR(born);
-  if (!birth.ok) {
-    return absl::AbortedError("the first rank of a group could not make an NCCL communicator");
-  }
-  std::unique_ptr<NcclGroup> group(new NcclGroup(world));
+  if (!birth.ok) return Stillborn();
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  return Make(std::move(world), birth.id, host.rank(), host.size(), config);
+}
+
+absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::CreatePair(std::shared_ptr<NcclWorld> world,
+                                                                 int64_t peer, bool first,
+                                                                 int max_ctas) {
+  constexpr int64_t kTag = kMaxTags - 2;  // channels have the first ones, services the last one
+  ORIEL_RETURN_IF_ERROR(world->device().MakeCurrent());
+  Communicator& host = world->host();
+  Birth birth;
+  const absl::Status born = first ? Bear(world->nccl(), birth) : absl::OkStatus();
+  ORIEL_ASSIGN_OR_RETURN(const std::unique_ptr<Message> message,
+                         first ? host.Send(peer, kTag, &birth, sizeof birth)
+                               : host.Receive(peer, kTag, &birth, sizeof birth));
+  ORIEL_RETURN_IF_ERROR(message->Wait());
+  ORIEL_RETURN_IF_ERROR(born);
+  if (!birth.ok) return Stillborn();
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.maxCTAs = max_ctas;
+  return Make(std::move(world), birth.id, first ? 0 : 1, 2, config);
+}
+
+absl::StatusOr<std::unique_ptr<NcclGroup>> NcclGroup::Make(std::shared_ptr<NcclWorld> world,
+                                                           const ncclUniqueId& id, int64_t rank,
+                                                           int64_t size, ncclConfig_t config) {
+  const Nccl& nccl = world->nccl();
+  std::unique_ptr<NcclGroup> group(new NcclGroup(world));
   config.blocking = 0;
-  const ncclResult_t result =
-      nccl.ncclCommInitRankConfig(&group->comm_, static_cast<int>(host.size()), birth.id,
-                                  static_cast<int>(host.rank()), &config);
+  const ncclResult_t result = nccl.ncclCommInitRankConfig(&group->comm_, static_cast<int>(size), id,
+                                                          static_cast<int>(rank), &config);
   world->Add(group.get());
   constexpr const char* kWhat = "making an NCCL communicator";
   ORIEL_RETURN_IF_ERROR(NcclStatus(nccl, result, kWhat, group->comm_));
-  ORIEL_RETURN_IF_ERROR(group->Settle(absl::StrCat(kWhat, " of ", host.size(), " ranks")));
+  ORIEL_RETURN_IF_ERROR(group->Settle(absl::StrCat(kWhat, " of ", size, " ranks")));
   return group;
 }
 

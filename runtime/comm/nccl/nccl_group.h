@@ -37,6 +37,7 @@ class NcclWorld {
   const Nccl& nccl() const { return nccl_; }
   const kernels::cuda::Device& device() const { return device_; }
   const NcclOptions& options() const { return options_; }
+  Communicator& host() { return host_; }
 
   // OK, or why the job has ended.
   absl::Status Check() { return watchdog_->status(); }
@@ -68,6 +69,11 @@ class NcclGroup {
   // Collective over the ranks of `host`, of more than one.
   static absl::StatusOr<std::unique_ptr<NcclGroup>> Create(std::shared_ptr<NcclWorld> world,
                                                            Communicator& host);
+  // Of two ranks of the world: `first` is this rank, or else `peer` is the first one. Both call it.
+  // Its calls take no more than `max_ctas` blocks of the device.
+  static absl::StatusOr<std::unique_ptr<NcclGroup>> CreatePair(std::shared_ptr<NcclWorld> world,
+                                                               int64_t peer, bool first,
+                                                               int max_ctas);
   ~NcclGroup();
 
   // Puts what enqueue(communicator) calls of NCCL on their streams, as one of its groups of calls.
@@ -79,6 +85,10 @@ class NcclGroup {
 
  private:
   explicit NcclGroup(std::shared_ptr<NcclWorld> world) : world_(std::move(world)) {}
+
+  static absl::StatusOr<std::unique_ptr<NcclGroup>> Make(std::shared_ptr<NcclWorld> world,
+                                                         const ncclUniqueId& id, int64_t rank,
+                                                         int64_t size, ncclConfig_t config);
 
   // Until NCCL has nothing in progress. With the error, if it found one.
   absl::Status Settle(const std::string& what);

@@ -269,6 +269,83 @@ TEST(Nccl, AnErrorOfNcclEndsTheJob) {
   });
 }
 
+// Two messages in two directions. In one order they arrive, whichever streams they are on; where
+// each rank sends first, on one stream, neither send ends: it needs the receive behind the other.
+TEST(Nccl, LinksWantOneOrder) {
+  const std::vector<LinkEnds> ends = {{0, 1}, {1, 0}};
+  for (const bool one_stream : {true, false}) {
+    for (const bool one_order : {true, false}) {
+      RunRanks(2, [&](const Rank& rank) {
+        ORIEL_ASSERT_OK_AND_ASSIGN(auto world, Open(rank, /*staged=*/false, EmulatedNccl(),
+                                                    std::chrono::milliseconds(400)));
+        ASSERT_TRUE(world->HasLinks());
+        ORIEL_ASSERT_OK_AND_ASSIGN(const auto links, world->OpenLinks(ends));
+        const int64_t me = rank.host->rank();
+        const CUstream streams[2] = {NewStream(*rank.device), NewStream(*rank.device)};
+        const Floats sent(*rank.device, 100, static_cast<float>(me + 1)), got(*rank.device, 100, 0);
+        const auto put = [&](int link) {
+          const bool sends = ends[link].sender == me;
+          ORIEL_EXPECT_OK(links[link]->Put(sends ? sent.get() : got.get(), 400,
+                                           streams[one_stream ? 0 : link], "segment forward.1"));
+        };
+        const bool swap = !one_order && me == 1;
+        put(swap ? 1 : 0);
+        put(swap ? 0 : 1);
+        const float value = got.First(streams[one_stream ? 0 : 1 - me]);
+        if (one_order || !one_stream) {
+          EXPECT_EQ(value, static_cast<float>(2 - me));
+          ORIEL_EXPECT_OK(world->Check());
+        } else {
+          EXPECT_THAT(std::string(world->Check().message()),
+                      AllOf(HasSubstr("segment forward.1: send to rank "),
+                            HasSubstr(" (400 bytes) has not ended within 0.4 s")));
+        }
+        static_cast<void>(rank.host->Barrier());
+      });
+    }
+  }
+}
+
+// Streams alone are not enough: what a rank puts begins in the order in which it was put. Here a
+// second receive of a link, which its first holds up, holds up the send that the peer waits for.
+TEST(Nccl, LinksHoldUpTheDevice) {
+  const std::vector<LinkEnds> ends = {{0, 1}, {1, 0}};
+  for (const bool early : {true, false}) {
+    RunRanks(2, [&](const Rank& rank) {
+      ORIEL_ASSERT_OK_AND_ASSIGN(
+          auto world, Open(rank, /*staged=*/false, EmulatedNccl(), std::chrono::milliseconds(400)));
+      ORIEL_ASSERT_OK_AND_ASSIGN(const auto links, world->OpenLinks(ends));
+      const CUstream streams[2] = {NewStream(*rank.device), NewStream(*rank.device)};
+      const Floats data(*rank.device, 100, 1);
+      const auto put = [&](int link) {
+        const absl::Status status =
+            links[link]->Put(data.get(), 400, streams[link], "segment forward.1");
+        EXPECT_TRUE(early || status.ok()) << status;
+      };
+      if (rank.host->rank() == 0) {
+        // Answers twice, each time when it has been asked.
+        for (int i = 0; i < 2; ++i) {
+          put(1);
+          data.First(streams[1]);
+          if (world->Check().ok()) put(0);
+        }
+        data.First(streams[0]);
+      } else {
+        // Asks twice, ready for the answers early or in the order in which they come.
+        if (early) put(0);
+        if (early) put(0);
+        for (int i = 0; i < 2; ++i) {
+          if (world->Check().ok()) put(1);
+          if (!early && world->Check().ok()) put(0);
+        }
+        data.First(streams[0]);
+      }
+      EXPECT_EQ(world->Check().ok(), !early);
+      static_cast<void>(rank.host->Barrier());
+    });
+  }
+}
+
 TEST(Nccl, RanksThatDisagreeGetAnError) {
   RunRanks(2, [](const Rank& rank) {
     ORIEL_ASSERT_OK_AND_ASSIGN(auto world, Open(rank, /*staged=*/false));
