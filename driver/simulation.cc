@@ -16,7 +16,7 @@
 #include "frontend/model_inputs.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/simulate/fold_blocks.h"
-#include "passes/simulate/repeat_grids.h"
+#include "passes/simulate/repetition.h"
 #include "passes/stage/collective_time.h"
 #include "passes/stage/parts.h"
 #include "passes/stage/passes.h"
@@ -29,17 +29,6 @@ namespace oriel::driver {
 namespace {
 
 using Module = mlir::OwningOpRef<mlir::ModuleOp>;
-
-// Blocks of a kind that one stage has.
-struct BlockRun {
-  int kind = 0;
-  int64_t stage = 0;
-  std::vector<int64_t> blocks;
-};
-
-// Of what runs in steady state, two blocks tell: the first and the last of a stage may wait for
-// what the others don't.
-constexpr size_t kKept = 2;
 
 class Simulator {
  public:
@@ -115,77 +104,13 @@ class Simulator {
     parts_.emplace(findParts(main, {}, options_.strategy));
     kinds_ = blockKinds(*parts_, recipe_, options_.strategy);
     if (options_.whole || isChosenByMemory || kinds_.empty()) return absl::OkStatus();
-    ORIEL_ASSIGN_OR_RETURN(stageOfPart_, stagesOfParts());
-    findGrids();
-    findRuns();
+    PartsInStages parts;
+    ORIEL_ASSIGN_OR_RETURN(parts.stageOf, stagesOfParts());
+    for (const Part& part : parts_->parts) parts.blockOf.push_back(part.block);
+    parts.kindOf = kinds_;
+    stageOfPart_ = parts.stageOf;
+    repetition_ = Repetition(std::move(parts), options_.strategy, recipe_);
     return absl::OkStatus();
-  }
-
-  // Grids with equal stages, of which the first stands for the others.
-  void findGrids() {
-    const Strategy& strategy = options_.strategy;
-    grids_ = RepeatedGrids();
-    grids_.interleave = strategy.stageCount() / strategy.grids();
-    using Content = std::vector<std::vector<int64_t>>;  // by stage, of its parts
-    std::map<std::pair<Content, std::vector<int64_t>>, int64_t> classes;
-    int64_t firstRank = 0;
-    for (int64_t grid = 0; grid < strategy.grids(); ++grid) {
-      Content content(grids_.interleave);
-      for (size_t i = 0; i < parts_->parts.size(); ++i) {
-        if (stageOfPart_[i] % strategy.grids() != grid) continue;
-        const int64_t block = parts_->parts[i].block;
-        // What is between blocks is there once.
-        content[stageOfPart_[i] / strategy.grids()].push_back(
-            block < 0 ? -1 - static_cast<int64_t>(i) : kinds_[block]);
-      }
-      const Mesh& mesh = strategy.meshOfGrid(grid);
-      const auto [known, isNew] =
-          classes.try_emplace({std::move(content), {mesh.dp, mesh.fsdp, mesh.tp}},
-                              static_cast<int64_t>(grids_.kept.size()));
-      if (isNew) grids_.kept.push_back(grid);
-      grids_.keptOf.push_back(known->second);
-      grids_.firstRanks.push_back(firstRank);
-      firstRank += mesh.ranks();
-    }
-    if (!strategy.pipeline) return;
-    grids_.schedule = strategy.pipeline->schedule;
-    grids_.microbatches = microbatches();
-    // Any number would do; with this one each grid has several in flight.
-    grids_.keptMicrobatches = 2 * static_cast<int64_t>(grids_.kept.size());
-  }
-
-  bool repeatsGrids() const {
-    return !grids_.kept.empty() &&
-           static_cast<int64_t>(grids_.kept.size()) < options_.strategy.grids();
-  }
-  int64_t microbatches() const {
-    return recipe_.globalBatch / (recipe_.microBatch * options_.strategy.dataParallel());
-  }
-  int64_t gridOfStage(int64_t stage) const { return stage % options_.strategy.grids(); }
-  bool isKept(int64_t stage) const {
-    return grids_.keptOf.empty() ||
-           grids_.kept[grids_.keptOf[gridOfStage(stage)]] == gridOfStage(stage);
-  }
-  // Among those that are compiled.
-  int64_t keptStage(int64_t stage) const {
-    if (grids_.keptOf.empty()) return stage;
-    return stage / options_.strategy.grids() * static_cast<int64_t>(grids_.kept.size()) +
-           grids_.keptOf[gridOfStage(stage)];
-  }
-
-  // Equal blocks of each stage that is compiled.
-  void findRuns() {
-    std::map<std::pair<int64_t, int>, BlockRun> runs;
-    for (size_t i = 0; i < parts_->parts.size(); ++i) {
-      const int64_t block = parts_->parts[i].block;
-      if (block < 0 || !isKept(stageOfPart_[i])) continue;
-      BlockRun& run = runs[{stageOfPart_[i], kinds_[block]}];
-      run.kind = kinds_[block];
-      run.stage = keptStage(stageOfPart_[i]);
-      run.blocks.push_back(block);
-    }
-    runs_.clear();
-    for (auto& [key, run] : runs) runs_.push_back(std::move(run));
   }
 
   absl::StatusOr<std::vector<int64_t>> stagesOfParts() {
@@ -216,17 +141,10 @@ class Simulator {
     return stages;
   }
 
-  // With so many blocks of each run at most, and one more of a kind.
-  absl::StatusOr<std::vector<ProgramCost>> costsWith(std::optional<int> grown) {
-    std::set<int64_t> dropped;
-    for (size_t i = 0; i < stageOfPart_.size(); ++i) {
-      const int64_t block = parts_->parts[i].block;
-      if (block >= 0 && !isKept(stageOfPart_[i])) dropped.insert(block);
-    }
-    for (const BlockRun& run : runs_) {
-      const size_t kept = keptOf(run) + (grown == run.kind && isFolded(run) ? 1 : 0);
-      dropped.insert(run.blocks.begin() + static_cast<int64_t>(kept), run.blocks.end());
-    }
+  // Of the blocks that are to be compiled, and one more of a kind.
+  absl::StatusOr<std::vector<ProgramCost>> costsWith(const Repetition& repetition,
+                                                     std::optional<int> grown) {
+    const std::set<int64_t> dropped = repetition.dropped(grown);
     Module module(model_->clone());
     Recipe recipe = recipe_;
     Strategy strategy = options_.strategy;
@@ -236,8 +154,11 @@ class Simulator {
       recipe = withNamesOf(*module, recipe);
       strategy = withNamesOf(*module, strategy);
       strategy.memory.reset();  // the whole model's
-      if (strategy.pipeline) givePartStages(*module, dropped);
-      if (repeatsGrids()) keepGrids(&strategy, &recipe);
+      repetition.restrict(&strategy, &recipe);
+      if (strategy.pipeline) {
+        module->setAttr(kPartStagesAttr, mlir::DenseI64ArrayAttr::get(
+                                             &context_, repetition.stagesOfRest(dropped)));
+      }
     }
     const auto compiled = static_cast<int64_t>(kinds_.size() - dropped.size());
     progress(absl::StrCat("compile: ", compiled, " of ", kinds_.size(), " blocks"));
@@ -269,80 +190,17 @@ class Simulator {
     }
   }
 
-  // The strategy of the grids that are compiled.
-  void keepGrids(Strategy* strategy, Recipe* recipe) const {
-    Pipeline& pipeline = *strategy->pipeline;
-    std::vector<Pipeline::Stage> named;
-    for (size_t stage = 0; stage < pipeline.named.size(); ++stage) {
-      if (isKept(static_cast<int64_t>(stage))) named.push_back(pipeline.named[stage]);
-    }
-    pipeline.named = std::move(named);
-    pipeline.stages = grids_.interleave * static_cast<int64_t>(grids_.kept.size());
-    recipe->globalBatch =
-        recipe->microBatch * options_.strategy.dataParallel() * grids_.keptMicrobatches;
-  }
-
-  static size_t keptOf(const BlockRun& run) {
-    // One that is there once more is no reason to compile twice.
-    return run.blocks.size() <= kKept + 1 ? run.blocks.size() : kKept;
-  }
-  static bool isFolded(const BlockRun& run) { return keptOf(run) < run.blocks.size(); }
-
-  void givePartStages(mlir::ModuleOp module, const std::set<int64_t>& dropped) {
-    llvm::SmallVector<int64_t> stages;
-    for (size_t i = 0; i < parts_->parts.size(); ++i) {
-      if (dropped.count(parts_->parts[i].block) == 0) stages.push_back(keptStage(stageOfPart_[i]));
-    }
-    module->setAttr(kPartStagesAttr, mlir::DenseI64ArrayAttr::get(&context_, stages));
-  }
-
   absl::StatusOr<std::vector<ProgramCost>> costsOfAll() {
-    ORIEL_ASSIGN_OR_RETURN(const std::vector<ProgramCost> base, costsWith(std::nullopt));
-    std::map<int, std::vector<ProgramCost>> grown;  // by kind
-    for (const BlockRun& run : runs_) {
-      if (!isFolded(run) || grown.count(run.kind) > 0) continue;
-      ORIEL_ASSIGN_OR_RETURN(grown[run.kind], costsWith(run.kind));
-      if (grown[run.kind].size() != base.size()) return wholeCosts();
+    ORIEL_ASSIGN_OR_RETURN(std::vector<ProgramCost> base, costsWith(repetition_, std::nullopt));
+    if (compiledBlocks_ == static_cast<int64_t>(kinds_.size())) return base;
+    std::map<int, std::vector<ProgramCost>> grown;
+    for (int kind : repetition_.kindsToGrow()) {
+      ORIEL_ASSIGN_OR_RETURN(grown[kind], costsWith(repetition_, kind));
     }
-    std::vector<ProgramCost> costs;
-    for (size_t program = 0; program < base.size(); ++program) {
-      std::vector<BlockDifference> differences;
-      for (const auto& [kind, more] : grown) {
-        differences.push_back(differenceOf(kind, program, &more[program], base.size()));
-      }
-      std::optional<ProgramCost> cost = extrapolate(base[program], differences);
-      if (!cost) return wholeCosts();
-      costs.push_back(*std::move(cost));
-    }
-    if (!repeatsGrids()) return costs;
-    std::optional<std::vector<ProgramCost>> repeated = repeatGrids(costs, grids_);
-    if (!repeated) return wholeCosts();
-    return *std::move(repeated);
-  }
-
-  // Where a block or a grid more changes more than times.
-  absl::StatusOr<std::vector<ProgramCost>> wholeCosts() {
-    runs_.clear();
-    stageOfPart_.clear();
-    grids_ = RepeatedGrids();
-    return costsWith(std::nullopt);
-  }
-
-  BlockDifference differenceOf(int kind, size_t program, const ProgramCost* withOneMore,
-                               size_t programs) const {
-    BlockDifference difference;
-    difference.withOneMore = withOneMore;
-    double missing = 0, added = 0;
-    for (const BlockRun& run : runs_) {
-      const size_t own = static_cast<size_t>(run.stage) % programs;
-      if (run.kind != kind || !isFolded(run) || own != program) continue;
-      const auto more = static_cast<double>(run.blocks.size() - keptOf(run));
-      difference.ofStage[run.stage] = more;
-      missing += more;
-      added += 1;
-    }
-    difference.times = added > 0 ? missing / added : 0;
-    return difference;
+    std::optional<std::vector<ProgramCost>> costs = repetition_.expand(base, grown);
+    if (costs) return *std::move(costs);
+    // A block or a grid more changes more than times.
+    return costsWith(Repetition(), std::nullopt);
   }
 
   absl::StatusOr<Simulation> simulationOf(std::vector<ProgramCost> costs) {
@@ -358,7 +216,8 @@ class Simulator {
     ORIEL_ASSIGN_OR_RETURN(simulation.step, simulateStep(profiles, transferSeconds));
     simulation.stages = stageNames();
     simulation.ranks = options_.strategy.ranks();
-    const auto runs = static_cast<double>(microbatches());
+    const auto runs = static_cast<double>(
+        recipe_.globalBatch / (recipe_.microBatch * options_.strategy.dataParallel()));
     simulation.modelFlops = modelFlops_ * runs;
     for (const ProgramCost& cost : costs) {
       simulation.flops += cost.flopsOfStep() * static_cast<double>(cost.ranks);
@@ -386,7 +245,7 @@ class Simulator {
         const int64_t block = parts_->parts[i].block;
         if (stageOfPart_[i] == stage && block >= 0) blocks.push_back(block);
       }
-      std::string& name = names[gridOfStage(stage)];
+      std::string& name = names[stage % options_.strategy.grids()];
       absl::StrAppend(&name, name.empty() ? "" : "; ",
                       blocks.empty() ? "between blocks" : parts_->names.describe(blocks));
     }
@@ -413,8 +272,7 @@ class Simulator {
   std::optional<ModelParts> parts_;
   std::vector<int> kinds_;            // by block; empty where nothing repeats
   std::vector<int64_t> stageOfPart_;  // empty where all is compiled
-  std::vector<BlockRun> runs_;
-  RepeatedGrids grids_;
+  Repetition repetition_;
   double modelFlops_ = 0;  // of a microbatch of all ranks
   int64_t compiledBlocks_ = 0;
 };

@@ -99,7 +99,8 @@ TEST_F(SegmentTimeTest, TimesAreThoseOfTheCluster) {
   const PredictedTime fast = timeOf(program("", "", "", cluster("1.0e12")));
   const PredictedTime slow = timeOf(program("", "", "", cluster("0.5e12")));
   const Efficiency generic;
-  EXPECT_NEAR(slow.computing - generic.memoryRamp, 2 * (fast.computing - generic.memoryRamp), 1e-12);
+  EXPECT_NEAR(slow.computing - generic.memoryRamp, 2 * (fast.computing - generic.memoryRamp),
+              1e-12);
   EXPECT_NEAR(fast.computing, generic.memoryRamp + 32e6 / (generic.memoryShare * 1e12), 1e-12);
   EXPECT_DOUBLE_EQ(slow.waiting, fast.waiting);
   EXPECT_GT(fast.waiting, 4e-3);  // two steps each

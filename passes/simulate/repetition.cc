@@ -1,0 +1,152 @@
+#include "passes/simulate/repetition.h"
+
+#include <utility>
+
+namespace oriel {
+
+size_t Repetition::Run::kept() const {
+  // The first and the last block of a stage may wait for what the others don't; what is between
+  // runs in steady state.
+  constexpr size_t kKept = 2;
+  // One that is there once more is no reason to compile twice.
+  return blocks.size() <= kKept + 1 ? blocks.size() : kKept;
+}
+
+Repetition::Repetition(PartsInStages parts, const Strategy& strategy, const Recipe& recipe)
+    : parts_(std::move(parts)), strategy_(&strategy), recipe_(&recipe) {
+  findGrids();
+  findRuns();
+}
+
+// Those with equal stages; the first stands for the others.
+void Repetition::findGrids() {
+  const int64_t grids = strategy_->grids();
+  grids_.interleave = strategy_->stageCount() / grids;
+  using Content = std::vector<std::vector<int64_t>>;  // by stage, of its parts
+  std::map<std::pair<Content, std::vector<int64_t>>, int64_t> classes;
+  int64_t firstRank = 0;
+  for (int64_t grid = 0; grid < grids; ++grid) {
+    Content content(grids_.interleave);
+    for (size_t i = 0; i < parts_.blockOf.size(); ++i) {
+      if (parts_.stageOf[i] % grids != grid) continue;
+      const int64_t block = parts_.blockOf[i];
+      // What is between blocks is there once.
+      content[parts_.stageOf[i] / grids].push_back(block < 0 ? -1 - static_cast<int64_t>(i)
+                                                             : parts_.kindOf[block]);
+    }
+    const Mesh& mesh = strategy_->meshOfGrid(grid);
+    const auto [known, isNew] =
+        classes.try_emplace({std::move(content), {mesh.dp, mesh.fsdp, mesh.tp}},
+                            static_cast<int64_t>(grids_.kept.size()));
+    if (isNew) grids_.kept.push_back(grid);
+    grids_.keptOf.push_back(known->second);
+    grids_.firstRanks.push_back(firstRank);
+    firstRank += mesh.ranks();
+  }
+  if (!strategy_->pipeline) return;
+  grids_.schedule = strategy_->pipeline->schedule;
+  grids_.microbatches =
+      recipe_->globalBatch / (recipe_->microBatch * strategy_->dataParallel());
+  // Any number would do; with this one each grid has several in flight.
+  grids_.keptMicrobatches = 2 * static_cast<int64_t>(grids_.kept.size());
+}
+
+// Equal blocks of each stage that is compiled.
+void Repetition::findRuns() {
+  std::map<std::pair<int64_t, int>, Run> runs;
+  for (size_t i = 0; i < parts_.blockOf.size(); ++i) {
+    const int64_t block = parts_.blockOf[i];
+    if (block < 0 || !isKept(parts_.stageOf[i])) continue;
+    Run& run = runs[{parts_.stageOf[i], parts_.kindOf[block]}];
+    run.kind = parts_.kindOf[block];
+    run.stage = keptStage(parts_.stageOf[i]);
+    run.blocks.push_back(block);
+  }
+  for (auto& [key, run] : runs) runs_.push_back(std::move(run));
+}
+
+bool Repetition::isKept(int64_t stage) const {
+  return grids_.kept[grids_.keptOf[gridOf(stage)]] == gridOf(stage);
+}
+
+int64_t Repetition::keptStage(int64_t stage) const {
+  return stage / grids_.grids() * static_cast<int64_t>(grids_.kept.size()) +
+         grids_.keptOf[gridOf(stage)];
+}
+
+std::set<int64_t> Repetition::dropped(std::optional<int> grown) const {
+  std::set<int64_t> blocks;
+  for (size_t i = 0; i < parts_.blockOf.size(); ++i) {
+    if (parts_.blockOf[i] >= 0 && !isKept(parts_.stageOf[i])) blocks.insert(parts_.blockOf[i]);
+  }
+  for (const Run& run : runs_) {
+    const size_t kept = run.kept() + (grown == run.kind && run.isFolded() ? 1 : 0);
+    blocks.insert(run.blocks.begin() + static_cast<int64_t>(kept), run.blocks.end());
+  }
+  return blocks;
+}
+
+std::set<int> Repetition::kindsToGrow() const {
+  std::set<int> kinds;
+  for (const Run& run : runs_) {
+    if (run.isFolded()) kinds.insert(run.kind);
+  }
+  return kinds;
+}
+
+std::vector<int64_t> Repetition::stagesOfRest(const std::set<int64_t>& dropped) const {
+  std::vector<int64_t> stages;
+  for (size_t i = 0; i < parts_.blockOf.size(); ++i) {
+    if (dropped.count(parts_.blockOf[i]) == 0) stages.push_back(keptStage(parts_.stageOf[i]));
+  }
+  return stages;
+}
+
+void Repetition::restrict(Strategy* strategy, Recipe* recipe) const {
+  if (!repeatsGrids()) return;
+  Pipeline& pipeline = *strategy->pipeline;
+  std::vector<Pipeline::Stage> named;
+  for (size_t stage = 0; stage < pipeline.named.size(); ++stage) {
+    if (isKept(static_cast<int64_t>(stage))) named.push_back(pipeline.named[stage]);
+  }
+  pipeline.named = std::move(named);
+  pipeline.stages = grids_.interleave * static_cast<int64_t>(grids_.kept.size());
+  recipe->globalBatch = recipe->microBatch * strategy_->dataParallel() * grids_.keptMicrobatches;
+}
+
+BlockDifference Repetition::differenceOf(int kind, size_t program,
+                                         const ProgramCost* withOneMore) const {
+  BlockDifference difference;
+  difference.withOneMore = withOneMore;
+  double missing = 0, added = 0;
+  for (const Run& run : runs_) {
+    const size_t own = static_cast<size_t>(run.stage) % grids_.kept.size();
+    if (run.kind != kind || !run.isFolded() || own != program) continue;
+    const auto more = static_cast<double>(run.blocks.size() - run.kept());
+    difference.ofStage[run.stage] = more;
+    missing += more;
+    added += 1;
+  }
+  difference.times = added > 0 ? missing / added : 0;
+  return difference;
+}
+
+std::optional<std::vector<ProgramCost>> Repetition::expand(
+    const std::vector<ProgramCost>& base,
+    const std::map<int, std::vector<ProgramCost>>& grown) const {
+  std::vector<ProgramCost> costs;
+  for (size_t program = 0; program < base.size(); ++program) {
+    std::vector<BlockDifference> differences;
+    for (const auto& [kind, more] : grown) {
+      if (more.size() != base.size()) return std::nullopt;
+      differences.push_back(differenceOf(kind, program, &more[program]));
+    }
+    std::optional<ProgramCost> cost = extrapolate(base[program], differences);
+    if (!cost) return std::nullopt;
+    costs.push_back(*std::move(cost));
+  }
+  if (!repeatsGrids()) return costs;
+  return repeatGrids(costs, grids_);
+}
+
+}  // namespace oriel
