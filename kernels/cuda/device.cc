@@ -86,10 +86,11 @@ Device::~Device() {
   (void)MakeCurrent();
   (void)driver_.cuCtxSynchronize();
   attached_.clear();
+  for (const CUdeviceptr former : former_scratch_) driver_.cuMemFree(former);
   if (scratch_ != 0) driver_.cuMemFree(scratch_);
   if (fault_ != 0) driver_.cuMemFree(fault_);
   if (host_fault_ != nullptr) driver_.cuMemFreeHost(host_fault_);
-  for (const CUmodule module : modules_) driver_.cuModuleUnload(module);
+  for (const auto& [image, module] : modules_) driver_.cuModuleUnload(module);
   for (const CUmodule module : kernels_) driver_.cuModuleUnload(module);
   driver_.cuDevicePrimaryCtxRelease(device_);
 }
@@ -113,21 +114,28 @@ absl::StatusOr<Function> Device::Find(const std::string& name) const {
 }
 
 absl::StatusOr<Function> Device::Load(const std::string& image, const std::string& name) {
-  CUmodule module = nullptr;
-  ORIEL_RETURN_IF_ERROR(DriverStatus(driver_, driver_.cuModuleLoadData(&module, image.c_str()),
-                                     absl::StrCat("loading ", name).c_str()));
-  modules_.push_back(module);
+  auto found = modules_.find(image);
+  if (found == modules_.end()) {
+    CUmodule loaded = nullptr;
+    ORIEL_RETURN_IF_ERROR(DriverStatus(driver_, driver_.cuModuleLoadData(&loaded, image.c_str()),
+                                       absl::StrCat("loading ", name).c_str()));
+    found = modules_.emplace(image, loaded).first;
+  }
   CUfunction function = nullptr;
-  ORIEL_RETURN_IF_ERROR(DriverStatus(driver_,
-                                     driver_.cuModuleGetFunction(&function, module, name.c_str()),
-                                     absl::StrCat("the kernel ", name).c_str()));
+  ORIEL_RETURN_IF_ERROR(
+      DriverStatus(driver_, driver_.cuModuleGetFunction(&function, found->second, name.c_str()),
+                   absl::StrCat("the kernel ", name).c_str()));
   return Function(&driver_, function, name);
 }
 
 absl::Status Device::AddScratch(int64_t bytes) {
   scratch_asked_ = std::max(scratch_asked_, bytes);
   if (bytes <= scratch_bytes_) return absl::OkStatus();
-  if (scratch_ != 0) ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuMemFree, scratch_));
+  if (scratch_held_ && scratch_ != 0) {
+    former_scratch_.push_back(scratch_);
+  } else if (scratch_ != 0) {
+    ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuMemFree, scratch_));
+  }
   scratch_ = 0;
   scratch_bytes_ = 0;
   ORIEL_RETURN_IF_ERROR(

@@ -84,15 +84,17 @@ class Device {
 
   // Oriel's kernel of the name; NotFound if there is none.
   absl::StatusOr<Function> Find(const std::string& name) const;
-  // Functions of a module that the plan brings; kept as long as the device.
+  // A function of a module that the plan brings; it is loaded once, and kept as long as the device.
   absl::StatusOr<Function> Load(const std::string& image, const std::string& name);
 
   // Scratch and workspaces of prepared kernels, which run one after the other on the computing
   // stream: all that ask for scratch share one memory, as large as the largest of them. It is of
   // any content, at least 256-byte aligned, and its address changes while kernels are prepared:
   // scratch() is for the function that launches. Frees the former memory, so nothing may be on a
-  // stream.
+  // stream; but not behind HoldScratch.
   absl::Status AddScratch(int64_t bytes);
+  // From here on graphs may hold the memory's address: what there is stays as long as the device.
+  void HoldScratch() { scratch_held_ = true; }
   CUdeviceptr scratch() const { return scratch_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }
   // The most that AddScratch was asked for since the last call of this. For a launch around another
@@ -134,12 +136,14 @@ class Device {
   const CUdevice device_;
   CUcontext context_ = nullptr;
   DeviceProperties properties_;
-  std::vector<CUmodule> kernels_;  // Oriel's own
-  std::vector<CUmodule> modules_;  // the plan's
+  std::vector<CUmodule> kernels_;            // Oriel's own
+  std::map<std::string, CUmodule> modules_;  // the plan's, by image
   bool retained_ = false;
   CUdeviceptr scratch_ = 0, fault_ = 0;
   Fault* host_fault_ = nullptr;  // pinned
   int64_t scratch_bytes_ = 0, scratch_asked_ = 0;
+  bool scratch_held_ = false;
+  std::vector<CUdeviceptr> former_scratch_;
   std::vector<std::string> launches_;
   std::map<std::type_index, std::shared_ptr<void>> attached_;
 };

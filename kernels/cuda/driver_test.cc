@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+
+#include "kernels/cuda/copy_rows.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
 #include "kernels/cuda/emulator/emulated_kernel.h"
@@ -119,6 +122,73 @@ TEST(Device, SharesScratch) {
   EXPECT_EQ(device->scratch_bytes(), 5000);
   EXPECT_TRUE(IsEmulatedMemory(reinterpret_cast<void*>(scratch), 5000));
   EXPECT_FALSE(IsEmulatedMemory(reinterpret_cast<void*>(scratch), 5001));
+}
+
+// What a graph may hold stays.
+TEST(Device, KeepsScratchThatIsHeld) {
+  const Driver& driver = EmulatedDriver();
+  ORIEL_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Device> device, Device::Open(driver, 0));
+  ORIEL_ASSERT_OK(device->AddScratch(100));
+  const CUdeviceptr first = device->scratch();
+  device->HoldScratch();
+  ORIEL_ASSERT_OK(device->AddScratch(5000));
+  EXPECT_NE(device->scratch(), first);
+  EXPECT_TRUE(IsEmulatedMemory(reinterpret_cast<void*>(first), 100));
+}
+
+int loads = 0;
+
+TEST(Device, LoadsAnImageOnce) {
+  Driver driver = Copy();
+  driver.cuModuleLoadData = [](CUmodule* module, const void* image) {
+    *module = reinterpret_cast<CUmodule>(const_cast<void*>(image));
+    ++loads;
+    return CUDA_SUCCESS;
+  };
+  driver.cuModuleGetFunction = [](CUfunction*, CUmodule, const char*) { return CUDA_SUCCESS; };
+  driver.cuModuleUnload = [](CUmodule) {
+    --loads;
+    return CUDA_SUCCESS;
+  };
+  {
+    ORIEL_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Device> device, Device::Open(driver, 0));
+    loads = 0;
+    for (const char* image : {"one", "two", "one", "one"}) {
+      ORIEL_EXPECT_OK(device->Load(image, "kernel").status());
+    }
+    EXPECT_EQ(loads, 2);
+  }
+}
+
+struct Copied {
+  CUdeviceptr target, source;
+  size_t bytes;
+};
+std::vector<Copied> copied;
+
+// The driver's 2-D copy takes no stride from 2 GiB on.
+TEST(CopyRows, OfAnyStride) {
+  Driver driver = Copy();
+  driver.cuMemcpyAsync = [](CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream) {
+    copied.push_back({target, source, bytes});
+    return CUDA_SUCCESS;
+  };
+  driver.cuMemcpy2DAsync = [](const CUDA_MEMCPY2D* copy, CUstream) {
+    if (std::max(copy->srcPitch, copy->dstPitch) > 0x7fffffff) return CUDA_ERROR_INVALID_VALUE;
+    copied.push_back({copy->dstDevice, copy->srcDevice, copy->WidthInBytes * copy->Height});
+    return CUDA_SUCCESS;
+  };
+  constexpr int64_t kStride = int64_t{3} << 30;
+  copied.clear();
+  ORIEL_EXPECT_OK(CopyRows(driver, 1000, 8, 2000, kStride, 8, 3, nullptr));
+  ASSERT_EQ(copied.size(), 3u);
+  EXPECT_EQ(copied[2].target, 1016u);
+  EXPECT_EQ(copied[2].source, 2000u + 2 * kStride);
+  EXPECT_EQ(copied[2].bytes, 8u);
+  ORIEL_EXPECT_OK(CopyRows(driver, 1000, 8, 2000, 16, 8, 3, nullptr));
+  ORIEL_EXPECT_OK(CopyRows(driver, 1000, kStride, 2000, 8, 8, 1, nullptr));
+  ASSERT_EQ(copied.size(), 5u);
+  EXPECT_EQ(copied[3].bytes, 24u);
 }
 
 struct Handle {

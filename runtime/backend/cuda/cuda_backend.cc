@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/copy_rows.h"
 #include "runtime/backend/cuda/pinned_ring.h"
 #include "runtime/base/status.h"
 
@@ -124,16 +125,8 @@ class CudaBackend final : public Backend {
 
   absl::Status CopyRuns(void* target, const void* source, int64_t run, int64_t stride,
                         int64_t count) override {
-    if (run == 0 || count == 0) return absl::OkStatus();
-    if (count == 1 || run == stride) return Copy(target, source, run * count);
-    CUDA_MEMCPY2D copy = {};
-    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-    copy.srcDevice = Pointer(source);
-    copy.dstDevice = Pointer(target);
-    copy.srcPitch = static_cast<size_t>(stride);
-    copy.dstPitch = copy.WidthInBytes = static_cast<size_t>(run);
-    copy.Height = static_cast<size_t>(count);
-    return ORIEL_CUDA(driver_, cuMemcpy2DAsync, &copy, streams_[0]);
+    return cuda::CopyRows(driver_, Pointer(target), run, Pointer(source), stride, run, count,
+                          streams_[0]);
   }
 
   absl::Status Fill(void* target, uint8_t value, int64_t bytes) override {
@@ -205,6 +198,7 @@ class CudaBackend final : public Backend {
   }
 
   absl::Status BeginRecording() override {
+    device_->HoldScratch();
     return ORIEL_CUDA(driver_, cuStreamBeginCapture, streams_[0],
                       CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   }

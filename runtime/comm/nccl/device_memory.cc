@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/copy_rows.h"
 #include "runtime/base/status.h"
 
 namespace oriel::runtime {
@@ -21,19 +22,8 @@ absl::Status CopyAsync(const kernels::cuda::Device& device, void* target, const 
 absl::Status CopyRowsAsync(const kernels::cuda::Device& device, void* target, int64_t target_stride,
                            const void* source, int64_t source_stride, int64_t run, int64_t rows,
                            CUstream stream) {
-  if (run == 0 || rows == 0) return absl::OkStatus();
-  if (run == target_stride && run == source_stride) {
-    return CopyAsync(device, target, source, run * rows, stream);
-  }
-  CUDA_MEMCPY2D copy = {};
-  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-  copy.srcDevice = Address(source);
-  copy.srcPitch = static_cast<size_t>(source_stride);
-  copy.dstDevice = Address(target);
-  copy.dstPitch = static_cast<size_t>(target_stride);
-  copy.WidthInBytes = static_cast<size_t>(run);
-  copy.Height = static_cast<size_t>(rows);
-  return ORIEL_CUDA(device.driver(), cuMemcpy2DAsync, &copy, stream);
+  return kernels::cuda::CopyRows(device.driver(), Address(target), target_stride, Address(source),
+                                 source_stride, run, rows, stream);
 }
 
 absl::StatusOr<std::unique_ptr<OwnStream>> OwnStream::Create(const kernels::cuda::Device& device) {
