@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "driver/command.h"
+#include "driver/measure.h"
 #include "driver/version.h"
 #include "runtime/doctor/doctor.h"
 
@@ -14,9 +15,26 @@ namespace {
 struct Arguments {
   runtime::DoctorRequest request;
   bool json = false;
+  std::string cluster;  // file to write, or empty
+  int64_t ranks = 0;    // 0: one per core
+  int64_t threads = 0;  // of each; 0: the cores divided by the ranks
+  std::string linkDelay;
 };
 
+absl::Status measure(const Arguments& arguments) {
+  std::vector<std::string> words;
+  if (arguments.ranks > 0) words.insert(words.end(), {"-n", absl::StrCat(arguments.ranks)});
+  if (arguments.threads > 0) {
+    words.insert(words.end(), {"--threads", absl::StrCat(arguments.threads)});
+  }
+  if (!arguments.linkDelay.empty()) {
+    words.insert(words.end(), {"--link-delay", arguments.linkDelay});
+  }
+  return measureCluster(arguments.cluster, words);
+}
+
 absl::Status examine(const Arguments& arguments) {
+  if (!arguments.cluster.empty()) return measure(arguments);
   std::vector<runtime::Finding> findings = {{"oriel", true, kVersion, ""}};
   for (runtime::Finding& finding : runtime::Examine()) findings.push_back(std::move(finding));
   const std::vector<runtime::Finding> missing = runtime::Missing(findings, arguments.request);
@@ -43,10 +61,27 @@ void addDoctorCommand(CLI::App& app, Run* run) {
       ->type_name("in_process|mpi")
       ->check(CLI::IsMember({"in_process", "mpi"}));
   command->add_flag("--json", arguments->json, "For scripts: one JSON object with stable keys");
+  CLI::Option* cluster =
+      command
+          ->add_option("--measure", arguments->cluster,
+                       "Measure cores, memory and communication instead, and write a cluster file")
+          ->type_name("FILE.yaml");
+  command->add_option("-n,--ranks", arguments->ranks, "Ranks that measure (default: the cores)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->needs(cluster);
+  command->add_option("--threads", arguments->threads, "Per rank (default: cores / ranks)")
+      ->type_name("T")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->needs(cluster);
+  command->add_option("--link-delay", arguments->linkDelay, "As for oriel-run")
+      ->type_name("latency=50us,bandwidth=1GB/s")
+      ->needs(cluster);
   command->footer(
       "Examples:\n"
       "  oriel doctor\n"
       "  oriel doctor --device cuda --comm mpi\n"
+      "  oriel doctor --measure cluster.yaml -n 2\n"
       "  oriel doctor --json | jq '.findings[] | select(.ok | not)'");
   command->callback([=] { *run = [arguments] { return examine(*arguments); }; });
 }

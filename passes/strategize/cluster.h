@@ -38,6 +38,7 @@ struct LinkLevel {
   double reached = 0.8;         // share of the bandwidth that large messages reach
   double ramp = 0;              // seconds more that it takes to reach it
   double reduces = 0;  // share of the bandwidth at which switches take in what they sum; 0: don't
+  bool ring = false;   // collectives take the steps of a ring, never of a tree
   double pair = 0;     // bytes per second between two devices, each way; 0: all of the bandwidth
 
   double usableBandwidth() const { return bandwidth / oversubscription; }

@@ -18,6 +18,7 @@ constexpr char kReached[] = "reached";
 constexpr char kRamp[] = "ramp";
 constexpr char kReduces[] = "reduces";
 constexpr char kPair[] = "pair";
+constexpr char kRing[] = "ring";
 constexpr char kEfficiency[] = "efficiency";
 constexpr char kStack[] = "oriel.stack";
 constexpr char kKernelOverhead[] = "kernel_overhead";
@@ -59,7 +60,7 @@ void setCluster(mlir::ModuleOp module, const Cluster& cluster) {
         {builder.getNamedAttr(kDevices, builder.getI64IntegerAttr(level.devices)),
          named(kBandwidth, level.usableBandwidth()), named(kLatency, level.latency),
          named(kReached, level.reached), named(kRamp, level.ramp), named(kReduces, level.reduces),
-         named(kPair, level.pair)}));
+         named(kPair, level.pair), builder.getNamedAttr(kRing, builder.getBoolAttr(level.ring))}));
   }
   module->setAttr(kCluster,
                   builder.getDictionaryAttr(
@@ -102,6 +103,7 @@ std::vector<LinkLevel> linkLevelsOf(mlir::Operation* op) {
     level.ramp = number(link, kRamp);
     level.reduces = number(link, kReduces);
     level.pair = number(link, kPair);
+    if (auto ring = link.getAs<mlir::BoolAttr>(kRing)) level.ring = ring.getValue();
     levels.push_back(level);
   }
   return levels;

@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "passes/strategize/cluster.h"
-#include "passes/strategize/efficiency.h"
+#include "passes/strategize/efficiency_yaml.h"
 #include "passes/strategize/quantity.h"
 #include "passes/strategize/strategy.h"
 #include "passes/train/suggest.h"
@@ -64,18 +64,25 @@ class ClusterReader {
                                     {"f64", &device.flops.f64}}) {
       if (flops.has(key)) *rate = readQuantity(flops, key, flopsPerSecond(), 0);
     }
-    readEfficiency(map);
+    readReached(map);
   }
 
-  void readEfficiency(YamlMap& map) {
-    const std::string name = map.readString("efficiency", "");
+  // A name, a file, or what would stand in one.
+  void readReached(YamlMap& map) {
+    ClusterDevice& device = cluster_.device;
     if (!map.has("efficiency")) {
-      cluster_.device.efficiency = efficiencyOfDevice(cluster_.device.name);
+      device.efficiency = efficiencyOfDevice(device.name);
       return;
     }
-    absl::StatusOr<Efficiency> known = findEfficiency(name);
+    if (map.node("efficiency").IsMap()) {
+      device.efficiency =
+          readEfficiency(&document_, map.node("efficiency"), map.pathOf("efficiency"));
+      device.efficiency.name = "own";
+      return;
+    }
+    absl::StatusOr<Efficiency> known = findEfficiency(map.readString("efficiency", ""));
     if (!known.ok()) return map.fail("efficiency", std::string(known.status().message()));
-    cluster_.device.efficiency = *std::move(known);
+    device.efficiency = *std::move(known);
   }
 
   void readLinks(YamlMap& root) {
@@ -89,7 +96,7 @@ class ClusterReader {
     for (size_t i = 0; i < node.size(); ++i) {
       YamlMap map(&document_, node[i], absl::StrCat("links[", i, "]"),
                   {"name", "devices", "bandwidth", "latency", "oversubscription", "reached", "ramp",
-                   "reduces", "pair"});
+                   "reduces", "ring", "pair"});
       for (const char* key : {"bandwidth", "latency"}) map.require(key);
       LinkLevel level;
       level.name = map.readString("name", absl::StrCat("level ", i));
@@ -102,6 +109,7 @@ class ClusterReader {
       }
       level.reached = readShare(map, "reached", level.reached);
       level.reduces = readShare(map, "reduces", level.reduces);
+      level.ring = map.readBool("ring", false);
       level.ramp = readQuantity(map, "ramp", seconds(), 0);
       level.pair = readQuantity(map, "pair", bytesPerSecond(), 0);
       const bool isLast = i + 1 == node.size();

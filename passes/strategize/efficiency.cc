@@ -49,11 +49,14 @@ double productSeconds(const Efficiency& efficiency, const DeviceRates& rates,
                                       : efficiency.halfShare * rates.halfFlops;
   const double rate = reached / efficiency.processors;
   const double bandwidth = efficiency.memoryShare * rates.bytes;
-  const auto fetch = [](double tall, double wide) { return 1 + kFetch * (1 / tall + 1 / wide); };
-  const double best = fetch(kTiles[0][0], kTiles[0][1]);
+  const auto fetch = [&](double tall, double wide) {
+    return 1 + kFetch * efficiency.tile * (1 / tall + 1 / wide);
+  };
+  const double best = fetch(efficiency.tile * kTiles[0][0], efficiency.tile * kTiles[0][1]);
 
   double seconds = std::numeric_limits<double>::infinity();
-  for (const auto& [tall, wide] : kTiles) {
+  for (const auto& sides : kTiles) {
+    const double tall = efficiency.tile * sides[0], wide = efficiency.tile * sides[1];
     for (const double split : kSplits) {
       const double tiles = split * count * blocks(rows, tall) * blocks(columns, wide);
       const double operations = 2 * tall * wide * (depth / split + efficiency.depthLatency);

@@ -32,6 +32,7 @@ struct Efficiency {
   double halfShare = 0.7;      // of the peak rate, by large and deep products
   double floatShare = 0.7;     // the same of 32-bit operands
   double depthLatency = 180;   // of a tile, in steps of depth
+  double tile = 1;             // sides of tiles, of those of GPUs' libraries (256 down to 64)
   double attentionRows = 128;  // queries of a block
   AttentionEfficiency forward, backward;
   double memoryShare = 0.85;  // of the memory's bandwidth, by large tensors

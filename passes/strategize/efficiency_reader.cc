@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "passes/strategize/efficiency.h"
+#include "passes/strategize/efficiency_yaml.h"
 #include "passes/strategize/quantity.h"
 #include "passes/train/suggest.h"
 #include "passes/train/yaml_reader.h"
@@ -26,42 +27,36 @@ constexpr Preset kPresets[] = {
 
 class EfficiencyReader {
  public:
-  EfficiencyReader(const std::string& text, const std::string& name) : document_(text, name) {
-    efficiency_.name = name;
-  }
+  explicit EfficiencyReader(YamlDocument* document) : document_(*document) {}
 
-  absl::StatusOr<Efficiency> read() {
-    if (document_.ok() && !document_.root().IsMap()) {
-      document_.fail(document_.root().Mark(),
-                     "an efficiency must be a mapping of keys to values, e.g. `processors: 132`");
-    }
-    if (!document_.ok()) return document_.status();
-    YamlMap root(&document_, document_.root(), "",
+  Efficiency read(const YAML::Node& node, const std::string& path) {
+    YamlMap root(&document_, node, path,
                  {"processors", "products", "attention", "memory", "kernel_floor"});
     for (const char* key : {"processors", "products", "attention", "memory"}) root.require(key);
     number(root, "processors", efficiency_.processors, 1);
     if (root.has("products")) {
-      YamlMap map(&document_, root.node("products"), "products",
-                  {"half", "float", "depth_latency"});
+      YamlMap map(&document_, root.node("products"), root.pathOf("products"),
+                  {"half", "float", "depth_latency", "tile"});
       share(map, "half", efficiency_.halfShare);
       share(map, "float", efficiency_.floatShare);
       number(map, "depth_latency", efficiency_.depthLatency, 0);
+      if (map.has("tile")) share(map, "tile", efficiency_.tile);
     }
     if (root.has("attention")) {
-      YamlMap map(&document_, root.node("attention"), "attention", {"rows", "forward", "backward"});
+      YamlMap map(&document_, root.node("attention"), root.pathOf("attention"),
+                  {"rows", "forward", "backward"});
       number(map, "rows", efficiency_.attentionRows, 1);
       readDirection(map, "forward", efficiency_.forward);
       readDirection(map, "backward", efficiency_.backward);
     }
     if (root.has("memory")) {
-      YamlMap map(&document_, root.node("memory"), "memory", {"share", "ramp"});
+      YamlMap map(&document_, root.node("memory"), root.pathOf("memory"), {"share", "ramp"});
       share(map, "share", efficiency_.memoryShare);
       efficiency_.memoryRamp = readQuantity(map, "ramp", seconds(), efficiency_.memoryRamp);
     }
     efficiency_.kernelFloor =
         readQuantity(root, "kernel_floor", seconds(), efficiency_.kernelFloor);
-    if (!document_.ok()) return document_.status();
-    return std::move(efficiency_);
+    return efficiency_;
   }
 
  private:
@@ -87,12 +82,11 @@ class EfficiencyReader {
     map.require(key);
     value = map.readDouble(key, value);
     if (!(value > 0 && value <= 1)) {
-      map.fail(key, absl::StrCat("'", map.pathOf(key),
-                                 "' must be a share of the peak, above 0 and up to 1"));
+      map.fail(key, absl::StrCat("'", map.pathOf(key), "' must be a share, above 0 and up to 1"));
     }
   }
 
-  YamlDocument document_;
+  YamlDocument& document_;
   Efficiency efficiency_;
 };
 
@@ -103,6 +97,7 @@ std::vector<EfficiencyNumber> efficiencyNumbers(Efficiency& efficiency) {
           {"products.half", &efficiency.halfShare},
           {"products.float", &efficiency.floatShare},
           {"products.depth_latency", &efficiency.depthLatency},
+          {"products.tile", &efficiency.tile},
           {"attention.rows", &efficiency.attentionRows},
           {"attention.forward.share", &efficiency.forward.share},
           {"attention.forward.score", &efficiency.forward.score},
@@ -116,7 +111,20 @@ std::vector<EfficiencyNumber> efficiencyNumbers(Efficiency& efficiency) {
 }
 
 absl::StatusOr<Efficiency> readEfficiencyText(const std::string& text, const std::string& name) {
-  return EfficiencyReader(text, name).read();
+  YamlDocument document(text, name);
+  if (document.ok() && !document.root().IsMap()) {
+    document.fail(document.root().Mark(),
+                  "an efficiency must be a mapping of keys to values, e.g. `processors: 132`");
+  }
+  if (!document.ok()) return document.status();
+  Efficiency efficiency = readEfficiency(&document, document.root(), "");
+  if (!document.ok()) return document.status();
+  efficiency.name = name;
+  return efficiency;
+}
+
+Efficiency readEfficiency(YamlDocument* document, const YAML::Node& node, const std::string& path) {
+  return EfficiencyReader(document).read(node, path);
 }
 
 std::vector<std::string> efficiencyPresets() {

@@ -158,7 +158,7 @@ TEST(EfficiencyTest, SaysWhatIsWrongAndWhere) {
     const char* message;
   } cases[] = {
       {"processors: 132", "processors: 0", "'processors' must be 1 or more"},
-      {"half: 0.80", "half: 80", "'products.half' must be a share of the peak"},
+      {"half: 0.80", "half: 80", "'products.half' must be a share"},
       {"half: 0.80", "halve: 0.80", "did you mean 'half'"},
       {"ramp: 3 us", "ramp: 3", "'memory.ramp' must be a number above 0 with a unit"},
       {"share: 0.83", "share: 0", "'attention.forward.share'"},

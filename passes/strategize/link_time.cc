@@ -86,7 +86,8 @@ double linkSeconds(const std::vector<LinkLevel>& levels, const std::vector<int64
       full = std::max(full, seconds);
       quick = std::max(quick, seconds / kQuickShare);
       ramp = std::max(ramp, level.ramp);
-      const double steps = std::min(members.domains - 1, std::ceil(std::log2(members.domains)));
+      const double ring = members.domains - 1, tree = std::ceil(std::log2(members.domains));
+      const double steps = level.ring ? ring : std::min(ring, tree);
       latency += passes * (use == LinkUse::kTransfer ? 1 : steps) * level.latency;
     }
     below = level.devices;

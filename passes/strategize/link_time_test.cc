@@ -46,6 +46,9 @@ TEST(LinkTimeTest, StepsTakeTheLatencyOfTheirLevel) {
   EXPECT_DOUBLE_EQ(linkSeconds(twoLevels(), {0, 4}, LinkUse::kAllReduce, 0), 2e-5);
   EXPECT_DOUBLE_EQ(linkSeconds(twoLevels(), {0, 1, 4, 5}, LinkUse::kGather, 0), 1.1e-5);
   EXPECT_DOUBLE_EQ(linkSeconds(twoLevels(), {0, 4}, LinkUse::kTransfer, 0), 1e-5);
+  std::vector<LinkLevel> rings = twoLevels();
+  rings[0].ring = true;
+  EXPECT_DOUBLE_EQ(linkSeconds(rings, {0, 1, 2, 3}, LinkUse::kGather, 0), 3e-6);
 }
 
 TEST(LinkTimeTest, GroupsShareWhatADomainHas) {

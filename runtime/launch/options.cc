@@ -31,6 +31,10 @@ Exit status: 0 done, 1 error, 2 wrong usage, 130 interrupted (a checkpoint was w
 // What is wrong with the combination of options, or null.
 const char* CheckUsage(const RunOptions& options) {
   if (options.doctor) return nullptr;
+  if (options.measure) {
+    if (options.plan.empty() && options.data.empty() && options.eval.empty()) return nullptr;
+    return "--measure only measures this machine: leave out the plan, --data and --eval";
+  }
   if (options.plan.empty()) return "plan is required: give the plan to run (.oplan)";
   if (options.data.empty() && options.eval.empty() && options.dump_parameters.empty()) {
     return "nothing to do: give --data DIR to train, --eval DIR to evaluate, or both";
@@ -171,6 +175,10 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
   app.add_flag("--doctor", options.doctor,
                "only say what this machine has and lacks; with --device cuda or --comm mpi, fail "
                "where that can't run")
+      ->group(inspection);
+  app.add_flag("--measure", options.measure,
+               "only measure this machine, with -n ranks (default: its cores), and print lines of "
+               "JSON: `oriel doctor --measure FILE` makes a cluster file of them")
       ->group(inspection);
   app.add_flag("--profile", options.profile, "print where the time of the steps went")
       ->group(inspection);

@@ -23,7 +23,8 @@ struct StepRange {
 };
 
 struct RunOptions {
-  bool doctor = false;  // only says what this machine lacks
+  bool doctor = false;   // only says what this machine lacks
+  bool measure = false;  // only measures this machine
   std::string plan;
   std::vector<std::string> plugins;  // libraries of kernels
   std::string data;                  // folder of training shards; empty: no training

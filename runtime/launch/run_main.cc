@@ -16,6 +16,7 @@
 #include "runtime/launch/mpi_launcher.h"
 #include "runtime/launch/mpi_rank.h"
 #include "runtime/launch/options.h"
+#include "runtime/launch/run_measure.h"
 #include "runtime/launch/stop_signal.h"
 #include "runtime/launch/tcp_rank.h"
 
@@ -63,6 +64,12 @@ int RunMain(int argc, const char* const* argv) {
   if (!parsed.options) return parsed.exit_code;
   const RunOptions& options = *parsed.options;
   if (options.doctor) return RunDoctor(options);
+  if (options.measure) {
+    const absl::StatusOr<std::string> text = RunMeasure(options);
+    if (!text.ok()) return Fail(text.status());
+    std::fputs(text->c_str(), stdout);
+    return kExitOk;
+  }
   const std::optional<int64_t> mpi_world = MpiWorldSize();
   const bool is_rank = HasLaunchEnvironment(EnvironmentVariable);
   // torchrun may itself be started by srun, whose variables are then around.
