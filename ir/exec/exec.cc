@@ -36,11 +36,43 @@ LogicalResult BufferOp::verify() {
   return mlir::success();
 }
 
+static llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
+  return llvm::cast<mlir::ShapedType>(value.getType()).getShape();
+}
+
+// The shape that generated code goes along: the largest that one of its ops takes or makes.
+static llvm::ArrayRef<int64_t> fullShape(GeneratedOp op) {
+  llvm::ArrayRef<int64_t> full;
+  for (mlir::Operation& inner : op.getBody().front()) {
+    for (mlir::Value operand : inner.getOperands()) {
+      llvm::ArrayRef<int64_t> shape = shapeOf(operand);
+      const bool more =
+          mlir::ShapedType::getNumElements(shape) > mlir::ShapedType::getNumElements(full);
+      if (shape.size() > full.size() || (shape.size() == full.size() && more)) full = shape;
+    }
+  }
+  return full;
+}
+
+// Whether values of this shape are one for each element, or for each row: dimensions at the end of
+// `full` are 1 or left out.
+static bool isOfRows(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> full) {
+  while (!shape.empty() && shape.size() == full.size() && shape.back() == 1) {
+    shape = shape.drop_back();
+    full = full.drop_back();
+  }
+  return shape == full.take_front(shape.size());
+}
+
 llvm::StringRef GeneratedOp::getKernelName() { return kGeneratedKernel; }
 
 // Each element of a result depends on that element of the operands of its shape alone, and code
-// reads an element of all operands before it writes one.
-bool GeneratedOp::mayOverwrite(unsigned, unsigned) { return true; }
+// reads an element of all operands before it writes one. Where it reduces rows, whole rows are read
+// before one is written; but one value for each row, without the rows' dimensions, may have the
+// shape of an operand that goes along the columns.
+bool GeneratedOp::mayOverwrite(unsigned result, unsigned) {
+  return shapeOf(getOutputs()[result]).size() == fullShape(*this).size();
+}
 
 int64_t GeneratedOp::getFlops() {
   int64_t sum = 0;
@@ -62,8 +94,7 @@ LogicalResult GeneratedOp::verifyRegions() {
     return emitOpError("has a body that yields other types than its results'");
   }
   for (mlir::Type type : getOutputs().getTypes()) {
-    auto first = llvm::cast<mlir::ShapedType>(getOutputs().getTypes().front());
-    if (llvm::cast<mlir::ShapedType>(type).getShape() != first.getShape()) {
+    if (!isOfRows(llvm::cast<mlir::ShapedType>(type).getShape(), fullShape(*this))) {
       return emitOpError("has results of different shapes");
     }
   }

@@ -203,11 +203,11 @@ def GeneratedOp : Exec_Op<"generated",
     [IsolatedFromAbove, Pure, SingleBlockImplicitTerminator<"YieldOp">,
      DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>,
      DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelName", "mayOverwrite"]>]> {
-  let summary = "Pointwise ops of a segment that run as one launch";
+  let summary = "Pointwise ops and reductions of rows of a segment that run as one launch";
   let description = [{
     The body holds the ops, on block arguments that are the operands, and yields the results,
-    which have one shape. What it computes is what its ops compute one after the other, in every
-    bit. `ops` says what they were.
+    which have one shape, or that without its last dimensions or with 1 in their place, along which
+    ops reduce. What it computes is what its ops compute one after the other.
 
     Example: `%1 = exec.generated(%a, %b) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xbf16> {..}`.
     Made by `form-generated` in front of `lower-to-exec`, which makes a launch and an

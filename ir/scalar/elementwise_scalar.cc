@@ -200,6 +200,7 @@ void registerScalarModels(mlir::DialectRegistry& registry) {
     attachFunction<TanhOp, tanhOf>(context);
     attachFunction<ErfOp, erfOf>(context);
     attachActivationModels(context);
+    attachReductionModels(context);
   });
 }
 

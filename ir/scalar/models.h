@@ -1,4 +1,5 @@
-// Models of ScalarOpInterface, by the file that has them; registerScalarModels attaches all.
+// Models of the interfaces of scalar.td, by the file that has them; registerScalarModels attaches
+// all.
 #ifndef ORIEL_IR_SCALAR_MODELS_H_
 #define ORIEL_IR_SCALAR_MODELS_H_
 
@@ -7,6 +8,7 @@
 namespace oriel::ir {
 
 void attachActivationModels(mlir::MLIRContext* context);
+void attachReductionModels(mlir::MLIRContext* context);
 
 }  // namespace oriel::ir
 

@@ -1,4 +1,4 @@
-// Pointwise ops element by element; see scalar.td.
+// Pointwise ops and reductions element by element; see scalar.td.
 //
 //   mlir::DialectRegistry registry;
 //   oriel::ir::registerScalarModels(registry);  // before the oriel dialect is loaded, or after
@@ -16,8 +16,8 @@ namespace oriel::ir {
 // code does not take.
 mlir::Type computeType(mlir::Type element);
 
-// Attaches ScalarOpInterface to ops of the oriel dialect, and adds the dialects that it builds in,
-// which have to be loaded before it is used.
+// Attaches ScalarOpInterface and RowReductionOpInterface to ops of the oriel dialect, and adds the
+// dialects that it builds in, which have to be loaded before it is used.
 void registerScalarModels(mlir::DialectRegistry& registry);
 
 }  // namespace oriel::ir

@@ -30,4 +30,36 @@ def ScalarOpInterface : OpInterface<"ScalarOpInterface"> {
   ];
 }
 
+def RowReductionOpInterface : OpInterface<"RowReductionOpInterface"> {
+  let cppNamespace = "::oriel::ir";
+  let description = [{
+    An op of one operand and one result that reduces over dimensions, and can say how, in `arith`:
+    from a start, combined with each element, and finished. Elements are of compute types as in
+    ScalarOpInterface; what is accumulated may be of another type. Which order elements come in is
+    the caller's choice, so last bits may differ from those of the op's own kernels, and the op has
+    generated code wherever other ops have it.
+  }];
+  let methods = [
+    InterfaceMethod<"The dimensions that are reduced, sorted.",
+      "::llvm::ArrayRef<int64_t>", "getReducedDims">,
+    InterfaceMethod<[{
+        What an accumulator begins with; null for elements that it does not take. Combined with
+        another accumulator it gives that.
+      }],
+      "::mlir::Value", "buildStart",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::Type":$element)>,
+    InterfaceMethod<[{
+        The accumulator with one more element. What it makes of the accumulator takes nothing of the
+        element but one value of the accumulator's type: so accumulators are combined, too.
+      }],
+      "::mlir::Value", "buildCombined",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc,
+           "::mlir::Value":$accumulator, "::mlir::Value":$element)>,
+    InterfaceMethod<"The result's element, of `count` elements.",
+      "::mlir::Value", "buildFinished",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc,
+           "::mlir::Value":$accumulator, "int64_t":$count)>,
+  ];
+}
+
 #endif

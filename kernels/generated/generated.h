@@ -4,14 +4,15 @@
 // executor takes from there:
 //
 //   string name                   also of the function in PTX
-//   int units, unit_elements      see plan.proto
+//   int units, unit_elements,
+//       block_units               see plan.proto
 //   string image.TARGET           code, for each target
 //   int entry.TARGET
 //
-// Each result element is assigned, after its operands have been read; a result may be the same
-// buffer as an operand of its type. The bits are those of the kernels that the launch takes the
-// place of. They are of the compiler's choice, not of the data's: code of a plan runs with all that
-// the process may do (docs/plan_format.md).
+// Each result element is assigned, after its operands have been read (of a unit, where results have
+// one element for each); a result may be the same buffer as an operand of its type where the
+// compiler lets it. The code is of the compiler's choice: it runs with all that the process may do
+// (docs/generated_kernels.md).
 #ifndef ORIEL_KERNELS_GENERATED_GENERATED_H_
 #define ORIEL_KERNELS_GENERATED_GENERATED_H_
 
@@ -56,6 +57,7 @@ class HostCode {
 // What a launch says of itself; InvalidArgument if the units are not all of each result.
 struct GeneratedUnits {
   int64_t units = 0, unit_elements = 0;
+  int64_t block_units = 0;  // 0: blocks of CUDA are of elements
 };
 absl::StatusOr<GeneratedUnits> UnitsOf(const KernelSpec& spec);
 

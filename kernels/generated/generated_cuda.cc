@@ -40,10 +40,13 @@ absl::StatusOr<KernelFn> MakeGenerated(const KernelSpec& spec, Device& device) {
   ORIEL_ASSIGN_OR_RETURN(const std::string ptx, PtxFor(spec, device.properties()));
   ORIEL_ASSIGN_OR_RETURN(const std::string name, spec.String("name"));
   ORIEL_ASSIGN_OR_RETURN(const Function function, device.Load(ptx, name));
-  const int64_t elements = units.units * units.unit_elements;
-  const int64_t blocks = (elements + kGeneratedThreads - 1) / kGeneratedThreads;
+  const bool rows = units.block_units > 0;
+  const int64_t count = rows ? units.units : units.units * units.unit_elements;
+  const int64_t of_block = rows ? units.block_units : kGeneratedThreads;
+  const int64_t blocks = (count + of_block - 1) / of_block;
   if (blocks > 0x7fffffff) {
-    return absl::UnimplementedError(absl::StrCat(elements, " elements are too many for a grid"));
+    return absl::UnimplementedError(
+        absl::StrCat(count, rows ? " rows" : " elements", " are too many for a grid"));
   }
   return KernelFn([=, operands = spec.operands.size(),
                    results = spec.results.size()](const KernelArgs& args) {

@@ -38,6 +38,7 @@ KernelSpec Spec(int64_t units, int64_t unit_elements, int threads = 1) {
           {{"name", "k"},
            {"units", units},
            {"unit_elements", unit_elements},
+           {"block_units", int64_t{0}},
            {"image.x86-64", Increment()},
            {"entry.x86-64", int64_t{1}}},
           threads};
@@ -83,6 +84,16 @@ TEST(GeneratedTest, UnitsThatAreNotTheResultAreRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("a result of 15 elements, but 8 units of 2"));
+}
+
+TEST(GeneratedTest, ResultsOfRowsHaveOneElementForEach) {
+  KernelSpec spec = Spec(8, 2);
+  spec.attributes["block_units"] = int64_t{4};
+  spec.results.push_back({DType::kF32, {8}});
+  EXPECT_TRUE(KernelRegistry::Host().Prepare(spec).ok());
+  spec.results.back().shape = {4};
+  EXPECT_THAT(std::string(KernelRegistry::Host().Prepare(spec).status().message()),
+              HasSubstr("a result of 4 elements, but 8 units of 2"));
 }
 
 TEST(GeneratedTest, CodeForOtherProcessorsIsRefused) {

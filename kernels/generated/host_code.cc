@@ -80,10 +80,12 @@ absl::StatusOr<GeneratedUnits> UnitsOf(const KernelSpec& spec) {
   GeneratedUnits result;
   ORIEL_ASSIGN_OR_RETURN(result.units, spec.Int("units"));
   ORIEL_ASSIGN_OR_RETURN(result.unit_elements, spec.Int("unit_elements"));
+  ORIEL_ASSIGN_OR_RETURN(result.block_units, spec.Int("block_units"));
   for (const TensorSpec& tensor : spec.results) {
     const int64_t count = tensor.num_elements();
     if (result.units > 0 && result.unit_elements > 0 && count % result.units == 0 &&
-        count / result.units == result.unit_elements) {
+        (count / result.units == result.unit_elements ||
+         (result.block_units > 0 && count == result.units))) {
       continue;
     }
     return Malformed(spec, absl::StrCat("has a result of ", count, " elements, but ", result.units,

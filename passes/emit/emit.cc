@@ -13,7 +13,6 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/raw_ostream.h"
-#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "passes/emit/translate.h"
 #include "passes/generate/code.h"
 #include "passes/generate/linalg_form.h"
@@ -256,9 +255,10 @@ class Emitter {
     for (mlir::Operation& member : block.without_terminator()) {
       kernel.add_ops(member.getName().getStringRef().str());
     }
-    const llvm::SmallVector<int64_t> loops = loopSizes(op);
-    kernel.set_units(loops.front());
-    kernel.set_unit_elements(mlir::computeProduct(llvm::ArrayRef(loops).drop_front()));
+    const LaunchUnits units = unitsOf(op);
+    kernel.set_units(units.units);
+    kernel.set_unit_elements(units.elements);
+    kernel.set_block_units(units.blockUnits);
     std::string text;
     llvm::raw_string_ostream stream(text);
     op.getBody().front().print(stream);

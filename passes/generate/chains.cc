@@ -11,6 +11,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Diagnostics.h"
+#include "passes/generate/row_space.h"
 
 namespace oriel {
 
@@ -23,6 +24,8 @@ using mlir::Value;
 // Of a launch: kernel parameters are few, and what a thread holds is in registers.
 constexpr size_t kMaxOps = 24;
 constexpr size_t kMaxValues = 12;  // operands and results
+// Each computes what it reduces from the operands.
+constexpr int kMaxReductions = 4;
 
 llvm::ArrayRef<int64_t> shapeOf(Operation* op) {
   return llvm::cast<RankedTensorType>(op->getResult(0).getType()).getShape();
@@ -66,11 +69,22 @@ class Chains {
     return std::find(chain.ops.begin(), chain.ops.end(), op) != chain.ops.end();
   }
 
+  // Whether the ops go along one shape, or along rows of one.
+  static bool goAlike(llvm::ArrayRef<Operation*> ops) {
+    if (!llvm::any_of(ops, llvm::IsaPred<ir::RowReductionOpInterface>)) {
+      return llvm::all_of(ops, [&](Operation* op) { return shapeOf(op) == shapeOf(ops.front()); });
+    }
+    std::optional<RowSpace> space = rowSpaceOf(ops);
+    return space &&
+           llvm::count_if(ops, llvm::IsaPred<ir::RowReductionOpInterface>) <= kMaxReductions &&
+           fitRows(ops, *space);
+  }
+
   // One op alone has a kernel already; but an approximation has to be the same one everywhere.
   static bool isWorthwhile(Chain& chain) {
-    Operation* first = chain.ops.front();
     if (chain.ops.size() > 1) return true;
-    if (!llvm::cast<ir::ScalarOpInterface>(first).isApproximated()) return false;
+    auto scalar = llvm::dyn_cast<ir::ScalarOpInterface>(chain.ops.front());
+    if (scalar && !scalar.isApproximated()) return false;
     std::optional<RuleAndSplit> rule = joinedRule(chain.ops, chain.operands, chain.results);
     if (rule) chain.rule = *rule;
     return rule.has_value();
@@ -89,10 +103,10 @@ class Chains {
     if (found == chainOf_.end() || found->second == id) return;
     const int other = found->second;
     const Chain &first = chains_[other], &last = chains_[id];
-    if (shapeOf(first.ops.back()) != shapeOf(last.ops.back())) return;
     std::vector<Operation*> ops = first.ops;
     ops.insert(ops.end(), last.ops.begin(), last.ops.end());
     llvm::sort(ops, [&](Operation* a, Operation* b) { return place_[a] < place_[b]; });
+    if (!goAlike(ops)) return;
     std::optional<Chain> joined = chainOf(std::move(ops));
     if (!joined || !mayMove(first, *joined) || !fitsMemory(first, *joined)) return;
     for (Operation* op : first.ops) chainOf_[op] = id;
@@ -181,6 +195,19 @@ class Chains {
 }  // namespace
 
 bool canGenerate(Operation* op) {
+  // Whether it can is known once it has.
+  mlir::Block scratch;
+  mlir::OpBuilder builder(op->getContext());
+  builder.setInsertionPointToStart(&scratch);
+  if (auto reduction = llvm::dyn_cast<ir::RowReductionOpInterface>(op)) {
+    if (!rowSpaceOf(op) || !takesType(op->getOperand(0).getType()) ||
+        !takesType(op->getResult(0).getType())) {
+      return false;
+    }
+    auto operand = llvm::cast<RankedTensorType>(op->getOperand(0).getType());
+    mlir::Type element = ir::computeType(operand.getElementType());
+    return static_cast<bool>(reduction.buildStart(builder, op->getLoc(), element));
+  }
   auto scalar = llvm::dyn_cast<ir::ScalarOpInterface>(op);
   if (!scalar || !op->hasTrait<ir::Pointwise>() || op->getNumResults() == 0 ||
       !llvm::all_of(op->getOperandTypes(), takesType) ||
@@ -190,10 +217,6 @@ bool canGenerate(Operation* op) {
   for (mlir::Type type : op->getResultTypes()) {
     if (llvm::cast<RankedTensorType>(type).getShape() != shapeOf(op)) return false;
   }
-  // Whether it can is known once it has.
-  mlir::Block scratch;
-  mlir::OpBuilder builder(op->getContext());
-  builder.setInsertionPointToStart(&scratch);
   for (mlir::Type type : op->getOperandTypes()) {
     auto element = llvm::cast<RankedTensorType>(type).getElementType();
     scratch.addArgument(ir::computeType(element), op->getLoc());

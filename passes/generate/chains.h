@@ -18,8 +18,8 @@ struct Chain {
   RuleAndSplit rule;
 };
 
-// Whether generated code can compute the op: it is pointwise, on types that such code takes, and
-// says how it computes an element.
+// Whether generated code can compute the op: it is pointwise or reduces rows, on types that such
+// code takes, and says how it computes an element.
 bool canGenerate(mlir::Operation* op);
 
 // Chains of a segment's block: of two ops and more, or of one that is approximated.

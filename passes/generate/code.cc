@@ -4,9 +4,11 @@
 #include <mutex>
 
 #include "ir/scalar/scalar.h"
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
-#include "llvm/IR/CFG.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -81,29 +83,26 @@ std::unique_ptr<llvm::TargetMachine> machineFor(llvm::StringRef target, std::str
   return nullptr;
 }
 
-// The runs of a loop touch different elements, even where a result lies in an operand's place: so
-// the loop can become one of vectors.
+// The runs of an innermost loop touch different elements, even where a result lies in an operand's
+// place: so the loop can become one of vectors.
 void markParallel(llvm::Function& function) {
   llvm::LLVMContext& context = function.getContext();
   llvm::MDNode* group = llvm::MDNode::getDistinct(context, {});
   llvm::Metadata* parallel[] = {
       nullptr, llvm::MDNode::get(
                    context, {llvm::MDString::get(context, "llvm.loop.parallel_accesses"), group})};
-  llvm::DenseMap<llvm::BasicBlock*, size_t> order;
-  for (llvm::BasicBlock& block : function) order[&block] = order.size();
-  for (llvm::BasicBlock& block : function) {
-    for (llvm::Instruction& instruction : block) {
-      if (instruction.mayReadOrWriteMemory()) {
-        instruction.setMetadata(llvm::LLVMContext::MD_access_group, group);
-      }
+  for (llvm::Instruction& instruction : llvm::instructions(function)) {
+    if (instruction.mayReadOrWriteMemory()) {
+      instruction.setMetadata(llvm::LLVMContext::MD_access_group, group);
     }
-    llvm::Instruction* end = block.getTerminator();
-    for (llvm::BasicBlock* next : llvm::successors(&block)) {
-      if (order.lookup(next) > order.lookup(&block)) continue;
-      auto* loop = llvm::MDNode::getDistinct(context, parallel);
-      loop->replaceOperandWith(0, loop);
-      end->setMetadata(llvm::LLVMContext::MD_loop, loop);
-    }
+  }
+  const llvm::DominatorTree dominators(function);
+  const llvm::LoopInfo loops(dominators);
+  for (llvm::Loop* loop : loops.getLoopsInPreorder()) {
+    if (!loop->isInnermost()) continue;
+    auto* marked = llvm::MDNode::getDistinct(context, parallel);
+    marked->replaceOperandWith(0, marked);
+    loop->setLoopID(marked);
   }
 }
 

@@ -43,11 +43,58 @@ struct Dependence {
   std::set<Indices> linear;
 };
 
+// The same without the factors that are not cut.
+RuleAndSplit cutPart(DictionaryAttr rule, ArrayAttr split) {
+  mlir::Builder builder(rule.getContext());
+  auto all = rule.getAs<ArrayAttr>("factors");
+  llvm::SmallVector<int64_t> place(all.size(), -1);
+  llvm::SmallVector<Attribute> factors, axes;
+  for (auto [index, own] : llvm::enumerate(split)) {
+    if (index >= all.size() || llvm::cast<ArrayAttr>(own).empty()) continue;
+    place[index] = static_cast<int64_t>(factors.size());
+    factors.push_back(all[index]);
+    axes.push_back(own);
+  }
+  auto tensors = [&](llvm::StringRef name) {
+    llvm::SmallVector<Attribute> kept;
+    for (Attribute tensor : rule.getAs<ArrayAttr>(name)) {
+      auto dims = llvm::dyn_cast<ArrayAttr>(tensor);
+      if (!dims) {
+        kept.push_back(tensor);
+        continue;
+      }
+      llvm::SmallVector<Attribute> lists;
+      for (auto dim : dims.getAsRange<ArrayAttr>()) {
+        llvm::SmallVector<int64_t> of;
+        for (auto factor : dim.getAsRange<mlir::IntegerAttr>()) {
+          if (place[factor.getInt()] >= 0) of.push_back(place[factor.getInt()]);
+        }
+        lists.push_back(builder.getI64ArrayAttr(of));
+      }
+      kept.push_back(builder.getArrayAttr(lists));
+    }
+    return builder.getNamedAttr(name, builder.getArrayAttr(kept));
+  };
+  return {builder.getDictionaryAttr({builder.getNamedAttr("factors", builder.getArrayAttr(factors)),
+                                     builder.getNamedAttr("linear", rule.get("linear")),
+                                     tensors("operands"), tensors("results")}),
+          builder.getArrayAttr(axes)};
+}
+
 class Joined {
  public:
+  // Of rules without the factors that are not cut: ops that reduce and ops that do not have other
+  // factors, and are cut alike if they are cut along rows.
+  explicit Joined(bool onlyCut) : onlyCut_(onlyCut) {}
+
   bool add(Operation* op) {
     auto rule = op->getAttrOfType<DictionaryAttr>(kRuleAttr);
     auto split = op->getAttrOfType<ArrayAttr>(kSplitAttr);
+    if (onlyCut_ && rule && split) {
+      RuleAndSplit part = cutPart(rule, split);
+      rule = part.rule;
+      split = part.split;
+    }
     if (!first_ && (rule == nullptr) != (factors_ == nullptr)) return false;
     if (!rule) {
       first_ = false;
@@ -77,9 +124,8 @@ class Joined {
   }
 
  private:
-  friend std::optional<RuleAndSplit> oriel::joinedRule(llvm::ArrayRef<Operation*>,
-                                                       llvm::ArrayRef<Value>,
-                                                       llvm::ArrayRef<Value>);
+  friend std::optional<RuleAndSplit> join(Joined, llvm::ArrayRef<Operation*>, llvm::ArrayRef<Value>,
+                                          llvm::ArrayRef<Value>);
 
   void addDependence(Operation* op, ArrayAttr linear) {
     Dependence made;
@@ -118,18 +164,15 @@ class Joined {
 
   static constexpr size_t kMaxSets = 64;
 
+  const bool onlyCut_;
   bool first_ = true;
   ArrayAttr factors_, split_;
   llvm::DenseMap<Value, Attribute> dims_;
   llvm::DenseMap<Value, Dependence> dependences_;
 };
 
-}  // namespace
-
-std::optional<RuleAndSplit> joinedRule(llvm::ArrayRef<Operation*> ops,
-                                       llvm::ArrayRef<Value> operands,
-                                       llvm::ArrayRef<Value> results) {
-  Joined joined;
+std::optional<RuleAndSplit> join(Joined joined, llvm::ArrayRef<Operation*> ops,
+                                 llvm::ArrayRef<Value> operands, llvm::ArrayRef<Value> results) {
   for (auto [index, operand] : llvm::enumerate(operands)) {
     const Indices self{static_cast<int64_t>(index)};
     joined.dependences_[operand] = {self, {self}};
@@ -166,6 +209,15 @@ std::optional<RuleAndSplit> joinedRule(llvm::ArrayRef<Operation*> ops,
                                  builder.getNamedAttr("operands", dimsOf(operands)),
                                  builder.getNamedAttr("results", dimsOf(results))}),
       joined.split_};
+}
+
+}  // namespace
+
+std::optional<RuleAndSplit> joinedRule(llvm::ArrayRef<Operation*> ops,
+                                       llvm::ArrayRef<Value> operands,
+                                       llvm::ArrayRef<Value> results) {
+  std::optional<RuleAndSplit> rule = join(Joined(/*onlyCut=*/false), ops, operands, results);
+  return rule ? rule : join(Joined(/*onlyCut=*/true), ops, operands, results);
 }
 
 }  // namespace oriel

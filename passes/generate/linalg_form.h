@@ -10,13 +10,21 @@
 
 namespace oriel {
 
-// The sizes that a kernel loops over, outermost first, at least one: those of its results, where
-// dimensions along which every operand goes on or every one repeats alike are one.
-llvm::SmallVector<int64_t> loopSizes(exec::KernelOp kernel);
+// What a launch computes at a time: all of its units, of which none depends on another one.
+struct LaunchUnits {
+  int64_t units = 0, elements = 0;  // of each one, of results of full shape
+  int64_t blockUnits = 0;           // that a block of CUDA computes; 0: a thread for each element
+};
 
-// Puts a function `name` into `module` that computes what the kernel does, in one linalg.generic:
-// operands and results are its arguments, in memory, bf16 as its bits and a boolean as a byte. Each
-// value is rounded to its own type. Fails with a diagnostic at the kernel.
+// Without reductions, units are the kernel's outermost loop; else rows (row_space.h).
+LaunchUnits unitsOf(exec::KernelOp kernel);
+
+// Puts a function `name` into `module` that computes what the kernel does: operands and results are
+// its arguments, in memory, bf16 as its bits and a boolean as a byte. Each value is rounded to its
+// own type. Without reductions it is one linalg.generic on them. Else there is one for each
+// reduction, into memory of its own that has been filled, with what goes before computed in it
+// (again, where several take it); then one for the results of full shape, and one for those of a
+// row. Fails with a diagnostic at the kernel.
 mlir::FailureOr<mlir::func::FuncOp> buildLinalgForm(exec::KernelOp kernel, llvm::StringRef name,
                                                     mlir::ModuleOp module);
 

@@ -23,6 +23,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/generate/code.h"
+#include "passes/generate/lower_rows.h"
 #include "passes/generate/passes.h"
 
 namespace oriel {
@@ -96,9 +97,9 @@ void toRange(mlir::func::FuncOp function, linalg::GenericOp body) {
 }
 
 // What convert-gpu-to-nvvm would call libdevice for, though the processor has it.
-void useIntrinsics(linalg::GenericOp body) {
+void useIntrinsics(mlir::Operation* kernel) {
   llvm::SmallVector<mlir::Operation*> ops;
-  body.walk([&](mlir::Operation* op) {
+  kernel->walk([&](mlir::Operation* op) {
     if (llvm::isa<mlir::math::AbsFOp, mlir::math::SqrtOp>(op)) ops.push_back(op);
   });
   for (mlir::Operation* op : ops) {
@@ -151,7 +152,6 @@ void toKernel(mlir::func::FuncOp function, linalg::GenericOp body, mlir::gpu::GP
     memories.push_back(kernel.getArgument(llvm::cast<mlir::BlockArgument>(operand).getArgNumber()));
   }
   auto moved = llvm::cast<linalg::GenericOp>(builder.clone(*body));
-  useIntrinsics(moved);
   builder.setInsertionPoint(moved);
   restrict(moved, builder, memories, firsts, ones);
   function.erase();
@@ -185,9 +185,15 @@ struct LowerGenerated : impl::LowerGeneratedBase<LowerGenerated> {
       kernels = mlir::gpu::GPUModuleOp::create(builder, module.getLoc(), "generated");
     }
     for (auto function : llvm::make_early_inc_range(module.getOps<mlir::func::FuncOp>())) {
+      if (isRowForm(function)) {
+        cuda ? rowsToKernel(function, kernels) : rowsToRange(function);
+        continue;
+      }
       linalg::GenericOp body = bodyOf(function);
       if (!body) {
-        function.emitOpError("is no linalg.generic on whole tensors in memory");
+        function.emitOpError(
+            "is no linalg.generic on whole tensors in memory, and no reductions of "
+            "rows");
         return signalPassFailure();
       }
       if (cuda) {
@@ -198,6 +204,7 @@ struct LowerGenerated : impl::LowerGeneratedBase<LowerGenerated> {
     }
     mlir::OpPassManager passes(mlir::ModuleOp::getOperationName());
     if (cuda) {
+      useIntrinsics(kernels);
       addCuda(passes.nest<mlir::gpu::GPUModuleOp>());
     } else {
       addHost(passes);

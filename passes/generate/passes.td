@@ -8,7 +8,9 @@ def FormGenerated : Pass<"oriel-form-generated", "::mlir::ModuleOp"> {
   let summary = "Joins chains of pointwise ops to launches of generated code";
   let description = [{
     Pointwise ops of one shape that say how they compute an element (ScalarOpInterface) become one
-    `exec.generated` with those of their operands' producers that are such ops, too. It stands
+    `exec.generated` with those of their operands' producers that are such ops, too. A reduction
+    over the last dimensions (RowReductionOpInterface) joins them, and with it ops on one value for
+    each row. It stands
     where the last of them stood, so nothing in between may use what the others make. Values that
     are used elsewhere are further results. Ops that partition has cut join if they are cut alike,
     and the launch has a rule made of theirs.
@@ -41,6 +43,10 @@ def LowerGenerated : Pass<"oriel-lower-generated", "::mlir::ModuleOp"> {
     gets the range of the outermost dimension that a call computes; for `cuda` it becomes a kernel
     in a `gpu.module`, a thread for each element, a block for 256 of them. Both end in the llvm
     dialect, with bare pointers for tensors.
+
+    Or it is some that reduce rows, into memory that has been filled, and others that take what they
+    have reduced. For `host` it gets a range of rows; for `cuda` a block takes a row, or several short
+    ones. Both combine in the same order.
 
     ```mlir
     func.func @k(%a: memref<8xf32>, %b: memref<8xf32>) {

@@ -41,6 +41,12 @@ const BadPlan kBad[] = {
      [](auto& plan) { Kernel(plan).mutable_operands(0)->set_dtype(plan::DTYPE_UNSPECIFIED); },
      "'k' is for an impossible tensor"},
     {"FewUnits", [](auto& plan) { Kernel(plan).set_units(1); }, "'k' computes 1 units of 1"},
+    {"OneElementOfSeveral", [](auto& plan) { Kernel(plan).set_unit_elements(2); },
+     "units of 2 elements, but has a result"},
+    {"NegativeBlock", [](auto& plan) { Kernel(plan).set_block_units(-1); },
+     "computes -1 units with a block of CUDA"},
+    {"LargeBlock", [](auto& plan) { Kernel(plan).set_block_units(257); },
+     "computes 257 units with a block of CUDA"},
     {"NoUnits", [](auto& plan) { Kernel(plan).set_units(0); }, "'k' computes 0 units"},
     {"NegativeUnits",
      [](auto& plan) {

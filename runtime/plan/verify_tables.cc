@@ -393,6 +393,7 @@ void VerifyBatch(const plan::Plan& plan, Problems& problems) {
 // code. What the code does is not checked.
 void VerifyGenerated(const plan::Plan& plan, Problems& problems) {
   constexpr size_t kMaxCode = size_t{64} << 20;
+  constexpr int64_t kMostBlockUnits = 256;  // one for each thread
   std::set<std::string> names;
   for (const auto& kernel : plan.generated()) {
     const std::string name = absl::StrCat("the generated kernel '", kernel.name(), "'");
@@ -409,10 +410,14 @@ void VerifyGenerated(const plan::Plan& plan, Problems& problems) {
     for (const auto& result : kernel.results()) {
       const int64_t elements = FromPlan(result).num_elements();
       if (kernel.units() < 1 || kernel.unit_elements() < 1 || elements % kernel.units() != 0 ||
-          elements / kernel.units() != kernel.unit_elements()) {
+          (elements / kernel.units() != kernel.unit_elements() &&
+           (kernel.block_units() == 0 || elements != kernel.units()))) {
         problems.Add(name, " computes ", kernel.units(), " units of ", kernel.unit_elements(),
                      " elements, but has a result of ", elements);
       }
+    }
+    if (kernel.block_units() < 0 || kernel.block_units() > kMostBlockUnits) {
+      problems.Add(name, " computes ", kernel.block_units(), " units with a block of CUDA");
     }
     std::set<std::string> targets;
     for (const auto& image : kernel.images()) {

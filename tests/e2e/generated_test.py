@@ -82,6 +82,30 @@ class GeneratedTest(OrielTestCase):
         *_, once = self.trained("once", "bf16", Strategy(), "--generated-kernels", "on")
         self.assert_same_bits(again, once)
 
+    def test_rows(self):
+        """CLIP divides each row by its norm; with data parallelism ranks have some of the rows."""
+        clip = oriel_testing.SOURCE / "models" / "clip_tiny"
+        recipe = self.folder / "recipe.yaml"
+        for ranks, batch in ((1, "micro: 4"), (2, "micro: 2")):
+            recipe.write_text((clip / "recipe.yaml").read_text().replace("micro: 4", batch))
+            gradients, reductions = {}, {}
+            for generated in ("off", "on"):
+                plan, dump = self.folder / f"{generated}{ranks}.oplan", self.folder / f"{generated}{ranks}.safetensors"
+                self.run_ok("oriel", "compile", clip / "model.onnx", "--recipe", recipe, "--mesh", f"dp={ranks}",
+                            "--generated-kernels", generated, "-o", plan)
+                self.run_ok("oriel", "verify", plan)
+                self.train(plan, "--steps", 1, "--dump-gradients", dump, data=clip / "golden" / "data", world=ranks)
+                gradients[generated] = oriel_testing.read_safetensors(dump)
+                reductions[generated] = self.launches(plan, "reduce_sum")
+            self.assertLess(reductions["on"], reductions["off"])
+            norms = {name: numpy.linalg.norm(value) for name, value in gradients["off"].items()}
+            # Key biases have no gradient but rounding.
+            names = [name for name, norm in norms.items() if norm > 1e-6 * max(norms.values())]
+            self.assertGreater(len(names), 0.8 * len(norms))
+            for name in names:
+                error = oriel_testing.relative_error(gradients["on"][name], gradients["off"][name])
+                self.assertLess(error, 1e-5, name)
+
     @unittest.skipUnless(EMULATED.exists(), "built without CUDA")
     def test_emulated_cuda(self):
         """The emulator runs the host's code of the same linalg."""

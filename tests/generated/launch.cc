@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "ir/scalar/scalar.h"
-#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/generate/linalg_form.h"
@@ -22,11 +21,11 @@ kernels::KernelFn Launch::prepare(const std::string& target, int threads) const 
   EXPECT_TRUE(succeeded(image));
   if (failed(image)) return nullptr;
   kernels::KernelSpec full = spec;
-  const auto loops = loopSizes(kernel);
+  const LaunchUnits units = unitsOf(kernel);
   full.attributes["name"] = std::string("k");
-  full.attributes["units"] = loops.front();
-  full.attributes["unit_elements"] =
-      mlir::computeProduct(llvm::ArrayRef<int64_t>(loops).drop_front());
+  full.attributes["units"] = units.units;
+  full.attributes["unit_elements"] = units.elements;
+  full.attributes["block_units"] = units.blockUnits;
   full.attributes["image." + target] = image->code;
   full.attributes["entry." + target] = image->entry;
   full.num_threads = threads;
@@ -55,8 +54,9 @@ std::optional<Launch> launchOf(mlir::func::FuncOp function, mlir::ModuleOp modul
     launch.arguments.push_back(llvm::cast<mlir::BlockArgument>(operand).getArgNumber());
     launch.spec.operands.push_back(*SpecOf(operand.getType()));
   }
-  for (mlir::Value result : generated.getOutputs()) {
+  for (mlir::OpResult result : generated->getResults()) {
     launch.spec.results.push_back(*SpecOf(result.getType()));
+    launch.overwrites.push_back(generated.mayOverwrite(result.getResultNumber(), 0));
   }
   for (mlir::Value result : ops.back().getOperands()) {
     launch.results.push_back(llvm::cast<mlir::OpResult>(result).getResultNumber());

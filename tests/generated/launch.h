@@ -19,6 +19,7 @@ struct Launch {
   kernels::KernelSpec spec;
   llvm::SmallVector<unsigned> arguments;  // of the function: the launch's operands
   llvm::SmallVector<unsigned> results;    // of the launch: the function's
+  llvm::SmallVector<bool> overwrites;     // by result: whether it may lie where an operand was
 
   // Null, and a failure of the test, if it can't be made.
   kernels::KernelFn prepare(const std::string& target, int threads) const;

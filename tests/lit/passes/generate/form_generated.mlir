@@ -182,3 +182,63 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
     return %1 : tensor<4xf32>
   }
 }
+
+// -----
+
+// What goes before and after a reduction of rows joins it. Cut along rows, ops that reduce and ops that
+// don't have one rule, which leaves out what is not cut.
+// CHECK-LABEL: func.func @rows
+// CHECK: %[[R:.*]]:2 = exec.generated
+// CHECK-SAME: oriel.rule = {factors = {{\[\[}}8, "parallel"]], linear = [], operands = {{\[\[\[}}0], []]], results = {{\[\[\[}}0], []], {{\[\[}}0], []]]}
+// CHECK-SAME: oriel.split = {{\[\[}}"a0"]]
+// CHECK: oriel.mul
+// CHECK-NEXT: oriel.reduce_mean
+// CHECK-NEXT: oriel.rsqrt
+// CHECK-NEXT: oriel.mul
+// CHECK: return %[[R]]#{{.}}, %[[R]]#{{.}}
+#whole = {factors = [[8, "parallel"], [4, "parallel"]], linear = [[0], [1]], operands = [[[0], [1]], [[0], [1]]], results = [[[0], [1]]]}
+#reduced = {factors = [[8, "parallel"], [4, "sum"]], linear = [[0]], operands = [[[0], [1]]], results = [[[0], []]]}
+#unary = {factors = [[8, "parallel"]], linear = [], operands = [[[0], []]], results = [[[0], []]]}
+#repeated = {factors = [[8, "parallel"], [4, "parallel"]], linear = [[0], [1]], operands = [[[0], [1]], [[0], []]], results = [[[0], [1]]]}
+#sharding = #oriel.sharding<[{a0}, {}]>
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
+  func.func @rows(%a: tensor<4x4xf32> {oriel.kind = "input", oriel.ref = "a", oriel.sharding = #sharding})
+      -> (tensor<4x4xf32> {oriel.kind = "output", oriel.ref = "y"}, tensor<4x1xf32> {oriel.kind = "output", oriel.ref = "z"}) {
+    %0 = oriel.mul %a, %a {oriel.rule = #whole, oriel.split = [["a0"], []], oriel.shardings = [#sharding]} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %1 = oriel.reduce_mean %0 {dims = array<i64: 1>, keep_dims = true, oriel.rule = #reduced, oriel.split = [["a0"], []], oriel.shardings = [#sharding]} : (tensor<4x4xf32>) -> tensor<4x1xf32>
+    %2 = oriel.rsqrt %1 {oriel.rule = #unary, oriel.split = [["a0"]], oriel.shardings = [#sharding]} : (tensor<4x1xf32>) -> tensor<4x1xf32>
+    %3 = oriel.mul %a, %2 {oriel.rule = #repeated, oriel.split = [["a0"], []], oriel.shardings = [#sharding]} : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x4xf32>
+    return %3, %2 : tensor<4x4xf32>, tensor<4x1xf32>
+  }
+}
+
+// -----
+
+// Rows that are too long for a block of CUDA, other dimensions and whole numbers stay what they are;
+// a value without the rows' dimensions goes along no rows.
+// CHECK-LABEL: func.func @no_rows
+// CHECK-NOT: exec.generated
+// CHECK-LABEL: func.func @dropped
+// CHECK: exec.generated
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: oriel.reduce_max
+// CHECK-NEXT: exec.yield
+// CHECK: oriel.neg
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @no_rows(%a: tensor<2x20000xf32> {oriel.kind = "input", oriel.ref = "a"},
+                     %b: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "b"},
+                     %c: tensor<4x8xi64> {oriel.kind = "input", oriel.ref = "c"})
+      -> (tensor<2xf32> {oriel.kind = "output", oriel.ref = "x"}, tensor<8xf32> {oriel.kind = "output", oriel.ref = "y"},
+          tensor<4xi64> {oriel.kind = "output", oriel.ref = "z"}) {
+    %0 = oriel.reduce_sum %a {dims = array<i64: 1>} : (tensor<2x20000xf32>) -> tensor<2xf32>
+    %1 = oriel.reduce_sum %b {dims = array<i64: 0>} : (tensor<4x8xf32>) -> tensor<8xf32>
+    %2 = oriel.reduce_sum %c {dims = array<i64: 1>} : (tensor<4x8xi64>) -> tensor<4xi64>
+    return %0, %1, %2 : tensor<2xf32>, tensor<8xf32>, tensor<4xi64>
+  }
+  func.func @dropped(%a: tensor<8x8xf32> {oriel.kind = "input", oriel.ref = "a2"})
+      -> (tensor<8xf32> {oriel.kind = "output", oriel.ref = "w"}) {
+    %0 = oriel.reduce_max %a {dims = array<i64: 1>} : (tensor<8x8xf32>) -> tensor<8xf32>
+    %1 = oriel.neg %0 : (tensor<8xf32>) -> tensor<8xf32>
+    return %1 : tensor<8xf32>
+  }
+}

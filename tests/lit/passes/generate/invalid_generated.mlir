@@ -3,3 +3,18 @@
 func.func @not_linalg(%a: memref<8xf32>) { // expected-error {{is no linalg.generic on whole tensors in memory}}
   return
 }
+
+// -----
+
+// What is reduced is in memory that nothing has filled.
+func.func @no_start(%a: memref<4x8xf32>) { // expected-error {{is no linalg.generic on whole tensors in memory, and no reductions of rows}}
+  %sum = memref.alloca() : memref<4xf32>
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                  iterator_types = ["parallel", "reduction"]}
+      ins(%a : memref<4x8xf32>) outs(%sum : memref<4xf32>) {
+  ^bb0(%x: f32, %before: f32):
+    %0 = arith.addf %before, %x : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
