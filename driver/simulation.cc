@@ -156,8 +156,8 @@ class Simulator {
       strategy.memory.reset();  // the whole model's
       repetition.restrict(&strategy, &recipe);
       if (strategy.pipeline) {
-        module->setAttr(kPartStagesAttr, mlir::DenseI64ArrayAttr::get(
-                                             &context_, repetition.stagesOfRest(dropped)));
+        module->setAttr(kPartStagesAttr,
+                        mlir::DenseI64ArrayAttr::get(&context_, repetition.stagesOfRest(dropped)));
       }
     }
     const auto compiled = static_cast<int64_t>(kinds_.size() - dropped.size());
@@ -216,8 +216,8 @@ class Simulator {
     ORIEL_ASSIGN_OR_RETURN(simulation.step, simulateStep(profiles, transferSeconds));
     simulation.stages = stageNames();
     simulation.ranks = options_.strategy.ranks();
-    const auto runs = static_cast<double>(
-        recipe_.globalBatch / (recipe_.microBatch * options_.strategy.dataParallel()));
+    const auto runs = static_cast<double>(recipe_.globalBatch /
+                                          (recipe_.microBatch * options_.strategy.dataParallel()));
     simulation.modelFlops = modelFlops_ * runs;
     for (const ProgramCost& cost : costs) {
       simulation.flops += cost.flopsOfStep() * static_cast<double>(cost.ranks);

@@ -45,8 +45,7 @@ void Repetition::findGrids() {
   }
   if (!strategy_->pipeline) return;
   grids_.schedule = strategy_->pipeline->schedule;
-  grids_.microbatches =
-      recipe_->globalBatch / (recipe_->microBatch * strategy_->dataParallel());
+  grids_.microbatches = recipe_->globalBatch / (recipe_->microBatch * strategy_->dataParallel());
   // Any number would do; with this one each grid has several in flight.
   grids_.keptMicrobatches = 2 * static_cast<int64_t>(grids_.kept.size());
 }
