@@ -114,9 +114,11 @@ LogicalResult toPlanRule(mlir::DictionaryAttr attribute, mlir::Operation* op,
       all("factors", [&](mlir::Attribute a) { return addFactor(a, rule->add_factors()); }) &&
       all("operands", [&](mlir::Attribute a) { return addDims(a, rule->add_operands()); }) &&
       all("results", [&](mlir::Attribute a) { return addDims(a, rule->add_results()); }) &&
-      all("linear", [&](mlir::Attribute a) {
-        return addIntegers(a, rule->add_linear()->mutable_operands());
-      });
+      all("linear",
+          [&](mlir::Attribute a) {
+            return addIntegers(a, rule->add_linear()->mutable_operands());
+          }) &&
+      (!attribute.contains("added") || addIntegers(attribute.get("added"), rule->mutable_added()));
   if (valid) return success();
   return op->emitOpError("has a rule that a plan can't hold: ") << attribute;
 }

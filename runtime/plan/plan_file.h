@@ -31,7 +31,8 @@ namespace oriel::runtime {
 //   7: collectives that are started and waited for, with several operands of every kind
 //   8: each copy of a buffer has an offset of its own
 //   9: the device; generated kernels
-inline constexpr uint32_t kPlanFormatVersion = 9;
+//   10: launches that add operands to results
+inline constexpr uint32_t kPlanFormatVersion = 10;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format.
 inline constexpr uint32_t kOldestPlanFormat = 8;

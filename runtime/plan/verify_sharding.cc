@@ -84,7 +84,19 @@ std::string WhatIsWrong(const SplitRule& rule) {
       }
     }
   }
+  for (const int operand : rule.added()) {
+    if (operand < 0 || operand >= rule.operands_size()) {
+      return absl::StrCat("adds the operand ", operand);
+    }
+  }
   return "";
+}
+
+// Whether results are sums over the factor, all of them.
+bool IsSummed(const SplitRule& rule, int factor) {
+  return rule.factors(factor).kind() == SplitRule::SUM &&
+         std::none_of(rule.results().begin(), rule.results().end(),
+                      [&](const auto& result) { return Has(result, factor); });
 }
 
 class ShardingVerifier {
@@ -328,7 +340,8 @@ class ShardingVerifier {
   }
 
   // The axes on which pending sums pass through the launch: on each, the operands that are
-  // pending are all those in which it is linear together, and nothing is cut.
+  // pending are all those in which it is linear together, and nothing is cut. Where the launch
+  // makes a sum of its own, all that it adds is pending, and nothing else.
   std::optional<AxisNames> PassingAxes(const plan::Launch& launch, const SplitRule& rule,
                                        const std::vector<AxisNames>& factors) {
     std::map<std::string, std::set<int>> pending;
@@ -340,6 +353,19 @@ class ShardingVerifier {
         return std::nullopt;
       }
       for (const std::string& axis : layout.sum) pending[axis].insert(i);
+    }
+    const std::set<int> added(rule.added().begin(), rule.added().end());
+    for (int f = 0; f < rule.factors_size() && !added.empty(); ++f) {
+      if (!IsSummed(rule, f)) continue;
+      for (const std::string& axis : factors[f]) {
+        const auto found = pending.find(axis);
+        if (found == pending.end() || found->second != added) {
+          Refuse(" makes a sum over {", axis, "}, but adds ", Name(launch.operands(*added.begin())),
+                 " to it");
+          return std::nullopt;
+        }
+        pending.erase(found);
+      }
     }
     AxisNames passing;
     for (const auto& [axis, operands] : pending) {

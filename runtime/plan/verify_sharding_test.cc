@@ -145,6 +145,43 @@ const BadPlan kLists[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Lists, VerifyBadList, ::testing::ValuesIn(kLists), NameOf);
 
+// The sum of the gradient over samples, and what is added to, by one launch.
+plan::Plan AddedPlan() {
+  plan::Plan plan = WidePlan();
+  plan::Launch& sum = Launch(plan, kBackward, 1);
+  sum.add_operands(kDw);
+  sum.set_results(0, kDw);
+  plan::SplitRule& rule = RuleOf(plan, kBackward, 1);
+  *rule.add_operands() = rule.results(0);
+  rule.mutable_linear(0)->add_operands(1);
+  rule.add_added(1);
+  Program(plan).mutable_segments(kBackward)->mutable_instructions()->DeleteSubrange(2, 1);
+  return plan;
+}
+
+TEST(VerifyPlan, TakesASumThatIsAddedTo) { ORIEL_EXPECT_OK(VerifyPlan(AddedPlan())); }
+
+class VerifyBadAdded : public ::testing::TestWithParam<BadPlan> {};
+
+TEST_P(VerifyBadAdded, SaysWhatIsWrong) { ExpectRefused(AddedPlan(), GetParam()); }
+
+const BadPlan kAdded[] = {
+    {"UnknownOperand", [](auto& plan) { RuleOf(plan, kBackward, 1).set_added(0, 2); },
+     "adds the operand 2"},
+    {"NotSaidToBeAdded", [](auto& plan) { RuleOf(plan, kBackward, 1).clear_added(); },
+     "(test_sum_rows) reads gradient 'w' ([4] sum {a0}), a pending sum over {a0} that has to be "
+     "reduced first"},
+    {"AddedToASumWithoutBeingOne",
+     [](auto& plan) { Launch(plan, kBackward, 1).set_operands(1, kW); },
+     "(test_sum_rows) makes a sum over {a0}, but adds parameter 'w' ([4]) to it"},
+    {"ASumAddedToAWhole",
+     [](auto& plan) {
+       RuleOf(plan, kBackward, 1).mutable_factors(0)->set_kind(plan::SplitRule::PARALLEL);
+     },
+     "a pending sum over {a0} that has to be reduced first"},
+};
+INSTANTIATE_TEST_SUITE_P(Added, VerifyBadAdded, ::testing::ValuesIn(kAdded), NameOf);
+
 class VerifyBadSharding : public ::testing::TestWithParam<BadPlan> {};
 
 TEST_P(VerifyBadSharding, SaysWhatIsWrong) { ExpectRefused(WidePlan(), GetParam()); }
