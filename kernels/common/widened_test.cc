@@ -128,7 +128,12 @@ std::vector<Launch> Launches() {
       {"matmul", {X({3, 17, 20}), X({3, 20, 33})}, {F32({3, 17, 33})}},
       {"linear", {X({4, 17, 20}), X({33, 20}), X({33})}, {X({4, 17, 33})}, transposed},
       {"linear", {X({4, 17, 20}), X({33, 20}), F32({33})}, {F32({4, 17, 33})}, transposed},
+      {"linear_add", {X({4, 17, 20}), X({33, 20}), X({4, 17, 33})}, {X({4, 17, 33})}, transposed},
       {"linear_weight_grad", {X({90, 20}), X({90, 33})}, {X({33, 20})}, transposed},
+      {"linear_weight_grad",
+       {X({90, 20}), X({90, 33}), F32({33, 20})},
+       {F32({33, 20})},
+       transposed},
       {"linear_weight_grad", {X({90, 20}), X({90, 33})}, {F32({33, 20})}, transposed},
       {"conv", {X({2, 4, 7, 7}), X({6, 2, 3, 3}), X({6})}, {X({2, 6, 7, 7})}, conv},
       {"conv", {X({2, 4, 7, 7}), X({6, 2, 3, 3})}, {F32({2, 6, 7, 7})}, conv},
@@ -219,8 +224,12 @@ const std::set<std::string> kWithoutFloats = {"and", "or", "xor", "not", "check_
 
 // Launches of other kernels, which round between them, and code of the plan, which rounds as the
 // ops that it was: they have tests of their own in bf16.
-const std::set<std::string> kMadeOfOthers = {"generated", "linear_cross_entropy",
-                                             "linear_cross_entropy_grad", "linear_logsumexp"};
+const std::set<std::string> kMadeOfOthers = {"add_layer_norm",
+                                             "add_rms_norm",
+                                             "generated",
+                                             "linear_cross_entropy",
+                                             "linear_cross_entropy_grad",
+                                             "linear_logsumexp"};
 
 DType TypeOf(const Arg& arg, DType narrow, DType single) {
   switch (arg.kind) {
@@ -312,8 +321,8 @@ TEST(WidenedTest, EveryKernelHasALaunch) {
 // sums in bf16.
 const std::set<std::string> kByAdapter = {"iota", "cumsum", "conv_input_grad", "conv_weight_grad"};
 // .. and those that oneDNN has in bf16 on CPUs with AVX-512 alone.
-const std::set<std::string> kByAdapterWithoutAvx512 = {"matmul", "linear", "linear_weight_grad",
-                                                       "conv"};
+const std::set<std::string> kByAdapterWithoutAvx512 = {"matmul", "linear", "linear_add",
+                                                       "linear_weight_grad", "conv"};
 
 bool HaveAvx512() {
   const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());

@@ -157,6 +157,9 @@ absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
   product.result = spec.results[0].dtype;
   ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> first,
                          Gemm::Create(product, spec.num_threads));
+  if (product.result == DType::kBF16) {
+    return Unsupported(spec, "by samples: sums in bf16 are not accumulated");
+  }
   product.accumulate = true;
   ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> next, Gemm::Create(product, spec.num_threads));
   const int threads = spec.num_threads;

@@ -86,14 +86,14 @@ class CublasLtGemm : public DeviceGemm {
 
   int64_t workspace_bytes() const override { return static_cast<int64_t>(choice_.workspace); }
 
-  absl::Status Run(CUstream stream, const void* a, const void* b, const void* bias, void* c,
-                   CUdeviceptr workspace) override {
+  absl::Status Launch(CUstream stream, const DeviceGemmArgs& args, CUdeviceptr workspace) override {
     if (shape_.bias) {
-      ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+      ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias));
     }
     const float one = 1, start = shape_.accumulate ? 1 : 0;
-    return ORIEL_CUBLASLT(table_, cublasLtMatmul, library_.handle, operation_.get(), &one, b,
-                          a_.get(), a, b_.get(), &start, c, c_.get(), c, c_.get(),
+    const void* const added = shape_.accumulate ? args.addend : args.c;
+    return ORIEL_CUBLASLT(table_, cublasLtMatmul, library_.handle, operation_.get(), &one, args.b,
+                          a_.get(), args.a, b_.get(), &start, added, c_.get(), args.c, c_.get(),
                           &choice_.algorithm, reinterpret_cast<void*>(workspace), choice_.workspace,
                           stream);
   }

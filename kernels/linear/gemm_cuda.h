@@ -27,15 +27,27 @@ struct DeviceGemmShape : GemmShape {
   int alignment = 64;
 };
 
-// Holds the operands' addresses during Run: for one thread.
+// On the device. `bias` is read where the shape has one, `addend` where it accumulates: it is `c`
+// itself or apart from it.
+struct DeviceGemmArgs {
+  const void *a, *b, *bias, *addend;
+  void* c;
+};
+
+// Holds the operands' addresses during Launch: for one thread.
 class DeviceGemm {
  public:
   virtual ~DeviceGemm() = default;
   // Of `workspace`, which is aligned to 256 bytes.
   virtual int64_t workspace_bytes() const = 0;
-  // Puts the product on the stream. `bias` is ignored unless the shape has one.
-  virtual absl::Status Run(CUstream stream, const void* a, const void* b, const void* bias, void* c,
-                           CUdeviceptr workspace) = 0;
+  // Puts the product on the stream.
+  virtual absl::Status Launch(CUstream stream, const DeviceGemmArgs& args,
+                              CUdeviceptr workspace) = 0;
+  // The same; one that accumulates adds to `c`.
+  absl::Status Run(CUstream stream, const void* a, const void* b, const void* bias, void* c,
+                   CUdeviceptr workspace) {
+    return Launch(stream, {a, b, bias, c, c}, workspace);
+  }
 };
 
 // By cuBLASLt: f32 and bf16, for the bias that its epilogue adds. What its heuristics choose is

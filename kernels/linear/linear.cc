@@ -14,6 +14,12 @@ absl::StatusOr<DType> CheckProduct(const KernelSpec& spec, const Shape& shape) {
   return type;
 }
 
+// The last operand is added to result 0.
+absl::Status CheckAddend(const KernelSpec& spec) {
+  const TensorSpec& result = spec.results[0];
+  return CheckOperand(spec, spec.operands.size() - 1, result.dtype, result.shape);
+}
+
 }  // namespace
 
 absl::StatusOr<GemmShape> MatmulShape(const KernelSpec& spec) {
@@ -65,8 +71,18 @@ absl::StatusOr<GemmShape> LinearShape(const KernelSpec& spec) {
   return shape;
 }
 
+absl::StatusOr<GemmShape> LinearAddShape(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 1));
+  KernelSpec product = spec;
+  product.operands.pop_back();
+  ORIEL_ASSIGN_OR_RETURN(GemmShape shape, LinearShape(product));
+  ORIEL_RETURN_IF_ERROR(CheckAddend(spec));
+  shape.accumulate = true;
+  return shape;
+}
+
 absl::StatusOr<GemmShape> LinearWeightGradShape(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
   const TensorSpec& input = spec.operands[0];
   const TensorSpec& cotangent = spec.operands[1];
   if (input.rank() < 1 || cotangent.rank() != input.rank())
@@ -83,6 +99,8 @@ absl::StatusOr<GemmShape> LinearWeightGradShape(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, input.dtype, expected));
   if (transposed) std::swap(shape.m, shape.n);
   ORIEL_ASSIGN_OR_RETURN(shape.result, CheckProduct(spec, {shape.m, shape.n}));
+  shape.accumulate = spec.operands.size() == 3;
+  if (shape.accumulate) ORIEL_RETURN_IF_ERROR(CheckAddend(spec));
   return shape;
 }
 

@@ -88,6 +88,38 @@ TEST(LinearTest, LinearWithAndWithoutBias) {
   }
 }
 
+// In the addend's place and apart from it.
+TEST(LinearTest, LinearPlusAnAddend) {
+  for (DType dtype : kFloatsAndBF16) {
+    for (const Size& s : kSizes) {
+      for (int flags = 0; flags < 4; ++flags) {
+        const bool transposed = flags & 1, has_bias = flags & 2;
+        SCOPED_TRACE(::testing::Message()
+                     << s.m << "x" << s.n << "x" << s.k << transposed << has_bias);
+        std::vector<Tensor> operands = {
+            Tensor::Random(dtype, {2, s.m, s.k}, 1),
+            Tensor::Random(dtype, transposed ? Shape{s.n, s.k} : Shape{s.k, s.n}, 2)};
+        const Tensor bias = Tensor::Random(dtype, {s.n}, 3);
+        if (has_bias) operands.push_back(bias);
+        const Tensor addend = Tensor::Random(dtype, {2, s.m, s.n}, 4);
+        std::vector<double> expected = Product(operands[0].values(), operands[1].values(), 1,
+                                               2 * s.m, s.n, s.k, false, transposed);
+        const std::vector<double> b = bias.values(), c = addend.values();
+        for (size_t i = 0; i < expected.size(); ++i) {
+          expected[i] += c[i] + (has_bias ? b[i % s.n] : 0);
+        }
+        operands.push_back(addend);
+        const Attributes attributes = {{"transpose_weight", int64_t{transposed}}};
+        const int last = static_cast<int>(operands.size()) - 1;
+        for (int in_place : {-1, last}) {
+          ExpectClose(RunKernel("linear_add", operands, {addend.spec()}, attributes, in_place)[0],
+                      expected, 5);
+        }
+      }
+    }
+  }
+}
+
 TEST(LinearTest, LinearOnAVector) {
   const Tensor x({DType::kF32, {2}}, {1, 2}), w({DType::kF32, {2, 2}}, {1, 2, 3, 4});
   ExpectClose(
@@ -115,6 +147,32 @@ TEST(LinearTest, WeightGradient) {
   }
 }
 
+// What gradients of microbatches are summed up in may be wider than they are.
+TEST(LinearTest, WeightGradientPlusAnAddend) {
+  for (DType dtype : kFloatsAndBF16) {
+    for (const Size& s : kSizes) {
+      for (bool transposed : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << s.m << "x" << s.n << "x" << s.k << transposed);
+        const Tensor x = Tensor::Random(dtype, {2, s.k, s.m}, 1);
+        const Tensor dy = Tensor::Random(dtype, {2, s.k, s.n}, 2);
+        const DType wide = dtype == DType::kBF16 ? DType::kF32 : dtype;
+        const Tensor addend =
+            Tensor::Random(wide, transposed ? Shape{s.n, s.m} : Shape{s.m, s.n}, 3);
+        std::vector<double> expected =
+            transposed ? Product(dy.values(), x.values(), 1, s.n, s.m, 2 * s.k, true, false)
+                       : Product(x.values(), dy.values(), 1, s.m, s.n, 2 * s.k, true, false);
+        const std::vector<double> c = addend.values();
+        for (size_t i = 0; i < expected.size(); ++i) expected[i] += c[i];
+        for (int in_place : {-1, 2}) {
+          ExpectClose(RunKernel("linear_weight_grad", {x, dy, addend}, {addend.spec()},
+                                {{"transpose_weight", int64_t{transposed}}}, in_place)[0],
+                      expected, 5);
+        }
+      }
+    }
+  }
+}
+
 // Products of bf16 whose result or bias are f32.
 TEST(LinearTest, WideSumsOfBFloat16) {
   const Tensor x = Tensor::Random(DType::kBF16, {33, 65}, 1);
@@ -137,6 +195,25 @@ TEST(LinearTest, EmptySumIsZero) {
   for (DType dtype : kFloatsAndBF16) {
     const Tensor a = Tensor::Random(dtype, {2, 0}, 1), b = Tensor::Random(dtype, {0, 3}, 2);
     ExpectClose(RunKernel("matmul", {a, b}, {{dtype, {2, 3}}})[0], {0, 0, 0, 0, 0, 0});
+  }
+}
+
+TEST(LinearTest, EmptySumIsTheAddend) {
+  for (DType dtype : kFloatsAndBF16) {
+    const Tensor a = Tensor::Random(dtype, {2, 0}, 1), b = Tensor::Random(dtype, {0, 3}, 2);
+    const Tensor c = Tensor::Random(dtype, {2, 3}, 3);
+    ExpectClose(RunKernel("linear_add", {a, b, c}, {c.spec()})[0], c.values());
+  }
+}
+
+TEST(LinearTest, WrongAddendIsInvalid) {
+  const Tensor x = Tensor::Random(DType::kF32, {4, 3}, 1),
+               w = Tensor::Random(DType::kF32, {3, 2}, 2),
+               row = Tensor::Random(DType::kF32, {2}, 3),
+               wide = Tensor::Random(DType::kF64, {4, 2}, 4);
+  for (const Tensor& addend : {row, wide}) {
+    EXPECT_EQ(TryKernel("linear_add", {x, w, addend}, {{DType::kF32, {4, 2}}}).status().code(),
+              absl::StatusCode::kInvalidArgument);
   }
 }
 

@@ -196,9 +196,6 @@ class PanelGemm : public OneDnnGemm {
 absl::StatusOr<std::shared_ptr<OneDnnGemm>> OneDnnGemm::Create(const GemmShape& shape,
                                                                int num_threads) {
   if (IsEmpty(shape)) return absl::UnimplementedError("oneDNN matmul: an extent is 0");
-  if (shape.accumulate && shape.result == DType::kBF16) {
-    return absl::UnimplementedError("oneDNN matmul: sums in bf16 are not accumulated");
-  }
   auto gemm = std::make_shared<PanelGemm>(num_threads);
   const OneThread guard;
   try {

@@ -1,9 +1,9 @@
-// c = a b (+ bias) (+ c): a plain product on tiles in shared memory.
+// c = a b (+ bias) (+ addend): a plain product on tiles in shared memory.
 //
 // A block computes 64 rows and columns of c, a thread 4 by 4 of them, each summed over k in
-// ascending order in the computing type (f32 for bf16), then the bias and the former c are added
-// and the sum is rounded once. The order does not depend on the grid. Strides are in elements, so
-// `a` and `b` may be stored transposed; those of a batch are `step` apart.
+// ascending order in the computing type (f32 for bf16), then the bias and the addend, which may
+// be c, are added and the sum is rounded once. The order does not depend on the grid. Strides are
+// in elements, so `a` and `b` may be stored transposed; those of a batch are `step` apart.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/linear/tiled_gemm.h"
 
@@ -30,7 +30,8 @@ __device__ void LoadTile(const S* matrix, int64_t rows, int64_t columns, int64_t
 }
 
 template <typename S, typename R>
-__device__ void Multiply(const TiledGemm& g, const S* a, const S* b, const void* bias, R* c) {
+__device__ void Multiply(const TiledGemm& g, const S* a, const S* b, const void* bias,
+                         const R* addend, R* c) {
   using T = Compute<S>;
   __shared__ T left[kDepth][kTile + 1], right[kDepth][kTile + 1];
   const int64_t tiles = g.row_tiles * g.column_tiles;
@@ -41,6 +42,7 @@ __device__ void Multiply(const TiledGemm& g, const S* a, const S* b, const void*
   const int64_t first_column = tile % g.column_tiles * kTile;
   a += matrix * g.a_step;
   b += matrix * g.b_step;
+  addend += matrix * g.m * g.n;
   c += matrix * g.m * g.n;
   T sums[4][4] = {};
   for (int64_t begin = 0; begin < g.k; begin += kDepth) {
@@ -76,9 +78,9 @@ __device__ void Multiply(const TiledGemm& g, const S* a, const S* b, const void*
       } else if (g.bias == TiledGemm::Bias::kComputed) {
         sum += static_cast<const T*>(bias)[column];
       }
-      R* to = c + row * g.n + column;
-      if (g.accumulate) sum += Widen(*to);
-      *to = Narrow<R>(sum);
+      const int64_t to = row * g.n + column;
+      if (g.accumulate) sum += Widen(addend[to]);
+      c[to] = Narrow<R>(sum);
     }
   }
 }
@@ -87,8 +89,8 @@ __device__ void Multiply(const TiledGemm& g, const S* a, const S* b, const void*
 
 #define ORIEL_TILED_GEMM(name, S, R)                                                              \
   ORIEL_CUDA_KERNEL(kGemmThreads, name, TiledGemm gemm, const S* a, const S* b, const void* bias, \
-                    R* c) {                                                                       \
-    Multiply(gemm, a, b, bias, c);                                                                \
+                    const R* addend, R* c) {                                                      \
+    Multiply(gemm, a, b, bias, addend, c);                                                        \
   }
 
 ORIEL_TILED_GEMM(oriel_gemm_f32_f32, float, float)

@@ -13,10 +13,10 @@ class TiledDeviceGemm : public DeviceGemm {
 
   int64_t workspace_bytes() const override { return 0; }
 
-  absl::Status Run(CUstream stream, const void* a, const void* b, const void* bias, void* c,
-                   CUdeviceptr) override {
+  absl::Status Launch(CUstream stream, const DeviceGemmArgs& args, CUdeviceptr) override {
     if (blocks_ == 0) return absl::OkStatus();
-    return function_.Launch({blocks_}, {kGemmThreads}, stream, gemm_, a, b, bias, c);
+    return function_.Launch({blocks_}, {kGemmThreads}, stream, gemm_, args.a, args.b, args.bias,
+                            args.addend, args.c);
   }
 
  private:

@@ -5,11 +5,14 @@
 // is rounded as IEEE has it, not approximated.
 //   rms_norm    y = x * inv_rms * (weight + offset),  inv_rms = 1 / sqrt(Σ x² / n + epsilon)
 //   layer_norm  y = (x - mean) * inv_std * weight + bias
-//   .._grad     dx assigned; dweight and dbias: each group sums its rows in order, then a second
+//   add_..      the same of x + addend, as it is rounded to S and stored as sum
+//   .._grad     dx assigned, with the addend if there is one, which may be dx; dweight and dbias:
+//   each group sums its rows in order, then a second
 //               launch sums the groups' partial sums, in an order that depends on their number
 //               alone
-// Bytes over the memory: forward reads x and writes y, 2 rows n of S; backward reads dy and x and
-// writes dx, 3 rows n of S, and 4 bytes n per group and vector for the partial sums.
+// Bytes over the memory: forward reads x and writes y, 2 rows n of S (4 with a sum); backward reads
+// dy and x and writes dx, 3 rows n of S (4 with an addend), and 4 bytes n per group and vector for
+// the partial sums.
 #include "kernels/cuda/rows.cuh"
 #include "kernels/normalization/norm_args.h"
 
@@ -26,7 +29,7 @@ __device__ inline float InverseRoot(float x) {
 }
 
 // Values of a row in registers, as one load gives them; a thread holds 16 f32 of each (8 in a
-// derivative, beside their sums), or, where rows are not aligned to packs, 2.
+// derivative, beside their sums, or where it adds), or, where rows are not aligned to packs, 2.
 template <typename T, int kWidth>
 struct Values {
   T x[kWidth];
@@ -36,21 +39,45 @@ struct Both {
   T x[kWidth], dy[kWidth];
 };
 
-template <typename S, int kWidth>
-__device__ void RmsNorm(const NormArgs<Compute<S>>& args, const S* x, const Compute<S>* weight,
-                        S* y, Compute<S>* inv_rms) {
+// What a norm reads: x, or with kAdds x + addend. The pass that reads it first stores the sum,
+// which may lie where either does, and others read that.
+template <bool kAdds, typename S>
+struct NormInput {
+  const S *x, *addend;
+  S* sum;
+};
+
+// The elements from `at` on, for the first pass.
+template <bool kAdds, typename S, typename T, int kWidth>
+__device__ void LoadFirst(const NormInput<kAdds, S>& input, int64_t at, Values<T, kWidth>& v) {
+  LoadPack(input.x + at, v.x);
+  if constexpr (kAdds) {
+    T added[kWidth];
+    LoadPack(input.addend + at, added);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) v.x[i] = Widen(Narrow<S>(v.x[i] + added[i]));
+  }
+}
+
+template <bool kAdds, typename S, int kWidth>
+__device__ void RmsNorm(const NormArgs<Compute<S>>& args, const NormInput<kAdds, S>& input,
+                        const Compute<S>* weight, S* y, Compute<S>* inv_rms) {
   using T = Compute<S>;
-  constexpr int kHeld = kWidth == 1 ? 2 : 64 / (sizeof(T) * kWidth);
+  constexpr int kHeld = kWidth == 1 ? 2 : (kAdds ? 32 : 64) / (sizeof(T) * kWidth);
   const int64_t packs = args.n / kWidth;
   for (int64_t row = FirstRow(); row < args.rows; row += RowStep()) {
-    const S* in = x + row * args.n;
-    S* out = y + row * args.n;
+    const int64_t begin = row * args.n;
+    S* out = y + begin;
     Values<T, kWidth> held[kHeld];
+    const auto first = [&](int64_t pack, Values<T, kWidth>& v) {
+      LoadFirst(input, begin + pack * kWidth, v);
+    };
     const auto load = [&](int64_t pack, Values<T, kWidth>& v) {
-      LoadPack(in + pack * kWidth, v.x);
+      LoadPack((kAdds ? input.sum : input.x) + begin + pack * kWidth, v.x);
     };
     T squares = 0;
-    FirstPass(packs, held, load, [&](int64_t, const Values<T, kWidth>& v) {
+    FirstPass(packs, held, first, [&](int64_t pack, const Values<T, kWidth>& v) {
+      if constexpr (kAdds) StorePack(input.sum + begin + pack * kWidth, v.x);
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) squares += v.x[i] * v.x[i];
     });
@@ -66,21 +93,26 @@ __device__ void RmsNorm(const NormArgs<Compute<S>>& args, const S* x, const Comp
   }
 }
 
-template <typename S, int kWidth>
-__device__ void LayerNorm(const NormArgs<Compute<S>>& args, const S* x, const Compute<S>* weight,
-                          const Compute<S>* bias, S* y, Compute<S>* means, Compute<S>* inv_stds) {
+template <bool kAdds, typename S, int kWidth>
+__device__ void LayerNorm(const NormArgs<Compute<S>>& args, const NormInput<kAdds, S>& input,
+                          const Compute<S>* weight, const Compute<S>* bias, S* y, Compute<S>* means,
+                          Compute<S>* inv_stds) {
   using T = Compute<S>;
-  constexpr int kHeld = kWidth == 1 ? 2 : 64 / (sizeof(T) * kWidth);
+  constexpr int kHeld = kWidth == 1 ? 2 : (kAdds ? 32 : 64) / (sizeof(T) * kWidth);
   const int64_t packs = args.n / kWidth;
   for (int64_t row = FirstRow(); row < args.rows; row += RowStep()) {
-    const S* in = x + row * args.n;
-    S* out = y + row * args.n;
+    const int64_t begin = row * args.n;
+    S* out = y + begin;
     Values<T, kWidth> held[kHeld];
+    const auto first = [&](int64_t pack, Values<T, kWidth>& v) {
+      LoadFirst(input, begin + pack * kWidth, v);
+    };
     const auto load = [&](int64_t pack, Values<T, kWidth>& v) {
-      LoadPack(in + pack * kWidth, v.x);
+      LoadPack((kAdds ? input.sum : input.x) + begin + pack * kWidth, v.x);
     };
     T sum = 0;
-    FirstPass(packs, held, load, [&](int64_t, const Values<T, kWidth>& v) {
+    FirstPass(packs, held, first, [&](int64_t pack, const Values<T, kWidth>& v) {
+      if constexpr (kAdds) StorePack(input.sum + begin + pack * kWidth, v.x);
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) sum += v.x[i];
     });
@@ -96,11 +128,15 @@ __device__ void LayerNorm(const NormArgs<Compute<S>>& args, const S* x, const Co
       inv_stds[row] = scale;
     }
     NextPass(packs, held, load, [&](int64_t pack, const Values<T, kWidth>& v) {
-      T w[kWidth], b[kWidth] = {}, result[kWidth];
+      T w[kWidth], result[kWidth];
       LoadPack(weight + pack * kWidth, w);
-      if (bias != nullptr) LoadPack(bias + pack * kWidth, b);
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) result[i] = (v.x[i] - mean) * scale * w[i] + b[i];
+      for (int i = 0; i < kWidth; ++i) result[i] = (v.x[i] - mean) * scale * w[i];
+      if (bias != nullptr) {
+        LoadPack(bias + pack * kWidth, w);
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) result[i] += w[i];
+      }
       StorePack(out + pack * kWidth, result);
     });
   }
@@ -112,7 +148,7 @@ __device__ void LayerNorm(const NormArgs<Compute<S>>& args, const S* x, const Co
 template <bool kCentred, typename S, int kWidth>
 __device__ void NormGrad(const NormArgs<Compute<S>>& args, const S* dy, const S* x,
                          const Compute<S>* weight, const Compute<S>* means,
-                         const Compute<S>* scales, S* dx, Compute<S>* partial) {
+                         const Compute<S>* scales, const S* addend, S* dx, Compute<S>* partial) {
   using T = Compute<S>;
   constexpr int kHeld = kWidth == 1 ? 2 : 32 / (sizeof(T) * kWidth);
   constexpr int kVectors = kCentred ? 2 : 1;
@@ -156,6 +192,11 @@ __device__ void NormGrad(const NormArgs<Compute<S>>& args, const S* dy, const S*
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
         result[i] = scale * (v.dy[i] * (w[i] + args.offset) - average_g - v.x[i] * average_gx);
+      }
+      if (addend != nullptr) {
+        LoadPack(addend + row * args.n + pack * kWidth, w);
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) result[i] += w[i];
       }
       StorePack(dx + row * args.n + pack * kWidth, result);
     };
@@ -227,39 +268,69 @@ __device__ bool InPacks(int64_t n) {
 
 }  // namespace
 
-#define ORIEL_NORM_KERNELS(S, T, type)                                                            \
-  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_rms_norm_##type, const NormArgs<T> args, const S* x,         \
-                    const T* weight, S* y, T* inv_rms) {                                          \
-    if (InPacks<S>(args.n)) {                                                                     \
-      RmsNorm<S, kPackOf<S>>(args, x, weight, y, inv_rms);                                        \
-    } else {                                                                                      \
-      RmsNorm<S, 1>(args, x, weight, y, inv_rms);                                                 \
-    }                                                                                             \
-  }                                                                                               \
-  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_layer_norm_##type, const NormArgs<T> args, const S* x,       \
-                    const T* weight, const T* bias, S* y, T* means, T* inv_stds) {                \
-    if (InPacks<S>(args.n)) {                                                                     \
-      LayerNorm<S, kPackOf<S>>(args, x, weight, bias, y, means, inv_stds);                        \
-    } else {                                                                                      \
-      LayerNorm<S, 1>(args, x, weight, bias, y, means, inv_stds);                                 \
-    }                                                                                             \
-  }                                                                                               \
-  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_rms_norm_grad_##type, const NormArgs<T> args, const S* dy,   \
-                    const S* x, const T* weight, const T* inv_rms, S* dx, T* partial) {           \
-    if (InPacks<S>(args.n)) {                                                                     \
-      NormGrad<false, S, kPackOf<S>>(args, dy, x, weight, nullptr, inv_rms, dx, partial);         \
-    } else {                                                                                      \
-      NormGrad<false, S, 1>(args, dy, x, weight, nullptr, inv_rms, dx, partial);                  \
-    }                                                                                             \
-  }                                                                                               \
-  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_layer_norm_grad_##type, const NormArgs<T> args, const S* dy, \
-                    const S* x, const T* weight, const T* means, const T* inv_stds, S* dx,        \
-                    T* partial) {                                                                 \
-    if (InPacks<S>(args.n)) {                                                                     \
-      NormGrad<true, S, kPackOf<S>>(args, dy, x, weight, means, inv_stds, dx, partial);           \
-    } else {                                                                                      \
-      NormGrad<true, S, 1>(args, dy, x, weight, means, inv_stds, dx, partial);                    \
-    }                                                                                             \
+// Kernels that take the registers that they need: left alone, the assembler spills a few to have
+// more blocks at a time.
+#ifdef __CUDACC__
+#define ORIEL_LARGE_KERNEL(name, ...) \
+  extern "C" __global__ void __launch_bounds__(kMaxGroup, 1) name(__VA_ARGS__)
+#else
+#define ORIEL_LARGE_KERNEL(name, ...) ORIEL_CUDA_KERNEL(kMaxGroup, name, __VA_ARGS__)
+#endif
+
+#define ORIEL_NORM_KERNELS(S, T, type)                                                             \
+  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_rms_norm_##type, const NormArgs<T> args, const S* x,          \
+                    const T* weight, S* y, T* inv_rms) {                                           \
+    const NormInput<false, S> input{x, nullptr, nullptr};                                          \
+    if (InPacks<S>(args.n)) {                                                                      \
+      RmsNorm<false, S, kPackOf<S>>(args, input, weight, y, inv_rms);                              \
+    } else {                                                                                       \
+      RmsNorm<false, S, 1>(args, input, weight, y, inv_rms);                                       \
+    }                                                                                              \
+  }                                                                                                \
+  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_layer_norm_##type, const NormArgs<T> args, const S* x,        \
+                    const T* weight, const T* bias, S* y, T* means, T* inv_stds) {                 \
+    const NormInput<false, S> input{x, nullptr, nullptr};                                          \
+    if (InPacks<S>(args.n)) {                                                                      \
+      LayerNorm<false, S, kPackOf<S>>(args, input, weight, bias, y, means, inv_stds);              \
+    } else {                                                                                       \
+      LayerNorm<false, S, 1>(args, input, weight, bias, y, means, inv_stds);                       \
+    }                                                                                              \
+  }                                                                                                \
+  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_add_rms_norm_##type, const NormArgs<T> args, const S* x,      \
+                    const S* addend, const T* weight, S* y, T* inv_rms, S* sum) {                  \
+    const NormInput<true, S> input{x, addend, sum};                                                \
+    if (InPacks<S>(args.n)) {                                                                      \
+      RmsNorm<true, S, kPackOf<S>>(args, input, weight, y, inv_rms);                               \
+    } else {                                                                                       \
+      RmsNorm<true, S, 1>(args, input, weight, y, inv_rms);                                        \
+    }                                                                                              \
+  }                                                                                                \
+  ORIEL_LARGE_KERNEL(oriel_add_layer_norm_##type, const NormArgs<T> args, const S* x,              \
+                     const S* addend, const T* weight, const T* bias, S* y, T* means, T* inv_stds, \
+                     S* sum) {                                                                     \
+    const NormInput<true, S> input{x, addend, sum};                                                \
+    if (InPacks<S>(args.n)) {                                                                      \
+      LayerNorm<true, S, kPackOf<S>>(args, input, weight, bias, y, means, inv_stds);               \
+    } else {                                                                                       \
+      LayerNorm<true, S, 1>(args, input, weight, bias, y, means, inv_stds);                        \
+    }                                                                                              \
+  }                                                                                                \
+  ORIEL_LARGE_KERNEL(oriel_rms_norm_grad_##type, const NormArgs<T> args, const S* dy, const S* x,  \
+                     const T* weight, const T* inv_rms, const S* addend, S* dx, T* partial) {      \
+    if (InPacks<S>(args.n)) {                                                                      \
+      NormGrad<false, S, kPackOf<S>>(args, dy, x, weight, nullptr, inv_rms, addend, dx, partial);  \
+    } else {                                                                                       \
+      NormGrad<false, S, 1>(args, dy, x, weight, nullptr, inv_rms, addend, dx, partial);           \
+    }                                                                                              \
+  }                                                                                                \
+  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_layer_norm_grad_##type, const NormArgs<T> args, const S* dy,  \
+                    const S* x, const T* weight, const T* means, const T* inv_stds,                \
+                    const S* addend, S* dx, T* partial) {                                          \
+    if (InPacks<S>(args.n)) {                                                                      \
+      NormGrad<true, S, kPackOf<S>>(args, dy, x, weight, means, inv_stds, addend, dx, partial);    \
+    } else {                                                                                       \
+      NormGrad<true, S, 1>(args, dy, x, weight, means, inv_stds, addend, dx, partial);             \
+    }                                                                                              \
   }
 
 ORIEL_CUDA_KERNEL(256, oriel_column_sums_f32, const float* partial, int64_t rows, int64_t columns,

@@ -37,50 +37,78 @@ absl::Status LaunchNorm(const Function& function, const RowGrid& grid, const Ker
   return function.Launch(grid.blocks, grid.threads, StreamOf(args), norm.Args<float>(), rest...);
 }
 
+// Of a norm that adds first: operand 1 and the last result.
+absl::Status CheckSum(const KernelSpec& spec) {
+  const TensorSpec& x = spec.operands[0];
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, x.dtype, x.shape));
+  return CheckResult(spec, spec.results.size() - 1, x.dtype, x.shape);
+}
+
+template <bool kAdds>
 absl::StatusOr<KernelFn> MakeLayerNorm(const KernelSpec& spec, Device& device) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 3));
+  constexpr size_t kWeight = kAdds ? 2 : 1, kBias = kWeight + 1;
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, kWeight + 1, kBias + 1, kAdds ? 4 : 3));
   ORIEL_ASSIGN_OR_RETURN(Norm norm, NormOf(spec, 0));
   ORIEL_ASSIGN_OR_RETURN(norm.epsilon, spec.Float("epsilon"));
-  for (size_t i = 1; i < spec.operands.size(); ++i) {
+  if (kAdds) ORIEL_RETURN_IF_ERROR(CheckSum(spec));
+  for (size_t i = kWeight; i < spec.operands.size(); ++i) {
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, norm.small, {norm.n}));
   }
   ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, norm.dtype, spec.operands[0].shape));
   ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, norm.small, norm.outer));
   ORIEL_RETURN_IF_ERROR(CheckResult(spec, 2, norm.small, norm.outer));
-  ORIEL_ASSIGN_OR_RETURN(const Function function,
-                         FindTyped(spec, device, "oriel_layer_norm", {norm.dtype}));
-  const bool has_bias = spec.operands.size() == 3;
+  const char* stem = kAdds ? "oriel_add_layer_norm" : "oriel_layer_norm";
+  ORIEL_ASSIGN_OR_RETURN(const Function function, FindTyped(spec, device, stem, {norm.dtype}));
+  const bool has_bias = spec.operands.size() > kBias;
   const RowGrid grid = RowGridFor(device, norm.rows, norm.n, runtime::DTypeBytes(norm.dtype));
   return KernelFn([=](const KernelArgs& args) {
     if (norm.rows == 0) return absl::OkStatus();
-    const void* bias = has_bias ? args.operands[2] : nullptr;
-    return LaunchNorm(function, grid, args, norm, args.operands[0], args.operands[1], bias,
-                      args.results[0], args.results[1], args.results[2]);
+    const void* weight = args.operands[kWeight];
+    const void* bias = has_bias ? args.operands[kBias] : nullptr;
+    if constexpr (kAdds) {
+      return LaunchNorm(function, grid, args, norm, args.operands[0], args.operands[1], weight,
+                        bias, args.results[0], args.results[1], args.results[2], args.results[3]);
+    } else {
+      return LaunchNorm(function, grid, args, norm, args.operands[0], weight, bias, args.results[0],
+                        args.results[1], args.results[2]);
+    }
   });
 }
 
+template <bool kAdds>
 absl::StatusOr<KernelFn> MakeRmsNorm(const KernelSpec& spec, Device& device) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 2));
+  constexpr size_t kWeight = kAdds ? 2 : 1;
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, kWeight + 1, kAdds ? 3 : 2));
   ORIEL_ASSIGN_OR_RETURN(Norm norm, NormOf(spec, 0));
   ORIEL_ASSIGN_OR_RETURN(norm.epsilon, spec.Float("epsilon"));
   ORIEL_ASSIGN_OR_RETURN(norm.offset, FloatOr(spec, "weight_offset", 0));
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, norm.small, {norm.n}));
+  if (kAdds) ORIEL_RETURN_IF_ERROR(CheckSum(spec));
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, kWeight, norm.small, {norm.n}));
   ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, norm.dtype, spec.operands[0].shape));
   ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, norm.small, norm.outer));
-  ORIEL_ASSIGN_OR_RETURN(const Function function,
-                         FindTyped(spec, device, "oriel_rms_norm", {norm.dtype}));
+  const char* stem = kAdds ? "oriel_add_rms_norm" : "oriel_rms_norm";
+  ORIEL_ASSIGN_OR_RETURN(const Function function, FindTyped(spec, device, stem, {norm.dtype}));
   const RowGrid grid = RowGridFor(device, norm.rows, norm.n, runtime::DTypeBytes(norm.dtype));
   return KernelFn([=](const KernelArgs& args) {
     if (norm.rows == 0) return absl::OkStatus();
-    return LaunchNorm(function, grid, args, norm, args.operands[0], args.operands[1],
-                      args.results[0], args.results[1]);
+    const void* weight = args.operands[kWeight];
+    if constexpr (kAdds) {
+      return LaunchNorm(function, grid, args, norm, args.operands[0], args.operands[1], weight,
+                        args.results[0], args.results[1], args.results[2]);
+    } else {
+      return LaunchNorm(function, grid, args, norm, args.operands[0], weight, args.results[0],
+                        args.results[1]);
+    }
   });
 }
 
-// Of both: dy, x, weight and, with `centred`, mean; then the scale.
+// Of both: dy, x, weight and, with `centred`, mean; then the scale and, if there is one, the
+// addend.
 absl::StatusOr<KernelFn> MakeGrad(const KernelSpec& spec, Device& device, Norm norm, bool centred) {
   const TensorSpec& x = spec.operands[1];
-  const size_t vectors = centred ? 2 : 1;
+  const size_t vectors = centred ? 2 : 1, statistics = 3 + vectors;
+  const bool adds = spec.operands.size() > statistics;
+  if (adds) ORIEL_RETURN_IF_ERROR(CheckOperand(spec, statistics, x.dtype, x.shape));
   ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, x.dtype, x.shape));
   ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, norm.small, {norm.n}));
   ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
@@ -100,15 +128,16 @@ absl::StatusOr<KernelFn> MakeGrad(const KernelSpec& spec, Device& device, Norm n
   ORIEL_RETURN_IF_ERROR(device.AddScratch(groups * columns * runtime::DTypeBytes(norm.small)));
   return KernelFn([=, &device](const KernelArgs& args) {
     const CUdeviceptr partial = device.scratch();
+    const void* addend = adds ? args.operands[statistics] : nullptr;
     if (norm.rows > 0) {
       if (centred) {
         ORIEL_RETURN_IF_ERROR(LaunchNorm(function, grid, args, norm, args.operands[0],
                                          args.operands[1], args.operands[2], args.operands[3],
-                                         args.operands[4], args.results[0], partial));
+                                         args.operands[4], addend, args.results[0], partial));
       } else {
         ORIEL_RETURN_IF_ERROR(LaunchNorm(function, grid, args, norm, args.operands[0],
                                          args.operands[1], args.operands[2], args.operands[3],
-                                         args.results[0], partial));
+                                         addend, args.results[0], partial));
       }
     }
     if (norm.n == 0) return absl::OkStatus();
@@ -121,21 +150,23 @@ absl::StatusOr<KernelFn> MakeGrad(const KernelSpec& spec, Device& device, Norm n
 }
 
 absl::StatusOr<KernelFn> MakeLayerNormGrad(const KernelSpec& spec, Device& device) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 5, 3));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 5, 6, 3));
   ORIEL_ASSIGN_OR_RETURN(const Norm norm, NormOf(spec, 1));
   return MakeGrad(spec, device, norm, /*centred=*/true);
 }
 
 absl::StatusOr<KernelFn> MakeRmsNormGrad(const KernelSpec& spec, Device& device) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 2));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 5, 2));
   ORIEL_ASSIGN_OR_RETURN(Norm norm, NormOf(spec, 1));
   ORIEL_ASSIGN_OR_RETURN(norm.offset, FloatOr(spec, "weight_offset", 0));
   return MakeGrad(spec, device, norm, /*centred=*/false);
 }
 
-ORIEL_REGISTER_CUDA_KERNEL("layer_norm", 0, MakeLayerNorm);
+ORIEL_REGISTER_CUDA_KERNEL("add_layer_norm", 0, MakeLayerNorm<true>);
+ORIEL_REGISTER_CUDA_KERNEL("add_rms_norm", 0, MakeRmsNorm<true>);
+ORIEL_REGISTER_CUDA_KERNEL("layer_norm", 0, MakeLayerNorm<false>);
 ORIEL_REGISTER_CUDA_KERNEL("layer_norm_grad", 0, MakeLayerNormGrad);
-ORIEL_REGISTER_CUDA_KERNEL("rms_norm", 0, MakeRmsNorm);
+ORIEL_REGISTER_CUDA_KERNEL("rms_norm", 0, MakeRmsNorm<false>);
 ORIEL_REGISTER_CUDA_KERNEL("rms_norm_grad", 0, MakeRmsNormGrad);
 
 }  // namespace

@@ -23,6 +23,50 @@ absl::StatusOr<Rows> RowsOf(const KernelSpec& spec, size_t operand) {
   return Rows{runtime::NumElements(outer), x.shape.back(), outer};
 }
 
+// Calls write(plus), where plus(i, v) is v plus element i of the row `added`, or v where there is
+// none. Results may be written in the row's place.
+template <typename T, typename Write>
+void WriteSums(const T* added, const Write& write) {
+  if (added != nullptr) {
+    write([added](int64_t i, T value) { return value + added[i]; });
+  } else {
+    write([](int64_t, T value) { return value; });
+  }
+}
+
+// What a norm reads: its operand 0, or the sums of operands 0 and 1, which are its last result.
+template <typename S>
+struct NormInput {
+  NormInput(const KernelArgs& args, bool adds, int sum_result)
+      : input(args.operand<S>(0)),
+        addend(adds ? args.operand<S>(1) : nullptr),
+        sums(adds ? args.result<S>(sum_result) : nullptr) {}
+
+  // A row of n elements, as it is stored.
+  const S* Row(int64_t row, int64_t n) const {
+    if (addend == nullptr) return input + row * n;
+    const S *a = input + row * n, *b = addend + row * n;
+    S* sum = sums + row * n;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      Assign(sum + i, static_cast<Compute<S>>(a[i]) + static_cast<Compute<S>>(b[i]));
+    }
+    return sum;
+  }
+
+  const S* input;
+  const S* addend;
+  S* sums;
+};
+
+// Of a norm that adds first: operand 1 and the last result.
+absl::Status CheckSum(const KernelSpec& spec) {
+  const TensorSpec& x = spec.operands[0];
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, x.dtype, x.shape));
+  return CheckResult(spec, spec.results.size() - 1, x.dtype, x.shape);
+}
+
+template <bool kAdds>
 struct LayerNorm {
   template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
@@ -31,8 +75,10 @@ struct LayerNorm {
     const DType small = ComputeDType(x.dtype);
     ORIEL_ASSIGN_OR_RETURN(const Rows shape, RowsOf(spec, 0));
     ORIEL_ASSIGN_OR_RETURN(const double epsilon, spec.Float("epsilon"));
-    const bool has_bias = spec.operands.size() == 3;
-    for (size_t i = 1; i < spec.operands.size(); ++i) {
+    constexpr int kWeight = kAdds ? 2 : 1;
+    if (kAdds) ORIEL_RETURN_IF_ERROR(CheckSum(spec));
+    const bool has_bias = spec.operands.size() == kWeight + 2;
+    for (size_t i = kWeight; i < spec.operands.size(); ++i) {
       ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, small, {shape.n}));
     }
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
@@ -41,16 +87,16 @@ struct LayerNorm {
     const int threads = spec.num_threads;
     return KernelFn(
         [rows = shape.rows, n = shape.n, epsilon, has_bias, threads](const KernelArgs& args) {
-          const S* input = args.operand<S>(0);
-          const T* weight = args.operand<T>(1);
-          const T* bias = has_bias ? args.operand<T>(2) : nullptr;
+          const NormInput<S> input(args, kAdds, 3);
+          const T* weight = args.operand<T>(kWeight);
+          const T* bias = has_bias ? args.operand<T>(kWeight + 1) : nullptr;
           S* result = args.result<S>(0);
           T* means = args.result<T>(1);
           T* inv_stds = args.result<T>(2);
           ParallelFor(threads, rows, 4 * n, [=](int64_t begin, int64_t end) {
             WideRow<S> source(n), target(n);
             for (int64_t row = begin; row < end; ++row) {
-              const T* x = source.Read(input + row * n);
+              const T* x = source.Read(input.Row(row, n));
               T* y = target.Begin(result + row * n);
               const double mean = RowSum<T>(n, [x](auto at) { return at(x); }) / n;
               const T shift = static_cast<T>(mean);
@@ -89,22 +135,25 @@ struct LayerNormGrad {
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, small, {shape.n}));
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, small, shape.outer));
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 4, small, shape.outer));
+    const bool adds = spec.operands.size() == 6;
+    if (adds) ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 5, x.dtype, x.shape));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, small, {shape.n}));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 2, small, {shape.n}));
     const int threads = spec.num_threads;
-    return KernelFn([rows = shape.rows, n = shape.n, threads](const KernelArgs& args) {
+    return KernelFn([rows = shape.rows, n = shape.n, adds, threads](const KernelArgs& args) {
       RowBlockSums sums(rows, n, 2);
       const S* cotangent = args.operand<S>(0);
       const S* input = args.operand<S>(1);
       const T* weight = args.operand<T>(2);
       const T* means = args.operand<T>(3);
       const T* inv_stds = args.operand<T>(4);
+      const S* addend = adds ? args.operand<S>(5) : nullptr;
       S* input_grad = args.result<S>(0);
       RowBlockSums* partial = &sums;
       const int64_t block_rows = sums.block_rows();
       ParallelFor(threads, sums.blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
-        WideRow<S> cotangent_row(n), input_row(n), target(n);
+        WideRow<S> cotangent_row(n), input_row(n), addend_row(n), target(n);
         for (int64_t block = begin; block < end; ++block) {
           double* weight_sum = partial->partial(block, 0);
           double* bias_sum = partial->partial(block, 1);
@@ -123,13 +172,16 @@ struct LayerNormGrad {
                 RowSum<T>(n,
                           [=](auto at) { return at(dy) * at(weight) * ((at(x) - mean) * scale); }) /
                 n);
+            const auto write = [&](auto plus) {
 #pragma omp simd
-            for (int64_t i = 0; i < n; ++i) {
-              const T normed = (x[i] - mean) * scale;
-              weight_sum[i] += static_cast<double>(dy[i] * normed);
-              bias_sum[i] += static_cast<double>(dy[i]);
-              dx[i] = scale * (dy[i] * weight[i] - avg_g - normed * avg_gx);
-            }
+              for (int64_t i = 0; i < n; ++i) {
+                const T normed = (x[i] - mean) * scale;
+                weight_sum[i] += static_cast<double>(dy[i] * normed);
+                bias_sum[i] += static_cast<double>(dy[i]);
+                dx[i] = plus(i, scale * (dy[i] * weight[i] - avg_g - normed * avg_gx));
+              }
+            };
+            WriteSums<T>(addend == nullptr ? nullptr : addend_row.Read(addend + row * n), write);
             target.End(input_grad + row * n);
           }
         }
@@ -141,6 +193,7 @@ struct LayerNormGrad {
   }
 };
 
+template <bool kAdds>
 struct RmsNorm {
   template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
@@ -151,20 +204,22 @@ struct RmsNorm {
     ORIEL_ASSIGN_OR_RETURN(const double epsilon, spec.Float("epsilon"));
     ORIEL_ASSIGN_OR_RETURN(const double weight_offset, FloatOr(spec, "weight_offset", 0));
     const T offset = static_cast<T>(weight_offset);
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, small, {shape.n}));
+    constexpr int kWeight = kAdds ? 2 : 1;
+    if (kAdds) ORIEL_RETURN_IF_ERROR(CheckSum(spec));
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, kWeight, small, {shape.n}));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, small, shape.outer));
     const int threads = spec.num_threads;
     return KernelFn(
         [rows = shape.rows, n = shape.n, epsilon, offset, threads](const KernelArgs& args) {
-          const S* input = args.operand<S>(0);
-          const T* weight = args.operand<T>(1);
+          const NormInput<S> input(args, kAdds, 2);
+          const T* weight = args.operand<T>(kWeight);
           S* result = args.result<S>(0);
           T* inv_rms = args.result<T>(1);
           ParallelFor(threads, rows, 4 * n, [=](int64_t begin, int64_t end) {
             WideRow<S> source(n), target(n);
             for (int64_t row = begin; row < end; ++row) {
-              const T* x = source.Read(input + row * n);
+              const T* x = source.Read(input.Row(row, n));
               T* y = target.Begin(result + row * n);
               const double squares = RowSum<T>(n, [x](auto at) {
                 const auto v = Widen(at(x));
@@ -192,22 +247,26 @@ struct RmsNormGrad {
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, x.dtype, x.shape));
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 2, small, {shape.n}));
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3, small, shape.outer));
+    const bool adds = spec.operands.size() == 5;
+    if (adds) ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 4, x.dtype, x.shape));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, x.dtype, x.shape));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, small, {shape.n}));
     ORIEL_ASSIGN_OR_RETURN(const double weight_offset, FloatOr(spec, "weight_offset", 0));
     const T offset = static_cast<T>(weight_offset);
     const int threads = spec.num_threads;
-    return KernelFn([rows = shape.rows, n = shape.n, offset, threads](const KernelArgs& args) {
+    return KernelFn([rows = shape.rows, n = shape.n, offset, adds,
+                     threads](const KernelArgs& args) {
       RowBlockSums sums(rows, n, 1);
       const S* cotangent = args.operand<S>(0);
       const S* input = args.operand<S>(1);
       const T* weight = args.operand<T>(2);
       const T* inv_rms = args.operand<T>(3);
+      const S* addend = adds ? args.operand<S>(4) : nullptr;
       S* input_grad = args.result<S>(0);
       RowBlockSums* partial = &sums;
       const int64_t block_rows = sums.block_rows();
       ParallelFor(threads, sums.blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
-        WideRow<S> cotangent_row(n), input_row(n), target(n);
+        WideRow<S> cotangent_row(n), input_row(n), addend_row(n), target(n);
         for (int64_t block = begin; block < end; ++block) {
           double* weight_sum = partial->partial(block, 0);
           std::fill(weight_sum, weight_sum + n, 0.0);
@@ -221,12 +280,15 @@ struct RmsNormGrad {
                 RowSum<T>(
                     n, [=](auto at) { return at(dy) * (at(weight) + offset) * (at(x) * scale); }) /
                 n);
+            const auto write = [&](auto plus) {
 #pragma omp simd
-            for (int64_t i = 0; i < n; ++i) {
-              const T normed = x[i] * scale;
-              weight_sum[i] += static_cast<double>(dy[i] * normed);
-              dx[i] = scale * (dy[i] * (weight[i] + offset) - normed * avg_gx);
-            }
+              for (int64_t i = 0; i < n; ++i) {
+                const T normed = x[i] * scale;
+                weight_sum[i] += static_cast<double>(dy[i] * normed);
+                dx[i] = plus(i, scale * (dy[i] * (weight[i] + offset) - normed * avg_gx));
+              }
+            };
+            WriteSums<T>(addend == nullptr ? nullptr : addend_row.Read(addend + row * n), write);
             target.End(input_grad + row * n);
           }
         }
@@ -239,21 +301,31 @@ struct RmsNormGrad {
 
 absl::StatusOr<KernelFn> MakeLayerNorm(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 3));
-  return DispatchStored<LayerNorm>(spec, spec.operands[0].dtype);
+  return DispatchStored<LayerNorm<false>>(spec, spec.operands[0].dtype);
+}
+absl::StatusOr<KernelFn> MakeAddLayerNorm(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 4));
+  return DispatchStored<LayerNorm<true>>(spec, spec.operands[0].dtype);
 }
 absl::StatusOr<KernelFn> MakeLayerNormGrad(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 5, 3));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 5, 6, 3));
   return DispatchStored<LayerNormGrad>(spec, spec.operands[1].dtype);
 }
 absl::StatusOr<KernelFn> MakeRmsNorm(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 2));
-  return DispatchStored<RmsNorm>(spec, spec.operands[0].dtype);
+  return DispatchStored<RmsNorm<false>>(spec, spec.operands[0].dtype);
+}
+absl::StatusOr<KernelFn> MakeAddRmsNorm(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 3));
+  return DispatchStored<RmsNorm<true>>(spec, spec.operands[0].dtype);
 }
 absl::StatusOr<KernelFn> MakeRmsNormGrad(const KernelSpec& spec) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 2));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 5, 2));
   return DispatchStored<RmsNormGrad>(spec, spec.operands[1].dtype);
 }
 
+ORIEL_REGISTER_HOST_KERNEL("add_layer_norm", 0, MakeAddLayerNorm);
+ORIEL_REGISTER_HOST_KERNEL("add_rms_norm", 0, MakeAddRmsNorm);
 ORIEL_REGISTER_HOST_KERNEL("layer_norm", 0, MakeLayerNorm);
 ORIEL_REGISTER_HOST_KERNEL("layer_norm_grad", 0, MakeLayerNormGrad);
 ORIEL_REGISTER_HOST_KERNEL("rms_norm", 0, MakeRmsNorm);

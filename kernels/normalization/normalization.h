@@ -6,12 +6,16 @@
 // Row statistics are summed in double (row_sums.h); mean, inv_std and inv_rms are
 // kept in the operands' type. The
 // gradients of weight and bias are sums over rows in double: over kBlockRows
-// rows in order, then over those blocks in order.
+// rows in order, then over those blocks in order. An addend, of the input's shape and type, is
+// added to dx before it is rounded; dx may be its buffer. add_.. norm the sum of x and the addend
+// as it is stored, in a buffer of its own or in that of either.
 //
 //   layer_norm       x, weight [n], bias [n]?; float epsilon -> y, mean [rows], inv_std [rows]
-//   layer_norm_grad  dy, x, weight, mean, inv_std -> dx, dweight [n], dbias [n]
+//   add_layer_norm   x, addend, weight, bias?; float epsilon -> y, mean, inv_std, sum
+//   layer_norm_grad  dy, x, weight, mean, inv_std, addend? -> dx, dweight [n], dbias [n]
 //   rms_norm         x, weight [n]; float epsilon, weight_offset = 0 -> y, inv_rms [rows]
-//   rms_norm_grad    dy, x, weight, inv_rms; float weight_offset = 0 -> dx, dweight [n]
+//   add_rms_norm     x, addend, weight; float epsilon, weight_offset = 0 -> y, inv_rms, sum
+//   rms_norm_grad    dy, x, weight, inv_rms, addend?; float weight_offset = 0 -> dx, dweight [n]
 //   softmax          x; int dim -> y, which may be the buffer of x
 //   softmax_grad     dy, y; int dim -> dx
 #ifndef ORIEL_KERNELS_NORMALIZATION_NORMALIZATION_H_

@@ -11,6 +11,7 @@ namespace {
 using testing::Attributes;
 using testing::ExpectClose;
 using testing::kFloats;
+using testing::kFloatsAndBF16;
 using testing::RunKernel;
 using testing::Tensor;
 using Values = std::vector<double>;
@@ -70,6 +71,12 @@ NormGrad Gradient(const Values& dy, const Values& x, const Values& w, const Norm
   return out;
 }
 
+Values SumOf(const Values& a, const Values& b) {
+  Values sum = a;
+  for (size_t i = 0; i < a.size(); ++i) sum[i] += b[i];
+  return sum;
+}
+
 TEST(NormalizationTest, LayerNorm) {
   for (DType dtype : kFloats) {
     for (const Size& s : kSizes) {
@@ -111,6 +118,47 @@ TEST(NormalizationTest, LayerNormGradient) {
       ExpectClose(results[0], expected.dx);
       ExpectClose(results[1], expected.dw, testing::kRowSumSlack);
       ExpectClose(results[2], expected.db, testing::kRowSumSlack);
+      const Tensor addend = Tensor::Random(dtype, {s.rows, s.n}, 7);
+      for (int in_place : {-1, 5}) {
+        const auto sums = RunKernel("layer_norm_grad", {dy, x, w, mean, inv_std, addend},
+                                    {x.spec(), w.spec(), w.spec()}, {}, in_place);
+        ExpectClose(sums[0], SumOf(expected.dx, addend.values()));
+        ExpectClose(sums[1], expected.dw, testing::kRowSumSlack);
+        ExpectClose(sums[2], expected.db, testing::kRowSumSlack);
+      }
+    }
+  }
+}
+
+// The norm is that of the sum as it is stored, in a buffer of its own or in a summand's.
+TEST(NormalizationTest, NormsOfSums) {
+  for (DType dtype : kFloatsAndBF16) {
+    const DType small = dtype == DType::kBF16 ? DType::kF32 : dtype;
+    for (const Size& s : kSizes) {
+      const Tensor x = Tensor::Random(dtype, {s.rows, s.n}, 1, -2, 3);
+      const Tensor r = Tensor::Random(dtype, {s.rows, s.n}, 2, -1, 2);
+      const Tensor w = Tensor::Random(small, {s.n}, 3), b = Tensor::Random(small, {s.n}, 4);
+      const Tensor sum(x.spec(), SumOf(x.values(), r.values()));
+      const runtime::TensorSpec rows{small, {s.rows}};
+      const Attributes epsilon = {{"epsilon", kEpsilon}};
+      for (bool has_bias : {true, false}) {
+        std::vector<Tensor> operands = {x, r, w};
+        if (has_bias) operands.push_back(b);
+        const Norm expected = Normalize(sum.values(), w.values(), has_bias ? b.values() : Values(),
+                                        s.rows, s.n, true);
+        const auto results =
+            RunKernel("add_layer_norm", operands, {x.spec(), rows, rows, x.spec()}, epsilon);
+        ExpectClose(results[0], expected.y);
+        ExpectClose(results[1], expected.shift);
+        ExpectClose(results[2], expected.scale);
+        EXPECT_EQ(results[3].values(), sum.values());
+      }
+      const Norm expected = Normalize(sum.values(), w.values(), {}, s.rows, s.n, false);
+      const auto results =
+          RunKernel("add_rms_norm", {x, r, w}, {x.spec(), rows, x.spec()}, epsilon);
+      ExpectClose(results[0], expected.y);
+      ExpectClose(results[1], expected.scale);
+      EXPECT_EQ(results[2].values(), sum.values());
     }
   }
 }
@@ -157,6 +205,13 @@ TEST(NormalizationTest, RmsNormGradient) {
                                     {x.spec(), w.spec()}, {{"weight_offset", 1.0}});
       ExpectClose(offset[0], expected.dx, 4);
       ExpectClose(offset[1], expected.dw);
+      const Tensor addend = Tensor::Random(dtype, {s.rows, s.n}, 12);
+      for (int in_place : {-1, 4}) {
+        const auto sums = RunKernel("rms_norm_grad", {dy, x, w, inv_rms, addend},
+                                    {x.spec(), w.spec()}, {}, in_place);
+        ExpectClose(sums[0], SumOf(expected.dx, addend.values()));
+        ExpectClose(sums[1], expected.dw);
+      }
     }
   }
 }
