@@ -55,9 +55,9 @@ absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
     if (!strategy.memory) strategy.memory = arguments.compile.cluster->device.memory;
   }
   for (const std::string& what : arguments.compile.unfused) {
-    if (what == "attention") continue;
+    if (what == "attention" || what == "kernels") continue;
     return usageError(absl::StrCat("--unfused: can't use '", what,
-                                   "'; it is attention that can be left unfused"));
+                                   "'; attention and kernels can be left unfused"));
   }
   arguments.compile.generatedKernels = arguments.generatedKernels == "on";
   if (arguments.generatedKernels != "on" && arguments.generatedKernels != "off") {
@@ -110,7 +110,8 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->type_name("host|cuda[:sm_90,..]");
   command
       ->add_option("--unfused", arguments->compile.unfused,
-                   "Leave this as the model's own ops: attention; to compare with")
+                   "Leave this as ops of its own, to compare with: attention, or kernels "
+                   "(docs/fused_kernels.md)")
       ->allow_extra_args(false)
       ->type_name("WHAT");
   command

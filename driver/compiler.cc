@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "driver/console.h"
@@ -134,7 +135,8 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
                                  options.strategy,
                                  options.explainSharding,
                                  options.explainStages,
-                                 !options.unfused.empty(),
+                                 absl::c_linear_search(options.unfused, "attention"),
+                                 absl::c_linear_search(options.unfused, "kernels"),
                                  options.fuseLoss,
                                  runtime::ArenaAlignment(options.device.kind()),
                                  options.generatedKernels};

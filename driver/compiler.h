@@ -31,7 +31,7 @@ struct CompileOptions {
   plan::Device device;                   // none: the host
   std::string weightsFile;               // relative to the plan's folder
   std::vector<std::string> passesAfter;  // each PHASE:PIPELINE
-  std::vector<std::string> unfused;      // "attention": left as the model's ops
+  std::vector<std::string> unfused;      // "attention", "kernels": left as single ops
   bool generatedKernels = false;         // chains of pointwise ops are compiled to one launch
   bool fuseLoss = false;                 // with the output layer
   bool explainSharding = false;          // on standard error

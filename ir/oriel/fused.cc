@@ -22,6 +22,7 @@ void addFusedOps(mlir::Dialect& dialect) {
 #include "ir/oriel/fused_ops.cc.inc"
       >(dialect);
   attachLists(dialect.getContext());
+  attachFusions(dialect.getContext());
 }
 
 }  // namespace oriel::ir

@@ -2,6 +2,7 @@
 #ifndef ORIEL_IR_ORIEL_FUSED_H_
 #define ORIEL_IR_ORIEL_FUSED_H_
 
+#include "ir/interfaces/fusion.h"
 #include "ir/interfaces/list.h"
 #include "ir/oriel/oriel.h"
 
@@ -12,6 +13,9 @@ namespace oriel::ir {
 
 // Lets ops of oriel.h implement ListedOpInterface.
 void attachLists(mlir::MLIRContext* context);
+// Lets ops of oriel.h implement the interfaces of fusion.h.
+void attachFusions(mlir::MLIRContext* context);
+void attachNorms(mlir::MLIRContext* context);
 
 // The results of a cross entropy (sum of losses, count, logsumexp) of each row's logsumexp and its
 // label's logit.

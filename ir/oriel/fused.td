@@ -5,6 +5,7 @@
 #ifndef ORIEL_IR_ORIEL_FUSED_TD
 #define ORIEL_IR_ORIEL_FUSED_TD
 
+include "ir/interfaces/fusion.td"
 include "ir/interfaces/list.td"
 include "ir/oriel/base.td"
 
@@ -84,6 +85,123 @@ def LinearCrossEntropyGradOp : Oriel_Op<"linear_cross_entropy_grad",
     ::mlir::Value getBias();
     ::mlir::Value getFirst();
   }];
+}
+
+// Another op plus an operand, `addend`, in whose place the sum may lie.
+class Oriel_SumOp<string mnemonic, dag args>
+    : Oriel_Op<mnemonic, args,
+               [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>,
+                DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelName", "mayOverwrite"]>]> {
+  let hasVerifier = 1;
+}
+
+def LinearAddOp : Oriel_SumOp<"linear_add",
+    (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,
+         Optional<Oriel_FloatTensor>:$bias, Oriel_FloatTensor:$addend,
+         DefaultValuedAttr<BoolAttr, "false">:$transpose_weight)> {
+  let summary = "`linear` plus an addend";
+  let description = [{
+    The addend has the result's type. It is added before the sum is rounded. Made and removed by
+    `lower`.
+
+    Example: `%3 = oriel.linear_add %x, %w, %b, %residual {transpose_weight = true} :
+    (tensor<2x8x64xf32>, tensor<256x64xf32>, tensor<256xf32>, tensor<2x8x256xf32>) ->
+    tensor<2x8x256xf32>`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result);
+}
+
+def LinearWeightGradAddOp : Oriel_SumOp<"linear_weight_grad_add",
+    (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$addend,
+         DefaultValuedAttr<BoolAttr, "false">:$transpose_weight)> {
+  let summary = "`linear_weight_grad` plus what is there of the gradient";
+  let description = [{
+    A launch of the kernel `linear_weight_grad`. Made and removed by `lower`.
+
+    Example: `%3 = oriel.linear_weight_grad_add %x, %dy, %dw {transpose_weight = true} :
+    (tensor<2x4x8xbf16>, tensor<2x4x16xbf16>, tensor<16x8xf32>) -> tensor<16x8xf32>`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result);
+}
+
+// A normalisation as its kernel has it: tensors may be narrower than weights and statistics.
+class Oriel_FusedNormOp<string mnemonic, dag args, list<Trait> traits>
+    : Oriel_Op<mnemonic, args,
+               !listconcat(traits, [DeclareOpInterfaceMethods<
+                                        KernelOpInterface, ["getKernelName", "mayOverwrite"]>])> {
+  let hasVerifier = 1;
+}
+
+def FusedLayerNormOp : Oriel_FusedNormOp<"fused_layer_norm",
+    (ins Oriel_FloatTensor:$input, Optional<Oriel_FloatTensor>:$addend, Oriel_FloatTensor:$weight,
+         Optional<Oriel_FloatTensor>:$bias, Oriel_FloatAttr:$epsilon),
+    [AttrSizedOperandSegments, DeclareOpInterfaceMethods<PrologueOpInterface>]> {
+  let summary = "`layer_norm` of a tensor, or of the sum of two, which is a result then";
+  let description = [{
+    Input, addend, result and sum have one type, narrower than f32 beside a weight, a bias and
+    statistics of f32, or theirs. What is normed is the sum as it is rounded. A launch of the kernel
+    `layer_norm` or, with an addend, `add_layer_norm`. Made and removed by `lower`.
+
+    Example: `%y, %mean, %inv_std, %sum = oriel.fused_layer_norm %x, %r, %w, %b {epsilon = 1.0e-5 :
+    f64, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (tensor<2x8x64xbf16>, tensor<2x8x64xbf16>,
+    tensor<64xf32>, tensor<64xf32>) -> (tensor<2x8x64xbf16>, tensor<2x8xf32>, tensor<2x8xf32>,
+    tensor<2x8x64xbf16>)`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result, Oriel_FloatTensor:$mean,
+                      Oriel_FloatTensor:$inv_std, Optional<Oriel_FloatTensor>:$sum);
+}
+
+def FusedRmsNormOp : Oriel_FusedNormOp<"fused_rms_norm",
+    (ins Oriel_FloatTensor:$input, Optional<Oriel_FloatTensor>:$addend, Oriel_FloatTensor:$weight,
+         Oriel_FloatAttr:$epsilon, DefaultValuedAttr<Oriel_FloatAttr, "0.0">:$weight_offset),
+    [DeclareOpInterfaceMethods<PrologueOpInterface>]> {
+  let summary = "`rms_norm` of a tensor, or of the sum of two, which is a result then";
+  let description = [{
+    Types as those of `fused_layer_norm`. A launch of the kernel `rms_norm` or, with an addend,
+    `add_rms_norm`. Made and removed by `lower`.
+
+    Example: `%y, %inv_rms, %sum = oriel.fused_rms_norm %x, %r, %w {epsilon = 1.0e-6 : f64} :
+    (tensor<2x8x64xbf16>, tensor<2x8x64xbf16>, tensor<64xf32>) -> (tensor<2x8x64xbf16>,
+    tensor<2x8xf32>, tensor<2x8x64xbf16>)`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result, Oriel_FloatTensor:$inv_rms,
+                      Optional<Oriel_FloatTensor>:$sum);
+}
+
+def FusedLayerNormGradOp : Oriel_FusedNormOp<"fused_layer_norm_grad",
+    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,
+         Oriel_FloatTensor:$mean, Oriel_FloatTensor:$inv_std, Optional<Oriel_FloatTensor>:$addend),
+    [DeclareOpInterfaceMethods<EpilogueOpInterface>]> {
+  let summary = "`layer_norm_grad`, and the cotangent that a residual brings";
+  let description = [{
+    Cotangent, input, addend and `input_grad` have one type, narrower than f32 beside others of f32,
+    or theirs. The addend is added to `input_grad` before it is rounded. A launch of the kernel
+    `layer_norm_grad`. Made and removed by `lower`.
+
+    Example: `%2:3 = oriel.fused_layer_norm_grad %dy, %x, %w, %mean, %inv_std, %dr :
+    (tensor<2x8x64xbf16>, tensor<2x8x64xbf16>, tensor<64xf32>, tensor<2x8xf32>,
+    tensor<2x8xf32>, tensor<2x8x64xbf16>) -> (tensor<2x8x64xbf16>, tensor<64xf32>,
+    tensor<64xf32>)`.
+  }];
+  let results = (outs Oriel_FloatTensor:$input_grad, Oriel_FloatTensor:$weight_grad,
+                      Oriel_FloatTensor:$bias_grad);
+}
+
+def FusedRmsNormGradOp : Oriel_FusedNormOp<"fused_rms_norm_grad",
+    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,
+         Oriel_FloatTensor:$inv_rms, Optional<Oriel_FloatTensor>:$addend,
+         DefaultValuedAttr<Oriel_FloatAttr, "0.0">:$weight_offset),
+    [DeclareOpInterfaceMethods<EpilogueOpInterface>]> {
+  let summary = "`rms_norm_grad`, and the cotangent that a residual brings";
+  let description = [{
+    Types and addend as those of `fused_layer_norm_grad`. A launch of the kernel `rms_norm_grad`.
+    Made and removed by `lower`.
+
+    Example: `%4:2 = oriel.fused_rms_norm_grad %dy, %x, %w, %inv_rms, %dr : (tensor<2x8x64xf32>,
+    tensor<2x8x64xf32>, tensor<64xf32>, tensor<2x8xf32>, tensor<2x8x64xf32>) ->
+    (tensor<2x8x64xf32>, tensor<64xf32>)`.
+  }];
+  let results = (outs Oriel_FloatTensor:$input_grad, Oriel_FloatTensor:$weight_grad);
 }
 
 class Oriel_ListOp<string mnemonic, dag args, dag outs>

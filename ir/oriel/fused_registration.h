@@ -6,7 +6,8 @@
 
 namespace oriel::ir {
 
-// Registers them, and which ops implement ListedOpInterface.
+// Registers them, and which ops implement ListedOpInterface and
+// those of fusion.h.
 void addFusedOps(mlir::Dialect& dialect);
 
 }  // namespace oriel::ir

@@ -4,6 +4,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FormFused : Pass<"oriel-form-fused", "::mlir::ModuleOp"> {
+  let summary = "Joins sums and casts to the products and norms beside them";
+  let description = [{
+    What a kernel can do besides becomes part of its op (the interfaces of fusion.td):
+
+    - Casts around an op in f32 whose kernel widens what it reads and rounds what it writes, if all
+      that it reads is cast from, and every use of its result cast to, one narrower type.
+    - A sum of what the op makes and of another value: a residual, the gradient of the microbatches
+      before, another cotangent. Nobody else may use what the op makes, the other value must be
+      there before it, and both must be of one cluster: then clones that `remat` made have the bits
+      of their originals. It is added before the result is rounded.
+    - Else, a sum that is operand 0 of the op, if nothing is computed between the two. The sum is
+      another result.
+
+    ```mlir
+    %0 = oriel.linear_weight_grad %x, %dy : (tensor<4x8xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %1 = oriel.add %dw, %0 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    // →
+    %1 = oriel.linear_weight_grad_add %x, %dy, %dw : (tensor<4x8xf32>, tensor<4x6xf32>,
+        tensor<8x6xf32>) -> tensor<8x6xf32>
+    ```
+  }];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
 def FormLists : Pass<"oriel-form-lists", "::mlir::ModuleOp"> {
   let summary = "Makes one op of optimizer steps that come one after the other";
   let description = [{

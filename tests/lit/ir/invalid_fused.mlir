@@ -99,3 +99,51 @@ func.func @exp_avgs(%p: tensor<8xf32>, %m: tensor<4xf32>, %s: tensor<f32>) {
   %0:3 = oriel.adamw_list %p, %p, %m, %p, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64, resultSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<4xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<4xf32>, tensor<8xf32>)
   return
 }
+
+// -----
+
+func.func @addend(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %row: tensor<6xf32>) {
+  // expected-error@+1 {{expects an addend of type 'tensor<4x6xf32>', got 'tensor<6xf32>'}}
+  %0 = oriel.linear_add %x, %w, %row : (tensor<4x8xf32>, tensor<8x6xf32>, tensor<6xf32>) -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+func.func @sum_type(%x: tensor<4x8xf32>, %dy: tensor<4x6xf32>, %dw: tensor<6x8xf32>) {
+  // expected-error@+1 {{expects results of the types of oriel.linear_weight_grad}}
+  %0 = oriel.linear_weight_grad_add %x, %dy, %dw : (tensor<4x8xf32>, tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+  return
+}
+
+// -----
+
+func.func @sum_without_addend(%x: tensor<4x8xbf16>, %w: tensor<8xf32>) {
+  // expected-error@+1 {{expects an addend and a sum, or neither}}
+  %0:3 = oriel.fused_rms_norm %x, %w {epsilon = 1.0e-6 : f64} : (tensor<4x8xbf16>, tensor<8xf32>) -> (tensor<4x8xbf16>, tensor<4xf32>, tensor<4x8xbf16>)
+  return
+}
+
+// -----
+
+func.func @norm_weight(%x: tensor<4x8xbf16>, %w: tensor<8xf64>) {
+  // expected-error@+1 {{expects a weight with elements of type 'f32', got 'tensor<8xf64>'}}
+  %0:2 = oriel.fused_rms_norm %x, %w {epsilon = 1.0e-6 : f64} : (tensor<4x8xbf16>, tensor<8xf64>) -> (tensor<4x8xbf16>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @norm_rank(%x: tensor<bf16>, %w: tensor<8xf32>) {
+  // expected-error@+1 {{expects an input of rank 1 or more}}
+  %0:2 = oriel.fused_rms_norm %x, %w {epsilon = 1.0e-6 : f64} : (tensor<bf16>, tensor<8xf32>) -> (tensor<bf16>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @statistic(%x: tensor<4x8xbf16>, %w: tensor<8xf32>, %s: tensor<4xbf16>) {
+  // expected-error@+1 {{expects an inv_rms of type 'tensor<4xf32>', got 'tensor<4xbf16>'}}
+  %0:2 = oriel.fused_rms_norm_grad %x, %x, %w, %s : (tensor<4x8xbf16>, tensor<4x8xbf16>, tensor<8xf32>, tensor<4xbf16>) -> (tensor<4x8xbf16>, tensor<8xf32>)
+  return
+}

@@ -1,0 +1,3 @@
+#include "ir/interfaces/fusion.h"
+
+#include "ir/interfaces/fusion.cc.inc"
