@@ -65,7 +65,8 @@ TEST(MeasureTest, CollectivesTakeWhatTheirLinksTake) {
     if (sent < 1e6) continue;
     ++large[each.what];
     EXPECT_GT(NumberOf(each, "seconds"), 0.99 * sent / delay.bandwidth) << MeasurementJson(each);
-    EXPECT_LT(NumberOf(each, "seconds"), 4 * sent / delay.bandwidth) << MeasurementJson(each);
+    // Other processes may take the cores.
+    EXPECT_LT(NumberOf(each, "seconds"), 30 * sent / delay.bandwidth) << MeasurementJson(each);
   }
   EXPECT_EQ(large["all_reduce"], 2);  // of two ranks and of four
   EXPECT_EQ(large["all_gather"], 2);
