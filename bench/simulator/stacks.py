@@ -16,7 +16,7 @@ FIXED_ON = (
 )
 
 # `kernel_overhead` and `overlap` are what the simulator takes by itself; nothing asked for others. `pointwise` and
-# `attention` were fitted by eye to a few rows of each table of `FIXED_ON`.
+# `attention` were fitted by eye to a few rows of tables of `FIXED_ON`; docs/simulator_accuracy.md says how.
 STACKS = {
     # Bias, dropout and residual are one kernel there; as ops of the model they read and write more often.
     "megatron-2021": {"kernel_overhead": "6us", "pointwise": 0.75, "overlap": 1.0, "attention": 1.0},
