@@ -35,9 +35,14 @@ void Repetition::findGrids() {
                                                              : parts_.kindOf[block]);
     }
     const Mesh& mesh = strategy_->meshOfGrid(grid);
-    const auto [known, isNew] =
-        classes.try_emplace({std::move(content), {mesh.dp, mesh.fsdp, mesh.tp}},
-                            static_cast<int64_t>(grids_.kept.size()));
+    std::vector<int64_t> treatment = {mesh.dp, mesh.fsdp, mesh.tp};
+    // What a grid keeps where a backward runs in halves does not follow from the microbatches that
+    // it has in flight.
+    if (strategy_->pipeline && strategy_->pipeline->schedule == ScheduleKind::kZbH1) {
+      treatment.push_back(grid);
+    }
+    const auto [known, isNew] = classes.try_emplace({std::move(content), std::move(treatment)},
+                                                    static_cast<int64_t>(grids_.kept.size()));
     if (isNew) grids_.kept.push_back(grid);
     grids_.keptOf.push_back(known->second);
     grids_.firstRanks.push_back(firstRank);
