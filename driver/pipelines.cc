@@ -59,13 +59,7 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
 }
 
 void addTrain(OpPassManager& passes, const PipelineOptions& options) {
-  // Before autodiff, whose backward then leaves the padding at zero by itself.
-  bool hasClasses = options.recipe.loss.kind == Recipe::LossKind::kTokenCrossEntropy;
-  passes.addPass(
-      createPadVocabulary(options.strategy, hasClasses ? options.recipe.loss.output : ""));
-  // Before autodiff, whose backward then is in the types of the forward; behind the padding, whose
-  // ops have types too.
-  if (options.recipe.precision.mixed) passes.addPass(createMixedPrecision(options.recipe));
+  if (!options.hasTrainingTypes) addTrainingTypes(passes, options);
   passes.addPass(createTrain(options.recipe, options.fusedLoss));
   passes.addPass(createVerifyTrain());
 }
@@ -125,6 +119,16 @@ void addLower(OpPassManager& passes, const PipelineOptions& options) {
 }
 
 }  // namespace
+
+void addTrainingTypes(OpPassManager& passes, const PipelineOptions& options) {
+  // Before autodiff, whose backward then leaves the padding at zero by itself.
+  bool hasClasses = options.recipe.loss.kind == Recipe::LossKind::kTokenCrossEntropy;
+  passes.addPass(
+      createPadVocabulary(options.strategy, hasClasses ? options.recipe.loss.output : ""));
+  // Before autodiff, whose backward then is in the types of the forward; behind the padding, whose
+  // ops have types too.
+  if (options.recipe.precision.mixed) passes.addPass(createMixedPrecision(options.recipe));
+}
 
 const std::vector<PipelinePhase>& pipelinePhases() {
   static const auto* phases = new std::vector<PipelinePhase>{

@@ -25,6 +25,7 @@ struct PipelineOptions {
   bool fusedLoss = false;         // the loss is one op with the output layer
   int64_t arenaAlignment = 64;    // bytes, of values in memory
   bool generatedKernels = false;  // chains of pointwise ops are compiled to one launch
+  bool hasTrainingTypes = false;  // addTrainingTypes() ran before the phase `train`
 };
 
 struct PipelinePhase {
@@ -36,6 +37,10 @@ struct PipelinePhase {
 // specialize, raise, train, stage, strategize, propagate, partition, fuse, remat, overlap, lower.
 // The import before and the emit after are no passes.
 const std::vector<PipelinePhase>& pipelinePhases();
+
+// What `train` begins with: tables that divide over ranks, and the types in which the step
+// computes.
+void addTrainingTypes(mlir::OpPassManager& passes, const PipelineOptions& options);
 
 // Registers every pass of Oriel, and the dialects, for oriel-opt and for plugins.
 void registerOrielPasses();

@@ -45,6 +45,10 @@ class Simulator {
     setCluster(*model_, options_.cluster);
     setSoftwareStack(*model_, options_.stack);
     ORIEL_RETURN_IF_ERROR(runPhases(*model_, "specialize", "raise", recipe_, options_.strategy));
+    // Before parts are looked for: casts belong to some.
+    mlir::PassManager types(&context_);
+    addTrainingTypes(types, pipelineOptions(recipe_, options_.strategy));
+    if (mlir::failed(types.run(*model_))) return failed("train");
     ORIEL_RETURN_IF_ERROR(findRepetition());
     ORIEL_ASSIGN_OR_RETURN(std::vector<ProgramCost> costs, costsOfAll());
     return simulationOf(std::move(costs));
@@ -78,13 +82,19 @@ class Simulator {
         absl::StrCat("the phase '", phase, "' failed without saying why; this is a bug of Oriel"));
   }
 
-  absl::Status runPhases(mlir::ModuleOp module, const std::string& first, const std::string& last,
-                         const Recipe& recipe, const Strategy& strategy) {
+  PipelineOptions pipelineOptions(const Recipe& recipe, const Strategy& strategy) const {
     PipelineOptions options;
     options.recipe = recipe;
     options.strategy = strategy;
     options.unfusedAttention = options_.unfusedAttention;
     options.fusedLoss = options_.fuseLoss;
+    options.hasTrainingTypes = true;
+    return options;
+  }
+
+  absl::Status runPhases(mlir::ModuleOp module, const std::string& first, const std::string& last,
+                         const Recipe& recipe, const Strategy& strategy) {
+    const PipelineOptions options = pipelineOptions(recipe, strategy);
     bool isOn = false;
     for (const PipelinePhase& phase : pipelinePhases()) {
       isOn |= phase.name == first;
@@ -155,9 +165,9 @@ class Simulator {
       strategy = withNamesOf(*module, strategy);
       strategy.memory.reset();  // the whole model's
       repetition.restrict(&strategy, &recipe);
-      if (strategy.pipeline) {
-        module->setAttr(kPartStagesAttr,
-                        mlir::DenseI64ArrayAttr::get(&context_, repetition.stagesOfRest(dropped)));
+      if (strategy.stageCount() > 1) {
+        (*module)->setAttr(kPartStagesAttr, mlir::DenseI64ArrayAttr::get(
+                                                &context_, repetition.stagesOfRest(dropped)));
       }
     }
     const auto compiled = static_cast<int64_t>(kinds_.size() - dropped.size());
@@ -268,7 +278,7 @@ class Simulator {
   const Vocabulary& vocabulary_;
   mlir::MLIRContext context_;
   DiagnosticPrinter diagnostics_;
-  Module model_;  // after `raise`
+  Module model_;  // after `raise`, in the types of training
   std::optional<ModelParts> parts_;
   std::vector<int> kinds_;            // by block; empty where nothing repeats
   std::vector<int64_t> stageOfPart_;  // empty where all is compiled

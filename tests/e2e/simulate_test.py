@@ -14,18 +14,19 @@ STRATEGIES = {
     "tensor_parallel": ["--mesh", "tp=8", "--remat", "selective"],
     "pipeline": ["--mesh", "tp=2", "--stages", 8, "--microbatches", 16, "--remat", "none"],
     "zero_bubble": ["--mesh", "dp=2", "--stages", 4, "--microbatches", 8, "--schedule", "zb-h1", "--remat", "none"],
+    "one_grid": ["--mesh", "fsdp=8", "--zero", 3, "--microbatches", 8, "--remat", "none"],
     "interleaved": ["--stages", 16, "--interleave", 2, "--microbatches", 16, "--remat", "none"],
 }
 
 
 class SimulateTest(OrielTestCase):
-    def simulate(self, model, *options, cluster=CLUSTER) -> dict:
-        run = self.run_ok("oriel", "simulate", model / "model.onnx", "--recipe", model / "recipe.yaml", "--cluster",
+    def simulate(self, model, *options, cluster=CLUSTER, recipe=None) -> dict:
+        run = self.run_ok("oriel", "simulate", model / "model.onnx", "--recipe", recipe or model / "recipe.yaml", "--cluster",
                           cluster, "--json", *options)
         return json.loads(run.stdout)
 
-    def check(self, name: str) -> None:
-        some, whole = (self.simulate(LLAVA, *STRATEGIES[name], *flag) for flag in ([], ["--whole"]))
+    def check(self, name: str, recipe=None) -> None:
+        some, whole = (self.simulate(LLAVA, *STRATEGIES[name], *flag, recipe=recipe) for flag in ([], ["--whole"]))
         self.assertLess(some["compiled_blocks"], whole["compiled_blocks"])
         self.assertEqual(whole["compiled_blocks"], whole["blocks"])
         for key in ("step_seconds", "mfu", "hfu", "tokens_per_second"):
@@ -54,6 +55,14 @@ class SimulateTest(OrielTestCase):
 
     def test_interleaved(self):
         self.check("interleaved")
+
+    def test_bf16(self):
+        recipe = self.folder / "recipe.yaml"
+        text = (LLAVA / "recipe.yaml").read_text()
+        self.assertIn("precision: f32", text)
+        recipe.write_text(text.replace("precision: f32", "precision: bf16"))
+        self.check("one_grid", recipe)
+        self.check("pipeline", recipe)
 
     def test_memory_is_the_plans(self):
         """The arena may be larger than what is in use at its peak, by what the planner loses."""
