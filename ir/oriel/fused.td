@@ -87,13 +87,21 @@ def LinearCrossEntropyGradOp : Oriel_Op<"linear_cross_entropy_grad",
   }];
 }
 
-// Another op plus an operand, `addend`, in whose place the sum may lie.
-class Oriel_SumOp<string mnemonic, dag args>
-    : Oriel_Op<mnemonic, args,
-               [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>,
-                DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelName", "mayOverwrite"]>]> {
+// An op that `lower` makes of local ones: it is differentiated and cut no more. Their rule is an
+// attribute.
+class Oriel_LoweredOp<string mnemonic, dag args, list<Trait> traits>
+    : Op<OrielDialect, mnemonic,
+         !listconcat(traits, [Pure, DeclareOpInterfaceMethods<
+                                        KernelOpInterface, ["getKernelName", "mayOverwrite"]>])> {
+  let arguments = !con(args, (ins DefaultValuedAttr<Oriel_IntAttr, "-1">:$origin));
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
+
+// Another op plus an operand, `addend`, in whose place the sum may lie.
+class Oriel_SumOp<string mnemonic, dag args>
+    : Oriel_LoweredOp<mnemonic, args,
+                      [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>]>;
 
 def LinearAddOp : Oriel_SumOp<"linear_add",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,
@@ -126,11 +134,8 @@ def LinearWeightGradAddOp : Oriel_SumOp<"linear_weight_grad_add",
 
 // A normalisation as its kernel has it: tensors may be narrower than weights and statistics.
 class Oriel_FusedNormOp<string mnemonic, dag args, list<Trait> traits>
-    : Oriel_Op<mnemonic, args,
-               !listconcat(traits, [DeclareOpInterfaceMethods<
-                                        KernelOpInterface, ["getKernelName", "mayOverwrite"]>])> {
-  let hasVerifier = 1;
-}
+    : Oriel_LoweredOp<mnemonic, args,
+                      !listconcat(traits, [DeclareOpInterfaceMethods<CostOpInterface>])>;
 
 def FusedLayerNormOp : Oriel_FusedNormOp<"fused_layer_norm",
     (ins Oriel_FloatTensor:$input, Optional<Oriel_FloatTensor>:$addend, Oriel_FloatTensor:$weight,

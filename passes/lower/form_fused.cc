@@ -115,6 +115,18 @@ void takeCasts(ir::NarrowOpInterface op) {
   for (Operation* cast : casts) eraseUnused(cast);
 }
 
+// --- sums
+
+// Whether a sum that partition has cut reads each piece of its operands where it makes that piece
+// of the result. Where one is repeated along a dimension, the pieces may be alike by chance.
+bool isOfEqualPieces(ir::AddOp add) {
+  auto rule = add->getAttrOfType<DictionaryAttr>(kRuleAttr);
+  if (!rule) return true;
+  const Attribute result = listOf(rule, "results")[0];
+  return llvm::all_of(listOf(rule, "operands"),
+                      [&](Attribute operand) { return operand == result; });
+}
+
 // --- sums behind an op
 
 // Whether the producer may do the sum: nobody else sees what it makes, it is cut as the sum is,
@@ -229,7 +241,7 @@ struct FormFused : impl::FormFusedBase<FormFused> {
         forEach<ir::NarrowOpInterface>(block, takeCasts);
         // A product adds for nothing, a norm reads one more tensor.
         forEach<ir::AddOp>(block, [](ir::AddOp add) {
-          if (!joinBehind(add)) joinBefore(add);
+          if (isOfEqualPieces(add) && !joinBehind(add)) joinBefore(add);
         });
       }
     }

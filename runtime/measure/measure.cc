@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -62,15 +63,20 @@ absl::StatusOr<double> TimeKernel(const KernelSpec& spec, Communicator* world) {
     results.push_back(memory.back().data());
   }
   if (world != nullptr) ORIEL_RETURN_IF_ERROR(world->Barrier());
-  double best = 0;
+  std::optional<double> best;
   const double start = Now();
   for (int run = 0; run < kLeastRuns || Now() - start < kSecondsPerMeasurement; ++run) {
     const double before = KernelNow(spec.num_threads);
     ORIEL_RETURN_IF_ERROR(function({operands.data(), results.data()}));
     const double seconds = KernelNow(spec.num_threads) - before;
-    best = run == 0 ? seconds : std::min(best, seconds);
+    // A clock that has not gone on says nothing.
+    if (seconds > 0) best = std::min(best.value_or(seconds), seconds);
   }
-  return Slowest(best, world);
+  if (!best) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the machine's clock does not go on while '", spec.kernel, "' runs"));
+  }
+  return Slowest(*best, world);
 }
 
 absl::StatusOr<Measurement> MeasureProduct(int64_t rows, int64_t columns, int64_t depth,

@@ -154,3 +154,17 @@ module {
     return %0, %1#0 : tensor<4x8xf32>, tensor<4x8xf32>
   }
 }
+
+// -----
+
+// What every sample reads alike, on ranks with a sample each: its pieces are alike by chance.
+// CHECK-LABEL: func.func @repeated
+// CHECK: oriel.add
+// CHECK: oriel.rms_norm
+module {
+  func.func @repeated(%position: tensor<1x8xf32>, %x: tensor<1x8xf32>, %w: tensor<8xf32>) -> (tensor<1x8xf32>, tensor<1x8xf32>) {
+    %0 = oriel.add %position, %x {oriel.rule = {factors = [[2, "parallel"], [8, "parallel"]], linear = [[0, 1]], operands = [[[], [1]], [[0], [1]]], results = [[[0], [1]]]}} : (tensor<1x8xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
+    %result, %inv_rms = oriel.rms_norm %0, %w {epsilon = 1.0e-6 : f64, oriel.rule = {factors = [[2, "parallel"]], linear = [], operands = [[[0], []], [[]]], results = [[[0], []], [[0]]]}} : (tensor<1x8xf32>, tensor<8xf32>) -> (tensor<1x8xf32>, tensor<1xf32>)
+    return %result, %0 : tensor<1x8xf32>, tensor<1x8xf32>
+  }
+}
