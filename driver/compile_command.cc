@@ -55,9 +55,9 @@ absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
     if (!strategy.memory) strategy.memory = arguments.compile.cluster->device.memory;
   }
   for (const std::string& what : arguments.compile.unfused) {
-    if (what == "attention" || what == "kernels") continue;
+    if (what == "attention") continue;
     return usageError(absl::StrCat("--unfused: can't use '", what,
-                                   "'; attention and kernels can be left unfused"));
+                                   "'; it is attention that can be left unfused"));
   }
   arguments.compile.generatedKernels = arguments.generatedKernels == "on";
   if (arguments.generatedKernels != "on" && arguments.generatedKernels != "off") {
@@ -110,8 +110,7 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->type_name("host|cuda[:sm_90,..]");
   command
       ->add_option("--unfused", arguments->compile.unfused,
-                   "Leave this as ops of its own, to compare with: attention, or kernels "
-                   "(docs/fused_kernels.md)")
+                   "Leave this as the model's own ops: attention; to compare with")
       ->allow_extra_args(false)
       ->type_name("WHAT");
   command
@@ -119,6 +118,9 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "Whether chains of pointwise ops are compiled to one launch each: on, or off, "
                    "which is the default")
       ->type_name("on|off");
+  command->add_flag("--fuse-kernels", arguments->compile.fuseKernels,
+                    "Let products and norms do the sums and casts beside them "
+                    "(docs/fused_kernels.md)");
   command->add_flag("--fuse-loss", arguments->compile.fuseLoss,
                     "Compute the cross entropy with the output layer, for some rows at a time: the "
                     "logits are never whole in memory, and computed again in the backward");

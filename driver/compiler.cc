@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "driver/console.h"
@@ -79,6 +78,7 @@ absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
   }
   if (options.generatedKernels) provenance.add_flags("--generated-kernels=on");
   if (options.fuseLoss) provenance.add_flags("--fuse-loss");
+  if (options.fuseKernels) provenance.add_flags("--fuse-kernels");
   for (const std::string& passes : options.passesAfter) {
     provenance.add_flags(absl::StrCat("--passes-after=", passes));
   }
@@ -135,8 +135,8 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
                                  options.strategy,
                                  options.explainSharding,
                                  options.explainStages,
-                                 absl::c_linear_search(options.unfused, "attention"),
-                                 absl::c_linear_search(options.unfused, "kernels"),
+                                 !options.unfused.empty(),
+                                 options.fuseKernels,
                                  options.fuseLoss,
                                  runtime::ArenaAlignment(options.device.kind()),
                                  options.generatedKernels};

@@ -108,7 +108,7 @@ void addOverlap(OpPassManager& passes, const PipelineOptions& options) {
 void addLower(OpPassManager& passes, const PipelineOptions& options) {
   // Behind all that clones, cuts or moves single ops, and before what joins sums and casts to
   // others.
-  if (!options.unfusedKernels) passes.addPass(createFormFused());
+  if (options.fusedKernels) passes.addPass(createFormFused());
   // Behind overlap, which orders updates one by one beside their collectives.
   passes.addPass(createFormLists());
   // Behind all that moves or copies single ops; bits stay.

@@ -21,7 +21,7 @@ struct PipelineOptions {
   bool explainSharding = false;
   bool explainStages = false;
   bool unfusedAttention = false;  // attention stays what the model has
-  bool unfusedKernels = false;    // products and norms take no sums and casts
+  bool fusedKernels = false;      // products and norms do sums and casts
   bool fusedLoss = false;         // the loss is one op with the output layer
   int64_t arenaAlignment = 64;    // bytes, of values in memory
   bool generatedKernels = false;  // chains of pointwise ops are compiled to one launch

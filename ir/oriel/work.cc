@@ -32,6 +32,16 @@ Work workOf(LinearWeightGradOp op) {
   return {{{1, input.back(), shapeOf(op.getCotangent()).back(), leading(input)}}, std::nullopt};
 }
 
+Work workOf(LinearAddOp op) {
+  llvm::ArrayRef<int64_t> input = shapeOf(op.getInput());
+  return {{{1, leading(input), op.getType().getShape().back(), input.back()}}, std::nullopt};
+}
+
+Work workOf(LinearWeightGradAddOp op) {
+  llvm::ArrayRef<int64_t> input = shapeOf(op.getInput());
+  return {{{1, input.back(), shapeOf(op.getCotangent()).back(), leading(input)}}, std::nullopt};
+}
+
 // Shapes of a convolution's weight and of its result, [b, o, e..]. As a product of patches.
 MatrixProduct convProduct(llvm::ArrayRef<int64_t> weight, llvm::ArrayRef<int64_t> result,
                           int64_t groups) {
@@ -117,8 +127,8 @@ void attach(mlir::MLIRContext& context) {
 
 void attachWork(mlir::Dialect& dialect) {
   attach<MatmulOp, LinearOp, LinearWeightGradOp, ConvOp, ConvInputGradOp, ConvWeightGradOp,
-         AttentionOp, AttentionGradOp, LinearCrossEntropyOp, LinearLogsumexpOp,
-         LinearCrossEntropyGradOp>(*dialect.getContext());
+         AttentionOp, AttentionGradOp, LinearAddOp, LinearWeightGradAddOp, LinearCrossEntropyOp,
+         LinearLogsumexpOp, LinearCrossEntropyGradOp>(*dialect.getContext());
 }
 
 }  // namespace oriel::ir

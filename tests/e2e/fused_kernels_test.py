@@ -1,4 +1,4 @@
-"""Sums and casts joined to products and norms (docs/fused_kernels.md): the numbers of the single ops (`--unfused kernels`)."""
+"""Sums and casts joined to products and norms (docs/fused_kernels.md): the numbers of the single ops."""
 
 import collections
 import re
@@ -9,6 +9,7 @@ from gpt import Gpt
 from oriel_testing import OrielTestCase, losses, read_safetensors, relative_error, write_shard
 
 BATCH, MICRO = 8, 2
+FUSED = "--fuse-kernels"
 FORMS = r"oriel\.(linear_add|linear_weight_grad_add|fused_\w+)\""
 
 
@@ -50,8 +51,8 @@ class FusedKernelsTestCase(OrielTestCase):
 
     def check(self, strategies, precision: str = "f32", bound: float = 1e-5):
         for world, options in strategies:
-            expected, gradients = self.numbers(precision, world, *options, "--unfused", "kernels")
-            fused, own = self.numbers(precision, world, *options)
+            expected, gradients = self.numbers(precision, world, *options)
+            fused, own = self.numbers(precision, world, *options, FUSED)
             numpy.testing.assert_allclose(fused, expected, rtol=bound, err_msg=str(options))
             self.assertEqual(own.keys(), gradients.keys())
             for name, gradient in gradients.items():
@@ -64,22 +65,22 @@ class FusedKernelsTest(FusedKernelsTestCase):
     def test_forms(self):
         """Every gradient of a weight that a layer multiplies with, and both residuals of each block, each way."""
         blocks = self.gpt.blocks
-        self.assertFalse(any(self.forms("f32", "--unfused", "kernels").values()))
-        forms = self.forms("f32")
+        self.assertFalse(any(self.forms("f32").values()))
+        forms = self.forms("f32", FUSED)
         self.assertEqual(forms["backward"]["linear_weight_grad_add"], 6 * blocks + 1)
         self.assertEqual(forms["backward"]["fused_layer_norm_grad"], 2 * blocks)
         self.assertEqual(forms["forward"]["linear_add"], 2 * blocks)
 
     def test_forms_in_bf16(self):
         """Norms read and write bf16."""
-        forms, blocks = self.forms("bf16"), self.gpt.blocks
+        forms, blocks = self.forms("bf16", FUSED), self.gpt.blocks
         self.assertEqual(forms["backward"]["linear_weight_grad_add"], 6 * blocks + 1)
         self.assertGreaterEqual(forms["forward"]["fused_layer_norm"], 2 * blocks)
         self.assertGreaterEqual(forms["backward"]["fused_layer_norm_grad"], 2 * blocks)
 
     def test_forms_of_pieces(self):
         """Collectives stand between products and residuals: the norms behind them add."""
-        forms = self.forms("f32", "--mesh", "tp=2")
+        forms = self.forms("f32", FUSED, "--mesh", "tp=2")
         self.assertEqual(forms["forward"]["linear_add"], 0)
         self.assertGreaterEqual(forms["forward"]["fused_layer_norm"], 2 * self.gpt.blocks)
 
@@ -95,7 +96,7 @@ class FusedKernelsTest(FusedKernelsTestCase):
 
     def test_recomputed_bits(self):
         """What the backward computes again is joined as in the forward."""
-        kept, again = (self.numbers("f32", 1, "--remat", policy) for policy in ("none", "full"))
+        kept, again = (self.numbers("f32", 1, FUSED, "--remat", policy) for policy in ("none", "full"))
         self.assertEqual(kept[0], again[0])
         for name, gradient in kept[1].items():
             numpy.testing.assert_array_equal(again[1][name], gradient, err_msg=name)
