@@ -37,7 +37,7 @@ struct Birth {
 };
 
 absl::Status Bear(const Nccl& nccl, Birth& birth) {
-  const absl::Status status = ORIEL_NCCL(nccl, ncclGetUniqueId, &birth.id);
+  absl::Status status = ORIEL_NCCL(nccl, ncclGetUniqueId, &birth.id);
   birth.ok = status.ok();
   return status;
 }
