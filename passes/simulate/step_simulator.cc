@@ -37,7 +37,9 @@ class Simulator {
       timeline_.seconds = std::max(timeline_.seconds, positions_[program].now);
     }
     for (ProgramTimeline& program : timeline_.programs) {
-      program.waiting = timeline_.seconds - program.computing - program.communicating;
+      const double waiting = timeline_.seconds - program.computing - program.communicating;
+      // Of a sum of many runs, what rounding leaves is nothing.
+      program.waiting = waiting < 1e-12 * timeline_.seconds ? 0 : waiting;
     }
     return std::move(timeline_);
   }
