@@ -54,11 +54,7 @@ absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
     ORIEL_ASSIGN_OR_RETURN(arguments.compile.cluster, clusterFor(arguments.cluster, strategy));
     if (!strategy.memory) strategy.memory = arguments.compile.cluster->device.memory;
   }
-  for (const std::string& what : arguments.compile.unfused) {
-    if (what == "attention") continue;
-    return usageError(absl::StrCat("--unfused: can't use '", what,
-                                   "'; it is attention that can be left unfused"));
-  }
+  ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.compile.unfused));
   arguments.compile.generatedKernels = arguments.generatedKernels == "on";
   if (arguments.generatedKernels != "on" && arguments.generatedKernels != "off") {
     return usageError(absl::StrCat("--generated-kernels: can't use '", arguments.generatedKernels,
@@ -108,11 +104,7 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "What runs the plan: host (default), cuda, or cuda on some architectures only "
                    "(docs/cuda.md)")
       ->type_name("host|cuda[:sm_90,..]");
-  command
-      ->add_option("--unfused", arguments->compile.unfused,
-                   "Leave this as the model's own ops: attention; to compare with")
-      ->allow_extra_args(false)
-      ->type_name("WHAT");
+  addUnfusedFlag(command, &arguments->compile.unfused);
   command
       ->add_option("--generated-kernels", arguments->generatedKernels,
                    "Whether chains of pointwise ops are compiled to one launch each: on, or off, "

@@ -45,13 +45,6 @@ absl::Status checkMissingWeights(const ModelFile& model, const Recipe& recipe) {
       "docs/recipe.md)"));
 }
 
-// A pass may fail without a word; the user must not be left without one.
-absl::Status phaseFailed(const std::string& phase, int errorsPrinted) {
-  if (errorsPrinted > 0) return alreadyReported();
-  return absl::InternalError(
-      absl::StrCat("the phase '", phase, "' failed without saying why; this is a bug of Oriel"));
-}
-
 absl::Status runPhase(const PipelinePhase& phase, const PipelineOptions& options,
                       mlir::ModuleOp module, const DiagnosticPrinter& diagnostics) {
   progress(phase.name);
@@ -86,6 +79,12 @@ absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
 }
 
 }  // namespace
+
+absl::Status phaseFailed(const std::string& phase, int errorsPrinted) {
+  if (errorsPrinted > 0) return alreadyReported();
+  return absl::InternalError(
+      absl::StrCat("the phase '", phase, "' failed without saying why; this is a bug of Oriel"));
+}
 
 std::vector<std::string> phaseNames() {
   std::vector<std::string> names = {kImport};

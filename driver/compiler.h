@@ -23,6 +23,9 @@ namespace oriel::driver {
 // import, those of driver/pipelines.h, emit.
 std::vector<std::string> phaseNames();
 
+// A pass may fail without a word; the user must not be left without one.
+absl::Status phaseFailed(const std::string& phase, int errorsPrinted);
+
 struct CompileOptions {
   std::string modelPath;
   Recipe recipe;

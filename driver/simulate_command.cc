@@ -32,13 +32,8 @@ absl::Status runSimulation(Arguments arguments, const Vocabulary& vocabulary) {
   absl::StatusOr<SoftwareStack> stack = parseSoftwareStack(arguments.stack);
   if (!stack.ok()) return usageError(absl::StrCat("--stack: ", stack.status().message()));
   options.stack = *stack;
-  for (const std::string& what : arguments.unfused) {
-    if (what != "attention") {
-      return usageError(absl::StrCat("--unfused: can't use '", what,
-                                     "'; it is attention that can be left unfused"));
-    }
-    options.unfusedAttention = true;
-  }
+  ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.unfused));
+  options.unfusedAttention = !arguments.unfused.empty();
   ORIEL_ASSIGN_OR_RETURN(options.recipe, readRecipe(arguments.recipe));
   ORIEL_ASSIGN_OR_RETURN(const Simulation simulation, simulate(options, vocabulary));
   if (!arguments.trace.empty()) {
@@ -76,10 +71,7 @@ void addSimulateCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE,..");
-  command
-      ->add_option("--unfused", arguments->unfused, "Leave this as the model's own ops: attention")
-      ->allow_extra_args(false)
-      ->type_name("WHAT");
+  addUnfusedFlag(command, &arguments->unfused);
   command->add_flag("--fuse-loss", options.fuseLoss,
                     "Compute the cross entropy with the output layer, as compile does");
   command->add_flag("--whole", options.whole,

@@ -77,9 +77,7 @@ class Simulator {
   }
 
   absl::Status failed(const std::string& phase) const {
-    if (diagnostics_.errors() > 0) return alreadyReported();
-    return absl::InternalError(
-        absl::StrCat("the phase '", phase, "' failed without saying why; this is a bug of Oriel"));
+    return phaseFailed(phase, diagnostics_.errors());
   }
 
   PipelineOptions pipelineOptions(const Recipe& recipe, const Strategy& strategy) const {

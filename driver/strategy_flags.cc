@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "driver/console.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {
@@ -70,6 +71,23 @@ CLI::Option* addClusterFlag(CLI::App* command, std::string* cluster, const std::
                    "The machines: a file (docs/cluster.md) or " +
                        absl::StrJoin(clusterPresets(), ", ") + ", with nodes as in h100:4. " + use)
       ->type_name("FILE|NAME");
+}
+
+void addUnfusedFlag(CLI::App* command, std::vector<std::string>* unfused) {
+  command
+      ->add_option("--unfused", *unfused,
+                   "Leave this as the model's own ops: attention; to compare with")
+      ->allow_extra_args(false)
+      ->type_name("WHAT");
+}
+
+absl::Status checkUnfused(const std::vector<std::string>& unfused) {
+  for (const std::string& what : unfused) {
+    if (what == "attention") continue;
+    return usageError(absl::StrCat("--unfused: can't use '", what,
+                                   "'; it is attention that can be left unfused"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Cluster> clusterFor(const std::string& fileOrName, const Strategy& strategy) {

@@ -3,6 +3,7 @@
 #define ORIEL_DRIVER_STRATEGY_FLAGS_H_
 
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
@@ -15,6 +16,10 @@ namespace oriel::driver {
 void addStrategyFlags(CLI::App* command, StrategyOptions* strategy);
 // `--cluster`, with this said behind what it is.
 CLI::Option* addClusterFlag(CLI::App* command, std::string* cluster, const std::string& use);
+
+// `--unfused`, and InvalidArgument for what can't be left unfused.
+void addUnfusedFlag(CLI::App* command, std::vector<std::string>* unfused);
+absl::Status checkUnfused(const std::vector<std::string>& unfused);
 
 // A file or a known name. InvalidArgument if the strategy has more ranks than the cluster devices.
 absl::StatusOr<Cluster> clusterFor(const std::string& fileOrName, const Strategy& strategy);
