@@ -61,11 +61,19 @@ std::string formatDiagnostic(const mlir::Diagnostic& diagnostic, llvm::StringRef
   return text;
 }
 
-DiagnosticPrinter::DiagnosticPrinter(mlir::MLIRContext* context, std::string modelPath)
-    : handler_(context, [this, path = std::move(modelPath)](mlir::Diagnostic& diagnostic) {
-        if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error) ++errors_;
+DiagnosticPrinter::DiagnosticPrinter(mlir::MLIRContext* context, std::string modelPath,
+                                     std::string* errorText)
+    : handler_(context, [this, path = std::move(modelPath), errorText](
+                            mlir::Diagnostic& diagnostic) {
+        const bool isError = diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
+        if (isError) ++errors_;
+        if (errorText && !isError) return mlir::success();
         const std::string text = formatDiagnostic(diagnostic, path);
-        std::fwrite(text.data(), 1, text.size(), stderr);
+        if (errorText) {
+          *errorText += text;
+        } else {
+          std::fwrite(text.data(), 1, text.size(), stderr);
+        }
         return mlir::success();
       }) {
   // Otherwise a note with the whole op, at worst the module, follows each error.

@@ -15,10 +15,12 @@ namespace oriel::driver {
 
 class DiagnosticPrinter {
  public:
-  // `modelPath` is what the importer gave to the module as its location.
-  DiagnosticPrinter(mlir::MLIRContext* context, std::string modelPath);
+  // `modelPath` is what the importer gave to the module as its location. With `errorText`, the
+  // errors are added there, and nothing is printed.
+  DiagnosticPrinter(mlir::MLIRContext* context, std::string modelPath,
+                    std::string* errorText = nullptr);
 
-  // How many errors were printed.
+  // How many errors there were.
   int errors() const { return errors_; }
 
  private:

@@ -26,16 +26,16 @@ struct Arguments {
 
 absl::Status runSimulation(Arguments arguments, const Vocabulary& vocabulary) {
   SimulationOptions& options = arguments.simulation;
-  ORIEL_ASSIGN_OR_RETURN(options.strategy, strategyFromOptions(arguments.strategy));
-  ORIEL_ASSIGN_OR_RETURN(options.cluster, clusterFor(arguments.cluster, options.strategy));
-  if (!options.strategy.memory) options.strategy.memory = options.cluster.device.memory;
+  ORIEL_ASSIGN_OR_RETURN(Strategy strategy, strategyFromOptions(arguments.strategy));
+  ORIEL_ASSIGN_OR_RETURN(options.cluster, clusterFor(arguments.cluster, strategy));
+  if (!strategy.memory) strategy.memory = options.cluster.device.memory;
   absl::StatusOr<SoftwareStack> stack = parseSoftwareStack(arguments.stack);
   if (!stack.ok()) return usageError(absl::StrCat("--stack: ", stack.status().message()));
   options.stack = *stack;
   ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.unfused));
   options.unfusedAttention = !arguments.unfused.empty();
   ORIEL_ASSIGN_OR_RETURN(options.recipe, readRecipe(arguments.recipe));
-  ORIEL_ASSIGN_OR_RETURN(const Simulation simulation, simulate(options, vocabulary));
+  ORIEL_ASSIGN_OR_RETURN(const Simulation simulation, simulate(options, strategy, vocabulary));
   if (!arguments.trace.empty()) {
     ORIEL_RETURN_IF_ERROR(
         runtime::WriteTextAtomically(arguments.trace, simulationTrace(simulation)));

@@ -21,7 +21,6 @@ namespace oriel::driver {
 struct SimulationOptions {
   std::string modelPath;  // .onnx, or .mlir as `oriel import -o` writes it
   Recipe recipe;
-  Strategy strategy;
   Cluster cluster;
   SoftwareStack stack;
   bool unfusedAttention = false;
@@ -39,10 +38,12 @@ struct Simulation {
   double samples = 0, tokens = 0;     // of a step; no tokens where labels are not of tokens
   double peakFlops = 0;               // per second, of all ranks
   int64_t ranks = 1;
+  int64_t microBatch = 1, microbatches = 1;  // samples of a rank, and how many of them a step has
   int64_t compiledBlocks = 0, blocks = 0;  // of all equal blocks, how many were compiled
 
   double mfu() const { return modelFlops / step.seconds / peakFlops; }
   double hfu() const { return flops / step.seconds / peakFlops; }
+  double peakBytes() const;  // of the rank that needs most
   // The part of a step in which the busiest program waits for collectives.
   double exposedCommunication() const;
 };
@@ -50,7 +51,8 @@ struct Simulation {
 // Compiles as `oriel compile` does up to `overlap`, but for equal blocks of a stage: of those it
 // compiles two, and one more to see what another one takes. With the remat policy `auto` and with
 // `whole` it compiles all. Errors about the graph have been printed.
-absl::StatusOr<Simulation> simulate(const SimulationOptions& options, const Vocabulary& vocabulary);
+absl::StatusOr<Simulation> simulate(const SimulationOptions& options, const Strategy& strategy,
+                                    const Vocabulary& vocabulary);
 
 }  // namespace oriel::driver
 

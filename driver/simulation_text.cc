@@ -16,12 +16,6 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kUses[kMemoryUses] = {
     "parameters", "gradients", "optimizer_state", "stash", "temporaries", "communication", "other"};
 
-double peakBytes(const Simulation& simulation) {
-  double most = 0;
-  for (const ProgramCost& program : simulation.programs) most = std::max(most, program.peakBytes());
-  return most;
-}
-
 std::string percent(double part) { return absl::StrFormat("%.1f %%", 100 * part); }
 
 std::string gibibytes(double bytes) {
@@ -58,7 +52,7 @@ std::string simulationText(const Simulation& simulation, const Cluster& cluster)
                   percent(simulation.hfu()), ")\nbubble      ", percent(simulation.step.bubble()),
                   "\nwaits       ", percent(simulation.exposedCommunication()),
                   " of the step for collectives\n");
-  const double peak = peakBytes(simulation);
+  const double peak = simulation.peakBytes();
   absl::StrAppend(&text, "memory      ", gibibytes(peak), " of ",
                   gibibytes(static_cast<double>(cluster.device.memory)),
                   peak > static_cast<double>(cluster.device.memory)
@@ -104,7 +98,7 @@ std::string simulationJson(const Simulation& simulation) {
                      {"hfu", simulation.hfu()},
                      {"bubble", simulation.step.bubble()},
                      {"exposed_communication", simulation.exposedCommunication()},
-                     {"peak_memory", peakBytes(simulation)},
+                     {"peak_memory", simulation.peakBytes()},
                      {"ranks", simulation.ranks},
                      {"blocks", simulation.blocks},
                      {"compiled_blocks", simulation.compiledBlocks},

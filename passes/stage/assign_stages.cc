@@ -7,7 +7,6 @@
 #include "ir/oriel/location.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
-#include "passes/stage/balance.h"
 #include "passes/stage/parts.h"
 #include "passes/stage/passes.h"
 #include "passes/strategize/programs.h"
@@ -35,14 +34,14 @@ class StageAssigner {
   LogicalResult run(llvm::raw_ostream* explain) {
     annotateBlocks();
     if (explain) explainParts(*explain);
-    if (failed(checkCount())) return failure();
-    const Pipeline pipeline = strategy_.pipeline.value_or(Pipeline());
     if (auto given = module_->getAttrOfType<mlir::DenseI64ArrayAttr>(kPartStagesAttr)) {
       if (failed(readGivenCuts(given))) return failure();
-    } else if (pipeline.named.empty()) {
-      findCuts(pipeline);
-    } else if (failed(readCuts(pipeline))) {
-      return failure();
+    } else {
+      absl::StatusOr<std::vector<int64_t>> stages = stagesOfParts(model_, strategy_);
+      if (!stages.ok()) {
+        return module_.emitError(std::string(stages.status().message()));
+      }
+      stageOf_ = *std::move(stages);
     }
     if (explain) explainStages(*explain);
     if (strategy_.stageCount() > 1) annotate();
@@ -50,35 +49,6 @@ class StageAssigner {
   }
 
  private:
-  LogicalResult checkCount() {
-    const auto parts = static_cast<int64_t>(model_.parts.size());
-    if (strategy_.stageCount() <= std::max<int64_t>(parts, 1)) return success();
-    return module_.emitError("the strategy has ")
-           << strategy_.stageCount() << " stages, but the model has only " << parts
-           << " parts to cut between (" << describeTowers()
-           << " and what is between them), so a stage would be without parameters: use at most "
-           << parts << " stages";
-  }
-
-  std::string describeTowers() const {
-    return model_.names.count() > 0 ? model_.names.list() : "no blocks";
-  }
-
-  void findCuts(const Pipeline& pipeline) {
-    std::vector<double> costs;
-    for (const Part& part : model_.parts) {
-      const bool byTime = pipeline.balance == Pipeline::Balance::kTime;
-      costs.push_back(byTime ? part.seconds() : static_cast<double>(part.parameters));
-    }
-    stageOf_.assign(costs.size(), 0);
-    if (costs.empty()) return;
-    const std::vector<int64_t> firsts =
-        balancedCuts(costs, strategy_.stageCount(), strategy_.grids());
-    for (size_t stage = 1; stage < firsts.size(); ++stage) {
-      std::fill(stageOf_.begin() + firsts[stage], stageOf_.end(), static_cast<int64_t>(stage));
-    }
-  }
-
   void annotateBlocks() {
     llvm::SmallVector<int64_t> blocks;
     for (mlir::Operation& op : forward_.getBody().front().without_terminator()) {
@@ -90,15 +60,6 @@ class StageAssigner {
     }
     if (blocks.empty()) return;
     module_->setAttr(kBlocksAttr, mlir::DenseI64ArrayAttr::get(module_.getContext(), blocks));
-  }
-
-  LogicalResult readCuts(const Pipeline& pipeline) {
-    absl::StatusOr<std::vector<int64_t>> stages = namedStages(model_, pipeline);
-    if (!stages.ok()) {
-      return module_.emitError("the strategy's ") << std::string(stages.status().message());
-    }
-    stageOf_ = *std::move(stages);
-    return success();
   }
 
   LogicalResult readGivenCuts(llvm::ArrayRef<int64_t> stages) {
@@ -147,7 +108,7 @@ class StageAssigner {
   }
 
   void explainParts(llvm::raw_ostream& out) const {
-    out << "stage: blocks: " << describeTowers() << "\n";
+    out << "stage: blocks: " << towersText(model_) << "\n";
     for (const Part& part : model_.parts) {
       out << "stage: part " << part.name << (part.block < 0 ? " (between blocks)" : "") << ": "
           << part.parameters << " parameters, on one device ";

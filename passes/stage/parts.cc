@@ -6,12 +6,14 @@
 #include <map>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "ir/interfaces/interfaces.h"
 #include "ir/oriel/location.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "passes/stage/balance.h"
 #include "passes/stage/layer_order.h"
 #include "passes/stage/op_time.h"
 #include "passes/stage/towers.h"
@@ -420,17 +422,30 @@ class PartFinder {
   llvm::DenseMap<int64_t, int> partOfOrigin_;
 };
 
-}  // namespace
-
-ModelParts findParts(mlir::func::FuncOp forward, mlir::func::FuncOp backward,
-                     const Strategy& strategy) {
-  return PartFinder(forward, strategy).find(backward);
+std::vector<int64_t> foundStages(const ModelParts& model, const Strategy& strategy,
+                                 Pipeline::Balance balance) {
+  std::vector<double> costs;
+  for (const Part& part : model.parts) {
+    const bool byTime = balance == Pipeline::Balance::kTime;
+    costs.push_back(byTime ? part.seconds() : static_cast<double>(part.parameters));
+  }
+  std::vector<int64_t> stages(costs.size(), 0);
+  if (costs.empty()) return stages;
+  const std::vector<int64_t> firsts =
+      balancedCuts(costs, strategy.stageCount(), strategy.grids());
+  for (size_t stage = 1; stage < firsts.size(); ++stage) {
+    std::fill(stages.begin() + firsts[stage], stages.end(), static_cast<int64_t>(stage));
+  }
+  return stages;
 }
 
 absl::StatusOr<std::vector<int64_t>> namedStages(const ModelParts& model,
                                                  const Pipeline& pipeline) {
   absl::StatusOr<std::vector<int64_t>> ofBlocks = model.names.stagesOf(pipeline.named);
-  if (!ofBlocks.ok()) return ofBlocks.status();
+  if (!ofBlocks.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the strategy's ", ofBlocks.status().message()));
+  }
   std::vector<int64_t> stages(model.parts.size());
   int64_t stage = static_cast<int64_t>(pipeline.named.size()) - 1;
   for (size_t i = model.parts.size(); i-- > 0;) {
@@ -438,6 +453,32 @@ absl::StatusOr<std::vector<int64_t>> namedStages(const ModelParts& model,
     stages[i] = stage;
   }
   return stages;
+}
+
+}  // namespace
+
+ModelParts findParts(mlir::func::FuncOp forward, mlir::func::FuncOp backward,
+                     const Strategy& strategy) {
+  return PartFinder(forward, strategy).find(backward);
+}
+
+std::string towersText(const ModelParts& model) {
+  return model.names.count() > 0 ? model.names.list() : "no blocks";
+}
+
+absl::StatusOr<std::vector<int64_t>> stagesOfParts(const ModelParts& model,
+                                                   const Strategy& strategy) {
+  const auto parts = static_cast<int64_t>(model.parts.size());
+  if (strategy.stageCount() > std::max<int64_t>(parts, 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the strategy has ", strategy.stageCount(), " stages, but the model has only ", parts,
+        " parts to cut between (", towersText(model),
+        " and what is between them), so a stage would be without parameters: use at most ", parts,
+        " stages"));
+  }
+  const Pipeline pipeline = strategy.pipeline.value_or(Pipeline());
+  return pipeline.named.empty() ? foundStages(model, strategy, pipeline.balance)
+                                : namedStages(model, pipeline);
 }
 
 }  // namespace oriel

@@ -48,9 +48,14 @@ struct ModelParts {
 ModelParts findParts(mlir::func::FuncOp forward, mlir::func::FuncOp backward,
                      const Strategy& strategy);
 
-// The stage of each part where the strategy names them; what is between blocks joins the later one.
-// InvalidArgument as BlockNames::stagesOf().
-absl::StatusOr<std::vector<int64_t>> namedStages(const ModelParts& model, const Pipeline& pipeline);
+// "'model.vision.layers' (4 blocks), 'model.layers' (32 blocks)", or "no blocks"
+std::string towersText(const ModelParts& model);
+
+// The stage of each part: as the strategy names them, where what is between blocks joins the later
+// one, or cut so that grids take the same (balance.h). InvalidArgument, "the strategy ..", if there
+// are more stages than parts, and as BlockNames::stagesOf().
+absl::StatusOr<std::vector<int64_t>> stagesOfParts(const ModelParts& model,
+                                                   const Strategy& strategy);
 
 }  // namespace oriel
 

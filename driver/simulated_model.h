@@ -1,0 +1,38 @@
+// A model whose steps are simulated with many strategies: what these share is done once.
+#ifndef ORIEL_DRIVER_SIMULATED_MODEL_H_
+#define ORIEL_DRIVER_SIMULATED_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "driver/simulation.h"
+#include "driver/vocabulary.h"
+#include "passes/strategize/strategy.h"
+
+namespace oriel::driver {
+
+// Not for several threads at a time, but each may have its own.
+class SimulatedModel {
+ public:
+  // Where errors and warnings about the graph go. What isn't printed is in the status.
+  enum class Diagnostics { kPrinted, kInStatus };
+  class Impl;
+
+  SimulatedModel(SimulationOptions options, const Vocabulary& vocabulary, Diagnostics diagnostics);
+  ~SimulatedModel();
+
+  // As driver::simulate().
+  absl::StatusOr<Simulation> simulate(const Strategy& strategy);
+
+  // Parts between which the model can be cut into stages, as the microbatches of this strategy see
+  // it.
+  absl::StatusOr<int64_t> parts(const Strategy& strategy);
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace oriel::driver
+
+#endif  // ORIEL_DRIVER_SIMULATED_MODEL_H_
