@@ -79,6 +79,7 @@ int runOriel(int argc, char** argv) {
   Run run;
   addImportCommand(app, &vocabulary, &run);
   addCompileCommand(app, &vocabulary, &run);
+  addPlanCommand(app, &vocabulary, &run);
   addSimulateCommand(app, &vocabulary, &run);
   addInspectCommand(app, &run);
   addVerifyCommand(app, &run);

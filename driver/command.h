@@ -18,6 +18,7 @@ using Run = std::function<absl::Status()>;
 void addImportCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
 void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
 void addInspectCommand(CLI::App& app, Run* run);
+void addPlanCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
 void addSimulateCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
 void addVerifyCommand(CLI::App& app, Run* run);
 void addExportCommand(CLI::App& app, Run* run);

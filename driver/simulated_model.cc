@@ -1,5 +1,6 @@
 #include "driver/simulated_model.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "driver/compiler.h"
 #include "driver/console.h"
 #include "driver/diagnostics.h"
@@ -86,14 +88,20 @@ class SimulatedModel::Impl {
   absl::StatusOr<Recipe> recipeFor(const Strategy& strategy) {
     errorText_.clear();
     ORIEL_RETURN_IF_ERROR(checkBatch(options_.recipe, strategy));
-    if (!isText() && !inputs_) {
-      say("import: " + options_.modelPath);
-      llvm::Expected<ModelFile> file = ModelFile::open(options_.modelPath);
-      if (!file) return toStatus(file.takeError());
-      file_.emplace(std::move(*file));
-      inputs_ = modelInputs(*file_);
+    ORIEL_RETURN_IF_ERROR(open());
+    return withGlobalBatch(options_.recipe, inputs_, strategy);
+  }
+
+  absl::StatusOr<std::optional<int64_t>> samples() {
+    ORIEL_RETURN_IF_ERROR(open());
+    // A text's shapes are those for the recipe's batch on one rank.
+    if (isText()) return options_.recipe.microBatch;
+    std::optional<int64_t> fewest;  // an input may have several rows for a sample
+    for (const ModelInput& input : inputs_) {
+      const int64_t size = input.shape.empty() ? 0 : input.shape.front().size;
+      if (size > 0) fewest = std::min(fewest.value_or(size), size);
     }
-    return withGlobalBatch(options_.recipe, inputs_.value_or(std::vector<ModelInput>()), strategy);
+    return fewest;
   }
 
   absl::StatusOr<TypedModel*> typedFor(const Recipe& recipe, const Strategy& strategy) {
@@ -160,12 +168,25 @@ class SimulatedModel::Impl {
  private:
   bool isText() const { return absl::EndsWith(options_.modelPath, ".mlir"); }
 
+  absl::Status open() {
+    if (isText() || file_) return absl::OkStatus();
+    say("import: " + options_.modelPath);
+    llvm::Expected<ModelFile> file = ModelFile::open(options_.modelPath);
+    if (!file) return toStatus(file.takeError());
+    file_.emplace(std::move(*file));
+    inputs_ = modelInputs(*file_);
+    return absl::OkStatus();
+  }
+
   void say(const std::string& text) const {
     if (!isQuiet_) progress(text);
   }
 
   absl::Status failed(const std::string& phase) const {
-    if (isQuiet_ && !errorText_.empty()) return absl::InvalidArgumentError(errorText_);
+    if (isQuiet_ && !errorText_.empty()) {
+      const absl::string_view text = absl::StripSuffix(errorText_, "\n");
+      return absl::InvalidArgumentError(absl::StripPrefix(text, "error: "));
+    }
     return phaseFailed(phase, printer_.errors());
   }
 
@@ -270,7 +291,7 @@ class SimulatedModel::Impl {
   mlir::MLIRContext context_;
   DiagnosticPrinter printer_;
   std::optional<ModelFile> file_;  // none of a text
-  std::optional<std::vector<ModelInput>> inputs_;
+  std::vector<ModelInput> inputs_;
   std::map<std::string, Module> raised_;  // by what the dimensions are bound to
   std::map<std::pair<std::string, std::string>, TypedModel> typed_;
 };
@@ -368,6 +389,7 @@ class OneSimulation {
     }
     Module module(trained->module->clone());
     Recipe recipe = trained->recipe;
+    recipe.microBatch = recipe_.microBatch;  // other ranks may share this microbatch otherwise
     Strategy strategy = strategy_;
     if (!dropped.empty()) {
       strategy = withNamesOf(*module, strategy);
@@ -450,6 +472,8 @@ SimulatedModel::~SimulatedModel() = default;
 absl::StatusOr<Simulation> SimulatedModel::simulate(const Strategy& strategy) {
   return OneSimulation(*impl_, strategy).run();
 }
+
+absl::StatusOr<std::optional<int64_t>> SimulatedModel::samples() { return impl_->samples(); }
 
 absl::StatusOr<int64_t> SimulatedModel::parts(const Strategy& strategy) {
   ORIEL_ASSIGN_OR_RETURN(const Recipe recipe, impl_->recipeFor(strategy));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "driver/simulation.h"
@@ -28,6 +29,9 @@ class SimulatedModel {
   // Parts between which the model can be cut into stages, as the microbatches of this strategy see
   // it.
   absl::StatusOr<int64_t> parts(const Strategy& strategy);
+
+  // Of a microbatch of all ranks, where the model's file is for one number only.
+  absl::StatusOr<std::optional<int64_t>> samples();
 
  private:
   std::unique_ptr<Impl> impl_;

@@ -38,6 +38,8 @@ double secondsOf(const ProgramTimeline& program, const std::string& segment) {
 
 }  // namespace
 
+std::string memoryUseKey(size_t use) { return kUses[use]; }
+
 std::string simulationText(const Simulation& simulation, const Cluster& cluster) {
   std::string text =
       absl::StrFormat("step        %.6g ms on %d of %d devices (%s)\n",

@@ -2,11 +2,15 @@
 #ifndef ORIEL_DRIVER_SIMULATION_TEXT_H_
 #define ORIEL_DRIVER_SIMULATION_TEXT_H_
 
+#include <cstddef>
 #include <string>
 
 #include "driver/simulation.h"
 
 namespace oriel::driver {
+
+// The key of a MemoryUse: "optimizer_state".
+std::string memoryUseKey(size_t use);
 
 std::string simulationText(const Simulation& simulation, const Cluster& cluster);
 // One object: seconds, bytes, and parts of 1; `stages` has an entry for each program.

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "driver/console.h"
+#include "passes/search/candidate.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {
@@ -71,6 +72,13 @@ CLI::Option* addClusterFlag(CLI::App* command, std::string* cluster, const std::
                    "The machines: a file (docs/cluster.md) or " +
                        absl::StrJoin(clusterPresets(), ", ") + ", with nodes as in h100:4. " + use)
       ->type_name("FILE|NAME");
+}
+
+void addFixFlag(CLI::App* command, std::vector<std::string>* fix) {
+  command->add_option("--fix", *fix, "Choices that the search is not to make: " + pinsHelp())
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE,..");
 }
 
 void addUnfusedFlag(CLI::App* command, std::vector<std::string>* unfused) {

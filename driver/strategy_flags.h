@@ -17,6 +17,9 @@ void addStrategyFlags(CLI::App* command, StrategyOptions* strategy);
 // `--cluster`, with this said behind what it is.
 CLI::Option* addClusterFlag(CLI::App* command, std::string* cluster, const std::string& use);
 
+// `--fix`, the choices that a search is not to make.
+void addFixFlag(CLI::App* command, std::vector<std::string>* fix);
+
 // `--unfused`, and InvalidArgument for what can't be left unfused.
 void addUnfusedFlag(CLI::App* command, std::vector<std::string>* unfused);
 absl::Status checkUnfused(const std::vector<std::string>& unfused);

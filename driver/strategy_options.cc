@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "driver/console.h"
 #include "passes/strategize/strategy_reader.h"
+#include "passes/strategize/strategy_text.h"
 #include "passes/train/suggest.h"
 #include "runtime/base/status.h"
 
@@ -78,53 +79,6 @@ absl::StatusOr<std::optional<Overlap>> parseOverlap(const std::vector<std::strin
     }
   }
   return overlap;
-}
-
-// As in the file: `4`, or a list of names.
-std::string stagesText(const Pipeline& pipeline) {
-  if (pipeline.named.empty()) return absl::StrCat(pipeline.stages);
-  std::vector<std::string> quoted;
-  for (const Pipeline::Stage& stage : pipeline.named) {
-    quoted.push_back(absl::StrCat("\"", stage.blocks.front(), "\""));
-  }
-  return absl::StrCat("[", absl::StrJoin(quoted, ", "), "]");
-}
-
-std::string overlapText(const std::optional<Overlap>& given) {
-  if (!given) return "false";
-  const Overlap& overlap = *given;
-  if (overlap == Overlap()) return "true";
-  std::vector<std::string> sizes;
-  if (overlap.bucket) sizes.push_back(absl::StrCat("bucket: ", *overlap.bucket));
-  if (overlap.prefetch) sizes.push_back(absl::StrCat("prefetch: ", *overlap.prefetch));
-  return absl::StrCat("{", absl::StrJoin(sizes, ", "), "}");
-}
-
-std::string textOf(const Strategy& strategy) {
-  std::vector<std::string> axes = {absl::StrCat("dp: ", strategy.mesh.dp)};
-  if (strategy.mesh.fsdp > 1) axes.push_back(absl::StrCat("fsdp: ", strategy.mesh.fsdp));
-  if (strategy.mesh.tp > 1) axes.push_back(absl::StrCat("tp: ", strategy.mesh.tp));
-  std::string text = absl::StrCat("mesh: {", absl::StrJoin(axes, ", "), "}\n");
-  if (strategy.zero > 0) absl::StrAppend(&text, "zero: ", strategy.zero, "\n");
-  if (strategy.hsdp) absl::StrAppend(&text, "hsdp: ", *strategy.hsdp, "\n");
-  if (strategy.sequenceParallel) absl::StrAppend(&text, "sequence_parallel: true\n");
-  if (strategy.memory) absl::StrAppend(&text, "memory: ", *strategy.memory, "\n");
-  if (strategy.remat) absl::StrAppend(&text, "remat: ", rematName(*strategy.remat), "\n");
-  if (!(strategy.overlap == Strategy().overlap)) {
-    absl::StrAppend(&text, "overlap: ", overlapText(strategy.overlap), "\n");
-  }
-  if (!strategy.pipeline) return text;
-  const Pipeline& pipeline = *strategy.pipeline;
-  absl::StrAppend(&text, "stages: ", stagesText(pipeline), "\n");
-  absl::StrAppend(&text, "schedule: ", scheduleName(pipeline.schedule), "\n");
-  if (pipeline.interleave > 1) absl::StrAppend(&text, "interleave: ", pipeline.interleave, "\n");
-  if (pipeline.microbatches) {
-    absl::StrAppend(&text, "microbatches: ", *pipeline.microbatches, "\n");
-  }
-  if (pipeline.balance == Pipeline::Balance::kParameters) {
-    absl::StrAppend(&text, "balance: parameters\n");
-  }
-  return text;
 }
 
 // None of the options that a pipeline needs: none.
@@ -231,7 +185,7 @@ absl::StatusOr<Strategy> fromShorthand(const StrategyOptions& options) {
   if (std::optional<StrategyProblem> problem = findProblem(strategy)) {
     return usageError(absl::StrCat(optionOf(problem->key), " ", problem->message));
   }
-  strategy.text = textOf(strategy);
+  strategy.text = strategyText(strategy);
   return strategy;
 }
 

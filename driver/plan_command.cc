@@ -1,0 +1,93 @@
+// `oriel plan`: the strategies that a model is trained with fastest on a cluster.
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "driver/command.h"
+#include "driver/console.h"
+#include "driver/search_text.h"
+#include "driver/strategy_flags.h"
+#include "driver/strategy_search.h"
+#include "runtime/base/files.h"
+#include "runtime/base/status.h"
+
+namespace oriel::driver {
+
+namespace {
+
+struct Arguments {
+  StrategySearch search;
+  std::string recipe, cluster, objective = "time", output;
+  std::vector<std::string> fix, unfused;
+  int64_t top = 5;
+  bool json = false;
+};
+
+absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
+  StrategySearch& search = arguments.search;
+  if (arguments.top < 1) return usageError("--top must be 1 or more");
+  search.wanted = arguments.top;
+  if (arguments.objective != "time" && arguments.objective != "world") {
+    return usageError(absl::StrCat("--objective: can't use '", arguments.objective,
+                                   "'; it is time or world"));
+  }
+  search.isSmallest = arguments.objective == "world";
+  absl::StatusOr<Pins> pins = parsePins(arguments.fix);
+  if (!pins.ok()) return usageError(absl::StrCat("--fix: ", pins.status().message()));
+  search.pins = *pins;
+  ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.unfused));
+  search.simulation.unfusedAttention = !arguments.unfused.empty();
+  ORIEL_ASSIGN_OR_RETURN(search.simulation.cluster, findCluster(arguments.cluster));
+  ORIEL_ASSIGN_OR_RETURN(search.simulation.recipe, readRecipe(arguments.recipe));
+  ORIEL_ASSIGN_OR_RETURN(const FoundStrategies found, findStrategies(search, vocabulary));
+  if (!arguments.output.empty()) {
+    ORIEL_RETURN_IF_ERROR(runtime::WriteTextAtomically(
+        arguments.output, found.best().candidate.strategy().text));
+  }
+  const std::string text =
+      arguments.json ? searchJson(found, arguments.top) : searchText(found, arguments.top);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void addPlanCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("plan", "Finds the fastest strategies on a cluster");
+  SimulationOptions& options = arguments->search.simulation;
+  command
+      ->add_option("MODEL", options.modelPath,
+                   "The model: .onnx, or .mlir as `oriel import -o` writes it")
+      ->required()
+      ->type_name("");
+  command
+      ->add_option("--recipe", arguments->recipe,
+                   "What to train (YAML, docs/recipe.md); batch.micro is chosen, whatever it says")
+      ->required()
+      ->type_name("FILE");
+  addClusterFlag(command, &arguments->cluster, "All devices are used")->required();
+  command->add_option("--top", arguments->top, "How many strategies to show (default: 5)")
+      ->type_name("N");
+  addFixFlag(command, &arguments->fix);
+  command
+      ->add_option("--objective", arguments->objective,
+                   "time: the fastest on all devices (default); world: on the fewest devices on "
+                   "which something fits")
+      ->type_name("time|world");
+  addUnfusedFlag(command, &arguments->unfused);
+  command->add_flag("--fuse-loss", options.fuseLoss,
+                    "Compute the cross entropy with the output layer, as compile does");
+  command->add_flag("--json", arguments->json, "For scripts: one JSON object with stable keys");
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "Write the first strategy (YAML, docs/strategy.md)")
+      ->type_name("FILE");
+  command->footer(
+      "Examples:\n"
+      "  oriel plan model.onnx --recipe recipe.yaml --cluster h100\n"
+      "  oriel plan model.onnx --recipe recipe.yaml --cluster a100-80:4 --top 10 --fix tp=2 \\\n"
+      "      -o strategy.yaml");
+  command->callback([=] { *run = [=] { return plan(*arguments, *vocabulary); }; });
+}
+
+}  // namespace oriel::driver

@@ -1,0 +1,25 @@
+// What a search found, for people and for scripts.
+#ifndef ORIEL_DRIVER_SEARCH_TEXT_H_
+#define ORIEL_DRIVER_SEARCH_TEXT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "driver/strategy_search.h"
+
+namespace oriel::driver {
+
+// "tp=2: +31 % (waits for collectives 0.1 → 0.8 s over NVLink)": what `other` is beside the best.
+std::string reasonText(const TriedStrategy& best, const TriedStrategy& other,
+                       const Cluster& cluster);
+
+// The fastest strategies as a table of at most so many rows, and why each neighbour of the first is
+// not chosen.
+std::string searchText(const FoundStrategies& found, int64_t rows);
+// One line: what was chosen, of how many, in what time.
+std::string choiceText(const FoundStrategies& found);
+std::string searchJson(const FoundStrategies& found, int64_t rows);
+
+}  // namespace oriel::driver
+
+#endif  // ORIEL_DRIVER_SEARCH_TEXT_H_

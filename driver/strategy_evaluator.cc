@@ -1,0 +1,127 @@
+#include "driver/strategy_evaluator.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "runtime/base/status.h"
+
+namespace oriel::driver {
+
+namespace {
+
+// Of the first run whose segment begins so; 0 if there is none.
+double firstRun(const ProgramTimeline& program, const std::string& segment) {
+  for (const TimedSegment& run : program.runs) {
+    if (absl::StartsWith(run.run.segment, segment)) return run.end - run.start;
+  }
+  return 0;
+}
+
+MicrobatchCost microbatchOf(const ProgramCost& program, const ProgramTimeline& timeline) {
+  auto bytes = [&](MemoryUse use) { return program.bytes[static_cast<size_t>(use)]; };
+  MicrobatchCost cost;
+  cost.forward = firstRun(timeline, "forward");
+  cost.backward = firstRun(timeline, "backward");
+  cost.update = firstRun(timeline, "update");
+  cost.parameters = bytes(MemoryUse::kParameters);
+  cost.gradients = bytes(MemoryUse::kGradients);
+  cost.optimizerState = bytes(MemoryUse::kOptimizerState);
+  cost.stash = bytes(MemoryUse::kStash);
+  return cost;
+}
+
+}  // namespace
+
+Evaluation evaluationOf(const Simulation& simulation) {
+  Evaluation evaluation;
+  evaluation.seconds = simulation.step.seconds;
+  evaluation.mfu = simulation.mfu();
+  evaluation.hfu = simulation.hfu();
+  evaluation.bubble = simulation.step.bubble();
+  evaluation.exposed = simulation.exposedCommunication();
+  for (size_t i = 0; i < simulation.programs.size(); ++i) {
+    const ProgramCost& cost = simulation.programs[i];
+    const ProgramTimeline& timeline = simulation.step.programs[i];
+    Evaluation::Program program;
+    program.name = cost.profile.name;
+    if (i < simulation.stages.size()) program.stages = simulation.stages[i];
+    program.ranks = cost.ranks;
+    program.computing = timeline.computing;
+    program.communicating = timeline.communicating;
+    program.idle = timeline.waiting;
+    program.bytes.assign(cost.bytes.begin(), cost.bytes.end());
+    evaluation.programs.push_back(std::move(program));
+  }
+  if (simulation.programs.size() == 1) {
+    evaluation.microbatch =
+        microbatchOf(simulation.programs.front(), simulation.step.programs.front());
+  }
+  return evaluation;
+}
+
+StrategyEvaluator::StrategyEvaluator(const SimulationOptions& options,
+                                     const Vocabulary& vocabulary)
+    : options_(options) {
+  constexpr unsigned kMostThreads = 8;
+  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
+  for (unsigned i = 0; i < threads; ++i) {
+    models_.push_back(std::make_unique<SimulatedModel>(options, vocabulary,
+                                                       SimulatedModel::Diagnostics::kInStatus));
+  }
+}
+
+absl::StatusOr<StrategyEvaluator::ModelFacts> StrategyEvaluator::facts() {
+  const Recipe& recipe = options_.recipe;
+  ModelFacts facts;
+  ORIEL_ASSIGN_OR_RETURN(facts.samples, models_.front()->samples());
+  const bool isOne = recipe.loss.kind == Recipe::LossKind::kSum;
+  const int64_t micro = facts.samples.value_or(isOne ? recipe.globalBatch : recipe.microBatch);
+  Strategy strategy;
+  strategy.pipeline.emplace();
+  strategy.pipeline->microbatches = std::max<int64_t>(1, recipe.globalBatch / micro);
+  ORIEL_ASSIGN_OR_RETURN(facts.parts, models_.front()->parts(strategy));
+  threadOfSamples_[micro] = 0;
+  return facts;
+}
+
+size_t StrategyEvaluator::threadOf(const Strategy& strategy) {
+  const int64_t microbatches = strategy.pipeline ? strategy.pipeline->microbatches.value_or(1) : 1;
+  const int64_t samples = options_.recipe.globalBatch / microbatches;
+  return threadOfSamples_.try_emplace(samples, threadOfSamples_.size() % models_.size())
+      .first->second;
+}
+
+std::vector<absl::StatusOr<Evaluation>> StrategyEvaluator::evaluate(
+    const std::vector<Strategy>& strategies) {
+  std::vector<absl::StatusOr<Evaluation>> found(strategies.size(),
+                                                absl::UnknownError("not simulated"));
+  std::vector<std::vector<size_t>> work(models_.size());
+  for (size_t i = 0; i < strategies.size(); ++i) {
+    if (auto known = known_.find(strategies[i].text); known != known_.end()) {
+      found[i] = known->second;
+    } else {
+      work[threadOf(strategies[i])].push_back(i);
+    }
+  }
+  auto simulateOn = [&](size_t thread) {
+    for (size_t i : work[thread]) {
+      Strategy strategy = strategies[i];
+      strategy.memory = options_.cluster.device.memory;
+      absl::StatusOr<Simulation> simulation = models_[thread]->simulate(strategy);
+      found[i] = simulation.ok() ? absl::StatusOr<Evaluation>(evaluationOf(*simulation))
+                                 : simulation.status();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t thread = 1; thread < work.size(); ++thread) {
+    if (!work[thread].empty()) threads.emplace_back(simulateOn, thread);
+  }
+  simulateOn(0);
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < strategies.size(); ++i) known_.try_emplace(strategies[i].text, found[i]);
+  return found;
+}
+
+}  // namespace oriel::driver

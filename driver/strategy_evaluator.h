@@ -1,0 +1,46 @@
+// Simulations of many strategies of a model, on several threads.
+#ifndef ORIEL_DRIVER_STRATEGY_EVALUATOR_H_
+#define ORIEL_DRIVER_STRATEGY_EVALUATOR_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "driver/simulated_model.h"
+#include "passes/search/search.h"
+
+namespace oriel::driver {
+
+Evaluation evaluationOf(const Simulation& simulation);
+
+class StrategyEvaluator {
+ public:
+  StrategyEvaluator(const SimulationOptions& options, const Vocabulary& vocabulary);
+
+  // Of the model alone, found with one strategy that it can have.
+  struct ModelFacts {
+    int64_t parts = 1;                // between which it can be cut
+    std::optional<int64_t> samples;  // of a microbatch, where the file has one number only
+  };
+  absl::StatusOr<ModelFacts> facts();
+
+  // In the order of `strategies`. What was asked before is remembered.
+  std::vector<absl::StatusOr<Evaluation>> evaluate(const std::vector<Strategy>& strategies);
+
+ private:
+  // Models are made for a size of microbatch, so one size is always of the same thread.
+  size_t threadOf(const Strategy& strategy);
+
+  const SimulationOptions options_;
+  std::vector<std::unique_ptr<SimulatedModel>> models_;  // by thread
+  std::map<int64_t, size_t> threadOfSamples_;
+  std::map<std::string, absl::StatusOr<Evaluation>> known_;  // by the strategy's text
+};
+
+}  // namespace oriel::driver
+
+#endif  // ORIEL_DRIVER_STRATEGY_EVALUATOR_H_

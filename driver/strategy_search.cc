@@ -1,0 +1,159 @@
+#include "driver/strategy_search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "driver/console.h"
+#include "driver/strategy_evaluator.h"
+#include "runtime/base/status.h"
+
+namespace oriel::driver {
+
+namespace {
+
+Cluster withNodes(Cluster cluster, int64_t nodes) {
+  cluster.nodes = nodes;
+  if (!cluster.links.empty()) {
+    cluster.links.back().devices = std::max(cluster.links.back().devices, cluster.devices());
+  }
+  return cluster;
+}
+
+std::string devicesText(int64_t count) {
+  return absl::StrCat(count, count == 1 ? " device" : " devices");
+}
+
+class Finder {
+ public:
+  Finder(const StrategySearch& search, const Vocabulary& vocabulary)
+      : search_(search), vocabulary_(vocabulary) {}
+
+  absl::StatusOr<FoundStrategies> run() {
+    const auto start = std::chrono::steady_clock::now();
+    FoundStrategies found;
+    ORIEL_ASSIGN_OR_RETURN(found.problem, problemOn(search_.simulation.cluster));
+    if (search_.isSmallest) {
+      ORIEL_ASSIGN_OR_RETURN(found.problem.ranks, fewestRanks(found.problem));
+    }
+    ORIEL_ASSIGN_OR_RETURN(found.result, searchIn(&found.problem));
+    if (!found.result.found()) return nothingFits(found.problem, found.result);
+    found.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    progress(absl::StrFormat("search: %d of %d strategies simulated in %.1f s",
+                             found.result.simulated, found.result.candidates, found.seconds));
+    return found;
+  }
+
+ private:
+  absl::StatusOr<SearchProblem> problemOn(const Cluster& cluster) {
+    SimulationOptions options = search_.simulation;
+    options.cluster = cluster;
+    evaluator_ = std::make_unique<StrategyEvaluator>(options, vocabulary_);
+    SearchProblem problem;
+    problem.cluster = cluster;
+    problem.ranks = search_.ranks.value_or(cluster.devices());
+    problem.globalBatch = options.recipe.globalBatch;
+    problem.isOneMicrobatch = options.recipe.loss.kind == Recipe::LossKind::kSum;
+    problem.pins = search_.pins;
+    ORIEL_ASSIGN_OR_RETURN(const StrategyEvaluator::ModelFacts facts, evaluator_->facts());
+    problem.parts = facts.parts;
+    problem.samples = facts.samples;
+    return problem;
+  }
+
+  absl::StatusOr<SearchResult> searchWith(const SearchProblem& problem,
+                                          const SearchOptions& options) {
+    progress(absl::StrCat("search: ", devicesText(problem.ranks)));
+    return searchStrategies(problem, options, [this](const std::vector<Strategy>& strategies) {
+      return evaluator_->evaluate(strategies);
+    });
+  }
+
+  // On all ranks, or on the most on which there are strategies where nobody said how many.
+  absl::StatusOr<SearchResult> searchIn(SearchProblem* problem) {
+    SearchOptions options;
+    options.wanted = search_.wanted;
+    const int64_t all = problem->ranks;
+    if (!search_.ranks && !search_.isSmallest) {
+      while (problem->ranks > 1 && allCandidates(*problem).empty()) --problem->ranks;
+      if (allCandidates(*problem).empty()) problem->ranks = all;
+    }
+    return searchWith(*problem, options);
+  }
+
+  bool fits(const SearchProblem& problem) {
+    if (allCandidates(problem).empty()) return false;
+    SearchOptions options;
+    options.objective = SearchOptions::Objective::kFit;
+    constexpr int64_t kMostTries = 40;
+    options.mostSimulated = kMostTries;
+    const absl::StatusOr<SearchResult> result = searchWith(problem, options);
+    return result.ok() && result->found();
+  }
+
+  // Of those of the cluster; its own number where that is none of them.
+  absl::StatusOr<int64_t> fewestRanks(SearchProblem problem) {
+    const int64_t most = problem.ranks, node = problem.cluster.devicesPerNode;
+    std::vector<int64_t> sizes;
+    for (int64_t ranks = 1; ranks < std::min(most, node); ranks *= 2) sizes.push_back(ranks);
+    for (int64_t ranks = node; ranks < most; ranks *= 2) sizes.push_back(ranks);
+    for (int64_t ranks : sizes) {
+      problem.ranks = ranks;
+      if (fits(problem)) return ranks;
+    }
+    return most;
+  }
+
+  absl::Status nothingFits(const SearchProblem& problem, const SearchResult& result) {
+    const auto memory = static_cast<double>(problem.cluster.device.memory);
+    constexpr double kGiB = int64_t{1} << 30;
+    double least = result.leastBytes;
+    std::string with;
+    if (!result.tried.empty()) {
+      least = result.tried.front().evaluation.peakBytes();
+      with = absl::StrCat(" (", result.tried.front().candidate.shortText(), ")");
+    }
+    std::string text = absl::StrFormat(
+        "nothing fits: with %s, a rank needs at least %.1f GiB%s and has %.1f GiB: ",
+        devicesText(problem.ranks), least / kGiB, with, memory / kGiB);
+    const Cluster& cluster = problem.cluster;
+    const int64_t nodes = (problem.ranks + cluster.devicesPerNode - 1) / cluster.devicesPerNode;
+    constexpr int64_t kMostTimes = 1024;
+    for (int64_t times = problem.ranks < cluster.devicesPerNode * nodes ? 1 : 2;
+         times <= kMostTimes; times *= 2) {
+      const Cluster larger = withNodes(cluster, nodes * times);
+      if (static_cast<double>(least) * static_cast<double>(problem.ranks) /
+              static_cast<double>(larger.devices()) > memory) {
+        continue;
+      }
+      absl::StatusOr<SearchProblem> other = problemOn(larger);
+      if (!other.ok()) return other.status();
+      other->ranks = larger.devices();
+      if (!fits(*other)) continue;
+      return absl::ResourceExhaustedError(absl::StrCat(
+          text, "the smallest cluster of such nodes that would do has ", larger.nodes,
+          larger.nodes == 1 ? " node" : " nodes", " (", devicesText(larger.devices()),
+          "), doubling from here; or take devices with more memory, or fix less"));
+    }
+    return absl::ResourceExhaustedError(
+        absl::StrCat(text, "more nodes don't help; take devices with more memory, fix less, or "
+                           "train fewer parameters"));
+  }
+
+  const StrategySearch& search_;
+  const Vocabulary& vocabulary_;
+  std::unique_ptr<StrategyEvaluator> evaluator_;
+};
+
+}  // namespace
+
+absl::StatusOr<FoundStrategies> findStrategies(const StrategySearch& search,
+                                               const Vocabulary& vocabulary) {
+  return Finder(search, vocabulary).run();
+}
+
+}  // namespace oriel::driver

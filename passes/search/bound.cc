@@ -1,0 +1,97 @@
+#include "passes/search/bound.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "passes/strategize/link_time.h"
+
+namespace oriel {
+
+namespace {
+
+// What all but the first microbatch of a pipeline wait, in microbatches of a stage (the table in
+// docs/strategy.md).
+double fillOf(const Candidate& c) {
+  const auto others = static_cast<double>(c.pp - 1);
+  // A third at best: what fills it are the gradients of weights, a third of a microbatch.
+  constexpr double kZeroBubblePart = 1. / 4;
+  if (c.schedule == ScheduleKind::kZbH1) return others * kZeroBubblePart;
+  return others / static_cast<double>(c.interleave);
+}
+
+// Microbatches that the first grid holds between forward and backward, in those of all its stages.
+double heldOf(const Candidate& c) {
+  const auto microbatches = static_cast<double>(c.microbatches);
+  if (c.pp == 1) return 1;
+  if (c.schedule == ScheduleKind::kGPipe) return microbatches;
+  const auto grids = static_cast<double>(c.pp);
+  if (c.interleave == 1) return std::min(microbatches, grids);
+  const auto stages = static_cast<double>(c.interleave);
+  return std::min(stages * microbatches, 2 * (grids - 1) + (stages - 1) * grids + 1) / stages;
+}
+
+// Of a message that all ranks of a group of data-parallel neighbours send, the first grid's.
+double secondsOver(const Candidate& c, int64_t ranks, LinkUse use, double bytes,
+                   const Cluster& cluster) {
+  if (ranks <= 1 || cluster.links.empty()) return 0;
+  std::vector<int64_t> group(ranks);
+  for (int64_t i = 0; i < ranks; ++i) group[i] = i * c.tp;
+  const auto count = static_cast<double>(ranks);
+  const double sent = bytes * (count - 1) / count * (use == LinkUse::kAllReduce ? 2 : 1);
+  return linkSeconds(cluster.links, group, use, sent);
+}
+
+// What of the communication over data-parallel ranks can't be beside computing.
+double exposedOf(const Candidate& c, const MicrobatchCost& cost, double forward, double backward,
+                 const Cluster& cluster) {
+  if (c.dp == 1) return 0;
+  // Gradients travel in no narrower a type than parameters are computed with.
+  const double bytes = std::min(cost.parameters, cost.gradients) / static_cast<double>(c.pp);
+  const auto microbatches = static_cast<double>(c.microbatches);
+  if (c.zero == 0) {
+    return std::max(0., secondsOver(c, c.dp, LinkUse::kAllReduce, bytes, cluster) - backward);
+  }
+  const double scattered = secondsOver(c, c.shards, LinkUse::kGather, bytes, cluster);
+  if (c.zero == 1) return std::max(0., scattered - backward);
+  double sum = microbatches * std::max(0., scattered - backward);
+  if (c.zero == 3) sum += microbatches * std::max(0., scattered - forward);
+  return sum;
+}
+
+}  // namespace
+
+MicrobatchCost leastCost(const MicrobatchCost& whole, const Candidate& other, const Candidate& c) {
+  const double ranks = static_cast<double>(c.tp) / static_cast<double>(other.tp);
+  const double share = static_cast<double>(c.micro) / static_cast<double>(other.micro) / ranks;
+  MicrobatchCost cost;
+  cost.forward = whole.forward * share;
+  cost.backward = whole.backward * share;
+  if (c.remat == RematPolicy::kFull) {
+    // All but the loss runs again; what that saves is not known here.
+    constexpr double kAgain = 0.8;
+    cost.backward += cost.forward * kAgain;
+  }
+  cost.update = whole.update / ranks;
+  cost.parameters = whole.parameters / ranks;
+  cost.gradients = whole.gradients / ranks;
+  cost.optimizerState = whole.optimizerState / ranks;
+  if (c.remat == RematPolicy::kNone) cost.stash = whole.stash * share;
+  return cost;
+}
+
+Bound boundOf(const Candidate& c, const MicrobatchCost& cost, const Cluster& cluster) {
+  const auto grids = static_cast<double>(c.pp), shards = static_cast<double>(c.shards);
+  const double forward = cost.forward / grids, backward = cost.backward / grids;
+  const double runs = static_cast<double>(c.microbatches) + fillOf(c);
+  Bound bound;
+  bound.seconds = runs * (forward + backward) +
+                  cost.update / grids / (c.zero >= 1 ? shards : 1) +
+                  exposedOf(c, cost, forward, backward, cluster);
+  bound.bytes = (cost.parameters / (c.zero >= 3 ? shards : 1) +
+                 cost.gradients / (c.zero >= 2 ? shards : 1) +
+                 cost.optimizerState / (c.zero >= 1 ? shards : 1) + cost.stash * heldOf(c)) /
+                grids;
+  return bound;
+}
+
+}  // namespace oriel

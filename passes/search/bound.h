@@ -1,0 +1,34 @@
+// What a strategy takes at least, from what one stage without data parallelism takes.
+#ifndef ORIEL_PASSES_SEARCH_BOUND_H_
+#define ORIEL_PASSES_SEARCH_BOUND_H_
+
+#include "passes/search/candidate.h"
+#include "passes/strategize/cluster.h"
+
+namespace oriel {
+
+// Of a rank that has the whole model but for tensor parallelism. Seconds and bytes.
+struct MicrobatchCost {
+  double forward = 0, backward = 0;  // of a microbatch, with its waits for collectives
+  double update = 0;                 // of a step, nothing sharded
+  double parameters = 0, gradients = 0, optimizerState = 0;
+  double stash = 0;  // of a microbatch, between its forward and its backward
+};
+
+// Of `candidate` at least, from what another one's work takes that is split over no more ranks and
+// keeps everything. How much less is kept with another policy, and what runs again, is not known.
+MicrobatchCost leastCost(const MicrobatchCost& of, const Candidate& other,
+                         const Candidate& candidate);
+
+struct Bound {
+  double seconds = 0;  // of a step
+  double bytes = 0;    // of the rank that needs most
+};
+
+// `cost` is of candidates with the same tp, sequence parallelism, micro and remat. Stages that are
+// all equal, all communication beside computing that can be, no temporaries.
+Bound boundOf(const Candidate& candidate, const MicrobatchCost& cost, const Cluster& cluster);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_SEARCH_BOUND_H_

@@ -1,0 +1,153 @@
+#include "passes/search/candidate.h"
+
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "passes/strategize/strategy_text.h"
+#include "passes/train/suggest.h"
+
+namespace oriel {
+
+namespace {
+
+auto tied(const Candidate& c) {
+  return std::tuple(c.zero, c.pp, c.tp, c.dp, c.interleave, c.schedule, c.remat, -c.shards,
+                    c.sequenceParallel, -c.micro, c.microbatches);
+}
+
+struct NumberPin {
+  const char* key;
+  std::optional<int64_t> Pins::*pin;
+  int64_t least, most;
+  const char* meaning;
+};
+
+const std::vector<NumberPin>& numberPins() {
+  static const auto* pins = new std::vector<NumberPin>{
+      {"tp", &Pins::tp, 1, kMaxRanks, "ranks that split a layer"},
+      {"pp", &Pins::pp, 1, kMaxRanks, "grids of ranks in a pipeline"},
+      {"dp", &Pins::dp, 1, kMaxRanks, "data-parallel ranks"},
+      {"zero", &Pins::zero, 0, 3, "what is sharded, 0 to 3"},
+      {"hsdp", &Pins::hsdp, 0, kMaxRanks, "ranks per group that shards; 0: all"},
+      {"micro", &Pins::micro, 1, kMaxRanks, "samples of a microbatch on a rank"},
+      {"microbatches", &Pins::microbatches, 1, kMaxMicrobatches, "of a step"},
+      {"interleave", &Pins::interleave, 1, kMaxRanks, "stages on the same ranks"},
+  };
+  return *pins;
+}
+
+std::vector<std::string> pinKeys() {
+  std::vector<std::string> keys;
+  for (const NumberPin& pin : numberPins()) keys.push_back(pin.key);
+  for (const char* key : {"schedule", "remat", "sp"}) keys.push_back(key);
+  return keys;
+}
+
+bool allows(const std::optional<int64_t>& pin, int64_t value) { return !pin || *pin == value; }
+
+absl::Status badValue(const std::string& word, const std::string& expected) {
+  return absl::InvalidArgumentError(absl::StrCat("can't use '", word, "'; ", expected));
+}
+
+absl::Status setPin(const std::string& word, const std::string& key, const std::string& value,
+                    Pins* pins) {
+  for (const NumberPin& pin : numberPins()) {
+    if (key != pin.key) continue;
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(value, &number) || number < pin.least || number > pin.most) {
+      return badValue(word, absl::StrCat(key, " is a number from ", pin.least, " to ", pin.most));
+    }
+    pins->*pin.pin = number;
+    return absl::OkStatus();
+  }
+  if (key == "schedule") {
+    absl::StatusOr<ScheduleKind> kind = parseSchedule(value);
+    if (!kind.ok()) return kind.status();
+    pins->schedule = *kind;
+  } else if (key == "remat") {
+    absl::StatusOr<RematPolicy> policy = parseRemat(value);
+    if (!policy.ok()) return policy.status();
+    if (*policy == RematPolicy::kAuto) {
+      return badValue(word, "the search chooses between none, selective and full by itself");
+    }
+    pins->remat = *policy;
+  } else if (key == "sp") {
+    if (value != "on" && value != "off") return badValue(word, "sp is on or off");
+    pins->sequenceParallel = value == "on";
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no '", key, "' to fix", suggestion(key, pinKeys())));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Strategy Candidate::strategy() const {
+  Strategy strategy;
+  strategy.mesh = {dp, 1, tp};
+  strategy.zero = zero;
+  if (shards < dp && zero > 0) strategy.hsdp = shards;
+  strategy.sequenceParallel = sequenceParallel;
+  strategy.remat = remat;
+  strategy.pipeline.emplace();
+  strategy.pipeline->stages = pp * interleave;
+  strategy.pipeline->schedule = schedule;
+  strategy.pipeline->interleave = interleave;
+  strategy.pipeline->microbatches = microbatches;
+  strategy.text = strategyText(strategy);
+  return strategy;
+}
+
+std::string Candidate::shortText() const {
+  std::string text = absl::StrCat("tp=", tp, " pp=", pp, " dp=", dp, " zero=", zero);
+  if (zero > 0 && shards < dp) absl::StrAppend(&text, " hsdp=", shards);
+  absl::StrAppend(&text, " micro=", micro, "x", microbatches);
+  if (pp > 1) absl::StrAppend(&text, " ", scheduleName(schedule));
+  if (interleave > 1) absl::StrAppend(&text, ":", interleave);
+  absl::StrAppend(&text, " remat=", rematName(remat));
+  if (sequenceParallel) absl::StrAppend(&text, " sp");
+  return text;
+}
+
+bool operator==(const Candidate& a, const Candidate& b) { return tied(a) == tied(b); }
+bool operator<(const Candidate& a, const Candidate& b) { return tied(a) < tied(b); }
+
+bool Pins::allow(const Candidate& c) const {
+  const bool isDivided = c.zero > 0 && c.shards < c.dp;
+  return allows(tp, c.tp) && allows(pp, c.pp) && allows(dp, c.dp) && allows(micro, c.micro) &&
+         allows(microbatches, c.microbatches) && allows(interleave, c.interleave) &&
+         allows(zero, c.zero) && allows(hsdp, isDivided ? c.shards : 0) &&
+         (!schedule || (c.pp > 1 && *schedule == c.schedule)) && (!remat || *remat == c.remat) &&
+         (!sequenceParallel || *sequenceParallel == c.sequenceParallel);
+}
+
+absl::StatusOr<Pins> parsePins(const std::vector<std::string>& words) {
+  Pins pins;
+  std::set<std::string> seen;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals);
+    if (equals == std::string::npos) return badValue(word, "write KEY=VALUE, e.g. tp=2");
+    if (!seen.insert(key).second) {
+      return absl::InvalidArgumentError(absl::StrCat(key, " is given twice"));
+    }
+    if (absl::Status status = setPin(word, key, word.substr(equals + 1), &pins); !status.ok()) {
+      return status;
+    }
+  }
+  return pins;
+}
+
+std::string pinsHelp() {
+  std::string text;
+  for (const NumberPin& pin : numberPins()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", pin.key, " (", pin.meaning, ")");
+  }
+  return absl::StrCat(text, ", schedule, remat (none, selective, full), sp (on, off)");
+}
+
+}  // namespace oriel

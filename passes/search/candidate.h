@@ -1,0 +1,56 @@
+// A strategy among those that the search chooses from, by its numbers.
+#ifndef ORIEL_PASSES_SEARCH_CANDIDATE_H_
+#define ORIEL_PASSES_SEARCH_CANDIDATE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "passes/strategize/strategy.h"
+
+namespace oriel {
+
+struct Candidate {
+  int64_t tp = 1;          // ranks that split a layer
+  int64_t pp = 1;          // grids of ranks, each with `interleave` stages
+  int64_t dp = 1;          // ranks with different samples, of a grid
+  int64_t shards = 1;      // of those, neighbours that share what `zero` says: all, or a part
+  int64_t interleave = 1;  // stages on a grid
+  int64_t micro = 1;       // samples of a microbatch on a rank
+  int64_t microbatches = 1;
+  int zero = 0;
+  ScheduleKind schedule = ScheduleKind::kOneFOneB;
+  RematPolicy remat = RematPolicy::kNone;
+  bool sequenceParallel = false;
+
+  int64_t ranks() const { return tp * pp * dp; }
+  // With its text.
+  Strategy strategy() const;
+  // "tp=2 pp=4 dp=8 zero=1 micro=2 x 16 1f1b remat=full sp", for tables.
+  std::string shortText() const;
+
+  friend bool operator==(const Candidate& a, const Candidate& b);
+  friend bool operator<(const Candidate& a, const Candidate& b);  // simpler ones first
+};
+
+// What the user decided: `--fix tp=2,zero=3`.
+struct Pins {
+  // None: any. As Candidate has them; `hsdp` is `shards` where that is not all of dp, and 0: all.
+  std::optional<int64_t> tp, pp, dp, micro, microbatches, interleave, zero, hsdp;
+  std::optional<ScheduleKind> schedule;
+  std::optional<RematPolicy> remat;
+  std::optional<bool> sequenceParallel;
+
+  bool allow(const Candidate& candidate) const;
+};
+
+// Of words KEY=VALUE. InvalidArgument for one that is malformed, or given twice.
+absl::StatusOr<Pins> parsePins(const std::vector<std::string>& words);
+// The keys of parsePins(), with what they mean, for --help.
+std::string pinsHelp();
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_SEARCH_CANDIDATE_H_

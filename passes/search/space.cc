@@ -1,0 +1,331 @@
+#include "passes/search/space.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace oriel {
+
+namespace {
+
+std::vector<int64_t> divisorsOf(int64_t number) {
+  std::vector<int64_t> small, large;
+  for (int64_t i = 1; i * i <= number; ++i) {
+    if (number % i != 0) continue;
+    small.push_back(i);
+    if (i != number / i) large.push_back(number / i);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+// How the stages of several grids run.
+struct PipelineChoice {
+  ScheduleKind schedule;
+  int64_t interleave;
+};
+
+class Space {
+ public:
+  explicit Space(const SearchProblem& problem) : problem_(problem), pins_(problem.pins) {}
+
+  std::vector<Candidate> all() {
+    for (int64_t tp : divisorsOf(problem_.ranks)) {
+      if (!isTensorParallelSize(tp) || !allows(pins_.tp, tp)) continue;
+      for (int64_t pp : divisorsOf(problem_.ranks / tp)) {
+        if (pp > problem_.parts || !allows(pins_.pp, pp)) continue;
+        addMicrobatches(tp, pp);
+      }
+    }
+    std::sort(candidates_.begin(), candidates_.end());
+    return std::move(candidates_);
+  }
+
+ private:
+  static bool allows(const std::optional<int64_t>& pin, int64_t value) {
+    return !pin || *pin == value;
+  }
+
+  bool isTensorParallelSize(int64_t tp) const {
+    const int64_t node = problem_.cluster.devicesPerNode;
+    return node == 1 || node % tp == 0;
+  }
+
+  void addMicrobatches(int64_t tp, int64_t pp) {
+    Candidate candidate;
+    candidate.tp = tp;
+    candidate.pp = pp;
+    candidate.dp = problem_.ranks / tp / pp;
+    if (problem_.globalBatch % candidate.dp != 0) return;
+    const int64_t share = problem_.globalBatch / candidate.dp;
+    for (int64_t micro : divisorsOf(share)) {
+      if (problem_.samples && micro * candidate.dp != *problem_.samples) continue;
+      if (problem_.isOneMicrobatch && micro != share) continue;
+      if (share / micro > kMaxMicrobatches) continue;
+      candidate.micro = micro;
+      candidate.microbatches = share / micro;
+      addPipelines(candidate);
+    }
+  }
+
+  void addPipelines(Candidate candidate) {
+    if (candidate.pp == 1) return addStorage(candidate);
+    std::vector<PipelineChoice> choices = {{ScheduleKind::kOneFOneB, 1}, {ScheduleKind::kZbH1, 1}};
+    if (pins_.schedule == ScheduleKind::kGPipe) choices.push_back({ScheduleKind::kGPipe, 1});
+    std::set<int64_t> interleaves = {2, 4, 8};
+    if (pins_.interleave.value_or(1) > 1) interleaves.insert(*pins_.interleave);
+    for (int64_t interleave : interleaves) {
+      const bool divides = candidate.microbatches % candidate.pp == 0;
+      if (!divides || candidate.pp * interleave > problem_.parts) continue;
+      choices.push_back({ScheduleKind::kInterleaved, interleave});
+    }
+    for (const PipelineChoice& choice : choices) {
+      candidate.schedule = choice.schedule;
+      candidate.interleave = choice.interleave;
+      addStorage(candidate);
+    }
+  }
+
+  void addStorage(Candidate candidate) {
+    candidate.zero = 0;
+    candidate.shards = 1;
+    addRemat(candidate);
+    if (candidate.dp == 1) return;
+    const int most = candidate.pp == 1 ? 3 : std::max<int>(1, pins_.zero.value_or(0));
+    for (candidate.zero = 1; candidate.zero <= most; ++candidate.zero) {
+      for (int64_t shards : shardGroups(candidate)) {
+        candidate.shards = shards;
+        addRemat(candidate);
+      }
+    }
+  }
+
+  // All of dp, or its ranks in one domain of a level of links.
+  std::set<int64_t> shardGroups(const Candidate& candidate) const {
+    std::set<int64_t> groups = {candidate.dp};
+    if (pins_.hsdp.value_or(0) > 0 && candidate.dp % *pins_.hsdp == 0) groups.insert(*pins_.hsdp);
+    for (const LinkLevel& level : problem_.cluster.links) {
+      const int64_t group = level.devices / candidate.tp;
+      if (group > 1 && group < candidate.dp && candidate.dp % group == 0) groups.insert(group);
+    }
+    return groups;
+  }
+
+  void addRemat(Candidate candidate) {
+    for (RematPolicy remat : {RematPolicy::kNone, RematPolicy::kSelective, RematPolicy::kFull}) {
+      candidate.remat = remat;
+      candidate.sequenceParallel = candidate.tp > 1;
+      if (candidate.tp > 1 && pins_.sequenceParallel) {
+        candidate.sequenceParallel = *pins_.sequenceParallel;
+      }
+      if (pins_.allow(candidate)) candidates_.push_back(candidate);
+    }
+  }
+
+  const SearchProblem& problem_;
+  const Pins& pins_;
+  std::vector<Candidate> candidates_;
+};
+
+// Each choice that is pinned, with the text of the pin.
+struct NamedPin {
+  std::string text;
+  std::function<void(Pins*)> set;
+};
+
+std::vector<NamedPin> namedPins(const Pins& pins) {
+  std::vector<NamedPin> named;
+  auto add = [&](const std::string& key, auto member, const std::string& value) {
+    named.push_back({absl::StrCat(key, "=", value),
+                     [member, own = pins.*member](Pins* other) { other->*member = own; }});
+  };
+  const std::pair<const char*, std::optional<int64_t> Pins::*> numbers[] = {
+      {"tp", &Pins::tp},         {"pp", &Pins::pp},
+      {"dp", &Pins::dp},         {"zero", &Pins::zero},
+      {"hsdp", &Pins::hsdp},     {"micro", &Pins::micro},
+      {"microbatches", &Pins::microbatches}, {"interleave", &Pins::interleave}};
+  for (const auto& [key, member] : numbers) {
+    if (pins.*member) add(key, member, absl::StrCat(*(pins.*member)));
+  }
+  if (pins.schedule) add("schedule", &Pins::schedule, scheduleName(*pins.schedule));
+  if (pins.remat) add("remat", &Pins::remat, rematName(*pins.remat));
+  if (pins.sequenceParallel) {
+    add("sp", &Pins::sequenceParallel, *pins.sequenceParallel ? "on" : "off");
+  }
+  return named;
+}
+
+std::string placeText(const SearchProblem& problem) {
+  return absl::StrCat(problem.ranks, problem.ranks == 1 ? " device" : " devices", " (",
+                      problem.cluster.devicesPerNode, " per node), a batch of ",
+                      problem.globalBatch, " samples and a model of ", problem.parts, " parts");
+}
+
+// "tp is 1, 2 or 4 there": what the free space has.
+std::string possibleValues(const std::vector<Candidate>& all, const std::string& pin) {
+  const std::string key = pin.substr(0, pin.find('='));
+  const std::pair<const char*, int64_t Candidate::*> numbers[] = {
+      {"tp", &Candidate::tp},       {"pp", &Candidate::pp},
+      {"dp", &Candidate::dp},       {"hsdp", &Candidate::shards},
+      {"micro", &Candidate::micro}, {"microbatches", &Candidate::microbatches},
+      {"interleave", &Candidate::interleave}};
+  for (const auto& [name, member] : numbers) {
+    if (key != name) continue;
+    std::set<int64_t> values;
+    for (const Candidate& candidate : all) values.insert(candidate.*member);
+    return absl::StrCat("; ", key, " is one of ", absl::StrJoin(values, ", "), " there");
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<Candidate> allCandidates(const SearchProblem& problem) { return Space(problem).all(); }
+
+absl::Status explainEmptySpace(const SearchProblem& problem) {
+  SearchProblem other = problem;
+  other.pins = Pins();
+  const std::vector<Candidate> all = allCandidates(other);
+  if (all.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there is no strategy for ", placeText(problem),
+        problem.samples ? absl::StrCat(", made for ", *problem.samples, " samples at a time") : "",
+        ": choose another batch.global or number of devices"));
+  }
+  const std::vector<NamedPin> pins = namedPins(problem.pins);
+  for (const NamedPin& pin : pins) {
+    other.pins = Pins();
+    pin.set(&other.pins);
+    if (!allCandidates(other).empty()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("no strategy has ", pin.text, " for ",
+                                                   placeText(problem),
+                                                   possibleValues(all, pin.text)));
+  }
+  for (size_t i = 0; i < pins.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      other.pins = Pins();
+      pins[i].set(&other.pins);
+      const std::string values = possibleValues(allCandidates(other), pins[j].text);
+      pins[j].set(&other.pins);
+      if (!allCandidates(other).empty()) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          pins[j].text, " and ", pins[i].text, " exclude each other for ", placeText(problem),
+          values.empty() ? "" : absl::StrCat(values, " with ", pins[i].text)));
+    }
+  }
+  std::vector<std::string> texts;
+  for (const NamedPin& pin : pins) texts.push_back(pin.text);
+  return absl::InvalidArgumentError(absl::StrCat("no strategy has ", absl::StrJoin(texts, ", "),
+                                                 " together for ", placeText(problem),
+                                                 ": fix less"));
+}
+
+namespace {
+
+// The candidates next to one, by what is changed.
+class Neighbours {
+ public:
+  Neighbours(const Candidate& candidate, const SearchProblem& problem)
+      : from_(candidate), problem_(problem) {}
+
+  std::vector<Candidate> all() {
+    changeMesh();
+    changeMicro();
+    changePipeline();
+    changeStorage();
+    for (RematPolicy remat : {RematPolicy::kNone, RematPolicy::kSelective, RematPolicy::kFull}) {
+      add([&](Candidate* c) { c->remat = remat; });
+    }
+    if (from_.tp > 1) add([](Candidate* c) { c->sequenceParallel = !c->sequenceParallel; });
+    return std::move(found_);
+  }
+
+ private:
+  template <typename Change>
+  void add(Change change) {
+    Candidate c = from_;
+    change(&c);
+    const bool isMesh = problem_.ranks % (c.tp * c.pp) == 0 && c.pp * c.interleave <= problem_.parts;
+    const int64_t node = problem_.cluster.devicesPerNode;
+    if (!isMesh || (node > 1 && node % c.tp != 0)) return;
+    c.dp = problem_.ranks / (c.tp * c.pp);
+    if (c.dp != from_.dp) c.shards = from_.shards == from_.dp ? c.dp : std::min(c.dp, c.shards);
+    if (c.dp == 1) c.zero = 0;
+    if (c.zero == 0) c.shards = 1;
+    if (c.zero > 0 && from_.zero == 0) c.shards = c.dp;
+    if (c.tp == 1) c.sequenceParallel = false;
+    if (c.tp > 1 && from_.tp == 1) c.sequenceParallel = true;
+    if (c.pp == 1) c.schedule = ScheduleKind::kOneFOneB;
+    if (c.pp == 1) c.interleave = 1;
+    const int64_t samples = c.micro * c.dp;
+    if (problem_.globalBatch % samples != 0 || c.dp % c.shards != 0) return;
+    c.microbatches = problem_.globalBatch / samples;
+    if (problem_.isOneMicrobatch && c.microbatches != 1) return;
+    if (problem_.samples && samples != *problem_.samples) return;
+    if (c.schedule == ScheduleKind::kInterleaved && c.microbatches % c.pp != 0) return;
+    const bool isKnown = std::find(found_.begin(), found_.end(), c) != found_.end();
+    if (!isKnown && !(c == from_) && problem_.pins.allow(c)) found_.push_back(c);
+  }
+
+  void changeMesh() {
+    add([](Candidate* c) { c->tp *= 2; });
+    if (from_.tp % 2 == 0) add([](Candidate* c) { c->tp /= 2; });
+    add([](Candidate* c) { c->pp *= 2; });
+    if (from_.pp % 2 == 0) add([](Candidate* c) { c->pp /= 2; });
+  }
+
+  void changeMicro() {
+    const int64_t share = problem_.globalBatch / from_.dp;
+    const std::vector<int64_t> micros = divisorsOf(share);
+    const auto own = std::find(micros.begin(), micros.end(), from_.micro);
+    if (own == micros.end()) return;
+    if (own != micros.begin()) add([&](Candidate* c) { c->micro = *(own - 1); });
+    if (own + 1 != micros.end()) add([&](Candidate* c) { c->micro = *(own + 1); });
+  }
+
+  void changePipeline() {
+    if (from_.pp == 1) return;
+    for (ScheduleKind kind : {ScheduleKind::kOneFOneB, ScheduleKind::kZbH1}) {
+      add([&](Candidate* c) {
+        c->schedule = kind;
+        c->interleave = 1;
+      });
+    }
+    for (int64_t interleave : {from_.interleave - 1, from_.interleave + 1, from_.interleave * 2}) {
+      if (interleave < 2) continue;
+      add([&](Candidate* c) {
+        c->schedule = ScheduleKind::kInterleaved;
+        c->interleave = interleave;
+      });
+    }
+  }
+
+  void changeStorage() {
+    for (int zero = 0; zero <= 3; ++zero) {
+      add([&](Candidate* c) { c->zero = zero; });
+    }
+    if (from_.zero == 0) return;
+    add([](Candidate* c) { c->shards = c->dp; });
+    for (const LinkLevel& level : problem_.cluster.links) {
+      const int64_t group = level.devices / from_.tp;
+      if (group > 1 && group < from_.dp) add([&](Candidate* c) { c->shards = group; });
+    }
+  }
+
+  const Candidate from_;
+  const SearchProblem& problem_;
+  std::vector<Candidate> found_;
+};
+
+}  // namespace
+
+std::vector<Candidate> neighboursOf(const Candidate& candidate, const SearchProblem& problem) {
+  return Neighbours(candidate, problem).all();
+}
+
+}  // namespace oriel

@@ -1,0 +1,47 @@
+// All strategies that the search chooses from.
+#ifndef ORIEL_PASSES_SEARCH_SPACE_H_
+#define ORIEL_PASSES_SEARCH_SPACE_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "passes/search/candidate.h"
+#include "passes/strategize/cluster.h"
+
+namespace oriel {
+
+struct SearchProblem {
+  Cluster cluster;
+  int64_t ranks = 1;        // that a strategy has
+  int64_t globalBatch = 1;  // samples of a step
+  int64_t parts = 1;        // of the model, between which it can be cut into stages
+  // Samples of a microbatch of all ranks, where the model is for one number only.
+  std::optional<int64_t> samples;
+  bool isOneMicrobatch = false;  // the loss may mix the samples of a step
+  Pins pins;
+};
+
+// In the order of candidates. What is in there:
+// - tp: what divides the ranks and the devices of a node; sequence parallelism with it, since that
+//   sends the same bytes and keeps less (without it: only if pinned);
+// - pp: what divides the other ranks, up to the parts; 1F1B, zb-h1, interleaved with 2, 4 and 8
+//   stages (GPipe and other numbers: only if pinned; GPipe takes as long as 1F1B and keeps more);
+// - dp: the ranks that are left; ZeRO 0 to 3 over all of them, or over those in one domain of links;
+//   with a pipeline 0 and 1 (2 and 3, which send with each microbatch: only if pinned);
+// - micro: what divides a rank's share of the batch;
+// - remat: none, selective, full.
+std::vector<Candidate> allCandidates(const SearchProblem& problem);
+
+// Candidates that differ from this one in one choice, those that are in the space only if pinned
+// included; what follows from the choice (dp, microbatches) changes with it.
+std::vector<Candidate> neighboursOf(const Candidate& candidate, const SearchProblem& problem);
+
+// Why allCandidates() is empty: which of the pins contradict the cluster, the batch, or each other.
+// InvalidArgument.
+absl::Status explainEmptySpace(const SearchProblem& problem);
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_SEARCH_SPACE_H_
