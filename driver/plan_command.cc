@@ -26,6 +26,7 @@ absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
   StrategySearch& search = arguments.search;
   if (arguments.top < 1) return usageError("--top must be 1 or more");
   search.wanted = arguments.top;
+  search.explain = true;
   if (arguments.objective != "time" && arguments.objective != "world") {
     return usageError(absl::StrCat("--objective: can't use '", arguments.objective,
                                    "'; it is time or world"));

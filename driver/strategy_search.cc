@@ -77,6 +77,7 @@ class Finder {
   absl::StatusOr<SearchResult> searchIn(SearchProblem* problem) {
     SearchOptions options;
     options.wanted = search_.wanted;
+    options.explain = search_.explain;
     const int64_t all = problem->ranks;
     if (!search_.ranks && !search_.isSmallest) {
       while (problem->ranks > 1 && allCandidates(*problem).empty()) --problem->ranks;

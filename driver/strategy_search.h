@@ -16,6 +16,7 @@ struct StrategySearch {
   SimulationOptions simulation;
   Pins pins;
   int64_t wanted = 1;            // so many of the best
+  bool explain = false;          // also what is next to the best
   std::optional<int64_t> ranks;  // none: all devices of the cluster
   bool isSmallest = false;       // of the worlds in which something fits, the smallest
 };

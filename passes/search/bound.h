@@ -15,9 +15,9 @@ struct MicrobatchCost {
   double stash = 0;  // of a microbatch, between its forward and its backward
 };
 
-// Of `candidate` at least, from what another one's work takes that is split over no more ranks and
-// keeps everything. How much less is kept with another policy, and what runs again, is not known.
-MicrobatchCost leastCost(const MicrobatchCost& of, const Candidate& other,
+// Of `candidate` at least, from what is known of another one that is split over no more ranks, and
+// has the same policy or keeps everything.
+MicrobatchCost leastCost(const MicrobatchCost& known, const Candidate& other,
                          const Candidate& candidate);
 
 struct Bound {

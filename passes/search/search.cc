@@ -5,33 +5,36 @@
 #include <map>
 #include <optional>
 #include <queue>
+#include <set>
 #include <tuple>
 #include <utility>
+
+#include "passes/search/group_costs.h"
 
 namespace oriel {
 
 namespace {
 
 // So many at a time, whatever the number of threads, so that the same ones are simulated.
-constexpr size_t kAtATime = 8;
+constexpr size_t kAtATime = 4;
 // Of a bound's bytes: stages are not equal, and the first one may be the small one.
 constexpr double kSureBytes = 0.85;
 
-// What candidates of a group have in common: the work of a rank for a microbatch, but for stages.
-using GroupKey = std::tuple<int64_t, bool, int64_t, RematPolicy>;
-GroupKey groupOf(const Candidate& c) { return {c.tp, c.sequenceParallel, c.micro, c.remat}; }
-
-// One stage, and no more data parallelism than the model needs.
+// Its group on one stage, with nothing sharded. On as many ranks as candidates of one stage have,
+// so that the model is of the same microbatch.
 Candidate representativeOf(const Candidate& c, const SearchProblem& problem) {
   Candidate one;
   one.tp = c.tp;
   one.sequenceParallel = c.sequenceParallel;
   one.micro = c.micro;
   one.remat = c.remat;
+  const int64_t most = problem.ranks / c.tp;
   if (problem.isOneMicrobatch) {
     one.dp = problem.globalBatch / c.micro;
   } else if (problem.samples) {
     one.dp = *problem.samples / c.micro;
+  } else if (problem.globalBatch % (2 * c.micro * most) == 0) {
+    one.dp = most;  // of several microbatches, all but the last have no all-reduce
   }
   one.microbatches = problem.globalBatch / one.micro / one.dp;
   return one;
@@ -53,10 +56,11 @@ class Searcher {
     candidates_ = allCandidates(problem_);
     if (candidates_.empty()) return explainEmptySpace(problem_);
     result_.candidates = static_cast<int64_t>(candidates_.size());
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      groups_[groupOf(candidates_[i])].members.push_back(i);
+    findLeastCosts();
+    dropUselessRemat();
+    for (const Candidate& candidate : candidates_) {
+      groups_[groupOf(candidate)].push_back(candidate);
     }
-    findLeastCost();
     queueGroups();
     while (!queue_.empty() && !isEnd()) runRound();
     result_.isWhole = queue_.empty() || !mayImprove(queue_.top());
@@ -64,19 +68,18 @@ class Searcher {
       return firstError_;
     }
     std::sort(result_.tried.begin(), result_.tried.end(), isFaster);
-    if (options_.withNeighbours && isByTime() && result_.found()) climb();
+    if (isByTime() && result_.found()) climb();
     return std::move(result_);
   }
 
  private:
-  struct Group {
-    std::vector<size_t> members;
-  };
+  using Group = std::vector<Candidate>;
   struct Entry {
     double bound;
-    size_t order;                    // in which it was found: ties are decided
-    const Group* group = nullptr;    // to be made exact; or
-    size_t candidate = 0;            // to be simulated
+    size_t order;                  // in which it was found: ties are decided
+    const Group* group = nullptr;  // to be made exact; none:
+    Candidate candidate;           // to be simulated
+
     friend bool operator<(const Entry& a, const Entry& b) {  // the lowest bound is the top
       return std::tie(a.bound, a.order) > std::tie(b.bound, b.order);
     }
@@ -84,52 +87,84 @@ class Searcher {
 
   double memory() const { return static_cast<double>(problem_.cluster.device.memory); }
 
-  // For bounds of groups: what the largest microbatch takes where a layer is split the least. More
-  // samples at a time are hardly faster.
-  void findLeastCost() {
-    constexpr int64_t kMostMicro = 64;
-    std::map<int64_t, Candidate> ofMicro;  // of the least tp
+  // For the bounds of groups: what a microbatch takes at each tp, of about as many samples as may
+  // fit.
+  void findLeastCosts() {
+    std::map<std::pair<int64_t, bool>, std::map<int64_t, Candidate>> ofMicro;
     for (const Candidate& c : candidates_) {
-      if (c.tp == std::get<0>(groups_.begin()->first)) ofMicro.try_emplace(c.micro, c);
+      ofMicro[{c.tp, c.sequenceParallel}].try_emplace(c.micro, c);
     }
-    auto largest = ofMicro.upper_bound(kMostMicro);
-    for (const auto& [micro, like] : {largest == ofMicro.begin() ? *largest : *std::prev(largest),
-                                      *ofMicro.begin()}) {
-      anchor_ = representativeOf(like, problem_);
-      anchor_.remat = RematPolicy::kNone;
-      const std::vector<absl::StatusOr<Evaluation>> found = evaluateAll({anchor_});
-      if (!found.front().ok()) continue;
-      anchorCost_ = found.front()->microbatch;
-      return;
+    constexpr int64_t kStep = 8;
+    bool isSmall = true;
+    for (int64_t micro = kStep; isSmall && micro <= kMaxMicrobatches; micro *= kStep) {
+      std::vector<Candidate> asked;
+      for (const auto& [pieces, all] : ofMicro) {
+        const auto next = all.upper_bound(micro);
+        const Candidate& like = (next == all.begin() ? next : std::prev(next))->second;
+        asked.push_back(representativeOf(like, problem_));
+        asked.back().remat = RematPolicy::kNone;
+        if (costs_.isExact(asked.back())) asked.pop_back();
+      }
+      isSmall = false;
+      const std::vector<absl::StatusOr<Evaluation>> found = evaluateAll(asked);
+      for (size_t i = 0; i < asked.size(); ++i) {
+        if (!found[i].ok()) continue;
+        costs_.learn(asked[i], found[i]->microbatch);
+        if (!anchor_) anchor_ = asked[i];
+        isSmall |= found[i]->microbatch.stash * kStep < memory();
+      }
     }
   }
 
+  // `selective` is `none` where there is nothing that it would compute again.
+  void dropUselessRemat() {
+    if (!anchor_ || problem_.pins.remat) return;
+    Candidate one = *anchor_;
+    one.remat = RematPolicy::kSelective;
+    const std::vector<absl::StatusOr<Evaluation>> found = evaluateAll({one});
+    if (!found.front().ok()) return;
+    const MicrobatchCost all = costs_.least(*anchor_), some = found.front()->microbatch;
+    if (all.stash != some.stash || all.backward != some.backward) return;
+    candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(),
+                                     [](const Candidate& c) {
+                                       return c.remat == RematPolicy::kSelective;
+                                     }),
+                      candidates_.end());
+    result_.isSelectiveNone = true;
+  }
+
   Bound leastBoundOf(const Candidate& c) const {
-    const MicrobatchCost cost =
-        anchorCost_ ? leastCost(*anchorCost_, anchor_, c) : MicrobatchCost();
-    return boundOf(c, cost, problem_.cluster);
+    return boundOf(c, costs_.least(c), problem_.cluster);
   }
 
   // What the search goes by.
   double valueOf(const Bound& bound) const { return isByTime() ? bound.seconds : bound.bytes; }
   bool isByTime() const { return options_.objective == SearchOptions::Objective::kTime; }
 
+  // The lowest of those that may fit; none if no one does.
+  std::optional<double> leastOf(const Group& group) const {
+    std::optional<double> least;
+    for (const Candidate& c : group) {
+      const Bound bound = leastBoundOf(c);
+      if (bound.bytes * kSureBytes > memory()) continue;
+      least = std::min(least.value_or(valueOf(bound)), valueOf(bound));
+    }
+    return least;
+  }
+
+  // Larger microbatches first, since they tell about smaller ones.
   void queueGroups() {
-    for (auto& [key, group] : groups_) {
-      double least = 0;
-      bool isPossible = false;
-      for (size_t member : group.members) {
-        const Bound bound = leastBoundOf(candidates_[member]);
-        noteBytes(bound.bytes);
-        if (bound.bytes * kSureBytes > memory()) continue;
-        if (!isPossible || valueOf(bound) < least) least = valueOf(bound);
-        isPossible = true;
-      }
-      if (isPossible) {
-        queue_.push({least, order_++, &group, 0});
-      } else {
-        result_.impossible += static_cast<int64_t>(group.members.size());
-      }
+    for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
+      for (const Candidate& c : group->second) noteBytes(leastBoundOf(c).bytes);
+      queueGroup(group->second);
+    }
+  }
+
+  void queueGroup(const Group& group) {
+    if (const std::optional<double> least = leastOf(group)) {
+      queue_.push({*least, order_++, &group, {}});
+    } else {
+      result_.impossible += static_cast<int64_t>(group.size());
     }
   }
 
@@ -152,37 +187,62 @@ class Searcher {
   }
 
   void runRound() {
-    std::vector<Entry> entries;
+    std::vector<Entry> entries, later;
     std::vector<Candidate> asked;
-    while (entries.size() < kAtATime && !queue_.empty() && mayImprove(queue_.top())) {
-      entries.push_back(queue_.top());
+    std::set<std::pair<int64_t, bool>> pieces;
+    while (asked.size() < kAtATime && !queue_.empty() && mayImprove(queue_.top())) {
+      Entry entry = queue_.top();
       queue_.pop();
-      const Entry& entry = entries.back();
-      asked.push_back(entry.group ? representativeOf(candidates_[entry.group->members.front()],
-                                                     problem_)
-                                  : candidates_[entry.candidate]);
+      if (entry.group) {
+        const Candidate& c = entry.group->front();
+        // What was learned since may have raised the bound.
+        const std::optional<double> least = leastOf(*entry.group);
+        if (!least || *least > entry.bound) {
+          queueGroup(*entry.group);
+          continue;
+        }
+        // One tells about the others that split layers alike.
+        if (!costs_.isExact(c) && !pieces.insert({c.tp, c.sequenceParallel}).second) {
+          later.push_back(std::move(entry));
+          continue;
+        }
+        if (costs_.isExact(c)) {
+          queueMembers(*entry.group);
+          continue;
+        }
+      }
+      asked.push_back(entry.group ? representativeOf(entry.group->front(), problem_)
+                                  : entry.candidate);
+      entries.push_back(std::move(entry));
     }
+    for (Entry& entry : later) queue_.push(std::move(entry));
     std::vector<absl::StatusOr<Evaluation>> found = evaluateAll(asked);
     for (size_t i = 0; i < entries.size(); ++i) {
       if (entries[i].group) {
-        takeGroup(*entries[i].group, found[i]);
+        takeGroup(*entries[i].group, asked[i], found[i]);
       } else {
         takeCandidate(entries[i], std::move(found[i]));
       }
     }
   }
 
-  void takeGroup(const Group& group, const absl::StatusOr<Evaluation>& found) {
+  void takeGroup(const Group& group, const Candidate& simulated,
+                 const absl::StatusOr<Evaluation>& found) {
     if (!found.ok()) {
-      result_.impossible += static_cast<int64_t>(group.members.size());
+      result_.impossible += static_cast<int64_t>(group.size());
       return;
     }
-    for (size_t member : group.members) {
-      const Bound bound = boundOf(candidates_[member], found->microbatch, problem_.cluster);
+    costs_.learn(simulated, found->microbatch);
+    queueMembers(group);
+  }
+
+  void queueMembers(const Group& group) {
+    for (const Candidate& c : group) {
+      const Bound bound = leastBoundOf(c);
       if (bound.bytes * kSureBytes > memory()) {
         ++result_.impossible;
       } else {
-        queue_.push({valueOf(bound), order_++, nullptr, member});
+        queue_.push({valueOf(bound), order_++, nullptr, c});
       }
     }
   }
@@ -192,8 +252,7 @@ class Searcher {
       ++result_.impossible;
       return;
     }
-    const TriedStrategy& tried =
-        addTried(candidates_[entry.candidate], *std::move(found), entry.bound);
+    const TriedStrategy& tried = addTried(entry.candidate, *std::move(found), entry.bound);
     if (!tried.fits) return;
     fitting_.insert(std::upper_bound(fitting_.begin(), fitting_.end(), tried.evaluation.seconds),
                     tried.evaluation.seconds);
@@ -211,7 +270,12 @@ class Searcher {
       const Candidate best = result_.tried.front().candidate;
       std::vector<Candidate> all = neighboursOf(best, problem_), asked;
       for (const Candidate& candidate : all) {
-        if (!known(candidate)) asked.push_back(candidate);
+        const bool isUseless =
+            result_.isSelectiveNone && candidate.remat == RematPolicy::kSelective;
+        if (isUseless || known(candidate)) continue;
+        const bool mayBeBest =
+            leastBoundOf(candidate).seconds < result_.tried.front().evaluation.seconds;
+        if (options_.explain || mayBeBest) asked.push_back(candidate);
       }
       std::vector<absl::StatusOr<Evaluation>> found = evaluateAll(asked);
       for (size_t i = 0; i < asked.size(); ++i) {
@@ -248,11 +312,11 @@ class Searcher {
   const SearchOptions& options_;
   const Evaluate& evaluate_;
   std::vector<Candidate> candidates_;
+  GroupCosts costs_;
+  std::optional<Candidate> anchor_;  // the first that is known
   std::map<GroupKey, Group> groups_;
   std::priority_queue<Entry> queue_;
   size_t order_ = 0;
-  Candidate anchor_;
-  std::optional<MicrobatchCost> anchorCost_;
   std::vector<double> fitting_;  // seconds of those that fit, ascending
   absl::Status firstError_;
   SearchResult result_;
