@@ -1,6 +1,7 @@
 #include "passes/raise/affine_index.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "mlir/IR/Matchers.h"
 #include "passes/raise/match.h"
@@ -34,49 +35,72 @@ bool isExact(mlir::Type type) {
   return type.isInteger(64) || type.isInteger(32) || type.isF32() || type.isF64();
 }
 
-// The elements of a constant if all are whole and small.
-std::optional<llvm::SmallVector<int64_t>> wholeElements(mlir::DenseElementsAttr table) {
+std::optional<int64_t> wholeNumber(double element) {
+  if (!(std::abs(element) < static_cast<double>(kBound)) || element != std::floor(element)) {
+    return std::nullopt;
+  }
+  return static_cast<int64_t>(element);
+}
+
+// The first `count` elements of a constant if all are whole and small.
+template <typename Element>
+std::optional<llvm::SmallVector<int64_t>> wholeElements(mlir::DenseElementsAttr table,
+                                                        int64_t count) {
   llvm::SmallVector<int64_t> result;
-  auto take = [&](double element) {
-    if (!(std::abs(element) < static_cast<double>(kBound)) || element != std::floor(element)) {
-      return false;
-    }
-    result.push_back(static_cast<int64_t>(element));
-    return true;
-  };
-  // One element stands for all of a splat, which may be huge.
-  if (table.isSplat()) {
-    auto one = mlir::RankedTensorType::get({1}, table.getElementType());
-    table = table.resizeSplat(one);
-  }
-  if (llvm::isa<mlir::FloatType>(table.getElementType())) {
-    for (const llvm::APFloat& element : table.getValues<llvm::APFloat>()) {
-      if (!take(element.convertToDouble())) return std::nullopt;
-    }
-    return result;
-  }
-  for (const llvm::APInt& element : table.getValues<llvm::APInt>()) {
-    if (!take(element.roundToDouble(/*isSigned=*/true))) return std::nullopt;
+  result.reserve(count);
+  for (Element element : llvm::make_range(table.value_begin<Element>(),
+                                          table.value_begin<Element>() + count)) {
+    std::optional<int64_t> whole = wholeNumber(static_cast<double>(element));
+    if (!whole) return std::nullopt;
+    result.push_back(*whole);
   }
   return result;
+}
+
+std::optional<llvm::SmallVector<int64_t>> wholeElements(mlir::DenseElementsAttr table,
+                                                        int64_t count) {
+  mlir::Type type = table.getElementType();
+  if (type.isInteger(64)) return wholeElements<int64_t>(table, count);
+  if (type.isInteger(32)) return wholeElements<int32_t>(table, count);
+  if (type.isF32()) return wholeElements<float>(table, count);
+  if (type.isF64()) return wholeElements<double>(table, count);
+  return std::nullopt;
+}
+
+// How many of the leading dimensions only repeat what is behind them: positions are mostly the same
+// for each sample.
+size_t repeatedDims(mlir::DenseElementsAttr table) {
+  Shape shape = table.getType().getShape();
+  llvm::ArrayRef<char> bytes = table.getRawData();
+  size_t dims = 0;
+  while (dims < shape.size()) {
+    const size_t slice = bytes.size() / shape[dims];
+    if (std::memcmp(bytes.data(), bytes.data() + slice, bytes.size() - slice) != 0) break;
+    bytes = bytes.take_front(slice);
+    ++dims;
+  }
+  return dims;
 }
 
 std::optional<AffineIndex> ofTable(mlir::DenseElementsAttr table) {
   Shape shape = table.getType().getShape();
   AffineIndex index{llvm::SmallVector<int64_t>(shape.size(), 0)};
   if (table.empty()) return std::nullopt;
-  auto elements = wholeElements(table);
+  // One element stands for all of a splat, which may be huge.
+  const size_t repeated = table.isSplat() ? shape.size() : repeatedDims(table);
+  int64_t count = 1;
+  for (int64_t size : shape.drop_front(repeated)) count *= size;
+  auto elements = wholeElements(table, count);
   if (!elements) return std::nullopt;
   index.constant = elements->front();
-  if (table.isSplat()) return index;
   int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > 0;) {
+  for (size_t d = shape.size(); d-- > repeated;) {
     if (shape[d] > 1) index.coefficients[d] = (*elements)[stride] - index.constant;
     stride *= shape[d];
   }
   for (auto [at, element] : llvm::enumerate(*elements)) {
     int64_t rest = at, expected = index.constant;
-    for (size_t d = shape.size(); d-- > 0;) {
+    for (size_t d = shape.size(); d-- > repeated;) {
       expected += index.coefficients[d] * (rest % shape[d]);
       rest /= shape[d];
     }
