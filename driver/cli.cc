@@ -82,6 +82,7 @@ int runOriel(int argc, char** argv) {
   addPlanCommand(app, &vocabulary, &run);
   addSimulateCommand(app, &vocabulary, &run);
   addInspectCommand(app, &run);
+  addDiffCommand(app, &run);
   addVerifyCommand(app, &run);
   addExportCommand(app, &run);
   addDoctorCommand(app, &run);

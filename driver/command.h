@@ -19,6 +19,7 @@ void addImportCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
 void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
 void addInspectCommand(CLI::App& app, Run* run);
 void addPlanCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
+void addDiffCommand(CLI::App& app, Run* run);
 void addSimulateCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
 void addVerifyCommand(CLI::App& app, Run* run);
 void addExportCommand(CLI::App& app, Run* run);

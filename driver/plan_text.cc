@@ -101,6 +101,11 @@ std::string countText(int64_t count) {
   return digits;
 }
 
+std::string timeText(double ms) {
+  if (ms < 0.1) return absl::StrFormat("%.2f us", ms * 1e3);
+  return absl::StrFormat("%.*f ms", ms < 10 ? 3 : 1, ms);
+}
+
 std::string batchText(const plan::Training& training) {
   return absl::StrCat(
       "global batch ", training.global_batch(), " = micro batch ", training.micro_batch(), " x ",

@@ -16,6 +16,8 @@ std::string bytesText(int64_t bytes);
 std::string ranksText(int64_t first, int64_t count);
 // "1", "12,345", "1.27 M"
 std::string countText(int64_t count);
+// "12.50 us", "6.250 ms"
+std::string timeText(double ms);
 // "global batch 64 = micro batch 8 x 4 ranks x 2 microbatches"
 std::string batchText(const plan::Training& training);
 

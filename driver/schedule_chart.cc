@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "driver/plan_text.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
 
@@ -141,11 +142,6 @@ std::string rowText(const std::vector<TimedRun>& runs, double scale, int64_t col
 
 std::string counted(int64_t count, const std::string& what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "es");
-}
-
-std::string timeText(double ms) {
-  if (ms < 0.1) return absl::StrFormat("%.2f us", ms * 1e3);
-  return absl::StrFormat("%.*f ms", ms < 10 ? 3 : 1, ms);
 }
 
 // "a vision, b llm.4-7"; the labels alone of one stage.
