@@ -116,7 +116,7 @@ class Cases(unittest.TestCase):
                 self.assertEqual(len({"rule", "any_of", "free"} & set(item)), 1, item)
                 self.assertTrue(item["why"] and item["from"], item)
                 cited |= set(item["from"])
-            cited |= {name for name in SOURCES if name in case["model"].get("needs", "")}
+            cited |= {case["model"]["figures"]} if "figures" in case["model"] else set()
         self.assertEqual(cited, set(SOURCES))
 
     def test_rules_ask_for_facts_that_there_are(self):
@@ -130,8 +130,8 @@ class Cases(unittest.TestCase):
     def test_models_are_there(self):
         for case in CASES.values():
             model = case["model"]
-            self.assertTrue("needs" in model or (ROOT / model["skeleton"]).is_dir(), model)
-            self.assertTrue((ROOT / model.get("recipe", model.get("skeleton", ".") + "/recipe.yaml")).is_file() or "needs" in model)
+            self.assertTrue((ROOT / model["skeleton"]).is_dir(), model)
+            self.assertTrue((ROOT / model.get("recipe", model["skeleton"] + "/recipe.yaml")).is_file(), model)
 
 
 class Facts(unittest.TestCase):
