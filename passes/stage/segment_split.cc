@@ -47,7 +47,9 @@ bool SegmentSplit::isFree(Operation* op) const {
   if (!mlir::isPure(op) || op->getNumRegions() != 0) return false;
   auto isScalar = [&](Value value) {
     if (Operation* producer = value.getDefiningOp()) {
-      return isFree(producer) && llvm::cast<mlir::RankedTensorType>(value.getType()).getRank() == 0;
+      // Rank first: below a view, both ways lead to its operand, so asking twice there doubles at
+      // each.
+      return llvm::cast<mlir::RankedTensorType>(value.getType()).getRank() == 0 && isFree(producer);
     }
     return roles_.at(value).kind == ValueKind::kScalar;
   };

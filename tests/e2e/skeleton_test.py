@@ -103,6 +103,13 @@ class SkeletonTest(OrielTestCase):
                                   "--steps", 4, data=data, world=world)) for world in (1, 2)]
         numpy.testing.assert_allclose(runs[1], runs[0], rtol=1e-5, atol=0)
 
+    def test_stages_of_a_residual_behind_its_layer(self):
+        # GPT-2 adds as layer + residual: views are behind each other through all of its depth.
+        run = self.run_ok("oriel", "compile", SOURCE / "bench" / "gpu" / "skeletons" / "gpt2_124m" / "model.onnx", "--recipe",
+                          SKELETONS / "gpt2_124m" / "recipe.yaml", "--stages", 4, "--microbatches", 8, "--mesh", "dp=1",
+                          "--explain-stages", "--stop-after=stage", "-o", self.folder / "p.oplan")
+        self.assertIn("blocks: 'transformer.h' (12 blocks)", run.stdout + run.stderr)
+
     def test_compile_allocates_no_weights(self):
         recipe = SKELETONS / "llava_1_5_7b" / "recipe.yaml"
         self.compile(recipe, model=SKELETONS / "llava_1_5_7b" / "model.onnx")
