@@ -70,13 +70,18 @@ def failure(item, facts):
     return None if [] in ways else " / ".join("; ".join(way) for way in ways)
 
 
+def facts_of(strategy, case, variant, micro=None):
+    """The facts of a strategy on one of the case's clusters. Raises strategy_facts.Refused."""
+    blocks = case["model"].get("encoder", {}).get("blocks", 0)
+    return strategy_facts.read(strategy, cluster_of(variant), case["batch"], blocks, micro)
+
+
 def check(strategy, case, micro=None):
     """[(why not, item of `accept` or None)]; empty if the strategy is accepted."""
     facts, reasons = None, []
     for variant in case["clusters"]:
         try:
-            facts = strategy_facts.read(strategy, cluster_of(variant), case["batch"],
-                                        case["model"].get("encoder", {}).get("blocks", 0), micro)
+            facts = facts_of(strategy, case, variant, micro)
         except strategy_facts.Refused as error:
             reasons.append((str(error), None))
     if facts is None:
