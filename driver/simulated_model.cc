@@ -18,6 +18,7 @@
 #include "driver/global_batch.h"
 #include "driver/pipelines.h"
 #include "frontend/model_inputs.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/simulate/fold_blocks.h"
 #include "passes/simulate/repetition.h"
@@ -83,7 +84,10 @@ class SimulatedModel::Impl {
         isQuiet_(diagnostics == Diagnostics::kInStatus),
         context_(vocabulary.dialects),
         printer_((context_.loadAllAvailableDialects(), &context_), options_.modelPath,
-                 isQuiet_ ? &errorText_ : nullptr) {}
+                 isQuiet_ ? &errorText_ : nullptr) {
+    // What is folded is small; many threads have a context each.
+    context_.disableMultithreading();
+  }
 
   absl::StatusOr<Recipe> recipeFor(const Strategy& strategy) {
     errorText_.clear();
@@ -141,10 +145,15 @@ class SimulatedModel::Impl {
     const int64_t all = static_cast<int64_t>(typed.kinds.size());
     say(absl::StrCat("compile: ", all - static_cast<int64_t>(dropped.size()), " of ", all,
                      " blocks"));
-    Module module(typed.module->clone());
+    mlir::IRMapping copies;
+    Module module(llvm::cast<mlir::ModuleOp>(typed.module->getOperation()->clone(copies)));
     trained.recipe = recipe;
     if (!dropped.empty()) {
-      dropBlocks(mainOf(*module), findParts(mainOf(*module), {}, strategy), dropped);
+      ModelParts parts = *typed.parts;
+      for (std::vector<mlir::Operation*>& ops : parts.blockOps) {
+        for (mlir::Operation*& op : ops) op = copies.lookup(op);
+      }
+      dropBlocks(mainOf(*module), parts, dropped);
       trained.recipe = withNamesOf(*module, recipe);
     }
     ORIEL_RETURN_IF_ERROR(runPhases(*module, "train", "train", trained.recipe, strategy));
@@ -235,6 +244,7 @@ class SimulatedModel::Impl {
       isOn |= phase.name == first;
       if (!isOn) continue;
       mlir::PassManager passes(&context_);
+      passes.enableVerifier(options_.whole);  // a compilation of the same strategy does
       phase.addPasses(passes, options);
       if (mlir::failed(passes.run(module))) return failed(phase.name);
       if (phase.name == last) break;
@@ -394,19 +404,17 @@ class OneSimulation {
     if (!dropped.empty()) {
       strategy = withNamesOf(*module, strategy);
       strategy.memory.reset();  // the whole model's
-      repetition.restrict(&strategy, &recipe);
-      if (strategy.stageCount() > 1) {
-        const std::vector<int64_t> stages = repetition.stagesOfRest(dropped);
-        (*module)->setAttr(kPartStagesAttr,
-                           mlir::DenseI64ArrayAttr::get(model_.context(), stages));
-      }
+    }
+    repetition.restrict(&strategy, &recipe);
+    if (!dropped.empty() && strategy.stageCount() > 1) {
+      const std::vector<int64_t> stages = repetition.stagesOfRest(dropped);
+      (*module)->setAttr(kPartStagesAttr, mlir::DenseI64ArrayAttr::get(model_.context(), stages));
     }
     return model_.costsOf(*module, recipe, strategy);
   }
 
   absl::StatusOr<std::vector<ProgramCost>> costsOfAll() {
     ORIEL_ASSIGN_OR_RETURN(std::vector<ProgramCost> base, costsWith(repetition_, std::nullopt));
-    if (compiledBlocks_ == static_cast<int64_t>(typed_->kinds.size())) return base;
     std::map<int, std::vector<ProgramCost>> grown;
     for (int kind : repetition_.kindsToGrow()) {
       ORIEL_ASSIGN_OR_RETURN(grown[kind], costsWith(repetition_, kind));

@@ -58,12 +58,24 @@ class Repeater {
     std::vector<ProgramCost> programs;
     for (int64_t grid = 0; grid < repeated_.grids(); ++grid) {
       programs.push_back(programOf(grid, (*schedule)[grid]));
-      const int64_t kept = repeated_.keptOf[grid];
-      const auto was = static_cast<double>(peakInFlight((*before)[kept]));
-      const auto is = static_cast<double>(peakInFlight((*schedule)[grid]));
-      if (was > 0) programs.back().bytes[static_cast<size_t>(MemoryUse::kStash)] *= is / was;
+      scaleStash((*before)[repeated_.keptOf[grid]], (*schedule)[grid], &programs.back());
     }
     return isWhole(programs) ? std::optional(std::move(programs)) : std::nullopt;
+  }
+
+  // Of the same grids.
+  std::optional<std::vector<ProgramCost>> runMicrobatches() {
+    const std::optional<PipelineSchedule> schedule =
+        scheduleOf(repeated_.grids(), repeated_.microbatches);
+    const std::optional<PipelineSchedule> before =
+        scheduleOf(repeated_.grids(), repeated_.keptMicrobatches);
+    if (!schedule || !before) return std::nullopt;
+    std::vector<ProgramCost> programs = compiled_;
+    for (size_t grid = 0; grid < programs.size(); ++grid) {
+      setSchedule((*schedule)[grid], &programs[grid]);
+      scaleStash((*before)[grid], (*schedule)[grid], &programs[grid]);
+    }
+    return programs;
   }
 
  private:
@@ -98,7 +110,8 @@ class Repeater {
       const int64_t keptStage = stage / grids * keptGrids() + kept;
       const auto& segments = compiled_[kept].profile.segments;
       shape.hasBackward.push_back(std::any_of(segments.begin(), segments.end(), [&](auto& entry) {
-        return !isForward(entry.first) && stageOfSegment(entry.first) == keptStage;
+        return !isForward(entry.first) && entry.first != "update" &&
+               stageOfSegment(entry.first).value_or(keptStage) == keptStage;
       }));
     }
     absl::StatusOr<PipelineSchedule> schedule = makeSchedule(repeated_.schedule, shape);
@@ -112,24 +125,42 @@ class Repeater {
     program.profile.name = "p" + std::to_string(grid);
     program.profile.firstRank = repeated_.firstRanks[grid];
     program.profile.segments.clear();
-    program.profile.schedule.clear();
     program.flops.clear();
     for (const auto& [segment, pieces] : like.profile.segments) {
       const std::string name = nameOn(grid, segment);
       program.profile.segments[name] = piecesOn(grid, segment, pieces);
       program.flops[name] = like.flops.at(segment);
     }
+    setSchedule(runs, &program);
+    return program;
+  }
+
+  void setSchedule(const std::vector<StageRun>& runs, ProgramCost* program) const {
+    ProgramProfile& profile = program->profile;
+    profile.schedule.clear();
     for (const StageRun& run : runs) {
-      std::string name = phaseName(run.phase) + "." + std::to_string(run.stage);
+      std::string name = segmentOf(run);
       // A half of a backward may have nothing to do.
-      if (program.profile.segments.count(name) == 0) continue;
+      if (profile.segments.count(name) == 0) continue;
       const std::string last = lastSegment(name);
       const bool isLast = run.microbatch == repeated_.microbatches - 1;
-      if (isLast && program.profile.segments.count(last) > 0) name = last;
-      program.profile.schedule.push_back({name, run.microbatch});
+      if (isLast && profile.segments.count(last) > 0) name = last;
+      profile.schedule.push_back({name, run.microbatch});
     }
-    program.profile.schedule.push_back({"update", 0});
-    return program;
+    profile.schedule.push_back({"update", 0});
+  }
+
+  // A model of one stage has no numbers in its segments' names.
+  std::string segmentOf(const StageRun& run) const {
+    const bool isOneStage = repeated_.grids() == 1 && repeated_.interleave == 1;
+    return phaseName(run.phase) + (isOneStage ? "" : "." + std::to_string(run.stage));
+  }
+
+  static void scaleStash(const std::vector<StageRun>& before, const std::vector<StageRun>& after,
+                         ProgramCost* program) {
+    const auto was = static_cast<double>(peakInFlight(before));
+    const auto is = static_cast<double>(peakInFlight(after));
+    if (was > 0) program->bytes[static_cast<size_t>(MemoryUse::kStash)] *= is / was;
   }
 
   int64_t stageOn(int64_t grid, int64_t keptStage) const {
@@ -188,6 +219,11 @@ class Repeater {
 };
 
 }  // namespace
+
+std::optional<std::vector<ProgramCost>> repeatMicrobatches(
+    const std::vector<ProgramCost>& compiled, const RepeatedGrids& repeated) {
+  return Repeater(compiled, repeated).runMicrobatches();
+}
 
 std::optional<std::vector<ProgramCost>> repeatGrids(const std::vector<ProgramCost>& compiled,
                                                     const RepeatedGrids& repeated) {

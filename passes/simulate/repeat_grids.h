@@ -1,4 +1,5 @@
-// The programs of a pipeline from those of some of its grids, where grids have equal stages.
+// The programs of a pipeline from those of some of its grids, where grids have equal stages, and of
+// few microbatches.
 #ifndef ORIEL_PASSES_SIMULATE_REPEAT_GRIDS_H_
 #define ORIEL_PASSES_SIMULATE_REPEAT_GRIDS_H_
 
@@ -24,6 +25,11 @@ struct RepeatedGrids {
 
   int64_t grids() const { return static_cast<int64_t>(keptOf.size()); }
 };
+
+// Where no grid stands for another: the same programs with all microbatches of the pipeline. As
+// below for what they keep. None where a segment of the schedule is missing.
+std::optional<std::vector<ProgramCost>> repeatMicrobatches(const std::vector<ProgramCost>& compiled,
+                                                           const RepeatedGrids& repeated);
 
 // By grid. What a grid keeps for the backward grows with the microbatches that it has in flight.
 // Of what programs tell each other in `update`, only what compiled ones do is there. None where

@@ -48,8 +48,7 @@ void Repetition::findGrids() {
     grids_.firstRanks.push_back(firstRank);
     firstRank += mesh.ranks();
   }
-  if (!strategy_->pipeline) return;
-  grids_.schedule = strategy_->pipeline->schedule;
+  if (strategy_->pipeline) grids_.schedule = strategy_->pipeline->schedule;
   grids_.microbatches = recipe_->globalBatch / (recipe_->microBatch * strategy_->dataParallel());
   // Any number would do; with this one each grid has several in flight.
   grids_.keptMicrobatches = 2 * static_cast<int64_t>(grids_.kept.size());
@@ -107,6 +106,10 @@ std::vector<int64_t> Repetition::stagesOfRest(const std::set<int64_t>& dropped) 
 }
 
 void Repetition::restrict(Strategy* strategy, Recipe* recipe) const {
+  if (repeatsGrids() || repeatsMicrobatches()) {
+    recipe->globalBatch =
+        recipe->microBatch * strategy_->dataParallel() * grids_.keptMicrobatches;
+  }
   if (!repeatsGrids()) return;
   Pipeline& pipeline = *strategy->pipeline;
   std::vector<Pipeline::Stage> named;
@@ -115,7 +118,6 @@ void Repetition::restrict(Strategy* strategy, Recipe* recipe) const {
   }
   pipeline.named = std::move(named);
   pipeline.stages = grids_.interleave * static_cast<int64_t>(grids_.kept.size());
-  recipe->globalBatch = recipe->microBatch * strategy_->dataParallel() * grids_.keptMicrobatches;
 }
 
 BlockDifference Repetition::differenceOf(int kind, size_t program,
@@ -149,8 +151,8 @@ std::optional<std::vector<ProgramCost>> Repetition::expand(
     if (!cost) return std::nullopt;
     costs.push_back(*std::move(cost));
   }
-  if (!repeatsGrids()) return costs;
-  return repeatGrids(costs, grids_);
+  if (repeatsGrids()) return repeatGrids(costs, grids_);
+  return repeatsMicrobatches() ? repeatMicrobatches(costs, grids_) : costs;
 }
 
 }  // namespace oriel

@@ -1,5 +1,5 @@
 // Which blocks and which grids of a pipeline stand for others that are equal, so that a part of the
-// model is compiled, and what all of it takes from that.
+// model is compiled, for few microbatches, and what all of it takes from that.
 #ifndef ORIEL_PASSES_SIMULATE_REPETITION_H_
 #define ORIEL_PASSES_SIMULATE_REPETITION_H_
 
@@ -61,6 +61,7 @@ class Repetition {
   void findGrids();
   void findRuns();
   bool repeatsGrids() const { return grids_.kept.size() < grids_.keptOf.size(); }
+  bool repeatsMicrobatches() const { return grids_.keptMicrobatches < grids_.microbatches; }
   int64_t gridOf(int64_t stage) const { return stage % grids_.grids(); }
   bool isKept(int64_t stage) const;
   int64_t keptStage(int64_t stage) const;

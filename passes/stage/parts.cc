@@ -159,7 +159,7 @@ class PartFinder {
       }
     }
     result.kind = static_cast<int64_t>(kinds_.try_emplace(kind, kinds_.size()).first->second);
-    result.cost = predictedSeconds(op);
+    result.cost = times_.seconds(op);
     return result;
   }
 
@@ -363,7 +363,7 @@ class PartFinder {
   void addCosts(mlir::func::FuncOp backward, ModelParts* result) {
     for (Operation& op : forward_.getBody().front().without_terminator()) {
       if (!groups_.empty())
-        result->parts[result->partOf.lookup(&op)].forward += predictedSeconds(&op);
+        result->parts[result->partOf.lookup(&op)].forward += times_.seconds(&op);
     }
     if (!backward || groups_.empty()) return;
     // By op: the earliest part of what reads it, and of what reads that.
@@ -380,7 +380,7 @@ class PartFinder {
       reaches[&op] = std::min(part, earliest);
       if (part == kNone) continue;
       Part& own = result->parts[part];
-      (earliest < part ? own.backwardInput : own.backwardWeight) += predictedSeconds(&op);
+      (earliest < part ? own.backwardInput : own.backwardWeight) += times_.seconds(&op);
     }
   }
 
@@ -407,6 +407,7 @@ class PartFinder {
 
   mlir::func::FuncOp forward_;
   const Strategy& strategy_;
+  const OpTimes times_{forward_};
   SegmentValues values_;
   std::vector<Operation*> main_;  // in program order
   llvm::DenseMap<Operation*, int> mainIndex_;
