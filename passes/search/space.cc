@@ -24,6 +24,11 @@ std::vector<int64_t> divisorsOf(int64_t number) {
   return small;
 }
 
+// Beside a pipeline, what shards gradients or parameters sends with each microbatch.
+int mostZero(int64_t pp, const Pins& pins) {
+  return pp == 1 ? 3 : std::max<int>(1, static_cast<int>(pins.zero.value_or(0)));
+}
+
 // How the stages of several grids run.
 struct PipelineChoice {
   ScheduleKind schedule;
@@ -75,9 +80,11 @@ class Space {
 
   void addPipelines(Candidate candidate) {
     if (candidate.pp == 1) return addStorage(candidate);
-    std::vector<PipelineChoice> choices = {{ScheduleKind::kOneFOneB, 1}, {ScheduleKind::kZbH1, 1}};
-    if (pins_.schedule == ScheduleKind::kGPipe) choices.push_back({ScheduleKind::kGPipe, 1});
-    std::set<int64_t> interleaves = {2, 4, 8};
+    std::vector<PipelineChoice> choices = {{ScheduleKind::kOneFOneB, 1}};
+    for (ScheduleKind pinned : {ScheduleKind::kGPipe, ScheduleKind::kZbH1}) {
+      if (pins_.schedule == pinned) choices.push_back({pinned, 1});
+    }
+    std::set<int64_t> interleaves = {2};
     if (pins_.interleave.value_or(1) > 1) interleaves.insert(*pins_.interleave);
     for (int64_t interleave : interleaves) {
       const bool divides = candidate.microbatches % candidate.pp == 0;
@@ -96,7 +103,7 @@ class Space {
     candidate.shards = 1;
     addRemat(candidate);
     if (candidate.dp == 1) return;
-    const int most = candidate.pp == 1 ? 3 : std::max<int>(1, pins_.zero.value_or(0));
+    const int most = mostZero(candidate.pp, pins_);
     for (candidate.zero = 1; candidate.zero <= most; ++candidate.zero) {
       for (int64_t shards : shardGroups(candidate)) {
         candidate.shards = shards;
@@ -262,6 +269,7 @@ class Neighbours {
     if (c.tp > 1 && from_.tp == 1) c.sequenceParallel = true;
     if (c.pp == 1) c.schedule = ScheduleKind::kOneFOneB;
     if (c.pp == 1) c.interleave = 1;
+    if (c.zero > mostZero(c.pp, problem_.pins)) c.zero = mostZero(c.pp, problem_.pins);
     const int64_t samples = c.micro * c.dp;
     if (problem_.globalBatch % samples != 0 || c.dp % c.shards != 0) return;
     c.microbatches = problem_.globalBatch / samples;
@@ -306,7 +314,7 @@ class Neighbours {
   }
 
   void changeStorage() {
-    for (int zero = 0; zero <= 3; ++zero) {
+    for (int zero = 0; zero <= mostZero(from_.pp, problem_.pins); ++zero) {
       add([&](Candidate* c) { c->zero = zero; });
     }
     if (from_.zero == 0) return;
