@@ -45,17 +45,20 @@ double secondsOver(const Candidate& c, int64_t ranks, LinkUse use, double bytes,
 double exposedOf(const Candidate& c, const MicrobatchCost& cost, double forward, double backward,
                  const Cluster& cluster) {
   if (c.dp == 1) return 0;
-  // Gradients travel in no narrower a type than parameters are computed with.
-  const double bytes = std::min(cost.parameters, cost.gradients) / static_cast<double>(c.pp);
-  const auto microbatches = static_cast<double>(c.microbatches);
+  const auto grids = static_cast<double>(c.pp), microbatches = static_cast<double>(c.microbatches);
   if (c.zero == 0) {
-    return std::max(0., secondsOver(c, c.dp, LinkUse::kAllReduce, bytes, cluster) - backward);
+    const double reduced =
+        secondsOver(c, c.dp, LinkUse::kAllReduce, cost.gradients / grids, cluster);
+    return std::max(0., reduced - backward);
   }
-  const double scattered = secondsOver(c, c.shards, LinkUse::kGather, bytes, cluster);
+  const double scattered =
+      secondsOver(c, c.shards, LinkUse::kGather, cost.gradients / grids, cluster);
   if (c.zero == 1) return std::max(0., scattered - backward);
-  double sum = microbatches * std::max(0., scattered - backward);
-  if (c.zero == 3) sum += microbatches * std::max(0., scattered - forward);
-  return sum;
+  if (c.zero == 2) return microbatches * std::max(0., scattered - backward);
+  const double gathered =
+      secondsOver(c, c.shards, LinkUse::kGather, cost.parameters / grids, cluster);
+  return microbatches *
+         (std::max(0., gathered - forward) + std::max(0., gathered + scattered - backward));
 }
 
 }  // namespace

@@ -68,7 +68,10 @@ class Searcher {
       return firstError_;
     }
     std::sort(result_.tried.begin(), result_.tried.end(), isFaster);
-    if (isByTime() && result_.found()) climb();
+    if (isByTime() && result_.found()) {
+      tryOtherSchedules();
+      climb();
+    }
     return std::move(result_);
   }
 
@@ -264,6 +267,38 @@ class Searcher {
     return result_.tried.back();
   }
 
+  // Of pipelines that were tried: zb-h1 and other numbers of stages on a grid, where that could be
+  // the best if it gained what their bounds differ by.
+  void tryOtherSchedules() {
+    std::vector<std::pair<double, Candidate>> expected;
+    for (const TriedStrategy& tried : result_.tried) {
+      if (!tried.fits || tried.candidate.pp == 1) continue;
+      const double bound = leastBoundOf(tried.candidate).seconds;
+      for (const Candidate& other : neighboursOf(tried.candidate, problem_)) {
+        if (other.pp != tried.candidate.pp || other.schedule == tried.candidate.schedule) continue;
+        if (known(other)) continue;
+        const double seconds = tried.evaluation.seconds * leastBoundOf(other).seconds / bound;
+        if (seconds < result_.tried.front().evaluation.seconds) expected.push_back({seconds, other});
+      }
+    }
+    std::sort(expected.begin(), expected.end());
+    std::vector<Candidate> asked;
+    constexpr size_t kMost = 16;
+    for (const auto& [seconds, other] : expected) {
+      const bool isAsked = std::find(asked.begin(), asked.end(), other) != asked.end();
+      if (!isAsked && asked.size() < kMost) asked.push_back(other);
+    }
+    tryAll(asked);
+  }
+
+  void tryAll(const std::vector<Candidate>& asked) {
+    std::vector<absl::StatusOr<Evaluation>> found = evaluateAll(asked);
+    for (size_t i = 0; i < asked.size(); ++i) {
+      if (found[i].ok()) addTried(asked[i], *std::move(found[i]), 0);
+    }
+    std::sort(result_.tried.begin(), result_.tried.end(), isFaster);
+  }
+
   // What differs from the best in one choice, until that is no better.
   void climb() {
     while (true) {
@@ -277,11 +312,7 @@ class Searcher {
             leastBoundOf(candidate).seconds < result_.tried.front().evaluation.seconds;
         if (options_.explain || mayBeBest) asked.push_back(candidate);
       }
-      std::vector<absl::StatusOr<Evaluation>> found = evaluateAll(asked);
-      for (size_t i = 0; i < asked.size(); ++i) {
-        if (found[i].ok()) addTried(asked[i], *std::move(found[i]), 0);
-      }
-      std::sort(result_.tried.begin(), result_.tried.end(), isFaster);
+      tryAll(asked);
       if (!(result_.tried.front().candidate == best)) continue;
       for (const Candidate& candidate : all) {
         if (const TriedStrategy* tried = known(candidate)) result_.neighbours.push_back(*tried);
