@@ -164,10 +164,13 @@ class SimulatedModel::Impl {
 
   // Of a copy of what is behind `train`, in place.
   absl::StatusOr<std::vector<ProgramCost>> costsOf(mlir::ModuleOp module, const Recipe& recipe,
-                                                   const Strategy& strategy) {
+                                                   const Strategy& strategy,
+                                                   const Repetition& repetition) {
     ORIEL_RETURN_IF_ERROR(runPhases(module, "stage", "overlap", recipe, strategy));
     mlir::FailureOr<std::vector<ProgramCost>> costs = programCosts(module);
-    if (mlir::failed(costs)) return failed("simulate");
+    if (mlir::failed(costs) || mlir::failed(repetition.addMemoryOfGrids(module, &*costs))) {
+      return failed("simulate");
+    }
     return *std::move(costs);
   }
 
@@ -410,7 +413,7 @@ class OneSimulation {
       const std::vector<int64_t> stages = repetition.stagesOfRest(dropped);
       (*module)->setAttr(kPartStagesAttr, mlir::DenseI64ArrayAttr::get(model_.context(), stages));
     }
-    return model_.costsOf(*module, recipe, strategy);
+    return model_.costsOf(*module, recipe, strategy, repetition);
   }
 
   absl::StatusOr<std::vector<ProgramCost>> costsOfAll() {

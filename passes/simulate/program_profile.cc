@@ -63,6 +63,15 @@ double flopsOf(FuncOp segment) {
   return sum;
 }
 
+FailureOr<std::array<double, kMemoryUses>> peakBytesOf(mlir::ModuleOp program) {
+  FailureOr<ProgramMemory> memory = ProgramMemory::of(program);
+  if (failed(memory)) return failure();
+  const MemoryPeak peak = memory->peak();
+  std::array<double, kMemoryUses> bytes = {};
+  std::copy(peak.bytesOf.begin(), peak.bytesOf.end(), bytes.begin());
+  return bytes;
+}
+
 FailureOr<ProgramCost> costOf(mlir::ModuleOp program, const ProgramNumbers& numbers) {
   ProgramCost cost;
   cost.profile.name = program.getSymName().value_or("").str();
@@ -71,8 +80,8 @@ FailureOr<ProgramCost> costOf(mlir::ModuleOp program, const ProgramNumbers& numb
   }
   FailureOr<Grid> grid = getGrid(program);
   FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(program);
-  FailureOr<ProgramMemory> memory = ProgramMemory::of(program);
-  if (failed(grid) || failed(schedule) || failed(memory)) return failure();
+  FailureOr<std::array<double, kMemoryUses>> bytes = peakBytesOf(program);
+  if (failed(grid) || failed(schedule) || failed(bytes)) return failure();
   cost.ranks = grid->worldSize();
   std::set<std::string> scheduled;
   for (const ScheduleEntry& entry : *schedule) {
@@ -87,8 +96,7 @@ FailureOr<ProgramCost> costOf(mlir::ModuleOp program, const ProgramNumbers& numb
     cost.profile.segments[name] = *std::move(pieces);
     cost.flops[name] = flopsOf(segment);
   }
-  const MemoryPeak peak = memory->peak();
-  std::copy(peak.bytesOf.begin(), peak.bytesOf.end(), cost.bytes.begin());
+  cost.bytes = *bytes;
   return cost;
 }
 
@@ -146,6 +154,18 @@ FailureOr<std::vector<ProgramCost>> programCosts(mlir::ModuleOp module) {
   return costs;
 }
 
+FailureOr<std::array<double, kMemoryUses>> bytesWith(mlir::ModuleOp program,
+                                                     const std::vector<ScheduledRun>& runs) {
+  std::vector<ScheduleEntry> schedule;
+  schedule.reserve(runs.size());
+  for (const ScheduledRun& run : runs) schedule.push_back({run.segment, run.microbatch});
+  mlir::Attribute before = program->getAttr(kScheduleAttr);
+  setSchedule(program, schedule);
+  FailureOr<std::array<double, kMemoryUses>> bytes = peakBytesOf(program);
+  program->setAttr(kScheduleAttr, before);
+  return bytes;
+}
+
 ModelFlops modelFlopsOfMicrobatch(mlir::ModuleOp module, const Strategy& strategy) {
   ModelFlops flops;
   auto forward = module.lookupSymbol<FuncOp>("forward");
@@ -193,6 +213,9 @@ std::optional<ProgramCost> extrapolate(const ProgramCost& cost,
     }
     for (size_t use = 0; use < kMemoryUses; ++use) {
       result.bytes[use] += difference(cost.bytes[use], other.bytes[use], own.times);
+      for (auto& [grid, bytes] : result.bytesOn) {
+        bytes[use] += difference(cost.bytesOn.at(grid)[use], other.bytesOn.at(grid)[use], own.times);
+      }
     }
   }
   return result;

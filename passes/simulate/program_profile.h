@@ -21,6 +21,8 @@ struct ProgramCost {
   int64_t ranks = 1;
   std::map<std::string, double> flops;         // of a rank by its products, by segment
   std::array<double, kMemoryUses> bytes = {};  // of a rank at its peak, by MemoryUse
+  // The same where this program stands for a grid with another schedule, by grid.
+  std::map<int64_t, std::array<double, kMemoryUses>> bytesOn;
 
   double peakBytes() const;
   double flopsOfStep() const;  // of a rank
@@ -32,6 +34,10 @@ std::optional<int64_t> stageOfSegment(const std::string& segment);
 // Of the programs of a module after `overlap`. Fails with a diagnostic for a program that can't be
 // lowered, or has no good grid or schedule.
 mlir::FailureOr<std::vector<ProgramCost>> programCosts(mlir::ModuleOp module);
+
+// Of a program of such a module, if it ran this schedule.
+mlir::FailureOr<std::array<double, kMemoryUses>> bytesWith(mlir::ModuleOp program,
+                                                           const std::vector<ScheduledRun>& runs);
 
 // Floating-point operations that a model FLOPs utilization counts, of a microbatch of all ranks: of
 // @forward and @backward behind `train`, where nothing runs twice.

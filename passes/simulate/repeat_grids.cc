@@ -58,9 +58,27 @@ class Repeater {
     std::vector<ProgramCost> programs;
     for (int64_t grid = 0; grid < repeated_.grids(); ++grid) {
       programs.push_back(programOf(grid, (*schedule)[grid]));
-      scaleStash((*before)[repeated_.keptOf[grid]], (*schedule)[grid], &programs.back());
+      ProgramCost& program = programs.back();
+      auto own = program.bytesOn.find(grid);
+      if (own != program.bytesOn.end()) {
+        program.bytes = own->second;
+      } else {
+        scaleStash((*before)[repeated_.keptOf[grid]], (*schedule)[grid], &program);
+      }
     }
     return isWhole(programs) ? std::optional(std::move(programs)) : std::nullopt;
+  }
+
+  std::optional<std::vector<ScheduledRun>> onKept(int64_t grid) const {
+    const std::optional<PipelineSchedule> schedule =
+        scheduleOf(repeated_.grids(), repeated_.microbatches);
+    if (!schedule) return std::nullopt;
+    const int64_t kept = repeated_.keptOf[grid];
+    std::vector<StageRun> runs = (*schedule)[grid];
+    for (StageRun& run : runs) run.stage = run.stage / repeated_.grids() * keptGrids() + kept;
+    ProgramCost program = compiled_[kept];
+    setSchedule(runs, &program);
+    return program.profile.schedule;
   }
 
   // Of the same grids.
@@ -223,6 +241,12 @@ class Repeater {
 std::optional<std::vector<ProgramCost>> repeatMicrobatches(
     const std::vector<ProgramCost>& compiled, const RepeatedGrids& repeated) {
   return Repeater(compiled, repeated).runMicrobatches();
+}
+
+std::optional<std::vector<ScheduledRun>> scheduleOnKept(const std::vector<ProgramCost>& compiled,
+                                                        const RepeatedGrids& repeated,
+                                                        int64_t grid) {
+  return Repeater(compiled, repeated).onKept(grid);
 }
 
 std::optional<std::vector<ProgramCost>> repeatGrids(const std::vector<ProgramCost>& compiled,

@@ -31,9 +31,15 @@ struct RepeatedGrids {
 std::optional<std::vector<ProgramCost>> repeatMicrobatches(const std::vector<ProgramCost>& compiled,
                                                            const RepeatedGrids& repeated);
 
-// By grid. What a grid keeps for the backward grows with the microbatches that it has in flight.
-// Of what programs tell each other in `update`, only what compiled ones do is there. None where
-// programs send to others than their neighbours, so that some of them can't stand for all.
+// Of a grid, with the segments of the program that stands for it. None if there is no such schedule.
+std::optional<std::vector<ScheduledRun>> scheduleOnKept(const std::vector<ProgramCost>& compiled,
+                                                        const RepeatedGrids& repeated,
+                                                        int64_t grid);
+
+// By grid. What a grid keeps for the backward is as `bytesOn` says, else it grows with the
+// microbatches that it has in flight. Of what programs tell each other in `update`, only what
+// compiled ones do is there. None where programs send to others than their neighbours, so that some
+// of them can't stand for all.
 std::optional<std::vector<ProgramCost>> repeatGrids(const std::vector<ProgramCost>& compiled,
                                                     const RepeatedGrids& repeated);
 

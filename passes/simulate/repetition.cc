@@ -1,6 +1,10 @@
 #include "passes/simulate/repetition.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
+
+#include "ir/oriel/segment.h"
 
 namespace oriel {
 
@@ -35,14 +39,9 @@ void Repetition::findGrids() {
                                                              : parts_.kindOf[block]);
     }
     const Mesh& mesh = strategy_->meshOfGrid(grid);
-    std::vector<int64_t> treatment = {mesh.dp, mesh.fsdp, mesh.tp};
-    // What a grid keeps where a backward runs in halves does not follow from the microbatches that
-    // it has in flight.
-    if (strategy_->pipeline && strategy_->pipeline->schedule == ScheduleKind::kZbH1) {
-      treatment.push_back(grid);
-    }
-    const auto [known, isNew] = classes.try_emplace({std::move(content), std::move(treatment)},
-                                                    static_cast<int64_t>(grids_.kept.size()));
+    const auto [known, isNew] = classes.try_emplace(
+        {std::move(content), {mesh.dp, mesh.fsdp, mesh.tp}},
+        static_cast<int64_t>(grids_.kept.size()));
     if (isNew) grids_.kept.push_back(grid);
     grids_.keptOf.push_back(known->second);
     grids_.firstRanks.push_back(firstRank);
@@ -118,6 +117,27 @@ void Repetition::restrict(Strategy* strategy, Recipe* recipe) const {
   }
   pipeline.named = std::move(named);
   pipeline.stages = grids_.interleave * static_cast<int64_t>(grids_.kept.size());
+}
+
+mlir::LogicalResult Repetition::addMemoryOfGrids(mlir::ModuleOp module,
+                                                 std::vector<ProgramCost>* costs) const {
+  if (!repeatsGrids() || grids_.schedule != ScheduleKind::kZbH1) return mlir::success();
+  // Enough for the steady state, with which all others have as many in flight.
+  constexpr int64_t kTimes = 3;
+  RepeatedGrids few = grids_;
+  few.microbatches = std::min(few.microbatches, kTimes * few.grids());
+  std::vector<mlir::ModuleOp> programs;
+  for (mlir::ModuleOp program : ir::programsOf(module)) programs.push_back(program);
+  for (int64_t grid = 0; grid < few.grids(); ++grid) {
+    const int64_t kept = few.keptOf[grid];
+    const std::optional<std::vector<ScheduledRun>> schedule = scheduleOnKept(*costs, few, grid);
+    if (!schedule) continue;
+    mlir::FailureOr<std::array<double, kMemoryUses>> bytes =
+        bytesWith(programs[kept], *schedule);
+    if (failed(bytes)) return mlir::failure();
+    (*costs)[kept].bytesOn[grid] = *bytes;
+  }
+  return mlir::success();
 }
 
 BlockDifference Repetition::differenceOf(int kind, size_t program,

@@ -40,6 +40,12 @@ class Repetition {
   // For the grids that are compiled. Names of parameters stay.
   void restrict(Strategy* strategy, Recipe* recipe) const;
 
+  // What the memory of each grid is, where that doesn't follow from the microbatches that it has in
+  // flight: a backward in halves keeps a part of a microbatch longer. `module` is what `costs` are
+  // of. Fails as programCosts().
+  mlir::LogicalResult addMemoryOfGrids(mlir::ModuleOp module,
+                                       std::vector<ProgramCost>* costs) const;
+
   // What all programs take: from a compilation without those that are dropped(), and one for each
   // kind that grows. None where something else than times differs, or where grids can't stand for
   // others.

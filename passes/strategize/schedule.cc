@@ -6,7 +6,6 @@ namespace oriel {
 
 namespace {
 
-constexpr llvm::StringLiteral kSchedule("oriel.schedule");
 constexpr llvm::StringLiteral kLast("_last");
 
 std::string withStage(const llvm::Twine& kind, llvm::StringRef stage) {
@@ -43,12 +42,12 @@ void setSchedule(mlir::ModuleOp module, const std::vector<ScheduleEntry>& schedu
     entries.push_back(builder.getArrayAttr(
         {builder.getStringAttr(entry.segment), builder.getI64IntegerAttr(entry.microbatch)}));
   }
-  module->setAttr(kSchedule, builder.getArrayAttr(entries));
+  module->setAttr(kScheduleAttr, builder.getArrayAttr(entries));
 }
 
 mlir::FailureOr<std::vector<ScheduleEntry>> getSchedule(mlir::ModuleOp module) {
   std::vector<ScheduleEntry> schedule;
-  mlir::Attribute attribute = module->getAttr(kSchedule);
+  mlir::Attribute attribute = module->getAttr(kScheduleAttr);
   if (!attribute) return schedule;
   auto entries = llvm::dyn_cast<mlir::ArrayAttr>(attribute);
   if (!entries) return module.emitError("the schedule is no list");

@@ -29,7 +29,8 @@ std::vector<ScheduleEntry> accumulationSchedule(int64_t microbatches);
 std::string lastSegment(llvm::StringRef plain);
 std::optional<std::string> plainSegment(llvm::StringRef last);
 
-// The schedule is kept on the module as the attribute `oriel.schedule`.
+// The schedule is kept on the module as this attribute.
+inline constexpr llvm::StringLiteral kScheduleAttr("oriel.schedule");
 void setSchedule(mlir::ModuleOp module, const std::vector<ScheduleEntry>& schedule);
 // Empty if the module has none; fails with a diagnostic if it is malformed.
 mlir::FailureOr<std::vector<ScheduleEntry>> getSchedule(mlir::ModuleOp module);
