@@ -202,6 +202,7 @@ mlir::FailureOr<ProgramMemory> ProgramMemory::of(mlir::ModuleOp program, int64_t
   mlir::FailureOr<MicrobatchesInFlight> inFlight =
       microbatchesInFlight(program, segments, *schedule);
   ProgramMemory memory;
+  memory.segments_.assign(segments.begin(), segments.end());
   if (failed(inFlight) || failed(memory.assignment_.run(segments, *std::move(inFlight))) ||
       failed(checkSize(program, memory.assignment_))) {
     return failure();
@@ -263,6 +264,66 @@ std::vector<int64_t> ProgramMemory::bytesByTick() const {
   }
   std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
   return bytes;
+}
+
+std::vector<MemoryAtOp> ProgramMemory::atOps() const {
+  using Bytes = std::array<int64_t, kMemoryUses>;
+  const std::vector<int64_t> begins = beginsOf(segments_);
+  auto sum = [](std::vector<Bytes>& changes) {
+    for (size_t i = 1; i < changes.size(); ++i) {
+      for (size_t use = 0; use < kMemoryUses; ++use) changes[i][use] += changes[i - 1][use];
+    }
+  };
+  std::vector<Bytes> byTick(begins.back() + 2), byTime(clock_ ? clock_->end() + 1 : 0);
+  for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
+    const auto use = static_cast<size_t>(useOf(id));
+    if (isOnClock(storage)) {
+      const int64_t bytes = bytesOf(id) / storage.slots;
+      for (const ArenaCopy& copy : clock_->copiesOf(storage)) {
+        for (const TimeSpan& span : copy.among) {
+          byTime[span.begin][use] += bytes;
+          byTime[span.end + 1][use] -= bytes;
+        }
+      }
+      continue;
+    }
+    auto add = [&](int64_t begin, int64_t end, int64_t bytes) {
+      byTick[begin][use] += bytes;
+      byTick[end + 1][use] -= bytes;
+    };
+    if (storage.persistent) {
+      add(0, begins.back(), bytesOf(id));
+      continue;
+    }
+    add(storage.begin, storage.end, bytesOf(id));
+    if (storage.gapBegin <= storage.gapEnd) add(storage.gapBegin, storage.gapEnd, -bytesOf(id));
+  }
+  sum(byTick);
+  sum(byTime);
+  auto totalOf = [](const Bytes& bytes) {
+    return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+  };
+  std::vector<MemoryAtOp> result;
+  for (auto [number, segment] : llvm::enumerate(segments_)) {
+    std::vector<int64_t> times;  // at which its runs begin
+    if (clock_) {
+      for (const CopyClock::Run& run : clock_->runs()) {
+        if (run.segment == number) times.push_back(run.begin);
+      }
+    }
+    mlir::Block& body = mlir::func::FuncOp(segment).getBody().front();
+    for (auto [index, op] : llvm::enumerate(body)) {
+      MemoryAtOp at{&op, {}};
+      for (int64_t time : times) {
+        const Bytes& own = byTime[time + static_cast<int64_t>(index)];
+        if (totalOf(own) > totalOf(at.bytesOf)) at.bytesOf = own;
+      }
+      const Bytes& shared = byTick[begins[number] + static_cast<int64_t>(index)];
+      for (size_t use = 0; use < kMemoryUses; ++use) at.bytesOf[use] += shared[use];
+      result.push_back(at);
+    }
+  }
+  return result;
 }
 
 MemoryPeak ProgramMemory::peak() const {

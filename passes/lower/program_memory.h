@@ -48,6 +48,12 @@ struct MemoryLayout {
   int64_t steps = 0;                          // work, as in arena_planner.h
 };
 
+// What is in use while an op of a segment runs, in the run of the segment in which that is most.
+struct MemoryAtOp {
+  mlir::Operation* op;
+  std::array<int64_t, kMemoryUses> bytesOf = {};  // by MemoryUse
+};
+
 class ProgramMemory {
  public:
   // Of a program with local shapes whose ops are kernels, collectives, .. (after partition). Fails
@@ -61,6 +67,8 @@ class ProgramMemory {
   int64_t bytesOf(StorageId storage) const;
   // The arena has at least the bytes of its peak, and is near it.
   MemoryPeak peak() const;
+  // Of the segments that it was made of, in the order of their ops. The largest is the peak.
+  std::vector<MemoryAtOp> atOps() const;
   // Offsets of all storages. What persists comes first, gradients side by side, then the bytes that
   // are shared by lifetime: each copy by when the schedule has it in use. May give stash values and
   // temporaries more copies. Looks for nothing better than an arena of `enough` bytes.
@@ -85,6 +93,7 @@ class ProgramMemory {
   MemoryLayout placeAll(int64_t enough, int64_t steps) const;
 
   StorageAssignment assignment_;
+  std::vector<mlir::func::FuncOp> segments_;
   std::vector<int64_t> fewest_;      // copies of each storage that it needs
   std::optional<CopyClock> clock_;   // where several microbatches are in flight
   std::vector<bool> communication_;  // of each storage

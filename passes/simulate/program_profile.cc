@@ -63,13 +63,26 @@ double flopsOf(FuncOp segment) {
   return sum;
 }
 
-FailureOr<std::array<double, kMemoryUses>> peakBytesOf(mlir::ModuleOp program) {
+FailureOr<MemoryByPlace> memoryOf(mlir::ModuleOp program) {
   FailureOr<ProgramMemory> memory = ProgramMemory::of(program);
   if (failed(memory)) return failure();
-  const MemoryPeak peak = memory->peak();
-  std::array<double, kMemoryUses> bytes = {};
-  std::copy(peak.bytesOf.begin(), peak.bytesOf.end(), bytes.begin());
-  return bytes;
+  MemoryByPlace byPlace;
+  std::map<MemoryPlace, int> counts;
+  for (const MemoryAtOp& at : memory->atOps()) {
+    MemoryPlace place = {at.op->getParentOfType<FuncOp>().getSymName().str(),
+                         at.op->getLoc().getAsOpaquePointer(),
+                         at.op->getName().getAsOpaquePointer(), 0};
+    std::get<int>(place) = counts[place]++;
+    MemoryBytes& bytes = byPlace[place];
+    std::copy(at.bytesOf.begin(), at.bytesOf.end(), bytes.begin());
+  }
+  return byPlace;
+}
+
+double sumOf(const MemoryBytes& bytes) {
+  double sum = 0;
+  for (double part : bytes) sum += part;
+  return sum;
 }
 
 FailureOr<ProgramCost> costOf(mlir::ModuleOp program, const ProgramNumbers& numbers) {
@@ -80,8 +93,8 @@ FailureOr<ProgramCost> costOf(mlir::ModuleOp program, const ProgramNumbers& numb
   }
   FailureOr<Grid> grid = getGrid(program);
   FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(program);
-  FailureOr<std::array<double, kMemoryUses>> bytes = peakBytesOf(program);
-  if (failed(grid) || failed(schedule) || failed(bytes)) return failure();
+  FailureOr<MemoryByPlace> memory = memoryOf(program);
+  if (failed(grid) || failed(schedule) || failed(memory)) return failure();
   cost.ranks = grid->worldSize();
   std::set<std::string> scheduled;
   for (const ScheduleEntry& entry : *schedule) {
@@ -96,7 +109,8 @@ FailureOr<ProgramCost> costOf(mlir::ModuleOp program, const ProgramNumbers& numb
     cost.profile.segments[name] = *std::move(pieces);
     cost.flops[name] = flopsOf(segment);
   }
-  cost.bytes = *bytes;
+  cost.memory = *std::move(memory);
+  cost.bytes = peakOf(cost.memory);
   return cost;
 }
 
@@ -116,12 +130,31 @@ bool haveSameShape(const ProgramProfile& a, const ProgramProfile& b) {
 
 double difference(double from, double to, double times) { return times * (to - from); }
 
+// Places that the other one doesn't have go.
+void grow(const MemoryByPlace& from, const MemoryByPlace& to, double times,
+          MemoryByPlace* result) {
+  for (auto at = result->begin(); at != result->end();) {
+    auto before = from.find(at->first), after = to.find(at->first);
+    if (before == from.end() || after == to.end()) {
+      at = result->erase(at);
+      continue;
+    }
+    for (size_t use = 0; use < kMemoryUses; ++use) {
+      at->second[use] += difference(before->second[use], after->second[use], times);
+    }
+    ++at;
+  }
+}
+
 }  // namespace
 
-double ProgramCost::peakBytes() const {
-  double sum = 0;
-  for (double part : bytes) sum += part;
-  return sum;
+double ProgramCost::peakBytes() const { return sumOf(bytes); }
+
+MemoryBytes peakOf(const MemoryByPlace& memory) {
+  const auto most = std::max_element(memory.begin(), memory.end(), [](const auto& a, const auto& b) {
+    return sumOf(a.second) < sumOf(b.second);
+  });
+  return most == memory.end() ? MemoryBytes() : most->second;
 }
 
 double ProgramCost::flopsOfStep() const {
@@ -154,16 +187,15 @@ FailureOr<std::vector<ProgramCost>> programCosts(mlir::ModuleOp module) {
   return costs;
 }
 
-FailureOr<std::array<double, kMemoryUses>> bytesWith(mlir::ModuleOp program,
-                                                     const std::vector<ScheduledRun>& runs) {
+FailureOr<MemoryByPlace> memoryWith(mlir::ModuleOp program, const std::vector<ScheduledRun>& runs) {
   std::vector<ScheduleEntry> schedule;
   schedule.reserve(runs.size());
   for (const ScheduledRun& run : runs) schedule.push_back({run.segment, run.microbatch});
   mlir::Attribute before = program->getAttr(kScheduleAttr);
   setSchedule(program, schedule);
-  FailureOr<std::array<double, kMemoryUses>> bytes = peakBytesOf(program);
+  FailureOr<MemoryByPlace> memory = memoryOf(program);
   program->setAttr(kScheduleAttr, before);
-  return bytes;
+  return memory;
 }
 
 ModelFlops modelFlopsOfMicrobatch(mlir::ModuleOp module, const Strategy& strategy) {
@@ -211,13 +243,12 @@ std::optional<ProgramCost> extrapolate(const ProgramCost& cost,
       }
       result.flops[name] += difference(cost.flops.at(name), other.flops.at(name), times);
     }
-    for (size_t use = 0; use < kMemoryUses; ++use) {
-      result.bytes[use] += difference(cost.bytes[use], other.bytes[use], own.times);
-      for (auto& [grid, bytes] : result.bytesOn) {
-        bytes[use] += difference(cost.bytesOn.at(grid)[use], other.bytesOn.at(grid)[use], own.times);
-      }
+    grow(cost.memory, other.memory, own.times, &result.memory);
+    for (auto& [grid, memory] : result.memoryOn) {
+      grow(cost.memoryOn.at(grid), other.memoryOn.at(grid), own.times, &memory);
     }
   }
+  if (!differences.empty()) result.bytes = peakOf(result.memory);
   return result;
 }
 

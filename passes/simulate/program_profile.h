@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "mlir/IR/BuiltinOps.h"
@@ -16,13 +17,23 @@
 
 namespace oriel {
 
+using MemoryBytes = std::array<double, kMemoryUses>;  // by MemoryUse
+
+// Of an op: the segment, what it came from and what it is, and which of those it is. The same in
+// modules of one context where the op does the same.
+using MemoryPlace = std::tuple<std::string, const void*, const void*, int>;
+
+// What is in use where, of a program with one schedule.
+using MemoryByPlace = std::map<MemoryPlace, MemoryBytes>;
+
 struct ProgramCost {
   ProgramProfile profile;
   int64_t ranks = 1;
-  std::map<std::string, double> flops;         // of a rank by its products, by segment
-  std::array<double, kMemoryUses> bytes = {};  // of a rank at its peak, by MemoryUse
+  std::map<std::string, double> flops;  // of a rank by its products, by segment
+  MemoryBytes bytes = {};               // of a rank at its peak
+  MemoryByPlace memory;
   // The same where this program stands for a grid with another schedule, by grid.
-  std::map<int64_t, std::array<double, kMemoryUses>> bytesOn;
+  std::map<int64_t, MemoryByPlace> memoryOn;
 
   double peakBytes() const;
   double flopsOfStep() const;  // of a rank
@@ -36,8 +47,10 @@ std::optional<int64_t> stageOfSegment(const std::string& segment);
 mlir::FailureOr<std::vector<ProgramCost>> programCosts(mlir::ModuleOp module);
 
 // Of a program of such a module, if it ran this schedule.
-mlir::FailureOr<std::array<double, kMemoryUses>> bytesWith(mlir::ModuleOp program,
-                                                           const std::vector<ScheduledRun>& runs);
+mlir::FailureOr<MemoryByPlace> memoryWith(mlir::ModuleOp program,
+                                          const std::vector<ScheduledRun>& runs);
+// The most that is in use at a time; none if nothing is.
+MemoryBytes peakOf(const MemoryByPlace& memory);
 
 // Floating-point operations that a model FLOPs utilization counts, of a microbatch of all ranks: of
 // @forward and @backward behind `train`, where nothing runs twice.
@@ -49,7 +62,8 @@ ModelFlops modelFlopsOfMicrobatch(mlir::ModuleOp module, const Strategy& strateg
 
 // `cost` and, for each of these, `times` the difference between another cost of the program, with
 // one block more of a sort in some of its stages, and this one. A segment takes its own stage's
-// times, if there are any (by the number at the end of its name).
+// times, if there are any (by the number at the end of its name). What is in use grows where it is
+// used: its peak may be at another place with more blocks.
 struct BlockDifference {
   const ProgramCost* withOneMore;
   double times = 0;  // what is of all stages of the program: memory, `update`

@@ -5,6 +5,8 @@
 namespace oriel {
 namespace {
 
+const MemoryPlace kEnd = {"forward", nullptr, nullptr, 0};
+
 ProgramCost CostOf(double forward, double update, double stash) {
   ProgramCost cost;
   SegmentPiece run;
@@ -17,7 +19,8 @@ ProgramCost CostOf(double forward, double update, double stash) {
   cost.profile.segments["update"] = {run};
   cost.profile.schedule = {{"forward.3", 0}, {"forward.3", 1}, {"update", 0}};
   cost.flops = {{"forward.3", 10 * forward}, {"update", 0}};
-  cost.bytes[static_cast<size_t>(MemoryUse::kStash)] = stash;
+  cost.memory[kEnd][static_cast<size_t>(MemoryUse::kStash)] = stash;
+  cost.bytes = peakOf(cost.memory);
   return cost;
 }
 
@@ -33,6 +36,22 @@ TEST(ExtrapolateTest, ASegmentGrowsWithItsStageAndTheRestWithTheProgram) {
   EXPECT_DOUBLE_EQ(cost->profile.segments["update"][0].computing, 20);
   EXPECT_DOUBLE_EQ(cost->peakBytes(), 150);
   EXPECT_DOUBLE_EQ(cost->flopsOfStep(), 2 * 70);
+}
+
+TEST(ExtrapolateTest, ThePeakMayBeAtAnotherPlace) {
+  const MemoryPlace update = {"update", nullptr, nullptr, 0};
+  ProgramCost one = Cost(1, 100), two = Cost(2, 110);
+  for (ProgramCost* cost : {&one, &two}) {
+    cost->memory[update][static_cast<size_t>(MemoryUse::kTemporaries)] = 500;
+    cost->bytes = peakOf(cost->memory);
+    ASSERT_EQ(cost->peakBytes(), 500);
+  }
+  BlockDifference more;
+  more.withOneMore = &two;
+  more.times = 90;
+  const std::optional<ProgramCost> many = extrapolate(one, {more});
+  ASSERT_TRUE(many);
+  EXPECT_EQ(many->peakBytes(), 100 + 90 * 10);
 }
 
 TEST(ExtrapolateTest, AnotherStageIsNone) {

@@ -59,9 +59,9 @@ class Repeater {
     for (int64_t grid = 0; grid < repeated_.grids(); ++grid) {
       programs.push_back(programOf(grid, (*schedule)[grid]));
       ProgramCost& program = programs.back();
-      auto own = program.bytesOn.find(grid);
-      if (own != program.bytesOn.end()) {
-        program.bytes = own->second;
+      auto own = program.memoryOn.find(grid);
+      if (own != program.memoryOn.end()) {
+        program.bytes = peakOf(own->second);
       } else {
         scaleStash((*before)[repeated_.keptOf[grid]], (*schedule)[grid], &program);
       }
@@ -178,7 +178,12 @@ class Repeater {
                          ProgramCost* program) {
     const auto was = static_cast<double>(peakInFlight(before));
     const auto is = static_cast<double>(peakInFlight(after));
-    if (was > 0) program->bytes[static_cast<size_t>(MemoryUse::kStash)] *= is / was;
+    if (was <= 0) return;
+    constexpr auto kStash = static_cast<size_t>(MemoryUse::kStash);
+    program->bytes[kStash] *= is / was;
+    // With more of it the peak may be elsewhere.
+    for (auto& [place, bytes] : program->memory) bytes[kStash] *= is / was;
+    if (!program->memory.empty()) program->bytes = peakOf(program->memory);
   }
 
   int64_t stageOn(int64_t grid, int64_t keptStage) const {

@@ -1,7 +1,6 @@
 #include "passes/simulate/repetition.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "ir/oriel/segment.h"
@@ -132,10 +131,9 @@ mlir::LogicalResult Repetition::addMemoryOfGrids(mlir::ModuleOp module,
     const int64_t kept = few.keptOf[grid];
     const std::optional<std::vector<ScheduledRun>> schedule = scheduleOnKept(*costs, few, grid);
     if (!schedule) continue;
-    mlir::FailureOr<std::array<double, kMemoryUses>> bytes =
-        bytesWith(programs[kept], *schedule);
-    if (failed(bytes)) return mlir::failure();
-    (*costs)[kept].bytesOn[grid] = *bytes;
+    mlir::FailureOr<MemoryByPlace> memory = memoryWith(programs[kept], *schedule);
+    if (failed(memory)) return mlir::failure();
+    (*costs)[kept].memoryOn[grid] = *std::move(memory);
   }
   return mlir::success();
 }
