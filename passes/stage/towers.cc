@@ -152,8 +152,23 @@ class TowerFinder {
     for (int k = 0; k <= count; ++k) {
       longer.push_back({begin + k * row.period, begin + k * row.period + length});
     }
-    if (!isTower(longer)) return std::nullopt;
+    if (!isTower(longer) || readByWeights(longer[0], longer[1].begin)) return std::nullopt;
     return longer;
+  }
+
+  // Whether an op with a weight that is behind the block, up to `end`, reads what comes of it. Then
+  // that is a part of the layer, even if a residual leads around it.
+  bool readByWeights(const Block& block, int end) const {
+    std::vector<bool> reached(end - block.begin, false);
+    for (int i = block.begin; i < end; ++i) {
+      bool isReached = i < block.end;
+      for (int operand : ops_[i].operands) {
+        isReached |= operand >= block.begin && reached[operand - block.begin];
+      }
+      if (isReached && i >= block.end && ops_[i].hasWeight) return true;
+      reached[i - block.begin] = isReached;
+    }
+    return false;
   }
 
   double costOf(const Tower& tower) const {

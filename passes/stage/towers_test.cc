@@ -95,6 +95,9 @@ TEST(Towers, TheLastLayerMayLackWhatIsBetweenTheOthers) {
   EXPECT_EQ(towersOf("eLgsLgsLgh"), "Lg Lg Lg");
   // But not the half of a layer.
   EXPECT_EQ(towersOf("eAaMmAaMmAah"), "AaMm AaMm");
+  // Nor if a residual leads around the other half: of an encoder's last layer, only one row may be
+  // used.
+  EXPECT_EQ(towersOf("e.A+Mm+A+Mm+A+Mm+A+Mm+A+xY"), "A+Mm+ A+Mm+ A+Mm+ A+Mm+");
 }
 
 TEST(Towers, BlocksReadEachOther) {
