@@ -110,12 +110,13 @@ absl::Status checkBatch(const Recipe& recipe, const Strategy& strategy) {
   const int64_t dataParallel = strategy.dataParallel();
   ORIEL_ASSIGN_OR_RETURN(const int64_t micro, microBatchOf(recipe, strategy));
   const int64_t samples = micro * dataParallel;
-  if (recipe.loss.kind == Recipe::LossKind::kSum && recipe.globalBatch != samples) {
+  if (recipe.isOneMicrobatch() && recipe.globalBatch != samples) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the loss is the sum of the output '", recipe.loss.output, "', which may mix the samples ",
         "of a batch, so a step is one microbatch: batch.global must be batch.micro times the "
         "data-parallel ranks, but is ",
-        recipe.globalBatch, ", not ", micro, " x ", dataParallel));
+        recipe.globalBatch, ", not ", micro, " x ", dataParallel,
+        " (or set loss.over: microbatch)"));
   }
   if (recipe.globalBatch % samples != 0) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -48,6 +48,8 @@ TEST(CheckBatchTest, ASumTakesOneMicrobatch) {
   ORIEL_EXPECT_OK(checkBatch(recipe, strategyOf({2, 1, 1})));
   EXPECT_THAT(checkBatch(recipe, strategyOf({1, 1, 1})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("one microbatch")));
+  recipe.loss.overMicrobatch = true;
+  ORIEL_EXPECT_OK(checkBatch(recipe, strategyOf({1, 1, 1})));
 }
 
 TEST(CheckBatchTest, AMicrobatchIsSplitOverTheRanksOfEachModule) {

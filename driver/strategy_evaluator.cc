@@ -76,7 +76,7 @@ absl::StatusOr<StrategyEvaluator::ModelFacts> StrategyEvaluator::facts() {
   const Recipe& recipe = options_.recipe;
   ModelFacts facts;
   ORIEL_ASSIGN_OR_RETURN(facts.samples, models_.front()->samples());
-  const bool isOne = recipe.loss.kind == Recipe::LossKind::kSum;
+  const bool isOne = recipe.isOneMicrobatch();
   const int64_t micro = facts.samples.value_or(isOne ? recipe.globalBatch : recipe.microBatch);
   Strategy strategy;
   strategy.pipeline.emplace();

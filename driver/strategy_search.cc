@@ -57,7 +57,7 @@ class Finder {
     problem.cluster = cluster;
     problem.ranks = search_.ranks.value_or(cluster.devices());
     problem.globalBatch = options.recipe.globalBatch;
-    problem.isOneMicrobatch = options.recipe.loss.kind == Recipe::LossKind::kSum;
+    problem.isOneMicrobatch = options.recipe.isOneMicrobatch();
     problem.pins = search_.pins;
     ORIEL_ASSIGN_OR_RETURN(const StrategyEvaluator::ModelFacts facts, evaluator_->facts());
     problem.parts = facts.parts;

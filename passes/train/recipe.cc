@@ -109,7 +109,7 @@ class RecipeReader {
 
   void readLoss(const YAML::Node& node) {
     YamlMap map(&document_, node, "loss",
-                {"kind", "logits", "labels", "shift", "ignore_index", "output"});
+                {"kind", "logits", "labels", "shift", "ignore_index", "output", "over"});
     bool isSum = map.readWord("kind", 0, {"token_cross_entropy", "sum"}) == 1;
     for (const char* key : {"logits", "labels", "shift", "ignore_index"}) {
       if (isSum && map.has(key)) map.fail(key, "'" + map.pathOf(key) + "' is not used by sum");
@@ -118,10 +118,12 @@ class RecipeReader {
       map.require("output");
       recipe_.loss.kind = Recipe::LossKind::kSum;
       recipe_.loss.output = map.readString("output", "");
+      recipe_.loss.overMicrobatch = map.readWord("over", 0, {"batch", "microbatch"}) == 1;
       return;
     }
-    if (map.has("output")) {
-      map.fail("output", "'loss.output' is not used by token_cross_entropy");
+    for (const char* key : {"output", "over"}) {
+      if (map.has(key))
+        map.fail(key, "'" + map.pathOf(key) + "' is not used by token_cross_entropy");
     }
     map.require("logits");
     map.require("labels");

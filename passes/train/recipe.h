@@ -45,8 +45,11 @@ struct Recipe {
     std::string labels;  // one of `inputs`, or an input of the model
     bool shift = true;   // position i predicts the label of position i + 1
     int64_t ignoreIndex = -100;
+    bool overMicrobatch = false;  // a sum: the mean of the microbatches' own
   };
   Loss loss;
+  // Whether a step has one microbatch only: what is summed up may mix the samples of its batch.
+  bool isOneMicrobatch() const { return loss.kind == LossKind::kSum && !loss.overMicrobatch; }
   // The step's input with the labels: one of `inputs`, or, where the labels are an input of the
   // model, another of the step's that is filled with the same data ("input_ids.labels"): labels
   // may be masked where the model's input may not.

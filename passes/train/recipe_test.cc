@@ -330,6 +330,14 @@ TEST(Recipe, SumOfAnOutput) {
   EXPECT_EQ(recipe->loss.kind, Recipe::LossKind::kSum);
   EXPECT_EQ(recipe->loss.output, "scores");
   EXPECT_EQ(recipe->labelsInput(), "");
+  EXPECT_TRUE(recipe->isOneMicrobatch());
+}
+
+TEST(Recipe, SumOverEachMicrobatch) {
+  absl::StatusOr<Recipe> recipe = parseRecipe(
+      replaced(kMinimal, kMinimalLoss, "loss: {kind: sum, output: scores, over: microbatch}"), "r");
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_FALSE(recipe->isOneMicrobatch());
 }
 
 TEST(Recipe, KeysOfAnotherLoss) {
@@ -343,6 +351,10 @@ TEST(Recipe, KeysOfAnotherLoss) {
   EXPECT_THAT(errorWith("kind: sum"), HasSubstr("missing key 'loss.output'"));
   EXPECT_THAT(errorWith("logits: y, labels: labels, output: y"),
               HasSubstr("'loss.output' is not used by token_cross_entropy"));
+  EXPECT_THAT(errorWith("logits: y, labels: labels, over: microbatch"),
+              HasSubstr("'loss.over' is not used by token_cross_entropy"));
+  EXPECT_THAT(errorWith("kind: sum, output: y, over: rank"),
+              HasSubstr("'loss.over' can't be 'rank'"));
 }
 
 TEST(Recipe, LabelsMustBeAnIntegerInput) {

@@ -1,6 +1,8 @@
 """Losses beside the shifted cross entropy: the sum of an output, and labels that the model reads itself."""
 
+import io
 import json
+import tarfile
 
 import numpy
 import onnx_writer
@@ -65,9 +67,36 @@ class SumLossTest(GoldenTestCase):
             for key in keys:
                 self.assertLess(relative_error(other[key], gradients[0][key]), 1e-5, key)
 
-    def compile_clip(self, batch: str, plan, *arguments):
+    def test_sum_over_each_microbatch(self):
+        """Two microbatches of two samples give the mean of what the two halves of the data give, each a step of its own."""
+        with tarfile.open(self.golden / "data" / "golden-00000.tar") as shard:
+            arrays = {member.name: numpy.load(io.BytesIO(shard.extractfile(member).read())) for member in shard}
+        samples = [{name: arrays[f"golden-000{i}.{name}.npy"] for name in ("pixel_values", "input_ids")} for i in range(4)]
+
+        def step(name, samples, batch, *strategy, world=1, replace=("", "")):
+            plan, dump, data = (self.folder / f"{name}{end}" for end in (".oplan", ".safetensors", ""))
+            data.mkdir()
+            write_shard(data / "0.tar", samples)
+            result = self.compile_clip(batch, plan, *strategy, replace=replace)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            (metrics,) = self.train(plan, "--steps", 1, "--dump-gradients", dump, data=data, world=world)
+            return metrics["loss"], read_safetensors(dump)
+
+        halves = [step(f"half{i}", samples[2 * i : 2 * i + 2], "{global: 2, micro: 2}") for i in range(2)]
+        over = ("output: logits_per_image", "output: logits_per_image, over: microbatch")
+        for name, strategy, ranks in (("alone", [], 1), ("stages", ["--mesh", "tp=1", "--stages", "2"], 2)):
+            loss, gradients = step(name, samples, "{global: 4, micro: 2}", *strategy, world=ranks, replace=over)
+            self.assertAlmostEqual(loss, (halves[0][0] + halves[1][0]) / 2, delta=1e-4 * abs(loss))
+            expected = {key: (value + halves[1][1][key]) / 2 for key, value in halves[0][1].items()}
+            norms = {key: numpy.linalg.norm(value) for key, value in expected.items()}
+            keys = [key for key, norm in norms.items() if norm > 1e-6 * max(norms.values())]
+            self.assertGreater(len(keys), 0.8 * len(norms))
+            for key in keys:
+                self.assertLess(relative_error(gradients[key], expected[key]), 1e-4, key)
+
+    def compile_clip(self, batch: str, plan, *arguments, replace=("", "")):
         recipe = self.folder / "recipe.yaml"
-        recipe.write_text(self.clip_recipe.read_text().replace("{global: 4, micro: 4}", batch))
+        recipe.write_text(self.clip_recipe.read_text().replace("{global: 4, micro: 4}", batch).replace(*replace))
         return run("oriel", "compile", self.golden.parent / "model.onnx", "--recipe", recipe,
                    *arguments, "-o", plan)
 
