@@ -9,7 +9,9 @@
 #include "driver/compiler.h"
 #include "driver/console.h"
 #include "driver/pipelines.h"
+#include "driver/search_text.h"
 #include "driver/strategy_flags.h"
+#include "driver/strategy_search.h"
 #include "driver/weights.h"
 #include "passes/generate/code.h"
 #include "passes/train/recipe.h"
@@ -27,6 +29,7 @@ struct Arguments {
   std::string recipe;
   StrategyOptions strategy;
   std::string cluster;
+  std::vector<std::string> fix;
   std::string device = runtime::kHostDevice;
   std::string generatedKernels = "off";
   std::string output;
@@ -47,12 +50,34 @@ absl::Status writeFiles(const Compilation& compilation, const std::string& path)
   return written;
 }
 
+// The fastest, on the devices of `--world` or all of the cluster.
+absl::Status chooseStrategy(const Arguments& arguments, const Vocabulary& vocabulary,
+                            CompileOptions* options) {
+  StrategySearch search;
+  search.simulation.modelPath = options->modelPath;
+  search.simulation.recipe = options->recipe;
+  search.simulation.cluster = *options->cluster;
+  search.simulation.unfusedAttention = !options->unfused.empty();
+  search.simulation.fuseLoss = options->fuseLoss;
+  search.ranks = arguments.strategy.world;
+  absl::StatusOr<Pins> pins = parsePins(arguments.fix);
+  if (!pins.ok()) return usageError(absl::StrCat("--fix: ", pins.status().message()));
+  search.pins = *pins;
+  ORIEL_ASSIGN_OR_RETURN(const FoundStrategies found, findStrategies(search, vocabulary));
+  options->strategy = found.best().candidate.strategy();
+  options->strategy.memory = options->cluster->device.memory;
+  const std::string text = absl::StrCat("strategy ", choiceText(found), "\n");
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return absl::OkStatus();
+}
+
 absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
-  ORIEL_ASSIGN_OR_RETURN(arguments.compile.strategy, strategyFromOptions(arguments.strategy));
+  Strategy& strategy = arguments.compile.strategy;
+  ORIEL_ASSIGN_OR_RETURN(strategy, strategyFromOptions(arguments.strategy));
   if (!arguments.cluster.empty()) {
-    Strategy& strategy = arguments.compile.strategy;
     ORIEL_ASSIGN_OR_RETURN(arguments.compile.cluster, clusterFor(arguments.cluster, strategy));
-    if (!strategy.memory) strategy.memory = arguments.compile.cluster->device.memory;
+    if (strategy.memory) arguments.compile.cluster->device.memory = *strategy.memory;
+    strategy.memory = arguments.compile.cluster->device.memory;
   }
   ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.compile.unfused));
   arguments.compile.generatedKernels = arguments.generatedKernels == "on";
@@ -66,6 +91,12 @@ absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   }
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.device, runtime::ParseDevice(arguments.device));
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.recipe, readRecipe(arguments.recipe));
+  const bool isSearched = !arguments.cluster.empty() && isLeftToSearch(arguments.strategy);
+  if (!isSearched && !arguments.fix.empty()) {
+    return usageError(
+        "--fix is for a strategy that is searched: give --cluster, and no option of the strategy");
+  }
+  if (isSearched) ORIEL_RETURN_IF_ERROR(chooseStrategy(arguments, vocabulary, &arguments.compile));
   arguments.compile.weightsFile = weightsFileName(arguments.output);
   ORIEL_ASSIGN_OR_RETURN(std::optional<Compilation> compilation,
                          runCompiler(arguments.compile, vocabulary));
@@ -98,7 +129,9 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
   addStrategyFlags(command, &arguments->strategy);
   addClusterFlag(command, &arguments->cluster,
                  "Times are predicted for them, and a rank has the memory of a device unless "
-                 "--memory says otherwise");
+                 "--memory says otherwise. Where no option says the strategy, the fastest on all "
+                 "devices (or --world of them) is searched, as `oriel plan` does");
+  addFixFlag(command, &arguments->fix);
   command
       ->add_option("--device", arguments->device,
                    "What runs the plan: host (default), cuda, or cuda on some architectures only "
@@ -145,6 +178,7 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       phasesHelp() +
       "Examples:\n"
       "  oriel compile model.onnx --recipe recipe.yaml --world 4 -o model.oplan\n"
+      "  oriel compile model.onnx --recipe recipe.yaml --cluster h100:2 -o model.oplan\n"
       "  oriel compile model.onnx --recipe recipe.yaml --strategy strategy.yaml -o "
       "model.oplan\n"
       "  oriel compile model.onnx --recipe recipe.yaml --mesh dp=2,tp=2 --zero 1 --sp \\\n"

@@ -213,6 +213,13 @@ absl::StatusOr<Strategy> fromFile(const StrategyOptions& options) {
 
 }  // namespace
 
+bool isLeftToSearch(const StrategyOptions& options) {
+  return options.file.empty() && options.mesh.empty() && !options.zero && !options.hsdp &&
+         !options.sequenceParallel && options.stages.empty() && options.schedule.empty() &&
+         options.balance.empty() && options.remat.empty() && !options.interleave &&
+         !options.microbatches && options.overlap.empty();
+}
+
 absl::StatusOr<Strategy> strategyFromOptions(const StrategyOptions& options) {
   if (options.world && (*options.world < 1 || *options.world > kMaxRanks)) {
     return usageError(absl::StrCat("--world must be 1 to ", kMaxRanks, ", not ", *options.world));

@@ -25,6 +25,10 @@ struct StrategyOptions {
   std::optional<int64_t> world;
 };
 
+// Whether they leave the strategy to a search: nothing is said but the number of ranks and what a
+// rank has.
+bool isLeftToSearch(const StrategyOptions& options);
+
 // Reads the file, or makes the strategy (and its text) that a file with the same values would give;
 // one rank without any option. InvalidArgument, naming the option, for one that is malformed or
 // contradicts another.

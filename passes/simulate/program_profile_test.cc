@@ -40,7 +40,7 @@ TEST(ExtrapolateTest, ASegmentGrowsWithItsStageAndTheRestWithTheProgram) {
 
 TEST(ExtrapolateTest, ThePeakMayBeAtAnotherPlace) {
   const MemoryPlace update = {"update", nullptr, nullptr, 0};
-  ProgramCost one = Cost(1, 100), two = Cost(2, 110);
+  ProgramCost one = CostOf(1, 1, 100), two = CostOf(2, 1, 110);
   for (ProgramCost* cost : {&one, &two}) {
     cost->memory[update][static_cast<size_t>(MemoryUse::kTemporaries)] = 500;
     cost->bytes = peakOf(cost->memory);
