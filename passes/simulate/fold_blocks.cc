@@ -53,6 +53,11 @@ std::string treatmentOf(ir::ParameterOp parameter, const Recipe& recipe, const S
          std::to_string(indexOf(shardingOf(strategy, name), strategy.shardings)) + ";";
 }
 
+std::vector<Operation*> unconverted(std::vector<Operation*> ops) {
+  llvm::erase_if(ops, isConversion);
+  return ops;
+}
+
 void eraseDeadOps(mlir::Block& block) {
   for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block))) {
     if (mlir::isOpTriviallyDead(&op)) op.erase();
@@ -96,8 +101,11 @@ std::vector<int> blockKinds(const ModelParts& model, const Recipe& recipe,
     std::vector<uintptr_t> attributes = {static_cast<uintptr_t>(model.towerOf[block])};
     std::string treatment;
     for (Operation* op : ops) {
-      attributes.push_back(
-          reinterpret_cast<uintptr_t>(op->getAttrDictionary().getAsOpaquePointer()));
+      // Conversions may differ from block to block, other ops in attributes alone.
+      auto add = [&](const void* part) { attributes.push_back(reinterpret_cast<uintptr_t>(part)); };
+      add(op->getName().getAsOpaquePointer());
+      if (isConversion(op)) add(op->getResult(0).getType().getAsOpaquePointer());
+      add(op->getAttrDictionary().getAsOpaquePointer());
       std::vector<ir::ParameterOp> parameters;
       for (Value operand : op->getOperands()) reader.read(operand, &parameters);
       for (ir::ParameterOp parameter : parameters) {
@@ -121,7 +129,9 @@ void dropBlocks(mlir::func::FuncOp main, const ModelParts& model,
       last[tower] = static_cast<int64_t>(block);
       continue;
     }
-    for (auto [op, kept] : llvm::zip_equal(ops, model.blockOps[last.at(tower)])) {
+    // Its conversions stay where something outside reads them.
+    for (auto [op, kept] :
+         llvm::zip_equal(unconverted(ops), unconverted(model.blockOps[last.at(tower)]))) {
       op->replaceAllUsesWith(kept->getResults());
     }
   }

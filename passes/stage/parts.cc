@@ -160,6 +160,7 @@ class PartFinder {
     }
     result.kind = static_cast<int64_t>(kinds_.try_emplace(kind, kinds_.size()).first->second);
     result.cost = times_.seconds(op);
+    result.isConversion = isConversion(op);
     return result;
   }
 
@@ -457,6 +458,15 @@ absl::StatusOr<std::vector<int64_t>> namedStages(const ModelParts& model,
 }
 
 }  // namespace
+
+bool isConversion(Operation* op) {
+  if (!op->hasTrait<ir::Pointwise>() || op->getNumOperands() != 1 || op->getNumResults() != 1) {
+    return false;
+  }
+  const mlir::Type from = mlir::getElementTypeOrSelf(op->getOperand(0).getType());
+  const mlir::Type to = mlir::getElementTypeOrSelf(op->getResult(0).getType());
+  return from != to && llvm::isa<mlir::FloatType>(from) && llvm::isa<mlir::FloatType>(to);
+}
 
 ModelParts findParts(mlir::func::FuncOp forward, mlir::func::FuncOp backward,
                      const Strategy& strategy) {

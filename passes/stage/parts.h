@@ -34,7 +34,7 @@ struct ModelParts {
   // Of the ops that depend on inputs and parameters, and are not between blocks.
   llvm::DenseMap<mlir::Operation*, int64_t> blockOf;
   // By block, where something repeats: its ops, in an order in which those of a tower's blocks
-  // correspond, and its tower.
+  // correspond but for conversions, and its tower.
   std::vector<std::vector<mlir::Operation*>> blockOps;
   std::vector<int> towerOf;
 };
@@ -47,6 +47,9 @@ struct ModelParts {
 // nothing repeats, all parts count as blocks.
 ModelParts findParts(mlir::func::FuncOp forward, mlir::func::FuncOp backward,
                      const Strategy& strategy);
+
+// Whether the op makes nothing but its operand in another floating-point type.
+bool isConversion(mlir::Operation* op);
 
 // "'model.vision.layers' (4 blocks), 'model.layers' (32 blocks)", or "no blocks"
 std::string towersText(const ModelParts& model);

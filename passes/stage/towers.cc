@@ -241,10 +241,61 @@ class TowerFinder {
   std::vector<int64_t> liveBytes_, reads_;
 };
 
+// The sequence without its conversions: who reads a converted value reads the value itself.
+class Unconverted {
+ public:
+  explicit Unconverted(const std::vector<SequenceOp>& all) : all_(all) {
+    // By place in `all`: the op in ops_ whose value it makes, or hands on.
+    std::vector<int> source(all.size(), -1);
+    for (size_t place = 0; place < all.size(); ++place) {
+      std::vector<int> operands;
+      for (int operand : all[place].operands) {
+        if (source[operand] >= 0) operands.push_back(source[operand]);
+      }
+      if (all[place].isConversion) {
+        if (!operands.empty()) source[place] = operands.front();
+        continue;
+      }
+      source[place] = static_cast<int>(ops_.size());
+      ops_.push_back(all[place]);
+      ops_.back().operands = std::move(operands);
+      placeOf_.push_back(static_cast<int>(place));
+    }
+  }
+
+  const std::vector<SequenceOp>& ops() const { return ops_; }
+
+  // The block of the whole sequence.
+  Block withConversions(const Block& block) const {
+    Block whole{placeOf_[block.begin], placeOf_[block.end - 1] + 1};
+    while (whole.begin > 0 && all_[whole.begin - 1].isConversion && reads(whole, whole.begin - 1)) {
+      --whole.begin;
+    }
+    return whole;
+  }
+
+ private:
+  bool reads(const Block& block, int value) const {
+    return std::any_of(
+        all_.begin() + block.begin, all_.begin() + block.end, [&](const SequenceOp& op) {
+          return std::find(op.operands.begin(), op.operands.end(), value) != op.operands.end();
+        });
+  }
+
+  const std::vector<SequenceOp>& all_;
+  std::vector<SequenceOp> ops_;
+  std::vector<int> placeOf_;  // of each op in ops_
+};
+
 }  // namespace
 
 std::vector<Tower> findTowers(const std::vector<SequenceOp>& ops) {
-  return TowerFinder(ops).find();
+  const Unconverted unconverted(ops);
+  std::vector<Tower> towers = TowerFinder(unconverted.ops()).find();
+  for (Tower& tower : towers) {
+    for (Block& block : tower) block = unconverted.withConversions(block);
+  }
+  return towers;
 }
 
 }  // namespace oriel

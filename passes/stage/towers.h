@@ -19,6 +19,7 @@ struct SequenceOp {
   int64_t bytes = 0;          // of its results
   bool hasWeight = false;     // reads a parameter of two dimensions or more
   std::vector<int> operands;  // the ops whose results it reads, all before it
+  bool isConversion = false;  // makes nothing but its operand in another element type
 };
 
 // Ops of the sequence: [begin, end).
@@ -32,7 +33,9 @@ struct Block {
 };
 
 // At least two blocks in their order, each the same sequence of kinds, with a weight, and each
-// reading what the one before makes. Between two there may be ops without weights.
+// reading what the one before makes. Between two there may be ops without weights. Conversions
+// don't count, for mixed precision makes them where types change: a first layer may read as it is
+// what the others widen. A block has those inside of it, and those in front that it reads.
 using Tower = std::vector<Block>;
 
 // Towers that do not overlap, by their first ops: the one whose blocks cost most is taken first,

@@ -13,8 +13,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A chain of ops, a letter for each kind; capitals have weights. An op reads the one before; '+'
-// reads the last '.' or '+' before it too, as a residual sum does.
+// A chain of ops, a letter for each kind; capitals have weights, ':' is a conversion. An op reads
+// the one before; '+' reads the last '.' or '+' before it too, as a residual sum does.
 std::vector<SequenceOp> chain(const std::string& kinds) {
   std::vector<SequenceOp> ops;
   int residual = -1;
@@ -25,6 +25,7 @@ std::vector<SequenceOp> chain(const std::string& kinds) {
     op.cost = 1;
     op.bytes = 8;
     op.hasWeight = kind >= 'A' && kind <= 'Z';
+    op.isConversion = kind == ':';
     if (place > 0) op.operands.push_back(place - 1);
     if (kind == '+' && residual >= 0) op.operands.push_back(residual);
     if (kind == '+' || kind == '.') residual = place;
@@ -139,7 +140,7 @@ class Graph {
     for (int op : layerOrder(operands_)) {
       place[op] = static_cast<int>(sequence.size());
       const char kind = kinds_[op];
-      SequenceOp made{kind, 1, 8, kind >= 'A' && kind <= 'Z', {}};
+      SequenceOp made{kind, 1, 8, kind >= 'A' && kind <= 'Z', {}, kind == ':'};
       for (int operand : operands_[op]) made.operands.push_back(place[operand]);
       sequence.push_back(std::move(made));
       kinds += kind;
@@ -215,6 +216,25 @@ TEST(TowersOfGraphs, FeaturesOfEarlyLayersAreAddedToEarlyLayers) {
   }
   graph.chain("nH", text);
   EXPECT_EQ(graph.towers(), "nVv+ nVv+ nVv+ nVv+|nLl+ nLl+ nLl+ nLl+ nLl+");
+}
+
+TEST(TowersOfGraphs, TheFirstLayerHasOtherConversions) {
+  // A norm's wide result is widened no more for the first layer's norm, but rounded for its sum.
+  Graph graph;
+  const int wide = graph.chain("EN", graph.add('I', {}));
+  int value = -1;
+  for (int i = 0; i < 4; ++i) {
+    const int branch = graph.chain(i > 0 ? ":n:AaO" : "n:AaO", i > 0 ? value : wide);
+    value = graph.add('+', {i > 0 ? value : graph.add(':', {wide}), branch});
+    value = graph.add('+', {value, graph.chain(":n:Mm", value)});
+  }
+  graph.chain("sP", value);
+  EXPECT_EQ(graph.towers(), "n:AaO:+:n:Mm+ :n:AaO+:n:Mm+ :n:AaO+:n:Mm+ :n:AaO+:n:Mm+");
+}
+
+TEST(Towers, AConversionIsInTheBlockThatReadsIt) {
+  EXPECT_EQ(towersOf("E:L:g:L:g:H"), ":L:g :L:g");
+  EXPECT_EQ(towersOf("ELgL:gLg:H"), "Lg L:g Lg");
 }
 
 TEST(Towers, PlacesAreThoseOfTheSequence) {
