@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "driver/command.h"
 #include "driver/console.h"
+#include "driver/report/html_report.h"
 #include "driver/search_text.h"
 #include "driver/strategy_flags.h"
 #include "driver/strategy_search.h"
@@ -16,11 +17,23 @@ namespace {
 
 struct Arguments {
   StrategySearch search;
-  std::string recipe, cluster, objective = "time", output;
+  std::string recipe, cluster, objective = "time", output, html;
   std::vector<std::string> fix, unfused;
   int64_t top = 5;
   bool json = false;
 };
+
+// A timeline needs the first strategy's simulation, of which the search keeps the sums.
+absl::StatusOr<std::string> reportOf(const FoundStrategies& found, const Arguments& arguments,
+                                     const Vocabulary& vocabulary) {
+  SimulationOptions options = arguments.search.simulation;
+  options.cluster = found.problem.cluster;
+  Strategy strategy = found.best().candidate.strategy();
+  strategy.memory = options.cluster.device.memory;
+  ORIEL_ASSIGN_OR_RETURN(const Simulation simulation, simulate(options, strategy, vocabulary));
+  return htmlReport(found, simulation,
+                    {options.modelPath, arguments.recipe, arguments.cluster, arguments.top});
+}
 
 absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
   StrategySearch& search = arguments.search;
@@ -28,8 +41,8 @@ absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
   search.wanted = arguments.top;
   search.explain = true;
   if (arguments.objective != "time" && arguments.objective != "world") {
-    return usageError(absl::StrCat("--objective: can't use '", arguments.objective,
-                                   "'; it is time or world"));
+    return usageError(
+        absl::StrCat("--objective: can't use '", arguments.objective, "'; it is time or world"));
   }
   search.isSmallest = arguments.objective == "world";
   absl::StatusOr<Pins> pins = parsePins(arguments.fix);
@@ -41,8 +54,12 @@ absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
   ORIEL_ASSIGN_OR_RETURN(search.simulation.recipe, readRecipe(arguments.recipe));
   ORIEL_ASSIGN_OR_RETURN(const FoundStrategies found, findStrategies(search, vocabulary));
   if (!arguments.output.empty()) {
-    ORIEL_RETURN_IF_ERROR(runtime::WriteTextAtomically(
-        arguments.output, found.best().candidate.strategy().text));
+    ORIEL_RETURN_IF_ERROR(
+        runtime::WriteTextAtomically(arguments.output, found.best().candidate.strategy().text));
+  }
+  if (!arguments.html.empty()) {
+    ORIEL_ASSIGN_OR_RETURN(const std::string page, reportOf(found, arguments, vocabulary));
+    ORIEL_RETURN_IF_ERROR(runtime::WriteTextAtomically(arguments.html, page));
   }
   const std::string text =
       arguments.json ? searchJson(found, arguments.top) : searchText(found, arguments.top);
@@ -82,6 +99,10 @@ void addPlanCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
   command
       ->add_option("-o,--output", arguments->output,
                    "Write the first strategy (YAML, docs/strategy.md)")
+      ->type_name("FILE");
+  command
+      ->add_option("--html", arguments->html,
+                   "Write what was found and why as a page (docs/report.md)")
       ->type_name("FILE");
   command->footer(
       "Examples:\n"

@@ -19,15 +19,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kGiB = int64_t{1} << 30;
 
-// With three digits.
-std::string secondsText(double seconds) {
-  if (seconds >= 1) return absl::StrFormat("%.3g s", seconds);
-  if (seconds >= 1e-3) return absl::StrFormat("%.3g ms", seconds * 1e3);
-  return absl::StrFormat("%.3g us", seconds * 1e6);
-}
-
-std::string percentText(double share) { return absl::StrFormat("%.1f", 100 * share); }
-
 // By program: "41.2 / 38.1", or the range of many.
 std::string memoryText(const Evaluation& evaluation) {
   std::vector<double> sizes;
@@ -98,21 +89,19 @@ std::string partsText(const TriedStrategy& best, const TriedStrategy& other,
     double before, after;
     double change() const { return after - before; }
   };
-  std::vector<Part> parts = {
-      {"computing", before.computing, after.computing},
-      {absl::StrCat("waits for collectives", linkName(cluster, apart)), before.communicating,
-       after.communicating},
-      {"waits for other stages", before.idle, after.idle}};
+  std::vector<Part> parts = {{"computing", before.computing, after.computing},
+                             {absl::StrCat("waits for collectives", linkName(cluster, apart)),
+                              before.communicating, after.communicating},
+                             {"waits for other stages", before.idle, after.idle}};
   const double sign = other.evaluation.seconds >= best.evaluation.seconds ? 1 : -1;
-  std::sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
-    return a.change() * sign > b.change() * sign;
-  });
+  std::sort(parts.begin(), parts.end(),
+            [&](const Part& a, const Part& b) { return a.change() * sign > b.change() * sign; });
   constexpr double kWorthSaying = 1. / 3;
   std::vector<std::string> texts;
   for (const Part& part : parts) {
     if (part.change() * sign <= 0 || part.change() / parts.front().change() < kWorthSaying) break;
-    texts.push_back(absl::StrCat(part.name, " ", secondsText(part.before), " to ",
-                                 secondsText(part.after)));
+    texts.push_back(
+        absl::StrCat(part.name, " ", secondsText(part.before), " to ", secondsText(part.after)));
   }
   return absl::StrJoin(texts, ", ");
 }
@@ -125,8 +114,7 @@ std::string noFitText(const Evaluation& evaluation, const Cluster& cluster) {
   const size_t use = std::max_element(most->bytes.begin(), most->bytes.end()) - most->bytes.begin();
   return absl::StrFormat("does not fit: %.1f GiB of %.1f, %.1f of them %s",
                          most->peakBytes() / kGiB,
-                         static_cast<double>(cluster.device.memory) / kGiB,
-                         most->bytes[use] / kGiB,
+                         static_cast<double>(cluster.device.memory) / kGiB, most->bytes[use] / kGiB,
                          absl::StrReplaceAll(memoryUseKey(use), {{"_", " "}}));
 }
 
@@ -164,6 +152,14 @@ Json triedJson(const TriedStrategy& tried) {
 }
 
 }  // namespace
+
+std::string secondsText(double seconds) {
+  if (seconds >= 1) return absl::StrFormat("%.3g s", seconds);
+  if (seconds >= 1e-3) return absl::StrFormat("%.3g ms", seconds * 1e3);
+  return absl::StrFormat("%.3g us", seconds * 1e6);
+}
+
+std::string percentText(double share) { return absl::StrFormat("%.1f", 100 * share); }
 
 std::string reasonText(const TriedStrategy& best, const TriedStrategy& other,
                        const Cluster& cluster) {

@@ -9,6 +9,11 @@
 
 namespace oriel::driver {
 
+// With three digits: "41.2 ms".
+std::string secondsText(double seconds);
+// "41.2", of 0.412.
+std::string percentText(double share);
+
 // "tp=2: +31 % (waits for collectives 0.1 → 0.8 s over NVLink)": what `other` is beside the best.
 std::string reasonText(const TriedStrategy& best, const TriedStrategy& other,
                        const Cluster& cluster);

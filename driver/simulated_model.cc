@@ -44,7 +44,7 @@ struct TrainedModel {
 struct TypedModel {
   Module module;
   std::optional<ModelParts> parts;
-  std::vector<int> kinds;  // by block; empty where nothing repeats
+  std::vector<int> kinds;                             // by block; empty where nothing repeats
   std::map<std::set<int64_t>, TrainedModel> trained;  // by blocks that are dropped
   std::vector<Part> timedParts;  // as `parts`, with times; empty until they are asked for
 };
@@ -224,9 +224,8 @@ class SimulatedModel::Impl {
     module = mlir::parseSourceFile<mlir::ModuleOp>(options_.modelPath, &context_);
     if (!module) return failed("import");
     if (mainOf(*module)) return module;
-    return absl::InvalidArgumentError(
-        absl::StrCat(options_.modelPath,
-                     " has no function @main: give a model as `oriel import -o` writes it"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        options_.modelPath, " has no function @main: give a model as `oriel import -o` writes it"));
   }
 
   PipelineOptions pipelineOptions(const Recipe& recipe, const Strategy& strategy) const {
@@ -440,10 +439,10 @@ class OneSimulation {
     Simulation simulation;
     ORIEL_ASSIGN_OR_RETURN(simulation.step, simulateStep(profiles, transferSeconds));
     simulation.stages = namesOfStages(*typed_->parts, stageOfPart_, strategy_);
+    simulation.parts = partsWithStages();
     simulation.ranks = strategy_.ranks();
     simulation.microBatch = recipe_.microBatch;
-    simulation.microbatches =
-        recipe_.globalBatch / (recipe_.microBatch * strategy_.dataParallel());
+    simulation.microbatches = recipe_.globalBatch / (recipe_.microBatch * strategy_.dataParallel());
     const auto runs = static_cast<double>(simulation.microbatches);
     simulation.modelFlops = modelFlops_ * runs;
     for (const ProgramCost& cost : costs) {
@@ -460,6 +459,16 @@ class OneSimulation {
     simulation.compiledBlocks = compiledBlocks_;
     simulation.programs = std::move(costs);
     return simulation;
+  }
+
+  std::vector<SimulatedPart> partsWithStages() const {
+    std::vector<SimulatedPart> parts;
+    if (stageOfPart_.empty() && strategy_.stageCount() > 1) return parts;
+    for (const Part& part : typed_->parts->parts) {
+      const int64_t stage = stageOfPart_.empty() ? 0 : stageOfPart_[parts.size()];
+      parts.push_back({part.name, part.block >= 0, stage});
+    }
+    return parts;
   }
 
   SimulatedModel::Impl& model_;

@@ -28,10 +28,18 @@ struct SimulationOptions {
   bool whole = false;  // every block is compiled, equal or not
 };
 
+// Of a model, what a stage has whole.
+struct SimulatedPart {
+  std::string name;      // "llm.3" of a block; else the folder of its largest parameter
+  bool isBlock = false;  // or between blocks
+  int64_t stage = 0;
+};
+
 struct Simulation {
   StepTimeline step;
   std::vector<ProgramCost> programs;  // as in the timeline
   std::vector<std::string> stages;    // of each program: what it has of the model; may be empty
+  std::vector<SimulatedPart> parts;   // of the model; none where all of several stages is compiled
   double seconds = 0;                 // of a step, with what the software adds
   double modelFlops = 0;              // of a step on all ranks
   double flops = 0;                   // likewise, with what runs again
@@ -39,7 +47,7 @@ struct Simulation {
   double peakFlops = 0;               // per second, of all ranks
   int64_t ranks = 1;
   int64_t microBatch = 1, microbatches = 1;  // samples of a rank, and how many of them a step has
-  int64_t compiledBlocks = 0, blocks = 0;  // of all equal blocks, how many were compiled
+  int64_t compiledBlocks = 0, blocks = 0;    // of all equal blocks, how many were compiled
 
   double mfu() const { return modelFlops / step.seconds / peakFlops; }
   double hfu() const { return flops / step.seconds / peakFlops; }

@@ -15,7 +15,8 @@ struct Position {
   size_t run = 0;    // of its schedule
   size_t piece = 0;  // of that run's segment
   double now = 0;
-  double start = 0;  // of the run
+  double start = 0;                              // of the run
+  std::vector<std::pair<double, double>> waits;  // of the run
 };
 
 class Simulator {
@@ -79,7 +80,8 @@ class Simulator {
         if (!step(program, pieces[at.piece])) return moved;
       }
       timeline_.programs[program].runs.push_back(
-          {programs_[program].schedule[at.run], at.start, at.now});
+          {programs_[program].schedule[at.run], at.start, at.now, std::move(at.waits)});
+      at.waits.clear();
       ++at.run;
       at.piece = 0;
       moved = true;
@@ -108,7 +110,10 @@ class Simulator {
       case SegmentPiece::Kind::kReceive: {
         std::deque<double>& arrivals = inFlight_[piece.channel];
         if (arrivals.empty()) return false;
-        at.now = std::max(at.now, arrivals.front());
+        if (arrivals.front() > at.now) {
+          at.waits.emplace_back(at.now, arrivals.front());
+          at.now = arrivals.front();
+        }
         arrivals.pop_front();
         return true;
       }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -45,6 +46,8 @@ struct ProgramProfile {
 struct TimedSegment {
   ScheduledRun run;
   double start = 0, end = 0;  // seconds from the start of the step
+  // Between those, when it waits for other programs: from, to.
+  std::vector<std::pair<double, double>> waits;
 };
 
 struct ProgramTimeline {

@@ -64,6 +64,17 @@ TEST(StepSimulatorTest, APipelineHasTheBubbleOfItsSchedule) {
   EXPECT_DOUBLE_EQ(step->bubble(), 0.25);
 }
 
+// A run has begun when it waits for what it reads.
+TEST(StepSimulatorTest, ARunSaysWhenItWaits) {
+  auto step = simulateStep(TwoStages(), [](size_t, size_t, double) { return 0.; });
+  ASSERT_TRUE(step.ok()) << step.status();
+  const TimedSegment& first = step->programs[1].runs[0];
+  EXPECT_DOUBLE_EQ(first.start, 0);
+  EXPECT_DOUBLE_EQ(first.end, 2);
+  EXPECT_EQ(first.waits, (std::vector<std::pair<double, double>>{{0, 1}}));
+  EXPECT_TRUE(step->programs[1].runs[1].waits.empty());
+}
+
 TEST(StepSimulatorTest, TransfersTakeTimeAndOneLinkCarriesOneAtATime) {
   ProgramProfile sender, receiver;
   sender.segments["forward.0"] = {Transfer(Kind::kSend, "a", 2), Transfer(Kind::kSend, "b", 3)};

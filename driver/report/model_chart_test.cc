@@ -1,0 +1,73 @@
+#include "driver/report/model_chart.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace oriel::driver {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Two nodes of four devices.
+Cluster twoNodes() {
+  Cluster cluster;
+  cluster.nodes = 2;
+  cluster.devicesPerNode = 4;
+  cluster.links = {{"NVLink", 4}, {"network", 8}};
+  return cluster;
+}
+
+TEST(ModelChartTest, LinksOfGroups) {
+  const Cluster cluster = twoNodes();
+  EXPECT_EQ(linksOfGroups(cluster, 8, 1, 1), "");
+  EXPECT_EQ(linksOfGroups(cluster, 8, 4, 1), "NVLink");
+  EXPECT_EQ(linksOfGroups(cluster, 8, 2, 2), "NVLink");
+  EXPECT_EQ(linksOfGroups(cluster, 8, 2, 4), "network");
+  EXPECT_EQ(linksOfGroups(cluster, 8, 8, 1), "network");
+  // Ranks 3 to 5 are on both nodes.
+  EXPECT_EQ(linksOfGroups(cluster, 6, 3, 1), "network");
+}
+
+TEST(ModelChartTest, SplitsTable) {
+  Candidate candidate;
+  candidate.tp = 2;
+  candidate.dp = 2;
+  candidate.pp = 2;
+  candidate.shards = 2;
+  candidate.zero = 1;
+  const std::string table = splitsTable(candidate, twoNodes());
+  EXPECT_THAT(table, HasSubstr("<td>tp = 2</td><td>2 neighbours</td><td>NVLink</td>"));
+  EXPECT_THAT(table, HasSubstr("<td>optimizer state</td><td>zero = 1</td>"));
+  EXPECT_THAT(table, HasSubstr("<td>pp = 2</td><td>2, 4 apart: 0, 4</td><td>network</td>"));
+}
+
+TEST(ModelChartTest, BlocksAndStages) {
+  Simulation simulation;
+  simulation.parts = {{"model.embed<b>", false, 0}, {"llm.0", true, 0}, {"llm.1", true, 1}};
+  const std::string chart = blocksChart(simulation, 2);
+  EXPECT_THAT(chart, HasSubstr("class=\"grid0 between\""));
+  EXPECT_THAT(chart, HasSubstr("class=\"grid1\""));
+  EXPECT_THAT(chart, HasSubstr(">llm</text>"));
+  EXPECT_THAT(chart, HasSubstr("embed&lt;b&gt;"));
+  EXPECT_THAT(chart, Not(HasSubstr("<b>")));
+}
+
+TEST(ModelChartTest, ThousandsOfRanks) {
+  Candidate candidate;
+  candidate.dp = 4096;
+  Cluster cluster = twoNodes();
+  cluster.nodes = 1024;
+  const std::string chart = ranksChart(candidate, cluster);
+  EXPECT_THAT(chart, HasSubstr("The first 64 of 1024 nodes"));
+  EXPECT_LT(chart.size(), 200u << 10);
+}
+
+TEST(ModelChartTest, DevicesThatNobodyUses) {
+  Candidate candidate;
+  candidate.dp = 3;
+  EXPECT_THAT(ranksChart(candidate, twoNodes()), HasSubstr("class=\"unused\""));
+}
+
+}  // namespace
+}  // namespace oriel::driver
