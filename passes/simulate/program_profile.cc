@@ -69,7 +69,7 @@ FailureOr<MemoryByPlace> memoryOf(mlir::ModuleOp program) {
   MemoryByPlace byPlace;
   std::map<MemoryPlace, int> counts;
   for (const MemoryAtOp& at : memory->atOps()) {
-    MemoryPlace place = {at.op->getParentOfType<FuncOp>().getSymName().str(),
+    MemoryPlace place = {at.op->getParentOfType<FuncOp>().getSymNameAttr().getAsOpaquePointer(),
                          at.op->getLoc().getAsOpaquePointer(),
                          at.op->getName().getAsOpaquePointer(), 0};
     std::get<int>(place) = counts[place]++;
@@ -77,12 +77,6 @@ FailureOr<MemoryByPlace> memoryOf(mlir::ModuleOp program) {
     std::copy(at.bytesOf.begin(), at.bytesOf.end(), bytes.begin());
   }
   return byPlace;
-}
-
-double sumOf(const MemoryBytes& bytes) {
-  double sum = 0;
-  for (double part : bytes) sum += part;
-  return sum;
 }
 
 FailureOr<ProgramCost> costOf(mlir::ModuleOp program, const ProgramNumbers& numbers) {
@@ -147,6 +141,12 @@ void grow(const MemoryByPlace& from, const MemoryByPlace& to, double times,
 }
 
 }  // namespace
+
+double sumOf(const MemoryBytes& bytes) {
+  double sum = 0;
+  for (double part : bytes) sum += part;
+  return sum;
+}
 
 double ProgramCost::peakBytes() const { return sumOf(bytes); }
 

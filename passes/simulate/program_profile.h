@@ -18,10 +18,11 @@
 namespace oriel {
 
 using MemoryBytes = std::array<double, kMemoryUses>;  // by MemoryUse
+double sumOf(const MemoryBytes& bytes);
 
-// Of an op: the segment, what it came from and what it is, and which of those it is. The same in
-// modules of one context where the op does the same.
-using MemoryPlace = std::tuple<std::string, const void*, const void*, int>;
+// Of an op: the segment's name, what it came from and what it is (all unique in a context), and
+// which of those it is. The same in modules of one context where the op does the same.
+using MemoryPlace = std::tuple<const void*, const void*, const void*, int>;
 
 // What is in use where, of a program with one schedule.
 using MemoryByPlace = std::map<MemoryPlace, MemoryBytes>;

@@ -5,7 +5,7 @@
 namespace oriel {
 namespace {
 
-const MemoryPlace kEnd = {"forward", nullptr, nullptr, 0};
+const MemoryPlace kEnd = {nullptr, nullptr, nullptr, 0};
 
 ProgramCost CostOf(double forward, double update, double stash) {
   ProgramCost cost;
@@ -39,7 +39,7 @@ TEST(ExtrapolateTest, ASegmentGrowsWithItsStageAndTheRestWithTheProgram) {
 }
 
 TEST(ExtrapolateTest, ThePeakMayBeAtAnotherPlace) {
-  const MemoryPlace update = {"update", nullptr, nullptr, 0};
+  const MemoryPlace update = {nullptr, nullptr, nullptr, 1};
   ProgramCost one = CostOf(1, 1, 100), two = CostOf(2, 1, 110);
   for (ProgramCost* cost : {&one, &two}) {
     cost->memory[update][static_cast<size_t>(MemoryUse::kTemporaries)] = 500;

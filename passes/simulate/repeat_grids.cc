@@ -59,11 +59,12 @@ class Repeater {
     for (int64_t grid = 0; grid < repeated_.grids(); ++grid) {
       programs.push_back(programOf(grid, (*schedule)[grid]));
       ProgramCost& program = programs.back();
-      auto own = program.memoryOn.find(grid);
-      if (own != program.memoryOn.end()) {
+      const ProgramCost& like = compiled_[repeated_.keptOf[grid]];
+      auto own = like.memoryOn.find(grid);
+      if (own != like.memoryOn.end()) {
         program.bytes = peakOf(own->second);
       } else {
-        scaleStash((*before)[repeated_.keptOf[grid]], (*schedule)[grid], &program);
+        program.bytes = bytesWithStash(like, (*before)[repeated_.keptOf[grid]], (*schedule)[grid]);
       }
     }
     return isWhole(programs) ? std::optional(std::move(programs)) : std::nullopt;
@@ -91,7 +92,7 @@ class Repeater {
     std::vector<ProgramCost> programs = compiled_;
     for (size_t grid = 0; grid < programs.size(); ++grid) {
       setSchedule((*schedule)[grid], &programs[grid]);
-      scaleStash((*before)[grid], (*schedule)[grid], &programs[grid]);
+      programs[grid].bytes = bytesWithStash(compiled_[grid], (*before)[grid], (*schedule)[grid]);
     }
     return programs;
   }
@@ -139,11 +140,12 @@ class Repeater {
   ProgramCost programOf(int64_t grid, const std::vector<StageRun>& runs) const {
     const int64_t kept = repeated_.keptOf[grid];
     const ProgramCost& like = compiled_[kept];
-    ProgramCost program = like;
+    ProgramCost program;
+    program.ranks = like.ranks;
+    program.bytes = like.bytes;
     program.profile.name = "p" + std::to_string(grid);
     program.profile.firstRank = repeated_.firstRanks[grid];
-    program.profile.segments.clear();
-    program.flops.clear();
+    program.profile.slowdown = like.profile.slowdown;
     for (const auto& [segment, pieces] : like.profile.segments) {
       const std::string name = nameOn(grid, segment);
       program.profile.segments[name] = piecesOn(grid, segment, pieces);
@@ -174,16 +176,21 @@ class Repeater {
     return phaseName(run.phase) + (isOneStage ? "" : "." + std::to_string(run.stage));
   }
 
-  static void scaleStash(const std::vector<StageRun>& before, const std::vector<StageRun>& after,
-                         ProgramCost* program) {
+  // What is kept grows with the microbatches in flight, and the peak may be elsewhere then.
+  static MemoryBytes bytesWithStash(const ProgramCost& program, const std::vector<StageRun>& before,
+                                    const std::vector<StageRun>& after) {
     const auto was = static_cast<double>(peakInFlight(before));
     const auto is = static_cast<double>(peakInFlight(after));
-    if (was <= 0) return;
+    MemoryBytes most = program.bytes;
+    if (was <= 0 || was == is) return most;
     constexpr auto kStash = static_cast<size_t>(MemoryUse::kStash);
-    program->bytes[kStash] *= is / was;
-    // With more of it the peak may be elsewhere.
-    for (auto& [place, bytes] : program->memory) bytes[kStash] *= is / was;
-    if (!program->memory.empty()) program->bytes = peakOf(program->memory);
+    most[kStash] *= is / was;
+    for (const auto& [place, there] : program.memory) {
+      MemoryBytes bytes = there;
+      bytes[kStash] *= is / was;
+      if (sumOf(bytes) > sumOf(most)) most = bytes;
+    }
+    return most;
   }
 
   int64_t stageOn(int64_t grid, int64_t keptStage) const {

@@ -1,0 +1,266 @@
+#include "passes/search/search.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "passes/search/bound.h"
+#include "passes/strategize/strategy_reader.h"
+
+namespace oriel {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+SearchProblem Problem(int64_t nodes, int64_t devices) {
+  SearchProblem problem;
+  problem.cluster.nodes = nodes;
+  problem.cluster.devicesPerNode = devices;
+  problem.cluster.device.memory = 16 * kGiB;
+  LinkLevel fast;
+  fast.devices = devices;
+  fast.bandwidth = 400e9;
+  LinkLevel slow = fast;
+  slow.devices = nodes * devices;
+  slow.bandwidth = 10e9;
+  problem.cluster.links = {fast, slow};
+  problem.ranks = nodes * devices;
+  problem.globalBatch = 32;
+  problem.parts = 8;
+  return problem;
+}
+
+// A machine by a formula, that takes no less than the bounds: more samples at a time are a little
+// faster, each piece of a layer costs collectives, stages wait, and what is sharded is sent.
+class Machine {
+ public:
+  std::vector<absl::StatusOr<Evaluation>> operator()(const std::vector<Strategy>& strategies) {
+    std::vector<absl::StatusOr<Evaluation>> found;
+    for (const Strategy& strategy : strategies) {
+      ++asked;
+      found.push_back(Evaluate(strategy));
+    }
+    return found;
+  }
+
+  Evaluation Evaluate(const Strategy& strategy) const {
+    const auto tp = static_cast<double>(strategy.mesh.tp), dp = static_cast<double>(strategy.mesh.dp);
+    const auto pp = static_cast<double>(strategy.grids());
+    const auto runs = static_cast<double>(*strategy.pipeline->microbatches);
+    const double micro = static_cast<double>(batch) / dp / runs;
+    const double shards = static_cast<double>(strategy.hsdp.value_or(strategy.mesh.dp));
+    const bool isFull = strategy.remat == RematPolicy::kFull;
+    MicrobatchCost cost;
+    cost.forward = (0.01 * micro + 0.002) / tp + 0.004 * (tp - 1);
+    cost.backward = (isFull ? 3 : 2) * cost.forward;
+    cost.update = 0.01 / tp;
+    cost.parameters = 4. * kGiB / tp;
+    cost.gradients = 8. * kGiB / tp;
+    cost.optimizerState = 16. * kGiB / tp;
+    cost.stash = (isFull ? 0.2 : 2.) * kGiB * micro / tp;
+    const double fill = (pp - 1) / static_cast<double>(strategy.pipeline->interleave);
+    Evaluation evaluation;
+    evaluation.seconds = (runs + fill) * (cost.forward + cost.backward) / pp * 1.02 + cost.update +
+                         (strategy.zero == 3 ? 0.02 : 0.005 * strategy.zero) * runs * dp;
+    Evaluation::Program program;
+    program.bytes = {(cost.parameters / (strategy.zero >= 3 ? shards : 1) +
+                      cost.gradients / (strategy.zero >= 2 ? shards : 1) +
+                      cost.optimizerState / (strategy.zero >= 1 ? shards : 1)) /
+                         pp,
+                     cost.stash * std::min(runs, pp) / pp};
+    evaluation.programs = {program};
+    evaluation.microbatch = cost;
+    return evaluation;
+  }
+
+  int64_t batch = 32;
+  int64_t asked = 0;
+};
+
+TEST(SpaceTest, HasWhatTheBatchAndTheMachinesAllow) {
+  const SearchProblem problem = Problem(2, 4);
+  const std::vector<Candidate> all = allCandidates(problem);
+  std::set<Candidate> unique(all.begin(), all.end());
+  EXPECT_EQ(unique.size(), all.size());
+  EXPECT_TRUE(std::is_sorted(all.begin(), all.end()));
+  std::set<int64_t> tps, shards;
+  for (const Candidate& c : all) {
+    EXPECT_EQ(c.ranks(), 8);
+    EXPECT_EQ(c.micro * c.microbatches * c.dp, 32);
+    EXPECT_LE(c.pp * c.interleave, 8);
+    EXPECT_TRUE(c.zero < 2 || c.pp == 1);
+    EXPECT_EQ(c.sequenceParallel, c.tp > 1);
+    tps.insert(c.tp);
+    if (c.tp == 1 && c.pp == 1) shards.insert(c.shards);
+    // What is written is what is read.
+    const absl::StatusOr<Strategy> read = parseStrategy(c.strategy().text, "");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(*read == c.strategy()) << c.strategy().text;
+  }
+  EXPECT_EQ(tps, (std::set<int64_t>{1, 2, 4}));  // a layer stays on a node
+  EXPECT_EQ(shards, (std::set<int64_t>{1, 4, 8}));
+}
+
+TEST(SpaceTest, AModelForOneNumberOfSamples) {
+  SearchProblem problem = Problem(1, 4);
+  problem.samples = 8;
+  for (const Candidate& c : allCandidates(problem)) EXPECT_EQ(c.micro * c.dp, 8);
+  problem.samples = 64;
+  EXPECT_TRUE(allCandidates(problem).empty());
+  EXPECT_EQ(explainEmptySpace(problem).message(),
+            "there is no strategy for 4 devices (4 per node), a batch of 32 samples and a model of "
+            "8 parts, made for 64 samples at a time: choose another batch.global or number of "
+            "devices");
+}
+
+TEST(SpaceTest, PinsThatContradict) {
+  SearchProblem problem = Problem(1, 8);
+  problem.pins.tp = 3;
+  EXPECT_EQ(explainEmptySpace(problem).message(),
+            "no strategy has tp=3 for 8 devices (8 per node), a batch of 32 samples and a model of "
+            "8 parts; tp is one of 1, 2, 4, 8 there");
+  problem.pins.tp = 8;
+  problem.pins.dp = 2;
+  problem.pins.zero = 1;
+  EXPECT_EQ(explainEmptySpace(problem).message(),
+            "tp=8 and dp=2 exclude each other for 8 devices (8 per node), a batch of 32 samples "
+            "and a model of 8 parts; tp is one of 1, 2, 4 there with dp=2");
+}
+
+TEST(PinsTest, Malformed) {
+  EXPECT_EQ(parsePins({"tp"}).status().message(),
+            "can't use 'tp'; write KEY=VALUE, e.g. tp=2");
+  EXPECT_EQ(parsePins({"zero=4"}).status().message(),
+            "can't use 'zero=4'; zero is a number from 0 to 3");
+  EXPECT_EQ(parsePins({"tp=1", "tp=2"}).status().message(), "tp is given twice");
+  EXPECT_EQ(parsePins({"mirco=2"}).status().message(),
+            "there is no 'mirco' to fix; did you mean 'micro'?");
+  EXPECT_TRUE(absl::IsInvalidArgument(parsePins({"remat=auto"}).status()));
+}
+
+TEST(NeighboursTest, AreStrategiesOfTheSameRanks) {
+  const SearchProblem problem = Problem(2, 4);
+  for (const Candidate& candidate : allCandidates(problem)) {
+    for (const Candidate& other : neighboursOf(candidate, problem)) {
+      EXPECT_FALSE(other == candidate);
+      EXPECT_EQ(other.ranks(), 8);
+      EXPECT_EQ(other.micro * other.microbatches * other.dp, 32);
+      EXPECT_TRUE(parseStrategy(other.strategy().text, "").ok()) << other.strategy().text;
+    }
+  }
+}
+
+class SearchTest : public testing::TestWithParam<int64_t> {};
+
+// Nothing in the space is faster than what is found, and few are asked for.
+TEST_P(SearchTest, FindsWhatBruteForceFinds) {
+  SearchProblem problem = Problem(1, 4);
+  problem.cluster.device.memory = GetParam() * kGiB;
+  Machine machine;
+  const absl::StatusOr<SearchResult> result =
+      searchStrategies(problem, {}, [&](const auto& strategies) { return machine(strategies); });
+  ASSERT_TRUE(result.ok()) << result.status();
+  const std::vector<Candidate> all = allCandidates(problem);
+  EXPECT_EQ(result->candidates, static_cast<int64_t>(all.size()));
+  double best = 0;
+  for (const Candidate& candidate : all) {
+    const Evaluation evaluation = machine.Evaluate(candidate.strategy());
+    const bool fits = evaluation.peakBytes() <= static_cast<double>(GetParam() * kGiB);
+    if (fits && (best == 0 || evaluation.seconds < best)) best = evaluation.seconds;
+  }
+  ASSERT_EQ(result->found(), best > 0);
+  if (best > 0) {
+    EXPECT_LE(result->tried.front().evaluation.seconds, best);
+    EXPECT_TRUE(result->isWhole);
+  }
+  EXPECT_LT(machine.asked, static_cast<int64_t>(all.size()) / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, SearchTest, testing::Values(1, 6, 8, 10, 14, 20, 64));
+
+TEST(SearchTest, TheWantedBestAreExact) {
+  SearchProblem problem = Problem(1, 4);
+  Machine machine;
+  SearchOptions options;
+  options.wanted = 5;
+  const absl::StatusOr<SearchResult> result = searchStrategies(
+      problem, options, [&](const auto& strategies) { return machine(strategies); });
+  ASSERT_TRUE(result.ok());
+  std::vector<double> all;
+  for (const Candidate& candidate : allCandidates(problem)) {
+    const Evaluation evaluation = machine.Evaluate(candidate.strategy());
+    if (candidate.remat == RematPolicy::kSelective) continue;  // the same as none on this machine
+    if (evaluation.peakBytes() <= 16. * kGiB) all.push_back(evaluation.seconds);
+  }
+  std::sort(all.begin(), all.end());
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_LE(result->tried[i].evaluation.seconds, all[i]);
+  }
+}
+
+TEST(SearchTest, ThePinsHold) {
+  SearchProblem problem = Problem(1, 4);
+  problem.pins.tp = 2;
+  problem.pins.remat = RematPolicy::kFull;
+  Machine machine;
+  const absl::StatusOr<SearchResult> result =
+      searchStrategies(problem, {}, [&](const auto& strategies) { return machine(strategies); });
+  ASSERT_TRUE(result.ok());
+  for (const TriedStrategy& tried : result->tried) {
+    EXPECT_EQ(tried.candidate.tp, 2);
+    EXPECT_EQ(tried.candidate.remat, RematPolicy::kFull);
+  }
+}
+
+TEST(SearchTest, AnErrorOfAllIsTheErrorOfTheSearch) {
+  const absl::StatusOr<SearchResult> result =
+      searchStrategies(Problem(1, 4), {}, [](const std::vector<Strategy>& strategies) {
+        return std::vector<absl::StatusOr<Evaluation>>(strategies.size(),
+                                                       absl::UnimplementedError("no such op"));
+      });
+  EXPECT_EQ(result.status().message(), "no such op");
+}
+
+TEST(SearchTest, ErrorsOfSomeLeaveTheOthers) {
+  SearchProblem problem = Problem(1, 4);
+  Machine machine;
+  const absl::StatusOr<SearchResult> result =
+      searchStrategies(problem, {}, [&](const std::vector<Strategy>& strategies) {
+        std::vector<absl::StatusOr<Evaluation>> found = machine(strategies);
+        for (size_t i = 0; i < strategies.size(); ++i) {
+          if (strategies[i].mesh.tp == 1) found[i] = absl::InvalidArgumentError("not whole");
+        }
+        return found;
+      });
+  ASSERT_TRUE(result.ok());
+  ASSERT_TRUE(result->found());
+  EXPECT_GT(result->tried.front().candidate.tp, 1);
+}
+
+TEST(BoundTest, MoreShardsTakeLessMemoryAndLinksTakeTime) {
+  const SearchProblem problem = Problem(2, 4);
+  MicrobatchCost cost;
+  cost.forward = 1;
+  cost.backward = 2;
+  cost.parameters = cost.gradients = 100. * kGiB;
+  cost.optimizerState = 300. * kGiB;
+  Candidate one;
+  one.dp = 8;
+  one.microbatches = 4;
+  Candidate sharded = one;
+  sharded.zero = 3;
+  sharded.shards = 8;
+  Candidate near = sharded;
+  near.shards = 4;
+  const Cluster& cluster = problem.cluster;
+  EXPECT_DOUBLE_EQ(boundOf(one, cost, cluster).bytes, 500. * kGiB);
+  EXPECT_DOUBLE_EQ(boundOf(sharded, cost, cluster).bytes, 500. / 8 * kGiB);
+  EXPECT_DOUBLE_EQ(boundOf(near, cost, cluster).bytes, 500. / 4 * kGiB);
+  EXPECT_GT(boundOf(sharded, cost, cluster).seconds, boundOf(near, cost, cluster).seconds);
+  EXPECT_GE(boundOf(near, cost, cluster).seconds, 4 * 3);
+}
+
+}  // namespace
+}  // namespace oriel
