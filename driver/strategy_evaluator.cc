@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -70,6 +71,7 @@ StrategyEvaluator::StrategyEvaluator(const SimulationOptions& options,
     models_.push_back(std::make_unique<SimulatedModel>(options, vocabulary,
                                                        SimulatedModel::Diagnostics::kInStatus));
   }
+  samplesOfThread_.resize(threads);
 }
 
 absl::StatusOr<StrategyEvaluator::ModelFacts> StrategyEvaluator::facts() {
@@ -82,28 +84,51 @@ absl::StatusOr<StrategyEvaluator::ModelFacts> StrategyEvaluator::facts() {
   strategy.pipeline.emplace();
   strategy.pipeline->microbatches = std::max<int64_t>(1, recipe.globalBatch / micro);
   ORIEL_ASSIGN_OR_RETURN(facts.parts, models_.front()->parts(strategy));
-  threadOfSamples_[micro] = 0;
+  samplesOfThread_.front().insert(samplesOf(strategy));
   return facts;
 }
 
-size_t StrategyEvaluator::threadOf(const Strategy& strategy) {
+int64_t StrategyEvaluator::samplesOf(const Strategy& strategy) const {
   const int64_t microbatches = strategy.pipeline ? strategy.pipeline->microbatches.value_or(1) : 1;
-  const int64_t samples = options_.recipe.globalBatch / microbatches;
-  return threadOfSamples_.try_emplace(samples, threadOfSamples_.size() % models_.size())
-      .first->second;
+  return options_.recipe.globalBatch / microbatches;
+}
+
+std::vector<std::vector<size_t>> StrategyEvaluator::workOf(
+    const std::vector<Strategy>& strategies) const {
+  std::vector<size_t> unknown;
+  for (size_t i = 0; i < strategies.size(); ++i) {
+    if (known_.count(strategies[i].text) == 0) unknown.push_back(i);
+  }
+  std::vector<std::vector<size_t>> work(models_.size());
+  std::vector<std::set<int64_t>> samples = samplesOfThread_;
+  const size_t most = (unknown.size() + work.size() - 1) / work.size();
+  for (size_t i : unknown) {
+    // The one with a model for it, of those that have not enough to do yet; else the idlest.
+    const int64_t own = samplesOf(strategies[i]);
+    size_t best = 0;
+    const auto rank = [&](size_t thread) {
+      const bool isFull = work[thread].size() >= most;
+      return std::tuple(isFull, samples[thread].count(own) == 0, work[thread].size());
+    };
+    for (size_t thread = 1; thread < work.size(); ++thread) {
+      if (rank(thread) < rank(best)) best = thread;
+    }
+    work[best].push_back(i);
+    samples[best].insert(own);
+  }
+  return work;
 }
 
 std::vector<absl::StatusOr<Evaluation>> StrategyEvaluator::evaluate(
     const std::vector<Strategy>& strategies) {
   std::vector<absl::StatusOr<Evaluation>> found(strategies.size(),
                                                 absl::UnknownError("not simulated"));
-  std::vector<std::vector<size_t>> work(models_.size());
+  const std::vector<std::vector<size_t>> work = workOf(strategies);
+  for (size_t thread = 0; thread < work.size(); ++thread) {
+    for (size_t i : work[thread]) samplesOfThread_[thread].insert(samplesOf(strategies[i]));
+  }
   for (size_t i = 0; i < strategies.size(); ++i) {
-    if (auto known = known_.find(strategies[i].text); known != known_.end()) {
-      found[i] = known->second;
-    } else {
-      work[threadOf(strategies[i])].push_back(i);
-    }
+    if (auto known = known_.find(strategies[i].text); known != known_.end()) found[i] = known->second;
   }
   auto simulateOn = [&](size_t thread) {
     for (size_t i : work[thread]) {

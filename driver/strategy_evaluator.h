@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,12 +33,14 @@ class StrategyEvaluator {
   std::vector<absl::StatusOr<Evaluation>> evaluate(const std::vector<Strategy>& strategies);
 
  private:
-  // Models are made for a size of microbatch, so one size is always of the same thread.
-  size_t threadOf(const Strategy& strategy);
+  // Strategies by thread. Models are made for a size of microbatch, so one size stays with its
+  // thread, unless that had more to do than others.
+  std::vector<std::vector<size_t>> workOf(const std::vector<Strategy>& strategies) const;
+  int64_t samplesOf(const Strategy& strategy) const;  // of a microbatch, of all ranks
 
   const SimulationOptions options_;
   std::vector<std::unique_ptr<SimulatedModel>> models_;  // by thread
-  std::map<int64_t, size_t> threadOfSamples_;
+  std::vector<std::set<int64_t>> samplesOfThread_;  // for which its model is made
   std::map<std::string, absl::StatusOr<Evaluation>> known_;  // by the strategy's text
 };
 

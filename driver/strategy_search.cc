@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "driver/console.h"
+#include "driver/plan_text.h"
 #include "driver/strategy_evaluator.h"
 #include "runtime/base/status.h"
 
@@ -111,16 +112,16 @@ class Finder {
 
   absl::Status nothingFits(const SearchProblem& problem, const SearchResult& result) {
     const auto memory = static_cast<double>(problem.cluster.device.memory);
-    constexpr double kGiB = int64_t{1} << 30;
     double least = result.leastBytes;
     std::string with;
     if (!result.tried.empty()) {
       least = result.tried.front().evaluation.peakBytes();
       with = absl::StrCat(" (", result.tried.front().candidate.shortText(), ")");
     }
-    std::string text = absl::StrFormat(
-        "nothing fits: with %s, a rank needs at least %.1f GiB%s and has %.1f GiB: ",
-        devicesText(problem.ranks), least / kGiB, with, memory / kGiB);
+    const std::string text = absl::StrCat(
+        "nothing fits: with ", devicesText(problem.ranks), ", a rank needs at least ",
+        bytesText(static_cast<int64_t>(least)), with, " and has ",
+        bytesText(problem.cluster.device.memory), ": ");
     const Cluster& cluster = problem.cluster;
     const int64_t nodes = (problem.ranks + cluster.devicesPerNode - 1) / cluster.devicesPerNode;
     constexpr int64_t kMostTimes = 1024;
