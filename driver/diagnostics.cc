@@ -63,19 +63,19 @@ std::string formatDiagnostic(const mlir::Diagnostic& diagnostic, llvm::StringRef
 
 DiagnosticPrinter::DiagnosticPrinter(mlir::MLIRContext* context, std::string modelPath,
                                      std::string* errorText)
-    : handler_(context, [this, path = std::move(modelPath), errorText](
-                            mlir::Diagnostic& diagnostic) {
-        const bool isError = diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
-        if (isError) ++errors_;
-        if (errorText && !isError) return mlir::success();
-        const std::string text = formatDiagnostic(diagnostic, path);
-        if (errorText) {
-          *errorText += text;
-        } else {
-          std::fwrite(text.data(), 1, text.size(), stderr);
-        }
-        return mlir::success();
-      }) {
+    : handler_(context,
+               [this, path = std::move(modelPath), errorText](mlir::Diagnostic& diagnostic) {
+                 const bool isError = diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error;
+                 if (isError) ++errors_;
+                 if (errorText && !isError) return mlir::success();
+                 const std::string text = formatDiagnostic(diagnostic, path);
+                 if (errorText) {
+                   *errorText += text;
+                 } else {
+                   std::fwrite(text.data(), 1, text.size(), stderr);
+                 }
+                 return mlir::success();
+               }) {
   // Otherwise a note with the whole op, at worst the module, follows each error.
   context->printOpOnDiagnostic(false);
 }

@@ -62,8 +62,7 @@ Evaluation evaluationOf(const Simulation& simulation) {
   return evaluation;
 }
 
-StrategyEvaluator::StrategyEvaluator(const SimulationOptions& options,
-                                     const Vocabulary& vocabulary)
+StrategyEvaluator::StrategyEvaluator(const SimulationOptions& options, const Vocabulary& vocabulary)
     : options_(options) {
   constexpr unsigned kMostThreads = 8;
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
@@ -128,7 +127,8 @@ std::vector<absl::StatusOr<Evaluation>> StrategyEvaluator::evaluate(
     for (size_t i : work[thread]) samplesOfThread_[thread].insert(samplesOf(strategies[i]));
   }
   for (size_t i = 0; i < strategies.size(); ++i) {
-    if (auto known = known_.find(strategies[i].text); known != known_.end()) found[i] = known->second;
+    if (auto known = known_.find(strategies[i].text); known != known_.end())
+      found[i] = known->second;
   }
   auto simulateOn = [&](size_t thread) {
     for (size_t i : work[thread]) {

@@ -24,7 +24,7 @@ class StrategyEvaluator {
 
   // Of the model alone, found with one strategy that it can have.
   struct ModelFacts {
-    int64_t parts = 1;                // between which it can be cut
+    int64_t parts = 1;               // between which it can be cut
     std::optional<int64_t> samples;  // of a microbatch, where the file has one number only
   };
   absl::StatusOr<ModelFacts> facts();
@@ -39,8 +39,8 @@ class StrategyEvaluator {
   int64_t samplesOf(const Strategy& strategy) const;  // of a microbatch, of all ranks
 
   const SimulationOptions options_;
-  std::vector<std::unique_ptr<SimulatedModel>> models_;  // by thread
-  std::vector<std::set<int64_t>> samplesOfThread_;  // for which its model is made
+  std::vector<std::unique_ptr<SimulatedModel>> models_;      // by thread
+  std::vector<std::set<int64_t>> samplesOfThread_;           // for which its model is made
   std::map<std::string, absl::StatusOr<Evaluation>> known_;  // by the strategy's text
 };
 

@@ -42,8 +42,7 @@ class Finder {
     }
     ORIEL_ASSIGN_OR_RETURN(found.result, searchIn(&found.problem));
     if (!found.result.found()) return nothingFits(found.problem, found.result);
-    found.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    found.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     progress(absl::StrFormat("search: %d of %d strategies simulated in %.1f s",
                              found.result.simulated, found.result.candidates, found.seconds));
     return found;
@@ -118,10 +117,10 @@ class Finder {
       least = result.tried.front().evaluation.peakBytes();
       with = absl::StrCat(" (", result.tried.front().candidate.shortText(), ")");
     }
-    const std::string text = absl::StrCat(
-        "nothing fits: with ", devicesText(problem.ranks), ", a rank needs at least ",
-        bytesText(static_cast<int64_t>(least)), with, " and has ",
-        bytesText(problem.cluster.device.memory), ": ");
+    const std::string text =
+        absl::StrCat("nothing fits: with ", devicesText(problem.ranks), ", a rank needs at least ",
+                     bytesText(static_cast<int64_t>(least)), with, " and has ",
+                     bytesText(problem.cluster.device.memory), ": ");
     const Cluster& cluster = problem.cluster;
     const int64_t nodes = (problem.ranks + cluster.devicesPerNode - 1) / cluster.devicesPerNode;
     constexpr int64_t kMostTimes = 1024;
@@ -129,21 +128,23 @@ class Finder {
          times <= kMostTimes; times *= 2) {
       const Cluster larger = withNodes(cluster, nodes * times);
       if (static_cast<double>(least) * static_cast<double>(problem.ranks) /
-              static_cast<double>(larger.devices()) > memory) {
+              static_cast<double>(larger.devices()) >
+          memory) {
         continue;
       }
       absl::StatusOr<SearchProblem> other = problemOn(larger);
       if (!other.ok()) return other.status();
       other->ranks = larger.devices();
       if (!fits(*other)) continue;
-      return absl::ResourceExhaustedError(absl::StrCat(
-          text, "the smallest cluster of such nodes that would do has ", larger.nodes,
-          larger.nodes == 1 ? " node" : " nodes", " (", devicesText(larger.devices()),
-          "), doubling from here; or take devices with more memory, or fix less"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat(text, "the smallest cluster of such nodes that would do has ", larger.nodes,
+                       larger.nodes == 1 ? " node" : " nodes", " (", devicesText(larger.devices()),
+                       "), doubling from here; or take devices with more memory, or fix less"));
     }
     return absl::ResourceExhaustedError(
-        absl::StrCat(text, "more nodes don't help; take devices with more memory, fix less, or "
-                           "train fewer parameters"));
+        absl::StrCat(text,
+                     "more nodes don't help; take devices with more memory, fix less, or "
+                     "train fewer parameters"));
   }
 
   const StrategySearch& search_;

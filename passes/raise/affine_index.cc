@@ -48,8 +48,8 @@ std::optional<llvm::SmallVector<int64_t>> wholeElements(mlir::DenseElementsAttr 
                                                         int64_t count) {
   llvm::SmallVector<int64_t> result;
   result.reserve(count);
-  for (Element element : llvm::make_range(table.value_begin<Element>(),
-                                          table.value_begin<Element>() + count)) {
+  for (Element element :
+       llvm::make_range(table.value_begin<Element>(), table.value_begin<Element>() + count)) {
     std::optional<int64_t> whole = wholeNumber(static_cast<double>(element));
     if (!whole) return std::nullopt;
     result.push_back(*whole);

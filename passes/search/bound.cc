@@ -92,13 +92,12 @@ Bound boundOf(const Candidate& c, const MicrobatchCost& cost, const Cluster& clu
   const double forward = cost.forward / grids, backward = cost.backward / grids;
   const double runs = static_cast<double>(c.microbatches) + fillOf(c);
   Bound bound;
-  bound.seconds = runs * (forward + backward) +
-                  cost.update / grids / (c.zero >= 1 ? shards : 1) +
+  bound.seconds = runs * (forward + backward) + cost.update / grids / (c.zero >= 1 ? shards : 1) +
                   exposedOf(c, cost, forward, backward, cluster);
-  bound.bytes = (cost.parameters / (c.zero >= 3 ? shards : 1) +
-                 cost.gradients / (c.zero >= 2 ? shards : 1) +
-                 cost.optimizerState / (c.zero >= 1 ? shards : 1) + cost.stash * heldOf(c)) /
-                grids;
+  bound.bytes =
+      (cost.parameters / (c.zero >= 3 ? shards : 1) + cost.gradients / (c.zero >= 2 ? shards : 1) +
+       cost.optimizerState / (c.zero >= 1 ? shards : 1) + cost.stash * heldOf(c)) /
+      grids;
   return bound;
 }
 

@@ -128,11 +128,10 @@ class Searcher {
     if (!found.front().ok()) return;
     const MicrobatchCost all = costs_.least(*anchor_), some = found.front()->microbatch;
     if (all.stash != some.stash || all.backward != some.backward) return;
-    candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(),
-                                     [](const Candidate& c) {
-                                       return c.remat == RematPolicy::kSelective;
-                                     }),
-                      candidates_.end());
+    candidates_.erase(
+        std::remove_if(candidates_.begin(), candidates_.end(),
+                       [](const Candidate& c) { return c.remat == RematPolicy::kSelective; }),
+        candidates_.end());
     result_.isSelectiveNone = true;
   }
 
@@ -278,7 +277,8 @@ class Searcher {
         if (other.pp != tried.candidate.pp || other.schedule == tried.candidate.schedule) continue;
         if (known(other)) continue;
         const double seconds = tried.evaluation.seconds * leastBoundOf(other).seconds / bound;
-        if (seconds < result_.tried.front().evaluation.seconds) expected.push_back({seconds, other});
+        if (seconds < result_.tried.front().evaluation.seconds)
+          expected.push_back({seconds, other});
       }
     }
     std::sort(expected.begin(), expected.end());

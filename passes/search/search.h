@@ -1,10 +1,10 @@
 // The search: which strategy of the space takes least, by a simulation of those that might.
 //
 // Best first. Each group of candidates with the same work per microbatch has a bound
-// (group_costs.h); the lowest is made exact by a simulation of one stage with nothing sharded, which
-// gives its candidates bounds (bound.h), and of these the lowest are simulated. It ends when no bound
-// is lower than what was found, so that nothing in the space is faster if the bounds hold. Then what
-// differs from the best in one choice is looked at, also what is not in the space.
+// (group_costs.h); the lowest is made exact by a simulation of one stage with nothing sharded,
+// which gives its candidates bounds (bound.h), and of these the lowest are simulated. It ends when
+// no bound is lower than what was found, so that nothing in the space is faster if the bounds hold.
+// Then what differs from the best in one choice is looked at, also what is not in the space.
 #ifndef ORIEL_PASSES_SEARCH_SEARCH_H_
 #define ORIEL_PASSES_SEARCH_SEARCH_H_
 
@@ -62,13 +62,14 @@ struct SearchOptions {
 };
 
 struct SearchResult {
-  std::vector<TriedStrategy> tried;  // that fit, fastest first; then those that don't, smallest first
-  int64_t candidates = 0;            // of the space
-  int64_t impossible = 0;            // of those, that need more memory at least, or can't be compiled
-  int64_t simulated = 0;             // strategies, those of groups included
-  bool isWhole = true;               // nothing else of the space can be faster, by the bounds
-  bool isSelectiveNone = false;      // remat `selective` has nothing to compute again
-  double leastBytes = 0;             // that a candidate needs at least, by its bound
+  std::vector<TriedStrategy>
+      tried;                     // that fit, fastest first; then those that don't, smallest first
+  int64_t candidates = 0;        // of the space
+  int64_t impossible = 0;        // of those, that need more memory at least, or can't be compiled
+  int64_t simulated = 0;         // strategies, those of groups included
+  bool isWhole = true;           // nothing else of the space can be faster, by the bounds
+  bool isSelectiveNone = false;  // remat `selective` has nothing to compute again
+  double leastBytes = 0;         // that a candidate needs at least, by its bound
   std::vector<TriedStrategy> neighbours;  // of the best, in the order of neighboursOf()
 
   bool found() const { return !tried.empty() && tried.front().fits; }

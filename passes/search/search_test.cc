@@ -46,7 +46,8 @@ class Machine {
   }
 
   Evaluation Evaluate(const Strategy& strategy) const {
-    const auto tp = static_cast<double>(strategy.mesh.tp), dp = static_cast<double>(strategy.mesh.dp);
+    const auto tp = static_cast<double>(strategy.mesh.tp),
+               dp = static_cast<double>(strategy.mesh.dp);
     const auto pp = static_cast<double>(strategy.grids());
     const auto runs = static_cast<double>(*strategy.pipeline->microbatches);
     const double micro = static_cast<double>(batch) / dp / runs;
@@ -130,8 +131,7 @@ TEST(SpaceTest, PinsThatContradict) {
 }
 
 TEST(PinsTest, Malformed) {
-  EXPECT_EQ(parsePins({"tp"}).status().message(),
-            "can't use 'tp'; write KEY=VALUE, e.g. tp=2");
+  EXPECT_EQ(parsePins({"tp"}).status().message(), "can't use 'tp'; write KEY=VALUE, e.g. tp=2");
   EXPECT_EQ(parsePins({"zero=4"}).status().message(),
             "can't use 'zero=4'; zero is a number from 0 to 3");
   EXPECT_EQ(parsePins({"tp=1", "tp=2"}).status().message(), "tp is given twice");

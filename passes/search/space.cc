@@ -152,10 +152,14 @@ std::vector<NamedPin> namedPins(const Pins& pins) {
                      [member, own = pins.*member](Pins* other) { other->*member = own; }});
   };
   const std::pair<const char*, std::optional<int64_t> Pins::*> numbers[] = {
-      {"tp", &Pins::tp},         {"pp", &Pins::pp},
-      {"dp", &Pins::dp},         {"zero", &Pins::zero},
-      {"hsdp", &Pins::hsdp},     {"micro", &Pins::micro},
-      {"microbatches", &Pins::microbatches}, {"interleave", &Pins::interleave}};
+      {"tp", &Pins::tp},
+      {"pp", &Pins::pp},
+      {"dp", &Pins::dp},
+      {"zero", &Pins::zero},
+      {"hsdp", &Pins::hsdp},
+      {"micro", &Pins::micro},
+      {"microbatches", &Pins::microbatches},
+      {"interleave", &Pins::interleave}};
   for (const auto& [key, member] : numbers) {
     if (pins.*member) add(key, member, absl::StrCat(*(pins.*member)));
   }
@@ -177,9 +181,12 @@ std::string placeText(const SearchProblem& problem) {
 std::string possibleValues(const std::vector<Candidate>& all, const std::string& pin) {
   const std::string key = pin.substr(0, pin.find('='));
   const std::pair<const char*, int64_t Candidate::*> numbers[] = {
-      {"tp", &Candidate::tp},       {"pp", &Candidate::pp},
-      {"dp", &Candidate::dp},       {"hsdp", &Candidate::shards},
-      {"micro", &Candidate::micro}, {"microbatches", &Candidate::microbatches},
+      {"tp", &Candidate::tp},
+      {"pp", &Candidate::pp},
+      {"dp", &Candidate::dp},
+      {"hsdp", &Candidate::shards},
+      {"micro", &Candidate::micro},
+      {"microbatches", &Candidate::microbatches},
       {"interleave", &Candidate::interleave}};
   for (const auto& [name, member] : numbers) {
     if (key != name) continue;
@@ -209,9 +216,8 @@ absl::Status explainEmptySpace(const SearchProblem& problem) {
     other.pins = Pins();
     pin.set(&other.pins);
     if (!allCandidates(other).empty()) continue;
-    return absl::InvalidArgumentError(absl::StrCat("no strategy has ", pin.text, " for ",
-                                                   placeText(problem),
-                                                   possibleValues(all, pin.text)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no strategy has ", pin.text, " for ", placeText(problem), possibleValues(all, pin.text)));
   }
   for (size_t i = 0; i < pins.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
@@ -257,7 +263,8 @@ class Neighbours {
   void add(Change change) {
     Candidate c = from_;
     change(&c);
-    const bool isMesh = problem_.ranks % (c.tp * c.pp) == 0 && c.pp * c.interleave <= problem_.parts;
+    const bool isMesh =
+        problem_.ranks % (c.tp * c.pp) == 0 && c.pp * c.interleave <= problem_.parts;
     const int64_t node = problem_.cluster.devicesPerNode;
     if (!isMesh || (node > 1 && node % c.tp != 0)) return;
     c.dp = problem_.ranks / (c.tp * c.pp);

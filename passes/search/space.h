@@ -26,10 +26,12 @@ struct SearchProblem {
 // In the order of candidates. What is in there:
 // - tp: what divides the ranks and the devices of a node; sequence parallelism with it, since that
 //   sends the same bytes and keeps less (without it: only if pinned);
-// - pp: what divides the other ranks, up to the parts; 1F1B, and interleaved with 2 stages (zb-h1 and
+// - pp: what divides the other ranks, up to the parts; 1F1B, and interleaved with 2 stages (zb-h1
+// and
 //   more stages are neighbours of these, or pinned; GPipe, which takes as long as 1F1B and keeps
 //   more, only if pinned);
-// - dp: the ranks that are left; ZeRO 0 to 3 over all of them, or over those in one domain of links;
+// - dp: the ranks that are left; ZeRO 0 to 3 over all of them, or over those in one domain of
+// links;
 //   with a pipeline 0 and 1 (2 and 3, which send with each microbatch: only if pinned);
 // - micro: what divides a rank's share of the batch;
 // - remat: none, selective, full.

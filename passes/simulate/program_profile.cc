@@ -125,8 +125,7 @@ bool haveSameShape(const ProgramProfile& a, const ProgramProfile& b) {
 double difference(double from, double to, double times) { return times * (to - from); }
 
 // Places that the other one doesn't have go.
-void grow(const MemoryByPlace& from, const MemoryByPlace& to, double times,
-          MemoryByPlace* result) {
+void grow(const MemoryByPlace& from, const MemoryByPlace& to, double times, MemoryByPlace* result) {
   for (auto at = result->begin(); at != result->end();) {
     auto before = from.find(at->first), after = to.find(at->first);
     if (before == from.end() || after == to.end()) {
@@ -151,9 +150,9 @@ double sumOf(const MemoryBytes& bytes) {
 double ProgramCost::peakBytes() const { return sumOf(bytes); }
 
 MemoryBytes peakOf(const MemoryByPlace& memory) {
-  const auto most = std::max_element(memory.begin(), memory.end(), [](const auto& a, const auto& b) {
-    return sumOf(a.second) < sumOf(b.second);
-  });
+  const auto most = std::max_element(
+      memory.begin(), memory.end(),
+      [](const auto& a, const auto& b) { return sumOf(a.second) < sumOf(b.second); });
   return most == memory.end() ? MemoryBytes() : most->second;
 }
 

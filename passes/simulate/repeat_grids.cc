@@ -250,8 +250,8 @@ class Repeater {
 
 }  // namespace
 
-std::optional<std::vector<ProgramCost>> repeatMicrobatches(
-    const std::vector<ProgramCost>& compiled, const RepeatedGrids& repeated) {
+std::optional<std::vector<ProgramCost>> repeatMicrobatches(const std::vector<ProgramCost>& compiled,
+                                                           const RepeatedGrids& repeated) {
   return Repeater(compiled, repeated).runMicrobatches();
 }
 

@@ -31,7 +31,8 @@ struct RepeatedGrids {
 std::optional<std::vector<ProgramCost>> repeatMicrobatches(const std::vector<ProgramCost>& compiled,
                                                            const RepeatedGrids& repeated);
 
-// Of a grid, with the segments of the program that stands for it. None if there is no such schedule.
+// Of a grid, with the segments of the program that stands for it. None if there is no such
+// schedule.
 std::optional<std::vector<ScheduledRun>> scheduleOnKept(const std::vector<ProgramCost>& compiled,
                                                         const RepeatedGrids& repeated,
                                                         int64_t grid);

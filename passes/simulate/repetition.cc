@@ -38,9 +38,9 @@ void Repetition::findGrids() {
                                                              : parts_.kindOf[block]);
     }
     const Mesh& mesh = strategy_->meshOfGrid(grid);
-    const auto [known, isNew] = classes.try_emplace(
-        {std::move(content), {mesh.dp, mesh.fsdp, mesh.tp}},
-        static_cast<int64_t>(grids_.kept.size()));
+    const auto [known, isNew] =
+        classes.try_emplace({std::move(content), {mesh.dp, mesh.fsdp, mesh.tp}},
+                            static_cast<int64_t>(grids_.kept.size()));
     if (isNew) grids_.kept.push_back(grid);
     grids_.keptOf.push_back(known->second);
     grids_.firstRanks.push_back(firstRank);
@@ -105,8 +105,7 @@ std::vector<int64_t> Repetition::stagesOfRest(const std::set<int64_t>& dropped) 
 
 void Repetition::restrict(Strategy* strategy, Recipe* recipe) const {
   if (repeatsGrids() || repeatsMicrobatches()) {
-    recipe->globalBatch =
-        recipe->microBatch * strategy_->dataParallel() * grids_.keptMicrobatches;
+    recipe->globalBatch = recipe->microBatch * strategy_->dataParallel() * grids_.keptMicrobatches;
   }
   if (!repeatsGrids()) return;
   Pipeline& pipeline = *strategy->pipeline;

@@ -433,8 +433,7 @@ std::vector<int64_t> foundStages(const ModelParts& model, const Strategy& strate
   }
   std::vector<int64_t> stages(costs.size(), 0);
   if (costs.empty()) return stages;
-  const std::vector<int64_t> firsts =
-      balancedCuts(costs, strategy.stageCount(), strategy.grids());
+  const std::vector<int64_t> firsts = balancedCuts(costs, strategy.stageCount(), strategy.grids());
   for (size_t stage = 1; stage < firsts.size(); ++stage) {
     std::fill(stages.begin() + firsts[stage], stages.end(), static_cast<int64_t>(stage));
   }
@@ -445,8 +444,7 @@ absl::StatusOr<std::vector<int64_t>> namedStages(const ModelParts& model,
                                                  const Pipeline& pipeline) {
   absl::StatusOr<std::vector<int64_t>> ofBlocks = model.names.stagesOf(pipeline.named);
   if (!ofBlocks.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the strategy's ", ofBlocks.status().message()));
+    return absl::InvalidArgumentError(absl::StrCat("the strategy's ", ofBlocks.status().message()));
   }
   std::vector<int64_t> stages(model.parts.size());
   int64_t stage = static_cast<int64_t>(pipeline.named.size()) - 1;

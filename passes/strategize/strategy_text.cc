@@ -35,9 +35,9 @@ std::string stagesText(const Pipeline& pipeline) {
   std::vector<std::string> items;
   for (const Pipeline::Stage& stage : pipeline.named) {
     const std::string blocks = listText(stage.blocks);
-    items.push_back(stage.mesh ? absl::StrCat("{blocks: ", blocks, ", mesh: ",
-                                              meshText(*stage.mesh), "}")
-                               : blocks);
+    items.push_back(stage.mesh
+                        ? absl::StrCat("{blocks: ", blocks, ", mesh: ", meshText(*stage.mesh), "}")
+                        : blocks);
   }
   return absl::StrCat("[", absl::StrJoin(items, ", "), "]");
 }
@@ -87,14 +87,14 @@ std::string strategyText(const Strategy& strategy) {
   }
   if (!strategy.modules.empty()) absl::StrAppend(&text, "modules:\n");
   for (const Strategy::Module& module : strategy.modules) {
-    absl::StrAppend(&text, "  ", quoted(module.name), ": {parameters: ",
-                    listText(module.parameters),
+    absl::StrAppend(&text, "  ", quoted(module.name),
+                    ": {parameters: ", listText(module.parameters),
                     module.mesh ? absl::StrCat(", mesh: ", meshText(*module.mesh)) : "", "}\n");
   }
   if (!strategy.shardings.empty()) absl::StrAppend(&text, "shardings:\n");
   for (const Strategy::Sharding& sharding : strategy.shardings) {
-    absl::StrAppend(&text, "  - {parameters: ", listText(sharding.parameters), ", tp: ",
-                    sharding.tp ? absl::StrCat(*sharding.tp) : "none", "}\n");
+    absl::StrAppend(&text, "  - {parameters: ", listText(sharding.parameters),
+                    ", tp: ", sharding.tp ? absl::StrCat(*sharding.tp) : "none", "}\n");
   }
   if (strategy.pipeline) appendPipeline(*strategy.pipeline, &text);
   return text;
