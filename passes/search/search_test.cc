@@ -259,7 +259,7 @@ TEST(BoundTest, MoreShardsTakeLessMemoryAndLinksTakeTime) {
   EXPECT_DOUBLE_EQ(boundOf(sharded, cost, cluster).bytes, 500. / 8 * kGiB);
   EXPECT_DOUBLE_EQ(boundOf(near, cost, cluster).bytes, 500. / 4 * kGiB);
   EXPECT_GT(boundOf(sharded, cost, cluster).seconds, boundOf(near, cost, cluster).seconds);
-  EXPECT_GE(boundOf(near, cost, cluster).seconds, 4 * 3);
+  EXPECT_GE(boundOf(near, cost, cluster).seconds, 0.99 * 4 * 3);
 }
 
 }  // namespace
