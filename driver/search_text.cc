@@ -151,6 +151,15 @@ Json triedJson(const TriedStrategy& tried) {
           {"programs", programsJson(evaluation)}};
 }
 
+// Where the best is not the fastest.
+std::string simplerText(const SearchResult& result) {
+  if (result.tried.size() < 2 || !result.tried[1].fits) return "";
+  const double more = result.tried[0].evaluation.seconds / result.tried[1].evaluation.seconds - 1;
+  return more <= 0 ? ""
+                   : absl::StrFormat(" It takes %.1f %% more than the fastest, and is simpler.",
+                                     100 * more);
+}
+
 }  // namespace
 
 std::string secondsText(double seconds) {
@@ -210,9 +219,9 @@ std::string searchText(const FoundStrategies& found, int64_t rows) {
     }
     absl::StrAppend(&text, row.back(), "\n");
   }
-  absl::StrAppendFormat(&text, "of %d GiB per device. %s.\n",
-                        found.problem.cluster.device.memory / (int64_t{1} << 30),
-                        choiceText(found));
+  absl::StrAppendFormat(&text, "of %d GiB per device. %s.%s\n",
+                        found.problem.cluster.device.memory / (int64_t{1} << 30), choiceText(found),
+                        simplerText(result));
   if (!result.neighbours.empty()) absl::StrAppend(&text, "beside the first:\n");
   for (const TriedStrategy& other : result.neighbours) {
     absl::StrAppend(&text, "  ", reasonText(found.best(), other, found.problem.cluster), "\n");

@@ -29,7 +29,10 @@ MicrobatchCost microbatchOf(const ProgramCost& program, const ProgramTimeline& t
   cost.parameters = bytes(MemoryUse::kParameters);
   cost.gradients = bytes(MemoryUse::kGradients);
   cost.optimizerState = bytes(MemoryUse::kOptimizerState);
-  cost.stash = bytes(MemoryUse::kStash);
+  // At the program's peak there may be none.
+  for (const auto& [place, used] : program.memory) {
+    cost.stash = std::max(cost.stash, used[static_cast<size_t>(MemoryUse::kStash)]);
+  }
   return cost;
 }
 

@@ -14,8 +14,8 @@ namespace oriel {
 namespace {
 
 auto tied(const Candidate& c) {
-  return std::tuple(c.zero, c.pp, c.tp, c.dp, c.interleave, c.schedule, c.remat, -c.shards,
-                    c.sequenceParallel, -c.micro, c.microbatches);
+  return std::tuple(c.pp, c.tp, c.zero, -c.shards, c.interleave, c.schedule, c.remat,
+                    c.sequenceParallel, -c.micro, c.dp, c.microbatches);
 }
 
 struct NumberPin {

@@ -32,7 +32,9 @@ struct Candidate {
   std::string shortText() const;
 
   friend bool operator==(const Candidate& a, const Candidate& b);
-  friend bool operator<(const Candidate& a, const Candidate& b);  // simpler ones first
+  // Simpler ones first: fewer stages, layers in fewer pieces, less sharded, nothing that runs
+  // again, more samples at a time.
+  friend bool operator<(const Candidate& a, const Candidate& b);
 };
 
 // What the user decided: `--fix tp=2,zero=3`.

@@ -71,6 +71,7 @@ class Searcher {
     if (isByTime() && result_.found()) {
       tryOtherSchedules();
       climb();
+      lookAround();
     }
     return std::move(result_);
   }
@@ -299,26 +300,59 @@ class Searcher {
     std::sort(result_.tried.begin(), result_.tried.end(), isFaster);
   }
 
-  // What differs from the best in one choice, until that is no better.
+  // What differs from the fastest in one choice and may be faster, until nothing is.
   void climb() {
     while (true) {
-      const Candidate best = result_.tried.front().candidate;
-      std::vector<Candidate> all = neighboursOf(best, problem_), asked;
-      for (const Candidate& candidate : all) {
-        const bool isUseless =
-            result_.isSelectiveNone && candidate.remat == RematPolicy::kSelective;
-        if (isUseless || known(candidate)) continue;
-        const bool mayBeBest =
-            leastBoundOf(candidate).seconds < result_.tried.front().evaluation.seconds;
-        if (options_.explain || mayBeBest) asked.push_back(candidate);
+      const TriedStrategy& fastest = result_.tried.front();
+      const Candidate from = fastest.candidate;
+      std::vector<Candidate> asked;
+      for (const Candidate& candidate : unknownNeighboursOf(from)) {
+        if (leastBoundOf(candidate).seconds < fastest.evaluation.seconds) {
+          asked.push_back(candidate);
+        }
       }
       tryAll(asked);
-      if (!(result_.tried.front().candidate == best)) continue;
-      for (const Candidate& candidate : all) {
-        if (const TriedStrategy* tried = known(candidate)) result_.neighbours.push_back(*tried);
-      }
-      return;
+      if (result_.tried.front().candidate == from) return;
     }
+  }
+
+  // Of those that are about as fast as the fastest.
+  Candidate simplest() const {
+    const TriedStrategy& fastest = result_.tried.front();
+    const double most = fastest.evaluation.seconds * (1 + options_.tolerance);
+    Candidate best = fastest.candidate;
+    for (const TriedStrategy& tried : result_.tried) {
+      if (!tried.fits || tried.evaluation.seconds > most) break;
+      best = std::min(best, tried.candidate);
+    }
+    return best;
+  }
+
+  // What is next to the best, which goes to the front.
+  void lookAround() {
+    Candidate best = simplest();
+    while (options_.explain) {
+      const std::vector<Candidate> asked = unknownNeighboursOf(best);
+      tryAll(asked);
+      const Candidate now = simplest();
+      if (now == best) break;
+      best = now;
+    }
+    const auto place = std::find_if(result_.tried.begin(), result_.tried.end(),
+                                    [&](const auto& tried) { return tried.candidate == best; });
+    std::rotate(result_.tried.begin(), place, std::next(place));
+    for (const Candidate& candidate : neighboursOf(best, problem_)) {
+      if (const TriedStrategy* tried = known(candidate)) result_.neighbours.push_back(*tried);
+    }
+  }
+
+  std::vector<Candidate> unknownNeighboursOf(const Candidate& candidate) const {
+    std::vector<Candidate> unknown;
+    for (const Candidate& other : neighboursOf(candidate, problem_)) {
+      const bool isUseless = result_.isSelectiveNone && other.remat == RematPolicy::kSelective;
+      if (!isUseless && !known(other)) unknown.push_back(other);
+    }
+    return unknown;
   }
 
   const TriedStrategy* known(const Candidate& candidate) const {

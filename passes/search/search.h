@@ -58,7 +58,10 @@ struct SearchOptions {
   Objective objective = Objective::kTime;
   int64_t wanted = 1;            // that many best ones are found
   int64_t mostSimulated = 2000;  // ends then, with what was found
-  bool explain = false;          // all neighbours of the fastest are simulated
+  // Of those that take so much more than the fastest, the simplest is the best: the simulator is no
+  // finer, and takes communication beside computing for free.
+  double tolerance = 0.005;
+  bool explain = false;  // all neighbours of the fastest are simulated
 };
 
 struct SearchResult {

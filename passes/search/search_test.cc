@@ -159,8 +159,10 @@ TEST_P(SearchTest, FindsWhatBruteForceFinds) {
   SearchProblem problem = Problem(1, 4);
   problem.cluster.device.memory = GetParam() * kGiB;
   Machine machine;
-  const absl::StatusOr<SearchResult> result =
-      searchStrategies(problem, {}, [&](const auto& strategies) { return machine(strategies); });
+  SearchOptions options;
+  options.tolerance = 0;
+  const absl::StatusOr<SearchResult> result = searchStrategies(
+      problem, options, [&](const auto& strategies) { return machine(strategies); });
   ASSERT_TRUE(result.ok()) << result.status();
   const std::vector<Candidate> all = allCandidates(problem);
   EXPECT_EQ(result->candidates, static_cast<int64_t>(all.size()));
@@ -185,6 +187,7 @@ TEST(SearchTest, TheWantedBestAreExact) {
   Machine machine;
   SearchOptions options;
   options.wanted = 5;
+  options.tolerance = 0;
   const absl::StatusOr<SearchResult> result = searchStrategies(
       problem, options, [&](const auto& strategies) { return machine(strategies); });
   ASSERT_TRUE(result.ok());
@@ -197,6 +200,28 @@ TEST(SearchTest, TheWantedBestAreExact) {
   std::sort(all.begin(), all.end());
   for (size_t i = 0; i < 5; ++i) {
     EXPECT_LE(result->tried[i].evaluation.seconds, all[i]);
+  }
+}
+
+TEST(SearchTest, TheSimplestOfThoseThatAreAsFast) {
+  SearchProblem problem = Problem(1, 4);
+  Machine machine;
+  SearchOptions options;
+  const auto evaluate = [&](const auto& strategies) { return machine(strategies); };
+  options.tolerance = 0;
+  const absl::StatusOr<SearchResult> fastest = searchStrategies(problem, options, evaluate);
+  options.tolerance = 0.2;
+  options.wanted = 20;
+  const absl::StatusOr<SearchResult> simplest = searchStrategies(problem, options, evaluate);
+  ASSERT_TRUE(fastest.ok() && simplest.ok());
+  const TriedStrategy& best = simplest->tried.front();
+  EXPECT_TRUE(best.candidate < fastest->tried.front().candidate);
+  EXPECT_LE(best.evaluation.seconds, 1.2 * fastest->tried.front().evaluation.seconds);
+  for (const TriedStrategy& tried : simplest->tried) {
+    if (!tried.fits || tried.evaluation.seconds > 1.2 * fastest->tried.front().evaluation.seconds) {
+      continue;
+    }
+    EXPECT_FALSE(tried.candidate < best.candidate) << tried.candidate.shortText();
   }
 }
 
