@@ -124,6 +124,16 @@ bool haveSameShape(const ProgramProfile& a, const ProgramProfile& b) {
 
 double difference(double from, double to, double times) { return times * (to - from); }
 
+// Whether it is of a few ops at a time, however many blocks there are: what travels is cut into
+// buckets of limited sizes. Not so in the update, where many parameters are at work together.
+bool isPassing(size_t use, const MemoryPlace& place) {
+  const bool isOfOps = use == static_cast<size_t>(MemoryUse::kTemporaries) ||
+                       use == static_cast<size_t>(MemoryUse::kCommunication);
+  const void* segment = std::get<0>(place);
+  return isOfOps && segment != nullptr &&
+         mlir::StringAttr::getFromOpaquePointer(segment).getValue() != "update";
+}
+
 // Places that the other one doesn't have go.
 void grow(const MemoryByPlace& from, const MemoryByPlace& to, double times, MemoryByPlace* result) {
   for (auto at = result->begin(); at != result->end();) {
@@ -133,7 +143,9 @@ void grow(const MemoryByPlace& from, const MemoryByPlace& to, double times, Memo
       continue;
     }
     for (size_t use = 0; use < kMemoryUses; ++use) {
-      at->second[use] += difference(before->second[use], after->second[use], times);
+      const double less = before->second[use], more = after->second[use];
+      at->second[use] +=
+          isPassing(use, at->first) ? std::max(more - less, 0.) : difference(less, more, times);
     }
     ++at;
   }
