@@ -495,10 +495,11 @@ absl::StatusOr<Simulation> SimulatedModel::simulate(const Strategy& strategy) {
 
 absl::StatusOr<std::optional<int64_t>> SimulatedModel::samples() { return impl_->samples(); }
 
-absl::StatusOr<int64_t> SimulatedModel::parts(const Strategy& strategy) {
+absl::StatusOr<SimulatedModel::Structure> SimulatedModel::structure(const Strategy& strategy) {
   ORIEL_ASSIGN_OR_RETURN(const Recipe recipe, impl_->recipeFor(strategy));
   ORIEL_ASSIGN_OR_RETURN(TypedModel * typed, impl_->typedFor(recipe, strategy));
-  return static_cast<int64_t>(typed->parts->parts.size());
+  return Structure{static_cast<int64_t>(typed->parts->parts.size()),
+                   encodersOf(mainOf(*typed->module), *typed->parts)};
 }
 
 }  // namespace oriel::driver

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "driver/simulation.h"
 #include "driver/vocabulary.h"
+#include "passes/stage/tower_parameters.h"
 #include "passes/strategize/strategy.h"
 
 namespace oriel::driver {
@@ -26,9 +27,12 @@ class SimulatedModel {
   // As driver::simulate().
   absl::StatusOr<Simulation> simulate(const Strategy& strategy);
 
-  // Parts between which the model can be cut into stages, as the microbatches of this strategy see
-  // it.
-  absl::StatusOr<int64_t> parts(const Strategy& strategy);
+  // As the microbatches of this strategy see it.
+  struct Structure {
+    int64_t parts = 1;  // between which it can be cut into stages
+    Encoders encoders;  // that may have a mesh of their own
+  };
+  absl::StatusOr<Structure> structure(const Strategy& strategy);
 
   // Of a microbatch of all ranks, where the model's file is for one number only.
   absl::StatusOr<std::optional<int64_t>> samples();

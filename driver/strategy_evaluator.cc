@@ -85,7 +85,7 @@ absl::StatusOr<StrategyEvaluator::ModelFacts> StrategyEvaluator::facts() {
   Strategy strategy;
   strategy.pipeline.emplace();
   strategy.pipeline->microbatches = std::max<int64_t>(1, recipe.globalBatch / micro);
-  ORIEL_ASSIGN_OR_RETURN(facts.parts, models_.front()->parts(strategy));
+  ORIEL_ASSIGN_OR_RETURN(facts.structure, models_.front()->structure(strategy));
   samplesOfThread_.front().insert(samplesOf(strategy));
   return facts;
 }

@@ -24,7 +24,7 @@ class StrategyEvaluator {
 
   // Of the model alone, found with one strategy that it can have.
   struct ModelFacts {
-    int64_t parts = 1;               // between which it can be cut
+    SimulatedModel::Structure structure;
     std::optional<int64_t> samples;  // of a microbatch, where the file has one number only
   };
   absl::StatusOr<ModelFacts> facts();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -60,8 +61,12 @@ class Finder {
     problem.isOneMicrobatch = options.recipe.isOneMicrobatch();
     problem.pins = search_.pins;
     ORIEL_ASSIGN_OR_RETURN(const StrategyEvaluator::ModelFacts facts, evaluator_->facts());
-    problem.parts = facts.parts;
+    problem.parts = facts.structure.parts;
     problem.samples = facts.samples;
+    problem.encoderShare = facts.structure.encoders.share;
+    if (const auto& encoders = facts.structure.encoders.modules; !encoders.empty()) {
+      problem.encoders = std::make_shared<const std::vector<Strategy::Module>>(encoders);
+    }
     return problem;
   }
 

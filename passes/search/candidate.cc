@@ -15,7 +15,7 @@ namespace {
 
 auto tied(const Candidate& c) {
   return std::tuple(c.pp, c.tp, c.zero, -c.shards, c.interleave, c.schedule, c.remat,
-                    c.sequenceParallel, -c.micro, c.dp, c.microbatches);
+                    c.sequenceParallel, c.apart != nullptr, -c.micro, c.dp, c.microbatches);
 }
 
 struct NumberPin {
@@ -42,7 +42,7 @@ const std::vector<NumberPin>& numberPins() {
 std::vector<std::string> pinKeys() {
   std::vector<std::string> keys;
   for (const NumberPin& pin : numberPins()) keys.push_back(pin.key);
-  for (const char* key : {"schedule", "remat", "sp"}) keys.push_back(key);
+  for (const char* key : {"schedule", "remat", "sp", "apart"}) keys.push_back(key);
   return keys;
 }
 
@@ -74,9 +74,9 @@ absl::Status setPin(const std::string& word, const std::string& key, const std::
       return badValue(word, "the search chooses between none, selective and full by itself");
     }
     pins->remat = *policy;
-  } else if (key == "sp") {
-    if (value != "on" && value != "off") return badValue(word, "sp is on or off");
-    pins->sequenceParallel = value == "on";
+  } else if (key == "sp" || key == "apart") {
+    if (value != "on" && value != "off") return badValue(word, absl::StrCat(key, " is on or off"));
+    (key == "sp" ? pins->sequenceParallel : pins->apart) = value == "on";
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no '", key, "' to fix", suggestion(key, pinKeys())));
@@ -92,6 +92,10 @@ Strategy Candidate::strategy() const {
   strategy.zero = zero;
   if (shards < dp && zero > 0) strategy.hsdp = shards;
   strategy.sequenceParallel = sequenceParallel;
+  if (apart) {
+    strategy.modules = *apart;
+    for (Strategy::Module& module : strategy.modules) module.mesh = Mesh{dp * tp, 1, 1};
+  }
   strategy.remat = remat;
   strategy.pipeline.emplace();
   strategy.pipeline->stages = pp * interleave;
@@ -110,6 +114,7 @@ std::string Candidate::shortText() const {
   if (interleave > 1) absl::StrAppend(&text, ":", interleave);
   absl::StrAppend(&text, " remat=", rematName(remat));
   if (sequenceParallel) absl::StrAppend(&text, " sp");
+  if (apart) absl::StrAppend(&text, " apart");
   return text;
 }
 
@@ -122,7 +127,20 @@ bool Pins::allow(const Candidate& c) const {
          allows(microbatches, c.microbatches) && allows(interleave, c.interleave) &&
          allows(zero, c.zero) && allows(hsdp, isDivided ? c.shards : 0) &&
          (!schedule || (c.pp > 1 && *schedule == c.schedule)) && (!remat || *remat == c.remat) &&
-         (!sequenceParallel || *sequenceParallel == c.sequenceParallel);
+         (!sequenceParallel || *sequenceParallel == c.sequenceParallel) &&
+         (!apart || *apart == (c.apart != nullptr));
+}
+
+std::vector<std::string> Pins::words() const {
+  std::vector<std::string> words;
+  for (const NumberPin& pin : numberPins()) {
+    if (const auto& value = this->*pin.pin) words.push_back(absl::StrCat(pin.key, "=", *value));
+  }
+  if (schedule) words.push_back(absl::StrCat("schedule=", scheduleName(*schedule)));
+  if (remat) words.push_back(absl::StrCat("remat=", rematName(*remat)));
+  if (sequenceParallel) words.push_back(absl::StrCat("sp=", *sequenceParallel ? "on" : "off"));
+  if (apart) words.push_back(absl::StrCat("apart=", *apart ? "on" : "off"));
+  return words;
 }
 
 absl::StatusOr<Pins> parsePins(const std::vector<std::string>& words) {
@@ -147,7 +165,9 @@ std::string pinsHelp() {
   for (const NumberPin& pin : numberPins()) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", pin.key, " (", pin.meaning, ")");
   }
-  return absl::StrCat(text, ", schedule, remat (none, selective, full), sp (on, off)");
+  return absl::StrCat(text,
+                      ", schedule, remat (none, selective, full), sp (on, off), apart (on, "
+                      "off: whether encoders are not split where tp splits the rest)");
 }
 
 }  // namespace oriel

@@ -3,6 +3,7 @@
 #define ORIEL_PASSES_SEARCH_CANDIDATE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ struct Candidate {
   ScheduleKind schedule = ScheduleKind::kOneFOneB;
   RematPolicy remat = RematPolicy::kNone;
   bool sequenceParallel = false;
+  // With tp: these modules (of the model's encoders) aren't split, and each of the tp ranks has
+  // samples of its own for them. Null: they are split as all.
+  std::shared_ptr<const std::vector<Strategy::Module>> apart;
 
   int64_t ranks() const { return tp * pp * dp; }
   // With its text.
@@ -43,9 +47,11 @@ struct Pins {
   std::optional<int64_t> tp, pp, dp, micro, microbatches, interleave, zero, hsdp;
   std::optional<ScheduleKind> schedule;
   std::optional<RematPolicy> remat;
-  std::optional<bool> sequenceParallel;
+  std::optional<bool> sequenceParallel, apart;
 
   bool allow(const Candidate& candidate) const;
+  // Each choice as parsePins() reads it: "tp=2".
+  std::vector<std::string> words() const;
 };
 
 // Of words KEY=VALUE. InvalidArgument for one that is malformed, or given twice.

@@ -9,13 +9,11 @@ void GroupCosts::learn(const Candidate& of, const MicrobatchCost& cost) {
   known_.insert_or_assign(groupOf(of), Known{of, cost});
 }
 
-const GroupCosts::Known* GroupCosts::nearest(int64_t tp, bool sequenceParallel, RematPolicy remat,
-                                             int64_t micro) const {
-  const auto isLike = [&](const auto& entry) {
-    const Candidate& of = entry.second.of;
-    return of.tp == tp && of.sequenceParallel == sequenceParallel && of.remat == remat;
+const GroupCosts::Known* GroupCosts::nearest(const GroupKey& key) const {
+  const auto isLike = [&](const auto& entry) {  // but for the microbatch, which is last
+    return entry.first.first == key.first;
   };
-  auto larger = known_.lower_bound({tp, sequenceParallel, remat, micro});
+  auto larger = known_.lower_bound(key);
   if (larger != known_.end() && isLike(*larger)) return &larger->second;
   if (larger == known_.begin() || !isLike(*std::prev(larger))) return nullptr;
   return &std::prev(larger)->second;
@@ -24,9 +22,11 @@ const GroupCosts::Known* GroupCosts::nearest(int64_t tp, bool sequenceParallel, 
 MicrobatchCost GroupCosts::least(const Candidate& c) const {
   // From the most pieces on that are no more than the candidate's.
   for (int64_t tp = c.tp; tp >= 1; --tp) {
+    // Encoders that are not split may take less than split ones.
+    const bool isApart = c.apart && tp > 1;
     for (bool sequenceParallel : {c.sequenceParallel, !c.sequenceParallel}) {
       for (RematPolicy remat : {c.remat, RematPolicy::kNone}) {
-        const Known* known = nearest(tp, sequenceParallel, remat, c.micro);
+        const Known* known = nearest({{tp, sequenceParallel, isApart, remat}, c.micro});
         if (known) return leastCost(known->cost, known->of, c);
       }
     }

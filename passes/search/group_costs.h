@@ -5,6 +5,7 @@
 
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "passes/search/bound.h"
 #include "passes/search/candidate.h"
@@ -12,8 +13,11 @@
 namespace oriel {
 
 // Candidates with the same work of a rank for a microbatch, but for the stages that it is cut into.
-using GroupKey = std::tuple<int64_t, bool, RematPolicy, int64_t>;
-inline GroupKey groupOf(const Candidate& c) { return {c.tp, c.sequenceParallel, c.remat, c.micro}; }
+// How layers are split and kept, and the samples of a microbatch.
+using GroupKey = std::pair<std::tuple<int64_t, bool, bool, RematPolicy>, int64_t>;
+inline GroupKey groupOf(const Candidate& c) {
+  return {{c.tp, c.sequenceParallel, c.apart != nullptr, c.remat}, c.micro};
+}
 
 class GroupCosts {
  public:
@@ -30,7 +34,7 @@ class GroupCosts {
     Candidate of;
     MicrobatchCost cost;
   };
-  const Known* nearest(int64_t tp, bool sequenceParallel, RematPolicy remat, int64_t micro) const;
+  const Known* nearest(const GroupKey& key) const;
 
   std::map<GroupKey, Known> known_;
 };

@@ -26,6 +26,7 @@ Candidate representativeOf(const Candidate& c, const SearchProblem& problem) {
   Candidate one;
   one.tp = c.tp;
   one.sequenceParallel = c.sequenceParallel;
+  one.apart = c.apart;
   one.micro = c.micro;
   one.remat = c.remat;
   const int64_t most = problem.ranks / c.tp;
@@ -69,7 +70,7 @@ class Searcher {
     }
     std::sort(result_.tried.begin(), result_.tried.end(), isFaster);
     if (isByTime() && result_.found()) {
-      tryOtherSchedules();
+      tryVariants();
       climb();
       lookAround();
     }
@@ -267,17 +268,21 @@ class Searcher {
     return result_.tried.back();
   }
 
-  // Of pipelines that were tried: zb-h1 and other numbers of stages on a grid, where that could be
-  // the best if it gained what their bounds differ by.
-  void tryOtherSchedules() {
+  // Of strategies that were tried: other numbers of stages on a grid, and encoders on a mesh of
+  // their own, where that could be the best if it gained what their bounds differ by, or all that
+  // the encoders take.
+  void tryVariants() {
     std::vector<std::pair<double, Candidate>> expected;
     for (const TriedStrategy& tried : result_.tried) {
-      if (!tried.fits || tried.candidate.pp == 1) continue;
-      const double bound = leastBoundOf(tried.candidate).seconds;
-      for (const Candidate& other : neighboursOf(tried.candidate, problem_)) {
-        if (other.pp != tried.candidate.pp || other.schedule == tried.candidate.schedule) continue;
-        if (known(other)) continue;
-        const double seconds = tried.evaluation.seconds * leastBoundOf(other).seconds / bound;
+      const Candidate& from = tried.candidate;
+      if (!tried.fits || (from.pp == 1 && from.tp == 1)) continue;
+      const double bound = leastBoundOf(from).seconds;
+      for (const Candidate& other : neighboursOf(from, problem_)) {
+        const bool isVariant = other.interleave != from.interleave || other.apart != from.apart;
+        if (!isVariant || other.pp != from.pp || known(other)) continue;
+        const double gain = other.apart == from.apart ? leastBoundOf(other).seconds / bound
+                                                      : 1 - problem_.encoderShare;
+        const double seconds = tried.evaluation.seconds * gain;
         if (seconds < result_.tried.front().evaluation.seconds)
           expected.push_back({seconds, other});
       }

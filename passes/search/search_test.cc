@@ -61,7 +61,9 @@ class Machine {
     cost.gradients = 8. * kGiB / tp;
     cost.optimizerState = 16. * kGiB / tp;
     cost.stash = (isFull ? 0.2 : 2.) * kGiB * micro / tp;
-    const double fill = (pp - 1) / static_cast<double>(strategy.pipeline->interleave);
+    const bool isZeroBubble = strategy.pipeline->schedule == ScheduleKind::kZbH1;
+    const double faster = isZeroBubble ? 3 : static_cast<double>(strategy.pipeline->interleave);
+    const double fill = (pp - 1) / faster;
     Evaluation evaluation;
     evaluation.seconds = (runs + fill) * (cost.forward + cost.backward) / pp * 1.02 + cost.update +
                          (strategy.zero == 3 ? 0.02 : 0.005 * strategy.zero) * runs * dp;
@@ -128,6 +130,42 @@ TEST(SpaceTest, PinsThatContradict) {
   EXPECT_EQ(explainEmptySpace(problem).message(),
             "tp=8 and dp=2 exclude each other for 8 devices (8 per node), a batch of 32 samples "
             "and a model of 8 parts; tp is one of 1, 2, 4 there with dp=2");
+}
+
+// Where each of the ranks that split a layer has whole samples.
+TEST(SpaceTest, EncodersApart) {
+  SearchProblem problem = Problem(1, 4);
+  const Strategy::Module encoder = {"vision", {"model.vision.*"}, std::nullopt};
+  problem.encoders = std::make_shared<const std::vector<Strategy::Module>>(1, encoder);
+  for (const Candidate& c : allCandidates(problem)) {
+    EXPECT_EQ(c.apart, nullptr);
+    const std::vector<Candidate> others = neighboursOf(c, problem);
+    const auto apart = std::find_if(others.begin(), others.end(),
+                                    [](const Candidate& other) { return other.apart != nullptr; });
+    EXPECT_EQ(apart != others.end(), c.tp > 1 && c.micro % c.tp == 0) << c.shortText();
+  }
+  problem.pins.apart = true;
+  const std::vector<Candidate> all = allCandidates(problem);
+  ASSERT_FALSE(all.empty());
+  for (const Candidate& c : all) {
+    ASSERT_NE(c.apart, nullptr);
+    const Strategy strategy = c.strategy();
+    ASSERT_EQ(strategy.modules.size(), 1u);
+    EXPECT_EQ(strategy.modules.front().mesh->dp, c.dp * c.tp);
+    const absl::StatusOr<Strategy> read = parseStrategy(strategy.text, "");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(*read == strategy) << strategy.text;
+    for (const Candidate& other : neighboursOf(c, problem)) EXPECT_NE(other.apart, nullptr);
+  }
+}
+
+TEST(PinsTest, WordsAreWhatIsRead) {
+  const std::vector<std::string> words = {"tp=2",    "zero=1",         "hsdp=0",
+                                          "micro=4", "schedule=zb-h1", "remat=selective",
+                                          "sp=off",  "apart=on"};
+  const absl::StatusOr<Pins> pins = parsePins(words);
+  ASSERT_TRUE(pins.ok()) << pins.status();
+  EXPECT_EQ(pins->words(), words);
 }
 
 TEST(PinsTest, Malformed) {

@@ -1,7 +1,6 @@
 #include "passes/search/space.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -27,6 +26,13 @@ std::vector<int64_t> divisorsOf(int64_t number) {
 // Beside a pipeline, what shards gradients or parameters sends with each microbatch.
 int mostZero(int64_t pp, const Pins& pins) {
   return pp == 1 ? 3 : std::max<int>(1, static_cast<int>(pins.zero.value_or(0)));
+}
+
+// Where tensor-parallel ranks can have samples of their own for the encoders.
+std::shared_ptr<const std::vector<Strategy::Module>> encodersApart(const Candidate& candidate,
+                                                                   const SearchProblem& problem) {
+  const bool isPossible = candidate.tp > 1 && candidate.micro % candidate.tp == 0;
+  return isPossible ? problem.encoders : nullptr;
 }
 
 // How the stages of several grids run.
@@ -80,10 +86,8 @@ class Space {
 
   void addPipelines(Candidate candidate) {
     if (candidate.pp == 1) return addStorage(candidate);
-    std::vector<PipelineChoice> choices = {{ScheduleKind::kOneFOneB, 1}};
-    for (ScheduleKind pinned : {ScheduleKind::kGPipe, ScheduleKind::kZbH1}) {
-      if (pins_.schedule == pinned) choices.push_back({pinned, 1});
-    }
+    std::vector<PipelineChoice> choices = {{ScheduleKind::kOneFOneB, 1}, {ScheduleKind::kZbH1, 1}};
+    if (pins_.schedule == ScheduleKind::kGPipe) choices.push_back({ScheduleKind::kGPipe, 1});
     std::set<int64_t> interleaves = {2};
     if (pins_.interleave.value_or(1) > 1) interleaves.insert(*pins_.interleave);
     for (int64_t interleave : interleaves) {
@@ -130,6 +134,7 @@ class Space {
       if (candidate.tp > 1 && pins_.sequenceParallel) {
         candidate.sequenceParallel = *pins_.sequenceParallel;
       }
+      candidate.apart = pins_.apart.value_or(false) ? encodersApart(candidate, problem_) : nullptr;
       if (pins_.allow(candidate)) candidates_.push_back(candidate);
     }
   }
@@ -139,36 +144,8 @@ class Space {
   std::vector<Candidate> candidates_;
 };
 
-// Each choice that is pinned, with the text of the pin.
-struct NamedPin {
-  std::string text;
-  std::function<void(Pins*)> set;
-};
-
-std::vector<NamedPin> namedPins(const Pins& pins) {
-  std::vector<NamedPin> named;
-  auto add = [&](const std::string& key, auto member, const std::string& value) {
-    named.push_back({absl::StrCat(key, "=", value),
-                     [member, own = pins.*member](Pins* other) { other->*member = own; }});
-  };
-  const std::pair<const char*, std::optional<int64_t> Pins::*> numbers[] = {
-      {"tp", &Pins::tp},
-      {"pp", &Pins::pp},
-      {"dp", &Pins::dp},
-      {"zero", &Pins::zero},
-      {"hsdp", &Pins::hsdp},
-      {"micro", &Pins::micro},
-      {"microbatches", &Pins::microbatches},
-      {"interleave", &Pins::interleave}};
-  for (const auto& [key, member] : numbers) {
-    if (pins.*member) add(key, member, absl::StrCat(*(pins.*member)));
-  }
-  if (pins.schedule) add("schedule", &Pins::schedule, scheduleName(*pins.schedule));
-  if (pins.remat) add("remat", &Pins::remat, rematName(*pins.remat));
-  if (pins.sequenceParallel) {
-    add("sp", &Pins::sequenceParallel, *pins.sequenceParallel ? "on" : "off");
-  }
-  return named;
+Pins onlyPins(const std::vector<std::string>& words) {
+  return parsePins(words).value();  // of Pins::words()
 }
 
 std::string placeText(const SearchProblem& problem) {
@@ -211,29 +188,25 @@ absl::Status explainEmptySpace(const SearchProblem& problem) {
         problem.samples ? absl::StrCat(", made for ", *problem.samples, " samples at a time") : "",
         ": choose another batch.global or number of devices"));
   }
-  const std::vector<NamedPin> pins = namedPins(problem.pins);
-  for (const NamedPin& pin : pins) {
-    other.pins = Pins();
-    pin.set(&other.pins);
+  const std::vector<std::string> pins = problem.pins.words();
+  for (const std::string& pin : pins) {
+    other.pins = onlyPins({pin});
     if (!allCandidates(other).empty()) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no strategy has ", pin.text, " for ", placeText(problem), possibleValues(all, pin.text)));
+    return absl::InvalidArgumentError(absl::StrCat("no strategy has ", pin, " for ",
+                                                   placeText(problem), possibleValues(all, pin)));
   }
   for (size_t i = 0; i < pins.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      other.pins = Pins();
-      pins[i].set(&other.pins);
-      const std::string values = possibleValues(allCandidates(other), pins[j].text);
-      pins[j].set(&other.pins);
+      other.pins = onlyPins({pins[i]});
+      const std::string values = possibleValues(allCandidates(other), pins[j]);
+      other.pins = onlyPins({pins[i], pins[j]});
       if (!allCandidates(other).empty()) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          pins[j].text, " and ", pins[i].text, " exclude each other for ", placeText(problem),
-          values.empty() ? "" : absl::StrCat(values, " with ", pins[i].text)));
+      return absl::InvalidArgumentError(
+          absl::StrCat(pins[j], " and ", pins[i], " exclude each other for ", placeText(problem),
+                       values.empty() ? "" : absl::StrCat(values, " with ", pins[i])));
     }
   }
-  std::vector<std::string> texts;
-  for (const NamedPin& pin : pins) texts.push_back(pin.text);
-  return absl::InvalidArgumentError(absl::StrCat("no strategy has ", absl::StrJoin(texts, ", "),
+  return absl::InvalidArgumentError(absl::StrCat("no strategy has ", absl::StrJoin(pins, ", "),
                                                  " together for ", placeText(problem),
                                                  ": fix less"));
 }
@@ -255,6 +228,7 @@ class Neighbours {
       add([&](Candidate* c) { c->remat = remat; });
     }
     if (from_.tp > 1) add([](Candidate* c) { c->sequenceParallel = !c->sequenceParallel; });
+    add([&](Candidate* c) { c->apart = from_.apart ? nullptr : problem_.encoders; });
     return std::move(found_);
   }
 
@@ -274,6 +248,7 @@ class Neighbours {
     if (c.zero > 0 && from_.zero == 0) c.shards = c.dp;
     if (c.tp == 1) c.sequenceParallel = false;
     if (c.tp > 1 && from_.tp == 1) c.sequenceParallel = true;
+    if (c.apart) c.apart = encodersApart(c, problem_);
     if (c.pp == 1) c.schedule = ScheduleKind::kOneFOneB;
     if (c.pp == 1) c.interleave = 1;
     if (c.zero > mostZero(c.pp, problem_.pins)) c.zero = mostZero(c.pp, problem_.pins);

@@ -3,6 +3,7 @@
 #define ORIEL_PASSES_SEARCH_SPACE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -20,26 +21,27 @@ struct SearchProblem {
   // Samples of a microbatch of all ranks, where the model is for one number only.
   std::optional<int64_t> samples;
   bool isOneMicrobatch = false;  // the loss may mix the samples of a step
+  // Modules that may have a mesh of their own (encodersOf()); null: none.
+  std::shared_ptr<const std::vector<Strategy::Module>> encoders;
+  double encoderShare = 0;  // of the time of a forward
   Pins pins;
 };
 
 // In the order of candidates. What is in there:
 // - tp: what divides the ranks and the devices of a node; sequence parallelism with it, since that
 //   sends the same bytes and keeps less (without it: only if pinned);
-// - pp: what divides the other ranks, up to the parts; 1F1B, and interleaved with 2 stages (zb-h1
-// and
-//   more stages are neighbours of these, or pinned; GPipe, which takes as long as 1F1B and keeps
-//   more, only if pinned);
+// - pp: what divides the other ranks, up to the parts; 1F1B, zb-h1, and interleaved with 2 stages
+//   (more are neighbours of these, or pinned; GPipe, which takes as long as 1F1B and keeps more,
+//   only if pinned);
 // - dp: the ranks that are left; ZeRO 0 to 3 over all of them, or over those in one domain of
-// links;
-//   with a pipeline 0 and 1 (2 and 3, which send with each microbatch: only if pinned);
+//   links; with a pipeline 0 and 1 (2 and 3, which send with each microbatch: only if pinned);
 // - micro: what divides a rank's share of the batch;
 // - remat: none, selective, full.
 std::vector<Candidate> allCandidates(const SearchProblem& problem);
 
 // Candidates that differ from this one in one choice; what follows from it (dp, microbatches)
-// changes with it. Not all are in the space: zb-h1, other numbers of stages on a grid, tensor
-// parallelism without sequence parallelism.
+// changes with it. Not all are in the space: other numbers of stages on a grid, tensor parallelism
+// without sequence parallelism, encoders on a mesh of their own.
 std::vector<Candidate> neighboursOf(const Candidate& candidate, const SearchProblem& problem);
 
 // Why allCandidates() is empty: which of the pins contradict the cluster, the batch, or each other.

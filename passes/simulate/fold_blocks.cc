@@ -9,6 +9,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/stage/tower_parameters.h"
 #include "passes/strategize/segment_values.h"
 
 namespace oriel {
@@ -17,27 +18,6 @@ namespace {
 
 using mlir::Operation;
 using mlir::Value;
-
-// The parameters that a value is made of without any op of a block.
-class ParameterReader {
- public:
-  ParameterReader(mlir::func::FuncOp main, const ModelParts& model)
-      : values_(readValues(main)), model_(model) {}
-
-  void read(Value value, std::vector<ir::ParameterOp>* parameters) const {
-    if (auto found = values_.parameters.find(value); found != values_.parameters.end()) {
-      parameters->push_back(found->second);
-      return;
-    }
-    Operation* op = value.getDefiningOp();
-    if (!op || model_.blockOf.contains(op) || values_.fromInputs.contains(value)) return;
-    for (Value operand : op->getOperands()) read(operand, parameters);
-  }
-
- private:
-  SegmentValues values_;
-  const ModelParts& model_;
-};
 
 template <typename T>
 int64_t indexOf(const T* element, const std::vector<T>& all) {

@@ -69,6 +69,27 @@ std::string commonPrefix(const std::vector<std::string>& names) {
   return common ? absl::StrJoin(*common, ".") : "";
 }
 
+std::vector<std::string> patternsOf(const std::vector<std::string>& own,
+                                    const std::vector<std::string>& others) {
+  std::string common, begin;
+  const std::string prefix = commonPrefix(own);
+  for (const std::string& word : prefix.empty() ? Words() : wordsOf(prefix)) {
+    absl::StrAppend(&common, word, ".");
+    const bool isShared = std::any_of(others.begin(), others.end(), [&](const std::string& other) {
+      return absl::StartsWith(other, common);
+    });
+    if (isShared) continue;
+    begin = common;
+    break;
+  }
+  std::vector<std::string> patterns;
+  if (!begin.empty()) patterns.push_back(begin + "*");
+  for (const std::string& name : own) {
+    if (begin.empty() || !absl::StartsWith(name, begin)) patterns.push_back(name);
+  }
+  return patterns;
+}
+
 BlockNames::BlockNames(const std::vector<std::string>& towers) {
   for (const std::string& name : towers) {
     auto tower = std::find_if(towers_.begin(), towers_.end(),

@@ -16,6 +16,11 @@ namespace oriel {
 // "a.layers.1.w" and "MatMul_7"; "" if that is nothing.
 std::string commonPrefix(const std::vector<std::string>& names);
 
+// Patterns over names that match all of `own` and none of `others`, where these share no name: one
+// for what begins with as few words as that takes, and each other name as it is.
+std::vector<std::string> patternsOf(const std::vector<std::string>& own,
+                                    const std::vector<std::string>& others);
+
 // The names of a model's blocks, which are numbered from 0 in their order, and within each tower.
 class BlockNames {
  public:

@@ -36,6 +36,16 @@ TEST(BlockNames, CommonPrefixIsOfWholeWords) {
   EXPECT_EQ(commonPrefix({}), "");
 }
 
+TEST(BlockNames, PatternsMatchOneTowerAlone) {
+  const std::vector<std::string> language = {"model.language.layers.0.w", "model.norm"};
+  EXPECT_THAT(patternsOf({"model.vision.layers.0.w", "model.vision.layers.1.w"}, language),
+              ElementsAre("model.vision.*"));
+  EXPECT_THAT(patternsOf({"vision.layers.0.w", "onnx::MatMul_7"}, language),
+              ElementsAre("vision.*", "onnx::MatMul_7"));
+  EXPECT_THAT(patternsOf({"model.a", "model.b"}, language), ElementsAre("model.a", "model.b"));
+  EXPECT_THAT(patternsOf({"w1", "w2"}, language), ElementsAre("w1", "w2"));
+}
+
 TEST(BlockNames, ShortNamesAreWordsOfOneTower) {
   EXPECT_EQ(llava().nameOf(1), "vision_tower.1");
   EXPECT_EQ(llava().nameOf(2), "language_model.0");

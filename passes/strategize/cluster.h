@@ -20,7 +20,7 @@ struct PeakRates {
 
 struct ClusterDevice {
   std::string name;
-  int64_t memory = 0;          // bytes
+  int64_t memory = 0;          // bytes that a rank may have: less than the device's, see the doc
   double memoryBandwidth = 0;  // bytes per second, reads and writes together
   PeakRates flops;
   Efficiency efficiency;  // what it reaches of all that

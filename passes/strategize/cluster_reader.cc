@@ -44,17 +44,17 @@ class ClusterReader {
  private:
   void readDevice(const YAML::Node& node) {
     YamlMap map(&document_, node, "device",
-                {"name", "memory", "memory_bandwidth", "flops", "efficiency"});
+                {"name", "memory", "reserved", "memory_bandwidth", "flops", "efficiency"});
     for (const char* key : {"memory", "memory_bandwidth", "flops"}) map.require(key);
     ClusterDevice& device = cluster_.device;
     device.name = map.readString("name", "");
-    const std::optional<int64_t> memory = map.has("memory") && map.node("memory").IsScalar()
-                                              ? bytesIn(map.node("memory").Scalar())
-                                              : std::nullopt;
-    if (map.has("memory") && memory.value_or(0) == 0) {
-      map.fail("memory", "'device.memory' must be the bytes of a device, e.g. `80 GiB`");
+    const int64_t all = readBytes(map, "memory", "must be the bytes of a device, e.g. `80 GiB`");
+    const int64_t reserved =
+        map.has("reserved") ? readBytes(map, "reserved", "must be bytes, e.g. `2 GiB`") : 0;
+    if (all > 0 && reserved >= all) {
+      map.fail("reserved", "'device.reserved' leaves nothing of 'device.memory'");
     }
-    device.memory = memory.value_or(0);
+    device.memory = all - reserved;
     device.memoryBandwidth = readQuantity(map, "memory_bandwidth", bytesPerSecond(), 0);
     YamlMap flops(&document_, map.node("flops"), "device.flops", {"bf16", "f16", "f32", "f64"});
     flops.require("f32");
@@ -65,6 +65,16 @@ class ClusterReader {
       if (flops.has(key)) *rate = readQuantity(flops, key, flopsPerSecond(), 0);
     }
     readReached(map);
+  }
+
+  // 0 where that is said to be wrong.
+  int64_t readBytes(YamlMap& map, const std::string& key, const std::string& expected) {
+    const bool isScalar = map.has(key) && map.node(key).IsScalar();
+    const int64_t bytes = isScalar ? bytesIn(map.node(key).Scalar()).value_or(0) : 0;
+    if (map.has(key) && bytes == 0) {
+      map.fail(key, absl::StrCat("'device.", key, "' ", expected));
+    }
+    return bytes;
   }
 
   // A name, a file, or what would stand in one.

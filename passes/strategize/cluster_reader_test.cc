@@ -33,6 +33,14 @@ TEST(ClusterReaderTest, ReadsUnits) {
   EXPECT_DOUBLE_EQ(cluster->links[1].latency, 1e-5);
 }
 
+TEST(ClusterReaderTest, ReservedMemoryIsNobodys) {
+  std::string text = kText;
+  text.insert(text.find(", memory_bandwidth"), ", reserved: 2 GiB");
+  const absl::StatusOr<Cluster> cluster = readClusterText(text, "c.yaml");
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EXPECT_EQ(cluster->device.memory, int64_t{78} << 30);
+}
+
 TEST(ClusterReaderTest, SaysWhatIsWrongAndWhere) {
   const struct {
     const char* old;
@@ -42,6 +50,8 @@ TEST(ClusterReaderTest, SaysWhatIsWrongAndWhere) {
       {"nodes: 4", "nodes: 0", "c.yaml:2:8: 'nodes'"},
       {"nodes: 4", "node: 4", "did you mean 'nodes'"},
       {"memory: 80 GiB", "memory: lots", "'device.memory' must be the bytes"},
+      {"memory: 80 GiB", "memory: 80 GiB, reserved: some", "'device.reserved' must be bytes"},
+      {"memory: 80 GiB", "memory: 80 GiB, reserved: 80 GiB", "leaves nothing of 'device.memory'"},
       {"3.35 TB/s", "3.35", "'device.memory_bandwidth' must be a number above 0 with a unit"},
       {"989 TFLOP/s", "0 TFLOP/s", "'device.flops.bf16' must be a number above 0"},
       {", f32: 67 TFLOP/s", "", "f32"},
