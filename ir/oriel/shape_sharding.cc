@@ -1,4 +1,6 @@
 // Sharding rules of ops that move, repeat, pick or reduce elements.
+#include <climits>
+#include <cstring>
 #include <numeric>
 
 #include "ir/oriel/folding.h"
@@ -16,19 +18,58 @@ ShardingRule linearIn(ShardingRule rule, std::initializer_list<unsigned> operand
   return rule;
 }
 
-// Whether every slice of the constant along a dimension is the same.
+// Bytes of an element, if each has bytes of its own; 0 otherwise.
+int64_t elementBytes(mlir::DenseElementsAttr constant) {
+  const unsigned bits = constant.getElementType().getIntOrFloatBitWidth();
+  return bits % CHAR_BIT == 0 ? bits / CHAR_BIT : 0;
+}
+
+// Whether every slice of the constant along a dimension is the same, bit by bit.
 bool isUniformAlong(mlir::DenseElementsAttr constant, int64_t dim) {
   if (constant.isSplat()) return true;
   llvm::ArrayRef<int64_t> shape = constant.getType().getShape();
-  int64_t inner = elementCount(shape.drop_front(dim + 1));
-  int64_t block = shape[dim] * inner;
-  return visitElementType(constant.getElementType(), [&](auto zero) {
-    Elements<decltype(zero)> elements = readElements<decltype(zero)>(constant);
+  const int64_t inner = elementCount(shape.drop_front(dim + 1));
+  const int64_t block = shape[dim] * inner;
+  const int64_t bytes = elementBytes(constant);
+  if (bytes == 0) {
+    const Elements<int64_t> elements = readElements<int64_t>(constant);
     for (int64_t i = 0, e = constant.getNumElements(); i < e; ++i) {
       if (elements[i] != elements[i - i % block + i % inner]) return false;
     }
     return true;
+  }
+  const char* data = constant.getRawData().data();
+  for (int64_t first = 0, e = constant.getNumElements(); first < e; first += block) {
+    for (int64_t slice = inner; slice < block; slice += inner) {
+      const char* begin = data + first * bytes;
+      if (std::memcmp(begin, begin + slice * bytes, inner * bytes) != 0) return false;
+    }
+  }
+  return true;
+}
+
+// The first elements along each dimension.
+mlir::DenseElementsAttr firstOf(mlir::DenseElementsAttr constant, mlir::RankedTensorType type) {
+  const auto strides = rowMajorStrides(constant.getType().getShape());
+  const int64_t bytes = elementBytes(constant);
+  if (bytes == 0) {
+    const Elements<int64_t> elements = readElements<int64_t>(constant);
+    std::vector<int64_t> values;
+    walkStrided<1>(type.getShape(), {strides}, [&](auto index) {
+      values.push_back(elements[index[0]]);
+      return true;
+    });
+    return writeElements<int64_t>(type, values);
+  }
+  llvm::ArrayRef<char> data = constant.getRawData();
+  const int64_t row = type.getShape().back();
+  std::vector<char> values;
+  values.reserve(type.getNumElements() * bytes);
+  walkStrided<1>(type.getShape().drop_back(), {strides}, [&](auto index) {
+    llvm::append_range(values, data.slice(index[0] * bytes, row * bytes));
+    return true;
   });
+  return mlir::DenseElementsAttr::getFromRawBuffer(type, values);
 }
 
 }  // namespace
@@ -52,19 +93,7 @@ mlir::Operation* ConstantOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRan
   auto type = getType().clone(
       localShape(getType().getShape(), getShardingRule().results.front(), pieces.counts()));
   mlir::DenseElementsAttr local =
-      constant.isSplat()
-          ? constant.resizeSplat(type)
-          : visitElementType(type.getElementType(), [&](auto zero) {
-              using T = decltype(zero);
-              Elements<T> elements = readElements<T>(constant);
-              std::vector<T> values;
-              walkStrided<1>(type.getShape(), {rowMajorStrides(getType().getShape())},
-                             [&](auto index) {
-                               values.push_back(elements[index[0]]);
-                               return true;
-                             });
-              return writeElements<T>(type, values);
-            });
+      constant.isSplat() ? constant.resizeSplat(type) : firstOf(constant, type);
   return ConstantOp::create(builder, getLoc(), local, getOrigin());
 }
 

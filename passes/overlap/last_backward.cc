@@ -7,6 +7,7 @@
 
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
+#include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/strategize/schedule.h"
 
@@ -93,6 +94,7 @@ class LastBackward {
       : program_(program), update_(update), schedule_(std::move(schedule)) {}
 
   LogicalResult run() {
+    if (failed(findLastResults())) return failure();
     std::map<size_t, std::vector<Moved>> moved;  // by the run that adds the last part
     for (mlir::BlockArgument argument : update_.getArguments()) {
       FailureOr<ValueRole> role = ir::argumentRole(update_, argument.getArgNumber());
@@ -100,11 +102,10 @@ class LastBackward {
       if (role->kind != ValueKind::kGradient) continue;
       Reductions reductions = reductionsOf(argument);
       if (reductions.empty()) continue;
-      FailureOr<std::optional<std::pair<size_t, unsigned>>> last = lastResult(*role);
-      if (failed(last)) return failure();
-      if (!*last) continue;
-      moved[(*last)->first].push_back(
-          {role->ref, argument.getArgNumber(), (*last)->second, std::move(reductions)});
+      auto last = lastResults_.find(*role);
+      if (last == lastResults_.end()) continue;
+      const auto [run, result] = last->second;
+      moved[run].push_back({role->ref, argument.getArgNumber(), result, std::move(reductions)});
     }
     if (moved.empty()) return success();
     for (const auto& [run, gradients] : moved) {
@@ -123,19 +124,19 @@ class LastBackward {
     Value replaced;
   };
 
-  // The last run in the schedule whose segment returns it, and as which result. None if only update
-  // does.
-  FailureOr<std::optional<std::pair<size_t, unsigned>>> lastResult(const ValueRole& role) {
+  LogicalResult findLastResults() {
+    llvm::StringSet<> seen;
     for (size_t run = schedule_.size(); run-- > 0;) {
+      if (!seen.insert(schedule_[run].segment).second) continue;
       auto segment = program_.lookupSymbol<FuncOp>(schedule_[run].segment);
       if (!segment || segment == update_) continue;
       for (unsigned i = 0; i < segment.getNumResults(); ++i) {
-        FailureOr<ValueRole> other = ir::resultRole(segment, i);
-        if (failed(other)) return failure();
-        if (*other == role) return std::optional(std::pair(run, i));
+        FailureOr<ValueRole> role = ir::resultRole(segment, i);
+        if (failed(role)) return failure();
+        lastResults_.try_emplace(*role, run, i);
       }
     }
-    return std::optional<std::pair<size_t, unsigned>>();
+    return success();
   }
 
   LogicalResult move(size_t run, const std::vector<Moved>& gradients) {
@@ -234,7 +235,9 @@ class LastBackward {
   mlir::ModuleOp program_;
   FuncOp update_;
   std::vector<ScheduleEntry> schedule_;
-  int64_t microbatch_ = 0;                         // the last one
+  int64_t microbatch_ = 0;  // the last one
+  // What segments but update return: the last run in the schedule that does, and as which result.
+  std::map<ValueRole, std::pair<size_t, unsigned>> lastResults_;
   std::map<unsigned, mlir::Attribute> shardings_;  // new ones, of update's arguments
   std::vector<Piece> pieces_;                      // new arguments of update
   llvm::DenseMap<Operation*, llvm::SmallDenseSet<unsigned>> removed_;  // operands, from update

@@ -104,7 +104,7 @@ class SegmentPartition {
   LogicalResult setView(mlir::BlockArgument argument) {
     FailureOr<ValueRole> role = ir::argumentRole(global_, argument.getArgNumber());
     if (failed(role)) return failure();
-    FailureOr<std::optional<Sharding>> view = viewOf(global_, argument, *role, sizes_);
+    FailureOr<std::optional<Sharding>> view = viewOf(symbols_, global_, argument, *role, sizes_);
     if (failed(view)) return failure();
     if (!*view) return success();
     versions_.setView(argument, **view);
@@ -301,6 +301,7 @@ class SegmentPartition {
   }
 
   FuncOp global_;
+  const mlir::SymbolTable symbols_ = symbolsOf(global_);
   ReshardPlanner& planner_;
   const AxisSizes& sizes_;
   mlir::MLIRContext* context_;

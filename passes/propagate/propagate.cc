@@ -171,7 +171,7 @@ class SegmentPropagation {
         versions_.define(argument, whole);
         break;
     }
-    FailureOr<std::optional<Sharding>> view = viewOf(segment_, argument, role, sizes_);
+    FailureOr<std::optional<Sharding>> view = viewOf(symbols_, segment_, argument, role, sizes_);
     if (failed(view)) return failure();
     if (!*view) return success();
     versions_.setView(argument, **view);
@@ -182,7 +182,7 @@ class SegmentPropagation {
 
   // Of a parameter or its optimizer state.
   FailureOr<Sharding> keptSharding(const ValueRole& role) {
-    FailureOr<ir::ParameterOp> parameter = parameterOf(segment_, role);
+    FailureOr<ir::ParameterOp> parameter = parameterOf(symbols_, segment_, role);
     if (failed(parameter)) return failure();
     return shardingOf(
         *parameter,
@@ -198,7 +198,7 @@ class SegmentPropagation {
         auto argument = llvm::dyn_cast<BlockArgument>(operand);
         if (!argument || isUpdate(segment_) || roles_[argument].kind != ValueKind::kGradient)
           continue;
-        FailureOr<ir::ParameterOp> parameter = parameterOf(segment_, roles_[argument]);
+        FailureOr<ir::ParameterOp> parameter = parameterOf(symbols_, segment_, roles_[argument]);
         if (failed(parameter)) return failure();
         FailureOr<Sharding> use = shardingOf(*parameter, parameter->getUse(), sizes_);
         if (failed(use)) return failure();
@@ -231,7 +231,7 @@ class SegmentPropagation {
       const ValueRole& role = roles_[argument];
       Sharding sharding = Sharding::replicated(typeOf(argument).getRank());
       if (role.kind == ValueKind::kGradient) {
-        FailureOr<ir::ParameterOp> parameter = parameterOf(segment_, role);
+        FailureOr<ir::ParameterOp> parameter = parameterOf(symbols_, segment_, role);
         if (failed(parameter)) return failure();
         FailureOr<Sharding> stored = shardingOf(*parameter, parameter->getGradient(), sizes_);
         if (failed(stored)) return failure();
@@ -548,6 +548,7 @@ class SegmentPropagation {
   }
 
   FuncOp segment_;
+  const mlir::SymbolTable symbols_ = symbolsOf(segment_);
   const Grid& grid_;
   int64_t samples_;
   ReshardPlanner& planner_;

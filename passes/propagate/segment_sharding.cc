@@ -1,7 +1,6 @@
 #include "passes/propagate/segment_sharding.h"
 
 #include "mlir/IR/Matchers.h"
-#include "mlir/IR/SymbolTable.h"
 #include "passes/propagate/versions.h"
 
 namespace oriel {
@@ -16,10 +15,9 @@ bool isSum(const ir::ValueRole& role) {
   return role.kind == ValueKind::kGradient || role.kind == ValueKind::kAccumulator;
 }
 
-FailureOr<ir::ParameterOp> parameterOf(mlir::func::FuncOp segment, const ir::ValueRole& role) {
-  auto parameter = llvm::dyn_cast_or_null<ir::ParameterOp>(
-      mlir::SymbolTable::lookupSymbolIn(segment->getParentOp(), role.ref));
-  if (parameter) return parameter;
+FailureOr<ir::ParameterOp> parameterOf(const mlir::SymbolTable& symbols, mlir::func::FuncOp segment,
+                                       const ir::ValueRole& role) {
+  if (auto parameter = symbols.lookup<ir::ParameterOp>(role.ref)) return parameter;
   return segment.emitError("refers to @") << role.ref << ", which is no oriel.parameter";
 }
 
@@ -35,7 +33,8 @@ FailureOr<Sharding> shardingOf(ir::ParameterOp parameter, std::optional<ir::Shar
   return sharding;
 }
 
-FailureOr<std::optional<Sharding>> viewOf(mlir::func::FuncOp segment, mlir::BlockArgument argument,
+FailureOr<std::optional<Sharding>> viewOf(const mlir::SymbolTable& symbols,
+                                          mlir::func::FuncOp segment, mlir::BlockArgument argument,
                                           const ir::ValueRole& role, const AxisSizes& sizes) {
   bool update = isUpdate(segment);
   if (role.kind == ValueKind::kAccumulator && update) {
@@ -45,7 +44,7 @@ FailureOr<std::optional<Sharding>> viewOf(mlir::func::FuncOp segment, mlir::Bloc
   bool usesParameter = role.kind == ValueKind::kParameter && !update;
   bool completesGradient = role.kind == ValueKind::kGradient && update;
   if (!usesParameter && !completesGradient) return std::optional<Sharding>();
-  FailureOr<ir::ParameterOp> parameter = parameterOf(segment, role);
+  FailureOr<ir::ParameterOp> parameter = parameterOf(symbols, segment, role);
   if (failed(parameter)) return failure();
   FailureOr<Sharding> view =
       shardingOf(*parameter, usesParameter ? parameter->getUse() : parameter->getState(), sizes);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ir/oriel/segment.h"
+#include "mlir/IR/SymbolTable.h"
 #include "passes/strategize/sharding.h"
 
 namespace oriel {
@@ -14,8 +15,13 @@ bool isUpdate(mlir::func::FuncOp segment);
 // Sums over the microbatches, that the update completes.
 bool isSum(const ir::ValueRole& role);
 
+// What the names in a segment mean, for parameterOf() and viewOf().
+inline mlir::SymbolTable symbolsOf(mlir::func::FuncOp segment) {
+  return mlir::SymbolTable(segment->getParentOp());
+}
 // The parameter that a role names. Fails with a diagnostic at the segment.
-mlir::FailureOr<ir::ParameterOp> parameterOf(mlir::func::FuncOp segment, const ir::ValueRole& role);
+mlir::FailureOr<ir::ParameterOp> parameterOf(const mlir::SymbolTable& symbols,
+                                             mlir::func::FuncOp segment, const ir::ValueRole& role);
 // The sharding that a parameter's attribute gives (use, storage, ..), replicated for none. Fails
 // with a diagnostic if the attribute does not fit the grid or the parameter.
 mlir::FailureOr<Sharding> shardingOf(ir::ParameterOp parameter,
@@ -25,7 +31,8 @@ mlir::FailureOr<Sharding> shardingOf(ir::ParameterOp parameter,
 // The sharding in which the segment uses an argument, where that is not the one in which it is
 // kept: a parameter is brought from its storage to its use; in the update, gradients to the
 // sharding of the optimizer state, and other sums to their totals.
-mlir::FailureOr<std::optional<Sharding>> viewOf(mlir::func::FuncOp segment,
+mlir::FailureOr<std::optional<Sharding>> viewOf(const mlir::SymbolTable& symbols,
+                                                mlir::func::FuncOp segment,
                                                 mlir::BlockArgument argument,
                                                 const ir::ValueRole& role, const AxisSizes& sizes);
 

@@ -44,11 +44,16 @@ mlir::LogicalResult SegmentSplit::readRoles() {
 }
 
 bool SegmentSplit::isFree(Operation* op) const {
+  if (auto known = free_.find(op); known != free_.end()) return known->second;
+  const bool result = findIfFree(op);
+  free_[op] = result;
+  return result;
+}
+
+bool SegmentSplit::findIfFree(Operation* op) const {
   if (!mlir::isPure(op) || op->getNumRegions() != 0) return false;
   auto isScalar = [&](Value value) {
     if (Operation* producer = value.getDefiningOp()) {
-      // Rank first: below a view, both ways lead to its operand, so asking twice there doubles at
-      // each.
       return llvm::cast<mlir::RankedTensorType>(value.getType()).getRank() == 0 && isFree(producer);
     }
     return roles_.at(value).kind == ValueKind::kScalar;

@@ -73,6 +73,7 @@ class SegmentSplit {
   mlir::Value bring(mlir::Value value, int part, Import import);
   mlir::Value clone(mlir::Operation* op, int part, unsigned result, Import import);
   bool isCheap(mlir::Value value) const;
+  bool findIfFree(mlir::Operation* op) const;
 
   mlir::func::FuncOp segment_;
   std::vector<SegmentPart> parts_;
@@ -83,6 +84,7 @@ class SegmentSplit {
   llvm::DenseMap<mlir::Value, int> home_;                        // the part that makes it
   std::vector<llvm::DenseMap<mlir::Value, int>> holders_;        // by program
   llvm::DenseMap<mlir::Value, std::string> stashNames_;
+  mutable llvm::DenseMap<mlir::Operation*, bool> free_;  // what isFree() found
   int channels_ = 0;
 };
 

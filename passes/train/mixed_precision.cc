@@ -78,11 +78,12 @@ class Narrowing {
   bool isNarrow(Value value) const { return narrow_.contains(value); }
 
   LogicalResult describeArguments() {
+    const mlir::SymbolTable symbols(module_);
     for (BlockArgument argument : block_.getArguments()) {
       FailureOr<ValueRole> role = ir::argumentRole(main_, argument.getArgNumber());
       if (failed(role)) return failure();
       if (role->kind == ValueKind::kParameter) {
-        if (auto parameter = module_.lookupSymbol<ir::ParameterOp>(role->ref)) {
+        if (auto parameter = symbols.lookup<ir::ParameterOp>(role->ref)) {
           parameters_[argument] = parameter;
         }
         sources_[argument] = Source::kWeight;

@@ -83,13 +83,14 @@ LogicalResult TrainingProgram::findMain() {
   main_ = module_.lookupSymbol<func::FuncOp>("main");
   if (!main_) return module_.emitError("has no function @main to train");
   if (!main_.getBody().hasOneBlock()) return main_.emitError("must have one block to be trained");
+  const mlir::SymbolTable symbols(module_);
   for (unsigned i = 0; i < main_.getNumArguments(); ++i) {
     FailureOr<ValueRole> role = ir::argumentRole(main_, i);
     if (failed(role)) return failure();
     if (role->kind != ValueKind::kInput && role->kind != ValueKind::kParameter) {
       return main_.emitError("argument ") << i << " must be an input or a parameter";
     }
-    if (role->kind == ValueKind::kParameter && !module_.lookupSymbol<ir::ParameterOp>(role->ref)) {
+    if (role->kind == ValueKind::kParameter && !symbols.lookup<ir::ParameterOp>(role->ref)) {
       return main_.emitError("argument ")
              << i << " refers to @" << role->ref << ", which is not an oriel.parameter";
     }

@@ -63,7 +63,7 @@ bool isReplacement(ValueKind kind) {
 
 class TrainVerifier {
  public:
-  explicit TrainVerifier(ModuleOp module) : module_(module) {}
+  explicit TrainVerifier(ModuleOp module) : module_(module), symbols_(module) {}
 
   LogicalResult run() {
     if (auto main = module_.lookupSymbol<func::FuncOp>("main")) {
@@ -134,7 +134,7 @@ class TrainVerifier {
       if (role.kind == ValueKind::kOutput) return success();
       Type expected = types_.try_emplace(role, type).first->second;
       if (role.isParameterBound()) {
-        auto parameter = module_.lookupSymbol<ir::ParameterOp>(role.ref);
+        auto parameter = symbols_.lookup<ir::ParameterOp>(role.ref);
         if (!parameter) return function.emitError("no oriel.parameter for ") << roleText(role);
         auto own = cast<RankedTensorType>(parameter.getType());
         // Gradient and state may be wider.
@@ -197,7 +197,7 @@ class TrainVerifier {
     SmallVector<Value> wanted;
     for (auto [argument, role] : llvm::zip_equal(body.getArguments(), forward_.arguments)) {
       if (role.kind != ValueKind::kParameter) continue;
-      if (module_.lookupSymbol<ir::ParameterOp>(role.ref).getTrainable()) {
+      if (symbols_.lookup<ir::ParameterOp>(role.ref).getTrainable()) {
         wanted.push_back(argument);
       }
     }
@@ -235,6 +235,7 @@ class TrainVerifier {
   }
 
   ModuleOp module_;
+  mlir::SymbolTable symbols_;
   Segment forward_, backward_, update_, eval_;
   std::map<ValueRole, Type> types_;
 };
