@@ -129,11 +129,32 @@ class SimulatedModel::Impl {
   absl::StatusOr<std::vector<int64_t>> stagesFor(TypedModel& typed, const Recipe& recipe,
                                                  const Strategy& strategy) {
     if (strategy.stageCount() == 1) return std::vector<int64_t>(typed.parts->parts.size(), 0);
-    if (strategy.pipeline->named.empty() && typed.timedParts.empty()) {
+    if (strategy.pipeline->named.empty()) {
       ORIEL_RETURN_IF_ERROR(timeParts(typed, recipe, strategy));
     }
     if (!typed.timedParts.empty()) typed.parts->parts = typed.timedParts;
     return stagesOfParts(*typed.parts, strategy);
+  }
+
+  // Equal blocks take equal times, so some of them are trained; all where that changes more.
+  absl::Status timeParts(TypedModel& typed, const Recipe& recipe, const Strategy& strategy) {
+    if (!typed.timedParts.empty()) return absl::OkStatus();
+    PartsInStages row;
+    for (const Part& part : typed.parts->parts) row.blockOf.push_back(part.block);
+    row.stageOf.assign(row.blockOf.size(), 0);
+    row.kindOf = typed.kinds;
+    const Strategy one;
+    const Repetition repetition(row, one, recipe);
+    for (const std::set<int64_t>& dropped :
+         {repetition.dropped(std::nullopt), std::set<int64_t>()}) {
+      ORIEL_ASSIGN_OR_RETURN(TrainedModel * trained,
+                             trainedWithout(typed, dropped, recipe, strategy));
+      const ModelParts found =
+          findParts(trained->module->lookupSymbol<mlir::func::FuncOp>("forward"),
+                    trained->module->lookupSymbol<mlir::func::FuncOp>("backward"), strategy);
+      if (takeTimes(typed, dropped, found.parts)) return absl::OkStatus();
+    }
+    return absl::InternalError("training changes the parts of the model; this is a bug of Oriel");
   }
 
   // Behind `train`, without these blocks.
@@ -252,26 +273,6 @@ class SimulatedModel::Impl {
       if (phase.name == last) break;
     }
     return absl::OkStatus();
-  }
-
-  // Equal blocks take equal times, so some of them are trained; all where that changes more.
-  absl::Status timeParts(TypedModel& typed, const Recipe& recipe, const Strategy& strategy) {
-    PartsInStages row;
-    for (const Part& part : typed.parts->parts) row.blockOf.push_back(part.block);
-    row.stageOf.assign(row.blockOf.size(), 0);
-    row.kindOf = typed.kinds;
-    const Strategy one;
-    const Repetition repetition(row, one, recipe);
-    for (const std::set<int64_t>& dropped :
-         {repetition.dropped(std::nullopt), std::set<int64_t>()}) {
-      ORIEL_ASSIGN_OR_RETURN(TrainedModel * trained,
-                             trainedWithout(typed, dropped, recipe, strategy));
-      const ModelParts found =
-          findParts(trained->module->lookupSymbol<mlir::func::FuncOp>("forward"),
-                    trained->module->lookupSymbol<mlir::func::FuncOp>("backward"), strategy);
-      if (takeTimes(typed, dropped, found.parts)) return absl::OkStatus();
-    }
-    return absl::InternalError("training changes the parts of the model; this is a bug of Oriel");
   }
 
   // False if these are not the parts that should be left.
@@ -498,8 +499,9 @@ absl::StatusOr<std::optional<int64_t>> SimulatedModel::samples() { return impl_-
 absl::StatusOr<SimulatedModel::Structure> SimulatedModel::structure(const Strategy& strategy) {
   ORIEL_ASSIGN_OR_RETURN(const Recipe recipe, impl_->recipeFor(strategy));
   ORIEL_ASSIGN_OR_RETURN(TypedModel * typed, impl_->typedFor(recipe, strategy));
-  return Structure{static_cast<int64_t>(typed->parts->parts.size()),
-                   encodersOf(mainOf(*typed->module), *typed->parts)};
+  Encoders encoders = encodersOf(mainOf(*typed->module), *typed->parts);
+  ORIEL_RETURN_IF_ERROR(impl_->timeParts(*typed, recipe, strategy));
+  return Structure{typed->timedParts, std::move(encoders)};
 }
 
 }  // namespace oriel::driver

@@ -9,14 +9,22 @@ namespace oriel {
 
 namespace {
 
-// What all but the first microbatch of a pipeline wait, in microbatches of a stage (the table in
+// What a grid waits in a step, as a part of a microbatch's work on all others (the table in
 // docs/strategy.md).
 double fillOf(const Candidate& c) {
-  const auto others = static_cast<double>(c.pp - 1);
   // A third at best: what fills it are the gradients of weights, a third of a microbatch.
   constexpr double kZeroBubblePart = 1. / 4;
-  if (c.schedule == ScheduleKind::kZbH1) return others * kZeroBubblePart;
-  return others / static_cast<double>(c.interleave);
+  return c.schedule == ScheduleKind::kZbH1 ? kZeroBubblePart
+                                           : 1 / static_cast<double>(c.interleave);
+}
+
+// Of the busiest grid, a microbatch. What runs again may be of others.
+double busiestOf(const Candidate& c, const MicrobatchCost& cost, double share) {
+  // Shares are those of another microbatch's size.
+  constexpr double kAlike = 0.97;
+  const double all = cost.forward + cost.backward;
+  const double once = c.remat == RematPolicy::kNone ? all : cost.backward;
+  return std::max(all / static_cast<double>(c.pp), kAlike * share * once);
 }
 
 // Microbatches that the first grid holds between forward and backward, in those of all its stages.
@@ -87,16 +95,17 @@ MicrobatchCost leastCost(const MicrobatchCost& known, const Candidate& other, co
   return cost;
 }
 
-Bound boundOf(const Candidate& c, const MicrobatchCost& cost, const Cluster& cluster) {
+Bound boundOf(const Candidate& c, const MicrobatchCost& cost, const Cluster& cluster,
+              double busiest) {
   const auto grids = static_cast<double>(c.pp), shards = static_cast<double>(c.shards);
   const double forward = cost.forward / grids, backward = cost.backward / grids;
-  const double runs = static_cast<double>(c.microbatches) + fillOf(c);
+  const double own = busiestOf(c, cost, busiest), all = cost.forward + cost.backward;
+  const double runs = static_cast<double>(c.microbatches) * own + fillOf(c) * (all - own);
   Bound bound;
   // The first microbatch of a step adds to no sum of gradients.
   constexpr double kDetails = 0.999;
-  bound.seconds =
-      kDetails * (runs * (forward + backward) + cost.update / grids / (c.zero >= 1 ? shards : 1) +
-                  exposedOf(c, cost, forward, backward, cluster));
+  bound.seconds = kDetails * (runs + cost.update / grids / (c.zero >= 1 ? shards : 1) +
+                              exposedOf(c, cost, forward, backward, cluster));
   bound.bytes =
       (cost.parameters / (c.zero >= 3 ? shards : 1) + cost.gradients / (c.zero >= 2 ? shards : 1) +
        cost.optimizerState / (c.zero >= 1 ? shards : 1) + cost.stash * heldOf(c)) /

@@ -25,9 +25,12 @@ struct Bound {
   double bytes = 0;    // of the rank that needs most
 };
 
-// `cost` is of candidates with the same tp, sequence parallelism, micro and remat. Stages that are
-// all equal, all communication beside computing that can be, no temporaries.
-Bound boundOf(const Candidate& candidate, const MicrobatchCost& cost, const Cluster& cluster);
+// `cost` is of candidates with the same tp, sequence parallelism, micro and remat. All
+// communication beside computing that can be, no temporaries. `busiest` is the share of a
+// microbatch's work that one grid has, where nothing runs again; as if all had the same where that
+// is more.
+Bound boundOf(const Candidate& candidate, const MicrobatchCost& cost, const Cluster& cluster,
+              double busiest = 0);
 
 }  // namespace oriel
 

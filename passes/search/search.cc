@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <queue>
 #include <set>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "passes/search/group_costs.h"
+#include "passes/stage/balance.h"
 
 namespace oriel {
 
@@ -138,7 +140,21 @@ class Searcher {
   }
 
   Bound leastBoundOf(const Candidate& c) const {
-    return boundOf(c, costs_.least(c), problem_.cluster);
+    return boundOf(c, costs_.least(c), problem_.cluster, busiestShare(c));
+  }
+
+  // Of the work of a microbatch, by the cuts that the compiler finds.
+  double busiestShare(const Candidate& c) const {
+    if (problem_.partCosts.empty() || c.pp == 1) return 0;
+    const int64_t stages = c.pp * c.interleave;
+    const auto [known, isNew] = busiestShares_.try_emplace({stages, c.pp}, 0);
+    if (isNew) {
+      const std::vector<double>& costs = problem_.partCosts;
+      const std::vector<double> ofGrids = gridCosts(costs, balancedCuts(costs, stages, c.pp), c.pp);
+      known->second = *std::max_element(ofGrids.begin(), ofGrids.end()) /
+                      std::accumulate(costs.begin(), costs.end(), 0.);
+    }
+    return known->second;
   }
 
   // What the search goes by.
@@ -383,7 +399,8 @@ class Searcher {
   const Evaluate& evaluate_;
   std::vector<Candidate> candidates_;
   GroupCosts costs_;
-  std::optional<Candidate> anchor_;  // the first that is known
+  mutable std::map<std::pair<int64_t, int64_t>, double> busiestShares_;  // by stages and grids
+  std::optional<Candidate> anchor_;                                      // the first that is known
   std::map<GroupKey, Group> groups_;
   std::priority_queue<Entry> queue_;
   size_t order_ = 0;

@@ -325,5 +325,19 @@ TEST(BoundTest, MoreShardsTakeLessMemoryAndLinksTakeTime) {
   EXPECT_GE(boundOf(near, cost, cluster).seconds, 0.99 * 4 * 3);
 }
 
+TEST(BoundTest, AllWaitForTheBusiestGrid) {
+  MicrobatchCost cost;
+  cost.forward = 1;
+  cost.backward = 2;
+  Candidate two;
+  two.pp = 2;
+  two.microbatches = 4;
+  const Cluster cluster = Problem(1, 2).cluster;
+  EXPECT_NEAR(boundOf(two, cost, cluster).seconds, 5 * 1.5, 0.1);
+  EXPECT_NEAR(boundOf(two, cost, cluster, 0.8).seconds, 4 * 2.4 + 0.6, 0.3);
+  two.schedule = ScheduleKind::kZbH1;
+  EXPECT_NEAR(boundOf(two, cost, cluster).seconds, 4.25 * 1.5, 0.1);
+}
+
 }  // namespace
 }  // namespace oriel
