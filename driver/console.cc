@@ -41,6 +41,10 @@ void printError(const std::string& message) {
   std::fprintf(stderr, "error: %s\n", message.c_str());
 }
 
+void printWarning(const std::string& message) {
+  std::fprintf(stderr, "warning: %s\n", message.c_str());
+}
+
 void setVerbose(bool verbose) { verboseFlag = verbose; }
 
 void progress(const std::string& text) {

@@ -22,6 +22,8 @@ absl::Status toStatus(llvm::Error error);
 
 // "error: MESSAGE" on stderr.
 void printError(const std::string& message);
+// "warning: MESSAGE" on stderr.
+void printWarning(const std::string& message);
 
 // Progress lines appear on a terminal, or anywhere once this was called with true.
 void setVerbose(bool verbose);

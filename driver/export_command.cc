@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "driver/command.h"
 #include "driver/console.h"
-#include "driver/sha256.h"
+#include "driver/plan_source.h"
 #include "frontend/export.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
@@ -36,27 +36,10 @@ absl::Status checkModel(const plan::Plan& plan, const runtime::CheckpointReader&
   return checkpoint.CheckModel(plan.model_name(), specs);
 }
 
-// The file that the plan was compiled from, and no other.
-absl::StatusOr<std::string> findModel(const Arguments& arguments, const plan::Provenance& from) {
-  const std::string& path = arguments.model.empty() ? from.model_path() : arguments.model;
-  absl::StatusOr<std::string> sha256 = sha256OfFile(path);
-  if (!sha256.ok()) {
-    return absl::NotFoundError(absl::StrCat(std::string(sha256.status().message()),
-                                            "; say where the model that the plan was compiled "
-                                            "from is now: --model MODEL.onnx"));
-  }
-  if (*sha256 != from.model_sha256()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": is not the file that the plan was compiled from (its SHA-256 begins ",
-                     sha256->substr(0, 16), ", the plan's ", from.model_sha256().substr(0, 16),
-                     "); give that one with --model, or compile the plan again"));
-  }
-  return path;
-}
-
 absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
                        const runtime::CheckpointReader& checkpoint) {
-  ORIEL_ASSIGN_OR_RETURN(std::string model, findModel(arguments, plan.provenance()));
+  ORIEL_ASSIGN_OR_RETURN(std::string model,
+                         modelOfPlan(arguments.plan, plan.provenance(), arguments.model));
   TrainedWeights trained;
   std::map<std::string, runtime::Shape> shapes;
   for (const plan::Parameter& parameter : plan.parameters()) {

@@ -429,15 +429,20 @@ class OneSimulation {
   }
 
   absl::StatusOr<Simulation> simulationOf(std::vector<ProgramCost> costs) {
+    Simulation simulation;
     std::vector<ProgramProfile> profiles;
     profiles.reserve(costs.size());
-    for (const ProgramCost& cost : costs) profiles.push_back(cost.profile);
+    simulation.stragglers = model_.options().stragglers;
+    for (const ProgramCost& cost : costs) {
+      profiles.push_back(cost.profile);
+      profiles.back().slowdown =
+          slowdownOf(simulation.stragglers, cost.profile.firstRank, cost.ranks);
+    }
     const std::vector<LinkLevel> links = linkLevelsOf(*typed_->module);
     auto transferSeconds = [&](size_t from, size_t to, double bytes) {
       return secondsOnLinks(links, {profiles[from].firstRank, profiles[to].firstRank},
                             LinkUse::kTransfer, bytes);
     };
-    Simulation simulation;
     ORIEL_ASSIGN_OR_RETURN(simulation.step, simulateStep(profiles, transferSeconds));
     simulation.stages = namesOfStages(*typed_->parts, stageOfPart_, strategy_);
     simulation.parts = partsWithStages();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "driver/stragglers.h"
 #include "driver/vocabulary.h"
 #include "passes/simulate/program_profile.h"
 #include "passes/simulate/step_simulator.h"
@@ -26,6 +27,7 @@ struct SimulationOptions {
   bool unfusedAttention = false;
   bool fuseLoss = false;
   bool whole = false;  // every block is compiled, equal or not
+  Stragglers stragglers;
 };
 
 // Of a model, what a stage has whole.
@@ -48,6 +50,7 @@ struct Simulation {
   int64_t ranks = 1;
   int64_t microBatch = 1, microbatches = 1;  // samples of a rank, and how many of them a step has
   int64_t compiledBlocks = 0, blocks = 0;    // of all equal blocks, how many were compiled
+  Stragglers stragglers;                     // that were assumed
 
   double mfu() const { return modelFlops / step.seconds / peakFlops; }
   double hfu() const { return flops / step.seconds / peakFlops; }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 
 namespace oriel::driver {
@@ -45,6 +46,11 @@ std::string simulationText(const Simulation& simulation, const Cluster& cluster)
       absl::StrFormat("step        %.6g ms on %d of %d devices (%s)\n",
                       simulation.step.seconds * 1e3, simulation.ranks, cluster.devices(),
                       cluster.device.name.empty() ? cluster.name : cluster.device.name);
+  if (!simulation.stragglers.empty()) {
+    absl::StrAppend(&text, "stragglers  ",
+                    absl::StrJoin(simulation.stragglers, ", ", absl::PairFormatter("=")),
+                    " (rank=times as long)\n");
+  }
   absl::StrAppendFormat(&text, "throughput  %.4g samples/s",
                         simulation.samples / simulation.step.seconds);
   if (simulation.tokens > 0) {
@@ -93,6 +99,10 @@ std::string simulationJson(const Simulation& simulation) {
                       {"update", secondsOf(program, "update")},
                       {"memory", std::move(memory)}});
   }
+  Json stragglers = Json::array();
+  for (const auto& [rank, factor] : simulation.stragglers) {
+    stragglers.push_back({{"rank", rank}, {"factor", factor}});
+  }
   const Json json = {{"step_seconds", simulation.step.seconds},
                      {"samples_per_second", simulation.samples / simulation.step.seconds},
                      {"tokens_per_second", simulation.tokens / simulation.step.seconds},
@@ -102,6 +112,7 @@ std::string simulationJson(const Simulation& simulation) {
                      {"exposed_communication", simulation.exposedCommunication()},
                      {"peak_memory", simulation.peakBytes()},
                      {"ranks", simulation.ranks},
+                     {"stragglers", std::move(stragglers)},
                      {"blocks", simulation.blocks},
                      {"compiled_blocks", simulation.compiledBlocks},
                      {"stages", std::move(stages)}};

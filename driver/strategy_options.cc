@@ -190,19 +190,12 @@ absl::StatusOr<Strategy> fromShorthand(const StrategyOptions& options) {
 }
 
 absl::StatusOr<Strategy> fromFile(const StrategyOptions& options) {
-  std::vector<std::string> others;
-  if (!options.mesh.empty()) others.push_back("--mesh");
-  if (options.zero) others.push_back("--zero");
-  if (options.hsdp) others.push_back("--hsdp");
-  if (options.sequenceParallel) others.push_back("--sp");
-  if (!options.stages.empty()) others.push_back("--stages");
-  if (!options.schedule.empty()) others.push_back("--schedule");
-  if (options.interleave) others.push_back("--interleave");
-  if (options.microbatches) others.push_back("--microbatches");
-  if (!options.balance.empty()) others.push_back("--balance");
-  if (!options.memory.empty()) others.push_back("--memory");
-  if (!options.remat.empty()) others.push_back("--remat");
-  if (!options.overlap.empty()) others.push_back("--overlap");
+  std::vector<std::string> others = givenOptions(options);
+  others.erase(std::remove_if(others.begin(), others.end(),
+                              [](const std::string& option) {
+                                return option == "--strategy" || option == "--world";
+                              }),
+               others.end());
   if (!others.empty()) {
     return usageError(absl::StrCat("--strategy and ", absl::StrJoin(others, ", "),
                                    " say the same thing: write it in '", options.file,
@@ -213,11 +206,30 @@ absl::StatusOr<Strategy> fromFile(const StrategyOptions& options) {
 
 }  // namespace
 
+std::vector<std::string> givenOptions(const StrategyOptions& options) {
+  std::vector<std::string> given;
+  if (!options.file.empty()) given.push_back("--strategy");
+  if (!options.mesh.empty()) given.push_back("--mesh");
+  if (options.zero) given.push_back("--zero");
+  if (options.hsdp) given.push_back("--hsdp");
+  if (options.sequenceParallel) given.push_back("--sp");
+  if (!options.stages.empty()) given.push_back("--stages");
+  if (!options.schedule.empty()) given.push_back("--schedule");
+  if (options.interleave) given.push_back("--interleave");
+  if (options.microbatches) given.push_back("--microbatches");
+  if (!options.balance.empty()) given.push_back("--balance");
+  if (!options.memory.empty()) given.push_back("--memory");
+  if (!options.remat.empty()) given.push_back("--remat");
+  if (!options.overlap.empty()) given.push_back("--overlap");
+  if (options.world) given.push_back("--world");
+  return given;
+}
+
 bool isLeftToSearch(const StrategyOptions& options) {
-  return options.file.empty() && options.mesh.empty() && !options.zero && !options.hsdp &&
-         !options.sequenceParallel && options.stages.empty() && options.schedule.empty() &&
-         options.balance.empty() && options.remat.empty() && !options.interleave &&
-         !options.microbatches && options.overlap.empty();
+  const std::vector<std::string> given = givenOptions(options);
+  return std::all_of(given.begin(), given.end(), [](const std::string& option) {
+    return option == "--world" || option == "--memory";
+  });
 }
 
 absl::StatusOr<Strategy> strategyFromOptions(const StrategyOptions& options) {

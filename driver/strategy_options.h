@@ -25,6 +25,9 @@ struct StrategyOptions {
   std::optional<int64_t> world;
 };
 
+// Those that are given, as on the command line: "--mesh".
+std::vector<std::string> givenOptions(const StrategyOptions& options);
+
 // Whether they leave the strategy to a search: nothing is said but the number of ranks and what a
 // rank has.
 bool isLeftToSearch(const StrategyOptions& options);

@@ -93,3 +93,25 @@ links: [{bandwidth: 1 GB/s, latency: 5 us}]
         # A forward and a backward of each microbatch on each grid, and an update.
         self.assertEqual(len(runs), 4 * (2 * 8 + 1))
         self.assertAlmostEqual(max(event["ts"] + event["dur"] for event in runs) / 1e6 / slow["step_seconds"], 1, places=6)
+
+    def test_a_straggler_holds_up_its_program_and_who_waits_for_that(self):
+        model = SOURCE / "models" / "llava_tiny"
+        options = {"recipe": model / "golden" / "recipe_adamw.yaml"}
+        # All ranks of a program are one: its computing takes twice as long, and nothing else does.
+        data = ["--mesh", "dp=4", "--remat", "none"]
+        even, slow = (self.simulate(model, *data, *flag, **options) for flag in ([], ["--straggler", "2=2"]))
+        (before,), (after,) = even["stages"], slow["stages"]
+        self.assertAlmostEqual(after["busy"] / before["busy"], 2, places=6)
+        self.assertAlmostEqual(slow["step_seconds"], even["step_seconds"] + before["busy"], delta=1e-3 * even["step_seconds"])
+        self.assertEqual((even["stragglers"], slow["stragglers"]), ([], [{"rank": 2, "factor": 2}]))
+        # The other stage computes as before, and waits.
+        stages = ["--mesh", "dp=2", "--stages", 2, "--microbatches", 4, "--remat", "none"]
+        even = self.simulate(model, *stages, **options)
+        for rank in range(4):
+            slow = self.simulate(model, *stages, "--straggler", f"{rank}=2", **options)
+            own, other = rank // 2, 1 - rank // 2
+            self.assertAlmostEqual(slow["stages"][own]["busy"] / even["stages"][own]["busy"], 2, places=6)
+            self.assertAlmostEqual(slow["stages"][other]["busy"], even["stages"][other]["busy"])
+            self.assertGreater(slow["stages"][other]["idle"], even["stages"][other]["idle"])
+            self.assertGreater(slow["step_seconds"], 1.2 * even["step_seconds"])
+            self.assertLess(slow["step_seconds"], 2 * even["step_seconds"])
