@@ -1,21 +1,17 @@
 #include "runtime/doctor/doctor.h"
 
 #include <dlfcn.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -34,19 +30,9 @@ constexpr char kCublasName[] = "cuBLASLt";
 
 std::string GiB(double bytes) { return absl::StrFormat("%.1f GiB", bytes / (1 << 30)); }
 
-// What the file holds; empty where it can't be read.
-std::string TextOf(const char* path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 Finding CoresFinding() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  const unsigned all = std::thread::hardware_concurrency();
-  const unsigned usable = sched_getaffinity(0, sizeof cores, &cores) == 0
-                              ? static_cast<unsigned>(CPU_COUNT(&cores))
-                              : all;
+  const int all = static_cast<int>(std::thread::hardware_concurrency());
+  const int usable = UsableCores();
   Finding finding{"cores", true, absl::StrCat(usable, " of ", std::max(all, usable)), ""};
   if (const char* threads = std::getenv("OMP_NUM_THREADS")) {
     absl::StrAppend(&finding.value, "; OMP_NUM_THREADS is ", threads,
@@ -164,20 +150,12 @@ bool IsOk(const Json& json) { return Member(json, "ok") == Json(true); }
 
 }  // namespace
 
-Finding MemoryFinding(const std::string& meminfo, const std::string& limit) {
-  double total = 0, available = 0;
-  for (const absl::string_view line : absl::StrSplit(meminfo, '\n')) {
-    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
-    double kib = 0;
-    if (words.size() < 2 || !absl::SimpleAtod(words[1], &kib)) continue;
-    if (words[0] == "MemTotal:") total = kib * 1024;
-    if (words[0] == "MemAvailable:") available = kib * 1024;
-  }
-  if (total == 0) return {"memory", false, "can't be read from /proc/meminfo", ""};
-  std::string value = absl::StrCat(GiB(available), " free of ", GiB(total));
-  double most = 0;
-  if (absl::SimpleAtod(limit, &most) && most < total) {
-    absl::StrAppend(&value, "; this process may use ", GiB(most));
+Finding MemoryFinding(const MachineMemory& memory) {
+  if (memory.total == 0) return {"memory", false, "can't be read from /proc/meminfo", ""};
+  std::string value = absl::StrCat(GiB(static_cast<double>(memory.available)), " free of ",
+                                   GiB(static_cast<double>(memory.total)));
+  if (memory.usable < memory.total) {
+    absl::StrAppend(&value, "; this process may use ", GiB(static_cast<double>(memory.usable)));
   }
   return {"memory", true, value, ""};
 }
@@ -232,11 +210,9 @@ std::vector<Finding> CudaFindings(const absl::StatusOr<std::string>& description
 }
 
 std::vector<Finding> Examine() {
-  std::string limit = TextOf("/sys/fs/cgroup/memory.max");
-  if (limit.empty()) limit = TextOf("/sys/fs/cgroup/memory/memory.limit_in_bytes");
   std::vector<Finding> findings = {
       CoresFinding(),
-      MemoryFinding(TextOf("/proc/meminfo"), limit),
+      MemoryFinding(ReadMemory()),
       SharedMemoryFinding(),
       LimitFinding("open files", RLIMIT_NOFILE, 1024, "ulimit -n 65536"),
       LimitFinding("locked memory", RLIMIT_MEMLOCK, RLIM_INFINITY,

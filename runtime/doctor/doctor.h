@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/doctor/machine.h"
 
 namespace oriel::runtime {
 
@@ -39,9 +40,7 @@ std::string DoctorJson(const std::vector<Finding>& findings, const std::vector<F
 
 // Of what DescribeCuda gives, or of why there is nothing.
 std::vector<Finding> CudaFindings(const absl::StatusOr<std::string>& description);
-// Of /proc/meminfo's text, and of the memory limit of the control group ("max", a number, or
-// empty).
-Finding MemoryFinding(const std::string& meminfo, const std::string& limit);
+Finding MemoryFinding(const MachineMemory& memory);
 
 }  // namespace oriel::runtime
 
