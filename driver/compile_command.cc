@@ -12,6 +12,7 @@
 #include "driver/search_text.h"
 #include "driver/strategy_flags.h"
 #include "driver/strategy_search.h"
+#include "driver/this_machine.h"
 #include "driver/weights.h"
 #include "passes/generate/code.h"
 #include "passes/train/recipe.h"
@@ -50,6 +51,32 @@ absl::Status writeFiles(const Compilation& compilation, const std::string& path)
   return written;
 }
 
+// The machines that the plan is for, if anybody says: --cluster, or --world alone for this one.
+absl::Status findMachines(const Arguments& arguments, Strategy* strategy, CompileOptions* options) {
+  const std::optional<int64_t>& world = arguments.strategy.world;
+  absl::StatusOr<ThisMachine> machine = absl::NotFoundError("not looked at");
+  if (!arguments.cluster.empty()) {
+    ORIEL_ASSIGN_OR_RETURN(options->cluster, clusterFor(arguments.cluster, *strategy));
+  } else if (world && isLeftToSearch(arguments.strategy)) {
+    machine = thisMachine(options->device.kind(), world);
+    if (!machine.ok()) {
+      return absl::Status(machine.status().code(),
+                          absl::StrCat(machine.status().message(),
+                                       ", or say the strategy, e.g. --mesh dp=", *world));
+    }
+    options->cluster = machine->cluster;
+  } else {
+    return absl::OkStatus();
+  }
+  if (strategy->memory) options->cluster->device.memory = *strategy->memory;
+  strategy->memory = options->cluster->device.memory;
+  if (machine.ok()) {
+    const std::string text = machine->text(*strategy->memory);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+  return absl::OkStatus();
+}
+
 // The fastest, on the devices of `--world` or all of the cluster.
 absl::Status chooseStrategy(const Arguments& arguments, const Vocabulary& vocabulary,
                             CompileOptions* options) {
@@ -74,11 +101,6 @@ absl::Status chooseStrategy(const Arguments& arguments, const Vocabulary& vocabu
 absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   Strategy& strategy = arguments.compile.strategy;
   ORIEL_ASSIGN_OR_RETURN(strategy, strategyFromOptions(arguments.strategy));
-  if (!arguments.cluster.empty()) {
-    ORIEL_ASSIGN_OR_RETURN(arguments.compile.cluster, clusterFor(arguments.cluster, strategy));
-    if (strategy.memory) arguments.compile.cluster->device.memory = *strategy.memory;
-    strategy.memory = arguments.compile.cluster->device.memory;
-  }
   ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.compile.unfused));
   arguments.compile.generatedKernels = arguments.generatedKernels == "on";
   if (arguments.generatedKernels != "on" && arguments.generatedKernels != "off") {
@@ -91,10 +113,12 @@ absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   }
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.device, runtime::ParseDevice(arguments.device));
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.recipe, readRecipe(arguments.recipe));
-  const bool isSearched = !arguments.cluster.empty() && isLeftToSearch(arguments.strategy);
+  ORIEL_RETURN_IF_ERROR(findMachines(arguments, &strategy, &arguments.compile));
+  const bool isSearched = arguments.compile.cluster && isLeftToSearch(arguments.strategy);
   if (!isSearched && !arguments.fix.empty()) {
     return usageError(
-        "--fix is for a strategy that is searched: give --cluster, and no option of the strategy");
+        "--fix is for a strategy that is searched: give --cluster or --world, and no option of the "
+        "strategy");
   }
   if (isSearched) ORIEL_RETURN_IF_ERROR(chooseStrategy(arguments, vocabulary, &arguments.compile));
   arguments.compile.weightsFile = weightsFileName(arguments.output);
@@ -130,7 +154,8 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
   addClusterFlag(command, &arguments->cluster,
                  "Times are predicted for them, and a rank has the memory of a device unless "
                  "--memory says otherwise. Where no option says the strategy, the fastest on all "
-                 "devices (or --world of them) is searched, as `oriel plan` does");
+                 "devices (or --world of them) is searched, as `oriel plan` does; with --world and "
+                 "no cluster, on this machine");
   addFixFlag(command, &arguments->fix);
   command
       ->add_option("--device", arguments->device,
@@ -187,7 +212,7 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       "      --microbatches 8 -o model.oplan\n"
       "  oriel compile model.onnx --recipe recipe.yaml --mesh tp=4 --sp --remat selective \\\n"
       "      -o model.oplan\n"
-      "  oriel compile model.onnx --recipe recipe.yaml --world 8 --device cuda -o model.oplan\n"
+      "  oriel compile model.onnx --recipe recipe.yaml --mesh dp=8 --device cuda -o model.oplan\n"
       "  oriel compile model.onnx --recipe recipe.yaml --stop-after=raise\n"
       "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
       "      --dump-after=all --dump-dir ir\n"

@@ -8,8 +8,10 @@
 #include "driver/search_text.h"
 #include "driver/strategy_flags.h"
 #include "driver/strategy_search.h"
+#include "driver/this_machine.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/device.h"
 
 namespace oriel::driver {
 
@@ -17,7 +19,8 @@ namespace {
 
 struct Arguments {
   StrategySearch search;
-  std::string recipe, cluster, objective = "time", output, html;
+  std::string recipe, cluster, device, objective = "time", output, html;
+  StrategyOptions ranks;  // its `world`
   std::vector<std::string> fix, unfused;
   int64_t top = 5;
   bool json = false;
@@ -31,8 +34,30 @@ absl::StatusOr<std::string> reportOf(const FoundStrategies& found, const Argumen
   Strategy strategy = found.best().candidate.strategy();
   strategy.memory = options.cluster.device.memory;
   ORIEL_ASSIGN_OR_RETURN(const Simulation simulation, simulate(options, strategy, vocabulary));
-  return htmlReport(found, simulation,
-                    {options.modelPath, arguments.recipe, arguments.cluster, arguments.top});
+  return htmlReport(
+      found, simulation,
+      {options.modelPath, arguments.recipe,
+       arguments.cluster.empty() ? options.cluster.name : arguments.cluster, arguments.top});
+}
+
+// Those of --cluster; else this one, of which `text` then says what it was taken to be.
+absl::Status findMachines(const Arguments& arguments, StrategySearch* search, std::string* text) {
+  ORIEL_ASSIGN_OR_RETURN(const Strategy strategy, strategyFromOptions(arguments.ranks));
+  search->ranks = arguments.ranks.world;
+  if (arguments.cluster.empty()) {
+    ORIEL_ASSIGN_OR_RETURN(
+        const plan::Device device,
+        runtime::ParseDevice(arguments.device.empty() ? runtime::kHostDevice : arguments.device));
+    ORIEL_ASSIGN_OR_RETURN(const ThisMachine machine, thisMachine(device.kind(), search->ranks));
+    search->simulation.cluster = machine.cluster;
+    *text = machine.text(machine.cluster.device.memory);
+    return absl::OkStatus();
+  }
+  if (!arguments.device.empty()) {
+    return usageError("--device says what to use of this machine: drop it, or --cluster");
+  }
+  ORIEL_ASSIGN_OR_RETURN(search->simulation.cluster, clusterFor(arguments.cluster, strategy));
+  return absl::OkStatus();
 }
 
 absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
@@ -50,7 +75,8 @@ absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
   search.pins = *pins;
   ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.unfused));
   search.simulation.unfusedAttention = !arguments.unfused.empty();
-  ORIEL_ASSIGN_OR_RETURN(search.simulation.cluster, findCluster(arguments.cluster));
+  std::string machine;
+  ORIEL_RETURN_IF_ERROR(findMachines(arguments, &search, &machine));
   ORIEL_ASSIGN_OR_RETURN(search.simulation.recipe, readRecipe(arguments.recipe));
   ORIEL_ASSIGN_OR_RETURN(const FoundStrategies found, findStrategies(search, vocabulary));
   if (!arguments.output.empty()) {
@@ -61,8 +87,8 @@ absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
     ORIEL_ASSIGN_OR_RETURN(const std::string page, reportOf(found, arguments, vocabulary));
     ORIEL_RETURN_IF_ERROR(runtime::WriteTextAtomically(arguments.html, page));
   }
-  const std::string text =
-      arguments.json ? searchJson(found, arguments.top) : searchText(found, arguments.top);
+  const std::string text = arguments.json ? searchJson(found, arguments.top)
+                                          : absl::StrCat(machine, searchText(found, arguments.top));
   std::fwrite(text.data(), 1, text.size(), stdout);
   return absl::OkStatus();
 }
@@ -71,7 +97,8 @@ absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
 
 void addPlanCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("plan", "Finds the fastest strategies on a cluster");
+  CLI::App* command =
+      app.add_subcommand("plan", "Finds the fastest strategies on a cluster, or on this machine");
   SimulationOptions& options = arguments->search.simulation;
   command
       ->add_option("MODEL", options.modelPath,
@@ -83,7 +110,17 @@ void addPlanCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "What to train (YAML, docs/recipe.md); batch.micro is chosen, whatever it says")
       ->required()
       ->type_name("FILE");
-  addClusterFlag(command, &arguments->cluster, "All devices are used")->required();
+  addClusterFlag(command, &arguments->cluster,
+                 "All devices are used, or --world of them; without this, this machine's");
+  command
+      ->add_option(
+          "--world", arguments->ranks.world,
+          "Ranks (default: all devices of the cluster; of this machine, its cores or GPUs)")
+      ->type_name("N");
+  command
+      ->add_option("--device", arguments->device,
+                   "Without --cluster, what this machine would run it on: host (default) or cuda")
+      ->type_name("host|cuda");
   command->add_option("--top", arguments->top, "How many strategies to show (default: 5)")
       ->type_name("N");
   addFixFlag(command, &arguments->fix);
@@ -108,7 +145,8 @@ void addPlanCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       "Examples:\n"
       "  oriel plan model.onnx --recipe recipe.yaml --cluster h100\n"
       "  oriel plan model.onnx --recipe recipe.yaml --cluster a100-80:4 --top 10 --fix tp=2 \\\n"
-      "      -o strategy.yaml");
+      "      -o strategy.yaml\n"
+      "  oriel plan model.onnx --recipe recipe.yaml --world 4");
   command->callback([=] { *run = [=] { return plan(*arguments, *vocabulary); }; });
 }
 

@@ -222,9 +222,9 @@ std::string searchText(const FoundStrategies& found, int64_t rows) {
     }
     absl::StrAppend(&text, row.back(), "\n");
   }
-  absl::StrAppendFormat(&text, "of %d GiB per device. %s.%s\n",
-                        found.problem.cluster.device.memory / (int64_t{1} << 30), choiceText(found),
-                        simplerText(result));
+  absl::StrAppendFormat(&text, "of %.3g GiB per device. %s.%s\n",
+                        static_cast<double>(found.problem.cluster.device.memory) / kGiB,
+                        choiceText(found), simplerText(result));
   if (!result.neighbours.empty()) absl::StrAppend(&text, "beside the first:\n");
   for (const TriedStrategy& other : result.neighbours) {
     absl::StrAppend(&text, "  ", reasonText(found.best(), other, found.problem.cluster), "\n");

@@ -56,8 +56,10 @@ void addStrategyFlags(CLI::App* command, StrategyOptions* strategy) {
       ->allow_extra_args(false)
       ->type_name("on|off|SIZES");
   command
-      ->add_option("--world", strategy->world,
-                   "Ranks; without a mesh all of a stage are data-parallel (default: 1 each)")
+      ->add_option(
+          "--world", strategy->world,
+          "Ranks. Alone: the strategy is searched. With stages and no mesh, all of a stage are "
+          "data-parallel; beside a mesh, what it must have")
       ->type_name("N");
   command
       ->add_option("--remat", strategy->remat,
