@@ -71,7 +71,7 @@ class Bench:
     def compile(self, name: str) -> pathlib.Path:
         plan = self.folder / f"{name}.oplan"
         run([self.bin / "oriel", "compile", self.folder / "gpt.onnx", "--recipe", self.folder / "recipe.yaml",
-             "--world", RANKS, "--overlap",
+             "--mesh", f"dp={RANKS}", "--overlap",
              f"bucket={self.arguments.bucket}" if name == "on" else "off", "-o", plan])
         return plan
 

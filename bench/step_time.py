@@ -77,7 +77,7 @@ class Oriel:
             recipe = path.with_suffix(".yaml")
             recipe.write_text(RECIPE.format(batch=self.batch, micro=self.batch // ranks))
             subprocess.run([self.build / "bin" / "oriel", "compile", self.onnx, "--recipe", recipe,
-                            "--world", str(ranks), "-o", path], check=True, stdout=subprocess.DEVNULL)
+                            "--mesh", f"dp={ranks}", "-o", path], check=True, stdout=subprocess.DEVNULL)
         return path
 
     def run(self, ranks: int, threads: int, steps: int) -> dict:

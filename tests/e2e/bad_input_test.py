@@ -9,7 +9,7 @@ from oriel_testing import DATA, GOLDEN, MODEL, OrielTestCase, read_shards, run, 
 class BadInputTest(OrielTestCase):
     def compile_fails(self, *texts: str, model=MODEL, recipe=GOLDEN / "recipe_sgd.yaml", world=1):
         plan = self.folder / "bad.oplan"
-        result = run("oriel", "compile", model, "--recipe", recipe, "--world", world, "-o", plan)
+        result = run("oriel", "compile", model, "--recipe", recipe, "--mesh", f"dp={world}", "-o", plan)
         self.assert_fails(result, *texts)
         self.assertFalse(list(self.folder.glob("bad*")), "something was written")
 

@@ -37,8 +37,8 @@ class DataParallelTest(golden_testing.RanksTestCase):
         runs = []
         for world in (1, 2):
             plan = self.folder / f"undeclared_{world}.oplan"
-            result = self.run_ok("oriel", "compile", MODEL, "--recipe", recipe, "--world", world,
-                                 "-o", plan)
+            result = self.run_ok("oriel", "compile", MODEL, "--recipe", recipe, "--mesh",
+                                 f"dp={world}", "-o", plan)
             self.assertEqual("couples the samples of a batch" in result.stderr, world > 1)
             runs.append(losses(self.train_model(plan, "--steps", 5, world=world)))
         numpy.testing.assert_allclose(runs[1], runs[0], rtol=1e-5, atol=0)

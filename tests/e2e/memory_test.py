@@ -33,7 +33,7 @@ PARTS = {"parameters", "gradients", "optimizer_state", "stash", "temporaries", "
 
 # Of llava_tiny, by ranks: what is in flight, in pieces, or handed over.
 POISONED = (
-    (1, []),
+    (1, ["--mesh", "dp=1"]),
     (2, ["--mesh", "dp=2", "--zero", 3]),
     (2, ["--mesh", "dp=2", "--zero", 3, "--remat", "full"]),
     (4, ["--mesh", "dp=2,tp=2", "--zero", 1, "--sp"]),

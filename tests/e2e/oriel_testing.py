@@ -116,8 +116,9 @@ class OrielTestCase(unittest.TestCase):
             self.assertIn(text, output)
 
     def compile(self, recipe, world: int = 1, model=MODEL, name: str = "plan", options=()) -> pathlib.Path:
+        """For data-parallel ranks, with the recipe's microbatches."""
         plan = self.folder / f"{name}_{world}.oplan"
-        self.run_ok("oriel", "compile", model, "--recipe", recipe, "--world", world, *options, "-o", plan)
+        self.run_ok("oriel", "compile", model, "--recipe", recipe, "--mesh", f"dp={world}", *options, "-o", plan)
         return plan
 
     def recipe(self, base: str, *replacements: tuple[str, str]) -> pathlib.Path:

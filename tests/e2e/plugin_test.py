@@ -65,7 +65,7 @@ class PluginTest(OrielTestCase):
 
     def compile_command(self, plan: pathlib.Path, *arguments, plugin=COMPILER, world: int = 1):
         return ("oriel", "compile", MODEL, "--recipe", EXAMPLE / "recipe.yaml", "--load-plugin", plugin,
-                "--world", world, "-o", plan, *arguments)
+                "--mesh", f"dp={world}", "-o", plan, *arguments)
 
     def compile_plan(self, *arguments, world: int = 1) -> pathlib.Path:
         plan = self.folder / f"snake_{world}.oplan"

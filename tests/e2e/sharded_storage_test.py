@@ -51,7 +51,7 @@ class ShardedStorageTest(OrielTestCase):
 
     def test_evaluation_counts_copies_once(self):
         reports, logits = [], []
-        for plan, ranks in ((self.compile_with("--world", 1), 1), (self.plan, 4)):
+        for plan, ranks in ((self.compile_with("--mesh", "dp=1"), 1), (self.plan, 4)):
             path = self.folder / f"logits_{ranks}.npy"
             result = self.run_ok("oriel-run", plan, "--eval", DATA, "--steps", 0, "-n", ranks,
                                  "--eval-logits", path)

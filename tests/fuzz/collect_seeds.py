@@ -151,7 +151,7 @@ def collect_messages(out: pathlib.Path, write_seeds: str, oriel: str | None) -> 
     plans = []
     for world in (1, 2):
         plan = work / f"world_{world}.oplan"
-        subprocess.run([oriel, "compile", model, "--recipe", HERE / "seeds/trainable.yaml", "--world", str(world),
+        subprocess.run([oriel, "compile", model, "--recipe", HERE / "seeds/trainable.yaml", "--mesh", f"dp={world}",
                         "-o", plan], check=True, stdout=subprocess.DEVNULL)
         plans += ["--plan", plan]
     subprocess.run([write_seeds, out, *plans], check=True)

@@ -64,7 +64,7 @@ add_plan() {
 # What a strategy is called, and the compiler's options for it. As few ranks as show each way to cut.
 strategies() {
   cat <<'LIST'
-1 --world 1
+1 --mesh dp=1
 dp2 --mesh dp=2 --zero 1
 tp2 --mesh tp=2 --sp
 pp2 --stages 2 --schedule 1f1b
@@ -90,7 +90,7 @@ pack_training() {
     mkdir "$stage/data/$model"
     cp models/$model/golden/data/* "$stage/data/$model/"
     for precision in $precisions; do
-      add_plan "$model" "$precision" "${model}_${precision}_host" --world 1 --device host
+      add_plan "$model" "$precision" "${model}_${precision}_host" --mesh dp=1 --device host
       while read -r name options; do
         [[ -z "$dry" || "$name" == dp2 ]] || continue
         # shellcheck disable=SC2086  # options are words
