@@ -24,7 +24,8 @@ class Replay {
       : block_(block),
         grid_(grid),
         times_(block.getParentOp()),
-        overlap_(softwareStackOf(block.getParentOp()).overlap) {}
+        overlap_(softwareStackOf(block.getParentOp()).overlap *
+                 efficiencyOf(block.getParentOp()).value_or(Efficiency()).overlap) {}
 
   std::vector<SegmentInterval> run() {
     for (Operation& op : block_) {

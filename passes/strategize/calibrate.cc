@@ -84,6 +84,7 @@ class Calibration {
       return absl::InvalidArgumentError(
           "a cluster needs measured products of 32 bits and measured bytes");
     }
+    fitOverlap();
     fitMemory();
     fitProducts();
     fitAttention();
@@ -92,6 +93,16 @@ class Calibration {
   }
 
  private:
+  // Both take half of what is one after the other, so hidden is what that exceeds both.
+  void fitOverlap() {
+    double alone = 0, both = 0;
+    for (const auto& each : measured_.overlaps) {
+      alone += each.alone;
+      both += each.both;
+    }
+    if (alone > 0) efficiency_.overlap = std::clamp(2 * (alone - both) / alone, 0., 1.);
+  }
+
   void fitMemory() {
     double largest = 0;
     efficiency_.memoryShare = 1;
@@ -290,12 +301,13 @@ std::string clusterText(const Cluster& cluster) {
       "      backward: %s\n"
       "    memory: {share: %.4g, ramp: %s}\n"
       "    kernel_floor: %s\n"
+      "    overlap: %.4g\n"
       "links:\n",
       cluster.nodes, cluster.devicesPerNode,
       device.name.empty() ? "" : absl::StrCat("  name: ", device.name, "\n"), device.memory,
       device.memoryBandwidth / 1e6, flops, e.processors, e.halfShare, e.floatShare, e.depthLatency,
       e.tile, e.attentionRows, direction(e.forward), direction(e.backward), e.memoryShare,
-      nanoseconds(e.memoryRamp), nanoseconds(e.kernelFloor));
+      nanoseconds(e.memoryRamp), nanoseconds(e.kernelFloor), e.overlap);
   for (const LinkLevel& level : cluster.links) {
     absl::StrAppend(&text, absl::StrFormat("  - {name: %s, devices: %d, bandwidth: %.4g MB/s, "
                                            "latency: %s, reached: %.4g, ring: %s}\n",
@@ -348,6 +360,8 @@ absl::StatusOr<MachineMeasurements> readMeasurements(const std::string& text) {
       measured.attention.push_back({work, seconds});
     } else if (what == "bytes") {
       measured.bytes.push_back({map.readDouble("bytes", 0), seconds});
+    } else if (what == "overlap") {
+      measured.overlaps.push_back({map.readDouble("alone", 0), seconds});
     } else {
       const std::map<std::string, LinkUse> uses = {{"all_gather", LinkUse::kGather},
                                                    {"all_reduce", LinkUse::kAllReduce},

@@ -33,10 +33,14 @@ struct MachineMeasurements {
     int64_t ranks;
     double sentBytes, seconds;
   };
+  struct Overlap {
+    double alone, both;  // one after the other, and at the same time; with products as long
+  };
   std::vector<Product> products;
   std::vector<Attention> attention;
   std::vector<Bytes> bytes;
   std::vector<Collective> collectives;  // none for one rank
+  std::vector<Overlap> overlaps;        // of collectives
 };
 
 // Lines of JSON, as oriel-run --measure prints them. InvalidArgument for others.

@@ -42,6 +42,7 @@ MachineMeasurements measure(const Cluster& cluster) {
            linkSeconds(cluster.links, group, LinkUse::kAllReduce, bytes)});
     }
   }
+  measured.overlaps.push_back({2e-3, 2e-3 * (1 - efficiency.overlap / 2)});
   return measured;
 }
 
@@ -60,6 +61,7 @@ device:
       backward: {share: 0.2, score: 120, key_latency: 20}
     memory: {share: 1, ramp: 1 us}
     kernel_floor: 1.5 us
+    overlap: 0.25
 links: [{bandwidth: 2 GB/s, latency: 20 us, reached: 1}]
 )";
 
@@ -76,6 +78,7 @@ TEST(CalibrateTest, FindsTheMachineThatWasMeasured) {
   EXPECT_FALSE(found->device.flops.bf16.has_value());
   EXPECT_NEAR(found->links[0].bandwidth / 2e9, 1, 0.1);
   EXPECT_NEAR(found->links[0].latency / 20e-6, 1, 0.1);
+  EXPECT_NEAR(found->device.efficiency.overlap, 0.25, 1e-9);
   const MachineMeasurements again = measure(*found);
   for (size_t i = 0; i < measured.products.size(); ++i) {
     EXPECT_NEAR(again.products[i].seconds / measured.products[i].seconds, 1, 0.15) << i;
@@ -92,6 +95,7 @@ TEST(CalibrateTest, ItsFileReadsBack) {
   EXPECT_EQ(clusterText(*again), clusterText(machine));
   EXPECT_EQ(again->device.efficiency.tile, 0.125);
   EXPECT_EQ(again->device.efficiency.backward.score, 120);
+  EXPECT_EQ(again->device.efficiency.overlap, 0.25);
 }
 
 TEST(CalibrateTest, ReadsMeasurements) {
@@ -101,6 +105,7 @@ TEST(CalibrateTest, ReadsMeasurements) {
 {"measure": "bytes", "bytes": 1000, "seconds": 2e-6}
 {"measure": "attention", "batch": 1, "heads": 2, "sequence": 64, "depth": 16, "causal": 1, "backward": 0, "seconds": 3e-6}
 {"measure": "all_reduce", "ranks": 2, "sent_bytes": 4096, "seconds": 1.5e-05}
+{"measure": "overlap", "alone": 2e-3, "seconds": 1.5e-3}
 )");
   ASSERT_TRUE(measured.ok()) << measured.status();
   EXPECT_EQ(measured->ranks, 2);
@@ -110,6 +115,8 @@ TEST(CalibrateTest, ReadsMeasurements) {
   EXPECT_TRUE(measured->attention[0].work.causal);
   EXPECT_EQ(measured->collectives[0].use, LinkUse::kAllReduce);
   EXPECT_DOUBLE_EQ(measured->collectives[0].seconds, 1.5e-5);
+  EXPECT_DOUBLE_EQ(measured->overlaps.at(0).alone, 2e-3);
+  EXPECT_DOUBLE_EQ(measured->overlaps.at(0).both, 1.5e-3);
 
   EXPECT_THAT(
       std::string(readMeasurements("{\"measure\": \"heat\", \"seconds\": 1}").status().message()),

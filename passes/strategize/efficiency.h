@@ -38,6 +38,7 @@ struct Efficiency {
   double memoryShare = 0.85;  // of the memory's bandwidth, by large tensors
   double memoryRamp = 4e-6;   // seconds until it is reached
   double kernelFloor = 4e-6;  // seconds that a kernel takes at least, from launch to launch
+  double overlap = 1;         // the part of communication beside computing that costs nothing
 };
 
 // [rows x depth] * [depth x columns], `count` of them at once.

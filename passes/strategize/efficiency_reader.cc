@@ -31,7 +31,7 @@ class EfficiencyReader {
 
   Efficiency read(const YAML::Node& node, const std::string& path) {
     YamlMap root(&document_, node, path,
-                 {"processors", "products", "attention", "memory", "kernel_floor"});
+                 {"processors", "products", "attention", "memory", "kernel_floor", "overlap"});
     for (const char* key : {"processors", "products", "attention", "memory"}) root.require(key);
     number(root, "processors", efficiency_.processors, 1);
     if (root.has("products")) {
@@ -56,6 +56,11 @@ class EfficiencyReader {
     }
     efficiency_.kernelFloor =
         readQuantity(root, "kernel_floor", seconds(), efficiency_.kernelFloor);
+    efficiency_.overlap = root.readDouble("overlap", efficiency_.overlap);
+    if (!(efficiency_.overlap >= 0 && efficiency_.overlap <= 1)) {
+      root.fail("overlap",
+                absl::StrCat("'", root.pathOf("overlap"), "' must be a share, from 0 to 1"));
+    }
     return efficiency_;
   }
 
@@ -107,7 +112,8 @@ std::vector<EfficiencyNumber> efficiencyNumbers(Efficiency& efficiency) {
           {"attention.backward.key_latency", &efficiency.backward.keyLatency},
           {"memory.share", &efficiency.memoryShare},
           {"memory.ramp", &efficiency.memoryRamp},
-          {"kernel_floor", &efficiency.kernelFloor}};
+          {"kernel_floor", &efficiency.kernelFloor},
+          {"overlap", &efficiency.overlap}};
 }
 
 absl::StatusOr<Efficiency> readEfficiencyText(const std::string& text, const std::string& name) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -48,26 +49,43 @@ absl::StatusOr<double> Slowest(double seconds, Communicator* world) {
   return seconds;
 }
 
-// A launch with memory of its own; all zeros, so no value is out of a kernel's range.
+// A kernel with memory of its own; all zeros, so no value is out of its range.
+class Launch {
+ public:
+  static absl::StatusOr<std::unique_ptr<Launch>> Make(const KernelSpec& spec) {
+    auto launch = std::make_unique<Launch>();
+    ORIEL_ASSIGN_OR_RETURN(launch->function_, KernelRegistry::Host().Prepare(spec));
+    for (const TensorSpec& operand : spec.operands) {
+      launch->operands_.push_back(launch->Allocate(operand));
+    }
+    for (const TensorSpec& result : spec.results) {
+      launch->results_.push_back(launch->Allocate(result));
+    }
+    return launch;
+  }
+
+  absl::Status Run() const { return function_({operands_.data(), results_.data()}); }
+
+ private:
+  char* Allocate(const TensorSpec& tensor) {
+    memory_.emplace_back(static_cast<size_t>(tensor.bytes()));
+    return memory_.back().data();
+  }
+
+  KernelFn function_;
+  std::vector<AlignedVector<char>> memory_;
+  std::vector<const void*> operands_;
+  std::vector<void*> results_;
+};
+
 absl::StatusOr<double> TimeKernel(const KernelSpec& spec, Communicator* world) {
-  ORIEL_ASSIGN_OR_RETURN(KernelFn function, KernelRegistry::Host().Prepare(spec));
-  std::vector<AlignedVector<char>> memory;
-  std::vector<const void*> operands;
-  std::vector<void*> results;
-  for (const TensorSpec& operand : spec.operands) {
-    memory.emplace_back(static_cast<size_t>(operand.bytes()));
-    operands.push_back(memory.back().data());
-  }
-  for (const TensorSpec& result : spec.results) {
-    memory.emplace_back(static_cast<size_t>(result.bytes()));
-    results.push_back(memory.back().data());
-  }
+  ORIEL_ASSIGN_OR_RETURN(const std::unique_ptr<Launch> launch, Launch::Make(spec));
   if (world != nullptr) ORIEL_RETURN_IF_ERROR(world->Barrier());
   std::optional<double> best;
   const double start = Now();
   for (int run = 0; run < kLeastRuns || Now() - start < kSecondsPerMeasurement; ++run) {
     const double before = KernelNow(spec.num_threads);
-    ORIEL_RETURN_IF_ERROR(function({operands.data(), results.data()}));
+    ORIEL_RETURN_IF_ERROR(launch->Run());
     const double seconds = KernelNow(spec.num_threads) - before;
     // A clock that has not gone on says nothing.
     if (seconds > 0) best = std::min(best.value_or(seconds), seconds);
@@ -79,13 +97,18 @@ absl::StatusOr<double> TimeKernel(const KernelSpec& spec, Communicator* world) {
   return Slowest(*best, world);
 }
 
-absl::StatusOr<Measurement> MeasureProduct(int64_t rows, int64_t columns, int64_t depth,
-                                           DType dtype, int threads, Communicator* world) {
+KernelSpec Product(int64_t rows, int64_t columns, int64_t depth, DType dtype, int threads) {
   KernelSpec spec;
   spec.kernel = "linear";
   spec.operands = {{dtype, {rows, depth}}, {dtype, {depth, columns}}};
   spec.results = {{dtype, {rows, columns}}};
   spec.num_threads = threads;
+  return spec;
+}
+
+absl::StatusOr<Measurement> MeasureProduct(int64_t rows, int64_t columns, int64_t depth,
+                                           DType dtype, int threads, Communicator* world) {
+  const KernelSpec spec = Product(rows, columns, depth, dtype, threads);
   ORIEL_ASSIGN_OR_RETURN(const double seconds, TimeKernel(spec, world));
   return Measurement{"product",
                      {{"rows", static_cast<double>(rows)},
@@ -134,7 +157,7 @@ absl::StatusOr<Measurement> MeasureBytes(int64_t elements, int threads, Communic
 
 // The mean of calls one behind the other, as often on every rank: of the fastest of some batches,
 // since other processes take turns.
-absl::StatusOr<double> TimeCalls(const std::function<absl::Status()>& call, Communicator* world) {
+absl::StatusOr<double> TimeEach(const std::function<absl::Status()>& call, Communicator* world) {
   constexpr int kBatches = 5;
   ORIEL_RETURN_IF_ERROR(call());
   double best = 0;
@@ -149,6 +172,22 @@ absl::StatusOr<double> TimeCalls(const std::function<absl::Status()>& call, Comm
         std::clamp(kSecondsPerMeasurement / kBatches / std::max(seconds, 1e-9), 1.0, 200.0));
   }
   return best;
+}
+
+// Of a call as training has it, between kernels: ranks come to it at different times, and who waits
+// must be woken. What it adds to a product.
+absl::StatusOr<double> TimeCalls(const std::function<absl::Status()>& call, Communicator* world) {
+  ORIEL_ASSIGN_OR_RETURN(const std::unique_ptr<Launch> product,
+                         Launch::Make(Product(64, 256, 256, DType::kF32, /*threads=*/1)));
+  ORIEL_ASSIGN_OR_RETURN(const double alone, TimeEach([&] { return product->Run(); }, world));
+  ORIEL_ASSIGN_OR_RETURN(const double both, TimeEach(
+                                                [&] {
+                                                  ORIEL_RETURN_IF_ERROR(product->Run());
+                                                  return call();
+                                                },
+                                                world));
+  constexpr double kLeast = 1e-7;
+  return std::max(both - alone, kLeast);
 }
 
 // `bytes` are of what is reduced, of what is gathered, and of a message.
@@ -195,6 +234,38 @@ absl::Status MeasureGroup(Communicator* group, Communicator* world, int64_t byte
   return absl::OkStatus();
 }
 
+// Of one thread each, as executors have it.
+absl::StatusOr<Measurement> MeasureOverlap(Communicator* world) {
+  constexpr int64_t kPiece = 512 << 10;
+  AlignedVector<char> source(kPiece), target(kPiece * static_cast<size_t>(world->size()));
+  const auto gather = [&] { return world->AllGather(source.data(), kPiece, target.data()); };
+  ORIEL_ASSIGN_OR_RETURN(const std::unique_ptr<Launch> product,
+                         Launch::Make(Product(64, 256, 256, DType::kF32, /*threads=*/1)));
+  ORIEL_ASSIGN_OR_RETURN(const double once, TimeEach([&] { return product->Run(); }, world));
+  ORIEL_ASSIGN_OR_RETURN(const double gathering, TimeEach(gather, world));
+  const auto times = static_cast<int>(std::max(1., gathering / once));
+  const auto products = [&]() -> absl::Status {
+    for (int i = 0; i < times; ++i) ORIEL_RETURN_IF_ERROR(product->Run());
+    return absl::OkStatus();
+  };
+  ORIEL_ASSIGN_OR_RETURN(const double alone, TimeEach(
+                                                 [&] {
+                                                   ORIEL_RETURN_IF_ERROR(products());
+                                                   return gather();
+                                                 },
+                                                 world));
+  ORIEL_ASSIGN_OR_RETURN(const double both, TimeEach(
+                                                [&] {
+                                                  absl::Status gathered;
+                                                  std::thread beside([&] { gathered = gather(); });
+                                                  const absl::Status computed = products();
+                                                  beside.join();
+                                                  return computed.ok() ? gathered : computed;
+                                                },
+                                                world));
+  return Measurement{"overlap", {{"alone", alone}, {"seconds", both}}};
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Measurement>> MeasureKernels(int threads, Communicator* world) {
@@ -237,7 +308,9 @@ absl::StatusOr<std::vector<Measurement>> MeasureCollectives(Communicator* world)
         ORIEL_RETURN_IF_ERROR(MeasureGroup(group.get(), world, bytes, &found));
       }
     }
-    if (size == world->size()) return found;
+    if (size < world->size()) continue;
+    ORIEL_ASSIGN_OR_RETURN(found.emplace_back(), MeasureOverlap(world));
+    return found;
   }
 }
 

@@ -15,7 +15,8 @@ namespace oriel::runtime {
 
 // Seconds of one launch or call, with what it was of.
 struct Measurement {
-  std::string what;  // "product", "attention", "bytes", "all_reduce", "all_gather", "transfer"
+  std::string what;  // "product", "attention", "bytes", "all_reduce", "all_gather", "transfer",
+                     // "overlap"
   std::vector<std::pair<std::string, double>> numbers;  // "seconds" last
 };
 
@@ -26,8 +27,9 @@ struct Measurement {
 absl::StatusOr<std::vector<Measurement>> MeasureKernels(int threads, Communicator* world);
 
 // Of collectives and messages by size, in groups of 2, 4, .. ranks, where those divide them all,
-// and in one of all. Every group is made of neighbours and all are busy. Empty for one rank; the
-// same on every rank.
+// and in one of all. Every group is made of neighbours and all are busy. Last, "overlap": a
+// collective of all ranks beside products that take as long ("seconds"), and one after the other
+// ("alone"). Empty for one rank; the same on every rank.
 absl::StatusOr<std::vector<Measurement>> MeasureCollectives(Communicator* world);
 
 // {"measure": "product", "rows": 64, .., "seconds": 1.2e-05}

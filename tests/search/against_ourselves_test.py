@@ -33,15 +33,19 @@ class Figures(unittest.TestCase):
         self.assertIsNone(bench.spearman([1, 2], [1, 1]))
 
     def test_regret_is_of_the_best_prediction(self):
-        figures = bench.compare({"a": 100.0, "b": 120.0, "c": 300.0}, {"a": 7.0, "b": 6.0, "c": 9.0})
+        figures = bench.compare({"a": 100.0, "b": 120.0, "c": 300.0}, {"a": 7.0, "b": 6.0, "c": 9.0}, {"a": 1, "b": 1, "c": 1})
         self.assertEqual((figures["best"], figures["chosen"], figures["regret"]), ("a", "b", 0.2))
         self.assertEqual((figures["count"], figures["pairs"], figures["kendall"]), (3, 3, 0.3333))
         self.assertNotIn("search_regret", figures)
 
     def test_pick_of_the_search_is_held_against_the_best_and_not_ranked(self):
-        figures = bench.compare({"a": 100.0, "b": 300.0, "search": 90.0}, {"a": 1.0, "b": 2.0, "search": 0.5})
+        ranks = {"a": 2, "b": 2, "search": 2}
+        figures = bench.compare({"a": 100.0, "b": 300.0, "search": 90.0}, {"a": 1.0, "b": 2.0, "search": 0.5}, ranks)
         self.assertEqual((figures["count"], figures["best"], figures["chosen"]), (2, "search", "a"))
         self.assertEqual((figures["search_regret"], figures["regret"]), (0, 0.1111))
+        # The search was for two ranks, so that one rank may be faster.
+        figures = bench.compare({"a": 100.0, "b": 300.0, "search": 330.0}, {"a": 1.0, "b": 2.0, "search": 2}, {**ranks, "a": 1})
+        self.assertEqual(figures["search_regret"], 0.1)
 
 
 class Strategies(unittest.TestCase):
