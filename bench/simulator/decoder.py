@@ -10,12 +10,7 @@ is f32 (the recipe says what is computed in bf16), and nothing is split.
 
 import dataclasses
 
-def _float(number: float) -> str:
-    """A literal that MLIR reads: with a point."""
-    return f"{number:.9e}"
-
-
-EPSILON = _float(1.0e-5)
+EPSILON = 1.0e-5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,11 +37,11 @@ class Decoder:
 
     def parameters(self) -> int:
         """How many numbers are trained."""
-        return sum(_size(shape) for _, shape in _Writer(self).parameters)
+        return sum(_size(shape) for _, shape in Writer(self).parameters)
 
 
 def module_text(figures: Decoder) -> str:
-    return _Writer(figures).text()
+    return Writer(figures).text()
 
 
 def _size(shape: tuple) -> int:
@@ -60,75 +55,96 @@ def _type(shape: tuple, element: str = "f32") -> str:
     return f"tensor<{''.join(f'{extent}x' for extent in shape)}{element}>"
 
 
-class _Value:
+def literal(values) -> str:
+    """Of numbers in lists in lists. A float has a point, as MLIR and ONNX want it."""
+    if isinstance(values, list):
+        return f"[{', '.join(literal(value) for value in values)}]"
+    return f"{values:.9e}" if isinstance(values, float) else str(values)
+
+
+def _attribute(value) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, tuple):
+        return f"array<i64: {', '.join(map(str, value))}>"
+    return f"{value} : i64" if isinstance(value, int) else literal(value)
+
+
+class Value:
     def __init__(self, name: str, shape: tuple, element: str = "f32"):
-        self.name, self.shape, self.type = name, shape, _type(shape, element)
+        self.name, self.shape, self.element, self.type = name, shape, element, _type(shape, element)
 
 
-class _Writer:
-    """Ops in order, each on a line; `parameters` in the order of their first use."""
+class Writer:
+    """Ops in order, each on a line; `parameters` in the order of their first use. What writes the model in another form
+    has an `_op` and a `_constant` of its own."""
 
     def __init__(self, figures: Decoder):
         self.figures = figures
         self.parameters: list[tuple[str, tuple]] = []
         self._lines: list[str] = []
-        self._values: dict[str, _Value] = {}
+        self._values: dict[str, Value] = {}
         self._logits = self._model()
 
     # Ops -------------------------------------------------------------------------------------------------------------
 
-    def _op(self, name: str, operands: list, *shapes: tuple, element: str = "f32", attributes: str = ""):
-        results = [_Value(f"%v{len(self._lines)}_{i}", shape, element) for i, shape in enumerate(shapes)]
+    def _op(self, name: str, operands: list, *shapes: tuple, element: str = "f32", **attributes) -> Value:
+        """The first of its results, which have these shapes."""
+        results = [Value(f"%v{len(self._lines)}_{i}", shape, element) for i, shape in enumerate(shapes)]
         types = ", ".join(result.type for result in results)
+        words = ", ".join(f"{key} = {_attribute(value)}" for key, value in attributes.items())
         self._lines.append(
             f"{', '.join(r.name for r in results)} = oriel.{name} {', '.join(o.name for o in operands)}"
-            f"{f' {{{attributes}}}' if attributes else ''} : ({', '.join(o.type for o in operands)}) -> "
+            f"{f' {{{words}}}' if words else ''} : ({', '.join(o.type for o in operands)}) -> "
             f"{types if len(results) == 1 else f'({types})'}")
         return results[0]
 
-    def _constant(self, literal: str, shape: tuple, element: str) -> _Value:
-        result = _Value(f"%v{len(self._lines)}_0", shape, element)
-        self._lines.append(f"{result.name} = oriel.constant {{value = dense<{literal}> : {result.type}}} : () -> "
+    def _constant(self, values, shape: tuple, element: str) -> Value:
+        """`values` are lists in lists as `shape` says."""
+        result = Value(f"%v{len(self._lines)}_0", shape, element)
+        self._lines.append(f"{result.name} = oriel.constant {{value = dense<{literal(values)}> : {result.type}}} : () -> "
                            f"{result.type}")
         return result
 
-    def _parameter(self, name: str, *shape: int) -> _Value:
+    def _parameter(self, name: str, *shape: int) -> Value:
         if name not in self._values:
-            self._values[name] = _Value(f"%p{len(self.parameters)}", shape)
+            self._values[name] = Value(f"%p{len(self.parameters)}", shape)
             self.parameters.append((name, shape))
         return self._values[name]
 
-    def _linear(self, x: _Value, name: str, width: int) -> _Value:
+    def _linear(self, x: Value, name: str, width: int) -> Value:
         operands = [x, self._parameter(f"{name}.weight", x.shape[-1], width)]
         if self.figures.biases:
             operands.append(self._parameter(f"{name}.bias", width))
         return self._op("linear", operands, (*x.shape[:-1], width))
 
-    def _norm(self, x: _Value, name: str) -> _Value:
+    def _norm(self, x: Value, name: str) -> Value:
         operands = [x, self._parameter(f"{name}.weight", x.shape[-1])]
         if self.figures.norm == "rms":
-            return self._op("rms_norm", operands, x.shape, x.shape[:-1], attributes=f"epsilon = {EPSILON}")
+            return self._op("rms_norm", operands, x.shape, x.shape[:-1], epsilon=EPSILON)
         if self.figures.biases:
             operands.append(self._parameter(f"{name}.bias", x.shape[-1]))
-        return self._op("layer_norm", operands, x.shape, x.shape[:-1], x.shape[:-1], attributes=f"epsilon = {EPSILON}")
+        return self._op("layer_norm", operands, x.shape, x.shape[:-1], x.shape[:-1], epsilon=EPSILON)
 
-    def _add(self, a: _Value, b: _Value) -> _Value:
+    def _add(self, a: Value, b: Value) -> Value:
         return self._op("add", [a, b], a.shape)
 
-    def _dropout(self, x: _Value) -> _Value:
+    def _dropout(self, x: Value) -> Value:
         """Oriel has no random ops: what a threshold lets pass takes the same bytes, and a mask of a byte per element."""
         if not self.figures.dropout:
             return x
-        kept = self._op("less", [x, self._constant("1.0e+30", (), "f32")], x.shape, element="i1")
-        return self._op("select", [kept, x, self._constant("0.0", (), "f32")], x.shape)
+        kept = self._op("less", [x, self._constant(1.0e+30, (), "f32")], x.shape, element="i1")
+        return self._op("select", [kept, x, self._constant(0.0, (), "f32")], x.shape)
 
     # The model -------------------------------------------------------------------------------------------------------
 
-    def _model(self) -> _Value:
+    def _model(self) -> Value:
         f = self.figures
         table = self._parameter("embedding.weight", f.vocab, f.hidden)
-        ids = _Value("%ids", (f.batch, f.sequence), "i64")
-        x = self._op("gather", [table, ids], (f.batch, f.sequence, f.hidden), attributes="dim = 0 : i64")
+        ids = Value("%ids", (f.batch, f.sequence), "i64")
+        x = self._op("gather", [table, ids], (f.batch, f.sequence, f.hidden), dim=0)
         if f.positions == "learned":
             x = self._add(x, self._learned_positions())
         x = self._dropout(x)
@@ -143,39 +159,39 @@ class _Writer:
         x = self._norm(x, "norm")
         logits = (f.batch, f.sequence, f.vocab)
         if f.tied:
-            return self._op("linear", [x, table], logits, attributes="transpose_weight = true")
+            return self._op("linear", [x, table], logits, transpose_weight=True)
         return self._op("linear", [x, self._parameter("head.weight", f.hidden, f.vocab)], logits)
 
-    def _learned_positions(self) -> _Value:
+    def _learned_positions(self) -> Value:
         f = self.figures
         table = self._parameter("positions.weight", f.sequence, f.hidden)
-        positions = self._constant(f"[{list(range(f.sequence))}]", (1, f.sequence), "i64")
-        return self._op("gather", [table, positions], (1, f.sequence, f.hidden), attributes="dim = 0 : i64")
+        positions = self._constant([list(range(f.sequence))], (1, f.sequence), "i64")
+        return self._op("gather", [table, positions], (1, f.sequence, f.hidden), dim=0)
 
     def _rotation(self) -> tuple:
         """Cosines and sines of each position, for all blocks."""
         f = self.figures
         half = f.head // 2
-        positions = self._constant(f"[{[[float(i)] for i in range(f.sequence)]}]", (1, f.sequence, 1), "f32")
-        frequencies = self._constant(f"[{', '.join(_float(10000.0 ** (-i / half)) for i in range(half))}]", (half,), "f32")
+        positions = self._constant([[[float(i)] for i in range(f.sequence)]], (1, f.sequence, 1), "f32")
+        frequencies = self._constant([10000.0 ** (-i / half) for i in range(half)], (half,), "f32")
         angles = self._op("mul", [positions, frequencies], (1, f.sequence, half))
-        both = self._op("concat", [angles, angles], (1, f.sequence, f.head), attributes="dim = 2 : i64")
+        both = self._op("concat", [angles, angles], (1, f.sequence, f.head), dim=2)
         return tuple(
             self._op("reshape", [self._op(function, [both], both.shape)], (1, f.sequence, 1, f.head))
             for function in ("cos", "sin"))
 
-    def _causal_mask(self) -> _Value:
+    def _causal_mask(self) -> Value:
         """0 where a position sees another, else the lowest number: [1, 1, queries, keys]."""
         f = self.figures
         steps = list(range(f.sequence))
-        keys = self._constant(f"[[[{steps}]]]", (1, 1, 1, f.sequence), "i64")
-        queries = self._constant(f"[[{[[i] for i in steps]}]]", (1, 1, f.sequence, 1), "i64")
+        keys = self._constant([[[steps]]], (1, 1, 1, f.sequence), "i64")
+        queries = self._constant([[[[i] for i in steps]]], (1, 1, f.sequence, 1), "i64")
         seen = self._op("less_equal", [keys, queries], (1, 1, f.sequence, f.sequence), element="i1")
-        zero = self._constant("0.0", (), "f32")
-        lowest = self._constant("-3.40282347E+38", (), "f32")
+        zero = self._constant(0.0, (), "f32")
+        lowest = self._constant(-3.40282346e+38, (), "f32")
         return self._op("select", [seen, zero, lowest], seen.shape)
 
-    def _attention(self, x: _Value, name: str, rotation: tuple, mask: _Value) -> _Value:
+    def _attention(self, x: Value, name: str, rotation: tuple, mask: Value) -> Value:
         f = self.figures
         query, key, value = (
             self._op("reshape", [self._linear(x, f"{name}.{part}", heads * f.head)],
@@ -184,39 +200,38 @@ class _Writer:
         if rotation:
             query, key = (self._op("rope", [part, *rotation], part.shape) for part in (query, key))
         if mask is None:
-            scale = f"causal = true, scale = {_float(f.head ** -0.5)}, sequence_first = true"
-            y = self._op("attention", [query, key, value], query.shape, (f.batch, f.heads, f.sequence),
-                         attributes=scale)
+            y = self._op("attention", [query, key, value], query.shape, (f.batch, f.heads, f.sequence), causal=True,
+                         scale=f.head**-0.5, sequence_first=True)
         else:
             y = self._unfused_attention(query, key, value, mask)
         return self._linear(self._op("reshape", [y], x.shape), f"{name}.output", f.hidden)
 
-    def _unfused_attention(self, query: _Value, key: _Value, value: _Value, mask: _Value) -> _Value:
+    def _unfused_attention(self, query: Value, key: Value, value: Value, mask: Value) -> Value:
         f = self.figures
-        scale = self._constant(_float(f.head ** -0.5), (), "f32")
+        scale = self._constant(f.head**-0.5, (), "f32")
         query, key, value = (
-            self._op("transpose", [part], (f.batch, heads, *rest), attributes=f"permutation = array<i64: {order}>")
+            self._op("transpose", [part], (f.batch, heads, *rest), permutation=order)
             for part, heads, rest, order in (
-                (self._op("mul", [query, scale], query.shape), f.heads, (f.sequence, f.head), "0, 2, 1, 3"),
-                (key, f.kv_heads, (f.head, f.sequence), "0, 2, 3, 1"),
-                (value, f.kv_heads, (f.sequence, f.head), "0, 2, 1, 3")))
+                (self._op("mul", [query, scale], query.shape), f.heads, (f.sequence, f.head), (0, 2, 1, 3)),
+                (key, f.kv_heads, (f.head, f.sequence), (0, 2, 3, 1)),
+                (value, f.kv_heads, (f.sequence, f.head), (0, 2, 1, 3))))
         scores = self._op("matmul", [query, key], (f.batch, f.heads, f.sequence, f.sequence))
-        weights = self._op("softmax", [self._add(scores, mask)], scores.shape, attributes="dim = 3 : i64")
+        weights = self._op("softmax", [self._add(scores, mask)], scores.shape, dim=3)
         y = self._op("matmul", [self._dropout(weights), value], query.shape)
         return self._op("transpose", [y], (f.batch, f.sequence, f.heads, f.head),
-                        attributes="permutation = array<i64: 0, 2, 1, 3>")
+                        permutation=(0, 2, 1, 3))
 
-    def _mlp(self, x: _Value, name: str) -> _Value:
+    def _mlp(self, x: Value, name: str) -> Value:
         f = self.figures
         up = self._linear(x, f"{name}.up", f.ffn)
         if f.mlp == "swiglu":
             gate = self._linear(x, f"{name}.gate", f.ffn)
-            y = self._op("gated_activation", [gate, up], up.shape, attributes='kind = "silu"')
+            y = self._op("gated_activation", [gate, up], up.shape, kind="silu")
         elif f.mlp == "squared_relu":
             y = self._op("relu", [up], up.shape)
             y = self._op("mul", [y, y], up.shape)
         else:
-            y = self._op("activation", [up], up.shape, attributes='kind = "gelu_tanh"')
+            y = self._op("activation", [up], up.shape, kind="gelu_tanh")
         return self._linear(y, f"{name}.down", f.hidden)
 
     # The text --------------------------------------------------------------------------------------------------------

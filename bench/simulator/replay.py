@@ -92,25 +92,37 @@ def inputs_of(run: rows.Run) -> dict:
             "cluster.yaml": run.cluster}
 
 
+def ask(command: list, folder: pathlib.Path, timeout: int = TIMEOUT) -> dict:
+    """The JSON that an `oriel` command prints, run in `folder`; raises Failure with its error."""
+    words = f"oriel {command[1]}"
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired as late:
+        raise Failure(f"{words} took longer than {timeout} s; inputs: {folder}") from late
+    if done.returncode != 0:
+        said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-300:])
+        raise Failure(f"{words} failed: {said or f'exit code {done.returncode}'}")
+    try:
+        return json.loads(done.stdout)
+    except ValueError as wrong:
+        raise Failure(f"{words} --json printed no JSON: {wrong}") from wrong
+
+
+def figures_of(simulated: dict) -> dict:
+    """Of what `oriel simulate --json` says."""
+    try:
+        return {"seconds": float(simulated["step_seconds"]), "memory": float(simulated["peak_memory"])}
+    except (ValueError, KeyError, TypeError) as wrong:
+        raise Failure(f"oriel simulate --json printed no step_seconds and peak_memory: {wrong}") from wrong
+
+
 def simulate(oriel: pathlib.Path, run: rows.Run, folder: pathlib.Path) -> dict:
-    """What `oriel simulate --json` says; raises Failure with its error."""
+    """Seconds and bytes of a run; raises Failure."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in inputs_of(run).items():
         (folder / name).write_text(text)
-    command = [str(oriel), "simulate", "model.mlir", "--recipe", "recipe.yaml", "--strategy", "strategy.yaml",
-               "--cluster", "cluster.yaml", "--stack", stacks.stack_option(run.stack), "--json"]
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT, check=False)
-    except subprocess.TimeoutExpired as late:
-        raise Failure(f"oriel simulate took longer than {TIMEOUT} s; inputs: {folder}") from late
-    if done.returncode != 0:
-        words = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-300:])
-        raise Failure(f"oriel simulate failed: {words or f'exit code {done.returncode}'}")
-    try:
-        result = json.loads(done.stdout)
-        return {"seconds": float(result["step_seconds"]), "memory": float(result["peak_memory"])}
-    except (ValueError, KeyError, TypeError) as wrong:
-        raise Failure(f"oriel simulate --json printed no step_seconds and peak_memory: {wrong}") from wrong
+    return figures_of(ask([str(oriel), "simulate", "model.mlir", "--recipe", "recipe.yaml", "--strategy", "strategy.yaml",
+                           "--cluster", "cluster.yaml", "--stack", stacks.stack_option(run.stack), "--json"], folder))
 
 
 def simulate_all(lines: list, oriel: pathlib.Path, jobs: int, folder: pathlib.Path, keep: bool) -> None:
