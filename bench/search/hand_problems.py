@@ -47,9 +47,8 @@ class Problem:
         return int(_cluster_number(self.cluster, "devices_per_node"))
 
     def memory(self) -> float:
-        """Bytes of a device."""
-        size, unit = re.search(r"^ *memory: ([\d.]+) (\w+)", self.cluster, re.MULTILINE).groups()
-        return float(size) * {"GiB": 2**30, "MiB": 2**20, "GB": 10**9, "MB": 10**6}[unit]
+        """Bytes that a rank may have: those of a device, less what is reserved."""
+        return _bytes(self.cluster, "memory") - _bytes(self.cluster, "reserved")
 
     def model(self) -> str:
         """What tells models apart, of any length and batch."""
@@ -59,6 +58,11 @@ class Problem:
 
 def _cluster_number(text: str, key: str) -> str:
     return re.search(rf"^{key}: (\d+)", text, re.MULTILINE)[1]
+
+
+def _bytes(text: str, key: str) -> float:
+    found = re.search(rf"^ *{key}: ([\d.]+) (\w+)", text, re.MULTILINE)
+    return float(found[1]) * {"GiB": 2**30, "MiB": 2**20, "GB": 10**9, "MB": 10**6}[found[2]] if found else 0
 
 
 def whole_cluster(text: str, devices: int) -> str:

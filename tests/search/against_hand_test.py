@@ -1,6 +1,7 @@
 """bench/search/against_hand.py: which rows are one problem, and when a pick is worse (no build needed: what simulates is a stand-in)."""
 
 import csv
+import dataclasses
 import json
 import pathlib
 import stat
@@ -71,8 +72,10 @@ class Problems(unittest.TestCase):
         problems, refused = hand_problems.gather([row(n_gpus="12", dp="3", pp="1", gbs_seqs="60")])
         self.assertEqual((problems, refused), ([], {"12 devices are no whole nodes of 8": ["t-1"]}))
 
-    def test_memory_is_that_of_the_device(self):
-        self.assertEqual(gather(row())[0].memory(), 80 * 2**30)
+    def test_memory_is_that_of_the_device_less_what_is_reserved(self):
+        (problem,) = gather(row())
+        self.assertEqual(problem.memory(), 78 * 2**30)
+        self.assertEqual(dataclasses.replace(problem, cluster="device:\n  memory: 32 GB\n").memory(), 32e9)
 
     def test_what_cannot_be_expressed_is_listed(self):
         self.assertEqual(hand_problems.gather([row(precision="fp8")]), ([], {"precision fp8": ["t-1"]}))
@@ -156,7 +159,7 @@ class Comparisons(unittest.TestCase):
         self.assertEqual(self.written()["problems"][0]["ratio"], {"hand": 0.75, "zero3": 1.5, "hsdp": 0.375})
 
     def test_what_does_not_fit_is_not_compared(self):
-        done = self.compare([row()], PICK, {"zero: 3": (5.0, 99), "tp: 4": (1.0, 81), PICK: (3.0, 60)})
+        done = self.compare([row()], PICK, {"zero: 3": (5.0, 99), "tp: 4": (1.0, 78.5), PICK: (3.0, 60)})
         self.assertEqual(done.returncode, 0, done.stdout)
         (problem,) = self.written()["problems"]
         self.assertEqual((problem["ratio"], problem["hand"][0]["fits"]), ({"hand": None, "zero3": None, "hsdp": None}, False))
