@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Holds what `oriel plan` picks against the strategies that people ran for the same training, and against plain ZeRO-3 and HSDP. All simulated.
+"""Holds what `oriel plan` picks against the strategies that people ran for the same training, and against plain ZeRO-3 and HSDP.
 
     bench/search/against_hand.py --tables DIR --sample --out bench/results/search_against_hand.json
     bench/search/against_hand.py --tables DIR --only 'GPT-6.2B.* 8 A100' --keep inputs
 
-DIR has train_all.csv (bench/simulator/README.md). Rows of grade A with the same model, sequence, batch, precision and machines are a problem.
-For each, `oriel simulate` says what the strategies of its rows take, and what `oriel plan` picked; both are given the same model, recipe
+All times are simulated. DIR has train_all.csv (bench/simulator/README.md). Rows of grade A with the same model, sequence, batch,
+precision and machines are a problem. For each, `oriel simulate` says what the strategies of its rows take, and what `oriel plan` picked; both are given the same model, recipe
 and cluster, with Oriel's own software (no --stack). A strategy that does not fit the devices by the simulator is listed, and not compared.
 
     hand     what was run, microbatches as the row says
@@ -13,12 +13,14 @@ and cluster, with Oriel's own software (no --stack). A strategy that does not fi
              samples, with remat none and full
     ratio    time of the pick over the least of these; worse: above 1 + the search's tolerance
 
-Exit status: 1 if a pick is worse, or something could not be simulated. Needs a build of `oriel` (preset dev, or --oriel).
+Exit status: 1 if a pick is worse, or what was run or picked could not be simulated. Plain strategies that can't be are listed.
+Needs a build of `oriel` (preset dev, or --oriel).
 """
 
 import argparse
 import concurrent.futures
 import dataclasses
+import datetime
 import json
 import math
 import os
@@ -50,6 +52,7 @@ class Outcome:
     search_s: float = math.nan
     counts: dict = dataclasses.field(default_factory=dict)  # of the search
     errors: list = dataclasses.field(default_factory=list)
+    left_out: list = dataclasses.field(default_factory=list)  # plain strategies that Oriel can't simulate, and why
 
     def best(self, family: str) -> hand_problems.Strategy | None:
         strategies = self.problem.hand if family == "hand" else [self.plain[family]] if self.plain.get(family) else []
@@ -114,7 +117,7 @@ class Bench:
                 strategy = hand_problems.Strategy(text)
                 self.simulate(strategy, f"{family}-{micro}-{remat}")
                 if strategy.reason:
-                    self.outcome.errors.append(f"{family} of {micro} samples, remat {remat}: {strategy.reason}")
+                    self.outcome.left_out.append(f"{family}, {micro} samples at a time, remat {remat}: {strategy.reason}")
                 some_fit |= strategy.fits
                 found.append(strategy)
             micro *= 2
@@ -162,7 +165,8 @@ def as_json(outcome: Outcome) -> dict:
     return {"problem": problem.name, "tables": problem.tables, "parameters": problem.figures.parameters(), "devices": problem.devices,
             "hand": [line(strategy) for strategy in problem.hand], "zero3": line(outcome.best("zero3")), "hsdp": line(outcome.best("hsdp")),
             "pick": line(outcome.pick), "search_s": number(outcome.search_s), **outcome.counts,
-            "ratio": {family: number(outcome.ratio(family)) for family in FAMILIES}, "worse": outcome.is_worse(), "errors": outcome.errors}
+            "ratio": {family: number(outcome.ratio(family)) for family in FAMILIES}, "worse": outcome.is_worse(), "errors": outcome.errors,
+            "left_out": outcome.left_out}
 
 
 def in_a_line(text: str) -> str:
@@ -183,7 +187,7 @@ def report(outcome: Outcome) -> str:
     if outcome.is_worse():
         best = min(filter(None, map(outcome.best, FAMILIES)), key=lambda strategy: strategy.seconds)
         lines.append(f"  WORSE than {in_a_line(best.text)}")
-    return "\n".join(lines + [f"  error: {error}" for error in outcome.errors])
+    return "\n".join(lines + [f"  left out: {reason}" for reason in outcome.left_out] + [f"  error: {error}" for error in outcome.errors])
 
 
 def summary(outcomes: list) -> dict:
@@ -191,7 +195,8 @@ def summary(outcomes: list) -> dict:
     found = {"problems": len(outcomes), "compared": sum(outcome.is_compared() for outcome in outcomes),
              "hand_strategies": sum(len(outcome.problem.hand) for outcome in outcomes),
              "hand_strategies_that_fit": sum(strategy.fits for outcome in outcomes for strategy in outcome.problem.hand),
-             "worse": sum(outcome.is_worse() for outcome in outcomes), "errors": sum(len(outcome.errors) for outcome in outcomes)}
+             "worse": sum(outcome.is_worse() for outcome in outcomes), "errors": sum(len(outcome.errors) for outcome in outcomes),
+             "left_out": sum(len(outcome.left_out) for outcome in outcomes)}
     for family, values in ratios.items():
         finite = [value for value in values if math.isfinite(value)]
         if finite:
@@ -213,7 +218,7 @@ def chosen(problems: list, options: argparse.Namespace) -> list:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=pathlib.Path, required=True, metavar="DIR")
-    parser.add_argument("--sample", action="store_true", help="of each table the problem with most strategies, and each model once")
+    parser.add_argument("--sample", action="store_true", help="of each table three problems: most strategies, fewest and most devices")
     parser.add_argument("--only", metavar="REGEX", help="problems in whose names, or in whose tables', this is found")
     parser.add_argument("--first", type=int, metavar="N", help="of what is left, the first N")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="problems at a time (default: 2)")
@@ -244,15 +249,16 @@ def compare(options: argparse.Namespace) -> int:
                 outcomes.append(outcome)
     found = summary(outcomes)
     if options.out:
-        result = {"cpu": platform.processor() or platform.machine(), "cores": len(os.sched_getaffinity(0)), "jobs": options.jobs,
-                  "seconds": round(time.monotonic() - start), "tolerance": TOLERANCE, "summary": found,
-                  "problems": [as_json(outcome) for outcome in outcomes]}
+        result = {"date": datetime.date.today().isoformat(), "cpu": platform.processor() or platform.machine(),
+                  "cores": len(os.sched_getaffinity(0)), "jobs": options.jobs, "seconds": round(time.monotonic() - start),
+                  "tolerance": TOLERANCE, "summary": found, "problems": [as_json(outcome) for outcome in outcomes]}
         options.out.write_text(json.dumps(result, indent=1) + "\n")
     for family in FAMILIES:
         if family in found:
             print(f"{family}: {' '.join(f'{key}={value}' for key, value in found[family].items())}")
     print(f"{found['hand_strategies_that_fit']} of {found['hand_strategies']} hand strategies fit; {time.monotonic() - start:.0f} s")
-    print(f"worse in {found['worse']} of {found['compared']} problems, {found['errors']} errors")
+    counts = [f"worse in {found['worse']} of {found['compared']} problems", f"{found['errors']} errors"]
+    print(", ".join(counts + [f"{found['left_out']} plain strategies left out"]))
     return 1 if found["worse"] or found["errors"] else 0
 
 

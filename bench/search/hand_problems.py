@@ -50,11 +50,6 @@ class Problem:
         """Bytes that a rank may have: those of a device, less what is reserved."""
         return _bytes(self.cluster, "memory") - _bytes(self.cluster, "reserved")
 
-    def model(self) -> str:
-        """What tells models apart, of any length and batch."""
-        sizes = dataclasses.asdict(self.figures)
-        return repr([sizes[name] for name in sizes if name not in ("sequence", "batch", "vocab")])
-
 
 def _cluster_number(text: str, key: str) -> str:
     return re.search(rf"^{key}: (\d+)", text, re.MULTILINE)[1]
@@ -117,14 +112,12 @@ def gather(table: list) -> tuple[list, dict]:
 
 
 def sample(problems: list) -> list:
-    """Of each table the problem with most strategies, and each model once, on the most devices; of equals the first."""
+    """Of each table the problem with most strategies, the one on the fewest and the one on the most devices; of equals the first."""
     chosen = []
     for table in dict.fromkeys(name for problem in problems for name in problem.tables):
-        chosen.append(max((problem for problem in problems if table in problem.tables), key=lambda problem: len(problem.hand)))
-    for model in dict.fromkeys(problem.model() for problem in problems):
-        alike = [problem for problem in problems if problem.model() == model]
-        if not any(problem in chosen for problem in alike):
-            chosen.append(max(alike, key=lambda problem: problem.devices))
+        alike = [problem for problem in problems if table in problem.tables]
+        chosen += [max(alike, key=lambda problem: len(problem.hand)), min(alike, key=lambda problem: problem.devices),
+                   max(alike, key=lambda problem: problem.devices)]
     return [problem for problem in problems if any(problem is other for other in chosen)]
 
 

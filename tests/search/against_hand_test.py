@@ -37,7 +37,12 @@ else:
     seconds, gib = next(figures for part, figures in said["simulated"].items() if part in text)
     print(json.dumps({{"step_seconds": seconds, "peak_memory": gib * 2**30}}))
 """
-PICK = "mesh: {dp: 32}\nmicrobatches: 2\n"
+PICK = "mesh: {dp: 32}\nmicrobatches: 1\n"
+
+
+def small(**changed) -> dict:
+    """Its global batch is one sample on each device, so that few plain strategies are tried."""
+    return row(**{"layers": "4", "gbs_seqs": "32", **changed})
 
 
 def gather(*table: dict) -> list:
@@ -80,12 +85,11 @@ class Problems(unittest.TestCase):
     def test_what_cannot_be_expressed_is_listed(self):
         self.assertEqual(hand_problems.gather([row(precision="fp8")]), ([], {"precision fp8": ["t-1"]}))
 
-    def test_the_sample_has_each_table_and_each_model(self):
-        many = [row(row_id="many"), row(mbs_seqs="4")]
-        fewer, longer = row(gbs_seqs="128", row_id="fewer"), row(seq_len="2048", n_gpus="64", dp="4")
-        other = [row(layers="48", n_gpus="16", dp="1", row_id="small"), row(layers="48", row_id="large")]
-        found = hand_problems.sample(gather(*many, fewer, longer, *other, row(table_id="u", seq_len="512", row_id="u-1")))
-        self.assertEqual([problem.hand[0].rows[0] for problem in found], ["many", "large", "u-1"])
+    def test_the_sample_has_three_of_each_table(self):
+        sizes = [row(n_gpus=str(16 * dp), dp=str(dp), row_id=f"dp{dp}") for dp in (2, 8, 1, 4)]
+        many, other = [row(seq_len="512", row_id="many"), row(seq_len="512", mbs_seqs="4")], row(table_id="u", layers="48", row_id="u-1")
+        found = hand_problems.sample(gather(*sizes, *many, other))
+        self.assertEqual([problem.hand[0].rows[0] for problem in found], ["dp8", "dp1", "many", "u-1"])
 
 
 class Plain(unittest.TestCase):
@@ -137,49 +141,58 @@ class Comparisons(unittest.TestCase):
         return json.loads((self.folder / "out.json").read_text())
 
     def test_as_good_as_the_best(self):
-        simulated = {"hsdp: 8\nremat: none": (4.0, 90), "hsdp": (6.0, 30), "zero: 3\nremat: none": (5.0, 40), "zero: 3": (7.0, 20), "tp: 4": (2.99, 70),
-                     PICK: (3.0, 60)}
-        done = self.compare([row()], PICK, simulated)
+        simulated = {"hsdp: 8\nremat: none": (4.0, 90), "hsdp": (6.0, 30), "zero: 3\nremat: none": (5.0, 40), "zero: 3": (7.0, 20),
+                     "tp: 4": (2.99, 70), PICK: (3.0, 60)}
+        done = self.compare([small()], PICK, simulated)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertEqual(done.stdout.splitlines()[-1], "worse in 0 of 1 problems, 0 errors")
+        self.assertEqual(done.stdout.splitlines()[-1], "worse in 0 of 1 problems, 0 errors, 0 plain strategies left out")
         (problem,) = self.written()["problems"]
         self.assertEqual(problem["ratio"], {"hand": 1.0033, "zero3": 0.6, "hsdp": 0.5})
         self.assertEqual((problem["hand"][0]["seconds"], problem["hand"][0]["gib"], problem["search_s"]), (2.99, 70, 3.5))
         self.assertEqual(problem["pick"]["strategy"], PICK)
 
     def test_worse_by_more_than_the_tolerance(self):
-        done = self.compare([row()], PICK, {"zero: 3": (5.0, 40), "tp: 4": (2.98, 70), PICK: (3.0, 60)})
+        done = self.compare([small()], PICK, {"zero: 3": (5.0, 40), "tp: 4": (2.98, 70), PICK: (3.0, 60)})
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("WORSE than mesh:dp:2,tp:4 zero:1 sequence_parallel:true", done.stdout)
         self.assertEqual(self.written()["summary"]["worse"], 1)
 
     def test_worse_than_zero_3(self):
-        done = self.compare([row()], PICK, {"hsdp": (8.0, 50), "zero: 3": (2.0, 40), "tp: 4": (4.0, 70), PICK: (3.0, 60)})
+        done = self.compare([small()], PICK, {"hsdp": (8.0, 50), "zero: 3": (2.0, 40), "tp: 4": (4.0, 70), PICK: (3.0, 60)})
         self.assertEqual(done.returncode, 1)
         self.assertEqual(self.written()["problems"][0]["ratio"], {"hand": 0.75, "zero3": 1.5, "hsdp": 0.375})
 
     def test_what_does_not_fit_is_not_compared(self):
-        done = self.compare([row()], PICK, {"zero: 3": (5.0, 99), "tp: 4": (1.0, 78.5), PICK: (3.0, 60)})
+        done = self.compare([small()], PICK, {"zero: 3": (5.0, 99), "tp: 4": (1.0, 78.5), PICK: (3.0, 60)})
         self.assertEqual(done.returncode, 0, done.stdout)
         (problem,) = self.written()["problems"]
         self.assertEqual((problem["ratio"], problem["hand"][0]["fits"]), ({"hand": None, "zero3": None, "hsdp": None}, False))
         self.assertIn("0 of 1 hand strategies fit", done.stdout)
-        self.assertEqual(done.stdout.splitlines()[-1], "worse in 0 of 0 problems, 0 errors")
+        self.assertEqual(done.stdout.splitlines()[-1], "worse in 0 of 0 problems, 0 errors, 0 plain strategies left out")
 
     def test_no_pick_where_something_fits_is_worse(self):
-        done = self.compare([row()], "error: nothing fits; more nodes", {"zero: 3": (5.0, 99), "tp: 4": (1.0, 70)})
+        done = self.compare([small()], "error: nothing fits; more nodes", {"zero: 3": (5.0, 99), "tp: 4": (1.0, 70)})
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(done.stdout.splitlines()[-1], "worse in 1 of 1 problems, 0 errors")
+        self.assertEqual(done.stdout.splitlines()[-1], "worse in 1 of 1 problems, 0 errors, 0 plain strategies left out")
         self.assertIsNone(self.written()["problems"][0]["pick"])
 
     def test_other_errors_are_counted(self):
-        done = self.compare([row()], "error: out of luck", {"zero: 3": (5.0, 99), "tp: 4": (1.0, 90)})
+        done = self.compare([small()], "error: out of luck", {"zero: 3": (5.0, 99), "tp: 4": (1.0, 90)})
         self.assertEqual(done.returncode, 1)
         self.assertIn("error: oriel plan failed: error: out of luck", done.stdout)
-        self.assertEqual(done.stdout.splitlines()[-1], "worse in 0 of 0 problems, 1 errors")
+        self.assertEqual(done.stdout.splitlines()[-1], "worse in 0 of 0 problems, 1 errors, 0 plain strategies left out")
+
+    def test_what_was_run_must_be_simulated_and_the_plain_need_not(self):
+        done = self.compare([small()], PICK, {"tp: 4": (4.0, 70), PICK: (3.0, 60)})
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("left out: zero3, 1 samples at a time, remat none: oriel simulate failed: ", done.stdout)
+        self.assertEqual(self.written()["problems"][0]["ratio"], {"hand": 0.75, "zero3": None, "hsdp": None})
+        done = self.compare([small()], PICK, {"zero: 3": (5.0, 99), PICK: (3.0, 60)})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("error: t-1: oriel simulate failed: ", done.stdout)
 
     def test_only_and_first(self):
-        table = [row(), row(layers="48", table_id="u"), row(model="Other", seq_len="512")]
+        table = [small(), small(layers="8", table_id="u"), small(model="Other", seq_len="512")]
         simulated = {"zero: 3": (5.0, 40), "tp: 4": (4.0, 70), PICK: (3.0, 60)}
         self.compare(table, PICK, simulated, "--only", "^u$|Other")
         self.assertEqual([problem["problem"].split(",")[0] for problem in self.written()["problems"]], ["GPT", "Other"])
