@@ -5,8 +5,9 @@
     bench/search/against_hand.py --tables DIR --only 'GPT-6.2B.* 8 A100' --keep inputs
 
 All times are simulated. DIR has train_all.csv (bench/simulator/README.md). Rows of grade A with the same model, sequence, batch,
-precision and machines are a problem. For each, `oriel simulate` says what the strategies of its rows take, and what `oriel plan` picked; both are given the same model, recipe
-and cluster, with Oriel's own software (no --stack). A strategy that does not fit the devices by the simulator is listed, and not compared.
+precision and machines are a problem. For each, `oriel simulate` says what the strategies of its rows take, and what `oriel plan` picked;
+both are given the same model, recipe and cluster, with Oriel's own software (no --stack). A strategy that does not fit the devices by the
+simulator is listed, and not compared.
 
     hand     what was run, microbatches as the row says
     zero3    ZeRO-3 over all devices; hsdp: over those of a node, with a copy on each. The fastest that fits of microbatches of 1, 2, 4, ..
