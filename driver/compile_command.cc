@@ -8,6 +8,7 @@
 #include "driver/compile_report.h"
 #include "driver/compiler.h"
 #include "driver/console.h"
+#include "driver/output_path.h"
 #include "driver/pipelines.h"
 #include "driver/search_text.h"
 #include "driver/strategy_flags.h"
@@ -101,6 +102,7 @@ absl::Status chooseStrategy(const Arguments& arguments, const Vocabulary& vocabu
 absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   Strategy& strategy = arguments.compile.strategy;
   ORIEL_ASSIGN_OR_RETURN(strategy, strategyFromOptions(arguments.strategy));
+  ORIEL_RETURN_IF_ERROR(checkOutputPath(arguments.output));
   ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.compile.unfused));
   arguments.compile.generatedKernels = arguments.generatedKernels == "on";
   if (arguments.generatedKernels != "on" && arguments.generatedKernels != "off") {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "driver/command.h"
 #include "driver/console.h"
+#include "driver/output_path.h"
 #include "driver/report/html_report.h"
 #include "driver/search_text.h"
 #include "driver/strategy_flags.h"
@@ -63,6 +64,9 @@ absl::Status findMachines(const Arguments& arguments, StrategySearch* search, st
 absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
   StrategySearch& search = arguments.search;
   if (arguments.top < 1) return usageError("--top must be 1 or more");
+  for (const std::string& path : {arguments.output, arguments.html}) {
+    ORIEL_RETURN_IF_ERROR(checkOutputPath(path));
+  }
   search.wanted = arguments.top;
   search.explain = true;
   if (arguments.objective != "time" && arguments.objective != "world") {

@@ -60,7 +60,8 @@ std::vector<std::string> wordsOf(const std::string& name) {
 bool isLike(const ClusterDevice& known, const runtime::CudaDevice& device) {
   constexpr double kSameMemory = 0.15;
   const std::vector<std::string> words = wordsOf(device.name);
-  const double memory = static_cast<double>(device.memory) / static_cast<double>(known.memory);
+  const double memory =
+      static_cast<double>(device.memory) / static_cast<double>(known.memory + known.reserved);
   return absl::c_linear_search(words, wordsOf(known.name).front()) &&
          !absl::c_linear_search(words, "PCIE") && !absl::c_linear_search(words, "NVL") &&
          std::abs(memory - 1) < kSameMemory;
@@ -110,7 +111,7 @@ absl::StatusOr<ThisMachine> cudaMachine(const std::vector<runtime::CudaDevice>& 
     if (!isLike(preset.device, first)) continue;
     ThisMachine machine;
     machine.cluster = oneNode(preset, ranks.value_or(count));
-    machine.cluster.device.memory = memory;
+    machine.cluster.device.memory = memory - preset.device.reserved;
     machine.hardware =
         absl::StrCat(count, " x ", first.name, " for ", countText(ranks.value_or(count), "rank"));
     machine.rates = absl::StrCat("rates are those of --cluster ", name,

@@ -76,7 +76,7 @@ TEST(ThisMachineTest, GpusOfAPreset) {
     const absl::StatusOr<ThisMachine> machine = cudaMachine(gpus(8, name, memory), 4);
     ASSERT_TRUE(machine.ok()) << machine.status();
     EXPECT_EQ(machine->cluster.devices(), 4);
-    EXPECT_EQ(machine->cluster.device.memory, memory);
+    EXPECT_EQ(machine->cluster.device.memory, memory - (int64_t{2} << 30));
     EXPECT_EQ(machine->cluster.device.name, findCluster(preset)->device.name);
     EXPECT_THAT(machine->text(memory),
                 HasSubstr(std::string("rates are those of --cluster ") + preset));

@@ -20,7 +20,8 @@ struct PeakRates {
 
 struct ClusterDevice {
   std::string name;
-  int64_t memory = 0;          // bytes that a rank may have: less than the device's, see the doc
+  int64_t memory = 0;          // bytes that a rank may have: the device's less what is reserved
+  int64_t reserved = 0;        // for contexts and libraries
   double memoryBandwidth = 0;  // bytes per second, reads and writes together
   PeakRates flops;
   Efficiency efficiency;  // what it reaches of all that

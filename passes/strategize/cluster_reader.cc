@@ -49,12 +49,13 @@ class ClusterReader {
     ClusterDevice& device = cluster_.device;
     device.name = map.readString("name", "");
     const int64_t all = readBytes(map, "memory", "must be the bytes of a device, e.g. `80 GiB`");
-    const int64_t reserved =
-        map.has("reserved") ? readBytes(map, "reserved", "must be bytes, e.g. `2 GiB`") : 0;
-    if (all > 0 && reserved >= all) {
+    if (map.has("reserved")) {
+      device.reserved = readBytes(map, "reserved", "must be bytes, e.g. `2 GiB`");
+    }
+    if (all > 0 && device.reserved >= all) {
       map.fail("reserved", "'device.reserved' leaves nothing of 'device.memory'");
     }
-    device.memory = all - reserved;
+    device.memory = all - device.reserved;
     device.memoryBandwidth = readQuantity(map, "memory_bandwidth", bytesPerSecond(), 0);
     YamlMap flops(&document_, map.node("flops"), "device.flops", {"bf16", "f16", "f32", "f64"});
     flops.require("f32");

@@ -1,0 +1,32 @@
+#include "driver/output_path.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/files.h"
+
+namespace oriel::driver {
+
+absl::Status checkOutputPath(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("can't write '", path, "': it is a folder; give a file's name"));
+  }
+  const std::string folder = runtime::FolderOf(path);
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    return absl::NotFoundError(absl::StrCat("can't write '", path, "': there is no folder '",
+                                            folder, "'; make it, or give another path"));
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("can't write '", path, "': the folder '", folder,
+                     "' is not yours to write in; give another path"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace oriel::driver
