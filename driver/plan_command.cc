@@ -1,5 +1,6 @@
 // `oriel plan`: the strategies that a model is trained with fastest on a cluster.
 #include <cstdio>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "driver/command.h"
@@ -23,7 +24,13 @@ struct Arguments {
   std::string recipe, cluster, device, objective = "time", output, html;
   StrategyOptions ranks;  // its `world`
   std::vector<std::string> fix, unfused;
-  int64_t top = 5;
+  std::optional<int64_t> top;
+
+  // Rows; without --top, of what was simulated on the way to the first.
+  int64_t rows() const {
+    constexpr int64_t kRows = 5;
+    return top.value_or(kRows);
+  }
   bool json = false;
 };
 
@@ -38,7 +45,7 @@ absl::StatusOr<std::string> reportOf(const FoundStrategies& found, const Argumen
   return htmlReport(
       found, simulation,
       {options.modelPath, arguments.recipe,
-       arguments.cluster.empty() ? options.cluster.name : arguments.cluster, arguments.top});
+       arguments.cluster.empty() ? options.cluster.name : arguments.cluster, arguments.rows()});
 }
 
 // Those of --cluster; else this one, of which `text` then says what it was taken to be.
@@ -63,11 +70,11 @@ absl::Status findMachines(const Arguments& arguments, StrategySearch* search, st
 
 absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
   StrategySearch& search = arguments.search;
-  if (arguments.top < 1) return usageError("--top must be 1 or more");
+  if (arguments.rows() < 1) return usageError("--top must be 1 or more");
   for (const std::string& path : {arguments.output, arguments.html}) {
     ORIEL_RETURN_IF_ERROR(checkOutputPath(path));
   }
-  search.wanted = arguments.top;
+  search.wanted = arguments.top.value_or(1);
   search.explain = true;
   if (arguments.objective != "time" && arguments.objective != "world") {
     return usageError(
@@ -91,8 +98,9 @@ absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
     ORIEL_ASSIGN_OR_RETURN(const std::string page, reportOf(found, arguments, vocabulary));
     ORIEL_RETURN_IF_ERROR(runtime::WriteTextAtomically(arguments.html, page));
   }
-  const std::string text = arguments.json ? searchJson(found, arguments.top)
-                                          : absl::StrCat(machine, searchText(found, arguments.top));
+  const std::string text = arguments.json
+                               ? searchJson(found, arguments.rows())
+                               : absl::StrCat(machine, searchText(found, arguments.rows()));
   std::fwrite(text.data(), 1, text.size(), stdout);
   return absl::OkStatus();
 }
@@ -125,7 +133,10 @@ void addPlanCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->add_option("--device", arguments->device,
                    "Without --cluster, what this machine would run it on: host (default) or cuda")
       ->type_name("host|cuda");
-  command->add_option("--top", arguments->top, "How many strategies to show (default: 5)")
+  command
+      ->add_option("--top", arguments->top,
+                   "Find and show that many of the best; without it, the first is found, and "
+                   "shown with others that were simulated for that")
       ->type_name("N");
   addFixFlag(command, &arguments->fix);
   command

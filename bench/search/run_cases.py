@@ -33,7 +33,6 @@ import strategy_facts
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENOUGH = 0.9
-TOP = 5
 MICRO = 1  # of the recipes: what a strategy without `microbatches` has
 
 
@@ -90,7 +89,7 @@ class Run:
 
     def command(self, oriel):
         return [str(oriel), "plan", str(self.model), "--recipe", str(self.folder / "recipe.yaml"), "--cluster",
-                str(self.folder / "cluster.yaml"), "--top", str(TOP), "--json", "-o", str(self.folder / "strategy.yaml")]
+                str(self.folder / "cluster.yaml"), "--json", "-o", str(self.folder / "strategy.yaml")]
 
     def prepare(self):
         self.folder.mkdir(parents=True, exist_ok=True)

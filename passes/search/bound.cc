@@ -9,6 +9,17 @@ namespace oriel {
 
 namespace {
 
+// With ZeRO-2, a backward writes its part of the sums of gradients, where others write all.
+MicrobatchCost withSharedGradients(MicrobatchCost cost, const Candidate& c,
+                                   const Cluster& cluster) {
+  // They may be written, and read and written again, at less than the memory's bandwidth.
+  constexpr double kTimes = 4;
+  if (c.zero < 2 || cluster.device.memoryBandwidth <= 0) return cost;
+  const double saved = kTimes * cost.gradients / cluster.device.memoryBandwidth;
+  cost.backward = std::max(cost.backward / 2, cost.backward - saved);
+  return cost;
+}
+
 // What a grid waits in a step, as a part of a microbatch's work on all others (the table in
 // docs/strategy.md).
 double fillOf(const Candidate& c) {
@@ -95,9 +106,10 @@ MicrobatchCost leastCost(const MicrobatchCost& known, const Candidate& other, co
   return cost;
 }
 
-Bound boundOf(const Candidate& c, const MicrobatchCost& cost, const Cluster& cluster,
+Bound boundOf(const Candidate& c, const MicrobatchCost& whole, const Cluster& cluster,
               double busiest) {
   const auto grids = static_cast<double>(c.pp), shards = static_cast<double>(c.shards);
+  const MicrobatchCost cost = withSharedGradients(whole, c, cluster);
   const double forward = cost.forward / grids, backward = cost.backward / grids;
   const double own = busiestOf(c, cost, busiest), all = cost.forward + cost.backward;
   const double runs = static_cast<double>(c.microbatches) * own + fillOf(c) * (all - own);
