@@ -87,7 +87,7 @@ class Runs(unittest.TestCase):
     def test_command(self):
         run = run_cases.Run(CASES["vlm_7b_8_h100"], {"preset": "h100"}, pathlib.Path("f"), pathlib.Path("m.onnx"))
         self.assertEqual(run.command("oriel"), ["oriel", "plan", "m.onnx", "--recipe", "f/recipe.yaml", "--cluster", "f/cluster.yaml",
-                                                "--top", "5", "--json", "-o", "f/strategy.yaml"])
+                                                "--json", "-o", "f/strategy.yaml"])
 
     def test_accepted(self):
         result = self.run_cases("mesh: {dp: 8}\nzero: 1\nmicrobatches: 8\n", "--only", "vlm_7b_8_h100", "--out", self.folder / "out.json")
