@@ -46,6 +46,11 @@ void appendInts(DenseElementsAttr constant, bool splat, std::vector<int64_t>& va
     values.assign(range.begin(), range.end());
     return;
   }
+  values.reserve(constant.getNumElements());
+  if (type.isSignlessInteger(1)) {
+    for (bool value : constant.getValues<bool>()) values.push_back(value);
+    return;
+  }
   for (const llvm::APInt& value : constant.getValues<llvm::APInt>()) {
     values.push_back(convert(value));
   }

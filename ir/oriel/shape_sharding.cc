@@ -18,32 +18,34 @@ ShardingRule linearIn(ShardingRule rule, std::initializer_list<unsigned> operand
   return rule;
 }
 
-// Bytes of an element, if each has bytes of its own; 0 otherwise.
-int64_t elementBytes(mlir::DenseElementsAttr constant) {
+// Of an element in the raw data, in which booleans are packed.
+int64_t storedBits(mlir::DenseElementsAttr constant) {
   const unsigned bits = constant.getElementType().getIntOrFloatBitWidth();
-  return bits % CHAR_BIT == 0 ? bits / CHAR_BIT : 0;
+  return bits == 1 ? 1 : llvm::alignTo(bits, CHAR_BIT);
+}
+
+bool bitOf(llvm::ArrayRef<char> data, int64_t index) {
+  return (static_cast<unsigned char>(data[index / CHAR_BIT]) >> (index % CHAR_BIT)) & 1;
 }
 
 // Whether every slice of the constant along a dimension is the same, bit by bit.
 bool isUniformAlong(mlir::DenseElementsAttr constant, int64_t dim) {
   if (constant.isSplat()) return true;
   llvm::ArrayRef<int64_t> shape = constant.getType().getShape();
-  const int64_t inner = elementCount(shape.drop_front(dim + 1));
-  const int64_t block = shape[dim] * inner;
-  const int64_t bytes = elementBytes(constant);
-  if (bytes == 0) {
-    const Elements<int64_t> elements = readElements<int64_t>(constant);
-    for (int64_t i = 0, e = constant.getNumElements(); i < e; ++i) {
-      if (elements[i] != elements[i - i % block + i % inner]) return false;
+  llvm::ArrayRef<char> data = constant.getRawData();
+  const int64_t inner = elementCount(shape.drop_front(dim + 1)) * storedBits(constant);
+  const int64_t block = shape[dim] * inner, end = constant.getNumElements() * storedBits(constant);
+  if (inner % CHAR_BIT == 0) {
+    for (int64_t first = 0; first < end; first += block) {
+      const char* begin = data.data() + first / CHAR_BIT;
+      for (int64_t slice = inner; slice < block; slice += inner) {
+        if (std::memcmp(begin, begin + slice / CHAR_BIT, inner / CHAR_BIT) != 0) return false;
+      }
     }
     return true;
   }
-  const char* data = constant.getRawData().data();
-  for (int64_t first = 0, e = constant.getNumElements(); first < e; first += block) {
-    for (int64_t slice = inner; slice < block; slice += inner) {
-      const char* begin = data + first * bytes;
-      if (std::memcmp(begin, begin + slice * bytes, inner * bytes) != 0) return false;
-    }
+  for (int64_t i = 0; i < end; ++i) {
+    if (bitOf(data, i) != bitOf(data, i - i % block + i % inner)) return false;
   }
   return true;
 }
@@ -51,18 +53,18 @@ bool isUniformAlong(mlir::DenseElementsAttr constant, int64_t dim) {
 // The first elements along each dimension.
 mlir::DenseElementsAttr firstOf(mlir::DenseElementsAttr constant, mlir::RankedTensorType type) {
   const auto strides = rowMajorStrides(constant.getType().getShape());
-  const int64_t bytes = elementBytes(constant);
-  if (bytes == 0) {
-    const Elements<int64_t> elements = readElements<int64_t>(constant);
-    std::vector<int64_t> values;
+  llvm::ArrayRef<char> data = constant.getRawData();
+  const int64_t bits = storedBits(constant);
+  if (bits == 1) {
+    llvm::SmallVector<bool> values;
+    values.reserve(type.getNumElements());
     walkStrided<1>(type.getShape(), {strides}, [&](auto index) {
-      values.push_back(elements[index[0]]);
+      values.push_back(bitOf(data, index[0]));
       return true;
     });
-    return writeElements<int64_t>(type, values);
+    return mlir::DenseElementsAttr::get(type, values);
   }
-  llvm::ArrayRef<char> data = constant.getRawData();
-  const int64_t row = type.getShape().back();
+  const int64_t bytes = bits / CHAR_BIT, row = type.getShape().back();
   std::vector<char> values;
   values.reserve(type.getNumElements() * bytes);
   walkStrided<1>(type.getShape().drop_back(), {strides}, [&](auto index) {

@@ -32,12 +32,16 @@ func.func @reductions(%a: tensor<2x4x3xf64>) -> (tensor<2x3xf64>, tensor<2x1x3xi
 }
 
 // A constant splits along dimensions in which it repeats.
-func.func @constants() -> (tensor<2x4xi64>, tensor<4x2xf64>, tensor<2x4xf64>, tensor<2x2xf64>) {
+func.func @constants() -> (tensor<2x4xi64>, tensor<4x2xf64>, tensor<2x4xf64>, tensor<2x2xf64>, tensor<2x3x2xi1>, tensor<2x8xi1>, tensor<2x2x2xi32>) {
   %0 = oriel.iota {dim = 1 : i64} : () -> tensor<2x4xi64>
   %3 = oriel.iota {dim = 0 : i64} : () -> tensor<4x2xf64>
   %1 = oriel.constant {value = dense<[[0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0]]> : tensor<2x4xf64>} : () -> tensor<2x4xf64>
   %2 = oriel.constant {value = dense<5.0> : tensor<2x2xf64>} : () -> tensor<2x2xf64>
-  return %0, %3, %1, %2 : tensor<2x4xi64>, tensor<4x2xf64>, tensor<2x4xf64>, tensor<2x2xf64>
+  // Booleans are stored as bits: slices that begin within a byte, and whole bytes.
+  %4 = oriel.constant {value = dense<[[[true, true], [false, false], [true, true]], [[true, true], [false, false], [true, true]]]> : tensor<2x3x2xi1>} : () -> tensor<2x3x2xi1>
+  %5 = oriel.constant {value = dense<[[true, false, false, true, true, false, true, false], [true, false, false, true, true, false, true, false]]> : tensor<2x8xi1>} : () -> tensor<2x8xi1>
+  %6 = oriel.constant {value = dense<[[[1, 2], [1, 2]], [[3, 4], [3, 4]]]> : tensor<2x2x2xi32>} : () -> tensor<2x2x2xi32>
+  return %0, %3, %1, %2, %4, %5, %6 : tensor<2x4xi64>, tensor<4x2xf64>, tensor<2x4xf64>, tensor<2x2xf64>, tensor<2x3x2xi1>, tensor<2x8xi1>, tensor<2x2x2xi32>
 }
 
 // Sizes that divide, that share a divisor, and that begin alike after a whole part.
