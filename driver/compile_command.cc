@@ -52,29 +52,34 @@ absl::Status writeFiles(const Compilation& compilation, const std::string& path)
   return written;
 }
 
+// What was assumed and chosen. Standard output is the IR's where a dump goes there.
+void say(const std::string& text, const DumpRequest& dump) {
+  const bool isDumped = !dump.after.empty() || !dump.stopAfter.empty();
+  std::FILE* out = isDumped && dump.folder.empty() ? stderr : stdout;
+  std::fwrite(text.data(), 1, text.size(), out);
+}
+
 // The machines that the plan is for, if anybody says: --cluster, or --world alone for this one.
 absl::Status findMachines(const Arguments& arguments, Strategy* strategy, CompileOptions* options) {
   const std::optional<int64_t>& world = arguments.strategy.world;
-  absl::StatusOr<ThisMachine> machine = absl::NotFoundError("not looked at");
+  std::optional<ThisMachine> thisOne;
   if (!arguments.cluster.empty()) {
     ORIEL_ASSIGN_OR_RETURN(options->cluster, clusterFor(arguments.cluster, *strategy));
   } else if (world && isLeftToSearch(arguments.strategy)) {
-    machine = thisMachine(options->device.kind(), world);
+    absl::StatusOr<ThisMachine> machine = thisMachine(options->device.kind(), world);
     if (!machine.ok()) {
       return absl::Status(machine.status().code(),
                           absl::StrCat(machine.status().message(),
                                        ", or say the strategy, e.g. --mesh dp=", *world));
     }
-    options->cluster = machine->cluster;
+    thisOne = *std::move(machine);
+    options->cluster = thisOne->cluster;
   } else {
     return absl::OkStatus();
   }
   if (strategy->memory) options->cluster->device.memory = *strategy->memory;
   strategy->memory = options->cluster->device.memory;
-  if (machine.ok()) {
-    const std::string text = machine->text(*strategy->memory);
-    std::fwrite(text.data(), 1, text.size(), stdout);
-  }
+  if (thisOne) say(thisOne->text(*strategy->memory), options->dump);
   return absl::OkStatus();
 }
 
@@ -94,8 +99,7 @@ absl::Status chooseStrategy(const Arguments& arguments, const Vocabulary& vocabu
   ORIEL_ASSIGN_OR_RETURN(const FoundStrategies found, findStrategies(search, vocabulary));
   options->strategy = found.best().candidate.strategy();
   options->strategy.memory = options->cluster->device.memory;
-  const std::string text = absl::StrCat("strategy ", choiceText(found), "\n");
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  say(absl::StrCat("strategy ", choiceText(found), "\n"), options->dump);
   return absl::OkStatus();
 }
 

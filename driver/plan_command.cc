@@ -48,7 +48,8 @@ absl::StatusOr<std::string> reportOf(const FoundStrategies& found, const Argumen
        arguments.cluster.empty() ? options.cluster.name : arguments.cluster, arguments.rows()});
 }
 
-// Those of --cluster; else this one, of which `text` then says what it was taken to be.
+// Those of --cluster; else this one, of which `text` then says what it was taken to be. The recipe
+// has been read.
 absl::Status findMachines(const Arguments& arguments, StrategySearch* search, std::string* text) {
   ORIEL_ASSIGN_OR_RETURN(const Strategy strategy, strategyFromOptions(arguments.ranks));
   search->ranks = arguments.ranks.world;
@@ -56,7 +57,13 @@ absl::Status findMachines(const Arguments& arguments, StrategySearch* search, st
     ORIEL_ASSIGN_OR_RETURN(
         const plan::Device device,
         runtime::ParseDevice(arguments.device.empty() ? runtime::kHostDevice : arguments.device));
-    ORIEL_ASSIGN_OR_RETURN(const ThisMachine machine, thisMachine(device.kind(), search->ranks));
+    ORIEL_ASSIGN_OR_RETURN(ThisMachine machine, thisMachine(device.kind(), search->ranks));
+    if (!search->ranks) {
+      // As many of them as the batch can be for, with all that the machine has.
+      int64_t ranks = machine.cluster.devices();
+      while (search->simulation.recipe.globalBatch % ranks != 0) --ranks;
+      ORIEL_ASSIGN_OR_RETURN(machine, thisMachine(device.kind(), ranks));
+    }
     search->simulation.cluster = machine.cluster;
     *text = machine.text(machine.cluster.device.memory);
     return absl::OkStatus();
@@ -86,9 +93,9 @@ absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
   search.pins = *pins;
   ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.unfused));
   search.simulation.unfusedAttention = !arguments.unfused.empty();
+  ORIEL_ASSIGN_OR_RETURN(search.simulation.recipe, readRecipe(arguments.recipe));
   std::string machine;
   ORIEL_RETURN_IF_ERROR(findMachines(arguments, &search, &machine));
-  ORIEL_ASSIGN_OR_RETURN(search.simulation.recipe, readRecipe(arguments.recipe));
   ORIEL_ASSIGN_OR_RETURN(const FoundStrategies found, findStrategies(search, vocabulary));
   if (!arguments.output.empty()) {
     ORIEL_RETURN_IF_ERROR(

@@ -222,7 +222,7 @@ std::string searchText(const FoundStrategies& found, int64_t rows) {
     }
     absl::StrAppend(&text, row.back(), "\n");
   }
-  absl::StrAppendFormat(&text, "of %.3g GiB per device. %s.%s\n",
+  absl::StrAppendFormat(&text, "of %.4g GiB per device. %s.%s\n",
                         static_cast<double>(found.problem.cluster.device.memory) / kGiB,
                         choiceText(found), simplerText(result));
   if (!result.neighbours.empty()) absl::StrAppend(&text, "beside the first:\n");

@@ -128,11 +128,14 @@ class SimulatedModel::Impl {
   // The stage of each part.
   absl::StatusOr<std::vector<int64_t>> stagesFor(TypedModel& typed, const Recipe& recipe,
                                                  const Strategy& strategy) {
-    if (strategy.stageCount() == 1) return std::vector<int64_t>(typed.parts->parts.size(), 0);
-    if (strategy.pipeline->named.empty()) {
+    const bool isCut = strategy.stageCount() > 1;
+    // Of one stage, for who asks what others would be.
+    if (!isCut && !isQuiet_) return std::vector<int64_t>(typed.parts->parts.size(), 0);
+    if (!isCut || strategy.pipeline->named.empty()) {
       ORIEL_RETURN_IF_ERROR(timeParts(typed, recipe, strategy));
     }
     if (!typed.timedParts.empty()) typed.parts->parts = typed.timedParts;
+    if (!isCut) return std::vector<int64_t>(typed.parts->parts.size(), 0);
     return stagesOfParts(*typed.parts, strategy);
   }
 
@@ -472,7 +475,8 @@ class OneSimulation {
     if (stageOfPart_.empty() && strategy_.stageCount() > 1) return parts;
     for (const Part& part : typed_->parts->parts) {
       const int64_t stage = stageOfPart_.empty() ? 0 : stageOfPart_[parts.size()];
-      parts.push_back({part.name, part.block >= 0, stage});
+      const double seconds = typed_->timedParts.empty() ? 0 : part.seconds();
+      parts.push_back({part.name, part.block >= 0, stage, seconds});
     }
     return parts;
   }
@@ -504,9 +508,8 @@ absl::StatusOr<std::optional<int64_t>> SimulatedModel::samples() { return impl_-
 absl::StatusOr<SimulatedModel::Structure> SimulatedModel::structure(const Strategy& strategy) {
   ORIEL_ASSIGN_OR_RETURN(const Recipe recipe, impl_->recipeFor(strategy));
   ORIEL_ASSIGN_OR_RETURN(TypedModel * typed, impl_->typedFor(recipe, strategy));
-  Encoders encoders = encodersOf(mainOf(*typed->module), *typed->parts);
-  ORIEL_RETURN_IF_ERROR(impl_->timeParts(*typed, recipe, strategy));
-  return Structure{typed->timedParts, std::move(encoders)};
+  return Structure{static_cast<int64_t>(typed->parts->parts.size()),
+                   encodersOf(mainOf(*typed->module), *typed->parts)};
 }
 
 }  // namespace oriel::driver

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "driver/simulation.h"
@@ -30,8 +29,8 @@ class SimulatedModel {
 
   // As the microbatches of this strategy see it.
   struct Structure {
-    std::vector<Part> parts;  // between which it can be cut into stages
-    Encoders encoders;        // that may have a mesh of their own
+    int64_t parts = 1;  // between which it can be cut into stages
+    Encoders encoders;  // that may have a mesh of their own
   };
   absl::StatusOr<Structure> structure(const Strategy& strategy);
 

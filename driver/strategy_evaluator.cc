@@ -61,6 +61,9 @@ Evaluation evaluationOf(const Simulation& simulation) {
   if (simulation.programs.size() == 1) {
     evaluation.microbatch =
         microbatchOf(simulation.programs.front(), simulation.step.programs.front());
+    for (const SimulatedPart& part : simulation.parts) {
+      evaluation.microbatch.parts.push_back(part.seconds);
+    }
   }
   return evaluation;
 }

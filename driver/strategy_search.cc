@@ -61,8 +61,7 @@ class Finder {
     problem.isOneMicrobatch = options.recipe.isOneMicrobatch();
     problem.pins = search_.pins;
     ORIEL_ASSIGN_OR_RETURN(const StrategyEvaluator::ModelFacts facts, evaluator_->facts());
-    problem.parts = static_cast<int64_t>(facts.structure.parts.size());
-    for (const Part& part : facts.structure.parts) problem.partCosts.push_back(part.seconds());
+    problem.parts = facts.structure.parts;
     problem.samples = facts.samples;
     problem.encoderShare = facts.structure.encoders.share;
     if (const auto& encoders = facts.structure.encoders.modules; !encoders.empty()) {

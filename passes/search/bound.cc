@@ -31,11 +31,11 @@ double fillOf(const Candidate& c) {
 
 // Of the busiest grid, a microbatch. What runs again may be of others.
 double busiestOf(const Candidate& c, const MicrobatchCost& cost, double share) {
-  // Shares are those of another microbatch's size.
-  constexpr double kAlike = 0.97;
+  // Layers that are split over tp may be so by other factors than the rest.
+  const double alike = c.tp == 1 ? 0.97 : 0.9;
   const double all = cost.forward + cost.backward;
   const double once = c.remat == RematPolicy::kNone ? all : cost.backward;
-  return std::max(all / static_cast<double>(c.pp), kAlike * share * once);
+  return std::max(all / static_cast<double>(c.pp), alike * share * once);
 }
 
 // Microbatches that the first grid holds between forward and backward, in those of all its stages.
@@ -63,7 +63,7 @@ double secondsOver(const Candidate& c, int64_t ranks, LinkUse use, double bytes,
 // What of the communication over data-parallel ranks can't be beside computing.
 double exposedOf(const Candidate& c, const MicrobatchCost& cost, double forward, double backward,
                  const Cluster& cluster) {
-  if (c.dp == 1) return 0;
+  if (c.dp == 1 || c.apart) return 0;
   const auto grids = static_cast<double>(c.pp), microbatches = static_cast<double>(c.microbatches);
   if (c.zero == 0) {
     const double reduced =
@@ -87,8 +87,8 @@ MicrobatchCost leastCost(const MicrobatchCost& known, const Candidate& other, co
   double share = static_cast<double>(c.micro) / static_cast<double>(other.micro) / ranks;
   MicrobatchCost cost;
   cost.stash = known.stash * share;
-  // More samples at a time may be a little faster.
-  constexpr double kLarger = 0.95;
+  // More samples at a time may be faster: they share launches and latencies.
+  constexpr double kLarger = 0.8;
   if (c.micro > other.micro) share *= kLarger;
   cost.forward = known.forward * share;
   cost.backward = known.backward * share;
@@ -96,6 +96,7 @@ MicrobatchCost leastCost(const MicrobatchCost& known, const Candidate& other, co
   cost.parameters = known.parameters / ranks;
   cost.gradients = known.gradients / ranks;
   cost.optimizerState = known.optimizerState / ranks;
+  if (c.micro == other.micro && c.tp == other.tp) cost.parts = known.parts;
   if (c.remat == other.remat) return cost;
   cost.stash = 0;
   if (c.remat == RematPolicy::kFull) {
@@ -108,7 +109,9 @@ MicrobatchCost leastCost(const MicrobatchCost& known, const Candidate& other, co
 
 Bound boundOf(const Candidate& c, const MicrobatchCost& whole, const Cluster& cluster,
               double busiest) {
-  const auto grids = static_cast<double>(c.pp), shards = static_cast<double>(c.shards);
+  const auto grids = static_cast<double>(c.pp);
+  // Encoders apart are sharded over the tp ranks, too.
+  const auto shards = static_cast<double>(c.apart && c.shards == c.dp ? c.shards * c.tp : c.shards);
   const MicrobatchCost cost = withSharedGradients(whole, c, cluster);
   const double forward = cost.forward / grids, backward = cost.backward / grids;
   const double own = busiestOf(c, cost, busiest), all = cost.forward + cost.backward;

@@ -2,6 +2,8 @@
 #ifndef ORIEL_PASSES_SEARCH_BOUND_H_
 #define ORIEL_PASSES_SEARCH_BOUND_H_
 
+#include <vector>
+
 #include "passes/search/candidate.h"
 #include "passes/strategize/cluster.h"
 
@@ -13,6 +15,9 @@ struct MicrobatchCost {
   double update = 0;                 // of a step, nothing sharded
   double parameters = 0, gradients = 0, optimizerState = 0;
   double stash = 0;  // of a microbatch, between its forward and its backward
+  // Of a microbatch, each part between which stages are cut, as the compiler times them for that:
+  // not split over tp, with nothing that runs again. None where another's are not known.
+  std::vector<double> parts;
 };
 
 // Of `candidate` at least, from what is known of another one that is split over no more ranks, and
@@ -27,7 +32,7 @@ struct Bound {
 
 // `cost` is of candidates with the same tp, sequence parallelism, micro and remat. All
 // communication beside computing that can be, no temporaries. `busiest` is the share of a
-// microbatch's work that one grid has, where nothing runs again; as if all had the same where that
+// microbatch's work that one grid has by the times of its parts; as if all had the same where that
 // is more.
 Bound boundOf(const Candidate& candidate, const MicrobatchCost& cost, const Cluster& cluster,
               double busiest = 0);

@@ -140,19 +140,19 @@ class Searcher {
   }
 
   Bound leastBoundOf(const Candidate& c) const {
-    return boundOf(c, costs_.least(c), problem_.cluster, busiestShare(c));
+    const MicrobatchCost cost = costs_.least(c);
+    return boundOf(c, cost, problem_.cluster, busiestShare(c, cost.parts));
   }
 
   // Of the work of a microbatch, by the cuts that the compiler finds.
-  double busiestShare(const Candidate& c) const {
-    if (problem_.partCosts.empty() || c.pp == 1) return 0;
+  double busiestShare(const Candidate& c, const std::vector<double>& parts) const {
     const int64_t stages = c.pp * c.interleave;
-    const auto [known, isNew] = busiestShares_.try_emplace({stages, c.pp}, 0);
+    const double all = std::accumulate(parts.begin(), parts.end(), 0.);
+    if (c.pp == 1 || all <= 0) return 0;
+    const auto [known, isNew] = busiestShares_.try_emplace({c.micro, stages, c.pp}, 0);
     if (isNew) {
-      const std::vector<double>& costs = problem_.partCosts;
-      const std::vector<double> ofGrids = gridCosts(costs, balancedCuts(costs, stages, c.pp), c.pp);
-      known->second = *std::max_element(ofGrids.begin(), ofGrids.end()) /
-                      std::accumulate(costs.begin(), costs.end(), 0.);
+      const std::vector<double> ofGrids = gridCosts(parts, balancedCuts(parts, stages, c.pp), c.pp);
+      known->second = *std::max_element(ofGrids.begin(), ofGrids.end()) / all;
     }
     return known->second;
   }
@@ -399,8 +399,9 @@ class Searcher {
   const Evaluate& evaluate_;
   std::vector<Candidate> candidates_;
   GroupCosts costs_;
-  mutable std::map<std::pair<int64_t, int64_t>, double> busiestShares_;  // by stages and grids
-  std::optional<Candidate> anchor_;                                      // the first that is known
+  // By samples of a microbatch, stages and grids.
+  mutable std::map<std::tuple<int64_t, int64_t, int64_t>, double> busiestShares_;
+  std::optional<Candidate> anchor_;  // the first that is known
   std::map<GroupKey, Group> groups_;
   std::priority_queue<Entry> queue_;
   size_t order_ = 0;

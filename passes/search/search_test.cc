@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "passes/search/bound.h"
+#include "passes/stage/balance.h"
 #include "passes/strategize/strategy_reader.h"
 
 namespace oriel {
@@ -33,7 +34,8 @@ SearchProblem Problem(int64_t nodes, int64_t devices) {
 }
 
 // A machine by a formula, that takes no less than the bounds: more samples at a time are a little
-// faster, each piece of a layer costs collectives, stages wait, and what is sharded is sent.
+// faster, each piece of a layer costs collectives, stages wait for the busiest of their cuts, and
+// what is sharded is sent.
 class Machine {
  public:
   std::vector<absl::StatusOr<Evaluation>> operator()(const std::vector<Strategy>& strategies) {
@@ -63,16 +65,22 @@ class Machine {
     cost.stash = (isFull ? 0.2 : 2.) * kGiB * micro / tp;
     const bool isZeroBubble = strategy.pipeline->schedule == ScheduleKind::kZbH1;
     const double faster = isZeroBubble ? 3 : static_cast<double>(strategy.pipeline->interleave);
-    const double fill = (pp - 1) / faster;
+    cost.parts = {1, 1, 1, 1, 1, 1, 1, 2};
+    const std::vector<double> grids =
+        gridCosts(cost.parts, balancedCuts(cost.parts, strategy.stageCount(), strategy.grids()),
+                  strategy.grids());
+    const double busiest = *std::max_element(grids.begin(), grids.end()) / 9;
+    const double all = cost.forward + cost.backward;
+    const double held = strategy.pipeline->interleave > 1 ? 1.5 * pp : pp;
     Evaluation evaluation;
-    evaluation.seconds = (runs + fill) * (cost.forward + cost.backward) / pp * 1.02 + cost.update +
+    evaluation.seconds = (runs * busiest + (1 - busiest) / faster) * all * 1.02 + cost.update +
                          (strategy.zero == 3 ? 0.02 : 0.005 * strategy.zero) * runs * dp;
     Evaluation::Program program;
     program.bytes = {(cost.parameters / (strategy.zero >= 3 ? shards : 1) +
                       cost.gradients / (strategy.zero >= 2 ? shards : 1) +
                       cost.optimizerState / (strategy.zero >= 1 ? shards : 1)) /
                          pp,
-                     cost.stash * std::min(runs, pp) / pp};
+                     cost.stash * std::min(runs, held) / pp};
     evaluation.programs = {program};
     evaluation.microbatch = cost;
     return evaluation;

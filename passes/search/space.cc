@@ -171,6 +171,10 @@ std::string possibleValues(const std::vector<Candidate>& all, const std::string&
     for (const Candidate& candidate : all) values.insert(candidate.*member);
     return absl::StrCat("; ", key, " is one of ", absl::StrJoin(values, ", "), " there");
   }
+  if (pin == "apart=on") {
+    return "; that takes a model with an encoder beside its largest tower, tp above 1, and a micro "
+           "that tp divides";
+  }
   return "";
 }
 

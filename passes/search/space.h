@@ -18,8 +18,6 @@ struct SearchProblem {
   int64_t ranks = 1;        // that a strategy has
   int64_t globalBatch = 1;  // samples of a step
   int64_t parts = 1;        // of the model, between which it can be cut into stages
-  // What each takes of a microbatch, in any unit, by which cuts are found; empty: all the same.
-  std::vector<double> partCosts;
   // Samples of a microbatch of all ranks, where the model is for one number only.
   std::optional<int64_t> samples;
   bool isOneMicrobatch = false;  // the loss may mix the samples of a step

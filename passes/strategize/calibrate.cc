@@ -93,14 +93,14 @@ class Calibration {
   }
 
  private:
-  // Both take half of what is one after the other, so hidden is what that exceeds both.
+  // Of what could be hidden.
   void fitOverlap() {
-    double alone = 0, both = 0;
+    double most = 0, hidden = 0;
     for (const auto& each : measured_.overlaps) {
-      alone += each.alone;
-      both += each.both;
+      most += std::min(each.computing, each.communicating);
+      hidden += each.computing + each.communicating - each.both;
     }
-    if (alone > 0) efficiency_.overlap = std::clamp(2 * (alone - both) / alone, 0., 1.);
+    if (most > 0) efficiency_.overlap = std::clamp(hidden / most, 0., 1.);
   }
 
   void fitMemory() {
@@ -361,7 +361,8 @@ absl::StatusOr<MachineMeasurements> readMeasurements(const std::string& text) {
     } else if (what == "bytes") {
       measured.bytes.push_back({map.readDouble("bytes", 0), seconds});
     } else if (what == "overlap") {
-      measured.overlaps.push_back({map.readDouble("alone", 0), seconds});
+      measured.overlaps.push_back(
+          {map.readDouble("computing", 0), map.readDouble("communicating", 0), seconds});
     } else {
       const std::map<std::string, LinkUse> uses = {{"all_gather", LinkUse::kGather},
                                                    {"all_reduce", LinkUse::kAllReduce},

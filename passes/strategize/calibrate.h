@@ -34,7 +34,7 @@ struct MachineMeasurements {
     double sentBytes, seconds;
   };
   struct Overlap {
-    double alone, both;  // one after the other, and at the same time; with products as long
+    double computing, communicating, both;  // each alone, and at the same time
   };
   std::vector<Product> products;
   std::vector<Attention> attention;

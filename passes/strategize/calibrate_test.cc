@@ -42,7 +42,7 @@ MachineMeasurements measure(const Cluster& cluster) {
            linkSeconds(cluster.links, group, LinkUse::kAllReduce, bytes)});
     }
   }
-  measured.overlaps.push_back({2e-3, 2e-3 * (1 - efficiency.overlap / 2)});
+  measured.overlaps.push_back({3e-3, 1e-3, 4e-3 - 1e-3 * efficiency.overlap});
   return measured;
 }
 
@@ -105,7 +105,7 @@ TEST(CalibrateTest, ReadsMeasurements) {
 {"measure": "bytes", "bytes": 1000, "seconds": 2e-6}
 {"measure": "attention", "batch": 1, "heads": 2, "sequence": 64, "depth": 16, "causal": 1, "backward": 0, "seconds": 3e-6}
 {"measure": "all_reduce", "ranks": 2, "sent_bytes": 4096, "seconds": 1.5e-05}
-{"measure": "overlap", "alone": 2e-3, "seconds": 1.5e-3}
+{"measure": "overlap", "computing": 2e-3, "communicating": 1e-3, "seconds": 2.5e-3}
 )");
   ASSERT_TRUE(measured.ok()) << measured.status();
   EXPECT_EQ(measured->ranks, 2);
@@ -115,8 +115,8 @@ TEST(CalibrateTest, ReadsMeasurements) {
   EXPECT_TRUE(measured->attention[0].work.causal);
   EXPECT_EQ(measured->collectives[0].use, LinkUse::kAllReduce);
   EXPECT_DOUBLE_EQ(measured->collectives[0].seconds, 1.5e-5);
-  EXPECT_DOUBLE_EQ(measured->overlaps.at(0).alone, 2e-3);
-  EXPECT_DOUBLE_EQ(measured->overlaps.at(0).both, 1.5e-3);
+  EXPECT_DOUBLE_EQ(measured->overlaps.at(0).communicating, 1e-3);
+  EXPECT_DOUBLE_EQ(measured->overlaps.at(0).both, 2.5e-3);
 
   EXPECT_THAT(
       std::string(readMeasurements("{\"measure\": \"heat\", \"seconds\": 1}").status().message()),

@@ -1,7 +1,5 @@
 #include "runtime/launch/run_measure.h"
 
-#include <unistd.h>
-
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/factory.h"
 #include "runtime/comm/link_delay.h"
+#include "runtime/doctor/machine.h"
 #include "runtime/launch/in_process.h"
 #include "runtime/launch/job.h"
 #include "runtime/launch/mpi_rank.h"
@@ -34,8 +33,7 @@ absl::StatusOr<std::string> MeasureAsRank(const RunOptions& options, int64_t ran
   const Measurement machine{"machine",
                             {{"ranks", static_cast<double>(ranks)},
                              {"threads", threads},
-                             {"memory", static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
-                                            static_cast<double>(sysconf(_SC_PAGESIZE))}}};
+                             {"memory", static_cast<double>(ReadMemory().usable)}}};
   std::string text = absl::StrCat(MeasurementJson(machine), "\n");
   for (const Measurement& each : found) absl::StrAppend(&text, MeasurementJson(each), "\n");
   return text;

@@ -27,9 +27,9 @@ struct Measurement {
 absl::StatusOr<std::vector<Measurement>> MeasureKernels(int threads, Communicator* world);
 
 // Of collectives and messages by size, in groups of 2, 4, .. ranks, where those divide them all,
-// and in one of all. Every group is made of neighbours and all are busy. Last, "overlap": a
-// collective of all ranks beside products that take as long ("seconds"), and one after the other
-// ("alone"). Empty for one rank; the same on every rank.
+// and in one of all. Every group is made of neighbours and all are busy. Last, "overlap":
+// collectives of all ranks beside products ("seconds"), and what each take alone ("computing",
+// "communicating"). Empty for one rank; the same on every rank.
 absl::StatusOr<std::vector<Measurement>> MeasureCollectives(Communicator* world);
 
 // {"measure": "product", "rows": 64, .., "seconds": 1.2e-05}

@@ -63,7 +63,8 @@ TEST(MeasureTest, CollectivesTakeWhatTheirLinksTake) {
   for (const Measurement& each : first) {
     if (each.what == "overlap") {
       // A link that only waits leaves the cores to the products.
-      EXPECT_GT(NumberOf(each, "seconds"), 0.4 * NumberOf(each, "alone"));
+      EXPECT_LT(NumberOf(each, "seconds"),
+                0.95 * (NumberOf(each, "computing") + NumberOf(each, "communicating")));
       ++large[each.what];
       continue;
     }
