@@ -285,8 +285,8 @@ class Searcher {
   }
 
   // Of strategies that were tried: other numbers of stages on a grid, and encoders on a mesh of
-  // their own, where that could be the best if it gained what their bounds differ by, or all that
-  // the encoders take.
+  // their own, where that could be the best if it gained what their bounds differ by, or about
+  // what the encoders take of a forward.
   void tryVariants() {
     std::vector<std::pair<double, Candidate>> expected;
     for (const TriedStrategy& tried : result_.tried) {

@@ -36,7 +36,8 @@ struct SearchProblem {
 // - dp: the ranks that are left; ZeRO 0 to 3 over all of them, or over those in one domain of
 //   links; with a pipeline 0 and 1 (2 and 3, which send with each microbatch: only if pinned);
 // - micro: what divides a rank's share of the batch;
-// - remat: none, selective, full.
+// - remat: none, selective, full;
+// - encoders are split as all (on a mesh of their own: only if pinned).
 std::vector<Candidate> allCandidates(const SearchProblem& problem);
 
 // Candidates that differ from this one in one choice; what follows from it (dp, microbatches)
