@@ -125,18 +125,18 @@ class SimulatedModel::Impl {
     return &typed;
   }
 
-  // The stage of each part.
+  // The stage of each part. Where cuts are found, and with `timeParts`, parts have their times.
   absl::StatusOr<std::vector<int64_t>> stagesFor(TypedModel& typed, const Recipe& recipe,
                                                  const Strategy& strategy) {
     const bool isCut = strategy.stageCount() > 1;
-    // Of one stage, for who asks what others would be.
-    if (!isCut && !isQuiet_) return std::vector<int64_t>(typed.parts->parts.size(), 0);
-    if (!isCut || strategy.pipeline->named.empty()) {
+    if (isCut && strategy.pipeline->named.empty()) {
       ORIEL_RETURN_IF_ERROR(timeParts(typed, recipe, strategy));
+    } else if (!isCut && options_.timeParts) {
+      timeParts(typed, recipe, strategy).IgnoreError();  // without times it can be simulated, too
     }
     if (!typed.timedParts.empty()) typed.parts->parts = typed.timedParts;
-    if (!isCut) return std::vector<int64_t>(typed.parts->parts.size(), 0);
-    return stagesOfParts(*typed.parts, strategy);
+    if (isCut) return stagesOfParts(*typed.parts, strategy);
+    return std::vector<int64_t>(typed.parts->parts.size(), 0);
   }
 
   // Equal blocks take equal times, so some of them are trained; all where that changes more.

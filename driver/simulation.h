@@ -26,7 +26,8 @@ struct SimulationOptions {
   SoftwareStack stack;
   bool unfusedAttention = false;
   bool fuseLoss = false;
-  bool whole = false;  // every block is compiled, equal or not
+  bool whole = false;      // every block is compiled, equal or not
+  bool timeParts = false;  // also where nothing is cut, for who asks what cuts would be
   Stragglers stragglers;
 };
 

@@ -20,6 +20,12 @@ double firstRun(const ProgramTimeline& program, const std::string& segment) {
   return 0;
 }
 
+// Bounds need the times of the parts.
+SimulationOptions withTimes(SimulationOptions options) {
+  options.timeParts = true;
+  return options;
+}
+
 MicrobatchCost microbatchOf(const ProgramCost& program, const ProgramTimeline& timeline) {
   auto bytes = [&](MemoryUse use) { return program.bytes[static_cast<size_t>(use)]; };
   MicrobatchCost cost;
@@ -69,11 +75,11 @@ Evaluation evaluationOf(const Simulation& simulation) {
 }
 
 StrategyEvaluator::StrategyEvaluator(const SimulationOptions& options, const Vocabulary& vocabulary)
-    : options_(options) {
+    : options_(withTimes(options)) {
   constexpr unsigned kMostThreads = 8;
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
   for (unsigned i = 0; i < threads; ++i) {
-    models_.push_back(std::make_unique<SimulatedModel>(options, vocabulary,
+    models_.push_back(std::make_unique<SimulatedModel>(options_, vocabulary,
                                                        SimulatedModel::Diagnostics::kInStatus));
   }
   samplesOfThread_.resize(threads);
