@@ -60,11 +60,14 @@ void say(const std::string& text, const DumpRequest& dump) {
 }
 
 // The machines that the plan is for, if anybody says: --cluster, or --world alone for this one.
-absl::Status findMachines(const Arguments& arguments, Strategy* strategy, CompileOptions* options) {
+absl::Status findMachines(const Arguments& arguments, Strategy* strategy, CompileOptions* options,
+                          std::optional<ThisMachine>* thisOne) {
   const std::optional<int64_t>& world = arguments.strategy.world;
-  std::optional<ThisMachine> thisOne;
   if (!arguments.cluster.empty()) {
-    ORIEL_ASSIGN_OR_RETURN(options->cluster, clusterFor(arguments.cluster, *strategy));
+    ORIEL_ASSIGN_OR_RETURN(options->cluster, isLeftToSearch(arguments.strategy)
+                                                 ? clusterForSearch(arguments.cluster, world)
+                                                 : clusterFor(arguments.cluster, *strategy));
+    options->clusterFlag = absl::StrCat("--cluster=", arguments.cluster);
   } else if (world && isLeftToSearch(arguments.strategy)) {
     absl::StatusOr<ThisMachine> machine = thisMachine(options->device.kind(), world);
     if (!machine.ok()) {
@@ -72,20 +75,21 @@ absl::Status findMachines(const Arguments& arguments, Strategy* strategy, Compil
                           absl::StrCat(machine.status().message(),
                                        ", or say the strategy, e.g. --mesh dp=", *world));
     }
-    thisOne = *std::move(machine);
-    options->cluster = thisOne->cluster;
+    *thisOne = *std::move(machine);
+    options->cluster = (*thisOne)->cluster;
+    options->clusterFlag = absl::StrCat("--world=", *world);
   } else {
     return absl::OkStatus();
   }
   if (strategy->memory) options->cluster->device.memory = *strategy->memory;
   strategy->memory = options->cluster->device.memory;
-  if (thisOne) say(thisOne->text(*strategy->memory), options->dump);
+  if (*thisOne) say((*thisOne)->text(*strategy->memory), options->dump);
   return absl::OkStatus();
 }
 
 // The fastest, on the devices of `--world` or all of the cluster.
 absl::Status chooseStrategy(const Arguments& arguments, const Vocabulary& vocabulary,
-                            CompileOptions* options) {
+                            const std::optional<ThisMachine>& thisOne, CompileOptions* options) {
   StrategySearch search;
   search.simulation.modelPath = options->modelPath;
   search.simulation.recipe = options->recipe;
@@ -97,8 +101,10 @@ absl::Status chooseStrategy(const Arguments& arguments, const Vocabulary& vocabu
   if (!pins.ok()) return usageError(absl::StrCat("--fix: ", pins.status().message()));
   search.pins = *pins;
   ORIEL_ASSIGN_OR_RETURN(const FoundStrategies found, findStrategies(search, vocabulary));
+  const int64_t memory = options->cluster->device.memory;
   options->strategy = found.best().candidate.strategy();
-  options->strategy.memory = options->cluster->device.memory;
+  options->strategy.memory = memory;
+  if (thisOne) options->strategy.text.insert(0, thisOne->comment(memory));
   say(absl::StrCat("strategy ", choiceText(found), "\n"), options->dump);
   return absl::OkStatus();
 }
@@ -119,14 +125,17 @@ absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   }
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.device, runtime::ParseDevice(arguments.device));
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.recipe, readRecipe(arguments.recipe));
-  ORIEL_RETURN_IF_ERROR(findMachines(arguments, &strategy, &arguments.compile));
+  std::optional<ThisMachine> thisOne;
+  ORIEL_RETURN_IF_ERROR(findMachines(arguments, &strategy, &arguments.compile, &thisOne));
   const bool isSearched = arguments.compile.cluster && isLeftToSearch(arguments.strategy);
   if (!isSearched && !arguments.fix.empty()) {
     return usageError(
         "--fix is for a strategy that is searched: give --cluster or --world, and no option of the "
         "strategy");
   }
-  if (isSearched) ORIEL_RETURN_IF_ERROR(chooseStrategy(arguments, vocabulary, &arguments.compile));
+  if (isSearched) {
+    ORIEL_RETURN_IF_ERROR(chooseStrategy(arguments, vocabulary, thisOne, &arguments.compile));
+  }
   arguments.compile.weightsFile = weightsFileName(arguments.output);
   ORIEL_ASSIGN_OR_RETURN(std::optional<Compilation> compilation,
                          runCompiler(arguments.compile, vocabulary));

@@ -65,7 +65,7 @@ absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
   for (const std::string& plugin : vocabulary.plugins) {
     provenance.add_flags(absl::StrCat("--load-plugin=", plugin));
   }
-  if (options.cluster) provenance.add_flags(absl::StrCat("--cluster=", options.cluster->name));
+  if (options.cluster) provenance.add_flags(options.clusterFlag);
   for (const std::string& what : options.unfused) {
     provenance.add_flags(absl::StrCat("--unfused=", what));
   }

@@ -31,6 +31,7 @@ struct CompileOptions {
   Recipe recipe;
   Strategy strategy;
   std::optional<Cluster> cluster;        // whose times and memory count
+  std::string clusterFlag;               // what the user said for it: "--cluster=h100:2"
   plan::Device device;                   // none: the host
   std::string weightsFile;               // relative to the plan's folder
   std::vector<std::string> passesAfter;  // each PHASE:PIPELINE

@@ -48,10 +48,10 @@ absl::StatusOr<std::string> reportOf(const FoundStrategies& found, const Argumen
        arguments.cluster.empty() ? options.cluster.name : arguments.cluster, arguments.rows()});
 }
 
-// Those of --cluster; else this one, of which `text` then says what it was taken to be. The recipe
-// has been read.
-absl::Status findMachines(const Arguments& arguments, StrategySearch* search, std::string* text) {
-  ORIEL_ASSIGN_OR_RETURN(const Strategy strategy, strategyFromOptions(arguments.ranks));
+// Those of --cluster; else this one. The recipe has been read.
+absl::Status findMachines(const Arguments& arguments, StrategySearch* search,
+                          std::optional<ThisMachine>* thisOne) {
+  ORIEL_RETURN_IF_ERROR(strategyFromOptions(arguments.ranks).status());
   search->ranks = arguments.ranks.world;
   if (arguments.cluster.empty()) {
     ORIEL_ASSIGN_OR_RETURN(
@@ -65,13 +65,14 @@ absl::Status findMachines(const Arguments& arguments, StrategySearch* search, st
       ORIEL_ASSIGN_OR_RETURN(machine, thisMachine(device.kind(), ranks));
     }
     search->simulation.cluster = machine.cluster;
-    *text = machine.text(machine.cluster.device.memory);
+    *thisOne = std::move(machine);
     return absl::OkStatus();
   }
   if (!arguments.device.empty()) {
     return usageError("--device says what to use of this machine: drop it, or --cluster");
   }
-  ORIEL_ASSIGN_OR_RETURN(search->simulation.cluster, clusterFor(arguments.cluster, strategy));
+  ORIEL_ASSIGN_OR_RETURN(search->simulation.cluster,
+                         clusterForSearch(arguments.cluster, search->ranks));
   return absl::OkStatus();
 }
 
@@ -94,20 +95,22 @@ absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
   ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.unfused));
   search.simulation.unfusedAttention = !arguments.unfused.empty();
   ORIEL_ASSIGN_OR_RETURN(search.simulation.recipe, readRecipe(arguments.recipe));
-  std::string machine;
+  std::optional<ThisMachine> machine;
   ORIEL_RETURN_IF_ERROR(findMachines(arguments, &search, &machine));
   ORIEL_ASSIGN_OR_RETURN(const FoundStrategies found, findStrategies(search, vocabulary));
+  const int64_t memory = search.simulation.cluster.device.memory;
   if (!arguments.output.empty()) {
-    ORIEL_RETURN_IF_ERROR(
-        runtime::WriteTextAtomically(arguments.output, found.best().candidate.strategy().text));
+    ORIEL_RETURN_IF_ERROR(runtime::WriteTextAtomically(
+        arguments.output, absl::StrCat(machine ? machine->comment(memory) : "",
+                                       found.best().candidate.strategy().text)));
   }
   if (!arguments.html.empty()) {
     ORIEL_ASSIGN_OR_RETURN(const std::string page, reportOf(found, arguments, vocabulary));
     ORIEL_RETURN_IF_ERROR(runtime::WriteTextAtomically(arguments.html, page));
   }
-  const std::string text = arguments.json
-                               ? searchJson(found, arguments.rows())
-                               : absl::StrCat(machine, searchText(found, arguments.rows()));
+  const std::string text = arguments.json ? searchJson(found, arguments.rows(), machine)
+                                          : absl::StrCat(machine ? machine->text(memory) : "",
+                                                         searchText(found, arguments.rows()));
   std::fwrite(text.data(), 1, text.size(), stdout);
   return absl::OkStatus();
 }

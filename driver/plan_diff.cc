@@ -157,6 +157,7 @@ ComparedSection ranksSection(const Side& a, const Side& b) {
   section.add("ranks", Unit::kCount, a.plan.world_size(), b.plan.world_size());
   section.add("grids", Unit::kCount, a.grids(), b.grids());
   section.add("stages", Unit::kCount, stageCount(a), stageCount(b));
+  section.add("placement_block", Unit::kCount, a.plan.placement_block(), b.plan.placement_block());
   return section;
 }
 

@@ -232,6 +232,7 @@ std::string planJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
                {"inputs", std::move(inputs)},
                {"parameters", parametersJson(plan, stats)},
                {"programs", std::move(programs)}};
+  if (plan.placement_block() > 0) json["placement_block"] = plan.placement_block();
   if (!stats.channels.empty()) {
     Json& channels = json["channels"] = Json::array();
     for (const runtime::ChannelStats& channel : stats.channels) {

@@ -70,7 +70,8 @@ absl::StatusOr<PlanSource> sourceOfPlan(const std::string& planPath, const plan:
     absl::string_view value = flag;
     if (absl::ConsumePrefix(&value, "--load-plugin=")) {
       ORIEL_RETURN_IF_ERROR(checkPlugin(value, plugins));
-    } else if (absl::ConsumePrefix(&value, "--cluster=")) {
+    } else if (absl::ConsumePrefix(&value, "--cluster=") ||
+               absl::ConsumePrefix(&value, "--world=")) {
       hasCluster = true;
     } else if (flag == "--unfused=attention") {
       source.unfusedAttention = true;
@@ -86,7 +87,7 @@ absl::StatusOr<PlanSource> sourceOfPlan(const std::string& planPath, const plan:
   ORIEL_ASSIGN_OR_RETURN(
       source.strategy, parseStrategy(from.strategy(), absl::StrCat("the strategy of ", planPath)));
   // Without a budget of memory the plan has nothing that runs again; a cluster to simulate on is
-  // one, but not the plan's.
+  // one, but not the plan's. --world is there where it was this machine's.
   if (!hasCluster) source.strategy.remat = source.strategy.rematPolicy();
   return source;
 }

@@ -124,6 +124,22 @@ std::string provenanceText(const plan::Plan& plan) {
   return text;
 }
 
+// Which ranks the processes are, where these are not their numbers.
+std::string placementText(const plan::Plan& plan) {
+  const int64_t block = plan.placement_block();
+  if (block == 0) return "";
+  constexpr int64_t kShown = 4;
+  const int64_t blocks = plan.world_size() / block, grids = plan.grids_size();
+  std::vector<std::string> shown;
+  for (int64_t i = 0; i < std::min(blocks, kShown); ++i) {
+    const int64_t first = i % grids * (plan.world_size() / grids) + i / grids * block;
+    shown.push_back(block == 1 ? absl::StrCat(first)
+                               : absl::StrCat(first, " to ", first + block - 1));
+  }
+  return absl::StrCat("  processes ", block, " of each grid in turn: ranks ",
+                      absl::StrJoin(shown, ", "), blocks > kShown ? ", .." : "", "\n");
+}
+
 std::string trainingText(const plan::Plan& plan) {
   std::string text = absl::StrCat("device      ", runtime::DeviceText(plan.device()),
                                   "\nworld       ", plan.world_size(), "\n");
@@ -144,6 +160,7 @@ std::string trainingText(const plan::Plan& plan) {
                               ranksText(grid.first_rank(), runtime::GridLayout(grid).size()));
     absl::StrAppend(&text, heading, axes.empty() ? "one rank" : absl::StrJoin(axes, ", "), "\n");
   }
+  absl::StrAppend(&text, placementText(plan));
   const plan::Training& training = plan.training();
   absl::StrAppend(&text, "training    ", training.steps(), " steps, ", batchText(training), "\n");
   absl::StrAppend(&text, "  rate      ", scheduleText(training.learning_rate()), "\n");

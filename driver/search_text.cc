@@ -61,6 +61,9 @@ std::string changeText(const Candidate& from, const Candidate& to) {
   if (from.tp > 1 && to.tp > 1 && from.apart != to.apart) {
     changes.push_back(absl::StrCat("apart=", to.apart ? "on" : "off"));
   }
+  if (from.pp > 1 && to.pp > 1 && from.dp > 1 && to.dp > 1 && from.placement != to.placement) {
+    changes.push_back(absl::StrCat("placement=", placementName(to.placement)));
+  }
   return absl::StrJoin(changes, ", ");
 }
 
@@ -86,7 +89,8 @@ std::string partsText(const TriedStrategy& best, const TriedStrategy& other,
   const Evaluation::Program& after = busiest(other.evaluation);
   const Candidate& candidate = other.candidate;
   const bool isLayers = candidate.tp > best.candidate.tp;
-  const int64_t apart = (isLayers ? candidate.tp : candidate.tp * candidate.dp) - 1;
+  const int64_t last = (isLayers ? candidate.tp : candidate.tp * candidate.dp) - 1;
+  const int64_t apart = candidate.places().of(last);
   struct Part {
     std::string name;
     double before, after;
@@ -152,6 +156,14 @@ Json triedJson(const TriedStrategy& tried) {
           {"exposed_communication", evaluation.exposed},
           {"peak_memory", evaluation.peakBytes()},
           {"programs", programsJson(evaluation)}};
+}
+
+Json machineJson(const ThisMachine& machine) {
+  return {{"device", machine.device},
+          {"devices", machine.devices},
+          {"ranks", machine.cluster.devices()},
+          {"memory_per_rank", machine.cluster.device.memory},
+          {"rates_of", machine.ratesOf}};
 }
 
 // Where the best is not the fastest.
@@ -232,7 +244,8 @@ std::string searchText(const FoundStrategies& found, int64_t rows) {
   return text;
 }
 
-std::string searchJson(const FoundStrategies& found, int64_t rows) {
+std::string searchJson(const FoundStrategies& found, int64_t rows,
+                       const std::optional<ThisMachine>& machine) {
   const SearchResult& result = found.result;
   Json strategies = Json::array(), neighbours = Json::array();
   for (const TriedStrategy& tried : result.tried) {
@@ -244,7 +257,8 @@ std::string searchJson(const FoundStrategies& found, int64_t rows) {
     json["reason"] = reasonText(found.best(), other, found.problem.cluster);
     neighbours.push_back(std::move(json));
   }
-  const Json json = {{"ranks", found.problem.ranks},
+  const Json json = {{"machine", machine ? machineJson(*machine) : Json()},
+                     {"ranks", found.problem.ranks},
                      {"candidates", result.candidates},
                      {"impossible", result.impossible},
                      {"simulated", result.simulated},

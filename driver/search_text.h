@@ -3,9 +3,11 @@
 #define ORIEL_DRIVER_SEARCH_TEXT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "driver/strategy_search.h"
+#include "driver/this_machine.h"
 
 namespace oriel::driver {
 
@@ -23,7 +25,9 @@ std::string reasonText(const TriedStrategy& best, const TriedStrategy& other,
 std::string searchText(const FoundStrategies& found, int64_t rows);
 // One line: what was chosen, of how many, in what time.
 std::string choiceText(const FoundStrategies& found);
-std::string searchJson(const FoundStrategies& found, int64_t rows);
+// `machine` where no cluster was given.
+std::string searchJson(const FoundStrategies& found, int64_t rows,
+                       const std::optional<ThisMachine>& machine);
 
 }  // namespace oriel::driver
 

@@ -121,7 +121,8 @@ void addSimulateCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->add_option("--stack", arguments->stack,
                    "What another software adds, e.g. kernel_overhead=6us (an op takes that at "
                    "least), pointwise=1.5 (passes over memory), overlap=0.8 (of communication "
-                   "beside computing, what costs nothing), attention=1.5 (times fused attention)")
+                   "beside computing, what costs nothing), attention=1.5 (times fused attention), "
+                   "allocator=caching (what PyTorch's would reserve)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE,..");

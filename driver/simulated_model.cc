@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "passes/stage/collective_time.h"
 #include "passes/stage/parts.h"
 #include "passes/strategize/cluster_attribute.h"
+#include "passes/strategize/placement_attribute.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {
@@ -389,6 +391,8 @@ class OneSimulation {
     parts.stageOf = stageOfPart_;
     for (const Part& part : typed_->parts->parts) parts.blockOf.push_back(part.block);
     parts.kindOf = typed_->kinds;
+    // Where an allocator finds room depends on all blocks that are there.
+    parts.keepsBlocks = model_.options().stack.cachesMemory;
     repetition_ = Repetition(std::move(parts), strategy_, recipe_);
     return absl::OkStatus();
   }
@@ -411,6 +415,7 @@ class OneSimulation {
       strategy = withNamesOf(*module, strategy);
       strategy.memory.reset();  // the whole model's
     }
+    setRankPlaces(*module, strategy.places());
     repetition.restrict(&strategy, &recipe);
     if (!dropped.empty() && strategy.stageCount() > 1) {
       const std::vector<int64_t> stages = repetition.stagesOfRest(dropped);
@@ -442,9 +447,16 @@ class OneSimulation {
           slowdownOf(simulation.stragglers, cost.profile.firstRank, cost.ranks);
     }
     const std::vector<LinkLevel> links = linkLevelsOf(*typed_->module);
+    const RankPlaces places = strategy_.places();
+    std::map<std::tuple<size_t, size_t, double>, double> known;
     auto transferSeconds = [&](size_t from, size_t to, double bytes) {
-      return secondsOnLinks(links, {profiles[from].firstRank, profiles[to].firstRank},
-                            LinkUse::kTransfer, bytes);
+      const auto [found, isNew] = known.try_emplace({from, to, bytes}, 0);
+      if (isNew) {
+        const int64_t ranks = std::min(costs[from].ranks, costs[to].ranks);
+        found->second = predictedTransferSeconds(links, places, profiles[from].firstRank,
+                                                 profiles[to].firstRank, ranks, bytes);
+      }
+      return found->second;
     };
     ORIEL_ASSIGN_OR_RETURN(simulation.step, simulateStep(profiles, transferSeconds));
     simulation.stages = namesOfStages(*typed_->parts, stageOfPart_, strategy_);

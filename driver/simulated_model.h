@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "driver/simulation.h"
 #include "driver/vocabulary.h"
-#include "passes/stage/tower_parameters.h"
+#include "passes/stage/encoders.h"
 #include "passes/strategize/strategy.h"
 
 namespace oriel::driver {

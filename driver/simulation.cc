@@ -12,6 +12,12 @@ double Simulation::peakBytes() const {
   return most;
 }
 
+double Simulation::cachedBytes() const {
+  double most = 0;
+  for (const ProgramCost& program : programs) most = std::max(most, program.cachedBytes);
+  return most;
+}
+
 double Simulation::exposedCommunication() const {
   const auto busiest =
       std::min_element(step.programs.begin(), step.programs.end(),

@@ -57,6 +57,8 @@ struct Simulation {
   double mfu() const { return modelFlops / step.seconds / peakFlops; }
   double hfu() const { return flops / step.seconds / peakFlops; }
   double peakBytes() const;  // of the rank that needs most
+  // That an allocator reserves on the rank on which it is most; 0 where the stack has none.
+  double cachedBytes() const;
   // The part of a step in which the busiest program waits for collectives.
   double exposedCommunication() const;
 };

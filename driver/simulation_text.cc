@@ -66,6 +66,9 @@ std::string simulationText(const Simulation& simulation, const Cluster& cluster)
                   peak > static_cast<double>(cluster.device.memory)
                       ? ": MORE THAN A DEVICE HAS; see `oriel compile --help`, --memory\n"
                       : "\n");
+  if (const double cached = simulation.cachedBytes(); cached > 0) {
+    absl::StrAppend(&text, "reserved    ", gibibytes(cached), " by a caching allocator\n");
+  }
   absl::StrAppendFormat(&text, "%-10s  %10s %10s %10s %10s  %10s  %s\n", "program", "computes",
                         "waits", "idle", "update", "memory", "stages");
   for (size_t i = 0; i < simulation.programs.size(); ++i) {
@@ -111,6 +114,7 @@ std::string simulationJson(const Simulation& simulation) {
                      {"bubble", simulation.step.bubble()},
                      {"exposed_communication", simulation.exposedCommunication()},
                      {"peak_memory", simulation.peakBytes()},
+                     {"reserved_memory", simulation.cachedBytes()},
                      {"ranks", simulation.ranks},
                      {"stragglers", std::move(stragglers)},
                      {"blocks", simulation.blocks},

@@ -42,6 +42,7 @@ void addPipeline(const Strategy& strategy, Settings* settings) {
   settings->push_back({"microbatches", Unit::kNone, valueOf(pipeline.microbatches)});
   const bool byTime = pipeline.balance == Pipeline::Balance::kTime;
   settings->push_back({"balance", Unit::kNone, std::string(byTime ? "time" : "parameters")});
+  settings->push_back({"placement", Unit::kNone, placementName(pipeline.placement)});
 }
 
 void addModules(const Strategy& strategy, Settings* settings) {

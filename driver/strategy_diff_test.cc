@@ -61,12 +61,18 @@ TEST(StrategyDiffTest, StagesAndTheirMeshes) {
   const Comparison comparison = compare("mesh: {dp: 2}\nstages: 2\nmicrobatches: 4\n",
                                         "stages:\n  - {blocks: vision, mesh: {dp: 2}}\n  - "
                                         "{blocks: [llm.0-3, llm.4], mesh: {tp: 2}}\n"
-                                        "schedule: gpipe\n");
+                                        "schedule: gpipe\nplacement: pp_outermost\n");
   EXPECT_THAT(keysThatDiffer(comparison),
               ElementsAre("mesh.dp", "mesh.fsdp", "mesh.tp", "stages[0].blocks",
                           "stages[0].mesh.dp", "stages[0].mesh.fsdp", "stages[0].mesh.tp",
                           "stages[1].blocks", "stages[1].mesh.dp", "stages[1].mesh.fsdp",
                           "stages[1].mesh.tp", "schedule", "microbatches", "data_parallel"));
+}
+
+TEST(StrategyDiffTest, Placements) {
+  const std::string text = "mesh: {dp: 2}\nstages: 2\n";
+  EXPECT_THAT(keysThatDiffer(compare(text, text + "placement: dp_outermost\n")),
+              ElementsAre("placement"));
 }
 
 TEST(StrategyDiffTest, ModulesRulesAndOverlap) {

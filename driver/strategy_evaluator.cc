@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "runtime/base/cores.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {
@@ -76,9 +77,9 @@ Evaluation evaluationOf(const Simulation& simulation) {
 
 StrategyEvaluator::StrategyEvaluator(const SimulationOptions& options, const Vocabulary& vocabulary)
     : options_(withTimes(options)) {
-  constexpr unsigned kMostThreads = 8;
-  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
-  for (unsigned i = 0; i < threads; ++i) {
+  constexpr int kMostThreads = 8;
+  const int threads = std::min(runtime::UsableCores(), kMostThreads);
+  for (int i = 0; i < threads; ++i) {
     models_.push_back(std::make_unique<SimulatedModel>(options_, vocabulary,
                                                        SimulatedModel::Diagnostics::kInStatus));
   }

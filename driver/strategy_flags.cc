@@ -8,6 +8,25 @@
 
 namespace oriel::driver {
 
+namespace {
+
+// "the cluster h100 has 8 devices (1 node of 8)"
+std::string devicesText(const std::string& fileOrName, const Cluster& cluster) {
+  return absl::StrCat("the cluster ", fileOrName, " has ", cluster.devices(),
+                      cluster.devices() == 1 ? " device" : " devices", " (", cluster.nodes,
+                      cluster.nodes == 1 ? " node" : " nodes", " of ", cluster.devicesPerNode, ")");
+}
+
+// How to say the cluster with so many devices: "--cluster h100:2".
+std::string largerText(const std::string& fileOrName, const Cluster& cluster, int64_t devices) {
+  const int64_t nodes = (devices + cluster.devicesPerNode - 1) / cluster.devicesPerNode;
+  const std::string name = fileOrName.substr(0, fileOrName.find(':'));
+  return clusterPresetText(name) ? absl::StrCat("--cluster ", name, ":", nodes)
+                                 : absl::StrCat("`nodes: ", nodes, "` in ", fileOrName);
+}
+
+}  // namespace
+
 void addStrategyFlags(CLI::App* command, StrategyOptions* strategy) {
   command
       ->add_option("--strategy", strategy->file,
@@ -48,6 +67,11 @@ void addStrategyFlags(CLI::App* command, StrategyOptions* strategy) {
       ->add_option("--balance", strategy->balance,
                    "What cuts into stages balance: time, or parameters to compare with")
       ->type_name("WHAT");
+  command
+      ->add_option("--placement", strategy->placement,
+                   "What is farthest apart on the cluster: stages (pp_outermost, the default), or "
+                   "data-parallel ranks (dp_outermost)")
+      ->type_name("ORDER");
   command
       ->add_option("--overlap", strategy->overlap,
                    "Communication beside computing: on, off, or sizes of buckets and of what is "
@@ -105,11 +129,18 @@ absl::StatusOr<Cluster> clusterFor(const std::string& fileOrName, const Strategy
   const int64_t ranks = strategy.ranks();
   if (ranks <= cluster.devices()) return cluster;
   return absl::InvalidArgumentError(absl::StrCat(
-      "the strategy has ", ranks, " ranks, but the cluster ", fileOrName, " has ",
-      cluster.devices(), cluster.devices() == 1 ? " device" : " devices", " (", cluster.nodes,
-      cluster.nodes == 1 ? " node" : " nodes", " of ", cluster.devicesPerNode, "): give it ",
-      (ranks + cluster.devicesPerNode - 1) / cluster.devicesPerNode,
-      " nodes, or use a smaller mesh"));
+      "the strategy has ", ranks, " ranks, but ", devicesText(fileOrName, cluster),
+      ": give it more (", largerText(fileOrName, cluster, ranks), "), or use a smaller mesh"));
+}
+
+absl::StatusOr<Cluster> clusterForSearch(const std::string& fileOrName,
+                                         std::optional<int64_t> world) {
+  ORIEL_ASSIGN_OR_RETURN(Cluster cluster, findCluster(fileOrName));
+  if (world.value_or(0) <= cluster.devices()) return cluster;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--world ", *world, " is too many: ", devicesText(fileOrName, cluster),
+                   "; ask for --world ", cluster.devices(), " at most, or for more devices (",
+                   largerText(fileOrName, cluster, *world), ")"));
 }
 
 }  // namespace oriel::driver

@@ -2,6 +2,8 @@
 #ifndef ORIEL_DRIVER_STRATEGY_FLAGS_H_
 #define ORIEL_DRIVER_STRATEGY_FLAGS_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,9 @@ absl::Status checkUnfused(const std::vector<std::string>& unfused);
 
 // A file or a known name. InvalidArgument if the strategy has more ranks than the cluster devices.
 absl::StatusOr<Cluster> clusterFor(const std::string& fileOrName, const Strategy& strategy);
+// The same for a search on `--world` of its devices, or on all of them.
+absl::StatusOr<Cluster> clusterForSearch(const std::string& fileOrName,
+                                         std::optional<int64_t> world);
 
 }  // namespace oriel::driver
 

@@ -86,7 +86,8 @@ absl::StatusOr<std::optional<Pipeline>> parsePipeline(const StrategyOptions& opt
   if (options.stages.empty()) {
     for (auto [option, isGiven] : {std::pair("--schedule", !options.schedule.empty()),
                                    {"--interleave", options.interleave.has_value()},
-                                   {"--balance", !options.balance.empty()}}) {
+                                   {"--balance", !options.balance.empty()},
+                                   {"--placement", !options.placement.empty()}}) {
       if (!isGiven) continue;
       return usageError(
           absl::StrCat(option, " is of several stages: say how many, e.g. --stages 2, or drop it"));
@@ -132,6 +133,13 @@ absl::StatusOr<std::optional<Pipeline>> parsePipeline(const StrategyOptions& opt
   } else if (!options.balance.empty() && options.balance != "time") {
     return usageError(
         absl::StrCat("--balance must be time or parameters, not '", options.balance, "'"));
+  }
+  if (!options.placement.empty()) {
+    absl::StatusOr<Placement> placement = parsePlacement(options.placement);
+    if (!placement.ok()) {
+      return usageError(absl::StrCat("--placement: ", placement.status().message()));
+    }
+    pipeline.placement = *placement;
   }
   if (!options.balance.empty() && !pipeline.named.empty()) {
     return usageError("--balance is for cuts that are found, and --stages says where they are");
@@ -218,6 +226,7 @@ std::vector<std::string> givenOptions(const StrategyOptions& options) {
   if (options.interleave) given.push_back("--interleave");
   if (options.microbatches) given.push_back("--microbatches");
   if (!options.balance.empty()) given.push_back("--balance");
+  if (!options.placement.empty()) given.push_back("--placement");
   if (!options.memory.empty()) given.push_back("--memory");
   if (!options.remat.empty()) given.push_back("--remat");
   if (!options.overlap.empty()) given.push_back("--overlap");

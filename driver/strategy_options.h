@@ -18,7 +18,7 @@ struct StrategyOptions {
   std::optional<int64_t> zero, hsdp;
   bool sequenceParallel = false;
   std::vector<std::string> stages;  // "4" or "auto 4"; or what is in each: "vision", "llm"
-  std::string schedule, balance, memory, remat;
+  std::string schedule, balance, placement, memory, remat;
   std::optional<int64_t> interleave, microbatches;
   std::vector<std::string> overlap;  // "on", "off", or sizes: "bucket=25MiB", "prefetch=50MiB"
   // Ranks; without a mesh it is the size of dp (of each grid), else what the meshes must have.

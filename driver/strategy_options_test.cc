@@ -74,6 +74,7 @@ TEST(StrategyOptionsTest, StagesEqualTheFile) {
   shorthand.schedule = "interleaved";
   shorthand.microbatches = 8;
   shorthand.balance = "parameters";
+  shorthand.placement = "dp_outermost";
   ORIEL_ASSERT_OK_AND_ASSIGN(Strategy made, strategyFromOptions(shorthand));
   EXPECT_EQ(made.ranks(), 4);
   ORIEL_ASSERT_OK_AND_ASSIGN(Strategy read, parseStrategy(made.text, "s.yaml"));
@@ -149,6 +150,15 @@ TEST(StrategyOptionsTest, RefusesWhatIsNoPipeline) {
   options.balance = "time";
   options.stages = {"a", "b"};
   expectRefused(options, "--balance is for cuts that are found");
+  options.balance = "";
+  options.placement = "pp";
+  expectRefused(options, "--placement: there is no placement 'pp'");
+  options.placement = "dp_outermost";
+  options.stages = {"1"};
+  expectRefused(options, "--placement dp_outermost lays the stages of a pipeline side by side");
+  options.stages.clear();
+  expectRefused(options, "--placement is of several stages: say how many");
+  options.placement = "";
   options.stages = {"vision"};
   expectRefused(options, "--stages: can't use 'vision'");
   options.stages = {"a\"", "b"};

@@ -17,14 +17,6 @@ namespace oriel::driver {
 
 namespace {
 
-Cluster withNodes(Cluster cluster, int64_t nodes) {
-  cluster.nodes = nodes;
-  if (!cluster.links.empty()) {
-    cluster.links.back().devices = std::max(cluster.links.back().devices, cluster.devices());
-  }
-  return cluster;
-}
-
 std::string devicesText(int64_t count) {
   return absl::StrCat(count, count == 1 ? " device" : " devices");
 }
@@ -131,7 +123,7 @@ class Finder {
     constexpr int64_t kMostTimes = 1024;
     for (int64_t times = problem.ranks < cluster.devicesPerNode * nodes ? 1 : 2;
          times <= kMostTimes; times *= 2) {
-      const Cluster larger = withNodes(cluster, nodes * times);
+      const Cluster larger = cluster.withNodes(nodes * times);
       if (static_cast<double>(least) * static_cast<double>(problem.ranks) /
               static_cast<double>(larger.devices()) >
           memory) {

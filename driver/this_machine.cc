@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "driver/plan_text.h"
+#include "runtime/base/cores.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/device.h"
 
@@ -16,6 +17,7 @@ namespace oriel::driver {
 
 namespace {
 
+constexpr char kCore[] = "core";
 constexpr char kRemedy[] = ": say which machines the strategy is for (--cluster FILE|NAME)";
 
 std::string countText(int64_t count, const std::string& what) {
@@ -67,10 +69,28 @@ bool isLike(const ClusterDevice& known, const runtime::CudaDevice& device) {
          std::abs(memory - 1) < kSameMemory;
 }
 
+// "2 cores for 4 ranks, 7.83 GiB for each"
+std::string hardwareText(const ThisMachine& machine, int64_t memory) {
+  return absl::StrCat(
+      machine.device == kCore ? countText(machine.devices, kCore)
+                              : absl::StrCat(machine.devices, " x ", machine.device),
+      " for ", countText(machine.cluster.devices(), "rank"), ", ", bytesText(memory), " for each");
+}
+
 }  // namespace
 
 std::string ThisMachine::text(int64_t memory) const {
-  return absl::StrCat("machine ", hardware, ", ", bytesText(memory), " for each; ", rates, "\n");
+  const std::string rates =
+      device == kCore
+          ? "those of any core: `oriel doctor --measure FILE` measures them for --cluster FILE"
+          : absl::StrCat("those of --cluster ", ratesOf,
+                         "; if they are others, give --cluster FILE");
+  return absl::StrCat("machine ", hardwareText(*this, memory), "; rates are ", rates, "\n");
+}
+
+std::string ThisMachine::comment(int64_t memory) const {
+  return absl::StrCat("# Searched for a machine with ", hardwareText(*this, memory),
+                      "; rates of --cluster ", ratesOf, ".\n");
 }
 
 absl::StatusOr<ThisMachine> hostMachine(int64_t cores, int64_t memory, int64_t ranks) {
@@ -85,9 +105,9 @@ absl::StatusOr<ThisMachine> hostMachine(int64_t cores, int64_t memory, int64_t r
   share(ranks <= cores ? static_cast<double>(cores / ranks)
                        : static_cast<double>(cores) / static_cast<double>(ranks),
         &machine.cluster);
-  machine.hardware = absl::StrCat(countText(cores, "core"), " for ", countText(ranks, "rank"));
-  machine.rates =
-      "rates are those of any core: `oriel doctor --measure FILE` measures them for --cluster FILE";
+  machine.device = kCore;
+  machine.devices = cores;
+  machine.ratesOf = "cpu";
   return machine;
 }
 
@@ -112,10 +132,9 @@ absl::StatusOr<ThisMachine> cudaMachine(const std::vector<runtime::CudaDevice>& 
     ThisMachine machine;
     machine.cluster = oneNode(preset, ranks.value_or(count));
     machine.cluster.device.memory = memory - preset.device.reserved;
-    machine.hardware =
-        absl::StrCat(count, " x ", first.name, " for ", countText(ranks.value_or(count), "rank"));
-    machine.rates = absl::StrCat("rates are those of --cluster ", name,
-                                 "; if they are others, give --cluster FILE");
+    machine.device = first.name;
+    machine.devices = count;
+    machine.ratesOf = name;
     return machine;
   }
   return absl::FailedPreconditionError(absl::StrCat("Oriel knows no rates of this machine's '",

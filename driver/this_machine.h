@@ -15,13 +15,16 @@
 namespace oriel::driver {
 
 struct ThisMachine {
-  Cluster cluster;  // one node, a device for each rank
+  Cluster cluster;      // one node, a device for each rank
+  std::string device;   // "core", or the GPUs' name
+  int64_t devices = 0;  // that there are, for more ranks or fewer
+  std::string ratesOf;  // the known cluster that has them
+
   // What it was taken to be, with so much memory for a rank, and where better rates come from: a
   // line of a report.
   std::string text(int64_t memory) const;
-
-  std::string hardware;  // "2 cores for 4 ranks"
-  std::string rates;     // whose they are, and what to do about it
+  // The same as the first line of a strategy that was searched for it.
+  std::string comment(int64_t memory) const;
 };
 
 // For plans of a kind of device (runtime/plan/device.h) and so many ranks; without a number, one

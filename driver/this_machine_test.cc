@@ -38,6 +38,9 @@ TEST(ThisMachineTest, ARankPerCore) {
   EXPECT_EQ(cluster.links[0].bandwidth, preset.links[0].bandwidth);
   EXPECT_THAT(machine.text(8 * kGiB), HasSubstr("8 cores for 8 ranks, 8.00 GiB for each"));
   EXPECT_THAT(machine.text(8 * kGiB), HasSubstr("oriel doctor --measure"));
+  EXPECT_EQ(machine.comment(8 * kGiB),
+            "# Searched for a machine with 8 cores for 8 ranks, 8.00 GiB for each; rates of "
+            "--cluster cpu.\n");
 }
 
 // Whole cores, as oriel-run gives a rank threads.
@@ -80,6 +83,8 @@ TEST(ThisMachineTest, GpusOfAPreset) {
     EXPECT_EQ(machine->cluster.device.name, findCluster(preset)->device.name);
     EXPECT_THAT(machine->text(memory),
                 HasSubstr(std::string("rates are those of --cluster ") + preset));
+    EXPECT_THAT(machine->comment(memory), HasSubstr(std::string("8 x ") + name + " for 4 ranks, "));
+    EXPECT_EQ(machine->ratesOf, preset);
   }
   EXPECT_EQ(cudaMachine(gpus(3, "NVIDIA H200", 140 * kGiB), std::nullopt)->cluster.devices(), 3);
 }

@@ -171,11 +171,11 @@ std::string errorsOfNode(const std::string& node, const std::string& k) {
 }
 
 TEST(Hostile, TerabytesFromOneNode) {
-  const std::string tera = "= {1099511627777}";
-  EXPECT_THAT(errorsOfNode("Expand(x, k)", "int64[2] k = {1099511627777, 2}"),
-              HasSubstr("outside 0 to 1099511627776"));
+  const std::string tera = "= {17592186044417}";
+  EXPECT_THAT(errorsOfNode("Expand(x, k)", "int64[2] k = {17592186044417, 2}"),
+              HasSubstr("outside 0 to 17592186044416"));
   EXPECT_THAT(errorsOfNode("Tile(x, k)", "int64[1] k " + tera), HasSubstr("outside 0 to"));
-  EXPECT_THAT(errorsOfNode("Pad(x, k)", "int64[2] k = {1099511627776, 1099511627776}"),
+  EXPECT_THAT(errorsOfNode("Pad(x, k)", "int64[2] k = {17592186044416, 17592186044416}"),
               HasSubstr("outside 0 to"));
   EXPECT_THAT(errorsOfNode("ConstantOfShape(k)", "int64[1] k " + tera), HasSubstr("outside 0 to"));
   EXPECT_THAT(errorsOfNode("ConstantOfShape(k)", "int64[1] k = {-2}"), HasSubstr("the size -2"));

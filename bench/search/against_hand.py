@@ -210,17 +210,25 @@ def chosen(problems: list, options: argparse.Namespace) -> list:
     if options.sample:
         problems = hand_problems.sample(problems)
     if options.only:
-        problems = [problem for problem in problems if any(re.search(options.only, name) for name in (problem.name, *problem.tables))]
+        problems = [problem for problem in problems if any(options.only.search(name) for name in (problem.name, *problem.tables))]
     if not problems:
         raise replay.Failure("no problem is left: --only is searched in names as 'GPT-6.2B, 1024 x 144, 8 A100-SXM-80GB', and in tables'")
     return problems[:options.first]
+
+
+def pattern(text: str) -> re.Pattern:
+    """Of an argument."""
+    try:
+        return re.compile(text)
+    except re.error as wrong:
+        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {wrong}; put \\ before what is meant as itself") from wrong
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=pathlib.Path, required=True, metavar="DIR")
     parser.add_argument("--sample", action="store_true", help="of each table three problems: most strategies, fewest and most devices")
-    parser.add_argument("--only", metavar="REGEX", help="problems in whose names, or in whose tables', this is found")
+    parser.add_argument("--only", type=pattern, metavar="REGEX", help="problems in whose names, or in whose tables', this is found")
     parser.add_argument("--first", type=int, metavar="N", help="of what is left, the first N")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="problems at a time (default: 2)")
     parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="leave the inputs there, a folder for each problem")

@@ -108,12 +108,12 @@ def ask(command: list, folder: pathlib.Path, timeout: int = TIMEOUT) -> dict:
         raise Failure(f"{words} --json printed no JSON: {wrong}") from wrong
 
 
-def figures_of(simulated: dict) -> dict:
+def figures_of(simulated: dict, memory: str = "peak_memory") -> dict:
     """Of what `oriel simulate --json` says."""
     try:
-        return {"seconds": float(simulated["step_seconds"]), "memory": float(simulated["peak_memory"])}
+        return {"seconds": float(simulated["step_seconds"]), "memory": float(simulated[memory])}
     except (ValueError, KeyError, TypeError) as wrong:
-        raise Failure(f"oriel simulate --json printed no step_seconds and peak_memory: {wrong}") from wrong
+        raise Failure(f"oriel simulate --json printed no step_seconds and {memory}: {wrong}") from wrong
 
 
 def simulate(oriel: pathlib.Path, run: rows.Run, folder: pathlib.Path) -> dict:
@@ -121,8 +121,10 @@ def simulate(oriel: pathlib.Path, run: rows.Run, folder: pathlib.Path) -> dict:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in inputs_of(run).items():
         (folder / name).write_text(text)
-    return figures_of(ask([str(oriel), "simulate", "model.mlir", "--recipe", "recipe.yaml", "--strategy", "strategy.yaml",
-                           "--cluster", "cluster.yaml", "--stack", stacks.stack_option(run.stack), "--json"], folder))
+    stack = stacks.stack_option(run.stack) + (",allocator=caching" if run.caches_memory else "")
+    found = ask([str(oriel), "simulate", "model.mlir", "--recipe", "recipe.yaml", "--strategy", "strategy.yaml",
+                 "--cluster", "cluster.yaml", "--stack", stack, "--json"], folder)
+    return figures_of(found, "reserved_memory" if run.caches_memory else "peak_memory")
 
 
 def simulate_all(lines: list, oriel: pathlib.Path, jobs: int, folder: pathlib.Path, keep: bool) -> None:
@@ -130,7 +132,7 @@ def simulate_all(lines: list, oriel: pathlib.Path, jobs: int, folder: pathlib.Pa
     groups = {}
     for line in lines:
         if line.run:
-            text = "".join(inputs_of(line.run).values()) + line.run.stack
+            text = "".join(inputs_of(line.run).values()) + line.run.stack + str(line.run.caches_memory)
             groups.setdefault(hashlib.sha256(text.encode()).hexdigest()[:16], []).append(line)
 
     def one(item: tuple) -> None:

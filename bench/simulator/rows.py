@@ -56,6 +56,7 @@ class Run:
     seconds: float             # of a step, published
     memory: float              # bytes per rank, published; 0 where the row says nothing
     memory_beside: float       # of it, what is not in the plan
+    caches_memory: bool        # the published bytes are what an allocator reserved
 
 
 def read(row: dict) -> Run:
@@ -64,7 +65,8 @@ def read(row: dict) -> Run:
     gib = float(row["peak_mem_gb"] or 0)
     return Run(figures=_figures(row, stack, degrees), recipe=_recipe(row), strategy=_strategy(row, degrees),
                cluster=_cluster(row), stack=stack, seconds=_seconds(row), memory=gib * 2**30,
-               memory_beside=CONTEXT_BYTES if "nvidia-smi" in row["mem_kind"] else 0)
+               memory_beside=CONTEXT_BYTES if "nvidia-smi" in row["mem_kind"] else 0,
+               caches_memory=bool(gib) and "allocated" not in row["mem_kind"])
 
 
 def _integer(row: dict, column: str, missing: int = 0) -> int:

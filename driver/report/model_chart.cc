@@ -153,6 +153,7 @@ std::string ranksChart(const Candidate& candidate, const Cluster& cluster) {
   const int64_t used = (candidate.ranks() + perNode - 1) / perNode;
   const int64_t nodes = std::clamp<int64_t>(kMostDevices / perNode, 1, used);
   const int64_t devices = std::min(perNode, kMostDevices);  // of a node that are drawn
+  const RankPlaces places = candidate.places();
   auto gapsBefore = [&](int64_t device) { return device / candidate.tp; };
   const double nodeWidth = static_cast<double>(devices) * kCell +
                            static_cast<double>(gapsBefore(devices - 1)) * kBetween + 12;
@@ -166,10 +167,11 @@ std::string ranksChart(const Candidate& candidate, const Cluster& cluster) {
     picture.label(left, top - 4, absl::StrCat("node ", node), Anchor::kStart, "small");
     picture.rect({left, top, nodeWidth, kCell + 10}, "node");
     for (int64_t device = 0; device < devices; ++device) {
-      const int64_t rank = node * perNode + device;
+      const int64_t place = node * perNode + device;
       const double x = left + 6 + static_cast<double>(device) * kCell +
                        static_cast<double>(gapsBefore(device)) * kBetween;
-      const bool isUsed = rank < candidate.ranks();
+      const bool isUsed = place < candidate.ranks();
+      const int64_t rank = isUsed ? places.rankAt(place) : place;
       picture.rect({x, top + 5, kCell, kCell}, isUsed ? gridStyle(rank / perGrid) : "unused");
       picture.label(x + kCell / 2, top + 5 + kCell / 2 + 3.5, absl::StrCat(rank), Anchor::kMiddle,
                     "small");
@@ -181,6 +183,7 @@ std::string ranksChart(const Candidate& candidate, const Cluster& cluster) {
   if (candidate.pp > 1) {
     absl::StrAppend(&text, "; the colours are those of the stages above (", perGrid,
                     perGrid == 1 ? " rank" : " ranks", " each)");
+    if (!places.areRanks()) absl::StrAppend(&text, ", which lie side by side");
   }
   absl::StrAppend(&text, ".");
   if (nodes < used) {
@@ -206,16 +209,18 @@ std::string linksOfGroups(const Cluster& cluster, int64_t ranks, int64_t size, i
 std::string splitsTable(const Candidate& candidate, const Cluster& cluster) {
   std::string text =
       "<table>\n<tr><th>what is split</th><th>over</th><th>ranks</th><th>links</th></tr>\n";
+  const RankPlaces places = candidate.places();
   auto row = [&](const std::string& what, const std::string& over, int64_t size, int64_t apart,
                  const std::string& alone) {
-    const std::string links = linksOfGroups(cluster, candidate.ranks(), size, apart);
+    const int64_t between = places.of(apart);  // devices
+    const std::string links = linksOfGroups(cluster, candidate.ranks(), size, between);
     std::string ranks = alone;
     if (size > 1) {
-      ranks = apart == 1 ? absl::StrCat(size, " neighbours")
-                         : absl::StrCat(size, ", ", apart, " apart: 0, ", apart,
-                                        size > 3    ? absl::StrCat(", .., ", (size - 1) * apart)
-                                        : size == 3 ? absl::StrCat(", ", 2 * apart)
-                                                    : "");
+      ranks = between == 1 ? absl::StrCat(size, " neighbours")
+                           : absl::StrCat(size, ", ", apart, " apart: 0, ", apart,
+                                          size > 3    ? absl::StrCat(", .., ", (size - 1) * apart)
+                                          : size == 3 ? absl::StrCat(", ", 2 * apart)
+                                                      : "");
     }
     absl::StrAppend(&text, "<tr><td>", escapeMarkup(what), "</td><td>", escapeMarkup(over),
                     "</td><td>", escapeMarkup(ranks), "</td><td>", escapeMarkup(links),

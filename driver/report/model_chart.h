@@ -20,7 +20,7 @@ std::string ranksChart(const Candidate& candidate, const Cluster& cluster);
 // A table: what is split over which ranks, and over which links these talk.
 std::string splitsTable(const Candidate& candidate, const Cluster& cluster);
 
-// The name of the level of links that joins ranks 0, `apart`, 2 `apart`, .. (`size` of them) and
+// The name of the level of links that joins devices 0, `apart`, 2 `apart`, .. (`size` of them) and
 // every other such group of the first `ranks`; "" if they are one rank.
 std::string linksOfGroups(const Cluster& cluster, int64_t ranks, int64_t size, int64_t apart);
 

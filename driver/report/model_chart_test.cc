@@ -42,6 +42,27 @@ TEST(ModelChartTest, SplitsTable) {
   EXPECT_THAT(table, HasSubstr("<td>pp = 2</td><td>2, 4 apart: 0, 4</td><td>network</td>"));
 }
 
+// Grid 1 is on devices 2, 3, 6 and 7.
+TEST(ModelChartTest, StagesSideBySide) {
+  Candidate candidate;
+  candidate.tp = candidate.dp = candidate.pp = 2;
+  candidate.placement = Placement::kDpOutermost;
+  const std::string table = splitsTable(candidate, twoNodes());
+  EXPECT_THAT(table, HasSubstr("<td>tp = 2</td><td>2 neighbours</td><td>NVLink</td>"));
+  EXPECT_THAT(table, HasSubstr("<td>dp = 2</td><td>2, 2 apart: 0, 2</td><td>network</td>"));
+  EXPECT_THAT(table, HasSubstr("<td>pp = 2</td><td>2, 4 apart: 0, 4</td><td>NVLink</td>"));
+  const std::string chart = ranksChart(candidate, twoNodes());
+  std::vector<std::string> order;
+  for (int rank = 0; rank < 8; ++rank) order.push_back(">" + std::to_string(rank) + "</text>");
+  size_t last = chart.find(">node 0<");
+  for (const int rank : {0, 1, 4, 5, 2, 3, 6, 7}) {
+    const size_t next = chart.find(order[rank], last);
+    ASSERT_NE(next, std::string::npos) << rank;
+    last = next;
+  }
+  EXPECT_THAT(chart, HasSubstr("which lie side by side"));
+}
+
 TEST(ModelChartTest, BlocksAndStages) {
   Simulation simulation;
   simulation.parts = {{"model.embed<b>", false, 0}, {"llm.0", true, 0}, {"llm.1", true, 1}};

@@ -5,6 +5,7 @@
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
 #include "frontend/ops/positions.h"
+#include "ir/oriel/inference.h"
 #include "llvm/ADT/StringSwitch.h"
 
 namespace oriel {
@@ -94,8 +95,7 @@ LogicalResult importPad(NodeImporter& n) {
   bool crops = false, grows = false;
   for (auto [i, axis] : llvm::enumerate(*axes)) {
     int64_t before = (*pads)[i], after = (*pads)[i + axes->size()], size = limits[axis];
-    constexpr int64_t kLimit = int64_t{1} << 40;
-    if (before > kLimit || after > kLimit || before < -size || after < -size ||
+    if (before > ir::kMaxElements || after > ir::kMaxElements || before < -size || after < -size ||
         size + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) < 0) {
       return n.error() << "pads " << before << " and " << after << " don't fit the size " << size;
     }

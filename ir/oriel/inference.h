@@ -13,8 +13,9 @@
 
 namespace oriel::ir {
 
-// Tensors with more elements are refused, so that byte counts of any sum of them fit.
-inline constexpr int64_t kMaxElements = int64_t{1} << 40;
+// Tensors with more elements are refused, so that the bytes of 32,767 of them add up in an int64_t.
+// Logits of all data-parallel ranks together have 2^40 and more in published runs.
+inline constexpr int64_t kMaxElements = int64_t{1} << 44;
 // As in a plan.
 inline constexpr int64_t kMaxRank = 32;
 

@@ -18,6 +18,7 @@
 #include "passes/generate/linalg_form.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/padding.h"
+#include "passes/strategize/placement_attribute.h"
 #include "passes/strategize/programs.h"
 #include "runtime/plan/device.h"
 
@@ -96,6 +97,8 @@ class Emitter {
         for (auto stage : stages.getAsRange<mlir::StringAttr>()) names->Add(stage.str());
       }
     }
+    const RankPlaces places = rankPlacesOf(module_);
+    if (!places.areRanks()) plan_.set_placement_block(places.block);
     return std::move(plan_);
   }
 

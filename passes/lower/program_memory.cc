@@ -203,6 +203,12 @@ mlir::FailureOr<ProgramMemory> ProgramMemory::of(mlir::ModuleOp program, int64_t
       microbatchesInFlight(program, segments, *schedule);
   ProgramMemory memory;
   memory.segments_.assign(segments.begin(), segments.end());
+  for (mlir::func::FuncOp segment : segments) {
+    memory.isScheduled_.push_back(schedule->empty() ||
+                                  llvm::any_of(*schedule, [&](const ScheduleEntry& entry) {
+                                    return entry.segment == segment.getSymName();
+                                  }));
+  }
   if (failed(inFlight) || failed(memory.assignment_.run(segments, *std::move(inFlight))) ||
       failed(checkSize(program, memory.assignment_))) {
     return failure();
@@ -324,6 +330,43 @@ std::vector<MemoryAtOp> ProgramMemory::atOps() const {
     }
   }
   return result;
+}
+
+std::vector<MemoryStay> ProgramMemory::stays() const {
+  std::vector<MemoryStay> stays;
+  const std::vector<int64_t> begins = beginsOf(segments_);
+  auto isEvaluated = [&](int64_t tick) {  // but not trained
+    const auto next = std::upper_bound(begins.begin(), begins.end() - 1, tick);
+    return !isScheduled_[next - begins.begin() - 1];
+  };
+  // The part of these ticks that is within the runs of segments.
+  auto addTicks = [&](StorageId id, int64_t bytes, TimeSpan ticks) {
+    if (ticks.begin > ticks.end || isEvaluated(ticks.begin)) return;
+    if (!clock_) return stays.push_back({id, bytes, ticks});
+    for (const CopyClock::Run& run : clock_->runs()) {
+      const TimeSpan own = clock_->ticksOf(run.segment);
+      const TimeSpan both = {std::max(own.begin, ticks.begin), std::min(own.end, ticks.end)};
+      if (both.begin > both.end) continue;
+      const int64_t shift = run.begin - own.begin;
+      stays.push_back({id, bytes, {both.begin + shift, both.end + shift}});
+    }
+  };
+  for (auto [number, storage] : llvm::enumerate(assignment_.storages())) {
+    const auto id = static_cast<StorageId>(number);
+    const int64_t bytes = bytesOf(id) / storage.slots;
+    if (isOnClock(storage)) {
+      for (const ArenaCopy& copy : clock_->copiesOf(storage)) {
+        for (const TimeSpan& span : copy.among) stays.push_back({id, bytes, span});
+      }
+    } else if (!storage.persistent) {
+      const bool hasGap = storage.gapBegin <= storage.gapEnd;
+      addTicks(id, bytesOf(id), {storage.begin, hasGap ? storage.gapBegin - 1 : storage.end});
+      if (hasGap) addTicks(id, bytesOf(id), {storage.gapEnd + 1, storage.end});
+    }
+  }
+  llvm::stable_sort(
+      stays, [](const MemoryStay& a, const MemoryStay& b) { return a.span.begin < b.span.begin; });
+  return stays;
 }
 
 MemoryPeak ProgramMemory::peak() const {

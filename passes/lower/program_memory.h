@@ -54,6 +54,13 @@ struct MemoryAtOp {
   std::array<int64_t, kMemoryUses> bytesOf = {};  // by MemoryUse
 };
 
+// A value in use, in the time of the schedule: a tick for each op of each run of a segment.
+struct MemoryStay {
+  StorageId storage;
+  int64_t bytes = 0;  // of one copy
+  TimeSpan span;
+};
+
 class ProgramMemory {
  public:
   // Of a program with local shapes whose ops are kernels, collectives, .. (after partition). Fails
@@ -69,6 +76,8 @@ class ProgramMemory {
   MemoryPeak peak() const;
   // Of the segments that it was made of, in the order of their ops. The largest is the peak.
   std::vector<MemoryAtOp> atOps() const;
+  // Of a step of training: what does not persist, each time that it is in use, by when that begins.
+  std::vector<MemoryStay> stays() const;
   // Offsets of all storages. What persists comes first, gradients side by side, then the bytes that
   // are shared by lifetime: each copy by when the schedule has it in use. May give stash values and
   // temporaries more copies. Looks for nothing better than an arena of `enough` bytes.
@@ -94,6 +103,7 @@ class ProgramMemory {
 
   StorageAssignment assignment_;
   std::vector<mlir::func::FuncOp> segments_;
+  std::vector<bool> isScheduled_;    // of each segment; all where there is no schedule
   std::vector<int64_t> fewest_;      // copies of each storage that it needs
   std::optional<CopyClock> clock_;   // where several microbatches are in flight
   std::vector<bool> communication_;  // of each storage

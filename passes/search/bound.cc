@@ -54,7 +54,8 @@ double secondsOver(const Candidate& c, int64_t ranks, LinkUse use, double bytes,
                    const Cluster& cluster) {
   if (ranks <= 1 || cluster.links.empty()) return 0;
   std::vector<int64_t> group(ranks);
-  for (int64_t i = 0; i < ranks; ++i) group[i] = i * c.tp;
+  const RankPlaces places = c.places();
+  for (int64_t i = 0; i < ranks; ++i) group[i] = places.of(i * c.tp);
   const auto count = static_cast<double>(ranks);
   const double sent = bytes * (count - 1) / count * (use == LinkUse::kAllReduce ? 2 : 1);
   return linkSeconds(cluster.links, group, use, sent);
@@ -70,6 +71,8 @@ double exposedOf(const Candidate& c, const MicrobatchCost& cost, double forward,
         secondsOver(c, c.dp, LinkUse::kAllReduce, cost.gradients / grids, cluster);
     return std::max(0., reduced - backward);
   }
+  // A group of them may shard what all don't divide, on nearer links.
+  if ((c.shards & (c.shards - 1)) != 0) return 0;
   const double scattered =
       secondsOver(c, c.shards, LinkUse::kGather, cost.gradients / grids, cluster);
   if (c.zero == 1) return std::max(0., scattered - backward);

@@ -15,7 +15,8 @@ namespace {
 
 auto tied(const Candidate& c) {
   return std::tuple(c.pp, c.tp, c.zero, -c.shards, c.interleave, c.schedule, c.remat,
-                    c.sequenceParallel, c.apart != nullptr, -c.micro, c.dp, c.microbatches);
+                    c.sequenceParallel, c.apart != nullptr, c.placement, -c.micro, c.dp,
+                    c.microbatches);
 }
 
 struct NumberPin {
@@ -42,7 +43,7 @@ const std::vector<NumberPin>& numberPins() {
 std::vector<std::string> pinKeys() {
   std::vector<std::string> keys;
   for (const NumberPin& pin : numberPins()) keys.push_back(pin.key);
-  for (const char* key : {"schedule", "remat", "sp", "apart"}) keys.push_back(key);
+  for (const char* key : {"schedule", "remat", "sp", "apart", "placement"}) keys.push_back(key);
   return keys;
 }
 
@@ -74,6 +75,10 @@ absl::Status setPin(const std::string& word, const std::string& key, const std::
       return badValue(word, "the search chooses between none, selective and full by itself");
     }
     pins->remat = *policy;
+  } else if (key == "placement") {
+    absl::StatusOr<Placement> placement = parsePlacement(value);
+    if (!placement.ok()) return placement.status();
+    pins->placement = *placement;
   } else if (key == "sp" || key == "apart") {
     if (value != "on" && value != "off") return badValue(word, absl::StrCat(key, " is on or off"));
     (key == "sp" ? pins->sequenceParallel : pins->apart) = value == "on";
@@ -85,6 +90,11 @@ absl::Status setPin(const std::string& word, const std::string& key, const std::
 }
 
 }  // namespace
+
+RankPlaces Candidate::places() const {
+  if (placement == Placement::kPpOutermost) return RankPlaces();
+  return RankPlaces{pp, tp * dp, tp};
+}
 
 Strategy Candidate::strategy() const {
   Strategy strategy;
@@ -102,6 +112,7 @@ Strategy Candidate::strategy() const {
   strategy.pipeline->schedule = schedule;
   strategy.pipeline->interleave = interleave;
   strategy.pipeline->microbatches = microbatches;
+  strategy.pipeline->placement = placement;
   strategy.text = strategyText(strategy);
   return strategy;
 }
@@ -115,6 +126,9 @@ std::string Candidate::shortText() const {
   absl::StrAppend(&text, " remat=", rematName(remat));
   if (sequenceParallel) absl::StrAppend(&text, " sp");
   if (apart) absl::StrAppend(&text, " apart");
+  if (placement != Placement::kPpOutermost) {
+    absl::StrAppend(&text, " ", placementName(placement));
+  }
   return text;
 }
 
@@ -128,7 +142,7 @@ bool Pins::allow(const Candidate& c) const {
          allows(zero, c.zero) && allows(hsdp, isDivided ? c.shards : 0) &&
          (!schedule || (c.pp > 1 && *schedule == c.schedule)) && (!remat || *remat == c.remat) &&
          (!sequenceParallel || *sequenceParallel == c.sequenceParallel) &&
-         (!apart || *apart == (c.apart != nullptr));
+         (!apart || *apart == (c.apart != nullptr)) && (!placement || *placement == c.placement);
 }
 
 std::vector<std::string> Pins::words() const {
@@ -140,6 +154,7 @@ std::vector<std::string> Pins::words() const {
   if (remat) words.push_back(absl::StrCat("remat=", rematName(*remat)));
   if (sequenceParallel) words.push_back(absl::StrCat("sp=", *sequenceParallel ? "on" : "off"));
   if (apart) words.push_back(absl::StrCat("apart=", *apart ? "on" : "off"));
+  if (placement) words.push_back(absl::StrCat("placement=", placementName(*placement)));
   return words;
 }
 
@@ -167,7 +182,8 @@ std::string pinsHelp() {
   }
   return absl::StrCat(text,
                       ", schedule, remat (none, selective, full), sp (on, off), apart (on, "
-                      "off: whether encoders are not split where tp splits the rest)");
+                      "off: whether encoders are not split where tp splits the rest), placement "
+                      "(pp_outermost, dp_outermost: what is farthest apart)");
 }
 
 }  // namespace oriel

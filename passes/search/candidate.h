@@ -25,11 +25,13 @@ struct Candidate {
   ScheduleKind schedule = ScheduleKind::kOneFOneB;
   RematPolicy remat = RematPolicy::kNone;
   bool sequenceParallel = false;
+  Placement placement = Placement::kPpOutermost;
   // With tp: these modules (of the model's encoders) aren't split, and each of the tp ranks has
   // samples of its own for them. Null: they are split as all.
   std::shared_ptr<const std::vector<Strategy::Module>> apart;
 
   int64_t ranks() const { return tp * pp * dp; }
+  RankPlaces places() const;
   // With its text.
   Strategy strategy() const;
   // "tp=2 pp=4 dp=8 zero=1 micro=2 x 16 1f1b remat=full sp", for tables.
@@ -37,7 +39,7 @@ struct Candidate {
 
   friend bool operator==(const Candidate& a, const Candidate& b);
   // Simpler ones first: fewer stages, layers in fewer pieces, less sharded, nothing that runs
-  // again, more samples at a time.
+  // again, ranks at their own places, more samples at a time.
   friend bool operator<(const Candidate& a, const Candidate& b);
 };
 
@@ -48,6 +50,7 @@ struct Pins {
   std::optional<ScheduleKind> schedule;
   std::optional<RematPolicy> remat;
   std::optional<bool> sequenceParallel, apart;
+  std::optional<Placement> placement;
 
   bool allow(const Candidate& candidate) const;
   // Each choice as parsePins() reads it: "tp=2".

@@ -1,6 +1,7 @@
 #include "passes/search/search.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -284,23 +285,40 @@ class Searcher {
     return result_.tried.back();
   }
 
-  // Of strategies that were tried: other numbers of stages on a grid, and encoders on a mesh of
-  // their own, where that could be the best if it gained what their bounds differ by, or about
-  // what the encoders take of a forward.
+  // Of strategies that were tried: other numbers of stages on a grid, encoders on a mesh of their
+  // own, and stages side by side, where that could be the best if it gained what their bounds
+  // differ by, or about what the encoders take of a forward, or all that stages wait for each other
+  // but for the fill.
   void tryVariants() {
+    tryPromising([&](const TriedStrategy& tried, const Candidate& other) -> std::optional<double> {
+      const Candidate& from = tried.candidate;
+      if (other.interleave == from.interleave && other.apart == from.apart) return std::nullopt;
+      const double gain = other.apart == from.apart
+                              ? leastBoundOf(other).seconds / leastBoundOf(from).seconds
+                              : 1 - problem_.encoderShare;
+      return tried.evaluation.seconds * gain;
+    });
+    tryPromising([&](const TriedStrategy& tried, const Candidate& other) -> std::optional<double> {
+      if (other.placement == tried.candidate.placement) return std::nullopt;
+      return std::max(leastBoundOf(other).seconds,
+                      tried.evaluation.seconds * (1 - tried.evaluation.bubble));
+    });
+  }
+
+  // Those neighbours of what was tried from which most can be expected: `secondsOf` says what they
+  // may take, or that they are not meant.
+  void tryPromising(const std::function<std::optional<double>(const TriedStrategy&,
+                                                              const Candidate&)>& secondsOf) {
     std::vector<std::pair<double, Candidate>> expected;
     for (const TriedStrategy& tried : result_.tried) {
       const Candidate& from = tried.candidate;
       if (!tried.fits || (from.pp == 1 && from.tp == 1)) continue;
-      const double bound = leastBoundOf(from).seconds;
       for (const Candidate& other : neighboursOf(from, problem_)) {
-        const bool isVariant = other.interleave != from.interleave || other.apart != from.apart;
-        if (!isVariant || other.pp != from.pp || known(other)) continue;
-        const double gain = other.apart == from.apart ? leastBoundOf(other).seconds / bound
-                                                      : 1 - problem_.encoderShare;
-        const double seconds = tried.evaluation.seconds * gain;
-        if (seconds < result_.tried.front().evaluation.seconds)
-          expected.push_back({seconds, other});
+        if (other.pp != from.pp || known(other)) continue;
+        const std::optional<double> seconds = secondsOf(tried, other);
+        if (seconds && *seconds < result_.tried.front().evaluation.seconds) {
+          expected.push_back({*seconds, other});
+        }
       }
     }
     std::sort(expected.begin(), expected.end());

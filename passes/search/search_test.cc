@@ -167,10 +167,72 @@ TEST(SpaceTest, EncodersApart) {
   }
 }
 
+Candidate FourStages() {
+  Candidate candidate;
+  candidate.pp = 4;
+  candidate.dp = 2;
+  candidate.micro = 4;
+  candidate.microbatches = 4;
+  return candidate;
+}
+
+std::vector<Candidate> SideBySide(const Candidate& candidate, const SearchProblem& problem) {
+  std::vector<Candidate> found;
+  for (const Candidate& other : neighboursOf(candidate, problem)) {
+    if (other.placement == Placement::kDpOutermost) found.push_back(other);
+  }
+  return found;
+}
+
+TEST(NeighboursTest, StagesSideBySideWhereLinksDiffer) {
+  const SearchProblem problem = Problem(2, 4);
+  const Candidate candidate = FourStages();
+  const std::vector<Candidate> found = SideBySide(candidate, problem);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(candidate < found.front());
+  EXPECT_EQ(found.front().shortText(), candidate.shortText() + " dp_outermost");
+  EXPECT_EQ(found.front().strategy().pipeline->placement, Placement::kDpOutermost);
+  const std::vector<Candidate> back = neighboursOf(found.front(), problem);
+  EXPECT_NE(std::find(back.begin(), back.end(), candidate), back.end());
+  for (const Candidate& other : back) {
+    EXPECT_TRUE(parseStrategy(other.strategy().text, "").ok()) << other.strategy().text;
+  }
+  // All on a node; one level of links; one rank of a stage; one stage.
+  EXPECT_TRUE(SideBySide(candidate, Problem(2, 8)).empty());
+  SearchProblem flat = problem;
+  flat.cluster.links.pop_back();
+  EXPECT_TRUE(SideBySide(candidate, flat).empty());
+  for (const Candidate& other : allCandidates(problem)) {
+    EXPECT_EQ(SideBySide(other, problem).empty(), other.pp == 1 || other.dp == 1);
+  }
+}
+
+TEST(SpaceTest, StagesSideBySideOnlyIfPinned) {
+  SearchProblem problem = Problem(2, 4);
+  for (const Candidate& c : allCandidates(problem)) {
+    EXPECT_EQ(c.placement, Placement::kPpOutermost);
+  }
+  problem.pins.placement = Placement::kDpOutermost;
+  const std::vector<Candidate> all = allCandidates(problem);
+  ASSERT_FALSE(all.empty());
+  for (const Candidate& c : all) {
+    EXPECT_EQ(c.placement, Placement::kDpOutermost);
+    EXPECT_TRUE(c.pp > 1 && c.dp > 1);
+    // What shards within a node is what it has of a stage: four ranks of two stages.
+    const bool isDivided = c.zero > 0 && c.shards < c.dp;
+    EXPECT_TRUE(!isDivided || c.shards == 4 / c.pp / c.tp) << c.shortText();
+  }
+  problem.pins.pp = 1;
+  EXPECT_EQ(explainEmptySpace(problem).message(),
+            "pp=1 and placement=dp_outermost exclude each other for 8 devices (4 per node), a "
+            "batch of 32 samples and a model of 8 parts; pp is one of 2, 4 there with "
+            "placement=dp_outermost");
+}
+
 TEST(PinsTest, WordsAreWhatIsRead) {
   const std::vector<std::string> words = {"tp=2",    "zero=1",         "hsdp=0",
                                           "micro=4", "schedule=zb-h1", "remat=selective",
-                                          "sp=off",  "apart=on"};
+                                          "sp=off",  "apart=on",       "placement=dp_outermost"};
   const absl::StatusOr<Pins> pins = parsePins(words);
   ASSERT_TRUE(pins.ok()) << pins.status();
   EXPECT_EQ(pins->words(), words);
@@ -184,6 +246,7 @@ TEST(PinsTest, Malformed) {
   EXPECT_EQ(parsePins({"mirco=2"}).status().message(),
             "there is no 'mirco' to fix; did you mean 'micro'?");
   EXPECT_TRUE(absl::IsInvalidArgument(parsePins({"remat=auto"}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(parsePins({"placement=tp"}).status()));
 }
 
 TEST(NeighboursTest, AreStrategiesOfTheSameRanks) {
@@ -331,6 +394,49 @@ TEST(BoundTest, MoreShardsTakeLessMemoryAndLinksTakeTime) {
   EXPECT_DOUBLE_EQ(boundOf(near, cost, cluster).bytes, 500. / 4 * kGiB);
   EXPECT_GT(boundOf(sharded, cost, cluster).seconds, boundOf(near, cost, cluster).seconds);
   EXPECT_GE(boundOf(near, cost, cluster).seconds, 0.99 * 4 * 3);
+}
+
+TEST(BoundTest, GradientsOfStagesSideBySideGoOverTheNetwork) {
+  const SearchProblem problem = Problem(2, 4);
+  MicrobatchCost cost;
+  cost.forward = 1e-3;
+  cost.backward = 2e-3;
+  cost.gradients = 8. * kGiB;
+  Candidate candidate;
+  candidate.pp = 2;
+  candidate.dp = 4;
+  candidate.microbatches = 8;
+  const double near = boundOf(candidate, cost, problem.cluster).seconds;
+  candidate.placement = Placement::kDpOutermost;
+  const double far = boundOf(candidate, cost, problem.cluster).seconds;
+  EXPECT_GT(far, 2 * near);
+  cost.gradients = 0;
+  EXPECT_DOUBLE_EQ(boundOf(candidate, cost, problem.cluster).seconds, 0.999 * 9 * 1.5e-3);
+}
+
+TEST(SearchTest, TriesStagesSideBySide) {
+  SearchProblem problem = Problem(2, 4);
+  problem.cluster.links.back().bandwidth = 1e15;
+  problem.pins.pp = 2;
+  problem.pins.dp = 4;
+  Machine machine;
+  const auto evaluate = [&](const std::vector<Strategy>& strategies) {
+    std::vector<absl::StatusOr<Evaluation>> found = machine(strategies);
+    for (size_t i = 0; i < strategies.size(); ++i) {
+      const bool isBeside = strategies[i].pipeline->placement == Placement::kDpOutermost;
+      if (!isBeside) found[i]->seconds *= 1.1;  // by its transfers
+    }
+    return found;
+  };
+  const absl::StatusOr<SearchResult> result = searchStrategies(problem, {}, evaluate);
+  ASSERT_TRUE(result.ok() && result->found());
+  EXPECT_EQ(result->tried.front().candidate.placement, Placement::kDpOutermost);
+  problem.pins.placement = Placement::kPpOutermost;
+  const absl::StatusOr<SearchResult> pinned = searchStrategies(problem, {}, evaluate);
+  ASSERT_TRUE(pinned.ok() && pinned->found());
+  for (const TriedStrategy& tried : pinned->tried) {
+    EXPECT_EQ(tried.candidate.placement, Placement::kPpOutermost);
+  }
 }
 
 TEST(BoundTest, AllWaitForTheBusiestGrid) {

@@ -35,6 +35,18 @@ std::shared_ptr<const std::vector<Strategy::Module>> encodersApart(const Candida
   return isPossible ? problem.encoders : nullptr;
 }
 
+// Whether the order of the axes on the devices changes any time.
+bool hasPlacements(const Candidate& candidate, const Cluster& cluster) {
+  return candidate.pp > 1 && candidate.dp > 1 && cluster.links.size() > 1 &&
+         candidate.ranks() > cluster.links.front().devices;
+}
+
+// Data-parallel ranks of a grid that are in one domain.
+int64_t shardsWithin(const LinkLevel& level, const Candidate& candidate) {
+  const bool isShared = candidate.placement == Placement::kDpOutermost;
+  return level.devices / (candidate.tp * (isShared ? candidate.pp : 1));
+}
+
 // How the stages of several grids run.
 struct PipelineChoice {
   ScheduleKind schedule;
@@ -103,6 +115,9 @@ class Space {
   }
 
   void addStorage(Candidate candidate) {
+    if (candidate.pp > 1 && candidate.dp > 1) {
+      candidate.placement = pins_.placement.value_or(Placement::kPpOutermost);
+    }
     candidate.zero = 0;
     candidate.shards = 1;
     addRemat(candidate);
@@ -121,7 +136,7 @@ class Space {
     std::set<int64_t> groups = {candidate.dp};
     if (pins_.hsdp.value_or(0) > 0 && candidate.dp % *pins_.hsdp == 0) groups.insert(*pins_.hsdp);
     for (const LinkLevel& level : problem_.cluster.links) {
-      const int64_t group = level.devices / candidate.tp;
+      const int64_t group = shardsWithin(level, candidate);
       if (group > 1 && group < candidate.dp && candidate.dp % group == 0) groups.insert(group);
     }
     return groups;
@@ -174,6 +189,9 @@ std::string possibleValues(const std::vector<Candidate>& all, const std::string&
   if (pin == "apart=on") {
     return "; that takes a model with an encoder beside its largest tower, tp above 1, and a micro "
            "that tp divides";
+  }
+  if (pin == "placement=dp_outermost") {
+    return "; that takes pp and dp above 1";
   }
   return "";
 }
@@ -233,6 +251,7 @@ class Neighbours {
     }
     if (from_.tp > 1) add([](Candidate* c) { c->sequenceParallel = !c->sequenceParallel; });
     add([&](Candidate* c) { c->apart = from_.apart ? nullptr : problem_.encoders; });
+    changePlacement();
     return std::move(found_);
   }
 
@@ -255,6 +274,7 @@ class Neighbours {
     if (c.apart) c.apart = encodersApart(c, problem_);
     if (c.pp == 1) c.schedule = ScheduleKind::kOneFOneB;
     if (c.pp == 1) c.interleave = 1;
+    if (c.pp == 1 || c.dp == 1) c.placement = Placement::kPpOutermost;
     if (c.zero > mostZero(c.pp, problem_.pins)) c.zero = mostZero(c.pp, problem_.pins);
     const int64_t samples = c.micro * c.dp;
     if (problem_.globalBatch % samples != 0 || c.dp % c.shards != 0) return;
@@ -306,8 +326,15 @@ class Neighbours {
     if (from_.zero == 0) return;
     add([](Candidate* c) { c->shards = c->dp; });
     for (const LinkLevel& level : problem_.cluster.links) {
-      const int64_t group = level.devices / from_.tp;
+      const int64_t group = shardsWithin(level, from_);
       if (group > 1 && group < from_.dp) add([&](Candidate* c) { c->shards = group; });
+    }
+  }
+
+  void changePlacement() {
+    if (!hasPlacements(from_, problem_.cluster)) return;
+    for (Placement placement : {Placement::kPpOutermost, Placement::kDpOutermost}) {
+      add([&](Candidate* c) { c->placement = placement; });
     }
   }
 

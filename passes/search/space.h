@@ -37,12 +37,13 @@ struct SearchProblem {
 //   links; with a pipeline 0 and 1 (2 and 3, which send with each microbatch: only if pinned);
 // - micro: what divides a rank's share of the batch;
 // - remat: none, selective, full;
-// - encoders are split as all (on a mesh of their own: only if pinned).
+// - encoders are split as all (on a mesh of their own: only if pinned);
+// - stages are farthest apart (data-parallel ranks: only if pinned).
 std::vector<Candidate> allCandidates(const SearchProblem& problem);
 
 // Candidates that differ from this one in one choice; what follows from it (dp, microbatches)
 // changes with it. Not all are in the space: other numbers of stages on a grid, tensor parallelism
-// without sequence parallelism, encoders on a mesh of their own.
+// without sequence parallelism, encoders on a mesh of their own, stages side by side.
 std::vector<Candidate> neighboursOf(const Candidate& candidate, const SearchProblem& problem);
 
 // Why allCandidates() is empty: which of the pins contradict the cluster, the batch, or each other.

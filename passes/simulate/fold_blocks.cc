@@ -9,7 +9,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "passes/stage/tower_parameters.h"
+#include "passes/stage/parameter_reader.h"
 #include "passes/strategize/segment_values.h"
 
 namespace oriel {
@@ -86,10 +86,10 @@ std::vector<int> blockKinds(const ModelParts& model, const Recipe& recipe,
       add(op->getName().getAsOpaquePointer());
       if (isConversion(op)) add(op->getResult(0).getType().getAsOpaquePointer());
       add(op->getAttrDictionary().getAsOpaquePointer());
-      std::vector<ir::ParameterOp> parameters;
-      for (Value operand : op->getOperands()) reader.read(operand, &parameters);
-      for (ir::ParameterOp parameter : parameters) {
-        treatment += treatmentOf(parameter, recipe, strategy);
+      for (Value operand : op->getOperands()) {
+        for (ir::ParameterOp parameter : reader.read(operand)) {
+          treatment += treatmentOf(parameter, recipe, strategy);
+        }
       }
     }
     kinds.push_back(known

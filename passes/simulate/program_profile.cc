@@ -10,8 +10,10 @@
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/lower/cached_memory.h"
 #include "passes/stage/parts.h"
 #include "passes/stage/segment_time.h"
+#include "passes/strategize/cluster_attribute.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/programs.h"
 #include "passes/strategize/schedule.h"
@@ -63,12 +65,10 @@ double flopsOf(FuncOp segment) {
   return sum;
 }
 
-FailureOr<MemoryByPlace> memoryOf(mlir::ModuleOp program) {
-  FailureOr<ProgramMemory> memory = ProgramMemory::of(program);
-  if (failed(memory)) return failure();
+MemoryByPlace byPlaceOf(const ProgramMemory& memory) {
   MemoryByPlace byPlace;
   std::map<MemoryPlace, int> counts;
-  for (const MemoryAtOp& at : memory->atOps()) {
+  for (const MemoryAtOp& at : memory.atOps()) {
     MemoryPlace place = {at.op->getParentOfType<FuncOp>().getSymNameAttr().getAsOpaquePointer(),
                          at.op->getLoc().getAsOpaquePointer(),
                          at.op->getName().getAsOpaquePointer(), 0};
@@ -79,6 +79,16 @@ FailureOr<MemoryByPlace> memoryOf(mlir::ModuleOp program) {
   return byPlace;
 }
 
+FailureOr<ScheduledMemory> memoryOf(mlir::ModuleOp program) {
+  FailureOr<ProgramMemory> memory = ProgramMemory::of(program);
+  if (failed(memory)) return failure();
+  ScheduledMemory result{byPlaceOf(*memory)};
+  if (softwareStackOf(program).cachesMemory) {
+    result.cachedBytes = static_cast<double>(cachedBytes(*memory));
+  }
+  return result;
+}
+
 FailureOr<ProgramCost> costOf(mlir::ModuleOp program, const ProgramNumbers& numbers) {
   ProgramCost cost;
   cost.profile.name = program.getSymName().value_or("").str();
@@ -87,7 +97,7 @@ FailureOr<ProgramCost> costOf(mlir::ModuleOp program, const ProgramNumbers& numb
   }
   FailureOr<Grid> grid = getGrid(program);
   FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(program);
-  FailureOr<MemoryByPlace> memory = memoryOf(program);
+  FailureOr<ScheduledMemory> memory = memoryOf(program);
   if (failed(grid) || failed(schedule) || failed(memory)) return failure();
   cost.ranks = grid->worldSize();
   std::set<std::string> scheduled;
@@ -103,7 +113,8 @@ FailureOr<ProgramCost> costOf(mlir::ModuleOp program, const ProgramNumbers& numb
     cost.profile.segments[name] = *std::move(pieces);
     cost.flops[name] = flopsOf(segment);
   }
-  cost.memory = *std::move(memory);
+  cost.memory = std::move(memory->byPlace);
+  cost.cachedBytes = memory->cachedBytes;
   cost.bytes = peakOf(cost.memory);
   return cost;
 }
@@ -198,13 +209,14 @@ FailureOr<std::vector<ProgramCost>> programCosts(mlir::ModuleOp module) {
   return costs;
 }
 
-FailureOr<MemoryByPlace> memoryWith(mlir::ModuleOp program, const std::vector<ScheduledRun>& runs) {
+FailureOr<ScheduledMemory> memoryWith(mlir::ModuleOp program,
+                                      const std::vector<ScheduledRun>& runs) {
   std::vector<ScheduleEntry> schedule;
   schedule.reserve(runs.size());
   for (const ScheduledRun& run : runs) schedule.push_back({run.segment, run.microbatch});
   mlir::Attribute before = program->getAttr(kScheduleAttr);
   setSchedule(program, schedule);
-  FailureOr<MemoryByPlace> memory = memoryOf(program);
+  FailureOr<ScheduledMemory> memory = memoryOf(program);
   program->setAttr(kScheduleAttr, before);
   return memory;
 }

@@ -27,14 +27,22 @@ using MemoryPlace = std::tuple<const void*, const void*, const void*, int>;
 // What is in use where, of a program with one schedule.
 using MemoryByPlace = std::map<MemoryPlace, MemoryBytes>;
 
+// What a rank needs that runs a program by one schedule.
+struct ScheduledMemory {
+  MemoryByPlace byPlace;
+  double cachedBytes = 0;  // that an allocator reserves, where the software stack has one
+};
+
 struct ProgramCost {
   ProgramProfile profile;
   int64_t ranks = 1;
   std::map<std::string, double> flops;  // of a rank by its products, by segment
   MemoryBytes bytes = {};               // of a rank at its peak
+  double cachedBytes = 0;  // that an allocator reserves, where the software stack has one
   MemoryByPlace memory;
   // The same where this program stands for a grid with another schedule, by grid.
   std::map<int64_t, MemoryByPlace> memoryOn;
+  std::map<int64_t, double> cachedBytesOn;
 
   double peakBytes() const;
   double flopsOfStep() const;  // of a rank
@@ -48,8 +56,8 @@ std::optional<int64_t> stageOfSegment(const std::string& segment);
 mlir::FailureOr<std::vector<ProgramCost>> programCosts(mlir::ModuleOp module);
 
 // Of a program of such a module, if it ran this schedule.
-mlir::FailureOr<MemoryByPlace> memoryWith(mlir::ModuleOp program,
-                                          const std::vector<ScheduledRun>& runs);
+mlir::FailureOr<ScheduledMemory> memoryWith(mlir::ModuleOp program,
+                                            const std::vector<ScheduledRun>& runs);
 // The most that is in use at a time; none if nothing is.
 MemoryBytes peakOf(const MemoryByPlace& memory);
 

@@ -60,6 +60,7 @@ class Repeater {
       programs.push_back(programOf(grid, (*schedule)[grid]));
       ProgramCost& program = programs.back();
       const ProgramCost& like = compiled_[repeated_.keptOf[grid]];
+      program.cachedBytes = cachedBytesOn(grid);
       auto own = like.memoryOn.find(grid);
       if (own != like.memoryOn.end()) {
         program.bytes = peakOf(own->second);
@@ -92,6 +93,7 @@ class Repeater {
     std::vector<ProgramCost> programs = compiled_;
     for (size_t grid = 0; grid < programs.size(); ++grid) {
       setSchedule((*schedule)[grid], &programs[grid]);
+      programs[grid].cachedBytes = cachedBytesOn(static_cast<int64_t>(grid));
       programs[grid].bytes = bytesWithStash(compiled_[grid], (*before)[grid], (*schedule)[grid]);
     }
     return programs;
@@ -174,6 +176,12 @@ class Repeater {
   std::string segmentOf(const StageRun& run) const {
     const bool isOneStage = repeated_.grids() == 1 && repeated_.interleave == 1;
     return phaseName(run.phase) + (isOneStage ? "" : "." + std::to_string(run.stage));
+  }
+
+  double cachedBytesOn(int64_t grid) const {
+    const ProgramCost& like = compiled_[repeated_.keptOf[grid]];
+    auto own = like.cachedBytesOn.find(grid);
+    return own == like.cachedBytesOn.end() ? like.cachedBytes : own->second;
   }
 
   // What is kept grows with the microbatches in flight, and the peak may be elsewhere then.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ir/oriel/segment.h"
+#include "passes/strategize/cluster_attribute.h"
 
 namespace oriel {
 
@@ -54,6 +55,7 @@ void Repetition::findGrids() {
 
 // Equal blocks of each stage that is compiled.
 void Repetition::findRuns() {
+  if (parts_.keepsBlocks) return;
   std::map<std::pair<int64_t, int>, Run> runs;
   for (size_t i = 0; i < parts_.blockOf.size(); ++i) {
     const int64_t block = parts_.blockOf[i];
@@ -119,7 +121,9 @@ void Repetition::restrict(Strategy* strategy, Recipe* recipe) const {
 
 mlir::LogicalResult Repetition::addMemoryOfGrids(mlir::ModuleOp module,
                                                  std::vector<ProgramCost>* costs) const {
-  if (!repeatsGrids() || grids_.schedule != ScheduleKind::kZbH1) return mlir::success();
+  const bool isInHalves = repeatsGrids() && grids_.schedule == ScheduleKind::kZbH1;
+  const bool isCached = grids_.grids() > 1 && softwareStackOf(module).cachesMemory;
+  if (!isInHalves && !isCached) return mlir::success();
   // Enough for the steady state, with which all others have as many in flight.
   constexpr int64_t kTimes = 3;
   RepeatedGrids few = grids_;
@@ -130,9 +134,10 @@ mlir::LogicalResult Repetition::addMemoryOfGrids(mlir::ModuleOp module,
     const int64_t kept = few.keptOf[grid];
     const std::optional<std::vector<ScheduledRun>> schedule = scheduleOnKept(*costs, few, grid);
     if (!schedule) continue;
-    mlir::FailureOr<MemoryByPlace> memory = memoryWith(programs[kept], *schedule);
+    mlir::FailureOr<ScheduledMemory> memory = memoryWith(programs[kept], *schedule);
     if (failed(memory)) return mlir::failure();
-    (*costs)[kept].memoryOn[grid] = *std::move(memory);
+    if (isInHalves) (*costs)[kept].memoryOn[grid] = std::move(memory->byPlace);
+    if (isCached) (*costs)[kept].cachedBytesOn[grid] = memory->cachedBytes;
   }
   return mlir::success();
 }

@@ -21,6 +21,7 @@ struct PartsInStages {
   std::vector<int64_t> blockOf;  // by part, -1: between blocks
   std::vector<int64_t> stageOf;  // by part
   std::vector<int> kindOf;       // by block, as blockKinds() has it
+  bool keepsBlocks = false;      // none stands for others of its stage
 };
 
 class Repetition {
@@ -41,7 +42,8 @@ class Repetition {
   void restrict(Strategy* strategy, Recipe* recipe) const;
 
   // What the memory of each grid is, where that doesn't follow from the microbatches that it has in
-  // flight: a backward in halves keeps a part of a microbatch longer. `module` is what `costs` are
+  // flight: a backward in halves keeps a part of a microbatch longer, and where an allocator finds
+  // room depends on all that it was asked for. `module` is what `costs` are
   // of. Fails as programCosts().
   mlir::LogicalResult addMemoryOfGrids(mlir::ModuleOp module,
                                        std::vector<ProgramCost>* costs) const;

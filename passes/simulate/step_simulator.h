@@ -47,7 +47,7 @@ struct TimedSegment {
   ScheduledRun run;
   double start = 0, end = 0;  // seconds from the start of the step
   // Between those, when it waits for other programs: from, to.
-  std::vector<std::pair<double, double>> waits;
+  std::vector<std::pair<double, double>> waits = {};
 };
 
 struct ProgramTimeline {

@@ -1,9 +1,11 @@
 #include "passes/stage/collective_time.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "passes/strategize/cluster_attribute.h"
+#include "passes/strategize/placement_attribute.h"
 
 namespace oriel {
 
@@ -22,8 +24,9 @@ std::vector<std::string> axesOf(ir::CollectiveOpInterface collective) {
   return axes;
 }
 
-// The ranks of the group that the grid's first rank is in, ascending.
-std::vector<int64_t> firstGroup(const Grid& grid, const std::vector<std::string>& axes) {
+// The places of the group that the grid's first rank is in, ascending.
+std::vector<int64_t> firstGroup(const Grid& grid, const std::vector<std::string>& axes,
+                                const RankPlaces& places) {
   std::vector<int64_t> ranks = {0};
   int64_t stride = 1;
   for (auto axis = grid.axes.rbegin(); axis != grid.axes.rend(); stride *= axis->size, ++axis) {
@@ -33,6 +36,7 @@ std::vector<int64_t> firstGroup(const Grid& grid, const std::vector<std::string>
       for (size_t j = 0; j < inner; ++j) ranks.push_back(ranks[j] + i * stride);
     }
   }
+  for (int64_t& rank : ranks) rank = places.of(rank);
   return ranks;
 }
 
@@ -56,6 +60,16 @@ double secondsOnLinks(const std::vector<LinkLevel>& levels, const std::vector<in
   return linkSeconds(levels, ranks, use, sentBytes);
 }
 
+double predictedTransferSeconds(const std::vector<LinkLevel>& levels, const RankPlaces& places,
+                                int64_t from, int64_t to, int64_t ranks, double bytes) {
+  double slowest = 0;
+  for (int64_t own = 0; own < ranks; ++own) {
+    slowest = std::max(slowest, secondsOnLinks(levels, {places.of(from + own), places.of(to + own)},
+                                               LinkUse::kTransfer, bytes));
+  }
+  return slowest;
+}
+
 LinkUse linkUseOf(ir::CollectiveOpInterface collective) {
   const bool splits = collective.getSplitDimension().has_value();
   if (collective.getReductionName()) return splits ? LinkUse::kGather : LinkUse::kAllReduce;
@@ -64,7 +78,8 @@ LinkUse linkUseOf(ir::CollectiveOpInterface collective) {
 
 double predictedCollectiveSeconds(ir::CollectiveOpInterface collective, const Grid& grid,
                                   double sentBytes) {
-  return secondsOnLinks(linkLevelsOf(collective), firstGroup(grid, axesOf(collective)),
+  return secondsOnLinks(linkLevelsOf(collective),
+                        firstGroup(grid, axesOf(collective), rankPlacesOf(collective)),
                         linkUseOf(collective), sentBytes);
 }
 

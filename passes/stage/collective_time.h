@@ -10,6 +10,7 @@
 #include "passes/strategize/cluster.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/link_time.h"
+#include "passes/strategize/placement.h"
 
 namespace oriel {
 
@@ -24,6 +25,11 @@ LinkUse linkUseOf(ir::CollectiveOpInterface collective);
 // linkSeconds() with all devices in some group. Without levels: a latency and a bandwidth.
 double secondsOnLinks(const std::vector<LinkLevel>& levels, const std::vector<int64_t>& ranks,
                       LinkUse use, double sentBytes);
+
+// Of a transfer from each of `ranks` ranks of a grid to its like in another one; `from` and `to`
+// are their first ranks. Of the pair that is farthest apart, for all end a step together.
+double predictedTransferSeconds(const std::vector<LinkLevel>& levels, const RankPlaces& places,
+                                int64_t from, int64_t to, int64_t ranks, double bytes);
 
 // Of the collective, and of others over the same axes that travel with it; they send `sentBytes`
 // together. On the links of the cluster, where its grid begins with a node.

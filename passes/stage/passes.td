@@ -59,6 +59,9 @@ def SplitStages : Pass<"oriel-split-stages", "::mlir::ModuleOp"> {
     `oriel.copy`. The update's sums over parameters (the gradient norm) are taken by program,
     and the programs' sums travel to the last one. Each program gets its schedule.
 
+    Where the strategy lays stages side by side, the module gets `oriel.placement`, by which the
+    places of ranks on the cluster follow.
+
     A module of one stage is left as it is.
 
     ```mlir

@@ -106,5 +106,49 @@ TEST_F(SegmentTimeTest, TimesAreThoseOfTheCluster) {
   EXPECT_GT(fast.waiting, 4e-3);  // two steps each
 }
 
+std::vector<LinkLevel> nodesOfTwo() {
+  LinkLevel node, network;
+  node.devices = 2;
+  node.bandwidth = 100e9;
+  network.devices = 8;
+  network.bandwidth = 1e9;
+  return {node, network};
+}
+
+TEST(TransferTimeTest, IsThatOfTheFarthestPair) {
+  constexpr double kBytes = 1e9;
+  const std::vector<LinkLevel> levels = nodesOfTwo();
+  const double near = secondsOnLinks(levels, {0, 1}, LinkUse::kTransfer, kBytes);
+  const double far = secondsOnLinks(levels, {0, 2}, LinkUse::kTransfer, kBytes);
+  EXPECT_GT(far, 50 * near);
+  // Two stages of two ranks: one behind the other, and side by side.
+  EXPECT_EQ(predictedTransferSeconds(levels, {}, 0, 2, 2, kBytes), far);
+  EXPECT_EQ(predictedTransferSeconds(levels, {2, 2, 1}, 0, 2, 2, kBytes), near);
+  EXPECT_EQ(predictedTransferSeconds(levels, {2, 2, 1}, 2, 0, 2, kBytes), near);
+  // Of three stages the first pair is on a node, the second on two.
+  EXPECT_EQ(predictedTransferSeconds(levels, {3, 2, 1}, 0, 2, 1, kBytes), near);
+  EXPECT_EQ(predictedTransferSeconds(levels, {3, 2, 1}, 0, 2, 2, kBytes), far);
+  // So are they of stages of three, one behind the other, on nodes of four.
+  std::vector<LinkLevel> nodes = nodesOfTwo();
+  nodes.front().devices = 4;
+  EXPECT_EQ(predictedTransferSeconds(nodes, {}, 0, 3, 1, kBytes), near);
+  EXPECT_EQ(predictedTransferSeconds(nodes, {}, 0, 3, 3, kBytes), far);
+}
+
+// By its place, a data-parallel group is on two nodes.
+TEST_F(SegmentTimeTest, GroupsAreWhereTheirRanksAre) {
+  const std::string cluster = R"mlir(
+      oriel.cluster = {half_flops = 1.0e15, float_flops = 1.0e15, memory_bandwidth = 1.0e12, links = [{devices = 2 : i64, bandwidth = 1.0e+11 : f64, latency = 1.0e-6 : f64},
+                                {devices = 4 : i64, bandwidth = 1.0e+9 : f64, latency = 1.0e-5 : f64}]},)mlir";
+  const auto waits = [&](const std::string& more) {
+    return timeOf(program("", "", "", cluster + more)).waiting;
+  };
+  const double near = waits("");
+  EXPECT_GT(near, 0);
+  EXPECT_EQ(waits("oriel.placement = {grids = 2 : i64, ranks = 2 : i64, block = 2 : i64},"), near);
+  EXPECT_GT(waits("oriel.placement = {grids = 2 : i64, ranks = 2 : i64, block = 1 : i64},"),
+            5 * near);
+}
+
 }  // namespace
 }  // namespace oriel

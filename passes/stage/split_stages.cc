@@ -5,6 +5,7 @@
 #include "passes/stage/passes.h"
 #include "passes/stage/segment_split.h"
 #include "passes/strategize/pipeline_schedule.h"
+#include "passes/strategize/placement_attribute.h"
 #include "passes/strategize/programs.h"
 #include "passes/strategize/schedule.h"
 #include "passes/strategize/strategy_option.h"
@@ -140,6 +141,8 @@ class StageSplitter {
       programs_.push_back(program);
     }
     module_->removeAttr(kStagesAttr);
+    // Where some grids stand for others, those of all are there already.
+    if (!module_->hasAttr(kPlacementAttr)) setRankPlaces(module_, strategy_.places());
   }
 
   // A part of the segment per stage, numbered by stage.

@@ -37,28 +37,72 @@ class Annotator {
   Annotator(mlir::ModuleOp module, const Strategy& strategy, llvm::raw_ostream* explain)
       : module_(module), strategy_(strategy), explain_(explain), grid_(gridOf(strategy)) {}
 
-  LogicalResult run() {
+  // Finds what tensor parallelism cuts, and a grid for that.
+  LogicalResult prepare() {
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
       const Strategy::Module* own = moduleOf(strategy_, parameter.getOnnxName().str());
       parameter.setModule(own && own->mesh ? own->name : "");
     }
-    llvm::SmallVector<mlir::func::FuncOp> forwards = ir::segmentsOfKind(module_, "forward");
-    if (forwards.empty()) {
+    if (ir::segmentsOfKind(module_, "forward").empty()) {
       return module_.emitError("has no segment @forward: run the train phase first");
     }
     if (failed(forceCuts())) return failure();
-    for (mlir::func::FuncOp forward : forwards) {
+    for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
       if (failed(findCuts(forward))) return failure();
     }
-    if (failed(refineGrid())) return failure();
+    return refineGrid();
+  }
+
+  // Ranks that shard what is stored of each module's parameters, by module.
+  std::map<std::string, int64_t> storageRanks() {
+    std::map<std::string, int64_t> ranks;
+    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
+      const std::string module = parameter.getModule().str();
+      ranks.try_emplace(module, grid_.sizeOf(grid_.zeroAxes(module)));
+    }
+    return ranks;
+  }
+
+  // Elements that a rank stores in pieces or would, of a module's parameters, if `ranks` shard
+  // those that they divide, and `fewer` of them the others.
+  double storedElements(llvm::StringRef module, int64_t ranks, int64_t fewer) {
+    double sum = 0;
+    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
+      // What is frozen has neither gradient nor state.
+      if (parameter.getModule() != module || (strategy_.zero < 3 && !parameter.getTrainable())) {
+        continue;
+      }
+      RankedTensorType type = typeOf(parameter);
+      llvm::SmallVector<int64_t> shape(type.getShape());
+      auto cut = cuts_.find(parameter.getSymName().str());
+      if (cut != cuts_.end()) shape[cut->second.dim] /= cut->second.range.size;
+      auto divide = [&](int64_t by) {
+        return llvm::any_of(shape, [&](int64_t size) { return size % by == 0; });
+      };
+      const int64_t pieces = divide(ranks) ? ranks : divide(fewer) ? fewer : 1;
+      sum += static_cast<double>(type.getNumElements()) / static_cast<double>(pieces);
+    }
+    return sum;
+  }
+
+  // Makes groups of neighbours among the ranks that shard.
+  void groupStorageRanks(const std::string& module, int64_t group) {
+    const int64_t ranks = grid_.sizeOf(grid_.zeroAxes(module));
+    const char* axis = grid_.meshAxisSize("fsdp", module) > 1 ? "fsdp" : "dp";
+    // Modules whose groups don't nest keep what they have.
+    refine(&grid_, axis, {ranks / group}, module);
+  }
+
+  void annotateAll() {
     setGrid(module_, grid_);
     AxisSizes sizes(grid_);
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
       annotate(parameter, sizes);
     }
     if (strategy_.sequenceParallel) setSequenceTypes(sizes);
-    for (mlir::func::FuncOp forward : forwards) warnOfCoupledSamples(forward);
-    return success();
+    for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
+      warnOfCoupledSamples(forward);
+    }
   }
 
  private:
@@ -233,6 +277,42 @@ class Annotator {
   std::vector<TensorBlock> blocks_;
 };
 
+// Where the ranks that shard don't divide all parameters (dp = 24 and sizes that 3 does not
+// divide), the group of neighbours that helps most shards the others, and the groups are copies.
+// The same on all grids with as many ranks, so that values travel between grids that are alike.
+void groupStorageRanks(std::vector<Annotator>& annotators) {
+  std::set<std::pair<std::string, int64_t>> meshes;
+  for (Annotator& annotator : annotators) {
+    for (const auto& mesh : annotator.storageRanks()) meshes.insert(mesh);
+  }
+  for (const auto& [module, ranks] : meshes) {
+    std::vector<Annotator*> own;
+    for (Annotator& annotator : annotators) {
+      const std::map<std::string, int64_t> all = annotator.storageRanks();
+      auto found = all.find(module);
+      if (found != all.end() && found->second == ranks) own.push_back(&annotator);
+    }
+    auto stored = [&](int64_t fewer) {
+      double sum = 0;
+      for (Annotator* annotator : own) sum += annotator->storedElements(module, ranks, fewer);
+      return sum;
+    };
+    // More groups make more, smaller collectives.
+    constexpr double kWorthIt = 0.95;
+    int64_t best = 1;
+    double least = kWorthIt * stored(1);
+    for (int64_t group = ranks / 2; group > 1; --group) {
+      if (ranks % group != 0) continue;
+      const double now = stored(group);
+      if (now >= least) continue;
+      least = now;
+      best = group;
+    }
+    if (best == 1) continue;
+    for (Annotator* annotator : own) annotator->groupStorageRanks(module, best);
+  }
+}
+
 // Holds the strategy's patterns against the parameters of all programs.
 LogicalResult checkNames(mlir::ModuleOp module, const Strategy& strategy) {
   std::set<std::string> names;
@@ -284,15 +364,22 @@ struct Annotate : impl::AnnotateBase<Annotate> {
       return signalPassFailure();
     }
     if (failed(checkNames(module, *given))) return signalPassFailure();
-    for (auto [grid, program] : llvm::enumerate(ir::programsOf(module))) {
+    const llvm::SmallVector<mlir::ModuleOp> programs = llvm::to_vector(ir::programsOf(module));
+    std::vector<Strategy> strategies;
+    for (auto [grid, program] : llvm::enumerate(programs)) {
       mlir::FailureOr<Strategy> own = strategyOf(program, grid, *given);
       if (failed(own)) return signalPassFailure();
-      if (failed(Annotator(program, *own, explain ? &llvm::errs() : nullptr).run())) {
-        return signalPassFailure();
-      }
-      // The stages of a pipeline have theirs already.
-      if (program == module) setSchedule(module, accumulationSchedule(microbatches));
+      strategies.push_back(*std::move(own));
     }
+    std::vector<Annotator> annotators;
+    for (auto [program, own] : llvm::zip_equal(programs, strategies)) {
+      annotators.emplace_back(program, own, explain ? &llvm::errs() : nullptr);
+      if (failed(annotators.back().prepare())) return signalPassFailure();
+    }
+    if (given->zero > 0) groupStorageRanks(annotators);
+    for (Annotator& annotator : annotators) annotator.annotateAll();
+    // The stages of a pipeline have theirs already.
+    if (programs.front() == module) setSchedule(module, accumulationSchedule(microbatches));
   }
 
   std::optional<Strategy> given;

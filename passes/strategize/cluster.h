@@ -53,6 +53,8 @@ struct Cluster {
   std::vector<LinkLevel> links;  // innermost first; the last joins all devices
 
   int64_t devices() const { return nodes * devicesPerNode; }
+  // The same with other nodes, all of which the last level joins.
+  Cluster withNodes(int64_t count) const;
 };
 
 // `name` stands for the file in messages. InvalidArgument, with line and column, for another text.

@@ -21,6 +21,7 @@ constexpr char kPair[] = "pair";
 constexpr char kRing[] = "ring";
 constexpr char kEfficiency[] = "efficiency";
 constexpr char kStack[] = "oriel.stack";
+constexpr char kCachesMemory[] = "caches_memory";
 constexpr char kKernelOverhead[] = "kernel_overhead";
 constexpr char kPointwise[] = "pointwise";
 constexpr char kOverlap[] = "overlap";
@@ -117,7 +118,8 @@ void setSoftwareStack(mlir::ModuleOp module, const SoftwareStack& stack) {
   module->setAttr(
       kStack, builder.getDictionaryAttr(
                   {named(kKernelOverhead, stack.kernelOverhead), named(kPointwise, stack.pointwise),
-                   named(kOverlap, stack.overlap), named(kAttention, stack.attention)}));
+                   named(kOverlap, stack.overlap), named(kAttention, stack.attention),
+                   builder.getNamedAttr(kCachesMemory, builder.getBoolAttr(stack.cachesMemory))}));
 }
 
 SoftwareStack softwareStackOf(mlir::Operation* op) {
@@ -128,6 +130,9 @@ SoftwareStack softwareStackOf(mlir::Operation* op) {
   stack.pointwise = number(attribute, kPointwise);
   stack.overlap = number(attribute, kOverlap);
   stack.attention = number(attribute, kAttention);
+  if (auto caches = attribute.getAs<mlir::BoolAttr>(kCachesMemory)) {
+    stack.cachesMemory = caches.getValue();
+  }
   return stack;
 }
 

@@ -176,6 +176,15 @@ DeviceRates ClusterDevice::rates() const {
   return {flops.bf16.value_or(flops.f16.value_or(wide)), wide, memoryBandwidth};
 }
 
+Cluster Cluster::withNodes(int64_t count) const {
+  Cluster other = *this;
+  other.nodes = count;
+  if (!links.empty()) {
+    other.links.back().devices = std::max(links.back().devices, other.devices());
+  }
+  return other;
+}
+
 absl::StatusOr<Cluster> readClusterText(const std::string& text, const std::string& name) {
   return ClusterReader(text, name).read();
 }
@@ -206,9 +215,7 @@ absl::StatusOr<Cluster> findCluster(const std::string& fileOrName) {
                        kMaxNodes, ", e.g. ", name, ":4"));
     }
     cluster->name = fileOrName;
-    cluster->nodes = nodes;
-    cluster->links.back().devices = cluster->devices();
-    return cluster;
+    return cluster->withNodes(nodes);
   }
   if (!absl::StrContains(fileOrName, '/') && !absl::StrContains(fileOrName, '.')) {
     return absl::NotFoundError(absl::StrCat("there is no file and no cluster '", name, "'",

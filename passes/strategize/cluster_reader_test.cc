@@ -92,6 +92,27 @@ TEST(ClusterReaderTest, EveryPresetIsSound) {
   }
 }
 
+// The last level joins more than there are, or all of them.
+TEST(ClusterReaderTest, OtherNodes) {
+  const absl::StatusOr<Cluster> four = readClusterText(R"(
+nodes: 4
+devices_per_node: 2
+device: {memory: 1 GiB, memory_bandwidth: 1 GB/s, flops: {f32: 1 GFLOP/s}}
+links:
+  - {devices: 2, bandwidth: 1 GB/s, latency: 1 us}
+  - {devices: 16, bandwidth: 1 GB/s, latency: 1 us}
+)",
+                                                       "c.yaml");
+  ASSERT_TRUE(four.ok()) << four.status();
+  const Cluster two = four->withNodes(2), many = four->withNodes(32);
+  EXPECT_EQ(two.devices(), 4);
+  EXPECT_EQ(two.links.back().devices, 16);
+  EXPECT_EQ(two.name, "c.yaml");
+  EXPECT_EQ(many.devices(), 64);
+  EXPECT_EQ(many.links.front().devices, 2);
+  EXPECT_EQ(many.links.back().devices, 64);
+}
+
 TEST(ClusterReaderTest, NamesThatAreNotThere) {
   EXPECT_EQ(findCluster("h10").status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(findCluster("h10").status().message()), HasSubstr("did you mean 'h100'"));

@@ -159,8 +159,20 @@ mlir::FailureOr<Sharding> AxisSizes::fromAttr(ir::ShardingAttr attribute,
 Sharding cutFurther(const Sharding& sharding, llvm::ArrayRef<int64_t> shape, AxisList axes,
                     const AxisSizes& sizes) {
   llvm::SmallVector<int64_t> local = sizes.local(shape, sharding);
-  for (; !axes.empty(); axes.pop_back()) {
-    int64_t ranks = sizes.product(axes), best = -1;
+  // Neighbouring ones of the axes, those with most ranks first.
+  std::vector<llvm::ArrayRef<int>> groups;
+  const llvm::ArrayRef<int> all = axes;
+  for (size_t begin = 0; begin < all.size(); ++begin) {
+    for (size_t count = all.size() - begin; count > 0; --count) {
+      groups.push_back(all.slice(begin, count));
+    }
+  }
+  llvm::stable_sort(groups, [&](llvm::ArrayRef<int> a, llvm::ArrayRef<int> b) {
+    return sizes.product(a) > sizes.product(b);
+  });
+  for (llvm::ArrayRef<int> group : groups) {
+    const int64_t ranks = sizes.product(group);
+    int64_t best = -1;
     for (int64_t dim = 0; dim < static_cast<int64_t>(shape.size()); ++dim) {
       if (local[dim] % ranks != 0) continue;
       auto rank = [&](int64_t d) { return std::pair(sharding.dims[d].empty(), local[d]); };
@@ -168,7 +180,7 @@ Sharding cutFurther(const Sharding& sharding, llvm::ArrayRef<int64_t> shape, Axi
     }
     if (best < 0) continue;
     Sharding result = sharding;
-    result.dims[best].append(axes);
+    result.dims[best].append(group.begin(), group.end());
     return result;
   }
   return sharding;

@@ -59,7 +59,8 @@ void insertSorted(AxisList& axes, int axis);
 class AxisSizes;
 
 // The sharding cut further over the axes: along the longest dimension that they divide, one that
-// is not cut yet rather than one that is; if there is none, over fewer axes.
+// is not cut yet rather than one that is; if there is none, over fewer of them, which have as many
+// ranks as can be.
 Sharding cutFurther(const Sharding& sharding, llvm::ArrayRef<int64_t> shape, AxisList axes,
                     const AxisSizes& sizes);
 

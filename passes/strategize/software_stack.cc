@@ -40,7 +40,8 @@ absl::Status readSeconds(const std::string& text, const std::string& value, doub
 
 absl::StatusOr<SoftwareStack> parseSoftwareStack(const std::vector<std::string>& values) {
   constexpr double kMostPasses = 100;
-  const std::vector<std::string> keys = {"kernel_overhead", "pointwise", "overlap", "attention"};
+  const std::vector<std::string> keys = {"kernel_overhead", "pointwise", "overlap", "attention",
+                                         "allocator"};
   SoftwareStack stack;
   std::set<std::string> seen;
   for (const std::string& text : values) {
@@ -55,9 +56,12 @@ absl::StatusOr<SoftwareStack> parseSoftwareStack(const std::vector<std::string>&
       read = readNumber(text, value, 0, 1, &stack.overlap);
     } else if (key == keys[3]) {
       read = readNumber(text, value, 0, kMostPasses, &stack.attention);
+    } else if (key == keys[4]) {
+      stack.cachesMemory = value == "caching";
+      if (!stack.cachesMemory && value != "arena") read = refuse(text, "give caching or arena");
     } else {
-      read = refuse(text, absl::StrCat("there is kernel_overhead, pointwise, overlap and "
-                                       "attention",
+      read = refuse(text, absl::StrCat("there is kernel_overhead, pointwise, overlap, attention "
+                                       "and allocator",
                                        suggestion(key, keys)));
     }
     if (read.ok() && !seen.insert(key).second) read = refuse(text, "it is there twice");

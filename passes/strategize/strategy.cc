@@ -163,6 +163,30 @@ std::optional<StrategyProblem> problemOfPipeline(const Strategy& strategy) {
   return std::nullopt;
 }
 
+// Grids take turns, so they are alike.
+std::optional<StrategyProblem> problemOfPlacement(const Strategy& strategy) {
+  if (!strategy.pipeline || strategy.pipeline->placement == Placement::kPpOutermost) {
+    return std::nullopt;
+  }
+  const std::string dpOutermost = placementName(Placement::kDpOutermost);
+  if (strategy.grids() == 1) {
+    return StrategyProblem{
+        "placement", absl::StrCat(dpOutermost, " lays the stages of a pipeline side by side, and ",
+                                  "there is one stage: say how many, or leave it out")};
+  }
+  const std::vector<NamedMesh> grids = gridMeshes(strategy);
+  const NamedMesh& first = grids.front();
+  for (const NamedMesh& grid : grids) {
+    if (grid.mesh.ranks() == first.mesh.ranks() && grid.mesh.tp == first.mesh.tp) continue;
+    return StrategyProblem{
+        "placement",
+        absl::StrCat(dpOutermost, " needs stages of as many ranks and the same tp, but '",
+                     first.key, "' has ", first.mesh.ranks(), " and tp: ", first.mesh.tp, ", '",
+                     grid.key, "' ", grid.mesh.ranks(), " and tp: ", grid.mesh.tp)};
+  }
+  return std::nullopt;
+}
+
 // `places` names each rule in messages.
 template <typename Rule>
 absl::Status checkRules(const std::vector<Rule>& rules, const std::vector<std::string>& places,
@@ -244,6 +268,12 @@ int64_t Strategy::ranks() const {
   return ranks;
 }
 
+RankPlaces Strategy::places() const {
+  if (!pipeline || pipeline->placement == Placement::kPpOutermost) return RankPlaces();
+  const Mesh& mesh = meshOfGrid(0);
+  return RankPlaces{grids(), mesh.ranks(), mesh.tp};
+}
+
 int64_t Strategy::dataParallel() const {
   int64_t common = meshOfGrid(0).dataParallel();
   for (int64_t grid = 1; grid < grids(); ++grid) {
@@ -288,8 +318,9 @@ bool operator==(const Pipeline::Stage& a, const Pipeline::Stage& b) {
 }
 
 bool operator==(const Pipeline& a, const Pipeline& b) {
-  return std::tie(a.stages, a.named, a.schedule, a.interleave, a.microbatches, a.balance) ==
-         std::tie(b.stages, b.named, b.schedule, b.interleave, b.microbatches, b.balance);
+  return std::tie(a.stages, a.named, a.schedule, a.interleave, a.microbatches, a.balance,
+                  a.placement) == std::tie(b.stages, b.named, b.schedule, b.interleave,
+                                           b.microbatches, b.balance, b.placement);
 }
 
 bool operator==(const Overlap& a, const Overlap& b) {
@@ -332,6 +363,7 @@ std::optional<StrategyProblem> findProblem(const Strategy& strategy) {
   if (strategy.ranks() > kMaxRanks) {
     return StrategyProblem{"stages", absl::StrCat("has together more than ", kMaxRanks, " ranks")};
   }
+  if (std::optional<StrategyProblem> problem = problemOfPlacement(strategy)) return problem;
   if (std::optional<StrategyProblem> problem = problemOfModules(strategy)) return problem;
   for (const NamedMesh& named : moduleMeshes(strategy)) hasTensorParallel |= named.mesh.tp > 1;
   if (strategy.sequenceParallel && !hasTensorParallel) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "passes/strategize/pipeline_schedule.h"
+#include "passes/strategize/placement.h"
 #include "passes/strategize/remat_policy.h"
 
 namespace oriel {
@@ -44,6 +45,7 @@ struct Pipeline {
   int64_t interleave = 1;               // stages on a grid
   std::optional<int64_t> microbatches;  // of a step; none: as the recipe's batch says
   Balance balance = Balance::kTime;
+  Placement placement = Placement::kPpOutermost;
 
   // What is not given goes with the other: the interleaved schedule is that of several stages on a
   // grid, and then two; else it is 1F1B with one.
@@ -108,6 +110,7 @@ struct Strategy {
   const Mesh& meshOfGrid(int64_t grid) const;
   // Of all grids.
   int64_t ranks() const;
+  RankPlaces places() const;
   // With `hsdp` resolved: the dp of a mesh is the number of copies, its fsdp the group that shards.
   Mesh resolved(const Mesh& mesh) const;
   // Ranks that get different samples whatever the grid and the module: the smallest

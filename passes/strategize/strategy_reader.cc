@@ -28,7 +28,7 @@ class StrategyReader {
     YamlMap root(
         &document_, document_.root(), "",
         {"mesh", "zero", "hsdp", "sequence_parallel", "memory", "modules", "shardings", "stages",
-         "schedule", "interleave", "microbatches", "balance", "remat", "overlap"});
+         "schedule", "interleave", "microbatches", "balance", "placement", "remat", "overlap"});
     readPipeline(root);
     if (needsMesh()) root.require("mesh");
     strategy_.mesh = readMesh(root.node("mesh"), "mesh");
@@ -39,7 +39,8 @@ class StrategyReader {
     if (root.has("remat")) {
       strategy_.remat = static_cast<RematPolicy>(root.readWord("remat", 0, rematNames()));
     }
-    for (const char* key : {"hsdp", "sequence_parallel", "stages", "interleave", "remat"})
+    for (const char* key :
+         {"hsdp", "sequence_parallel", "stages", "interleave", "placement", "remat"})
       places_.emplace(key, root.node(key));
     if (root.has("overlap")) strategy_.overlap = readOverlap(root);
     if (root.has("modules")) readModules(root.node("modules"));
@@ -70,7 +71,7 @@ class StrategyReader {
   }
 
   void readPipeline(YamlMap& root) {
-    for (const char* key : {"schedule", "interleave", "balance"}) {
+    for (const char* key : {"schedule", "interleave", "balance", "placement"}) {
       if (root.has(key) && !root.has("stages")) {
         root.fail(key, std::string("'") + key + "' is of several stages: say how many, " +
                            "`stages: 2`, or remove it");
@@ -91,6 +92,7 @@ class StrategyReader {
     }
     pipeline.balance =
         static_cast<Pipeline::Balance>(root.readWord("balance", 0, {"time", "parameters"}));
+    pipeline.placement = static_cast<Placement>(root.readWord("placement", 0, placementNames()));
     if (!pipeline.named.empty() && root.has("balance")) {
       root.fail("balance",
                 "'balance' is for cuts that are found, and 'stages' says where they are");

@@ -75,7 +75,7 @@ TEST(StrategyReader, ReadsOverlap) {
 TEST(StrategyReader, ReadsStages) {
   absl::StatusOr<Strategy> strategy = parseStrategy(
       "mesh: {tp: 2}\nstages: auto 4\nschedule: zb-h1\nmicrobatches: 8\nbalance: parameters\n"
-      "modules: {vision: {parameters: \"v*\"}}",
+      "placement: dp_outermost\nmodules: {vision: {parameters: \"v*\"}}",
       "s.yaml");
   ASSERT_TRUE(strategy.ok()) << strategy.status();
   Pipeline expected;
@@ -83,6 +83,7 @@ TEST(StrategyReader, ReadsStages) {
   expected.schedule = ScheduleKind::kZbH1;
   expected.microbatches = 8;
   expected.balance = Pipeline::Balance::kParameters;
+  expected.placement = Placement::kDpOutermost;
   EXPECT_EQ(strategy->pipeline, expected);
   EXPECT_EQ(strategy->modules[0].mesh, std::nullopt);
 
@@ -132,6 +133,11 @@ TEST(StrategyReader, StagesThatCanNotBe) {
               HasSubstr("s.yaml:3:13: 'interleave' of 2 needs the schedule interleaved"));
   EXPECT_THAT(errorOf("mesh: {}\nstages: 4\nmicrobatches: 0"),
               HasSubstr("'microbatches' must be 1 to"));
+  EXPECT_THAT(errorOf("mesh: {}\nstages: 1\nplacement: dp_outermost"),
+              HasSubstr("s.yaml:3:12: 'placement' dp_outermost lays the stages of a pipeline"));
+  EXPECT_THAT(errorOf("mesh: {}\nmicrobatches: 2\nplacement: dp_outermost"),
+              HasSubstr("'placement' is of several stages: say how many"));
+  EXPECT_THAT(errorOf("mesh: {}\nstages: 2\nplacement: dp"), HasSubstr("s.yaml:3:12: "));
   EXPECT_THAT(errorOf("mesh: {}\nstages: [a, b]\nbalance: time"),
               HasSubstr("'balance' is for cuts that are found"));
   EXPECT_THAT(errorOf("mesh: {dp: 2, fsdp: 2}\nzero: 1\nstages: [a, {blocks: b, mesh: {dp: 2}}]\n"

@@ -175,6 +175,27 @@ TEST(Strategy, InterleavingNeedsItsScheduleAndSeveralGrids) {
   EXPECT_THAT(problemOf(strategy), HasSubstr("stages[0].mesh can't be with interleave"));
 }
 
+TEST(Strategy, StagesSideBySideAreAlike) {
+  Strategy strategy = ofStages({2, 1, 2}, 2);
+  EXPECT_TRUE(strategy.places().areRanks());
+  strategy.pipeline->placement = Placement::kDpOutermost;
+  EXPECT_EQ(problemOf(strategy), "");
+  EXPECT_EQ(strategy.places().of(2), 4);
+  EXPECT_EQ(strategy.places().of(4), 2);
+  strategy.pipeline->named = {{{"a"}, Mesh{1, 2, 2}}, {{"b"}, std::nullopt}};
+  strategy.zero = 1;
+  EXPECT_EQ(problemOf(strategy), "");
+  strategy.pipeline->named[0].mesh = Mesh{4, 1, 1};
+  EXPECT_EQ(problemOf(strategy),
+            "placement dp_outermost needs stages of as many ranks and the same tp, but "
+            "'stages[0].mesh' has 4 and tp: 1, 'mesh' 4 and tp: 2");
+  strategy.pipeline->named[0].mesh = Mesh{1, 1, 2};
+  EXPECT_THAT(problemOf(strategy), HasSubstr("'stages[0].mesh' has 2 and tp: 2, 'mesh' 4"));
+  strategy = ofStages({4, 1, 1}, 1);
+  strategy.pipeline->placement = Placement::kDpOutermost;
+  EXPECT_THAT(problemOf(strategy), HasSubstr("placement dp_outermost lays the stages"));
+}
+
 TEST(Strategy, RanksOfAllStagesAreBounded) {
   EXPECT_EQ(problemOf(ofStages({kMaxRanks / 4, 1, 1}, 4)), "");
   EXPECT_THAT(problemOf(ofStages({kMaxRanks / 4, 1, 1}, 5)),

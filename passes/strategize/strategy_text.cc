@@ -62,6 +62,9 @@ void appendPipeline(const Pipeline& pipeline, std::string* text) {
   if (pipeline.balance == Pipeline::Balance::kParameters) {
     absl::StrAppend(text, "balance: parameters\n");
   }
+  if (pipeline.placement != Placement::kPpOutermost) {
+    absl::StrAppend(text, "placement: ", placementName(pipeline.placement), "\n");
+  }
 }
 
 bool haveAllMeshes(const Strategy& strategy) {

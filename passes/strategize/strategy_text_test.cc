@@ -14,7 +14,7 @@ TEST(StrategyTextTest, IsReadAsTheStrategy) {
            "mesh: {fsdp: 8}\nzero: 3\nremat: full\noverlap: false",
            "mesh: {dp: 8}\nzero: 2\nhsdp: 4\nmemory: 16 GiB\noverlap: {bucket: 25 MiB}",
            "mesh: {dp: 1, tp: 2}\nsequence_parallel: true\nstages: 4\nschedule: interleaved\n"
-           "interleave: 2\nmicrobatches: 8\nbalance: parameters",
+           "interleave: 2\nmicrobatches: 8\nbalance: parameters\nplacement: dp_outermost",
            "stages: [{blocks: vision, mesh: {dp: 4}}, {blocks: [llm.0, llm.1], mesh: {tp: 4}}]",
            "mesh: {dp: 4}\nstages: [a.0, [a.1, \"b\"]]\nschedule: zb-h1",
            "mesh: {dp: 2, tp: 2}\n"

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -156,6 +158,11 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   absl::Status read = file->ReadAt(0, text.data(), file->size());
   if (!read.ok()) return read;
   return text;
+}
+
+std::string ReadSystemText(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 absl::Status WriteTextAtomically(const std::string& path, const std::string& text) {

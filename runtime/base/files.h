@@ -76,6 +76,8 @@ class AtomicFile {
 };
 
 absl::StatusOr<std::string> ReadText(const std::string& path);
+// Of a file that has no size, as in /proc; empty where it can't be read.
+std::string ReadSystemText(const std::string& path);
 absl::Status WriteTextAtomically(const std::string& path, const std::string& text);
 // Makes the names in a folder durable.
 absl::Status SyncFolder(const std::string& path);

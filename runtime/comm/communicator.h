@@ -91,6 +91,14 @@ class Communicator {
   virtual absl::StatusOr<std::unique_ptr<Communicator>> Group(
       const std::vector<int64_t>& ranks) = 0;
 
+  // The same ranks by other numbers: rank i of the result is rank `ranks[i]` of this one. Of a
+  // world, collective over it, before groups are made; every rank passes the same list. From here
+  // on errors have the new numbers. The result is destroyed before this one, which goes on.
+  virtual absl::StatusOr<std::unique_ptr<Communicator>> Renumber(
+      const std::vector<int64_t>& /*ranks*/) {
+    return absl::UnimplementedError(name() + " can't number its ranks otherwise");
+  }
+
   // Reduces every buffer over the ranks. Counts and dtypes agree on all ranks.
   // Aborted, naming the rank, when a peer has failed or left.
   virtual absl::Status AllReduce(Reduction reduction, absl::Span<const ReduceBuffer> buffers) = 0;

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/control_group.h"
+#include "runtime/base/cores.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/mpi_calls.h"
 #include "runtime/comm/mpi_messages.h"
@@ -75,20 +77,16 @@ class MpiCommunicator final : public RankOrderCommunicator {
 
   absl::StatusOr<std::unique_ptr<Communicator>> Group(const std::vector<int64_t>& ranks) override {
     ORIEL_RETURN_IF_ERROR(CheckGroup(ranks, rank(), size()));
-    const std::vector<int> members(ranks.begin(), ranks.end());
-    MPI_Group all;
-    MPI_Group group;
-    ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Comm_group, comm_, &all));
-    ORIEL_RETURN_IF_ERROR(
-        ORIEL_MPI(MPI_Group_incl, all, static_cast<int>(members.size()), members.data(), &group));
-    MPI_Comm comm = MPI_COMM_NULL;
-    const absl::Status status = ORIEL_MPI(MPI_Comm_create_group, comm_, group, /*tag=*/0, &comm);
-    MPI_Group_free(&group);
-    MPI_Group_free(&all);
-    ORIEL_RETURN_IF_ERROR(status);
-    MPI_Comm message_comm = MPI_COMM_NULL;
-    ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Comm_dup, comm, &message_comm));
-    return std::make_unique<MpiCommunicator>(comm, message_comm, /*is_world=*/false, messages_);
+    return Join(ranks);
+  }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> Renumber(
+      const std::vector<int64_t>& ranks) override {
+    ORIEL_RETURN_IF_ERROR(CheckNumbers(ranks, size()));
+    std::vector<int64_t> names(ranks.size());
+    for (size_t i = 0; i < ranks.size(); ++i) names[ranks[i]] = static_cast<int64_t>(i);
+    NameMpiRanks(std::move(names));
+    return Join(ranks);
   }
 
   absl::Status Broadcast(int64_t root, void* data, int64_t bytes) override {
@@ -134,6 +132,24 @@ class MpiCommunicator final : public RankOrderCommunicator {
   }
 
  private:
+  // Those of `ranks`, numbered as they are listed.
+  absl::StatusOr<std::unique_ptr<Communicator>> Join(const std::vector<int64_t>& ranks) {
+    const std::vector<int> members(ranks.begin(), ranks.end());
+    MPI_Group all;
+    MPI_Group group;
+    ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Comm_group, comm_, &all));
+    ORIEL_RETURN_IF_ERROR(
+        ORIEL_MPI(MPI_Group_incl, all, static_cast<int>(members.size()), members.data(), &group));
+    MPI_Comm comm = MPI_COMM_NULL;
+    const absl::Status status = ORIEL_MPI(MPI_Comm_create_group, comm_, group, /*tag=*/0, &comm);
+    MPI_Group_free(&group);
+    MPI_Group_free(&all);
+    ORIEL_RETURN_IF_ERROR(status);
+    MPI_Comm message_comm = MPI_COMM_NULL;
+    ORIEL_RETURN_IF_ERROR(ORIEL_MPI(MPI_Comm_dup, comm, &message_comm));
+    return std::make_unique<MpiCommunicator>(comm, message_comm, /*is_world=*/false, messages_);
+  }
+
   absl::Status ExchangeBytes(const char* source, absl::Span<const Extent> outgoing, char* target,
                              absl::Span<const Extent> incoming) override {
     Spread(outgoing, counts_, displacements_);
@@ -207,7 +223,7 @@ absl::StatusOr<bool> CoresSuffice() {
       ORIEL_MPI(MPI_Allreduce, MPI_IN_PLACE, &cores, sizeof cores, MPI_BYTE, MPI_BOR, machine);
   MPI_Comm_free(&machine);
   ORIEL_RETURN_IF_ERROR(joined);
-  return ranks <= CPU_COUNT(&cores);
+  return ranks <= CoresOfQuota(CPU_COUNT(&cores), CpuQuota());
 }
 
 absl::StatusOr<Communicator*> OpenWorld() {

@@ -4,7 +4,9 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -17,6 +19,11 @@ absl::Status MpiStatus(int code, const char* call);
 
 // MPI_Finalize has been called: nothing of MPI may be used any more.
 bool MpiFinalized();
+
+// What errors call each rank of MPI_COMM_WORLD; at first by its number. Before other threads use
+// MPI.
+void NameMpiRanks(std::vector<int64_t> names);
+int64_t NameOfMpiRank(int world_rank);
 
 // Says on stderr that this rank ends the job and why, and ends it.
 void EndMpiJob(std::string_view reason);

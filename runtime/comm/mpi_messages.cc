@@ -49,7 +49,7 @@ absl::Status WithType(int64_t bytes, const Start& start, const char* call) {
   return status;
 }
 
-// In the world, of rank `rank` of `comm`.
+// What errors call rank `rank` of `comm`.
 int64_t WorldRank(MPI_Comm comm, int rank) {
   MPI_Group group, world;
   int result = MPI_UNDEFINED;
@@ -58,7 +58,7 @@ int64_t WorldRank(MPI_Comm comm, int rank) {
   MPI_Group_translate_ranks(group, 1, &rank, world, &result);
   MPI_Group_free(&world);
   MPI_Group_free(&group);
-  return result;
+  return NameOfMpiRank(result);
 }
 
 int64_t OwnWorldRank(MPI_Comm comm) {

@@ -1,13 +1,16 @@
 // Runs the conformance suite under mpirun; each process is a rank.
 //
 // With --abort, rank 1 aborts while the others wait: the job must end with its message. With
-// --give-up, rank 0 destroys a send that nobody receives: it ends the job, and says which.
+// --abort-renumbered, it is called 2. With --give-up, rank 0 destroys a send that nobody receives:
+// it ends the job, and says which.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/conformance.h"
 #include "runtime/comm/factory.h"
@@ -23,6 +26,20 @@ TEST_P(MpiConformance, Case) { GetParam().run(*world); }
 
 INSTANTIATE_TEST_SUITE_P(Mpi, MpiConformance, ::testing::ValuesIn(ConformanceCases()),
                          [](const auto& info) { return info.param.name; });
+
+// The first rank stays, the others turn round.
+TEST(Mpi, ConformsByOtherNumbers) {
+  std::vector<int64_t> ranks = {0};
+  for (int64_t rank = world->size() - 1; rank > 0; --rank) ranks.push_back(rank);
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto renumbered, world->Renumber(ranks));
+  ASSERT_EQ(renumbered->rank(), (world->size() - world->rank()) % world->size());
+  for (const ConformanceCase& test : ConformanceCases()) {
+    if (!absl::StrContains(test.name, "Large")) test.run(*renumbered);
+  }
+  // For the other tests.
+  std::sort(ranks.begin(), ranks.end());
+  ORIEL_ASSERT_OK(world->Renumber(ranks).status());
+}
 
 TEST(Mpi, IsOpenedOnce) {
   EXPECT_THAT(OpenMpiWorld(), StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -48,6 +65,12 @@ int main(int argc, char** argv) {
       return message.ok() && (*message)->Wait().ok() ? 0 : 1;
     }
     return (*opened)->Barrier().ok() ? 0 : 1;
+  }
+  if (argc > 1 && std::strcmp(argv[1], "--abort-renumbered") == 0) {
+    auto renumbered = (*opened)->Renumber({0, 2, 1});
+    if (!renumbered.ok()) return 1;
+    if ((*renumbered)->rank() == 2) (*opened)->Abort(absl::InternalError("the batch is missing"));
+    return (*renumbered)->Barrier().ok() ? 0 : 1;
   }
   if (argc > 1 && std::strcmp(argv[1], "--give-up") == 0) {
     if ((*opened)->rank() == 0) {

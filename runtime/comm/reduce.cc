@@ -214,6 +214,18 @@ absl::Status CheckGroup(const std::vector<int64_t>& ranks, int64_t self, int64_t
   return absl::OkStatus();
 }
 
+absl::Status CheckNumbers(const std::vector<int64_t>& ranks, int64_t size) {
+  std::vector<int64_t> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  for (int64_t rank = 0; rank < std::max(size, static_cast<int64_t>(sorted.size())); ++rank) {
+    if (rank < static_cast<int64_t>(sorted.size()) && sorted[rank] == rank) continue;
+    return absl::InvalidArgumentError(absl::StrCat("new numbers for ", size,
+                                                   " ranks must have each of them once; rank ",
+                                                   rank, " is not there"));
+  }
+  return absl::OkStatus();
+}
+
 void ReduceInOrder(Reduction reduction, DType dtype, absl::Span<const void* const> sources,
                    absl::Span<void* const> targets, int64_t count) {
   if (sources.empty()) return;

@@ -36,6 +36,9 @@ absl::Status MessageMismatch(int64_t sender, int64_t receiver, int64_t tag, int6
 // The arguments of Communicator::Group on rank `self` of `size`: ascending ranks, with this one.
 absl::Status CheckGroup(const std::vector<int64_t>& ranks, int64_t self, int64_t size);
 
+// Those of Communicator::Renumber: each rank below `size` once.
+absl::Status CheckNumbers(const std::vector<int64_t>& ranks, int64_t size);
+
 // target[t][i] = sources[0][i] ∘ sources[1][i] ∘ .., from left to right, for each i and t.
 //
 // ∘ is a sum or a maximum (of which NaN is the greatest). f16 and bf16 are accumulated in f32 and

@@ -2,17 +2,16 @@
 #ifndef ORIEL_RUNTIME_COMM_SPIN_H_
 #define ORIEL_RUNTIME_COMM_SPIN_H_
 
-#include <algorithm>
 #include <cstdint>
-#include <thread>
+
+#include "runtime/base/cores.h"
 
 namespace oriel::runtime {
 
 // Looks at what is waited for, with a Pause() between, by one of `threads` that work together:
 // tens of microseconds, longer than ranks in step differ, shorter than a wake-up hurts. None where
 // threads exceed cores: spinning would keep the core from the one that is waited for.
-inline int SpinsOf(int64_t threads) {
-  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+inline int SpinsOf(int64_t threads, int64_t cores = UsableCores()) {
   return threads <= cores ? 2000 : 0;
 }
 

@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/backend/cuda_plugin.h"
+#include "runtime/base/cores.h"
 
 namespace oriel::runtime {
 namespace {

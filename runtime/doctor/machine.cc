@@ -1,41 +1,23 @@
 #include "runtime/doctor/machine.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "runtime/backend/cuda_plugin.h"
+#include "runtime/base/control_group.h"
+#include "runtime/base/files.h"
 
 namespace oriel::runtime {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What the file holds; empty where it can't be read.
-std::string TextOf(const char* path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 }  // namespace
 
-int UsableCores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  const int count = sched_getaffinity(0, sizeof cores, &cores) == 0
-                        ? CPU_COUNT(&cores)
-                        : static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, count);
-}
-
-MachineMemory MemoryOf(const std::string& meminfo, const std::string& limit) {
+MachineMemory MemoryOf(const std::string& meminfo, std::optional<int64_t> limit) {
   MachineMemory memory;
   for (const absl::string_view line : absl::StrSplit(meminfo, '\n')) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
@@ -44,19 +26,11 @@ MachineMemory MemoryOf(const std::string& meminfo, const std::string& limit) {
     if (words[0] == "MemTotal:") memory.total = kib * 1024;
     if (words[0] == "MemAvailable:") memory.available = kib * 1024;
   }
-  // No limit is "max", or a number beyond all memory.
-  uint64_t most = 0;
-  const bool is_limited =
-      absl::SimpleAtoi(limit, &most) && most < static_cast<uint64_t>(memory.total);
-  memory.usable = is_limited ? static_cast<int64_t>(most) : memory.total;
+  memory.usable = std::min(memory.total, limit.value_or(memory.total));
   return memory;
 }
 
-MachineMemory ReadMemory() {
-  std::string limit = TextOf("/sys/fs/cgroup/memory.max");
-  if (limit.empty()) limit = TextOf("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  return MemoryOf(TextOf("/proc/meminfo"), limit);
-}
+MachineMemory ReadMemory() { return MemoryOf(ReadSystemText("/proc/meminfo"), MemoryQuota()); }
 
 absl::StatusOr<std::vector<CudaDevice>> CudaDevicesOf(
     const absl::StatusOr<std::string>& description) {

@@ -3,6 +3,7 @@
 #define ORIEL_RUNTIME_DOCTOR_MACHINE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,14 +11,11 @@
 
 namespace oriel::runtime {
 
-// Those that this process may use, which in a container are fewer than the machine's.
-int UsableCores();
-
 // Bytes; all 0 where they can't be read.
 struct MachineMemory {
   int64_t total = 0;
   int64_t available = 0;  // that nobody uses now
-  int64_t usable = 0;     // of the total, what the control group lets this process have
+  int64_t usable = 0;     // of the total, what control groups let this process have
 };
 MachineMemory ReadMemory();
 
@@ -31,9 +29,8 @@ absl::StatusOr<std::vector<CudaDevice>> VisibleCudaDevices();
 
 // Parts of these, for tests.
 
-// Of /proc/meminfo's text, and of the memory limit of the control group ("max", a number, or
-// empty).
-MachineMemory MemoryOf(const std::string& meminfo, const std::string& limit);
+// Of /proc/meminfo's text, and of the control groups' limit.
+MachineMemory MemoryOf(const std::string& meminfo, std::optional<int64_t> limit);
 // Of what DescribeCuda gives, or of why there is nothing.
 absl::StatusOr<std::vector<CudaDevice>> CudaDevicesOf(
     const absl::StatusOr<std::string>& description);

@@ -1,12 +1,11 @@
 #include "runtime/launch/job.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/cores.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/link_delay.h"
@@ -217,11 +216,7 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
 
 int ThreadsPerRank(const RunOptions& options, int64_t local_ranks) {
   if (options.threads > 0) return static_cast<int>(std::min<int64_t>(options.threads, 1024));
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  // What this process may use, which in a container is less than what the machine has.
-  const int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-  return static_cast<int>(std::max<int64_t>(1, count / std::max<int64_t>(1, local_ranks)));
+  return static_cast<int>(std::max<int64_t>(1, UsableCores() / std::max<int64_t>(1, local_ranks)));
 }
 
 }  // namespace oriel::runtime

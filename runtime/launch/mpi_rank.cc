@@ -49,15 +49,15 @@ int RunMpiRank(const RunOptions& options) {
     std::fprintf(stderr, "oriel-run: error: %s\n", std::string(world.status().message()).c_str());
     return kExitError;
   }
-  const int64_t rank = (*world)->rank();
   // In this order: the launcher passes a Ctrl-C on to every rank that has started.
   InstallStopHandlers(StopHandling::kRank);
-  link.Start(rank);
+  link.Start((*world)->rank());
   RankProcess process;
   process.world = world->get();
   process.starter = "mpirun";
   process.local_ranks =
       EnvironmentNumber({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"});
+  process.on_rank = [&](int64_t rank) { link.Start(rank); };
   process.on_error = [&](const absl::Status& error) { EndJob(error, link, **world); };
   absl::StatusOr<bool> result = RunRankProcess(options, process);
   if (!result.ok()) {

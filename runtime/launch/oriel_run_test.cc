@@ -55,13 +55,26 @@ class OrielRunTest : public ::testing::Test {
   }
 
   // The same global batch.
-  std::string TwoStagePlanFor(int64_t model_ranks, int64_t loss_ranks) {
-    const std::string path =
-        folder_ / absl::StrCat("linear", model_ranks, "_", loss_ranks, ".oplan");
-    const plan::Plan plan = TwoStageLinearPlan(model_ranks, loss_ranks, 4, 4);
+  std::string TwoStagePlanFor(int64_t model_ranks, int64_t loss_ranks,
+                              int64_t placement_block = 0) {
+    const std::string path = folder_ / absl::StrCat("linear", model_ranks, "_", loss_ranks, "_",
+                                                    placement_block, ".oplan");
+    plan::Plan plan = TwoStageLinearPlan(model_ranks, loss_ranks, 4, 4);
+    plan.set_placement_block(placement_block);
     EXPECT_THAT(VerifyPlan(plan), IsOk());
     EXPECT_THAT(WritePlan(plan, path), IsOk());
     return path;
+  }
+
+  // Of two stages with two ranks each, which with a placement are processes 0 and 2, 1 and 3.
+  std::vector<std::string> TwoStageTraining(int64_t placement_block, const std::string& name,
+                                            const std::vector<std::string>& more = {}) {
+    std::vector<std::string> command = {kProgram,           TwoStagePlanFor(2, 2, placement_block),
+                                        "--data",           folder_ / "train",
+                                        "--metrics",        folder_ / (name + ".jsonl"),
+                                        "--dump-gradients", folder_ / (name + ".safetensors")};
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
   }
 
   std::vector<std::string> Command(int64_t ranks, std::vector<std::string> arguments) {
@@ -371,6 +384,27 @@ TEST_F(OrielRunTest, TcpGivesTheBitsOfThreadsInTwoStages) {
   EXPECT_EQ(Metrics("tcp"), Metrics("threads"));
 }
 
+TEST_F(OrielRunTest, TcpGivesTheBitsOfThreadsWithStagesSideBySide) {
+  Run(TwoStageTraining(0, "threads"));
+  TcpRun(TwoStageTraining(1, "tcp"), 4).ExpectStatus(kExitOk);
+  EXPECT_THAT(Metrics("tcp"), SizeIs(20));
+  EXPECT_EQ(Metrics("tcp"), Metrics("threads"));
+  Run(TwoStageTraining(1, "threads_too"));
+  EXPECT_EQ(Metrics("threads_too"), Metrics("threads"));
+}
+
+// Process 1 is rank 2.
+TEST_F(OrielRunTest, TcpNamesRanksOfThePlan) {
+  TcpRun run(TwoStageTraining(1, "run", {"--steps", "1000000000"}), 4);
+  ASSERT_TRUE(WaitForFile(folder_ / "run.jsonl"));
+  kill(run.rank(1).pid(), SIGKILL);
+  for (const int64_t process : {0, 2, 3}) {
+    EXPECT_EQ(run.rank(process).Wait(20), kExitError);
+    EXPECT_THAT(run.rank(process).errors(),
+                ContainsRegex("oriel-run: error: .*rank 2 \\(at 127.0.0.1\\) was lost"));
+  }
+}
+
 TEST_F(OrielRunTest, TcpInterruptWritesACheckpoint) {
   TcpRun run(
       Training(2, "run",
@@ -446,6 +480,13 @@ TEST_F(OrielRunTest, MpiGivesTheBitsOfThreadsInTwoStages) {
   run("threads", {});
   run("mpi", {"--comm", "mpi", "--dump-parameters", folder_ / "p.safetensors", "--dump-gradients",
               folder_ / "g.safetensors"});
+  EXPECT_THAT(Metrics("mpi"), SizeIs(20));
+  EXPECT_EQ(Metrics("mpi"), Metrics("threads"));
+}
+
+TEST_F(OrielRunTest, MpiGivesTheBitsOfThreadsWithStagesSideBySide) {
+  Run(TwoStageTraining(0, "threads"));
+  Run(TwoStageTraining(1, "mpi", {"--comm", "mpi"}));
   EXPECT_THAT(Metrics("mpi"), SizeIs(20));
   EXPECT_EQ(Metrics("mpi"), Metrics("threads"));
 }

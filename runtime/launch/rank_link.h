@@ -2,7 +2,7 @@
 //
 // The launcher listens on a Unix socket; each rank connects and sends lines:
 //
-//   start RANK
+//   start RANK             and once more if the plan has another number for it
 //   error CODE MESSAGE     before it ends because of an error (absl::StatusCode as a number)
 //   done EXIT_STATUS       before it ends regularly
 //

@@ -106,8 +106,8 @@ void RankMonitor::HandleLine(Link& link, const std::string& line) {
   int number = 0;
   if (words.size() < 2 || !absl::SimpleAtoi(words[1], &number)) return;
   if (words[0] == "start") {
+    if (link.rank < 0) ++started_;
     link.rank = number;
-    ++started_;
   } else if (words[0] == "error" && words.size() == 3) {
     link.ended = true;
     failures_.push_back({link.rank, link.pid,

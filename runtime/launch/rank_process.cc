@@ -4,11 +4,14 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/launch/device.h"
 #include "runtime/launch/job.h"
 #include "runtime/launch/rank_link.h"
+#include "runtime/plan/rank_processes.h"
 
 namespace oriel::runtime {
 namespace {
@@ -31,7 +34,7 @@ absl::Status AgreeOnError(const absl::Status& mine, Communicator& world) {
 }  // namespace
 
 absl::StatusOr<bool> RunRankProcess(const RunOptions& options, const RankProcess& process) {
-  Communicator& world = *process.world;
+  Communicator& world = *process.world;  // of processes
   absl::StatusOr<Job> job = PrepareJob(options);
   absl::Status prepared = job.status();
   if (prepared.ok()) {
@@ -48,9 +51,15 @@ absl::StatusOr<bool> RunRankProcess(const RunOptions& options, const RankProcess
   rank_options.terminal =
       (terminal != nullptr && std::strcmp(terminal, "1") == 0) || isatty(STDERR_FILENO) != 0;
   rank_options.threads = ThreadsPerRank(options, process.local_ranks.value_or(world.size()));
-  rank_options.local_rank = process.local_rank;
+  rank_options.local_rank = process.local_rank ? *process.local_rank : LocalRank(world.rank());
   rank_options.on_error = process.on_error;
-  return RunRank(*job, world.rank(), world.size() == 1 ? nullptr : &world, rank_options);
+  std::unique_ptr<Communicator> renumbered;
+  if (!AreRanksProcesses(job->plan)) {
+    ORIEL_ASSIGN_OR_RETURN(renumbered, world.Renumber(ProcessesOfRanks(job->plan)));
+    if (process.on_rank) process.on_rank(renumbered->rank());
+  }
+  Communicator& ranks = renumbered ? *renumbered : world;
+  return RunRank(*job, ranks.rank(), ranks.size() == 1 ? nullptr : &ranks, rank_options);
 }
 
 }  // namespace oriel::runtime

@@ -19,6 +19,7 @@
 #include "runtime/launch/run_measure.h"
 #include "runtime/launch/stop_signal.h"
 #include "runtime/launch/tcp_rank.h"
+#include "runtime/plan/rank_processes.h"
 
 namespace oriel::runtime {
 namespace {
@@ -36,7 +37,7 @@ int RunThreads(const Job& job) {
   rank_options.terminal = isatty(STDERR_FILENO) != 0;
   absl::StatusOr<bool> interrupted = RunInProcess(ranks, [&](int64_t rank, Communicator* world) {
     RankOptions options = rank_options;
-    options.local_rank = rank;
+    options.local_rank = ProcessOfRank(job.plan, rank);  // of devices, as of processes
     options.on_error = [rank, world](const absl::Status& error) {
       if (world != nullptr) world->Abort(WithRank(error, rank));
     };

@@ -28,12 +28,13 @@ int RunTcpRank(const RunOptions& options) {
   InstallStopHandlers(StopHandling::kRank);
   absl::StatusOr<std::unique_ptr<Communicator>> world = OpenTcpWorld(*environment);
   if (!world.ok()) return Fail(world.status());
-  const int64_t rank = environment->rank;
+  int64_t rank = environment->rank;
   RankProcess process;
   process.world = world->get();
   process.starter = "WORLD_SIZE";
   process.local_ranks = environment->local_world_size;
   process.local_rank = environment->local_rank;
+  process.on_rank = [&](int64_t of_plan) { rank = of_plan; };
   process.on_error = [&](const absl::Status& error) { (*world)->Abort(WithRank(error, rank)); };
   absl::StatusOr<bool> interrupted = RunRankProcess(options, process);
   if (!interrupted.ok()) {

@@ -32,7 +32,8 @@ namespace oriel::runtime {
 //   8: each copy of a buffer has an offset of its own
 //   9: the device; generated kernels
 //   10: launches that add operands to results
-inline constexpr uint32_t kPlanFormatVersion = 10;
+//   11: the processes of ranks
+inline constexpr uint32_t kPlanFormatVersion = 11;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format.
 inline constexpr uint32_t kOldestPlanFormat = 8;

@@ -6,7 +6,8 @@ namespace oriel::runtime {
 namespace {
 
 // Bounds on what a plan may claim: far above real sizes, far below an overflow of int64.
-constexpr int64_t kMaxTensorBytes = int64_t{1} << 46;
+// The compiler's 2^44 elements of 8 bytes (kMaxElements) are as many.
+constexpr int64_t kMaxTensorBytes = int64_t{1} << 47;
 constexpr int kMaxRank = 32;
 
 }  // namespace

@@ -180,11 +180,34 @@ TEST(VerifyStages, TakesManyStages) {
   ORIEL_EXPECT_OK(VerifyPlan(builder.plan()));
 }
 
+TEST(VerifyStages, PlacementBlocksAreOfEqualGrids) {
+  plan::Plan plan = TwoStagePlan(kPlan);
+  plan.set_placement_block(1);
+  ORIEL_EXPECT_OK(VerifyPlan(plan));
+  const auto refused = [](const std::string& text) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, ::testing::HasSubstr(text));
+  };
+  PlanBuilder unequal(2);
+  unequal.AddGrid(4);
+  unequal.plan().set_placement_block(2);
+  EXPECT_THAT(
+      VerifyPlan(unequal.plan()),
+      refused("the placement block is 2, but grid 1 has 4 ranks: it must divide them, and all "
+              "grids have as many"));
+  PlanBuilder one(2);
+  one.plan().set_placement_block(1);
+  EXPECT_THAT(VerifyPlan(one.plan()), refused("the placement block is 1, of 1 grid"));
+}
+
 class VerifyBadStages : public ::testing::TestWithParam<BadPlan> {};
 
 TEST_P(VerifyBadStages, SaysWhatIsWrong) { ExpectRefused(TwoStagePlan(kPlan), GetParam()); }
 
 const BadPlan kTables[] = {
+    {"PlacementBlockBelowZero", [](auto& plan) { plan.set_placement_block(-1); },
+     "the placement block is -1, of 2 grids"},
+    {"PlacementBlockDividesNoGrid", [](auto& plan) { plan.set_placement_block(3); },
+     "the placement block is 3, but grid 0 has 2 ranks: it must divide them"},
     {"ChannelTwice", [](auto& plan) { plan.mutable_channels(1)->set_name("h"); },
      "channel 'h': not a name of its own"},
     {"ChannelOfNoGrid", [](auto& plan) { plan.mutable_channels(0)->set_target_grid(2); },

@@ -89,6 +89,22 @@ std::optional<int64_t> VerifyGrid(const plan::Grid& grid, const std::string& nam
   return ranks;
 }
 
+// Grids that take turns are alike.
+void VerifyPlacement(const plan::Plan& plan, const std::vector<RankRange>& grids,
+                     Problems& problems) {
+  const int64_t block = plan.placement_block();
+  if (block == 0) return;
+  if (block < 0 || grids.size() < 2) {
+    return problems.Add("the placement block is ", block, ", of ", grids.size(),
+                        grids.size() == 1 ? " grid" : " grids");
+  }
+  for (const RankRange& grid : grids) {
+    if (grid.count == grids.front().count && grid.count % block == 0) continue;
+    return problems.Add("the placement block is ", block, ", but ", grid.name, " has ", grid.count,
+                        " ranks: it must divide them, and all grids have as many");
+  }
+}
+
 void VerifyRanks(const plan::Plan& plan, Problems& problems) {
   if (plan.world_size() < 1 || plan.world_size() > kMaxRanks) {
     return problems.Add("the world size is ", plan.world_size());
@@ -105,6 +121,7 @@ void VerifyRanks(const plan::Plan& plan, Problems& problems) {
     grids.push_back({plan.grids(i).first_rank(), *ranks, name});
   }
   VerifyCoverage(grids, plan.world_size(), problems);
+  VerifyPlacement(plan, grids, problems);
   std::vector<RankRange> programs;
   for (int i = 0; i < plan.programs_size(); ++i) {
     const auto& program = plan.programs(i);

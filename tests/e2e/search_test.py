@@ -2,12 +2,18 @@
 
 import json
 
-from oriel_testing import GOLDEN, SOURCE, OrielTestCase, run
+from oriel_testing import GOLDEN, MODEL, SOURCE, OrielTestCase, run
 
 CLUSTER = """
 devices_per_node: 4
 device: {{memory: {memory}, memory_bandwidth: 3 GB/s, flops: {{f32: 60 GFLOP/s}}}}
 links: [{{bandwidth: 1 GB/s, latency: 1 us}}]
+"""
+NODES = """
+nodes: 2
+devices_per_node: 2
+device: {memory: 80 GiB, memory_bandwidth: 3 GB/s, flops: {f32: 60 GFLOP/s}}
+links: [{name: bus, devices: 2, bandwidth: 1 GB/s, latency: 1 us}, {name: network, bandwidth: 5 MB/s, latency: 20 us}]
 """
 # What the search allows itself: of those that are about as fast, it takes the simplest.
 TOLERANCE = 1.005
@@ -35,6 +41,31 @@ class SearchTest(OrielTestCase):
             self.assertLessEqual(strategy["at_least_seconds"], strategy["step_seconds"], strategy["strategy"])
         best = min(s["step_seconds"] for s in space)
         self.assertLessEqual(found["strategies"][0]["step_seconds"], TOLERANCE * best)
+
+    # Where little is trained, what stages send each other is better kept on a node.
+    def test_stages_side_by_side(self):
+        cluster = self.folder / "cluster.yaml"
+        cluster.write_text(NODES)
+
+        def plan(recipe, *options):
+            return json.loads(self.run_ok("oriel", "plan", MODEL, "--recipe", recipe, "--cluster", cluster, "--json",
+                                          "--fix", *options).stdout)
+
+        frozen = self.recipe("recipe_adamw.yaml", ('trainable: ["*"]', 'trainable: ["*projector*"]'))
+        found = plan(frozen, "pp=2,dp=2")
+        self.assertTrue(found["strategies"][0]["strategy"].endswith(" dp_outermost"), found["strategies"][0])
+        self.assertIn("placement: dp_outermost\n", found["strategies"][0]["text"])
+        apart = next(each for each in found["neighbours"] if each["reason"].startswith("placement=pp_outermost"))
+        self.assertRegex(apart["reason"], r"^placement=pp_outermost: \+\S+ % \(waits for other stages ")
+        self.assertGreater(apart["step_seconds"], found["strategies"][0]["step_seconds"])
+        pinned = plan(frozen, "pp=2,dp=2,placement=pp_outermost")
+        self.assertNotIn("dp_outermost", json.dumps(pinned))
+        # All that fit, with bounds that are below.
+        every = plan(frozen, "placement=dp_outermost", "--top", "100")["strategies"]
+        space = [each for each in every if each["at_least_seconds"] > 0]
+        self.assertGreater(len(space), 20)
+        for strategy in space:
+            self.assertLessEqual(strategy["at_least_seconds"], strategy["step_seconds"], strategy["strategy"])
 
     def test_brute_force(self):
         self.check("80 GiB")

@@ -49,6 +49,28 @@ class ShardedStorageTest(OrielTestCase):
         whole = losses(self.train(self.plan, "--steps", 6, world=4))
         numpy.testing.assert_allclose(rest[0], whole[3:], rtol=1e-5)
 
+    def check_six(self, ranks: int, zero: int, *more) -> None:
+        """No parameter of this model has a multiple of six elements along a dimension, but most of two."""
+        recipe = self.folder / "recipe.yaml"
+        text = (GOLDEN / "recipe_adamw.yaml").read_text()
+        self.assertIn("global: 8, micro: 2", text)
+        recipe.write_text(text.replace("global: 8, micro: 2", "global: 12, micro: 2"))
+        bytes_of, trained = {}, {}
+        for level in (0, zero):
+            plan = self.folder / f"six_{level}.oplan"
+            self.run_ok("oriel", "compile", MODEL, "--recipe", recipe, "--mesh", "dp=6", "--zero", level, *more, "-o", plan)
+            programs = json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout)["programs"]
+            bytes_of[level] = max(program["arena_bytes"] for program in programs)
+            trained[level] = losses(self.train(plan, "--steps", 4, world=ranks))
+        self.assertLess(bytes_of[zero], 0.9 * bytes_of[0])
+        numpy.testing.assert_allclose(trained[zero], trained[0], rtol=1e-6)
+
+    def test_a_part_of_the_ranks_shares_what_all_do_not_divide(self):
+        self.check_six(6, 3)
+
+    def test_a_part_of_the_ranks_of_each_stage_shares(self):
+        self.check_six(12, 1, "--stages", 2)
+
     def test_evaluation_counts_copies_once(self):
         reports, logits = [], []
         for plan, ranks in ((self.compile_with("--mesh", "dp=1"), 1), (self.plan, 4)):

@@ -75,6 +75,18 @@ class SimulateTest(OrielTestCase):
         self.assertLessEqual(stage["memory"]["total"], 1.02 * program["arena_bytes"])
         self.assertGreater(stage["memory"]["total"], 0.9 * program["arena_bytes"])
 
+    def test_a_caching_allocator_reserves_more_than_is_in_use(self):
+        options = ["--mesh", "dp=2", "--stages", 4, "--microbatches", 8, "--remat", "none"]
+        arena, cached = (self.simulate(LLAVA, *options, *flag) for flag in (["--whole"], ["--stack", "allocator=caching"]))
+        for key in ("step_seconds", "peak_memory"):
+            self.assertAlmostEqual(cached[key] / arena[key], 1, delta=2e-3, msg=key)
+        whole = self.simulate(LLAVA, *options, "--whole", "--stack", "allocator=caching")
+        self.assertAlmostEqual(cached["reserved_memory"] / whole["reserved_memory"], 1, delta=1e-2)
+        self.assertEqual(arena["reserved_memory"], 0)
+        self.assertEqual(cached["reserved_memory"] % 2**21, 0)
+        self.assertGreater(cached["reserved_memory"], cached["peak_memory"])
+        self.assertLess(cached["reserved_memory"], 1.5 * cached["peak_memory"])
+
     def test_a_slower_link_is_slower_and_a_trace_is_written(self):
         cluster = self.folder / "slow.yaml"
         cluster.write_text("""

@@ -201,6 +201,13 @@ class Comparisons(unittest.TestCase):
         done = self.compare(table, PICK, simulated, "--only", "none")
         self.assertRegex(done.stderr, "^error: no problem is left")
 
+    def test_only_that_is_no_expression(self):
+        done = self.compare([small()], PICK, {"zero: 3": (5.0, 40), "tp: 4": (4.0, 70), PICK: (3.0, 60)}, "--only", "GPT (6.2B")
+        self.assertEqual(done.returncode, 2)
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertIn("error: argument --only: 'GPT (6.2B' is no regular expression: missing ), unterminated subpattern", done.stderr)
+        self.assertNotIn("problems", done.stdout)
+
 
 class Tolerance(unittest.TestCase):
     def test_is_that_of_the_search(self):

@@ -4,11 +4,13 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/control_group.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/rank_order.h"
 #include "runtime/comm/reduce.h"
@@ -61,15 +63,16 @@ class TcpCommunicator final : public RankOrderCommunicator {
 
   absl::StatusOr<std::unique_ptr<Communicator>> Group(const std::vector<int64_t>& ranks) override {
     ORIEL_RETURN_IF_ERROR(CheckGroup(ranks, rank(), size()));
-    std::vector<int64_t> world_ranks;
-    uint64_t context = Mix(context_, static_cast<uint64_t>(++groups_[ranks]));
-    for (const int64_t member : ranks) {
-      world_ranks.push_back(world_ranks_[member]);
-      context = Mix(context, static_cast<uint64_t>(world_ranks.back()) + 1);
-    }
-    const int64_t place = std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin();
-    return std::make_unique<TcpCommunicator>(transport_, std::move(world_ranks), place, context,
-                                             /*is_world=*/false);
+    return Join(ranks);
+  }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> Renumber(
+      const std::vector<int64_t>& ranks) override {
+    ORIEL_RETURN_IF_ERROR(CheckNumbers(ranks, size()));
+    std::vector<int64_t> names(ranks.size());
+    for (size_t i = 0; i < ranks.size(); ++i) names[ranks[i]] = static_cast<int64_t>(i);
+    transport_->NameRanks(std::move(names));
+    return Join(ranks);
   }
 
   absl::Status Broadcast(int64_t root, void* data, int64_t bytes) override {
@@ -115,7 +118,7 @@ class TcpCommunicator final : public RankOrderCommunicator {
   absl::Status Check() override { return transport_->Check(); }
 
   void Abort(const absl::Status& reason) override {
-    const std::string who = absl::StrCat("rank ", world_ranks_[rank()]);
+    const std::string who = absl::StrCat("rank ", transport_->OwnName());
     // An executor's error begins with the rank already.
     const bool named = absl::StartsWith(reason.message(), who);
     transport_->Abort(absl::AbortedError(named ? std::string(reason.message())
@@ -123,6 +126,19 @@ class TcpCommunicator final : public RankOrderCommunicator {
   }
 
  private:
+  // Those of `ranks`, numbered as they are listed.
+  std::unique_ptr<Communicator> Join(const std::vector<int64_t>& ranks) {
+    std::vector<int64_t> world_ranks;
+    uint64_t context = Mix(context_, static_cast<uint64_t>(++groups_[ranks]));
+    for (const int64_t member : ranks) {
+      world_ranks.push_back(world_ranks_[member]);
+      context = Mix(context, static_cast<uint64_t>(world_ranks.back()) + 1);
+    }
+    const int64_t place = std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin();
+    return std::make_unique<TcpCommunicator>(transport_, std::move(world_ranks), place, context,
+                                             /*is_world=*/false);
+  }
+
   absl::StatusOr<std::unique_ptr<Message>> StartMessage(TcpTransport::Side side, int64_t peer,
                                                         int64_t tag, void* data, int64_t bytes) {
     ORIEL_ASSIGN_OR_RETURN(auto transfer,
@@ -247,9 +263,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> OpenTcpWorld(const LaunchEnvironme
   ORIEL_ASSIGN_OR_RETURN(RankConnections connections, ConnectRanks(environment));
   std::vector<int64_t> ranks(environment.world_size);
   for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int64_t>(i);
-  // Each rank of this machine has one more thread, which reads.
+  // Each rank of this machine has one more thread, which reads. A rank may be bound to some of the
+  // cores that all of them have.
+  const int cores = CoresOfQuota(static_cast<int>(std::thread::hardware_concurrency()), CpuQuota());
   const int64_t local = environment.local_world_size.value_or(environment.world_size);
-  auto transport = std::make_shared<TcpTransport>(std::move(connections), SpinsOf(2 * local));
+  auto transport =
+      std::make_shared<TcpTransport>(std::move(connections), SpinsOf(2 * local, cores));
   return std::make_unique<TcpCommunicator>(std::move(transport), std::move(ranks), environment.rank,
                                            /*context=*/0, /*is_world=*/true);
 }

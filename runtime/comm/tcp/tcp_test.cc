@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/comm/conformance.h"
 #include "runtime/comm/tcp/tcp_testing.h"
@@ -35,6 +36,35 @@ INSTANTIATE_TEST_SUITE_P(Tcp, TcpConformance,
                            return absl::StrCat(std::get<0>(info.param).name, "On",
                                                std::get<1>(info.param));
                          });
+
+TEST(Tcp, ConformsByOtherNumbers) {
+  RunTcpRanks(4, [](std::unique_ptr<Communicator> world) {
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto renumbered, world->Renumber({0, 2, 3, 1}));
+    EXPECT_EQ(renumbered->rank(), std::vector<int64_t>({0, 3, 1, 2})[world->rank()]);
+    for (const ConformanceCase& test : ConformanceCases()) {
+      if (!absl::StrContains(test.name, "Large")) test.run(*renumbered);
+    }
+  });
+}
+
+TEST(Tcp, ErrorsHaveTheNewNumbers) {
+  RunTcpRanks(2, [](std::unique_ptr<Communicator> world) {
+    EXPECT_THAT(world->Renumber({1, 2}).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rank 0 is not there")));
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto renumbered, world->Renumber({1, 0}));
+    if (renumbered->rank() == 0) {
+      world->Abort(absl::OutOfRangeError("label 7 is not in the vocabulary"));
+      return;
+    }
+    EXPECT_THAT(renumbered->Barrier(), StatusIs(absl::StatusCode::kAborted,
+                                                "rank 0 failed: label 7 is not in the vocabulary"));
+  });
+  RunTcpRanks(2, [](std::unique_ptr<Communicator> world) {
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto renumbered, world->Renumber({1, 0}));
+    if (renumbered->rank() == 0) return;
+    EXPECT_THAT(renumbered->Barrier(), StatusIs(absl::StatusCode::kAborted, "rank 0 has left"));
+  });
+}
 
 TEST(Tcp, AbortReachesAllRanksAndGroups) {
   RunTcpRanks(4, [](std::unique_ptr<Communicator> world) {

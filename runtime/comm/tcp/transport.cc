@@ -39,6 +39,7 @@ const char* NameOf(TransferKind kind) {
 TcpTransport::TcpTransport(RankConnections connections, int spins)
     : rank_(connections.rank), spins_(spins), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   for (size_t rank = 0; rank < connections.sockets.size(); ++rank) {
+    names_.push_back(static_cast<int64_t>(rank));
     peers_.push_back(std::make_unique<Peer>());
     peers_.back()->socket = std::move(connections.sockets[rank]);
     peers_.back()->address = connections.addresses[rank];
@@ -154,8 +155,18 @@ void TcpTransport::Leave() {
   });
 }
 
+void TcpTransport::NameRanks(std::vector<int64_t> names) {
+  Lock lock(mutex_);
+  names_ = std::move(names);
+}
+
+int64_t TcpTransport::OwnName() {
+  Lock lock(mutex_);
+  return names_[rank_];
+}
+
 absl::Status TcpTransport::Gone(int64_t peer) const {
-  return absl::AbortedError(absl::StrCat("rank ", peer, " has left"));
+  return absl::AbortedError(absl::StrCat("rank ", names_[peer], " has left"));
 }
 
 void TcpTransport::StartSend(Lock& lock, const TransferPointer& transfer) {
@@ -238,8 +249,8 @@ void TcpTransport::Match(Lock& lock, const TransferPointer& receiver, const Offe
 absl::Status TcpTransport::Disagreement(const Transfer& mine, TransferKind kind,
                                         int64_t bytes) const {
   const bool sends = mine.side == kSender;
-  const int64_t sender = sends ? rank_ : mine.address.peer;
-  const int64_t receiver = sends ? mine.address.peer : rank_;
+  const int64_t sender = names_[sends ? rank_ : mine.address.peer];
+  const int64_t receiver = names_[sends ? mine.address.peer : rank_];
   const int64_t sent = sends ? mine.bytes : bytes, received = sends ? bytes : mine.bytes;
   if (kind == TransferKind::kMessage && mine.kind == kind) {
     return MessageMismatch(sender, receiver, mine.address.tag, sent, received);

@@ -70,6 +70,10 @@ class TcpTransport {
   // This side does not wait any more. After it returns, its memory is not touched.
   void GiveUp(const std::shared_ptr<Transfer>& transfer);
 
+  // What errors call each rank; at first by its number.
+  void NameRanks(std::vector<int64_t> names);
+  int64_t OwnName();
+
   // OK, or why the job has ended.
   absl::Status Check();
   // Ends it on all ranks. The first reason stays.
@@ -162,6 +166,7 @@ class TcpTransport {
   std::map<uint64_t, TransferPointer> under_way_;  // by id; but not those in posted_
   std::map<Key, std::deque<TransferPointer>> posted_;
   std::map<Key, std::deque<Offer>> offers_;
+  std::vector<int64_t> names_;  // by rank
   absl::Status reason_;
   bool leaving_ = false, stopping_ = false;
   std::thread thread_;

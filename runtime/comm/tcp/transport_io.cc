@@ -304,9 +304,9 @@ void TcpTransport::EndFrame(Lock& lock, int64_t rank) {
     case FrameType::kCancel:
       if (const auto found = under_way_.find(header.receiver); found != under_way_.end()) {
         const TransferPointer receiver = found->second;
-        Finish(*receiver,
-               absl::AbortedError(absl::StrCat("rank ", rank, " has given up its send to rank ",
-                                               rank_, " with tag ", receiver->address.tag)));
+        Finish(*receiver, absl::AbortedError(
+                              absl::StrCat("rank ", names_[rank], " has given up its send to rank ",
+                                           names_[rank_], " with tag ", receiver->address.tag)));
       }
       return;
     case FrameType::kAbort:
@@ -354,8 +354,8 @@ void TcpTransport::Close(Lock& lock, int64_t rank, const std::string& why) {
   peers_changed_.notify_all();
   // The others see it too, but perhaps not before they see this rank end because of it.
   if (!peer.left && !leaving_ && reason_.ok()) {
-    AbortAll(lock, absl::AbortedError(
-                       absl::StrCat("rank ", rank, " (at ", peer.address, ") was lost: ", why)));
+    AbortAll(lock, absl::AbortedError(absl::StrCat("rank ", names_[rank], " (at ", peer.address,
+                                                   ") was lost: ", why)));
   }
 }
 

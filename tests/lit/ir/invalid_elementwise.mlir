@@ -27,19 +27,19 @@ func.func @two_element_types(%x: tensor<4xf32>, %y: tensor<4xf64>) {
 
 // -----
 
-func.func @more_elements_than_can_be(%x: tensor<1048576x1xf32>, %y: tensor<2097152xf32>) {
-  // expected-error@+2 {{would have the result shape [1048576, 2097152], which has more than 1099511627776 elements}}
+func.func @more_elements_than_can_be(%x: tensor<1048576x1xf32>, %y: tensor<33554432xf32>) {
+  // expected-error@+2 {{would have the result shape [1048576, 33554432], which has more than 17592186044416 elements}}
   // expected-error@+1 {{failed to infer returned types}}
-  %0 = oriel.add %x, %y : (tensor<1048576x1xf32>, tensor<2097152xf32>) -> tensor<1048576x2097152xf32>
+  %0 = oriel.add %x, %y : (tensor<1048576x1xf32>, tensor<33554432xf32>) -> tensor<1048576x33554432xf32>
   return
 }
 
 // -----
 
-func.func @a_larger_size_than_can_be(%x: tensor<2199023255552x0xf32>) {
-  // expected-error@+2 {{would have the result shape [2199023255552, 0], which has the size 2199023255552, outside 0 to 1099511627776}}
+func.func @a_larger_size_than_can_be(%x: tensor<35184372088832x0xf32>) {
+  // expected-error@+2 {{would have the result shape [35184372088832, 0], which has the size 35184372088832, outside 0 to 17592186044416}}
   // expected-error@+1 {{failed to infer returned types}}
-  %0 = oriel.add %x, %x : (tensor<2199023255552x0xf32>, tensor<2199023255552x0xf32>) -> tensor<2199023255552x0xf32>
+  %0 = oriel.add %x, %x : (tensor<35184372088832x0xf32>, tensor<35184372088832x0xf32>) -> tensor<35184372088832x0xf32>
   return
 }
 

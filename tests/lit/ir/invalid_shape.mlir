@@ -148,7 +148,7 @@ func.func @slice_backwards(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @pad_counts(%x: tensor<4x8xf32>) {
-  // expected-error@+2 {{expects low, high and interior of one count from 0 to 1099511627776 for each of the 2 dimensions, got [0, -1]}}
+  // expected-error@+2 {{expects low, high and interior of one count from 0 to 17592186044416 for each of the 2 dimensions, got [0, -1]}}
   // expected-error@+1 {{failed to infer returned types}}
   %0 = oriel.pad %x {low = array<i64: 0, -1>, high = array<i64: 0, 0>, interior = array<i64: 0, 0>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
@@ -159,7 +159,7 @@ func.func @pad_counts(%x: tensor<4x8xf32>) {
 func.func @pad_of_more_than_can_be(%x: tensor<2147483648x1xf32>) {
   // expected-error@+2 {{would have a result too large to count}}
   // expected-error@+1 {{failed to infer returned types}}
-  %0 = oriel.pad %x {low = array<i64: 0, 0>, high = array<i64: 0, 0>, interior = array<i64: 1099511627776, 0>} : (tensor<2147483648x1xf32>) -> tensor<1x1xf32>
+  %0 = oriel.pad %x {low = array<i64: 0, 0>, high = array<i64: 0, 0>, interior = array<i64: 17592186044416, 0>} : (tensor<2147483648x1xf32>) -> tensor<1x1xf32>
   return
 }
 

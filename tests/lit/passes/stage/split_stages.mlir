@@ -6,9 +6,16 @@
 // RUN: FileCheck %s --input-file=%t.frozen --check-prefix=FROZEN --implicit-check-not=@backward.0 --implicit-check-not='"gradient", oriel.ref = "p1"'
 // RUN: oriel-opt %t.1f1b --oriel-annotate=strategy=%S/Inputs/listed_tp2.yaml --oriel-propagate --oriel-partition -o %t.tp2
 // RUN: FileCheck %s --input-file=%t.tp2 --check-prefix=PIECES
+// RUN: oriel-opt %s --oriel-train=recipe=%S/Inputs/split.yaml --oriel-assign-stages=strategy=%S/Inputs/side_by_side.yaml --oriel-split-stages="strategy=%S/Inputs/side_by_side.yaml microbatches=2" | FileCheck %s --check-prefix=BESIDE
 
 // Two layers with residuals, a mask made of the inputs, and a table that embeds and gives the logits.
 
+// Stages that lie side by side on the cluster: their ranks are what they were.
+// BESIDE: module attributes {{.*}}oriel.placement = {block = 1 : i64, grids = 2 : i64, ranks = 2 : i64}
+// BESIDE: module @p0 attributes {oriel.first_rank = 0
+// BESIDE: module @p1 attributes {oriel.first_rank = 2
+
+// CHECK-NOT: oriel.placement
 // CHECK: module @p0 attributes {oriel.first_rank = 0 : i64, oriel.schedule = {{\[}}["forward.0", 0], ["forward.0", 1], ["backward.0", 0], ["backward.0", 1], ["update", 0]], oriel.stages = ["layers.0"]}
 // CHECK: oriel.parameter @p0 {onnx_name = "embed.weight", trainable
 // CHECK: oriel.parameter @p1

@@ -1,35 +1,40 @@
-#include "passes/stage/tower_parameters.h"
+#include "passes/stage/encoders.h"
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
+#include "passes/stage/parameter_reader.h"
+
 namespace oriel {
 
-void ParameterReader::read(mlir::Value value, std::vector<ir::ParameterOp>* parameters) const {
-  if (auto found = values_.parameters.find(value); found != values_.parameters.end()) {
-    parameters->push_back(found->second);
-    return;
-  }
-  mlir::Operation* op = value.getDefiningOp();
-  if (!op || model_.blockOf.contains(op) || values_.fromInputs.contains(value)) return;
-  for (mlir::Value operand : op->getOperands()) read(operand, parameters);
-}
+namespace {
 
-Encoders encodersOf(mlir::func::FuncOp main, const ModelParts& model) {
-  // Towers of the same name are one to users.
+// Of the parameters that blocks read, by tower. Towers of the same name are one to users.
+std::map<std::string, std::set<std::string>> namesByTower(mlir::func::FuncOp main,
+                                                          const ModelParts& model) {
   std::map<std::string, std::set<std::string>> namesOf;
-  std::map<std::string, double> seconds;
   const ParameterReader reader(main, model);
   for (auto [block, ops] : llvm::enumerate(model.blockOps)) {
-    std::vector<ir::ParameterOp> parameters;
-    for (mlir::Operation* op : ops) {
-      for (mlir::Value operand : op->getOperands()) reader.read(operand, &parameters);
-    }
     std::set<std::string>& names = namesOf[model.names.shortName(static_cast<int64_t>(block))];
-    for (ir::ParameterOp parameter : parameters) names.insert(parameter.getOnnxName().str());
+    for (mlir::Operation* op : ops) {
+      for (mlir::Value operand : op->getOperands()) {
+        for (ir::ParameterOp parameter : reader.read(operand)) {
+          names.insert(parameter.getOnnxName().str());
+        }
+      }
+    }
   }
+  return namesOf;
+}
+
+}  // namespace
+
+Encoders encodersOf(mlir::func::FuncOp main, const ModelParts& model) {
+  const std::map<std::string, std::set<std::string>> namesOf = namesByTower(main, model);
+  std::map<std::string, double> seconds;
   double all = 0;
   for (const Part& part : model.parts) {
     all += part.forward;
