@@ -72,7 +72,10 @@ class TcpCommunicator final : public RankOrderCommunicator {
     std::vector<int64_t> names(ranks.size());
     for (size_t i = 0; i < ranks.size(); ++i) names[ranks[i]] = static_cast<int64_t>(i);
     transport_->NameRanks(std::move(names));
-    return Join(ranks);
+    std::unique_ptr<Communicator> renumbered = Join(ranks);
+    // From here on any rank may be the one that tells the others which was lost.
+    ORIEL_RETURN_IF_ERROR(renumbered->Barrier());
+    return renumbered;
   }
 
   absl::Status Broadcast(int64_t root, void* data, int64_t bytes) override {

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -44,6 +45,17 @@ TEST(Tcp, ConformsByOtherNumbers) {
     for (const ConformanceCase& test : ConformanceCases()) {
       if (!absl::StrContains(test.name, "Large")) test.run(*renumbered);
     }
+  });
+}
+
+// Any rank may tell the others which was lost: all have the new numbers before one goes on.
+TEST(Tcp, RenumberWaitsForAllRanks) {
+  std::atomic<int> began{0};
+  RunTcpRanks(4, [&](std::unique_ptr<Communicator> world) {
+    if (world->rank() == 3) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ++began;
+    ORIEL_ASSERT_OK(world->Renumber({0, 2, 1, 3}).status());
+    EXPECT_EQ(began, 4);
   });
 }
 
