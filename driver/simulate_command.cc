@@ -122,7 +122,8 @@ void addSimulateCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "What another software adds, e.g. kernel_overhead=6us (an op takes that at "
                    "least), pointwise=1.5 (passes over memory), overlap=0.8 (of communication "
                    "beside computing, what costs nothing), attention=1.5 (times fused attention), "
-                   "allocator=caching (what PyTorch's would reserve)")
+                   "allocator=caching (what PyTorch's would reserve; what else such software "
+                   "keeps: docs/simulate.md)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE,..");

@@ -392,7 +392,7 @@ class OneSimulation {
     for (const Part& part : typed_->parts->parts) parts.blockOf.push_back(part.block);
     parts.kindOf = typed_->kinds;
     // Where an allocator finds room depends on all blocks that are there.
-    parts.keepsBlocks = model_.options().stack.cachesMemory;
+    parts.keepsBlocks = model_.options().stack.memory.isCached;
     repetition_ = Repetition(std::move(parts), strategy_, recipe_);
     return absl::OkStatus();
   }

@@ -121,10 +121,10 @@ def simulate(oriel: pathlib.Path, run: rows.Run, folder: pathlib.Path) -> dict:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in inputs_of(run).items():
         (folder / name).write_text(text)
-    stack = stacks.stack_option(run.stack) + (",allocator=caching" if run.caches_memory else "")
+    stack = ",".join(filter(None, [stacks.stack_option(run.stack), run.allocator]))
     found = ask([str(oriel), "simulate", "model.mlir", "--recipe", "recipe.yaml", "--strategy", "strategy.yaml",
                  "--cluster", "cluster.yaml", "--stack", stack, "--json"], folder)
-    return figures_of(found, "reserved_memory" if run.caches_memory else "peak_memory")
+    return figures_of(found, "reserved_memory" if run.allocator else "peak_memory")
 
 
 def simulate_all(lines: list, oriel: pathlib.Path, jobs: int, folder: pathlib.Path, keep: bool) -> None:
@@ -132,7 +132,7 @@ def simulate_all(lines: list, oriel: pathlib.Path, jobs: int, folder: pathlib.Pa
     groups = {}
     for line in lines:
         if line.run:
-            text = "".join(inputs_of(line.run).values()) + line.run.stack + str(line.run.caches_memory)
+            text = "".join(inputs_of(line.run).values()) + line.run.stack + line.run.allocator
             groups.setdefault(hashlib.sha256(text.encode()).hexdigest()[:16], []).append(line)
 
     def one(item: tuple) -> None:

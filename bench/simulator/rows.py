@@ -56,7 +56,7 @@ class Run:
     seconds: float             # of a step, published
     memory: float              # bytes per rank, published; 0 where the row says nothing
     memory_beside: float       # of it, what is not in the plan
-    caches_memory: bool        # the published bytes are what an allocator reserved
+    allocator: str             # of the stack, where the published bytes are what an allocator reserved
 
 
 def read(row: dict) -> Run:
@@ -65,8 +65,8 @@ def read(row: dict) -> Run:
     gib = float(row["peak_mem_gb"] or 0)
     return Run(figures=_figures(row, stack, degrees), recipe=_recipe(row), strategy=_strategy(row, degrees),
                cluster=_cluster(row), stack=stack, seconds=_seconds(row), memory=gib * 2**30,
-               memory_beside=CONTEXT_BYTES if "nvidia-smi" in row["mem_kind"] else 0,
-               caches_memory=bool(gib) and "allocated" not in row["mem_kind"])
+               memory_beside=CONTEXT_BYTES if re.search(r"nvidia-smi|per gpu", row["mem_kind"], re.IGNORECASE) else 0,
+               allocator=_allocator(row, stack) if gib and "allocated" not in row["mem_kind"] else "")
 
 
 def _integer(row: dict, column: str, missing: int = 0) -> int:
@@ -127,14 +127,21 @@ def _figures(row: dict, stack: str, degrees: dict) -> decoder.Decoder:
                            dropout=unfused and not bloom, tied=not untied)
 
 
+def _has_narrow_gradients(row: dict) -> bool:
+    """Of 16 bits: fp16 without f32 accumulation, and FSDP's mixed precision PURE."""
+    return row["precision"].startswith("fp16") or "mode PURE" in row["notes"]
+
+
+def _allocator(row: dict, stack: str) -> str:
+    return stacks.allocator_option(stack, _has_narrow_gradients(row), "zero" in row["dp_strategy"].lower())
+
+
 def _recipe(row: dict) -> str:
-    # Gradients of 16 bits: fp16 without f32 accumulation, and FSDP's mixed precision PURE.
-    narrow = row["precision"].startswith("fp16") or "mode PURE" in row["notes"]
     batch = _integer(row, "mbs_seqs")
     return (f"inputs: {{labels: {{dtype: int64, shape: [micro_batch, {_integer(row, 'seq_len')}]}}}}\n"
             "loss: {logits: logits, labels: labels}\n"
             "optimizer: {kind: adamw, lr: 1.0e-4, weight_decay: 0.1, clip_norm: 1.0}\n"
-            f"precision: {{compute: bf16, gradients: {'bf16' if narrow else 'f32'}}}\n"
+            f"precision: {{compute: bf16, gradients: {'bf16' if _has_narrow_gradients(row) else 'f32'}}}\n"
             f"batch: {{global: {_integer(row, 'gbs_seqs')}, micro: {batch}}}\n"
             "steps: 1\n")
 

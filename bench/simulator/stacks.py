@@ -42,5 +42,20 @@ def stack_of(row: dict) -> str:
     return "megatron-2021" if row["precision"].startswith("fp16") else "megatron-core"
 
 
+def allocator_option(stack: str, narrow_gradients: bool, shards_optimizer: bool) -> str:
+    """Where software gets memory, and what it keeps beside the values of a program; all from its sources, no number."""
+    deepspeed = stack == "megatron-deepspeed"
+    words = ["allocator=caching"]
+    if narrow_gradients:
+        # Before a step in f32: a copy of each gradient (Megatron's Float16OptimizerWithFloat16Params), one of a rank's
+        # whole share (DeepSpeed's ZeRO: single_partition_of_fp32_groups; its estimator counts 4 + 16 / ranks bytes).
+        words.append("step_gradients=" + ("flat" if deepspeed and shards_optimizer else "copied"))
+    elif deepspeed:
+        words.append("microbatch_gradients=kept")  # BF16_Optimizer adds them to f32 ones behind a backward
+    if deepspeed:
+        words.append("stage_outputs=kept")  # PipelineEngine's pipe_buffers["outputs"]
+    return ",".join(words)
+
+
 def stack_option(stack: str) -> str:
     return ",".join(f"{name}={value}" for name, value in STACKS[stack].items())

@@ -5,14 +5,15 @@
 #include <cstdint>
 
 #include "passes/lower/program_memory.h"
+#include "passes/strategize/software_stack.h"
 
 namespace oriel {
 
 // Bytes that CachingAllocator has reserved behind two steps, if each value were allocated before
 // the op that makes it and freed behind the last that uses it (but where the next microbatch takes
-// its place at once). What persists is allocated first,
-// but for the optimizer's states, which PyTorch's optimizers make in their first step.
-int64_t cachedBytes(const ProgramMemory& memory);
+// its place at once). What persists is allocated first, but for the optimizer's states, which
+// PyTorch's optimizers make in their first step. With what `software` keeps beside these.
+int64_t cachedBytes(const ProgramMemory& memory, const SoftwareMemory& software = {});
 
 }  // namespace oriel
 

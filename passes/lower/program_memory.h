@@ -69,6 +69,7 @@ class ProgramMemory {
                                            int64_t alignment = kArenaAlignment);
 
   const StorageAssignment& assignment() const { return assignment_; }
+  llvm::ArrayRef<mlir::func::FuncOp> segments() const { return segments_; }
   MemoryUse useOf(StorageId storage) const;
   // Of all copies, aligned.
   int64_t bytesOf(StorageId storage) const;

@@ -4,9 +4,7 @@
 #include <map>
 #include <string>
 
-#include "gtest/gtest.h"
-#include "mlir/Parser/Parser.h"
-#include "passes/lower/cached_memory.h"
+#include "passes/lower/program_memory_testing.h"
 
 namespace oriel {
 namespace {
@@ -56,25 +54,6 @@ module {
   }
 }
 )mlir";
-
-class ProgramMemoryTest : public ::testing::Test {
- protected:
-  ProgramMemoryTest() {
-    mlir::DialectRegistry registry;
-    registry.insert<ir::OrielDialect, mlir::func::FuncDialect>();
-    context_.appendDialectRegistry(registry);
-    context_.loadAllAvailableDialects();
-  }
-
-  mlir::FailureOr<ProgramMemory> of(const char* text) {
-    module_ = mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
-    EXPECT_TRUE(module_);
-    return ProgramMemory::of(ir::programsOf(*module_).front());
-  }
-
-  mlir::MLIRContext context_;
-  mlir::OwningOpRef<mlir::ModuleOp> module_;
-};
 
 TEST_F(ProgramMemoryTest, PartsAddUpToThePeak) {
   auto memory = of(kProgram);
@@ -188,7 +167,7 @@ TEST_F(ProgramMemoryTest, TemporariesHaveCopies) {
   for (int64_t microbatch = 1; microbatch < 8; ++microbatch) {
     schedule += ", " + run("forward", microbatch) + ", " + run("backward", microbatch - 1);
   }
-  auto memory = of(pipeline(schedule).c_str());
+  auto memory = of(pipeline(schedule));
   ASSERT_TRUE(succeeded(memory));
   const MemoryLayout arena = memory->place();
   EXPECT_EQ(arena.lowerBound, memory->peak().bytes);
@@ -210,7 +189,7 @@ TEST_F(ProgramMemoryTest, VeryManyCopiesAreInTheirPlaces) {
       schedule += (schedule.empty() ? "" : ", ") + run(segment, microbatch);
     }
   }
-  auto memory = of(pipeline(schedule).c_str());
+  auto memory = of(pipeline(schedule));
   ASSERT_TRUE(succeeded(memory));
   const MemoryLayout arena = memory->place(memory->peak().bytes + 4 * kValue);
   EXPECT_GE(arena.lowerBound, 2 * kMicrobatches * kValue);
@@ -235,25 +214,10 @@ int64_t peakOfStays(const ProgramMemory& memory) {
 
 TEST_F(ProgramMemoryTest, StaysAddUpToThePeak) {
   for (const std::string& text : {std::string(kProgram), std::string(kPipeline)}) {
-    auto memory = of(text.c_str());
+    auto memory = of(text);
     ASSERT_TRUE(succeeded(memory));
     EXPECT_EQ(peakOfStays(*memory), memory->peak().bytes) << text;
   }
-}
-
-TEST_F(ProgramMemoryTest, AnAllocatorReservesNoLessThanThePeak) {
-  std::string large = kPipeline;  // values of 12 MB have segments of their own
-  for (size_t at; (at = large.find("<1000xf32>")) != std::string::npos;) {
-    large.replace(at, 10, "<3000000xf32>");
-  }
-  constexpr int64_t kMiB = 1 << 20, kSegment = 12 * kMiB;
-  auto memory = of(large.c_str());
-  ASSERT_TRUE(succeeded(memory));
-  EXPECT_GE(cachedBytes(*memory), memory->peak().bytes);
-  // Gradient, input, and a stash for each of two microbatches; in the end nothing is in use but
-  // what persists, and the second step finds the same room.
-  EXPECT_EQ(cachedBytes(*memory) % kSegment, 0);
-  EXPECT_EQ(cachedBytes(*memory) / kSegment, (memory->peak().bytes + kSegment - 1) / kSegment);
 }
 
 TEST_F(ProgramMemoryTest, OpWithoutKernelIsRefused) {

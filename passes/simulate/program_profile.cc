@@ -83,8 +83,9 @@ FailureOr<ScheduledMemory> memoryOf(mlir::ModuleOp program) {
   FailureOr<ProgramMemory> memory = ProgramMemory::of(program);
   if (failed(memory)) return failure();
   ScheduledMemory result{byPlaceOf(*memory)};
-  if (softwareStackOf(program).cachesMemory) {
-    result.cachedBytes = static_cast<double>(cachedBytes(*memory));
+  const SoftwareMemory software = softwareStackOf(program).memory;
+  if (software.isCached) {
+    result.cachedBytes = static_cast<double>(cachedBytes(*memory, software));
   }
   return result;
 }

@@ -122,7 +122,7 @@ void Repetition::restrict(Strategy* strategy, Recipe* recipe) const {
 mlir::LogicalResult Repetition::addMemoryOfGrids(mlir::ModuleOp module,
                                                  std::vector<ProgramCost>* costs) const {
   const bool isInHalves = repeatsGrids() && grids_.schedule == ScheduleKind::kZbH1;
-  const bool isCached = grids_.grids() > 1 && softwareStackOf(module).cachesMemory;
+  const bool isCached = grids_.grids() > 1 && softwareStackOf(module).memory.isCached;
   if (!isInHalves && !isCached) return mlir::success();
   // Enough for the steady state, with which all others have as many in flight.
   constexpr int64_t kTimes = 3;

@@ -22,6 +22,9 @@ constexpr char kRing[] = "ring";
 constexpr char kEfficiency[] = "efficiency";
 constexpr char kStack[] = "oriel.stack";
 constexpr char kCachesMemory[] = "caches_memory";
+constexpr char kStepGradients[] = "step_gradients";
+constexpr char kKeepsGradients[] = "keeps_gradients";
+constexpr char kKeepsOutputs[] = "keeps_outputs";
 constexpr char kKernelOverhead[] = "kernel_overhead";
 constexpr char kPointwise[] = "pointwise";
 constexpr char kOverlap[] = "overlap";
@@ -115,11 +118,19 @@ void setSoftwareStack(mlir::ModuleOp module, const SoftwareStack& stack) {
   auto named = [&](const char* name, double value) {
     return builder.getNamedAttr(name, builder.getF64FloatAttr(value));
   };
+  const SoftwareMemory& memory = stack.memory;
+  auto flag = [&](const char* name, bool value) {
+    return builder.getNamedAttr(name, builder.getBoolAttr(value));
+  };
   module->setAttr(
       kStack, builder.getDictionaryAttr(
                   {named(kKernelOverhead, stack.kernelOverhead), named(kPointwise, stack.pointwise),
                    named(kOverlap, stack.overlap), named(kAttention, stack.attention),
-                   builder.getNamedAttr(kCachesMemory, builder.getBoolAttr(stack.cachesMemory))}));
+                   flag(kCachesMemory, memory.isCached),
+                   builder.getNamedAttr(kStepGradients, builder.getI64IntegerAttr(
+                                            static_cast<int64_t>(memory.stepGradients))),
+                   flag(kKeepsGradients, memory.keepsGradients),
+                   flag(kKeepsOutputs, memory.keepsOutputs)}));
 }
 
 SoftwareStack softwareStackOf(mlir::Operation* op) {
@@ -130,8 +141,15 @@ SoftwareStack softwareStackOf(mlir::Operation* op) {
   stack.pointwise = number(attribute, kPointwise);
   stack.overlap = number(attribute, kOverlap);
   stack.attention = number(attribute, kAttention);
-  if (auto caches = attribute.getAs<mlir::BoolAttr>(kCachesMemory)) {
-    stack.cachesMemory = caches.getValue();
+  auto flag = [&](const char* name) {
+    auto value = attribute.getAs<mlir::BoolAttr>(name);
+    return value && value.getValue();
+  };
+  stack.memory.isCached = flag(kCachesMemory);
+  stack.memory.keepsGradients = flag(kKeepsGradients);
+  stack.memory.keepsOutputs = flag(kKeepsOutputs);
+  if (auto gradients = attribute.getAs<mlir::IntegerAttr>(kStepGradients)) {
+    stack.memory.stepGradients = static_cast<StepGradients>(gradients.getInt());
   }
   return stack;
 }

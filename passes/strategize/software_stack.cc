@@ -1,10 +1,12 @@
 #include "passes/strategize/software_stack.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "passes/train/suggest.h"
@@ -36,14 +38,28 @@ absl::Status readSeconds(const std::string& text, const std::string& value, doub
   return absl::OkStatus();
 }
 
+// `value` among the names, as its place in the list.
+template <typename T>
+absl::Status readName(const std::string& text, const std::string& value,
+                      const std::vector<std::string>& names, T* number) {
+  const auto found = std::find(names.begin(), names.end(), value);
+  if (found == names.end()) {
+    return refuse(text, absl::StrCat("give ", absl::StrJoin(names, " or "), suggestion(value, names)));
+  }
+  *number = static_cast<T>(found - names.begin());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<SoftwareStack> parseSoftwareStack(const std::vector<std::string>& values) {
   constexpr double kMostPasses = 100;
-  const std::vector<std::string> keys = {"kernel_overhead", "pointwise", "overlap", "attention",
-                                         "allocator"};
+  const std::vector<std::string> keys = {
+      "kernel_overhead", "pointwise",      "overlap",  "attention",
+      "allocator",       "step_gradients", "microbatch_gradients", "stage_outputs"};
   SoftwareStack stack;
   std::set<std::string> seen;
+  std::string needsAllocator;
   for (const std::string& text : values) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
     const auto& [key, value] = parts;
@@ -57,15 +73,26 @@ absl::StatusOr<SoftwareStack> parseSoftwareStack(const std::vector<std::string>&
     } else if (key == keys[3]) {
       read = readNumber(text, value, 0, kMostPasses, &stack.attention);
     } else if (key == keys[4]) {
-      stack.cachesMemory = value == "caching";
-      if (!stack.cachesMemory && value != "arena") read = refuse(text, "give caching or arena");
+      read = readName(text, value, {"arena", "caching"}, &stack.memory.isCached);
+    } else if (key == keys[5]) {
+      read = readName(text, value, {"accumulated", "copied", "flat"}, &stack.memory.stepGradients);
+      needsAllocator = text;
+    } else if (key == keys[6]) {
+      read = readName(text, value, {"added", "kept"}, &stack.memory.keepsGradients);
+      needsAllocator = text;
+    } else if (key == keys[7]) {
+      read = readName(text, value, {"sent", "kept"}, &stack.memory.keepsOutputs);
+      needsAllocator = text;
     } else {
-      read = refuse(text, absl::StrCat("there is kernel_overhead, pointwise, overlap, attention "
-                                       "and allocator",
-                                       suggestion(key, keys)));
+      read = refuse(text,
+                    absl::StrCat("there is ", absl::StrJoin(keys, ", "), suggestion(key, keys)));
     }
     if (read.ok() && !seen.insert(key).second) read = refuse(text, "it is there twice");
     if (!read.ok()) return read;
+  }
+  if (!needsAllocator.empty() && !stack.memory.isCached) {
+    return refuse(needsAllocator, "it is told of software with an allocator; give "
+                                  "allocator=caching too");
   }
   return stack;
 }

@@ -4,28 +4,53 @@
 #define ORIEL_PASSES_STRATEGIZE_SOFTWARE_STACK_H_
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace oriel {
 
+// Which gradients an optimizer in f32 steps on where those of a backward have fewer bits.
+enum class StepGradients {
+  kAccumulated,  // themselves, as Oriel's
+  kCopied,       // an f32 copy of each, all made before the step
+  kFlat,         // one f32 copy of all that this rank steps on
+};
+
+// How software gets memory.
+struct SoftwareMemory {
+  bool isCached = false;  // an allocator at run time, in place of an arena (cached_memory.h)
+  // Of such software, what it keeps beside what a program's values need.
+  StepGradients stepGradients = StepGradients::kAccumulated;
+  bool keepsGradients = false;  // of a microbatch, in their own type, while f32 ones accumulate
+  bool keepsOutputs = false;    // of a stage, until their microbatch's backward
+
+  friend bool operator==(const SoftwareMemory& a, const SoftwareMemory& b) {
+    auto parts = [](const SoftwareMemory& memory) {
+      return std::tie(memory.isCached, memory.stepGradients, memory.keepsGradients,
+                      memory.keepsOutputs);
+    };
+    return parts(a) == parts(b);
+  }
+};
+
 struct SoftwareStack {
   double kernelOverhead = 0;  // seconds that an op takes at least: its launch by the host
   double pointwise = 1;       // how often bytes are moved by ops that are no products
   double overlap = 1;         // the part of communication beside computing that costs nothing
   double attention = 1;       // times what fused attention takes
-  bool cachesMemory = false;  // an allocator at run time, in place of an arena (cached_memory.h)
+  SoftwareMemory memory;
 
   friend bool operator==(const SoftwareStack& a, const SoftwareStack& b) {
     return a.kernelOverhead == b.kernelOverhead && a.pointwise == b.pointwise &&
-           a.overlap == b.overlap && a.attention == b.attention && a.cachesMemory == b.cachesMemory;
+           a.overlap == b.overlap && a.attention == b.attention && a.memory == b.memory;
   }
 };
 
 // Of {"kernel_overhead=6us", "pointwise=1.5", "overlap=0.8", "attention=1.5",
-// "allocator=caching"}; what is not given is as above. InvalidArgument names the key or value that
-// can't be used.
+// "allocator=caching", "step_gradients=flat", "microbatch_gradients=kept", "stage_outputs=kept"};
+// what is not given is as above. InvalidArgument names the key or value that can't be used.
 absl::StatusOr<SoftwareStack> parseSoftwareStack(const std::vector<std::string>& values);
 
 }  // namespace oriel

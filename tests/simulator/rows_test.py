@@ -48,6 +48,30 @@ class Models(unittest.TestCase):
         self.assertEqual(rows.read(row()).figures.vocab, 50688)
 
 
+class Memory(unittest.TestCase):
+    def memory(self, **changed) -> tuple:
+        run = rows.read(row(peak_mem_gb="40", **changed))
+        return run.allocator, run.memory_beside
+
+    def test_what_was_allocated_is_compared_with_the_arena(self):
+        self.assertEqual(self.memory(mem_kind="max allocated GiB"), ("", 0))
+
+    def test_what_was_reserved(self):
+        self.assertEqual(self.memory(mem_kind="max reserved"), ("allocator=caching", 0))
+        self.assertEqual(self.memory(mem_kind="max reserved", precision="fp16")[0],
+                         "allocator=caching,step_gradients=copied")
+
+    def test_nvidia_smi_sees_the_context(self):
+        self.assertEqual(self.memory(mem_kind="nvidia-smi")[1], rows.CONTEXT_BYTES)
+
+    def test_deepspeed_keeps_gradients_and_outputs(self):
+        zero = {"mem_kind": "nvidia-smi", "dp_strategy": "ZeRO-1 (DeepSpeed)"}
+        self.assertEqual(self.memory(precision="fp16", **zero)[0],
+                         "allocator=caching,step_gradients=flat,stage_outputs=kept")
+        self.assertEqual(self.memory(precision="bf16 (fp32 grad accumulation)", **zero)[0],
+                         "allocator=caching,microbatch_gradients=kept,stage_outputs=kept")
+
+
 class Strategies(unittest.TestCase):
     def strategy(self, **changed) -> list:
         return rows.read(row(**changed)).strategy.splitlines()
