@@ -78,6 +78,7 @@ absl::Status runSimulation(Arguments arguments, const Vocabulary& vocabulary) {
   absl::StatusOr<SoftwareStack> stack = parseSoftwareStack(arguments.stack);
   if (!stack.ok()) return usageError(absl::StrCat("--stack: ", stack.status().message()));
   options.stack = *stack;
+  if (stack->memory.isCached) options.stack.memory.capacity = options.cluster.device.memory;
   absl::StatusOr<Stragglers> stragglers = parseStragglers(arguments.stragglers, strategy.ranks());
   if (!stragglers.ok()) {
     return usageError(absl::StrCat("--straggler: ", stragglers.status().message()));

@@ -1,7 +1,6 @@
 #include "passes/lower/cached_memory.h"
 
 #include <algorithm>
-#include <numeric>
 #include <queue>
 #include <utility>
 #include <vector>
@@ -55,16 +54,16 @@ std::vector<int64_t> madeForStep(const ProgramMemory& memory, StepGradients grad
   std::vector<int64_t> made;
   if (gradients == StepGradients::kAccumulated) return made;
   const llvm::StringMap<unsigned> bits = gradientBits(memory);
+  int64_t flat = 0;
   for (const Storage& storage : memory.assignment().storages()) {
     if (!isOptimizerState(storage) || storage.role->slot != kMaster) continue;
     auto gradient = bits.find(storage.role->ref);
-    const bool isNarrower =
-        gradient != bits.end() && gradient->second < storage.type.getElementTypeBitWidth();
-    if (isNarrower && storage.bytes > 0) made.push_back(storage.bytes);
+    const unsigned width = storage.type.getElementTypeBitWidth();
+    if (gradient == bits.end() || gradient->second >= width || storage.bytes == 0) continue;
+    made.push_back(storage.bytes);
+    flat += storage.bytes;
   }
-  if (gradients == StepGradients::kFlat && !made.empty()) {
-    made = {std::accumulate(made.begin(), made.end(), int64_t{0})};
-  }
+  if (gradients == StepGradients::kFlat && !made.empty()) return {flat};
   return made;
 }
 
@@ -126,7 +125,7 @@ void allocatePersistent(const ProgramMemory& memory, CachingAllocator& allocator
 }  // namespace
 
 int64_t cachedBytes(const ProgramMemory& memory, const SoftwareMemory& software) {
-  CachingAllocator allocator;
+  CachingAllocator allocator(software.capacity);
   std::vector<MemoryStay> stays = memory.stays();
   allocatePersistent(memory, allocator,
                      [](const Storage& storage) { return !isOptimizerState(storage); });
@@ -146,7 +145,7 @@ int64_t cachedBytes(const ProgramMemory& memory, const SoftwareMemory& software)
   step();
   allocatePersistent(memory, allocator, isOptimizerState);
   step();
-  return allocator.reserved();
+  return allocator.mostReserved();
 }
 
 }  // namespace oriel

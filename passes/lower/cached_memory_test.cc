@@ -107,13 +107,13 @@ TEST_F(CachedMemoryTest, GradientsAreKeptBesideFloatOnes) {
   EXPECT_EQ(beyond(*memory, software), 0);
 }
 
-// Sent, a microbatch's output leaves while the next is made; kept, there are three.
+// Sent, a microbatch's output leaves while the next is made, and the memory serves the update, too.
 TEST_F(CachedMemoryTest, OutputsAreKeptForEachMicrobatchInFlight) {
   auto memory = of(stage("f32"));
   ASSERT_TRUE(succeeded(memory));
   SoftwareMemory software;
   software.keepsOutputs = true;
-  EXPECT_EQ(beyond(*memory, software), kHalf);
+  EXPECT_EQ(beyond(*memory, software), 3 * kHalf);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "passes/lower/caching_allocator.h"
 
+#include <algorithm>
 #include <iterator>
 #include <tuple>
 
@@ -33,10 +34,27 @@ bool CachingAllocator::BySize::operator()(const Handle& a, const Handle& b) cons
 
 CachingAllocator::Handle CachingAllocator::reserve(int64_t bytes, bool isSmall) {
   const int64_t whole = segmentBytes(bytes);
+  if (whole > capacity_ - reserved_) giveBackFreeSegments();
   // Addresses only order blocks of one size: older segments first.
-  blocks_.push_back({reserved_, whole, segments_++, isSmall, true});
+  blocks_.push_back({address_, whole, segments_++, isSmall, true});
+  address_ += whole;
   reserved_ += whole;
+  mostReserved_ = std::max(mostReserved_, reserved_);
   return std::prev(blocks_.end());
+}
+
+void CachingAllocator::giveBackFreeSegments() {
+  for (Handle block = blocks_.begin(); block != blocks_.end();) {
+    const Handle next = std::next(block);
+    const bool begins = block == blocks_.begin() || std::prev(block)->segment != block->segment;
+    const bool ends = next == blocks_.end() || next->segment != block->segment;
+    if (block->isFree && begins && ends) {
+      reserved_ -= block->bytes;
+      freeBlocks(*block).erase(block);
+      blocks_.erase(block);
+    }
+    block = next;
+  }
 }
 
 CachingAllocator::Handle CachingAllocator::allocate(int64_t bytes) {

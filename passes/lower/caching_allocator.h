@@ -6,6 +6,7 @@
 #define ORIEL_PASSES_LOWER_CACHING_ALLOCATOR_H_
 
 #include <cstdint>
+#include <limits>
 #include <list>
 #include <set>
 
@@ -19,11 +20,18 @@ class CachingAllocator {
   // What allocate() returns and free() takes, once.
   using Handle = Blocks::iterator;
 
+  // Of a device with so many bytes.
+  explicit CachingAllocator(int64_t capacity = std::numeric_limits<int64_t>::max())
+      : capacity_(capacity) {}
+
   // More than 0 bytes. From the smallest free block that is large enough, or from a new segment.
+  // Where the device has no room for that, segments that are free are given back to it first; if
+  // it still has none, it is taken to have.
   Handle allocate(int64_t bytes);
   void free(Handle block);
 
-  int64_t reserved() const { return reserved_; }  // of all segments, which are never given back
+  // The most that all segments had at a time.
+  int64_t mostReserved() const { return mostReserved_; }
 
  private:
   // A part of a segment. The parts of all segments are one list, in the order of their addresses.
@@ -41,13 +49,16 @@ class CachingAllocator {
 
   FreeBlocks& freeBlocks(const Block& block) { return block.isSmall ? freeSmall_ : freeLarge_; }
   Handle reserve(int64_t bytes, bool isSmall);
+  void giveBackFreeSegments();
   // Whether two neighbours are free, and of one segment.
   bool canJoin(Handle first, Handle second) const;
 
   Blocks blocks_;
   FreeBlocks freeSmall_, freeLarge_;
-  int64_t reserved_ = 0;
+  const int64_t capacity_;
+  int64_t reserved_ = 0, mostReserved_ = 0;
   int64_t segments_ = 0;
+  int64_t address_ = 0;  // of the next segment
 };
 
 }  // namespace oriel

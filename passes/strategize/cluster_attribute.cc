@@ -22,6 +22,7 @@ constexpr char kRing[] = "ring";
 constexpr char kEfficiency[] = "efficiency";
 constexpr char kStack[] = "oriel.stack";
 constexpr char kCachesMemory[] = "caches_memory";
+constexpr char kCapacity[] = "capacity";
 constexpr char kStepGradients[] = "step_gradients";
 constexpr char kKeepsGradients[] = "keeps_gradients";
 constexpr char kKeepsOutputs[] = "keeps_outputs";
@@ -122,13 +123,16 @@ void setSoftwareStack(mlir::ModuleOp module, const SoftwareStack& stack) {
   auto flag = [&](const char* name, bool value) {
     return builder.getNamedAttr(name, builder.getBoolAttr(value));
   };
+  auto integer = [&](const char* name, int64_t value) {
+    return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
+  };
   module->setAttr(
       kStack, builder.getDictionaryAttr(
                   {named(kKernelOverhead, stack.kernelOverhead), named(kPointwise, stack.pointwise),
                    named(kOverlap, stack.overlap), named(kAttention, stack.attention),
                    flag(kCachesMemory, memory.isCached),
-                   builder.getNamedAttr(kStepGradients, builder.getI64IntegerAttr(
-                                            static_cast<int64_t>(memory.stepGradients))),
+                   integer(kCapacity, memory.capacity),
+                   integer(kStepGradients, static_cast<int64_t>(memory.stepGradients)),
                    flag(kKeepsGradients, memory.keepsGradients),
                    flag(kKeepsOutputs, memory.keepsOutputs)}));
 }
@@ -148,6 +152,9 @@ SoftwareStack softwareStackOf(mlir::Operation* op) {
   stack.memory.isCached = flag(kCachesMemory);
   stack.memory.keepsGradients = flag(kKeepsGradients);
   stack.memory.keepsOutputs = flag(kKeepsOutputs);
+  if (auto capacity = attribute.getAs<mlir::IntegerAttr>(kCapacity)) {
+    stack.memory.capacity = capacity.getInt();
+  }
   if (auto gradients = attribute.getAs<mlir::IntegerAttr>(kStepGradients)) {
     stack.memory.stepGradients = static_cast<StepGradients>(gradients.getInt());
   }

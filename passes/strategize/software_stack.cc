@@ -44,7 +44,8 @@ absl::Status readName(const std::string& text, const std::string& value,
                       const std::vector<std::string>& names, T* number) {
   const auto found = std::find(names.begin(), names.end(), value);
   if (found == names.end()) {
-    return refuse(text, absl::StrCat("give ", absl::StrJoin(names, " or "), suggestion(value, names)));
+    const std::vector<std::string> others(names.begin(), names.end() - 1);
+    return refuse(text, absl::StrCat("give ", absl::StrJoin(others, ", "), " or ", names.back()));
   }
   *number = static_cast<T>(found - names.begin());
   return absl::OkStatus();

@@ -3,6 +3,8 @@
 #ifndef ORIEL_PASSES_STRATEGIZE_SOFTWARE_STACK_H_
 #define ORIEL_PASSES_STRATEGIZE_SOFTWARE_STACK_H_
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -21,6 +23,8 @@ enum class StepGradients {
 // How software gets memory.
 struct SoftwareMemory {
   bool isCached = false;  // an allocator at run time, in place of an arena (cached_memory.h)
+  // Bytes that a device has for it; where they end, it gives back what it doesn't use.
+  int64_t capacity = std::numeric_limits<int64_t>::max();
   // Of such software, what it keeps beside what a program's values need.
   StepGradients stepGradients = StepGradients::kAccumulated;
   bool keepsGradients = false;  // of a microbatch, in their own type, while f32 ones accumulate
@@ -28,7 +32,7 @@ struct SoftwareMemory {
 
   friend bool operator==(const SoftwareMemory& a, const SoftwareMemory& b) {
     auto parts = [](const SoftwareMemory& memory) {
-      return std::tie(memory.isCached, memory.stepGradients, memory.keepsGradients,
+      return std::tie(memory.isCached, memory.capacity, memory.stepGradients, memory.keepsGradients,
                       memory.keepsOutputs);
     };
     return parts(a) == parts(b);

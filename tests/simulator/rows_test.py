@@ -63,6 +63,20 @@ class Memory(unittest.TestCase):
 
     def test_nvidia_smi_sees_the_context(self):
         self.assertEqual(self.memory(mem_kind="nvidia-smi")[1], rows.CONTEXT_BYTES)
+        run = rows.read(row(peak_mem_gb="40", mem_kind="nvidia-smi"))
+        self.assertIn("  reserved: 5.6 GiB\n", replay.inputs_of(run)["cluster.yaml"])
+
+    def test_states_of_8_bits_are_not_compared(self):
+        run = rows.read(row(peak_mem_gb="31", mem_kind="nvidia-smi", notes="31GB; --use-bnb-optimizer"))
+        self.assertEqual((run.memory, run.allocator), (0, ""))
+        self.assertIn("8 bits", run.memory_unlike)
+
+    def test_ranks_that_divide_no_parameter(self):
+        changed = {"peak_mem_gb": "31", "mem_kind": "nvidia-smi", "dp_strategy": "ZeRO-1", "dp": "3", "n_gpus": "48",
+                   "gbs_seqs": "96"}
+        self.assertIn("divide no parameter", rows.read(row(**changed)).memory_unlike)
+        self.assertEqual(rows.read(row(hidden="2304", ffn="9216", **changed)).memory_unlike, "")
+        self.assertEqual(rows.read(row(**{**changed, "dp_strategy": "DP"})).memory_unlike, "")
 
     def test_deepspeed_keeps_gradients_and_outputs(self):
         zero = {"mem_kind": "nvidia-smi", "dp_strategy": "ZeRO-1 (DeepSpeed)"}
