@@ -9,9 +9,9 @@
 
 namespace oriel {
 
-// The most bytes that CachingAllocator has reserved in two steps, if each value were allocated before
-// the op that makes it and freed behind the last that uses it (but where the next microbatch takes
-// its place at once). What persists is allocated first, but for the optimizer's states, which
+// The most bytes that CachingAllocator has reserved in two steps, if each value were allocated
+// before the op that makes it and freed behind the last that uses it (but where the next microbatch
+// takes its place at once). What persists is allocated first, but for the optimizer's states, which
 // PyTorch's optimizers make in their first step. With what `software` keeps beside these.
 int64_t cachedBytes(const ProgramMemory& memory, const SoftwareMemory& software = {});
 

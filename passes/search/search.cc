@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -20,6 +21,10 @@ namespace {
 
 // So many at a time, whatever the number of threads, so that the same ones are simulated.
 constexpr size_t kAtATime = 4;
+// A search that has simulated so many looks ahead, and again with twice as many, ..
+constexpr int64_t kFirstLookAhead = 32;
+// Of the devices' memory, what does not fit for sure in a strategy that is much like another.
+constexpr double kTooMuch = 1.02;
 // Of a bound's bytes: stages are not equal, and the first one may be the small one.
 constexpr double kSureBytes = 0.85;
 
@@ -44,6 +49,17 @@ Candidate representativeOf(const Candidate& c, const SearchProblem& problem) {
   return one;
 }
 
+// Whether `c` takes no less memory than `other`: more samples at a time, or less is sharded.
+bool takesNoLess(const Candidate& c, const Candidate& other) {
+  auto same = [](const Candidate& one) {
+    return std::tie(one.tp, one.pp, one.dp, one.sequenceParallel, one.apart, one.remat,
+                    one.schedule, one.interleave);
+  };
+  const bool isShardedLess =
+      (c.zero == other.zero && c.shards <= other.shards) || (c.zero == 0 && other.zero == 1);
+  return same(c) == same(other) && other.micro <= c.micro && isShardedLess;
+}
+
 bool isFaster(const TriedStrategy& a, const TriedStrategy& b) {
   if (a.fits != b.fits) return a.fits;
   const double first = a.fits ? a.evaluation.seconds : a.evaluation.peakBytes();
@@ -66,7 +82,10 @@ class Searcher {
       groups_[groupOf(candidate)].push_back(candidate);
     }
     queueGroups();
-    while (!queue_.empty() && !isEnd()) runRound();
+    while (!queue_.empty() && !isEnd()) {
+      runRound();
+      lookAhead();
+    }
     result_.isWhole = queue_.empty() || !mayImprove(queue_.top());
     if (result_.tried.empty() && result_.impossible == result_.candidates && !firstError_.ok()) {
       return firstError_;
@@ -193,10 +212,11 @@ class Searcher {
     if (result_.leastBytes == 0 || bytes < result_.leastBytes) result_.leastBytes = bytes;
   }
 
-  // What the wanted-th best takes.
+  // What the wanted-th best of the space takes; or the best of all that was tried, if one is
+  // wanted.
   std::optional<double> limit() const {
     if (static_cast<int64_t>(fitting_.size()) < options_.wanted) return std::nullopt;
-    return fitting_[options_.wanted - 1];
+    return options_.wanted == 1 ? leastSeconds_ : fitting_[options_.wanted - 1];
   }
 
   bool mayImprove(const Entry& entry) const {
@@ -231,6 +251,9 @@ class Searcher {
           queueMembers(*entry.group);
           continue;
         }
+      } else if (takesTooMuch(entry.candidate)) {
+        ++result_.impossible;
+        continue;
       }
       asked.push_back(entry.group ? representativeOf(entry.group->front(), problem_)
                                   : entry.candidate);
@@ -245,6 +268,27 @@ class Searcher {
         takeCandidate(entries[i], std::move(found[i]));
       }
     }
+  }
+
+  // What is next to the best, and not in the space, may rule out most of what a long search would
+  // still simulate.
+  void lookAhead() {
+    if (!isByTime() || options_.wanted != 1 || fitting_.empty() ||
+        result_.simulated < nextLookAhead_) {
+      return;
+    }
+    std::sort(result_.tried.begin(), result_.tried.end(), isFaster);
+    tryVariants();
+    climb();
+    while (nextLookAhead_ <= result_.simulated) nextLookAhead_ *= 2;
+  }
+
+  // By what was found not to fit.
+  bool takesTooMuch(const Candidate& c) const {
+    return std::any_of(result_.tried.begin(), result_.tried.end(), [&](const TriedStrategy& tried) {
+      return !tried.fits && takesNoLess(c, tried.candidate) &&
+             tried.evaluation.peakBytes() > kTooMuch * memory();
+    });
   }
 
   void takeGroup(const Group& group, const Candidate& simulated,
@@ -281,6 +325,7 @@ class Searcher {
 
   const TriedStrategy& addTried(const Candidate& candidate, Evaluation evaluation, double bound) {
     const bool fits = evaluation.peakBytes() <= memory();
+    if (fits) leastSeconds_ = std::min(leastSeconds_, evaluation.seconds);
     result_.tried.push_back({candidate, std::move(evaluation), fits, bound});
     return result_.tried.back();
   }
@@ -339,20 +384,32 @@ class Searcher {
     std::sort(result_.tried.begin(), result_.tried.end(), isFaster);
   }
 
-  // What differs from the fastest in one choice and may be faster, until nothing is.
+  // What differs from the fastest in one choice and may be faster, until nothing is. First in the
+  // number of stages on a grid, which takes many steps of one.
   void climb() {
     while (true) {
-      const TriedStrategy& fastest = result_.tried.front();
-      const Candidate from = fastest.candidate;
+      const Candidate from = result_.tried.front().candidate;
+      tryAll(withOtherInterleave(unknownNeighboursOf(from), from));
+      if (!(result_.tried.front().candidate == from)) continue;
       std::vector<Candidate> asked;
       for (const Candidate& candidate : unknownNeighboursOf(from)) {
-        if (leastBoundOf(candidate).seconds < fastest.evaluation.seconds) {
+        if (leastBoundOf(candidate).seconds < result_.tried.front().evaluation.seconds) {
           asked.push_back(candidate);
         }
       }
       tryAll(asked);
       if (result_.tried.front().candidate == from) return;
     }
+  }
+
+  static std::vector<Candidate> withOtherInterleave(const std::vector<Candidate>& neighbours,
+                                                    const Candidate& from) {
+    std::vector<Candidate> others;
+    for (const Candidate& other : neighbours) {
+      const bool isInterleaved = from.interleave > 1 && other.interleave > 1;
+      if (isInterleaved && other.interleave != from.interleave) others.push_back(other);
+    }
+    return others;
   }
 
   // Of those that are about as fast as the fastest.
@@ -370,12 +427,15 @@ class Searcher {
   // What is next to the best, which goes to the front.
   void lookAround() {
     Candidate best = simplest();
+    auto isStill = [&] {
+      const Candidate before = std::exchange(best, simplest());
+      return before == best;
+    };
     while (options_.explain) {
-      const std::vector<Candidate> asked = unknownNeighboursOf(best);
-      tryAll(asked);
-      const Candidate now = simplest();
-      if (now == best) break;
-      best = now;
+      tryAll(withOtherInterleave(unknownNeighboursOf(best), best));
+      if (!isStill()) continue;
+      tryAll(unknownNeighboursOf(best));
+      if (isStill()) break;
     }
     const auto place = std::find_if(result_.tried.begin(), result_.tried.end(),
                                     [&](const auto& tried) { return tried.candidate == best; });
@@ -423,7 +483,9 @@ class Searcher {
   std::map<GroupKey, Group> groups_;
   std::priority_queue<Entry> queue_;
   size_t order_ = 0;
-  std::vector<double> fitting_;  // seconds of those that fit, ascending
+  std::vector<double> fitting_;  // seconds of those of the space that fit, ascending
+  double leastSeconds_ = std::numeric_limits<double>::infinity();  // of all that fit
+  int64_t nextLookAhead_ = kFirstLookAhead;                        // when so many are simulated
   absl::Status firstError_;
   SearchResult result_;
 };

@@ -1,6 +1,8 @@
 #include "passes/search/search.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -261,6 +263,20 @@ TEST(NeighboursTest, AreStrategiesOfTheSameRanks) {
   }
 }
 
+TEST(NeighboursTest, StagesAreNoPiecesOfBlocks) {
+  SearchProblem problem = Problem(1, 4);
+  problem.parts = 100;
+  problem.globalBatch = 64;
+  std::set<int64_t> found;
+  for (const Candidate& candidate : allCandidates(problem)) {
+    if (candidate.pp != 4 || candidate.interleave != 2) continue;
+    for (const Candidate& other : neighboursOf(candidate, problem)) {
+      if (other.pp == 4) found.insert(other.interleave);
+    }
+  }
+  EXPECT_EQ(found, (std::set<int64_t>{1, 2, 3, 4, 18}));  // 18 x 4 of 100
+}
+
 class SearchTest : public testing::TestWithParam<int64_t> {};
 
 // Nothing in the space is faster than what is found, and few are asked for.
@@ -289,7 +305,60 @@ TEST_P(SearchTest, FindsWhatBruteForceFinds) {
   EXPECT_LT(machine.asked, static_cast<int64_t>(all.size()) / 2);
 }
 
+// One that looks ahead, and leaves out what is like what does not fit.
+TEST_P(SearchTest, ALongSearchFindsWhatBruteForceFinds) {
+  SearchProblem problem = Problem(16, 4);
+  problem.cluster.links.back().bandwidth = 1e15;  // what is sent there, the machine has no time for
+  problem.globalBatch = 512;
+  problem.cluster.device.memory = GetParam() * kGiB;
+  Machine machine;
+  machine.batch = problem.globalBatch;
+  SearchOptions options;
+  options.tolerance = 0;
+  const absl::StatusOr<SearchResult> result = searchStrategies(
+      problem, options, [&](const auto& strategies) { return machine(strategies); });
+  ASSERT_TRUE(result.ok()) << result.status();
+  double best = std::numeric_limits<double>::infinity();
+  for (const Candidate& candidate : allCandidates(problem)) {
+    const Evaluation evaluation = machine.Evaluate(candidate.strategy());
+    const bool fits = evaluation.peakBytes() <= static_cast<double>(GetParam() * kGiB);
+    if (fits) best = std::min(best, evaluation.seconds);
+  }
+  ASSERT_EQ(result->found(), std::isfinite(best));
+  if (result->found()) {
+    EXPECT_LE(result->tried.front().evaluation.seconds, best);
+  }
+  EXPECT_LT(machine.asked, result->candidates / 4);
+}
+
 INSTANTIATE_TEST_SUITE_P(Memory, SearchTest, testing::Values(1, 6, 8, 10, 14, 20, 64));
+
+// Fewer shards, or more samples at a time, take no less.
+TEST(SearchTest, WhatIsLikeWhatDoesNotFitIsNotAsked) {
+  SearchProblem problem = Problem(16, 4);
+  problem.globalBatch = 512;
+  problem.cluster.device.memory = 64 * kGiB;
+  Machine machine;
+  machine.batch = problem.globalBatch;
+  int64_t asked = 0, inSpace = 0;
+  const auto evaluate = [&](const std::vector<Strategy>& strategies) {
+    std::vector<absl::StatusOr<Evaluation>> found = machine(strategies);
+    for (size_t i = 0; i < found.size(); ++i) {
+      found[i]->programs.front().bytes.push_back(100. * kGiB);  // which no bound knows
+      asked += strategies[i].grids() > 1;
+    }
+    return found;
+  };
+  const absl::StatusOr<SearchResult> result = searchStrategies(problem, {}, evaluate);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_FALSE(result->found());
+  EXPECT_TRUE(result->isWhole);
+  for (const Candidate& candidate : allCandidates(problem)) {
+    inSpace += candidate.pp > 1 && candidate.remat != RematPolicy::kSelective;
+  }
+  EXPECT_LT(asked, inSpace / 2) << "of " << inSpace;
+  EXPECT_GT(asked, 0);
+}
 
 TEST(SearchTest, TheWantedBestAreExact) {
   SearchProblem problem = Problem(1, 4);

@@ -310,8 +310,11 @@ class Neighbours {
         c->interleave = 1;
       });
     }
-    for (int64_t interleave : {from_.interleave - 1, from_.interleave + 1, from_.interleave * 2}) {
-      if (interleave < 2) continue;
+    // Stages that are smaller still are pieces of blocks, no two alike.
+    const int64_t most = problem_.parts * 3 / 4 / from_.pp;
+    for (int64_t interleave :
+         {from_.interleave - 1, from_.interleave + 1, from_.interleave * 2, most}) {
+      if (interleave < 2 || (interleave > most && interleave > from_.interleave)) continue;
       add([&](Candidate* c) {
         c->schedule = ScheduleKind::kInterleaved;
         c->interleave = interleave;

@@ -130,8 +130,7 @@ void setSoftwareStack(mlir::ModuleOp module, const SoftwareStack& stack) {
       kStack, builder.getDictionaryAttr(
                   {named(kKernelOverhead, stack.kernelOverhead), named(kPointwise, stack.pointwise),
                    named(kOverlap, stack.overlap), named(kAttention, stack.attention),
-                   flag(kCachesMemory, memory.isCached),
-                   integer(kCapacity, memory.capacity),
+                   flag(kCachesMemory, memory.isCached), integer(kCapacity, memory.capacity),
                    integer(kStepGradients, static_cast<int64_t>(memory.stepGradients)),
                    flag(kKeepsGradients, memory.keepsGradients),
                    flag(kKeepsOutputs, memory.keepsOutputs)}));

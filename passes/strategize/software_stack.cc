@@ -56,8 +56,8 @@ absl::Status readName(const std::string& text, const std::string& value,
 absl::StatusOr<SoftwareStack> parseSoftwareStack(const std::vector<std::string>& values) {
   constexpr double kMostPasses = 100;
   const std::vector<std::string> keys = {
-      "kernel_overhead", "pointwise",      "overlap",  "attention",
-      "allocator",       "step_gradients", "microbatch_gradients", "stage_outputs"};
+      "kernel_overhead",      "pointwise",    "overlap", "attention", "allocator", "step_gradients",
+      "microbatch_gradients", "stage_outputs"};
   SoftwareStack stack;
   std::set<std::string> seen;
   std::string needsAllocator;
@@ -85,15 +85,16 @@ absl::StatusOr<SoftwareStack> parseSoftwareStack(const std::vector<std::string>&
       read = readName(text, value, {"sent", "kept"}, &stack.memory.keepsOutputs);
       needsAllocator = text;
     } else {
-      read = refuse(text,
-                    absl::StrCat("there is ", absl::StrJoin(keys, ", "), suggestion(key, keys)));
+      read =
+          refuse(text, absl::StrCat("there is ", absl::StrJoin(keys, ", "), suggestion(key, keys)));
     }
     if (read.ok() && !seen.insert(key).second) read = refuse(text, "it is there twice");
     if (!read.ok()) return read;
   }
   if (!needsAllocator.empty() && !stack.memory.isCached) {
-    return refuse(needsAllocator, "it is told of software with an allocator; give "
-                                  "allocator=caching too");
+    return refuse(needsAllocator,
+                  "it is told of software with an allocator; give "
+                  "allocator=caching too");
   }
   return stack;
 }

@@ -38,8 +38,7 @@ TEST(SoftwareStackTest, SaysWhatCanNotBeUsed) {
   EXPECT_EQ(message({"kernel_overhead=-1s"}),
             "can't use 'kernel_overhead=-1s': give a time with its unit, e.g. 6us or 10ms");
   EXPECT_THAT(message({"overlp=1"}), testing::HasSubstr("overlap"));
-  EXPECT_EQ(message({"allocator=cached"}),
-            "can't use 'allocator=cached': give arena or caching");
+  EXPECT_EQ(message({"allocator=cached"}), "can't use 'allocator=cached': give arena or caching");
   EXPECT_EQ(message({"allocator=caching", "step_gradients=copy"}),
             "can't use 'step_gradients=copy': give accumulated, copied or flat");
   EXPECT_EQ(message({"stage_outputs=kept"}),
