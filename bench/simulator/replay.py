@@ -209,7 +209,7 @@ def by_table(lines: list) -> dict:
 
 
 def report(lines: list) -> None:
-    errors, orders, memories = [], [], {}
+    errors, orders, memories, held_back = [], [], {}, []
     print(f"{'table':42} {'rows':>5} {'MAE':>7} {'mean':>7} {'Spearman':>8} {'memory MAE':>10}")
     for table, group in by_table(lines).items():
         good = [line for line in group if line.run]
@@ -221,6 +221,7 @@ def report(lines: list) -> None:
         fitted = table in stacks.FIXED_ON
         if not fitted:
             errors.append(mae)
+            held_back += memory
             orders += [order] if len(good) >= 8 else []
         for line in good:
             if line.run.memory:
@@ -239,6 +240,9 @@ def report(lines: list) -> None:
     if memories:
         every = [abs(error) for found in memories.values() for error in found]
         print(f"memory of all tables, every kind: mean |error| {statistics.fmean(every):.1%}, over {len(every)} rows")
+    if held_back:
+        print(f"memory of tables held back, every kind: mean |error| {statistics.fmean(held_back):.1%}, over "
+              f"{len(held_back)} rows")
 
 
 def report_skipped(lines: list) -> None:

@@ -46,7 +46,7 @@ def allocator_option(stack: str, narrow_gradients: bool, shards_optimizer: bool)
     """Where software gets memory, and what it keeps beside the values of a program; all from its sources, no number."""
     deepspeed = stack == "megatron-deepspeed"
     words = ["allocator=caching"]
-    if narrow_gradients:
+    if narrow_gradients and stack.startswith("megatron"):
         # Before a step in f32: a copy of each gradient (Megatron's Float16OptimizerWithFloat16Params), one of a rank's
         # whole share (DeepSpeed's ZeRO: single_partition_of_fp32_groups; its estimator counts 4 + 16 / ranks bytes).
         words.append("step_gradients=" + ("flat" if deepspeed and shards_optimizer else "copied"))

@@ -1,11 +1,13 @@
 #include "passes/lower/cached_memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <queue>
+#include <set>
 #include <utility>
 #include <vector>
 
-#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "passes/lower/caching_allocator.h"
 #include "passes/train/update.h"
@@ -81,15 +83,12 @@ std::vector<int64_t> keptGradients(const ProgramMemory& memory) {
   return kept;
 }
 
-// Bytes of what a stage has sent forward, by storage.
-llvm::DenseMap<StorageId, int64_t> sentForward(const ProgramMemory& memory) {
-  llvm::DenseMap<StorageId, int64_t> sent;
+// Where a stage puts what it sends forward.
+std::set<StorageId> sentForward(const ProgramMemory& memory) {
+  std::set<StorageId> sent;
   for (mlir::func::FuncOp segment : memory.segments()) {
     if (ir::segmentKind(segment) != "forward") continue;
-    for (auto send : segment.getOps<ir::SendOp>()) {
-      const StorageId storage = memory.assignment().sentFrom(send);
-      sent[storage] = memory.assignment().storages()[storage].bytes;
-    }
+    for (auto send : segment.getOps<ir::SendOp>()) sent.insert(memory.assignment().sentFrom(send));
   }
   return sent;
 }
@@ -109,16 +108,17 @@ std::vector<CachingAllocator::Handle> allocateAll(const std::vector<int64_t>& si
   return handles;
 }
 
-// What is allocated once.
-template <typename Wanted>
-void allocatePersistent(const ProgramMemory& memory, CachingAllocator& allocator, Wanted wanted) {
-  for (const Storage& storage : memory.assignment().storages()) {
-    if (!storage.persistent || storage.isStash() || storage.bytes == 0 || !wanted(storage)) {
+// What is allocated once: copies of those that are wanted.
+void allocatePersistent(const ProgramMemory& memory, CachingAllocator& allocator,
+                        const std::function<bool(const Storage&)>& isWanted,
+                        const std::function<int64_t(StorageId)>& copiesOf) {
+  for (auto [number, storage] : llvm::enumerate(memory.assignment().storages())) {
+    if (!storage.persistent || storage.isStash() || storage.bytes == 0 || !isWanted(storage)) {
       continue;
     }
-    for (int64_t copy = 0; copy < storage.slots; ++copy) {
-      allocator.allocate(storage.totalBytes() / storage.slots);
-    }
+    const std::vector<int64_t> copies(copiesOf(static_cast<StorageId>(number)),
+                                      storage.totalBytes() / storage.slots);
+    allocateAll(copies, allocator);
   }
 }
 
@@ -126,24 +126,24 @@ void allocatePersistent(const ProgramMemory& memory, CachingAllocator& allocator
 
 int64_t cachedBytes(const ProgramMemory& memory, const SoftwareMemory& software) {
   CachingAllocator allocator(software.capacity);
-  std::vector<MemoryStay> stays = memory.stays();
-  allocatePersistent(memory, allocator,
-                     [](const Storage& storage) { return !isOptimizerState(storage); });
+  const std::vector<MemoryStay> stays = memory.stays();
+  const std::set<StorageId> kept =
+      software.keepsOutputs ? sentForward(memory) : std::set<StorageId>();
+  const int64_t inFlight = mostInFlight(memory);
+  const auto copiesOf = [&](StorageId storage) {
+    return kept.count(storage) > 0 ? inFlight : memory.assignment().storages()[storage].slots;
+  };
+  allocatePersistent(
+      memory, allocator, [](const Storage& storage) { return !isOptimizerState(storage); },
+      copiesOf);
   if (software.keepsGradients) allocateAll(keptGradients(memory), allocator);
-  if (software.keepsOutputs) {
-    const llvm::DenseMap<StorageId, int64_t> sent = sentForward(memory);
-    for (auto [storage, bytes] : sent) {
-      allocateAll(std::vector<int64_t>(mostInFlight(memory), bytes), allocator);
-    }
-    llvm::erase_if(stays, [&](const MemoryStay& stay) { return sent.contains(stay.storage); });
-  }
   const std::vector<int64_t> made = madeForStep(memory, software.stepGradients);
   auto step = [&] {
     runStep(stays, allocator);
     for (CachingAllocator::Handle gradient : allocateAll(made, allocator)) allocator.free(gradient);
   };
   step();
-  allocatePersistent(memory, allocator, isOptimizerState);
+  allocatePersistent(memory, allocator, isOptimizerState, copiesOf);
   step();
   return allocator.mostReserved();
 }

@@ -49,14 +49,15 @@ Candidate representativeOf(const Candidate& c, const SearchProblem& problem) {
   return one;
 }
 
-// Whether `c` takes no less memory than `other`: more samples at a time, or less is sharded.
+// Whether `c` may be taken to need no less memory than `other`: more samples at a time, or less is
+// sharded. Not proven, as stages may be cut otherwise.
 bool takesNoLess(const Candidate& c, const Candidate& other) {
   auto same = [](const Candidate& one) {
     return std::tie(one.tp, one.pp, one.dp, one.sequenceParallel, one.apart, one.remat,
                     one.schedule, one.interleave);
   };
   const bool isShardedLess =
-      (c.zero == other.zero && c.shards <= other.shards) || (c.zero == 0 && other.zero == 1);
+      (c.zero == other.zero && other.shards % c.shards == 0) || (c.zero == 0 && other.zero == 1);
   return same(c) == same(other) && other.micro <= c.micro && isShardedLess;
 }
 
@@ -251,6 +252,8 @@ class Searcher {
           queueMembers(*entry.group);
           continue;
         }
+      } else if (known(entry.candidate)) {
+        continue;  // as a neighbour
       } else if (takesTooMuch(entry.candidate)) {
         ++result_.impossible;
         continue;
@@ -379,7 +382,11 @@ class Searcher {
   void tryAll(const std::vector<Candidate>& asked) {
     std::vector<absl::StatusOr<Evaluation>> found = evaluateAll(asked);
     for (size_t i = 0; i < asked.size(); ++i) {
-      if (found[i].ok()) addTried(asked[i], *std::move(found[i]), 0);
+      if (found[i].ok()) {
+        addTried(asked[i], *std::move(found[i]), 0);
+      } else {
+        failed_.insert(asked[i]);
+      }
     }
     std::sort(result_.tried.begin(), result_.tried.end(), isFaster);
   }
@@ -389,17 +396,21 @@ class Searcher {
   void climb() {
     while (true) {
       const Candidate from = result_.tried.front().candidate;
-      tryAll(withOtherInterleave(unknownNeighboursOf(from), from));
+      tryAll(withOtherInterleave(promisingNeighboursOf(from), from));
       if (!(result_.tried.front().candidate == from)) continue;
-      std::vector<Candidate> asked;
-      for (const Candidate& candidate : unknownNeighboursOf(from)) {
-        if (leastBoundOf(candidate).seconds < result_.tried.front().evaluation.seconds) {
-          asked.push_back(candidate);
-        }
-      }
-      tryAll(asked);
+      tryAll(promisingNeighboursOf(from));
       if (result_.tried.front().candidate == from) return;
     }
+  }
+
+  std::vector<Candidate> promisingNeighboursOf(const Candidate& from) const {
+    std::vector<Candidate> promising;
+    for (const Candidate& candidate : unknownNeighboursOf(from)) {
+      if (leastBoundOf(candidate).seconds < result_.tried.front().evaluation.seconds) {
+        promising.push_back(candidate);
+      }
+    }
+    return promising;
   }
 
   static std::vector<Candidate> withOtherInterleave(const std::vector<Candidate>& neighbours,
@@ -449,7 +460,7 @@ class Searcher {
     std::vector<Candidate> unknown;
     for (const Candidate& other : neighboursOf(candidate, problem_)) {
       const bool isUseless = result_.isSelectiveNone && other.remat == RematPolicy::kSelective;
-      if (!isUseless && !known(other)) unknown.push_back(other);
+      if (!isUseless && !known(other) && failed_.count(other) == 0) unknown.push_back(other);
     }
     return unknown;
   }
@@ -483,6 +494,7 @@ class Searcher {
   std::map<GroupKey, Group> groups_;
   std::priority_queue<Entry> queue_;
   size_t order_ = 0;
+  std::set<Candidate> failed_;   // neighbours that can't be
   std::vector<double> fitting_;  // seconds of those of the space that fit, ascending
   double leastSeconds_ = std::numeric_limits<double>::infinity();  // of all that fit
   int64_t nextLookAhead_ = kFirstLookAhead;                        // when so many are simulated

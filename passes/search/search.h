@@ -4,7 +4,8 @@
 // (group_costs.h); the lowest is made exact by a simulation of one stage with nothing sharded,
 // which gives its candidates bounds (bound.h), and of these the lowest are simulated. It ends when
 // no bound is lower than what was found, so that nothing in the space is faster if the bounds hold.
-// Then what differs from the best in one choice is looked at, also what is not in the space.
+// Then what differs from the best in one choice is looked at, also what is not in the space; a long
+// search does so before it ends, too.
 #ifndef ORIEL_PASSES_SEARCH_SEARCH_H_
 #define ORIEL_PASSES_SEARCH_SEARCH_H_
 
@@ -68,7 +69,8 @@ struct SearchResult {
   std::vector<TriedStrategy>
       tried;                     // that fit, fastest first; then those that don't, smallest first
   int64_t candidates = 0;        // of the space
-  int64_t impossible = 0;        // of those, that need more memory at least, or can't be compiled
+  int64_t impossible = 0;  // of those, that need more memory at least, or as much as one that does
+                           // not fit, or can't be compiled
   int64_t simulated = 0;         // strategies, those of groups included
   bool isWhole = true;           // nothing else of the space can be faster, by the bounds
   bool isSelectiveNone = false;  // remat `selective` has nothing to compute again

@@ -263,7 +263,7 @@ TEST(NeighboursTest, AreStrategiesOfTheSameRanks) {
   }
 }
 
-TEST(NeighboursTest, StagesAreNoPiecesOfBlocks) {
+TEST(NeighboursTest, HaveAboutABlockOnEachStage) {
   SearchProblem problem = Problem(1, 4);
   problem.parts = 100;
   problem.globalBatch = 64;
@@ -329,6 +329,10 @@ TEST_P(SearchTest, ALongSearchFindsWhatBruteForceFinds) {
     EXPECT_LE(result->tried.front().evaluation.seconds, best);
   }
   EXPECT_LT(machine.asked, result->candidates / 4);
+  std::set<Candidate> unique;
+  for (const TriedStrategy& tried : result->tried) {
+    EXPECT_TRUE(unique.insert(tried.candidate).second) << tried.candidate.shortText();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, SearchTest, testing::Values(1, 6, 8, 10, 14, 20, 64));

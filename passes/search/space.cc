@@ -310,11 +310,12 @@ class Neighbours {
         c->interleave = 1;
       });
     }
-    // Stages that are smaller still are pieces of blocks, no two alike.
-    const int64_t most = problem_.parts * 3 / 4 / from_.pp;
+    // About a block on each stage, to which no short chain of faster neighbours may lead: of the
+    // parts of a model, some are what is between blocks.
+    const int64_t blocks = problem_.parts * 3 / 4 / from_.pp;
     for (int64_t interleave :
-         {from_.interleave - 1, from_.interleave + 1, from_.interleave * 2, most}) {
-      if (interleave < 2 || (interleave > most && interleave > from_.interleave)) continue;
+         {from_.interleave - 1, from_.interleave + 1, from_.interleave * 2, blocks}) {
+      if (interleave < 2) continue;
       add([&](Candidate* c) {
         c->schedule = ScheduleKind::kInterleaved;
         c->interleave = interleave;

@@ -86,6 +86,9 @@ class SimulateTest(OrielTestCase):
         self.assertEqual(cached["reserved_memory"] % 2**21, 0)
         self.assertGreater(cached["reserved_memory"], cached["peak_memory"])
         self.assertLess(cached["reserved_memory"], 1.5 * cached["peak_memory"])
+        kept = self.simulate(LLAVA, *options, "--stack", "allocator=caching,stage_outputs=kept")
+        self.assertEqual(kept["step_seconds"], cached["step_seconds"])
+        self.assertGreaterEqual(kept["reserved_memory"], cached["reserved_memory"])
 
     def test_a_slower_link_is_slower_and_a_trace_is_written(self):
         cluster = self.folder / "slow.yaml"

@@ -60,6 +60,8 @@ class Memory(unittest.TestCase):
         self.assertEqual(self.memory(mem_kind="max reserved"), ("allocator=caching", 0))
         self.assertEqual(self.memory(mem_kind="max reserved", precision="fp16")[0],
                          "allocator=caching,step_gradients=copied")
+        self.assertEqual(self.memory(mem_kind="max reserved", dp_strategy="FSDP FULL_SHARD", notes="mode PURE")[0],
+                         "allocator=caching")
 
     def test_nvidia_smi_sees_the_context(self):
         self.assertEqual(self.memory(mem_kind="nvidia-smi")[1], rows.CONTEXT_BYTES)
