@@ -4,7 +4,8 @@
     bench/gpu/pack.py --oriel build/dev/bin/oriel --out FOLDER gpt2_124m llava_2b llava_7b
 
 FOLDER/NAME.oplan is for CUDA, one rank, bf16 with gradients in bf16 and f32 masters, and starts from
-random values that are made there, so there are no weights. FOLDER/NAME.data holds samples of no meaning,
+random values that are made there, so there are no weights; FOLDER/NAME_fused.oplan is the same with
+kernels that do the sums and casts beside them, and pointwise ops compiled. FOLDER/NAME.data holds samples of no meaning,
 FOLDER/NAME.config.json the model's figures. Says what each plan needs of the device's memory.
 """
 
@@ -27,6 +28,8 @@ SKELETONS = pathlib.Path(__file__).resolve().parents[2] / "models" / "skeletons"
 # What models/skeletons/build.py --out has made of those whose graphs are not checked in there.
 OWN_SKELETONS = pathlib.Path(__file__).resolve().parent / "skeletons"
 STEPS = 100000  # no run comes to the end of it
+# By the end of a plan's name, the compiler's options for it.
+VARIANTS = {"": [], "_fused": ["--fuse-kernels", "--generated-kernels", "on"]}
 
 
 def write_recipe(case: cases.Case, path: pathlib.Path, device: str):
@@ -76,6 +79,14 @@ def write_data(case: cases.Case, figures: cases.Figures, folder: pathlib.Path):
                 tar.addfile(member, io.BytesIO(data))
 
 
+def compile_plan(oriel: pathlib.Path, model: pathlib.Path, recipe: pathlib.Path, plan: pathlib.Path, options: list) -> int:
+    """Bytes of the plan's arena."""
+    subprocess.run([oriel, "compile", model, "--recipe", recipe, *options, "-o", plan], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([oriel, "verify", plan], check=True, stdout=subprocess.DEVNULL)
+    inspected = subprocess.run([oriel, "inspect", plan, "--json"], check=True, capture_output=True, text=True)
+    return json.loads(inspected.stdout)["programs"][0]["arena_bytes"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("cases", nargs="+", choices=sorted(cases.CASES), metavar="CASE",
@@ -91,17 +102,16 @@ def main() -> int:
         model = skeleton / "model.onnx"
         if not model.exists():
             model = OWN_SKELETONS / case.skeleton / "model.onnx"
-        plan, recipe = args.out / f"{name}.oplan", args.out / f"{name}.recipe.yaml"
+        recipe = args.out / f"{name}.recipe.yaml"
         write_recipe(case, recipe, args.device)
-        subprocess.run([args.oriel, "compile", model, "--recipe", recipe, "--device", args.device,
-                        "-o", plan], check=True, stdout=subprocess.DEVNULL)
-        subprocess.run([args.oriel, "verify", plan], check=True, stdout=subprocess.DEVNULL)
+        arenas = []
+        for ending, options in VARIANTS.items():
+            plan = args.out / f"{name}{ending}.oplan"
+            arenas.append(compile_plan(args.oriel, model, recipe, plan, ["--device", args.device, *options]))
         shutil.copy(skeleton / "config.json", args.out / f"{name}.config.json")
         write_data(case, cases.read_figures(skeleton / "config.json"), args.out / f"{name}.data")
-        inspected = json.loads(subprocess.run([args.oriel, "inspect", plan, "--json"], check=True,
-                                              capture_output=True, text=True).stdout)
-        arena = inspected["programs"][0]["arena_bytes"]
-        print(f"{name}: batch {case.batch} of {case.sequence} tokens, an arena of {arena / 2**30:.1f} GiB")
+        gib = " and ".join(f"{arena / 2**30:.1f}" for arena in arenas)
+        print(f"{name}: batch {case.batch} of {case.sequence} tokens, arenas of {gib} GiB (plain and fused)")
     return 0
 
 

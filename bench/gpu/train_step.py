@@ -26,6 +26,7 @@ import cases
 
 PEAK_TFLOPS = 989.0  # H100 and H200, dense bf16
 WARMUP_STEPS = 4  # as torch_step.py; graphs are recorded in the second step
+ORIELS = ("oriel", "oriel_fused")  # contestants that are not baselines
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -95,9 +96,9 @@ class Bench:
             rates = json.loads(file.read_text())
         return {key: rates[key] for key in ("device", "nominal_tbps", "copy_tbps", "product_tflops")}
 
-    def oriel(self, name: str, case: cases.Case) -> dict:
+    def oriel(self, name: str, case: cases.Case, ending: str = "") -> dict:
         folder = self.args.folder
-        command = [self.args.bin / "oriel-run", folder / f"{name}.oplan", "--device", "cuda", "--data",
+        command = [self.args.bin / "oriel-run", folder / f"{name}{ending}.oplan", "--device", "cuda", "--data",
                    folder / f"{name}.data", "--no-shuffle"]
         with tempfile.TemporaryDirectory() as temporary:
             metrics = pathlib.Path(temporary) / "metrics.jsonl"
@@ -132,12 +133,15 @@ class Bench:
         result["run_s"], result["peak_mb"] = round(time.monotonic() - start, 1), memory.peak
         return result
 
-    def measure(self, name: str, rates: dict) -> dict:
+    def measure(self, name: str, rates: dict, reports: dict, save) -> None:
+        """Into `reports`; saved behind each contestant, since the next one may be cut off."""
         case = cases.CASES[name]
         figures = cases.read_figures(self.args.folder / f"{name}.config.json")
         flops = cases.flops_per_sample(figures, case.sequence)
         report: dict = {"batch": case.batch, "sequence": case.sequence, "flops_per_sample": flops, "contestants": {}}
-        runs = {"oriel": lambda: self.oriel(name, case), "eager": lambda: self.torch(name, case, "eager"),
+        reports[name] = report
+        runs = {"oriel": lambda: self.oriel(name, case),
+                "oriel_fused": lambda: self.oriel(name, case, "_fused"), "eager": lambda: self.torch(name, case, "eager"),
                 "compile": lambda: self.torch(name, case, "compile")}
         for contestant in self.args.contestants:
             try:
@@ -150,7 +154,8 @@ class Bench:
                     print(f"{name:<10} left out: {report['left_out']}", flush=True)
                     break
                 report["contestants"][contestant] = {"failed": str(failure)}
-                print(f"{name:<10} {contestant:<8} failed: {failure}", flush=True)
+                print(f"{name:<10} {contestant:<11} failed: {failure}", flush=True)
+                save()
                 continue
             seconds = result["step_ms"] / 1e3
             tflops = flops * result["batch"] / seconds / 1e12
@@ -159,8 +164,8 @@ class Bench:
             result["of_product"] = round(tflops / rates["product_tflops"], 4)
             report["contestants"][contestant] = result
             print(describe(name, contestant, result), flush=True)
-        add_ratios(report)
-        return report
+            add_ratios(report)
+            save()
 
 
 def check_loss(result: dict, vocab: int):
@@ -174,23 +179,24 @@ def describe(name: str, contestant: str, result: dict) -> str:
     def share(key):
         return f"{100 * result[key]:.1f} %" if result.get(key) is not None else "?"
     memory = f"{result['peak_mb'] / 1024:.1f} GiB" if result["peak_mb"] else "?"
-    return (f"{name:<10} {contestant:<8} {result['step_ms']:9.2f} ms, batch {result['batch']}, "
+    return (f"{name:<10} {contestant:<11} {result['step_ms']:9.2f} ms, batch {result['batch']}, "
             f"{result['tokens_per_second']:10.0f} tokens/s, MFU {share('mfu')}, {share('of_product')} of a product's "
             f"rate, {memory}, outside of kernels {share('outside')}")
 
 
 def add_ratios(report: dict):
     """Tokens per second of Oriel over a baseline's, and what Oriel takes of a baseline's memory, per the same batch."""
-    oriel = report["contestants"].get("oriel", {})
-    if "failed" in oriel or not oriel:
-        return
-    for name, result in report["contestants"].items():
-        if name == "oriel" or "failed" in result:
+    done = {name: result for name, result in report["contestants"].items() if "failed" not in result}
+    for own, oriel in done.items():
+        if own not in ORIELS:
             continue
-        ratio = {"speed": round(oriel["tokens_per_second"] / result["tokens_per_second"], 3)}
-        if oriel["peak_mb"] and result["peak_mb"] and oriel["batch"] == result["batch"]:
-            ratio["memory"] = round(oriel["peak_mb"] / result["peak_mb"], 3)
-        report.setdefault("ratio", {})[name] = ratio
+        for name, result in done.items():
+            if name in ORIELS:
+                continue
+            ratio = {"speed": round(oriel["tokens_per_second"] / result["tokens_per_second"], 3)}
+            if oriel["peak_mb"] and result["peak_mb"] and oriel["batch"] == result["batch"]:
+                ratio["memory"] = round(oriel["peak_mb"] / result["peak_mb"], 3)
+            report.setdefault("ratio", {}).setdefault(own, {})[name] = ratio
 
 
 def machine() -> dict:
@@ -211,8 +217,8 @@ def parse_arguments():
     parser.add_argument("--folder", type=pathlib.Path, required=True, help="of pack.py")
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     parser.add_argument("--library-path", help="of Oriel's binaries, before LD_LIBRARY_PATH")
-    parser.add_argument("--contestants", nargs="+", choices=("oriel", "eager", "compile"),
-                        default=["oriel", "eager", "compile"])
+    parser.add_argument("--contestants", nargs="+", choices=(*ORIELS, "eager", "compile"),
+                        default=[*ORIELS, "eager", "compile"])
     parser.add_argument("--steps", type=int, default=15, help="timed steps")
     parser.add_argument("--timeout", type=float, default=240, help="seconds for one contestant's run")
     parser.add_argument("--dry-run", action="store_true", help="on the emulator and the CPU: tests this script")
@@ -222,9 +228,9 @@ def parse_arguments():
 
 def main() -> int:
     args = parse_arguments()
-    if importlib.util.find_spec("torch") is None and set(args.contestants) != {"oriel"}:
+    if importlib.util.find_spec("torch") is None and not set(args.contestants) <= set(ORIELS):
         print("no PyTorch here: its baselines are left out", flush=True)
-        args.contestants = [name for name in args.contestants if name == "oriel"]
+        args.contestants = [name for name in args.contestants if name in ORIELS]
     bench = Bench(args)
     report = machine()
     report["steps"], report["peak_tflops"] = args.steps, PEAK_TFLOPS
@@ -232,11 +238,19 @@ def main() -> int:
         report["rates"] = bench.rates()
     except Failed as failure:
         sys.exit(f"error: oriel_cuda_kernels_bench: {failure}")
-    report["cases"] = {name: bench.measure(name, report["rates"]) for name in args.cases}
-    if args.out:
-        args.out.write_text(json.dumps(report, indent=2) + "\n")
+    report["cases"] = {}
+
+    def save():
+        if args.out:
+            part = args.out.with_suffix(".part")
+            part.write_text(json.dumps(report, indent=2) + "\n")
+            part.replace(args.out)
+
+    for name in args.cases:
+        bench.measure(name, report["rates"], report["cases"], save)
+    save()
     # A baseline that fails is no failure of Oriel's.
-    failed = any("failed" in case["contestants"].get("oriel", {}) for case in report["cases"].values())
+    failed = any("failed" in case["contestants"].get(own, {}) for case in report["cases"].values() for own in ORIELS)
     return 1 if failed else 0
 
 

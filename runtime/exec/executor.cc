@@ -262,10 +262,10 @@ class PlanExecutor final : public Executor {
   absl::Status Watch(const RecordedPart& part) {
     if (part.groups.empty()) return absl::OkStatus();
     ORIEL_ASSIGN_OR_RETURN(void* const stream, backend_->Stream(0));
-    for (Communicator* group : part.groups) {
-      group->SetStream(stream);
-      group->SetLabel(part.label);
-      ORIEL_RETURN_IF_ERROR(group->Watch());
+    for (const RecordedPart::Group& group : part.groups) {
+      group.communicator->SetStream(stream);
+      group.communicator->SetLabel(group.label);
+      ORIEL_RETURN_IF_ERROR(group.communicator->Watch());
     }
     return absl::OkStatus();
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/device_stream.h"
@@ -252,6 +253,37 @@ void SegmentPreparer::PrepareSlice(const plan::Slice& slice, PreparedSegment& pr
   Follow(target, step.target, prepared);
 }
 
+// Those whose collectives are recorded, with the first of these by name: which one a recording
+// waits for, nobody can tell.
+static std::vector<RecordedPart::Group> GroupsOf(const RecordedPart& part,
+                                                 const PreparedSegment& prepared) {
+  constexpr int kNamed = 8;
+  const std::string segment = absl::StrCat("segment ", prepared.segment->name(), ", ");
+  std::vector<RecordedPart::Group> groups;
+  std::vector<int> counts;
+  for (size_t i = part.begin; i < part.end; ++i) {
+    const Step& step = prepared.steps[i];
+    if (step.group == nullptr || !IsCollective(step.kind)) continue;
+    const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
+      return group.communicator == step.group;
+    });
+    const size_t place = found - groups.begin();
+    if (found == groups.end()) {
+      groups.push_back({step.group, absl::StrCat(part.label, ", with ")});
+      counts.push_back(0);
+    }
+    if (++counts[place] > kNamed) continue;
+    absl::StrAppend(&groups[place].label, counts[place] == 1 ? "" : ", ",
+                    absl::StripPrefix(step.label, segment));
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (counts[i] > kNamed) {
+      absl::StrAppend(&groups[i].label, " and ", counts[i] - kNamed, " more");
+    }
+  }
+  return groups;
+}
+
 std::vector<RecordedPart> PartsToRecord(const PreparedSegment& prepared) {
   // Recordings of more sets of copies would take more memory than they save time.
   constexpr int64_t kMaxCycle = 64;
@@ -298,14 +330,9 @@ std::vector<RecordedPart> PartsToRecord(const PreparedSegment& prepared) {
   for (RecordedPart& part : parts()) {
     if (part.end - part.begin < kMinSteps) continue;
     part.recordings.resize(prepared.copy_cycle);
-    for (size_t i = part.begin; i < part.end; ++i) {
-      Communicator* const group = steps[i].group;
-      const bool is_new =
-          std::find(part.groups.begin(), part.groups.end(), group) == part.groups.end();
-      if (group != nullptr && is_new) part.groups.push_back(group);
-    }
     part.label = absl::StrCat("segment ", prepared.segment->name(), ", instructions ", part.begin,
                               " to ", part.end - 1, " as a recording");
+    part.groups = GroupsOf(part, prepared);
     made.push_back(std::move(part));
   }
   return made;

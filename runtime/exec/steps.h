@@ -87,8 +87,13 @@ struct RecordedPart {
   // Libraries load what they need when they first run, and that is not to be recorded.
   bool has_run = false;
   std::vector<std::unique_ptr<Backend::Recording>> recordings;  // by microbatch, up to the cycle
-  std::vector<Communicator*> groups;                            // whose collectives it holds
-  std::string label;                                            // for their messages
+  // Of a group whose collectives it holds.
+  struct Group {
+    Communicator* communicator;
+    std::string label;  // which these are, for its messages
+  };
+  std::vector<Group> groups;
+  std::string label;  // for messages
 };
 
 struct PreparedSegment {

@@ -53,9 +53,10 @@ class GpuSuiteTest(OrielTestCase):
         self.assertTrue(report["dry_run"])
         self.assertEqual({case["part"] for case in report["cases"]}, {"tests", "train", "kernels", "bench"})
         self.assertGreater(len(report["kernels"]["kernels"]), 30)
-        oriel = report["training"]["llava_tiny"]["cases"]["llava_tiny"]["contestants"]["oriel"]
-        self.assertGreater(oriel["kernels_ms"], 0)
-        self.assertGreater(oriel["tokens_per_second"], 0)
+        contestants = report["training"]["llava_tiny"]["cases"]["llava_tiny"]["contestants"]
+        for name in ("oriel", "oriel_fused"):
+            self.assertGreater(contestants[name]["kernels_ms"], 0)
+            self.assertGreater(contestants[name]["tokens_per_second"], 0)
 
         # One part alone; and a case that fails is counted.
         (packed / "gpu_suite.sh").write_text((packed / "gpu_suite.sh").read_text().replace("loss_bound=1e-4", "loss_bound=-1"))

@@ -15,7 +15,7 @@
 #   nccl     whether NCCL takes several ranks on one GPU: no failure if it does not
 #   kernels  each kernel against what the memory or a product gives
 #   bench    training steps of full-size models against PyTorch's (of some: bench=llava_2b,llava_7b)
-# --minutes N starts no case later than that (default: 8), --keep DIR leaves there what the cases wrote, and --dry runs on the
+# --minutes N ends all then (default: 8), --keep DIR leaves there what the cases wrote, and --dry runs on the
 # emulator what was packed with --dry, a few small cases: it tests this script.
 set -euo pipefail
 
@@ -69,10 +69,14 @@ dp2 --mesh dp=2 --zero 1
 tp2 --mesh tp=2 --sp
 pp2 --stages 2 --schedule 1f1b
 dp2tp2 --mesh dp=2,tp=2 --zero 3
+fused --mesh dp=1 --fuse-kernels
+generated --mesh dp=1 --generated-kernels on
+fused_loss --mesh dp=1 --fuse-loss
+tp2_all --mesh tp=2 --sp --fuse-kernels --fuse-loss --generated-kernels on
 LIST
 }
 
-ranks_of() { case "$1" in 1) echo 1 ;; dp2tp2) echo 4 ;; *) echo 2 ;; esac; }
+ranks_of() { case "$1" in 1 | fused | generated | fused_loss) echo 1 ;; dp2tp2) echo 4 ;; *) echo 2 ;; esac; }
 
 # The highest version of glibc that what was packed asks for.
 glibc_needed() {
@@ -226,7 +230,7 @@ bench_case() {
   local dry=() of_binaries="$LD_LIBRARY_PATH"
   command -v python3 >/dev/null || { echo "left out: no python3"; return 0; }
   # Only Oriel's binaries get its libraries.
-  [[ -z "$dry_run" ]] || dry=(--dry-run --contestants oriel --steps 2)
+  [[ -z "$dry_run" ]] || dry=(--dry-run --contestants oriel oriel_fused --steps 2)
   LD_LIBRARY_PATH="$library_path_before" python3 -B bench/train_step.py --folder bench/packed --bin bin \
     --library-path "$of_binaries" --out "out/training_$1.json" ${dry[@]+"${dry[@]}"} "$1"
 }
@@ -332,19 +336,23 @@ run() {
   fi
   printf '%s\n\n' "$doctor"
 
-  local passed=0 failed=0 skipped=0 part name kind arguments begin started seconds status detail results=""
+  local passed=0 failed=0 skipped=0 part name kind arguments begin started left code seconds status detail results=""
   started="$(now)"
   while IFS=$'\t' read -r part name kind arguments; do
     [[ ",$parts," == *",$part,"* ]] || continue
     [[ "$part" != bench || -z "$only" || "$only" == *",$arguments,"* ]] || continue
     begin="$(now)" status=passed
-    if ! below "$(awk -v a="$started" -v b="$begin" 'BEGIN { print b - a }')" $((minutes * 60)); then
+    left="$(awk -v a="$started" -v b="$begin" -v minutes="$minutes" 'BEGIN { printf "%d", minutes * 60 - (b - a) }')"
+    if ((left < 1)); then
       skipped=$((skipped + 1))
       printf '%-7s %8s  %-28s %s\n' skipped "" "$name" "--minutes $minutes have passed"
       continue
     fi
     # shellcheck disable=SC2086  # arguments are words
-    (set -f; timeout 420 bash "$0" case "$dry_run" "$work" "$kind" $arguments) >"$work/out/log" 2>&1 </dev/null || status=failed
+    (set -f; timeout -k 5 "$left" bash "$0" case "$dry_run" "$work" "$kind" $arguments) >"$work/out/log" 2>&1 </dev/null || {
+      code=$? status=failed
+      ((code != 124 && code != 137)) || printf 'ended, since --minutes %s have passed\n' "$minutes" >>"$work/out/log"
+    }
     seconds="$(awk -v a="$begin" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }')"
     detail="$(tail -n 1 "$work/out/log")"
     if [[ "$status" == passed ]]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi

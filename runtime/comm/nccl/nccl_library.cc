@@ -11,8 +11,8 @@ namespace oriel::runtime {
 namespace {
 
 constexpr const char* kLibrary = "libnccl.so.2";
-// Since 2.18 communicators can be made without blocking, and say what they wait for.
-constexpr int kMinVersion = NCCL_VERSION(2, 18, 0);
+// Since 2.26 kernels of several communicators reach a GPU in the order of their calls (below).
+constexpr int kMinVersion = NCCL_VERSION(2, 26, 0);
 
 absl::Status NoNccl(const std::string& why) {
   return absl::UnavailableError(absl::StrCat(
