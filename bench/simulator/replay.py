@@ -221,8 +221,8 @@ def report(lines: list) -> None:
         fitted = table in stacks.FIXED_ON
         if not fitted:
             errors.append(mae)
-            held_back += memory
             orders += [order] if len(good) >= 8 else []
+        held_back += [] if table in stacks.MEMORY_FIXED_ON else memory
         for line in good:
             if line.run.memory:
                 memories.setdefault(line.row["mem_kind"], []).append(line.memory_error)

@@ -15,6 +15,9 @@ FIXED_ON = (
     "simumax_b200",                            # B200, Megatron-Core: the only table of that device
 )
 
+# Of memory there is one number: what a GPU has in use beside an allocator's memory (rows.py).
+MEMORY_FIXED_ON = ("bigscience_gpt2_v100",)
+
 # `kernel_overhead` and `overlap` are what the simulator takes by itself; nothing asked for others. `pointwise` and
 # `attention` were fitted by eye to a few rows of tables of `FIXED_ON`; docs/simulator_accuracy.md says how.
 STACKS = {

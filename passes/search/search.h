@@ -67,14 +67,14 @@ struct SearchOptions {
 
 struct SearchResult {
   std::vector<TriedStrategy>
-      tried;                     // that fit, fastest first; then those that don't, smallest first
-  int64_t candidates = 0;        // of the space
+      tried;               // that fit, fastest first; then those that don't, smallest first
+  int64_t candidates = 0;  // of the space
   int64_t impossible = 0;  // of those, that need more memory at least, or as much as one that does
                            // not fit, or can't be compiled
-  int64_t simulated = 0;         // strategies, those of groups included
-  bool isWhole = true;           // nothing else of the space can be faster, by the bounds
-  bool isSelectiveNone = false;  // remat `selective` has nothing to compute again
-  double leastBytes = 0;         // that a candidate needs at least, by its bound
+  int64_t simulated = 0;   // strategies, those of groups included
+  bool isWhole = true;     // nothing else of the space can be faster, by the bounds
+  bool isSelectiveNone = false;           // remat `selective` has nothing to compute again
+  double leastBytes = 0;                  // that a candidate needs at least, by its bound
   std::vector<TriedStrategy> neighbours;  // of the best, in the order of neighboursOf()
 
   bool found() const { return !tried.empty() && tried.front().fits; }

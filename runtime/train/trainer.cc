@@ -223,9 +223,11 @@ absl::Status Trainer::Report(const StepMetrics& metrics) {
   if (!std::isfinite(metrics.loss) && !warned_) {
     warned_ = true;
     progress_line_.Clear();
-    std::fprintf(stderr, "oriel-run: warning: the loss of step %lld is not finite; --check-nan names the first op "
-                 "that makes what is not a number\n",
-                 static_cast<long long>(metrics.step));
+    std::fprintf(
+        stderr,
+        "oriel-run: warning: the loss of step %lld is not finite; --check-nan names the first op "
+        "that makes what is not a number\n",
+        static_cast<long long>(metrics.step));
   }
   return metrics_ ? metrics_->Write(metrics) : absl::OkStatus();
 }
