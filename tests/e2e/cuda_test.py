@@ -1,11 +1,16 @@
 """Plans for CUDA, run by the plugin whose driver and libraries are emulated: the numbers are those of the host."""
 
+import pathlib
+import socket
+import subprocess
+import time
 import unittest
 
 import numpy
 from golden_testing import GoldenTestCase
 from numerics import BF16_LIMITS, LIMITS, OneRank, Strategy
-from oriel_testing import BIN, ENVIRONMENT, HAVE_MPI, SOURCE, OrielTestCase, losses, read_safetensors
+from oriel_testing import (BIN, DATA, ENVIRONMENT, GOLDEN, HAVE_MPI, SOURCE, OrielTestCase, command, losses,
+                           read_safetensors, run)
 
 PLUGIN = BIN / "liboriel_cuda_emulated.so"
 QWEN = SOURCE / "models" / "qwen_vl_tiny"
@@ -115,6 +120,57 @@ class CudaRunTest(CudaTestCase):
             found.append(numpy.load(path))
         self.assertGreater(numpy.abs(found[0]).max(), 0)
         numpy.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-4)
+
+
+class CudaFailureTest(CudaTestCase):
+    """Each ends with one error that says what to do."""
+
+    def train(self, plan, *options) -> subprocess.CompletedProcess:
+        return run("oriel-run", plan, "--data", DATA, "--save-dir", self.folder / "checkpoints", *options)
+
+    def compile_llava(self, device: str = "cuda", world: int = 1) -> pathlib.Path:
+        return self.compile(GOLDEN / "recipe_adamw.yaml", world, options=("--device", device))
+
+    def test_plan_for_another_architecture(self):
+        result = self.train(self.compile_llava("cuda:sm_100"))
+        self.assert_fails(result, "the plan is for cuda:sm_100, but device 0 is sm_90", "compile it again")
+
+    def test_too_little_memory(self):
+        self.set_environment("ORIEL_CUDA_EMULATOR_MEMORY", str(4 << 20))
+        result = self.train(self.compile_llava())
+        self.assert_fails(result, "of the device's memory, of which 4.0 MiB are free", "MiB of optimizer_state")
+        self.assertFalse((self.folder / "checkpoints").exists())
+
+    def test_nan_is_named(self):
+        plan = self.compile_llava()
+        weights = plan.with_suffix(".weights.safetensors")
+        weights.write_bytes(weights.read_bytes()[:-4] + numpy.float32("nan").tobytes())
+        self.assert_fails(self.train(plan, "--check-nan"), "is the first with a NaN", "from onnx node")
+        result = self.train(plan, "--steps", 1)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("is not finite; --check-nan names", result.stderr)
+
+    def test_killed_rank_ends_the_other(self):
+        plan, metrics = self.compile_llava(world=2), self.folder / "metrics.jsonl"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        ranks = []
+        for rank in range(2):
+            environment = dict(ENVIRONMENT, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE="2",
+                               RANK=str(rank), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE="2")
+            ranks.append(subprocess.Popen(
+                command("oriel-run", plan, "--data", DATA, "--steps", 1000000, "--metrics", metrics), env=environment,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+            self.addCleanup(ranks[-1].kill)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not (metrics.exists() and metrics.read_text().count("\n") >= 2):
+            time.sleep(0.05)
+        ranks[1].kill()
+        _, errors = ranks[0].communicate(timeout=20)
+        ranks[1].communicate()
+        self.assertEqual(ranks[0].returncode, 1)
+        self.assertIn("rank 1 (at 127.0.0.1) was lost", errors)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // Devices that are the CPU (kernels/cuda/emulator/). ORIEL_CUDA_EMULATOR_SEED is the seed of the
-// order of what runs there, by default 0.
+// order of what runs there, by default 0, ORIEL_CUDA_EMULATOR_MEMORY the bytes of a device.
 #include <cstdlib>
 
 #include "absl/strings/numbers.h"
@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
 #include "runtime/backend/cuda/plugin.h"
+#include "runtime/base/status.h"
 #include "runtime/comm/nccl/staged.h"
 #ifdef ORIEL_HAVE_NCCL
 #include "runtime/comm/nccl/emulated_nccl.h"
@@ -16,14 +17,19 @@
 namespace oriel::runtime {
 namespace {
 
+// Of an environment variable; without it, `number` stays.
+template <typename T>
+absl::Status ReadNumber(const char* variable, T* number) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr || absl::SimpleAtoi(text, number)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(variable, " is '", text, "', not a number"));
+}
+
 absl::StatusOr<const kernels::cuda::Driver*> MakeDriver() {
   kernels::cuda::EmulatorOptions options;
   options.devices = 8;  // as a machine may have; those that nobody opens cost nothing
-  const char* seed = std::getenv("ORIEL_CUDA_EMULATOR_SEED");
-  if (seed != nullptr && !absl::SimpleAtoi(seed, &options.seed)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("ORIEL_CUDA_EMULATOR_SEED is '", seed, "', not a number"));
-  }
+  ORIEL_RETURN_IF_ERROR(ReadNumber("ORIEL_CUDA_EMULATOR_SEED", &options.seed));
+  ORIEL_RETURN_IF_ERROR(ReadNumber("ORIEL_CUDA_EMULATOR_MEMORY", &options.memory_bytes));
   return &kernels::cuda::EmulatedDriver(options);
 }
 
