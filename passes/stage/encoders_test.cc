@@ -3,8 +3,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ir/oriel/oriel.h"
-#include "mlir/IR/OwningOpRef.h"
-#include "mlir/Parser/Parser.h"
 #include "passes/stage/model_text_testing.h"
 
 namespace oriel {
@@ -19,27 +17,16 @@ std::vector<std::string> layers(const std::string& tower, int count) {
   return names;
 }
 
-class EncodersTest : public ::testing::Test {
+class EncodersTest : public ModelTextTest {
  protected:
-  EncodersTest() {
-    mlir::DialectRegistry registry;
-    registry.insert<ir::OrielDialect, mlir::func::FuncDialect>();
-    context_.appendDialectRegistry(registry);
-    context_.loadAllAvailableDialects();
-  }
-
   Encoders encodersIn(const ModelText& model) {
-    mlir::OwningOpRef<mlir::ModuleOp> module =
-        mlir::parseSourceString<mlir::ModuleOp>(model.text(), &context_);
-    EXPECT_TRUE(module) << model.text();
-    if (!module) return {};
-    auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
+    mlir::func::FuncOp main = mainOf(model);
+    if (!main) return {};
     const ModelParts parts = findParts(main, {}, Strategy());
     towers_ = towersText(parts);
     return encodersOf(main, parts);
   }
 
-  mlir::MLIRContext context_;
   std::string towers_;  // of the last one
 };
 

@@ -8,6 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
+#include "ir/oriel/oriel.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
 
 namespace oriel {
 
@@ -96,6 +101,27 @@ class ModelText {
   std::map<std::string, std::string> symbols_;  // by the parameter's name
   std::map<std::string, int> samplesOf_;        // by value
   int values_ = 0;
+};
+
+class ModelTextTest : public ::testing::Test {
+ protected:
+  ModelTextTest() {
+    mlir::DialectRegistry registry;
+    registry.insert<ir::OrielDialect, mlir::func::FuncDialect>();
+    context_.appendDialectRegistry(registry);
+    context_.loadAllAvailableDialects();
+  }
+
+  // Null, after a failure, if the text is no model. Lives as long as no other is parsed.
+  mlir::func::FuncOp mainOf(const ModelText& model) {
+    module_ = mlir::parseSourceString<mlir::ModuleOp>(model.text(), &context_);
+    EXPECT_TRUE(module_) << model.text();
+    return module_ ? module_->lookupSymbol<mlir::func::FuncOp>("main") : mlir::func::FuncOp();
+  }
+
+ private:
+  mlir::MLIRContext context_;
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
 };
 
 }  // namespace oriel

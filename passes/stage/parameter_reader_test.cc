@@ -2,8 +2,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mlir/IR/OwningOpRef.h"
-#include "mlir/Parser/Parser.h"
 #include "passes/stage/model_text_testing.h"
 
 namespace oriel {
@@ -12,22 +10,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class ParameterReaderTest : public ::testing::Test {
+class ParameterReaderTest : public ModelTextTest {
  protected:
-  ParameterReaderTest() {
-    mlir::DialectRegistry registry;
-    registry.insert<ir::OrielDialect, mlir::func::FuncDialect>();
-    context_.appendDialectRegistry(registry);
-    context_.loadAllAvailableDialects();
-  }
-
   // Names of what each operand of the model's last op is made of.
   std::vector<std::vector<std::string>> readByLast(const ModelText& model) {
-    mlir::OwningOpRef<mlir::ModuleOp> module =
-        mlir::parseSourceString<mlir::ModuleOp>(model.text(), &context_);
-    EXPECT_TRUE(module) << model.text();
-    if (!module) return {};
-    auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
+    mlir::func::FuncOp main = mainOf(model);
+    if (!main) return {};
     const ModelParts parts = findParts(main, {}, Strategy());
     const ParameterReader reader(main, parts);
     std::vector<std::vector<std::string>> names;
@@ -40,8 +28,6 @@ class ParameterReaderTest : public ::testing::Test {
     }
     return names;
   }
-
-  mlir::MLIRContext context_;
 };
 
 TEST_F(ParameterReaderTest, AValueOfSeveralParameters) {

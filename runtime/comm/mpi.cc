@@ -82,9 +82,7 @@ class MpiCommunicator final : public RankOrderCommunicator {
 
   absl::StatusOr<std::unique_ptr<Communicator>> Renumber(
       const std::vector<int64_t>& ranks) override {
-    ORIEL_RETURN_IF_ERROR(CheckNumbers(ranks, size()));
-    std::vector<int64_t> names(ranks.size());
-    for (size_t i = 0; i < ranks.size(); ++i) names[ranks[i]] = static_cast<int64_t>(i);
+    ORIEL_ASSIGN_OR_RETURN(std::vector<int64_t> names, NewNumbers(ranks, size()));
     NameMpiRanks(std::move(names));
     return Join(ranks);
   }

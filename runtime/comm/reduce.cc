@@ -214,7 +214,7 @@ absl::Status CheckGroup(const std::vector<int64_t>& ranks, int64_t self, int64_t
   return absl::OkStatus();
 }
 
-absl::Status CheckNumbers(const std::vector<int64_t>& ranks, int64_t size) {
+absl::StatusOr<std::vector<int64_t>> NewNumbers(const std::vector<int64_t>& ranks, int64_t size) {
   std::vector<int64_t> sorted = ranks;
   std::sort(sorted.begin(), sorted.end());
   for (int64_t rank = 0; rank < std::max(size, static_cast<int64_t>(sorted.size())); ++rank) {
@@ -223,7 +223,9 @@ absl::Status CheckNumbers(const std::vector<int64_t>& ranks, int64_t size) {
                                                    " ranks must have each of them once; rank ",
                                                    rank, " is not there"));
   }
-  return absl::OkStatus();
+  std::vector<int64_t> numbers(ranks.size());
+  for (size_t i = 0; i < ranks.size(); ++i) numbers[ranks[i]] = static_cast<int64_t>(i);
+  return numbers;
 }
 
 void ReduceInOrder(Reduction reduction, DType dtype, absl::Span<const void* const> sources,

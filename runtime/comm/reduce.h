@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/base/tensor.h"
 #include "runtime/comm/communicator.h"
@@ -36,8 +37,9 @@ absl::Status MessageMismatch(int64_t sender, int64_t receiver, int64_t tag, int6
 // The arguments of Communicator::Group on rank `self` of `size`: ascending ranks, with this one.
 absl::Status CheckGroup(const std::vector<int64_t>& ranks, int64_t self, int64_t size);
 
-// Those of Communicator::Renumber: each rank below `size` once.
-absl::Status CheckNumbers(const std::vector<int64_t>& ranks, int64_t size);
+// By rank, its number in Communicator::Renumber(ranks). InvalidArgument unless `ranks` has each
+// rank below `size` once.
+absl::StatusOr<std::vector<int64_t>> NewNumbers(const std::vector<int64_t>& ranks, int64_t size);
 
 // target[t][i] = sources[0][i] ∘ sources[1][i] ∘ .., from left to right, for each i and t.
 //

@@ -56,6 +56,37 @@ bool IsCollective(Step::Kind kind) {
          kind == Step::Kind::kReduceScatter || kind == Step::Kind::kAllToAll;
 }
 
+// Those whose collectives are recorded, with the first of these by name: which one a recording
+// waits for, nobody can tell.
+std::vector<RecordedPart::Group> GroupsOf(const RecordedPart& part,
+                                          const PreparedSegment& prepared) {
+  constexpr int kNamed = 8;
+  const std::string segment = absl::StrCat("segment ", prepared.segment->name(), ", ");
+  std::vector<RecordedPart::Group> groups;
+  std::vector<int> counts;
+  for (size_t i = part.begin; i < part.end; ++i) {
+    const Step& step = prepared.steps[i];
+    if (step.group == nullptr || !IsCollective(step.kind)) continue;
+    const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
+      return group.communicator == step.group;
+    });
+    const size_t place = found - groups.begin();
+    if (found == groups.end()) {
+      groups.push_back({step.group, absl::StrCat(part.label, ", with ")});
+      counts.push_back(0);
+    }
+    if (++counts[place] > kNamed) continue;
+    absl::StrAppend(&groups[place].label, counts[place] == 1 ? "" : ", ",
+                    absl::StripPrefix(step.label, segment));
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (counts[i] > kNamed) {
+      absl::StrAppend(&groups[i].label, " and ", counts[i] - kNamed, " more");
+    }
+  }
+  return groups;
+}
+
 }  // namespace
 
 absl::Status SegmentPreparer::Prepare(int index, PreparedSegment& prepared, int* instruction) {
@@ -251,37 +282,6 @@ void SegmentPreparer::PrepareSlice(const plan::Slice& slice, PreparedSegment& pr
   step.source = step.piece.data;
   Follow(source, step.source, prepared);
   Follow(target, step.target, prepared);
-}
-
-// Those whose collectives are recorded, with the first of these by name: which one a recording
-// waits for, nobody can tell.
-static std::vector<RecordedPart::Group> GroupsOf(const RecordedPart& part,
-                                                 const PreparedSegment& prepared) {
-  constexpr int kNamed = 8;
-  const std::string segment = absl::StrCat("segment ", prepared.segment->name(), ", ");
-  std::vector<RecordedPart::Group> groups;
-  std::vector<int> counts;
-  for (size_t i = part.begin; i < part.end; ++i) {
-    const Step& step = prepared.steps[i];
-    if (step.group == nullptr || !IsCollective(step.kind)) continue;
-    const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
-      return group.communicator == step.group;
-    });
-    const size_t place = found - groups.begin();
-    if (found == groups.end()) {
-      groups.push_back({step.group, absl::StrCat(part.label, ", with ")});
-      counts.push_back(0);
-    }
-    if (++counts[place] > kNamed) continue;
-    absl::StrAppend(&groups[place].label, counts[place] == 1 ? "" : ", ",
-                    absl::StripPrefix(step.label, segment));
-  }
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (counts[i] > kNamed) {
-      absl::StrAppend(&groups[i].label, " and ", counts[i] - kNamed, " more");
-    }
-  }
-  return groups;
 }
 
 std::vector<RecordedPart> PartsToRecord(const PreparedSegment& prepared) {

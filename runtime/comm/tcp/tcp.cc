@@ -68,9 +68,7 @@ class TcpCommunicator final : public RankOrderCommunicator {
 
   absl::StatusOr<std::unique_ptr<Communicator>> Renumber(
       const std::vector<int64_t>& ranks) override {
-    ORIEL_RETURN_IF_ERROR(CheckNumbers(ranks, size()));
-    std::vector<int64_t> names(ranks.size());
-    for (size_t i = 0; i < ranks.size(); ++i) names[ranks[i]] = static_cast<int64_t>(i);
+    ORIEL_ASSIGN_OR_RETURN(std::vector<int64_t> names, NewNumbers(ranks, size()));
     transport_->NameRanks(std::move(names));
     std::unique_ptr<Communicator> renumbered = Join(ranks);
     // From here on any rank may be the one that tells the others which was lost.
