@@ -19,8 +19,13 @@ struct Functions {
   void (*expected)(Reduction reduction, int64_t size, int64_t buffer, int64_t count, char* out);
 };
 
-// Of every dtype that can be reduced.
-const std::vector<Functions>& AllTypes();
+// False for NCCL, whose sums are in an order of its own and, for 16-bit floats, rounded on each way
+// from rank to rank, and whose maximum passes over NaN (fmaxf).
+bool ReducesInRankOrder(const Communicator& comm);
+
+// Of every dtype that can be reduced: floats whose sums depend on the order, or, where that is not
+// the ranks', whole numbers whose sums are exact.
+const std::vector<Functions>& AllTypes(const Communicator& comm);
 
 }  // namespace oriel::runtime
 

@@ -21,6 +21,18 @@ std::string MemoryText(int64_t bytes) {
   return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1024.0 * kMiB));
 }
 
+// "When most is in use, it holds 1.0 GiB of parameters, .."
+std::string UseOfMemory(const plan::Program& program) {
+  std::string text = "When most is in use, it holds";
+  const char* separator = " ";
+  for (const auto& [part, bytes] : ComputeMemoryStats(program).parts) {
+    if (bytes == 0) continue;
+    absl::StrAppend(&text, separator, MemoryText(bytes), " of ", MemoryPartName(part));
+    separator = ", ";
+  }
+  return text;
+}
+
 }  // namespace
 
 absl::Status CheckDevice(const plan::Plan& plan, const std::string& asked) {
@@ -62,20 +74,22 @@ absl::StatusOr<std::shared_ptr<Backend>> OpenDevice(const plan::Plan& plan, int6
 
 absl::Status CheckDeviceMemory(const plan::Program& program, int64_t free_bytes) {
   if (program.arena_bytes() <= free_bytes) return absl::OkStatus();
-  const MemoryStats memory = ComputeMemoryStats(program);
-  std::string message = absl::StrCat("a rank needs ", MemoryText(program.arena_bytes()),
-                                     " of the device's memory, of which ", MemoryText(free_bytes),
-                                     " are free: ", MemoryText(program.arena_bytes() - free_bytes),
-                                     " too few. When most is in use, it holds");
-  const char* separator = " ";
-  for (const auto& [part, bytes] : memory.parts) {
-    if (bytes == 0) continue;
-    absl::StrAppend(&message, separator, MemoryText(bytes), " of ", MemoryPartName(part));
-    separator = ", ";
-  }
-  absl::StrAppend(&message, "; `oriel compile --memory ", free_bytes >> 20,
-                  "MiB` says what would make it smaller");
-  return absl::ResourceExhaustedError(message);
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "a rank needs ", MemoryText(program.arena_bytes()), " of the device's memory, of which ",
+      MemoryText(free_bytes), " are free: ", MemoryText(program.arena_bytes() - free_bytes),
+      " too few. ", UseOfMemory(program), "; `oriel compile --memory ", free_bytes >> 20,
+      "MiB` says what would make it smaller"));
+}
+
+absl::Status ExplainDeviceMemory(const absl::Status& status, const plan::Program& program,
+                                 int64_t free_bytes) {
+  if (!absl::IsResourceExhausted(status)) return status;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      status.message(), ". The device had ", MemoryText(free_bytes),
+      " free when this rank began, for the plan's own ", MemoryText(program.arena_bytes()),
+      ", what communication and kernels need beside them, and other ranks on this device. ",
+      UseOfMemory(program), "; `oriel compile --memory SIZE`, with less than that, says what would ",
+      "make it smaller"));
 }
 
 }  // namespace oriel::runtime

@@ -181,10 +181,11 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
   ORIEL_ASSIGN_OR_RETURN(executor_options.backend, OpenDevice(job.plan, local_rank));
   // The executor's, where its buffers are on a device; what else ranks say goes over `world`.
   std::unique_ptr<Communicator> of_device;
+  std::optional<int64_t> free;
+  const plan::Program* program = ProgramOfRank(job.plan, rank);
   if (executor_options.backend != nullptr) {
     Backend& device = *executor_options.backend;
-    ORIEL_ASSIGN_OR_RETURN(const std::optional<int64_t> free, device.FreeBytes());
-    const plan::Program* program = ProgramOfRank(job.plan, rank);
+    ORIEL_ASSIGN_OR_RETURN(free, device.FreeBytes());
     if (free && program != nullptr) ORIEL_RETURN_IF_ERROR(CheckDeviceMemory(*program, *free));
     if (world != nullptr) {
       ORIEL_ASSIGN_OR_RETURN(of_device, device.OpenCommunicator(*world));
@@ -198,9 +199,12 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
   executor_options.replace_compute = job.options.replace_compute;
   std::optional<TraceRecorder> recorder = MakeRecorder(job);
   executor_options.trace = recorder ? &*recorder : nullptr;
-  ORIEL_ASSIGN_OR_RETURN(
-      std::unique_ptr<Executor> executor,
-      Executor::Create(job.plan, rank, of_device ? of_device.get() : world, executor_options));
+  absl::StatusOr<std::unique_ptr<Executor>> created =
+      Executor::Create(job.plan, rank, of_device ? of_device.get() : world, executor_options);
+  if (!created.ok() && free && program != nullptr) {
+    return ExplainDeviceMemory(created.status(), *program, *free);
+  }
+  ORIEL_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor, std::move(created));
   RankContext context;
   context.plan = &job.plan;
   context.rank = rank;

@@ -1,5 +1,6 @@
 """Plans for CUDA, run by the plugin whose driver and libraries are emulated: the numbers are those of the host."""
 
+import json
 import pathlib
 import socket
 import subprocess
@@ -139,6 +140,14 @@ class CudaFailureTest(CudaTestCase):
         self.set_environment("ORIEL_CUDA_EMULATOR_MEMORY", str(4 << 20))
         result = self.train(self.compile_llava())
         self.assert_fails(result, "of the device's memory, of which 4.0 MiB are free", "MiB of optimizer_state")
+        self.assertFalse((self.folder / "checkpoints").exists())
+
+    # Enough for the plan's arena, not for the scratch of its kernels.
+    def test_too_little_memory_beside_the_plan(self):
+        plan = self.compile_llava()
+        arena = json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)["programs"][0]["arena_bytes"]
+        self.set_environment("ORIEL_CUDA_EMULATOR_MEMORY", str(arena + 4096))
+        self.assert_fails(self.train(plan), "of scratch memory for kernels", "free when this rank began", "MiB of optimizer_state")
         self.assertFalse((self.folder / "checkpoints").exists())
 
     def test_nan_is_named(self):

@@ -143,7 +143,8 @@ std::string Describe(const Call& call) {
                       " of ", call.count, " elements");
 }
 
-// All ranks are there, and wait: their memory is.
+// All ranks are there, and wait: their memory is. Sums are in another order than the ranks', for
+// NCCL promises none.
 void Run(const std::vector<CallPointer>& calls) {
   const Call& first = *calls[0];
   const size_t ranks = calls.size(), bytes = first.count * Width(first.type);
@@ -157,12 +158,14 @@ void Run(const std::vector<CallPointer>& calls) {
         sources.push_back(call->source);
         targets.push_back(call->target);
       }
+      std::reverse(sources.begin(), sources.end());
       ReduceInOrder(reduction, TypeOf(first.type), sources, targets, first.count);
       return;
     case Kind::kReduceScatter:
       for (size_t rank = 0; rank < ranks; ++rank) {
         sources.clear();
         for (const CallPointer& call : calls) sources.push_back(At(call->source, rank * bytes));
+        std::reverse(sources.begin(), sources.end());
         ReduceInOrder(reduction, TypeOf(first.type), sources,
                       absl::MakeConstSpan(&calls[rank]->target, 1), first.count);
       }
