@@ -1,10 +1,14 @@
 // Times CUDA kernels at the sizes of a 7 B decoder, against what the device could do at best.
 //
 //   oriel_cuda_kernels_bench [--emulate] [--tiny] [--only WORD] [--json FILE]
+//   oriel_cuda_kernels_bench --estimates | --check-estimates FILE
 //
 //   --emulate  on the emulator, whose times mean nothing; with --tiny, a test of this program
 //   --tiny     at sizes that take no time
 //   --only     kernels with WORD in their names; "none": only what all are compared with
+//   --estimates        prints the least time that each could take on an H200, as a table in
+//                      Markdown; needs no device
+//   --check-estimates  whether FILE has that table (bench/results/README.md)
 //
 // A kernel's launches are recorded into a graph, each on other tensors than the one before, so many
 // that they don't fit into the device's cache; the graph is replayed, and the fastest replay
@@ -15,8 +19,7 @@
 //             989 TFLOP/s, whichever takes longer, in us
 //   of_limit  limit / us
 //   of_rate   the same against what was measured in this run: a copy of 1 GiB (read and written),
-//   or a
-//             product of 8192 x 8192 matrices in bf16
+//             or a product of 8192 x 8192 matrices in bf16
 #include "kernels/cuda/kernels_bench.h"
 
 #include <algorithm>
@@ -32,6 +35,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
 #include "kernels/cuda/registry.h"
 #include "runtime/base/status.h"
@@ -40,11 +44,12 @@ namespace oriel::kernels::cuda {
 namespace {
 
 constexpr double kPeakFlops = 989e12;      // H100 and H200, dense bf16
+constexpr double kEstimatedRate = 4.8e12;  // H200, of its memory
 constexpr int64_t kRandomBytes = 4 << 20;  // that tensors are filled with, again and again
 
 struct Options {
-  bool emulate = false, tiny = false;
-  std::string only, json;
+  bool emulate = false, tiny = false, estimates = false;
+  std::string only, json, check_estimates;
 };
 
 class Memory {
@@ -192,9 +197,16 @@ class Bench {
   }
 
  private:
-  // Random floats, numbers below `limit`, and 1 where it is a scalar.
+  // Random floats, numbers below `limit`, rows of a mask with that many true, and 1 where it is a
+  // scalar.
   absl::Status Fill(const TensorSpec& spec, int64_t limit, const Memory& memory) {
     const int64_t bytes = spec.bytes();
+    if (spec.dtype == DType::kBool) {
+      const int64_t columns = spec.shape.back(), end = limit > 0 ? limit : columns;
+      std::vector<char> mask(bytes);
+      for (int64_t i = 0; i < bytes; ++i) mask[i] = i % columns < end ? 1 : 0;
+      return Upload(memory.address(), mask.data(), bytes);
+    }
     if (spec.dtype == DType::kI64) {
       std::mt19937_64 random(2);
       std::vector<int64_t> indices(spec.num_elements());
@@ -273,15 +285,91 @@ double NominalRate(const Driver& driver) {
   return 2e3 * kilohertz * bits / 8;
 }
 
-std::string Shapes(const BenchLaunch& launch) {
-  std::string shapes;
-  for (const TensorSpec& operand : launch.operands) {
-    absl::StrAppend(&shapes, shapes.empty() ? "" : " ", operand.ToString());
+std::string Shapes(const std::vector<TensorSpec>& specs) {
+  return absl::StrJoin(specs, " ", [](std::string* out, const TensorSpec& spec) {
+    absl::StrAppend(out, spec.ToString());
+  });
+}
+
+// "bf16[8, 4] f32[4] -> bf16[8, 4], kind silu"
+std::string Describe(const BenchLaunch& launch) {
+  std::string text = absl::StrCat(Shapes(launch.operands), launch.operands.empty() ? "" : " ",
+                                  "-> ", Shapes(launch.results));
+  for (const auto& [name, value] : launch.attributes) {
+    if (const auto* number = std::get_if<int64_t>(&value)) {
+      absl::StrAppend(&text, ", ", name, " ", *number);
+    } else if (const auto* word = std::get_if<std::string>(&value)) {
+      absl::StrAppend(&text, ", ", name, " ", *word);
+    }
   }
-  return shapes;
+  return text;
+}
+
+// What a launch can't do without, in seconds.
+struct Limit {
+  double seconds;
+  bool computes;  // by its operations, not by the bytes that it moves
+};
+
+Limit LimitOf(const BenchLaunch& launch, double flop_rate, double byte_rate) {
+  const double computing = launch.flops / flop_rate, moving = launch.MovedBytes() / byte_rate;
+  return {std::max(computing, moving), computing > moving};
+}
+
+// NotFound if a kernel is neither among the launches nor benched with one of them.
+absl::Status CheckAllAreThere(const std::vector<BenchLaunch>& launches) {
+  for (const std::string& name : Registry::Get().Names()) {
+    if (!BenchedWith(name).empty()) continue;
+    if (std::none_of(launches.begin(), launches.end(),
+                     [&](const BenchLaunch& launch) { return launch.kernel == name; })) {
+      return absl::NotFoundError(
+          absl::StrCat("no launch of the kernel ", name, ": add one to bench_launches.cc"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string Estimates() {
+  std::string table =
+      "| kernel | operands and results | at least | estimate |\n|---|---|---|---|\n";
+  for (const BenchLaunch& launch : DecoderLaunches()) {
+    const Limit limit = LimitOf(launch, kPeakFlops, kEstimatedRate);
+    const double micros = limit.seconds * 1e6;
+    absl::StrAppendFormat(&table, "| `%s` | %s | %s | %.*f µs |\n", launch.kernel, Describe(launch),
+                          limit.computes ? absl::StrFormat("%.4g GFLOP", launch.flops / 1e9)
+                                         : absl::StrFormat("%.4g MB", launch.MovedBytes() / 1e6),
+                          micros < 10 ? 1 : 0, micros);
+  }
+  table += "\n| kernels | benched with |\n|---|---|\n";
+  std::map<std::string, std::string> others;
+  for (const std::string& name : Registry::Get().Names()) {
+    if (const std::string with = BenchedWith(name); !with.empty()) {
+      absl::StrAppend(&others[with], others[with].empty() ? "" : ", ", "`", name, "`");
+    }
+  }
+  for (const auto& [with, names] : others) {
+    absl::StrAppend(&table, "| ", names, " | ", with, " |\n");
+  }
+  return table;
+}
+
+absl::Status CheckEstimates(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file.good()) return absl::NotFoundError(absl::StrCat("can't read ", path));
+  if (absl::StrContains(text.str(), Estimates())) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " has not the estimates of this program: put in what --estimates prints"));
 }
 
 absl::Status Run(const Options& options) {
+  ORIEL_RETURN_IF_ERROR(CheckAllAreThere(DecoderLaunches()));
+  if (options.estimates) {
+    std::fputs(Estimates().c_str(), stdout);
+    return absl::OkStatus();
+  }
+  if (!options.check_estimates.empty()) return CheckEstimates(options.check_estimates);
   const Driver* driver = &EmulatedDriver();
   if (!options.emulate) {
     ORIEL_ASSIGN_OR_RETURN(driver, SystemDriver());
@@ -303,24 +391,23 @@ absl::Status Run(const Options& options) {
   for (const BenchLaunch& launch : options.tiny ? TinyLaunches() : DecoderLaunches()) {
     if (!options.only.empty() && !absl::StrContains(launch.kernel, options.only)) continue;
     const absl::StatusOr<double> seconds = bench.Measure(launch);
-    const std::string shapes = Shapes(launch);
+    const std::string shapes = Describe(launch);
     if (!seconds.ok()) {
       ++failed;
       std::printf("%-22s failed: %s\n", launch.kernel.c_str(),
                   std::string(seconds.status().message()).c_str());
       absl::StrAppend(&rows, rows.empty() ? "" : ",", "\n    {\"kernel\": \"", launch.kernel,
-                      "\", \"operands\": \"", shapes, "\", \"failed\": true}");
+                      "\", \"shapes\": \"", shapes, "\", \"failed\": true}");
       continue;
     }
-    const bool computes = launch.flops / kPeakFlops > launch.MovedBytes() / nominal;
-    const double limit = computes ? launch.flops / kPeakFlops : launch.MovedBytes() / nominal;
+    const auto [limit, computes] = LimitOf(launch, kPeakFlops, nominal);
     const double rate = computes ? launch.flops / gemm_rate : launch.MovedBytes() / copy_rate;
     std::printf("%-22s %9.1f us  limit %9.1f  %5.1f %% of it, %5.1f %% of the %s's rate  %s\n",
                 launch.kernel.c_str(), *seconds * 1e6, limit * 1e6, 100 * limit / *seconds,
                 100 * rate / *seconds, computes ? "product" : "copy", shapes.c_str());
     absl::StrAppendFormat(
         &rows,
-        "%s\n    {\"kernel\": \"%s\", \"operands\": \"%s\", \"us\": %.2f, \"bytes\": %.0f, "
+        "%s\n    {\"kernel\": \"%s\", \"shapes\": \"%s\", \"us\": %.2f, \"bytes\": %.0f, "
         "\"flops\": %.0f, \"limit_us\": %.2f, \"of_limit\": %.4f, \"of_rate\": %.4f, "
         "\"rate\": \"%s\"}",
         rows.empty() ? "" : ",", launch.kernel, shapes, *seconds * 1e6, launch.MovedBytes(),
@@ -355,10 +442,15 @@ int main(int argc, char** argv) {
       options.only = argv[++i];
     } else if (word == "--json" && i + 1 < argc) {
       options.json = argv[++i];
+    } else if (word == "--estimates") {
+      options.estimates = true;
+    } else if (word == "--check-estimates" && i + 1 < argc) {
+      options.check_estimates = argv[++i];
     } else {
       std::fprintf(
           stderr,
-          "usage: oriel_cuda_kernels_bench [--emulate] [--tiny] [--only WORD] [--json FILE]\n");
+          "usage: oriel_cuda_kernels_bench [--emulate] [--tiny] [--only WORD] [--json FILE]\n"
+          "       oriel_cuda_kernels_bench --estimates | --check-estimates FILE\n");
       return 2;
     }
   }

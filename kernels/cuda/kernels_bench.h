@@ -18,7 +18,8 @@ struct BenchLaunch {
   std::map<std::string, Attribute> attributes;
   double flops = 0;                // a multiply-add counts two; 0 for what moves bytes
   double bytes = 0;                // that it must move, if not all operands and results once
-  int64_t index_limit = 0;         // of integers
+  // Of integers; of a mask, in each row, how many are true, if not all.
+  int64_t index_limit = 0;
   std::vector<int> in_place = {};  // the operands in whose memory the first results are
 
   double AllBytes() const;
@@ -31,6 +32,10 @@ BenchLaunch SquareProduct(int64_t size);
 std::vector<BenchLaunch> DecoderLaunches();
 // The same at sizes for tests.
 std::vector<BenchLaunch> TinyLaunches();
+
+// With what a kernel is benched that has no launch there, or why with nothing; empty if nothing is
+// said of it.
+std::string BenchedWith(const std::string& kernel);
 
 }  // namespace oriel::kernels::cuda
 
