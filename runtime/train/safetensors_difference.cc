@@ -1,5 +1,6 @@
 #include "runtime/train/safetensors_difference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -30,6 +31,10 @@ double Norm(const std::vector<double>& values) {
   return std::sqrt(sum);
 }
 
+double FiniteOrInfinity(double value) {
+  return std::isfinite(value) ? value : std::numeric_limits<double>::infinity();
+}
+
 absl::Status CheckNames(const SafetensorsFile& a, const SafetensorsFile& b) {
   for (const auto& [name, view] : a.tensors()) {
     ORIEL_ASSIGN_OR_RETURN(const SafetensorsView other, b.Find(name));
@@ -58,15 +63,22 @@ absl::StatusOr<TensorDifference> CompareTensors(const SafetensorsFile& actual,
   }
   TensorDifference difference;
   for (const auto& [name, norm] : norms) {
+    ORIEL_ASSIGN_OR_RETURN(std::vector<double> values, Values(actual, name));
+    ORIEL_ASSIGN_OR_RETURN(const std::vector<double> wanted, Values(expected, name));
+    double element = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] -= wanted[i];
+      element = std::max(element, FiniteOrInfinity(std::abs(values[i])));
+    }
+    if (difference.element_tensor.empty() || element > difference.largest_element) {
+      difference.largest_element = element;
+      difference.element_tensor = name;
+    }
     if (norm <= zero_share * std::sqrt(whole)) {
       ++difference.zeros;
       continue;
     }
-    ORIEL_ASSIGN_OR_RETURN(std::vector<double> values, Values(actual, name));
-    ORIEL_ASSIGN_OR_RETURN(const std::vector<double> wanted, Values(expected, name));
-    for (size_t i = 0; i < values.size(); ++i) values[i] -= wanted[i];
-    double relative = Norm(values) / norm;
-    if (!std::isfinite(relative)) relative = std::numeric_limits<double>::infinity();
+    const double relative = FiniteOrInfinity(Norm(values) / norm);
     ++difference.compared;
     if (difference.compared > 1 && relative <= difference.largest) continue;
     difference.largest = relative;

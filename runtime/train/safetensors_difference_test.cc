@@ -36,6 +36,8 @@ TEST_F(CompareTensorsTest, TheFurthestIsNamed) {
   EXPECT_EQ(difference.tensor, "y");
   EXPECT_NEAR(difference.largest, 0.1, 1e-12);
   EXPECT_EQ(difference.compared, 3);
+  EXPECT_EQ(difference.element_tensor, "y");
+  EXPECT_EQ(difference.largest_element, 0.5);
 }
 
 TEST_F(CompareTensorsTest, WhatIsZeroButForRoundingIsNotCompared) {
@@ -46,6 +48,8 @@ TEST_F(CompareTensorsTest, WhatIsZeroButForRoundingIsNotCompared) {
   EXPECT_EQ(difference.largest, 0);
   EXPECT_EQ(difference.compared, 1);
   EXPECT_EQ(difference.zeros, 1);
+  EXPECT_EQ(difference.element_tensor, "y");
+  EXPECT_NEAR(difference.largest_element, 2e-8, 1e-12);
 }
 
 TEST_F(CompareTensorsTest, NanIsFarAway) {
@@ -53,6 +57,7 @@ TEST_F(CompareTensorsTest, NanIsFarAway) {
   ORIEL_ASSERT_OK_AND_ASSIGN(const TensorDifference difference,
                              Compare({{"x", pair_, bad}}, {{"x", pair_, good}}));
   EXPECT_TRUE(std::isinf(difference.largest));
+  EXPECT_TRUE(std::isinf(difference.largest_element));
 }
 
 TEST_F(CompareTensorsTest, OtherTensors) {

@@ -48,7 +48,9 @@ class GpuSuiteTest(OrielTestCase):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         result = self.script(packed / "gpu_suite.sh", "run", "--dry")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertRegex(result.stdout, r"\n4 passed, 0 failed, 0 skipped; ")
+        self.assertRegex(result.stdout, r"\n5 passed, 0 failed, 0 skipped; ")
+        self.assertRegex(result.stdout, r"llava_tiny f32 1 .*losses within .*; parameters behind SGD within .* of the host's\n")
+        self.assertRegex(result.stdout, r"llava_tiny f32 dp2 .*losses within .*; parameters behind SGD within .* of one rank's\n")
         report = json.loads((packed / "gpu_suite.json").read_text())
         self.assertTrue(report["dry_run"])
         self.assertEqual({case["part"] for case in report["cases"]}, {"tests", "train", "kernels", "bench"})
@@ -59,10 +61,10 @@ class GpuSuiteTest(OrielTestCase):
             self.assertGreater(contestants[name]["tokens_per_second"], 0)
 
         # One part alone; and a case that fails is counted.
-        (packed / "gpu_suite.sh").write_text((packed / "gpu_suite.sh").read_text().replace("loss_bound=1e-4", "loss_bound=-1"))
+        (packed / "gpu_suite.sh").write_text((packed / "gpu_suite.sh").read_text().replace("loss_bound=1e-", "loss_bound=-1"))
         result = self.script(packed / "gpu_suite.sh", "run", "--dry", "--parts", "train")
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-        self.assertIn("\n0 passed, 1 failed, 0 skipped; ", result.stdout)
+        self.assertIn("\n0 passed, 2 failed, 0 skipped; ", result.stdout)
 
     def test_comparison_of_two_runs(self):
         """`run` compares with this binary."""
@@ -73,6 +75,10 @@ class GpuSuiteTest(OrielTestCase):
         other = data / "parameters_sgd.safetensors"
         self.assertEqual(subprocess.run([str(BIN / "oriel-compare"), str(file), str(other), "1"],
                                         capture_output=True).returncode, 1)
+        self.run_ok("oriel-compare", "--elements", "--zero-share", "1e-4", file, file, "0")
+        usage = subprocess.run([str(BIN / "oriel-compare"), "--zero-share", "much", str(file), str(file), "0"],
+                               capture_output=True, text=True)
+        self.assertEqual((usage.returncode, usage.stderr[:6]), (2, "usage:"))
 
 
 if __name__ == "__main__":

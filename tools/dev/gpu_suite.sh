@@ -47,17 +47,17 @@ add_binary() {
 # add_case PART NAME KIND ARGUMENTS..: a line of the list that `run` reads.
 add_case() { (IFS=$'\t'; printf '%s\n' "$*") >>"$stage/cases.tsv"; }
 
-# add_plan MODEL PRECISION NAME OPTIONS..: compiles a plan into the stage.
+# add_plan MODEL PRECISION OPTIMIZER NAME OPTIONS..: compiles a plan into the stage.
 add_plan() {
-  local model=$1 precision=$2 name=$3 recipe
-  shift 3
+  local model=$1 precision=$2 optimizer=$3 name=$4 recipe
+  shift 4
   recipe="$stage/recipe.yaml"
-  sed "s/^precision: .*/precision: $precision/" "models/$model/golden/recipe_adamw.yaml" >"$recipe"
+  sed "s/^precision: .*/precision: $precision/" "models/$model/golden/recipe_$optimizer.yaml" >"$recipe"
   "$bin/oriel" compile "models/$model/model.onnx" --recipe "$recipe" "$@" -o "$stage/plans/$name.oplan" >/dev/null \
     || die "compiling $name failed"
   rm "$recipe"
   # All strategies begin with the same weights: once in the archive, the others are links to them.
-  local weights="$stage/plans/$name.weights.safetensors" first="$stage/plans/${model}_f32_host.weights.safetensors"
+  local weights="$stage/plans/$name.weights.safetensors" first="$stage/plans/${model}_f32_adamw_host.weights.safetensors"
   if [[ "$weights" != "$first" ]] && cmp -s "$weights" "$first"; then ln -f "$first" "$weights"; fi
 }
 
@@ -76,6 +76,9 @@ tp2_all --mesh tp=2 --sp --fuse-kernels --fuse-loss --generated-kernels on
 LIST
 }
 
+# What a precision is trained with: 20 steps of AdamW and, in f32, 5 of SGD, which hides no wrong factor of a gradient.
+optimizers() { if [[ "$1" == f32 ]]; then echo adamw sgd; else echo adamw; fi; }
+
 ranks_of() { case "$1" in 1 | fused | generated | fused_loss) echo 1 ;; dp2tp2) echo 4 ;; *) echo 2 ;; esac; }
 
 # The highest version of glibc that what was packed asks for.
@@ -87,19 +90,24 @@ glibc_needed() {
 }
 
 pack_training() {
-  local dry=$1 model precision name options precisions="f32 bf16"
+  local dry=$1 model precision optimizer name options precisions="f32 bf16"
   [[ -z "$dry" ]] || precisions=f32
   for model in llava_tiny qwen_vl_tiny; do
     [[ -z "$dry" || "$model" == llava_tiny ]] || continue
     mkdir "$stage/data/$model"
     cp models/$model/golden/data/* "$stage/data/$model/"
     for precision in $precisions; do
-      add_plan "$model" "$precision" "${model}_${precision}_host" --mesh dp=1 --device host
+      for optimizer in $(optimizers "$precision"); do
+        add_plan "$model" "$precision" "$optimizer" "${model}_${precision}_${optimizer}_host" --mesh dp=1 --device host
+        while read -r name options; do
+          [[ -z "$dry" || "$name" == 1 || "$name" == dp2 ]] || continue
+          # shellcheck disable=SC2086  # options are words
+          add_plan "$model" "$precision" "$optimizer" "${model}_${precision}_${optimizer}_$name" $options --device cuda
+        done < <(strategies)
+      done
       while read -r name options; do
-        [[ -z "$dry" || "$name" == dp2 ]] || continue
-        # shellcheck disable=SC2086  # options are words
-        add_plan "$model" "$precision" "${model}_${precision}_$name" $options --device cuda
-        add_case train "$model $precision $name" train "$model" "$precision" "$name" "$(ranks_of "$name")"
+        [[ -z "$dry" || "$name" == 1 || "$name" == dp2 ]] || continue
+        add_case train "$model $precision $name" train "$model" "$precision" "$name"
       done < <(strategies)
     done
   done
@@ -175,55 +183,81 @@ loss_difference() {
 
 below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a + 0 <= b + 0) }'; }
 
-# Compares losses of 20 AdamW steps with those on the host, and the gradients of the first. Bounds: in f32 those against another
-# framework (design section 9); in bf16 what rounding to 8 bits makes.
-compare_with_host() {
-  local precision=$1 host=$2 device=$3 loss_bound=1e-4 gradient_bound=1e-4 loss gradients
-  [[ "$precision" == f32 ]] || loss_bound=2e-2 gradient_bound=1e-1
-  loss="$(loss_difference "$device.jsonl" "$host.jsonl")"
-  gradients="$(bin/oriel-compare "$device.safetensors" "$host.safetensors" $gradient_bound)" || {
+# Compares two trainings by design section 9: gradients of the first step, losses of AdamW, parameters behind SGD. Bounds are those
+# of another implementation where `against` is host, and in bf16 what rounding to 8 bits makes.
+compare() {
+  local precision=$1 optimizer=$2 actual=$3 expected=$4 against=$5 loss_bound=1e-5 gradient_bound=1e-5 parameter_bound=1e-6
+  local zero_share=1e-6 loss gradients parameters
+  if [[ "$precision" == bf16 ]]; then
+    loss_bound=2e-2 gradient_bound=1e-1 zero_share=1e-4
+  elif [[ "$against" == host ]]; then
+    loss_bound=1e-4 gradient_bound=1e-4 parameter_bound=1e-5
+  fi
+  if [[ "$optimizer" == sgd ]]; then
+    parameters="$(bin/oriel-compare --elements "$actual.parameters" "$expected.parameters" $parameter_bound)" || {
+      echo "parameters behind 5 steps of SGD: ${parameters:-not comparable}, above $parameter_bound"
+      return 1
+    }
+    echo "parameters behind SGD within $parameters"
+    return 0
+  fi
+  loss="$(loss_difference "$actual.jsonl" "$expected.jsonl")"
+  gradients="$(bin/oriel-compare --zero-share $zero_share "$actual.gradients" "$expected.gradients" $gradient_bound)" || {
     echo "gradients: ${gradients:-not comparable}, above $gradient_bound"
     return 1
   }
   below "$loss" $loss_bound || { echo "losses: ${loss:-not comparable}, above $loss_bound"; return 1; }
-  echo "losses within $loss of the host's, gradients within $gradients"
+  echo "losses within $loss, gradients within $gradients"
 }
 
-# Once for each model and precision.
-train_on_host() {
-  local model=$1 precision=$2 host=out/$1_$2_host
-  [[ ! -e "$host.jsonl" ]] || return 0
-  bin/oriel-run "plans/${model}_${precision}_host.oplan" --data "data/$model" --no-shuffle --metrics "$host.part" \
-    --dump-gradients "$host.safetensors" ${dry_run:+--steps 2} || return 1
-  mv "$host.part" "$host.jsonl"
+# train_once MODEL PRECISION OPTIMIZER NAME, if that has not been done: what the run wrote is out/MODEL_PRECISION_OPTIMIZER_NAME.*
+train_once() {
+  local name=$1_$2_$3_$4 ranks
+  local out="out/$name" arguments=()
+  [[ ! -e "$out.jsonl" ]] || return 0
+  if [[ "$4" != host ]]; then
+    ranks="$(ranks_of "$4")"
+    arguments=(-n "$ranks" --device cuda)
+    # NCCL wants a GPU for each rank.
+    ((ranks <= gpus)) || local -x ORIEL_DEVICE_COMM=staged
+  fi
+  bin/oriel-run "plans/$name.oplan" ${arguments[@]+"${arguments[@]}"} --data "data/$1" --no-shuffle --metrics "$out.part" \
+    --dump-gradients "$out.gradients" --dump-parameters "$out.parameters" ${dry_run:+--steps 2} || return 1
+  mv "$out.part" "$out.jsonl"
 }
 
+# On one rank against the host, on several against one.
 train_case() {
-  local model=$1 precision=$2 name=$3 ranks=$4 device=out/$1_$2_$3
-  train_on_host "$model" "$precision" || return 1
-  # NCCL wants a GPU for each rank.
-  ((ranks <= gpus)) || export ORIEL_DEVICE_COMM=staged
-  bin/oriel-run "plans/${model}_${precision}_$name.oplan" -n "$ranks" --device cuda --data "data/$model" --no-shuffle \
-    --metrics "$device.jsonl" --dump-gradients "$device.safetensors" ${dry_run:+--steps 2} || return 1
-  compare_with_host "$precision" "out/${model}_${precision}_host" "$device"
+  local model=$1 precision=$2 name=$3 optimizer reference=1 found all=""
+  [[ "$name" != 1 ]] || reference=host
+  for optimizer in $(optimizers "$precision"); do
+    train_once "$model" "$precision" "$optimizer" "$reference" || return 1
+    train_once "$model" "$precision" "$optimizer" "$name" || return 1
+    found="$(compare "$precision" "$optimizer" "out/${model}_${precision}_${optimizer}_$name" \
+      "out/${model}_${precision}_${optimizer}_$reference" "$reference")" || { echo "$found"; return 1; }
+    all+="${all:+; }$found"
+  done
+  echo "$all of $([[ "$reference" == host ]] && echo "the host's" || echo "one rank's")"
 }
 
 # Two processes that NCCL takes for two machines, so that it goes over the loopback network.
 shared_gpu_case() {
-  local model=$1 precision=$2 name=$3 device=out/$1_$2_$3_shared rank pids=()
-  train_on_host "$model" "$precision" || return 1
+  local model=$1 precision=$2 name=$3 rank pids=()
+  local plan=${model}_${precision}_adamw_$name reference=${model}_${precision}_adamw_1
+  local out=out/${plan}_shared
+  train_once "$model" "$precision" adamw 1 || return 1
   for rank in 0 1; do
     MASTER_ADDR=127.0.0.1 MASTER_PORT=29517 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 RANK=$rank LOCAL_RANK=$rank CUDA_VISIBLE_DEVICES=0 \
       NCCL_HOSTID="oriel$rank" NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=1 NCCL_SOCKET_IFNAME=lo \
       ORIEL_DEVICE_COMM=nccl ORIEL_NCCL_TIMEOUT=30 ORIEL_RENDEZVOUS_TIMEOUT=30 \
-      timeout 90 bin/oriel-run "plans/${model}_${precision}_$name.oplan" --device cuda --data "data/$model" --no-shuffle --comm tcp \
-      --metrics "$device.jsonl" --dump-gradients "$device.safetensors" &
+      timeout 90 bin/oriel-run "plans/$plan.oplan" --device cuda --data "data/$model" --no-shuffle --comm tcp \
+      --metrics "$out.jsonl" --dump-gradients "$out.gradients" &
     pids+=($!)
   done
   for rank in 0 1; do
     wait "${pids[$rank]}" || { wait || true; echo "does not work: two ranks on one GPU over NCCL (out/log says why)"; return 0; }
   done
-  echo "works: $(compare_with_host "$precision" "out/${model}_${precision}_host" "$device")"
+  echo "works: $(compare "$precision" adamw "$out" "out/$reference" 1)"
 }
 
 bench_case() {
