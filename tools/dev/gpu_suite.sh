@@ -10,7 +10,7 @@
 #
 # `run` prints a line per case and writes gpu_suite.json beside itself, whose `kernels` and `training` go into bench/results; the
 # exit code is 0 if every case has passed, 1 if one has failed, 3 if there is no device. Parts, all by default:
-#   tests    kernels against their references, communicators' conformance
+#   tests    the backend, kernels against their references, communicators' conformance
 #   train    tiny models against the host, on 1, 2 and 4 ranks
 #   nccl     whether NCCL takes several ranks on one GPU: no failure if it does not
 #   kernels  each kernel against what the memory or a product gives
@@ -134,7 +134,7 @@ pack() {
   done
   [[ -n "$folder" ]] || usage 2
   cd "$(dirname "$0")/../.."
-  local files=(oriel-run oriel-compare oriel_cuda_kernels_bench liboriel_cuda.so oriel_cuda_kernels_test)
+  local files=(oriel-run oriel-compare oriel_cuda_kernels_bench liboriel_cuda.so oriel_cuda_kernels_test oriel_backend_cuda_test)
   [[ -z "$dry" ]] || files=(oriel-run oriel-compare oriel_cuda_kernels_bench liboriel_cuda_emulated.so oriel_random_values_cuda_test)
   # Not where NCCL's header was missing.
   [[ ! -e "$bin/oriel_comm_nccl_test" ]] || files+=(oriel_comm_nccl_test)
@@ -150,6 +150,7 @@ pack() {
   for file in "${files[@]}"; do add_binary "$bin/$file"; done
   # Each of these has the machine code of all kernels, 6 MiB: of two tests one is taken along.
   if [[ -n "$dry" ]]; then add_case tests "initial values" gtest oriel_random_values_cuda_test '*'; else
+    add_case tests "backend" gtest oriel_backend_cuda_test '*'
     add_case tests "kernels" gtest oriel_cuda_kernels_test '*'
   fi
   [[ -n "$dry" || ! -e "$bin/oriel_comm_nccl_test" ]] || add_case tests "communicators" gtest oriel_comm_nccl_test 'Device/DeviceConformance*'

@@ -1,11 +1,15 @@
-// On the emulated driver, which runs nothing before it is waited for, in an order of its own.
+// On the emulated driver, which runs nothing before it is waited for, in an order of its own; with
+// ORIEL_CUDA_TEST_DEVICE=gpu, on device 0.
 #include "runtime/backend/cuda/cuda_backend.h"
 
-#include <cstring>
+#include <cstdlib>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
 #include "kernels/cuda/registry.h"
 #include "runtime/base/status_testing.h"
@@ -25,42 +29,43 @@ using ::testing::HasSubstr;
 // "double": y = 2 * x. "index": reports the first element that is not 0 or 1.
 absl::StatusOr<KernelFn> Prepare(const KernelSpec& spec, cuda::Device& device) {
   const int64_t count = spec.operands[0].num_elements();
+  const unsigned blocks = static_cast<unsigned>((count + 63) / 64);
   if (spec.kernel == "double") {
-    return KernelFn([count](const KernelArgs& args) {
-      const auto* x = args.operand<float>(0);
-      auto* y = args.result<float>(0);
-      const CUresult result = cuda::EnqueueEmulated(cuda::StreamOf(args), "double", [=](bool) {
-        for (int64_t i = 0; i < count; ++i) y[i] = 2 * x[i];
-        return CUDA_SUCCESS;
-      });
-      return result == CUDA_SUCCESS ? absl::OkStatus() : absl::InternalError("enqueue");
+    ORIEL_ASSIGN_OR_RETURN(const cuda::Function function, device.Find("oriel_test_double"));
+    return KernelFn([=](const KernelArgs& args) {
+      return function.Launch({blocks}, {64}, cuda::StreamOf(args), args.operand<float>(0),
+                             args.result<float>(0), count);
     });
   }
   if (spec.kernel == "index") {
-    auto* fault = reinterpret_cast<cuda::Fault*>(device.fault());
+    ORIEL_ASSIGN_OR_RETURN(const cuda::Function function, device.Find("oriel_test_index"));
+    const CUdeviceptr fault = device.fault();
     const int32_t launch = device.NextLaunch("index: {value} is not in [0, {limit})");
     return KernelFn([=](const KernelArgs& args) {
-      const auto* x = args.operand<float>(0);
-      cuda::EnqueueEmulated(cuda::StreamOf(args), "index", [=](bool) {
-        for (int64_t i = 0; i < count && fault->kind == 0; ++i) {
-          if (x[i] == 0 || x[i] == 1) continue;
-          *fault = {cuda::kIndexOutOfRange, launch, static_cast<int64_t>(x[i]), 2, i};
-        }
-        return CUDA_SUCCESS;
-      });
-      return absl::OkStatus();
+      return function.Launch({blocks}, {64}, cuda::StreamOf(args), args.operand<float>(0), fault,
+                             launch, count);
     });
   }
   return absl::NotFoundError(spec.kernel);
 }
 
+bool OnGpu() {
+  const char* device = std::getenv("ORIEL_CUDA_TEST_DEVICE");
+  return device != nullptr && std::string(device) == "gpu";
+}
+
 class CudaBackendTest : public ::testing::TestWithParam<uint64_t> {
  protected:
   void SetUp() override {
-    cuda::EmulatorOptions options;
-    options.seed = GetParam();
-    options.memory_bytes = 64 << 20;
-    driver_ = &cuda::EmulatedDriver(options);
+    if (OnGpu()) {
+      if (GetParam() != 0) GTEST_SKIP() << "a GPU has no seed";
+      ORIEL_ASSERT_OK_AND_ASSIGN(driver_, cuda::SystemDriver());
+    } else {
+      cuda::EmulatorOptions options;
+      options.seed = GetParam();
+      options.memory_bytes = 64 << 20;
+      driver_ = &cuda::EmulatedDriver(options);
+    }
     ORIEL_ASSERT_OK_AND_ASSIGN(backend_, MakeCudaBackend(*driver_, 0, &Prepare));
   }
 
@@ -101,10 +106,12 @@ TEST_P(CudaBackendTest, MemoryIsZeroed) {
 }
 
 TEST_P(CudaBackendTest, SaysHowMuchMemoryThereIs) {
-  EXPECT_THAT(backend_->Allocate(1 << 30),
-              StatusIs(absl::StatusCode::kResourceExhausted,
-                       AllOf(HasSubstr("1073741824 bytes on emulated device"),
-                             HasSubstr("of 67108864 are free"))));
+  ORIEL_ASSERT_OK_AND_ASSIGN(const std::optional<int64_t> free, backend_->FreeBytes());
+  ASSERT_TRUE(free.has_value());
+  const int64_t bytes = *free + (int64_t{1} << 30);
+  EXPECT_THAT(backend_->Allocate(bytes), StatusIs(absl::StatusCode::kResourceExhausted,
+                                                  AllOf(HasSubstr(absl::StrCat(bytes, " bytes on ")),
+                                                        HasSubstr(" are free"))));
 }
 
 // Larger than the pinned memory that it goes through, and back.
