@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs every test and every check. CI runs this, and so do developers.
 #
-#   tools/test.sh [--preset dev|asan|fuzz|runtime-only] [--no-setup]
+#   tools/test.sh [--preset dev|asan|fuzz|no-cuda|runtime-only] [--no-setup]
 #
 # The last line is "N passed, N failed". Each GoogleTest, lit and end-to-end test counts as one, and so does each of the
-# checks (format, clang-tidy, generated docs). With dev, each fuzz target runs for some seconds too (docs/fuzzing.md). A
-# skipped test counts as neither. What failed and, with its reason, what was skipped is named just above the last line.
+# checks (format, clang-tidy, generated docs). With dev, each fuzz target runs for some seconds too (docs/fuzzing.md), and
+# what the CUDA backend touches is built and tested without it. A skipped test counts as neither. What failed and, with
+# its reason, what was skipped is named just above the last line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +15,7 @@ while (($#)); do
   case "$1" in
     --preset) preset="${2:?--preset needs a name}"; shift 2 ;;
     --no-setup) setup=false; shift ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "test: unknown option '$1' (see --help)" >&2; exit 2 ;;
   esac
 done
@@ -57,14 +58,17 @@ check() {
 
 configure() { cmake --preset "$1" >"build/$1.configure.log" 2>&1 || { tail -n 30 "build/$1.configure.log"; false; }; }
 
-# run_preset PRESET: builds it, runs its tests and counts them.
+# run_preset PRESET [FOLDER]: builds it, or a folder of it, runs its tests and counts them.
 run_preset() {
-  local preset=$1 build="build/$1" rc=0 counts some_passed some_failed some_skipped
+  local preset=$1 folder=${2:-} build="build/$1" rc=0 counts some_passed some_failed some_skipped
+  local what="$preset${folder:+, $folder/}" of_folder=()
+  [[ -z "$folder" ]] || of_folder=(--target "$folder/all")
   step "configure $preset" "cmake --preset $preset" configure "$preset"
-  step "build $preset" "cmake --build --preset $preset" cmake --build --preset "$preset"
-  echo "== tests of $preset"
+  step "build $what" "cmake --build --preset $preset ${of_folder[*]}" cmake --build --preset "$preset" ${of_folder[@]+"${of_folder[@]}"}
+  echo "== tests of $what"
   rm -f "$build/ctest.xml" "$build/lit.xml"
-  ctest --preset "$preset" -j "$(nproc)" --output-junit "$PWD/$build/ctest.xml" >"$build/ctest.log" 2>&1 || rc=$?
+  [[ -z "$folder" ]] || of_folder=(--test-dir "$build/$folder")
+  ctest --preset "$preset" ${of_folder[@]+"${of_folder[@]}"} -j "$(nproc)" --output-junit "$PWD/$build/ctest.xml" >"$build/ctest.log" 2>&1 || rc=$?
   if [[ ! -f "$build/ctest.xml" ]]; then
     tail -n 30 "$build/ctest.log"
     echo "failed: ctest --preset $preset wrote no results" >>"$outcomes"
@@ -95,5 +99,8 @@ if [[ "$preset" == dev ]]; then
   check clang-tidy "editing what it names, then tools/dev/tidy.py" tools/dev/tidy.py --build build/dev
   check docs "tools/dev/gen_docs.sh" tools/dev/gen_docs.sh --check
   run_preset fuzz  # a minute; it takes the compiler of dev for its seeds
+  # Nothing of the compiler knows whether there is CUDA.
+  run_preset no-cuda kernels
+  run_preset no-cuda runtime
 fi
 finish

@@ -7,17 +7,17 @@ namespace {
 using mlir::LogicalResult;
 using mlir::success;
 
-LogicalResult checkKind(const InferenceContext& context, llvm::StringRef kind) {
-  if (llvm::is_contained({"gelu", "gelu_tanh", "gelu_quick", "silu"}, kind)) return success();
-  return context.refuse("expects the kind gelu, gelu_tanh, gelu_quick or silu, got \"", kind, "\"");
-}
-
 template <typename OpTy>
 LogicalResult verifyKind(OpTy op) {
-  return checkKind(InferenceContext(op.getLoc(), OpTy::getOperationName()), op.getKind());
+  return checkActivationKind(InferenceContext(op.getLoc(), OpTy::getOperationName()), op.getKind());
 }
 
 }  // namespace
+
+LogicalResult checkActivationKind(const InferenceContext& context, llvm::StringRef kind) {
+  if (llvm::is_contained({"gelu", "gelu_tanh", "gelu_quick", "silu"}, kind)) return success();
+  return context.refuse("expects the kind gelu, gelu_tanh, gelu_quick or silu, got \"", kind, "\"");
+}
 
 LogicalResult ActivationOp::verify() { return verifyKind(*this); }
 LogicalResult ActivationGradOp::verify() { return verifyKind(*this); }
@@ -28,7 +28,7 @@ LogicalResult GatedActivationGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeL
                                                       llvm::SmallVectorImpl<mlir::Type>& results) {
   InferenceContext context(location, getOperationName());
   mlir::Type type = adaptor.getCotangent().getType();
-  if (failed(checkKind(context, adaptor.getKind())) ||
+  if (failed(checkActivationKind(context, adaptor.getKind())) ||
       failed(context.expectType("a gate", adaptor.getGate(), type)) ||
       failed(context.expectType("an up operand", adaptor.getUp(), type))) {
     return mlir::failure();

@@ -33,6 +33,24 @@ LogicalResult verifySum(Operation* op, mlir::OpOperand& addend,
   return context.expectType("an addend", addend.get(), op->getResult(0).getType());
 }
 
+// Of the product that an op begins with: a `Base` on `operands`, with its own properties.
+template <typename Base>
+mlir::FailureOr<mlir::RankedTensorType> productType(Operation* op, mlir::ValueRange operands,
+                                                    const typename Base::Properties& properties) {
+  llvm::SmallVector<mlir::Type> inferred;
+  typename Base::Adaptor adaptor(operands, op->getDiscardableAttrDictionary(), properties);
+  if (failed(Base::inferReturnTypes(op->getContext(), op->getLoc(), adaptor, inferred))) {
+    return failure();
+  }
+  return llvm::cast<mlir::RankedTensorType>(inferred[0]);
+}
+
+// Operations of an activation or its derivative, for each element: as those of `activation`.
+int64_t linearFlops(Value result, Value input) {
+  const int64_t count = elementCount(shapeOf(result));
+  return boundedProduct({2, count, shapeOf(input).back()}) + count;
+}
+
 bool isIntoAddend(unsigned result, unsigned operand, mlir::OpOperand& addend) {
   return result == 0 && operand == addend.getOperandNumber();
 }
@@ -97,6 +115,80 @@ bool LinearWeightGradAddOp::mayOverwrite(unsigned result, unsigned operand) {
 int64_t LinearWeightGradAddOp::getFlops() {
   return boundedProduct({2, elementCount(shapeOf(getCotangent())), shapeOf(getInput()).back()}) +
          elementCount(getType().getShape());
+}
+
+bool isEpilogueActivation(llvm::StringRef kind) { return kind == "gelu_tanh"; }
+
+LogicalResult LinearActivationOp::verify() {
+  InferenceContext context(getLoc(), getOperationName());
+  LinearOp::Properties properties;
+  properties.transpose_weight = getTransposeWeightAttr();
+  auto type = productType<LinearOp>(*this, getOperands(), properties);
+  if (failed(type) || failed(checkActivationKind(context, getKind()))) return failure();
+  if (!areTypesOrWide({*type}, {getResult().getType()})) {
+    return context.refuse("expects a result of the type of oriel.linear, ", *type);
+  }
+  if (!getPreactivation()) return success();
+  return context.expectType("a preactivation", getPreactivation(), getResult().getType());
+}
+
+llvm::StringRef LinearActivationOp::getKernelName() { return "linear_activation"; }
+bool LinearActivationOp::mayOverwrite(unsigned, unsigned) { return false; }
+int64_t LinearActivationOp::getFlops() { return linearFlops(getResult(), getInput()); }
+
+LogicalResult LinearActivationGradOp::verify() {
+  InferenceContext context(getLoc(), getOperationName());
+  LinearOp::Properties properties;
+  properties.transpose_weight = getTransposeWeightAttr();
+  auto type = productType<LinearOp>(*this, getOperands().take_front(2), properties);
+  if (failed(type) || failed(checkActivationKind(context, getKind()))) return failure();
+  if (!areTypesOrWide({*type}, {getType()})) {
+    return context.refuse("expects a result of the type of oriel.linear, ", *type);
+  }
+  return context.expectType("a preactivation", getPreactivation(), getType());
+}
+
+llvm::StringRef LinearActivationGradOp::getKernelName() { return "linear_activation_grad"; }
+// The product is in the result's place before the preactivation is read.
+bool LinearActivationGradOp::mayOverwrite(unsigned, unsigned) { return false; }
+int64_t LinearActivationGradOp::getFlops() { return linearFlops(getResult(), getCotangent()); }
+
+LogicalResult LinearGradsOp::verify() {
+  InferenceContext context(getLoc(), getOperationName());
+  LinearWeightGradOp::Properties properties;
+  properties.transpose_weight = getTransposeWeightAttr();
+  auto type = productType<LinearWeightGradOp>(*this, getOperands().take_front(2), properties);
+  if (failed(type)) return failure();
+  if (!areTypesOrWide({*type}, {getWeightGrad().getType()})) {
+    return context.refuse("expects a weight_grad of the type of oriel.linear_weight_grad, ", *type);
+  }
+  if (getAddend() &&
+      failed(context.expectType("an addend", getAddend(), getWeightGrad().getType()))) {
+    return failure();
+  }
+  auto bias = mlir::RankedTensorType::get({shapeOf(getCotangent()).back()}, type->getElementType());
+  if (!areTypesOrWide({bias}, {getBiasGrad().getType()})) {
+    return context.refuse("expects a bias_grad of the type ", bias, ", or wider");
+  }
+  return success();
+}
+
+llvm::StringRef LinearGradsOp::getKernelName() { return "linear_grads"; }
+
+bool LinearGradsOp::mayOverwrite(unsigned result, unsigned operand) {
+  return getAddend() && result == 0 && operand == 2;
+}
+
+Operation* LinearGradsOp::buildSum(OpBuilder& builder, Value addend) {
+  if (getAddend()) return nullptr;
+  return create(builder, getLoc(), getResultTypes()[0], getResultTypes()[1], getInput(),
+                getCotangent(), addend, getTransposeWeight(), getOrigin());
+}
+
+int64_t LinearGradsOp::getFlops() {
+  const int64_t count = elementCount(shapeOf(getCotangent()));
+  return boundedProduct({2, count, shapeOf(getInput()).back()}) + count +
+         elementCount(shapeOf(getWeightGrad()));
 }
 
 }  // namespace oriel::ir

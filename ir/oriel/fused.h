@@ -17,6 +17,10 @@ void attachLists(mlir::MLIRContext* context);
 void attachFusions(mlir::MLIRContext* context);
 void attachNorms(mlir::MLIRContext* context);
 
+// Whether libraries apply the activation, or its derivative, to a product: of others, a
+// `linear_activation` would be two launches in any case.
+bool isEpilogueActivation(llvm::StringRef kind);
+
 // The results of a cross entropy (sum of losses, count, logsumexp) of each row's logsumexp and its
 // label's logit.
 llvm::SmallVector<mlir::Value> lossOfRows(mlir::OpBuilder& builder, mlir::Location loc,

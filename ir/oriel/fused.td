@@ -132,6 +132,59 @@ def LinearWeightGradAddOp : Oriel_SumOp<"linear_weight_grad_add",
   let results = (outs Oriel_FloatTensor:$result);
 }
 
+// A product with more than a sum behind it.
+class Oriel_EpilogueOp<string mnemonic, dag args, list<Trait> traits = []>
+    : Oriel_LoweredOp<mnemonic, args,
+                      !listconcat(traits, [DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>])>;
+
+def LinearActivationOp : Oriel_EpilogueOp<"linear_activation",
+    (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,
+         Optional<Oriel_FloatTensor>:$bias, StrAttr:$kind,
+         DefaultValuedAttr<BoolAttr, "false">:$transpose_weight)> {
+  let summary = "`activation` of a `linear`, whose result is another result where it is wanted";
+  let description = [{
+    The activation is of the sum as it is rounded, or before. `kind` is that of `activation`. Made
+    and removed by `lower`.
+
+    Example: `%3:2 = oriel.linear_activation %x, %w, %b {kind = "gelu_tanh", transpose_weight =
+    true} : (tensor<2x8x64xf32>, tensor<256x64xf32>, tensor<256xf32>) -> (tensor<2x8x256xf32>,
+    tensor<2x8x256xf32>)`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result, Optional<Oriel_FloatTensor>:$preactivation);
+}
+
+def LinearActivationGradOp : Oriel_EpilogueOp<"linear_activation_grad",
+    (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$weight,
+         Oriel_FloatTensor:$preactivation, StrAttr:$kind,
+         DefaultValuedAttr<BoolAttr, "false">:$transpose_weight)> {
+  let summary = "`activation_grad` of a `linear` of the cotangent";
+  let description = [{
+    The cotangent of the activation, `linear(cotangent, weight)`, times the derivative of the
+    activation `kind` at `preactivation`, which has the result's type. Made and removed by `lower`.
+
+    Example: `%3 = oriel.linear_activation_grad %dy, %w, %x {kind = "gelu_tanh"} :
+    (tensor<2x8x64xf32>, tensor<64x256xf32>, tensor<2x8x256xf32>) -> tensor<2x8x256xf32>`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result);
+}
+
+def LinearGradsOp : Oriel_EpilogueOp<"linear_grads",
+    (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$cotangent,
+         Optional<Oriel_FloatTensor>:$addend,
+         DefaultValuedAttr<BoolAttr, "false">:$transpose_weight),
+    [DeclareOpInterfaceMethods<EpilogueOpInterface>]> {
+  let summary = "The gradients of a `linear`'s weight and of its bias";
+  let description = [{
+    `linear_weight_grad`, plus what is there of that gradient, and the sums of the cotangent over
+    all rows, `[n]`. Made and removed by `lower`.
+
+    Example: `%3:2 = oriel.linear_grads %x, %dy, %dw {transpose_weight = true} :
+    (tensor<2x4x8xbf16>, tensor<2x4x16xbf16>, tensor<16x8xf32>) -> (tensor<16x8xf32>,
+    tensor<16xf32>)`.
+  }];
+  let results = (outs Oriel_FloatTensor:$weight_grad, Oriel_FloatTensor:$bias_grad);
+}
+
 // A normalisation as its kernel has it: tensors may be narrower than weights and statistics.
 class Oriel_FusedNormOp<string mnemonic, dag args, list<Trait> traits>
     : Oriel_LoweredOp<mnemonic, args,

@@ -59,6 +59,9 @@ class InferenceContext {
   llvm::StringRef opName_;
 };
 
+// Refuses what is no kind of oriel.activation.
+mlir::LogicalResult checkActivationKind(const InferenceContext& context, llvm::StringRef kind);
+
 // The element type of sums and statistics: f32 where the elements are narrower floats.
 mlir::Type wideType(mlir::Type elementType);
 // Whether the types are these, or have f32 elements in place of narrower floats:

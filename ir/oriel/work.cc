@@ -42,6 +42,22 @@ Work workOf(LinearWeightGradAddOp op) {
   return {{{1, input.back(), shapeOf(op.getCotangent()).back(), leading(input)}}, std::nullopt};
 }
 
+Work workOf(LinearActivationOp op) {
+  llvm::ArrayRef<int64_t> input = shapeOf(op.getInput());
+  return {{{1, leading(input), shapeOf(op.getResult()).back(), input.back()}}, std::nullopt};
+}
+
+Work workOf(LinearActivationGradOp op) {
+  llvm::ArrayRef<int64_t> cotangent = shapeOf(op.getCotangent());
+  return {{{1, leading(cotangent), op.getType().getShape().back(), cotangent.back()}},
+          std::nullopt};
+}
+
+Work workOf(LinearGradsOp op) {
+  llvm::ArrayRef<int64_t> input = shapeOf(op.getInput());
+  return {{{1, input.back(), shapeOf(op.getCotangent()).back(), leading(input)}}, std::nullopt};
+}
+
 // Shapes of a convolution's weight and of its result, [b, o, e..]. As a product of patches.
 MatrixProduct convProduct(llvm::ArrayRef<int64_t> weight, llvm::ArrayRef<int64_t> result,
                           int64_t groups) {
@@ -127,8 +143,9 @@ void attach(mlir::MLIRContext& context) {
 
 void attachWork(mlir::Dialect& dialect) {
   attach<MatmulOp, LinearOp, LinearWeightGradOp, ConvOp, ConvInputGradOp, ConvWeightGradOp,
-         AttentionOp, AttentionGradOp, LinearAddOp, LinearWeightGradAddOp, LinearCrossEntropyOp,
-         LinearLogsumexpOp, LinearCrossEntropyGradOp>(*dialect.getContext());
+         AttentionOp, AttentionGradOp, LinearAddOp, LinearWeightGradAddOp, LinearActivationOp,
+         LinearActivationGradOp, LinearGradsOp, LinearCrossEntropyOp, LinearLogsumexpOp,
+         LinearCrossEntropyGradOp>(*dialect.getContext());
 }
 
 }  // namespace oriel::ir

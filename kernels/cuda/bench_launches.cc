@@ -38,7 +38,14 @@ void AddProducts(const Sizes& s, std::vector<BenchLaunch>& launches) {
     Add(launches, {"linear_weight_grad", {x, y}, {w}, stored, flops});
     Add(launches, {"linear_weight_grad", {x, y}, {sum}, stored, flops});
     Add(launches, {"linear_weight_grad", {x, y, sum}, {sum}, stored, flops, 0, 0, {2}});
+    Add(launches, {"linear_grads", {x, y, sum}, {sum, F32({wide})}, stored, flops, 0, 0, {2}});
   }
+  const double flops = 2.0 * static_cast<double>(rows * s.hidden * s.wide);
+  const TensorSpec y = BF16({rows, s.wide}), w = BF16({s.wide, s.hidden}), bias = BF16({s.wide});
+  const Attributes gelu = {{"kind", "gelu_tanh"}, {"transpose_weight", int64_t{1}}};
+  Add(launches, {"linear_activation", {x, w, bias}, {y, y}, gelu, flops});
+  Add(launches,
+      {"linear_activation_grad", {x, BF16({s.hidden, s.wide}), y}, {y}, {*gelu.begin()}, flops});
   const TensorSpec q = BF16({s.batch, s.heads, s.length, head});
   Add(launches, {"matmul",
                  {q, q},

@@ -42,7 +42,7 @@ class Library {
 
   const CublasLt* table = nullptr;
   cublasLtHandle_t handle = nullptr;
-  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int, int, int, int, int>;
+  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int, int, int, int, int, int>;
   std::map<Key, Choice> choices;
 };
 
@@ -57,6 +57,7 @@ Library::Key KeyOf(const DeviceGemmShape& s) {
           static_cast<int>(s.factors),
           static_cast<int>(s.added),
           static_cast<int>(s.result),
+          static_cast<int>(s.epilogue),
           s.alignment};
 }
 
@@ -87,8 +88,11 @@ class CublasLtGemm : public DeviceGemm {
   int64_t workspace_bytes() const override { return static_cast<int64_t>(choice_.workspace); }
 
   absl::Status Launch(CUstream stream, const DeviceGemmArgs& args, CUdeviceptr workspace) override {
-    if (shape_.bias) {
-      ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias));
+    if (const void* vector = VectorOf(args); vector != nullptr) {
+      ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector));
+    }
+    if (HasMatrixBeside()) {
+      ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, args.beside));
     }
     const float one = 1, start = shape_.accumulate ? 1 : 0;
     const void* const added = shape_.accumulate ? args.addend : args.c;
@@ -99,6 +103,35 @@ class CublasLtGemm : public DeviceGemm {
   }
 
  private:
+  bool HasMatrixBeside() const {
+    return shape_.epilogue == Epilogue::kGeluKept || shape_.epilogue == Epilogue::kGeluGrad;
+  }
+  bool SumsFactor() const {
+    return shape_.epilogue == Epilogue::kSumsOfA || shape_.epilogue == Epilogue::kSumsOfB;
+  }
+  // A bias, or sums of a factor: it has one place for either.
+  const void* VectorOf(const DeviceGemmArgs& args) const {
+    return SumsFactor() ? args.beside : shape_.bias ? args.bias : nullptr;
+  }
+
+  cublasLtEpilogue_t EpilogueOf() const {
+    switch (shape_.epilogue) {
+      case Epilogue::kGelu:
+        return shape_.bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+      case Epilogue::kGeluKept:
+        return shape_.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+      case Epilogue::kGeluGrad:
+        return CUBLASLT_EPILOGUE_DGELU;
+      case Epilogue::kSumsOfA:  // its B is our a
+        return CUBLASLT_EPILOGUE_BGRADB;
+      case Epilogue::kSumsOfB:
+        return CUBLASLT_EPILOGUE_BGRADA;
+      case Epilogue::kNone:
+        break;
+    }
+    return shape_.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  }
+
   template <typename T>
   absl::Status SetOperation(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     return ORIEL_CUBLASLT(table_, cublasLtMatmulDescSetAttribute, operation_.get(), attribute,
@@ -115,13 +148,18 @@ class CublasLtGemm : public DeviceGemm {
         SetOperation(CUBLASLT_MATMUL_DESC_TRANSA, shape_.transpose_b ? transposed : plain));
     ORIEL_RETURN_IF_ERROR(
         SetOperation(CUBLASLT_MATMUL_DESC_TRANSB, shape_.transpose_a ? transposed : plain));
-    if (!shape_.bias) return absl::OkStatus();
-    // One number per row of its result, which is a column of ours.
-    ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS));
-    ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, TypeOf(shape_.added)));
-    // The heuristics ask for one. The real one comes with each run.
-    return SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                        reinterpret_cast<const void*>(uintptr_t{256}));
+    ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf()));
+    // The heuristics ask for addresses. The real ones come with each run.
+    const auto* const aligned = reinterpret_cast<const void*>(uintptr_t{256});
+    if (HasMatrixBeside()) {
+      ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned));
+      ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape_.n));
+    }
+    if (!shape_.bias && !SumsFactor()) return absl::OkStatus();
+    // A bias has one number per row of its result, which is a column of ours.
+    const cudaDataType_t vector = TypeOf(SumsFactor() ? shape_.result : shape_.added);
+    ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, vector));
+    return SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
   }
 
   // `rows` are contiguous.
@@ -199,6 +237,18 @@ absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeCublasLtGemm(const DeviceGemmSha
   if (IsEmpty(shape)) return absl::UnimplementedError("cuBLASLt: nothing to multiply");
   if (shape.bias && shape.added != shape.result) {
     return absl::UnimplementedError("cuBLASLt: adds a bias of the result's type");
+  }
+  const bool keeps = shape.epilogue == Epilogue::kGeluKept,
+             grad = shape.epilogue == Epilogue::kGeluGrad;
+  if ((keeps || grad) && shape.n % 8 != 0) {
+    return absl::UnimplementedError("cuBLASLt: keeps what gelu is of in rows of a multiple of 8");
+  }
+  if (shape.epilogue != Epilogue::kNone && shape.batch > 1) {
+    return absl::UnimplementedError("cuBLASLt: epilogues are of single products here");
+  }
+  if (shape.bias &&
+      (grad || shape.epilogue == Epilogue::kSumsOfA || shape.epilogue == Epilogue::kSumsOfB)) {
+    return absl::UnimplementedError("cuBLASLt: no bias beside this epilogue");
   }
   if (shape.batch > INT32_MAX) return absl::UnimplementedError("cuBLASLt: too many matrices");
   ORIEL_ASSIGN_OR_RETURN(Library* const library, device.Attached<Library>(&Library::Open));

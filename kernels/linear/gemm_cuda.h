@@ -19,19 +19,32 @@
 
 namespace oriel::kernels::cuda {
 
+// What is done with a product, beside a bias and a sum, before it goes to memory; `beside` is
+// another matrix or vector of c's type.
+enum class Epilogue {
+  kNone,
+  kGelu,      // c = gelu_tanh(product)
+  kGeluKept,  // and beside [m, n] = product
+  kGeluGrad,  // c = product times the derivative of gelu_tanh at beside [m, n], which is read
+  kSumsOfA,   // beside [m] = sums of a's rows, over k
+  kSumsOfB,   // beside [n] = sums of b's columns, over k
+};
+
 struct DeviceGemmShape : GemmShape {
   explicit DeviceGemmShape(const GemmShape& shape) : GemmShape(shape) {}
   // All matrices of the batch have the first one's `a`, or `b`.
   bool same_a = false, same_b = false;
   // Bytes to which every operand is aligned.
   int alignment = 64;
+  Epilogue epilogue = Epilogue::kNone;
 };
 
 // On the device. `bias` is read where the shape has one, `addend` where it accumulates: it is `c`
-// itself or apart from it.
+// itself or apart from it. `beside` is the epilogue's.
 struct DeviceGemmArgs {
   const void *a, *b, *bias, *addend;
   void* c;
+  void* beside = nullptr;
 };
 
 // Holds the operands' addresses during Launch: for one thread.
@@ -50,13 +63,13 @@ class DeviceGemm {
   }
 };
 
-// By cuBLASLt: f32 and bf16, for the bias that its epilogue adds. What its heuristics choose is
-// asked for once per shape and device. Unimplemented, with the reason, where it has nothing;
-// Unavailable where the library is missing.
+// By cuBLASLt: f32 and bf16, with the epilogues that it has. What its heuristics choose is asked
+// for once per shape and device. Unimplemented, with the reason, where it has nothing; Unavailable
+// where the library is missing.
 absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeCublasLtGemm(const DeviceGemmShape& shape,
                                                              Device& device);
-// By Oriel's own kernel, which takes every product of f32, f64 and bf16, but does not use the
-// tensor cores.
+// By Oriel's own kernel, which takes every product of f32, f64 and bf16 without an epilogue, but
+// does not use the tensor cores.
 absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeTiledGemm(const DeviceGemmShape& shape,
                                                           Device& device);
 // The first of these that takes it.

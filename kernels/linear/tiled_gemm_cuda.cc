@@ -29,6 +29,7 @@ class TiledDeviceGemm : public DeviceGemm {
 
 absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeTiledGemm(const DeviceGemmShape& shape,
                                                           Device& device) {
+  if (shape.epilogue != Epilogue::kNone) return absl::UnimplementedError("tiles: no epilogue");
   const KernelSpec product{"gemm", {}, {}, {}};
   ORIEL_ASSIGN_OR_RETURN(Function function,
                          FindTyped(product, device, "oriel_gemm", {shape.factors, shape.result}));

@@ -1,4 +1,4 @@
-// What the attribute of fusion clusters is called.
+// What the attributes of fusion clusters, and of what is computed again, are called.
 #ifndef ORIEL_PASSES_FUSE_CLUSTER_H_
 #define ORIEL_PASSES_FUSE_CLUSTER_H_
 
@@ -8,6 +8,8 @@ namespace oriel {
 
 // Of a local op of a forward segment: its cluster, i64.
 inline constexpr llvm::StringLiteral kClusterAttr("oriel.cluster");
+// On ops of a backward: clones of the forward's.
+inline constexpr llvm::StringLiteral kRecomputedAttr("oriel.recomputed");
 
 }  // namespace oriel
 

@@ -1,5 +1,6 @@
 #include "ir/interfaces/view.h"
 #include "ir/oriel/fused.h"
+#include "ir/oriel/location.h"
 #include "ir/oriel/segment.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/fuse/cluster.h"
@@ -55,6 +56,60 @@ DictionaryAttr withSummands(DictionaryAttr rule) {
   list.set("operands", builder.getArrayAttr(operands));
   list.set("results", builder.getArrayAttr(results));
   return list.getDictionary(rule.getContext());
+}
+
+// The rule of a product with an activation behind it: both results are cut as the product's, which
+// is no sum over ranks.
+DictionaryAttr withActivation(DictionaryAttr rule, unsigned results) {
+  mlir::Builder builder(rule.getContext());
+  mlir::NamedAttrList list(rule);
+  list.set("results",
+           builder.getArrayAttr(llvm::SmallVector<Attribute>(results, listOf(rule, "results")[0])));
+  list.set("linear", builder.getArrayAttr({}));
+  return list.getDictionary(rule.getContext());
+}
+
+// The rule of a product with one more operand that its result is multiplied with.
+DictionaryAttr withFactor(DictionaryAttr rule) {
+  mlir::Builder builder(rule.getContext());
+  llvm::SmallVector<Attribute> operands = listOf(rule, "operands");
+  operands.push_back(listOf(rule, "results")[0]);
+  mlir::NamedAttrList list(rule);
+  list.set("operands", builder.getArrayAttr(operands));
+  return list.getDictionary(rule.getContext());
+}
+
+// The rule of a weight's gradient, and with it the sums of the cotangent over its rows: these are
+// cut as the cotangent's last dimension, and depend on nothing else.
+DictionaryAttr withBiasGrad(DictionaryAttr rule) {
+  constexpr int64_t kCotangent = 1;
+  mlir::Builder builder(rule.getContext());
+  llvm::SmallVector<Attribute> results = listOf(rule, "results"), linear;
+  auto cotangent = llvm::cast<ArrayAttr>(listOf(rule, "operands")[kCotangent]);
+  results.push_back(builder.getArrayAttr({cotangent.getValue().back()}));
+  for (Attribute group : listOf(rule, "linear")) {
+    const auto isCotangent = [](Attribute operand) {
+      return llvm::cast<mlir::IntegerAttr>(operand).getInt() == kCotangent;
+    };
+    if (llvm::any_of(llvm::cast<ArrayAttr>(group), isCotangent)) linear.push_back(group);
+  }
+  mlir::NamedAttrList list(rule);
+  list.set("results", builder.getArrayAttr(results));
+  list.set("linear", builder.getArrayAttr(linear));
+  return list.getDictionary(rule.getContext());
+}
+
+// Gives `made` what is said of an op that it stands for, and `last`, the sharding of one more
+// result.
+void takeAttributes(Operation* made, Operation* from, ir::ShardingAttr last) {
+  made->setDiscardableAttrs(from->getDiscardableAttrDictionary());
+  auto shardings = made->getAttrOfType<ArrayAttr>(ir::kShardingsAttr);
+  if (made->getNumResults() == from->getNumResults() || !shardings) return;
+  made->removeAttr(ir::kShardingsAttr);
+  if (!last) return;
+  llvm::SmallVector<Attribute> all(shardings.getValue());
+  all.push_back(last);
+  made->setAttr(ir::kShardingsAttr, mlir::ArrayAttr::get(made->getContext(), all));
 }
 
 // Puts `made`, whose first results are the op's, in the op's place.
@@ -115,6 +170,123 @@ void takeCasts(ir::NarrowOpInterface op) {
   for (Operation* cast : casts) eraseUnused(cast);
 }
 
+// --- what stands behind what
+
+// Whether the producer may do what `op` does with its result 0: nobody else sees that, it is cut as
+// op's is, and, where clusters are, in the same one: then a clone of one is beside a clone of the
+// other.
+bool mayJoin(Operation* producer, Operation* op) {
+  const auto cluster = [](Operation* of) { return of->getAttr(kClusterAttr); };
+  return producer->getBlock() == op->getBlock() && producer->getResult(0).hasOneUse() &&
+         cluster(producer) == cluster(op) &&
+         producer->hasAttr(kRuleAttr) == op->hasAttr(kRuleAttr) &&
+         producer->getResult(0).getType() == op->getResult(0).getType();
+}
+
+bool isBefore(Value value, Operation* op) {
+  Operation* producer = value.getDefiningOp();
+  return !producer || (producer != op && producer->isBeforeInBlock(op));
+}
+
+// --- gradients of biases
+
+// Whether it adds up all dimensions but the last one, which it keeps.
+bool sumsRows(ir::ReduceSumOp sum) {
+  const int64_t rank = sum.getInput().getType().getRank();
+  if (sum.getKeepDims() || static_cast<int64_t>(sum.getDims().size()) != rank - 1) return false;
+  return llvm::all_of(llvm::enumerate(sum.getDims()),
+                      [](auto dim) { return dim.value() == static_cast<int64_t>(dim.index()); });
+}
+
+// The gradient of a weight for the same cotangent, where its launch may stand for both.
+ir::LinearWeightGradOp weightGradBeside(ir::ReduceSumOp sum) {
+  for (Operation* user : sum.getInput().getUsers()) {
+    auto grad = llvm::dyn_cast<ir::LinearWeightGradOp>(user);
+    if (!grad || grad.getCotangent() != sum.getInput() || grad->getBlock() != sum->getBlock() ||
+        grad->getAttr(kClusterAttr) != sum->getAttr(kClusterAttr) ||
+        (sum->hasAttr(kRuleAttr) && !grad->hasAttr(kRuleAttr))) {
+      continue;
+    }
+    const bool isEarly = llvm::any_of(sum->getUsers(), [&](Operation* reader) {
+      return reader->getBlock() == grad->getBlock() && reader->isBeforeInBlock(grad);
+    });
+    if (!isEarly) return grad;
+  }
+  return nullptr;
+}
+
+void joinBiasGrad(ir::ReduceSumOp sum) {
+  ir::LinearWeightGradOp grad = sumsRows(sum) ? weightGradBeside(sum) : nullptr;
+  if (!grad) return;
+  mlir::OpBuilder builder(grad);
+  Operation* made = ir::LinearGradsOp::create(
+      builder, grad.getLoc(), grad.getType(), sum.getType(), grad.getInput(), grad.getCotangent(),
+      /*addend=*/nullptr, grad.getTransposeWeight(), grad.getOrigin());
+  takeAttributes(made, grad, ir::shardingOf(sum.getResult()));
+  if (auto rule = made->getAttrOfType<DictionaryAttr>(kRuleAttr)) {
+    made->setAttr(kRuleAttr, withBiasGrad(rule));
+  }
+  sum.getResult().replaceAllUsesWith(made->getResult(1));
+  sum.erase();
+  replace(grad, made);
+}
+
+// --- activations
+
+// The ONNX nodes of which the backward computes something again.
+llvm::DenseSet<int64_t> recomputedOrigins(mlir::ModuleOp program) {
+  llvm::DenseSet<int64_t> origins;
+  program.walk([&](Operation* op) {
+    if (op->hasAttr(kRecomputedAttr)) origins.insert(ir::originOf(op));
+  });
+  return origins;
+}
+
+// The kernel need not round what the activation is of. So an activation is not joined to a product
+// where only one of the two is computed again: its bits would be others.
+void joinActivation(ir::ActivationOp activation, const llvm::DenseSet<int64_t>& recomputed) {
+  auto linear = activation.getInput().getDefiningOp<ir::LinearOp>();
+  if (!linear || linear->getBlock() != activation->getBlock() ||
+      !ir::isEpilogueActivation(activation.getKind()) ||
+      linear->hasAttr(kRuleAttr) != activation->hasAttr(kRuleAttr) ||
+      recomputed.contains(linear.getOrigin()) != recomputed.contains(activation.getOrigin())) {
+    return;
+  }
+  const bool isWanted = !linear.getResult().hasOneUse();
+  mlir::OpBuilder builder(linear);
+  Operation* made = ir::LinearActivationOp::create(
+      builder, linear.getLoc(), activation.getType(), isWanted ? linear.getType() : Type(),
+      linear.getInput(), linear.getWeight(), linear.getBias(), activation.getKind(),
+      linear.getTransposeWeight(), linear.getOrigin());
+  takeAttributes(made, linear, ir::shardingOf(linear.getResult()));
+  if (auto rule = made->getAttrOfType<DictionaryAttr>(kRuleAttr)) {
+    made->setAttr(kRuleAttr, withActivation(rule, made->getNumResults()));
+  }
+  activation.getResult().replaceAllUsesWith(made->getResult(0));
+  activation.erase();
+  if (isWanted) linear.getResult().replaceAllUsesWith(made->getResult(1));
+  linear.erase();
+}
+
+void joinActivationGrad(ir::ActivationGradOp grad) {
+  auto linear = grad.getCotangent().getDefiningOp<ir::LinearOp>();
+  if (!linear || linear.getBias() || !ir::isEpilogueActivation(grad.getKind()) ||
+      !mayJoin(linear, grad) || !isBefore(grad.getInput(), linear)) {
+    return;
+  }
+  mlir::OpBuilder builder(linear);
+  Operation* made = ir::LinearActivationGradOp::create(
+      builder, linear.getLoc(), grad.getType(), linear.getInput(), linear.getWeight(),
+      grad.getInput(), grad.getKind(), linear.getTransposeWeight(), linear.getOrigin());
+  takeAttributes(made, linear, nullptr);
+  if (auto rule = made->getAttrOfType<DictionaryAttr>(kRuleAttr)) {
+    made->setAttr(kRuleAttr, withFactor(rule));
+  }
+  grad.getResult().replaceAllUsesWith(made->getResult(0));
+  grad.erase();
+  linear.erase();
+}
+
 // --- sums
 
 // Whether a sum that partition has cut reads each piece of its operands where it makes that piece
@@ -129,21 +301,6 @@ bool isOfEqualPieces(ir::AddOp add) {
 
 // --- sums behind an op
 
-// Whether the producer may do the sum: nobody else sees what it makes, it is cut as the sum is,
-// and, where clusters are, in the same one: then a clone of one is beside a clone of the other.
-bool mayAdd(Operation* producer, Operation* sum) {
-  const auto cluster = [](Operation* op) { return op->getAttr(kClusterAttr); };
-  return producer->getBlock() == sum->getBlock() && producer->getResult(0).hasOneUse() &&
-         cluster(producer) == cluster(sum) &&
-         producer->hasAttr(kRuleAttr) == sum->hasAttr(kRuleAttr) &&
-         producer->getResult(0).getType() == sum->getResult(0).getType();
-}
-
-bool isBefore(Value value, Operation* op) {
-  Operation* producer = value.getDefiningOp();
-  return !producer || (producer != op && producer->isBeforeInBlock(op));
-}
-
 // The operand that can take the other one, which is made before it; -1 for none.
 int producerOf(ir::AddOp add) {
   for (int i = 0; i < 2; ++i) {
@@ -151,7 +308,7 @@ int producerOf(ir::AddOp add) {
     Operation* producer = made.getDefiningOp();
     if (llvm::isa_and_present<ir::EpilogueOpInterface>(producer) &&
         made == producer->getResult(0) && addend.getType() == made.getType() &&
-        mayAdd(producer, add) && isBefore(addend, producer)) {
+        mayJoin(producer, add) && isBefore(addend, producer)) {
       return i;
     }
   }
@@ -206,15 +363,8 @@ void joinBefore(ir::AddOp add) {
     mlir::OpBuilder builder(user);
     Operation* made = op.buildOfSum(builder, add.getLhs(), add.getRhs());
     if (!made) continue;
-    made->setDiscardableAttrs(user->getDiscardableAttrDictionary());
+    takeAttributes(made, user, ir::shardingOf(sum));
     if (rule) made->setAttr(kRuleAttr, withSummands(rule));
-    auto shardings = user->getAttrOfType<ArrayAttr>(ir::kShardingsAttr);
-    made->removeAttr(ir::kShardingsAttr);
-    if (ir::ShardingAttr own = ir::shardingOf(sum); own && shardings) {
-      llvm::SmallVector<Attribute> all(shardings.getValue());
-      all.push_back(own);
-      made->setAttr(ir::kShardingsAttr, builder.getArrayAttr(all));
-    }
     replace(user, made);
     sum.replaceAllUsesWith(made->getResults().back());
     add.erase();
@@ -234,11 +384,16 @@ void forEach(mlir::Block& block, Function function) {
 struct FormFused : impl::FormFusedBase<FormFused> {
   void runOnOperation() override {
     for (mlir::ModuleOp program : ir::programsOf(getOperation())) {
+      const llvm::DenseSet<int64_t> recomputed = recomputedOrigins(program);
       for (auto segment : program.getOps<mlir::func::FuncOp>()) {
         if (!segment.getBody().hasOneBlock()) continue;
         mlir::Block& block = segment.getBody().front();
         // First, since casts stand between the sums and what is to take them.
         forEach<ir::NarrowOpInterface>(block, takeCasts);
+        forEach<ir::ReduceSumOp>(block, joinBiasGrad);
+        forEach<ir::ActivationOp>(block,
+                                  [&](ir::ActivationOp op) { joinActivation(op, recomputed); });
+        forEach<ir::ActivationGradOp>(block, joinActivationGrad);
         // A product adds for nothing, a norm reads one more tensor.
         forEach<ir::AddOp>(block, [](ir::AddOp add) {
           if (isOfEqualPieces(add) && !joinBehind(add)) joinBefore(add);

@@ -5,7 +5,7 @@
 include "mlir/Pass/PassBase.td"
 
 def FormFused : Pass<"oriel-form-fused", "::mlir::ModuleOp"> {
-  let summary = "Joins sums and casts to the products and norms beside them";
+  let summary = "Joins sums, casts, activations and gradients of biases to the ops beside them";
   let description = [{
     What a kernel can do besides becomes part of its op (the interfaces of fusion.td):
 
@@ -15,6 +15,10 @@ def FormFused : Pass<"oriel-form-fused", "::mlir::ModuleOp"> {
       before, another cotangent. Nobody else may use what the op makes, the other value must be
       there before it, and both must be of one cluster: then clones that `remat` made have the bits
       of their originals. It is added before the result is rounded.
+    - The gradient of a bias: sums of a cotangent over its rows, beside the gradient of the weight for
+      the same cotangent.
+    - An activation that libraries apply to a product, and its derivative. Forward, both must be
+      computed again or neither: the kernel need not round what the activation is of.
     - Else, a sum that is operand 0 of the op, if nothing is computed between the two. The sum is
       another result.
 

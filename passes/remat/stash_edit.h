@@ -9,9 +9,6 @@
 
 namespace oriel {
 
-// On ops of a backward: clones of the forward's.
-inline constexpr llvm::StringLiteral kRecomputedAttr("oriel.recomputed");
-
 // Of the blocks of a forward segment, which is not used any more by `graph` afterwards. Each
 // segment of the backward gets clones of what it needs of its own; a value that enters the stash is
 // called remat.N.SEGMENT. Fails with a diagnostic for bad roles.

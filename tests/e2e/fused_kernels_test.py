@@ -10,11 +10,11 @@ from oriel_testing import OrielTestCase, losses, read_safetensors, relative_erro
 
 BATCH, MICRO = 8, 2
 FUSED = "--fuse-kernels"
-FORMS = r"oriel\.(linear_add|linear_weight_grad_add|fused_\w+)\""
+FORMS = r"oriel\.(linear_add|linear_weight_grad_add|linear_activation\w*|linear_grads|fused_\w+)\""
 
 
 class FusedKernelsTestCase(OrielTestCase):
-    gpt = Gpt()
+    gpt = Gpt(gelu="tanh")
     options: tuple[str, ...] = ()
 
     def files(self, precision: str):
@@ -63,18 +63,23 @@ class FusedKernelsTestCase(OrielTestCase):
 
 class FusedKernelsTest(FusedKernelsTestCase):
     def test_forms(self):
-        """Every gradient of a weight that a layer multiplies with, and both residuals of each block, each way."""
+        """Gradients of the weights and biases of all layers, both residuals of each block and its activation, each way."""
         blocks = self.gpt.blocks
         self.assertFalse(any(self.forms("f32").values()))
         forms = self.forms("f32", FUSED)
-        self.assertEqual(forms["backward"]["linear_weight_grad_add"], 6 * blocks + 1)
+        self.assertEqual(forms["backward"]["linear_grads"], 6 * blocks)
+        self.assertEqual(forms["backward"]["linear_weight_grad_add"], 1)  # the output layer's, which has no bias
+        self.assertEqual(forms["backward"]["linear_activation_grad"], blocks)
         self.assertEqual(forms["backward"]["fused_layer_norm_grad"], 2 * blocks)
+        self.assertEqual(forms["forward"]["linear_activation"], blocks)
         self.assertEqual(forms["forward"]["linear_add"], 2 * blocks)
 
     def test_forms_in_bf16(self):
         """Norms read and write bf16."""
         forms, blocks = self.forms("bf16", FUSED), self.gpt.blocks
-        self.assertEqual(forms["backward"]["linear_weight_grad_add"], 6 * blocks + 1)
+        self.assertEqual(forms["backward"]["linear_grads"], 6 * blocks)
+        self.assertEqual(forms["forward"]["linear_activation"], blocks)
+        self.assertEqual(forms["backward"]["linear_activation_grad"], blocks)
         self.assertGreaterEqual(forms["forward"]["fused_layer_norm"], 2 * blocks)
         self.assertGreaterEqual(forms["backward"]["fused_layer_norm_grad"], 2 * blocks)
 

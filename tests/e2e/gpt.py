@@ -14,6 +14,7 @@ class Gpt:
     sequence: int = 32
     vocabulary: int = 96
     tied: bool = False  # the output layer is the embedding
+    gelu: str = "none"  # or tanh, its approximation
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
     def model(self) -> bytes:
@@ -72,7 +73,7 @@ class Gpt:
             out = attention(norm(x, f"{name}.norm1"), f"{name}.attention")
             x = graph.node("Add", [x, out], f"{name}.x1")
             out = linear(norm(x, f"{name}.norm2"), f"{name}.up", hidden, 4 * hidden)
-            out = graph.node("Gelu", [out], f"{name}.gelu")
+            out = graph.node("Gelu", [out], f"{name}.gelu", approximate=self.gelu)
             out = linear(out, f"{name}.down", 4 * hidden, hidden)
             x = graph.node("Add", [x, out], f"{name}.x2")
         x = norm(x, "norm")

@@ -35,6 +35,8 @@ def field(number: int, value) -> bytes:
 def attribute(name: str, value) -> bytes:
     if isinstance(value, int):
         return field(1, name) + field(3, value) + field(20, 2)  # INT
+    if isinstance(value, str):
+        return field(1, name) + field(4, value) + field(20, 3)  # STRING
     return field(1, name) + b"".join(field(8, item) for item in value) + field(20, 7)  # INTS
 
 

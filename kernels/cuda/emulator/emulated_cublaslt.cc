@@ -1,10 +1,12 @@
 // cuBLASLt for the emulator: the same functions over plain loops on the CPU.
 //
 // What it takes is what Oriel uses: column-major matrices of f32 and bf16, batched with strides,
-// either operand transposed, sums in f32 (in a double, rounded once), a bias epilogue. It is
-// stricter than the library: an algorithm runs for the very product, alignment and workspace it was
-// chosen for; every matrix must lie within an allocation; and the workspace is overwritten.
+// either operand transposed, sums in f32 (in a double, rounded once), epilogues of biases, of GELU
+// and its derivative, and of sums of a factor. It is stricter than the library: an algorithm runs
+// for the very product, alignment and workspace it was chosen for; every matrix must lie within an
+// allocation; and the workspace is overwritten.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -20,8 +22,20 @@ struct Operation {
   cudaDataType_t scale;
   cublasOperation_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;
+  const void* bias = nullptr;  // or, written, sums of a factor
   cudaDataType_t bias_type = CUDA_R_32F;
+  void* aux = nullptr;
+  int64_t aux_leading = 0;
+
+  bool Has(int bits) const { return (epilogue & bits) == bits; }
+  bool AddsBias() const { return Has(CUBLASLT_EPILOGUE_BIAS); }
+  bool SumsA() const { return Has(CUBLASLT_EPILOGUE_BGRADA); }
+  bool SumsB() const { return Has(CUBLASLT_EPILOGUE_BGRADB); }
+  bool AppliesGelu() const { return Has(CUBLASLT_EPILOGUE_GELU); }
+  bool AppliesGeluGrad() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
+  bool HasAux() const { return Has(kAux); }
+
+  static constexpr int kAux = CUBLASLT_EPILOGUE_GELU_AUX & ~CUBLASLT_EPILOGUE_GELU;
 };
 
 struct Layout {
@@ -117,6 +131,10 @@ cublasStatus_t MatmulDescSetAttribute(cublasLtMatmulDesc_t to,
       return Checked(Read(buffer, bytes, &operation->bias));
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
       return Checked(Read(buffer, bytes, &operation->bias_type));
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return Checked(Read(buffer, bytes, &operation->aux));
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return Checked(Read(buffer, bytes, &operation->aux_leading));
     default:
       return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -208,14 +226,36 @@ bool MakeProduct(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a, cubla
   return fits;
 }
 
+bool SupportedEpilogue(const Product& p) {
+  const Operation& o = p.operation;
+  switch (o.epilogue) {
+    case CUBLASLT_EPILOGUE_DEFAULT:
+    case CUBLASLT_EPILOGUE_BIAS:
+    case CUBLASLT_EPILOGUE_GELU:
+    case CUBLASLT_EPILOGUE_GELU_BIAS:
+    case CUBLASLT_EPILOGUE_GELU_AUX:
+    case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
+    case CUBLASLT_EPILOGUE_DGELU:
+    case CUBLASLT_EPILOGUE_BGRADA:
+    case CUBLASLT_EPILOGUE_BGRADB:
+      break;
+    default:
+      return false;
+  }
+  const bool vector = o.AddsBias() || o.SumsA() || o.SumsB();
+  if (vector && (o.bias_type != p.d.type || o.bias == nullptr)) return false;
+  return !o.HasAux() || (o.aux != nullptr && o.aux_leading % 8 == 0 && o.aux_leading >= p.m &&
+                         reinterpret_cast<uintptr_t>(o.aux) % 16 == 0);
+}
+
 bool Supported(const Product& p) {
   const auto known = [](cudaDataType_t type) { return type == CUDA_R_32F || type == CUDA_R_16BF; };
   return p.operation.compute == CUBLAS_COMPUTE_32F && p.operation.scale == CUDA_R_32F &&
          p.a.type == p.b.type && known(p.a.type) &&
          (p.d.type == p.a.type || (p.a.type == CUDA_R_16BF && p.d.type == CUDA_R_32F)) &&
+         SupportedEpilogue(p) &&
          (p.operation.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
-          (p.operation.epilogue == CUBLASLT_EPILOGUE_BIAS && p.operation.bias_type == p.d.type &&
-           p.operation.bias != nullptr));
+          p.operation.epilogue == CUBLASLT_EPILOGUE_BIAS || p.d.batch == 1);
 }
 
 cublasStatus_t AlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
@@ -248,10 +288,57 @@ double Load(const void* base, cudaDataType_t type, int64_t i) {
   return runtime::BFloat16ToFloat(static_cast<const uint16_t*>(base)[i]);
 }
 
+void Store(void* base, cudaDataType_t type, int64_t i, double value) {
+  const float rounded = static_cast<float>(value);
+  if (type == CUDA_R_32F) {
+    static_cast<float*>(base)[i] = rounded;
+  } else {
+    static_cast<uint16_t*>(base)[i] = runtime::FloatToBFloat16(rounded);
+  }
+}
+
+// x/2 (1 + tanh u), u = √(2/π) (x + 0.044715 x³), and its derivative.
+double Gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+double GeluSlope(double x) {
+  const double t = std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+}
+
+// The number behind the epilogue, of row i and column j.
+double Finish(const Product& p, double sum, int64_t i, int64_t j) {
+  const Operation& o = p.operation;
+  if (o.AddsBias()) sum += Load(o.bias, o.bias_type, i);
+  const int64_t aux = j * o.aux_leading + i;
+  if (o.AppliesGeluGrad()) return sum * GeluSlope(Load(o.aux, p.d.type, aux));
+  if (!o.AppliesGelu()) return sum;
+  if (o.HasAux()) Store(o.aux, p.d.type, aux, sum);
+  return Gelu(sum);
+}
+
+// Sums over k of the rows of op(A), or of the columns of op(B).
+void SumFactor(const Product& p, const void* a, const void* b) {
+  const bool of_a = p.operation.SumsA();
+  const Layout& layout = of_a ? p.a : p.b;
+  const bool transposed = (of_a ? p.operation.transpose_a : p.operation.transpose_b) != CUBLAS_OP_N;
+  // The dimension that stays is that of columns of the matrix as it is stored, or of rows.
+  const bool rows_stay = of_a != transposed;
+  for (int64_t i = 0; i < (of_a ? p.m : p.n); ++i) {
+    double sum = 0;
+    for (int64_t x = 0; x < p.k; ++x) {
+      const int64_t at = rows_stay ? x * layout.leading + i : i * layout.leading + x;
+      sum += Load(of_a ? a : b, layout.type, at);
+    }
+    Store(const_cast<void*>(p.operation.bias), p.operation.bias_type, i, sum);
+  }
+}
+
 void Multiply(const Product& p, float alpha, const void* a, const void* b, float beta,
               const void* c, void* d) {
   const bool ta = p.operation.transpose_a != CUBLAS_OP_N;
   const bool tb = p.operation.transpose_b != CUBLAS_OP_N;
+  if (p.operation.SumsA() || p.operation.SumsB()) SumFactor(p, a, b);
   // Each column of op(B) and all of op(A) as doubles, so that the inner loop is plain.
   std::vector<double> left(p.m * p.k), right(p.k);
   for (int64_t s = 0; s < p.d.batch; ++s) {
@@ -277,15 +364,7 @@ void Multiply(const Product& p, float alpha, const void* a, const void* b, float
         if (beta != 0) {
           sum += beta * Load(c, p.c.type, s * p.c.stride + j * p.c.leading + i);
         }
-        if (p.operation.epilogue == CUBLASLT_EPILOGUE_BIAS) {
-          sum += Load(p.operation.bias, p.operation.bias_type, i);
-        }
-        const float rounded = static_cast<float>(sum);
-        if (p.d.type == CUDA_R_32F) {
-          static_cast<float*>(d)[s * p.d.stride + at] = rounded;
-        } else {
-          static_cast<uint16_t*>(d)[s * p.d.stride + at] = runtime::FloatToBFloat16(rounded);
-        }
+        Store(d, p.d.type, s * p.d.stride + at, Finish(p, sum, i, j));
       }
     }
   }
@@ -313,9 +392,14 @@ cublasStatus_t Matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
     fits = fits && reinterpret_cast<uintptr_t>(addresses[i]) % chosen.alignment[i] == 0 &&
            IsEmulatedMemory(addresses[i], bytes[i]);
   }
-  if (p.operation.epilogue == CUBLASLT_EPILOGUE_BIAS) {
-    const int64_t bias_bytes = p.m * (p.operation.bias_type == CUDA_R_16BF ? 2 : 4);
-    fits = fits && IsEmulatedMemory(p.operation.bias, bias_bytes);
+  const Operation& o = p.operation;
+  if (o.AddsBias() || o.SumsA() || o.SumsB()) {
+    const int64_t count = o.SumsB() ? p.n : p.m;
+    fits = fits && IsEmulatedMemory(o.bias, count * (o.bias_type == CUDA_R_16BF ? 2 : 4));
+  }
+  if (o.HasAux()) {
+    const int64_t count = (p.n - 1) * o.aux_leading + p.m;
+    fits = fits && IsEmulatedMemory(o.aux, count * p.d.element_bytes());
   }
   if (needed > 0) fits = fits && IsEmulatedMemory(workspace, static_cast<int64_t>(needed));
   if (!fits) return CUBLAS_STATUS_INVALID_VALUE;

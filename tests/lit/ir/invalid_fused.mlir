@@ -147,3 +147,43 @@ func.func @statistic(%x: tensor<4x8xbf16>, %w: tensor<8xf32>, %s: tensor<4xbf16>
   %0:2 = oriel.fused_rms_norm_grad %x, %x, %w, %s : (tensor<4x8xbf16>, tensor<4x8xbf16>, tensor<8xf32>, tensor<4xbf16>) -> (tensor<4x8xbf16>, tensor<8xf32>)
   return
 }
+
+// -----
+
+func.func @preactivation(%dy: tensor<4x8xf32>, %w: tensor<8x6xf32>, %x: tensor<4x8xf32>) {
+  // expected-error@+1 {{expects a preactivation of type 'tensor<4x6xf32>', got 'tensor<4x8xf32>'}}
+  %0 = oriel.linear_activation_grad %dy, %w, %x {kind = "gelu_tanh"} : (tensor<4x8xf32>, tensor<8x6xf32>, tensor<4x8xf32>) -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+func.func @activation_kind(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>) {
+  // expected-error@+1 {{expects the kind gelu, gelu_tanh, gelu_quick or silu, got "relu"}}
+  %0 = oriel.linear_activation %x, %w {kind = "relu"} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+func.func @activation_type(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>) {
+  // expected-error@+1 {{expects a result of the type of oriel.linear, 'tensor<4x6xf32>'}}
+  %0 = oriel.linear_activation %x, %w {kind = "gelu_tanh"} : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @bias_grad(%x: tensor<4x8xf32>, %dy: tensor<4x6xf32>) {
+  // expected-error@+1 {{expects a bias_grad of the type 'tensor<6xf32>', or wider}}
+  %0:2 = oriel.linear_grads %x, %dy : (tensor<4x8xf32>, tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8xf32>)
+  return
+}
+
+// -----
+
+func.func @weight_grad(%x: tensor<4x8xf32>, %dy: tensor<4x6xf32>) {
+  // expected-error@+1 {{expects a weight_grad of the type of oriel.linear_weight_grad, 'tensor<8x6xf32>'}}
+  %0:2 = oriel.linear_grads %x, %dy : (tensor<4x8xf32>, tensor<4x6xf32>) -> (tensor<6x8xf32>, tensor<6xf32>)
+  return
+}

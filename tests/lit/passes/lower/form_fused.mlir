@@ -168,3 +168,107 @@ module {
     return %result, %0 : tensor<1x8xf32>, tensor<1x8xf32>
   }
 }
+
+// -----
+
+// The activation of a layer: with what it is of, where that is wanted, and alone.
+// CHECK-LABEL: func.func @activation
+// CHECK-NEXT: %[[Y:.*]], %[[PRE:.*]] = oriel.linear_activation %arg0, %arg1, %arg2 {kind = "gelu_tanh", oriel.cluster = 1 : i64, oriel.shardings = [#oriel.sharding<[{}, {a}]>, #oriel.sharding<[{}, {a}]>], origin = 3 : i64, transpose_weight = true}
+// CHECK-NEXT: %[[Z:.*]] = oriel.linear_activation %arg0, %arg1 {kind = "gelu_tanh", origin = 5 : i64, transpose_weight = true} : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+// CHECK-NEXT: return %[[PRE]], %[[Y]], %[[Z]]
+module {
+  func.func @activation(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>, %b: tensor<16xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>) {
+    %0 = oriel.linear %x, %w, %b {oriel.cluster = 1 : i64, oriel.shardings = [#oriel.sharding<[{}, {a}]>], origin = 3 : i64, transpose_weight = true} : (tensor<4x8xf32>, tensor<16x8xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+    %1 = oriel.activation %0 {kind = "gelu_tanh", oriel.cluster = 2 : i64, oriel.shardings = [#oriel.sharding<[{}, {a}]>], origin = 4 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    %2 = oriel.linear %x, %w {origin = 5 : i64, transpose_weight = true} : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+    %3 = oriel.activation %2 {kind = "gelu_tanh", origin = 6 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    return %0, %1, %3 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
+  }
+}
+
+// -----
+
+// The backward computes the first activation again, but not its layer, and the second one with it.
+// CHECK-LABEL: func.func @forward
+// CHECK: oriel.linear %{{.*}}origin = 3
+// CHECK: oriel.activation %{{.*}}origin = 4
+// CHECK: oriel.linear_activation %{{.*}}origin = 5
+// CHECK-LABEL: func.func @backward
+// CHECK: oriel.activation %{{.*}}origin = 4
+// CHECK: oriel.linear_activation %{{.*}}oriel.recomputed, origin = 5
+module {
+  func.func @forward(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>) {
+    %0 = oriel.linear %x, %w {origin = 3 : i64} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %1 = oriel.activation %0 {kind = "gelu_tanh", origin = 4 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    %2 = oriel.linear %x, %w {origin = 5 : i64} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %3 = oriel.activation %2 {kind = "gelu_tanh", origin = 6 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    return %0, %1, %3 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
+  }
+  func.func @backward(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %kept: tensor<4x16xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>) {
+    %0 = oriel.activation %kept {kind = "gelu_tanh", oriel.recomputed, origin = 4 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    %1 = oriel.linear %x, %w {oriel.recomputed, origin = 5 : i64} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %2 = oriel.activation %1 {kind = "gelu_tanh", oriel.recomputed, origin = 6 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    return %0, %1, %2 : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
+  }
+}
+
+// -----
+
+// Behind the product with the cotangent, the derivative; beside the gradient of a weight, that of
+// the bias.
+// CHECK-LABEL: func.func @gradients
+// CHECK-NEXT: %[[DX:.*]] = oriel.linear_activation_grad %arg0, %arg1, %arg2 {kind = "gelu_tanh"}
+// CHECK-NEXT: %[[DW:.*]], %[[DB:.*]] = oriel.linear_grads %arg3, %[[DX]], %arg4 {oriel.shardings = [#oriel.sharding<[{}, {a}]>, #oriel.sharding<[{a}]>]} : (tensor<2x4x6xf32>, tensor<2x4x16xf32>, tensor<6x16xf32>) -> (tensor<6x16xf32>, tensor<16xf32>)
+// CHECK-NEXT: %[[SUM:.*]] = oriel.add %arg5, %[[DB]]
+// CHECK-NEXT: return %[[DW]], %[[SUM]]
+module {
+  func.func @gradients(%dy: tensor<2x4x8xf32>, %w: tensor<8x16xf32>, %pre: tensor<2x4x16xf32>, %x: tensor<2x4x6xf32>, %dw: tensor<6x16xf32>, %db: tensor<16xf32>) -> (tensor<6x16xf32>, tensor<16xf32>) {
+    %0 = oriel.linear %dy, %w : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
+    %1 = oriel.activation_grad %0, %pre {kind = "gelu_tanh"} : (tensor<2x4x16xf32>, tensor<2x4x16xf32>) -> tensor<2x4x16xf32>
+    %2 = oriel.linear_weight_grad %x, %1 {oriel.shardings = [#oriel.sharding<[{}, {a}]>]} : (tensor<2x4x6xf32>, tensor<2x4x16xf32>) -> tensor<6x16xf32>
+    %3 = oriel.add %dw, %2 {oriel.shardings = [#oriel.sharding<[{}, {a}]>]} : (tensor<6x16xf32>, tensor<6x16xf32>) -> tensor<6x16xf32>
+    %4 = oriel.reduce_sum %1 {dims = array<i64: 0, 1>, oriel.shardings = [#oriel.sharding<[{a}]>]} : (tensor<2x4x16xf32>) -> tensor<16xf32>
+    %5 = oriel.add %db, %4 : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+    return %3, %5 : tensor<6x16xf32>, tensor<16xf32>
+  }
+}
+
+// -----
+
+// Rows and columns are cut: both gradients are sums over the ranks of one axis, and pieces along
+// the other.
+// CHECK-LABEL: func.func @cut_gradients
+// CHECK: oriel.linear_grads
+// CHECK-SAME: oriel.rule = {factors = {{\[\[}}8, "parallel"], [6, "parallel"], [4, "sum"]], linear = {{\[\[}}1]], operands = {{\[\[\[}}2], [0]], {{\[\[}}2], [1]]], results = {{\[\[\[}}0], [1]], {{\[\[}}1]]]}
+// CHECK-SAME: oriel.split = {{\[\[\]}}, ["a1"], ["a0"]]
+// CHECK-NOT: reduce_sum
+module {
+  func.func @cut_gradients(%x: tensor<2x8xf32>, %dy: tensor<2x3xf32>) -> (tensor<8x3xf32>, tensor<3xf32>) {
+    %0 = oriel.linear_weight_grad %x, %dy {oriel.rule = {factors = [[8, "parallel"], [6, "parallel"], [4, "sum"]], linear = [[0], [1]], operands = [[[2], [0]], [[2], [1]]], results = [[[0], [1]]]}, oriel.split = [[], ["a1"], ["a0"]]} : (tensor<2x8xf32>, tensor<2x3xf32>) -> tensor<8x3xf32>
+    %1 = oriel.reduce_sum %dy {dims = array<i64: 0>, oriel.rule = {factors = [[6, "parallel"], [4, "sum"]], linear = [[0]], operands = [[[1], [0]]], results = [[[0]]]}, oriel.split = [["a1"], ["a0"]]} : (tensor<2x3xf32>) -> tensor<3xf32>
+    return %0, %1 : tensor<8x3xf32>, tensor<3xf32>
+  }
+}
+
+// -----
+
+// What stays: sums of other dimensions, and one that is read before the gradient of the weight is
+// made; an activation that no library applies; a derivative of a product that others read.
+// CHECK-LABEL: func.func @others
+// CHECK-NOT: oriel.linear_grads
+// CHECK-NOT: oriel.linear_activation
+// CHECK: return
+module {
+  func.func @others(%x: tensor<2x4x8xf32>, %dy: tensor<2x4x8xf32>, %w: tensor<8x8xf32>, %b: tensor<8xf32>)
+      -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>) {
+    %0 = oriel.reduce_sum %dy {dims = array<i64: 0>} : (tensor<2x4x8xf32>) -> tensor<4x8xf32>
+    %1 = oriel.reduce_sum %dy {dims = array<i64: 0, 1>} : (tensor<2x4x8xf32>) -> tensor<8xf32>
+    %2 = oriel.add %1, %b : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %3 = oriel.linear_weight_grad %x, %dy : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<8x8xf32>
+    %4 = oriel.linear %x, %w : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %5 = oriel.activation %4 {kind = "silu"} : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    %6 = oriel.linear %dy, %w : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %7 = oriel.activation_grad %6, %x {kind = "gelu_tanh"} : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    return %0, %2, %3, %5, %6, %7 : tensor<4x8xf32>, tensor<8xf32>, tensor<8x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>
+  }
+}
