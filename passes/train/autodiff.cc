@@ -1,6 +1,7 @@
 #include "passes/train/autodiff.h"
 
 #include "ir/oriel/oriel.h"
+#include "passes/train/join_pads.h"
 
 using namespace mlir;
 
@@ -83,16 +84,49 @@ FailureOr<SmallVector<Value>> Autodiff::build(OpBuilder& builder, ArrayRef<Value
   OpBuilder stamping(builder);
   stamping.setListener(&listener);
 
-  DenseMap<Value, Value> cotangents;
+  // What of a value's cotangent is known. Slices' parts wait for each other: they may lie side by
+  // side.
+  struct Cotangent {
+    Value sum;
+    SmallVector<Value> padded;
+  };
+  DenseMap<Value, Cotangent> cotangents;
+  auto add = [&](Value value, Value& sum, Value cotangent) {
+    if (!sum) {
+      sum = cotangent;
+      return;
+    }
+    Operation* producer = value.getDefiningOp();
+    Location loc = producer ? producer->getLoc() : cotangent.getLoc();
+    sum = ir::AddOp::create(stamping, loc, sum, cotangent);
+    if (isWeight(value)) markWeightGradients(sum.getDefiningOp(), {});
+  };
   auto accumulate = [&](Value value, Value cotangent, int64_t user) {
-    auto [entry, first] = cotangents.try_emplace(value, cotangent);
-    if (first) return;
+    Cotangent& known = cotangents[value];
+    if (isPaddedSlice(cotangent)) {
+      known.padded.push_back(cotangent);
+      return;
+    }
     Operation* producer = value.getDefiningOp();
     listener.origin = producer ? originOf(producer) : user;
-    Location loc = producer ? producer->getLoc() : cotangent.getLoc();
-    entry->second = ir::AddOp::create(stamping, loc, entry->second, cotangent);
-    if (isWeight(value)) markWeightGradients(entry->second.getDefiningOp(), {});
+    add(value, known.sum, cotangent);
     listener.origin = user;
+  };
+  // The whole cotangent, or null; to be asked once all users of the value have given theirs.
+  auto finish = [&](Value value) {
+    auto found = cotangents.find(value);
+    if (found == cotangents.end()) return Value();
+    Cotangent& known = found->second;
+    if (known.padded.empty()) return known.sum;
+    Operation* producer = value.getDefiningOp();
+    listener.origin = originOf(producer ? producer : known.padded.back().getDefiningOp());
+    Location loc = producer ? producer->getLoc() : known.padded.back().getLoc();
+    listener.made.clear();
+    const SmallVector<Value> joined = joinPads(stamping, loc, known.padded);
+    if (isWeight(value)) markWeightGradients(listener.made, {});
+    for (Value part : joined) add(value, known.sum, part);
+    known.padded.clear();
+    return known.sum;
   };
   for (auto [output, seed] : llvm::zip_equal(outputs_, seeds)) {
     if (isActive(output)) accumulate(output, seed, -1);
@@ -101,7 +135,7 @@ FailureOr<SmallVector<Value>> Autodiff::build(OpBuilder& builder, ArrayRef<Value
   for (Operation& op : llvm::reverse(block_)) {
     if (!isActive(&op)) continue;
     SmallVector<Value> resultCotangents, operandCotangents;
-    for (Value result : op.getResults()) resultCotangents.push_back(cotangents.lookup(result));
+    for (Value result : op.getResults()) resultCotangents.push_back(finish(result));
     // An op between may have had a cotangent of zero.
     if (llvm::none_of(resultCotangents, [](Value v) { return static_cast<bool>(v); })) continue;
     auto differentiable = dyn_cast<ir::DifferentiableOpInterface>(op);
@@ -131,9 +165,9 @@ FailureOr<SmallVector<Value>> Autodiff::build(OpBuilder& builder, ArrayRef<Value
       accumulate(operand, cotangent, originOf(&op));
     }
   }
-  builder.restoreInsertionPoint(stamping.saveInsertionPoint());
   SmallVector<Value> results;
-  for (Value value : wanted_) results.push_back(cotangents.lookup(value));
+  for (Value value : wanted_) results.push_back(finish(value));
+  builder.restoreInsertionPoint(stamping.saveInsertionPoint());
   return results;
 }
 

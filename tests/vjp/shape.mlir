@@ -48,6 +48,18 @@ func.func @slice_stride_past_end(%x: tensor<8xf64>) -> tensor<3xf64> {
   return %0 : tensor<3xf64>
 }
 
+// Two that lie side by side, one that overlaps them, and one alone.
+func.func @slices(%x: tensor<2x9xf64>) -> tensor<2x2xf64> {
+  %0 = oriel.slice %x {starts = array<i64: 0, 1>, limits = array<i64: 2, 3>, strides = array<i64: 1, 1>} : (tensor<2x9xf64>) -> tensor<2x2xf64>
+  %1 = oriel.slice %x {starts = array<i64: 0, 3>, limits = array<i64: 2, 5>, strides = array<i64: 1, 1>} : (tensor<2x9xf64>) -> tensor<2x2xf64>
+  %2 = oriel.slice %x {starts = array<i64: 0, 2>, limits = array<i64: 2, 4>, strides = array<i64: 1, 1>} : (tensor<2x9xf64>) -> tensor<2x2xf64>
+  %3 = oriel.slice %x {starts = array<i64: 0, 7>, limits = array<i64: 2, 9>, strides = array<i64: 1, 1>} : (tensor<2x9xf64>) -> tensor<2x2xf64>
+  %4 = oriel.mul %0, %1 : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+  %5 = oriel.mul %2, %3 : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+  %6 = oriel.mul %4, %5 : (tensor<2x2xf64>, tensor<2x2xf64>) -> tensor<2x2xf64>
+  return %6 : tensor<2x2xf64>
+}
+
 func.func @pad(%x: tensor<2x3xf64>) -> tensor<5x4xf64> {
   %0 = oriel.pad %x {low = array<i64: 1, 0>, high = array<i64: 2, 1>, interior = array<i64: 0, 0>, value = 3.0} : (tensor<2x3xf64>) -> tensor<5x4xf64>
   return %0 : tensor<5x4xf64>

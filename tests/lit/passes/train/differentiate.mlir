@@ -84,3 +84,48 @@ func.func @f(%x: tensor<1x1x2x4xf64>) -> tensor<1x1x2x4xf64> {
   %0 = oriel.rope %x, %cos, %cos : (tensor<1x1x2x4xf64>, tensor<1x1x2x4xf64>, tensor<1x1x2x4xf64>) -> tensor<1x1x2x4xf64>
   return %0 : tensor<1x1x2x4xf64>
 }
+
+// -----
+
+// What was sliced from one tensor is joined, in the order of the slices.
+// CHECK-LABEL: func.func @f_vjp(
+// CHECK-NEXT: %[[D:.*]] = oriel.concat %arg0, %arg1, %arg2 {dim = 1 : i64, origin = 0 : i64} : (tensor<2x2xf64>, tensor<2x3xf64>, tensor<2x1xf64>) -> tensor<2x6xf64>
+// CHECK-NEXT: return %[[D]]
+func.func @f(%x: tensor<2x6xf64>) -> (tensor<2x2xf64>, tensor<2x3xf64>, tensor<2x1xf64>) {
+  %0 = oriel.slice %x {starts = array<i64: 0, 0>, limits = array<i64: 2, 2>, strides = array<i64: 1, 1>} : (tensor<2x6xf64>) -> tensor<2x2xf64>
+  %1 = oriel.slice %x {starts = array<i64: 0, 2>, limits = array<i64: 2, 5>, strides = array<i64: 1, 1>} : (tensor<2x6xf64>) -> tensor<2x3xf64>
+  %2 = oriel.slice %x {starts = array<i64: 0, 5>, limits = array<i64: 2, 6>, strides = array<i64: 1, 1>} : (tensor<2x6xf64>) -> tensor<2x1xf64>
+  return %0, %1, %2 : tensor<2x2xf64>, tensor<2x3xf64>, tensor<2x1xf64>
+}
+
+// -----
+
+// Slices that overlap are added, and so is another use; what begins behind zeros is padded.
+// CHECK-LABEL: func.func @f_vjp(
+// CHECK-SAME: %[[Y:[a-z0-9]+]]: tensor<2x8xf64>, %[[A:[a-z0-9]+]]: tensor<2x2xf64>, %[[B:[a-z0-9]+]]: tensor<2x3xf64>, %[[C:[a-z0-9]+]]: tensor<2x2xf64>, %[[G:[a-z0-9]+]]: tensor<2x8xf64>)
+// CHECK-NEXT: %[[E:.*]] = oriel.mul %[[G]], %[[Y]]
+// CHECK-NEXT: %[[PC:.*]] = oriel.pad %[[C]] {high = array<i64: 0, 2>, interior = array<i64: 0, 0>, low = array<i64: 0, 4>
+// CHECK-NEXT: %[[AB:.*]] = oriel.concat %[[A]], %[[B]] {dim = 1 : i64
+// CHECK-NEXT: %[[PAB:.*]] = oriel.pad %[[AB]] {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 3>
+// CHECK-NEXT: %[[S:.*]] = oriel.add %[[E]], %[[PAB]]
+// CHECK-NEXT: %[[D:.*]] = oriel.add %[[S]], %[[PC]]
+// CHECK-NEXT: return %[[D]]
+func.func @f(%x: tensor<2x8xf64>) -> (tensor<2x2xf64>, tensor<2x3xf64>, tensor<2x2xf64>, tensor<2x8xf64>) {
+  %0 = oriel.slice %x {starts = array<i64: 0, 3>, limits = array<i64: 2, 5>, strides = array<i64: 1, 1>} : (tensor<2x8xf64>) -> tensor<2x2xf64>
+  %1 = oriel.slice %x {starts = array<i64: 0, 5>, limits = array<i64: 2, 8>, strides = array<i64: 1, 1>} : (tensor<2x8xf64>) -> tensor<2x3xf64>
+  %2 = oriel.slice %x {starts = array<i64: 0, 4>, limits = array<i64: 2, 6>, strides = array<i64: 1, 1>} : (tensor<2x8xf64>) -> tensor<2x2xf64>
+  %3 = oriel.exp %x : (tensor<2x8xf64>) -> tensor<2x8xf64>
+  return %0, %1, %2, %3 : tensor<2x2xf64>, tensor<2x3xf64>, tensor<2x2xf64>, tensor<2x8xf64>
+}
+
+// -----
+
+// Strided slices have zeros between: they are added.
+// CHECK-LABEL: func.func @f_vjp(
+// CHECK-NOT: oriel.concat
+// CHECK: oriel.add
+func.func @f(%x: tensor<6xf64>) -> (tensor<3xf64>, tensor<3xf64>) {
+  %0 = oriel.slice %x {starts = array<i64: 0>, limits = array<i64: 6>, strides = array<i64: 2>} : (tensor<6xf64>) -> tensor<3xf64>
+  %1 = oriel.slice %x {starts = array<i64: 1>, limits = array<i64: 6>, strides = array<i64: 2>} : (tensor<6xf64>) -> tensor<3xf64>
+  return %0, %1 : tensor<3xf64>, tensor<3xf64>
+}

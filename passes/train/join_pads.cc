@@ -1,0 +1,80 @@
+#include "passes/train/join_pads.h"
+
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "ir/oriel/oriel.h"
+
+using namespace mlir;
+
+namespace oriel {
+namespace {
+
+// Where the elements of a padded tensor lie in dimension `dim` of the result: [begin, end).
+struct Piece {
+  ir::PadOp pad;
+  int64_t dim = 0, begin = 0, end = 0;
+};
+
+std::optional<Piece> pieceOf(Value value) {
+  auto pad = value.getDefiningOp<ir::PadOp>();
+  if (!pad || pad.getValue() != 0 ||
+      llvm::any_of(pad.getInterior(), [](int64_t count) { return count != 0; })) {
+    return std::nullopt;
+  }
+  Piece piece{pad};
+  int dims = 0;
+  for (auto [dim, low, high, size] :
+       llvm::enumerate(pad.getLow(), pad.getHigh(),
+                       cast<RankedTensorType>(pad.getInput().getType()).getShape())) {
+    if (low == 0 && high == 0) continue;
+    ++dims;
+    piece.dim = static_cast<int64_t>(dim);
+    piece.begin = low;
+    piece.end = low + size;
+  }
+  if (dims != 1) return std::nullopt;
+  return piece;
+}
+
+// One value of pieces each of which begins where the one before ends.
+Value join(OpBuilder& builder, Location loc, MutableArrayRef<Piece> pieces) {
+  if (pieces.size() == 1) return pieces[0].pad.getResult();
+  const int64_t dim = pieces[0].dim;
+  SmallVector<Value> inputs;
+  for (Piece& piece : pieces) inputs.push_back(piece.pad.getInput());
+  Value joined = ir::ConcatOp::create(builder, loc, inputs, dim);
+  ir::PadOp first = pieces.front().pad, last = pieces.back().pad;
+  if (joined.getType() == first.getType()) return joined;
+  SmallVector<int64_t> low(first.getLow()), high(last.getHigh()), interior(low.size(), 0);
+  return ir::PadOp::create(builder, loc, joined, low, high, interior);
+}
+
+}  // namespace
+
+bool isPaddedSlice(Value value) { return pieceOf(value).has_value() && value.use_empty(); }
+
+SmallVector<Value> joinPads(OpBuilder& builder, Location loc, ArrayRef<Value> padded) {
+  SmallVector<Piece> pieces;
+  for (Value value : padded) pieces.push_back(*pieceOf(value));
+  llvm::stable_sort(pieces, [](const Piece& a, const Piece& b) {
+    return std::tie(a.dim, a.begin) < std::tie(b.dim, b.begin);
+  });
+  SmallVector<Value> result;
+  while (!pieces.empty()) {
+    SmallVector<Piece> chain{pieces.front()}, others;
+    for (const Piece& piece : llvm::drop_begin(pieces)) {
+      const bool follows = piece.dim == chain.back().dim && piece.begin == chain.back().end;
+      (follows ? chain : others).push_back(piece);
+    }
+    result.push_back(join(builder, loc, chain));
+    if (chain.size() > 1) {
+      for (Piece& piece : chain) piece.pad.erase();
+    }
+    pieces = std::move(others);
+  }
+  return result;
+}
+
+}  // namespace oriel
