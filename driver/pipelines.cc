@@ -106,8 +106,9 @@ void addOverlap(OpPassManager& passes, const PipelineOptions& options) {
 }
 
 void addLower(OpPassManager& passes, const PipelineOptions& options) {
-  // Behind all that clones, cuts or moves single ops, and before what joins sums and casts to
-  // others.
+  // Before what joins sums to other ops.
+  passes.addPass(createAssignGradients());
+  // Behind all that clones, cuts or moves single ops.
   if (options.fusedKernels) passes.addPass(createFormFused());
   // Behind overlap, which orders updates one by one beside their collectives.
   passes.addPass(createFormLists());

@@ -4,6 +4,27 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AssignGradients : Pass<"oriel-assign-gradients", "::mlir::ModuleOp"> {
+  let summary = "Assigns a gradient that one segment makes, once in a step, instead of adding it";
+  let description = [{
+    A gradient is a sum over the microbatches of a step, to which each backward adds, and which
+    `@update` sets to zero. Where the schedule has one run of a backward that adds to it, that sets
+    it, and `@update` leaves it.
+
+    ```mlir
+    func.func @backward(%stash.., %sum {gradient "w"}) -> (tensor<4xf32> {gradient "w"}) {
+      %0 = ..
+      %1 = oriel.add %sum, %0
+      return %1
+    }
+    // →
+      %0 = ..
+      return %0
+    ```
+  }];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
 def FormFused : Pass<"oriel-form-fused", "::mlir::ModuleOp"> {
   let summary = "Joins sums, casts, activations and gradients of biases to the ops beside them";
   let description = [{

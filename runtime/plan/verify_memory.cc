@@ -315,6 +315,15 @@ class MemoryVerifier {
     const auto refuse = [&](const auto&... what) {
       problems_.Add("program ", index_, ", segment ", segment, what...);
     };
+    // The first run of a step that makes a gradient may set it: what was there before is of no use.
+    if (buffer(owner).kind() == plan::GRADIENT && segment != "update" && content.sum != owner &&
+        added_.count(owner) == 0 && read_first_.count(owner) == 0) {
+      assigned_.insert(owner);
+    }
+    if (segment == "update" && assigned_.count(owner) > 0) {
+      Restore(owner);
+      return;
+    }
     if (IsReducedGradient(content, owner, segment)) {
       added_.insert(owner);
       return;
@@ -324,8 +333,9 @@ class MemoryVerifier {
     } else if (IsSum(buffer(owner).kind()) && segment == "update") {
       if (!content.zero) refuse(": update does not reset ", Name(owner));
     } else if (IsSum(buffer(owner).kind())) {
-      added_.insert(owner);
-      if (content.sum != owner) refuse(" overwrites ", Name(owner), " instead of adding to it");
+      const bool first = added_.insert(owner).second;
+      if (content.sum != owner && !(first && assigned_.count(owner) > 0))
+        refuse(" overwrites ", Name(owner), " instead of adding to it");
     }
     Restore(owner);
   }
@@ -333,7 +343,8 @@ class MemoryVerifier {
   // Whether it is the gradient, reduced in place behind its last microbatch. It stays so, for
   // update.
   bool IsReducedGradient(const Content& content, int owner, const std::string& segment) {
-    return IsLast(segment) && buffer(owner).kind() == plan::GRADIENT && content.sum == owner &&
+    return IsLast(segment) && buffer(owner).kind() == plan::GRADIENT &&
+           (content.sum == owner || assigned_.count(owner) > 0) &&
            content.end == FirstOf(owner).end && !MayBe(content, owner);
   }
 
@@ -359,7 +370,7 @@ class MemoryVerifier {
         problems_.Add("program ", index_, ": nothing adds to ", Name(owner));
       }
       if (IsSum(buffer(owner).kind()) && (gradient || added_.count(owner) > 0) &&
-          reset_.count(owner) == 0) {
+          reset_.count(owner) == 0 && assigned_.count(owner) == 0) {
         problems_.Add("program ", index_, ": update does not reset ", Name(owner));
       }
     }
@@ -516,6 +527,7 @@ class MemoryVerifier {
                     Describe(content.buffer));
     }
     const int owner = owners_[index];
+    if (owner >= 0 && content.sum == owner && added_.count(owner) == 0) read_first_.insert(owner);
     if (owner >= 0 && content.zero && IsSum(buffer(owner).kind()) &&
         program_.segments(segment).name() == "update") {
       problems_.Add(path(), " reads ", Name(index), " after its reset");
@@ -580,9 +592,11 @@ class MemoryVerifier {
   std::map<int64_t, Content> contents_;  // by offset; disjoint
   std::set<Range> written_;
   std::set<int> written_outputs_;
-  std::set<int> changed_;  // persistent buffers that this run has written
-  std::set<int> added_;    // sums that a segment of the schedule has added to
-  std::set<int> reset_;    // .. that update has set to zero
+  std::set<int> changed_;     // persistent buffers that this run has written
+  std::set<int> added_;       // sums that a segment of the schedule has added to
+  std::set<int> reset_;       // .. that update has set to zero
+  std::set<int> read_first_;  // .. that are read before a segment has added to them
+  std::set<int> assigned_;    // gradients that the first run which makes them sets instead
   UpdateValues values_;
   int64_t last_value_ = 0;
   int64_t run_ = 0;

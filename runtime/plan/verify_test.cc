@@ -46,6 +46,27 @@ TEST(VerifyPlan, TakesOneRankWithoutAllReduce) {
   ORIEL_EXPECT_OK(VerifyPlan(plan));
 }
 
+// A step of one microbatch may set a gradient, which need not be zero before.
+TEST(VerifyPlan, TakesAGradientThatIsSet) {
+  const auto sets = [](int64_t microbatches) {
+    plan::Plan plan = SmallTrainingPlan(2, microbatches);
+    auto* copy = Instruction(plan, kBackward, 2).mutable_copy();
+    copy->set_source(kBatchDw);
+    copy->set_target(kDw);
+    RemoveInstruction(plan, kUpdate, 3);
+    return plan;
+  };
+  ORIEL_EXPECT_OK(VerifyPlan(sets(1)));
+  EXPECT_THAT(VerifyPlan(sets(2)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("segment backward overwrites gradient 'w' instead of adding")));
+  // What the last step has left is read.
+  plan::Plan reads = sets(1);
+  AddLaunch(reads, kForward, {kDw}, {kSquares});
+  EXPECT_THAT(VerifyPlan(reads), StatusIs(absl::StatusCode::kInvalidArgument,
+                                          HasSubstr("segment backward overwrites gradient 'w'")));
+}
+
 TEST(VerifyPlan, TakesALongSchedule) { ORIEL_EXPECT_OK(VerifyPlan(SmallTrainingPlan(1, 2000))); }
 
 TEST(VerifyPlan, ListsSeveralProblems) {
