@@ -10,7 +10,8 @@
 //   2. the table is cleared (by the launch, before)
 //   3. add     for each first index, a group walks the chain
 // Bytes over the memory: the table is written once, rows with updates twice, and updates are read
-// once. An index that occurs very often (padding) is one group's work.
+// once. An index that occurs very often (padding, the places of an image) is one group's work, which
+// reads kAhead updates at a time: it waits for the memory once for all of them.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/piece.cuh"
 #include "kernels/embedding/gather_args.h"
@@ -19,6 +20,7 @@ namespace oriel::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kAhead = 6;
 
 // The row of the table that an index names; -1 for one of another piece, or none at all.
 template <typename I>
@@ -99,8 +101,17 @@ __device__ void AddChains(const GatherArgs& args, const I* indices, const S* upd
          column < args.inner; column += static_cast<int64_t>(gridDim.y) * blockDim.x) {
       T sum = 0;
       for (int64_t k = begin; k < args.count;) {
-        sum += Widen(from[k * args.inner + column]);
-        k = next[k] < 0 ? -1 - next[k] : next[k];
+        T update[kAhead];
+#pragma unroll
+        for (T& ahead : update) {
+          ahead = T{};  // behind the last one
+          if (k >= args.count) continue;
+          ahead = Widen(from[k * args.inner + column]);
+          const int64_t link = next[k];
+          k = link < 0 ? -1 - link : link;
+        }
+#pragma unroll
+        for (const T& ahead : update) sum += ahead;
       }
       if constexpr (std::is_same_v<R, T>) {
         to[column] = sum;

@@ -22,6 +22,7 @@ struct Case {
 const Case kCases[] = {
     {{10, 4}, 0, {3, 5}},      // embedding
     {{30, 700}, 0, {20, 20}},  // and one for threads
+    {{2, 40}, 0, {75}},        // rows that occur often
     {{10}, 0, {4}},           {{10, 4}, 0, {}}, {{3, 6, 5}, 1, {2, 2}}, {{3, 4, 6}, 2, {7}},
 };
 
