@@ -227,8 +227,11 @@ const std::set<std::string> kWithoutFloats = {"and", "or", "xor", "not", "check_
 const std::set<std::string> kMadeOfOthers = {"add_layer_norm",
                                              "add_rms_norm",
                                              "generated",
+                                             "linear_activation",
+                                             "linear_activation_grad",
                                              "linear_cross_entropy",
                                              "linear_cross_entropy_grad",
+                                             "linear_grads",
                                              "linear_logsumexp"};
 
 DType TypeOf(const Arg& arg, DType narrow, DType single) {
