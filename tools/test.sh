@@ -61,17 +61,19 @@ configure() { cmake --preset "$1" >"build/$1.configure.log" 2>&1 || { tail -n 30
 # run_preset PRESET [FOLDER]: builds it, or a folder of it, runs its tests and counts them.
 run_preset() {
   local preset=$1 folder=${2:-} build="build/$1" rc=0 counts some_passed some_failed some_skipped
-  local what="$preset${folder:+, $folder/}" of_folder=()
-  [[ -z "$folder" ]] || of_folder=(--target "$folder/all")
+  local what="$preset${folder:+, $folder/}" target=() tests=(--preset "$preset")
+  if [[ -n "$folder" ]]; then
+    target=(--target "$folder/all")
+    tests=(--test-dir "$build/$folder" --output-on-failure --no-tests=error)
+  fi
   step "configure $preset" "cmake --preset $preset" configure "$preset"
-  step "build $what" "cmake --build --preset $preset ${of_folder[*]}" cmake --build --preset "$preset" ${of_folder[@]+"${of_folder[@]}"}
+  step "build $what" "cmake --build --preset $preset ${target[*]}" cmake --build --preset "$preset" ${target[@]+"${target[@]}"}
   echo "== tests of $what"
   rm -f "$build/ctest.xml" "$build/lit.xml"
-  [[ -z "$folder" ]] || of_folder=(--test-dir "$build/$folder")
-  ctest --preset "$preset" ${of_folder[@]+"${of_folder[@]}"} -j "$(nproc)" --output-junit "$PWD/$build/ctest.xml" >"$build/ctest.log" 2>&1 || rc=$?
+  ctest "${tests[@]}" -j "$(nproc)" --output-junit "$PWD/$build/ctest.xml" >"$build/ctest.log" 2>&1 || rc=$?
   if [[ ! -f "$build/ctest.xml" ]]; then
     tail -n 30 "$build/ctest.log"
-    echo "failed: ctest --preset $preset wrote no results" >>"$outcomes"
+    echo "failed: ctest ${tests[*]} wrote no results" >>"$outcomes"
     failed=$((failed + 1))
     finish
   fi
@@ -81,7 +83,7 @@ run_preset() {
     ((some_failed > 0)) || some_failed=1
     # --output-on-failure has written what each failing test said.
     grep -v -E '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* (Passed|\*\*\*Skipped) )' "$build/ctest.log" | tail -n 200
-    echo "test: rerun the failures with: ctest --preset $preset --rerun-failed"
+    echo "test: rerun the failures with: ctest ${tests[*]} --rerun-failed"
   fi
   passed=$((passed + some_passed)) failed=$((failed + some_failed)) skipped=$((skipped + some_skipped))
 }
