@@ -16,8 +16,8 @@ struct BenchLaunch {
   std::vector<TensorSpec> operands;
   std::vector<TensorSpec> results;
   std::map<std::string, Attribute> attributes;
-  double flops = 0;                // a multiply-add counts two; 0 for what moves bytes
-  double bytes = 0;                // that it must move, if not all operands and results once
+  double flops = 0;  // a multiply-add counts two; 0 for what moves bytes
+  double bytes = 0;  // that it must move, if not all operands and results once
   // Of integers; of a mask, in each row, how many are true, if not all.
   int64_t index_limit = 0;
   std::vector<int> in_place = {};  // the operands in whose memory the first results are

@@ -10,8 +10,8 @@
 //   2. the table is cleared (by the launch, before)
 //   3. add     for each first index, a group walks the chain
 // Bytes over the memory: the table is written once, rows with updates twice, and updates are read
-// once. An index that occurs very often (padding, the places of an image) is one group's work, which
-// reads kAhead updates at a time: it waits for the memory once for all of them.
+// once. An index that occurs very often (padding, the places of an image) is one group's work. It
+// follows kAhead links, which are in the cache, and then waits for as many updates at once.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/piece.cuh"
 #include "kernels/embedding/gather_args.h"

@@ -149,8 +149,9 @@ class CublasLtGemm : public DeviceGemm {
     ORIEL_RETURN_IF_ERROR(
         SetOperation(CUBLASLT_MATMUL_DESC_TRANSB, shape_.transpose_a ? transposed : plain));
     ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf()));
-    // The heuristics ask for addresses. The real ones come with each run.
-    const auto* const aligned = reinterpret_cast<const void*>(uintptr_t{256});
+    // The heuristics ask for addresses, for their alignment. The real ones come with each run.
+    const auto* const aligned =
+        reinterpret_cast<const void*>(static_cast<uintptr_t>(shape_.alignment));
     if (HasMatrixBeside()) {
       ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned));
       ORIEL_RETURN_IF_ERROR(SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape_.n));

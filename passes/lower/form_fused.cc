@@ -243,7 +243,8 @@ llvm::DenseSet<int64_t> recomputedOrigins(mlir::ModuleOp program) {
 }
 
 // The kernel need not round what the activation is of. So an activation is not joined to a product
-// where only one of the two is computed again: its bits would be others.
+// where only one of the two is computed again: its bits would be others. Where both are, all copies
+// have the same results, for a library may have another algorithm with fewer.
 void joinActivation(ir::ActivationOp activation, const llvm::DenseSet<int64_t>& recomputed) {
   auto linear = activation.getInput().getDefiningOp<ir::LinearOp>();
   if (!linear || linear->getBlock() != activation->getBlock() ||
@@ -252,7 +253,7 @@ void joinActivation(ir::ActivationOp activation, const llvm::DenseSet<int64_t>& 
       recomputed.contains(linear.getOrigin()) != recomputed.contains(activation.getOrigin())) {
     return;
   }
-  const bool isWanted = !linear.getResult().hasOneUse();
+  const bool isWanted = !linear.getResult().hasOneUse() || recomputed.contains(linear.getOrigin());
   mlir::OpBuilder builder(linear);
   Operation* made = ir::LinearActivationOp::create(
       builder, linear.getLoc(), activation.getType(), isWanted ? linear.getType() : Type(),
@@ -271,10 +272,12 @@ void joinActivation(ir::ActivationOp activation, const llvm::DenseSet<int64_t>& 
 void joinActivationGrad(ir::ActivationGradOp grad) {
   auto linear = grad.getCotangent().getDefiningOp<ir::LinearOp>();
   if (!linear || linear.getBias() || !ir::isEpilogueActivation(grad.getKind()) ||
-      !mayJoin(linear, grad) || !isBefore(grad.getInput(), linear)) {
+      !mayJoin(linear, grad)) {
     return;
   }
-  mlir::OpBuilder builder(linear);
+  // Where the preactivation is computed again, that is behind the product.
+  Operation* place = isBefore(grad.getInput(), linear) ? linear.getOperation() : grad;
+  mlir::OpBuilder builder(place);
   Operation* made = ir::LinearActivationGradOp::create(
       builder, linear.getLoc(), grad.getType(), linear.getInput(), linear.getWeight(),
       grad.getInput(), grad.getKind(), linear.getTransposeWeight(), linear.getOrigin());

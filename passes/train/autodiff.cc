@@ -1,6 +1,7 @@
 #include "passes/train/autodiff.h"
 
 #include "ir/oriel/oriel.h"
+#include "llvm/ADT/SetVector.h"
 #include "passes/train/join_pads.h"
 
 using namespace mlir;
@@ -91,6 +92,7 @@ FailureOr<SmallVector<Value>> Autodiff::build(OpBuilder& builder, ArrayRef<Value
     SmallVector<Value> padded;
   };
   DenseMap<Value, Cotangent> cotangents;
+  llvm::SetVector<Operation*> padded;
   auto add = [&](Value value, Value& sum, Value cotangent) {
     if (!sum) {
       sum = cotangent;
@@ -105,6 +107,7 @@ FailureOr<SmallVector<Value>> Autodiff::build(OpBuilder& builder, ArrayRef<Value
     Cotangent& known = cotangents[value];
     if (isPaddedSlice(cotangent)) {
       known.padded.push_back(cotangent);
+      padded.insert(cotangent.getDefiningOp());
       return;
     }
     Operation* producer = value.getDefiningOp();
@@ -122,9 +125,8 @@ FailureOr<SmallVector<Value>> Autodiff::build(OpBuilder& builder, ArrayRef<Value
     listener.origin = originOf(producer ? producer : known.padded.back().getDefiningOp());
     Location loc = producer ? producer->getLoc() : known.padded.back().getLoc();
     listener.made.clear();
-    const SmallVector<Value> joined = joinPads(stamping, loc, known.padded);
+    joinPads(stamping, loc, known.padded, [&](Value part) { add(value, known.sum, part); });
     if (isWeight(value)) markWeightGradients(listener.made, {});
-    for (Value part : joined) add(value, known.sum, part);
     known.padded.clear();
     return known.sum;
   };
@@ -167,6 +169,10 @@ FailureOr<SmallVector<Value>> Autodiff::build(OpBuilder& builder, ArrayRef<Value
   }
   SmallVector<Value> results;
   for (Value value : wanted_) results.push_back(finish(value));
+  // What was joined. Slices of slices, the first of which were made last.
+  for (Operation* pad : llvm::reverse(padded)) {
+    if (pad->use_empty() && !llvm::is_contained(results, pad->getResult(0))) pad->erase();
+  }
   builder.restoreInsertionPoint(stamping.saveInsertionPoint());
   return results;
 }

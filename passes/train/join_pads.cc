@@ -40,12 +40,13 @@ std::optional<Piece> pieceOf(Value value) {
 
 // One value of pieces each of which begins where the one before ends.
 Value join(OpBuilder& builder, Location loc, MutableArrayRef<Piece> pieces) {
-  if (pieces.size() == 1) return pieces[0].pad.getResult();
-  const int64_t dim = pieces[0].dim;
+  ir::PadOp first = pieces.front().pad, last = pieces.back().pad;
+  // Something has the padded tensor anyway.
+  if (pieces.size() == 1 && !first->use_empty()) return first.getResult();
   SmallVector<Value> inputs;
   for (Piece& piece : pieces) inputs.push_back(piece.pad.getInput());
-  Value joined = ir::ConcatOp::create(builder, loc, inputs, dim);
-  ir::PadOp first = pieces.front().pad, last = pieces.back().pad;
+  Value joined = inputs[0];
+  if (inputs.size() > 1) joined = ir::ConcatOp::create(builder, loc, inputs, pieces[0].dim);
   if (joined.getType() == first.getType()) return joined;
   SmallVector<int64_t> low(first.getLow()), high(last.getHigh()), interior(low.size(), 0);
   return ir::PadOp::create(builder, loc, joined, low, high, interior);
@@ -53,28 +54,24 @@ Value join(OpBuilder& builder, Location loc, MutableArrayRef<Piece> pieces) {
 
 }  // namespace
 
-bool isPaddedSlice(Value value) { return pieceOf(value).has_value() && value.use_empty(); }
+bool isPaddedSlice(Value value) { return pieceOf(value).has_value(); }
 
-SmallVector<Value> joinPads(OpBuilder& builder, Location loc, ArrayRef<Value> padded) {
+void joinPads(OpBuilder& builder, Location loc, ArrayRef<Value> padded,
+              llvm::function_ref<void(Value)> add) {
   SmallVector<Piece> pieces;
   for (Value value : padded) pieces.push_back(*pieceOf(value));
   llvm::stable_sort(pieces, [](const Piece& a, const Piece& b) {
     return std::tie(a.dim, a.begin) < std::tie(b.dim, b.begin);
   });
-  SmallVector<Value> result;
   while (!pieces.empty()) {
     SmallVector<Piece> chain{pieces.front()}, others;
     for (const Piece& piece : llvm::drop_begin(pieces)) {
       const bool follows = piece.dim == chain.back().dim && piece.begin == chain.back().end;
       (follows ? chain : others).push_back(piece);
     }
-    result.push_back(join(builder, loc, chain));
-    if (chain.size() > 1) {
-      for (Piece& piece : chain) piece.pad.erase();
-    }
+    add(join(builder, loc, chain));
     pieces = std::move(others);
   }
-  return result;
 }
 
 }  // namespace oriel

@@ -1,7 +1,8 @@
 // What every communicator must do, as checks that a rank runs.
 //
 // A test calls each case on every rank of a world at once, and again on any group. The expected
-// values come from a plain serial loop over the ranks, compared bit by bit. Tests only.
+// values come from a plain serial loop over the ranks, compared bit by bit, of numbers for which
+// the order does not count where a communicator has one of its own. Tests only.
 #ifndef ORIEL_RUNTIME_COMM_CONFORMANCE_H_
 #define ORIEL_RUNTIME_COMM_CONFORMANCE_H_
 

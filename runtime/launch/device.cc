@@ -88,8 +88,8 @@ absl::Status ExplainDeviceMemory(const absl::Status& status, const plan::Program
       status.message(), ". The device had ", MemoryText(free_bytes),
       " free when this rank began, for the plan's own ", MemoryText(program.arena_bytes()),
       ", what communication and kernels need beside them, and other ranks on this device. ",
-      UseOfMemory(program), "; `oriel compile --memory SIZE`, with less than that, says what would ",
-      "make it smaller"));
+      UseOfMemory(program),
+      "; `oriel compile --memory SIZE`, with less than that, says what would ", "make it smaller"));
 }
 
 }  // namespace oriel::runtime

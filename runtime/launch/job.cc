@@ -188,7 +188,11 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
     ORIEL_ASSIGN_OR_RETURN(free, device.FreeBytes());
     if (free && program != nullptr) ORIEL_RETURN_IF_ERROR(CheckDeviceMemory(*program, *free));
     if (world != nullptr) {
-      ORIEL_ASSIGN_OR_RETURN(of_device, device.OpenCommunicator(*world));
+      absl::StatusOr<std::unique_ptr<Communicator>> opened = device.OpenCommunicator(*world);
+      if (!opened.ok() && free && program != nullptr) {
+        return ExplainDeviceMemory(opened.status(), *program, *free);
+      }
+      ORIEL_ASSIGN_OR_RETURN(of_device, std::move(opened));
     }
   }
   executor_options.num_threads = options.threads;

@@ -33,7 +33,8 @@ namespace oriel::runtime {
 //   9: the device; generated kernels
 //   10: launches that add operands to results
 //   11: the processes of ranks
-inline constexpr uint32_t kPlanFormatVersion = 11;
+//   12: gradients that the first run of a step sets
+inline constexpr uint32_t kPlanFormatVersion = 12;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format.
 inline constexpr uint32_t kOldestPlanFormat = 8;

@@ -344,7 +344,7 @@ class MemoryVerifier {
   // update.
   bool IsReducedGradient(const Content& content, int owner, const std::string& segment) {
     return IsLast(segment) && buffer(owner).kind() == plan::GRADIENT &&
-           (content.sum == owner || assigned_.count(owner) > 0) &&
+           (content.sum == owner || (assigned_.count(owner) > 0 && added_.count(owner) == 0)) &&
            content.end == FirstOf(owner).end && !MayBe(content, owner);
   }
 

@@ -60,6 +60,23 @@ TEST(VerifyPlan, TakesAGradientThatIsSet) {
   EXPECT_THAT(VerifyPlan(sets(2)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("segment backward overwrites gradient 'w' instead of adding")));
+  // The last microbatch's run, which reduces what it makes.
+  const auto sets_in_last = [&](int64_t microbatches, bool first) {
+    plan::Plan plan = SmallTrainingPlan(2, microbatches, ReduceGradient::kInLast);
+    for (auto& segment : *Program(plan).mutable_segments()) {
+      const bool last = segment.name() == "backward_last";
+      if (!last && !(first && segment.name() == "backward")) continue;
+      auto* copy = segment.mutable_instructions(2)->mutable_copy();
+      copy->set_source(kBatchDw);
+      copy->set_target(kDw);
+    }
+    return plan;
+  };
+  ORIEL_EXPECT_OK(VerifyPlan(sets_in_last(1, false)));
+  for (const bool first : {false, true}) {
+    EXPECT_THAT(VerifyPlan(sets_in_last(2, first)),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("gradient 'w'")));
+  }
   // What the last step has left is read.
   plan::Plan reads = sets(1);
   AddLaunch(reads, kForward, {kDw}, {kSquares});

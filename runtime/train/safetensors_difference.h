@@ -13,8 +13,8 @@ namespace oriel::runtime {
 struct TensorDifference {
   double largest = 0;  // ‖a - b‖ / ‖b‖, 2-norms in f64, of the tensor that is furthest away
   std::string tensor;  // its name
-  int64_t compared = 0;  // tensors
-  int64_t zeros = 0;     // tensors that are zero but for rounding, and not compared
+  int64_t compared = 0;        // tensors
+  int64_t zeros = 0;           // tensors that are zero but for rounding, and not compared
   double largest_element = 0;  // |a - b| of the elements of all tensors, those zeros too
   std::string element_tensor;  // where it is
 };

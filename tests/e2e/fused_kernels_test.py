@@ -60,6 +60,12 @@ class FusedKernelsTestCase(OrielTestCase):
                     continue
                 self.assertLess(relative_error(own[name], gradient), 10 * bound, f"{options} {name}")
 
+    def check_recomputed(self, precision: str):
+        kept, again = (self.numbers(precision, 1, FUSED, "--remat", policy) for policy in ("none", "full"))
+        self.assertEqual(kept[0], again[0])
+        for name, gradient in kept[1].items():
+            numpy.testing.assert_array_equal(again[1][name], gradient, err_msg=name)
+
 
 class FusedKernelsTest(FusedKernelsTestCase):
     def test_forms(self):
@@ -73,6 +79,9 @@ class FusedKernelsTest(FusedKernelsTestCase):
         self.assertEqual(forms["backward"]["fused_layer_norm_grad"], 2 * blocks)
         self.assertEqual(forms["forward"]["linear_activation"], blocks)
         self.assertEqual(forms["forward"]["linear_add"], 2 * blocks)
+
+    def test_derivatives_where_all_is_computed_again(self):
+        self.assertEqual(self.forms("f32", FUSED, "--remat", "full")["backward"]["linear_activation_grad"], self.gpt.blocks)
 
     def test_forms_in_bf16(self):
         """Norms read and write bf16."""
@@ -101,10 +110,7 @@ class FusedKernelsTest(FusedKernelsTestCase):
 
     def test_recomputed_bits(self):
         """What the backward computes again is joined as in the forward."""
-        kept, again = (self.numbers("f32", 1, FUSED, "--remat", policy) for policy in ("none", "full"))
-        self.assertEqual(kept[0], again[0])
-        for name, gradient in kept[1].items():
-            numpy.testing.assert_array_equal(again[1][name], gradient, err_msg=name)
+        self.check_recomputed("f32")
 
 
 class FusedKernelsOnDevicesTest(CudaTestCase, FusedKernelsTestCase):
@@ -115,3 +121,18 @@ class FusedKernelsOnDevicesTest(CudaTestCase, FusedKernelsTestCase):
 
     def test_numbers_on_devices_in_bf16(self):
         self.check(((1, ()),), precision="bf16", bound=5e-3)
+
+    def test_recomputed_bits_on_devices(self):
+        for precision in ("f32", "bf16"):
+            self.check_recomputed(precision)
+
+
+class FusedKernelsOfOddRowsTest(CudaTestCase, FusedKernelsTestCase):
+    """Libraries keep what an activation is of in rows of a multiple of 8 only."""
+
+    gpt = Gpt(gelu="tanh", hidden=63, heads=3)
+    options = ("--device", "cuda")
+
+    def test_recomputed_bits_of_odd_rows(self):
+        for precision in ("f32", "bf16"):
+            self.check_recomputed(precision)

@@ -60,6 +60,19 @@ func.func @slices(%x: tensor<2x9xf64>) -> tensor<2x2xf64> {
   return %6 : tensor<2x2xf64>
 }
 
+// Of a sum, of one of its operands, and of the sum of a tensor with itself.
+func.func @slices_of_sums(%x: tensor<6xf64>) -> tensor<3xf64> {
+  %0 = oriel.exp %x : (tensor<6xf64>) -> tensor<6xf64>
+  %1 = oriel.add %x, %0 : (tensor<6xf64>, tensor<6xf64>) -> tensor<6xf64>
+  %2 = oriel.add %0, %0 : (tensor<6xf64>, tensor<6xf64>) -> tensor<6xf64>
+  %3 = oriel.slice %1 {starts = array<i64: 0>, limits = array<i64: 3>, strides = array<i64: 1>} : (tensor<6xf64>) -> tensor<3xf64>
+  %4 = oriel.slice %x {starts = array<i64: 3>, limits = array<i64: 6>, strides = array<i64: 1>} : (tensor<6xf64>) -> tensor<3xf64>
+  %5 = oriel.slice %2 {starts = array<i64: 2>, limits = array<i64: 5>, strides = array<i64: 1>} : (tensor<6xf64>) -> tensor<3xf64>
+  %6 = oriel.mul %3, %4 : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+  %7 = oriel.mul %6, %5 : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+  return %7 : tensor<3xf64>
+}
+
 func.func @pad(%x: tensor<2x3xf64>) -> tensor<5x4xf64> {
   %0 = oriel.pad %x {low = array<i64: 1, 0>, high = array<i64: 2, 1>, interior = array<i64: 0, 0>, value = 3.0} : (tensor<2x3xf64>) -> tensor<5x4xf64>
   return %0 : tensor<5x4xf64>

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/train/safetensors_difference.h"
 
@@ -77,7 +78,10 @@ int main(int argc, char** argv) {
   }
   const double found = options->elements ? difference->largest_element : difference->largest;
   const std::string& where = options->elements ? difference->element_tensor : difference->tensor;
-  std::printf("%.3g (%s, of %lld tensors)\n", found, where.c_str(),
-              static_cast<long long>(difference->compared));
+  std::string of = absl::StrCat(difference->compared + difference->zeros, " tensors");
+  if (!options->elements && difference->zeros > 0) {
+    absl::StrAppend(&of, ", ", difference->zeros, " of them zero but for rounding");
+  }
+  std::printf("%.3g (%s, of %s)\n", found, where.c_str(), of.c_str());
   return found <= options->bound ? 0 : 1;
 }

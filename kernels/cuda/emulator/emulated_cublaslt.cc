@@ -63,6 +63,7 @@ struct Preference {
 struct Algorithm {
   int64_t m, n, k, batch;
   uint32_t alignment[4];
+  uint32_t vector_alignment, aux_alignment;
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -258,6 +259,12 @@ bool Supported(const Product& p) {
           p.operation.epilogue == CUBLASLT_EPILOGUE_BIAS || p.d.batch == 1);
 }
 
+// That an address shows; of none, any.
+uint32_t AlignmentOf(const void* address) {
+  const auto bits = reinterpret_cast<uintptr_t>(address) | 4096;
+  return static_cast<uint32_t>(bits & (~bits + 1));
+}
+
 cublasStatus_t AlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
                                 cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                 cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -272,7 +279,8 @@ cublasStatus_t AlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (!Supported(p) || preference.workspace < kWorkspace) return CUBLAS_STATUS_NOT_SUPPORTED;
-  Algorithm algorithm{p.m, p.n, p.k, p.d.batch, {}};
+  Algorithm algorithm{
+      p.m, p.n, p.k, p.d.batch, {}, AlignmentOf(p.operation.bias), AlignmentOf(p.operation.aux)};
   std::copy_n(preference.alignment, 4, algorithm.alignment);
   results[0] = {};
   std::memcpy(&results[0].algo, &algorithm, sizeof(algorithm));
@@ -395,10 +403,12 @@ cublasStatus_t Matmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, const vo
   const Operation& o = p.operation;
   if (o.AddsBias() || o.SumsA() || o.SumsB()) {
     const int64_t count = o.SumsB() ? p.n : p.m;
+    fits = fits && AlignmentOf(o.bias) >= chosen.vector_alignment;
     fits = fits && IsEmulatedMemory(o.bias, count * (o.bias_type == CUDA_R_16BF ? 2 : 4));
   }
   if (o.HasAux()) {
     const int64_t count = (p.n - 1) * o.aux_leading + p.m;
+    fits = fits && AlignmentOf(o.aux) >= chosen.aux_alignment;
     fits = fits && IsEmulatedMemory(o.aux, count * p.d.element_bytes());
   }
   if (needed > 0) fits = fits && IsEmulatedMemory(workspace, static_cast<int64_t>(needed));

@@ -109,9 +109,10 @@ TEST_P(CudaBackendTest, SaysHowMuchMemoryThereIs) {
   ORIEL_ASSERT_OK_AND_ASSIGN(const std::optional<int64_t> free, backend_->FreeBytes());
   ASSERT_TRUE(free.has_value());
   const int64_t bytes = *free + (int64_t{1} << 30);
-  EXPECT_THAT(backend_->Allocate(bytes), StatusIs(absl::StatusCode::kResourceExhausted,
-                                                  AllOf(HasSubstr(absl::StrCat(bytes, " bytes on ")),
-                                                        HasSubstr(" are free"))));
+  EXPECT_THAT(
+      backend_->Allocate(bytes),
+      StatusIs(absl::StatusCode::kResourceExhausted,
+               AllOf(HasSubstr(absl::StrCat(bytes, " bytes on ")), HasSubstr(" are free"))));
 }
 
 // Larger than the pinned memory that it goes through, and back.

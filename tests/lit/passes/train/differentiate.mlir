@@ -104,10 +104,10 @@ func.func @f(%x: tensor<2x6xf64>) -> (tensor<2x2xf64>, tensor<2x3xf64>, tensor<2
 // CHECK-LABEL: func.func @f_vjp(
 // CHECK-SAME: %[[Y:[a-z0-9]+]]: tensor<2x8xf64>, %[[A:[a-z0-9]+]]: tensor<2x2xf64>, %[[B:[a-z0-9]+]]: tensor<2x3xf64>, %[[C:[a-z0-9]+]]: tensor<2x2xf64>, %[[G:[a-z0-9]+]]: tensor<2x8xf64>)
 // CHECK-NEXT: %[[E:.*]] = oriel.mul %[[G]], %[[Y]]
-// CHECK-NEXT: %[[PC:.*]] = oriel.pad %[[C]] {high = array<i64: 0, 2>, interior = array<i64: 0, 0>, low = array<i64: 0, 4>
 // CHECK-NEXT: %[[AB:.*]] = oriel.concat %[[A]], %[[B]] {dim = 1 : i64
 // CHECK-NEXT: %[[PAB:.*]] = oriel.pad %[[AB]] {high = array<i64: 0, 0>, interior = array<i64: 0, 0>, low = array<i64: 0, 3>
 // CHECK-NEXT: %[[S:.*]] = oriel.add %[[E]], %[[PAB]]
+// CHECK-NEXT: %[[PC:.*]] = oriel.pad %[[C]] {high = array<i64: 0, 2>, interior = array<i64: 0, 0>, low = array<i64: 0, 4>
 // CHECK-NEXT: %[[D:.*]] = oriel.add %[[S]], %[[PC]]
 // CHECK-NEXT: return %[[D]]
 func.func @f(%x: tensor<2x8xf64>) -> (tensor<2x2xf64>, tensor<2x3xf64>, tensor<2x2xf64>, tensor<2x8xf64>) {
@@ -128,4 +128,32 @@ func.func @f(%x: tensor<6xf64>) -> (tensor<3xf64>, tensor<3xf64>) {
   %0 = oriel.slice %x {starts = array<i64: 0>, limits = array<i64: 6>, strides = array<i64: 2>} : (tensor<6xf64>) -> tensor<3xf64>
   %1 = oriel.slice %x {starts = array<i64: 1>, limits = array<i64: 6>, strides = array<i64: 2>} : (tensor<6xf64>) -> tensor<3xf64>
   return %0, %1 : tensor<3xf64>, tensor<3xf64>
+}
+
+// -----
+
+// One cotangent of a slice is that of two values, and part of one's.
+// CHECK-LABEL: func.func @f_vjp(
+// CHECK-SAME: %[[Y:[a-z0-9]+]]: tensor<2xf64>, %[[A:[a-z0-9]+]]: tensor<2xf64>)
+// CHECK-NEXT: %[[B:.*]] = oriel.concat %[[Y]], %[[A]] {dim = 0 : i64
+// CHECK-NEXT: %[[P:.*]] = oriel.pad %[[Y]] {high = array<i64: 2>
+// CHECK-NEXT: return %[[B]], %[[P]]
+func.func @f(%a: tensor<4xf64>, %b: tensor<4xf64>) -> (tensor<2xf64>, tensor<2xf64>) {
+  %0 = oriel.add %a, %b : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  %1 = oriel.slice %0 {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>} : (tensor<4xf64>) -> tensor<2xf64>
+  %2 = oriel.slice %a {starts = array<i64: 2>, limits = array<i64: 4>, strides = array<i64: 1>} : (tensor<4xf64>) -> tensor<2xf64>
+  return %1, %2 : tensor<2xf64>, tensor<2xf64>
+}
+
+// -----
+
+// Twice that of one value, and a slice of a slice.
+// CHECK-LABEL: func.func @f_vjp(
+// CHECK: oriel.pad
+// CHECK: oriel.add
+func.func @f(%x: tensor<8xf64>) -> tensor<2xf64> {
+  %0 = oriel.add %x, %x : (tensor<8xf64>, tensor<8xf64>) -> tensor<8xf64>
+  %1 = oriel.slice %0 {starts = array<i64: 1>, limits = array<i64: 6>, strides = array<i64: 1>} : (tensor<8xf64>) -> tensor<5xf64>
+  %2 = oriel.slice %1 {starts = array<i64: 0>, limits = array<i64: 2>, strides = array<i64: 1>} : (tensor<5xf64>) -> tensor<2xf64>
+  return %2 : tensor<2xf64>
 }
