@@ -4,6 +4,7 @@
 #include "ir/oriel/segment.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/fuse/cluster.h"
+#include "passes/lower/fused_rules.h"
 #include "passes/lower/passes.h"
 #include "passes/strategize/sharding.h"
 
@@ -20,84 +21,6 @@ using mlir::DictionaryAttr;
 using mlir::Operation;
 using mlir::Type;
 using mlir::Value;
-
-llvm::SmallVector<Attribute> listOf(DictionaryAttr rule, llvm::StringRef name) {
-  return llvm::SmallVector<Attribute>(rule.getAs<ArrayAttr>(name).getValue());
-}
-
-// The rule of an op with one more operand that is added to result 0. Where the op is linear in some
-// operands, the sum is in these and the addend.
-DictionaryAttr withAddend(DictionaryAttr rule) {
-  mlir::Builder builder(rule.getContext());
-  llvm::SmallVector<Attribute> operands = listOf(rule, "operands"), linear;
-  const auto addend = static_cast<int64_t>(operands.size());
-  operands.push_back(listOf(rule, "results")[0]);
-  for (Attribute group : listOf(rule, "linear")) {
-    llvm::SmallVector<Attribute> members(llvm::cast<ArrayAttr>(group).getValue());
-    members.push_back(builder.getI64IntegerAttr(addend));
-    linear.push_back(builder.getArrayAttr(members));
-  }
-  mlir::NamedAttrList result(rule);
-  result.set("operands", builder.getArrayAttr(operands));
-  result.set("linear", builder.getArrayAttr(linear));
-  result.set("added", builder.getI64ArrayAttr({addend}));
-  return result.getDictionary(rule.getContext());
-}
-
-// The rule of an op that is linear in nothing, with operand 0 in two summands, and with their sum
-// as one more result.
-DictionaryAttr withSummands(DictionaryAttr rule) {
-  mlir::Builder builder(rule.getContext());
-  llvm::SmallVector<Attribute> operands = listOf(rule, "operands"),
-                               results = listOf(rule, "results");
-  results.push_back(operands[0]);
-  operands.insert(operands.begin(), operands[0]);
-  mlir::NamedAttrList list(rule);
-  list.set("operands", builder.getArrayAttr(operands));
-  list.set("results", builder.getArrayAttr(results));
-  return list.getDictionary(rule.getContext());
-}
-
-// The rule of a product with an activation behind it: both results are cut as the product's, which
-// is no sum over ranks.
-DictionaryAttr withActivation(DictionaryAttr rule, unsigned results) {
-  mlir::Builder builder(rule.getContext());
-  mlir::NamedAttrList list(rule);
-  list.set("results",
-           builder.getArrayAttr(llvm::SmallVector<Attribute>(results, listOf(rule, "results")[0])));
-  list.set("linear", builder.getArrayAttr({}));
-  return list.getDictionary(rule.getContext());
-}
-
-// The rule of a product with one more operand that its result is multiplied with.
-DictionaryAttr withFactor(DictionaryAttr rule) {
-  mlir::Builder builder(rule.getContext());
-  llvm::SmallVector<Attribute> operands = listOf(rule, "operands");
-  operands.push_back(listOf(rule, "results")[0]);
-  mlir::NamedAttrList list(rule);
-  list.set("operands", builder.getArrayAttr(operands));
-  return list.getDictionary(rule.getContext());
-}
-
-// The rule of a weight's gradient, and with it the sums of the cotangent over its rows: these are
-// cut as the cotangent's last dimension, and depend on nothing else.
-DictionaryAttr withBiasGrad(DictionaryAttr rule) {
-  constexpr int64_t kCotangent = 1;
-  mlir::Builder builder(rule.getContext());
-  llvm::SmallVector<Attribute> results = listOf(rule, "results"), linear;
-  auto cotangent = llvm::cast<ArrayAttr>(listOf(rule, "operands")[kCotangent]);
-  results.push_back(builder.getArrayAttr({cotangent.getValue().back()}));
-  for (Attribute group : listOf(rule, "linear")) {
-    const auto isCotangent = [](Attribute operand) {
-      return llvm::cast<mlir::IntegerAttr>(operand).getInt() == kCotangent;
-    };
-    if (llvm::any_of(llvm::cast<ArrayAttr>(group), isCotangent)) linear.push_back(group);
-  }
-  mlir::NamedAttrList list(rule);
-  list.set("results", builder.getArrayAttr(results));
-  list.set("linear", builder.getArrayAttr(linear));
-  return list.getDictionary(rule.getContext());
-}
 
 // Gives `made` what is said of an op that it stands for, and `last`, the sharding of one more
 // result.
@@ -297,8 +220,8 @@ void joinActivationGrad(ir::ActivationGradOp grad) {
 bool isOfEqualPieces(ir::AddOp add) {
   auto rule = add->getAttrOfType<DictionaryAttr>(kRuleAttr);
   if (!rule) return true;
-  const Attribute result = listOf(rule, "results")[0];
-  return llvm::all_of(listOf(rule, "operands"),
+  const Attribute result = ruleList(rule, "results")[0];
+  return llvm::all_of(ruleList(rule, "operands"),
                       [&](Attribute operand) { return operand == result; });
 }
 
