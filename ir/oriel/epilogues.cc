@@ -45,6 +45,21 @@ mlir::FailureOr<mlir::RankedTensorType> productType(Operation* op, mlir::ValueRa
   return llvm::cast<mlir::RankedTensorType>(inferred[0]);
 }
 
+// Of an activation or its derivative behind a `linear` on `operands`.
+template <typename OpTy>
+LogicalResult verifyActivation(OpTy op, mlir::ValueRange operands, Value preactivation) {
+  InferenceContext context(op.getLoc(), OpTy::getOperationName());
+  LinearOp::Properties properties;
+  properties.transpose_weight = op.getTransposeWeightAttr();
+  auto type = productType<LinearOp>(op, operands, properties);
+  if (failed(type) || failed(checkActivationKind(context, op.getKind()))) return failure();
+  mlir::Type result = op.getResult().getType();
+  if (!areTypesOrWide({*type}, {result})) {
+    return context.refuse("expects a result of the type of oriel.linear, ", *type);
+  }
+  return preactivation ? context.expectType("a preactivation", preactivation, result) : success();
+}
+
 // Operations of an activation or its derivative, for each element: as those of `activation`.
 int64_t linearFlops(Value result, Value input) {
   const int64_t count = elementCount(shapeOf(result));
@@ -120,16 +135,7 @@ int64_t LinearWeightGradAddOp::getFlops() {
 bool isEpilogueActivation(llvm::StringRef kind) { return kind == "gelu_tanh"; }
 
 LogicalResult LinearActivationOp::verify() {
-  InferenceContext context(getLoc(), getOperationName());
-  LinearOp::Properties properties;
-  properties.transpose_weight = getTransposeWeightAttr();
-  auto type = productType<LinearOp>(*this, getOperands(), properties);
-  if (failed(type) || failed(checkActivationKind(context, getKind()))) return failure();
-  if (!areTypesOrWide({*type}, {getResult().getType()})) {
-    return context.refuse("expects a result of the type of oriel.linear, ", *type);
-  }
-  if (!getPreactivation()) return success();
-  return context.expectType("a preactivation", getPreactivation(), getResult().getType());
+  return verifyActivation(*this, getOperands(), getPreactivation());
 }
 
 llvm::StringRef LinearActivationOp::getKernelName() { return "linear_activation"; }
@@ -137,15 +143,7 @@ bool LinearActivationOp::mayOverwrite(unsigned, unsigned) { return false; }
 int64_t LinearActivationOp::getFlops() { return linearFlops(getResult(), getInput()); }
 
 LogicalResult LinearActivationGradOp::verify() {
-  InferenceContext context(getLoc(), getOperationName());
-  LinearOp::Properties properties;
-  properties.transpose_weight = getTransposeWeightAttr();
-  auto type = productType<LinearOp>(*this, getOperands().take_front(2), properties);
-  if (failed(type) || failed(checkActivationKind(context, getKind()))) return failure();
-  if (!areTypesOrWide({*type}, {getType()})) {
-    return context.refuse("expects a result of the type of oriel.linear, ", *type);
-  }
-  return context.expectType("a preactivation", getPreactivation(), getType());
+  return verifyActivation(*this, getOperands().take_front(2), getPreactivation());
 }
 
 llvm::StringRef LinearActivationGradOp::getKernelName() { return "linear_activation_grad"; }
