@@ -14,26 +14,7 @@ using mlir::Value;
 
 namespace {
 
-// That results are those of a `Base` on the operands less `addend`, and that this one has the type
-// of result 0.
-template <typename Base>
-LogicalResult verifySum(Operation* op, mlir::OpOperand& addend,
-                        const typename Base::Properties& properties) {
-  InferenceContext context(op->getLoc(), op->getName().getStringRef());
-  llvm::SmallVector<Value> operands(op->getOperands());
-  operands.erase(operands.begin() + addend.getOperandNumber());
-  llvm::SmallVector<mlir::Type> inferred;
-  typename Base::Adaptor adaptor(operands, op->getDiscardableAttrDictionary(), properties);
-  if (failed(Base::inferReturnTypes(op->getContext(), op->getLoc(), adaptor, inferred))) {
-    return failure();
-  }
-  if (!areTypesOrWide(inferred, op->getResultTypes())) {
-    return context.refuse("expects results of the types of ", Base::getOperationName());
-  }
-  return context.expectType("an addend", addend.get(), op->getResult(0).getType());
-}
-
-// Of the product that an op begins with: a `Base` on `operands`, with its own properties.
+// The type that the product has which an op begins with: a `Base` on `operands`.
 template <typename Base>
 mlir::FailureOr<mlir::RankedTensorType> productType(Operation* op, mlir::ValueRange operands,
                                                     const typename Base::Properties& properties) {
@@ -43,6 +24,22 @@ mlir::FailureOr<mlir::RankedTensorType> productType(Operation* op, mlir::ValueRa
     return failure();
   }
   return llvm::cast<mlir::RankedTensorType>(inferred[0]);
+}
+
+// That results are those of a `Base` on the operands less `addend`, and that this one has the type
+// of result 0.
+template <typename Base>
+LogicalResult verifySum(Operation* op, mlir::OpOperand& addend,
+                        const typename Base::Properties& properties) {
+  InferenceContext context(op->getLoc(), op->getName().getStringRef());
+  llvm::SmallVector<Value> operands(op->getOperands());
+  operands.erase(operands.begin() + addend.getOperandNumber());
+  auto type = productType<Base>(op, operands, properties);
+  if (failed(type)) return failure();
+  if (!areTypesOrWide({*type}, op->getResultTypes())) {
+    return context.refuse("expects results of the types of ", Base::getOperationName());
+  }
+  return context.expectType("an addend", addend.get(), op->getResult(0).getType());
 }
 
 // Of an activation or its derivative behind a `linear` on `operands`.
@@ -60,7 +57,7 @@ LogicalResult verifyActivation(OpTy op, mlir::ValueRange operands, Value preacti
   return preactivation ? context.expectType("a preactivation", preactivation, result) : success();
 }
 
-// Operations of an activation or its derivative, for each element: as those of `activation`.
+// Operations of a product, and one for each of its elements behind it.
 int64_t linearFlops(Value result, Value input) {
   const int64_t count = elementCount(shapeOf(result));
   return boundedProduct({2, count, shapeOf(input).back()}) + count;

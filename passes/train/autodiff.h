@@ -42,7 +42,8 @@ class Autodiff {
   // Builds the backward at the builder's insertion point, which may be in another function:
   // the new ops use values of the block directly (see isolateBlock). `seeds[i]` is the
   // cotangent of `outputs[i]`. Returns the cotangent of each wanted value, null where it is
-  // zero. Each new op bears the origin of the op that it differentiates; the sum of several
+  // zero. Those of slices of one value that lie side by side are joined (join_pads.h), others are
+  // added. Each new op bears the origin of the op that it differentiates; the sum of several
   // cotangents of a value that of the value's producer or, for a block argument, of the
   // user that came last. Of the ops for one forward op, those that no cotangent of an operand
   // depends on but of wanted values, and of what is computed from these alone, bear
