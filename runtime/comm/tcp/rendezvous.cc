@@ -203,6 +203,7 @@ class Host {
 struct Invitation {
   uint64_t nonce = 0;
   std::vector<Member> members;  // that of rank 0 has a socket
+  Socket listener;              // to which those above connect
 };
 
 absl::StatusOr<Invitation> ReadInvitation(const LaunchEnvironment& environment, Socket socket,
@@ -232,19 +233,26 @@ absl::StatusOr<Invitation> ReadInvitation(const LaunchEnvironment& environment, 
 }
 
 // The part of the others. Tries until the deadline.
-absl::StatusOr<Invitation> Ask(const LaunchEnvironment& environment, int port, Deadline deadline) {
+absl::StatusOr<Invitation> Ask(const LaunchEnvironment& environment, Deadline deadline) {
   Hello hello = {};
   std::memcpy(hello.magic, kMagic, sizeof kMagic);
   hello.world_size = static_cast<uint32_t>(environment.world_size);
   hello.rank = static_cast<uint32_t>(environment.rank);
-  hello.port = static_cast<uint32_t>(port);
   hello.job_bytes = static_cast<uint32_t>(std::min<size_t>(environment.job.size(), kMaxText));
+  Socket listener;
   auto pause = std::chrono::milliseconds(20);
   std::string answer;  // the last one
   while (true) {
     absl::Status status;
     absl::StatusOr<Socket> socket =
         ConnectOnce(environment.master_address, environment.master_port, deadline);
+    // Not before rank 0 listens: on its machine, any free port could be the one that it will ask
+    // for.
+    if (socket.ok() && !listener.is_open()) {
+      ORIEL_ASSIGN_OR_RETURN(listener, ListenAt(0));
+      ORIEL_ASSIGN_OR_RETURN(const int port, PortOf(listener));
+      hello.port = static_cast<uint32_t>(port);
+    }
     if (!socket.ok()) {
       status = socket.status();
     } else if (status = WriteBefore(*socket, &hello, sizeof hello, deadline); status.ok()) {
@@ -254,7 +262,10 @@ absl::StatusOr<Invitation> Ask(const LaunchEnvironment& environment, int port, D
       // Rank 0 says who is missing, and its clock may have begun to run later.
       absl::StatusOr<Invitation> invitation = ReadInvitation(
           environment, *std::move(socket), deadline + environment.timeout + kHelloPatience);
-      if (invitation.ok()) return invitation;
+      if (invitation.ok()) {
+        invitation->listener = std::move(listener);
+        return invitation;
+      }
       status = invitation.status();
       answer = std::string(status.message());
     }
@@ -272,8 +283,7 @@ absl::StatusOr<Invitation> Ask(const LaunchEnvironment& environment, int port, D
 }
 
 // Of a rank above 0: to those below it it connects, those above come.
-absl::Status ConnectPeers(int64_t rank, Invitation& invitation, const Socket& listener,
-                          Deadline deadline) {
+absl::Status ConnectPeers(int64_t rank, Invitation& invitation, Deadline deadline) {
   std::vector<Member>& members = invitation.members;
   Greeting greeting = {};
   std::memcpy(greeting.magic, kMagic, sizeof kMagic);
@@ -292,7 +302,7 @@ absl::Status ConnectPeers(int64_t rank, Invitation& invitation, const Socket& li
     members[peer].socket = *std::move(socket);
   }
   for (int64_t missing = static_cast<int64_t>(members.size()) - rank - 1; missing > 0;) {
-    absl::StatusOr<Socket> socket = AcceptBefore(listener, deadline);
+    absl::StatusOr<Socket> socket = AcceptBefore(invitation.listener, deadline);
     if (!socket.ok()) {
       return absl::DeadlineExceededError(
           absl::StrCat(missing, " of the ranks above ", rank, " did not connect to it"));
@@ -326,12 +336,10 @@ absl::StatusOr<RankConnections> ConnectRanks(const LaunchEnvironment& environmen
     const uint64_t nonce = (static_cast<uint64_t>(random()) << 32) | random();
     ORIEL_ASSIGN_OR_RETURN(members, Host(environment, deadline).Gather(nonce));
   } else {
-    ORIEL_ASSIGN_OR_RETURN(const Socket listener, ListenAt(0));
-    ORIEL_ASSIGN_OR_RETURN(const int port, PortOf(listener));
-    ORIEL_ASSIGN_OR_RETURN(Invitation invitation, Ask(environment, port, deadline));
+    ORIEL_ASSIGN_OR_RETURN(Invitation invitation, Ask(environment, deadline));
     // All have come by now.
     ORIEL_RETURN_IF_ERROR(
-        ConnectPeers(environment.rank, invitation, listener, Clock::now() + environment.timeout));
+        ConnectPeers(environment.rank, invitation, Clock::now() + environment.timeout));
     members = std::move(invitation.members);
   }
   for (int64_t rank = 0; rank < environment.world_size; ++rank) {

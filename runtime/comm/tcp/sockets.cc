@@ -25,6 +25,11 @@ absl::Status SocketError(const char* what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", strerror(error)));
 }
 
+absl::Status Taken(int port) {
+  return port == 0 ? absl::ResourceExhaustedError("this machine has no free port")
+                   : absl::AlreadyExistsError(absl::StrCat("port ", port, " is taken"));
+}
+
 // Until `events` can be had without waiting. Unavailable at the deadline.
 absl::Status PollBefore(int fd, short events, Deadline deadline) {
   while (true) {
@@ -101,15 +106,11 @@ absl::StatusOr<Socket> ListenAt(int port) {
     }
     if (bind(socket.fd(), reinterpret_cast<sockaddr*>(&address), length) != 0) {
       if (errno == EADDRNOTAVAIL && family == AF_INET6) continue;
-      if (errno == EADDRINUSE) {
-        return absl::AlreadyExistsError(absl::StrCat("port ", port, " is taken"));
-      }
+      if (errno == EADDRINUSE) return Taken(port);
       return SocketError("bind", errno);
     }
     if (listen(socket.fd(), 1024) != 0) {
-      if (errno == EADDRINUSE) {
-        return absl::AlreadyExistsError(absl::StrCat("port ", port, " is taken"));
-      }
+      if (errno == EADDRINUSE) return Taken(port);
       return SocketError("listen", errno);
     }
     return socket;

@@ -99,6 +99,28 @@ TEST(Tcp, AbortReachesAllRanksAndGroups) {
   });
 }
 
+// Rank 1 knows why the job has ended, and leaves, before rank 2 has read rank 0's reason behind all
+// that rank 0 has sent.
+TEST(Tcp, WhoLeavesAnAbortedJobSaysWhy) {
+  RunTcpRanks(3, [](std::unique_ptr<Communicator> world) {
+    constexpr int64_t kMessages = 2000, kBytes = 64 << 10;
+    if (world->rank() == 0) {
+      const std::vector<char> data(kBytes);
+      std::vector<std::unique_ptr<Message>> messages(kMessages);
+      for (auto& message : messages) {
+        ORIEL_ASSERT_OK_AND_ASSIGN(message, world->Send(2, 0, data.data(), kBytes));
+      }
+      world->Abort(absl::OutOfRangeError("label 7 is not in the vocabulary"));
+      return;
+    }
+    char byte = 0;
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto message,
+                               world->Receive(world->rank() == 1 ? 0 : 1, 0, &byte, 1));
+    EXPECT_THAT(message->Wait(), StatusIs(absl::StatusCode::kAborted,
+                                          "rank 0 failed: label 7 is not in the vocabulary"));
+  });
+}
+
 // Ranks leave at different times after their last collective: none of them sees an error, and what
 // they have sent arrives.
 TEST(Tcp, LeavingAfterTheLastCallIsClean) {

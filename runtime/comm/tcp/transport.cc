@@ -128,14 +128,16 @@ void TcpTransport::Abort(const absl::Status& reason) {
 
 // Ends the job here and on the other ranks.
 void TcpTransport::AbortAll(Lock& lock, const absl::Status& reason) {
-  const std::string text(reason.message().substr(0, kMaxAbortText));
   End(reason);
+  for (size_t peer = 0; peer < peers_.size(); ++peer) SayWhy(lock, static_cast<int64_t>(peer));
+}
+
+void TcpTransport::SayWhy(Lock& lock, int64_t peer) {
+  if (std::exchange(peers_[peer]->knows_why, true)) return;
+  const std::string text(reason_.message().substr(0, kMaxAbortText));
   FrameHeader header = {};
   header.type = FrameType::kAbort;
-  for (size_t peer = 0; peer < peers_.size(); ++peer) {
-    Write(lock, static_cast<int64_t>(peer), header, text.data(), static_cast<int64_t>(text.size()),
-          nullptr);
-  }
+  Write(lock, peer, header, text.data(), static_cast<int64_t>(text.size()), nullptr);
 }
 
 void TcpTransport::Leave() {
@@ -146,6 +148,9 @@ void TcpTransport::Leave() {
   FrameHeader header = {};
   header.type = FrameType::kLeave;
   for (size_t peer = 0; peer < peers_.size(); ++peer) {
+    // It may see this rank leave before it has read why from others. Writing unlocks: the job may
+    // end meanwhile.
+    if (!reason_.ok()) SayWhy(lock, static_cast<int64_t>(peer));
     Write(lock, static_cast<int64_t>(peer), header, nullptr, 0, nullptr);
     peers_[peer]->parted = true;
   }

@@ -109,11 +109,12 @@ class TcpTransport {
   struct Peer {
     Socket socket;
     std::string address;
-    bool left = false;     // it has said good-bye
-    bool parted = false;   // so has this rank
-    bool closed = false;   // nothing comes any more
-    bool shut = false;     // nothing goes any more
-    bool writing = false;  // a thread does, without the lock
+    bool left = false;       // it has said good-bye
+    bool knows_why = false;  // the job has ended: it was told
+    bool parted = false;     // so has this rank
+    bool closed = false;     // nothing comes any more
+    bool shut = false;       // nothing goes any more
+    bool writing = false;    // a thread does, without the lock
     std::deque<OutFrame> out;
     uint64_t first_out = 0;  // number of out.front()
     // What is being read; of the reading thread.
@@ -136,6 +137,8 @@ class TcpTransport {
   void FailTransfers(const absl::Status& status, const std::function<bool(const Transfer&)>& which);
   void End(const absl::Status& reason);
   void AbortAll(Lock& lock, const absl::Status& reason);
+  // Tells a peer once why the job has ended.
+  void SayWhy(Lock& lock, int64_t peer);
 
   // Queues a frame, and writes what the connection takes.
   void Write(Lock& lock, int64_t peer, const FrameHeader& header, const char* payload,
