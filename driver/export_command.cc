@@ -1,6 +1,8 @@
 // `oriel export`: a checkpoint's weights as ONNX or safetensors.
 #include <cstdio>
 #include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -27,13 +29,15 @@ struct Arguments {
   std::string model;
 };
 
-// The checkpoint must be of the plan's model.
-absl::Status checkModel(const plan::Plan& plan, const runtime::CheckpointReader& checkpoint) {
+// The parameters as files have them, in the plan's order.
+std::vector<runtime::NamedSpec> parametersInFiles(const plan::Plan& plan) {
+  std::set<std::string> known;
   std::vector<runtime::NamedSpec> specs;
   for (const plan::Parameter& parameter : plan.parameters()) {
-    specs.push_back({parameter.name(), runtime::FileSpec(plan, parameter)});
+    const std::string& name = runtime::NameInFiles(parameter);
+    if (known.insert(name).second) specs.push_back({name, runtime::FileSpec(plan, parameter)});
   }
-  return checkpoint.CheckModel(plan.model_name(), specs);
+  return specs;
 }
 
 absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
@@ -45,9 +49,9 @@ absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
   for (const plan::Parameter& parameter : plan.parameters()) {
     // Frozen ones that the file has are what they were; it keeps them, in whatever type.
     if (!parameter.trainable() && !runtime::IsMade(parameter.initial())) continue;
-    const runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
-    trained.elements[parameter.name()] = spec.num_elements();
-    shapes[parameter.name()] = spec.shape;
+    const std::string& name = runtime::NameInFiles(parameter);
+    shapes[name] = runtime::ShapeInFiles(parameter);
+    trained.elements[name] = runtime::NumElements(shapes[name]);
   }
   trained.read = [&](const std::string& name, llvm::MutableArrayRef<float> values) {
     const runtime::TensorSpec spec{runtime::DType::kF32, shapes.at(name)};
@@ -61,10 +65,7 @@ absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
 
 absl::Status writeSafetensors(const Arguments& arguments, const plan::Plan& plan,
                               const runtime::CheckpointReader& checkpoint) {
-  std::vector<runtime::NamedSpec> specs;
-  for (const plan::Parameter& parameter : plan.parameters()) {
-    specs.push_back({parameter.name(), runtime::FileSpec(plan, parameter)});
-  }
+  const std::vector<runtime::NamedSpec> specs = parametersInFiles(plan);
   ORIEL_ASSIGN_OR_RETURN(runtime::SafetensorsWriter writer,
                          runtime::SafetensorsWriter::Create(arguments.output, specs));
   std::vector<char> joined;  // one that lies in several shards
@@ -89,7 +90,8 @@ absl::Status exportWeights(const Arguments& arguments) {
   ORIEL_ASSIGN_OR_RETURN(runtime::CheckpointReader checkpoint,
                          runtime::CheckpointReader::Open(arguments.checkpoint));
   progress("reading " + checkpoint.path());
-  ORIEL_RETURN_IF_ERROR(checkModel(plan, checkpoint));
+  // The checkpoint must be of the plan's model.
+  ORIEL_RETURN_IF_ERROR(checkpoint.CheckModel(plan.model_name(), parametersInFiles(plan)));
   progress("writing " + arguments.output);
   ORIEL_RETURN_IF_ERROR(arguments.format == "onnx" ? writeOnnx(arguments, plan, checkpoint)
                                                    : writeSafetensors(arguments, plan, checkpoint));

@@ -83,6 +83,11 @@ Json parametersJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
     if (!parameter.padded_shape().empty()) {
       tensor["padded_shape"] = runtime::PaddedShape(parameter);
     }
+    if (parameter.has_part_of()) {
+      tensor["part_of"] = {{"tensor", parameter.part_of().tensor()},
+                           {"shape", runtime::ShapeInFiles(parameter)},
+                           {"start", parameter.part_of().start()}};
+    }
     tensor["trainable"] = parameter.trainable();
     tensor["initial"] = initialJson(parameter.initial());
     tensors.push_back(std::move(tensor));

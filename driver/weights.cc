@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,7 @@ namespace {
 // which a plan in bf16 rounds when it loads them.
 runtime::TensorSpec specInFile(const TensorData& value, const plan::Parameter& parameter) {
   runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
+  spec.shape = runtime::ShapeInFiles(parameter);
   if (!runtime::IsFloat(spec.dtype)) return spec;
   mlir::MLIRContext context;
   const mlir::Type type = elementTypeOf(&context, value.dataType);
@@ -44,18 +46,20 @@ bool hasWeightsFile(const plan::Plan& plan) {
 }
 
 absl::Status writeWeights(const ModelFile& model, const plan::Plan& plan, const std::string& path) {
+  std::set<std::string> written;
   std::vector<TensorData> values;  // keeps the bytes alive
   std::vector<runtime::NamedTensor> tensors;
   values.reserve(plan.parameters_size());
   for (const plan::Parameter& parameter : plan.parameters()) {
-    if (runtime::IsMade(parameter.initial())) continue;
-    llvm::Expected<TensorData> value = model.initializer(parameter.name());
+    const std::string& name = runtime::NameInFiles(parameter);
+    if (runtime::IsMade(parameter.initial()) || !written.insert(name).second) continue;
+    llvm::Expected<TensorData> value = model.initializer(name);
     if (!value) return toStatus(value.takeError());
     const runtime::TensorSpec spec = specInFile(*value, parameter);
     if (static_cast<int64_t>(value->bytes.size()) != spec.bytes()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("initializer \"", parameter.name(), "\" has ", value->bytes.size(),
-                       " bytes, but ", spec.ToString(), " has ", spec.bytes()));
+      return absl::FailedPreconditionError(absl::StrCat("initializer \"", name, "\" has ",
+                                                        value->bytes.size(), " bytes, but ",
+                                                        spec.ToString(), " has ", spec.bytes()));
     }
     values.push_back(*std::move(value));
     tensors.push_back({parameter.initial().tensor(), spec, values.back().bytes.data()});
@@ -80,7 +84,8 @@ absl::Status checkWeights(const plan::Plan& plan, const std::string& planPath) {
     }
     ORIEL_ASSIGN_OR_RETURN(runtime::SafetensorsView view,
                            it->second.Find(parameter.initial().tensor()));
-    const runtime::TensorSpec spec = runtime::FromPlan(parameter.global());
+    const runtime::TensorSpec spec{runtime::FromPlan(parameter.global()).dtype,
+                                   runtime::ShapeInFiles(parameter)};
     if (!runtime::CanRead(view.spec, spec)) {
       return absl::FailedPreconditionError(
           absl::StrCat(it->second.path(), ": \"", parameter.initial().tensor(), "\" is ",

@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -60,7 +61,9 @@ absl::StatusOr<std::string> EncodePlan(const plan::Plan& plan) {
   }
   std::string out(kMagic);
   Append<uint32_t>(kPlanFormatVersion, out);
-  Append<uint32_t>(kOldestPlanFormat, out);
+  const bool has_parts = std::any_of(plan.parameters().begin(), plan.parameters().end(),
+                                     [](const auto& parameter) { return parameter.has_part_of(); });
+  Append<uint32_t>(has_parts ? kOldestReaderOfParts : kOldestPlanFormat, out);
   Append<uint64_t>(payload.size(), out);
   Append<uint32_t>(Crc32(payload), out);
   Append<uint32_t>(Crc32(out), out);

@@ -34,10 +34,13 @@ namespace oriel::runtime {
 //   10: launches that add operands to results
 //   11: the processes of ranks
 //   12: gradients that the first run of a step sets
-inline constexpr uint32_t kPlanFormatVersion = 12;
+//   13: parameters that are parts of what files have as one
+inline constexpr uint32_t kPlanFormatVersion = 13;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
-// this format.
+// this format; of those with parts of parameters, which others would take for parameters of their
+// own.
 inline constexpr uint32_t kOldestPlanFormat = 8;
+inline constexpr uint32_t kOldestReaderOfParts = 13;
 inline constexpr int64_t kPlanHeaderBytes = 32;
 
 // Writes a plan. The same plan gives the same bytes. The file appears complete or not at all:

@@ -156,6 +156,19 @@ TEST_F(PlanFileTest, NewerFormat) {
                      HasSubstr("): update oriel-run"))));
 }
 
+// Readers of before the format are told so, but not of plans without what it adds.
+TEST_F(PlanFileTest, PlansWithPartsNeedANewerReader) {
+  const auto oldest_reader = [](const plan::Plan& plan) -> uint32_t {
+    absl::StatusOr<std::string> bytes = EncodePlan(plan);
+    return bytes.ok() ? static_cast<unsigned char>((*bytes)[12]) : 0;
+  };
+  plan::Plan plan;
+  plan.add_parameters()->set_name("w");
+  EXPECT_EQ(oldest_reader(plan), kOldestPlanFormat);
+  plan.mutable_parameters(0)->mutable_part_of()->set_tensor("whole");
+  EXPECT_EQ(oldest_reader(plan), kOldestReaderOfParts);
+}
+
 TEST_F(PlanFileTest, OlderFormat) {
   std::string bytes = Bytes();
   Patch(bytes, 8, kOldestPlanFormat - 1);

@@ -270,9 +270,21 @@ const plan::OptimizerState* MasterOf(const plan::Plan& plan, const plan::Paramet
   return nullptr;
 }
 
+const std::string& NameInFiles(const plan::Parameter& parameter) {
+  return parameter.has_part_of() ? parameter.part_of().tensor() : parameter.name();
+}
+
+Shape ShapeInFiles(const plan::Parameter& parameter) {
+  const auto& shape =
+      parameter.has_part_of() ? parameter.part_of().shape() : parameter.global().shape();
+  return {shape.begin(), shape.end()};
+}
+
 TensorSpec FileSpec(const plan::Plan& plan, const plan::Parameter& parameter) {
   const plan::OptimizerState* master = MasterOf(plan, parameter);
-  return FromPlan(master == nullptr ? parameter.global() : master->global());
+  TensorSpec spec = FromPlan(master == nullptr ? parameter.global() : master->global());
+  spec.shape = ShapeInFiles(parameter);
+  return spec;
 }
 
 std::string_view SegmentKind(std::string_view segment) {

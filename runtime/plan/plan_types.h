@@ -88,9 +88,13 @@ bool IsHome(const plan::Parameter& parameter, int grid);
 
 // The slot of the optimizer state that is a 16-bit parameter's own value in f32.
 inline constexpr char kMasterSlot[] = "master";
-// The master of a parameter, or null; and type and shape with which files have the parameter:
-// those of its master, if it has one.
+// The master of a parameter, or null.
 const plan::OptimizerState* MasterOf(const plan::Plan& plan, const plan::Parameter& parameter);
+
+// The tensor that files have a parameter as, or as a part of (Parameter.part_of): its name, its
+// shape, and with its type, that of the master if there is one.
+const std::string& NameInFiles(const plan::Parameter& parameter);
+Shape ShapeInFiles(const plan::Parameter& parameter);
 TensorSpec FileSpec(const plan::Plan& plan, const plan::Parameter& parameter);
 
 // "forward" of "forward.2".

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/plan/plan_types.h"
 
 namespace oriel::runtime {
 
@@ -68,8 +69,25 @@ absl::StatusOr<TensorLayout> TensorLayout::CreatePadded(const plan::Grid& grid,
       if (sum) layout.partial_.push_back(name);
     }
   }
+  layout.content_ = WholeBox(global);
   layout.global_ = std::move(global);
   return layout;
+}
+
+absl::StatusOr<TensorLayout> TensorLayout::PartOf(Shape whole, const Shape& start) const {
+  bool fits = whole.size() == global_.size() && start.size() == global_.size();
+  for (size_t dim = 0; fits && dim < whole.size(); ++dim) {
+    fits = start[dim] >= 0 && start[dim] <= whole[dim] - global_[dim];
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(absl::StrCat("no part of the shape ", ShapeToString(global_),
+                                                   " begins at ", ShapeToString(start),
+                                                   " of the shape ", ShapeToString(whole)));
+  }
+  TensorLayout result = *this;
+  result.content_ = {start, global_};
+  result.global_ = std::move(whole);
+  return result;
 }
 
 bool TensorLayout::Contains(int64_t rank) const {
@@ -77,7 +95,7 @@ bool TensorLayout::Contains(int64_t rank) const {
 }
 
 Box TensorLayout::BoxOf(int64_t rank) const {
-  Box box{Shape(global_.size(), 0), piece_};
+  Box box{content_.start, piece_};
   for (const Axis& axis : axes_) {
     if (axis.dim < 0) continue;
     box.start[axis.dim] += Coordinate(rank, axis) * axis.step;
@@ -118,6 +136,19 @@ Shape PaddedShape(const plan::Parameter& parameter) {
   const auto& shape =
       parameter.padded_shape().empty() ? parameter.global().shape() : parameter.padded_shape();
   return {shape.begin(), shape.end()};
+}
+
+absl::StatusOr<TensorLayout> LayoutInFiles(const plan::Grid& grid, const plan::Parameter& parameter,
+                                           const plan::Sharding& sharding) {
+  absl::StatusOr<TensorLayout> layout = TensorLayout::CreatePadded(
+      grid, sharding, FromPlan(parameter.global()).shape, PaddedShape(parameter));
+  if (!layout.ok() || !parameter.has_part_of()) return layout;
+  // Its padding would be others' elements.
+  if (!parameter.padded_shape().empty()) {
+    return absl::InvalidArgumentError("a part of a tensor is padded");
+  }
+  const auto& start = parameter.part_of().start();
+  return layout->PartOf(ShapeInFiles(parameter), {start.begin(), start.end()});
 }
 
 bool SameSharding(const plan::Sharding& a, const plan::Sharding& b) {

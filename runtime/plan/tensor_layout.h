@@ -6,6 +6,8 @@
 //
 // Where the ranks do not divide a tensor (Parameter.padded_shape), it is padded behind its end, and
 // boxes may reach into the padding: zeros, which no file has. CopyBox() leaves them alone.
+//
+// The layout of a part of a tensor (Parameter.part_of) has boxes of the whole one.
 #ifndef ORIEL_RUNTIME_PLAN_TENSOR_LAYOUT_H_
 #define ORIEL_RUNTIME_PLAN_TENSOR_LAYOUT_H_
 
@@ -35,6 +37,10 @@ class TensorLayout {
                                                    const plan::Sharding& sharding, Shape global,
                                                    const Shape& padded);
 
+  // The same boxes, as those of a tensor of this shape in which this layout's begins at `start`.
+  // InvalidArgument if it does not fit.
+  absl::StatusOr<TensorLayout> PartOf(Shape whole, const Shape& start) const;
+
   const Shape& global() const { return global_; }  // without padding
   const Shape& piece() const { return piece_; }    // the size of every rank's box
   bool is_whole() const { return piece_ == global_; }
@@ -48,7 +54,7 @@ class TensorLayout {
   // Of a rank of the grid.
   Box BoxOf(int64_t rank) const;
   // Without padding; may have no elements.
-  Box ContentOf(int64_t rank) const { return Intersect(BoxOf(rank), WholeBox(global_)); }
+  Box ContentOf(int64_t rank) const { return Intersect(BoxOf(rank), content_); }
   // Of the ranks with the same box one, that with the coordinate 0 on all axes that don't cut. No
   // rank of another grid.
   bool Owns(int64_t rank) const;
@@ -77,12 +83,18 @@ class TensorLayout {
   int64_t ranks_ = 1;
   std::vector<Axis> axes_;
   Shape global_;
+  Box content_;  // of `global_`, without padding: all of it, or a part
   Shape piece_;
   std::vector<std::string> partial_;
 };
 
 // The shape that the ranks divide: padded, or that of `global`.
 Shape PaddedShape(const plan::Parameter& parameter);
+
+// How a parameter, its gradient or a state of it lies over a grid, in boxes of the tensor that
+// files have (NameInFiles). Errors as of CreatePadded and PartOf.
+absl::StatusOr<TensorLayout> LayoutInFiles(const plan::Grid& grid, const plan::Parameter& parameter,
+                                           const plan::Sharding& sharding);
 
 // Whether two shardings say the same; dimensions at the end without axes don't matter.
 bool SameSharding(const plan::Sharding& a, const plan::Sharding& b);

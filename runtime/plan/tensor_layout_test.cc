@@ -84,6 +84,38 @@ TEST(TensorLayoutTest, PaddingIsBehindTheEnd) {
   }
 }
 
+// Boxes of a part are those of the whole tensor.
+TEST(TensorLayoutTest, PartsHaveBoxesOfTheWhole) {
+  ORIEL_ASSERT_OK_AND_ASSIGN(
+      const TensorLayout own,
+      TensorLayout::Create(MakeGrid({2, 2}), MakeSharding({{}, {"a1"}}), {3, 4}));
+  ORIEL_ASSERT_OK_AND_ASSIGN(const TensorLayout part, own.PartOf({3, 10}, {0, 6}));
+  EXPECT_THAT(part.global(), ElementsAre(3, 10));
+  EXPECT_THAT(part.piece(), ElementsAre(3, 2));
+  EXPECT_EQ(part.BoxOf(0), (Box{{0, 6}, {3, 2}}));
+  EXPECT_EQ(part.BoxOf(1), (Box{{0, 8}, {3, 2}}));
+  EXPECT_EQ(part.ContentOf(1), part.BoxOf(1));
+  EXPECT_THAT(part.Owners(), ElementsAre(0, 1));
+  ORIEL_ASSERT_OK_AND_ASSIGN(const TensorLayout on_one_rank,
+                             TensorLayout::Create(MakeGrid({1}), {}, {3, 4}));
+  ORIEL_ASSERT_OK_AND_ASSIGN(const TensorLayout half, on_one_rank.PartOf({6, 4}, {3, 0}));
+  EXPECT_FALSE(half.is_whole());
+}
+
+TEST(TensorLayoutTest, PartsLieInTheWhole) {
+  ORIEL_ASSERT_OK_AND_ASSIGN(const TensorLayout own,
+                             TensorLayout::Create(MakeGrid({2}), {}, {3, 4}));
+  const auto part = [&](const Shape& whole, const Shape& start) {
+    return own.PartOf(whole, start).status();
+  };
+  ORIEL_EXPECT_OK(part({3, 4}, {0, 0}));
+  for (const Shape& start : {Shape{0, 5}, Shape{0, -1}, Shape{1, 0}, Shape{0}}) {
+    EXPECT_THAT(part({3, 8}, start), StatusIs(absl::StatusCode::kInvalidArgument,
+                                              HasSubstr("no part of the shape [3, 4] begins at")));
+  }
+  EXPECT_FALSE(part({3, 4, 1}, {0, 0, 0}).ok());
+}
+
 // Each summand of a pending sum counts once, of what is the same on several ranks one.
 TEST(TensorLayoutTest, SummandsContribute) {
   ORIEL_ASSERT_OK_AND_ASSIGN(TensorLayout layout,

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "runtime/plan/device.h"
@@ -19,6 +20,7 @@ constexpr int kMaxGrids = 4096;  // and programs: one per rank class
 constexpr int kMaxAxes = 64;     // of a grid; each is looked at for every buffer
 // A message's tag is the index of its channel; the last tag is the training services'.
 constexpr int kMaxChannels = (1 << 15) - 1;
+constexpr size_t kMaxParts = 1024;  // of a parameter; each is looked at with each
 constexpr int64_t kMaxBatch = int64_t{1} << 40;
 
 struct RankRange {
@@ -196,6 +198,77 @@ void VerifyPadding(const plan::Plan& plan, const plan::Parameter& parameter,
   plan::Tensor tensor = parameter.global();
   *tensor.mutable_shape() = parameter.padded_shape();
   VerifyTensor(tensor, name, problems);
+}
+
+// Boxes make up a tensor if they lie in it, no two overlap, and they have as many elements.
+void VerifyBoxes(const std::string& name, const Shape& shape,
+                 const std::vector<const plan::Parameter*>& parts, Problems& problems) {
+  std::vector<Box> boxes;
+  int64_t missing = NumElements(shape);
+  for (const plan::Parameter* part : parts) {
+    const auto& start = part->part_of().start();
+    const Box box{{start.begin(), start.end()}, FromPlan(part->global()).shape};
+    bool fits = box.start.size() == shape.size() && box.size.size() == shape.size();
+    for (size_t dim = 0; fits && dim < shape.size(); ++dim) {
+      fits =
+          box.size[dim] > 0 && box.start[dim] >= 0 && box.start[dim] <= shape[dim] - box.size[dim];
+    }
+    if (!fits) {
+      return problems.Add(name, ": '", part->name(), "' is ", box.ToString(), ", not within ",
+                          ShapeToString(shape));
+    }
+    for (const Box& other : boxes) {
+      if (Intersect(box, other).num_elements() > 0) {
+        return problems.Add(name, ": ", box.ToString(), " and ", other.ToString(), " overlap");
+      }
+    }
+    boxes.push_back(box);
+    missing -= box.num_elements();
+  }
+  if (missing != 0) {
+    problems.Add(name, " lack ", missing, " of ", NumElements(shape), " elements");
+  }
+}
+
+// Parts are treated alike, for files have one tensor of each kind.
+void VerifyParts(const plan::Plan& plan, Problems& problems) {
+  std::map<std::string, std::vector<const plan::Parameter*>> tensors;
+  for (const auto& parameter : plan.parameters()) {
+    if (parameter.has_part_of()) tensors[parameter.part_of().tensor()].push_back(&parameter);
+  }
+  if (tensors.empty()) return;
+  for (const auto& parameter : plan.parameters()) {
+    if (!parameter.has_part_of() && tensors.count(parameter.name()) > 0) {
+      problems.Add("parameter '", parameter.name(), "' is there whole and in parts");
+    }
+  }
+  std::map<std::string, std::set<std::string>> slots;
+  for (const auto& state : plan.optimizer_states()) slots[state.parameter()].insert(state.slot());
+  for (const auto& [tensor, parts] : tensors) {
+    const std::string name = absl::StrCat("the parts of '", tensor, "'");
+    const plan::Parameter& first = *parts.front();
+    const Shape shape = ShapeInFiles(first);
+    plan::Tensor whole = first.global();
+    *whole.mutable_shape() = first.part_of().shape();
+    VerifyTensor(whole, name, problems);
+    if (tensor.empty()) problems.Add(name, " have no name in files");
+    if (parts.size() > kMaxParts) {
+      problems.Add(name, " are ", parts.size(), ", more than ", kMaxParts);
+    }
+    if (!CheckedBytes(whole) || parts.size() > kMaxParts) continue;
+    for (const plan::Parameter* part : parts) {
+      const char* differs = ShapeInFiles(*part) != shape                 ? "of another shape"
+                            : part->global().dtype() != whole.dtype()    ? "of another type"
+                            : part->trainable() != first.trainable()     ? "frozen"
+                            : slots[part->name()] != slots[first.name()] ? "stepped otherwise"
+                                                                         : nullptr;
+      if (differs != nullptr) {
+        problems.Add(name, ": one of '", part->name(), "' and '", first.name(), "' is ", differs);
+      }
+      if (!part->padded_shape().empty()) problems.Add(name, ": '", part->name(), "' is padded");
+    }
+    VerifyBoxes(name, shape, parts, problems);
+  }
 }
 
 bool IsPlainFileName(const std::string& name) {
@@ -463,6 +536,7 @@ void VerifyTables(const plan::Plan& plan, Problems& problems) {
   // Shardings are checked against grids, so those have to be right.
   if (!problems.empty()) return;
   VerifyParameters(plan, problems);
+  VerifyParts(plan, problems);
   VerifyMasters(plan, problems);
   VerifyChannels(plan, problems);
   VerifyBatch(plan, problems);

@@ -22,8 +22,12 @@ TensorSpec F32(Shape shape) { return {DType::kF32, std::move(shape)}; }
 // A tensor that the only rank has whole.
 CheckpointSource Whole(const std::string& parameter, const std::string& slot, const Shape& shape,
                        float* data) {
-  return {parameter, slot, DType::kF32, *TensorLayout::Create({}, {}, shape),
-          HostAccess({DType::kF32, shape}, data)};
+  return {parameter,
+          slot,
+          DType::kF32,
+          *TensorLayout::Create({}, {}, shape),
+          HostAccess({DType::kF32, shape}, data),
+          /*part=*/""};
 }
 
 class CheckpointTest : public ::testing::Test {

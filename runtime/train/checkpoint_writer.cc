@@ -112,17 +112,16 @@ class Contents {
     std::vector<NamedSpec> parameters;
     for (const CheckpointSource& source : sources_) {
       const bool optimizer = !source.slot.empty();
-      CheckpointTensor tensor{source.spec(), {}};
+      if (!optimizer && index.parameters.count(source.parameter) == 0) {
+        parameters.push_back({source.parameter, source.spec()});
+      }
+      CheckpointTensor& tensor = optimizer ? index.optimizer_states[source.parameter][source.slot]
+                                           : index.parameters[source.parameter];
+      tensor.spec = source.spec();
       for (const int64_t owner : source.layout.Owners()) {
         if (!Writes(source.layout, owner)) continue;
         tensor.shards.push_back(
             {FileOf(optimizer, owner), NameOf(source), source.layout.ContentOf(owner)});
-      }
-      if (optimizer) {
-        index.optimizer_states[source.parameter][source.slot] = std::move(tensor);
-      } else {
-        index.parameters[source.parameter] = std::move(tensor);
-        parameters.push_back({source.parameter, source.spec()});
       }
     }
     index.fingerprint = FingerprintParameters(std::move(parameters));
@@ -140,8 +139,7 @@ class Contents {
                                : absl::StrCat(kind, ".safetensors");
   }
   static std::string NameOf(const CheckpointSource& source) {
-    return source.slot.empty() ? source.parameter
-                               : absl::StrCat(source.slot, "/", source.parameter);
+    return source.slot.empty() ? source.name() : absl::StrCat(source.slot, "/", source.name());
   }
 
   const std::vector<CheckpointSource>& sources_;

@@ -1,5 +1,6 @@
 #include "runtime/train/gradient_dump.h"
 
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -23,19 +24,20 @@ struct PendingSum {
   HostAccess buffer;  // of this rank, if it is one of them
 };
 
-// Nothing if the program has no such buffer.
+// Of a parameter, or of a number. Nothing if the program has no such buffer.
 absl::StatusOr<std::optional<PendingSum>> FindSum(const plan::Plan& plan,
                                                   const plan::Program& program, Executor& executor,
                                                   int64_t rank, plan::BufferKind kind,
-                                                  const std::string& ref, const Shape& global,
-                                                  const Shape& padded) {
+                                                  const std::string& ref,
+                                                  const plan::Parameter* parameter) {
   for (const plan::Buffer& buffer : program.buffers()) {
     if (buffer.kind() != kind || buffer.ref() != ref) continue;
     const plan::Grid* grid = GridOfRank(plan, program.first_rank());
     if (grid == nullptr) return absl::InvalidArgumentError("a program runs on no grid");
     const plan::Buffer& held = BeforeUpdate(program, buffer);
-    absl::StatusOr<TensorLayout> layout =
-        TensorLayout::CreatePadded(*grid, held.sharding(), global, padded);
+    absl::StatusOr<TensorLayout> layout = parameter == nullptr
+                                              ? TensorLayout::Create(*grid, held.sharding(), {})
+                                              : LayoutInFiles(*grid, *parameter, held.sharding());
     if (!layout.ok()) return Annotate(layout.status(), ref);
     const double scale = held.scale() != 0 ? held.scale() : 1;
     PendingSum sum{*std::move(layout), scale, {}};
@@ -59,7 +61,7 @@ absl::StatusOr<double> TokenCount(const plan::Plan& plan, Executor& executor, Co
   for (const plan::Program& program : plan.programs()) {
     ORIEL_ASSIGN_OR_RETURN(std::optional<PendingSum> sum,
                            FindSum(plan, program, executor, gatherer.rank(), plan::ACCUMULATOR,
-                                   "token_count", {}, {}));
+                                   "token_count", nullptr));
     if (!sum) continue;
     double count = 0;
     if (sum->layout.Contains(gatherer.rank())) {
@@ -74,7 +76,8 @@ absl::StatusOr<double> TokenCount(const plan::Plan& plan, Executor& executor, Co
   return absl::NotFoundError("the plan does not count tokens");
 }
 
-// A parameter's gradient is the sum of what the grids that keep it have accumulated.
+// A parameter's gradient is the sum of what the grids that keep it have accumulated, of all its
+// parts.
 struct Gradient {
   NamedSpec named;  // f32
   std::vector<PendingSum> sums;
@@ -84,16 +87,18 @@ struct Gradient {
 absl::StatusOr<std::vector<Gradient>> FindGradients(const plan::Plan& plan, Executor& executor,
                                                     int64_t rank) {
   std::vector<Gradient> gradients;
+  std::map<std::string, size_t> places;
   for (const plan::Parameter& parameter : plan.parameters()) {
-    const Shape shape = FromPlan(parameter.global()).shape;
-    Gradient gradient{{parameter.name(), {DType::kF32, shape}}, {}};
     for (const plan::Program& program : plan.programs()) {
-      ORIEL_ASSIGN_OR_RETURN(std::optional<PendingSum> sum,
-                             FindSum(plan, program, executor, rank, plan::GRADIENT,
-                                     parameter.name(), shape, PaddedShape(parameter)));
-      if (sum) gradient.sums.push_back(*std::move(sum));
+      ORIEL_ASSIGN_OR_RETURN(
+          std::optional<PendingSum> sum,
+          FindSum(plan, program, executor, rank, plan::GRADIENT, parameter.name(), &parameter));
+      if (!sum) continue;
+      const std::string& name = NameInFiles(parameter);
+      const auto [place, is_new] = places.try_emplace(name, gradients.size());
+      if (is_new) gradients.push_back({{name, {DType::kF32, ShapeInFiles(parameter)}}, {}});
+      gradients[place->second].sums.push_back(*std::move(sum));
     }
-    if (!gradient.sums.empty()) gradients.push_back(std::move(gradient));
   }
   return gradients;
 }

@@ -23,17 +23,17 @@ std::string NameOf(const std::string& parameter, const std::string& slot) {
 
 // A parameter (without a slot) or a state of it, as it lies on a grid.
 absl::StatusOr<CheckpointSource> LayOut(const plan::Grid& grid, const plan::Parameter& parameter,
-                                        const std::string& slot, const plan::Tensor& global,
+                                        const std::string& slot, DType dtype,
                                         const plan::Sharding& storage) {
   const std::string name = NameOf(parameter.name(), slot);
-  const TensorSpec spec = FromPlan(global);
-  absl::StatusOr<TensorLayout> layout =
-      TensorLayout::CreatePadded(grid, storage, spec.shape, PaddedShape(parameter));
+  absl::StatusOr<TensorLayout> layout = LayoutInFiles(grid, parameter, storage);
   if (!layout.ok()) return Annotate(layout.status(), name);
   if (layout->is_pending()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": its storage is a pending reduction"));
   }
-  return CheckpointSource{parameter.name(), slot, spec.dtype, *std::move(layout), {}};
+  return CheckpointSource{
+      NameInFiles(parameter), slot, dtype,
+      *std::move(layout),     {},   parameter.has_part_of() ? parameter.name() : ""};
 }
 
 // Whether it is the value of a parameter, which initial values and checkpoints give.
@@ -44,11 +44,11 @@ bool IsValue(const CheckpointSource& source) {
 // Finds the rank's buffer for it.
 absl::Status BindBuffer(Executor& executor, CheckpointSource* source) {
   const plan::BufferKind kind = source->slot.empty() ? plan::PARAMETER : plan::OPTIMIZER_STATE;
-  ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, source->parameter, source->slot));
+  ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, source->name(), source->slot));
   const TensorSpec piece{source->dtype, source->layout.piece()};
   if (view.spec != piece) {
     return absl::InvalidArgumentError(absl::StrCat(
-        NameOf(source->parameter, source->slot), ": the rank's buffer is ", view.spec.ToString(),
+        NameOf(source->name(), source->slot), ": the rank's buffer is ", view.spec.ToString(),
         ", its part of ", source->spec().ToString(), " is ", piece.ToString()));
   }
   source->buffer = HostAccess(executor, view);
@@ -79,8 +79,8 @@ absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank
   // Adds what a grid keeps: to what this rank holds if it is one of its ranks, and to the sources.
   const auto add = [&](int grid, const plan::Parameter& parameter, const std::string& slot,
                        const plan::Tensor& global, const plan::Sharding& storage) -> absl::Status {
-    ORIEL_ASSIGN_OR_RETURN(CheckpointSource source,
-                           LayOut(plan.grids(grid), parameter, slot, global, storage));
+    ORIEL_ASSIGN_OR_RETURN(CheckpointSource source, LayOut(plan.grids(grid), parameter, slot,
+                                                           FromPlan(global).dtype, storage));
     if (grid == own) {
       ORIEL_RETURN_IF_ERROR(BindBuffer(executor, &source));
       state.held_.push_back({&parameter, source});
@@ -155,10 +155,22 @@ absl::Status ModelState::Initialize(const std::string& plan_folder, int num_thre
   return absl::OkStatus();
 }
 
+std::vector<std::vector<const CheckpointSource*>> ModelState::WholeParameters() const {
+  std::vector<std::vector<const CheckpointSource*>> parameters;
+  std::map<std::string, size_t> places;
+  for (const CheckpointSource& source : sources_) {
+    if (!source.slot.empty()) continue;
+    const auto [place, is_new] = places.try_emplace(source.parameter, parameters.size());
+    if (is_new) parameters.emplace_back();
+    parameters[place->second].push_back(&source);
+  }
+  return parameters;
+}
+
 absl::Status ModelState::Restore(const CheckpointReader& checkpoint, bool with_optimizer) {
   std::vector<NamedSpec> parameters;
-  for (const CheckpointSource& source : sources_) {
-    if (source.slot.empty()) parameters.push_back({source.parameter, source.spec()});
+  for (const auto& parts : WholeParameters()) {
+    parameters.push_back({parts.front()->parameter, parts.front()->spec()});
   }
   ORIEL_RETURN_IF_ERROR(checkpoint.CheckModel(plan_->model_name(), parameters));
   for (const Held& held : held_) {
@@ -176,25 +188,27 @@ absl::Status ModelState::Restore(const CheckpointReader& checkpoint, bool with_o
 
 absl::Status ModelState::DumpParameters(const std::string& path, Communicator* world) const {
   ORIEL_ASSIGN_OR_RETURN(PieceGatherer gatherer, PieceGatherer::Create(*plan_, world));
+  const std::vector<std::vector<const CheckpointSource*>> parameters = WholeParameters();
   std::vector<NamedSpec> specs;
-  for (const CheckpointSource& source : sources_) {
-    if (source.slot.empty()) specs.push_back({source.parameter, source.spec()});
+  for (const auto& parts : parameters) {
+    specs.push_back({parts.front()->parameter, parts.front()->spec()});
   }
   std::optional<SafetensorsWriter> writer;
   if (rank_ == 0) {
     ORIEL_ASSIGN_OR_RETURN(writer, SafetensorsWriter::Create(path, specs));
   }
   std::vector<char> whole, copy;
-  for (const CheckpointSource& source : sources_) {
-    if (!source.slot.empty()) continue;
-    const int64_t bytes = source.spec().bytes();
+  for (const auto& parts : parameters) {
+    const int64_t bytes = parts.front()->spec().bytes();
     const void* data = nullptr;
-    if (source.buffer.exists() && source.layout.Owns(rank_)) {
-      ORIEL_ASSIGN_OR_RETURN(data, source.buffer.Map(copy));
-    }
-    if (!source.layout.is_whole() || !source.layout.Owns(0)) {
+    for (const CheckpointSource* part : parts) {
+      data = nullptr;
+      if (part->buffer.exists() && part->layout.Owns(rank_)) {
+        ORIEL_ASSIGN_OR_RETURN(data, part->buffer.Map(copy));
+      }
+      if (part->layout.is_whole() && part->layout.Owns(0)) continue;
       if (writer) whole.resize(bytes);
-      ORIEL_RETURN_IF_ERROR(gatherer.Gather(source.layout, source.dtype, data, whole.data()));
+      ORIEL_RETURN_IF_ERROR(gatherer.Gather(part->layout, part->dtype, data, whole.data()));
       data = whole.data();
     }
     if (writer) ORIEL_RETURN_IF_ERROR(writer->Append(data, bytes));

@@ -50,6 +50,9 @@ class ModelState {
  private:
   ModelState(const plan::Plan& plan, int64_t rank) : plan_(&plan), rank_(rank) {}
 
+  // The parameters in files (masters in their place): of each the sources that make it up.
+  std::vector<std::vector<const CheckpointSource*>> WholeParameters() const;
+
   const plan::Plan* plan_;
   int64_t rank_;
   std::vector<CheckpointSource> sources_;  // parameters in the plan's order, then states

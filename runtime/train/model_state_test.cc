@@ -33,6 +33,8 @@ struct Storage {
   std::vector<std::string> kept = {"matrix", "bias", "cube"};  // parameters
   bool steps_matrix = true;                                    // and has its state
   bool mixed = false;  // parameters are bf16, the matrix has a master
+  // Of the parameters that the matrix is in the plan, side by side; not if it is padded.
+  std::vector<int64_t> columns = {};
 };
 using Grids = std::vector<Storage>;
 
@@ -75,7 +77,27 @@ class ModelStateTest : public ::testing::Test {
       *added->mutable_placements(0)->mutable_storage() = sharding;
       return added;
     };
-    parameter("matrix", {12, 8}, storage.matrix, storage.padded_matrix);
+    std::map<std::string, Shape> matrices = {
+        {"matrix", storage.padded_matrix}};  // and their shapes
+    if (storage.columns.empty()) {
+      parameter("matrix", {12, 8}, storage.matrix, storage.padded_matrix);
+    } else {
+      matrices.clear();
+    }
+    int64_t begin = 0;
+    for (const int64_t columns : storage.columns) {
+      const std::string name = absl::StrCat("matrix[:, ", begin, ":", begin + columns, "]");
+      builder.Parameter(name, local(dtype, {12, columns}, storage.matrix));
+      plan::Parameter* part = plan.mutable_parameters(plan.parameters_size() - 1);
+      *part->mutable_global() = ToPlan(TensorSpec{dtype, {12, columns}});
+      *part->mutable_placements(0)->mutable_storage() = storage.matrix;
+      part->mutable_initial()->set_tensor("matrix");
+      part->mutable_part_of()->set_tensor("matrix");
+      for (const int64_t size : {12, 8}) part->mutable_part_of()->add_shape(size);
+      for (const int64_t start : {int64_t{0}, begin}) part->mutable_part_of()->add_start(start);
+      matrices[name] = {12, columns};
+      begin += columns;
+    }
     parameter("bias", {3}, {}, {3});
     if (plan::Parameter* cube = parameter("cube", {8, 6, 4}, storage.cube, storage.padded_cube)) {
       cube->clear_initial();
@@ -85,13 +107,16 @@ class ModelStateTest : public ::testing::Test {
     if (storage.steps_matrix) slots = {"exp_avg"};
     if (storage.steps_matrix && storage.mixed) slots.push_back("master");
     for (const std::string& slot : slots) {
-      builder.Buffer(plan::OPTIMIZER_STATE, "matrix",
-                     local(DType::kF32, storage.padded_matrix, storage.matrix_state), slot);
-      plan::OptimizerState* state = plan.add_optimizer_states();
-      state->set_parameter("matrix");
-      state->set_slot(slot);
-      *state->mutable_global() = ToPlan(TensorSpec{DType::kF32, {12, 8}});
-      *state->mutable_storage() = storage.matrix_state;
+      for (const auto& [name, padded] : matrices) {
+        builder.Buffer(plan::OPTIMIZER_STATE, name,
+                       local(DType::kF32, padded, storage.matrix_state), slot);
+        plan::OptimizerState* state = plan.add_optimizer_states();
+        state->set_parameter(name);
+        state->set_slot(slot);
+        *state->mutable_global() =
+            ToPlan(TensorSpec{DType::kF32, storage.columns.empty() ? Shape{12, 8} : padded});
+        *state->mutable_storage() = storage.matrix_state;
+      }
     }
     for (plan::Buffer& buffer : *builder.program().mutable_buffers()) {
       // The executor keeps buffers by their names.
@@ -235,6 +260,18 @@ const Grids kPaddedWithin = {{{3},
                               {12, 9},
                               {9, 6, 4}}};
 
+// Columns of the matrix are parameters of their own, each cut over the ranks.
+const Grids kColumns = {{{2},
+                         MakeSharding({{}, {"a0"}}),
+                         MakeSharding({{"a0"}}),
+                         MakeSharding({{"a0"}}),
+                         {12, 8},
+                         {8, 6, 4},
+                         {"matrix", "bias", "cube"},
+                         /*steps_matrix=*/true,
+                         /*mixed=*/false,
+                         /*columns=*/{4, 2, 2}}};
+
 // The matrix is kept on two grids; the last one steps it, which rank 0 is not of.
 Grids OnStages() {
   Storage first = kTwo[0], last = kFour[0];
@@ -257,7 +294,7 @@ TEST_F(ModelStateTest, InitialValuesAreTheSameForAllShardings) {
   const Tensors expected = Initialized(kOne);
   EXPECT_EQ(expected.at("matrix"), std::vector<float>(matrix_, matrix_ + 96));
   for (const Grids& grids :
-       {kFour, kTwo, kEight, kPadded, kPaddedWithin, OnStages(), OnSomeOfFourGrids()}) {
+       {kFour, kTwo, kEight, kPadded, kPaddedWithin, kColumns, OnStages(), OnSomeOfFourGrids()}) {
     const Tensors tensors = Initialized(grids);
     for (const char* name : {"matrix", "bias", "cube"}) {
       EXPECT_EQ(tensors.at(name), expected.at(name)) << name;
@@ -274,7 +311,8 @@ TEST_F(ModelStateTest, CheckpointsGoFromAnyShardingToAnyOther) {
   EXPECT_EQ(Restored(kFour, "eight", "four again"), expected);
   EXPECT_EQ(Restored(kPadded, "four again", "padded"), expected);
   EXPECT_EQ(Restored(kPaddedWithin, "padded", "padded within"), expected);
-  EXPECT_EQ(Restored(OnStages(), "padded within", "stages"), expected);
+  EXPECT_EQ(Restored(kColumns, "padded within", "columns"), expected);
+  EXPECT_EQ(Restored(OnStages(), "columns", "stages"), expected);
   EXPECT_EQ(Restored(OnSomeOfFourGrids(), "stages", "four grids"), expected);
   EXPECT_EQ(Restored(kOne, "four grids", "one again"), expected);
   for (const char* file : {"index.json", "model.safetensors", "optimizer.safetensors"}) {
@@ -297,15 +335,18 @@ TEST_F(ModelStateTest, DevicesAreFilledAndSavedLikeTheHost) {
     EXPECT_EQ(ReadFileBytes(folder_ / "device/step-00000007/model.safetensors"),
               ReadFileBytes(folder_ / "host/step-00000007/model.safetensors"));
   }
-  const auto dump = [&](const std::string& name, ToyExecutor::Memory memory) {
+  const auto dump = [&](const std::string& name, ToyExecutor::Memory memory,
+                        const Grids& grids = kPadded) {
     memory_ = memory;
-    OnEachRank(kPadded, [&](int64_t, ModelState& state, Communicator* world) -> absl::Status {
+    OnEachRank(grids, [&](int64_t, ModelState& state, Communicator* world) -> absl::Status {
       ORIEL_RETURN_IF_ERROR(state.Initialize(folder_.path(), 1));
       return state.DumpParameters(folder_ / name, world);
     });
     return ReadFileBytes(folder_ / name);
   };
   EXPECT_EQ(dump("devices.safetensors", ToyExecutor::Memory::kDevice),
+            dump("host.safetensors", ToyExecutor::Memory::kHost));
+  EXPECT_EQ(dump("columns.safetensors", ToyExecutor::Memory::kDevice, kColumns),
             dump("host.safetensors", ToyExecutor::Memory::kHost));
 }
 
@@ -322,8 +363,8 @@ std::vector<float> Rounded(std::vector<float> values) {
 TEST_F(ModelStateTest, MastersBeginWithWhatParametersRound) {
   const Tensors expected = Initialized(kOne);
   EXPECT_NE(Rounded(expected.at("matrix")), expected.at("matrix"));
-  for (const Grids& grids :
-       {kOne, kFour, kTwo, kEight, kPadded, kPaddedWithin, OnStages(), OnSomeOfFourGrids()}) {
+  for (const Grids& grids : {kOne, kFour, kTwo, kEight, kPadded, kPaddedWithin, kColumns,
+                             OnStages(), OnSomeOfFourGrids()}) {
     const Tensors tensors = Initialized(Mixed(grids));
     EXPECT_EQ(tensors.at("matrix.master"), expected.at("matrix"));
     for (const char* name : {"matrix", "bias", "cube"}) {
@@ -339,8 +380,9 @@ TEST_F(ModelStateTest, CheckpointsGoFromF32ToMixedPrecisionAndBack) {
   EXPECT_EQ(mixed.at("matrix"), Rounded(expected.at("matrix")));
   EXPECT_EQ(mixed.at("matrix.exp_avg"), expected.at("matrix.exp_avg"));
   EXPECT_EQ(Restored(Mixed(OnStages()), "mixed", "stages"), mixed);
+  EXPECT_EQ(Restored(Mixed(kColumns), "stages", "columns"), mixed);
 
-  const Tensors back = Restored(kTwo, "stages");
+  const Tensors back = Restored(kTwo, "columns");
   EXPECT_EQ(back.at("matrix"), expected.at("matrix"));
   EXPECT_EQ(back.at("matrix.exp_avg"), expected.at("matrix.exp_avg"));
   EXPECT_EQ(back.count("matrix.master"), 0u);
