@@ -122,6 +122,8 @@ void addLower(OpPassManager& passes, const PipelineOptions& options) {
 }  // namespace
 
 void addTrainingTypes(OpPassManager& passes, const PipelineOptions& options) {
+  // Before autodiff, so that forward and backward use the same parameters.
+  passes.addPass(createCutProducts(options.strategy, options.recipe.loss.output));
   // Before autodiff, whose backward then leaves the padding at zero by itself.
   bool hasClasses = options.recipe.loss.kind == Recipe::LossKind::kTokenCrossEntropy;
   passes.addPass(

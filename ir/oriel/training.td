@@ -10,14 +10,15 @@ def ParameterOp : Op<OrielDialect, "parameter", [Symbol]> {
   let description = [{
     Segment functions take a parameter as an argument with the role of `segment.h`
     (`oriel.kind = "parameter"`, `oriel.ref` its symbol); only `update` returns a new value. `onnx_name` is the
-    initializer's name and the key in checkpoints. The initial value stays in the model
+    initializer's name and the key in checkpoints; parameters that are parts of one
+    (`oriel.whole`, `oriel.start`: oriel-cut-products) share it. The initial value stays in the model
     file and is read by that name. `trainable` is set by the train phase from the recipe.
     `module` is the strategy's, "" for the default one; `use` is the sharding that the math
     wants, `storage`, `gradient` and `state` those in which value, gradient and optimizer
     state are kept: all set by `strategize`, replicated where absent.
 
     Example: `oriel.parameter @p3 {onnx_name = "lm_head.weight", type = tensor<128x64xf32>,
-    trainable = true}`. Made by the importer; read by `emit`.
+    trainable = true}`. Made by the importer and by oriel-cut-products; read by `emit`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$onnx_name, TypeAttr:$type,
                        DefaultValuedAttr<BoolAttr, "false">:$trainable,

@@ -18,6 +18,7 @@
 #include "passes/generate/linalg_form.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/padding.h"
+#include "passes/strategize/parameter_part.h"
 #include "passes/strategize/placement_attribute.h"
 #include "passes/strategize/programs.h"
 #include "runtime/plan/device.h"
@@ -129,8 +130,8 @@ class Emitter {
   }
 
   LogicalResult emitParameter(ir::ParameterOp op) {
-    std::string name = op.getOnnxName().str();
-    onnxNames_[op.getSymName()] = name;
+    std::string name = uniqueName(op);
+    names_[op.getSymName()] = name;
     auto [index, isNew] = parameterIndex_.try_emplace(name, plan_.parameters_size());
     if (!isNew) {
       addPlacement(op, plan_.mutable_parameters(index->second));
@@ -141,12 +142,25 @@ class Emitter {
     parameter->set_trainable(op.getTrainable());
     parameter->set_module(op.getModule().str());
     addPlacement(op, parameter);
-    emitInitialValue(name, parameter->mutable_initial());
+    emitInitialValue(op.getOnnxName().str(), parameter->mutable_initial());
     if (failed(toPlanTensor(op.getType(), op, parameter->mutable_global()))) return failure();
     if (std::optional<llvm::ArrayRef<int64_t>> shape = unpaddedShape(op)) {
       parameter->mutable_padded_shape()->Swap(parameter->mutable_global()->mutable_shape());
       parameter->mutable_global()->mutable_shape()->Assign(shape->begin(), shape->end());
       unpadded_[name] = *shape;
+    }
+    if (std::optional<ParameterPart> part = partOf(op)) {
+      plan::PartOf* whole = parameter->mutable_part_of();
+      whole->set_tensor(op.getOnnxName().str());
+      whole->mutable_shape()->Assign(part->whole.begin(), part->whole.end());
+      whole->mutable_start()->Assign(part->start.begin(), part->start.end());
+      bool trained = trainedParts_.try_emplace(op.getOnnxName(), op.getTrainable()).first->second;
+      if (trained != op.getTrainable()) {
+        return op.emitError("of \"")
+               << op.getOnnxName() << "\", which tensor parallelism cuts, only some columns have a "
+               << "gradient; keep it whole: `shardings: [{parameters: \"" << op.getOnnxName()
+               << "\", tp: none}]` in the strategy";
+      }
     }
     return success();
   }
@@ -302,7 +316,7 @@ class Emitter {
     emitSharding(op.getSharding(), buffer);
     bool ofParameter = buffer->kind() == plan::PARAMETER || buffer->kind() == plan::GRADIENT ||
                        buffer->kind() == plan::OPTIMIZER_STATE;
-    buffer->set_ref(ofParameter ? onnxNames_.lookup(op.getRef()) : op.getRef().str());
+    buffer->set_ref(ofParameter ? names_.lookup(op.getRef()) : op.getRef().str());
     if (op.getValue() && failed(toPlanBytes(*op.getValue(), op, buffer->mutable_data()))) {
       return failure();
     }
@@ -537,11 +551,12 @@ class Emitter {
   std::vector<Grid> grids_;
   int gridIndex_ = 0;  // of the program that is emitted
   plan::Plan plan_;
-  llvm::StringMap<int> parameterIndex_;  // by ONNX name
+  llvm::StringMap<int> parameterIndex_;  // by the plan's name
   llvm::StringMap<int> channelIndex_;
   llvm::StringSet<> inputs_;
-  llvm::StringMap<std::string> onnxNames_;             // by parameter symbol
-  llvm::StringMap<llvm::ArrayRef<int64_t>> unpadded_;  // by ONNX name
+  llvm::StringMap<std::string> names_;                 // by parameter symbol
+  llvm::StringMap<llvm::ArrayRef<int64_t>> unpadded_;  // by the plan's name
+  llvm::StringMap<bool> trainedParts_;                 // by ONNX name, of what has parts
   llvm::StringMap<int> bufferIndex_;
   llvm::StringMap<int> generatedIndex_;   // by the symbols of a program
   llvm::StringMap<int> generatedByText_;  // by the bodies

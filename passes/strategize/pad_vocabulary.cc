@@ -7,6 +7,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/strategize/padding.h"
+#include "passes/strategize/parameter_part.h"
 #include "passes/strategize/passes.h"
 #include "passes/strategize/segment_values.h"
 #include "passes/strategize/strategy_option.h"
@@ -73,7 +74,7 @@ class VocabularyPadder {
       return known->second.dim == dim ? std::optional(known->second) : std::nullopt;
     }
     auto found = values_.parameters.find(value);
-    if (found == values_.parameters.end()) return std::nullopt;
+    if (found == values_.parameters.end() || partOf(found->second)) return std::nullopt;
     std::string name = ir::ParameterOp(found->second).getOnnxName().str();
     int64_t ranks = strategy_.commonTensorParallel(moduleOf(strategy_, name));
     int64_t size = typeOf(value).getDimSize(dim);

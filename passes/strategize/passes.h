@@ -18,6 +18,9 @@ namespace oriel {
 // oriel-annotate with a strategy that was read already.
 std::unique_ptr<mlir::Pass> createAnnotate(Strategy strategy, int64_t microbatches, bool explain);
 
+// oriel-cut-products likewise; `output` is the model's of which the loss is.
+std::unique_ptr<mlir::Pass> createCutProducts(Strategy strategy, std::string output);
+
 // oriel-pad-vocabulary likewise; `output` is the model's that a cross entropy takes as logits.
 std::unique_ptr<mlir::Pass> createPadVocabulary(Strategy strategy, std::string output);
 

@@ -4,6 +4,34 @@
 
 include "mlir/Pass/PassBase.td"
 
+def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
+  let summary = "Makes one linear layer per part of a product that only parts are used of";
+  let description = [{
+    Before `train`. A weight that holds query, key and value side by side, or gate and up, can't
+    be split over tensor-parallel ranks as it is: the columns of a rank are not those of one
+    slice. Where reshapes and transposes of a product lead to nothing but slices of its columns,
+    and these make it up, each becomes a product with its own columns of weight and bias, new
+    parameters that remember where they lie in that of the files (`oriel.whole`, `oriel.start`). Cut
+    are parameters of this layer alone that are on tensor-parallel ranks, and that the strategy
+    has no rule of its own for, where the loss depends on each slice.
+
+    ```mlir
+    oriel.parameter @p0 {onnx_name = "qkv.weight", type = tensor<8x24xf32>}
+    %0 = oriel.linear %x, %w : .. -> tensor<4x24xf32>
+    %1 = oriel.slice %0 {starts = array<i64: 0, 0>, limits = array<i64: 4, 8>, ..}
+    // mesh: {tp: 2} →
+    oriel.parameter @p0_0 {onnx_name = "qkv.weight", oriel.start = array<i64: 0, 0>,
+                           oriel.whole = array<i64: 8, 24>, type = tensor<8x8xf32>}
+    %1 = oriel.linear %x, %w0 : .. -> tensor<4x8xf32>
+    ```
+  }];
+  let options = [
+    Option<"strategy", "strategy", "std::string", "\"\"", "Path of the strategy (YAML)">,
+    Option<"output", "output", "std::string", "\"logits\"", "The model's output of which the loss is">,
+  ];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
 def PadVocabulary : Pass<"oriel-pad-vocabulary", "::mlir::ModuleOp"> {
   let summary = "Makes vocabularies divide over tensor-parallel ranks";
   let description = [{

@@ -6,6 +6,7 @@
 
 #include "ir/oriel/location.h"
 #include "llvm/ADT/STLExtras.h"
+#include "passes/strategize/parameter_part.h"
 #include "passes/strategize/segment_values.h"
 #include "passes/strategize/sharding.h"
 
@@ -82,6 +83,8 @@ class BlockFinder {
     if (llvm::isa<mlir::BlockArgument>(value)) return traceArgument(value, dim, range);
     auto result = llvm::cast<mlir::OpResult>(value);
     Operation* op = result.getOwner();
+    // Each rank has all of a constant, and takes its piece.
+    if (op->hasTrait<mlir::OpTrait::ConstantLike>()) return true;
     const ShardingRule& rule = this->rule(op);
     const FactorList& factors = rule.results[result.getResultNumber()][dim];
     RankRange left = range;
@@ -112,7 +115,7 @@ class BlockFinder {
     if (parameter == values_.parameters.end()) return fail("it comes from an input");
     ir::ParameterOp op = parameter->second;
     if (options_.ranks(op) != ranks_) {
-      return fail(op.getOnnxName() + " is not split over these ranks");
+      return fail(uniqueName(op) + " is not split over these ranks");
     }
     std::optional<int64_t> forced = options_.dimension(op);
     if (forced && *forced != dim) {
@@ -126,7 +129,7 @@ class BlockFinder {
     for (const TensorBlock::Cut& cut : block_.cuts) {
       if (cut.parameter != op) continue;
       bool same = cut.dim == dim && cut.range == range;
-      return same || fail("\"" + op.getOnnxName() + "\" would be cut in two ways");
+      return same || fail("\"" + uniqueName(op) + "\" would be cut in two ways");
     }
     block_.cuts.push_back({op, dim, range});
     return true;

@@ -15,6 +15,9 @@ class Gpt:
     vocabulary: int = 96
     tied: bool = False  # the output layer is the embedding
     gelu: str = "none"  # or tanh, its approximation
+    gated: bool = False  # the MLP
+    fused: bool = False  # query, key and value are of one weight, gate and up as well
+    alibi: bool = False  # a bias of the attention for each head, by distance (Press et al. 2022)
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
     def model(self) -> bytes:
@@ -37,6 +40,12 @@ class Gpt:
             product = graph.node("MatMul", [x, weight(f"{name}.weight", inputs, outputs)], f"{name}.product")
             return graph.node("Add", [product, weight(f"{name}.bias", outputs)], f"{name}.out")
 
+        def parts(x: str, size: int, count: int) -> list[str]:
+            """The last dimension in pieces of `size`."""
+            last = constant(f"{x}.axis", [-1])
+            bounds = [constant(f"{x}.bound{i}", [i * size]) for i in range(count + 1)]
+            return [graph.node("Slice", [x, bounds[i], bounds[i + 1], last], f"{x}.part{i}") for i in range(count)]
+
         split = constant("split", [0, 0, heads, hidden // heads])
         joined = constant("joined", [0, 0, hidden])
         scale = constant("scale", (hidden / heads) ** -0.5, "f4")
@@ -49,11 +58,19 @@ class Gpt:
             seen = graph.node("Cast", [seen], "visible", to=9)  # BOOL
             mask = graph.node("Where", [seen, constant("zero", 0, "f4"), constant("hidden", -numpy.inf, "f4")], "mask")
 
+        if self.alibi:
+            slopes = constant("slopes", -numpy.arange(1, heads + 1).reshape(1, heads, 1, 1))
+            ahead = constant("ahead", numpy.arange(sequence)[:, None] - numpy.arange(sequence))
+            bias = graph.node("Cast", [graph.node("Mul", [slopes, ahead], "distances")], "bias", to=1)  # FLOAT
+            bias = graph.node("Mul", [bias, constant("slope", 0.1, "f4")], "sloped")
+            mask = graph.node("Add", [bias, mask], "mask.alibi")
+
         def attention(x: str, name: str) -> str:
             rows = [0, 2, 1, 3]
             heads_of = {}
-            for part, order in (("q", rows), ("k", [0, 2, 3, 1]), ("v", rows)):
-                out = linear(x, f"{name}.{part}", hidden, hidden)
+            outs = (parts(linear(x, f"{name}.qkv", hidden, 3 * hidden), hidden, 3) if self.fused
+                    else [linear(x, f"{name}.{part}", hidden, hidden) for part in "qkv"])
+            for part, order, out in zip("qkv", (rows, [0, 2, 3, 1], rows), outs):
                 out = graph.node("Reshape", [out, split], f"{name}.{part}.heads")
                 heads_of[part] = graph.node("Transpose", [out], f"{name}.{part}.rows", perm=order)
             scores = graph.node("MatMul", [heads_of["q"], heads_of["k"]], f"{name}.scores")
@@ -72,8 +89,14 @@ class Gpt:
             name = f"blocks.{block}"
             out = attention(norm(x, f"{name}.norm1"), f"{name}.attention")
             x = graph.node("Add", [x, out], f"{name}.x1")
-            out = linear(norm(x, f"{name}.norm2"), f"{name}.up", hidden, 4 * hidden)
-            out = graph.node("Gelu", [out], f"{name}.gelu", approximate=self.gelu)
+            out, wide = norm(x, f"{name}.norm2"), 4 * hidden
+            if self.gated and self.fused:
+                gate, up = parts(linear(out, f"{name}.gate_up", hidden, 2 * wide), wide, 2)
+            else:
+                up = linear(out, f"{name}.up", hidden, wide)
+                gate = linear(out, f"{name}.gate", hidden, wide) if self.gated else up
+            out = graph.node("Gelu", [gate], f"{name}.gelu", approximate=self.gelu)
+            out = graph.node("Mul", [out, up], f"{name}.gated") if self.gated else out
             out = linear(out, f"{name}.down", 4 * hidden, hidden)
             x = graph.node("Add", [x, out], f"{name}.x2")
         x = norm(x, "norm")

@@ -1,0 +1,293 @@
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "ir/oriel/segment.h"
+#include "ir/oriel/vjp_util.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/IR/SymbolTable.h"
+#include "passes/strategize/parameter_part.h"
+#include "passes/strategize/passes.h"
+#include "passes/strategize/segment_values.h"
+#include "passes/strategize/strategy_option.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_CUTPRODUCTS
+#include "passes/strategize/passes.h.inc"
+
+namespace {
+
+using mlir::Operation;
+using mlir::RankedTensorType;
+using mlir::Value;
+
+RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+
+using Columns = std::pair<int64_t, int64_t>;  // of a product: from, to
+
+// Where a product's columns are in what reshapes and transposes make of it: in this dimension, an
+// index of which is so many columns side by side.
+struct Place {
+  int64_t dim;
+  int64_t columns;
+};
+
+// The first of the dimensions that a reshape splits the place into. Nothing where it joins it with
+// others.
+std::optional<Place> behindReshape(ir::ReshapeOp reshape, Place place) {
+  llvm::ArrayRef<int64_t> from = typeOf(reshape.getInput()).getShape(),
+                          to = reshape.getType().getShape();
+  int64_t before = 1, size = from[place.dim];
+  for (int64_t outer : from.take_front(place.dim)) before *= outer;
+  int64_t dim = 0, rank = static_cast<int64_t>(to.size()), product = 1;
+  while (dim < rank && (product != before || to[dim] == 1)) product *= to[dim++];
+  if (dim == rank || product != before) return std::nullopt;
+  int64_t inner = 1;
+  for (int64_t next = dim; next < rank && inner < size; ++next) inner *= to[next];
+  if (inner != size) return std::nullopt;
+  return Place{dim, place.columns * (size / to[dim])};
+}
+
+Place behindTranspose(ir::TransposeOp transpose, Place place) {
+  llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
+  return {llvm::find(permutation, place.dim) - permutation.begin(), place.columns};
+}
+
+// Columns of a product that a slice takes out of what reshapes and transposes have made of it.
+struct Taken {
+  ir::SliceOp slice;
+  llvm::SmallVector<std::pair<Operation*, Place>> path;  // with the places of the results
+  Columns columns;
+};
+
+// All that is made of a product; false if anything but slices of columns is.
+bool findTaken(Value value, Place place, llvm::SmallVector<std::pair<Operation*, Place>>& path,
+               llvm::SmallVector<Taken>& taken) {
+  for (Operation* user : value.getUsers()) {
+    if (auto slice = llvm::dyn_cast<ir::SliceOp>(user)) {
+      RankedTensorType type = typeOf(value);
+      for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+        if (slice.getStrides()[dim] != 1) return false;
+        if (dim != place.dim && slice.getType().getDimSize(dim) != type.getDimSize(dim)) {
+          return false;
+        }
+      }
+      int64_t from = slice.getStarts()[place.dim], to = slice.getLimits()[place.dim];
+      taken.push_back({slice, path, {from * place.columns, to * place.columns}});
+      continue;
+    }
+    std::optional<Place> next;
+    if (auto reshape = llvm::dyn_cast<ir::ReshapeOp>(user)) next = behindReshape(reshape, place);
+    if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(user)) {
+      next = behindTranspose(transpose, place);
+    }
+    if (!next) return false;
+    path.push_back({user, *next});
+    bool found = findTaken(user->getResult(0), *next, path, taken);
+    path.pop_back();
+    if (!found) return false;
+  }
+  return true;
+}
+
+// A linear layer that becomes several.
+struct Cut {
+  ir::LinearOp linear;
+  llvm::SmallVector<Taken> taken;
+  llvm::SmallVector<Columns> pieces;         // in order
+  llvm::SmallVector<Value> weights, biases;  // of the pieces
+};
+
+class ProductCutter {
+ public:
+  ProductCutter(mlir::func::FuncOp main, const Strategy& strategy, llvm::StringRef output)
+      : main_(main),
+        strategy_(strategy),
+        values_(readValues(main)),
+        symbols_(main->getParentOfType<mlir::ModuleOp>()) {
+    findAllBefore(output);
+  }
+
+  // Whether anything was cut.
+  bool run() {
+    for (auto linear : main_.getOps<ir::LinearOp>()) {
+      if (std::optional<Cut> cut = cutOf(linear)) cuts_.push_back(std::move(*cut));
+    }
+    if (cuts_.empty()) return false;
+    addPieces();
+    for (Cut& cut : cuts_) replace(cut);
+    eraseWholes();
+    return true;
+  }
+
+ private:
+  // What the output of the loss is computed from.
+  void findAllBefore(llvm::StringRef output) {
+    llvm::SmallVector<Value> values;
+    for (unsigned i = 0; i < main_.getNumResults(); ++i) {
+      mlir::FailureOr<ir::ValueRole> role = ir::resultRole(main_, i);
+      if (failed(role) || role->ref != output) continue;
+      values.push_back(main_.getBody().front().getTerminator()->getOperand(i));
+    }
+    while (!values.empty()) {
+      Operation* op = values.pop_back_val().getDefiningOp();
+      if (op && beforeLoss_.insert(op).second)
+        values.append(op->operand_begin(), op->operand_end());
+    }
+  }
+
+  // Whether it is a parameter of this layer alone that may be cut.
+  bool isOwn(Value value) const {
+    auto parameter = values_.parameters.find(value);
+    if (parameter == values_.parameters.end() || !value.hasOneUse()) return false;
+    std::string name = ir::ParameterOp(parameter->second).getOnnxName().str();
+    return strategy_.commonTensorParallel(moduleOf(strategy_, name)) > 1 &&
+           !shardingOf(strategy_, name);
+  }
+
+  std::optional<Cut> cutOf(ir::LinearOp linear) const {
+    Value bias = linear.getBias();
+    if (!isOwn(linear.getWeight()) || (bias && !isOwn(bias))) return std::nullopt;
+    Cut cut;
+    cut.linear = linear;
+    int64_t last = linear.getType().getRank() - 1;
+    llvm::SmallVector<std::pair<Operation*, Place>> path;
+    if (!findTaken(linear.getResult(), {last, 1}, path, cut.taken)) return std::nullopt;
+    std::set<Columns> trained;
+    for (const Taken& each : cut.taken) {
+      cut.pieces.push_back(each.columns);
+      if (beforeLoss_.contains(each.slice)) trained.insert(each.columns);
+    }
+    llvm::sort(cut.pieces);
+    cut.pieces.erase(llvm::unique(cut.pieces), cut.pieces.end());
+    int64_t next = 0;
+    for (auto [from, to] : cut.pieces) {
+      if (from != next || to == from) return std::nullopt;
+      next = to;
+    }
+    // All have a gradient, as the whole has. Columns for another output would be frozen.
+    if (trained.size() != cut.pieces.size()) return std::nullopt;
+    if (cut.pieces.size() < 2 || next != linear.getType().getDimSize(last)) return std::nullopt;
+    return cut;
+  }
+
+  // Parameters, and arguments behind all others. At once: MLIR keeps every list of attributes.
+  void addPieces() {
+    llvm::SmallVector<mlir::Type> types;
+    llvm::SmallVector<mlir::DictionaryAttr> roles;
+    llvm::SmallVector<mlir::Location> locations;
+    llvm::SmallVector<llvm::SmallVector<Value>*> takers;
+    auto add = [&](Value whole, int64_t dim, const Cut& cut, llvm::SmallVector<Value>* taker) {
+      ir::ParameterOp parameter = values_.parameters[whole];
+      mlir::Block::iterator behind = std::next(parameter->getIterator());
+      for (auto [from, to] : cut.pieces) {
+        ir::ParameterOp piece = clonePart(parameter, dim, from, to);
+        mlir::StringAttr symbol = symbols_.insert(piece, behind);  // another than the whole one's
+        types.push_back(piece.getType());
+        roles.push_back(ir::roleAttributes(main_.getContext(),
+                                           {ir::ValueKind::kParameter, symbol.str(), /*slot=*/""}));
+        locations.push_back(whole.getLoc());
+        takers.push_back(taker);
+      }
+      wholes_.push_back(whole);
+    };
+    for (Cut& cut : cuts_) {
+      ir::LinearOp linear = cut.linear;
+      add(linear.getWeight(), linear.getTransposeWeight() ? 0 : 1, cut, &cut.weights);
+      if (Value bias = linear.getBias()) add(bias, 0, cut, &cut.biases);
+    }
+    unsigned first = main_.getNumArguments();
+    llvm::SmallVector<unsigned> places(types.size(), first);
+    mlir::LogicalResult inserted = main_.insertArguments(places, types, roles, locations);
+    assert(succeeded(inserted) && "a function of tensors takes more of them");
+    (void)inserted;
+    for (auto [i, taker] : llvm::enumerate(takers)) {
+      taker->push_back(main_.getArgument(first + static_cast<unsigned>(i)));
+    }
+  }
+
+  // What the slices took, made of the pieces' products.
+  void replace(Cut& cut) {
+    ir::LinearOp linear = cut.linear;
+    mlir::OpBuilder builder(linear);
+    std::map<Columns, Value> products;
+    for (auto [i, columns] : llvm::enumerate(cut.pieces)) {
+      products[columns] = ir::LinearOp::create(
+          builder, linear.getLoc(), linear.getInput(), cut.weights[i],
+          cut.biases.empty() ? Value() : cut.biases[i], linear.getTransposeWeight());
+    }
+    for (Taken& taken : cut.taken) {
+      builder.setInsertionPoint(taken.slice);
+      Value value = products[taken.columns];
+      for (auto [op, place] : taken.path) {
+        if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(op)) {
+          value = ir::TransposeOp::create(builder, op->getLoc(), value, transpose.getPermutation());
+          continue;
+        }
+        RankedTensorType type = typeOf(op->getResult(0));
+        llvm::SmallVector<int64_t> shape(type.getShape());
+        shape[place.dim] = (taken.columns.second - taken.columns.first) / place.columns;
+        value = ir::reshapeTo(builder, op->getLoc(), value, type.clone(shape));
+      }
+      taken.slice.getResult().replaceAllUsesWith(value);
+      taken.slice.erase();
+    }
+    eraseUnused(linear);
+  }
+
+  // With all that only leads to slices that are gone.
+  static void eraseUnused(Operation* op) {
+    for (Operation* user : llvm::make_early_inc_range(op->getUsers())) eraseUnused(user);
+    op->erase();
+  }
+
+  void eraseWholes() {
+    llvm::BitVector unused(main_.getNumArguments());
+    for (Value whole : wholes_) {
+      unused.set(llvm::cast<mlir::BlockArgument>(whole).getArgNumber());
+      symbols_.erase(values_.parameters[whole]);
+    }
+    mlir::LogicalResult erased = main_.eraseArguments(unused);
+    assert(succeeded(erased) && "a function of tensors takes fewer of them");
+    (void)erased;
+  }
+
+  mlir::func::FuncOp main_;
+  const Strategy& strategy_;
+  SegmentValues values_;
+  mlir::SymbolTable symbols_;
+  llvm::DenseSet<Operation*> beforeLoss_;
+  std::vector<Cut> cuts_;
+  llvm::SmallVector<Value> wholes_;  // arguments that pieces have replaced
+};
+
+struct CutProducts : impl::CutProductsBase<CutProducts> {
+  using CutProductsBase::CutProductsBase;
+  CutProducts(Strategy strategy, std::string name) : given(std::move(strategy)) {
+    output = std::move(name);
+  }
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
+    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+    // `train` says what is wrong with one that it can't read.
+    if (!main || !main.getBody().hasOneBlock()) return;
+    // Again, for what is sliced in steps: keys and values first, say.
+    while (ProductCutter(main, *given, output).run()) {
+    }
+  }
+
+  std::optional<Strategy> given;
+};
+
+}  // namespace
+
+std::unique_ptr<mlir::Pass> createCutProducts(Strategy strategy, std::string output) {
+  return std::make_unique<CutProducts>(std::move(strategy), std::move(output));
+}
+
+}  // namespace oriel

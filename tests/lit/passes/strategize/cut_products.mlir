@@ -1,0 +1,131 @@
+// RUN: oriel-opt %s --oriel-cut-products=strategy=%S/Inputs/tp4.yaml --split-input-file | FileCheck %s
+
+// Query, key and value of a linear layer, with fewer key heads; the keys are used twice.
+
+// CHECK: oriel.parameter @p0_0 {onnx_name = "qkv.weight", oriel.start = array<i64: 0, 0>, oriel.whole = array<i64: 8, 16>, type = tensor<8x8xf32>}
+// CHECK: oriel.parameter @p0_1 {onnx_name = "qkv.weight", oriel.start = array<i64: 0, 8>, oriel.whole = array<i64: 8, 16>, type = tensor<8x4xf32>}
+// CHECK: oriel.parameter @p0_2 {onnx_name = "qkv.weight", oriel.start = array<i64: 0, 12>, oriel.whole = array<i64: 8, 16>, type = tensor<8x4xf32>}
+// CHECK: oriel.parameter @p1_3 {onnx_name = "qkv.bias", oriel.start = array<i64: 0>, oriel.whole = array<i64: 16>, type = tensor<8xf32>}
+// CHECK: oriel.parameter @p1_4 {{.*}}, type = tensor<4xf32>}
+// CHECK: oriel.parameter @p1_5 {onnx_name = "qkv.bias", oriel.start = array<i64: 12>
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<2x3x8xf32> {oriel.kind = "input", oriel.ref = "x"}
+// CHECK-SAME: %[[WQ:[a-z0-9]+]]: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p0_0"}
+// CHECK-SAME: %[[WK:[a-z0-9]+]]: tensor<8x4xf32> {oriel.kind = "parameter", oriel.ref = "p0_1"}
+// CHECK-SAME: %[[WV:[a-z0-9]+]]: tensor<8x4xf32> {oriel.kind = "parameter", oriel.ref = "p0_2"}
+// CHECK-SAME: %[[BQ:[a-z0-9]+]]: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "p1_3"}
+// CHECK-SAME: %[[BK:[a-z0-9]+]]: tensor<4xf32>
+// CHECK-SAME: %[[BV:[a-z0-9]+]]: tensor<4xf32>
+// CHECK-DAG: %[[Q:.*]] = oriel.linear %[[X]], %[[WQ]], %[[BQ]] : {{.*}} -> tensor<2x3x8xf32>
+// CHECK-DAG: %[[K:.*]] = oriel.linear %[[X]], %[[WK]], %[[BK]] : {{.*}} -> tensor<2x3x4xf32>
+// CHECK-DAG: %[[V:.*]] = oriel.linear %[[X]], %[[WV]], %[[BV]] : {{.*}} -> tensor<2x3x4xf32>
+// CHECK-DAG: %[[FLAT:.*]] = oriel.reshape %[[K]] : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+// CHECK-NOT: slice
+// CHECK: %[[Y:.*]] = oriel.concat %[[V]], %[[K]], %[[Q]]
+// CHECK: return %[[Y]], %[[FLAT]]
+oriel.parameter @p0 {onnx_name = "qkv.weight", type = tensor<8x16xf32>}
+oriel.parameter @p1 {onnx_name = "qkv.bias", type = tensor<16xf32>}
+func.func @main(
+    %x: tensor<2x3x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+    %b: tensor<16xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
+    -> (tensor<2x3x16xf32> {oriel.kind = "output", oriel.ref = "logits"},
+        tensor<6x4xf32> {oriel.kind = "output", oriel.ref = "flat"}) {
+  %0 = oriel.linear %x, %w, %b : (tensor<2x3x8xf32>, tensor<8x16xf32>, tensor<16xf32>) -> tensor<2x3x16xf32>
+  %q = oriel.slice %0 {starts = array<i64: 0, 0, 0>, limits = array<i64: 2, 3, 8>, strides = array<i64: 1, 1, 1>} : (tensor<2x3x16xf32>) -> tensor<2x3x8xf32>
+  %k = oriel.slice %0 {starts = array<i64: 0, 0, 8>, limits = array<i64: 2, 3, 12>, strides = array<i64: 1, 1, 1>} : (tensor<2x3x16xf32>) -> tensor<2x3x4xf32>
+  %v = oriel.slice %0 {starts = array<i64: 0, 0, 12>, limits = array<i64: 2, 3, 16>, strides = array<i64: 1, 1, 1>} : (tensor<2x3x16xf32>) -> tensor<2x3x4xf32>
+  %rows = oriel.reshape %0 : (tensor<2x3x16xf32>) -> tensor<6x16xf32>
+  %flat = oriel.slice %rows {starts = array<i64: 0, 8>, limits = array<i64: 6, 12>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x4xf32>
+  %y = oriel.concat %v, %k, %q {dim = 2 : i64} : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<2x3x8xf32>) -> tensor<2x3x16xf32>
+  return %y, %flat : tensor<2x3x16xf32>, tensor<6x4xf32>
+}
+
+// -----
+
+// The parts are a dimension of their own, in front.
+
+// CHECK: oriel.parameter @p0_0 {onnx_name = "w", oriel.start = array<i64: 0, 0>, oriel.whole = array<i64: 24, 8>, type = tensor<8x8xf32>}
+// CHECK: oriel.parameter @p0_1 {onnx_name = "w", oriel.start = array<i64: 8, 0>, oriel.whole = array<i64: 24, 8>, type = tensor<16x8xf32>}
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<6x8xf32> {
+// CHECK-SAME: %[[W0:[a-z0-9]+]]: tensor<8x8xf32> {
+// CHECK-SAME: %[[W1:[a-z0-9]+]]: tensor<16x8xf32> {
+// CHECK: %[[FIRST:.*]] = oriel.linear %[[X]], %[[W0]] {transpose_weight = true}
+// CHECK: %[[SECOND:.*]] = oriel.linear %[[X]], %[[W1]] {transpose_weight = true}
+// CHECK: %[[R0:.*]] = oriel.reshape %[[FIRST]] : (tensor<6x8xf32>) -> tensor<6x1x2x4xf32>
+// CHECK: %[[T0:.*]] = oriel.transpose %[[R0]] {permutation = array<i64: 1, 0, 2, 3>} : {{.*}} -> tensor<1x6x2x4xf32>
+// CHECK: %[[R1:.*]] = oriel.reshape %[[SECOND]] : (tensor<6x16xf32>) -> tensor<6x2x2x4xf32>
+// CHECK: %[[T1:.*]] = oriel.transpose %[[R1]] {permutation = array<i64: 1, 0, 2, 3>} : {{.*}} -> tensor<2x6x2x4xf32>
+// CHECK: oriel.concat %[[T1]], %[[T0]]
+oriel.parameter @p0 {onnx_name = "w", type = tensor<24x8xf32>}
+func.func @main(
+    %x: tensor<6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<24x8xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+    -> (tensor<3x6x2x4xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %0 = oriel.linear %x, %w {transpose_weight = true} : (tensor<6x8xf32>, tensor<24x8xf32>) -> tensor<6x24xf32>
+  %1 = oriel.reshape %0 : (tensor<6x24xf32>) -> tensor<6x3x2x4xf32>
+  %2 = oriel.transpose %1 {permutation = array<i64: 1, 0, 2, 3>} : (tensor<6x3x2x4xf32>) -> tensor<3x6x2x4xf32>
+  %q = oriel.slice %2 {starts = array<i64: 0, 0, 0, 0>, limits = array<i64: 1, 6, 2, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<3x6x2x4xf32>) -> tensor<1x6x2x4xf32>
+  %kv = oriel.slice %2 {starts = array<i64: 1, 0, 0, 0>, limits = array<i64: 3, 6, 2, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<3x6x2x4xf32>) -> tensor<2x6x2x4xf32>
+  %y = oriel.concat %kv, %q {dim = 0 : i64} : (tensor<2x6x2x4xf32>, tensor<1x6x2x4xf32>) -> tensor<3x6x2x4xf32>
+  return %y : tensor<3x6x2x4xf32>
+}
+
+// -----
+
+// A permutation that is not its own inverse, beside dimensions of size 1.
+
+// CHECK: oriel.parameter @p0_0 {onnx_name = "w", oriel.start = array<i64: 0, 0>, oriel.whole = array<i64: 24, 8>, type = tensor<8x8xf32>}
+// CHECK: oriel.parameter @p0_1 {onnx_name = "w", oriel.start = array<i64: 8, 0>
+// CHECK: oriel.parameter @p0_2 {onnx_name = "w", oriel.start = array<i64: 16, 0>
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<1x5x8xf32> {
+// CHECK-SAME: %[[W0:[a-z0-9]+]]: tensor<8x8xf32> {
+// CHECK: %[[P:.*]] = oriel.linear %[[X]], %[[W0]] {transpose_weight = true} : {{.*}} -> tensor<1x5x8xf32>
+// CHECK: %[[R:.*]] = oriel.reshape %[[P]] : (tensor<1x5x8xf32>) -> tensor<1x5x1x2x4xf32>
+// CHECK: %[[T:.*]] = oriel.transpose %[[R]] {permutation = array<i64: 2, 0, 3, 1, 4>} : {{.*}} -> tensor<1x1x2x5x4xf32>
+// CHECK: %[[Q:.*]] = oriel.reshape %[[T]] : {{.*}} -> tensor<1x2x5x4xf32>
+// CHECK: oriel.add %[[Q]],
+oriel.parameter @p0 {onnx_name = "w", type = tensor<24x8xf32>}
+func.func @main(
+    %x: tensor<1x5x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<24x8xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+    -> (tensor<1x2x5x4xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %0 = oriel.linear %x, %w {transpose_weight = true} : (tensor<1x5x8xf32>, tensor<24x8xf32>) -> tensor<1x5x24xf32>
+  %1 = oriel.reshape %0 : (tensor<1x5x24xf32>) -> tensor<1x5x3x2x4xf32>
+  %2 = oriel.transpose %1 {permutation = array<i64: 2, 0, 3, 1, 4>} : (tensor<1x5x3x2x4xf32>) -> tensor<3x1x2x5x4xf32>
+  %3 = oriel.slice %2 {starts = array<i64: 0, 0, 0, 0, 0>, limits = array<i64: 1, 1, 2, 5, 4>, strides = array<i64: 1, 1, 1, 1, 1>} : (tensor<3x1x2x5x4xf32>) -> tensor<1x1x2x5x4xf32>
+  %4 = oriel.slice %2 {starts = array<i64: 1, 0, 0, 0, 0>, limits = array<i64: 2, 1, 2, 5, 4>, strides = array<i64: 1, 1, 1, 1, 1>} : (tensor<3x1x2x5x4xf32>) -> tensor<1x1x2x5x4xf32>
+  %5 = oriel.slice %2 {starts = array<i64: 2, 0, 0, 0, 0>, limits = array<i64: 3, 1, 2, 5, 4>, strides = array<i64: 1, 1, 1, 1, 1>} : (tensor<3x1x2x5x4xf32>) -> tensor<1x1x2x5x4xf32>
+  %q = oriel.reshape %3 : (tensor<1x1x2x5x4xf32>) -> tensor<1x2x5x4xf32>
+  %k = oriel.reshape %4 : (tensor<1x1x2x5x4xf32>) -> tensor<1x2x5x4xf32>
+  %v = oriel.reshape %5 : (tensor<1x1x2x5x4xf32>) -> tensor<1x2x5x4xf32>
+  %6 = oriel.add %q, %k : (tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32>) -> tensor<1x2x5x4xf32>
+  %7 = oriel.add %6, %v : (tensor<1x2x5x4xf32>, tensor<1x2x5x4xf32>) -> tensor<1x2x5x4xf32>
+  return %7 : tensor<1x2x5x4xf32>
+}
+
+// -----
+
+// Keys and values are sliced together first: parts of a part, in the weight of the file.
+
+// CHECK: oriel.parameter @p0_0 {onnx_name = "w", oriel.start = array<i64: 0, 0>, oriel.whole = array<i64: 8, 16>, type = tensor<8x8xf32>}
+// CHECK-NEXT: oriel.parameter @{{.*}} {onnx_name = "w", oriel.start = array<i64: 0, 8>, oriel.whole = array<i64: 8, 16>, type = tensor<8x4xf32>}
+// CHECK-NEXT: oriel.parameter @{{.*}} {onnx_name = "w", oriel.start = array<i64: 0, 12>, oriel.whole = array<i64: 8, 16>, type = tensor<8x4xf32>}
+// CHECK-NEXT: func.func @main
+// CHECK-NOT: slice
+// CHECK: return
+oriel.parameter @p0 {onnx_name = "w", type = tensor<8x16xf32>}
+func.func @main(
+    %x: tensor<6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+    -> (tensor<6x16xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %0 = oriel.linear %x, %w : (tensor<6x8xf32>, tensor<8x16xf32>) -> tensor<6x16xf32>
+  %q = oriel.slice %0 {starts = array<i64: 0, 0>, limits = array<i64: 6, 8>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x8xf32>
+  %kv = oriel.slice %0 {starts = array<i64: 0, 8>, limits = array<i64: 6, 16>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x8xf32>
+  %k = oriel.slice %kv {starts = array<i64: 0, 0>, limits = array<i64: 6, 4>, strides = array<i64: 1, 1>} : (tensor<6x8xf32>) -> tensor<6x4xf32>
+  %v = oriel.slice %kv {starts = array<i64: 0, 4>, limits = array<i64: 6, 8>, strides = array<i64: 1, 1>} : (tensor<6x8xf32>) -> tensor<6x4xf32>
+  %y = oriel.concat %v, %q, %k {dim = 1 : i64} : (tensor<6x4xf32>, tensor<6x8xf32>, tensor<6x4xf32>) -> tensor<6x16xf32>
+  return %y : tensor<6x16xf32>
+}
