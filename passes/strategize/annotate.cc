@@ -4,6 +4,7 @@
 #include "ir/oriel/segment.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/strategize/grid.h"
+#include "passes/strategize/parameter_part.h"
 #include "passes/strategize/passes.h"
 #include "passes/strategize/schedule.h"
 #include "passes/strategize/sharding.h"
@@ -152,15 +153,36 @@ class Annotator {
     std::vector<TensorBlock> blocks =
         findTensorBlocks(forward, options, explain_ ? &notes : nullptr);
     for (const std::string& note : notes) *explain_ << "strategize: " << note << '\n';
+    std::vector<const TensorBlock*> kept;
     for (const TensorBlock& block : blocks) {
-      if (!block.indivisible.empty()) return reportIndivisible(block);
+      if (!block.indivisible.empty()) {
+        if (!hasParts(block)) return reportIndivisible(block);
+        kept.push_back(&block);
+        continue;
+      }
       for (const TensorBlock::Cut& cut : block.cuts) {
         std::string symbol = ir::ParameterOp(cut.parameter).getSymName().str();
         cuts_.try_emplace(symbol, UseCut{cut.dim, cut.range});
       }
     }
-    llvm::append_range(blocks_, blocks);
+    if (!kept.empty()) reportKept(*kept.front(), kept.size());
+    llvm::copy_if(blocks, std::back_inserter(blocks_),
+                  [](const TensorBlock& block) { return block.indivisible.empty(); });
     return success();
+  }
+
+  // The model has one weight, which nobody else could cut either.
+  static bool hasParts(const TensorBlock& block) {
+    return llvm::any_of(block.cuts, [](const auto& cut) { return partOf(cut.parameter); });
+  }
+
+  void reportKept(const TensorBlock& block, size_t count) {
+    ir::ParameterOp parameter = block.cuts.front().parameter;
+    mlir::InFlightDiagnostic warning = block.reduction->emitWarning("tp = ");
+    warning << tensorRanks(parameter) << " does not divide the " << block.indivisible
+            << ", for which \"" << uniqueName(parameter)
+            << "\" would be split: each rank computes all of it";
+    if (count > 1) warning << ", and so in " << count - 1 << " more of such blocks";
   }
 
   LogicalResult reportIndivisible(const TensorBlock& block) {

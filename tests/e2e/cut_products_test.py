@@ -8,7 +8,7 @@ import unittest
 import numpy
 from gpt import Gpt
 from onnx_writer import Graph
-from oriel_testing import OrielTestCase, losses, read_safetensors, relative_error, write_shard
+from oriel_testing import OrielTestCase, losses, read_safetensors, relative_error, run, write_shard
 
 BATCH = 8
 GPT = Gpt(gated=True, fused=True, sequence=16)
@@ -71,8 +71,20 @@ class CutProductsTest(OrielTestCase):
                       for each in (self.plan("--mesh", "tp=2"), plan))
         self.assertEqual(cut, whole)
 
-    def test_columns_without_influence(self):
-        """Half of a product is another output than that of the loss: the weight stays whole, and all of it decays."""
+    def test_heads_that_do_not_divide(self):
+        """Attention stays whole, the MLP does not; a warning says so once."""
+        gpt = dataclasses.replace(GPT, hidden=48, heads=3)
+        expected = self.numbers(self.plan(gpt=gpt), 1)
+        path, recipe, plan = (self.folder / f"odd{end}" for end in (".onnx", ".yaml", ".oplan"))
+        path.write_bytes(gpt.model())
+        recipe.write_text(gpt.recipe(BATCH, 2))
+        result = self.run_ok("oriel", "compile", path, "--recipe", recipe, "--mesh", "tp=2", "-o", plan)
+        self.assertEqual(result.stderr.count("does not divide the 3 elements or heads"), 1, result.stderr)
+        self.assertIn("each rank computes all of it, and so in 1 more of such blocks", result.stderr)
+        self.assert_same(self.numbers(plan, 2), expected, "odd heads")
+
+    def halves(self, end) -> bytes:
+        """A model whose last product is sliced into halves, of which `end` makes "logits" of one or both."""
         graph, random = Graph(), numpy.random.default_rng(0)
         graph.input("input_ids", numpy.int64, ["batch", GPT.sequence])
         for name, shape in (("table", (GPT.vocabulary, 8)), ("weight", (8, 2 * GPT.vocabulary))):
@@ -81,14 +93,39 @@ class CutProductsTest(OrielTestCase):
             graph.initializer(name, numpy.array([value], "i8"))
         graph.node("Gather", ["table", "input_ids"], "embedded")
         graph.node("MatMul", ["embedded", "weight"], "product")
-        for name, start, end in (("logits", "zero", "half"), ("other", "half", "end")):
-            graph.node("Slice", ["product", start, end, "last"], name)
+        graph.node("Slice", ["product", "zero", "half", "last"], "first")
+        graph.node("Slice", ["product", "half", "end", "last"], "second")
+        for name in end(graph):
             graph.output(name, numpy.float32, ["batch", GPT.sequence, GPT.vocabulary])
+        return graph.model()
+
+    def test_columns_without_influence(self):
+        """Half of a product is another output than that of the loss: the weight stays whole, and all of it decays."""
+        def two_outputs(graph):
+            return graph.node("Neg", ["first"], "logits"), graph.node("Neg", ["second"], "other")
+
         decays = lambda recipe: recipe.replace("{kind: sgd, lr: 1.0e-2}", "{kind: adamw, lr: 0.1, weight_decay: 0.5}")
-        expected = self.numbers(self.plan(change=decays, model=graph.model()), 1)
-        own = self.numbers(self.plan("--mesh", "tp=2", change=decays, model=graph.model()), 2)
+        model = self.halves(two_outputs)
+        expected = self.numbers(self.plan(change=decays, model=model), 1)
+        own = self.numbers(self.plan("--mesh", "tp=2", change=decays, model=model), 2)
         for name, value in expected[2].items():
             numpy.testing.assert_allclose(own[2][name], value, rtol=1e-4, atol=1e-5)
+
+    def test_columns_without_gradient(self):
+        """The loss depends on half of a product only by whether it is finite."""
+        def gated(graph):
+            signs = graph.node("Cast", [graph.node("IsInf", ["second"], "infinite")], "signs", to=1)  # FLOAT
+            return [graph.node("Add", ["first", signs], "logits")]
+
+        path, recipe = self.folder / "model.onnx", self.folder / "recipe.yaml"
+        path.write_bytes(self.halves(gated))
+        recipe.write_text(GPT.recipe(BATCH, 2))
+        compiling = ("oriel", "compile", path, "--recipe", recipe, "--mesh", "tp=2", "-o", self.folder / "p.oplan")
+        self.assert_fails(run(*compiling), 'of "weight", which tensor parallelism cuts, only some columns have a gradient',
+                          'keep it whole: `shardings: [{parameters: "weight", tp: none}]`')
+        strategy = self.folder / "strategy.yaml"
+        strategy.write_text('mesh: {tp: 2}\nshardings: [{parameters: "weight", tp: none}]\n')
+        self.run_ok(*compiling[:5], "--strategy", strategy, "-o", self.folder / "p.oplan")
 
     def test_in_bf16(self):
         bf16 = lambda recipe: recipe.replace("precision: f32", "precision: bf16").replace("1.0e-2", "1.0e-3")
