@@ -171,7 +171,7 @@ class Annotator {
     return success();
   }
 
-  // The model has one weight, which nobody else could cut either.
+  // What would be cut are parts of a weight, which stays whole where it can't be: no error.
   static bool hasParts(const TensorBlock& block) {
     return llvm::any_of(block.cuts, [](const auto& cut) { return partOf(cut.parameter); });
   }

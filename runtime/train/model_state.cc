@@ -31,9 +31,9 @@ absl::StatusOr<CheckpointSource> LayOut(const plan::Grid& grid, const plan::Para
   if (layout->is_pending()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": its storage is a pending reduction"));
   }
-  return CheckpointSource{
-      NameInFiles(parameter), slot, dtype,
-      *std::move(layout),     {},   parameter.has_part_of() ? parameter.name() : ""};
+  CheckpointSource source{NameInFiles(parameter), slot, dtype, *std::move(layout), {}, ""};
+  if (parameter.has_part_of()) source.part = parameter.name();
+  return source;
 }
 
 // Whether it is the value of a parameter, which initial values and checkpoints give.
