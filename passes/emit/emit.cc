@@ -154,13 +154,6 @@ class Emitter {
       whole->set_tensor(op.getOnnxName().str());
       whole->mutable_shape()->Assign(part->whole.begin(), part->whole.end());
       whole->mutable_start()->Assign(part->start.begin(), part->start.end());
-      bool trained = trainedParts_.try_emplace(op.getOnnxName(), op.getTrainable()).first->second;
-      if (trained != op.getTrainable()) {
-        return op.emitError("of \"")
-               << op.getOnnxName() << "\", which tensor parallelism cuts, only some columns have a "
-               << "gradient; keep it whole: `shardings: [{parameters: \"" << op.getOnnxName()
-               << "\", tp: none}]` in the strategy";
-      }
     }
     return success();
   }
@@ -556,7 +549,6 @@ class Emitter {
   llvm::StringSet<> inputs_;
   llvm::StringMap<std::string> names_;                 // by parameter symbol
   llvm::StringMap<llvm::ArrayRef<int64_t>> unpadded_;  // by the plan's name
-  llvm::StringMap<bool> trainedParts_;                 // by ONNX name, of what has parts
   llvm::StringMap<int> bufferIndex_;
   llvm::StringMap<int> generatedIndex_;   // by the symbols of a program
   llvm::StringMap<int> generatedByText_;  // by the bodies

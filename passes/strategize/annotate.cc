@@ -47,11 +47,26 @@ class Annotator {
     if (ir::segmentsOfKind(module_, "forward").empty()) {
       return module_.emitError("has no segment @forward: run the train phase first");
     }
-    if (failed(forceCuts())) return failure();
+    if (failed(checkParts()) || failed(forceCuts())) return failure();
     for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
       if (failed(findCuts(forward))) return failure();
     }
     return refineGrid();
+  }
+
+  // Files have one optimizer state of a weight, so its parts are all trained, or none.
+  LogicalResult checkParts() {
+    llvm::StringMap<bool> trained;  // by ONNX name
+    for (auto part : module_.getOps<ir::ParameterOp>()) {
+      if (!partOf(part)) continue;
+      auto known = trained.try_emplace(part.getOnnxName(), part.getTrainable()).first;
+      if (known->second == part.getTrainable()) continue;
+      return part.emitError("of \"")
+             << part.getOnnxName() << "\", which tensor parallelism cuts, only some columns have a "
+             << "gradient; keep it whole: `shardings: [{parameters: \"" << part.getOnnxName()
+             << "\", tp: none}]` in the strategy";
+    }
+    return success();
   }
 
   // Ranks that shard what is stored of each module's parameters, by module.
