@@ -80,7 +80,7 @@ std::vector<std::string> whatHelps(const plan::Plan& plan, const Strategy& strat
   // Then a smaller stash is no way out.
   const bool stateFits = stateBytes(memory) <= *strategy.memory;
   const Mesh mesh = strategy.resolved(strategy.meshOfGrid(grid));
-  const int64_t shards = mesh.fsdp > 1 ? mesh.fsdp : mesh.dp;
+  const int64_t shards = (mesh.fsdp > 1 ? mesh.fsdp : mesh.dp) * mesh.cp;
   if (shards > 1) {
     std::string zero = zeroText(memory, strategy, shards, excess);
     if (!zero.empty()) help.push_back(std::move(zero));

@@ -23,9 +23,9 @@ using Settings = std::vector<Setting>;
 Value valueOf(const std::optional<int64_t>& number) { return number ? Value(*number) : Value(); }
 
 void addMesh(const std::string& key, const Mesh& mesh, Settings* settings) {
-  settings->push_back({absl::StrCat(key, ".dp"), Unit::kNone, mesh.dp});
-  settings->push_back({absl::StrCat(key, ".fsdp"), Unit::kNone, mesh.fsdp});
-  settings->push_back({absl::StrCat(key, ".tp"), Unit::kNone, mesh.tp});
+  for (const NamedMeshAxis& axis : kMeshAxes) {
+    settings->push_back({absl::StrCat(key, ".", axis.name), Unit::kNone, mesh.*axis.size});
+  }
 }
 
 void addPipeline(const Strategy& strategy, Settings* settings) {

@@ -32,7 +32,7 @@ void addStrategyFlags(CLI::App* command, StrategyOptions* strategy) {
       ->add_option("--strategy", strategy->file,
                    "How to split the work over ranks (YAML, docs/strategy.md)")
       ->type_name("FILE");
-  command->add_option("--mesh", strategy->mesh, "In place of a file: sizes of dp, fsdp and tp")
+  command->add_option("--mesh", strategy->mesh, "In place of a file: sizes of dp, fsdp, cp and tp")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("AXIS=N,..");

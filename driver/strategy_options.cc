@@ -20,8 +20,8 @@ namespace {
 
 absl::StatusOr<Mesh> parseMesh(const std::vector<std::string>& words) {
   Mesh mesh;
-  const std::vector<std::string> names = {"dp", "fsdp", "tp"};
-  int64_t* const sizes[] = {&mesh.dp, &mesh.fsdp, &mesh.tp};
+  std::vector<std::string> names;
+  for (const NamedMeshAxis& axis : kMeshAxes) names.emplace_back(axis.name);
   std::set<std::string> seen;
   for (const std::string& word : words) {
     const size_t equals = word.find('=');
@@ -30,9 +30,9 @@ absl::StatusOr<Mesh> parseMesh(const std::vector<std::string>& words) {
     if (equals != std::string::npos && name == "pp") {
       return usageError("--mesh: pp is no axis: pipeline stages are --stages");
     }
-    if (equals != std::string::npos && (name == "cp" || name == "ep")) {
-      return usageError(absl::StrCat(
-          "--mesh: ", name, " is not supported yet; the axes of a mesh are dp, fsdp and tp"));
+    if (equals != std::string::npos && name == "ep") {
+      return usageError(
+          "--mesh: ep is not supported yet; the axes of a mesh are dp, fsdp, cp and tp");
     }
     if (equals != std::string::npos && known == names.end()) {
       return usageError(
@@ -47,7 +47,7 @@ absl::StatusOr<Mesh> parseMesh(const std::vector<std::string>& words) {
     if (!seen.insert(name).second) {
       return usageError(absl::StrCat("--mesh: ", name, " is given twice"));
     }
-    *sizes[known - names.begin()] = size;
+    mesh.*kMeshAxes[known - names.begin()].size = size;
   }
   return mesh;
 }

@@ -17,6 +17,7 @@ struct ModuleAxes {
   std::string name;
   AxisList data;    // over which ranks have different samples
   AxisList tensor;  // over which they have pieces of the layers
+  AxisList context;  // over which they have other positions of the same samples
 };
 
 // Which module an op is in. An op with a parameter is in the parameter's module; another one in

@@ -14,6 +14,7 @@
 #include "passes/propagate/segment_sharding.h"
 #include "passes/propagate/split_choice.h"
 #include "passes/propagate/versions.h"
+#include "passes/strategize/positions.h"
 
 namespace oriel {
 
@@ -212,7 +213,7 @@ class SegmentPropagation {
       std::vector<AxisList> factors =
           combineProposals(rule, sizes_, Proposal{&rule.results[0], hint});
       for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
-        if (!operand.hasOneUse() || llvm::isa<BlockArgument>(operand) ||
+        if (!operand.hasOneUse() || llvm::isa<BlockArgument>(operand) || isSummed(rule, i) ||
             typeOf(operand).getNumElements() != typeOf(op.getResult(0)).getNumElements()) {
           continue;
         }
@@ -220,6 +221,14 @@ class SegmentPropagation {
       }
     }
     return success();
+  }
+
+  // Whether the result lacks a factor of the operand: it has other elements, even if as many.
+  static bool isSummed(const ir::ShardingRule& rule, unsigned operand) {
+    return llvm::any_of(llvm::seq<int>(rule.factors.size()), [&](int factor) {
+      return rule.factors[factor].size > 1 && rule.operandHas(operand, factor) &&
+             !rule.resultHas(0, factor);
+    });
   }
 
   // A sum over microbatches that is not shared yet: it is kept as its first summand comes, in the
@@ -258,6 +267,7 @@ class SegmentPropagation {
     Sharding sent = versions_.settled(value);
     const ModuleAxes& axes = modules_.axes(modules_.ofOrigin(send.getOrigin()));
     SentValue carried{sent.reduced(), &grid_};
+    if (exchanged_.contains(value)) dropCuts(axes.context, &carried.seen);
     if (sent.isPending()) {
       std::optional<Sharding> positions = scatteredOf(value, axes);
       AxisList pending = sent.sum;
@@ -284,7 +294,12 @@ class SegmentPropagation {
     } else if (!isUpdate(segment_) && !shape.empty() && shape[0] % samples_ == 0 &&
                shape[0] % sizes_.product(data) == 0) {
       view.dims[0] = data;
+      if (std::optional<Sharding> positions =
+              positionsOf(receive->getOpResult(0), modules_.axes(module))) {
+        for (auto [own, axes] : llvm::zip_equal(view.dims, positions->dims)) own.append(axes);
+      }
     }
+    receive->removeAttr(kPositionsAttr);
     AxisList unused;
     for (int axis = 0; axis < sizes_.count(); ++axis) {
       if (!view.uses(axis)) unused.push_back(axis);
@@ -314,11 +329,15 @@ class SegmentPropagation {
     }
     llvm::SmallVector<mlir::Attribute> shardings;
     for (auto [i, result] : llvm::enumerate(op->getResults())) {
-      Sharding sharding = keepCuts(result, split.result(problem.rule, i), problem);
+      const Sharding& sharding = candidates.front().results[i];
       versions_.define(result, sharding);
+      if (candidates.front().isExchange && sharding == split.result(problem.rule, i)) {
+        exchanged_.insert(result);
+      }
       moduleOfValue_[result] = module;
       shardings.push_back(sizes_.toAttr(op->getContext(), sharding));
     }
+    op->removeAttr(kPositionsAttr);
     op->setAttr(kSplitAttr, split.toAttr(op->getContext(), sizes_));
     op->setAttr(ir::kShardingsAttr, mlir::ArrayAttr::get(op->getContext(), shardings));
     return op->getNextNode();
@@ -334,11 +353,12 @@ class SegmentPropagation {
       problem.kept.push_back(isKeptSum(operand));
       problem.scattered.push_back(scatteredOf(operand, *problem.axes));
     }
-    for (Value result : op->getResults()) {
+    for (mlir::OpResult result : op->getResults()) {
       problem.results.push_back(typeOf(result));
       auto hint = hints_.find(result);
       problem.hints.emplace_back();
       if (hint != hints_.end()) problem.hints.back() = hint->second;
+      problem.positions.push_back(positionsOf(result, *problem.axes));
     }
     return problem;
   }
@@ -352,6 +372,7 @@ class SegmentPropagation {
   Sharding wishOf(Value operand, int module) const {
     Sharding wish = versions_.seen(operand).reduced();
     const ModuleAxes& axes = modules_.axes(module);
+    if (exchanged_.contains(operand)) dropCuts(axes.context, &wish);
     auto argument = llvm::dyn_cast<BlockArgument>(operand);
     if (argument && roles_.at(argument).kind == ValueKind::kInput) {
       bool divides =
@@ -367,7 +388,7 @@ class SegmentPropagation {
     for (auto [dim, list] : llvm::enumerate(wish.dims)) {
       auto* foreign = llvm::find_if(list, [&, dim = dim](int axis) {
         return llvm::is_contained(axes.tensor, axis) ||
-               (dim > 0 && llvm::is_contained(axes.data, axis));
+               llvm::is_contained(dim > 0 ? axes.data : axes.context, axis);
       });
       list.erase(foreign, list.end());
     }
@@ -398,6 +419,16 @@ class SegmentPropagation {
     return result;
   }
 
+  // The positions of a result, if it has some, cut over the axes of context parallelism.
+  std::optional<Sharding> positionsOf(mlir::OpResult result, const ModuleAxes& axes) const {
+    auto dims = result.getOwner()->getAttrOfType<mlir::DenseI64ArrayAttr>(kPositionsAttr);
+    if (!dims || axes.context.empty() || dims[result.getResultNumber()] < 0) return std::nullopt;
+    Sharding cut = Sharding::replicated(typeOf(result).getRank());
+    cut.dims[dims[result.getResultNumber()]] = axes.context;
+    if (!sizes_.divides(typeOf(result).getShape(), cut)) return std::nullopt;
+    return cut;
+  }
+
   // Where an operand is cut along what the op splits by only in steps, makes the steps and gives
   // the first one; else null.
   Operation* decompose(Operation* op, const SplitProblem& problem) {
@@ -421,22 +452,6 @@ class SegmentPropagation {
     if (first == op) first = op->getNextNode();
     op->erase();
     return first;
-  }
-
-  // Where an op could not be split as its operand of the same type was, the ops behind it still
-  // can: a rank keeps its piece.
-  Sharding keepCuts(Value result, Sharding natural, const SplitProblem& problem) const {
-    if (natural.isPending() || llvm::is_contained(problem.kept, true)) return natural;
-    for (auto [operand, wish] : llvm::zip_equal(problem.operands, problem.wishes)) {
-      if (operand.getType() != result.getType()) continue;
-      for (auto [axes, wished] : llvm::zip_equal(natural.dims, wish.dims)) {
-        if (!axes.empty()) continue;
-        bool free = llvm::none_of(wished, [&](int axis) { return natural.uses(axis); });
-        if (free) axes = wished;
-      }
-      break;
-    }
-    return natural;
   }
 
   void take(Value value, const Sharding& to, Operation* user) {
@@ -562,6 +577,9 @@ class SegmentPropagation {
   llvm::DenseMap<Value, ValueRole> roles_;
   llvm::DenseMap<Value, Sharding> hints_;
   llvm::DenseMap<Value, int> moduleOfValue_;
+  // Without positions, and cut over the axes of context parallelism where an op needs all
+  // positions: the ops behind it are not to be cut so.
+  llvm::DenseSet<Value> exchanged_;
   Operation* next_ = nullptr;  // null before the first
 };
 

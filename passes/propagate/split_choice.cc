@@ -33,7 +33,7 @@ class Choice {
         sizes_(planner.sizes()) {}
 
   std::vector<SplitCandidate> candidates() {
-    std::vector<Proposal> operands, scattered, hints;
+    std::vector<Proposal> operands, scattered, hints, positions;
     for (size_t i = 0; i < problem_.operands.size(); ++i) {
       operands.push_back({&rule_.operands[i], problem_.wishes[i]});
       if (problem_.scattered[i]) {
@@ -42,6 +42,7 @@ class Choice {
     }
     for (size_t i = 0; i < problem_.results.size(); ++i) {
       if (problem_.hints[i]) hints.push_back({&rule_.results[i], *problem_.hints[i]});
+      if (problem_.positions[i]) positions.push_back({&rule_.results[i], *problem_.positions[i]});
     }
     auto add = [&](std::initializer_list<llvm::ArrayRef<Proposal>> lists) {
       std::vector<Proposal> proposals;
@@ -50,14 +51,19 @@ class Choice {
       }
       addFactors(combineProposals(rule_, sizes_, proposals));
     };
-    add({operands, hints});
-    add({hints, operands});
-    for (const Proposal& first : operands) add({first, operands, hints});
+    add({operands, hints, positions});
+    add({hints, operands, positions});
+    for (const Proposal& first : operands) add({first, operands, hints, positions});
     for (size_t i = 0; i < operands.size(); ++i) {
       if (problem_.kept[i]) add({operands[i]});
     }
-    for (const Proposal& first : scattered) add({first, operands, hints});
-    for (const Proposal& last : scattered) add({operands, last, hints});
+    for (const Proposal& first : scattered) add({first, operands, hints, positions});
+    for (const Proposal& last : scattered) add({operands, last, hints, positions});
+    for (const Proposal& first : exchanged()) {
+      const size_t before = found_.size();
+      add({first, withoutContext(operands), hints});
+      for (SplitCandidate& own : llvm::drop_begin(found_, before)) own.isExchange = true;
+    }
     add({});
     llvm::stable_sort(
         found_, [](const SplitCandidate& a, const SplitCandidate& b) { return a.cost < b.cost; });
@@ -70,9 +76,73 @@ class Choice {
       OpSplit split{factors, {}};
       addPasses(split, pass);
       if (llvm::any_of(found_, [&](const SplitCandidate& c) { return c.split == split; })) continue;
-      double cost = costOf(split);
-      found_.push_back({std::move(split), cost});
+      std::vector<Sharding> results;
+      for (size_t i = 0; i < problem_.results.size(); ++i) results.push_back(kept(split, i));
+      double cost = costOf(split, results);
+      found_.push_back({std::move(split), std::move(results), /*isExchange=*/false, cost});
     }
+  }
+
+  bool isContext(int axis) const { return llvm::is_contained(problem_.axes->context, axis); }
+
+  // Of operands whose positions are cut, where the op needs all of them: the same with another
+  // dimension cut instead (DeepSpeed-Ulysses, Jacobs et al. 2023, has heads for positions).
+  std::vector<Proposal> exchanged() const {
+    std::vector<Proposal> proposals;
+    for (auto [i, wish] : llvm::enumerate(problem_.wishes)) {
+      for (auto [positions, axes] : llvm::enumerate(wish.dims)) {
+        const bool needsAll = rule_.operands[i][positions].empty();
+        if (!needsAll || llvm::none_of(axes, [&](int axis) { return isContext(axis); })) continue;
+        for (size_t dim = 0; dim < wish.dims.size(); ++dim) {
+          if (dim == positions || rule_.operands[i][dim].empty()) continue;
+          Sharding other = wish;
+          dropCuts(problem_.axes->context, &other);
+          llvm::copy_if(axes, std::back_inserter(other.dims[dim]),
+                        [&](int axis) { return isContext(axis); });
+          proposals.push_back({&rule_.operands[i], std::move(other)});
+        }
+      }
+    }
+    return proposals;
+  }
+
+  std::vector<Proposal> withoutContext(std::vector<Proposal> proposals) const {
+    for (Proposal& proposal : proposals) {
+      dropCuts(problem_.axes->context, &proposal.sharding);
+    }
+    return proposals;
+  }
+
+  // Where an op could not be split as its operand of the same type was, the ops behind it still
+  // can: a rank keeps its piece, and positions that were exchanged for something else come back.
+  Sharding kept(const OpSplit& split, unsigned index) const {
+    const Sharding natural = split.result(rule_, index);
+    if (llvm::is_contained(problem_.kept, true)) return natural;
+    Sharding result = natural;
+    // Sums of gradients are for the update to complete.
+    auto isExchanged = [&](int axis) { return isContext(axis) && !problem_.hints[index]; };
+    auto keep = [&](const Sharding& wish) {
+      for (auto [axes, wished] : llvm::zip_equal(result.dims, wish.dims)) {
+        if (!axes.empty()) continue;
+        const bool isFree = llvm::all_of(wished, [&](int axis) {
+          return !natural.uses(axis) || (isExchanged(axis) && !llvm::is_contained(natural.max, axis));
+        });
+        if (!isFree) continue;
+        dropCuts(wished, &result);
+        llvm::erase_if(result.sum, [&](int axis) { return llvm::is_contained(wished, axis); });
+        axes = wished;
+      }
+    };
+    for (auto [operand, wish] : llvm::zip_equal(problem_.operands, problem_.wishes)) {
+      if (operand.getType() != problem_.results[index]) continue;
+      keep(wish);
+      break;
+    }
+    if (problem_.positions[index]) keep(*problem_.positions[index]);
+    // What is pending over others is for the ops behind it to complete.
+    const bool isPending = natural.isPending() && result.isPending();
+    return isPending || !sizes_.divides(problem_.results[index].getShape(), result) ? natural
+                                                                                   : result;
   }
 
   bool isData(int axis) const { return llvm::is_contained(problem_.axes->data, axis); }
@@ -105,7 +175,7 @@ class Choice {
     return true;
   }
 
-  double costOf(const OpSplit& split) const {
+  double costOf(const OpSplit& split, llvm::ArrayRef<Sharding> results) const {
     double cost = 0;
     llvm::SmallVector<std::pair<mlir::Value, Sharding>> counted;
     for (auto [i, operand] : llvm::enumerate(problem_.operands)) {
@@ -116,7 +186,10 @@ class Choice {
       if (problem_.kept[i] && !way.steps.empty()) cost += kNever;
       cost += costOf(way, versions_.hasView(operand));
     }
-    for (auto [i, type] : llvm::enumerate(problem_.results)) cost += resultCost(split, i, type);
+    for (auto [i, type] : llvm::enumerate(problem_.results)) {
+      const Reshard& way = planner_.plan(type, split.result(rule_, i), results[i]);
+      cost += way.communicates() ? way.cost : resultCost(split, i, type);
+    }
     return cost + repetitionCost(split);
   }
 
@@ -127,8 +200,12 @@ class Choice {
   // Of axes that operands are cut by, or would be, and the op is not.
   double repetitionCost(const OpSplit& split) const {
     AxisList unused;
-    for (const Sharding& wish : problem_.wishes) {
+    auto addCuts = [&](const Sharding& wish) {
       for (int axis : wish.cutting()) insertSorted(unused, axis);
+    };
+    llvm::for_each(problem_.wishes, addCuts);
+    for (const std::optional<Sharding>& wish : problem_.positions) {
+      if (wish) addCuts(*wish);
     }
     llvm::erase_if(unused, [&](int axis) {
       return llvm::any_of(split.factors,
@@ -147,13 +224,15 @@ class Choice {
   }
 
   // To complete the result. Sums over the data axes are for free: they are not completed before
-  // the update.
+  // the update. So are those of gradients over positions.
   double resultCost(const OpSplit& split, unsigned index, mlir::RankedTensorType type) const {
     Sharding result = split.result(rule_, index);
     double cost = 0;
-    if (const std::optional<Sharding>& hint = problem_.hints[index]) {
+    const std::optional<Sharding>& hint = problem_.hints[index];
+    auto isFree = [&](int axis) { return isData(axis) || (hint && isContext(axis)); };
+    if (hint) {
       Sharding from = result, to = *hint;
-      llvm::erase_if(from.sum, [&](int axis) { return isData(axis) || !to.cuts(axis); });
+      llvm::erase_if(from.sum, [&](int axis) { return isFree(axis) || !to.cuts(axis); });
       from.max.clear();
       // Axes of data in the dimensions stay out of it as well.
       if (canBecome(from, to)) {
@@ -161,7 +240,7 @@ class Choice {
       }
       llvm::erase_if(result.sum, [&](int axis) { return to.cuts(axis); });
     }
-    llvm::erase_if(result.sum, [&](int axis) { return isData(axis); });
+    llvm::erase_if(result.sum, isFree);
     int64_t ranks = sizes_.product(result.sum) * sizes_.product(result.max);
     if (ranks == 1) return cost;
     auto bytes = static_cast<double>(ir::typeBytes(type)) /

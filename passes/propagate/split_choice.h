@@ -25,12 +25,19 @@ struct SplitProblem {
   std::vector<std::optional<Sharding>> scattered;
   // For each result what it will become, if that is known.
   std::vector<std::optional<Sharding>> hints;
+  // For each result its positions cut over the axes of context parallelism, if it has some.
+  std::vector<std::optional<Sharding>> positions;
   llvm::SmallVector<mlir::RankedTensorType> results;
   const ModuleAxes* axes = nullptr;
 };
 
 struct SplitCandidate {
   OpSplit split;
+  // Of the results, where the ops behind are to see them in another sharding than the split makes:
+  // they keep their cuts.
+  std::vector<Sharding> results;
+  // Cut over the axes of context parallelism, but not by positions.
+  bool isExchange = false;
   double cost = 0;
 };
 

@@ -40,7 +40,7 @@ void Repetition::findGrids() {
     }
     const Mesh& mesh = strategy_->meshOfGrid(grid);
     const auto [known, isNew] =
-        classes.try_emplace({std::move(content), {mesh.dp, mesh.fsdp, mesh.tp}},
+        classes.try_emplace({std::move(content), {mesh.dp, mesh.fsdp, mesh.cp, mesh.tp}},
                             static_cast<int64_t>(grids_.kept.size()));
     if (isNew) grids_.kept.push_back(grid);
     grids_.keptOf.push_back(known->second);

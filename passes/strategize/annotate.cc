@@ -1,4 +1,5 @@
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "ir/oriel/segment.h"
@@ -6,6 +7,7 @@
 #include "passes/strategize/grid.h"
 #include "passes/strategize/parameter_part.h"
 #include "passes/strategize/passes.h"
+#include "passes/strategize/positions.h"
 #include "passes/strategize/schedule.h"
 #include "passes/strategize/sharding.h"
 #include "passes/strategize/strategy_option.h"
@@ -38,8 +40,9 @@ class Annotator {
   Annotator(mlir::ModuleOp module, const Strategy& strategy, llvm::raw_ostream* explain)
       : module_(module), strategy_(strategy), explain_(explain), grid_(gridOf(strategy)) {}
 
-  // Finds what tensor parallelism cuts, and a grid for that.
-  LogicalResult prepare() {
+  // Finds what tensor parallelism cuts, and a grid for that, and for context parallelism of ops that
+  // need all positions and have these outer factors.
+  LogicalResult prepare(const std::set<int64_t>& outerFactors) {
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
       const Strategy::Module* own = moduleOf(strategy_, parameter.getOnnxName().str());
       parameter.setModule(own && own->mesh ? own->name : "");
@@ -51,7 +54,19 @@ class Annotator {
     for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
       if (failed(findCuts(forward))) return failure();
     }
-    return refineGrid();
+    if (failed(refineGrid())) return failure();
+    for (const std::string& module : modules()) refineContext(module, outerFactors);
+    return success();
+  }
+
+  // Sizes of cp, of all meshes that have it.
+  std::set<int64_t> contextSizes() const {
+    std::set<int64_t> sizes;
+    for (const std::string& module : modules()) {
+      const int64_t ranks = grid_.meshAxisSize("cp", module);
+      if (ranks > 1) sizes.insert(ranks);
+    }
+    return sizes;
   }
 
   // Files have one optimizer state of a weight, so its parts are all trained, or none.
@@ -101,12 +116,16 @@ class Annotator {
     return sum;
   }
 
-  // Makes groups of neighbours among the ranks that shard.
+  // Whether groups of neighbours, so many ranks that shard in each, are made of whole samples.
+  bool canGroupStorageRanks(const std::string& module, int64_t group) const {
+    const int64_t groups = grid_.sizeOf(grid_.zeroAxes(module)) / group;
+    return grid_.meshAxisSize(grid_.dataStorageAxis(module), module) % groups == 0;
+  }
+
   void groupStorageRanks(const std::string& module, int64_t group) {
-    const int64_t ranks = grid_.sizeOf(grid_.zeroAxes(module));
-    const char* axis = grid_.meshAxisSize("fsdp", module) > 1 ? "fsdp" : "dp";
+    const int64_t groups = grid_.sizeOf(grid_.zeroAxes(module)) / group;
     // Modules whose groups don't nest keep what they have.
-    refine(&grid_, axis, {ranks / group}, module);
+    refine(&grid_, grid_.dataStorageAxis(module), {groups}, module);
   }
 
   void annotateAll() {
@@ -122,6 +141,24 @@ class Annotator {
   }
 
  private:
+  // Those with a mesh of their own, and "" for all others.
+  std::vector<std::string> modules() const {
+    std::vector<std::string> names = {""};
+    for (const ModuleMesh& module : grid_.modules) names.push_back(module.module);
+    return names;
+  }
+
+  // Two KV heads take two of four context-parallel ranks; the others share one each.
+  void refineContext(const std::string& module, const std::set<int64_t>& outerFactors) {
+    const int64_t ranks = grid_.meshAxisSize("cp", module);
+    const int64_t tensorRanks = grid_.meshAxisSize("tp", module);
+    for (int64_t size : outerFactors) {
+      const int64_t outer = std::gcd(size / std::gcd(size, tensorRanks), ranks);
+      // Where that does not nest, these ops stay whole.
+      if (outer > 1 && outer < ranks) refine(&grid_, "cp", {outer}, module);
+    }
+  }
+
   int64_t tensorRanks(ir::ParameterOp parameter) const {
     return grid_.meshAxisSize("tp", parameter.getModule());
   }
@@ -339,7 +376,10 @@ void groupStorageRanks(std::vector<Annotator>& annotators) {
     int64_t best = 1;
     double least = kWorthIt * stored(1);
     for (int64_t group = ranks / 2; group > 1; --group) {
-      if (ranks % group != 0) continue;
+      const bool isPossible = ranks % group == 0 && llvm::all_of(own, [&](Annotator* annotator) {
+        return annotator->canGroupStorageRanks(module, group);
+      });
+      if (!isPossible) continue;
       const double now = stored(group);
       if (now >= least) continue;
       least = now;
@@ -385,6 +425,27 @@ mlir::FailureOr<Strategy> strategyOf(mlir::ModuleOp program, int64_t grid, Strat
   return strategy;
 }
 
+// Positions must divide over the context-parallel ranks of every mesh that has some.
+LogicalResult checkPositions(mlir::ModuleOp module, const Positions& positions,
+                             const std::set<int64_t>& contextSizes) {
+  if (positions.losses.empty()) {
+    return module.emitError("cp = ")
+           << *contextSizes.rbegin() << " splits positions, and there is no loss over a second "
+           << "dimension of positions, as of [samples, positions, classes]: leave cp out";
+  }
+  for (auto [value, dim] : positions.losses) {
+    const int64_t size = llvm::cast<RankedTensorType>(value.getType()).getDimSize(dim);
+    for (int64_t ranks : contextSizes) {
+      if (size % ranks == 0) continue;
+      return mlir::emitError(value.getLoc(), "cp = ")
+             << ranks << " does not divide the " << size << " positions of the loss (dimension "
+             << dim << " of " << value.getType()
+             << "): choose another cp, or another length of the sequence";
+    }
+  }
+  return success();
+}
+
 struct Annotate : impl::AnnotateBase<Annotate> {
   using AnnotateBase::AnnotateBase;
   Annotate(Strategy strategy, int64_t count, bool explained) : given(std::move(strategy)) {
@@ -409,9 +470,20 @@ struct Annotate : impl::AnnotateBase<Annotate> {
       strategies.push_back(*std::move(own));
     }
     std::vector<Annotator> annotators;
+    std::set<int64_t> contextSizes;
     for (auto [program, own] : llvm::zip_equal(programs, strategies)) {
       annotators.emplace_back(program, own, explain ? &llvm::errs() : nullptr);
-      if (failed(annotators.back().prepare())) return signalPassFailure();
+      contextSizes.merge(annotators.back().contextSizes());
+    }
+    Positions positions;
+    if (!contextSizes.empty()) {
+      positions = findPositions(module);
+      if (failed(checkPositions(module, positions, contextSizes))) return signalPassFailure();
+      setPositions(positions);
+    }
+    const std::set<int64_t> outer = outerFactors(positions);
+    for (Annotator& annotator : annotators) {
+      if (failed(annotator.prepare(outer))) return signalPassFailure();
     }
     if (given->zero > 0) groupStorageRanks(annotators);
     for (Annotator& annotator : annotators) annotator.annotateAll();

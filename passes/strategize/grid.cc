@@ -26,8 +26,9 @@ std::vector<std::string> axesBetween(const std::vector<AtomicAxis>& axes, int64_
 std::vector<MeshAxis> meshAxesOf(const Mesh& mesh, const std::vector<AtomicAxis>& axes) {
   std::vector<MeshAxis> result;
   int64_t outer = 1;
-  for (auto [name, size] : {std::pair("dp", mesh.dp), {"fsdp", mesh.fsdp}, {"tp", mesh.tp}}) {
-    if (size > 1) result.push_back({name, axesBetween(axes, outer, size)});
+  for (const NamedMeshAxis& axis : kMeshAxes) {
+    const int64_t size = mesh.*axis.size;
+    if (size > 1) result.push_back({axis.name, axesBetween(axes, outer, size)});
     outer *= size;
   }
   return result;
@@ -87,15 +88,21 @@ std::vector<std::string> Grid::commonDataAxes() const {
   return common;
 }
 
+llvm::StringRef Grid::dataStorageAxis(llvm::StringRef module) const {
+  return atomicAxes("fsdp", module).empty() ? "dp" : "fsdp";
+}
+
 std::vector<std::string> Grid::zeroAxes(llvm::StringRef module) const {
-  std::vector<std::string> fsdp = atomicAxes("fsdp", module);
-  return fsdp.empty() ? atomicAxes("dp", module) : fsdp;
+  std::vector<std::string> names = atomicAxes(dataStorageAxis(module), module);
+  llvm::append_range(names, atomicAxes("cp", module));
+  return names;
 }
 
 Grid gridOf(const Strategy& strategy) {
   std::vector<int64_t> cuts;
   auto addCuts = [&](const Mesh& mesh) {
-    cuts.insert(cuts.end(), {mesh.dp, mesh.dataParallel(), mesh.ranks()});
+    int64_t outer = 1;
+    for (const NamedMeshAxis& axis : kMeshAxes) cuts.push_back(outer *= mesh.*axis.size);
   };
   addCuts(strategy.resolved(strategy.mesh));
   for (const Strategy::Module& module : strategy.modules) {

@@ -49,7 +49,9 @@ struct Grid {
   std::vector<std::string> dataAxes(llvm::StringRef module = "") const;
   // Those that are data axes of every module: what a batch of the data loader is split over.
   std::vector<std::string> commonDataAxes() const;
-  // The atomic axes over which `zero` shards storage: of fsdp, or else of dp.
+  // The mesh axis of samples over which `zero` shards storage: fsdp, or else dp.
+  llvm::StringRef dataStorageAxis(llvm::StringRef module = "") const;
+  // All atomic axes over which `zero` shards storage: of that axis, and of cp.
   std::vector<std::string> zeroAxes(llvm::StringRef module = "") const;
 };
 

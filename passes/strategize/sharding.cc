@@ -49,6 +49,12 @@ void insertSorted(AxisList& axes, int axis) {
   if (place == axes.end() || *place != axis) axes.insert(place, axis);
 }
 
+void dropCuts(llvm::ArrayRef<int> axes, Sharding* sharding) {
+  for (AxisList& own : sharding->dims) {
+    llvm::erase_if(own, [&](int axis) { return llvm::is_contained(axes, axis); });
+  }
+}
+
 AxisSizes::AxisSizes(const Grid& grid) {
   for (const AtomicAxis& axis : grid.axes) {
     sizes_.push_back(axis.size);

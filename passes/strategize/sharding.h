@@ -56,6 +56,9 @@ struct Sharding {
 
 void insertSorted(AxisList& axes, int axis);
 
+// Leaves dimensions whole that these axes cut.
+void dropCuts(llvm::ArrayRef<int> axes, Sharding* sharding);
+
 class AxisSizes;
 
 // The sharding cut further over the axes: along the longest dimension that they divide, one that

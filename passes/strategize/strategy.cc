@@ -75,7 +75,10 @@ std::optional<std::string> problemOfStorage(const Strategy& strategy, const Mesh
 
 // Outermost first.
 std::vector<int64_t> cutsOf(const Mesh& mesh) {
-  return {mesh.dp, mesh.dp * mesh.fsdp, mesh.ranks()};
+  std::vector<int64_t> cuts;
+  int64_t outer = 1;
+  for (const NamedMeshAxis& axis : kMeshAxes) cuts.push_back(outer *= mesh.*axis.size);
+  return cuts;
 }
 
 // Meshes on the same ranks must have a common refinement.
@@ -176,13 +179,20 @@ std::optional<StrategyProblem> problemOfPlacement(const Strategy& strategy) {
   }
   const std::vector<NamedMesh> grids = gridMeshes(strategy);
   const NamedMesh& first = grids.front();
+  auto textOf = [](const NamedMesh& grid) {
+    std::string text = absl::StrCat(grid.mesh.ranks(), " and tp: ", grid.mesh.tp);
+    if (grid.mesh.cp > 1) absl::StrAppend(&text, ", cp: ", grid.mesh.cp);
+    return text;
+  };
   for (const NamedMesh& grid : grids) {
-    if (grid.mesh.ranks() == first.mesh.ranks() && grid.mesh.tp == first.mesh.tp) continue;
+    if (grid.mesh.ranks() == first.mesh.ranks() && grid.mesh.tp == first.mesh.tp &&
+        grid.mesh.cp == first.mesh.cp) {
+      continue;
+    }
     return StrategyProblem{
         "placement",
-        absl::StrCat(dpOutermost, " needs stages of as many ranks and the same tp, but '",
-                     first.key, "' has ", first.mesh.ranks(), " and tp: ", first.mesh.tp, ", '",
-                     grid.key, "' ", grid.mesh.ranks(), " and tp: ", grid.mesh.tp)};
+        absl::StrCat(dpOutermost, " needs stages of as many ranks and the same tp and cp, but '",
+                     first.key, "' has ", textOf(first), ", '", grid.key, "' ", textOf(grid))};
   }
   return std::nullopt;
 }
@@ -253,7 +263,10 @@ std::optional<int64_t> bytesIn(const std::string& text) {
 
 Mesh Strategy::resolved(const Mesh& mesh) const {
   if (!hsdp) return mesh;
-  return Mesh{mesh.dp / *hsdp, *hsdp, mesh.tp};
+  Mesh resolved = mesh;
+  resolved.dp /= *hsdp;
+  resolved.fsdp = *hsdp;
+  return resolved;
 }
 
 const Mesh& Strategy::meshOfGrid(int64_t grid) const {
@@ -271,7 +284,7 @@ int64_t Strategy::ranks() const {
 RankPlaces Strategy::places() const {
   if (!pipeline || pipeline->placement == Placement::kPpOutermost) return RankPlaces();
   const Mesh& mesh = meshOfGrid(0);
-  return RankPlaces{grids(), mesh.ranks(), mesh.tp};
+  return RankPlaces{grids(), mesh.ranks(), mesh.ofSample()};
 }
 
 int64_t Strategy::dataParallel() const {
@@ -310,7 +323,7 @@ bool Strategy::isPlainDataParallel() const {
 }
 
 bool operator==(const Mesh& a, const Mesh& b) {
-  return std::tie(a.dp, a.fsdp, a.tp) == std::tie(b.dp, b.fsdp, b.tp);
+  return std::tie(a.dp, a.fsdp, a.tp, a.cp) == std::tie(b.dp, b.fsdp, b.tp, b.cp);
 }
 
 bool operator==(const Pipeline::Stage& a, const Pipeline::Stage& b) {

@@ -16,16 +16,27 @@ namespace oriel {
 
 constexpr int64_t kMaxRanks = int64_t{1} << 20;
 
-// Sizes of the mesh axes, outermost first: neighbouring ranks differ in tp.
+// Sizes of the mesh axes; kMeshAxes has their order.
 struct Mesh {
   int64_t dp = 1;    // different samples, the same parameters
   int64_t fsdp = 1;  // different samples; what `zero` says is sharded
   int64_t tp = 1;    // the same samples, different pieces of each layer
+  int64_t cp = 1;    // the same samples and parameters, different positions
 
-  int64_t ranks() const { return dp * fsdp * tp; }
+  int64_t ranks() const { return dp * fsdp * cp * tp; }
   // Ranks with different samples.
   int64_t dataParallel() const { return dp * fsdp; }
+  // Ranks with the same samples.
+  int64_t ofSample() const { return cp * tp; }
 };
+
+struct NamedMeshAxis {
+  const char* name;
+  int64_t Mesh::*size;
+};
+// Outermost first: neighbouring ranks differ in tp.
+inline constexpr NamedMeshAxis kMeshAxes[] = {
+    {"dp", &Mesh::dp}, {"fsdp", &Mesh::fsdp}, {"cp", &Mesh::cp}, {"tp", &Mesh::tp}};
 
 // The cuts of the model into stages, and the order in which they run. Stage s is on grid
 // s mod (stages / interleave), and each grid has ranks of its own.

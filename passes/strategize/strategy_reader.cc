@@ -153,21 +153,19 @@ class StrategyReader {
 
   Mesh readMesh(const YAML::Node& node, const std::string& path) {
     places_.emplace(path, node);
-    YamlMap map(&document_, node, path, {"dp", "fsdp", "tp", "cp", "ep", "pp"});
+    YamlMap map(&document_, node, path, {"dp", "fsdp", "cp", "tp", "ep", "pp"});
     if (map.has("pp")) {
       map.fail("pp", "'" + map.pathOf("pp") +
                          "' is no axis: pipeline stages are `stages`, beside the mesh");
     }
-    for (const char* key : {"cp", "ep"}) {
-      if (map.has(key)) {
-        map.fail(key, "'" + map.pathOf(key) +
-                          "' is not supported yet; the axes of a mesh are dp, fsdp and tp");
-      }
+    if (map.has("ep")) {
+      map.fail("ep", "'" + map.pathOf("ep") +
+                         "' is not supported yet; the axes of a mesh are dp, fsdp, cp and tp");
     }
     Mesh mesh;
-    mesh.dp = map.readInt("dp", 1, 1, kMaxRanks);
-    mesh.fsdp = map.readInt("fsdp", 1, 1, kMaxRanks);
-    mesh.tp = map.readInt("tp", 1, 1, kMaxRanks);
+    for (const NamedMeshAxis& axis : kMeshAxes) {
+      mesh.*axis.size = map.readInt(axis.name, 1, 1, kMaxRanks);
+    }
     return mesh;
   }
 

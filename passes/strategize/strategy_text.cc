@@ -11,9 +11,11 @@ namespace oriel {
 namespace {
 
 std::string meshText(const Mesh& mesh) {
-  std::vector<std::string> axes = {absl::StrCat("dp: ", mesh.dp)};
-  if (mesh.fsdp > 1) axes.push_back(absl::StrCat("fsdp: ", mesh.fsdp));
-  if (mesh.tp > 1) axes.push_back(absl::StrCat("tp: ", mesh.tp));
+  std::vector<std::string> axes;
+  for (const NamedMeshAxis& axis : kMeshAxes) {
+    const int64_t size = mesh.*axis.size;
+    if (size > 1 || axis.size == &Mesh::dp) axes.push_back(absl::StrCat(axis.name, ": ", size));
+  }
   return absl::StrCat("{", absl::StrJoin(axes, ", "), "}");
 }
 

@@ -1,0 +1,142 @@
+#include "passes/strategize/positions.h"
+
+#include "ir/oriel/segment.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "passes/strategize/sharding.h"
+
+namespace oriel {
+
+namespace {
+
+using ir::FactorKind;
+using ir::FactorList;
+using ir::ShardingRule;
+using mlir::Operation;
+using mlir::OpResult;
+using mlir::RankedTensorType;
+using mlir::Value;
+
+RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+
+// Null if there is none.
+Value operandAlike(OpResult result) {
+  for (Value operand : result.getOwner()->getOperands()) {
+    if (operand.getType() == result.getType()) return operand;
+  }
+  return {};
+}
+
+class PositionFinder {
+ public:
+  explicit PositionFinder(mlir::ModuleOp module) {
+    for (mlir::ModuleOp program : ir::programsOf(module)) {
+      for (const char* kind : {"forward", "eval"}) {
+        for (mlir::func::FuncOp segment : ir::segmentsOfKind(program, kind)) {
+          segment.walk([&](ir::SendOp send) { sent_[send.getChannel()] = send.getInput(); });
+          segments_.push_back(segment);
+        }
+      }
+    }
+  }
+
+  Positions find() {
+    for (mlir::func::FuncOp segment : segments_) {
+      for (Operation& op : segment.getBody().front()) beginAt(&op);
+    }
+    while (!left_.empty()) {
+      auto [value, dim] = left_.pop_back_val();
+      follow(value, dim);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // Where a sum over positions is a single number.
+  void beginAt(Operation* op) {
+    const bool isLoss = llvm::any_of(op->getResultTypes(), [](mlir::Type type) {
+      auto tensor = llvm::dyn_cast<RankedTensorType>(type);
+      return tensor && tensor.getRank() == 0 && tensor.getElementType().isFloat();
+    });
+    if (!isLoss) return;
+    const ShardingRule rule = ruleOf(op);
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      for (int64_t dim = 1; dim < typeOf(operand).getRank(); ++dim) {
+        const FactorList& factors = rule.operands[i][dim];
+        if (factors.size() != 1) continue;
+        const FactorKind kind = rule.factors[factors.front()].kind;
+        if (kind != FactorKind::kSum && kind != FactorKind::kSteps) continue;
+        if (add(operand, dim)) found_.losses.insert({operand, dim});
+        break;
+      }
+    }
+  }
+
+  bool add(Value value, int64_t dim) {
+    if (typeOf(value).getDimSize(dim) == 1 || !seen_.insert(value).second) return false;
+    left_.emplace_back(value, dim);
+    return true;
+  }
+
+  void follow(Value value, int64_t dim) {
+    auto result = llvm::dyn_cast<OpResult>(value);
+    if (!result) return;
+    found_.dims.insert({value, dim});
+    Operation* op = result.getOwner();
+    if (auto receive = llvm::dyn_cast<ir::ReceiveOp>(op)) {
+      auto sent = sent_.find(receive.getChannel());
+      if (sent != sent_.end()) add(sent->second, dim);
+      return;
+    }
+    const ShardingRule rule = ruleOf(op);
+    const FactorList& factors = rule.results[result.getResultNumber()][dim];
+    if (factors.empty()) {
+      if (Value alike = operandAlike(result)) add(alike, dim);
+      return;
+    }
+    for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
+      for (auto [i, own] : llvm::enumerate(dims)) {
+        if (own == factors) add(operand, static_cast<int64_t>(i));
+      }
+    }
+  }
+
+  llvm::SmallVector<mlir::func::FuncOp> segments_;
+  llvm::StringMap<Value> sent_;  // by channel
+  llvm::DenseSet<Value> seen_;
+  llvm::SmallVector<std::pair<Value, int64_t>> left_;
+  Positions found_;
+};
+
+}  // namespace
+
+Positions findPositions(mlir::ModuleOp module) { return PositionFinder(module).find(); }
+
+std::set<int64_t> outerFactors(const Positions& positions) {
+  std::set<int64_t> sizes;
+  for (auto [value, dim] : positions.dims) {
+    auto result = llvm::cast<OpResult>(value);
+    const ShardingRule rule = ruleOf(result.getOwner());
+    const ir::TensorFactors& dims = rule.results[result.getResultNumber()];
+    if (!dims[dim].empty()) continue;
+    for (const FactorList& factors : dims) {
+      if (factors.size() > 1) sizes.insert(rule.factors[factors.front()].size);
+    }
+  }
+  return sizes;
+}
+
+void setPositions(const Positions& positions) {
+  for (auto [value, dim] : positions.dims) {
+    auto result = llvm::cast<OpResult>(value);
+    Operation* op = result.getOwner();
+    llvm::SmallVector<int64_t> dims(op->getNumResults(), -1);
+    if (auto known = op->getAttrOfType<mlir::DenseI64ArrayAttr>(kPositionsAttr)) {
+      dims.assign(known.asArrayRef().begin(), known.asArrayRef().end());
+    }
+    dims[result.getResultNumber()] = dim;
+    op->setAttr(kPositionsAttr, mlir::DenseI64ArrayAttr::get(op->getContext(), dims));
+  }
+}
+
+}  // namespace oriel
