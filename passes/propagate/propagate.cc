@@ -3,6 +3,7 @@
 #include <memory>
 #include <set>
 
+#include "ir/interfaces/work.h"
 #include "ir/oriel/location.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
@@ -58,6 +59,8 @@ using Channels = std::map<std::string, SentValue, std::less<>>;
 // What segments agree on: the sharding of what has the same role, and the module it is from.
 struct Shared {
   std::map<ValueRole, Sharding> shardings;
+  // Of what is stashed as an op that needs all positions had it: the positions cut.
+  std::map<ValueRole, Sharding> byPosition;
   std::map<ValueRole, int> modules;
 };
 
@@ -165,6 +168,9 @@ class SegmentPropagation {
         }
         versions_.define(argument, found->second);
         moduleOfValue_[argument] = shared_.modules.at(role);
+        if (auto own = shared_.byPosition.find(role); own != shared_.byPosition.end()) {
+          byPosition_[argument] = own->second;
+        }
         break;
       }
       case ValueKind::kScalar:
@@ -326,6 +332,7 @@ class SegmentPropagation {
     explainChoice(op, problem, candidates);
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       take(operand, split.operand(problem.rule, i), op);
+      if (candidates.front().isExchange) noteExchange(operand, split.operand(problem.rule, i));
     }
     llvm::SmallVector<mlir::Attribute> shardings;
     for (auto [i, result] : llvm::enumerate(op->getResults())) {
@@ -337,10 +344,22 @@ class SegmentPropagation {
       moduleOfValue_[result] = module;
       shardings.push_back(sizes_.toAttr(op->getContext(), sharding));
     }
+    if (!candidates.front().isExchange) warnOfRepetition(op, problem, split);
     op->removeAttr(kPositionsAttr);
     op->setAttr(kSplitAttr, split.toAttr(op->getContext(), sizes_));
     op->setAttr(ir::kShardingsAttr, mlir::ArrayAttr::get(op->getContext(), shardings));
     return op->getNextNode();
+  }
+
+  // An operand that only this op uses is best kept as the op has it: so its derivative does.
+  void noteExchange(Value operand, const Sharding& taken) {
+    const Sharding& seen = versions_.seen(operand);
+    const bool isOnlyUse = llvm::count_if(operand.getUsers(), [](Operation* user) {
+                             return !user->hasTrait<mlir::OpTrait::IsTerminator>();
+                           }) == 1;
+    if (isOnlyUse && taken != seen && taken.cutting() == seen.cutting()) {
+      exchangedFor_[operand] = taken;
+    }
   }
 
   SplitProblem problemOf(Operation* op, int module) {
@@ -370,7 +389,8 @@ class SegmentPropagation {
 
   // What comes from another module is used with this module's samples on each rank.
   Sharding wishOf(Value operand, int module) const {
-    Sharding wish = versions_.seen(operand).reduced();
+    auto known = byPosition_.find(operand);
+    Sharding wish = known == byPosition_.end() ? versions_.seen(operand).reduced() : known->second;
     const ModuleAxes& axes = modules_.axes(module);
     if (exchanged_.contains(operand)) dropCuts(axes.context, &wish);
     auto argument = llvm::dyn_cast<BlockArgument>(operand);
@@ -511,6 +531,10 @@ class SegmentPropagation {
       }
       case ValueKind::kStash: {
         Sharding sharding = versions_.settled(value);
+        if (auto taken = exchangedFor_.find(value); taken != exchangedFor_.end()) {
+          shared_.byPosition[role] = sharding;
+          sharding = taken->second;
+        }
         shared_.shardings[role] = sharding;
         auto module = moduleOfValue_.find(value);
         shared_.modules[role] = module == moduleOfValue_.end() ? ModuleMap::kNone : module->second;
@@ -537,6 +561,25 @@ class SegmentPropagation {
     if (step.kind == ReshardStep::Kind::kSlice) return;
     *explain_ << segment_.getSymName() << ": " << step.text(sizes_) << " of a " << value.getType()
               << " for " << ir::opText(user) << "; it is " << sizes_.text(step.result) << " then\n";
+  }
+
+  // A product or attention that all ranks of context parallelism do, as nothing of it divides.
+  void warnOfRepetition(Operation* op, const SplitProblem& problem, const OpSplit& split) {
+    const AxisList& context = problem.axes->context;
+    if (context.empty() || hasWarned_ || ir::segmentKind(segment_) != "forward" ||
+        ir::workFlops(op) == 0) {
+      return;
+    }
+    auto isCut = [&](const AxisList& axes) {
+      return llvm::any_of(axes, [&](int axis) { return llvm::is_contained(context, axis); });
+    };
+    const bool isWanted = llvm::any_of(
+        problem.wishes, [&](const Sharding& wish) { return llvm::any_of(wish.dims, isCut); });
+    if (!isWanted || llvm::any_of(split.factors, isCut)) return;
+    hasWarned_ = true;
+    op->emitWarning("needs all positions, and cp = ")
+        << sizes_.product(context) << " divides none of its other dimensions: each of these ranks "
+        << "computes all of it. Choose a cp that divides the heads (of keys, each that tp leaves)";
   }
 
   // What was chosen where that costs something, and what else there was.
@@ -580,6 +623,11 @@ class SegmentPropagation {
   // Without positions, and cut over the axes of context parallelism where an op needs all
   // positions: the ops behind it are not to be cut so.
   llvm::DenseSet<Value> exchanged_;
+  // With positions: the sharding in which the only op that uses the value has it instead.
+  llvm::DenseMap<Value, Sharding> exchangedFor_;
+  // Of what an earlier segment has left so: its positions cut.
+  llvm::DenseMap<Value, Sharding> byPosition_;
+  bool hasWarned_ = false;
   Operation* next_ = nullptr;  // null before the first
 };
 
