@@ -99,8 +99,11 @@ llvm::SmallVector<int64_t> OpSplit::pieces(const AxisSizes& sizes) const {
   return llvm::map_to_vector(factors, [&](const AxisList& axes) { return sizes.product(axes); });
 }
 
-bool OpSplit::cutsAny() const {
-  return llvm::any_of(factors, [](const AxisList& axes) { return !axes.empty(); });
+AxisList OpSplit::cutting() const {
+  AxisList result;
+  for (const AxisList& axes : factors) result.append(axes.begin(), axes.end());
+  llvm::sort(result);
+  return result;
 }
 
 mlir::Attribute OpSplit::toAttr(mlir::MLIRContext* context, const AxisSizes& sizes) const {

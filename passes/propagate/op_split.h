@@ -25,7 +25,9 @@ struct OpSplit {
   Sharding result(const ir::ShardingRule& rule, unsigned index) const;
   // Into how many pieces each factor is cut.
   llvm::SmallVector<int64_t> pieces(const AxisSizes& sizes) const;
-  bool cutsAny() const;
+  bool cutsAny() const { return !cutting().empty(); }
+  // The axes that cut factors, sorted.
+  AxisList cutting() const;
 
   // The op's attribute `oriel.split`: a list of axes for each factor, then passes as [axis, group].
   mlir::Attribute toAttr(mlir::MLIRContext* context, const AxisSizes& sizes) const;

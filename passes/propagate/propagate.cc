@@ -344,7 +344,6 @@ class SegmentPropagation {
       moduleOfValue_[result] = module;
       shardings.push_back(sizes_.toAttr(op->getContext(), sharding));
     }
-    if (!candidates.front().isExchange) warnOfRepetition(op, problem, split);
     op->removeAttr(kPositionsAttr);
     op->setAttr(kSplitAttr, split.toAttr(op->getContext(), sizes_));
     op->setAttr(ir::kShardingsAttr, mlir::ArrayAttr::get(op->getContext(), shardings));
@@ -367,6 +366,7 @@ class SegmentPropagation {
     problem.rule = ruleOf(op);
     problem.operands.assign(op->operand_begin(), op->operand_end());
     problem.axes = &modules_.axes(module);
+    problem.flops = ir::workFlops(op);
     for (Value operand : op->getOperands()) {
       problem.wishes.push_back(wishOf(operand, module));
       problem.kept.push_back(isKeptSum(operand));
@@ -563,25 +563,6 @@ class SegmentPropagation {
               << " for " << ir::opText(user) << "; it is " << sizes_.text(step.result) << " then\n";
   }
 
-  // A product or attention that all ranks of context parallelism do, as nothing of it divides.
-  void warnOfRepetition(Operation* op, const SplitProblem& problem, const OpSplit& split) {
-    const AxisList& context = problem.axes->context;
-    if (context.empty() || hasWarned_ || ir::segmentKind(segment_) != "forward" ||
-        ir::workFlops(op) == 0) {
-      return;
-    }
-    auto isCut = [&](const AxisList& axes) {
-      return llvm::any_of(axes, [&](int axis) { return llvm::is_contained(context, axis); });
-    };
-    const bool isWanted = llvm::any_of(
-        problem.wishes, [&](const Sharding& wish) { return llvm::any_of(wish.dims, isCut); });
-    if (!isWanted || llvm::any_of(split.factors, isCut)) return;
-    hasWarned_ = true;
-    op->emitWarning("needs all positions, and cp = ")
-        << sizes_.product(context) << " divides none of its other dimensions: each of these ranks "
-        << "computes all of it. Choose a cp that divides the heads (of keys, each that tp leaves)";
-  }
-
   // What was chosen where that costs something, and what else there was.
   void explainChoice(Operation* op, const SplitProblem& problem,
                      llvm::ArrayRef<SplitCandidate> candidates) {
@@ -627,7 +608,6 @@ class SegmentPropagation {
   llvm::DenseMap<Value, Sharding> exchangedFor_;
   // Of what an earlier segment has left so: its positions cut.
   llvm::DenseMap<Value, Sharding> byPosition_;
-  bool hasWarned_ = false;
   Operation* next_ = nullptr;  // null before the first
 };
 

@@ -29,6 +29,7 @@ struct SplitProblem {
   std::vector<std::optional<Sharding>> positions;
   llvm::SmallVector<mlir::RankedTensorType> results;
   const ModuleAxes* axes = nullptr;
+  double flops = 0;  // of products and attention
 };
 
 struct SplitCandidate {

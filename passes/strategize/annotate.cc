@@ -1,7 +1,7 @@
 #include <map>
-#include <numeric>
 #include <set>
 
+#include "ir/interfaces/work.h"
 #include "ir/oriel/segment.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/strategize/grid.h"
@@ -40,9 +40,9 @@ class Annotator {
   Annotator(mlir::ModuleOp module, const Strategy& strategy, llvm::raw_ostream* explain)
       : module_(module), strategy_(strategy), explain_(explain), grid_(gridOf(strategy)) {}
 
-  // Finds what tensor parallelism cuts, and a grid for that, and for context parallelism of ops that
-  // need all positions and have these outer factors.
-  LogicalResult prepare(const std::set<int64_t>& outerFactors) {
+  // Finds what tensor parallelism cuts, and a grid for that, and for context parallelism of these
+  // ops.
+  LogicalResult prepare(const std::map<WholePositions, mlir::Operation*>& opsOfAllPositions) {
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
       const Strategy::Module* own = moduleOf(strategy_, parameter.getOnnxName().str());
       parameter.setModule(own && own->mesh ? own->name : "");
@@ -55,7 +55,7 @@ class Annotator {
       if (failed(findCuts(forward))) return failure();
     }
     if (failed(refineGrid())) return failure();
-    for (const std::string& module : modules()) refineContext(module, outerFactors);
+    for (const std::string& module : modules()) refineContext(module, opsOfAllPositions);
     return success();
   }
 
@@ -148,15 +148,27 @@ class Annotator {
     return names;
   }
 
-  // Two KV heads take two of four context-parallel ranks; the others share one each.
-  void refineContext(const std::string& module, const std::set<int64_t>& outerFactors) {
+  // So that ranks that have different positions have pieces of something else where an op needs all
+  // positions.
+  void refineContext(const std::string& module,
+                     const std::map<WholePositions, mlir::Operation*>& ops) {
     const int64_t ranks = grid_.meshAxisSize("cp", module);
-    const int64_t tensorRanks = grid_.meshAxisSize("tp", module);
-    for (int64_t size : outerFactors) {
-      const int64_t outer = std::gcd(size / std::gcd(size, tensorRanks), ranks);
-      // Where that does not nest, these ops stay whole.
-      if (outer > 1 && outer < ranks) refine(&grid_, "cp", {outer}, module);
+    if (ranks == 1) return;
+    for (const auto& [dims, op] : ops) {
+      llvm::SmallVector<int64_t> taken(dims.size(), grid_.meshAxisSize("tp", module));
+      taken.front() = grid_.sizeOf(grid_.dataAxes(module));
+      const RankParts parts = partsOf(ranks, dims, taken);
+      // Where the parts of several ops don't nest, some have fewer pieces.
+      if (!parts.outer.empty()) refine(&grid_, "cp", parts.outer, module);
+      if (parts.pieces < ranks && ir::workFlops(op) > 0) warnOfRepetition(op, parts.pieces, ranks);
     }
+  }
+
+  void warnOfRepetition(mlir::Operation* op, int64_t pieces, int64_t ranks) {
+    op->emitWarning("needs all positions, and its other dimensions make ")
+        << pieces << (pieces == 1 ? " piece" : " pieces") << " for the " << ranks << " ranks of cp: "
+        << ranks / pieces << " ranks each compute the same of it. Choose a cp that divides the "
+        << "heads that tp leaves a rank";
   }
 
   int64_t tensorRanks(ir::ParameterOp parameter) const {
@@ -481,9 +493,9 @@ struct Annotate : impl::AnnotateBase<Annotate> {
       if (failed(checkPositions(module, positions, contextSizes))) return signalPassFailure();
       setPositions(positions);
     }
-    const std::set<int64_t> outer = outerFactors(positions);
+    const std::map<WholePositions, mlir::Operation*> ops = opsOfAllPositions(positions);
     for (Annotator& annotator : annotators) {
-      if (failed(annotator.prepare(outer))) return signalPassFailure();
+      if (failed(annotator.prepare(ops))) return signalPassFailure();
     }
     if (given->zero > 0) groupStorageRanks(annotators);
     for (Annotator& annotator : annotators) annotator.annotateAll();

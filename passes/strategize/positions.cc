@@ -1,5 +1,7 @@
 #include "passes/strategize/positions.h"
 
+#include <numeric>
+
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -19,12 +21,12 @@ using mlir::Value;
 
 RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
-// Null if there is none.
-Value operandAlike(OpResult result) {
-  for (Value operand : result.getOwner()->getOperands()) {
-    if (operand.getType() == result.getType()) return operand;
+// The operand that has the result's type; null if there is none.
+mlir::OpOperand* operandAlike(OpResult result) {
+  for (mlir::OpOperand& operand : result.getOwner()->getOpOperands()) {
+    if (operand.get().getType() == result.getType()) return &operand;
   }
-  return {};
+  return nullptr;
 }
 
 class PositionFinder {
@@ -91,7 +93,7 @@ class PositionFinder {
     const ShardingRule rule = ruleOf(op);
     const FactorList& factors = rule.results[result.getResultNumber()][dim];
     if (factors.empty()) {
-      if (Value alike = operandAlike(result)) add(alike, dim);
+      if (mlir::OpOperand* alike = operandAlike(result)) add(alike->get(), dim);
       return;
     }
     for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
@@ -112,18 +114,44 @@ class PositionFinder {
 
 Positions findPositions(mlir::ModuleOp module) { return PositionFinder(module).find(); }
 
-std::set<int64_t> outerFactors(const Positions& positions) {
-  std::set<int64_t> sizes;
+std::map<WholePositions, Operation*> opsOfAllPositions(const Positions& positions) {
+  std::map<WholePositions, Operation*> kinds;
   for (auto [value, dim] : positions.dims) {
     auto result = llvm::cast<OpResult>(value);
     const ShardingRule rule = ruleOf(result.getOwner());
-    const ir::TensorFactors& dims = rule.results[result.getResultNumber()];
-    if (!dims[dim].empty()) continue;
-    for (const FactorList& factors : dims) {
-      if (factors.size() > 1) sizes.insert(rule.factors[factors.front()].size);
+    mlir::OpOperand* alike = operandAlike(result);
+    if (!rule.results[result.getResultNumber()][dim].empty() || !alike) continue;
+    WholePositions sizes;
+    for (const FactorList& factors : rule.operands[alike->getOperandNumber()]) {
+      std::vector<int64_t>& own = sizes.emplace_back();
+      for (int factor : factors) own.push_back(rule.factors[factor].size);
     }
+    // Found from the end of the model on.
+    kinds[std::move(sizes)] = result.getOwner();
   }
-  return sizes;
+  return kinds;
+}
+
+RankParts partsOf(int64_t ranks, const WholePositions& dims, llvm::ArrayRef<int64_t> taken) {
+  RankParts best;
+  for (auto [factors, others] : llvm::zip_equal(dims, taken)) {
+    RankParts parts;
+    int64_t left = others;
+    for (int64_t size : factors) {
+      const int64_t before = std::gcd(size, left);
+      const int64_t own = std::gcd(size / before, ranks / parts.pieces);
+      left /= before;
+      parts.pieces *= own;
+      if (own > 1 && parts.pieces < ranks) parts.outer.push_back(parts.pieces);
+      // An inner factor is cut where the outer ones are cut to single elements.
+      if (own * before != size) break;
+    }
+    const bool isBetter =
+        parts.pieces > best.pieces ||
+        (parts.pieces == best.pieces && parts.outer.size() < best.outer.size());
+    if (isBetter) best = std::move(parts);
+  }
+  return best;
 }
 
 void setPositions(const Positions& positions) {

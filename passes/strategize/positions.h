@@ -7,7 +7,8 @@
 #ifndef ORIEL_PASSES_STRATEGIZE_POSITIONS_H_
 #define ORIEL_PASSES_STRATEGIZE_POSITIONS_H_
 
-#include <set>
+#include <map>
+#include <vector>
 
 #include "ir/oriel/oriel.h"
 #include "llvm/ADT/MapVector.h"
@@ -29,9 +30,22 @@ struct Positions {
 // Of the forward and eval segments of all programs.
 Positions findPositions(mlir::ModuleOp module);
 
-// Of ops that need all positions: the sizes of factors that have others inside in the same
-// dimension. Of attention whose heads share keys: how many keys there are.
-std::set<int64_t> outerFactors(const Positions& positions);
+// What ranks can have different pieces of, where an op needs all positions: for each dimension of
+// the operand that has them the sizes of its factors, outermost first. Of attention's queries
+// samples, no positions, and (heads of keys, queries of each).
+using WholePositions = std::vector<std::vector<int64_t>>;
+// The first op of each kind.
+std::map<WholePositions, mlir::Operation*> opsOfAllPositions(const Positions& positions);
+
+struct RankParts {
+  int64_t pieces = 1;          // that are different; divides the number of ranks
+  std::vector<int64_t> outer;  // sizes of outer parts of the ranks
+};
+// How ranks have pieces of their own along one dimension, as many as can be. `taken` are the pieces
+// of each dimension that other ranks have.
+//
+//   4 ranks, {{1}, {}, {2, 4}, {}}, 1 piece of each   →  4 pieces, {2}: ranks 0 and 1 share keys
+RankParts partsOf(int64_t ranks, const WholePositions& dims, llvm::ArrayRef<int64_t> taken);
 
 // Writes the attributes.
 void setPositions(const Positions& positions);
