@@ -175,8 +175,8 @@ TEST(StrategyOptionsTest, RefusesWhatIsNoMesh) {
   expectRefused(options, "there is no axis ''");
   options.mesh = {"fsddp=2"};
   expectRefused(options, "there is no axis 'fsddp'; did you mean 'fsdp'?");
-  options.mesh = {"cp=2"};
-  expectRefused(options, "cp is not supported yet");
+  options.mesh = {"ep=2"};
+  expectRefused(options, "ep is not supported yet; the axes of a mesh are dp, fsdp, cp and tp");
   options.mesh = {"pp=2"};
   expectRefused(options, "pp is no axis: pipeline stages are --stages");
   options.mesh = {"dp=2", "dp=2"};

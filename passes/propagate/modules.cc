@@ -13,9 +13,9 @@ ModuleMap::ModuleMap(llvm::ArrayRef<mlir::func::FuncOp> forward, const Grid& gri
   llvm::StringMap<int> index;
   auto add = [&](const std::string& name) {
     index[name] = static_cast<int>(modules_.size());
-    modules_.push_back(
-        {name, sizes.findAll(grid.dataAxes(name)), sizes.findAll(grid.atomicAxes("tp", name)),
-         sizes.findAll(grid.atomicAxes("cp", name))});
+    modules_.push_back({name, sizes.findAll(grid.dataAxes(name)),
+                        sizes.findAll(grid.atomicAxes("tp", name)),
+                        sizes.findAll(grid.atomicAxes("cp", name))});
   };
   add("");
   for (const ModuleMesh& mesh : grid.modules) add(mesh.module);

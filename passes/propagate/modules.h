@@ -15,8 +15,8 @@ namespace oriel {
 // The axes of a module's mesh.
 struct ModuleAxes {
   std::string name;
-  AxisList data;    // over which ranks have different samples
-  AxisList tensor;  // over which they have pieces of the layers
+  AxisList data;     // over which ranks have different samples
+  AxisList tensor;   // over which they have pieces of the layers
   AxisList context;  // over which they have other positions of the same samples
 };
 

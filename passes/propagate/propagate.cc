@@ -332,7 +332,7 @@ class SegmentPropagation {
     explainChoice(op, problem, candidates);
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       take(operand, split.operand(problem.rule, i), op);
-      if (candidates.front().isExchange) noteExchange(operand, split.operand(problem.rule, i));
+      if (candidates.front().isExchange) noteExchange(op, operand, split.operand(problem.rule, i));
     }
     llvm::SmallVector<mlir::Attribute> shardings;
     for (auto [i, result] : llvm::enumerate(op->getResults())) {
@@ -351,11 +351,11 @@ class SegmentPropagation {
   }
 
   // An operand that only this op uses is best kept as the op has it: so its derivative does.
-  void noteExchange(Value operand, const Sharding& taken) {
+  void noteExchange(Operation* op, Value operand, const Sharding& taken) {
     const Sharding& seen = versions_.seen(operand);
-    const bool isOnlyUse = llvm::count_if(operand.getUsers(), [](Operation* user) {
-                             return !user->hasTrait<mlir::OpTrait::IsTerminator>();
-                           }) == 1;
+    const bool isOnlyUse = llvm::all_of(operand.getUsers(), [&](Operation* user) {
+      return user == op || user->hasTrait<mlir::OpTrait::IsTerminator>();
+    });
     if (isOnlyUse && taken != seen && taken.cutting() == seen.cutting()) {
       exchangedFor_[operand] = taken;
     }

@@ -129,7 +129,8 @@ class Choice {
       for (auto [axes, wished] : llvm::zip_equal(result.dims, wish.dims)) {
         if (!axes.empty()) continue;
         const bool isFree = llvm::all_of(wished, [&](int axis) {
-          return !natural.uses(axis) || (isExchanged(axis) && !llvm::is_contained(natural.max, axis));
+          return !natural.uses(axis) ||
+                 (isExchanged(axis) && !llvm::is_contained(natural.max, axis));
         });
         if (!isFree) continue;
         dropCuts(wished, &result);
@@ -146,7 +147,7 @@ class Choice {
     // What is pending over others is for the ops behind it to complete.
     const bool isPending = natural.isPending() && result.isPending();
     return isPending || !sizes_.divides(problem_.results[index].getShape(), result) ? natural
-                                                                                   : result;
+                                                                                    : result;
   }
 
   bool isData(int axis) const { return llvm::is_contained(problem_.axes->data, axis); }

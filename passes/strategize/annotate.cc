@@ -166,8 +166,9 @@ class Annotator {
 
   void warnOfRepetition(mlir::Operation* op, int64_t pieces, int64_t ranks) {
     op->emitWarning("needs all positions, and its other dimensions make ")
-        << pieces << (pieces == 1 ? " piece" : " pieces") << " for the " << ranks << " ranks of cp: "
-        << ranks / pieces << " ranks each compute the same of it. Choose a cp that divides the "
+        << pieces << (pieces == 1 ? " piece" : " pieces") << " for the " << ranks
+        << " ranks of cp: " << ranks / pieces
+        << " ranks each compute the same of it. Choose a cp that divides the "
         << "heads that tp leaves a rank";
   }
 
@@ -389,8 +390,8 @@ void groupStorageRanks(std::vector<Annotator>& annotators) {
     double least = kWorthIt * stored(1);
     for (int64_t group = ranks / 2; group > 1; --group) {
       const bool isPossible = ranks % group == 0 && llvm::all_of(own, [&](Annotator* annotator) {
-        return annotator->canGroupStorageRanks(module, group);
-      });
+                                return annotator->canGroupStorageRanks(module, group);
+                              });
       if (!isPossible) continue;
       const double now = stored(group);
       if (now >= least) continue;
@@ -442,8 +443,8 @@ LogicalResult checkPositions(mlir::ModuleOp module, const Positions& positions,
                              const std::set<int64_t>& contextSizes) {
   if (positions.losses.empty()) {
     return module.emitError("cp = ")
-           << *contextSizes.rbegin() << " splits positions, and there is no loss over a second "
-           << "dimension of positions, as of [samples, positions, classes]: leave cp out";
+           << *contextSizes.rbegin() << " splits positions, and the loss is no sum over what has "
+           << "some, as logits of [samples, positions, classes]: leave cp out";
   }
   for (auto [value, dim] : positions.losses) {
     const int64_t size = llvm::cast<RankedTensorType>(value.getType()).getDimSize(dim);

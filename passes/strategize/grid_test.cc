@@ -42,6 +42,17 @@ TEST(Grid, TensorParallelRanksAreNeighbours) {
   EXPECT_EQ(grid.worldSize(), 24);
 }
 
+TEST(Grid, ContextParallelRanksAreAroundTensorParallelOnes) {
+  Mesh mesh = {2, 1, 4};
+  mesh.cp = 3;
+  Grid grid = gridOf(ofMesh(mesh));
+  EXPECT_THAT(sizesOf(grid), ElementsAre(2, 3, 4));
+  EXPECT_THAT(grid.atomicAxes("cp"), ElementsAre("a1"));
+  EXPECT_THAT(grid.dataAxes(), ElementsAre("a0"));
+  // Parameters are the same on ranks with other positions.
+  EXPECT_THAT(grid.zeroAxes(), ElementsAre("a0", "a1"));
+}
+
 TEST(Grid, AxesOfSizeOneAreLeftOut) {
   Grid grid = gridOf(ofMesh({1, 1, 4}));
   EXPECT_THAT(sizesOf(grid), ElementsAre(4));

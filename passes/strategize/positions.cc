@@ -29,6 +29,9 @@ mlir::OpOperand* operandAlike(OpResult result) {
   return nullptr;
 }
 
+// Of what a loss sums: [samples, positions, ..].
+constexpr int64_t kPositions = 1;
+
 class PositionFinder {
  public:
   explicit PositionFinder(mlir::ModuleOp module) {
@@ -54,7 +57,7 @@ class PositionFinder {
   }
 
  private:
-  // Where a sum over positions is a single number.
+  // Where a sum over samples and positions is a single number.
   void beginAt(Operation* op) {
     const bool isLoss = llvm::any_of(op->getResultTypes(), [](mlir::Type type) {
       auto tensor = llvm::dyn_cast<RankedTensorType>(type);
@@ -63,14 +66,10 @@ class PositionFinder {
     if (!isLoss) return;
     const ShardingRule rule = ruleOf(op);
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-      for (int64_t dim = 1; dim < typeOf(operand).getRank(); ++dim) {
-        const FactorList& factors = rule.operands[i][dim];
-        if (factors.size() != 1) continue;
-        const FactorKind kind = rule.factors[factors.front()].kind;
-        if (kind != FactorKind::kSum && kind != FactorKind::kSteps) continue;
-        if (add(operand, dim)) found_.losses.insert({operand, dim});
-        break;
-      }
+      if (typeOf(operand).getRank() < 3) continue;
+      const FactorList& factors = rule.operands[i][kPositions];
+      if (factors.size() != 1 || rule.factors[factors.front()].kind != FactorKind::kSum) continue;
+      if (add(operand, kPositions)) found_.losses.insert({operand, kPositions});
     }
   }
 
@@ -146,9 +145,8 @@ RankParts partsOf(int64_t ranks, const WholePositions& dims, llvm::ArrayRef<int6
       // An inner factor is cut where the outer ones are cut to single elements.
       if (own * before != size) break;
     }
-    const bool isBetter =
-        parts.pieces > best.pieces ||
-        (parts.pieces == best.pieces && parts.outer.size() < best.outer.size());
+    const bool isBetter = parts.pieces > best.pieces ||
+                          (parts.pieces == best.pieces && parts.outer.size() < best.outer.size());
     if (isBetter) best = std::move(parts);
   }
   return best;

@@ -1,9 +1,9 @@
 // The positions of a model: what context parallelism cuts of its values.
 //
-// A loss is a sum over samples and positions: of logits [samples, positions, classes], the first
-// dimension behind the samples. From there they are followed back through the sharding rules of
-// ops; through one that needs all of them (attention, a merge of image features) to the operand
-// that has the type of its result.
+// A loss sums samples and positions, of logits [samples, positions, classes]: of what has three
+// dimensions or more they are the second. From there they are followed back through the sharding
+// rules of ops; through one that needs all of them (attention, a merge of image features) to the
+// operand that has the type of its result.
 #ifndef ORIEL_PASSES_STRATEGIZE_POSITIONS_H_
 #define ORIEL_PASSES_STRATEGIZE_POSITIONS_H_
 

@@ -171,9 +171,19 @@ TEST(StrategyReader, TyposNameTheNearestKey) {
               HasSubstr("unknown key 'pt' in 'shardings[0]'"));
 }
 
+TEST(StrategyReader, ContextParallelism) {
+  absl::StatusOr<Strategy> strategy = parseStrategy("mesh: {dp: 2, cp: 4, tp: 8}", "s.yaml");
+  ASSERT_TRUE(strategy.ok()) << strategy.status();
+  EXPECT_EQ(strategy->mesh.cp, 4);
+  EXPECT_EQ(strategy->mesh.ranks(), 64);
+  EXPECT_EQ(strategy->mesh.dataParallel(), 2);
+  EXPECT_EQ(strategy->mesh.ofSample(), 32);
+}
+
 TEST(StrategyReader, AxesThatAreNotSupported) {
-  EXPECT_THAT(errorOf("mesh: {dp: 2, cp: 2}"),
-              HasSubstr("s.yaml:1:19: 'mesh.cp' is not supported yet"));
+  EXPECT_THAT(errorOf("mesh: {dp: 2, ep: 2}"),
+              HasSubstr("s.yaml:1:19: 'mesh.ep' is not supported yet; the axes of a mesh are dp, "
+                        "fsdp, cp and tp"));
 }
 
 TEST(StrategyReader, SizesOutOfRange) {

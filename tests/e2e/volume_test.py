@@ -177,6 +177,20 @@ class VolumeTest(OrielTestCase):
         volumes = self.tensor_parallel(4, BATCH // MICRO, sequence=True)
         self.check("tp=4", "--sp", expected={**volumes, ("tp", "update"): update})
 
+    def test_context_parallel(self):
+        """An all-to-all of query, key, value and result in forward. In backward one of the cotangent and of the result
+        (its own product wants it by positions), and three of the cotangents; and one of the value, whose
+        reshape is made again. Each rank keeps 1/n of its 1/n (Jacobs et al. 2023, "DeepSpeed-Ulysses", section 3)."""
+        ranks, microbatches, llama = 4, BATCH // MICRO, Llama()
+        forward, backward, update = Volume(), Volume(), Volume()
+        piece = llama.activation // ranks
+        forward.add("all_to_all", 4 * llama.blocks * microbatches,
+                    4 * llama.blocks * microbatches * piece * (ranks - 1) // ranks)
+        backward.add("all_to_all", 6 * llama.blocks * microbatches,
+                     6 * llama.blocks * microbatches * piece * (ranks - 1) // ranks)
+        update.merged_all_reduce(llama.parameters + [F32, F32], ranks)
+        self.check("cp=4", expected={("cp", "forward"): forward, ("cp", "backward"): backward, ("cp", "update"): update})
+
     def test_all_together(self):
         """ZeRO-3 over pieces of tensor parallelism, with copies: what one axis has cut, the next ones cut further."""
         dp, fsdp, tp = 2, 2, 2

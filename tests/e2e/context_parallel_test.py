@@ -1,0 +1,114 @@
+"""Context parallelism: positions are cut over cp, and exchanged for something else where an op needs all of them."""
+
+import json
+import pathlib
+
+import numpy
+from gpt import Gpt
+from numerics import BF16_LIMITS, LIMITS, OneRank, StrategyFile
+from oriel_testing import SOURCE, OrielTestCase, losses, run, write_shard
+
+# 4 heads with 2 of keys, as both models have: cp: 4 has two ranks for each, and tp: 2 leaves one.
+STRATEGIES = {
+    "alone": StrategyFile("mesh: {cp: 2}\nzero: 2\n", ranks=2),
+    "more ranks than keys": StrategyFile("mesh: {cp: 4}\n", ranks=4, micro=1),
+    "with all others": StrategyFile("mesh: {dp: 2, cp: 2, tp: 2}\nsequence_parallel: true\nzero: 1\n", ranks=8, dp=2,
+                                    micro=1),
+    "parameters in pieces": StrategyFile("mesh: {fsdp: 2, cp: 2}\nzero: 3\nremat: full\n", ranks=4, dp=2, micro=1),
+    "copies of groups that shard": StrategyFile("mesh: {dp: 4, cp: 2}\nzero: 3\nhsdp: 2\n", ranks=8, dp=4, micro=1),
+    "stages": StrategyFile("mesh: {dp: 2, cp: 2}\nstages: 2\nplacement: dp_outermost\n", ranks=8, dp=2, micro=1),
+    "interleaved": StrategyFile("mesh: {cp: 2}\nstages: 4\nschedule: interleaved\nmicrobatches: 4\n", ranks=4),
+}
+MODULES = {
+    "vision by samples": StrategyFile("""
+mesh: {dp: 2, cp: 2}
+modules:
+  vision: {parameters: ["model.vision_tower.*", "model.multi_modal_projector.*"], mesh: {dp: 4}}
+zero: 1
+""", ranks=4, dp=2, micro=2),
+    "stages of other meshes": StrategyFile("""
+stages:
+  - {blocks: vision, mesh: {dp: 1}}
+  - {blocks: language.0-1, mesh: {cp: 4}}
+  - {blocks: language.2, mesh: {tp: 2}}
+  - {blocks: language.3, mesh: {cp: 2, tp: 2}}
+schedule: zb-h1
+""", ranks=11, micro=1),
+}
+GPT = Gpt(sequence=64)
+BATCH = 4
+
+
+class ContextParallelTest(OrielTestCase):
+    def check(self, model: str, strategies: dict[str, StrategyFile], precision: str = "f32") -> None:
+        one = OneRank(model, self.made("measured"), precision=precision, adamw_steps=5)
+        for name, strategy in strategies.items():
+            with self.subTest(name):
+                found, _ = one.compare(strategy)
+                for key, limit in (LIMITS if precision == "f32" else BF16_LIMITS).items():
+                    self.assertLessEqual(found[key], limit, (name, key))
+
+    def made(self, name: str) -> pathlib.Path:
+        folder = self.folder / name
+        folder.mkdir()
+        return folder
+
+    def test_llava_tiny(self):
+        self.check("llava_tiny", {**STRATEGIES, **MODULES})
+
+    def test_qwen_vl_tiny(self):
+        """A vision tower whose attention is by windows, and positions of three axes among the inputs."""
+        self.check("qwen_vl_tiny", {name: STRATEGIES[name] for name in ("more ranks than keys", "with all others")})
+
+    def test_in_bf16(self):
+        self.check("llava_tiny", {"alone": STRATEGIES["alone"]}, precision="bf16")
+
+    def test_same_bits_on_every_communicator(self):
+        one = OneRank("llava_tiny", self.made("measured"), adamw_steps=2)
+        strategy = STRATEGIES["more ranks than keys"]
+        expected = one.measure(strategy)
+        self.assertEqual(one.measure(strategy, comm="mpi").losses, expected.losses)
+
+    def gpt_plan(self, mesh: str, *options: str, micro: int = 1) -> pathlib.Path:
+        name = mesh.replace(",", "_") + "".join(options)
+        model, recipe, plan = (self.folder / f"{name}{end}" for end in (".onnx", ".yaml", ".oplan"))
+        model.write_bytes(GPT.model())
+        recipe.write_text(GPT.recipe(BATCH, micro))
+        self.run_ok("oriel", "compile", model, "--recipe", recipe, "--mesh", mesh, *options, "-o", plan)
+        return plan
+
+    def test_a_rank_keeps_its_positions(self):
+        """Of what is kept for the backward a rank has 1/cp, but for the labels."""
+        def stash(plan):
+            (program,) = json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)["programs"]
+            return program["bytes_by_kind"]["stash"]
+
+        labels = 8 * BATCH * GPT.sequence
+        one, four = (stash(self.gpt_plan(mesh)) for mesh in ("dp=1", "cp=4"))
+        self.assertLess(four, one / 4 + labels)
+
+    def test_checkpoints_fit_any_other_mesh(self):
+        random = numpy.random.default_rng(0)
+        data, save = self.made("data"), self.folder / "save"
+        ids = random.integers(0, GPT.vocabulary, (BATCH, GPT.sequence))
+        write_shard(data / "0.tar", [{"input_ids": i, "labels": i} for i in ids])
+        four, two = self.gpt_plan("cp=4", "--zero", "3"), self.gpt_plan("dp=2", "--zero", "1")
+        self.train(four, "--steps", 2, "--save-dir", save, world=4, data=data)
+        expected = losses(self.train(four, "--steps", 4, world=4, data=data))
+        ended = losses(self.train(two, "--steps", 4, "--resume", save, world=2, data=data))
+        numpy.testing.assert_allclose(ended[-2:], expected[-2:], rtol=1e-5)
+
+    def test_what_does_not_divide(self):
+        model, recipe = SOURCE / "models" / "llava_tiny", self.folder / "recipe.yaml"
+        recipe.write_text((model / "recipe.yaml").read_text().replace("micro: 4", "micro: 1"))
+        compiling = ("oriel", "compile", model / "model.onnx", "--recipe", recipe, "-o", self.folder / "p.oplan")
+        self.assert_fails(run(*compiling, "--mesh", "cp=3"), "cp = 3 does not divide the 64 positions of the loss",
+                          "choose another cp, or another length of the sequence")
+        self.assertFalse((self.folder / "p.oplan").exists())
+        warned = self.run_ok(*compiling, "--mesh", "cp=2,tp=4").stderr
+        self.assertEqual(warned.count("2 ranks each compute the same of it"), 1, warned)
+
+    def test_what_has_no_positions(self):
+        model = SOURCE / "models" / "clip_tiny"
+        self.assert_fails(run("oriel", "compile", model / "model.onnx", "--recipe", model / "recipe.yaml", "--mesh", "cp=2",
+                              "-o", self.folder / "p.oplan"), "leave cp out")
