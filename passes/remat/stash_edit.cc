@@ -32,16 +32,22 @@ mlir::DictionaryAttr meaningOf(Operation* op) {
 class Recomputer {
  public:
   Recomputer(const ForwardGraph& forward, const Blocks& blocks,
-             const std::vector<std::string>& names, SegmentEdit& backward)
-      : forward_(forward), graph_(forward.graph), blocks_(blocks), names_(names), edit_(backward) {}
+             const std::vector<std::string>& names, const std::vector<bool>& dropped,
+             SegmentEdit& backward)
+      : forward_(forward),
+        graph_(forward.graph),
+        blocks_(blocks),
+        names_(names),
+        dropped_(dropped),
+        edit_(backward) {}
 
-  // `dropped` and `mayRun`: by value and by op of the graph.
-  LogicalResult run(const std::vector<bool>& dropped, const std::vector<bool>& mayRun) {
+  // `mayRun`: by op of the graph.
+  LogicalResult run(const std::vector<bool>& mayRun) {
     numberOps();
     std::vector<std::pair<mlir::BlockArgument, int>> replaced;
     for (const auto& [name, value] : forward_.stash) {
       mlir::BlockArgument argument = edit_.find({ValueKind::kStash, name.str(), ""});
-      if (argument && dropped[value] && !argument.use_empty())
+      if (argument && dropped_[value] && !argument.use_empty())
         replaced.emplace_back(argument, value);
     }
     anchors_.assign(graph_.ops.size(), nullptr);
@@ -52,8 +58,7 @@ class Recomputer {
       if (!anchors_[i]) continue;
       for (int operand : graph_.ops[i].operands) {
         const int producer = graph_.values[operand].op;
-        const bool isKept = producer < 0 || (!names_[operand].empty() && !dropped[operand]);
-        if (isKept || !mayRun[producer]) continue;
+        if (producer < 0 || isKept(operand) || !mayRun[producer]) continue;
         anchor(producer, anchors_[i]);
       }
     }
@@ -67,6 +72,9 @@ class Recomputer {
   }
 
  private:
+  // By number, in the stash.
+  bool isKept(int value) const { return !names_[value].empty() && !dropped_[value]; }
+
   void numberOps() {
     int64_t next = 0;
     FuncOp segment = edit_.segment();
@@ -106,9 +114,11 @@ class Recomputer {
     return mlir::success();
   }
 
-  // A value that is cloned, kept or an argument.
+  // A value that is kept, cloned or an argument. One that is kept may be cloned as well, for
+  // another result of its op, and then further down.
   FailureOr<Value> bring(Value value, int number) {
-    if (Value known = local_.lookup(value)) return known;
+    Value known = local_.lookup(value);
+    if (known && !isKept(number)) return known;
     ValueRole role{ValueKind::kStash, names_[number], ""};
     if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value)) {
       FailureOr<ValueRole> own = ir::argumentRole(forward_.forward, argument.getArgNumber());
@@ -135,7 +145,8 @@ class Recomputer {
   const ForwardGraph& forward_;
   const StashGraph& graph_;
   const Blocks& blocks_;
-  const std::vector<std::string>& names_;
+  const std::vector<std::string>& names_;  // by value; of what is not stashed: empty
+  const std::vector<bool>& dropped_;       // by value
   SegmentEdit& edit_;
   llvm::DenseMap<Operation*, int64_t> order_;  // of the ops that were there before
   std::vector<Operation*> anchors_;            // by op; null: not needed
@@ -181,7 +192,7 @@ LogicalResult editStash(const ForwardGraph& forward, const Blocks& blocks,
   for (FuncOp segment : forward.backwards) {
     FailureOr<SegmentEdit> backward = SegmentEdit::create(segment);
     if (failed(backward)) return mlir::failure();
-    if (failed(Recomputer(forward, blocks, names, *backward).run(dropped, runs))) {
+    if (failed(Recomputer(forward, blocks, names, dropped, *backward).run(runs))) {
       return mlir::failure();
     }
     backward->erase([](const ValueRole&) { return false; });

@@ -92,7 +92,35 @@ class VocabularyPadder {
     }
   }
 
-  // The output of the loss is a linear layer's but for reshapes in front of the classes.
+  // The operand of an op behind the output layer that has its classes along the last dimension, as
+  // the result has; null where classes are mixed, picked, or not there.
+  static OpOperand* classesOf(Operation* op) {
+    if (op->getNumResults() != 1 || op->getNumOperands() == 0) return nullptr;
+    RankedTensorType type = typeOf(op->getResult(0));
+    if (type.getRank() == 0) return nullptr;
+    const int64_t size = type.getShape().back();
+    auto hasClasses = [&](Value value) {
+      RankedTensorType own = typeOf(value);
+      return own.getRank() > 0 && own.getShape().back() == size;
+    };
+    if (auto slice = llvm::dyn_cast<ir::SliceOp>(op)) {
+      return hasClasses(slice.getInput()) ? &op->getOpOperand(0) : nullptr;
+    }
+    if (llvm::isa<ir::ReshapeOp>(op)) {
+      return hasClasses(op->getOperand(0)) ? &op->getOpOperand(0) : nullptr;
+    }
+    if (!op->hasTrait<ir::Pointwise>()) return nullptr;
+    OpOperand* found = nullptr;
+    for (OpOperand& operand : op->getOpOperands()) {
+      if (!hasClasses(operand.get())) continue;
+      if (found) return nullptr;
+      found = &operand;
+    }
+    return found;
+  }
+
+  // The output of the loss is a linear layer's but for ops that keep the classes apart: reshapes,
+  // slices of positions, a scale, soft caps.
   void findLogits() {
     Value value;
     for (unsigned i = 0; i < main_.getNumResults(); ++i) {
@@ -100,14 +128,12 @@ class VocabularyPadder {
       if (succeeded(role) && role->ref == output_) value = block().getTerminator()->getOperand(i);
     }
     if (!value) return;
-    while (auto reshape = value.getDefiningOp<ir::ReshapeOp>()) {
-      Value input = reshape.getInput();
-      if (typeOf(input).getRank() == 0 || typeOf(value).getRank() == 0 ||
-          typeOf(input).getShape().back() != typeOf(value).getShape().back()) {
-        return;
-      }
-      reshapes_.insert(reshapes_.begin(), reshape);
-      value = input;
+    for (Operation* op = value.getDefiningOp(); op && !llvm::isa<ir::LinearOp>(op);
+         op = value.getDefiningOp()) {
+      OpOperand* operand = classesOf(op);
+      if (!operand) return;
+      behind_.insert(behind_.begin(), op);
+      value = operand->get();
     }
     auto linear = value.getDefiningOp<ir::LinearOp>();
     if (!linear) return;
@@ -157,50 +183,75 @@ class VocabularyPadder {
     gather.getIndicesMutable().assign(checked);
   }
 
-  // The bias with -inf behind the true classes.
-  Value wideBias(mlir::OpBuilder& builder, const Padding& padding) {
-    mlir::Location loc = logits_->getLoc();
-    auto index = RankedTensorType::get({padding.padded}, builder.getI64Type());
+  // The values with -inf behind the true classes, the last dimension.
+  static Value cutOff(mlir::OpBuilder& builder, mlir::Location loc, Value values, int64_t size) {
+    auto index = RankedTensorType::get({typeOf(values).getShape().back()}, builder.getI64Type());
     Value iota = ir::IotaOp::create(builder, loc, index, 0);
-    Value size = ir::ConstantOp::create(
-        builder, loc,
-        mlir::DenseElementsAttr::get(index.clone(llvm::ArrayRef<int64_t>{}), padding.size));
-    Value beyond = ir::GreaterEqualOp::create(builder, loc, iota, size);
+    Value first = ir::ConstantOp::create(
+        builder, loc, mlir::DenseElementsAttr::get(index.clone(llvm::ArrayRef<int64_t>{}), size));
+    Value beyond = ir::GreaterEqualOp::create(builder, loc, iota, first);
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    Value minusInfinity = ir::scalarConstant(builder, loc, -kInfinity, logits_.getWeight());
+    Value minusInfinity = ir::scalarConstant(builder, loc, -kInfinity, values);
+    return ir::SelectOp::create(builder, loc, beyond, minusInfinity, values);
+  }
+
+  Value wideBias(mlir::OpBuilder& builder, const Padding& padding) {
     Value bias = logits_.getBias();
     if (!bias) {
       auto row = typeOf(logits_.getWeight()).clone(llvm::ArrayRef<int64_t>{padding.padded});
       bias = ir::ConstantOp::create(
-          builder, loc,
+          builder, logits_.getLoc(),
           mlir::DenseElementsAttr::get(row, builder.getZeroAttr(row.getElementType())));
     }
-    return ir::SelectOp::create(builder, loc, beyond, minusInfinity, bias);
+    return cutOff(builder, logits_.getLoc(), bias, padding.size);
+  }
+
+  // The same op on more classes.
+  static Value widened(mlir::OpBuilder& builder, Operation* op, Value wide) {
+    RankedTensorType type = typeOf(op->getResult(0));
+    const int64_t padded = typeOf(wide).getShape().back();
+    type = withDim(type, type.getRank() - 1, padded);
+    if (llvm::isa<ir::ReshapeOp>(op)) return ir::reshapeTo(builder, op->getLoc(), wide, type);
+    if (auto slice = llvm::dyn_cast<ir::SliceOp>(op)) {
+      llvm::SmallVector<int64_t> limits(slice.getLimits());
+      limits.back() = padded;
+      return ir::SliceOp::create(builder, op->getLoc(), wide, slice.getStarts(), limits,
+                                 slice.getStrides());
+    }
+    mlir::IRMapping mapping;
+    mapping.map(classesOf(op)->get(), wide);
+    Operation* copy = builder.clone(*op, mapping);
+    copy->getResult(0).setType(type);
+    return copy->getResult(0);
   }
 
   void padLogits() {
     Padding padding = padded_.find(logits_.getWeight())->second;
     mlir::OpBuilder builder(logits_);
-    // The old result, as a slice of the wide one.
-    auto replace = [&](Operation* old, Value wide) {
-      int64_t last = typeOf(wide).getRank() - 1;
-      Value kept = firstAlong(builder, old->getLoc(), wide, last, padding.size);
-      old->getResult(0).replaceAllUsesWith(kept);
-      old->erase();
-      return kept;
-    };
-    Value bias = wideBias(builder, padding);
+    // A bias costs nothing; what else stands between might make something else of -inf.
+    const bool areReshapes =
+        llvm::all_of(behind_, [](Operation* op) { return llvm::isa<ir::ReshapeOp>(op); });
+    Value bias = areReshapes ? wideBias(builder, padding) : logits_.getBias();
     Value wide = ir::LinearOp::create(builder, logits_.getLoc(), logits_.getInput(),
                                       logits_.getWeight(), bias, logits_.getTransposeWeight());
-    Value kept = replace(logits_, wide);
-    for (ir::ReshapeOp reshape : reshapes_) {
-      builder.setInsertionPoint(reshape);
-      RankedTensorType type = reshape.getType();
-      wide = ir::reshapeTo(builder, reshape.getLoc(), wide,
-                           withDim(type, type.getRank() - 1, padding.padded));
-      Value next = replace(reshape, wide);
-      if (kept.use_empty()) kept.getDefiningOp()->erase();
-      kept = next;
+    llvm::SmallVector<std::pair<Operation*, Value>> wides = {{logits_, wide}};
+    for (Operation* op : behind_) {
+      builder.setInsertionPoint(op);
+      wides.emplace_back(op, widened(builder, op, wides.back().second));
+    }
+    if (!areReshapes) {
+      auto& [op, value] = wides.back();
+      value = cutOff(builder, op->getLoc(), value, padding.size);
+    }
+    // The old results are slices of the wide ones.
+    for (auto [old, value] : llvm::reverse(wides)) {
+      builder.setInsertionPointAfter(old);
+      if (!old->use_empty()) {
+        const int64_t last = typeOf(value).getRank() - 1;
+        old->getResult(0).replaceAllUsesWith(
+            firstAlong(builder, old->getLoc(), value, last, padding.size));
+      }
+      old->erase();
     }
   }
 
@@ -211,7 +262,7 @@ class VocabularyPadder {
   llvm::MapVector<Value, Padding> padded_;
   llvm::SmallVector<ir::GatherOp> gathers_;
   ir::LinearOp logits_;
-  llvm::SmallVector<ir::ReshapeOp> reshapes_;  // of the logits, in their order
+  llvm::SmallVector<Operation*> behind_;  // logits_, in their order
   llvm::DenseMap<std::pair<Value, int64_t>, Value> checked_;
 };
 

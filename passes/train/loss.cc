@@ -53,16 +53,16 @@ Value checkLabels(OpBuilder& builder, Location loc, Value labels, int64_t classe
   return ir::SelectOp::create(builder, loc, isClass, known, labels);
 }
 
-// Whether the elements of the vector are -inf from this index on.
-bool isMinusInfinityFrom(Value vector, int64_t index) {
-  auto select = vector.getDefiningOp<ir::SelectOp>();
+// Whether the elements are -inf from this index of the last dimension on.
+bool isMinusInfinityFrom(Value values, int64_t index) {
+  auto select = values.getDefiningOp<ir::SelectOp>();
   if (!select) return false;
   auto beyond = select.getCondition().getDefiningOp<ir::GreaterEqualOp>();
   APInt first;
   DenseElementsAttr value;
   return beyond && beyond.getLhs().getDefiningOp<ir::IotaOp>() &&
-         beyond.getType() == typeOf(vector).clone(beyond.getType().getElementType()) &&
-         typeOf(beyond.getLhs()).getRank() == 1 &&
+         typeOf(beyond.getLhs()).getRank() == 1 && beyond.getType().getRank() == 1 &&
+         beyond.getType().getDimSize(0) == typeOf(values).getShape().back() &&
          matchPattern(beyond.getRhs(), m_ConstantInt(&first)) && first.sle(index) &&
          matchPattern(select.getOnTrue(), m_Constant(&value)) && value.isSplat() &&
          value.getSplatValue<APFloat>().isInfinity() && value.getSplatValue<APFloat>().isNegative();
@@ -79,6 +79,7 @@ Value findWideLogits(Value logits) {
                      llvm::all_of(slice.getStarts(), [](int64_t start) { return start == 0; }) &&
                      llvm::all_of(slice.getStrides(), [](int64_t stride) { return stride == 1; });
   if (!cutsClasses) return {};
+  if (isMinusInfinityFrom(wide, slice.getLimits().back())) return wide;
   Value value = wide;
   while (auto reshape = value.getDefiningOp<ir::ReshapeOp>()) {
     value = reshape.getInput();
