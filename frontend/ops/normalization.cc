@@ -18,7 +18,26 @@ struct NormInput {
   Value weight;  // [k]
   Value bias;    // [k], or null
   Ints shape;    // of the original input
+  // Of operands that have more dimensions than are normalised: what the norm is multiplied with,
+  // and what is added then; else null.
+  Value factor, summand;
+
+  // What is normed so, in the original shape.
+  Value finish(NodeImporter& n, Value normed) const {
+    Value result = n.reshape(normed, shape);
+    if (factor) result = n.create<ir::MulOp>(result, factor);
+    if (summand) result = n.create<ir::AddOp>(result, summand);
+    return result;
+  }
 };
+
+// Whether an operand is more than one vector: PyTorch writes the scale of a norm without weights
+// as ones in the input's shape.
+bool isWhole(Value operand, llvm::ArrayRef<int64_t> normalized) {
+  llvm::ArrayRef<int64_t> shape = shapeOf(operand);
+  return shape.size() > normalized.size() &&
+         llvm::any_of(shape.drop_back(normalized.size()), [](int64_t size) { return size != 1; });
+}
 
 // The operand as a vector over the normalised dimensions, which it may broadcast to.
 Value asVector(NodeImporter& n, Value operand, llvm::ArrayRef<int64_t> normalized, int64_t size) {
@@ -44,6 +63,12 @@ FailureOr<NormInput> readNorm(NodeImporter& n) {
   Ints rows(shapeOf(input).take_front(*axis));
   rows.push_back(size);
   norm.rows = n.reshape(input, rows);
+  if (isWhole(weight, normalized) || (bias && isWhole(bias, normalized))) {
+    norm.factor = weight;
+    norm.summand = bias;
+    weight = n.scalarLike(input, 1);
+    bias = Value();
+  }
   norm.weight = asVector(n, weight, normalized, size);
   norm.bias = bias ? asVector(n, bias, normalized, size) : Value();
   if (!norm.rows || !norm.weight || (bias && !norm.bias)) {
@@ -68,7 +93,7 @@ LogicalResult importLayerNormalization(NodeImporter& n) {
   double epsilon = n.attrFloat("epsilon", 1e-5f);
   Value result =
       n.create<ir::LayerNormOp>(norm->rows, norm->weight, OptionalValue{norm->bias}, epsilon);
-  llvm::SmallVector<Value> results{n.reshape(result, norm->shape), Value(), Value()};
+  llvm::SmallVector<Value> results{norm->finish(n, result), Value(), Value()};
   if (n.hasResult(1) || n.hasResult(2)) {
     Value mean = n.reduce<ir::ReduceMeanOp>(norm->rows, {rankOf(norm->rows) - 1}, true);
     Value inverse = inverseDeviation(n, norm->rows, mean, epsilon);
@@ -162,7 +187,7 @@ LogicalResult importRmsNormalization(NodeImporter& n) {
     return failure();
   }
   Value result = n.create<ir::RmsNormOp>(norm->rows, norm->weight, n.attrFloat("epsilon", 1e-5f));
-  return n.replace(n.reshape(result, norm->shape));
+  return n.replace(norm->finish(n, result));
 }
 
 FailureOr<int64_t> softmaxDim(NodeImporter& n, Value input) {

@@ -40,6 +40,7 @@ class TrainingProgram {
     if (failed(trainable)) return failure();
     trainable_ = std::move(*trainable);
     reduceMainToOutput();
+    leaveOutUnused();
     rankReferences();
     if (failed(buildForwardAndBackward())) return failure();
     buildUpdate(module_, main_.getLoc(), recipe_, trainable_, rank_);
@@ -62,6 +63,7 @@ class TrainingProgram {
   LogicalResult findLabels();
   LogicalResult checkLoss();
   void reduceMainToOutput();
+  void leaveOutUnused();
   void rankReferences();
   Model buildModel(SegmentBuilder& segment);
   LogicalResult buildForwardAndBackward();
@@ -168,6 +170,27 @@ void TrainingProgram::reduceMainToOutput() {
   eraseDeadOps(block);
   int64_t origin = 0;
   for (Operation& op : block) setOrigin(&op, origin++);
+}
+
+// Parameters that only other outputs use: no rank needs them, and the model keeps what it has.
+void TrainingProgram::leaveOutUnused() {
+  const mlir::SymbolTable symbols(module_);
+  SmallVector<ir::ParameterOp> unused;
+  for (auto [argument, role] : llvm::zip_equal(main_.getArguments(), argumentRoles_)) {
+    if (role.kind != ValueKind::kParameter || !argument.use_empty()) continue;
+    unused.push_back(symbols.lookup<ir::ParameterOp>(role.ref));
+  }
+  if (unused.empty()) return;
+  std::string more;
+  if (unused.size() > 1) more = " and " + std::to_string(unused.size() - 1) + " more";
+  main_.emitWarning("the output '")
+      << recipe_.loss.output << "' does not depend on the parameter '"
+      << unused.front().getOnnxName() << "'" << more
+      << ": left out of the plan and its checkpoints; an export to ONNX keeps the model's values";
+  for (ir::ParameterOp parameter : unused) {
+    llvm::erase(trainable_, parameter);
+    parameter.erase();
+  }
 }
 
 void TrainingProgram::rankReferences() {
