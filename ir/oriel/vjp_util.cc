@@ -8,9 +8,12 @@ namespace oriel::ir {
 
 Value scalarConstant(OpBuilder& builder, Location loc, double value, Value like, int64_t origin) {
   auto type = RankedTensorType::get({}, getElementTypeOrSelf(like.getType()));
-  auto attribute =
-      DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), value).getValue());
-  return ConstantOp::create(builder, loc, attribute, origin);
+  const Type element = type.getElementType();
+  Attribute attribute =
+      element.isInteger()
+          ? Attribute(builder.getIntegerAttr(element, static_cast<int64_t>(value)))
+          : Attribute(builder.getFloatAttr(element, value));
+  return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, attribute), origin);
 }
 
 Value sumToShape(OpBuilder& builder, Location loc, Value value, Type type) {

@@ -126,8 +126,8 @@ bool AttentionMask::resolve() {
   }
   hidden_ = std::move(rest);
   for (const Added& term : added_) {
-    // Attention has no cotangent for its mask: a learned bias (of relative positions) stays
-    // outside.
+    // The cotangent of a mask is made of all scores once more: a learned bias (of relative
+    // positions) stays outside.
     if (dependsOnParameter(term.value)) return false;
     if (!rank4Shape(tensorType(term.value), term.rank)) return false;
   }

@@ -106,3 +106,22 @@ func.func @rope_partial(%x: tensor<2x3x6xf64>) -> tensor<2x3x6xf64> {
   %0 = oriel.rope %x, %c, %s {rotary_dim = 4 : i64} : (tensor<2x3x6xf64>, tensor<1x3x4xf64>, tensor<1x3x4xf64>) -> tensor<2x3x6xf64>
   return %0 : tensor<2x3x6xf64>
 }
+
+// Learned, for each head; of keys that a window hides too.
+func.func @attention_bias(%q: tensor<2x4x3x2xf64>, %k: tensor<2x2x4x2xf64>, %v: tensor<2x2x4x3xf64>, %m: tensor<1x4x3x4xf64>) -> tensor<2x4x3x3xf64> {
+  %0, %1 = oriel.attention %q, %k, %v, %m {scale = 0.7} : (tensor<2x4x3x2xf64>, tensor<2x2x4x2xf64>, tensor<2x2x4x3xf64>, tensor<1x4x3x4xf64>) -> (tensor<2x4x3x3xf64>, tensor<2x4x3xf64>)
+  return %0 : tensor<2x4x3x3xf64>
+}
+
+func.func @attention_bias_in_reach(%q: tensor<1x4x2x2xf64>, %k: tensor<1x5x2x2xf64>, %v: tensor<1x5x2x2xf64>, %m: tensor<1x1x4x5xf64>) -> tensor<1x4x2x2xf64> {
+  %0, %1 = oriel.attention %q, %k, %v, %m {scale = 0.7, causal = true, window = 2 : i64, softcap = 1.5, sequence_first = true} : (tensor<1x4x2x2xf64>, tensor<1x5x2x2xf64>, tensor<1x5x2x2xf64>, tensor<1x1x4x5xf64>) -> (tensor<1x4x2x2xf64>, tensor<1x2x4xf64>)
+  return %0 : tensor<1x4x2x2xf64>
+}
+
+// Some keys are hidden beside what is learned, and one query sees none.
+func.func @attention_bias_and_hidden_keys(%q: tensor<1x1x3x2xf64>, %k: tensor<1x1x3x2xf64>, %v: tensor<1x1x3x2xf64>, %m: tensor<1x1x3x3xf64>) -> tensor<1x1x3x2xf64> {
+  %hidden = oriel.constant {value = dense<[[[[0.0, 0xFFF0000000000000, 0.0], [0xFFF0000000000000, 0xFFF0000000000000, 0xFFF0000000000000], [0.0, 0.0, 0.0]]]]> : tensor<1x1x3x3xf64>} : () -> tensor<1x1x3x3xf64>
+  %mask = oriel.add %m, %hidden : (tensor<1x1x3x3xf64>, tensor<1x1x3x3xf64>) -> tensor<1x1x3x3xf64>
+  %0, %1 = oriel.attention %q, %k, %v, %mask {scale = 0.7} : (tensor<1x1x3x2xf64>, tensor<1x1x3x2xf64>, tensor<1x1x3x2xf64>, tensor<1x1x3x3xf64>) -> (tensor<1x1x3x2xf64>, tensor<1x1x3xf64>)
+  return %0 : tensor<1x1x3x2xf64>
+}

@@ -16,14 +16,6 @@ func.func @f(%x: tensor<1x1x2x4xf64>, %c: tensor<1x1x2x4xf64>) -> tensor<1x1x2x4
 
 // -----
 
-func.func @f(%q: tensor<1x1x2x2xf64>, %m: tensor<1x1x2x2xf64>) -> tensor<1x1x2x2xf64> {
-  // expected-error @below {{'oriel.attention' op has no cotangent for its operand 'mask'}}
-  %0, %1 = oriel.attention %q, %q, %q, %m {scale = 1.0} : (tensor<1x1x2x2xf64>, tensor<1x1x2x2xf64>, tensor<1x1x2x2xf64>, tensor<1x1x2x2xf64>) -> (tensor<1x1x2x2xf64>, tensor<1x1x2xf64>)
-  return %0 : tensor<1x1x2x2xf64>
-}
-
-// -----
-
 func.func @f(%q: tensor<1x1x2x2xf64>) -> tensor<1x1x2xf64> {
   // expected-error @below {{can't be differentiated through its result 'logsumexp'}}
   %0, %1 = oriel.attention %q, %q, %q {scale = 1.0} : (tensor<1x1x2x2xf64>, tensor<1x1x2x2xf64>, tensor<1x1x2x2xf64>) -> (tensor<1x1x2x2xf64>, tensor<1x1x2xf64>)
