@@ -67,6 +67,15 @@ TEST(Shapes, ReshapeCopiesZerosAndInfersOne) {
               HasSubstr("the input has 6 elements, the shape 4"));
 }
 
+TEST(Shapes, BlocksOfImages) {
+  EXPECT_EQ(opsOfBody("float[1, 8, 2, 3] x", "y = DepthToSpace<blocksize = 2>(x)", 20),
+            "reshape transpose reshape");
+  EXPECT_THAT(irOfBody("float[1, 6, 2, 3] x", "y = DepthToSpace<blocksize = 2>(x)", 20),
+              HasSubstr("a blocksize that divides dimension 1 of 'tensor<1x6x2x3xf32>' twice"));
+  EXPECT_THAT(irOfBody("float[1, 6, 2, 3] x", "y = SpaceToDepth<blocksize = 2>(x)", 20),
+              HasSubstr("a blocksize that divides dimension 3"));
+}
+
 TEST(Shapes, SqueezeUnsqueezeFlattenTranspose) {
   EXPECT_EQ(valueOf("u = Unsqueeze(n, last)\n y = Shape(u)"), "dense<[2, 3, 1]> : tensor<3xi64>");
   EXPECT_EQ(valueOf("u = Unsqueeze(n, last)\n s = Squeeze(u, two)\n y = Shape(s)"),
