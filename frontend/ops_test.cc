@@ -510,9 +510,9 @@ TEST(Normalization, OverTrailingDimensions) {
   // Of more than a row: a factor of the norm without a weight.
   EXPECT_EQ(opsOfBody("float[2, 3] x, float[2, 3] w", "y = RMSNormalization(x, w)", 23),
             "rms_norm mul");
-  EXPECT_EQ(opsOfBody("float[2, 3] x, float[2, 3] w, float[3] b",
-                      "y = LayerNormalization(x, w, b)", 17),
-            "layer_norm mul add");
+  EXPECT_EQ(
+      opsOfBody("float[2, 3] x, float[2, 3] w, float[3] b", "y = LayerNormalization(x, w, b)", 17),
+      "layer_norm mul add");
 }
 
 TEST(Normalization, BatchNormalizationOverChannels) {

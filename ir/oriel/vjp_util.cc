@@ -10,9 +10,8 @@ Value scalarConstant(OpBuilder& builder, Location loc, double value, Value like,
   auto type = RankedTensorType::get({}, getElementTypeOrSelf(like.getType()));
   const Type element = type.getElementType();
   Attribute attribute =
-      element.isInteger()
-          ? Attribute(builder.getIntegerAttr(element, static_cast<int64_t>(value)))
-          : Attribute(builder.getFloatAttr(element, value));
+      element.isInteger() ? Attribute(builder.getIntegerAttr(element, static_cast<int64_t>(value)))
+                          : Attribute(builder.getFloatAttr(element, value));
   return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, attribute), origin);
 }
 

@@ -16,6 +16,7 @@ class Gpt:
     tied: bool = False  # the output layer is the embedding
     gelu: str = "none"  # or tanh, its approximation
     gated: bool = False  # the MLP
+    post_norm: bool = False  # norms behind the sums (Vaswani et al. 2017)
     fused: bool = False  # query, key and value are of one weight, gate and up as well
     alibi: bool = False  # a bias of the attention for each head, by distance (Press et al. 2022)
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
@@ -87,9 +88,10 @@ class Gpt:
         x = graph.node("Add", [x, weight("positions.weight", sequence, hidden)], "embedded")
         for block in range(self.blocks):
             name = f"blocks.{block}"
-            out = attention(norm(x, f"{name}.norm1"), f"{name}.attention")
-            x = graph.node("Add", [x, out], f"{name}.x1")
-            out, wide = norm(x, f"{name}.norm2"), 4 * hidden
+            before, behind = (lambda y, _: y, norm) if self.post_norm else (norm, lambda y, _: y)
+            out = attention(before(x, f"{name}.norm1"), f"{name}.attention")
+            x = behind(graph.node("Add", [x, out], f"{name}.x1"), f"{name}.norm1")
+            out, wide = before(x, f"{name}.norm2"), 4 * hidden
             if self.gated and self.fused:
                 gate, up = parts(linear(out, f"{name}.gate_up", hidden, 2 * wide), wide, 2)
             else:
@@ -98,8 +100,8 @@ class Gpt:
             out = graph.node("Gelu", [gate], f"{name}.gelu", approximate=self.gelu)
             out = graph.node("Mul", [out, up], f"{name}.gated") if self.gated else out
             out = linear(out, f"{name}.down", 4 * hidden, hidden)
-            x = graph.node("Add", [x, out], f"{name}.x2")
-        x = norm(x, "norm")
+            x = behind(graph.node("Add", [x, out], f"{name}.x2"), f"{name}.norm2")
+        x = x if self.post_norm else norm(x, "norm")
         head = (graph.node("Transpose", ["embedding.weight"], "head", perm=[1, 0]) if self.tied
                 else weight("head.weight", hidden, self.vocabulary))
         graph.node("MatMul", [x, head], "logits")

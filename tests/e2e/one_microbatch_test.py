@@ -16,6 +16,8 @@ STRATEGIES = (
     (2, ("--mesh", "tp=2", "--sp")),
     (4, ("--mesh", "dp=2,tp=2", "--zero", "1")),
     (2, ("--stages", "2", "--schedule", "gpipe")),
+    (4, ("--mesh", "tp=2", "--stages", "2", "--schedule", "zb-h1")),
+    (4, ("--mesh", "dp=2", "--stages", "2", "--schedule", "zb-h1", "--zero", "1")),
     (1, ("--fuse-kernels", "--remat", "full")),
 )
 

@@ -13,8 +13,9 @@ ADAMW = "{kind: adamw, lr: 1.0e-3, weight_decay: 0.1}"
 RANKS = 4
 
 
-def write_model(path, tied: bool) -> None:
-    """A text model with an MLP between its embedding and its output layer, which has a bias if it is not tied."""
+def write_model(path, tied: bool, capped: bool = False) -> None:
+    """A text model with an MLP between its embedding and its output layer, which has a bias if it is not tied. Capped
+    logits are 3 tanh(x / 3)."""
     random = numpy.random.default_rng(0)
     graph = onnx_writer.Graph()
     graph.input("input_ids", numpy.int64, ["batch", LENGTH])
@@ -34,7 +35,11 @@ def write_model(path, tied: bool) -> None:
         graph.node("MatMul", ["hidden", "head"], "logits")
     else:
         graph.node("MatMul", ["hidden", "head"], "product")
-        graph.node("Add", ["product", "head_bias"], "logits")
+        graph.node("Add", ["product", "head_bias"], "biased" if capped else "logits")
+    if capped:
+        graph.initializer("cap", numpy.array(3, "f4"))
+        graph.node("Tanh", [graph.node("Div", ["biased", "cap"], "scaled")], "bent")
+        graph.node("Mul", ["bent", "cap"], "logits")
     path.write_bytes(graph.model())
 
 
@@ -50,6 +55,8 @@ class PaddingTest(OrielTestCase):
         for tied in (False, True):
             self.models[tied] = self.folder / f"model_{tied}.onnx"
             write_model(self.models[tied], tied)
+        self.models["capped"] = self.folder / "model_capped.onnx"
+        write_model(self.models["capped"], tied=False, capped=True)
 
     def write_data(self, name: str, samples: list):
         folder = self.folder / name
@@ -57,25 +64,25 @@ class PaddingTest(OrielTestCase):
         write_shard(folder / "0.tar", samples)
         return folder
 
-    def plan(self, tied: bool, optimizer: str, *strategy, init: str = ""):
+    def plan(self, model, optimizer: str, *strategy, init: str = ""):
         recipe = self.folder / "recipe.yaml"
         recipe.write_text(f"inputs: {{labels: {{dtype: int64, shape: [micro_batch, {LENGTH}]}}}}\n"
                           "model: {bind: {batch: micro_batch}}\nloss: {logits: logits, labels: labels}\n"
                           f"optimizer: {optimizer}\nbatch: {{global: 4, micro: 2}}\nsteps: 20\n{init}")
         plan = self.folder / f"plan_{len(list(self.folder.iterdir()))}.oplan"
-        result = self.run_ok("oriel", "compile", self.models[tied], "--recipe", recipe, *strategy, "-o", plan)
+        result = self.run_ok("oriel", "compile", self.models[model], "--recipe", recipe, *strategy, "-o", plan)
         return plan, result.stderr
 
-    def check_same(self, tied: bool):
+    def check_same(self, model):
         """Design section 9: (a) gradients, (b) SGD, (c) AdamW."""
         results = []
         for world, strategy in ((1, []), (RANKS, ["--mesh", "tp=4"]), (RANKS, ["--mesh", "dp=2,tp=2", "--zero", "3"]),
                                 (2, ["--mesh", "tp=2", "--sp"])):
             gradients, parameters = self.folder / "g.safetensors", self.folder / "p.safetensors"
-            plan, _ = self.plan(tied, SGD, *strategy)
+            plan, _ = self.plan(model, SGD, *strategy)
             self.train(plan, "--steps", 5, "--dump-gradients", gradients, "--dump-parameters", parameters,
                        data=self.data, world=world)
-            adamw, _ = self.plan(tied, ADAMW, *strategy)
+            adamw, _ = self.plan(model, ADAMW, *strategy)
             metrics = self.train(adamw, data=self.data, world=world)
             results.append((read_safetensors(gradients), read_safetensors(parameters), losses(metrics)))
         (gradients, parameters, expected), *others = results
@@ -89,10 +96,13 @@ class PaddingTest(OrielTestCase):
             numpy.testing.assert_allclose(own_losses, expected, rtol=1e-5)
 
     def test_trains_as_one_rank(self):
-        self.check_same(tied=False)
+        self.check_same(False)
 
     def test_trains_as_one_rank_tied(self):
-        self.check_same(tied=True)
+        self.check_same(True)
+
+    def test_trains_as_one_rank_behind_other_ops(self):
+        self.check_same("capped")
 
     def test_says_what_is_padded(self):
         plan, said = self.plan(False, SGD, "--mesh", "tp=4")

@@ -15,8 +15,9 @@ import itertools
 import json
 import re
 
+import numpy
 from gpt import Gpt
-from oriel_testing import SOURCE, OrielTestCase, losses, run
+from oriel_testing import SOURCE, OrielTestCase, losses, run, write_shard
 
 # Bytes of a value by precision: in the formulas they are those of bf16.
 VALUE, PAPER = {"f32": 4, "bf16": 2}, 2
@@ -138,6 +139,22 @@ class SameBitsTest(OrielTestCase):
                 for policy, overlap in itertools.product(("none", "full"), ("on", "off")):
                     actual = self.numbers("llava_tiny", world, *options, "--remat", policy, "--overlap", overlap)
                     self.assertEqual(actual, expected, f"{self.precision} {options} {policy} {overlap}")
+
+    def test_norms_behind_their_sums(self):
+        """A block keeps the norm's result, which the next one begins with, and computes its statistics again."""
+        gpt, data = Gpt(blocks=3, post_norm=True), self.folder / "data"
+        data.mkdir()
+        ids = numpy.random.default_rng(0).integers(0, gpt.vocabulary, (4 * BATCH, gpt.sequence))
+        write_shard(data / "0.tar", [{"input_ids": row, "labels": row} for row in ids])
+        model, recipe = self.folder / "gpt.onnx", self.folder / "recipe.yaml"
+        model.write_bytes(gpt.model())
+        recipe.write_text(gpt.recipe(4 * BATCH, BATCH))
+        trained = []
+        for policy in ("none", "full"):
+            plan = self.folder / f"{policy}.oplan"
+            self.run_ok("oriel", "compile", model, "--recipe", recipe, "--remat", policy, "-o", plan)
+            trained.append(losses(self.train(plan, "--steps", 3, data=data)))
+        self.assertEqual(trained[1], trained[0])
 
     def test_llava_tiny(self):
         self.check("llava_tiny")

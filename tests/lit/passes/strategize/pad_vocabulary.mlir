@@ -103,3 +103,31 @@ func.func @main(
   %1 = oriel.linear %0, %e {transpose_weight = true} : (tensor<2x3x4xf32>, tensor<8x4xf32>) -> tensor<2x3x8xf32>
   return %1 : tensor<2x3x8xf32>
 }
+
+// -----
+
+// Between the output layer and the logits of the loss is what keeps classes apart: positions of a
+// prefix are left out, and logits are capped. What is behind the true classes is -inf in the end.
+// CHECK: oriel.parameter @p0 {onnx_name = "head.weight", oriel.unpadded = array<i64: 8, 130>, type = tensor<8x132xf32>}
+// CHECK: %[[WIDE:.*]] = oriel.linear %{{.*}}, %{{.*}} : {{.*}} -> tensor<2x6x132xf32>
+// CHECK: %[[WORDS:.*]] = oriel.slice %[[WIDE]] {limits = array<i64: 2, 6, 132>, starts = array<i64: 0, 2, 0>
+// CHECK: %[[SCALED:.*]] = oriel.mul %{{.*}}, %[[WORDS]] : (tensor<f32>, tensor<2x4x132xf32>) -> tensor<2x4x132xf32>
+// CHECK: %[[BENT:.*]] = oriel.tanh %[[SCALED]] : (tensor<2x4x132xf32>)
+// CHECK: %[[BEYOND:.*]] = oriel.greater_equal {{.*}} -> tensor<132xi1>
+// CHECK: %[[CUT:.*]] = oriel.select %[[BEYOND]], %{{.*}}, %[[BENT]]
+// CHECK: %[[LOGITS:.*]] = oriel.slice %[[CUT]] {limits = array<i64: 2, 4, 130>, starts = array<i64: 0, 0, 0>
+// CHECK: return %[[LOGITS]]
+
+// expected-warning@+1 {{the vocabulary of 130 of "head.weight" is padded to 132}}
+oriel.parameter @p0 {onnx_name = "head.weight", type = tensor<8x130xf32>}
+func.func @main(
+    %x: tensor<2x6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<8x130xf32> {oriel.kind = "parameter", oriel.ref = "p0"}
+) -> (tensor<2x4x130xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %0 = oriel.linear %x, %w : (tensor<2x6x8xf32>, tensor<8x130xf32>) -> tensor<2x6x130xf32>
+  %1 = oriel.slice %0 {limits = array<i64: 2, 6, 130>, starts = array<i64: 0, 2, 0>, strides = array<i64: 1, 1, 1>} : (tensor<2x6x130xf32>) -> tensor<2x4x130xf32>
+  %scale = oriel.constant {value = dense<0.25> : tensor<f32>} : () -> tensor<f32>
+  %2 = oriel.mul %scale, %1 : (tensor<f32>, tensor<2x4x130xf32>) -> tensor<2x4x130xf32>
+  %3 = oriel.tanh %2 : (tensor<2x4x130xf32>) -> tensor<2x4x130xf32>
+  return %3 : tensor<2x4x130xf32>
+}
