@@ -12,7 +12,9 @@ def Propagate : Pass<"oriel-propagate", "::mlir::ModuleOp"> {
     For each op it compares the ways to split it that its operands suggest, by the bytes
     that a rank would have to send to bring the operands there and to complete the results,
     and takes the cheapest; to send a parameter elsewhere than to its `use` counts a
-    thousand times. Sums that an op is linear in stay pending through it where
+    thousand times. What has positions is cut by them over cp (`oriel.positions`); for an op that
+    needs all positions, ways to exchange them for another dimension are compared too, and its
+    results are cut by positions again. Sums that an op is linear in stay pending through it where
     that is no dearer. Nothing is moved yet: `partition` does that.
 
     Each op gets `oriel.split` (the axes that cut each factor of its sharding rule, then the

@@ -42,8 +42,10 @@ def PadVocabulary : Pass<"oriel-pad-vocabulary", "::mlir::ModuleOp"> {
     them, they get the next size that it divides; the attribute `oriel.unpadded` remembers the
     shape in files, and a warning says so. What is behind stays zero: lookups refuse indices beyond the
     true rows, and the bias is -inf there, so that its classes have the probability 0 and
-    the gradient 0. All others see slices of the true shape; `train` takes the loss of the
-    wide logits, of which the slice cuts nothing but -inf.
+    the gradient 0. Where other ops than reshapes stand between that layer and the logits (a
+    scale, a soft cap, a slice of positions), they are wide too, and what they give is set to
+    -inf. All others see slices of the true shape; `train` takes the loss of the wide logits,
+    of which the slice cuts nothing but -inf.
 
     ```mlir
     oriel.parameter @p0 {onnx_name = "lm_head.weight", type = tensor<130x8xf32>}
@@ -75,7 +77,10 @@ def Annotate : Pass<"oriel-annotate", "::mlir::ModuleOp"> {
     those in which value (`storage`), `gradient` and optimizer `state` are kept: as the
     use, or cut further over the data-parallel ranks as ZeRO says. With sequence
     parallelism, the module lists the types of the values between these parts whose
-    positions divide (`oriel.sequence_types`), and warns of the others.
+    positions divide (`oriel.sequence_types`), and warns of the others. Where a mesh has the axis
+    cp, ops of forward and eval say which dimension of their results are positions
+    (`oriel.positions`, see positions.h), and cp is made of atomic axes of which others can cut the
+    heads of attention.
 
     ```mlir
     oriel.parameter @p0 {onnx_name = "up.weight", type = tensor<8x32xf32>}

@@ -46,7 +46,8 @@ def Train : Pass<"oriel-train", "::mlir::ModuleOp"> {
     explicit result of `@forward` and argument of `@backward`. Forward ops are numbered
     (`origin`), and each backward op bears the number of the forward op that it came from.
     Nothing below the first trainable parameter has a backward. A trainable parameter that
-    does not reach the loss is frozen, with a warning. `@main` is erased.
+    does not reach the loss is frozen, and one that the loss's output does not depend on is
+    left out, with a warning. `@main` is erased.
 
     With `fuse-loss`, a cross entropy of what a linear layer makes and nothing else in `@forward`
     reads is one op with that layer, `linear_cross_entropy`: the logits, which are large where the
