@@ -54,7 +54,7 @@ std::string zeroText(const MemoryStats& memory, const Strategy& strategy, int64_
   }
   if (level == strategy.zero) return "";
   return absl::StrCat("`zero: ", level, "` saves about ", bytesText(saved), " over ", shards,
-                      " data-parallel ranks");
+                      " ranks with the same parameters");
 }
 
 // What is there all the time, whatever a microbatch needs.

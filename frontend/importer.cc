@@ -217,7 +217,8 @@ void Importer::warnOfMergedParameters(const Graph& graph) const {
     if (shared.size() > 1) {
       diagnostic << ", and " << shared.size() - 1 << " more are shared so";
     }
-    diagnostic << ": training ties what an exporter merged because it was equal" << remedy;
+    diagnostic << ": training ties them. If the model does not share it, the exporter merged what "
+               << "was equal" << remedy;
   }
 }
 

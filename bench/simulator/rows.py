@@ -91,20 +91,18 @@ def _seconds(row: dict) -> float:
 
 
 def _degrees(row: dict) -> dict:
-    """tp, pp, vpp, dp; what else a row splits, Oriel does not."""
+    """tp, pp, vpp, dp, cp; what else a row splits, Oriel does not."""
     degrees = {name: _integer(row, name, 1) for name in ("tp", "pp", "vpp", "dp", "cp", "ep")}
     if re.search(r"moe", row["kind"], re.IGNORECASE) or degrees["ep"] > 1:
         raise Inexpressible("a mixture of experts")
     if re.search(r"lora", row["kind"], re.IGNORECASE):
         raise Inexpressible("low-rank adapters")
-    if degrees["cp"] > 1:
-        raise Inexpressible("context parallelism")
     if re.search(r"fp8|fp4", row["precision"], re.IGNORECASE):
         raise Inexpressible(f"precision {row['precision']}")
     if row["notes"].startswith("async TP"):
         raise Inexpressible("collectives of tp cut into pieces between pieces of products (async TP)")
-    if degrees["tp"] * degrees["pp"] * degrees["dp"] != _integer(row, "n_gpus"):
-        raise Inexpressible("tp x pp x dp is not the number of devices")
+    if degrees["tp"] * degrees["cp"] * degrees["pp"] * degrees["dp"] != _integer(row, "n_gpus"):
+        raise Inexpressible("tp x cp x pp x dp is not the number of devices")
     if _integer(row, "gbs_seqs") % (_integer(row, "mbs_seqs") * degrees["dp"]):
         raise Inexpressible("the global batch is no multiple of the microbatch on all data-parallel ranks")
     return degrees
@@ -162,9 +160,9 @@ def _recipe(row: dict) -> str:
 
 
 def _strategy(row: dict, degrees: dict) -> str:
-    mesh = [f"{axis}: {degrees[axis]}" for axis in ("dp", "tp") if degrees[axis] > 1] or ["dp: 1"]
+    mesh = [f"{axis}: {degrees[axis]}" for axis in ("dp", "cp", "tp") if degrees[axis] > 1] or ["dp: 1"]
     lines = [f"mesh: {{{', '.join(mesh)}}}"]
-    if degrees["dp"] > 1:
+    if degrees["dp"] * degrees["cp"] > 1:
         lines += _sharding(row, degrees["dp"])
     if row["sp"] == "1" and degrees["tp"] > 1:
         lines.append("sequence_parallel: true")

@@ -30,6 +30,8 @@ namespace oriel::ir {
 
 inline constexpr llvm::StringLiteral kShardingAttr("oriel.sharding");
 inline constexpr llvm::StringLiteral kShardingsAttr("oriel.shardings");
+// Of the module: ONNX names of parameters that it no longer has, for training does not need them.
+inline constexpr llvm::StringLiteral kLeftOutAttr("oriel.left_out");
 
 enum class ValueKind {
   kParameter,

@@ -20,6 +20,11 @@ ModuleMap::ModuleMap(llvm::ArrayRef<mlir::func::FuncOp> forward, const Grid& gri
   add("");
   for (const ModuleMesh& mesh : grid.modules) add(mesh.module);
   common_.data = sizes.findAll(grid.commonDataAxes());
+  common_.context = modules_.front().context;
+  for (const ModuleAxes& module : modules_) {
+    llvm::erase_if(common_.context,
+                   [&](int axis) { return !llvm::is_contained(module.context, axis); });
+  }
 
   llvm::DenseMap<mlir::Value, ir::ParameterOp> parameters;
   llvm::SmallVector<mlir::Operation*> ops;

@@ -61,6 +61,8 @@ struct Shared {
   std::map<ValueRole, Sharding> shardings;
   // Of what is stashed as an op that needs all positions had it: the positions cut.
   std::map<ValueRole, Sharding> byPosition;
+  // By the origin of the forward op that makes it: what dimension of a value is positions.
+  std::map<int64_t, int64_t> positions;
   std::map<ValueRole, int> modules;
 };
 
@@ -300,9 +302,15 @@ class SegmentPropagation {
     } else if (!isUpdate(segment_) && !shape.empty() && shape[0] % samples_ == 0 &&
                shape[0] % sizes_.product(data) == 0) {
       view.dims[0] = data;
-      if (std::optional<Sharding> positions =
-              positionsOf(receive->getOpResult(0), modules_.axes(module))) {
-        for (auto [own, axes] : llvm::zip_equal(view.dims, positions->dims)) own.append(axes);
+      // A cotangent has the positions of its value.
+      auto known = shared_.positions.find(receive.getOrigin());
+      std::optional<Sharding> positions =
+          known == shared_.positions.end()
+              ? positionsOf(receive->getOpResult(0), modules_.axes(module))
+              : positionsAt(known->second, typeOf(value), modules_.axes(module));
+      if (positions) {
+        for (auto [own, cut] : llvm::zip_equal(positions->dims, view.dims)) cut.append(own);
+        if (!sizes_.divides(shape, view)) dropCuts(modules_.axes(module).context, &view);
       }
     }
     receive->removeAttr(kPositionsAttr);
@@ -343,6 +351,9 @@ class SegmentPropagation {
       }
       moduleOfValue_[result] = module;
       shardings.push_back(sizes_.toAttr(op->getContext(), sharding));
+    }
+    if (auto dims = op->getAttrOfType<mlir::DenseI64ArrayAttr>(kPositionsAttr)) {
+      shared_.positions.try_emplace(ir::originOf(op), dims[0]);
     }
     op->removeAttr(kPositionsAttr);
     op->setAttr(kSplitAttr, split.toAttr(op->getContext(), sizes_));
@@ -442,10 +453,17 @@ class SegmentPropagation {
   // The positions of a result, if it has some, cut over the axes of context parallelism.
   std::optional<Sharding> positionsOf(mlir::OpResult result, const ModuleAxes& axes) const {
     auto dims = result.getOwner()->getAttrOfType<mlir::DenseI64ArrayAttr>(kPositionsAttr);
-    if (!dims || axes.context.empty() || dims[result.getResultNumber()] < 0) return std::nullopt;
-    Sharding cut = Sharding::replicated(typeOf(result).getRank());
-    cut.dims[dims[result.getResultNumber()]] = axes.context;
-    if (!sizes_.divides(typeOf(result).getShape(), cut)) return std::nullopt;
+    if (!dims) return std::nullopt;
+    return positionsAt(dims[result.getResultNumber()], typeOf(result), axes);
+  }
+
+  // A dimension cut over the axes of context parallelism; none if it is none, or does not divide.
+  std::optional<Sharding> positionsAt(int64_t dim, RankedTensorType type,
+                                      const ModuleAxes& axes) const {
+    if (axes.context.empty() || dim < 0 || dim >= type.getRank()) return std::nullopt;
+    Sharding cut = Sharding::replicated(type.getRank());
+    cut.dims[dim] = axes.context;
+    if (!sizes_.divides(type.getShape(), cut)) return std::nullopt;
     return cut;
   }
 

@@ -121,7 +121,8 @@ class Choice {
   // can: a rank keeps its piece, and positions that were exchanged for something else come back.
   Sharding kept(const OpSplit& split, unsigned index) const {
     const Sharding natural = split.result(rule_, index);
-    if (llvm::is_contained(problem_.kept, true)) return natural;
+    // What is made of nothing is made where it is used, in the pieces that are used.
+    if (problem_.operands.empty() || llvm::is_contained(problem_.kept, true)) return natural;
     Sharding result = natural;
     // Sums of gradients are for the update to complete.
     auto isExchanged = [&](int axis) { return isContext(axis) && !problem_.hints[index]; };

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "passes/strategize/passes.h"
 #include "passes/strategize/positions.h"
 #include "passes/strategize/schedule.h"
+#include "passes/strategize/segment_values.h"
 #include "passes/strategize/sharding.h"
 #include "passes/strategize/strategy_option.h"
 #include "passes/strategize/tensor_blocks.h"
@@ -40,9 +42,9 @@ class Annotator {
   Annotator(mlir::ModuleOp module, const Strategy& strategy, llvm::raw_ostream* explain)
       : module_(module), strategy_(strategy), explain_(explain), grid_(gridOf(strategy)) {}
 
-  // Finds what tensor parallelism cuts, and a grid for that, and for context parallelism of these
-  // ops.
-  LogicalResult prepare(const std::map<WholePositions, mlir::Operation*>& opsOfAllPositions) {
+  // Finds what tensor parallelism cuts, and a grid for that and for context parallelism. `warned`
+  // are kinds of ops that a warning has told of.
+  LogicalResult prepare(const Positions& positions, std::set<WholePositions>& warned) {
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
       const Strategy::Module* own = moduleOf(strategy_, parameter.getOnnxName().str());
       parameter.setModule(own && own->mesh ? own->name : "");
@@ -55,7 +57,10 @@ class Annotator {
       if (failed(findCuts(forward))) return failure();
     }
     if (failed(refineGrid())) return failure();
-    for (const std::string& module : modules()) refineContext(module, opsOfAllPositions);
+    if (contextSizes().empty()) return success();
+    const auto ops = opsOfAllPositions(positions, module_);
+    for (const std::string& module : modules()) refineContext(module, ops, warned);
+    warnOfWhole(positions);
     return success();
   }
 
@@ -116,16 +121,23 @@ class Annotator {
     return sum;
   }
 
-  // Whether groups of neighbours, so many ranks that shard in each, are made of whole samples.
-  bool canGroupStorageRanks(const std::string& module, int64_t group) const {
+  // The axis to cut for groups of neighbours, so many ranks that shard in each, and the size of its
+  // outer part: that of the samples, or inside of it that of the positions. None if groups would
+  // end within both.
+  std::optional<std::pair<std::string, int64_t>> cutOfGroups(const std::string& module,
+                                                             int64_t group) const {
+    const std::string data = grid_.dataStorageAxis(module).str();
     const int64_t groups = grid_.sizeOf(grid_.zeroAxes(module)) / group;
-    return grid_.meshAxisSize(grid_.dataStorageAxis(module), module) % groups == 0;
+    const int64_t samples = grid_.meshAxisSize(data, module);
+    if (samples % groups == 0) return std::pair(data, groups);
+    if (groups % samples != 0) return std::nullopt;
+    return std::pair("cp", groups / samples);
   }
 
   void groupStorageRanks(const std::string& module, int64_t group) {
-    const int64_t groups = grid_.sizeOf(grid_.zeroAxes(module)) / group;
+    const auto [axis, outer] = *cutOfGroups(module, group);
     // Modules whose groups don't nest keep what they have.
-    refine(&grid_, grid_.dataStorageAxis(module), {groups}, module);
+    refine(&grid_, axis, {outer}, module);
   }
 
   void annotateAll() {
@@ -151,7 +163,8 @@ class Annotator {
   // So that ranks that have different positions have pieces of something else where an op needs all
   // positions.
   void refineContext(const std::string& module,
-                     const std::map<WholePositions, mlir::Operation*>& ops) {
+                     const std::map<WholePositions, mlir::Operation*>& ops,
+                     std::set<WholePositions>& warned) {
     const int64_t ranks = grid_.meshAxisSize("cp", module);
     if (ranks == 1) return;
     for (const auto& [dims, op] : ops) {
@@ -160,7 +173,8 @@ class Annotator {
       const RankParts parts = partsOf(ranks, dims, taken);
       // Where the parts of several ops don't nest, some have fewer pieces.
       if (!parts.outer.empty()) refine(&grid_, "cp", parts.outer, module);
-      if (parts.pieces < ranks && ir::workFlops(op) > 0) warnOfRepetition(op, parts.pieces, ranks);
+      const bool isRepeated = parts.pieces < ranks && ir::workFlops(op) > 0;
+      if (isRepeated && warned.insert(dims).second) warnOfRepetition(op, parts.pieces, ranks);
     }
   }
 
@@ -170,6 +184,50 @@ class Annotator {
         << " ranks of cp: " << ranks / pieces
         << " ranks each compute the same of it. Choose a cp that divides the "
         << "heads that tp leaves a rank";
+  }
+
+  // Where much of the work with parameters has no positions that cp divides: each of its ranks does
+  // that.
+  void warnOfWhole(const Positions& positions) {
+    constexpr double kWorthIt = 0.1;
+    double all = 0, whole = 0, most = 0;
+    mlir::Operation* largest = nullptr;
+    for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
+      const SegmentValues values = readValues(forward);
+      const auto dims = positionsBehind(forward, positions);
+      for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
+        const double work = ir::workFlops(&op);
+        const int64_t ranks = contextRanks(&op, values);
+        if (work == 0 || ranks == 1) continue;
+        all += work;
+        auto dim = dims.find(op.getResult(0));
+        if (dim != dims.end() &&
+            llvm::cast<RankedTensorType>(dim->first.getType()).getDimSize(dim->second) % ranks ==
+                0) {
+          continue;
+        }
+        whole += work;
+        if (work > most) largest = &op;
+        most = std::max(most, work);
+      }
+    }
+    if (whole <= kWorthIt * all) return;
+    largest->emitWarning("has no positions that cp divides, as ")
+        << std::lround(100 * whole / all) << " % of the work with parameters: each rank of cp does "
+        << "all of that. A tower in front of the positions can have a mesh of its own (`modules` "
+           "of "
+        << "the strategy); several samples in one row of positions are apart with `batch.micro: 1` "
+        << "for each data-parallel rank";
+  }
+
+  // Of the mesh of an op that uses a parameter; 1 for others.
+  int64_t contextRanks(mlir::Operation* op, const SegmentValues& values) const {
+    for (mlir::Value operand : op->getOperands()) {
+      auto parameter = values.parameters.find(operand);
+      if (parameter == values.parameters.end()) continue;
+      return grid_.meshAxisSize("cp", ir::ParameterOp(parameter->second).getModule());
+    }
+    return 1;
   }
 
   int64_t tensorRanks(ir::ParameterOp parameter) const {
@@ -326,8 +384,9 @@ class Annotator {
     forward.walk([&](mlir::Operation* op) {
       if (!op->hasTrait<ir::CouplesSamples>()) return;
       op->emitWarning("couples the samples of a batch, so each of the ")
-          << ranks << " data-parallel ranks gathers the batch and computes all of it: for a merge "
-          << "of image features declare `images: {per_sample, rows_per_image}` in the recipe";
+          << ranks << " data-parallel ranks gathers the batch and computes all of it: a merge of "
+          << "image features splits where it replaces whole rows and the recipe says how many "
+          << "(`images: {per_sample, rows_per_image}`)";
     });
   }
 
@@ -390,7 +449,7 @@ void groupStorageRanks(std::vector<Annotator>& annotators) {
     double least = kWorthIt * stored(1);
     for (int64_t group = ranks / 2; group > 1; --group) {
       const bool isPossible = ranks % group == 0 && llvm::all_of(own, [&](Annotator* annotator) {
-                                return annotator->canGroupStorageRanks(module, group);
+                                return annotator->cutOfGroups(module, group).has_value();
                               });
       if (!isPossible) continue;
       const double now = stored(group);
@@ -410,6 +469,9 @@ LogicalResult checkNames(mlir::ModuleOp module, const Strategy& strategy) {
     for (auto parameter : program.getOps<ir::ParameterOp>()) {
       names.insert(parameter.getOnnxName().str());
     }
+  }
+  if (auto leftOut = module->getAttrOfType<mlir::ArrayAttr>(ir::kLeftOutAttr)) {
+    for (auto name : leftOut.getAsRange<mlir::StringAttr>()) names.insert(name.str());
   }
   absl::Status checked = checkPatterns(strategy, {names.begin(), names.end()});
   if (checked.ok()) return success();
@@ -494,9 +556,9 @@ struct Annotate : impl::AnnotateBase<Annotate> {
       if (failed(checkPositions(module, positions, contextSizes))) return signalPassFailure();
       setPositions(positions);
     }
-    const std::map<WholePositions, mlir::Operation*> ops = opsOfAllPositions(positions);
+    std::set<WholePositions> warned;
     for (Annotator& annotator : annotators) {
-      if (failed(annotator.prepare(ops))) return signalPassFailure();
+      if (failed(annotator.prepare(positions, warned))) return signalPassFailure();
     }
     if (given->zero > 0) groupStorageRanks(annotators);
     for (Annotator& annotator : annotators) annotator.annotateAll();

@@ -101,8 +101,7 @@ std::vector<std::string> Grid::zeroAxes(llvm::StringRef module) const {
 Grid gridOf(const Strategy& strategy) {
   std::vector<int64_t> cuts;
   auto addCuts = [&](const Mesh& mesh) {
-    int64_t outer = 1;
-    for (const NamedMeshAxis& axis : kMeshAxes) cuts.push_back(outer *= mesh.*axis.size);
+    for (int64_t cut : mesh.cuts()) cuts.push_back(cut);
   };
   addCuts(strategy.resolved(strategy.mesh));
   for (const Strategy::Module& module : strategy.modules) {

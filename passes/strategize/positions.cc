@@ -4,6 +4,7 @@
 
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "passes/strategize/sharding.h"
 
@@ -29,6 +30,13 @@ mlir::OpOperand* operandAlike(OpResult result) {
   return nullptr;
 }
 
+bool differsAlong(int64_t dim, RankedTensorType a, RankedTensorType b) {
+  if (a.getRank() != b.getRank() || a.getElementType() != b.getElementType()) return false;
+  llvm::SmallVector<int64_t> shape(a.getShape());
+  shape[dim] = b.getDimSize(dim);
+  return llvm::ArrayRef<int64_t>(shape) == b.getShape();
+}
+
 // Of what a loss sums: [samples, positions, ..].
 constexpr int64_t kPositions = 1;
 
@@ -46,9 +54,7 @@ class PositionFinder {
   }
 
   Positions find() {
-    for (mlir::func::FuncOp segment : segments_) {
-      for (Operation& op : segment.getBody().front()) beginAt(&op);
-    }
+    for (mlir::func::FuncOp segment : segments_) begin(segment);
     while (!left_.empty()) {
       auto [value, dim] = left_.pop_back_val();
       follow(value, dim);
@@ -57,13 +63,26 @@ class PositionFinder {
   }
 
  private:
-  // Where a sum over samples and positions is a single number.
+  // Behind what the segment returns as a single number.
+  void begin(mlir::func::FuncOp segment) {
+    llvm::SetVector<Value> numbers;
+    auto addNumbers = [&](mlir::ValueRange values) {
+      for (Value value : values) {
+        RankedTensorType type = typeOf(value);
+        if (type.getRank() == 0 && type.getElementType().isFloat()) numbers.insert(value);
+      }
+    };
+    addNumbers(segment.getBody().front().getTerminator()->getOperands());
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      Operation* op = numbers[i].getDefiningOp();
+      if (!op) continue;
+      beginAt(op);
+      addNumbers(op->getOperands());
+    }
+  }
+
+  // Where samples and positions are summed to a single number.
   void beginAt(Operation* op) {
-    const bool isLoss = llvm::any_of(op->getResultTypes(), [](mlir::Type type) {
-      auto tensor = llvm::dyn_cast<RankedTensorType>(type);
-      return tensor && tensor.getRank() == 0 && tensor.getElementType().isFloat();
-    });
-    if (!isLoss) return;
     const ShardingRule rule = ruleOf(op);
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       if (typeOf(operand).getRank() < 3) continue;
@@ -92,7 +111,14 @@ class PositionFinder {
     const ShardingRule rule = ruleOf(op);
     const FactorList& factors = rule.results[result.getResultNumber()][dim];
     if (factors.empty()) {
-      if (mlir::OpOperand* alike = operandAlike(result)) add(alike->get(), dim);
+      if (mlir::OpOperand* alike = operandAlike(result)) {
+        add(alike->get(), dim);
+      } else {
+        // Others of the same: a slice of them, or with a prefix in front.
+        for (Value operand : op->getOperands()) {
+          if (differsAlong(dim, typeOf(operand), typeOf(value))) add(operand, dim);
+        }
+      }
       return;
     }
     for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
@@ -113,10 +139,12 @@ class PositionFinder {
 
 Positions findPositions(mlir::ModuleOp module) { return PositionFinder(module).find(); }
 
-std::map<WholePositions, Operation*> opsOfAllPositions(const Positions& positions) {
+std::map<WholePositions, Operation*> opsOfAllPositions(const Positions& positions,
+                                                       mlir::ModuleOp program) {
   std::map<WholePositions, Operation*> kinds;
   for (auto [value, dim] : positions.dims) {
     auto result = llvm::cast<OpResult>(value);
+    if (result.getOwner()->getParentOfType<mlir::ModuleOp>() != program) continue;
     const ShardingRule rule = ruleOf(result.getOwner());
     mlir::OpOperand* alike = operandAlike(result);
     if (!rule.results[result.getResultNumber()][dim].empty() || !alike) continue;
@@ -150,6 +178,25 @@ RankParts partsOf(int64_t ranks, const WholePositions& dims, llvm::ArrayRef<int6
     if (isBetter) best = std::move(parts);
   }
   return best;
+}
+
+llvm::DenseMap<Value, int64_t> positionsBehind(mlir::func::FuncOp forward,
+                                               const Positions& positions) {
+  llvm::DenseMap<Value, int64_t> dims(positions.dims.begin(), positions.dims.end());
+  for (Operation& op : forward.getBody().front().without_terminator()) {
+    const ShardingRule rule = ruleOf(&op);
+    for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
+      auto known = dims.find(operand);
+      if (known == dims.end()) continue;
+      const FactorList factors = rule.operands[i][known->second];
+      if (factors.empty()) continue;
+      for (auto [result, own] : llvm::zip_equal(op.getResults(), rule.results)) {
+        auto* dim = llvm::find(own, factors);
+        if (dim != own.end()) dims.try_emplace(result, dim - own.begin());
+      }
+    }
+  }
+  return dims;
 }
 
 void setPositions(const Positions& positions) {

@@ -3,7 +3,8 @@
 // A loss sums samples and positions, of logits [samples, positions, classes]: of what has three
 // dimensions or more they are the second. From there they are followed back through the sharding
 // rules of ops; through one that needs all of them (attention, a merge of image features) to the
-// operand that has the type of its result.
+// operand that has the type of its result, and where there are more of them than the result has,
+// or fewer (a slice, a concatenation), to what is like the result in all other dimensions.
 #ifndef ORIEL_PASSES_STRATEGIZE_POSITIONS_H_
 #define ORIEL_PASSES_STRATEGIZE_POSITIONS_H_
 
@@ -11,7 +12,9 @@
 #include <vector>
 
 #include "ir/oriel/oriel.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace oriel {
@@ -34,8 +37,9 @@ Positions findPositions(mlir::ModuleOp module);
 // the operand that has them the sizes of its factors, outermost first. Of attention's queries
 // samples, no positions, and (heads of keys, queries of each).
 using WholePositions = std::vector<std::vector<int64_t>>;
-// The first op of each kind.
-std::map<WholePositions, mlir::Operation*> opsOfAllPositions(const Positions& positions);
+// Of a program; the first op of each kind.
+std::map<WholePositions, mlir::Operation*> opsOfAllPositions(const Positions& positions,
+                                                             mlir::ModuleOp program);
 
 struct RankParts {
   int64_t pieces = 1;          // that are different; divides the number of ranks
@@ -46,6 +50,11 @@ struct RankParts {
 //
 //   4 ranks, {{1}, {}, {2, 4}, {}}, 1 piece of each   →  4 pieces, {2}: ranks 0 and 1 share keys
 RankParts partsOf(int64_t ranks, const WholePositions& dims, llvm::ArrayRef<int64_t> taken);
+
+// The same of all ops of a forward that are cut with them: those that are computed of what has
+// positions, too, such as keys and values.
+llvm::DenseMap<mlir::Value, int64_t> positionsBehind(mlir::func::FuncOp forward,
+                                                     const Positions& positions);
 
 // Writes the attributes.
 void setPositions(const Positions& positions);

@@ -73,19 +73,11 @@ std::optional<std::string> problemOfStorage(const Strategy& strategy, const Mesh
   return std::nullopt;
 }
 
-// Outermost first.
-std::vector<int64_t> cutsOf(const Mesh& mesh) {
-  std::vector<int64_t> cuts;
-  int64_t outer = 1;
-  for (const NamedMeshAxis& axis : kMeshAxes) cuts.push_back(outer *= mesh.*axis.size);
-  return cuts;
-}
-
 // Meshes on the same ranks must have a common refinement.
 std::optional<std::string> problemOfSharing(const Strategy& strategy, const NamedMesh& a,
                                             const NamedMesh& b) {
-  std::vector<int64_t> cuts = cutsOf(strategy.resolved(a.mesh));
-  for (int64_t cut : cutsOf(strategy.resolved(b.mesh))) cuts.push_back(cut);
+  std::vector<int64_t> cuts = strategy.resolved(a.mesh).cuts();
+  for (int64_t cut : strategy.resolved(b.mesh).cuts()) cuts.push_back(cut);
   std::optional<CutClash> clash = nestCuts(&cuts);
   if (!clash) return std::nullopt;
   return absl::StrCat("can't share the ranks with '", a.key, "': one has groups of ",
@@ -226,6 +218,13 @@ absl::Status checkRules(const std::vector<Rule>& rules, const std::vector<std::s
 }
 
 }  // namespace
+
+std::vector<int64_t> Mesh::cuts() const {
+  std::vector<int64_t> cuts;
+  int64_t outer = 1;
+  for (const NamedMeshAxis& axis : kMeshAxes) cuts.push_back(outer *= this->*axis.size);
+  return cuts;
+}
 
 void Pipeline::setSchedule(std::optional<ScheduleKind> kind, std::optional<int64_t> stagesOnGrid) {
   const bool isInterleaved =

@@ -28,6 +28,8 @@ struct Mesh {
   int64_t dataParallel() const { return dp * fsdp; }
   // Ranks with the same samples.
   int64_t ofSample() const { return cp * tp; }
+  // Numbers of groups of ranks, up to each axis: {dp, dp fsdp, ..}.
+  std::vector<int64_t> cuts() const;
 };
 
 struct NamedMeshAxis {

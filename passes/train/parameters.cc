@@ -51,7 +51,8 @@ FailureOr<SmallVector<ir::ParameterOp>> selectTrainable(ModuleOp module, const R
       return parameter.emitError("the parameter '")
              << parameter.getOnnxName() << "' is " << element << ", but the recipe's precision "
              << (mixed ? "bf16 trains f32 and bf16" : "f32 trains f32")
-             << " parameters only; freeze it";
+             << " parameters only: export the model in f32 (in PyTorch, module.float()), or freeze "
+                "it";
     }
     trainable.push_back(parameter);
   }

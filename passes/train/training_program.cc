@@ -187,10 +187,13 @@ void TrainingProgram::leaveOutUnused() {
       << recipe_.loss.output << "' does not depend on the parameter '"
       << unused.front().getOnnxName() << "'" << more
       << ": left out of the plan and its checkpoints; an export to ONNX keeps the model's values";
+  SmallVector<Attribute> names;
   for (ir::ParameterOp parameter : unused) {
+    names.push_back(parameter.getOnnxNameAttr());
     llvm::erase(trainable_, parameter);
     parameter.erase();
   }
+  module_->setAttr(ir::kLeftOutAttr, ArrayAttr::get(module_.getContext(), names));
 }
 
 void TrainingProgram::rankReferences() {

@@ -69,6 +69,22 @@ class ContextParallelTest(OrielTestCase):
         expected = one.measure(strategy)
         self.assertEqual(one.measure(strategy, comm="mpi").losses, expected.losses)
 
+    def test_evaluation(self):
+        random, data, outputs = numpy.random.default_rng(0), self.made("data"), []
+        ids = random.integers(0, GPT.vocabulary, (BATCH, GPT.sequence))
+        write_shard(data / "0.tar", [{"input_ids": i, "labels": i} for i in ids])
+        for world, mesh in ((1, "dp=1"), (4, "cp=2,tp=2"), (4, "dp=2,tp=2")):
+            plan, path = self.gpt_plan(mesh), self.folder / f"{mesh}.npy"
+            line = json.loads(self.run_ok("oriel-run", plan, "--eval", data, "-n", world, "--comm", "in_process",
+                                          "--eval-logits", path).stdout)
+            outputs.append((line, numpy.load(path)))
+        (expected, expected_logits), *others = outputs
+        for line, logits in others:
+            numpy.testing.assert_allclose(logits, expected_logits, atol=1e-5)
+            for key in ("token_accuracy", "exact_match", "tokens", "samples"):
+                self.assertEqual(line[key], expected[key])
+            self.assertAlmostEqual(line["eval_loss"], expected["eval_loss"], delta=1e-5)
+
     def gpt_plan(self, mesh: str, *options: str, micro: int = 1) -> pathlib.Path:
         name = mesh.replace(",", "_") + "".join(options)
         model, recipe, plan = (self.folder / f"{name}{end}" for end in (".onnx", ".yaml", ".oplan"))

@@ -113,6 +113,10 @@ class Strategies(unittest.TestCase):
         self.assertEqual(self.strategy(tp="1", pp="1", dp="32", dp_strategy="FSDP FULL_SHARD", recompute="True"),
                          ["mesh: {dp: 32}", "zero: 3", "remat: full"])
 
+    def test_context_parallel(self):
+        self.assertEqual(self.strategy(tp="1", pp="1", dp="4", cp="8", dp_strategy="ZeRO-1", schedule="")[:2],
+                         ["mesh: {dp: 4, cp: 8}", "zero: 1"])
+
     def test_shards_within_a_node(self):
         self.assertEqual(self.strategy(tp="1", pp="1", dp="32", schedule="",
                                        dp_strategy="ZeRO-1 within 8 GPUs (hybrid)")[1:3], ["zero: 1", "hsdp: 8"])
@@ -125,9 +129,6 @@ class Refusals(unittest.TestCase):
     def refuses(self, reason: str, **changed):
         with self.assertRaisesRegex(rows.Inexpressible, reason):
             rows.read(row(**changed))
-
-    def test_context_parallel(self):
-        self.refuses("context parallelism", cp="2")
 
     def test_fp8(self):
         self.refuses("precision fp8", precision="fp8")

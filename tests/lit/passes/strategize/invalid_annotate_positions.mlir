@@ -14,30 +14,33 @@
 //--- odd.mlir
 module {
   func.func @forward(%x: tensor<2x6x5xf32> {oriel.kind = "input", oriel.ref = "x"},
-      %labels: tensor<2x6xi64> {oriel.kind = "input", oriel.ref = "labels"}) {
+      %labels: tensor<2x6xi64> {oriel.kind = "input", oriel.ref = "labels"})
+      -> (tensor<f32> {oriel.kind = "output", oriel.ref = "loss"}) {
     %loss, %count, %sums = oriel.cross_entropy %x, %labels : (tensor<2x6x5xf32>, tensor<2x6xi64>) -> (tensor<f32>, tensor<f32>, tensor<2x6xf32>)
-    return
+    return %loss : tensor<f32>
   }
 }
 
 //--- none.mlir
 module {
   func.func @forward(%x: tensor<2x5xf32> {oriel.kind = "input", oriel.ref = "x"},
-      %labels: tensor<2xi64> {oriel.kind = "input", oriel.ref = "labels"}) {
+      %labels: tensor<2xi64> {oriel.kind = "input", oriel.ref = "labels"})
+      -> (tensor<f32> {oriel.kind = "output", oriel.ref = "loss"}) {
     %loss, %count, %sums = oriel.cross_entropy %x, %labels : (tensor<2x5xf32>, tensor<2xi64>) -> (tensor<f32>, tensor<f32>, tensor<2xf32>)
-    return
+    return %loss : tensor<f32>
   }
 }
 
 //--- heads.mlir
 module {
   func.func @forward(%x: tensor<1x8x3x4xf32> {oriel.kind = "input", oriel.ref = "x"},
-      %labels: tensor<1x8xi64> {oriel.kind = "input", oriel.ref = "labels"}) {
+      %labels: tensor<1x8xi64> {oriel.kind = "input", oriel.ref = "labels"})
+      -> (tensor<f32> {oriel.kind = "output", oriel.ref = "loss"}) {
     %0, %lse = oriel.attention %x, %x, %x {scale = 0.5, causal = true, sequence_first = true} : (tensor<1x8x3x4xf32>, tensor<1x8x3x4xf32>, tensor<1x8x3x4xf32>) -> (tensor<1x8x3x4xf32>, tensor<1x3x8xf32>)
     %1 = oriel.reshape %0 : (tensor<1x8x3x4xf32>) -> tensor<1x8x6x2xf32>
     %2, %lse2 = oriel.attention %1, %1, %1 {scale = 0.5, causal = true, sequence_first = true} : (tensor<1x8x6x2xf32>, tensor<1x8x6x2xf32>, tensor<1x8x6x2xf32>) -> (tensor<1x8x6x2xf32>, tensor<1x6x8xf32>)
     %3 = oriel.reshape %2 : (tensor<1x8x6x2xf32>) -> tensor<1x8x12xf32>
     %loss, %count, %sums = oriel.cross_entropy %3, %labels : (tensor<1x8x12xf32>, tensor<1x8xi64>) -> (tensor<f32>, tensor<f32>, tensor<1x8xf32>)
-    return
+    return %loss : tensor<f32>
   }
 }

@@ -86,7 +86,7 @@ module {
 
 module {
   oriel.parameter @p0 {onnx_name = "frozen.bias", type = tensor<6xf32>}
-  // expected-error @below {{the parameter 'w' is 'f16', but the recipe's precision f32 trains f32 parameters only; freeze it}}
+  // expected-error @below {{the parameter 'w' is 'f16', but the recipe's precision f32 trains f32 parameters only: export the model in f32 (in PyTorch, module.float()), or freeze it}}
   oriel.parameter @p1 {onnx_name = "w", type = tensor<6xf16>}
   func.func @main(%x: tensor<2x4x6xf32> {oriel.kind = "input", oriel.ref = "x"},
       %w: tensor<6xf16> {oriel.kind = "parameter", oriel.ref = "p1"})
