@@ -63,10 +63,11 @@ TEST(StrategyDiffTest, StagesAndTheirMeshes) {
                                         "{blocks: [llm.0-3, llm.4], mesh: {tp: 2}}\n"
                                         "schedule: gpipe\nplacement: pp_outermost\n");
   EXPECT_THAT(keysThatDiffer(comparison),
-              ElementsAre("mesh.dp", "mesh.fsdp", "mesh.tp", "stages[0].blocks",
-                          "stages[0].mesh.dp", "stages[0].mesh.fsdp", "stages[0].mesh.tp",
-                          "stages[1].blocks", "stages[1].mesh.dp", "stages[1].mesh.fsdp",
-                          "stages[1].mesh.tp", "schedule", "microbatches", "data_parallel"));
+              ElementsAre("mesh.dp", "mesh.fsdp", "mesh.cp", "mesh.tp", "stages[0].blocks",
+                          "stages[0].mesh.dp", "stages[0].mesh.fsdp", "stages[0].mesh.cp",
+                          "stages[0].mesh.tp", "stages[1].blocks", "stages[1].mesh.dp",
+                          "stages[1].mesh.fsdp", "stages[1].mesh.cp", "stages[1].mesh.tp",
+                          "schedule", "microbatches", "data_parallel"));
 }
 
 TEST(StrategyDiffTest, Placements) {

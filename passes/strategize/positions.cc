@@ -63,7 +63,7 @@ class PositionFinder {
   }
 
  private:
-  // Behind what the segment returns as a single number.
+  // Behind what the segment returns as a single number, but for the backward.
   void begin(mlir::func::FuncOp segment) {
     llvm::SetVector<Value> numbers;
     auto addNumbers = [&](mlir::ValueRange values) {
@@ -72,7 +72,11 @@ class PositionFinder {
         if (type.getRank() == 0 && type.getElementType().isFloat()) numbers.insert(value);
       }
     };
-    addNumbers(segment.getBody().front().getTerminator()->getOperands());
+    Operation* terminator = segment.getBody().front().getTerminator();
+    for (auto [i, value] : llvm::enumerate(terminator->getOperands())) {
+      mlir::FailureOr<ir::ValueRole> role = ir::resultRole(segment, i);
+      if (succeeded(role) && role->kind != ir::ValueKind::kStash) addNumbers(value);
+    }
     for (size_t i = 0; i < numbers.size(); ++i) {
       Operation* op = numbers[i].getDefiningOp();
       if (!op) continue;

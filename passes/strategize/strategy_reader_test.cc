@@ -255,7 +255,7 @@ TEST(StrategyReader, ReadsTheExamplesOfTheDocs) {
         << block;
     ++blocks;
   }
-  EXPECT_EQ(blocks, 4);
+  EXPECT_EQ(blocks, 5);
 }
 
 TEST(StrategyReader, FilesThatCanNotBeRead) {

@@ -187,7 +187,7 @@ TEST(Strategy, StagesSideBySideAreAlike) {
   EXPECT_EQ(problemOf(strategy), "");
   strategy.pipeline->named[0].mesh = Mesh{4, 1, 1};
   EXPECT_EQ(problemOf(strategy),
-            "placement dp_outermost needs stages of as many ranks and the same tp, but "
+            "placement dp_outermost needs stages of as many ranks and the same tp and cp, but "
             "'stages[0].mesh' has 4 and tp: 1, 'mesh' 4 and tp: 2");
   strategy.pipeline->named[0].mesh = Mesh{1, 1, 2};
   EXPECT_THAT(problemOf(strategy), HasSubstr("'stages[0].mesh' has 2 and tp: 2, 'mesh' 4"));

@@ -76,3 +76,44 @@ module attributes {oriel.grid = {a0 = 2 : i64, a1 = 2 : i64}, oriel.mesh = {cp =
     return %2 : tensor<1x8192x4x16xf32>
   }
 }
+
+// -----
+
+// Between programs on other grids, values and cotangents are cut by their positions where they arrive.
+// CHECK-LABEL: module @grid0
+// CHECK: oriel.send {{.*}}oriel.sharding = #oriel.sharding<[{}, {a0}, {}]>
+// CHECK: oriel.receive {{.*}}oriel.shardings = [#oriel.sharding<[{}, {a0}, {}]>]
+// CHECK: oriel.exp {{.*}}oriel.shardings = [#oriel.sharding<[{}, {a0}, {}]>]
+// CHECK-LABEL: module @grid1
+// CHECK: oriel.receive {{.*}}oriel.shardings = [#oriel.sharding<[{}, {a0}, {a1}]>]{{.*}}oriel.view = #oriel.sharding<[{}, {a0}, {}]>
+module {
+  module @grid0 attributes {oriel.grid = {a0 = 4 : i64}, oriel.mesh = {cp = ["a0"]}} {
+    oriel.parameter @p0 {onnx_name = "table", type = tensor<128x32xf32>}
+    func.func @forward.0(%ids: tensor<1x512xi64> {oriel.kind = "input", oriel.ref = "ids"},
+        %table: tensor<128x32xf32> {oriel.kind = "parameter", oriel.ref = "p0"}) {
+      %0 = oriel.gather %table, %ids {dim = 0 : i64, oriel.positions = array<i64: 1>, origin = 0 : i64} : (tensor<128x32xf32>, tensor<1x512xi64>) -> tensor<1x512x32xf32>
+      oriel.send %0 {channel = "forward.0", peer = "grid1", origin = 0 : i64} : (tensor<1x512x32xf32>) -> ()
+      return
+    }
+    func.func @backward.0() -> (tensor<1x512x32xf32> {oriel.kind = "stash", oriel.ref = "kept"}) {
+      %0 = oriel.receive {channel = "backward.0", peer = "grid1", origin = 0 : i64} : () -> tensor<1x512x32xf32>
+      %1 = oriel.exp %0 {origin = 0 : i64} : (tensor<1x512x32xf32>) -> tensor<1x512x32xf32>
+      return %1 : tensor<1x512x32xf32>
+    }
+  }
+  module @grid1 attributes {oriel.grid = {a0 = 2 : i64, a1 = 2 : i64}, oriel.mesh = {cp = ["a0"], tp = ["a1"]}} {
+    oriel.parameter @p1 {onnx_name = "weight", type = tensor<32x32xf32>}
+    func.func @forward.1(%w: tensor<32x32xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
+        -> (tensor<1x512x32xf32> {oriel.kind = "stash", oriel.ref = "x"}) {
+      %0 = oriel.receive {channel = "forward.0", oriel.positions = array<i64: 1>, peer = "grid0", origin = 0 : i64} : () -> tensor<1x512x32xf32>
+      %1 = oriel.linear %0, %w {oriel.positions = array<i64: 1>, origin = 1 : i64} : (tensor<1x512x32xf32>, tensor<32x32xf32>) -> tensor<1x512x32xf32>
+      return %1 : tensor<1x512x32xf32>
+    }
+    func.func @backward.1(%x: tensor<1x512x32xf32> {oriel.kind = "stash", oriel.ref = "x"},
+        %w: tensor<32x32xf32> {oriel.kind = "parameter", oriel.ref = "p1"}) {
+      %0 = oriel.linear %x, %w {origin = 1 : i64} : (tensor<1x512x32xf32>, tensor<32x32xf32>) -> tensor<1x512x32xf32>
+      oriel.send %0 {channel = "backward.0", peer = "grid0", origin = 0 : i64} : (tensor<1x512x32xf32>) -> ()
+      return
+    }
+  }
+}
