@@ -103,7 +103,10 @@ class Choice {
           dropCuts(problem_.axes->context, &other);
           llvm::copy_if(axes, std::back_inserter(other.dims[dim]),
                         [&](int axis) { return isContext(axis); });
-          proposals.push_back({&rule_.operands[i], std::move(other)});
+          Proposal proposal{&rule_.operands[i], std::move(other)};
+          // Steps are made before the op is split, where an operand is cut so already.
+          if (wouldCut(rule_, sizes_, proposal, ir::FactorKind::kSteps)) continue;
+          proposals.push_back(std::move(proposal));
         }
       }
     }

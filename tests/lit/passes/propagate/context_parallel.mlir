@@ -117,3 +117,25 @@ module {
     }
   }
 }
+
+// -----
+
+// A convolution along the positions, with a bias: positions can't be exchanged for input channels,
+// which are cut in steps. Each rank does all of it, and keeps its positions.
+// CHECK-LABEL: func.func @forward(
+// CHECK: oriel.conv {{.*}}oriel.shardings = [#oriel.sharding<[{}, {}, {a0}]>], oriel.split = {{\[}}[], [], []]
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {cp = ["a0"]}} {
+  oriel.parameter @p0 {onnx_name = "table", type = tensor<128x32xf32>}
+  oriel.parameter @p1 {onnx_name = "weight", type = tensor<32x32x3xf32>}
+  oriel.parameter @p2 {onnx_name = "bias", type = tensor<32xf32>}
+  func.func @forward(%ids: tensor<1x512xi64> {oriel.kind = "input", oriel.ref = "ids"},
+      %table: tensor<128x32xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %w: tensor<32x32x3xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %b: tensor<32xf32> {oriel.kind = "parameter", oriel.ref = "p2"})
+      -> (tensor<1x32x512xf32> {oriel.kind = "stash", oriel.ref = "out"}) {
+    %0 = oriel.gather %table, %ids {dim = 0 : i64, oriel.positions = array<i64: 1>, origin = 0 : i64} : (tensor<128x32xf32>, tensor<1x512xi64>) -> tensor<1x512x32xf32>
+    %1 = oriel.transpose %0 {permutation = array<i64: 0, 2, 1>, oriel.positions = array<i64: 2>, origin = 1 : i64} : (tensor<1x512x32xf32>) -> tensor<1x32x512xf32>
+    %2 = oriel.conv %1, %w, %b {dilations = array<i64: 1>, pads = array<i64: 1, 1>, strides = array<i64: 1>, oriel.positions = array<i64: 2>, origin = 2 : i64} : (tensor<1x32x512xf32>, tensor<32x32x3xf32>, tensor<32xf32>) -> tensor<1x32x512xf32>
+    return %2 : tensor<1x32x512xf32>
+  }
+}
