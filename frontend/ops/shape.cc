@@ -2,7 +2,6 @@
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
-#include "ir/oriel/inference.h"
 
 namespace oriel {
 namespace {
@@ -76,57 +75,54 @@ LogicalResult importTranspose(NodeImporter& n) {
   return n.replace(n.transpose(input, n.attrInts("perm").value_or(reversed)));
 }
 
-// The blocksize of an image [n, c, h, w], whose dimensions from `first` up to `end` it must divide.
-FailureOr<int64_t> blockSize(NodeImporter& n, Value input, unsigned first, unsigned end,
-                             int64_t power) {
-  const int64_t block = n.attrInt("blocksize", 0);
-  if (rankOf(input) != 4 || block < 1 || block > ir::kMaxElements) {
-    return n.error() << "expects an image of rank 4 and a blocksize of at least 1, got "
-                     << input.getType() << " and " << block;
-  }
-  for (unsigned dim = first; dim < end; ++dim) {
-    int64_t size = shapeOf(input)[dim];
-    for (int64_t i = 0; i < power; ++i) {
-      if (size % block != 0) {
-        return n.error() << "expects a blocksize that divides dimension " << dim << " of "
-                         << input.getType() << (power > 1 ? " twice" : "") << ", got " << block;
-      }
-      size /= block;
-    }
-  }
-  return block;
-}
+struct Blocks {
+  int64_t size;        // of one, along rows and along columns
+  bool channelsFirst;  // its channels are (channels, rows, columns), not (rows, columns, channels)
+};
 
-// Whether the channels of a block are (channels, rows, columns), not (rows, columns, channels).
-FailureOr<bool> channelsFirst(NodeImporter& n) {
+// Of an image [n, c, h, w].
+FailureOr<Blocks> readBlocks(NodeImporter& n, Value input) {
+  if (!input) return failure();
+  constexpr int64_t kLargest = int64_t{1} << 20;  // its square is no overflow
+  const int64_t size = n.attrInt("blocksize", 0);
+  if (rankOf(input) != 4 || size < 1 || size > kLargest) {
+    return n.error() << "expects an image of rank 4 and a blocksize of 1 to " << kLargest
+                     << ", got " << input.getType() << " and " << size;
+  }
   const std::string mode = n.attrString("mode", "DCR");
-  if (mode == "DCR" || mode == "CRD") return mode == "CRD";
+  if (mode == "DCR" || mode == "CRD") return Blocks{size, mode == "CRD"};
   return n.error() << "has the unknown mode \"" << mode << "\"; known: DCR, CRD";
 }
 
 LogicalResult importDepthToSpace(NodeImporter& n) {
   Value input = n.operand(0);
-  auto block = input ? blockSize(n, input, 1, 2, 2) : FailureOr<int64_t>(failure());
-  auto isFirst = channelsFirst(n);
-  if (failed(block) || failed(isFirst)) return failure();
-  const int64_t b = *block;
+  auto blocks = readBlocks(n, input);
+  if (failed(blocks)) return failure();
+  const auto [b, channelsFirst] = *blocks;
   Ints s(shapeOf(input));
+  if (s[1] % (b * b) != 0) {
+    return n.error() << "expects channels in " << b << " x " << b << " parts, got "
+                     << input.getType();
+  }
   s[1] /= b * b;
-  Value apart = *isFirst ? n.reshape(input, {s[0], s[1], b, b, s[2], s[3]})
-                         : n.reshape(input, {s[0], b, b, s[1], s[2], s[3]});
-  apart = n.transpose(apart, *isFirst ? Ints{0, 1, 4, 2, 5, 3} : Ints{0, 3, 4, 1, 5, 2});
+  Value apart = channelsFirst ? n.reshape(input, {s[0], s[1], b, b, s[2], s[3]})
+                              : n.reshape(input, {s[0], b, b, s[1], s[2], s[3]});
+  apart = n.transpose(apart, channelsFirst ? Ints{0, 1, 4, 2, 5, 3} : Ints{0, 3, 4, 1, 5, 2});
   return n.replace(n.reshape(apart, {s[0], s[1], s[2] * b, s[3] * b}));
 }
 
 LogicalResult importSpaceToDepth(NodeImporter& n) {
   Value input = n.operand(0);
-  auto block = input ? blockSize(n, input, 2, 4, 1) : FailureOr<int64_t>(failure());
-  auto isFirst = channelsFirst(n);
-  if (failed(block) || failed(isFirst)) return failure();
-  const int64_t b = *block;
+  auto blocks = readBlocks(n, input);
+  if (failed(blocks)) return failure();
+  const auto [b, channelsFirst] = *blocks;
   Ints s(shapeOf(input));
+  if (s[2] % b != 0 || s[3] % b != 0) {
+    return n.error() << "expects rows and columns in blocks of " << b << ", got "
+                     << input.getType();
+  }
   Value apart = n.reshape(input, {s[0], s[1], s[2] / b, b, s[3] / b, b});
-  apart = n.transpose(apart, *isFirst ? Ints{0, 1, 3, 5, 2, 4} : Ints{0, 3, 5, 1, 2, 4});
+  apart = n.transpose(apart, channelsFirst ? Ints{0, 1, 3, 5, 2, 4} : Ints{0, 3, 5, 1, 2, 4});
   return n.replace(n.reshape(apart, {s[0], s[1] * b * b, s[2] / b, s[3] / b}));
 }
 
