@@ -302,15 +302,16 @@ class SegmentPropagation {
     } else if (!isUpdate(segment_) && !shape.empty() && shape[0] % samples_ == 0 &&
                shape[0] % sizes_.product(data) == 0) {
       view.dims[0] = data;
+      const ModuleAxes& axes = modules_.axes(module);
+      std::optional<Sharding> positions = positionsOf(receive->getOpResult(0), axes);
       // A cotangent has the positions of its value.
       auto known = shared_.positions.find(receive.getOrigin());
-      std::optional<Sharding> positions =
-          known == shared_.positions.end()
-              ? positionsOf(receive->getOpResult(0), modules_.axes(module))
-              : positionsAt(known->second, typeOf(value), modules_.axes(module));
+      if (!positions && known != shared_.positions.end()) {
+        positions = positionsAt(known->second, typeOf(value), axes);
+      }
       if (positions) {
         for (auto [own, cut] : llvm::zip_equal(positions->dims, view.dims)) cut.append(own);
-        if (!sizes_.divides(shape, view)) dropCuts(modules_.axes(module).context, &view);
+        if (!sizes_.divides(shape, view)) dropCuts(axes.context, &view);
       }
     }
     receive->removeAttr(kPositionsAttr);

@@ -200,12 +200,9 @@ class Annotator {
         const int64_t ranks = contextRanks(&op, values);
         if (work == 0 || ranks == 1) continue;
         all += work;
+        auto type = llvm::cast<RankedTensorType>(op.getResult(0).getType());
         auto dim = dims.find(op.getResult(0));
-        if (dim != dims.end() &&
-            llvm::cast<RankedTensorType>(dim->first.getType()).getDimSize(dim->second) % ranks ==
-                0) {
-          continue;
-        }
+        if (dim != dims.end() && type.getDimSize(dim->second) % ranks == 0) continue;
         whole += work;
         if (work > most) largest = &op;
         most = std::max(most, work);
@@ -214,9 +211,9 @@ class Annotator {
     if (whole <= kWorthIt * all) return;
     largest->emitWarning("has no positions that cp divides, as ")
         << std::lround(100 * whole / all) << " % of the work with parameters: each rank of cp does "
-        << "all of that. A tower in front of the positions can have a mesh of its own (`modules` "
-           "of "
-        << "the strategy); several samples in one row of positions are apart with `batch.micro: 1` "
+        << "all of that. A tower in front of the positions can have a mesh of its own "
+        << "(`modules` of the strategy); several samples in one row of positions are apart with "
+           "`batch.micro: 1` "
         << "for each data-parallel rank";
   }
 
