@@ -93,6 +93,18 @@ Tensor Clone(const Tensor& tensor) {
   return copy;
 }
 
+Tensor ColumnsOf(const Tensor& x, int64_t first, int64_t size) {
+  const std::vector<double> all = x.values();
+  const int64_t n = x.shape().back();
+  std::vector<double> values;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    if (i % n >= first && i % n < first + size) values.push_back(all[i]);
+  }
+  Shape shape = x.shape();
+  shape.back() = size;
+  return Tensor({x.spec().dtype, std::move(shape)}, values);
+}
+
 std::vector<Tensor> RunKernel(const std::string& kernel, const std::vector<Tensor>& operands,
                               const std::vector<TensorSpec>& results, const Attributes& attributes,
                               int in_place) {

@@ -46,6 +46,9 @@ class Tensor {
   size_t offset_ = 0;
 };
 
+// Elements [first, first + size) of the last dimension.
+Tensor ColumnsOf(const Tensor& x, int64_t first, int64_t size);
+
 // std::vector may move on a copy, and the alignment with it.
 Tensor Clone(const Tensor& tensor);
 

@@ -1,4 +1,5 @@
-// Ops of shape.td that run along dimensions: reductions, running sum, argmax.
+// Ops of shape.td that run along dimensions: reductions, running sum, argmax and the place of a
+// value.
 #include <cmath>
 #include <limits>
 
@@ -178,6 +179,19 @@ LogicalResult ArgmaxOp::inferReturnTypes(mlir::MLIRContext* mlirContext, MaybeLo
   }
   return context.addResult(reducedShape(input, dim, adaptor.getKeepDims()),
                            mlir::IntegerType::get(mlirContext, 64), results);
+}
+
+LogicalResult RemainingFromOp::inferReturnTypes(mlir::MLIRContext* mlirContext,
+                                                MaybeLocation location, Adaptor adaptor,
+                                                llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  llvm::ArrayRef<int64_t> input = shapeOf(adaptor.getInput());
+  if (input.empty()) return context.refuse("expects an input of rank 1 at least, got rank 0");
+  if (failed(context.expectShape("a value", adaptor.getValue(), input.drop_back())) ||
+      failed(context.expectPiece(adaptor.getFirst(), "size", adaptor.getSize(), input.back()))) {
+    return failure();
+  }
+  return context.addResult(input.drop_back(), mlir::IntegerType::get(mlirContext, 64), results);
 }
 
 }  // namespace oriel::ir

@@ -201,11 +201,28 @@ def CumsumOp : Oriel_Op<"cumsum",
 
 def ArgmaxOp : Oriel_Op<"argmax", (ins Oriel_ArithmeticTensor:$input, Oriel_IntAttr:$dim,
     DefaultValuedAttr<BoolAttr, "false">:$keep_dims),
-    [InferTypes, PreciseOp, ShardedOp]> {
+    [InferTypes, PreciseOp, SteppedShardedOp]> {
   let summary = "Index of the first largest element along a dimension";
   let description = [{
     Example: `%1 = oriel.argmax %0 {dim = 2 : i64} : (tensor<2x8x128xf32>) ->
     tensor<2x8xi64>`. Made by the importer and by `train` (evaluation); removed by `lower`.
+  }];
+  let results = (outs Oriel_IndexTensor:$result);
+}
+
+def RemainingFromOp : Oriel_Op<"remaining_from",
+    (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$value, Optional<Oriel_First>:$first,
+         DefaultValuedAttr<Oriel_IntAttr, "0">:$size),
+    [InferTypes, RebuiltShardedOp]> {
+  let summary = "How many elements of a row lie from the first one that is equal to a value on";
+  let description = [{
+    `result[n..] = size - i` for the least `i` with `input[n.., i] = value[n..]` (NaN is equal
+    to NaN), 0 where there is none; `size` is the row's. With `first` and `size` the rows are a
+    piece, which begins at element `first`, of rows of `size` elements: the greatest result of
+    all pieces is that of the row.
+
+    Example: `%1 = oriel.remaining_from %0, %max : (tensor<2x8x128xf32>, tensor<2x8xf32>) ->
+    tensor<2x8xi64>`. Made by `propagate`; removed by `lower`.
   }];
   let results = (outs Oriel_IndexTensor:$result);
 }

@@ -310,6 +310,14 @@ ShardingRule reduceRule(OpTy op, std::optional<FactorKind> kind) {
   return rule.take();
 }
 
+// Whether an argmax is one of rows of numbers.
+bool takesSteps(ArgmaxOp op) {
+  const int64_t rank = shapeOf(op.getInput()).size();
+  return static_cast<int64_t>(op.getDim()) == rank - 1 &&
+         op.getType().getElementType().isInteger(64) &&
+         llvm::isa<mlir::FloatType>(op.getInput().getType().getElementType());
+}
+
 }  // namespace
 
 ShardingRule ReduceSumOp::getShardingRule() {
@@ -344,17 +352,50 @@ ShardingRule TopkOp::getShardingRule() {
   return pointwiseRule(*this, {static_cast<int64_t>(getDim())});
 }
 
+// Rows take steps: the largest element of all is needed before its place.
 ShardingRule ArgmaxOp::getShardingRule() {
   RuleBuilder rule(*this);
+  const bool bySteps = takesSteps(*this);
   Dims input, result;
   for (auto [i, size] : llvm::enumerate(shapeOf(getInput()))) {
     bool reduced = static_cast<int64_t>(i) == static_cast<int64_t>(getDim());
-    input.push_back(reduced ? kWhole : rule.parallel(size));
-    if (!reduced || getKeepDims()) result.push_back(input.back());
+    int factor = !reduced ? rule.parallel(size) : bySteps ? rule.steps(size) : kWhole;
+    input.push_back(factor);
+    if (!reduced || getKeepDims()) result.push_back(reduced ? kWhole : factor);
   }
   rule.operand(0, input);
   rule.result(0, result);
   return rule.take();
+}
+
+llvm::SmallVector<mlir::Value> ArgmaxOp::decompose(mlir::OpBuilder& builder) {
+  if (!takesSteps(*this)) return {};
+  mlir::Location loc = getLoc();
+  const int64_t origin = getOrigin(), size = shapeOf(getInput()).back();
+  mlir::Value max = ReduceMaxOp::create(builder, loc, getInput(), {static_cast<int64_t>(getDim())},
+                                        /*keep_dims=*/false, origin);
+  mlir::Value remaining = RemainingFromOp::create(builder, loc, getInput(), max,
+                                                  /*first=*/mlir::Value(), /*size=*/0, origin);
+  mlir::Value whole = scalarConstant(builder, loc, static_cast<double>(size), remaining, origin);
+  mlir::Value index = SubOp::create(builder, loc, whole, remaining, origin);
+  if (!getKeepDims()) return {index};
+  return {ReshapeOp::create(builder, loc, getType(), index, origin)};
+}
+
+ShardingRule RemainingFromOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims rows = rule.parallel(shapeOf(getValue()));
+  int elements = getFirst() ? kWhole : rule.add(shapeOf(getInput()).back(), FactorKind::kMax);
+  rule.operand(0, rows + elements);
+  rule.operand(1, rows);
+  rule.result(0, rows);
+  return rule.take();
+}
+
+mlir::Operation* RemainingFromOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange operands,
+                                             const LocalPieces& pieces) {
+  ShardingRule rule = getShardingRule();
+  return cloneLocalAt(*this, builder, operands, rule, pieces, rule.operands[0].back(), "size");
 }
 
 }  // namespace oriel::ir

@@ -200,6 +200,7 @@ std::vector<Launch> Launches() {
       {"reduce_sum", {X({60, 40})}, {F32({40})}, {{"dims", Dims{0}}}},
       {"cumsum", {X({20, 48})}, {X({20, 48})}, last},
       {"argmax", {X({20, 48})}, {I64({20})}, last},
+      {"remaining_from", {X({20, 48}), X({20})}, {I64({20})}},
       {"topk", {X({20, 48})}, {I64({20, 5})}, {{"dim", int64_t{1}}, {"k", int64_t{5}}}},
       {"masked_scatter", {X({90}), Bool({90}), X({90})}, {X({90})}},
       {"masked_scatter_grad", {X({90}), Bool({90})}, {X({90}), X({90})}},

@@ -103,6 +103,7 @@ void AddReductions(const Sizes& s, std::vector<BenchLaunch>& launches) {
   Add(launches, {"reduce_sum", {x}, {row}, {{"dims", Ints{1}}}});
   Add(launches, {"cumsum", {x}, {x}, last});
   Add(launches, {"argmax", {x}, {{DType::kI64, row.shape}}, last});
+  Add(launches, {"remaining_from", {x, row}, {{DType::kI64, row.shape}}, {}});
   Add(launches, {"topk", {x}, {{DType::kI64, {s.rows(), 4}}}, {last.begin(), last.end()}});
   launches.back().attributes.insert({{"k", int64_t{4}}, {"largest", int64_t{1}}});
 }

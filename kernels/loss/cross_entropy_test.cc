@@ -9,6 +9,7 @@ namespace oriel::kernels {
 namespace {
 
 using ::testing::AllOf;
+using testing::ColumnsOf;
 using testing::ExpectClose;
 using ::testing::HasSubstr;
 using testing::kFloats;
@@ -67,17 +68,6 @@ TEST(CrossEntropyTest, LossAndGradient) {
       }
     }
   }
-}
-
-// Columns [first, first + size) of a matrix [1, rows, n].
-Tensor ColumnsOf(const Tensor& x, int64_t first, int64_t size) {
-  const std::vector<double> all = x.values();
-  const int64_t n = x.shape().back();
-  std::vector<double> values;
-  for (int64_t i = 0; i < x.size(); ++i) {
-    if (i % n >= first && i % n < first + size) values.push_back(all[i]);
-  }
-  return Tensor({x.spec().dtype, {1, x.size() / n, size}}, values);
 }
 
 TEST(CrossEntropyTest, StepsMakeTheWhole) {

@@ -1,10 +1,12 @@
-// argmax, topk and cumsum along a dimension; see reduce.h for operands.
+// argmax, topk and cumsum along a dimension, places of values in rows; see reduce.h for operands.
 //
 // Numbers: argmax and topk compare elements as they are: the larger (smaller) first, NaN as the
 // largest, equal ones by ascending index; so the order is total, and argmax is topk of one. cumsum
 // adds in double or uint64, in order.
 // Selection: a group per line finds one place after the other, each the first in order behind the
 // last one: k passes over the line, for small k. cumsum: a thread per line; not fast, for masks.
+// remaining_from: a group per row reads all of it.
+#include "kernels/cuda/piece.cuh"
 #include "kernels/cuda/rows.cuh"
 #include "kernels/reduce/reduce_args.h"
 
@@ -81,6 +83,23 @@ __device__ void Cumsum(const LineArgs& args, const T* x, T* y) {
   }
 }
 
+template <typename S>
+__device__ void RemainingFrom(const RemainingArgs& args, const S* x, const S* values, int64_t* y) {
+  const int64_t n = args.elements.size;
+  const int64_t all = args.elements.whole - PieceFirst(args.elements, args.fault);
+  for (int64_t row = FirstRow(); row < args.rows; row += RowStep()) {
+    const auto value = Widen(values[row]);
+    int64_t remaining = 0;
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+      const auto element = Widen(x[row * n + i]);
+      const bool is_value = element == value || (element != element && value != value);
+      if (is_value && remaining == 0) remaining = all - i;
+    }
+    remaining = GroupTotal(remaining, Larger());
+    if (threadIdx.x == 0) y[row] = remaining;
+  }
+}
+
 }  // namespace
 
 #define ORIEL_SELECT_KERNEL(S, type, I, index)                                                 \
@@ -95,6 +114,11 @@ __device__ void Cumsum(const LineArgs& args, const T* x, T* y) {
   ORIEL_CUDA_KERNEL(256, oriel_cumsum_##type, const LineArgs args, const T* x, T* y) { \
     Cumsum(args, x, y);                                                                \
   }
+#define ORIEL_REMAINING_KERNEL(S, type)                                                           \
+  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_remaining_from_##type, const RemainingArgs args, const S* x, \
+                    const S* values, int64_t* y) {                                                \
+    RemainingFrom(args, x, values, y);                                                            \
+  }
 
 ORIEL_SELECT_KERNELS(float, f32)
 ORIEL_SELECT_KERNELS(double, f64)
@@ -106,5 +130,8 @@ ORIEL_CUMSUM_KERNEL(float, f32)
 ORIEL_CUMSUM_KERNEL(double, f64)
 ORIEL_CUMSUM_KERNEL(int64_t, i64)
 ORIEL_CUMSUM_KERNEL(int32_t, i32)
+ORIEL_REMAINING_KERNEL(float, f32)
+ORIEL_REMAINING_KERNEL(double, f64)
+ORIEL_REMAINING_KERNEL(__nv_bfloat16, bf16)
 
 }  // namespace oriel::kernels::cuda

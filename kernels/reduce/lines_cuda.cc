@@ -1,7 +1,9 @@
 // Launches of lines.cu.
 #include "kernels/cuda/factory.h"
+#include "kernels/cuda/piece.h"
 #include "kernels/cuda/registry.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/reduce/reduce.h"
 #include "kernels/reduce/reduce_args.h"
 #include "runtime/base/status.h"
 
@@ -79,9 +81,28 @@ absl::StatusOr<KernelFn> MakeCumsum(const KernelSpec& spec, Device& device) {
   });
 }
 
+absl::StatusOr<KernelFn> MakeRemainingFrom(const KernelSpec& spec, Device& device) {
+  ORIEL_ASSIGN_OR_RETURN(const RowsWithValue shape, RowsWithValue::Make(spec));
+  const DType dtype = spec.operands[0].dtype;
+  ORIEL_ASSIGN_OR_RETURN(const Function function,
+                         FindTyped(spec, device, "oriel_remaining_from", {dtype}));
+  const RemainingArgs rows{shape.rows, PreparePiece(shape.elements, device),
+                           reinterpret_cast<Fault*>(device.fault())};
+  const RowGrid grid =
+      RowGridFor(device, shape.rows, shape.elements.size, runtime::DTypeBytes(dtype), /*packs=*/1);
+  return KernelFn([=](const KernelArgs& launch) {
+    if (rows.rows == 0) return absl::OkStatus();
+    RemainingArgs args = rows;
+    args.elements = AtLaunch(rows.elements, shape.elements, launch);
+    return function.Launch(grid.blocks, grid.threads, StreamOf(launch), args, launch.operands[0],
+                           launch.operands[1], launch.results[0]);
+  });
+}
+
 ORIEL_REGISTER_CUDA_KERNEL("argmax", 0, MakeArgmax);
 ORIEL_REGISTER_CUDA_KERNEL("topk", 0, MakeTopk);
 ORIEL_REGISTER_CUDA_KERNEL("cumsum", 0, MakeCumsum);
+ORIEL_REGISTER_CUDA_KERNEL("remaining_from", 0, MakeRemainingFrom);
 
 }  // namespace
 }  // namespace oriel::kernels::cuda

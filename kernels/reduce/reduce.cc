@@ -34,4 +34,15 @@ absl::StatusOr<ReducePlan> ReducePlan::Make(const KernelSpec& spec) {
   return plan;
 }
 
+absl::StatusOr<RowsWithValue> RowsWithValue::Make(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
+  const TensorSpec& x = spec.operands[0];
+  if (x.rank() < 1) return Malformed(spec, "the input has rank 0");
+  const Shape rows(x.shape.begin(), x.shape.end() - 1);
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, x.dtype, rows));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 0, DType::kI64, rows));
+  ORIEL_ASSIGN_OR_RETURN(const Piece elements, Piece::Make(spec, 2, "size", x.shape.back()));
+  return RowsWithValue{runtime::NumElements(rows), elements};
+}
+
 }  // namespace oriel::kernels

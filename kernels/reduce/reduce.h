@@ -1,4 +1,4 @@
-// Reductions over dimensions, running sums, argmax and topk (ir/oriel/shape.td).
+// Reductions over dimensions, running sums, argmax, topk and places of values (ir/oriel/shape.td).
 //
 // Dense row-major operands, results are assigned. f32, f64, bf16 (of which a reduction's
 // result may be f32), i64 and i32 (maximum and minimum also bool). Sums, means and products of
@@ -10,6 +10,10 @@
 //   cumsum                                 x; int dim, exclusive, reverse
 //   argmax                                 x; int dim, keep_dims -> i64 or i32: the first
 //                                          largest, or the first NaN
+//   remaining_from                         x [n.., m], value [n..], first []?; int size?
+//                                          -> i64 [n..]: size - i of the first element i of a
+//                                          row that is the value (NaN is NaN), 0 without one;
+//                                          `first` and `size`: common/piece.h
 //   topk                                   x; int k, dim, largest -> i64: in descending
 //                                          (ascending) order, equal ones by ascending
 //                                          index, NaN as the largest
@@ -20,9 +24,19 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernels/common/piece.h"
 #include "kernels/kernel.h"
 
 namespace oriel::kernels {
+
+// Of the kernel remaining_from.
+struct RowsWithValue {
+  int64_t rows;
+  Piece elements;  // of a row
+
+  // InvalidArgument if operands or result don't fit.
+  static absl::StatusOr<RowsWithValue> Make(const KernelSpec& spec);
+};
 
 // The operand's dimensions, merged into alternating kept and reduced ones.
 struct ReducePlan {

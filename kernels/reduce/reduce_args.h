@@ -1,8 +1,10 @@
-// What launches of reduce.cu and select.cu are given by value; for host and device code.
+// What launches of reduce.cu and lines.cu are given by value; for host and device code.
 #ifndef ORIEL_KERNELS_REDUCE_REDUCE_ARGS_H_
 #define ORIEL_KERNELS_REDUCE_REDUCE_ARGS_H_
 
 #include <cstdint>
+
+#include "kernels/cuda/piece_args.h"
 
 namespace oriel::kernels::cuda {
 
@@ -33,6 +35,13 @@ struct LineArgs {
   int64_t k;                   // topk: how many
   int32_t largest;             // topk
   int32_t exclusive, reverse;  // cumsum
+};
+
+// Rows in each of which a value is looked for.
+struct RemainingArgs {
+  int64_t rows;
+  PieceArgs elements;
+  Fault* fault;
 };
 
 }  // namespace oriel::kernels::cuda

@@ -9,6 +9,7 @@
 namespace oriel::kernels {
 namespace {
 
+using testing::ColumnsOf;
 using testing::ExpectClose;
 using testing::kFloats;
 using testing::RunKernel;
@@ -191,6 +192,41 @@ TEST(ScanTest, ArgmaxIsTheFirstLargest) {
   }
   const Tensor nan({DType::kF32, {4}}, {1, kNaN, 5, kNaN});
   ExpectClose(RunKernel("argmax", {nan}, {{DType::kI64, {}}}, {{"dim", int64_t{0}}})[0], {1});
+}
+
+TEST(ScanTest, RemainingFromTheFirstEqual) {
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kBF16}) {
+    const Tensor x({dtype, {2, 2, 3}}, {1, 9, 9, kNaN, 4, kNaN, 2, -1, 0, 5, 5, 5});
+    const Tensor values({dtype, {2, 2}}, {9, kNaN, 7, 5});
+    const TensorSpec result = {DType::kI64, {2, 2}};
+    ExpectClose(RunKernel("remaining_from", {x, values}, {result})[0], {2, 3, 0, 3});
+    const Tensor first = Tensor::Scalar(DType::kI64, 4);
+    ExpectClose(
+        RunKernel("remaining_from", {x, values, first}, {result}, {{"size", int64_t{10}}})[0],
+        {5, 6, 0, 6});
+    EXPECT_FALSE(
+        TryKernel("remaining_from", {x, values, first}, {result}, {{"size", int64_t{6}}}).ok());
+  }
+}
+
+// The place of the largest, piece by piece, is the argmax.
+TEST(ScanTest, RemainingFromJoinsPieces) {
+  const Tensor x = Tensor::Random(DType::kBF16, {65, 1037}, 1, -1, 1);  // many are equal
+  const TensorSpec places = {DType::kI64, {65}};
+  const Tensor best = RunKernel("argmax", {x}, {places}, {{"dim", int64_t{1}}})[0];
+  const Tensor max = RunKernel("reduce_max", {x}, {{DType::kBF16, {65}}}, {{"dims", Shape{1}}})[0];
+  std::vector<double> index(65, 1037);
+  const int64_t cuts[] = {0, 300, 1037};
+  for (int k = 0; k < 2; ++k) {
+    const Tensor first = Tensor::Scalar(DType::kI64, static_cast<double>(cuts[k]));
+    const std::vector<double> own =
+        RunKernel("remaining_from", {ColumnsOf(x, cuts[k], cuts[k + 1] - cuts[k]), max, first},
+                  {places}, {{"size", int64_t{1037}}})[0]
+            .values();
+    for (size_t row = 0; row < own.size(); ++row)
+      index[row] = std::min(index[row], 1037 - own[row]);
+  }
+  EXPECT_EQ(best.values(), index);
 }
 
 TEST(TopkTest, OrdersEqualElementsByIndex) {

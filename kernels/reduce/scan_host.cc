@@ -1,4 +1,5 @@
-// cumsum and argmax; see reduce.h.
+// cumsum, argmax and remaining_from; see reduce.h.
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/common/bfloat16.h"
@@ -136,7 +137,38 @@ absl::StatusOr<KernelFn> MakeArgmax(const KernelSpec& spec) {
   return Unsupported(spec, "gives i64 and i32");
 }
 
+struct RemainingFrom {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    ORIEL_ASSIGN_OR_RETURN(const RowsWithValue shape, RowsWithValue::Make(spec));
+    const int threads = spec.num_threads;
+    return KernelFn([shape, threads](const KernelArgs& args) {
+      const T *x = args.operand<T>(0), *values = args.operand<T>(1);
+      int64_t* y = args.result<int64_t>(0);
+      ORIEL_ASSIGN_OR_RETURN(const int64_t first, shape.elements.First(args));
+      ParallelFor(threads, shape.rows, shape.elements.size, [=](int64_t begin, int64_t end) {
+        const int64_t n = shape.elements.size;
+        for (int64_t row = begin; row < end; ++row) {
+          const T value = values[row];
+          const T* at = std::find_if(x + row * n, x + (row + 1) * n, [value](T element) {
+            return element == value || (element != element && value != value);
+          });
+          const int64_t i = at - (x + row * n);
+          y[row] = i == n ? 0 : shape.elements.whole - first - i;
+        }
+      });
+      return absl::OkStatus();
+    });
+  }
+};
+
+absl::StatusOr<KernelFn> MakeRemainingFrom(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
+  return DispatchStored<RemainingFrom>(spec, spec.operands[0].dtype);
+}
+
 ORIEL_REGISTER_HOST_KERNEL("cumsum", 0, MakeCumsum);
+ORIEL_REGISTER_HOST_KERNEL("remaining_from", 0, MakeRemainingFrom);
 ORIEL_REGISTER_HOST_KERNEL("argmax", 0, MakeArgmax);
 
 }  // namespace

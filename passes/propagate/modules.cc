@@ -4,6 +4,7 @@
 
 #include "ir/oriel/location.h"
 #include "llvm/ADT/StringMap.h"
+#include "passes/strategize/positions.h"
 #include "passes/strategize/segment_values.h"
 
 namespace oriel {
@@ -74,6 +75,23 @@ ModuleMap::ModuleMap(llvm::ArrayRef<mlir::func::FuncOp> forward, const Grid& gri
 int ModuleMap::ofOrigin(int64_t origin) const {
   auto found = byOrigin_.find(origin);
   return found == byOrigin_.end() ? kNone : found->second;
+}
+
+std::optional<Sharding> positionsOf(mlir::OpResult result, const ModuleAxes& axes,
+                                    const AxisSizes& sizes) {
+  auto dims = result.getOwner()->getAttrOfType<mlir::DenseI64ArrayAttr>(kPositionsAttr);
+  if (!dims) return std::nullopt;
+  return positionsAt(dims[result.getResultNumber()],
+                     llvm::cast<mlir::RankedTensorType>(result.getType()), axes, sizes);
+}
+
+std::optional<Sharding> positionsAt(int64_t dim, mlir::RankedTensorType type,
+                                    const ModuleAxes& axes, const AxisSizes& sizes) {
+  if (axes.context.empty() || dim < 0 || dim >= type.getRank()) return std::nullopt;
+  Sharding cut = Sharding::replicated(type.getRank());
+  cut.dims[dim] = axes.context;
+  if (!sizes.divides(type.getShape(), cut)) return std::nullopt;
+  return cut;
 }
 
 }  // namespace oriel

@@ -3,6 +3,7 @@
 #define ORIEL_PASSES_PROPAGATE_MODULES_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,13 @@ class ModuleMap {
   ModuleAxes common_;
   llvm::DenseMap<int64_t, int> byOrigin_;
 };
+
+// The positions of a result, if it has some, cut over the axes of context parallelism.
+std::optional<Sharding> positionsOf(mlir::OpResult result, const ModuleAxes& axes,
+                                    const AxisSizes& sizes);
+// A dimension cut so; none if it is none, or does not divide.
+std::optional<Sharding> positionsAt(int64_t dim, mlir::RankedTensorType type,
+                                    const ModuleAxes& axes, const AxisSizes& sizes);
 
 }  // namespace oriel
 

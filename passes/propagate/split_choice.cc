@@ -37,7 +37,7 @@ class Choice {
         sizes_(planner.sizes()) {}
 
   std::vector<SplitCandidate> candidates() {
-    std::vector<Proposal> operands, scattered, hints, positions;
+    std::vector<Proposal> operands, scattered, hints, rows, positions;
     for (size_t i = 0; i < problem_.operands.size(); ++i) {
       operands.push_back({&rule_.operands[i], problem_.wishes[i]});
       if (problem_.scattered[i]) {
@@ -46,6 +46,7 @@ class Choice {
     }
     for (size_t i = 0; i < problem_.results.size(); ++i) {
       if (problem_.hints[i]) hints.push_back({&rule_.results[i], *problem_.hints[i]});
+      if (problem_.rows[i]) rows.push_back({&rule_.results[i], *problem_.rows[i]});
       if (problem_.positions[i]) positions.push_back({&rule_.results[i], *problem_.positions[i]});
     }
     auto add = [&](std::initializer_list<llvm::ArrayRef<Proposal>> lists) {
@@ -63,6 +64,7 @@ class Choice {
     }
     for (const Proposal& first : scattered) add({first, operands, hints, positions});
     for (const Proposal& last : scattered) add({operands, last, hints, positions});
+    for (const Proposal& first : rows) add({first, operands, hints, positions});
     for (const Proposal& first : exchanged()) {
       const size_t before = found_.size();
       add({first, withoutContext(operands), hints});

@@ -25,6 +25,8 @@ struct SplitProblem {
   std::vector<std::optional<Sharding>> scattered;
   // For each result what it will become, if that is known.
   std::vector<std::optional<Sharding>> hints;
+  // For each result another sharding that is as good as any, if there is one.
+  std::vector<std::optional<Sharding>> rows;
   // For each result its positions cut over the axes of context parallelism, if it has some.
   std::vector<std::optional<Sharding>> positions;
   llvm::SmallVector<mlir::RankedTensorType> results;

@@ -68,6 +68,14 @@ bool isMinusInfinityFrom(Value values, int64_t index) {
          value.getSplatValue<APFloat>().isInfinity() && value.getSplatValue<APFloat>().isNegative();
 }
 
+// What was only widened for the model's output.
+Value withoutWidening(Value logits) {
+  auto widening = logits.getDefiningOp<ir::CastOp>();
+  bool isWidened =
+      widening && ir::typeBytes(widening.getInput().getType()) < ir::typeBytes(logits.getType());
+  return isWidened ? widening.getInput() : logits;
+}
+
 }  // namespace
 
 Value findWideLogits(Value logits) {
@@ -125,12 +133,7 @@ LogicalResult checkLossTypes(Location loc, const Recipe::Loss& loss, RankedTenso
 LossValues buildCrossEntropy(OpBuilder& builder, Location loc, const Recipe& recipe, Value logits,
                              Value labels) {
   const Recipe::Loss& loss = recipe.loss;
-  auto widening = logits.getDefiningOp<ir::CastOp>();
-  bool isWidened =
-      widening && ir::typeBytes(widening.getInput().getType()) < ir::typeBytes(logits.getType());
-  if (isWidened && recipe.precision.isNarrow("cross_entropy").value_or(true)) {
-    logits = widening.getInput();
-  }
+  if (recipe.precision.isNarrow("cross_entropy").value_or(true)) logits = withoutWidening(logits);
   if (loss.shift) labels = shiftLast(builder, loc, labels, /*left=*/true, loss.ignoreIndex);
   auto rows =
       RankedTensorType::get(typeOf(logits).getShape().drop_back(), typeOf(labels).getElementType());
@@ -160,6 +163,8 @@ LossValues buildSum(OpBuilder& builder, Location loc, Value output) {
 
 Value buildPredictions(OpBuilder& builder, Location loc, const Recipe::Loss& loss, Value logits,
                        RankedTensorType labels) {
+  logits = withoutWidening(logits);
+  if (Value wide = findWideLogits(logits)) logits = wide;
   Value best = ir::ArgmaxOp::create(builder, loc, logits, typeOf(logits).getRank() - 1);
   best = ir::reshapeTo(builder, loc, best,
                        RankedTensorType::get(labels.getShape(), typeOf(best).getElementType()));

@@ -24,6 +24,11 @@ int64_t DTypeBytes(DType dtype) {
   return 0;
 }
 
+bool IsFloat(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16 ||
+         dtype == DType::kBF16;
+}
+
 std::string_view DTypeName(DType dtype) {
   switch (dtype) {
     case DType::kF32:

@@ -13,6 +13,8 @@ enum class DType : uint8_t { kF32, kF64, kF16, kBF16, kI64, kI32, kI8, kU8, kBoo
 
 // Bytes of one element. A boolean is one byte, 0 or 1.
 int64_t DTypeBytes(DType dtype);
+// f32, f64, f16 or bf16.
+bool IsFloat(DType dtype);
 // "f32", "i64", "bool", ..
 std::string_view DTypeName(DType dtype);
 

@@ -276,10 +276,6 @@ bool IsPlainFileName(const std::string& name) {
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
 }
 
-bool IsFloat(plan::DType dtype) {
-  return dtype == plan::F32 || dtype == plan::F64 || dtype == plan::F16 || dtype == plan::BF16;
-}
-
 // Whether the runtime, which computes in f32, can represent the numbers.
 bool AreFloats(std::initializer_list<double> numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double number) {
@@ -292,7 +288,7 @@ void VerifyInitialValue(const plan::Parameter& parameter, const std::string& nam
   const auto& initial = parameter.initial();
   const auto& normal = initial.normal();
   const auto& uniform = initial.uniform();
-  if (IsMade(initial) && !IsFloat(parameter.global().dtype())) {
+  if (IsMade(initial) && !IsFloat(FromPlan(parameter.global()).dtype)) {
     problems.Add(name, ": its initial value is to be made, but it is no float");
   }
   switch (initial.value_case()) {

@@ -13,11 +13,6 @@
 
 namespace oriel::runtime {
 
-bool IsFloat(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16 ||
-         dtype == DType::kBF16;
-}
-
 namespace {
 
 // The nearest f32; of what is finite a finite one.

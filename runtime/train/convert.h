@@ -14,9 +14,6 @@ namespace oriel::runtime {
 // Not: floats into integers, anything but booleans into booleans.
 bool IsConvertible(DType from, DType to);
 
-// f32, f64, f16 or bf16.
-bool IsFloat(DType dtype);
-
 // Converts `count` elements; addresses may be unaligned and must not overlap. Finite floats stay
 // so. OutOfRange, with value and index, if an integer does not fit the narrower type.
 // IsConvertible.

@@ -23,12 +23,14 @@ func.func @rounding(%a: tensor<2x4xf64>, %b: tensor<2x1xf64> {test.low = 1.0}) -
   return %0, %1, %2, %3, %4 : tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>
 }
 
-func.func @reductions(%a: tensor<2x4x3xf64>) -> (tensor<2x3xf64>, tensor<2x1x3xi64>, tensor<2x4xi64>, tensor<2x2x3xi64>) attributes {test.forward_only} {
+func.func @reductions(%a: tensor<2x4x3xf64>, %v: tensor<2x4xf64>) -> (tensor<2x3xf64>, tensor<2x1x3xi64>, tensor<2x4xi64>, tensor<2x2x3xi64>, tensor<2x4x1xi64>, tensor<2x4xi64>) attributes {test.forward_only} {
   %0 = oriel.reduce_prod %a {dims = array<i64: 1>} : (tensor<2x4x3xf64>) -> tensor<2x3xf64>
   %1 = oriel.argmax %a {dim = 1 : i64, keep_dims = true} : (tensor<2x4x3xf64>) -> tensor<2x1x3xi64>
   %2 = oriel.argmax %a {dim = 2 : i64} : (tensor<2x4x3xf64>) -> tensor<2x4xi64>
   %3 = oriel.topk %a {k = 2 : i64, dim = 1 : i64} : (tensor<2x4x3xf64>) -> tensor<2x2x3xi64>
-  return %0, %1, %2, %3 : tensor<2x3xf64>, tensor<2x1x3xi64>, tensor<2x4xi64>, tensor<2x2x3xi64>
+  %4 = oriel.argmax %a {dim = 2 : i64, keep_dims = true} : (tensor<2x4x3xf64>) -> tensor<2x4x1xi64>
+  %5 = oriel.remaining_from %a, %v : (tensor<2x4x3xf64>, tensor<2x4xf64>) -> tensor<2x4xi64>
+  return %0, %1, %2, %3, %4, %5 : tensor<2x3xf64>, tensor<2x1x3xi64>, tensor<2x4xi64>, tensor<2x2x3xi64>, tensor<2x4x1xi64>, tensor<2x4xi64>
 }
 
 // A constant splits along dimensions in which it repeats.

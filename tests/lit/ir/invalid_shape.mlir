@@ -269,6 +269,24 @@ func.func @argmax_dim(%x: tensor<4x8xf32>) {
 
 // -----
 
+func.func @remaining_from_value(%x: tensor<4x8xf32>, %v: tensor<8xf32>) {
+  // expected-error@+2 {{expects a value of shape [4], got [8]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.remaining_from %x, %v : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4xi64>
+  return
+}
+
+// -----
+
+func.func @remaining_from_size(%x: tensor<4x8xf32>, %v: tensor<4xf32>, %first: tensor<i64>) {
+  // expected-error@+2 {{expects size of at least 8, the size of the piece, got 7}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.remaining_from %x, %v, %first {size = 7 : i64} : (tensor<4x8xf32>, tensor<4xf32>, tensor<i64>) -> tensor<4xi64>
+  return
+}
+
+// -----
+
 func.func @topk_dim(%x: tensor<4x8xf32>) {
   // expected-error@+2 {{expects a dim from 0 to 1, got 2}}
   // expected-error@+1 {{failed to infer returned types}}

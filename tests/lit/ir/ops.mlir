@@ -248,6 +248,8 @@ func.func @pieces(%t: tensor<4x8xf32>, %ids: tensor<2x3xi64>, %rows: tensor<2x3x
   %2 = oriel.cross_entropy_grad %s, %logits, %labels, %row, %first {classes = 64 : i64} : (tensor<f32>, tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<2x8xf32>, tensor<i64>) -> tensor<2x8x32xf32>
   // CHECK: oriel.label_logits %{{.*}} {classes = 64 : i64, ignore_index = 0 : i64}
   %3 = oriel.label_logits %logits, %labels, %first {ignore_index = 0 : i64, classes = 64 : i64} : (tensor<2x8x32xf32>, tensor<2x8xi64>, tensor<i64>) -> tensor<2x8xf32>
+  // CHECK: oriel.remaining_from %{{.*}} {size = 64 : i64}
+  %r = oriel.remaining_from %logits, %row, %first {size = 64 : i64} : (tensor<2x8x32xf32>, tensor<2x8xf32>, tensor<i64>) -> tensor<2x8xi64>
   // CHECK: oriel.sum_exp %{{.*}}, %{{.*}} : (tensor<2x8x32xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
   %4 = oriel.sum_exp %logits, %row : (tensor<2x8x32xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>
   return

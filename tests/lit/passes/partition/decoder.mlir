@@ -8,7 +8,7 @@
 // RUN: FileCheck %s --input-file=%t.fsdp2 --check-prefix=FSDP --implicit-check-not=oriel.all_reduce --implicit-check-not=oriel.all_to_all
 // RUN: oriel-opt %s --oriel-train=recipe=%S/Inputs/decoder.yaml --oriel-annotate=strategy=%S/Inputs/fsdp2_tp2.yaml --oriel-propagate --oriel-partition -o %t.both
 // RUN: FileCheck %s --input-file=%t.both --check-prefixes=TP,BOTH --implicit-check-not=oriel.all_reduce --implicit-check-not=oriel.all_to_all
-// RUN: FileCheck %s --input-file=%t.both --check-prefixes=GATHER,GATHER-BOTH --implicit-check-not=oriel.all_gather
+// RUN: FileCheck %s --input-file=%t.both --check-prefix=GATHER --implicit-check-not=oriel.all_gather
 // RUN: FileCheck %s --input-file=%t.both --check-prefix=SCATTER --implicit-check-not=oriel.reduce_scatter
 
 // A decoder of two blocks: pre-norm, causal attention with four heads, an MLP with biases, residuals,
@@ -53,8 +53,10 @@
 // BOTH: oriel.all_reduce {{.*}} {axes = ["a0"], {{.*}} : (tensor<f32>) ->
 // TP: func.func @eval
 // TP-COUNT-8: oriel.all_reduce
-// The host reads whole logits.
-// TP-ALONE: oriel.all_gather {{.*}} : (tensor<4x32x48xf32>) -> tensor<4x32x96xf32>
+// The host joins pieces of the logits; predictions take the largest and its place.
+// TP: oriel.all_reduce {{.*}}reduction = "max"} : (tensor<[[N:[24]]]x32xf32>)
+// TP: oriel.remaining_from {{.*}} : (tensor<[[N]]x32x48xf32>, tensor<[[N]]x32xf32>, tensor<i64>) -> tensor<[[N]]x32xi64>
+// TP: oriel.all_reduce {{.*}}reduction = "max"} : (tensor<[[N]]x32xi64>)
 // BOTH: oriel.all_reduce %{{.*}}, %{{.*}} {axes = ["a0"], {{.*}} : (tensor<f32>, tensor<f32>) ->
 
 // Sequence parallelism: each of these all-reduces becomes an all-gather and a reduce-scatter of the
@@ -114,8 +116,9 @@
 // SP: func.func @eval
 // SP-COUNT-5: oriel.reduce_scatter
 // SP: oriel.all_gather
-// SP-COUNT-3: oriel.all_reduce
-// SP: oriel.all_gather
+// SP-COUNT-4: oriel.all_reduce
+// SP: oriel.remaining_from
+// SP: oriel.all_reduce {{.*}}reduction = "max"} : (tensor<4x32xi64>)
 
 // ZeRO 3: one all-gather per parameter forward, at its first use.
 // GATHER: func.func @forward
@@ -153,7 +156,6 @@
 // GATHER: func.func @update
 // GATHER: func.func @eval
 // GATHER-COUNT-28: oriel.all_gather
-// GATHER-BOTH: oriel.all_gather {{.*}} -> tensor<2x32x96xf32>
 
 // One reduce-scatter per gradient, as soon as it is there: 3 behind the blocks, 12 in each, 1 before.
 // SCATTER: func.func @backward

@@ -6,7 +6,7 @@
 // CHECK: forward: oriel.linear of project is split by [{}, {a0}] x [{a0}, {}] ({{[0-9]+}} bytes), not by [{}, {}] x [{}, {}] ({{[0-9]+}} bytes)
 // CHECK-NEXT: forward: all_reduce {a0} of a tensor<32x32xf32> for oriel.exp of first; it is [{}, {}] then
 // CHECK-NOT: forward:
-// CHECK: eval: all_gather {a0} of dimension 0 of a tensor<32x32xf32> for func.return; it is [{}, {}] then
+// CHECK: eval: all_gather {a0} of dimension 0 of a tensor<32x32xi1> for func.return; it is [{}, {}] then
 // CHECK-NOT: eval:
 module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {tp = ["a0"]}} {
   oriel.parameter @p0 {onnx_name = "w", type = tensor<32x32xf32>, use = #oriel.sharding<[{a0}, {}]>, storage = #oriel.sharding<[{a0}, {}]>}
@@ -20,8 +20,8 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {tp = ["a0"]}} {
     return %1, %2 : tensor<32x32xf32>, tensor<32x32xf32>
   }
   func.func @eval(%w: tensor<32x32xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
-      -> (tensor<32x32xf32> {oriel.kind = "output", oriel.ref = "y"}) {
-    %0 = oriel.exp %w : (tensor<32x32xf32>) -> tensor<32x32xf32>
-    return %0 : tensor<32x32xf32>
+      -> (tensor<32x32xi1> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.greater %w, %w : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xi1>
+    return %0 : tensor<32x32xi1>
   }
 }

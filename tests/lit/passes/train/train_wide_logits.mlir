@@ -16,7 +16,7 @@
 // CHECK: %[[EVAL_WIDE:.*]] = oriel.linear
 // CHECK: %[[LOGITS:.*]] = oriel.slice %[[EVAL_WIDE]]
 // CHECK: oriel.cross_entropy %[[EVAL_WIDE]]
-// CHECK: oriel.argmax %[[LOGITS]]
+// CHECK: oriel.argmax %[[EVAL_WIDE]]
 // CHECK: return {{.*}}%[[LOGITS]]
 oriel.parameter @p0 {onnx_name = "head.weight", type = tensor<8x8xf32>}
 func.func @main(
