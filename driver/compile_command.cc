@@ -8,7 +8,6 @@
 #include "driver/compile_report.h"
 #include "driver/compiler.h"
 #include "driver/console.h"
-#include "driver/output_path.h"
 #include "driver/pipelines.h"
 #include "driver/search_text.h"
 #include "driver/strategy_flags.h"
@@ -18,6 +17,7 @@
 #include "passes/generate/code.h"
 #include "passes/train/recipe.h"
 #include "runtime/base/files.h"
+#include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/device.h"
 #include "runtime/plan/plan_file.h"
@@ -112,7 +112,9 @@ absl::Status chooseStrategy(const Arguments& arguments, const Vocabulary& vocabu
 absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   Strategy& strategy = arguments.compile.strategy;
   ORIEL_ASSIGN_OR_RETURN(strategy, strategyFromOptions(arguments.strategy));
-  ORIEL_RETURN_IF_ERROR(checkOutputPath(arguments.output));
+  ORIEL_RETURN_IF_ERROR(runtime::CheckOutputPath(
+      arguments.output,
+      {arguments.compile.modelPath, arguments.recipe, arguments.strategy.file, arguments.cluster}));
   ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.compile.unfused));
   arguments.compile.generatedKernels = arguments.generatedKernels == "on";
   if (arguments.generatedKernels != "on" && arguments.generatedKernels != "off") {

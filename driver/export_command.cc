@@ -10,6 +10,8 @@
 #include "driver/console.h"
 #include "driver/plan_source.h"
 #include "frontend/export.h"
+#include "runtime/base/float16.h"
+#include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/plan_types.h"
@@ -40,17 +42,30 @@ std::vector<runtime::NamedSpec> parametersInFiles(const plan::Plan& plan) {
   return specs;
 }
 
+// What a plan makes of a frozen parameter's values.
+float unrounded(float value) { return value; }
+float roundedToBFloat16(float value) {
+  return runtime::BFloat16ToFloat(runtime::FloatToBFloat16(value));
+}
+
 absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
                        const runtime::CheckpointReader& checkpoint) {
   ORIEL_ASSIGN_OR_RETURN(std::string model,
                          modelOfPlan(arguments.plan, plan.provenance(), arguments.model));
+  // The plan knows the model by its contents.
+  ORIEL_RETURN_IF_ERROR(runtime::CheckOutputPath(arguments.output, {model}));
   TrainedWeights trained;
   std::map<std::string, runtime::Shape> shapes;
   for (const plan::Parameter& parameter : plan.parameters()) {
-    // Frozen ones that the file has are what they were; it keeps them, in whatever type.
-    if (!parameter.trainable() && !runtime::IsMade(parameter.initial())) continue;
+    const bool isFrozen = !parameter.trainable();
+    if (isFrozen && !runtime::IsFloat(runtime::FromPlan(parameter.global()).dtype)) continue;
     const std::string& name = runtime::NameInFiles(parameter);
     shapes[name] = runtime::ShapeInFiles(parameter);
+    // An earlier plan may have trained what this one keeps.
+    if (isFrozen && !runtime::IsMade(parameter.initial())) {
+      const bool isNarrow = parameter.global().dtype() == plan::BF16;
+      trained.untrained[name] = isNarrow ? &roundedToBFloat16 : &unrounded;
+    }
     trained.elements[name] = runtime::NumElements(shapes[name]);
   }
   trained.read = [&](const std::string& name, llvm::MutableArrayRef<float> values) {
@@ -83,6 +98,7 @@ absl::Status writeSafetensors(const Arguments& arguments, const plan::Plan& plan
 }
 
 absl::Status exportWeights(const Arguments& arguments) {
+  ORIEL_RETURN_IF_ERROR(runtime::CheckOutputPath(arguments.output, {arguments.plan}));
   ORIEL_ASSIGN_OR_RETURN(plan::Plan plan, runtime::ReadPlan(arguments.plan));
   if (absl::Status sound = runtime::VerifyPlan(plan); !sound.ok()) {
     return runtime::Annotate(sound, arguments.plan);

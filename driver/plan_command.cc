@@ -5,13 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "driver/command.h"
 #include "driver/console.h"
-#include "driver/output_path.h"
 #include "driver/report/html_report.h"
 #include "driver/search_text.h"
 #include "driver/strategy_flags.h"
 #include "driver/strategy_search.h"
 #include "driver/this_machine.h"
 #include "runtime/base/files.h"
+#include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/device.h"
 
@@ -80,7 +80,8 @@ absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
   StrategySearch& search = arguments.search;
   if (arguments.rows() < 1) return usageError("--top must be 1 or more");
   for (const std::string& path : {arguments.output, arguments.html}) {
-    ORIEL_RETURN_IF_ERROR(checkOutputPath(path));
+    ORIEL_RETURN_IF_ERROR(runtime::CheckOutputPath(
+        path, {search.simulation.modelPath, arguments.recipe, arguments.cluster}));
   }
   search.wanted = arguments.top.value_or(1);
   search.explain = true;

@@ -42,6 +42,7 @@ std::string changeText(const Candidate& from, const Candidate& to) {
     if (before != after) changes.push_back(absl::StrCat(key, "=", after));
   };
   compare("tp", from.tp, to.tp);
+  compare("cp", from.cp, to.cp);
   compare("pp", from.pp, to.pp);
   compare("zero", from.zero, to.zero);
   if (from.dp == to.dp && from.zero > 0 && to.zero > 0 && from.shards != to.shards) {
@@ -88,8 +89,9 @@ std::string partsText(const TriedStrategy& best, const TriedStrategy& other,
   const Evaluation::Program& before = busiest(best.evaluation);
   const Evaluation::Program& after = busiest(other.evaluation);
   const Candidate& candidate = other.candidate;
-  const bool isLayers = candidate.tp > best.candidate.tp;
-  const int64_t last = (isLayers ? candidate.tp : candidate.tp * candidate.dp) - 1;
+  const int64_t ofSample = candidate.ofSample();
+  const bool isLayers = ofSample > best.candidate.ofSample();
+  const int64_t last = (isLayers ? ofSample : ofSample * candidate.dp) - 1;
   const int64_t apart = candidate.places().of(last);
   struct Part {
     std::string name;

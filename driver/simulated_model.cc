@@ -19,6 +19,7 @@
 #include "driver/global_batch.h"
 #include "driver/pipelines.h"
 #include "frontend/model_inputs.h"
+#include "ir/oriel/segment.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/simulate/fold_blocks.h"
@@ -27,6 +28,7 @@
 #include "passes/stage/parts.h"
 #include "passes/strategize/cluster_attribute.h"
 #include "passes/strategize/placement_attribute.h"
+#include "passes/strategize/positions.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {
@@ -53,6 +55,17 @@ struct TypedModel {
 
 mlir::func::FuncOp mainOf(mlir::ModuleOp module) {
   return module.lookupSymbol<mlir::func::FuncOp>("main");
+}
+
+// Of the model's output that a loss sums.
+int64_t positionsOf(mlir::func::FuncOp main, llvm::StringRef output) {
+  mlir::Operation* terminator = main.getBody().front().getTerminator();
+  for (mlir::OpOperand& operand : terminator->getOpOperands()) {
+    mlir::FailureOr<ir::ValueRole> role = ir::resultRole(main, operand.getOperandNumber());
+    if (mlir::failed(role) || role->ref != output) continue;
+    return positionsOfLoss(llvm::cast<mlir::RankedTensorType>(operand.get().getType()));
+  }
+  return 1;
 }
 
 std::string bindText(const Recipe& recipe) {
@@ -520,8 +533,9 @@ absl::StatusOr<std::optional<int64_t>> SimulatedModel::samples() { return impl_-
 absl::StatusOr<SimulatedModel::Structure> SimulatedModel::structure(const Strategy& strategy) {
   ORIEL_ASSIGN_OR_RETURN(const Recipe recipe, impl_->recipeFor(strategy));
   ORIEL_ASSIGN_OR_RETURN(TypedModel * typed, impl_->typedFor(recipe, strategy));
+  mlir::func::FuncOp main = mainOf(*typed->module);
   return Structure{static_cast<int64_t>(typed->parts->parts.size()),
-                   encodersOf(mainOf(*typed->module), *typed->parts)};
+                   positionsOf(main, recipe.loss.output), encodersOf(main, *typed->parts)};
 }
 
 }  // namespace oriel::driver

@@ -29,8 +29,9 @@ class SimulatedModel {
 
   // As the microbatches of this strategy see it.
   struct Structure {
-    int64_t parts = 1;  // between which it can be cut into stages
-    Encoders encoders;  // that may have a mesh of their own
+    int64_t parts = 1;      // between which it can be cut into stages
+    int64_t positions = 1;  // of the loss, that context parallelism cuts
+    Encoders encoders;      // that may have a mesh of their own
   };
   absl::StatusOr<Structure> structure(const Strategy& strategy);
 

@@ -54,6 +54,7 @@ class Finder {
     problem.pins = search_.pins;
     ORIEL_ASSIGN_OR_RETURN(const StrategyEvaluator::ModelFacts facts, evaluator_->facts());
     problem.parts = facts.structure.parts;
+    problem.positions = facts.structure.positions;
     problem.samples = facts.samples;
     problem.encoderShare = facts.structure.encoders.share;
     if (const auto& encoders = facts.structure.encoders.modules; !encoders.empty()) {
@@ -62,12 +63,31 @@ class Finder {
     return problem;
   }
 
-  absl::StatusOr<SearchResult> searchWith(const SearchProblem& problem,
-                                          const SearchOptions& options) {
-    progress(absl::StrCat("search: ", devicesText(problem.ranks)));
+  // With context parallelism in the space where nothing fits without.
+  absl::StatusOr<SearchResult> searchWith(SearchProblem* problem, const SearchOptions& options) {
+    absl::StatusOr<SearchResult> result = searchSpace(*problem, options);
+    if (!result.ok() || result->found() || !mayAddContext(*problem)) return result;
+    problem->hasContext = true;
+    return searchSpace(*problem, options);
+  }
+
+  absl::StatusOr<SearchResult> searchSpace(const SearchProblem& problem,
+                                           const SearchOptions& options) {
+    progress(absl::StrCat("search: ", devicesText(problem.ranks),
+                          problem.hasContext ? ", with context parallelism" : ""));
     return searchStrategies(problem, options, [this](const std::vector<Strategy>& strategies) {
       return evaluator_->evaluate(strategies);
     });
+  }
+
+  static bool mayAddContext(const SearchProblem& problem) {
+    return problem.positions > 1 && !problem.hasContext && !problem.pins.cp;
+  }
+
+  static bool isEmptyWithoutContext(SearchProblem problem) {
+    if (!mayAddContext(problem) || !allCandidates(problem).empty()) return false;
+    problem.hasContext = true;
+    return !allCandidates(problem).empty();
   }
 
   // On all ranks, or on the most on which there are strategies where nobody said how many.
@@ -76,20 +96,22 @@ class Finder {
     options.wanted = search_.wanted;
     options.explain = search_.explain;
     const int64_t all = problem->ranks;
+    problem->hasContext = isEmptyWithoutContext(*problem);
     if (!search_.ranks && !search_.isSmallest) {
       while (problem->ranks > 1 && allCandidates(*problem).empty()) --problem->ranks;
       if (allCandidates(*problem).empty()) problem->ranks = all;
     }
-    return searchWith(*problem, options);
+    return searchWith(problem, options);
   }
 
-  bool fits(const SearchProblem& problem) {
+  bool fits(SearchProblem problem) {
+    problem.hasContext = isEmptyWithoutContext(problem);
     if (allCandidates(problem).empty()) return false;
     SearchOptions options;
     options.objective = SearchOptions::Objective::kFit;
     constexpr int64_t kMostTries = 40;
     options.mostSimulated = kMostTries;
-    const absl::StatusOr<SearchResult> result = searchWith(problem, options);
+    const absl::StatusOr<SearchResult> result = searchWith(&problem, options);
     return result.ok() && result->found();
   }
 

@@ -1,5 +1,7 @@
 #include "frontend/export.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -60,6 +62,39 @@ llvm::ArrayRef<char> encode(llvm::ArrayRef<float> values, int32_t dataType,
   return storage;
 }
 
+// Of a tensor in a float type.
+std::vector<float> decode(const TensorData& data) {
+  std::vector<float> values(data.numElements());
+  auto widen = [&](const llvm::fltSemantics& semantics) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      uint16_t bits;
+      std::memcpy(&bits, data.bytes.data() + 2 * i, 2);
+      values[i] = llvm::APFloat(semantics, llvm::APInt(16, bits)).convertToFloat();
+    }
+  };
+  switch (data.dataType) {
+    case TensorProto::FLOAT:
+      std::memcpy(values.data(), data.bytes.data(), values.size() * sizeof(float));
+      break;
+    case TensorProto::DOUBLE:
+      for (size_t i = 0; i < values.size(); ++i) {
+        double wide;
+        std::memcpy(&wide, data.bytes.data() + 8 * i, 8);
+        values[i] = static_cast<float>(wide);
+      }
+      break;
+    case TensorProto::FLOAT16:
+      widen(llvm::APFloat::IEEEhalf());
+      break;
+    case TensorProto::BFLOAT16:
+      widen(llvm::APFloat::BFloat());
+      break;
+    default:
+      break;  // isFloat
+  }
+  return values;
+}
+
 class Exporter {
  public:
   Exporter(const ModelFile& model, const TrainedWeights& weights)
@@ -76,6 +111,8 @@ class Exporter {
   };
 
   llvm::Error planTensor(const TensorProto& tensor, const llvm::StringMap<ByteRange>& payloads);
+  // Whether the file has what the checkpoint has, but for the plan's precision.
+  llvm::Expected<bool> isUnchanged(const std::string& name, const TensorHeader& header);
   llvm::Expected<ExternalFile*> external(llvm::StringRef location, llvm::StringRef tensor);
   Replacement replacement(const TensorProto& tensor, const TensorHeader& header, uint64_t offset);
 
@@ -109,6 +146,26 @@ llvm::Expected<Exporter::ExternalFile*> Exporter::external(llvm::StringRef locat
   return &found->second;
 }
 
+llvm::Expected<bool> Exporter::isUnchanged(const std::string& name, const TensorHeader& header) {
+  auto untrained = weights_.untrained.find(name);
+  if (untrained == weights_.untrained.end() || model_.isMissing(name)) {
+    return false;
+  }
+  auto old = model_.initializer(name);
+  if (!old) {
+    return old.takeError();
+  }
+  values_.resize(header.numElements());
+  if (llvm::Error error = weights_.read(name, values_)) {
+    return error;
+  }
+  std::vector<float> file = decode(*old);
+  return std::equal(file.begin(), file.end(), values_.begin(), [&](float own, float read) {
+    float made = untrained->second(own);
+    return made == read || (std::isnan(made) && std::isnan(read));
+  });
+}
+
 Replacement Exporter::replacement(const TensorProto& tensor, const TensorHeader& header,
                                   uint64_t offset) {
   auto bytes = [this, &tensor, header]() -> llvm::Expected<llvm::ArrayRef<char>> {
@@ -140,6 +197,13 @@ llvm::Error Exporter::planTensor(const TensorProto& tensor,
     return makeError("the trained \"" + name + "\" has " + llvm::Twine(weight->second) +
                      " elements, the model's " + llvm::Twine(header->numElements()) + " of type " +
                      dataTypeName(tensor.data_type()) + ": the checkpoint is of another model");
+  }
+  if (isTrained) {
+    auto unchanged = isUnchanged(name, *header);
+    if (!unchanged) {
+      return unchanged.takeError();
+    }
+    isTrained = !*unchanged;
   }
   if (tensor.data_location() == TensorProto::EXTERNAL) {
     auto range = readExternalRange(tensor);

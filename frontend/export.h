@@ -18,6 +18,9 @@ struct TrainedWeights {
   std::map<std::string, int64_t> elements;  // how many of each, by initializer name
   // Fills in the row-major values of one of them.
   std::function<llvm::Error(const std::string& name, llvm::MutableArrayRef<float> values)> read;
+  // Of those that the last plan did not train: what it makes of a value of the file. Where the
+  // values to be read are that, the file keeps its own, which may be of a higher precision.
+  std::map<std::string, float (*)(float)> untrained;
 };
 
 // Writes the ONNX file `from` to `to` with these values in place of the old ones. Every other byte

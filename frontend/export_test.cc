@@ -82,6 +82,28 @@ TEST(Export, ReplacesValuesAndNothingElse) {
   EXPECT_EQ(readFile(from), bytes);
 }
 
+// What an earlier plan may have trained: the checkpoint's, unless the file's are that but for
+// rounding.
+TEST(Export, UntrainedStayWhereTheyAreWhatThePlanMakesOfThem) {
+  TemporaryFolder folder;
+  std::string from = folder.path("in.onnx"), to = folder.path("out/new.onnx");
+  writeFile(from, testing::serialize(*makeModel()));
+  TrainedWeights weights;
+  weights.elements = {{"w", 2}, {"b", 2}};
+  auto half = [](float value) { return value / 2; };
+  weights.untrained = {{"w", half}, {"b", half}};
+  Floats values{0.5f, 1};
+  weights.read = [&](const std::string&, llvm::MutableArrayRef<float> to) {
+    std::copy(values.begin(), values.end(), to.begin());
+    return llvm::Error::success();
+  };
+  ASSERT_EQ(llvm::toString(exportModel(from, weights, to)), "");
+  auto model = ModelFile::open(to);
+  ASSERT_TRUE(static_cast<bool>(model));
+  EXPECT_EQ(textOf(model->initializer("w")), floatBytes({1, 2}));
+  EXPECT_EQ(textOf(model->initializer("b")), floatBytes({0.5f, 1}));
+}
+
 TEST(Export, OverwritesAtomicallyAndLeavesNoTemporaries) {
   TemporaryFolder folder;
   std::string from = folder.path("in.onnx");

@@ -1,7 +1,10 @@
 #include "passes/generate/joined_rule.h"
 
+#include <map>
 #include <set>
+#include <string>
 
+#include "ir/oriel/segment.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/IR/Builders.h"
@@ -35,6 +38,19 @@ Indices common(const Indices& a, const Indices& b) {
     if (b.count(i)) both.insert(i);
   }
   return both;
+}
+
+// By axis, the operands that are summands over it.
+std::map<std::string, Indices> pendingOperands(llvm::ArrayRef<Value> operands) {
+  std::map<std::string, Indices> pending;
+  for (auto [index, operand] : llvm::enumerate(operands)) {
+    ir::ShardingAttr sharding = ir::shardingOf(operand);
+    if (!sharding) continue;
+    for (auto axis : sharding.getSum().getAsRange<mlir::StringAttr>()) {
+      pending[axis.str()].insert(static_cast<int64_t>(index));
+    }
+  }
+  return pending;
 }
 
 // The operands that a value depends on, and the sets of them in which it is linear together.
@@ -197,6 +213,10 @@ std::optional<RuleAndSplit> join(Joined joined, llvm::ArrayRef<Operation*> ops,
       });
       if (all) groups.insert(set);
     }
+  }
+  // Results that are not all made of a pending sum are neither all pending nor all whole.
+  for (const auto& [axis, members] : pendingOperands(operands)) {
+    if (!groups.count(members)) return std::nullopt;
   }
   llvm::SmallVector<Attribute> linear;
   for (const Indices& group : groups) {

@@ -32,7 +32,7 @@ double fillOf(const Candidate& c) {
 // Of the busiest grid, a microbatch. What runs again may be of others.
 double busiestOf(const Candidate& c, const MicrobatchCost& cost, double share) {
   // Layers that are split over tp may be so by other factors than the rest.
-  const double alike = c.tp == 1 ? 0.97 : 0.9;
+  const double alike = c.ofSample() == 1 ? 0.97 : 0.9;
   const double all = cost.forward + cost.backward;
   const double once = c.remat == RematPolicy::kNone ? all : cost.backward;
   return std::max(all / static_cast<double>(c.pp), alike * share * once);
@@ -49,7 +49,8 @@ double heldOf(const Candidate& c) {
   return std::min(stages * microbatches, 2 * (grids - 1) + (stages - 1) * grids + 1) / stages;
 }
 
-// Of a message that all ranks of a group of data-parallel neighbours send, the first grid's.
+// Of a message that all ranks of a group of neighbours with the same parameters send, the first
+// grid's.
 double secondsOver(const Candidate& c, int64_t ranks, LinkUse use, double bytes,
                    const Cluster& cluster) {
   if (ranks <= 1 || cluster.links.empty()) return 0;
@@ -64,21 +65,21 @@ double secondsOver(const Candidate& c, int64_t ranks, LinkUse use, double bytes,
 // What of the communication over data-parallel ranks can't be beside computing.
 double exposedOf(const Candidate& c, const MicrobatchCost& cost, double forward, double backward,
                  const Cluster& cluster) {
-  if (c.dp == 1 || c.apart) return 0;
+  if (c.dp * c.cp == 1 || c.apart) return 0;
   const auto grids = static_cast<double>(c.pp), microbatches = static_cast<double>(c.microbatches);
   if (c.zero == 0) {
     const double reduced =
-        secondsOver(c, c.dp, LinkUse::kAllReduce, cost.gradients / grids, cluster);
+        secondsOver(c, c.dp * c.cp, LinkUse::kAllReduce, cost.gradients / grids, cluster);
     return std::max(0., reduced - backward);
   }
   // A group of them may shard what all don't divide, on nearer links.
-  if ((c.shards & (c.shards - 1)) != 0) return 0;
+  if ((c.sharing() & (c.sharing() - 1)) != 0) return 0;
   const double scattered =
-      secondsOver(c, c.shards, LinkUse::kGather, cost.gradients / grids, cluster);
+      secondsOver(c, c.sharing(), LinkUse::kGather, cost.gradients / grids, cluster);
   if (c.zero == 1) return std::max(0., scattered - backward);
   if (c.zero == 2) return microbatches * std::max(0., scattered - backward);
   const double gathered =
-      secondsOver(c, c.shards, LinkUse::kGather, cost.parameters / grids, cluster);
+      secondsOver(c, c.sharing(), LinkUse::kGather, cost.parameters / grids, cluster);
   return microbatches *
          (std::max(0., gathered - forward) + std::max(0., gathered + scattered - backward));
 }
@@ -86,7 +87,8 @@ double exposedOf(const Candidate& c, const MicrobatchCost& cost, double forward,
 }  // namespace
 
 MicrobatchCost leastCost(const MicrobatchCost& known, const Candidate& other, const Candidate& c) {
-  const double ranks = static_cast<double>(c.tp) / static_cast<double>(other.tp);
+  const double ranks = static_cast<double>(c.ofSample()) / static_cast<double>(other.ofSample());
+  const double pieces = static_cast<double>(c.tp) / static_cast<double>(other.tp);
   double share = static_cast<double>(c.micro) / static_cast<double>(other.micro) / ranks;
   MicrobatchCost cost;
   cost.stash = known.stash * share;
@@ -95,11 +97,11 @@ MicrobatchCost leastCost(const MicrobatchCost& known, const Candidate& other, co
   if (c.micro > other.micro) share *= kLarger;
   cost.forward = known.forward * share;
   cost.backward = known.backward * share;
-  cost.update = known.update / ranks;
-  cost.parameters = known.parameters / ranks;
-  cost.gradients = known.gradients / ranks;
-  cost.optimizerState = known.optimizerState / ranks;
-  if (c.micro == other.micro && c.tp == other.tp) cost.parts = known.parts;
+  cost.update = known.update / pieces;
+  cost.parameters = known.parameters / pieces;
+  cost.gradients = known.gradients / pieces;
+  cost.optimizerState = known.optimizerState / pieces;
+  if (c.micro == other.micro && ranks == 1 && pieces == 1) cost.parts = known.parts;
   if (c.remat == other.remat) return cost;
   cost.stash = 0;
   if (c.remat == RematPolicy::kFull) {
@@ -114,7 +116,8 @@ Bound boundOf(const Candidate& c, const MicrobatchCost& whole, const Cluster& cl
               double busiest) {
   const auto grids = static_cast<double>(c.pp);
   // Encoders apart are sharded over the tp ranks, too.
-  const auto shards = static_cast<double>(c.apart && c.shards == c.dp ? c.shards * c.tp : c.shards);
+  const int64_t sharing = c.sharing() * (c.apart && c.shards == c.dp ? c.tp : 1);
+  const auto shards = static_cast<double>(sharing);
   const MicrobatchCost cost = withSharedGradients(whole, c, cluster);
   const double forward = cost.forward / grids, backward = cost.backward / grids;
   const double own = busiestOf(c, cost, busiest), all = cost.forward + cost.backward;

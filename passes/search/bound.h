@@ -30,7 +30,7 @@ struct Bound {
   double bytes = 0;    // of the rank that needs most
 };
 
-// `cost` is of candidates with the same tp, sequence parallelism, micro and remat. All
+// `cost` is of candidates with the same tp, cp, sequence parallelism, micro and remat. All
 // communication beside computing that can be, no temporaries. `busiest` is the share of a
 // microbatch's work that one grid has by the times of its parts; as if all had the same where that
 // is more.

@@ -14,7 +14,7 @@ namespace oriel {
 namespace {
 
 auto tied(const Candidate& c) {
-  return std::tuple(c.pp, c.tp, c.zero, -c.shards, c.interleave, c.schedule, c.remat,
+  return std::tuple(c.pp, c.tp, c.cp, c.zero, -c.shards, c.interleave, c.schedule, c.remat,
                     c.sequenceParallel, c.apart != nullptr, c.placement, -c.micro, c.dp,
                     c.microbatches);
 }
@@ -29,6 +29,7 @@ struct NumberPin {
 const std::vector<NumberPin>& numberPins() {
   static const auto* pins = new std::vector<NumberPin>{
       {"tp", &Pins::tp, 1, kMaxRanks, "ranks that split a layer"},
+      {"cp", &Pins::cp, 1, kMaxRanks, "ranks with other positions of the same samples"},
       {"pp", &Pins::pp, 1, kMaxRanks, "grids of ranks in a pipeline"},
       {"dp", &Pins::dp, 1, kMaxRanks, "data-parallel ranks"},
       {"zero", &Pins::zero, 0, 3, "what is sharded, 0 to 3"},
@@ -93,18 +94,18 @@ absl::Status setPin(const std::string& word, const std::string& key, const std::
 
 RankPlaces Candidate::places() const {
   if (placement == Placement::kPpOutermost) return RankPlaces();
-  return RankPlaces{pp, tp * dp, tp};
+  return RankPlaces{pp, ofSample() * dp, ofSample()};
 }
 
 Strategy Candidate::strategy() const {
   Strategy strategy;
-  strategy.mesh = {dp, 1, tp};
+  strategy.mesh = {dp, 1, tp, cp};
   strategy.zero = zero;
   if (shards < dp && zero > 0) strategy.hsdp = shards;
   strategy.sequenceParallel = sequenceParallel;
   if (apart) {
     strategy.modules = *apart;
-    for (Strategy::Module& module : strategy.modules) module.mesh = Mesh{dp * tp, 1, 1};
+    for (Strategy::Module& module : strategy.modules) module.mesh = Mesh{dp * ofSample(), 1, 1};
   }
   strategy.remat = remat;
   strategy.pipeline.emplace();
@@ -118,7 +119,9 @@ Strategy Candidate::strategy() const {
 }
 
 std::string Candidate::shortText() const {
-  std::string text = absl::StrCat("tp=", tp, " pp=", pp, " dp=", dp, " zero=", zero);
+  std::string text = absl::StrCat("tp=", tp);
+  if (cp > 1) absl::StrAppend(&text, " cp=", cp);
+  absl::StrAppend(&text, " pp=", pp, " dp=", dp, " zero=", zero);
   if (zero > 0 && shards < dp) absl::StrAppend(&text, " hsdp=", shards);
   absl::StrAppend(&text, " micro=", micro, "x", microbatches);
   if (pp > 1) absl::StrAppend(&text, " ", scheduleName(schedule));
@@ -137,9 +140,10 @@ bool operator<(const Candidate& a, const Candidate& b) { return tied(a) < tied(b
 
 bool Pins::allow(const Candidate& c) const {
   const bool isDivided = c.zero > 0 && c.shards < c.dp;
-  return allows(tp, c.tp) && allows(pp, c.pp) && allows(dp, c.dp) && allows(micro, c.micro) &&
-         allows(microbatches, c.microbatches) && allows(interleave, c.interleave) &&
-         allows(zero, c.zero) && allows(hsdp, isDivided ? c.shards : 0) &&
+  return allows(tp, c.tp) && allows(cp, c.cp) && allows(pp, c.pp) && allows(dp, c.dp) &&
+         allows(micro, c.micro) && allows(microbatches, c.microbatches) &&
+         allows(interleave, c.interleave) && allows(zero, c.zero) &&
+         allows(hsdp, isDivided ? c.shards : 0) &&
          (!schedule || (c.pp > 1 && *schedule == c.schedule)) && (!remat || *remat == c.remat) &&
          (!sequenceParallel || *sequenceParallel == c.sequenceParallel) &&
          (!apart || *apart == (c.apart != nullptr)) && (!placement || *placement == c.placement);

@@ -15,6 +15,7 @@ namespace oriel {
 
 struct Candidate {
   int64_t tp = 1;          // ranks that split a layer
+  int64_t cp = 1;          // ranks with other positions of the same samples
   int64_t pp = 1;          // grids of ranks, each with `interleave` stages
   int64_t dp = 1;          // ranks with different samples, of a grid
   int64_t shards = 1;      // of those, neighbours that share what `zero` says: all, or a part
@@ -30,7 +31,11 @@ struct Candidate {
   // samples of its own for them. Null: they are split as all.
   std::shared_ptr<const std::vector<Strategy::Module>> apart;
 
-  int64_t ranks() const { return tp * pp * dp; }
+  int64_t ranks() const { return ofSample() * pp * dp; }
+  // Ranks of a grid with the same samples.
+  int64_t ofSample() const { return tp * cp; }
+  // Ranks of a grid among which what `zero` says is shared.
+  int64_t sharing() const { return shards * cp; }
   RankPlaces places() const;
   // With its text.
   Strategy strategy() const;
@@ -46,7 +51,7 @@ struct Candidate {
 // What the user decided: `--fix tp=2,zero=3`.
 struct Pins {
   // None: any. As Candidate has them; `hsdp` is `shards` where that is not all of dp, and 0: all.
-  std::optional<int64_t> tp, pp, dp, micro, microbatches, interleave, zero, hsdp;
+  std::optional<int64_t> tp, cp, pp, dp, micro, microbatches, interleave, zero, hsdp;
   std::optional<ScheduleKind> schedule;
   std::optional<RematPolicy> remat;
   std::optional<bool> sequenceParallel, apart;

@@ -21,13 +21,15 @@ const GroupCosts::Known* GroupCosts::nearest(const GroupKey& key) const {
 
 MicrobatchCost GroupCosts::least(const Candidate& c) const {
   // From the most pieces on that are no more than the candidate's.
-  for (int64_t tp = c.tp; tp >= 1; --tp) {
-    // Encoders that are not split may take less than split ones.
-    const bool isApart = c.apart && tp > 1;
-    for (bool sequenceParallel : {c.sequenceParallel, !c.sequenceParallel}) {
-      for (RematPolicy remat : {c.remat, RematPolicy::kNone}) {
-        const Known* known = nearest({{tp, sequenceParallel, isApart, remat}, c.micro});
-        if (known) return leastCost(known->cost, known->of, c);
+  for (int64_t cp = c.cp; cp >= 1; --cp) {
+    for (int64_t tp = c.tp; tp >= 1; --tp) {
+      // Encoders that are not split may take less than split ones.
+      const bool isApart = c.apart && tp * cp > 1;
+      for (bool sequenceParallel : {c.sequenceParallel, !c.sequenceParallel}) {
+        for (RematPolicy remat : {c.remat, RematPolicy::kNone}) {
+          const Known* known = nearest({{tp, cp, sequenceParallel, isApart, remat}, c.micro});
+          if (known) return leastCost(known->cost, known->of, c);
+        }
       }
     }
   }

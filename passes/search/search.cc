@@ -33,11 +33,12 @@ constexpr double kSureBytes = 0.85;
 Candidate representativeOf(const Candidate& c, const SearchProblem& problem) {
   Candidate one;
   one.tp = c.tp;
+  one.cp = c.cp;
   one.sequenceParallel = c.sequenceParallel;
   one.apart = c.apart;
   one.micro = c.micro;
   one.remat = c.remat;
-  const int64_t most = problem.ranks / c.tp;
+  const int64_t most = problem.ranks / c.ofSample();
   if (problem.isOneMicrobatch) {
     one.dp = problem.globalBatch / c.micro;
   } else if (problem.samples) {
@@ -53,7 +54,7 @@ Candidate representativeOf(const Candidate& c, const SearchProblem& problem) {
 // sharded. Not proven, as stages may be cut otherwise.
 bool takesNoLess(const Candidate& c, const Candidate& other) {
   auto same = [](const Candidate& one) {
-    return std::tie(one.tp, one.pp, one.dp, one.sequenceParallel, one.apart, one.remat,
+    return std::tie(one.tp, one.cp, one.pp, one.dp, one.sequenceParallel, one.apart, one.remat,
                     one.schedule, one.interleave);
   };
   const bool isShardedLess =
@@ -102,6 +103,9 @@ class Searcher {
 
  private:
   using Group = std::vector<Candidate>;
+  // How samples and layers are cut.
+  using Pieces = std::tuple<int64_t, int64_t, bool>;
+  static Pieces piecesOf(const Candidate& c) { return {c.tp, c.cp, c.sequenceParallel}; }
   struct Entry {
     double bound;
     size_t order;                  // in which it was found: ties are decided
@@ -115,12 +119,12 @@ class Searcher {
 
   double memory() const { return static_cast<double>(problem_.cluster.device.memory); }
 
-  // For the bounds of groups: what a microbatch takes at each tp, of about as many samples as may
-  // fit.
+  // For the bounds of groups: what a microbatch takes at each tp and cp, of about as many samples
+  // as may fit.
   void findLeastCosts() {
-    std::map<std::pair<int64_t, bool>, std::map<int64_t, Candidate>> ofMicro;
+    std::map<Pieces, std::map<int64_t, Candidate>> ofMicro;
     for (const Candidate& c : candidates_) {
-      ofMicro[{c.tp, c.sequenceParallel}].try_emplace(c.micro, c);
+      ofMicro[piecesOf(c)].try_emplace(c.micro, c);
     }
     constexpr int64_t kStep = 8;
     bool isSmall = true;
@@ -231,7 +235,7 @@ class Searcher {
   void runRound() {
     std::vector<Entry> entries, later;
     std::vector<Candidate> asked;
-    std::set<std::pair<int64_t, bool>> pieces;
+    std::set<Pieces> pieces;
     while (asked.size() < kAtATime && !queue_.empty() && mayImprove(queue_.top())) {
       Entry entry = queue_.top();
       queue_.pop();
@@ -244,7 +248,7 @@ class Searcher {
           continue;
         }
         // One tells about the others that split layers alike.
-        if (!costs_.isExact(c) && !pieces.insert({c.tp, c.sequenceParallel}).second) {
+        if (!costs_.isExact(c) && !pieces.insert(piecesOf(c)).second) {
           later.push_back(std::move(entry));
           continue;
         }

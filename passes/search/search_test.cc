@@ -36,8 +36,8 @@ SearchProblem Problem(int64_t nodes, int64_t devices) {
 }
 
 // A machine by a formula, that takes no less than the bounds: more samples at a time are a little
-// faster, each piece of a layer costs collectives, stages wait for the busiest of their cuts, and
-// what is sharded is sent.
+// faster, each piece of a layer or of the positions costs collectives, stages wait for the busiest
+// of their cuts, and what is sharded is sent.
 class Machine {
  public:
   std::vector<absl::StatusOr<Evaluation>> operator()(const std::vector<Strategy>& strategies) {
@@ -51,20 +51,21 @@ class Machine {
 
   Evaluation Evaluate(const Strategy& strategy) const {
     const auto tp = static_cast<double>(strategy.mesh.tp),
+               cp = static_cast<double>(strategy.mesh.cp),
                dp = static_cast<double>(strategy.mesh.dp);
     const auto pp = static_cast<double>(strategy.grids());
     const auto runs = static_cast<double>(*strategy.pipeline->microbatches);
     const double micro = static_cast<double>(batch) / dp / runs;
-    const double shards = static_cast<double>(strategy.hsdp.value_or(strategy.mesh.dp));
+    const double shards = cp * static_cast<double>(strategy.hsdp.value_or(strategy.mesh.dp));
     const bool isFull = strategy.remat == RematPolicy::kFull;
     MicrobatchCost cost;
-    cost.forward = (0.01 * micro + 0.002) / tp + 0.004 * (tp - 1);
+    cost.forward = (0.01 * micro + 0.002) / tp / cp + 0.004 * (tp - 1) + 0.003 * (cp - 1);
     cost.backward = (isFull ? 3 : 2) * cost.forward;
     cost.update = 0.01 / tp;
     cost.parameters = 4. * kGiB / tp;
     cost.gradients = 8. * kGiB / tp;
     cost.optimizerState = 16. * kGiB / tp;
-    cost.stash = (isFull ? 0.2 : 2.) * kGiB * micro / tp;
+    cost.stash = (isFull ? 0.2 : 2.) * kGiB * micro / tp / cp;
     const bool isZeroBubble = strategy.pipeline->schedule == ScheduleKind::kZbH1;
     const double faster = isZeroBubble ? 3 : static_cast<double>(strategy.pipeline->interleave);
     cost.parts = {1, 1, 1, 1, 1, 1, 1, 2};
@@ -76,7 +77,7 @@ class Machine {
     const double held = strategy.pipeline->interleave > 1 ? 1.5 * pp : pp;
     Evaluation evaluation;
     evaluation.seconds = (runs * busiest + (1 - busiest) / faster) * all * 1.02 + cost.update +
-                         (strategy.zero == 3 ? 0.02 : 0.005 * strategy.zero) * runs * dp;
+                         (strategy.zero == 3 ? 0.02 : 0.005 * strategy.zero) * runs * dp * cp;
     Evaluation::Program program;
     program.bytes = {(cost.parameters / (strategy.zero >= 3 ? shards : 1) +
                       cost.gradients / (strategy.zero >= 2 ? shards : 1) +
@@ -126,6 +127,34 @@ TEST(SpaceTest, AModelForOneNumberOfSamples) {
             "there is no strategy for 4 devices (4 per node), a batch of 32 samples and a model of "
             "8 parts, made for 64 samples at a time: choose another batch.global or number of "
             "devices");
+}
+
+TEST(SpaceTest, PositionsAreCutIfPinnedOrAskedFor) {
+  SearchProblem problem = Problem(2, 4);
+  problem.positions = 12;
+  for (const Candidate& c : allCandidates(problem)) EXPECT_EQ(c.cp, 1);
+  problem.hasContext = true;
+  std::set<int64_t> cps, ranksThatShard;
+  for (const Candidate& c : allCandidates(problem)) {
+    EXPECT_EQ(c.ranks(), 8);
+    EXPECT_EQ(c.micro * c.microbatches * c.dp, 32);
+    EXPECT_TRUE(c.zero == 0 || c.dp * c.cp > 1) << c.shortText();
+    cps.insert(c.cp);
+    if (c.cp == 4 && c.zero > 0) ranksThatShard.insert(c.sharing());
+    const absl::StatusOr<Strategy> read = parseStrategy(c.strategy().text, "");
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(*read == c.strategy()) << c.strategy().text;
+    EXPECT_EQ(read->mesh.ofSample(), c.ofSample());
+  }
+  EXPECT_EQ(cps, (std::set<int64_t>{1, 2, 4}));  // 8 does not divide the positions
+  EXPECT_EQ(ranksThatShard, (std::set<int64_t>{4, 8}));
+  problem.hasContext = false;
+  problem.pins.cp = 2;
+  for (const Candidate& c : allCandidates(problem)) EXPECT_EQ(c.cp, 2);
+  problem.pins.cp = 8;
+  EXPECT_EQ(explainEmptySpace(problem).message(),
+            "no strategy has cp=8 for 8 devices (4 per node), a batch of 32 samples and a model of "
+            "8 parts; cp is one of 1, 2, 4 there: it divides the 12 positions");
 }
 
 TEST(SpaceTest, PinsThatContradict) {
@@ -263,6 +292,31 @@ TEST(NeighboursTest, AreStrategiesOfTheSameRanks) {
   }
 }
 
+TEST(NeighboursTest, CutPositionsWhereTheyDivide) {
+  SearchProblem problem = Problem(2, 4);
+  const auto cps = [&](const Candidate& from) {
+    std::set<std::pair<int64_t, int64_t>> found;  // with tp
+    for (const Candidate& other : neighboursOf(from, problem)) {
+      EXPECT_EQ(other.ranks(), 8);
+      EXPECT_TRUE(parseStrategy(other.strategy().text, "").ok()) << other.strategy().text;
+      if (other.pp == 1) found.insert({other.tp, other.cp});
+    }
+    return found;
+  };
+  Candidate from;
+  from.tp = 4;
+  from.dp = 2;
+  from.micro = 2;
+  from.microbatches = 8;
+  EXPECT_EQ(cps(from), (std::set<std::pair<int64_t, int64_t>>{{2, 1}, {4, 1}}));
+  problem.positions = 64;
+  EXPECT_EQ(cps(from), (std::set<std::pair<int64_t, int64_t>>{{2, 1}, {4, 1}, {4, 2}, {2, 2}}));
+  from.tp = 1;
+  from.cp = 4;
+  EXPECT_EQ(cps(from),
+            (std::set<std::pair<int64_t, int64_t>>{{2, 4}, {1, 4}, {1, 8}, {1, 2}, {2, 2}}));
+}
+
 TEST(NeighboursTest, HaveAboutABlockOnEachStage) {
   SearchProblem problem = Problem(1, 4);
   problem.parts = 100;
@@ -280,9 +334,7 @@ TEST(NeighboursTest, HaveAboutABlockOnEachStage) {
 class SearchTest : public testing::TestWithParam<int64_t> {};
 
 // Nothing in the space is faster than what is found, and few are asked for.
-TEST_P(SearchTest, FindsWhatBruteForceFinds) {
-  SearchProblem problem = Problem(1, 4);
-  problem.cluster.device.memory = GetParam() * kGiB;
+void ExpectWhatBruteForceFinds(const SearchProblem& problem) {
   Machine machine;
   SearchOptions options;
   options.tolerance = 0;
@@ -294,7 +346,7 @@ TEST_P(SearchTest, FindsWhatBruteForceFinds) {
   double best = 0;
   for (const Candidate& candidate : all) {
     const Evaluation evaluation = machine.Evaluate(candidate.strategy());
-    const bool fits = evaluation.peakBytes() <= static_cast<double>(GetParam() * kGiB);
+    const bool fits = evaluation.peakBytes() <= static_cast<double>(problem.cluster.device.memory);
     if (fits && (best == 0 || evaluation.seconds < best)) best = evaluation.seconds;
   }
   ASSERT_EQ(result->found(), best > 0);
@@ -303,6 +355,15 @@ TEST_P(SearchTest, FindsWhatBruteForceFinds) {
     EXPECT_TRUE(result->isWhole);
   }
   EXPECT_LT(machine.asked, static_cast<int64_t>(all.size()) / 2);
+}
+
+TEST_P(SearchTest, FindsWhatBruteForceFinds) {
+  SearchProblem problem = Problem(1, 4);
+  problem.cluster.device.memory = GetParam() * kGiB;
+  ExpectWhatBruteForceFinds(problem);
+  problem.positions = 64;
+  problem.hasContext = true;
+  ExpectWhatBruteForceFinds(problem);
 }
 
 // One that looks ahead, and leaves out what is like what does not fit.

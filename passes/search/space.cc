@@ -28,10 +28,11 @@ int mostZero(int64_t pp, const Pins& pins) {
   return pp == 1 ? 3 : std::max<int>(1, static_cast<int>(pins.zero.value_or(0)));
 }
 
-// Where tensor-parallel ranks can have samples of their own for the encoders.
+// Where ranks with the same samples can have samples of their own for the encoders.
 std::shared_ptr<const std::vector<Strategy::Module>> encodersApart(const Candidate& candidate,
                                                                    const SearchProblem& problem) {
-  const bool isPossible = candidate.tp > 1 && candidate.micro % candidate.tp == 0;
+  const int64_t ranks = candidate.ofSample();
+  const bool isPossible = ranks > 1 && candidate.micro % ranks == 0;
   return isPossible ? problem.encoders : nullptr;
 }
 
@@ -44,7 +45,7 @@ bool hasPlacements(const Candidate& candidate, const Cluster& cluster) {
 // Data-parallel ranks of a grid that are in one domain.
 int64_t shardsWithin(const LinkLevel& level, const Candidate& candidate) {
   const bool isShared = candidate.placement == Placement::kDpOutermost;
-  return level.devices / (candidate.tp * (isShared ? candidate.pp : 1));
+  return level.devices / (candidate.ofSample() * (isShared ? candidate.pp : 1));
 }
 
 // How the stages of several grids run.
@@ -60,9 +61,12 @@ class Space {
   std::vector<Candidate> all() {
     for (int64_t tp : divisorsOf(problem_.ranks)) {
       if (!isTensorParallelSize(tp) || !allows(pins_.tp, tp)) continue;
-      for (int64_t pp : divisorsOf(problem_.ranks / tp)) {
-        if (pp > problem_.parts || !allows(pins_.pp, pp)) continue;
-        addMicrobatches(tp, pp);
+      for (int64_t cp : divisorsOf(problem_.ranks / tp)) {
+        if (!isContextParallelSize(cp)) continue;
+        for (int64_t pp : divisorsOf(problem_.ranks / tp / cp)) {
+          if (pp > problem_.parts || !allows(pins_.pp, pp)) continue;
+          addMicrobatches(tp, cp, pp);
+        }
       }
     }
     std::sort(candidates_.begin(), candidates_.end());
@@ -79,11 +83,17 @@ class Space {
     return node == 1 || node % tp == 0;
   }
 
-  void addMicrobatches(int64_t tp, int64_t pp) {
+  bool isContextParallelSize(int64_t cp) const {
+    if (cp > 1 && !problem_.hasContext && !pins_.cp) return false;
+    return problem_.positions % cp == 0 && allows(pins_.cp, cp);
+  }
+
+  void addMicrobatches(int64_t tp, int64_t cp, int64_t pp) {
     Candidate candidate;
     candidate.tp = tp;
+    candidate.cp = cp;
     candidate.pp = pp;
-    candidate.dp = problem_.ranks / tp / pp;
+    candidate.dp = problem_.ranks / tp / cp / pp;
     if (problem_.globalBatch % candidate.dp != 0) return;
     const int64_t share = problem_.globalBatch / candidate.dp;
     for (int64_t micro : divisorsOf(share)) {
@@ -121,7 +131,7 @@ class Space {
     candidate.zero = 0;
     candidate.shards = 1;
     addRemat(candidate);
-    if (candidate.dp == 1) return;
+    if (candidate.dp * candidate.cp == 1) return;
     const int most = mostZero(candidate.pp, pins_);
     for (candidate.zero = 1; candidate.zero <= most; ++candidate.zero) {
       for (int64_t shards : shardGroups(candidate)) {
@@ -170,10 +180,12 @@ std::string placeText(const SearchProblem& problem) {
 }
 
 // "tp is 1, 2 or 4 there": what the free space has.
-std::string possibleValues(const std::vector<Candidate>& all, const std::string& pin) {
+std::string possibleValues(const SearchProblem& problem, const std::vector<Candidate>& all,
+                           const std::string& pin) {
   const std::string key = pin.substr(0, pin.find('='));
   const std::pair<const char*, int64_t Candidate::*> numbers[] = {
       {"tp", &Candidate::tp},
+      {"cp", &Candidate::cp},
       {"pp", &Candidate::pp},
       {"dp", &Candidate::dp},
       {"hsdp", &Candidate::shards},
@@ -184,7 +196,10 @@ std::string possibleValues(const std::vector<Candidate>& all, const std::string&
     if (key != name) continue;
     std::set<int64_t> values;
     for (const Candidate& candidate : all) values.insert(candidate.*member);
-    return absl::StrCat("; ", key, " is one of ", absl::StrJoin(values, ", "), " there");
+    std::string text =
+        absl::StrCat("; ", key, " is one of ", absl::StrJoin(values, ", "), " there");
+    if (key == "cp") absl::StrAppend(&text, ": it divides the ", problem.positions, " positions");
+    return text;
   }
   if (pin == "apart=on") {
     return "; that takes a model with an encoder beside its largest tower, tp above 1, and a micro "
@@ -203,6 +218,7 @@ std::vector<Candidate> allCandidates(const SearchProblem& problem) { return Spac
 absl::Status explainEmptySpace(const SearchProblem& problem) {
   SearchProblem other = problem;
   other.pins = Pins();
+  other.hasContext |= problem.pins.cp.has_value();
   const std::vector<Candidate> all = allCandidates(other);
   if (all.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -214,13 +230,13 @@ absl::Status explainEmptySpace(const SearchProblem& problem) {
   for (const std::string& pin : pins) {
     other.pins = onlyPins({pin});
     if (!allCandidates(other).empty()) continue;
-    return absl::InvalidArgumentError(absl::StrCat("no strategy has ", pin, " for ",
-                                                   placeText(problem), possibleValues(all, pin)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no strategy has ", pin, " for ", placeText(problem), possibleValues(problem, all, pin)));
   }
   for (size_t i = 0; i < pins.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       other.pins = onlyPins({pins[i]});
-      const std::string values = possibleValues(allCandidates(other), pins[j]);
+      const std::string values = possibleValues(problem, allCandidates(other), pins[j]);
       other.pins = onlyPins({pins[i], pins[j]});
       if (!allCandidates(other).empty()) continue;
       return absl::InvalidArgumentError(
@@ -260,13 +276,13 @@ class Neighbours {
   void add(Change change) {
     Candidate c = from_;
     change(&c);
-    const bool isMesh =
-        problem_.ranks % (c.tp * c.pp) == 0 && c.pp * c.interleave <= problem_.parts;
+    const bool isMesh = problem_.ranks % (c.ofSample() * c.pp) == 0 &&
+                        problem_.positions % c.cp == 0 && c.pp * c.interleave <= problem_.parts;
     const int64_t node = problem_.cluster.devicesPerNode;
     if (!isMesh || (node > 1 && node % c.tp != 0)) return;
-    c.dp = problem_.ranks / (c.tp * c.pp);
+    c.dp = problem_.ranks / (c.ofSample() * c.pp);
     if (c.dp != from_.dp) c.shards = from_.shards == from_.dp ? c.dp : std::min(c.dp, c.shards);
-    if (c.dp == 1) c.zero = 0;
+    if (c.dp * c.cp == 1) c.zero = 0;
     if (c.zero == 0) c.shards = 1;
     if (c.zero > 0 && from_.zero == 0) c.shards = c.dp;
     if (c.tp == 1) c.sequenceParallel = false;
@@ -291,6 +307,18 @@ class Neighbours {
     if (from_.tp % 2 == 0) add([](Candidate* c) { c->tp /= 2; });
     add([](Candidate* c) { c->pp *= 2; });
     if (from_.pp % 2 == 0) add([](Candidate* c) { c->pp /= 2; });
+    add([](Candidate* c) { c->cp *= 2; });
+    if (from_.cp % 2 == 0) add([](Candidate* c) { c->cp /= 2; });
+    // The same samples on a rank.
+    add([](Candidate* c) { trade(&c->tp, &c->cp); });
+    add([](Candidate* c) { trade(&c->cp, &c->tp); });
+    add([](Candidate* c) { trade(&c->pp, &c->cp); });
+  }
+
+  static void trade(int64_t* from, int64_t* to) {
+    if (*from % 2 != 0) return;
+    *from /= 2;
+    *to *= 2;
   }
 
   void changeMicro() {

@@ -18,6 +18,8 @@ struct SearchProblem {
   int64_t ranks = 1;        // that a strategy has
   int64_t globalBatch = 1;  // samples of a step
   int64_t parts = 1;        // of the model, between which it can be cut into stages
+  int64_t positions = 1;    // of the loss, which cp divides
+  bool hasContext = false;  // cp is in the space; else only if pinned, and next to what was found
   // Samples of a microbatch of all ranks, where the model is for one number only.
   std::optional<int64_t> samples;
   bool isOneMicrobatch = false;  // the loss may mix the samples of a step
@@ -30,6 +32,7 @@ struct SearchProblem {
 // In the order of candidates. What is in there:
 // - tp: what divides the ranks and the devices of a node; sequence parallelism with it, since that
 //   sends the same bytes and keeps less (without it: only if pinned);
+// - cp: 1; with `hasContext` what divides the ranks and the positions (else only if pinned);
 // - pp: what divides the other ranks, up to the parts; 1F1B, zb-h1, and interleaved with 2 stages
 //   (more are neighbours of these, or pinned; GPipe, which takes as long as 1F1B and keeps more,
 //   only if pinned);
@@ -42,8 +45,9 @@ struct SearchProblem {
 std::vector<Candidate> allCandidates(const SearchProblem& problem);
 
 // Candidates that differ from this one in one choice; what follows from it (dp, microbatches)
-// changes with it. Not all are in the space: other numbers of stages on a grid, tensor parallelism
-// without sequence parallelism, encoders on a mesh of their own, stages side by side.
+// changes with it. Not all are in the space: other numbers of stages on a grid, positions
+// that are cut, tensor parallelism without sequence parallelism, encoders on a mesh of their own,
+// stages side by side.
 std::vector<Candidate> neighboursOf(const Candidate& candidate, const SearchProblem& problem);
 
 // Why allCandidates() is empty: which of the pins contradict the cluster, the batch, or each other.

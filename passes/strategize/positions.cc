@@ -89,7 +89,7 @@ class PositionFinder {
   void beginAt(Operation* op) {
     const ShardingRule rule = ruleOf(op);
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-      if (typeOf(operand).getRank() < 3) continue;
+      if (positionsOfLoss(typeOf(operand)) == 1) continue;
       const FactorList& factors = rule.operands[i][kPositions];
       if (factors.size() != 1 || rule.factors[factors.front()].kind != FactorKind::kSum) continue;
       if (add(operand, kPositions)) found_.losses.insert({operand, kPositions});
@@ -140,6 +140,10 @@ class PositionFinder {
 };
 
 }  // namespace
+
+int64_t positionsOfLoss(RankedTensorType summed) {
+  return summed.getRank() < 3 ? 1 : summed.getDimSize(kPositions);
+}
 
 Positions findPositions(mlir::ModuleOp module) { return PositionFinder(module).find(); }
 

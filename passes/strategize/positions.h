@@ -32,6 +32,8 @@ struct Positions {
 
 // Of the forward and eval segments of all programs.
 Positions findPositions(mlir::ModuleOp module);
+// How many a loss of this type sums; 1 for fewer than three dimensions.
+int64_t positionsOfLoss(mlir::RankedTensorType summed);
 
 // What ranks can have different pieces of, where an op needs all positions: for each dimension of
 // the operand that has them the sizes of its factors, outermost first. Of attention's queries

@@ -1,6 +1,7 @@
 #include "passes/train/recipe.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "passes/train/recipe_init.h"
@@ -158,16 +159,28 @@ class RecipeReader {
     }
     optimizer.lr = map.readDouble("lr", 1);
     if (optimizer.lr <= 0) map.fail("lr", "'optimizer.lr' must be above 0");
+    checkRange(map, "lr", optimizer.lr);
     readBetas(map);
     optimizer.epsilon = map.readDouble("eps", optimizer.epsilon);
     if (optimizer.epsilon <= 0) map.fail("eps", "'optimizer.eps' must be above 0");
+    checkRange(map, "eps", optimizer.epsilon);
     optimizer.weightDecay = map.readDouble("weight_decay", 0);
     if (optimizer.weightDecay < 0) {
       map.fail("weight_decay", "'optimizer.weight_decay' must not be below 0");
     }
+    checkRange(map, "weight_decay", optimizer.weightDecay);
     optimizer.noDecay = map.readStrings("no_decay", {});
     optimizer.clipNorm = map.readDouble("clip_norm", 0);
     if (optimizer.clipNorm < 0) map.fail("clip_norm", "'optimizer.clip_norm' must not be below 0");
+    checkRange(map, "clip_norm", optimizer.clipNorm);
+  }
+
+  // Numbers of the update, which is in f32: what is not 0 must not become it, or infinite.
+  void checkRange(YamlMap& map, const char* key, double value) {
+    const auto narrow = static_cast<float>(value);
+    if (std::isfinite(narrow) && (value == 0 || narrow != 0)) return;
+    map.fail(key, "'" + map.pathOf(key) + "' is " + (narrow == 0 ? "0" : "infinite") +
+                      " in f32, in which it is used");
   }
 
   void readBetas(YamlMap& map) {

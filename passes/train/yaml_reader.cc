@@ -60,7 +60,12 @@ YamlDocument::YamlDocument(const std::string& text, std::string name) : name_(st
     return;
   }
   try {
-    root_ = YAML::Load(text);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      fail(documents[1].Mark(), "a second document ('---') begins here; remove it");
+      return;
+    }
+    if (!documents.empty()) root_ = documents.front();
   } catch (const YAML::DeepRecursion& error) {
     fail(error.mark, "nested too deeply");
   } catch (const YAML::Exception& error) {  // yaml-cpp reports syntax errors no other way

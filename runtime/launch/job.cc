@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/cores.h"
 #include "runtime/base/files.h"
+#include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/link_delay.h"
 #include "runtime/exec/executor.h"
@@ -17,6 +18,7 @@
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify.h"
 #include "runtime/train/evaluator.h"
+#include "runtime/train/learning_rate.h"
 #include "runtime/train/model_state.h"
 #include "runtime/train/rank_context.h"
 #include "runtime/train/trace_file.h"
@@ -35,6 +37,31 @@ void Say(const RankContext& context, const std::string& text) {
   if (context.is_first()) std::fprintf(stderr, "%s\n", text.c_str());
 }
 
+// Where the files of a run go, before it begins: what they would hold can't be had again.
+absl::Status CheckOutputs(const Job& job) {
+  const RunOptions& options = job.options;
+  if (job.trains() && !options.save_dir.empty()) {
+    ORIEL_RETURN_IF_ERROR(MakeFolders(options.save_dir));
+    // Of a file in it, so that one learns whether it can be written to.
+    ORIEL_RETURN_IF_ERROR(CheckOutputPath(JoinPath(options.save_dir, "index.json")));
+  }
+  if (job.trains()) ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.dump_gradients));
+  ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.eval_logits));
+  return CheckOutputPath(options.dump_parameters);
+}
+
+// Says if the last steps are to have a rate of 0: the schedule ends before them.
+void SayIfRateIsZero(const Job& job, const RankContext& context, int64_t done) {
+  const plan::LearningRate& schedule = job.plan.training().learning_rate();
+  int64_t first = job.steps + 1;
+  while (first > done + 1 && LearningRateAt(schedule, first - 1) == 0) --first;
+  if (job.steps - first < 1) return;  // a schedule may end at 0
+  Say(context,
+      absl::StrCat("oriel-run: warning: from step ", first,
+                   " on the learning rate is 0: the recipe's schedule ends at step ",
+                   schedule.total_steps(), "; to go on, compile with more schedule.total_steps"));
+}
+
 // True if interrupted.
 absl::StatusOr<bool> TrainRank(const Job& job, const RankContext& context, ModelState& state) {
   const TrainingProgress* start = job.checkpoint ? &job.checkpoint->index().progress : nullptr;
@@ -47,6 +74,7 @@ absl::StatusOr<bool> TrainRank(const Job& job, const RankContext& context, Model
       return false;
     }
   }
+  SayIfRateIsZero(job, context, start != nullptr ? start->step : 0);
   TrainerOptions options;
   options.steps = job.steps;
   options.seed = job.seed;
@@ -110,6 +138,19 @@ std::optional<TraceRecorder> MakeRecorder(const Job& job) {
 }
 
 absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context, int threads) {
+  if (context.is_first()) ORIEL_RETURN_IF_ERROR(CheckOutputs(job));
+  if (job.eval_data != nullptr) {
+    ORIEL_RETURN_IF_ERROR(
+        CheckEvaluation(context, *job.eval_data, !job.options.eval_logits.empty()));
+  }
+  if (!job.options.data.empty() && !job.trains()) {
+    Say(context, "nothing to train: 0 steps (--steps K to train)");
+  }
+  if (job.checkpoint && job.seed != job.plan.training().seed() && !job.options.seed) {
+    Say(context,
+        absl::StrCat("the order of the data goes on with the checkpoint's seed, ", job.seed,
+                     "; --seed ", job.plan.training().seed(), " for the plan's"));
+  }
   ORIEL_ASSIGN_OR_RETURN(ModelState state,
                          ModelState::Bind(job.plan, context.rank, *context.executor));
   int64_t step = 0;

@@ -123,8 +123,10 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
       ->type_name("K")
       ->check(from_zero)
       ->group(training);
-  app.add_option("--seed", options.seed, "order of the data (default: the plan's)")
+  app.add_option("--seed", options.seed,
+                 "order of the data (default: the checkpoint's, else the plan's)")
       ->type_name("S")
+      ->check(from_zero)
       ->group(training);
   app.add_flag("--no-shuffle", options.no_shuffle, "take the samples in their order")
       ->group(training);

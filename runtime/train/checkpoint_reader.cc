@@ -37,6 +37,14 @@ std::string Some(const std::vector<std::string>& names) {
 
 }  // namespace
 
+int64_t StepOfCheckpoint(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  int64_t step = -1;
+  const bool is_step = name.rfind(kStepPrefix, 0) == 0 &&
+                       absl::SimpleAtoi(name.substr(std::strlen(kStepPrefix)), &step);
+  return is_step ? step : -1;
+}
+
 absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
   if (!Exists(path)) {
     return absl::NotFoundError(absl::StrCat(path, ": there is no such checkpoint folder"));
@@ -47,13 +55,9 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
   std::error_code error;
   for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
        it.increment(error)) {
-    std::string name = it->path().filename().string();
-    int64_t step = -1;
-    if (name.rfind(kStepPrefix, 0) != 0 ||
-        !absl::SimpleAtoi(name.substr(std::strlen(kStepPrefix)), &step) || step <= latest ||
-        !Exists(JoinPath(JoinPath(path, name), kIndexFile))) {
-      continue;
-    }
+    const std::string name = it->path().filename().string();
+    const int64_t step = StepOfCheckpoint(name);
+    if (step <= latest || !Exists(JoinPath(JoinPath(path, name), kIndexFile))) continue;
     latest = step;
     found = JoinPath(path, name);
   }
@@ -121,8 +125,16 @@ absl::Status CheckpointReader::CheckModel(const std::string& model_name,
   if (missing.empty() && different.empty() && extra.empty()) return absl::OkStatus();
   std::vector<std::string> extra_names;
   for (const auto& entry : extra) extra_names.push_back(entry.first);
-  std::string message = absl::StrCat(path_, ": is a checkpoint of another model: it was saved for ",
-                                     index_.model_name, ", the plan is for ", model_name);
+  const bool is_alike = index_.model_name == model_name && different.empty() &&
+                        (missing.empty() || extra_names.empty());
+  std::string message =
+      is_alike
+          ? absl::StrCat(path_, ": does not have the parameters of the plan, though both are of ",
+                         model_name,
+                         ": one may leave out what its loss doesn't depend on (loss.logits, "
+                         "loss.output); resume with a plan of the same loss")
+          : absl::StrCat(path_, ": is a checkpoint of another model: it was saved for ",
+                         index_.model_name, ", the plan is for ", model_name);
   if (!missing.empty()) absl::StrAppend(&message, "; missing: ", Some(missing));
   if (!extra_names.empty()) absl::StrAppend(&message, "; extra: ", Some(extra_names));
   if (!different.empty()) absl::StrAppend(&message, "; different: ", Some(different));
@@ -155,6 +167,16 @@ absl::Status CheckpointReader::ReadState(const std::string& parameter, const std
   if (slots != index_.optimizer_states.end()) {
     auto it = slots->second.find(slot);
     if (it != slots->second.end()) tensor = &it->second;
+  }
+  const bool was_frozen = slots == index_.optimizer_states.end() &&
+                          !index_.optimizer_states.empty() &&
+                          index_.parameters.count(parameter) > 0;
+  if (was_frozen) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path_, ": ", parameter,
+        " was frozen when this was saved, so that it has no optimizer state; to train "
+        "it from here on, write the weights with `oriel export --to onnx`, and compile "
+        "that model"));
   }
   return ReadTensor(absl::StrCat("optimizer state ", slot, " of ", parameter), tensor, spec, box,
                     target);

@@ -16,6 +16,8 @@ namespace oriel::runtime {
 // The checkpoint that `path` stands for: itself if it is one (step-NNNNNNNN), or the complete one
 // with the highest step in it. NotFound, saying what was looked for, if there is none.
 absl::StatusOr<std::string> FindCheckpoint(const std::string& path);
+// Of a path that ends in step-NNNNNNNN; -1 for another.
+int64_t StepOfCheckpoint(const std::string& path);
 
 class CheckpointReader {
  public:

@@ -79,12 +79,18 @@ class Evaluator {
  public:
   explicit Evaluator(const RankContext& context) : context_(context) {}
 
+  // Finds what a batch needs; what is wrong with plan, data and options.
+  absl::Status Check(const ShardIndex& data, bool has_logits);
   absl::Status Prepare(std::shared_ptr<const ShardIndex> data, const std::string& logits_path);
   absl::StatusOr<Evaluation> Run();
 
  private:
   absl::Status Count(const Batch& batch);
   absl::Status PreparePredictions();
+  absl::Status FindLogits();
+  TensorSpec LogitsOfBatch() const {
+    return {FromPlan(logits_->buffer->local()).dtype, logits_->layout.global()};
+  }
   absl::Status PrepareLogits(const std::string& path);
   absl::Status GatherLogits(const Batch& batch);
 
@@ -103,8 +109,7 @@ class Evaluator {
   Sums sums_;
 };
 
-absl::Status Evaluator::Prepare(std::shared_ptr<const ShardIndex> data,
-                                const std::string& logits_path) {
+absl::Status Evaluator::Check(const ShardIndex& data, bool has_logits) {
   const auto& programs = context_.plan->programs();
   if (std::all_of(programs.begin(), programs.end(),
                   [](const plan::Program& program) { return EvalSegments(program).empty(); })) {
@@ -117,15 +122,21 @@ absl::Status Evaluator::Prepare(std::shared_ptr<const ShardIndex> data,
   ORIEL_ASSIGN_OR_RETURN(loss_sum_, FindOutput(context_, "loss_sum"));
   ORIEL_ASSIGN_OR_RETURN(token_count_, FindOutput(context_, "token_count"));
   if (layout_.labels() != nullptr) ORIEL_RETURN_IF_ERROR(PreparePredictions());
-  samples_ = data->size();
+  samples_ = data.size();
   const int64_t batch = layout_.global_batch();
   if (layout_.labels() == nullptr && samples_ % batch != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("the plan has no labels, so it evaluates whole batches of ", batch,
                      " samples; the data has ", samples_));
   }
-  batches_ = (samples_ + batch - 1) / batch;
-  if (!logits_path.empty()) ORIEL_RETURN_IF_ERROR(PrepareLogits(logits_path));
+  return has_logits ? FindLogits() : absl::OkStatus();
+}
+
+absl::Status Evaluator::Prepare(std::shared_ptr<const ShardIndex> data,
+                                const std::string& logits_path) {
+  ORIEL_RETURN_IF_ERROR(Check(*data, !logits_path.empty()));
+  batches_ = (samples_ + layout_.global_batch() - 1) / layout_.global_batch();
+  if (logits_) ORIEL_RETURN_IF_ERROR(PrepareLogits(logits_path));
   Loader::Options options;
   options.shuffle = false;
   options.drop_last = false;
@@ -147,17 +158,23 @@ absl::Status Evaluator::PreparePredictions() {
   return absl::OkStatus();
 }
 
-absl::Status Evaluator::PrepareLogits(const std::string& path) {
+absl::Status Evaluator::FindLogits() {
   ORIEL_ASSIGN_OR_RETURN(logits_, FindOutput(context_, "logits"));
-  TensorSpec all{FromPlan(logits_->buffer->local()).dtype, logits_->layout.global()};
-  if (all.shape.empty() || all.shape[0] != layout_.global_batch()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the plan's logits ", all.ToString(), " don't have the sample as their first dimension"));
+  const TensorSpec all = LogitsOfBatch();
+  if (all.shape.empty() || all.shape[0] % layout_.global_batch() != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("the plan's logits ", all.ToString(),
+                                                   " don't have samples as their first dimension"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Evaluator::PrepareLogits(const std::string& path) {
   ORIEL_ASSIGN_OR_RETURN(gatherer_, PieceGatherer::Create(*context_.plan, context_.world));
   if (!context_.is_first()) return absl::OkStatus();
+  TensorSpec all = LogitsOfBatch();
   gathered_.resize(all.bytes());
-  all.shape[0] = samples_;
+  all.shape[0] *= samples_;
+  all.shape[0] /= layout_.global_batch();
   ORIEL_ASSIGN_OR_RETURN(writer_, NpyWriter::Create(path, all));
   return absl::OkStatus();
 }
@@ -228,7 +245,7 @@ absl::Status Evaluator::Count(const Batch& batch) {
 }
 
 absl::Status Evaluator::GatherLogits(const Batch& batch) {
-  const TensorSpec all{FromPlan(logits_->buffer->local()).dtype, logits_->layout.global()};
+  const TensorSpec all = LogitsOfBatch();
   const void* piece = nullptr;
   if (logits_->access.exists()) {
     ORIEL_ASSIGN_OR_RETURN(piece, logits_->access.Map(piece_));
@@ -269,6 +286,10 @@ absl::StatusOr<Evaluation> Evaluate(const RankContext& context,
   absl::StatusOr<Evaluation> result = evaluator.Run();
   if (!result.ok()) return Annotate(result.status(), "eval");
   return result;
+}
+
+absl::Status CheckEvaluation(const RankContext& context, const ShardIndex& data, bool has_logits) {
+  return Annotate(Evaluator(context).Check(data, has_logits), "eval");
 }
 
 std::string FormatEvaluation(const Evaluation& evaluation) {

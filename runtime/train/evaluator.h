@@ -28,10 +28,13 @@ struct Evaluation {
 // same result. The ranks of the last pipeline stage have the loss and count. The last batch is
 // filled up with a sample whose labels don't count; without labels it must be full
 // (InvalidArgument). Writes, on rank 0, the logits of all samples to `logits_path` (f32 .npy,
-// [samples, ...]) unless empty.
+// [samples, ...], or of as many rows for each sample as the model gives) unless empty.
 absl::StatusOr<Evaluation> Evaluate(const RankContext& context,
                                     std::shared_ptr<const ShardIndex> data,
                                     const std::string& logits_path);
+
+// What would keep Evaluate() from beginning; asked before training.
+absl::Status CheckEvaluation(const RankContext& context, const ShardIndex& data, bool has_logits);
 
 // "eval: loss 0.1234, token accuracy 0.9876, exact match 0.9123, 1000 samples, 4000 tokens"
 std::string FormatEvaluation(const Evaluation& evaluation);

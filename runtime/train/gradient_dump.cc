@@ -1,5 +1,6 @@
 #include "runtime/train/gradient_dump.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -71,7 +72,8 @@ absl::StatusOr<double> TokenCount(const plan::Plan& plan, Executor& executor, Co
     if (world != nullptr) {
       ORIEL_RETURN_IF_ERROR(world->Broadcast(sum->layout.Owners().front(), &count, sizeof count));
     }
-    return count;
+    // As in the update, which divides by 1 where no label counts.
+    return std::max(count, 1.0);
   }
   return absl::NotFoundError("the plan does not count tokens");
 }

@@ -37,7 +37,7 @@ class Trainer {
   absl::StatusOr<TrainingOutcome> Run();
 
  private:
-  void WarnOfOldCheckpoints() const;
+  void WarnOfLaterCheckpoints() const;
   DataPosition StartPosition(const TrainingProgress& start);
   absl::StatusOr<StepMetrics> Step(int64_t step);
   absl::Status RunSchedule(const Batch& batch, int64_t step, double rate);
@@ -97,15 +97,15 @@ absl::Status Trainer::Prepare(std::shared_ptr<const ShardIndex> data,
         metrics_, MetricsFile::Open(options_.metrics,
                                     start ? std::optional<int64_t>(start->step) : std::nullopt));
   }
-  if (start == nullptr) WarnOfOldCheckpoints();
+  WarnOfLaterCheckpoints();
   return absl::OkStatus();
 }
 
 // `--resume` takes the highest step of a folder, whichever run it is from.
-void Trainer::WarnOfOldCheckpoints() const {
+void Trainer::WarnOfLaterCheckpoints() const {
   if (!context_.is_first() || options_.save_dir.empty()) return;
   absl::StatusOr<std::string> old = FindCheckpoint(options_.save_dir);
-  if (!old.ok()) return;
+  if (!old.ok() || StepOfCheckpoint(*old) <= progress_.step) return;
   std::fprintf(stderr,
                "oriel-run: warning: %s is of an earlier run, and --resume %s takes the highest "
                "step: remove it, or give this run another --save-dir\n",

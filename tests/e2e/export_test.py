@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 import numpy
-from oriel_testing import DATA, GOLDEN, MODEL, OrielTestCase, read_safetensors, read_shards
+from oriel_testing import DATA, GOLDEN, MODEL, OrielTestCase, read_safetensors, read_shards, run
 
 VENV = pathlib.Path(os.environ.get("ORIEL_VENV", pathlib.Path.home() / ".cache" / "oriel" / "venv"))
 
@@ -89,6 +89,36 @@ class ExportTest(OrielTestCase):
             changed += value.tobytes() != initial[name].tobytes()
         self.assertGreater(changed, 50)
         self.assertTrue(trained == bytes(expected), "bytes beside the weights differ")
+
+    def test_what_an_earlier_plan_trained(self):
+        """A plan that freezes most goes on: the checkpoint has what the plan before it trained."""
+        recipe = self.folder / "phase2.yaml"
+        text = (GOLDEN / "recipe_adamw.yaml").read_text()
+        recipe.write_text(text.replace('trainable: ["*"]', 'trainable: ["*projector*"]'))
+        plan, parameters = self.compile(recipe, 1), self.folder / "phase2.safetensors"
+        self.train(plan, "--steps", 4, "--resume", self.checkpoints, "--save-dir", self.checkpoints,
+                   "--dump-parameters", parameters)
+        path = self.folder / "phase2.onnx"
+        self.run_ok("oriel", "export", plan, "--checkpoint", self.checkpoints, "--to", "onnx", "-o", path)
+        exported, original, earlier = path.read_bytes(), MODEL.read_bytes(), read_safetensors(self.parameters)
+        kept = 0
+        for name, value in read_safetensors(parameters).items():
+            head = name.encode() + b"\x4a" + varint(value.nbytes)
+            begin = exported.index(head) + len(head)
+            self.assertEqual(exported[begin : begin + value.nbytes], value.tobytes(), name)
+            is_initial = original[begin : begin + value.nbytes] == value.tobytes()
+            kept += not is_initial and value.tobytes() == earlier[name].tobytes()
+        self.assertGreater(kept, 40)
+
+    def test_inputs_are_not_overwritten(self):
+        model = self.folder / "model.onnx"
+        model.write_bytes(MODEL.read_bytes())
+        for path in (self.plan, model):
+            before = path.read_bytes()
+            result = run("oriel", "export", self.plan, "--checkpoint", self.checkpoints, "--to", "onnx",
+                         "--model", model, "-o", path)
+            self.assert_fails(result, "which is read; give another path")
+            self.assertEqual(path.read_bytes(), before)
 
     def test_onnxruntime_gives_our_logits(self):
         python = VENV / "bin" / "python"

@@ -104,20 +104,9 @@ class SumLossTest(GoldenTestCase):
 class LabelsTest(OrielTestCase):
     def test_labels_of_the_model(self):
         """input_ids as labels gives what a copy of them as labels gives; also where the last batch is filled up."""
-        random = numpy.random.default_rng(0)
-        graph = onnx_writer.Graph()
-        graph.input("input_ids", numpy.int64, ["batch", 6])
-        graph.output("logits", numpy.float32, ["batch", 6, 9])
-        for name, shape in (("embed", (9, 4)), ("head", (4, 9))):
-            graph.initializer(name, random.standard_normal(shape).astype("f4"))
-        graph.node("Gather", ["embed", "input_ids"], "hidden", axis=0)
-        graph.node("MatMul", ["hidden", "head"], "logits")
-        model = self.folder / "model.onnx"
-        model.write_bytes(graph.model())
-        data = self.folder / "data"
-        data.mkdir()
-        ids = [random.integers(0, 9, 6) for _ in range(5)]
-        write_shard(data / "0.tar", [{"input_ids": row, "labels": row} for row in ids])
+        model = self.tiny_model()
+        random = numpy.random.default_rng(1)
+        data = self.made_data([random.integers(0, 9, 6) for _ in range(5)])
         results = []
         for labels in ("labels", "input_ids"):
             recipe = self.folder / f"{labels}.yaml"
@@ -136,3 +125,51 @@ class LabelsTest(OrielTestCase):
         self.assertEqual(evaluation["tokens"], 25)
         for name, value in parameters.items():
             self.assertEqual(own_parameters[name].tobytes(), value.tobytes())
+
+    def test_no_label_counts(self):
+        """A first step without a label that counts has a loss and gradients of 0, as in PyTorch's sum over max(1, count)."""
+        model, data = self.tiny_model(), self.made_data([numpy.arange(6)] * 2, [numpy.full(6, -100)] * 2)
+        dump = self.folder / "gradients.safetensors"
+        (line,) = self.train(self.tiny_plan(model), "--steps", 1, "--dump-gradients", dump, data=data)
+        self.assertEqual((line["loss"], line["grad_norm"]), (0, 0))
+        for name, value in read_safetensors(dump).items():
+            self.assertFalse(value.any(), name)
+
+    def test_logits_of_flattened_rows(self):
+        """[samples x positions, classes], as some exports have them: the same file of logits but for its shape."""
+        data, logits = self.made_data([numpy.arange(i, i + 6) % 9 for i in range(5)]), []
+        for flat in (False, True):
+            path = self.folder / f"logits_{flat}.npy"
+            self.run_ok("oriel-run", self.tiny_plan(self.tiny_model(flat)), "--eval", data, "-n", 1, "--eval-logits", path)
+            logits.append(numpy.load(path))
+        self.assertEqual([array.shape for array in logits], [(5, 6, 9), (30, 9)])
+        numpy.testing.assert_array_equal(logits[0].reshape(30, 9), logits[1])
+
+    def tiny_model(self, flat: bool = False):
+        random = numpy.random.default_rng(0)
+        graph = onnx_writer.Graph()
+        graph.input("input_ids", numpy.int64, ["batch", 6])
+        graph.output("logits", numpy.float32, ["rows", 9] if flat else ["batch", 6, 9])
+        for name, shape in (("embed", (9, 4)), ("head", (4, 9))):
+            graph.initializer(name, random.standard_normal(shape).astype("f4"))
+        graph.node("Gather", ["embed", "input_ids"], "hidden", axis=0)
+        graph.node("MatMul", ["hidden", "head"], "scores" if flat else "logits")
+        if flat:
+            graph.initializer("shape", numpy.array([-1, 9]))
+            graph.node("Reshape", ["scores", "shape"], "logits")
+        model = self.folder / f"model_{flat}.onnx"
+        model.write_bytes(graph.model())
+        return model
+
+    def tiny_plan(self, model):
+        recipe = self.folder / "tiny.yaml"
+        recipe.write_text("inputs: {labels: {dtype: int64, shape: [micro_batch, 6]}}\nmodel: {bind: {batch: micro_batch}}\n"
+                          "optimizer: {kind: sgd, lr: 0.1, clip_norm: 1.0}\nbatch: {global: 2, micro: 2}\nsteps: 2\n"
+                          "loss: {logits: logits, labels: labels}\n")
+        return self.compile(recipe, model=model, name=model.stem)
+
+    def made_data(self, ids, labels=None):
+        data = self.folder / "data"
+        data.mkdir()
+        write_shard(data / "0.tar", [{"input_ids": row, "labels": label} for row, label in zip(ids, labels or ids)])
+        return data

@@ -59,3 +59,39 @@ class ResumeTest(OrielTestCase):
         next(self.checkpoints.glob("step-*/model.safetensors")).unlink()
         result = run("oriel-run", self.plan, "--data", DATA, "-n", 2, "--resume", self.checkpoints)
         self.assert_fails(result, "model.safetensors")
+
+    def test_a_plan_that_trains_more(self):
+        text = (GOLDEN / "recipe_adamw.yaml").read_text()
+        recipe = self.folder / "projector.yaml"
+        recipe.write_text(text.replace('trainable: ["*"]', 'trainable: ["*projector*"]'))
+        plan = self.compile(recipe, 2, name="projector")
+        self.run_ok("oriel-run", plan, "--data", DATA, "-n", 2, "--steps", 1, "--save-dir", self.checkpoints)
+        result = run("oriel-run", self.plan, "--data", DATA, "-n", 2, "--resume", self.checkpoints)
+        self.assert_fails(result, "was frozen when this was saved", "oriel export --to onnx")
+
+    def test_goes_back_in_a_folder_of_later_steps(self):
+        self.run_steps("--steps", 4, "--save-dir", self.checkpoints, "--save-every", 1)
+        for start, warns in ((2, True), (4, False)):
+            result = run("oriel-run", self.plan, "--data", DATA, "-n", 2, "--steps", start + 1, "--save-dir", self.checkpoints,
+                         "--resume", self.checkpoints / f"step-{start:08}")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual("step-00000004 is of an earlier run" in result.stderr, warns, result.stderr)
+
+    def test_unusable_paths_are_found_before_training(self):
+        file = self.folder / "file"
+        file.write_text("")
+        for option in ("--save-dir", "--dump-parameters", "--dump-gradients", "--eval-logits"):
+            result = run("oriel-run", self.plan, "--data", DATA, "--eval", DATA, "-n", 2, "--steps", 1, option, file / "below",
+                         "--metrics", self.folder / "m.jsonl")
+            self.assert_fails(result, "file")
+            self.assertFalse((self.folder / "m.jsonl").exists(), option)
+
+    def test_a_rate_of_zero_is_told(self):
+        text = (GOLDEN / "recipe_adamw.yaml").read_text()
+        recipe = self.folder / "cosine.yaml"
+        recipe.write_text(text.replace("{kind: constant}", "{kind: cosine, total_steps: 2}"))
+        plan = self.compile(recipe, 2)
+        for steps, warns in ((2, False), (5, True)):
+            result = run("oriel-run", plan, "--data", DATA, "-n", 2, "--steps", steps)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual("from step 2 on the learning rate is 0" in result.stderr, warns, result.stderr)

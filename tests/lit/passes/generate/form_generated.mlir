@@ -55,7 +55,7 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 // CHECK: oriel.activation %{{.*}} {kind = "gelu"}
 // CHECK-NEXT: oriel.mul
 // CHECK: oriel.exp %{{.*}} : (tensor<8xf64>)
-// CHECK-NOT: exec.generated
+// CHECK-NOT: exec.generated{{.*}}: (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
 module attributes {oriel.grid = {}, oriel.mesh = {}} {
   func.func @approximated(%a: tensor<8xf32> {oriel.kind = "input", oriel.ref = "a"},
                           %d: tensor<8xf64> {oriel.kind = "input", oriel.ref = "d"})
@@ -73,7 +73,7 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 
 // The logarithm between the two reads the sum, so the sum can't wait for the product.
 // CHECK-LABEL: func.func @used_in_between
-// CHECK-NOT: exec.generated
+// CHECK-NOT: exec.generated{{.*}}: (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
 module attributes {oriel.grid = {}, oriel.mesh = {}} {
   func.func @used_in_between(%a: tensor<8xf32> {oriel.kind = "input", oriel.ref = "a"})
       -> (tensor<8xf32> {oriel.kind = "output", oriel.ref = "y"}) {
@@ -88,7 +88,7 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 
 // Two operands would be held over the matmul in place of their sum.
 // CHECK-LABEL: func.func @takes_more_memory
-// CHECK-NOT: exec.generated
+// CHECK-NOT: exec.generated{{.*}}: (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
 // CHECK-LABEL: func.func @takes_no_more_memory
 // CHECK: oriel.matmul
 // CHECK-NEXT: exec.generated
@@ -118,7 +118,7 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 
 // Other shapes, whole numbers that may be divided by zero, and f16 stay what they are.
 // CHECK-LABEL: func.func @left_alone
-// CHECK-NOT: exec.generated
+// CHECK-NOT: exec.generated{{.*}}: (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
 module attributes {oriel.grid = {}, oriel.mesh = {}} {
   func.func @left_alone(%a: tensor<8xf32> {oriel.kind = "input", oriel.ref = "a"},
                         %b: tensor<2x8xf32> {oriel.kind = "input", oriel.ref = "b"},
@@ -145,7 +145,7 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 // CHECK-SAME: oriel.shardings = [#oriel.sharding<[{a0}]>]
 // CHECK-SAME: oriel.split = {{\[\[}}"a0"]]
 // CHECK-LABEL: func.func @cut_otherwise
-// CHECK-NOT: exec.generated
+// CHECK-NOT: exec.generated{{.*}}: (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
 #rule = {factors = [[8, "parallel"]], linear = [[0, 1]], operands = [[[0]], [[0]]], results = [[[0]]]}
 module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
   func.func @cut(%a: tensor<4xf32> {oriel.kind = "input", oriel.ref = "a", oriel.sharding = #oriel.sharding<[{a0}]>},
@@ -217,7 +217,7 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
 // Rows that are too long for a block of CUDA, other dimensions and whole numbers stay what they are;
 // a value without the rows' dimensions goes along no rows.
 // CHECK-LABEL: func.func @no_rows
-// CHECK-NOT: exec.generated
+// CHECK-NOT: exec.generated{{.*}}: (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
 // CHECK-LABEL: func.func @dropped
 // CHECK: exec.generated
 // CHECK-NEXT: ^bb0
@@ -240,5 +240,26 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
     %0 = oriel.reduce_max %a {dims = array<i64: 1>} : (tensor<8x8xf32>) -> tensor<8xf32>
     %1 = oriel.neg %0 : (tensor<8xf32>) -> tensor<8xf32>
     return %1 : tensor<8xf32>
+  }
+}
+
+// -----
+
+// A product with a pending sum is pending, its neighbour is not: one launch of both could not say
+// so. Each goes alone.
+// CHECK-LABEL: func.func @pending_and_whole
+// CHECK-NOT: exec.generated{{.*}}: (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+// CHECK: return
+#rule = {factors = [[8, "parallel"]], linear = [[0], [1]], operands = [[[0]], [[0]]], results = [[[0]]]}
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {tp = ["a0"]}} {
+  func.func @pending_and_whole(
+      %a: tensor<8xf32> {oriel.kind = "input", oriel.ref = "a", oriel.sharding = #oriel.sharding<[{}]>},
+      %b: tensor<8xf32> {oriel.kind = "input", oriel.ref = "b", oriel.sharding = #oriel.sharding<[{}] sum {a0}>})
+      -> (tensor<8xf32> {oriel.kind = "output", oriel.ref = "y", oriel.sharding = #oriel.sharding<[{}] sum {a0}>},
+          tensor<8xf32> {oriel.kind = "output", oriel.ref = "z", oriel.sharding = #oriel.sharding<[{}]>}) {
+    %0 = oriel.mul %a, %a {oriel.rule = #rule, oriel.shardings = [#oriel.sharding<[{}]>], oriel.split = [[]]} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %1 = oriel.mul %0, %b {oriel.rule = #rule, oriel.shardings = [#oriel.sharding<[{}] sum {a0}>], oriel.split = [[]]} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %2 = oriel.mul %0, %a {oriel.rule = #rule, oriel.shardings = [#oriel.sharding<[{}]>], oriel.split = [[]]} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    return %1, %2 : tensor<8xf32>, tensor<8xf32>
   }
 }

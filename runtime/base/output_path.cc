@@ -1,4 +1,4 @@
-#include "driver/output_path.h"
+#include "runtime/base/output_path.h"
 
 #include <unistd.h>
 
@@ -7,16 +7,21 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/files.h"
 
-namespace oriel::driver {
+namespace oriel::runtime {
 
-absl::Status checkOutputPath(const std::string& path) {
+absl::Status CheckOutputPath(const std::string& path, const std::vector<std::string>& inputs) {
   if (path.empty()) return absl::OkStatus();
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     return absl::InvalidArgumentError(
         absl::StrCat("can't write '", path, "': it is a folder; give a file's name"));
   }
-  const std::string folder = runtime::FolderOf(path);
+  for (const std::string& input : inputs) {
+    if (input.empty() || !std::filesystem::equivalent(path, input, ignored)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("can't write '", path, "': it is '", input,
+                                                   "', which is read; give another path"));
+  }
+  const std::string folder = FolderOf(path);
   if (!std::filesystem::is_directory(folder, ignored)) {
     return absl::NotFoundError(absl::StrCat("can't write '", path, "': there is no folder '",
                                             folder, "'; make it, or give another path"));
@@ -29,4 +34,4 @@ absl::Status checkOutputPath(const std::string& path) {
   return absl::OkStatus();
 }
 
-}  // namespace oriel::driver
+}  // namespace oriel::runtime
