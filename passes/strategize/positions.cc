@@ -1,5 +1,6 @@
 #include "passes/strategize/positions.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "ir/oriel/segment.h"
@@ -127,7 +128,10 @@ class PositionFinder {
     }
     for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
       for (auto [i, own] : llvm::enumerate(dims)) {
-        if (own == factors) add(operand, static_cast<int64_t>(i));
+        // What is cut is the outermost: it may be a part of the operand's dimension.
+        const bool isOuter =
+            own.size() >= factors.size() && std::equal(factors.begin(), factors.end(), own.begin());
+        if (isOuter) add(operand, static_cast<int64_t>(i));
       }
     }
   }

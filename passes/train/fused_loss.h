@@ -1,4 +1,4 @@
-// The cross entropy of an output layer as one op with that layer.
+// The cross entropy of an output layer without ever holding all logits.
 #ifndef ORIEL_PASSES_TRAIN_FUSED_LOSS_H_
 #define ORIEL_PASSES_TRAIN_FUSED_LOSS_H_
 
@@ -7,9 +7,18 @@
 namespace oriel {
 
 // Where the loss is the cross entropy of a linear layer's result, perhaps reshaped in front of the
-// classes, and nothing else reads that: makes one linear_cross_entropy of the two, which never
-// holds all logits, and gives its values. Elsewhere gives the loss as it is.
+// classes, and nothing else reads that: makes one linear_cross_entropy of the two, and gives its
+// values. Elsewhere gives the loss as it is.
 LossValues fuseLoss(LossValues loss);
+
+// The same loss, and the argmax of the logits of each row [n.., positions], of some positions after
+// the other: the layer, the cross entropy and the argmax once for each of a few pieces, so that no
+// more logits are held. Of a loss that fuseLoss() takes.
+struct LossAndPredictions {
+  LossValues loss;
+  mlir::Value predictions;
+};
+LossAndPredictions evaluateInPieces(LossValues loss);
 
 }  // namespace oriel
 

@@ -161,11 +161,14 @@ LossValues buildSum(OpBuilder& builder, Location loc, Value output) {
   return {sum, one};
 }
 
-Value buildPredictions(OpBuilder& builder, Location loc, const Recipe::Loss& loss, Value logits,
-                       RankedTensorType labels) {
+Value buildArgmax(OpBuilder& builder, Location loc, Value logits) {
   logits = withoutWidening(logits);
   if (Value wide = findWideLogits(logits)) logits = wide;
-  Value best = ir::ArgmaxOp::create(builder, loc, logits, typeOf(logits).getRank() - 1);
+  return ir::ArgmaxOp::create(builder, loc, logits, typeOf(logits).getRank() - 1);
+}
+
+Value buildPredictions(OpBuilder& builder, Location loc, const Recipe::Loss& loss, Value best,
+                       RankedTensorType labels) {
   best = ir::reshapeTo(builder, loc, best,
                        RankedTensorType::get(labels.getShape(), typeOf(best).getElementType()));
   return loss.shift ? shiftLast(builder, loc, best, /*left=*/false, 0) : best;

@@ -39,10 +39,13 @@ mlir::Value findWideLogits(mlir::Value logits);
 LossValues buildCrossEntropy(mlir::OpBuilder& builder, mlir::Location loc, const Recipe& recipe,
                              mlir::Value logits, mlir::Value labels);
 
-// The argmax of the logits (of the wide and narrow ones: it is the same), shaped like the labels:
-// element i predicts label i. With a shift nothing predicts position 0, which holds 0.
+// The argmax of the logits' rows (of the wide and narrow ones: it is the same).
+mlir::Value buildArgmax(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value logits);
+
+// Of that, shaped like the labels: element i predicts label i. With a shift nothing predicts
+// position 0, which holds 0.
 mlir::Value buildPredictions(mlir::OpBuilder& builder, mlir::Location loc, const Recipe::Loss& loss,
-                             mlir::Value logits, mlir::RankedTensorType labels);
+                             mlir::Value best, mlir::RankedTensorType labels);
 
 }  // namespace oriel
 

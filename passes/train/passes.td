@@ -51,8 +51,8 @@ def Train : Pass<"oriel-train", "::mlir::ModuleOp"> {
 
     With `fuse-loss`, a cross entropy of what a linear layer makes and nothing else in `@forward`
     reads is one op with that layer, `linear_cross_entropy`: the logits, which are large where the
-    vocabulary is, are computed for some rows at a time, in the backward once more. `@eval`, whose
-    predictions are made of the logits, has them.
+    vocabulary is, are computed for some rows at a time, in the backward once more. `@eval` then
+    makes layer, loss and predictions of some positions after the other, and gives no logits.
 
     A bf16 parameter (`oriel-mixed-precision`) has an f32 copy, the optimizer state "master":
     that is stepped, and the parameter is its rounded value. Gradients are f32 all the same,

@@ -66,6 +66,7 @@ class TrainingProgram {
   void leaveOutUnused();
   void rankReferences();
   Model buildModel(SegmentBuilder& segment);
+  static void eraseUnused(Value output);
   LogicalResult buildForwardAndBackward();
   void freezeWhereNull(ArrayRef<Value> values);
   void buildEval();
@@ -73,6 +74,7 @@ class TrainingProgram {
   ModuleOp module_;
   const Recipe& recipe_;
   const bool fusesLoss_;
+  bool isLossFused_ = false;
   func::FuncOp main_;
   SmallVector<ValueRole> argumentRoles_;  // of main
   Value output_;                          // in main; what the loss is made of
@@ -237,17 +239,24 @@ TrainingProgram::Model TrainingProgram::buildModel(SegmentBuilder& segment) {
   return model;
 }
 
+// A slice of wide logits is for others than the loss, and so are widened ones.
+void TrainingProgram::eraseUnused(Value output) {
+  while (Operation* op = output.getDefiningOp()) {
+    if (!isOpTriviallyDead(op)) return;
+    Value input = op->getNumOperands() > 0 ? op->getOperand(0) : Value();
+    op->erase();
+    if (!input) return;
+    output = input;
+  }
+}
+
 LogicalResult TrainingProgram::buildForwardAndBackward() {
   SegmentBuilder forward(module_, "forward", main_.getLoc());
   Model model = buildModel(forward);
-  // A slice of wide logits is for others than the loss, and so are widened ones.
-  for (Value unused = model.output; Operation* op = unused.getDefiningOp();) {
-    if (!isOpTriviallyDead(op)) break;
-    unused = op->getNumOperands() > 0 ? op->getOperand(0) : Value();
-    op->erase();
-    if (!unused) break;
-  }
+  eraseUnused(model.output);
+  const Value before = model.loss.sum;
   if (fusesLoss_) model.loss = fuseLoss(model.loss);
+  isLossFused_ = model.loss.sum != before;
 
   SmallVector<Value> wanted;
   for (ir::ParameterOp parameter : trainable_) {
@@ -337,15 +346,24 @@ void TrainingProgram::freezeWhereNull(ArrayRef<Value> values) {
 void TrainingProgram::buildEval() {
   SegmentBuilder eval(module_, "eval", main_.getLoc());
   Model model = buildModel(eval);
+  Location loc = model.loss.sum.getLoc();
+  Value best;
+  if (isLossFused_) {
+    eraseUnused(model.output);
+    const LossAndPredictions made = evaluateInPieces(model.loss);
+    model.loss = made.loss;
+    best = made.predictions;
+  } else if (!isSum()) {
+    best = buildArgmax(eval.builder(), loc, model.output);
+  }
   auto output = [](StringRef name) { return ValueRole{ValueKind::kOutput, name.str(), ""}; };
   eval.addResult(model.loss.sum, output(kLossSum));
   eval.addResult(model.loss.count, output(kTokenCount));
-  if (!isSum()) {
-    Value predictions = buildPredictions(eval.builder(), model.loss.sum.getLoc(), recipe_.loss,
-                                         model.output, labelsType_);
+  if (best) {
+    Value predictions = buildPredictions(eval.builder(), loc, recipe_.loss, best, labelsType_);
     eval.addResult(predictions, output("predictions"));
   }
-  eval.addResult(model.output, output("logits"));
+  if (!isLossFused_) eval.addResult(model.output, output("logits"));
   eval.finish(rank_);
 }
 

@@ -159,7 +159,13 @@ absl::Status Evaluator::PreparePredictions() {
 }
 
 absl::Status Evaluator::FindLogits() {
-  ORIEL_ASSIGN_OR_RETURN(logits_, FindOutput(context_, "logits"));
+  absl::StatusOr<Output> logits = FindOutput(context_, "logits");
+  if (absl::IsNotFound(logits.status())) {
+    return absl::FailedPreconditionError(
+        "the plan never holds logits (oriel compile --fuse-loss): compile it without, for "
+        "--eval-logits");
+  }
+  ORIEL_ASSIGN_OR_RETURN(logits_, std::move(logits));
   const TensorSpec all = LogitsOfBatch();
   if (all.shape.empty() || all.shape[0] % layout_.global_batch() != 0) {
     return absl::InvalidArgumentError(absl::StrCat("the plan's logits ", all.ToString(),

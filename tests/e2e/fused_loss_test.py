@@ -5,7 +5,7 @@ import json
 
 import numpy
 from gpt import Gpt
-from oriel_testing import OrielTestCase, losses, read_safetensors, relative_error, write_shard
+from oriel_testing import OrielTestCase, losses, read_safetensors, relative_error, run, write_shard
 
 BATCH, MICRO = 8, 2
 STRATEGIES = (
@@ -28,7 +28,7 @@ class FusedLossTest(OrielTestCase):
 
     def data(self, gpt: Gpt):
         """Some labels do not count."""
-        folder = self.folder / "data"
+        folder = self.folder / f"data_{gpt.vocabulary}"
         if folder.exists():
             return folder
         folder.mkdir()
@@ -73,8 +73,25 @@ class FusedLossTest(OrielTestCase):
     def test_bf16(self):
         self.check(Gpt(vocabulary=192), STRATEGIES[:2], precision="bf16", bound=5e-3)
 
+    def test_evaluation(self):
+        """Some positions after the other, and without logits to write."""
+        for gpt, strategies in ((Gpt(vocabulary=192, sequence=24), STRATEGIES + ((4, ("--mesh", "cp=2,tp=2")),)),
+                                (Gpt(vocabulary=97), STRATEGIES[1:2])):
+            expected = self.evaluate(gpt, 1)
+            for world, options in strategies:
+                own = self.evaluate(gpt, world, *options, "--fuse-loss")
+                self.assertAlmostEqual(own.pop("eval_loss"), expected["eval_loss"], delta=1e-5, msg=str(options))
+                self.assertEqual(own, {key: value for key, value in expected.items() if key != "eval_loss"}, options)
+        plan = self.compile_gpt(gpt, "--fuse-loss")
+        result = run("oriel-run", plan, "--eval", self.data(gpt), "--eval-logits", self.folder / "l.npy", "-n", 1)
+        self.assert_fails(result, "the plan never holds logits", "--fuse-loss")
+
+    def evaluate(self, gpt: Gpt, world: int, *options: str):
+        plan = self.compile_gpt(gpt, *options)
+        return json.loads(self.run_ok("oriel-run", plan, "--eval", self.data(gpt), "-n", world, "--comm", "in_process").stdout)
+
     def test_logits_are_never_whole(self):
-        """Of a large vocabulary: what trains has no value of tokens by vocabulary, or a rank's piece of it."""
+        """Of a large vocabulary: no segment has a value of tokens by vocabulary, or a rank's piece of it."""
         gpt = Gpt(blocks=1, hidden=32, heads=2, vocabulary=8192)
         logits = MICRO * gpt.sequence * gpt.vocabulary * 4
         for ranks, options in ((1, ()), (2, ("--mesh", "tp=2"))):
@@ -85,10 +102,11 @@ class FusedLossTest(OrielTestCase):
                 stashes.append(program["bytes_by_kind"]["stash"])
                 result = self.run_ok("oriel", "compile", self.folder / "gpt.onnx", "--recipe", self.folder / "recipe.yaml",
                                      *options, *fused, "--stop-after=overlap")
-                # @eval has the logits for its predictions.
-                trains = [function for function in result.stdout.split("func.func ")[1:] if not function.startswith("@eval")]
-                self.assertEqual(len(trains), 3)
-                larges.append(sum(f"tensor<{MICRO}x{gpt.sequence}x{gpt.vocabulary // ranks}x" in function for function in trains))
-            self.assertEqual(larges, [2, 0], options)
+                segments = result.stdout.split("func.func ")[1:]
+                self.assertEqual(len(segments), 4)
+                rows = (MICRO, BATCH)  # of training, and of evaluation
+                larges.append(sum(any(f"tensor<{row}x{gpt.sequence}x{gpt.vocabulary // ranks}x" in segment for row in rows)
+                                  for segment in segments))
+            self.assertEqual(larges, [3, 0], options)
             self.assertGreaterEqual(stashes[0], logits // ranks, options)
             self.assertLess(stashes[1], logits // ranks // 4, options)
