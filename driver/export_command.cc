@@ -10,13 +10,13 @@
 #include "driver/console.h"
 #include "driver/plan_source.h"
 #include "frontend/export.h"
-#include "runtime/base/float16.h"
 #include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify.h"
 #include "runtime/train/checkpoint_reader.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/safetensors.h"
 
 namespace oriel::driver {
@@ -45,7 +45,13 @@ std::vector<runtime::NamedSpec> parametersInFiles(const plan::Plan& plan) {
 // What a plan makes of a frozen parameter's values.
 float unrounded(float value) { return value; }
 float roundedToBFloat16(float value) {
-  return runtime::BFloat16ToFloat(runtime::FloatToBFloat16(value));
+  using runtime::DType;
+  uint16_t bits = 0;
+  float rounded = value;
+  const bool isRounded =
+      runtime::ConvertElements(DType::kF32, &value, DType::kBF16, &bits, 1).ok() &&
+      runtime::ConvertElements(DType::kBF16, &bits, DType::kF32, &rounded, 1).ok();
+  return isRounded ? rounded : value;
 }
 
 absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
@@ -98,13 +104,17 @@ absl::Status writeSafetensors(const Arguments& arguments, const plan::Plan& plan
 }
 
 absl::Status exportWeights(const Arguments& arguments) {
-  ORIEL_RETURN_IF_ERROR(runtime::CheckOutputPath(arguments.output, {arguments.plan}));
   ORIEL_ASSIGN_OR_RETURN(plan::Plan plan, runtime::ReadPlan(arguments.plan));
   if (absl::Status sound = runtime::VerifyPlan(plan); !sound.ok()) {
     return runtime::Annotate(sound, arguments.plan);
   }
   ORIEL_ASSIGN_OR_RETURN(runtime::CheckpointReader checkpoint,
                          runtime::CheckpointReader::Open(arguments.checkpoint));
+  std::vector<std::string> inputs = checkpoint.files();
+  for (std::string& file : runtime::FilesOfPlan(plan, arguments.plan)) {
+    inputs.push_back(std::move(file));
+  }
+  ORIEL_RETURN_IF_ERROR(runtime::CheckOutputPath(arguments.output, inputs));
   progress("reading " + checkpoint.path());
   // The checkpoint must be of the plan's model.
   ORIEL_RETURN_IF_ERROR(checkpoint.CheckModel(plan.model_name(), parametersInFiles(plan)));

@@ -68,7 +68,10 @@ class Finder {
     absl::StatusOr<SearchResult> result = searchSpace(*problem, options);
     if (!result.ok() || result->found() || !mayAddContext(*problem)) return result;
     problem->hasContext = true;
-    return searchSpace(*problem, options);
+    absl::StatusOr<SearchResult> wider = searchSpace(*problem, options);
+    if (!wider.ok()) return result;
+    wider->simulated += result->simulated;
+    return wider;
   }
 
   absl::StatusOr<SearchResult> searchSpace(const SearchProblem& problem,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "frontend/error.h"
@@ -62,8 +63,9 @@ llvm::ArrayRef<char> encode(llvm::ArrayRef<float> values, int32_t dataType,
   return storage;
 }
 
-// Of a tensor in a float type.
+// Of a tensor in a float type; what is finite stays so.
 std::vector<float> decode(const TensorData& data) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
   std::vector<float> values(data.numElements());
   auto widen = [&](const llvm::fltSemantics& semantics) {
     for (size_t i = 0; i < values.size(); ++i) {
@@ -80,7 +82,8 @@ std::vector<float> decode(const TensorData& data) {
       for (size_t i = 0; i < values.size(); ++i) {
         double wide;
         std::memcpy(&wide, data.bytes.data() + 8 * i, 8);
-        values[i] = static_cast<float>(wide);
+        values[i] =
+            static_cast<float>(std::isfinite(wide) ? std::clamp(wide, -kLargest, kLargest) : wide);
       }
       break;
     case TensorProto::FLOAT16:

@@ -149,12 +149,12 @@ std::string blocksChart(const Simulation& simulation, int64_t grids) {
 std::string ranksChart(const Candidate& candidate, const Cluster& cluster) {
   constexpr double kCell = 25, kBetween = 4, kNodeGap = 14, kRow = 58, kTop = 16;
   constexpr int64_t kMostDevices = 256;
-  const int64_t perNode = cluster.devicesPerNode, perGrid = candidate.tp * candidate.dp;
+  const int64_t perNode = cluster.devicesPerNode, perGrid = candidate.ofSample() * candidate.dp;
   const int64_t used = (candidate.ranks() + perNode - 1) / perNode;
   const int64_t nodes = std::clamp<int64_t>(kMostDevices / perNode, 1, used);
   const int64_t devices = std::min(perNode, kMostDevices);  // of a node that are drawn
   const RankPlaces places = candidate.places();
-  auto gapsBefore = [&](int64_t device) { return device / candidate.tp; };
+  auto gapsBefore = [&](int64_t device) { return device / candidate.ofSample(); };
   const double nodeWidth = static_cast<double>(devices) * kCell +
                            static_cast<double>(gapsBefore(devices - 1)) * kBetween + 12;
   const double scale = std::max(nodeWidth, kWidth);
@@ -179,7 +179,10 @@ std::string ranksChart(const Candidate& candidate, const Cluster& cluster) {
   }
   std::string text = picture.text();
   absl::StrAppend(&text, "<p class=\"note\">Each box is a rank");
-  if (candidate.tp > 1) absl::StrAppend(&text, "; ranks that touch split the same layers");
+  if (candidate.ofSample() > 1) {
+    absl::StrAppend(&text, "; ranks that touch ",
+                    candidate.cp == 1 ? "split the same layers" : "have the same samples");
+  }
   if (candidate.pp > 1) {
     absl::StrAppend(&text, "; the colours are those of the stages above (", perGrid,
                     perGrid == 1 ? " rank" : " ranks", " each)");
@@ -230,22 +233,27 @@ std::string splitsTable(const Candidate& candidate, const Cluster& cluster) {
   row(isSplit && candidate.sequenceParallel ? "each layer, and what is between layers by sequence"
                                             : "each layer",
       absl::StrCat("tp = ", candidate.tp), candidate.tp, 1, "not split");
-  row("samples of a microbatch", absl::StrCat("dp = ", candidate.dp), candidate.dp, candidate.tp,
-      "not split");
+  if (candidate.cp > 1) {
+    row("positions of a sample", absl::StrCat("cp = ", candidate.cp), candidate.cp, candidate.tp,
+        "not split");
+  }
+  row("samples of a microbatch", absl::StrCat("dp = ", candidate.dp), candidate.dp,
+      candidate.ofSample(), "not split");
   if (candidate.zero > 0) {
     row(shardedText(candidate.zero),
         absl::StrCat(
             "zero = ", candidate.zero,
             candidate.shards < candidate.dp ? absl::StrCat(", hsdp = ", candidate.shards) : ""),
-        candidate.shards, candidate.tp, "not split");
+        candidate.sharing(), candidate.tp, "not split");
   } else {
     row("optimizer state, gradients, parameters", "zero = 0", 1, 1,
-        candidate.dp > 1 ? "a copy on each" : "not split");
+        candidate.dp * candidate.cp > 1 ? "a copy on each" : "not split");
   }
   row(candidate.interleave > 1
           ? absl::StrCat("the model's blocks, ", candidate.interleave, " stages on each")
           : "the model's blocks",
-      absl::StrCat("pp = ", candidate.pp), candidate.pp, candidate.tp * candidate.dp, "not split");
+      absl::StrCat("pp = ", candidate.pp), candidate.pp, candidate.ofSample() * candidate.dp,
+      "not split");
   return text + "</table>\n";
 }
 

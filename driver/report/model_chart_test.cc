@@ -42,6 +42,25 @@ TEST(ModelChartTest, SplitsTable) {
   EXPECT_THAT(table, HasSubstr("<td>pp = 2</td><td>2, 4 apart: 0, 4</td><td>network</td>"));
 }
 
+// Positions are cut between layers and samples; what zero says is shared by all with them.
+TEST(ModelChartTest, SplitsTableWithPositions) {
+  Candidate candidate;
+  candidate.tp = candidate.cp = candidate.dp = candidate.shards = 2;
+  candidate.zero = 2;
+  const std::string table = splitsTable(candidate, twoNodes());
+  EXPECT_THAT(table, HasSubstr("<td>cp = 2</td><td>2, 2 apart: 0, 2</td><td>NVLink</td>"));
+  EXPECT_THAT(table, HasSubstr("<td>dp = 2</td><td>2, 4 apart: 0, 4</td><td>network</td>"));
+  EXPECT_THAT(table, HasSubstr("<td>zero = 2</td><td>4, 2 apart: 0, 2, .., 6</td>"));
+  EXPECT_THAT(table, HasSubstr("<td>pp = 1</td><td>not split</td>"));
+  candidate.dp = candidate.shards = 1;
+  candidate.pp = 2;
+  EXPECT_THAT(splitsTable(candidate, twoNodes()),
+              HasSubstr("<td>pp = 2</td><td>2, 4 apart: 0, 4</td><td>network</td>"));
+  const std::string chart = ranksChart(candidate, twoNodes());
+  EXPECT_THAT(chart, HasSubstr("ranks that touch have the same samples"));
+  EXPECT_THAT(chart, HasSubstr("(4 ranks each)"));
+}
+
 // Grid 1 is on devices 2, 3, 6 and 7.
 TEST(ModelChartTest, StagesSideBySide) {
   Candidate candidate;

@@ -40,7 +40,7 @@ Indices common(const Indices& a, const Indices& b) {
   return both;
 }
 
-// By axis, the operands that are summands over it.
+// By axis, the operands that are summands over it. (No op takes a pending maximum.)
 std::map<std::string, Indices> pendingOperands(llvm::ArrayRef<Value> operands) {
   std::map<std::string, Indices> pending;
   for (auto [index, operand] : llvm::enumerate(operands)) {

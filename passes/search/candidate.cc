@@ -184,10 +184,11 @@ std::string pinsHelp() {
   for (const NumberPin& pin : numberPins()) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", pin.key, " (", pin.meaning, ")");
   }
-  return absl::StrCat(text,
-                      ", schedule, remat (none, selective, full), sp (on, off), apart (on, "
-                      "off: whether encoders are not split where tp splits the rest), placement "
-                      "(pp_outermost, dp_outermost: what is farthest apart)");
+  return absl::StrCat(
+      text,
+      ", schedule, remat (none, selective, full), sp (on, off), apart (on, "
+      "off: whether encoders are not split where tp or cp split the rest), placement "
+      "(pp_outermost, dp_outermost: what is farthest apart)");
 }
 
 }  // namespace oriel

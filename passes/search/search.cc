@@ -364,7 +364,7 @@ class Searcher {
     std::vector<std::pair<double, Candidate>> expected;
     for (const TriedStrategy& tried : result_.tried) {
       const Candidate& from = tried.candidate;
-      if (!tried.fits || (from.pp == 1 && from.tp == 1)) continue;
+      if (!tried.fits || (from.pp == 1 && from.ofSample() == 1)) continue;
       for (const Candidate& other : neighboursOf(from, problem_)) {
         if (other.pp != from.pp || known(other)) continue;
         const std::optional<double> seconds = secondsOf(tried, other);

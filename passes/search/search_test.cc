@@ -157,6 +157,14 @@ TEST(SpaceTest, PositionsAreCutIfPinnedOrAskedFor) {
             "8 parts; cp is one of 1, 2, 4 there: it divides the 12 positions");
 }
 
+TEST(SpaceTest, NoPositions) {
+  SearchProblem problem = Problem(2, 4);
+  problem.pins.cp = 2;
+  EXPECT_EQ(explainEmptySpace(problem).message(),
+            "no strategy has cp=2 for 8 devices (4 per node), a batch of 32 samples and a model of "
+            "8 parts; its loss has no positions to cut");
+}
+
 TEST(SpaceTest, PinsThatContradict) {
   SearchProblem problem = Problem(1, 8);
   problem.pins.tp = 3;

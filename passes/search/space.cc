@@ -183,6 +183,7 @@ std::string placeText(const SearchProblem& problem) {
 std::string possibleValues(const SearchProblem& problem, const std::vector<Candidate>& all,
                            const std::string& pin) {
   const std::string key = pin.substr(0, pin.find('='));
+  if (key == "cp" && problem.positions == 1) return "; its loss has no positions to cut";
   const std::pair<const char*, int64_t Candidate::*> numbers[] = {
       {"tp", &Candidate::tp},
       {"cp", &Candidate::cp},
@@ -202,8 +203,8 @@ std::string possibleValues(const SearchProblem& problem, const std::vector<Candi
     return text;
   }
   if (pin == "apart=on") {
-    return "; that takes a model with an encoder beside its largest tower, tp above 1, and a micro "
-           "that tp divides";
+    return "; that takes a model with an encoder beside its largest tower, tp or cp above 1, and "
+           "a micro that tp x cp divides";
   }
   if (pin == "placement=dp_outermost") {
     return "; that takes pp and dp above 1";

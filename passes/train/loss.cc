@@ -156,6 +156,7 @@ LossValues buildSum(OpBuilder& builder, Location loc, Value output) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   Value one = ir::ConstantOp::create(builder, loc,
                                      DenseElementsAttr::get(scalar, builder.getF32FloatAttr(1)));
+  if (typeOf(output).getRank() == 0) return {output, one};
   auto dims = llvm::to_vector(llvm::seq<int64_t>(0, typeOf(output).getRank()));
   Value sum = ir::ReduceSumOp::create(builder, loc, scalar, output, dims, /*keep_dims=*/false);
   return {sum, one};

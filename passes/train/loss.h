@@ -18,7 +18,7 @@ struct LossValues {
   mlir::Value sum, count;
 };
 
-// The sum of the output's elements; the count is 1.
+// The sum of the output's elements (of a single one itself); the count is 1.
 LossValues buildSum(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value output);
 
 // Fails with a diagnostic at `loc` unless the logits are f32 of shape [b, s, v] with labels

@@ -190,10 +190,11 @@ class RecipeReader {
     bool valid = node.IsSequence() && node.size() == 2;
     for (size_t i = 0; valid && i < 2; ++i) {
       valid = node[i].IsScalar() && YAML::convert<double>::decode(node[i], betas[i]) &&
-              betas[i] >= 0 && betas[i] < 1;
+              betas[i] >= 0 && static_cast<float>(betas[i]) < 1;
     }
     if (!valid) {
-      map.fail("betas", "'optimizer.betas' must be two numbers, each at least 0 and below 1");
+      map.fail("betas",
+               "'optimizer.betas' must be two numbers, each at least 0 and below 1 in f32");
     }
     recipe_.optimizer.beta1 = betas[0];
     recipe_.optimizer.beta2 = betas[1];

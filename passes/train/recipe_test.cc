@@ -388,6 +388,30 @@ TEST(Recipe, AliasesOfAliases) {
               HasSubstr("unknown key"));
 }
 
+// yaml-cpp reads one document, and says nothing of others.
+TEST(Recipe, SecondDocument) {
+  const std::string minimal = kMinimal;
+  EXPECT_EQ(errorOf(minimal + "---\nsteps: 5\n"),
+            "r.yaml:7:1: a second document ('---') begins here; remove it");
+  EXPECT_THAT(errorOf("---\n" + minimal + "--- word\n"), HasSubstr("a second document"));
+  for (const char* end : {"---\n", "...\n", "---\n# nothing\n"}) {
+    EXPECT_TRUE(parseRecipe(minimal + end, "r.yaml").ok()) << end;
+  }
+}
+
+TEST(Recipe, NumbersThatAreNoneInF32) {
+  const auto with = [](const std::string& optimizer) {
+    return replaced(kMinimal, "kind: sgd, lr: 0.1", optimizer);
+  };
+  for (const char* optimizer :
+       {"kind: adamw, lr: 0.1, eps: 1e-60", "kind: sgd, lr: 1e300",
+        "kind: sgd, lr: 0.1, weight_decay: 1e300", "kind: sgd, lr: 0.1, clip_norm: 1e-50"}) {
+    EXPECT_THAT(errorOf(with(optimizer)), HasSubstr("in f32, in which it is used")) << optimizer;
+  }
+  EXPECT_THAT(errorOf(with("kind: adamw, lr: 0.1, betas: [0.9, 0.999999999999]")),
+              HasSubstr("below 1 in f32"));
+}
+
 TEST(Recipe, TextThatIsNotUtf8) {
   for (const char* bytes : {"\xff\xfe", "\xe9", "\xc3", "\xc0\x80", "\xed\xa0\x80",
                             "\xf5\x80\x80\x80", "\xe0\x80\x80", "\xf0\x80\x80\x80"}) {

@@ -253,7 +253,7 @@ void TrainingProgram::eraseUnused(Value output) {
 LogicalResult TrainingProgram::buildForwardAndBackward() {
   SegmentBuilder forward(module_, "forward", main_.getLoc());
   Model model = buildModel(forward);
-  eraseUnused(model.output);
+  if (model.output != model.loss.sum) eraseUnused(model.output);
   const Value before = model.loss.sum;
   if (fusesLoss_) model.loss = fuseLoss(model.loss);
   isLossFused_ = model.loss.sum != before;

@@ -1,11 +1,14 @@
 #include "passes/train/yaml_reader.h"
 
 #include <yaml-cpp/depthguard.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/parser.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "passes/train/suggest.h"
@@ -38,6 +41,45 @@ bool isUtf8(const std::string& text) {
   return true;
 }
 
+// Whether a document has anything, and where that begins.
+class ContentFinder : public YAML::EventHandler {
+ public:
+  std::optional<YAML::Mark> first;
+
+  void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override { note(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {
+    note(mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& /*tag*/,
+                       YAML::anchor_t /*anchor*/, YAML::EmitterStyle::value /*style*/) override {
+    note(mark);
+  }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& mark, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {
+    note(mark);
+  }
+  void OnMapEnd() override {}
+
+ private:
+  void note(const YAML::Mark& mark) {
+    if (!first) first = mark;
+  }
+};
+
+// What YAML::Load does not look at. (YAML::LoadAll does not end on some texts.)
+std::optional<YAML::Mark> secondDocument(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  ContentFinder own, next;
+  if (parser.HandleNextDocument(own)) parser.HandleNextDocument(next);
+  return next.first;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> readYamlText(const std::string& path, const std::string& what) {
@@ -60,12 +102,10 @@ YamlDocument::YamlDocument(const std::string& text, std::string name) : name_(st
     return;
   }
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      fail(documents[1].Mark(), "a second document ('---') begins here; remove it");
-      return;
+    root_ = YAML::Load(text);
+    if (const std::optional<YAML::Mark> more = secondDocument(text)) {
+      fail(*more, "a second document ('---') begins here; remove it");
     }
-    if (!documents.empty()) root_ = documents.front();
   } catch (const YAML::DeepRecursion& error) {
     fail(error.mark, "nested too deeply");
   } catch (const YAML::Exception& error) {  // yaml-cpp reports syntax errors no other way

@@ -40,14 +40,18 @@ void Say(const RankContext& context, const std::string& text) {
 // Where the files of a run go, before it begins: what they would hold can't be had again.
 absl::Status CheckOutputs(const Job& job) {
   const RunOptions& options = job.options;
+  std::vector<std::string> inputs = FilesOfPlan(job.plan, options.plan);
+  if (job.checkpoint) {
+    for (std::string& file : job.checkpoint->files()) inputs.push_back(std::move(file));
+  }
   if (job.trains() && !options.save_dir.empty()) {
     ORIEL_RETURN_IF_ERROR(MakeFolders(options.save_dir));
     // Of a file in it, so that one learns whether it can be written to.
     ORIEL_RETURN_IF_ERROR(CheckOutputPath(JoinPath(options.save_dir, "index.json")));
   }
-  if (job.trains()) ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.dump_gradients));
-  ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.eval_logits));
-  return CheckOutputPath(options.dump_parameters);
+  if (job.trains()) ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.dump_gradients, inputs));
+  ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.eval_logits, inputs));
+  return CheckOutputPath(options.dump_parameters, inputs);
 }
 
 // Says if the last steps are to have a rate of 0: the schedule ends before them.

@@ -69,6 +69,7 @@ class Follower {
       }
     }
     for (const size_t output : outputs_) Extend(lives_[output].life, run.finish);
+    if (SegmentKind(program_.segments(segment).name()) == "eval") ExtendViewedOutputs(run);
     runs_.push_back(run);
   }
 
@@ -140,6 +141,19 @@ class Follower {
     contents_[bytes.begin] = lives_.size();
     if (program_.buffers(index).kind() == plan::OUTPUT) outputs_.push_back(lives_.size());
     lives_.push_back(written);
+  }
+
+  // An output of an evaluation may be a view of what was written, and have no instruction.
+  void ExtendViewedOutputs(const RunTimes& run) {
+    for (int index = 0; index < program_.buffers_size(); ++index) {
+      if (program_.buffers(index).kind() != plan::OUTPUT) continue;
+      const int64_t begin = BytesOf(index, run.microbatch).begin;
+      const auto after = contents_.upper_bound(begin);
+      if (after == contents_.begin()) continue;
+      Life& life = lives_[std::prev(after)->second].life;
+      const bool is_of_run = life.run == static_cast<int>(runs_.size());
+      if (is_of_run && begin < life.bytes.end) Extend(life, run.finish);
+    }
   }
 
   // Of operands and results, as they are in memory behind the instruction.

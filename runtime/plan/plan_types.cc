@@ -1,6 +1,9 @@
 #include "runtime/plan/plan_types.h"
 
 #include <algorithm>
+#include <set>
+
+#include "runtime/base/files.h"
 
 namespace oriel::runtime {
 namespace {
@@ -328,6 +331,17 @@ int64_t CopiesOf(const plan::Buffer& buffer) { return 1 + buffer.copy_offsets_si
 int64_t OffsetOf(const plan::Buffer& buffer, int64_t microbatch) {
   const auto copy = static_cast<int>(microbatch % CopiesOf(buffer));
   return copy == 0 ? buffer.offset() : buffer.copy_offsets(copy - 1);
+}
+
+std::vector<std::string> FilesOfPlan(const plan::Plan& plan, const std::string& path) {
+  std::set<std::string> weights;
+  for (const plan::Parameter& parameter : plan.parameters()) {
+    const std::string& file = parameter.initial().file();
+    if (!file.empty()) weights.insert(JoinPath(FolderOf(path), file));
+  }
+  std::vector<std::string> files(weights.begin(), weights.end());
+  files.push_back(path);
+  return files;
 }
 
 }  // namespace oriel::runtime

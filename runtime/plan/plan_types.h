@@ -19,6 +19,8 @@ plan::DType ToPlan(DType dtype);
 
 // Of a verified tensor.
 TensorSpec FromPlan(const plan::Tensor& tensor);
+// The plan and the weights beside it.
+std::vector<std::string> FilesOfPlan(const plan::Plan& plan, const std::string& path);
 plan::Tensor ToPlan(const TensorSpec& spec);
 
 // Bytes of a tensor from a file that may hold anything. None if the dtype is unknown, a size

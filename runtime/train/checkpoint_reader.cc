@@ -79,6 +79,12 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path)
   return reader;
 }
 
+std::vector<std::string> CheckpointReader::files() const {
+  std::vector<std::string> paths = {JoinPath(path_, kIndexFile)};
+  for (const auto& [name, file] : files_) paths.push_back(JoinPath(path_, name));
+  return paths;
+}
+
 absl::Status CheckpointReader::OpenFiles() {
   auto open = [this](const CheckpointTensor& tensor) -> absl::Status {
     for (const CheckpointShard& shard : tensor.shards) {

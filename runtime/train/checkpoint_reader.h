@@ -27,6 +27,8 @@ class CheckpointReader {
 
   const std::string& path() const { return path_; }  // of the step's folder
   const CheckpointIndex& index() const { return index_; }
+  // All that is read.
+  std::vector<std::string> files() const;
 
   // FailedPrecondition, naming the first missing, extra and different parameters, if these are
   // not the model's. Floats may be of other types.

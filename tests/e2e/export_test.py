@@ -119,6 +119,13 @@ class ExportTest(OrielTestCase):
                          "--model", model, "-o", path)
             self.assert_fails(result, "which is read; give another path")
             self.assertEqual(path.read_bytes(), before)
+        (shard,) = self.checkpoints.glob("step-*/model*.safetensors")
+        for path in (shard, self.plan.with_suffix(".weights.safetensors")):
+            result = run("oriel", "export", self.plan, "--checkpoint", self.checkpoints, "--to", "safetensors", "-o", path)
+            self.assert_fails(result, "which is read; give another path")
+            for option in ("--dump-parameters", "--dump-gradients"):
+                result = run("oriel-run", self.plan, "--data", DATA, "-n", 1, "--steps", 4, "--resume", self.checkpoints, option, path)
+                self.assert_fails(result, "which is read; give another path")
 
     def test_onnxruntime_gives_our_logits(self):
         python = VENV / "bin" / "python"

@@ -140,8 +140,12 @@ class LabelsTest(OrielTestCase):
         data, logits = self.made_data([numpy.arange(i, i + 6) % 9 for i in range(5)]), []
         for flat in (False, True):
             path = self.folder / f"logits_{flat}.npy"
-            self.run_ok("oriel-run", self.tiny_plan(self.tiny_model(flat)), "--eval", data, "-n", 1, "--eval-logits", path)
+            model = self.tiny_model(flat)
+            self.run_ok("oriel-run", self.tiny_plan(model), "--eval", data, "-n", 1, "--eval-logits", path)
             logits.append(numpy.load(path))
+        # The reshaped ones are a view of what a product wrote.
+        self.run_ok("oriel-run", self.tiny_plan(model), "--eval", data, "-n", 1, "--eval-logits", path, "--poison-dead-memory")
+        numpy.testing.assert_array_equal(numpy.load(path), logits[1])
         self.assertEqual([array.shape for array in logits], [(5, 6, 9), (30, 9)])
         numpy.testing.assert_array_equal(logits[0].reshape(30, 9), logits[1])
 
@@ -173,3 +177,25 @@ class LabelsTest(OrielTestCase):
         data.mkdir()
         write_shard(data / "0.tar", [{"input_ids": row, "labels": label} for row, label in zip(ids, labels or ids)])
         return data
+
+    def test_sum_of_one_number(self):
+        """A model that ends in its own loss gives what the sum of its elements gives."""
+        data, results = self.made_data([numpy.arange(i, i + 6) % 9 for i in range(2)]), []
+        for rank in (0, 3):
+            graph = onnx_writer.Graph()
+            graph.input("input_ids", numpy.int64, ["batch", 6])
+            graph.output("own_loss", numpy.float32, [1] * rank)
+            random = numpy.random.default_rng(0)
+            graph.initializer("embed", random.standard_normal((9, 4)).astype("f4"))
+            graph.node("Gather", ["embed", "input_ids"], "hidden", axis=0)
+            graph.node("Mul", ["hidden", "hidden"], "squares")
+            graph.initializer("axes", numpy.array([0, 1, 2]))
+            graph.node("ReduceMean", ["squares", "axes"], "own_loss", keepdims=int(rank > 0))
+            model, recipe = self.folder / f"sum_{rank}.onnx", self.folder / "sum.yaml"
+            model.write_bytes(graph.model())
+            recipe.write_text("loss: {kind: sum, output: own_loss}\nmodel: {bind: {batch: micro_batch}}\n"
+                              "optimizer: {kind: sgd, lr: 0.1}\nbatch: {global: 2, micro: 2}\nsteps: 3\n")
+            plan = self.compile(recipe, model=model, name=model.stem)
+            results.append([line["loss"] for line in self.train(plan, data=data)])
+        self.assertEqual(results[0], results[1])
+        self.assertLess(results[0][2], results[0][0])
