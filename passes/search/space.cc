@@ -197,10 +197,11 @@ std::string possibleValues(const SearchProblem& problem, const std::vector<Candi
     if (key != name) continue;
     std::set<int64_t> values;
     for (const Candidate& candidate : all) values.insert(candidate.*member);
-    std::string text =
+    const std::string text =
         absl::StrCat("; ", key, " is one of ", absl::StrJoin(values, ", "), " there");
-    if (key == "cp") absl::StrAppend(&text, ": it divides the ", problem.positions, " positions");
-    return text;
+    const bool divides = problem.positions % problem.pins.cp.value_or(1) == 0;
+    if (key != "cp" || divides) return text;
+    return absl::StrCat(text, ": it divides the ", problem.positions, " positions");
   }
   if (pin == "apart=on") {
     return "; that takes a model with an encoder beside its largest tower, tp or cp above 1, and "
