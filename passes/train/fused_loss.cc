@@ -50,7 +50,7 @@ std::optional<OutputLayer> outputLayerOf(LossValues loss) {
     logits = input;
   }
   layer.linear = logits.getDefiningOp<ir::LinearOp>();
-  if (!layer.linear || !logits.hasOneUse()) return std::nullopt;
+  if (!layer.linear || !logits.hasOneUse() || ir::shapeOf(logits).size() < 2) return std::nullopt;
   layer.ops.push_back(layer.linear);
   return layer;
 }
@@ -131,7 +131,7 @@ LossAndPredictions evaluateInPieces(LossValues loss) {
   mlir::Location loc = entropy.getLoc();
   const RankedTensorType rows = layer->rows();
   const int64_t dim = rows.getRank() - 1, positions = rows.getShape().back();
-  int64_t count = std::min(positions, kMostPieces);
+  int64_t count = std::clamp<int64_t>(positions, 1, kMostPieces);
   while (count > 1 && positions % count != 0) --count;
   Pieces inputs(builder, linear.getInput(), dim, count);
   Pieces labels(builder, ir::reshapeTo(builder, loc, entropy.getLabels(), rows), dim, count);
