@@ -59,7 +59,7 @@ absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
   ORIEL_ASSIGN_OR_RETURN(std::string model,
                          modelOfPlan(arguments.plan, plan.provenance(), arguments.model));
   // The plan knows the model by its contents.
-  ORIEL_RETURN_IF_ERROR(runtime::CheckOutputPath(arguments.output, {model}));
+  ORIEL_RETURN_IF_ERROR(runtime::CheckIsNotRead(arguments.output, {model}));
   TrainedWeights trained;
   std::map<std::string, runtime::Shape> shapes;
   for (const plan::Parameter& parameter : plan.parameters()) {
@@ -114,7 +114,7 @@ absl::Status exportWeights(const Arguments& arguments) {
   for (std::string& file : runtime::FilesOfPlan(plan, arguments.plan)) {
     inputs.push_back(std::move(file));
   }
-  ORIEL_RETURN_IF_ERROR(runtime::CheckOutputPath(arguments.output, inputs));
+  ORIEL_RETURN_IF_ERROR(runtime::CheckIsNotRead(arguments.output, inputs));
   progress("reading " + checkpoint.path());
   // The checkpoint must be of the plan's model.
   ORIEL_RETURN_IF_ERROR(checkpoint.CheckModel(plan.model_name(), parametersInFiles(plan)));

@@ -6,8 +6,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/files.h"
+#include "runtime/base/status.h"
 
 namespace oriel::runtime {
+
+absl::Status CheckIsNotRead(const std::string& path, const std::vector<std::string>& inputs) {
+  std::error_code ignored;
+  for (const std::string& input : inputs) {
+    if (input.empty() || !std::filesystem::equivalent(path, input, ignored)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("can't write '", path, "': it is '", input,
+                                                   "', which is read; give another path"));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckOutputPath(const std::string& path, const std::vector<std::string>& inputs) {
   if (path.empty()) return absl::OkStatus();
@@ -16,11 +27,7 @@ absl::Status CheckOutputPath(const std::string& path, const std::vector<std::str
     return absl::InvalidArgumentError(
         absl::StrCat("can't write '", path, "': it is a folder; give a file's name"));
   }
-  for (const std::string& input : inputs) {
-    if (input.empty() || !std::filesystem::equivalent(path, input, ignored)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("can't write '", path, "': it is '", input,
-                                                   "', which is read; give another path"));
-  }
+  ORIEL_RETURN_IF_ERROR(CheckIsNotRead(path, inputs));
   const std::string folder = FolderOf(path);
   if (!std::filesystem::is_directory(folder, ignored)) {
     return absl::NotFoundError(absl::StrCat("can't write '", path, "': there is no folder '",

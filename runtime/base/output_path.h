@@ -9,8 +9,11 @@
 
 namespace oriel::runtime {
 
-// OK for an empty path. NotFound or PermissionDenied where no file can be made there, now;
-// InvalidArgument for a folder, and for one of the files that are read.
+// InvalidArgument if it is one of the files that are read; empty ones are none.
+absl::Status CheckIsNotRead(const std::string& path, const std::vector<std::string>& inputs);
+
+// The same; OK for an empty path. NotFound or PermissionDenied where no file can be made there,
+// now; InvalidArgument for a folder.
 absl::Status CheckOutputPath(const std::string& path, const std::vector<std::string>& inputs = {});
 
 }  // namespace oriel::runtime

@@ -126,7 +126,9 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
   app.add_option("--seed", options.seed,
                  "order of the data (default: the checkpoint's, else the plan's)")
       ->type_name("S")
-      ->check(from_zero)
+      ->check([](const std::string& text) {  // which would be taken modulo 2^64
+        return std::string(text.rfind('-', 0) == 0 ? "a seed is not below 0" : "");
+      })
       ->group(training);
   app.add_flag("--no-shuffle", options.no_shuffle, "take the samples in their order")
       ->group(training);

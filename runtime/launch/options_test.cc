@@ -93,6 +93,10 @@ TEST(OptionsTest, AllOfThem) {
   EXPECT_EQ(options.trace_steps->last, 9);
 }
 
+TEST(OptionsTest, SeedsAreNotNegative) {
+  EXPECT_FALSE(Parse({"m.oplan", "--data", "d", "--seed", "-1"}).options.has_value());
+}
+
 TEST(OptionsTest, ReplaceCompute) {
   const ParsedOptions parsed =
       Parse({"m.oplan", "--data", "d", "--replace-compute", "forward=20,backward.1=1.5"});
