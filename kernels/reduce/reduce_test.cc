@@ -223,8 +223,9 @@ TEST(ScanTest, RemainingFromJoinsPieces) {
         RunKernel("remaining_from", {ColumnsOf(x, cuts[k], cuts[k + 1] - cuts[k]), max, first},
                   {places}, {{"size", int64_t{1037}}})[0]
             .values();
-    for (size_t row = 0; row < own.size(); ++row)
+    for (size_t row = 0; row < own.size(); ++row) {
       index[row] = std::min(index[row], 1037 - own[row]);
+    }
   }
   EXPECT_EQ(best.values(), index);
 }

@@ -54,12 +54,12 @@ absl::Status CheckOutputs(const Job& job) {
   return CheckOutputPath(options.dump_parameters, inputs);
 }
 
-// Says if the last steps are to have a rate of 0: the schedule ends before them.
+// Says if the last steps are to have a rate of 0: the schedule, which may end at 0, ends before
+// them.
 void SayIfRateIsZero(const Job& job, const RankContext& context, int64_t done) {
   const plan::LearningRate& schedule = job.plan.training().learning_rate();
-  int64_t first = job.steps + 1;
-  while (first > done + 1 && LearningRateAt(schedule, first - 1) == 0) --first;
-  if (job.steps - first < 1) return;  // a schedule may end at 0
+  const int64_t first = std::max(done + 1, schedule.total_steps());
+  if (job.steps <= first || LearningRateAt(schedule, first) != 0) return;
   Say(context,
       absl::StrCat("oriel-run: warning: from step ", first,
                    " on the learning rate is 0: the recipe's schedule ends at step ",
