@@ -8,6 +8,7 @@
 #include "driver/compile_report.h"
 #include "driver/compiler.h"
 #include "driver/console.h"
+#include "driver/kernel_flags.h"
 #include "driver/pipelines.h"
 #include "driver/search_text.h"
 #include "driver/strategy_flags.h"
@@ -33,7 +34,7 @@ struct Arguments {
   std::string cluster;
   std::vector<std::string> fix;
   std::string device = runtime::kHostDevice;
-  std::string generatedKernels = "off";
+  KernelOptions kernels;
   std::string output;
 };
 
@@ -94,8 +95,7 @@ absl::Status chooseStrategy(const Arguments& arguments, const Vocabulary& vocabu
   search.simulation.modelPath = options->modelPath;
   search.simulation.recipe = options->recipe;
   search.simulation.cluster = *options->cluster;
-  search.simulation.unfusedAttention = !options->unfused.empty();
-  search.simulation.fuseLoss = options->fuseLoss;
+  search.simulation.kernels = options->kernels;
   search.ranks = arguments.strategy.world;
   absl::StatusOr<Pins> pins = parsePins(arguments.fix);
   if (!pins.ok()) return usageError(absl::StrCat("--fix: ", pins.status().message()));
@@ -115,13 +115,8 @@ absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
   ORIEL_RETURN_IF_ERROR(runtime::CheckOutputPath(
       arguments.output,
       {arguments.compile.modelPath, arguments.recipe, arguments.strategy.file, arguments.cluster}));
-  ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.compile.unfused));
-  arguments.compile.generatedKernels = arguments.generatedKernels == "on";
-  if (arguments.generatedKernels != "on" && arguments.generatedKernels != "off") {
-    return usageError(absl::StrCat("--generated-kernels: can't use '", arguments.generatedKernels,
-                                   "'; give on or off"));
-  }
-  if (arguments.compile.generatedKernels && hostTargets().empty()) {
+  ORIEL_ASSIGN_OR_RETURN(arguments.compile.kernels, kernelFormsOf(arguments.kernels));
+  if (arguments.compile.kernels.launches.generated && hostTargets().empty()) {
     return absl::UnimplementedError(
         "this oriel generates kernels on x86-64 Linux only; leave out --generated-kernels");
   }
@@ -179,18 +174,7 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "What runs the plan: host (default), cuda, or cuda on some architectures only "
                    "(docs/cuda.md)")
       ->type_name("host|cuda[:sm_90,..]");
-  addUnfusedFlag(command, &arguments->compile.unfused);
-  command
-      ->add_option("--generated-kernels", arguments->generatedKernels,
-                   "Whether chains of pointwise ops are compiled to one launch each: on, or off, "
-                   "which is the default")
-      ->type_name("on|off");
-  command->add_flag("--fuse-kernels", arguments->compile.fuseKernels,
-                    "Let products and norms do the sums and casts beside them "
-                    "(docs/fused_kernels.md)");
-  command->add_flag("--fuse-loss", arguments->compile.fuseLoss,
-                    "Compute the cross entropy with the output layer, for some rows at a time: the "
-                    "logits are never whole in memory, and computed again in the backward");
+  addKernelFlags(command, &arguments->kernels);
   command->add_flag("--explain-sharding", arguments->compile.explainSharding,
                     "Print what is split and what is not, what moves between ranks, and why");
   command->add_flag("--explain-stages", arguments->compile.explainStages,

@@ -66,12 +66,7 @@ absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
     provenance.add_flags(absl::StrCat("--load-plugin=", plugin));
   }
   if (options.cluster) provenance.add_flags(options.clusterFlag);
-  for (const std::string& what : options.unfused) {
-    provenance.add_flags(absl::StrCat("--unfused=", what));
-  }
-  if (options.generatedKernels) provenance.add_flags("--generated-kernels=on");
-  if (options.fuseLoss) provenance.add_flags("--fuse-loss");
-  if (options.fuseKernels) provenance.add_flags("--fuse-kernels");
+  for (const std::string& option : provenanceOf(options.kernels)) provenance.add_flags(option);
   for (const std::string& passes : options.passesAfter) {
     provenance.add_flags(absl::StrCat("--passes-after=", passes));
   }
@@ -134,11 +129,8 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
                                  options.strategy,
                                  options.explainSharding,
                                  options.explainStages,
-                                 !options.unfused.empty(),
-                                 options.fuseKernels,
-                                 options.fuseLoss,
-                                 runtime::ArenaAlignment(options.device.kind()),
-                                 options.generatedKernels};
+                                 options.kernels,
+                                 runtime::ArenaAlignment(options.device.kind())};
   for (const PipelinePhase& phase : pipelinePhases()) {
     ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
     if (failed(extraPasses.runAfter(phase.name, *module))) return alreadyReported();

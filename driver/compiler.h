@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "driver/diagnostics.h"
+#include "driver/kernel_forms.h"
 #include "driver/phase_dump.h"
 #include "driver/vocabulary.h"
 #include "frontend/importer.h"
@@ -35,12 +36,9 @@ struct CompileOptions {
   plan::Device device;                   // none: the host
   std::string weightsFile;               // relative to the plan's folder
   std::vector<std::string> passesAfter;  // each PHASE:PIPELINE
-  std::vector<std::string> unfused;      // "attention": left as the model's ops
-  bool generatedKernels = false;         // chains of pointwise ops are compiled to one launch
-  bool fuseLoss = false;                 // with the output layer
-  bool fuseKernels = false;              // products and norms do sums and casts
-  bool explainSharding = false;          // on standard error
-  bool explainStages = false;            // likewise
+  KernelForms kernels;
+  bool explainSharding = false;  // on standard error
+  bool explainStages = false;    // likewise
   DumpRequest dump;
 };
 

@@ -37,7 +37,7 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   function.addPass(createRaiseActivation());
   // Before attention, which takes query and key as it finds them.
   function.addPass(createRaiseRope());
-  if (!options.unfusedAttention) function.addPass(createRaiseAttention());
+  if (!options.kernels.unfusedAttention) function.addPass(createRaiseAttention());
   // After attention, whose patterns expect heads before positions.
   function.addPass(createRaiseLayout());
   RaiseMergeOptions merge;
@@ -60,7 +60,7 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
 
 void addTrain(OpPassManager& passes, const PipelineOptions& options) {
   if (!options.hasTrainingTypes) addTrainingTypes(passes, options);
-  passes.addPass(createTrain(options.recipe, options.fusedLoss));
+  passes.addPass(createTrain(options.recipe, options.kernels.fusedLoss));
   passes.addPass(createVerifyTrain());
 }
 
@@ -96,24 +96,26 @@ void addFuse(OpPassManager& passes, const PipelineOptions&) {
 }
 
 void addRemat(OpPassManager& passes, const PipelineOptions& options) {
-  passes.addPass(createRemat(options.strategy));
+  passes.addPass(createRemat(options.strategy, options.kernels.launches));
 }
 
 void addOverlap(OpPassManager& passes, const PipelineOptions& options) {
   // Behind all that adds or removes collectives, or changes what runs between them.
   const Strategy& strategy = options.strategy;
-  if (strategy.overlap) passes.addPass(createOverlap(*strategy.overlap, strategy.memory));
+  if (strategy.overlap) {
+    passes.addPass(createOverlap(*strategy.overlap, strategy.memory, options.kernels.launches));
+  }
 }
 
 void addLower(OpPassManager& passes, const PipelineOptions& options) {
   // Before what joins sums to other ops.
   passes.addPass(createAssignGradients());
   // Behind all that clones, cuts or moves single ops.
-  if (options.fusedKernels) passes.addPass(createFormFused());
+  if (options.kernels.launches.fused) passes.addPass(createFormFused());
   // Behind overlap, which orders updates one by one beside their collectives.
   passes.addPass(createFormLists());
   // Behind all that moves or copies single ops; bits stay.
-  if (options.generatedKernels) passes.addPass(createFormGenerated());
+  if (options.kernels.launches.generated) passes.addPass(createFormGenerated());
   LowerToExecOptions lower;
   lower.alignment = options.arenaAlignment;
   passes.addPass(createLowerToExec(lower));

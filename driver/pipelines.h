@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/kernel_forms.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/strategize/strategy.h"
@@ -20,11 +21,8 @@ struct PipelineOptions {
   Strategy strategy;
   bool explainSharding = false;
   bool explainStages = false;
-  bool unfusedAttention = false;  // attention stays what the model has
-  bool fusedKernels = false;      // products and norms do sums and casts
-  bool fusedLoss = false;         // the loss is one op with the output layer
+  KernelForms kernels;
   int64_t arenaAlignment = 64;    // bytes, of values in memory
-  bool generatedKernels = false;  // chains of pointwise ops are compiled to one launch
   bool hasTrainingTypes = false;  // addTrainingTypes() ran before the phase `train`
 };
 

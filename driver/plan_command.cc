@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "driver/command.h"
 #include "driver/console.h"
+#include "driver/kernel_flags.h"
 #include "driver/report/html_report.h"
 #include "driver/search_text.h"
 #include "driver/strategy_flags.h"
@@ -23,7 +24,8 @@ struct Arguments {
   StrategySearch search;
   std::string recipe, cluster, device, objective = "time", output, html;
   StrategyOptions ranks;  // its `world`
-  std::vector<std::string> fix, unfused;
+  std::vector<std::string> fix;
+  KernelOptions kernels;
   std::optional<int64_t> top;
 
   // Rows; without --top, of what was simulated on the way to the first.
@@ -93,8 +95,7 @@ absl::Status plan(Arguments arguments, const Vocabulary& vocabulary) {
   absl::StatusOr<Pins> pins = parsePins(arguments.fix);
   if (!pins.ok()) return usageError(absl::StrCat("--fix: ", pins.status().message()));
   search.pins = *pins;
-  ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.unfused));
-  search.simulation.unfusedAttention = !arguments.unfused.empty();
+  ORIEL_ASSIGN_OR_RETURN(search.simulation.kernels, kernelFormsOf(arguments.kernels));
   ORIEL_ASSIGN_OR_RETURN(search.simulation.recipe, readRecipe(arguments.recipe));
   std::optional<ThisMachine> machine;
   ORIEL_RETURN_IF_ERROR(findMachines(arguments, &search, &machine));
@@ -155,9 +156,7 @@ void addPlanCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "time: the fastest on all devices (default); world: on the fewest devices on "
                    "which something fits")
       ->type_name("time|world");
-  addUnfusedFlag(command, &arguments->unfused);
-  command->add_flag("--fuse-loss", options.fuseLoss,
-                    "Compute the cross entropy with the output layer, as compile does");
+  addKernelFlags(command, &arguments->kernels);
   command->add_flag("--json", arguments->json, "For scripts: one JSON object with stable keys");
   command
       ->add_option("-o,--output", arguments->output,

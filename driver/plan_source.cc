@@ -73,11 +73,7 @@ absl::StatusOr<PlanSource> sourceOfPlan(const std::string& planPath, const plan:
     } else if (absl::ConsumePrefix(&value, "--cluster=") ||
                absl::ConsumePrefix(&value, "--world=")) {
       hasCluster = true;
-    } else if (flag == "--unfused=attention") {
-      source.unfusedAttention = true;
-    } else if (flag == "--fuse-loss") {
-      source.fuseLoss = true;
-    } else {
+    } else if (!takeFromProvenance(flag, &source.kernels)) {
       source.notSimulated.push_back(flag);
     }
   }

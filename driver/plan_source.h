@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "driver/kernel_forms.h"
 #include "passes/strategize/strategy.h"
 #include "passes/train/recipe.h"
 #include "runtime/plan/plan.pb.h"
@@ -22,8 +23,7 @@ struct PlanSource {
   std::string modelPath;
   Recipe recipe;
   Strategy strategy;
-  bool unfusedAttention = false;
-  bool fuseLoss = false;
+  KernelForms kernels;
   // Flags that change the program behind the phases that a simulation has, or in plugins' ways.
   std::vector<std::string> notSimulated;
 };

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "driver/command.h"
 #include "driver/console.h"
+#include "driver/kernel_flags.h"
 #include "driver/plan_source.h"
 #include "driver/simulation.h"
 #include "driver/simulation_text.h"
@@ -23,8 +24,9 @@ struct Arguments {
   std::string recipe, model;
   StrategyOptions strategy;
   std::string cluster;
-  std::vector<std::string> stack, unfused, stragglers;
-  bool json = false;
+  std::vector<std::string> stack, stragglers;
+  KernelOptions kernels;
+  bool byKernel = false, json = false;
   std::string trace;
 };
 
@@ -35,8 +37,7 @@ absl::StatusOr<Strategy> fromModel(const Arguments& arguments, SimulationOptions
                                    "' is none: drop it"));
   }
   ORIEL_ASSIGN_OR_RETURN(Strategy strategy, strategyFromOptions(arguments.strategy));
-  ORIEL_RETURN_IF_ERROR(checkUnfused(arguments.unfused));
-  options->unfusedAttention = !arguments.unfused.empty();
+  ORIEL_ASSIGN_OR_RETURN(options->kernels, kernelFormsOf(arguments.kernels));
   ORIEL_ASSIGN_OR_RETURN(options->recipe, readRecipe(arguments.recipe));
   return strategy;
 }
@@ -46,8 +47,7 @@ absl::StatusOr<Strategy> fromPlan(const Arguments& arguments, const Vocabulary& 
   const std::string& path = arguments.simulation.modelPath;
   std::vector<std::string> given = givenOptions(arguments.strategy);
   if (!arguments.recipe.empty()) given.insert(given.begin(), "--recipe");
-  if (!arguments.unfused.empty()) given.push_back("--unfused");
-  if (options->fuseLoss) given.push_back("--fuse-loss");
+  for (const std::string& option : givenOptions(arguments.kernels)) given.push_back(option);
   if (!given.empty()) {
     return usageError(
         absl::StrCat("the plan '", path, "' has its own recipe, strategy and flags: ", "drop ",
@@ -63,8 +63,7 @@ absl::StatusOr<Strategy> fromPlan(const Arguments& arguments, const Vocabulary& 
   }
   options->modelPath = source.modelPath;
   options->recipe = std::move(source.recipe);
-  options->unfusedAttention = source.unfusedAttention;
-  options->fuseLoss = source.fuseLoss;
+  options->kernels = source.kernels;
   return std::move(source.strategy);
 }
 
@@ -89,8 +88,9 @@ absl::Status runSimulation(Arguments arguments, const Vocabulary& vocabulary) {
     ORIEL_RETURN_IF_ERROR(
         runtime::WriteTextAtomically(arguments.trace, simulationTrace(simulation)));
   }
-  const std::string text =
+  std::string text =
       arguments.json ? simulationJson(simulation) : simulationText(simulation, options.cluster);
+  if (arguments.byKernel && !arguments.json) text += kernelsText(simulation);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return absl::OkStatus();
 }
@@ -133,11 +133,11 @@ void addSimulateCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "A rank that computes so many times as long, e.g. 3=1.5; may be repeated")
       ->allow_extra_args(false)
       ->type_name("RANK=FACTOR");
-  addUnfusedFlag(command, &arguments->unfused);
-  command->add_flag("--fuse-loss", options.fuseLoss,
-                    "Compute the cross entropy with the output layer, as compile does");
+  addKernelFlags(command, &arguments->kernels);
   command->add_flag("--whole", options.whole,
                     "Compile every block, not only some of those that are equal");
+  command->add_flag("--kernels", arguments->byKernel,
+                    "Say which kernels the computing is, by their times (in JSON they always are)");
   command->add_flag("--json", arguments->json, "For scripts: one JSON object with stable keys");
   command
       ->add_option("--trace", arguments->trace,

@@ -206,6 +206,9 @@ class SimulatedModel::Impl {
                                                    const Strategy& strategy,
                                                    const Repetition& repetition) {
     ORIEL_RETURN_IF_ERROR(runPhases(module, "stage", "overlap", recipe, strategy));
+    for (mlir::ModuleOp program : ir::programsOf(module)) {
+      if (mlir::failed(formLaunches(program, options_.kernels.launches))) return failed("lower");
+    }
     mlir::FailureOr<std::vector<ProgramCost>> costs = programCosts(module);
     if (mlir::failed(costs) || mlir::failed(repetition.addMemoryOfGrids(module, &*costs))) {
       return failed("simulate");
@@ -271,8 +274,7 @@ class SimulatedModel::Impl {
     PipelineOptions options;
     options.recipe = recipe;
     options.strategy = strategy;
-    options.unfusedAttention = options_.unfusedAttention;
-    options.fusedLoss = options_.fuseLoss;
+    options.kernels = options_.kernels;
     options.hasTrainingTypes = true;
     return options;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "driver/kernel_forms.h"
 #include "driver/stragglers.h"
 #include "driver/vocabulary.h"
 #include "passes/simulate/program_profile.h"
@@ -24,8 +25,7 @@ struct SimulationOptions {
   Recipe recipe;
   Cluster cluster;
   SoftwareStack stack;
-  bool unfusedAttention = false;
-  bool fuseLoss = false;
+  KernelForms kernels;
   bool whole = false;      // every block is compiled, equal or not
   bool timeParts = false;  // also where nothing is cut, for who asks what cuts would be
   Stragglers stragglers;
@@ -63,9 +63,9 @@ struct Simulation {
   double exposedCommunication() const;
 };
 
-// Compiles as `oriel compile` does up to `overlap`, but for equal blocks of a stage: of those it
-// compiles two, and one more to see what another one takes. With the remat policy `auto` and with
-// `whole` it compiles all. Errors about the graph have been printed.
+// Compiles as `oriel compile` does up to the launches of `lower`, but for equal blocks of a stage:
+// of those it compiles two, and one more to see what another one takes. With the remat policy
+// `auto` and with `whole` it compiles all. Errors about the graph have been printed.
 absl::StatusOr<Simulation> simulate(const SimulationOptions& options, const Strategy& strategy,
                                     const Vocabulary& vocabulary);
 

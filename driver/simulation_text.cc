@@ -28,6 +28,14 @@ std::string programName(const Simulation& simulation, size_t program) {
   return name.empty() ? "all" : name;
 }
 
+// Of all programs, the one that computes longest.
+size_t busiestOf(const Simulation& simulation) {
+  const std::vector<ProgramTimeline>& programs = simulation.step.programs;
+  return std::max_element(programs.begin(), programs.end(),
+                          [](const auto& a, const auto& b) { return a.computing < b.computing; }) -
+         programs.begin();
+}
+
 // Seconds of a step in the segment, by its name.
 double secondsOf(const ProgramTimeline& program, const std::string& segment) {
   double sum = 0;
@@ -86,6 +94,24 @@ std::string simulationText(const Simulation& simulation, const Cluster& cluster)
   return text;
 }
 
+std::string kernelsText(const Simulation& simulation) {
+  const size_t busiest = busiestOf(simulation);
+  std::vector<std::pair<double, std::string>> kernels;
+  double all = 0;
+  for (const auto& [kernel, seconds] : simulation.programs[busiest].kernelsOfStep()) {
+    kernels.emplace_back(seconds, kernel);
+    all += seconds;
+  }
+  std::sort(kernels.rbegin(), kernels.rend());
+  std::string text = absl::StrFormat("kernels of a rank of %s, %.6g ms of a step\n",
+                                     programName(simulation, busiest), all * 1e3);
+  for (const auto& [seconds, kernel] : kernels) {
+    absl::StrAppendFormat(&text, "  %10.4g ms %8s  %s\n", seconds * 1e3, percent(seconds / all),
+                          kernel);
+  }
+  return text;
+}
+
 std::string simulationJson(const Simulation& simulation) {
   Json stages = Json::array();
   for (size_t i = 0; i < simulation.programs.size(); ++i) {
@@ -100,6 +126,7 @@ std::string simulationJson(const Simulation& simulation) {
                       {"exposed_communication", program.communicating},
                       {"idle", program.waiting},
                       {"update", secondsOf(program, "update")},
+                      {"kernels", cost.kernelsOfStep()},
                       {"memory", std::move(memory)}});
   }
   Json stragglers = Json::array();

@@ -13,6 +13,9 @@ namespace oriel::driver {
 std::string memoryUseKey(size_t use);
 
 std::string simulationText(const Simulation& simulation, const Cluster& cluster);
+// What a rank computes in a step, by kernel, the longest first: a rank of the program that computes
+// longest. Kernels have the names of `oriel-run --profile`.
+std::string kernelsText(const Simulation& simulation);
 // One object: seconds, bytes, and parts of 1; `stages` has an entry for each program.
 std::string simulationJson(const Simulation& simulation);
 // Chrome's trace events: a track for each program, an event for each run of a segment.

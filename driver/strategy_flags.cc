@@ -107,23 +107,6 @@ void addFixFlag(CLI::App* command, std::vector<std::string>* fix) {
       ->type_name("KEY=VALUE,..");
 }
 
-void addUnfusedFlag(CLI::App* command, std::vector<std::string>* unfused) {
-  command
-      ->add_option("--unfused", *unfused,
-                   "Leave this as the model's own ops: attention; to compare with")
-      ->allow_extra_args(false)
-      ->type_name("WHAT");
-}
-
-absl::Status checkUnfused(const std::vector<std::string>& unfused) {
-  for (const std::string& what : unfused) {
-    if (what == "attention") continue;
-    return usageError(absl::StrCat("--unfused: can't use '", what,
-                                   "'; it is attention that can be left unfused"));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Cluster> clusterFor(const std::string& fileOrName, const Strategy& strategy) {
   ORIEL_ASSIGN_OR_RETURN(Cluster cluster, findCluster(fileOrName));
   const int64_t ranks = strategy.ranks();

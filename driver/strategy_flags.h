@@ -22,10 +22,6 @@ CLI::Option* addClusterFlag(CLI::App* command, std::string* cluster, const std::
 // `--fix`, the choices that a search is not to make.
 void addFixFlag(CLI::App* command, std::vector<std::string>* fix);
 
-// `--unfused`, and InvalidArgument for what can't be left unfused.
-void addUnfusedFlag(CLI::App* command, std::vector<std::string>* unfused);
-absl::Status checkUnfused(const std::vector<std::string>& unfused);
-
 // A file or a known name. InvalidArgument if the strategy has more ranks than the cluster devices.
 absl::StatusOr<Cluster> clusterFor(const std::string& fileOrName, const Strategy& strategy);
 // The same for a search on `--world` of its devices, or on all of them.

@@ -4,8 +4,8 @@
     bench/gpu/pack.py --oriel build/dev/bin/oriel --out FOLDER gpt2_124m llava_2b llava_7b
 
 FOLDER/NAME.oplan is for CUDA, one rank, bf16 with gradients in bf16 and f32 masters, and starts from
-random values that are made there, so there are no weights; FOLDER/NAME_fused.oplan is the same with
-kernels that do the sums and casts beside them, and pointwise ops compiled. FOLDER/NAME.data holds samples of no meaning,
+random values that are made there, so there are no weights; FOLDER/NAME_generated.oplan is the same with
+pointwise ops compiled. FOLDER/NAME.data holds samples of no meaning,
 FOLDER/NAME.config.json the model's figures. Says what each plan needs of the device's memory.
 """
 
@@ -29,7 +29,7 @@ SKELETONS = pathlib.Path(__file__).resolve().parents[2] / "models" / "skeletons"
 OWN_SKELETONS = pathlib.Path(__file__).resolve().parent / "skeletons"
 STEPS = 100000  # no run comes to the end of it
 # By the end of a plan's name, the compiler's options for it.
-VARIANTS = {"": [], "_fused": ["--fuse-kernels", "--generated-kernels", "on"]}
+VARIANTS = {"": [], "_generated": ["--generated-kernels", "on"]}
 
 
 def write_recipe(case: cases.Case, path: pathlib.Path, device: str):
@@ -111,7 +111,7 @@ def main() -> int:
         shutil.copy(skeleton / "config.json", args.out / f"{name}.config.json")
         write_data(case, cases.read_figures(skeleton / "config.json"), args.out / f"{name}.data")
         gib = " and ".join(f"{arena / 2**30:.1f}" for arena in arenas)
-        print(f"{name}: batch {case.batch} of {case.sequence} tokens, arenas of {gib} GiB (plain and fused)")
+        print(f"{name}: batch {case.batch} of {case.sequence} tokens, arenas of {gib} GiB (by itself, and with generated kernels)")
     return 0
 
 

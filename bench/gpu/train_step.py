@@ -26,7 +26,7 @@ import cases
 
 PEAK_TFLOPS = 989.0  # H100 and H200, dense bf16
 WARMUP_STEPS = 4  # as torch_step.py; graphs are recorded in the second step
-ORIELS = ("oriel", "oriel_fused")  # contestants that are not baselines
+ORIELS = ("oriel", "oriel_generated")  # contestants that are not baselines
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -141,7 +141,7 @@ class Bench:
         report: dict = {"batch": case.batch, "sequence": case.sequence, "flops_per_sample": flops, "contestants": {}}
         reports[name] = report
         runs = {"oriel": lambda: self.oriel(name, case),
-                "oriel_fused": lambda: self.oriel(name, case, "_fused"), "eager": lambda: self.torch(name, case, "eager"),
+                "oriel_generated": lambda: self.oriel(name, case, "_generated"), "eager": lambda: self.torch(name, case, "eager"),
                 "compile": lambda: self.torch(name, case, "compile")}
         for contestant in self.args.contestants:
             try:

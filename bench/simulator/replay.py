@@ -127,7 +127,7 @@ def simulate(oriel: pathlib.Path, run: rows.Run, folder: pathlib.Path) -> dict:
         (folder / name).write_text(text)
     stack = ",".join(filter(None, [stacks.stack_option(run.stack), run.allocator]))
     found = ask([str(oriel), "simulate", "model.mlir", "--recipe", "recipe.yaml", "--strategy", "strategy.yaml",
-                 "--cluster", "cluster.yaml", "--stack", stack, "--json"], folder)
+                 "--cluster", "cluster.yaml", "--stack", stack, "--fuse-kernels", "off", "--json"], folder)
     return figures_of(found, "reserved_memory" if run.allocator else "peak_memory")
 
 

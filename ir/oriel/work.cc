@@ -5,6 +5,7 @@
 #include "ir/oriel/fused.h"
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
+#include "mlir/IR/TypeUtilities.h"
 
 namespace oriel::ir {
 
@@ -129,9 +130,24 @@ Work workOf(LinearCrossEntropyGradOp op) {
   return work;
 }
 
+// One of the tensors that are multiplied; others of an op may be wider.
+template <typename Op>
+Value multiplied(Op op) {
+  return op.getInput();
+}
+Value multiplied(MatmulOp op) { return op.getLhs(); }
+Value multiplied(ConvInputGradOp op) { return op.getCotangent(); }
+Value multiplied(LinearActivationGradOp op) { return op.getCotangent(); }
+Value multiplied(AttentionOp op) { return op.getQuery(); }
+Value multiplied(AttentionGradOp op) { return op.getQuery(); }
+
 template <typename Op>
 struct Model : WorkOpInterface::ExternalModel<Model<Op>, Op> {
-  Work getWork(mlir::Operation* op) const { return workOf(llvm::cast<Op>(op)); }
+  Work getWork(mlir::Operation* op) const {
+    Work work = workOf(llvm::cast<Op>(op));
+    work.operandType = mlir::getElementTypeOrSelf(multiplied(llvm::cast<Op>(op)));
+    return work;
+  }
 };
 
 template <typename... Ops>

@@ -1,3 +1,5 @@
+#include "passes/generate/form_generated.h"
+
 #include "ir/oriel/segment.h"
 #include "ir/scalar/scalar.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -75,15 +77,18 @@ struct FormGenerated : impl::FormGeneratedBase<FormGenerated> {
   }
 
   void runOnOperation() override {
-    for (mlir::ModuleOp program : ir::programsOf(getOperation())) {
-      for (auto segment : program.getOps<mlir::func::FuncOp>()) {
-        if (!llvm::hasSingleElement(segment.getBody())) continue;
-        llvm::DenseMap<Value, Value> replaced;
-        for (const Chain& chain : findChains(segment.getBody().front())) replace(chain, replaced);
-      }
-    }
+    for (mlir::ModuleOp program : ir::programsOf(getOperation())) formGenerated(program);
   }
 };
 
 }  // namespace
+
+void formGenerated(mlir::ModuleOp program) {
+  for (auto segment : program.getOps<mlir::func::FuncOp>()) {
+    if (!llvm::hasSingleElement(segment.getBody())) continue;
+    llvm::DenseMap<Value, Value> replaced;
+    for (const Chain& chain : findChains(segment.getBody().front())) replace(chain, replaced);
+  }
+}
+
 }  // namespace oriel

@@ -1,6 +1,7 @@
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/StringMap.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/lower/launches.h"
 #include "passes/lower/passes.h"
 #include "passes/strategize/schedule.h"
 
@@ -77,26 +78,30 @@ void eraseResults(FuncOp segment, const llvm::BitVector& erased) {
 struct AssignGradients : impl::AssignGradientsBase<AssignGradients> {
   void runOnOperation() override {
     for (mlir::ModuleOp program : ir::programsOf(getOperation())) {
-      llvm::StringMap<Gradient> gradients;
-      if (failed(collect(program, gradients))) return signalPassFailure();
-      llvm::MapVector<mlir::Operation*, llvm::BitVector> erased;
-      for (auto& [unused, gradient] : gradients) {
-        Value added = gradient.runs == 1 && gradient.update ? addedTo(gradient.sum) : nullptr;
-        if (!added) continue;
-        mlir::Operation* end = gradient.update.getBody().front().getTerminator();
-        if (!mlir::matchPattern(end->getOperand(gradient.reset), mlir::m_AnyZeroFloat())) continue;
-        mlir::Operation* sum = *gradient.sum.user_begin();
-        sum->getResult(0).replaceAllUsesWith(added);
-        sum->erase();
-        auto [entry, isNew] = erased.try_emplace(gradient.update, gradient.update.getNumResults());
-        entry->second.set(gradient.reset);
-      }
-      for (auto& [update, results] : erased) {
-        eraseResults(llvm::cast<FuncOp>(update), results);
-      }
+      if (failed(assignGradients(program))) return signalPassFailure();
     }
   }
 };
 
 }  // namespace
+
+LogicalResult assignGradients(mlir::ModuleOp program) {
+  llvm::StringMap<Gradient> gradients;
+  if (failed(collect(program, gradients))) return failure();
+  llvm::MapVector<mlir::Operation*, llvm::BitVector> erased;
+  for (auto& [unused, gradient] : gradients) {
+    Value added = gradient.runs == 1 && gradient.update ? addedTo(gradient.sum) : nullptr;
+    if (!added) continue;
+    mlir::Operation* end = gradient.update.getBody().front().getTerminator();
+    if (!mlir::matchPattern(end->getOperand(gradient.reset), mlir::m_AnyZeroFloat())) continue;
+    mlir::Operation* sum = *gradient.sum.user_begin();
+    sum->getResult(0).replaceAllUsesWith(added);
+    sum->erase();
+    auto [entry, isNew] = erased.try_emplace(gradient.update, gradient.update.getNumResults());
+    entry->second.set(gradient.reset);
+  }
+  for (auto& [update, results] : erased) eraseResults(llvm::cast<FuncOp>(update), results);
+  return success();
+}
+
 }  // namespace oriel

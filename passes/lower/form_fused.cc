@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/fuse/cluster.h"
 #include "passes/lower/fused_rules.h"
+#include "passes/lower/launches.h"
 #include "passes/lower/passes.h"
 #include "passes/strategize/sharding.h"
 
@@ -121,13 +122,19 @@ bool sumsRows(ir::ReduceSumOp sum) {
                       [](auto dim) { return dim.value() == static_cast<int64_t>(dim.index()); });
 }
 
-// The gradient of a weight for the same cotangent, where its launch may stand for both.
+bool isPendingSum(Value value) {
+  ir::ShardingAttr sharding = ir::shardingOf(value);
+  return sharding && !sharding.getSum().empty();
+}
+
+// The gradient of a weight for the same cotangent, where its launch may stand for both. What is
+// pending in its other operand is so in one of the two gradients only.
 ir::LinearWeightGradOp weightGradBeside(ir::ReduceSumOp sum) {
   for (Operation* user : sum.getInput().getUsers()) {
     auto grad = llvm::dyn_cast<ir::LinearWeightGradOp>(user);
     if (!grad || grad.getCotangent() != sum.getInput() || grad->getBlock() != sum->getBlock() ||
         grad->getAttr(kClusterAttr) != sum->getAttr(kClusterAttr) ||
-        (sum->hasAttr(kRuleAttr) && !grad->hasAttr(kRuleAttr))) {
+        (sum->hasAttr(kRuleAttr) && !grad->hasAttr(kRuleAttr)) || isPendingSum(grad.getInput())) {
       continue;
     }
     const bool isEarly = llvm::any_of(sum->getUsers(), [&](Operation* reader) {
@@ -309,25 +316,27 @@ void forEach(mlir::Block& block, Function function) {
 
 struct FormFused : impl::FormFusedBase<FormFused> {
   void runOnOperation() override {
-    for (mlir::ModuleOp program : ir::programsOf(getOperation())) {
-      const llvm::DenseSet<int64_t> recomputed = recomputedOrigins(program);
-      for (auto segment : program.getOps<mlir::func::FuncOp>()) {
-        if (!segment.getBody().hasOneBlock()) continue;
-        mlir::Block& block = segment.getBody().front();
-        // First, since casts stand between the sums and what is to take them.
-        forEach<ir::NarrowOpInterface>(block, takeCasts);
-        forEach<ir::ReduceSumOp>(block, joinBiasGrad);
-        forEach<ir::ActivationOp>(block,
-                                  [&](ir::ActivationOp op) { joinActivation(op, recomputed); });
-        forEach<ir::ActivationGradOp>(block, joinActivationGrad);
-        // A product adds for nothing, a norm reads one more tensor.
-        forEach<ir::AddOp>(block, [](ir::AddOp add) {
-          if (isOfEqualPieces(add) && !joinBehind(add)) joinBefore(add);
-        });
-      }
-    }
+    for (mlir::ModuleOp program : ir::programsOf(getOperation())) formFused(program);
   }
 };
 
 }  // namespace
+
+void formFused(mlir::ModuleOp program) {
+  const llvm::DenseSet<int64_t> recomputed = recomputedOrigins(program);
+  for (auto segment : program.getOps<mlir::func::FuncOp>()) {
+    if (!segment.getBody().hasOneBlock()) continue;
+    mlir::Block& block = segment.getBody().front();
+    // First, since casts stand between the sums and what is to take them.
+    forEach<ir::NarrowOpInterface>(block, takeCasts);
+    forEach<ir::ReduceSumOp>(block, joinBiasGrad);
+    forEach<ir::ActivationOp>(block, [&](ir::ActivationOp op) { joinActivation(op, recomputed); });
+    forEach<ir::ActivationGradOp>(block, joinActivationGrad);
+    // A product adds for nothing, a norm reads one more tensor.
+    forEach<ir::AddOp>(block, [](ir::AddOp add) {
+      if (isOfEqualPieces(add) && !joinBehind(add)) joinBefore(add);
+    });
+  }
+}
+
 }  // namespace oriel

@@ -70,13 +70,14 @@ bool isBetter(const LevelChoice& a, const LevelChoice& b, int64_t memory) {
 
 FailureOr<std::optional<LevelChoice>> chooseLevel(ModuleOp program,
                                                   const std::optional<Overlap>& overlap,
-                                                  int64_t memory,
+                                                  int64_t memory, const LaunchForms& forms,
                                                   const std::optional<LevelChoice>& known) {
   std::optional<LevelChoice> best = known;
   bool isNew = false;
   for (OverlapLevel level : levelsOf(program, overlap)) {
     ProgramCopy copy(program);
     if (overlap && failed(overlapProgram(*copy, *overlap, level))) return failure();
+    if (failed(formLaunches(*copy, forms))) return failure();
     // The memory planner takes long: what is slower than one that fits need not fit.
     FailureOr<PredictedTime> time = predictedStepTime(*copy);
     if (failed(time)) return failure();

@@ -8,6 +8,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "passes/lower/launches.h"
 #include "passes/overlap/program_overlap.h"
 #include "passes/stage/segment_time.h"
 
@@ -37,12 +38,12 @@ struct LevelChoice {
 // faster one.
 bool isBetter(const LevelChoice& a, const LevelChoice& b, int64_t memory);
 
-// The best level for a program of local ops, by the memory planner and the predicted time; without
-// `overlap` that is kOff. `known`: what is no better than that need not be found out; then there
-// may be none. Fails with a diagnostic for a program that can't be lowered.
+// The best level for a program of local ops, by the memory planner and the predicted time of its
+// launches; without `overlap` that is kOff. `known`: what is no better than that need not be found
+// out; then there may be none. Fails with a diagnostic for a program that can't be lowered.
 mlir::FailureOr<std::optional<LevelChoice>> chooseLevel(
     mlir::ModuleOp program, const std::optional<Overlap>& overlap, int64_t memory,
-    const std::optional<LevelChoice>& known = std::nullopt);
+    const LaunchForms& forms, const std::optional<LevelChoice>& known = std::nullopt);
 
 }  // namespace oriel
 

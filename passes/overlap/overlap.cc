@@ -28,11 +28,12 @@ void warn(mlir::ModuleOp program, const LevelChoice& choice, int64_t memory) {
 }
 
 // As remat has decided; or else as fits.
-mlir::LogicalResult overlapWithin(mlir::ModuleOp program, const Overlap& overlap, int64_t memory) {
+mlir::LogicalResult overlapWithin(mlir::ModuleOp program, const Overlap& overlap, int64_t memory,
+                                  const LaunchForms& forms) {
   mlir::FailureOr<std::optional<OverlapLevel>> level = getOverlapLevel(program);
   if (failed(level)) return mlir::failure();
   if (*level) return overlapProgram(program, overlap, **level);
-  mlir::FailureOr<std::optional<LevelChoice>> choice = chooseLevel(program, overlap, memory);
+  mlir::FailureOr<std::optional<LevelChoice>> choice = chooseLevel(program, overlap, memory, forms);
   if (failed(choice)) return mlir::failure();
   warn(program, **choice, memory);
   setOverlapLevel(program, (*choice)->level);
@@ -41,8 +42,16 @@ mlir::LogicalResult overlapWithin(mlir::ModuleOp program, const Overlap& overlap
 
 struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
   using impl::OverlapPassBase<OverlapPass>::OverlapPassBase;
-  OverlapPass(Overlap overlap, std::optional<int64_t> bytes) : overlap_(std::move(overlap)) {
+  OverlapPass(Overlap overlap, std::optional<int64_t> bytes, const LaunchForms& forms)
+      : overlap_(std::move(overlap)) {
     memory = bytes.value_or(0);
+    fused = forms.fused;
+    generated = forms.generated;
+  }
+
+  void getDependentDialects(mlir::DialectRegistry& registry) const override {
+    OverlapPassBase::getDependentDialects(registry);
+    registerLaunchDialects(registry);
   }
 
   void runOnOperation() override {
@@ -53,7 +62,7 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
     }
     llvm::SmallVector<mlir::ModuleOp> programs = ir::programsOf(getOperation());
     for (mlir::ModuleOp program : programs) {
-      if (failed(memory > 0 ? overlapWithin(program, *overlap_, memory)
+      if (failed(memory > 0 ? overlapWithin(program, *overlap_, memory, {fused, generated})
                             : overlapProgram(program, *overlap_))) {
         return signalPassFailure();
       }
@@ -66,8 +75,9 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
 
 }  // namespace
 
-std::unique_ptr<mlir::Pass> createOverlap(Overlap overlap, std::optional<int64_t> memory) {
-  return std::make_unique<OverlapPass>(std::move(overlap), memory);
+std::unique_ptr<mlir::Pass> createOverlap(Overlap overlap, std::optional<int64_t> memory,
+                                          const LaunchForms& forms) {
+  return std::make_unique<OverlapPass>(std::move(overlap), memory, forms);
 }
 
 }  // namespace oriel

@@ -8,6 +8,7 @@
 #include "ir/oriel/oriel.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "passes/lower/launches.h"
 #include "passes/strategize/strategy.h"
 
 namespace oriel {
@@ -16,8 +17,9 @@ namespace oriel {
 #define GEN_PASS_REGISTRATION
 #include "passes/overlap/passes.h.inc"
 
-// oriel-overlap with what a strategy says; `memory`: bytes per rank.
-std::unique_ptr<mlir::Pass> createOverlap(Overlap overlap, std::optional<int64_t> memory);
+// oriel-overlap with what a strategy says; `memory`: bytes per rank, of these launches.
+std::unique_ptr<mlir::Pass> createOverlap(Overlap overlap, std::optional<int64_t> memory,
+                                          const LaunchForms& forms);
 
 }  // namespace oriel
 

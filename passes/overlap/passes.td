@@ -45,6 +45,9 @@ def OverlapPass : Pass<"oriel-overlap", "::mlir::ModuleOp"> {
     Option<"prefetch", "prefetch", "int64_t", "-1",
            "Bytes of parameters that are gathered ahead of their use, at most; -1: found">,
     Option<"memory", "memory", "int64_t", "0", "Bytes per rank; 0: any">,
+    Option<"fused", "fused", "bool", "false", "Decide by the launches that oriel-form-fused makes">,
+    Option<"generated", "generated", "bool", "false",
+           "Decide by the launches that oriel-form-generated makes">,
   ];
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }

@@ -43,8 +43,8 @@ StashGraph readBy(StashGraph graph, int reader) {
 class BudgetSearch {
  public:
   BudgetSearch(ModuleOp program, const Blocks& blocks, int64_t budget,
-               const std::optional<Overlap>& overlap)
-      : program_(program), blocks_(blocks), budget_(budget), overlap_(overlap) {}
+               const std::optional<Overlap>& overlap, const LaunchForms& forms)
+      : program_(program), blocks_(blocks), budget_(budget), overlap_(overlap), forms_(forms) {}
 
   FailureOr<BudgetChoice> run() {
     for (mlir::func::FuncOp forward : ir::segmentsOfKind(program_, "forward")) {
@@ -272,7 +272,9 @@ class BudgetSearch {
 
   // All that may be faster than the best one, the least to run again first.
   FailureOr<BudgetChoice> search() {
-    FailureOr<PredictedTime> base = predictedStepTime(program_);
+    ProgramCopy launches(program_);
+    if (failed(formLaunches(*launches, forms_))) return failure();
+    FailureOr<PredictedTime> base = predictedStepTime(*launches);
     if (failed(base)) return failure();
     const double least = base->computing - secondsForTheStash();
     std::vector<const Candidate*> tooLarge;
@@ -305,7 +307,8 @@ class BudgetSearch {
     }
     std::optional<LevelChoice> known;
     if (best_) known = best_->overlap;
-    FailureOr<std::optional<LevelChoice>> choice = chooseLevel(*copy, overlap_, budget_, known);
+    FailureOr<std::optional<LevelChoice>> choice =
+        chooseLevel(*copy, overlap_, budget_, forms_, known);
     if (failed(choice)) return failure();
     if (*choice) best_ = BudgetChoice{candidate.edits, **choice, candidate.seconds, std::nullopt};
     return success();
@@ -315,6 +318,7 @@ class BudgetSearch {
   const Blocks& blocks_;
   int64_t budget_;
   const std::optional<Overlap>& overlap_;
+  const LaunchForms& forms_;
   std::vector<ForwardGraph> forwards_;
   std::vector<int64_t> inFlight_;  // by forward: microbatches of which all stash is there at once
   std::vector<double> runs_;       // of each forward, in a step
@@ -329,8 +333,9 @@ class BudgetSearch {
 }  // namespace
 
 FailureOr<BudgetChoice> chooseWithin(ModuleOp program, const Blocks& blocks, int64_t budget,
-                                     const std::optional<Overlap>& overlap) {
-  return BudgetSearch(program, blocks, budget, overlap).run();
+                                     const std::optional<Overlap>& overlap,
+                                     const LaunchForms& forms) {
+  return BudgetSearch(program, blocks, budget, overlap, forms).run();
 }
 
 }  // namespace oriel

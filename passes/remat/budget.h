@@ -26,10 +26,11 @@ struct BudgetChoice {
 // keeping all to keeping the least (option_path.h), none, `selective` and `full`, each with all
 // levels of overlap (none: all of them wait), whatever the budget. Of those that fit, as the memory
 // planner says, the one is taken whose step takes the least predicted time, so that more memory is
-// never slower; the smallest one if none fits. Fails with a diagnostic for a program that can't be
-// lowered.
+// never slower; the smallest one if none fits. Both are of launches of these forms; what runs again
+// is of single ops. Fails with a diagnostic for a program that can't be lowered.
 mlir::FailureOr<BudgetChoice> chooseWithin(mlir::ModuleOp program, const Blocks& blocks,
-                                           int64_t budget, const std::optional<Overlap>& overlap);
+                                           int64_t budget, const std::optional<Overlap>& overlap,
+                                           const LaunchForms& forms);
 
 }  // namespace oriel
 

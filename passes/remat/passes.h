@@ -7,6 +7,7 @@
 #include "ir/oriel/oriel.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "passes/lower/launches.h"
 #include "passes/strategize/strategy.h"
 
 namespace oriel {
@@ -15,8 +16,9 @@ namespace oriel {
 #define GEN_PASS_REGISTRATION
 #include "passes/remat/passes.h.inc"
 
-// oriel-remat with the policy and the budget of a strategy; what fits is seen with its overlap.
-std::unique_ptr<mlir::Pass> createRemat(const Strategy& strategy);
+// oriel-remat with the policy and the budget of a strategy; what fits is seen with its overlap, and
+// of these launches.
+std::unique_ptr<mlir::Pass> createRemat(const Strategy& strategy, const LaunchForms& forms);
 
 }  // namespace oriel
 

@@ -17,7 +17,7 @@ def Remat : Pass<"oriel-remat", "::mlir::ModuleOp"> {
       (Korthikanti et al. 2022, section 5). No collective runs again;
     - `auto`: a step takes the least time with which the arena of each program has at most
       `memory` bytes, by the predicted times of ops and collectives (segment_time.h) and the
-      memory planner (budget.h). Standard error gets that time, what runs again, and a lower
+      memory planner (budget.h), of ops as they are launched. Standard error gets that time, what runs again, and a lower
       bound of that. How much of the overlap that is asked fits with it goes on the program as
       the attribute `oriel.overlap`, for `oriel-overlap`.
 
@@ -49,6 +49,9 @@ def Remat : Pass<"oriel-remat", "::mlir::ModuleOp"> {
   let options = [
     Option<"policy", "policy", "std::string", "\"none\"", "none, full, selective or auto">,
     Option<"memory", "memory", "int64_t", "0", "Bytes per rank, with auto">,
+    Option<"fused", "fused", "bool", "false", "Decide by the launches that oriel-form-fused makes">,
+    Option<"generated", "generated", "bool", "false",
+           "Decide by the launches that oriel-form-generated makes">,
   ];
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }

@@ -53,8 +53,8 @@ void print(ModuleOp program, const BudgetChoice& choice, int64_t budget) {
 }
 
 LogicalResult applyWithin(ModuleOp program, const Blocks& blocks, int64_t budget,
-                          const std::optional<Overlap>& overlap) {
-  mlir::FailureOr<BudgetChoice> choice = chooseWithin(program, blocks, budget, overlap);
+                          const std::optional<Overlap>& overlap, const LaunchForms& forms) {
+  mlir::FailureOr<BudgetChoice> choice = chooseWithin(program, blocks, budget, overlap, forms);
   if (failed(choice)) return failure();
   print(program, *choice, budget);
   if (overlap) setOverlapLevel(program, choice->overlap.level);
@@ -68,9 +68,16 @@ LogicalResult applyWithin(ModuleOp program, const Blocks& blocks, int64_t budget
 
 struct Remat : impl::RematBase<Remat> {
   using RematBase::RematBase;
-  explicit Remat(const Strategy& strategy) : overlap_(strategy.overlap) {
+  Remat(const Strategy& strategy, const LaunchForms& forms) : overlap_(strategy.overlap) {
     policy = rematName(strategy.rematPolicy());
     memory = strategy.memory.value_or(0);
+    fused = forms.fused;
+    generated = forms.generated;
+  }
+
+  void getDependentDialects(mlir::DialectRegistry& registry) const override {
+    RematBase::getDependentDialects(registry);
+    registerLaunchDialects(registry);
   }
 
   void runOnOperation() override {
@@ -86,8 +93,9 @@ struct Remat : impl::RematBase<Remat> {
     for (ModuleOp program : ir::programsOf(getOperation())) {
       const Blocks blocks(program);
       if (*parsed == RematPolicy::kNone) continue;
-      if (failed(*parsed == RematPolicy::kAuto ? applyWithin(program, blocks, memory, overlap_)
-                                               : apply(program, blocks, *parsed))) {
+      if (failed(*parsed == RematPolicy::kAuto
+                     ? applyWithin(program, blocks, memory, overlap_, {fused, generated})
+                     : apply(program, blocks, *parsed))) {
         return failure();
       }
     }
@@ -99,8 +107,8 @@ struct Remat : impl::RematBase<Remat> {
 
 }  // namespace
 
-std::unique_ptr<mlir::Pass> createRemat(const Strategy& strategy) {
-  return std::make_unique<Remat>(strategy);
+std::unique_ptr<mlir::Pass> createRemat(const Strategy& strategy, const LaunchForms& forms) {
+  return std::make_unique<Remat>(strategy, forms);
 }
 
 }  // namespace oriel

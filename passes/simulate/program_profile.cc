@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/lower/cached_memory.h"
+#include "passes/stage/op_time.h"
 #include "passes/stage/parts.h"
 #include "passes/stage/segment_time.h"
 #include "passes/strategize/cluster_attribute.h"
@@ -59,10 +60,17 @@ FailureOr<std::vector<SegmentPiece>> piecesOf(FuncOp segment, const ProgramNumbe
   return pieces;
 }
 
-double flopsOf(FuncOp segment) {
-  double sum = 0;
-  for (mlir::Operation& op : segment.getBody().front()) sum += ir::workFlops(&op);
-  return sum;
+SegmentWork workOf(FuncOp segment) {
+  const OpTimes times(segment);
+  SegmentWork work;
+  for (mlir::Operation& op : segment.getBody().front()) {
+    work.flops += ir::workFlops(&op);
+    auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
+    if (!kernel || llvm::isa<ir::CollectiveOpInterface>(op)) continue;
+    const double seconds = times.seconds(&op);
+    if (seconds > 0) work.ofKernel[kernel.getKernelName().str()] += seconds;
+  }
+  return work;
 }
 
 MemoryByPlace byPlaceOf(const ProgramMemory& memory) {
@@ -112,7 +120,7 @@ FailureOr<ProgramCost> costOf(mlir::ModuleOp program, const ProgramNumbers& numb
     FailureOr<std::vector<SegmentPiece>> pieces = piecesOf(segment, numbers);
     if (failed(pieces)) return failure();
     cost.profile.segments[name] = *std::move(pieces);
-    cost.flops[name] = flopsOf(segment);
+    cost.work[name] = workOf(segment);
   }
   cost.memory = std::move(memory->byPlace);
   cost.cachedBytes = memory->cachedBytes;
@@ -144,6 +152,15 @@ bool isPassing(size_t use, const MemoryPlace& place) {
   const void* segment = std::get<0>(place);
   return isOfOps && segment != nullptr &&
          mlir::StringAttr::getFromOpaquePointer(segment).getValue() != "update";
+}
+
+void growWork(const SegmentWork& from, const SegmentWork& to, double times, SegmentWork* result) {
+  result->flops += difference(from.flops, to.flops, times);
+  for (const auto& [kernel, seconds] : to.ofKernel) {
+    auto before = from.ofKernel.find(kernel);
+    const double less = before == from.ofKernel.end() ? 0 : before->second;
+    result->ofKernel[kernel] += difference(less, seconds, times);
+  }
 }
 
 // Places that the other one doesn't have go.
@@ -183,10 +200,20 @@ MemoryBytes peakOf(const MemoryByPlace& memory) {
 double ProgramCost::flopsOfStep() const {
   double sum = 0;
   for (const ScheduledRun& run : profile.schedule) {
-    auto own = flops.find(run.segment);
-    if (own != flops.end()) sum += own->second;
+    auto own = work.find(run.segment);
+    if (own != work.end()) sum += own->second.flops;
   }
   return sum;
+}
+
+std::map<std::string, double> ProgramCost::kernelsOfStep() const {
+  std::map<std::string, double> sums;
+  for (const ScheduledRun& run : profile.schedule) {
+    auto own = work.find(run.segment);
+    if (own == work.end()) continue;
+    for (const auto& [kernel, seconds] : own->second.ofKernel) sums[kernel] += seconds;
+  }
+  return sums;
 }
 
 std::optional<int64_t> stageOfSegment(const std::string& segment) {
@@ -265,7 +292,7 @@ std::optional<ProgramCost> extrapolate(const ProgramCost& cost,
         pieces[i].waiting = std::max(pieces[i].waiting, 0.);
         pieces[i].bytes += difference(before[i].bytes, after[i].bytes, times);
       }
-      result.flops[name] += difference(cost.flops.at(name), other.flops.at(name), times);
+      growWork(cost.work.at(name), other.work.at(name), times, &result.work[name]);
     }
     grow(cost.memory, other.memory, own.times, &result.memory);
     for (auto& [grid, memory] : result.memoryOn) {

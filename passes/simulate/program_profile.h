@@ -33,11 +33,17 @@ struct ScheduledMemory {
   double cachedBytes = 0;  // that an allocator reserves, where the software stack has one
 };
 
+// What a run of a segment does on a rank.
+struct SegmentWork {
+  double flops = 0;                        // of products
+  std::map<std::string, double> ofKernel;  // seconds, by the kernel's name; no collectives
+};
+
 struct ProgramCost {
   ProgramProfile profile;
   int64_t ranks = 1;
-  std::map<std::string, double> flops;  // of a rank by its products, by segment
-  MemoryBytes bytes = {};               // of a rank at its peak
+  std::map<std::string, SegmentWork> work;  // by segment
+  MemoryBytes bytes = {};                   // of a rank at its peak
   double cachedBytes = 0;  // that an allocator reserves, where the software stack has one
   MemoryByPlace memory;
   // The same where this program stands for a grid with another schedule, by grid.
@@ -46,6 +52,8 @@ struct ProgramCost {
 
   double peakBytes() const;
   double flopsOfStep() const;  // of a rank
+  // Likewise, in seconds; together what the program computes.
+  std::map<std::string, double> kernelsOfStep() const;
 };
 
 // The stage at the end of a segment's name: 2 of "backward_input.2".

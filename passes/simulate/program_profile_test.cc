@@ -18,7 +18,7 @@ ProgramCost CostOf(double forward, double update, double stash) {
   run.computing = update;
   cost.profile.segments["update"] = {run};
   cost.profile.schedule = {{"forward.3", 0}, {"forward.3", 1}, {"update", 0}};
-  cost.flops = {{"forward.3", 10 * forward}, {"update", 0}};
+  cost.work = {{"forward.3", {10 * forward, {{"linear", forward}}}}, {"update", {}}};
   cost.memory[kEnd][static_cast<size_t>(MemoryUse::kStash)] = stash;
   cost.bytes = peakOf(cost.memory);
   return cost;
@@ -36,6 +36,7 @@ TEST(ExtrapolateTest, ASegmentGrowsWithItsStageAndTheRestWithTheProgram) {
   EXPECT_DOUBLE_EQ(cost->profile.segments["update"][0].computing, 20);
   EXPECT_DOUBLE_EQ(cost->peakBytes(), 150);
   EXPECT_DOUBLE_EQ(cost->flopsOfStep(), 2 * 70);
+  EXPECT_DOUBLE_EQ(cost->kernelsOfStep().at("linear"), 2 * 7);
 }
 
 TEST(ExtrapolateTest, ThePeakMayBeAtAnotherPlace) {

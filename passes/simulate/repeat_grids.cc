@@ -151,7 +151,7 @@ class Repeater {
     for (const auto& [segment, pieces] : like.profile.segments) {
       const std::string name = nameOn(grid, segment);
       program.profile.segments[name] = piecesOn(grid, segment, pieces);
-      program.flops[name] = like.flops.at(segment);
+      program.work[name] = like.work.at(segment);
     }
     setSchedule(runs, &program);
     return program;

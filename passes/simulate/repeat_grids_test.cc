@@ -44,7 +44,7 @@ std::vector<ProgramCost> Compiled() {
     }
     if (i > 0) update.push_back(Transfer(Kind::kSend, "update." + own, 0));
     update.push_back(Computing(1));
-    program.flops = {{"forward." + own, 1}, {"backward." + own, 2}, {"update", 0}};
+    program.work = {{"forward." + own, {1, {}}}, {"backward." + own, {2, {}}}, {"update", {}}};
     program.bytes[static_cast<size_t>(MemoryUse::kParameters)] = 10;
     // As many microbatches in flight as there are grids from here on.
     program.bytes[static_cast<size_t>(MemoryUse::kStash)] = 3 - static_cast<double>(i);

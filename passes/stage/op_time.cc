@@ -6,6 +6,7 @@
 #include "ir/interfaces/list.h"
 #include "ir/interfaces/view.h"
 #include "ir/interfaces/work.h"
+#include "ir/oriel/oriel.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/strategize/cluster_attribute.h"
 
@@ -21,24 +22,42 @@ double elementBytes(mlir::Type type) {
   return element.isIntOrFloat() ? std::max(element.getIntOrFloatBitWidth() / 8., 1.) : 0;
 }
 
-bool readsF32(mlir::Operation* op) {
-  return llvm::any_of(op->getOperandTypes(),
-                      [](mlir::Type type) { return mlir::getElementTypeOrSelf(type).isF32(); });
+// Bytes for an element of a product's result: its own, and those of what is written or read as far
+// as the result goes, a summand or the product before an activation.
+double bytesAtResult(mlir::Operation* op) {
+  auto elements = [](mlir::Type type) {
+    return llvm::cast<mlir::ShapedType>(type).getNumElements();
+  };
+  mlir::Type result = op->getResult(0).getType();
+  double bytes = elementBytes(result);
+  auto add = [&](mlir::Type type) {
+    if (elements(type) == elements(result)) bytes += elementBytes(type);
+  };
+  for (mlir::Type type : llvm::drop_begin(op->getResultTypes())) add(type);
+  for (mlir::Type type : llvm::drop_begin(op->getOperandTypes(), 2)) add(type);
+  return bytes;
 }
 
-MatrixProduct productOf(const ir::MatrixProduct& product, mlir::Operation* op) {
+// Whether the op's kernel writes what the op is of, too (oriel-form-lists).
+bool isRoundedByList(mlir::Operation* op) {
+  auto cast = llvm::dyn_cast<ir::CastOp>(op);
+  return cast && llvm::isa_and_present<ir::ListedOpInterface>(cast.getInput().getDefiningOp());
+}
+
+MatrixProduct productOf(const ir::MatrixProduct& product, mlir::Type operandType,
+                        mlir::Operation* op) {
   MatrixProduct result;
   result.count = product.count;
   result.rows = product.rows;
   result.columns = product.columns;
   result.depth = product.depth;
-  result.wide = readsF32(op);
-  result.operandBytes = elementBytes(op->getOperand(0).getType());
-  result.resultBytes = elementBytes(op->getResult(0).getType());
+  result.operandBytes = elementBytes(operandType);
+  result.wide = result.operandBytes > 2;
+  result.resultBytes = bytesAtResult(op);
   return result;
 }
 
-AttentionWork attentionOf(const ir::AttentionWork& attention, mlir::Operation* op) {
+AttentionWork attentionOf(const ir::AttentionWork& attention, mlir::Type operandType) {
   AttentionWork work;
   work.batch = attention.batch;
   work.heads = attention.heads;
@@ -50,7 +69,7 @@ AttentionWork attentionOf(const ir::AttentionWork& attention, mlir::Operation* o
   work.valueDepth = attention.valueDepth;
   work.causal = attention.isCausal && attention.queries == work.keys;
   work.backward = attention.isGradient;
-  work.elementBytes = elementBytes(op->getOperand(0).getType());
+  work.elementBytes = elementBytes(operandType);
   work.wide = work.elementBytes > 2;
   return work;
 }
@@ -64,25 +83,29 @@ OpTimes::OpTimes(mlir::Operation* inside)
 
 double OpTimes::seconds(mlir::Operation* op) const {
   auto cost = llvm::dyn_cast<ir::CostOpInterface>(op);
-  if (!cost || ir::isView(op)) return 0;
+  if (!cost || ir::isView(op) || op->hasTrait<mlir::OpTrait::ConstantLike>()) return 0;
   const double launch = std::max(efficiency_.kernelFloor, stack_.kernelOverhead);
   if (auto worker = llvm::dyn_cast<ir::WorkOpInterface>(op)) {
     const ir::Work work = worker.getWork();
     double seconds = 0;
     for (const ir::MatrixProduct& product : work.products) {
-      seconds += productSeconds(efficiency_, rates_, productOf(product, op));
+      seconds += productSeconds(efficiency_, rates_, productOf(product, work.operandType, op));
     }
     if (work.attention) {
-      seconds += stack_.attention *
-                 attentionSeconds(efficiency_, rates_, attentionOf(*work.attention, op));
+      seconds +=
+          stack_.attention *
+          attentionSeconds(efficiency_, rates_, attentionOf(*work.attention, work.operandType));
     }
     return std::max(seconds, launch);
   }
-  const double bytes =
-      static_cast<double>(cost.getBytesRead()) + static_cast<double>(cost.getBytesWritten());
+  const bool isOfList = isRoundedByList(op);
+  const double bytes = (isOfList ? 0 : static_cast<double>(cost.getBytesRead())) +
+                       static_cast<double>(cost.getBytesWritten());
   const double seconds = memorySeconds(efficiency_, rates_, stack_.pointwise * bytes);
   // Ops that become lists are launched together.
-  if (llvm::isa<ir::ListedOpInterface>(op)) return std::max(seconds - efficiency_.memoryRamp, 0.);
+  if (isOfList || llvm::isa<ir::ListedOpInterface>(op)) {
+    return std::max(seconds - efficiency_.memoryRamp, 0.);
+  }
   return std::max(seconds, launch);
 }
 

@@ -15,7 +15,7 @@ class OpTimes {
 
   // Products and attention by their shapes, other ops by the bytes that they read and write, at
   // what the device reaches (passes/strategize/efficiency.h); no less than the launch of a kernel.
-  // 0 for views and for ops without a cost.
+  // 0 for views, for constants and for ops without a cost.
   double seconds(mlir::Operation* op) const;
 
  private:

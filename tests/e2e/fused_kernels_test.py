@@ -9,7 +9,7 @@ from gpt import Gpt
 from oriel_testing import OrielTestCase, losses, read_safetensors, relative_error, write_shard
 
 BATCH, MICRO = 8, 2
-FUSED = "--fuse-kernels"
+SINGLE = ("--fuse-kernels", "off")
 FORMS = r"oriel\.(linear_add|linear_weight_grad_add|linear_activation\w*|linear_grads|fused_\w+)\""
 
 
@@ -51,8 +51,8 @@ class FusedKernelsTestCase(OrielTestCase):
 
     def check(self, strategies, precision: str = "f32", bound: float = 1e-5):
         for world, options in strategies:
-            expected, gradients = self.numbers(precision, world, *options)
-            fused, own = self.numbers(precision, world, *options, FUSED)
+            expected, gradients = self.numbers(precision, world, *options, *SINGLE)
+            fused, own = self.numbers(precision, world, *options)
             numpy.testing.assert_allclose(fused, expected, rtol=bound, err_msg=str(options))
             self.assertEqual(own.keys(), gradients.keys())
             for name, gradient in gradients.items():
@@ -61,7 +61,7 @@ class FusedKernelsTestCase(OrielTestCase):
                 self.assertLess(relative_error(own[name], gradient), 10 * bound, f"{options} {name}")
 
     def check_recomputed(self, precision: str):
-        kept, again = (self.numbers(precision, 1, FUSED, "--remat", policy) for policy in ("none", "full"))
+        kept, again = (self.numbers(precision, 1, "--remat", policy) for policy in ("none", "full"))
         self.assertEqual(kept[0], again[0])
         for name, gradient in kept[1].items():
             numpy.testing.assert_array_equal(again[1][name], gradient, err_msg=name)
@@ -71,8 +71,8 @@ class FusedKernelsTest(FusedKernelsTestCase):
     def test_forms(self):
         """Gradients of the weights and biases of all layers, both residuals of each block and its activation, each way."""
         blocks = self.gpt.blocks
-        self.assertFalse(any(self.forms("f32").values()))
-        forms = self.forms("f32", FUSED)
+        self.assertFalse(any(self.forms("f32", *SINGLE).values()))
+        forms = self.forms("f32")
         self.assertEqual(forms["backward"]["linear_grads"], 6 * blocks)
         self.assertEqual(forms["backward"]["linear_weight_grad_add"], 1)  # the output layer's, which has no bias
         self.assertEqual(forms["backward"]["linear_activation_grad"], blocks)
@@ -81,11 +81,11 @@ class FusedKernelsTest(FusedKernelsTestCase):
         self.assertEqual(forms["forward"]["linear_add"], 2 * blocks)
 
     def test_derivatives_where_all_is_computed_again(self):
-        self.assertEqual(self.forms("f32", FUSED, "--remat", "full")["backward"]["linear_activation_grad"], self.gpt.blocks)
+        self.assertEqual(self.forms("f32", "--remat", "full")["backward"]["linear_activation_grad"], self.gpt.blocks)
 
     def test_forms_in_bf16(self):
         """Norms read and write bf16."""
-        forms, blocks = self.forms("bf16", FUSED), self.gpt.blocks
+        forms, blocks = self.forms("bf16"), self.gpt.blocks
         self.assertEqual(forms["backward"]["linear_grads"], 6 * blocks)
         self.assertEqual(forms["forward"]["linear_activation"], blocks)
         self.assertEqual(forms["backward"]["linear_activation_grad"], blocks)
@@ -94,7 +94,7 @@ class FusedKernelsTest(FusedKernelsTestCase):
 
     def test_forms_of_pieces(self):
         """Collectives stand between products and residuals: the norms behind them add."""
-        forms = self.forms("f32", FUSED, "--mesh", "tp=2")
+        forms = self.forms("f32", "--mesh", "tp=2")
         self.assertEqual(forms["forward"]["linear_add"], 0)
         self.assertGreaterEqual(forms["forward"]["fused_layer_norm"], 2 * self.gpt.blocks)
 

@@ -69,17 +69,17 @@ dp2 --mesh dp=2 --zero 1
 tp2 --mesh tp=2 --sp
 pp2 --stages 2 --schedule 1f1b
 dp2tp2 --mesh dp=2,tp=2 --zero 3
-fused --mesh dp=1 --fuse-kernels
+unfused --mesh dp=1 --fuse-kernels off
 generated --mesh dp=1 --generated-kernels on
 fused_loss --mesh dp=1 --fuse-loss
-tp2_all --mesh tp=2 --sp --fuse-kernels --fuse-loss --generated-kernels on
+tp2_all --mesh tp=2 --sp --fuse-loss --generated-kernels on
 LIST
 }
 
 # What a precision is trained with: 20 steps of AdamW and, in f32, 5 of SGD, which hides no wrong factor of a gradient.
 optimizers() { if [[ "$1" == f32 ]]; then echo adamw sgd; else echo adamw; fi; }
 
-ranks_of() { case "$1" in 1 | fused | generated | fused_loss) echo 1 ;; dp2tp2) echo 4 ;; *) echo 2 ;; esac; }
+ranks_of() { case "$1" in 1 | unfused | generated | fused_loss) echo 1 ;; dp2tp2) echo 4 ;; *) echo 2 ;; esac; }
 
 # The highest version of glibc that what was packed asks for.
 glibc_needed() {
@@ -266,7 +266,7 @@ bench_case() {
   local dry=() of_binaries="$LD_LIBRARY_PATH"
   command -v python3 >/dev/null || { echo "left out: no python3"; return 0; }
   # Only Oriel's binaries get its libraries.
-  [[ -z "$dry_run" ]] || dry=(--dry-run --contestants oriel oriel_fused --steps 2)
+  [[ -z "$dry_run" ]] || dry=(--dry-run --contestants oriel oriel_generated --steps 2)
   LD_LIBRARY_PATH="$library_path_before" python3 -B bench/train_step.py --folder bench/packed --bin bin \
     --library-path "$of_binaries" --out "out/training_$1.json" ${dry[@]+"${dry[@]}"} "$1"
 }

@@ -252,6 +252,22 @@ module {
 
 // -----
 
+// What the product reads is a pending sum over ranks: then so is the gradient of the weight, and not
+// that of the bias.
+// CHECK-LABEL: func.func @pending
+// CHECK-NOT: oriel.linear_grads
+// CHECK: return
+module {
+  func.func @pending(%x: tensor<2x8xf32>, %dy: tensor<2x6xf32>) -> (tensor<8x6xf32>, tensor<6xf32>) {
+    %0 = oriel.neg %x {oriel.shardings = [#oriel.sharding<[{}, {}] sum {a0}>]} : (tensor<2x8xf32>) -> tensor<2x8xf32>
+    %1 = oriel.linear_weight_grad %0, %dy {oriel.rule = {factors = [[8, "parallel"], [6, "parallel"], [2, "sum"]], linear = [[0], [1]], operands = [[[2], [0]], [[2], [1]]], results = [[[0], [1]]]}, oriel.shardings = [#oriel.sharding<[{}, {}] sum {a0}>], oriel.split = [[], [], []]} : (tensor<2x8xf32>, tensor<2x6xf32>) -> tensor<8x6xf32>
+    %2 = oriel.reduce_sum %dy {dims = array<i64: 0>} : (tensor<2x6xf32>) -> tensor<6xf32>
+    return %1, %2 : tensor<8x6xf32>, tensor<6xf32>
+  }
+}
+
+// -----
+
 // What stays: sums of other dimensions, and one that is read before the gradient of the weight is
 // made; an activation that no library applies; a derivative of a product that others read.
 // CHECK-LABEL: func.func @others

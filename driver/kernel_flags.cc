@@ -1,0 +1,68 @@
+#include "driver/kernel_flags.h"
+
+#include "absl/strings/str_cat.h"
+#include "driver/console.h"
+#include "runtime/base/status.h"
+
+namespace oriel::driver {
+
+namespace {
+
+absl::Status takeSwitch(const std::string& option, const std::optional<std::string>& value,
+                        bool* isOn) {
+  if (!value) return absl::OkStatus();
+  if (*value != "on" && *value != "off") {
+    return usageError(absl::StrCat(option, ": can't use '", *value, "'; give on or off"));
+  }
+  *isOn = *value == "on";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void addKernelFlags(CLI::App* command, KernelOptions* options) {
+  command
+      ->add_option("--unfused", options->unfused,
+                   "Leave this as the model's own ops: attention; to compare with")
+      ->allow_extra_args(false)
+      ->type_name("WHAT");
+  command
+      ->add_option("--fuse-kernels", options->fuseKernels,
+                   "Whether products and norms do the sums, casts and activations beside them "
+                   "(docs/fused_kernels.md): on, which is the default, or off")
+      ->type_name("on|off");
+  command
+      ->add_option("--generated-kernels", options->generatedKernels,
+                   "Whether chains of pointwise ops are compiled to one launch each "
+                   "(docs/generated_kernels.md): on, or off, which is the default")
+      ->type_name("on|off");
+  command->add_flag("--fuse-loss", options->fuseLoss,
+                    "Compute the cross entropy with the output layer, for some rows at a time: the "
+                    "logits are never whole in memory, and computed again in the backward");
+}
+
+absl::StatusOr<KernelForms> kernelFormsOf(const KernelOptions& options) {
+  for (const std::string& what : options.unfused) {
+    if (what == "attention") continue;
+    return usageError(absl::StrCat("--unfused: can't use '", what,
+                                   "'; it is attention that can be left unfused"));
+  }
+  KernelForms forms;
+  forms.unfusedAttention = !options.unfused.empty();
+  forms.fusedLoss = options.fuseLoss;
+  ORIEL_RETURN_IF_ERROR(takeSwitch("--fuse-kernels", options.fuseKernels, &forms.launches.fused));
+  ORIEL_RETURN_IF_ERROR(
+      takeSwitch("--generated-kernels", options.generatedKernels, &forms.launches.generated));
+  return forms;
+}
+
+std::vector<std::string> givenOptions(const KernelOptions& options) {
+  std::vector<std::string> given;
+  if (!options.unfused.empty()) given.push_back("--unfused");
+  if (options.fuseKernels) given.push_back("--fuse-kernels");
+  if (options.generatedKernels) given.push_back("--generated-kernels");
+  if (options.fuseLoss) given.push_back("--fuse-loss");
+  return given;
+}
+
+}  // namespace oriel::driver
