@@ -20,6 +20,28 @@ using ir::ShardingRule;
 using mlir::Operation;
 using mlir::Value;
 
+using OpCuts = llvm::MapVector<Operation*, std::map<int, RankRange>>;  // of factors
+
+// What makes a value in pieces, and an op outside of the block that reads it.
+struct OutsideUse {
+  Operation* producer;
+  Operation* user;
+};
+
+// A block as far as it alone says.
+struct Candidate {
+  TensorBlock block;
+  OpCuts ops;
+  std::vector<OutsideUse> outside;  // that other blocks must have
+  int64_t ranks = 1;
+
+  // Whether it has this op, cut like that.
+  bool has(Operation* op, const std::map<int, RankRange>& cuts) const {
+    auto found = ops.find(op);
+    return found != ops.end() && found->second == cuts;
+  }
+};
+
 // Follows the cut of one reduction's factor back to where it comes from.
 class BlockFinder {
  public:
@@ -27,8 +49,8 @@ class BlockFinder {
       : values_(values), options_(options) {}
 
   // None if the factor's pieces are not made of parameters' pieces; `why` says what is in the way.
-  std::optional<TensorBlock> find(Operation* reduction, int factor, int64_t ranks,
-                                  std::string& why) {
+  std::optional<Candidate> find(Operation* reduction, int factor, int64_t ranks,
+                                std::string& why) {
     block_.reduction = reduction;
     ranks_ = ranks;
     const ShardingRule& own = rule(reduction);
@@ -36,13 +58,12 @@ class BlockFinder {
     if (own.factors[factor].size % ranks != 0) {
       setIndivisible(own.factors[factor].size, reduction);
     }
-    bool found = traceOperands(reduction) && isUsedWithin() && needsInput();
+    bool found = traceOperands(reduction) && needsInput();
     why = why_;
     if (!found || block_.cuts.empty()) return std::nullopt;
-    return std::move(block_);
+    std::vector<OutsideUse> outside = outsideUses();
+    return Candidate{std::move(block_), std::move(ops_), std::move(outside), ranks};
   }
-
-  const llvm::MapVector<Operation*, std::map<int, RankRange>>& ops() const { return ops_; }
 
  private:
   bool fail(const llvm::Twine& why) {
@@ -161,8 +182,8 @@ class BlockFinder {
     return true;
   }
 
-  // A value that is computed in pieces is used by no one else.
-  bool isUsedWithin() {
+  std::vector<OutsideUse> outsideUses() {
+    std::vector<OutsideUse> uses;
     for (auto& [op, cuts] : ops_) {
       const ShardingRule& rule = this->rule(op);
       for (mlir::OpResult result : op->getResults()) {
@@ -173,11 +194,11 @@ class BlockFinder {
         for (Operation* user : result.getUsers()) {
           // What is returned is for the backward.
           if (ops_.contains(user) || user->hasTrait<mlir::OpTrait::IsTerminator>()) continue;
-          return fail("it is also used by " + ir::opText(user));
+          uses.push_back({op, user});
         }
       }
     }
-    return true;
+    return uses;
   }
 
   // There is no point in splitting what is the same for all samples.
@@ -196,7 +217,7 @@ class BlockFinder {
   int64_t ranks_ = 1;
   TensorBlock block_;
   std::string why_;
-  llvm::MapVector<Operation*, std::map<int, RankRange>> ops_;  // cuts of factors
+  OpCuts ops_;
   struct Less {
     bool operator()(const std::pair<Value, int64_t>& a, const std::pair<Value, int64_t>& b) const {
       return std::pair(a.first.getAsOpaquePointer(), a.second) <
@@ -228,60 +249,151 @@ std::set<int64_t> rankCounts(const SegmentValues& values, const TensorBlockOptio
   return counts;
 }
 
+// Chooses of candidates those that can be together. What one makes in pieces may be read by another
+// one that takes it in these pieces: then both are there, or none.
+class BlockChoice {
+ public:
+  // Of a factor of a reduction, by numbers of ranks: one of them at most.
+  struct Alternatives {
+    Operation* reduction;
+    std::vector<Candidate> candidates;
+  };
+
+  explicit BlockChoice(std::vector<Alternatives> all) : all_(std::move(all)) {}
+
+  void run() {
+    std::vector<const Candidate*> every;
+    for (const Alternatives& alternatives : all_) {
+      for (const Candidate& candidate : alternatives.candidates) every.push_back(&candidate);
+    }
+    do {
+      // First those with a reader that is in no block: they may be in the way of others.
+      while (dropLonely(every, /*most=*/every.size())) {
+      }
+      chooseInOrder();
+    } while (dropLonely(chosen_, /*most=*/1));
+  }
+
+  const std::vector<const Candidate*>& chosen() const { return chosen_; }
+  bool isCut(ir::ParameterOp parameter) const {
+    return cutOf_.count(parameter.getSymName().str()) > 0;
+  }
+  // Why candidates were dropped, by their reductions.
+  const std::vector<std::pair<Operation*, std::string>>& notes() const { return notes_; }
+
+ private:
+  void chooseInOrder() {
+    chosen_.clear();
+    taken_.clear();
+    cutOf_.clear();
+    for (const Alternatives& alternatives : all_) {
+      for (const Candidate& candidate : alternatives.candidates) {
+        if (dropped_.count(&candidate) > 0 || !fits(candidate)) continue;
+        for (const auto& [member, cuts] : candidate.ops) taken_[member] = cuts;
+        for (const TensorBlock::Cut& cut : candidate.block.cuts) {
+          cutOf_.try_emplace(nameOf(cut), std::pair(cut.dim, cut.range));
+        }
+        chosen_.push_back(&candidate);
+        break;
+      }
+    }
+  }
+
+  static std::string nameOf(const TensorBlock::Cut& cut) {
+    return ir::ParameterOp(cut.parameter).getSymName().str();
+  }
+
+  bool fits(const Candidate& candidate) const {
+    for (const TensorBlock::Cut& cut : candidate.block.cuts) {
+      auto known = cutOf_.find(nameOf(cut));
+      if (known != cutOf_.end() && known->second != std::pair(cut.dim, cut.range)) return false;
+    }
+    return llvm::all_of(candidate.ops, [&](const auto& entry) {
+      auto known = taken_.find(entry.first);
+      return known == taken_.end() || known->second == entry.second;
+    });
+  }
+
+  // Drops those of `candidates`, so many at most, with a reader that none of them has. Whether there
+  // were any.
+  bool dropLonely(llvm::ArrayRef<const Candidate*> candidates, size_t most) {
+    llvm::DenseMap<Operation*, std::vector<const Candidate*>> having;
+    for (const Candidate* candidate : candidates) {
+      if (dropped_.count(candidate) > 0) continue;
+      for (const auto& [op, cuts] : candidate->ops) having[op].push_back(candidate);
+    }
+    size_t count = 0;
+    for (const Candidate* candidate : candidates) {
+      if (dropped_.count(candidate) > 0 || count == most) continue;
+      auto lonely = llvm::find_if(candidate->outside, [&](const OutsideUse& use) {
+        const std::map<int, RankRange>& cuts = candidate->ops.find(use.producer)->second;
+        auto found = having.find(use.user);
+        return found == having.end() || llvm::none_of(found->second, [&](const Candidate* other) {
+                 return other->has(use.producer, cuts);
+               });
+      });
+      if (lonely == candidate->outside.end()) continue;
+      drop(candidate, *lonely);
+      ++count;
+    }
+    return count > 0;
+  }
+
+  void drop(const Candidate* candidate, const OutsideUse& use) {
+    dropped_.insert(candidate);
+    notes_.emplace_back(candidate->block.reduction,
+                        "over " + std::to_string(candidate->ranks) + " ranks: what " +
+                            ir::opText(use.producer) + " makes is also used by " +
+                            ir::opText(use.user));
+  }
+
+  const std::vector<Alternatives> all_;
+  std::set<const Candidate*> dropped_;
+  std::vector<const Candidate*> chosen_;
+  llvm::DenseMap<Operation*, std::map<int, RankRange>> taken_;
+  std::map<std::string, std::pair<int64_t, RankRange>> cutOf_;  // by parameter symbol
+  std::vector<std::pair<Operation*, std::string>> notes_;
+};
+
 }  // namespace
 
 std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
                                           const TensorBlockOptions& options,
                                           std::vector<std::string>* notes) {
   SegmentValues values = readValues(forward);
-  std::vector<TensorBlock> blocks;
-  llvm::DenseMap<Operation*, std::map<int, RankRange>> taken;
-  std::map<std::string, std::pair<int64_t, RankRange>> cutOf;  // by parameter symbol
-  auto fits = [&](const TensorBlock& block, const BlockFinder& finder) {
-    for (const TensorBlock::Cut& cut : block.cuts) {
-      auto known = cutOf.find(ir::ParameterOp(cut.parameter).getSymName().str());
-      if (known != cutOf.end() && known->second != std::pair(cut.dim, cut.range)) return false;
-    }
-    return llvm::all_of(finder.ops(), [&](const auto& entry) {
-      auto known = taken.find(entry.first);
-      return known == taken.end() || known->second == entry.second;
-    });
-  };
-  std::set<int64_t> counts = rankCounts(values, options);
-  std::vector<std::pair<Operation*, std::string>> unsplit;
+  const std::set<int64_t> counts = rankCounts(values, options);
+  std::vector<BlockChoice::Alternatives> all;
+  std::vector<std::pair<Operation*, std::string>> unsplit;  // and why
   for (Operation& op : forward.getBody().front()) {
     ShardingRule rule = ruleOf(&op);
     for (int factor = 0; factor < static_cast<int>(rule.factors.size()); ++factor) {
       if (!isReduced(rule, factor)) continue;
+      BlockChoice::Alternatives alternatives{&op, {}};
       for (int64_t ranks : counts) {
-        BlockFinder finder(values, options);
         std::string why;
-        std::optional<TensorBlock> block = finder.find(&op, factor, ranks, why);
-        if (!block || !fits(*block, finder)) {
-          if (!why.empty()) {
-            unsplit.emplace_back(&op, ir::opText(&op) + " is not split over " +
-                                          std::to_string(ranks) + " ranks: " + why);
-          }
-          continue;
+        std::optional<Candidate> candidate = BlockFinder(values, options).find(&op, factor, ranks, why);
+        if (candidate) {
+          alternatives.candidates.push_back(*std::move(candidate));
+        } else if (!why.empty()) {
+          unsplit.emplace_back(&op, "over " + std::to_string(ranks) + " ranks: " + why);
         }
-        for (const auto& [member, cuts] : finder.ops()) taken[member] = cuts;
-        for (const TensorBlock::Cut& cut : block->cuts) {
-          cutOf.try_emplace(ir::ParameterOp(cut.parameter).getSymName().str(),
-                            std::pair(cut.dim, cut.range));
-        }
-        blocks.push_back(std::move(*block));
-        break;
       }
+      if (!alternatives.candidates.empty()) all.push_back(std::move(alternatives));
     }
   }
+  BlockChoice choice(std::move(all));
+  choice.run();
+  std::vector<TensorBlock> blocks;
+  for (const Candidate* candidate : choice.chosen()) blocks.push_back(candidate->block);
+  if (!notes) return blocks;
+  for (const auto& [op, why] : choice.notes()) unsplit.emplace_back(op, why);
   // A product of a parameter that is cut otherwise needs no excuse.
   for (auto& [op, note] : unsplit) {
     bool isCut = llvm::any_of(op->getOperands(), [&](Value operand) {
       auto parameter = values.parameters.find(operand);
-      return parameter != values.parameters.end() &&
-             cutOf.count(ir::ParameterOp(parameter->second).getSymName().str()) > 0;
+      return parameter != values.parameters.end() && choice.isCut(parameter->second);
     });
-    if (notes && !isCut) notes->push_back(std::move(note));
+    if (!isCut) notes->push_back(ir::opText(op) + " is not split " + note);
   }
   return blocks;
 }

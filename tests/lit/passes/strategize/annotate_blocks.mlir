@@ -136,3 +136,40 @@ module {
     return
   }
 }
+
+// -----
+
+// What one block makes in pieces another one reads in these pieces: a table of biases by heads,
+// which two layers add, and columns of the first that both a small product and the second layer
+// reduce.
+// CHECK: "table", {{.*}}use = #oriel.sharding<[{}, {a0}]>
+// CHECK: "up0", {{.*}}use = #oriel.sharding<[{}, {a0}]>
+// CHECK: "down0", {{.*}}use = #oriel.sharding<[{a0}, {}]>
+// CHECK: "up1", {{.*}}use = #oriel.sharding<[{}, {a0}]>
+// CHECK: "gate1", {{.*}}use = #oriel.sharding<[{a0}, {}]>
+// CHECK: "down1", {{.*}}use = #oriel.sharding<[{a0}, {}]>
+module {
+  oriel.parameter @p0 {onnx_name = "table", type = tensor<4x16xf32>}
+  oriel.parameter @p1 {onnx_name = "up0", type = tensor<8x16xf32>}
+  oriel.parameter @p2 {onnx_name = "down0", type = tensor<16x8xf32>}
+  oriel.parameter @p3 {onnx_name = "up1", type = tensor<8x16xf32>}
+  oriel.parameter @p4 {onnx_name = "gate1", type = tensor<16x6xf32>}
+  oriel.parameter @p5 {onnx_name = "down1", type = tensor<16x8xf32>}
+  func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %table: tensor<4x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %up0: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %down0: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
+      %up1: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p3"},
+      %gate1: tensor<16x6xf32> {oriel.kind = "parameter", oriel.ref = "p4"},
+      %down1: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p5"}) {
+    %bias = oriel.neg %table : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    %0 = oriel.linear %x, %up0 : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %1 = oriel.add %0, %bias : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+    %2 = oriel.linear %1, %down0 : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+    %3 = oriel.linear %2, %up1 : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %4 = oriel.add %3, %bias : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+    %5 = oriel.linear %4, %gate1 : (tensor<4x16xf32>, tensor<16x6xf32>) -> tensor<4x6xf32>
+    %6 = oriel.linear %4, %down1 : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+    return
+  }
+}

@@ -23,7 +23,7 @@ module {
 // -----
 
 // What lies in pieces is wanted by someone else, too.
-// CHECK: strategize: oriel.linear of down is not split over 2 ranks: it is also used by oriel.softmax of scores
+// CHECK: strategize: oriel.linear of down is not split over 2 ranks: what oriel.linear makes is also used by oriel.softmax of scores
 module {
   oriel.parameter @p0 {onnx_name = "up", type = tensor<8x16xf32>}
   oriel.parameter @p1 {onnx_name = "down", type = tensor<16x8xf32>}
