@@ -73,7 +73,7 @@ NodeHandler OpRegistry::find(llvm::StringRef domain, llvm::StringRef op, int64_t
 
 std::string OpRegistry::nearest(llvm::StringRef op) const {
   std::string best;
-  unsigned bestDistance = std::max<size_t>(2, op.size() / 3) + 1;
+  unsigned bestDistance = std::max<size_t>(1, op.size() / 3) + 1;
   for (const auto& [key, unused] : handlers_) {
     if (key.first == kOrielDomain) {
       continue;

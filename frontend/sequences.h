@@ -1,7 +1,7 @@
 // Turns the pieces of a split tensor, which exporters write as an ONNX sequence, into tensors.
 //
 //   s = SplitToSequence(x, sizes)      # torch.split, chunk, unbind
-//   y = SequenceAt(s, i)               # becomes SequencePart(x, sizes, i)
+//   y = SequenceAt(s, i)               # becomes `SequenceAt of SplitToSequence`(x, sizes, i)
 #ifndef ORIEL_FRONTEND_SEQUENCES_H_
 #define ORIEL_FRONTEND_SEQUENCES_H_
 
@@ -10,7 +10,7 @@
 namespace oriel {
 
 // Op, in kOrielDomain, of the node that stands for one piece; attributes as SplitToSequence.
-inline constexpr char kSequencePart[] = "SequencePart";
+inline constexpr char kSequencePart[] = "SequenceAt of SplitToSequence";
 
 void replaceSequences(Graph& graph);
 

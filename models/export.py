@@ -137,22 +137,34 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
         raise ExportError(hf.first_cause(error)) from error
 
 
+def fixed_parameters(module):
+    """Names of what PyTorch would not train, which ONNX does not say."""
+    return [name for name, parameter in module.named_parameters()
+            if not parameter.requires_grad]
+
+
 def export_hf(args):
-    """Exports the Hugging Face class of the command line."""
+    """Exports the Hugging Face class of the command line. Returns the names of
+    parameters that its code keeps as they are."""
+    fixed = []
+
     def build():
-        return hf.build(args.hf, args.preset, args.set, args.sequence,
-                        args.attention, args.padding)
+        model = hf.build(args.hf, args.preset, args.set, args.sequence,
+                         args.attention, args.padding)
+        fixed[:] = fixed_parameters(model.module)
+        return model
 
     exporter, path = args.exporter or "dynamo", args.out / "model.onnx"
     try:
         if args.skeleton:
             skeleton.export(build, path, args.opset)
-            return
+            return fixed
         model = build()
         hf.initialize(model.module, SEED)
         export_onnx(model.module, model.example_inputs(args.batch or 3),
                     model.output, path, exporter, args.opset,
                     dynamic_batch=args.batch is None)
+        return fixed
     except torch.onnx.errors.OnnxExporterError as error:  # the skeleton's
         raise ExportError(
             f"{args.hf}: the {exporter} exporter says: {hf.first_cause(error)}"
@@ -163,7 +175,8 @@ def export_hf(args):
 
 
 def export_own(args):
-    """Exports the model of this folder that the command line names."""
+    """Exports the model of this folder that the command line names. Returns
+    as export_hf."""
     own = MODELS[args.model]
     model = own.build(SEED)
     export_onnx(model.module, model.example_inputs(), model.output,
@@ -173,6 +186,7 @@ def export_own(args):
         skeleton.strip_file(args.out / "model.onnx")
     if own.golden and not args.no_golden:
         own.golden(model, args.out / "golden")
+    return fixed_parameters(model.module)
 
 
 def parse_arguments():
@@ -227,9 +241,12 @@ def main():
     args.out.mkdir(parents=True, exist_ok=True)
     try:
         with output_to(args.out / "export.log" if args.hf else os.devnull):
-            (export_hf if args.hf else export_own)(args)
+            fixed = (export_hf if args.hf else export_own)(args)
     except (ExportError, hf.BuildError, hf.SettingError) as error:
         sys.exit(f"error: {error}")
+    if fixed:
+        print("PyTorch does not train these; say so in the recipe:\n"
+              f"parameters: {{trainable: ['*'], frozen: {fixed}}}")
 
 
 if __name__ == "__main__":

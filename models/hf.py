@@ -32,6 +32,7 @@ import transformers
 
 import hf_adapters
 import hf_config
+import hf_experts
 import hf_patch_grid
 from hf_config import SettingError
 
@@ -172,6 +173,7 @@ def build(name, preset="full", settings=(), sequence=None, attention=None,
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(0)
             module = type(name, (adapter, hf_class), {})(config).eval()
+        hf_experts.make_dense(module)
         module.prepare()
         rows = module.rows_per_image()
     except Exception as error:  # the class's code raises whatever it meets

@@ -72,7 +72,8 @@ LogicalResult importNonZero(NodeImporter& n) {
   if (!ints) {
     return n.error() << "the shape of its result depends on the data, and Oriel's programs have "
                         "static shapes; only a masked scatter (x[mask] = source, "
-                        "x.masked_scatter(mask, source)) may use it (docs/import.md)";
+                        "x.masked_scatter(mask, source)) may use it; a mixture of experts is "
+                        "exported with every expert on every token (docs/import.md)";
   }
   int64_t rank = rankOf(input);
   std::vector<Ints> coordinates(rank);

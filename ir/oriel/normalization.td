@@ -7,7 +7,7 @@ include "ir/oriel/base.td"
 def LayerNormOp : Oriel_Op<"layer_norm",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight,
          Optional<Oriel_FloatTensor>:$bias, Oriel_FloatAttr:$epsilon),
-    [Differentiable, InferTypes, PreciseOp, SameOperandsElementType, ShardedOp]> {
+    [Differentiable, InferTypes, PreciseOp, SameOperandsElementType, SteppedShardedOp]> {
   let summary = "Layer normalisation over the last dimension";
   let description = [{
     `result = (x - mean) * inv_std * weight + bias` with `inv_std = 1/√(var + epsilon)`
@@ -25,7 +25,7 @@ def LayerNormOp : Oriel_Op<"layer_norm",
 def LayerNormGradOp : Oriel_Op<"layer_norm_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input,
          Oriel_FloatTensor:$weight, Oriel_FloatTensor:$mean, Oriel_FloatTensor:$inv_std),
-    [InferWideTypes, ShardedOp, WideSumOp]> {
+    [InferWideTypes, SteppedShardedOp, WideSumOp]> {
   let summary = "Cotangents of layer normalisation";
   let description = [{
     With x̂ = (x - mean) inv_std and g = cotangent * weight:
@@ -44,7 +44,7 @@ def LayerNormGradOp : Oriel_Op<"layer_norm_grad",
 def RmsNormOp : Oriel_Op<"rms_norm",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$weight, Oriel_FloatAttr:$epsilon,
          DefaultValuedAttr<Oriel_FloatAttr, "0.0">:$weight_offset),
-    [Differentiable, InferTypes, PreciseOp, SameOperandsElementType, ShardedOp]> {
+    [Differentiable, InferTypes, PreciseOp, SameOperandsElementType, SteppedShardedOp]> {
   let summary = "Root-mean-square normalisation over the last dimension";
   let description = [{
     `result = x * inv_rms * (weight + weight_offset)`, `inv_rms = 1/√(avg(x²) + epsilon)`
@@ -62,7 +62,7 @@ def RmsNormGradOp : Oriel_Op<"rms_norm_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input,
          Oriel_FloatTensor:$weight, Oriel_FloatTensor:$inv_rms,
          DefaultValuedAttr<Oriel_FloatAttr, "0.0">:$weight_offset),
-    [InferWideTypes, ShardedOp, WideSumOp]> {
+    [InferWideTypes, SteppedShardedOp, WideSumOp]> {
   let summary = "Cotangents of root-mean-square normalisation";
   let description = [{
     With x̂ = x inv_rms and g = cotangent * (weight + weight_offset):

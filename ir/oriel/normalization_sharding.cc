@@ -1,4 +1,5 @@
-// Sharding rules of normalisations and softmax: rows are independent.
+// Sharding rules of normalisations and softmax: rows are independent. What is normalised is cut in
+// steps (normalization_steps.cc).
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/rule_builder.h"
@@ -8,8 +9,11 @@ namespace oriel::ir {
 ShardingRule LayerNormOp::getShardingRule() {
   RuleBuilder rule(*this);
   Dims rows = rule.parallel(shapeOf(getInput()).drop_back());
-  rule.operand(0, rows + kWhole);
-  rule.result(0, rows + kWhole);
+  const int row = rule.steps(shapeOf(getInput()).back());
+  rule.operand(0, rows + row);
+  rule.operand(1, {row});
+  if (getBias()) rule.operand(2, {row});
+  rule.result(0, rows + row);
   rule.result(1, rows);
   rule.result(2, rows);
   return rule.take();
@@ -18,11 +22,15 @@ ShardingRule LayerNormOp::getShardingRule() {
 ShardingRule LayerNormGradOp::getShardingRule() {
   RuleBuilder rule(*this);
   Dims rows = rule.sum(shapeOf(getInput()).drop_back());
-  rule.operand(0, rows + kWhole);
-  rule.operand(1, rows + kWhole);
+  const int row = rule.steps(shapeOf(getInput()).back());
+  rule.operand(0, rows + row);
+  rule.operand(1, rows + row);
+  rule.operand(2, {row});
   rule.operand(3, rows);
   rule.operand(4, rows);
-  rule.result(0, rows + kWhole);
+  rule.result(0, rows + row);
+  rule.result(1, {row});
+  rule.result(2, {row});
   rule.linearIn({0});
   return rule.take();
 }
@@ -30,8 +38,10 @@ ShardingRule LayerNormGradOp::getShardingRule() {
 ShardingRule RmsNormOp::getShardingRule() {
   RuleBuilder rule(*this);
   Dims rows = rule.parallel(shapeOf(getInput()).drop_back());
-  rule.operand(0, rows + kWhole);
-  rule.result(0, rows + kWhole);
+  const int row = rule.steps(shapeOf(getInput()).back());
+  rule.operand(0, rows + row);
+  rule.operand(1, {row});
+  rule.result(0, rows + row);
   rule.result(1, rows);
   return rule.take();
 }
@@ -39,10 +49,13 @@ ShardingRule RmsNormOp::getShardingRule() {
 ShardingRule RmsNormGradOp::getShardingRule() {
   RuleBuilder rule(*this);
   Dims rows = rule.sum(shapeOf(getInput()).drop_back());
-  rule.operand(0, rows + kWhole);
-  rule.operand(1, rows + kWhole);
+  const int row = rule.steps(shapeOf(getInput()).back());
+  rule.operand(0, rows + row);
+  rule.operand(1, rows + row);
+  rule.operand(2, {row});
   rule.operand(3, rows);
-  rule.result(0, rows + kWhole);
+  rule.result(0, rows + row);
+  rule.result(1, {row});
   rule.linearIn({0});
   return rule.take();
 }

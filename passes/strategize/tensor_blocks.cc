@@ -28,12 +28,17 @@ struct OutsideUse {
   Operation* user;
 };
 
+std::string whyNot(const OutsideUse& use) {
+  return "what " + ir::opText(use.producer) + " makes is also used by " + ir::opText(use.user);
+}
+
 // A block as far as it alone says.
 struct Candidate {
   TensorBlock block;
   OpCuts ops;
   std::vector<OutsideUse> outside;  // that other blocks must have
   int64_t ranks = 1;
+  bool takesSteps = false;  // other ops stand for some of them (`decompose`)
 
   // Whether it has this op, cut like that.
   bool has(Operation* op, const std::map<int, RankRange>& cuts) const {
@@ -62,7 +67,15 @@ class BlockFinder {
     why = why_;
     if (!found || block_.cuts.empty()) return std::nullopt;
     std::vector<OutsideUse> outside = outsideUses();
-    return Candidate{std::move(block_), std::move(ops_), std::move(outside), ranks};
+    const bool bySteps = takesSteps();
+    Candidate candidate{std::move(block_), std::move(ops_), std::move(outside), ranks, bySteps};
+    // Where steps are taken, as for the norm of what is cut, the block is one by itself: else all
+    // that lies between layers would be cut, too, from embedding to loss.
+    if (candidate.takesSteps && !candidate.outside.empty()) {
+      why = whyNot(candidate.outside.front());
+      return std::nullopt;
+    }
+    return candidate;
   }
 
  private:
@@ -180,6 +193,15 @@ class BlockFinder {
       }
     }
     return true;
+  }
+
+  bool takesSteps() {
+    return llvm::any_of(ops_, [&](const auto& entry) {
+      const ShardingRule& rule = this->rule(entry.first);
+      return entry.first != block_.reduction && llvm::any_of(entry.second, [&](const auto& cut) {
+               return rule.factors[cut.first].kind == FactorKind::kSteps;
+             });
+    });
   }
 
   std::vector<OutsideUse> outsideUses() {
@@ -342,9 +364,7 @@ class BlockChoice {
   void drop(const Candidate* candidate, const OutsideUse& use) {
     dropped_.insert(candidate);
     notes_.emplace_back(candidate->block.reduction,
-                        "over " + std::to_string(candidate->ranks) + " ranks: what " +
-                            ir::opText(use.producer) + " makes is also used by " +
-                            ir::opText(use.user));
+                        "over " + std::to_string(candidate->ranks) + " ranks: " + whyNot(use));
   }
 
   const std::vector<Alternatives> all_;
@@ -362,7 +382,7 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
                                           std::vector<std::string>* notes) {
   SegmentValues values = readValues(forward);
   const std::set<int64_t> counts = rankCounts(values, options);
-  std::vector<BlockChoice::Alternatives> all;
+  std::vector<BlockChoice::Alternatives> all, bySteps;
   std::vector<std::pair<Operation*, std::string>> unsplit;  // and why
   for (Operation& op : forward.getBody().front()) {
     ShardingRule rule = ruleOf(&op);
@@ -378,13 +398,20 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
           unsplit.emplace_back(&op, "over " + std::to_string(ranks) + " ranks: " + why);
         }
       }
-      if (!alternatives.candidates.empty()) all.push_back(std::move(alternatives));
+      if (alternatives.candidates.empty()) continue;
+      const bool takesSteps = alternatives.candidates.front().takesSteps;
+      (takesSteps ? bySteps : all).push_back(std::move(alternatives));
     }
   }
+  // Steps only where nothing else splits a layer.
+  llvm::move(bySteps, std::back_inserter(all));
   BlockChoice choice(std::move(all));
   choice.run();
   std::vector<TensorBlock> blocks;
   for (const Candidate* candidate : choice.chosen()) blocks.push_back(candidate->block);
+  llvm::sort(blocks, [](const TensorBlock& a, const TensorBlock& b) {
+    return a.reduction->isBeforeInBlock(b.reduction);
+  });
   if (!notes) return blocks;
   for (const auto& [op, why] : choice.notes()) unsplit.emplace_back(op, why);
   // A product of a parameter that is cut otherwise needs no excuse.

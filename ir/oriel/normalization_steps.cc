@@ -1,0 +1,137 @@
+// Normalisations and their derivatives as ops whose own rules split the dimension that is
+// normalised: means of rows are scaled sums over ranks.
+#include <numeric>
+
+#include "ir/oriel/inference.h"
+#include "ir/oriel/oriel.h"
+#include "ir/oriel/vjp_util.h"
+
+namespace oriel::ir {
+
+namespace {
+
+using mlir::RankedTensorType;
+using mlir::Value;
+
+// Builds ops in the type of the statistics, on rows along the last dimension.
+class RowSteps {
+ public:
+  RowSteps(mlir::OpBuilder& builder, mlir::Operation* op, Value statistics, int64_t origin)
+      : builder_(builder),
+        loc_(op->getLoc()),
+        element_(llvm::cast<RankedTensorType>(statistics.getType()).getElementType()),
+        origin_(origin) {}
+
+  Value add(Value a, Value b) { return AddOp::create(builder_, loc_, a, b, origin_); }
+  Value sub(Value a, Value b) { return SubOp::create(builder_, loc_, a, b, origin_); }
+  Value mul(Value a, Value b) { return MulOp::create(builder_, loc_, a, b, origin_); }
+  Value plus(Value a, double b) {
+    return add(a, scalarConstant(builder_, loc_, b, a, origin_));
+  }
+
+  Value cast(Value value, mlir::Type element) {
+    auto type = llvm::cast<RankedTensorType>(value.getType());
+    if (type.getElementType() == element) return value;
+    return CastOp::create(builder_, loc_, type.clone(element), value, origin_);
+  }
+  Value wide(Value value) { return cast(value, element_); }
+  // With the element type of `like`.
+  Value as(Value value, Value like) {
+    return cast(value, llvm::cast<RankedTensorType>(like.getType()).getElementType());
+  }
+
+  // [rows.., n] -> [rows.., 1]
+  Value mean(Value value) {
+    llvm::ArrayRef<int64_t> shape = shapeOf(value);
+    const auto last = static_cast<int64_t>(shape.size()) - 1;
+    const double share = 1.0 / static_cast<double>(shape.back());
+    Value sum = ReduceSumOp::create(builder_, loc_, value, {last}, /*keep_dims=*/true, origin_);
+    return mul(sum, scalarConstant(builder_, loc_, share, sum, origin_));
+  }
+  // 1 / √(mean of squares + epsilon), of rows
+  Value inverseRoot(Value value, double epsilon) {
+    return RsqrtOp::create(builder_, loc_, plus(mean(mul(value, value)), epsilon), origin_);
+  }
+  // [rows.., n] -> [n]
+  Value sumOfRows(Value value) {
+    llvm::SmallVector<int64_t> rows(shapeOf(value).size() - 1);
+    if (rows.empty()) return value;
+    std::iota(rows.begin(), rows.end(), 0);
+    return ReduceSumOp::create(builder_, loc_, value, rows, /*keep_dims=*/false, origin_);
+  }
+  // [rows..] -> [rows.., 1], and back
+  Value column(Value statistics) {
+    llvm::SmallVector<int64_t> shape(shapeOf(statistics));
+    shape.push_back(1);
+    return reshape(statistics, shape);
+  }
+  Value statistics(Value column) { return reshape(column, shapeOf(column).drop_back()); }
+
+  // g - normed · mean(g · normed), of rows: the part of a cotangent across what was normed.
+  Value across(Value g, Value normed) { return sub(g, mul(normed, mean(mul(g, normed)))); }
+
+ private:
+  Value reshape(Value value, llvm::ArrayRef<int64_t> shape) {
+    auto type = llvm::cast<RankedTensorType>(value.getType()).clone(shape);
+    return ReshapeOp::create(builder_, loc_, type, value, origin_);
+  }
+
+  mlir::OpBuilder& builder_;
+  mlir::Location loc_;
+  mlir::Type element_;
+  int64_t origin_;
+};
+
+// What the normed values are multiplied by.
+template <typename Op>
+Value rmsWeight(Op op, RowSteps& steps) {
+  const double offset = op.getWeightOffset();
+  Value weight = steps.wide(op.getWeight());
+  return offset == 0 ? weight : steps.plus(weight, offset);
+}
+
+}  // namespace
+
+llvm::SmallVector<Value> RmsNormOp::decompose(mlir::OpBuilder& builder) {
+  RowSteps steps(builder, *this, getInvRms(), getOrigin());
+  Value x = steps.wide(getInput());
+  Value inverse = steps.inverseRoot(x, getEpsilon());
+  Value result = steps.mul(steps.mul(x, inverse), rmsWeight(*this, steps));
+  return {steps.as(result, getResult()), steps.statistics(inverse)};
+}
+
+llvm::SmallVector<Value> RmsNormGradOp::decompose(mlir::OpBuilder& builder) {
+  RowSteps steps(builder, *this, getInvRms(), getOrigin());
+  Value inverse = steps.column(getInvRms());
+  Value cotangent = steps.wide(getCotangent());
+  Value normed = steps.mul(steps.wide(getInput()), inverse);
+  Value g = steps.mul(cotangent, rmsWeight(*this, steps));
+  return {steps.as(steps.mul(inverse, steps.across(g, normed)), getInputGrad()),
+          steps.as(steps.sumOfRows(steps.mul(cotangent, normed)), getWeightGrad())};
+}
+
+llvm::SmallVector<Value> LayerNormOp::decompose(mlir::OpBuilder& builder) {
+  RowSteps steps(builder, *this, getMean(), getOrigin());
+  Value x = steps.wide(getInput());
+  Value mean = steps.mean(x);
+  Value centered = steps.sub(x, mean);
+  Value inverse = steps.inverseRoot(centered, getEpsilon());
+  Value result = steps.mul(steps.mul(centered, inverse), steps.wide(getWeight()));
+  if (getBias()) result = steps.add(result, steps.wide(getBias()));
+  return {steps.as(result, getResult()), steps.statistics(mean), steps.statistics(inverse)};
+}
+
+llvm::SmallVector<Value> LayerNormGradOp::decompose(mlir::OpBuilder& builder) {
+  RowSteps steps(builder, *this, getMean(), getOrigin());
+  Value inverse = steps.column(getInvStd());
+  Value cotangent = steps.wide(getCotangent());
+  Value centered = steps.sub(steps.wide(getInput()), steps.column(getMean()));
+  Value normed = steps.mul(centered, inverse);
+  Value g = steps.mul(cotangent, steps.wide(getWeight()));
+  Value across = steps.sub(steps.across(g, normed), steps.mean(g));
+  return {steps.as(steps.mul(inverse, across), getInputGrad()),
+          steps.as(steps.sumOfRows(steps.mul(cotangent, normed)), getWeightGrad()),
+          steps.as(steps.sumOfRows(cotangent), getBiasGrad())};
+}
+
+}  // namespace oriel::ir
