@@ -406,7 +406,10 @@ Operation* SegmentPropagation::decompose(Operation* op, const SplitProblem& prob
   if (replacements.empty()) return nullptr;
   for (auto [result, replacement] : llvm::zip_equal(op->getResults(), replacements)) {
     for (ShardingOfValue* hints : {&hints_.becomes, &hints_.rows}) {
-      if (std::optional<Sharding> hint = findIn(*hints, result)) (*hints)[replacement] = *hint;
+      std::optional<Sharding> hint = findIn(*hints, result);
+      // Another op may come to lie where this one does.
+      hints->erase(result);
+      if (hint) (*hints)[replacement] = *hint;
     }
   }
   op->replaceAllUsesWith(replacements);

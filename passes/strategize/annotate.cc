@@ -57,6 +57,7 @@ class Annotator {
       if (failed(findCuts(forward))) return failure();
     }
     if (failed(refineGrid())) return failure();
+    warnOfUnsplit();
     if (contextSizes().empty()) return success();
     const auto ops = opsOfAllPositions(positions, module_);
     for (const std::string& module : modules()) refineContext(module, ops, warned);
@@ -186,43 +187,80 @@ class Annotator {
         << "heads that tp leaves a rank";
   }
 
-  // Where much of the work with parameters has no positions that cp divides: each of its ranks does
-  // that.
+  // Operations of a microbatch with parameters of meshes that have an axis.
+  struct SharedWork {
+    double all = 0, whole = 0;  // that each rank of the axis does
+    mlir::Operation* largest = nullptr;
+    double most = 0;
+
+    void add(mlir::Operation* op, bool isSplit) {
+      const double work = ir::workFlops(op);
+      all += work;
+      if (isSplit) return;
+      whole += work;
+      if (work > most) largest = op;
+      most = std::max(most, work);
+    }
+    long percent() const { return std::lround(100 * whole / all); }
+  };
+
+  // Where much of the work with parameters has no positions that cp divides.
   void warnOfWhole(const Positions& positions) {
     constexpr double kWorthIt = 0.1;
-    double all = 0, whole = 0, most = 0;
-    mlir::Operation* largest = nullptr;
+    SharedWork work;
     for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
       const SegmentValues values = readValues(forward);
       const auto dims = positionsBehind(forward, positions);
       for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
-        const double work = ir::workFlops(&op);
-        const int64_t ranks = contextRanks(&op, values);
-        if (work == 0 || ranks == 1) continue;
-        all += work;
+        const int64_t ranks = ranksWithParameter(&op, "cp", values);
+        if (ranks == 1) continue;
         auto type = llvm::cast<RankedTensorType>(op.getResult(0).getType());
         auto dim = dims.find(op.getResult(0));
-        if (dim != dims.end() && type.getDimSize(dim->second) % ranks == 0) continue;
-        whole += work;
-        if (work > most) largest = &op;
-        most = std::max(most, work);
+        work.add(&op, dim != dims.end() && type.getDimSize(dim->second) % ranks == 0);
       }
     }
-    if (whole <= kWorthIt * all) return;
-    largest->emitWarning("has no positions that cp divides, as ")
-        << std::lround(100 * whole / all) << " % of the work with parameters: each rank of cp does "
+    if (work.whole <= kWorthIt * work.all) return;
+    work.largest->emitWarning("has no positions that cp divides, as ")
+        << work.percent() << " % of the work with parameters: each rank of cp does "
         << "all of that. A tower in front of the positions can have a mesh of its own "
         << "(`modules` of the strategy); several samples in one row of positions are apart with "
            "`batch.micro: 1` "
         << "for each data-parallel rank";
   }
 
-  // Of the mesh of an op that uses a parameter; 1 for others.
-  int64_t contextRanks(mlir::Operation* op, const SegmentValues& values) const {
+  // Where tp splits no more than a part of the work with parameters. Not what the strategy keeps.
+  void warnOfUnsplit() {
+    constexpr double kWorthIt = 0.25;
+    SharedWork work;
+    int64_t most = 1;
+    for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
+      const SegmentValues values = readValues(forward);
+      for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
+        const int64_t ranks = ranksWithParameter(&op, "tp", values);
+        if (ranks == 1) continue;
+        most = std::max(most, ranks);
+        work.add(&op, llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
+          auto parameter = values.parameters.find(operand);
+          if (parameter == values.parameters.end()) return false;
+          const std::string symbol = ir::ParameterOp(parameter->second).getSymName().str();
+          return cuts_.count(symbol) > 0 || forced_.count(symbol) > 0;
+        }));
+      }
+    }
+    if (hasKept_ || work.whole <= kWorthIt * work.all) return;
+    work.largest->emitWarning("is not split over tp = ")
+        << most << ", as " << work.percent() << " % of the work with parameters: each of the "
+        << "ranks does all of that. `--explain-sharding` says why; a smaller tp and more dp may be "
+           "faster";
+  }
+
+  // Of a mesh axis of the module whose parameter the op uses; 1 for an op without.
+  int64_t ranksWithParameter(mlir::Operation* op, llvm::StringRef axis,
+                             const SegmentValues& values) const {
     for (mlir::Value operand : op->getOperands()) {
       auto parameter = values.parameters.find(operand);
       if (parameter == values.parameters.end()) continue;
-      return grid_.meshAxisSize("cp", ir::ParameterOp(parameter->second).getModule());
+      return grid_.meshAxisSize(axis, ir::ParameterOp(parameter->second).getModule());
     }
     return 1;
   }
@@ -299,6 +337,7 @@ class Annotator {
   void reportKept(const TensorBlock& block, size_t count) {
     ir::ParameterOp parameter = block.cuts.front().parameter;
     mlir::InFlightDiagnostic warning = block.reduction->emitWarning("tp = ");
+    hasKept_ = true;
     warning << tensorRanks(parameter) << " does not divide the " << block.indivisible
             << ", for which \"" << uniqueName(parameter)
             << "\" would be split: each rank computes all of it";
@@ -418,6 +457,7 @@ class Annotator {
   std::set<std::string> forced_;        // parameters, by symbol
   std::map<std::string, UseCut> cuts_;  // likewise
   std::vector<TensorBlock> blocks_;
+  bool hasKept_ = false;  // a block that its ranks don't divide; that was said
 };
 
 // Where the ranks that shard don't divide all parameters (dp = 24 and sizes that 3 does not

@@ -23,7 +23,7 @@ CUT = {f"blocks.{block}.{name}" for block in range(GPT.blocks)
        for name in ("attention.qkv.weight", "attention.qkv.bias", "gate_up.weight", "gate_up.bias")}
 
 
-class CutProductsTest(OrielTestCase):
+class TensorParallelTestCase(OrielTestCase):
     def setUp(self):
         super().setUp()
         self.data = self.folder / "data"
@@ -51,10 +51,19 @@ class CutProductsTest(OrielTestCase):
         numpy.testing.assert_allclose(own[0], expected[0], rtol=1e-5)
         for mine, others in zip(own[1:], expected[1:]):
             self.assertEqual(mine.keys(), others.keys())
+        largest = max(numpy.abs(gradient).max() for gradient in expected[1].values())
         for name, gradient in expected[1].items():
+            if numpy.abs(gradient).max() < 1e-6 * largest:  # of a bias of keys: zero but for rounding
+                continue
             self.assertLess(relative_error(own[1][name], gradient), 1e-5, (case, name))
             self.assertLess(float(numpy.abs(own[2][name] - expected[2][name]).max()), 1e-6, (case, name))
 
+    def state_bytes(self, plan) -> int:
+        """Parameters and what else a rank keeps between steps."""
+        return json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)["programs"][0]["state_bytes"]
+
+
+class CutProductsTest(TensorParallelTestCase):
     def test_trains_as_one_rank(self):
         expected = self.numbers(self.plan(), 1)
         for world, options in STRATEGIES:
@@ -67,9 +76,7 @@ class CutProductsTest(OrielTestCase):
         expected = self.numbers(self.plan(gpt=gpt), 1)
         plan = self.plan("--mesh", "tp=2", gpt=gpt)
         self.assert_same(self.numbers(plan, 2), expected, "alibi")
-        whole, cut = (json.loads(self.run_ok("oriel", "inspect", each, "--json").stdout)["programs"][0]["state_bytes"]
-                      for each in (self.plan("--mesh", "tp=2"), plan))
-        self.assertEqual(cut, whole)
+        self.assertEqual(self.state_bytes(plan), self.state_bytes(self.plan("--mesh", "tp=2")))
 
     def test_heads_that_do_not_divide(self):
         """Attention stays whole, the MLP does not; a warning says so once."""

@@ -18,6 +18,8 @@ class Gpt:
     gated: bool = False  # the MLP
     post_norm: bool = False  # norms behind the sums (Vaswani et al. 2017)
     fused: bool = False  # query, key and value are of one weight, gate and up as well
+    head_norms: bool = False  # of queries and keys, over all heads (OLMo 2, 2025)
+    position_bias: bool = False  # of each head by distance, learned, one table for all blocks (T5, Raffel et al. 2020)
     alibi: bool = False  # a bias of the attention for each head, by distance (Press et al. 2022)
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
@@ -66,11 +68,19 @@ class Gpt:
             bias = graph.node("Mul", [bias, constant("slope", 0.1, "f4")], "sloped")
             mask = graph.node("Add", [bias, mask], "mask.alibi")
 
+        if self.position_bias:
+            distances = constant("distances", abs(numpy.arange(sequence)[:, None] - numpy.arange(sequence)))
+            bias = graph.node("Gather", [weight("bias.weight", sequence, heads), distances], "bias.rows")
+            bias = graph.node("Transpose", [bias], "bias.heads", perm=[2, 0, 1])
+            mask = graph.node("Add", [bias, mask], "mask.bias")
+
         def attention(x: str, name: str) -> str:
             rows = [0, 2, 1, 3]
             heads_of = {}
             outs = (parts(linear(x, f"{name}.qkv", hidden, 3 * hidden), hidden, 3) if self.fused
                     else [linear(x, f"{name}.{part}", hidden, hidden) for part in "qkv"])
+            if self.head_norms:
+                outs[:2] = [norm(out, f"{name}.{part}_norm") for part, out in zip("qk", outs)]
             for part, order, out in zip("qkv", (rows, [0, 2, 3, 1], rows), outs):
                 out = graph.node("Reshape", [out, split], f"{name}.{part}.heads")
                 heads_of[part] = graph.node("Transpose", [out], f"{name}.{part}.rows", perm=order)

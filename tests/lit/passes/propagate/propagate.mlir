@@ -330,3 +330,27 @@ module @modules_without_sequence attributes {oriel.grid = {a0 = 2 : i64, a1 = 2 
     return %2 : tensor<8x64xf32>
   }
 }
+
+// -----
+
+// A norm over columns that are cut: a sum of squares that the ranks complete, and the rest in pieces.
+// CHECK-LABEL: @norm_in_steps
+// CHECK-NOT: oriel.rms_norm
+// CHECK: oriel.reduce_sum {{.*}}oriel.shardings = [#oriel.sharding<[{}, {}] sum {a0}>]
+// CHECK: oriel.rsqrt {{.*}}oriel.shardings = [#oriel.sharding<[{}, {}]>]
+// CHECK: oriel.linear {{.*}}oriel.shardings = [#oriel.sharding<[{}, {}] sum {a0}>]
+module @norm_in_steps attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {tp = ["a0"]}} {
+  oriel.parameter @p0 {onnx_name = "up", type = tensor<6x4xf32>, use = #oriel.sharding<[{}, {a0}]>}
+  oriel.parameter @p1 {onnx_name = "norm", type = tensor<4xf32>, use = #oriel.sharding<[{a0}]>}
+  oriel.parameter @p2 {onnx_name = "down", type = tensor<4x6xf32>, use = #oriel.sharding<[{a0}, {}]>}
+  func.func @forward(%x: tensor<8x6xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %up: tensor<6x4xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %norm: tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %down: tensor<4x6xf32> {oriel.kind = "parameter", oriel.ref = "p2"})
+      -> (tensor<8x6xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.linear %x, %up : (tensor<8x6xf32>, tensor<6x4xf32>) -> tensor<8x4xf32>
+    %1:2 = oriel.rms_norm %0, %norm {epsilon = 1.0e-6 : f64} : (tensor<8x4xf32>, tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>)
+    %2 = oriel.linear %1#0, %down : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    return %2 : tensor<8x6xf32>
+  }
+}

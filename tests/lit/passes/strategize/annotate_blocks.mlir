@@ -173,3 +173,39 @@ module {
     return
   }
 }
+
+// -----
+
+// A norm over what is cut, where only this block reads it: of all heads, say. In the residual between
+// layers it stays whole, with the products that read it split by columns.
+// CHECK: "up", {{.*}}use = #oriel.sharding<[{}, {a0}]>
+// CHECK: "inner", {{.*}}use = #oriel.sharding<[{a0}]>
+// CHECK: "down", {{.*}}use = #oriel.sharding<[{a0}, {}]>
+// CHECK: {onnx_name = "outer", type = tensor<8xf32>}
+// CHECK: "up1", {{.*}}use = #oriel.sharding<[{}, {a0}]>
+// CHECK: "down1", {{.*}}use = #oriel.sharding<[{a0}, {}]>
+module {
+  oriel.parameter @p0 {onnx_name = "up", type = tensor<8x16xf32>}
+  oriel.parameter @p1 {onnx_name = "inner", type = tensor<16xf32>}
+  oriel.parameter @p2 {onnx_name = "down", type = tensor<16x8xf32>}
+  oriel.parameter @p3 {onnx_name = "outer", type = tensor<8xf32>}
+  oriel.parameter @p4 {onnx_name = "up1", type = tensor<8x16xf32>}
+  oriel.parameter @p5 {onnx_name = "down1", type = tensor<16x8xf32>}
+  func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %up: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %inner: tensor<16xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %down: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
+      %outer: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "p3"},
+      %up1: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p4"},
+      %down1: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p5"}) {
+    %0 = oriel.linear %x, %up : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %1:2 = oriel.rms_norm %0, %inner {epsilon = 1.0e-6 : f64} : (tensor<4x16xf32>, tensor<16xf32>) -> (tensor<4x16xf32>, tensor<4xf32>)
+    %2 = oriel.linear %1#0, %down : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+    %3 = oriel.add %x, %2 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %4:2 = oriel.rms_norm %3, %outer {epsilon = 1.0e-6 : f64} : (tensor<4x8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4xf32>)
+    %5 = oriel.linear %4#0, %up1 : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %6 = oriel.linear %5, %down1 : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+    %7 = oriel.add %3, %6 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    return
+  }
+}

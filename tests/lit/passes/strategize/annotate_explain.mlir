@@ -63,3 +63,17 @@ module {
     return
   }
 }
+
+// -----
+
+// Most of the work is one layer that does not split: a warning without being asked.
+// CHECK: warning: is not split over tp = 2, as 100 % of the work with parameters: each of the ranks does all of that.
+module {
+  oriel.parameter @p0 {onnx_name = "w", type = tensor<8x16xf32>}
+  func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"}) {
+    %0 = oriel.linear %x, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %1 = oriel.softmax %0 {dim = 1 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    return
+  }
+}

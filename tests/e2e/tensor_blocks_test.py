@@ -1,0 +1,31 @@
+"""Layers that tensor parallelism can only split together, or with a norm over what is split."""
+
+from cut_products_test import TensorParallelTestCase
+from gpt import Gpt
+
+STRATEGIES = (
+    (2, ("--mesh", "tp=2")),
+    (4, ("--mesh", "tp=4", "--sp")),
+    (4, ("--mesh", "dp=2,tp=2", "--zero", "3", "--remat", "full")),
+    (4, ("--mesh", "tp=2", "--stages", "2")),
+)
+
+
+class TensorBlocksTest(TensorParallelTestCase):
+    def check(self, **form):
+        """The numbers of one rank; and no weight of a block whole, as without what is in the way."""
+        gpt, plain = Gpt(sequence=16, **form), Gpt(sequence=16)
+        expected = self.numbers(self.plan(gpt=gpt), 1)
+        for world, options in STRATEGIES:
+            with self.subTest(options=options):
+                self.assert_same(self.numbers(self.plan(*options, gpt=gpt), world), expected, options)
+        whole, halves = ([self.state_bytes(self.plan(*options, gpt=each)) for each in (gpt, plain)]
+                         for options in ((), ("--mesh", "tp=2")))
+        # What is there besides is small, and may be whole.
+        self.assertLessEqual(halves[0] - halves[1], whole[0] - whole[1])
+
+    def test_bias_that_blocks_share(self):
+        self.check(position_bias=True)
+
+    def test_norms_over_all_heads(self):
+        self.check(head_norms=True)
