@@ -8,14 +8,15 @@ namespace oriel::driver {
 
 namespace {
 
-absl::Status takeSwitch(const std::string& option, const std::optional<std::string>& value,
-                        bool* isOn) {
-  if (!value) return absl::OkStatus();
-  if (*value != "on" && *value != "off") {
-    return usageError(absl::StrCat(option, ": can't use '", *value, "'; give on or off"));
-  }
-  *isOn = *value == "on";
-  return absl::OkStatus();
+// So that an option behind it is not taken for its value.
+const CLI::Validator& onOrOff() {
+  static const auto* validator = new CLI::Validator(
+      [](const std::string& value) {
+        if (value == "on" || value == "off") return std::string();
+        return absl::StrCat("can't use '", value, "'; give on or off");
+      },
+      "");
+  return *validator;
 }
 
 }  // namespace
@@ -30,11 +31,13 @@ void addKernelFlags(CLI::App* command, KernelOptions* options) {
       ->add_option("--fuse-kernels", options->fuseKernels,
                    "Whether products and norms do the sums, casts and activations beside them "
                    "(docs/fused_kernels.md): on, which is the default, or off")
+      ->check(onOrOff())
       ->type_name("on|off");
   command
       ->add_option("--generated-kernels", options->generatedKernels,
                    "Whether chains of pointwise ops are compiled to one launch each "
                    "(docs/generated_kernels.md): on, or off, which is the default")
+      ->check(onOrOff())
       ->type_name("on|off");
   command->add_flag("--fuse-loss", options->fuseLoss,
                     "Compute the cross entropy with the output layer, for some rows at a time: the "
@@ -50,9 +53,8 @@ absl::StatusOr<KernelForms> kernelFormsOf(const KernelOptions& options) {
   KernelForms forms;
   forms.unfusedAttention = !options.unfused.empty();
   forms.fusedLoss = options.fuseLoss;
-  ORIEL_RETURN_IF_ERROR(takeSwitch("--fuse-kernels", options.fuseKernels, &forms.launches.fused));
-  ORIEL_RETURN_IF_ERROR(
-      takeSwitch("--generated-kernels", options.generatedKernels, &forms.launches.generated));
+  if (options.fuseKernels) forms.launches.fused = *options.fuseKernels == "on";
+  if (options.generatedKernels) forms.launches.generated = *options.generatedKernels == "on";
   return forms;
 }
 

@@ -1,5 +1,6 @@
 // Sharding rules of normalisations and softmax: rows are independent. What is normalised is cut in
-// steps (normalization_steps.cc).
+// steps (normalization_steps.cc), where what is normalised is cut: weights and biases are small, and
+// how they lie is no reason.
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/rule_builder.h"
@@ -11,8 +12,6 @@ ShardingRule LayerNormOp::getShardingRule() {
   Dims rows = rule.parallel(shapeOf(getInput()).drop_back());
   const int row = rule.steps(shapeOf(getInput()).back());
   rule.operand(0, rows + row);
-  rule.operand(1, {row});
-  if (getBias()) rule.operand(2, {row});
   rule.result(0, rows + row);
   rule.result(1, rows);
   rule.result(2, rows);
@@ -25,12 +24,9 @@ ShardingRule LayerNormGradOp::getShardingRule() {
   const int row = rule.steps(shapeOf(getInput()).back());
   rule.operand(0, rows + row);
   rule.operand(1, rows + row);
-  rule.operand(2, {row});
   rule.operand(3, rows);
   rule.operand(4, rows);
   rule.result(0, rows + row);
-  rule.result(1, {row});
-  rule.result(2, {row});
   rule.linearIn({0});
   return rule.take();
 }
@@ -40,7 +36,6 @@ ShardingRule RmsNormOp::getShardingRule() {
   Dims rows = rule.parallel(shapeOf(getInput()).drop_back());
   const int row = rule.steps(shapeOf(getInput()).back());
   rule.operand(0, rows + row);
-  rule.operand(1, {row});
   rule.result(0, rows + row);
   rule.result(1, rows);
   return rule.take();
@@ -52,10 +47,8 @@ ShardingRule RmsNormGradOp::getShardingRule() {
   const int row = rule.steps(shapeOf(getInput()).back());
   rule.operand(0, rows + row);
   rule.operand(1, rows + row);
-  rule.operand(2, {row});
   rule.operand(3, rows);
   rule.result(0, rows + row);
-  rule.result(1, {row});
   rule.linearIn({0});
   return rule.take();
 }

@@ -25,9 +25,7 @@ class RowSteps {
   Value add(Value a, Value b) { return AddOp::create(builder_, loc_, a, b, origin_); }
   Value sub(Value a, Value b) { return SubOp::create(builder_, loc_, a, b, origin_); }
   Value mul(Value a, Value b) { return MulOp::create(builder_, loc_, a, b, origin_); }
-  Value plus(Value a, double b) {
-    return add(a, scalarConstant(builder_, loc_, b, a, origin_));
-  }
+  Value plus(Value a, double b) { return add(a, scalarConstant(builder_, loc_, b, a, origin_)); }
 
   Value cast(Value value, mlir::Type element) {
     auto type = llvm::cast<RankedTensorType>(value.getType());

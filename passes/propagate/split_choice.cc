@@ -78,6 +78,10 @@ class Choice {
 
  private:
   void addFactors(std::vector<AxisList> factors) {
+    // Steps have been made where an operand is cut so; what is wished of results is no reason.
+    for (auto [axes, factor] : llvm::zip_equal(factors, rule_.factors)) {
+      if (factor.kind == ir::FactorKind::kSteps) axes.clear();
+    }
     for (PassRule pass : {PassRule::kData, PassRule::kAll, PassRule::kNone}) {
       OpSplit split{factors, {}};
       addPasses(split, pass);

@@ -60,11 +60,15 @@ class BudgetSearch {
 
  private:
   LogicalResult readMemory() {
-    FailureOr<ProgramMemory> memory = ProgramMemory::of(program_);
+    // Generated launches may take less still, but don't say what they are of.
+    ProgramCopy launches(program_);
+    if (failed(formLaunches(*launches, {forms_.fused, /*generated=*/false}))) return failure();
+    FailureOr<ProgramMemory> memory = ProgramMemory::of(*launches);
     FailureOr<std::vector<ScheduleEntry>> schedule = getSchedule(program_);
     if (failed(memory) || failed(schedule)) return failure();
     readSchedule(*schedule);
-    fixedBytes_ = program_->getParentOp() ? persistentBytes(*memory) : bytesBesideTheStash(*memory);
+    fixedBytes_ = program_->getParentOp() ? persistentBytes(*memory)
+                                          : bytesBesideTheStash(*launches, *memory);
     return success();
   }
 
@@ -134,11 +138,12 @@ class BudgetSearch {
 
   // The most that is in use at an op between blocks while all that blocks can drop is in the stash.
   // It is so whatever they drop.
-  int64_t bytesBesideTheStash(const ProgramMemory& memory) {
+  int64_t bytesBesideTheStash(ModuleOp launches, const ProgramMemory& memory) {
+    const Blocks blocks(launches);
     std::vector<bool> isBetween;  // by tick
-    for (mlir::func::FuncOp segment : program_.getOps<mlir::func::FuncOp>()) {
+    for (mlir::func::FuncOp segment : launches.getOps<mlir::func::FuncOp>()) {
       for (mlir::Operation& op : segment.getBody().front()) {
-        isBetween.push_back(blocks_.of(&op) == Blocks::kNone);
+        isBetween.push_back(blocks.of(&op) == Blocks::kNone);
       }
     }
     const size_t ticks = isBetween.size();

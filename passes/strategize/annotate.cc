@@ -1,4 +1,3 @@
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -9,6 +8,7 @@
 #include "passes/strategize/parameter_part.h"
 #include "passes/strategize/passes.h"
 #include "passes/strategize/positions.h"
+#include "passes/strategize/repeated_work.h"
 #include "passes/strategize/schedule.h"
 #include "passes/strategize/segment_values.h"
 #include "passes/strategize/sharding.h"
@@ -187,40 +187,23 @@ class Annotator {
         << "heads that tp leaves a rank";
   }
 
-  // Operations of a microbatch with parameters of meshes that have an axis.
-  struct SharedWork {
-    double all = 0, whole = 0;  // that each rank of the axis does
-    mlir::Operation* largest = nullptr;
-    double most = 0;
-
-    void add(mlir::Operation* op, bool isSplit) {
-      const double work = ir::workFlops(op);
-      all += work;
-      if (isSplit) return;
-      whole += work;
-      if (work > most) largest = op;
-      most = std::max(most, work);
-    }
-    long percent() const { return std::lround(100 * whole / all); }
-  };
-
   // Where much of the work with parameters has no positions that cp divides.
   void warnOfWhole(const Positions& positions) {
     constexpr double kWorthIt = 0.1;
-    SharedWork work;
+    RepeatedWork work;
     for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
       const SegmentValues values = readValues(forward);
       const auto dims = positionsBehind(forward, positions);
       for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
-        const int64_t ranks = ranksWithParameter(&op, "cp", values);
+        const int64_t ranks = ranksWithParameter(grid_, &op, "cp", values);
         if (ranks == 1) continue;
         auto type = llvm::cast<RankedTensorType>(op.getResult(0).getType());
         auto dim = dims.find(op.getResult(0));
         work.add(&op, dim != dims.end() && type.getDimSize(dim->second) % ranks == 0);
       }
     }
-    if (work.whole <= kWorthIt * work.all) return;
-    work.largest->emitWarning("has no positions that cp divides, as ")
+    if (work.share() <= kWorthIt) return;
+    work.largest()->emitWarning("has no positions that cp divides, as ")
         << work.percent() << " % of the work with parameters: each rank of cp does "
         << "all of that. A tower in front of the positions can have a mesh of its own "
         << "(`modules` of the strategy); several samples in one row of positions are apart with "
@@ -231,12 +214,12 @@ class Annotator {
   // Where tp splits no more than a part of the work with parameters. Not what the strategy keeps.
   void warnOfUnsplit() {
     constexpr double kWorthIt = 0.25;
-    SharedWork work;
+    RepeatedWork work;
     int64_t most = 1;
     for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
       const SegmentValues values = readValues(forward);
       for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
-        const int64_t ranks = ranksWithParameter(&op, "tp", values);
+        const int64_t ranks = ranksWithParameter(grid_, &op, "tp", values);
         if (ranks == 1) continue;
         most = std::max(most, ranks);
         work.add(&op, llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
@@ -247,22 +230,11 @@ class Annotator {
         }));
       }
     }
-    if (hasKept_ || work.whole <= kWorthIt * work.all) return;
-    work.largest->emitWarning("is not split over tp = ")
+    if (hasKept_ || work.share() <= kWorthIt) return;
+    work.largest()->emitWarning("is not split over tp = ")
         << most << ", as " << work.percent() << " % of the work with parameters: each of the "
         << "ranks does all of that. `--explain-sharding` says why; a smaller tp and more dp may be "
            "faster";
-  }
-
-  // Of a mesh axis of the module whose parameter the op uses; 1 for an op without.
-  int64_t ranksWithParameter(mlir::Operation* op, llvm::StringRef axis,
-                             const SegmentValues& values) const {
-    for (mlir::Value operand : op->getOperands()) {
-      auto parameter = values.parameters.find(operand);
-      if (parameter == values.parameters.end()) continue;
-      return grid_.meshAxisSize(axis, ir::ParameterOp(parameter->second).getModule());
-    }
-    return 1;
   }
 
   int64_t tensorRanks(ir::ParameterOp parameter) const {

@@ -40,6 +40,9 @@ struct Candidate {
   int64_t ranks = 1;
   bool takesSteps = false;  // other ops stand for some of them (`decompose`)
 
+  // Whether it splits as it is, whatever others do.
+  bool isPlain() const { return outside.empty() && !takesSteps; }
+
   // Whether it has this op, cut like that.
   bool has(Operation* op, const std::map<int, RankRange>& cuts) const {
     auto found = ops.find(op);
@@ -54,8 +57,7 @@ class BlockFinder {
       : values_(values), options_(options) {}
 
   // None if the factor's pieces are not made of parameters' pieces; `why` says what is in the way.
-  std::optional<Candidate> find(Operation* reduction, int factor, int64_t ranks,
-                                std::string& why) {
+  std::optional<Candidate> find(Operation* reduction, int factor, int64_t ranks, std::string& why) {
     block_.reduction = reduction;
     ranks_ = ranks;
     const ShardingRule& own = rule(reduction);
@@ -73,6 +75,11 @@ class BlockFinder {
     // that lies between layers would be cut, too, from embedding to loss.
     if (candidate.takesSteps && !candidate.outside.empty()) {
       why = whyNot(candidate.outside.front());
+      return std::nullopt;
+    }
+    // Who chose these ranks did so for what splits by itself.
+    if (!candidate.isPlain() && !candidate.block.indivisible.empty()) {
+      why = "they do not divide the " + candidate.block.indivisible;
       return std::nullopt;
     }
     return candidate;
@@ -336,8 +343,8 @@ class BlockChoice {
     });
   }
 
-  // Drops those of `candidates`, so many at most, with a reader that none of them has. Whether there
-  // were any.
+  // Drops those of `candidates`, so many at most, with a reader that none of them has. Whether
+  // there were any.
   bool dropLonely(llvm::ArrayRef<const Candidate*> candidates, size_t most) {
     llvm::DenseMap<Operation*, std::vector<const Candidate*>> having;
     for (const Candidate* candidate : candidates) {
@@ -382,7 +389,8 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
                                           std::vector<std::string>* notes) {
   SegmentValues values = readValues(forward);
   const std::set<int64_t> counts = rankCounts(values, options);
-  std::vector<BlockChoice::Alternatives> all, bySteps;
+  // In the order of preference: what splits by itself, together with others, in steps.
+  std::vector<BlockChoice::Alternatives> all, together, bySteps;
   std::vector<std::pair<Operation*, std::string>> unsplit;  // and why
   for (Operation& op : forward.getBody().front()) {
     ShardingRule rule = ruleOf(&op);
@@ -391,7 +399,8 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
       BlockChoice::Alternatives alternatives{&op, {}};
       for (int64_t ranks : counts) {
         std::string why;
-        std::optional<Candidate> candidate = BlockFinder(values, options).find(&op, factor, ranks, why);
+        std::optional<Candidate> candidate =
+            BlockFinder(values, options).find(&op, factor, ranks, why);
         if (candidate) {
           alternatives.candidates.push_back(*std::move(candidate));
         } else if (!why.empty()) {
@@ -399,12 +408,12 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
         }
       }
       if (alternatives.candidates.empty()) continue;
-      const bool takesSteps = alternatives.candidates.front().takesSteps;
-      (takesSteps ? bySteps : all).push_back(std::move(alternatives));
+      const Candidate& first = alternatives.candidates.front();
+      auto& list = first.isPlain() ? all : first.takesSteps ? bySteps : together;
+      list.push_back(std::move(alternatives));
     }
   }
-  // Steps only where nothing else splits a layer.
-  llvm::move(bySteps, std::back_inserter(all));
+  for (auto* later : {&together, &bySteps}) llvm::move(*later, std::back_inserter(all));
   BlockChoice choice(std::move(all));
   choice.run();
   std::vector<TensorBlock> blocks;

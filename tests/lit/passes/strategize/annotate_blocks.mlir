@@ -166,7 +166,8 @@ module {
     %0 = oriel.linear %x, %up0 : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
     %1 = oriel.add %0, %bias : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
     %2 = oriel.linear %1, %down0 : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
-    %3 = oriel.linear %2, %up1 : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    %residual = oriel.add %x, %2 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %3 = oriel.linear %residual, %up1 : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
     %4 = oriel.add %3, %bias : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
     %5 = oriel.linear %4, %gate1 : (tensor<4x16xf32>, tensor<16x6xf32>) -> tensor<4x6xf32>
     %6 = oriel.linear %4, %down1 : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
@@ -179,7 +180,7 @@ module {
 // A norm over what is cut, where only this block reads it: of all heads, say. In the residual between
 // layers it stays whole, with the products that read it split by columns.
 // CHECK: "up", {{.*}}use = #oriel.sharding<[{}, {a0}]>
-// CHECK: "inner", {{.*}}use = #oriel.sharding<[{a0}]>
+// CHECK: {onnx_name = "inner", type = tensor<16xf32>}
 // CHECK: "down", {{.*}}use = #oriel.sharding<[{a0}, {}]>
 // CHECK: {onnx_name = "outer", type = tensor<8xf32>}
 // CHECK: "up1", {{.*}}use = #oriel.sharding<[{}, {a0}]>
