@@ -8,7 +8,7 @@ README.md lists the facts. Only arithmetic on the file: whether the model divide
 import math
 import re
 
-AXES = ("dp", "fsdp", "tp")
+AXES = ("dp", "fsdp", "cp", "tp")  # the last one changes fastest over the ranks
 
 
 class Refused(Exception):
@@ -113,10 +113,10 @@ def read(strategy, cluster, batch, encoder=0, micro=None):
     for grid in grids:
         for mesh in [grid] + [module for module in modules if ranks(module) == ranks(grid)]:
             tp = mesh["tp"]
-            sharding = mesh["fsdp"] if mesh["fsdp"] > 1 else int(hsdp or mesh["dp"])
+            sharding = (mesh["fsdp"] if mesh["fsdp"] > 1 else int(hsdp or mesh["dp"])) * mesh["cp"]
             shards.append(sharding)
             tp_groups += [(first, first + tp - 1) for first in range(start, start + ranks(mesh), tp)]
-            span = tp * sharding  # tp changes fastest, then fsdp, then dp; an hsdp group is neighbours in dp
+            span = tp * sharding  # an hsdp group is neighbours in dp
             shard_groups += [(first, first + span - 1) for first in range(start, start + ranks(mesh), span)]
         start += ranks(grid)
 
@@ -134,14 +134,15 @@ def read(strategy, cluster, batch, encoder=0, micro=None):
     if per_rank != int(per_rank) or microbatches != int(microbatches):
         raise Refused(f"a batch of {batch} is not {microbatches:g} microbatches on {data} data-parallel ranks")
 
-    tp = max(mesh["tp"] for mesh in meshes)
+    tp, cp = (max(mesh[axis] for mesh in meshes) for axis in ("tp", "cp"))
     schedule = strategy.get("schedule", "1f1b")
     return {
         "ranks": world,
         "tp": tp,
+        "cp": cp,
         "pp": len(grids),
         "data": data,
-        "model_parallel": tp * len(grids),
+        "model_parallel": tp * cp * len(grids),
         "zero": zero,
         "shards": max(shards) if zero else 1,
         "micro": int(per_rank),

@@ -29,3 +29,19 @@ class TensorBlocksTest(TensorParallelTestCase):
 
     def test_norms_over_all_heads(self):
         self.check(head_norms=True)
+
+    def test_weights_of_norms_that_the_strategy_cuts(self):
+        """Norms stay whole between layers."""
+        gpt, strategy = Gpt(sequence=16), self.folder / "strategy.yaml"
+        strategy.write_text("mesh: {tp: 2}\nshardings: [{parameters: '*norm*', tp: 0}]\n")
+        expected = self.numbers(self.plan(gpt=gpt), 1)
+        plan = self.plan("--strategy", strategy, gpt=gpt)
+        self.assert_same(self.numbers(plan, 2), expected, "cut weights")
+        kernels = self.run_ok("oriel", "inspect", plan, "--segments").stdout
+        self.assertRegex(kernels, r"\d+ (add_)?layer_norm\b")
+
+    def test_steps_that_do_not_divide(self):
+        """A norm of what the ranks do not divide is no error: nobody asked to split it."""
+        gpt = Gpt(sequence=16, hidden=63, heads=3, head_norms=True)
+        expected = self.numbers(self.plan(gpt=gpt), 1)
+        self.assert_same(self.numbers(self.plan("--mesh", "tp=2", gpt=gpt), 2), expected, "odd")

@@ -155,6 +155,11 @@ class Facts(unittest.TestCase):
         facts = strategy_facts.read(strategy(text), {"nodes": 2, "devices_per_node": 8}, 48)
         self.assertFalse(facts["tp_within_node"])
 
+    def test_context_parallel_ranks_share_samples_and_shards(self):
+        facts = self.facts("{mesh: {dp: 2, cp: 4, tp: 2}, zero: 1, microbatches: 8}", nodes=2)
+        self.assertEqual((facts["cp"], facts["data"], facts["shards"], facts["model_parallel"], facts["micro"]), (4, 2, 8, 8, 4))
+        self.assertFalse(facts["shards_within_node"])
+
     def test_batch(self):
         facts = self.facts("{mesh: {dp: 2, tp: 2}, stages: 2, microbatches: 8}")
         self.assertEqual((facts["data"], facts["micro"], facts["pp"], facts["model_parallel"]), (2, 4, 2, 4))
