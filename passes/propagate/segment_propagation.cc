@@ -413,6 +413,17 @@ Operation* SegmentPropagation::decompose(Operation* op, const SplitProblem& prob
     }
   }
   op->replaceAllUsesWith(replacements);
+  // Results that nobody reads need no steps.
+  for (Operation* step = op->getPrevNode(); step != before;) {
+    Operation* previous = step->getPrevNode();
+    if (mlir::isOpTriviallyDead(step)) {
+      for (Value value : step->getResults()) {
+        for (ShardingOfValue* hints : {&hints_.becomes, &hints_.rows}) hints->erase(value);
+      }
+      step->erase();
+    }
+    step = previous;
+  }
   Operation* first = before ? before->getNextNode() : &op->getBlock()->front();
   if (first == op) first = op->getNextNode();
   op->erase();

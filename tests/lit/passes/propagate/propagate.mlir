@@ -354,3 +354,25 @@ module @norm_in_steps attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {tp 
     return %2 : tensor<8x6xf32>
   }
 }
+
+// -----
+
+// Its derivative, of which nothing but the cotangent of the input is wanted: no sums over rows.
+// CHECK-LABEL: @norm_grad_in_steps
+// CHECK-NOT: oriel.layer_norm_grad
+// CHECK-COUNT-2: oriel.reduce_sum {{.*}}dims = array<i64: 1>
+// CHECK-NOT: oriel.reduce_sum
+// CHECK: return
+module @norm_grad_in_steps attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {tp = ["a0"]}} {
+  oriel.parameter @p0 {onnx_name = "up", type = tensor<6x4xf32>, use = #oriel.sharding<[{}, {a0}]>}
+  oriel.parameter @p1 {onnx_name = "norm", type = tensor<4xf32>}
+  func.func @forward(%x: tensor<8x6xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %s: tensor<8xf32> {oriel.kind = "input", oriel.ref = "s"},
+      %up: tensor<6x4xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %norm: tensor<4xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
+      -> (tensor<8x4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.linear %x, %up : (tensor<8x6xf32>, tensor<6x4xf32>) -> tensor<8x4xf32>
+    %1:3 = oriel.layer_norm_grad %0, %0, %norm, %s, %s : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<4xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>)
+    return %1#0 : tensor<8x4xf32>
+  }
+}
