@@ -13,6 +13,8 @@ namespace oriel::ir {
 
 // Lets ops of oriel.h implement ListedOpInterface.
 void attachLists(mlir::MLIRContext* context);
+// The cast of result 0 that a list of such ops does, too; null for none.
+CastOp roundingOf(ListedOpInterface op);
 // Lets ops of oriel.h implement the interfaces of fusion.h.
 void attachFusions(mlir::MLIRContext* context);
 void attachNorms(mlir::MLIRContext* context);

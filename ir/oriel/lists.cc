@@ -102,6 +102,14 @@ int64_t bytesReadByAll(Operation* list, ValueRange parameters, ValueRange scalar
 
 }  // namespace
 
+CastOp roundingOf(ListedOpInterface op) {
+  for (Operation* user : op->getResult(0).getUsers()) {
+    auto cast = llvm::dyn_cast<CastOp>(user);
+    if (cast && op.mayRoundTo(cast.getType().getElementType())) return cast;
+  }
+  return {};
+}
+
 void attachLists(mlir::MLIRContext* context) {
   SgdOp::attachInterface<SgdLists>(*context);
   AdamWOp::attachInterface<AdamWLists>(*context);

@@ -29,14 +29,6 @@ using List = llvm::SmallVector<Entry>;
 
 unsigned ownOperands(Entry entry) { return entry.op.getOwnOperandCount(); }
 
-ir::CastOp findRounding(ir::ListedOpInterface op) {
-  for (Operation* user : op->getResult(0).getUsers()) {
-    auto cast = llvm::dyn_cast<ir::CastOp>(user);
-    if (cast && op.mayRoundTo(cast.getType().getElementType())) return cast;
-  }
-  return {};
-}
-
 mlir::Type elementType(Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType();
 }
@@ -173,7 +165,7 @@ class ListBuilder {
     if (isBetweenRanks || usesOpen || op->hasTrait<mlir::OpTrait::IsTerminator>()) close();
     auto listed = llvm::dyn_cast<ir::ListedOpInterface>(op);
     if (!listed) return;
-    Entry entry{listed, findRounding(listed)};
+    Entry entry{listed, ir::roundingOf(listed)};
     auto list =
         llvm::find_if(lists_, [&](const List& one) { return areAlike(one.front(), entry); });
     if (list == lists_.end()) list = lists_.insert(lists_.end(), List());

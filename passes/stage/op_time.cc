@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include "ir/interfaces/interfaces.h"
-#include "ir/interfaces/list.h"
 #include "ir/interfaces/view.h"
 #include "ir/interfaces/work.h"
-#include "ir/oriel/oriel.h"
+#include "ir/oriel/fused.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/strategize/cluster_attribute.h"
 
@@ -25,23 +24,22 @@ double elementBytes(mlir::Type type) {
 // Bytes for an element of a product's result: its own, and those of what is written or read as far
 // as the result goes, a summand or the product before an activation.
 double bytesAtResult(mlir::Operation* op) {
-  auto elements = [](mlir::Type type) {
-    return llvm::cast<mlir::ShapedType>(type).getNumElements();
-  };
   mlir::Type result = op->getResult(0).getType();
   double bytes = elementBytes(result);
   auto add = [&](mlir::Type type) {
-    if (elements(type) == elements(result)) bytes += elementBytes(type);
+    if (succeeded(mlir::verifyCompatibleShape(type, result))) bytes += elementBytes(type);
   };
   for (mlir::Type type : llvm::drop_begin(op->getResultTypes())) add(type);
   for (mlir::Type type : llvm::drop_begin(op->getOperandTypes(), 2)) add(type);
   return bytes;
 }
 
-// Whether the op's kernel writes what the op is of, too (oriel-form-lists).
-bool isRoundedByList(mlir::Operation* op) {
+// Whether the list that makes what the op casts does that, too (oriel-form-lists).
+bool isDoneByList(mlir::Operation* op) {
   auto cast = llvm::dyn_cast<ir::CastOp>(op);
-  return cast && llvm::isa_and_present<ir::ListedOpInterface>(cast.getInput().getDefiningOp());
+  if (!cast) return false;
+  auto listed = llvm::dyn_cast_if_present<ir::ListedOpInterface>(cast.getInput().getDefiningOp());
+  return listed && ir::roundingOf(listed) == cast;
 }
 
 MatrixProduct productOf(const ir::MatrixProduct& product, mlir::Type operandType,
@@ -98,7 +96,7 @@ double OpTimes::seconds(mlir::Operation* op) const {
     }
     return std::max(seconds, launch);
   }
-  const bool isOfList = isRoundedByList(op);
+  const bool isOfList = isDoneByList(op);
   const double bytes = (isOfList ? 0 : static_cast<double>(cost.getBytesRead())) +
                        static_cast<double>(cost.getBytesWritten());
   const double seconds = memorySeconds(efficiency_, rates_, stack_.pointwise * bytes);
