@@ -196,10 +196,10 @@ class Annotator {
       const auto dims = positionsBehind(forward, positions);
       for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
         const int64_t ranks = ranksWithParameter(grid_, &op, "cp", values);
-        if (ranks == 1) continue;
+        if (ranks == 1 || ir::workFlops(&op) == 0) continue;
         auto type = llvm::cast<RankedTensorType>(op.getResult(0).getType());
         auto dim = dims.find(op.getResult(0));
-        work.add(&op, dim != dims.end() && type.getDimSize(dim->second) % ranks == 0);
+        work.add(&op, ranks, dim != dims.end() && type.getDimSize(dim->second) % ranks == 0);
       }
     }
     if (work.share() <= kWorthIt) return;
@@ -211,28 +211,29 @@ class Annotator {
         << "for each data-parallel rank";
   }
 
-  // Where tp splits no more than a part of the work with parameters. Not what the strategy keeps.
+  // Where tp splits no more than a part of the work with parameters. What the strategy says of
+  // parameters, and what a warning said of blocks, is known.
   void warnOfUnsplit() {
     constexpr double kWorthIt = 0.25;
     RepeatedWork work;
-    int64_t most = 1;
     for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
       const SegmentValues values = readValues(forward);
       for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
         const int64_t ranks = ranksWithParameter(grid_, &op, "tp", values);
         if (ranks == 1) continue;
-        most = std::max(most, ranks);
-        work.add(&op, llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
+        const bool isKnown = llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
           auto parameter = values.parameters.find(operand);
           if (parameter == values.parameters.end()) return false;
           const std::string symbol = ir::ParameterOp(parameter->second).getSymName().str();
-          return cuts_.count(symbol) > 0 || forced_.count(symbol) > 0;
-        }));
+          return cuts_.count(symbol) > 0 || forced_.count(symbol) > 0 || kept_.count(symbol) > 0;
+        });
+        work.add(&op, ranks, isKnown);
       }
     }
-    if (hasKept_ || work.share() <= kWorthIt) return;
+    if (work.share() <= kWorthIt) return;
     work.largest()->emitWarning("is not split over tp = ")
-        << most << ", as " << work.percent() << " % of the work with parameters: each of the "
+        << work.ranksOfLargest() << ", as " << work.percent()
+        << " % of the work with parameters: each of the "
         << "ranks does all of that. `--explain-sharding` says why; a smaller tp and more dp may be "
            "faster";
   }
@@ -288,6 +289,9 @@ class Annotator {
       if (!block.indivisible.empty()) {
         if (!hasParts(block)) return reportIndivisible(block);
         kept.push_back(&block);
+        for (const TensorBlock::Cut& cut : block.cuts) {
+          kept_.insert(ir::ParameterOp(cut.parameter).getSymName().str());
+        }
         continue;
       }
       for (const TensorBlock::Cut& cut : block.cuts) {
@@ -309,7 +313,6 @@ class Annotator {
   void reportKept(const TensorBlock& block, size_t count) {
     ir::ParameterOp parameter = block.cuts.front().parameter;
     mlir::InFlightDiagnostic warning = block.reduction->emitWarning("tp = ");
-    hasKept_ = true;
     warning << tensorRanks(parameter) << " does not divide the " << block.indivisible
             << ", for which \"" << uniqueName(parameter)
             << "\" would be split: each rank computes all of it";
@@ -429,7 +432,7 @@ class Annotator {
   std::set<std::string> forced_;        // parameters, by symbol
   std::map<std::string, UseCut> cuts_;  // likewise
   std::vector<TensorBlock> blocks_;
-  bool hasKept_ = false;  // a block that its ranks don't divide; that was said
+  std::set<std::string> kept_;  // parameters of blocks that the ranks don't divide; that was said
 };
 
 // Where the ranks that shard don't divide all parameters (dp = 24 and sizes that 3 does not

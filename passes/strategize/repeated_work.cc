@@ -7,7 +7,7 @@
 
 namespace oriel {
 
-void RepeatedWork::add(mlir::Operation* op, bool isSplit) {
+void RepeatedWork::add(mlir::Operation* op, int64_t ranks, bool isSplit) {
   const double work = ir::workFlops(op);
   all_ += work;
   if (isSplit) return;
@@ -15,6 +15,7 @@ void RepeatedWork::add(mlir::Operation* op, bool isSplit) {
   if (work <= most_) return;
   most_ = work;
   largest_ = op;
+  ranks_ = ranks;
 }
 
 long RepeatedWork::percent() const { return std::lround(100 * share()); }

@@ -14,17 +14,20 @@ namespace oriel {
 // In floating-point operations of products and attention.
 class RepeatedWork {
  public:
-  void add(mlir::Operation* op, bool isSplit);
+  // `ranks` of the axis share the op, or each of them does all of it.
+  void add(mlir::Operation* op, int64_t ranks, bool isSplit);
 
   // Of all that was added: 0 to 1, and 0 of nothing.
   double share() const { return all_ > 0 ? repeated_ / all_ : 0; }
   long percent() const;
   // Of what is not split; null for none.
   mlir::Operation* largest() const { return largest_; }
+  int64_t ranksOfLargest() const { return ranks_; }
 
  private:
   double all_ = 0, repeated_ = 0, most_ = 0;
   mlir::Operation* largest_ = nullptr;
+  int64_t ranks_ = 1;
 };
 
 // Ranks along a mesh axis of the module whose parameter the op uses; 1 for an op without.
