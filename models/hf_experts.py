@@ -21,8 +21,8 @@ def dense_experts(self, hidden_states, top_k_index, top_k_weights):
         raise NotImplementedError("norms behind experts are not written dense")
     up = self.gate_up_proj if self.has_gate else self.up_proj
     experts = self.down_proj.shape[0]
-    chosen = torch.arange(experts, device=top_k_index.device)
-    share = ((top_k_index.unsqueeze(-1) == chosen).to(top_k_weights.dtype) *
+    every = torch.arange(experts, device=top_k_index.device)
+    share = ((top_k_index.unsqueeze(-1) == every).to(top_k_weights.dtype) *
              top_k_weights.unsqueeze(-1)).sum(1)  # [tokens, experts]
     rows = "ehi" if self.is_transposed else "eih"
     inner = torch.einsum(f"th,{rows}->eti", hidden_states, up)
@@ -38,15 +38,12 @@ def dense_experts(self, hidden_states, top_k_index, top_k_weights):
 
 
 def make_dense(module):
-    """Lets all experts of the module be computed so. Returns whether it has
-    any."""
+    """Lets all experts of the module be computed so."""
     try:
         from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
     except ImportError:  # a version without the interface
-        return False
+        return
     ALL_EXPERTS_FUNCTIONS.register(NAME, dense_experts)
-    experts = [part for part in module.modules()
-               if hasattr(part, "has_gate") and hasattr(part, "down_proj")]
-    for part in experts:
-        part.config._experts_implementation = NAME
-    return bool(experts)
+    for part in module.modules():
+        if hasattr(part, "has_gate") and hasattr(part, "down_proj"):
+            part.config._experts_implementation = NAME

@@ -1,6 +1,6 @@
-// Sharding rules of normalisations and softmax: rows are independent. What is normalised is cut in
-// steps (normalization_steps.cc), where what is normalised is cut: weights and biases are small,
-// and how they lie is no reason.
+// Sharding rules of normalisations and softmax: rows are independent. A row splits
+// in steps (normalization_steps.cc); weights and biases have no factor of it, so that how these lie
+// never asks for steps.
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/rule_builder.h"

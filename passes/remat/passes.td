@@ -17,9 +17,10 @@ def Remat : Pass<"oriel-remat", "::mlir::ModuleOp"> {
       (Korthikanti et al. 2022, section 5). No collective runs again;
     - `auto`: a step takes the least time with which the arena of each program has at most
       `memory` bytes, by the predicted times of ops and collectives (segment_time.h) and the
-      memory planner (budget.h), of ops as they are launched. Standard error gets that time, what runs again, and a lower
-      bound of that. How much of the overlap that is asked fits with it goes on the program as
-      the attribute `oriel.overlap`, for `oriel-overlap`.
+      memory planner (budget.h), both of ops as they are launched. Standard error gets that time
+      and, of single ops, what runs again and a lower bound of that. How much of the overlap that
+      is asked fits with it goes on the program as the attribute `oriel.overlap`, for
+      `oriel-overlap`.
 
     Values that several blocks use and ops between blocks stay as they are. A segment of the
     backward gets a clone of each op that it needs, in front of the first op that uses it, with

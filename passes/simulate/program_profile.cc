@@ -156,11 +156,8 @@ bool isPassing(size_t use, const MemoryPlace& place) {
 
 void growWork(const SegmentWork& from, const SegmentWork& to, double times, SegmentWork* result) {
   result->flops += difference(from.flops, to.flops, times);
-  for (const auto& [kernel, seconds] : to.ofKernel) {
-    auto before = from.ofKernel.find(kernel);
-    const double less = before == from.ofKernel.end() ? 0 : before->second;
-    result->ofKernel[kernel] += difference(less, seconds, times);
-  }
+  for (const auto& [kernel, seconds] : from.ofKernel) result->ofKernel[kernel] -= times * seconds;
+  for (const auto& [kernel, seconds] : to.ofKernel) result->ofKernel[kernel] += times * seconds;
 }
 
 // Places that the other one doesn't have go.

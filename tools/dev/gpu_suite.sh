@@ -69,7 +69,7 @@ dp2 --mesh dp=2 --zero 1
 tp2 --mesh tp=2 --sp
 pp2 --stages 2 --schedule 1f1b
 dp2tp2 --mesh dp=2,tp=2 --zero 3
-unfused --mesh dp=1 --fuse-kernels off
+single_ops --mesh dp=1 --fuse-kernels off
 generated --mesh dp=1 --generated-kernels on
 fused_loss --mesh dp=1 --fuse-loss
 tp2_all --mesh tp=2 --sp --fuse-loss --generated-kernels on
@@ -79,7 +79,7 @@ LIST
 # What a precision is trained with: 20 steps of AdamW and, in f32, 5 of SGD, which hides no wrong factor of a gradient.
 optimizers() { if [[ "$1" == f32 ]]; then echo adamw sgd; else echo adamw; fi; }
 
-ranks_of() { case "$1" in 1 | unfused | generated | fused_loss) echo 1 ;; dp2tp2) echo 4 ;; *) echo 2 ;; esac; }
+ranks_of() { case "$1" in 1 | single_ops | generated | fused_loss) echo 1 ;; dp2tp2) echo 4 ;; *) echo 2 ;; esac; }
 
 # The highest version of glibc that what was packed asks for.
 glibc_needed() {
