@@ -116,11 +116,13 @@ absl::Status compile(Arguments arguments, const Vocabulary& vocabulary) {
       arguments.output,
       {arguments.compile.modelPath, arguments.recipe, arguments.strategy.file, arguments.cluster}));
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.kernels, kernelFormsOf(arguments.kernels));
-  if (arguments.compile.kernels.launches.generated && hostTargets().empty()) {
-    return absl::UnimplementedError(
-        "this oriel generates kernels on x86-64 Linux only; leave out --generated-kernels");
-  }
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.device, runtime::ParseDevice(arguments.device));
+  if (arguments.compile.kernels.launches.generated && hostTargets().empty() &&
+      arguments.compile.device.kind() != runtime::kCudaDevice) {
+    return absl::UnimplementedError(
+        "this oriel generates kernels for the host on x86-64 Linux only; leave out "
+        "--generated-kernels");
+  }
   ORIEL_ASSIGN_OR_RETURN(arguments.compile.recipe, readRecipe(arguments.recipe));
   std::optional<ThisMachine> thisOne;
   ORIEL_RETURN_IF_ERROR(findMachines(arguments, &strategy, &arguments.compile, &thisOne));

@@ -276,13 +276,9 @@ class Emitter {
     generatedIndex_[op.getSymName()] = index->second;
     if (!isNew) return success();
     kernel.set_name("generated" + std::to_string(plan_.generated_size()));
-    // The emulator of CUDA runs the host's.
-    std::vector<std::string> targets = hostTargets();
-    if (options_.device.kind() == runtime::kCudaDevice) {
-      for (const std::string& architecture : generatedArchitectures(options_.device)) {
-        targets.push_back(architecture);
-      }
-    }
+    const std::vector<std::string> targets = options_.device.kind() == runtime::kCudaDevice
+                                                 ? generatedArchitectures(options_.device)
+                                                 : hostTargets();
     for (const std::string& target : targets) {
       FailureOr<Image> image = compileKernel(op, kernel.name(), target);
       if (failed(image)) return failure();

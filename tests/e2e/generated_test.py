@@ -108,7 +108,7 @@ class GeneratedTest(OrielTestCase):
 
     @unittest.skipUnless(EMULATED.exists(), "built without CUDA")
     def test_emulated_cuda(self):
-        """The emulator runs the host's code of the same linalg."""
+        """The emulator runs the plan's PTX."""
         environment = dict(oriel_testing.ENVIRONMENT, ORIEL_CUDA_PLUGIN=str(EMULATED))
         self.addCleanup(setattr, oriel_testing, "ENVIRONMENT", oriel_testing.ENVIRONMENT)
         oriel_testing.ENVIRONMENT = environment

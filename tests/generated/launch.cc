@@ -16,10 +16,10 @@ namespace oriel {
 
 using runtime::DType;
 
-kernels::KernelFn Launch::prepare(const std::string& target, int threads) const {
+std::optional<kernels::KernelSpec> Launch::specFor(const std::string& target) const {
   mlir::FailureOr<Image> image = compileKernel(kernel, "k", target);
   EXPECT_TRUE(succeeded(image));
-  if (failed(image)) return nullptr;
+  if (failed(image)) return std::nullopt;
   kernels::KernelSpec full = spec;
   const LaunchUnits units = unitsOf(kernel);
   full.attributes["name"] = std::string("k");
@@ -28,8 +28,14 @@ kernels::KernelFn Launch::prepare(const std::string& target, int threads) const 
   full.attributes["block_units"] = units.blockUnits;
   full.attributes["image." + target] = image->code;
   full.attributes["entry." + target] = image->entry;
-  full.num_threads = threads;
-  absl::StatusOr<kernels::KernelFn> made = kernels::KernelRegistry::Host().Prepare(full);
+  return full;
+}
+
+kernels::KernelFn Launch::prepare(const std::string& target, int threads) const {
+  std::optional<kernels::KernelSpec> full = specFor(target);
+  if (!full) return nullptr;
+  full->num_threads = threads;
+  absl::StatusOr<kernels::KernelFn> made = kernels::KernelRegistry::Host().Prepare(*full);
   EXPECT_TRUE(made.ok()) << made.status();
   return made.ok() ? *made : nullptr;
 }

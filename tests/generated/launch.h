@@ -21,6 +21,9 @@ struct Launch {
   llvm::SmallVector<unsigned> results;    // of the launch: the function's
   llvm::SmallVector<bool> overwrites;     // by result: whether it may lie where an operand was
 
+  // The launch with its code for the target; nullopt, and a failure of the test, if it can't be
+  // compiled.
+  std::optional<kernels::KernelSpec> specFor(const std::string& target) const;
   // Null, and a failure of the test, if it can't be made.
   kernels::KernelFn prepare(const std::string& target, int threads) const;
 };

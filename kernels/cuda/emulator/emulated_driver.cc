@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/emulator/emulated_device.h"
 #include "kernels/cuda/emulator/emulated_kernel.h"
+#include "kernels/cuda/emulator/ptx.h"
 
 namespace oriel::kernels::cuda {
 namespace {
@@ -23,7 +24,11 @@ struct EmulatedFunction {
   int shared_bytes = kDefaultSharedBytes;  // dynamic, allowed
 };
 
+// In place of an image: what stands for all kernels that are compiled for the emulator.
+constexpr char kCompiled[] = "those that are compiled for the emulator";
+
 struct EmulatedModule {
+  std::unique_ptr<emulator::PtxModule> ptx;  // null for kCompiled
   std::map<std::string, EmulatedFunction> functions;
 };
 
@@ -68,6 +73,7 @@ CUresult ErrorName(CUresult error, const char** name) {
     ORIEL_CUDA_NAME(CUDA_ERROR_INVALID_DEVICE)
     ORIEL_CUDA_NAME(CUDA_ERROR_INVALID_CONTEXT)
     ORIEL_CUDA_NAME(CUDA_ERROR_INVALID_HANDLE)
+    ORIEL_CUDA_NAME(CUDA_ERROR_INVALID_PTX)
     ORIEL_CUDA_NAME(CUDA_ERROR_ILLEGAL_STATE)
     ORIEL_CUDA_NAME(CUDA_ERROR_NOT_FOUND)
     ORIEL_CUDA_NAME(CUDA_ERROR_NOT_READY)
@@ -345,8 +351,16 @@ CUresult Fill(CUdeviceptr target, unsigned char value, size_t bytes, CUstream ha
 
 // Modules and launches.
 
-CUresult LoadModule(CUmodule* module, const void*) {
-  *module = reinterpret_cast<CUmodule>(new EmulatedModule);
+CUresult LoadModule(CUmodule* module, const void* image) {
+  auto made = std::make_unique<EmulatedModule>();
+  if (image != kCompiled) {
+    auto ptx = emulator::PtxModule::Load(static_cast<const char*>(image));
+    if (!ptx.ok()) {
+      return EmulatorFails(CUDA_ERROR_INVALID_PTX, std::string(ptx.status().message()));
+    }
+    made->ptx = *std::move(ptx);
+  }
+  *module = reinterpret_cast<CUmodule>(made.release());
   return CUDA_SUCCESS;
 }
 
@@ -356,12 +370,14 @@ CUresult UnloadModule(CUmodule module) {
 }
 
 CUresult GetFunction(CUfunction* function, CUmodule handle, const char* name) {
-  const EmulatedKernel* kernel = FindEmulated(name);
+  auto& module = *reinterpret_cast<EmulatedModule*>(handle);
+  const EmulatedKernel* kernel = module.ptx ? module.ptx->Find(name) : FindEmulated(name);
   if (kernel == nullptr) {
     return EmulatorFails(CUDA_ERROR_NOT_FOUND,
-                         absl::StrCat("no function ", name, " is compiled for the emulator"));
+                         module.ptx
+                             ? absl::StrCat("the PTX has no entry ", name)
+                             : absl::StrCat("no function ", name, " is compiled for the emulator"));
   }
-  auto& module = *reinterpret_cast<EmulatedModule*>(handle);
   *function = reinterpret_cast<CUfunction>(
       &module.functions.emplace(name, EmulatedFunction{kernel}).first->second);
   return CUDA_SUCCESS;
@@ -480,7 +496,7 @@ Driver MakeTable() {
   driver.cuFuncGetAttribute = &GetFunctionAttribute;
   driver.cuLaunchKernel = &LaunchKernel;
   FillStreamFunctions(driver);
-  driver.kernels = {"those that are compiled for the emulator"};
+  driver.kernels = {kCompiled};
   driver.architectures = "the emulator";
   return driver;
 }

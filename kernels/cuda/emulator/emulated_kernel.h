@@ -8,6 +8,7 @@
 #define ORIEL_KERNELS_CUDA_EMULATOR_EMULATED_KERNEL_H_
 
 #include <cstddef>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -31,7 +32,7 @@ struct EmulatedKernel {
   // Runs all blocks, to their end. `args` as cuLaunchKernel has them: the address of each argument.
   // In whichever thread drives the stream; in several at a time, for several devices. What a GPU
   // refuses, or hangs on, is an error that says which block and why (block.h).
-  absl::Status (*run)(const EmulatedLaunch& launch, void** args) = nullptr;
+  std::function<absl::Status(const EmulatedLaunch& launch, void** args)> run;
 };
 
 // Null if there is none of the name.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/copy_rows.h"
 #include "runtime/base/status.h"
 
 namespace oriel::runtime {
@@ -17,13 +16,6 @@ absl::Status CopyAsync(const kernels::cuda::Device& device, void* target, const 
   if (bytes == 0 || target == source) return absl::OkStatus();
   return ORIEL_CUDA(device.driver(), cuMemcpyAsync, Address(target), Address(source),
                     static_cast<size_t>(bytes), stream);
-}
-
-absl::Status CopyRowsAsync(const kernels::cuda::Device& device, void* target, int64_t target_stride,
-                           const void* source, int64_t source_stride, int64_t run, int64_t rows,
-                           CUstream stream) {
-  return kernels::cuda::CopyRows(device.driver(), Address(target), target_stride, Address(source),
-                                 source_stride, run, rows, stream);
 }
 
 absl::StatusOr<std::unique_ptr<OwnStream>> OwnStream::Create(const kernels::cuda::Device& device) {

@@ -18,10 +18,6 @@ namespace oriel::runtime {
 // Puts a copy on the stream; nothing for no bytes. Either side may be pinned host memory.
 absl::Status CopyAsync(const kernels::cuda::Device& device, void* target, const void* source,
                        int64_t bytes, CUstream stream);
-// Copies `rows` runs of `run` bytes, which begin so many bytes apart on either side.
-absl::Status CopyRowsAsync(const kernels::cuda::Device& device, void* target, int64_t target_stride,
-                           const void* source, int64_t source_stride, int64_t run, int64_t rows,
-                           CUstream stream);
 
 // A stream of one's own.
 class OwnStream {

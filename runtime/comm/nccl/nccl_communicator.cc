@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/packing/packing.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/nccl/device_memory.h"
 #include "runtime/comm/nccl/nccl_group.h"
@@ -54,13 +55,15 @@ class NcclCommunicator final : public Communicator {
   // `owned` is the host's communicator of a group, null for the world's.
   NcclCommunicator(std::shared_ptr<NcclWorld> world, std::unique_ptr<Communicator> owned,
                    Communicator& host, std::vector<int64_t> world_ranks,
-                   std::unique_ptr<OwnStream> own_stream, std::unique_ptr<Communicator> messages)
+                   std::unique_ptr<OwnStream> own_stream, std::unique_ptr<Communicator> messages,
+                   const kernels::cuda::Packer& packer)
       : world_(std::move(world)),
         owned_(std::move(owned)),
         host_(host),
         world_ranks_(std::move(world_ranks)),
         own_stream_(std::move(own_stream)),
         messages_(std::move(messages)),
+        packer_(packer),
         scratch_(world_->device()) {}
 
   // Collective over the ranks of `host`.
@@ -70,9 +73,11 @@ class NcclCommunicator final : public Communicator {
     ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<OwnStream> stream, OwnStream::Create(world->device()));
     ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> messages,
                            OpenStagedWorld(host, world->device()));
+    ORIEL_ASSIGN_OR_RETURN(const kernels::cuda::Packer packer,
+                           kernels::cuda::Packer::Find(world->device()));
     return std::make_unique<NcclCommunicator>(std::move(world), std::move(owned), host,
                                               std::move(world_ranks), std::move(stream),
-                                              std::move(messages));
+                                              std::move(messages), packer);
   }
 
   // What only collectives need. Collective.
@@ -149,9 +154,7 @@ class NcclCommunicator final : public Communicator {
                                     stream());
       });
     }));
-    for (size_t i = 0; i < buffers.size(); ++i) {
-      ORIEL_RETURN_IF_ERROR(Unpack(targets[i], buffers[i]));
-    }
+    ORIEL_RETURN_IF_ERROR(Unpack(targets, buffers));
     return End();
   }
 
@@ -159,11 +162,10 @@ class NcclCommunicator final : public Communicator {
     ORIEL_RETURN_IF_ERROR(CheckReduceScatter(buffers));
     ORIEL_RETURN_IF_ERROR(BeginPieces("reduce_scatter", buffers, {&PieceBuffer::source_blocks}));
     if (bytes_ == 0) return End();
-    std::vector<Packed> sources, targets;
-    for (const PieceBuffer& buffer : buffers) {
-      ORIEL_ASSIGN_OR_RETURN(Packed source, Pack(buffer));
-      sources.push_back(source);
-      targets.push_back({static_cast<char*>(buffer.target), source.bytes});
+    ORIEL_ASSIGN_OR_RETURN(const std::vector<Packed> sources, Pack(buffers));
+    std::vector<Packed> targets;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      targets.push_back({static_cast<char*>(buffers[i].target), sources[i].bytes});
     }
     ORIEL_RETURN_IF_ERROR(CallOrCopy(sources, targets, [&](ncclComm_t comm) {
       size_t i = 0;
@@ -183,10 +185,9 @@ class NcclCommunicator final : public Communicator {
     ORIEL_RETURN_IF_ERROR(BeginPieces("all_to_all", buffers,
                                       {&PieceBuffer::source_blocks, &PieceBuffer::target_blocks}));
     if (bytes_ == 0) return End();
-    std::vector<Packed> sources, targets;
+    ORIEL_ASSIGN_OR_RETURN(const std::vector<Packed> sources, Pack(buffers));
+    std::vector<Packed> targets;
     for (const PieceBuffer& buffer : buffers) {
-      ORIEL_ASSIGN_OR_RETURN(Packed source, Pack(buffer));
-      sources.push_back(source);
       targets.push_back(PlaceOf(buffer.target, buffer, buffer.target_blocks));
     }
     ORIEL_RETURN_IF_ERROR(CallOrCopy(sources, targets, [&](ncclComm_t comm) {
@@ -204,9 +205,7 @@ class NcclCommunicator final : public Communicator {
       }
       return ncclSuccess;
     }));
-    for (size_t i = 0; i < buffers.size(); ++i) {
-      ORIEL_RETURN_IF_ERROR(Unpack(targets[i], buffers[i]));
-    }
+    ORIEL_RETURN_IF_ERROR(Unpack(targets, buffers));
     return End();
   }
 
@@ -363,29 +362,29 @@ class NcclCommunicator final : public Communicator {
     packed_ += bytes;
     return {place, piece};
   }
-  // Puts the pieces of the source one behind the other.
-  absl::StatusOr<Packed> Pack(const PieceBuffer& buffer) {
-    const Blocks& blocks = buffer.source_blocks;
-    const Packed packed = PlaceOf(buffer.source, buffer, blocks);
-    if (PackedBytes(buffer, blocks) == 0) return packed;
-    const int64_t run = blocks.inner * DTypeBytes(buffer.dtype);
-    for (int64_t piece = 0; piece < size(); ++piece) {
-      ORIEL_RETURN_IF_ERROR(CopyRowsAsync(world_->device(), packed.data + piece * packed.bytes, run,
-                                          static_cast<const char*>(buffer.source) + piece * run,
-                                          size() * run, run, blocks.outer, stream()));
+  // Puts the pieces of each source one behind the other.
+  absl::StatusOr<std::vector<Packed>> Pack(absl::Span<const PieceBuffer> buffers) {
+    std::vector<Packed> packed;
+    std::vector<kernels::cuda::RunsToSwap> swaps;
+    for (const PieceBuffer& buffer : buffers) {
+      const Blocks& blocks = buffer.source_blocks;
+      packed.push_back(PlaceOf(buffer.source, buffer, blocks));
+      if (PackedBytes(buffer, blocks) == 0) continue;
+      swaps.push_back({buffer.source, packed.back().data, blocks.outer, size(),
+                       blocks.inner * DTypeBytes(buffer.dtype)});
     }
+    ORIEL_RETURN_IF_ERROR(packer_.Swap(swaps, stream()));
     return packed;
   }
-  absl::Status Unpack(const Packed& packed, const PieceBuffer& buffer) {
-    const Blocks& blocks = buffer.target_blocks;
-    if (PackedBytes(buffer, blocks) == 0) return absl::OkStatus();
-    const int64_t run = blocks.inner * DTypeBytes(buffer.dtype);
-    for (int64_t piece = 0; piece < size(); ++piece) {
-      ORIEL_RETURN_IF_ERROR(CopyRowsAsync(
-          world_->device(), static_cast<char*>(buffer.target) + piece * run, size() * run,
-          packed.data + piece * packed.bytes, run, run, blocks.outer, stream()));
+  absl::Status Unpack(const std::vector<Packed>& packed, absl::Span<const PieceBuffer> buffers) {
+    std::vector<kernels::cuda::RunsToSwap> swaps;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const Blocks& blocks = buffers[i].target_blocks;
+      if (PackedBytes(buffers[i], blocks) == 0) continue;
+      swaps.push_back({packed[i].data, buffers[i].target, size(), blocks.outer,
+                       blocks.inner * DTypeBytes(buffers[i].dtype)});
     }
-    return absl::OkStatus();
+    return packer_.Swap(swaps, stream());
   }
 
   const std::shared_ptr<NcclWorld> world_;
@@ -394,6 +393,7 @@ class NcclCommunicator final : public Communicator {
   const std::vector<int64_t> world_ranks_;  // of the members
   const std::unique_ptr<OwnStream> own_stream_;
   const std::unique_ptr<Communicator> messages_;
+  const kernels::cuda::Packer packer_;
   std::unique_ptr<NcclGroup> group_;
   CUstream stream_ = nullptr;
   std::string label_;
