@@ -5,7 +5,8 @@
 //
 //   string name                   also of the function in PTX
 //   int units, unit_elements,
-//       block_units               see plan.proto
+//       block_units,
+//       thread_elements           see plan.proto; one thread_elements at least
 //   string image.TARGET           code, for each target
 //   int entry.TARGET
 //
@@ -58,6 +59,7 @@ class HostCode {
 struct GeneratedUnits {
   int64_t units = 0, unit_elements = 0;
   int64_t block_units = 0;  // 0: blocks of CUDA are of elements
+  int64_t thread_elements = 1;
 };
 absl::StatusOr<GeneratedUnits> UnitsOf(const KernelSpec& spec);
 

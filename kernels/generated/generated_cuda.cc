@@ -42,7 +42,7 @@ absl::StatusOr<KernelFn> MakeGenerated(const KernelSpec& spec, Device& device) {
   ORIEL_ASSIGN_OR_RETURN(const Function function, device.Load(ptx, name));
   const bool rows = units.block_units > 0;
   const int64_t count = rows ? units.units : units.units * units.unit_elements;
-  const int64_t of_block = rows ? units.block_units : kGeneratedThreads;
+  const int64_t of_block = rows ? units.block_units : kGeneratedThreads * units.thread_elements;
   const int64_t blocks = (count + of_block - 1) / of_block;
   if (blocks > 0x7fffffff) {
     return absl::UnimplementedError(

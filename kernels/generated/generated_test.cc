@@ -39,6 +39,7 @@ KernelSpec Spec(int64_t units, int64_t unit_elements, int threads = 1) {
            {"units", units},
            {"unit_elements", unit_elements},
            {"block_units", int64_t{0}},
+           {"thread_elements", int64_t{1}},
            {"image.x86-64", Increment()},
            {"entry.x86-64", int64_t{1}}},
           threads};

@@ -81,6 +81,8 @@ absl::StatusOr<GeneratedUnits> UnitsOf(const KernelSpec& spec) {
   ORIEL_ASSIGN_OR_RETURN(result.units, spec.Int("units"));
   ORIEL_ASSIGN_OR_RETURN(result.unit_elements, spec.Int("unit_elements"));
   ORIEL_ASSIGN_OR_RETURN(result.block_units, spec.Int("block_units"));
+  ORIEL_ASSIGN_OR_RETURN(result.thread_elements, spec.Int("thread_elements"));
+  if (result.thread_elements < 1) return Malformed(spec, "has threads of no elements");
   for (const TensorSpec& tensor : spec.results) {
     const int64_t count = tensor.num_elements();
     if (result.units > 0 && result.unit_elements > 0 && count % result.units == 0 &&

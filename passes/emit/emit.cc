@@ -269,6 +269,7 @@ class Emitter {
     kernel.set_units(units.units);
     kernel.set_unit_elements(units.elements);
     kernel.set_block_units(units.blockUnits);
+    kernel.set_thread_elements(units.threadElements);
     std::string text;
     llvm::raw_string_ostream stream(text);
     op.getBody().front().print(stream);

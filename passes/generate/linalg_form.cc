@@ -10,6 +10,7 @@
 #include "passes/generate/code.h"
 #include "passes/generate/elements.h"
 #include "passes/generate/loops.h"
+#include "passes/generate/lower_elements.h"
 #include "passes/generate/row_space.h"
 
 namespace oriel {
@@ -245,10 +246,21 @@ class Form {
 LaunchUnits unitsOf(exec::KernelOp kernel) {
   const RowSpace space = spaceOf(kernel);
   if (space.rank < static_cast<int64_t>(space.full.size())) {
-    return {space.rows(), space.columns(), kThreadsOfBlock / lanesOf(space.columns())};
+    return {space.rows(), space.columns(), kThreadsOfBlock / lanesOf(space.columns()), 1};
   }
   const Loops loops = loopsOf(kernel, space.full, 0, space.full.size());
-  return {loops.sizes.front(), mlir::computeProduct(llvm::ArrayRef(loops.sizes).drop_front()), 0};
+  mlir::Block& block = kernel.getBody().front();
+  llvm::SmallVector<Type> along;
+  for (mlir::BlockArgument argument : block.getArguments()) {
+    if (loops.varies.back()[argument.getArgNumber()]) {
+      along.push_back(storedType(elementOf(argument)));
+    }
+  }
+  for (Value result : block.getTerminator()->getOperands()) {
+    along.push_back(storedType(elementOf(result)));
+  }
+  return {loops.sizes.front(), mlir::computeProduct(llvm::ArrayRef(loops.sizes).drop_front()), 0,
+          threadElementsOf(loops.sizes.back(), along)};
 }
 
 FailureOr<mlir::func::FuncOp> buildLinalgForm(exec::KernelOp kernel, llvm::StringRef name,

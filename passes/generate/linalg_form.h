@@ -13,7 +13,8 @@ namespace oriel {
 // What a launch computes at a time: all of its units, of which none depends on another one.
 struct LaunchUnits {
   int64_t units = 0, elements = 0;  // of each one, of results of full shape
-  int64_t blockUnits = 0;           // that a block of CUDA computes; 0: a thread for each element
+  int64_t blockUnits = 0;           // that a block of CUDA computes; 0: each thread some elements
+  int64_t threadElements = 1;       // of a result, that it computes then (lower_elements.h)
 };
 
 // Without reductions, units are the kernel's outermost loop; else rows (row_space.h).

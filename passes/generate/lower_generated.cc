@@ -6,6 +6,7 @@
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -19,10 +20,9 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
-#include "passes/generate/code.h"
+#include "passes/generate/lower_elements.h"
 #include "passes/generate/lower_rows.h"
 #include "passes/generate/passes.h"
 
@@ -57,43 +57,29 @@ linalg::GenericOp bodyOf(mlir::func::FuncOp function) {
                                                                               : linalg::GenericOp();
 }
 
-// Restricts the loops: each operand becomes the piece of `memories` that they reach.
-void restrict(linalg::GenericOp body, OpBuilder& builder, mlir::ValueRange memories,
-              llvm::ArrayRef<OpFoldResult> firsts, llvm::ArrayRef<OpFoldResult> sizes) {
-  for (auto [operand, map, memory] :
-       llvm::zip_equal(body->getOpOperands(), body.getIndexingMapsArray(), memories)) {
-    llvm::SmallVector<OpFoldResult> offset, size, stride;
-    for (mlir::AffineExpr dim : map.getResults()) {
-      const unsigned loop = llvm::cast<mlir::AffineDimExpr>(dim).getPosition();
-      offset.push_back(firsts[loop]);
-      size.push_back(sizes[loop]);
-      stride.push_back(builder.getIndexAttr(1));
-    }
-    if (offset.empty()) {
-      operand.set(memory);
-      continue;
-    }
-    operand.set(memref::SubViewOp::create(builder, body.getLoc(), memory, offset, size, stride)
-                    .getResult());
-  }
-}
-
-// The function gets a range of the outermost loop.
+// The function gets a range of the outermost loop: each operand becomes the piece that it reaches.
 void toRange(mlir::func::FuncOp function, linalg::GenericOp body) {
   OpBuilder builder(body);
   const mlir::Location loc = function.getLoc();
-  llvm::SmallVector<Value> memories(body->getOperands());
   mlir::Type index = builder.getIndexType();
   const unsigned count = function.getNumArguments();
   (void)function.insertArgument(count, index, {}, loc);
   (void)function.insertArgument(count + 1, index, {}, loc);
   Value begin = function.getArgument(count), end = function.getArgument(count + 1);
   Value length = arith::SubIOp::create(builder, loc, end, begin);
-  llvm::SmallVector<OpFoldResult> firsts(body.getNumLoops(), builder.getIndexAttr(0)), sizes;
-  for (int64_t size : body.getStaticLoopRanges()) sizes.push_back(builder.getIndexAttr(size));
-  firsts[0] = begin;
-  sizes[0] = length;
-  restrict(body, builder, memories, firsts, sizes);
+  for (auto [operand, map] : llvm::zip_equal(body->getOpOperands(), body.getIndexingMapsArray())) {
+    if (map.getNumResults() == 0) continue;
+    llvm::SmallVector<OpFoldResult> offset, size, stride;
+    for (mlir::AffineExpr dim : map.getResults()) {
+      const unsigned loop = llvm::cast<mlir::AffineDimExpr>(dim).getPosition();
+      offset.push_back(loop == 0 ? OpFoldResult(begin) : builder.getIndexAttr(0));
+      size.push_back(loop == 0 ? OpFoldResult(length)
+                               : builder.getIndexAttr(body.getStaticLoopRanges()[loop]));
+      stride.push_back(builder.getIndexAttr(1));
+    }
+    operand.set(
+        memref::SubViewOp::create(builder, loc, operand.get(), offset, size, stride).getResult());
+  }
 }
 
 // What convert-gpu-to-nvvm would call libdevice for, though the processor has it.
@@ -113,50 +99,6 @@ void useIntrinsics(mlir::Operation* kernel) {
   }
 }
 
-// The function becomes a kernel of `module`, a thread for each element.
-void toKernel(mlir::func::FuncOp function, linalg::GenericOp body, mlir::gpu::GPUModuleOp module) {
-  auto builder = OpBuilder::atBlockEnd(module.getBody());
-  const mlir::Location loc = function.getLoc();
-  auto kernel =
-      mlir::gpu::GPUFuncOp::create(builder, loc, function.getSymName(), function.getFunctionType());
-  kernel->setAttr(mlir::gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
-  kernel.setKnownBlockSizeAttr(builder.getDenseI32ArrayAttr({kThreadsOfBlock, 1, 1}));
-  builder.setInsertionPointToStart(&kernel.getBody().front());
-  auto number = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  };
-  Value block = mlir::gpu::BlockIdOp::create(builder, loc, mlir::gpu::Dimension::x);
-  Value thread = mlir::gpu::ThreadIdOp::create(builder, loc, mlir::gpu::Dimension::x);
-  Value before = arith::MulIOp::create(builder, loc, block, number(kThreadsOfBlock));
-  Value element = arith::AddIOp::create(builder, loc, before, thread);
-  llvm::SmallVector<int64_t> sizes = body.getStaticLoopRanges();
-  const int64_t count = mlir::computeProduct(sizes);
-  Value inside =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, element, number(count));
-  auto branch = mlir::scf::IfOp::create(builder, loc, inside, /*withElseRegion=*/false);
-  mlir::gpu::ReturnOp::create(builder, loc);
-  builder.setInsertionPointToStart(branch.thenBlock());
-  llvm::SmallVector<OpFoldResult> firsts(sizes.size()), ones(sizes.size(), builder.getIndexAttr(1));
-  Value rest = element;
-  for (size_t loop = sizes.size(); loop-- > 0;) {
-    if (loop == 0) {
-      firsts[loop] = rest;
-      break;
-    }
-    Value size = number(sizes[loop]);
-    firsts[loop] = arith::RemUIOp::create(builder, loc, rest, size).getResult();
-    rest = arith::DivUIOp::create(builder, loc, rest, size);
-  }
-  llvm::SmallVector<Value> memories;
-  for (Value operand : body->getOperands()) {
-    memories.push_back(kernel.getArgument(llvm::cast<mlir::BlockArgument>(operand).getArgNumber()));
-  }
-  auto moved = llvm::cast<linalg::GenericOp>(builder.clone(*body));
-  builder.setInsertionPoint(moved);
-  restrict(moved, builder, memories, firsts, ones);
-  function.erase();
-}
-
 struct LowerGenerated : impl::LowerGeneratedBase<LowerGenerated> {
   using LowerGeneratedBase::LowerGeneratedBase;
 
@@ -169,6 +111,7 @@ struct LowerGenerated : impl::LowerGeneratedBase<LowerGenerated> {
     mlir::registerConvertFuncToLLVMInterface(registry);
     mlir::registerConvertMemRefToLLVMInterface(registry);
     mlir::registerConvertNVVMToLLVMInterface(registry);
+    mlir::vector::registerConvertVectorToLLVMInterface(registry);
   }
 
   void runOnOperation() override {
@@ -197,7 +140,7 @@ struct LowerGenerated : impl::LowerGeneratedBase<LowerGenerated> {
         return signalPassFailure();
       }
       if (cuda) {
-        toKernel(function, body, kernels);
+        elementsToKernel(function, body, kernels);
       } else {
         toRange(function, body);
       }

@@ -41,8 +41,9 @@ def LowerGenerated : Pass<"oriel-lower-generated", "::mlir::ModuleOp"> {
   let description = [{
     Each function of the module is one `linalg.generic` on whole tensors in memory. For `host` it
     gets the range of the outermost dimension that a call computes; for `cuda` it becomes a kernel
-    in a `gpu.module`, a thread for each element, a block for 256 of them. Both end in the llvm
-    dialect, with bare pointers for tensors.
+    in a `gpu.module`, in blocks of 256 threads, each for the elements that are next to each other in
+    16 bytes of memory, where the innermost loop allows it. Both end in the llvm dialect, with bare
+    pointers for tensors.
 
     Or it is some that reduce rows, into memory that has been filled, and others that take what they
     have reduced. For `host` it gets a range of rows; for `cuda` a block takes a row, or several short
@@ -63,7 +64,7 @@ def LowerGenerated : Pass<"oriel-lower-generated", "::mlir::ModuleOp"> {
     "::mlir::arith::ArithDialect", "::mlir::cf::ControlFlowDialect", "::mlir::gpu::GPUDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
-    "::mlir::affine::AffineDialect"
+    "::mlir::affine::AffineDialect", "::mlir::vector::VectorDialect"
   ];
 }
 

@@ -40,6 +40,7 @@ kernels::KernelSpec MakeKernelSpec(const plan::Plan& plan, const plan::Program& 
     spec.attributes["units"] = static_cast<int64_t>(kernel.units());
     spec.attributes["unit_elements"] = static_cast<int64_t>(kernel.unit_elements());
     spec.attributes["block_units"] = static_cast<int64_t>(kernel.block_units());
+    spec.attributes["thread_elements"] = std::max<int64_t>(1, kernel.thread_elements());
     for (const auto& image : kernel.images()) {
       spec.attributes[absl::StrCat("image.", image.target())] = image.code();
       spec.attributes[absl::StrCat("entry.", image.target())] = static_cast<int64_t>(image.entry());

@@ -36,7 +36,8 @@ namespace oriel::runtime {
 //   12: gradients that the first run of a step sets
 //   13: parameters that are parts of what files have as one
 //   14: outputs of numbers in pieces along any dimension
-inline constexpr uint32_t kPlanFormatVersion = 14;
+//   15: threads of CUDA that compute several elements of a generated kernel
+inline constexpr uint32_t kPlanFormatVersion = 15;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format; of those with parts of parameters, which others would take for parameters of their
 // own.

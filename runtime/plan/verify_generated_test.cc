@@ -47,6 +47,17 @@ const BadPlan kBad[] = {
      "computes -1 units with a block of CUDA"},
     {"LargeBlock", [](auto& plan) { Kernel(plan).set_block_units(257); },
      "computes 257 units with a block of CUDA"},
+    {"NegativeThread", [](auto& plan) { Kernel(plan).set_thread_elements(-1); },
+     "computes -1 elements with a thread of CUDA"},
+    {"ThreadsThatDoNotDivide",
+     [](auto& plan) { Kernel(plan).set_thread_elements(Kernel(plan).units() + 1); },
+     "elements with a thread of CUDA, of"},
+    {"ThreadsOfRows",
+     [](auto& plan) {
+       Kernel(plan).set_block_units(1);
+       Kernel(plan).set_thread_elements(Kernel(plan).units());
+     },
+     "elements with a thread of CUDA, of"},
     {"NoUnits", [](auto& plan) { Kernel(plan).set_units(0); }, "'k' computes 0 units"},
     {"NegativeUnits",
      [](auto& plan) {

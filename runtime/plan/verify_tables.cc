@@ -505,6 +505,13 @@ void VerifyGenerated(const plan::Plan& plan, Problems& problems) {
     if (kernel.block_units() < 0 || kernel.block_units() > kMostBlockUnits) {
       problems.Add(name, " computes ", kernel.block_units(), " units with a block of CUDA");
     }
+    if (kernel.thread_elements() < 0 ||
+        (kernel.thread_elements() > 1 &&
+         (kernel.block_units() > 0 ||
+          kernel.units() * kernel.unit_elements() % kernel.thread_elements() != 0))) {
+      problems.Add(name, " computes ", kernel.thread_elements(),
+                   " elements with a thread of CUDA, of ", kernel.units() * kernel.unit_elements());
+    }
     std::set<std::string> targets;
     for (const auto& image : kernel.images()) {
       if (image.target().empty() || !targets.insert(image.target()).second) {

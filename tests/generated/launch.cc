@@ -26,6 +26,7 @@ std::optional<kernels::KernelSpec> Launch::specFor(const std::string& target) co
   full.attributes["units"] = units.units;
   full.attributes["unit_elements"] = units.elements;
   full.attributes["block_units"] = units.blockUnits;
+  full.attributes["thread_elements"] = units.threadElements;
   full.attributes["image." + target] = image->code;
   full.attributes["entry." + target] = image->entry;
   return full;

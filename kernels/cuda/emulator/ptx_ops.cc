@@ -94,6 +94,7 @@ class Maker {
     }
     if (name == "mul" || name == "mad") return MakeProduct();
     if (name == "bfe") return MakeField();
+    if (name == "prmt") return MakePermutation();
     if (name == "not" || name == "neg" || name == "abs" || name == "sqrt" || name == "rcp") {
       return MakeUnary(name);
     }
@@ -359,6 +360,22 @@ class Maker {
       });
     });
     return Of(4, words_.size() == 2, std::move(step));
+  }
+
+  // prmt.b32: each nibble of the last operand is the number of a byte of the first two; its highest
+  // bit asks for that byte's sign in all bits instead.
+  Steps MakePermutation() {
+    return Of(4, words_.size() == 2 && words_[1] == "b32", PtxStep([s = slots_](PtxThread& t) {
+                const uint64_t bytes = t.slots[s[1]] | t.slots[s[2]] << 32;
+                uint64_t made = 0;
+                for (int i = 0; i < 4; ++i) {
+                  const uint64_t nibble = t.slots[s[3]] >> 4 * i & 15;
+                  uint64_t byte = bytes >> 8 * (nibble & 7) & 255;
+                  if ((nibble & 8) != 0) byte = (byte & 128) != 0 ? 255 : 0;
+                  made |= byte << 8 * i;
+                }
+                t.slots[s[0]] = made;
+              }));
   }
 
   // mul.TYPE of floats; mul and mad of whole numbers, of which .lo, .hi or .wide is kept.

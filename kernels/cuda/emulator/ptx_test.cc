@@ -156,6 +156,13 @@ TEST(PtxTest, RegistersHaveParts) {
   EXPECT_EQ((Of<uint32_t>("mov.b32 {_, %h2}, %r1; cvt.u32.u16 %r3, %h2;", 0x12345678u)), 0x1234u);
 }
 
+TEST(PtxTest, BytesArePutInOrder) {
+  EXPECT_EQ((Of<uint32_t>("prmt.b32 %r3, %r1, %r2, 0x5410U;", 0x12345678u, 0x9abcdef0u)),
+            0xdef05678u);
+  EXPECT_EQ((Of<uint32_t>("prmt.b32 %r3, %r1, %r2, 0xc730;", 0x12345678u, 0x9abcdef0u)),
+            0xff9a1278u);
+}
+
 TEST(PtxTest, VectorsMoveTogether) {
   alignas(16) const uint32_t x[] = {1, 2, 3, 4};
   alignas(16) uint32_t y[4] = {};

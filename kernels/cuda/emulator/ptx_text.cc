@@ -44,11 +44,12 @@ std::vector<Token> Tokens(absl::string_view text) {
   return tokens;
 }
 
-// Integers, and floats by their bits: 0f3F800000, 0d3FF0000000000000.
+// Integers (0x1fU), and floats by their bits: 0f3F800000, 0d3FF0000000000000.
 bool ReadNumber(absl::string_view text, uint64_t* bits) {
   if (absl::StartsWith(text, "0f") || absl::StartsWith(text, "0d")) {
     return text.size() == (text[1] == 'f' ? 10 : 18) && absl::SimpleHexAtoi(text.substr(2), bits);
   }
+  if (absl::EndsWith(text, "U")) text.remove_suffix(1);
   if (absl::StartsWith(text, "0x")) return absl::SimpleHexAtoi(text, bits);
   int64_t whole = 0;
   if (absl::SimpleAtoi(text, bits)) return true;

@@ -3,7 +3,8 @@
 // RUN: not oriel-opt %s --oriel-lower-generated=target=tpu 2>&1 | FileCheck %s --check-prefix=OTHER
 
 // The linalg form of one kernel, for two targets. A loop over a range of the outermost dimension, all
-// of the inner one; or one element for each thread, which reads an operand that repeats by its column.
+// of the inner one; or threads that load 16 bytes of each operand, also of one that repeats, by their
+// column, and store as much.
 // HOST-LABEL: llvm.func @k(
 // HOST-SAME: %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %[[BEGIN:.*]]: i64, %[[END:.*]]: i64)
 // HOST: llvm.sub %[[END]], %[[BEGIN]]
@@ -19,11 +20,13 @@
 // CUDA-DAG: nvvm.read.ptx.sreg.tid.x
 // CUDA: llvm.icmp "ult"
 // CUDA: llvm.cond_br
-// CUDA-DAG: llvm.urem
 // CUDA-DAG: llvm.udiv
-// CUDA-NOT: llvm.cond_br
-// CUDA: llvm.fadd
-// CUDA: llvm.store
+// CUDA-COUNT-2: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr -> vector<4xf32>
+// CUDA-NOT: llvm.load
+// CUDA-COUNT-4: llvm.fadd
+// CUDA-NOT: llvm.fadd
+// CUDA: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>
+// CUDA-NOT: llvm.store
 // CUDA-NOT: func.func
 
 // OTHER: error: no code is generated for the target tpu; give host or cuda
