@@ -8,6 +8,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/attention/cudnn_attention_launch.h"
 #include "kernels/cuda/factory.h"
+#include "kernels/cuda/libraries/cudnn.h"
 #include "kernels/cuda/libraries/cudnn_graph.h"
 #include "kernels/cuda/registry.h"
 
@@ -39,6 +40,18 @@ absl::Status CheckTaken(const KernelSpec& spec, const AttentionShape& s, DType d
     return Unsupported(spec, "cuDNN: more rows than 32 bits count");
   }
   return absl::OkStatus();
+}
+
+// With a mask, a last tile of keys that is not full makes NaN of the query's gradient where scores
+// are low (pytorch#196678, on Hopper, up to 9.25).
+absl::Status CheckLastTile(const KernelSpec& spec, const AttentionShape& s, Device& device) {
+  constexpr int64_t kTile = 128;
+  constexpr size_t kMended = 92600;
+  if (s.mask == AttentionShape::Mask::kNone || s.keys % kTile == 0) return absl::OkStatus();
+  const absl::StatusOr<const Cudnn*> cudnn = CudnnFor(device.driver());
+  if (!cudnn.ok() || (*cudnn)->cudnnGetVersion() >= kMended) return absl::OkStatus();
+  return Unsupported(spec, absl::StrCat("cuDNN: before 9.26 not taken with a mask over ", s.keys,
+                                        " keys, which are no multiple of ", kTile));
 }
 
 // What both directions share: the graph, and the bias that is made of the mask.
@@ -151,6 +164,7 @@ absl::StatusOr<KernelFn> MakeCudnnAttentionGrad(const KernelSpec& spec, Device& 
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 7, 3));
   ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::MakeGrad(spec));
   ORIEL_RETURN_IF_ERROR(CheckTaken(spec, s, spec.operands[1].dtype));
+  ORIEL_RETURN_IF_ERROR(CheckLastTile(spec, s, device));
   ORIEL_ASSIGN_OR_RETURN(const Attention attention,
                          Attention::Make(spec, s, /*backward=*/true, device));
   ORIEL_ASSIGN_OR_RETURN(const Function make_shifts, device.Find("oriel_attention_shifts"));

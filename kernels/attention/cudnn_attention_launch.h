@@ -9,12 +9,15 @@ namespace oriel::kernels::cuda {
 inline constexpr int kCudnnAttentionThreads = 256;
 
 // A bias that takes the place of a mask. cuDNN makes NaN of rows that are hidden altogether if the
-// bias is infinite, or overflows in powers of 2, so what is hidden becomes kHiddenBias, and what is
-// finite but no score can make up for stays above it.
-inline constexpr float kHiddenBias = -1e36f;
-inline constexpr float kLowestBias = -1e30f;
+// bias is infinite, so what is hidden becomes kHiddenBias, and what is finite but no score can make
+// up for stays above it. Flash attention takes 2 to the power of x log2(e) - max log2(e), of which
+// it rounds the second product alone: where x is the maximum the rest must stay far below 1, so
+// numbers are no larger than they need be. Rows that are hidden by large finite numbers alone then
+// have weights of scores that have lost digits, where others average.
+inline constexpr float kHiddenBias = -1e6f;
+inline constexpr float kLowestBias = -5e5f;
 // The logarithm of the sum of a row that saw nothing but hidden keys is below this.
-inline constexpr float kUnseenStatistic = -1e35f;
+inline constexpr float kUnseenStatistic = -7e5f;
 // Given to the gradient for such rows: all their probabilities become 0.
 inline constexpr float kUnseenShift = 1e36f;
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/cuda/libraries/library.h"
+#include "kernels/cuda/libraries/oldest_versions.h"
 #include "runtime/base/status.h"
 
 namespace oriel::kernels::cuda {
@@ -13,7 +14,7 @@ namespace {
 // The major version is part of the name: another one has other descriptors.
 const LibraryName kLibrary = {
     "libcudnn.so.9", "cuDNN 9",
-    "install cuDNN 9.12 or newer for CUDA 13, or add its folder to LD_LIBRARY_PATH"};
+    "install cuDNN 9.19 or newer for CUDA 13, or add its folder to LD_LIBRARY_PATH"};
 
 absl::StatusOr<const Cudnn*> Load() {
   ORIEL_ASSIGN_OR_RETURN(void* library, LoadLibrary(kLibrary));
@@ -40,7 +41,7 @@ absl::StatusOr<const Cudnn*> SystemCudnn() {
 
 absl::Status CheckCudnn(const Cudnn& table) {
   const size_t version = table.cudnnGetVersion(), cuda = table.cudnnGetCudartVersion();
-  if (version >= kOldestCudnn && cuda >= 13000) return absl::OkStatus();
+  if (version >= size_t{kOldestCudnn} && cuda >= 13000) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(kLibrary.file, " is cuDNN ", CudnnVersionText(version),
                                              " for CUDA ", cuda / 1000, "; ", kLibrary.remedy));
 }

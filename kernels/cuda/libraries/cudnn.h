@@ -40,9 +40,6 @@ struct Cudnn {
 #undef ORIEL_CUDNN_MEMBER
 };
 
-// The first one for CUDA 13.
-inline constexpr size_t kOldestCudnn = 91200;
-
 // The machine's library; the same table on every call. Unavailable, with what is missing and what
 // to do, if it is not there, too old, or for another CUDA.
 absl::StatusOr<const Cudnn*> SystemCudnn();

@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
+#include "kernels/cuda/libraries/cudnn.h"
 #include "kernels/cuda/libraries/cudnn_graph.h"
 #include "kernels/cuda/registry.h"
 #include "kernels/testing.h"
@@ -64,6 +65,25 @@ TEST_F(CudnnKernelsTest, RefusalsAreLogged) {
   KernelSpec masked = Attention(16, 32, 16);
   masked.operands.push_back({DType::kBF16, {1, 1, 16, 32}});
   expect(masked, "Bottom right causal mask");
+}
+
+TEST_F(CudnnKernelsTest, MasksOverTilesThatAreNotFull) {
+  const auto masked_grad = [](int64_t keys) {
+    const TensorSpec q = {DType::kBF16, {1, 2, 64, 16}}, k = {DType::kBF16, {1, 2, keys, 16}};
+    return KernelSpec{"attention_grad",
+                      {q, q, k, k, q, {DType::kF32, {1, 2, 64}}, {DType::kBool, {1, 1, 64, keys}}},
+                      {q, k, k},
+                      {{"scale", 0.1}}};
+  };
+  const Cudnn* const emulated = *CudnnFor(device_->driver());
+  Cudnn before = *emulated;
+  before.cudnnGetVersion = [] { return size_t{92500}; };
+  EXPECT_THAT(Dispatched(masked_grad(192)), HasSubstr("): MakeCudnnAttentionGrad\n"));
+  ProvideCudnn(device_->driver(), before);
+  EXPECT_THAT(Dispatched(masked_grad(192)),
+              HasSubstr("before 9.26 not taken with a mask over 192 keys"));
+  EXPECT_THAT(Dispatched(masked_grad(256)), HasSubstr("): MakeCudnnAttentionGrad\n"));
+  ProvideCudnn(device_->driver(), *emulated);
 }
 
 TEST_F(CudnnKernelsTest, ConvolutionsOfBf16) {

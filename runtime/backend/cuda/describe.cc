@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kernels/cuda/libraries/oldest_versions.h"
 #include "runtime/base/status.h"
 
 namespace oriel::runtime {
@@ -44,8 +45,11 @@ std::string CudnnProblem(void* library) {
 #ifdef ORIEL_HAVE_CUDNN
   const auto version = reinterpret_cast<size_t (*)()>(dlsym(library, "cudnnGetVersion"));
   const auto cuda = reinterpret_cast<size_t (*)()>(dlsym(library, "cudnnGetCudartVersion"));
-  if (version != nullptr && cuda != nullptr && version() >= 91200 && cuda() >= 13000) return "";
-  return "9.12 or newer for CUDA 13 is needed";
+  if (version != nullptr && cuda != nullptr && cuda() >= 13000 &&
+      version() >= size_t{kernels::cuda::kOldestCudnn}) {
+    return "";
+  }
+  return "9.19 or newer for CUDA 13 is needed";
 #else
   (void)library;
   return "this build does not use it: it was built without the headers of cudnn-frontend "
@@ -60,10 +64,24 @@ std::string NcclVersion(void* library) {
   return absl::StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);
 }
 
+// As SystemNccl (runtime/comm/nccl/nccl_library.h).
+std::string NcclProblem(void* library) {
+#ifdef ORIEL_HAVE_NCCL
+  const auto get = reinterpret_cast<int (*)(int*)>(dlsym(library, "ncclGetVersion"));
+  int version = 0;
+  if (get != nullptr && get(&version) == 0 && version >= kernels::cuda::kOldestNccl) return "";
+  return "2.26 or newer is needed";
+#else
+  (void)library;
+  return "this build does not use it: it was built without nccl.h; ranks communicate through the "
+         "host";
+#endif
+}
+
 constexpr Library kLibraries[] = {
     {"cuBLASLt", "libcublasLt.so.13", "matrix products", CublasVersion, NoProblem},
     {"cuDNN", "libcudnn.so.9", "attention and convolutions, faster", CudnnVersion, CudnnProblem},
-    {"NCCL", "libnccl.so.2", "several devices", NcclVersion, NoProblem},
+    {"NCCL", "libnccl.so.2", "several devices", NcclVersion, NcclProblem},
 };
 
 Json DescribeLibrary(const Library& library) {

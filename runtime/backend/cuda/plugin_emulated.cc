@@ -4,14 +4,13 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
 #include "runtime/backend/cuda/plugin.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/nccl/staged.h"
 #ifdef ORIEL_HAVE_NCCL
+#include "runtime/comm/nccl/cuda_communicator.h"
 #include "runtime/comm/nccl/emulated_nccl.h"
-#include "runtime/comm/nccl/nccl_communicator.h"
 #endif
 
 namespace oriel::runtime {
@@ -44,9 +43,9 @@ absl::StatusOr<const kernels::cuda::Driver*> PluginDriver() {
 absl::StatusOr<std::unique_ptr<Communicator>> PluginCommunicator(
     Communicator& host, const kernels::cuda::Device& device) {
 #ifdef ORIEL_HAVE_NCCL
-  const char* kind = std::getenv("ORIEL_DEVICE_COMM");
-  const bool staged = kind != nullptr && absl::string_view(kind) == "staged";
-  if (host.name() == "in_process" && !staged) return OpenNcclWorld(host, device, EmulatedNccl());
+  if (host.name() == "in_process") {
+    return OpenCudaCommunicator(host, device, [] { return &EmulatedNccl(); });
+  }
 #endif
   return OpenStagedWorld(host, device);
 }

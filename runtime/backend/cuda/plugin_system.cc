@@ -3,6 +3,9 @@
 #ifdef ORIEL_HAVE_NCCL
 #include "runtime/comm/nccl/cuda_communicator.h"
 #else
+#include <cstdlib>
+
+#include "absl/strings/string_view.h"
 #include "runtime/comm/nccl/staged.h"
 #endif
 
@@ -17,6 +20,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> PluginCommunicator(
 #ifdef ORIEL_HAVE_NCCL
   return OpenCudaCommunicator(host, device);
 #else
+  const char* kind = std::getenv("ORIEL_DEVICE_COMM");
+  if (kind != nullptr && absl::string_view(kind) == "nccl") {
+    return absl::UnavailableError(
+        "ORIEL_DEVICE_COMM is nccl, but this Oriel was built without nccl.h; build it where CMake "
+        "finds NCCL's headers, or set staged");
+  }
   return OpenStagedWorld(host, device);
 #endif
 }

@@ -29,7 +29,7 @@ absl::Status Agree(Communicator& host, const absl::Status& mine) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Communicator>> OpenCudaCommunicator(
-    Communicator& host, const kernels::cuda::Device& device) {
+    Communicator& host, const kernels::cuda::Device& device, const NcclLoader& load) {
   const std::string kind = Variable("ORIEL_DEVICE_COMM");
   const std::string timeout = Variable("ORIEL_NCCL_TIMEOUT");
   NcclOptions options;
@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> OpenCudaCommunicator(
     status = absl::InvalidArgumentError(
         absl::StrCat("ORIEL_NCCL_TIMEOUT is '", timeout, "', which is no number of seconds"));
   } else if (kind != "staged") {
-    nccl = SystemNccl();
+    nccl = load();
     if (!nccl.ok()) {
       status = absl::UnavailableError(absl::StrCat(
           nccl.status().message(), "; or set ORIEL_DEVICE_COMM=staged, which is slow"));

@@ -2,11 +2,13 @@
 #ifndef ORIEL_RUNTIME_COMM_NCCL_CUDA_COMMUNICATOR_H_
 #define ORIEL_RUNTIME_COMM_NCCL_CUDA_COMMUNICATOR_H_
 
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/device.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/nccl/nccl_library.h"
 
 namespace oriel::runtime {
 
@@ -17,9 +19,10 @@ namespace oriel::runtime {
 //   ORIEL_NCCL_TIMEOUT=SECONDS      in which a collective ends (default 600)
 //
 // Collective; equal on all ranks. Unavailable where there is no NCCL, InvalidArgument for another
-// value.
+// value. `load` is asked for NCCL where it is used.
+using NcclLoader = std::function<absl::StatusOr<const Nccl*>()>;
 absl::StatusOr<std::unique_ptr<Communicator>> OpenCudaCommunicator(
-    Communicator& host, const kernels::cuda::Device& device);
+    Communicator& host, const kernels::cuda::Device& device, const NcclLoader& load = SystemNccl);
 
 }  // namespace oriel::runtime
 

@@ -217,6 +217,7 @@ absl::Status NcclGroup::Call(const std::string& what,
     std::lock_guard<std::mutex> lock(mutex_);
     if (aborted_) return world_->Check();
     settled_ = false;
+    last_ = what;
     ORIEL_RETURN_IF_ERROR(ORIEL_NCCL(nccl, ncclGroupStart));
     const ncclResult_t inner = enqueue(comm_);
     const ncclResult_t outer = nccl.ncclGroupEnd();
@@ -231,11 +232,12 @@ void NcclGroup::Abort() {
   if (aborted_ || comm_ == nullptr) return;
   aborted_ = true;
   abort_ended_ = std::make_shared<std::atomic<bool>>(false);
-  aborting_ = std::thread(
-      [&nccl = world_->nccl(), &device = world_->device(), comm = comm_, ended = abort_ended_] {
-        if (device.MakeCurrent().ok()) nccl.ncclCommAbort(comm);
-        *ended = true;
-      });
+  // NCCL makes its device current itself; a call of the driver before it could wait for what is to
+  // be aborted.
+  aborting_ = std::thread([&nccl = world_->nccl(), comm = comm_, ended = abort_ended_] {
+    nccl.ncclCommAbort(comm);
+    *ended = true;
+  });
 }
 
 absl::Status NcclGroup::Settle(const std::string& what) {
@@ -271,7 +273,9 @@ absl::Status NcclGroup::AsyncError() {
   if (!lock.owns_lock() || aborted_ || comm_ == nullptr) return absl::OkStatus();
   ncclResult_t result = ncclSuccess;
   ORIEL_RETURN_IF_ERROR(ORIEL_NCCL(world_->nccl(), ncclCommGetAsyncError, comm_, &result));
-  return NcclStatus(world_->nccl(), result, "NCCL", comm_);
+  const std::string what =
+      last_.empty() ? "NCCL" : absl::StrCat(last_, ", or what this rank had asked for before it");
+  return NcclStatus(world_->nccl(), result, what.c_str(), comm_);
 }
 
 }  // namespace oriel::runtime

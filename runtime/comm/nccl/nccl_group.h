@@ -99,6 +99,7 @@ class NcclGroup {
   ncclComm_t comm_ = nullptr;
   bool aborted_ = false;
   bool settled_ = false;  // made, and nothing in progress
+  std::string last_;      // what was asked for last, for messages
   std::thread aborting_;
   std::shared_ptr<std::atomic<bool>> abort_ended_;
   int64_t check_ = -1;

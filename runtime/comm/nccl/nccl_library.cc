@@ -4,15 +4,16 @@
 
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/libraries/oldest_versions.h"
 #include "runtime/base/status.h"
 
 namespace oriel::runtime {
 namespace {
 
 constexpr const char* kLibrary = "libnccl.so.2";
-// Since 2.26 kernels of several communicators reach a GPU in the order of their calls (below).
-constexpr int kMinVersion = NCCL_VERSION(2, 26, 0);
+constexpr int kMinVersion = kernels::cuda::kOldestNccl;
 
 absl::Status NoNccl(const std::string& why) {
   return absl::UnavailableError(absl::StrCat(
@@ -70,6 +71,10 @@ absl::Status NcclStatus(const Nccl& nccl, ncclResult_t result, const char* what,
       return absl::InvalidArgumentError(text);
     case ncclInvalidUsage:
       return absl::FailedPreconditionError(text);
+    case ncclUnhandledCudaError:
+      // It has no code of its own for memory; these are the CUDA runtime's words.
+      if (absl::StrContains(text, "out of memory")) return absl::ResourceExhaustedError(text);
+      return absl::InternalError(text);
     default:
       return absl::InternalError(text);
   }

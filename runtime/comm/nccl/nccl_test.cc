@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -90,8 +91,18 @@ TEST_P(DeviceConformance, Case) {
   int devices = 0;
   ASSERT_EQ(driver->cuDeviceGetCount(&devices), CUDA_SUCCESS);
   if (!staged) {
+    // "Fatal: host threads racing to launch NCCL on same device": a rank has one thread for that.
+    if (std::string(test.name) == "GroupsAtTheSameTime") {
+      GTEST_SKIP() << "NCCL refuses two threads that launch on one device";
+    }
     if (size > devices) GTEST_SKIP() << "NCCL wants a GPU for each rank, and there are " << devices;
     ORIEL_ASSERT_OK_AND_ASSIGN(nccl, SystemNccl());
+  }
+  // Opened anew by each case, which takes a while where nobody else has it open.
+  static std::set<int> kept;
+  for (int device = 0; device < devices; ++device) {
+    CUcontext context = nullptr;
+    if (kept.insert(device).second) driver->cuDevicePrimaryCtxRetain(&context, device);
   }
   RunRanksOn(*driver, size, devices, body);
 }
@@ -257,6 +268,10 @@ TEST(Nccl, AnErrorOfNcclEndsTheJob) {
   RunRanks(2, [](const Rank& rank) {
     ORIEL_ASSERT_OK_AND_ASSIGN(auto world, Open(rank, /*staged=*/false));
     ORIEL_ASSERT_OK_AND_ASSIGN(auto group, world->Group({0, 1}));
+    const Floats sums(*rank.device, 10, 1);
+    const ReduceBuffer buffer = sums.InPlace();
+    group->SetLabel("rank 1, segment backward, ..");
+    ORIEL_ASSERT_OK(group->AllReduce(Reduction::kSum, {&buffer, 1}));
     ORIEL_ASSERT_OK(rank.host->Barrier());
     if (rank.host->rank() == 1) {
       SetEmulatedNcclError(1, ncclRemoteError);
@@ -264,11 +279,13 @@ TEST(Nccl, AnErrorOfNcclEndsTheJob) {
       SetEmulatedNcclError(1, ncclSuccess);
       return;
     }
-    const Floats sums(*rank.device, 10, 1);
-    const ReduceBuffer buffer = sums.InPlace();
-    EXPECT_THAT(group->AllReduce(Reduction::kSum, {&buffer, 1}),
+    // While nothing fails on this rank, the next one may still come in time.
+    absl::Status status;
+    while (status.ok()) status = group->AllReduce(Reduction::kSum, {&buffer, 1});
+    EXPECT_THAT(status,
                 StatusIs(absl::StatusCode::kAborted,
-                         HasSubstr("NCCL: remote process exited or there was a network error")));
+                         AllOf(HasSubstr("segment backward, ..: all_reduce of 1 tensor"),
+                               HasSubstr("remote process exited or there was a network error"))));
   });
 }
 

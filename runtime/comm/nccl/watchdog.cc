@@ -1,5 +1,6 @@
 #include "runtime/comm/nccl/watchdog.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,7 +8,11 @@
 
 namespace oriel::runtime {
 
-Watchdog::Watchdog(Options options) : options_(std::move(options)), thread_([this] { Run(); }) {}
+Watchdog::Watchdog(Options options)
+    : options_(std::move(options)), looking_([this] { Run([this] { Look(); }); }), asking_([this] {
+        options_.begin();
+        Run([this] { AskDevice(); });
+      }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -15,14 +20,21 @@ Watchdog::~Watchdog() {
     stopping_ = true;
   }
   stopping_changed_.notify_all();
-  thread_.join();
-  for (Watched& watched : watched_) watched.release();
+  looking_.join();
+  asking_.join();
+  for (const std::shared_ptr<Watched>& watched : watched_) {
+    if (!watched->over) watched->release();
+  }
 }
 
 void Watchdog::Watch(std::string what, std::function<bool()> done, std::function<void()> release) {
+  auto watched = std::make_shared<Watched>();
+  watched->what = std::move(what);
+  watched->done = std::move(done);
+  watched->release = std::move(release);
+  watched->deadline = Clock::now() + options_.timeout;
   std::lock_guard<std::mutex> lock(mutex_);
-  watched_.push_back(
-      {std::move(what), std::move(done), std::move(release), Clock::now() + options_.timeout});
+  watched_.push_back(std::move(watched));
 }
 
 int64_t Watchdog::AddCheck(std::function<absl::Status()> check) {
@@ -50,39 +62,53 @@ absl::Status Watchdog::status() {
   return status_;
 }
 
-void Watchdog::Run() {
-  options_.begin();
+void Watchdog::Run(const std::function<void()>& look) {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopping_) {
-    absl::Status found = status().ok() ? Look() : absl::OkStatus();
-    if (!found.ok()) {
-      lock.unlock();
-      Fail(found);
-      lock.lock();
-    }
+    lock.unlock();
+    look();
+    lock.lock();
     stopping_changed_.wait_for(lock, options_.period, [this] { return stopping_; });
   }
 }
 
-// With the mutex.
-absl::Status Watchdog::Look() {
+void Watchdog::Look() {
+  const absl::Status found = status().ok() ? Find() : absl::OkStatus();
+  if (!found.ok()) Fail(found);
+}
+
+absl::Status Watchdog::Find() {
+  std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [number, check] : checks_) ORIEL_RETURN_IF_ERROR(check());
   const Clock::time_point now = Clock::now();
-  for (auto at = watched_.begin(); at != watched_.end();) {
-    if (at->done()) {
-      at->release();
-      at = watched_.erase(at);
-      continue;
-    }
-    if (now > at->deadline) {
-      const double seconds = std::chrono::duration<double>(options_.timeout).count();
-      return absl::DeadlineExceededError(
-          absl::StrCat(at->what, " has not ended within ", seconds,
-                       " s: another rank is late or hangs, or its GPU does"));
-    }
-    ++at;
+  for (const std::shared_ptr<Watched>& watched : watched_) {
+    if (watched->over || now <= watched->deadline) continue;
+    const double seconds = std::chrono::duration<double>(options_.timeout).count();
+    return absl::DeadlineExceededError(
+        absl::StrCat(watched->what, " has not ended within ", seconds,
+                     " s: another rank is late or hangs, or its GPU does"));
   }
   return absl::OkStatus();
+}
+
+void Watchdog::AskDevice() {
+  std::vector<std::shared_ptr<Watched>> open;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    open = watched_;
+  }
+  bool any = false;
+  for (const std::shared_ptr<Watched>& watched : open) {
+    if (!watched->done()) continue;
+    watched->release();
+    watched->over = true;
+    any = true;
+  }
+  if (!any) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  watched_.erase(std::remove_if(watched_.begin(), watched_.end(),
+                                [](const auto& watched) { return watched->over.load(); }),
+                 watched_.end());
 }
 
 }  // namespace oriel::runtime

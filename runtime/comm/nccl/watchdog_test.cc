@@ -78,6 +78,28 @@ TEST(Watchdog, WhatEndsInTimeIsNoFailure) {
   EXPECT_EQ(report.count, 0);
 }
 
+// A driver that does not answer while the host is stuck in it.
+TEST(Watchdog, LooksWhileTheDeviceDoesNotAnswer) {
+  Report report;
+  std::atomic<bool> answers{false};
+  {
+    Watchdog watchdog(Fast(report));
+    watchdog.Watch(
+        "it",
+        [&] {
+          while (!answers) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          return true;
+        },
+        [] {});
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    watchdog.AddCheck([] { return absl::AbortedError("rank 1 was lost"); });
+    WaitFor(watchdog);
+    EXPECT_THAT(watchdog.status(), StatusIs(absl::StatusCode::kAborted, "rank 1 was lost"));
+    answers = true;
+  }
+  EXPECT_EQ(report.count, 1);
+}
+
 TEST(Watchdog, AsksItsChecks) {
   Report report;
   Watchdog watchdog(Fast(report));
