@@ -11,17 +11,31 @@
 #       Link either directly (DEPS of a binary, a test or a plugin): nothing refers to the objects.
 #
 # nvcc is run by hand, not as CMake's CUDA language: device code needs neither cudart nor a host
-# object. Code for all architectures is assembled from one PTX, so that nvcc's front end runs once.
+# object. It compiles for the first architecture and, where that is older, for Hopper; code for the
+# others is assembled from the newer PTX of the two that they take.
 
 include_guard()
 
 set(ORIEL_CUDA_ARCHITECTURES "80;90;100" CACHE STRING
-    "Compute capabilities that CUDA kernels are assembled for; they are compiled for the first")
+    "Compute capabilities that CUDA kernels are assembled for; they are compiled for the first, and for 90")
 
 function(_oriel_cuda_image source image may_spill)
   list(GET ORIEL_CUDA_ARCHITECTURES 0 first)
-  list(TRANSFORM ORIEL_CUDA_ARCHITECTURES PREPEND "sm_" OUTPUT_VARIABLE codes)
+  set(codes)
+  set(hopper_codes)
+  foreach(architecture IN LISTS ORIEL_CUDA_ARCHITECTURES)
+    if(first LESS 90 AND architecture GREATER_EQUAL 90)
+      list(APPEND hopper_codes "sm_${architecture}")
+    else()
+      list(APPEND codes "sm_${architecture}")
+    endif()
+  endforeach()
   list(JOIN codes "," codes)
+  set(generate -gencode "arch=compute_${first},code=[${codes},compute_${first}]")
+  if(hopper_codes)
+    list(JOIN hopper_codes "," hopper_codes)
+    list(APPEND generate -gencode "arch=compute_90,code=[${hopper_codes}]")
+  endif()
   cmake_path(GET image PARENT_PATH folder)
   file(MAKE_DIRECTORY "${folder}")
   cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE shown)
@@ -34,7 +48,7 @@ function(_oriel_cuda_image source image may_spill)
     COMMAND "${CMAKE_COMMAND}"
       -DIMAGE=${image} -DMAY_SPILL=${may_spill} -P "${PROJECT_SOURCE_DIR}/cmake/compile_cuda.cmake" --
       "${CMAKE_CUDA_COMPILER}" -std=c++17 -O3 --expt-relaxed-constexpr -Xfatbin -compress-all ${warnings}
-      "-I${PROJECT_SOURCE_DIR}" -gencode "arch=compute_${first},code=[${codes},compute_${first}]"
+      "-I${PROJECT_SOURCE_DIR}" ${generate}
       -Xptxas -v -MD -MF "${image}.d" -MT "${image}" -fatbin -o "${image}" "${source}"
     DEPENDS "${source}" "${PROJECT_SOURCE_DIR}/cmake/compile_cuda.cmake"
     DEPFILE "${image}.d"

@@ -161,10 +161,12 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
       ->type_name("N")
       ->check(from_one)
       ->group(ranks);
-  app.add_option("--comm", options.comm,
-                 "in_process: threads (default); mpi: processes; tcp: this process is one")
+  app.add_option(
+         "--comm", options.comm,
+         "in_process: threads (default); processes: of this machine (default for CUDA); mpi: "
+         "under mpirun; tcp: this process is one")
       ->type_name("KIND")
-      ->check(CLI::IsMember({"in_process", "mpi", "tcp"}))
+      ->check(CLI::IsMember({"in_process", "processes", "mpi", "tcp"}))
       ->group(ranks);
   app.add_option("--device", options.device, "host or cuda: must be what the plan is for")
       ->type_name("KIND")

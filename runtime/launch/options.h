@@ -31,7 +31,7 @@ struct RunOptions {
   std::string eval;                  // folder of evaluation shards; empty: no evaluation
   std::optional<int64_t> ranks;
   std::string device;  // "host", "cuda"; empty: the plan's
-  std::string comm;    // "in_process", "mpi", "tcp" or empty: as the process was started
+  std::string comm;  // "in_process", "processes", "mpi", "tcp" or empty: as the process was started
   std::optional<int64_t> steps;
   std::optional<uint64_t> seed;
   bool no_shuffle = false;

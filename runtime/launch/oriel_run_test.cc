@@ -440,6 +440,42 @@ TEST_F(OrielRunTest, TcpBadSampleEndsAllRanks) {
   }
 }
 
+TEST_F(OrielRunTest, ProcessesGiveTheBitsOfThreads) {
+  Run(Training(2, "threads"));
+  Run(Training(2, "processes", {"-n", "2", "--comm", "processes"}));
+  EXPECT_THAT(Metrics("processes"), SizeIs(20));
+  EXPECT_EQ(Metrics("processes"), Metrics("threads"));
+}
+
+TEST_F(OrielRunTest, ProcessesEndWithTheErrorOfOne) {
+  WriteTar(folder_ / "train/shard-0004.tar", {{"bad.x.npy", NpyBytes({1}, std::vector<float>{1})}});
+  const std::string errors = Fail(Training(4, "run", {"--comm", "processes"}));
+  EXPECT_THAT(errors, ContainsRegex("oriel-run: error: rank [0-3]: step [0-9]+: .*sample bad: x "
+                                    "has shape"));
+  EXPECT_EQ(errors.find("error:"), errors.rfind("error:")) << errors;  // told once
+}
+
+TEST_F(OrielRunTest, AKilledProcessIsNamed) {
+  TestProgram run(Training(4, "run", {"--comm", "processes", "--steps", "1000000000"}));
+  ASSERT_TRUE(WaitForFile(folder_ / "run.jsonl")) << run.errors();
+  const std::vector<pid_t> ranks = Descendants(run.pid(), kProgram);
+  ASSERT_THAT(ranks, SizeIs(4));
+  kill(ranks[1], SIGKILL);
+  EXPECT_EQ(run.Wait(20), kExitError);
+  EXPECT_THAT(run.errors(), ContainsRegex(absl::StrCat("rank [0-3] \\(pid ", ranks[1],
+                                                       "\\) was killed by signal 9")));
+}
+
+TEST_F(OrielRunTest, InterruptedProcessesWriteACheckpoint) {
+  TestProgram run(Training(2, "run",
+                           {"--comm", "processes", "--steps", "1000000000", "--save-dir",
+                            folder_ / "ckpt", "--save-every", "20"}));
+  ASSERT_TRUE(WaitForFile(folder_ / "ckpt/step-00000020/index.json")) << run.errors();
+  kill(run.pid(), SIGINT);
+  EXPECT_EQ(run.Wait(20), kExitInterrupted) << run.errors();
+  EXPECT_THAT(run.errors(), ContainsRegex("interrupted after step [0-9]+; checkpoint"));
+}
+
 TEST_F(OrielRunTest, TcpNeedsItsVariables) {
   EXPECT_THAT(Fail(Training(2, "run", {"--comm", "tcp"})),
               HasSubstr("--comm tcp: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE are not set"));

@@ -13,12 +13,13 @@
 #include "runtime/doctor/doctor.h"
 #include "runtime/launch/in_process.h"
 #include "runtime/launch/job.h"
-#include "runtime/launch/mpi_launcher.h"
+#include "runtime/launch/launcher.h"
 #include "runtime/launch/mpi_rank.h"
 #include "runtime/launch/options.h"
 #include "runtime/launch/run_measure.h"
 #include "runtime/launch/stop_signal.h"
 #include "runtime/launch/tcp_rank.h"
+#include "runtime/plan/device.h"
 #include "runtime/plan/rank_processes.h"
 
 namespace oriel::runtime {
@@ -75,7 +76,8 @@ int RunMain(int argc, const char* const* argv) {
   const bool is_rank = HasLaunchEnvironment(EnvironmentVariable);
   // torchrun may itself be started by srun, whose variables are then around.
   const bool by_torchrun = is_rank && EnvironmentVariable("TORCHELASTIC_RUN_ID") != nullptr;
-  if (options.comm == "tcp" || (options.comm.empty() && (by_torchrun || (is_rank && !mpi_world)))) {
+  const bool tcp_is_default = options.comm.empty() && (by_torchrun || (is_rank && !mpi_world));
+  if (options.comm == "tcp" || tcp_is_default || (options.comm == "processes" && is_rank)) {
     return RunTcpRank(options);
   }
   if (mpi_world && options.comm != "in_process") return RunMpiRank(options);
@@ -98,9 +100,14 @@ int RunMain(int argc, const char* const* argv) {
         CheckWorld(job->plan, options.plan, *options.ranks, absl::StrCat("-n ", *options.ranks));
     if (!world.ok()) return Fail(world);
   }
-  if (options.comm == "mpi") {
-    return LaunchMpi(job->plan.world_size(), std::vector<std::string>(argv + 1, argv + argc),
-                     options);
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (options.comm == "mpi") return LaunchMpi(job->plan.world_size(), arguments, options);
+  // NCCL in CUDA graphs wants a process for each GPU: with several in one, launches may wait for
+  // each other for ever.
+  const bool processes_are_default = options.comm.empty() && job->plan.world_size() > 1 &&
+                                     job->plan.device().kind() == kCudaDevice;
+  if (options.comm == "processes" || processes_are_default) {
+    return LaunchProcesses(job->plan.world_size(), arguments, options);
   }
   return RunThreads(*job);
 }

@@ -9,7 +9,7 @@
 # libraries are in it. The benchmark of training steps needs python3, and its baselines PyTorch.
 #
 # `run` prints a line per case and writes gpu_suite.json beside itself, whose `kernels` and `training` go into bench/results; the
-# exit code is 0 if every case has passed, 1 if one has failed, 3 if there is no device. Parts, all by default:
+# exit code is 0 if every case has passed, 1 if one has failed, 4 if time was short for some, 3 if there is no device. Parts, all by default:
 #   tests    the backend, kernels against their references, communicators' conformance
 #   train    tiny models against the host, on 1, 2 and 4 ranks
 #   nccl     whether NCCL takes several ranks on one GPU: no failure if it does not
@@ -141,6 +141,9 @@ pack() {
   for file in oriel "${files[@]}"; do
     [[ -e "$bin/$file" ]] || die "$bin/$file is missing; build it: cmake --preset cuda && cmake --build --preset cuda (then --bin build/cuda/bin)"
   done
+  # Machine code for this processor dies on one that lacks its instructions.
+  [[ -n "$dry" ]] || ! grep -q '^ORIEL_NATIVE:BOOL=ON' "$bin/../CMakeCache.txt" 2>/dev/null \
+    || echo "gpu_suite: warning: $bin is built for this machine's processor; for any: cmake --preset cuda && cmake --build --preset cuda (then --bin build/cuda/bin)" >&2
   mkdir -p "$folder"
   [[ -z "$(ls -A "$folder")" ]] || die "$folder is not empty"
   stage="$(mktemp -d)"
@@ -220,8 +223,11 @@ train_once() {
   if [[ "$4" != host ]]; then
     ranks="$(ranks_of "$4")"
     arguments=(-n "$ranks" --device cuda)
-    # NCCL wants a GPU for each rank.
-    ((ranks <= gpus)) || local -x ORIEL_DEVICE_COMM=staged
+    # NCCL wants a GPU, and a process, for each rank.
+    if ((ranks > gpus)); then
+      local -x ORIEL_DEVICE_COMM=staged
+      arguments+=(--comm in_process)
+    fi
   fi
   bin/oriel-run "plans/$name.oplan" ${arguments[@]+"${arguments[@]}"} --data "data/$1" --no-shuffle --metrics "$out.part" \
     --dump-gradients "$out.gradients" --dump-parameters "$out.parameters" ${dry_run:+--steps 2} || return 1
@@ -287,14 +293,15 @@ run_case() {
 # Where cuBLASLt, cuDNN and NCCL may be beside the system's folders: the toolkit, and PyTorch's packages.
 cuda_folders() {
   local folder
-  for folder in /usr/local/cuda/lib64 $(python3 -c '
+  for folder in $(python3 -c '
 import glob
 try:
     import nvidia
     print(*[folder for path in nvidia.__path__ for folder in sorted(glob.glob(path + "/*/lib"))])
 except ImportError:
-    pass' 2>/dev/null); do
-    [[ ! -d "$folder" ]] || printf ':%s' "$folder"
+    pass' 2>/dev/null) /usr/local/cuda/lib64; do
+    # A library of CUDA 12 may have the name of one of 13.
+    [[ ! -d "$folder" || ( "$folder" == /usr/local/cuda/lib64 && ! -e "$folder/libcublasLt.so.13" ) ]] || printf ':%s' "$folder"
   done
 }
 
@@ -305,7 +312,8 @@ enter() {
   export LD_LIBRARY_PATH
   LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$(cuda_folders)"
   [[ -z "$dry_run" ]] || export ORIEL_CUDA_PLUGIN="$PWD/bin/liboriel_cuda_emulated.so"
-  gpus="$(nvidia-smi -L 2>/dev/null | wc -l || true)"
+  # Those that programs see, which are not all of the machine's.
+  gpus="$(bin/oriel-run --doctor 2>/dev/null | grep '^ok  CUDA devices' | grep -o '(sm_' | wc -l || true)"
   ((gpus > 0)) || gpus=1
 }
 
@@ -367,6 +375,7 @@ run() {
   local doctor
   if ! doctor="$(enter "$work"; bin/oriel-run --doctor --device cuda 2>&1)"; then
     printf '%s\n' "$doctor"
+    [[ "$doctor" != *"Illegal instruction"* ]] || die "these binaries are for another processor: pack a build of the preset cuda"
     # The emulator is no machine's.
     [[ -n "$dry_run" ]] || die "no device: see above what is missing" 3
   fi
@@ -413,6 +422,7 @@ run() {
   } >"$here/gpu_suite.json"
   echo "$passed passed, $failed failed, $skipped skipped; $here/gpu_suite.json"
   ((failed == 0)) || exit 1
+  ((skipped == 0)) || exit 4
 }
 
 case "${1:-}" in

@@ -1,4 +1,4 @@
-#include "runtime/launch/mpirun_process.h"
+#include "runtime/launch/child_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,10 +16,10 @@
 namespace oriel::runtime {
 namespace {
 
-constexpr char kProgram[] = "mpirun";
-
 // Between fork and exec. Never returns.
-[[noreturn]] void Exec(char* const* argv, int stderr_fd, int error_fd, pid_t parent) {
+[[noreturn]] void Exec(char* const* argv, const std::map<std::string, std::string>& environment,
+                       int stderr_fd, int error_fd, pid_t parent) {
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);  // it died before the line above
@@ -36,12 +35,10 @@ constexpr char kProgram[] = "mpirun";
 
 }  // namespace
 
-absl::StatusOr<MpirunProcess> MpirunProcess::Start(
-    const std::vector<std::string>& arguments,
+absl::StatusOr<ChildProcess> ChildProcess::Start(
+    const std::vector<std::string>& command,
     const std::map<std::string, std::string>& environment) {
-  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-  std::vector<std::string> words = {kProgram};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> words = command;
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -52,7 +49,7 @@ absl::StatusOr<MpirunProcess> MpirunProcess::Start(
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return absl::InternalError(absl::StrCat("fork: ", strerror(errno)));
-  if (pid == 0) Exec(argv.data(), output[1], error[1], parent);
+  if (pid == 0) Exec(argv.data(), environment, output[1], error[1], parent);
   close(output[1]);
   close(error[1]);
   int code = 0;
@@ -62,28 +59,26 @@ absl::StatusOr<MpirunProcess> MpirunProcess::Start(
   } while (got < 0 && errno == EINTR);
   close(error[0]);
   fcntl(output[0], F_SETFL, O_NONBLOCK);
-  MpirunProcess process(pid, output[0]);
+  ChildProcess process(pid, output[0]);
   if (got == sizeof code) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot start ", kProgram, ": ", strerror(code),
-                     "; install Open MPI (openmpi-bin), or use --comm in_process"));
+    return absl::NotFoundError(absl::StrCat("cannot start ", command[0], ": ", strerror(code)));
   }
   return process;
 }
 
-MpirunProcess::MpirunProcess(MpirunProcess&& other) noexcept
+ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       stderr_fd_(std::exchange(other.stderr_fd_, -1)),
       exit_status_(other.exit_status_) {}
 
-MpirunProcess::~MpirunProcess() {
+ChildProcess::~ChildProcess() {
   if (stderr_fd_ >= 0) close(stderr_fd_);
   if (pid_ < 0 || exit_status_) return;
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
 }
 
-std::optional<int> MpirunProcess::Poll() {
+std::optional<int> ChildProcess::Poll() {
   int status = 0;
   if (!exit_status_ && waitpid(pid_, &status, WNOHANG) == pid_) {
     exit_status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -91,27 +86,8 @@ std::optional<int> MpirunProcess::Poll() {
   return exit_status_;
 }
 
-void MpirunProcess::Signal(int signal) const {
+void ChildProcess::Signal(int signal) const {
   if (pid_ > 0 && !exit_status_) kill(pid_, signal);
-}
-
-std::map<std::string, std::string> LocalMpiEnvironment() {
-  std::map<std::string, std::string> environment = {
-      {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-      {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-      {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
-      {"OMPI_MCA_hwloc_base_binding_policy", "none"},
-      // Copying between processes needs ptrace rights that containers don't give.
-      {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
-      // Ranks that wait sleep; yielding in every look at MPI costs those that compute.
-      {"OMPI_MCA_mpi_yield_when_idle", "0"},
-      {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
-      {"PRTE_MCA_hwloc_default_binding_policy", "none"},
-  };
-  for (auto it = environment.begin(); it != environment.end();) {
-    it = std::getenv(it->first.c_str()) != nullptr ? environment.erase(it) : std::next(it);
-  }
-  return environment;
 }
 
 }  // namespace oriel::runtime

@@ -1,5 +1,6 @@
-// Starts this program again under mpirun, as ranks that behave as their argument says.
-#include "runtime/launch/mpi_launcher.h"
+// Starts this program again, by itself and under mpirun, as ranks that behave as their argument
+// says.
+#include "runtime/launch/launcher.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -26,7 +28,12 @@ using ::testing::Not;
 
 // One rank. Needs no MPI: mpirun treats a program without it the same.
 int RunRank(const std::string& behaviour) {
-  const int64_t rank = std::atoi(std::getenv("OMPI_COMM_WORLD_RANK"));
+  const char* number = std::getenv("OMPI_COMM_WORLD_RANK");
+  const int64_t rank = std::atoi(number != nullptr ? number : std::getenv("RANK"));
+  if (rank == 1 && behaviour == "mute") {
+    std::fprintf(stderr, "no such library\n");
+    return 127;
+  }
   RankLink link;
   InstallStopHandlers(StopHandling::kRank);
   link.Start(rank);
@@ -58,7 +65,9 @@ int RunRank(const std::string& behaviour) {
   return 1;
 }
 
-class MpiLauncherTest : public ::testing::Test {
+using Launcher = int (*)(int64_t, const std::vector<std::string>&, const RunOptions&);
+
+class LauncherTest : public ::testing::TestWithParam<Launcher> {
  protected:
   // In a child process, because a launcher installs signal handlers. Its stderr is kept.
   int Launch(const std::string& behaviour, const RunOptions& options = {}) {
@@ -70,7 +79,7 @@ class MpiLauncherTest : public ::testing::Test {
       dup2(output[1], STDERR_FILENO);
       setenv("LAUNCHER_PID", absl::StrCat(getpid()).c_str(), 1);
       setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
-      _exit(LaunchMpi(3, {"--rank", behaviour}, options));
+      _exit(GetParam()(3, {"--rank", behaviour}, options));
     }
     close(output[1]);
     char buffer[1024];
@@ -88,14 +97,14 @@ class MpiLauncherTest : public ::testing::Test {
   double seconds_ = 0;
 };
 
-TEST_F(MpiLauncherTest, RanksFinish) {
+TEST_P(LauncherTest, RanksFinish) {
   EXPECT_EQ(Launch("finish"), kExitOk) << text_;
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_THAT(text_, HasSubstr(absl::StrCat("hello from rank ", rank)));
   }
 }
 
-TEST_F(MpiLauncherTest, KilledRankIsNamed) {
+TEST_P(LauncherTest, KilledRankIsNamed) {
   RunOptions options;
   options.save_dir = ::testing::TempDir() + absl::StrCat("oriel-launcher-", getpid());
   EXPECT_EQ(Launch("killed", options), kExitError);
@@ -104,30 +113,47 @@ TEST_F(MpiLauncherTest, KilledRankIsNamed) {
   EXPECT_LT(seconds_, 10);
 }
 
-TEST_F(MpiLauncherTest, LastWordsOfACrashAreShown) {
+TEST_P(LauncherTest, LastWordsOfACrashAreShown) {
   EXPECT_EQ(Launch("crash"), kExitError);
   EXPECT_THAT(text_, AllOf(HasSubstr("the reason\n"), HasSubstr("rank 1 (pid "),
                            HasSubstr("was killed by signal 6")));
 }
 
-TEST_F(MpiLauncherTest, ErrorOfARankIsTold) {
+TEST_P(LauncherTest, ErrorOfARankIsTold) {
   EXPECT_EQ(Launch("error"), kExitError);
   EXPECT_EQ(text_, "oriel-run: error: rank 1: s.tar: sample 7: has no labels\nsecond line\n");
   EXPECT_LT(seconds_, 10);
 }
 
-TEST_F(MpiLauncherTest, InterruptReachesTheRanks) {
+TEST_P(LauncherTest, InterruptReachesTheRanks) {
   EXPECT_EQ(Launch("interrupt"), kExitInterrupted) << text_;
   EXPECT_THAT(text_, AllOf(HasSubstr("stopping after this step"), Not(HasSubstr("error"))));
 }
 
-TEST_F(MpiLauncherTest, NoMpirun) {
+// It ends before it has said that it is there; the others would wait for it.
+TEST_P(LauncherTest, ARankThatDoesNotStart) {
+  if (GetParam() != &LaunchProcesses) GTEST_SKIP() << "mpirun says so itself";
+  EXPECT_EQ(Launch("mute"), kExitError);
+  EXPECT_THAT(text_, AllOf(HasSubstr("no such library\n"),
+                           HasSubstr("rank 1 ended with status 127 before it had")));
+  EXPECT_LT(seconds_, 15);
+}
+
+INSTANTIATE_TEST_SUITE_P(Processes, LauncherTest, ::testing::Values(&LaunchProcesses));
+
+#ifdef ORIEL_HAVE_MPI
+INSTANTIATE_TEST_SUITE_P(Mpi, LauncherTest, ::testing::Values(&LaunchMpi));
+
+TEST(MpiLauncherTest, NoMpirun) {
   const std::string path = std::getenv("PATH");
   setenv("PATH", "/none", 1);
-  EXPECT_EQ(Launch("finish"), kExitError);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(LaunchMpi(3, {"--rank", "finish"}, {}), kExitError);
   setenv("PATH", path.c_str(), 1);
-  EXPECT_THAT(text_, HasSubstr("cannot start mpirun: No such file or directory; install Open MPI"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("cannot start mpirun: No such file or directory; install Open MPI"));
 }
+#endif
 
 }  // namespace
 }  // namespace oriel::runtime
