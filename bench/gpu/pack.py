@@ -5,7 +5,7 @@
 
 FOLDER/NAME.oplan is for CUDA, one rank, bf16 with gradients in bf16 and f32 masters, and starts from
 random values that are made there, so there are no weights; FOLDER/NAME_generated.oplan is the same with
-pointwise ops compiled. FOLDER/NAME.data holds samples of no meaning,
+pointwise ops compiled, FOLDER/NAME_fused_loss.oplan one that never holds all logits. FOLDER/NAME.data holds samples of no meaning,
 FOLDER/NAME.config.json the model's figures. Says what each plan needs of the device's memory.
 """
 
@@ -29,7 +29,7 @@ SKELETONS = pathlib.Path(__file__).resolve().parents[2] / "models" / "skeletons"
 OWN_SKELETONS = pathlib.Path(__file__).resolve().parent / "skeletons"
 STEPS = 100000  # no run comes to the end of it
 # By the end of a plan's name, the compiler's options for it.
-VARIANTS = {"": [], "_generated": ["--generated-kernels", "on"]}
+VARIANTS = {"": [], "_generated": ["--generated-kernels", "on"], "_fused_loss": ["--fuse-loss"]}
 
 
 def write_recipe(case: cases.Case, path: pathlib.Path, device: str):
@@ -104,14 +104,15 @@ def main() -> int:
             model = OWN_SKELETONS / case.skeleton / "model.onnx"
         recipe = args.out / f"{name}.recipe.yaml"
         write_recipe(case, recipe, args.device)
-        arenas = []
+        arenas = {}
         for ending, options in VARIANTS.items():
             plan = args.out / f"{name}{ending}.oplan"
-            arenas.append(compile_plan(args.oriel, model, recipe, plan, ["--device", args.device, *options]))
+            arenas[" ".join(options) or "by itself"] = compile_plan(args.oriel, model, recipe, plan,
+                                                                    ["--device", args.device, *options])
         shutil.copy(skeleton / "config.json", args.out / f"{name}.config.json")
         write_data(case, cases.read_figures(skeleton / "config.json"), args.out / f"{name}.data")
-        gib = " and ".join(f"{arena / 2**30:.1f}" for arena in arenas)
-        print(f"{name}: batch {case.batch} of {case.sequence} tokens, arenas of {gib} GiB (by itself, and with generated kernels)")
+        gib = ", ".join(f"{arena / 2**30:.1f} GiB ({options})" for options, arena in arenas.items())
+        print(f"{name}: batch {case.batch} of {case.sequence} tokens, arenas of {gib}")
     return 0
 
 

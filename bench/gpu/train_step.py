@@ -26,7 +26,7 @@ import cases
 
 PEAK_TFLOPS = 989.0  # H100 and H200, dense bf16
 WARMUP_STEPS = 4  # as torch_step.py; graphs are recorded in the second step
-ORIELS = ("oriel", "oriel_generated")  # contestants that are not baselines
+ORIELS = ("oriel", "oriel_generated", "oriel_fused_loss")  # contestants that are not baselines
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -140,9 +140,9 @@ class Bench:
         flops = cases.flops_per_sample(figures, case.sequence)
         report: dict = {"batch": case.batch, "sequence": case.sequence, "flops_per_sample": flops, "contestants": {}}
         reports[name] = report
-        runs = {"oriel": lambda: self.oriel(name, case),
-                "oriel_generated": lambda: self.oriel(name, case, "_generated"), "eager": lambda: self.torch(name, case, "eager"),
-                "compile": lambda: self.torch(name, case, "compile")}
+        runs = {contestant: lambda ending=contestant.removeprefix("oriel"): self.oriel(name, case, ending)
+                for contestant in ORIELS}
+        runs |= {mode: lambda mode=mode: self.torch(name, case, mode) for mode in ("eager", "compile")}
         for contestant in self.args.contestants:
             try:
                 result = runs[contestant]()

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
 #include "kernels/cuda/libraries/cublaslt.h"
+#include "kernels/cuda/registry.h"
 #include "kernels/testing.h"
 #include "runtime/base/status.h"
 
@@ -111,6 +112,57 @@ TEST(DeviceGemmTest, CublasLtSaysWhatItRefuses) {
   mixed.bias = true;
   mixed.added = DType::kF32;
   EXPECT_THAT(refusal(mixed), HasSubstr("a bias of the result's type"));
+}
+
+// One answer for each shape, device and table.
+TEST(DeviceGemmTest, HeuristicsAreAskedOnce) {
+  static int asked = 0;
+  static const CublasLt* const emulated = *CublasLtFor(EmulatedDriver());
+  static Driver driver = EmulatedDriver();
+  static CublasLt table = *emulated;
+  table.cublasLtMatmulAlgoGetHeuristic = [](cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+                                            cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                            cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                            cublasLtMatmulPreference_t preference, int wanted,
+                                            cublasLtMatmulHeuristicResult_t* results, int* count) {
+    ++asked;
+    return emulated->cublasLtMatmulAlgoGetHeuristic(handle, operation, a, b, c, d, preference,
+                                                    wanted, results, count);
+  };
+  ProvideCublasLt(driver, table);
+  absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(driver, 0);
+  ASSERT_TRUE(device.ok()) << device.status();
+  GemmShape shape;
+  shape.m = shape.n = shape.k = 8;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(MakeCublasLtGemm(DeviceGemmShape(shape), **device).ok());
+  EXPECT_EQ(asked, 1);
+  shape.bias = true;
+  ASSERT_TRUE(MakeCublasLtGemm(DeviceGemmShape(shape), **device).ok());
+  EXPECT_EQ(asked, 2);
+}
+
+// Of the launches that have epilogues for it, one is taken, not the product and another launch.
+TEST(DeviceGemmTest, EpiloguesAreTaken) {
+  absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(EmulatedDriver(), 0);
+  ASSERT_TRUE(device.ok()) << device.status();
+  const auto taken = [&](const KernelSpec& spec) {
+    setenv("ORIEL_LOG", "dispatch", 1);
+    ::testing::internal::CaptureStderr();
+    const absl::Status status = Registry::Get().Prepare(spec, **device).status();
+    unsetenv("ORIEL_LOG");
+    EXPECT_TRUE(status.ok()) << status;
+    return ::testing::internal::GetCapturedStderr();
+  };
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const TensorSpec x{dtype, {16, 8}}, w{dtype, {8, 24}}, y{dtype, {16, 24}}, bias{dtype, {24}};
+    const std::string gelu = "gelu_tanh";
+    EXPECT_THAT(taken({"linear_activation", {x, w, bias}, {y, y}, {{"kind", gelu}}}),
+                HasSubstr("): MakeActivation\n"));
+    EXPECT_THAT(taken({"linear_activation_grad", {x, w, y}, {y}, {{"kind", gelu}}}),
+                HasSubstr("): MakeActivationGrad\n"));
+    EXPECT_THAT(taken({"linear_grads", {x, y}, {w, bias}}), HasSubstr("): MakeGrads\n"));
+    EXPECT_THAT(taken({"linear_weight_grad", {x, y, w}, {w}}), HasSubstr("MakeCublasLtGemm"));
+  }
 }
 
 // A library whose heuristics know nothing of what they are asked.

@@ -23,15 +23,19 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-std::atomic<int> replays{0}, watches{0};
+std::atomic<int> recordings{0}, replays{0}, watches{0};
 
-// A device for each rank, which counts what is replayed.
+// A device for each rank, which counts what is recorded and replayed.
 std::shared_ptr<Backend> CountingBackend(int64_t rank) {
   static const auto* const driver = [] {
     auto* counting = new cuda::Driver(TestDriver());
     counting->cuGraphLaunch = [](CUgraphExec graph, CUstream stream) {
       ++replays;
       return TestDriver().cuGraphLaunch(graph, stream);
+    };
+    counting->cuGraphInstantiate = [](CUgraphExec* made, CUgraph graph, unsigned long long flags) {
+      ++recordings;
+      return TestDriver().cuGraphInstantiate(made, graph, flags);
     };
     return counting;
   }();
@@ -198,6 +202,21 @@ INSTANTIATE_TEST_SUITE_P(Cases, CudaExecutor,
                                            Case{2, ReduceGradient::kInLast, true},
                                            Case{2, ReduceGradient::kInLastScattered, true}));
 
+// Once for each copy of what a segment's runs keep; from then on they are replayed.
+TEST(CudaExecutor, RecordsEachPartOnce) {
+  const plan::Plan plan = SmallTrainingPlan(1, /*microbatches=*/3, ReduceGradient::kInUpdate);
+  ExecutorOptions options;
+  options.backend = CountingBackend(0);
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, 0, nullptr, options));
+  recordings = replays = 0;
+  Train(plan, *executor, 0, 6);
+  const int recorded = recordings, replayed = replays;
+  EXPECT_GT(recorded, 0);
+  Train(plan, *executor, 0, 6);
+  EXPECT_EQ(recordings, recorded);
+  EXPECT_EQ(replays, replayed + 6 * plan.programs(0).schedule_size());
+}
+
 // A device is timed by events, without a wait between launches.
 TEST(CudaExecutor, AProfileHasEachInstruction) {
   PlanBuilder builder(1);
@@ -256,6 +275,46 @@ TEST(CudaExecutor, ALateErrorNamesItsLaunch) {
                   StatusIs(absl::StatusCode::kInvalidArgument, kMessage));
     }
     EXPECT_THAT(executor->Run("backward"), StatusIs(absl::StatusCode::kInvalidArgument, kMessage));
+  }
+}
+
+// What the driver refuses at once, in a run as it is and in one that is recorded.
+TEST(CudaExecutor, ARefusedCallNamesItsInstruction) {
+  static bool refuses = false;
+  static const auto* const driver = [] {
+    auto* refusing = new cuda::Driver(TestDriver());
+    refusing->cuMemsetD8Async = [](CUdeviceptr at, unsigned char value, size_t bytes,
+                                   CUstream stream) {
+      if (refuses) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+      return TestDriver().cuMemsetD8Async(at, value, bytes, stream);
+    };
+    return refusing;
+  }();
+  const auto prepare = [](const kernels::KernelSpec&,
+                          cuda::Device& device) -> absl::StatusOr<kernels::KernelFn> {
+    return kernels::KernelFn([&device](const kernels::KernelArgs& args) {
+      return ORIEL_CUDA(device.driver(), cuMemsetD8Async,
+                        reinterpret_cast<CUdeviceptr>(args.results[0]), 0, 4,
+                        static_cast<CUstream>(args.stream));
+    });
+  };
+  PlanBuilder builder(1);
+  const int out = builder.Buffer(plan::OUTPUT, "y", {DType::kF32, {}});
+  builder.Segment("forward");
+  builder.FillZero(out);
+  const plan::Plan plan = builder.plan();
+  for (const int runs_before : {0, 1}) {
+    refuses = false;
+    ExecutorOptions options;
+    ORIEL_ASSERT_OK_AND_ASSIGN(options.backend, MakeCudaBackend(*driver, 0, prepare));
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto executor, Executor::Create(plan, 0, nullptr, options));
+    for (int i = 0; i < runs_before; ++i) ORIEL_EXPECT_OK(executor->Run("forward"));
+    refuses = true;
+    EXPECT_THAT(executor->Run("forward"),
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         AllOf(HasSubstr("rank 0, segment forward, instruction 0 (fill"),
+                               HasSubstr("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"))));
+    refuses = false;
   }
 }
 

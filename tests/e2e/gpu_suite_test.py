@@ -56,7 +56,7 @@ class GpuSuiteTest(OrielTestCase):
         self.assertEqual({case["part"] for case in report["cases"]}, {"tests", "train", "kernels", "bench"})
         self.assertGreater(len(report["kernels"]["kernels"]), 30)
         contestants = report["training"]["llava_tiny"]["cases"]["llava_tiny"]["contestants"]
-        for name in ("oriel", "oriel_generated"):
+        for name in ("oriel", "oriel_generated", "oriel_fused_loss"):
             self.assertGreater(contestants[name]["kernels_ms"], 0)
             self.assertGreater(contestants[name]["tokens_per_second"], 0)
 
