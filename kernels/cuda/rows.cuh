@@ -69,6 +69,34 @@ __device__ inline T GroupSum(T x) {
   return GroupTotal(x, Plus());
 }
 
+// The total of each of x over blockDim.x threads, to all of these, with one barrier. All threads of
+// the block call it together; blockDim.x is a power of two below 32, or whole warps. `turn` is any
+// number at first, and one more at each further call. Lanes are summed in pairs, then warps in
+// pairs.
+template <int kCount, typename T>
+__device__ inline void GroupSums(T (&x)[kCount], int turn) {
+  __shared__ T parts[2][kCount][kWarpThreads];  // so the totals before these may still be read
+#pragma unroll
+  for (T& value : x) {
+#pragma unroll
+    for (unsigned lanes = kWarpThreads / 2; lanes > 0; lanes /= 2) {
+      if (lanes < blockDim.x) value += FromLane(value, lanes);
+    }
+  }
+  if (blockDim.x <= kWarpThreads) return;
+  const unsigned warps = blockDim.x / kWarpThreads, first = threadIdx.y * warps;
+  const unsigned lane = threadIdx.x % kWarpThreads;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if (lane == 0) parts[turn & 1][i][first + threadIdx.x / kWarpThreads] = x[i];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    x[i] = WarpTotal(lane < warps ? parts[turn & 1][i][first + lane] : T(0), Plus());
+  }
+}
+
 // What is moved by one instruction: a structure of numbers may be by several.
 template <int kBytes>
 struct Word;
@@ -89,6 +117,22 @@ struct Word<16> {
   using Type = uint4;
 };
 
+// kWidth elements as they lie in memory, in 2, 4, 8 or 16 bytes: in registers they take less than
+// widened.
+template <typename S, int kWidth>
+using WordOf = typename Word<sizeof(S) * kWidth>::Type;
+template <typename S, int kWidth>
+__device__ inline WordOf<S, kWidth> LoadWord(const S* p) {
+  return *reinterpret_cast<const WordOf<S, kWidth>*>(p);
+}
+template <typename S, int kWidth>
+__device__ inline void WidenWord(const WordOf<S, kWidth>& word, Compute<S> (&to)[kWidth]) {
+  Pack<S, kWidth> pack;
+  memcpy(&pack, &word, sizeof(word));
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) to[i] = Widen(pack.at[i]);
+}
+
 // kWidth elements at p, which is aligned to as many; more than 16 bytes in several accesses.
 template <int kWidth, typename S>
 __device__ inline void LoadPack(const S* p, Compute<S> (&to)[kWidth]) {
@@ -98,12 +142,10 @@ __device__ inline void LoadPack(const S* p, Compute<S> (&to)[kWidth]) {
     if constexpr (sizeof(S) * kPart == 1) {
       to[begin] = Widen(p[begin]);
     } else {
-      using W = typename Word<sizeof(S) * kPart>::Type;
-      const W word = *reinterpret_cast<const W*>(p + begin);
-      Pack<S, kPart> pack;
-      memcpy(&pack, &word, sizeof(word));
+      Compute<S> part[kPart];
+      WidenWord<S, kPart>(LoadWord<S, kPart>(p + begin), part);
 #pragma unroll
-      for (int i = 0; i < kPart; ++i) to[begin + i] = Widen(pack.at[i]);
+      for (int i = 0; i < kPart; ++i) to[begin + i] = part[i];
     }
   }
 }

@@ -1,4 +1,4 @@
-// Launches of layer_norm.cu.
+// Launches of layer_norm.cu and layer_norm_grad.cu.
 #include "kernels/cuda/factory.h"
 #include "kernels/cuda/registry.h"
 #include "kernels/cuda/rows.h"
@@ -102,6 +102,22 @@ absl::StatusOr<KernelFn> MakeRmsNorm(const KernelSpec& spec, Device& device) {
   });
 }
 
+// As many threads on a row as hold it, 256 or more in a block, for shorter rows on several at a
+// time; as many blocks as are resident with 128 registers a thread. Each with four rows at least,
+// so that sums of columns are a small part of what is read and written.
+RowGrid GradGrid(const Device& device, const Norm& norm, int64_t packs) {
+  constexpr int64_t kBlock = 256, kResident = 512, kWarp = 32;
+  const int64_t wanted = std::max<int64_t>(1, (packs + kGradPacks - 1) / kGradPacks);
+  int64_t x = 1;
+  while (x < wanted && x < kWarp) x *= 2;
+  if (wanted > kWarp) x = std::min<int64_t>((wanted + kWarp - 1) / kWarp * kWarp, kMaxGradThreads);
+  const int64_t y = std::max<int64_t>(1, kBlock / x);
+  const int64_t resident =
+      std::max(1, device.properties().multiprocessors) * std::max<int64_t>(1, kResident / (x * y));
+  const int64_t blocks = std::clamp<int64_t>(norm.rows / std::max<int64_t>(4, y), 1, resident);
+  return {{static_cast<unsigned>(blocks)}, {static_cast<unsigned>(x), static_cast<unsigned>(y)}};
+}
+
 // Of both: dy, x, weight and, with `centred`, mean; then the scale and, if there is one, the
 // addend.
 absl::StatusOr<KernelFn> MakeGrad(const KernelSpec& spec, Device& device, Norm norm, bool centred) {
@@ -116,16 +132,17 @@ absl::StatusOr<KernelFn> MakeGrad(const KernelSpec& spec, Device& device, Norm n
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3 + i, norm.small, norm.outer));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1 + i, norm.small, {norm.n}));
   }
-  const char* stem = centred ? "oriel_layer_norm_grad" : "oriel_rms_norm_grad";
+  const int64_t pack = 16 / runtime::DTypeBytes(x.dtype);
+  const int64_t packs = norm.n % pack == 0 ? norm.n / pack : norm.n;
+  std::string stem = centred ? "oriel_layer_norm_grad" : "oriel_rms_norm_grad";
+  if (packs > kGradPacks * kMaxGradThreads) stem += "_long";
   ORIEL_ASSIGN_OR_RETURN(const Function function, FindTyped(spec, device, stem, {x.dtype}));
   ORIEL_ASSIGN_OR_RETURN(const Function finish,
                          FindTyped(spec, device, "oriel_column_sums", {norm.small}));
-  // With 16 rows for each group, partial sums are a small part of what is read and written.
-  const int64_t bytes = runtime::DTypeBytes(x.dtype);
-  const RowGrid grid = RowGridFor(device, norm.rows, norm.n, bytes, /*packs=*/bytes == 2 ? 1 : 2,
-                                  std::max<int64_t>(1, norm.rows / 16));
-  const int64_t groups = grid.groups(), columns = static_cast<int64_t>(vectors) * norm.n;
-  ORIEL_RETURN_IF_ERROR(device.AddScratch(groups * columns * runtime::DTypeBytes(norm.small)));
+  const RowGrid grid = GradGrid(device, norm, packs);
+  const int64_t columns = static_cast<int64_t>(vectors) * norm.n;
+  ORIEL_RETURN_IF_ERROR(
+      device.AddScratch(grid.blocks.x * columns * runtime::DTypeBytes(norm.small)));
   return KernelFn([=, &device](const KernelArgs& args) {
     const CUdeviceptr partial = device.scratch();
     const void* addend = adds ? args.operands[statistics] : nullptr;
@@ -142,9 +159,9 @@ absl::StatusOr<KernelFn> MakeGrad(const KernelSpec& spec, Device& device, Norm n
     }
     if (norm.n == 0) return absl::OkStatus();
     void* second = centred ? args.results[2] : nullptr;
-    const int64_t summed = norm.rows > 0 ? groups : 0;
+    const int64_t summed = norm.rows > 0 ? grid.blocks.x : 0;
     const unsigned blocks = static_cast<unsigned>((columns + 31) / 32);
-    return finish.Launch({blocks}, {32, 8}, StreamOf(args), partial, summed, columns, norm.n,
+    return finish.Launch({blocks}, {32, 32}, StreamOf(args), partial, summed, columns, norm.n,
                          args.results[1], second);
   });
 }

@@ -1,4 +1,5 @@
-// What launches of layer_norm.cu are given by value; for host and device code.
+// What launches of layer_norm.cu and layer_norm_grad.cu are given by value, and what they agree on;
+// for host and device code.
 #ifndef ORIEL_KERNELS_NORMALIZATION_NORM_ARGS_H_
 #define ORIEL_KERNELS_NORMALIZATION_NORM_ARGS_H_
 
@@ -11,6 +12,9 @@ struct NormArgs {
   int64_t rows, n;
   T epsilon, offset;  // offset is added to the weight
 };
+
+// Of a derivative: threads of a block at most, and packs of a row that each holds.
+constexpr int kMaxGradThreads = 512, kGradPacks = 2;
 
 }  // namespace oriel::kernels::cuda
 

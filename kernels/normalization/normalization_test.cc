@@ -21,8 +21,10 @@ constexpr double kEpsilon = 1e-5;
 struct Size {
   int64_t rows, n;
 };
-// One block of rows and several, lengths with and without a tail.
-const Size kSizes[] = {{1, 1}, {6, 5}, {300, 64}, {3000, 37}};
+// One block of rows and several, lengths with and without a tail; and what kernels of a GPU take in
+// parts of a warp, in warps, in a block, and in more than a block holds.
+const Size kSizes[] = {{1, 1},    {6, 5},    {300, 64}, {3000, 37}, {300, 128},
+                       {33, 768}, {5, 1301}, {5, 2048}, {3, 5120},  {2, 8200}};
 
 struct Norm {
   Values y, shift, scale;
@@ -101,14 +103,15 @@ TEST(NormalizationTest, LayerNorm) {
 }
 
 TEST(NormalizationTest, LayerNormGradient) {
-  for (DType dtype : kFloats) {
+  for (DType dtype : kFloatsAndBF16) {
+    const DType small = dtype == DType::kBF16 ? DType::kF32 : dtype;
     for (const Size& s : kSizes) {
       if (s.n == 1) continue;  // 0, but for rounding times 1/sqrt(epsilon)
       const Tensor dy = Tensor::Random(dtype, {s.rows, s.n}, 4);
       const Tensor x = Tensor::Random(dtype, {s.rows, s.n}, 5, -2, 3);
-      const Tensor w = Tensor::Random(dtype, {s.n}, 6);
+      const Tensor w = Tensor::Random(small, {s.n}, 6);
       Norm norm = Normalize(x.values(), w.values(), {}, s.rows, s.n, true);
-      const Tensor mean({dtype, {s.rows}}, norm.shift), inv_std({dtype, {s.rows}}, norm.scale);
+      const Tensor mean({small, {s.rows}}, norm.shift), inv_std({small, {s.rows}}, norm.scale);
       norm.shift = mean.values();
       norm.scale = inv_std.values();
       const NormGrad expected =
@@ -188,29 +191,30 @@ TEST(NormalizationTest, RmsNorm) {
 }
 
 TEST(NormalizationTest, RmsNormGradient) {
-  for (DType dtype : kFloats) {
+  for (DType dtype : kFloatsAndBF16) {
+    const DType small = dtype == DType::kBF16 ? DType::kF32 : dtype;
     for (const Size& s : kSizes) {
       const Tensor dy = Tensor::Random(dtype, {s.rows, s.n}, 9);
       const Tensor x = Tensor::Random(dtype, {s.rows, s.n}, 10, 0.5, 3);
-      const Tensor w = Tensor::Random(dtype, {s.n}, 11);
+      const Tensor w = Tensor::Random(small, {s.n}, 11);
       Norm norm = Normalize(x.values(), w.values(), {}, s.rows, s.n, false);
-      const Tensor inv_rms({dtype, {s.rows}}, norm.scale);
+      const Tensor inv_rms({small, {s.rows}}, norm.scale);
       norm.scale = inv_rms.values();
       const NormGrad expected =
           Gradient(dy.values(), x.values(), w.values(), norm, s.rows, s.n, false);
       const auto results = RunKernel("rms_norm_grad", {dy, x, w, inv_rms}, {x.spec(), w.spec()});
       ExpectClose(results[0], expected.dx);
-      ExpectClose(results[1], expected.dw);
+      ExpectClose(results[1], expected.dw, testing::kRowSumSlack);
       const auto offset = RunKernel("rms_norm_grad", {dy, x, LessOne(w), inv_rms},
                                     {x.spec(), w.spec()}, {{"weight_offset", 1.0}});
       ExpectClose(offset[0], expected.dx, 4);
-      ExpectClose(offset[1], expected.dw);
+      ExpectClose(offset[1], expected.dw, testing::kRowSumSlack);
       const Tensor addend = Tensor::Random(dtype, {s.rows, s.n}, 12);
       for (int in_place : {-1, 4}) {
         const auto sums = RunKernel("rms_norm_grad", {dy, x, w, inv_rms, addend},
                                     {x.spec(), w.spec()}, {}, in_place);
         ExpectClose(sums[0], SumOf(expected.dx, addend.values()));
-        ExpectClose(sums[1], expected.dw);
+        ExpectClose(sums[1], expected.dw, testing::kRowSumSlack);
       }
     }
   }
