@@ -2,8 +2,9 @@
 // what it can of it in registers.
 //
 // A group is a block of blockDim.x threads, or, where blockDim.x is 32, one warp of several along
-// y. Sums are taken in a fixed order: each thread's elements in order, then lanes in pairs, then
-// warps in order; so they depend on the row's length and the group's size alone.
+// y; for GroupSums any of several along y. Sums are taken in a fixed order: each thread's elements
+// in order, then lanes in pairs, then warps in order, or in pairs by GroupSums; so they depend on
+// the row's length and the group's size alone.
 #ifndef ORIEL_KERNELS_CUDA_ROWS_CUH_
 #define ORIEL_KERNELS_CUDA_ROWS_CUH_
 
@@ -69,10 +70,9 @@ __device__ inline T GroupSum(T x) {
   return GroupTotal(x, Plus());
 }
 
-// The total of each of x over blockDim.x threads, to all of these, with one barrier. All threads of
-// the block call it together; blockDim.x is a power of two below 32, or whole warps. `turn` is any
-// number at first, and one more at each further call. Lanes are summed in pairs, then warps in
-// pairs.
+// All threads get their group's total of each of x, with one barrier. All threads of the block call
+// it together; blockDim.x is a power of two below 32, or whole warps. `turn` is any number at
+// first, and one more at each further call.
 template <int kCount, typename T>
 __device__ inline void GroupSums(T (&x)[kCount], int turn) {
   __shared__ T parts[2][kCount][kWarpThreads];  // so the totals before these may still be read
@@ -80,7 +80,8 @@ __device__ inline void GroupSums(T (&x)[kCount], int turn) {
   for (T& value : x) {
 #pragma unroll
     for (unsigned lanes = kWarpThreads / 2; lanes > 0; lanes /= 2) {
-      if (lanes < blockDim.x) value += FromLane(value, lanes);
+      const T other = FromLane(value, lanes);
+      if (lanes < blockDim.x) value += other;
     }
   }
   if (blockDim.x <= kWarpThreads) return;
@@ -126,11 +127,24 @@ __device__ inline WordOf<S, kWidth> LoadWord(const S* p) {
   return *reinterpret_cast<const WordOf<S, kWidth>*>(p);
 }
 template <typename S, int kWidth>
+__device__ inline void StoreWord(S* p, const WordOf<S, kWidth>& word) {
+  *reinterpret_cast<WordOf<S, kWidth>*>(p) = word;
+}
+template <typename S, int kWidth>
 __device__ inline void WidenWord(const WordOf<S, kWidth>& word, Compute<S> (&to)[kWidth]) {
   Pack<S, kWidth> pack;
   memcpy(&pack, &word, sizeof(word));
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) to[i] = Widen(pack.at[i]);
+}
+template <typename S, int kWidth>
+__device__ inline WordOf<S, kWidth> NarrowWord(const Compute<S> (&from)[kWidth]) {
+  Pack<S, kWidth> pack;
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) pack.at[i] = Narrow<S>(from[i]);
+  WordOf<S, kWidth> word;
+  memcpy(&word, &pack, sizeof(word));
+  return word;
 }
 
 // kWidth elements at p, which is aligned to as many; more than 16 bytes in several accesses.
@@ -154,13 +168,10 @@ __device__ inline void StorePack(S* p, const Compute<S> (&from)[kWidth]) {
   constexpr int kPart = kWidth * sizeof(S) > 16 ? static_cast<int>(16 / sizeof(S)) : kWidth;
 #pragma unroll
   for (int begin = 0; begin < kWidth; begin += kPart) {
-    Pack<S, kPart> pack;
+    Compute<S> part[kPart];
 #pragma unroll
-    for (int i = 0; i < kPart; ++i) pack.at[i] = Narrow<S>(from[begin + i]);
-    using W = typename Word<sizeof(S) * kPart>::Type;
-    W word;
-    memcpy(&word, &pack, sizeof(word));
-    *reinterpret_cast<W*>(p + begin) = word;
+    for (int i = 0; i < kPart; ++i) part[i] = from[begin + i];
+    StoreWord<S, kPart>(p + begin, NarrowWord<S, kPart>(part));
   }
 }
 

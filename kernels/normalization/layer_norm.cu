@@ -22,12 +22,6 @@ __device__ inline float InverseRoot(float x) {
   return 1.0f / sqrtf(x);
 }
 
-// Values of a row in registers, as one load gives them; a thread holds 16 f32 (8 where it
-// adds), or, where rows are not aligned to packs, 2.
-template <typename T, int kWidth>
-struct Values {
-  T x[kWidth];
-};
 // What a norm reads: x, or with kAdds x + addend. The pass that reads it first stores the sum,
 // which may lie where either does, and others read that.
 template <bool kAdds, typename S>
@@ -36,105 +30,129 @@ struct NormInput {
   S* sum;
 };
 
-// The elements from `at` on, for the first pass.
-template <bool kAdds, typename S, typename T, int kWidth>
-__device__ void LoadFirst(const NormInput<kAdds, S>& input, int64_t at, Values<T, kWidth>& v) {
-  LoadPack(input.x + at, v.x);
-  if constexpr (kAdds) {
-    T added[kWidth];
-    LoadPack(input.addend + at, added);
+// One pack of a row, as it is stored: of x or of the sum, once that is known.
+template <typename S, int kWidth>
+struct NormPack {
+  WordOf<S, kWidth> x, addend;
+
+  __device__ void Widened(Compute<S> (&values)[kWidth]) const { WidenWord<S, kWidth>(x, values); }
+  __device__ void Add() {
+    Compute<S> values[kWidth], added[kWidth];
+    Widened(values);
+    WidenWord<S, kWidth>(addend, added);
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) v.x[i] = Widen(Narrow<S>(v.x[i] + added[i]));
+    for (int i = 0; i < kWidth; ++i) values[i] += added[i];
+    x = NarrowWord<S, kWidth>(values);
+  }
+};
+
+// use(pack, held) for the thread's packs of a row that it holds; it leaves when there are no more,
+// so that short rows do not pay for what they lack.
+template <typename Pack, typename Use>
+__device__ void EachHeld(int64_t packs, Pack (&held)[kNormPacks], const Use& use) {
+#pragma unroll
+  for (int j = 0; j < kNormPacks; ++j) {
+    const int64_t pack = threadIdx.x + static_cast<int64_t>(j) * blockDim.x;
+    if (pack >= packs) break;
+    use(pack, held[j]);
+  }
+}
+// The same for all of its packs: load(pack, other) gives those that it does not hold.
+template <typename Pack, typename Load, typename Use>
+__device__ void EachPack(int64_t packs, Pack (&held)[kNormPacks], const Load& load,
+                         const Use& use) {
+  EachHeld(packs, held, use);
+  for (int64_t pack = threadIdx.x + static_cast<int64_t>(kNormPacks) * blockDim.x; pack < packs;
+       pack += blockDim.x) {
+    Pack other;
+    load(pack, other);
+    use(pack, other);
   }
 }
 
-template <bool kAdds, typename S, int kWidth>
-__device__ void RmsNorm(const NormArgs<Compute<S>>& args, const NormInput<kAdds, S>& input,
-                        const Compute<S>* weight, S* y, Compute<S>* inv_rms) {
+// Each of blockDim.y rows at a time is that of blockDim.x threads. A thread holds kNormPacks packs
+// of it, as they are stored: so many that few threads share a row, and sums are soon joined. What
+// is behind them, in very long rows, each pass loads. rms_norm, which is not kCentred, has neither
+// means nor bias, but an offset.
+template <bool kCentred, bool kAdds, typename S, int kWidth>
+__device__ void Norm(const NormArgs<Compute<S>>& args, const NormInput<kAdds, S>& input,
+                     const Compute<S>* weight, const Compute<S>* bias, S* y, Compute<S>* means,
+                     Compute<S>* scales) {
   using T = Compute<S>;
-  constexpr int kHeld = kWidth == 1 ? 2 : (kAdds ? 32 : 64) / (sizeof(T) * kWidth);
-  const int64_t packs = args.n / kWidth;
-  for (int64_t row = FirstRow(); row < args.rows; row += RowStep()) {
-    const int64_t begin = row * args.n;
-    S* out = y + begin;
-    Values<T, kWidth> held[kHeld];
-    const auto first = [&](int64_t pack, Values<T, kWidth>& v) {
-      LoadFirst(input, begin + pack * kWidth, v);
+  using Pack = NormPack<S, kWidth>;
+  const T inverse_n = T(1) / static_cast<T>(args.n);
+  // All threads of a block go round as often.
+  const int64_t end = (args.rows + blockDim.y - 1) / blockDim.y * blockDim.y;
+  int turn = 0;
+  for (int64_t row = FirstRow(); row < end; row += RowStep()) {
+    const int64_t packs = row < args.rows ? args.n / kWidth : 0, begin = row * args.n;
+    const auto load_first = [&](int64_t pack, Pack& v) {
+      v.x = LoadWord<S, kWidth>(input.x + begin + pack * kWidth);
+      if constexpr (kAdds) v.addend = LoadWord<S, kWidth>(input.addend + begin + pack * kWidth);
     };
-    const auto load = [&](int64_t pack, Values<T, kWidth>& v) {
-      LoadPack((kAdds ? input.sum : input.x) + begin + pack * kWidth, v.x);
+    const auto load = [&](int64_t pack, Pack& v) {
+      v.x = LoadWord<S, kWidth>((kAdds ? input.sum : input.x) + begin + pack * kWidth);
     };
-    T squares = 0;
-    FirstPass(packs, held, first, [&](int64_t pack, const Values<T, kWidth>& v) {
-      if constexpr (kAdds) StorePack(input.sum + begin + pack * kWidth, v.x);
+    Pack held[kNormPacks];
+    EachHeld(packs, held, load_first);
+    T total[1] = {};
+    EachPack(packs, held, load_first, [&](int64_t pack, Pack& v) {
+      if constexpr (kAdds) {
+        v.Add();
+        StoreWord<S, kWidth>(input.sum + begin + pack * kWidth, v.x);
+      }
+      T values[kWidth];
+      v.Widened(values);
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) squares += v.x[i] * v.x[i];
+      for (const T value : values) total[0] += kCentred ? value : value * value;
     });
-    const T scale = InverseRoot(GroupSum(squares) / static_cast<T>(args.n) + args.epsilon);
-    if (threadIdx.x == 0) inv_rms[row] = scale;
-    NextPass(packs, held, load, [&](int64_t pack, const Values<T, kWidth>& v) {
-      T w[kWidth], result[kWidth];
-      LoadPack(weight + pack * kWidth, w);
+    GroupSums(total, turn++);
+    T mean = 0;
+    if constexpr (kCentred) {
+      mean = total[0] * inverse_n;
+      total[0] = 0;
+      EachPack(packs, held, load, [&](int64_t, const Pack& v) {
+        T values[kWidth];
+        v.Widened(values);
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) result[i] = v.x[i] * scale * (w[i] + args.offset);
-      StorePack(out + pack * kWidth, result);
-    });
-  }
-}
-
-template <bool kAdds, typename S, int kWidth>
-__device__ void LayerNorm(const NormArgs<Compute<S>>& args, const NormInput<kAdds, S>& input,
-                          const Compute<S>* weight, const Compute<S>* bias, S* y, Compute<S>* means,
-                          Compute<S>* inv_stds) {
-  using T = Compute<S>;
-  constexpr int kHeld = kWidth == 1 ? 2 : (kAdds ? 32 : 64) / (sizeof(T) * kWidth);
-  const int64_t packs = args.n / kWidth;
-  for (int64_t row = FirstRow(); row < args.rows; row += RowStep()) {
-    const int64_t begin = row * args.n;
-    S* out = y + begin;
-    Values<T, kWidth> held[kHeld];
-    const auto first = [&](int64_t pack, Values<T, kWidth>& v) {
-      LoadFirst(input, begin + pack * kWidth, v);
-    };
-    const auto load = [&](int64_t pack, Values<T, kWidth>& v) {
-      LoadPack((kAdds ? input.sum : input.x) + begin + pack * kWidth, v.x);
-    };
-    T sum = 0;
-    FirstPass(packs, held, first, [&](int64_t pack, const Values<T, kWidth>& v) {
-      if constexpr (kAdds) StorePack(input.sum + begin + pack * kWidth, v.x);
-#pragma unroll
-      for (int i = 0; i < kWidth; ++i) sum += v.x[i];
-    });
-    const T mean = GroupSum(sum) / static_cast<T>(args.n);
-    T squares = 0;
-    NextPass(packs, held, load, [&](int64_t, const Values<T, kWidth>& v) {
-#pragma unroll
-      for (int i = 0; i < kWidth; ++i) squares += (v.x[i] - mean) * (v.x[i] - mean);
-    });
-    const T scale = InverseRoot(GroupSum(squares) / static_cast<T>(args.n) + args.epsilon);
-    if (threadIdx.x == 0) {
-      means[row] = mean;
-      inv_stds[row] = scale;
+        for (const T value : values) total[0] += (value - mean) * (value - mean);
+      });
+      GroupSums(total, turn++);
     }
-    NextPass(packs, held, load, [&](int64_t pack, const Values<T, kWidth>& v) {
-      T w[kWidth], result[kWidth];
+    const T scale = InverseRoot(total[0] * inverse_n + args.epsilon);
+    if (threadIdx.x == 0 && row < args.rows) {
+      if constexpr (kCentred) means[row] = mean;
+      scales[row] = scale;
+    }
+    EachPack(packs, held, load, [&](int64_t pack, const Pack& v) {
+      T values[kWidth], w[kWidth];
+      v.Widened(values);
       LoadPack(weight + pack * kWidth, w);
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) result[i] = (v.x[i] - mean) * scale * w[i];
-      if (bias != nullptr) {
+      for (int i = 0; i < kWidth; ++i) {
+        values[i] =
+            kCentred ? (values[i] - mean) * scale * w[i] : values[i] * scale * (w[i] + args.offset);
+      }
+      if (kCentred && bias != nullptr) {
         LoadPack(bias + pack * kWidth, w);
 #pragma unroll
-        for (int i = 0; i < kWidth; ++i) result[i] += w[i];
+        for (int i = 0; i < kWidth; ++i) values[i] += w[i];
       }
-      StorePack(out + pack * kWidth, result);
+      StorePack(y + begin + pack * kWidth, values);
     });
   }
 }
 
-// Whether rows can be read 16 bytes at a time: buffers are aligned to more.
-template <typename S>
-__device__ bool InPacks(int64_t n) {
-  return n % kPackOf<S> == 0;
+template <bool kCentred, bool kAdds, typename S>
+__device__ void NormOf(const NormArgs<Compute<S>>& args, const NormInput<kAdds, S>& input,
+                       const Compute<S>* weight, const Compute<S>* bias, S* y, Compute<S>* means,
+                       Compute<S>* scales) {
+  // Buffers are aligned to more than a pack, so rows of whole packs are, too.
+  if (args.n % kPackOf<S> == 0) {
+    Norm<kCentred, kAdds, S, kPackOf<S>>(args, input, weight, bias, y, means, scales);
+  } else {
+    Norm<kCentred, kAdds, S, 1>(args, input, weight, bias, y, means, scales);
+  }
 }
 
 }  // namespace
@@ -143,48 +161,34 @@ __device__ bool InPacks(int64_t n) {
 // more blocks at a time.
 #ifdef __CUDACC__
 #define ORIEL_LARGE_KERNEL(name, ...) \
-  extern "C" __global__ void __launch_bounds__(kMaxGroup, 1) name(__VA_ARGS__)
+  extern "C" __global__ void __launch_bounds__(kMaxNormThreads, 1) name(__VA_ARGS__)
 #else
-#define ORIEL_LARGE_KERNEL(name, ...) ORIEL_CUDA_KERNEL(kMaxGroup, name, __VA_ARGS__)
+#define ORIEL_LARGE_KERNEL(name, ...) ORIEL_CUDA_KERNEL(kMaxNormThreads, name, __VA_ARGS__)
 #endif
 
 #define ORIEL_NORM_KERNELS(S, T, type)                                                             \
-  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_rms_norm_##type, const NormArgs<T> args, const S* x,          \
-                    const T* weight, S* y, T* inv_rms) {                                           \
+  ORIEL_LARGE_KERNEL(oriel_rms_norm_##type, const NormArgs<T> args, const S* x, const T* weight,   \
+                     S* y, T* inv_rms) {                                                           \
     const NormInput<false, S> input{x, nullptr, nullptr};                                          \
-    if (InPacks<S>(args.n)) {                                                                      \
-      RmsNorm<false, S, kPackOf<S>>(args, input, weight, y, inv_rms);                              \
-    } else {                                                                                       \
-      RmsNorm<false, S, 1>(args, input, weight, y, inv_rms);                                       \
-    }                                                                                              \
+    NormOf<false>(args, input, weight, static_cast<const T*>(nullptr), y,                          \
+                  static_cast<T*>(nullptr), inv_rms);                                              \
   }                                                                                                \
-  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_layer_norm_##type, const NormArgs<T> args, const S* x,        \
-                    const T* weight, const T* bias, S* y, T* means, T* inv_stds) {                 \
+  ORIEL_LARGE_KERNEL(oriel_layer_norm_##type, const NormArgs<T> args, const S* x, const T* weight, \
+                     const T* bias, S* y, T* means, T* inv_stds) {                                 \
     const NormInput<false, S> input{x, nullptr, nullptr};                                          \
-    if (InPacks<S>(args.n)) {                                                                      \
-      LayerNorm<false, S, kPackOf<S>>(args, input, weight, bias, y, means, inv_stds);              \
-    } else {                                                                                       \
-      LayerNorm<false, S, 1>(args, input, weight, bias, y, means, inv_stds);                       \
-    }                                                                                              \
+    NormOf<true>(args, input, weight, bias, y, means, inv_stds);                                   \
   }                                                                                                \
-  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_add_rms_norm_##type, const NormArgs<T> args, const S* x,      \
-                    const S* addend, const T* weight, S* y, T* inv_rms, S* sum) {                  \
+  ORIEL_LARGE_KERNEL(oriel_add_rms_norm_##type, const NormArgs<T> args, const S* x,                \
+                     const S* addend, const T* weight, S* y, T* inv_rms, S* sum) {                 \
     const NormInput<true, S> input{x, addend, sum};                                                \
-    if (InPacks<S>(args.n)) {                                                                      \
-      RmsNorm<true, S, kPackOf<S>>(args, input, weight, y, inv_rms);                               \
-    } else {                                                                                       \
-      RmsNorm<true, S, 1>(args, input, weight, y, inv_rms);                                        \
-    }                                                                                              \
+    NormOf<false>(args, input, weight, static_cast<const T*>(nullptr), y,                          \
+                  static_cast<T*>(nullptr), inv_rms);                                              \
   }                                                                                                \
   ORIEL_LARGE_KERNEL(oriel_add_layer_norm_##type, const NormArgs<T> args, const S* x,              \
                      const S* addend, const T* weight, const T* bias, S* y, T* means, T* inv_stds, \
                      S* sum) {                                                                     \
     const NormInput<true, S> input{x, addend, sum};                                                \
-    if (InPacks<S>(args.n)) {                                                                      \
-      LayerNorm<true, S, kPackOf<S>>(args, input, weight, bias, y, means, inv_stds);               \
-    } else {                                                                                       \
-      LayerNorm<true, S, 1>(args, input, weight, bias, y, means, inv_stds);                        \
-    }                                                                                              \
+    NormOf<true>(args, input, weight, bias, y, means, inv_stds);                                   \
   }
 
 ORIEL_NORM_KERNELS(float, float, f32)

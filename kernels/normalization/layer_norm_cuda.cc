@@ -18,6 +18,11 @@ struct Norm {
   NormArgs<T> Args() const {
     return {rows, n, static_cast<T>(epsilon), static_cast<T>(offset)};
   }
+  // What is loaded at once: 16 bytes, or, where rows are not whole packs of these, an element.
+  int64_t packs() const {
+    const int64_t pack = 16 / runtime::DTypeBytes(dtype);
+    return n % pack == 0 ? n / pack : n;
+  }
 };
 
 absl::StatusOr<Norm> NormOf(const KernelSpec& spec, size_t operand) {
@@ -25,6 +30,25 @@ absl::StatusOr<Norm> NormOf(const KernelSpec& spec, size_t operand) {
   if (x.rank() < 1) return Malformed(spec, "the input has rank 0");
   const Shape outer(x.shape.begin(), x.shape.end() - 1);
   return Norm{x.dtype, ComputeDType(x.dtype), outer, runtime::NumElements(outer), x.shape.back()};
+}
+
+// Of threads that hold `held` packs each, as many on a row as hold it, but eight at least where it
+// has so many packs; and rows for a block of `block` threads, if one row does not have more. Blocks
+// are as many as have 512 threads on a multiprocessor, `times` over, with `least_rows` rows each.
+RowGrid GridFor(const Device& device, const Norm& norm, int64_t held, int64_t block, int64_t times,
+                int64_t least_rows) {
+  constexpr int64_t kWarp = 32, kLeast = 8, kResident = 512;
+  const int64_t packs = norm.packs();
+  const int64_t wanted = std::max((packs + held - 1) / held, std::min(packs, kLeast));
+  int64_t x = 1;
+  while (x < wanted && x < kWarp) x *= 2;
+  if (wanted > kWarp) x = std::min<int64_t>((wanted + kWarp - 1) / kWarp * kWarp, kMaxNormThreads);
+  const int64_t y = std::max<int64_t>(1, block / x);
+  const int64_t resident = std::max<int64_t>(1, device.properties().multiprocessors) *
+                           std::max<int64_t>(1, kResident / (x * y));
+  const int64_t rows = std::max(least_rows, y);
+  const int64_t blocks = std::clamp<int64_t>((norm.rows + rows - 1) / rows, 1, resident * times);
+  return {{static_cast<unsigned>(blocks)}, {static_cast<unsigned>(x), static_cast<unsigned>(y)}};
 }
 
 // Launches a function whose first parameter is NormArgs of the computing type.
@@ -60,7 +84,8 @@ absl::StatusOr<KernelFn> MakeLayerNorm(const KernelSpec& spec, Device& device) {
   const char* stem = kAdds ? "oriel_add_layer_norm" : "oriel_layer_norm";
   ORIEL_ASSIGN_OR_RETURN(const Function function, FindTyped(spec, device, stem, {norm.dtype}));
   const bool has_bias = spec.operands.size() > kBias;
-  const RowGrid grid = RowGridFor(device, norm.rows, norm.n, runtime::DTypeBytes(norm.dtype));
+  const RowGrid grid =
+      GridFor(device, norm, kNormPacks, /*block=*/64, /*times=*/4, /*least_rows=*/1);
   return KernelFn([=](const KernelArgs& args) {
     if (norm.rows == 0) return absl::OkStatus();
     const void* weight = args.operands[kWeight];
@@ -88,7 +113,8 @@ absl::StatusOr<KernelFn> MakeRmsNorm(const KernelSpec& spec, Device& device) {
   ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, norm.small, norm.outer));
   const char* stem = kAdds ? "oriel_add_rms_norm" : "oriel_rms_norm";
   ORIEL_ASSIGN_OR_RETURN(const Function function, FindTyped(spec, device, stem, {norm.dtype}));
-  const RowGrid grid = RowGridFor(device, norm.rows, norm.n, runtime::DTypeBytes(norm.dtype));
+  const RowGrid grid =
+      GridFor(device, norm, kNormPacks, /*block=*/64, /*times=*/4, /*least_rows=*/1);
   return KernelFn([=](const KernelArgs& args) {
     if (norm.rows == 0) return absl::OkStatus();
     const void* weight = args.operands[kWeight];
@@ -100,22 +126,6 @@ absl::StatusOr<KernelFn> MakeRmsNorm(const KernelSpec& spec, Device& device) {
                         args.results[1]);
     }
   });
-}
-
-// As many threads on a row as hold it, 256 or more in a block, for shorter rows on several at a
-// time; as many blocks as are resident with 128 registers a thread. Each with four rows at least,
-// so that sums of columns are a small part of what is read and written.
-RowGrid GradGrid(const Device& device, const Norm& norm, int64_t packs) {
-  constexpr int64_t kBlock = 256, kResident = 512, kWarp = 32;
-  const int64_t wanted = std::max<int64_t>(1, (packs + kGradPacks - 1) / kGradPacks);
-  int64_t x = 1;
-  while (x < wanted && x < kWarp) x *= 2;
-  if (wanted > kWarp) x = std::min<int64_t>((wanted + kWarp - 1) / kWarp * kWarp, kMaxGradThreads);
-  const int64_t y = std::max<int64_t>(1, kBlock / x);
-  const int64_t resident =
-      std::max(1, device.properties().multiprocessors) * std::max<int64_t>(1, kResident / (x * y));
-  const int64_t blocks = std::clamp<int64_t>(norm.rows / std::max<int64_t>(4, y), 1, resident);
-  return {{static_cast<unsigned>(blocks)}, {static_cast<unsigned>(x), static_cast<unsigned>(y)}};
 }
 
 // Of both: dy, x, weight and, with `centred`, mean; then the scale and, if there is one, the
@@ -132,14 +142,14 @@ absl::StatusOr<KernelFn> MakeGrad(const KernelSpec& spec, Device& device, Norm n
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 3 + i, norm.small, norm.outer));
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1 + i, norm.small, {norm.n}));
   }
-  const int64_t pack = 16 / runtime::DTypeBytes(x.dtype);
-  const int64_t packs = norm.n % pack == 0 ? norm.n / pack : norm.n;
   std::string stem = centred ? "oriel_layer_norm_grad" : "oriel_rms_norm_grad";
-  if (packs > kGradPacks * kMaxGradThreads) stem += "_long";
+  if (norm.packs() > kGradPacks * kMaxNormThreads) stem += "_long";
   ORIEL_ASSIGN_OR_RETURN(const Function function, FindTyped(spec, device, stem, {x.dtype}));
   ORIEL_ASSIGN_OR_RETURN(const Function finish,
                          FindTyped(spec, device, "oriel_column_sums", {norm.small}));
-  const RowGrid grid = GradGrid(device, norm, packs);
+  // With four rows for each block, columns' sums are a small part of what is read and written.
+  const RowGrid grid =
+      GridFor(device, norm, kGradPacks, /*block=*/256, /*times=*/1, /*least_rows=*/4);
   const int64_t columns = static_cast<int64_t>(vectors) * norm.n;
   ORIEL_RETURN_IF_ERROR(
       device.AddScratch(grid.blocks.x * columns * runtime::DTypeBytes(norm.small)));

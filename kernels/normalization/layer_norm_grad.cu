@@ -87,7 +87,7 @@ __device__ void NormGrad(const NormArgs<Compute<S>>& args, const S* dy, const S*
     T mean, scale;
   };
   // The weights of what is held, plus the offset; at the end, the sums.
-  alignas(16) __shared__ T shared[kMaxGradThreads * kGradPacks * kWidth];
+  alignas(16) __shared__ T shared[kMaxNormThreads * kGradPacks * kWidth];
   const int64_t packs = args.n / kWidth;
   const int held_packs = kGradPacks * blockDim.x;
   partial += blockIdx.x * kSums * args.n;
@@ -244,13 +244,13 @@ __device__ void NormGradOf(const NormArgs<Compute<S>>& args, const S* dy, const 
 }  // namespace
 
 #define ORIEL_NORM_GRAD_KERNELS(S, T, suffix, is_long)                                           \
-  ORIEL_CUDA_KERNEL(kMaxGradThreads, oriel_rms_norm_grad_##suffix, const NormArgs<T> args,       \
+  ORIEL_CUDA_KERNEL(kMaxNormThreads, oriel_rms_norm_grad_##suffix, const NormArgs<T> args,       \
                     const S* dy, const S* x, const T* weight, const T* inv_rms, const S* addend, \
                     S* dx, T* partial) {                                                         \
     NormGradOf<false, is_long>(args, dy, x, weight, static_cast<const T*>(nullptr), inv_rms,     \
                                addend, dx, partial);                                             \
   }                                                                                              \
-  ORIEL_CUDA_KERNEL(kMaxGradThreads, oriel_layer_norm_grad_##suffix, const NormArgs<T> args,     \
+  ORIEL_CUDA_KERNEL(kMaxNormThreads, oriel_layer_norm_grad_##suffix, const NormArgs<T> args,     \
                     const S* dy, const S* x, const T* weight, const T* means, const T* inv_stds, \
                     const S* addend, S* dx, T* partial) {                                        \
     NormGradOf<true, is_long>(args, dy, x, weight, means, inv_stds, addend, dx, partial);        \

@@ -13,8 +13,9 @@ struct NormArgs {
   T epsilon, offset;  // offset is added to the weight
 };
 
-// Of a derivative: threads of a block at most, and packs of a row that each holds.
-constexpr int kMaxGradThreads = 512, kGradPacks = 2;
+// Threads of a block at most, and packs of a row that each holds: in a norm, and in a derivative,
+// beside their columns' sums.
+constexpr int kMaxNormThreads = 512, kNormPacks = 8, kGradPacks = 2;
 
 }  // namespace oriel::kernels::cuda
 

@@ -133,7 +133,8 @@ TEST(NormalizationTest, LayerNormGradient) {
   }
 }
 
-// The norm is that of the sum as it is stored, in a buffer of its own or in a summand's.
+// The norm is that of the sum as it is stored, in every bit, in a buffer of its own or in a
+// summand's.
 TEST(NormalizationTest, NormsOfSums) {
   for (DType dtype : kFloatsAndBF16) {
     const DType small = dtype == DType::kBF16 ? DType::kF32 : dtype;
@@ -155,6 +156,10 @@ TEST(NormalizationTest, NormsOfSums) {
         ExpectClose(results[1], expected.shift);
         ExpectClose(results[2], expected.scale);
         EXPECT_EQ(results[3].values(), sum.values());
+        operands.erase(operands.begin(), operands.begin() + 2);
+        operands.insert(operands.begin(), sum);
+        const auto unfused = RunKernel("layer_norm", operands, {x.spec(), rows, rows}, epsilon);
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(results[i].values(), unfused[i].values());
       }
       const Norm expected = Normalize(sum.values(), w.values(), {}, s.rows, s.n, false);
       const auto results =
@@ -162,6 +167,8 @@ TEST(NormalizationTest, NormsOfSums) {
       ExpectClose(results[0], expected.y);
       ExpectClose(results[1], expected.scale);
       EXPECT_EQ(results[2].values(), sum.values());
+      const auto unfused = RunKernel("rms_norm", {sum, w}, {x.spec(), rows}, epsilon);
+      for (int i = 0; i < 2; ++i) EXPECT_EQ(results[i].values(), unfused[i].values());
     }
   }
 }
