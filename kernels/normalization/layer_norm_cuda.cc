@@ -171,7 +171,8 @@ absl::StatusOr<KernelFn> MakeGrad(const KernelSpec& spec, Device& device, Norm n
     void* second = centred ? args.results[2] : nullptr;
     const int64_t summed = norm.rows > 0 ? grid.blocks.x : 0;
     const unsigned blocks = static_cast<unsigned>((columns + 31) / 32);
-    return finish.Launch({blocks}, {32, 32}, StreamOf(args), partial, summed, columns, norm.n,
+    const unsigned y = static_cast<unsigned>(std::clamp<int64_t>(summed, 1, 32));
+    return finish.Launch({blocks}, {32, y}, StreamOf(args), partial, summed, columns, norm.n,
                          args.results[1], second);
   });
 }

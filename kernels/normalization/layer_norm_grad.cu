@@ -204,8 +204,8 @@ __device__ void NormGrad(const NormArgs<Compute<S>>& args, const S* dy, const S*
 }
 
 // Σ over `rows` of each of `columns` columns of `partial`, into first[0 .. n) and second[n ..). A
-// block of 32 by 32 threads sums 32 columns: thread row r every 32nd row from r, then these in
-// order.
+// block of 32 by up to 32 threads sums 32 columns: thread row r every blockDim.y-th row from r,
+// then these in order.
 template <typename T>
 __device__ void ColumnSums(const T* partial, int64_t rows, int64_t columns, int64_t n, T* first,
                            T* second) {
@@ -213,14 +213,14 @@ __device__ void ColumnSums(const T* partial, int64_t rows, int64_t columns, int6
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kWarpThreads + threadIdx.x;
   T sum = 0;
   if (column < columns) {
-    for (int64_t row = threadIdx.y; row < rows; row += kWarpThreads) {
+    for (int64_t row = threadIdx.y; row < rows; row += blockDim.y) {
       sum += partial[row * columns + column];
     }
   }
   parts[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y != 0 || column >= columns) return;
-  for (int i = 1; i < kWarpThreads; ++i) sum += parts[i][threadIdx.x];
+  for (unsigned i = 1; i < blockDim.y; ++i) sum += parts[i][threadIdx.x];
   if (column < n) {
     first[column] = sum;
   } else {
