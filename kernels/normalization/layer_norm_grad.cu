@@ -44,16 +44,17 @@ struct GradPack {
       if constexpr (kCentred) sums[1] += g;
     }
   }
-  // Stores dx, and adds to the columns' sums. `averages` are scale times Σ g v / n and Σ g / n.
+  // Stores dx, and adds to the columns' sums. `averages` are scale² Σ g v / n, by which the
+  // differences are multiplied, and scale Σ g / n.
   __device__ void Finish(T mean, T scale, const T (&weight)[kWidth], const T (&averages)[kSums],
                          bool adds, S* dx, T (&columns)[kSums][kWidth]) const {
     T dy_values[kWidth], differences[kWidth], result[kWidth];
     Widened(mean, dy_values, differences);
 #pragma unroll
     for (int i = 0; i < kWidth; ++i) {
-      const T normed = differences[i] * scale;
-      result[i] = scale * (dy_values[i] * weight[i]) - normed * averages[0];
-      columns[0][i] += dy_values[i] * normed;
+      const T scaled = dy_values[i] * scale;
+      result[i] = scaled * weight[i] - differences[i] * averages[0];
+      columns[0][i] += scaled * differences[i];
       if constexpr (kCentred) {
         result[i] -= averages[1];
         columns[1][i] += dy_values[i];
@@ -163,7 +164,7 @@ __device__ void NormGrad(const NormArgs<Compute<S>>& args, const S* dy, const S*
     GroupSums(averages, turn);
 #pragma unroll
     for (T& sum : averages) sum *= now.scale * inverse_n;
-    averages[0] *= now.scale;
+    averages[0] = averages[0] * now.scale * now.scale;
     if (row >= args.rows) continue;
     for_held([&](int j, int pack) {
       T w[kWidth];
