@@ -5,7 +5,11 @@
 // keeps each row's maximum, the sum of exponentials below it and the weighted sum of values, and
 // scales the latter two when the maximum grows (Milakov and Gimelshein, "Online normalizer
 // calculation for softmax", 2018; Dao et al., "FlashAttention", 2022). Scores stay in shared
-// memory. All is computed in f32, or f64; the order of sums depends on shapes alone.
+// memory. All is computed in f32, or f64; the order of sums depends on shapes alone. It may spill:
+// the widest of heads, some bytes of a thread.
+//
+// Bytes over the memory: reads query and mask once, keys and values of a head once for each of its
+// tiles of query rows (from the L2 cache, but for long sequences); writes output and logsumexp.
 #include "kernels/attention/attention.cuh"
 
 namespace oriel::kernels::cuda {

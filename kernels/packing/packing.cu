@@ -1,5 +1,7 @@
 // Contract: packing.h. A block moves kPackUnits units of one tensor; a thread loads its units,
 // which lie as far apart as the block is wide, before it stores the first.
+//
+// Bytes over the memory: reads and writes each tensor once.
 #include "kernels/cuda/device_code.cuh"
 #include "kernels/packing/packing_args.h"
 

@@ -11,12 +11,18 @@
 namespace oriel::runtime {
 namespace {
 
+// "sm_100a" names what only sm_100 has beside what is there later, too; devices don't say it.
+std::string_view WithoutVariant(std::string_view architecture) {
+  const char last = architecture.empty() ? ' ' : architecture.back();
+  if (last == 'a' || last == 'f') architecture.remove_suffix(1);
+  return architecture;
+}
+
 // "sm_90", "sm_100a"
 bool IsArchitecture(std::string_view text) {
   constexpr std::string_view kPrefix = "sm_";
   if (text.substr(0, kPrefix.size()) != kPrefix) return false;
-  text.remove_prefix(kPrefix.size());
-  if (!text.empty() && (text.back() == 'a' || text.back() == 'f')) text.remove_suffix(1);
+  text = WithoutVariant(text.substr(kPrefix.size()));
   return text.size() >= 2 && text.size() <= 3 &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
 }
@@ -61,8 +67,10 @@ bool IsDevice(const plan::Device& device) {
 
 bool RunsOn(const plan::Device& device, std::string_view architecture) {
   return device.architectures().empty() ||
-         std::find(device.architectures().begin(), device.architectures().end(), architecture) !=
-             device.architectures().end();
+         std::any_of(device.architectures().begin(), device.architectures().end(),
+                     [&](const std::string& of_plan) {
+                       return WithoutVariant(of_plan) == WithoutVariant(architecture);
+                     });
 }
 
 int64_t ArenaAlignment(std::string_view kind) { return kind == kCudaDevice ? 256 : 64; }

@@ -38,6 +38,10 @@ TEST(DeviceTest, ArchitecturesThatRunAPlan) {
   ORIEL_ASSERT_OK_AND_ASSIGN(device, ParseDevice("cuda:sm_80,sm_100"));
   EXPECT_TRUE(RunsOn(device, "sm_100"));
   EXPECT_FALSE(RunsOn(device, "sm_90"));
+  device.clear_architectures();
+  device.add_architectures("sm_90a");  // of which nothing is used that is not there elsewhere
+  EXPECT_TRUE(RunsOn(device, "sm_90"));
+  EXPECT_FALSE(RunsOn(device, "sm_100"));
 }
 
 TEST(DeviceTest, KernelsAreSorted) {
