@@ -1,6 +1,7 @@
 #include "kernels/loss/cross_entropy.h"
 
 #include <cmath>
+#include <limits>
 
 #include "gmock/gmock.h"
 #include "kernels/testing.h"
@@ -13,6 +14,7 @@ using testing::ColumnsOf;
 using testing::ExpectClose;
 using ::testing::HasSubstr;
 using testing::kFloats;
+using testing::kFloatsAndBF16;
 using testing::RunKernel;
 using testing::Tensor;
 using testing::TryKernel;
@@ -21,6 +23,8 @@ struct Size {
   int64_t rows, vocabulary;
 };
 const Size kSizes[] = {{1, 1}, {6, 5}, {65, 1037}};
+
+DType WideOf(DType dtype) { return dtype == DType::kBF16 ? DType::kF32 : dtype; }
 
 // Every third label is ignored.
 Tensor Labels(DType dtype, const Size& s, double ignored) {
@@ -31,41 +35,80 @@ Tensor Labels(DType dtype, const Size& s, double ignored) {
   return Tensor({dtype, {1, s.rows}}, labels);
 }
 
+void ExpectLossAndGradient(DType dtype, DType index, const Size& s, int64_t ignored) {
+  const int64_t n = s.vocabulary;
+  const DType wide = WideOf(dtype);
+  const Tensor x = Tensor::Random(dtype, {1, s.rows, n}, 1, -10, 10);
+  const Tensor labels = Labels(index, s, static_cast<double>(ignored));
+  const std::vector<double> logits = x.values(), label = labels.values();
+  double loss = 0, count = 0;
+  std::vector<double> lse(s.rows), dx(logits.size());
+  const Tensor cotangent = Tensor::Scalar(wide, 0.75);
+  for (int64_t r = 0; r < s.rows; ++r) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += std::exp(logits[r * n + i]);
+    lse[r] = std::log(sum);
+    if (label[r] == static_cast<double>(ignored)) continue;
+    const int64_t target = static_cast<int64_t>(label[r]);
+    loss += lse[r] - logits[r * n + target];
+    count += 1;
+    for (int64_t i = 0; i < n; ++i) {
+      dx[r * n + i] = 0.75 * (std::exp(logits[r * n + i] - lse[r]) - (i == target ? 1 : 0));
+    }
+  }
+  const auto results =
+      RunKernel("cross_entropy", {x, labels}, {{wide, {}}, {wide, {}}, {wide, labels.shape()}},
+                {{"ignore_index", ignored}});
+  ExpectClose(results[0], {loss});
+  ExpectClose(results[1], {count});
+  ExpectClose(results[2], lse);
+  ExpectClose(RunKernel("cross_entropy_grad", {cotangent, x, labels, results[2]}, {x.spec()},
+                        {{"ignore_index", ignored}})[0],
+              dx, 2);
+}
+
 TEST(CrossEntropyTest, LossAndGradient) {
-  for (DType dtype : kFloats) {
+  for (DType dtype : kFloatsAndBF16) {
     for (DType index : {DType::kI64, DType::kI32}) {
       for (const Size& s : kSizes) {
-        for (int64_t ignored : {-100, 0}) {
-          const int64_t n = s.vocabulary;
-          const Tensor x = Tensor::Random(dtype, {1, s.rows, n}, 1, -10, 10);
-          const Tensor labels = Labels(index, s, static_cast<double>(ignored));
-          const std::vector<double> logits = x.values(), label = labels.values();
-          double loss = 0, count = 0;
-          std::vector<double> lse(s.rows), dx(logits.size());
-          const Tensor cotangent = Tensor::Scalar(dtype, 0.75);
-          for (int64_t r = 0; r < s.rows; ++r) {
-            double sum = 0;
-            for (int64_t i = 0; i < n; ++i) sum += std::exp(logits[r * n + i]);
-            lse[r] = std::log(sum);
-            if (label[r] == static_cast<double>(ignored)) continue;
-            const int64_t target = static_cast<int64_t>(label[r]);
-            loss += lse[r] - logits[r * n + target];
-            count += 1;
-            for (int64_t i = 0; i < n; ++i) {
-              dx[r * n + i] = 0.75 * (std::exp(logits[r * n + i] - lse[r]) - (i == target ? 1 : 0));
-            }
-          }
-          const auto results = RunKernel("cross_entropy", {x, labels},
-                                         {{dtype, {}}, {dtype, {}}, {dtype, labels.shape()}},
-                                         {{"ignore_index", ignored}});
-          ExpectClose(results[0], {loss});
-          ExpectClose(results[1], {count});
-          ExpectClose(results[2], lse);
-          ExpectClose(RunKernel("cross_entropy_grad", {cotangent, x, labels, results[2]},
-                                {x.spec()}, {{"ignore_index", ignored}})[0],
-                      dx, 2);
-        }
+        for (int64_t ignored : {-100, 0}) ExpectLossAndGradient(dtype, index, s, ignored);
       }
+    }
+  }
+}
+
+// Rows that begin and end anywhere between packs of 16 bytes, with the label anywhere in them.
+TEST(CrossEntropyTest, RowsOfAnyAlignment) {
+  for (DType dtype : kFloatsAndBF16) {
+    for (int64_t vocabulary = 1; vocabulary < 20; ++vocabulary) {
+      ExpectLossAndGradient(dtype, DType::kI64, {25, vocabulary}, -100);
+    }
+    for (int64_t vocabulary = 1024; vocabulary < 1032; ++vocabulary) {
+      ExpectLossAndGradient(dtype, DType::kI64, {5, vocabulary}, -100);
+    }
+  }
+}
+
+// More rows than the threads that sum their losses load at a time.
+TEST(CrossEntropyTest, ManyRows) {
+  ExpectLossAndGradient(DType::kF32, DType::kI32, {5000, 2}, -100);
+}
+
+TEST(CrossEntropyTest, NaNReachesTheResult) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  constexpr int64_t kWidth = 21;
+  for (DType dtype : kFloatsAndBF16) {
+    const TensorSpec row = {WideOf(dtype), {2}}, scalar = {WideOf(dtype), {}};
+    for (int64_t at = 0; at < kWidth; ++at) {
+      std::vector<double> logits(2 * kWidth, 1.0);
+      logits[kWidth + at] = kNaN;
+      const auto results =
+          RunKernel("cross_entropy",
+                    {Tensor({dtype, {2, kWidth}}, logits), Tensor({DType::kI64, {2}}, {3, 4})},
+                    {scalar, scalar, row});
+      ExpectClose(Tensor({row.dtype, {1}}, {results[2].values()[0]}), {1 + std::log(kWidth)});
+      EXPECT_TRUE(std::isnan(results[2].values()[1]));
+      EXPECT_TRUE(std::isnan(results[0].values()[0]));
     }
   }
 }

@@ -201,6 +201,7 @@ inline int __clzll(long long x) {
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 inline float __expf(float x) { return std::exp(x); }
+inline float FastExp2(float x) { return std::exp2(x); }
 inline float __logf(float x) { return std::log(x); }
 inline float __fdividef(float x, float y) { return x / y; }
 inline float __frcp_rn(float x) { return 1 / x; }
