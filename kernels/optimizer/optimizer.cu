@@ -183,8 +183,18 @@ __device__ void Squares(const SquaresArgs& args, double* sums) {
 
 template <typename T>
 __device__ void FinishSquares(const double* sums, int64_t count, T* result) {
+  constexpr int kLoaded = 8;  // at a time
   double sum = 0;
-  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += sums[i];
+  for (int64_t begin = threadIdx.x; begin < count; begin += kLoaded * blockDim.x) {
+    double part[kLoaded];
+#pragma unroll
+    for (int i = 0; i < kLoaded; ++i) {
+      const int64_t at = begin + i * blockDim.x;
+      part[i] = at < count ? sums[at] : 0.0;
+    }
+#pragma unroll
+    for (int i = 0; i < kLoaded; ++i) sum += part[i];
+  }
   sum = GroupSum(sum);
   if (threadIdx.x == 0) *result = static_cast<T>(sum);
 }
