@@ -18,6 +18,8 @@
 //   __shared__ arrays of fixed size; ORIEL_DYNAMIC_SHARED(T, name) for the launch's dynamic memory
 //   float4, int4, ..; __ldg, __popc, ..; __uint_as_float, ..; expf, erff, rsqrtf, __expf, ..
 //   max and min of two of one type
+//   CopyAsync16: starts a copy of 16 aligned bytes to shared memory, which this thread sees behind
+//     WaitForCopies, and others behind a barrier after that
 //   FastExp2: 2 to the power of a float by one instruction, within 2^-22 of it; 0 below 2^-126
 //
 // A barrier is for all threads of a block: none may have returned. Device code has no
@@ -46,6 +48,11 @@
   extern __shared__ __align__(128) unsigned char oriel_dynamic_shared[]; \
   T* const name = reinterpret_cast<T*>(oriel_dynamic_shared)
 
+__device__ inline void CopyAsync16(void* shared, const void* global) {
+  const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
+}
+__device__ inline void WaitForCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 __device__ inline float FastExp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

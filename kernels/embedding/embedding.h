@@ -9,7 +9,8 @@
 // Dense row-major. A negative index counts from the end; one out of range is
 // InvalidArgument, naming its position, its value and the bounds, and nothing is
 // written. Updates are added in their type, in the order of the indices;
-// those of bf16 in f32, and the result, rounded once, is bf16 or f32.
+// those of bf16 in f32, and the result, rounded once, is bf16 or f32. On a device scatter_add takes
+// less than 2^31 indices.
 //
 // With `first` (i64) and `rows` the table is the piece [first, first + size) of one of `rows`
 // rows, whose indices are given: one of another piece gathers zeros, and its update is skipped.

@@ -1,5 +1,6 @@
-// Launches of embedding.cu.
+// Launches of embedding.cu and scatter_add.cu.
 #include <algorithm>
+#include <utility>
 
 #include "kernels/cuda/factory.h"
 #include "kernels/cuda/piece.h"
@@ -62,19 +63,23 @@ absl::StatusOr<KernelFn> MakeScatterAdd(const KernelSpec& spec, Device& device) 
   if (result.dtype != updates.dtype && result.dtype != ComputeDType(updates.dtype)) {
     return Malformed(spec, "updates and result differ in type");
   }
+  if (shape.count > INT32_MAX) return Unsupported(spec, "takes less than 2^31 indices");
   const GatherArgs args = ArgsOf(spec, device, shape);
-  ORIEL_ASSIGN_OR_RETURN(
-      const Function add,
-      FindTyped(spec, device, "oriel_scatter_add", {updates.dtype, result.dtype, indices.dtype}));
-  ORIEL_ASSIGN_OR_RETURN(const Function link,
-                         FindTyped(spec, device, "oriel_scatter_link", {indices.dtype}));
-  const int64_t rows = shape.outer * shape.count;
-  ORIEL_RETURN_IF_ERROR(device.AddScratch(shape.count * static_cast<int64_t>(sizeof(int64_t))));
-  const Grid link_blocks = BlocksFor(device, shape.count, kThreads / 32);
-  // Few indices, or a long chain: columns are spread over blocks, too.
-  const int64_t strips = std::clamp<int64_t>((shape.inner + kThreads - 1) / kThreads, 1, 65535);
-  const Grid blocks = {static_cast<unsigned>(std::clamp<int64_t>(rows, 1, INT32_MAX)),
-                       static_cast<unsigned>(strips)};
+  ORIEL_ASSIGN_OR_RETURN(const Function rows_of,
+                         FindTyped(spec, device, "oriel_scatter_rows", {indices.dtype}));
+  ORIEL_ASSIGN_OR_RETURN(const Function sort, device.Find("oriel_scatter_sort"));
+  ORIEL_ASSIGN_OR_RETURN(const Function add, FindTyped(spec, device, "oriel_scatter_add",
+                                                       {updates.dtype, result.dtype}));
+  // Two of SortedIndices, which the sort goes back and forth between.
+  const int64_t count = shape.count, row_bytes = count * 8, order_bytes = count * 4;
+  ORIEL_RETURN_IF_ERROR(device.AddScratch(2 * (row_bytes + order_bytes)));
+  const Grid row_blocks = BlocksFor(device, count, kThreads);
+  const Grid sort_blocks = {static_cast<unsigned>((count + kSorted - 1) / kSorted)};
+  const int64_t strip = kStripBytes / runtime::DTypeBytes(updates.dtype);
+  const int64_t parts = (count + kTile - 1) / kTile * ((shape.inner + strip - 1) / strip);
+  const int64_t y = std::clamp<int64_t>(shape.outer, 1, 65535);
+  const Grid blocks = {static_cast<unsigned>(parts), static_cast<unsigned>(y),
+                       static_cast<unsigned>((shape.outer + y - 1) / y)};
   const size_t bytes = static_cast<size_t>(result.bytes());
   const Device* from = &device;
   return KernelFn([=](const KernelArgs& launch) {
@@ -83,13 +88,25 @@ absl::StatusOr<KernelFn> MakeScatterAdd(const KernelSpec& spec, Device& device) 
     ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(from->driver(), cuMemsetD8Async,
                                      reinterpret_cast<CUdeviceptr>(launch.results[0]), 0, bytes,
                                      stream));
-    if (rows == 0) return absl::OkStatus();
+    if (parts == 0) return absl::OkStatus();
     const GatherArgs gather = At(args, shape, launch);
-    const CUdeviceptr next = from->scratch();
+    char* const scratch = reinterpret_cast<char*>(from->scratch());
+    const auto sorted_at = [&](char* rows, char* order) {
+      return SortedIndices{reinterpret_cast<int64_t*>(rows), reinterpret_cast<int32_t*>(order)};
+    };
+    char* const orders = scratch + 2 * row_bytes;
+    SortedIndices sorted = sorted_at(scratch, orders);
+    SortedIndices other = sorted_at(scratch + row_bytes, orders + order_bytes);
     ORIEL_RETURN_IF_ERROR(
-        link.Launch(link_blocks, {kThreads}, stream, gather, launch.operands[0], next));
-    return add.Launch(blocks, {kThreads}, stream, gather, launch.operands[0], launch.operands[1],
-                      next, launch.results[0]);
+        rows_of.Launch(row_blocks, {kThreads}, stream, gather, launch.operands[0], sorted));
+    // Rows are up to `size`.
+    for (int32_t shift = 0; shift < 63 && shape.size >> shift != 0; shift += kSortBits) {
+      ORIEL_RETURN_IF_ERROR(
+          sort.Launch(sort_blocks, {kSortThreads}, stream, count, shift, sorted, other));
+      std::swap(sorted, other);
+    }
+    return add.Launch(blocks, {kThreads}, stream, gather, sorted, launch.operands[1],
+                      launch.results[0]);
   });
 }
 

@@ -23,7 +23,9 @@ const Case kCases[] = {
     {{10, 4}, 0, {3, 5}},      // embedding
     {{30, 700}, 0, {20, 20}},  // and one for threads
     {{2, 40}, 0, {75}},        // rows that occur often
-    {{10}, 0, {4}},           {{10, 4}, 0, {}}, {{3, 6, 5}, 1, {2, 2}}, {{3, 4, 6}, 2, {7}},
+    {{1000, 3}, 0, {3000}},    // and many of many rows
+    {{10}, 0, {4}},           {{10, 4}, 0, {}},  {{3, 6, 5}, 1, {2, 2}},
+    {{3, 4, 6}, 2, {7}},      {{10, 4}, 0, {0}},
 };
 
 Shape RowsShape(const Case& c) {
@@ -86,6 +88,52 @@ TEST(EmbeddingTest, ScatterAddIsTheTranspose) {
             RunKernel("scatter_add", {indices, updates}, {{dtype, c.table}}, {{"dim", c.dim}})[0],
             expected, 3);
       }
+    }
+  }
+}
+
+// Bit for bit: in the order of the indices, in f32, rounded once. Widths are of packs and of none,
+// of one strip and of several; rows have no updates, one and many.
+TEST(EmbeddingTest, ScatterAddKeepsTheOrder) {
+  constexpr int64_t kRows = 600, kCount = 2500;
+  std::vector<double> rows;
+  for (int64_t k = 0; k < kCount; ++k) {
+    const bool is_rare = k % 7 == 3;
+    rows.push_back(static_cast<double>(is_rare ? k * 11 % kRows - kRows : k % 3 * 299));
+  }
+  for (DType dtype : {DType::kF32, DType::kBF16}) {
+    for (int64_t width : {1, 7, 8, 63, 65, 136}) {
+      const Tensor updates = Tensor::Random(dtype, {kCount, width}, 1);
+      const std::vector<double> values = updates.values();
+      std::vector<float> sums(kRows * width);
+      for (int64_t k = 0; k < kCount; ++k) {
+        const int64_t row = static_cast<int64_t>(rows[k]) + (rows[k] < 0 ? kRows : 0);
+        for (int64_t j = 0; j < width; ++j) {
+          sums[row * width + j] += static_cast<float>(values[k * width + j]);
+        }
+      }
+      const std::vector<double> expected(sums.begin(), sums.end());
+      for (DType result : {DType::kF32, dtype}) {
+        const TensorSpec table = {result, {kRows, width}};
+        EXPECT_EQ(RunKernel("scatter_add", {Tensor({DType::kI64, {kCount}}, rows), updates},
+                            {table}, {{"dim", int64_t{0}}})[0]
+                      .values(),
+                  Tensor(table, expected).values());
+      }
+    }
+  }
+}
+
+TEST(EmbeddingTest, ScatterAddOfOneRowAlone) {
+  for (DType dtype : testing::kFloatsAndBF16) {
+    for (int64_t count : {1, 256, 257, 1025}) {
+      const Tensor indices({DType::kI32, {count}}, std::vector<double>(count));
+      const Tensor updates({dtype, {count, 24}}, std::vector<double>(count * 24, 1.0));
+      const TensorSpec table = {dtype, {1, 24}};
+      const std::vector<double> expected(24, static_cast<double>(count));
+      EXPECT_EQ(
+          RunKernel("scatter_add", {indices, updates}, {table}, {{"dim", int64_t{0}}})[0].values(),
+          Tensor(table, expected).values());
     }
   }
 }
