@@ -1,10 +1,11 @@
+#include <utility>
+
 #include "kernels/testing.h"
 
 namespace oriel::kernels {
 namespace {
 
 using testing::ExpectClose;
-using testing::kFloats;
 using testing::RunKernel;
 using testing::Tensor;
 using testing::TryKernel;
@@ -40,14 +41,22 @@ TEST(RopeTest, RotatesPairs) {
       {x_shape, {1, 1, 40, 6}, true, 6},
       {x_shape, {1, 1, 40, 3}, true, 6},
       {x_shape, {1, 1, 40, 2}, true, 2},
+      {x_shape, {1, 1, 40, 8}, false, 8},  // packs, and some that are copied
+      {{2, 40, 7, 16}, {2, 40, 1, 16}},    // heads behind positions, and an odd number of them
+      {{2, 5, 7, 16}, {2, 1, 7, 8}},
+      {{9, 4, 16}, {1, 4, 16}},
   };
-  for (DType dtype : kFloats) {
+  const std::pair<DType, DType> types[] = {{DType::kF32, DType::kF32},
+                                           {DType::kF64, DType::kF64},
+                                           {DType::kBF16, DType::kBF16},
+                                           {DType::kBF16, DType::kF32}};
+  for (const auto& [dtype, angles] : types) {
     for (const auto& c : cases) {
       for (bool inverse : {false, true}) {
         SCOPED_TRACE(runtime::ShapeToString(c.table));
         const Tensor x = Tensor::Random(dtype, c.x, 1);
-        const Tensor cos = Tensor::Random(dtype, c.table, 2),
-                     sin = Tensor::Random(dtype, c.table, 3);
+        const Tensor cos = Tensor::Random(angles, c.table, 2),
+                     sin = Tensor::Random(angles, c.table, 3);
         const auto xv = x.values(), cv = cos.values(), sv = sin.values();
         const int64_t n = c.rotary_dim == 0 ? c.x.back() : c.rotary_dim;
         std::vector<double> expected;

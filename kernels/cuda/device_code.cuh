@@ -16,9 +16,9 @@
 //     of whole warps: mask kWholeWarp, blocks of whole warps, no lane has returned
 //   atomicAdd atomicMax atomicMin atomicCAS atomicExch atomicOr
 //   __shared__ arrays of fixed size; ORIEL_DYNAMIC_SHARED(T, name) for the launch's dynamic memory
-//   float4, int4, ..; __ldg, __popc, ..; __uint_as_float, ..; expf, erff, rsqrtf, __expf, ..
-//   max and min of two of one type
-//   CopyAsync16: starts a copy of 16 aligned bytes to shared memory, which this thread sees behind
+//   float4, int4, ..; __ldg, __stwb, __popc, ..; __uint_as_float, ..; expf, erff, rsqrtf, __expf,
+//   .. max and min of two of one type CopyAsync16: starts a copy of 16 aligned bytes to shared
+//   memory, which this thread sees behind
 //     WaitForCopies, and others behind a barrier after that
 //   FastExp2: 2 to the power of a float by one instruction, within 2^-22 of it; 0 below 2^-126
 //

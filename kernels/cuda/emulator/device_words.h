@@ -177,6 +177,11 @@ T __ldg(const T* address) {
   return *address;
 }
 
+template <typename T>
+void __stwb(T* address, T value) {
+  *address = value;
+}
+
 template <typename To, typename From>
 To OrielBits(From from) {
   static_assert(sizeof(To) == sizeof(From));
