@@ -197,12 +197,18 @@ TEST(CrossEntropyTest, LabelOutOfTheWholeIsNamedOnAPiece) {
   }
 }
 
+// Beside one that is masked, and one that is the least of its type.
 TEST(CrossEntropyTest, LargeLogitsDoNotOverflow) {
-  const Tensor x({DType::kF32, {1, 3}}, {1000, -1000, 999});
-  const Tensor label({DType::kI64, {1}}, {0});
-  const auto results = RunKernel("cross_entropy", {x, label},
-                                 {{DType::kF32, {}}, {DType::kF32, {}}, {DType::kF32, {1}}});
-  ExpectClose(results[0], {std::log(1 + std::exp(-1.0))});
+  constexpr double kNone = -std::numeric_limits<double>::infinity(), kLeast = -3.38e38;
+  for (DType dtype : kFloatsAndBF16) {
+    const DType wide = WideOf(dtype);
+    const Tensor x({dtype, {1, 5}}, {1000, -1000, 992, kNone, kLeast});
+    const Tensor label({DType::kI64, {1}}, {0});
+    const auto results =
+        RunKernel("cross_entropy", {x, label}, {{wide, {}}, {wide, {}}, {wide, {1}}});
+    ExpectClose(results[0], {std::log1p(std::exp(-8.0))});
+    ExpectClose(results[2], {1000 + std::log1p(std::exp(-8.0))});
+  }
 }
 
 TEST(CrossEntropyTest, LabelOutOfRangeIsNamed) {
