@@ -88,7 +88,7 @@ absl::StatusOr<KernelFn> MakeRope(const KernelSpec& spec, Device& device) {
   const unsigned down = kThreads / across;
   // As many heads to a thread as leave threads for all of the device, four at least.
   const int64_t resident = int64_t{2048} * std::max(1, device.properties().multiprocessors);
-  const int64_t heads = args.heads * args.positions * across / (2 * resident) / 4 * 4;
+  const int64_t heads = args.heads * args.positions * across / resident / 4 * 4;
   args.heads_each = std::max({heads, int64_t{4}, (args.heads + 65534) / 65535});
   const Grid blocks = {static_cast<unsigned>((args.positions + down - 1) / down),
                        static_cast<unsigned>((args.heads + args.heads_each - 1) / args.heads_each)};
