@@ -121,17 +121,16 @@ __device__ void ForEachPack(const S* row, const RowPacks<S>& packs, F f) {
     LoadPack(row + packs.Single(), x[0]);
     f(packs.Single(), x);
   }
+  constexpr int kCount = kAhead<S>;
   const unsigned step = packs.Step();
   int64_t i = packs.First();
-  if constexpr (kAhead<S> == 2) {
-    for (; i + step < packs.end; i += 2 * step) {
-      T x[2][kPack];
-      LoadPack(row + i, x[0]);
-      LoadPack(row + i + step, x[1]);
-      f(i, x);
-    }
+  for (; i + (kCount - 1) * step < packs.end; i += kCount * step) {
+    T x[kCount][kPack];
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) LoadPack(row + i + j * step, x[j]);
+    f(i, x);
   }
-  for (; i < packs.end; i += step) {
+  if (kCount > 1 && i < packs.end) {  // of two
     T x[1][kPack];
     LoadPack(row + i, x[0]);
     f(i, x);
