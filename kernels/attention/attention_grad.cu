@@ -3,8 +3,8 @@
 // Probabilities are computed anew from logsumexp. One kernel prepares what belongs to a query row;
 // one sums the query's gradient over tiles of keys, a block for 32 rows; one sums those of key and
 // value over the heads of their group and tiles of query rows, a block for 32 keys. Nothing is
-// added by atomics, so the order of sums depends on shapes alone. It may spill: the widest of heads,
-// some bytes of a thread.
+// added by atomics, so the order of sums depends on shapes alone. It may spill: the widest of
+// heads, some bytes of a thread.
 //
 // Bytes over the memory: as attention.cu's, three times: what a tile meets is read again for it.
 #include "kernels/attention/attention.cuh"

@@ -139,13 +139,29 @@ class ProductCutter {
     }
   }
 
+  // In files.
+  std::string nameOf(Value parameter) const {
+    return ir::ParameterOp(values_.parameters.lookup(parameter)).getOnnxName().str();
+  }
+
+  // Tensor parallelism needs it. Else it saves the copies that the slices are, in the forward and
+  // the backward, of all columns of the result, and reads the input once more for each further
+  // piece, and so its gradient: in products, where most of that is hidden.
+  bool pays(ir::LinearOp linear, size_t pieces) const {
+    constexpr int64_t kHidden = 2;
+    std::string name = nameOf(linear.getWeight());
+    if (strategy_.commonTensorParallel(moduleOf(strategy_, name)) > 1) return true;
+    const int64_t columns = linear.getType().getShape().back();
+    const int64_t read =
+        llvm::cast<mlir::RankedTensorType>(linear.getInput().getType()).getShape().back();
+    return kHidden * columns > static_cast<int64_t>(pieces - 1) * read;
+  }
+
   // Whether it is a parameter of this layer alone that may be cut.
   bool isOwn(Value value) const {
     auto parameter = values_.parameters.find(value);
     if (parameter == values_.parameters.end() || !value.hasOneUse()) return false;
-    std::string name = ir::ParameterOp(parameter->second).getOnnxName().str();
-    return strategy_.commonTensorParallel(moduleOf(strategy_, name)) > 1 &&
-           !shardingOf(strategy_, name);
+    return !shardingOf(strategy_, nameOf(value));
   }
 
   std::optional<Cut> cutOf(ir::LinearOp linear) const {
@@ -171,7 +187,7 @@ class ProductCutter {
     // All have a gradient, as the whole has. Columns for another output would be frozen.
     if (trained.size() != cut.pieces.size()) return std::nullopt;
     if (cut.pieces.size() < 2 || next != linear.getType().getDimSize(last)) return std::nullopt;
-    return cut;
+    return pays(linear, cut.pieces.size()) ? std::optional(cut) : std::nullopt;
   }
 
   // Parameters, and arguments behind all others. At once: MLIR keeps every list of attributes.

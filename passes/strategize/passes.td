@@ -12,8 +12,9 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
     slice. Where reshapes and transposes of a product lead to nothing but slices of its columns,
     and these make it up, each becomes a product with its own columns of weight and bias, new
     parameters that remember where they lie in that of the files (`oriel.whole`, `oriel.start`). Cut
-    are parameters of this layer alone that are on tensor-parallel ranks, and that the strategy
-    has no rule of its own for, where the loss depends on each slice.
+    are parameters of this layer alone that the strategy has no rule of its own for, where the loss
+    depends on each slice: on tensor-parallel ranks, and elsewhere where the slices would copy more
+    than the products of the pieces read again.
 
     ```mlir
     oriel.parameter @p0 {onnx_name = "qkv.weight", type = tensor<8x24xf32>}

@@ -1,9 +1,6 @@
 // RUN: oriel-opt %s --oriel-cut-products=strategy=%S/Inputs/tp4_whole_head.yaml --split-input-file | FileCheck %s --implicit-check-not=oriel.start
-// RUN: oriel-opt %S/cut_products.mlir --oriel-cut-products=strategy=%S/Inputs/dp2.yaml --split-input-file | FileCheck %s --check-prefix=DP --implicit-check-not=oriel.start
 
-// What is not cut. Without tensor parallelism, nothing.
-
-// DP: oriel.slice
+// What is not cut.
 
 // A rule of the strategy for the weight.
 // CHECK-LABEL: func.func @main
