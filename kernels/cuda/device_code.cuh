@@ -16,11 +16,10 @@
 //     of whole warps: mask kWholeWarp, blocks of whole warps, no lane has returned
 //   atomicAdd atomicMax atomicMin atomicCAS atomicExch atomicOr
 //   __shared__ arrays of fixed size; ORIEL_DYNAMIC_SHARED(T, name) for the launch's dynamic memory
-//   float4, int4, ..; __ldg, __stwb, __popc, ..; __uint_as_float, ..; expf, erff, rsqrtf, __expf,
-//   .. max and min of two of one type CopyAsync16: starts a copy of 16 aligned bytes to shared
-//   memory, which this thread sees behind
-//     WaitForCopies, and others behind a barrier after that
-//   FastExp2: 2 to the power of a float by one instruction, within 2^-22 of it; 0 below 2^-126
+//   float4, int4, ..; __ldg, __stwb, __popc, ..; __uint_as_float, ..; expf, erff, rsqrtf, ..
+//   max and min of two of one type
+//
+//   CopyAsync16, WaitForCopies, FastExp2 (below)
 //
 // A barrier is for all threads of a block: none may have returned. Device code has no
 // function-local static variables but __shared__ ones, and its helpers stand in an unnamed
@@ -48,11 +47,14 @@
   extern __shared__ __align__(128) unsigned char oriel_dynamic_shared[]; \
   T* const name = reinterpret_cast<T*>(oriel_dynamic_shared)
 
+// Starts a copy of 16 aligned bytes to shared memory. This thread sees them behind WaitForCopies,
+// others behind a barrier after that.
 __device__ inline void CopyAsync16(void* shared, const void* global) {
   const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
 }
 __device__ inline void WaitForCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+// 2 to the power of x by one instruction, within 2^-22 of it; 0 below 2^-126.
 __device__ inline float FastExp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

@@ -83,7 +83,7 @@ class Annotator {
       auto known = trained.try_emplace(part.getOnnxName(), part.getTrainable()).first;
       if (known->second == part.getTrainable()) continue;
       return part.emitError("of \"")
-             << part.getOnnxName() << "\", which tensor parallelism cuts, only some columns have a "
+             << part.getOnnxName() << "\", which is cut into parts, only some columns have a "
              << "gradient; keep it whole: `shardings: [{parameters: \"" << part.getOnnxName()
              << "\", tp: none}]` in the strategy";
     }

@@ -124,7 +124,8 @@ class ProductCutter {
   }
 
  private:
-  // What the output of the loss is computed from.
+  // What the output of the loss is computed from, by way of floats: others have no gradient, and
+  // what has none is frozen.
   void findAllBefore(llvm::StringRef output) {
     llvm::SmallVector<Value> values;
     for (unsigned i = 0; i < main_.getNumResults(); ++i) {
@@ -133,9 +134,12 @@ class ProductCutter {
       values.push_back(main_.getBody().front().getTerminator()->getOperand(i));
     }
     while (!values.empty()) {
-      Operation* op = values.pop_back_val().getDefiningOp();
-      if (op && beforeLoss_.insert(op).second)
+      Value value = values.pop_back_val();
+      Operation* op = value.getDefiningOp();
+      const bool isFloat = llvm::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(value.getType()));
+      if (op && isFloat && beforeLoss_.insert(op).second) {
         values.append(op->operand_begin(), op->operand_end());
+      }
     }
   }
 

@@ -1,5 +1,4 @@
-"""Weights that hold query, key and value, or gate and up, under tensor parallelism: parts of them on the ranks, whole
-in files."""
+"""Weights that hold query, key and value, or gate and up: parts of them on the ranks, whole in files."""
 
 import dataclasses
 import json
@@ -8,11 +7,13 @@ import unittest
 import numpy
 from gpt import Gpt
 from onnx_writer import Graph
-from oriel_testing import OrielTestCase, losses, read_safetensors, relative_error, run, write_shard
+from oriel_testing import OrielTestCase, losses, read_safetensors, relative_error, write_shard
 
 BATCH = 8
 GPT = Gpt(gated=True, fused=True, sequence=16)
 STRATEGIES = (
+    (1, ()),
+    (2, ("--mesh", "dp=2", "--zero", "3")),
     (2, ("--mesh", "tp=2")),
     (4, ("--mesh", "tp=4", "--sp")),
     (4, ("--mesh", "dp=2,tp=2", "--zero", "1")),
@@ -41,6 +42,12 @@ class TensorParallelTestCase(OrielTestCase):
         self.run_ok("oriel", "verify", plan)
         return plan
 
+    def whole(self, **options):
+        """The plan of one rank in which no weight is cut."""
+        strategy = self.folder / "whole.yaml"
+        strategy.write_text('mesh: {dp: 1}\nshardings: [{parameters: "*", tp: none}]\n')
+        return self.plan("--strategy", str(strategy), **options)
+
     def numbers(self, plan, world: int, *, steps: int = 3):
         gradients, parameters = self.folder / "g.safetensors", self.folder / "p.safetensors"
         metrics = self.train(plan, "--steps", steps, "--dump-gradients", gradients, "--dump-parameters", parameters,
@@ -66,7 +73,7 @@ class TensorParallelTestCase(OrielTestCase):
 
 class CutProductsTest(TensorParallelTestCase):
     def test_trains_as_one_rank(self):
-        expected = self.numbers(self.plan(), 1)
+        expected = self.numbers(self.whole(), 1)
         for world, options in STRATEGIES:
             with self.subTest(options=options):
                 self.assert_same(self.numbers(self.plan(*options), world), expected, options)
@@ -74,7 +81,7 @@ class CutProductsTest(TensorParallelTestCase):
     def test_bias_of_each_head(self):
         """A constant of which each rank takes that of its heads."""
         gpt = dataclasses.replace(GPT, alibi=True)
-        expected = self.numbers(self.plan(gpt=gpt), 1)
+        expected = self.numbers(self.whole(gpt=gpt), 1)
         plan = self.plan("--mesh", "tp=2", gpt=gpt)
         self.assert_same(self.numbers(plan, 2), expected, "alibi")
         self.assertEqual(self.state_bytes(plan), self.state_bytes(self.plan("--mesh", "tp=2")))
@@ -82,7 +89,7 @@ class CutProductsTest(TensorParallelTestCase):
     def test_heads_that_do_not_divide(self):
         """Attention stays whole, the MLP does not; a warning says so once."""
         gpt = dataclasses.replace(GPT, hidden=48, heads=3)
-        expected = self.numbers(self.plan(gpt=gpt), 1)
+        expected = self.numbers(self.whole(gpt=gpt), 1)
         path, recipe, plan = (self.folder / f"odd{end}" for end in (".onnx", ".yaml", ".oplan"))
         path.write_bytes(gpt.model())
         recipe.write_text(gpt.recipe(BATCH, 2))
@@ -114,26 +121,23 @@ class CutProductsTest(TensorParallelTestCase):
 
         decays = lambda recipe: recipe.replace("{kind: sgd, lr: 1.0e-2}", "{kind: adamw, lr: 0.1, weight_decay: 0.5}")
         model = self.halves(two_outputs)
-        expected = self.numbers(self.plan(change=decays, model=model), 1)
+        expected = self.numbers(self.whole(change=decays, model=model), 1)
         own = self.numbers(self.plan("--mesh", "tp=2", change=decays, model=model), 2)
         for name, value in expected[2].items():
             numpy.testing.assert_allclose(own[2][name], value, rtol=1e-4, atol=1e-5)
 
     def test_columns_without_gradient(self):
-        """The loss depends on half of a product only by whether it is finite."""
+        """The loss depends on half of a product only by whether it is finite: the weight stays whole."""
         def gated(graph):
             signs = graph.node("Cast", [graph.node("IsInf", ["second"], "infinite")], "signs", to=1)  # FLOAT
             return [graph.node("Add", ["first", signs], "logits")]
 
-        path, recipe = self.folder / "model.onnx", self.folder / "recipe.yaml"
-        path.write_bytes(self.halves(gated))
-        recipe.write_text(GPT.recipe(BATCH, 2))
-        compiling = ("oriel", "compile", path, "--recipe", recipe, "--mesh", "tp=2", "-o", self.folder / "p.oplan")
-        self.assert_fails(run(*compiling), 'of "weight", which tensor parallelism cuts, only some columns have a gradient',
-                          'keep it whole: `shardings: [{parameters: "weight", tp: none}]`')
-        strategy = self.folder / "strategy.yaml"
-        strategy.write_text('mesh: {tp: 2}\nshardings: [{parameters: "weight", tp: none}]\n')
-        self.run_ok(*compiling[:5], "--strategy", strategy, "-o", self.folder / "p.oplan")
+        model = self.halves(gated)
+        expected = self.numbers(self.whole(model=model), 1)
+        for world, options in ((1, ()), (2, ("--mesh", "tp=2"))):
+            plan = self.plan(*options, model=model)
+            self.assertNotIn("part_of", self.run_ok("oriel", "inspect", plan, "--json").stdout)
+            self.assert_same(self.numbers(plan, world), expected, options)
 
     def test_in_bf16(self):
         bf16 = lambda recipe: recipe.replace("precision: f32", "precision: bf16").replace("1.0e-2", "1.0e-3")
@@ -162,13 +166,13 @@ class CutProductsTest(TensorParallelTestCase):
         self.assertEqual({part["tensor"] for part in parts.values()}, CUT)
         self.assertEqual(parts["blocks.0.attention.qkv.weight[:, 64:128]"],
                          {"tensor": "blocks.0.attention.qkv.weight", "shape": [64, 192], "start": [0, 64]})
-        whole = json.loads(self.run_ok("oriel", "inspect", self.plan(), "--json").stdout)["parameters"]
+        whole = json.loads(self.run_ok("oriel", "inspect", self.whole(), "--json").stdout)["parameters"]
         self.assertNotIn("part_of", json.dumps(whole))
 
     def test_checkpoints_are_of_whole_weights(self):
         """Saved by one rank and gone on with by others, and the other way round; exported, they are the parameters."""
         adamw = lambda recipe: recipe.replace("{kind: sgd, lr: 1.0e-2}", "{kind: adamw, lr: 1.0e-3}")
-        plans = [(self.plan(*options, change=adamw), world) for world, options in
+        plans = [(self.whole(change=adamw), 1)] + [(self.plan(*options, change=adamw), world) for world, options in
                  ((1, ()), (4, ("--mesh", "dp=2,tp=2", "--zero", "3")), (4, ("--mesh", "tp=2", "--stages", "2")))]
         expected = losses(self.train(plans[0][0], "--steps", 6, data=self.data))
         for (first, first_world), (second, second_world) in zip(plans, plans[1:] + plans[:1]):
@@ -193,7 +197,7 @@ class CutProductsTest(TensorParallelTestCase):
     def test_recipes_and_strategies_name_whole_weights(self):
         rules = 'init: {seed: 3, rules: [{match: "*.qkv.weight", normal: {std: 0.1}}]}\n'
         change = lambda recipe: recipe.replace('frozen: []', 'frozen: ["*.gate_up.weight"]') + rules
-        expected = self.numbers(self.plan(change=change), 1)
+        expected = self.numbers(self.whole(change=change), 1)
         self.assertNotIn("blocks.0.gate_up.weight", expected[1])
         self.assert_same(self.numbers(self.plan("--mesh", "tp=2", change=change), 2), expected, "rules")
         strategy = self.folder / "strategy.yaml"
