@@ -1,19 +1,24 @@
-// Reductions over dimensions; see reduce.h for operands.
+// Reductions over one dimension, of which a launch of a reduction has one or more; see reduce.h for
+// operands.
 //
 // Numbers: sums, means and products of floats are accumulated in double, of integers in int64, as
-// on the host: the memory is slower than that arithmetic. The result is rounded once. Maxima and
-// minima keep a NaN. Orders are fixed by the shape: of a row as in rows.cuh; of columns by
-// ascending row within a piece of n, 8 of which a block joins in order, then pieces in order.
-//   rows     inner is 1: a group for each row
-//   columns  a block of 32 by 8 threads for 32 columns of a piece; with more than one piece,
-//   partial
-//            results go to scratch memory and are reduced by a second launch
-//   any      other patterns: a thread for each result; not fast
-// Bytes over the memory: the operand once.
+// on the host: the memory is slower than that arithmetic. The last launch rounds once. Maxima and
+// minima keep a NaN. n is cut into pieces by the shape alone, and so are orders: of a row as in
+// rows.cuh, each thread's packs in order; of a column each of blockDim.y threads takes every
+// blockDim.y-th element of the piece, and joins them in pairs.
+//   rows     inner is 1: a group for each piece of a row
+//   columns  threads along x have kWidth columns each, those along y share a piece of them
+// Bytes over the memory: the operand once. Each thread has kTurn loads under way.
 #include "kernels/cuda/rows.cuh"
 #include "kernels/reduce/reduce_args.h"
 
 namespace oriel::kernels::cuda {
+
+template <>
+struct Word<1> {
+  using Type = uint8_t;
+};
+
 namespace {
 
 // What elements of T are accumulated in, and its lowest and highest value.
@@ -40,177 +45,187 @@ struct Limits<uint8_t> {  // a boolean
   __device__ static int64_t Low() { return 0; }
   __device__ static int64_t High() { return 1; }
 };
+template <typename S>
+using Accumulator = typename Limits<Compute<S>>::Accumulator;
 
-// One for all operations, told apart when it runs, so that loops are compiled once for each type.
-template <typename T>
+template <ReduceOp kOp>
 struct Reduction {
-  using A = typename Limits<T>::Accumulator;
-  ReduceOp op;
-
-  __device__ A Start() const {
-    switch (op) {
-      case ReduceOp::kProd:
-        return 1;
-      case ReduceOp::kMax:
-        return Limits<T>::Low();
-      case ReduceOp::kMin:
-        return Limits<T>::High();
-      default:
-        return 0;
+  template <typename S, int kCount>
+  __device__ void Start(Accumulator<S> (&totals)[kCount]) const {
+#pragma unroll
+    for (Accumulator<S>& total : totals) {
+      total = kOp == ReduceOp::kMax   ? Limits<Compute<S>>::Low()
+              : kOp == ReduceOp::kMin ? Limits<Compute<S>>::High()
+                                      : kOp == ReduceOp::kProd;
     }
   }
+  template <typename A>
   __device__ A operator()(A a, A b) const {
-    if (op == ReduceOp::kMax) return a >= b || a != a ? a : b;  // NaN enters and stays
-    if (op == ReduceOp::kMin) return a <= b || a != a ? a : b;
+    if constexpr (kOp == ReduceOp::kMax) return a >= b || a != a ? a : b;  // NaN enters and stays
+    if constexpr (kOp == ReduceOp::kMin) return a <= b || a != a ? a : b;
     if constexpr (std::is_integral_v<A>) {  // wraps
       const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
-      return static_cast<A>(op == ReduceOp::kProd ? x * y : x + y);
+      return static_cast<A>(kOp == ReduceOp::kProd ? x * y : x + y);
     } else {
-      return op == ReduceOp::kProd ? a * b : a + b;
+      return kOp == ReduceOp::kProd ? a * b : a + b;
     }
-  }
-  template <typename R>
-  __device__ R Finish(A a, int64_t count) const {
-    if (op == ReduceOp::kMean) {
-      if constexpr (std::is_integral_v<A>) {
-        a = count == 0 ? 0 : a / count;
-      } else {
-        a /= static_cast<A>(count);
-      }
-    }
-    return Narrow<R>(static_cast<Compute<R>>(a));
   }
 };
 
-template <int kWidth, typename S, typename R>
+// Calls body with the reduction, so that loops are compiled for each.
+template <typename Body>
+__device__ void WithReduction(ReduceOp op, const Body& body) {
+  switch (op) {
+    case ReduceOp::kProd:
+      return body(Reduction<ReduceOp::kProd>());
+    case ReduceOp::kMax:
+      return body(Reduction<ReduceOp::kMax>());
+    case ReduceOp::kMin:
+      return body(Reduction<ReduceOp::kMin>());
+    default:
+      return body(Reduction<ReduceOp::kSum>());
+  }
+}
+
+template <typename R, typename A>
+__device__ Compute<R> Finish(const ReduceArgs& args, A total) {
+  if (args.divisor != 1) {
+    if constexpr (std::is_integral_v<A>) {
+      total = args.divisor == 0 ? 0 : total / args.divisor;
+    } else {
+      total /= static_cast<A>(args.divisor);
+    }
+  }
+  return static_cast<Compute<R>>(total);
+}
+
+// Takes `count` packs that are `stride` elements apart into totals: an element's is that of its
+// place in the pack, modulo kTotals. Loads of kTurn packs are under way at a time.
+template <int kWidth, int kTotals, typename S, typename Op>
+__device__ void AddPacks(Op op, const S* from, int64_t stride, int count,
+                         Accumulator<S> (&totals)[kTotals]) {
+  constexpr int kTurn = 4;
+#pragma unroll kTurn
+  for (int j = 0; j < count; ++j, from += stride) {
+    Compute<S> values[kWidth];
+    WidenWord<S, kWidth>(LoadWord<S, kWidth>(from), values);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      Accumulator<S>& total = totals[i % kTotals];
+      total = op(total, static_cast<Accumulator<S>>(values[i]));
+    }
+  }
+}
+
+// How many of begin, begin + step, .. are below end.
+__device__ inline int Turns(unsigned begin, unsigned end, unsigned step) {
+  return begin < end ? static_cast<int>((end - begin - 1) / step + 1) : 0;
+}
+
+// Elements of the block's piece of n.
+__device__ inline unsigned PieceSize(const ReduceArgs& args) {
+  const int64_t left = args.n - static_cast<int64_t>(blockIdx.y) * args.piece;
+  return static_cast<unsigned>(left < args.piece ? left : args.piece);
+}
+
+// blockIdx.y is the piece. Read by 16 bytes where all rows begin at multiples of them.
+template <typename S, typename R>
 __device__ void ReduceRows(const ReduceArgs& args, const S* x, R* y) {
-  using T = Compute<S>;
-  const Reduction<T> op{args.op};
-  using A = typename Reduction<T>::A;
+  const int width = args.outer == 1 || args.n % kPackOf<S> == 0 ? kPackOf<S> : 1;
+  const unsigned n = PieceSize(args), packs = n / width;
+  const int turns = Turns(threadIdx.x, packs, blockDim.x);
+  const unsigned first = threadIdx.x * width, stride = blockDim.x * width;
+  const unsigned rest = packs * width + threadIdx.x;  // of less than a pack
+  x += static_cast<int64_t>(blockIdx.y) * args.piece;
   for (int64_t row = FirstRow(); row < args.outer; row += RowStep()) {
     const S* from = x + row * args.n;
-    A total = op.Start();
-    for (int64_t pack = threadIdx.x; pack < args.n / kWidth; pack += blockDim.x) {
-      T v[kWidth];
-      LoadPack(from + pack * kWidth, v);
+    Accumulator<S> total[1];
+    WithReduction(args.op, [&](auto op) {
+      op.template Start<S>(total);
+      if (width > 1) {
+        AddPacks<kPackOf<S>>(op, from + first, stride, turns, total);
+      } else {
+        AddPacks<1>(op, from + first, stride, turns, total);
+      }
+      if (rest < n) total[0] = op(total[0], static_cast<Accumulator<S>>(Widen(from[rest])));
+      total[0] = GroupTotal(total[0], op);
+    });
+    if (threadIdx.x == 0) y[row * gridDim.y + blockIdx.y] = Narrow<R>(Finish<R>(args, total[0]));
+  }
+}
+
+// blockIdx.x is the strip of columns, blockIdx.y the piece; of `outer` every gridDim.z-th. `parts`
+// are for each thread kWidth.
+template <int kWidth, typename S, typename R>
+__device__ void ReduceColumns(const ReduceArgs& args, const S* x, R* y, Accumulator<S>* parts) {
+  const int64_t column = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * kWidth;
+  const bool inside = column < args.inner;
+  const int turns = inside ? Turns(threadIdx.y, PieceSize(args), blockDim.y) : 0;
+  x += (static_cast<int64_t>(blockIdx.y) * args.piece + threadIdx.y) * args.inner + column;
+  // Where a thread along y leaves what another takes.
+  const auto part = [&](unsigned from, int i) -> Accumulator<S>& {
+    return parts[(from * kWidth + i) * blockDim.x + threadIdx.x];
+  };
+  for (int64_t outer = blockIdx.z; outer < args.outer; outer += gridDim.z) {
+    __syncthreads();  // the last parts have been read
+    Accumulator<S> totals[kWidth];
+    WithReduction(args.op, [&](auto op) {
+      op.template Start<S>(totals);
+      AddPacks<kWidth>(op, x + outer * args.n * args.inner, blockDim.y * args.inner, turns, totals);
+      for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+        if (threadIdx.y >= half && threadIdx.y < 2 * half) {
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) total = op(total, static_cast<A>(v[i]));
-    }
-    total = GroupTotal(total, op);
-    if (threadIdx.x == 0) y[row] = op.template Finish<R>(total, args.divisor);
-  }
-}
-
-// From elements of S, with P the results or, partial, accumulators.
-template <bool kPartial, typename S, typename P>
-__device__ void ReduceColumns(const ReduceArgs& args, const S* x, P* y) {
-  using T = Compute<S>;
-  const Reduction<T> op{args.op};
-  using A = typename Reduction<T>::A;
-  __shared__ A parts[8][kWarpThreads];
-  const int64_t strips = (args.inner + kWarpThreads - 1) / kWarpThreads;
-  const int64_t blocks = args.outer * args.pieces * strips;
-  for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
-    const int64_t column = block % strips * kWarpThreads + threadIdx.x;
-    const int64_t piece = block / strips % args.pieces, outer = block / strips / args.pieces;
-    const int64_t begin = piece * args.piece;
-    const int64_t end = begin + args.piece < args.n ? begin + args.piece : args.n;
-    A total = op.Start();
-    if (column < args.inner) {
-      const S* from = x + outer * args.n * args.inner + column;
-      for (int64_t i = begin + threadIdx.y; i < end; i += 8) {
-        total = op(total, static_cast<A>(Widen(from[i * args.inner])));
+          for (int i = 0; i < kWidth; ++i) part(threadIdx.y, i) = totals[i];
+        }
+        __syncthreads();
+        if (threadIdx.y < half) {
+#pragma unroll
+          for (int i = 0; i < kWidth; ++i) totals[i] = op(totals[i], part(threadIdx.y + half, i));
+        }
       }
-    }
-    __syncthreads();  // the last block's parts have been read
-    parts[threadIdx.y][threadIdx.x] = total;
-    __syncthreads();
-    if (threadIdx.y != 0 || column >= args.inner) continue;
-    for (int i = 1; i < 8; ++i) total = op(total, parts[i][threadIdx.x]);
-    P* to = y + (outer * args.pieces + piece) * args.inner + column;
-    if constexpr (kPartial) {
-      *to = total;
-    } else {
-      *to = op.template Finish<P>(total, args.divisor);
-    }
-  }
-}
-
-// Joins pieces of columns: a thread for each result.
-template <typename S, typename A, typename R>
-__device__ void JoinPieces(const ReduceArgs& args, const A* partial, R* y) {
-  const Reduction<Compute<S>> op{args.op};
-  for (int64_t i = GlobalThread(); i < args.outer * args.inner; i += GlobalThreads()) {
-    const A* from = partial + i / args.inner * args.pieces * args.inner + i % args.inner;
-    A total = from[0];
-    for (int64_t piece = 1; piece < args.pieces; ++piece) {
-      total = op(total, from[piece * args.inner]);
-    }
-    y[i] = op.template Finish<R>(total, args.divisor);
-  }
-}
-
-template <typename S, typename R>
-__device__ void ReduceAny(const ReduceAnyArgs& args, const S* x, R* y) {
-  using T = Compute<S>;
-  const Reduction<T> op{args.op};
-  using A = typename Reduction<T>::A;
-  for (int64_t result = GlobalThread(); result < args.results; result += GlobalThreads()) {
-    const S* from = x;
-    int64_t rest = result;
-    for (int d = args.kept - 1; d >= 0; --d) {
-      from += rest % args.kept_sizes[d] * args.kept_strides[d];
-      rest /= args.kept_sizes[d];
-    }
-    A total = op.Start();
-    for (int64_t i = 0; i < args.elements; ++i) {
-      int64_t at = 0, place = i;
-      for (int d = args.reduced - 1; d >= 0; --d) {
-        at += place % args.reduced_sizes[d] * args.reduced_strides[d];
-        place /= args.reduced_sizes[d];
-      }
-      total = op(total, static_cast<A>(Widen(from[at])));
-    }
-    y[result] = op.template Finish<R>(total, args.divisor);
+    });
+    if (threadIdx.y != 0 || !inside) continue;
+    Compute<R> results[kWidth];
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) results[i] = Finish<R>(args, totals[i]);
+    StorePack(y + (outer * gridDim.y + blockIdx.y) * args.inner + column, results);
   }
 }
 
 }  // namespace
 
-#define ORIEL_REDUCE_TO(S, type, R, result)                                                        \
-  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_reduce_rows_##type##_##result, const ReduceArgs args,         \
-                    const S* x, R* y) {                                                            \
-    if (args.n % kPackOf<S> == 0) {                                                                \
-      ReduceRows<kPackOf<S>>(args, x, y);                                                          \
-    } else {                                                                                       \
-      ReduceRows<1>(args, x, y);                                                                   \
-    }                                                                                              \
-  }                                                                                                \
-  ORIEL_CUDA_KERNEL(256, oriel_reduce_columns_##type##_##result, const ReduceArgs args,            \
-                    const S* x, R* y) {                                                            \
-    ReduceColumns<false>(args, x, y);                                                              \
-  }                                                                                                \
-  ORIEL_CUDA_KERNEL(256, oriel_reduce_any_##type##_##result, const ReduceAnyArgs args, const S* x, \
+// Columns are read by kColumnBytes where rows of them begin at multiples of it.
+#define ORIEL_REDUCE(S, from, R, to)                                                               \
+  ORIEL_CUDA_KERNEL(kMaxGroup, oriel_reduce_rows_##from##_##to, const ReduceArgs args, const S* x, \
                     R* y) {                                                                        \
-    ReduceAny(args, x, y);                                                                         \
+    ReduceRows(args, x, y);                                                                        \
   }                                                                                                \
-  ORIEL_CUDA_KERNEL(256, oriel_reduce_join_##type##_##result, const ReduceArgs args,               \
-                    const Reduction<Compute<S>>::A* partial, R* y) {                               \
-    JoinPieces<S>(args, partial, y);                                                               \
-  }
-#define ORIEL_REDUCE(S, type)                                                           \
-  ORIEL_REDUCE_TO(S, type, S, type)                                                     \
-  ORIEL_CUDA_KERNEL(256, oriel_reduce_pieces_##type, const ReduceArgs args, const S* x, \
-                    Reduction<Compute<S>>::A* y) {                                      \
-    ReduceColumns<true>(args, x, y);                                                    \
+  ORIEL_CUDA_KERNEL(kColumnThreads, oriel_reduce_columns_##from##_##to, const ReduceArgs args,     \
+                    const S* x, R* y) {                                                            \
+    constexpr int kWidth = kColumnBytes / sizeof(S);                                               \
+    __shared__ Accumulator<S> parts[kColumnThreads * kWidth];                                      \
+    if (args.inner % kWidth == 0) {                                                                \
+      ReduceColumns<kWidth>(args, x, y, parts);                                                    \
+    } else {                                                                                       \
+      ReduceColumns<1>(args, x, y, parts);                                                         \
+    }                                                                                              \
   }
 
-ORIEL_REDUCE(float, f32)
-ORIEL_REDUCE(double, f64)
-ORIEL_REDUCE(__nv_bfloat16, bf16)
-ORIEL_REDUCE_TO(__nv_bfloat16, bf16, float, f32)
-ORIEL_REDUCE(int64_t, i64)
-ORIEL_REDUCE(int32_t, i32)
-ORIEL_REDUCE(uint8_t, bool)
+ORIEL_REDUCE(float, f32, float, f32)
+ORIEL_REDUCE(double, f64, double, f64)
+ORIEL_REDUCE(__nv_bfloat16, bf16, __nv_bfloat16, bf16)
+ORIEL_REDUCE(__nv_bfloat16, bf16, float, f32)
+ORIEL_REDUCE(int64_t, i64, int64_t, i64)
+ORIEL_REDUCE(int32_t, i32, int32_t, i32)
+ORIEL_REDUCE(uint8_t, bool, uint8_t, bool)
+// To accumulators, and from them.
+ORIEL_REDUCE(float, f32, double, f64)
+ORIEL_REDUCE(__nv_bfloat16, bf16, double, f64)
+ORIEL_REDUCE(int32_t, i32, int64_t, i64)
+ORIEL_REDUCE(uint8_t, bool, int64_t, i64)
+ORIEL_REDUCE(double, f64, float, f32)
+ORIEL_REDUCE(double, f64, __nv_bfloat16, bf16)
+ORIEL_REDUCE(int64_t, i64, int32_t, i32)
+ORIEL_REDUCE(int64_t, i64, uint8_t, bool)
 
 }  // namespace oriel::kernels::cuda

@@ -10,23 +10,17 @@ namespace oriel::kernels::cuda {
 
 enum class ReduceOp : int32_t { kSum, kMean, kProd, kMax, kMin };
 
-// [outer, n, inner], of which n is reduced. In a launch that gives partial results, n is cut into
-// `pieces` of `piece` each, and the result is [outer, pieces, inner].
+inline constexpr int kColumnThreads = 256;
+// Of a row of columns, that a thread reads at a time.
+inline constexpr int kColumnBytes = 8;
+
+// [outer, n, inner], of which n is reduced. It is cut into pieces of `piece` each, and the result
+// is [outer, pieces, inner]: of rows, pieces are multiples of 16.
 struct ReduceArgs {
   int64_t outer, n, inner;
-  int64_t piece, pieces;
-  int64_t divisor;  // of a mean
-  ReduceOp op;
-};
-
-// Any pattern: a result's place in the operand by its kept dimensions, and the reduced ones.
-struct ReduceAnyArgs {
-  static constexpr int kDims = 8;
-  int64_t results, elements, divisor;
-  ReduceOp op;
-  int32_t kept, reduced;  // how many dimensions of each
-  int64_t kept_sizes[kDims], kept_strides[kDims];
-  int64_t reduced_sizes[kDims], reduced_strides[kDims];
+  int64_t divisor;  // of results
+  int32_t piece;
+  ReduceOp op;  // not kMean
 };
 
 // Lines of n elements in a tensor [outer, n, inner].

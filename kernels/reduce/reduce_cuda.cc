@@ -1,5 +1,7 @@
-// Launches of reduce.cu.
+// Launches of reduce.cu: one reduces one dimension, or cuts it into pieces of which each gives an
+// accumulator, that are reduced by launches after it.
 #include <algorithm>
+#include <vector>
 
 #include "kernels/cuda/factory.h"
 #include "kernels/cuda/registry.h"
@@ -11,96 +13,145 @@
 namespace oriel::kernels::cuda {
 namespace {
 
-constexpr int64_t kAccumulatorBytes = 8;  // f64 or i64
+using Dims = std::vector<ReducePlan::Dim>;
 
-absl::StatusOr<KernelFn> MakeAny(const KernelSpec& spec, Device& device, const ReducePlan& plan,
-                                 ReduceOp op) {
-  if (plan.dims.size() > ReduceAnyArgs::kDims) return Unsupported(spec, "has many dimensions");
-  ORIEL_ASSIGN_OR_RETURN(
-      const Function function,
-      FindTyped(spec, device, "oriel_reduce_any", {spec.operands[0].dtype, spec.results[0].dtype}));
-  ReduceAnyArgs args{};
-  args.op = op;
-  args.results = plan.results;
-  args.elements = args.divisor = plan.reduced_elements;
-  std::vector<int64_t> strides(plan.dims.size(), 1);
-  for (size_t d = plan.dims.size(); d-- > 1;) strides[d - 1] = strides[d] * plan.dims[d].size;
-  for (size_t d = 0; d < plan.dims.size(); ++d) {
-    const ReducePlan::Dim& dim = plan.dims[d];
-    int32_t& count = dim.reduced ? args.reduced : args.kept;
-    (dim.reduced ? args.reduced_sizes : args.kept_sizes)[count] = dim.size;
-    (dim.reduced ? args.reduced_strides : args.kept_strides)[count++] = strides[d];
-  }
-  const Grid blocks = BlocksFor(device, plan.results, 256);
-  return KernelFn([=](const KernelArgs& launch) {
-    return function.Launch(blocks, {256}, StreamOf(launch), args, launch.operands[0],
-                           launch.results[0]);
-  });
+// Blocks that are wanted, where there is work for them: a few for each multiprocessor of any
+// device, because the order of sums is not to depend on it.
+constexpr int64_t kBlocks = 1024;
+// Of a row that is cut, in bytes.
+constexpr int64_t kLeastPiece = 32 << 10;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The largest power of two that is no larger, for `x` of at least 1.
+int64_t PowerOfTwo(int64_t x) {
+  int64_t power = 1;
+  while (power <= x / 2) power *= 2;
+  return power;
 }
 
-absl::StatusOr<KernelFn> MakeColumns(const KernelSpec& spec, Device& device, ReduceArgs args) {
-  const DType from = spec.operands[0].dtype, to = spec.results[0].dtype;
-  const int64_t strips = (args.inner + 31) / 32;
-  // Enough blocks for the device, but no pieces of less than 64 rows.
-  const int64_t wanted = int64_t{8} * std::max(1, device.properties().multiprocessors);
-  const int64_t most = std::max<int64_t>(1, args.n / 64);
-  args.pieces = std::clamp<int64_t>(wanted / std::max<int64_t>(1, args.outer * strips), 1, most);
-  args.piece = (args.n + args.pieces - 1) / args.pieces;
-  const Grid blocks = BlocksFor(device, args.outer * args.pieces * strips, 1);
-  if (args.pieces == 1) {
-    ORIEL_ASSIGN_OR_RETURN(const Function function,
-                           FindTyped(spec, device, "oriel_reduce_columns", {from, to}));
-    return KernelFn([=](const KernelArgs& launch) {
-      return function.Launch(blocks, {32, 8}, StreamOf(launch), args, launch.operands[0],
-                             launch.results[0]);
-    });
+struct Step {
+  Function function;
+  Grid blocks, threads;
+  ReduceArgs args;
+  int64_t pieces;
+};
+
+int64_t SizeOf(const Dims& dims, size_t begin, size_t end) {
+  int64_t size = 1;
+  for (size_t d = begin; d < end; ++d) size *= dims[d].size;
+  return size;
+}
+
+// Cuts n into pieces, each of which takes so many blocks: `most` pieces, of a multiple of elements.
+void Cut(Step* step, int64_t blocks, int64_t most, int64_t multiple) {
+  ReduceArgs& args = step->args;
+  const int64_t pieces = std::clamp<int64_t>(kBlocks / blocks, 1, std::max<int64_t>(1, most));
+  const int64_t piece = std::max<int64_t>(1, CeilDiv(CeilDiv(args.n, pieces), multiple)) * multiple;
+  args.piece = static_cast<int32_t>(piece);  // memory is less than 2^40 bytes
+  step->pieces = std::max<int64_t>(1, CeilDiv(args.n, piece));
+}
+
+void PlanRows(const Device& device, int64_t bytes, Step* step) {
+  const ReduceArgs& args = step->args;
+  Cut(step, args.outer, args.n * bytes / kLeastPiece, 16);
+  const RowGrid grid = RowGridFor(device, args.outer, args.piece, bytes, /*packs=*/4);
+  step->blocks = {grid.blocks.x, static_cast<unsigned>(step->pieces)};
+  step->threads = grid.threads;
+}
+
+void PlanColumns(int64_t bytes, Step* step) {
+  const ReduceArgs& args = step->args;
+  // Of threads for 8 rows each, 32 along x if there are as many columns, and more for few rows.
+  const int64_t width = args.inner % (kColumnBytes / bytes) == 0 ? kColumnBytes / bytes : 1;
+  const int64_t columns = args.inner / width;
+  const int64_t across = PowerOfTwo(2 * columns - 1);
+  int64_t x = std::min<int64_t>(across, 32);
+  const int64_t y = std::min(PowerOfTwo(std::max<int64_t>(1, args.n / 8)), kColumnThreads / x);
+  x = std::min(across, kColumnThreads / y);
+  const int64_t strips = CeilDiv(columns, x);
+  Cut(step, args.outer * strips, args.n / (8 * y), 1);
+  step->blocks = {static_cast<unsigned>(strips), static_cast<unsigned>(step->pieces),
+                  static_cast<unsigned>(std::min<int64_t>(args.outer, 65535))};
+  step->threads = {static_cast<unsigned>(x), static_cast<unsigned>(y)};
+}
+
+// Reduces the largest of dims' reduced ones, so that little is left, and takes it away, or makes
+// it its pieces.
+absl::StatusOr<Step> NextStep(const KernelSpec& spec, const Device& device, DType from, DType sums,
+                              ReduceOp op, int64_t divisor, Dims* dims) {
+  size_t at = dims->size();
+  int64_t others = 0;
+  for (size_t d = 0; d < dims->size(); ++d) {
+    if (!(*dims)[d].reduced) continue;
+    ++others;
+    if (at == dims->size() || (*dims)[d].size >= (*dims)[at].size) at = d;
   }
-  ORIEL_ASSIGN_OR_RETURN(const Function pieces,
-                         FindTyped(spec, device, "oriel_reduce_pieces", {from}));
-  ORIEL_ASSIGN_OR_RETURN(const Function join,
-                         FindTyped(spec, device, "oriel_reduce_join", {from, to}));
-  const int64_t results = args.outer * args.inner;
-  ORIEL_RETURN_IF_ERROR(device.AddScratch(results * args.pieces * kAccumulatorBytes));
-  const Grid join_blocks = BlocksFor(device, results, 256);
-  return KernelFn([=, &device](const KernelArgs& launch) {
-    const CUdeviceptr partial = device.scratch();
-    ORIEL_RETURN_IF_ERROR(
-        pieces.Launch(blocks, {32, 8}, StreamOf(launch), args, launch.operands[0], partial));
-    return join.Launch(join_blocks, {256}, StreamOf(launch), args, partial, launch.results[0]);
-  });
+  Step step{};
+  step.args = {
+      SizeOf(*dims, 0, at), (*dims)[at].size, SizeOf(*dims, at + 1, dims->size()), 1, 0, op};
+  const bool rows = step.args.inner == 1;
+  if (rows) {
+    PlanRows(device, runtime::DTypeBytes(from), &step);
+  } else {
+    PlanColumns(runtime::DTypeBytes(from), &step);
+  }
+  const bool last = others == 1 && step.pieces == 1;
+  if (last) step.args.divisor = divisor;
+  const DType to = last ? spec.results[0].dtype : sums;
+  ORIEL_ASSIGN_OR_RETURN(
+      step.function,
+      FindTyped(spec, device, rows ? "oriel_reduce_rows" : "oriel_reduce_columns", {from, to}));
+  if (step.pieces == 1) {
+    dims->erase(dims->begin() + static_cast<int64_t>(at));
+  } else {
+    (*dims)[at].size = step.pieces;
+  }
+  return step;
 }
 
 template <ReduceOp kOp>
 absl::StatusOr<KernelFn> MakeReduce(const KernelSpec& spec, Device& device) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 1, 1));
   ORIEL_ASSIGN_OR_RETURN(const ReducePlan plan, ReducePlan::Make(spec));
-  const DType from = spec.operands[0].dtype, to = spec.results[0].dtype;
+  const DType from = spec.operands[0].dtype;
   if (from == DType::kBool && kOp != ReduceOp::kMax && kOp != ReduceOp::kMin) {
     return Unsupported(spec, "takes no booleans");
   }
   if (plan.results == 0) return KernelFn([](const KernelArgs&) { return absl::OkStatus(); });
-  // Most launches are [outer, n, inner] with n reduced.
-  ReduceArgs args{1, 1, 1, 1, 1, plan.reduced_elements, kOp};
-  const auto& dims = plan.dims;
-  size_t next = 0;
+  const bool whole = from == DType::kI64 || from == DType::kI32 || from == DType::kBool;
+  const DType sums = whole ? DType::kI64 : DType::kF64;
+  const ReduceOp op = kOp == ReduceOp::kMean ? ReduceOp::kSum : kOp;
+  const int64_t divisor = kOp == ReduceOp::kMean ? plan.reduced_elements : 1;
+  Dims dims = plan.dims;
   if (plan.reduced_elements == 0) {
     // No element to read: each result is the neutral element.
-    args.outer = plan.results;
-    args.n = 0;
-    next = dims.size();
+    dims = {{plan.results, false}, {0, true}};
+  } else if (plan.reduced_elements == 1) {
+    dims = {{1, true}, {plan.results, false}};
   }
-  if (next < dims.size() && !dims[next].reduced) args.outer = dims[next++].size;
-  if (next < dims.size() && dims[next].reduced) args.n = dims[next++].size;
-  if (next < dims.size() && !dims[next].reduced) args.inner = dims[next++].size;
-  if (next < dims.size()) return MakeAny(spec, device, plan, kOp);
-  if (args.inner > 1) return MakeColumns(spec, device, args);
-  ORIEL_ASSIGN_OR_RETURN(const Function function,
-                         FindTyped(spec, device, "oriel_reduce_rows", {from, to}));
-  const RowGrid grid =
-      RowGridFor(device, args.outer, args.n, runtime::DTypeBytes(from), /*packs=*/4);
-  return KernelFn([=](const KernelArgs& launch) {
-    return function.Launch(grid.blocks, grid.threads, StreamOf(launch), args, launch.operands[0],
-                           launch.results[0]);
+  // Sums of one step lie behind those of the one before it, and the next ones over those again.
+  std::vector<Step> steps;
+  int64_t sizes[2] = {};
+  const auto reduces = [](const ReducePlan::Dim& dim) { return dim.reduced; };
+  while (std::any_of(dims.begin(), dims.end(), reduces)) {
+    ORIEL_ASSIGN_OR_RETURN(steps.emplace_back(), NextStep(spec, device, steps.empty() ? from : sums,
+                                                          sums, op, divisor, &dims));
+    int64_t& size = sizes[steps.size() % 2];
+    size = std::max(size, SizeOf(dims, 0, dims.size()) * runtime::DTypeBytes(sums));
+  }
+  const int64_t second = CeilDiv(sizes[1], 64) * 64;
+  if (steps.size() > 1) ORIEL_RETURN_IF_ERROR(device.AddScratch(second + sizes[0]));
+  return KernelFn([=, &device](const KernelArgs& launch) -> absl::Status {
+    CUdeviceptr x = reinterpret_cast<CUdeviceptr>(launch.operands[0]);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const CUdeviceptr y = i + 1 == steps.size() ? reinterpret_cast<CUdeviceptr>(launch.results[0])
+                                                  : device.scratch() + (i % 2 == 0 ? 0 : second);
+      ORIEL_RETURN_IF_ERROR(steps[i].function.Launch(steps[i].blocks, steps[i].threads,
+                                                     StreamOf(launch), steps[i].args, x, y));
+      x = y;
+    }
+    return absl::OkStatus();
   });
 }
 

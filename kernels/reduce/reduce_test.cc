@@ -38,11 +38,30 @@ struct Case {
   Ints dims;
 };
 const Case kCases[] = {
-    {{7}, {0}},           {{4, 100}, {1}},        {{100, 4}, {0}},
-    {{50, 1037}, {1}},    {{50, 1037}, {0}},      {{50, 1037}, {0, 1}},
-    {{3, 40, 5}, {1}},    {{3, 40, 300}, {1}},    {{6, 40, 5}, {0, 2}},
-    {{6, 40, 5}, {0, 1}}, {{6, 4, 5, 3}, {1, 3}}, {{6, 4, 5, 3}, {0, 2}},
-    {{6, 4, 5}, {}},      {{1, 4, 1}, {0, 2}},    {{}, {}},
+    {{7}, {0}},
+    {{4, 100}, {1}},
+    {{100, 4}, {0}},
+    {{50, 1037}, {1}},
+    {{50, 1037}, {0}},
+    {{50, 1037}, {0, 1}},
+    {{3, 40, 5}, {1}},
+    {{3, 40, 300}, {1}},
+    {{6, 40, 5}, {0, 2}},
+    {{6, 40, 5}, {0, 1}},
+    {{6, 4, 5, 3}, {1, 3}},
+    {{6, 4, 5, 3}, {0, 2}},
+    {{6, 4, 5}, {}},
+    {{1, 4, 1}, {0, 2}},
+    {{}, {}},
+    // Cut into pieces on a device: rows, columns, both, and what is left of either.
+    {{36011}, {0}},
+    {{2, 20480}, {1}},
+    {{2, 20481}, {1}},
+    {{3, 700, 260}, {1}},
+    {{2003, 3}, {0}},
+    {{9, 3, 40, 50}, {0, 2, 3}},
+    {{130, 8, 9}, {0, 2}},
+    {{2, 3, 4, 5, 6, 2}, {0, 2, 4}},
 };
 
 // Shape of the result, and its values.
@@ -110,12 +129,29 @@ TEST(ReduceTest, IntegersOverAnyDimensions) {
   }
 }
 
+TEST(ReduceTest, SumsOfBF16AreWideUntilTheEnd) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(runtime::ShapeToString(c.shape) + runtime::ShapeToString(c.dims));
+    const Tensor x = Tensor::Random(DType::kBF16, c.shape, 3);
+    const auto [shape, expected] = Reference(kReductions[0], x, c.dims, false);
+    for (DType to : {DType::kF32, DType::kBF16}) {
+      ExpectClose(RunKernel("reduce_sum", {x}, {{to, shape}}, {{"dims", c.dims}})[0], expected,
+                  to == DType::kF32 ? 0.05 : 1);
+    }
+  }
+}
+
 TEST(ReduceTest, NaNIsTheExtreme) {
   const Tensor x({DType::kF32, {2, 3}}, {1, kNaN, 3, 4, 5, 6});
   for (const char* kernel : {"reduce_max", "reduce_min"}) {
     const double other = kernel == std::string("reduce_max") ? 6 : 4;
     ExpectClose(RunKernel(kernel, {x}, {{DType::kF32, {2}}}, {{"dims", Ints{1}}})[0],
                 {kNaN, other});
+    std::vector<double> many(40000, 2);
+    many[30000] = kNaN;
+    ExpectClose(RunKernel(kernel, {Tensor({DType::kF32, {40000}}, many)}, {{DType::kF32, {}}},
+                          {{"dims", Ints{0}}})[0],
+                {kNaN});
   }
   ExpectClose(RunKernel("reduce_max", {x}, {{DType::kF32, {3}}}, {{"dims", Ints{0}}})[0],
               {4, kNaN, 6});
@@ -125,6 +161,14 @@ TEST(ReduceTest, BooleansHaveExtremes) {
   const Tensor x({DType::kBool, {2, 3}}, {0, 1, 0, 1, 1, 1});
   ExpectClose(RunKernel("reduce_max", {x}, {{DType::kBool, {2}}}, {{"dims", Ints{1}}})[0], {1, 1});
   ExpectClose(RunKernel("reduce_min", {x}, {{DType::kBool, {2}}}, {{"dims", Ints{1}}})[0], {0, 1});
+  for (const Case& c : kCases) {
+    Tensor few = Tensor::Random(DType::kBool, c.shape, 4, 0, 2);
+    for (const Reduction& r : {kReductions[2], kReductions[3]}) {
+      const auto [shape, expected] = Reference(r, few, c.dims, false);
+      ExpectClose(RunKernel(r.kernel, {few}, {{DType::kBool, shape}}, {{"dims", c.dims}})[0],
+                  expected);
+    }
+  }
 }
 
 TEST(ReduceTest, NoElementsGiveTheNeutralElement) {
