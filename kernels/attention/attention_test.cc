@@ -45,6 +45,8 @@ const Case kCases[] = {
     {"float mask over batch and heads", 2, 2, 2, 20, 31, 8, 8, false, {1, 1, 20, 31}},
     {"full float mask", 2, 3, 1, 20, 31, 8, 8, false, {2, 3, 20, 31}},
     {"float mask of one number per head", 2, 2, 2, 20, 31, 8, 8, false, {1, 2, 1, 1}},
+    {"boolean mask of whole vectors", 2, 2, 2, 5, 296, 8, 8, false, {2, 1, 5, 296}, true},
+    {"float mask of whole vectors", 1, 2, 2, 5, 304, 8, 8, false, {1, 2, 1, 304}},
     {"causal window", 1, 2, 2, 100, 100, 8, 8, true, {}, false, 40},
     {"window of one", 1, 2, 1, 40, 40, 8, 8, true, {}, false, 1},
     {"window, not causal, more keys", 1, 2, 2, 33, 90, 8, 8, false, {}, false, 20},

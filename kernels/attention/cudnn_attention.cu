@@ -17,16 +17,28 @@ __device__ inline float BiasOf(uint8_t seen) { return seen != 0 ? 0.0f : kHidden
 __device__ inline float BiasOf(float mask) { return Biased(mask); }
 __device__ inline float BiasOf(__nv_bfloat16 mask) { return Biased(Widen(mask)); }
 
-template <typename S, typename R>
+// A row is of the threads along x, which take kWidth elements each at a time.
+template <int kWidth, typename S, typename R>
 __device__ void MakeBias(const BiasLaunch& b, const S* mask, R* bias) {
-  const int64_t count = b.sizes[0] * b.sizes[1] * b.sizes[2] * b.sizes[3];
-  for (int64_t i = GlobalThread(); i < count; i += GlobalThreads()) {
-    int64_t rest = i, from = 0;
-    for (int d = 3; d >= 0; --d) {
-      from += rest % b.sizes[d] * b.strides[d];
-      rest /= b.sizes[d];
+  const uint32_t heads = b.sizes[1], queries = b.sizes[2], rows = b.sizes[0] * heads * queries;
+  for (uint32_t row = blockIdx.x * blockDim.y + threadIdx.y; row < rows;
+       row += gridDim.x * blockDim.y) {
+    const uint32_t head = row / queries, sample = head / heads;
+    const S* from = mask + sample * b.strides[0] + (head - sample * heads) * b.strides[1] +
+                    (row - head * queries) * b.strides[2];
+    R* to = bias + row * b.sizes[3];
+    for (int64_t key = threadIdx.x * kWidth; key < b.sizes[3]; key += blockDim.x * kWidth) {
+      Pack<S, kWidth> pack;
+      if constexpr (kWidth > 1) {
+        pack = *reinterpret_cast<const Pack<S, kWidth>*>(from + key);
+      } else {
+        pack.at[0] = from[key * b.strides[3]];
+      }
+      Pack<R, kWidth> result;
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) result.at[i] = Narrow<R>(BiasOf(pack.at[i]));
+      *reinterpret_cast<Pack<R, kWidth>*>(to + key) = result;
     }
-    bias[i] = Narrow<R>(BiasOf(mask[from]));
   }
 }
 
@@ -35,27 +47,33 @@ __device__ void MakeBias(const BiasLaunch& b, const S* mask, R* bias) {
 #define ORIEL_BIAS(type, S, R)                                                         \
   ORIEL_CUDA_KERNEL(kCudnnAttentionThreads, oriel_attention_bias_##type, BiasLaunch b, \
                     const S* mask, R* bias) {                                          \
-    MakeBias<S, R>(b, mask, bias);                                                     \
+    if (b.packed) {                                                                    \
+      MakeBias<kBiasBytes / sizeof(R), S, R>(b, mask, bias);                           \
+    } else {                                                                           \
+      MakeBias<1, S, R>(b, mask, bias);                                                \
+    }                                                                                  \
   }
 ORIEL_BIAS(bool, uint8_t, __nv_bfloat16)
 ORIEL_BIAS(bf16, __nv_bfloat16, __nv_bfloat16)
 ORIEL_BIAS(f32, float, float)
 
-// One thread for each element of the output, whose first one of a row sets the statistic, after all
-// have read it: a block is one row.
+// Each lane reads one row's statistic; where it tells of a row that saw nothing, it is set, and the
+// warp sets the row of the output.
 ORIEL_CUDA_KERNEL(kCudnnAttentionThreads, oriel_attention_unseen, OutputLaunch o,
                   __nv_bfloat16* output, float* logsumexp) {
-  for (int64_t row = blockIdx.x; row < o.rows; row += gridDim.x) {
-    const bool unseen = logsumexp[row] < kUnseenStatistic;
-    __syncthreads();
-    if (!unseen) continue;
-    const int64_t query = row % o.queries, head = row / o.queries;
-    __nv_bfloat16* at = output + head / o.heads * o.sample_stride + head % o.heads * o.head_stride +
-                        query * o.row_stride;
-    for (int64_t i = threadIdx.x; i < o.columns; i += blockDim.x) {
-      at[i] = Narrow<__nv_bfloat16>(0.0f);
+  const int lane = threadIdx.x % 32;
+  for (int64_t first = GlobalThread() - lane; first < o.rows; first += GlobalThreads()) {
+    const int64_t own = first + lane;
+    const bool unseen = own < o.rows && logsumexp[own] < kUnseenStatistic;
+    if (unseen) logsumexp[own] = -Infinity();
+    unsigned left = __ballot_sync(kWholeWarp, unseen);
+    for (; left != 0; left &= left - 1) {
+      const int64_t row = first + __ffs(static_cast<int>(left)) - 1;
+      const int64_t query = row % o.queries, head = row / o.queries;
+      __nv_bfloat16* at = output + head / o.heads * o.sample_stride +
+                          head % o.heads * o.head_stride + query * o.row_stride;
+      for (int64_t i = lane; i < o.columns; i += 32) at[i] = Narrow<__nv_bfloat16>(0.0f);
     }
-    if (threadIdx.x == 0) logsumexp[row] = -Infinity();
   }
 }
 

@@ -60,6 +60,7 @@ struct Attention {
   std::shared_ptr<CudnnGraph> plan;
   Function make_bias;
   BiasLaunch bias{};
+  Grid bias_blocks, bias_threads;
   int64_t bias_count = 0, bias_bytes = 0;
 
   static absl::StatusOr<Attention> Make(const KernelSpec& spec, const AttentionShape& s,
@@ -102,6 +103,13 @@ struct Attention {
       bias_count *= bias.sizes[d];
       tensor.dims.push_back(bias.sizes[d]);
     }
+    const int64_t taken = kBiasBytes / runtime::DTypeBytes(tensor.dtype);
+    bias.packed = bias.strides[3] == 1 && s.keys % taken == 0;
+    for (int d = 0; d < 3; ++d) bias.packed &= bias.strides[d] % taken == 0;
+    unsigned x = 32, most = kCudnnAttentionThreads;
+    while (x < most && x * (bias.packed ? taken : 1) < s.keys) x *= 2;
+    bias_threads = {x, most / x};
+    bias_blocks = BlocksFor(device, bias_count / s.keys, most / x);
     const int64_t matrix = s.queries * s.keys;
     tensor.strides = {bias.sizes[1] * matrix, matrix, s.keys, 1};
     bias_bytes = Aligned(bias_count * runtime::DTypeBytes(tensor.dtype));
@@ -110,11 +118,9 @@ struct Attention {
   }
 
   // Writes the bias to `to`, if there is one.
-  absl::Status RunBias(const Device& device, CUstream stream, const void* mask,
-                       CUdeviceptr to) const {
+  absl::Status RunBias(CUstream stream, const void* mask, CUdeviceptr to) const {
     if (bias_count == 0) return absl::OkStatus();
-    return make_bias.Launch(BlocksFor(device, bias_count, kCudnnAttentionThreads),
-                            {kCudnnAttentionThreads}, stream, bias, mask, to);
+    return make_bias.Launch(bias_blocks, bias_threads, stream, bias, mask, to);
   }
 };
 
@@ -145,8 +151,7 @@ absl::StatusOr<KernelFn> MakeCudnnAttention(const KernelSpec& spec, Device& devi
     const CUstream stream = StreamOf(args);
     const CUdeviceptr bias = device.scratch();
     const bool masked = attention.bias_count > 0;
-    ORIEL_RETURN_IF_ERROR(
-        attention.RunBias(device, stream, masked ? args.operands[3] : nullptr, bias));
+    ORIEL_RETURN_IF_ERROR(attention.RunBias(stream, masked ? args.operands[3] : nullptr, bias));
     std::unordered_map<int64_t, void*> tensors = {{SdpaGraph::kQuery, Address(args.operands[0])},
                                                   {SdpaGraph::kKey, Address(args.operands[1])},
                                                   {SdpaGraph::kValue, Address(args.operands[2])},
@@ -155,8 +160,9 @@ absl::StatusOr<KernelFn> MakeCudnnAttention(const KernelSpec& spec, Device& devi
     if (masked) tensors[SdpaGraph::kBias] = reinterpret_cast<void*>(bias);
     ORIEL_RETURN_IF_ERROR(attention.plan->Run(stream, tensors, bias + bias_end));
     if (!masked) return absl::OkStatus();
-    return unseen.Launch(BlocksFor(device, output.rows, 1), {kCudnnAttentionThreads}, stream,
-                         output, args.results[0], args.results[1]);
+    return unseen.Launch(BlocksFor(device, output.rows, kCudnnAttentionThreads),
+                         {kCudnnAttentionThreads}, stream, output, args.results[0],
+                         args.results[1]);
   });
 }
 
@@ -184,7 +190,7 @@ absl::StatusOr<KernelFn> MakeCudnnAttentionGrad(const KernelSpec& spec, Device& 
         {SdpaGraph::kQueryGrad, args.results[0]}, {SdpaGraph::kKeyGrad, args.results[1]},
         {SdpaGraph::kValueGrad, args.results[2]}};
     if (masked) {
-      ORIEL_RETURN_IF_ERROR(attention.RunBias(device, stream, in[6], bias));
+      ORIEL_RETURN_IF_ERROR(attention.RunBias(stream, in[6], bias));
       ORIEL_RETURN_IF_ERROR(make_shifts.Launch(BlocksFor(device, rows, kCudnnAttentionThreads),
                                                {kCudnnAttentionThreads}, stream, rows, in[5],
                                                shifts));

@@ -21,10 +21,13 @@ inline constexpr float kUnseenStatistic = -7e5f;
 // Given to the gradient for such rows: all their probabilities become 0.
 inline constexpr float kUnseenShift = 1e36f;
 
-// Row-major [b, h, s, t] of a bias, with the strides of the mask, 0 where it is broadcast.
+// Row-major [b, h, s, t] of a bias, with the strides of the mask, 0 where it is broadcast. Rows are
+// counted in 32 bits.
 struct BiasLaunch {
   int64_t sizes[4], strides[4];
+  bool packed;  // rows begin at multiples of what makes kBiasBytes of the bias, in both
 };
+inline constexpr int kBiasBytes = 16;
 
 // The rows of an output in [b, h, s]: where they lie.
 struct OutputLaunch {

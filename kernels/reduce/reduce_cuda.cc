@@ -135,10 +135,12 @@ absl::StatusOr<KernelFn> MakeReduce(const KernelSpec& spec, Device& device) {
   int64_t sizes[2] = {};
   const auto reduces = [](const ReducePlan::Dim& dim) { return dim.reduced; };
   while (std::any_of(dims.begin(), dims.end(), reduces)) {
+    if (!steps.empty()) {
+      int64_t& size = sizes[steps.size() % 2];
+      size = std::max(size, SizeOf(dims, 0, dims.size()) * runtime::DTypeBytes(sums));
+    }
     ORIEL_ASSIGN_OR_RETURN(steps.emplace_back(), NextStep(spec, device, steps.empty() ? from : sums,
                                                           sums, op, divisor, &dims));
-    int64_t& size = sizes[steps.size() % 2];
-    size = std::max(size, SizeOf(dims, 0, dims.size()) * runtime::DTypeBytes(sums));
   }
   const int64_t second = CeilDiv(sizes[1], 64) * 64;
   if (steps.size() > 1) ORIEL_RETURN_IF_ERROR(device.AddScratch(second + sizes[0]));
