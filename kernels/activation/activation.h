@@ -1,6 +1,6 @@
 // Smooth activations, gated ones, and their derivatives (ir/oriel/activation.td).
 //
-// Dense buffers of one shape, f32, f64 and bf16, which is computed in f32 and
+// Dense buffers of one shape, f32, f64 and bf16, which is computed in f32, to 2^-16 at least, and
 // rounded; results are assigned; f32 by vector_math.h. `activation`, `activation_grad` and
 // `gated_activation` may overwrite an operand.
 //
