@@ -9,7 +9,7 @@ namespace {
 // From elements of S to those of R.
 template <typename Op, typename S, typename R>
 __device__ void Binary(BinaryOp op, const BroadcastLaunch& plan, const S* a, const S* b, R* y) {
-  ForEachBroadcast<kVectorOf<sizeof(S)>>(plan, [&](const int64_t* offsets, int64_t at, auto taken) {
+  ForEachBroadcast<kVectorOf<sizeof(S)>>(plan, [&](const auto* offsets, auto at, auto taken) {
     constexpr int kCount = decltype(taken)::value;
     const Pack<S, kCount> left = LoadPack<kCount>(a + offsets[0], plan.varies[0]);
     const Pack<S, kCount> right = LoadPack<kCount>(b + offsets[1], plan.varies[1]);

@@ -27,38 +27,36 @@ __device__ void ForEachFlat(int64_t count, const Body& body) {
 }
 
 // Calls body(offsets of the operands, offset of the result, count) for pieces of rows.
-template <int kVector, typename Body>
+template <int kVector, typename I, typename Body>
 __device__ void ForEachInRows(const BroadcastLaunch& plan, const Body& body) {
   constexpr int kOperands = BroadcastLaunch::kOperands;
-  const int64_t pieces = plan.inner / kVector;
-  const int64_t total = plan.rows * pieces;
-  for (int64_t i = GlobalThread(); i < total; i += GlobalThreads()) {
-    int64_t row = 0, place = i;
-    int64_t offsets[kOperands] = {};
+  const I count = static_cast<I>(plan.count), step = static_cast<I>(GlobalThreads());
+  for (I i = static_cast<I>(GlobalThread()); i < count; i += step) {
+    I place = i, offsets[kOperands] = {};
     if (plan.dims > 0) {
-      row = i / pieces;
-      place = i - row * pieces;
-      int64_t rest = row;
+      I rest = plan.pieces.Split(&place);
       for (int d = plan.dims - 1; d >= 0; --d) {
-        const int64_t next = rest / plan.sizes[d];
-        const int64_t index = rest - next * plan.sizes[d];
-        rest = next;
-        for (int k = 0; k < kOperands; ++k) offsets[k] += index * plan.strides[d][k];
+        I index = rest;
+        rest = plan.sizes[d].Split(&index);
+        for (int k = 0; k < kOperands; ++k) {
+          offsets[k] += index * static_cast<I>(plan.strides[d][k]);
+        }
       }
     }
     for (int k = 0; k < kOperands; ++k) {
       if (plan.varies[k]) offsets[k] += place * kVector;
     }
-    body(offsets, row * plan.inner + place * kVector, std::integral_constant<int, kVector>());
+    body(offsets, i * kVector, std::integral_constant<int, kVector>());
   }
 }
 
 template <int kVector, typename Body>
 __device__ void ForEachBroadcast(const BroadcastLaunch& plan, const Body& body) {
   if (plan.vector == kVector) {
-    ForEachInRows<kVector>(plan, body);
+    plan.small ? ForEachInRows<kVector, int32_t>(plan, body)
+               : ForEachInRows<kVector, int64_t>(plan, body);
   } else {
-    ForEachInRows<1>(plan, body);
+    plan.small ? ForEachInRows<1, int32_t>(plan, body) : ForEachInRows<1, int64_t>(plan, body);
   }
 }
 

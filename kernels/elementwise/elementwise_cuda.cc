@@ -47,14 +47,12 @@ struct Loop {
                            BroadcastPlan::Make(spec, shapes, spec.results[0].shape));
     Loop loop;
     BroadcastLaunch& launch = loop.launch;
-    launch.inner = plan.inner;
-    launch.rows = plan.rows;
     launch.dims = static_cast<int32_t>(plan.outer.size());
     int64_t vector = 16 / element_bytes;
     bool whole = plan.inner % vector == 0;
     for (size_t k = 0; k < spec.operands.size(); ++k) launch.varies[k] = plan.varies[k];
     for (size_t d = 0; d < plan.outer.size(); ++d) {
-      launch.sizes[d] = plan.outer[d];
+      launch.sizes[d] = Divisor::By(plan.outer[d]);
       for (size_t k = 0; k < spec.operands.size(); ++k) {
         launch.strides[d][k] = plan.strides[d][k];
         // What does not vary is loaded element by element.
@@ -63,9 +61,11 @@ struct Loop {
     }
     if (!whole) vector = 1;
     launch.vector = static_cast<int32_t>(vector);
-    const int64_t count = spec.results[0].num_elements();
-    loop.empty = count == 0;
-    loop.blocks = BlocksFor(device, count / vector, kElementwiseThreads);
+    launch.pieces = Divisor::By(plan.inner / vector);
+    launch.count = plan.rows * launch.pieces.size;
+    launch.small = spec.results[0].num_elements() < kSmallIndices;
+    loop.empty = launch.count == 0;
+    loop.blocks = BlocksFor(device, launch.count, kElementwiseThreads);
     return loop;
   }
 };

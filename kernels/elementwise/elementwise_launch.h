@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/divisor.h"
+
 namespace oriel::kernels::cuda {
 
 inline constexpr int kElementwiseThreads = 256;
@@ -11,12 +13,13 @@ inline constexpr int kElementwiseThreads = 256;
 // A BroadcastPlan (broadcast.h) of up to three operands.
 struct BroadcastLaunch {
   static constexpr int kOperands = 3, kDims = 16;
-  int64_t inner;           // elements of a row
-  int64_t rows;            // product of `sizes`
+  int64_t count;           // elements, or vectors of them
+  Divisor pieces;          // vectors of a row
   int32_t dims;            // outer ones
   int32_t vector;          // elements of a row that are loaded at once: they divide all offsets
   bool varies[kOperands];  // contiguous (or constant) in a row
-  int64_t sizes[kDims];
+  bool small;              // count and offsets are below kSmallIndices
+  Divisor sizes[kDims];
   int64_t strides[kDims][kOperands];
 };
 

@@ -7,7 +7,7 @@ namespace {
 template <typename T>
 __device__ void Select(const BroadcastLaunch& plan, const uint8_t* condition, const T* on_true,
                        const T* on_false, T* y) {
-  ForEachBroadcast<kVectorOf<sizeof(T)>>(plan, [&](const int64_t* offsets, int64_t at, auto taken) {
+  ForEachBroadcast<kVectorOf<sizeof(T)>>(plan, [&](const auto* offsets, auto at, auto taken) {
     constexpr int kCount = decltype(taken)::value;
     const auto chosen = LoadPack<kCount>(condition + offsets[0], plan.varies[0]);
     const auto a = LoadPack<kCount>(on_true + offsets[1], plan.varies[1]);

@@ -7,50 +7,72 @@ namespace oriel::kernels::cuda {
 namespace {
 
 // Adds the offsets of element `index` of the box.
-__device__ void Place(const CopyLaunch& box, int64_t index, int64_t* source, int64_t* target) {
+template <typename I>
+__device__ void Place(const CopyLaunch& box, I index, I* source, I* target) {
   for (int d = box.dims - 1; d >= 0; --d) {
-    const int64_t next = index / box.sizes[d];
-    const int64_t at = index - next * box.sizes[d];
-    index = next;
-    *source += at * box.source[d];
-    *target += at * box.target[d];
+    I at = index;
+    index = box.sizes[d].Split(&at);
+    *source += at * static_cast<I>(box.source[d]);
+    *target += at * static_cast<I>(box.target[d]);
   }
 }
 
-template <typename T>
+// Elements are loaded several at a time, before any of them is stored.
+template <typename I, typename T>
 __device__ void Copy(const CopyLaunch& box, const T* source, T* target) {
-  for (int64_t i = GlobalThread(); i < box.count; i += GlobalThreads()) {
-    int64_t from = 0, to = 0;
-    Place(box, i, &from, &to);
-    target[to] = source[from];
+  constexpr int kTurn = sizeof(T) < 8 ? 4 : 2;
+  const I count = static_cast<I>(box.count), step = static_cast<I>(GlobalThreads());
+  for (I i = static_cast<I>(GlobalThread()); i < count; i += kTurn * step) {
+    T values[kTurn];
+    I to[kTurn] = {};
+#pragma unroll
+    for (int j = 0; j < kTurn; ++j) {
+      if (i + j * step >= count) continue;
+      I from = 0;
+      Place(box, i + j * step, &from, &to[j]);
+      values[j] = source[from];
+    }
+#pragma unroll
+    for (int j = 0; j < kTurn; ++j) {
+      if (i + j * step < count) target[to[j]] = values[j];
+    }
   }
 }
 
 // One square per block and turn: read along the source's rows, written along the target's.
-template <typename T>
+template <typename I, typename T>
 __device__ void Transpose(const CopyLaunch& box, const T* source, T* target) {
-  __shared__ T square[kCopyTile][kCopyTile + 1];
-  const int x = threadIdx.x % kCopyTile, y = threadIdx.x / kCopyTile;
-  constexpr int kStep = kCopyThreads / kCopyTile;
-  const int64_t across = (box.columns + kCopyTile - 1) / kCopyTile;
-  const int64_t down = (box.rows + kCopyTile - 1) / kCopyTile;
-  for (int64_t i = blockIdx.x; i < box.count; i += gridDim.x) {
-    const int64_t matrix = i / (across * down), place = i % (across * down);
-    const int64_t row = place / across * kCopyTile, column = place % across * kCopyTile;
-    int64_t from = 0, to = 0;
+  constexpr int kTile = CopyTile(sizeof(T)), kStep = kCopyThreads / kTile, kTurns = kTile / kStep;
+  constexpr int kGap = sizeof(T) < 4 ? 4 / sizeof(T) : 1;  // spreads columns over banks
+  __shared__ T square[kTile][kTile + kGap];
+  const int x = threadIdx.x % kTile, y = threadIdx.x / kTile;
+  const I rows = static_cast<I>(box.rows), columns = static_cast<I>(box.columns);
+  const I column_source = static_cast<I>(box.column_source);
+  const I row_target = static_cast<I>(box.row_target);
+  for (I i = blockIdx.x; i < static_cast<I>(box.count); i += gridDim.x) {
+    I place = i, from = 0, to = 0;
+    const I matrix = box.squares.Split(&place);
+    const I row = box.across.Split(&place) * kTile, column = place * kTile;
     Place(box, matrix, &from, &to);
-    for (int c = y; c < kCopyTile; c += kStep) {
-      if (row + x < box.rows && column + c < box.columns) {
-        square[c][x] = source[from + row + x + (column + c) * box.column_source];
+    from += row + x + (column + y) * column_source;
+    to += (row + y) * row_target + column + x;
+    T values[kTurns];
+#pragma unroll
+    for (int j = 0; j < kTurns; ++j) {
+      if (row + x < rows && column + y + j * kStep < columns) {
+        values[j] = source[from + j * kStep * column_source];
       }
     }
+    __syncthreads();  // the last square has been read
+#pragma unroll
+    for (int j = 0; j < kTurns; ++j) square[y + j * kStep][x] = values[j];
     __syncthreads();
-    for (int r = y; r < kCopyTile; r += kStep) {
-      if (row + r < box.rows && column + x < box.columns) {
-        target[to + (row + r) * box.row_target + column + x] = square[x][r];
+#pragma unroll
+    for (int j = 0; j < kTurns; ++j) {
+      if (row + y + j * kStep < rows && column + x < columns) {
+        target[to + j * kStep * row_target] = square[x][y + j * kStep];
       }
     }
-    __syncthreads();
   }
 }
 
@@ -66,12 +88,20 @@ __device__ void Iota(T* target, int64_t count, int64_t size, int64_t inner) {
 #define ORIEL_COPY(bytes, T)                                                           \
   ORIEL_CUDA_KERNEL(kCopyThreads, oriel_copy_##bytes, CopyLaunch box, const T* source, \
                     T* target) {                                                       \
-    Copy(box, source, target);                                                         \
+    if (box.small) {                                                                   \
+      Copy<int32_t>(box, source, target);                                              \
+    } else {                                                                           \
+      Copy<int64_t>(box, source, target);                                              \
+    }                                                                                  \
   }
 #define ORIEL_TRANSPOSE(bytes, T)                                                           \
   ORIEL_CUDA_KERNEL(kCopyThreads, oriel_transpose_##bytes, CopyLaunch box, const T* source, \
                     T* target) {                                                            \
-    Transpose(box, source, target);                                                         \
+    if (box.small) {                                                                        \
+      Transpose<int32_t>(box, source, target);                                              \
+    } else {                                                                                \
+      Transpose<int64_t>(box, source, target);                                              \
+    }                                                                                       \
   }
 ORIEL_COPY(1, uint8_t)
 ORIEL_COPY(2, uint16_t)

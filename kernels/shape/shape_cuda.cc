@@ -1,4 +1,6 @@
 // Copies, fill and iota on a device; see shape.h.
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -31,17 +33,26 @@ class DeviceCopy {
     if (dims.back().target == 1 && dims.back().source == 1) {
       bytes *= Widen(box, bytes, &dims);
     } else {
-      transposes = copy.TakeTranspose(&dims);
+      transposes = copy.TakeTranspose(bytes, &dims);
     }
     if (dims.size() > CopyLaunch::kDims) return Unsupported(spec, "more than 16 dimensions");
     launch.dims = static_cast<int32_t>(dims.size());
     for (size_t d = 0; d < dims.size(); ++d) {
-      launch.sizes[d] = dims[d].size;
+      launch.sizes[d] = Divisor::By(dims[d].size);
       launch.source[d] = dims[d].source;
       launch.target[d] = dims[d].target;
     }
-    launch.count = transposes ? copy.squares_ : 1;
-    for (const auto& dim : dims) launch.count *= dim.size;
+    launch.count = transposes ? launch.squares.size : 1;
+    // A square may reach over the edges.
+    const int64_t rows = launch.rows + CopyTile(bytes), columns = launch.columns + CopyTile(bytes);
+    int64_t source = transposes ? rows + columns * launch.column_source : 0;
+    int64_t target = transposes ? columns + rows * launch.row_target : 0;
+    for (const auto& dim : dims) {
+      launch.count *= dim.size;
+      source += (dim.size - 1) * std::abs(dim.source);
+      target += (dim.size - 1) * std::abs(dim.target);
+    }
+    launch.small = std::max({launch.count, source, target}) < kSmallIndices;
     ORIEL_ASSIGN_OR_RETURN(
         copy.function_,
         device.Find(absl::StrCat(transposes ? "oriel_transpose_" : "oriel_copy_", bytes)));
@@ -79,7 +90,7 @@ class DeviceCopy {
   }
 
   // If another dimension than the target's last is contiguous in the source, takes both off `dims`.
-  bool TakeTranspose(Dims* dims) {
+  bool TakeTranspose(int64_t bytes, Dims* dims) {
     if (dims->back().target != 1 || dims->back().source == 0) return false;
     for (size_t d = 0; d + 1 < dims->size(); ++d) {
       if ((*dims)[d].source != 1) continue;
@@ -87,8 +98,10 @@ class DeviceCopy {
       launch_.row_target = (*dims)[d].target;
       launch_.columns = dims->back().size;
       launch_.column_source = dims->back().source;
-      squares_ = ((launch_.rows + kCopyTile - 1) / kCopyTile) *
-                 ((launch_.columns + kCopyTile - 1) / kCopyTile);
+      const int64_t tile = CopyTile(bytes);
+      const int64_t across = (launch_.columns + tile - 1) / tile;
+      launch_.across = Divisor::By(across);
+      launch_.squares = Divisor::By((launch_.rows + tile - 1) / tile * across);
       dims->pop_back();
       dims->erase(dims->begin() + static_cast<int64_t>(d));
       return true;
@@ -98,7 +111,6 @@ class DeviceCopy {
 
   CopyLaunch launch_{};
   int64_t source_offset_ = 0, target_offset_ = 0;  // bytes
-  int64_t squares_ = 1;                            // of one matrix
   Function function_;
   Grid blocks_;
 };
