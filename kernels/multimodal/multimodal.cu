@@ -115,16 +115,31 @@ ORIEL_CUDA_KERNEL(kMergeThreads, oriel_scatter_number, const uint8_t* mask, int6
   if (threadIdx.x == 0) pieces[blockIdx.x] = selected;
 }
 
-// One thread: what each piece has becomes what is before it; behind them, the sum of all.
-ORIEL_CUDA_KERNEL(32, oriel_scatter_sum, int64_t* pieces, int64_t count, int64_t available,
-                  Fault* fault, int32_t launch) {
-  if (threadIdx.x != 0) return;
+// One block: what each piece has becomes what is before it; behind them, the sum of all.
+ORIEL_CUDA_KERNEL(kMergeThreads, oriel_scatter_sum, int64_t* pieces, int64_t count,
+                  int64_t available, Fault* fault, int32_t launch) {
+  __shared__ int64_t warps[kMergeThreads / 32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int64_t sum = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t selected = pieces[i];
-    pieces[i] = sum;
-    sum += selected;
+  for (int64_t first = 0; first < count; first += kMergeThreads) {
+    const int64_t i = first + threadIdx.x;
+    const int64_t own = i < count ? pieces[i] : 0;
+    int64_t before = own;  // and up to it, of the warp's
+    for (int lanes = 1; lanes < 32; lanes *= 2) {
+      const int64_t other = __shfl_up_sync(kWholeWarp, before, lanes);
+      if (lane >= lanes) before += other;
+    }
+    if (lane == 31) warps[warp] = before;
+    __syncthreads();
+    before += sum - own;
+    for (int w = 0; w < kMergeThreads / 32; ++w) {
+      if (w < warp) before += warps[w];
+      sum += warps[w];
+    }
+    if (i < count) pieces[i] = before;
+    __syncthreads();
   }
+  if (threadIdx.x != 0) return;
   pieces[count] = sum;
   if (fault != nullptr && sum > available) {
     ReportFault(fault, launch, kCountMismatch, sum, available);

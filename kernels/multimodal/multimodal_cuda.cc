@@ -117,7 +117,8 @@ struct Scatter {
       ORIEL_RETURN_IF_ERROR(number.Launch({static_cast<unsigned>(pieces)}, {kMergeThreads}, stream,
                                           mask, count, Numbers(device), Pieces(device)));
     }
-    return sum.Launch({1}, {32}, stream, Pieces(device), pieces, available, fault, launch);
+    return sum.Launch({1}, {kMergeThreads}, stream, Pieces(device), pieces, available, fault,
+                      launch);
   }
 };
 

@@ -24,6 +24,27 @@ TEST(MaskedScatterTest, TakesTheSourceInOrder) {
   }
 }
 
+// More pieces than a block of a device has threads, and such with nothing to take.
+TEST(MaskedScatterTest, NumbersManyPieces) {
+  const int64_t count = 257 * 4096 + 5;
+  std::vector<double> input(count), mask(count), source, expected(count);
+  for (int64_t i = 0; i < count; ++i) {
+    input[i] = expected[i] = static_cast<double>(i % 100);
+    if (i / 4096 % 7 == 3 || i % 3 != 1) continue;
+    mask[i] = 1;
+    expected[i] = static_cast<double>(source.size() % 251);
+    source.push_back(expected[i]);
+  }
+  const Shape taken = {static_cast<int64_t>(source.size())};
+  const Tensor x({DType::kU8, {count}}, input);
+  EXPECT_EQ(
+      RunKernel("masked_scatter",
+                {x, Tensor({DType::kBool, {count}}, mask), Tensor({DType::kU8, taken}, source)},
+                {x.spec()})[0]
+          .values(),
+      expected);
+}
+
 TEST(MaskedScatterTest, TooShortSourceIsAnError) {
   const Tensor input({DType::kF32, {3}}, {1, 2, 3});
   const Tensor mask({DType::kBool, {3}}, {1, 1, 1});

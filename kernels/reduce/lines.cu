@@ -45,6 +45,31 @@ struct Foremost {
   }
 };
 
+// Whether a, at a later place, comes before b.
+template <typename T>
+__device__ bool Exceeds(T a, T b, bool largest) {
+  return largest ? b == b && !(a <= b) : a == a && !(a >= b);
+}
+
+// Calls take(element, place) for those of a line that are the thread's, by ascending place: packs
+// of 16 bytes, where lines are contiguous and begin at multiples of them.
+template <typename S, typename Take>
+__device__ void ForElements(const S* line, int64_t n, int64_t stride, const Take& take) {
+  constexpr int kWidth = kPackOf<S>;
+  if (stride == 1 && n % kWidth == 0) {
+    for (int64_t place = threadIdx.x * kWidth; place < n; place += blockDim.x * kWidth) {
+      Compute<S> values[kWidth];
+      LoadPack(line + place, values);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) take(values[i], place + i);
+    }
+  } else {
+    for (int64_t place = threadIdx.x; place < n; place += blockDim.x) {
+      take(Widen(line[place * stride]), place);
+    }
+  }
+}
+
 template <typename S, typename I>
 __device__ void Select(const LineArgs& args, const S* x, I* y) {
   using T = Compute<S>;
@@ -55,11 +80,11 @@ __device__ void Select(const LineArgs& args, const S* x, I* y) {
     Placed<T> last{T(0), -1};
     for (int64_t i = 0; i < args.k; ++i) {
       Placed<T> best{T(0), -1};
-      for (int64_t place = threadIdx.x; place < args.n; place += blockDim.x) {
-        const Placed<T> here{Widen(from[place * args.inner]), place};
-        if (last.place >= 0 && !Before(last, here, foremost.largest)) continue;
-        best = foremost(best, here);
-      }
+      ForElements(from, args.n, args.inner, [&](T value, int64_t place) {
+        const Placed<T> here{value, place};
+        if (last.place >= 0 && !Before(last, here, foremost.largest)) return;
+        if (best.place < 0 || Exceeds(value, best.value, foremost.largest)) best = here;
+      });
       last = GroupTotal(best, foremost);
       if (threadIdx.x == 0) {
         y[(outer * args.k + i) * args.inner + column] = static_cast<I>(last.place);
@@ -90,11 +115,10 @@ __device__ void RemainingFrom(const RemainingArgs& args, const S* x, const S* va
   for (int64_t row = FirstRow(); row < args.rows; row += RowStep()) {
     const auto value = Widen(values[row]);
     int64_t remaining = 0;
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-      const auto element = Widen(x[row * n + i]);
+    ForElements(x + row * n, n, 1, [&](Compute<S> element, int64_t i) {
       const bool is_value = element == value || (element != element && value != value);
       if (is_value && remaining == 0) remaining = all - i;
-    }
+    });
     remaining = GroupTotal(remaining, Larger());
     if (threadIdx.x == 0) y[row] = remaining;
   }

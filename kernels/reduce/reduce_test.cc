@@ -1,5 +1,6 @@
 #include "kernels/reduce/reduce.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -236,6 +237,36 @@ TEST(ScanTest, ArgmaxIsTheFirstLargest) {
   }
   const Tensor nan({DType::kF32, {4}}, {1, kNaN, 5, kNaN});
   ExpectClose(RunKernel("argmax", {nan}, {{DType::kI64, {}}}, {{"dim", int64_t{0}}})[0], {1});
+}
+
+// Lines of whole packs, of one more, and such that are not contiguous.
+TEST(ScanTest, ArgmaxOfLongLines) {
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kI64, DType::kI32}) {
+    for (int64_t n : {4096, 4097}) {
+      for (int64_t dim : {0, 1}) {
+        const Shape shape = dim == 1 ? Shape{3, n} : Shape{n, 3};
+        Tensor x = Tensor::Random(dtype, shape, 6, -50, 50);  // many are equal
+        const std::vector<double> values = x.values();
+        std::vector<double> best(3), least;
+        for (int64_t line = 0; line < 3; ++line) {
+          const auto at = [&](int64_t i) { return values[dim == 1 ? line * n + i : i * 3 + line]; };
+          std::vector<int64_t> order(n);
+          for (int64_t i = 0; i < n; ++i) {
+            order[i] = i;
+            if (at(i) > at(static_cast<int64_t>(best[line]))) best[line] = static_cast<double>(i);
+          }
+          std::stable_sort(order.begin(), order.end(),
+                           [&](int64_t a, int64_t b) { return at(a) < at(b); });
+          least.insert(least.end(), order.begin(), order.begin() + 4);
+        }
+        ExpectClose(RunKernel("argmax", {x}, {{DType::kI64, {3}}}, {{"dim", dim}})[0], best);
+        if (dim == 0) continue;
+        ExpectClose(RunKernel("topk", {x}, {{DType::kI64, {3, 4}}},
+                              {{"k", int64_t{4}}, {"dim", dim}, {"largest", int64_t{0}}})[0],
+                    least);
+      }
+    }
+  }
 }
 
 TEST(ScanTest, RemainingFromTheFirstEqual) {
