@@ -58,8 +58,8 @@ void addDoctorCommand(CLI::App& app, Run* run) {
       ->type_name("host|cuda")
       ->check(CLI::IsMember({"host", "cuda"}));
   command->add_option("--comm", arguments->request.comm, "Fail unless ranks can talk by it")
-      ->type_name("in_process|mpi")
-      ->check(CLI::IsMember({"in_process", "mpi"}));
+      ->type_name("in_process|processes|mpi")
+      ->check(CLI::IsMember({"in_process", "processes", "mpi"}));
   command->add_flag("--json", arguments->json, "For scripts: one JSON object with stable keys");
   CLI::Option* cluster =
       command

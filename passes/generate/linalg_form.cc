@@ -252,7 +252,7 @@ LaunchUnits unitsOf(exec::KernelOp kernel) {
   mlir::Block& block = kernel.getBody().front();
   llvm::SmallVector<Type> along;
   for (mlir::BlockArgument argument : block.getArguments()) {
-    if (loops.varies.back()[argument.getArgNumber()]) {
+    if (!argument.use_empty() && loops.varies.back()[argument.getArgNumber()]) {
       along.push_back(storedType(elementOf(argument)));
     }
   }

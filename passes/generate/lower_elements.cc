@@ -97,7 +97,11 @@ class Elements {
   bool isVector(mlir::AffineMap map) const {
     return width_ > 1 && goesAlong(map, sizes_.size() - 1);
   }
-  static llvm::MaybeAlign alignment() { return llvm::Align(kVectorBytes); }
+  // A multiple of the vector from memory that is aligned to 16 bytes.
+  static llvm::MaybeAlign alignmentOf(mlir::VectorType type) {
+    const int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    return llvm::Align(std::min(bytes, kVectorBytes));
+  }
 
   // The elements of an operand, one for each that the thread computes.
   llvm::SmallVector<Value> load(mlir::OpOperand& operand) {
@@ -109,7 +113,7 @@ class Elements {
     }
     auto type = mlir::VectorType::get({width_}, typeOf(memory).getElementType());
     Value loaded = vector::LoadOp::create(builder_, loc_, type, memory, placeOf(map),
-                                          /*nontemporal=*/false, alignment());
+                                          /*nontemporal=*/false, alignmentOf(type));
     llvm::SmallVector<Value> elements;
     for (int64_t i = 0; i < width_; ++i) {
       elements.push_back(vector::ExtractOp::create(builder_, loc_, loaded, i));
@@ -127,7 +131,7 @@ class Elements {
     auto type = mlir::VectorType::get({width_}, typeOf(memory).getElementType());
     Value made = vector::FromElementsOp::create(builder_, loc_, type, elements);
     vector::StoreOp::create(builder_, loc_, made, memory, placeOf(map), /*nontemporal=*/false,
-                            alignment());
+                            alignmentOf(type));
   }
 
   void compute() {

@@ -15,7 +15,7 @@
 namespace oriel::runtime {
 
 // Started in a process group of its own, so that a terminal's Ctrl-C reaches only us. Its stdout
-// is ours, its stderr a pipe. It ends with us.
+// is ours, its stderr a pipe. When we end, it gets SIGTERM.
 class ChildProcess {
  public:
   // `command` is the program, found by PATH, and its arguments; `environment` is added to ours.

@@ -69,6 +69,7 @@ class Launch {
   const RunOptions& options_;
   std::string withheld_;  // what is said about a failure that we explain ourselves
   std::string mute_;      // why the job fails, if the process did not say it
+  std::optional<RankMonitor::Failure> failure_;  // that was known when all were killed
   int stops_passed_on_ = 0;
   std::optional<Clock::time_point> failed_at_;
 };
@@ -95,9 +96,13 @@ void Launch::FindFailure() {
   for (size_t rank = 0; !under_mpirun_ && !failed_at_ && rank < processes_.size(); ++rank) {
     const int status = processes_[rank].Poll().value_or(0);
     if (status == 0) continue;
-    failed_at_ = Clock::now();
     monitor_.Update();  // what it said at its end may have come since
-    if (monitor_.failure()) return;
+    if (monitor_.failure()) failed_at_ = Clock::now();
+    // Who has done its work and falls while it leaves does not stop the others.
+    if (failed_at_ || monitor_.HeardOf(processes_[rank].pid()) != RankMonitor::Heard::kNothing) {
+      continue;
+    }
+    failed_at_ = Clock::now();
     mute_ = absl::StrCat("the process of rank ", rank, " ended with status ", status,
                          " before it had started");
   }
@@ -161,7 +166,10 @@ void Launch::HandleStopRequests() {
 }
 
 void Launch::EndFailedJob() {
-  if (failed_at_ && Clock::now() - *failed_at_ > kPatience) KillAll();
+  if (!failed_at_ || Clock::now() - *failed_at_ <= kPatience) return;
+  // Who is killed now is not the reason.
+  if (!failure_) failure_ = monitor_.failure();
+  KillAll();
 }
 
 void Launch::KillAll() {
@@ -209,7 +217,7 @@ std::string Launch::DescribeKill(const RankMonitor::Failure& failure) {
 
 int Launch::Finish(int status) {
   if (StopRequests() > 1) return kExitInterrupted;
-  std::optional<RankMonitor::Failure> failure = monitor_.failure();
+  const std::optional<RankMonitor::Failure> failure = failure_ ? failure_ : monitor_.failure();
   if (failure && mute_.empty()) {
     const std::string text =
         failure->error ? absl::StrCat(absl::StrContains(failure->error->message(), "rank ")
@@ -311,7 +319,12 @@ int LaunchProcesses(int64_t ranks, const std::vector<std::string>& arguments,
   std::vector<ChildProcess> processes;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     std::map<std::string, std::string> environment = LinkEnvironment(*monitor);
+    environment[kLauncherCommVariable] = "tcp";
     environment["MASTER_ADDR"] = "127.0.0.1";
+    // Who else comes to the port is of another job; and what would move it is ours to say.
+    environment["TORCHELASTIC_RUN_ID"] = monitor->socket_name();
+    environment["TORCHELASTIC_RESTART_COUNT"] = environment["TORCHELASTIC_USE_AGENT_STORE"] = "";
+    environment["ORIEL_MASTER_PORT"] = "";
     environment["MASTER_PORT"] = absl::StrCat(*port);
     environment["RANK"] = environment["LOCAL_RANK"] = absl::StrCat(rank);
     environment["WORLD_SIZE"] = environment["LOCAL_WORLD_SIZE"] = absl::StrCat(ranks);

@@ -13,8 +13,8 @@ namespace {
 
 constexpr char kDescription[] =
     "Trains and evaluates a plan that `oriel compile` has made. Starts the plan's ranks on this\n"
-    "machine by itself, as threads or as MPI processes; or acts as one rank under mpirun\n"
-    "or torchrun.";
+    "machine by itself, as threads or as processes; or acts as one rank under mpirun or\n"
+    "torchrun.";
 
 constexpr char kExamples[] = R"(Examples:
   oriel-run model.oplan --data shards/train --metrics metrics.jsonl
@@ -163,8 +163,8 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
       ->group(ranks);
   app.add_option(
          "--comm", options.comm,
-         "in_process: threads (default); processes: of this machine (default for CUDA); mpi: "
-         "under mpirun; tcp: this process is one")
+         "in_process: threads (default on the host); processes: of this machine (default for "
+         "CUDA); mpi: under mpirun; tcp: this process is one")
       ->type_name("KIND")
       ->check(CLI::IsMember({"in_process", "processes", "mpi", "tcp"}))
       ->group(ranks);

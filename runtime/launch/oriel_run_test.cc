@@ -447,6 +447,19 @@ TEST_F(OrielRunTest, ProcessesGiveTheBitsOfThreads) {
   EXPECT_EQ(Metrics("processes"), Metrics("threads"));
 }
 
+// Variables of a job around this one are not the ranks'.
+TEST_F(OrielRunTest, ProcessesWithinAnotherJob) {
+  std::vector<std::string> command = Training(2, "run", {"--comm", "processes"});
+  command.insert(command.begin(), {"env", "SLURM_STEP_NUM_TASKS=1", "ORIEL_MASTER_PORT=1",
+                                   "TORCHELASTIC_USE_AGENT_STORE=True"});
+  Run(command);
+  EXPECT_THAT(Metrics("run"), SizeIs(20));
+  command = Training(2, "run", {"--comm", "processes"});
+  command.insert(command.begin(), {"env", "RANK=0", "WORLD_SIZE=2"});
+  EXPECT_THAT(Fail(command),
+              HasSubstr("this process is one rank of several, but --comm processes"));
+}
+
 TEST_F(OrielRunTest, ProcessesEndWithTheErrorOfOne) {
   WriteTar(folder_ / "train/shard-0004.tar", {{"bad.x.npy", NpyBytes({1}, std::vector<float>{1})}});
   const std::string errors = Fail(Training(4, "run", {"--comm", "processes"}));

@@ -23,7 +23,9 @@ namespace oriel::runtime {
 
 // Holds the socket's name for the ranks; a name of Linux's abstract namespace.
 inline constexpr char kLauncherSocketVariable[] = "ORIEL_LAUNCHER_SOCKET";
-// "1" if the launcher's stderr is a terminal, which a rank cannot see through mpirun's pipes.
+// "tcp": the launcher has started each rank itself, and set RANK and WORLD_SIZE.
+inline constexpr char kLauncherCommVariable[] = "ORIEL_LAUNCHER_COMM";
+// "1" if the launcher's stderr is a terminal, which a rank cannot see through a pipe.
 inline constexpr char kTerminalVariable[] = "ORIEL_LAUNCHER_TERMINAL";
 
 // The rank's end. Without a launcher (under a bare mpirun) all calls do nothing.

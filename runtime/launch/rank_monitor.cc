@@ -132,6 +132,13 @@ std::optional<RankMonitor::Failure> RankMonitor::failure() const {
   return failures_.empty() ? std::nullopt : std::optional<Failure>(failures_.front());
 }
 
+RankMonitor::Heard RankMonitor::HeardOf(pid_t pid) const {
+  for (const Link& link : links_) {
+    if (link.pid == pid && link.rank >= 0) return link.ended ? Heard::kEnd : Heard::kStart;
+  }
+  return Heard::kNothing;
+}
+
 std::vector<pid_t> RankMonitor::running() const {
   std::vector<pid_t> pids;
   for (const Link& link : links_) {

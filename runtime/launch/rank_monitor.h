@@ -39,6 +39,9 @@ class RankMonitor {
     std::optional<absl::Status> error;  // nothing: killed
   };
   std::optional<Failure> failure() const;
+  // What has been heard of a process.
+  enum class Heard : uint8_t { kNothing, kStart, kEnd };
+  Heard HeardOf(pid_t pid) const;
   // Of ranks that have not ended.
   std::vector<pid_t> running() const;
   bool any_started() const { return started_ > 0; }

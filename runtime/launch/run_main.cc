@@ -16,6 +16,7 @@
 #include "runtime/launch/launcher.h"
 #include "runtime/launch/mpi_rank.h"
 #include "runtime/launch/options.h"
+#include "runtime/launch/rank_link.h"
 #include "runtime/launch/run_measure.h"
 #include "runtime/launch/stop_signal.h"
 #include "runtime/launch/tcp_rank.h"
@@ -76,21 +77,21 @@ int RunMain(int argc, const char* const* argv) {
   const bool is_rank = HasLaunchEnvironment(EnvironmentVariable);
   // torchrun may itself be started by srun, whose variables are then around.
   const bool by_torchrun = is_rank && EnvironmentVariable("TORCHELASTIC_RUN_ID") != nullptr;
+  const char* launcher = EnvironmentVariable(kLauncherCommVariable);
+  const bool by_launcher = launcher != nullptr && std::string(launcher) == "tcp";
   const bool tcp_is_default = options.comm.empty() && (by_torchrun || (is_rank && !mpi_world));
-  if (options.comm == "tcp" || tcp_is_default || (options.comm == "processes" && is_rank)) {
-    return RunTcpRank(options);
-  }
-  if (mpi_world && options.comm != "in_process") return RunMpiRank(options);
-  if (options.comm == "in_process" && is_rank &&
-      std::string(EnvironmentVariable("WORLD_SIZE")) != "1") {
-    return Fail(absl::InvalidArgumentError(
-        "RANK and WORLD_SIZE are set: this process is one rank of several, but --comm in_process "
-        "runs all ranks in one; leave out one of the two"));
+  if (by_launcher || options.comm == "tcp" || tcp_is_default) return RunTcpRank(options);
+  const bool starts_all = options.comm == "in_process" || options.comm == "processes";
+  if (mpi_world && !starts_all) return RunMpiRank(options);
+  if (starts_all && is_rank && std::string(EnvironmentVariable("WORLD_SIZE")) != "1") {
+    return Fail(absl::InvalidArgumentError(absl::StrCat(
+        "RANK and WORLD_SIZE are set: this process is one rank of several, but --comm ",
+        options.comm, " starts all ranks; leave out one of the two")));
   }
   if (mpi_world.value_or(1) > 1) {
-    return Fail(absl::InvalidArgumentError(absl::StrCat(
-        "mpirun has started ", *mpi_world, " processes, but --comm in_process runs all ranks in ",
-        "one; leave out one of the two")));
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat("mpirun has started ", *mpi_world, " processes, but --comm ", options.comm,
+                     " starts all ranks; leave out one of the two")));
   }
   // Also before mpirun: a mistake is told once, and at once.
   absl::StatusOr<Job> job = PrepareJob(options);

@@ -61,7 +61,9 @@ void InstallStopHandlers(StopHandling handling) {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  if (handling == StopHandling::kRank) sigaction(SIGUSR1, &action, nullptr);
+  if (handling != StopHandling::kRank) return;
+  sigaction(SIGUSR1, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
 }
 
 int StopRequests() { return g_requests.load(); }

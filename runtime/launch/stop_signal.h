@@ -6,7 +6,7 @@ namespace oriel::runtime {
 
 enum class StopHandling {
   kInteractive,  // says what happens on stderr; the second signal ends the process at once
-  kRank,         // silent; SIGUSR1 too, which mpirun passes on
+  kRank,         // silent; SIGUSR1 too, which mpirun passes on; and who reads stderr may go first
   kLauncher,     // as kInteractive, but the second signal is left to the caller
 };
 

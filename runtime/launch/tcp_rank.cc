@@ -46,7 +46,11 @@ int RunTcpRank(const RunOptions& options) {
     rank = of_plan;
     link.Start(rank);
   };
-  process.on_error = [&](const absl::Status& error) { (*world)->Abort(WithRank(error, rank)); };
+  // Before anything is taken down, which may take longer than the launcher waits for the reason.
+  process.on_error = [&](const absl::Status& error) {
+    link.Error(WithRank(error, rank));
+    (*world)->Abort(WithRank(error, rank));
+  };
   absl::StatusOr<bool> interrupted = RunRankProcess(options, process);
   if (!interrupted.ok()) {
     const absl::Status error = WithRank(interrupted.status(), rank);

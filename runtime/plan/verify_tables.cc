@@ -505,12 +505,12 @@ void VerifyGenerated(const plan::Plan& plan, Problems& problems) {
     if (kernel.block_units() < 0 || kernel.block_units() > kMostBlockUnits) {
       problems.Add(name, " computes ", kernel.block_units(), " units with a block of CUDA");
     }
+    const int64_t elements = FromPlan(kernel.results(0)).num_elements();
     if (kernel.thread_elements() < 0 ||
         (kernel.thread_elements() > 1 &&
-         (kernel.block_units() > 0 ||
-          kernel.units() * kernel.unit_elements() % kernel.thread_elements() != 0))) {
+         (kernel.block_units() > 0 || elements % kernel.thread_elements() != 0))) {
       problems.Add(name, " computes ", kernel.thread_elements(),
-                   " elements with a thread of CUDA, of ", kernel.units() * kernel.unit_elements());
+                   " elements with a thread of CUDA, of ", elements);
     }
     std::set<std::string> targets;
     for (const auto& image : kernel.images()) {

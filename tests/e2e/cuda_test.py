@@ -3,6 +3,7 @@
 import json
 import pathlib
 import random
+import signal
 import subprocess
 import time
 import unittest
@@ -121,6 +122,22 @@ class CudaRunTest(CudaTestCase):
             found.append(numpy.load(path))
         self.assertGreater(numpy.abs(found[0]).max(), 0)
         numpy.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-4)
+
+
+    def test_a_process_for_each_rank(self):
+        plan = self.compile(GOLDEN / "recipe_adamw.yaml", 2, options=("--device", "cuda"))
+        metrics = self.folder / "metrics.jsonl"
+        job = subprocess.Popen(command("oriel-run", plan, "--data", DATA, "--steps", 1000000, "--metrics", metrics), env=ENVIRONMENT,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(job.kill)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not (metrics.exists() and metrics.read_text().count("\n") >= 2):
+            time.sleep(0.05)
+        ranks = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
+        self.assertEqual(len(ranks), 2)
+        job.send_signal(signal.SIGINT)
+        _, errors = job.communicate(timeout=40)
+        self.assertEqual(job.returncode, 130, errors)
 
 
 class CudaFailureTest(CudaTestCase):

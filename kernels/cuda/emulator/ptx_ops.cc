@@ -83,8 +83,11 @@ class Maker {
     if (name == "cvt") return MakeConversion();
     if (name == "shl" || name == "shr") return MakeShift(name == "shl");
     if (name == "selp") {
-      return Of(4, Known({"b16", "b32", "b64", "f32", "f64"}), PtxStep([s = slots_](PtxThread& t) {
-                  t.slots[s[0]] = t.slots[Read<bool>(t, s[3]) ? s[1] : s[2]];
+      return Of(4, words_.size() == 2, WithType<kNumbers>(words_.back(), [&](auto type) {
+                  using T = typename decltype(type)::type;
+                  return PtxStep([s = slots_](PtxThread& t) {
+                    Write(t, s[0], Read<T>(t, Read<bool>(t, s[3]) ? s[1] : s[2]));
+                  });
                 }));
     }
     // All memory has one address, but shared memory.
@@ -159,7 +162,11 @@ class Maker {
       if (!cached && words_[i] != absl::StrCat("v", values.size())) return Refused();
     }
     const size_t all = bytes * values.size();
-    if (bytes == 0 || values.empty() || all > 32 || words_.back() == "pred") return Refused();
+    // What is extended by its sign is not; floats and bits are their width.
+    if (bytes == 0 || values.empty() || all > 32 || words_.back() == "pred" ||
+        (load && words_.back()[0] == 's')) {
+      return Refused();
+    }
     if (space == "param" && load && values.size() == 1) {
       size_t size = 0;
       ORIEL_ASSIGN_OR_RETURN(const int parameter, names_.Parameter(address.name, &size));
@@ -208,7 +215,9 @@ class Maker {
         bytes % to.size() != 0 || bytes % from.size() != 0) {
       return Refused();
     }
+    const bool predicate = words_[1] == "pred";
     return PtxStep([=](PtxThread& t) {
+      if (predicate) return Write(t, to[0], t.slots[from[0]] != 0);
       uint64_t whole = 0;
       char* parts = reinterpret_cast<char*>(&whole);
       const size_t read = bytes / from.size(), written = bytes / to.size();
@@ -291,6 +300,8 @@ class Maker {
         using From = typename decltype(given)::type;
         // To the nearest for what is not exact, towards zero for whole numbers.
         const std::string rounding = Rounding<To, From>();
+        // NaN becomes another number there.
+        if (rounding == "rzi" && (sizeof(To) == 8 || sizeof(From) == 8)) return std::nullopt;
         if (words_.size() != (rounding.empty() ? 3 : 4)) return std::nullopt;
         if (!rounding.empty() && words_[1] != rounding) return std::nullopt;
         return PtxStep(
@@ -366,7 +377,7 @@ class Maker {
   // bit asks for that byte's sign in all bits instead.
   Steps MakePermutation() {
     return Of(4, words_.size() == 2 && words_[1] == "b32", PtxStep([s = slots_](PtxThread& t) {
-                const uint64_t bytes = t.slots[s[1]] | t.slots[s[2]] << 32;
+                const uint64_t bytes = Read<uint32_t>(t, s[1]) | t.slots[s[2]] << 32;
                 uint64_t made = 0;
                 for (int i = 0; i < 4; ++i) {
                   const uint64_t nibble = t.slots[s[3]] >> 4 * i & 15;
@@ -474,18 +485,25 @@ class Maker {
     if (name == "sub") return [](T x, T y) { return static_cast<T>(U(x) - U(y)); };
     if (name == "min") return [](T x, T y) { return std::min(x, y); };
     if (name == "max") return [](T x, T y) { return std::max(x, y); };
-    if (name == "div") return [](T x, T y) { return y == 0 ? T(-1) : T(x / y); };
-    if (name == "rem") return [](T x, T y) { return y == 0 ? x : T(x % y); };
+    // Nor does it fail for the one quotient of signed numbers that is too large.
+    const auto negates = [](T y) { return std::is_signed_v<T> && y == T(-1); };
+    if (name == "div") {
+      return [=](T x, T y) { return y == 0 ? T(-1) : negates(y) ? T(U(0) - U(x)) : T(x / y); };
+    }
+    if (name == "rem") {
+      return [=](T x, T y) { return y == 0 ? x : negates(y) ? T(0) : T(x % y); };
+    }
     return nullptr;
   }
 
-  // What says how it rounds rounds to the nearest, as sums and products do without saying so.
+  // What does not say that it rounds to the nearest may become a part of another instruction, which
+  // rounds once.
   template <typename T>
   static std::function<T(T, T)> OfFloats(const std::string& name, bool rounded) {
-    if (name == "add") return [](T x, T y) { return x + y; };
-    if (name == "sub") return [](T x, T y) { return x - y; };
-    if (name == "mul") return [](T x, T y) { return x * y; };
-    if (name == "div" && rounded) return [](T x, T y) { return x / y; };
+    if (rounded && name == "add") return [](T x, T y) { return x + y; };
+    if (rounded && name == "sub") return [](T x, T y) { return x - y; };
+    if (rounded && name == "mul") return [](T x, T y) { return x * y; };
+    if (rounded && name == "div") return [](T x, T y) { return x / y; };
     if (rounded || (name != "min" && name != "max")) return nullptr;
     return [ordered = OfNan<T>(name)](T x, T y) {
       return std::isnan(x) ? y : std::isnan(y) ? x : ordered(x, y);

@@ -163,6 +163,16 @@ TEST(PtxTest, BytesArePutInOrder) {
             0xff9a1278u);
 }
 
+TEST(PtxTest, NegativeImmediatesHaveTheirTypesWidth) {
+  EXPECT_EQ((Of<uint32_t>("setp.eq.s32 %p1, %r1, %r1; selp.b32 %r4, -1, 0, %p1;"
+                          "prmt.b32 %r3, %r4, 0, 0x4444;",
+                          1u)),
+            0u);
+  EXPECT_EQ((Of<uint32_t>("mov.pred %p1, -1; not.pred %p2, %p1; selp.b32 %r3, 5, 6, %p2;", 1u)),
+            6u);
+  EXPECT_EQ((Of<int32_t>("div.s32 %r3, %r1, %r2;", INT32_MIN, -1)), INT32_MIN);
+}
+
 TEST(PtxTest, VectorsMoveTogether) {
   alignas(16) const uint32_t x[] = {1, 2, 3, 4};
   alignas(16) uint32_t y[4] = {};
@@ -224,6 +234,10 @@ TEST(PtxTest, WhatIsNotUnderstoodIsNamed) {
       {"add.s32 %r3, %r1;", "add.s32 of 2 operands is not emulated"},
       {"ld.global.v2.b32 %r1, [%d1];", "ld.global.v2.b32 of 2 operands is not emulated"},
       {"ld.local.b32 %r1, [%d1];", "is not emulated"},
+      {"ld.global.s16 %r1, [%d1];", "is not emulated"},
+      {"ld.global.b32 %r1, [%d1-4];", "']' expected, not '-4'"},
+      {"add.f32 %r3, %r1, %r2;", "add.f32 of 3 operands is not emulated"},  // may be contracted
+      {"cvt.rzi.s64.f32 %d3, %r1;", "is not emulated"},
       {"ld.param.b64 %d1, [k_x+8];", "is not emulated"},
       {"bar.sync 1;", "is not emulated"},
       {"mov.b32 %r9, %r1;", "has no register '%r9'"},

@@ -201,7 +201,8 @@ class Reader {
 
   // .TYPE %r<count>, which is %r0 and on, or .TYPE %r.
   absl::Status ReadRegisters(PtxEntry& entry) {
-    if (PtxTypeBytes(Take().substr(1)) == 0) return Error("no type of a register");
+    const std::string type = Take();
+    if (type.empty() || PtxTypeBytes(type.substr(1)) == 0) return Error("no type of a register");
     const std::string name = Take();
     if (!TakeIf("<")) {
       entry.registers.push_back(name);
@@ -229,10 +230,12 @@ class Reader {
       operand.kind = PtxOperand::Kind::kAddress;
       if (!ReadNumber(Peek(), &operand.number)) {
         operand.name = Take();
-        if (TakeIf("+") && !ReadNumber(Peek(), &operand.number)) {
-          return Error(absl::StrCat("'", Peek(), "' is no offset"));
+        if (TakeIf("+")) {
+          if (!ReadNumber(Peek(), &operand.number)) {
+            return Error(absl::StrCat("'", Peek(), "' is no offset"));
+          }
+          Take();
         }
-        if (Peek() != "]") Take();
       } else {
         Take();
       }
