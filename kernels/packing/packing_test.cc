@@ -1,7 +1,9 @@
 #include "kernels/packing/packing.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "kernels/cuda/emulator/block.h"
@@ -17,13 +19,20 @@ using ::testing::HasSubstr;
 class PackingTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    ORIEL_ASSERT_OK_AND_ASSIGN(device_, Device::Open(EmulatedDriver(), 0));
+    const char* where = std::getenv("ORIEL_CUDA_TEST_DEVICE");
+    const Driver* driver = &EmulatedDriver();
+    if (where != nullptr && std::string(where) == "gpu") {
+      ORIEL_ASSERT_OK_AND_ASSIGN(driver, SystemDriver());
+    }
+    ORIEL_ASSERT_OK_AND_ASSIGN(device_, Device::Open(*driver, 0));
     ASSERT_EQ(device_->driver().cuMemAlloc(&memory_, kBytes), CUDA_SUCCESS);
     bytes_.resize(kBytes);
     std::iota(bytes_.begin(), bytes_.end(), 0);
     for (size_t i = 0; i < bytes_.size(); ++i) bytes_[i] ^= static_cast<unsigned char>(i >> 8);
   }
-  void TearDown() override { device_->driver().cuMemFree(memory_); }
+  void TearDown() override {
+    if (memory_ != 0) device_->driver().cuMemFree(memory_);
+  }
 
   void Copy(CUdeviceptr target, CUdeviceptr source) {
     ASSERT_EQ(device_->driver().cuMemcpyAsync(target, source, kBytes, nullptr), CUDA_SUCCESS);
