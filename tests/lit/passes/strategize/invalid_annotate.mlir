@@ -37,3 +37,19 @@ module {
 // expected-error @below {{has no segment @forward: run the train phase first}}
 module @no_forward {
 }
+
+// -----
+
+// Half of a weight's columns are trained.
+module {
+  oriel.parameter @p0_0 {onnx_name = "w", oriel.start = array<i64: 0, 0>, oriel.whole = array<i64: 8, 16>, trainable = true, type = tensor<8x8xf32>}
+  // expected-error @below {{of "w", which is cut into parts, only some columns have a gradient; keep it whole: `shardings: [{parameters: "w", tp: none}]` in the strategy}}
+  oriel.parameter @p0_1 {onnx_name = "w", oriel.start = array<i64: 0, 8>, oriel.whole = array<i64: 8, 16>, type = tensor<8x8xf32>}
+  func.func @forward(%x: tensor<2x4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %first: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p0_0"},
+      %second: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p0_1"}) {
+    %0 = oriel.linear %x, %first : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %1 = oriel.linear %x, %second : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    return
+  }
+}
