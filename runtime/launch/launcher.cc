@@ -11,7 +11,6 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -92,19 +91,24 @@ int Launch::Run() {
 
 // A process that ends without having told us why is the reason, too.
 void Launch::FindFailure() {
-  if (monitor_.failure()) failed_at_ = Clock::now();
-  for (size_t rank = 0; !under_mpirun_ && !failed_at_ && rank < processes_.size(); ++rank) {
+  if (monitor_.failure()) {
+    failed_at_ = Clock::now();
+    return;
+  }
+  if (under_mpirun_) return;
+  for (size_t rank = 0; rank < processes_.size(); ++rank) {
     const int status = processes_[rank].Poll().value_or(0);
     if (status == 0) continue;
     monitor_.Update();  // what it said at its end may have come since
-    if (monitor_.failure()) failed_at_ = Clock::now();
+    const bool told = monitor_.failure().has_value();
     // Who has done its work and falls while it leaves does not stop the others.
-    if (failed_at_ || monitor_.HeardOf(processes_[rank].pid()) != RankMonitor::Heard::kNothing) {
-      continue;
-    }
+    if (!told && monitor_.HeardOf(processes_[rank].pid()) != RankMonitor::Heard::kNothing) continue;
     failed_at_ = Clock::now();
-    mute_ = absl::StrCat("the process of rank ", rank, " ended with status ", status,
-                         " before it had started");
+    if (!told) {
+      mute_ = absl::StrCat("the process of rank ", rank, " ended with status ", status,
+                           " before it had started");
+    }
+    return;
   }
 }
 
@@ -119,7 +123,9 @@ void Launch::Wait() {
   poll(targets.data(), targets.size(), 100);
   // At the end of its stderr a poll returns at once until the process itself is gone.
   for (size_t i = links; i < targets.size(); ++i) {
-    if (targets[i].revents == POLLHUP) return static_cast<void>(usleep(20'000));
+    if (targets[i].revents != POLLHUP) continue;
+    usleep(20'000);
+    return;
   }
 }
 
@@ -226,8 +232,9 @@ int Launch::Finish(int status) {
                                       std::string(failure->error->message()))
                        : DescribeKill(*failure);
     // Who dies of a fault of its own may have said why.
-    if (!failure->error && KillingSignal(failure->pid) != SIGKILL)
+    if (!failure->error && KillingSignal(failure->pid) != SIGKILL) {
       std::fputs(withheld_.c_str(), stderr);
+    }
     std::fprintf(stderr, "oriel-run: error: %s\n", text.c_str());
     return kExitError;
   }
@@ -276,17 +283,6 @@ std::map<std::string, std::string> LinkEnvironment(const RankMonitor& monitor) {
           {kTerminalVariable, isatty(STDERR_FILENO) ? "1" : "0"}};
 }
 
-// A port at which nobody listens, below those that Linux gives to whoever asks for any.
-absl::StatusOr<int> FreePort() {
-  std::random_device random;
-  std::uniform_int_distribution<int> ports(10'000, 32'767);
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    const int port = ports(random);
-    if (ListenAt(port).ok()) return port;
-  }
-  return absl::ResourceExhaustedError("no port is free at which ranks can meet");
-}
-
 }  // namespace
 
 int LaunchMpi(int64_t ranks, const std::vector<std::string>& arguments, const RunOptions& options) {
@@ -311,7 +307,7 @@ int LaunchProcesses(int64_t ranks, const std::vector<std::string>& arguments,
                     const RunOptions& options) {
   absl::StatusOr<RankMonitor> monitor = RankMonitor::Listen();
   if (!monitor.ok()) return Fail(monitor.status());
-  const absl::StatusOr<int> port = FreePort();
+  const absl::StatusOr<int> port = FindFreePort();
   if (!port.ok()) return Fail(port.status());
   std::vector<std::string> command = {Executable()};
   command.insert(command.end(), arguments.begin(), arguments.end());

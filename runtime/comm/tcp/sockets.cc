@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <random>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -127,6 +128,16 @@ absl::StatusOr<int> PortOf(const Socket& socket) {
   return ntohs(address.ss_family == AF_INET6
                    ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
                    : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+absl::StatusOr<int> FindFreePort() {
+  std::random_device random;
+  std::uniform_int_distribution<int> ports(10'000, 32'767);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const int port = ports(random);
+    if (ListenAt(port).ok()) return port;
+  }
+  return absl::ResourceExhaustedError("no port is free at which ranks can meet");
 }
 
 absl::StatusOr<Socket> AcceptBefore(const Socket& listener, Deadline deadline) {

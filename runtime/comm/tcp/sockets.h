@@ -37,6 +37,9 @@ class Socket {
 // AlreadyExists if another process listens there.
 absl::StatusOr<Socket> ListenAt(int port);
 absl::StatusOr<int> PortOf(const Socket& socket);
+// A port at which nobody listens: below those that Linux gives to whoever asks for any (by default
+// from 32768), of which another process may get it before a job's rank 0 listens.
+absl::StatusOr<int> FindFreePort();
 // Unavailable when nobody connects before the deadline.
 absl::StatusOr<Socket> AcceptBefore(const Socket& listener, Deadline deadline);
 // One attempt for each address of `host`. NotFound if there is no such host, Unavailable if it does

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,17 +15,10 @@
 
 namespace oriel::runtime {
 
-// A port at which nobody listens: below those that Linux gives to whoever asks for any (by default
-// from 32768), of which another process may get it before rank 0 listens.
 inline int FreePort() {
-  std::random_device random;
-  std::uniform_int_distribution<int> ports(10'000, 32'767);
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    const int port = ports(random);
-    if (ListenAt(port).ok()) return port;
-  }
-  ADD_FAILURE() << "no port is free";
-  return 0;
+  const absl::StatusOr<int> port = FindFreePort();
+  EXPECT_TRUE(port.ok()) << port.status();
+  return port.value_or(0);
 }
 
 inline LaunchEnvironment LocalRank(int port, int64_t rank, int64_t size) {
