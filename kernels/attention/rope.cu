@@ -29,12 +29,7 @@ __device__ void LoadAngles(const C* row, int64_t i, int64_t step, T (&to)[kWidth
 // StorePack by one instruction, which the compiler splits where several of them follow one another.
 template <int kWidth, typename S>
 __device__ void StoreWhole(S* p, const Compute<S> (&from)[kWidth]) {
-  Pack<S, kWidth> pack;
-#pragma unroll
-  for (int i = 0; i < kWidth; ++i) pack.at[i] = Narrow<S>(from[i]);
-  typename Word<sizeof(pack)>::Type word;
-  memcpy(&word, &pack, sizeof(word));
-  __stwb(reinterpret_cast<decltype(word)*>(p), word);
+  __stwb(reinterpret_cast<WordOf<S, kWidth>*>(p), NarrowWord<S, kWidth>(from));
 }
 
 template <int kWidth, typename T>

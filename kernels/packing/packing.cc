@@ -26,7 +26,7 @@ int UnitOf(const RunsToSwap& tensor) {
 absl::Status Launch(const Function& function, PackArgs& args, CUstream stream) {
   if (args.used == 0) return absl::OkStatus();
   const auto blocks = static_cast<unsigned>(args.first_block[args.used]);
-  ORIEL_RETURN_IF_ERROR(function.Launch({blocks, 1, 1}, {256, 1, 1}, stream, args));
+  ORIEL_RETURN_IF_ERROR(function.Launch({blocks, 1, 1}, {kPackThreads, 1, 1}, stream, args));
   args.used = 0;
   return absl::OkStatus();
 }

@@ -8,8 +8,7 @@
 namespace oriel::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kOfThread = kPackUnits / kThreads;
+constexpr int kOfThread = kPackUnits / kPackThreads;
 
 // The tensor of a block: first_block[t] <= block < first_block[t + 1].
 __device__ inline int TensorOf(const PackArgs& args, int32_t block) {
@@ -37,12 +36,12 @@ __device__ inline void SwapRuns(const PackArgs& args) {
   Unit units[kOfThread];
 #pragma unroll
   for (int i = 0; i < kOfThread; ++i) {
-    const uint32_t unit = first + i * kThreads;
+    const uint32_t unit = first + i * kPackThreads;
     if (unit < tensor.units) units[i] = source[unit];
   }
 #pragma unroll
   for (int i = 0; i < kOfThread; ++i) {
-    const uint32_t unit = first + i * kThreads;
+    const uint32_t unit = first + i * kPackThreads;
     if (unit >= tensor.units) continue;
     const uint32_t run = unit / tensor.run, within = unit - run * tensor.run;
     const uint32_t outer = run / tensor.inner, inner = run - outer * tensor.inner;
@@ -52,10 +51,16 @@ __device__ inline void SwapRuns(const PackArgs& args) {
 
 }  // namespace
 
-ORIEL_CUDA_KERNEL(kThreads, oriel_swap_runs_1, const PackArgs args) { SwapRuns<uint8_t>(args); }
-ORIEL_CUDA_KERNEL(kThreads, oriel_swap_runs_2, const PackArgs args) { SwapRuns<uint16_t>(args); }
-ORIEL_CUDA_KERNEL(kThreads, oriel_swap_runs_4, const PackArgs args) { SwapRuns<uint32_t>(args); }
-ORIEL_CUDA_KERNEL(kThreads, oriel_swap_runs_8, const PackArgs args) { SwapRuns<uint64_t>(args); }
-ORIEL_CUDA_KERNEL(kThreads, oriel_swap_runs_16, const PackArgs args) { SwapRuns<int4>(args); }
+ORIEL_CUDA_KERNEL(kPackThreads, oriel_swap_runs_1, const PackArgs args) { SwapRuns<uint8_t>(args); }
+ORIEL_CUDA_KERNEL(kPackThreads, oriel_swap_runs_2, const PackArgs args) {
+  SwapRuns<uint16_t>(args);
+}
+ORIEL_CUDA_KERNEL(kPackThreads, oriel_swap_runs_4, const PackArgs args) {
+  SwapRuns<uint32_t>(args);
+}
+ORIEL_CUDA_KERNEL(kPackThreads, oriel_swap_runs_8, const PackArgs args) {
+  SwapRuns<uint64_t>(args);
+}
+ORIEL_CUDA_KERNEL(kPackThreads, oriel_swap_runs_16, const PackArgs args) { SwapRuns<int4>(args); }
 
 }  // namespace oriel::kernels::cuda

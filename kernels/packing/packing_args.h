@@ -10,6 +10,7 @@ namespace oriel::kernels::cuda {
 inline constexpr int kPackTensors = 80;
 // Units (of up to 16 bytes) that a block moves.
 inline constexpr int kPackUnits = 1024;
+inline constexpr int kPackThreads = 256;
 
 // See RunsToSwap (packing.h); sizes in units.
 struct PackTensor {

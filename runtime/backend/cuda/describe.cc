@@ -57,19 +57,23 @@ std::string CudnnProblem(void* library) {
 #endif
 }
 
-std::string NcclVersion(void* library) {
+// 0 if it does not say.
+int NcclNumber(void* library) {
   const auto get = reinterpret_cast<int (*)(int*)>(dlsym(library, "ncclGetVersion"));
   int version = 0;
-  if (get == nullptr || get(&version) != 0) return "";
+  return get != nullptr && get(&version) == 0 ? version : 0;
+}
+
+std::string NcclVersion(void* library) {
+  const int version = NcclNumber(library);
+  if (version == 0) return "";
   return absl::StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);
 }
 
 // As SystemNccl (runtime/comm/nccl/nccl_library.h).
 std::string NcclProblem(void* library) {
 #ifdef ORIEL_HAVE_NCCL
-  const auto get = reinterpret_cast<int (*)(int*)>(dlsym(library, "ncclGetVersion"));
-  int version = 0;
-  if (get != nullptr && get(&version) == 0 && version >= kernels::cuda::kOldestNccl) return "";
+  if (NcclNumber(library) >= kernels::cuda::kOldestNccl) return "";
   return "2.26 or newer is needed";
 #else
   (void)library;
