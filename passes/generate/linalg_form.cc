@@ -265,7 +265,13 @@ LaunchUnits unitsOf(exec::KernelOp kernel) {
 
 FailureOr<mlir::func::FuncOp> buildLinalgForm(exec::KernelOp kernel, llvm::StringRef name,
                                               mlir::ModuleOp module) {
-  return Form(kernel).build(name, module);
+  FailureOr<mlir::func::FuncOp> function = Form(kernel).build(name, module);
+  if (failed(function)) return failure();
+  // Launches count on it.
+  if (const int64_t elements = unitsOf(kernel).threadElements; elements > 1) {
+    (*function)->setAttr(kThreadElements, mlir::OpBuilder(kernel).getI64IntegerAttr(elements));
+  }
+  return function;
 }
 
 }  // namespace oriel

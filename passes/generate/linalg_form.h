@@ -25,7 +25,8 @@ LaunchUnits unitsOf(exec::KernelOp kernel);
 // own type. Without reductions it is one linalg.generic on them. Else there is one for each
 // reduction, into memory of its own that has been filled, with what goes before computed in it
 // (again, where several take it); then one for the results of full shape, and one for those of a
-// row. Fails with a diagnostic at the kernel.
+// row. The function says how many elements a thread computes (kThreadElements, lower_elements.h).
+// Fails with a diagnostic at the kernel.
 mlir::FailureOr<mlir::func::FuncOp> buildLinalgForm(exec::KernelOp kernel, llvm::StringRef name,
                                                     mlir::ModuleOp module);
 

@@ -36,11 +36,9 @@ class Elements {
         builder_(mlir::OpBuilder::atBlockEnd(module.getBody())),
         loc_(function.getLoc()),
         sizes_(body.getStaticLoopRanges()) {
-    llvm::SmallVector<mlir::Type> types;
-    for (auto [operand, map] : llvm::zip_equal(body->getOperands(), body.getIndexingMapsArray())) {
-      if (goesAlong(map, sizes_.size() - 1)) types.push_back(typeOf(operand).getElementType());
+    if (auto width = function->getAttrOfType<mlir::IntegerAttr>(kThreadElements)) {
+      width_ = width.getInt();
     }
-    width_ = threadElementsOf(sizes_.back(), types);
     kernel_ =
         gpu::GPUFuncOp::create(builder_, loc_, function.getSymName(), function.getFunctionType());
     kernel_->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder_.getUnitAttr());

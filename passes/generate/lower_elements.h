@@ -16,9 +16,13 @@ namespace oriel {
 // loop. `types` are those of memory that goes along with the loop.
 int64_t threadElementsOf(int64_t size, llvm::ArrayRef<mlir::Type> types);
 
+// An attribute of functions (i64): what threadElementsOf gives; 1 without it.
+inline constexpr char kThreadElements[] = "oriel.thread_elements";
+
 // The function, whose body is `body`, becomes a kernel of `module`. A thread loads all that it
 // reads, as vectors where memory goes along with the innermost loop, before it stores what it has
-// computed: a result may lie in an operand's place. Memory is aligned to 16 bytes.
+// computed: a result may lie in an operand's place. Memory is aligned to 16 bytes, and
+// kThreadElements divides the innermost loop.
 void elementsToKernel(mlir::func::FuncOp function, mlir::linalg::GenericOp body,
                       mlir::gpu::GPUModuleOp module);
 

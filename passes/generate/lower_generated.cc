@@ -139,6 +139,13 @@ struct LowerGenerated : impl::LowerGeneratedBase<LowerGenerated> {
             "rows");
         return signalPassFailure();
       }
+      auto width = function->getAttrOfType<mlir::IntegerAttr>(kThreadElements);
+      const int64_t columns = body.getStaticLoopRanges().back();
+      if (width && (width.getInt() < 1 || columns % width.getInt() != 0)) {
+        function.emitOpError("has threads of ")
+            << width.getInt() << " elements, which do not divide the innermost loop of " << columns;
+        return signalPassFailure();
+      }
       if (cuda) {
         elementsToKernel(function, body, kernels);
       } else {

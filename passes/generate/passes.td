@@ -41,8 +41,8 @@ def LowerGenerated : Pass<"oriel-lower-generated", "::mlir::ModuleOp"> {
   let description = [{
     Each function of the module is one `linalg.generic` on whole tensors in memory. For `host` it
     gets the range of the outermost dimension that a call computes; for `cuda` it becomes a kernel
-    in a `gpu.module`, in blocks of 256 threads, each for the elements that are next to each other in
-    16 bytes of memory, where the innermost loop allows it. Both end in the llvm dialect, with bare
+    in a `gpu.module`, in blocks of 256 threads, each for as many neighbours along the innermost
+    loop as `oriel.thread_elements` of the function says, or for one. Both end in the llvm dialect, with bare
     pointers for tensors.
 
     Or it is some that reduce rows, into memory that has been filled, and others that take what they

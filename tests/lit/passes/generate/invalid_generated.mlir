@@ -18,3 +18,14 @@ func.func @no_start(%a: memref<4x8xf32>) { // expected-error {{is no linalg.gene
   }
   return
 }
+
+// -----
+
+func.func @uneven(%a: memref<6xf32>, %b: memref<6xf32>) attributes {oriel.thread_elements = 4 : i64} { // expected-error {{has threads of 4 elements, which do not divide the innermost loop of 6}}
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%a : memref<6xf32>) outs(%b : memref<6xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  }
+  return
+}

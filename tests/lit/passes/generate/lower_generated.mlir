@@ -30,7 +30,7 @@
 // CUDA-NOT: func.func
 
 // OTHER: error: no code is generated for the target tpu; give host or cuda
-func.func @k(%a: memref<4x8xf32>, %b: memref<8xf32>, %c: memref<4x8xf32>) {
+func.func @k(%a: memref<4x8xf32>, %b: memref<8xf32>, %c: memref<4x8xf32>) attributes {oriel.thread_elements = 4 : i64} {
   linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
                   iterator_types = ["parallel", "parallel"]}
       ins(%a, %b : memref<4x8xf32>, memref<8xf32>) outs(%c : memref<4x8xf32>) {
