@@ -57,12 +57,6 @@ std::string zeroText(const MemoryStats& memory, const Strategy& strategy, int64_
                       " ranks with the same parameters");
 }
 
-// What is there all the time, whatever a microbatch needs.
-int64_t stateBytes(const MemoryStats& memory) {
-  return memory.parts.at(MemoryPart::kParameters) + memory.parts.at(MemoryPart::kGradients) +
-         memory.parts.at(MemoryPart::kOptimizerState);
-}
-
 std::string rematText(const Strategy& strategy, int64_t stash) {
   // What a block runs again is all there at once, and may be more than the stash of few blocks.
   if (strategy.rematPolicy() == RematPolicy::kFull) {
@@ -78,7 +72,7 @@ std::vector<std::string> whatHelps(const plan::Plan& plan, const Strategy& strat
                                    const MemoryStats& memory, int64_t excess) {
   std::vector<std::string> help;
   // Then a smaller stash is no way out.
-  const bool stateFits = stateBytes(memory) <= *strategy.memory;
+  const bool stateFits = memory.state_bytes <= *strategy.memory;
   const Mesh mesh = strategy.resolved(strategy.meshOfGrid(grid));
   const int64_t shards = (mesh.fsdp > 1 ? mesh.fsdp : mesh.dp) * mesh.cp;
   if (shards > 1) {
@@ -133,10 +127,10 @@ absl::Status checkMemory(const plan::Plan& plan, const Strategy& strategy) {
                              : absl::StrCat(" at instruction ", memory.instruction, " of ",
                                             memory.segment, ", microbatch ", memory.microbatch),
       ": ", partsText(memory), "\n  the largest values:", holdersText(memory),
-      stateBytes(memory) <= *strategy.memory
+      memory.state_bytes <= *strategy.memory
           ? ""
           : absl::StrCat("\n  parameters, gradients and optimizer state alone take ",
-                         bytesText(stateBytes(memory)),
+                         bytesText(memory.state_bytes),
                          ": neither `remat` nor a smaller micro batch changes that"),
       "\n  what would help:");
   for (const std::string& help : whatHelps(plan, strategy, grid, memory, excess)) {

@@ -175,7 +175,7 @@ Json programJson(const plan::Program& from, const runtime::ProgramStats& program
                {"arena_bytes", program.arena_bytes},
                {"memory", memoryJson(program.memory)},
                {"bytes_by_kind", program.bytes_by_kind},
-               {"state_bytes", program.state_bytes},
+               {"state_bytes", program.memory.state_bytes},
                {"buffers_by_kind", program.buffers_by_kind},
                {"instructions_per_step", program.instructions_per_step},
                {"collective_bytes_per_step", program.collective_bytes_per_step},

@@ -213,10 +213,10 @@ std::string parametersText(const plan::Plan& plan, const runtime::PlanStats& sta
 std::string memoryText(const runtime::ProgramStats& program) {
   std::string text = absl::StrCat("memory      an arena of ", bytesText(program.arena_bytes),
                                   " on ", ranksText(program), "\n");
-  if (program.state_bytes > 0) {
+  if (program.memory.state_bytes > 0) {
     absl::StrAppend(&text,
                     absl::StrFormat("  %-16s %10s of parameters, gradients and optimizer state\n",
-                                    "state", bytesText(program.state_bytes)));
+                                    "state", bytesText(program.memory.state_bytes)));
   }
   for (const auto& [kind, bytes] : byDescendingCount(program.bytes_by_kind)) {
     const auto copies = program.copies_by_kind.find(kind);
@@ -319,12 +319,13 @@ std::string programsText(const runtime::PlanStats& stats) {
     width = std::max(width, driver::ranksText(program.first_rank, program.rank_count).size());
   }
   for (const runtime::ProgramStats& program : stats.programs) {
-    absl::StrAppend(&text,
-                    absl::StrFormat("  %-9s %-*s %10s %10s %10s  %s\n",
-                                    absl::StrCat("grid ", program.grid), static_cast<int>(width),
-                                    driver::ranksText(program.first_rank, program.rank_count),
-                                    bytesText(program.arena_bytes), bytesText(program.state_bytes),
-                                    bytesText(program.sent_bytes_per_step), stagesText(program)));
+    absl::StrAppend(
+        &text,
+        absl::StrFormat("  %-9s %-*s %10s %10s %10s  %s\n", absl::StrCat("grid ", program.grid),
+                        static_cast<int>(width),
+                        driver::ranksText(program.first_rank, program.rank_count),
+                        bytesText(program.arena_bytes), bytesText(program.memory.state_bytes),
+                        bytesText(program.sent_bytes_per_step), stagesText(program)));
   }
   return text;
 }

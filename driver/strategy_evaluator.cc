@@ -34,10 +34,10 @@ MicrobatchCost microbatchOf(const ProgramCost& program, const ProgramTimeline& t
   cost.backward = firstRun(timeline, "backward");
   cost.update = firstRun(timeline, "update");
   cost.parameters = bytes(MemoryUse::kParameters);
-  cost.gradients = bytes(MemoryUse::kGradients);
   cost.optimizerState = bytes(MemoryUse::kOptimizerState);
   // At the program's peak there may be none.
   for (const auto& [place, used] : program.memory) {
+    cost.gradients = std::max(cost.gradients, used[static_cast<size_t>(MemoryUse::kGradients)]);
     cost.stash = std::max(cost.stash, used[static_cast<size_t>(MemoryUse::kStash)]);
   }
   return cost;

@@ -41,8 +41,8 @@ def BufferOp : Exec_Op<"buffer", [Symbol, HasParent<"ProgramOp">]> {
   let summary = "A tensor at a fixed place of the arena";
   let description = [{
     `kind`, `ref` and `slot` say what the buffer holds, as the fields of the plan's
-    `Buffer` do (besides the roles of segment arguments: `constant`, with `value`, and
-    `temporary`). Views of one value have the same offset. `sharding` is how the global
+    `Buffer` do (besides the roles of segment arguments: `constant`, with `value`, `temporary`,
+    and `step_gradient` for a gradient that the one backward of a step sets). Views of one value have the same offset. `sharding` is how the global
     tensor, of which this is one rank's piece, lies over the grid.
 
     It has a copy at `offset` and one at each of `copy_offsets`; a run of microbatch m uses copy m

@@ -22,6 +22,7 @@
 #include "passes/strategize/placement_attribute.h"
 #include "passes/strategize/programs.h"
 #include "runtime/plan/device.h"
+#include "runtime/plan/plan_types.h"
 
 namespace oriel {
 
@@ -37,6 +38,7 @@ plan::BufferKind bufferKind(llvm::StringRef kind) {
       .Case("parameter", plan::PARAMETER)
       .Case("optimizer_state", plan::OPTIMIZER_STATE)
       .Case("gradient", plan::GRADIENT)
+      .Case("step_gradient", plan::STEP_GRADIENT)
       .Case("accumulator", plan::ACCUMULATOR)
       .Case("input", plan::INPUT)
       .Case("scalar", plan::SCALAR)
@@ -304,7 +306,7 @@ class Emitter {
     for (int64_t offset : op.getCopyOffsets()) buffer->add_copy_offsets(offset);
     if (failed(toPlanTensor(op.getType(), op, buffer->mutable_local()))) return failure();
     emitSharding(op.getSharding(), buffer);
-    bool ofParameter = buffer->kind() == plan::PARAMETER || buffer->kind() == plan::GRADIENT ||
+    bool ofParameter = buffer->kind() == plan::PARAMETER || runtime::IsGradient(buffer->kind()) ||
                        buffer->kind() == plan::OPTIMIZER_STATE;
     buffer->set_ref(ofParameter ? names_.lookup(op.getRef()) : op.getRef().str());
     if (op.getValue() && failed(toPlanBytes(*op.getValue(), op, buffer->mutable_data()))) {

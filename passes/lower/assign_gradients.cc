@@ -68,11 +68,17 @@ LogicalResult collect(mlir::ModuleOp program, llvm::StringMap<Gradient>& gradien
   return success();
 }
 
-// Removes results of the segment.
-void eraseResults(FuncOp segment, const llvm::BitVector& erased) {
-  mlir::Operation* end = segment.getBody().front().getTerminator();
-  end->eraseOperands(erased);
-  (void)segment.eraseResults(erased);
+// Arguments and results to be removed from a segment.
+struct Erased {
+  explicit Erased(FuncOp segment)
+      : arguments(segment.getNumArguments()), results(segment.getNumResults()) {}
+  llvm::BitVector arguments, results;
+};
+
+void erase(FuncOp segment, const Erased& erased) {
+  segment.getBody().front().getTerminator()->eraseOperands(erased.results);
+  (void)segment.eraseResults(erased.results);
+  (void)segment.eraseArguments(erased.arguments);
 }
 
 struct AssignGradients : impl::AssignGradientsBase<AssignGradients> {
@@ -88,7 +94,10 @@ struct AssignGradients : impl::AssignGradientsBase<AssignGradients> {
 LogicalResult assignGradients(mlir::ModuleOp program) {
   llvm::StringMap<Gradient> gradients;
   if (failed(collect(program, gradients))) return failure();
-  llvm::MapVector<mlir::Operation*, llvm::BitVector> erased;
+  llvm::MapVector<mlir::Operation*, Erased> erased;
+  auto erasedOf = [&](FuncOp segment) -> Erased& {
+    return erased.try_emplace(segment, segment).first->second;
+  };
   for (auto& [unused, gradient] : gradients) {
     Value added = gradient.runs == 1 && gradient.update ? addedTo(gradient.sum) : nullptr;
     if (!added) continue;
@@ -97,10 +106,11 @@ LogicalResult assignGradients(mlir::ModuleOp program) {
     mlir::Operation* sum = *gradient.sum.user_begin();
     sum->getResult(0).replaceAllUsesWith(added);
     sum->erase();
-    auto [entry, isNew] = erased.try_emplace(gradient.update, gradient.update.getNumResults());
-    entry->second.set(gradient.reset);
+    auto backward = llvm::cast<FuncOp>(gradient.sum.getOwner()->getParentOp());
+    erasedOf(backward).arguments.set(gradient.sum.getArgNumber());
+    erasedOf(gradient.update).results.set(gradient.reset);
   }
-  for (auto& [update, results] : erased) eraseResults(llvm::cast<FuncOp>(update), results);
+  for (auto& [segment, what] : erased) erase(llvm::cast<FuncOp>(segment), what);
   return success();
 }
 

@@ -246,7 +246,9 @@ class ProgramWriter {
     std::string ref, slot;
     mlir::ElementsAttr value;
     if (own && storage.role) {
-      kind = ir::stringifyValueKind(storage.role->kind);
+      kind = storage.isGradient() && !storage.persistent
+                 ? "step_gradient"
+                 : ir::stringifyValueKind(storage.role->kind);
       ref = storage.role->ref;
       slot = storage.role->slot;
     } else if (own && storage.constant) {

@@ -9,7 +9,8 @@ def AssignGradients : Pass<"oriel-assign-gradients", "::mlir::ModuleOp"> {
   let description = [{
     A gradient is a sum over the microbatches of a step, to which each backward adds, and which
     `@update` sets to zero. Where the schedule has one run of a backward that adds to it, that sets
-    it, and `@update` leaves it.
+    it, and `@update` leaves it. So no segment reads what was there before, and if the step has no
+    other backward, the gradient's memory is free until it is set and behind its use in `@update`.
 
     ```mlir
     func.func @backward(%stash.., %sum {gradient "w"}) -> (tensor<4xf32> {gradient "w"}) {
@@ -18,8 +19,10 @@ def AssignGradients : Pass<"oriel-assign-gradients", "::mlir::ModuleOp"> {
       return %1
     }
     // →
+    func.func @backward(%stash..) -> (tensor<4xf32> {gradient "w"}) {
       %0 = ..
       return %0
+    }
     ```
   }];
   let dependentDialects = ["::oriel::ir::OrielDialect"];

@@ -54,8 +54,7 @@ MemoryLayout ProgramMemory::placeAll(int64_t enough, int64_t steps) const {
   int64_t top = 0;
   auto placePersistent = [&](bool gradients) {
     for (auto [id, storage] : llvm::enumerate(storages)) {
-      bool isGradient = storage.role && storage.role->kind == ir::ValueKind::kGradient;
-      if (!storage.persistent || isOnClock(storage) || isGradient != gradients) continue;
+      if (!storage.persistent || isOnClock(storage) || storage.isGradient() != gradients) continue;
       for (int64_t& offset : layout.offsets[id]) {
         offset = top;
         top += storage.totalBytes() / storage.slots;

@@ -116,7 +116,12 @@ mlir::FailureOr<MicrobatchesInFlight> microbatchesInFlight(
     mlir::ModuleOp program, llvm::ArrayRef<mlir::func::FuncOp> segments,
     llvm::ArrayRef<ScheduleEntry> schedule) {
   MicrobatchesInFlight inFlight;
-  if (!hasSeveralInFlight(program)) return inFlight;
+  if (!hasSeveralInFlight(program)) {
+    inFlight.oneBackward = llvm::count_if(schedule, [](const ScheduleEntry& entry) {
+                             return llvm::StringRef(entry.segment).starts_with("backward");
+                           }) == 1;
+    return inFlight;
+  }
   mlir::FailureOr<std::map<std::string, StashUse>> uses = stashUses(segments);
   if (failed(uses)) return failure();
   inFlight.stash.emplace();

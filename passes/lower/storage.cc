@@ -55,11 +55,6 @@ std::string roleText(const ValueRole& role) {
   return (ir::stringifyValueKind(role.kind) + " \"" + role.ref + "\"").str();
 }
 
-// A value that one segment makes and that is not kept for the next step.
-bool isFresh(const ValueRole& role) {
-  return role.kind == ValueKind::kOutput || role.kind == ValueKind::kStash;
-}
-
 }  // namespace
 
 int64_t Storage::totalBytes() const {
@@ -181,6 +176,16 @@ FailureOr<StorageId> StorageAssignment::persistentStorage(Value value, const Val
                                       << ", but another segment as " << storages_[it->second].type;
   }
   return it->second;
+}
+
+// A value that one segment makes and that is not kept for the next step.
+bool StorageAssignment::isFresh(const ValueRole& role) const {
+  if (role.kind == ValueKind::kGradient) {
+    auto known = byRole_.find(roleKey(role));
+    return inFlight_.oneBackward &&
+           (known == byRole_.end() || !storages_[known->second].persistent);
+  }
+  return role.kind == ValueKind::kOutput || role.kind == ValueKind::kStash;
 }
 
 // A value of the segment holds these bytes up to its last use.
@@ -317,11 +322,11 @@ void StorageAssignment::assignOp(SegmentState& state, Operation& op) {
 }
 
 // Whether the op at this tick may write over the bytes: nothing that they hold is read later,
-// and they are a temporary's or get a new value in this segment.
+// and they are a temporary's, a gradient's that is not kept, or get a new value in this segment.
 bool StorageAssignment::isFree(const SegmentState& state, StorageId storage) const {
   const Storage& bytes = storages_[storage];
-  bool writable =
-      state.replaced.contains(storage) || (!bytes.persistent && !bytes.role.has_value());
+  bool writable = state.replaced.contains(storage) ||
+                  (!bytes.persistent && (!bytes.role || bytes.isGradient()));
   return writable && state.heldUntil.lookup(storage) <= now_;
 }
 

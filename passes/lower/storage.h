@@ -43,6 +43,7 @@ struct Storage {
   ir::ShardingAttr sharding;    // likewise; null for none
 
   bool isStash() const { return role && role->kind == ir::ValueKind::kStash; }
+  bool isGradient() const { return role && role->kind == ir::ValueKind::kGradient; }
   // Of all copies, each a multiple of kArenaAlignment.
   int64_t totalBytes() const;
 };
@@ -51,6 +52,9 @@ using StorageId = int;
 
 // How many microbatches a program has in flight.
 struct MicrobatchesInFlight {
+  // A step runs one backward. What that sets of gradients, and no more adds to, is handed to the
+  // update as the stash is to a backward: its memory serves others outside of its life.
+  bool oneBackward = false;
   // Of the stash values; none: those of a program that runs forward and backward in turn, so that
   // a stash value's memory serves others outside of its life.
   std::optional<llvm::StringMap<int64_t>> stash;
@@ -95,6 +99,7 @@ class StorageAssignment {
   void assignOp(SegmentState& state, mlir::Operation& op);
   void assignResult(SegmentState& state, mlir::OpResult result);
   mlir::LogicalResult finishSegment(SegmentState& state);
+  bool isFresh(const ir::ValueRole& role) const;
   bool isFree(const SegmentState& state, StorageId storage) const;
   StorageId create(mlir::Value value, std::optional<ir::ValueRole> role, bool persistent);
   StorageId createTransfer(mlir::Value value, mlir::StringAttr channel, mlir::Operation* op);

@@ -128,10 +128,15 @@ Bound boundOf(const Candidate& c, const MicrobatchCost& whole, const Cluster& cl
   const double details = c.pp > 1 && c.cp > 1 ? 0.95 : 0.999;
   bound.seconds = details * (runs + cost.update / grids / (c.zero >= 1 ? shards : 1) +
                              exposedOf(c, cost, forward, backward, cluster));
-  bound.bytes =
-      (cost.parameters / (c.zero >= 3 ? shards : 1) + cost.gradients / (c.zero >= 2 ? shards : 1) +
-       cost.optimizerState / (c.zero >= 1 ? shards : 1) + cost.stash * heldOf(c)) /
-      grids;
+  // What one backward sets of gradients takes the place of what it has read of the stash; with
+  // ZeRO-1, a rank's part of them is what stays.
+  const bool isOne = c.pp == 1 && c.microbatches == 1;
+  const double gradients = cost.gradients / (c.zero >= (isOne ? 1 : 2) ? shards : 1);
+  const double stash = cost.stash * heldOf(c);
+  bound.bytes = (cost.parameters / (c.zero >= 3 ? shards : 1) +
+                 cost.optimizerState / (c.zero >= 1 ? shards : 1) +
+                 (isOne ? std::max(gradients, stash) : gradients + stash)) /
+                grids;
   return bound;
 }
 

@@ -538,6 +538,21 @@ TEST(BoundTest, MoreShardsTakeLessMemoryAndLinksTakeTime) {
   EXPECT_GE(boundOf(near, cost, cluster).seconds, 0.99 * 4 * 3);
 }
 
+// Of one microbatch, gradients lie where the backward has read the stash.
+TEST(BoundTest, GradientsOfOneMicrobatchTakeTurnsWithTheStash) {
+  const SearchProblem problem = Problem(2, 4);
+  MicrobatchCost cost;
+  cost.forward = cost.backward = 1;
+  cost.parameters = cost.gradients = 100. * kGiB;
+  cost.stash = 150. * kGiB;
+  Candidate one;
+  one.dp = 8;
+  one.microbatches = 1;
+  EXPECT_DOUBLE_EQ(boundOf(one, cost, problem.cluster).bytes, 250. * kGiB);
+  one.microbatches = 2;
+  EXPECT_DOUBLE_EQ(boundOf(one, cost, problem.cluster).bytes, 350. * kGiB);
+}
+
 TEST(BoundTest, GradientsOfStagesSideBySideGoOverTheNetwork) {
   const SearchProblem problem = Problem(2, 4);
   MicrobatchCost cost;

@@ -19,6 +19,7 @@ MemoryPart PartOf(plan::BufferKind kind) {
     case plan::PARAMETER:
       return MemoryPart::kParameters;
     case plan::GRADIENT:
+    case plan::STEP_GRADIENT:
       return MemoryPart::kGradients;
     case plan::OPTIMIZER_STATE:
       return MemoryPart::kOptimizerState;
@@ -29,31 +30,25 @@ MemoryPart PartOf(plan::BufferKind kind) {
   }
 }
 
+bool IsState(MemoryPart part) {
+  return part == MemoryPart::kParameters || part == MemoryPart::kGradients ||
+         part == MemoryPart::kOptimizerState;
+}
+
 class Peak {
  public:
   explicit Peak(const plan::Program& program) : program_(program) {
     stats_.arena_bytes = program.arena_bytes();
     AddKept();
+    AddStepGradients();
   }
 
   void Add(const Lifetimes& lifetimes) {
-    std::vector<std::pair<int64_t, int64_t>> changes;  // time, bytes
-    for (const Life& life : lifetimes.lives) {
-      if (IsTransfer(life)) continue;
-      changes.emplace_back(life.begin, Aligned(life.bytes));
-      changes.emplace_back(EndOf(life) + 1, -Aligned(life.bytes));
-    }
-    std::sort(changes.begin(), changes.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
-    int64_t in_use = kept_, most = stats_.peak_bytes, when = -1;
-    for (size_t i = 0; i < changes.size(); ++i) {
-      in_use += changes[i].second;
-      const bool is_last = i + 1 == changes.size() || changes[i + 1].first != changes[i].first;
-      if (!is_last || in_use <= most) continue;
-      most = in_use;
-      when = changes[i].first;
-    }
-    if (when >= 0) Take(lifetimes, when, most);
+    const Most all = MostOf(lifetimes, [&](const Life& life) { return !IsTransfer(life); });
+    const Most gradients = MostOf(
+        lifetimes, [&](const Life& life) { return ParameterOf(lifetimes, life) != nullptr; });
+    if (kept_ + all.bytes > stats_.peak_bytes) Take(lifetimes, all.time, kept_ + all.bytes);
+    stats_.state_bytes = std::max(stats_.state_bytes, kept_state_ + gradients.bytes);
     AddStash(lifetimes);
   }
 
@@ -64,6 +59,40 @@ class Peak {
   }
 
  private:
+  void AddStepGradients() {
+    for (const auto& buffer : program_.buffers()) {
+      const int64_t bytes = FromPlan(buffer.local()).bytes();
+      if (buffer.kind() != plan::STEP_GRADIENT || bytes == 0) continue;
+      step_gradients_[{buffer.offset(), buffer.offset() + bytes}] = buffer.ref();
+    }
+  }
+
+  // The most that lives take at a time, and the first such time.
+  struct Most {
+    int64_t bytes = 0;
+    int64_t time = 0;
+  };
+
+  template <typename IsCounted>
+  static Most MostOf(const Lifetimes& lifetimes, IsCounted is_counted) {
+    std::vector<std::pair<int64_t, int64_t>> changes;  // time, bytes
+    for (const Life& life : lifetimes.lives) {
+      if (!is_counted(life)) continue;
+      changes.emplace_back(life.begin, Aligned(life.bytes));
+      changes.emplace_back(EndOf(life) + 1, -Aligned(life.bytes));
+    }
+    std::sort(changes.begin(), changes.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    Most most;
+    int64_t in_use = 0;
+    for (size_t i = 0; i < changes.size(); ++i) {
+      in_use += changes[i].second;
+      const bool is_last = i + 1 == changes.size() || changes[i + 1].first != changes[i].first;
+      if (is_last && in_use > most.bytes) most = {in_use, changes[i].first};
+    }
+    return most;
+  }
+
   // Memory that is in use all the time.
   void AddKept() {
     for (int part = 0; part < kMemoryParts; ++part) stats_.parts[static_cast<MemoryPart>(part)] = 0;
@@ -80,9 +109,11 @@ class Peak {
       if (holder.name.empty())
         holder.name = absl::StrCat(KindName(buffer.kind()), " ", buffer.name());
       stats_.parts[holder.part] += bytes;
+      if (IsState(holder.part)) kept_state_ += bytes;
       kept_holders_.push_back(std::move(holder));
     }
     stats_.peak_bytes = kept_;
+    stats_.state_bytes = kept_state_;
     stats_.holders = kept_holders_;
   }
 
@@ -95,6 +126,21 @@ class Peak {
 
   static bool IsHandedOn(const Lifetimes& lifetimes, const Life& life) {
     return life.end > lifetimes.runs[life.run].finish;
+  }
+
+  // The parameter whose gradient of a step it is; null for anything else. Stash may have lain there
+  // before.
+  const std::string* ParameterOf(const Lifetimes& lifetimes, const Life& life) const {
+    const auto found = step_gradients_.find({life.bytes.begin, life.bytes.end});
+    const bool is_gradient = found != step_gradients_.end() && IsHandedOn(lifetimes, life) &&
+                             IsBackward(SegmentOf(lifetimes, life).name());
+    return is_gradient ? &found->second : nullptr;
+  }
+
+  MemoryPart PartOfLife(const Lifetimes& lifetimes, const Life& life) const {
+    if (ParameterOf(lifetimes, life) != nullptr) return MemoryPart::kGradients;
+    if (IsHandedOn(lifetimes, life)) return MemoryPart::kStash;
+    return life.communication ? MemoryPart::kCommunication : MemoryPart::kTemporaries;
   }
 
   const plan::Segment& SegmentOf(const Lifetimes& lifetimes, const Life& life) const {
@@ -118,9 +164,7 @@ class Peak {
     for (const Life& life : lifetimes.lives) {
       if (life.begin > time || EndOf(life) < time || IsTransfer(life)) continue;
       MemoryHolder holder;
-      holder.part = IsHandedOn(lifetimes, life) ? MemoryPart::kStash
-                    : life.communication        ? MemoryPart::kCommunication
-                                                : MemoryPart::kTemporaries;
+      holder.part = PartOfLife(lifetimes, life);
       holder.bytes = Aligned(life.bytes);
       stats_.parts[holder.part] += holder.bytes;
       auto [place, is_new] =
@@ -131,7 +175,9 @@ class Peak {
         continue;
       }
       const auto& writer = SegmentOf(lifetimes, life).instructions(life.instruction);
-      holder.name = writer.location().empty() ? writer.op() : writer.location();
+      if (const std::string* parameter = ParameterOf(lifetimes, life)) holder.name = *parameter;
+      if (holder.name.empty())
+        holder.name = writer.location().empty() ? writer.op() : writer.location();
       if (holder.name.empty()) holder.name = InstructionName(writer);
       stats_.holders.push_back(std::move(holder));
     }
@@ -143,7 +189,7 @@ class Peak {
       std::map<int64_t, std::pair<int64_t, int64_t>> spans;  // by run: when it has some
       for (const Life& life : lifetimes.lives) {
         if (lifetimes.runs[life.run].segment != segment || IsTransfer(life) ||
-            !IsHandedOn(lifetimes, life)) {
+            PartOfLife(lifetimes, life) != MemoryPart::kStash) {
           continue;
         }
         if (spans.empty() || spans.begin()->first == life.run) stash.bytes += Aligned(life.bytes);
@@ -163,9 +209,11 @@ class Peak {
   }
 
   const plan::Program& program_;
+  std::map<std::pair<int64_t, int64_t>, std::string> step_gradients_;  // refs, by bytes
   std::set<int64_t> transfers_;  // offsets; nothing but views shares them
   std::vector<MemoryHolder> kept_holders_;
   int64_t kept_ = 0;
+  int64_t kept_state_ = 0;  // parameters, gradients and optimizer state among them
   MemoryStats stats_;
 };
 

@@ -45,6 +45,8 @@ struct MemoryStats {
   // The most that is in use at a time, by following the schedule: no arena is smaller.
   int64_t peak_bytes = 0;
   std::map<MemoryPart, int64_t> parts;  // of peak_bytes
+  // The most that parameters, gradients and optimizer state take at a time.
+  int64_t state_bytes = 0;
   // When that is: before, in or behind an instruction of this run. Empty without a run.
   std::string segment;
   int64_t microbatch = 0;

@@ -116,6 +116,36 @@ TEST(MemoryStats, PartsAddUpToThePeak) {
   EXPECT_EQ(stats.instruction, 2);
 }
 
+// What a step sets is a gradient behind the backward that sets it, and no stash.
+TEST(MemoryStats, GradientsOfAStepAreNotThereAllTheTime) {
+  PlanBuilder builder(1);
+  const int w = builder.Parameter("w", Floats(16));
+  const int x = builder.Input("x", Floats(16));
+  const int kept = builder.Buffer(plan::STASH, "kept", Floats(32));
+  const int dw = builder.Buffer(plan::STEP_GRADIENT, "w", Floats(16));
+  const int sum = builder.Buffer(plan::TEMPORARY, "sum", Floats(64));
+  builder.Segment("forward");
+  builder.Launch("a", {x, w}, {kept});
+  builder.Segment("backward");
+  builder.Launch("b", {kept}, {dw});
+  builder.Segment("update");
+  builder.Launch("c", {dw}, {sum});
+  builder.Launch("d", {sum, dw}, {w});
+  builder.Schedule(1, 1);
+  const MemoryStats stats = ComputeMemoryStats(builder.program());
+  EXPECT_EQ(stats.segment, "update");
+  EXPECT_EQ(stats.parts.at(MemoryPart::kGradients), 64);
+  EXPECT_EQ(stats.parts.at(MemoryPart::kStash), 0);
+  EXPECT_EQ(stats.parts.at(MemoryPart::kTemporaries), 256);
+  EXPECT_EQ(stats.peak_bytes, 2 * 64 + 64 + 256);  // w, x, dw, sum
+  EXPECT_EQ(stats.state_bytes, 2 * 64);
+  ASSERT_EQ(stats.stash.size(), 1u);
+  EXPECT_EQ(stats.stash[0].segment, "forward");
+  EXPECT_EQ(std::count_if(stats.holders.begin(), stats.holders.end(),
+                          [](const MemoryHolder& holder) { return holder.name == "w"; }),
+            2);
+}
+
 TEST(MemoryStats, HoldersAreNamedByTheModel) {
   const plan::Plan plan = SmallTrainingPlan(1, 1);
   const MemoryStats stats = ComputeMemoryStats(plan.programs(0));

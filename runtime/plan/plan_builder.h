@@ -140,7 +140,7 @@ class PlanBuilder {
     *buffer->mutable_global_shape() = buffer->local().shape();
     const int index = program_->buffers_size() - 1;
     // Sums over each rank's samples.
-    if (kind == plan::GRADIENT || kind == plan::ACCUMULATOR) SumOverRanks(index);
+    if (IsGradient(kind) || kind == plan::ACCUMULATOR) SumOverRanks(index);
     return index;
   }
   // Says how a buffer lies over "a0": it is a pending sum, or its first dimension is cut.

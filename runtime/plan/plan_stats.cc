@@ -245,10 +245,6 @@ PlanStats ComputePlanStats(const plan::Plan& plan) {
     AddStages(program, result);
     AddMemory(program, result);
     result.memory = ComputeMemoryStats(program);
-    for (const char* kind : {"parameter", "gradient", "optimizer_state"}) {
-      auto found = result.bytes_by_kind.find(kind);
-      if (found != result.bytes_by_kind.end()) result.state_bytes += found->second;
-    }
     const plan::Grid& grid = plan.grids(result.grid);
     const GridLayout layout(grid);
     for (const auto& segment : program.segments()) {

@@ -78,8 +78,7 @@ struct ProgramStats {
   std::map<std::string, int64_t> copies_by_kind;  // the most copies of a buffer, where above 1
   MemoryStats memory;
   std::vector<SegmentStats> segments;
-  int64_t state_bytes = 0;         // of the parameters, gradients and optimizer state among them
-  std::vector<AxisVolume> volume;  // by axes, in the order of first use, then by segment
+  std::vector<AxisVolume> volume;         // by axes, in the order of first use, then by segment
   int64_t collective_bytes_per_step = 0;  // of one rank
   int64_t sent_bytes_per_step = 0;        // of one rank
   int64_t instructions_per_step = 0;

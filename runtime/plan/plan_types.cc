@@ -107,6 +107,10 @@ bool IsPersistent(plan::BufferKind kind) {
   }
 }
 
+bool IsGradient(plan::BufferKind kind) {
+  return kind == plan::GRADIENT || kind == plan::STEP_GRADIENT;
+}
+
 bool IsMade(const plan::InitialValue& initial) {
   return initial.has_constant() || initial.has_normal() || initial.has_uniform();
 }
@@ -118,6 +122,7 @@ std::string KindName(plan::BufferKind kind) {
     case plan::OPTIMIZER_STATE:
       return "optimizer_state";
     case plan::GRADIENT:
+    case plan::STEP_GRADIENT:
       return "gradient";
     case plan::ACCUMULATOR:
       return "accumulator";
@@ -292,6 +297,11 @@ TensorSpec FileSpec(const plan::Plan& plan, const plan::Parameter& parameter) {
 
 std::string_view SegmentKind(std::string_view segment) {
   return segment.substr(0, segment.find('.'));
+}
+
+bool IsBackward(std::string_view segment) {
+  constexpr std::string_view kPrefix = "backward";
+  return segment.substr(0, kPrefix.size()) == kPrefix;
 }
 
 bool IsLast(std::string_view segment) {

@@ -30,6 +30,8 @@ std::optional<int64_t> CheckedBytes(const plan::Tensor& tensor);
 // Whether a buffer of this kind holds its value between segments, so that no other buffer
 // may use its memory.
 bool IsPersistent(plan::BufferKind kind);
+// Of a parameter, kept or of one step.
+bool IsGradient(plan::BufferKind kind);
 
 // Whether the runtime makes the value (random or constant); else a file has it, or nothing.
 bool IsMade(const plan::InitialValue& initial);
@@ -105,6 +107,8 @@ std::string_view SegmentKind(std::string_view segment);
 // "backward" of "backward_last.2", "backward_weight" of "backward_weight_last". Of others
 // PlainKind is their kind.
 bool IsLast(std::string_view segment);
+// Whether it is a backward or a part of one, for any microbatch.
+bool IsBackward(std::string_view segment);
 std::string_view PlainKind(std::string_view segment);
 // "backward.2" of "backward_last.2". Others are themselves.
 std::string PlainSegment(std::string_view segment);

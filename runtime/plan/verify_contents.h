@@ -82,15 +82,18 @@ class Rings {
       ring_of_.push_back(number->second);
       if (is_new) rings_.push_back(std::move(ring));
       carried_.resize(rings_.size());
-      if (buffer.kind() == plan::STASH || buffer.kind() == plan::TRANSFER) {
+      if (buffer.kind() == plan::STASH || buffer.kind() == plan::TRANSFER ||
+          buffer.kind() == plan::STEP_GRADIENT) {
         carried_[ring_of_.back()] = true;
       }
     }
   }
 
   const Ring& Of(int buffer) const { return rings_[ring_of_[buffer]]; }
+  // The same for views.
+  int NumberOf(int buffer) const { return ring_of_[buffer]; }
   bool IsView(int a, int b) const { return ring_of_[a] == ring_of_[b]; }
-  // Whether it is a stash or transferred, or a view of one.
+  // Whether it is a stash, a gradient of one step or transferred, or a view of one.
   bool IsCarried(int buffer) const { return carried_[ring_of_[buffer]]; }
 
   // Microbatches for which a segment runs, one for each choice of copies of what it accesses; 0 for

@@ -62,6 +62,7 @@ class MemoryVerifier {
     }
     VerifyWhole();
     VerifyGradients();
+    VerifyStepGradients();
     // What the schedule does not run begins with nothing in memory. Only the stages of eval run
     // one behind the other, in their order.
     std::map<std::pair<bool, int64_t>, int> others;
@@ -290,6 +291,7 @@ class MemoryVerifier {
   void Run(int segment, int64_t microbatch) {
     ++run_;
     microbatch_ = microbatch;
+    in_backward_ = IsBackward(program_.segments(segment).name());
     written_outputs_.clear();
     const std::vector<Access>& accesses = accesses_[segment];
     for (size_t i = 0; i < accesses.size(); ++i) {
@@ -372,6 +374,24 @@ class MemoryVerifier {
       if (IsSum(buffer(owner).kind()) && (gradient || added_.count(owner) > 0) &&
           reset_.count(owner) == 0 && assigned_.count(owner) == 0) {
         problems_.Add("program ", index_, ": update does not reset ", Name(owner));
+      }
+    }
+  }
+
+  // One backward sets them, or the sum over several would be lost. What update reads of them but
+  // nothing has written is refused where it does.
+  void VerifyStepGradients() {
+    const auto backwards =
+        std::count_if(program_.schedule().begin(), program_.schedule().end(),
+                      [](const auto& entry) { return IsBackward(entry.segment()); });
+    for (int i = 0; i < program_.buffers_size(); ++i) {
+      if (buffer(i).kind() != plan::STEP_GRADIENT) continue;
+      if (backwards != 1) {
+        problems_.Add("program ", index_, ": ", Name(i), " is of one backward, but a step runs ",
+                      backwards);
+      }
+      if (work_ <= kMaxAccesses && !IsEmpty(i) && set_.count(rings_.NumberOf(i)) == 0) {
+        problems_.Add("program ", index_, ": no backward sets ", Name(i));
       }
     }
   }
@@ -556,6 +576,7 @@ class MemoryVerifier {
     const Range range = RangeOf(index);
     written_.insert(range);
     if (range.empty()) return;
+    if (in_backward_) set_.insert(rings_.NumberOf(index));
     // Whatever overlaps is gone. Contents are disjoint, so that only the one before may reach in.
     auto it = contents_.lower_bound(range.begin);
     if (it != contents_.begin() && std::prev(it)->second.end > range.begin) --it;
@@ -597,10 +618,12 @@ class MemoryVerifier {
   std::set<int> reset_;       // .. that update has set to zero
   std::set<int> read_first_;  // .. that are read before a segment has added to them
   std::set<int> assigned_;    // gradients that the first run which makes them sets instead
+  std::set<int> set_;         // rings that a backward has written
   UpdateValues values_;
   int64_t last_value_ = 0;
   int64_t run_ = 0;
   int64_t microbatch_ = 0;
+  bool in_backward_ = false;
   int64_t work_ = 0;
 };
 

@@ -85,7 +85,7 @@ class ProgramVerifier {
     const bool cut = buffer.global_shape_size() > 0 || buffer.sharding().dims_size() > 0;
     const bool of_parameter = buffer.kind() == plan::PARAMETER ||
                               buffer.kind() == plan::OPTIMIZER_STATE ||
-                              buffer.kind() == plan::GRADIENT;  // the tables know its shape
+                              IsGradient(buffer.kind());  // the tables know its shape
     if (!of_parameter) {
       VerifyLocal(
           buffer,
@@ -175,7 +175,8 @@ class ProgramVerifier {
   void VerifyRole(const plan::Buffer& buffer, const std::string& name) {
     switch (buffer.kind()) {
       case plan::PARAMETER:
-      case plan::GRADIENT: {
+      case plan::GRADIENT:
+      case plan::STEP_GRADIENT: {
         const auto found = parameters_.find(buffer.ref());
         if (found == parameters_.end()) {
           problems_.Add(name, ": there is no such parameter");

@@ -153,6 +153,7 @@ class ShardingVerifier {
         if (layout.IsPending()) refuse("is pending, but kept");
         break;
       case plan::GRADIENT:
+      case plan::STEP_GRADIENT:
       case plan::ACCUMULATOR:
         if (!layout.max.empty()) refuse("is added to, but a pending maximum");
         return;

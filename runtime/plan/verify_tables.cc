@@ -326,7 +326,7 @@ void VerifyMasters(const plan::Plan& plan, Problems& problems) {
   std::set<std::string> stepped;
   for (const auto& program : plan.programs()) {
     for (const auto& buffer : program.buffers()) {
-      if (buffer.kind() == plan::GRADIENT) stepped.insert(buffer.ref());
+      if (IsGradient(buffer.kind())) stepped.insert(buffer.ref());
     }
   }
   for (const auto& parameter : plan.parameters()) {

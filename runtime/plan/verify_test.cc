@@ -84,6 +84,47 @@ TEST(VerifyPlan, TakesAGradientThatIsSet) {
                                           HasSubstr("segment backward overwrites gradient 'w'")));
 }
 
+// .. and need not keep it from step to step: then it lies where the stash did.
+plan::Plan StepGradientPlan(int64_t microbatches) {
+  plan::Plan plan = SmallTrainingPlan(2, microbatches);
+  Buffer(plan, kDw).set_kind(plan::STEP_GRADIENT);
+  Buffer(plan, kDw).set_offset(Buffer(plan, kH).offset());
+  auto* copy = Instruction(plan, kBackward, 2).mutable_copy();
+  copy->set_source(kBatchDw);
+  copy->set_target(kDw);
+  RemoveInstruction(plan, kUpdate, 3);
+  return plan;
+}
+
+TEST(VerifyPlan, TakesAGradientOfOneStep) {
+  ORIEL_EXPECT_OK(VerifyPlan(StepGradientPlan(1)));
+  EXPECT_THAT(VerifyPlan(StepGradientPlan(2)),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("gradient 'w' is of one backward, but a step runs 2")));
+  plan::Plan unset = StepGradientPlan(1);
+  RemoveInstruction(unset, kBackward, 2);
+  EXPECT_THAT(VerifyPlan(unset), StatusIs(absl::StatusCode::kInvalidArgument,
+                                          AllOf(HasSubstr("no backward sets gradient 'w'"),
+                                                HasSubstr("(all_reduce) reads gradient 'w'"))));
+  plan::Plan early = StepGradientPlan(1);
+  AddLaunch(early, kBackward, {kH}, {kSquares});
+  EXPECT_THAT(VerifyPlan(early),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("reads stash 'h', whose memory gradient 'w' has overwritten")));
+  plan::Plan late = StepGradientPlan(1);
+  AddLaunch(late, kBackward, {kX}, {kSquares});
+  Buffer(late, kSquares).set_offset(Buffer(late, kDw).offset());
+  EXPECT_THAT(VerifyPlan(late),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("reads gradient 'w', whose memory temporary 'squares' has")));
+  plan::Plan evaluated = StepGradientPlan(1);
+  constexpr int kEval = kUpdate + 1;
+  AddLaunch(evaluated, kEval, {kW}, {kDw});
+  EXPECT_THAT(VerifyPlan(evaluated),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("writes gradient 'w', which eval may not")));
+}
+
 TEST(VerifyPlan, TakesALongSchedule) { ORIEL_EXPECT_OK(VerifyPlan(SmallTrainingPlan(1, 2000))); }
 
 TEST(VerifyPlan, ListsSeveralProblems) {

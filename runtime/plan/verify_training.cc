@@ -79,6 +79,7 @@ class TrainingVerifier {
         if (name != "update") refuse("which only update may");
         break;
       case plan::GRADIENT:
+      case plan::STEP_GRADIENT:
       case plan::ACCUMULATOR:
         if (SegmentKind(name) == "eval") refuse("which eval may not");
         break;

@@ -32,7 +32,8 @@ absl::StatusOr<std::optional<PendingSum>> FindSum(const plan::Plan& plan,
                                                   const std::string& ref,
                                                   const plan::Parameter* parameter) {
   for (const plan::Buffer& buffer : program.buffers()) {
-    if (buffer.kind() != kind || buffer.ref() != ref) continue;
+    const bool is_kind = IsGradient(kind) ? IsGradient(buffer.kind()) : buffer.kind() == kind;
+    if (!is_kind || buffer.ref() != ref) continue;
     const plan::Grid* grid = GridOfRank(plan, program.first_rank());
     if (grid == nullptr) return absl::InvalidArgumentError("a program runs on no grid");
     const plan::Buffer& held = BeforeUpdate(program, buffer);
@@ -43,7 +44,7 @@ absl::StatusOr<std::optional<PendingSum>> FindSum(const plan::Plan& plan,
     const double scale = held.scale() != 0 ? held.scale() : 1;
     PendingSum sum{*std::move(layout), scale, {}};
     if (sum.layout.Contains(rank)) {
-      ORIEL_ASSIGN_OR_RETURN(const BufferView view, executor.Find(kind, ref));
+      ORIEL_ASSIGN_OR_RETURN(const BufferView view, executor.Find(buffer.kind(), ref));
       sum.buffer = HostAccess(executor, view);
       if (view.spec.shape != sum.layout.piece()) {
         return absl::InvalidArgumentError(absl::StrCat(ref, ": the rank's sum is ",

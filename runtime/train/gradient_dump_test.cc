@@ -24,12 +24,12 @@ constexpr float kScale = 2;
 
 // A gradient [4, 6] that is cut over a0 and a pending sum over a1, scaled; tokens are a pending
 // sum over a1, too.
-plan::Plan TwoByTwo(DType dtype = DType::kF32) {
+plan::Plan TwoByTwo(DType dtype = DType::kF32, plan::BufferKind kind = plan::GRADIENT) {
   PlanBuilder builder(4);
   plan::Plan& plan = builder.plan();
   *plan.mutable_grids(0) = MakeGrid({2, 2});
   builder.Parameter("w", {DType::kF32, {4, 6}});
-  const int gradient = builder.Buffer(plan::GRADIENT, "w", {dtype, {2, 6}});
+  const int gradient = builder.Buffer(kind, "w", {dtype, {2, 6}});
   const int tokens = builder.Buffer(plan::ACCUMULATOR, "token_count", {DType::kF32, {}});
   plan::Buffer* buffer = builder.program().mutable_buffers(gradient);
   buffer->set_name("gradient");  // the executor keeps buffers by their names
@@ -39,21 +39,25 @@ plan::Plan TwoByTwo(DType dtype = DType::kF32) {
   return plan;
 }
 
-// Of gradients that are kept in f32 or bf16.
-class DumpedTypeTest : public ::testing::TestWithParam<DType> {};
-INSTANTIATE_TEST_SUITE_P(Types, DumpedTypeTest, ::testing::Values(DType::kF32, DType::kBF16));
+// Of gradients in f32 or bf16, that are kept or of one step.
+class DumpedTypeTest : public ::testing::TestWithParam<std::tuple<DType, plan::BufferKind>> {};
+INSTANTIATE_TEST_SUITE_P(Types, DumpedTypeTest,
+                         ::testing::Combine(::testing::Values(DType::kF32, DType::kBF16),
+                                            ::testing::Values(plan::GRADIENT,
+                                                              plan::STEP_GRADIENT)));
 
 TEST_P(DumpedTypeTest, SumsAreTakenAndPiecesJoined) {
-  const plan::Plan plan = TwoByTwo(GetParam());
+  const auto [dtype, kind] = GetParam();
+  const plan::Plan plan = TwoByTwo(dtype, kind);
   const TempFolder folder;
   std::vector<float> expected(24);
   std::iota(expected.begin(), expected.end(), 1.0f);
   std::vector<std::unique_ptr<Communicator>> world = MakeInProcessWorld(4);
-  const auto run = [&](int64_t rank) -> absl::Status {
+  const auto run = [&, dtype = dtype, kind = kind](int64_t rank) -> absl::Status {
     // The second copy of each piece is on a device.
     ToyExecutor executor(plan, rank, nullptr,
                          rank % 2 == 0 ? ToyExecutor::Memory::kHost : ToyExecutor::Memory::kDevice);
-    ORIEL_ASSIGN_OR_RETURN(BufferView gradient, executor.Find(plan::GRADIENT, "w", ""));
+    ORIEL_ASSIGN_OR_RETURN(BufferView gradient, executor.Find(kind, "w", ""));
     ORIEL_ASSIGN_OR_RETURN(BufferView tokens, executor.Find(plan::ACCUMULATOR, "token_count", ""));
     // 3 and 5 tokens; a quarter of the sum comes from the first, the rest from the second.
     const float count = rank % 2 == 0 ? 3 : 5, share = rank % 2 == 0 ? 0.25f : 0.75f;
@@ -61,7 +65,7 @@ TEST_P(DumpedTypeTest, SumsAreTakenAndPiecesJoined) {
     float values[12];
     for (int i = 0; i < 12; ++i) values[i] = expected[rank / 2 * 12 + i] * 8 * kScale * share;
     char stored[sizeof values];
-    ORIEL_RETURN_IF_ERROR(ConvertElements(DType::kF32, values, GetParam(), stored, 12));
+    ORIEL_RETURN_IF_ERROR(ConvertElements(DType::kF32, values, dtype, stored, 12));
     ORIEL_RETURN_IF_ERROR(HostAccess(executor, gradient).Write(stored));
     return DumpGradients(plan, executor, world[rank].get(), folder / "gradients.safetensors");
   };

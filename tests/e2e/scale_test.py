@@ -24,7 +24,7 @@ inputs: {labels: {dtype: int64, shape: [micro_batch]}}
 loss: {logits: logits, labels: labels, shift: false}
 init: {seed: 0, rules: [{match: ["*"], normal: {std: 0.02}}]}
 optimizer: {kind: adamw, lr: 1.0e-3}
-batch: {global: 64, micro: 1}
+batch: {global: 128, micro: 1}
 steps: 1
 """
 
@@ -55,7 +55,8 @@ steps: 1
             self.assertEqual(description["parameters"]["total"], 7_500_000_000)
             (program,) = description["programs"]
             kinds = ("parameter", "gradient", "optimizer_state")
-            self.assertEqual(program["state_bytes"], sum(program["bytes_by_kind"][kind] for kind in kinds))
+            # But for what pieces are rounded up.
+            numpy.testing.assert_allclose(program["state_bytes"], sum(program["bytes_by_kind"][kind] for kind in kinds), rtol=1e-4)
             numpy.testing.assert_allclose(program["state_bytes"] / 1e9, gigabytes, rtol=0.02)
             # Of each kind exactly what its ZeRO stage says.
             pieces = [size * 7_500_000_000 // (64 if zero >= stage else 1) for size, stage in zip(sizes, (3, 2, 1))]

@@ -2,6 +2,7 @@
 
 // One run of one backward makes it: it is set, and update leaves it.
 // CHECK-LABEL: func.func @backward
+// CHECK-SAME: (%arg0: tensor<4xf32> {oriel.kind = "stash", oriel.ref = "v0"}) ->
 // CHECK-NEXT: %[[G:.*]] = oriel.exp %arg0
 // CHECK-NEXT: return %[[G]]
 // CHECK-LABEL: func.func @update

@@ -232,3 +232,32 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
     return %2 : tensor<64xf32>
   }
 }
+
+// -----
+
+// A gradient that the one backward of a step sets lies where the stash was, and update computes over
+// it as soon as it has read it.
+// CHECK-LABEL: exec.program @ranks
+// CHECK-DAG: exec.buffer @[[S:[a-z0-9]*]] : tensor<32xf32> {kind = "stash", offset = [[AT:[0-9]+]] : i64
+// CHECK-DAG: exec.buffer @[[G:[a-z0-9]*]] : tensor<32xf32> {kind = "step_gradient", offset = [[AT]] : i64, ref = "p0"}
+// CHECK: exec.segment @update
+// CHECK-NEXT: exec.launch "exp" [@[[G]]] -> [@[[G]]] {}
+module attributes {oriel.grid = {}, oriel.mesh = {}, oriel.schedule = [["forward", 0], ["backward", 0], ["update", 0]]} {
+  func.func @forward(%x: tensor<32xf32> {oriel.kind = "input", oriel.ref = "x"})
+      -> (tensor<32xf32> {oriel.kind = "stash", oriel.ref = "v0"}) {
+    %0 = oriel.exp %x : (tensor<32xf32>) -> tensor<32xf32>
+    return %0 : tensor<32xf32>
+  }
+  func.func @backward(%s: tensor<32xf32> {oriel.kind = "stash", oriel.ref = "v0"})
+      -> (tensor<32xf32> {oriel.kind = "gradient", oriel.ref = "p0"}) {
+    %0 = oriel.reduce_sum %s {dims = array<i64: 0>} : (tensor<32xf32>) -> tensor<f32>
+    %1 = oriel.broadcast %0 : (tensor<f32>) -> tensor<32xf32>
+    return %1 : tensor<32xf32>
+  }
+  func.func @update(%p: tensor<32xf32> {oriel.kind = "parameter", oriel.ref = "p0"}, %g: tensor<32xf32> {oriel.kind = "gradient", oriel.ref = "p0"})
+      -> (tensor<32xf32> {oriel.kind = "parameter", oriel.ref = "p0"}) {
+    %0 = oriel.exp %g : (tensor<32xf32>) -> tensor<32xf32>
+    %1 = oriel.sub %p, %0 : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32>
+    return %1 : tensor<32xf32>
+  }
+}
