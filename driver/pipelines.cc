@@ -110,6 +110,8 @@ void addOverlap(OpPassManager& passes, const PipelineOptions& options) {
 void addLower(OpPassManager& passes, const PipelineOptions& options) {
   // Before what joins sums to other ops.
   passes.addPass(createAssignGradients());
+  // Before lists, which take over the casts of masters.
+  if (options.kernels.launches.fused) passes.addPass(createKeepRemainders());
   // Behind all that clones, cuts or moves single ops.
   if (options.kernels.launches.fused) passes.addPass(createFormFused());
   // Behind overlap, which orders updates one by one beside their collectives.

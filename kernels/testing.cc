@@ -19,6 +19,8 @@ void VisitDType(DType dtype, const F& f) {
       return f(int64_t());
     case DType::kI32:
       return f(int32_t());
+    case DType::kI16:
+      return f(int16_t());
     case DType::kI8:
       return f(int8_t());
     default:

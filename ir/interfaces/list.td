@@ -17,6 +17,11 @@ def ListedOpInterface : OpInterface<"ListedOpInterface"> {
       }],
       "bool", "mayRoundTo", (ins "::mlir::Type":$elementType)>,
     InterfaceMethod<[{
+        Whether operand 0, of f32, may be bf16 and a remainder in its place (runtime/base/remainder.h):
+        the remainder is then the last operand of the tensor's own, and its new value the last result.
+      }],
+      "bool", "takesRemainder", (ins), "", [{ return false; }]>,
+    InterfaceMethod<[{
         How many operands are the tensor's own.
       }],
       "unsigned", "getOwnOperandCount", (ins)>,

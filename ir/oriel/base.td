@@ -37,6 +37,8 @@ def Oriel_FloatTensor : StaticShapeTensorOf<[Oriel_Float]>;
 def Oriel_ArithmeticTensor : StaticShapeTensorOf<[Oriel_Arithmetic]>;
 def Oriel_Tensor : StaticShapeTensorOf<[Oriel_Number]>;
 def Oriel_IndexTensor : StaticShapeTensorOf<[I64, I32]>;
+// What f32 has beyond bf16 (runtime/base/remainder.h).
+def Oriel_RemainderTensor : StaticShapeTensorOf<[I16]>;
 def Oriel_BoolTensor : StaticShapeTensorOf<[I1]>;
 // Where a rank's piece of a dimension begins.
 def Oriel_First : 0DTensorOf<[I64]>;

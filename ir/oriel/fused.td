@@ -266,7 +266,7 @@ class Oriel_ListOp<string mnemonic, dag args, dag outs>
     : Op<OrielDialect, mnemonic, [
           Pure, DeclareOpInterfaceMethods<CostOpInterface, ["getBytesRead"]>,
           DeclareOpInterfaceMethods<KernelOpInterface, ["getKernelName", "mayOverwrite"]>,
-          SameVariadicOperandSize, AttrSizedResultSegments]> {
+          AttrSizedOperandSegments, AttrSizedResultSegments]> {
   let arguments = !con(args, (ins DefaultValuedAttr<Oriel_IntAttr, "-1">:$origin));
   let results = outs;
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
@@ -275,17 +275,19 @@ class Oriel_ListOp<string mnemonic, dag args, dag outs>
 
 def SgdListOp : Oriel_ListOp<"sgd_list",
     (ins Variadic<Oriel_FloatTensor>:$parameters, Variadic<Oriel_FloatTensor>:$gradients,
-         Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
-         Oriel_FloatAttr:$weight_decay),
-    (outs Variadic<Oriel_FloatTensor>:$new_parameters, Variadic<Oriel_FloatTensor>:$rounded)> {
+         Variadic<Oriel_RemainderTensor>:$remainders, Oriel_FloatTensor:$gradient_scale,
+         Oriel_FloatTensor:$learning_rate, Oriel_FloatAttr:$weight_decay),
+    (outs Variadic<Oriel_FloatTensor>:$new_parameters,
+          Variadic<Oriel_RemainderTensor>:$new_remainders,
+          Variadic<Oriel_FloatTensor>:$rounded)> {
   let summary = "The step `sgd` of several parameters, by one launch";
   let description = [{
-    First all parameters, then all gradients; the results likewise. `rounded` are the new
-    parameters once more, in a narrower type, of all of them or of none. A launch of the kernel
-    `sgd`. Made and removed by `lower`.
+    First all parameters, then all gradients; the results likewise. All of them have a remainder, or
+    none. `rounded` are the new parameters once more, in a narrower type, of all of them or of none.
+    A launch of the kernel `sgd`. Made and removed by `lower`.
 
     Example: `%1:2 = oriel.sgd_list %p, %q, %g, %h, %scale, %lr {weight_decay = 0.0 : f64,
-    resultSegmentSizes = array<i32: 2, 0>} : (tensor<8xf32>, tensor<4xf32>, tensor<8xf32>,
+    operandSegmentSizes = array<i32: 2, 2, 0, 1, 1>, resultSegmentSizes = array<i32: 2, 0, 0>} : (tensor<8xf32>, tensor<4xf32>, tensor<8xf32>,
     tensor<4xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<4xf32>)`.
   }];
 }
@@ -293,22 +295,23 @@ def SgdListOp : Oriel_ListOp<"sgd_list",
 def AdamWListOp : Oriel_ListOp<"adamw_list",
     (ins Variadic<Oriel_FloatTensor>:$parameters, Variadic<Oriel_FloatTensor>:$gradients,
          Variadic<Oriel_FloatTensor>:$exp_avgs, Variadic<Oriel_FloatTensor>:$exp_avg_sqs,
-         Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
-         Oriel_FloatTensor:$step, Oriel_FloatAttr:$beta1, Oriel_FloatAttr:$beta2,
+         Variadic<Oriel_RemainderTensor>:$remainders, Oriel_FloatTensor:$gradient_scale,
+         Oriel_FloatTensor:$learning_rate, Oriel_FloatTensor:$step, Oriel_FloatAttr:$beta1, Oriel_FloatAttr:$beta2,
          Oriel_FloatAttr:$epsilon, Oriel_FloatAttr:$weight_decay),
     (outs Variadic<Oriel_FloatTensor>:$new_parameters, Variadic<Oriel_FloatTensor>:$new_exp_avgs,
-          Variadic<Oriel_FloatTensor>:$new_exp_avg_sqs, Variadic<Oriel_FloatTensor>:$rounded)> {
+          Variadic<Oriel_FloatTensor>:$new_exp_avg_sqs,
+          Variadic<Oriel_RemainderTensor>:$new_remainders,
+          Variadic<Oriel_FloatTensor>:$rounded)> {
   let summary = "The step `adamw` of several parameters, by one launch";
   let description = [{
-    First all parameters, then all gradients, and so on; the results likewise. `rounded` are the
-    new parameters once more, in a narrower type, of all of them or of none. A launch of the
-    kernel `adamw`. Made and removed by `lower`.
+    First all parameters, then all gradients, and so on; the results likewise. Remainders and
+    `rounded` as in `sgd_list`. A launch of the kernel `adamw`. Made and removed by `lower`.
 
     Example: `%1:4 = oriel.adamw_list %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9 : f64, beta2
-    = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64, resultSegmentSizes =
-    array<i32: 1, 1, 1, 1>} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>,
-    tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>,
-    tensor<8xbf16>)`.
+    = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.1 : f64, operandSegmentSizes =
+    array<i32: 1, 1, 1, 1, 0, 1, 1, 1>, resultSegmentSizes = array<i32: 1, 1, 1, 0, 1>} :
+    (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>,
+    tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xbf16>)`.
   }];
 }
 

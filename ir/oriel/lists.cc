@@ -54,39 +54,71 @@ LogicalResult verifyRounded(const InferenceContext& context, ValueRange paramete
   return success();
 }
 
+LogicalResult verifyRemainders(const InferenceContext& context, ValueRange parameters,
+                               ValueRange remainders, ValueRange news) {
+  if (remainders.getTypes() != news.getTypes()) {
+    return context.refuse("expects new remainders of the types of those that they replace");
+  }
+  if (remainders.empty()) return success();
+  if (remainders.size() != parameters.size()) {
+    return context.refuse("expects ", parameters.size(), " remainders or none, got ",
+                          remainders.size());
+  }
+  for (auto [parameter, remainder] : llvm::zip_equal(parameters, remainders)) {
+    if (failed(context.expectShape("a remainder", remainder, shapeOf(parameter)))) {
+      return mlir::failure();
+    }
+    if (!tensorType(parameter).getElementType().isBF16()) {
+      return context.refuse("expects parameters of bf16 beside remainders, got ",
+                            parameter.getType());
+    }
+  }
+  return success();
+}
+
 // What all steps have in common.
 template <typename Model, typename OpTy>
 struct Lists : ListedOpInterface::ExternalModel<Model, OpTy> {
+  bool takesRemainder(Operation*) const { return true; }
+
   bool mayRoundTo(Operation* op, Type elementType) const {
     return isMasterOf(tensorType(op->getOperand(0)).getElementType(), elementType);
   }
 };
 
 struct SgdLists : Lists<SgdLists, SgdOp> {
-  unsigned getOwnOperandCount(Operation*) const { return 2; }
+  unsigned getOwnOperandCount(Operation* op) const {
+    return llvm::cast<SgdOp>(op).getRemainder() ? 3 : 2;
+  }
 
   Operation* buildList(Operation* op, mlir::OpBuilder& builder, ValueRange operands, unsigned count,
                        TypeRange rounded) const {
     auto step = llvm::cast<SgdOp>(op);
-    ValueRange parameters = groupOf(operands, count, 0);
-    return SgdListOp::create(builder, op->getLoc(), parameters.getTypes(), rounded, parameters,
-                             groupOf(operands, count, 1), operands[2 * count],
-                             operands[2 * count + 1], step.getWeightDecay(), step.getOrigin());
+    ValueRange parameters = groupOf(operands, count, 0),
+               remainders = step.getRemainder() ? groupOf(operands, count, 2) : ValueRange();
+    ValueRange scalars = operands.take_back(2);
+    return SgdListOp::create(builder, op->getLoc(), parameters.getTypes(), remainders.getTypes(),
+                             rounded, parameters, groupOf(operands, count, 1), remainders,
+                             scalars[0], scalars[1], step.getWeightDecay(), step.getOrigin());
   }
 };
 
 struct AdamWLists : Lists<AdamWLists, AdamWOp> {
-  unsigned getOwnOperandCount(Operation*) const { return 4; }
+  unsigned getOwnOperandCount(Operation* op) const {
+    return llvm::cast<AdamWOp>(op).getRemainder() ? 5 : 4;
+  }
 
   Operation* buildList(Operation* op, mlir::OpBuilder& builder, ValueRange operands, unsigned count,
                        TypeRange rounded) const {
     auto step = llvm::cast<AdamWOp>(op);
     ValueRange parameters = groupOf(operands, count, 0), averages = groupOf(operands, count, 2),
-               squares = groupOf(operands, count, 3);
+               squares = groupOf(operands, count, 3),
+               remainders = step.getRemainder() ? groupOf(operands, count, 4) : ValueRange();
+    ValueRange scalars = operands.take_back(3);
     return AdamWListOp::create(builder, op->getLoc(), parameters.getTypes(), averages.getTypes(),
-                               squares.getTypes(), rounded, parameters, groupOf(operands, count, 1),
-                               averages, squares, operands[4 * count], operands[4 * count + 1],
-                               operands[4 * count + 2], step.getBeta1(), step.getBeta2(),
+                               squares.getTypes(), remainders.getTypes(), rounded, parameters,
+                               groupOf(operands, count, 1), averages, squares, remainders,
+                               scalars[0], scalars[1], scalars[2], step.getBeta1(), step.getBeta2(),
                                step.getEpsilon(), step.getWeightDecay(), step.getOrigin());
   }
 };
@@ -117,8 +149,18 @@ void attachLists(mlir::MLIRContext* context) {
 
 llvm::StringRef SgdListOp::getKernelName() { return "sgd"; }
 
+// Whether result `result` of a list replaces the operand: group i of them replaces group
+// replaced[i].
+static bool replaces(unsigned result, unsigned operand, unsigned count,
+                     llvm::ArrayRef<unsigned> replaced) {
+  const unsigned group = result / count;
+  return group < replaced.size() && operand == replaced[group] * count + result % count;
+}
+
 bool SgdListOp::mayOverwrite(unsigned result, unsigned operand) {
-  return result < getParameters().size() && operand == result;
+  constexpr unsigned kReplaced[] = {0, 2};
+  return replaces(result, operand, getParameters().size(),
+                  llvm::ArrayRef(kReplaced).drop_back(getRemainders().empty() ? 1 : 0));
 }
 
 int64_t SgdListOp::getBytesRead() {
@@ -132,6 +174,7 @@ LogicalResult SgdListOp::verify() {
       succeeded(context.expectRank("a gradient_scale", getGradientScale(), 0)) &&
       succeeded(context.expectRank("a learning_rate", getLearningRate(), 0)) &&
       succeeded(verifyNew(context, "new parameters", getParameters(), getNewParameters())) &&
+      succeeded(verifyRemainders(context, getParameters(), getRemainders(), getNewRemainders())) &&
       succeeded(verifyRounded(context, getParameters(), getRounded())));
 }
 
@@ -139,9 +182,9 @@ llvm::StringRef AdamWListOp::getKernelName() { return "adamw"; }
 
 // Each result replaces the operand that it is the new value of; two never share one.
 bool AdamWListOp::mayOverwrite(unsigned result, unsigned operand) {
-  constexpr unsigned kReplaced[] = {0, 2, 3};
-  const unsigned count = getParameters().size(), group = result / count;
-  return group < std::size(kReplaced) && operand == kReplaced[group] * count + result % count;
+  constexpr unsigned kReplaced[] = {0, 2, 3, 4};
+  return replaces(result, operand, getParameters().size(),
+                  llvm::ArrayRef(kReplaced).drop_back(getRemainders().empty() ? 1 : 0));
 }
 
 int64_t AdamWListOp::getBytesRead() {
@@ -160,6 +203,7 @@ LogicalResult AdamWListOp::verify() {
       succeeded(verifyNew(context, "new parameters", getParameters(), getNewParameters())) &&
       succeeded(verifyNew(context, "new averages", getExpAvgs(), getNewExpAvgs())) &&
       succeeded(verifyNew(context, "new averages", getExpAvgSqs(), getNewExpAvgSqs())) &&
+      succeeded(verifyRemainders(context, getParameters(), getRemainders(), getNewRemainders())) &&
       succeeded(verifyRounded(context, getParameters(), getRounded())));
 }
 

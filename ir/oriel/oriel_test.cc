@@ -117,8 +117,8 @@ TEST_F(OrielTest, PickingLabelsReadsOneLogitPerRow) {
 TEST_F(OrielTest, EachOptimizerResultReplacesItsOwnOperand) {
   mlir::Value p = Constant({8});
   mlir::Value scalar = Constant({});
-  auto adamw =
-      AdamWOp::create(builder_, loc_, p, p, p, p, scalar, scalar, scalar, 0.9, 0.999, 1e-8, 0.0);
+  auto adamw = AdamWOp::create(builder_, loc_, p, p, p, p, /*remainder=*/mlir::Value(), scalar,
+                               scalar, scalar, 0.9, 0.999, 1e-8, 0.0);
   for (unsigned result = 0; result < 3; ++result) {
     for (unsigned operand = 0; operand < 7; ++operand) {
       bool own = (result == 0 && operand == 0) || (result == 1 && operand == 2) ||

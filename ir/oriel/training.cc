@@ -100,20 +100,35 @@ LogicalResult SumSquaresOp::verify() {
   return InferenceContext(getLoc(), getOperationName()).expectRank("a result", getResult(), 0);
 }
 
+// What is of f32 is whole.
+static LogicalResult verifyRemainder(const InferenceContext& context, Value parameter,
+                                     Value remainder) {
+  if (!remainder) return success();
+  if (failed(context.expectShape("a remainder", remainder, shapeOf(parameter)))) return failure();
+  if (tensorType(parameter).getElementType().isBF16()) return success();
+  return context.refuse("expects a parameter of bf16 beside its remainder, got ",
+                        parameter.getType());
+}
+
 LogicalResult SgdOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location, Adaptor adaptor,
                                       llvm::SmallVectorImpl<mlir::Type>& results) {
   InferenceContext context(location, getOperationName());
   Value parameter = adaptor.getParameter();
   if (failed(context.expectShape("a gradient", adaptor.getGradient(), shapeOf(parameter))) ||
       failed(context.expectRank("a gradient_scale", adaptor.getGradientScale(), 0)) ||
-      failed(context.expectRank("a learning_rate", adaptor.getLearningRate(), 0))) {
+      failed(context.expectRank("a learning_rate", adaptor.getLearningRate(), 0)) ||
+      failed(verifyRemainder(context, parameter, adaptor.getRemainder()))) {
     return failure();
   }
   results.push_back(parameter.getType());
+  if (adaptor.getRemainder()) results.push_back(adaptor.getRemainder().getType());
   return success();
 }
 
-bool SgdOp::mayOverwrite(unsigned, unsigned operand) { return operand == 0; }
+bool SgdOp::mayOverwrite(unsigned result, unsigned operand) {
+  constexpr unsigned kReplaced[] = {0, 2};
+  return operand == kReplaced[result];
+}
 
 LogicalResult AdamWOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location, Adaptor adaptor,
                                         llvm::SmallVectorImpl<mlir::Type>& results) {
@@ -125,17 +140,19 @@ LogicalResult AdamWOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locati
       failed(context.expectShape("an exp_avg_sq", adaptor.getExpAvgSq(), shape)) ||
       failed(context.expectRank("a gradient_scale", adaptor.getGradientScale(), 0)) ||
       failed(context.expectRank("a learning_rate", adaptor.getLearningRate(), 0)) ||
-      failed(context.expectRank("a step", adaptor.getStep(), 0))) {
+      failed(context.expectRank("a step", adaptor.getStep(), 0)) ||
+      failed(verifyRemainder(context, parameter, adaptor.getRemainder()))) {
     return failure();
   }
   results.append(
       {parameter.getType(), adaptor.getExpAvg().getType(), adaptor.getExpAvgSq().getType()});
+  if (adaptor.getRemainder()) results.push_back(adaptor.getRemainder().getType());
   return success();
 }
 
 // Each result replaces the operand that it is the new value of; two never share one.
 bool AdamWOp::mayOverwrite(unsigned result, unsigned operand) {
-  constexpr unsigned kReplaced[] = {0, 2, 3};
+  constexpr unsigned kReplaced[] = {0, 2, 3, 4};
   return operand == kReplaced[result];
 }
 

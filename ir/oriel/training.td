@@ -122,25 +122,27 @@ def SumSquaresOp : Oriel_Op<"sum_squares", (ins Variadic<Oriel_FloatTensor>:$inp
 
 def SgdOp : Oriel_Op<"sgd",
     (ins Oriel_FloatTensor:$parameter, Oriel_FloatTensor:$gradient,
-         Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
+         Optional<Oriel_RemainderTensor>:$remainder, Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
          Oriel_FloatAttr:$weight_decay),
     [InferTypes, OverwritingOp, Pointwise]> {
   let summary = "One step of stochastic gradient descent";
   let description = [{
-    `p - lr (gradient_scale * g + weight_decay * p)`; scale and rate have rank 0. Made by
-    `train`; removed by `lower`.
+    `p - lr (gradient_scale * g + weight_decay * p)`; scale and rate have rank 0. With `remainder`,
+    the parameter is bf16, and what is stepped is the f32 that the two make together. Made by
+    `train`, without a remainder; removed by `lower`.
 
     Example: `%1 = oriel.sgd %p, %g, %scale, %lr {weight_decay = 0.0} : (tensor<8xf32>,
     tensor<8xf32>, tensor<f32>, tensor<f32>) -> tensor<8xf32>`.
   }];
-  let results = (outs Oriel_FloatTensor:$new_parameter);
+  let results = (outs Oriel_FloatTensor:$new_parameter,
+                      Optional<Oriel_RemainderTensor>:$new_remainder);
 }
 
 def AdamWOp : Oriel_Op<"adamw",
     (ins Oriel_FloatTensor:$parameter, Oriel_FloatTensor:$gradient,
          Oriel_FloatTensor:$exp_avg, Oriel_FloatTensor:$exp_avg_sq,
-         Oriel_FloatTensor:$gradient_scale, Oriel_FloatTensor:$learning_rate,
-         Oriel_FloatTensor:$step, Oriel_FloatAttr:$beta1, Oriel_FloatAttr:$beta2,
+         Optional<Oriel_RemainderTensor>:$remainder, Oriel_FloatTensor:$gradient_scale,
+         Oriel_FloatTensor:$learning_rate, Oriel_FloatTensor:$step, Oriel_FloatAttr:$beta1, Oriel_FloatAttr:$beta2,
          Oriel_FloatAttr:$epsilon, Oriel_FloatAttr:$weight_decay),
     [InferTypes, OverwritingOp, Pointwise]> {
   let summary = "One step of AdamW";
@@ -149,7 +151,8 @@ def AdamWOp : Oriel_Op<"adamw",
     `g = gradient_scale * gradient`, `p = p (1 - lr weight_decay)`,
     `m = β1 m + (1-β1) g`, `v = β2 v + (1-β2) g²`,
     `p - lr (m / (1-β1^step)) / (√(v / (1-β2^step)) + epsilon)`. `step` counts from 1.
-    Scale, rate and step have rank 0. Made by `train`; removed by `lower`.
+    Scale, rate and step have rank 0. A remainder as for `sgd`. Made by `train`, without a
+    remainder; removed by `lower`.
 
     Example: `%1:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9, beta2 =
     0.999, epsilon = 1.0e-8, weight_decay = 0.1} : (tensor<8xf32>, tensor<8xf32>,
@@ -157,7 +160,8 @@ def AdamWOp : Oriel_Op<"adamw",
     (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)`.
   }];
   let results = (outs Oriel_FloatTensor:$new_parameter, Oriel_FloatTensor:$new_exp_avg,
-                      Oriel_FloatTensor:$new_exp_avg_sq);
+                      Oriel_FloatTensor:$new_exp_avg_sq,
+                      Optional<Oriel_RemainderTensor>:$new_remainder);
 }
 
 #endif

@@ -91,6 +91,8 @@ absl::StatusOr<KernelFn> MakeCastFrom(const KernelSpec& spec) {
       return MakeCastPair<Source, Plain<uint8_t>>(spec);
     case DType::kBool:
       return MakeCastPair<Source, ToBoolean>(spec);
+    case DType::kI16:
+      break;
   }
   return Malformed(spec, "unknown result type");
 }
@@ -117,6 +119,8 @@ absl::StatusOr<KernelFn> MakeCast(const KernelSpec& spec) {
       return MakeCastFrom<Plain<uint8_t>>(spec);
     case DType::kBool:
       return MakeCastFrom<Boolean>(spec);
+    case DType::kI16:
+      break;
   }
   return Malformed(spec, "unknown operand type");
 }

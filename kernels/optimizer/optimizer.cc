@@ -8,12 +8,17 @@ absl::StatusOr<StepShape> StepShape::Make(const KernelSpec& spec, int own, int s
   const int operands = static_cast<int>(spec.operands.size()) - scalars;
   const int results = static_cast<int>(spec.results.size());
   const int news = own - 1;  // the gradient has no new value
-  const int count = operands / own;
-  const bool rounded = results == (news + 1) * count;
-  if (operands <= 0 || operands % own != 0 || (results != news * count && !rounded)) {
+  const bool remainders = !spec.operands.empty() && spec.operands[0].dtype == DType::kBF16;
+  const int groups = own + (remainders ? 1 : 0);
+  const int count = operands / groups;
+  const bool more = results == (news + 1) * count;
+  if (operands <= 0 || operands % groups != 0 ||
+      !(more || (results == news * count && !remainders))) {
     return Malformed(spec, "operands and results are not those of a list of parameters");
   }
-  const StepShape shape{count, spec.operands[0].dtype, spec.operands[count].dtype, rounded};
+  const bool rounded = more && !remainders;
+  const StepShape shape{count, ComputeDType(spec.operands[0].dtype), spec.operands[count].dtype,
+                        rounded, remainders};
   if (shape.gradient != shape.dtype &&
       (shape.dtype != DType::kF32 || shape.gradient != DType::kBF16)) {
     return Malformed(spec, "parameter and gradient differ in type");
@@ -23,14 +28,22 @@ absl::StatusOr<StepShape> StepShape::Make(const KernelSpec& spec, int own, int s
   }
   for (int i = 0; i < count; ++i) {
     const Shape& dims = spec.operands[i].shape;
+    const DType parameter = spec.operands[0].dtype;
     for (int group = 0; group < own; ++group) {
-      ORIEL_RETURN_IF_ERROR(
-          CheckOperand(spec, group * count + i, group == 1 ? shape.gradient : shape.dtype, dims));
+      const DType dtype = group == 0 ? parameter : group == 1 ? shape.gradient : shape.dtype;
+      ORIEL_RETURN_IF_ERROR(CheckOperand(spec, group * count + i, dtype, dims));
     }
     for (int group = 0; group < news; ++group) {
-      ORIEL_RETURN_IF_ERROR(CheckResult(spec, group * count + i, shape.dtype, dims));
+      const DType dtype = group == 0 ? parameter : shape.dtype;
+      ORIEL_RETURN_IF_ERROR(CheckResult(spec, group * count + i, dtype, dims));
     }
-    if (rounded) ORIEL_RETURN_IF_ERROR(CheckResult(spec, news * count + i, DType::kBF16, dims));
+    if (remainders) {
+      ORIEL_RETURN_IF_ERROR(CheckOperand(spec, own * count + i, DType::kI16, dims));
+    }
+    if (more) {
+      ORIEL_RETURN_IF_ERROR(
+          CheckResult(spec, news * count + i, rounded ? DType::kBF16 : DType::kI16, dims));
+    }
   }
   for (int i = 0; i < scalars; ++i) {
     ORIEL_RETURN_IF_ERROR(CheckOperand(spec, operands + i, shape.dtype, {}));

@@ -7,13 +7,16 @@
 //   adamw  g' = scale g; m' = β1 m + (1 - β1) g'; v' = β2 v + (1 - β2) g'²
 //          p' = (1 - rate decay) p - rate / (1 - β1^step) m' / (√v' / √(1 - β2^step) + ε)
 //          (Loshchilov and Hutter, Decoupled Weight Decay Regularization, algorithm 2)
-//   sum_squares: a block sums a chunk of kSquaresChunk elements, each thread its own in T, then
+//   Of p in bf16 with a remainder, both are joined to f32 and split again
+//   (runtime/base/remainder.h). sum_squares: a block sums a chunk of kSquaresChunk elements, each
+//   thread its own in T, then
 //          threads in double in the order of rows.cuh; one block sums the chunks in double.
 // A block steps chunks of kStepChunk elements of all tensors of the launch in turn.
 // Bytes over the memory, of f32 with a gradient of f32: sgd 12 per element, adamw 28, 2 more where
-// it is rounded; sum_squares 4.
+// it is rounded, as many with a remainder as without rounding; sum_squares 4.
 #include "kernels/cuda/rows.cuh"
 #include "kernels/optimizer/optimizer_args.h"
+#include "runtime/base/remainder.h"
 
 namespace oriel::kernels::cuda {
 namespace {
@@ -76,73 +79,118 @@ __device__ void ForEachChunk(const StepArgs& args, F step) {
   }
 }
 
-// Masters are f32.
-template <typename T, int kCount>
-__device__ void Round(void* to, int64_t at, const T (&from)[kCount]) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (to != nullptr) StorePack(static_cast<__nv_bfloat16*>(to) + at, from);
+// What is stepped: a parameter of S, of bf16 with a remainder.
+template <typename S>
+struct Stepped {
+  static constexpr bool kJoined = std::is_same_v<S, __nv_bfloat16>;
+  using Bits = std::conditional_t<kJoined, uint16_t, S>;
+
+  explicit __device__ Stepped(const StepTensor& tensor)
+      : p(static_cast<const Bits*>(tensor.p)),
+        new_p(static_cast<Bits*>(tensor.new_p)),
+        remainder(static_cast<const int16_t*>(tensor.remainder)),
+        behind(tensor.behind) {}
+
+  template <int kCount>
+  __device__ void Load(int64_t at, Compute<S> (&to)[kCount]) const {
+    if constexpr (kJoined) {
+      uint16_t rounded[kCount];
+      int16_t rest[kCount];
+      LoadPack(p + at, rounded);
+      LoadPack(remainder + at, rest);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) to[i] = runtime::JoinRemainder(rounded[i], rest[i]);
+    } else {
+      LoadPack(p + at, to);
+    }
   }
-}
+
+  template <int kCount>
+  __device__ void Store(int64_t at, const Compute<S> (&from)[kCount]) const {
+    if constexpr (kJoined) {
+      uint16_t rounded[kCount];
+      int16_t rest[kCount];
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        rounded[i] = runtime::RoundedAway(from[i]);
+        rest[i] = runtime::RemainderOf(from[i]);
+      }
+      StorePack(new_p + at, rounded);
+      StorePack(static_cast<int16_t*>(behind) + at, rest);
+    } else {
+      StorePack(new_p + at, from);
+      if constexpr (std::is_same_v<S, float>) {
+        if (behind != nullptr) StorePack(static_cast<__nv_bfloat16*>(behind) + at, from);
+      }
+    }
+  }
+
+  const Bits* p;
+  Bits* new_p;
+  const int16_t* remainder;
+  void* behind;
+};
 
 // Results may be the operands' buffers: an element is read and written by one thread.
-template <typename T, typename G>
-__device__ void AdamW(const StepArgs& args, const T* scale, const T* rate, const T* number) {
+template <typename S, typename G>
+__device__ void AdamW(const StepArgs& args, const Compute<S>* scale, const Compute<S>* rate,
+                      const Compute<S>* number) {
+  using T = Compute<S>;
   __shared__ Step<T> shared;
   if (threadIdx.x == 0) SetStep(args, scale, rate, number, &shared);
   __syncthreads();
   const Step<T> c = shared;
   ForEachChunk(args, [&](const StepTensor& tensor, int64_t begin, int64_t end) {
-    const T *p = static_cast<const T*>(tensor.p), *m = static_cast<const T*>(tensor.m),
-            *v = static_cast<const T*>(tensor.v);
+    const Stepped<S> p(tensor);
+    const T *m = static_cast<const T*>(tensor.m), *v = static_cast<const T*>(tensor.v);
     const G* g = static_cast<const G*>(tensor.gradient);
-    T *new_p = static_cast<T*>(tensor.new_p), *new_m = static_cast<T*>(tensor.new_m),
-      *new_v = static_cast<T*>(tensor.new_v);
+    T *new_m = static_cast<T*>(tensor.new_m), *new_v = static_cast<T*>(tensor.new_v);
     const int64_t packed = begin + (end - begin) / kWidth * kWidth;
     for (int64_t at = begin + threadIdx.x * kWidth; at < packed; at += blockDim.x * kWidth) {
       T ps[kWidth], gs[kWidth], ms[kWidth], vs[kWidth];
-      LoadPack(p + at, ps);
+      p.Load(at, ps);
       LoadPack(g + at, gs);
       LoadPack(m + at, ms);
       LoadPack(v + at, vs);
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) Update(c, gs[i], ps[i], ms[i], vs[i]);
-      StorePack(new_p + at, ps);
       StorePack(new_m + at, ms);
       StorePack(new_v + at, vs);
-      Round(tensor.rounded, at, ps);
+      p.Store(at, ps);
     }
     for (int64_t i = packed + threadIdx.x; i < end; i += blockDim.x) {
-      T one_p[1] = {p[i]}, one_m = m[i], one_v = v[i];
+      T one_p[1], one_m = m[i], one_v = v[i];
+      p.Load(i, one_p);
       Update(c, static_cast<T>(Widen(g[i])), one_p[0], one_m, one_v);
-      new_p[i] = one_p[0];
       new_m[i] = one_m;
       new_v[i] = one_v;
-      Round(tensor.rounded, i, one_p);
+      p.Store(i, one_p);
     }
   });
 }
 
-template <typename T, typename G>
-__device__ void Sgd(const StepArgs& args, const T* scale, const T* learning_rate) {
+template <typename S, typename G>
+__device__ void Sgd(const StepArgs& args, const Compute<S>* scale,
+                    const Compute<S>* learning_rate) {
+  using T = Compute<S>;
   const T factor = *scale, rate = *learning_rate, decay = static_cast<T>(args.weight_decay);
   ForEachChunk(args, [&](const StepTensor& tensor, int64_t begin, int64_t end) {
-    const T* p = static_cast<const T*>(tensor.p);
+    const Stepped<S> p(tensor);
     const G* g = static_cast<const G*>(tensor.gradient);
-    T* new_p = static_cast<T*>(tensor.new_p);
     const int64_t packed = begin + (end - begin) / kWidth * kWidth;
     for (int64_t at = begin + threadIdx.x * kWidth; at < packed; at += blockDim.x * kWidth) {
       T ps[kWidth], gs[kWidth];
-      LoadPack(p + at, ps);
+      p.Load(at, ps);
       LoadPack(g + at, gs);
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) ps[i] -= rate * (factor * gs[i] + decay * ps[i]);
-      StorePack(new_p + at, ps);
-      Round(tensor.rounded, at, ps);
+      p.Store(at, ps);
     }
     for (int64_t i = packed + threadIdx.x; i < end; i += blockDim.x) {
-      const T one[1] = {p[i] - rate * (factor * static_cast<T>(Widen(g[i])) + decay * p[i])};
-      new_p[i] = one[0];
-      Round(tensor.rounded, i, one);
+      T one[1];
+      p.Load(i, one);
+      one[0] -= rate * (factor * static_cast<T>(Widen(g[i])) + decay * one[0]);
+      p.Store(i, one);
     }
   });
 }
@@ -201,17 +249,19 @@ __device__ void FinishSquares(const double* sums, int64_t count, T* result) {
 
 }  // namespace
 
-#define ORIEL_STEP_KERNELS(T, type, G, gradient)                                                  \
-  ORIEL_CUDA_KERNEL(kThreads, oriel_adamw_##type##_##gradient, const StepArgs args,               \
-                    const T* scale, const T* rate, const T* number) {                             \
-    AdamW<T, G>(args, scale, rate, number);                                                       \
-  }                                                                                               \
-  ORIEL_CUDA_KERNEL(kThreads, oriel_sgd_##type##_##gradient, const StepArgs args, const T* scale, \
-                    const T* rate) {                                                              \
-    Sgd<T, G>(args, scale, rate);                                                                 \
+#define ORIEL_STEP_KERNELS(S, type, G, gradient)                                                 \
+  ORIEL_CUDA_KERNEL(kThreads, oriel_adamw_##type##_##gradient, const StepArgs args,              \
+                    const Compute<S>* scale, const Compute<S>* rate, const Compute<S>* number) { \
+    AdamW<S, G>(args, scale, rate, number);                                                      \
+  }                                                                                              \
+  ORIEL_CUDA_KERNEL(kThreads, oriel_sgd_##type##_##gradient, const StepArgs args,                \
+                    const Compute<S>* scale, const Compute<S>* rate) {                           \
+    Sgd<S, G>(args, scale, rate);                                                                \
   }
 ORIEL_STEP_KERNELS(float, f32, float, f32)
 ORIEL_STEP_KERNELS(float, f32, __nv_bfloat16, bf16)
+ORIEL_STEP_KERNELS(__nv_bfloat16, bf16, float, f32)
+ORIEL_STEP_KERNELS(__nv_bfloat16, bf16, __nv_bfloat16, bf16)
 ORIEL_STEP_KERNELS(double, f64, double, f64)
 
 ORIEL_CUDA_KERNEL(kThreads, oriel_sum_squares_f32, const SquaresArgs args, double* sums) {

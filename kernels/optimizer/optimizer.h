@@ -8,6 +8,9 @@
 //
 // A step is that of one or more parameters: first all p, then all gradients, and so on. Behind the
 // results may stand all p' once more, rounded to bf16 (to nearest, ties to even) for f32.
+// Or all p are bf16, and behind the operands of their own stand all remainders, i16, behind the
+// results all new ones: then p and p' are, in f32, what the two make together
+// (runtime/base/remainder.h, where ties are rounded away from zero), and all else is as for f32.
 // Dense buffers, of one shape for each parameter, f32 and f64, one type for all; scalars are of
 // that type. The gradients of f32 parameters (bf16 ones' masters, say) may be bf16, all of them.
 // Results are assigned and may be the buffers of p, m and v of the same parameter. Coefficients
@@ -27,9 +30,10 @@ inline constexpr int64_t kSquaresBlock = 16 * 1024;
 
 // The lists of a step.
 struct StepShape {
-  int count = 0;  // parameters
-  DType dtype, gradient;
-  bool rounded = false;  // p' once more, in bf16
+  int count = 0;            // parameters
+  DType dtype, gradient;    // that p is computed in, of gradients
+  bool rounded = false;     // p' once more, in bf16
+  bool remainders = false;  // p is bf16 and a remainder
   // InvalidArgument where operands and results are not those of a step with `own` operands for
   // each parameter (p, its gradient, its states) and `scalars` behind them.
   static absl::StatusOr<StepShape> Make(const KernelSpec& spec, int own, int scalars);

@@ -8,14 +8,14 @@ namespace oriel::kernels::cuda {
 
 // Parameters that one launch steps: as many as fit into a launch's parameters (4 KiB). Their
 // addresses are in the launch, so one that is recorded keeps them.
-inline constexpr int kStepTensors = 50;
+inline constexpr int kStepTensors = 45;
 // Elements that a block steps at a time.
 inline constexpr int64_t kStepChunk = 16 * 1024;
 
 struct StepTensor {
-  const void *p, *gradient, *m, *v;  // without states, sgd
+  const void *p, *gradient, *m, *v, *remainder;  // sgd without states; p of f32 without the last
   void *new_p, *new_m, *new_v;
-  void* rounded;  // null for none
+  void* behind;  // p' rounded, or its remainder; null for none
   int64_t count;
 };
 

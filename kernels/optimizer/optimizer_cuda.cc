@@ -51,11 +51,12 @@ absl::StatusOr<KernelFn> MakeStep(const KernelSpec& spec, Device& device, const 
                                   int states, int scalars, const StepArgs& step) {
   ORIEL_ASSIGN_OR_RETURN(const StepShape shape, StepShape::Make(spec, 2 + states, scalars));
   ORIEL_ASSIGN_OR_RETURN(const Function function,
-                         FindTyped(spec, device, stem, {shape.dtype, shape.gradient}));
+                         FindTyped(spec, device, stem, {spec.operands[0].dtype, shape.gradient}));
   ORIEL_ASSIGN_OR_RETURN(const std::vector<StepLaunch> launches,
                          StepLaunches(spec, device, shape, step));
   return KernelFn([=](const KernelArgs& args) {
-    const int n = shape.count, behind = (2 + states) * n;
+    const int n = shape.count, own = (2 + states) * n;
+    const int behind = own + (shape.remainders ? n : 0);
     for (const StepLaunch& launch : launches) {
       StepArgs now = launch.args;
       for (int j = 0; j < now.used; ++j) {
@@ -70,7 +71,8 @@ absl::StatusOr<KernelFn> MakeStep(const KernelSpec& spec, Device& device, const 
           tensor.new_m = args.results[n + i];
           tensor.new_v = args.results[2 * n + i];
         }
-        if (shape.rounded) tensor.rounded = args.results[(1 + states) * n + i];
+        if (shape.remainders) tensor.remainder = args.operands[own + i];
+        if (shape.rounded || shape.remainders) tensor.behind = args.results[own - n + i];
       }
       if (scalars == 3) {
         ORIEL_RETURN_IF_ERROR(function.Launch(launch.blocks, {kThreads}, StreamOf(args), now,

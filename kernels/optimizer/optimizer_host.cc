@@ -9,6 +9,7 @@
 #include "kernels/common/row_sums.h"
 #include "kernels/common/wide_row.h"
 #include "kernels/optimizer/optimizer.h"
+#include "runtime/base/remainder.h"
 
 namespace oriel::kernels {
 namespace {
@@ -76,10 +77,9 @@ struct SumSquares {
 // The loops stand in functions of their own, with coefficients by value: from within a lambda,
 // the compiler would have to assume that a store changes a captured coefficient.
 template <typename T, typename G>
-void SgdRange(const T* p, const G* g, T scale, T rate, T decay, T* out, int64_t begin,
-              int64_t end) {
+void StepSgd(const T* p, const G* g, T scale, T rate, T decay, T* new_p, int64_t count) {
 #pragma omp simd
-  for (int64_t i = begin; i < end; ++i) out[i] = p[i] - rate * (scale * g[i] + decay * p[i]);
+  for (int64_t i = 0; i < count; ++i) new_p[i] = p[i] - rate * (scale * g[i] + decay * p[i]);
 }
 
 template <typename T>
@@ -94,10 +94,10 @@ struct AdamWCoefficients {
 };
 
 template <typename T, typename G>
-void AdamWRange(const T* p, const G* gradient, const T* m, const T* v, AdamWCoefficients<T> c,
-                T* new_p, T* new_m, T* new_v, int64_t begin, int64_t end) {
+void StepAdamW(const T* p, const G* gradient, const T* m, const T* v, AdamWCoefficients<T> c,
+               T* new_p, T* new_m, T* new_v, int64_t count) {
 #pragma omp simd
-  for (int64_t i = begin; i < end; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     const T g = c.scale * gradient[i];
     const T first = c.b1 * m[i] + c.c1 * g;
     const T second = c.b2 * v[i] + c.c2 * (g * g);
@@ -107,53 +107,95 @@ void AdamWRange(const T* p, const G* gradient, const T* m, const T* v, AdamWCoef
   }
 }
 
-// Elements that are stepped before they are rounded: they stay in the cache.
-constexpr int64_t kRoundedBlock = 4096;
-
-// Calls range(tensor, begin, end) for pieces of all tensors, in parallel where they are large, and
-// rounds what it has made.
-template <typename T, typename Range>
-void ForEachRange(const std::vector<int64_t>& sizes, int threads, int64_t cost,
-                  const KernelArgs& args, int rounded, Range range) {
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    const int tensor = static_cast<int>(i);
-    const T* stepped = args.result<T>(tensor);
-    auto* narrow = rounded < 0 ? nullptr : args.result<BFloat16>(rounded + tensor);
-    ParallelForElements(threads, sizes[i], cost, [=](int64_t begin, int64_t end) {
-      if (narrow == nullptr) return range(tensor, begin, end);
-      for (; begin < end; begin += kRoundedBlock) {
-        const int64_t block = std::min(end, begin + kRoundedBlock);
-        range(tensor, begin, block);
-        if constexpr (std::is_same_v<T, float>) {
-          RoundElements(stepped + begin, block - begin, narrow + begin);
-        }
-      }
-    });
+void JoinElements(const uint16_t* rounded, const int16_t* remainders, int64_t count,
+                  float* joined) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    joined[i] = runtime::JoinRemainder(rounded[i], remainders[i]);
   }
 }
 
-std::vector<int64_t> SizesOf(const KernelSpec& spec, const StepShape& shape) {
-  std::vector<int64_t> sizes;
-  for (int i = 0; i < shape.count; ++i) sizes.push_back(spec.operands[i].num_elements());
-  return sizes;
+void SplitElements(const float* joined, int64_t count, uint16_t* rounded, int16_t* remainders) {
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    rounded[i] = runtime::RoundedAway(joined[i]);
+    remainders[i] = runtime::RemainderOf(joined[i]);
+  }
 }
+
+// Elements that are stepped before they are rounded: they stay in the cache.
+constexpr int64_t kRoundedBlock = 4096;
+
+// A step of all parameters of a list, whose operands of their own come in `own` groups.
+struct StepList {
+  StepList(const KernelSpec& spec, const StepShape& step, int groups)
+      : shape(step), own(groups), threads(spec.num_threads) {
+    for (int i = 0; i < shape.count; ++i) sizes.push_back(spec.operands[i].num_elements());
+  }
+
+  // Where the scalars begin.
+  int scalars() const { return (own + (shape.remainders ? 1 : 0)) * shape.count; }
+
+  // Calls step(tensor, p, new_p, begin, count) for pieces of all tensors, in parallel where they
+  // are large; p and new_p are those of the piece.
+  template <typename T, typename Step>
+  void Run(const KernelArgs& args, int64_t cost, Step step) const {
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const int tensor = static_cast<int>(i);
+      ParallelForElements(threads, sizes[i], cost, [&](int64_t begin, int64_t end) {
+        if constexpr (std::is_same_v<T, float>) {
+          if (shape.rounded || shape.remainders) return RunNarrow(args, tensor, begin, end, step);
+        }
+        step(tensor, args.operand<T>(tensor) + begin, args.result<T>(tensor) + begin, begin,
+             end - begin);
+      });
+    }
+  }
+
+ private:
+  template <typename Step>
+  void RunNarrow(const KernelArgs& args, int tensor, int64_t begin, int64_t end, Step step) const {
+    const int last = (own - 1) * shape.count + tensor;  // result: rounded, or a remainder
+    float joined[kRoundedBlock];
+    for (; begin < end; begin += kRoundedBlock) {
+      const int64_t count = std::min(end - begin, kRoundedBlock);
+      if (shape.rounded) {
+        float* stepped = args.result<float>(tensor) + begin;
+        step(tensor, args.operand<float>(tensor) + begin, stepped, begin, count);
+        RoundElements(stepped, count, args.result<BFloat16>(last) + begin);
+        continue;
+      }
+      const int remainder = own * shape.count + tensor;
+      JoinElements(args.operand<uint16_t>(tensor) + begin, args.operand<int16_t>(remainder) + begin,
+                   count, joined);
+      step(tensor, joined, joined, begin, count);
+      SplitElements(joined, count, args.result<uint16_t>(tensor) + begin,
+                    args.result<int16_t>(last) + begin);
+    }
+  }
+
+ public:
+  const StepShape shape;
+  const int own;
+  const int threads;
+  std::vector<int64_t> sizes;  // of the parameters
+};
 
 // Parameters of T, gradients of G.
 template <typename T, typename G>
 struct Sgd {
+  static constexpr int kOwn = 2, kScalars = 2;
+
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec, const StepShape& shape) {
     ORIEL_ASSIGN_OR_RETURN(const double weight_decay, spec.Float("weight_decay"));
-    const int threads = spec.num_threads;
-    return KernelFn([=, sizes = SizesOf(spec, shape)](const KernelArgs& args) {
-      const int n = shape.count;
-      const T scale = *args.operand<T>(2 * n);
-      const T rate = *args.operand<T>(2 * n + 1);
+    return KernelFn([weight_decay, list = StepList(spec, shape, kOwn)](const KernelArgs& args) {
+      const int n = list.shape.count;
+      const T scale = *args.operand<T>(list.scalars());
+      const T rate = *args.operand<T>(list.scalars() + 1);
       const T decay = static_cast<T>(weight_decay);
-      ForEachRange<T>(sizes, threads, 2, args, shape.rounded ? n : -1,
-                      [=](int i, int64_t begin, int64_t end) {
-                        SgdRange(args.operand<T>(i), args.operand<G>(n + i), scale, rate, decay,
-                                 args.result<T>(i), begin, end);
-                      });
+      list.Run<T>(args, 2, [=](int i, const T* p, T* new_p, int64_t begin, int64_t count) {
+        StepSgd(p, args.operand<G>(n + i) + begin, scale, rate, decay, new_p, count);
+      });
       return absl::OkStatus();
     });
   }
@@ -161,18 +203,19 @@ struct Sgd {
 
 template <typename T, typename G>
 struct AdamW {
+  static constexpr int kOwn = 4, kScalars = 3;
+
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec, const StepShape& shape) {
     ORIEL_ASSIGN_OR_RETURN(const double beta1, spec.Float("beta1"));
     ORIEL_ASSIGN_OR_RETURN(const double beta2, spec.Float("beta2"));
     ORIEL_ASSIGN_OR_RETURN(const double epsilon, spec.Float("epsilon"));
     ORIEL_ASSIGN_OR_RETURN(const double weight_decay, spec.Float("weight_decay"));
-    const int threads = spec.num_threads;
-    return KernelFn([=, sizes = SizesOf(spec, shape)](const KernelArgs& args) {
-      const int n = shape.count;
-      const double rate = static_cast<double>(*args.operand<T>(4 * n + 1));
-      const double step = static_cast<double>(*args.operand<T>(4 * n + 2));
+    return KernelFn([=, list = StepList(spec, shape, kOwn)](const KernelArgs& args) {
+      const int n = list.shape.count, scalars = list.scalars();
+      const double rate = static_cast<double>(*args.operand<T>(scalars + 1));
+      const double step = static_cast<double>(*args.operand<T>(scalars + 2));
       AdamWCoefficients<T> c;
-      c.scale = *args.operand<T>(4 * n);
+      c.scale = *args.operand<T>(scalars);
       c.keep = static_cast<T>(1 - rate * weight_decay);
       c.b1 = static_cast<T>(beta1);
       c.c1 = static_cast<T>(1 - beta1);
@@ -181,29 +224,28 @@ struct AdamW {
       c.step_size = static_cast<T>(rate / (1 - std::pow(beta1, step)));
       c.root_scale = static_cast<T>(1 / std::sqrt(1 - std::pow(beta2, step)));
       c.epsilon = static_cast<T>(epsilon);
-      ForEachRange<T>(sizes, threads, 4, args, shape.rounded ? 3 * n : -1,
-                      [=](int i, int64_t begin, int64_t end) {
-                        AdamWRange(args.operand<T>(i), args.operand<G>(n + i),
-                                   args.operand<T>(2 * n + i), args.operand<T>(3 * n + i), c,
-                                   args.result<T>(i), args.result<T>(n + i),
-                                   args.result<T>(2 * n + i), begin, end);
-                      });
+      list.Run<T>(args, 4, [=](int i, const T* p, T* new_p, int64_t begin, int64_t count) {
+        StepAdamW(p, args.operand<G>(n + i) + begin, args.operand<T>(2 * n + i) + begin,
+                  args.operand<T>(3 * n + i) + begin, c, new_p, args.result<T>(n + i) + begin,
+                  args.result<T>(2 * n + i) + begin, count);
+      });
       return absl::OkStatus();
     });
   }
 };
 
-// A step, with gradients of the parameter's type, or of bf16 for f32. kOwn operands are each
-// parameter's, kScalars stand behind them.
-template <template <typename, typename> class Step, int kOwn, int kScalars>
+// A step, with gradients of the parameter's type, or of bf16 for f32.
+template <template <typename, typename> class Step>
 struct ByGradient {
   template <typename T>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
-    ORIEL_ASSIGN_OR_RETURN(const StepShape shape, StepShape::Make(spec, kOwn, kScalars));
+    using Plain = Step<T, T>;
+    ORIEL_ASSIGN_OR_RETURN(const StepShape shape,
+                           StepShape::Make(spec, Plain::kOwn, Plain::kScalars));
     if constexpr (std::is_same_v<T, float>) {
       if (shape.gradient == DType::kBF16) return Step<T, BFloat16>::Make(spec, shape);
     }
-    return Step<T, T>::Make(spec, shape);
+    return Plain::Make(spec, shape);
   }
 };
 
@@ -214,11 +256,11 @@ absl::StatusOr<KernelFn> MakeSumSquares(const KernelSpec& spec) {
 }
 absl::StatusOr<KernelFn> MakeSgd(const KernelSpec& spec) {
   if (spec.operands.empty()) return Malformed(spec, "has no operands");
-  return DispatchFloat<ByGradient<Sgd, 2, 2>>(spec, spec.operands[0].dtype);
+  return DispatchFloat<ByGradient<Sgd>>(spec, ComputeDType(spec.operands[0].dtype));
 }
 absl::StatusOr<KernelFn> MakeAdamW(const KernelSpec& spec) {
   if (spec.operands.empty()) return Malformed(spec, "has no operands");
-  return DispatchFloat<ByGradient<AdamW, 4, 3>>(spec, spec.operands[0].dtype);
+  return DispatchFloat<ByGradient<AdamW>>(spec, ComputeDType(spec.operands[0].dtype));
 }
 
 ORIEL_REGISTER_HOST_KERNEL("sum_squares", 0, MakeSumSquares);

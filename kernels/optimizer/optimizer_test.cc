@@ -4,10 +4,15 @@
 
 #include "gmock/gmock.h"
 #include "kernels/testing.h"
+#include "runtime/base/float16.h"
+#include "runtime/base/remainder.h"
 
 namespace oriel::kernels {
 namespace {
 
+using runtime::BFloat16ToFloat;
+using runtime::RemainderOf;
+using runtime::RoundedAway;
 using testing::Attributes;
 using testing::ExpectClose;
 using testing::kFloats;
@@ -155,6 +160,81 @@ TEST(OptimizerTest, AdamWOfAList) {
         "adamw", dtype, gradient, rounded, 4,
         {Tensor::Scalar(dtype, 0.5), Tensor::Scalar(dtype, 0.125), Tensor::Scalar(dtype, 3)},
         {{"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.01}});
+  }
+}
+
+// Runs a step of parameters that are bf16 and a remainder, and of what the two make in f32: the
+// same bits.
+void ExpectRemaindersAreMasters(const char* kernel, DType gradient, int own,
+                                const std::vector<Tensor>& scalars, const Attributes& attributes,
+                                int in_place) {
+  const std::vector<Shape> shapes = ListShapes();
+  std::vector<Tensor> masters, rounded, remainders, others;
+  const auto rounded_of = [](const Tensor& master) {
+    Values values;
+    for (const double value : master.values()) {
+      values.push_back(BFloat16ToFloat(RoundedAway(static_cast<float>(value))));
+    }
+    return values;
+  };
+  const auto remainders_of = [](const Tensor& master) {
+    Values values;
+    for (const double value : master.values()) {
+      values.push_back(RemainderOf(static_cast<float>(value)));
+    }
+    return values;
+  };
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    masters.push_back(Tensor::Random(DType::kF32, shapes[i], static_cast<int>(i), -1, 1));
+    rounded.emplace_back(TensorSpec{DType::kBF16, shapes[i]}, rounded_of(masters[i]));
+    remainders.emplace_back(TensorSpec{DType::kI16, shapes[i]}, remainders_of(masters[i]));
+  }
+  for (int group = 1; group < own; ++group) {
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const int seed = static_cast<int>(group * shapes.size() + i);
+      others.push_back(
+          Tensor::Random(group == 1 ? gradient : DType::kF32, shapes[i], seed, 0.01, 1));
+    }
+  }
+  const auto join = [](std::initializer_list<std::vector<Tensor>> lists) {
+    std::vector<Tensor> all;
+    for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+    return all;
+  };
+  const auto results = [&](DType first, DType last) {
+    std::vector<TensorSpec> specs;
+    for (int group = 0; group < own; ++group) {
+      const DType dtype = group == 0 ? first : group == own - 1 ? last : DType::kF32;
+      for (const Shape& shape : shapes) specs.push_back({dtype, shape});
+    }
+    return specs;
+  };
+  const std::vector<Tensor> expected = RunKernel(kernel, join({masters, others, scalars}),
+                                                 results(DType::kF32, DType::kBF16), attributes);
+  const std::vector<Tensor> found =
+      RunKernel(kernel, join({rounded, others, remainders, scalars}),
+                results(DType::kBF16, DType::kI16), attributes, in_place);
+  ASSERT_EQ(found.size(), expected.size());
+  const size_t n = shapes.size(), last = (own - 1) * n;
+  for (size_t i = 0; i < n; ++i) {
+    EXPECT_EQ(found[i].values(), rounded_of(expected[i])) << i;
+    EXPECT_EQ(found[last + i].values(), remainders_of(expected[i])) << i;
+    for (int group = 1; group < own - 1; ++group) {
+      EXPECT_EQ(found[group * n + i].values(), expected[group * n + i].values()) << i;
+    }
+  }
+}
+
+TEST(OptimizerTest, RemaindersAreMasters) {
+  const auto scalar = [](double value) { return Tensor::Scalar(DType::kF32, value); };
+  for (const DType gradient : {DType::kF32, DType::kBF16}) {
+    for (const int in_place : {-1, 0}) {
+      ExpectRemaindersAreMasters("sgd", gradient, 2, {scalar(0.5), scalar(0.25)},
+                                 {{"weight_decay", 0.125}}, in_place);
+      ExpectRemaindersAreMasters(
+          "adamw", gradient, 4, {scalar(0.5), scalar(0.125), scalar(3)},
+          {{"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.01}}, in_place);
+    }
   }
 }
 

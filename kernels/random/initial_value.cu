@@ -9,6 +9,7 @@
 #include "kernels/random/initial_value.h"
 #include "kernels/random/normal.h"
 #include "runtime/base/philox.h"
+#include "runtime/base/remainder.h"
 
 namespace oriel::kernels::cuda {
 namespace {
@@ -31,6 +32,18 @@ __device__ runtime::PhiloxCounter WordsOf(const InitialValueLaunch& launch, uint
       {static_cast<uint32_t>(launch.seed), static_cast<uint32_t>(launch.seed >> 32)});
 }
 
+// uint16_t are the bits of bf16 to which i16 is the remainder.
+template <typename S>
+__device__ S Stored(float value) {
+  if constexpr (std::is_same_v<S, uint16_t>) {
+    return runtime::RoundedAway(value);
+  } else if constexpr (std::is_same_v<S, int16_t>) {
+    return runtime::RemainderOf(value);
+  } else {
+    return Narrow<S>(value);
+  }
+}
+
 template <typename S>
 __device__ void MakeNormal(const InitialValueLaunch& launch, S* y) {
   for (int64_t i = GlobalThread(); i < launch.count; i += GlobalThreads()) {
@@ -41,7 +54,7 @@ __device__ void MakeNormal(const InitialValueLaunch& launch, S* y) {
     SinCosOfTurn(upper ? words[3] : words[1], &sine, &cosine);
     const float radius = Sqrt(SquaredRadius(upper ? words[2] : words[0]));
     const float z = Product(radius, (index & 1) != 0 ? sine : cosine);
-    y[i] = Narrow<S>(launch.first + Product(launch.second, z));
+    y[i] = Stored<S>(launch.first + Product(launch.second, z));
   }
 }
 
@@ -54,7 +67,7 @@ __device__ void MakeUniform(const InitialValueLaunch& launch, S* y) {
     const uint32_t high = (index & 1) != 0 ? words[3] : words[2];
     const float u = UniformOf((index & 2) != 0 ? high : low);
     const float value = launch.first + Product(launch.second - launch.first, u);
-    y[i] = Narrow<S>(value < launch.last ? value : launch.last);
+    y[i] = Stored<S>(value < launch.last ? value : launch.last);
   }
 }
 
@@ -70,5 +83,7 @@ __device__ void MakeUniform(const InitialValueLaunch& launch, S* y) {
 
 ORIEL_INITIAL_VALUES(f32, float)
 ORIEL_INITIAL_VALUES(bf16, __nv_bfloat16)
+ORIEL_INITIAL_VALUES(away_bf16, uint16_t)
+ORIEL_INITIAL_VALUES(away_i16, int16_t)
 
 }  // namespace oriel::kernels::cuda

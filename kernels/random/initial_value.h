@@ -2,13 +2,15 @@
 // (runtime/train/random_values.h, which defines them), with the same bits.
 //
 //   operands    none
-//   results     y, f32 or bf16: a box of the parameter; computed in f32 and rounded once
+//   results     y, f32 or bf16: a box of the parameter; computed in f32 and rounded once. Or i16:
+//               what bf16 lacks of that, where it is rounded away from zero (`away`)
 //   attributes  kind            "normal" or "uniform"
 //               first, second   f64: mean and deviation; low and high
 //               seed            i64: its bits
 //               name            i64: the bits of the hash of the parameter's name
 //               shape           i64s: of the whole parameter
 //               start           i64s: where in it y begins
+//               away            i64, 1 if there: bf16 is RoundedAway (runtime/base/remainder.h)
 //
 // A box that reaches beyond the parameter (padding) is refused.
 #ifndef ORIEL_KERNELS_RANDOM_INITIAL_VALUE_H_

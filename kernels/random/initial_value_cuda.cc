@@ -61,9 +61,11 @@ absl::StatusOr<KernelFn> MakeInitialValue(const KernelSpec& spec, Device& device
   launch.last = std::nextafter(launch.second, launch.first);
   launch.seed = static_cast<uint64_t>(seed);
   launch.name = static_cast<uint64_t>(name);
-  ORIEL_ASSIGN_OR_RETURN(
-      const Function function,
-      FindTyped(spec, device, absl::StrCat("oriel_initial_", kind), {spec.results[0].dtype}));
+  ORIEL_ASSIGN_OR_RETURN(const Function function,
+                         FindTyped(spec, device,
+                                   absl::StrCat("oriel_initial_", kind,
+                                                spec.attributes.count("away") > 0 ? "_away" : ""),
+                                   {spec.results[0].dtype}));
   const Grid blocks = BlocksFor(device, launch.count, InitialValueLaunch::kThreads);
   return KernelFn([=](const KernelArgs& args) -> absl::Status {
     if (launch.count == 0) return absl::OkStatus();

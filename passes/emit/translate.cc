@@ -18,6 +18,7 @@ plan::DType dtypeOf(mlir::Type type) {
   if (type.isInteger(1)) return plan::BOOL;
   if (type.isUnsignedInteger(8)) return plan::U8;
   if (type.isInteger(8)) return plan::I8;
+  if (type.isInteger(16)) return plan::I16;
   if (type.isInteger(32)) return plan::I32;
   if (type.isInteger(64)) return plan::I64;
   return plan::DTYPE_UNSPECIFIED;

@@ -9,6 +9,7 @@ namespace oriel {
 mlir::LogicalResult formLaunches(mlir::ModuleOp program, const LaunchForms& forms) {
   // In the order of the phase's passes (driver/pipelines.cc).
   if (failed(assignGradients(program))) return mlir::failure();
+  if (forms.fused) keepRemainders(program);
   if (forms.fused) formFused(program);
   if (forms.generated) formGenerated(program);
   return mlir::success();

@@ -16,6 +16,7 @@ struct LaunchForms {
 
 // Of a program behind `overlap`: what the passes of these names do, one by one.
 mlir::LogicalResult assignGradients(mlir::ModuleOp program);
+void keepRemainders(mlir::ModuleOp program);
 void formFused(mlir::ModuleOp program);
 
 // Of a program behind `overlap`: its ops as they are launched, with the times and the memory of

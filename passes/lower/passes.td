@@ -28,6 +28,31 @@ def AssignGradients : Pass<"oriel-assign-gradients", "::mlir::ModuleOp"> {
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }
 
+def KeepRemainders : Pass<"oriel-keep-remainders", "::mlir::ModuleOp"> {
+  let summary = "Keeps of an f32 master only what its parameter of bf16 lacks";
+  let description = [{
+    A parameter of bf16 is its master rounded: the two have 48 bits for the 32 of a number. Where
+    both are stored alike and the step's op takes it (ListedOpInterface), the state `master` becomes
+    i16, the 16 bits that the parameter lacks (runtime/base/remainder.h), and the step computes with
+    what the two make together. Of ranks that store parts of the master but all of the parameter
+    (ZeRO 1 and 2), it stays.
+
+    ```mlir
+    func.func @update(%p {parameter "w"} : bf16, %m {optimizer_state "w" "master"} : f32, %g, ..) {
+      %0 = oriel.sgd %m, %g, ..
+      %1 = oriel.cast %0 : f32 to bf16
+      return %1 {parameter "w"}, %0 {optimizer_state "w" "master"}
+    }
+    // →
+    func.func @update(%p {parameter "w"} : bf16, %m {optimizer_state "w" "master"} : i16, %g, ..) {
+      %0:2 = oriel.sgd %p, %g, %m, ..
+      return %0#0 {parameter "w"}, %0#1 {optimizer_state "w" "master"}
+    }
+    ```
+  }];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
 def FormFused : Pass<"oriel-form-fused", "::mlir::ModuleOp"> {
   let summary = "Joins sums, casts, activations and gradients of biases to the ops beside them";
   let description = [{

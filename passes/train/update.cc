@@ -60,8 +60,9 @@ void buildStep(SegmentBuilder& segment, Location loc, const Recipe& recipe,
   const Recipe::Optimizer& optimizer = recipe.optimizer;
   double decay = recipe.weightDecayOf(parameter.getOnnxName().str());
   if (optimizer.kind == Recipe::OptimizerKind::kSgd) {
-    addStepped(ir::SgdOp::create(segment.builder(), loc, master, gradient, gradientScale,
-                                 learningRate, decay));
+    addStepped(ir::SgdOp::create(segment.builder(), loc, master, gradient, /*remainder=*/Value(),
+                                 gradientScale, learningRate, decay)
+                   .getNewParameter());
     return;
   }
   ValueRole average{ValueKind::kOptimizerState, ref, "exp_avg"};
@@ -69,8 +70,8 @@ void buildStep(SegmentBuilder& segment, Location loc, const Recipe& recipe,
   Value expAvg = segment.argument(average, type, loc);
   Value expAvgSq = segment.argument(squareAverage, type, loc);
   auto stepped = ir::AdamWOp::create(segment.builder(), loc, master, gradient, expAvg, expAvgSq,
-                                     gradientScale, learningRate, step, optimizer.beta1,
-                                     optimizer.beta2, optimizer.epsilon, decay);
+                                     /*remainder=*/Value(), gradientScale, learningRate, step,
+                                     optimizer.beta1, optimizer.beta2, optimizer.epsilon, decay);
   addStepped(stepped.getNewParameter());
   segment.addResult(stepped.getNewExpAvg(), average);
   segment.addResult(stepped.getNewExpAvgSq(), squareAverage);

@@ -15,6 +15,7 @@ int64_t DTypeBytes(DType dtype) {
       return 4;
     case DType::kF16:
     case DType::kBF16:
+    case DType::kI16:
       return 2;
     case DType::kI8:
     case DType::kU8:
@@ -43,6 +44,8 @@ std::string_view DTypeName(DType dtype) {
       return "i64";
     case DType::kI32:
       return "i32";
+    case DType::kI16:
+      return "i16";
     case DType::kI8:
       return "i8";
     case DType::kU8:

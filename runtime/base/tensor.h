@@ -9,7 +9,7 @@
 
 namespace oriel::runtime {
 
-enum class DType : uint8_t { kF32, kF64, kF16, kBF16, kI64, kI32, kI8, kU8, kBool };
+enum class DType : uint8_t { kF32, kF64, kF16, kBF16, kI64, kI32, kI8, kU8, kBool, kI16 };
 
 // Bytes of one element. A boolean is one byte, 0 or 1.
 int64_t DTypeBytes(DType dtype);

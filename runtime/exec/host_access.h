@@ -31,6 +31,13 @@ class HostAccess {
   HostAccess() = default;  // of no buffer
   // The executor must outlive it.
   HostAccess(Executor& executor, const BufferView& view) : executor_(&executor), view_(view) {}
+  // The f32 numbers that a buffer of bf16 and one of remainders make together (remainder.h), of one
+  // shape. What is written to it, both have; without a remainder (of nothing), nothing can be read.
+  HostAccess(Executor& executor, const BufferView& rounded, const BufferView& remainder)
+      : executor_(&executor),
+        view_{{DType::kF32, rounded.spec.shape}, rounded.data},
+        is_joined_(true),
+        remainder_(remainder) {}
   // Memory of the host, which no executor has.
   HostAccess(const TensorSpec& spec, void* memory) : view_{spec, memory} {}
 
@@ -58,9 +65,16 @@ class HostAccess {
   // The buffer's memory, if the host has it.
   void* Memory() const;
   std::vector<Box> Pieces(const Box& box) const;
+  // Of a joined one, the buffer of bf16.
+  BufferView Rounded() const { return {{DType::kBF16, view_.spec.shape}, view_.data}; }
+  // So many elements from the `first`-th on.
+  absl::Status ReadElements(int64_t first, int64_t count, void* target) const;
+  absl::Status WriteElements(int64_t first, int64_t count, const void* source) const;
 
   Executor* executor_ = nullptr;  // null: the memory is the host's
   BufferView view_;
+  bool is_joined_ = false;
+  BufferView remainder_;  // of a joined one
 };
 
 }  // namespace oriel::runtime

@@ -1,6 +1,7 @@
 #include "runtime/exec/host_access.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "runtime/base/status_testing.h"
@@ -109,6 +110,56 @@ TEST(HostAccessTest, MemoryOfTheHostIsUsedAsItIs) {
     return absl::OkStatus();
   }));
   EXPECT_EQ(values, (std::vector<float>{1, 2, 3, 4, 5, -1}));
+}
+
+// Both lie in one buffer here, the remainders behind the numbers of bf16.
+TEST(HostAccessTest, NumbersAndRemaindersAreReadAndWrittenAsOne) {
+  class Halves final : public Executor {
+   public:
+    absl::Status Run(std::string_view, int64_t) override { return absl::OkStatus(); }
+    absl::StatusOr<BufferView> Find(plan::BufferKind, std::string_view,
+                                    std::string_view) const override {
+      return absl::NotFoundError("");
+    }
+    void* HostMemory(const BufferView& view) const override { return view.data; }
+    absl::Status Read(const BufferView& view, int64_t offset, void* target,
+                      int64_t count) const override {
+      std::memcpy(target, static_cast<const char*>(view.data) + offset, count);
+      return absl::OkStatus();
+    }
+    absl::Status Write(const BufferView& view, int64_t offset, const void* source,
+                       int64_t count) override {
+      std::memcpy(static_cast<char*>(view.data) + offset, source, count);
+      return absl::OkStatus();
+    }
+    absl::StatusOr<SegmentProfile> Profile(std::string_view) const override {
+      return SegmentProfile();
+    }
+    const plan::Program& program() const override { return program_; }
+
+   private:
+    plan::Program program_;
+  } executor;
+  uint16_t rounded[4] = {};
+  int16_t remainders[4] = {};
+  const BufferView upper{{DType::kBF16, {2, 2}}, rounded}, lower{{DType::kI16, {2, 2}}, remainders};
+  const HostAccess access(executor, upper, lower);
+  EXPECT_EQ(access.spec(), (TensorSpec{DType::kF32, {2, 2}}));
+  const std::vector<float> values = {1.0f / 3, -1e-30f, 0, 3.4e38f};
+  ORIEL_ASSERT_OK(access.WritePieces(WholeBox({2, 2}), [&](const Box& piece, void* data) {
+    EXPECT_EQ(piece, WholeBox({2, 2}));
+    std::copy(values.begin(), values.end(), static_cast<float*>(data));
+    return absl::OkStatus();
+  }));
+  EXPECT_EQ(rounded[0], 0x3eab);  // of 0x3eaaaaab
+  EXPECT_EQ(static_cast<uint16_t>(remainders[0]), 0xaaab);
+  std::vector<char> copy;
+  ORIEL_ASSERT_OK_AND_ASSIGN(const void* mapped, access.Map(copy));
+  EXPECT_EQ(std::memcmp(mapped, values.data(), sizeof(float) * values.size()), 0);
+  // A copy on another grid has no remainder: it is only written.
+  const HostAccess written(executor, upper, {});
+  ORIEL_ASSERT_OK(written.Write(values.data()));
+  EXPECT_EQ(written.Map(copy).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(HostAccessTest, ErrorsArePassedOn) {

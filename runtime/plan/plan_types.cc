@@ -29,6 +29,8 @@ std::optional<DType> FromPlan(plan::DType dtype) {
       return DType::kI64;
     case plan::I32:
       return DType::kI32;
+    case plan::I16:
+      return DType::kI16;
     case plan::I8:
       return DType::kI8;
     case plan::U8:
@@ -54,6 +56,8 @@ plan::DType ToPlan(DType dtype) {
       return plan::I64;
     case DType::kI32:
       return plan::I32;
+    case DType::kI16:
+      return plan::I16;
     case DType::kI8:
       return plan::I8;
     case DType::kU8:
@@ -278,6 +282,11 @@ const plan::OptimizerState* MasterOf(const plan::Plan& plan, const plan::Paramet
   return nullptr;
 }
 
+bool HasRemainder(const plan::Plan& plan, const plan::Parameter& parameter) {
+  const plan::OptimizerState* master = MasterOf(plan, parameter);
+  return master != nullptr && master->global().dtype() == plan::I16;
+}
+
 const std::string& NameInFiles(const plan::Parameter& parameter) {
   return parameter.has_part_of() ? parameter.part_of().tensor() : parameter.name();
 }
@@ -292,6 +301,7 @@ TensorSpec FileSpec(const plan::Plan& plan, const plan::Parameter& parameter) {
   const plan::OptimizerState* master = MasterOf(plan, parameter);
   TensorSpec spec = FromPlan(master == nullptr ? parameter.global() : master->global());
   spec.shape = ShapeInFiles(parameter);
+  if (HasRemainder(plan, parameter)) spec.dtype = DType::kF32;
   return spec;
 }
 

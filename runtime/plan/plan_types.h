@@ -94,6 +94,8 @@ bool IsHome(const plan::Parameter& parameter, int grid);
 inline constexpr char kMasterSlot[] = "master";
 // The master of a parameter, or null.
 const plan::OptimizerState* MasterOf(const plan::Plan& plan, const plan::Parameter& parameter);
+// Whether that is what the master has beyond the parameter, instead of all of it.
+bool HasRemainder(const plan::Plan& plan, const plan::Parameter& parameter);
 
 // The tensor that files have a parameter as, or as a part of (Parameter.part_of): its name, its
 // shape, and with its type, that of the master if there is one.

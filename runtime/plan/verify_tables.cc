@@ -341,10 +341,20 @@ void VerifyMasters(const plan::Plan& plan, Problems& problems) {
       continue;
     }
     if (!narrow) problems.Add(name, " has a master, but is not of 16 bits");
-    const TensorSpec expected{DType::kF32, FromPlan(parameter.global()).shape};
+    const bool remainder = HasRemainder(plan, parameter);
+    const TensorSpec expected{remainder ? DType::kI16 : DType::kF32,
+                              FromPlan(parameter.global()).shape};
     const TensorSpec spec = FromPlan(master->global());
     if (spec != expected) {
       problems.Add(name, " has the master ", spec.ToString(), ", expected ", expected.ToString());
+    }
+    if (!remainder) continue;
+    if (parameter.global().dtype() != plan::BF16) {
+      problems.Add(name, " has a remainder, but is not bf16");
+    }
+    if (parameter.placements_size() > 0 &&
+        !SameSharding(master->storage(), parameter.placements(0).storage())) {
+      problems.Add(name, " and its remainder are not stored alike");
     }
   }
 }

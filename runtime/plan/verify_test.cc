@@ -320,6 +320,21 @@ const BadPlan kTables[] = {
      [](auto& plan) { plan.mutable_parameters(0)->mutable_global()->set_dtype(plan::BF16); },
      "and has a gradient, but no f32 master"},
     {"MasterOfF32", [](auto& plan) { AddMaster(plan); }, "has a master, but is not of 16 bits"},
+    {"RemainderOfHalf",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_global()->set_dtype(plan::F16);
+       AddMaster(plan);
+       plan.mutable_optimizer_states(0)->mutable_global()->set_dtype(plan::I16);
+     },
+     "parameter 'w' has a remainder, but is not bf16"},
+    {"RemainderStoredOtherwise",
+     [](auto& plan) {
+       plan.mutable_parameters(0)->mutable_global()->set_dtype(plan::BF16);
+       AddMaster(plan);
+       plan.mutable_optimizer_states(0)->mutable_global()->set_dtype(plan::I16);
+       *plan.mutable_optimizer_states(0)->mutable_storage() = MakeSharding({{"a0"}});
+     },
+     "parameter 'w' and its remainder are not stored alike"},
     {"NarrowMaster",
      [](auto& plan) {
        plan.mutable_parameters(0)->mutable_global()->set_dtype(plan::BF16);

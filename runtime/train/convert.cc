@@ -75,6 +75,8 @@ absl::Status Dispatch(DType dtype, Fn fn) {
       return fn(PlainCodec<int64_t>());
     case DType::kI32:
       return fn(PlainCodec<int32_t>());
+    case DType::kI16:
+      return fn(PlainCodec<int16_t>());
     case DType::kI8:
       return fn(PlainCodec<int8_t>());
     case DType::kU8:

@@ -41,17 +41,37 @@ bool IsValue(const CheckpointSource& source) {
   return source.slot.empty() || source.slot == kMasterSlot;
 }
 
-// Finds the rank's buffer for it.
-absl::Status BindBuffer(Executor& executor, CheckpointSource* source) {
-  const plan::BufferKind kind = source->slot.empty() ? plan::PARAMETER : plan::OPTIMIZER_STATE;
-  ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, source->name(), source->slot));
-  const TensorSpec piece{source->dtype, source->layout.piece()};
+// The rank's buffer for a parameter (without a slot) or a state.
+absl::StatusOr<BufferView> FindBuffer(Executor& executor, const CheckpointSource& source,
+                                      const std::string& slot, DType dtype) {
+  const plan::BufferKind kind = slot.empty() ? plan::PARAMETER : plan::OPTIMIZER_STATE;
+  ORIEL_ASSIGN_OR_RETURN(BufferView view, executor.Find(kind, source.name(), slot));
+  const TensorSpec piece{dtype, source.layout.piece()};
   if (view.spec != piece) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        NameOf(source->name(), source->slot), ": the rank's buffer is ", view.spec.ToString(),
-        ", its part of ", source->spec().ToString(), " is ", piece.ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(source.name(), slot), ": the rank's buffer is ", view.spec.ToString(),
+                     ", its part of ", source.spec().ToString(), " is ", piece.ToString()));
   }
+  return view;
+}
+
+// Finds what the rank has of a parameter or a state.
+absl::Status BindBuffer(Executor& executor, CheckpointSource* source) {
+  ORIEL_ASSIGN_OR_RETURN(const BufferView view,
+                         FindBuffer(executor, *source, source->slot, source->dtype));
   source->buffer = HostAccess(executor, view);
+  return absl::OkStatus();
+}
+
+// .. of a parameter whose master is its remainder: in f32 the two together, of copies (not `home`),
+// which have no state, what rounding leaves.
+absl::Status BindJoined(Executor& executor, bool home, CheckpointSource* source) {
+  ORIEL_ASSIGN_OR_RETURN(const BufferView rounded, FindBuffer(executor, *source, "", DType::kBF16));
+  BufferView remainder;
+  if (home) {
+    ORIEL_ASSIGN_OR_RETURN(remainder, FindBuffer(executor, *source, kMasterSlot, DType::kI16));
+  }
+  source->buffer = HostAccess(executor, rounded, remainder);
   return absl::OkStatus();
 }
 
@@ -79,14 +99,18 @@ absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank
   // Adds what a grid keeps: to what this rank holds if it is one of its ranks, and to the sources.
   const auto add = [&](int grid, const plan::Parameter& parameter, const std::string& slot,
                        const plan::Tensor& global, const plan::Sharding& storage) -> absl::Status {
-    ORIEL_ASSIGN_OR_RETURN(CheckpointSource source, LayOut(plan.grids(grid), parameter, slot,
-                                                           FromPlan(global).dtype, storage));
+    const bool home = IsHome(parameter, grid);
+    const bool joined = slot.empty() && HasRemainder(plan, parameter);
+    const DType dtype = joined ? DType::kF32 : FromPlan(global).dtype;
+    ORIEL_ASSIGN_OR_RETURN(CheckpointSource source,
+                           LayOut(plan.grids(grid), parameter, slot, dtype, storage));
     if (grid == own) {
-      ORIEL_RETURN_IF_ERROR(BindBuffer(executor, &source));
+      ORIEL_RETURN_IF_ERROR(joined ? BindJoined(executor, home, &source)
+                                   : BindBuffer(executor, &source));
       state.held_.push_back({&parameter, source});
     }
-    if (!IsHome(parameter, grid)) return absl::OkStatus();
-    if (slot.empty() && MasterOf(plan, parameter) != nullptr) return absl::OkStatus();
+    if (!home) return absl::OkStatus();
+    if (slot.empty() && !joined && MasterOf(plan, parameter) != nullptr) return absl::OkStatus();
     if (slot == kMasterSlot) source.slot.clear();
     state.sources_.push_back(std::move(source));
     return absl::OkStatus();
@@ -102,7 +126,8 @@ absl::StatusOr<ModelState> ModelState::Bind(const plan::Plan& plan, int64_t rank
       ORIEL_RETURN_IF_ERROR(
           add(placement.grid(), parameter, "", parameter.global(), placement.storage()));
     }
-    if (const plan::OptimizerState* master = MasterOf(plan, parameter)) {
+    const plan::OptimizerState* master = MasterOf(plan, parameter);
+    if (master != nullptr && !HasRemainder(plan, parameter)) {
       ORIEL_RETURN_IF_ERROR(add(parameter.placements(0).grid(), parameter, kMasterSlot,
                                 master->global(), master->storage()));
     }

@@ -4,8 +4,9 @@
 // save and load the same bits.
 //
 // A bf16 parameter that is trained has a master, its value in f32: an optimizer state, but in files
-// it is the parameter. Initial values and checkpoints fill both, the parameter by rounding, so that
-// plans in f32 and bf16 load what either saved.
+// it is the parameter. Where the state is the master's remainder, the two are one tensor here.
+// Initial values and checkpoints fill both, the parameter by rounding, so that plans in f32 and
+// bf16 load what either saved.
 #ifndef ORIEL_RUNTIME_TRAIN_MODEL_STATE_H_
 #define ORIEL_RUNTIME_TRAIN_MODEL_STATE_H_
 

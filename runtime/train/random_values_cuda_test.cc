@@ -10,6 +10,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
 #include "kernels/cuda/registry.h"
+#include "runtime/base/remainder.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/train/random_values.h"
 
@@ -43,6 +44,27 @@ class RandomValuesOnDevice : public ::testing::Test {
     ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(*driver_, cuStreamSynchronize, nullptr));
     driver_->cuMemFree(memory);
     return bytes;
+  }
+
+  // Of what a parameter and its master's remainder start from.
+  void ExpectHostsHalves(const plan::InitialValue& initial, const Shape& shape, const Box& box) {
+    const TensorSpec spec{DType::kF32, shape};
+    std::vector<float> values(box.num_elements());
+    ORIEL_ASSERT_OK(FillInitialValue(initial, "a.weight", spec, box, 1, values.data()));
+    auto launch = InitialValueOnDevice(initial, "a.weight", spec, box);
+    ASSERT_TRUE(launch.has_value());
+    launch->attributes["away"] = int64_t{1};
+    std::vector<uint16_t> halves[2];
+    for (const float value : values) {
+      halves[0].push_back(RoundedAway(value));
+      halves[1].push_back(static_cast<uint16_t>(RemainderOf(value)));
+    }
+    for (const int half : {0, 1}) {
+      launch->results[0].dtype = half == 0 ? DType::kBF16 : DType::kI16;
+      ORIEL_ASSERT_OK_AND_ASSIGN(const std::vector<char> made, MakeOnDevice(*launch));
+      ASSERT_EQ(made.size(), 2 * values.size());
+      EXPECT_EQ(std::memcmp(made.data(), halves[half].data(), made.size()), 0) << half;
+    }
   }
 
   // Of f32 and bf16.
@@ -81,6 +103,10 @@ TEST_F(RandomValuesOnDevice, AreThoseOfTheHost) {
     ExpectHostsBits(initial, {3, 50, 41}, WholeBox({3, 50, 41}));
     ExpectHostsBits(initial, {8}, {{3}, {5}});
     ExpectHostsBits(initial, {}, {{}, {}});
+  }
+  for (const plan::InitialValue& initial : {Normal(), uniform}) {
+    ExpectHostsHalves(initial, {3, 50, 41}, WholeBox({3, 50, 41}));
+    ExpectHostsHalves(initial, {8}, {{3}, {5}});
   }
 }
 

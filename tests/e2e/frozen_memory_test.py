@@ -80,7 +80,7 @@ steps: 1
         model = self.write_model(encoder, decoder)
         self.check(model, self.RECIPE, "encoder.*", "encoder,decoder")
         mixed = self.RECIPE + "precision: {compute: bf16, gradients: bf16}\n"
-        self.check(model, mixed, "encoder.*", "encoder,decoder", (2, 12))
+        self.check(model, mixed, "encoder.*", "encoder,decoder", (2, 10))
 
     def test_0_3_to_7(self):
         self.check_ratio((36, 1024), (52, 4096))

@@ -64,7 +64,7 @@ func.func @cotangents(%g: tensor<f32>, %x: tensor<2x8x4xf32>, %w: tensor<4x6xf32
 
 func.func @gradient(%p: tensor<8xf32>, %g: tensor<4xf32>, %s: tensor<f32>) {
   // expected-error@+1 {{expects a gradient of shape [8], got [4]}}
-  %0 = oriel.sgd_list %p, %g, %s, %s {weight_decay = 0.0 : f64, resultSegmentSizes = array<i32: 1, 0>} : (tensor<8xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<8xf32>
+  %0 = oriel.sgd_list %p, %g, %s, %s {weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1>, resultSegmentSizes = array<i32: 1, 0, 0>} : (tensor<8xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<8xf32>
   return
 }
 
@@ -72,7 +72,7 @@ func.func @gradient(%p: tensor<8xf32>, %g: tensor<4xf32>, %s: tensor<f32>) {
 
 func.func @new_parameters(%p: tensor<8xf32>, %s: tensor<f32>) {
   // expected-error@+1 {{expects new parameters of the types of those that they replace}}
-  %0 = oriel.sgd_list %p, %p, %s, %s {weight_decay = 0.0 : f64, resultSegmentSizes = array<i32: 1, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+  %0 = oriel.sgd_list %p, %p, %s, %s {weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1>, resultSegmentSizes = array<i32: 1, 0, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
   return
 }
 
@@ -80,7 +80,7 @@ func.func @new_parameters(%p: tensor<8xf32>, %s: tensor<f32>) {
 
 func.func @rounded_count(%p: tensor<8xf32>, %s: tensor<f32>) {
   // expected-error@+1 {{expects 1 rounded parameters or none, got 2}}
-  %0:3 = oriel.sgd_list %p, %p, %s, %s {weight_decay = 0.0 : f64, resultSegmentSizes = array<i32: 1, 2>} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xbf16>, tensor<8xbf16>)
+  %0:3 = oriel.sgd_list %p, %p, %s, %s {weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1>, resultSegmentSizes = array<i32: 1, 0, 2>} : (tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xbf16>, tensor<8xbf16>)
   return
 }
 
@@ -88,7 +88,7 @@ func.func @rounded_count(%p: tensor<8xf32>, %s: tensor<f32>) {
 
 func.func @rounded_type(%p: tensor<8xf64>, %s: tensor<f64>) {
   // expected-error@+1 {{can't round 'tensor<8xf64>' to 'tensor<8xf32>'}}
-  %0:2 = oriel.sgd_list %p, %p, %s, %s {weight_decay = 0.0 : f64, resultSegmentSizes = array<i32: 1, 1>} : (tensor<8xf64>, tensor<8xf64>, tensor<f64>, tensor<f64>) -> (tensor<8xf64>, tensor<8xf32>)
+  %0:2 = oriel.sgd_list %p, %p, %s, %s {weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1>, resultSegmentSizes = array<i32: 1, 0, 1>} : (tensor<8xf64>, tensor<8xf64>, tensor<f64>, tensor<f64>) -> (tensor<8xf64>, tensor<8xf32>)
   return
 }
 
@@ -96,7 +96,7 @@ func.func @rounded_type(%p: tensor<8xf64>, %s: tensor<f64>) {
 
 func.func @exp_avgs(%p: tensor<8xf32>, %m: tensor<4xf32>, %s: tensor<f32>) {
   // expected-error@+1 {{expects an exp_avg of shape [8], got [4]}}
-  %0:3 = oriel.adamw_list %p, %p, %m, %p, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64, resultSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<4xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<4xf32>, tensor<8xf32>)
+  %0:3 = oriel.adamw_list %p, %p, %m, %p, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 1, 1, 1>, resultSegmentSizes = array<i32: 1, 1, 1, 0, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<4xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<4xf32>, tensor<8xf32>)
   return
 }
 
@@ -185,5 +185,29 @@ func.func @bias_grad(%x: tensor<4x8xf32>, %dy: tensor<4x6xf32>) {
 func.func @weight_grad(%x: tensor<4x8xf32>, %dy: tensor<4x6xf32>) {
   // expected-error@+1 {{expects a weight_grad of the type of oriel.linear_weight_grad, 'tensor<8x6xf32>'}}
   %0:2 = oriel.linear_grads %x, %dy : (tensor<4x8xf32>, tensor<4x6xf32>) -> (tensor<6x8xf32>, tensor<6xf32>)
+  return
+}
+
+// -----
+
+func.func @remainders_of_some(%p: tensor<8xbf16>, %r: tensor<8xi16>, %s: tensor<f32>) {
+  // expected-error@+1 {{expects 2 remainders or none, got 1}}
+  %0:3 = oriel.sgd_list %p, %p, %p, %p, %r, %s, %s {weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 2, 2, 1, 1, 1>, resultSegmentSizes = array<i32: 2, 1, 0>} : (tensor<8xbf16>, tensor<8xbf16>, tensor<8xbf16>, tensor<8xbf16>, tensor<8xi16>, tensor<f32>, tensor<f32>) -> (tensor<8xbf16>, tensor<8xbf16>, tensor<8xi16>)
+  return
+}
+
+// -----
+
+func.func @remainders_of_f32(%p: tensor<8xf32>, %r: tensor<8xi16>, %s: tensor<f32>) {
+  // expected-error@+1 {{expects parameters of bf16 beside remainders, got 'tensor<8xf32>'}}
+  %0:2 = oriel.sgd_list %p, %p, %r, %s, %s {weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>, resultSegmentSizes = array<i32: 1, 1, 0>} : (tensor<8xf32>, tensor<8xf32>, tensor<8xi16>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xi16>)
+  return
+}
+
+// -----
+
+func.func @remainders_without_new_ones(%p: tensor<8xbf16>, %r: tensor<8xi16>, %s: tensor<f32>) {
+  // expected-error@+1 {{expects new remainders of the types of those that they replace}}
+  %0 = oriel.sgd_list %p, %p, %r, %s, %s {weight_decay = 0.0 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>, resultSegmentSizes = array<i32: 1, 0, 0>} : (tensor<8xbf16>, tensor<8xbf16>, tensor<8xi16>, tensor<f32>, tensor<f32>) -> tensor<8xbf16>
   return
 }

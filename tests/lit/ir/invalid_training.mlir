@@ -183,3 +183,21 @@ func.func @adamw_step(%p: tensor<8xf32>, %g: tensor<8xf32>, %m: tensor<8xf32>, %
   %0:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9 : f64, beta2 = 0.999 : f64, epsilon = 1.0e-8 : f64, weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
   return
 }
+
+// -----
+
+func.func @remainder_shape(%p: tensor<8xbf16>, %g: tensor<8xf32>, %r: tensor<4xi16>, %s: tensor<f32>) {
+  // expected-error@+2 {{expects a remainder of shape [8], got [4]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:2 = oriel.sgd %p, %g, %r, %s, %s {weight_decay = 0.0 : f64} : (tensor<8xbf16>, tensor<8xf32>, tensor<4xi16>, tensor<f32>, tensor<f32>) -> (tensor<8xbf16>, tensor<4xi16>)
+  return
+}
+
+// -----
+
+func.func @remainder_of_f32(%p: tensor<8xf32>, %g: tensor<8xf32>, %r: tensor<8xi16>, %s: tensor<f32>) {
+  // expected-error@+2 {{expects a parameter of bf16 beside its remainder, got 'tensor<8xf32>'}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0:4 = oriel.adamw %p, %g, %g, %g, %r, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.9 : f64, epsilon = 0.1 : f64, weight_decay = 0.0 : f64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xi16>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xi16>)
+  return
+}

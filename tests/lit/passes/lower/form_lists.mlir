@@ -6,7 +6,7 @@
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<4xf32>
 // CHECK-SAME: %[[R:[a-z0-9]+]]: tensor<2xf32>
 // CHECK: %[[NEW:.*]]:2, %[[ROUNDED:.*]]:2 = oriel.sgd_list %[[P]], %[[Q]], %[[P]], %[[Q]], %[[S:.*]], %[[S]] {
-// CHECK-SAME: resultSegmentSizes = array<i32: 2, 2>, weight_decay = 1.000000e-01 : f64
+// CHECK-SAME: resultSegmentSizes = array<i32: 2, 0, 2>, weight_decay = 1.000000e-01 : f64
 // CHECK: %[[N:.*]] = oriel.sgd %[[R]]
 // CHECK-NOT: oriel.cast
 // CHECK: return %[[ROUNDED]]#0, %[[ROUNDED]]#1, %[[NEW]]#0, %[[NEW]]#1, %[[N]]
