@@ -41,6 +41,8 @@ class SegmentSplit {
   // Whether the op is repeated in each part that uses it: made of constants and scalars of the
   // step, or a view or a wider copy of an argument.
   bool isFree(mlir::Operation* op) const;
+  // To be called where ops have been erased since it was asked.
+  void forgetFree() { free_.clear(); }
 
   // Adds the op to a part, with what its operands need.
   void add(mlir::Operation* op, int part, Import import);

@@ -205,6 +205,21 @@ class StageSplitter {
     return backwardPart(stageOfOrigin_.lookup(ir::originOf(op)), op->hasAttr(kWeightGradient));
   }
 
+  // Where the ops of one forward op join what others' give (the gradients of a weight's slices, each
+  // used by another stage), they run when the last of it is there.
+  void waitForOperands() {
+    for (Operation& op : backward_.getBody().front().without_terminator()) {
+      int part = backwardPartOf(&op);
+      for (Value operand : op.getOperands()) {
+        Operation* producer = operand.getDefiningOp();
+        if (producer && !backwardParts_->isFree(producer)) {
+          part = std::max(part, backwardPartOf(producer));
+        }
+      }
+      if (part > backwardPartOf(&op)) forced_[&op] = part;
+    }
+  }
+
   // An add in front of an op, in this part.
   Value addBefore(Operation* op, Value a, Value b, int part) {
     mlir::OpBuilder builder(op);
@@ -329,7 +344,10 @@ class StageSplitter {
       parts.push_back({"backward_weight" + number, programOf(stage)});
     }
     backwardParts_ = std::make_unique<SegmentSplit>(backward_, std::move(parts), programs_);
-    if (failed(backwardParts_->readRoles()) || failed(separateGradients())) return failure();
+    if (failed(backwardParts_->readRoles())) return failure();
+    waitForOperands();
+    if (failed(separateGradients())) return failure();
+    backwardParts_->forgetFree();
     nameOnlyHalves();
     auto import = [&](const ValueRole& role, int part) -> Value {
       if (role.kind != ValueKind::kStash) return {};
