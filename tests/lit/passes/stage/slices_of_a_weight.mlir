@@ -18,13 +18,13 @@ module {
       %w1: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
       %both: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "p2"})
       -> (tensor<2x4x8xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    %late = oriel.slice %both {limits = array<i64: 8, 8>, starts = array<i64: 0, 0>, strides = array<i64: 1, 1>} : (tensor<16x8xf32>) -> tensor<8x8xf32>
     %0 = oriel.linear %x, %w0 : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
-    %1 = oriel.slice %both {limits = array<i64: 16, 8>, starts = array<i64: 8, 0>, strides = array<i64: 1, 1>} : (tensor<16x8xf32>) -> tensor<8x8xf32>
-    %2 = oriel.linear %0, %1 : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %early = oriel.slice %both {limits = array<i64: 16, 8>, starts = array<i64: 8, 0>, strides = array<i64: 1, 1>} : (tensor<16x8xf32>) -> tensor<8x8xf32>
+    %2 = oriel.linear %0, %early : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
     %3 = oriel.exp %2 : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
     %4 = oriel.linear %3, %w1 : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
-    %5 = oriel.slice %both {limits = array<i64: 8, 8>, starts = array<i64: 0, 0>, strides = array<i64: 1, 1>} : (tensor<16x8xf32>) -> tensor<8x8xf32>
-    %6 = oriel.linear %4, %5 : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %6 = oriel.linear %4, %late : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
     return %6 : tensor<2x4x8xf32>
   }
 }
