@@ -17,6 +17,9 @@ class Oriel_UnaryOp<string mnemonic, string what, Type tensor, list<Trait> trait
 }
 class Oriel_SmoothOp<string mnemonic, string what, Type tensor = Oriel_FloatTensor>
     : Oriel_UnaryOp<mnemonic, what, tensor, [Differentiable]>;
+// The derivative is 0 wherever there is one, and taken for 0 where there is none.
+class Oriel_StepOp<string mnemonic, string what, Type tensor = Oriel_FloatTensor>
+    : Oriel_SmoothOp<mnemonic, what # "; the derivative is 0", tensor>;
 // What a rounded operand or result would be far off for.
 class Oriel_WideSmoothOp<string mnemonic, string what>
     : Oriel_UnaryOp<mnemonic, what, Oriel_FloatTensor, [Differentiable, PreciseOp]>;
@@ -43,11 +46,10 @@ def TanhOp : Oriel_SmoothOp<"tanh", "hyperbolic tangent">;
 def SigmoidOp : Oriel_SmoothOp<"sigmoid", "1 / (1 + exp(-x))">;
 def ErfOp : Oriel_SmoothOp<"erf", "Gauss error function">;
 def ReluOp : Oriel_SmoothOp<"relu", "max(x, 0); the derivative at 0 is 0", Oriel_ArithmeticTensor>;
-def SignOp : Oriel_UnaryOp<"sign", "-1, 0 or 1", Oriel_ArithmeticTensor>;
-def FloorOp : Oriel_UnaryOp<"floor", "largest whole number not above x", Oriel_FloatTensor>;
-def CeilOp : Oriel_UnaryOp<"ceil", "smallest whole number not below x", Oriel_FloatTensor>;
-def RoundOp : Oriel_UnaryOp<"round", "nearest whole number, the even one of two equally near",
-                            Oriel_FloatTensor>;
+def SignOp : Oriel_StepOp<"sign", "-1, 0 or 1", Oriel_ArithmeticTensor>;
+def FloorOp : Oriel_StepOp<"floor", "largest whole number not above x">;
+def CeilOp : Oriel_StepOp<"ceil", "smallest whole number not below x">;
+def RoundOp : Oriel_StepOp<"round", "nearest whole number, the even one of two equally near">;
 def NotOp : Oriel_UnaryOp<"not", "logical negation of a boolean", Oriel_BoolTensor>;
 
 class Oriel_BinaryOp<string mnemonic, string what, Type tensor, Type result_tensor,
@@ -81,7 +83,8 @@ def MaxOp : Oriel_ArithmeticOp<"max",
     "Maximum (equal operands share the cotangent in halves)", [Differentiable]>;
 def MinOp : Oriel_ArithmeticOp<"min",
     "Minimum (equal operands share the cotangent in halves)", [Differentiable]>;
-def ModOp : Oriel_ArithmeticOp<"mod", "Remainder with the divisor's sign">;
+def ModOp : Oriel_ArithmeticOp<"mod",
+    "Remainder with the divisor's sign (the quotient's derivative is 0)", [Differentiable]>;
 def AndOp : Oriel_LogicalOp<"and", "Logical and of booleans">;
 def OrOp : Oriel_LogicalOp<"or", "Logical or of booleans">;
 def XorOp : Oriel_LogicalOp<"xor", "Exclusive or of booleans">;

@@ -97,6 +97,11 @@ ORIEL_UNARY_VJP(SigmoidOp, f.mul(g, f.mul(y, f.sub(f.scalar(1, y), y))))
 ORIEL_UNARY_VJP(ErfOp,
                 f.mul(g, f.mul(ExpOp::create(f.builder, f.loc, f.neg(f.mul(x, x))), M_2_SQRTPI)))
 ORIEL_UNARY_VJP(ReluOp, f.select(f.greater(y, f.scalar(0, y)), g, f.scalar(0, g)))
+// Nothing, which is 0: what only these read needs no backward.
+ORIEL_UNARY_VJP(SignOp, Value())
+ORIEL_UNARY_VJP(FloorOp, Value())
+ORIEL_UNARY_VJP(CeilOp, Value())
+ORIEL_UNARY_VJP(RoundOp, Value())
 
 #undef ORIEL_UNARY_VJP
 
@@ -118,6 +123,9 @@ ORIEL_BINARY_VJP(MaxOp, chosenCotangent(f, g, f.greater(a, b), a, b),
                  chosenCotangent(f, g, f.greater(b, a), a, b))
 ORIEL_BINARY_VJP(MinOp, chosenCotangent(f, g, f.greater(b, a), a, b),
                  chosenCotangent(f, g, f.greater(a, b), a, b))
+
+// a - floor(a / b) b
+ORIEL_BINARY_VJP(ModOp, g, f.neg(f.mul(g, f.div(f.sub(a, y), b))))
 
 #undef ORIEL_BINARY_VJP
 

@@ -110,6 +110,38 @@ func.func @relu(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
   return %0 : tensor<2x5xf64>
 }
 
+func.func @sign(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.sign %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @floor(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.floor %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @ceil(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.ceil %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+func.func @round(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.round %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
+// Beside what has a derivative.
+func.func @floor_beside(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
+  %0 = oriel.floor %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  %1 = oriel.mul %0, %x : (tensor<2x5xf64>, tensor<2x5xf64>) -> tensor<2x5xf64>
+  return %1 : tensor<2x5xf64>
+}
+
+func.func @mod(%a: tensor<2x5xf64> {test.low = -4.0, test.high = 4.0}, %b: tensor<5xf64> {test.low = 0.5, test.high = 1.5}) -> tensor<2x5xf64> {
+  %0 = oriel.mod %a, %b : (tensor<2x5xf64>, tensor<5xf64>) -> tensor<2x5xf64>
+  return %0 : tensor<2x5xf64>
+}
+
 // The derivative at 0 is 0, as the symmetric difference is.
 func.func @abs_at_zero(%x: tensor<2x5xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<2x5xf64> {
   %0 = oriel.abs %x : (tensor<2x5xf64>) -> tensor<2x5xf64>

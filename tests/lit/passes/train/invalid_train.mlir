@@ -107,8 +107,8 @@ module {
       %b: tensor<6xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
       %w: tensor<6xf32> {oriel.kind = "parameter", oriel.ref = "p1"})
       -> (tensor<2x4x6xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
-    // expected-error @below {{'oriel.ceil' op has no derivative, but the loss depends on a trainable parameter through it}}
-    %0 = oriel.ceil %w : (tensor<6xf32>) -> tensor<6xf32>
+    // expected-error @below {{'oriel.activation_grad' op has no derivative, but the loss depends on a trainable parameter through it}}
+    %0 = oriel.activation_grad %w, %w {kind = "gelu"} : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
     %1 = oriel.add %x, %0 : (tensor<2x4x6xf32>, tensor<6xf32>) -> tensor<2x4x6xf32>
     return %1 : tensor<2x4x6xf32>
   }
