@@ -1,5 +1,7 @@
 #include "driver/pipelines.h"
 
+#include <numeric>
+
 #include "frontend/specialize.h"
 #include "ir/exec/exec.h"
 #include "ir/oriel/oriel.h"
@@ -60,7 +62,12 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
 
 void addTrain(OpPassManager& passes, const PipelineOptions& options) {
   if (!options.hasTrainingTypes) addTrainingTypes(passes, options);
-  passes.addPass(createTrain(options.recipe, options.kernels.fusedLoss));
+  // Of all meshes together.
+  int64_t positionRanks = 1;
+  for (int64_t grid = 0; grid < options.strategy.grids(); ++grid) {
+    positionRanks = std::lcm(positionRanks, options.strategy.meshOfGrid(grid).cp);
+  }
+  passes.addPass(createTrain(options.recipe, options.kernels.fusedLoss, positionRanks));
   passes.addPass(createVerifyTrain());
 }
 

@@ -123,7 +123,7 @@ LossValues fuseLoss(LossValues loss) {
   return made;
 }
 
-LossAndPredictions evaluateInPieces(LossValues loss) {
+LossAndPredictions evaluateInPieces(LossValues loss, int64_t ranks) {
   std::optional<OutputLayer> layer = outputLayerOf(loss);
   ir::CrossEntropyOp entropy = layer->entropy;
   ir::LinearOp linear = layer->linear;
@@ -131,8 +131,9 @@ LossAndPredictions evaluateInPieces(LossValues loss) {
   mlir::Location loc = entropy.getLoc();
   const RankedTensorType rows = layer->rows();
   const int64_t dim = rows.getRank() - 1, positions = rows.getShape().back();
-  int64_t count = std::clamp<int64_t>(positions, 1, kMostPieces);
-  while (count > 1 && positions % count != 0) --count;
+  const int64_t divided = positions % ranks == 0 ? positions / ranks : positions;
+  int64_t count = std::clamp<int64_t>(divided, 1, kMostPieces);
+  while (count > 1 && divided % count != 0) --count;
   Pieces inputs(builder, linear.getInput(), dim, count);
   Pieces labels(builder, ir::reshapeTo(builder, loc, entropy.getLabels(), rows), dim, count);
 

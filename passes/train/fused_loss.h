@@ -13,12 +13,13 @@ LossValues fuseLoss(LossValues loss);
 
 // The same loss, and the argmax of the logits of each row [n.., positions], of some positions after
 // the other: the layer, the cross entropy and the argmax once for each of a few pieces, so that no
-// more logits are held. Of a loss that fuseLoss() takes.
+// more logits are held. Of a loss that fuseLoss() takes. Where `ranks` divide the positions, they
+// divide those of a piece.
 struct LossAndPredictions {
   LossValues loss;
   mlir::Value predictions;
 };
-LossAndPredictions evaluateInPieces(LossValues loss);
+LossAndPredictions evaluateInPieces(LossValues loss, int64_t ranks);
 
 }  // namespace oriel
 

@@ -17,7 +17,9 @@ namespace oriel {
 
 // The passes with a recipe that was read already.
 std::unique_ptr<mlir::Pass> createMixedPrecision(Recipe recipe);
-std::unique_ptr<mlir::Pass> createTrain(Recipe recipe, bool fuseLoss = false);
+// `positionRanks` split the positions of a sample (cp).
+std::unique_ptr<mlir::Pass> createTrain(Recipe recipe, bool fuseLoss = false,
+                                        int64_t positionRanks = 1);
 
 }  // namespace oriel
 

@@ -75,7 +75,9 @@ def Train : Pass<"oriel-train", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"recipe", "recipe", "std::string", "\"\"", "Path of the recipe (YAML)">,
                  Option<"fuseLoss", "fuse-loss", "bool", "false",
-                        "Make one op of the forward's cross entropy and the output layer">];
+                        "Make one op of the forward's cross entropy and the output layer">,
+                 Option<"positionRanks", "position-ranks", "int64_t", "1",
+                        "With fuse-loss, ranks that what is evaluated at a time divides over">];
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }
 

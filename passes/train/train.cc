@@ -13,12 +13,15 @@ namespace {
 
 struct Train : impl::TrainBase<Train> {
   using TrainBase::TrainBase;
-  Train(Recipe recipe, bool fusesLoss) : given(std::move(recipe)) { fuseLoss = fusesLoss; }
+  Train(Recipe recipe, bool fusesLoss, int64_t ranks) : given(std::move(recipe)) {
+    fuseLoss = fusesLoss;
+    positionRanks = ranks;
+  }
 
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     if (failed(readRecipeOption(module, recipe, given))) return signalPassFailure();
-    if (failed(buildTrainingProgram(module, *given, fuseLoss))) signalPassFailure();
+    if (failed(buildTrainingProgram(module, *given, fuseLoss, positionRanks))) signalPassFailure();
   }
 
   std::optional<Recipe> given;
@@ -26,8 +29,8 @@ struct Train : impl::TrainBase<Train> {
 
 }  // namespace
 
-std::unique_ptr<mlir::Pass> createTrain(Recipe recipe, bool fuseLoss) {
-  return std::make_unique<Train>(std::move(recipe), fuseLoss);
+std::unique_ptr<mlir::Pass> createTrain(Recipe recipe, bool fuseLoss, int64_t positionRanks) {
+  return std::make_unique<Train>(std::move(recipe), fuseLoss, positionRanks);
 }
 
 }  // namespace oriel

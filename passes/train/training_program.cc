@@ -29,8 +29,8 @@ const ValueRole kTokenCountRole{ValueKind::kAccumulator, kTokenCount, ""};
 
 class TrainingProgram {
  public:
-  TrainingProgram(ModuleOp module, const Recipe& recipe, bool fusesLoss)
-      : module_(module), recipe_(recipe), fusesLoss_(fusesLoss) {}
+  TrainingProgram(ModuleOp module, const Recipe& recipe, bool fusesLoss, int64_t positionRanks)
+      : module_(module), recipe_(recipe), fusesLoss_(fusesLoss), positionRanks_(positionRanks) {}
 
   LogicalResult build() {
     if (failed(findMain()) || failed(findOutput()) || failed(findLabels()) || failed(checkLoss())) {
@@ -74,6 +74,7 @@ class TrainingProgram {
   ModuleOp module_;
   const Recipe& recipe_;
   const bool fusesLoss_;
+  const int64_t positionRanks_;
   bool isLossFused_ = false;
   func::FuncOp main_;
   SmallVector<ValueRole> argumentRoles_;  // of main
@@ -257,6 +258,11 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
   const Value before = model.loss.sum;
   if (fusesLoss_) model.loss = fuseLoss(model.loss);
   isLossFused_ = model.loss.sum != before;
+  if (fusesLoss_ && !isLossFused_) {
+    mlir::emitWarning(before.getLoc())
+        << "the loss can't be computed with the output layer: it must be the cross entropy of what "
+           "a linear layer gives and nothing changes or reads behind it; the logits stay whole";
+  }
 
   SmallVector<Value> wanted;
   for (ir::ParameterOp parameter : trainable_) {
@@ -350,7 +356,7 @@ void TrainingProgram::buildEval() {
   Value best;
   if (isLossFused_) {
     eraseUnused(model.output);
-    const LossAndPredictions made = evaluateInPieces(model.loss);
+    const LossAndPredictions made = evaluateInPieces(model.loss, positionRanks_);
     model.loss = made.loss;
     best = made.predictions;
   } else if (!isSum()) {
@@ -369,8 +375,9 @@ void TrainingProgram::buildEval() {
 
 }  // namespace
 
-LogicalResult buildTrainingProgram(ModuleOp module, const Recipe& recipe, bool fusesLoss) {
-  return TrainingProgram(module, recipe, fusesLoss).build();
+LogicalResult buildTrainingProgram(ModuleOp module, const Recipe& recipe, bool fusesLoss,
+                                   int64_t positionRanks) {
+  return TrainingProgram(module, recipe, fusesLoss, positionRanks).build();
 }
 
 }  // namespace oriel

@@ -17,11 +17,12 @@ namespace oriel {
 // reads, less what it gets as arguments of its own (inputs, parameters) or repeats (constants,
 // views). Arguments that a segment does not use are left out.
 //
-// With `fusesLoss` the forward's loss is one op with the output layer (fused_loss.h).
+// With `fusesLoss` the forward's loss is one op with the output layer (fused_loss.h), where it can
+// be, else there is a warning; and what is evaluated at a time divides over `positionRanks`.
 //
 // Fails with a diagnostic where recipe and model don't fit.
 mlir::LogicalResult buildTrainingProgram(mlir::ModuleOp module, const Recipe& recipe,
-                                         bool fusesLoss = false);
+                                         bool fusesLoss = false, int64_t positionRanks = 1);
 
 }  // namespace oriel
 

@@ -1,4 +1,10 @@
 // RUN: oriel-opt %s "--oriel-train=recipe=%S/Inputs/sgd.yaml fuse-loss=true" --oriel-verify-train | FileCheck %s
+// RUN: oriel-opt %s "--oriel-train=recipe=%S/Inputs/sgd.yaml fuse-loss=true position-ranks=2" --oriel-verify-train | FileCheck %s --check-prefix=RANKS
+
+// Two ranks that have other positions divide what is evaluated at a time.
+// RANKS-LABEL: func.func @eval(
+// RANKS-COUNT-2: oriel.linear {{.*}} -> tensor<2x2x6xf32>
+// RANKS: oriel.concat %{{.*}}, %{{.*}} {dim = 2 : i64
 
 // One op with the output layer, through a reshape; the logits are in no stash. Evaluation
 // has those of every fourth position at a time.
