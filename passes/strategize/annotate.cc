@@ -285,9 +285,10 @@ class Annotator {
         findTensorBlocks(forward, options, explain_ ? &notes : nullptr);
     for (const std::string& note : notes) *explain_ << "strategize: " << note << '\n';
     std::vector<const TensorBlock*> kept;
+    const bool matters = mattersWhole(blocks);
     for (const TensorBlock& block : blocks) {
       if (!block.indivisible.empty()) {
-        if (!hasParts(block)) return reportIndivisible(block);
+        if (matters && !hasParts(block)) return reportIndivisible(block);
         kept.push_back(&block);
         for (const TensorBlock::Cut& cut : block.cuts) {
           kept_.insert(ir::ParameterOp(cut.parameter).getSymName().str());
@@ -308,6 +309,24 @@ class Annotator {
   // What would be cut are parts of a weight, which stays whole where it can't be: no error.
   static bool hasParts(const TensorBlock& block) {
     return llvm::any_of(block.cuts, [](const auto& cut) { return partOf(cut.parameter); });
+  }
+
+  // Whether ranks lose by it if what they don't divide stays whole: not if that is little of what
+  // they split, such as a router between two streams.
+  bool mattersWhole(llvm::ArrayRef<TensorBlock> blocks) {
+    constexpr double kLittle = 0.03;
+    auto elements = [](ir::ParameterOp parameter) {
+      return static_cast<double>(typeOf(parameter).getNumElements());
+    };
+    double whole = 0, all = 0;
+    for (const TensorBlock& block : blocks) {
+      if (block.indivisible.empty() || hasParts(block)) continue;
+      for (const TensorBlock::Cut& cut : block.cuts) whole += elements(cut.parameter);
+    }
+    for (auto parameter : module_.getOps<ir::ParameterOp>()) {
+      if (tensorRanks(parameter) > 1) all += elements(parameter);
+    }
+    return whole > kLittle * all;
   }
 
   void reportKept(const TensorBlock& block, size_t count) {
