@@ -61,6 +61,7 @@ class Importer {
   }
   std::string optimizedWeight() const;
   void warnOfMergedParameters(const Graph& graph) const;
+  void warnOfNumbers() const;
   LogicalResult compareWithDeclared(const std::string& name, Value value) const;
   LogicalResult finishFunction(mlir::func::FuncOp function);
   int64_t versionOf(const onnx::NodeProto& node) const { return model_.opset(node.domain()); }
@@ -222,6 +223,26 @@ void Importer::warnOfMergedParameters(const Graph& graph) const {
   }
 }
 
+// An export without PyTorch's metadata does not tell a parameter of one element, such as a gate,
+// from a constant. Constants of exporters have no name of a module.
+void Importer::warnOfNumbers() const {
+  if (model_.describesAny()) return;
+  std::vector<std::string> numbers;
+  for (const std::string& name : model_.initializerNames()) {
+    const llvm::StringRef word = name;
+    if (!word.contains('.') || word.starts_with("onnx::") || word.contains('/')) continue;
+    if (model_.isNumber(name) && !settings_.contains(name)) numbers.push_back(name);
+  }
+  if (numbers.empty()) return;
+  auto diagnostic = mlir::emitWarning(location_);
+  diagnostic << "\"" << numbers.front() << "\"";
+  if (numbers.size() > 1) diagnostic << " and " << numbers.size() - 1 << " more";
+  diagnostic << (numbers.size() > 1 ? " are single numbers" : " is a single number")
+             << ", which this export does not tell from constants: not trained. Where the model "
+                "trains such a parameter, export it with torch.onnx.export(.., dynamo=True), or "
+                "give it two elements";
+}
+
 LogicalResult Importer::checkSupported(const Graph& graph) const {
   const OpRegistry& registry = *options_.ops;
   llvm::MapVector<llvm::StringRef, std::vector<const onnx::NodeProto*>> unsupported;
@@ -381,6 +402,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
   }
 
   warnOfMergedParameters(*graph);
+  warnOfNumbers();
 
   mlir::NamedAttrList bound;
   for (const auto& [name, size] : options_.bind) {

@@ -338,6 +338,30 @@ TEST(Importer, OptimizedExportsGetAWarning) {
   EXPECT_NE(imported.ir, "");
 }
 
+// A gate, which a constant of the exporter or of a hand-written model does not look like.
+TEST(Importer, NumbersWithAModulesNameGetAWarning) {
+  const auto warnings = [](const std::string& name, const std::string& kind) {
+    auto model = parseModel(modelText("g (float[2] x) => (float[2] y) <float[1] number = {1}> "
+                                      "{ y = Mul(x, number) }"));
+    model->mutable_graph()->mutable_initializer(0)->set_name(name);
+    model->mutable_graph()->mutable_node(0)->set_input(1, name);
+    if (!kind.empty()) {
+      auto* info = model->mutable_graph()->add_value_info();
+      info->set_name(name);
+      auto* entry = info->add_metadata_props();
+      entry->set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+      entry->set_value(kind);
+    }
+    auto file = ModelFile::fromProto(std::move(model), "test.onnx", "");
+    EXPECT_TRUE(static_cast<bool>(file));
+    return testing::importFile(*file, {}).errors;
+  };
+  EXPECT_THAT(warnings("layers.0.gate", ""), HasSubstr("\"layers.0.gate\" is a single number"));
+  EXPECT_EQ(warnings("layers.0.gate", "PARAMETER"), "");
+  EXPECT_EQ(warnings("one", ""), "");
+  EXPECT_EQ(warnings("onnx::Mul_1.0", ""), "");
+}
+
 TEST(Importer, MergedParametersGetAWarning) {
   // Nodes are named by their modules' paths.
   auto warnings = [](const std::string& second, const std::string& op) {

@@ -207,25 +207,33 @@ llvm::Expected<TensorData> ModelFile::initializer(llvm::StringRef name) const {
   return data;
 }
 
+static bool isFloat(const onnx::TensorProto& tensor) {
+  return tensor.data_type() == onnx::TensorProto::FLOAT ||
+         tensor.data_type() == onnx::TensorProto::DOUBLE ||
+         tensor.data_type() == onnx::TensorProto::FLOAT16 ||
+         tensor.data_type() == onnx::TensorProto::BFLOAT16;
+}
+
+bool ModelFile::isNumber(llvm::StringRef name) const {
+  auto found = initializerIndex_.find(name);
+  if (found == initializerIndex_.end()) return false;
+  const onnx::TensorProto& tensor = graph().initializer(found->second);
+  return isFloat(tensor) && llvm::all_of(tensor.dims(), [](int64_t dim) { return dim == 1; });
+}
+
 InitializerRole ModelFile::role(llvm::StringRef name) const {
   auto found = initializerIndex_.find(name);
   if (found == initializerIndex_.end()) {
     return InitializerRole::kConstant;
   }
-  const onnx::TensorProto& tensor = graph().initializer(found->second);
-  bool isFloat = tensor.data_type() == onnx::TensorProto::FLOAT ||
-                 tensor.data_type() == onnx::TensorProto::DOUBLE ||
-                 tensor.data_type() == onnx::TensorProto::FLOAT16 ||
-                 tensor.data_type() == onnx::TensorProto::BFLOAT16;
-  if (!isFloat) {
+  if (!isFloat(graph().initializer(found->second))) {
     return InitializerRole::kConstant;
   }
   if (auto kind = signatureKind_.find(name); kind != signatureKind_.end()) {
     return kind->second == "PARAMETER" ? InitializerRole::kParameter : InitializerRole::kConstant;
   }
-  bool isScalar = llvm::all_of(tensor.dims(), [](int64_t dim) { return dim == 1; });
-  return isScalar || tables_.contains(name) ? InitializerRole::kConstant
-                                            : InitializerRole::kParameter;
+  return isNumber(name) || tables_.contains(name) ? InitializerRole::kConstant
+                                                  : InitializerRole::kParameter;
 }
 
 }  // namespace oriel

@@ -72,6 +72,8 @@ class ModelFile {
   // Where nothing is said, a float tensor with more than one element is a parameter, unless its
   // use says that it is a table of angles (constant_tables.h).
   InitializerRole role(llvm::StringRef name) const;
+  // Whether it is one float: no parameter, unless PyTorch's exporter says so.
+  bool isNumber(llvm::StringRef name) const;
   // Whether the metadata says what this tensor was, or what any was.
   bool describes(llvm::StringRef name) const { return signatureKind_.contains(name); }
   bool describesAny() const { return !signatureKind_.empty(); }

@@ -205,8 +205,8 @@ class StageSplitter {
     return backwardPart(stageOfOrigin_.lookup(ir::originOf(op)), op->hasAttr(kWeightGradient));
   }
 
-  // Where the ops of one forward op join what others' give (the gradients of a weight's slices, each
-  // used by another stage), they run when the last of it is there.
+  // Where the ops of one forward op join what others' give (the gradients of a weight's slices,
+  // each used by another stage), they run when the last of it is there.
   void waitForOperands() {
     for (Operation& op : backward_.getBody().front().without_terminator()) {
       int part = backwardPartOf(&op);
