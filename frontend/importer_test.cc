@@ -341,8 +341,9 @@ TEST(Importer, OptimizedExportsGetAWarning) {
 // A gate, which a constant of the exporter or of a hand-written model does not look like.
 TEST(Importer, NumbersWithAModulesNameGetAWarning) {
   const auto warnings = [](const std::string& name, const std::string& kind) {
-    auto model = parseModel(modelText("g (float[2] x) => (float[2] y) <float[1] number = {1}> "
-                                      "{ y = Mul(x, number) }"));
+    auto model =
+        parseModel(modelText("g (float[2] x) => (float[2] y) <float[1] number = {1}> "
+                             "{ y = Mul(x, number) }"));
     model->mutable_graph()->mutable_initializer(0)->set_name(name);
     model->mutable_graph()->mutable_node(0)->set_input(1, name);
     if (!kind.empty()) {

@@ -2,6 +2,7 @@
 #include "ir/oriel/oriel.h"
 
 #include "gtest/gtest.h"
+#include "ir/oriel/fused.h"
 #include "ir/oriel/inference.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -126,6 +127,41 @@ TEST_F(OrielTest, EachOptimizerResultReplacesItsOwnOperand) {
       EXPECT_EQ(adamw.mayOverwrite(result, operand), own) << result << " " << operand;
     }
   }
+}
+
+TEST_F(OrielTest, RemaindersAreReplacedToo) {
+  mlir::Value f32 = Constant({8}), scalar = Constant({});
+  auto typed = [&](mlir::Type type) -> mlir::Value {
+    auto tensor = mlir::RankedTensorType::get({8}, type);
+    return ConstantOp::create(builder_, loc_,
+                              mlir::DenseElementsAttr::get(tensor, builder_.getZeroAttr(type)));
+  };
+  mlir::Value p = typed(builder_.getBF16Type()), r = typed(builder_.getIntegerType(16));
+  auto adamw = AdamWOp::create(builder_, loc_, p, f32, f32, f32, r, scalar, scalar, scalar, 0.9,
+                               0.999, 1e-8, 0.0);
+  auto sgd = SgdOp::create(builder_, loc_, p, f32, r, scalar, scalar, 0.0);
+  EXPECT_EQ(adamw->getNumResults(), 4u);
+  EXPECT_EQ(sgd->getNumResults(), 2u);
+  auto replaced = [](auto op) {
+    std::vector<int> operands;
+    for (unsigned result = 0; result < op->getNumResults(); ++result) {
+      for (unsigned operand = 0; operand < op->getNumOperands(); ++operand) {
+        if (op.mayOverwrite(result, operand)) operands.push_back(static_cast<int>(operand));
+      }
+    }
+    return operands;
+  };
+  EXPECT_EQ(replaced(adamw), (std::vector<int>{0, 2, 3, 4}));
+  EXPECT_EQ(replaced(sgd), (std::vector<int>{0, 2}));
+  auto list = [&](mlir::Operation* op, llvm::ArrayRef<unsigned> twice) {
+    llvm::SmallVector<mlir::Value> operands;
+    for (unsigned i = 0; i < twice.front(); ++i) operands.append(2, op->getOperand(i));
+    llvm::append_range(operands, op->getOperands().drop_front(twice.front()));
+    return llvm::cast<ListedOpInterface>(op).buildList(builder_, operands, 2, {});
+  };
+  EXPECT_EQ(replaced(llvm::cast<AdamWListOp>(list(adamw, {5}))),
+            (std::vector<int>{0, 1, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(replaced(llvm::cast<SgdListOp>(list(sgd, {3}))), (std::vector<int>{0, 1, 4, 5}));
 }
 
 TEST_F(OrielTest, PointwiseOpsMayOverwriteAndOthersMayNot) {

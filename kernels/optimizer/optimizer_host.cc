@@ -127,24 +127,27 @@ void SplitElements(const float* joined, int64_t count, uint16_t* rounded, int16_
 constexpr int64_t kRoundedBlock = 4096;
 
 // A step of all parameters of a list, whose operands of their own come in `own` groups.
-struct StepList {
+class StepList {
+ public:
   StepList(const KernelSpec& spec, const StepShape& step, int groups)
-      : shape(step), own(groups), threads(spec.num_threads) {
-    for (int i = 0; i < shape.count; ++i) sizes.push_back(spec.operands[i].num_elements());
+      : shape_(step), own_(groups), threads_(spec.num_threads) {
+    for (int i = 0; i < count(); ++i) sizes_.push_back(spec.operands[i].num_elements());
   }
 
+  int count() const { return shape_.count; }
+
   // Where the scalars begin.
-  int scalars() const { return (own + (shape.remainders ? 1 : 0)) * shape.count; }
+  int scalars() const { return (own_ + (shape_.remainders ? 1 : 0)) * count(); }
 
   // Calls step(tensor, p, new_p, begin, count) for pieces of all tensors, in parallel where they
   // are large; p and new_p are those of the piece.
   template <typename T, typename Step>
   void Run(const KernelArgs& args, int64_t cost, Step step) const {
-    for (size_t i = 0; i < sizes.size(); ++i) {
+    for (size_t i = 0; i < sizes_.size(); ++i) {
       const int tensor = static_cast<int>(i);
-      ParallelForElements(threads, sizes[i], cost, [&](int64_t begin, int64_t end) {
+      ParallelForElements(threads_, sizes_[i], cost, [&](int64_t begin, int64_t end) {
         if constexpr (std::is_same_v<T, float>) {
-          if (shape.rounded || shape.remainders) return RunNarrow(args, tensor, begin, end, step);
+          if (shape_.rounded || shape_.remainders) return RunNarrow(args, tensor, begin, end, step);
         }
         step(tensor, args.operand<T>(tensor) + begin, args.result<T>(tensor) + begin, begin,
              end - begin);
@@ -155,30 +158,29 @@ struct StepList {
  private:
   template <typename Step>
   void RunNarrow(const KernelArgs& args, int tensor, int64_t begin, int64_t end, Step step) const {
-    const int last = (own - 1) * shape.count + tensor;  // result: rounded, or a remainder
+    const int last = (own_ - 1) * count() + tensor;  // result: rounded, or a remainder
     float joined[kRoundedBlock];
     for (; begin < end; begin += kRoundedBlock) {
-      const int64_t count = std::min(end - begin, kRoundedBlock);
-      if (shape.rounded) {
+      const int64_t size = std::min(end - begin, kRoundedBlock);
+      if (shape_.rounded) {
         float* stepped = args.result<float>(tensor) + begin;
-        step(tensor, args.operand<float>(tensor) + begin, stepped, begin, count);
-        RoundElements(stepped, count, args.result<BFloat16>(last) + begin);
+        step(tensor, args.operand<float>(tensor) + begin, stepped, begin, size);
+        RoundElements(stepped, size, args.result<BFloat16>(last) + begin);
         continue;
       }
-      const int remainder = own * shape.count + tensor;
+      const int remainder = own_ * count() + tensor;
       JoinElements(args.operand<uint16_t>(tensor) + begin, args.operand<int16_t>(remainder) + begin,
-                   count, joined);
-      step(tensor, joined, joined, begin, count);
-      SplitElements(joined, count, args.result<uint16_t>(tensor) + begin,
+                   size, joined);
+      step(tensor, joined, joined, begin, size);
+      SplitElements(joined, size, args.result<uint16_t>(tensor) + begin,
                     args.result<int16_t>(last) + begin);
     }
   }
 
- public:
-  const StepShape shape;
-  const int own;
-  const int threads;
-  std::vector<int64_t> sizes;  // of the parameters
+  StepShape shape_;
+  int own_;
+  int threads_;
+  std::vector<int64_t> sizes_;  // of the parameters
 };
 
 // Parameters of T, gradients of G.
@@ -189,7 +191,7 @@ struct Sgd {
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec, const StepShape& shape) {
     ORIEL_ASSIGN_OR_RETURN(const double weight_decay, spec.Float("weight_decay"));
     return KernelFn([weight_decay, list = StepList(spec, shape, kOwn)](const KernelArgs& args) {
-      const int n = list.shape.count;
+      const int n = list.count();
       const T scale = *args.operand<T>(list.scalars());
       const T rate = *args.operand<T>(list.scalars() + 1);
       const T decay = static_cast<T>(weight_decay);
@@ -211,7 +213,7 @@ struct AdamW {
     ORIEL_ASSIGN_OR_RETURN(const double epsilon, spec.Float("epsilon"));
     ORIEL_ASSIGN_OR_RETURN(const double weight_decay, spec.Float("weight_decay"));
     return KernelFn([=, list = StepList(spec, shape, kOwn)](const KernelArgs& args) {
-      const int n = list.shape.count, scalars = list.scalars();
+      const int n = list.count(), scalars = list.scalars();
       const double rate = static_cast<double>(*args.operand<T>(scalars + 1));
       const double step = static_cast<double>(*args.operand<T>(scalars + 2));
       AdamWCoefficients<T> c;

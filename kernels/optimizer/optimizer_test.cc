@@ -246,6 +246,17 @@ TEST(OptimizerTest, RefusesWhatIsNoList) {
   EXPECT_THAT(
       testing::TryKernel("sgd", {p, p, one, one}, {p.spec(), p.spec()}, decay).status().message(),
       ::testing::HasSubstr("result 1"));
+  const Tensor half = Tensor::Random(DType::kBF16, {5}, 1);
+  const Tensor rest({DType::kI16, {5}}, Values(5, 0.0));
+  // What is no remainder, and a new one that is missing or of another type.
+  const std::pair<std::vector<Tensor>, std::vector<TensorSpec>> lists[] = {
+      {{half, p, p, one, one}, {half.spec(), rest.spec()}},
+      {{half, p, rest, one, one}, {half.spec(), half.spec()}},
+      {{half, p, rest, one, one}, {half.spec()}}};
+  for (const auto& [operands, results] : lists) {
+    EXPECT_THAT(testing::TryKernel("sgd", operands, results, decay).status().message(),
+                ::testing::HasSubstr("are not those of a list of parameters"));
+  }
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <map>
 #include <optional>
 
 #include "ir/oriel/fused.h"
@@ -30,44 +31,59 @@ struct Step {
   BlockArgument master, parameter;
 };
 
-bool hasRole(BlockArgument argument, const ValueRole& role) {
-  auto segment = llvm::cast<FuncOp>(argument.getOwner()->getParentOp());
-  mlir::FailureOr<ValueRole> own = ir::argumentRole(segment, argument.getArgNumber());
-  return succeeded(own) && *own == role;
-}
+// The update's arguments and results by their roles.
+class Roles {
+ public:
+  explicit Roles(FuncOp segment) : segment_(segment) {
+    for (BlockArgument argument : segment.getArguments()) {
+      if (auto role = of(argument)) arguments_[*role] = argument;
+    }
+    Operation* end = segment.getBody().front().getTerminator();
+    for (mlir::OpOperand& operand : end->getOpOperands()) {
+      mlir::FailureOr<ValueRole> role = ir::resultRole(segment, operand.getOperandNumber());
+      if (succeeded(role)) results_[*role] = operand.get();
+    }
+  }
 
-// Whether the segment returns the value as the new one of this role.
-bool isReturnedAs(FuncOp segment, Value value, const ValueRole& role) {
-  Operation* end = segment.getBody().front().getTerminator();
-  return llvm::any_of(end->getOpOperands(), [&](mlir::OpOperand& operand) {
-    if (operand.get() != value) return false;
-    mlir::FailureOr<ValueRole> own = ir::resultRole(segment, operand.getOperandNumber());
-    return succeeded(own) && *own == role;
-  });
-}
+  std::optional<ValueRole> of(BlockArgument argument) const {
+    mlir::FailureOr<ValueRole> role = ir::argumentRole(segment_, argument.getArgNumber());
+    return succeeded(role) ? std::optional(*role) : std::nullopt;
+  }
+  // Null without one.
+  BlockArgument argument(const ValueRole& role) const {
+    auto found = arguments_.find(role);
+    return found == arguments_.end() ? BlockArgument() : found->second;
+  }
+  Value result(const ValueRole& role) const {
+    auto found = results_.find(role);
+    return found == results_.end() ? Value() : found->second;
+  }
 
-std::optional<Step> stepOf(Operation& op, FuncOp segment) {
+ private:
+  FuncOp segment_;
+  std::map<ValueRole, BlockArgument> arguments_;
+  std::map<ValueRole, Value> results_;
+};
+
+std::optional<Step> stepOf(Operation& op, const Roles& roles) {
   auto listed = llvm::dyn_cast<ir::ListedOpInterface>(op);
   if (!listed || !listed.takesRemainder()) return std::nullopt;
   Step step{listed, ir::roundingOf(listed), llvm::dyn_cast<BlockArgument>(op.getOperand(0)), {}};
   if (!step.rounding || !step.master || !step.master.hasOneUse()) return std::nullopt;
-  mlir::FailureOr<ValueRole> role = ir::argumentRole(segment, step.master.getArgNumber());
-  if (failed(role) || role->kind != ValueKind::kOptimizerState || role->slot != kMaster) {
+  const std::optional<ValueRole> role = roles.of(step.master);
+  if (!role || role->kind != ValueKind::kOptimizerState || role->slot != kMaster) {
     return std::nullopt;
   }
   const ValueRole ofParameter{ValueKind::kParameter, role->ref, ""};
-  for (BlockArgument argument : segment.getArguments()) {
-    if (hasRole(argument, ofParameter)) step.parameter = argument;
-  }
+  step.parameter = roles.argument(ofParameter);
   Value stepped = op.getResult(0), rounded = step.rounding.getResult();
   // Where ranks store parts of the master only, the parameter is joined of what they round.
   const bool alike = step.parameter && step.parameter.getType() == rounded.getType() &&
                      ir::shardingOf(step.parameter) == ir::shardingOf(step.master);
-  if (!alike || !isReturnedAs(segment, rounded, ofParameter) ||
-      !isReturnedAs(segment, stepped, *role) || !stepped.hasNUses(2)) {
-    return std::nullopt;
-  }
-  return step;
+  // The new master goes nowhere but to be rounded and kept.
+  const bool kept =
+      roles.result(ofParameter) == rounded && roles.result(*role) == stepped && stepped.hasNUses(2);
+  return alike && kept ? std::optional(step) : std::nullopt;
 }
 
 // What describes operand 0 and result 0 describes the remainders, too.
@@ -131,9 +147,10 @@ struct KeepRemainders : impl::KeepRemaindersBase<KeepRemainders> {
 
 void keepRemainders(mlir::ModuleOp program) {
   for (FuncOp segment : ir::segmentsOfKind(program, "update")) {
+    const Roles roles(segment);
     llvm::SmallVector<Step> steps;
     for (Operation& op : segment.getBody().front()) {
-      if (std::optional<Step> step = stepOf(op, segment)) steps.push_back(*step);
+      if (std::optional<Step> step = stepOf(op, roles)) steps.push_back(*step);
     }
     for (const Step& step : steps) keepRemainder(step);
     mlir::Block& body = segment.getBody().front();

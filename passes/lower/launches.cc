@@ -3,13 +3,16 @@
 #include "ir/exec/exec.h"
 #include "ir/scalar/scalar.h"
 #include "passes/generate/form_generated.h"
+#include "passes/strategize/cluster_attribute.h"
 
 namespace oriel {
 
 mlir::LogicalResult formLaunches(mlir::ModuleOp program, const LaunchForms& forms) {
   // In the order of the phase's passes (driver/pipelines.cc).
   if (failed(assignGradients(program))) return mlir::failure();
-  if (forms.fused) keepRemainders(program);
+  // Masters of software whose allocator is modelled are whole.
+  const bool ofOthers = softwareStackOf(program).memory.isCached;
+  if (forms.fused && !ofOthers) keepRemainders(program);
   if (forms.fused) formFused(program);
   if (forms.generated) formGenerated(program);
   return mlir::success();

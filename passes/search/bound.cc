@@ -95,6 +95,9 @@ MicrobatchCost leastCost(const MicrobatchCost& known, const Candidate& other, co
   // More samples at a time may be faster: they share launches and latencies.
   constexpr double kLarger = 0.8;
   if (c.micro > other.micro) share *= kLarger;
+  // Other ranks may divide what these have whole.
+  constexpr double kWholeShare = 0.03;
+  if (c.tp % other.tp != 0) share *= 1 - kWholeShare;
   cost.forward = known.forward * share;
   cost.backward = known.backward * share;
   cost.update = known.update / pieces;
@@ -128,8 +131,8 @@ Bound boundOf(const Candidate& c, const MicrobatchCost& whole, const Cluster& cl
   const double details = c.pp > 1 && c.cp > 1 ? 0.95 : 0.999;
   bound.seconds = details * (runs + cost.update / grids / (c.zero >= 1 ? shards : 1) +
                              exposedOf(c, cost, forward, backward, cluster));
-  // What one backward sets of gradients takes the place of what it has read of the stash; with
-  // ZeRO-1, a rank's part of them is what stays.
+  // What one backward sets of gradients takes the place of what it has read of the stash. With
+  // ZeRO-1, at least a rank's part of them is there behind it.
   const bool isOne = c.pp == 1 && c.microbatches == 1;
   const double gradients = cost.gradients / (c.zero >= (isOne ? 1 : 2) ? shards : 1);
   const double stash = cost.stash * heldOf(c);

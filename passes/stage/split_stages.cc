@@ -433,6 +433,7 @@ class StageSplitter {
   }
 
   LogicalResult splitUpdate() {
+    forced_.clear();  // ops of the backward, some of them erased
     std::vector<SegmentPart> parts;
     for (int64_t grid = 0; grid < grids_; ++grid) {
       parts.push_back({"update", static_cast<int>(grid)});

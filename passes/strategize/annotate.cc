@@ -311,8 +311,8 @@ class Annotator {
     return llvm::any_of(block.cuts, [](const auto& cut) { return partOf(cut.parameter); });
   }
 
-  // Whether ranks lose by it if what they don't divide stays whole: not if that is little of what
-  // they split, such as a router between two streams.
+  // Whether what they don't divide is too much to stay whole on all ranks: it is not where it has
+  // few of the parameters of their meshes, such as a router between two streams.
   bool mattersWhole(llvm::ArrayRef<TensorBlock> blocks) {
     constexpr double kLittle = 0.03;
     auto elements = [](ir::ParameterOp parameter) {

@@ -344,7 +344,8 @@ void TrainingProgram::freezeWhereNull(ArrayRef<Value> values) {
     }
     parameter.setTrainable(false);
     parameter.emitWarning("the trainable parameter '")
-        << parameter.getOnnxName() << "' does not reach the loss; it is frozen";
+        << parameter.getOnnxName()
+        << "' does not reach the loss, or only by what has the derivative 0; it is frozen";
   }
   trainable_ = std::move(kept);
 }

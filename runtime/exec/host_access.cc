@@ -39,12 +39,12 @@ absl::Status HostAccess::WriteElements(int64_t first, int64_t count, const void*
     return executor_->Write(view_, first * width, source, count * width);
   }
   constexpr int64_t kWidth = sizeof(uint16_t);
-  std::vector<uint16_t> rounded;
-  std::vector<int16_t> remainders;
+  std::vector<uint16_t> rounded(static_cast<size_t>(count));
+  std::vector<int16_t> remainders(static_cast<size_t>(count));
   const auto* joined = static_cast<const float*>(source);
-  for (int64_t i = 0; i < count; ++i) {
-    rounded.push_back(RoundedAway(joined[i]));
-    remainders.push_back(RemainderOf(joined[i]));
+  for (size_t i = 0; i < rounded.size(); ++i) {
+    rounded[i] = RoundedAway(joined[i]);
+    remainders[i] = RemainderOf(joined[i]);
   }
   ORIEL_RETURN_IF_ERROR(
       executor_->Write(Rounded(), first * kWidth, rounded.data(), count * kWidth));

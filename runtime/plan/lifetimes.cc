@@ -29,6 +29,9 @@ class Follower {
     for (const auto& buffer : program.buffers()) {
       bytes_.push_back(FromPlan(buffer.local()).bytes());
       is_kept_.push_back(LiesInKept({buffer.offset(), buffer.offset() + bytes_.back()}));
+      if (buffer.kind() == plan::STEP_GRADIENT) {
+        step_gradients_.emplace(buffer.offset(), buffer.offset() + bytes_.back());
+      }
     }
     for (const auto& segment : program.segments()) {
       std::vector<Access>& accesses = accesses_.emplace_back();
@@ -51,6 +54,7 @@ class Follower {
     now_ = run.finish + 1;
     EndMessages(run);
     outputs_.clear();
+    is_backward_ = IsBackward(program_.segments(segment).name());
     std::map<int, std::vector<size_t>> started;  // by collective: the lives that it works on
     for (size_t i = 0; i < accesses_[segment].size(); ++i) {
       const Access& access = accesses_[segment][i];
@@ -68,7 +72,9 @@ class Follower {
         }
       }
     }
-    for (const size_t output : outputs_) Extend(lives_[output].life, run.finish);
+    for (const size_t output : outputs_) {
+      if (IsWhole(lives_[output].life)) Extend(lives_[output].life, run.finish);
+    }
     if (SegmentKind(program_.segments(segment).name()) == "eval") ExtendViewedOutputs(run);
     runs_.push_back(run);
   }
@@ -101,6 +107,12 @@ class Follower {
   ByteRange BytesOf(int index, int64_t microbatch) const {
     const int64_t begin = OffsetOf(program_.buffers(index), microbatch);
     return {begin, begin + bytes_[index]};
+  }
+
+  // Whether nothing has been written over it.
+  bool IsWhole(const Life& life) const {
+    const auto found = contents_.find(life.bytes.begin);
+    return found != contents_.end() && &lives_[found->second].life == &life;
   }
 
   static void Extend(Life& life, int64_t time) { life.end = std::max(life.end, time); }
@@ -139,7 +151,10 @@ class Follower {
                     time,
                     instruction.has_collective() || instruction.has_receive()};
     contents_[bytes.begin] = lives_.size();
-    if (program_.buffers(index).kind() == plan::OUTPUT) outputs_.push_back(lives_.size());
+    const bool is_read_by_host =
+        program_.buffers(index).kind() == plan::OUTPUT ||
+        (step_gradients_.count({bytes.begin, bytes.end}) > 0 && is_backward_);
+    if (is_read_by_host) outputs_.push_back(lives_.size());
     lives_.push_back(written);
   }
 
@@ -196,8 +211,10 @@ class Follower {
   std::vector<std::vector<Access>> accesses_;
   std::map<int64_t, size_t> contents_;  // by offset; disjoint
   std::vector<Written> lives_;
-  std::vector<size_t> outputs_;  // of the run
-  std::set<size_t> sent_;        // for which nothing has waited
+  std::vector<size_t> outputs_;  // of the run, and gradients of the step, which may be dumped
+  std::set<std::pair<int64_t, int64_t>> step_gradients_;  // their bytes
+  bool is_backward_ = false;                              // the run
+  std::set<size_t> sent_;                                 // for which nothing has waited
   std::vector<RunTimes> runs_;
   int64_t now_ = 0;
 };

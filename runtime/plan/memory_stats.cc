@@ -129,10 +129,11 @@ class Peak {
   }
 
   // The parameter whose gradient of a step it is; null for anything else. Stash may have lain there
-  // before.
+  // before, and temporaries of the backward.
   const std::string* ParameterOf(const Lifetimes& lifetimes, const Life& life) const {
     const auto found = step_gradients_.find({life.bytes.begin, life.bytes.end});
-    const bool is_gradient = found != step_gradients_.end() && IsHandedOn(lifetimes, life) &&
+    const bool is_gradient = found != step_gradients_.end() &&
+                             life.end >= lifetimes.runs[life.run].finish &&
                              IsBackward(SegmentOf(lifetimes, life).name());
     return is_gradient ? &found->second : nullptr;
   }

@@ -37,6 +37,8 @@ namespace oriel::runtime {
 //   13: parameters that are parts of what files have as one
 //   14: outputs of numbers in pieces along any dimension
 //   15: threads of CUDA that compute several elements of a generated kernel
+//   16: gradients that are not kept from step to step
+//   17: remainders of masters
 inline constexpr uint32_t kPlanFormatVersion = 17;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format; of those with parts of parameters, which others would take for parameters of their

@@ -384,8 +384,14 @@ class MemoryVerifier {
     const auto backwards =
         std::count_if(program_.schedule().begin(), program_.schedule().end(),
                       [](const auto& entry) { return IsBackward(entry.segment()); });
+    std::map<int, int> of_ring;  // all are there when update begins
     for (int i = 0; i < program_.buffers_size(); ++i) {
       if (buffer(i).kind() != plan::STEP_GRADIENT) continue;
+      const int other = of_ring.try_emplace(rings_.NumberOf(i), i).first->second;
+      if (buffer(other).ref() != buffer(i).ref() && !IsEmpty(i)) {
+        problems_.Add("program ", index_, ": ", Name(other), " and ", Name(i),
+                      " lie in the same memory");
+      }
       if (backwards != 1) {
         problems_.Add("program ", index_, ": ", Name(i), " is of one backward, but a step runs ",
                       backwards);

@@ -117,6 +117,15 @@ TEST(VerifyPlan, TakesAGradientOfOneStep) {
   EXPECT_THAT(VerifyPlan(late),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("reads gradient 'w', whose memory temporary 'squares' has")));
+  plan::Plan both = StepGradientPlan(1);
+  plan::Buffer second = Buffer(both, kDw);
+  *both.add_parameters() = both.parameters(0);
+  both.mutable_parameters(1)->set_name("v");
+  second.set_ref("v");
+  *Program(both).add_buffers() = second;
+  EXPECT_THAT(VerifyPlan(both),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("gradient 'w' and gradient 'v' lie in the same memory")));
   plan::Plan evaluated = StepGradientPlan(1);
   constexpr int kEval = kUpdate + 1;
   AddLaunch(evaluated, kEval, {kW}, {kDw});

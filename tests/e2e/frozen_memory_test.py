@@ -52,17 +52,17 @@ steps: 1
         self.run_ok("oriel", "compile", model, "--recipe", recipe, *options, "-o", plan)
         return json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)
 
-    def check(self, model, text: str, frozen: str, stages: str, sizes: tuple[int, int] = (4, 8)) -> None:
+    def check(self, model, text: str, frozen: str, stages: str, sizes: tuple[int, int] = (4, 8), options=()) -> None:
         """`frozen` is the encoder's parameters, `stages` cuts behind it. `sizes`: of a gradient and an optimizer state."""
         self.assertIn("frozen: []", text)
-        all_train = self.describe(model, text)
-        encoder_frozen = self.describe(model, text.replace("frozen: []", f"frozen: [\"{frozen}\"]"))
+        all_train = self.describe(model, text, *options)
+        encoder_frozen = self.describe(model, text.replace("frozen: []", f"frozen: [\"{frozen}\"]"), *options)
         size = encoder_frozen["parameters"]["frozen"]
         before, after = (plan["programs"][0] for plan in (all_train, encoder_frozen))
         parts = [program["memory"]["parts"] for program in (before, after)]
         saved = {part: parts[0][part] - parts[1][part] for part in parts[0]}
         # What the encoder keeps where it is a stage of its own, and everything trains.
-        staged = self.describe(model, text, "--stages", stages, "--microbatches", 2)["programs"][0]
+        staged = self.describe(model, text, *options, "--stages", stages, "--microbatches", 2)["programs"][0]
         stash = staged["memory"]["stash"]
         self.assertEqual([each["segment"] for each in stash], ["forward.0"])
         expected = {"gradients": sizes[0] * size, "optimizer_state": sizes[1] * size,
@@ -81,6 +81,8 @@ steps: 1
         self.check(model, self.RECIPE, "encoder.*", "encoder,decoder")
         mixed = self.RECIPE + "precision: {compute: bf16, gradients: bf16}\n"
         self.check(model, mixed, "encoder.*", "encoder,decoder", (2, 10))
+        # As published: with masters that are whole.
+        self.check(model, mixed, "encoder.*", "encoder,decoder", (2, 12), ("--fuse-kernels", "off"))
 
     def test_0_3_to_7(self):
         self.check_ratio((36, 1024), (52, 4096))

@@ -42,7 +42,7 @@ class OneMicrobatchTest(OrielTestCase):
             write_shard(folder / "0.tar", [{"input_ids": i, "labels": l} for i, l in zip(ids, labels)])
         dump = plan.with_suffix(".gradients")
         metrics = self.train(plan, "--steps", 3, world=world, data=folder)
-        self.train(plan, "--steps", 1, "--dump-gradients", dump, world=world, data=folder)
+        self.train(plan, "--steps", 1, "--poison-dead-memory", "--dump-gradients", dump, world=world, data=folder)
         return losses(metrics), read_safetensors(dump)
 
     def check(self, gpt: Gpt, world: int, options, bound: float = 1e-5, **rest):

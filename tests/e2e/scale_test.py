@@ -73,6 +73,15 @@ steps: 1
         self.check(self.RECIPE + "precision: {compute: bf16, gradients: bf16}\n", self.MIXED, (2, 2, 12),
                    "--fuse-kernels", "off")  # masters are whole
 
+    def test_bytes_per_rank_with_remainders(self):
+        """Of a master what the parameter lacks, where both are stored alike: without ZeRO, and with ZeRO-3."""
+        model, recipe, plan = self.write_model(), self.folder / "recipe.yaml", self.folder / "p.oplan"
+        recipe.write_text(self.RECIPE + "precision: {compute: bf16, gradients: bf16}\n")
+        for zero, size, ranks in ((0, 10, 1), (1, 12, 64), (2, 12, 64), (3, 10, 64)):
+            self.run_ok("oriel", "compile", model, "--recipe", recipe, "--mesh", "dp=64", "--zero", zero, "-o", plan)
+            (program,) = json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout)["programs"]
+            self.assertEqual(program["bytes_by_kind"]["optimizer_state"], size * 7_500_000_000 // ranks)
+
 
 class PlanSizeTest(OrielTestCase):
     def compile_llama(self, dp: int, fsdp: int, tp: int):

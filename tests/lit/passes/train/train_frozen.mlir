@@ -16,7 +16,7 @@
 // CHECK-LABEL: func.func @eval(
 module {
   oriel.parameter @p0 {onnx_name = "w", type = tensor<6x6xf32>}
-  // expected-warning @below {{the trainable parameter 'stopped' does not reach the loss; it is frozen}}
+  // expected-warning @below {{the trainable parameter 'stopped' does not reach the loss, or only by what has the derivative 0; it is frozen}}
   oriel.parameter @p1 {onnx_name = "stopped", type = tensor<6xf32>}
   oriel.parameter @p2 {onnx_name = "unused", type = tensor<6xf32>}
   oriel.parameter @p3 {onnx_name = "table", type = tensor<8xi64>}
