@@ -38,6 +38,24 @@ uint32_t Crc32(std::string_view bytes) {
       crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
+uint32_t OldestReaderOf(const plan::Plan& plan) {
+  uint32_t oldest = kOldestPlanFormat;
+  for (const auto& parameter : plan.parameters()) {
+    if (parameter.has_part_of()) oldest = std::max(oldest, kOldestReaderOfParts);
+  }
+  for (const auto& program : plan.programs()) {
+    for (const auto& buffer : program.buffers()) {
+      if (buffer.kind() == plan::STEP_GRADIENT) {
+        oldest = std::max(oldest, kOldestReaderOfStepGradients);
+      }
+    }
+  }
+  for (const auto& state : plan.optimizer_states()) {
+    if (state.global().dtype() == plan::I16) oldest = std::max(oldest, kOldestReaderOfRemainders);
+  }
+  return oldest;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> EncodePlan(const plan::Plan& plan) {
@@ -61,9 +79,7 @@ absl::StatusOr<std::string> EncodePlan(const plan::Plan& plan) {
   }
   std::string out(kMagic);
   Append<uint32_t>(kPlanFormatVersion, out);
-  const bool has_parts = std::any_of(plan.parameters().begin(), plan.parameters().end(),
-                                     [](const auto& parameter) { return parameter.has_part_of(); });
-  Append<uint32_t>(has_parts ? kOldestReaderOfParts : kOldestPlanFormat, out);
+  Append<uint32_t>(OldestReaderOf(plan), out);
   Append<uint64_t>(payload.size(), out);
   Append<uint32_t>(Crc32(payload), out);
   Append<uint32_t>(Crc32(out), out);

@@ -42,9 +42,11 @@ namespace oriel::runtime {
 inline constexpr uint32_t kPlanFormatVersion = 17;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format; of those with parts of parameters, which others would take for parameters of their
-// own.
+// own, with gradients that are not kept, and with remainders of masters.
 inline constexpr uint32_t kOldestPlanFormat = 8;
 inline constexpr uint32_t kOldestReaderOfParts = 13;
+inline constexpr uint32_t kOldestReaderOfStepGradients = 16;
+inline constexpr uint32_t kOldestReaderOfRemainders = 17;
 inline constexpr int64_t kPlanHeaderBytes = 32;
 
 // Writes a plan. The same plan gives the same bytes. The file appears complete or not at all:

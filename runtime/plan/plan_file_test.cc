@@ -157,7 +157,7 @@ TEST_F(PlanFileTest, NewerFormat) {
 }
 
 // Readers of before the format are told so, but not of plans without what it adds.
-TEST_F(PlanFileTest, PlansWithPartsNeedANewerReader) {
+TEST_F(PlanFileTest, PlansWithWhatIsNewNeedANewerReader) {
   const auto oldest_reader = [](const plan::Plan& plan) -> uint32_t {
     absl::StatusOr<std::string> bytes = EncodePlan(plan);
     return bytes.ok() ? static_cast<unsigned char>((*bytes)[12]) : 0;
@@ -167,6 +167,13 @@ TEST_F(PlanFileTest, PlansWithPartsNeedANewerReader) {
   EXPECT_EQ(oldest_reader(plan), kOldestPlanFormat);
   plan.mutable_parameters(0)->mutable_part_of()->set_tensor("whole");
   EXPECT_EQ(oldest_reader(plan), kOldestReaderOfParts);
+  plan::Buffer* buffer = plan.add_programs()->add_buffers();
+  buffer->set_kind(plan::GRADIENT);
+  EXPECT_EQ(oldest_reader(plan), kOldestReaderOfParts);
+  buffer->set_kind(plan::STEP_GRADIENT);
+  EXPECT_EQ(oldest_reader(plan), kOldestReaderOfStepGradients);
+  plan.add_optimizer_states()->mutable_global()->set_dtype(plan::I16);
+  EXPECT_EQ(oldest_reader(plan), kOldestReaderOfRemainders);
 }
 
 TEST_F(PlanFileTest, OlderFormat) {
