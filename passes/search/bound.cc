@@ -88,16 +88,19 @@ double exposedOf(const Candidate& c, const MicrobatchCost& cost, double forward,
 
 MicrobatchCost leastCost(const MicrobatchCost& known, const Candidate& other, const Candidate& c) {
   const double ranks = static_cast<double>(c.ofSample()) / static_cast<double>(other.ofSample());
-  const double pieces = static_cast<double>(c.tp) / static_cast<double>(other.tp);
+  double pieces = static_cast<double>(c.tp) / static_cast<double>(other.tp);
   double share = static_cast<double>(c.micro) / static_cast<double>(other.micro) / ranks;
+  if (c.tp % other.tp != 0) {
+    // These may divide what the others all have whole.
+    const double whole = 1 + kLittleWhole * static_cast<double>(other.tp - 1);
+    pieces *= whole;
+    share /= whole;
+  }
   MicrobatchCost cost;
   cost.stash = known.stash * share;
   // More samples at a time may be faster: they share launches and latencies.
   constexpr double kLarger = 0.8;
   if (c.micro > other.micro) share *= kLarger;
-  // Other ranks may divide what these have whole.
-  constexpr double kWholeShare = 0.03;
-  if (c.tp % other.tp != 0) share *= 1 - kWholeShare;
   cost.forward = known.forward * share;
   cost.backward = known.backward * share;
   cost.update = known.update / pieces;

@@ -314,7 +314,6 @@ class Annotator {
   // Whether what they don't divide is too much to stay whole on all ranks: it is not where it has
   // few of the parameters of their meshes, such as a router between two streams.
   bool mattersWhole(llvm::ArrayRef<TensorBlock> blocks) {
-    constexpr double kLittle = 0.03;
     auto elements = [](ir::ParameterOp parameter) {
       return static_cast<double>(typeOf(parameter).getNumElements());
     };
@@ -326,7 +325,7 @@ class Annotator {
     for (auto parameter : module_.getOps<ir::ParameterOp>()) {
       if (tensorRanks(parameter) > 1) all += elements(parameter);
     }
-    return whole > kLittle * all;
+    return whole > kLittleWhole * all;
   }
 
   void reportKept(const TensorBlock& block, size_t count) {

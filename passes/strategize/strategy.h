@@ -16,6 +16,9 @@ namespace oriel {
 
 constexpr int64_t kMaxRanks = int64_t{1} << 20;
 
+// The share of the parameters of meshes with tp that may stay whole where tp doesn't divide it.
+inline constexpr double kLittleWhole = 0.03;
+
 // Sizes of the mesh axes; kMeshAxes has their order.
 struct Mesh {
   int64_t dp = 1;    // different samples, the same parameters
