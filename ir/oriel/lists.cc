@@ -36,17 +36,23 @@ LogicalResult verifyNew(const InferenceContext& context, llvm::StringRef name, V
   return context.refuse("expects ", name, " of the types of those that they replace");
 }
 
+// Of `others` there is one for each parameter, or none.
+LogicalResult verifyAllOrNone(const InferenceContext& context, llvm::StringRef plural,
+                              llvm::StringRef one, ValueRange parameters, ValueRange others) {
+  if (others.empty() || others.size() == parameters.size()) {
+    return verifyShapes(context, one, parameters.take_front(others.size()), others);
+  }
+  return context.refuse("expects ", parameters.size(), " ", plural, " or none, got ",
+                        others.size());
+}
+
 LogicalResult verifyRounded(const InferenceContext& context, ValueRange parameters,
                             ValueRange rounded) {
-  if (rounded.empty()) return success();
-  if (rounded.size() != parameters.size()) {
-    return context.refuse("expects ", parameters.size(), " rounded parameters or none, got ",
-                          rounded.size());
+  if (failed(verifyAllOrNone(context, "rounded parameters", "a rounded parameter", parameters,
+                             rounded))) {
+    return mlir::failure();
   }
-  for (auto [parameter, narrow] : llvm::zip_equal(parameters, rounded)) {
-    if (failed(context.expectShape("a rounded parameter", narrow, shapeOf(parameter)))) {
-      return mlir::failure();
-    }
+  for (auto [parameter, narrow] : llvm::zip(parameters, rounded)) {
     if (!isMasterOf(tensorType(parameter).getElementType(), tensorType(narrow).getElementType())) {
       return context.refuse("can't round ", parameter.getType(), " to ", narrow.getType());
     }
@@ -59,15 +65,10 @@ LogicalResult verifyRemainders(const InferenceContext& context, ValueRange param
   if (remainders.getTypes() != news.getTypes()) {
     return context.refuse("expects new remainders of the types of those that they replace");
   }
-  if (remainders.empty()) return success();
-  if (remainders.size() != parameters.size()) {
-    return context.refuse("expects ", parameters.size(), " remainders or none, got ",
-                          remainders.size());
+  if (failed(verifyAllOrNone(context, "remainders", "a remainder", parameters, remainders))) {
+    return mlir::failure();
   }
-  for (auto [parameter, remainder] : llvm::zip_equal(parameters, remainders)) {
-    if (failed(context.expectShape("a remainder", remainder, shapeOf(parameter)))) {
-      return mlir::failure();
-    }
+  for (auto [parameter, unused] : llvm::zip(parameters, remainders)) {
     if (!tensorType(parameter).getElementType().isBF16()) {
       return context.refuse("expects parameters of bf16 beside remainders, got ",
                             parameter.getType());
