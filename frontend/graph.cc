@@ -2,9 +2,47 @@
 
 #include "frontend/error.h"
 #include "frontend/node_location.h"
+#include "llvm/ADT/StringSet.h"
 #include "onnx/onnx_pb.h"
 
 namespace oriel {
+namespace {
+
+// Adds what `node` reads and `own`, the values of the branches around it, does not hold.
+void addReads(const onnx::NodeProto& node, const llvm::StringSet<>& own,
+              std::vector<llvm::StringRef>& reads) {
+  for (const std::string& value : node.input()) {
+    if (!value.empty() && !own.contains(value)) {
+      reads.push_back(value);
+    }
+  }
+  for (const auto& attribute : node.attribute()) {
+    if (!attribute.has_g()) {
+      continue;
+    }
+    llvm::StringSet<> within = own;
+    for (const auto& inner : attribute.g().node()) {
+      within.insert(inner.output().begin(), inner.output().end());
+    }
+    for (const auto& tensor : attribute.g().initializer()) {
+      within.insert(tensor.name());
+    }
+    for (const auto& input : attribute.g().input()) {
+      within.insert(input.name());
+    }
+    for (const auto& inner : attribute.g().node()) {
+      addReads(inner, within, reads);
+    }
+    for (const auto& output : attribute.g().output()) {
+      if (!within.contains(output.name())) {
+        reads.push_back(output.name());
+      }
+    }
+  }
+}
+
+}  // namespace
+
 llvm::Expected<Graph> Graph::create(const onnx::GraphProto& graph, const ModelFile& model) {
   Graph ordered(graph, model);
   for (const auto& node : graph.node()) {
@@ -51,10 +89,7 @@ llvm::Error Graph::findProducers() {
                      "export it again with its weights");
   };
   for (const Node* node : nodes_) {
-    for (const std::string& value : node->input()) {
-      if (value.empty()) {
-        continue;
-      }
+    for (llvm::StringRef value : reads(*node)) {
       if (llvm::Error error = check(value, "node \"" + nodeName(*node) + "\"")) {
         return error;
       }
@@ -77,17 +112,27 @@ llvm::Error Graph::sort() {
     if (states.lookup(root) != kNew) {
       continue;
     }
-    std::vector<std::pair<const Node*, int>> stack{{root, 0}};
-    states[root] = kOpen;
+    struct Open {
+      const Node* node;
+      std::vector<llvm::StringRef> left;  // reads to be followed
+    };
+    auto open = [&](const Node* node) {
+      Open opened{node, reads(*node)};
+      std::reverse(opened.left.begin(), opened.left.end());
+      states[node] = kOpen;
+      return opened;
+    };
+    std::vector<Open> stack{open(root)};
     while (!stack.empty()) {
-      auto& [node, next] = stack.back();
-      if (next == node->input_size()) {
+      auto& [node, left] = stack.back();
+      if (left.empty()) {
         states[node] = kDone;
         sorted.push_back(node);
         stack.pop_back();
         continue;
       }
-      const Node* from = producer(node->input(next++));
+      const Node* from = producer(left.back());
+      left.pop_back();
       if (!from || states.lookup(from) == kDone) {
         continue;
       }
@@ -95,8 +140,7 @@ llvm::Error Graph::sort() {
         return makeError("the graph has a cycle through the nodes \"" + nodeName(*from) +
                          "\" and \"" + nodeName(*node) + "\"");
       }
-      states[from] = kOpen;
-      stack.emplace_back(from, 0);
+      stack.push_back(open(from));
     }
   }
   nodes_ = std::move(sorted);
@@ -107,6 +151,12 @@ const Graph::Node* Graph::producer(llvm::StringRef value) const { return produce
 
 llvm::StringRef Graph::operand(const Node& node, int index) {
   return index < node.input_size() ? llvm::StringRef(node.input(index)) : llvm::StringRef();
+}
+
+std::vector<llvm::StringRef> Graph::reads(const Node& node) {
+  std::vector<llvm::StringRef> reads;
+  addReads(node, {}, reads);
+  return reads;
 }
 
 bool Graph::is(const Node* node, llvm::StringRef op) {
@@ -195,8 +245,8 @@ void Graph::removeDeadNodes() {
   while (!pending.empty()) {
     const Node* node = pending.back();
     pending.pop_back();
-    for (const std::string& input : node->input()) {
-      mark(input);
+    for (llvm::StringRef value : reads(*node)) {
+      mark(value);
     }
   }
   llvm::erase_if(nodes_, [&](const Node* node) { return !live.lookup(node); });

@@ -38,6 +38,8 @@ class Graph {
   // Operand `index` of a node; empty where it is left out.
   static llvm::StringRef operand(const Node& node, int index);
   static bool is(const Node* node, llvm::StringRef op);
+  // What a node reads: its operands, and what its branches read from around them.
+  static std::vector<llvm::StringRef> reads(const Node& node);
 
   // The elements of a small integer value that the model writes down: an initializer or a
   // Constant, perhaps reshaped or cast.

@@ -10,6 +10,7 @@
 #include "frontend/node_location.h"
 #include "frontend/op_registry.h"
 #include "frontend/sequences.h"
+#include "frontend/tensor_data.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/StringExtras.h"
@@ -50,10 +51,12 @@ class Importer {
     return error() << llvm::toString(std::move(failed));
   }
 
-  LogicalResult checkSupported(const Graph& graph) const;
+  LogicalResult checkSupported(llvm::ArrayRef<const onnx::NodeProto*> nodes) const;
   LogicalResult collectInputs(std::vector<Argument>& arguments) const;
   LogicalResult importInitializers(mlir::ModuleOp module, std::vector<Argument>& arguments);
   LogicalResult importNode(const onnx::NodeProto& node);
+  LogicalResult importIf(const onnx::NodeProto& node);
+  LogicalResult importBranch(const onnx::NodeProto& node, const onnx::GraphProto& branch);
   LogicalResult importConstants(const Graph& graph);
   void findSettings(const Graph& graph);
   bool isParameter(const std::string& name) const {
@@ -137,7 +140,9 @@ LogicalResult Importer::importInitializers(mlir::ModuleOp module,
 LogicalResult Importer::importConstants(const Graph& graph) {
   llvm::StringSet<> used;
   for (const auto* node : graph.nodes()) {
-    used.insert(node->input().begin(), node->input().end());
+    for (llvm::StringRef value : Graph::reads(*node)) {
+      used.insert(value);
+    }
   }
   for (const auto& output : model_.graph().output()) {
     used.insert(output.name());
@@ -243,16 +248,17 @@ void Importer::warnOfNumbers() const {
                 "give it two elements";
 }
 
-LogicalResult Importer::checkSupported(const Graph& graph) const {
+LogicalResult Importer::checkSupported(llvm::ArrayRef<const onnx::NodeProto*> nodes) const {
   const OpRegistry& registry = *options_.ops;
   llvm::MapVector<llvm::StringRef, std::vector<const onnx::NodeProto*>> unsupported;
-  for (const auto* node : graph.nodes()) {
-    if (!registry.find(node->domain(), node->op_type(), versionOf(*node))) {
+  for (const auto* node : nodes) {
+    if (!Graph::is(node, "If") &&  // which is no op, but one of its branches
+        !registry.find(node->domain(), node->op_type(), versionOf(*node))) {
       unsupported[node->op_type()].push_back(node);
     }
   }
-  for (const auto& [op, nodes] : unsupported) {
-    const onnx::NodeProto& first = *nodes.front();
+  for (const auto& [op, users] : unsupported) {
+    const onnx::NodeProto& first = *users.front();
     auto diagnostic = mlir::emitError(nodeLocation(&context_, first));
     diagnostic << "node \"" << nodeName(first) << "\" uses the op " << op << " (";
     if (!first.domain().empty()) {
@@ -262,8 +268,8 @@ LogicalResult Importer::checkSupported(const Graph& graph) const {
     if (std::string path = modulePath(first); !path.empty()) {
       diagnostic << "; it is in the module " << path;
     }
-    if (nodes.size() > 1) {
-      diagnostic << "; " << nodes.size() - 1 << " more nodes use it";
+    if (users.size() > 1) {
+      diagnostic << "; " << users.size() - 1 << " more nodes use it";
     }
     std::string nearest = registry.nearest(op);
     auto& note = diagnostic.attachNote();
@@ -278,7 +284,108 @@ LogicalResult Importer::checkSupported(const Graph& graph) const {
   return success(unsupported.empty());
 }
 
+// Sizes are known, and what follows from them folds: TorchScript's exporter writes `x.squeeze(1)`
+// as an If of the size. The branch that is taken stands in the place of the node.
+LogicalResult Importer::importIf(const onnx::NodeProto& node) {
+  auto refuse = [&] {
+    auto diagnostic = mlir::emitError(nodeLocation(&context_, node));
+    diagnostic << "node \"" << nodeName(node) << "\" (If) ";
+    return diagnostic;
+  };
+  Value condition = node.input_size() == 1 ? values_.lookup(node.input(0)) : Value();
+  const std::optional<Ints> taken = condition ? constantIntsOf(condition) : std::nullopt;
+  if (!taken || taken->size() != 1) {
+    return refuse() << "chooses by \"" << Graph::operand(node, 0)
+                    << "\", which must be one value known at compile time, but depends on the "
+                       "inputs' or parameters' values: write the choice as torch.where, or fix it "
+                       "before the export";
+  }
+  const llvm::StringRef wanted = taken->front() ? "then_branch" : "else_branch";
+  for (const auto& attribute : node.attribute()) {
+    if (wanted == attribute.name() && attribute.has_g()) {
+      if (attribute.g().output_size() != node.output_size()) {
+        return refuse() << "has " << node.output_size() << " results, but its " << wanted << " has "
+                        << attribute.g().output_size();
+      }
+      return importBranch(node, attribute.g());
+    }
+  }
+  return refuse() << "has no " << wanted;
+}
+
+// Values of the branch are forgotten behind it, other branches may use their names.
+LogicalResult Importer::importBranch(const onnx::NodeProto& node, const onnx::GraphProto& branch) {
+  auto refuse = [&](const std::string& value) {
+    auto diagnostic = mlir::emitError(nodeLocation(&context_, node));
+    diagnostic << "in the branch that node \"" << nodeName(node) << "\" (If) takes, \"" << value
+               << "\" ";
+    return diagnostic;
+  };
+  std::vector<std::string> own;
+  for (const auto& tensor : branch.initializer()) {
+    auto data = readTensor(tensor, model_.folder());
+    if (!data) {
+      return report(data.takeError());
+    }
+    if (data->numElements() > 1 &&
+        llvm::isa<mlir::FloatType>(elementTypeOf(&context_, data->dataType))) {
+      return refuse(tensor.name()) << "is an initializer of the branch, and may be a parameter: "
+                                      "move it to the graph's own initializers";
+    }
+    own.push_back(tensor.name());
+    values_[tensor.name()] = ir::ConstantOp::create(builder_, nodeLocation(&context_, node),
+                                                    toAttribute(&context_, *data));
+  }
+  std::vector<const onnx::NodeProto*> nodes;
+  for (const auto& inner : branch.node()) {
+    nodes.push_back(&inner);
+  }
+  if (failed(checkSupported(nodes))) {
+    return failure();
+  }
+  for (const auto* inner : nodes) {
+    for (llvm::StringRef value : Graph::reads(*inner)) {
+      if (!values_.contains(value)) {
+        return refuse(value.str()) << "is read before anything provides it";
+      }
+    }
+    for (const std::string& value : inner->output()) {
+      if (values_.contains(value)) {
+        return refuse(value) << "is produced, but is known already";
+      }
+      if (!value.empty()) {
+        own.push_back(value);
+      }
+    }
+    if (failed(importNode(*inner))) {
+      return failure();
+    }
+  }
+  llvm::SmallVector<Value> results;
+  for (const auto& output : branch.output()) {
+    results.push_back(values_.lookup(output.name()));
+    if (!results.back()) {
+      return refuse(output.name()) << "is a result, but nothing provides it";
+    }
+  }
+  for (const std::string& value : own) {
+    values_.erase(value);
+  }
+  for (auto [name, result] : llvm::zip_equal(node.output(), results)) {
+    if (!name.empty()) {
+      values_[name] = result;
+      if (failed(compareWithDeclared(name, result))) {
+        return failure();
+      }
+    }
+  }
+  return success();
+}
+
 LogicalResult Importer::importNode(const onnx::NodeProto& node) {
+  if (Graph::is(&node, "If")) {
+    return importIf(node);
+  }
   mlir::Location location = nodeLocation(&context_, node);
   if (node.domain() != kOrielDomain) {
     try {
@@ -397,7 +504,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
   replaceSequences(*graph);
   graph->removeDeadNodes();
   findSettings(*graph);
-  if (failed(checkSupported(*graph)) || failed(importInitializers(*module, arguments))) {
+  if (failed(checkSupported(graph->nodes())) || failed(importInitializers(*module, arguments))) {
     return {};
   }
 
