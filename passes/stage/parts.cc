@@ -41,6 +41,13 @@ std::string folderOf(llvm::StringRef name) {
   return (last.empty() ? name : folder).str();
 }
 
+// With elements of f32 where they are floats.
+mlir::Type inSinglePrecision(mlir::Type type) {
+  auto tensor = llvm::dyn_cast<RankedTensorType>(type);
+  if (!tensor || !llvm::isa<mlir::FloatType>(tensor.getElementType())) return type;
+  return tensor.clone(mlir::Float32Type::get(type.getContext()));
+}
+
 class PartFinder {
  public:
   PartFinder(mlir::func::FuncOp forward, const Strategy& strategy)
@@ -139,7 +146,8 @@ class PartFinder {
   }
 
   // Attributes don't count: layers that differ in a window or a scale alone are layers all the
-  // same.
+  // same. Nor does the precision of floats: a strategy counts blocks, whatever the recipe's
+  // precision makes of the values between them.
   SequenceOp sequenceOp(Operation* op) {
     SequenceOp result;
     std::vector<uintptr_t> kind;
@@ -148,14 +156,15 @@ class PartFinder {
     for (Value operand : op->getOperands()) {
       const bool ofParameters = !parametersOf(operand).empty();
       auto type = llvm::dyn_cast<RankedTensorType>(operand.getType());
-      add(operand.getType().getAsOpaquePointer());
+      add(inSinglePrecision(operand.getType()).getAsOpaquePointer());
       kind.push_back(ofParameters);
       result.hasWeight |= ofParameters && type && type.getRank() >= 2;
     }
     for (Value value : op->getResults()) {
-      add(value.getType().getAsOpaquePointer());
+      const mlir::Type type = inSinglePrecision(value.getType());
+      add(type.getAsOpaquePointer());
       if (llvm::any_of(value.getUsers(), [&](Operation* user) { return isMain(user); })) {
-        result.bytes += ir::typeBytes(value.getType());
+        result.bytes += ir::typeBytes(type);
       }
     }
     result.kind = static_cast<int64_t>(kinds_.try_emplace(kind, kinds_.size()).first->second);
