@@ -159,6 +159,15 @@ std::vector<llvm::StringRef> Graph::reads(const Node& node) {
   return reads;
 }
 
+const onnx::AttributeProto* Graph::attribute(const Node& node, llvm::StringRef name) {
+  for (const auto& attribute : node.attribute()) {
+    if (name == attribute.name()) {
+      return &attribute;
+    }
+  }
+  return nullptr;
+}
+
 bool Graph::is(const Node* node, llvm::StringRef op) {
   return node && op == node->op_type() && (node->domain().empty() || node->domain() == "ai.onnx");
 }
@@ -214,19 +223,53 @@ std::optional<std::vector<int64_t>> Graph::constantInts(llvm::StringRef value) c
   return std::nullopt;
 }
 
-void Graph::replace(const Node* old, Node node) {
+std::optional<size_t> Graph::rankOfInitializer(llvm::StringRef value) const {
+  if (!model_->hasInitializer(value)) {
+    return std::nullopt;
+  }
+  auto header = model_->initializerHeader(value);
+  if (!header) {
+    llvm::consumeError(header.takeError());
+    return std::nullopt;
+  }
+  return header->shape.size();
+}
+
+const Graph::Node* Graph::own(Node node) {
   owned_.push_back(std::make_shared<Node>(std::move(node)));
   const Node* fresh = owned_.back().get();
-  for (const Node*& slot : nodes_) {
-    if (slot == old) {
-      slot = fresh;
-    }
-  }
   for (const std::string& output : fresh->output()) {
     if (!output.empty()) {
       producers_[output] = fresh;
     }
   }
+  return fresh;
+}
+
+void Graph::replace(const Node* old, Node node) {
+  const Node* fresh = own(std::move(node));
+  for (const Node*& slot : nodes_) {
+    if (slot == old) {
+      slot = fresh;
+    }
+  }
+}
+
+void Graph::insertBefore(const Node* place, Node node) {
+  auto at = llvm::find(nodes_, place);
+  nodes_.insert(at, own(std::move(node)));
+}
+
+std::string Graph::freshName(llvm::StringRef name) const {
+  auto isTaken = [&](llvm::StringRef wanted) {
+    return producer(wanted) || model_->hasInitializer(wanted.str()) ||
+           llvm::any_of(graph_->input(), [&](const auto& input) { return wanted == input.name(); });
+  };
+  std::string fresh = name.str();
+  while (isTaken(fresh)) {
+    fresh += "'";
+  }
+  return fresh;
 }
 
 void Graph::removeDeadNodes() {

@@ -14,6 +14,7 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace onnx {
+class AttributeProto;
 class GraphProto;
 class NodeProto;
 }  // namespace onnx
@@ -38,6 +39,8 @@ class Graph {
   // Operand `index` of a node; empty where it is left out.
   static llvm::StringRef operand(const Node& node, int index);
   static bool is(const Node* node, llvm::StringRef op);
+  // Null where the node does not give it.
+  static const onnx::AttributeProto* attribute(const Node& node, llvm::StringRef name);
   // What a node reads: its operands, and what its branches read from around them.
   static std::vector<llvm::StringRef> reads(const Node& node);
 
@@ -45,6 +48,13 @@ class Graph {
   // Constant, perhaps reshaped or cast.
   std::optional<std::vector<int64_t>> constantInts(llvm::StringRef value) const;
 
+  // Nothing where the value is no initializer, or one that can't be read.
+  std::optional<size_t> rankOfInitializer(llvm::StringRef value) const;
+
+  // A name that nothing has, made from another.
+  std::string freshName(llvm::StringRef name) const;
+  // Puts a node in front of another; nothing else may have the names of its results.
+  void insertBefore(const Node* place, Node node);
   // Puts `node` in the place of `old`; the former's results must be those of the latter.
   void replace(const Node* old, Node node);
   // Drops nodes that no output of the graph needs.
@@ -55,6 +65,7 @@ class Graph {
       : graph_(&graph), model_(&model) {}
   llvm::Error findProducers();
   llvm::Error sort();
+  const Node* own(Node node);
 
   const onnx::GraphProto* graph_;
   const ModelFile* model_;

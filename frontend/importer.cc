@@ -5,6 +5,7 @@
 #include "frontend/bind_inputs.h"
 #include "frontend/graph.h"
 #include "frontend/inline_functions.h"
+#include "frontend/masked_rows.h"
 #include "frontend/masked_scatter.h"
 #include "frontend/node_importer.h"
 #include "frontend/node_location.h"
@@ -501,6 +502,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
     return (void)report(graph.takeError()), nullptr;
   }
   replaceMaskedScatters(*graph);
+  replaceMaskedRows(*graph);
   replaceSequences(*graph);
   graph->removeDeadNodes();
   findSettings(*graph);

@@ -170,7 +170,9 @@ void PartFinder::splitFeatures(Value features) {
     }
     take(depends ? projector : vision, op);
   });
-  parts_.push_back(std::move(vision));
+  if (!vision.ops.empty()) {
+    parts_.push_back(std::move(vision));
+  }
   if (!projector.ops.empty()) {
     parts_.push_back(std::move(projector));
   }

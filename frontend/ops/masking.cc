@@ -1,4 +1,5 @@
 // Ops whose parts depend on a mask: the merge of image features, and what surrounds it in exports.
+#include "frontend/masked_rows.h"
 #include "frontend/masked_scatter.h"
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
@@ -21,6 +22,14 @@ bool masksWholeRows(Value mask, size_t sourceRank) {
   return broadcast && rankOf(broadcast.getInput()) == rankOf(mask) &&
          llvm::all_of(shapeOf(broadcast.getInput()).take_back(sourceRank - 1),
                       [](int64_t size) { return size == 1; });
+}
+
+// Only the order of the source's elements matters, so flattening it is noise.
+Value maskedScatter(NodeImporter& n, Value input, Value mask, Value source) {
+  while (auto reshape = source.getDefiningOp<ir::ReshapeOp>()) {
+    source = reshape.getInput();
+  }
+  return n.create<ir::MaskedScatterOp>(input, mask, source);
 }
 
 // The node that masked_scatter.cc makes: the mask covers the leading dimensions of the input, the
@@ -52,11 +61,57 @@ LogicalResult importMaskedScatter(NodeImporter& n) {
   Ints maskShape(shapeOf(mask));
   maskShape.resize(rankOf(input), 1);
   mask = n.broadcast(n.reshape(mask, maskShape), shapeOf(input));
-  // Only the order of the source's elements matters, so flattening it is noise.
-  while (auto reshape = source.getDefiningOp<ir::ReshapeOp>()) {
-    source = reshape.getInput();
+  return n.replace(maskedScatter(n, input, mask, source));
+}
+
+// The mask, of the leading dimensions of `shape`, for all of it; null, with an error, for a mask of
+// other dimensions, or of no rows but elements.
+Value maskOfRows(NodeImporter& n, Value mask, llvm::ArrayRef<int64_t> shape) {
+  auto covered = static_cast<size_t>(rankOf(mask));
+  if (covered >= shape.size() || shapeOf(mask) != shape.take_front(covered)) {
+    n.error() << "the mask " << mask.getType() << " does not choose rows of a tensor of "
+              << shape.size() << " dimensions [" << llvm::iterator_range(shape) << "]";
+    return {};
   }
-  return n.replace(n.create<ir::MaskedScatterOp>(input, mask, source));
+  Ints widened(shapeOf(mask));
+  widened.resize(shape.size(), 1);
+  return n.broadcast(n.reshape(mask, widened), shape);
+}
+
+// The nodes that masked_rows.cc makes.
+LogicalResult importRowsAtMask(NodeImporter& n) {
+  Value input = n.operand(0), mask = n.operand(1);
+  if (!input || !mask || !maskOfRows(n, mask, shapeOf(input))) {
+    return failure();
+  }
+  return n.replace(input);
+}
+
+LogicalResult importSpreadRows(NodeImporter& n) {
+  Value like = n.operand(0), mask = n.operand(1), rows = n.operand(2);
+  if (!like || !mask || !rows) {
+    return failure();
+  }
+  const int64_t rank = rankOf(like) - rankOf(mask) + 1;  // of the rows, if they differ
+  if (rankOf(rows) < rank || shapeOf(rows).front() == 1) {
+    return n.replace(rows);
+  }
+  if (rankOf(rows) > rank) {
+    return n.error() << rows.getType() << " does not fit the rows of " << like.getType();
+  }
+  Ints shape(shapeOf(mask));
+  llvm::append_range(shape, shapeOf(rows).drop_front());
+  Value empty = n.splat(n.tensorType(shape, elementOf(rows)), n.attrFloat(kFill, 0));
+  return n.replace(maskedScatter(n, empty, maskOfRows(n, mask, shape), rows));
+}
+
+LogicalResult importSelectRows(NodeImporter& n) {
+  Value input = n.operand(0), mask = n.operand(1), rows = n.operand(2);
+  if (!input || !mask || !rows) {
+    return failure();
+  }
+  Value wide = maskOfRows(n, mask, shapeOf(input));
+  return n.replace(n.create<ir::SelectOp>(wide, n.broadcast(rows, shapeOf(input)), input));
 }
 
 Value isNotZero(NodeImporter& n, Value x) {
@@ -72,7 +127,8 @@ LogicalResult importNonZero(NodeImporter& n) {
   if (!ints) {
     return n.error() << "the shape of its result depends on the data, and Oriel's programs have "
                         "static shapes; only a masked scatter (x[mask] = source, "
-                        "x.masked_scatter(mask, source)) may use it; a mixture of experts is "
+                        "x.masked_scatter(mask, source)) or what works row by row (x[mask] = "
+                        "f(x[mask])) may use it; a mixture of experts is "
                         "exported with every expert on every token (docs/import.md)";
   }
   int64_t rank = rankOf(input);
@@ -128,6 +184,9 @@ LogicalResult importCompress(NodeImporter& n) {
 
 void registerMaskingOps(OpRegistry& registry) {
   registry.add(kMaskedScatter, 1, importMaskedScatter, kOrielDomain);
+  registry.add(kRowsAtMask, 1, importRowsAtMask, kOrielDomain);
+  registry.add(kSpreadRows, 1, importSpreadRows, kOrielDomain);
+  registry.add(kSelectRows, 1, importSelectRows, kOrielDomain);
   registry.add("NonZero", 13, importNonZero);
   registry.add("Compress", 11, importCompress);
 }

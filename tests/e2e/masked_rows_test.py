@@ -1,0 +1,92 @@
+"""What is computed on the rows that a mask chooses, and put back: the numbers of the same on all rows, chosen afterwards."""
+
+import images_test as images
+import numpy
+import onnx_writer
+from oriel_testing import OrielTestCase, read_safetensors, relative_error, write_shard
+
+PARAMETERS = {"deep": (images.PIXELS, images.WIDTH), "expert": (images.WIDTH, images.WIDTH), "bias": (images.WIDTH,),
+              "norm": (images.WIDTH,), "norm_bias": (images.WIDTH,)}
+
+
+def base() -> onnx_writer.Graph:
+    """`merged`, `is_image` (with `column`, of one dimension more) and `joined`, features of another layer."""
+    graph = onnx_writer.Graph()
+    graph.input("pixel_values", numpy.float32, ["patches", images.PIXELS])
+    graph.input("input_ids", numpy.int64, ["batch", images.POSITIONS])
+    graph.output("logits", numpy.float32, ["batch", images.POSITIONS, images.VOCABULARY])
+    random = numpy.random.default_rng(2)
+    values = dict(images.parameters(), **{name: random.standard_normal(shape).astype("f4")
+                                          for name, shape in PARAMETERS.items()})
+    for name, value in values.items():
+        graph.initializer(name, value)
+    graph.node("MatMul", ["pixel_values", "vision"], "features")
+    images.add_merge(graph, "features")
+    graph.node("MatMul", ["pixel_values", "deep"], "joined")
+    return graph
+
+
+def finish(graph: onnx_writer.Graph, hidden: str) -> bytes:
+    graph.node("MatMul", ["mix", hidden], "mixed")
+    graph.node("Tanh", ["mixed"], "squashed")
+    graph.node("MatMul", ["squashed", "head"], "logits")
+    return graph.model()
+
+
+def chosen() -> bytes:
+    """merged[is_image] = norm(merged[is_image]) @ expert + bias + joined; what is made of no row is at the others."""
+    graph = base()
+    graph.node("NonZero", ["is_image"], "chosen_t")
+    graph.node("Transpose", ["chosen_t"], "chosen", perm=[1, 0])
+    graph.node("GatherND", ["merged", "chosen"], "rows_in")
+    graph.node("LayerNormalization", ["rows_in", "norm", "norm_bias"], "normed", axis=-1)
+    graph.node("Gemm", ["normed", "expert", "bias"], "product")
+    graph.node("Add", ["joined", "product"], "rows_out")
+    return finish(graph, graph.node("ScatterND", ["merged", "chosen", "rows_out"], "hidden"))
+
+
+def everywhere() -> bytes:
+    graph = base()
+    graph.node("Sub", ["merged", "merged"], "nothing")
+    graph.node("Reshape", ["joined", "last"], "joined_flat")
+    graph.node("Slice", ["joined_flat", "zero", "count", "zero"], "joined_rows")
+    graph.node("ScatterND", ["nothing", "indices", "joined_rows"], "spread")
+    graph.node("LayerNormalization", ["merged", "norm", "norm_bias"], "normed", axis=-1)
+    graph.node("MatMul", ["normed", "expert"], "product")
+    graph.node("Add", ["product", "bias"], "biased")
+    graph.node("Add", ["spread", "biased"], "all")
+    return finish(graph, graph.node("Where", ["mask", "all", "merged"], "hidden"))
+
+
+class MaskedRowsTest(OrielTestCase):
+    def setUp(self):
+        super().setUp()
+        self.data = self.folder / "data"
+        self.data.mkdir()
+        write_shard(self.data / "0.tar", [images.sample(count, seed) for seed, count in enumerate([2, 0, 1, 2])])
+
+    def gradients(self, model: bytes, name: str, dp: int = 1, tp: int = 1):
+        path, recipe = self.folder / f"{name}.onnx", self.folder / "recipe.yaml"
+        path.write_bytes(model)
+        recipe.write_text(images.RECIPE.format(patches=2 * 2 * images.ROWS, batch=4, micro=2))
+        plan = self.compile(recipe, dp, model=path, name=name, options=["--mesh", f"tp={tp}"])
+        dump = self.folder / f"{name}.safetensors"
+        self.train(plan, "--dump-gradients", dump, data=self.data, world=dp * tp)
+        return read_safetensors(dump)
+
+    def check(self, **mesh: int):
+        expected = self.gradients(everywhere(), "everywhere")
+        self.assertEqual(set(expected), set(images.parameters()) | set(PARAMETERS))
+        actual = self.gradients(chosen(), "chosen", **mesh)
+        for name, value in expected.items():
+            self.assertGreater(numpy.linalg.norm(value), 0, name)
+            self.assertLess(relative_error(actual[name], value), 1e-5, name)
+
+    def test_one_rank(self):
+        self.check()
+
+    def test_data_parallel(self):
+        self.check(dp=2)
+
+    def test_tensor_parallel(self):
+        self.check(tp=2)
