@@ -44,11 +44,22 @@ struct CheckImages : impl::CheckImagesBase<CheckImages> {
     if (perSample <= 0 || !main_) return;
     llvm::SmallVector<ir::MergeFeaturesOp> merges;
     main_.walk([&](ir::MergeFeaturesOp op) { merges.push_back(op); });
-    if (merges.empty()) return;
+    if (merges.empty()) return warnOfNoMerge();
     if (failed(run(merges))) signalPassFailure();
   }
 
  private:
+  // Where there is a scatter, raise-merge has said why it is no merge.
+  void warnOfNoMerge() {
+    bool hasScatter = false;
+    main_.walk([&](ir::MaskedScatterOp) { hasScatter = true; });
+    if (hasScatter) return;
+    main_.emitWarning(
+        "the recipe declares `images`, but the model puts no features of images into its text (no "
+        "masked scatter): the number of images is not checked, and each sample must bring all that "
+        "the inputs hold; remove `images`");
+  }
+
   LogicalResult run(llvm::ArrayRef<ir::MergeFeaturesOp> merges) {
     llvm::SmallVector<Value> features, others;
     for (ir::MergeFeaturesOp merge : merges) {
