@@ -165,10 +165,11 @@ def build(name, preset="full", settings=(), sequence=None, attention=None,
                            f"model class {name}")
     adapter = find_adapter(hf_class)
     overrides = adapter.TINY if preset == "tiny" else {}
-    config = hf_config.make(hf_class.config_class, preset, settings, overrides)
-    if attention:
-        config._attn_implementation = attention
     try:
+        config = hf_config.make(hf_class.config_class, preset, settings,
+                                overrides)
+        if attention:
+            config._attn_implementation = attention
         # Some classes give parameters random values that initialize() keeps.
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(0)
@@ -176,11 +177,16 @@ def build(name, preset="full", settings=(), sequence=None, attention=None,
         hf_experts.make_dense(module)
         module.prepare()
         rows = module.rows_per_image()
+    except hf_config.SettingError:
+        raise
     except Exception as error:  # the class's code raises whatever it meets
         raise BuildError(
             f"{name}: cannot be built and given an image this way: "
             f"{first_cause(error)}; it needs an adapter in "
             "models/hf_adapters.py") from error
+    if rows and getattr(config, "image_token_id", None) is None:
+        raise BuildError(f"{name}: its config sets no image token; give one by "
+                         "--set image_token_index=3, or image_token_id")
     if sequence is None:
         sequence = rows + TINY_WORDS if preset == "tiny" else FULL_SEQUENCE
         longest = getattr(config.get_text_config(), "max_position_embeddings",

@@ -21,14 +21,15 @@ FIRST_WORD_ID = 16  # above all special tokens of a tiny vocabulary
 # module: then no class needs to say which widths must be equal.
 _TINY_SIZES = (
     (r"(num_(hidden_)?|n_|encoder_)layers?|depth", TINY_LAYERS),
-    (r"(out_)?hidden_size|embed_dim|d_model|projection_(dim|size)", TINY_WIDTH),
-    (r".*intermediate_size", 112),
-    (r"num_(attention_)?heads", TINY_HEADS),
+    (r"(out_)?hidden_size|embed_dim|d_model|n_embd|projection_(dim|size)", TINY_WIDTH),
+    (r".*intermediate_size|n_inner", 112),
+    (r"num_(attention_)?heads|n_heads?", TINY_HEADS),
     (r"(.*_)?head_dim", TINY_WIDTH // TINY_HEADS),
     (r"vocab_size.*", TINY_VOCAB),
     (r"image_size", TINY_IMAGE),
     (r"patch_size", TINY_PATCH),
-    (r"max_position_embeddings", 128),
+    (r"rotary_dim", TINY_WIDTH // TINY_HEADS // 2),
+    (r"max_position_embeddings|n_positions|n_ctx", 128),
     (r"num_position_embeddings", 36),
     (r"sliding_window", 8),
     (r"window_size", 4 * TINY_PATCH),
@@ -84,6 +85,7 @@ def _assign(tree, dotted, value, new):
 def _shrink(tree, tokens=None):
     """Shrinks `tree` and what is in it; `tokens` numbers the special tokens."""
     tokens = dict(TINY_TOKENS) if tokens is None else tokens
+    layers = tree.get("num_hidden_layers")
     if isinstance(tree.get("num_key_value_heads"), int):
         tree["num_key_value_heads"] = _tiny_kv_heads(
             tree.get("num_attention_heads"), tree["num_key_value_heads"])
@@ -94,8 +96,10 @@ def _shrink(tree, tokens=None):
             _shrink(value, tokens)
         elif token and isinstance(value, int):
             tree[key] = tokens.setdefault(token[1], len(tokens))
-        elif key == "layer_types" and value:
+        elif key.endswith("layer_types") and value:
             tree[key] = list(dict.fromkeys(value))  # one of each kind
+        elif isinstance(value, list) and len(value) == layers:
+            tree[key] = _tiny_value(key, value[:TINY_LAYERS])
         else:
             tree[key] = _tiny_value(key, value)
 
@@ -116,10 +120,11 @@ def _tiny_value(key, value):
 
 
 def _fit_layer_types(tree):
-    """Lets `layer_types` repeat, or end, where the number of layers says."""
+    """Lets lists of layers' kinds repeat, or end, where the number of layers says."""
     for value in tree.values():
         if isinstance(value, dict):
             _fit_layer_types(value)
-    kinds, layers = tree.get("layer_types"), tree.get("num_hidden_layers")
-    if kinds and layers:
-        tree["layer_types"] = [kinds[i % len(kinds)] for i in range(layers)]
+    layers = tree.get("num_hidden_layers")
+    for key, kinds in tree.items():
+        if str(key).endswith("layer_types") and kinds and layers:
+            tree[key] = [kinds[i % len(kinds)] for i in range(layers)]
