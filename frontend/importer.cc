@@ -230,13 +230,16 @@ void Importer::warnOfMergedParameters(const Graph& graph) const {
 }
 
 // An export without PyTorch's metadata does not tell a parameter of one element, such as a gate,
-// from a constant. Constants of exporters have no name of a module.
+// from a constant. Constants of exporters have no name of a module; those of PyTorch's have names
+// of their own.
 void Importer::warnOfNumbers() const {
   if (model_.describesAny()) return;
+  const bool isOfPyTorch = model_.proto().producer_name() == "pytorch";
   std::vector<std::string> numbers;
   for (const std::string& name : model_.initializerNames()) {
     const llvm::StringRef word = name;
-    if (!word.contains('.') || word.starts_with("onnx::") || word.contains('/')) continue;
+    if (!(word.contains('.') || isOfPyTorch) || word.starts_with("onnx::") || word.contains('/'))
+      continue;
     if (model_.isNumber(name) && !settings_.contains(name)) numbers.push_back(name);
   }
   if (numbers.empty()) return;

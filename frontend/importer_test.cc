@@ -414,10 +414,12 @@ TEST(Importer, OptimizedExportsGetAWarning) {
 
 // A gate, which a constant of the exporter or of a hand-written model does not look like.
 TEST(Importer, NumbersWithAModulesNameGetAWarning) {
-  const auto warnings = [](const std::string& name, const std::string& kind) {
+  const auto warnings = [](const std::string& name, const std::string& kind,
+                           const std::string& producer = "") {
     auto model =
         parseModel(modelText("g (float[2] x) => (float[2] y) <float[1] number = {1}> "
                              "{ y = Mul(x, number) }"));
+    model->set_producer_name(producer);
     model->mutable_graph()->mutable_initializer(0)->set_name(name);
     model->mutable_graph()->mutable_node(0)->set_input(1, name);
     if (!kind.empty()) {
@@ -434,6 +436,8 @@ TEST(Importer, NumbersWithAModulesNameGetAWarning) {
   EXPECT_THAT(warnings("layers.0.gate", ""), HasSubstr("\"layers.0.gate\" is a single number"));
   EXPECT_EQ(warnings("layers.0.gate", "PARAMETER"), "");
   EXPECT_EQ(warnings("one", ""), "");
+  EXPECT_THAT(warnings("logit_scale", "", "pytorch"), HasSubstr("\"logit_scale\" is a single"));
+  EXPECT_EQ(warnings("onnx::Mul_1", "", "pytorch"), "");
   EXPECT_EQ(warnings("onnx::Mul_1.0", ""), "");
 }
 
