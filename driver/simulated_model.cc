@@ -42,6 +42,7 @@ struct TrainedModel {
   Module module;
   Recipe recipe;  // for the parameters that are left
   ModelFlops flops;
+  std::vector<bool> parts;  // whether each is a block
 };
 
 // In the types of training, for a microbatch of some size.
@@ -52,6 +53,12 @@ struct TypedModel {
   std::map<std::set<int64_t>, TrainedModel> trained;  // by blocks that are dropped
   std::vector<Part> timedParts;  // as `parts`, with times; empty until they are asked for
 };
+
+// Behind `train`.
+ModelParts partsOf(mlir::ModuleOp module, const Strategy& strategy) {
+  return findParts(module.lookupSymbol<mlir::func::FuncOp>("forward"),
+                   module.lookupSymbol<mlir::func::FuncOp>("backward"), strategy);
+}
 
 mlir::func::FuncOp mainOf(mlir::ModuleOp module) {
   return module.lookupSymbol<mlir::func::FuncOp>("main");
@@ -167,10 +174,8 @@ class SimulatedModel::Impl {
          {repetition.dropped(std::nullopt), std::set<int64_t>()}) {
       ORIEL_ASSIGN_OR_RETURN(TrainedModel * trained,
                              trainedWithout(typed, dropped, recipe, strategy));
-      const ModelParts found =
-          findParts(trained->module->lookupSymbol<mlir::func::FuncOp>("forward"),
-                    trained->module->lookupSymbol<mlir::func::FuncOp>("backward"), strategy);
-      if (takeTimes(typed, dropped, found.parts)) return absl::OkStatus();
+      if (takeTimes(typed, dropped, partsOf(*trained->module, strategy).parts))
+        return absl::OkStatus();
     }
     return absl::InternalError("training changes the parts of the model; this is a bug of Oriel");
   }
@@ -197,6 +202,11 @@ class SimulatedModel::Impl {
     }
     ORIEL_RETURN_IF_ERROR(runPhases(*module, "train", "train", trained.recipe, strategy));
     trained.flops = modelFlopsOfMicrobatch(*module, strategy);
+    if (!dropped.empty()) {
+      for (const Part& part : partsOf(*module, strategy).parts) {
+        trained.parts.push_back(part.block >= 0);
+      }
+    }
     trained.module = std::move(module);
     return &trained;
   }
@@ -412,12 +422,15 @@ class OneSimulation {
     return absl::OkStatus();
   }
 
-  // Of the blocks that are to be compiled, and one more of a kind.
-  absl::StatusOr<std::vector<ProgramCost>> costsWith(const Repetition& repetition,
-                                                     std::optional<int> grown) {
+  // Of the blocks that are to be compiled, and one more of a kind. None where what is left of the
+  // model has other parts: one block alone repeats nothing.
+  absl::StatusOr<std::optional<std::vector<ProgramCost>>> costsWith(const Repetition& repetition,
+                                                                    std::optional<int> grown) {
     const std::set<int64_t> dropped = repetition.dropped(grown);
     ORIEL_ASSIGN_OR_RETURN(TrainedModel * trained,
                            model_.trainedWithout(*typed_, dropped, recipe_, strategy_));
+    const bool cutsRest = !dropped.empty() && strategy_.stageCount() > 1;
+    if (cutsRest && trained->parts != repetition.blocksOfRest(dropped)) return std::nullopt;
     if (!grown) {
       compiledBlocks_ = static_cast<int64_t>(typed_->kinds.size() - dropped.size());
       modelFlops_ = wholeModelFlops(trained->flops, typed_->kinds, dropped);
@@ -432,7 +445,7 @@ class OneSimulation {
     }
     setRankPlaces(*module, strategy.places());
     repetition.restrict(&strategy, &recipe);
-    if (!dropped.empty() && strategy.stageCount() > 1) {
+    if (cutsRest) {
       const std::vector<int64_t> stages = repetition.stagesOfRest(dropped);
       (*module)->setAttr(kPartStagesAttr, mlir::DenseI64ArrayAttr::get(model_.context(), stages));
     }
@@ -440,15 +453,26 @@ class OneSimulation {
   }
 
   absl::StatusOr<std::vector<ProgramCost>> costsOfAll() {
-    ORIEL_ASSIGN_OR_RETURN(std::vector<ProgramCost> base, costsWith(repetition_, std::nullopt));
+    ORIEL_ASSIGN_OR_RETURN(std::optional<std::vector<ProgramCost>> costs, costsOfRepeated());
+    // A block or a grid more may change more than times.
+    if (!costs) {
+      ORIEL_ASSIGN_OR_RETURN(costs, costsWith(Repetition(), std::nullopt));
+    }
+    return *std::move(costs);
+  }
+
+  absl::StatusOr<std::optional<std::vector<ProgramCost>>> costsOfRepeated() {
+    ORIEL_ASSIGN_OR_RETURN(std::optional<std::vector<ProgramCost>> base,
+                           costsWith(repetition_, std::nullopt));
+    if (!base) return std::nullopt;
     std::map<int, std::vector<ProgramCost>> grown;
     for (int kind : repetition_.kindsToGrow()) {
-      ORIEL_ASSIGN_OR_RETURN(grown[kind], costsWith(repetition_, kind));
+      ORIEL_ASSIGN_OR_RETURN(std::optional<std::vector<ProgramCost>> more,
+                             costsWith(repetition_, kind));
+      if (!more) return std::nullopt;
+      grown[kind] = *std::move(more);
     }
-    std::optional<std::vector<ProgramCost>> costs = repetition_.expand(base, grown);
-    if (costs) return *std::move(costs);
-    // A block or a grid more changes more than times.
-    return costsWith(Repetition(), std::nullopt);
+    return repetition_.expand(*base, grown);
   }
 
   absl::StatusOr<Simulation> simulationOf(std::vector<ProgramCost> costs) {

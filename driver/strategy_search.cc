@@ -33,7 +33,9 @@ class Finder {
     if (search_.isSmallest) {
       ORIEL_ASSIGN_OR_RETURN(found.problem.ranks, fewestRanks(found.problem));
     }
-    ORIEL_ASSIGN_OR_RETURN(found.result, searchIn(&found.problem));
+    absl::StatusOr<SearchResult> result = searchIn(&found.problem);
+    if (!result.ok()) return noneCompiles(found.problem, result.status());
+    found.result = *std::move(result);
     if (!found.result.found()) return nothingFits(found.problem, found.result);
     found.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     progress(absl::StrFormat("search: %d of %d strategies simulated in %.1f s",
@@ -129,6 +131,23 @@ class Finder {
       if (fits(problem)) return ranks;
     }
     return most;
+  }
+
+  // On that many ranks, none of the strategies can be. Fewer may do: powers of two divide most.
+  absl::Status noneCompiles(SearchProblem problem, const absl::Status& first) {
+    if (allCandidates(problem).empty()) return first;  // which says why
+    std::string text = absl::StrCat(first.message(), "\n  that is the first of the strategies for ",
+                                    devicesText(problem.ranks), " that were tried, and no other ",
+                                    "can be compiled");
+    int64_t fewer = 1;
+    while (fewer * 2 < problem.ranks) fewer *= 2;
+    for (; fewer >= 1 && problem.ranks > 1; fewer /= 2) {
+      problem.ranks = fewer;
+      if (!fits(problem)) continue;
+      absl::StrAppend(&text, "; --world ", fewer, " would do");
+      break;
+    }
+    return {first.code(), text};
   }
 
   absl::Status nothingFits(const SearchProblem& problem, const SearchResult& result) {

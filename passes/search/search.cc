@@ -89,7 +89,9 @@ class Searcher {
       lookAhead();
     }
     result_.isWhole = queue_.empty() || !mayImprove(queue_.top());
-    if (result_.tried.empty() && result_.impossible == result_.candidates && !firstError_.ok()) {
+    // Where memory is not the reason.
+    if (result_.tried.empty() && !firstError_.ok() &&
+        (result_.impossible == result_.candidates || result_.leastBytes <= memory())) {
       return firstError_;
     }
     std::sort(result_.tried.begin(), result_.tried.end(), isFaster);

@@ -68,6 +68,14 @@ std::vector<std::string> namesOf(mlir::ModuleOp module, const std::vector<std::s
   return names;
 }
 
+// `value` in the element type of `like`, which has the same shape.
+Value inPrecisionOf(Value like, Value value) {
+  if (like.getType() == value.getType()) return value;
+  mlir::OpBuilder builder(like.getContext());
+  builder.setInsertionPointAfterValue(value);
+  return ir::CastOp::create(builder, value.getLoc(), like.getType(), value);
+}
+
 }  // namespace
 
 std::vector<int> blockKinds(const ModelParts& model, const Recipe& recipe,
@@ -81,10 +89,10 @@ std::vector<int> blockKinds(const ModelParts& model, const Recipe& recipe,
     std::vector<uintptr_t> attributes = {static_cast<uintptr_t>(model.towerOf[block])};
     std::string treatment;
     for (Operation* op : ops) {
-      // Conversions may differ from block to block, other ops in attributes alone.
+      // Conversions may differ from block to block, other ops in attributes and precision alone.
       auto add = [&](const void* part) { attributes.push_back(reinterpret_cast<uintptr_t>(part)); };
       add(op->getName().getAsOpaquePointer());
-      if (isConversion(op)) add(op->getResult(0).getType().getAsOpaquePointer());
+      for (mlir::Type type : op->getResultTypes()) add(type.getAsOpaquePointer());
       add(op->getAttrDictionary().getAsOpaquePointer());
       for (Value operand : op->getOperands()) {
         for (ir::ParameterOp parameter : reader.read(operand)) {
@@ -112,7 +120,9 @@ void dropBlocks(mlir::func::FuncOp main, const ModelParts& model,
     // Its conversions stay where something outside reads them.
     for (auto [op, kept] :
          llvm::zip_equal(unconverted(ops), unconverted(model.blockOps[last.at(tower)]))) {
-      op->replaceAllUsesWith(kept->getResults());
+      for (auto [gone, result] : llvm::zip_equal(op->getResults(), kept->getResults())) {
+        gone.replaceAllUsesWith(inPrecisionOf(gone, result));
+      }
     }
   }
   mlir::Block& body = main.getBody().front();

@@ -105,6 +105,14 @@ std::vector<int64_t> Repetition::stagesOfRest(const std::set<int64_t>& dropped) 
   return stages;
 }
 
+std::vector<bool> Repetition::blocksOfRest(const std::set<int64_t>& dropped) const {
+  std::vector<bool> blocks;
+  for (int64_t block : parts_.blockOf) {
+    if (dropped.count(block) == 0) blocks.push_back(block >= 0);
+  }
+  return blocks;
+}
+
 void Repetition::restrict(Strategy* strategy, Recipe* recipe) const {
   if (repeatsGrids() || repeatsMicrobatches()) {
     recipe->globalBatch = recipe->microBatch * strategy_->dataParallel() * grids_.keptMicrobatches;

@@ -38,6 +38,8 @@ class Repetition {
 
   // By part that is left: its stage among those that are compiled.
   std::vector<int64_t> stagesOfRest(const std::set<int64_t>& dropped) const;
+  // By part that is left: whether it is a block.
+  std::vector<bool> blocksOfRest(const std::set<int64_t>& dropped) const;
   // For the grids that are compiled. Names of parameters stay.
   void restrict(Strategy* strategy, Recipe* recipe) const;
 

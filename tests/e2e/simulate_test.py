@@ -50,6 +50,14 @@ class SimulateTest(OrielTestCase):
     def test_pipeline(self):
         self.check("pipeline")
 
+    def test_a_stage_for_each_block(self):
+        """What stands for equal stages would be one block of a tower, which repeats nothing."""
+        tiny = SOURCE / "models" / "llava_tiny"
+        some, whole = (self.simulate(tiny, "--stages", 12, "--microbatches", 2, "--remat", "none", *flag)
+                       for flag in ([], ["--whole"]))
+        self.assertEqual(some["compiled_blocks"], some["blocks"])
+        self.assertEqual(some["step_seconds"], whole["step_seconds"])
+
     def test_zero_bubble(self):
         self.check("zero_bubble")
 
