@@ -54,10 +54,15 @@ const plan::Buffer& BeforeUpdate(const plan::Program& program, const plan::Buffe
     for (int j = segment == program.segments().end() ? 0 : segment->instructions_size(); j-- > 0;) {
       for (const int write : AccessOf(segment->instructions(j)).writes) {
         const plan::Buffer& view = program.buffers(write);
-        if (view.offset() == buffer.offset() &&
-            CheckedBytes(view.local()) == CheckedBytes(buffer.local())) {
-          return view;
+        if (view.offset() != buffer.offset() ||
+            CheckedBytes(view.local()) != CheckedBytes(buffer.local())) {
+          continue;
         }
+        // Of another shape it is what was reshaped in place, whose dimensions are others.
+        const bool isOfItsShape =
+            std::equal(view.global_shape().begin(), view.global_shape().end(),
+                       buffer.global_shape().begin(), buffer.global_shape().end());
+        return isOfItsShape ? view : buffer;
       }
     }
   }
