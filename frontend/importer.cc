@@ -1,8 +1,7 @@
 #include "frontend/importer.h"
 
-#include <set>
-
 #include "frontend/bind_inputs.h"
+#include "frontend/export_warnings.h"
 #include "frontend/graph.h"
 #include "frontend/inline_functions.h"
 #include "frontend/masked_rows.h"
@@ -14,10 +13,10 @@
 #include "frontend/tensor_data.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "onnx/checker.h"
+#include "onnx/defs/schema.h"
 #include "onnx/onnx_pb.h"
 
 namespace oriel {
@@ -63,9 +62,6 @@ class Importer {
   bool isParameter(const std::string& name) const {
     return model_.role(name) == InitializerRole::kParameter && !settings_.contains(name);
   }
-  std::string optimizedWeight() const;
-  void warnOfMergedParameters(const Graph& graph) const;
-  void warnOfNumbers() const;
   LogicalResult compareWithDeclared(const std::string& name, Value value) const;
   LogicalResult finishFunction(mlir::func::FuncOp function);
   int64_t versionOf(const onnx::NodeProto& node) const { return model_.opset(node.domain()); }
@@ -87,6 +83,11 @@ LogicalResult Importer::collectInputs(std::vector<Argument>& arguments) const {
     }
     if (input.name().empty()) {
       return error() << "input " << arguments.size() << " of the graph has no name";
+    }
+    if (input.name().find('/') != std::string::npos) {
+      mlir::emitWarning(location_)
+          << "the input \"" << input.name() << "\" has a '/' in its name: no member of a training "
+          << "shard, KEY.INPUT.npy, can be for it; rename it";
     }
     auto type = bindInputType(location_, input, options_.bind);
     if (failed(type)) {
@@ -163,95 +164,6 @@ LogicalResult Importer::importConstants(const Graph& graph) {
   return success();
 }
 
-// A weight that the exporter's optimizer made from the module's own, by folding a transpose or by
-// merging equal ones; empty if there is none. Training such a model ties what was merged.
-std::string Importer::optimizedWeight() const {
-  if (!model_.describesAny()) {
-    return "";  // of another exporter, or too old to tell
-  }
-  for (const std::string& name : model_.initializerNames()) {
-    if (isParameter(name) && !model_.describes(name)) {
-      return name;
-    }
-  }
-  return "";
-}
-
-// Exporters' optimizers make one initializer of parameters that are equal at export (all zero
-// biases). One that modules of different names read, and that is no embedding tied to another
-// module, looks like that.
-void Importer::warnOfMergedParameters(const Graph& graph) const {
-  const char remedy[] =
-      "; for training export with torch.onnx.export(.., dynamo=True, optimize=False)";
-  if (std::string weight = optimizedWeight(); !weight.empty()) {
-    mlir::emitWarning(location_)
-        << "weights such as \"" << weight
-        << "\" are not the PyTorch module's own: the exporter's optimizer folded transposes into "
-           "weights (shared ones come apart) and merged equal ones, which training then ties"
-        << remedy;
-    return;
-  }
-  llvm::StringMap<std::set<std::string>> modules;
-  llvm::StringMap<std::string> copies;  // TorchScript's exporter keeps merged names as Identity's
-  llvm::StringSet<> embeddings;
-  for (const auto* node : graph.nodes()) {
-    auto original = [&](const std::string& input) {
-      auto copy = copies.find(input);
-      return copy == copies.end() ? input : copy->second;
-    };
-    std::string module = modulePath(*node);
-    if (Graph::is(node, "Identity")) {
-      copies[node->output(0)] = original(Graph::operand(*node, 0).str());
-    } else if (!module.empty() && !Graph::is(node, "Shape") && !Graph::is(node, "CastLike")) {
-      for (const std::string& input : node->input()) {
-        modules[original(input)].insert(module);
-      }
-      if (Graph::is(node, "Gather")) {
-        embeddings.insert(original(Graph::operand(*node, 0).str()));
-      }
-    }
-  }
-  std::vector<std::string> shared;
-  for (const std::string& name : model_.initializerNames()) {
-    if (isParameter(name) && modules.lookup(name).size() > 1 && !embeddings.contains(name)) {
-      shared.push_back(name);
-    }
-  }
-  if (!shared.empty()) {
-    auto diagnostic = mlir::emitWarning(location_);
-    diagnostic << "\"" << shared.front() << "\" is one initializer for the modules "
-               << llvm::join(modules.lookup(shared.front()), ", ");
-    if (shared.size() > 1) {
-      diagnostic << ", and " << shared.size() - 1 << " more are shared so";
-    }
-    diagnostic << ": training ties them. If the model does not share it, the exporter merged what "
-               << "was equal" << remedy;
-  }
-}
-
-// An export without PyTorch's metadata does not tell a parameter of one element, such as a gate,
-// from a constant. Constants of exporters have no name of a module; those of PyTorch's have names
-// of their own.
-void Importer::warnOfNumbers() const {
-  if (model_.describesAny()) return;
-  const bool isOfPyTorch = model_.proto().producer_name() == "pytorch";
-  std::vector<std::string> numbers;
-  for (const std::string& name : model_.initializerNames()) {
-    const llvm::StringRef word = name;
-    if (!(word.contains('.') || isOfPyTorch) || word.starts_with("onnx::") || word.contains('/'))
-      continue;
-    if (model_.isNumber(name) && !settings_.contains(name)) numbers.push_back(name);
-  }
-  if (numbers.empty()) return;
-  auto diagnostic = mlir::emitWarning(location_);
-  diagnostic << "\"" << numbers.front() << "\"";
-  if (numbers.size() > 1) diagnostic << " and " << numbers.size() - 1 << " more";
-  diagnostic << (numbers.size() > 1 ? " are single numbers" : " is a single number")
-             << ", which this export does not tell from constants: not trained. Where the model "
-                "trains such a parameter, export it with torch.onnx.export(.., dynamo=True), or "
-                "give it two elements";
-}
-
 LogicalResult Importer::checkSupported(llvm::ArrayRef<const onnx::NodeProto*> nodes) const {
   const OpRegistry& registry = *options_.ops;
   llvm::MapVector<llvm::StringRef, std::vector<const onnx::NodeProto*>> unsupported;
@@ -280,6 +192,9 @@ LogicalResult Importer::checkSupported(llvm::ArrayRef<const onnx::NodeProto*> no
     note << registry.names().size() << " ops are supported, docs/generated/onnx_ops.md lists them";
     if (!nearest.empty()) {
       note << "; the nearest by name is " << nearest;
+    }
+    if (first.domain() == "com.microsoft") {
+      note << "; ONNX Runtime's optimizer, and others, write such ops: import the file from before";
     }
     if (!first.domain().empty()) {
       note << "; a plugin can import others (--load-plugin, docs/adding_an_op.md)";
@@ -391,7 +306,10 @@ LogicalResult Importer::importNode(const onnx::NodeProto& node) {
     return importIf(node);
   }
   mlir::Location location = nodeLocation(&context_, node);
-  if (node.domain() != kOrielDomain) {
+  const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+  const bool isDefined = onnx::OpSchemaRegistry::Schema(
+                             node.op_type(), static_cast<int>(versionOf(node)), domain) != nullptr;
+  if (isDefined) {
     try {
       onnx::checker::CheckerContext checkerContext;
       checkerContext.set_ir_version(static_cast<int>(model_.proto().ir_version()));
@@ -461,14 +379,21 @@ LogicalResult Importer::compareWithDeclared(const std::string& name, Value value
     agrees = size == shape[i];
     contradicts = !agrees && dims[i].has_dim_value();
   }
+  std::string declared;
+  for (const auto& dim : dims) {
+    if (!declared.empty()) declared += ", ";
+    declared += dim.has_dim_value() ? std::to_string(dim.dim_value())
+                                    : (dim.dim_param().empty() ? "?" : dim.dim_param());
+  }
   if (contradicts) {
     return mlir::emitError(value.getLoc())
-           << "the model declares another shape for \"" << name << "\" than " << value.getType()
+           << "the model declares another shape for \"" << name << "\", [" << declared << "], than "
+           << value.getType()
            << ", which its nodes give it; export it again, or clear its value_info";
   }
   if (!agrees) {
-    mlir::emitWarning(value.getLoc())
-        << "the model declares another shape for \"" << name << "\" than " << value.getType();
+    mlir::emitWarning(value.getLoc()) << "the model declares another shape for \"" << name
+                                      << "\", [" << declared << "], than " << value.getType();
   }
   return success();
 }
@@ -513,8 +438,8 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
     return {};
   }
 
-  warnOfMergedParameters(*graph);
-  warnOfNumbers();
+  warnOfExport(location_, model_, *graph,
+               [&](llvm::StringRef name) { return settings_.contains(name); });
 
   mlir::NamedAttrList bound;
   for (const auto& [name, size] : options_.bind) {

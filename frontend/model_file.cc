@@ -221,6 +221,16 @@ bool ModelFile::isNumber(llvm::StringRef name) const {
   return isFloat(tensor) && llvm::all_of(tensor.dims(), [](int64_t dim) { return dim == 1; });
 }
 
+// "/norm/Constant_1_output_0", as TorchScript's exporter calls what a Constant node makes, which
+// optimizers turn into an initializer.
+static bool isOfConstantNode(llvm::StringRef name) {
+  llvm::StringRef last = name.substr(name.rfind('/') + 1);
+  if (!last.consume_front("Constant_")) return false;
+  const auto [number, output] = last.split("output_");
+  return !output.empty() && llvm::all_of(number.rtrim('_'), llvm::isDigit) &&
+         llvm::all_of(output, llvm::isDigit);
+}
+
 InitializerRole ModelFile::role(llvm::StringRef name) const {
   auto found = initializerIndex_.find(name);
   if (found == initializerIndex_.end()) {
@@ -232,8 +242,8 @@ InitializerRole ModelFile::role(llvm::StringRef name) const {
   if (auto kind = signatureKind_.find(name); kind != signatureKind_.end()) {
     return kind->second == "PARAMETER" ? InitializerRole::kParameter : InitializerRole::kConstant;
   }
-  return isNumber(name) || tables_.contains(name) ? InitializerRole::kConstant
-                                                  : InitializerRole::kParameter;
+  const bool isConstant = isNumber(name) || tables_.contains(name) || isOfConstantNode(name);
+  return isConstant ? InitializerRole::kConstant : InitializerRole::kParameter;
 }
 
 }  // namespace oriel

@@ -70,7 +70,7 @@ class ModelFile {
   llvm::Expected<TensorData> initializer(llvm::StringRef name) const;
   // PyTorch's exporter says in the metadata what a tensor was (parameter, buffer, constant).
   // Where nothing is said, a float tensor with more than one element is a parameter, unless its
-  // use says that it is a table of angles (constant_tables.h).
+  // use says that it is a table of angles (constant_tables.h), or its name that a node made it.
   InitializerRole role(llvm::StringRef name) const;
   // Whether it is one float: no parameter, unless PyTorch's exporter says so.
   bool isNumber(llvm::StringRef name) const;

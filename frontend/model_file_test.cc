@@ -265,6 +265,24 @@ TEST(ModelFile, RolesOfInitializers) {
   EXPECT_EQ(file->role("gate"), InitializerRole::kParameter);  // as the exporter says
 }
 
+// What optimizers make of TorchScript's Constant nodes: the ones of a GroupNorm are no parameter.
+TEST(ModelFile, NamesOfConstantNodes) {
+  auto roleOf = [](const std::string& name) {
+    auto model = parseModel(
+        modelText("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Mul(x, w) }"));
+    model->mutable_graph()->mutable_initializer(0)->set_name(name);
+    model->mutable_graph()->mutable_node(0)->set_input(1, name);
+    auto file = fromProto(std::move(model));
+    EXPECT_TRUE(static_cast<bool>(file));
+    return file->role(name);
+  };
+  EXPECT_EQ(roleOf("/norm/Constant_output_0"), InitializerRole::kConstant);
+  EXPECT_EQ(roleOf("/norm/Constant_12_output_0"), InitializerRole::kConstant);
+  EXPECT_EQ(roleOf("Constant_output_0"), InitializerRole::kConstant);
+  EXPECT_EQ(roleOf("/head/Transpose_output_0"), InitializerRole::kParameter);
+  EXPECT_EQ(roleOf("Constant_weight"), InitializerRole::kParameter);
+}
+
 TEST(ModelFile, TablesOfAnglesAreConstants) {
   auto roleOf = [](const std::string& name, const std::string& body, bool says = false) {
     auto model = parseModel(modelText(R"(

@@ -71,6 +71,10 @@ NodeHandler OpRegistry::find(llvm::StringRef domain, llvm::StringRef op, int64_t
   return later == byVersion.begin() ? nullptr : std::prev(later)->second;
 }
 
+std::string OpRegistry::nameOf(const Key& key) {
+  return key.first.empty() ? key.second : key.first + "::" + key.second;
+}
+
 std::string OpRegistry::nearest(llvm::StringRef op) const {
   std::string best;
   unsigned bestDistance = std::max<size_t>(1, op.size() / 3) + 1;
@@ -81,7 +85,7 @@ std::string OpRegistry::nearest(llvm::StringRef op) const {
     unsigned distance = op.edit_distance_insensitive(key.second);
     if (distance < bestDistance) {
       bestDistance = distance;
-      best = key.second;
+      best = nameOf(key);
     }
   }
   return best;
@@ -93,7 +97,7 @@ std::vector<std::string> OpRegistry::names() const {
     if (key.first == kOrielDomain) {
       continue;
     }
-    names.push_back(key.first.empty() ? key.second : key.first + "::" + key.second);
+    names.push_back(nameOf(key));
   }
   std::sort(names.begin(), names.end());
   return names;

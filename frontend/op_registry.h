@@ -54,6 +54,8 @@ class OpRegistry {
 
  private:
   using Key = std::pair<std::string, std::string>;  // domain, op
+  static std::string nameOf(const Key& key);        // "com.microsoft::Gelu", "Relu"
+
   std::map<Key, std::map<int64_t, NodeHandler>> handlers_;
   std::map<Key, std::set<unsigned>> constantOperands_;
 };

@@ -598,6 +598,7 @@ TEST(Registry, VersionsAndNearestNames) {
   EXPECT_EQ(registry.find("", "Gelu", 19), nullptr);
   EXPECT_EQ(registry.find("com.acme", "Gelu", 20), nullptr);
   EXPECT_EQ(registry.nearest("Softmx"), "Softmax");
+  EXPECT_EQ(registry.nearest("QuickGel"), "com.microsoft::QuickGelu");
   EXPECT_EQ(registry.nearest("Qqqqqqq"), "");
 }
 

@@ -238,8 +238,9 @@ void registerNormalizationOps(OpRegistry& registry) {
   registry.add("Softmax", 13, importSoftmax);
   registry.add("Hardmax", 13, importHardmax);
   registry.add("LogSoftmax", 13, importLogSoftmax);
-  // ONNX Runtime's name for it.
+  // ONNX Runtime's name for it, which its optimizer writes in either domain.
   registry.add("SimplifiedLayerNormalization", 1, importRmsNormalization, "com.microsoft");
+  registry.add("SimplifiedLayerNormalization", 1, importRmsNormalization);
 }
 
 }  // namespace oriel

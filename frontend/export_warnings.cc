@@ -1,0 +1,240 @@
+#include "frontend/export_warnings.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frontend/node_location.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "mlir/IR/Diagnostics.h"
+#include "onnx/onnx_pb.h"
+
+namespace oriel {
+namespace {
+
+using llvm::StringRef;
+
+// Each component without a "_1" behind it.
+std::string withoutNumbers(StringRef module) {
+  llvm::SmallVector<StringRef> components;
+  module.split(components, '.');
+  for (StringRef& component : components) {
+    const auto [name, number] = component.rsplit('_');
+    const bool isNumbered = !number.empty() && llvm::all_of(number, llvm::isDigit);
+    if (isNumbered) component = name;
+  }
+  return llvm::join(components, ".");
+}
+
+// TorchScript's exporter calls a module "norm_1", "norm_2" where it runs again.
+std::set<std::string> withoutRepeats(std::set<std::string> modules) {
+  const std::set<std::string> all = modules;
+  for (const std::string& module : all) {
+    const std::string first = withoutNumbers(module);
+    if (first != module && all.count(first) > 0) modules.erase(module);
+  }
+  return modules;
+}
+
+// Whether `a` is `b` transposed, of whatever type; not of zeros, as many parameters begin.
+bool isTransposed(const TensorData& a, const TensorData& b) {
+  const int64_t rows = a.shape[0], columns = a.shape[1], width = elementBytes(a.dataType);
+  bool hasValue = false;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const char* left = a.bytes.data() + (row * columns + column) * width;
+      const char* right = b.bytes.data() + (column * rows + row) * width;
+      if (!std::equal(left, left + width, right)) return false;
+      hasValue |= std::any_of(left, left + width, [](char byte) { return byte != 0; });
+    }
+  }
+  return hasValue;
+}
+
+class ExportWarnings {
+ public:
+  ExportWarnings(mlir::Location location, const ModelFile& model, const Graph& graph,
+                 llvm::function_ref<bool(StringRef)> isSetting)
+      : location_(location), model_(model), graph_(graph), isSetting_(isSetting) {}
+
+  void run() const {
+    warnOfMergedParameters();
+    warnOfCopiedEmbeddings();
+    warnOfNumbers();
+    warnOfConstantWeights();
+  }
+
+ private:
+  bool isParameter(StringRef name) const {
+    return model_.role(name) == InitializerRole::kParameter && !isSetting_(name);
+  }
+
+  // A weight that the exporter's optimizer made from the module's own, by folding a transpose or by
+  // merging equal ones; empty if there is none. Training such a model ties what was merged.
+  std::string optimizedWeight() const {
+    if (!model_.describesAny()) {
+      return "";  // of another exporter, or too old to tell
+    }
+    for (const std::string& name : model_.initializerNames()) {
+      if (isParameter(name) && !model_.describes(name)) {
+        return name;
+      }
+    }
+    return "";
+  }
+
+  // Exporters' optimizers make one initializer of parameters that are equal at export (all zero
+  // biases). One that modules of different names read, and that is no embedding tied to another
+  // module, looks like that.
+  void warnOfMergedParameters() const {
+    const char remedy[] =
+        "; for training export with torch.onnx.export(.., dynamo=True, optimize=False)";
+    if (std::string weight = optimizedWeight(); !weight.empty()) {
+      mlir::emitWarning(location_)
+          << "weights such as \"" << weight
+          << "\" are not the PyTorch module's own: the exporter's optimizer folded transposes into "
+             "weights (shared ones come apart) and merged equal ones, which training then ties"
+          << remedy;
+      return;
+    }
+    llvm::StringMap<std::set<std::string>> modules;
+    llvm::StringMap<std::string> copies;  // TorchScript's exporter keeps merged names as Identity's
+    llvm::StringSet<> embeddings;
+    for (const auto* node : graph_.nodes()) {
+      auto original = [&](const std::string& input) {
+        auto copy = copies.find(input);
+        return copy == copies.end() ? input : copy->second;
+      };
+      std::string module = modulePath(*node);
+      if (Graph::is(node, "Identity")) {
+        copies[node->output(0)] = original(Graph::operand(*node, 0).str());
+      } else if (!module.empty() && !Graph::is(node, "Shape") && !Graph::is(node, "CastLike")) {
+        for (const std::string& input : node->input()) {
+          modules[original(input)].insert(module);
+        }
+        if (Graph::is(node, "Gather")) {
+          embeddings.insert(original(Graph::operand(*node, 0).str()));
+        }
+      }
+    }
+    std::vector<std::string> shared;
+    for (const std::string& name : model_.initializerNames()) {
+      if (isParameter(name) && withoutRepeats(modules.lookup(name)).size() > 1 &&
+          !embeddings.contains(name)) {
+        shared.push_back(name);
+      }
+    }
+    if (!shared.empty()) {
+      auto diagnostic = mlir::emitWarning(location_);
+      diagnostic << "\"" << shared.front() << "\" is one initializer for the modules "
+                 << llvm::join(withoutRepeats(modules.lookup(shared.front())), ", ");
+      if (shared.size() > 1) {
+        diagnostic << ", and " << shared.size() - 1 << " more are shared so";
+      }
+      diagnostic
+          << ": training ties them. If the model does not share it, the exporter merged what "
+          << "was equal" << remedy;
+    }
+  }
+
+  // Folding a transpose into the weight of a head takes a tied one apart.
+  void warnOfCopiedEmbeddings() const {
+    std::vector<std::string> matrices;
+    for (const std::string& name : model_.initializerNames()) {
+      const std::optional<size_t> rank = graph_.rankOfInitializer(name);
+      if (rank == 2 && isParameter(name) && !model_.isMissing(name)) matrices.push_back(name);
+    }
+    llvm::StringSet<> embeddings;
+    for (const auto* node : graph_.nodes()) {
+      if (!Graph::is(node, "Gather")) continue;
+      const std::string table = Graph::operand(*node, 0).str();
+      if (!llvm::is_contained(matrices, table) || !embeddings.insert(table).second) continue;
+      for (const std::string& other : matrices) {
+        if (!isCopy(other, table)) continue;
+        mlir::emitWarning(location_)
+            << "\"" << other << "\" has the values of \"" << table
+            << "\", transposed: if the model ties them, the exporter's constant folding, or an "
+               "optimizer, took them apart, and training would let them differ; export without "
+               "that (do_constant_folding=False, or dynamo=True with optimize=False)";
+      }
+    }
+  }
+
+  bool isCopy(const std::string& name, const std::string& table) const {
+    if (name == table) return false;
+    auto copy = model_.initializer(name), original = model_.initializer(table);
+    const bool isThere = static_cast<bool>(copy) && static_cast<bool>(original);
+    if (!copy) llvm::consumeError(copy.takeError());
+    if (!original) llvm::consumeError(original.takeError());
+    return isThere && copy->dataType == original->dataType &&
+           copy->shape[0] == original->shape[1] && copy->shape[1] == original->shape[0] &&
+           isTransposed(*copy, *original);
+  }
+
+  // An export without PyTorch's metadata does not tell a parameter of one element, such as a gate,
+  // from a constant. Constants of exporters have no name of a module; those of PyTorch's have names
+  // of their own.
+  void warnOfNumbers() const {
+    if (model_.describesAny()) return;
+    const bool isOfPyTorch = model_.proto().producer_name() == "pytorch";
+    std::vector<std::string> numbers;
+    for (const std::string& name : model_.initializerNames()) {
+      const llvm::StringRef word = name;
+      if (!(word.contains('.') || isOfPyTorch) || word.starts_with("onnx::") || word.contains('/'))
+        continue;
+      if (model_.isNumber(name) && !isSetting_(name)) numbers.push_back(name);
+    }
+    if (numbers.empty()) return;
+    auto diagnostic = mlir::emitWarning(location_);
+    diagnostic << "\"" << numbers.front() << "\"";
+    if (numbers.size() > 1) diagnostic << " and " << numbers.size() - 1 << " more";
+    diagnostic << (numbers.size() > 1 ? " are single numbers" : " is a single number")
+               << ", which this export does not tell from constants: not trained. Where the model "
+                  "trains such a parameter, export it with torch.onnx.export(.., dynamo=True), or "
+                  "give it two elements";
+  }
+
+  // Matrices that a product or a convolution takes, as nodes: no initializer, so no parameter.
+  void warnOfConstantWeights() const {
+    llvm::StringSet<> weights;
+    std::string first;
+    for (const auto* node : graph_.nodes()) {
+      if (!Graph::is(node, "MatMul") && !Graph::is(node, "Gemm") && !Graph::is(node, "Conv")) {
+        continue;
+      }
+      StringRef value = Graph::operand(*node, 1);
+      const Graph::Node* from = graph_.producer(value);
+      while (Graph::is(from, "Transpose") || Graph::is(from, "Identity")) {
+        value = Graph::operand(*from, 0);
+        from = graph_.producer(value);
+      }
+      if (!Graph::is(from, "Constant")) continue;
+      const auto* tensor = Graph::attribute(*from, "value");
+      if (!tensor || tensor->t().dims_size() < 2) continue;
+      if (weights.insert(value).second && first.empty()) first = value.str();
+    }
+    if (first.empty()) return;
+    auto diagnostic = mlir::emitWarning(location_);
+    diagnostic << "\"" << first << "\"";
+    if (weights.size() > 1) diagnostic << " and " << weights.size() - 1 << " more";
+    diagnostic << (weights.size() > 1 ? " are weights" : " is a weight")
+               << " that the model writes as a Constant node: not trained; only initializers are "
+                  "parameters";
+  }
+
+  mlir::Location location_;
+  const ModelFile& model_;
+  const Graph& graph_;
+  llvm::function_ref<bool(StringRef)> isSetting_;
+};
+
+}  // namespace
+
+void warnOfExport(mlir::Location location, const ModelFile& model, const Graph& graph,
+                  llvm::function_ref<bool(StringRef)> isSetting) {
+  ExportWarnings(location, model, graph, isSetting).run();
+}
+
+}  // namespace oriel
