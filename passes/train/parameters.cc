@@ -18,7 +18,8 @@ LogicalResult checkPatterns(ModuleOp module, StringRef key, ArrayRef<std::string
     }
     return module.emitError("the recipe's '")
            << key << "' pattern '" << pattern << "' matches no parameter"
-           << suggestion(pattern, names);
+           << (names.empty() ? ": the model has none; its weights must be initializers, of floats"
+                             : suggestion(pattern, names));
   }
   return success();
 }

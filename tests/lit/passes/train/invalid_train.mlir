@@ -71,6 +71,16 @@ module {
 
 // -----
 
+// expected-error @below {{the recipe's 'parameters.trainable' pattern '*' matches no parameter: the model has none; its weights must be initializers, of floats}}
+module {
+  func.func @main(%x: tensor<2x4x6xf32> {oriel.kind = "input", oriel.ref = "x"})
+      -> (tensor<2x4x6xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    return %x : tensor<2x4x6xf32>
+  }
+}
+
+// -----
+
 // expected-error @below {{the recipe leaves no parameter trainable: the model has 1, and all are frozen}}
 module {
   oriel.parameter @p0 {onnx_name = "frozen.bias", type = tensor<6xf32>}
