@@ -68,11 +68,11 @@ class Finder {
   // With context parallelism in the space where nothing fits without.
   absl::StatusOr<SearchResult> searchWith(SearchProblem* problem, const SearchOptions& options) {
     absl::StatusOr<SearchResult> result = searchSpace(*problem, options);
-    if (!result.ok() || result->found() || !mayAddContext(*problem)) return result;
+    if ((result.ok() && result->found()) || !mayAddContext(*problem)) return result;
     problem->hasContext = true;
     absl::StatusOr<SearchResult> wider = searchSpace(*problem, options);
     if (!wider.ok()) return result;
-    wider->simulated += result->simulated;
+    if (result.ok()) wider->simulated += result->simulated;
     return wider;
   }
 
@@ -136,9 +136,9 @@ class Finder {
   // On that many ranks, none of the strategies can be. Fewer may do: powers of two divide most.
   absl::Status noneCompiles(SearchProblem problem, const absl::Status& first) {
     if (allCandidates(problem).empty()) return first;  // which says why
-    std::string text = absl::StrCat(first.message(), "\n  that is the first of the strategies for ",
-                                    devicesText(problem.ranks), " that were tried, and no other ",
-                                    "can be compiled");
+    std::string text = absl::StrCat(
+        first.message(), "\n  that is the first of the strategies for ", devicesText(problem.ranks),
+        " that were tried; no other can be ", "compiled, or has enough memory");
     int64_t fewer = 1;
     while (fewer * 2 < problem.ranks) fewer *= 2;
     for (; fewer >= 1 && problem.ranks > 1; fewer /= 2) {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "frontend/branches.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "onnx/onnx_pb.h"
@@ -65,9 +66,11 @@ llvm::StringSet<> findConstantTables(const onnx::GraphProto& graph,
                                      llvm::function_ref<bool(llvm::StringRef)> isFolded) {
   Readers readers;
   for (const onnx::NodeProto& node : graph.node()) {
-    for (const std::string& input : node.input()) {
-      readers[input].push_back(&node);
-    }
+    visitWithBranches(node, [&](const onnx::NodeProto& reader) {
+      for (const std::string& input : reader.input()) {
+        readers[input].push_back(&reader);
+      }
+    });
   }
   llvm::StringSet<> tables;
   for (const onnx::TensorProto& tensor : graph.initializer()) {

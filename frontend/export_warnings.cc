@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/branches.h"
 #include "frontend/node_location.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -57,7 +58,11 @@ class ExportWarnings {
  public:
   ExportWarnings(mlir::Location location, const ModelFile& model, const Graph& graph,
                  llvm::function_ref<bool(StringRef)> isSetting)
-      : location_(location), model_(model), graph_(graph), isSetting_(isSetting) {}
+      : location_(location), model_(model), graph_(graph), isSetting_(isSetting) {
+    for (const auto* node : graph.nodes()) {
+      visitWithBranches(*node, [&](const onnx::NodeProto& one) { nodes_.push_back(&one); });
+    }
+  }
 
   void run() const {
     warnOfMergedParameters();
@@ -102,7 +107,7 @@ class ExportWarnings {
     llvm::StringMap<std::set<std::string>> modules;
     llvm::StringMap<std::string> copies;  // TorchScript's exporter keeps merged names as Identity's
     llvm::StringSet<> embeddings;
-    for (const auto* node : graph_.nodes()) {
+    for (const auto* node : nodes_) {
       auto original = [&](const std::string& input) {
         auto copy = copies.find(input);
         return copy == copies.end() ? input : copy->second;
@@ -147,7 +152,7 @@ class ExportWarnings {
       if (rank == 2 && isParameter(name) && !model_.isMissing(name)) matrices.push_back(name);
     }
     llvm::StringSet<> embeddings;
-    for (const auto* node : graph_.nodes()) {
+    for (const auto* node : nodes_) {
       if (!Graph::is(node, "Gather")) continue;
       const std::string table = Graph::operand(*node, 0).str();
       if (!llvm::is_contained(matrices, table) || !embeddings.insert(table).second) continue;
@@ -200,7 +205,7 @@ class ExportWarnings {
   void warnOfConstantWeights() const {
     llvm::StringSet<> weights;
     std::string first;
-    for (const auto* node : graph_.nodes()) {
+    for (const auto* node : nodes_) {
       if (!Graph::is(node, "MatMul") && !Graph::is(node, "Gemm") && !Graph::is(node, "Conv")) {
         continue;
       }
@@ -227,6 +232,7 @@ class ExportWarnings {
   mlir::Location location_;
   const ModelFile& model_;
   const Graph& graph_;
+  std::vector<const onnx::NodeProto*> nodes_;  // with those of branches
   llvm::function_ref<bool(StringRef)> isSetting_;
 };
 

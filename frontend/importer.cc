@@ -1,6 +1,7 @@
 #include "frontend/importer.h"
 
 #include "frontend/bind_inputs.h"
+#include "frontend/branches.h"
 #include "frontend/export_warnings.h"
 #include "frontend/graph.h"
 #include "frontend/inline_functions.h"
@@ -51,6 +52,7 @@ class Importer {
     return error() << llvm::toString(std::move(failed));
   }
 
+  LogicalResult refuseOwnDomain(const Graph& graph) const;
   LogicalResult checkSupported(llvm::ArrayRef<const onnx::NodeProto*> nodes) const;
   LogicalResult collectInputs(std::vector<Argument>& arguments) const;
   LogicalResult importInitializers(mlir::ModuleOp module, std::vector<Argument>& arguments);
@@ -73,6 +75,7 @@ class Importer {
   mlir::Location location_;
   llvm::StringMap<Value> values_;
   llvm::StringSet<> settings_;  // initializers that an op takes for no weights
+  int branchDepth_ = 0;
   llvm::StringMap<const onnx::ValueInfoProto*> declared_;  // values other than inputs
 };
 
@@ -99,14 +102,16 @@ LogicalResult Importer::collectInputs(std::vector<Argument>& arguments) const {
 }
 
 void Importer::findSettings(const Graph& graph) {
-  for (const auto* node : graph.nodes()) {
-    for (int i = 0; i < node->input_size(); ++i) {
-      const std::string& name = node->input(i);
-      if (!model_.describes(name) &&
-          options_.ops->isConstantOperand(node->domain(), node->op_type(), i)) {
-        settings_.insert(name);
+  for (const auto* outer : graph.nodes()) {
+    visitWithBranches(*outer, [&](const onnx::NodeProto& node) {
+      for (int i = 0; i < node.input_size(); ++i) {
+        const std::string& name = node.input(i);
+        if (!model_.describes(name) &&
+            options_.ops->isConstantOperand(node.domain(), node.op_type(), i)) {
+          settings_.insert(name);
+        }
       }
-    }
+    });
   }
 }
 
@@ -164,6 +169,20 @@ LogicalResult Importer::importConstants(const Graph& graph) {
   return success();
 }
 
+// Its nodes are made by rewrites, which know what they may hold.
+LogicalResult Importer::refuseOwnDomain(const Graph& graph) const {
+  const onnx::NodeProto* own = nullptr;
+  for (const auto* outer : graph.nodes()) {
+    visitWithBranches(*outer, [&](const onnx::NodeProto& node) {
+      if (node.domain() == kOrielDomain) own = &node;
+    });
+  }
+  if (!own) return success();
+  return mlir::emitError(nodeLocation(&context_, *own))
+         << "node \"" << nodeName(*own) << "\" (" << own->op_type() << ") is of the domain \""
+         << kOrielDomain << "\", which is Oriel's own: give the op another domain";
+}
+
 LogicalResult Importer::checkSupported(llvm::ArrayRef<const onnx::NodeProto*> nodes) const {
   const OpRegistry& registry = *options_.ops;
   llvm::MapVector<llvm::StringRef, std::vector<const onnx::NodeProto*>> unsupported;
@@ -212,6 +231,10 @@ LogicalResult Importer::importIf(const onnx::NodeProto& node) {
     return diagnostic;
   };
   Value condition = node.input_size() == 1 ? values_.lookup(node.input(0)) : Value();
+  if (condition && !elementOf(condition).isInteger(1)) {
+    return refuse() << "chooses by \"" << node.input(0) << "\", which is " << condition.getType()
+                    << " but must be a boolean";
+  }
   const std::optional<Ints> taken = condition ? constantIntsOf(condition) : std::nullopt;
   if (!taken || taken->size() != 1) {
     return refuse() << "chooses by \"" << Graph::operand(node, 0)
@@ -251,6 +274,9 @@ LogicalResult Importer::importBranch(const onnx::NodeProto& node, const onnx::Gr
       return refuse(tensor.name()) << "is an initializer of the branch, and may be a parameter: "
                                       "move it to the graph's own initializers";
     }
+    if (values_.contains(tensor.name())) {
+      return refuse(tensor.name()) << "is an initializer, but is known already";
+    }
     own.push_back(tensor.name());
     values_[tensor.name()] = ir::ConstantOp::create(builder_, nodeLocation(&context_, node),
                                                     toAttribute(&context_, *data));
@@ -276,7 +302,10 @@ LogicalResult Importer::importBranch(const onnx::NodeProto& node, const onnx::Gr
         own.push_back(value);
       }
     }
-    if (failed(importNode(*inner))) {
+    ++branchDepth_;  // whose values the graph does not declare, even if it has the same names
+    const LogicalResult imported = importNode(*inner);
+    --branchDepth_;
+    if (failed(imported)) {
       return failure();
     }
   }
@@ -293,7 +322,7 @@ LogicalResult Importer::importBranch(const onnx::NodeProto& node, const onnx::Gr
   for (auto [name, result] : llvm::zip_equal(node.output(), results)) {
     if (!name.empty()) {
       values_[name] = result;
-      if (failed(compareWithDeclared(name, result))) {
+      if (branchDepth_ == 0 && failed(compareWithDeclared(name, result))) {
         return failure();
       }
     }
@@ -327,6 +356,10 @@ LogicalResult Importer::importNode(const onnx::NodeProto& node) {
   llvm::SmallVector<Value> operands;
   for (const std::string& name : node.input()) {
     operands.push_back(name.empty() ? Value() : values_.lookup(name));
+    if (!name.empty() && !operands.back()) {
+      return mlir::emitError(location) << "node \"" << nodeName(node) << "\" (" << node.op_type()
+                                       << ") reads \"" << name << "\", which nothing has provided";
+    }
   }
   // What an op's own rule says is about our ops; the note says which node asked for it.
   mlir::ScopedDiagnosticHandler handler(&context_, [&](mlir::Diagnostic& diagnostic) {
@@ -353,7 +386,7 @@ LogicalResult Importer::importNode(const onnx::NodeProto& node) {
   for (auto [index, result] : llvm::enumerate(importer.results())) {
     if (importer.hasResult(index)) {
       values_[node.output(index)] = result;
-      if (failed(compareWithDeclared(node.output(index), result))) {
+      if (branchDepth_ == 0 && failed(compareWithDeclared(node.output(index), result))) {
         return failure();
       }
     }
@@ -404,6 +437,9 @@ LogicalResult Importer::finishFunction(mlir::func::FuncOp function) {
   std::vector<ir::ValueRole> roles;
   for (const auto& output : model_.graph().output()) {
     outputs.push_back(values_.lookup(output.name()));
+    if (!outputs.back()) {
+      return error() << "nothing has provided the output \"" << output.name() << "\"";
+    }
     types.push_back(outputs.back().getType());
     roles.push_back({ir::ValueKind::kOutput, output.name(), ""});
   }
@@ -428,6 +464,9 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
   auto graph = Graph::create((*inlined)->graph(), model_);
   if (!graph) {
     return (void)report(graph.takeError()), nullptr;
+  }
+  if (failed(refuseOwnDomain(*graph))) {
+    return {};
   }
   replaceMaskedScatters(*graph);
   replaceMaskedRows(*graph);

@@ -139,6 +139,49 @@ TEST(Importer, IfOfUnknownCondition) {
               AllOf(HasSubstr("\"choice\" (If) chooses by \"c\""), HasSubstr("torch.where")));
 }
 
+TEST(Importer, IfOfANumber) {
+  EXPECT_THAT(errorsOf(R"(g (float[2] x) => (float[2] y) <int64[1] c = {2}> {
+      y = If(c) <then_branch = t () => (s) { s = Neg(x) }, else_branch = e () => (x) {}>
+    })"),
+              HasSubstr("must be a boolean"));
+}
+
+// Not with those of the graph, of the same name.
+TEST(Importer, ValuesOfBranchesHaveShapesOfTheirOwn) {
+  auto model = parseModel(modelText(R"(g (float[2, 3] x) => (float[6] y)
+    <bool[1] yes = {1}, int64[1] all = {-1}> {
+      b = If(yes) <then_branch = t () => (r) { s = Neg(x)
+                                               r = Exp(s) }, else_branch = e () => (x) {}>
+      s = Reshape(b, all)
+      y = Neg(s)
+    })"));
+  auto* info = model->mutable_graph()->add_value_info();
+  info->set_name("s");
+  auto* type = info->mutable_type()->mutable_tensor_type();
+  type->set_elem_type(onnx::TensorProto::FLOAT);
+  type->mutable_shape()->add_dim()->set_dim_value(6);
+  auto file = ModelFile::fromProto(std::move(model), "test.onnx", "");
+  ASSERT_TRUE(static_cast<bool>(file));
+  EXPECT_EQ(testing::importFile(*file, {}).errors, "");
+}
+
+TEST(Importer, SettingsOfBranchesAreNoParameters) {
+  const Imported imported = importText(modelText(R"(g (float[1, 2] x) => (float[1, 4] y)
+    <float[2] s = {1.0, 2.0}, bool[1] yes = {1}> {
+      y = If(yes) <then_branch = t () => (r) { r = Resize(x, , s) },
+                   else_branch = e () => (x) {}>
+    })"));
+  EXPECT_EQ(imported.errors, "");
+  EXPECT_THAT(imported.ir, Not(HasSubstr("oriel.parameter")));
+}
+
+TEST(Importer, OurOwnDomainIsOurs) {
+  auto model = parseModel(modelText("g (float[2] x) => (float[2] y) { y = Neg(x) }"));
+  model->mutable_graph()->mutable_node(0)->set_domain("oriel");
+  model->mutable_graph()->mutable_node(0)->set_op_type("SpreadRows");
+  EXPECT_THAT(errorsOf(std::move(model)), HasSubstr("is of the domain \"oriel\""));
+}
+
 TEST(Importer, IfWithBadBranches) {
   auto errorsOfThen = [](const std::string& branch) {
     return errorsOf(
@@ -155,6 +198,8 @@ TEST(Importer, IfWithBadBranches) {
               HasSubstr("has 1 results, but its then_branch has 2"));
   EXPECT_THAT(errorsOfThen("t () => (s) <float[2] w = {1, 2}> { s = Mul(x, w) }"),
               HasSubstr("\"w\" is an initializer of the branch"));
+  EXPECT_THAT(errorsOfThen("t () => (s) <int64[1] x = {1}> { s = Neg(x) }"),
+              HasSubstr("\"x\" is an initializer, but is known already"));
   EXPECT_THAT(errorsOfThen("t () => (s) { s = Mul(x, nothing) }"),
               HasSubstr("reads \"nothing\", which no node, input or initializer provides"));
   EXPECT_THAT(

@@ -15,10 +15,10 @@ using Node = Graph::Node;
 
 bool isElementwise(const Node& node) {
   static const llvm::StringSet<> kOps = {
-      "Abs",     "Add",      "Cast",     "CastLike",    "Div",       "Elu",        "Erf",
-      "Exp",     "Gelu",     "Identity", "HardSigmoid", "HardSwish", "LeakyRelu",  "Max",
-      "Min",     "Mish",     "Mul",      "Neg",         "Pow",       "Reciprocal", "Relu",
-      "Sigmoid", "Softplus", "Sqrt",     "Sub",         "Swish",     "Tanh"};
+      "Abs",      "Add",      "Cast",        "Div",       "Elu",        "Erf",  "Exp",
+      "Gelu",     "Identity", "HardSigmoid", "HardSwish", "LeakyRelu",  "Max",  "Min",
+      "Mish",     "Mul",      "Neg",         "Pow",       "Reciprocal", "Relu", "Sigmoid",
+      "Softplus", "Sqrt",     "Sub",         "Swish",     "Tanh"};
   return Graph::is(&node, node.op_type()) && kOps.contains(node.op_type());
 }
 
@@ -32,13 +32,16 @@ class AllRows {
   // chooses.
   std::string of(StringRef value) {
     value = masks_.skipCopies(value);
+    constexpr int kDeepest = 1000;  // of computations; recursion is bounded
     auto [known, isNew] = made_.try_emplace(value);
-    if (isNew) {
-      std::string made = make(value);
-      made_[value] = made;
-      return made;
+    if (!isNew || depth_ == kDeepest) {
+      return known->second;
     }
-    return known->second;
+    ++depth_;
+    std::string made = make(value);
+    --depth_;
+    made_[value] = made;
+    return made;
   }
 
  private:
@@ -51,7 +54,12 @@ class AllRows {
       const auto* batch = Graph::attribute(*node, "batch_dims");
       const bool isChoice = (!batch || batch->i() == 0) &&
                             masks_.isSame(masks_.maskOfIndices(Graph::operand(*node, 1)), mask_);
-      return isChoice ? emit(*node, kRowsAtMask, {Graph::operand(*node, 0).str(), mask_}) : "";
+      if (!isChoice) {
+        return "";
+      }
+      const std::string data = Graph::operand(*node, 0).str();
+      if (data_.empty()) data_ = data;
+      return emit(*node, kRowsAtMask, {data, mask_, data_});
     }
     if (isElementwise(*node)) {
       return elementwise(*node);
@@ -75,9 +83,7 @@ class AllRows {
     for (auto [index, operand] : llvm::enumerate(operands)) {
       if (!operand.empty()) continue;
       if (node.input(index).empty()) return "";
-      // What no row has must not make infinite what is thrown away: its derivative would be NaN.
-      const bool isDivisor = index == 1 && (Graph::is(&node, "Div") || Graph::is(&node, "Pow"));
-      operand = emit(node, kSpreadRows, {like, mask_, node.input(index)}, isDivisor ? 1 : 0);
+      operand = emit(node, kSpreadRows, {like, mask_, node.input(index)});
     }
     Node copy = node;
     *copy.mutable_input() = {operands.begin(), operands.end()};
@@ -126,6 +132,10 @@ class AllRows {
     return add(std::move(sum));
   }
 
+  static bool isNorm(const Node& node) {
+    return Graph::is(&node, "LayerNormalization") || Graph::is(&node, "RMSNormalization");
+  }
+
   // With the first operand on all rows.
   std::string withRows(const Node& node) {
     const std::string rows = of(Graph::operand(node, 0));
@@ -134,6 +144,12 @@ class AllRows {
     }
     Node copy = node;
     copy.set_input(0, rows);
+    // The scale and the bias of a norm may be of each row.
+    for (int i = 1; isNorm(node) && i < node.input_size(); ++i) {
+      if (!node.input(i).empty()) {
+        copy.set_input(i, emit(node, kSpreadRows, {rows, mask_, node.input(i)}));
+      }
+    }
     while (copy.output_size() > 1) copy.mutable_output()->RemoveLast();
     return add(std::move(copy));
   }
@@ -142,9 +158,11 @@ class AllRows {
   // that of the rows.
   bool isOfLastDimension(const Node& node) const {
     const auto* axis = Graph::attribute(node, "axis");
-    if (Graph::is(&node, "LayerNormalization") || Graph::is(&node, "RMSNormalization") ||
-        Graph::is(&node, "Softmax")) {
+    if (isNorm(node) || Graph::is(&node, "Softmax")) {
       return !axis || axis->i() == -1;
+    }
+    if (Graph::is(&node, "CastLike")) {
+      return true;  // the other operand gives its type only
     }
     if (!Graph::is(&node, "ReduceMean") && !Graph::is(&node, "ReduceSum") &&
         !Graph::is(&node, "ReduceMax")) {
@@ -167,19 +185,12 @@ class AllRows {
   }
 
   // A node of ours in the place of `like`.
-  std::string emit(const Node& like, const char* op, std::initializer_list<std::string> inputs,
-                   float fill = 0) {
+  std::string emit(const Node& like, const char* op, std::initializer_list<std::string> inputs) {
     Node node = like;  // keeps name and metadata
     node.set_domain(kOrielDomain);
     node.set_op_type(op);
     node.clear_attribute();
     *node.mutable_input() = {inputs.begin(), inputs.end()};
-    if (fill != 0) {
-      auto* attribute = node.add_attribute();
-      attribute->set_name(kFill);
-      attribute->set_type(onnx::AttributeProto::FLOAT);
-      attribute->set_f(fill);
-    }
     while (node.output_size() > 1) node.mutable_output()->RemoveLast();
     return add(std::move(node));
   }
@@ -194,6 +205,8 @@ class AllRows {
   Graph& graph_;
   const Node* place_;
   std::string mask_;
+  std::string data_;  // what rows are chosen of, at first
+  int depth_ = 0;
   MaskMatcher masks_;
   llvm::StringMap<std::string> made_;
 };
@@ -225,6 +238,7 @@ void replaceMaskedRows(Graph& graph) {
     select.clear_attribute();
     select.set_input(1, mask);
     select.set_input(2, rows);
+    select.add_input(node->input(1));
     graph.replace(node, std::move(select));
   }
 }

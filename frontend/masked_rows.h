@@ -7,8 +7,10 @@
 //
 //   where(mask, f(x, D), x)      # D: the k-th row of d at the k-th true position
 //
-// of static shape, for more operations: those of the rows that nobody chose. f may be made of the
-// ops that compute element by element, products with weights, and norms and softmax of a row.
+// of static shape, for more operations: those of the rows that nobody chose. There f computes on
+// numbers of no meaning (ones, and twos of D), so that it has a value and a derivative there, which
+// nothing reads, whatever x holds. f may be made of the ops that compute element by element,
+// products with weights, and norms and softmax of a row.
 #ifndef ORIEL_FRONTEND_MASKED_ROWS_H_
 #define ORIEL_FRONTEND_MASKED_ROWS_H_
 
@@ -17,14 +19,16 @@
 namespace oriel {
 
 // Ops, in kOrielDomain, of the nodes that are made. `like` are rows of the whole tensor.
-//   RowsAtMask(x, mask) -> x, which must have rows that the mask can choose
+//   RowsAtMask(x, mask, first) -> x at the true positions of the mask, which must choose rows of
+//   it;
+//     as many dimensions as `first`, of which other rows are
 //   SpreadRows(like, mask, rows) -> what `rows` are to all rows: themselves where they are the same
-//     for all, else at the true positions, with `fill` at the others
-//   SelectRows(x, mask, rows) -> `rows` where the mask is true
+//     for all, else at the true positions
+//   SelectRows(x, mask, rows, wide) -> `rows` where the mask is true; `wide` must be the mask, for
+//     all elements of its rows
 inline constexpr char kRowsAtMask[] = "RowsAtMask";
 inline constexpr char kSpreadRows[] = "SpreadRows";
 inline constexpr char kSelectRows[] = "SelectRows";
-inline constexpr char kFill[] = "fill";
 
 // To be called behind replaceMaskedScatters, before dead nodes are removed.
 void replaceMaskedRows(Graph& graph);

@@ -9,7 +9,6 @@ namespace oriel {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::importText;
 using testing::modelText;
 using testing::opsOf;
 
@@ -29,17 +28,28 @@ std::string maskedRows(const std::string& f, const std::string& d = "5, 3") {
 }
 
 TEST(MaskedRows, AreComputedOnAllRows) {
-  EXPECT_EQ(opsOf(maskedRows("r = Add(rows, d)")), "reshape broadcast masked_scatter add select");
-  EXPECT_EQ(opsOf(maskedRows("r = Add(rows, d)", "1, 3")), "add reshape broadcast select");
+  // Where the mask is false, ones.
+  const std::string safe = "reshape broadcast select ";
+  EXPECT_EQ(opsOf(maskedRows("r = Neg(rows)")), safe + "neg select");
+  EXPECT_EQ(opsOf(maskedRows("r = Add(rows, d)")), safe + "masked_scatter add select");
+  EXPECT_EQ(opsOf(maskedRows("r = Add(rows, d)", "1, 3")), safe + "add select");
   EXPECT_EQ(opsOf(maskedRows("t = Gemm<transB = 1>(rows, w, b)\n r = Tanh(t)")),
-            "transpose linear add tanh reshape broadcast select");
+            safe + "transpose linear add tanh select");
   EXPECT_EQ(opsOf(maskedRows("s = Mul(rows, rows)\n v = ReduceMean(s, last)\n r = Mul(rows, v)")),
-            "mul reduce_mean mul reshape broadcast select");
+            safe + "mul reduce_mean mul select");
+  EXPECT_EQ(opsOf(maskedRows("r = CastLike(rows, d)")), safe + "select");
 }
 
-// What is at rows that nobody chose must have a derivative.
-TEST(MaskedRows, NoRowIsDividedByNothing) {
-  EXPECT_THAT(importText(maskedRows("r = Div(rows, d)")).ir, HasSubstr("dense<1.000000e+00>"));
+// Rows of several samples in one more dimension are rows all the same.
+TEST(MaskedRows, LeadingDimensionsOfOne) {
+  EXPECT_EQ(opsOf(maskedRows("r = Add(rows, d)", "1, 4, 3")),
+            opsOf(maskedRows("r = Add(rows, d)")));
+}
+
+// A norm's scale that is another for each row.
+TEST(MaskedRows, OperandsOfNormsMayBeRows) {
+  EXPECT_THAT(opsOf(maskedRows("r = LayerNormalization<axis = -1>(rows, d)", "4, 3")),
+              HasSubstr("masked_scatter"));
 }
 
 TEST(MaskedRows, OfAMaskThatIsMadeTwice) {
@@ -47,7 +57,7 @@ TEST(MaskedRows, OfAMaskThatIsMadeTwice) {
   text.replace(text.find("NonZero(m)"), 10, "NonZero(k)\n k = Not(m)");
   text.replace(text.find("GatherND(x, indices)"), 20,
                "GatherND(x, others)\n l = Not(m)\n p = NonZero(l)\n others = Transpose(p)");
-  EXPECT_EQ(opsOf(text), "not neg reshape broadcast select");
+  EXPECT_EQ(opsOf(text), "not reshape broadcast select neg select");
   text.replace(text.find("l = Not(m)"), 10, "l = Not(k)");
   EXPECT_THAT(opsOf(text), HasSubstr("NonZero"));
 }
@@ -62,6 +72,78 @@ TEST(MaskedRows, OnlyRowByRow) {
   }
   EXPECT_THAT(opsOf(maskedRows("r = Add(rows, d)", "5, 2")), HasSubstr("failed"));
   EXPECT_THAT(opsOf(maskedRows("r = Add(rows, d)", "2, 5, 3")), HasSubstr("does not fit the rows"));
+}
+
+// As the newer exporter puts them back: flattened, by a mask of all elements. `m` is of 2 x 2.
+std::string putBack(const std::string& mask) {
+  return modelText(R"(
+    g (float[2, 2, 2, 3] x, bool[2, 2] m) => (float[2, 2, 2, 3] y)
+    <int64[1] zero = {0}, int64[1] one = {1}, int64[2] behind = {-2, -1}, int64[1] last = {-1}> {
+      shape = Shape(x)
+      p = NonZero(m)
+      i = Transpose(p)
+      rows = GatherND(x, i)
+      f = Neg(rows)
+      )" + mask + R"(
+      wide = Expand(u, shape)
+      wp = NonZero(wide)
+      wi = Transpose(wp)
+      flat = Reshape(f, last)
+      n = Shape(wi)
+      count = Gather(n, zero)
+      r = Slice(flat, zero, count, zero)
+      y = ScatterND(x, wi, r)
+    })");
+}
+
+TEST(MaskedRows, GoBackByTheirMask) {
+  EXPECT_EQ(opsOf(putBack("u = Unsqueeze(m, behind)")), "reshape broadcast select neg select");
+}
+
+// Of the same sizes, but of the last dimensions but one, or the first and the third.
+TEST(MaskedRows, AMaskOfOtherDimensions) {
+  EXPECT_THAT(opsOf(putBack("k = Unsqueeze(m, zero)\n u = Unsqueeze(k, last)")),
+              HasSubstr("goes back by another mask"));
+  EXPECT_THAT(opsOf(putBack("k = Unsqueeze(m, one)\n u = Unsqueeze(k, last)")),
+              HasSubstr("goes back by another mask"));
+}
+
+TEST(MaskedRows, OfDifferentRanks) {
+  EXPECT_THAT(opsOf(maskedRows("j = Unsqueeze(x, last)\n q = GatherND(j, indices)\n "
+                               "r = Add(rows, q)")),
+              HasSubstr("different numbers of dimensions"));
+}
+
+// Recursion is bounded; an ordinary merge needs none.
+TEST(MaskedRows, LongChains) {
+  auto chainOf = [](const std::string& first) {
+    std::string chain = "c0 = Neg(" + first + ")\n";
+    for (int i = 1; i < 20000; ++i) {
+      chain += "c" + std::to_string(i) + " = Neg(c" + std::to_string(i - 1) + ")\n";
+    }
+    return chain + "r = Neg(c19999)";
+  };
+  EXPECT_THAT(opsOf(maskedRows(chainOf("rows"))), HasSubstr("NonZero"));
+  EXPECT_THAT(opsOf(maskedRows(chainOf("d"), "8, 3")), HasSubstr("masked_scatter"));
+}
+
+// Masks are compared in bounded time.
+TEST(MaskedRows, LongMasks) {
+  auto mask = [](const std::string& name) {
+    std::string lines = name + "0 = Not(m)\n", last = name + "0";
+    for (int depth = 1; depth < 60; ++depth) {
+      const std::string next = name + std::to_string(depth);
+      lines += next + " = And(" + last + ", " + last + ")\n";
+      last = next;
+    }
+    return lines;
+  };
+  std::string text = maskedRows("r = Neg(rows)");
+  text.replace(
+      text.find("positions = NonZero(m)"), 22,
+      mask("k") + mask("l") + "positions = NonZero(k59)\n lp = NonZero(l59)\n li = Transpose(lp)");
+  text.replace(text.find("GatherND(x, indices)"), 20, "GatherND(x, li)");
+  EXPECT_THAT(opsOf(text), HasSubstr("NonZero"));
 }
 
 TEST(MaskedRows, AreRows) {

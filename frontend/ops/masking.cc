@@ -24,6 +24,13 @@ bool masksWholeRows(Value mask, size_t sourceRank) {
                       [](int64_t size) { return size == 1; });
 }
 
+// A mask of the leading dimensions of `shape`, for all of it.
+Value forAllOf(NodeImporter& n, Value mask, llvm::ArrayRef<int64_t> shape) {
+  Ints widened(shapeOf(mask));
+  widened.resize(shape.size(), 1);
+  return n.broadcast(n.reshape(mask, widened), shape);
+}
+
 // Only the order of the source's elements matters, so flattening it is noise.
 Value maskedScatter(NodeImporter& n, Value input, Value mask, Value source) {
   while (auto reshape = source.getDefiningOp<ir::ReshapeOp>()) {
@@ -58,9 +65,7 @@ LogicalResult importMaskedScatter(NodeImporter& n) {
     return n.error() << "a masked scatter of " << source.getType() << " by " << mask.getType()
                      << " into " << input.getType() << " does not fit";
   }
-  Ints maskShape(shapeOf(mask));
-  maskShape.resize(rankOf(input), 1);
-  mask = n.broadcast(n.reshape(mask, maskShape), shapeOf(input));
+  mask = forAllOf(n, mask, shapeOf(input));
   return n.replace(maskedScatter(n, input, mask, source));
 }
 
@@ -73,18 +78,28 @@ Value maskOfRows(NodeImporter& n, Value mask, llvm::ArrayRef<int64_t> shape) {
               << shape.size() << " dimensions [" << llvm::iterator_range(shape) << "]";
     return {};
   }
-  Ints widened(shapeOf(mask));
-  widened.resize(shape.size(), 1);
-  return n.broadcast(n.reshape(mask, widened), shape);
+  return forAllOf(n, mask, shape);
 }
+
+// Not 0 nor equal, so that quotients, roots and norms of the difference have a derivative.
+constexpr double kRowOfNoMeaning = 1, kSpreadOfNoMeaning = 2;
 
 // The nodes that masked_rows.cc makes.
 LogicalResult importRowsAtMask(NodeImporter& n) {
-  Value input = n.operand(0), mask = n.operand(1);
-  if (!input || !mask || !maskOfRows(n, mask, shapeOf(input))) {
+  Value input = n.operand(0), mask = n.operand(1), first = n.operand(2);
+  Value wide = input && mask && first ? maskOfRows(n, mask, shapeOf(input)) : Value();
+  if (!wide) {
     return failure();
   }
-  return n.replace(input);
+  if (rankOf(input) != rankOf(first)) {
+    return n.error() << "rows of " << input.getType() << " and of " << first.getType()
+                     << " are joined, of which the mask chooses different numbers of dimensions";
+  }
+  if (!llvm::isa<mlir::FloatType>(elementOf(input))) {
+    return n.replace(input);
+  }
+  Value other = n.broadcast(n.scalarLike(input, kRowOfNoMeaning), shapeOf(input));
+  return n.replace(n.create<ir::SelectOp>(wide, input, other));
 }
 
 LogicalResult importSpreadRows(NodeImporter& n) {
@@ -93,24 +108,57 @@ LogicalResult importSpreadRows(NodeImporter& n) {
     return failure();
   }
   const int64_t rank = rankOf(like) - rankOf(mask) + 1;  // of the rows, if they differ
-  if (rankOf(rows) < rank || shapeOf(rows).front() == 1) {
-    return n.replace(rows);
+  Ints shape(shapeOf(rows));
+  while (static_cast<int64_t>(shape.size()) > rank && shape.front() == 1) {
+    shape.erase(shape.begin());
   }
-  if (rankOf(rows) > rank) {
+  if (static_cast<int64_t>(shape.size()) < rank || shape.front() == 1) {
+    return n.replace(n.reshape(rows, shape));
+  }
+  if (static_cast<int64_t>(shape.size()) > rank) {
     return n.error() << rows.getType() << " does not fit the rows of " << like.getType();
   }
-  Ints shape(shapeOf(mask));
-  llvm::append_range(shape, shapeOf(rows).drop_front());
-  Value empty = n.splat(n.tensorType(shape, elementOf(rows)), n.attrFloat(kFill, 0));
+  shape.erase(shape.begin());
+  shape.insert(shape.begin(), shapeOf(mask).begin(), shapeOf(mask).end());
+  Value empty = n.splat(n.tensorType(shape, elementOf(rows)), kSpreadOfNoMeaning);
   return n.replace(maskedScatter(n, empty, maskOfRows(n, mask, shape), rows));
 }
 
+// Whether `wide` is the mask, repeated for dimensions behind its own.
+bool isForRows(Value wide, Value mask) {
+  if (wide == mask) {
+    return true;
+  }
+  const int64_t rank = rankOf(wide);
+  while (auto broadcast = wide.getDefiningOp<ir::BroadcastOp>()) {
+    wide = broadcast.getInput();
+  }
+  Ints expected(shapeOf(mask));
+  expected.resize(std::max(rank, rankOf(mask)), 1);
+  if (shapeOf(wide) != llvm::ArrayRef<int64_t>(expected)) {
+    return false;
+  }
+  while (auto reshape = wide.getDefiningOp<ir::ReshapeOp>()) {
+    wide = reshape.getInput();
+  }
+  return wide == mask;
+}
+
 LogicalResult importSelectRows(NodeImporter& n) {
-  Value input = n.operand(0), mask = n.operand(1), rows = n.operand(2);
-  if (!input || !mask || !rows) {
+  Value input = n.operand(0), mask = n.operand(1), rows = n.operand(2), given = n.operand(3);
+  if (!input || !mask || !rows || !given) {
     return failure();
   }
+  if (!isForRows(given, mask)) {
+    return n.error() << "what is computed on the rows that a mask chooses goes back by another "
+                        "mask than that: "
+                     << given.getType() << ", which is not the first for the dimensions behind its "
+                     << "own";
+  }
   Value wide = maskOfRows(n, mask, shapeOf(input));
+  if (!wide) {
+    return failure();
+  }
   return n.replace(n.create<ir::SelectOp>(wide, n.broadcast(rows, shapeOf(input)), input));
 }
 

@@ -16,7 +16,8 @@ struct Access {
 Access AccessOf(const plan::Instruction& instruction);
 
 // The buffer that update finds in the memory of `buffer`, a gradient of a verified program: itself,
-// or its view that is reduced over ranks, if that is what the last write before has left.
+// or its view of the same shape that is reduced over ranks, if that is what the last write before
+// has left. What was written as another shape and reshaped in place lies as the buffer itself says.
 const plan::Buffer& BeforeUpdate(const plan::Program& program, const plan::Buffer& buffer);
 
 }  // namespace oriel::runtime
