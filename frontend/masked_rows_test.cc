@@ -114,6 +114,13 @@ TEST(MaskedRows, OfDifferentRanks) {
               HasSubstr("different numbers of dimensions"));
 }
 
+TEST(MaskedRows, OfAnotherTensor) {
+  std::string text = maskedRows("r = Neg(rows)");
+  text.replace(text.find("GatherND(x, indices)"), 20,
+               "GatherND(z, indices)\n z = Unsqueeze(x, last)");
+  EXPECT_THAT(opsOf(text), HasSubstr("do not go back into"));
+}
+
 // Recursion is bounded; an ordinary merge needs none.
 TEST(MaskedRows, LongChains) {
   auto chainOf = [](const std::string& first) {

@@ -159,6 +159,9 @@ LogicalResult importSelectRows(NodeImporter& n) {
   if (!wide) {
     return failure();
   }
+  if (rankOf(rows) != rankOf(input)) {
+    return n.error() << "rows of " << rows.getType() << " do not go back into " << input.getType();
+  }
   return n.replace(n.create<ir::SelectOp>(wide, n.broadcast(rows, shapeOf(input)), input));
 }
 
