@@ -75,7 +75,7 @@ class Importer {
   mlir::Location location_;
   llvm::StringMap<Value> values_;
   llvm::StringSet<> settings_;  // initializers that an op takes for no weights
-  int branchDepth_ = 0;
+  int branchDepth_ = 0;         // of the node that is imported
   llvm::StringMap<const onnx::ValueInfoProto*> declared_;  // values other than inputs
 };
 
@@ -243,16 +243,15 @@ LogicalResult Importer::importIf(const onnx::NodeProto& node) {
                        "before the export";
   }
   const llvm::StringRef wanted = taken->front() ? "then_branch" : "else_branch";
-  for (const auto& attribute : node.attribute()) {
-    if (wanted == attribute.name() && attribute.has_g()) {
-      if (attribute.g().output_size() != node.output_size()) {
-        return refuse() << "has " << node.output_size() << " results, but its " << wanted << " has "
-                        << attribute.g().output_size();
-      }
-      return importBranch(node, attribute.g());
-    }
+  const auto* branch = Graph::attribute(node, wanted);
+  if (!branch || !branch->has_g()) {
+    return refuse() << "has no " << wanted;
   }
-  return refuse() << "has no " << wanted;
+  if (branch->g().output_size() != node.output_size()) {
+    return refuse() << "has " << node.output_size() << " results, but its " << wanted << " has "
+                    << branch->g().output_size();
+  }
+  return importBranch(node, branch->g());
 }
 
 // Values of the branch are forgotten behind it, other branches may use their names.
@@ -412,6 +411,9 @@ LogicalResult Importer::compareWithDeclared(const std::string& name, Value value
     agrees = size == shape[i];
     contradicts = !agrees && dims[i].has_dim_value();
   }
+  if (agrees) {
+    return success();
+  }
   std::string declared;
   for (const auto& dim : dims) {
     if (!declared.empty()) declared += ", ";
@@ -424,10 +426,8 @@ LogicalResult Importer::compareWithDeclared(const std::string& name, Value value
            << value.getType()
            << ", which its nodes give it; export it again, or clear its value_info";
   }
-  if (!agrees) {
-    mlir::emitWarning(value.getLoc()) << "the model declares another shape for \"" << name
-                                      << "\", [" << declared << "], than " << value.getType();
-  }
+  mlir::emitWarning(value.getLoc()) << "the model declares another shape for \"" << name << "\", ["
+                                    << declared << "], than " << value.getType();
   return success();
 }
 

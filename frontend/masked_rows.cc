@@ -1,7 +1,5 @@
 #include "frontend/masked_rows.h"
 
-#include <optional>
-
 #include "frontend/mask_matcher.h"
 #include "frontend/masked_scatter.h"
 #include "llvm/ADT/StringSet.h"

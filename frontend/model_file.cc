@@ -20,6 +20,16 @@ llvm::StringRef canonicalDomain(llvm::StringRef domain) {
   return domain == "ai.onnx" ? llvm::StringRef() : domain;
 }
 
+// "/norm/Constant_1_output_0", as TorchScript's exporter calls what a Constant node makes, which
+// optimizers turn into an initializer.
+bool isOfConstantNode(llvm::StringRef name) {
+  llvm::StringRef last = name.substr(name.rfind('/') + 1);
+  if (!last.consume_front("Constant_")) return false;
+  const auto [number, output] = last.split("output_");
+  return !output.empty() && llvm::all_of(number.rtrim('_'), llvm::isDigit) &&
+         llvm::all_of(output, llvm::isDigit);
+}
+
 }  // namespace
 
 ModelFile::ModelFile() = default;
@@ -219,16 +229,6 @@ bool ModelFile::isNumber(llvm::StringRef name) const {
   if (found == initializerIndex_.end()) return false;
   const onnx::TensorProto& tensor = graph().initializer(found->second);
   return isFloat(tensor) && llvm::all_of(tensor.dims(), [](int64_t dim) { return dim == 1; });
-}
-
-// "/norm/Constant_1_output_0", as TorchScript's exporter calls what a Constant node makes, which
-// optimizers turn into an initializer.
-static bool isOfConstantNode(llvm::StringRef name) {
-  llvm::StringRef last = name.substr(name.rfind('/') + 1);
-  if (!last.consume_front("Constant_")) return false;
-  const auto [number, output] = last.split("output_");
-  return !output.empty() && llvm::all_of(number.rtrim('_'), llvm::isDigit) &&
-         llvm::all_of(output, llvm::isDigit);
 }
 
 InitializerRole ModelFile::role(llvm::StringRef name) const {

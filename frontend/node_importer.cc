@@ -1,5 +1,6 @@
 #include "frontend/node_importer.h"
 
+#include "frontend/graph.h"
 #include "frontend/node_location.h"
 #include "frontend/tensor_data.h"
 #include "onnx/onnx_pb.h"
@@ -57,12 +58,7 @@ Value NodeImporter::optionalOperand(unsigned index) const {
 }
 
 const onnx::AttributeProto* NodeImporter::findAttr(StringRef name) const {
-  for (const auto& attribute : node_.attribute()) {
-    if (name == attribute.name()) {
-      return &attribute;
-    }
-  }
-  return nullptr;
+  return Graph::attribute(node_, name);
 }
 
 bool NodeImporter::hasAttr(StringRef name) const { return findAttr(name) != nullptr; }
