@@ -12,6 +12,7 @@
 //
 //   threadIdx blockIdx blockDim gridDim warpSize
 //   __syncthreads() __syncthreads_count() __syncthreads_or() __syncwarp() __threadfence()
+//   __threadfence_system()
 //   __shfl_sync __shfl_xor_sync __shfl_down_sync __shfl_up_sync __ballot_sync __any_sync __all_sync
 //     of whole warps: mask kWholeWarp, blocks of whole warps, no lane has returned
 //   atomicAdd atomicMax atomicMin atomicCAS atomicExch atomicOr

@@ -161,10 +161,14 @@ class Communicator {
   // What the calls that follow are, for messages about peers that are late: rank, segment,
   // instruction and ONNX node. Called where the communicator is asynchronous.
   virtual void SetLabel(const std::string& /*what*/) {}
-  // From here on, what is on the stream of SetStream has to end within the communicator's time,
-  // under the label. Called behind a recording that holds calls: the communicator saw them once
-  // alone.
-  virtual absl::Status Watch() { return absl::OkStatus(); }
+  // Of a world, for it and the groups made of it: the calls since the last time were recorded into
+  // one graph. Returns a number for Watch.
+  virtual int64_t EndRecording() { return 0; }
+  // Of the same world, behind each launch of that graph on a stream: the calls that it holds have
+  // to end within the communicator's time, from here on. `what` is the graph, for messages.
+  virtual absl::Status Watch(int64_t /*recording*/, void* /*stream*/, const std::string& /*what*/) {
+    return absl::OkStatus();
+  }
   // Whether messages can be work on streams too. If not, Send and Receive are all there is.
   virtual bool HasLinks() const { return false; }
   // A link for each of `ends`, of which this rank is one. Both ranks of a link open it; each opens

@@ -59,9 +59,12 @@ class StreamCommunicator final : public Communicator {
   bool IsAsynchronous() const override { return true; }
   void SetStream(void* stream) override { stream_ = static_cast<CUstream>(stream); }
   void SetLabel(const std::string& what) override { label_ = what; }
-  absl::Status Watch() override {
-    EXPECT_THAT(label_, ContainsRegex("segment .*, instructions [0-9]+ to [0-9]+ as a recording, "
-                                      "with instruction [0-9]+ \\([a-z_]+\\)"));
+  int64_t EndRecording() override { return ++recorded_; }
+  absl::Status Watch(int64_t recording, void* stream, const std::string& what) override {
+    EXPECT_GT(recording, 0);
+    EXPECT_LE(recording, recorded_);
+    EXPECT_NE(stream, nullptr);
+    EXPECT_THAT(what, ContainsRegex("segment .*, instructions [0-9]+ to [0-9]+ as a recording"));
     ++watches;
     return absl::OkStatus();
   }
@@ -121,6 +124,7 @@ class StreamCommunicator final : public Communicator {
   Communicator* const inner_;
   CUstream stream_ = nullptr;
   std::string label_;
+  int64_t recorded_ = 0;
 };
 
 // Losses and the final weights.

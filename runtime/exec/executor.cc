@@ -244,30 +244,21 @@ class PlanExecutor final : public Executor {
       part.has_run = true;
       return RunPlain(segment, part, microbatch);
     }
-    std::unique_ptr<Backend::Recording>& recording =
-        part.recordings[microbatch % segment.copy_cycle];
-    if (recording == nullptr) {
+    RecordedPart::Recording& recording = part.recordings[microbatch % segment.copy_cycle];
+    if (recording.steps == nullptr) {
       ORIEL_RETURN_IF_ERROR(RecordError(part, backend_->BeginRecording()));
       const absl::Status status = RunPlain(segment, part, microbatch);
       absl::StatusOr<std::unique_ptr<Backend::Recording>> recorded = backend_->EndRecording();
       ORIEL_RETURN_IF_ERROR(status);
       if (!recorded.ok()) return RecordError(part, recorded.status());
-      recording = *std::move(recorded);
+      recording.steps = *std::move(recorded);
+      if (world_ != nullptr) recording.calls = world_->EndRecording();
     }
-    ORIEL_RETURN_IF_ERROR(RecordError(part, backend_->Replay(*recording)));
-    return RecordError(part, Watch(part));
-  }
-
-  // The collectives of a recording are to end in time, as others are.
-  absl::Status Watch(const RecordedPart& part) {
-    if (part.groups.empty()) return absl::OkStatus();
+    ORIEL_RETURN_IF_ERROR(RecordError(part, backend_->Replay(*recording.steps)));
+    if (world_ == nullptr) return absl::OkStatus();
+    // Its collectives are to end in time, as others are.
     ORIEL_ASSIGN_OR_RETURN(void* const stream, backend_->Stream(0));
-    for (const RecordedPart::Group& group : part.groups) {
-      group.communicator->SetStream(stream);
-      group.communicator->SetLabel(group.label);
-      ORIEL_RETURN_IF_ERROR(group.communicator->Watch());
-    }
-    return absl::OkStatus();
+    return RecordError(part, world_->Watch(recording.calls, stream, part.label));
   }
 
   absl::Status RunPlain(const PreparedSegment& segment, const RecordedPart& part,

@@ -1,12 +1,10 @@
 #include "runtime/exec/prepare.h"
 
-#include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/device_stream.h"
@@ -54,37 +52,6 @@ std::string LocationName(const plan::Segment& segment, int instruction) {
 bool IsCollective(Step::Kind kind) {
   return kind == Step::Kind::kAllReduce || kind == Step::Kind::kAllGather ||
          kind == Step::Kind::kReduceScatter || kind == Step::Kind::kAllToAll;
-}
-
-// Those whose collectives are recorded, with the first of these by name: which one a recording
-// waits for, nobody can tell.
-std::vector<RecordedPart::Group> GroupsOf(const RecordedPart& part,
-                                          const PreparedSegment& prepared) {
-  constexpr int kNamed = 8;
-  const std::string segment = absl::StrCat("segment ", prepared.segment->name(), ", ");
-  std::vector<RecordedPart::Group> groups;
-  std::vector<int> counts;
-  for (size_t i = part.begin; i < part.end; ++i) {
-    const Step& step = prepared.steps[i];
-    if (step.group == nullptr || !IsCollective(step.kind)) continue;
-    const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
-      return group.communicator == step.group;
-    });
-    const size_t place = found - groups.begin();
-    if (found == groups.end()) {
-      groups.push_back({step.group, absl::StrCat(part.label, ", with ")});
-      counts.push_back(0);
-    }
-    if (++counts[place] > kNamed) continue;
-    absl::StrAppend(&groups[place].label, counts[place] == 1 ? "" : ", ",
-                    absl::StripPrefix(step.label, segment));
-  }
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (counts[i] > kNamed) {
-      absl::StrAppend(&groups[i].label, " and ", counts[i] - kNamed, " more");
-    }
-  }
-  return groups;
 }
 
 }  // namespace
@@ -304,7 +271,7 @@ std::vector<RecordedPart> PartsToRecord(const PreparedSegment& prepared) {
     std::vector<RecordedPart> made;
     for (size_t i = 0; i < steps.size(); ++i) {
       if (!records[i]) continue;
-      if (i == 0 || !records[i - 1]) made.push_back({i, i, false, {}, {}, {}});
+      if (i == 0 || !records[i - 1]) made.push_back({i, i, false, {}, {}});
       made.back().end = i + 1;
     }
     return made;
@@ -332,7 +299,6 @@ std::vector<RecordedPart> PartsToRecord(const PreparedSegment& prepared) {
     part.recordings.resize(prepared.copy_cycle);
     part.label = absl::StrCat("segment ", prepared.segment->name(), ", instructions ", part.begin,
                               " to ", part.end - 1, " as a recording");
-    part.groups = GroupsOf(part, prepared);
     made.push_back(std::move(part));
   }
   return made;

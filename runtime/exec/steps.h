@@ -86,14 +86,12 @@ struct RecordedPart {
   size_t begin = 0, end = 0;
   // Libraries load what they need when they first run, and that is not to be recorded.
   bool has_run = false;
-  std::vector<std::unique_ptr<Backend::Recording>> recordings;  // by microbatch, up to the cycle
-  // Of a group whose collectives it holds.
-  struct Group {
-    Communicator* communicator;
-    std::string label;  // which these are, for its messages
+  struct Recording {
+    std::unique_ptr<Backend::Recording> steps;
+    int64_t calls = 0;  // of communicators (Communicator::Watch)
   };
-  std::vector<Group> groups;
-  std::string label;  // for messages
+  std::vector<Recording> recordings;  // by microbatch, up to the cycle
+  std::string label;                  // for messages
 };
 
 struct PreparedSegment {

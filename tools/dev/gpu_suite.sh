@@ -156,7 +156,7 @@ pack() {
     add_case tests "backend" gtest oriel_backend_cuda_test '*'
     add_case tests "kernels" gtest oriel_cuda_kernels_test '*'
   fi
-  [[ -n "$dry" || ! -e "$bin/oriel_comm_nccl_test" ]] || add_case tests "communicators" gtest oriel_comm_nccl_test 'Device/DeviceConformance*'
+  [[ -n "$dry" || ! -e "$bin/oriel_comm_nccl_test" ]] || add_case tests "communicators" gtest oriel_comm_nccl_test 'Device/DeviceConformance*:DeviceGraphProgress*'
   pack_training "$dry"
   [[ -n "$dry" ]] || add_case nccl "NCCL on one GPU" shared_gpu llava_tiny f32 dp2
   add_case kernels "kernel times" kernels

@@ -96,6 +96,7 @@ inline void __syncwarp(unsigned mask = 0xffffffffu) {
 }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
+inline void __threadfence_system() {}
 [[noreturn]] inline void __trap() { ::oriel::kernels::cuda::emulator::Fail("__trap"); }
 
 template <typename T>

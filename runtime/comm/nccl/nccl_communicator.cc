@@ -14,6 +14,7 @@
 #include "kernels/packing/packing.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/nccl/device_memory.h"
+#include "runtime/comm/nccl/graph_progress.h"
 #include "runtime/comm/nccl/nccl_group.h"
 #include "runtime/comm/nccl/nccl_links.h"
 #include "runtime/comm/nccl/staged.h"
@@ -249,10 +250,13 @@ class NcclCommunicator final : public Communicator {
   }
   bool IsAsynchronous() const override { return true; }
   void SetLabel(const std::string& what) override { label_ = what; }
-  absl::Status Watch() override {
+  int64_t EndRecording() override { return world_->progress().EndGraph(); }
+  absl::Status Watch(int64_t recording, void* stream, const std::string& what) override {
+    if (!world_->progress().HasCalls(recording)) return absl::OkStatus();
     ORIEL_RETURN_IF_ERROR(world_->device().MakeCurrent());
     ORIEL_RETURN_IF_ERROR(world_->Check());
-    return world_->Follow(stream(), Describe("what a graph communicates"), /*wait=*/false);
+    return world_->Follow(static_cast<CUstream>(stream), what,
+                          world_->progress().Replay(recording));
   }
 
  private:
@@ -300,14 +304,16 @@ class NcclCommunicator final : public Communicator {
                                  tensors_ == 1 ? " tensor (" : " tensors (", bytes_, " bytes)"));
   }
   absl::Status End() {
-    if (stream_ == nullptr) return world_->Follow(stream(), Current(), /*wait=*/true);
+    if (stream_ == nullptr) return world_->FollowAndWait(stream(), Current());
     if (size() == 1) return absl::OkStatus();
     // Events of a capture tell nothing; who launches the graph calls Watch.
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
     ORIEL_RETURN_IF_ERROR(
         ORIEL_CUDA(world_->device().driver(), cuStreamIsCapturing, stream_, &capture));
-    if (capture != CU_STREAM_CAPTURE_STATUS_NONE) return absl::OkStatus();
-    return world_->Follow(stream_, Current(), /*wait=*/false);
+    if (capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+      return world_->progress().Add(Current(), stream_);
+    }
+    return world_->Follow(stream_, Current());
   }
 
   absl::Status Enqueue(const std::function<ncclResult_t(ncclComm_t)>& enqueue) {
@@ -438,8 +444,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> OpenNcclWorld(Communicator& host,
   ORIEL_RETURN_IF_ERROR(CheckVersions(host, nccl));
   std::vector<int64_t> ranks(host.size());
   for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int64_t>(i);
-  return NcclCommunicator::Create(std::make_shared<NcclWorld>(host, device, nccl, options), nullptr,
-                                  host, std::move(ranks));
+  ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<GraphProgress> progress, GraphProgress::Create(device));
+  return NcclCommunicator::Create(
+      std::make_shared<NcclWorld>(host, device, nccl, options, std::move(progress)), nullptr, host,
+      std::move(ranks));
 }
 
 }  // namespace oriel::runtime

@@ -49,8 +49,8 @@ absl::Status Stillborn() {
 }  // namespace
 
 NcclWorld::NcclWorld(Communicator& host, const kernels::cuda::Device& device, const Nccl& nccl,
-                     const NcclOptions& options)
-    : host_(host), device_(device), nccl_(nccl), options_(options) {
+                     const NcclOptions& options, std::unique_ptr<GraphProgress> progress)
+    : host_(host), device_(device), nccl_(nccl), options_(options), progress_(std::move(progress)) {
   Watchdog::Options watch;
   watch.timeout = options.timeout;
   watch.period = std::clamp<std::chrono::milliseconds>(
@@ -68,24 +68,21 @@ NcclWorld::~NcclWorld() {
   for (const CUevent event : events_) device_.driver().cuEventDestroy(event);
 }
 
-absl::Status NcclWorld::Follow(CUstream stream, const std::string& what, bool wait) {
-  ORIEL_ASSIGN_OR_RETURN(const CUevent event, NewEvent());
-  ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(device_.driver(), cuEventRecord, event, stream));
-  const auto done = [this, event] {
-    return device_.driver().cuEventQuery(event) != CUDA_ERROR_NOT_READY;
-  };
-  const auto release = [this, event] {
-    std::lock_guard<std::mutex> lock(mutex_);
-    events_.push_back(event);
-  };
-  if (!wait) {
-    watchdog_->Watch(what, done, release);
-    return absl::OkStatus();
-  }
+absl::Status NcclWorld::Follow(CUstream stream, const std::string& what,
+                               std::function<std::string()> part) {
+  ORIEL_ASSIGN_OR_RETURN(const CUevent event, RecordEvent(stream));
+  watchdog_->Watch(
+      what, [this, event] { return device_.driver().cuEventQuery(event) != CUDA_ERROR_NOT_READY; },
+      [this, event] { ReturnEvent(event); }, std::move(part));
+  return absl::OkStatus();
+}
+
+absl::Status NcclWorld::FollowAndWait(CUstream stream, const std::string& what) {
+  ORIEL_ASSIGN_OR_RETURN(const CUevent event, RecordEvent(stream));
   // By the watchdog as well: the host may be stuck in the driver.
   const auto over = std::make_shared<std::atomic<bool>>(false);
   watchdog_->Watch(
-      what, [over] { return over->load(); }, release);
+      what, [over] { return over->load(); }, [this, event] { ReturnEvent(event); });
   CUresult result = CUDA_ERROR_NOT_READY;
   absl::Status status;
   Pauses pauses;
@@ -102,19 +99,26 @@ absl::Status NcclWorld::Follow(CUstream stream, const std::string& what, bool wa
   return DriverStatus(device_.driver(), result, "cuEventQuery");
 }
 
-absl::StatusOr<CUevent> NcclWorld::NewEvent() {
+absl::StatusOr<CUevent> NcclWorld::RecordEvent(CUstream stream) {
+  CUevent event = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!events_.empty()) {
-      const CUevent event = events_.back();
+      event = events_.back();
       events_.pop_back();
-      return event;
     }
   }
-  CUevent event = nullptr;
-  ORIEL_RETURN_IF_ERROR(
-      ORIEL_CUDA(device_.driver(), cuEventCreate, &event, CU_EVENT_DISABLE_TIMING));
+  if (event == nullptr) {
+    ORIEL_RETURN_IF_ERROR(
+        ORIEL_CUDA(device_.driver(), cuEventCreate, &event, CU_EVENT_DISABLE_TIMING));
+  }
+  ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(device_.driver(), cuEventRecord, event, stream));
   return event;
+}
+
+void NcclWorld::ReturnEvent(CUevent event) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  events_.push_back(event);
 }
 
 void NcclWorld::Add(NcclGroup* group) {

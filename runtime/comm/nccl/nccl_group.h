@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/cuda/device.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/nccl/graph_progress.h"
 #include "runtime/comm/nccl/nccl_communicator.h"
 #include "runtime/comm/nccl/nccl_library.h"
 #include "runtime/comm/nccl/watchdog.h"
@@ -31,7 +32,7 @@ class NcclGroup;
 class NcclWorld {
  public:
   NcclWorld(Communicator& host, const kernels::cuda::Device& device, const Nccl& nccl,
-            const NcclOptions& options);
+            const NcclOptions& options, std::unique_ptr<GraphProgress> progress);
   ~NcclWorld();
 
   const Nccl& nccl() const { return nccl_; }
@@ -43,20 +44,29 @@ class NcclWorld {
   absl::Status Check() { return watchdog_->status(); }
   // Ends it here and, by the host's communicator, on the other ranks.
   void Fail(const absl::Status& reason) { watchdog_->Fail(reason); }
-  // Watches what is on the stream now, under a name. If `wait`, waits for it.
-  absl::Status Follow(CUstream stream, const std::string& what, bool wait);
+  // Watches what is on the stream now, under a name; `part` may say what of it has not ended
+  // (Watchdog::Watch).
+  absl::Status Follow(CUstream stream, const std::string& what,
+                      std::function<std::string()> part = nullptr);
+  // The same, and waits for it.
+  absl::Status FollowAndWait(CUstream stream, const std::string& what);
+  // Of the calls that are recorded into graphs; used by the one thread that records.
+  GraphProgress& progress() { return *progress_; }
 
   void Add(NcclGroup* group);
   void Remove(NcclGroup* group);
 
  private:
-  absl::StatusOr<CUevent> NewEvent();
+  // An event that is on the stream now. ReturnEvent gives it back.
+  absl::StatusOr<CUevent> RecordEvent(CUstream stream);
+  void ReturnEvent(CUevent event);
   void AbortGroups(const absl::Status& reason);
 
   Communicator& host_;
   const kernels::cuda::Device& device_;
   const Nccl& nccl_;
   const NcclOptions options_;
+  const std::unique_ptr<GraphProgress> progress_;
   std::mutex mutex_;
   std::set<NcclGroup*> groups_;
   std::vector<CUevent> events_;  // that nobody uses

@@ -30,7 +30,7 @@ class NcclLink final : public Link {
       return sends_ ? world_->nccl().ncclSend(data, bytes, ncclUint8, /*peer=*/1, comm, on)
                     : world_->nccl().ncclRecv(data, bytes, ncclUint8, /*peer=*/0, comm, on);
     }));
-    return world_->Follow(on, text, /*wait=*/false);
+    return world_->Follow(on, text);
   }
 
  private:

@@ -197,12 +197,14 @@ TEST(Nccl, CollectivesAreRecordedIntoGraphs) {
     CUgraphExec exec = nullptr;
     ASSERT_EQ(driver.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
     ASSERT_EQ(driver.cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+    const int64_t recording = world->EndRecording();
     EXPECT_EQ(sums.First(stream), 1);
     for (int i = 0; i < 3; ++i) {
       ASSERT_EQ(driver.cuGraphLaunch(exec, stream), CUDA_SUCCESS);
-      ORIEL_ASSERT_OK(group->Watch());
+      ORIEL_ASSERT_OK(world->Watch(recording, stream, "a graph"));
     }
     EXPECT_EQ(sums.First(stream), 8);
+    ORIEL_EXPECT_OK(world->Check());
     driver.cuGraphExecDestroy(exec);
     driver.cuGraphDestroy(graph);
   });
@@ -243,6 +245,56 @@ TEST(Nccl, TheWatchdogEndsWhatDoesNotEnd) {
       EXPECT_FALSE(group->AllReduce(Reduction::kSum, {&buffer, 1}).ok());
     });
   }
+}
+
+// Two groups, whose calls a rank puts in one order; the peer leaves out one of the second replay.
+TEST(Nccl, TheWatchdogNamesTheCallOfAGraph) {
+  RunRanks(2, [](const Rank& rank) {
+    const kernels::cuda::Driver& driver = rank.device->driver();
+    ORIEL_ASSERT_OK_AND_ASSIGN(
+        auto world, Open(rank, /*staged=*/false, EmulatedNccl(), std::chrono::milliseconds(1500)));
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto one, world->Group({0, 1}));
+    ORIEL_ASSERT_OK_AND_ASSIGN(auto other, world->Group({0, 1}));
+    const CUstream stream = NewStream(*rank.device);
+    const Floats sums(*rank.device, 10, 1);
+    const ReduceBuffer buffer = sums.InPlace();
+    const auto call = [&](Communicator& group, const char* label) {
+      group.SetStream(stream);
+      group.SetLabel(label);
+      ORIEL_ASSERT_OK(group.AllReduce(Reduction::kSum, {&buffer, 1}));
+    };
+    if (rank.host->rank() == 1) {
+      for (int replay = 0; replay < 2; ++replay) {
+        call(*one, "first");
+        if (replay == 0) call(*other, "second");
+        if (replay == 0) call(*one, "third");
+      }
+      while (world->Check().ok()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      return;
+    }
+    ASSERT_EQ(driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+              CUDA_SUCCESS);
+    call(*one, "instruction 1 (all_reduce)");
+    call(*other, "instruction 4 (all_reduce) from onnx node /layers.0/mlp");
+    call(*one, "instruction 7 (all_reduce)");
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    ASSERT_EQ(driver.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    ASSERT_EQ(driver.cuGraphInstantiate(&exec, graph, 0), CUDA_SUCCESS);
+    const int64_t recording = world->EndRecording();
+    for (int replay = 0; replay < 2; ++replay) {
+      ASSERT_EQ(driver.cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+      ORIEL_ASSERT_OK(world->Watch(recording, stream, "a graph"));
+    }
+    sums.First(stream);  // does not hang
+    EXPECT_THAT(world->Check(),
+                StatusIs(absl::StatusCode::kDeadlineExceeded,
+                         HasSubstr("instruction 4 (all_reduce) from onnx node /layers.0/mlp: "
+                                   "all_reduce of 1 tensor (40 bytes) over ranks 0, 1 has not "
+                                   "ended within 1.5 s")));
+    driver.cuGraphExecDestroy(exec);
+    driver.cuGraphDestroy(graph);
+  });
 }
 
 TEST(Nccl, ARankThatFailsEndsTheOthers) {

@@ -27,11 +27,13 @@ Watchdog::~Watchdog() {
   }
 }
 
-void Watchdog::Watch(std::string what, std::function<bool()> done, std::function<void()> release) {
+void Watchdog::Watch(std::string what, std::function<bool()> done, std::function<void()> release,
+                     std::function<std::string()> part) {
   auto watched = std::make_shared<Watched>();
   watched->what = std::move(what);
   watched->done = std::move(done);
   watched->release = std::move(release);
+  watched->part = std::move(part);
   watched->deadline = Clock::now() + options_.timeout;
   std::lock_guard<std::mutex> lock(mutex_);
   watched_.push_back(std::move(watched));
@@ -84,8 +86,9 @@ absl::Status Watchdog::Find() {
   for (const std::shared_ptr<Watched>& watched : watched_) {
     if (watched->over || now <= watched->deadline) continue;
     const double seconds = std::chrono::duration<double>(options_.timeout).count();
+    const std::string part = watched->part ? watched->part() : "";
     return absl::DeadlineExceededError(
-        absl::StrCat(watched->what, " has not ended within ", seconds,
+        absl::StrCat(part.empty() ? watched->what : part, " has not ended within ", seconds,
                      " s: another rank is late or hangs, or its GPU does"));
   }
   return absl::OkStatus();

@@ -43,9 +43,10 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
 
   // Watches something until done() is true, which the second thread asks. Past the time: the
-  // failure DeadlineExceeded, "`what` has not ended within .. s". `release` is called when it is
-  // over.
-  void Watch(std::string what, std::function<bool()> done, std::function<void()> release);
+  // failure DeadlineExceeded, "`what` has not ended within .. s", where part() may then give what
+  // of it has not, instead (or ""); it must not wait. `release` is called when it is over.
+  void Watch(std::string what, std::function<bool()> done, std::function<void()> release,
+             std::function<std::string()> part = nullptr);
   // Asks for failures until it is removed. Must not wait for the device.
   int64_t AddCheck(std::function<absl::Status()> check);
   // After it returns, the check does not run.
@@ -60,6 +61,7 @@ class Watchdog {
     std::string what;
     std::function<bool()> done;
     std::function<void()> release;
+    std::function<std::string()> part;
     Clock::time_point deadline;
     std::atomic<bool> over{false};
   };

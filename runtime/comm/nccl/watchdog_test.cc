@@ -48,6 +48,18 @@ TEST(Watchdog, NamesWhatIsLate) {
                        HasSubstr("all_reduce over ranks 0, 1 has not ended within 0.1 s")));
 }
 
+TEST(Watchdog, NamesWhatOfItIsLate) {
+  for (const std::string part : {"the second of its calls", ""}) {
+    Report report;
+    Watchdog watchdog(Fast(report));
+    watchdog.Watch(
+        "a graph", [] { return false; }, [] {}, [&] { return part; });
+    WaitFor(watchdog);
+    EXPECT_THAT(watchdog.status().message(),
+                HasSubstr((part.empty() ? "a graph" : part) + " has not ended within 0.1 s"));
+  }
+}
+
 TEST(Watchdog, ReportsOnce) {
   Report report;
   {
