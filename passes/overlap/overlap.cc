@@ -10,11 +10,12 @@ namespace oriel {
 
 namespace {
 
-// What is less than asked, for the user. Nothing of a program that does not fit anyway, which is an
-// error further down.
+// What is less than asked, for the user: the rest does not fit, or is predicted to be no faster.
+// Nothing of a program that does not fit anyway, which is an error further down.
 void warn(mlir::ModuleOp program, const LevelChoice& choice, int64_t memory) {
   if (choice.bytes > memory || choice.level == OverlapLevel::kAsAsked) return;
-  mlir::InFlightDiagnostic warning = program.emitWarning("for `memory`, ") << memory << " bytes, ";
+  mlir::InFlightDiagnostic warning = program.emitWarning("the fastest that fits into ")
+                                     << memory << " bytes, by prediction: ";
   switch (choice.level) {
     case OverlapLevel::kSmallerBuckets:
       warning << "communication runs beside computing in smaller buckets";

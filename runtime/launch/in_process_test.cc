@@ -77,6 +77,25 @@ TEST(StopSignalTest, SecondRequestEndsAtOnce) {
       ::testing::ExitedWithCode(kExitInterrupted), "once more to stop at once");
 }
 
+// The terminal is gone; but nohup has said that this is no matter.
+TEST(StopSignalTest, AHangupIsARequestUnlessItIsIgnored) {
+  EXPECT_EXIT(
+      {
+        InstallStopHandlers(StopHandling::kInteractive);
+        raise(SIGHUP);
+        _exit(StopRequests());
+      },
+      ::testing::ExitedWithCode(1), "stopping after this step");
+  EXPECT_EXIT(
+      {
+        signal(SIGHUP, SIG_IGN);
+        InstallStopHandlers(StopHandling::kInteractive);
+        raise(SIGHUP);
+        _exit(StopRequests());
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
 TEST(ThreadsPerRankTest, AtLeastOne) {
   RunOptions options;
   EXPECT_EQ(ThreadsPerRank(options, 1 << 20), 1);

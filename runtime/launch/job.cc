@@ -1,6 +1,7 @@
 #include "runtime/launch/job.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
@@ -21,6 +22,7 @@
 #include "runtime/train/learning_rate.h"
 #include "runtime/train/model_state.h"
 #include "runtime/train/rank_context.h"
+#include "runtime/train/save_folder.h"
 #include "runtime/train/trace_file.h"
 #include "runtime/train/trainer.h"
 
@@ -37,21 +39,33 @@ void Say(const RankContext& context, const std::string& text) {
   if (context.is_first()) std::fprintf(stderr, "%s\n", text.c_str());
 }
 
-// Where the files of a run go, before it begins: what they would hold can't be had again.
-absl::Status CheckOutputs(const Job& job) {
+// How long a run waits for one that still saves into the same folder.
+constexpr std::chrono::seconds kSaveFolderPatience{60};
+
+// Where the files of a run go, before it begins: what they would hold can't be had again. Of rank
+// 0, whose folder of checkpoints it takes if there is one.
+absl::StatusOr<std::unique_ptr<SaveFolder>> CheckOutputs(const Job& job,
+                                                         const RankContext& context) {
   const RunOptions& options = job.options;
   std::vector<std::string> inputs = FilesOfPlan(job.plan, options.plan);
   if (job.checkpoint) {
     for (std::string& file : job.checkpoint->files()) inputs.push_back(std::move(file));
   }
+  std::unique_ptr<SaveFolder> folder;
   if (job.trains() && !options.save_dir.empty()) {
     ORIEL_RETURN_IF_ERROR(MakeFolders(options.save_dir));
     // Of a file in it, so that one learns whether it can be written to.
     ORIEL_RETURN_IF_ERROR(CheckOutputPath(JoinPath(options.save_dir, "index.json")));
+    const auto say = [](const std::string& text) {
+      std::fprintf(stderr, "oriel-run: %s\n", text.c_str());
+    };
+    ORIEL_ASSIGN_OR_RETURN(
+        folder, SaveFolder::Take(options.save_dir, kSaveFolderPatience, say, context.interrupted));
   }
   if (job.trains()) ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.dump_gradients, inputs));
   ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.eval_logits, inputs));
-  return CheckOutputPath(options.dump_parameters, inputs);
+  ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.dump_parameters, inputs));
+  return folder;
 }
 
 // Says if the last steps are to have a rate of 0: the schedule, which may end at 0, ends before
@@ -132,17 +146,25 @@ absl::StatusOr<bool> EvaluateRank(const Job& job, const RankContext& context, in
   return false;
 }
 
+// Of the checkpoint that the run goes on from.
+int64_t StepsDone(const Job& job) {
+  return job.checkpoint ? job.checkpoint->index().progress.step : 0;
+}
+
 // The steps of the timeline, if one is written: by default the first of the run.
 std::optional<TraceRecorder> MakeRecorder(const Job& job) {
   constexpr int64_t kSteps = 3;
   if (job.options.trace.empty() || !job.trains()) return std::nullopt;
-  const int64_t done = job.checkpoint ? job.checkpoint->index().progress.step : 0;
+  const int64_t done = StepsDone(job);
   const StepRange steps = job.options.trace_steps.value_or(StepRange{done + 1, done + kSteps});
   return TraceRecorder(steps.first, steps.last);
 }
 
 absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context, int threads) {
-  if (context.is_first()) ORIEL_RETURN_IF_ERROR(CheckOutputs(job));
+  std::unique_ptr<SaveFolder> folder;  // held to the end
+  if (context.is_first()) {
+    ORIEL_ASSIGN_OR_RETURN(folder, CheckOutputs(job, context));
+  }
   if (job.eval_data != nullptr) {
     ORIEL_RETURN_IF_ERROR(
         CheckEvaluation(context, *job.eval_data, !job.options.eval_logits.empty()));
@@ -178,6 +200,16 @@ absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context,
   return interrupted;
 }
 
+absl::Status CheckTracedSteps(const Job& job) {
+  const std::optional<StepRange>& traced = job.options.trace_steps;
+  const int64_t first = StepsDone(job) + 1;
+  if (!traced || !job.trains() || first > job.steps) return absl::OkStatus();
+  if (traced->first <= job.steps && traced->last >= first) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--trace-steps ", traced->first, "-", traced->last,
+                                                 ": this run trains the steps ", first, " to ",
+                                                 job.steps));
+}
+
 }  // namespace
 
 absl::StatusOr<Job> PrepareJob(const RunOptions& options) {
@@ -201,6 +233,7 @@ absl::StatusOr<Job> PrepareJob(const RunOptions& options) {
     ORIEL_ASSIGN_OR_RETURN(job.checkpoint, CheckpointReader::Open(options.resume));
     if (!options.seed) job.seed = job.checkpoint->index().progress.seed;
   }
+  ORIEL_RETURN_IF_ERROR(CheckTracedSteps(job));
   return job;
 }
 

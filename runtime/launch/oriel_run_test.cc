@@ -7,7 +7,9 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/tcp/tcp_testing.h"
@@ -279,6 +281,30 @@ TEST_F(OrielRunTest, InterruptWritesACheckpointAndResumes) {
   Run(Training(2, "whole", {"--steps", last}));
   EXPECT_THAT(Metrics("whole"), SizeIs(done + 10));
   EXPECT_EQ(Metrics("run"), Metrics("whole"));
+}
+
+// The second one waits for the first, and goes on where that has stopped.
+TEST_F(OrielRunTest, TwoRunsDoNotSaveIntoOneFolder) {
+  const std::vector<std::string> saves = {"--save-dir", folder_ / "ckpt", "--save-every", "20"};
+  std::vector<std::string> endless = saves;
+  endless.insert(endless.end(), {"--steps", "1000000000"});
+  TestProgram first(Training(2, "first", endless));
+  ASSERT_TRUE(WaitForFile(folder_ / "ckpt/step-00000020/index.json")) << first.errors();
+  TestProgram second(Training(1, "second", saves));
+  while (!absl::StrContains(second.errors(), "waiting for another run (process ")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "second.jsonl"));
+  kill(first.pid(), SIGINT);
+  EXPECT_EQ(first.Wait(10), kExitInterrupted);
+  EXPECT_EQ(second.Wait(30), 0) << second.errors();
+}
+
+TEST_F(OrielRunTest, TracedStepsMustBeAmongThoseOfTheRun) {
+  EXPECT_THAT(
+      Fail(Training(1, "run",
+                    {"--steps", "3", "--trace", folder_ / "trace.json", "--trace-steps", "50-60"})),
+      HasSubstr("--trace-steps 50-60: this run trains the steps 1 to 3"));
 }
 
 // timeout(1) signals the process, and then its group.

@@ -10,7 +10,8 @@ enum class StopHandling {
   kLauncher,     // as kInteractive, but the second signal is left to the caller
 };
 
-// From now on SIGINT and SIGTERM only count.
+// From now on SIGINT, SIGTERM and SIGHUP, of a terminal that is gone, only count. A SIGHUP that is
+// ignored (nohup) stays so.
 void InstallStopHandlers(StopHandling handling);
 // How many have arrived. One that follows another within 0.3 s is the same request: a process
 // group's signal and one to the process come together (timeout(1) sends both).

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -45,38 +46,61 @@ int64_t StepOfCheckpoint(const std::string& path) {
   return is_step ? step : -1;
 }
 
+namespace {
+
+// Of the checkpoints in a folder the one of the highest step below `limit`.
+std::optional<std::string> LatestBefore(const std::string& folder, int64_t limit,
+                                        std::error_code& error) {
+  int64_t latest = -1;
+  std::optional<std::string> found;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const int64_t step = StepOfCheckpoint(name);
+    if (step <= latest || step >= limit) continue;
+    if (!Exists(JoinPath(JoinPath(folder, name), kIndexFile))) continue;
+    latest = step;
+    found = JoinPath(folder, name);
+  }
+  return found;
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
   if (!Exists(path)) {
     return absl::NotFoundError(absl::StrCat(path, ": there is no such checkpoint folder"));
   }
   if (Exists(JoinPath(path, kIndexFile))) return path;
-  int64_t latest = -1;
-  std::string found;
   std::error_code error;
-  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    const int64_t step = StepOfCheckpoint(name);
-    if (step <= latest || !Exists(JoinPath(JoinPath(path, name), kIndexFile))) continue;
-    latest = step;
-    found = JoinPath(path, name);
-  }
+  const std::optional<std::string> found =
+      LatestBefore(path, std::numeric_limits<int64_t>::max(), error);
   if (error) return ErrnoError(path, "list", error.value());
-  if (found.empty()) {
+  if (!found) {
     return absl::NotFoundError(absl::StrCat(path, ": has neither ", kIndexFile, " nor a complete ",
                                             kStepPrefix, "NNNNNNNN folder"));
   }
-  return found;
+  return *found;
 }
 
 absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path) {
   CheckpointReader reader;
   ORIEL_ASSIGN_OR_RETURN(reader.path_, FindCheckpoint(path));
-  const std::string index_path = JoinPath(reader.path_, kIndexFile);
+  const absl::Status opened = reader.OpenIndexAndFiles();
+  if (opened.ok()) return reader;
+  std::error_code ignored;
+  const std::optional<std::string> older =
+      LatestBefore(path, StepOfCheckpoint(reader.path_), ignored);
+  if (reader.path_ == path || !older) return opened;
+  return absl::Status(opened.code(), absl::StrCat(opened.message(), "; ", *older,
+                                                  " is the one before it: name it instead"));
+}
+
+absl::Status CheckpointReader::OpenIndexAndFiles() {
+  const std::string index_path = JoinPath(path_, kIndexFile);
   ORIEL_ASSIGN_OR_RETURN(std::string text, ReadText(index_path));
-  ORIEL_ASSIGN_OR_RETURN(reader.index_, ParseCheckpointIndex(text, index_path));
-  ORIEL_RETURN_IF_ERROR(reader.OpenFiles());
-  return reader;
+  ORIEL_ASSIGN_OR_RETURN(index_, ParseCheckpointIndex(text, index_path));
+  return OpenFiles();
 }
 
 std::vector<std::string> CheckpointReader::files() const {

@@ -46,6 +46,7 @@ class CheckpointReader {
                          const TensorSpec& spec, const Box& box, void* target) const;
 
  private:
+  absl::Status OpenIndexAndFiles();
   absl::Status OpenFiles();
   absl::Status ReadTensor(const std::string& what, const CheckpointTensor* tensor,
                           const TensorSpec& spec, const Box& box, void* target) const;

@@ -16,6 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TensorSpec F32(Shape shape) { return {DType::kF32, std::move(shape)}; }
 
@@ -105,6 +106,17 @@ TEST_F(CheckpointTest, LatestIsTheHighestCompleteStep) {
   std::filesystem::copy(save_dir_ + "/step-00000100", save_dir_ + "/.step-00000300.tmp");
   ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader reader, CheckpointReader::Open(save_dir_));
   EXPECT_EQ(reader.index().progress.step, 100);
+}
+
+TEST_F(CheckpointTest, OfADamagedOneTheOneBeforeIsNamed) {
+  const std::string older = Save(9), damaged = Save(100);
+  Truncate(damaged + "/model.safetensors", 1);
+  EXPECT_THAT(CheckpointReader::Open(save_dir_),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr(damaged + "/model.safetensors"),
+                             HasSubstr(older + " is the one before it: name it instead"))));
+  EXPECT_THAT(CheckpointReader::Open(damaged).status().message(), Not(HasSubstr("one before it")));
+  ORIEL_EXPECT_OK(CheckpointReader::Open(older).status());
 }
 
 TEST_F(CheckpointTest, NothingThere) {

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/files.h"
@@ -17,6 +18,9 @@
 
 namespace oriel::runtime {
 namespace {
+
+constexpr char kUnfinishedPrefix[] = ".step-";
+constexpr char kUnfinishedSuffix[] = ".tmp";
 
 void RemoveFolder(const std::string& path) {
   std::error_code ignored;
@@ -163,6 +167,10 @@ absl::Status Agree(const absl::Status& status, Communicator* world) {
 
 std::string CheckpointFolderName(int64_t step) { return absl::StrFormat("step-%08d", step); }
 
+bool IsUnfinishedCheckpoint(const std::string& name) {
+  return absl::StartsWith(name, kUnfinishedPrefix) && absl::EndsWith(name, kUnfinishedSuffix);
+}
+
 absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
                                             const std::string& model_name,
                                             const TrainingProgress& progress,
@@ -170,8 +178,8 @@ absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
                                             Communicator* world) {
   const int64_t rank = world == nullptr ? 0 : world->rank();
   const std::string target = JoinPath(save_dir, CheckpointFolderName(progress.step));
-  const std::string temporary =
-      JoinPath(save_dir, absl::StrCat(".", CheckpointFolderName(progress.step), ".tmp"));
+  const std::string temporary = JoinPath(
+      save_dir, absl::StrFormat("%s%08d%s", kUnfinishedPrefix, progress.step, kUnfinishedSuffix));
   const Contents contents(sources);
   absl::Status status;
   if (rank == 0) {

@@ -44,6 +44,8 @@ absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
 
 // "step-00000100"
 std::string CheckpointFolderName(int64_t step);
+// Whether a folder of that name in SAVE_DIR is a checkpoint that is being written.
+bool IsUnfinishedCheckpoint(const std::string& name);
 
 }  // namespace oriel::runtime
 

@@ -303,6 +303,10 @@ std::string FormatEvaluation(const Evaluation& evaluation) {
     return absl::StrFormat("eval: loss %.4f per batch, %d samples", evaluation.loss,
                            evaluation.samples);
   }
+  if (evaluation.tokens == 0) {
+    return absl::StrFormat("eval: no label of the %d samples counts, so there is no loss",
+                           evaluation.samples);
+  }
   return absl::StrFormat(
       "eval: loss %.4f, token accuracy %.4f, exact match %.4f, %d samples, %d tokens",
       evaluation.loss, evaluation.token_accuracy, evaluation.exact_match, evaluation.samples,
@@ -313,10 +317,12 @@ std::string EncodeEvaluation(const Evaluation& evaluation, int64_t step) {
   nlohmann::ordered_json json = {
       {"eval_loss", evaluation.loss},  {"token_accuracy", nullptr}, {"exact_match", nullptr},
       {"samples", evaluation.samples}, {"tokens", nullptr},         {"step", step}};
-  if (evaluation.labelled) {
+  if (evaluation.labelled) json["tokens"] = evaluation.tokens;
+  if (evaluation.labelled && evaluation.tokens > 0) {
     json["token_accuracy"] = evaluation.token_accuracy;
     json["exact_match"] = evaluation.exact_match;
-    json["tokens"] = evaluation.tokens;
+  } else if (evaluation.labelled) {
+    json["eval_loss"] = nullptr;
   }
   return json.dump();
 }

@@ -62,7 +62,7 @@ class Trainer {
   std::optional<HostAccess> rate_, step_number_, grad_norm_;
   HostAccess loss_;
   std::optional<MetricsFile> metrics_;
-  bool warned_ = false;
+  bool warned_ = false, warned_of_zero_ = false;
   std::string last_checkpoint_;
 };
 
@@ -227,6 +227,16 @@ absl::Status Trainer::Report(const StepMetrics& metrics) {
         stderr,
         "oriel-run: warning: the loss of step %lld is not finite; --check-nan names the first op "
         "that makes what is not a number\n",
+        static_cast<long long>(metrics.step));
+  }
+  if (metrics.loss == 0 && metrics.grad_norm.value_or(0) == 0 && layout_.labels() != nullptr &&
+      !warned_of_zero_) {
+    warned_of_zero_ = true;
+    progress_line_.Clear();
+    std::fprintf(
+        stderr,
+        "oriel-run: warning: the loss of step %lld is exactly 0, as of a batch of which no "
+        "label counts: are all of them the recipe's loss.ignore_index?\n",
         static_cast<long long>(metrics.step));
   }
   return metrics_ ? metrics_->Write(metrics) : absl::OkStatus();

@@ -429,6 +429,16 @@ TEST_F(TrainerTest, EvaluationCountsEachSampleOnce) {
   }
 }
 
+TEST(EvaluationTest, WithoutTokensThereIsNoLoss) {
+  Evaluation evaluation;
+  evaluation.samples = 3;
+  EXPECT_EQ(FormatEvaluation(evaluation),
+            "eval: no label of the 3 samples counts, so there is no loss");
+  EXPECT_EQ(
+      EncodeEvaluation(evaluation, 7),
+      R"({"eval_loss":null,"token_accuracy":null,"exact_match":null,"samples":3,"tokens":0,"step":7})");
+}
+
 TEST_F(TrainerTest, PlanWithoutEval) {
   plan::Plan plan = MakeToyPlan(1, 8, 8, 1);
   plan.mutable_programs(0)->mutable_segments()->RemoveLast();
