@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -165,8 +166,19 @@ absl::StatusOr<PlanTimeline> timelineOf(const plan::Plan& plan) {
   PipelineTimes times;
   for (const plan::Program& program : plan.programs()) {
     std::vector<StageRun>& runs = schedule.emplace_back();
+    std::map<std::string, double> predicted;  // ms
+    for (const plan::Segment& segment : program.segments()) {
+      predicted[segment.name()] = segment.predicted_ms();
+    }
     for (const plan::ScheduleEntry& entry : program.schedule()) {
-      if (const auto run = runOf(entry.segment(), entry.microbatch())) runs.push_back(*run);
+      const auto run = runOf(entry.segment(), entry.microbatch());
+      if (!run) continue;
+      runs.push_back(*run);
+      // It may reduce the gradients beside what the others do.
+      const double time = predicted[entry.segment()];
+      if (runtime::IsLast(entry.segment()) && time > 0) {
+        times.ofRun[{run->phase, run->stage, run->microbatch}] = time;
+      }
     }
     for (const plan::Segment& segment : program.segments()) {
       result.predicted |= segment.predicted_ms() > 0;
@@ -174,13 +186,11 @@ absl::StatusOr<PlanTimeline> timelineOf(const plan::Plan& plan) {
         result.update = std::max(result.update, segment.predicted_ms());
       }
       const auto run = runOf(segment.name(), 0);
-      if (!run) continue;
+      if (!run || runtime::IsLast(segment.name())) continue;
       if (run->stage >= static_cast<int64_t>(times.stages.size())) {
         times.stages.resize(run->stage + 1);
       }
-      // What runs for the last microbatch computes the same.
-      double& time = timeOf(run->phase, times.stages[run->stage]);
-      time = std::max(time, segment.predicted_ms());
+      timeOf(run->phase, times.stages[run->stage]) = segment.predicted_ms();
     }
   }
   if (!result.predicted)

@@ -70,6 +70,19 @@ TEST(ScheduleChart, OneFOneB) {
             "bubble      25.0 % of the microbatches' time, in which even the busiest ranks wait\n");
 }
 
+// What reduces the gradients takes longer, once.
+TEST(ScheduleChart, TheLastBackwardHasItsOwnTime) {
+  plan::Plan plan = planOf(ScheduleKind::kOneFOneB, {1, {true}, 3}, 0.5);
+  plan::Program* program = plan.mutable_programs(0);
+  plan::Segment* last = program->add_segments();
+  last->set_name("backward_last");
+  last->set_predicted_ms(4);
+  for (plan::ScheduleEntry& entry : *program->mutable_schedule()) {
+    if (entry.segment() == "backward" && entry.microbatch() == 2) entry.set_segment(last->name());
+  }
+  EXPECT_EQ(timelineOf(plan)->timeline.makespan, 3 * 0.5 + 2 * 1 + 4);
+}
+
 TEST(ScheduleChart, SplitBackward) {
   const plan::Plan plan = planOf(ScheduleKind::kZbH1, {2, {true, true}, 2}, 20);
   EXPECT_THAT(chartOf(plan, 50), HasSubstr("  ranks 0-1  F0---F1---.....B0===W0~~~B1===W1~~~\n"));

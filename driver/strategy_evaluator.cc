@@ -13,12 +13,23 @@ namespace oriel::driver {
 
 namespace {
 
+// Seconds of a run, and those of them that it waits for collectives.
+struct RunTime {
+  double all = 0, waits = 0;
+};
+
 // Of the first run whose segment begins so; 0 if there is none.
-double firstRun(const ProgramTimeline& program, const std::string& segment) {
-  for (const TimedSegment& run : program.runs) {
-    if (absl::StartsWith(run.run.segment, segment)) return run.end - run.start;
+RunTime firstRun(const ProgramCost& program, const ProgramTimeline& timeline,
+                 const std::string& segment) {
+  for (const TimedSegment& run : timeline.runs) {
+    if (!absl::StartsWith(run.run.segment, segment)) continue;
+    RunTime time{run.end - run.start};
+    for (const SegmentPiece& piece : program.profile.segments.at(run.run.segment)) {
+      time.waits += piece.waiting;
+    }
+    return time;
   }
-  return 0;
+  return {};
 }
 
 // Bounds need the times of the parts.
@@ -30,9 +41,13 @@ SimulationOptions withTimes(SimulationOptions options) {
 MicrobatchCost microbatchOf(const ProgramCost& program, const ProgramTimeline& timeline) {
   auto bytes = [&](MemoryUse use) { return program.bytes[static_cast<size_t>(use)]; };
   MicrobatchCost cost;
-  cost.forward = firstRun(timeline, "forward");
-  cost.backward = firstRun(timeline, "backward");
-  cost.update = firstRun(timeline, "update");
+  const RunTime forward = firstRun(program, timeline, "forward");
+  const RunTime backward = firstRun(program, timeline, "backward");
+  cost.forward = forward.all;
+  cost.forwardWaits = forward.waits;
+  cost.backward = backward.all;
+  cost.backwardWaits = backward.waits;
+  cost.update = firstRun(program, timeline, "update").all;
   cost.parameters = bytes(MemoryUse::kParameters);
   cost.optimizerState = bytes(MemoryUse::kOptimizerState);
   // At the program's peak there may be none.

@@ -131,7 +131,7 @@ Bound boundOf(const Candidate& c, const MicrobatchCost& whole, const Cluster& cl
   Bound bound;
   // The first microbatch of a step adds to no sum of gradients. With few microbatches of cut
   // positions, what was measured may have a reduction of gradients beside it.
-  const double details = c.pp > 1 && c.cp > 1 ? 0.95 : 0.999;
+  const double details = c.pp == 1 ? 0.999 : c.cp > 1 ? 0.95 : 0.998;
   bound.seconds = details * (runs + cost.update / grids / (c.zero >= 1 ? shards : 1) +
                              exposedOf(c, cost, forward, backward, cluster));
   // What one backward sets of gradients takes the place of what it has read of the stash. With

@@ -11,8 +11,9 @@ namespace oriel {
 
 // Of a rank that has the whole model but for tensor parallelism. Seconds and bytes.
 struct MicrobatchCost {
-  double forward = 0, backward = 0;  // of a microbatch, with its waits for collectives
-  double update = 0;                 // of a step, nothing sharded
+  double forward = 0, backward = 0;            // of a microbatch, with its waits for collectives
+  double forwardWaits = 0, backwardWaits = 0;  // of these
+  double update = 0;                           // of a step, nothing sharded
   double parameters = 0, gradients = 0, optimizerState = 0;
   double stash = 0;  // of a microbatch, between its forward and its backward
   // Of a microbatch, each part between which stages are cut, as the compiler times them for that:

@@ -5,8 +5,13 @@
 
 namespace oriel {
 
-void GroupCosts::learn(const Candidate& of, const MicrobatchCost& cost) {
-  known_.insert_or_assign(groupOf(of), Known{of, cost});
+void GroupCosts::learn(const Candidate& of, MicrobatchCost cost) {
+  if (of.dp > 1) {
+    // Waits for its data-parallel ranks, too, where others may wait for less.
+    cost.forward -= cost.forwardWaits;
+    cost.backward -= cost.backwardWaits;
+  }
+  known_.insert_or_assign(groupOf(of), Known{of, std::move(cost)});
 }
 
 const GroupCosts::Known* GroupCosts::nearest(const GroupKey& key) const {

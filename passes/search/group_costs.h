@@ -21,8 +21,9 @@ inline GroupKey groupOf(const Candidate& c) {
 
 class GroupCosts {
  public:
-  // `of` was simulated, with one stage.
-  void learn(const Candidate& of, const MicrobatchCost& cost);
+  // `of` was simulated, with one stage; with one data-parallel rank, but where all of them share a
+  // microbatch.
+  void learn(const Candidate& of, MicrobatchCost cost);
   bool isExact(const Candidate& candidate) const { return known_.count(groupOf(candidate)) > 0; }
 
   // From what is nearest: the same policy rather than `none`, the next larger microbatch (a sample

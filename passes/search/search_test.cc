@@ -568,7 +568,7 @@ TEST(BoundTest, GradientsOfStagesSideBySideGoOverTheNetwork) {
   const double far = boundOf(candidate, cost, problem.cluster).seconds;
   EXPECT_GT(far, 2 * near);
   cost.gradients = 0;
-  EXPECT_DOUBLE_EQ(boundOf(candidate, cost, problem.cluster).seconds, 0.999 * 9 * 1.5e-3);
+  EXPECT_DOUBLE_EQ(boundOf(candidate, cost, problem.cluster).seconds, 0.998 * 9 * 1.5e-3);
 }
 
 TEST(SearchTest, TriesStagesSideBySide) {

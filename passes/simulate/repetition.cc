@@ -8,12 +8,12 @@
 
 namespace oriel {
 
+// Some tens of blocks are compiled in tenths of a second. With few of them, buckets of
+// communication that several blocks fill are not yet as they repeat; deeper models have larger
+// blocks.
 size_t Repetition::Run::kept() const {
-  // The first and the last block of a stage may wait for what the others don't; what is between
-  // runs in steady state.
-  constexpr size_t kKept = 2;
-  // One that is there once more is no reason to compile twice.
-  return blocks.size() <= kKept + 1 ? blocks.size() : kKept;
+  constexpr size_t kMost = 48, kKept = 24;
+  return blocks.size() <= kMost ? blocks.size() : kKept;
 }
 
 Repetition::Repetition(PartsInStages parts, const Strategy& strategy, const Recipe& recipe)
@@ -26,6 +26,7 @@ Repetition::Repetition(PartsInStages parts, const Strategy& strategy, const Reci
 void Repetition::findGrids() {
   const int64_t grids = strategy_->grids();
   grids_.interleave = strategy_->stageCount() / grids;
+  grids_.microbatches = recipe_->globalBatch / (recipe_->microBatch * strategy_->dataParallel());
   using Content = std::vector<std::vector<int64_t>>;  // by stage, of its parts
   std::map<std::pair<Content, std::vector<int64_t>>, int64_t> classes;
   int64_t firstRank = 0;
@@ -39,8 +40,10 @@ void Repetition::findGrids() {
                                                              : parts_.kindOf[block]);
     }
     const Mesh& mesh = strategy_->meshOfGrid(grid);
+    // With fewer microbatches than grids none has as many in flight as another.
+    const int64_t own = grids_.microbatches < grids ? grid : 0;
     const auto [known, isNew] =
-        classes.try_emplace({std::move(content), {mesh.dp, mesh.fsdp, mesh.cp, mesh.tp}},
+        classes.try_emplace({std::move(content), {mesh.dp, mesh.fsdp, mesh.cp, mesh.tp, own}},
                             static_cast<int64_t>(grids_.kept.size()));
     if (isNew) grids_.kept.push_back(grid);
     grids_.keptOf.push_back(known->second);
@@ -48,7 +51,6 @@ void Repetition::findGrids() {
     firstRank += mesh.ranks();
   }
   if (strategy_->pipeline) grids_.schedule = strategy_->pipeline->schedule;
-  grids_.microbatches = recipe_->globalBatch / (recipe_->microBatch * strategy_->dataParallel());
   // Any number would do; with this one each grid has several in flight.
   grids_.keptMicrobatches = 2 * static_cast<int64_t>(grids_.kept.size());
 }
@@ -178,7 +180,10 @@ std::optional<std::vector<ProgramCost>> Repetition::expand(
       differences.push_back(differenceOf(kind, program, &more[program]));
     }
     std::optional<ProgramCost> cost = extrapolate(base[program], differences);
-    if (!cost) return std::nullopt;
+    if (!cost ||
+        std::any_of(cost->bytes.begin(), cost->bytes.end(), [](double b) { return b < 0; })) {
+      return std::nullopt;
+    }
     costs.push_back(*std::move(cost));
   }
   if (repeatsGrids()) return repeatGrids(costs, grids_);

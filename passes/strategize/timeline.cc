@@ -49,20 +49,20 @@ class Replay {
   }
 
  private:
-  using Key = std::tuple<Phase, int64_t, int64_t>;
-
   // False if its inputs are not there yet.
   bool runNext(size_t grid) {
     const StageRun& run = schedule_[grid][next_[grid]];
     std::vector<TimedRun>& done = timeline_.grids[grid];
     double start = done.empty() ? 0 : done.back().end;
-    for (const Key& input : inputsOf(run)) {
+    for (const RunKey& input : inputsOf(run)) {
       const auto end = ends_.find(input);
       if (end == ends_.end()) return false;
       const bool here = gridOf_.at(std::get<1>(input)) == grid;
       start = std::max(start, end->second + (here ? 0 : times_.transfer));
     }
-    const double time = times_.stages[run.stage].of(run.phase);
+    const auto own = times_.ofRun.find({run.phase, run.stage, run.microbatch});
+    const double time =
+        own != times_.ofRun.end() ? own->second : times_.stages[run.stage].of(run.phase);
     done.push_back({run, start, start + time});
     ends_[{run.phase, run.stage, run.microbatch}] = start + time;
     timeline_.busy[grid] += time;
@@ -71,7 +71,7 @@ class Replay {
     return true;
   }
 
-  std::vector<Key> inputsOf(const StageRun& run) const {
+  std::vector<RunKey> inputsOf(const StageRun& run) const {
     if (run.phase == Phase::kForward) {
       if (run.stage == 0) return {};
       return {{Phase::kForward, run.stage - 1, run.microbatch}};
@@ -79,7 +79,7 @@ class Replay {
     if (run.phase == Phase::kBackwardWeight) {
       return {{Phase::kBackwardInput, run.stage, run.microbatch}};
     }
-    std::vector<Key> inputs = {{Phase::kForward, run.stage, run.microbatch}};
+    std::vector<RunKey> inputs = {{Phase::kForward, run.stage, run.microbatch}};
     const auto later = backward_.upper_bound(run.stage);
     if (later != backward_.end()) inputs.push_back({later->second, later->first, run.microbatch});
     return inputs;
@@ -90,7 +90,7 @@ class Replay {
   std::map<int64_t, size_t> gridOf_;
   std::map<int64_t, Phase> backward_;  // of the stages that have one
   std::vector<size_t> next_;           // by grid
-  std::map<Key, double> ends_;
+  std::map<RunKey, double> ends_;
   Timeline timeline_;
 };
 

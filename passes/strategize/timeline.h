@@ -2,6 +2,9 @@
 #ifndef ORIEL_PASSES_STRATEGIZE_TIMELINE_H_
 #define ORIEL_PASSES_STRATEGIZE_TIMELINE_H_
 
+#include <cstdint>
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,11 +22,15 @@ struct StageTimes {
   double of(Phase phase) const;
 };
 
+using RunKey = std::tuple<Phase, int64_t, int64_t>;  // of a stage and a microbatch
+
 struct PipelineTimes {
   std::vector<StageTimes> stages;
   // ms from the end of a run until another grid has what it made. Grids don't wait for what they
   // send.
   double transfer = 0;
+  // Single runs that take another time than those of their stage.
+  std::map<RunKey, double> ofRun = {};
 };
 
 struct TimedRun {

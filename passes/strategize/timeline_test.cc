@@ -30,6 +30,13 @@ double bubbleOf(const PipelineSchedule& schedule, const PipelineTimes& times) {
   return replaySchedule(schedule, times).value().bubble();
 }
 
+TEST(Timeline, SingleRunsMayTakeAnotherTime) {
+  PipelineTimes times = equalStages(1, 1, 1, 1);
+  times.ofRun[{Phase::kBackward, 0, 2}] = 10;
+  EXPECT_EQ(replaySchedule(scheduleOf(ScheduleKind::kOneFOneB, 1, 1, 3), times).value().makespan,
+            3 * 1 + 2 * 2 + 10);
+}
+
 TEST(Timeline, RunsWaitForTheGridAndForTheirInputs) {
   const PipelineSchedule schedule = scheduleOf(ScheduleKind::kOneFOneB, 2, 2, 2);
   const Timeline timeline =

@@ -2,31 +2,45 @@
 
 import json
 
+from gpt import Gpt
 from oriel_testing import SOURCE, OrielTestCase
 
 LLAVA = SOURCE / "models" / "skeletons" / "llava_1_5_7b"
 CLUSTER = "h100:2"
 
-# Of Llava-7B: each of the options by which a stage's segments differ.
-STRATEGIES = {
+# Of a model with more blocks in a row than are compiled whole, on one stage. They are small: so are buckets, of which a block of a
+# model of that depth fills one.
+DEEP_STRATEGIES = {
     "data_parallel": ["--mesh", "dp=8", "--zero", 1, "--remat", "none"],
     "zero_3": ["--mesh", "fsdp=8", "--zero", 3, "--remat", "full"],
     "tensor_parallel": ["--mesh", "tp=8", "--remat", "selective"],
+    "half_sharded": ["--mesh", "dp=4,tp=2", "--zero", 2, "--hsdp", 2, "--remat", "none"],
+}
+SMALL_BUCKETS = ["--overlap", "bucket=64KiB,prefetch=128KiB"]
+# Of Llava-7B: by which stages' segments differ.
+STRATEGIES = {
     "pipeline": ["--mesh", "tp=2", "--stages", 8, "--microbatches", 16, "--remat", "none"],
     "zero_bubble": ["--mesh", "dp=2", "--stages", 4, "--microbatches", 8, "--schedule", "zb-h1", "--remat", "none"],
-    "one_grid": ["--mesh", "fsdp=8", "--zero", 3, "--microbatches", 8, "--remat", "none"],
     "interleaved": ["--stages", 16, "--interleave", 2, "--microbatches", 16, "--remat", "none"],
 }
 
 
 class SimulateTest(OrielTestCase):
+    def deep(self, precision="f32"):
+        folder = self.folder / f"deep_{precision}"
+        folder.mkdir()
+        gpt = Gpt(blocks=60, heads=8)
+        (folder / "model.onnx").write_bytes(gpt.model())
+        (folder / "recipe.yaml").write_text(gpt.recipe(64, 8, precision=precision))
+        return folder
+
     def simulate(self, model, *options, cluster=CLUSTER, recipe=None) -> dict:
         run = self.run_ok("oriel", "simulate", model / "model.onnx", "--recipe", recipe or model / "recipe.yaml", "--cluster",
                           cluster, "--json", *options)
         return json.loads(run.stdout)
 
-    def check(self, name: str, recipe=None) -> None:
-        some, whole = (self.simulate(LLAVA, *STRATEGIES[name], *flag, recipe=recipe) for flag in ([], ["--whole"]))
+    def check(self, options: list, model=LLAVA, recipe=None) -> None:
+        some, whole = (self.simulate(model, *options, *flag, recipe=recipe) for flag in ([], ["--whole"]))
         self.assertLess(some["compiled_blocks"], whole["compiled_blocks"])
         self.assertEqual(whole["compiled_blocks"], whole["blocks"])
         for key in ("step_seconds", "mfu", "hfu", "tokens_per_second"):
@@ -38,17 +52,28 @@ class SimulateTest(OrielTestCase):
         for own, other in zip(some["stages"], whole["stages"]):
             self.assertAlmostEqual(own["memory"]["total"] / other["memory"]["total"], 1, delta=0.05)
 
-    def test_data_parallel(self):
-        self.check("data_parallel")
+    def test_many_blocks(self):
+        model = self.deep()
+        for name, options in DEEP_STRATEGIES.items():
+            with self.subTest(name):
+                self.check([*options, *SMALL_BUCKETS], model)
 
-    def test_zero_3(self):
-        self.check("zero_3")
+    def test_many_blocks_in_bf16(self):
+        self.check([*DEEP_STRATEGIES["zero_3"], *SMALL_BUCKETS], self.deep("bf16"))
 
-    def test_tensor_parallel(self):
-        self.check("tensor_parallel")
+    def test_blocks_of_one_stage_are_compiled(self):
+        some, whole = (self.simulate(LLAVA, *DEEP_STRATEGIES["half_sharded"], *flag) for flag in ([], ["--whole"]))
+        self.assertEqual(some["compiled_blocks"], some["blocks"])
+        self.assertAlmostEqual(some["step_seconds"] / whole["step_seconds"], 1, delta=1e-4)
 
     def test_pipeline(self):
-        self.check("pipeline")
+        self.check(STRATEGIES["pipeline"])
+
+    def test_fewer_microbatches_than_stages(self):
+        """No grid has as many of them in flight as another."""
+        options = ["--mesh", "tp=2", "--stages", 4, "--microbatches", 1, "--schedule", "zb-h1", "--remat", "none"]
+        some, whole = (self.simulate(LLAVA, *options, *flag) for flag in ([], ["--whole"]))
+        self.assertEqual(some["peak_memory"], whole["peak_memory"])
 
     def test_a_stage_for_each_block(self):
         """What stands for equal stages would be one block of a tower, which repeats nothing."""
@@ -59,18 +84,17 @@ class SimulateTest(OrielTestCase):
         self.assertEqual(some["step_seconds"], whole["step_seconds"])
 
     def test_zero_bubble(self):
-        self.check("zero_bubble")
+        self.check(STRATEGIES["zero_bubble"])
 
     def test_interleaved(self):
-        self.check("interleaved")
+        self.check(STRATEGIES["interleaved"])
 
     def test_bf16(self):
         recipe = self.folder / "recipe.yaml"
         text = (LLAVA / "recipe.yaml").read_text()
         self.assertIn("precision: f32", text)
         recipe.write_text(text.replace("precision: f32", "precision: bf16"))
-        self.check("one_grid", recipe)
-        self.check("pipeline", recipe)
+        self.check(STRATEGIES["pipeline"], recipe=recipe)
 
     def test_memory_is_the_plans(self):
         """The arena may be larger than what is in use at its peak, by what the planner loses."""
