@@ -64,6 +64,31 @@ mlir::func::FuncOp mainOf(mlir::ModuleOp module) {
   return module.lookupSymbol<mlir::func::FuncOp>("main");
 }
 
+// Of a text, which anyone may have written: an argument of @main has its parameter's type, and each
+// parameter one.
+mlir::LogicalResult checkParameters(mlir::ModuleOp module) {
+  mlir::func::FuncOp main = mainOf(module);
+  std::set<std::string> named;
+  for (const auto& [index, type] : llvm::enumerate(main.getArgumentTypes())) {
+    const mlir::FailureOr<ir::ValueRole> role =
+        ir::argumentRole(main, static_cast<unsigned>(index));
+    if (mlir::failed(role)) return mlir::failure();
+    if (role->kind != ir::ValueKind::kParameter) continue;
+    auto parameter = module.lookupSymbol<ir::ParameterOp>(role->ref);
+    if (!parameter || parameter.getType() != type || !named.insert(role->ref).second) {
+      return main.emitError("argument ")
+             << index << " of type " << type << " is not the one of a parameter '" << role->ref
+             << "' of that type";
+    }
+  }
+  for (auto parameter : module.getOps<ir::ParameterOp>()) {
+    if (named.count(parameter.getSymName().str()) == 0) {
+      return parameter.emitError("is no argument of @main");
+    }
+  }
+  return mlir::success();
+}
+
 // Of the model's output that a loss sums.
 int64_t positionsOf(mlir::func::FuncOp main, llvm::StringRef output) {
   mlir::Operation* terminator = main.getBody().front().getTerminator();
@@ -275,7 +300,10 @@ class SimulatedModel::Impl {
     say("import: " + options_.modelPath);
     module = mlir::parseSourceFile<mlir::ModuleOp>(options_.modelPath, &context_);
     if (!module) return failed("import");
-    if (mainOf(*module)) return module;
+    if (mainOf(*module)) {
+      if (mlir::failed(checkParameters(*module))) return failed("import");
+      return module;
+    }
     return absl::InvalidArgumentError(absl::StrCat(
         options_.modelPath, " has no function @main: give a model as `oriel import -o` writes it"));
   }

@@ -200,7 +200,8 @@ std::optional<std::vector<int64_t>> Graph::constantInts(llvm::StringRef value) c
   };
   const Node* node = producer(value);
   while (is(node, "Identity") || is(node, "Reshape") || is(node, "Unsqueeze") ||
-         is(node, "Squeeze") || is(node, "Cast")) {
+         is(node, "Squeeze") || is(node, "Cast") ||
+         (is(node, "Concat") && node->input_size() == 1)) {
     value = operand(*node, 0);
     node = producer(value);
   }

@@ -84,11 +84,25 @@ bool MaskMatcher::isSumOf(StringRef value, StringRef mask) const {
 
 StringRef MaskMatcher::skipCopies(StringRef value) const {
   const Node* node = graph_.producer(value);
-  while (Graph::is(node, "Identity")) {
+  while (Graph::is(node, "Identity") || isUndone(node)) {
     value = Graph::operand(*node, 0);
+    if (!Graph::is(node, "Identity")) value = Graph::operand(*graph_.producer(value), 0);
     node = graph_.producer(value);
   }
   return value;
+}
+
+// Whether the node squeezes what was unsqueezed before it.
+bool MaskMatcher::isUndone(const Node* node) const {
+  if (!Graph::is(node, "Squeeze")) {
+    return false;
+  }
+  const Node* inner = graph_.producer(Graph::operand(*node, 0));
+  if (!Graph::is(inner, "Unsqueeze")) {
+    return false;
+  }
+  const auto squeezed = graph_.constantInts(Graph::operand(*node, 1));
+  return squeezed && squeezed == graph_.constantInts(Graph::operand(*inner, 1));
 }
 
 // Before ops that keep a single element what it is.

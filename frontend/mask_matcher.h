@@ -26,7 +26,7 @@ class MaskMatcher {
 
   // Whether the value is [-1].
   bool isMinusOne(llvm::StringRef value) const;
-  // Before copies of the value.
+  // Before copies of the value, and a dimension that was added and removed.
   llvm::StringRef skipCopies(llvm::StringRef value) const;
 
  private:
@@ -34,6 +34,7 @@ class MaskMatcher {
   static constexpr int kMostOperands = 2;  // of each
 
   bool isSame(llvm::StringRef a, llvm::StringRef b, int depth) const;
+  bool isUndone(const Graph::Node* node) const;
   llvm::StringRef skipOneElement(llvm::StringRef value) const;
   llvm::StringRef maskOfNonZero(llvm::StringRef value) const;
   bool isCountDim(const Graph::Node* shape, int64_t dim, llvm::StringRef mask) const;

@@ -20,6 +20,16 @@ bool isElementwise(const Node& node) {
   return Graph::is(&node, node.op_type()) && kOps.contains(node.op_type());
 }
 
+// Before the copies and reshapes that leave elements in their order.
+StringRef beforeFlattening(const Graph& graph, StringRef value) {
+  const MaskMatcher masks(graph);
+  const Node* node = graph.producer(value = masks.skipCopies(value));
+  while (Graph::is(node, "Reshape") && masks.isMinusOne(Graph::operand(*node, 1))) {
+    node = graph.producer(value = masks.skipCopies(Graph::operand(*node, 0)));
+  }
+  return value;
+}
+
 // Makes nodes that compute on all rows, in front of `place`, for the rows that `mask` chooses.
 class AllRows {
  public:
@@ -49,15 +59,7 @@ class AllRows {
       return "";
     }
     if (Graph::is(node, "GatherND")) {
-      const auto* batch = Graph::attribute(*node, "batch_dims");
-      const bool isChoice = (!batch || batch->i() == 0) &&
-                            masks_.isSame(masks_.maskOfIndices(Graph::operand(*node, 1)), mask_);
-      if (!isChoice) {
-        return "";
-      }
-      const std::string data = Graph::operand(*node, 0).str();
-      if (data_.empty()) data_ = data;
-      return emit(*node, kRowsAtMask, {data, mask_, data_});
+      return choice(*node);
     }
     if (isElementwise(*node)) {
       return elementwise(*node);
@@ -66,6 +68,30 @@ class AllRows {
       return product(*node);
     }
     return isOfLastDimension(*node) ? withRows(*node) : "";
+  }
+
+  // By the mask, or, of all elements of the rows one behind the other, by the mask repeated for
+  // them.
+  std::string choice(const Node& node) {
+    const auto* batch = Graph::attribute(node, "batch_dims");
+    const StringRef chosen = masks_.maskOfIndices(Graph::operand(node, 1));
+    if ((batch && batch->i() != 0) || chosen.empty()) {
+      return "";
+    }
+    const bool isOfRows = masks_.isSame(chosen, mask_);
+    if (!isOfRows && !masks_.isSame(masks_.beforeBroadcast(chosen), mask_)) {
+      return "";
+    }
+    const std::string data = Graph::operand(node, 0).str();
+    if (data_.empty()) {
+      data_ = data;
+      isFlat_ = !isOfRows;
+    }
+    if (isFlat_ != !isOfRows) {
+      return "";
+    }
+    return isOfRows ? emit(node, kRowsAtMask, {data, mask_, data_})
+                    : emit(node, kRowsAtMask, {data, mask_, data_, chosen.str()});
   }
 
   std::string elementwise(const Node& node) {
@@ -80,18 +106,28 @@ class AllRows {
     }
     for (auto [index, operand] : llvm::enumerate(operands)) {
       if (!operand.empty()) continue;
-      if (node.input(index).empty()) return "";
-      operand = emit(node, kSpreadRows, {like, mask_, node.input(index)});
+      const std::string rows = isFlat_ ? unflattened(node.input(index)) : node.input(index);
+      if (rows.empty()) return "";
+      operand = emit(node, kSpreadRows, {like, mask_, rows});
     }
     Node copy = node;
     *copy.mutable_input() = {operands.begin(), operands.end()};
     return add(std::move(copy));
   }
 
+  // Of elements one behind the other: the rows, or one number for all; else empty.
+  std::string unflattened(StringRef value) const {
+    if (graph_.rankOfInitializer(value) == 0) {
+      return value.str();
+    }
+    const StringRef rows = beforeFlattening(graph_, value);
+    return rows == masks_.skipCopies(value) ? "" : rows.str();
+  }
+
   // Of rows and a matrix of weights. Gemm takes two dimensions only.
   std::string product(const Node& node) {
     const std::string rows = of(Graph::operand(node, 0));
-    if (rows.empty() || !isMatrix(Graph::operand(node, 1))) {
+    if (rows.empty() || isFlat_ || !isMatrix(Graph::operand(node, 1))) {
       return "";
     }
     Node matmul = node;
@@ -137,7 +173,7 @@ class AllRows {
   // With the first operand on all rows.
   std::string withRows(const Node& node) {
     const std::string rows = of(Graph::operand(node, 0));
-    if (rows.empty()) {
+    if (rows.empty() || (isFlat_ && !Graph::is(&node, "CastLike"))) {
       return "";
     }
     Node copy = node;
@@ -203,21 +239,12 @@ class AllRows {
   Graph& graph_;
   const Node* place_;
   std::string mask_;
-  std::string data_;  // what rows are chosen of, at first
+  std::string data_;     // what rows are chosen of, at first
+  bool isFlat_ = false;  // all that is made of them has their elements one behind the other
   int depth_ = 0;
   MaskMatcher masks_;
   llvm::StringMap<std::string> made_;
 };
-
-// Before the copies and reshapes that leave elements in their order.
-StringRef beforeFlattening(const Graph& graph, StringRef value) {
-  const MaskMatcher masks(graph);
-  const Node* node = graph.producer(value = masks.skipCopies(value));
-  while (Graph::is(node, "Reshape") && masks.isMinusOne(Graph::operand(*node, 1))) {
-    node = graph.producer(value = masks.skipCopies(Graph::operand(*node, 0)));
-  }
-  return value;
-}
 
 }  // namespace
 

@@ -19,9 +19,9 @@
 namespace oriel {
 
 // Ops, in kOrielDomain, of the nodes that are made. `like` are rows of the whole tensor.
-//   RowsAtMask(x, mask, first) -> x at the true positions of the mask, which must choose rows of
-//   it;
-//     as many dimensions as `first`, of which other rows are
+//   RowsAtMask(x, mask, first, wide) -> x at the true positions of the mask, which must choose rows
+//     of it; as many dimensions as `first`, of which other rows are. `wide`, if given, must be the
+//     mask, for all elements of its rows
 //   SpreadRows(like, mask, rows) -> what `rows` are to all rows: themselves where they are the same
 //     for all, else at the true positions
 //   SelectRows(x, mask, rows, wide) -> `rows` where the mask is true; `wide` must be the mask, for

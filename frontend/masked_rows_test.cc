@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::modelText;
+using ::testing::Not;
 using testing::opsOf;
 
 // x[mask] = f(x[mask], d), on all rows.
@@ -106,6 +107,49 @@ TEST(MaskedRows, AMaskOfOtherDimensions) {
               HasSubstr("goes back by another mask"));
   EXPECT_THAT(opsOf(putBack("k = Unsqueeze(m, one)\n u = Unsqueeze(k, last)")),
               HasSubstr("goes back by another mask"));
+}
+
+// Element by element, as `x.masked_scatter(wide, x[wide] + d.reshape(-1))` has it.
+std::string flatRows(const std::string& wide, const std::string& f) {
+  return modelText(R"(
+    g (float[2, 4, 3] x, bool[2, 4] m, float[5, 3] d, float[15] e) => (float[2, 4, 3] y)
+    <int64[1] zero = {0}, int64[1] last = {-1}, float two = {2}> {
+      shape = Shape(x)
+      u = Unsqueeze(m, last)
+      all = Expand(u, shape)
+      p = NonZero(all)
+      i = Transpose(p)
+      )" + wide + R"(
+      wp = NonZero(wide)
+      wi = Transpose(wp)
+      rows = GatherND(x, wi)
+      flat = Reshape(d, last)
+      )" + f + R"(
+      y = ScatterND(x, i, r)
+    })");
+}
+
+TEST(MaskedRows, ElementByElement) {
+  const std::string wide = "wide = Expand(u, shape)";
+  EXPECT_THAT(opsOf(flatRows(wide, "r = Add(rows, flat)")), HasSubstr("masked_scatter add select"));
+  EXPECT_THAT(opsOf(flatRows(wide, "r = Mul(rows, two)")), HasSubstr("mul select"));
+  for (const char* f : {"r = Add(rows, e)", "r = Softmax<axis = -1>(rows)"}) {
+    EXPECT_THAT(opsOf(flatRows(wide, f)), HasSubstr("NonZero")) << f;
+  }
+  // Which chooses the first element of each row.
+  EXPECT_THAT(opsOf(flatRows("wide = Unsqueeze(m, last)", "r = Add(rows, flat)")),
+              HasSubstr("not the mask of its rows for all of them"));
+}
+
+TEST(MaskedRows, OfAMaskThatIsUnsqueezedAndSqueezed) {
+  std::string text = maskedRows("r = Neg(rows)");
+  text.replace(text.find("NonZero(m)"), 10,
+               "NonZero(k)\n u = Unsqueeze(m, zero)\n k = Squeeze(u, zero)");
+  text.replace(text.find("GatherND(x, indices)"), 20,
+               "GatherND(x, others)\n p = NonZero(m)\n others = Transpose(p)");
+  EXPECT_THAT(opsOf(text), HasSubstr("neg select"));
+  text.replace(text.find("Squeeze(u, zero)"), 16, "Squeeze(u, last)");
+  EXPECT_THAT(opsOf(text), Not(HasSubstr("neg select")));
 }
 
 TEST(MaskedRows, OfDifferentRanks) {

@@ -84,12 +84,36 @@ Value maskOfRows(NodeImporter& n, Value mask, llvm::ArrayRef<int64_t> shape) {
 // Not 0 nor equal, so that quotients, roots and norms of the difference have a derivative.
 constexpr double kRowOfNoMeaning = 1, kSpreadOfNoMeaning = 2;
 
+// Whether `wide` is the mask, repeated for dimensions behind its own.
+bool isForRows(Value wide, Value mask) {
+  if (wide == mask) {
+    return true;
+  }
+  const int64_t rank = rankOf(wide);
+  while (auto broadcast = wide.getDefiningOp<ir::BroadcastOp>()) {
+    wide = broadcast.getInput();
+  }
+  Ints expected(shapeOf(mask));
+  expected.resize(std::max(rank, rankOf(mask)), 1);
+  if (shapeOf(wide) != llvm::ArrayRef<int64_t>(expected)) {
+    return false;
+  }
+  while (auto reshape = wide.getDefiningOp<ir::ReshapeOp>()) {
+    wide = reshape.getInput();
+  }
+  return wide == mask;
+}
+
 // The nodes that masked_rows.cc makes.
 LogicalResult importRowsAtMask(NodeImporter& n) {
-  Value input = n.operand(0), mask = n.operand(1), first = n.operand(2);
+  Value input = n.operand(0), mask = n.operand(1), first = n.operand(2), given = n.operand(3);
   Value wide = input && mask && first ? maskOfRows(n, mask, shapeOf(input)) : Value();
   if (!wide) {
     return failure();
+  }
+  if (given && (shapeOf(given) != shapeOf(input) || !isForRows(given, mask))) {
+    return n.error() << "elements of " << input.getType() << " are chosen by " << given.getType()
+                     << ", which is not the mask of its rows for all of them";
   }
   if (rankOf(input) != rankOf(first)) {
     return n.error() << "rows of " << input.getType() << " and of " << first.getType()
@@ -122,26 +146,6 @@ LogicalResult importSpreadRows(NodeImporter& n) {
   shape.insert(shape.begin(), shapeOf(mask).begin(), shapeOf(mask).end());
   Value empty = n.splat(n.tensorType(shape, elementOf(rows)), kSpreadOfNoMeaning);
   return n.replace(maskedScatter(n, empty, maskOfRows(n, mask, shape), rows));
-}
-
-// Whether `wide` is the mask, repeated for dimensions behind its own.
-bool isForRows(Value wide, Value mask) {
-  if (wide == mask) {
-    return true;
-  }
-  const int64_t rank = rankOf(wide);
-  while (auto broadcast = wide.getDefiningOp<ir::BroadcastOp>()) {
-    wide = broadcast.getInput();
-  }
-  Ints expected(shapeOf(mask));
-  expected.resize(std::max(rank, rankOf(mask)), 1);
-  if (shapeOf(wide) != llvm::ArrayRef<int64_t>(expected)) {
-    return false;
-  }
-  while (auto reshape = wide.getDefiningOp<ir::ReshapeOp>()) {
-    wide = reshape.getInput();
-  }
-  return wide == mask;
 }
 
 LogicalResult importSelectRows(NodeImporter& n) {

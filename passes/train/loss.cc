@@ -109,6 +109,10 @@ LogicalResult checkLossTypes(Location loc, const Recipe::Loss& loss, RankedTenso
     return emitError(loc, "the logits '")
            << loss.output << "' must have rank 2 or 3, not type " << logits;
   }
+  if (logits.getShape().back() == 0) {
+    return emitError(loc, "the logits '")
+           << loss.output << "' of type " << logits << " have no classes";
+  }
   bool fits = logits.getRank() == 2 ? ir::elementCount(labels.getShape()) == logits.getDimSize(0)
                                     : labels.getShape() == logits.getShape().drop_back();
   if (!fits) {

@@ -73,6 +73,22 @@ def merged_roots() -> bytes:
     return finish(graph, graph.node("ScatterND", ["embeddings", "indices", "rows_cut"], "hidden"))
 
 
+def added(by_element: bool) -> bytes:
+    """merged[is_image] += joined, or the same of all elements, one behind the other."""
+    graph = base()
+    if by_element:
+        graph.node("GatherND", ["merged", "indices"], "elements_in")
+        graph.node("Reshape", ["joined", "last"], "joined_flat")
+        graph.node("Add", ["elements_in", "joined_flat"], "elements_out")
+        graph.node("Slice", ["elements_out", "zero", "count", "zero"], "cut")
+        return finish(graph, graph.node("ScatterND", ["merged", "indices", "cut"], "hidden"))
+    graph.node("NonZero", ["is_image"], "chosen_t")
+    graph.node("Transpose", ["chosen_t"], "chosen", perm=[1, 0])
+    graph.node("GatherND", ["merged", "chosen"], "rows_in")
+    graph.node("Add", ["rows_in", "joined"], "rows_out")
+    return finish(graph, graph.node("ScatterND", ["merged", "chosen", "rows_out"], "hidden"))
+
+
 def everywhere() -> bytes:
     graph = base()
     graph.node("Sub", ["merged", "merged"], "nothing")
@@ -124,6 +140,18 @@ class MaskedRowsTest(OrielTestCase):
 
     def test_tensor_parallel(self):
         self.check(tp=2)
+
+    def test_element_by_element(self):
+        self.data = self.write_data("full", [2, 2, 2, 2])
+        expected = self.gradients(added(by_element=False), "rows")
+        for mesh in ({}, {"dp": 2}, {"tp": 2}):
+            self.compare_used(self.gradients(added(by_element=True), "elements", **mesh), expected)
+
+    def compare_used(self, actual, expected):
+        """Of those that have a gradient."""
+        used = {name: value for name, value in expected.items() if numpy.linalg.norm(value) > 0}
+        self.assertIn("deep", used)
+        self.compare(actual, used)
 
     def test_derivatives_of_what_nobody_chose(self):
         """Roots and quotients of the other rows are infinite for some numbers, and no row has those. (The zeros of absent

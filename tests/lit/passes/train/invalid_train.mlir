@@ -48,6 +48,16 @@ module {
 // -----
 
 module {
+  // expected-error @below {{the logits 'logits' of type 'tensor<2x4x0xf32>' have no classes}}
+  func.func @main(%x: tensor<2x4x0xf32> {oriel.kind = "input", oriel.ref = "x"})
+      -> (tensor<2x4x0xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    return %x : tensor<2x4x0xf32>
+  }
+}
+
+// -----
+
+module {
   // expected-error @below {{the labels 'labels' have type 'tensor<2x4xi64>', which does not fit the logits 'logits' of type 'tensor<2x5x6xf32>'}}
   func.func @main(%x: tensor<2x5x6xf32> {oriel.kind = "input", oriel.ref = "x"})
       -> (tensor<2x5x6xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
