@@ -33,17 +33,89 @@ import transformers
 import hf_adapters
 import hf_config
 import hf_experts
+import hf_inputs
 import hf_patch_grid
+import hf_shapes
 from hf_config import SettingError
 
 # Other classes: find_adapter.
 ADAPTERS = {
+    "BlipForConditionalGeneration": hf_inputs.CrossAttention,
+    "Cosmos3OmniForConditionalGeneration": hf_patch_grid.PatchGrid,
+    "DeepseekVLHybridForConditionalGeneration": hf_inputs.DeepseekVLHybrid,
+    "Dots3NoteForConditionalGeneration": hf_shapes.KnownShapes,
+    "Florence2ForConditionalGeneration": hf_inputs.Florence2,
+    "Gemma3ForConditionalGeneration": hf_adapters.TokenTypes,
+    "Gemma4ForConditionalGeneration": hf_shapes.SquareGrid,
+    "Gemma4UnifiedForConditionalGeneration": hf_shapes.SquareGrid,
+    "GlmOcrForConditionalGeneration": hf_patch_grid.PatchGrid,
+    "Granite4VisionForConditionalGeneration": hf_shapes.Granite4Vision,
+    "GraniteDoclingForConditionalGeneration": hf_shapes.GraniteDocling,
+    "Idefics2ForConditionalGeneration": hf_adapters.Idefics2,
+    "Idefics3ForConditionalGeneration": hf_adapters.Idefics3,
+    "InstructBlipForConditionalGeneration": hf_inputs.InstructBlip,
+    "Kimi_K25ForConditionalGeneration": hf_shapes.PatchImages,
+    "Kosmos2ForConditionalGeneration": hf_inputs.Kosmos2,
+    "LightOnOcrForConditionalGeneration": hf_adapters.Pixtral,
+    "Llama4ForConditionalGeneration": hf_adapters.Llama4,
     "LlavaForConditionalGeneration": hf_adapters.Llava,
     "LlavaNextForConditionalGeneration": hf_adapters.LlavaNext,
-    "Idefics3ForConditionalGeneration": hf_adapters.Idefics3,
-    "SmolVLMForConditionalGeneration": hf_adapters.Idefics3,
-    "Gemma3ForConditionalGeneration": hf_adapters.TokenTypes,
+    "LlavaNextVideoForConditionalGeneration": hf_adapters.LlavaNext,
+    "LlavaOnevisionForConditionalGeneration": hf_adapters.LlavaNext,
+    "MiniCPMOcrForConditionalGeneration": hf_shapes.MiniCPM,
+    "MiniCPMV4_6ForConditionalGeneration": hf_shapes.MiniCPM,
+    "MiniCPMV4_7ForConditionalGeneration": hf_shapes.MiniCPM,
+    "Mistral3ForConditionalGeneration": hf_adapters.Pixtral,
+    "MistralLarge4ForConditionalGeneration": hf_adapters.Pixtral,
+    "MllamaForConditionalGeneration": hf_inputs.Mllama,
+    "Molmo2ForConditionalGeneration": hf_shapes.Molmo2,
+    "PaddleOCRVLForConditionalGeneration": hf_shapes.PatchImages,
     "PaliGemmaForConditionalGeneration": hf_adapters.PaliGemma,
+    "Qwen2_5_VLForConditionalGeneration": hf_patch_grid.PatchGrid,
+    "Qwen2VLForConditionalGeneration": hf_patch_grid.PatchGrid,
+    "Qwen3_5ForConditionalGeneration": hf_patch_grid.PatchGrid,
+    "Qwen3_5MoeForConditionalGeneration": hf_patch_grid.PatchGrid,
+    "Qwen3VLForConditionalGeneration": hf_patch_grid.PatchGrid,
+    "Qwen3VLMoeForConditionalGeneration": hf_patch_grid.PatchGrid,
+    "SmolVLMForConditionalGeneration": hf_adapters.Idefics3,
+}
+
+# What a class's tiny config needs beyond its adapter's TINY: {key: value}.
+_MROPE = hf_patch_grid.PatchGrid.TINY
+_FOUR_PATCHES = 4 * hf_config.TINY_WIDTH
+_MINICPM = {"image_token_id": 3, "insert_layer_id": 0,
+            "vision_config.insert_layer_id": 0}
+_OMNI = {**_MROPE, "vision_start_token_id": 6, "audio_start_token_id": 7}
+TINY = {
+    "AriaForConditionalGeneration": {"projector_patch_to_query_dict": {16: 4}},
+    "Blip2ForConditionalGeneration": {"image_token_index": 3,
+                                      "num_query_tokens": 4},
+    "Cosmos3EdgeForConditionalGeneration": _MROPE,
+    "Dots3NoteForConditionalGeneration": {"text_config.head_dim": 32},
+    "Ernie4_5_VLMoeForConditionalGeneration": {
+        "text_config.rope_parameters.mrope_section": [3, 3, 2]},
+    "Glm46VForConditionalGeneration": _MROPE,
+    "Glm4vForConditionalGeneration": _MROPE,
+    "Glm4vMoeForConditionalGeneration": {  # rotates half of each head
+        "text_config.rope_parameters.mrope_section": [1, 1, 2]},
+    "HunYuanVLForConditionalGeneration": {
+        **_MROPE, "text_config.head_dim": 16,
+        "vision_config.max_image_size": 2 * hf_config.TINY_IMAGE},
+    "InstructBlipForConditionalGeneration": {"image_token_index": 3,
+                                             "num_query_tokens": 4},
+    "Lfm2VlForConditionalGeneration": {
+        "text_config.layer_types": ["conv", "full_attention"]},
+    "MiniCPMOcrForConditionalGeneration": _MINICPM,
+    "MiniCPMV4_6ForConditionalGeneration": _MINICPM,
+    "MiniCPMV4_7ForConditionalGeneration": _MINICPM,
+    "MuseGlimmerForConditionalGeneration": {"out_hidden_size": _FOUR_PATCHES},
+    "MuseSparkForConditionalGeneration": {"out_hidden_size": _FOUR_PATCHES},
+    "NemotronH_Omni_Reasoning_V3": {
+        "image_token_id": 3, "vision_hidden_size": hf_config.TINY_WIDTH},
+    "PaddleOCRVLForConditionalGeneration": _MROPE,
+    "Qwen2_5OmniThinkerForConditionalGeneration": _OMNI,
+    "Qwen3OmniMoeThinkerForConditionalGeneration": _OMNI,
+    "VipLlavaForConditionalGeneration": {"vision_feature_layers": [-2, -1]},
 }
 
 IGNORE = -100
@@ -137,9 +209,9 @@ def find_adapter(hf_class):
     if hasattr(hf_class, "get_text_features"):
         return hf_adapters.Contrastive
     get_features = getattr(hf_class, "get_image_features", None)
-    if get_features and "image_grid_thw" in inspect.signature(
-            get_features).parameters:
-        return hf_patch_grid.PatchGrid
+    if get_features and hf_shapes.SHAPES & set(
+            inspect.signature(get_features).parameters):
+        return hf_shapes.KnownShapes
     return hf_adapters.Adapter
 
 
@@ -164,7 +236,8 @@ def build(name, preset="full", settings=(), sequence=None, attention=None,
         raise SettingError(f"transformers {transformers.__version__} has no "
                            f"model class {name}")
     adapter = find_adapter(hf_class)
-    overrides = adapter.TINY if preset == "tiny" else {}
+    overrides = ({**adapter.TINY, **TINY.get(name, {})} if preset == "tiny"
+                 else {})
     try:
         config = hf_config.make(hf_class.config_class, preset, settings,
                                 overrides)

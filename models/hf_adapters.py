@@ -5,11 +5,18 @@ stay the class's. `Adapter` fits any class that takes pixel values and token
 ids; the others say how theirs differ, and replace what Hugging Face computes
 in Python from the data although training has it fixed: one image of one
 shape per sample. The first dimension of every input is the sample. The one
-for patches packed into a sequence is in hf_patch_grid.py.
+for patches packed into a sequence is in hf_patch_grid.py, those for classes
+that are told shapes by tensors in hf_shapes.py, those for classes that take
+more than this in hf_inputs.py.
 """
 
+import inspect
+
 import torch
+import torch.nn.functional as F
 from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+import hf_config
 
 F32, I64 = torch.float32, torch.int64
 
@@ -156,6 +163,37 @@ class Llava(ByFeatures):
             states[config.vision_feature_layer][:, first:])
 
 
+class Pixtral(ByFeatures):
+    """Hugging Face packs all images, of any size, into one sequence."""
+
+    def class_arguments(self, pixel_values, **inputs):
+        sizes = torch.tensor([self.pixel_shape()[1:]] * len(pixel_values))
+        return {"pixel_values": pixel_values, "image_sizes": sizes, **inputs}
+
+    def image_features(self, pixel_values):
+        model = self.model
+        tower = getattr(model, "vision_tower", None) or model.vision_encoder
+        projector = (getattr(model, "multi_modal_projector", None) or
+                     model.vision_projection)
+        grid = tower.patch_conv(pixel_values)  # [batch, width, rows, columns]
+        states = tower.ln_pre(grid.flatten(2).transpose(1, 2))
+        rows, columns = grid.shape[2:]
+        positions = torch.stack(torch.meshgrid(
+            torch.arange(rows), torch.arange(columns), indexing="ij"), -1)
+        states = tower.transformer(
+            states, attention_mask=None,
+            position_embeddings=tower.patch_positional_embedding(
+                states, positions.flatten(0, 1))).last_hidden_state
+        merger = projector.patch_merger
+        merge = merger.spatial_merge_size
+        grid = projector.norm(states).transpose(1, 2)
+        merged = F.unfold(grid.unflatten(2, (rows, columns)), merge,
+                          stride=merge)
+        states = merger.merging_layer(merged.transpose(1, 2))
+        states = projector.linear_1(states)
+        return projector.linear_2(projector.act(states))
+
+
 class LlavaNext(Llava):
     """One image size for all samples; Hugging Face loops over the batch.
 
@@ -184,10 +222,13 @@ class LlavaNext(Llava):
         batch = pixel_values.shape[0]
         features = super().image_features(pixel_values.flatten(0, 1))
         features = features.reshape(batch, -1, *features.shape[1:])
-        packed, _ = self.model.pack_image_features(
+        pack = self.model.pack_image_features
+        options = {name: getattr(self.config, name)
+                   for name in inspect.signature(pack).parameters
+                   if hasattr(self.config, name)}
+        packed, _ = pack(
             [features.permute(1, 2, 0, 3).flatten(2)], [self.image_size()],
-            self.config.vision_feature_select_strategy,
-            self.model.image_newline.repeat(batch))
+            image_newline=self.model.image_newline.repeat(batch), **options)
         rows = len(packed[0])
         return packed[0].reshape(rows, batch, -1).transpose(0, 1)
 
@@ -200,4 +241,23 @@ class Idefics3(ByFeatures):
 
     def image_features(self, pixel_values):
         states = self.model.vision_model(pixel_values).last_hidden_state
+        return self.connect(states)
+
+    def connect(self, states):
         return self.model.connector(states)
+
+
+class Idefics2(Idefics3):
+    TINY = {"perceiver_config.resampler_n_latents": 4}
+
+    def connect(self, states):
+        every = torch.ones(states.shape[:2], dtype=torch.bool)
+        return self.model.connector(states, attention_mask=every)
+
+
+class Llama4(Adapter):
+    # Four patches side by side.
+    TINY = {"vision_config.intermediate_size": 4 * hf_config.TINY_WIDTH}
+
+    def image_features(self, pixel_values):
+        return self.get_image_features(pixel_values).last_hidden_state

@@ -20,10 +20,12 @@ FIRST_WORD_ID = 16  # above all special tokens of a tiny vocabulary
 # The first pattern that matches the whole key decides. One width for every
 # module: then no class needs to say which widths must be equal.
 _TINY_SIZES = (
-    (r"(num_(hidden_)?|n_|encoder_)layers?|depth", TINY_LAYERS),
+    (r"(num_(hidden_)?|n_|(en|de)coder_)?layers?|depth", TINY_LAYERS),
     (r"(out_)?hidden_size|embed_dim|d_model|n_embd|projection_(dim|size)", TINY_WIDTH),
-    (r".*intermediate_size|n_inner", 112),
-    (r"num_(attention_)?heads|n_heads?", TINY_HEADS),
+    (r"(proj\w+|encoder|moe|text)_hidden_size|word_embed_proj_dim|"
+     r"(adapter|projector|vision)_(in|out)(put)?_(dim|size)", TINY_WIDTH),
+    (r".*intermediate_size|n_inner|((en|de)coder_)?ffn_dim", 112),
+    (r"((num_|(en|de)coder_)?attention_|num_)heads|n_heads?", TINY_HEADS),
     (r"(.*_)?head_dim", TINY_WIDTH // TINY_HEADS),
     (r"vocab_size.*", TINY_VOCAB),
     (r"image_size", TINY_IMAGE),
@@ -50,6 +52,9 @@ def make(config_class, preset, settings=(), overrides=None):
     Raises SettingError for a key that the config does not have.
     """
     tree = config_class().to_dict()
+    if tree.get("vision_config", ...) is None:  # text alone by default
+        vision_class = config_class.sub_configs["vision_config"]
+        tree["vision_config"] = vision_class().to_dict()
     if preset == "tiny":
         _shrink(tree)
     for key, value in (overrides or {}).items():
@@ -86,6 +91,9 @@ def _shrink(tree, tokens=None):
     """Shrinks `tree` and what is in it; `tokens` numbers the special tokens."""
     tokens = dict(TINY_TOKENS) if tokens is None else tokens
     layers = tree.get("num_hidden_layers")
+    if tree.get("per_layer_config"):
+        tree["per_layer_config"] = _tiny_per_layer(
+            tree["per_layer_config"], tree.get("layer_types"))
     if isinstance(tree.get("num_key_value_heads"), int):
         tree["num_key_value_heads"] = _tiny_kv_heads(
             tree.get("num_attention_heads"), tree["num_key_value_heads"])
@@ -102,6 +110,15 @@ def _shrink(tree, tokens=None):
             tree[key] = _tiny_value(key, value[:TINY_LAYERS])
         else:
             tree[key] = _tiny_value(key, value)
+
+
+def _tiny_per_layer(configs, kinds):
+    """{layer: config} of the tiny layers: the first of each kind, as there."""
+    layers = ([kinds.index(kind) for kind in dict.fromkeys(kinds)] if kinds
+              else range(TINY_LAYERS))
+    configs = {int(layer): config for layer, config in configs.items()}
+    return {str(tiny): configs[layer] for tiny, layer in enumerate(layers)
+            if layer in configs}
 
 
 def _tiny_kv_heads(heads, kv_heads):

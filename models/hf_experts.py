@@ -17,8 +17,6 @@ def dense_experts(self, hidden_states, top_k_index, top_k_weights):
     hidden_states [tokens, hidden]; top_k_index and top_k_weights [tokens, k],
     where an index that is no expert's counts nothing. Returns [tokens, hidden].
     """
-    if self.has_post_expert_norm:
-        raise NotImplementedError("norms behind experts are not written dense")
     up = self.gate_up_proj if self.has_gate else self.up_proj
     experts = self.down_proj.shape[0]
     every = torch.arange(experts, device=top_k_index.device)
@@ -34,6 +32,8 @@ def dense_experts(self, hidden_states, top_k_index, top_k_weights):
     result = torch.einsum(f"eti,{rows}->eth", inner, self.down_proj)
     if self.has_bias:
         result = result + self.down_proj_bias.unsqueeze(1)
+    if self.has_post_expert_norm:
+        result = self.post_expert_norm(result)
     return (result * share.t().unsqueeze(-1)).sum(0).to(hidden_states.dtype)
 
 

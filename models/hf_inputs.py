@@ -1,0 +1,126 @@
+"""Adapters for classes with other inputs than an image and tokens for its rows.
+
+What one sample has beside them follows from its image or its token ids.
+"""
+
+import torch
+import torch.nn.functional as F
+
+import hf_adapters
+import hf_config
+from hf_adapters import I64
+
+
+class CrossAttention(hf_adapters.Adapter):
+    """The decoder looks at the image's features; none is a token's."""
+
+    def rows_per_image(self):
+        return 0
+
+
+class Mllama(CrossAttention):
+    """`pixel_values` are [batch, tiles, channels, height, width], as many tiles
+    as there can be, in the last of the config's arrangements."""
+    TINY = {"vision_config.intermediate_layers_indices": [0],
+            "vision_config.num_global_layers": hf_config.TINY_LAYERS,
+            "vision_config.vision_output_dim": 2 * hf_config.TINY_WIDTH,
+            "text_config.cross_attention_layers": [1]}
+
+    def pixel_shape(self):
+        return (self.config.vision_config.max_num_tiles,
+                *super().pixel_shape())
+
+    def image_arguments(self, pixel_values):
+        batch, tiles = pixel_values.shape[:2]
+        arrangement = len(self.config.vision_config.supported_aspect_ratios)
+        return {"pixel_values": pixel_values[:, None],
+                "aspect_ratio_ids": torch.full((batch, 1), arrangement),
+                "aspect_ratio_mask": torch.ones(batch, 1, tiles, dtype=I64)}
+
+    def class_arguments(self, pixel_values, **inputs):
+        return {**self.image_arguments(pixel_values), **inputs}
+
+
+class InstructBlip(hf_adapters.Adapter):
+    """forward(pixel_values, input_ids, qformer_input_ids [batch, sequence])."""
+
+    def forward(self, pixel_values, input_ids, qformer_input_ids,
+                attention_mask=None):
+        return self.run(pixel_values=pixel_values, input_ids=input_ids,
+                        qformer_input_ids=qformer_input_ids,
+                        attention_mask=attention_mask)
+
+    def image_features(self, pixel_values):
+        return self.get_image_features(
+            pixel_values, torch.zeros(1, 1, dtype=I64)).pooler_output
+
+    def input_shapes(self, sequence):
+        return {**super().input_shapes(sequence),
+                "qformer_input_ids": (I64, (sequence,))}
+
+    def token_inputs(self, ids):
+        return {"qformer_input_ids": ids}
+
+
+class Florence2(hf_adapters.Adapter):
+    """forward(pixel_values, input_ids, decoder_input_ids [batch, sequence]).
+
+    The labels are the decoder's. The config does not say an image's size.
+    """
+    TINY_IMAGE, FULL_IMAGE = 32, 768
+
+    def forward(self, pixel_values, input_ids, decoder_input_ids,
+                attention_mask=None):
+        return self.run(pixel_values=pixel_values, input_ids=input_ids,
+                        decoder_input_ids=decoder_input_ids,
+                        attention_mask=attention_mask)
+
+    def pixel_shape(self):
+        tiny = self.config.vision_config.embed_dim[0] == hf_config.TINY_WIDTH
+        side = self.TINY_IMAGE if tiny else self.FULL_IMAGE
+        return (3, side, side)
+
+    def input_shapes(self, sequence):
+        return {**super().input_shapes(sequence),
+                "decoder_input_ids": (I64, (sequence,))}
+
+    def token_inputs(self, ids):
+        return {"decoder_input_ids": ids}
+
+
+class DeepseekVLHybrid(hf_adapters.Adapter):
+    """`pixel_values` are the image at its high resolution; the class also takes
+    it at the low one."""
+
+    def image_arguments(self, pixel_values):
+        side = self.config.vision_config.image_size
+        low = F.interpolate(pixel_values, (side, side), mode="bilinear")
+        return {"pixel_values": low, "high_res_pixel_values": pixel_values}
+
+    def class_arguments(self, pixel_values, **inputs):
+        return {**self.image_arguments(pixel_values), **inputs}
+
+    def image_features(self, pixel_values):
+        return self.model.get_image_features(
+            **self.image_arguments(pixel_values)).pooler_output
+
+    def pixel_shape(self):
+        side = self.config.high_res_vision_config.image_size
+        return (3, side, side)
+
+
+class Kosmos2(hf_adapters.Adapter):
+    """A mask of the ids says where the features go."""
+    TINY = {"latent_query_num": 4, "image_token_id": 3}
+
+    def forward(self, pixel_values, input_ids, attention_mask=None):
+        return self.run(attention_mask=attention_mask, **self.class_arguments(
+            pixel_values=pixel_values, input_ids=input_ids))
+
+    def class_arguments(self, input_ids, **inputs):
+        image = input_ids == self.config.image_token_id
+        return {"input_ids": input_ids, "image_embeds_position_mask": image,
+                **inputs}
+
+    def rows_per_image(self):
+        return self.config.latent_query_num
