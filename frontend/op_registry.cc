@@ -24,6 +24,7 @@ const OpRegistry& OpRegistry::standard() {
     registerConvOps(*built);
     registerEinsum(*built);
     registerElementwiseOps(*built);
+    registerGridSample(*built);
     registerIndexingOps(*built);
     registerLinearOps(*built);
     registerMaskingOps(*built);

@@ -12,6 +12,7 @@ void registerConstantOps(OpRegistry& registry);
 void registerConvOps(OpRegistry& registry);
 void registerEinsum(OpRegistry& registry);
 void registerElementwiseOps(OpRegistry& registry);
+void registerGridSample(OpRegistry& registry);
 void registerIndexingOps(OpRegistry& registry);
 void registerLinearOps(OpRegistry& registry);
 void registerMaskingOps(OpRegistry& registry);

@@ -5,8 +5,8 @@
 
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
+#include "frontend/ops/constant_floats.h"
 #include "frontend/ops/ops.h"
-#include "mlir/IR/Matchers.h"
 
 namespace oriel {
 namespace {
@@ -193,27 +193,6 @@ Value extrapolate(NodeImporter& n, const Rules& rules, const Axis& axis, Value x
   column[0] = axis.output;
   return n.create<ir::SelectOp>(n.boolConstant(inside, column), x,
                                 n.scalarLike(x, rules.extrapolation));
-}
-
-// Floats of an operand that must be known at compile time.
-FailureOr<std::vector<double>> constantFloats(NodeImporter& n, unsigned index) {
-  mlir::DenseElementsAttr elements;
-  Value operand = n.operand(index);
-  if (!operand) {
-    return failure();
-  }
-  if (!mlir::matchPattern(operand, mlir::m_Constant(&elements)) ||
-      !llvm::isa<mlir::FloatType>(elements.getElementType()) ||
-      elements.getNumElements() > kMaxEnumerated) {
-    return n.error() << "operand " << index << " must be known at compile time";
-  }
-  std::vector<double> values;
-  for (mlir::APFloat value : elements.getValues<mlir::APFloat>()) {
-    bool losesInfo;
-    value.convert(mlir::APFloat::IEEEdouble(), mlir::APFloat::rmNearestTiesToEven, &losesInfo);
-    values.push_back(value.convertToDouble());
-  }
-  return values;
 }
 
 // A product in f32, in which PyTorch and ONNX Runtime decide what is a whole number (0.7 of 10 is

@@ -1,0 +1,45 @@
+// GridSample; ONNX's node tests have its values.
+#include "frontend/testing.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace oriel {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Of x at positions [shape] that the model writes down.
+std::string sampled(const std::string& x, const std::string& shape, const std::string& positions,
+                    const std::string& attributes = "") {
+  return testing::opsOf(testing::modelText(
+      "g (float[" + x + "] x) => (float[] y) { g = Constant<value = float[" + shape + "] {" +
+          positions + "}>()\n y = GridSample" + attributes + "(x, g) }",
+      20));
+}
+
+TEST(GridSample, IsAProduct) {
+  EXPECT_EQ(sampled("1, 3, 2, 2", "1, 1, 2, 2", "0.0, 0.0, 0.5, -0.5"), "reshape linear reshape");
+}
+
+TEST(GridSample, PositionsAreKnownAndEqualForAllSamples) {
+  EXPECT_EQ(sampled("2, 3, 2, 2", "2, 1, 1, 2", "0.0, 1.0, 0.0, 1.0"), "reshape linear reshape");
+  EXPECT_THAT(sampled("2, 3, 2, 2", "2, 1, 1, 2", "0.0, 1.0, 0.0, 0.5"),
+              HasSubstr("takes samples at different positions"));
+  EXPECT_THAT(
+      testing::opsOf(testing::modelText(
+          "g (float[1, 3, 2, 2] x, float[1, 1, 1, 2] g) => (float[] y) { y = GridSample(x, g) }",
+          20)),
+      HasSubstr("operand 1 must be known at compile time"));
+}
+
+TEST(GridSample, RefusesWhatItCannotPlace) {
+  EXPECT_THAT(sampled("1, 3, 2, 2", "1, 1, 1, 2", "1.0e30, 0.0"),
+              HasSubstr("samples the position"));
+  EXPECT_THAT(sampled("1, 3, 2, 2, 2", "1, 1, 1, 1, 3", "0.0, 0.0, 0.0"),
+              HasSubstr("it must be [samples, channels, height, width]"));
+  EXPECT_THAT(sampled("1, 3, 2, 2", "1, 1, 1, 2", "0.0, 0.0", "<padding_mode = \"mirror\">"),
+              HasSubstr("padding_mode \"mirror\""));
+}
+
+}  // namespace
+}  // namespace oriel

@@ -1,0 +1,151 @@
+// GridSample at positions that are known at compile time: a product with a constant matrix of
+// weights, [positions, height * width]. As a model looks up a table of positions in two dimensions.
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/node_importer.h"
+#include "frontend/op_registry.h"
+#include "frontend/ops/constant_floats.h"
+#include "frontend/ops/ops.h"
+
+namespace oriel {
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::Value;
+
+struct Rules {
+  std::string mode, padding;
+  bool alignsCorners;
+};
+
+// Of a dimension: the position of a coordinate, which is in [-1, 1] within the image (ONNX,
+// GridSample).
+double positionOf(const Rules& rules, double coordinate, int64_t size) {
+  const auto extent = static_cast<double>(size);
+  return rules.alignsCorners ? (coordinate + 1) / 2 * (extent - 1)
+                             : ((coordinate + 1) * extent - 1) / 2;
+}
+
+// Where a position beyond the edges is taken from.
+double padded(const Rules& rules, double x, int64_t size) {
+  const double last = static_cast<double>(size) - 1;
+  if (rules.padding == "zeros") {
+    return x;
+  }
+  if (rules.padding == "reflection") {
+    const double low = rules.alignsCorners ? 0 : -0.5, span = last - 2 * low;
+    if (span <= 0) {
+      return 0;
+    }
+    double within = std::fmod(std::abs(x - low), 2 * span);
+    x = low + (within > span ? 2 * span - within : within);
+  }
+  return std::clamp(x, 0.0, last);
+}
+
+// Of a dimension: places in it, and what each counts.
+using Taps = std::vector<std::pair<int64_t, double>>;
+
+// Keys' cubic convolution (1981) with a = -0.75, as PyTorch has it.
+double cubicAt(double distance) {
+  constexpr double a = -0.75;
+  const double x = std::abs(distance);
+  return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+}
+
+Taps tapsOf(const Rules& rules, double x, int64_t size) {
+  Taps taps;
+  auto add = [&](double place, double weight) {
+    if (place >= 0 && place < static_cast<double>(size)) {
+      taps.emplace_back(static_cast<int64_t>(place), weight);
+    }
+  };
+  if (rules.mode == "cubic") {
+    const double first = std::floor(x) - 1;
+    for (int i = 0; i < 4; ++i) add(padded(rules, first + i, size), cubicAt(first + i - x));
+    return taps;
+  }
+  x = padded(rules, x, size);
+  if (rules.mode == "nearest") {
+    add(std::nearbyint(x), 1);
+    return taps;
+  }
+  const double below = std::floor(x);
+  add(below, below + 1 - x);
+  add(below + 1, x - below);
+  return taps;
+}
+
+mlir::FailureOr<Rules> readRules(NodeImporter& n) {
+  Rules rules{n.attrString("mode", "linear"), n.attrString("padding_mode", "zeros"),
+              n.attrInt("align_corners", 0) != 0};
+  // Their names before opset 20.
+  if (rules.mode == "bilinear") rules.mode = "linear";
+  if (rules.mode == "bicubic") rules.mode = "cubic";
+  if (rules.mode != "linear" && rules.mode != "cubic" && rules.mode != "nearest") {
+    return n.error() << "does not know the mode \"" << rules.mode << "\"";
+  }
+  if (rules.padding != "zeros" && rules.padding != "border" && rules.padding != "reflection") {
+    return n.error() << "does not know the padding_mode \"" << rules.padding << "\"";
+  }
+  return rules;
+}
+
+LogicalResult importGridSample(NodeImporter& n) {
+  Value x = n.operand(0), grid = n.operand(1);
+  if (!x || !grid) {
+    return failure();
+  }
+  const Ints shape(shapeOf(x)), places(shapeOf(grid));
+  if (shape.size() != 4 || places.size() != 4 || places[3] != 2 || places[0] != shape[0]) {
+    return n.error() << "samples " << x.getType() << " at " << grid.getType()
+                     << "; it must be [samples, channels, height, width] at [samples, .., .., 2]";
+  }
+  auto rules = readRules(n);
+  auto coordinates =
+      failed(rules) ? mlir::FailureOr<std::vector<double>>(failure()) : constantFloats(n, 1);
+  if (failed(coordinates)) {
+    return failure();
+  }
+  const int64_t height = shape[2], width = shape[3], positions = places[1] * places[2];
+  const auto own = static_cast<size_t>(2 * positions);
+  for (size_t i = own; i < coordinates->size(); ++i) {
+    if ((*coordinates)[i] != (*coordinates)[i - own]) {
+      return n.error() << "takes samples at different positions, which is not supported";
+    }
+  }
+  if (shape[0] == 0 || height * width == 0 ||
+      positions > kMaxEnumerated / std::max<int64_t>(1, height * width)) {
+    return n.error() << "samples " << x.getType() << " at " << positions << " positions";
+  }
+  std::vector<float> weights(positions * height * width, 0);
+  for (int64_t i = 0; i < positions; ++i) {
+    const double column = positionOf(*rules, (*coordinates)[2 * i], width);
+    const double row = positionOf(*rules, (*coordinates)[2 * i + 1], height);
+    if (!(std::abs(column) <= kMaxEnumerated) || !(std::abs(row) <= kMaxEnumerated)) {
+      return n.error() << "samples the position (" << column << ", " << row << ")";
+    }
+    for (const auto& [y, weightY] : tapsOf(*rules, row, height)) {
+      for (const auto& [at, weightX] : tapsOf(*rules, column, width)) {
+        weights[(i * height + y) * width + at] += static_cast<float>(weightY * weightX);
+      }
+    }
+  }
+  auto type = mlir::RankedTensorType::get({positions, height * width}, n.builder().getF32Type());
+  Value matrix = n.cast(
+      n.constant(mlir::DenseElementsAttr::get(type, llvm::ArrayRef<float>(weights))), elementOf(x));
+  Value flat = n.reshape(x, {shape[0], shape[1], height * width});
+  Value sampled = n.create<ir::LinearOp>(flat, matrix, OptionalValue{}, /*transposeWeight=*/true);
+  return n.replace(n.reshape(sampled, {shape[0], shape[1], places[1], places[2]}));
+}
+
+}  // namespace
+
+void registerGridSample(OpRegistry& registry) {
+  registry.add("GridSample", 16, importGridSample);
+  registry.addConstantOperands("GridSample", {1});
+}
+
+}  // namespace oriel
