@@ -131,7 +131,8 @@ void addPlanCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->type_name("");
   command
       ->add_option("--recipe", arguments->recipe,
-                   "What to train (YAML, docs/recipe.md); batch.micro is chosen, whatever it says")
+                   "What to train (YAML, docs/recipe.md); batch.micro is chosen, whichever divisor "
+                   "of batch.global it says")
       ->required()
       ->type_name("FILE");
   addClusterFlag(command, &arguments->cluster,

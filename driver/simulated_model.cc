@@ -300,7 +300,7 @@ class SimulatedModel::Impl {
     say("import: " + options_.modelPath);
     module = mlir::parseSourceFile<mlir::ModuleOp>(options_.modelPath, &context_);
     if (!module) return failed("import");
-    if (mainOf(*module)) {
+    if (mlir::func::FuncOp main = mainOf(*module); main && !main.isExternal()) {
       if (mlir::failed(checkParameters(*module))) return failed("import");
       return module;
     }

@@ -86,6 +86,7 @@ class AllRows {
     if (data_.empty()) {
       data_ = data;
       isFlat_ = !isOfRows;
+      wide_ = chosen.str();
     }
     if (isFlat_ != !isOfRows) {
       return "";
@@ -108,7 +109,8 @@ class AllRows {
       if (!operand.empty()) continue;
       const std::string rows = isFlat_ ? unflattened(node.input(index)) : node.input(index);
       if (rows.empty()) return "";
-      operand = emit(node, kSpreadRows, {like, mask_, rows});
+      operand = isFlat_ ? emit(node, kSpreadRows, {like, mask_, rows, wide_})
+                        : emit(node, kSpreadRows, {like, mask_, rows});
     }
     Node copy = node;
     *copy.mutable_input() = {operands.begin(), operands.end()};
@@ -239,7 +241,8 @@ class AllRows {
   Graph& graph_;
   const Node* place_;
   std::string mask_;
-  std::string data_;     // what rows are chosen of, at first
+  std::string data_;  // what rows are chosen of, at first, and by which mask
+  std::string wide_;
   bool isFlat_ = false;  // all that is made of them has their elements one behind the other
   int depth_ = 0;
   MaskMatcher masks_;

@@ -22,8 +22,10 @@ namespace oriel {
 //   RowsAtMask(x, mask, first, wide) -> x at the true positions of the mask, which must choose rows
 //     of it; as many dimensions as `first`, of which other rows are. `wide`, if given, must be the
 //     mask, for all elements of its rows
-//   SpreadRows(like, mask, rows) -> what `rows` are to all rows: themselves where they are the same
-//     for all, else at the true positions
+//   SpreadRows(like, mask, rows, wide) -> what `rows` are to all rows: themselves where they are
+//   the
+//     same for all, else at the true positions. With `wide`, by which elements one behind the other
+//     are chosen, they must be one number, or have all dimensions of a row
 //   SelectRows(x, mask, rows, wide) -> `rows` where the mask is true; `wide` must be the mask, for
 //     all elements of its rows
 inline constexpr char kRowsAtMask[] = "RowsAtMask";

@@ -136,6 +136,10 @@ TEST(MaskedRows, ElementByElement) {
   for (const char* f : {"r = Add(rows, e)", "r = Softmax<axis = -1>(rows)"}) {
     EXPECT_THAT(opsOf(flatRows(wide, f)), HasSubstr("NonZero")) << f;
   }
+  // As many elements, but of other rows.
+  std::string text = flatRows(wide, "r = Add(rows, flat)");
+  text.replace(text.find("float[5, 3] d"), 13, "float[15, 1] d");
+  EXPECT_THAT(opsOf(text), HasSubstr("are not those of rows"));
   // Which chooses the first element of each row.
   EXPECT_THAT(opsOf(flatRows("wide = Unsqueeze(m, last)", "r = Add(rows, flat)")),
               HasSubstr("not the mask of its rows for all of them"));

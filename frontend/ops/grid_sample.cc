@@ -21,9 +21,9 @@ struct Rules {
 };
 
 // Of a dimension: the position of a coordinate, which is in [-1, 1] within the image (ONNX,
-// GridSample).
-double positionOf(const Rules& rules, double coordinate, int64_t size) {
-  const auto extent = static_cast<double>(size);
+// GridSample). In f32 and in this order, as PyTorch does: what is nearest depends on it.
+double positionOf(const Rules& rules, double given, int64_t size) {
+  const auto coordinate = static_cast<float>(given), extent = static_cast<float>(size);
   return rules.alignsCorners ? (coordinate + 1) / 2 * (extent - 1)
                              : ((coordinate + 1) * extent - 1) / 2;
 }

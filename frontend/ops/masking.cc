@@ -133,6 +133,12 @@ LogicalResult importSpreadRows(NodeImporter& n) {
   }
   const int64_t rank = rankOf(like) - rankOf(mask) + 1;  // of the rows, if they differ
   Ints shape(shapeOf(rows));
+  if (n.operand(3) && ir::elementCount(shape) != 1 &&
+      (static_cast<int64_t>(shape.size()) != rank ||
+       shapeOf(rows).drop_front() != shapeOf(like).drop_front(rankOf(mask)))) {
+    return n.error() << "elements of " << rows.getType() << " are not those of rows of "
+                     << like.getType();
+  }
   while (static_cast<int64_t>(shape.size()) > rank && shape.front() == 1) {
     shape.erase(shape.begin());
   }

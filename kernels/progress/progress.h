@@ -10,6 +10,7 @@
 #define ORIEL_KERNELS_PROGRESS_PROGRESS_H_
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

@@ -14,8 +14,8 @@ namespace {
 // Nothing of a program that does not fit anyway, which is an error further down.
 void warn(mlir::ModuleOp program, const LevelChoice& choice, int64_t memory) {
   if (choice.bytes > memory || choice.level == OverlapLevel::kAsAsked) return;
-  mlir::InFlightDiagnostic warning = program.emitWarning("the fastest that fits into ")
-                                     << memory << " bytes, by prediction: ";
+  mlir::InFlightDiagnostic warning = program.emitWarning("of what fits into `memory`, ")
+                                     << memory << " bytes, this is predicted to be fastest: ";
   switch (choice.level) {
     case OverlapLevel::kSmallerBuckets:
       warning << "communication runs beside computing in smaller buckets";

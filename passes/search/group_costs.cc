@@ -6,10 +6,10 @@
 namespace oriel {
 
 void GroupCosts::learn(const Candidate& of, MicrobatchCost cost) {
-  if (of.dp > 1) {
-    // Waits for its data-parallel ranks, too, where others may wait for less.
-    cost.forward -= cost.forwardWaits;
-    cost.backward -= cost.backwardWaits;
+  if (of.dp > 1 && of.microbatches == 1) {
+    // It waits for its data-parallel ranks, too, where others may wait for less.
+    cost.forward -= std::exchange(cost.forwardWaits, 0);
+    cost.backward -= std::exchange(cost.backwardWaits, 0);
   }
   known_.insert_or_assign(groupOf(of), Known{of, std::move(cost)});
 }

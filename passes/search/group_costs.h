@@ -21,8 +21,8 @@ inline GroupKey groupOf(const Candidate& c) {
 
 class GroupCosts {
  public:
-  // `of` was simulated, with one stage; with one data-parallel rank, but where all of them share a
-  // microbatch.
+  // `of` was simulated, with one stage. The cost is of its first microbatch, in which data-parallel
+  // ranks communicate only if there is no other.
   void learn(const Candidate& of, MicrobatchCost cost);
   bool isExact(const Candidate& candidate) const { return known_.count(groupOf(candidate)) > 0; }
 

@@ -8,11 +8,10 @@
 
 namespace oriel {
 
-// Some tens of blocks are compiled in tenths of a second. With few of them, buckets of
-// communication that several blocks fill are not yet as they repeat; deeper models have larger
-// blocks.
+// Some tens of blocks are compiled in tenths of a second. That each further one takes the same
+// holds where a block fills a bucket of communication, which is taken for granted of deeper models.
 size_t Repetition::Run::kept() const {
-  constexpr size_t kMost = 48, kKept = 24;
+  constexpr size_t kMost = 32, kKept = 24;
   return blocks.size() <= kMost ? blocks.size() : kKept;
 }
 

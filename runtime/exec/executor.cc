@@ -249,10 +249,10 @@ class PlanExecutor final : public Executor {
       ORIEL_RETURN_IF_ERROR(RecordError(part, backend_->BeginRecording()));
       const absl::Status status = RunPlain(segment, part, microbatch);
       absl::StatusOr<std::unique_ptr<Backend::Recording>> recorded = backend_->EndRecording();
+      if (world_ != nullptr) recording.calls = world_->EndRecording();
       ORIEL_RETURN_IF_ERROR(status);
       if (!recorded.ok()) return RecordError(part, recorded.status());
       recording.steps = *std::move(recorded);
-      if (world_ != nullptr) recording.calls = world_->EndRecording();
     }
     ORIEL_RETURN_IF_ERROR(RecordError(part, backend_->Replay(*recording.steps)));
     if (world_ == nullptr) return absl::OkStatus();

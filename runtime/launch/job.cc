@@ -42,29 +42,43 @@ void Say(const RankContext& context, const std::string& text) {
 // How long a run waits for one that still saves into the same folder.
 constexpr std::chrono::seconds kSaveFolderPatience{60};
 
-// Where the files of a run go, before it begins: what they would hold can't be had again. Of rank
-// 0, whose folder of checkpoints it takes if there is one.
-absl::StatusOr<std::unique_ptr<SaveFolder>> CheckOutputs(const Job& job,
-                                                         const RankContext& context) {
+// Where the files of a run go, before it begins: what they would hold can't be had again.
+absl::Status CheckOutputs(const Job& job) {
   const RunOptions& options = job.options;
   std::vector<std::string> inputs = FilesOfPlan(job.plan, options.plan);
   if (job.checkpoint) {
     for (std::string& file : job.checkpoint->files()) inputs.push_back(std::move(file));
   }
-  std::unique_ptr<SaveFolder> folder;
   if (job.trains() && !options.save_dir.empty()) {
     ORIEL_RETURN_IF_ERROR(MakeFolders(options.save_dir));
     // Of a file in it, so that one learns whether it can be written to.
     ORIEL_RETURN_IF_ERROR(CheckOutputPath(JoinPath(options.save_dir, "index.json")));
-    const auto say = [](const std::string& text) {
-      std::fprintf(stderr, "oriel-run: %s\n", text.c_str());
-    };
-    ORIEL_ASSIGN_OR_RETURN(
-        folder, SaveFolder::Take(options.save_dir, kSaveFolderPatience, say, context.interrupted));
   }
   if (job.trains()) ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.dump_gradients, inputs));
   ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.eval_logits, inputs));
-  ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.dump_parameters, inputs));
+  return CheckOutputPath(options.dump_parameters, inputs);
+}
+
+// Of rank 0, before it takes memory that another run may still have. Null without a folder.
+absl::StatusOr<std::unique_ptr<SaveFolder>> TakeSaveFolder(const Job& job) {
+  const RunOptions& options = job.options;
+  if (!job.trains() || options.save_dir.empty()) return nullptr;
+  const auto say = [](const std::string& text) {
+    std::fprintf(stderr, "oriel-run: %s\n", text.c_str());
+  };
+  ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<SaveFolder> folder,
+                         SaveFolder::Take(options.save_dir, kSaveFolderPatience, say,
+                                          [] { return StopRequests() > 0; }));
+  // The other run may have finished one since.
+  if (job.checkpoint) {
+    ORIEL_ASSIGN_OR_RETURN(const std::string latest, FindCheckpoint(options.resume));
+    if (latest != job.checkpoint->path()) {
+      return absl::AbortedError(absl::StrCat(latest,
+                                             " was finished by another run after this one "
+                                             "had opened ",
+                                             job.checkpoint->path(), ": start it again"));
+    }
+  }
   return folder;
 }
 
@@ -161,10 +175,6 @@ std::optional<TraceRecorder> MakeRecorder(const Job& job) {
 }
 
 absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context, int threads) {
-  std::unique_ptr<SaveFolder> folder;  // held to the end
-  if (context.is_first()) {
-    ORIEL_ASSIGN_OR_RETURN(folder, CheckOutputs(job, context));
-  }
   if (job.eval_data != nullptr) {
     ORIEL_RETURN_IF_ERROR(
         CheckEvaluation(context, *job.eval_data, !job.options.eval_logits.empty()));
@@ -253,6 +263,11 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
   if (world != nullptr && job.options.link_delay) {
     delayed = DelayCommunication(*world, *job.options.link_delay);
     world = delayed.get();
+  }
+  std::unique_ptr<SaveFolder> folder;  // held to the end
+  if (rank == 0) {
+    ORIEL_RETURN_IF_ERROR(CheckOutputs(job));
+    ORIEL_ASSIGN_OR_RETURN(folder, TakeSaveFolder(job));
   }
   ExecutorOptions executor_options;
   const int64_t local_rank = options.local_rank ? *options.local_rank : LocalRank(rank);

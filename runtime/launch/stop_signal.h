@@ -10,7 +10,7 @@ enum class StopHandling {
   kLauncher,     // as kInteractive, but the second signal is left to the caller
 };
 
-// From now on SIGINT, SIGTERM and SIGHUP, of a terminal that is gone, only count. A SIGHUP that is
+// From now on SIGINT, SIGTERM and SIGHUP (its terminal is gone) only count. A SIGHUP that is
 // ignored (nohup) stays so.
 void InstallStopHandlers(StopHandling handling);
 // How many have arrived. One that follows another within 0.3 s is the same request: a process

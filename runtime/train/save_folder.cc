@@ -77,10 +77,21 @@ absl::StatusOr<std::unique_ptr<SaveFolder>> SaveFolder::Take(
     }
     const int error = errno;
     close(fd);
-    if (error == EINTR) continue;
-    if (error != EWOULDBLOCK) return std::unique_ptr<SaveFolder>(new SaveFolder("", -1));
+    if (error == EINTR || error == ESTALE) continue;
+    if (error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP) {
+      unlink(lock_path.c_str());
+      say(absl::StrCat(path,
+                       ": its file system has no locks, so nothing keeps other runs from saving "
+                       "there, too"));
+      return std::unique_ptr<SaveFolder>(new SaveFolder("", -1));
+    }
+    if (error != EWOULDBLOCK) return ErrnoError(lock_path, "lock", error);
     const std::string holder = HolderOf(lock_path);
-    if (Clock::now() >= end || stop()) {
+    if (stop()) {
+      return absl::CancelledError(absl::StrCat("interrupted while waiting for another run (",
+                                               holder, ") that saves in ", path));
+    }
+    if (Clock::now() >= end) {
       return absl::FailedPreconditionError(
           absl::StrCat(path, ": another run (", holder,
                        ") saves its checkpoints there: end it, or give this run another folder"));

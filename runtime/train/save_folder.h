@@ -2,7 +2,8 @@
 //
 // Two runs that save into one folder would write over each other's checkpoints, and mix their
 // files. So a run holds a lock on SAVE_DIR/.lock, which the system gives back when its process
-// ends, however that is. Where the file system has no locks (some network ones), nothing is held.
+// ends, however that is. Where the file system has no locks (some network ones), nothing is held,
+// and `say` is told.
 #ifndef ORIEL_RUNTIME_TRAIN_SAVE_FOLDER_H_
 #define ORIEL_RUNTIME_TRAIN_SAVE_FOLDER_H_
 
@@ -20,8 +21,9 @@ class SaveFolder {
  public:
   // Of rank 0. Makes the folder, and waits as long as `patience` for a run that has it: one whose
   // launcher was killed may still be finishing its last checkpoint. `say` is told that it waits;
-  // `stop` is asked whether to give up. FailedPrecondition, naming the other run, if that goes on.
-  // Then removes what killed runs have left of checkpoints that they had not finished.
+  // `stop` is asked whether to give up (Cancelled). FailedPrecondition, naming the other run, if
+  // that goes on. Then removes what killed runs have left of checkpoints that they had not
+  // finished.
   static absl::StatusOr<std::unique_ptr<SaveFolder>> Take(
       const std::string& path, std::chrono::milliseconds patience,
       const std::function<void(const std::string&)>& say, const std::function<bool()>& stop);

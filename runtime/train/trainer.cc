@@ -229,7 +229,7 @@ absl::Status Trainer::Report(const StepMetrics& metrics) {
         "that makes what is not a number\n",
         static_cast<long long>(metrics.step));
   }
-  if (metrics.loss == 0 && metrics.grad_norm.value_or(0) == 0 && layout_.labels() != nullptr &&
+  if (metrics.loss == 0 && metrics.grad_norm == 0. && layout_.labels() != nullptr &&
       !warned_of_zero_) {
     warned_of_zero_ = true;
     progress_line_.Clear();

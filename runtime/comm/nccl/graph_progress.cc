@@ -54,7 +54,8 @@ std::function<std::string()> GraphProgress::Replay(int64_t graph) {
     for (const Call& call : replayed->calls) {
       // Behind the last one that is counted.
       if (call.seen == nullptr) return call.what + ", or one behind it,";
-      if (static_cast<int32_t>(*call.seen - number) < 0) return call.what;
+      const uint32_t passed = __atomic_load_n(call.seen, __ATOMIC_RELAXED);
+      if (static_cast<int32_t>(passed - number) < 0) return call.what;
     }
     return "";
   };

@@ -44,7 +44,7 @@ class GraphProgress {
  private:
   struct Call {
     std::string what;
-    const volatile uint32_t* seen = nullptr;  // null: not counted
+    const uint32_t* seen = nullptr;  // null: not counted
   };
   struct Graph {
     std::vector<Call> calls;
