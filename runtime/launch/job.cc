@@ -49,11 +49,6 @@ absl::Status CheckOutputs(const Job& job) {
   if (job.checkpoint) {
     for (std::string& file : job.checkpoint->files()) inputs.push_back(std::move(file));
   }
-  if (job.trains() && !options.save_dir.empty()) {
-    ORIEL_RETURN_IF_ERROR(MakeFolders(options.save_dir));
-    // Of a file in it, so that one learns whether it can be written to.
-    ORIEL_RETURN_IF_ERROR(CheckOutputPath(JoinPath(options.save_dir, "index.json")));
-  }
   if (job.trains()) ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.dump_gradients, inputs));
   ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.eval_logits, inputs));
   return CheckOutputPath(options.dump_parameters, inputs);
@@ -69,6 +64,8 @@ absl::StatusOr<std::unique_ptr<SaveFolder>> TakeSaveFolder(const Job& job) {
   ORIEL_ASSIGN_OR_RETURN(std::unique_ptr<SaveFolder> folder,
                          SaveFolder::Take(options.save_dir, kSaveFolderPatience, say,
                                           [] { return StopRequests() > 0; }));
+  // Of a file in it, so that one learns whether it can be written to.
+  ORIEL_RETURN_IF_ERROR(CheckOutputPath(JoinPath(options.save_dir, "index.json")));
   // The other run may have finished one since.
   if (job.checkpoint) {
     ORIEL_ASSIGN_OR_RETURN(const std::string latest, FindCheckpoint(options.resume));

@@ -283,14 +283,16 @@ TEST_F(OrielRunTest, InterruptWritesACheckpointAndResumes) {
   EXPECT_EQ(Metrics("run"), Metrics("whole"));
 }
 
-// The second one waits for the first.
+// The second one waits for the first, whose last checkpoint it had not seen when it opened one.
 TEST_F(OrielRunTest, TwoRunsDoNotSaveIntoOneFolder) {
   const std::vector<std::string> saves = {"--save-dir", folder_ / "ckpt", "--save-every", "20"};
   std::vector<std::string> endless = saves;
   endless.insert(endless.end(), {"--steps", "1000000000"});
   TestProgram first(Training(2, "first", endless));
   ASSERT_TRUE(WaitForFile(folder_ / "ckpt/step-00000020/index.json")) << first.errors();
-  TestProgram second(Training(1, "second", saves));
+  std::vector<std::string> resumes = saves;
+  resumes.insert(resumes.end(), {"--resume", folder_ / "ckpt", "--steps", "1000000000"});
+  TestProgram second(Training(1, "second", resumes));
   for (int i = 0; i < 3000; ++i) {
     if (absl::StrContains(second.errors(), "waiting for another run (process ")) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -299,7 +301,8 @@ TEST_F(OrielRunTest, TwoRunsDoNotSaveIntoOneFolder) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "second.jsonl"));
   kill(first.pid(), SIGINT);
   EXPECT_EQ(first.Wait(10), kExitInterrupted);
-  EXPECT_EQ(second.Wait(30), 0) << second.errors();
+  EXPECT_EQ(second.Wait(30), kExitError);
+  EXPECT_THAT(second.errors(), HasSubstr("was finished by another run after this one had opened"));
 }
 
 TEST_F(OrielRunTest, TracedStepsMustBeAmongThoseOfTheRun) {

@@ -24,6 +24,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPause{50};
 
+std::string LockOf(const std::string& path) { return JoinPath(path, ".lock"); }
+
 // "process 123 on node7", as the holder of a lock has written it.
 std::string HolderOf(const std::string& lock_path) {
   const absl::StatusOr<std::string> text = ReadText(lock_path);
@@ -60,8 +62,9 @@ void RemoveUnfinished(const std::string& path) {
 absl::StatusOr<std::unique_ptr<SaveFolder>> SaveFolder::Take(
     const std::string& path, std::chrono::milliseconds patience,
     const std::function<void(const std::string&)>& say, const std::function<bool()>& stop) {
+  const bool made = access(path.c_str(), F_OK) != 0;
   ORIEL_RETURN_IF_ERROR(MakeFolders(path));
-  const std::string lock_path = JoinPath(path, ".lock");
+  const std::string lock_path = LockOf(path);
   const Clock::time_point end = Clock::now() + patience;
   for (bool has_said = false;;) {
     const int fd = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -70,7 +73,7 @@ absl::StatusOr<std::unique_ptr<SaveFolder>> SaveFolder::Take(
       if (IsNamed(fd, lock_path)) {
         WriteHolder(fd);
         RemoveUnfinished(path);
-        return std::unique_ptr<SaveFolder>(new SaveFolder(lock_path, fd));
+        return std::unique_ptr<SaveFolder>(new SaveFolder(path, made, fd));
       }
       close(fd);
       continue;
@@ -83,7 +86,7 @@ absl::StatusOr<std::unique_ptr<SaveFolder>> SaveFolder::Take(
       say(absl::StrCat(path,
                        ": its file system has no locks, so nothing keeps other runs from saving "
                        "there, too"));
-      return std::unique_ptr<SaveFolder>(new SaveFolder("", -1));
+      return std::unique_ptr<SaveFolder>(new SaveFolder(path, made, -1));
     }
     if (error != EWOULDBLOCK) return ErrnoError(lock_path, "lock", error);
     const std::string holder = HolderOf(lock_path);
@@ -106,9 +109,11 @@ absl::StatusOr<std::unique_ptr<SaveFolder>> SaveFolder::Take(
 }
 
 SaveFolder::~SaveFolder() {
-  if (fd_ < 0) return;
-  unlink(lock_path_.c_str());
-  close(fd_);
+  if (fd_ >= 0) {
+    unlink(LockOf(path_).c_str());
+    close(fd_);
+  }
+  if (made_) rmdir(path_.c_str());
 }
 
 }  // namespace oriel::runtime

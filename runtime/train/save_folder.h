@@ -32,10 +32,11 @@ class SaveFolder {
   SaveFolder& operator=(const SaveFolder&) = delete;
 
  private:
-  SaveFolder(std::string lock_path, int fd) : lock_path_(std::move(lock_path)), fd_(fd) {}
+  SaveFolder(std::string path, bool made, int fd) : path_(std::move(path)), made_(made), fd_(fd) {}
 
-  const std::string lock_path_;
-  const int fd_;  // -1: no lock is held
+  const std::string path_;
+  const bool made_;  // by Take; it goes again if nothing has come into it
+  const int fd_;     // -1: no lock is held
 };
 
 }  // namespace oriel::runtime

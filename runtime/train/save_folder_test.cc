@@ -57,8 +57,10 @@ TEST_F(SaveFolderTest, IsOfOneRun) {
                                HasSubstr("give this run another folder"))));
     EXPECT_THAT(said_, ElementsAre(HasSubstr("waiting for another run")));
   }
-  EXPECT_THAT(Files(), IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(path_));  // nothing has come into it
+  std::filesystem::create_directories(path_);
   ORIEL_EXPECT_OK(Take(std::chrono::milliseconds(0)).status());
+  EXPECT_THAT(Files(), IsEmpty());
 }
 
 TEST_F(SaveFolderTest, WaitsForAProcessThatEnds) {
