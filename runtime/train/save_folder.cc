@@ -69,18 +69,14 @@ absl::StatusOr<std::unique_ptr<SaveFolder>> SaveFolder::Take(
   for (bool has_said = false;;) {
     const int fd = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) return ErrnoError(lock_path, "create", errno);
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-      if (IsNamed(fd, lock_path)) {
-        WriteHolder(fd);
-        RemoveUnfinished(path);
-        return std::unique_ptr<SaveFolder>(new SaveFolder(path, made, fd));
-      }
-      close(fd);
-      continue;
+    const bool is_locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    const int error = is_locked ? ESTALE : errno;  // of one that its holder has removed since
+    if (is_locked && IsNamed(fd, lock_path)) {
+      WriteHolder(fd);
+      RemoveUnfinished(path);
+      return std::unique_ptr<SaveFolder>(new SaveFolder(path, made, fd));
     }
-    const int error = errno;
     close(fd);
-    if (error == EINTR || error == ESTALE) continue;
     if (error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP) {
       unlink(lock_path.c_str());
       say(absl::StrCat(path,
@@ -88,7 +84,9 @@ absl::StatusOr<std::unique_ptr<SaveFolder>> SaveFolder::Take(
                        "there, too"));
       return std::unique_ptr<SaveFolder>(new SaveFolder(path, made, -1));
     }
-    if (error != EWOULDBLOCK) return ErrnoError(lock_path, "lock", error);
+    if (error != EWOULDBLOCK && error != EINTR && error != ESTALE) {
+      return ErrnoError(lock_path, "lock", error);
+    }
     const std::string holder = HolderOf(lock_path);
     if (stop()) {
       return absl::CancelledError(absl::StrCat("interrupted while waiting for another run (",
@@ -99,7 +97,7 @@ absl::StatusOr<std::unique_ptr<SaveFolder>> SaveFolder::Take(
           absl::StrCat(path, ": another run (", holder,
                        ") saves its checkpoints there: end it, or give this run another folder"));
     }
-    if (!has_said) {
+    if (!has_said && error == EWOULDBLOCK) {
       say(absl::StrCat("waiting for another run (", holder, ") that saves its checkpoints in ",
                        path));
       has_said = true;

@@ -11,6 +11,7 @@
 
 #include "runtime/base/files.h"
 #include "runtime/base/status_testing.h"
+#include "runtime/train/test_data.h"
 
 namespace oriel::runtime {
 namespace {
@@ -22,14 +23,6 @@ using ::testing::IsEmpty;
 
 class SaveFolderTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    path_ = JoinPath(::testing::TempDir(),
-                     std::string("save_folder_") +
-                         ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::remove_all(path_);
-  }
-  void TearDown() override { std::filesystem::remove_all(path_); }
-
   absl::StatusOr<std::unique_ptr<SaveFolder>> Take(std::chrono::milliseconds patience) {
     return SaveFolder::Take(
         path_, patience, [this](const std::string& text) { said_.push_back(text); },
@@ -43,7 +36,8 @@ class SaveFolderTest : public ::testing::Test {
     return names;
   }
 
-  std::string path_;
+  TempFolder folder_;
+  const std::string path_ = folder_ / "checkpoints";
   std::vector<std::string> said_;
   bool stops_ = false;
 };
