@@ -138,7 +138,7 @@ class Finder {
     if (allCandidates(problem).empty()) return first;  // which says why
     std::string text = absl::StrCat(
         first.message(), "\n  that is the first of the strategies for ", devicesText(problem.ranks),
-        " that were tried; no other can be ", "compiled, or has enough memory");
+        " that were tried; no other can be compiled, or has enough memory");
     int64_t fewer = 1;
     while (fewer * 2 < problem.ranks) fewer *= 2;
     for (; fewer >= 1 && problem.ranks > 1; fewer /= 2) {

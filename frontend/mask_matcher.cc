@@ -84,12 +84,14 @@ bool MaskMatcher::isSumOf(StringRef value, StringRef mask) const {
 
 StringRef MaskMatcher::skipCopies(StringRef value) const {
   const Node* node = graph_.producer(value);
-  while (Graph::is(node, "Identity") || isUndone(node)) {
+  while (true) {
+    if (isUndone(node))
+      node = graph_.producer(Graph::operand(*node, 0));
+    else if (!Graph::is(node, "Identity"))
+      return value;
     value = Graph::operand(*node, 0);
-    if (!Graph::is(node, "Identity")) value = Graph::operand(*graph_.producer(value), 0);
     node = graph_.producer(value);
   }
-  return value;
 }
 
 // Whether the node squeezes what was unsqueezed before it.

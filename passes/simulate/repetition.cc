@@ -39,7 +39,7 @@ void Repetition::findGrids() {
                                                              : parts_.kindOf[block]);
     }
     const Mesh& mesh = strategy_->meshOfGrid(grid);
-    // With fewer microbatches than grids none has as many in flight as another.
+    // What stands for others is compiled with more microbatches than these.
     const int64_t own = grids_.microbatches < grids ? grid : 0;
     const auto [known, isNew] =
         classes.try_emplace({std::move(content), {mesh.dp, mesh.fsdp, mesh.cp, mesh.tp, own}},

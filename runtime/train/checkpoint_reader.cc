@@ -88,10 +88,11 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path)
   ORIEL_ASSIGN_OR_RETURN(reader.path_, FindCheckpoint(path));
   const absl::Status opened = reader.OpenIndexAndFiles();
   if (opened.ok()) return reader;
+  if (reader.path_ == path) return opened;
   std::error_code ignored;
   const std::optional<std::string> older =
       LatestBefore(path, StepOfCheckpoint(reader.path_), ignored);
-  if (reader.path_ == path || !older) return opened;
+  if (!older) return opened;
   return absl::Status(opened.code(), absl::StrCat(opened.message(), "; ", *older,
                                                   " is the one before it: name it instead"));
 }

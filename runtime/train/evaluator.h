@@ -36,8 +36,9 @@ absl::StatusOr<Evaluation> Evaluate(const RankContext& context,
 // What would keep Evaluate() from beginning; asked before training.
 absl::Status CheckEvaluation(const RankContext& context, const ShardIndex& data, bool has_logits);
 
-// Without tokens that count there is no loss, and no share of them; the text says so, and JSON has
-// null. "eval: loss 0.1234, token accuracy 0.9876, exact match 0.9123, 1000 samples, 4000 tokens"
+// "eval: loss 0.1234, token accuracy 0.9876, exact match 0.9123, 1000 samples, 4000 tokens"
+// Without tokens that count there is no loss, and no share of them: the text says so, and JSON has
+// null.
 std::string FormatEvaluation(const Evaluation& evaluation);
 // {"eval_loss":..,"token_accuracy":..,"exact_match":..,"samples":..,"tokens":..,"step":..}
 std::string EncodeEvaluation(const Evaluation& evaluation, int64_t step);

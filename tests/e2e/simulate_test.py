@@ -70,7 +70,7 @@ class SimulateTest(OrielTestCase):
         self.check(STRATEGIES["pipeline"])
 
     def test_fewer_microbatches_than_stages(self):
-        """No grid has as many of them in flight as another."""
+        """What stands for other grids would be compiled with more microbatches than there are."""
         options = ["--mesh", "tp=2", "--stages", 4, "--microbatches", 1, "--schedule", "zb-h1", "--remat", "none"]
         some, whole = (self.simulate(LLAVA, *options, *flag) for flag in ([], ["--whole"]))
         self.assertEqual(some["peak_memory"], whole["peak_memory"])
