@@ -200,6 +200,13 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       ->type_name("PHASE");
   command->add_option("--stop-after", dump.stopAfter, "End after this phase; no plan is written")
       ->type_name("PHASE");
+  command->add_flag("--dump-locations", dump.locations,
+                    "With the nodes that ops come from, for --start-from");
+  command
+      ->add_option("--start-from", arguments->compile.startFrom,
+                   "Go on from what a phase left, as --dump-after=PHASE --dump-locations wrote it "
+                   "with the same options, and you may have changed it")
+      ->type_name("PHASE:FILE");
   command->add_option("--dump-dir", dump.folder, "Write dumps to files here, not to stdout")
       ->type_name("DIR");
   command->footer(
@@ -219,6 +226,8 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
       "  oriel compile model.onnx --recipe recipe.yaml --stop-after=raise\n"
       "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
       "      --dump-after=all --dump-dir ir\n"
+      "  oriel compile model.onnx --recipe recipe.yaml --mesh tp=2 -o model.oplan \\\n"
+      "      --start-from propagate:edited.mlir\n"
       "  oriel compile model.onnx --recipe recipe.yaml -o model.oplan \\\n"
       "      --load-plugin acme.so '--passes-after=raise:func.func(acme-raise-snake)'");
   command->callback([=] {

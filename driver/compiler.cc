@@ -10,6 +10,7 @@
 #include "driver/memory_budget.h"
 #include "driver/pipelines.h"
 #include "driver/sha256.h"
+#include "driver/start_from.h"
 #include "driver/version.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/emit/emit.h"
@@ -54,6 +55,15 @@ absl::Status runPhase(const PipelinePhase& phase, const PipelineOptions& options
   return absl::OkStatus();
 }
 
+// Behind passes that a user added, too.
+absl::Status verifyPhase(const PipelinePhase& phase, mlir::ModuleOp module,
+                         const DiagnosticPrinter& diagnostics) {
+  mlir::PassManager passes(module.getContext());
+  phase.addVerifier(passes);
+  if (failed(passes.run(module))) return phaseFailed(phase.name, diagnostics.errors());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
                                                 const Vocabulary& vocabulary) {
   plan::Provenance provenance;
@@ -69,6 +79,9 @@ absl::StatusOr<plan::Provenance> makeProvenance(const CompileOptions& options,
   for (const std::string& option : provenanceOf(options.kernels)) provenance.add_flags(option);
   for (const std::string& passes : options.passesAfter) {
     provenance.add_flags(absl::StrCat("--passes-after=", passes));
+  }
+  if (!options.startFrom.empty()) {
+    provenance.add_flags(absl::StrCat("--start-from=", options.startFrom));
   }
   return provenance;
 }
@@ -103,6 +116,11 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   ORIEL_ASSIGN_OR_RETURN(PhaseDumper dumper, PhaseDumper::create(options.dump, phaseNames()));
   ORIEL_ASSIGN_OR_RETURN(ExtraPasses extraPasses,
                          ExtraPasses::create(options.passesAfter, phaseNames()));
+  std::optional<StartFrom> start;
+  if (!options.startFrom.empty()) {
+    ORIEL_ASSIGN_OR_RETURN(
+        start, parseStartFrom(options.startFrom, phaseNames(), options.passesAfter, options.dump));
+  }
   // Early: a user should not wait for a compilation to hear this.
   ORIEL_RETURN_IF_ERROR(checkBatch(options.recipe, options.strategy));
 
@@ -117,13 +135,14 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   mlir::MLIRContext context(vocabulary.dialects);
   context.loadAllAvailableDialects();
   DiagnosticPrinter diagnostics(&context, options.modelPath);
-  mlir::OwningOpRef<mlir::ModuleOp> module =
-      importModel(context, *model, ImportOptions{recipe.bind, &vocabulary.ops});
-  if (!module) return phaseFailed(kImport, diagnostics.errors());
-  if (options.cluster) setCluster(*module, *options.cluster);
-  if (failed(extraPasses.runAfter(kImport, *module))) return alreadyReported();
-  ORIEL_RETURN_IF_ERROR(dumper.after(kImport, *module));
-  if (dumper.stopsAfter(kImport)) return std::nullopt;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  if (start) {
+    ORIEL_ASSIGN_OR_RETURN(module, readStart(context, *start));
+  } else {
+    module = importModel(context, *model, ImportOptions{recipe.bind, &vocabulary.ops});
+    if (!module) return phaseFailed(kImport, diagnostics.errors());
+    if (options.cluster) setCluster(*module, *options.cluster);
+  }
 
   const PipelineOptions pipeline{recipe,
                                  options.strategy,
@@ -131,10 +150,20 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
                                  options.explainStages,
                                  options.kernels,
                                  runtime::ArenaAlignment(options.device.kind())};
+  // What stands behind a phase: the user's passes, and the dump, but of what was read.
+  auto finish = [&](const std::string& phase) -> absl::Status {
+    if (failed(extraPasses.runAfter(phase, *module))) return alreadyReported();
+    return start && start->phase == phase ? absl::OkStatus() : dumper.after(phase, *module);
+  };
+  bool runs = !start || start->phase == kImport;
+  if (runs) ORIEL_RETURN_IF_ERROR(finish(kImport));
+  if (dumper.stopsAfter(kImport)) return std::nullopt;
   for (const PipelinePhase& phase : pipelinePhases()) {
-    ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
-    if (failed(extraPasses.runAfter(phase.name, *module))) return alreadyReported();
-    ORIEL_RETURN_IF_ERROR(dumper.after(phase.name, *module));
+    if (runs) ORIEL_RETURN_IF_ERROR(runPhase(phase, pipeline, *module, diagnostics));
+    runs |= start && start->phase == phase.name;
+    if (!runs) continue;
+    ORIEL_RETURN_IF_ERROR(finish(phase.name));
+    ORIEL_RETURN_IF_ERROR(verifyPhase(phase, *module, diagnostics));
     if (dumper.stopsAfter(phase.name)) return std::nullopt;
   }
 
@@ -144,7 +173,17 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
       EmitOptions{std::move(provenance), model->name(), options.weightsFile, options.device});
   if (failed(plan)) return phaseFailed(kEmit, diagnostics.errors());
   if (absl::Status sound = runtime::VerifyPlan(*plan); !sound.ok()) {
-    return runtime::Annotate(sound, "the compiled plan is not sound; this is a bug of Oriel");
+    const bool isChanged = start || !options.passesAfter.empty();
+    return runtime::Annotate(
+        sound, isChanged ? "the compiled plan is not sound: --start-from or --passes-after have "
+                           "changed what the verifiers between phases can't see"
+                         : "the compiled plan is not sound; this is a bug of Oriel");
+  }
+  if (start && plan->world_size() != options.strategy.ranks()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--start-from: ", start->file, " is for ", plan->world_size(),
+                     " ranks, and the strategy for ", options.strategy.ranks(),
+                     ": give the options of the strategy with which it was written"));
   }
   ORIEL_RETURN_IF_ERROR(checkMemory(*plan, options.strategy));
   ORIEL_RETURN_IF_ERROR(dumper.after(kEmit, plan->DebugString(), "txtpb"));

@@ -36,6 +36,7 @@ struct CompileOptions {
   plan::Device device;                   // none: the host
   std::string weightsFile;               // relative to the plan's folder
   std::vector<std::string> passesAfter;  // each PHASE:PIPELINE
+  std::string startFrom;                 // PHASE:FILE; empty: from the model
   KernelForms kernels;
   bool explainSharding = false;  // on standard error
   bool explainStages = false;    // likewise

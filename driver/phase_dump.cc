@@ -59,7 +59,7 @@ bool PhaseDumper::isWanted(const std::string& phase) const {
 
 absl::Status PhaseDumper::after(const std::string& phase, mlir::ModuleOp module) const {
   if (!isWanted(phase)) return absl::OkStatus();
-  return after(phase, moduleText(module, /*locations=*/false), "mlir");
+  return after(phase, moduleText(module, request_.locations), "mlir");
 }
 
 absl::Status PhaseDumper::after(const std::string& phase, const std::string& text,

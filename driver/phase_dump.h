@@ -19,6 +19,7 @@ struct DumpRequest {
   std::vector<std::string> after;  // phases, or "all"
   std::string stopAfter;           // empty: run to the end
   std::string folder;              // empty: stdout
+  bool locations = false;          // with the nodes that ops come from
 };
 
 // Prints what phases leave behind.

@@ -18,6 +18,7 @@
 #include "passes/stage/passes.h"
 #include "passes/strategize/passes.h"
 #include "passes/train/passes.h"
+#include "passes/verify/passes.h"
 
 namespace oriel {
 
@@ -68,7 +69,6 @@ void addTrain(OpPassManager& passes, const PipelineOptions& options) {
     positionRanks = std::lcm(positionRanks, options.strategy.meshOfGrid(grid).cp);
   }
   passes.addPass(createTrain(options.recipe, options.kernels.fusedLoss, positionRanks));
-  passes.addPass(createVerifyTrain());
 }
 
 // The driver has checked that it divides.
@@ -110,7 +110,8 @@ void addOverlap(OpPassManager& passes, const PipelineOptions& options) {
   // Behind all that adds or removes collectives, or changes what runs between them.
   const Strategy& strategy = options.strategy;
   if (strategy.overlap) {
-    passes.addPass(createOverlap(*strategy.overlap, strategy.memory, options.kernels.launches));
+    passes.addPass(createOverlap(*strategy.overlap, strategy.memory, options.kernels.launches,
+                                 options.overlapsByPeak));
   }
 }
 
@@ -130,6 +131,19 @@ void addLower(OpPassManager& passes, const PipelineOptions& options) {
   passes.addPass(createLowerToExec(lower));
 }
 
+// Of what has no segments any more, the ops' own verifiers are enough.
+void addNoVerifier(OpPassManager&) {}
+
+void addTrainVerifier(OpPassManager& passes) { passes.addPass(createVerifyTrain()); }
+
+void addVerifierOf(OpPassManager& passes, llvm::StringRef values) {
+  passes.addPass(createVerifySegments(VerifySegmentsOptions{values.str()}));
+}
+
+void addWholeVerifier(OpPassManager& passes) { addVerifierOf(passes, "whole"); }
+void addGlobalVerifier(OpPassManager& passes) { addVerifierOf(passes, "global"); }
+void addLocalVerifier(OpPassManager& passes) { addVerifierOf(passes, "local"); }
+
 }  // namespace
 
 void addTrainingTypes(OpPassManager& passes, const PipelineOptions& options) {
@@ -146,18 +160,20 @@ void addTrainingTypes(OpPassManager& passes, const PipelineOptions& options) {
 
 const std::vector<PipelinePhase>& pipelinePhases() {
   static const auto* phases = new std::vector<PipelinePhase>{
-      {"specialize", "static shapes, folded shape arithmetic", addSpecialize},
-      {"raise", "semantic ops: attention, norms, rotary embedding, image merge", addRaise},
-      {"train", "forward, backward, update and eval segments", addTrain},
-      {"stage", "pipeline stages: a program for each group of ranks", addStage},
+      {"specialize", "static shapes, folded shape arithmetic", addSpecialize, addWholeVerifier},
+      {"raise", "semantic ops: attention, norms, rotary embedding, image merge", addRaise,
+       addWholeVerifier},
+      {"train", "forward, backward, update and eval segments", addTrain, addTrainVerifier},
+      {"stage", "pipeline stages: a program for each group of ranks", addStage, addWholeVerifier},
       {"strategize", "the device grid, the schedule of a step, shardings of parameters",
-       addStrategize},
-      {"propagate", "a sharding for every value", addPropagate},
-      {"partition", "local shapes and collectives", addPartition},
-      {"fuse", "fusion clusters", addFuse},
-      {"remat", "a stash of what is not computed again in the backward", addRemat},
-      {"overlap", "communication beside computing", addOverlap},
-      {"lower", "kernels, and buffers in one arena", addLower},
+       addStrategize, addWholeVerifier},
+      {"propagate", "a sharding for every value", addPropagate, addGlobalVerifier},
+      {"partition", "local shapes and collectives", addPartition, addLocalVerifier},
+      {"fuse", "fusion clusters", addFuse, addLocalVerifier},
+      {"remat", "a stash of what is not computed again in the backward", addRemat,
+       addLocalVerifier},
+      {"overlap", "communication beside computing", addOverlap, addLocalVerifier},
+      {"lower", "kernels, and buffers in one arena", addLower, addNoVerifier},
   };
   return *phases;
 }
@@ -166,6 +182,7 @@ void registerOrielPasses() {
   registerFrontendPasses();
   registerRaisePasses();
   registerTrainPasses();
+  registerVerifyPasses();
   registerStagePasses();
   registerStrategizePasses();
   registerPropagatePasses();

@@ -24,12 +24,15 @@ struct PipelineOptions {
   KernelForms kernels;
   int64_t arenaAlignment = 64;    // bytes, of values in memory
   bool hasTrainingTypes = false;  // addTrainingTypes() ran before the phase `train`
+  bool overlapsByPeak = false;    // the level of overlap is chosen without planning an arena
 };
 
 struct PipelinePhase {
   std::string name;
   std::string summary;  // one line, for --help
   std::function<void(mlir::OpPassManager&, const PipelineOptions&)> addPasses;
+  // Adds what checks that the phase, and what was run behind it, left what the next one takes.
+  std::function<void(mlir::OpPassManager&)> addVerifier;
 };
 
 // specialize, raise, train, stage, strategize, propagate, partition, fuse, remat, overlap, lower.

@@ -29,6 +29,7 @@
 #include "passes/strategize/cluster_attribute.h"
 #include "passes/strategize/placement_attribute.h"
 #include "passes/strategize/positions.h"
+#include "passes/strategize/segment_values.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {
@@ -104,6 +105,40 @@ std::string bindText(const Recipe& recipe) {
   std::string text;
   for (const auto& [name, size] : recipe.bind) absl::StrAppend(&text, name, "=", size, ";");
   return text;
+}
+
+// Elements of a block's parameters that are trained, of all if none is. What it reads through other
+// ops is left out.
+double parametersOf(const std::vector<mlir::Operation*>& ops, const SegmentValues& values,
+                    const Recipe& recipe) {
+  std::set<mlir::Operation*> known;
+  double all = 0, trained = 0;
+  for (mlir::Operation* op : ops) {
+    for (mlir::Value operand : op->getOperands()) {
+      auto found = values.parameters.find(operand);
+      if (found == values.parameters.end()) continue;
+      ir::ParameterOp parameter = found->second;
+      if (!known.insert(parameter).second) continue;
+      const auto elements = static_cast<double>(
+          llvm::cast<mlir::RankedTensorType>(parameter.getType()).getNumElements());
+      all += elements;
+      if (recipe.isTrainable(parameter.getOnnxName().str())) trained += elements;
+    }
+  }
+  return trained > 0 ? trained : all;
+}
+
+PartsInStages partsInStages(const TypedModel& typed, std::vector<int64_t> stageOf,
+                            const Recipe& recipe) {
+  PartsInStages parts;
+  parts.stageOf = std::move(stageOf);
+  parts.kindOf = typed.kinds;
+  for (const Part& part : typed.parts->parts) parts.blockOf.push_back(part.block);
+  const SegmentValues values = readValues(mainOf(*typed.module));
+  for (const std::vector<mlir::Operation*>& ops : typed.parts->blockOps) {
+    parts.parametersOf.push_back(parametersOf(ops, values, recipe));
+  }
+  return parts;
 }
 
 // What a strategy says of single parameters, which the types of training and the kinds of blocks
@@ -189,10 +224,8 @@ class SimulatedModel::Impl {
   // Equal blocks take equal times, so some of them are trained; all where that changes more.
   absl::Status timeParts(TypedModel& typed, const Recipe& recipe, const Strategy& strategy) {
     if (!typed.timedParts.empty()) return absl::OkStatus();
-    PartsInStages row;
-    for (const Part& part : typed.parts->parts) row.blockOf.push_back(part.block);
-    row.stageOf.assign(row.blockOf.size(), 0);
-    row.kindOf = typed.kinds;
+    PartsInStages row =
+        partsInStages(typed, std::vector<int64_t>(typed.parts->parts.size(), 0), recipe);
     const Strategy one;
     const Repetition repetition(row, one, recipe);
     for (const std::set<int64_t>& dropped :
@@ -314,6 +347,7 @@ class SimulatedModel::Impl {
     options.strategy = strategy;
     options.kernels = options_.kernels;
     options.hasTrainingTypes = true;
+    options.overlapsByPeak = !options_.whole;
     return options;
   }
 
@@ -327,6 +361,7 @@ class SimulatedModel::Impl {
       mlir::PassManager passes(&context_);
       passes.enableVerifier(options_.whole);  // a compilation of the same strategy does
       phase.addPasses(passes, options);
+      if (options_.whole) phase.addVerifier(passes);
       if (mlir::failed(passes.run(module))) return failed(phase.name);
       if (phase.name == last) break;
     }
@@ -440,10 +475,7 @@ class OneSimulation {
       return absl::OkStatus();
     }
     ORIEL_ASSIGN_OR_RETURN(stageOfPart_, model_.stagesFor(*typed_, recipe_, strategy_));
-    PartsInStages parts;
-    parts.stageOf = stageOfPart_;
-    for (const Part& part : typed_->parts->parts) parts.blockOf.push_back(part.block);
-    parts.kindOf = typed_->kinds;
+    PartsInStages parts = partsInStages(*typed_, stageOfPart_, recipe_);
     // Where an allocator finds room depends on all blocks that are there.
     parts.keepsBlocks = model_.options().stack.memory.isCached;
     repetition_ = Repetition(std::move(parts), strategy_, recipe_);

@@ -21,6 +21,9 @@ LogicalResult BufferOp::verify() {
   if (!type || !type.hasStaticShape()) {
     return emitOpError("has the type ") << getType() << ", expected a static tensor";
   }
+  if (getSharding() && static_cast<int64_t>(getSharding()->getDims().size()) != type.getRank()) {
+    return emitOpError("has the sharding ") << *getSharding() << " of another rank than " << type;
+  }
   llvm::SmallVector<int64_t> offsets(getCopyOffsets());
   offsets.push_back(getOffset());
   for (int64_t offset : offsets) {

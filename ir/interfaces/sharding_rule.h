@@ -17,10 +17,13 @@
 #define ORIEL_IR_INTERFACES_SHARDING_RULE_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
+#include "mlir/IR/TypeRange.h"
 
 namespace oriel::ir {
 
@@ -53,6 +56,11 @@ struct ShardingRule {
   bool operandHas(unsigned operand, int factor) const;
   bool resultHas(unsigned result, int factor) const;
 };
+
+// What is wrong with a rule for an op of these types, to follow "a rule that"; nothing if it fits:
+// a dimension may be a multiple of its factors, whose rest, the innermost, is whole.
+std::optional<std::string> misfitOf(const ShardingRule& rule, mlir::TypeRange operands,
+                                    mlir::TypeRange results);
 
 // The shape of a tensor when factor `f` is cut into `pieces[f]` pieces. `pieces` has an entry
 // per factor of the rule; each divides the factor's size.

@@ -166,9 +166,7 @@ bool travelTogether(CollectiveOpInterface a, CollectiveOpInterface b) {
          a.getReductionName() == b.getReductionName();
 }
 
-// Of streams and buckets; other attributes are whatever a pass wrote.
-LogicalResult OrielDialect::verifyOperationAttribute(mlir::Operation* op,
-                                                     mlir::NamedAttribute attribute) {
+LogicalResult verifyStream(mlir::Operation* op, mlir::NamedAttribute attribute) {
   if (attribute.getName() == kBucketAttr && !op->hasAttr(kStreamAttr)) {
     return op->emitOpError("is in a bucket, but on no stream");
   }

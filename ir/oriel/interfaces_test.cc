@@ -73,5 +73,33 @@ TEST(InterfacesTest, BytesAreWholeBytesPerElement) {
   EXPECT_EQ(typeBytes(builder.getF32Type()), 0);
 }
 
+TEST(InterfacesTest, RuleThatDoesNotDescribeTheOpSaysWhy) {
+  mlir::MLIRContext context;
+  mlir::Builder builder(&context);
+  const mlir::Type matrix = mlir::RankedTensorType::get({4, 6}, builder.getF32Type());
+  const ShardingRule good{
+      {{4, FactorKind::kParallel}, {6, FactorKind::kSum}}, {{{0}, {1}}}, {{{0}, {}}}, {{0}}};
+  auto why = [&](auto change) {
+    ShardingRule rule = good;
+    change(rule);
+    return misfitOf(rule, {matrix}, {matrix}).value_or("fits");
+  };
+  EXPECT_EQ(why([](ShardingRule&) {}), "fits");
+  EXPECT_EQ(why([](ShardingRule& r) { r.operands.clear(); }), "describes 0 operands, the op has 1");
+  EXPECT_EQ(why([](ShardingRule& r) {
+              r.results.push_back({{}, {}});
+            }),
+            "describes 2 results, the op has 1");
+  EXPECT_EQ(why([](ShardingRule& r) { r.operands[0].pop_back(); }),
+            "says that operand 0 has 1 dimensions, not 2");
+  EXPECT_EQ(why([](ShardingRule& r) { r.results[0][1] = {2}; }),
+            "gives result 0 the factor 2, of 2");
+  EXPECT_EQ(why([](ShardingRule& r) { r.results[0][1] = {0}; }),
+            "makes dimension 1 of result 0 of pieces of 4 elements, which don't divide 6");
+  // [4, 6] as [2, 12]: what of a dimension is no factor is whole.
+  EXPECT_EQ(why([](ShardingRule& r) { r.factors[0].size = 2; }), "fits");
+  EXPECT_EQ(why([](ShardingRule& r) { r.linear[0][0] = 1; }), "is linear in operand 1, of 1");
+}
+
 }  // namespace
 }  // namespace oriel::ir

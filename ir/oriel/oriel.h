@@ -33,6 +33,8 @@ inline constexpr llvm::StringLiteral kStreamAttr("oriel.stream");
 // On started collectives that stand one behind the other: those with the same number travel as one.
 // They are of one kind, and have the same axes, reduction and stream.
 inline constexpr llvm::StringLiteral kBucketAttr("oriel.bucket");
+// Checks these two attributes of an op.
+mlir::LogicalResult verifyStream(mlir::Operation* op, mlir::NamedAttribute attribute);
 // Whether two collectives are of one bucket, wherever they stand.
 bool travelTogether(CollectiveOpInterface a, CollectiveOpInterface b);
 

@@ -6,7 +6,8 @@
 //   rule.operand(0, rows + k);
 //   rule.operand(1, Dims{k, n});
 //   rule.result(0, rows + n);
-//   return std::move(rule).linearIn({0}).take();
+//   rule.linearIn({0});
+//   return rule.take();
 #ifndef ORIEL_IR_ORIEL_RULE_BUILDER_H_
 #define ORIEL_IR_ORIEL_RULE_BUILDER_H_
 

@@ -10,7 +10,6 @@ using mlir::FailureOr;
 using mlir::StringAttr;
 using mlir::func::FuncOp;
 
-constexpr llvm::StringLiteral kKind = "oriel.kind";
 constexpr llvm::StringLiteral kRef = "oriel.ref";
 constexpr llvm::StringLiteral kSlot = "oriel.slot";
 
@@ -37,11 +36,12 @@ FailureOr<ValueRole> readRole(FuncOp segment, llvm::StringRef what, unsigned ind
   auto text = [&](llvm::StringRef name) {
     return attributes ? attributes.getAs<StringAttr>(name) : StringAttr();
   };
-  StringAttr kindText = text(kKind);
-  if (!kindText) return refuse() << "lacks the string attribute " << kKind;
+  StringAttr kindText = text(kKindAttr);
+  if (!kindText) return refuse() << "lacks the string attribute " << kKindAttr;
   std::optional<ValueKind> kind = parseKind(kindText.getValue());
   if (!kind) {
-    auto diagnostic = refuse() << "has the unknown " << kKind << " " << kindText << ", known are";
+    auto diagnostic = refuse() << "has the unknown " << kKindAttr << " " << kindText
+                               << ", known are";
     for (const auto& entry : kKinds) diagnostic << " " << entry.second;
     return diagnostic;
   }
@@ -59,7 +59,7 @@ FailureOr<ValueRole> readRole(FuncOp segment, llvm::StringRef what, unsigned ind
 // `old` less the role, and `role` instead.
 DictionaryAttr withRole(mlir::MLIRContext* context, DictionaryAttr old, const ValueRole& role) {
   mlir::NamedAttrList attributes(old);
-  for (llvm::StringRef name : {kKind, kRef, kSlot}) attributes.erase(name);
+  for (llvm::StringRef name : {kKindAttr, kRef, kSlot}) attributes.erase(name);
   attributes.append(roleAttributes(context, role));
   return attributes.getDictionary(context);
 }
@@ -75,7 +75,7 @@ llvm::StringRef stringifyValueKind(ValueKind kind) {
 
 DictionaryAttr roleAttributes(mlir::MLIRContext* context, const ValueRole& role) {
   mlir::NamedAttrList attributes;
-  attributes.append(kKind, StringAttr::get(context, stringifyValueKind(role.kind)));
+  attributes.append(kKindAttr, StringAttr::get(context, stringifyValueKind(role.kind)));
   attributes.append(kRef, StringAttr::get(context, role.ref));
   if (role.kind == ValueKind::kOptimizerState) {
     attributes.append(kSlot, StringAttr::get(context, role.slot));

@@ -28,8 +28,13 @@
 
 namespace oriel::ir {
 
+inline constexpr llvm::StringLiteral kKindAttr("oriel.kind");
 inline constexpr llvm::StringLiteral kShardingAttr("oriel.sharding");
 inline constexpr llvm::StringLiteral kShardingsAttr("oriel.shardings");
+// How an op is cut: axes for each factor of its rule (passes/propagate/op_split.h), and the rule of
+// a local op, which partition writes for the plan (passes/partition/local_rule.h).
+inline constexpr llvm::StringLiteral kSplitAttr("oriel.split");
+inline constexpr llvm::StringLiteral kRuleAttr("oriel.rule");
 // Of the module: ONNX names of parameters that it no longer has, for training does not need them.
 inline constexpr llvm::StringLiteral kLeftOutAttr("oriel.left_out");
 

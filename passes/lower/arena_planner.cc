@@ -1,6 +1,7 @@
 #include "passes/lower/arena_planner.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -71,7 +72,8 @@ class PlacedBlocks {
     const int64_t bytes = aligned(block.bytes);
     const Hull hull(block);
     int64_t offset = 0;
-    for (const Placed& other : placed_) {
+    for (uint32_t index : byOffset_) {
+      const Placed& other = placed_[index];
       if (offset + bytes <= other.low) break;
       ++steps;
       if (other.high > offset && hull.overlaps(other.hull) && meet(block, *other.block)) {
@@ -82,9 +84,11 @@ class PlacedBlocks {
   }
 
   void add(const ArenaBlock& block, int64_t offset) {
-    auto above = std::upper_bound(placed_.begin(), placed_.end(), offset,
-                                  [](int64_t low, const Placed& other) { return low < other.low; });
-    placed_.insert(above, {offset, offset + aligned(block.bytes), Hull(block), &block});
+    auto above =
+        std::upper_bound(byOffset_.begin(), byOffset_.end(), offset,
+                         [&](int64_t low, uint32_t other) { return low < placed_[other].low; });
+    byOffset_.insert(above, static_cast<uint32_t>(placed_.size()));
+    placed_.push_back({offset, offset + aligned(block.bytes), Hull(block), &block});
   }
 
  private:
@@ -94,6 +98,7 @@ class PlacedBlocks {
     const ArenaBlock* block;
   };
   std::vector<Placed> placed_;
+  std::vector<uint32_t> byOffset_;  // indices: they move at each insertion
 };
 
 // Each block, in this order, at the lowest offset that is free over its lifetime.

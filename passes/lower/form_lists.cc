@@ -110,7 +110,10 @@ class ListSplit {
     auto rule = op->getAttrOfType<mlir::DictionaryAttr>(kRuleAttr);
     if (!rule) return builder_.getArrayAttr({});
     llvm::SmallVector<Attribute> dims;
-    for (Attribute dim : llvm::cast<ArrayAttr>(rule.getAs<ArrayAttr>(tensors)[index])) {
+    // The index where a piece begins has no dimensions.
+    auto own = llvm::dyn_cast<ArrayAttr>(rule.getAs<ArrayAttr>(tensors)[index]);
+    if (!own) return builder_.getArrayAttr({});
+    for (Attribute dim : own) {
       llvm::SmallVector<int64_t> factors;
       for (Attribute factor : llvm::cast<ArrayAttr>(dim)) {
         factors.push_back(llvm::cast<mlir::IntegerAttr>(factor).getInt() + offsets_[entry]);

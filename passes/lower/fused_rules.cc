@@ -66,8 +66,10 @@ DictionaryAttr withFactor(DictionaryAttr rule) {
 DictionaryAttr withBiasGrad(DictionaryAttr rule) {
   constexpr int64_t kCotangent = 1;
   Attributes results = ruleList(rule, "results"), linear = ruleList(rule, "linear");
-  auto cotangent = llvm::cast<ArrayAttr>(ruleList(rule, "operands")[kCotangent]);
-  results.push_back(ArrayAttr::get(rule.getContext(), {cotangent.getValue().back()}));
+  auto cotangent = llvm::dyn_cast<ArrayAttr>(ruleList(rule, "operands")[kCotangent]);
+  const bool isWhole = !cotangent || cotangent.empty();
+  results.push_back(isWhole ? ArrayAttr::get(rule.getContext(), {})
+                            : ArrayAttr::get(rule.getContext(), {cotangent.getValue().back()}));
   llvm::erase_if(linear,
                  [](Attribute group) { return !isIn(llvm::cast<ArrayAttr>(group), kCotangent); });
   return with(with(rule, "results", results), "linear", linear);

@@ -20,7 +20,7 @@ void keepRemainders(mlir::ModuleOp program);
 void formFused(mlir::ModuleOp program);
 
 // Of a program behind `overlap`: its ops as they are launched, with the times and the memory of
-// what `lower` makes of them, but for optimizer steps, of which predictedSeconds() knows that they
+// what `lower` makes of them, but for optimizer steps, of which OpTimes knows that they
 // become lists. Fails with a diagnostic for a program without a good schedule. Who calls it from a
 // pass declares the dialects.
 mlir::LogicalResult formLaunches(mlir::ModuleOp program, const LaunchForms& forms);

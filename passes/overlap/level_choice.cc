@@ -71,6 +71,7 @@ bool isBetter(const LevelChoice& a, const LevelChoice& b, int64_t memory) {
 FailureOr<std::optional<LevelChoice>> chooseLevel(ModuleOp program,
                                                   const std::optional<Overlap>& overlap,
                                                   int64_t memory, const LaunchForms& forms,
+                                                  BytesBy bytesBy,
                                                   const std::optional<LevelChoice>& known) {
   std::optional<LevelChoice> best = known;
   bool isNew = false;
@@ -86,7 +87,8 @@ FailureOr<std::optional<LevelChoice>> chooseLevel(ModuleOp program,
     if (failed(measured)) return failure();
     // No arena is smaller than its peak.
     if (best && !isBetter(measured->atLeast(), *best, memory)) continue;
-    const LevelChoice choice = measured->place();
+    const bool isPlaced = bytesBy == BytesBy::kArena && measured->atLeast().bytes <= memory;
+    const LevelChoice choice = isPlaced ? measured->place() : measured->atLeast();
     if (best && !isBetter(choice, *best, memory)) continue;
     best = choice;
     isNew = true;

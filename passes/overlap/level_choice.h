@@ -30,8 +30,12 @@ class ProgramCopy {
 struct LevelChoice {
   OverlapLevel level = OverlapLevel::kOff;
   PredictedTime time;  // of a step
-  int64_t bytes = 0;   // of the arena
+  int64_t bytes = 0;   // of the arena, or at the peak
 };
+
+// What a program's bytes are taken to be: those of its arena, which takes long to plan, or what is
+// in use at the peak, of which an arena usually has some percent more.
+enum class BytesBy { kArena, kPeak };
 
 // Of two that fit the one that takes less time, and in as much the one that takes fewer bytes;
 // else the one that fits; of two that don't the one that takes fewer bytes, and of as many the
@@ -39,11 +43,13 @@ struct LevelChoice {
 bool isBetter(const LevelChoice& a, const LevelChoice& b, int64_t memory);
 
 // The best level for a program of local ops, by the memory planner and the predicted time of its
-// launches; without `overlap` that is kOff. `known`: what is no better than that need not be found
-// out; then there may be none. Fails with a diagnostic for a program that can't be lowered.
+// launches; without `overlap` that is kOff. What has more at its peak than `memory` counts with
+// that. `known`: what is no better than that need not be found out; then there may be none. Fails
+// with a diagnostic for a program that can't be lowered.
 mlir::FailureOr<std::optional<LevelChoice>> chooseLevel(
     mlir::ModuleOp program, const std::optional<Overlap>& overlap, int64_t memory,
-    const LaunchForms& forms, const std::optional<LevelChoice>& known = std::nullopt);
+    const LaunchForms& forms, BytesBy bytesBy = BytesBy::kArena,
+    const std::optional<LevelChoice>& known = std::nullopt);
 
 }  // namespace oriel
 

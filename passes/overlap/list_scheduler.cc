@@ -26,6 +26,10 @@ class Scheduler {
     };
     std::stable_sort(ahead_.begin(), ahead_.end(),
                      [&](int a, int b) { return firstUser(a) < firstUser(b); });
+    queues_.resize(streamFree_.size());
+    for (size_t place = 0; place < ahead_.size(); ++place) {
+      queues_[ops_[ahead_[place]].stream].places.push_back(place);
+    }
     findPriorities();
   }
 
@@ -49,6 +53,15 @@ class Scheduler {
     bool waited = false;
     bool countsAhead = false;
     double finish = 0;  // of a collective
+  };
+
+  // The collectives without operands of one stream.
+  struct Queue {
+    std::vector<size_t> places;  // in `ahead_`
+    size_t next = 0;
+    bool isBlocked = false;
+
+    bool isDone() const { return next == places.size(); }
   };
 
   bool isCollective(size_t op) const { return ops_[op].stream > 0; }
@@ -96,18 +109,29 @@ class Scheduler {
   }
 
   void startAhead() {
-    std::vector<bool> blocked(streamFree_.size());
-    for (int op : ahead_) {
+    for (Queue& queue : queues_) queue.isBlocked = false;
+    while (Queue* queue = firstQueue()) {
+      const int op = ahead_[queue->places[queue->next]];
       const OverlapOp& collective = ops_[op];
-      if (states_[op].ran || blocked[collective.stream]) continue;
       // None overtakes another one of its stream.
-      blocked[collective.stream] =
+      queue->isBlocked =
           streamFree_[collective.stream] > now_ || bytesAhead_ + collective.bytes > bounds_.ahead;
-      if (blocked[collective.stream]) continue;
+      if (queue->isBlocked) continue;
       states_[op].countsAhead = true;
       bytesAhead_ += collective.bytes;
       start(op);
     }
+  }
+
+  // Of those that are not blocked, the one whose next collective is used first.
+  Queue* firstQueue() {
+    Queue* first = nullptr;
+    for (Queue& queue : queues_) {
+      while (!queue.isDone() && states_[ahead_[queue.places[queue.next]]].ran) ++queue.next;
+      if (queue.isBlocked || queue.isDone()) continue;
+      if (!first || queue.places[queue.next] < first->places[first->next]) first = &queue;
+    }
+    return first;
   }
 
   // Runs the first op that can and may, or waits for a collective that one needs.
@@ -187,7 +211,8 @@ class Scheduler {
   std::vector<std::vector<int>> users_;
   std::vector<State> states_;
   std::vector<double> streamFree_;
-  std::vector<int> ahead_;       // collectives without operands
+  std::vector<int> ahead_;       // collectives without operands, by their first users
+  std::vector<Queue> queues_;    // by stream, of `ahead_`
   std::vector<int> onTheirWay_;  // in the order of their starts
   int64_t bytesAhead_ = 0;
   int64_t bytesBehind_ = 0;

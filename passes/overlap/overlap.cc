@@ -30,11 +30,12 @@ void warn(mlir::ModuleOp program, const LevelChoice& choice, int64_t memory) {
 
 // As remat has decided; or else as fits.
 mlir::LogicalResult overlapWithin(mlir::ModuleOp program, const Overlap& overlap, int64_t memory,
-                                  const LaunchForms& forms) {
+                                  const LaunchForms& forms, BytesBy bytesBy) {
   mlir::FailureOr<std::optional<OverlapLevel>> level = getOverlapLevel(program);
   if (failed(level)) return mlir::failure();
   if (*level) return overlapProgram(program, overlap, **level);
-  mlir::FailureOr<std::optional<LevelChoice>> choice = chooseLevel(program, overlap, memory, forms);
+  mlir::FailureOr<std::optional<LevelChoice>> choice =
+      chooseLevel(program, overlap, memory, forms, bytesBy);
   if (failed(choice)) return mlir::failure();
   warn(program, **choice, memory);
   setOverlapLevel(program, (*choice)->level);
@@ -43,11 +44,13 @@ mlir::LogicalResult overlapWithin(mlir::ModuleOp program, const Overlap& overlap
 
 struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
   using impl::OverlapPassBase<OverlapPass>::OverlapPassBase;
-  OverlapPass(Overlap overlap, std::optional<int64_t> bytes, const LaunchForms& forms)
+  OverlapPass(Overlap overlap, std::optional<int64_t> bytes, const LaunchForms& forms,
+              bool isByPeak)
       : overlap_(std::move(overlap)) {
     memory = bytes.value_or(0);
     fused = forms.fused;
     generated = forms.generated;
+    byPeak = isByPeak;
   }
 
   void getDependentDialects(mlir::DialectRegistry& registry) const override {
@@ -61,9 +64,10 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
       if (bucket >= 0) overlap_->bucket = bucket;
       if (prefetch >= 0) overlap_->prefetch = prefetch;
     }
+    const BytesBy bytesBy = byPeak ? BytesBy::kPeak : BytesBy::kArena;
     llvm::SmallVector<mlir::ModuleOp> programs = ir::programsOf(getOperation());
     for (mlir::ModuleOp program : programs) {
-      if (failed(memory > 0 ? overlapWithin(program, *overlap_, memory, {fused, generated})
+      if (failed(memory > 0 ? overlapWithin(program, *overlap_, memory, {fused, generated}, bytesBy)
                             : overlapProgram(program, *overlap_))) {
         return signalPassFailure();
       }
@@ -77,8 +81,8 @@ struct OverlapPass : impl::OverlapPassBase<OverlapPass> {
 }  // namespace
 
 std::unique_ptr<mlir::Pass> createOverlap(Overlap overlap, std::optional<int64_t> memory,
-                                          const LaunchForms& forms) {
-  return std::make_unique<OverlapPass>(std::move(overlap), memory, forms);
+                                          const LaunchForms& forms, bool byPeak) {
+  return std::make_unique<OverlapPass>(std::move(overlap), memory, forms, byPeak);
 }
 
 }  // namespace oriel

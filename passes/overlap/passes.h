@@ -19,7 +19,7 @@ namespace oriel {
 
 // oriel-overlap with what a strategy says; `memory`: bytes per rank, of these launches.
 std::unique_ptr<mlir::Pass> createOverlap(Overlap overlap, std::optional<int64_t> memory,
-                                          const LaunchForms& forms);
+                                          const LaunchForms& forms, bool byPeak);
 
 }  // namespace oriel
 

@@ -48,6 +48,8 @@ def OverlapPass : Pass<"oriel-overlap", "::mlir::ModuleOp"> {
     Option<"fused", "fused", "bool", "false", "Decide by the launches that oriel-form-fused makes">,
     Option<"generated", "generated", "bool", "false",
            "Decide by the launches that oriel-form-generated makes">,
+    Option<"byPeak", "by-peak", "bool", "false",
+           "Decide by the bytes in use at the peak; planning the arena takes long">,
   ];
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }

@@ -188,6 +188,8 @@ class SegmentOverlap {
 
   std::vector<OverlapOp> scheduled() {
     std::vector<OverlapOp> result;
+    const OpTimes times(block_.getParentOp());
+    CollectiveTimes collectiveTimes(block_.getParentOp(), grid_);
     // No receive passes a send: what it waits for may wait for that.
     std::vector<int> sends;
     for (const Node& node : nodes_) {
@@ -209,7 +211,7 @@ class SegmentOverlap {
         if (llvm::isa<ir::ReceiveOp>(op)) llvm::append_range(scheduled.operands, sends);
         auto collective = collectiveAt(place);
         if (!collective) {
-          scheduled.seconds = predictedSeconds(op);
+          scheduled.seconds = times.seconds(op);
           continue;
         }
         last = collective;
@@ -217,7 +219,7 @@ class SegmentOverlap {
         scheduled.stream = static_cast<int>(streams_.of(collective.getAxes()));
         scheduled.bytes += bytesOnTheWay(place);
       }
-      if (scheduled.stream > 0) scheduled.seconds = predictedCollectiveSeconds(last, grid_, sent);
+      if (scheduled.stream > 0) scheduled.seconds = collectiveTimes.seconds(last, sent);
     }
     return result;
   }

@@ -116,7 +116,10 @@ class SegmentPartition {
   LogicalResult partitionSend(ir::SendOp send) {
     FailureOr<Sharding> sharding =
         shardingOf(send->getAttr(ir::kShardingAttr), typeOf(send.getInput()));
-    if (failed(sharding)) return failure();
+    if (failed(sharding) ||
+        failed(checkPath(send, versions_.defined(send.getInput()), *sharding))) {
+      return failure();
+    }
     auto local =
         ir::SendOp::create(builder_, send.getLoc(), localOf(send.getInput(), *sharding, send),
                            send.getChannel(), send.getPeer(), send.getOrigin());
@@ -165,11 +168,14 @@ class SegmentPartition {
     }
     llvm::SmallVector<Value> operands;
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-      operands.push_back(localOf(operand, split->operand(rule, i), op));
+      const Sharding taken = split->operand(rule, i);
+      if (failed(checkPath(op, versions_.defined(operand), taken))) return failure();
+      operands.push_back(localOf(operand, taken, op));
     }
     Operation* local = buildLocal(op, rule, *split, operands);
     for (auto [i, result] : llvm::enumerate(op->getResults())) {
       Sharding natural = split->result(rule, i);
+      if (failed(checkPath(op, natural, finals[i]))) return failure();
       Value value = local->getResult(i);
       for (const ReshardStep& step : planner_.plan(typeOf(result), natural, finals[i]).steps) {
         value = emit(step, value, op);
@@ -177,6 +183,12 @@ class SegmentPartition {
       versions_.define(result, finals[i], value);
     }
     return success();
+  }
+
+  LogicalResult checkPath(Operation* op, const Sharding& from, const Sharding& to) {
+    if (canBecome(from, to)) return success();
+    return op->emitOpError("needs a value in the sharding ")
+           << sizes_.text(to) << ", which no collectives make of " << sizes_.text(from);
   }
 
   Operation* buildLocal(Operation* op, const ir::ShardingRule& rule, const OpSplit& split,

@@ -140,8 +140,9 @@ mlir::FailureOr<OpSplit> OpSplit::fromAttr(mlir::Attribute attribute, const Shar
     }
     AxisList& axes = split.factors.emplace_back();
     for (mlir::Attribute name : list) {
-      axes.push_back(axisOf(name));
-      if (axes.back() < 0) return mlir::failure();
+      const int axis = axisOf(name);
+      if (axis < 0 || takes(split.factors, axis)) return mlir::failure();
+      axes.push_back(axis);
     }
     if (rule.factors[i].size % sizes.product(axes) != 0) return mlir::failure();
   }

@@ -194,8 +194,21 @@ class BudgetSearch {
     }
   }
 
+  // The first, the last, and some at equal distances between. Which, does not depend on the budget.
+  // Each is a compilation to try, and its neighbours on a long path differ by single blocks of
+  // many.
+  static std::vector<OptionPlan> someOf(std::vector<OptionPlan> path) {
+    constexpr size_t kMost = 48;
+    if (path.size() <= kMost) return path;
+    std::vector<OptionPlan> some;
+    for (size_t i = 0; i < kMost; ++i) {
+      some.push_back(std::move(path[i * (path.size() - 1) / (kMost - 1)]));
+    }
+    return some;
+  }
+
   void makeCandidates() {
-    for (const OptionPlan& plan : optionPath(choices_)) {
+    for (const OptionPlan& plan : someOf(optionPath(choices_))) {
       Candidate candidate;
       candidate.edits.resize(forwards_.size());
       for (auto [choice, forward, option] : llvm::zip_equal(choices_, forwardOf_, plan)) {
@@ -263,11 +276,12 @@ class BudgetSearch {
       if (!isStash) stays[forward.numbers.at(result.get())] = true;
     }
     double sum = 0;
+    const OpTimes times(segment);
     for (size_t i = graph.ops.size(); i-- > 0;) {
       const StashGraph::Op& op = graph.ops[i];
       const bool isNeeded =
           !op.repeats || llvm::any_of(op.results, [&](int v) { return stays[v]; });
-      if (!isNeeded) sum += predictedSeconds(forward.ops[i]);
+      if (!isNeeded) sum += times.seconds(forward.ops[i]);
       for (int operand : op.operands) {
         if (isNeeded) stays[operand] = true;
       }
@@ -313,7 +327,7 @@ class BudgetSearch {
     std::optional<LevelChoice> known;
     if (best_) known = best_->overlap;
     FailureOr<std::optional<LevelChoice>> choice =
-        chooseLevel(*copy, overlap_, budget_, forms_, known);
+        chooseLevel(*copy, overlap_, budget_, forms_, BytesBy::kArena, known);
     if (failed(choice)) return failure();
     if (*choice) best_ = BudgetChoice{candidate.edits, **choice, candidate.seconds, std::nullopt};
     return success();

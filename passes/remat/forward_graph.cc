@@ -26,7 +26,10 @@ bool isBackward(FuncOp segment) { return ir::segmentKind(segment).starts_with("b
 class GraphReader {
  public:
   GraphReader(FuncOp forward, const Blocks& blocks)
-      : blocks_(blocks), fromInputs_(readValues(forward).fromInputs) {
+      : blocks_(blocks),
+        times_(forward),
+        collectiveTimes_(forward, grid_),
+        fromInputs_(readValues(forward).fromInputs) {
     result_.forward = forward;
   }
 
@@ -60,11 +63,10 @@ class GraphReader {
   }
 
   // Of running the op again. What is made of parameters is made in the backward anyway.
-  double replaySeconds(Operation* op, bool readsActivations) const {
+  double replaySeconds(Operation* op, bool readsActivations) {
     if (!readsActivations) return 0;
     auto collective = llvm::dyn_cast<ir::CollectiveOpInterface>(op);
-    if (!collective) return predictedSeconds(op);
-    return predictedCollectiveSeconds(collective, grid_, sentBytes(collective, grid_));
+    return collective ? collectiveTimes_.seconds(collective) : times_.seconds(op);
   }
 
   int number(Value value) const { return result_.numbers.at(value); }
@@ -139,6 +141,8 @@ class GraphReader {
 
   const Blocks& blocks_;
   Grid grid_;
+  const OpTimes times_;
+  CollectiveTimes collectiveTimes_;
   llvm::DenseSet<Value> fromInputs_, fromParameters_;
   ForwardGraph result_;
 };

@@ -4,6 +4,7 @@
 
 #include "ir/interfaces/interfaces.h"
 #include "ir/oriel/segment.h"
+#include "llvm/ADT/StringSet.h"
 #include "passes/fuse/cluster.h"
 #include "passes/remat/segment_edit.h"
 
@@ -182,10 +183,13 @@ LogicalResult editStash(const ForwardGraph& forward, const Blocks& blocks,
   std::vector<std::string> names(graph.values.size());
   for (const auto& [name, value] : forward.stash) names[value] = name.str();
   // Those that the stage phase makes don't end in the name of a segment.
+  // What was added, and what of it is read: the ops that need it may not be needed themselves.
+  llvm::StringSet<> addedNames, read;
   const std::string suffix = "." + own->segment().getSymName().str();
   for (size_t i = 0, next = 0; i < added.size(); ++i) {
     if (!added[i]) continue;
     names[i] = "remat." + std::to_string(next++) + suffix;
+    addedNames.insert(names[i]);
     own->addResult(forward.values[i], {ValueKind::kStash, names[i], ""},
                    ir::shardingOf(forward.values[i]));
   }
@@ -196,11 +200,16 @@ LogicalResult editStash(const ForwardGraph& forward, const Blocks& blocks,
       return mlir::failure();
     }
     backward->erase([](const ValueRole&) { return false; });
+    for (const auto& entry : addedNames) {
+      const llvm::StringRef name = entry.getKey();
+      if (backward->find({ValueKind::kStash, name.str(), ""})) read.insert(name);
+    }
     backward->finish();
   }
   own->erase([&](const ValueRole& role) {
     auto value = forward.stash.find(role.ref);
-    return value != forward.stash.end() && dropped[value->second];
+    if (value != forward.stash.end()) return static_cast<bool>(dropped[value->second]);
+    return addedNames.contains(role.ref) && !read.contains(role.ref);
   });
   own->finish();
   eraseUnused(forward.forward);

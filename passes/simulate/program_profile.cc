@@ -160,11 +160,27 @@ void growWork(const SegmentWork& from, const SegmentWork& to, double times, Segm
   for (const auto& [kernel, seconds] : to.ofKernel) result->ofKernel[kernel] += times * seconds;
 }
 
-// Places that the other one doesn't have go.
+// The place without which of them it is.
+MemoryPlace likeOf(MemoryPlace place) {
+  std::get<int>(place) = 0;
+  return place;
+}
+
+std::map<MemoryPlace, int> countsOf(const MemoryByPlace& memory) {
+  std::map<MemoryPlace, int> counts;
+  for (const auto& [place, bytes] : memory) ++counts[likeOf(place)];
+  return counts;
+}
+
+// Places that the other one doesn't have go, and those that it has in another number (reductions of
+// gradients, which come from no node): which of them is which, nothing says. Others stand beside.
 void grow(const MemoryByPlace& from, const MemoryByPlace& to, double times, MemoryByPlace* result) {
+  const std::map<MemoryPlace, int> counts = countsOf(from), others = countsOf(to);
   for (auto at = result->begin(); at != result->end();) {
     auto before = from.find(at->first), after = to.find(at->first);
-    if (before == from.end() || after == to.end()) {
+    const auto other = others.find(likeOf(at->first));
+    const bool isSame = other != others.end() && counts.at(likeOf(at->first)) == other->second;
+    if (before == from.end() || after == to.end() || !isSame) {
       at = result->erase(at);
       continue;
     }

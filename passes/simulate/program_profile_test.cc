@@ -55,6 +55,23 @@ TEST(ExtrapolateTest, ThePeakMayBeAtAnotherPlace) {
   EXPECT_EQ(many->peakBytes(), 100 + 90 * 10);
 }
 
+// Ops that come from no node are told apart by their order alone.
+TEST(ExtrapolateTest, APlaceThatIsThereInAnotherNumberDoesNotCount) {
+  const int node = 0;  // of the others
+  const auto like = [&](int number) { return MemoryPlace{&node, &node, &node, number}; };
+  constexpr auto kStash = static_cast<size_t>(MemoryUse::kStash);
+  ProgramCost one = CostOf(1, 1, 100), two = CostOf(2, 1, 110);
+  one.memory[like(0)][kStash] = 0;
+  two.memory[like(0)][kStash] = 90;
+  two.memory[like(1)][kStash] = 0;
+  BlockDifference more;
+  more.withOneMore = &two;
+  more.times = 10;
+  const std::optional<ProgramCost> many = extrapolate(one, {more});
+  ASSERT_TRUE(many);
+  EXPECT_EQ(many->peakBytes(), 100 + 10 * 10);
+}
+
 TEST(ExtrapolateTest, AnotherStageIsNone) {
   const ProgramCost two = CostOf(2, 10, 100), three = CostOf(3, 14, 120);
   BlockDifference difference;

@@ -8,11 +8,34 @@
 
 namespace oriel {
 
-// Some tens of blocks are compiled in tenths of a second. That each further one takes the same
-// holds where a block fills a bucket of communication, which is taken for granted of deeper models.
+// Where a block's communication is over before the next but one, each further block takes the same.
+// Else some tens are compiled, in tenths of a second.
 size_t Repetition::Run::kept() const {
-  constexpr size_t kMost = 32, kKept = 24;
+  constexpr size_t kFew = 4, kMost = 32, kKept = 24;
+  if (isSteady) return blocks.size() <= 2 * kFew + 1 ? blocks.size() : kFew;
   return blocks.size() <= kMost ? blocks.size() : kKept;
+}
+
+// Not where a bucket, or what is gathered ahead, is of several blocks, nor where the collectives of
+// tensor or context parallelism run again, which the backward may start for many blocks at a time:
+// those of sequence parallelism make what is too large for that.
+bool Repetition::isSteady(double parametersOfBlock) const {
+  const Strategy& strategy = *strategy_;
+  int64_t cuts = strategy.commonTensorParallel(nullptr);
+  for (const Strategy::Module& module : strategy.modules) {
+    cuts = std::max(cuts, strategy.commonTensorParallel(&module));
+  }
+  bool exchanges = cuts > 1 && !strategy.sequenceParallel;
+  for (int64_t grid = 0; grid < strategy.grids(); ++grid) {
+    exchanges |= strategy.meshOfGrid(grid).cp > 1;
+  }
+  if (strategy.rematPolicy() == RematPolicy::kFull && exchanges) return false;
+  if (!strategy.overlap) return true;
+  constexpr int64_t kAny = int64_t{1} << 60;
+  constexpr double kBytes = 2;  // at least, of a parameter
+  const int64_t most =
+      std::max(strategy.overlap->bucketBytes(kAny), strategy.overlap->prefetchBytes(kAny));
+  return kBytes * parametersOfBlock / static_cast<double>(cuts) >= static_cast<double>(most);
 }
 
 Repetition::Repetition(PartsInStages parts, const Strategy& strategy, const Recipe& recipe)
@@ -64,6 +87,7 @@ void Repetition::findRuns() {
     Run& run = runs[{parts_.stageOf[i], parts_.kindOf[block]}];
     run.kind = parts_.kindOf[block];
     run.stage = keptStage(parts_.stageOf[i]);
+    run.isSteady = isSteady(parts_.parametersOf[block]);
     run.blocks.push_back(block);
   }
   for (auto& [key, run] : runs) runs_.push_back(std::move(run));
@@ -85,7 +109,10 @@ std::set<int64_t> Repetition::dropped(std::optional<int> grown) const {
   }
   for (const Run& run : runs_) {
     const size_t kept = run.kept() + (grown == run.kind && run.isFolded() ? 1 : 0);
-    blocks.insert(run.blocks.begin() + static_cast<int64_t>(kept), run.blocks.end());
+    // In the middle. The backward of the last ones begins when the stash of all is there, and that
+    // of the first ones does what others have left for later.
+    const auto first = run.blocks.begin() + static_cast<int64_t>(run.kept() / 2);
+    blocks.insert(first, first + static_cast<int64_t>(run.blocks.size() - kept));
   }
   return blocks;
 }

@@ -18,10 +18,11 @@ namespace oriel {
 
 // The parts of a model in order, and the strategy's cuts.
 struct PartsInStages {
-  std::vector<int64_t> blockOf;  // by part, -1: between blocks
-  std::vector<int64_t> stageOf;  // by part
-  std::vector<int> kindOf;       // by block, as blockKinds() has it
-  bool keepsBlocks = false;      // none stands for others of its stage
+  std::vector<int64_t> blockOf;      // by part, -1: between blocks
+  std::vector<int64_t> stageOf;      // by part
+  std::vector<int> kindOf;           // by block, as blockKinds() has it
+  std::vector<double> parametersOf;  // by block: elements that are trained, or all if none is
+  bool keepsBlocks = false;          // none stands for others of its stage
 };
 
 class Repetition {
@@ -63,11 +64,13 @@ class Repetition {
     int kind = 0;
     int64_t stage = 0;  // among those that are compiled
     std::vector<int64_t> blocks;
+    bool isSteady = false;
 
     size_t kept() const;
     bool isFolded() const { return kept() < blocks.size(); }
   };
 
+  bool isSteady(double parametersOfBlock) const;
   void findGrids();
   void findRuns();
   bool repeatsGrids() const { return grids_.kept.size() < grids_.keptOf.size(); }

@@ -76,11 +76,13 @@ LinkUse linkUseOf(ir::CollectiveOpInterface collective) {
   return splits && collective.getJoinedDimension() ? LinkUse::kExchange : LinkUse::kGather;
 }
 
-double predictedCollectiveSeconds(ir::CollectiveOpInterface collective, const Grid& grid,
-                                  double sentBytes) {
-  return secondsOnLinks(linkLevelsOf(collective),
-                        firstGroup(grid, axesOf(collective), rankPlacesOf(collective)),
-                        linkUseOf(collective), sentBytes);
+CollectiveTimes::CollectiveTimes(mlir::Operation* inside, const Grid& grid)
+    : grid_(grid), links_(linkLevelsOf(inside)), places_(rankPlacesOf(inside)) {}
+
+double CollectiveTimes::seconds(ir::CollectiveOpInterface collective, double sentBytes) {
+  std::vector<int64_t>& group = groups_[collective.getAxes()];
+  if (group.empty()) group = firstGroup(grid_, axesOf(collective), places_);
+  return secondsOnLinks(links_, group, linkUseOf(collective), sentBytes);
 }
 
 }  // namespace oriel

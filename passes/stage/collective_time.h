@@ -1,5 +1,4 @@
-// How long a collective takes on the links of the module's cluster, beside predictedSeconds() of
-// op_time.h.
+// How long a collective takes on the links of the module's cluster, beside OpTimes of op_time.h.
 #ifndef ORIEL_PASSES_STAGE_COLLECTIVE_TIME_H_
 #define ORIEL_PASSES_STAGE_COLLECTIVE_TIME_H_
 
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "ir/oriel/oriel.h"
+#include "llvm/ADT/DenseMap.h"
 #include "passes/strategize/cluster.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/link_time.h"
@@ -31,10 +31,26 @@ double secondsOnLinks(const std::vector<LinkLevel>& levels, const std::vector<in
 double predictedTransferSeconds(const std::vector<LinkLevel>& levels, const RankPlaces& places,
                                 int64_t from, int64_t to, int64_t ranks, double bytes);
 
-// Of the collective, and of others over the same axes that travel with it; they send `sentBytes`
-// together. On the links of the cluster, where its grid begins with a node.
-double predictedCollectiveSeconds(ir::CollectiveOpInterface collective, const Grid& grid,
-                                  double sentBytes);
+// What the module of an op says of its links and of the places of ranks, read once.
+class CollectiveTimes {
+ public:
+  // The grid outlives this.
+  CollectiveTimes(mlir::Operation* inside, const Grid& grid);
+
+  // Of the collective, and of others over the same axes that travel with it; they send `sentBytes`
+  // together. On the links of the cluster, where its grid begins with a node.
+  double seconds(ir::CollectiveOpInterface collective, double sentBytes);
+  // Of the collective alone.
+  double seconds(ir::CollectiveOpInterface collective) {
+    return seconds(collective, sentBytes(collective, grid_));
+  }
+
+ private:
+  const Grid& grid_;
+  const std::vector<LinkLevel> links_;
+  const RankPlaces places_;
+  llvm::DenseMap<mlir::Attribute, std::vector<int64_t>> groups_;  // the first one, by its axes
+};
 
 }  // namespace oriel
 

@@ -107,6 +107,4 @@ double OpTimes::seconds(mlir::Operation* op) const {
   return std::max(seconds, launch);
 }
 
-double predictedSeconds(mlir::Operation* op) { return OpTimes(op).seconds(op); }
-
 }  // namespace oriel

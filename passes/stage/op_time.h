@@ -24,9 +24,6 @@ class OpTimes {
   SoftwareStack stack_;
 };
 
-// Of one op.
-double predictedSeconds(mlir::Operation* op);
-
 }  // namespace oriel
 
 #endif  // ORIEL_PASSES_STAGE_OP_TIME_H_

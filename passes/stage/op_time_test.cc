@@ -20,7 +20,7 @@ class OpTimeTest : public testing::Test {
     EXPECT_TRUE(module) << ops;
     if (!module) return 0;
     double sum = 0;
-    module->walk([&](mlir::Operation* op) { sum += predictedSeconds(op); });
+    module->walk([&](mlir::Operation* op) { sum += OpTimes(op).seconds(op); });
     return sum;
   }
 

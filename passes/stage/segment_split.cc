@@ -119,7 +119,8 @@ Value SegmentSplit::bring(Value value, int index, Import import) {
         value, program, (ir::segmentKind(segment_) + "." + llvm::Twine(stashNames_.size())).str());
     return part(index).argument({ValueKind::kStash, name, ""}, value.getType(), value.getLoc());
   }
-  if (op && isCheap(value)) {
+  // What stands in a later part can't be sent here: it is computed again, too.
+  if (op && (isCheap(value) || !home_.contains(value))) {
     return clone(op, index, llvm::cast<mlir::OpResult>(value).getResultNumber(), import);
   }
   int from = home_.at(value);

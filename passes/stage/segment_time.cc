@@ -24,6 +24,7 @@ class Replay {
       : block_(block),
         grid_(grid),
         times_(block.getParentOp()),
+        collectiveTimes_(block.getParentOp(), grid),
         overlap_(softwareStackOf(block.getParentOp()).overlap *
                  efficiencyOf(block.getParentOp()).value_or(Efficiency()).overlap) {}
 
@@ -64,7 +65,7 @@ class Replay {
     }
     auto stream = op->getAttrOfType<mlir::IntegerAttr>(ir::kStreamAttr);
     if (!stream) {
-      now_ += predictedCollectiveSeconds(collective, grid_, sentBytes(collective, grid_));
+      now_ += collectiveTimes_.seconds(collective);
       return;
     }
     start(collective, stream.getInt());
@@ -89,7 +90,7 @@ class Replay {
   // When what starts now on this stream ends.
   double occupy(ir::CollectiveOpInterface collective, int64_t stream, double sent) {
     double& free = streamFree_[stream];
-    const double seconds = predictedCollectiveSeconds(collective, grid_, sent);
+    const double seconds = collectiveTimes_.seconds(collective, sent);
     free = std::max(now_, free) + seconds;
     now_ += seconds * (1 - overlap_);
     return free;
@@ -98,6 +99,7 @@ class Replay {
   mlir::Block& block_;
   const Grid& grid_;
   const OpTimes times_;
+  CollectiveTimes collectiveTimes_;
   const double overlap_;  // the part of a collective beside computing that costs nothing
   double now_ = 0, computing_ = 0;
   double before_ = 0, computingBefore_ = 0;  // the interval

@@ -49,7 +49,7 @@ class SegmentTimeTest : public ::testing::Test {
     auto segment = *module->getOps<mlir::func::FuncOp>().begin();
     for (mlir::Operation& op : segment.getBody().front()) {
       if (llvm::isa<ir::CollectiveOpInterface>(op)) continue;
-      kernels_ += predictedSeconds(&op);
+      kernels_ += OpTimes(&op).seconds(&op);
     }
     mlir::FailureOr<PredictedTime> time = predictedTime(segment);
     mlir::FailureOr<PredictedTime> step = predictedStepTime(*module);

@@ -55,9 +55,11 @@ mlir::FailureOr<std::vector<ScheduleEntry>> getSchedule(mlir::ModuleOp module) {
     auto pair = llvm::dyn_cast<mlir::ArrayAttr>(entry);
     auto segment = pair && pair.size() == 2 ? llvm::dyn_cast<mlir::StringAttr>(pair[0]) : nullptr;
     auto microbatch = segment ? llvm::dyn_cast<mlir::IntegerAttr>(pair[1]) : nullptr;
-    if (!microbatch) {
+    // Each has an entry of its own at least.
+    if (!microbatch || microbatch.getInt() < 0 ||
+        microbatch.getInt() >= static_cast<int64_t>(entries.size())) {
       return module.emitError("the schedule has the entry ")
-             << entry << ", expected [segment, microbatch]";
+             << entry << ", expected [segment, microbatch], with microbatches from 0 on";
     }
     schedule.push_back({segment.str(), microbatch.getInt()});
   }

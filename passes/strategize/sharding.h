@@ -7,15 +7,14 @@
 #include <vector>
 
 #include "ir/oriel/oriel.h"
+#include "ir/oriel/segment.h"
 #include "llvm/ADT/SmallVector.h"
 #include "passes/strategize/grid.h"
 
 namespace oriel {
 
-// How an op is cut: axes for each factor of its rule (see OpSplit), and the rule of a local op,
-// which partition writes for the plan (see LocalRule).
-inline constexpr llvm::StringLiteral kSplitAttr("oriel.split");
-inline constexpr llvm::StringLiteral kRuleAttr("oriel.rule");
+using ir::kRuleAttr;
+using ir::kSplitAttr;
 // Of a received value: the sharding in which ops see it, where it arrives in another.
 inline constexpr llvm::StringLiteral kViewAttr("oriel.view");
 

@@ -152,6 +152,11 @@ FailureOr<SmallVector<Value>> Autodiff::build(OpBuilder& builder, ArrayRef<Value
     if (failed(differentiable.buildVjp(stamping, resultCotangents, needed, operandCotangents))) {
       return failure();
     }
+    if (operandCotangents.size() != op.getNumOperands()) {
+      return op.emitOpError("built ")
+             << operandCotangents.size() << " cotangents for " << op.getNumOperands()
+             << " operands: one is expected for each, null where it is zero or not needed";
+    }
     SmallVector<Value> activations;
     for (auto [operand, cotangent] : llvm::zip_equal(op.getOperands(), operandCotangents)) {
       if (cotangent && !isWeight(operand)) activations.push_back(cotangent);

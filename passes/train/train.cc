@@ -11,6 +11,18 @@ namespace oriel {
 
 namespace {
 
+// Later phases take a rule at its word; an op may be a plugin's.
+mlir::LogicalResult checkShardingRules(mlir::ModuleOp module) {
+  const mlir::WalkResult walked = module.walk([](ir::ShardableOpInterface op) {
+    std::optional<std::string> why =
+        ir::misfitOf(op.getShardingRule(), op->getOperandTypes(), op->getResultTypes());
+    if (!why) return mlir::WalkResult::advance();
+    op->emitOpError("has a sharding rule that ") << *why;
+    return mlir::WalkResult::interrupt();
+  });
+  return mlir::failure(walked.wasInterrupted());
+}
+
 struct Train : impl::TrainBase<Train> {
   using TrainBase::TrainBase;
   Train(Recipe recipe, bool fusesLoss, int64_t ranks) : given(std::move(recipe)) {
@@ -21,7 +33,10 @@ struct Train : impl::TrainBase<Train> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     if (failed(readRecipeOption(module, recipe, given))) return signalPassFailure();
-    if (failed(buildTrainingProgram(module, *given, fuseLoss, positionRanks))) signalPassFailure();
+    if (failed(buildTrainingProgram(module, *given, fuseLoss, positionRanks)) ||
+        failed(checkShardingRules(module))) {
+      signalPassFailure();
+    }
   }
 
   std::optional<Recipe> given;

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/oriel/segment.h"
+#include "ir/oriel/segment_roles.h"
 #include "passes/train/autodiff.h"
 #include "passes/train/isolate.h"
 #include "passes/train/passes.h"
@@ -18,48 +18,9 @@ namespace oriel {
 
 namespace {
 
+using ir::SegmentRoles;
 using ir::ValueKind;
 using ir::ValueRole;
-
-std::string roleText(const ValueRole& role) {
-  std::string text = ir::stringifyValueKind(role.kind).str() + " '" + role.ref + "'";
-  return role.slot.empty() ? text : text + " " + role.slot;
-}
-
-// Roles of one segment, in order.
-struct Segment {
-  func::FuncOp function;
-  SmallVector<ValueRole> arguments, results;
-  // The first of each role.
-  std::map<ValueRole, unsigned> argumentNumbers, resultNumbers;
-
-  std::optional<unsigned> findArgument(const ValueRole& role) const {
-    return find(argumentNumbers, role);
-  }
-  std::optional<unsigned> findResult(const ValueRole& role) const {
-    return find(resultNumbers, role);
-  }
-  void addArgument(ValueRole role) {
-    argumentNumbers.try_emplace(role, arguments.size());
-    arguments.push_back(std::move(role));
-  }
-  void addResult(ValueRole role) {
-    resultNumbers.try_emplace(role, results.size());
-    results.push_back(std::move(role));
-  }
-
- private:
-  static std::optional<unsigned> find(const std::map<ValueRole, unsigned>& numbers,
-                                      const ValueRole& role) {
-    auto it = numbers.find(role);
-    return it == numbers.end() ? std::nullopt : std::optional<unsigned>(it->second);
-  }
-};
-
-bool isReplacement(ValueKind kind) {
-  return kind == ValueKind::kParameter || kind == ValueKind::kOptimizerState ||
-         kind == ValueKind::kGradient || kind == ValueKind::kAccumulator;
-}
 
 class TrainVerifier {
  public:
@@ -73,54 +34,34 @@ class TrainVerifier {
         failed(read("update", update_)) || failed(read("eval", eval_))) {
       return failure();
     }
-    for (const Segment* segment : {&forward_, &backward_, &update_, &eval_}) {
-      if (failed(checkSegment(*segment)) || failed(checkTypesAcross(*segment))) return failure();
+    for (const SegmentRoles* segment : {&forward_, &backward_, &update_, &eval_}) {
+      if (failed(checkSteps(*segment)) || failed(checkTypesAcross(*segment))) return failure();
     }
     return success(succeeded(checkStash()) && succeeded(checkParameters()) &&
                    succeeded(checkOrigins()));
   }
 
  private:
-  LogicalResult read(StringRef name, Segment& segment) {
-    segment.function = module_.lookupSymbol<func::FuncOp>(name);
-    if (!segment.function) return module_.emitError("has no segment @") << name;
-    if (!segment.function.getBody().hasOneBlock()) {
-      return segment.function.emitError("a segment must have one block");
-    }
-    for (unsigned i = 0; i < segment.function.getNumArguments(); ++i) {
-      FailureOr<ValueRole> role = ir::argumentRole(segment.function, i);
-      if (failed(role)) return failure();
-      segment.addArgument(std::move(*role));
-    }
-    for (unsigned i = 0; i < segment.function.getNumResults(); ++i) {
-      FailureOr<ValueRole> role = ir::resultRole(segment.function, i);
-      if (failed(role)) return failure();
-      segment.addResult(std::move(*role));
-    }
-    return success();
+  LogicalResult read(StringRef name, SegmentRoles& segment) {
+    auto function = module_.lookupSymbol<func::FuncOp>(name);
+    if (!function) return module_.emitError("has no segment @") << name;
+    FailureOr<SegmentRoles> roles = SegmentRoles::read(function);
+    if (failed(roles)) return failure();
+    segment = *std::move(roles);
+    return ir::checkOrigins(function);
   }
 
-  // Each role at most once on either side; a new value replaces an argument; only @update
-  // makes new parameters and states.
-  LogicalResult checkSegment(const Segment& segment) {
-    func::FuncOp function = segment.function;
-    for (auto [i, role] : llvm::enumerate(segment.arguments)) {
-      if (*segment.findArgument(role) != i) {
-        return function.emitError("has two arguments for ") << roleText(role);
-      }
+  // New values replace arguments; only @update makes new parameters and states.
+  LogicalResult checkSteps(const SegmentRoles& segment) {
+    if (failed(segment.checkReplaces({ValueKind::kParameter, ValueKind::kOptimizerState,
+                                      ValueKind::kGradient, ValueKind::kAccumulator}))) {
+      return failure();
     }
-    for (auto [i, role] : llvm::enumerate(segment.results)) {
-      if (*segment.findResult(role) != i) {
-        return function.emitError("has two results for ") << roleText(role);
-      }
-      if (!isReplacement(role.kind)) continue;
-      if (!segment.findArgument(role)) {
-        return function.emitError("returns a new ")
-               << roleText(role) << ", but has no argument that holds it";
-      }
-      bool stepped = role.kind == ValueKind::kParameter || role.kind == ValueKind::kOptimizerState;
-      if (stepped && &segment != &update_) {
-        return function.emitError("returns a new ") << roleText(role) << "; only @update may";
+    if (&segment == &update_) return success();
+    for (const ValueRole& role : segment.results()) {
+      if (role.kind == ValueKind::kParameter || role.kind == ValueKind::kOptimizerState) {
+        return segment.function().emitError("returns a new ")
+               << roleText(role) << "; only @update may";
       }
     }
     return success();
@@ -128,8 +69,8 @@ class TrainVerifier {
 
   // One role has one type in the whole module, but for outputs, which belong to a segment. What
   // belongs to a parameter has its shape.
-  LogicalResult checkTypesAcross(const Segment& segment) {
-    func::FuncOp function = segment.function;
+  LogicalResult checkTypesAcross(const SegmentRoles& segment) {
+    func::FuncOp function = segment.function();
     auto check = [&](const ValueRole& role, Type type) -> LogicalResult {
       if (role.kind == ValueKind::kOutput) return success();
       Type expected = types_.try_emplace(role, type).first->second;
@@ -146,25 +87,25 @@ class TrainVerifier {
       return function.emitError("has type ")
              << type << " for " << roleText(role) << ", which is " << expected << " elsewhere";
     };
-    for (auto [role, type] : llvm::zip_equal(segment.arguments, function.getArgumentTypes())) {
+    for (auto [role, type] : llvm::zip_equal(segment.arguments(), function.getArgumentTypes())) {
       if (failed(check(role, type))) return failure();
     }
-    for (auto [role, type] : llvm::zip_equal(segment.results, function.getResultTypes())) {
+    for (auto [role, type] : llvm::zip_equal(segment.results(), function.getResultTypes())) {
       if (failed(check(role, type))) return failure();
     }
     return success();
   }
 
   LogicalResult checkStash() {
-    for (const ValueRole& role : backward_.arguments) {
+    for (const ValueRole& role : backward_.arguments()) {
       if (role.kind == ValueKind::kStash && !forward_.findResult(role)) {
-        return backward_.function.emitError("reads ")
+        return backward_.function().emitError("reads ")
                << roleText(role) << ", which @forward does not write";
       }
     }
-    for (const ValueRole& role : forward_.results) {
+    for (const ValueRole& role : forward_.results()) {
       if (role.kind == ValueKind::kStash && !backward_.findArgument(role)) {
-        return forward_.function.emitError("writes ")
+        return forward_.function().emitError("writes ")
                << roleText(role) << ", which @backward does not read";
       }
     }
@@ -190,12 +131,12 @@ class TrainVerifier {
   }
 
   LogicalResult checkOrigins() {
-    Block& body = forward_.function.getBody().front();
+    Block& body = forward_.function().getBody().front();
     ValueRole lossRole{ValueKind::kAccumulator, kLossSum, ""};
     std::optional<unsigned> loss = forward_.findResult(lossRole);
-    if (!loss) return forward_.function.emitError("has no result for ") << roleText(lossRole);
+    if (!loss) return forward_.function().emitError("has no result for ") << roleText(lossRole);
     SmallVector<Value> wanted;
-    for (auto [argument, role] : llvm::zip_equal(body.getArguments(), forward_.arguments)) {
+    for (auto [argument, role] : llvm::zip_equal(body.getArguments(), forward_.arguments())) {
       if (role.kind != ValueKind::kParameter) continue;
       if (symbols_.lookup<ir::ParameterOp>(role.ref).getTrainable()) {
         wanted.push_back(argument);
@@ -210,7 +151,7 @@ class TrainVerifier {
         return op.emitOpError("has the origin ") << origin << " of another op of @forward";
       }
     }
-    for (Operation& op : backward_.function.getBody().front().without_terminator()) {
+    for (Operation& op : backward_.function().getBody().front().without_terminator()) {
       // A constant computes nothing; folding makes some that come from no op.
       if (op.hasTrait<OpTrait::ConstantLike>()) continue;
       int64_t origin = originOf(&op);
@@ -236,7 +177,7 @@ class TrainVerifier {
 
   ModuleOp module_;
   mlir::SymbolTable symbols_;
-  Segment forward_, backward_, update_, eval_;
+  SegmentRoles forward_, backward_, update_, eval_;
   std::map<ValueRole, Type> types_;
 };
 

@@ -203,3 +203,10 @@ exec.program @run_of_unknown_segment attributes {first_rank = 0 : i64, rank_coun
   // expected-error@+1 {{names @forward, which is no segment of the program}}
   exec.run @forward {microbatch = 0 : i64}
 }
+
+// -----
+
+exec.program @sharding_of_another_rank attributes {first_rank = 0 : i64, rank_count = 2 : i64, arena_bytes = 64 : i64} {
+  // expected-error@+1 {{has the sharding #oriel.sharding<[{a0}, {}]> of another rank than 'tensor<4xf32>'}}
+  exec.buffer @b0 : tensor<4xf32> {kind = "temporary", offset = 0 : i64, sharding = #oriel.sharding<[{a0}, {}]>}
+}

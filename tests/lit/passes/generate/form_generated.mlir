@@ -263,3 +263,17 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {tp = ["a0"]}} {
     return %1, %2 : tensor<8xf32>, tensor<8xf32>
   }
 }
+
+// -----
+
+// What nobody reads is no kernel: it would have no result to go along.
+// CHECK-LABEL: func.func @unread
+// CHECK-NOT: exec.generated
+// CHECK: return
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @unread(%a: tensor<8xf32> {oriel.kind = "input", oriel.ref = "a"}) {
+    %0 = oriel.add %a, %a : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %1 = oriel.mul %0, %a : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    return
+  }
+}

@@ -1,8 +1,8 @@
 // RUN: oriel-opt %s --oriel-lower-to-exec --split-input-file --verify-diagnostics --allow-unregistered-dialect
 
 module attributes {oriel.grid = {}, oriel.mesh = {}} {
-  // expected-error@+1 {{takes 'index', expected static tensors of numbers}}
-  func.func @argument_no_tensor(%x: index {oriel.kind = "input", oriel.ref = "x"}) {
+  // expected-error@+1 {{takes 'tensor<?xf32>', expected static tensors of numbers}}
+  func.func @argument_of_any_size(%x: tensor<?xf32> {oriel.kind = "input", oriel.ref = "x"}) {
     return
   }
 }

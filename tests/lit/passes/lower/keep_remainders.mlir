@@ -24,7 +24,7 @@ module {
 
 // Two make a list; how they are split says so of remainders, too.
 // CHECK-LABEL: func.func @update
-// CHECK: oriel.adamw %{{.*}} oriel.rule = {factors = [{{.*}}], operands = [{{\[\[0\]\], \[\[0\]\], \[\[0\]\], \[\[0\]\], \[\[0\]\], \[\], \[\], \[\]}}], results = [{{\[\[0\]\], \[\[0\]\], \[\[0\]\], \[\[0\]\]}}]}
+// CHECK: oriel.adamw %{{.*}} oriel.rule = {factors = [{{.*}}], linear = [], operands = [{{\[\[0\]\], \[\[0\]\], \[\[0\]\], \[\[0\]\], \[\[0\]\], \[\], \[\], \[\]}}], results = [{{\[\[0\]\], \[\[0\]\], \[\[0\]\], \[\[0\]\]}}]}
 // LIST-LABEL: func.func @update
 // LIST: %{{.*}}:2, %{{.*}}:2, %{{.*}}:2, %{{.*}}:2 = oriel.adamw_list %arg0, %arg1, %arg4, %arg5, %arg6, %arg7, %arg6, %arg7, %arg2, %arg3, %arg8, %arg8, %arg8
 // LIST-SAME: operandSegmentSizes = array<i32: 2, 2, 2, 2, 2, 1, 1, 1>
@@ -38,7 +38,7 @@ module {
                     %b: tensor<4xf32> {oriel.kind = "optimizer_state", oriel.ref = "v", oriel.slot = "exp_avg"}, %s: tensor<f32> {oriel.kind = "scalar", oriel.ref = "step"})
       -> (tensor<8xbf16> {oriel.kind = "parameter", oriel.ref = "w"}, tensor<8xf32> {oriel.kind = "optimizer_state", oriel.ref = "w", oriel.slot = "master"},
           tensor<4xbf16> {oriel.kind = "parameter", oriel.ref = "v"}, tensor<4xf32> {oriel.kind = "optimizer_state", oriel.ref = "v", oriel.slot = "master"}) {
-    %0:3 = oriel.adamw %m, %g, %a, %a, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.9 : f64, epsilon = 0.1 : f64, weight_decay = 0.1 : f64, oriel.rule = {factors = [{kind = "parallel", size = 8}], operands = [[[0]], [[0]], [[0]], [[0]], [], [], []], results = [[[0]], [[0]], [[0]]]}} : (tensor<8xf32>, tensor<8xbf16>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+    %0:3 = oriel.adamw %m, %g, %a, %a, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.9 : f64, epsilon = 0.1 : f64, weight_decay = 0.1 : f64, oriel.rule = {factors = [[8, "parallel"]], linear = [], operands = [[[0]], [[0]], [[0]], [[0]], [], [], []], results = [[[0]], [[0]], [[0]]]}} : (tensor<8xf32>, tensor<8xbf16>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
     %1 = oriel.cast %0#0 : (tensor<8xf32>) -> tensor<8xbf16>
     %2:3 = oriel.adamw %n, %h, %b, %b, %s, %s, %s {beta1 = 0.9 : f64, beta2 = 0.9 : f64, epsilon = 0.1 : f64, weight_decay = 0.1 : f64} : (tensor<4xf32>, tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
     %3 = oriel.cast %2#0 : (tensor<4xf32>) -> tensor<4xbf16>

@@ -72,3 +72,14 @@ module @total_for_a_sum attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {d
     return %x : tensor<4x6xf32>
   }
 }
+
+// -----
+
+// Summands can be added up, but nothing makes summands of a total.
+module @total_taken_as_a_sum attributes {oriel.grid = {a0 = 2 : i64, a1 = 2 : i64}, oriel.mesh = {dp = ["a0", "a1"]}} {
+  func.func @forward(%x: tensor<4x6xf32> {oriel.kind = "input", oriel.ref = "x", oriel.sharding = #oriel.sharding<[{a0}, {}]>}) {
+    // expected-error @below {{needs a value in the sharding [{a0}, {}] sum {a1}, which no collectives make of [{a0}, {}]}}
+    %0 = oriel.exp %x {oriel.split = [["a0"], []], oriel.shardings = [#oriel.sharding<[{a0}, {}] sum {a1}>]} : (tensor<4x6xf32>) -> tensor<4x6xf32>
+    return
+  }
+}

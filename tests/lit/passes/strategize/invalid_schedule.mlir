@@ -6,6 +6,6 @@ module @schedule_no_list attributes {oriel.grid = {}, oriel.mesh = {}, oriel.sch
 
 // -----
 
-// expected-error@+1 {{the schedule has the entry ["forward"], expected [segment, microbatch]}}
+// expected-error@+1 {{the schedule has the entry ["forward"], expected [segment, microbatch], with microbatches from 0 on}}
 module @entry_without_microbatch attributes {oriel.grid = {}, oriel.mesh = {}, oriel.schedule = [["forward"]]} {
 }
