@@ -59,7 +59,8 @@ class Chains {
     }
     std::vector<Chain> result;
     for (Chain& chain : chains_) {
-      if (!chain.ops.empty() && isWorthwhile(chain)) result.push_back(std::move(chain));
+      const bool isRead = !chain.ops.empty() && !chain.results.empty();
+      if (isRead && isWorthwhile(chain)) result.push_back(std::move(chain));
     }
     return result;
   }

@@ -22,7 +22,8 @@ struct Chain {
 // code takes, and says how it computes an element.
 bool canGenerate(mlir::Operation* op);
 
-// Chains of a segment's block: of two ops and more, or of one that is approximated.
+// Chains of a segment's block: of two ops and more, or of one that is approximated. None of what
+// nobody reads.
 std::vector<Chain> findChains(mlir::Block& block);
 
 }  // namespace oriel
