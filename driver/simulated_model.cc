@@ -29,7 +29,6 @@
 #include "passes/strategize/cluster_attribute.h"
 #include "passes/strategize/placement_attribute.h"
 #include "passes/strategize/positions.h"
-#include "passes/strategize/segment_values.h"
 #include "runtime/base/status.h"
 
 namespace oriel::driver {
@@ -107,37 +106,13 @@ std::string bindText(const Recipe& recipe) {
   return text;
 }
 
-// Elements of a block's parameters that are trained, of all if none is. What it reads through other
-// ops is left out.
-double parametersOf(const std::vector<mlir::Operation*>& ops, const SegmentValues& values,
-                    const Recipe& recipe) {
-  std::set<mlir::Operation*> known;
-  double all = 0, trained = 0;
-  for (mlir::Operation* op : ops) {
-    for (mlir::Value operand : op->getOperands()) {
-      auto found = values.parameters.find(operand);
-      if (found == values.parameters.end()) continue;
-      ir::ParameterOp parameter = found->second;
-      if (!known.insert(parameter).second) continue;
-      const auto elements = static_cast<double>(
-          llvm::cast<mlir::RankedTensorType>(parameter.getType()).getNumElements());
-      all += elements;
-      if (recipe.isTrainable(parameter.getOnnxName().str())) trained += elements;
-    }
-  }
-  return trained > 0 ? trained : all;
-}
-
 PartsInStages partsInStages(const TypedModel& typed, std::vector<int64_t> stageOf,
                             const Recipe& recipe) {
   PartsInStages parts;
   parts.stageOf = std::move(stageOf);
   parts.kindOf = typed.kinds;
   for (const Part& part : typed.parts->parts) parts.blockOf.push_back(part.block);
-  const SegmentValues values = readValues(mainOf(*typed.module));
-  for (const std::vector<mlir::Operation*>& ops : typed.parts->blockOps) {
-    parts.parametersOf.push_back(parametersOf(ops, values, recipe));
-  }
+  parts.parametersOf = blockParameters(*typed.parts, recipe);
   return parts;
 }
 

@@ -69,6 +69,15 @@ mlir::LogicalResult SegmentRoles::checkReplaces(llvm::ArrayRef<ValueKind> kinds)
   return mlir::success();
 }
 
+mlir::LogicalResult SegmentRoles::checkStepsNothing() const {
+  for (const ValueRole& role : results_) {
+    if (role.kind != ValueKind::kParameter && role.kind != ValueKind::kOptimizerState) continue;
+    mlir::func::FuncOp segment = function_;
+    return segment.emitError("returns a new ") << roleText(role) << "; only @update may";
+  }
+  return mlir::success();
+}
+
 std::optional<unsigned> SegmentRoles::findArgument(const ValueRole& role) const {
   return find(argumentNumbers_, role);
 }

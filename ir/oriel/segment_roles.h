@@ -30,6 +30,9 @@ class SegmentRoles {
   llvm::ArrayRef<ValueRole> results() const { return results_; }
   // Fails with a diagnostic where a result of these kinds is a new value of what no argument holds.
   mlir::LogicalResult checkReplaces(llvm::ArrayRef<ValueKind> kinds) const;
+  // Fails with a diagnostic where a result is a new parameter or optimizer state, which only
+  // @update makes.
+  mlir::LogicalResult checkStepsNothing() const;
   // The number of the one with the role.
   std::optional<unsigned> findArgument(const ValueRole& role) const;
   std::optional<unsigned> findResult(const ValueRole& role) const;

@@ -28,9 +28,10 @@ bool areIndices(Attribute attribute, size_t end) {
          });
 }
 
-bool areNames(Attribute attribute) {
+template <typename Element>
+bool areAll(Attribute attribute) {
   auto list = llvm::dyn_cast<ArrayAttr>(attribute);
-  return list && llvm::all_of(list, llvm::IsaPred<StringAttr>);
+  return list && llvm::all_of(list, llvm::IsaPred<Element>);
 }
 
 // The number of dimensions, -1 for what is no tensor.
@@ -68,7 +69,8 @@ LogicalResult verifySplit(Operation* op, NamedAttribute attribute) {
            llvm::isa<IntegerAttr>(pass[1]);
   };
   auto list = llvm::dyn_cast<ArrayAttr>(attribute.getValue());
-  if (!list || !llvm::all_of(list, [&](Attribute p) { return areNames(p) || isPass(p); })) {
+  if (!list ||
+      !llvm::all_of(list, [&](Attribute p) { return areAll<StringAttr>(p) || isPass(p); })) {
     return refuse(op, attribute, "axes for each factor, and pairs of an axis and a group");
   }
   return success();
@@ -125,12 +127,6 @@ LogicalResult verifyRule(Operation* op, NamedAttribute attribute) {
   return success();
 }
 
-template <typename Element>
-bool areAll(Attribute attribute) {
-  auto list = llvm::dyn_cast<ArrayAttr>(attribute);
-  return list && llvm::all_of(list, llvm::IsaPred<Element>);
-}
-
 bool isCount(Attribute attribute) {
   auto number = llvm::dyn_cast_if_present<IntegerAttr>(attribute);
   return number && number.getType().isInteger(64) && number.getInt() >= 0;
@@ -163,8 +159,10 @@ struct Form {
   llvm::StringLiteral expected;
 };
 constexpr Form kForms[] = {
-    {"oriel.stages", [](Operation*, Attribute a) { return areNames(a); }, "a list of names"},
-    {"oriel.left_out", [](Operation*, Attribute a) { return areNames(a); }, "a list of names"},
+    {"oriel.stages", [](Operation*, Attribute a) { return areAll<StringAttr>(a); },
+     "a list of names"},
+    {kLeftOutAttr, [](Operation*, Attribute a) { return areAll<StringAttr>(a); },
+     "a list of names"},
     {"oriel.sequence_types", [](Operation*, Attribute a) { return areAll<mlir::TypeAttr>(a); },
      "a list of types"},
     {"oriel.first_rank", [](Operation*, Attribute a) { return isCount(a); },

@@ -76,14 +76,18 @@ Value inPrecisionOf(Value like, Value value) {
   return ir::CastOp::create(builder, value.getLoc(), like.getType(), value);
 }
 
+// Of a model with blocks.
+ParameterReader readerOf(const ModelParts& model) {
+  return {model.blockOps.front().front()->getParentOfType<mlir::func::FuncOp>(), model};
+}
+
 }  // namespace
 
 std::vector<int> blockKinds(const ModelParts& model, const Recipe& recipe,
                             const Strategy& strategy) {
   std::vector<int> kinds;
   if (model.blockOps.empty()) return kinds;
-  auto main = model.blockOps.front().front()->getParentOfType<mlir::func::FuncOp>();
-  const ParameterReader reader(main, model);
+  const ParameterReader reader = readerOf(model);
   std::map<std::pair<std::vector<uintptr_t>, std::string>, int> known;
   for (auto [block, ops] : llvm::enumerate(model.blockOps)) {
     std::vector<uintptr_t> attributes = {static_cast<uintptr_t>(model.towerOf[block])};
@@ -106,6 +110,29 @@ std::vector<int> blockKinds(const ModelParts& model, const Recipe& recipe,
                         .first->second);
   }
   return kinds;
+}
+
+std::vector<double> blockParameters(const ModelParts& model, const Recipe& recipe) {
+  std::vector<double> parameters;
+  if (model.blockOps.empty()) return parameters;
+  const ParameterReader reader = readerOf(model);
+  for (const std::vector<Operation*>& ops : model.blockOps) {
+    std::set<Operation*> known;
+    double all = 0, trained = 0;
+    for (Operation* op : ops) {
+      for (Value operand : op->getOperands()) {
+        for (ir::ParameterOp parameter : reader.read(operand)) {
+          if (!known.insert(parameter).second) continue;
+          const auto elements = static_cast<double>(
+              llvm::cast<mlir::RankedTensorType>(parameter.getType()).getNumElements());
+          all += elements;
+          if (recipe.isTrainable(parameter.getOnnxName().str())) trained += elements;
+        }
+      }
+    }
+    parameters.push_back(trained > 0 ? trained : all);
+  }
+  return parameters;
 }
 
 void dropBlocks(mlir::func::FuncOp main, const ModelParts& model,

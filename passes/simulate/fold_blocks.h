@@ -20,6 +20,9 @@ namespace oriel {
 std::vector<int> blockKinds(const ModelParts& model, const Recipe& recipe,
                             const Strategy& strategy);
 
+// By block: elements of its parameters that are trained, or of all if none is. Empty likewise.
+std::vector<double> blockParameters(const ModelParts& model, const Recipe& recipe);
+
 // Takes blocks out of @main (before the train phase): what reads a block that goes reads the last
 // one in front of it that stays, of its tower. Parameters that nobody reads then go too. The first
 // block of each tower stays. Pointers in `model` to what is gone are dangling.

@@ -39,6 +39,15 @@ TEST(ExtrapolateTest, ASegmentGrowsWithItsStageAndTheRestWithTheProgram) {
   EXPECT_DOUBLE_EQ(cost->kernelsOfStep().at("linear"), 2 * 7);
 }
 
+// The peak with the difference between the two so many times.
+std::optional<double> PeakOf(const ProgramCost& one, const ProgramCost& two, double times) {
+  BlockDifference more;
+  more.withOneMore = &two;
+  more.times = times;
+  const std::optional<ProgramCost> many = extrapolate(one, {more});
+  return many ? std::optional<double>(many->peakBytes()) : std::nullopt;
+}
+
 TEST(ExtrapolateTest, ThePeakMayBeAtAnotherPlace) {
   const MemoryPlace update = {nullptr, nullptr, nullptr, 1};
   ProgramCost one = CostOf(1, 1, 100), two = CostOf(2, 1, 110);
@@ -47,12 +56,7 @@ TEST(ExtrapolateTest, ThePeakMayBeAtAnotherPlace) {
     cost->bytes = peakOf(cost->memory);
     ASSERT_EQ(cost->peakBytes(), 500);
   }
-  BlockDifference more;
-  more.withOneMore = &two;
-  more.times = 90;
-  const std::optional<ProgramCost> many = extrapolate(one, {more});
-  ASSERT_TRUE(many);
-  EXPECT_EQ(many->peakBytes(), 100 + 90 * 10);
+  EXPECT_EQ(PeakOf(one, two, 90), 100 + 90 * 10);
 }
 
 // Ops that come from no node are told apart by their order alone.
@@ -64,12 +68,7 @@ TEST(ExtrapolateTest, APlaceThatIsThereInAnotherNumberDoesNotCount) {
   one.memory[like(0)][kStash] = 0;
   two.memory[like(0)][kStash] = 90;
   two.memory[like(1)][kStash] = 0;
-  BlockDifference more;
-  more.withOneMore = &two;
-  more.times = 10;
-  const std::optional<ProgramCost> many = extrapolate(one, {more});
-  ASSERT_TRUE(many);
-  EXPECT_EQ(many->peakBytes(), 100 + 10 * 10);
+  EXPECT_EQ(PeakOf(one, two, 10), 100 + 10 * 10);
 }
 
 TEST(ExtrapolateTest, AnotherStageIsNone) {

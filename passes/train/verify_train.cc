@@ -57,14 +57,7 @@ class TrainVerifier {
                                       ValueKind::kGradient, ValueKind::kAccumulator}))) {
       return failure();
     }
-    if (&segment == &update_) return success();
-    for (const ValueRole& role : segment.results()) {
-      if (role.kind == ValueKind::kParameter || role.kind == ValueKind::kOptimizerState) {
-        return segment.function().emitError("returns a new ")
-               << roleText(role) << "; only @update may";
-      }
-    }
-    return success();
+    return &segment == &update_ ? success() : segment.checkStepsNothing();
   }
 
   // One role has one type in the whole module, but for outputs, which belong to a segment. What

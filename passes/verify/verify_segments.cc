@@ -66,7 +66,8 @@ class ProgramVerifier {
   LogicalResult checkValues(const SegmentRoles& segment) {
     FuncOp function = segment.function();
     // A new parameter may be made of its master alone.
-    if (failed(segment.checkReplaces({ValueKind::kGradient, ValueKind::kAccumulator}))) {
+    if (failed(segment.checkReplaces({ValueKind::kGradient, ValueKind::kAccumulator})) ||
+        (!isUpdate(function) && failed(segment.checkStepsNothing()))) {
       return failure();
     }
     for (auto [i, role] : llvm::enumerate(segment.arguments())) {
@@ -76,11 +77,6 @@ class ProgramVerifier {
       }
     }
     for (auto [i, role] : llvm::enumerate(segment.results())) {
-      const bool isStepped =
-          role.kind == ValueKind::kParameter || role.kind == ValueKind::kOptimizerState;
-      if (isStepped && !isUpdate(function)) {
-        return function.emitError("returns a new ") << roleText(role) << "; only @update may";
-      }
       if (failed(checkValue(function, role, function.getResultTypes()[i],
                             function.getResultAttr(i, ir::kShardingAttr)))) {
         return failure();
