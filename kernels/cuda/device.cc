@@ -82,9 +82,9 @@ absl::Status Device::Init() {
 
 Device::~Device() {
   if (!retained_) return;
-  // Nothing can be done about errors here, and after one of a kernel all of these fail.
+  // Nothing can be done about errors here, and after one of a kernel all of these fail. Streams are
+  // those of others, who have waited for them.
   (void)MakeCurrent();
-  (void)driver_.cuCtxSynchronize();
   attached_.clear();
   for (const CUdeviceptr former : former_scratch_) driver_.cuMemFree(former);
   if (scratch_ != 0) driver_.cuMemFree(scratch_);

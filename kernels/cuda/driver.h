@@ -31,7 +31,6 @@ namespace oriel::kernels::cuda {
   F(cuDevicePrimaryCtxRetain)          \
   F(cuDevicePrimaryCtxRelease)         \
   F(cuCtxSetCurrent)                   \
-  F(cuCtxSynchronize)                  \
   F(cuMemGetInfo)                      \
   F(cuMemAlloc)                        \
   F(cuMemFree)                         \

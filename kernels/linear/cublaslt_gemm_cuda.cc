@@ -251,7 +251,8 @@ absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeCublasLtGemm(const DeviceGemmSha
       (grad || shape.epilogue == Epilogue::kSumsOfA || shape.epilogue == Epilogue::kSumsOfB)) {
     return absl::UnimplementedError("cuBLASLt: no bias beside this epilogue");
   }
-  if (shape.batch > INT32_MAX) return absl::UnimplementedError("cuBLASLt: too many matrices");
+  // More are a launch's limit in some of its algorithms.
+  if (shape.batch > 65535) return absl::UnimplementedError("cuBLASLt: too many matrices");
   ORIEL_ASSIGN_OR_RETURN(Library* const library, device.Attached<Library>(&Library::Open));
   auto gemm = std::make_shared<CublasLtGemm>(shape, *library);
   ORIEL_RETURN_IF_ERROR(gemm->Init());

@@ -176,17 +176,6 @@ CUresult SetCurrent(CUcontext context) {
   return CUDA_SUCCESS;
 }
 
-CUresult SynchronizeContext() {
-  EmulatedDevice* device = CurrentDevice();
-  if (device == nullptr) return NoContext();
-  if (const CUresult result = CheckNoCapture("cuCtxSynchronize"); result != CUDA_SUCCESS) {
-    return result;
-  }
-  const Lock lock(device->mutex());
-  const CUresult result = device->RunUntil(nullptr, [device] { return device->IsIdle(); });
-  return result == CUDA_SUCCESS ? device->CheckGuards() : result;
-}
-
 // Memory.
 
 CUresult MemoryInfo(size_t* free, size_t* total) {
@@ -480,7 +469,6 @@ Driver MakeTable() {
   driver.cuDevicePrimaryCtxRetain = &RetainContext;
   driver.cuDevicePrimaryCtxRelease = &ReleaseContext;
   driver.cuCtxSetCurrent = &SetCurrent;
-  driver.cuCtxSynchronize = &SynchronizeContext;
   driver.cuMemGetInfo = &MemoryInfo;
   driver.cuMemAlloc = &Allocate;
   driver.cuMemFree = &Free;

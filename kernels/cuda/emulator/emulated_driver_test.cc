@@ -178,7 +178,8 @@ TEST(EmulatedDriver, AMissingEventIsFound) {
     ASSERT_EQ(driver.cuMemsetD8Async(x, 1, 1, first), CUDA_SUCCESS);
     ASSERT_EQ(driver.cuMemsetD8Async(x, 2, 1, second), CUDA_SUCCESS);
     uint8_t value = 0;
-    ASSERT_EQ(driver.cuCtxSynchronize(), CUDA_SUCCESS);
+    ASSERT_EQ(driver.cuStreamSynchronize(first), CUDA_SUCCESS);
+    ASSERT_EQ(driver.cuStreamSynchronize(second), CUDA_SUCCESS);
     ASSERT_EQ(driver.cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(&value), x, 1, first),
               CUDA_SUCCESS);
     orders.insert(value == 2);

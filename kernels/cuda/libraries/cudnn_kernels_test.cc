@@ -41,6 +41,12 @@ KernelSpec Attention(int64_t queries, int64_t keys, int64_t depth, DType dtype =
           {{"scale", 0.1}, {"causal", int64_t{1}}}};
 }
 
+KernelSpec AttentionGrad(int64_t rows, int64_t keys) {
+  const TensorSpec q = {DType::kBF16, {1, 2, rows, 16}}, k = {DType::kBF16, {1, 2, keys, 16}};
+  return {
+      "attention_grad", {q, q, k, k, q, {DType::kF32, {1, 2, rows}}}, {q, k, k}, {{"scale", 0.1}}};
+}
+
 TEST_F(CudnnKernelsTest, TakesAttention) {
   EXPECT_THAT(Dispatched(Attention(32, 32, 16)), HasSubstr("): MakeCudnnAttention\n"));
   KernelSpec grad = Attention(32, 32, 16);
@@ -67,13 +73,17 @@ TEST_F(CudnnKernelsTest, RefusalsAreLogged) {
   expect(masked, "Bottom right causal mask");
 }
 
+TEST_F(CudnnKernelsTest, GradientOfOneRow) {
+  EXPECT_THAT(Dispatched(AttentionGrad(1, 128)),
+              HasSubstr("not taken for the gradient of one row"));
+  EXPECT_THAT(Dispatched(AttentionGrad(2, 128)), HasSubstr("): MakeCudnnAttentionGrad\n"));
+}
+
 TEST_F(CudnnKernelsTest, MasksOverTilesThatAreNotFull) {
   const auto masked_grad = [](int64_t keys) {
-    const TensorSpec q = {DType::kBF16, {1, 2, 64, 16}}, k = {DType::kBF16, {1, 2, keys, 16}};
-    return KernelSpec{"attention_grad",
-                      {q, q, k, k, q, {DType::kF32, {1, 2, 64}}, {DType::kBool, {1, 1, 64, keys}}},
-                      {q, k, k},
-                      {{"scale", 0.1}}};
+    KernelSpec spec = AttentionGrad(64, keys);
+    spec.operands.push_back({DType::kBool, {1, 1, 64, keys}});
+    return spec;
   };
   const Cudnn* const emulated = *CudnnFor(device_->driver());
   Cudnn before = *emulated;

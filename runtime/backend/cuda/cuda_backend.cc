@@ -52,9 +52,12 @@ class CudaBackend final : public Backend {
         communicate_(std::move(communicate)) {}
 
   ~CudaBackend() override {
-    // Of errors nothing can be said here; what is on the streams ends or has failed.
+    // Of errors nothing can be said here; what is on the streams ends or has failed. Not the whole
+    // context: other ranks of the process may be recording in it, which would fail.
     (void)MakeCurrent();
-    driver_.cuCtxSynchronize();
+    for (const CUstream stream : streams_) {
+      if (stream != nullptr) driver_.cuStreamSynchronize(stream);
+    }
     ring_ = nullptr;
     for (const CUstream stream : streams_) {
       if (stream != nullptr) driver_.cuStreamDestroy(stream);
