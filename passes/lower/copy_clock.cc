@@ -43,6 +43,25 @@ int64_t CopyClock::microbatches() const {
   return static_cast<int64_t>(most);
 }
 
+int64_t CopyClock::period() const {
+  const size_t begin = runs_.size() / 4, end = runs_.size() / 2;
+  const auto repeatsAfter = [&](int64_t microbatches, size_t runs) {
+    for (size_t i = begin; i < end; ++i) {
+      const Run &run = runs_[i], &next = runs_[i + runs];
+      if (next.segment != run.segment || next.microbatch != run.microbatch + microbatches) {
+        return false;
+      }
+    }
+    return true;
+  };
+  // Runs of a microbatch; those of what runs once are not in the middle.
+  const int64_t each = static_cast<int64_t>(runs_.size()) / std::max<int64_t>(microbatches(), 1);
+  for (int64_t count = 1; count <= microbatches() / 4; ++count) {
+    if (repeatsAfter(count, count * each)) return count;
+  }
+  return 1;
+}
+
 const std::vector<CopyClock::Stay>& CopyClock::staysOf(const Storage& storage) const {
   std::vector<size_t> segments;
   for (const StorageUse& use : storage.uses) segments.push_back(use.segment);

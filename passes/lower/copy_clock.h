@@ -33,6 +33,9 @@ class CopyClock {
     return static_cast<int64_t>(runsOf_[segment].size());
   }
   int64_t microbatches() const;  // the most of any segment
+  // After how many microbatches the order of runs repeats itself, in the middle of the schedule; 1
+  // where it does not.
+  int64_t period() const;
   // The most that are in flight at a time; one counts for each segment that has begun it by writing
   // one of these values, until the last of them has been read.
   int64_t mostInFlight(const std::vector<const Storage*>& stash) const;

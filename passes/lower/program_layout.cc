@@ -1,6 +1,7 @@
 // Where the storages of a program lie: the placing half of ProgramMemory.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "llvm/ADT/STLExtras.h"
@@ -16,8 +17,10 @@ namespace {
 constexpr int64_t kMostCopies = 30'000;
 // About so many seconds take 3e8 steps.
 constexpr int64_t kMostSteps = 1'500'000'000;
-// Of the lower bound: nothing better is looked for.
+// Nothing better than this above the lower bound is looked for, and for each so many steps a
+// percent more is as good.
 constexpr int64_t kGoodPercent = 1;
+constexpr int64_t kStepsOfPercent = 100'000'000;
 
 // A value of one microbatch that lives within runs of a segment. Its memory serves others.
 bool isTemporary(const Storage& storage) {
@@ -115,8 +118,8 @@ MemoryLayout ProgramMemory::placeAll(int64_t enough, int64_t steps) const {
 
 // What is needed at least is often not enough: copies are in each other's way if microbatches come
 // back to them out of step. The most that any value needs has those of one microbatch take turns;
-// a multiple of what is in flight over all segments, those of several stages; a copy for each
-// microbatch always does, and makes the largest plan.
+// as many as are in flight over all segments, those of several stages, if the schedule comes round
+// to the same copies; a copy for each microbatch always does, and makes the largest plan.
 std::vector<int64_t> ProgramMemory::copiesToTry() const {
   int64_t most = 1;
   bool allTheSame = true;
@@ -130,9 +133,9 @@ std::vector<int64_t> ProgramMemory::copiesToTry() const {
   const int64_t microbatches = clock_->microbatches();
   std::vector<int64_t> counts;
   if (!allTheSame) counts.push_back(most);
-  const int64_t inFlight = clock_->mostInFlight(stash);
-  for (int64_t count = inFlight; inFlight > 1 && count < microbatches; count += inFlight) {
-    if (count > most) counts.push_back(count);
+  const int64_t inStep = std::lcm(clock_->mostInFlight(stash), clock_->period());
+  for (int64_t count : {inStep, 2 * inStep}) {
+    if (most < count && count < microbatches) counts.push_back(count);
   }
   if (microbatches > most) counts.push_back(microbatches);
   return counts;
@@ -158,25 +161,28 @@ MemoryLayout ProgramMemory::place(int64_t enough) {
   for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
     if (storage.isStash()) most = std::max(most, fewest_[id]);
   }
-  enough = std::max(enough, best.lowerBound + best.lowerBound / 100 * kGoodPercent);
   Copies chosen = {1, 1};
   int64_t steps = best.steps;
   auto attempt = [&](const Copies& copies) {
-    if (best.bytes <= enough) return;
+    const int64_t percent = kGoodPercent + steps / kStepsOfPercent;
+    const int64_t good = std::max(enough, best.lowerBound + best.lowerBound / 100 * percent);
+    if (best.bytes <= good) return;
     setCopies(copies);
     int64_t blocks = 0;
     for (const Storage& storage : assignment_.storages()) blocks += storage.slots;
     // An order takes so many at the most.
     if (blocks > kMostCopies || blocks * blocks / 2 > kMostSteps - steps) return;
-    MemoryLayout layout = placeAll(enough, kMostSteps - steps);
+    MemoryLayout layout = placeAll(good, kMostSteps - steps);
     steps += layout.steps;
     if (layout.bytes >= best.bytes) return;
     best = std::move(layout);
     chosen = copies;
   };
-  for (int64_t count : copiesToTry()) attempt({count, 1});
-  // A run finds room where its own microbatch has its copies, which are elsewhere in other runs.
-  attempt({chosen.stash, std::max(chosen.stash, most)});
+  for (int64_t count : copiesToTry()) {
+    attempt({count, 1});
+    // A run finds room where its own microbatch has its copies, which are elsewhere in other runs.
+    attempt({count, std::max(count, most)});
+  }
   setCopies(chosen);
   return best;
 }
