@@ -50,30 +50,19 @@ class Repeater {
 
   std::optional<std::vector<ProgramCost>> run() {
     if (!readChannels()) return std::nullopt;
-    const std::optional<PipelineSchedule> schedule =
-        scheduleOf(repeated_.grids(), repeated_.microbatches);
-    const std::optional<PipelineSchedule> before =
-        scheduleOf(keptGrids(), repeated_.keptMicrobatches);
-    if (!schedule || !before) return std::nullopt;
+    const std::optional<PipelineSchedule> schedule = this->schedule();
+    if (!schedule) return std::nullopt;
     std::vector<ProgramCost> programs;
     for (int64_t grid = 0; grid < repeated_.grids(); ++grid) {
       programs.push_back(programOf(grid, (*schedule)[grid]));
-      ProgramCost& program = programs.back();
-      const ProgramCost& like = compiled_[repeated_.keptOf[grid]];
-      program.cachedBytes = cachedBytesOn(grid);
-      auto own = like.memoryOn.find(grid);
-      if (own != like.memoryOn.end()) {
-        program.bytes = peakOf(own->second);
-      } else {
-        program.bytes = bytesWithStash(like, (*before)[repeated_.keptOf[grid]], (*schedule)[grid]);
-      }
+      programs.back().cachedBytes = cachedBytesOn(grid);
+      programs.back().bytes = bytesOn(grid);
     }
     return isWhole(programs) ? std::optional(std::move(programs)) : std::nullopt;
   }
 
   std::optional<std::vector<ScheduledRun>> onKept(int64_t grid) const {
-    const std::optional<PipelineSchedule> schedule =
-        scheduleOf(repeated_.grids(), repeated_.microbatches);
+    const std::optional<PipelineSchedule> schedule = this->schedule();
     if (!schedule) return std::nullopt;
     const int64_t kept = repeated_.keptOf[grid];
     std::vector<StageRun> runs = (*schedule)[grid];
@@ -85,16 +74,13 @@ class Repeater {
 
   // Of the same grids.
   std::optional<std::vector<ProgramCost>> runMicrobatches() {
-    const std::optional<PipelineSchedule> schedule =
-        scheduleOf(repeated_.grids(), repeated_.microbatches);
-    const std::optional<PipelineSchedule> before =
-        scheduleOf(repeated_.grids(), repeated_.keptMicrobatches);
-    if (!schedule || !before) return std::nullopt;
+    const std::optional<PipelineSchedule> schedule = this->schedule();
+    if (!schedule) return std::nullopt;
     std::vector<ProgramCost> programs = compiled_;
-    for (size_t grid = 0; grid < programs.size(); ++grid) {
+    for (int64_t grid = 0; grid < repeated_.grids(); ++grid) {
       setSchedule((*schedule)[grid], &programs[grid]);
-      programs[grid].cachedBytes = cachedBytesOn(static_cast<int64_t>(grid));
-      programs[grid].bytes = bytesWithStash(compiled_[grid], (*before)[grid], (*schedule)[grid]);
+      programs[grid].cachedBytes = cachedBytesOn(grid);
+      programs[grid].bytes = bytesOn(grid);
     }
     return programs;
   }
@@ -121,13 +107,14 @@ class Repeater {
     return true;
   }
 
-  std::optional<PipelineSchedule> scheduleOf(int64_t grids, int64_t microbatches) const {
+  // Of the whole pipeline.
+  std::optional<PipelineSchedule> schedule() const {
+    const int64_t grids = repeated_.grids();
     PipelineShape shape;
     shape.grids = grids;
-    shape.microbatches = microbatches;
+    shape.microbatches = repeated_.microbatches;
     for (int64_t stage = 0; stage < grids * repeated_.interleave; ++stage) {
-      const int64_t grid = stage % grids;
-      const int64_t kept = grids == keptGrids() ? grid : repeated_.keptOf[grid];
+      const int64_t kept = repeated_.keptOf[stage % grids];
       const int64_t keptStage = stage / grids * keptGrids() + kept;
       const auto& segments = compiled_[kept].profile.segments;
       shape.hasBackward.push_back(std::any_of(segments.begin(), segments.end(), [&](auto& entry) {
@@ -144,7 +131,6 @@ class Repeater {
     const ProgramCost& like = compiled_[kept];
     ProgramCost program;
     program.ranks = like.ranks;
-    program.bytes = like.bytes;
     program.profile.name = "p" + std::to_string(grid);
     program.profile.firstRank = repeated_.firstRanks[grid];
     program.profile.slowdown = like.profile.slowdown;
@@ -184,21 +170,10 @@ class Repeater {
     return own == like.cachedBytesOn.end() ? like.cachedBytes : own->second;
   }
 
-  // What is kept grows with the microbatches in flight, and the peak may be elsewhere then.
-  static MemoryBytes bytesWithStash(const ProgramCost& program, const std::vector<StageRun>& before,
-                                    const std::vector<StageRun>& after) {
-    const auto was = static_cast<double>(peakInFlight(before));
-    const auto is = static_cast<double>(peakInFlight(after));
-    MemoryBytes most = program.bytes;
-    if (was <= 0 || was == is) return most;
-    constexpr auto kStash = static_cast<size_t>(MemoryUse::kStash);
-    most[kStash] *= is / was;
-    for (const auto& [place, there] : program.memory) {
-      MemoryBytes bytes = there;
-      bytes[kStash] *= is / was;
-      if (sumOf(bytes) > sumOf(most)) most = bytes;
-    }
-    return most;
+  MemoryBytes bytesOn(int64_t grid) const {
+    const ProgramCost& like = compiled_[repeated_.keptOf[grid]];
+    auto own = like.memoryOn.find(grid);
+    return own == like.memoryOn.end() ? like.bytes : peakOf(own->second);
   }
 
   int64_t stageOn(int64_t grid, int64_t keptStage) const {

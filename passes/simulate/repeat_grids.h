@@ -37,10 +37,9 @@ std::optional<std::vector<ScheduledRun>> scheduleOnKept(const std::vector<Progra
                                                         const RepeatedGrids& repeated,
                                                         int64_t grid);
 
-// By grid. What a grid keeps for the backward is as `memoryOn` says, else it grows with the
-// microbatches that it has in flight. Of what programs tell each other in `update`, only what
-// compiled ones do is there. None where programs send to others than their neighbours, so that some
-// of them can't stand for all.
+// By grid. Its memory is what `memoryOn` says, else that of the program that stands for it. Of what
+// programs tell each other in `update`, only what compiled ones do is there. None where programs
+// send to others than their neighbours, so that some of them can't stand for all.
 std::optional<std::vector<ProgramCost>> repeatGrids(const std::vector<ProgramCost>& compiled,
                                                     const RepeatedGrids& repeated);
 

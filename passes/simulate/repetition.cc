@@ -157,13 +157,16 @@ void Repetition::restrict(Strategy* strategy, Recipe* recipe) const {
 
 mlir::LogicalResult Repetition::addMemoryOfGrids(mlir::ModuleOp module,
                                                  std::vector<ProgramCost>* costs) const {
-  const bool isInHalves = repeatsGrids() && grids_.schedule == ScheduleKind::kZbH1;
-  const bool isCached = grids_.grids() > 1 && softwareStackOf(module).memory.isCached;
-  if (!isInHalves && !isCached) return mlir::success();
-  // Enough for the steady state, with which all others have as many in flight.
+  if (grids_.grids() * grids_.interleave == 1) return mlir::success();
+  const bool isRepeated = repeatsGrids() || repeatsMicrobatches();
+  const bool isCached = softwareStackOf(module).memory.isCached;
+  if (!isRepeated && !isCached) return mlir::success();
+  // Enough for the steady state, with which all others have as many in flight; gpipe has all.
   constexpr int64_t kTimes = 3;
   RepeatedGrids few = grids_;
-  few.microbatches = std::min(few.microbatches, kTimes * few.grids());
+  if (few.schedule != ScheduleKind::kGPipe) {
+    few.microbatches = std::min(few.microbatches, kTimes * few.grids());
+  }
   std::vector<mlir::ModuleOp> programs;
   for (mlir::ModuleOp program : ir::programsOf(module)) programs.push_back(program);
   for (int64_t grid = 0; grid < few.grids(); ++grid) {
@@ -172,7 +175,7 @@ mlir::LogicalResult Repetition::addMemoryOfGrids(mlir::ModuleOp module,
     if (!schedule) continue;
     mlir::FailureOr<ScheduledMemory> memory = memoryWith(programs[kept], *schedule);
     if (failed(memory)) return mlir::failure();
-    if (isInHalves) (*costs)[kept].memoryOn[grid] = std::move(memory->byPlace);
+    if (isRepeated) (*costs)[kept].memoryOn[grid] = std::move(memory->byPlace);
     if (isCached) (*costs)[kept].cachedBytesOn[grid] = memory->cachedBytes;
   }
   return mlir::success();

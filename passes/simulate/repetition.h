@@ -44,10 +44,9 @@ class Repetition {
   // For the grids that are compiled. Names of parameters stay.
   void restrict(Strategy* strategy, Recipe* recipe) const;
 
-  // What the memory of each grid is, where that doesn't follow from the microbatches that it has in
-  // flight: a backward in halves keeps a part of a microbatch longer, and where an allocator finds
-  // room depends on all that it was asked for. `module` is what `costs` are
-  // of. Fails as programCosts().
+  // What the memory of each grid is by its own schedule, where it stands for others or has more
+  // microbatches, and what an allocator reserves. `module` is what `costs` are of. Fails as
+  // programCosts().
   mlir::LogicalResult addMemoryOfGrids(mlir::ModuleOp module,
                                        std::vector<ProgramCost>* costs) const;
 
