@@ -93,6 +93,53 @@ bool findTaken(Value value, Place place, llvm::SmallVector<std::pair<Operation*,
   return true;
 }
 
+// The columns of `width` that slices take, in order; none if they don't make them up.
+llvm::SmallVector<Columns> piecesOf(llvm::ArrayRef<Taken> taken, int64_t width) {
+  llvm::SmallVector<Columns> pieces;
+  for (const Taken& each : taken) pieces.push_back(each.columns);
+  llvm::sort(pieces);
+  pieces.erase(llvm::unique(pieces), pieces.end());
+  int64_t next = 0;
+  for (auto [from, to] : pieces) {
+    if (from != next || to == from) return {};
+    next = to;
+  }
+  if (pieces.size() < 2 || next != width) return {};
+  return pieces;
+}
+
+// What a slice took, of its columns alone.
+Value alongPath(mlir::OpBuilder& builder, const Taken& taken, Value value) {
+  for (auto [op, place] : taken.path) {
+    if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(op)) {
+      value = ir::TransposeOp::create(builder, op->getLoc(), value, transpose.getPermutation());
+      continue;
+    }
+    RankedTensorType type = typeOf(op->getResult(0));
+    llvm::SmallVector<int64_t> shape(type.getShape());
+    shape[place.dim] = (taken.columns.second - taken.columns.first) / place.columns;
+    value = ir::reshapeTo(builder, op->getLoc(), value, type.clone(shape));
+  }
+  return value;
+}
+
+// Puts what was made of the columns in the place of slices.
+void takeFrom(mlir::OpBuilder& builder, llvm::ArrayRef<Taken> taken,
+              const std::map<Columns, Value>& made) {
+  for (const Taken& each : taken) {
+    ir::SliceOp slice = each.slice;
+    builder.setInsertionPoint(slice);
+    slice.getResult().replaceAllUsesWith(alongPath(builder, each, made.at(each.columns)));
+    slice.erase();
+  }
+}
+
+// With all that only leads to slices that are gone.
+void eraseUnused(Operation* op) {
+  for (Operation* user : llvm::make_early_inc_range(op->getUsers())) eraseUnused(user);
+  op->erase();
+}
+
 // A linear layer that becomes several.
 struct Cut {
   ir::LinearOp linear;
@@ -111,8 +158,9 @@ class ProductCutter {
     findAllBefore(output);
   }
 
-  // Whether anything was cut.
+  // Whether there is more to do, for another one: what was cut, or can be now.
   bool run() {
+    if (sliceSummands()) return true;
     for (auto linear : main_.getOps<ir::LinearOp>()) {
       if (std::optional<Cut> cut = cutOf(linear)) cuts_.push_back(std::move(*cut));
     }
@@ -148,13 +196,17 @@ class ProductCutter {
     return ir::ParameterOp(values_.parameters.lookup(parameter)).getOnnxName().str();
   }
 
+  bool isSplit(ir::LinearOp linear) const {
+    const std::string name = nameOf(linear.getWeight());
+    return strategy_.commonTensorParallel(moduleOf(strategy_, name)) > 1;
+  }
+
   // Tensor parallelism needs it. Else it saves the copies that the slices are, in the forward and
   // the backward, of all columns of the result, and reads the input once more for each further
   // piece, and so its gradient: in products, where most of that is hidden.
   bool pays(ir::LinearOp linear, size_t pieces) const {
     constexpr int64_t kHidden = 2;
-    std::string name = nameOf(linear.getWeight());
-    if (strategy_.commonTensorParallel(moduleOf(strategy_, name)) > 1) return true;
+    if (isSplit(linear)) return true;
     const int64_t columns = linear.getType().getShape().back();
     const int64_t read =
         llvm::cast<mlir::RankedTensorType>(linear.getInput().getType()).getShape().back();
@@ -176,22 +228,97 @@ class ProductCutter {
     int64_t last = linear.getType().getRank() - 1;
     llvm::SmallVector<std::pair<Operation*, Place>> path;
     if (!findTaken(linear.getResult(), {last, 1}, path, cut.taken)) return std::nullopt;
+    cut.pieces = piecesOf(cut.taken, linear.getType().getDimSize(last));
+    if (cut.pieces.empty() || !areTrained(cut.taken, cut.pieces)) return std::nullopt;
+    return pays(linear, cut.pieces.size()) ? std::optional(cut) : std::nullopt;
+  }
+
+  // All have a gradient, as the whole has. Columns for another output would be frozen.
+  bool areTrained(llvm::ArrayRef<Taken> taken, llvm::ArrayRef<Columns> pieces) const {
     std::set<Columns> trained;
-    for (const Taken& each : cut.taken) {
-      cut.pieces.push_back(each.columns);
+    for (const Taken& each : taken) {
       if (beforeLoss_.contains(each.slice)) trained.insert(each.columns);
     }
-    llvm::sort(cut.pieces);
-    cut.pieces.erase(llvm::unique(cut.pieces), cut.pieces.end());
-    int64_t next = 0;
-    for (auto [from, to] : cut.pieces) {
-      if (from != next || to == from) return std::nullopt;
-      next = to;
+    return trained.size() == pieces.size();
+  }
+
+  // Whether a value is made, column by column, of products that tensor parallelism could cut and of
+  // numbers: so is a layer's product with that of its adapter.
+  bool isOfProducts(Value value, llvm::ArrayRef<int64_t> shape, bool isOutermost) const {
+    if (typeOf(value).getRank() == 0) return true;
+    Operation* op = value.getDefiningOp();
+    if (!op || typeOf(value).getShape() != shape) return false;
+    if (!isOutermost && !value.hasOneUse()) return false;
+    if (auto linear = llvm::dyn_cast<ir::LinearOp>(op)) {
+      Value bias = linear.getBias();
+      return !isOutermost && isOwn(linear.getWeight()) && (!bias || isOwn(bias)) && isSplit(linear);
     }
-    // All have a gradient, as the whole has. Columns for another output would be frozen.
-    if (trained.size() != cut.pieces.size()) return std::nullopt;
-    if (cut.pieces.size() < 2 || next != linear.getType().getDimSize(last)) return std::nullopt;
-    return pays(linear, cut.pieces.size()) ? std::optional(cut) : std::nullopt;
+    return op->hasTrait<ir::Pointwise>() && op->getNumResults() == 1 &&
+           llvm::all_of(op->getOperands(), [&](Value operand) {
+             return isOfProducts(operand, shape, /*isOutermost=*/false);
+           });
+  }
+
+  // Slices of what is made of several products become slices of these. Whether there were any.
+  bool sliceSummands() {
+    llvm::SmallVector<Value> wholes;
+    for (Operation& op : main_.getBody().front().without_terminator()) {
+      if (op.getNumResults() != 1) continue;
+      Value value = op.getResult(0);
+      if (isOfProducts(value, typeOf(value).getShape(), /*isOutermost=*/true)) {
+        wholes.push_back(value);
+      }
+    }
+    return llvm::count_if(wholes, [&](Value whole) { return sliceSummandsOf(whole); }) > 0;
+  }
+
+  bool sliceSummandsOf(Value whole) {
+    const int64_t last = typeOf(whole).getRank() - 1;
+    llvm::SmallVector<Taken> taken;
+    llvm::SmallVector<std::pair<Operation*, Place>> path;
+    if (!findTaken(whole, {last, 1}, path, taken)) return false;
+    llvm::SmallVector<Columns> pieces = piecesOf(taken, typeOf(whole).getDimSize(last));
+    if (pieces.empty() || !areTrained(taken, pieces)) return false;
+    mlir::OpBuilder builder(main_.getContext());
+    builder.setInsertionPointAfterValue(whole);
+    std::map<Columns, Value> made;
+    for (const Columns& columns : pieces) made[columns] = columnsOf(builder, whole, columns);
+    takeFrom(builder, taken, made);
+    eraseWithOperands(whole.getDefiningOp());
+    return true;
+  }
+
+  // Of what isOfProducts: the same of slices of the products.
+  static Value columnsOf(mlir::OpBuilder& builder, Value whole, Columns columns) {
+    RankedTensorType type = typeOf(whole);
+    if (type.getRank() == 0) return whole;
+    llvm::SmallVector<int64_t> shape(type.getShape());
+    shape.back() = columns.second - columns.first;
+    Operation* op = whole.getDefiningOp();
+    if (llvm::isa<ir::LinearOp>(op)) {
+      llvm::SmallVector<int64_t> starts(shape.size()), limits(type.getShape()),
+          strides(shape.size(), 1);
+      starts.back() = columns.first;
+      limits.back() = columns.second;
+      return ir::SliceOp::create(builder, op->getLoc(), whole, starts, limits, strides);
+    }
+    mlir::IRMapping operands;
+    for (Value operand : op->getOperands()) {
+      operands.map(operand, columnsOf(builder, operand, columns));
+    }
+    Operation* copy = builder.clone(*op, operands);
+    copy->getResult(0).setType(type.clone(shape));
+    return copy->getResult(0);
+  }
+
+  // With what it alone reads, but for products.
+  static void eraseWithOperands(Operation* op) {
+    llvm::SmallVector<Value> operands(op->getOperands());
+    eraseUnused(op);
+    for (Value operand : operands) {
+      Operation* before = operand.getDefiningOp();
+      if (before && before->hasTrait<ir::Pointwise>()) eraseWithOperands(before);
+    }
   }
 
   // Parameters, and arguments behind all others. At once: MLIR keeps every list of attributes.
@@ -239,29 +366,8 @@ class ProductCutter {
           builder, linear.getLoc(), linear.getInput(), cut.weights[i],
           cut.biases.empty() ? Value() : cut.biases[i], linear.getTransposeWeight());
     }
-    for (Taken& taken : cut.taken) {
-      builder.setInsertionPoint(taken.slice);
-      Value value = products[taken.columns];
-      for (auto [op, place] : taken.path) {
-        if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(op)) {
-          value = ir::TransposeOp::create(builder, op->getLoc(), value, transpose.getPermutation());
-          continue;
-        }
-        RankedTensorType type = typeOf(op->getResult(0));
-        llvm::SmallVector<int64_t> shape(type.getShape());
-        shape[place.dim] = (taken.columns.second - taken.columns.first) / place.columns;
-        value = ir::reshapeTo(builder, op->getLoc(), value, type.clone(shape));
-      }
-      taken.slice.getResult().replaceAllUsesWith(value);
-      taken.slice.erase();
-    }
+    takeFrom(builder, cut.taken, products);
     eraseUnused(linear);
-  }
-
-  // With all that only leads to slices that are gone.
-  static void eraseUnused(Operation* op) {
-    for (Operation* user : llvm::make_early_inc_range(op->getUsers())) eraseUnused(user);
-    op->erase();
   }
 
   void eraseWholes() {

@@ -14,7 +14,8 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
     parameters that remember where they lie in that of the files (`oriel.whole`, `oriel.start`). Cut
     are parameters of this layer alone that the strategy has no rule of its own for, where the loss
     depends on each slice: on tensor-parallel ranks, and elsewhere where the slices would copy more
-    than the products of the pieces read again.
+    than the products of the pieces read again. On tensor-parallel ranks, slices of what is made of
+    several products column by column, such as a layer's and its adapter's, are slices of these first.
 
     ```mlir
     oriel.parameter @p0 {onnx_name = "qkv.weight", type = tensor<8x24xf32>}

@@ -1,5 +1,6 @@
 #include "passes/strategize/tensor_blocks.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -42,6 +43,16 @@ struct Candidate {
 
   // Whether it splits as it is, whatever others do.
   bool isPlain() const { return outside.empty() && !takesSteps; }
+
+  // Elements of the parameters that it cuts.
+  int64_t elements() const {
+    int64_t sum = 0;
+    for (const TensorBlock::Cut& cut : block.cuts) {
+      ir::ParameterOp parameter = cut.parameter;
+      sum += llvm::cast<mlir::RankedTensorType>(parameter.getType()).getNumElements();
+    }
+    return sum;
+  }
 
   // Whether it has this op, cut like that.
   bool has(Operation* op, const std::map<int, RankRange>& cuts) const {
@@ -278,6 +289,20 @@ std::set<int64_t> rankCounts(const SegmentValues& values, const TensorBlockOptio
   return counts;
 }
 
+// Whether they cut a parameter or an op in two ways.
+bool areInConflict(const Candidate& a, const Candidate& b) {
+  for (const TensorBlock::Cut& cut : a.block.cuts) {
+    for (const TensorBlock::Cut& other : b.block.cuts) {
+      if (cut.parameter != other.parameter) continue;
+      if (cut.dim != other.dim || !(cut.range == other.range)) return true;
+    }
+  }
+  return llvm::any_of(a.ops, [&](const auto& entry) {
+    auto other = b.ops.find(entry.first);
+    return other != b.ops.end() && other->second != entry.second;
+  });
+}
+
 // Chooses of candidates those that can be together. What one makes in pieces may be read by another
 // one that takes it in these pieces: then both are there, or none.
 class BlockChoice {
@@ -286,6 +311,12 @@ class BlockChoice {
   struct Alternatives {
     Operation* reduction;
     std::vector<Candidate> candidates;
+
+    int64_t elements() const {
+      int64_t most = 0;
+      for (const Candidate& candidate : candidates) most = std::max(most, candidate.elements());
+      return most;
+    }
   };
 
   explicit BlockChoice(std::vector<Alternatives> all) : all_(std::move(all)) {}
@@ -382,6 +413,35 @@ class BlockChoice {
   std::vector<std::pair<Operation*, std::string>> notes_;
 };
 
+// Of what is in each other's way the largest comes first: two small products beside a large one (Hu
+// et al. 2021, section 4.1) would else be a block of the few columns between them, and the large
+// one whole.
+void sortBySize(std::vector<BlockChoice::Alternatives>& all) {
+  llvm::stable_sort(all, [](const auto& a, const auto& b) { return a.elements() > b.elements(); });
+}
+
+// Moves those of `plain` to `later` that are in the way of something much larger in `together`.
+void yieldToLarger(std::vector<BlockChoice::Alternatives>& plain,
+                   const std::vector<BlockChoice::Alternatives>& together,
+                   std::vector<BlockChoice::Alternatives>& later) {
+  constexpr int64_t kMuch = 4;
+  const auto yields = [&](const BlockChoice::Alternatives& alternatives) {
+    return llvm::any_of(together, [&](const BlockChoice::Alternatives& others) {
+      return others.elements() >= kMuch * alternatives.elements() &&
+             llvm::any_of(alternatives.candidates, [&](const Candidate& own) {
+               return llvm::any_of(others.candidates, [&](const Candidate& other) {
+                 return areInConflict(own, other);
+               });
+             });
+    });
+  };
+  std::vector<BlockChoice::Alternatives> first;
+  for (BlockChoice::Alternatives& alternatives : plain) {
+    (yields(alternatives) ? later : first).push_back(std::move(alternatives));
+  }
+  plain = std::move(first);
+}
+
 }  // namespace
 
 std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
@@ -413,7 +473,11 @@ std::vector<TensorBlock> findTensorBlocks(mlir::func::FuncOp forward,
       list.push_back(std::move(alternatives));
     }
   }
-  for (auto* later : {&together, &bySteps}) llvm::move(*later, std::back_inserter(all));
+  std::vector<BlockChoice::Alternatives> small;
+  sortBySize(all);
+  sortBySize(together);
+  yieldToLarger(all, together, small);
+  for (auto* later : {&together, &small, &bySteps}) llvm::move(*later, std::back_inserter(all));
   BlockChoice choice(std::move(all));
   choice.run();
   std::vector<TensorBlock> blocks;

@@ -21,6 +21,7 @@ class Gpt:
     head_norms: bool = False  # of queries and keys, over all heads (OLMo 2, 2025)
     position_bias: bool = False  # of each head by distance, learned, one table for all blocks (T5, Raffel et al. 2020)
     alibi: bool = False  # a bias of the attention for each head, by distance (Press et al. 2022)
+    adapters: int = 0  # columns of a low-rank product that is added to each linear layer's (LoRA, Hu et al. 2021)
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
     def model(self) -> bytes:
@@ -41,7 +42,13 @@ class Gpt:
 
         def linear(x: str, name: str, inputs: int, outputs: int) -> str:
             product = graph.node("MatMul", [x, weight(f"{name}.weight", inputs, outputs)], f"{name}.product")
-            return graph.node("Add", [product, weight(f"{name}.bias", outputs)], f"{name}.out")
+            out = graph.node("Add", [product, weight(f"{name}.bias", outputs)], f"{name}.out")
+            if not self.adapters:
+                return out
+            low = graph.node("MatMul", [x, weight(f"{name}.lora_A", inputs, self.adapters)], f"{name}.low")
+            added = graph.node("MatMul", [low, weight(f"{name}.lora_B", self.adapters, outputs)], f"{name}.added")
+            added = graph.node("Mul", [added, constant(f"{name}.scaling", 2, "f4")], f"{name}.adapter")
+            return graph.node("Add", [out, added], f"{name}.adapted")
 
         def parts(x: str, size: int, count: int) -> list[str]:
             """The last dimension in pieces of `size`."""

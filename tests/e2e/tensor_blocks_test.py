@@ -27,6 +27,12 @@ class TensorBlocksTest(TensorParallelTestCase):
     def test_bias_that_blocks_share(self):
         self.check(position_bias=True)
 
+    def test_adapters(self):
+        self.check(adapters=4)
+
+    def test_adapters_of_cut_products(self):
+        self.check(adapters=4, fused=True, gated=True)
+
     def test_norms_over_all_heads(self):
         self.check(head_norms=True)
 

@@ -129,3 +129,52 @@ func.func @main(
   %y = oriel.concat %v, %q, %k {dim = 1 : i64} : (tensor<6x4xf32>, tensor<6x8xf32>, tensor<6x4xf32>) -> tensor<6x16xf32>
   return %y : tensor<6x16xf32>
 }
+
+// -----
+
+// The slices are of a sum with the product of an adapter, times a number: both products are cut.
+
+// CHECK: @p0_0 {onnx_name = "w", oriel.start = array<i64: 0, 0>, oriel.whole = array<i64: 8, 16>, type = tensor<8x12xf32>}
+// CHECK: @p0_1 {onnx_name = "w", oriel.start = array<i64: 0, 12>, oriel.whole = array<i64: 8, 16>, type = tensor<8x4xf32>}
+// CHECK: @p1 {onnx_name = "a", type = tensor<8x2xf32>}
+// CHECK: @p2_2 {onnx_name = "b", oriel.start = array<i64: 0, 0>, oriel.whole = array<i64: 2, 16>, type = tensor<2x12xf32>}
+// CHECK: @p2_3 {onnx_name = "b", oriel.start = array<i64: 0, 12>, oriel.whole = array<i64: 2, 16>, type = tensor<2x4xf32>}
+// CHECK: func.func @main
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<6x8xf32> {
+// CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<8x2xf32> {
+// CHECK-SAME: %[[W0:[a-z0-9]+]]: tensor<8x12xf32> {
+// CHECK-SAME: %[[W1:[a-z0-9]+]]: tensor<8x4xf32> {
+// CHECK-SAME: %[[B0:[a-z0-9]+]]: tensor<2x12xf32> {
+// CHECK-SAME: %[[B1:[a-z0-9]+]]: tensor<2x4xf32> {
+// CHECK-DAG: %[[TWO:.*]] = oriel.constant
+// CHECK-DAG: %[[LOW:.*]] = oriel.linear %[[X]], %[[A]]
+// CHECK-DAG: %[[P0:.*]] = oriel.linear %[[X]], %[[W0]]
+// CHECK-DAG: %[[P1:.*]] = oriel.linear %[[X]], %[[W1]]
+// CHECK-DAG: %[[Q0:.*]] = oriel.linear %[[LOW]], %[[B0]]
+// CHECK-DAG: %[[Q1:.*]] = oriel.linear %[[LOW]], %[[B1]]
+// CHECK-DAG: %[[T0:.*]] = oriel.mul %[[Q0]], %[[TWO]] : (tensor<6x12xf32>, tensor<f32>) -> tensor<6x12xf32>
+// CHECK-DAG: %[[T1:.*]] = oriel.mul %[[Q1]], %[[TWO]] : (tensor<6x4xf32>, tensor<f32>) -> tensor<6x4xf32>
+// CHECK-DAG: %[[S0:.*]] = oriel.add %[[P0]], %[[T0]]
+// CHECK-DAG: %[[S1:.*]] = oriel.add %[[P1]], %[[T1]]
+// CHECK-NOT: slice
+// CHECK: oriel.concat %[[S1]], %[[S0]]
+oriel.parameter @p0 {onnx_name = "w", type = tensor<8x16xf32>}
+oriel.parameter @p1 {onnx_name = "a", type = tensor<8x2xf32>}
+oriel.parameter @p2 {onnx_name = "b", type = tensor<2x16xf32>}
+func.func @main(
+    %x: tensor<6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+    %a: tensor<8x2xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+    %b: tensor<2x16xf32> {oriel.kind = "parameter", oriel.ref = "p2"})
+    -> (tensor<6x16xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %two = oriel.constant {value = dense<2.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.linear %x, %w : (tensor<6x8xf32>, tensor<8x16xf32>) -> tensor<6x16xf32>
+  %1 = oriel.linear %x, %a : (tensor<6x8xf32>, tensor<8x2xf32>) -> tensor<6x2xf32>
+  %2 = oriel.linear %1, %b : (tensor<6x2xf32>, tensor<2x16xf32>) -> tensor<6x16xf32>
+  %3 = oriel.mul %2, %two : (tensor<6x16xf32>, tensor<f32>) -> tensor<6x16xf32>
+  %4 = oriel.add %0, %3 : (tensor<6x16xf32>, tensor<6x16xf32>) -> tensor<6x16xf32>
+  %first = oriel.slice %4 {starts = array<i64: 0, 0>, limits = array<i64: 6, 12>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x12xf32>
+  %last = oriel.slice %4 {starts = array<i64: 0, 12>, limits = array<i64: 6, 16>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x4xf32>
+  %y = oriel.concat %last, %first {dim = 1 : i64} : (tensor<6x4xf32>, tensor<6x12xf32>) -> tensor<6x16xf32>
+  return %y : tensor<6x16xf32>
+}
