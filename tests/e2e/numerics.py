@@ -167,7 +167,13 @@ def pairwise(strategies: list[Strategy]) -> list[Strategy]:
 
 
 class StrategyError(Exception):
-    """A strategy does not compile or run; what the binary said."""
+    """A strategy does not compile or run, or gives something else; what the binary said, if one did."""
+
+    def __init__(self, strategy, reason: str, binary: str | None = None, returncode: int = 0):
+        super().__init__(f"{strategy}: {reason}")
+        self.reason = reason
+        self.binary = binary
+        self.returncode = returncode
 
 
 class Measurement:
@@ -197,10 +203,10 @@ class Measurement:
         self.losses = losses(self._train("adamw", adamw_steps))
         self.plan = folder / "adamw.oplan"
 
-    def _run(self, *arguments) -> None:
-        result = run(*arguments, timeout=300)
+    def _run(self, binary: str, *arguments) -> None:
+        result = run(binary, *arguments, timeout=300)
         if result.returncode != 0:
-            raise StrategyError(f"{self._strategy}: {result.stderr[-2000:]}")
+            raise StrategyError(self._strategy, result.stderr[-2000:], binary, result.returncode)
 
     def _train(self, kind: str, steps: int, *arguments) -> list[dict]:
         plan, metrics = self._folder / f"{kind}.oplan", self._folder / f"{kind}.jsonl"
@@ -223,20 +229,20 @@ class Measurement:
     def compare(self, expected: "Measurement") -> dict[str, float]:
         """The largest differences, by the keys of LIMITS."""
         if set(self.gradients) != set(expected.gradients):
-            raise StrategyError(f"{self._strategy}: other gradients than on one rank")
+            raise StrategyError(self._strategy, "other gradients than on one rank")
         norms = {name: numpy.linalg.norm(gradient.astype(numpy.float64))
                  for name, gradient in expected.gradients.items()}
         total = numpy.sqrt(sum(norm**2 for norm in norms.values()))
         share = ZERO_SHARE if self._precision == "f32" else BF16_ZERO_SHARE
         compared = [name for name, norm in norms.items() if norm >= share * total]
         if len(compared) < 0.8 * len(norms):
-            raise StrategyError(f"{self._strategy}: only {len(compared)} gradients are not zero")
+            raise StrategyError(self._strategy, f"only {len(compared)} gradients are not zero")
         return {
             "gradient": max(relative_error(self.gradients[name], expected.gradients[name])
                             for name in compared),
             "parameter": max(float(numpy.abs(self.parameters[name] - value).max())
                              for name, value in expected.parameters.items()),
-            "loss": max(abs(actual / wanted - 1)
+            "loss": max(abs(actual - wanted) / (abs(wanted) or 1)
                         for actual, wanted in zip(self.losses, expected.losses, strict=True)),
         }
 
