@@ -107,6 +107,9 @@ TEST(DeviceGemmTest, CublasLtSaysWhatItRefuses) {
   GemmShape empty = plain;
   empty.k = 0;
   EXPECT_THAT(refusal(empty), HasSubstr("nothing to multiply"));
+  GemmShape many = plain;
+  many.batch = 65536;
+  EXPECT_THAT(refusal(many), HasSubstr("too many matrices"));
   GemmShape mixed = plain;
   mixed.factors = mixed.result = DType::kBF16;
   mixed.bias = true;

@@ -178,10 +178,12 @@ MemoryLayout ProgramMemory::place(int64_t enough) {
     best = std::move(layout);
     chosen = copies;
   };
+  // A run finds room where its own microbatch has its copies, which are elsewhere in other runs: so
+  // temporaries have as many.
+  attempt({1, most});
   for (int64_t count : copiesToTry()) {
     attempt({count, 1});
-    // A run finds room where its own microbatch has its copies, which are elsewhere in other runs.
-    attempt({count, std::max(count, most)});
+    attempt({count, count});
   }
   setCopies(chosen);
   return best;

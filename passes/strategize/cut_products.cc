@@ -160,7 +160,7 @@ class ProductCutter {
 
   // Whether there is more to do, for another one: what was cut, or can be now.
   bool run() {
-    if (sliceSummands()) return true;
+    if (slicePointwise()) return true;
     for (auto linear : main_.getOps<ir::LinearOp>()) {
       if (std::optional<Cut> cut = cutOf(linear)) cuts_.push_back(std::move(*cut));
     }
@@ -242,37 +242,45 @@ class ProductCutter {
     return trained.size() == pieces.size();
   }
 
-  // Whether a value is made, column by column, of products that tensor parallelism could cut and of
-  // numbers: so is a layer's product with that of its adapter.
-  bool isOfProducts(Value value, llvm::ArrayRef<int64_t> shape, bool isOutermost) const {
-    if (typeOf(value).getRank() == 0) return true;
-    Operation* op = value.getDefiningOp();
-    if (!op || typeOf(value).getShape() != shape) return false;
-    if (!isOutermost && !value.hasOneUse()) return false;
-    if (auto linear = llvm::dyn_cast<ir::LinearOp>(op)) {
-      Value bias = linear.getBias();
-      return !isOutermost && isOwn(linear.getWeight()) && (!bias || isOwn(bias)) && isSplit(linear);
-    }
-    return op->hasTrait<ir::Pointwise>() && op->getNumResults() == 1 &&
-           llvm::all_of(op->getOperands(), [&](Value operand) {
-             return isOfProducts(operand, shape, /*isOutermost=*/false);
-           });
-  }
-
-  // Slices of what is made of several products become slices of these. Whether there were any.
-  bool sliceSummands() {
-    llvm::SmallVector<Value> wholes;
-    for (Operation& op : main_.getBody().front().without_terminator()) {
-      if (op.getNumResults() != 1) continue;
-      Value value = op.getResult(0);
-      if (isOfProducts(value, typeOf(value).getShape(), /*isOutermost=*/true)) {
-        wholes.push_back(value);
+  // Whether a value of this shape is made, column by column, of products that tensor parallelism
+  // could cut and of what is the same for all columns: so is a layer's product with its adapter's.
+  bool isPointwiseOfProducts(Operation* op, llvm::ArrayRef<int64_t> shape) const {
+    if (!op->hasTrait<ir::Pointwise>() || op->getNumResults() != 1) return false;
+    bool hasProduct = false;
+    for (Value operand : op->getOperands()) {
+      if (isForAllColumns(operand)) continue;
+      hasProduct = true;
+      Operation* before = operand.getDefiningOp();
+      if (!before || typeOf(operand).getShape() != shape || !operand.hasOneUse()) return false;
+      if (auto linear = llvm::dyn_cast<ir::LinearOp>(before)) {
+        Value bias = linear.getBias();
+        if (!isOwn(linear.getWeight()) || (bias && !isOwn(bias)) || !isSplit(linear)) return false;
+      } else if (!isPointwiseOfProducts(before, shape)) {
+        return false;
       }
     }
-    return llvm::count_if(wholes, [&](Value whole) { return sliceSummandsOf(whole); }) > 0;
+    return hasProduct;
   }
 
-  bool sliceSummandsOf(Value whole) {
+  static bool isForAllColumns(Value value) {
+    llvm::ArrayRef<int64_t> shape = typeOf(value).getShape();
+    return shape.empty() || shape.back() == 1;
+  }
+
+  // Slices of what is made of products become slices of these. Whether there were any.
+  bool slicePointwise() {
+    llvm::SmallVector<Value> wholes;
+    for (Operation& op : main_.getBody().front().without_terminator()) {
+      if (op.getNumResults() != 1 || isForAllColumns(op.getResult(0))) continue;
+      Value value = op.getResult(0);
+      if (isPointwiseOfProducts(&op, typeOf(value).getShape())) wholes.push_back(value);
+    }
+    bool sliced = false;
+    for (Value whole : wholes) sliced |= slicePointwise(whole);
+    return sliced;
+  }
+
+  bool slicePointwise(Value whole) {
     const int64_t last = typeOf(whole).getRank() - 1;
     llvm::SmallVector<Taken> taken;
     llvm::SmallVector<std::pair<Operation*, Place>> path;
@@ -288,10 +296,10 @@ class ProductCutter {
     return true;
   }
 
-  // Of what isOfProducts: the same of slices of the products.
+  // Of what is made of products: the same of slices of them.
   static Value columnsOf(mlir::OpBuilder& builder, Value whole, Columns columns) {
+    if (isForAllColumns(whole)) return whole;
     RankedTensorType type = typeOf(whole);
-    if (type.getRank() == 0) return whole;
     llvm::SmallVector<int64_t> shape(type.getShape());
     shape.back() = columns.second - columns.first;
     Operation* op = whole.getDefiningOp();
@@ -311,13 +319,13 @@ class ProductCutter {
     return copy->getResult(0);
   }
 
-  // With what it alone reads, but for products.
+  // With what it alone reads, but for products and what is the same for all columns.
   static void eraseWithOperands(Operation* op) {
     llvm::SmallVector<Value> operands(op->getOperands());
     eraseUnused(op);
     for (Value operand : operands) {
-      Operation* before = operand.getDefiningOp();
-      if (before && before->hasTrait<ir::Pointwise>()) eraseWithOperands(before);
+      if (isForAllColumns(operand) || llvm::isa<ir::LinearOp>(operand.getDefiningOp())) continue;
+      eraseWithOperands(operand.getDefiningOp());
     }
   }
 

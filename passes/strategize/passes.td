@@ -14,8 +14,9 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
     parameters that remember where they lie in that of the files (`oriel.whole`, `oriel.start`). Cut
     are parameters of this layer alone that the strategy has no rule of its own for, where the loss
     depends on each slice: on tensor-parallel ranks, and elsewhere where the slices would copy more
-    than the products of the pieces read again. On tensor-parallel ranks, slices of what is made of
-    several products column by column, such as a layer's and its adapter's, are slices of these first.
+    than the products of the pieces read again. On tensor-parallel ranks, slices of what
+    pointwise ops make of such products and of what is the same for all columns, as of a layer's
+    product and its adapter's, are made of slices of the products first.
 
     ```mlir
     oriel.parameter @p0 {onnx_name = "qkv.weight", type = tensor<8x24xf32>}

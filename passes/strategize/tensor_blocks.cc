@@ -289,19 +289,37 @@ std::set<int64_t> rankCounts(const SegmentValues& values, const TensorBlockOptio
   return counts;
 }
 
-// Whether they cut a parameter or an op in two ways.
-bool areInConflict(const Candidate& a, const Candidate& b) {
-  for (const TensorBlock::Cut& cut : a.block.cuts) {
-    for (const TensorBlock::Cut& other : b.block.cuts) {
-      if (cut.parameter != other.parameter) continue;
-      if (cut.dim != other.dim || !(cut.range == other.range)) return true;
+// How parameters and ops are cut by some candidates.
+class Cuts {
+ public:
+  // Whether this cuts none of them otherwise.
+  bool allow(const Candidate& candidate) const {
+    for (const TensorBlock::Cut& cut : candidate.block.cuts) {
+      auto known = ofParameter_.find(nameOf(cut.parameter));
+      if (known == ofParameter_.end()) continue;
+      if (known->second != std::pair(cut.dim, cut.range)) return false;
+    }
+    return llvm::all_of(candidate.ops, [&](const auto& entry) {
+      auto known = ofOp_.find(entry.first);
+      return known == ofOp_.end() || known->second == entry.second;
+    });
+  }
+
+  void add(const Candidate& candidate) {
+    for (const auto& [op, cuts] : candidate.ops) ofOp_[op] = cuts;
+    for (const TensorBlock::Cut& cut : candidate.block.cuts) {
+      ofParameter_.try_emplace(nameOf(cut.parameter), std::pair(cut.dim, cut.range));
     }
   }
-  return llvm::any_of(a.ops, [&](const auto& entry) {
-    auto other = b.ops.find(entry.first);
-    return other != b.ops.end() && other->second != entry.second;
-  });
-}
+
+  bool have(ir::ParameterOp parameter) const { return ofParameter_.count(nameOf(parameter)) > 0; }
+
+ private:
+  static std::string nameOf(ir::ParameterOp parameter) { return parameter.getSymName().str(); }
+
+  llvm::DenseMap<Operation*, std::map<int, RankRange>> ofOp_;
+  std::map<std::string, std::pair<int64_t, RankRange>> ofParameter_;
+};
 
 // Chooses of candidates those that can be together. What one makes in pieces may be read by another
 // one that takes it in these pieces: then both are there, or none.
@@ -335,43 +353,22 @@ class BlockChoice {
   }
 
   const std::vector<const Candidate*>& chosen() const { return chosen_; }
-  bool isCut(ir::ParameterOp parameter) const {
-    return cutOf_.count(parameter.getSymName().str()) > 0;
-  }
+  bool isCut(ir::ParameterOp parameter) const { return cuts_.have(parameter); }
   // Why candidates were dropped, by their reductions.
   const std::vector<std::pair<Operation*, std::string>>& notes() const { return notes_; }
 
  private:
   void chooseInOrder() {
     chosen_.clear();
-    taken_.clear();
-    cutOf_.clear();
+    cuts_ = Cuts();
     for (const Alternatives& alternatives : all_) {
       for (const Candidate& candidate : alternatives.candidates) {
-        if (dropped_.count(&candidate) > 0 || !fits(candidate)) continue;
-        for (const auto& [member, cuts] : candidate.ops) taken_[member] = cuts;
-        for (const TensorBlock::Cut& cut : candidate.block.cuts) {
-          cutOf_.try_emplace(nameOf(cut), std::pair(cut.dim, cut.range));
-        }
+        if (dropped_.count(&candidate) > 0 || !cuts_.allow(candidate)) continue;
+        cuts_.add(candidate);
         chosen_.push_back(&candidate);
         break;
       }
     }
-  }
-
-  static std::string nameOf(const TensorBlock::Cut& cut) {
-    return ir::ParameterOp(cut.parameter).getSymName().str();
-  }
-
-  bool fits(const Candidate& candidate) const {
-    for (const TensorBlock::Cut& cut : candidate.block.cuts) {
-      auto known = cutOf_.find(nameOf(cut));
-      if (known != cutOf_.end() && known->second != std::pair(cut.dim, cut.range)) return false;
-    }
-    return llvm::all_of(candidate.ops, [&](const auto& entry) {
-      auto known = taken_.find(entry.first);
-      return known == taken_.end() || known->second == entry.second;
-    });
   }
 
   // Drops those of `candidates`, so many at most, with a reader that none of them has. Whether
@@ -408,8 +405,7 @@ class BlockChoice {
   const std::vector<Alternatives> all_;
   std::set<const Candidate*> dropped_;
   std::vector<const Candidate*> chosen_;
-  llvm::DenseMap<Operation*, std::map<int, RankRange>> taken_;
-  std::map<std::string, std::pair<int64_t, RankRange>> cutOf_;  // by parameter symbol
+  Cuts cuts_;  // of those that are chosen
   std::vector<std::pair<Operation*, std::string>> notes_;
 };
 
@@ -420,19 +416,26 @@ void sortBySize(std::vector<BlockChoice::Alternatives>& all) {
   llvm::stable_sort(all, [](const auto& a, const auto& b) { return a.elements() > b.elements(); });
 }
 
-// Moves those of `plain` to `later` that are in the way of something much larger in `together`.
+// Moves those of `plain` to `later` that are in the way of something larger in `together`.
 void yieldToLarger(std::vector<BlockChoice::Alternatives>& plain,
                    const std::vector<BlockChoice::Alternatives>& together,
                    std::vector<BlockChoice::Alternatives>& later) {
-  constexpr int64_t kMuch = 4;
+  struct Other {
+    int64_t elements;
+    Cuts cuts;
+  };
+  std::vector<Other> others;
+  for (const BlockChoice::Alternatives& alternatives : together) {
+    for (const Candidate& candidate : alternatives.candidates) {
+      others.push_back({candidate.elements(), Cuts()});
+      others.back().cuts.add(candidate);
+    }
+  }
   const auto yields = [&](const BlockChoice::Alternatives& alternatives) {
-    return llvm::any_of(together, [&](const BlockChoice::Alternatives& others) {
-      return others.elements() >= kMuch * alternatives.elements() &&
-             llvm::any_of(alternatives.candidates, [&](const Candidate& own) {
-               return llvm::any_of(others.candidates, [&](const Candidate& other) {
-                 return areInConflict(own, other);
-               });
-             });
+    return llvm::any_of(alternatives.candidates, [&](const Candidate& own) {
+      return llvm::any_of(others, [&, elements = own.elements()](const Other& other) {
+        return other.elements > elements && !other.cuts.allow(own);
+      });
     });
   };
   std::vector<BlockChoice::Alternatives> first;

@@ -237,13 +237,14 @@ class Measurement:
         compared = [name for name, norm in norms.items() if norm >= share * total]
         if len(compared) < 0.8 * len(norms):
             raise StrategyError(self._strategy, f"only {len(compared)} gradients are not zero")
+        # Not Python's max, which forgets a NaN.
         return {
-            "gradient": max(relative_error(self.gradients[name], expected.gradients[name])
-                            for name in compared),
-            "parameter": max(float(numpy.abs(self.parameters[name] - value).max())
-                             for name, value in expected.parameters.items()),
-            "loss": max(abs(actual - wanted) / (abs(wanted) or 1)
-                        for actual, wanted in zip(self.losses, expected.losses, strict=True)),
+            "gradient": float(numpy.max([relative_error(self.gradients[name], expected.gradients[name])
+                                         for name in compared])),
+            "parameter": float(numpy.max([numpy.abs(self.parameters[name] - value).max()
+                                          for name, value in expected.parameters.items()])),
+            "loss": float(numpy.max([abs(actual - wanted) / (abs(wanted) or 1)
+                                     for actual, wanted in zip(self.losses, expected.losses, strict=True)])),
         }
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains models under random strategies and compares each with one rank (design section 9).
 
-    tools/dev/random_strategies.py [--model NAME_OR_FOLDER]... [--seconds N | --count N] [--seed N] [--folder DIR]
+    tools/dev/random_strategies.py [--model NAME_OR_FOLDER]... [--seconds N | --count N] [--seed N] [--slack N] [--folder DIR]
 
 A strategy is drawn from all that docs/strategy.md has, together with what the recipe freezes, its precision and its batch, and with
 compiler options that change what runs. One that the compiler refuses is counted by its message, which must be one: no crash, no hang. One that
@@ -18,6 +18,7 @@ import itertools
 import pathlib
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -151,7 +152,7 @@ class Trials:
     """Of one model. A failure is printed; `refused` counts refusals by their message."""
 
     def __init__(self, model: str, folder: pathlib.Path, slack: float):
-        self._model = model
+        self._model = str(pathlib.Path(model).resolve()) if pathlib.Path(model).is_dir() else model
         self._slack = slack
         self._folder = folder
         self._one_rank: dict[tuple, numerics.Measurement] = {}
@@ -161,6 +162,7 @@ class Trials:
 
     def _measure(self, strategy, name: str, **recipe) -> numerics.Measurement:
         folder = self._folder / f"{pathlib.Path(self._model).name}.{name}"
+        shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         return numerics.Measurement(self._model, strategy, folder, adamw_steps=6, **recipe)
 
@@ -187,8 +189,8 @@ class Trials:
             return
         try:
             errors = measured.compare(self._measure_one_rank(**recipe))
-        except numerics.StrategyError as error:
-            self._fail(seed, strategy, error.reason)
+        except (numerics.StrategyError, subprocess.TimeoutExpired) as error:
+            self._fail(seed, strategy, str(error).removeprefix(str(strategy)))
             return
         limits = numerics.LIMITS if strategy.precision == "f32" else numerics.BF16_LIMITS
         beyond = {name: error for name, error in errors.items() if not error <= self._slack * limits[name]}
@@ -211,7 +213,7 @@ def main() -> int:
     parser.add_argument("--model", action="append", help="one of models/, or a folder")
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--seconds", type=float, default=600)
-    length.add_argument("--count", type=int, help="trials of each model, however long they take")
+    length.add_argument("--count", type=int, metavar="N", help="trials of each model, however long they take")
     parser.add_argument("--seed", type=int, default=0, help="of the first trial; the next ones count from there")
     parser.add_argument("--slack", type=float, default=1, help="times the limits of design section 9: small gradients of models "
                         "that were not chosen for it have more rounding (10)")
@@ -224,7 +226,7 @@ def main() -> int:
         for seed in itertools.count(options.seed):
             for trial in trials:
                 trial.run(seed)
-            if seed - options.seed + 1 == options.count or (not options.count and time.monotonic() > end):
+            if seed - options.seed + 1 == options.count or (options.count is None and time.monotonic() > end):
                 break
     for trial in trials:
         print(trial.summary(), end="")

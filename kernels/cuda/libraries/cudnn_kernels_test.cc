@@ -73,7 +73,8 @@ TEST_F(CudnnKernelsTest, RefusalsAreLogged) {
   expect(masked, "Bottom right causal mask");
 }
 
-TEST_F(CudnnKernelsTest, GradientOfOneRow) {
+TEST_F(CudnnKernelsTest, OneRow) {
+  EXPECT_THAT(Dispatched(Attention(1, 32, 16)), HasSubstr("one causal row of grouped heads"));
   EXPECT_THAT(Dispatched(AttentionGrad(1, 128)),
               HasSubstr("not taken for the gradient of one row"));
   EXPECT_THAT(Dispatched(AttentionGrad(2, 128)), HasSubstr("): MakeCudnnAttentionGrad\n"));

@@ -28,6 +28,7 @@ absl::StatusOr<std::unique_ptr<OwnStream>> OwnStream::Create(const kernels::cuda
 
 OwnStream::~OwnStream() {
   if (stream_ == nullptr || !device_.MakeCurrent().ok()) return;
+  device_.driver().cuStreamSynchronize(stream_);  // memory and code that it uses may go then
   device_.driver().cuStreamDestroy(stream_);
 }
 

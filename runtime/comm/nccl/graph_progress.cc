@@ -20,9 +20,13 @@ absl::StatusOr<std::unique_ptr<GraphProgress>> GraphProgress::Create(
   ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver, cuMemAllocHost, &seen, kBytes));
   made->seen_ = static_cast<uint32_t*>(seen);
   // A kernel's code may be loaded when it is first launched, which no capture should have to do.
+  const auto clear = [&] {
+    return ORIEL_CUDA(driver, cuMemsetD8Async, made->counted_, 0, kBytes, nullptr);
+  };
+  ORIEL_RETURN_IF_ERROR(clear());
   ORIEL_RETURN_IF_ERROR(
       made->counter_.Put(reinterpret_cast<uint32_t*>(made->counted_), made->seen_, nullptr));
-  ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver, cuMemsetD8Async, made->counted_, 0, kBytes, nullptr));
+  ORIEL_RETURN_IF_ERROR(clear());
   ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver, cuStreamSynchronize, nullptr));
   std::fill_n(made->seen_, kMostCalls, 0u);
   return made;

@@ -178,3 +178,41 @@ func.func @main(
   %y = oriel.concat %last, %first {dim = 1 : i64} : (tensor<6x4xf32>, tensor<6x12xf32>) -> tensor<6x16xf32>
   return %y : tensor<6x16xf32>
 }
+
+// -----
+
+// What pointwise ops make of a product, with a number for all columns that is computed and read
+// elsewhere, too; that number, in one dimension, is nothing to cut.
+
+// CHECK: @p0_0 {{.*}}, type = tensor<8x8xf32>}
+// CHECK: @p0_1 {{.*}}, type = tensor<8x8xf32>}
+// CHECK: func.func @main
+// CHECK: %[[SCALE:.*]] = oriel.exp
+// CHECK-DAG: %[[P0:.*]] = oriel.linear {{.*}} -> tensor<6x8xf32>
+// CHECK-DAG: %[[P1:.*]] = oriel.linear {{.*}} -> tensor<6x8xf32>
+// CHECK-DAG: %[[M0:.*]] = oriel.mul %[[P0]], %[[SCALE]]
+// CHECK-DAG: %[[M1:.*]] = oriel.mul %[[P1]], %[[SCALE]]
+// CHECK-DAG: %[[R0:.*]] = oriel.relu %[[M0]]
+// CHECK-DAG: %[[R1:.*]] = oriel.relu %[[M1]]
+// CHECK-NOT: slice
+// CHECK: %[[ONE:.*]] = oriel.reshape %[[SCALE]] : (tensor<f32>) -> tensor<1xf32>
+// CHECK: %[[BOTH:.*]] = oriel.add %[[R0]], %[[R1]]
+// CHECK: oriel.mul %[[BOTH]], %[[ONE]]
+oriel.parameter @p0 {onnx_name = "w", type = tensor<8x16xf32>}
+oriel.parameter @p1 {onnx_name = "scale", type = tensor<f32>}
+func.func @main(
+    %x: tensor<6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+    %s: tensor<f32> {oriel.kind = "parameter", oriel.ref = "p1"})
+    -> (tensor<6x8xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %scale = oriel.exp %s : (tensor<f32>) -> tensor<f32>
+  %0 = oriel.linear %x, %w : (tensor<6x8xf32>, tensor<8x16xf32>) -> tensor<6x16xf32>
+  %1 = oriel.mul %0, %scale : (tensor<6x16xf32>, tensor<f32>) -> tensor<6x16xf32>
+  %2 = oriel.relu %1 : (tensor<6x16xf32>) -> tensor<6x16xf32>
+  %a = oriel.slice %2 {starts = array<i64: 0, 0>, limits = array<i64: 6, 8>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x8xf32>
+  %b = oriel.slice %2 {starts = array<i64: 0, 8>, limits = array<i64: 6, 16>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x8xf32>
+  %one = oriel.reshape %scale : (tensor<f32>) -> tensor<1xf32>
+  %both = oriel.add %a, %b : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+  %y = oriel.mul %both, %one : (tensor<6x8xf32>, tensor<1xf32>) -> tensor<6x8xf32>
+  return %y : tensor<6x8xf32>
+}

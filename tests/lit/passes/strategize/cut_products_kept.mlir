@@ -314,3 +314,20 @@ func.func @main(
   %y = oriel.add %a, %b : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
   return %y : tensor<6x8xf32>
 }
+
+// -----
+
+// Slices of a product added to itself: what is read twice.
+// CHECK-LABEL: func.func @main
+oriel.parameter @p0 {onnx_name = "w", type = tensor<8x16xf32>}
+func.func @main(
+    %x: tensor<6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+    -> (tensor<6x8xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %0 = oriel.linear %x, %w : (tensor<6x8xf32>, tensor<8x16xf32>) -> tensor<6x16xf32>
+  %1 = oriel.add %0, %0 : (tensor<6x16xf32>, tensor<6x16xf32>) -> tensor<6x16xf32>
+  %a = oriel.slice %1 {starts = array<i64: 0, 0>, limits = array<i64: 6, 8>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x8xf32>
+  %b = oriel.slice %1 {starts = array<i64: 0, 8>, limits = array<i64: 6, 16>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x8xf32>
+  %y = oriel.add %a, %b : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %y : tensor<6x8xf32>
+}
