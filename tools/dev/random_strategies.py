@@ -7,7 +7,8 @@ A strategy is drawn from all that docs/strategy.md has, together with what the r
 compiler options that change what runs. One that the compiler refuses is counted by its message, which must be one: no crash, no hang. One that
 it accepts must run, and have the gradients, parameters and losses of one rank. A trial depends on its seed alone: `--seed N --count 1
 --folder DIR` repeats it and keeps its files. A model is one of models/, or a folder with `model.onnx` and `golden/` (`data`, `recipe_sgd.yaml` and
-`recipe_adamw.yaml` with lines `batch: {global: N, micro: M}` and `frozen: []`). The exit status is 1 if a trial failed.
+`recipe_adamw.yaml` with lines `batch: {global: N, micro: M}` and `frozen: []`). With `--device cuda`, `ORIEL_CUDA_PLUGIN` may name the plugin whose
+driver is emulated. The exit status is 1 if a trial failed.
 """
 
 import argparse
@@ -151,9 +152,10 @@ def draw(seed: int, names: list[str]) -> RandomStrategy:
 class Trials:
     """Of one model. A failure is printed; `refused` counts refusals by their message."""
 
-    def __init__(self, model: str, folder: pathlib.Path, slack: float):
+    def __init__(self, model: str, folder: pathlib.Path, slack: float, device: str):
         self._model = str(pathlib.Path(model).resolve()) if pathlib.Path(model).is_dir() else model
         self._slack = slack
+        self._device = device
         self._folder = folder
         self._one_rank: dict[tuple, numerics.Measurement] = {}
         self._names = sorted(self._measure_one_rank(samples=2, frozen="[]", precision="f32").gradients)
@@ -176,7 +178,7 @@ class Trials:
         strategy = draw(seed, self._names)
         recipe = {"samples": strategy.samples, "frozen": strategy.frozen, "precision": strategy.precision}
         try:
-            measured = self._measure(strategy, str(seed), **recipe)
+            measured = self._measure(strategy, str(seed), device=self._device, **recipe)
         except numerics.StrategyError as error:
             said = [line for line in error.reason.splitlines() if "error: " in line]
             if error.binary == "oriel" and error.returncode in (1, 2) and said:
@@ -217,12 +219,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first trial; the next ones count from there")
     parser.add_argument("--slack", type=float, default=1, help="times the limits of design section 9: small gradients of models "
                         "that were not chosen for it have more rounding (10)")
+    parser.add_argument("--device", default="host", help="that runs the strategies; one rank is the host's (host)")
     parser.add_argument("--folder", type=pathlib.Path, help="where files stay; each trial has a folder of its own")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory(prefix="oriel_strategies_") as scratch:
         folder = options.folder or pathlib.Path(scratch)
-        trials = [Trials(model, folder, options.slack) for model in options.model or MODELS]
+        trials = [Trials(model, folder, options.slack, options.device) for model in options.model or MODELS]
         for seed in itertools.count(options.seed):
             for trial in trials:
                 trial.run(seed)
