@@ -251,7 +251,8 @@ absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeCublasLtGemm(const DeviceGemmSha
       (grad || shape.epilogue == Epilogue::kSumsOfA || shape.epilogue == Epilogue::kSumsOfB)) {
     return absl::UnimplementedError("cuBLASLt: no bias beside this epilogue");
   }
-  // More are a launch's limit in some of its algorithms.
+  // Of more, TensorFlow found some not supported (tensorflow#44175); the y and z of a launch's grid
+  // end there.
   if (shape.batch > 65535) return absl::UnimplementedError("cuBLASLt: too many matrices");
   ORIEL_ASSIGN_OR_RETURN(Library* const library, device.Attached<Library>(&Library::Open));
   auto gemm = std::make_shared<CublasLtGemm>(shape, *library);

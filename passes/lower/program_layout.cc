@@ -120,15 +120,13 @@ MemoryLayout ProgramMemory::placeAll(int64_t enough, int64_t steps) const {
 // back to them out of step. The most that any value needs has those of one microbatch take turns;
 // as many as are in flight over all segments, those of several stages, if the schedule comes round
 // to the same copies; a copy for each microbatch always does, and makes the largest plan.
-std::vector<int64_t> ProgramMemory::copiesToTry() const {
-  int64_t most = 1;
+std::vector<int64_t> ProgramMemory::copiesToTry(int64_t most) const {
   bool allTheSame = true;
   std::vector<const Storage*> stash;
-  for (const Storage& storage : assignment_.storages()) {
+  for (auto [id, storage] : llvm::enumerate(assignment_.storages())) {
     if (!storage.isStash()) continue;
-    allTheSame = allTheSame && (stash.empty() || storage.slots == most);
+    allTheSame = allTheSame && fewest_[id] == most;
     stash.push_back(&storage);
-    most = std::max(most, storage.slots);
   }
   const int64_t microbatches = clock_->microbatches();
   std::vector<int64_t> counts;
@@ -181,7 +179,7 @@ MemoryLayout ProgramMemory::place(int64_t enough) {
   // A run finds room where its own microbatch has its copies, which are elsewhere in other runs: so
   // temporaries have as many.
   attempt({1, most});
-  for (int64_t count : copiesToTry()) {
+  for (int64_t count : copiesToTry(most)) {
     attempt({count, 1});
     attempt({count, count});
   }

@@ -96,8 +96,9 @@ class ProgramMemory {
   // Bytes in use at each tick (with one more behind the last), but for what is on the clock.
   std::vector<int64_t> bytesByTick() const;
 
-  // Numbers of copies of the stash to try, besides the fewest.
-  std::vector<int64_t> copiesToTry() const;
+  // Numbers of copies of the stash to try, besides the fewest; `most` is the most that a value of
+  // it needs.
+  std::vector<int64_t> copiesToTry(int64_t most) const;
   void setCopies(const Copies& copies);
   // Looks for nothing better behind so many steps.
   MemoryLayout placeAll(int64_t enough, int64_t steps) const;

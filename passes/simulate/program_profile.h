@@ -46,7 +46,8 @@ struct ProgramCost {
   MemoryBytes bytes = {};                   // of a rank at its peak
   double cachedBytes = 0;  // that an allocator reserves, where the software stack has one
   MemoryByPlace memory;
-  // The same where this program stands for a grid with another schedule, by grid.
+  // The same with the schedule of a grid that this program stands for, or with more microbatches,
+  // by grid.
   std::map<int64_t, MemoryByPlace> memoryOn;
   std::map<int64_t, double> cachedBytesOn;
 

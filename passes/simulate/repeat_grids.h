@@ -26,8 +26,8 @@ struct RepeatedGrids {
   int64_t grids() const { return static_cast<int64_t>(keptOf.size()); }
 };
 
-// Where no grid stands for another: the same programs with all microbatches of the pipeline. As
-// below for what they keep. None where a segment of the schedule is missing.
+// Where no grid stands for another: the same programs with all microbatches of the pipeline. Memory
+// as below. None where a segment of the schedule is missing.
 std::optional<std::vector<ProgramCost>> repeatMicrobatches(const std::vector<ProgramCost>& compiled,
                                                            const RepeatedGrids& repeated);
 

@@ -242,10 +242,12 @@ class ProductCutter {
     return trained.size() == pieces.size();
   }
 
-  // Whether a value of this shape is made, column by column, of products that tensor parallelism
-  // could cut and of what is the same for all columns: so is a layer's product with its adapter's.
-  bool isPointwiseOfProducts(Operation* op, llvm::ArrayRef<int64_t> shape) const {
+  // Whether its result is made, column by column, of products that tensor parallelism could cut and
+  // of what is the same for all columns: so is a layer's product with its adapter's.
+  bool isPointwiseOfProducts(Operation* op) const {
     if (!op->hasTrait<ir::Pointwise>() || op->getNumResults() != 1) return false;
+    if (isForAllColumns(op->getResult(0))) return false;
+    llvm::ArrayRef<int64_t> shape = typeOf(op->getResult(0)).getShape();
     bool hasProduct = false;
     for (Value operand : op->getOperands()) {
       if (isForAllColumns(operand)) continue;
@@ -255,7 +257,7 @@ class ProductCutter {
       if (auto linear = llvm::dyn_cast<ir::LinearOp>(before)) {
         Value bias = linear.getBias();
         if (!isOwn(linear.getWeight()) || (bias && !isOwn(bias)) || !isSplit(linear)) return false;
-      } else if (!isPointwiseOfProducts(before, shape)) {
+      } else if (!isPointwiseOfProducts(before)) {
         return false;
       }
     }
@@ -271,9 +273,7 @@ class ProductCutter {
   bool slicePointwise() {
     llvm::SmallVector<Value> wholes;
     for (Operation& op : main_.getBody().front().without_terminator()) {
-      if (op.getNumResults() != 1 || isForAllColumns(op.getResult(0))) continue;
-      Value value = op.getResult(0);
-      if (isPointwiseOfProducts(&op, typeOf(value).getShape())) wholes.push_back(value);
+      if (isPointwiseOfProducts(&op)) wholes.push_back(op.getResult(0));
     }
     bool sliced = false;
     for (Value whole : wholes) sliced |= slicePointwise(whole);

@@ -30,6 +30,9 @@ class TensorBlocksTest(TensorParallelTestCase):
     def test_adapters(self):
         self.check(adapters=4)
 
+    def test_adapters_half_as_wide_as_layers(self):
+        self.check(adapters=32)
+
     def test_adapters_of_cut_products(self):
         self.check(adapters=4, fused=True, gated=True)
 

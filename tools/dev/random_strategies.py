@@ -153,7 +153,8 @@ class Trials:
     """Of one model. A failure is printed; `refused` counts refusals by their message."""
 
     def __init__(self, model: str, folder: pathlib.Path, slack: float, device: str):
-        self._model = str(pathlib.Path(model).resolve()) if pathlib.Path(model).is_dir() else model
+        is_name = (SOURCE / "models" / model).is_dir()
+        self._model = model if is_name else str(pathlib.Path(model).resolve())
         self._slack = slack
         self._device = device
         self._folder = folder
