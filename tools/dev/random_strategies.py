@@ -6,8 +6,8 @@
 A strategy is drawn from all that docs/strategy.md has, together with what the recipe freezes, its precision and its batch, and with
 compiler options that change what runs. One that the compiler refuses is counted by its message, which must be one: no crash, no hang. One that
 it accepts must run, and have the gradients, parameters and losses of one rank. A trial depends on its seed alone: `--seed N --count 1
---folder DIR` repeats it and keeps its files. A model is one of models/, or a folder with `model.onnx` and `golden/` (`data`, `recipe_sgd.yaml` and
-`recipe_adamw.yaml` with lines `batch: {global: N, micro: M}` and `frozen: []`). With `--device cuda`, `ORIEL_CUDA_PLUGIN` may name the plugin whose
+--folder DIR` repeats it and keeps its files. A model is one of models/, or a folder with `model.onnx`, `recipe.yaml` and `data/`, as `models/survey.py --train`
+makes them; its recipe's optimizer and batch aren't used. With `--device cuda`, `ORIEL_CUDA_PLUGIN` may name the plugin whose
 driver is emulated. The exit status is 1 if a trial failed.
 """
 
@@ -25,6 +25,8 @@ import sys
 import tempfile
 import time
 
+import yaml
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests" / "e2e"))
 
@@ -38,6 +40,8 @@ OPTIONS = ("--fuse-loss", "--generated-kernels=on", "--fuse-kernels=off", "--unf
 MOST_RANKS = 8
 # Of a step. Gradients of fewer are rough, in bf16; goldens have not many more.
 LEAST_SAMPLES, MOST_SAMPLES = 4, 40
+# Of a folder's model: steps as numerics.Measurement takes them.
+RECIPES = (("sgd", 5, "{kind: sgd, lr: 1.0e-3}"), ("adamw", 6, "{kind: adamw, lr: 1.0e-3, betas: [0.9, 0.95], weight_decay: 0.05}"))
 ONE_RANK = numerics.StrategyFile("mesh: {dp: 1}\n", ranks=1, micro=1)
 
 
@@ -149,12 +153,32 @@ def draw(seed: int, names: list[str]) -> RandomStrategy:
                           "bf16" if rng.random() < 0.15 else "f32")
 
 
+def is_name(model: str) -> bool:
+    """Of one of models/."""
+    return (SOURCE / "models" / numerics.GOLDENS.get(model, model) / "golden" / "recipe_sgd.yaml").exists()
+
+
+def as_golden(model: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """The model's folder laid out as those of models/ are, with the recipes that numerics.Measurement trains by."""
+    golden = folder / model.name / "golden"
+    golden.mkdir(parents=True, exist_ok=True)
+    for link, file in ((golden.parent / "model.onnx", model / "model.onnx"), (golden / "data", model / "data")):
+        link.unlink(missing_ok=True)
+        link.symlink_to(file.resolve())
+    recipe = yaml.safe_load((model / "recipe.yaml").read_text())
+    for key in ("optimizer", "schedule", "steps", "batch", "parameters", "precision"):
+        recipe.pop(key, None)
+    text = yaml.safe_dump(recipe) + 'batch: {global: 4, micro: 4}\nparameters: {trainable: ["*"], frozen: []}\nprecision: f32\n'
+    for kind, steps, optimizer in RECIPES:
+        (golden / f"recipe_{kind}.yaml").write_text(f"{text}steps: {steps}\noptimizer: {optimizer}\n")
+    return golden.parent
+
+
 class Trials:
     """Of one model. A failure is printed; `refused` counts refusals by their message."""
 
     def __init__(self, model: str, folder: pathlib.Path, slack: float, device: str):
-        is_name = (SOURCE / "models" / model).is_dir()
-        self._model = model if is_name else str(pathlib.Path(model).resolve())
+        self._model = model if is_name(model) else str(as_golden(pathlib.Path(model), folder).resolve())
         self._slack = slack
         self._device = device
         self._folder = folder
@@ -183,7 +207,7 @@ class Trials:
         except numerics.StrategyError as error:
             said = [line for line in error.reason.splitlines() if "error: " in line]
             if error.binary == "oriel" and error.returncode in (1, 2) and said:
-                self.refused[re.sub(r"[0-9]+", "N", said[0])] += 1
+                self.refused[re.sub(r"/\S*/|[0-9]+", lambda found: "" if "/" in found[0] else "N", said[0])] += 1
             else:
                 self._fail(seed, strategy, f"{error.binary}: {error.returncode}: {error.reason}")
             return
@@ -204,10 +228,10 @@ class Trials:
 
     def _fail(self, seed: int, strategy: RandomStrategy, message: str):
         self.failed += 1
-        print(f"FAILED {self._model} seed {seed}: {strategy}{message}\n", flush=True)
+        print(f"FAILED {pathlib.Path(self._model).name} seed {seed}: {strategy}{message}\n", flush=True)
 
     def summary(self) -> str:
-        text = f"{self._model}: {self.passed} as on one rank, {self.failed} failed, {self.refused.total()} refused\n"
+        text = f"{pathlib.Path(self._model).name}: {self.passed} as on one rank, {self.failed} failed, {self.refused.total()} refused\n"
         return text + "".join(f"  {count:4} {message[:150]}\n" for message, count in self.refused.most_common())
 
 
@@ -223,6 +247,10 @@ def main() -> int:
     parser.add_argument("--device", default="host", help="that runs the strategies; one rank is the host's (host)")
     parser.add_argument("--folder", type=pathlib.Path, help="where files stay; each trial has a folder of its own")
     options = parser.parse_args()
+    for model in options.model or []:
+        missing = [file for file in ("model.onnx", "recipe.yaml", "data") if not (pathlib.Path(model) / file).exists()]
+        if missing and not is_name(model):
+            parser.error(f"--model {model}: no {', '.join(missing)} there, and no model of models/ is called so")
     end = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory(prefix="oriel_strategies_") as scratch:
         folder = options.folder or pathlib.Path(scratch)
