@@ -44,6 +44,17 @@ Access AccessOf(const plan::Instruction& instruction) {
   return access;
 }
 
+SegmentAccesses AccessesOf(const plan::Program& program) {
+  SegmentAccesses accesses;
+  for (const auto& segment : program.segments()) {
+    std::vector<Access>& of_segment = accesses.emplace_back();
+    for (const auto& instruction : segment.instructions()) {
+      of_segment.push_back(AccessOf(instruction));
+    }
+  }
+  return accesses;
+}
+
 const plan::Buffer& BeforeUpdate(const plan::Program& program, const plan::Buffer& buffer) {
   std::set<std::string> seen;
   for (int i = program.schedule_size(); i-- > 0;) {

@@ -15,6 +15,10 @@ struct Access {
 };
 Access AccessOf(const plan::Instruction& instruction);
 
+// Of each instruction of each segment.
+using SegmentAccesses = std::vector<std::vector<Access>>;
+SegmentAccesses AccessesOf(const plan::Program& program);
+
 // The buffer that update finds in the memory of `buffer`, a gradient of a verified program: itself,
 // or its view of the same shape that is reduced over ranks, if that is what the last write before
 // has left. What was written as another shape and reshaped in place lies as the buffer itself says.

@@ -25,18 +25,13 @@ bool IsCommunication(const plan::Instruction& instruction) {
 
 class Follower {
  public:
-  explicit Follower(const plan::Program& program) : program_(program), kept_(KeptRanges(program)) {
+  explicit Follower(const plan::Program& program)
+      : program_(program), kept_(KeptRanges(program)), accesses_(AccessesOf(program)) {
     for (const auto& buffer : program.buffers()) {
       bytes_.push_back(FromPlan(buffer.local()).bytes());
       is_kept_.push_back(LiesInKept({buffer.offset(), buffer.offset() + bytes_.back()}));
       if (buffer.kind() == plan::STEP_GRADIENT) {
         step_gradients_.emplace(buffer.offset(), buffer.offset() + bytes_.back());
-      }
-    }
-    for (const auto& segment : program.segments()) {
-      std::vector<Access>& accesses = accesses_.emplace_back();
-      for (const auto& instruction : segment.instructions()) {
-        accesses.push_back(AccessOf(instruction));
       }
     }
   }
@@ -208,7 +203,7 @@ class Follower {
   const std::vector<ByteRange> kept_;
   std::vector<int64_t> bytes_;  // of each buffer
   std::vector<bool> is_kept_;   // likewise
-  std::vector<std::vector<Access>> accesses_;
+  SegmentAccesses accesses_;
   std::map<int64_t, size_t> contents_;  // by offset; disjoint
   std::vector<Written> lives_;
   std::vector<size_t> outputs_;  // of the run, and gradients of the step, which may be dumped

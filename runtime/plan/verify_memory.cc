@@ -7,6 +7,7 @@
 
 #include "runtime/plan/access.h"
 #include "runtime/plan/buffer_layout.h"
+#include "runtime/plan/own_memory.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify_contents.h"
 #include "runtime/plan/verify_internal.h"
@@ -27,32 +28,19 @@ class MemoryVerifier {
         axes_(*GridOf(plan, program_)),
         layouts_(LayoutsOf(program_, axes_)),
         rings_(program_),
+        own_(program_, rings_),
+        accesses_(AccessesOf(program_)),
         problems_(problems) {
     std::map<std::string, int> keys;
     for (int i = 0; i < program_.buffers_size(); ++i) {
       const std::string key = layouts_[i].ViewKey(buffer(i).local().dtype(), axes_);
       keys_.push_back(keys.emplace(key, keys.size()).first->second);
     }
-    for (const auto& segment : program_.segments()) {
-      std::vector<Access>& accesses = accesses_.emplace_back();
-      for (const auto& instruction : segment.instructions()) {
-        accesses.push_back(AccessOf(instruction));
-      }
-    }
   }
 
   UpdateValues Verify() {
-    if (!PlacePersistent()) return {};
-    for (int segment = 0; segment < program_.segments_size(); ++segment) {
-      for (const int64_t microbatch :
-           rings_.MicrobatchesOf(program_.segments(segment).name(), accesses_[segment])) {
-        microbatch_ = microbatch;
-        for (size_t i = 0; i < accesses_[segment].size(); ++i) {
-          VerifyInPlace(segment, static_cast<int>(i));
-        }
-        VerifyInFlight(segment);
-      }
-    }
+    if (!own_.Place(index_, problems_)) return {};
+    VerifyOverlaps(plan_, index_, rings_, accesses_, problems_);
     RestoreKept();
     std::set<int> scheduled;
     for (const auto& entry : program_.schedule()) {
@@ -96,83 +84,13 @@ class MemoryVerifier {
     return 0;  // VerifyPrograms has refused it
   }
 
-  const Ring& RingOf(int index) const { return rings_.Of(index); }
-  bool IsView(int a, int b) const { return rings_.IsView(a, b); }
-  bool IsEmpty(int index) const { return RingOf(index).bytes == 0; }
-  Range RangeOf(int index) const { return RingOf(index).Copy(microbatch_); }
+  bool IsEmpty(int index) const { return rings_.Of(index).bytes == 0; }
+  Range RangeOf(int index) const { return rings_.Of(index).Copy(microbatch_); }
   // Of one that has no other.
-  Range FirstOf(int index) const { return RingOf(index).Copy(0); }
-
-  // Memory of a copy of a buffer that has it for the whole program.
-  struct Owned {
-    int64_t end;
-    int buffer;
-  };
-
-  // The buffer that owns this memory for the whole program, or that overlaps it.
-  std::optional<int> PersistentOverlap(const Range& range) const {
-    auto after = persistent_.lower_bound(range.end);
-    if (after == persistent_.begin()) return std::nullopt;
-    const Owned& before = std::prev(after)->second;
-    return before.end > range.begin ? std::optional(before.buffer) : std::nullopt;
-  }
-
-  // That of the first copy of a buffer that lies in such memory.
-  std::optional<int> PersistentOverlap(int index) const {
-    for (size_t copy = 0; copy < RingOf(index).offsets.size(); ++copy) {
-      const Range range = RingOf(index).Copy(static_cast<int64_t>(copy));
-      if (const auto owner = PersistentOverlap(range)) return owner;
-    }
-    return std::nullopt;
-  }
-
-  // Gives each buffer its memory that has it for itself. Others in it have to be views of it.
-  bool PlacePersistent() {
-    std::vector<int> order;
-    for (int i = 0; i < program_.buffers_size(); ++i) {
-      if (!IsEmpty(i)) order.push_back(i);
-    }
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int a, int b) { return FirstOf(a) < FirstOf(b); });
-    bool valid = true;
-    for (const int i : order) {
-      if (HasOwnMemory(buffer(i))) valid = PlaceCopies(i) && valid;
-    }
-    owners_.assign(program_.buffers_size(), -1);
-    for (const int i : order) {
-      const auto owner = PersistentOverlap(i);
-      if (!owner) continue;
-      if (IsView(*owner, i)) {
-        owners_[i] = *owner;
-      } else if (!HasOwnMemory(buffer(i))) {
-        problems_.Add("program ", index_, ": ", Name(i), " lies partly in the memory of ",
-                      Name(*owner));
-        valid = false;
-      }
-    }
-    return valid;
-  }
-
-  // False if a problem was found.
-  bool PlaceCopies(int index) {
-    const auto view = PersistentOverlap(FirstOf(index));
-    if (view && IsView(*view, index) && MayShare(index, *view)) return true;
-    for (size_t copy = 0; copy < RingOf(index).offsets.size(); ++copy) {
-      const Range range = RingOf(index).Copy(static_cast<int64_t>(copy));
-      if (const auto other = PersistentOverlap(range)) {
-        const std::string which = *other == index
-                                      ? absl::StrCat("copies of ", Name(index))
-                                      : absl::StrCat(Name(*other), " and ", Name(index));
-        problems_.Add("program ", index_, ": ", which, " lie in the same memory");
-        return false;
-      }
-      persistent_[range.begin] = {range.end, index};
-    }
-    return true;
-  }
+  Range FirstOf(int index) const { return rings_.Of(index).Copy(0); }
 
   void RestoreKept() {
-    for (const auto& [unused, owned] : persistent_) {
+    for (const auto& [unused, owned] : own_.owned()) {
       if (IsKept(buffer(owned.buffer).kind())) Restore(owned.buffer);
     }
   }
@@ -185,107 +103,6 @@ class MemoryVerifier {
     if (own.kind() == plan::CONSTANT) content.constant = owner;
     if (IsSum(own.kind())) content.sum = owner;
     contents_[FirstOf(owner).begin] = content;
-  }
-
-  // Two of the same constant, or two views of what moves with the microbatches.
-  bool MayShare(int a, int b) const {
-    if (IsKept(buffer(a).kind()) != IsKept(buffer(b).kind())) return false;
-    return !IsKept(buffer(a).kind()) ||
-           (buffer(a).kind() == plan::CONSTANT && buffer(b).kind() == plan::CONSTANT &&
-            buffer(a).data() == buffer(b).data());
-  }
-
-  // Peers, or this rank itself, may still read the operand while the result is written.
-  bool MovesPieces(int segment, int index) const {
-    const auto& instruction = program_.segments(segment).instructions(index);
-    return instruction.has_slice() ||
-           (instruction.has_collective() &&
-            instruction.collective().kind() != plan::Collective::ALL_REDUCE);
-  }
-
-  // Results don't overlap each other, and operands only as a whole; where pieces move, not at all.
-  void VerifyInPlace(int segment, int instruction) {
-    const Access& access = accesses_[segment][instruction];
-    std::map<int64_t, int> results;  // by offset; disjoint
-    const auto overlapping = [&](const Range& range) -> std::optional<int> {
-      const auto after = results.lower_bound(range.end);
-      if (after == results.begin()) return std::nullopt;
-      const int found = std::prev(after)->second;
-      if (!RangeOf(found).Overlaps(range)) return std::nullopt;
-      return found;
-    };
-    for (const int result : access.writes) {
-      if (IsEmpty(result)) continue;
-      if (const auto other = overlapping(RangeOf(result))) {
-        problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its results ",
-                      Name(*other), " and ", Name(result), " overlap in memory");
-        return;
-      }
-      results[RangeOf(result).begin] = result;
-    }
-    for (const int operand : access.reads) {
-      if (IsEmpty(operand)) continue;
-      const auto result = overlapping(RangeOf(operand));
-      if (result && MovesPieces(segment, instruction)) {
-        problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its result ",
-                      Name(*result), " lies in the memory of its operand ", Name(operand));
-      } else if (result && !(RangeOf(*result) == RangeOf(operand))) {
-        problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its result ",
-                      Name(*result), " overlaps its operand ", Name(operand), " in part");
-      }
-    }
-  }
-
-  // Memory that a collective on its way reads, or writes.
-  struct InFlight {
-    int buffer;
-    bool written;
-  };
-
-  // From the start of a collective to its wait, nothing writes its operands, and nothing touches
-  // its results.
-  void VerifyInFlight(int segment) {
-    std::map<int, std::vector<InFlight>> in_flight;  // by the collective's place
-    int64_t work = 0;
-    for (size_t i = 0; i < accesses_[segment].size(); ++i) {
-      const auto& instruction = program_.segments(segment).instructions(static_cast<int>(i));
-      const Access& access = accesses_[segment][i];
-      for (const auto& [collective, memory] : in_flight) {
-        work += memory.size() * (access.reads.size() + access.writes.size());
-        for (const InFlight& each : memory) {
-          VerifyApart(access, each, collective, segment, static_cast<int>(i));
-        }
-      }
-      if (work > kMaxAccesses) {
-        problems_.Add("program ", index_, ", segment ", program_.segments(segment).name(),
-                      " has too much on its way to be verified");
-      }
-      if (problems_.full() || work > kMaxAccesses) return;
-      if (instruction.has_wait()) in_flight.erase(instruction.wait().collective());
-      if (instruction.collective().stream() == 0) continue;
-      std::vector<InFlight>& memory = in_flight[static_cast<int>(i)];
-      for (const int read : access.reads) memory.push_back({read, false});
-      for (const int write : access.writes) memory.push_back({write, true});
-    }
-  }
-
-  void VerifyApart(const Access& access, const InFlight& other, int collective, int segment,
-                   int instruction) {
-    const auto refuse = [&](const char* verb, int buffer, const char* other_verb) {
-      problems_.Add(InstructionPath(plan_, index_, segment, instruction), verb, Name(buffer),
-                    ", whose memory instruction ", collective, ", which is on its way, ",
-                    other_verb);
-    };
-    const Range range = RangeOf(other.buffer);
-    const auto overlaps = [&](int buffer) {
-      return !range.empty() && !IsEmpty(buffer) && RangeOf(buffer).Overlaps(range);
-    };
-    for (const int write : access.writes) {
-      if (overlaps(write)) refuse(" writes ", write, other.written ? "writes" : "reads");
-    }
-    for (const int read : access.reads) {
-      if (other.written && overlaps(read)) refuse(" reads ", read, "writes");
-    }
   }
 
   void Run(int segment, int64_t microbatch) {
@@ -365,7 +182,7 @@ class MemoryVerifier {
     const auto is_update = [](const auto& entry) { return entry.segment() == "update"; };
     const auto& schedule = program_.schedule();
     if (work_ > kMaxAccesses || std::none_of(schedule.begin(), schedule.end(), is_update)) return;
-    for (const auto& [unused, owned] : persistent_) {
+    for (const auto& [unused, owned] : own_.owned()) {
       const int owner = owned.buffer;
       const bool gradient = buffer(owner).kind() == plan::GRADIENT;
       if (gradient && added_.count(owner) == 0) {
@@ -459,8 +276,8 @@ class MemoryVerifier {
         content.sum = sum_of[i];
       } else if (instruction.has_launch()) {
         content.zero = IsZeroFill(instruction.launch());
-        if (sums.count(owners_[write]) > 0) {
-          content.sum = owners_[write];
+        if (sums.count(own_.OwnerOf(write)) > 0) {
+          content.sum = own_.OwnerOf(write);
         } else if (!sums.empty()) {
           content.sum = *sums.begin();
         }
@@ -470,7 +287,7 @@ class MemoryVerifier {
                       : instruction.has_collective() ? value_of[i]
                                                      : moved.value;
       Write(content);
-      const int owner = owners_[write];
+      const int owner = own_.OwnerOf(write);
       if (!update) continue;
       if (owner >= 0 && content.zero) reset_.insert(owner);
       if (owner >= 0 && buffer(owner).kind() == plan::PARAMETER) {
@@ -552,7 +369,7 @@ class MemoryVerifier {
       problems_.Add(path(), " reads ", Describe(index), ", but there is ",
                     Describe(content.buffer));
     }
-    const int owner = owners_[index];
+    const int owner = own_.OwnerOf(index);
     if (owner >= 0 && content.sum == owner && added_.count(owner) == 0) read_first_.insert(owner);
     if (owner >= 0 && content.zero && IsSum(buffer(owner).kind()) &&
         program_.segments(segment).name() == "update") {
@@ -561,7 +378,7 @@ class MemoryVerifier {
     if ((owner >= 0 && IsKept(buffer(owner).kind())) || content.run == run_) return;
     if (!rings_.IsCarried(index)) {
       problems_.Add(path(), " reads ", Name(index), ", which this segment has not written");
-    } else if (!IsView(content.buffer, index)) {
+    } else if (!rings_.IsView(content.buffer, index)) {
       problems_.Add(path(), " reads ", Name(index), ", whose memory ", Name(content.buffer),
                     " has overwritten");
     } else if (content.microbatch != microbatch_) {
@@ -588,8 +405,8 @@ class MemoryVerifier {
     if (it != contents_.begin() && std::prev(it)->second.end > range.begin) --it;
     while (it != contents_.end() && it->first < range.end) it = contents_.erase(it);
     contents_[range.begin] = content;
-    if (owners_[index] >= 0) {
-      if (IsKept(buffer(owners_[index]).kind())) changed_.insert(owners_[index]);
+    if (own_.OwnerOf(index) >= 0) {
+      if (IsKept(buffer(own_.OwnerOf(index)).kind())) changed_.insert(own_.OwnerOf(index));
     } else if (buffer(index).kind() == plan::OUTPUT) {
       written_outputs_.insert(index);
     }
@@ -598,7 +415,8 @@ class MemoryVerifier {
   void VerifyOutputs() {
     if (work_ > kMaxAccesses) return;
     for (int i = 0; i < program_.buffers_size(); ++i) {
-      if (buffer(i).kind() == plan::OUTPUT && owners_[i] < 0 && written_.count(FirstOf(i)) == 0) {
+      if (buffer(i).kind() == plan::OUTPUT && own_.OwnerOf(i) < 0 &&
+          written_.count(FirstOf(i)) == 0) {
         problems_.Add("program ", index_, ": nothing writes ", Name(i));
       }
     }
@@ -610,11 +428,10 @@ class MemoryVerifier {
   const GridAxes axes_;
   const std::vector<BufferLayout> layouts_;  // of each buffer
   const Rings rings_;
+  OwnMemory own_;
+  const SegmentAccesses accesses_;
   Problems& problems_;
-  std::vector<int> keys_;                      // equal for views that mean the same
-  std::vector<std::vector<Access>> accesses_;  // of each segment's instructions
-  std::map<int64_t, Owned> persistent_;        // what has its own memory, by offset; disjoint
-  std::vector<int> owners_;                    // that of the same ring, or -1
+  std::vector<int> keys_;  // equal for views that mean the same
 
   std::map<int64_t, Content> contents_;  // by offset; disjoint
   std::set<Range> written_;
