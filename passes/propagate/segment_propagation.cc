@@ -3,6 +3,7 @@
 #include "ir/interfaces/work.h"
 #include "ir/oriel/location.h"
 #include "llvm/Support/Format.h"
+#include "passes/propagate/joined_sums.h"
 #include "passes/propagate/passes.h"
 #include "passes/strategize/positions.h"
 
@@ -272,10 +273,18 @@ void SegmentPropagation::visitReceive(ir::ReceiveOp receive, const SentValue& se
 
 // The op to visit next.
 Operation* SegmentPropagation::visit(Operation* op) {
-  int module = isUpdate(segment_) ? ModuleMap::kNone : program_.modules.ofOrigin(ir::originOf(op));
+  int module = moduleOf(op);
   SplitProblem problem = problemOf(op, module);
   if (Operation* first = decompose(op, problem)) return first;
 
+  auto isPending = [&](Value operand) { return !versions_.seen(operand).sum.empty(); };
+  if (llvm::any_of(op->getOperands(), isPending)) {
+    JoinedSums sums(versions_, program_.planner,
+                    [this](Operation* other) { return problemOf(other, moduleOf(other)); });
+    for (auto [result, axes] : llvm::zip_equal(op->getResults(), problem.joined)) {
+      axes = sums.joinedAxes(result);
+    }
+  }
   std::vector<SplitCandidate> candidates = splitCandidates(problem, versions_, program_.planner);
   const OpSplit& split = candidates.front().split;
   explainChoice(op, problem, candidates);
@@ -302,6 +311,10 @@ Operation* SegmentPropagation::visit(Operation* op) {
   return op->getNextNode();
 }
 
+int SegmentPropagation::moduleOf(Operation* op) const {
+  return isUpdate(segment_) ? ModuleMap::kNone : program_.modules.ofOrigin(ir::originOf(op));
+}
+
 // An operand that only this op uses is best kept as the op has it: so its derivative does.
 void SegmentPropagation::noteExchange(Operation* op, Value operand, const Sharding& taken) {
   const Sharding& seen = versions_.seen(operand);
@@ -324,6 +337,7 @@ SplitProblem SegmentPropagation::problemOf(Operation* op, int module) {
     problem.kept.push_back(isKeptSum(operand));
     problem.scattered.push_back(scatteredOf(operand, *problem.axes));
   }
+  problem.joined.resize(op->getNumResults());
   for (mlir::OpResult result : op->getResults()) {
     problem.results.push_back(typeOf(result));
     problem.hints.push_back(findIn(hints_.becomes, result));

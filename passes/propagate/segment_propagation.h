@@ -68,6 +68,7 @@ class SegmentPropagation {
   void visitSend(ir::SendOp send);
   void visitReceive(ir::ReceiveOp receive, const SentValue& sent);
   mlir::Operation* visit(mlir::Operation* op);
+  int moduleOf(mlir::Operation* op) const;
   void noteExchange(mlir::Operation* op, mlir::Value operand, const Sharding& taken);
   SplitProblem problemOf(mlir::Operation* op, int module);
   bool isKeptSum(mlir::Value operand) const;

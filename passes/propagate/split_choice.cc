@@ -22,6 +22,11 @@ constexpr double kRepeated = 0.1;
 // over 450 GB/s (H100). It decides only where positions are exchanged, or not.
 constexpr double kFlopsPerByte = 1000;
 
+// What it costs to complete a sum of a gradient, per byte: the update does it, once for all
+// microbatches of a step, which are several mostly, and for all gradients together. Of ops that
+// give nothing else: others would hand on a pending sum for its sake.
+constexpr double kOncePerStep = 1.0 / 8;
+
 // More than any way to bring the other operands to a sum that is kept where it is.
 constexpr double kNever = 1e30;
 
@@ -243,7 +248,7 @@ class Choice {
   }
 
   // To complete the result. Sums over the data axes are for free: they are not completed before
-  // the update. So are those of gradients over positions.
+  // the update. So are those of gradients over positions, and sums that join another one.
   double resultCost(const OpSplit& split, unsigned index, mlir::RankedTensorType type) const {
     Sharding result = split.result(rule_, index);
     double cost = 0;
@@ -259,12 +264,16 @@ class Choice {
       }
       llvm::erase_if(result.sum, [&](int axis) { return to.cuts(axis); });
     }
-    llvm::erase_if(result.sum, isFree);
+    llvm::erase_if(result.sum, [&](int axis) {
+      return isFree(axis) || llvm::is_contained(problem_.joined[index], axis);
+    });
     int64_t ranks = sizes_.product(result.sum) * sizes_.product(result.max);
     if (ranks == 1) return cost;
     auto bytes = static_cast<double>(ir::typeBytes(type)) /
                  static_cast<double>(sizes_.product(result.cutting()));
-    return cost + allReduceBytes(bytes, ranks);
+    const bool areAllGradients =
+        llvm::all_of(problem_.hints, [](const auto& other) { return other.has_value(); });
+    return cost + allReduceBytes(bytes, ranks) * (areAllGradients ? kOncePerStep : 1);
   }
 
   const SplitProblem& problem_;

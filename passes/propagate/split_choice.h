@@ -23,6 +23,9 @@ struct SplitProblem {
   // The operand reduced and cut over the axes over which it is pending, where sequence
   // parallelism has it so.
   std::vector<std::optional<Sharding>> scattered;
+  // For each result axes over which it may stay pending for free: what it is added to is pending
+  // over them too, so that one collective will complete both.
+  std::vector<AxisList> joined;
   // For each result what it will become, if that is known.
   std::vector<std::optional<Sharding>> hints;
   // For each result another sharding that is as good as any, if there is one.

@@ -18,6 +18,7 @@ class Versions {
   explicit Versions(ReshardPlanner& planner) : planner_(planner) {}
 
   void define(mlir::Value value, const Sharding& sharding, mlir::Value local = {});
+  void forget(mlir::Value value) { entries_.erase(value); }
   // Another version that is at hand, or the local value of one that had none.
   void set(mlir::Value value, const Sharding& sharding, mlir::Value local);
   // Null if there is no such version, or it has no local value.
