@@ -83,6 +83,7 @@ LogicalResult AllReduceOp::verify() {
   if (failed(checkReduction(*this, getReductionAttr())) || failed(checkAxes(*this, getAxes()))) {
     return failure();
   }
+  if (getInputs().empty()) return emitOpError("expects an operand");
   if (getInputs().getTypes() != getResults().getTypes()) {
     return emitOpError("expects results of the operands' types, got ")
            << getResults().getTypes() << " for " << getInputs().getTypes();
@@ -175,8 +176,11 @@ LogicalResult verifyStream(mlir::Operation* op, mlir::NamedAttribute attribute) 
   if (!llvm::isa<CollectiveOpInterface>(op)) {
     return op->emitOpError("is no collective, but on a stream");
   }
-  if (!stream || !stream.getType().isInteger(64) || stream.getInt() < 1) {
-    return op->emitOpError("is on the stream ") << attribute.getValue() << ", expected one from 1";
+  constexpr int64_t kMostStreams = 1 << 16;
+  if (!stream || !stream.getType().isInteger(64) || stream.getInt() < 1 ||
+      stream.getInt() > kMostStreams) {
+    return op->emitOpError("is on the stream ")
+           << attribute.getValue() << ", expected one from 1 to " << kMostStreams;
   }
   for (Value result : op->getResults()) {
     if (!result.hasOneUse() || !llvm::isa<WaitOp>(*result.user_begin())) {

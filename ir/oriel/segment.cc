@@ -118,7 +118,7 @@ llvm::StringRef segmentKind(FuncOp segment) { return segment.getSymName().split(
 llvm::SmallVector<FuncOp> segmentsOfKind(mlir::ModuleOp program, llvm::StringRef kind) {
   llvm::SmallVector<FuncOp> segments;
   for (FuncOp segment : program.getOps<FuncOp>()) {
-    if (segmentKind(segment) == kind) segments.push_back(segment);
+    if (segmentKind(segment) == kind && !segment.isDeclaration()) segments.push_back(segment);
   }
   return segments;
 }

@@ -69,6 +69,16 @@ mlir::LogicalResult SegmentRoles::checkReplaces(llvm::ArrayRef<ValueKind> kinds)
   return mlir::success();
 }
 
+mlir::LogicalResult SegmentRoles::checkReads(ValueKind kind, const SegmentRoles& earlier) const {
+  for (const ValueRole& role : arguments_) {
+    if (role.kind != kind || earlier.findResult(role)) continue;
+    mlir::func::FuncOp segment = function_, writer = earlier.function_;
+    return segment.emitError("reads ")
+           << roleText(role) << ", which @" << writer.getSymName() << " does not write";
+  }
+  return mlir::success();
+}
+
 mlir::LogicalResult SegmentRoles::checkStepsNothing() const {
   for (const ValueRole& role : results_) {
     if (role.kind != ValueKind::kParameter && role.kind != ValueKind::kOptimizerState) continue;

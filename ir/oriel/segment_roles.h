@@ -30,6 +30,8 @@ class SegmentRoles {
   llvm::ArrayRef<ValueRole> results() const { return results_; }
   // Fails with a diagnostic where a result of these kinds is a new value of what no argument holds.
   mlir::LogicalResult checkReplaces(llvm::ArrayRef<ValueKind> kinds) const;
+  // Fails with a diagnostic where an argument of this kind is no result of `earlier`.
+  mlir::LogicalResult checkReads(ValueKind kind, const SegmentRoles& earlier) const;
   // Fails with a diagnostic where a result is a new parameter or optimizer state, which only
   // @update makes.
   mlir::LogicalResult checkStepsNothing() const;

@@ -145,11 +145,23 @@ bool arePositions(Operation* op, Attribute attribute) {
   return dims && static_cast<size_t>(dims.size()) == op->getNumResults();
 }
 
+// Positions are the last dimension but one.
+bool areSequenceTypes(Attribute attribute) {
+  auto types = llvm::dyn_cast<mlir::ArrayAttr>(attribute);
+  return types && llvm::all_of(types, [](Attribute element) {
+           auto type = llvm::dyn_cast<mlir::TypeAttr>(element);
+           auto tensor = type ? llvm::dyn_cast<mlir::RankedTensorType>(type.getValue()) : nullptr;
+           return tensor && tensor.getRank() >= 2;
+         });
+}
+
 // A number for each dimension of a parameter.
 bool isOfParameter(Operation* op, Attribute attribute) {
   auto parameter = llvm::dyn_cast<ParameterOp>(op);
   auto numbers = llvm::dyn_cast<mlir::DenseI64ArrayAttr>(attribute);
-  return parameter && numbers && numbers.size() == rankOf(parameter.getType());
+  // Attributes of the dialect are verified before the op's own, of which one may be missing.
+  return parameter && parameter.getTypeAttr() && numbers &&
+         numbers.size() == rankOf(parameter.getType());
 }
 
 // Of attributes that stand for themselves.
@@ -163,8 +175,8 @@ constexpr Form kForms[] = {
      "a list of names"},
     {kLeftOutAttr, [](Operation*, Attribute a) { return areAll<StringAttr>(a); },
      "a list of names"},
-    {"oriel.sequence_types", [](Operation*, Attribute a) { return areAll<mlir::TypeAttr>(a); },
-     "a list of types"},
+    {"oriel.sequence_types", [](Operation*, Attribute a) { return areSequenceTypes(a); },
+     "a list of types of tensors with two dimensions or more"},
     {"oriel.first_rank", [](Operation*, Attribute a) { return isCount(a); },
      "a 64-bit number from 0 on"},
     {"oriel.images", [](Operation*, Attribute a) { return areImages(a); },

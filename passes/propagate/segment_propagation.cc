@@ -2,6 +2,7 @@
 
 #include "ir/interfaces/work.h"
 #include "ir/oriel/location.h"
+#include "ir/oriel/segment_roles.h"
 #include "llvm/Support/Format.h"
 #include "passes/propagate/joined_sums.h"
 #include "passes/propagate/passes.h"
@@ -101,9 +102,21 @@ LogicalResult SegmentPropagation::defineArguments() {
     FailureOr<ValueRole> role = ir::argumentRole(segment_, argument.getArgNumber());
     if (failed(role)) return failure();
     roles_[argument] = *role;
+    if (failed(checkShape(argument, *role))) return failure();
     if (failed(defineArgument(argument, *role))) return failure();
   }
   return success();
+}
+
+// What belongs to a parameter is cut as the parameter says.
+LogicalResult SegmentPropagation::checkShape(Value value, const ValueRole& role) {
+  if (!role.isParameterBound()) return success();
+  FailureOr<ir::ParameterOp> parameter = parameterOf(symbols_, segment_, role);
+  if (failed(parameter)) return failure();
+  auto own = llvm::cast<RankedTensorType>(parameter->getType());
+  if (typeOf(value).getShape() == own.getShape()) return success();
+  return segment_.emitError("has ") << ir::roleText(role) << " of type " << value.getType()
+                                    << ", but the parameter is a " << own;
 }
 
 LogicalResult SegmentPropagation::defineArgument(BlockArgument argument, const ValueRole& role) {
@@ -457,6 +470,7 @@ LogicalResult SegmentPropagation::finish(mlir::func::ReturnOp terminator) {
   for (mlir::OpOperand& operand : terminator->getOpOperands()) {
     FailureOr<ValueRole> role = ir::resultRole(segment_, operand.getOperandNumber());
     if (failed(role)) return failure();
+    if (failed(checkShape(operand.get(), *role))) return failure();
     FailureOr<Sharding> sharding = resultSharding(operand.get(), *role);
     if (failed(sharding)) return failure();
     FailureOr<Sharding> made = madeFor(operand.get(), versions_.defined(operand.get()), *sharding);

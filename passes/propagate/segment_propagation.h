@@ -62,6 +62,7 @@ class SegmentPropagation {
 
  private:
   mlir::LogicalResult defineArguments();
+  mlir::LogicalResult checkShape(mlir::Value value, const ir::ValueRole& role);
   mlir::LogicalResult defineArgument(mlir::BlockArgument argument, const ir::ValueRole& role);
   mlir::FailureOr<Sharding> keptSharding(const ir::ValueRole& role);
   mlir::LogicalResult settleSums(mlir::Operation* op);

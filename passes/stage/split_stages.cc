@@ -2,6 +2,7 @@
 #include <set>
 
 #include "ir/oriel/location.h"
+#include "ir/oriel/segment_roles.h"
 #include "passes/stage/passes.h"
 #include "passes/stage/segment_split.h"
 #include "passes/strategize/pipeline_schedule.h"
@@ -68,7 +69,7 @@ class StageSplitter {
         return module_.emitError("has no segment @") << name << ": run the train phase first";
       }
     }
-    if (failed(readStages())) return failure();
+    if (failed(checkRoles()) || failed(readStages())) return failure();
     rankReferences();
     makePrograms();
     if (failed(splitForward()) || failed(splitBackward()) || failed(splitUpdate()) ||
@@ -85,6 +86,17 @@ class StageSplitter {
   }
 
  private:
+  // What is looked up by its role.
+  LogicalResult checkRoles() {
+    FailureOr<ir::SegmentRoles> forward = ir::SegmentRoles::read(forward_);
+    FailureOr<ir::SegmentRoles> backward = ir::SegmentRoles::read(backward_);
+    FailureOr<ir::SegmentRoles> update = ir::SegmentRoles::read(update_);
+    if (failed(forward) || failed(backward) || failed(update)) return failure();
+    return success(succeeded(backward->checkReads(ValueKind::kStash, *forward)) &&
+                   succeeded(update->checkReads(ValueKind::kGradient, *backward)) &&
+                   succeeded(update->checkReplaces({ValueKind::kGradient})));
+  }
+
   LogicalResult readStages() {
     for (Operation& op : forward_.getBody().front().without_terminator()) {
       auto stage = op.getAttrOfType<mlir::IntegerAttr>(kStageAttr);

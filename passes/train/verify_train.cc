@@ -90,12 +90,7 @@ class TrainVerifier {
   }
 
   LogicalResult checkStash() {
-    for (const ValueRole& role : backward_.arguments()) {
-      if (role.kind == ValueKind::kStash && !forward_.findResult(role)) {
-        return backward_.function().emitError("reads ")
-               << roleText(role) << ", which @forward does not write";
-      }
-    }
+    if (failed(backward_.checkReads(ValueKind::kStash, forward_))) return failure();
     for (const ValueRole& role : forward_.results()) {
       if (role.kind == ValueKind::kStash && !backward_.findArgument(role)) {
         return forward_.function().emitError("writes ")
@@ -120,7 +115,7 @@ class TrainVerifier {
                << (updated ? "@update steps it" : "@backward has a gradient for it");
       }
     }
-    return success();
+    return update_.checkReads(ValueKind::kGradient, backward_);
   }
 
   LogicalResult checkOrigins() {

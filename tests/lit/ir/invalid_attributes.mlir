@@ -140,3 +140,15 @@ module @part_of_another_rank {
   // expected-error@+1 {{has oriel.whole array<i64: 4>, expected a number for each dimension of the parameter}}
   oriel.parameter @p0 {onnx_name = "w", oriel.whole = array<i64: 4>, type = tensor<2x2xf32>}
 }
+
+// -----
+
+// A parameter without its type.
+// expected-error @below {{has oriel.start array<i64: 0>, expected a number for each dimension of the parameter}}
+oriel.parameter @p {onnx_name = "w", oriel.start = array<i64: 0>}
+
+// -----
+
+// expected-error @below {{expected a list of types of tensors with two dimensions or more}}
+module attributes {oriel.sequence_types = [tensor<f32>]} {
+}

@@ -244,3 +244,19 @@ func.func @waited_for_twice(%x: tensor<8xf32>) {
   %v = oriel.wait %0 : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
+
+// -----
+
+func.func @nothing() {
+  // expected-error @below {{expects an operand}}
+  oriel.all_reduce {axes = ["a0"], reduction = "sum"} : () -> ()
+  return
+}
+
+// -----
+
+func.func @no_such_stream(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{is on the stream 9223372036854775807 : i64, expected one from 1 to 65536}}
+  %0 = oriel.all_reduce %x {axes = ["a0"], reduction = "sum", oriel.stream = 9223372036854775807 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -100,3 +100,28 @@ module @total_for_a_sum attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {d
     return %2 : tensor<f32>
   }
 }
+
+// -----
+
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}, oriel.schedule = []} {
+  oriel.parameter @p0 {onnx_name = "w", type = tensor<8xf32>, trainable = true, storage = #oriel.sharding<[{a0}]>, gradient = #oriel.sharding<[{a0}]>, state = #oriel.sharding<[{a0}]>, use = #oriel.sharding<[{}]>}
+  func.func @forward() {
+    return
+  }
+  // expected-error @below {{has gradient 'p0' of type 'tensor<f32>', but the parameter is a 'tensor<8xf32>'}}
+  func.func @update(%g: tensor<f32> {oriel.kind = "gradient", oriel.ref = "p0"}) -> (tensor<f32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.exp %g : (tensor<f32>) -> tensor<f32>
+    return %0 : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}, oriel.schedule = []} {
+  oriel.parameter @p0 {onnx_name = "w", type = tensor<8x8xf32>, storage = #oriel.sharding<[{}, {a0}]>}
+  // expected-error @below {{has parameter 'p0' of type 'tensor<8xf32>', but the parameter is a 'tensor<8x8xf32>'}}
+  func.func @forward(%w: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "p0"}) -> (tensor<8xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    %0 = oriel.exp %w {origin = 0 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}

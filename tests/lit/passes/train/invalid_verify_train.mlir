@@ -641,3 +641,26 @@ module {
     return
   }
 }
+
+// -----
+
+// A frozen parameter.
+module {
+  oriel.parameter @p0 {onnx_name = "w", type = tensor<4x4xf32>}
+  func.func @forward(%x: tensor<2x4xf32> {oriel.kind = "input", oriel.ref = "x"}, %w: tensor<4x4xf32> {oriel.kind = "parameter", oriel.ref = "p0"}, %l: tensor<f32> {oriel.kind = "accumulator", oriel.ref = "loss_sum"}) -> (tensor<f32> {oriel.kind = "accumulator", oriel.ref = "loss_sum"}) {
+    %0 = oriel.linear %x, %w {oriel.stage = 0 : i64, origin = 0 : i64} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %1 = oriel.reduce_sum %0 {dims = array<i64: 0, 1>, keep_dims = false, oriel.stage = 1 : i64, origin = 1 : i64} : (tensor<2x4xf32>) -> tensor<f32>
+    %2 = oriel.add %l, %1 {oriel.stage = 1 : i64, origin = 2 : i64} : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    return %2 : tensor<f32>
+  }
+  func.func @backward() {
+    return
+  }
+  // expected-error @below {{reads gradient 'p0', which @backward does not write}}
+  func.func @update(%g: tensor<4x4xf32> {oriel.kind = "gradient", oriel.ref = "p0"}) {
+    return
+  }
+  func.func @eval() {
+    return
+  }
+}
