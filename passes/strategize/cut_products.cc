@@ -148,6 +148,16 @@ struct Cut {
   llvm::SmallVector<Value> weights, biases;  // of the pieces
 };
 
+// A parameter of which the model takes slices, as torch.nn.MultiheadAttention does where queries
+// are of another input than keys and values.
+struct SlicedParameter {
+  Value whole;
+  int64_t dim;
+  llvm::SmallVector<Taken> taken;
+  llvm::SmallVector<Columns> pieces;  // in order
+  llvm::SmallVector<Value> parts;     // that they become
+};
+
 class ProductCutter {
  public:
   ProductCutter(mlir::func::FuncOp main, const Strategy& strategy, llvm::StringRef output)
@@ -164,9 +174,15 @@ class ProductCutter {
     for (auto linear : main_.getOps<ir::LinearOp>()) {
       if (std::optional<Cut> cut = cutOf(linear)) cuts_.push_back(std::move(*cut));
     }
-    if (cuts_.empty()) return false;
+    for (Value argument : main_.getArguments()) {
+      if (std::optional<SlicedParameter> sliced = slicedOf(argument)) {
+        sliced_.push_back(std::move(*sliced));
+      }
+    }
+    if (cuts_.empty() && sliced_.empty()) return false;
     addPieces();
     for (Cut& cut : cuts_) replace(cut);
+    for (SlicedParameter& sliced : sliced_) replace(sliced);
     eraseWholes();
     return true;
   }
@@ -231,6 +247,20 @@ class ProductCutter {
     cut.pieces = piecesOf(cut.taken, linear.getType().getDimSize(last));
     if (cut.pieces.empty() || !areTrained(cut.taken, cut.pieces)) return std::nullopt;
     return pays(linear, cut.pieces.size()) ? std::optional(cut) : std::nullopt;
+  }
+
+  std::optional<SlicedParameter> slicedOf(Value value) const {
+    if (!values_.parameters.contains(value) || shardingOf(strategy_, nameOf(value))) {
+      return std::nullopt;
+    }
+    for (int64_t dim = 0; dim < typeOf(value).getRank(); ++dim) {
+      SlicedParameter sliced{value, dim, {}, {}, {}};
+      llvm::SmallVector<std::pair<Operation*, Place>> path;
+      if (!findTaken(value, {dim, 1}, path, sliced.taken)) continue;
+      sliced.pieces = piecesOf(sliced.taken, typeOf(value).getDimSize(dim));
+      if (!sliced.pieces.empty() && areTrained(sliced.taken, sliced.pieces)) return sliced;
+    }
+    return std::nullopt;
   }
 
   // All have a gradient, as the whole has. Columns for another output would be frozen.
@@ -335,10 +365,11 @@ class ProductCutter {
     llvm::SmallVector<mlir::DictionaryAttr> roles;
     llvm::SmallVector<mlir::Location> locations;
     llvm::SmallVector<llvm::SmallVector<Value>*> takers;
-    auto add = [&](Value whole, int64_t dim, const Cut& cut, llvm::SmallVector<Value>* taker) {
+    auto add = [&](Value whole, int64_t dim, llvm::ArrayRef<Columns> pieces,
+                   llvm::SmallVector<Value>* taker) {
       ir::ParameterOp parameter = values_.parameters[whole];
       mlir::Block::iterator behind = std::next(parameter->getIterator());
-      for (auto [from, to] : cut.pieces) {
+      for (auto [from, to] : pieces) {
         ir::ParameterOp piece = clonePart(parameter, dim, from, to);
         mlir::StringAttr symbol = symbols_.insert(piece, behind);  // another than the whole one's
         types.push_back(piece.getType());
@@ -351,8 +382,11 @@ class ProductCutter {
     };
     for (Cut& cut : cuts_) {
       ir::LinearOp linear = cut.linear;
-      add(linear.getWeight(), linear.getTransposeWeight() ? 0 : 1, cut, &cut.weights);
-      if (Value bias = linear.getBias()) add(bias, 0, cut, &cut.biases);
+      add(linear.getWeight(), linear.getTransposeWeight() ? 0 : 1, cut.pieces, &cut.weights);
+      if (Value bias = linear.getBias()) add(bias, 0, cut.pieces, &cut.biases);
+    }
+    for (SlicedParameter& sliced : sliced_) {
+      add(sliced.whole, sliced.dim, sliced.pieces, &sliced.parts);
     }
     unsigned first = main_.getNumArguments();
     llvm::SmallVector<unsigned> places(types.size(), first);
@@ -378,6 +412,14 @@ class ProductCutter {
     eraseUnused(linear);
   }
 
+  void replace(SlicedParameter& sliced) {
+    mlir::OpBuilder builder(main_.getContext());
+    std::map<Columns, Value> parts;
+    for (auto [columns, part] : llvm::zip_equal(sliced.pieces, sliced.parts)) parts[columns] = part;
+    takeFrom(builder, sliced.taken, parts);
+    for (Operation* user : llvm::make_early_inc_range(sliced.whole.getUsers())) eraseUnused(user);
+  }
+
   void eraseWholes() {
     llvm::BitVector unused(main_.getNumArguments());
     for (Value whole : wholes_) {
@@ -395,6 +437,7 @@ class ProductCutter {
   mlir::SymbolTable symbols_;
   llvm::DenseSet<Operation*> beforeLoss_;
   std::vector<Cut> cuts_;
+  std::vector<SlicedParameter> sliced_;
   llvm::SmallVector<Value> wholes_;  // arguments that pieces have replaced
 };
 

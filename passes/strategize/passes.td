@@ -16,7 +16,8 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
     depends on each slice: on tensor-parallel ranks, and elsewhere where the slices would copy more
     than the products of the pieces read again. On tensor-parallel ranks, slices of what
     pointwise ops make of such products and of what is the same for all columns, as of a layer's
-    product and its adapter's, are made of slices of the products first.
+    product and its adapter's, are made of slices of the products first. A parameter of which the
+    model itself takes nothing but slices that make it up, along one dimension, becomes parts too.
 
     ```mlir
     oriel.parameter @p0 {onnx_name = "qkv.weight", type = tensor<8x24xf32>}

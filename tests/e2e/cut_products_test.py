@@ -72,11 +72,19 @@ class TensorParallelTestCase(OrielTestCase):
 
 
 class CutProductsTest(TensorParallelTestCase):
-    def test_trains_as_one_rank(self):
-        expected = self.numbers(self.whole(), 1)
+    def check(self, gpt: Gpt):
+        expected = self.numbers(self.whole(gpt=gpt), 1)
         for world, options in STRATEGIES:
             with self.subTest(options=options):
-                self.assert_same(self.numbers(self.plan(*options), world), expected, options)
+                self.assert_same(self.numbers(self.plan(*options, gpt=gpt), world), expected, options)
+
+    def test_trains_as_one_rank(self):
+        self.check(GPT)
+
+    def test_slices_of_weights(self):
+        sliced = dataclasses.replace(GPT, sliced=True)
+        self.check(sliced)
+        self.assertEqual(*(self.state_bytes(self.plan("--mesh", "tp=2", gpt=gpt)) for gpt in (sliced, GPT)))
 
     def test_bias_of_each_head(self):
         """A constant of which each rank takes that of its heads."""

@@ -18,6 +18,7 @@ class Gpt:
     gated: bool = False  # the MLP
     post_norm: bool = False  # norms behind the sums (Vaswani et al. 2017)
     fused: bool = False  # query, key and value are of one weight, gate and up as well
+    sliced: bool = False  # query, key and value are of slices of one weight (torch.nn.MultiheadAttention)
     head_norms: bool = False  # of queries and keys, over all heads (OLMo 2, 2025)
     position_bias: bool = False  # of each head by distance, learned, one table for all blocks (T5, Raffel et al. 2020)
     alibi: bool = False  # a bias of the attention for each head, by distance (Press et al. 2022)
@@ -81,11 +82,22 @@ class Gpt:
             bias = graph.node("Transpose", [bias], "bias.heads", perm=[2, 0, 1])
             mask = graph.node("Add", [bias, mask], "mask.bias")
 
+        def sliced_linear(x: str, name: str) -> list[str]:
+            weights = parts(weight(f"{name}.qkv.weight", hidden, 3 * hidden), hidden, 3)
+            biases = parts(weight(f"{name}.qkv.bias", 3 * hidden), hidden, 3)
+            products = [graph.node("MatMul", [x, each], f"{name}.{part}.product") for part, each in zip("qkv", weights)]
+            return [graph.node("Add", [product, bias], f"{name}.{part}.out")
+                    for part, product, bias in zip("qkv", products, biases)]
+
         def attention(x: str, name: str) -> str:
             rows = [0, 2, 1, 3]
             heads_of = {}
-            outs = (parts(linear(x, f"{name}.qkv", hidden, 3 * hidden), hidden, 3) if self.fused
-                    else [linear(x, f"{name}.{part}", hidden, hidden) for part in "qkv"])
+            if self.sliced:
+                outs = sliced_linear(x, name)
+            elif self.fused:
+                outs = parts(linear(x, f"{name}.qkv", hidden, 3 * hidden), hidden, 3)
+            else:
+                outs = [linear(x, f"{name}.{part}", hidden, hidden) for part in "qkv"]
             if self.head_norms:
                 outs[:2] = [norm(out, f"{name}.{part}_norm") for part, out in zip("qk", outs)]
             for part, order, out in zip("qkv", (rows, [0, 2, 3, 1], rows), outs):
