@@ -553,6 +553,19 @@ TEST(BoundTest, GradientsOfOneMicrobatchTakeTurnsWithTheStash) {
   EXPECT_DOUBLE_EQ(boundOf(one, cost, problem.cluster).bytes, 350. * kGiB);
 }
 
+// Its backward sets gradients; that of which the cost is known adds to them.
+TEST(BoundTest, OneMicrobatchTakesLessThanOneOfSeveral) {
+  const SearchProblem problem = Problem(2, 4);
+  MicrobatchCost cost;
+  cost.forward = cost.backward = 1;
+  Candidate one;
+  one.dp = 8;
+  one.microbatches = 1;
+  EXPECT_LE(boundOf(one, cost, problem.cluster).seconds, 0.93 * 2);
+  one.microbatches = 2;
+  EXPECT_GE(boundOf(one, cost, problem.cluster).seconds, 0.99 * 4);
+}
+
 TEST(BoundTest, GradientsOfStagesSideBySideGoOverTheNetwork) {
   const SearchProblem problem = Problem(2, 4);
   MicrobatchCost cost;

@@ -190,7 +190,9 @@ class Annotator {
   // Where much of the work with parameters has no positions that cp divides.
   void warnOfWhole(const Positions& positions) {
     constexpr double kWorthIt = 0.1;
-    RepeatedWork work;
+    RepeatedWork work,
+        odd;  // the second of what has positions, but a number that cp doesn't divide
+    int64_t oddPositions = 0;  // of the largest of these
     for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
       const SegmentValues values = readValues(forward);
       const auto dims = positionsBehind(forward, positions);
@@ -199,10 +201,22 @@ class Annotator {
         if (ranks == 1 || ir::workFlops(&op) == 0) continue;
         auto type = llvm::cast<RankedTensorType>(op.getResult(0).getType());
         auto dim = dims.find(op.getResult(0));
-        work.add(&op, ranks, dim != dims.end() && type.getDimSize(dim->second) % ranks == 0);
+        const int64_t count = dim == dims.end() ? 0 : type.getDimSize(dim->second);
+        work.add(&op, ranks, count > 0 && count % ranks == 0);
+        odd.add(&op, ranks, count % ranks == 0);
+        if (odd.largest() == &op) oddPositions = count;
       }
     }
     if (work.share() <= kWorthIt) return;
+    if (2 * odd.share() > work.share()) {
+      odd.largest()->emitWarning("has ")
+          << oddPositions << " positions, which cp = " << odd.ranksOfLargest()
+          << " does not divide, as " << odd.percent()
+          << " % of the work with parameters: each rank of cp does all of that. Choose another cp, "
+             "or "
+             "pad the sequence";
+      return;
+    }
     work.largest()->emitWarning("has no positions that cp divides, as ")
         << work.percent() << " % of the work with parameters: each rank of cp does "
         << "all of that. A tower in front of the positions can have a mesh of its own "
