@@ -3,6 +3,7 @@
 
 #include "ir/interfaces/work.h"
 #include "ir/oriel/segment.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/strategize/grid.h"
 #include "passes/strategize/parameter_part.h"
@@ -37,6 +38,16 @@ struct UseCut {
   RankRange range;
 };
 
+// "layers.0.up.weight" -> "layers.*.up.weight"
+std::string inAllLayers(llvm::StringRef name) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  name.split(parts, '.');
+  for (llvm::StringRef& part : parts) {
+    if (!part.empty() && llvm::all_of(part, llvm::isDigit)) part = "*";
+  }
+  return llvm::join(parts, ".");
+}
+
 class Annotator {
  public:
   Annotator(mlir::ModuleOp module, const Strategy& strategy, llvm::raw_ostream* explain)
@@ -57,11 +68,13 @@ class Annotator {
       if (failed(findCuts(forward))) return failure();
     }
     if (failed(refineGrid())) return failure();
-    warnOfUnsplit();
+    warnOfUnsplit(module_, grid_, [&](const std::string& symbol) {
+      return cuts_.count(symbol) > 0 || forced_.count(symbol) > 0 || kept_.count(symbol) > 0;
+    });
     if (contextSizes().empty()) return success();
     const auto ops = opsOfAllPositions(positions, module_);
     for (const std::string& module : modules()) refineContext(module, ops, warned);
-    warnOfWhole(positions);
+    warnOfWholePositions(module_, grid_, positions);
     return success();
   }
 
@@ -187,71 +200,6 @@ class Annotator {
         << "heads that tp leaves a rank";
   }
 
-  // Where much of the work with parameters has no positions that cp divides.
-  void warnOfWhole(const Positions& positions) {
-    constexpr double kWorthIt = 0.1;
-    RepeatedWork work,
-        odd;  // the second of what has positions, but a number that cp doesn't divide
-    int64_t oddPositions = 0;  // of the largest of these
-    for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
-      const SegmentValues values = readValues(forward);
-      const auto dims = positionsBehind(forward, positions);
-      for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
-        const int64_t ranks = ranksWithParameter(grid_, &op, "cp", values);
-        if (ranks == 1 || ir::workFlops(&op) == 0) continue;
-        auto type = llvm::cast<RankedTensorType>(op.getResult(0).getType());
-        auto dim = dims.find(op.getResult(0));
-        const int64_t count = dim == dims.end() ? 0 : type.getDimSize(dim->second);
-        work.add(&op, ranks, count > 0 && count % ranks == 0);
-        odd.add(&op, ranks, count % ranks == 0);
-        if (odd.largest() == &op) oddPositions = count;
-      }
-    }
-    if (work.share() <= kWorthIt) return;
-    if (2 * odd.share() > work.share()) {
-      odd.largest()->emitWarning("has ")
-          << oddPositions << " positions, which cp = " << odd.ranksOfLargest()
-          << " does not divide, as " << odd.percent()
-          << " % of the work with parameters: each rank of cp does all of that. Choose another cp, "
-             "or "
-             "pad the sequence";
-      return;
-    }
-    work.largest()->emitWarning("has no positions that cp divides, as ")
-        << work.percent() << " % of the work with parameters: each rank of cp does "
-        << "all of that. A tower in front of the positions can have a mesh of its own "
-        << "(`modules` of the strategy); several samples in one row of positions are apart with "
-           "`batch.micro: 1` "
-        << "for each data-parallel rank";
-  }
-
-  // Where tp splits no more than a part of the work with parameters. What the strategy says of
-  // parameters, and what a warning said of blocks, is known.
-  void warnOfUnsplit() {
-    constexpr double kWorthIt = 0.25;
-    RepeatedWork work;
-    for (mlir::func::FuncOp forward : ir::segmentsOfKind(module_, "forward")) {
-      const SegmentValues values = readValues(forward);
-      for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
-        const int64_t ranks = ranksWithParameter(grid_, &op, "tp", values);
-        if (ranks == 1) continue;
-        const bool isKnown = llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
-          auto parameter = values.parameters.find(operand);
-          if (parameter == values.parameters.end()) return false;
-          const std::string symbol = ir::ParameterOp(parameter->second).getSymName().str();
-          return cuts_.count(symbol) > 0 || forced_.count(symbol) > 0 || kept_.count(symbol) > 0;
-        });
-        work.add(&op, ranks, isKnown);
-      }
-    }
-    if (work.share() <= kWorthIt) return;
-    work.largest()->emitWarning("is not split over tp = ")
-        << work.ranksOfLargest() << ", as " << work.percent()
-        << " % of the work with parameters: each of the "
-        << "ranks does all of that. `--explain-sharding` says why; a smaller tp and more dp may be "
-           "faster";
-  }
-
   int64_t tensorRanks(ir::ParameterOp parameter) const {
     return grid_.meshAxisSize("tp", parameter.getModule());
   }
@@ -302,7 +250,7 @@ class Annotator {
     const bool matters = mattersWhole(blocks);
     for (const TensorBlock& block : blocks) {
       if (!block.indivisible.empty()) {
-        if (matters && !hasParts(block)) return reportIndivisible(block);
+        if (matters && !hasParts(block)) return reportIndivisible(block, blocks);
         kept.push_back(&block);
         for (const TensorBlock::Cut& cut : block.cuts) {
           kept_.insert(ir::ParameterOp(cut.parameter).getSymName().str());
@@ -351,14 +299,26 @@ class Annotator {
     if (count > 1) warning << ", and so in " << count - 1 << " more of such blocks";
   }
 
-  LogicalResult reportIndivisible(const TensorBlock& block) {
+  // `blocks`: all, for a remedy that needs no second one.
+  LogicalResult reportIndivisible(const TensorBlock& block,
+                                  const std::vector<TensorBlock>& blocks) const {
     ir::ParameterOp parameter = block.cuts.front().parameter;
+    std::vector<std::string> names, rules;
+    for (const TensorBlock& other : blocks) {
+      if (other.indivisible.empty() || hasParts(other)) continue;
+      names.push_back(ir::ParameterOp(other.cuts.front().parameter).getOnnxName().str());
+    }
+    for (const std::string& name : names) {
+      std::string rule =
+          "{parameters: \"" + (names.size() > 1 ? inAllLayers(name) : name) + "\", tp: none}";
+      if (!llvm::is_contained(rules, rule)) rules.push_back(std::move(rule));
+    }
     return block.reduction->emitError("tp = ")
            << tensorRanks(parameter) << " does not divide the " << block.indivisible
            << ", over which \"" << parameter.getOnnxName() << "\" of type " << typeOf(parameter)
            << " would be split along dimension " << block.cuts.front().dim
-           << ": choose another tp, or keep it whole by `shardings: [{parameters: \""
-           << parameter.getOnnxName() << "\", tp: none}]` in the strategy";
+           << ": choose another tp, or keep " << (names.size() > 1 ? "such weights" : "it")
+           << " whole by `shardings: [" << llvm::join(rules, ", ") << "]` in the strategy";
   }
 
   // So that each range of ranks that cuts a parameter is made of whole atomic axes.

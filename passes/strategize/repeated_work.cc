@@ -4,22 +4,42 @@
 
 #include "ir/interfaces/work.h"
 #include "ir/oriel/oriel.h"
+#include "ir/oriel/segment.h"
+#include "passes/strategize/segment_values.h"
 
 namespace oriel {
 
-void RepeatedWork::add(mlir::Operation* op, int64_t ranks, bool isSplit) {
-  const double work = ir::workFlops(op);
-  all_ += work;
-  if (isSplit) return;
-  repeated_ += work;
-  if (work <= most_) return;
-  most_ = work;
-  largest_ = op;
-  ranks_ = ranks;
-}
+namespace {
 
-long RepeatedWork::percent() const { return std::lround(100 * share()); }
+// In floating-point operations of products and attention.
+class RepeatedWork {
+ public:
+  // `ranks` of the axis share the op, or each of them does all of it.
+  void add(mlir::Operation* op, int64_t ranks, bool isSplit) {
+    const double work = ir::workFlops(op);
+    all_ += work;
+    if (isSplit) return;
+    repeated_ += work;
+    if (work <= most_) return;
+    most_ = work;
+    largest_ = op;
+    ranks_ = ranks;
+  }
 
+  // Of all that was added: 0 to 1, and 0 of nothing.
+  double share() const { return all_ > 0 ? repeated_ / all_ : 0; }
+  long percent() const { return std::lround(100 * share()); }
+  // Of what is not split; null for none.
+  mlir::Operation* largest() const { return largest_; }
+  int64_t ranksOfLargest() const { return ranks_; }
+
+ private:
+  double all_ = 0, repeated_ = 0, most_ = 0;
+  mlir::Operation* largest_ = nullptr;
+  int64_t ranks_ = 1;
+};
+
+// Ranks along a mesh axis of the module whose parameter the op uses; 1 for an op without.
 int64_t ranksWithParameter(const Grid& grid, mlir::Operation* op, llvm::StringRef axis,
                            const SegmentValues& values) {
   for (mlir::Value operand : op->getOperands()) {
@@ -28,6 +48,66 @@ int64_t ranksWithParameter(const Grid& grid, mlir::Operation* op, llvm::StringRe
     return grid.meshAxisSize(axis, ir::ParameterOp(parameter->second).getModule());
   }
   return 1;
+}
+
+}  // namespace
+
+void warnOfWholePositions(mlir::ModuleOp module, const Grid& grid, const Positions& positions) {
+  constexpr double kWorthIt = 0.1;
+  RepeatedWork whole;
+  RepeatedWork odd;          // that has positions, but a number of them that cp does not divide
+  int64_t oddPositions = 0;  // of the largest of these
+  for (mlir::func::FuncOp forward : ir::segmentsOfKind(module, "forward")) {
+    const SegmentValues values = readValues(forward);
+    const auto dims = positionsBehind(forward, positions);
+    for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
+      const int64_t ranks = ranksWithParameter(grid, &op, "cp", values);
+      if (ranks == 1 || ir::workFlops(&op) == 0) continue;
+      auto type = llvm::cast<mlir::RankedTensorType>(op.getResult(0).getType());
+      auto dim = dims.find(op.getResult(0));
+      const int64_t count = dim == dims.end() ? 0 : type.getDimSize(dim->second);
+      whole.add(&op, ranks, count > 0 && count % ranks == 0);
+      odd.add(&op, ranks, count % ranks == 0);
+      if (odd.largest() == &op) oddPositions = count;
+    }
+  }
+  if (whole.share() <= kWorthIt) return;
+  if (2 * odd.share() > whole.share()) {
+    odd.largest()->emitWarning("has ")
+        << oddPositions << " positions, which cp = " << odd.ranksOfLargest()
+        << " does not divide, as " << odd.percent()
+        << " % of the work with parameters: each rank of cp does all of that. Choose another cp, "
+        << "or pad the sequence";
+    return;
+  }
+  whole.largest()->emitWarning("has no positions that cp divides, as ")
+      << whole.percent() << " % of the work with parameters: each rank of cp does "
+      << "all of that. A tower in front of the positions can have a mesh of its own "
+      << "(`modules` of the strategy); several samples in one row of positions are apart with "
+      << "`batch.micro: 1` for each data-parallel rank";
+}
+
+void warnOfUnsplit(mlir::ModuleOp module, const Grid& grid,
+                   llvm::function_ref<bool(const std::string&)> isKnown) {
+  constexpr double kWorthIt = 0.25;
+  RepeatedWork work;
+  for (mlir::func::FuncOp forward : ir::segmentsOfKind(module, "forward")) {
+    const SegmentValues values = readValues(forward);
+    for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
+      const int64_t ranks = ranksWithParameter(grid, &op, "tp", values);
+      if (ranks == 1) continue;
+      work.add(&op, ranks, llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
+        auto parameter = values.parameters.find(operand);
+        return parameter != values.parameters.end() &&
+               isKnown(ir::ParameterOp(parameter->second).getSymName().str());
+      }));
+    }
+  }
+  if (work.share() <= kWorthIt) return;
+  work.largest()->emitWarning("is not split over tp = ")
+      << work.ranksOfLargest() << ", as " << work.percent()
+      << " % of the work with parameters: each of the ranks does all of that. "
+      << "`--explain-sharding` says why; a smaller tp and more dp may be faster";
 }
 
 }  // namespace oriel

@@ -40,6 +40,28 @@ module @no_forward {
 
 // -----
 
+// Of several layers one rule is for all.
+module {
+  oriel.parameter @p0 {onnx_name = "layers.0.up", type = tensor<8x15xf32>}
+  oriel.parameter @p1 {onnx_name = "layers.0.down", type = tensor<15x8xf32>}
+  oriel.parameter @p2 {onnx_name = "layers.1.up", type = tensor<8x15xf32>}
+  oriel.parameter @p3 {onnx_name = "layers.1.down", type = tensor<15x8xf32>}
+  func.func @forward(%x: tensor<2x4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %up0: tensor<8x15xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %down0: tensor<15x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %up1: tensor<8x15xf32> {oriel.kind = "parameter", oriel.ref = "p2"},
+      %down1: tensor<15x8xf32> {oriel.kind = "parameter", oriel.ref = "p3"}) {
+    %0 = oriel.linear %x, %up0 : (tensor<2x4x8xf32>, tensor<8x15xf32>) -> tensor<2x4x15xf32>
+    // expected-error @below {{over which "layers.0.up" of type 'tensor<8x15xf32>' would be split along dimension 1: choose another tp, or keep such weights whole by `shardings: [{parameters: "layers.*.up", tp: none}]` in the strategy}}
+    %1 = oriel.linear %0, %down0 : (tensor<2x4x15xf32>, tensor<15x8xf32>) -> tensor<2x4x8xf32>
+    %2 = oriel.linear %1, %up1 : (tensor<2x4x8xf32>, tensor<8x15xf32>) -> tensor<2x4x15xf32>
+    %3 = oriel.linear %2, %down1 : (tensor<2x4x15xf32>, tensor<15x8xf32>) -> tensor<2x4x8xf32>
+    return
+  }
+}
+
+// -----
+
 // Half of a weight's columns are trained.
 module {
   oriel.parameter @p0_0 {onnx_name = "w", oriel.start = array<i64: 0, 0>, oriel.whole = array<i64: 8, 16>, trainable = true, type = tensor<8x8xf32>}
