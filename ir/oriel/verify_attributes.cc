@@ -142,7 +142,11 @@ bool areImages(Attribute attribute) {
 
 bool arePositions(Operation* op, Attribute attribute) {
   auto dims = llvm::dyn_cast<mlir::DenseI64ArrayAttr>(attribute);
-  return dims && static_cast<size_t>(dims.size()) == op->getNumResults();
+  if (!dims || static_cast<size_t>(dims.size()) != op->getNumResults()) return false;
+  return llvm::all_of(llvm::zip_equal(dims.asArrayRef(), op->getResultTypes()), [](auto both) {
+    auto type = llvm::dyn_cast<mlir::RankedTensorType>(std::get<1>(both));
+    return std::get<0>(both) >= -1 && type && std::get<0>(both) < type.getRank();
+  });
 }
 
 // Positions are the last dimension but one.
@@ -181,7 +185,7 @@ constexpr Form kForms[] = {
      "a 64-bit number from 0 on"},
     {"oriel.images", [](Operation*, Attribute a) { return areImages(a); },
      "`count`, the name of an input, `per_sample`, and the number of `rows` of each input"},
-    {"oriel.positions", arePositions, "a dimension for each result"},
+    {"oriel.positions", arePositions, "a dimension for each result, or -1"},
     {"oriel.whole", isOfParameter, "a number for each dimension of the parameter"},
     {"oriel.start", isOfParameter, "a number for each dimension of the parameter"},
 };

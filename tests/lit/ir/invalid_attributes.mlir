@@ -152,3 +152,11 @@ oriel.parameter @p {onnx_name = "w", oriel.start = array<i64: 0>}
 // expected-error @below {{expected a list of types of tensors with two dimensions or more}}
 module attributes {oriel.sequence_types = [tensor<f32>]} {
 }
+
+// -----
+
+func.func @positions(%x: tensor<4xf32>) {
+  // expected-error@+1 {{has oriel.positions array<i64: 1>, expected a dimension for each result, or -1}}
+  %0 = oriel.exp %x {oriel.positions = array<i64: 1>} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
