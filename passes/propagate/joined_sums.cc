@@ -12,11 +12,14 @@ using mlir::Operation;
 using mlir::OpOperand;
 using mlir::Value;
 
-// Ops that are followed behind a value, and in front of what it is added to.
+// Ops that are followed behind a value; levels of ops in front of what it is added to, and ops
+// there, over all of which a look may be wrong, but is not long.
 constexpr int kMostBehind = 16;
 constexpr int kMostBefore = 8;
+constexpr int kMostGuesses = 64;
 
-// The only use of a value by an op; null if there is none, or are more.
+// The only use of a value by an op; null if there is none, or are more. Returns don't count: a
+// stash is handed on pending, and an output is completed there anyway.
 OpOperand* onlyUse(Value value) {
   OpOperand* only = nullptr;
   for (OpOperand& use : value.getUses()) {
@@ -55,6 +58,7 @@ void insertAll(AxisList& axes, const AxisList& others) {
 }  // namespace
 
 AxisList JoinedSums::joinedAxes(Value value) {
+  opsLeft_ = kMostGuesses;
   AxisList sum, possible = llvm::to_vector<2>(llvm::seq(planner_.sizes().count()));
   for (int i = 0; i < kMostBehind; ++i) {
     OpOperand* use = onlyUse(value);
@@ -88,6 +92,8 @@ JoinedSums::Expected JoinedSums::expect(Value value, int depth) {
   const std::optional<std::vector<SplitCandidate>> ways = candidates(op, depth);
   if (!ways) return {};
   const unsigned index = llvm::cast<mlir::OpResult>(value).getResultNumber();
+  // At what price does not matter here: if none of them is the cheapest, this guess was wrong, and
+  // the value is completed by itself.
   Expected expected{ways->front().results[index].sum, {}};
   for (const SplitCandidate& way : *ways) insertAll(expected.possible, way.results[index].sum);
   return expected;
@@ -108,14 +114,17 @@ bool JoinedSums::define(Value value, int depth) {
 
 // Null for what is not split, or too far.
 std::optional<std::vector<SplitCandidate>> JoinedSums::candidates(Operation* op, int depth) {
-  if (!op || outOfReach_.contains(op)) return std::nullopt;
+  if (!op) return std::nullopt;
+  const auto known = outOfReach_.find(op);
+  if (known != outOfReach_.end() && known->second >= depth) return std::nullopt;
   const bool isNear =
       depth > 0 && llvm::isa<ir::ShardableOpInterface>(op) &&
       llvm::all_of(op->getOperands(), [&](Value operand) { return define(operand, depth - 1); });
   if (!isNear) {
-    outOfReach_.insert(op);
+    outOfReach_[op] = depth;
     return std::nullopt;
   }
+  if (--opsLeft_ < 0) return std::nullopt;
   return splitCandidates(problemOf_(op), versions_, planner_);
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/DenseMap.h"
 #include "passes/propagate/split_choice.h"
 #include "passes/propagate/versions.h"
 
@@ -40,8 +40,9 @@ class JoinedSums {
   Versions& versions_;
   ReshardPlanner& planner_;
   ProblemOf problemOf_;
-  llvm::SmallVector<mlir::Value> guesses_;       // that are defined
-  llvm::DenseSet<mlir::Operation*> outOfReach_;  // of this look
+  llvm::SmallVector<mlir::Value> guesses_;            // that are defined
+  llvm::DenseMap<mlir::Operation*, int> outOfReach_;  // from so many levels above
+  int opsLeft_ = 0;
 };
 
 }  // namespace oriel

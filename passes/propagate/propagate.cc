@@ -83,6 +83,11 @@ struct Propagate : impl::PropagateBase<Propagate> {
         program.emitError("has no segment @forward: run the train phase first");
         return signalPassFailure();
       }
+      for (FuncOp segment : program.getOps<FuncOp>()) {
+        if (!segment.isDeclaration()) continue;
+        segment.emitError("a segment must have a body");
+        return signalPassFailure();
+      }
       programs.push_back(std::make_unique<ProgramPropagation>(program, *grid, samples));
     }
     // What a program receives has the sharding in which another one sends it.

@@ -23,8 +23,9 @@ constexpr double kRepeated = 0.1;
 constexpr double kFlopsPerByte = 1000;
 
 // What it costs to complete a sum of a gradient, per byte: the update does it, once for all
-// microbatches of a step, which are several mostly, and for all gradients together. Of ops that
-// give nothing else: others would hand on a pending sum for its sake.
+// microbatches of a step and for all gradients together. A guess: how many microbatches there are
+// must not matter, since a simulation has fewer. Of ops that give nothing else: others would hand
+// on a pending sum for its sake.
 constexpr double kOncePerStep = 1.0 / 8;
 
 // More than any way to bring the other operands to a sum that is kept where it is.

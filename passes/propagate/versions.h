@@ -18,6 +18,7 @@ class Versions {
   explicit Versions(ReshardPlanner& planner) : planner_(planner) {}
 
   void define(mlir::Value value, const Sharding& sharding, mlir::Value local = {});
+  // With all versions: of a value that was defined to look ahead.
   void forget(mlir::Value value) { entries_.erase(value); }
   // Another version that is at hand, or the local value of one that had none.
   void set(mlir::Value value, const Sharding& sharding, mlir::Value local);

@@ -188,8 +188,8 @@ class ProductCutter {
   }
 
  private:
-  // What the output of the loss is computed from, by way of floats: others have no gradient, and
-  // what has none is frozen.
+  // What the output of the loss has a derivative by: by way of floats, and of ops that have one.
+  // What has no gradient is frozen.
   void findAllBefore(llvm::StringRef output) {
     llvm::SmallVector<Value> values;
     for (unsigned i = 0; i < main_.getNumResults(); ++i) {
@@ -201,7 +201,9 @@ class ProductCutter {
       Value value = values.pop_back_val();
       Operation* op = value.getDefiningOp();
       const bool isFloat = llvm::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(value.getType()));
-      if (op && isFloat && beforeLoss_.insert(op).second) {
+      const bool isStep =
+          llvm::isa_and_present<ir::SignOp, ir::FloorOp, ir::CeilOp, ir::RoundOp>(op);
+      if (op && isFloat && !isStep && beforeLoss_.insert(op).second) {
         values.append(op->operand_begin(), op->operand_end());
       }
     }

@@ -16,8 +16,11 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
     depends on each slice: on tensor-parallel ranks, and elsewhere where the slices would copy more
     than the products of the pieces read again. On tensor-parallel ranks, slices of what
     pointwise ops make of such products and of what is the same for all columns, as of a layer's
-    product and its adapter's, are made of slices of the products first. A parameter of which the
-    model itself takes nothing but slices that make it up, along one dimension, becomes parts too.
+    product and its adapter's, are made of slices of the products first.
+
+    With and without tensor parallelism, a parameter of which the model itself takes nothing but slices
+    that make it up, along one dimension, becomes parts too, where the loss depends on each of them and
+    the strategy has no rule of its own for it.
 
     ```mlir
     oriel.parameter @p0 {onnx_name = "qkv.weight", type = tensor<8x24xf32>}

@@ -75,7 +75,7 @@ void warnOfWholePositions(mlir::ModuleOp module, const Grid& grid, const Positio
   if (2 * odd.share() > whole.share()) {
     odd.largest()->emitWarning("has ")
         << oddPositions << " positions, which cp = " << odd.ranksOfLargest()
-        << " does not divide, as " << odd.percent()
+        << " does not divide, like " << odd.percent()
         << " % of the work with parameters: each rank of cp does all of that. Choose another cp, "
         << "or pad the sequence";
     return;

@@ -125,3 +125,13 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}, orie
     return %0 : tensor<8xf32>
   }
 }
+
+// -----
+
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
+  func.func @forward() {
+    return
+  }
+  // expected-error @below {{a segment must have a body}}
+  func.func private @backward()
+}

@@ -53,3 +53,23 @@ func.func @main(
   %out = oriel.concat %0, %1, %2 {dim = 1 : i64} : (tensor<6x8xf32>, tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x24xf32>
   return %out, %3 : tensor<6x24xf32>, tensor<6x16xf32>
 }
+
+// -----
+
+// Nor where one of the slices has no gradient.
+
+// CHECK: oriel.parameter @p0 {onnx_name = "signs", type = tensor<16xf32>}
+// CHECK-LABEL: func.func @main
+// CHECK-COUNT-2: oriel.slice
+oriel.parameter @p0 {onnx_name = "signs", type = tensor<16xf32>}
+func.func @main(
+    %x: tensor<6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %b: tensor<16xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+    -> (tensor<6x8xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %scale = oriel.slice %b {starts = array<i64: 0>, limits = array<i64: 8>, strides = array<i64: 1>} : (tensor<16xf32>) -> tensor<8xf32>
+  %shift = oriel.slice %b {starts = array<i64: 8>, limits = array<i64: 16>, strides = array<i64: 1>} : (tensor<16xf32>) -> tensor<8xf32>
+  %sign = oriel.sign %scale : (tensor<8xf32>) -> tensor<8xf32>
+  %0 = oriel.mul %x, %sign : (tensor<6x8xf32>, tensor<8xf32>) -> tensor<6x8xf32>
+  %1 = oriel.add %0, %shift : (tensor<6x8xf32>, tensor<8xf32>) -> tensor<6x8xf32>
+  return %1 : tensor<6x8xf32>
+}

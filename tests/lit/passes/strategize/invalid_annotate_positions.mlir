@@ -13,7 +13,7 @@
 // HEADS: oriel.mesh = {cp = ["a0", "a1"]}
 
 // The loss is of 8 positions, and most of the work of 9, with one in front.
-// PREFIX: warning: {{.*}}has 9 positions, which cp = 4 does not divide, as 100 % of the work with parameters: each rank of cp does all of that. Choose another cp, or pad the sequence
+// PREFIX: warning: {{.*}}has 9 positions, which cp = 4 does not divide, like 100 % of the work with parameters: each rank of cp does all of that. Choose another cp, or pad the sequence
 
 //--- odd.mlir
 module {
