@@ -65,15 +65,16 @@ AxisList JoinedSums::joinedAxes(Value value) {
     if (!use) break;
     const std::optional<llvm::SmallVector<Value>> others = summedWith(*use);
     if (!others) break;
-    AxisList left = possible;
+    AxisList left = possible, more = sum;
     for (Value other : *others) {
       Expected expected = expect(other, kMostBefore);
       intersect(left, expected.possible);
-      insertAll(sum, expected.sum);
+      insertAll(more, expected.sum);
     }
     // Whatever is pending is completed here.
     if (left.empty()) break;
     possible = std::move(left);
+    sum = std::move(more);
     value = use->getOwner()->getResult(0);
   }
   for (Value guess : guesses_) versions_.forget(guess);
