@@ -1,7 +1,8 @@
-// What is known of a candidate from another one.
+// What is known of a candidate from another one, and what it takes at least.
 #include "passes/search/bound.h"
 
 #include "gtest/gtest.h"
+#include "passes/search/search_testing.h"
 
 namespace oriel {
 namespace {
@@ -72,6 +73,88 @@ TEST(LeastCost, WhatRunsAgainNeedsNoStash) {
   EXPECT_EQ(cost.stash, 0);
   EXPECT_GT(cost.backward, 8);
   EXPECT_LE(cost.backward, 12);
+}
+
+TEST(Bound, MoreShardsTakeLessMemoryAndLinksTakeTime) {
+  const Cluster cluster = TwoLevelCluster(2, 4);
+  MicrobatchCost cost;
+  cost.forward = 1;
+  cost.backward = 2;
+  cost.parameters = cost.gradients = 100. * kGiB;
+  cost.optimizerState = 300. * kGiB;
+  Candidate one;
+  one.dp = 8;
+  one.microbatches = 4;
+  Candidate sharded = one;
+  sharded.zero = 3;
+  sharded.shards = 8;
+  Candidate near = sharded;
+  near.shards = 4;
+  EXPECT_DOUBLE_EQ(boundOf(one, cost, cluster).bytes, 500. * kGiB);
+  EXPECT_DOUBLE_EQ(boundOf(sharded, cost, cluster).bytes, 500. / 8 * kGiB);
+  EXPECT_DOUBLE_EQ(boundOf(near, cost, cluster).bytes, 500. / 4 * kGiB);
+  EXPECT_GT(boundOf(sharded, cost, cluster).seconds, boundOf(near, cost, cluster).seconds);
+  EXPECT_GE(boundOf(near, cost, cluster).seconds, 0.99 * 4 * 3);
+}
+
+// Of one microbatch, gradients lie where the backward has read the stash.
+TEST(Bound, GradientsOfOneMicrobatchTakeTurnsWithTheStash) {
+  const Cluster cluster = TwoLevelCluster(2, 4);
+  MicrobatchCost cost;
+  cost.forward = cost.backward = 1;
+  cost.parameters = cost.gradients = 100. * kGiB;
+  cost.stash = 150. * kGiB;
+  Candidate one;
+  one.dp = 8;
+  one.microbatches = 1;
+  EXPECT_DOUBLE_EQ(boundOf(one, cost, cluster).bytes, 250. * kGiB);
+  one.microbatches = 2;
+  EXPECT_DOUBLE_EQ(boundOf(one, cost, cluster).bytes, 350. * kGiB);
+}
+
+// Its backward sets gradients; that of which the cost is known adds to them.
+TEST(Bound, OneMicrobatchTakesLessThanOneOfSeveral) {
+  const Cluster cluster = TwoLevelCluster(2, 4);
+  MicrobatchCost cost;
+  cost.forward = cost.backward = 1;
+  Candidate one;
+  one.dp = 8;
+  one.microbatches = 1;
+  EXPECT_LE(boundOf(one, cost, cluster).seconds, 0.93 * 2);
+  one.microbatches = 2;
+  EXPECT_GE(boundOf(one, cost, cluster).seconds, 0.99 * 4);
+}
+
+TEST(Bound, GradientsOfStagesSideBySideGoOverTheNetwork) {
+  const Cluster cluster = TwoLevelCluster(2, 4);
+  MicrobatchCost cost;
+  cost.forward = 1e-3;
+  cost.backward = 2e-3;
+  cost.gradients = 8. * kGiB;
+  Candidate candidate;
+  candidate.pp = 2;
+  candidate.dp = 4;
+  candidate.microbatches = 8;
+  const double near = boundOf(candidate, cost, cluster).seconds;
+  candidate.placement = Placement::kDpOutermost;
+  const double far = boundOf(candidate, cost, cluster).seconds;
+  EXPECT_GT(far, 2 * near);
+  cost.gradients = 0;
+  EXPECT_DOUBLE_EQ(boundOf(candidate, cost, cluster).seconds, 0.998 * 9 * 1.5e-3);
+}
+
+TEST(Bound, AllWaitForTheBusiestGrid) {
+  MicrobatchCost cost;
+  cost.forward = 1;
+  cost.backward = 2;
+  Candidate two;
+  two.pp = 2;
+  two.microbatches = 4;
+  const Cluster cluster = TwoLevelCluster(1, 2);
+  EXPECT_NEAR(boundOf(two, cost, cluster).seconds, 5 * 1.5, 0.1);
+  EXPECT_NEAR(boundOf(two, cost, cluster, 0.8).seconds, 4 * 2.4 + 0.6, 0.3);
+  two.schedule = ScheduleKind::kZbH1;
+  EXPECT_NEAR(boundOf(two, cost, cluster).seconds, 4.25 * 1.5, 0.1);
 }
 
 }  // namespace

@@ -9,26 +9,16 @@
 
 #include "gtest/gtest.h"
 #include "passes/search/bound.h"
+#include "passes/search/search_testing.h"
 #include "passes/stage/balance.h"
 #include "passes/strategize/strategy_reader.h"
 
 namespace oriel {
 namespace {
 
-constexpr int64_t kGiB = int64_t{1} << 30;
-
 SearchProblem Problem(int64_t nodes, int64_t devices) {
   SearchProblem problem;
-  problem.cluster.nodes = nodes;
-  problem.cluster.devicesPerNode = devices;
-  problem.cluster.device.memory = 16 * kGiB;
-  LinkLevel fast;
-  fast.devices = devices;
-  fast.bandwidth = 400e9;
-  LinkLevel slow = fast;
-  slow.devices = nodes * devices;
-  slow.bandwidth = 10e9;
-  problem.cluster.links = {fast, slow};
+  problem.cluster = TwoLevelCluster(nodes, devices);
   problem.ranks = nodes * devices;
   problem.globalBatch = 32;
   problem.parts = 8;
@@ -515,75 +505,6 @@ TEST(SearchTest, ErrorsOfSomeLeaveTheOthers) {
   EXPECT_GT(result->tried.front().candidate.tp, 1);
 }
 
-TEST(BoundTest, MoreShardsTakeLessMemoryAndLinksTakeTime) {
-  const SearchProblem problem = Problem(2, 4);
-  MicrobatchCost cost;
-  cost.forward = 1;
-  cost.backward = 2;
-  cost.parameters = cost.gradients = 100. * kGiB;
-  cost.optimizerState = 300. * kGiB;
-  Candidate one;
-  one.dp = 8;
-  one.microbatches = 4;
-  Candidate sharded = one;
-  sharded.zero = 3;
-  sharded.shards = 8;
-  Candidate near = sharded;
-  near.shards = 4;
-  const Cluster& cluster = problem.cluster;
-  EXPECT_DOUBLE_EQ(boundOf(one, cost, cluster).bytes, 500. * kGiB);
-  EXPECT_DOUBLE_EQ(boundOf(sharded, cost, cluster).bytes, 500. / 8 * kGiB);
-  EXPECT_DOUBLE_EQ(boundOf(near, cost, cluster).bytes, 500. / 4 * kGiB);
-  EXPECT_GT(boundOf(sharded, cost, cluster).seconds, boundOf(near, cost, cluster).seconds);
-  EXPECT_GE(boundOf(near, cost, cluster).seconds, 0.99 * 4 * 3);
-}
-
-// Of one microbatch, gradients lie where the backward has read the stash.
-TEST(BoundTest, GradientsOfOneMicrobatchTakeTurnsWithTheStash) {
-  const SearchProblem problem = Problem(2, 4);
-  MicrobatchCost cost;
-  cost.forward = cost.backward = 1;
-  cost.parameters = cost.gradients = 100. * kGiB;
-  cost.stash = 150. * kGiB;
-  Candidate one;
-  one.dp = 8;
-  one.microbatches = 1;
-  EXPECT_DOUBLE_EQ(boundOf(one, cost, problem.cluster).bytes, 250. * kGiB);
-  one.microbatches = 2;
-  EXPECT_DOUBLE_EQ(boundOf(one, cost, problem.cluster).bytes, 350. * kGiB);
-}
-
-// Its backward sets gradients; that of which the cost is known adds to them.
-TEST(BoundTest, OneMicrobatchTakesLessThanOneOfSeveral) {
-  const SearchProblem problem = Problem(2, 4);
-  MicrobatchCost cost;
-  cost.forward = cost.backward = 1;
-  Candidate one;
-  one.dp = 8;
-  one.microbatches = 1;
-  EXPECT_LE(boundOf(one, cost, problem.cluster).seconds, 0.93 * 2);
-  one.microbatches = 2;
-  EXPECT_GE(boundOf(one, cost, problem.cluster).seconds, 0.99 * 4);
-}
-
-TEST(BoundTest, GradientsOfStagesSideBySideGoOverTheNetwork) {
-  const SearchProblem problem = Problem(2, 4);
-  MicrobatchCost cost;
-  cost.forward = 1e-3;
-  cost.backward = 2e-3;
-  cost.gradients = 8. * kGiB;
-  Candidate candidate;
-  candidate.pp = 2;
-  candidate.dp = 4;
-  candidate.microbatches = 8;
-  const double near = boundOf(candidate, cost, problem.cluster).seconds;
-  candidate.placement = Placement::kDpOutermost;
-  const double far = boundOf(candidate, cost, problem.cluster).seconds;
-  EXPECT_GT(far, 2 * near);
-  cost.gradients = 0;
-  EXPECT_DOUBLE_EQ(boundOf(candidate, cost, problem.cluster).seconds, 0.998 * 9 * 1.5e-3);
-}
-
 TEST(SearchTest, TriesStagesSideBySide) {
   SearchProblem problem = Problem(2, 4);
   problem.cluster.links.back().bandwidth = 1e15;
@@ -607,20 +528,6 @@ TEST(SearchTest, TriesStagesSideBySide) {
   for (const TriedStrategy& tried : pinned->tried) {
     EXPECT_EQ(tried.candidate.placement, Placement::kPpOutermost);
   }
-}
-
-TEST(BoundTest, AllWaitForTheBusiestGrid) {
-  MicrobatchCost cost;
-  cost.forward = 1;
-  cost.backward = 2;
-  Candidate two;
-  two.pp = 2;
-  two.microbatches = 4;
-  const Cluster cluster = Problem(1, 2).cluster;
-  EXPECT_NEAR(boundOf(two, cost, cluster).seconds, 5 * 1.5, 0.1);
-  EXPECT_NEAR(boundOf(two, cost, cluster, 0.8).seconds, 4 * 2.4 + 0.6, 0.3);
-  two.schedule = ScheduleKind::kZbH1;
-  EXPECT_NEAR(boundOf(two, cost, cluster).seconds, 4.25 * 1.5, 0.1);
 }
 
 }  // namespace

@@ -1,0 +1,31 @@
+// A cluster for tests of the search.
+#ifndef ORIEL_PASSES_SEARCH_SEARCH_TESTING_H_
+#define ORIEL_PASSES_SEARCH_SEARCH_TESTING_H_
+
+#include <cstdint>
+
+#include "passes/strategize/cluster.h"
+
+namespace oriel {
+
+inline constexpr int64_t kGiB = int64_t{1} << 30;
+
+// Nodes of devices of 16 GiB, with fast links within a node and slow ones between nodes.
+inline Cluster TwoLevelCluster(int64_t nodes, int64_t devices) {
+  Cluster cluster;
+  cluster.nodes = nodes;
+  cluster.devicesPerNode = devices;
+  cluster.device.memory = 16 * kGiB;
+  LinkLevel fast;
+  fast.devices = devices;
+  fast.bandwidth = 400e9;
+  LinkLevel slow = fast;
+  slow.devices = nodes * devices;
+  slow.bandwidth = 10e9;
+  cluster.links = {fast, slow};
+  return cluster;
+}
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_SEARCH_SEARCH_TESTING_H_
