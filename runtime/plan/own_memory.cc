@@ -10,7 +10,7 @@ namespace oriel::runtime {
 bool OwnMemory::Place(int index, Problems& problems) {
   std::vector<int> order;
   for (int i = 0; i < program_.buffers_size(); ++i) {
-    if (rings_.Of(i).bytes > 0) order.push_back(i);
+    if (!rings_.IsEmpty(i)) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return rings_.Of(a).Copy(0) < rings_.Of(b).Copy(0); });

@@ -90,6 +90,7 @@ class Rings {
   }
 
   const Ring& Of(int buffer) const { return rings_[ring_of_[buffer]]; }
+  bool IsEmpty(int buffer) const { return Of(buffer).bytes == 0; }
   // The same for views.
   int NumberOf(int buffer) const { return ring_of_[buffer]; }
   bool IsView(int a, int b) const { return ring_of_[a] == ring_of_[b]; }

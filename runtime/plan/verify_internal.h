@@ -10,12 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/plan/access.h"
 #include "runtime/plan/plan.pb.h"
 
 namespace oriel::runtime {
-
-class Rings;
 
 // What has been found so far. A repeated message counts once.
 class Problems {
@@ -68,9 +65,6 @@ struct UpdateValues {
   std::map<int, int64_t> sent;             // by channel
   std::map<int64_t, int> received;         // over which channel
 };
-// What operands, results and collectives on their way have in common; part of VerifyMemory.
-void VerifyOverlaps(const plan::Plan& plan, int program, const Rings& rings,
-                    const SegmentAccesses& accesses, Problems& problems);
 UpdateValues VerifyMemory(const plan::Plan& plan, int program, Problems& problems);
 // `values` are of each program.
 void VerifyTiedParameters(const plan::Plan& plan, const std::vector<UpdateValues>& values,

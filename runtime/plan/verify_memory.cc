@@ -11,6 +11,7 @@
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/verify_contents.h"
 #include "runtime/plan/verify_internal.h"
+#include "runtime/plan/verify_overlaps.h"
 
 namespace oriel::runtime {
 namespace {
@@ -84,7 +85,6 @@ class MemoryVerifier {
     return 0;  // VerifyPrograms has refused it
   }
 
-  bool IsEmpty(int index) const { return rings_.Of(index).bytes == 0; }
   Range RangeOf(int index) const { return rings_.Of(index).Copy(microbatch_); }
   // Of one that has no other.
   Range FirstOf(int index) const { return rings_.Of(index).Copy(0); }
@@ -205,7 +205,7 @@ class MemoryVerifier {
     for (int i = 0; i < program_.buffers_size(); ++i) {
       if (buffer(i).kind() != plan::STEP_GRADIENT) continue;
       const int other = of_ring.try_emplace(rings_.NumberOf(i), i).first->second;
-      if (buffer(other).ref() != buffer(i).ref() && !IsEmpty(i)) {
+      if (buffer(other).ref() != buffer(i).ref() && !rings_.IsEmpty(i)) {
         problems_.Add("program ", index_, ": ", Name(other), " and ", Name(i),
                       " lie in the same memory");
       }
@@ -213,7 +213,7 @@ class MemoryVerifier {
         problems_.Add("program ", index_, ": ", Name(i), " is of one backward, but a step runs ",
                       backwards);
       }
-      if (work_ <= kMaxAccesses && !IsEmpty(i) && set_.count(rings_.NumberOf(i)) == 0) {
+      if (work_ <= kMaxAccesses && !rings_.IsEmpty(i) && set_.count(rings_.NumberOf(i)) == 0) {
         problems_.Add("program ", index_, ": no backward sets ", Name(i));
       }
     }

@@ -1,9 +1,7 @@
-// Where the operands and results of an instruction lie, and those of collectives on their way.
+#include "runtime/plan/verify_overlaps.h"
+
 #include <map>
 #include <optional>
-
-#include "runtime/plan/verify_contents.h"
-#include "runtime/plan/verify_internal.h"
 
 namespace oriel::runtime {
 namespace {
@@ -37,7 +35,6 @@ class OverlapVerifier {
 
  private:
   std::string Name(int index) const { return BufferName(program_.buffers(index)); }
-  bool IsEmpty(int index) const { return rings_.Of(index).bytes == 0; }
   Range RangeOf(int index) const { return rings_.Of(index).Copy(microbatch_); }
 
   // Peers, or this rank itself, may still read the operand while the result is written.
@@ -60,7 +57,7 @@ class OverlapVerifier {
       return found;
     };
     for (const int result : access.writes) {
-      if (IsEmpty(result)) continue;
+      if (rings_.IsEmpty(result)) continue;
       if (const auto other = overlapping(RangeOf(result))) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its results ",
                       Name(*other), " and ", Name(result), " overlap in memory");
@@ -69,7 +66,7 @@ class OverlapVerifier {
       results[RangeOf(result).begin] = result;
     }
     for (const int operand : access.reads) {
-      if (IsEmpty(operand)) continue;
+      if (rings_.IsEmpty(operand)) continue;
       const auto result = overlapping(RangeOf(operand));
       if (result && MovesPieces(segment, instruction)) {
         problems_.Add(InstructionPath(plan_, index_, segment, instruction), ": its result ",
@@ -123,7 +120,7 @@ class OverlapVerifier {
     };
     const Range range = RangeOf(other.buffer);
     const auto overlaps = [&](int buffer) {
-      return !range.empty() && !IsEmpty(buffer) && RangeOf(buffer).Overlaps(range);
+      return !range.empty() && !rings_.IsEmpty(buffer) && RangeOf(buffer).Overlaps(range);
     };
     for (const int write : access.writes) {
       if (overlaps(write)) refuse(" writes ", write, other.written ? "writes" : "reads");
