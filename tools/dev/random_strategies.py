@@ -40,8 +40,8 @@ OPTIONS = ("--fuse-loss", "--generated-kernels=on", "--fuse-kernels=off", "--unf
 MOST_RANKS = 8
 # Of a step. Gradients of fewer are rough, in bf16; goldens have not many more.
 LEAST_SAMPLES, MOST_SAMPLES = 4, 40
-# Of a folder's model: steps as numerics.Measurement takes them.
-RECIPES = (("sgd", 5, "{kind: sgd, lr: 1.0e-3}"), ("adamw", 6, "{kind: adamw, lr: 1.0e-3, betas: [0.9, 0.95], weight_decay: 0.05}"))
+# Of a folder's model.
+OPTIMIZERS = {"sgd": "{kind: sgd, lr: 1.0e-3}", "adamw": "{kind: adamw, lr: 1.0e-3, betas: [0.9, 0.95], weight_decay: 0.05}"}
 ONE_RANK = numerics.StrategyFile("mesh: {dp: 1}\n", ranks=1, micro=1)
 
 
@@ -166,11 +166,11 @@ def as_golden(model: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
         link.unlink(missing_ok=True)
         link.symlink_to(file.resolve())
     recipe = yaml.safe_load((model / "recipe.yaml").read_text())
-    for key in ("optimizer", "schedule", "steps", "batch", "parameters", "precision"):
+    for key in ("optimizer", "schedule", "batch", "parameters", "precision"):
         recipe.pop(key, None)
     text = yaml.safe_dump(recipe) + 'batch: {global: 4, micro: 4}\nparameters: {trainable: ["*"], frozen: []}\nprecision: f32\n'
-    for kind, steps, optimizer in RECIPES:
-        (golden / f"recipe_{kind}.yaml").write_text(f"{text}steps: {steps}\noptimizer: {optimizer}\n")
+    for kind, optimizer in OPTIMIZERS.items():
+        (golden / f"recipe_{kind}.yaml").write_text(f"{text}optimizer: {optimizer}\n")
     return golden.parent
 
 
@@ -251,6 +251,9 @@ def main() -> int:
         missing = [file for file in ("model.onnx", "recipe.yaml", "data") if not (pathlib.Path(model) / file).exists()]
         if missing and not is_name(model):
             parser.error(f"--model {model}: no {', '.join(missing)} there, and no model of models/ is called so")
+    names = [pathlib.Path(model).name for model in options.model or []]
+    if len(set(names)) < len(names):
+        parser.error("two models of the same name: their files would be the same, too")
     end = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory(prefix="oriel_strategies_") as scratch:
         folder = options.folder or pathlib.Path(scratch)
