@@ -12,8 +12,8 @@ using mlir::Operation;
 using mlir::OpOperand;
 using mlir::Value;
 
-// Ops that are followed behind a value; levels of ops in front of what it is added to, and ops
-// there, over all of which a look may be wrong, but is not long.
+// How far a look goes: ops behind a value; in front of what it is added to, levels of ops, and ops
+// on all of them. What is further counts as not pending.
 constexpr int kMostBehind = 16;
 constexpr int kMostBefore = 8;
 constexpr int kMostGuesses = 64;
