@@ -325,6 +325,10 @@ TEST(Linear, Einsum) {
               HasSubstr("-> (tensor<6x2xf32>"));
   EXPECT_THAT(irOfBody("float[3] x, float[3] w", "y = Einsum<equation = \"i,i\">(x, w)"),
               HasSubstr("-> (tensor<f32>"));
+  // Heads are outside of their elements in the product, as they are in the output.
+  EXPECT_EQ(opsOfBody("float[2, 4, 6] x, float[6, 5, 3] w",
+                      "y = Einsum<equation = \"bnd,dkh->bnhk\">(x, w)"),
+            "transpose reshape linear reshape");
 }
 
 TEST(Linear, EinsumDiagonal) {

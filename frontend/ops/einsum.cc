@@ -201,6 +201,9 @@ Term Einsum::product(const Term& lhs, const Term& rhs, llvm::function_ref<bool(i
       columns.push_back(label);
     }
   }
+  // As the output has them, so that heads are the outer part of what is merged here.
+  llvm::stable_sort(columns,
+                    [&](int a, int b) { return llvm::find(output_, a) < llvm::find(output_, b); });
   auto joined = [](std::initializer_list<Labels> groups) {
     Labels all;
     for (const Labels& group : groups) {
