@@ -1,8 +1,17 @@
 #include "passes/raise/attention_operands.h"
 
+#include <array>
+
 namespace oriel {
 
 using mlir::Value;
+
+namespace {
+
+// [b, s, h, d] → [b, h, s, d] and → [b, h, d, s].
+constexpr std::array<int64_t, 4> kHeadsFirst = {0, 2, 1, 3}, kSwappedHeadsFirst = {0, 2, 3, 1};
+
+}  // namespace
 
 AttentionOperand::AttentionOperand(Value value)
     : source(value), shape(llvm::to_vector(tensorType(value).getShape())) {
@@ -35,37 +44,54 @@ void AttentionOperand::swapLastTwo() {
 
 AttentionOperand AttentionOperand::withoutRepeatedHeads() const {
   Value repeated = source;
+  // Heads may be repeated where they are behind the positions still: [b, t, g, 1, d].
+  auto transpose = repeated.getDefiningOp<ir::TransposeOp>();
+  llvm::ArrayRef<int64_t> headsFirst = swapped ? kSwappedHeadsFirst : kHeadsFirst;
+  bool behind = transpose && transpose.getPermutation() == headsFirst;
+  if (behind) repeated = transpose.getInput();
   if (auto merge = repeated.getDefiningOp<ir::ReshapeOp>()) repeated = merge.getInput();
   auto repeat = repeated.getDefiningOp<ir::BroadcastOp>();
-  if (!repeat || swapped || shape.size() != 4) return *this;
+  if (!repeat || (swapped && !behind) || sequenceFirst || shape.size() != 4) return *this;
   llvm::SmallVector<int64_t> one = llvm::to_vector(tensorType(repeat.getInput()).getShape());
   llvm::SmallVector<int64_t> many = llvm::to_vector(repeat.getType().getShape());
   // A single head that is repeated is a group of its own.
+  size_t heads = behind ? 2 : 1;
   for (auto* sizes : {&one, &many}) {
-    if (sizes->size() == 4) sizes->insert(sizes->begin() + 1, 1);
+    if (sizes->size() == 4) sizes->insert(sizes->begin() + heads, 1);
   }
-  if (one.size() != 5 || many.size() != 5 || one[2] != 1) return *this;
+  size_t repeats = heads + 1;
+  if (one.size() != 5 || many.size() != 5 || one[repeats] != 1) return *this;
   llvm::SmallVector<int64_t> onlyRepeats = one;
-  onlyRepeats[2] = many[2];
-  llvm::SmallVector<int64_t> merged = {one[0], one[1] * many[2], one[3], one[4]};
+  onlyRepeats[repeats] = many[repeats];
+  int64_t groups = one[heads], positions = one[behind ? 1 : 3];
+  llvm::SmallVector<int64_t> merged = {one[0], groups * many[repeats], positions, one[4]};
   if (many != onlyRepeats || shape != merged) return *this;
   AttentionOperand result = *this;
   result.source = repeat.getInput();
   if (auto split = result.source.getDefiningOp<ir::ReshapeOp>()) result.source = split.getInput();
-  result.shape = {one[0], one[1], one[3], one[4]};
+  result.shape = {one[0], groups, positions, one[4]};
+  result.sequenceFirst = behind;
+  result.swapped = false;
   return result;
 }
 
 Value AttentionOperand::materialize(mlir::PatternRewriter& rewriter, mlir::Location loc) const {
   Value result = source;
+  auto reshaped = [&](llvm::ArrayRef<int64_t> to) {
+    if (tensorType(result).getShape() == to) return result;
+    return Value(ir::ReshapeOp::create(rewriter, loc, tensorType(result).clone(to), result));
+  };
+  if (sequenceFirst) {
+    result = reshaped({shape[0], shape[2], shape[1], shape[3]});
+    return ir::TransposeOp::create(rewriter, loc, result, kHeadsFirst);
+  }
   if (swapped) {
     llvm::SmallVector<int64_t> permutation =
         llvm::to_vector(llvm::seq<int64_t>(tensorType(source).getRank()));
     std::swap(permutation[permutation.size() - 2], permutation.back());
     result = ir::TransposeOp::create(rewriter, loc, source, permutation);
   }
-  if (tensorType(result).getShape() == llvm::ArrayRef<int64_t>(shape)) return result;
-  return ir::ReshapeOp::create(rewriter, loc, tensorType(result).clone(shape), result);
+  return reshaped(shape);
 }
 
 }  // namespace oriel

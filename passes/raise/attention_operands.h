@@ -13,6 +13,7 @@ struct AttentionOperand {
   llvm::SmallVector<int64_t> shape;  // [b, h, s, d]
   double scale = 1.0;
   bool transposed = false;
+  bool sequenceFirst = false;  // `source` holds [b, s, h, d]
   bool swapped = false;  // the last two dimensions of `shape` are those of `source` the other way
 
   explicit AttentionOperand(mlir::Value value);
@@ -21,7 +22,8 @@ struct AttentionOperand {
 
   void swapLastTwo();
   // Takes off the repetition of each of g heads r times in a row, [b, g, t, d] → [b, g, r, t, d] →
-  // [b, g * r, t, d]; otherwise gives the operand itself.
+  // [b, g * r, t, d], also before heads and positions change places; otherwise gives the operand
+  // itself.
   AttentionOperand withoutRepeatedHeads() const;
   mlir::Value materialize(mlir::PatternRewriter& rewriter, mlir::Location loc) const;
 

@@ -73,7 +73,8 @@ def RaiseAttention : Oriel_RaisePass<"oriel-raise-attention"> {
     Starts from the product of a softmax and the values. Scales on the query, the key or the
     scores are multiplied; the key may be transposed before or after it is split into heads; key
     and value heads that are repeated for grouped queries are taken as they were; scores may be
-    capped by tanh. Batch and heads may be merged for the products.
+    capped by tanh. Batch and heads may be merged for the products: they come apart again where all
+    three operands were made of them, so that tensor parallelism splits the heads.
 
     Masks may be added to the scores or replace them. They are taken apart: what follows from
     positions alone, told from tables or from comparisons of positions, becomes `causal` and
@@ -99,9 +100,10 @@ def RaiseLayout : Oriel_RaisePass<"oriel-raise-layout"> {
   let description = [{
     Transposes that bring heads before positions sink through norms and rotary embeddings into
     attention, which then works on `[b, s, h, d]`, and meet the one behind it. Slices and splits
-    of dimensions go before a transpose, so that it meets others; one that moves no element is a
-    reshape. A reshape behind a linear layer goes before it, where it meets the one that flattened
-    its input.
+    of dimensions go before a transpose, merges behind it where they are split again, so that it
+    meets others; one that moves no element is a reshape. A reshape behind a linear layer goes
+    before it, where it meets the one that flattened its input; a transpose of samples and
+    positions before one goes behind it, where it meets that of heads.
 
     ```mlir
     %t = oriel.transpose %q {permutation = array<i64: 0, 2, 1, 3>}  // and of %k, %v

@@ -1,6 +1,7 @@
 #include "passes/raise/attention_mask.h"
 #include "passes/raise/attention_operands.h"
 #include "passes/raise/match.h"
+#include "passes/raise/merged_dims.h"
 #include "passes/raise/passes.h"
 
 namespace oriel {
@@ -174,13 +175,6 @@ bool toRank4(AttentionOperand& operand, llvm::ArrayRef<int64_t> heads) {
   return true;
 }
 
-// [b, h] of an operand [b * h, s, d] that merges them.
-llvm::SmallVector<int64_t> mergedHeads(const AttentionOperand& operand) {
-  llvm::ArrayRef<int64_t> shape = tensorType(withoutSplit(operand.source)).getShape();
-  if (shape.size() != 4 || shape[0] * shape[1] != operand.shape[0]) return {};
-  return {shape[0], shape[1]};
-}
-
 // softmax(scores) v → attention.
 struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -210,8 +204,7 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     if (value.transposed != op.getTransposeRhs() || value.scale != 1.0) {
       return rewriter.notifyMatchFailure(op, "the value is scaled or transposed");
     }
-    llvm::SmallVector<int64_t> heads = scores->heads;
-    if (heads.empty() && query.shape.size() == 3) heads = mergedHeads(query);
+    llvm::ArrayRef<int64_t> heads = scores->heads;
     if (!toRank4(query, heads) || !toRank4(key, heads) || !toRank4(value, heads)) {
       return rewriter.notifyMatchFailure(op, "operands of other ranks");
     }
@@ -296,10 +289,47 @@ struct SimplifyAttention : mlir::OpRewritePattern<ir::AttentionOp> {
   }
 };
 
+// attention(reshape(q) : [b * h, 1, s, d], ..) → attention(q : [b, h, s, d], ..).
+struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::AttentionOp op, PatternRewriter& rewriter) const override {
+    llvm::ArrayRef<int64_t> query = tensorType(op.getQuery()).getShape();
+    bool hasHeads = query[1] != 1 || tensorType(op.getKey()).getDimSize(1) != 1;
+    if (op.getSequenceFirst() || hasHeads || !op.getLogsumexp().use_empty()) {
+      return rewriter.notifyMatchFailure(op, "has heads");
+    }
+    llvm::SmallVector<int64_t> ofKey = mergedSizes(op.getKey(), 0);
+    llvm::SmallVector<int64_t> ofValue = mergedSizes(op.getValue(), 0);
+    llvm::SmallVector<int64_t> sizes = mergedSizes(op.getQuery(), 0);
+    llvm::erase_if(sizes, [&](int64_t size) {
+      return !llvm::is_contained(ofKey, size) || !llvm::is_contained(ofValue, size);
+    });
+    if (sizes.empty()) return rewriter.notifyMatchFailure(op, "batch and heads are not merged");
+    // Where more than two dimensions were merged, as windows are with both, heads are innermost.
+    int64_t heads = sizes.front();
+    auto split = [&](Value value) -> Value {
+      if (!value || tensorType(value).getDimSize(0) == 1) return value;  // no mask, or one of all
+      llvm::SmallVector<int64_t> shape = llvm::to_vector(tensorType(value).getShape());
+      shape[0] = query[0] / heads;
+      shape[1] = heads;
+      return ir::ReshapeOp::create(rewriter, op.getLoc(), tensorType(value).clone(shape), value);
+    };
+    auto attention = ir::AttentionOp::create(
+        rewriter, op.getLoc(), split(op.getQuery()), split(op.getKey()), split(op.getValue()),
+        split(op.getMask()), op.getScale(), op.getCausal(), op.getWindow(), op.getSoftcap());
+    Value merged = ir::ReshapeOp::create(rewriter, op.getLoc(), op.getResult().getType(),
+                                         attention.getResult());
+    rewriter.replaceAllUsesWith(op.getResult(), merged);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<RaiseProbabilitiesTimesValue, SimplifyAttention>(&getContext());
+    patterns.add<RaiseProbabilitiesTimesValue, SimplifyAttention, SplitMergedHeads>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

@@ -1,5 +1,6 @@
 #include "mlir/IR/Matchers.h"
 #include "passes/raise/match.h"
+#include "passes/raise/merged_dims.h"
 #include "passes/raise/passes.h"
 
 namespace oriel {
@@ -41,8 +42,47 @@ struct ReshapeBeforeLinear : mlir::OpRewritePattern<ir::ReshapeOp> {
   }
 };
 
-// reshape(transpose(x)) that only splits dimensions → transpose(reshape(x)), where the transpose
-// meets others.
+// linear(transpose(x)) of the leading dimensions → transpose(linear(x)), where the transpose meets
+// others: samples and positions change places around attention. The last dimension may be merged
+// in between, as that of heads is.
+struct LinearBeforeTranspose : mlir::OpRewritePattern<ir::LinearOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::LinearOp op, PatternRewriter& rewriter) const override {
+    bool meetsOthers = llvm::all_of(op->getUsers(), [](mlir::Operation* user) {
+      return llvm::isa<ir::ReshapeOp, ir::SliceOp, ir::TransposeOp>(user);
+    });
+    if (!meetsOthers) return rewriter.notifyMatchFailure(op, "the result is used as it is");
+    Value input = op.getInput();
+    auto merge = input.getDefiningOp<ir::ReshapeOp>();
+    if (merge) input = merge.getInput();
+    auto transpose = input.getDefiningOp<ir::TransposeOp>();
+    if (!transpose) return rewriter.notifyMatchFailure(op, "the input is not transposed");
+    llvm::ArrayRef<int64_t> leading = tensorType(op.getInput()).getShape().drop_back();
+    llvm::ArrayRef<int64_t> from = transpose.getType().getShape();
+    llvm::SmallVector<int64_t> permutation = llvm::to_vector(transpose.getPermutation());
+    auto moves = [&](size_t d) { return permutation[d] != static_cast<int64_t>(d); };
+    if (from.size() <= leading.size() || from.take_front(leading.size()) != leading ||
+        llvm::any_of(llvm::seq(leading.size(), from.size()), moves)) {
+      return rewriter.notifyMatchFailure(op, "other dimensions are transposed");
+    }
+    llvm::SmallVector<int64_t> shape =
+        llvm::to_vector(tensorType(transpose.getInput()).getShape().take_front(leading.size()));
+    shape.push_back(tensorType(op.getInput()).getShape().back());
+    permutation.resize(shape.size());
+    input = transpose.getInput();
+    if (merge) {
+      input = ir::ReshapeOp::create(rewriter, merge.getLoc(), merge.getType().clone(shape), input);
+    }
+    auto linear = ir::LinearOp::create(rewriter, op.getLoc(), input, op.getWeight(), op.getBias(),
+                                       op.getTransposeWeight());
+    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, linear, permutation);
+    return success();
+  }
+};
+
+// reshape(transpose(x)) that only splits dimensions, or drops those of size 1 →
+// transpose(reshape(x)), where the transpose meets others.
 struct SplitBeforeTranspose : mlir::OpRewritePattern<ir::ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -56,7 +96,9 @@ struct SplitBeforeTranspose : mlir::OpRewritePattern<ir::ReshapeOp> {
     for (auto [d, size] : llvm::enumerate(from)) {
       size_t begin = next;
       int64_t product = 1;
-      while (next < to.size() && (product != size || next == begin)) product *= to[next++];
+      bool dropped = size == 1 && (next == to.size() || to[next] != 1);
+      while (!dropped && next < to.size() && (product != size || next == begin))
+        product *= to[next++];
       // Sizes of 1 at the end belong to the last one.
       if (d + 1 == from.size()) {
         while (next < to.size() && to[next] == 1) ++next;
@@ -80,6 +122,64 @@ struct SplitBeforeTranspose : mlir::OpRewritePattern<ir::ReshapeOp> {
     Value split = ir::ReshapeOp::create(rewriter, op.getLoc(), op.getType().clone(shape),
                                         transpose.getInput());
     rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, split, inverse);
+    return success();
+  }
+};
+
+// The input of a reshape after the first of its two steps.
+Value afterSplit(PatternRewriter& rewriter, ir::ReshapeOp op, const SplitThenMerge& steps) {
+  return ir::ReshapeOp::create(rewriter, op.getLoc(), op.getType().clone(steps.sizes),
+                               op.getInput());
+}
+
+// transpose(reshape(x)) that merges dimensions → reshape(transpose(x)), where the reshape meets the
+// one behind it, which splits them again.
+struct MergeAfterTranspose : mlir::OpRewritePattern<ir::TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::TransposeOp op, PatternRewriter& rewriter) const override {
+    auto reshape = op.getInput().getDefiningOp<ir::ReshapeOp>();
+    bool meetsOthers = llvm::all_of(
+        op->getUsers(), [](mlir::Operation* user) { return llvm::isa<ir::ReshapeOp>(user); });
+    std::optional<SplitThenMerge> steps;
+    if (reshape && meetsOthers) steps = splitThenMerge(reshape);
+    if (!steps || !steps->merges()) {
+      return rewriter.notifyMatchFailure(op, "no merged dimensions are split again");
+    }
+    llvm::SmallVector<int64_t> permutation;
+    for (int64_t d : op.getPermutation()) llvm::append_range(permutation, steps->merged[d]);
+    Value transposed = ir::TransposeOp::create(rewriter, op.getLoc(),
+                                               afterSplit(rewriter, reshape, *steps), permutation);
+    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), transposed);
+    return success();
+  }
+};
+
+// slice(reshape(x)) of which the merged dimensions stay whole → reshape(slice(x)).
+struct MergeAfterSlice : mlir::OpRewritePattern<ir::SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::SliceOp op, PatternRewriter& rewriter) const override {
+    auto reshape = op.getInput().getDefiningOp<ir::ReshapeOp>();
+    std::optional<SplitThenMerge> steps;
+    if (reshape) steps = splitThenMerge(reshape);
+    if (!steps || !steps->merges()) {
+      return rewriter.notifyMatchFailure(op, "no dimensions of the input are merged");
+    }
+    llvm::SmallVector<int64_t> starts(steps->sizes.size(), 0), limits = steps->sizes;
+    llvm::SmallVector<int64_t> strides(steps->sizes.size(), 1);
+    for (auto [d, merged] : llvm::enumerate(steps->merged)) {
+      if (merged.size() == 1) {
+        starts[merged.front()] = op.getStarts()[d];
+        limits[merged.front()] = op.getLimits()[d];
+        strides[merged.front()] = op.getStrides()[d];
+      } else if (op.getType().getDimSize(d) != reshape.getType().getDimSize(d)) {
+        return rewriter.notifyMatchFailure(op, "a merged dimension is sliced");
+      }
+    }
+    Value slice = ir::SliceOp::create(rewriter, op.getLoc(), afterSplit(rewriter, reshape, *steps),
+                                      starts, limits, strides);
+    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), slice);
     return success();
   }
 };
@@ -258,8 +358,9 @@ struct AttentionBeforeTranspose : mlir::OpRewritePattern<ir::AttentionOp> {
 struct RaiseLayout : impl::RaiseLayoutBase<RaiseLayout> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<ReshapeBeforeLinear, SplitBeforeTranspose, SliceBeforeTranspose,
-                 TransposeOfUnitDims, GatherOfOneRow, RopeBeforeTranspose, AttentionBeforeTranspose,
+    patterns.add<ReshapeBeforeLinear, LinearBeforeTranspose, SplitBeforeTranspose,
+                 MergeAfterTranspose, MergeAfterSlice, SliceBeforeTranspose, TransposeOfUnitDims,
+                 GatherOfOneRow, RopeBeforeTranspose, AttentionBeforeTranspose,
                  NormBeforeTranspose<ir::RmsNormOp>, NormBeforeTranspose<ir::LayerNormOp>>(
         &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();

@@ -33,12 +33,18 @@ class TensorParallelTestCase(OrielTestCase):
         ids, labels = (random.integers(0, GPT.vocabulary, (BATCH, GPT.sequence)) for _ in range(2))
         write_shard(self.data / "0.tar", [{"input_ids": i, "labels": l} for i, l in zip(ids, labels)])
 
-    def plan(self, *options: str, change=lambda recipe: recipe, gpt: Gpt = GPT, model: bytes | None = None):
+    def files(self, gpt: Gpt = GPT, change=lambda recipe: recipe, model: bytes | None = None):
+        """Arguments of `oriel compile`: the model and its recipe."""
         number = len(list(self.folder.iterdir()))
-        path, recipe, plan = (self.folder / f"{number}{end}" for end in (".onnx", ".yaml", ".oplan"))
+        path, recipe = (self.folder / f"{number}{end}" for end in (".onnx", ".yaml"))
         path.write_bytes(model or gpt.model())
         recipe.write_text(change(gpt.recipe(BATCH, 2)))
-        self.run_ok("oriel", "compile", path, "--recipe", recipe, *options, "-o", plan)
+        return path, "--recipe", recipe
+
+    def plan(self, *options: str, **of_files):
+        files = self.files(**of_files)
+        plan = files[0].with_suffix(".oplan")
+        self.run_ok("oriel", "compile", *files, *options, "-o", plan)
         self.run_ok("oriel", "verify", plan)
         return plan
 
@@ -86,6 +92,14 @@ class CutProductsTest(TensorParallelTestCase):
         self.check(sliced)
         self.assertEqual(*(self.state_bytes(self.plan("--mesh", "tp=2", gpt=gpt)) for gpt in (sliced, GPT)))
 
+    def test_heads_merged_with_the_batch(self):
+        merged = dataclasses.replace(GPT, merged=True)
+        self.check(merged)
+        for gpt in (merged, GPT):
+            ir = self.run_ok("oriel", "compile", *self.files(gpt), "--stop-after=raise").stdout
+            self.assertEqual((ir.count("oriel.attention "), ir.count("oriel.transpose ")), (GPT.blocks, 0))
+        self.assertEqual(*(self.state_bytes(self.plan("--mesh", "tp=2", gpt=gpt)) for gpt in (merged, GPT)))
+
     def test_bias_of_each_head(self):
         """A constant of which each rank takes that of its heads."""
         gpt = dataclasses.replace(GPT, alibi=True)
@@ -98,10 +112,8 @@ class CutProductsTest(TensorParallelTestCase):
         """Attention stays whole, the MLP does not; a warning says so once."""
         gpt = dataclasses.replace(GPT, hidden=48, heads=3)
         expected = self.numbers(self.whole(gpt=gpt), 1)
-        path, recipe, plan = (self.folder / f"odd{end}" for end in (".onnx", ".yaml", ".oplan"))
-        path.write_bytes(gpt.model())
-        recipe.write_text(gpt.recipe(BATCH, 2))
-        result = self.run_ok("oriel", "compile", path, "--recipe", recipe, "--mesh", "tp=2", "-o", plan)
+        plan = self.folder / "odd.oplan"
+        result = self.run_ok("oriel", "compile", *self.files(gpt), "--mesh", "tp=2", "-o", plan)
         self.assertEqual(result.stderr.count("does not divide the 3 elements or heads"), 1, result.stderr)
         self.assertIn("each rank computes all of it, and so in 1 more of such blocks", result.stderr)
         self.assert_same(self.numbers(plan, 2), expected, "odd heads")

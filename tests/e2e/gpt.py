@@ -19,6 +19,7 @@ class Gpt:
     post_norm: bool = False  # norms behind the sums (Vaswani et al. 2017)
     fused: bool = False  # query, key and value are of one weight, gate and up as well
     sliced: bool = False  # query, key and value are of slices of one weight (torch.nn.MultiheadAttention)
+    merged: bool = False  # batch and heads are one dimension behind the positions (torch.nn.MultiheadAttention)
     head_norms: bool = False  # of queries and keys, over all heads (OLMo 2, 2025)
     position_bias: bool = False  # of each head by distance, learned, one table for all blocks (T5, Raffel et al. 2020)
     alibi: bool = False  # a bias of the attention for each head, by distance (Press et al. 2022)
@@ -57,8 +58,8 @@ class Gpt:
             bounds = [constant(f"{x}.bound{i}", [i * size]) for i in range(count + 1)]
             return [graph.node("Slice", [x, bounds[i], bounds[i + 1], last], f"{x}.part{i}") for i in range(count)]
 
-        split = constant("split", [0, 0, heads, hidden // heads])
-        joined = constant("joined", [0, 0, hidden])
+        split = constant("split", [0, -1, hidden // heads] if self.merged else [0, 0, heads, hidden // heads])
+        joined = constant("joined", [0, -1, hidden] if self.merged else [0, 0, hidden])
         scale = constant("scale", (hidden / heads) ** -0.5, "f4")
         if self.mask_values:
             values = numpy.triu(numpy.full((1, 1, sequence, sequence), numpy.finfo("f4").min, "f4"), 1)
@@ -82,6 +83,9 @@ class Gpt:
             bias = graph.node("Transpose", [bias], "bias.heads", perm=[2, 0, 1])
             mask = graph.node("Add", [bias, mask], "mask.bias")
 
+        if self.merged:
+            mask = graph.node("Reshape", [mask, constant("one", [1, sequence, sequence])], "mask.merged")
+
         def sliced_linear(x: str, name: str) -> list[str]:
             weights = parts(weight(f"{name}.qkv.weight", hidden, 3 * hidden), hidden, 3)
             biases = parts(weight(f"{name}.qkv.bias", 3 * hidden), hidden, 3)
@@ -89,18 +93,22 @@ class Gpt:
             return [graph.node("Add", [product, bias], f"{name}.{part}.out")
                     for part, product, bias in zip("qkv", products, biases)]
 
-        def attention(x: str, name: str) -> str:
-            rows = [0, 2, 1, 3]
-            heads_of = {}
+        def queries_keys_values(x: str, name: str) -> list[str]:
             if self.sliced:
-                outs = sliced_linear(x, name)
-            elif self.fused:
-                outs = parts(linear(x, f"{name}.qkv", hidden, 3 * hidden), hidden, 3)
-            else:
-                outs = [linear(x, f"{name}.{part}", hidden, hidden) for part in "qkv"]
+                return sliced_linear(x, name)
+            if self.fused:
+                return parts(linear(x, f"{name}.qkv", hidden, 3 * hidden), hidden, 3)
+            return [linear(x, f"{name}.{part}", hidden, hidden) for part in "qkv"]
+
+        def attention(x: str, name: str) -> str:
+            if self.merged:
+                x = graph.node("Transpose", [x], f"{name}.positions", perm=[1, 0, 2])
+            outs = queries_keys_values(x, name)
             if self.head_norms:
                 outs[:2] = [norm(out, f"{name}.{part}_norm") for part, out in zip("qk", outs)]
-            for part, order, out in zip("qkv", (rows, [0, 2, 3, 1], rows), outs):
+            rows, columns = ([1, 0, 2], [1, 2, 0]) if self.merged else ([0, 2, 1, 3], [0, 2, 3, 1])
+            heads_of = {}
+            for part, order, out in zip("qkv", (rows, columns, rows), outs):
                 out = graph.node("Reshape", [out, split], f"{name}.{part}.heads")
                 heads_of[part] = graph.node("Transpose", [out], f"{name}.{part}.rows", perm=order)
             scores = graph.node("MatMul", [heads_of["q"], heads_of["k"]], f"{name}.scores")
@@ -110,7 +118,8 @@ class Gpt:
             context = graph.node("MatMul", [probabilities, heads_of["v"]], f"{name}.context")
             context = graph.node("Transpose", [context], f"{name}.context.rows", perm=rows)
             context = graph.node("Reshape", [context, joined], f"{name}.joined")
-            return linear(context, f"{name}.out", hidden, hidden)
+            out = linear(context, f"{name}.out", hidden, hidden)
+            return graph.node("Transpose", [out], f"{name}.samples", perm=[1, 0, 2]) if self.merged else out
 
         graph.input("input_ids", numpy.int64, ["batch", sequence])
         x = graph.node("Gather", [weight("embedding.weight", self.vocabulary, hidden), "input_ids"], "tokens")

@@ -159,3 +159,77 @@ func.func @mask_of_one_sample(%q: tensor<2x6x4xf32>, %k: tensor<2x6x4xf32>, %v: 
   %4 = oriel.matmul %3, %v : (tensor<2x6x6xf32>, tensor<2x6x4xf32>) -> tensor<2x6x4xf32>
   return %4 : tensor<2x6x4xf32>
 }
+
+// -----
+
+// Positions were outermost when batch and heads were merged, as torch.nn.MultiheadAttention does:
+// the dimension that merges them is in the middle of a reshape, and behind a transpose.
+// CHECK-LABEL: func.func @merged_behind_positions
+// CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} {scale = 1.000000e+00 : f64} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x1x6xi1>)
+func.func @merged_behind_positions(%q: tensor<6x2x32xf32>, %k: tensor<6x2x32xf32>, %v: tensor<6x2x32xf32>, %seen: tensor<8x1x6xi1>) -> tensor<8x6x8xf32> {
+  %low = oriel.constant {value = dense<0xFF800000> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.reshape %q : (tensor<6x2x32xf32>) -> tensor<6x8x8xf32>
+  %1 = oriel.reshape %k : (tensor<6x2x32xf32>) -> tensor<6x8x8xf32>
+  %2 = oriel.reshape %v : (tensor<6x2x32xf32>) -> tensor<6x8x8xf32>
+  %3 = oriel.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<6x8x8xf32>) -> tensor<8x6x8xf32>
+  %4 = oriel.transpose %1 {permutation = array<i64: 1, 2, 0>} : (tensor<6x8x8xf32>) -> tensor<8x8x6xf32>
+  %5 = oriel.transpose %2 {permutation = array<i64: 1, 0, 2>} : (tensor<6x8x8xf32>) -> tensor<8x6x8xf32>
+  %6 = oriel.matmul %3, %4 : (tensor<8x6x8xf32>, tensor<8x8x6xf32>) -> tensor<8x6x6xf32>
+  %7 = oriel.select %seen, %6, %low : (tensor<8x1x6xi1>, tensor<8x6x6xf32>, tensor<f32>) -> tensor<8x6x6xf32>
+  %8 = oriel.softmax %7 {dim = 2 : i64} : (tensor<8x6x6xf32>) -> tensor<8x6x6xf32>
+  %9 = oriel.matmul %8, %5 : (tensor<8x6x6xf32>, tensor<8x6x8xf32>) -> tensor<8x6x8xf32>
+  return %9 : tensor<8x6x8xf32>
+}
+
+// -----
+
+// Windows are merged with both: heads are what is innermost.
+// CHECK-LABEL: func.func @merged_with_windows
+// CHECK: oriel.attention {{.*}} : (tensor<6x2x4x8xf32>, tensor<6x2x4x8xf32>, tensor<6x2x4x8xf32>)
+func.func @merged_with_windows(%q: tensor<2x3x2x4x8xf32>, %k: tensor<2x3x2x4x8xf32>, %v: tensor<2x3x2x4x8xf32>) -> tensor<12x4x8xf32> {
+  %0 = oriel.reshape %q : (tensor<2x3x2x4x8xf32>) -> tensor<12x4x8xf32>
+  %1 = oriel.reshape %k : (tensor<2x3x2x4x8xf32>) -> tensor<12x4x8xf32>
+  %2 = oriel.reshape %v : (tensor<2x3x2x4x8xf32>) -> tensor<12x4x8xf32>
+  %3 = oriel.matmul %0, %1 {transpose_rhs = true} : (tensor<12x4x8xf32>, tensor<12x4x8xf32>) -> tensor<12x4x4xf32>
+  %4 = oriel.softmax %3 {dim = 2 : i64} : (tensor<12x4x4xf32>) -> tensor<12x4x4xf32>
+  %5 = oriel.matmul %4, %2 : (tensor<12x4x4xf32>, tensor<12x4x8xf32>) -> tensor<12x4x8xf32>
+  return %5 : tensor<12x4x8xf32>
+}
+
+// -----
+
+// Values merge other sizes than queries and keys: no heads for all of them.
+// CHECK-LABEL: func.func @merged_in_unlike_ways
+// CHECK: oriel.attention {{.*}} : (tensor<6x1x4x8xf32>, tensor<6x1x4x8xf32>, tensor<6x1x4x8xf32>)
+func.func @merged_in_unlike_ways(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x4x8xf32>, %v: tensor<3x2x4x8xf32>) -> tensor<6x4x8xf32> {
+  %0 = oriel.reshape %q : (tensor<2x3x4x8xf32>) -> tensor<6x4x8xf32>
+  %1 = oriel.reshape %k : (tensor<2x3x4x8xf32>) -> tensor<6x4x8xf32>
+  %2 = oriel.reshape %v : (tensor<3x2x4x8xf32>) -> tensor<6x4x8xf32>
+  %3 = oriel.matmul %0, %1 {transpose_rhs = true} : (tensor<6x4x8xf32>, tensor<6x4x8xf32>) -> tensor<6x4x4xf32>
+  %4 = oriel.softmax %3 {dim = 2 : i64} : (tensor<6x4x4xf32>) -> tensor<6x4x4xf32>
+  %5 = oriel.matmul %4, %2 : (tensor<6x4x4xf32>, tensor<6x4x8xf32>) -> tensor<6x4x8xf32>
+  return %5 : tensor<6x4x8xf32>
+}
+
+// -----
+
+// Heads are repeated while they are behind the positions; the key is transposed twice in one.
+// CHECK-LABEL: func.func @groups_behind_positions
+// CHECK-SAME: (%[[Q:[a-z0-9]*]]: tensor<2x4x6x8xf32>, %[[K:[a-z0-9]*]]: tensor<2x6x2x8xf32>, %[[V:[a-z0-9]*]]: tensor<2x6x2x8xf32>)
+// CHECK-DAG: %[[K1:.*]] = oriel.transpose %[[K]] {permutation = array<i64: 0, 2, 1, 3>}
+// CHECK-DAG: %[[V1:.*]] = oriel.transpose %[[V]] {permutation = array<i64: 0, 2, 1, 3>}
+// CHECK: oriel.attention %[[Q]], %[[K1]], %[[V1]] {scale
+func.func @groups_behind_positions(%q: tensor<2x4x6x8xf32>, %k: tensor<2x6x2x8xf32>, %v: tensor<2x6x2x8xf32>) -> tensor<2x4x6x8xf32> {
+  %0 = oriel.reshape %k : (tensor<2x6x2x8xf32>) -> tensor<2x6x2x1x8xf32>
+  %1 = oriel.broadcast %0 : (tensor<2x6x2x1x8xf32>) -> tensor<2x6x2x2x8xf32>
+  %2 = oriel.reshape %1 : (tensor<2x6x2x2x8xf32>) -> tensor<2x6x4x8xf32>
+  %3 = oriel.transpose %2 {permutation = array<i64: 0, 2, 3, 1>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x8x6xf32>
+  %4 = oriel.reshape %v : (tensor<2x6x2x8xf32>) -> tensor<2x6x2x1x8xf32>
+  %5 = oriel.broadcast %4 : (tensor<2x6x2x1x8xf32>) -> tensor<2x6x2x2x8xf32>
+  %6 = oriel.reshape %5 : (tensor<2x6x2x2x8xf32>) -> tensor<2x6x4x8xf32>
+  %7 = oriel.transpose %6 {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x8xf32>) -> tensor<2x4x6x8xf32>
+  %8 = oriel.matmul %q, %3 : (tensor<2x4x6x8xf32>, tensor<2x4x8x6xf32>) -> tensor<2x4x6x6xf32>
+  %9 = oriel.softmax %8 {dim = 3 : i64} : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %10 = oriel.matmul %9, %7 : (tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %10 : tensor<2x4x6x8xf32>
+}

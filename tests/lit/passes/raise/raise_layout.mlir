@@ -157,3 +157,104 @@ func.func @one_known_row(%x: tensor<6x3x8xf32>) -> tensor<6x8xf32> {
   %0 = oriel.gather %x, %two {dim = 1 : i64} : (tensor<6x3x8xf32>, tensor<i64>) -> tensor<6x8xf32>
   return %0 : tensor<6x8xf32>
 }
+
+// -----
+
+// Batch and heads that were merged around attention come apart, and the transposes vanish.
+// CHECK-LABEL: func.func @merged_around_a_transpose
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4x6x8xf32>)
+// CHECK-NEXT: %[[T:.*]] = oriel.transpose %[[X]] {permutation = array<i64: 2, 0, 1, 3>} : (tensor<2x4x6x8xf32>) -> tensor<6x2x4x8xf32>
+// CHECK-NEXT: %[[Y:.*]] = oriel.reshape %[[T]] : (tensor<6x2x4x8xf32>) -> tensor<6x2x32xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @merged_around_a_transpose(%x: tensor<2x4x6x8xf32>) -> tensor<6x2x32xf32> {
+  %0 = oriel.reshape %x : (tensor<2x4x6x8xf32>) -> tensor<8x6x8xf32>
+  %1 = oriel.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<8x6x8xf32>) -> tensor<6x8x8xf32>
+  %2 = oriel.reshape %1 : (tensor<6x8x8xf32>) -> tensor<6x2x32xf32>
+  return %2 : tensor<6x2x32xf32>
+}
+
+// -----
+
+// Nothing splits them again: the transpose stays where others find it.
+// CHECK-LABEL: func.func @merged_before_a_transpose
+// CHECK: oriel.reshape
+// CHECK-NEXT: oriel.transpose
+// CHECK-NEXT: return
+func.func @merged_before_a_transpose(%x: tensor<2x4x6x8xf32>) -> tensor<6x8x8xf32> {
+  %0 = oriel.reshape %x : (tensor<2x4x6x8xf32>) -> tensor<8x6x8xf32>
+  %1 = oriel.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<8x6x8xf32>) -> tensor<6x8x8xf32>
+  return %1 : tensor<6x8x8xf32>
+}
+
+// -----
+
+// A slice of another dimension goes before the merge.
+// CHECK-LABEL: func.func @merged_before_a_slice
+// CHECK-SAME: (%[[X:.*]]: tensor<3x2x4x6xf32>)
+// CHECK-NEXT: %[[S:.*]] = oriel.slice %[[X]] {limits = array<i64: 2, 2, 4, 6>, starts = array<i64: 1, 0, 0, 0>
+// CHECK-NEXT: %[[Y:.*]] = oriel.reshape %[[S]] : (tensor<1x2x4x6xf32>) -> tensor<1x8x6xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @merged_before_a_slice(%x: tensor<3x2x4x6xf32>) -> tensor<1x8x6xf32> {
+  %0 = oriel.reshape %x : (tensor<3x2x4x6xf32>) -> tensor<3x8x6xf32>
+  %1 = oriel.slice %0 {starts = array<i64: 1, 0, 0>, limits = array<i64: 2, 8, 6>, strides = array<i64: 1, 1, 1>} : (tensor<3x8x6xf32>) -> tensor<1x8x6xf32>
+  return %1 : tensor<1x8x6xf32>
+}
+
+// -----
+
+// A slice of the merged dimension can't.
+// CHECK-LABEL: func.func @merged_and_sliced
+// CHECK: oriel.reshape
+// CHECK-NEXT: oriel.slice
+func.func @merged_and_sliced(%x: tensor<3x2x4x6xf32>) -> tensor<3x5x6xf32> {
+  %0 = oriel.reshape %x : (tensor<3x2x4x6xf32>) -> tensor<3x8x6xf32>
+  %1 = oriel.slice %0 {starts = array<i64: 0, 1, 0>, limits = array<i64: 3, 6, 6>, strides = array<i64: 1, 1, 1>} : (tensor<3x8x6xf32>) -> tensor<3x5x6xf32>
+  return %1 : tensor<3x5x6xf32>
+}
+
+// -----
+
+// Samples and positions change places before the layer and, in its heads, behind it; heads are
+// merged before the second one.
+// CHECK-LABEL: func.func @samples_behind_positions
+// CHECK-SAME: (%[[X:[a-z0-9]*]]: tensor<2x6x16xf32>, %[[W:[a-z0-9]*]]: tensor<16x16xf32>)
+// CHECK-NEXT: %[[A:.*]] = oriel.linear %[[X]], %[[W]] : (tensor<2x6x16xf32>
+// CHECK-NEXT: %[[B:.*]] = oriel.linear %[[A]], %[[W]] : (tensor<2x6x16xf32>
+// CHECK-NEXT: return %[[B]]
+func.func @samples_behind_positions(%x: tensor<2x6x16xf32>, %w: tensor<16x16xf32>) -> tensor<2x6x16xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<2x6x16xf32>) -> tensor<6x2x16xf32>
+  %1 = oriel.linear %0, %w : (tensor<6x2x16xf32>, tensor<16x16xf32>) -> tensor<6x2x16xf32>
+  %2 = oriel.reshape %1 : (tensor<6x2x16xf32>) -> tensor<6x2x2x8xf32>
+  %3 = oriel.reshape %2 : (tensor<6x2x2x8xf32>) -> tensor<6x2x16xf32>
+  %4 = oriel.linear %3, %w : (tensor<6x2x16xf32>, tensor<16x16xf32>) -> tensor<6x2x16xf32>
+  %5 = oriel.transpose %4 {permutation = array<i64: 1, 0, 2>} : (tensor<6x2x16xf32>) -> tensor<2x6x16xf32>
+  return %5 : tensor<2x6x16xf32>
+}
+
+// -----
+
+// What reads the layer has no transpose: it would have to be made for nothing.
+// CHECK-LABEL: func.func @transposed_for_a_sum
+// CHECK: oriel.transpose
+// CHECK-NEXT: oriel.linear
+// CHECK-NEXT: oriel.add
+func.func @transposed_for_a_sum(%x: tensor<2x6x16xf32>, %w: tensor<16x16xf32>) -> tensor<6x2x16xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<2x6x16xf32>) -> tensor<6x2x16xf32>
+  %1 = oriel.linear %0, %w : (tensor<6x2x16xf32>, tensor<16x16xf32>) -> tensor<6x2x16xf32>
+  %2 = oriel.add %1, %1 : (tensor<6x2x16xf32>, tensor<6x2x16xf32>) -> tensor<6x2x16xf32>
+  return %2 : tensor<6x2x16xf32>
+}
+
+// -----
+
+// A dimension of size 1 that the reshape drops moves no element.
+// CHECK-LABEL: func.func @unit_dimension_dropped
+// CHECK-SAME: (%[[X:.*]]: tensor<2x6x1x4xf32>)
+// CHECK-NEXT: %[[R:.*]] = oriel.reshape %[[X]] : (tensor<2x6x1x4xf32>) -> tensor<2x6x4xf32>
+// CHECK-NEXT: %[[Y:.*]] = oriel.transpose %[[R]] {permutation = array<i64: 1, 0, 2>}
+// CHECK-NEXT: return %[[Y]]
+func.func @unit_dimension_dropped(%x: tensor<2x6x1x4xf32>) -> tensor<6x2x4xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2, 3>} : (tensor<2x6x1x4xf32>) -> tensor<6x2x1x4xf32>
+  %1 = oriel.reshape %0 : (tensor<6x2x1x4xf32>) -> tensor<6x2x4xf32>
+  return %1 : tensor<6x2x4xf32>
+}
