@@ -1,10 +1,14 @@
 #include "passes/strategize/repeated_work.h"
 
 #include <cmath>
+#include <map>
+#include <set>
+#include <vector>
 
 #include "ir/interfaces/work.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
+#include "llvm/ADT/StringExtras.h"
 #include "passes/strategize/segment_values.h"
 
 namespace oriel {
@@ -37,6 +41,64 @@ class RepeatedWork {
   double all_ = 0, repeated_ = 0, most_ = 0;
   mlir::Operation* largest_ = nullptr;
   int64_t ranks_ = 1;
+};
+
+// Names of parameters by the work with them. Those that differ in a number alone, as those of
+// layers do, are one pattern.
+class WorkByName {
+ public:
+  void add(mlir::Operation* op, const SegmentValues& values) {
+    for (mlir::Value operand : op->getOperands()) {
+      auto parameter = values.parameters.find(operand);
+      if (parameter == values.parameters.end()) continue;
+      llvm::StringRef name = ir::ParameterOp(parameter->second).getOnnxName();
+      Pattern& pattern = patterns_[patternOf(name)];
+      pattern.flops += ir::workFlops(op);
+      pattern.names.insert(name);
+      break;  // the others, as biases, are what the work is not with
+    }
+  }
+
+  // "a.*.weight" (12), "b.weight" and 3 more: the most work first.
+  std::string text() const {
+    constexpr size_t kMost = 8;
+    std::vector<const std::pair<const std::string, Pattern>*> sorted;
+    for (const auto& entry : patterns_) sorted.push_back(&entry);
+    llvm::stable_sort(
+        sorted, [](const auto* a, const auto* b) { return a->second.flops > b->second.flops; });
+    std::vector<std::string> parts;
+    for (const auto* entry : llvm::ArrayRef(sorted).take_front(kMost)) {
+      const size_t count = entry->second.names.size();
+      parts.push_back("\"" + entry->first + "\"");
+      if (count > 1) parts.back() += " (" + std::to_string(count) + ")";
+    }
+    std::string text = llvm::join(parts, ", ");
+    if (sorted.size() > kMost) text += " and " + std::to_string(sorted.size() - kMost) + " more";
+    return text;
+  }
+
+ private:
+  struct Pattern {
+    double flops = 0;
+    std::set<llvm::StringRef> names;
+  };
+
+  // The name with `*` for each number of its own: digits behind a letter belong to the word.
+  static std::string patternOf(llvm::StringRef name) {
+    std::string pattern;
+    for (char c : name) {
+      const bool inNumber = !pattern.empty() && pattern.back() == '*';
+      const bool inWord = !pattern.empty() && llvm::isAlnum(pattern.back());
+      if (!llvm::isDigit(c) || inWord) {
+        pattern += c;
+      } else if (!inNumber) {
+        pattern += '*';
+      }
+    }
+    return pattern;
+  }
+
+  std::map<std::string, Pattern> patterns_;
 };
 
 // Ranks along a mesh axis of the module whose parameter the op uses; 1 for an op without.
@@ -91,23 +153,26 @@ void warnOfUnsplit(mlir::ModuleOp module, const Grid& grid,
                    llvm::function_ref<bool(const std::string&)> isKnown) {
   constexpr double kWorthIt = 0.25;
   RepeatedWork work;
+  WorkByName whole;
   for (mlir::func::FuncOp forward : ir::segmentsOfKind(module, "forward")) {
     const SegmentValues values = readValues(forward);
     for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
       const int64_t ranks = ranksWithParameter(grid, &op, "tp", values);
       if (ranks == 1) continue;
-      work.add(&op, ranks, llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
+      const bool isSplit = llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
         auto parameter = values.parameters.find(operand);
         return parameter != values.parameters.end() &&
                isKnown(ir::ParameterOp(parameter->second).getSymName().str());
-      }));
+      });
+      work.add(&op, ranks, isSplit);
+      if (!isSplit && ir::workFlops(&op) > 0) whole.add(&op, values);
     }
   }
   if (work.share() <= kWorthIt) return;
   work.largest()->emitWarning("is not split over tp = ")
       << work.ranksOfLargest() << ", as " << work.percent()
-      << " % of the work with parameters: each of the ranks does all of that. "
-      << "`--explain-sharding` says why; a smaller tp and more dp may be faster";
+      << " % of the work with parameters: each of the ranks does all of that, with " << whole.text()
+      << ". `--explain-sharding` says why; a smaller tp and more dp may be faster";
 }
 
 }  // namespace oriel

@@ -67,13 +67,22 @@ module {
 // -----
 
 // Most of the work is one layer that does not split: a warning without being asked.
-// CHECK: warning: is not split over tp = 2, as 100 % of the work with parameters: each of the ranks does all of that.
+// Layers are one pattern; a digit that ends a word is no number of a layer.
+// CHECK: warning: is not split over tp = 2, as 100 % of the work with parameters: each of the ranks does all of that, with "layers.*.fc1" (2), "w". `--explain-sharding`
 module {
-  oriel.parameter @p0 {onnx_name = "w", type = tensor<8x16xf32>}
+  oriel.parameter @p0 {onnx_name = "w", type = tensor<8x8xf32>}
+  oriel.parameter @p1 {onnx_name = "layers.0.fc1", type = tensor<8x8xf32>}
+  oriel.parameter @p2 {onnx_name = "layers.11.fc1", type = tensor<8x8xf32>}
   func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
-      %w: tensor<8x16xf32> {oriel.kind = "parameter", oriel.ref = "p0"}) {
-    %0 = oriel.linear %x, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
-    %1 = oriel.softmax %0 {dim = 1 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+      %a: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %b: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %c: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "p2"}) {
+    %0 = oriel.linear %x, %a : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %1 = oriel.softmax %0 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %2 = oriel.linear %1, %b : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %3 = oriel.softmax %2 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %4 = oriel.linear %3, %c : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %5 = oriel.softmax %4 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
     return
   }
 }
