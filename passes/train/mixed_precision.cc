@@ -257,9 +257,17 @@ class Narrowing {
     return ir::MaxOp::create(builder_, table.getLoc(), table, bound);
   }
 
-  // Parameters that are used narrow are narrow; their f32 uses widen them.
+  // Parameters that are used narrow are narrow; their f32 uses widen them. Parts of one tensor have
+  // one type.
   void narrowParameters() {
+    DenseSet<StringRef> narrowNames;
     for (auto [argument, parameter] : parameters_) {
+      bool isNarrowed = llvm::any_of(
+          argument.getUsers(), [&](Operation* user) { return parameterCasts_.contains(user); });
+      if (isNarrowed) narrowNames.insert(parameter.getOnnxName());
+    }
+    for (auto [argument, parameter] : parameters_) {
+      if (!narrowNames.contains(parameter.getOnnxName()) || !isWide(argument)) continue;
       Operation* cast = nullptr;
       SmallVector<OpOperand*> wideUses;
       for (OpOperand& use : argument.getUses()) {
@@ -269,11 +277,12 @@ class Narrowing {
           wideUses.push_back(&use);
         }
       }
-      if (!cast) continue;
       argument.setType(narrowTypeOf(argument));
       parameter.setType(argument.getType());
-      cast->getResult(0).replaceAllUsesWith(argument);
-      cast->erase();
+      if (cast) {
+        cast->getResult(0).replaceAllUsesWith(argument);
+        cast->erase();
+      }
       if (wideUses.empty()) continue;
       Value wide = widened(argument);
       for (OpOperand* use : wideUses) use->set(wide);

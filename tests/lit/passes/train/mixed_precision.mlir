@@ -191,3 +191,29 @@ module {
     return %3 : tensor<4x8xf32>
   }
 }
+
+// -----
+
+// Parts of one tensor have one type: the query of a learned probe is no activation, so that its
+// part is used in f32 (the attention pooling of SigLIP, Zhai et al. 2023).
+// CHECK: oriel.parameter @q {{{.*}}type = tensor<8x8xbf16>}
+// CHECK: oriel.parameter @k {{{.*}}type = tensor<8x8xbf16>}
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[PROBE:[a-z0-9]+]]: tensor<4x8xf32> {{[^,]*}}, oriel.ref = "probe"}, %[[Q:[a-z0-9]+]]: tensor<8x8xbf16>
+// CHECK: %[[WIDE:.*]] = oriel.cast %[[Q]] : (tensor<8x8xbf16>) -> tensor<8x8xf32>
+// CHECK: oriel.linear %[[PROBE]], %[[WIDE]] {{.*}} -> tensor<4x8xf32>
+module {
+  oriel.parameter @probe {onnx_name = "probe", type = tensor<4x8xf32>}
+  oriel.parameter @q {onnx_name = "in_proj", oriel.start = array<i64: 0, 0>, oriel.whole = array<i64: 16, 8>, type = tensor<8x8xf32>}
+  oriel.parameter @k {onnx_name = "in_proj", oriel.start = array<i64: 8, 0>, oriel.whole = array<i64: 16, 8>, type = tensor<8x8xf32>}
+  func.func @main(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %probe: tensor<4x8xf32> {oriel.kind = "parameter", oriel.ref = "probe"},
+      %q: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "q"},
+      %k: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "k"})
+      -> (tensor<4x8xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    %0 = oriel.linear %probe, %q : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %1 = oriel.linear %x, %k : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %2 = oriel.add %0, %1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    return %2 : tensor<4x8xf32>
+  }
+}
