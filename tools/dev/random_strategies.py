@@ -42,17 +42,17 @@ MOST_RANKS = 8
 LEAST_SAMPLES, MOST_SAMPLES = 4, 40
 # Of a folder's model.
 OPTIMIZERS = {"sgd": "{kind: sgd, lr: 1.0e-3}", "adamw": "{kind: adamw, lr: 1.0e-3, betas: [0.9, 0.95], weight_decay: 0.05}"}
-ONE_RANK = numerics.StrategyFile("mesh: {dp: 1}\n", ranks=1, micro=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class RandomStrategy:
-    """A strategy's text, options beside it, and what the recipe says with it: samples of a step and of a microbatch on a rank."""
+    """A strategy's text, options beside it, and what the recipe says with it: samples of a step, of a microbatch, and of that on a rank."""
 
     text: str
     options: tuple[str, ...]
     ranks: int
     samples: int
+    microbatch: int
     micro: int
     frozen: str
     precision: str
@@ -148,7 +148,8 @@ def draw(seed: int, names: list[str]) -> RandomStrategy:
         micro //= 2
     freezable = matching(FREEZABLE, names)
     frozen = rng.sample(freezable, rng.choice((0, 0, 1, 2))) if len(freezable) > 1 else []
-    return RandomStrategy("\n".join(lines) + "\n", tuple(options), each * grids, micro * min(copies) * microbatches, micro,
+    return RandomStrategy("\n".join(lines) + "\n", tuple(options), each * grids, micro * min(copies) * microbatches,
+                          micro * min(copies), micro,
                           "[" + ", ".join(f'"{pattern}"' for pattern in frozen) + "]",
                           "bf16" if rng.random() < 0.15 else "f32")
 
@@ -183,7 +184,10 @@ class Trials:
         self._device = device
         self._folder = folder
         self._one_rank: dict[tuple, numerics.Measurement] = {}
-        self._names = sorted(self._measure_one_rank(samples=2, frozen="[]", precision="f32").gradients)
+        recipe = yaml.safe_load((SOURCE / "models" / numerics.GOLDENS.get(self._model, self._model) / "golden/recipe_sgd.yaml").read_text())
+        # Its samples are not apart: one rank has the same microbatches then.
+        self._loss_of_microbatch = recipe["loss"].get("over") == "microbatch"
+        self._names = sorted(self._measure_one_rank(2, samples=2, frozen="[]", precision="f32").gradients)
         self.passed = self.failed = 0
         self.refused: collections.Counter[str] = collections.Counter()
 
@@ -193,10 +197,12 @@ class Trials:
         folder.mkdir(parents=True)
         return numerics.Measurement(self._model, strategy, folder, adamw_steps=6, **recipe)
 
-    def _measure_one_rank(self, **recipe) -> numerics.Measurement:
-        key = tuple(recipe.values())
+    def _measure_one_rank(self, microbatch: int, **recipe) -> numerics.Measurement:
+        micro = microbatch if self._loss_of_microbatch else 1
+        key = (micro, *recipe.values())
         if key not in self._one_rank:
-            self._one_rank[key] = self._measure(ONE_RANK, f"one_rank.{len(self._one_rank)}", **recipe)
+            strategy = RandomStrategy("mesh: {dp: 1}\n", (), 1, recipe["samples"], micro, micro, recipe["frozen"], recipe["precision"])
+            self._one_rank[key] = self._measure(strategy, f"one_rank.{len(self._one_rank)}", **recipe)
         return self._one_rank[key]
 
     def run(self, seed: int):
@@ -215,7 +221,7 @@ class Trials:
             self._fail(seed, strategy, str(error))
             return
         try:
-            errors = measured.compare(self._measure_one_rank(**recipe))
+            errors = measured.compare(self._measure_one_rank(strategy.microbatch, **recipe))
         except (numerics.StrategyError, subprocess.TimeoutExpired) as error:
             self._fail(seed, strategy, str(error).removeprefix(str(strategy)))
             return
