@@ -89,7 +89,8 @@ class BlockFinder {
       return std::nullopt;
     }
     // Who chose these ranks did so for what splits by itself.
-    if (!candidate.isPlain() && !candidate.block.indivisible.empty()) {
+    const bool isImplied = !candidate.isPlain() || takesActivations_;
+    if (isImplied && !candidate.block.indivisible.empty()) {
       why = "they do not divide the " + candidate.block.indivisible;
       return std::nullopt;
     }
@@ -207,10 +208,39 @@ class BlockFinder {
           range.size *= cut->second.size;
           outerIsWhole = cut->second.size == rule.factors[factor].size;
         }
-        if (!trace(operand, static_cast<int64_t>(dim), range)) return false;
+        if (!traceOrTake(op, operand, static_cast<int64_t>(dim), range)) return false;
       }
     }
     return true;
+  }
+
+  // As `trace`, but each rank may have all of a value that is small beside another operand of the
+  // op, and take its piece: the gates of a mixture of experts (Shazeer et al. 2017), one for each
+  // token and expert.
+  bool traceOrTake(Operation* op, Value value, int64_t dim, RankRange range) {
+    if (range.size == 1 || !isSmallActivation(op, value)) return trace(value, dim, range);
+    TensorBlock block = block_;
+    OpCuts ops = ops_;
+    Traced traced = traced_;
+    if (trace(value, dim, range)) return true;
+    block_ = std::move(block);
+    ops_ = std::move(ops);
+    traced_ = std::move(traced);
+    takesActivations_ = true;
+    return true;
+  }
+
+  bool isSmallActivation(Operation* op, Value value) const {
+    constexpr int64_t kSmall = 16;
+    auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
+    if (!llvm::isa<mlir::FloatType>(type.getElementType()) || !value.getDefiningOp() ||
+        !values_.fromInputs.contains(value)) {
+      return false;
+    }
+    return llvm::any_of(op->getOperands(), [&](Value other) {
+      auto otherType = llvm::cast<mlir::RankedTensorType>(other.getType());
+      return otherType.getNumElements() / kSmall >= type.getNumElements();
+    });
   }
 
   bool takesSteps() {
@@ -257,6 +287,7 @@ class BlockFinder {
   int64_t ranks_ = 1;
   TensorBlock block_;
   std::string why_;
+  bool takesActivations_ = false;  // that are whole on each rank, in pieces
   OpCuts ops_;
   struct Less {
     bool operator()(const std::pair<Value, int64_t>& a, const std::pair<Value, int64_t>& b) const {
@@ -264,7 +295,8 @@ class BlockFinder {
              std::pair(b.first.getAsOpaquePointer(), b.second);
     }
   };
-  std::map<std::pair<Value, int64_t>, RankRange, Less> traced_;
+  using Traced = std::map<std::pair<Value, int64_t>, RankRange, Less>;
+  Traced traced_;
   llvm::DenseMap<Operation*, std::unique_ptr<ShardingRule>> rules_;
 };
 

@@ -23,6 +23,7 @@ class Gpt:
     head_norms: bool = False  # of queries and keys, over all heads (OLMo 2, 2025)
     position_bias: bool = False  # of each head by distance, learned, one table for all blocks (T5, Raffel et al. 2020)
     alibi: bool = False  # a bias of the attention for each head, by distance (Press et al. 2022)
+    experts: int = 0  # in place of each MLP, for all tokens, with gates from a softmax (Shazeer et al. 2017)
     adapters: int = 0  # columns of a low-rank product that is added to each linear layer's (LoRA, Hu et al. 2021)
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
@@ -121,6 +122,28 @@ class Gpt:
             out = linear(context, f"{name}.out", hidden, hidden)
             return graph.node("Transpose", [out], f"{name}.samples", perm=[1, 0, 2]) if self.merged else out
 
+        def mlp(x: str, name: str) -> str:
+            wide = 4 * hidden
+            if self.gated and self.fused:
+                gate, up = parts(linear(x, f"{name}.gate_up", hidden, 2 * wide), wide, 2)
+            else:
+                up = linear(x, f"{name}.up", hidden, wide)
+                gate = linear(x, f"{name}.gate", hidden, wide) if self.gated else up
+            out = graph.node("Gelu", [gate], f"{name}.gelu", approximate=self.gelu)
+            out = graph.node("Mul", [out, up], f"{name}.gated") if self.gated else out
+            return linear(out, f"{name}.down", wide, hidden)
+
+        def mixture(x: str, name: str) -> str:
+            """All experts' columns are of one product."""
+            wide, count = 2 * hidden, self.experts
+            gates = graph.node("Softmax", [linear(x, f"{name}.router", hidden, count)], f"{name}.gates")
+            gates = graph.node("Unsqueeze", [gates, constant(f"{name}.last", [-1])], f"{name}.gates.columns")
+            up = graph.node("Einsum", [x, weight(f"{name}.up.weight", count, hidden, wide)], f"{name}.up", equation="bsd,edf->bsef")
+            out = graph.node("Gelu", [up], f"{name}.gelu", approximate=self.gelu)
+            out = graph.node("Einsum", [out, weight(f"{name}.down.weight", count, wide, hidden)], f"{name}.down", equation="bsef,efd->bsed")
+            out = graph.node("Mul", [out, gates], f"{name}.gated")
+            return graph.node("ReduceSum", [out, constant(f"{name}.experts", [2])], f"{name}.sum", keepdims=0)
+
         graph.input("input_ids", numpy.int64, ["batch", sequence])
         x = graph.node("Gather", [weight("embedding.weight", self.vocabulary, hidden), "input_ids"], "tokens")
         x = graph.node("Add", [x, weight("positions.weight", sequence, hidden)], "embedded")
@@ -129,15 +152,7 @@ class Gpt:
             before, behind = (lambda y, _: y, norm) if self.post_norm else (norm, lambda y, _: y)
             out = attention(before(x, f"{name}.norm1"), f"{name}.attention")
             x = behind(graph.node("Add", [x, out], f"{name}.x1"), f"{name}.norm1")
-            out, wide = before(x, f"{name}.norm2"), 4 * hidden
-            if self.gated and self.fused:
-                gate, up = parts(linear(out, f"{name}.gate_up", hidden, 2 * wide), wide, 2)
-            else:
-                up = linear(out, f"{name}.up", hidden, wide)
-                gate = linear(out, f"{name}.gate", hidden, wide) if self.gated else up
-            out = graph.node("Gelu", [gate], f"{name}.gelu", approximate=self.gelu)
-            out = graph.node("Mul", [out, up], f"{name}.gated") if self.gated else out
-            out = linear(out, f"{name}.down", 4 * hidden, hidden)
+            out = (mixture if self.experts else mlp)(before(x, f"{name}.norm2"), name)
             x = behind(graph.node("Add", [x, out], f"{name}.x2"), f"{name}.norm2")
         x = x if self.post_norm else norm(x, "norm")
         head = (graph.node("Transpose", ["embedding.weight"], "head", perm=[1, 0]) if self.tied

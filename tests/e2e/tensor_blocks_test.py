@@ -29,6 +29,10 @@ class TensorBlocksTest(TensorParallelTestCase):
     def test_bias_that_blocks_share(self):
         self.check(position_bias=True)
 
+    def test_experts(self):
+        """Each rank has some of them; gates, of which it takes those, are all there on each rank."""
+        self.check(experts=4)
+
     def test_adapters(self):
         self.check(adapters=4)
 

@@ -210,3 +210,82 @@ module {
     return
   }
 }
+
+// -----
+
+// A mixture of four experts whose columns don't split: each rank has two of them, and of the
+// gates, which are all there on each rank since a softmax is over all experts, it takes those.
+// CHECK: "router", type = tensor<32x4xf32>}
+// CHECK: "up", {{.*}}use = #oriel.sharding<[{a0}, {}, {}]>
+// CHECK: "down", {{.*}}use = #oriel.sharding<[{a0}, {}, {}]>
+module {
+  oriel.parameter @p0 {onnx_name = "router", type = tensor<32x4xf32>}
+  oriel.parameter @p1 {onnx_name = "up", type = tensor<4x32x8xf32>}
+  oriel.parameter @p2 {onnx_name = "down", type = tensor<4x8x32xf32>}
+  func.func @forward(%x: tensor<6x32xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<32x4xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %up: tensor<4x32x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %down: tensor<4x8x32xf32> {oriel.kind = "parameter", oriel.ref = "p2"}) {
+    %0 = oriel.linear %x, %w : (tensor<6x32xf32>, tensor<32x4xf32>) -> tensor<6x4xf32>
+    %1 = oriel.softmax %0 {dim = 1 : i64} : (tensor<6x4xf32>) -> tensor<6x4xf32>
+    %2 = oriel.transpose %1 {permutation = array<i64: 1, 0>} : (tensor<6x4xf32>) -> tensor<4x6xf32>
+    %3 = oriel.reshape %2 : (tensor<4x6xf32>) -> tensor<4x6x1xf32>
+    %4 = oriel.reshape %x : (tensor<6x32xf32>) -> tensor<1x6x32xf32>
+    %5 = oriel.broadcast %4 : (tensor<1x6x32xf32>) -> tensor<4x6x32xf32>
+    %6 = oriel.matmul %5, %up : (tensor<4x6x32xf32>, tensor<4x32x8xf32>) -> tensor<4x6x8xf32>
+    %7 = oriel.softmax %6 {dim = 2 : i64} : (tensor<4x6x8xf32>) -> tensor<4x6x8xf32>
+    %8 = oriel.matmul %7, %down : (tensor<4x6x8xf32>, tensor<4x8x32xf32>) -> tensor<4x6x32xf32>
+    %9 = oriel.mul %8, %3 : (tensor<4x6x32xf32>, tensor<4x6x1xf32>) -> tensor<4x6x32xf32>
+    %10 = oriel.reduce_sum %9 {dims = array<i64: 0>, keep_dims = false} : (tensor<4x6x32xf32>) -> tensor<6x32xf32>
+    return
+  }
+}
+
+// -----
+
+// Three experts don't divide by two: they stay whole, without an error.
+// CHECK: "up", type = tensor<3x32x8xf32>}
+// CHECK: "down", type = tensor<3x8x32xf32>}
+module {
+  oriel.parameter @p0 {onnx_name = "router", type = tensor<32x3xf32>}
+  oriel.parameter @p1 {onnx_name = "up", type = tensor<3x32x8xf32>}
+  oriel.parameter @p2 {onnx_name = "down", type = tensor<3x8x32xf32>}
+  func.func @forward(%x: tensor<6x32xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<32x3xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %up: tensor<3x32x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %down: tensor<3x8x32xf32> {oriel.kind = "parameter", oriel.ref = "p2"}) {
+    %0 = oriel.linear %x, %w : (tensor<6x32xf32>, tensor<32x3xf32>) -> tensor<6x3xf32>
+    %1 = oriel.softmax %0 {dim = 1 : i64} : (tensor<6x3xf32>) -> tensor<6x3xf32>
+    %2 = oriel.transpose %1 {permutation = array<i64: 1, 0>} : (tensor<6x3xf32>) -> tensor<3x6xf32>
+    %3 = oriel.reshape %2 : (tensor<3x6xf32>) -> tensor<3x6x1xf32>
+    %4 = oriel.reshape %x : (tensor<6x32xf32>) -> tensor<1x6x32xf32>
+    %5 = oriel.broadcast %4 : (tensor<1x6x32xf32>) -> tensor<3x6x32xf32>
+    %6 = oriel.matmul %5, %up : (tensor<3x6x32xf32>, tensor<3x32x8xf32>) -> tensor<3x6x8xf32>
+    %7 = oriel.softmax %6 {dim = 2 : i64} : (tensor<3x6x8xf32>) -> tensor<3x6x8xf32>
+    %8 = oriel.matmul %7, %down : (tensor<3x6x8xf32>, tensor<3x8x32xf32>) -> tensor<3x6x32xf32>
+    %9 = oriel.mul %8, %3 : (tensor<3x6x32xf32>, tensor<3x6x1xf32>) -> tensor<3x6x32xf32>
+    %10 = oriel.reduce_sum %9 {dims = array<i64: 0>, keep_dims = false} : (tensor<3x6x32xf32>) -> tensor<6x32xf32>
+    return
+  }
+}
+
+// -----
+
+// Gates for each element are no small ones: taking pieces of them would make all of them first.
+// CHECK: "up", type = tensor<4x32x8xf32>}
+// CHECK: "down", type = tensor<4x8x32xf32>}
+module {
+  oriel.parameter @p1 {onnx_name = "up", type = tensor<4x32x8xf32>}
+  oriel.parameter @p2 {onnx_name = "down", type = tensor<4x8x32xf32>}
+  func.func @forward(%x: tensor<4x6x32xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %up: tensor<4x32x8xf32> {oriel.kind = "parameter", oriel.ref = "p1"},
+      %down: tensor<4x8x32xf32> {oriel.kind = "parameter", oriel.ref = "p2"}) {
+    %1 = oriel.softmax %x {dim = 0 : i64} : (tensor<4x6x32xf32>) -> tensor<4x6x32xf32>
+    %6 = oriel.matmul %1, %up : (tensor<4x6x32xf32>, tensor<4x32x8xf32>) -> tensor<4x6x8xf32>
+    %7 = oriel.softmax %6 {dim = 2 : i64} : (tensor<4x6x8xf32>) -> tensor<4x6x8xf32>
+    %8 = oriel.matmul %7, %down : (tensor<4x6x8xf32>, tensor<4x8x32xf32>) -> tensor<4x6x32xf32>
+    %9 = oriel.mul %8, %1 : (tensor<4x6x32xf32>, tensor<4x6x32xf32>) -> tensor<4x6x32xf32>
+    %10 = oriel.reduce_sum %9 {dims = array<i64: 0>, keep_dims = false} : (tensor<4x6x32xf32>) -> tensor<6x32xf32>
+    return
+  }
+}
