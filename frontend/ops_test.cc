@@ -251,6 +251,9 @@ TEST(Constants, RangesAndFills) {
   EXPECT_EQ(valueOf("s = Constant<value_int = 5>()\n l = Constant<value_int = 0>()\n"
                     "d = Constant<value_int = -2>()\n y = Range(s, l, d)"),
             "dense<[5, 3, 1]> : tensor<3xi64>");
+  EXPECT_THAT(valueOf("s = Constant<value_int = 1>()\n l = Constant<value_float = 5.0>()\n"
+                      "d = Constant<value_float = 1.0>()\n y = Range(s, l, d)"),
+              HasSubstr("start, limit and delta are 'i64', 'f32' and 'f32'"));
   EXPECT_EQ(valueOf("y = ConstantOfShape(two)"), "dense<0.000000e+00> : tensor<2xf32>");
   EXPECT_THAT(
       valueOf("s = Constant<value_int = 0>()\n l = Constant<value_int = 9223372036854775807>()"

@@ -101,6 +101,13 @@ LogicalResult importRange(NodeImporter& n) {
   if (!start || !limit || !delta) {
     return failure();
   }
+  // As an exporter makes it of torch.arange(1, 5.0).
+  if (elementOf(start) != elementOf(limit) || elementOf(start) != elementOf(delta)) {
+    return n.error() << "start, limit and delta are " << elementOf(start) << ", "
+                     << elementOf(limit) << " and " << elementOf(delta)
+                     << ": ONNX has one type for all of them; write all of them as integers, or "
+                     << "as floats, in the model";
+  }
   auto from = constantScalarOf(start), to = constantScalarOf(limit), by = constantScalarOf(delta);
   if (!from || !to || !by) {
     return n.error() << "start, limit and delta must be known at compile time";
