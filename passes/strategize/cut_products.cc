@@ -140,6 +140,20 @@ void eraseUnused(Operation* op) {
   op->erase();
 }
 
+// The operands of a concatenation that make up these of its rows; none where one reaches beyond.
+llvm::SmallVector<Value> operandsOf(ir::ConcatOp concat, Columns rows) {
+  llvm::SmallVector<Value> operands;
+  int64_t next = 0;
+  for (Value operand : concat.getInputs()) {
+    int64_t begin = next;
+    next += typeOf(operand).getDimSize(static_cast<int64_t>(concat.getDim()));
+    if (next <= rows.first || begin >= rows.second) continue;
+    if (begin < rows.first || next > rows.second) return {};
+    operands.push_back(operand);
+  }
+  return operands;
+}
+
 // A linear layer that becomes several.
 struct Cut {
   ir::LinearOp linear;
@@ -238,9 +252,20 @@ class ProductCutter {
     return !shardingOf(strategy_, nameOf(value));
   }
 
-  std::optional<Cut> cutOf(ir::LinearOp linear) const {
+  // Whether each piece has a bias of its own: none, one that is cut with the weight, or operands of
+  // a concatenation (the query's, zeros and the value's: BEiT, Bao et al. 2021).
+  bool hasBiases(const Cut& cut) const {
+    ir::LinearOp linear = cut.linear;
     Value bias = linear.getBias();
-    if (!isOwn(linear.getWeight()) || (bias && !isOwn(bias))) return std::nullopt;
+    if (!bias || isOwn(bias)) return true;
+    auto concat = bias.getDefiningOp<ir::ConcatOp>();
+    return concat && bias.hasOneUse() && llvm::all_of(cut.pieces, [&](const Columns& columns) {
+             return !operandsOf(concat, columns).empty();
+           });
+  }
+
+  std::optional<Cut> cutOf(ir::LinearOp linear) const {
+    if (!isOwn(linear.getWeight())) return std::nullopt;
     Cut cut;
     cut.linear = linear;
     int64_t last = linear.getType().getRank() - 1;
@@ -248,6 +273,7 @@ class ProductCutter {
     if (!findTaken(linear.getResult(), {last, 1}, path, cut.taken)) return std::nullopt;
     cut.pieces = piecesOf(cut.taken, linear.getType().getDimSize(last));
     if (cut.pieces.empty() || !areTrained(cut.taken, cut.pieces)) return std::nullopt;
+    if (!hasBiases(cut)) return std::nullopt;
     return pays(linear, cut.pieces.size()) ? std::optional(cut) : std::nullopt;
   }
 
@@ -385,7 +411,8 @@ class ProductCutter {
     for (Cut& cut : cuts_) {
       ir::LinearOp linear = cut.linear;
       add(linear.getWeight(), linear.getTransposeWeight() ? 0 : 1, cut.pieces, &cut.weights);
-      if (Value bias = linear.getBias()) add(bias, 0, cut.pieces, &cut.biases);
+      Value bias = linear.getBias();
+      if (bias && isOwn(bias)) add(bias, 0, cut.pieces, &cut.biases);
     }
     for (SlicedParameter& sliced : sliced_) {
       add(sliced.whole, sliced.dim, sliced.pieces, &sliced.parts);
@@ -404,6 +431,8 @@ class ProductCutter {
   void replace(Cut& cut) {
     ir::LinearOp linear = cut.linear;
     mlir::OpBuilder builder(linear);
+    auto joined = linear.getBias() ? linear.getBias().getDefiningOp<ir::ConcatOp>() : nullptr;
+    if (joined) cut.biases = biasesOf(builder, joined, cut.pieces);
     std::map<Columns, Value> products;
     for (auto [i, columns] : llvm::enumerate(cut.pieces)) {
       products[columns] = ir::LinearOp::create(
@@ -412,6 +441,20 @@ class ProductCutter {
     }
     takeFrom(builder, cut.taken, products);
     eraseUnused(linear);
+    if (joined) joined.erase();
+  }
+
+  static llvm::SmallVector<Value> biasesOf(mlir::OpBuilder& builder, ir::ConcatOp joined,
+                                           llvm::ArrayRef<Columns> pieces) {
+    llvm::SmallVector<Value> biases;
+    for (const Columns& columns : pieces) {
+      llvm::SmallVector<Value> operands = operandsOf(joined, columns);
+      biases.push_back(
+          operands.size() == 1
+              ? operands.front()
+              : Value(ir::ConcatOp::create(builder, joined.getLoc(), operands, joined.getDim())));
+    }
+    return biases;
   }
 
   void replace(SlicedParameter& sliced) {

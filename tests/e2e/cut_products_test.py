@@ -92,6 +92,11 @@ class CutProductsTest(TensorParallelTestCase):
         self.check(sliced)
         self.assertEqual(*(self.state_bytes(self.plan("--mesh", "tp=2", gpt=gpt)) for gpt in (sliced, GPT)))
 
+    def test_joined_bias(self):
+        joined = dataclasses.replace(GPT, joined_bias=True)
+        self.check(joined)
+        self.assertIn("attention.qkv.weight[", self.run_ok("oriel", "inspect", self.plan("--mesh", "tp=2", gpt=joined), "--json").stdout)
+
     def test_heads_merged_with_the_batch(self):
         merged = dataclasses.replace(GPT, merged=True)
         self.check(merged)

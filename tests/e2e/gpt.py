@@ -18,6 +18,7 @@ class Gpt:
     gated: bool = False  # the MLP
     post_norm: bool = False  # norms behind the sums (Vaswani et al. 2017)
     fused: bool = False  # query, key and value are of one weight, gate and up as well
+    joined_bias: bool = False  # of the fused weight: the query's, zeros and the value's (BEiT, Bao et al. 2021)
     sliced: bool = False  # query, key and value are of slices of one weight (torch.nn.MultiheadAttention)
     merged: bool = False  # batch and heads are one dimension behind the positions (torch.nn.MultiheadAttention)
     head_norms: bool = False  # of queries and keys, over all heads (OLMo 2, 2025)
@@ -43,9 +44,9 @@ class Gpt:
             zeros = graph.initializer(f"{name}.bias", numpy.zeros(hidden, "f4"))
             return graph.node("LayerNormalization", [x, ones, zeros], f"{name}.out")
 
-        def linear(x: str, name: str, inputs: int, outputs: int) -> str:
+        def linear(x: str, name: str, inputs: int, outputs: int, bias: str = "") -> str:
             product = graph.node("MatMul", [x, weight(f"{name}.weight", inputs, outputs)], f"{name}.product")
-            out = graph.node("Add", [product, weight(f"{name}.bias", outputs)], f"{name}.out")
+            out = graph.node("Add", [product, bias or weight(f"{name}.bias", outputs)], f"{name}.out")
             if not self.adapters:
                 return out
             low = graph.node("MatMul", [x, weight(f"{name}.lora_A", inputs, self.adapters)], f"{name}.low")
@@ -97,6 +98,11 @@ class Gpt:
         def queries_keys_values(x: str, name: str) -> list[str]:
             if self.sliced:
                 return sliced_linear(x, name)
+            if self.joined_bias:
+                biases = [weight(f"{name}.q.bias", hidden), constant(f"{name}.k.bias", numpy.zeros(hidden), "f4"),
+                          weight(f"{name}.v.bias", hidden)]
+                bias = graph.node("Concat", biases, f"{name}.bias", axis=0)
+                return parts(linear(x, f"{name}.qkv", hidden, 3 * hidden, bias), hidden, 3)
             if self.fused:
                 return parts(linear(x, f"{name}.qkv", hidden, 3 * hidden), hidden, 3)
             return [linear(x, f"{name}.{part}", hidden, hidden) for part in "qkv"]

@@ -216,3 +216,57 @@ func.func @main(
   %y = oriel.mul %both, %one : (tensor<6x8xf32>, tensor<1xf32>) -> tensor<6x8xf32>
   return %y : tensor<6x8xf32>
 }
+
+// -----
+
+// A bias that the model joins of a query's, of zeros and of a value's (BEiT, Bao et al. 2021): each
+// part has its own.
+// CHECK-LABEL: oriel.parameter @bq {onnx_name = "q_bias"
+// CHECK: func.func @main
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<6x8xf32> {
+// CHECK-SAME: %[[BQ:[a-z0-9]+]]: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "bq"}
+// CHECK-SAME: %[[BV:[a-z0-9]+]]: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "bv"}
+// CHECK-SAME: %[[W0:[a-z0-9]+]]: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "w_0"}
+// CHECK-SAME: %[[W1:[a-z0-9]+]]: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "w_1"}
+// CHECK: %[[ZEROS:.*]] = oriel.constant
+// CHECK-DAG: %[[BKV:.*]] = oriel.concat %[[ZEROS]], %[[BV]] {dim = 0 : i64}
+// CHECK-DAG: oriel.linear %[[X]], %[[W0]], %[[BQ]]
+// CHECK-DAG: oriel.linear %[[X]], %[[W1]], %[[BKV]]
+// CHECK-NOT: oriel.slice
+oriel.parameter @w {onnx_name = "w", type = tensor<24x8xf32>}
+oriel.parameter @bq {onnx_name = "q_bias", type = tensor<8xf32>}
+oriel.parameter @bv {onnx_name = "v_bias", type = tensor<8xf32>}
+func.func @main(
+    %x: tensor<6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<24x8xf32> {oriel.kind = "parameter", oriel.ref = "w"},
+    %bq: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "bq"},
+    %bv: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "bv"}) -> (tensor<6x24xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %zeros = oriel.constant {value = dense<0.0> : tensor<8xf32>} : () -> tensor<8xf32>
+  %b = oriel.concat %bq, %zeros, %bv {dim = 0 : i64} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<24xf32>
+  %0 = oriel.linear %x, %w, %b {transpose_weight = true} : (tensor<6x8xf32>, tensor<24x8xf32>, tensor<24xf32>) -> tensor<6x24xf32>
+  %1 = oriel.slice %0 {starts = array<i64: 0, 0>, limits = array<i64: 6, 8>, strides = array<i64: 1, 1>} : (tensor<6x24xf32>) -> tensor<6x8xf32>
+  %2 = oriel.slice %0 {starts = array<i64: 0, 8>, limits = array<i64: 6, 24>, strides = array<i64: 1, 1>} : (tensor<6x24xf32>) -> tensor<6x16xf32>
+  %3 = oriel.concat %2, %1 {dim = 1 : i64} : (tensor<6x16xf32>, tensor<6x8xf32>) -> tensor<6x24xf32>
+  return %3 : tensor<6x24xf32>
+}
+
+// -----
+
+// One of the joined values lies in two parts: the weight stays whole.
+// CHECK-LABEL: oriel.parameter @b {onnx_name = "b", type = tensor<12xf32>}
+// CHECK: %[[B:.*]] = oriel.concat
+// CHECK: oriel.linear %{{.*}}, %{{.*}}, %[[B]] {transpose_weight = true} : (tensor<6x8xf32>, tensor<16x8xf32>, tensor<16xf32>)
+oriel.parameter @w {onnx_name = "w", type = tensor<16x8xf32>}
+oriel.parameter @b {onnx_name = "b", type = tensor<12xf32>}
+func.func @main(
+    %x: tensor<6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<16x8xf32> {oriel.kind = "parameter", oriel.ref = "w"},
+    %b: tensor<12xf32> {oriel.kind = "parameter", oriel.ref = "b"}) -> (tensor<6x8xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %zeros = oriel.constant {value = dense<0.0> : tensor<4xf32>} : () -> tensor<4xf32>
+  %joined = oriel.concat %b, %zeros {dim = 0 : i64} : (tensor<12xf32>, tensor<4xf32>) -> tensor<16xf32>
+  %0 = oriel.linear %x, %w, %joined {transpose_weight = true} : (tensor<6x8xf32>, tensor<16x8xf32>, tensor<16xf32>) -> tensor<6x16xf32>
+  %1 = oriel.slice %0 {starts = array<i64: 0, 0>, limits = array<i64: 6, 8>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x8xf32>
+  %2 = oriel.slice %0 {starts = array<i64: 0, 8>, limits = array<i64: 6, 16>, strides = array<i64: 1, 1>} : (tensor<6x16xf32>) -> tensor<6x8xf32>
+  %3 = oriel.mul %1, %2 : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %3 : tensor<6x8xf32>
+}
