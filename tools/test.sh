@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs every test and every check. CI runs this, and so do developers.
 #
-#   tools/test.sh [--preset dev|asan|fuzz|no-cuda|runtime-only] [--no-setup]
+#   tools/test.sh [--preset dev|asan|fuzz|no-cuda|runtime-only] [--no-setup] [--with-cuda]
 #
+# With --with-cuda a machine that lacks the CUDA toolkit, NCCL or cuDNN fails; else what needs them is left out.
 # The last line is "N passed, N failed". Each GoogleTest, lit and end-to-end test counts as one, and so does each of the
 # checks (format, clang-tidy, generated docs). With dev, each fuzz target runs for some seconds too (docs/fuzzing.md), and
 # what the CUDA backend touches is built and tested without it. A skipped test counts as neither. What failed and, with
@@ -10,12 +11,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-preset=dev setup=true
+preset=dev setup=true with_cuda=false
 while (($#)); do
   case "$1" in
     --preset) preset="${2:?--preset needs a name}"; shift 2 ;;
     --no-setup) setup=false; shift ;;
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --with-cuda) with_cuda=true; shift ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "test: unknown option '$1' (see --help)" >&2; exit 2 ;;
   esac
 done
@@ -88,6 +90,17 @@ run_preset() {
   passed=$((passed + some_passed)) failed=$((failed + some_failed)) skipped=$((skipped + some_skipped))
 }
 
+# has_cuda BUILD: whether configuring it has found all that the CUDA backend is built with.
+has_cuda() {
+  local variable found=true
+  for variable in CMAKE_CUDA_COMPILER ORIEL_NCCL_INCLUDE_DIR ORIEL_CUDNN_INCLUDE_DIR ORIEL_CUDNN_FRONTEND_INCLUDE_DIR; do
+    grep -q "^$variable:[A-Z]*=/" "$1/CMakeCache.txt" && continue
+    echo "test: $variable was not found"
+    found=false
+  done
+  $found
+}
+
 if $setup; then
   setup_flags=()
   [[ "$preset" != runtime-only ]] || setup_flags+=(--runtime-only)
@@ -95,6 +108,7 @@ if $setup; then
 fi
 mkdir -p build
 run_preset "$preset"
+! $with_cuda || check "CUDA toolkit, NCCL and cuDNN" "installing them, or without --with-cuda" has_cuda "build/$preset"
 
 check format "tools/dev/format.sh -f" tools/dev/format.sh
 if [[ "$preset" == dev ]]; then
