@@ -66,6 +66,10 @@ AttentionOperand AttentionOperand::withoutRepeatedHeads() const {
   int64_t groups = one[heads], positions = one[behind ? 1 : 3];
   llvm::SmallVector<int64_t> merged = {one[0], groups * many[repeats], positions, one[4]};
   if (many != onlyRepeats || shape != merged) return *this;
+  llvm::SmallVector<int64_t> mergedBehind = {merged[0], merged[2], merged[1], merged[3]};
+  if (behind && tensorType(transpose.getInput()).getShape() != llvm::ArrayRef(mergedBehind)) {
+    return *this;
+  }
   AttentionOperand result = *this;
   result.source = repeat.getInput();
   if (auto split = result.source.getDefiningOp<ir::ReshapeOp>()) result.source = split.getInput();

@@ -17,29 +17,49 @@ std::optional<std::pair<mlir::Value, int64_t>> wholeDim(mlir::Operation* op,
   return std::nullopt;
 }
 
+// Whether the factor, outermost in its dimension before the op, is behind one of size 1 there.
+bool isBehindOne(mlir::Operation* op, const ir::ShardingRule& rule, int factor) {
+  for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
+    for (size_t dim = 1; dim < dims.size(); ++dim) {
+      const bool begins = !dims[dim].empty() && dims[dim].front() == factor;
+      if (begins && tensorType(operand).getDimSize(dim - 1) == 1) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 llvm::SmallVector<int64_t> mergedSizes(mlir::Value value, int64_t dim) {
+  const int64_t all = tensorType(value).getDimSize(dim);
+  bool withOne = false;  // a dimension of size 1 was merged
+  auto finish = [&](llvm::SmallVector<int64_t> sizes) {
+    if (withOne && all > 1) sizes.push_back(all);
+    return sizes;
+  };
   for (;;) {
     auto op = value.getDefiningOp<ir::ShardableOpInterface>();
-    if (!op) return {};
+    if (!op) return finish({});
     ir::ShardingRule rule = op.getShardingRule();
     const ir::FactorList& factors =
         rule.results[llvm::cast<mlir::OpResult>(value).getResultNumber()][dim];
+    if (llvm::isa<ir::ReshapeOp>(op) && !factors.empty()) {
+      withOne = withOne || isBehindOne(op, rule, factors.front());
+    }
     if (factors.size() == 1) {
       auto before = wholeDim(op, rule, factors.front());
-      if (!before) return {};
+      if (!before) return finish({});
       std::tie(value, dim) = *before;
       continue;
     }
     llvm::SmallVector<int64_t> sizes;
-    int64_t size = 1, all = tensorType(value).getDimSize(dim);
+    int64_t size = 1;
     for (int factor : llvm::reverse(factors)) {
       size *= rule.factors[factor].size;
       if (size < all) sizes.push_back(size);
     }
     // Else the innermost elements belong to no factor.
-    return size == all ? sizes : llvm::SmallVector<int64_t>();
+    return finish(size == all ? sizes : llvm::SmallVector<int64_t>());
   }
 }
 

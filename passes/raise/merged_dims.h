@@ -6,11 +6,12 @@
 
 namespace oriel {
 
-// The sizes h into which a dimension of n elements splits as [n / h, h] without a copy, seen from
-// where it was merged: ascending, between 1 and n. Looks through all ops that leave the dimension
-// as it is.
+// The sizes h > 1 into which a dimension of n elements splits as [n / h, h] without a copy, seen
+// from where it was merged: ascending; n is one where a dimension of size 1 was merged with it.
+// Looks through all ops that leave the dimension as it is.
 //
 //   reshape [24, 4, 64] → [24, 32, 8], transpose → [32, 24, 8]: dimension 0 has the sizes {8}
+//   reshape [24, 1, 64] → [24, 8, 8], transpose → [8, 24, 8]: {8}
 llvm::SmallVector<int64_t> mergedSizes(mlir::Value value, int64_t dim);
 
 // A reshape in two steps: dimensions are split, and then neighbours are merged.

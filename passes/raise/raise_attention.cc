@@ -204,6 +204,8 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     if (value.transposed != op.getTransposeRhs() || value.scale != 1.0) {
       return rewriter.notifyMatchFailure(op, "the value is scaled or transposed");
     }
+    // Scores may have them merged where what they are multiplied with does not.
+    if (scores->heads.empty()) scores->addHeads(type.getShape());
     llvm::ArrayRef<int64_t> heads = scores->heads;
     if (!toRank4(query, heads) || !toRank4(key, heads) || !toRank4(value, heads)) {
       return rewriter.notifyMatchFailure(op, "operands of other ranks");

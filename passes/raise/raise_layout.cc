@@ -42,6 +42,20 @@ struct ReshapeBeforeLinear : mlir::OpRewritePattern<ir::ReshapeOp> {
   }
 };
 
+// Whether all that is made of a value is slices and splits of it that are transposed.
+bool leadsToTransposes(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUsers(), [](mlir::Operation* user) {
+    if (llvm::isa<ir::TransposeOp>(user)) return true;
+    if (auto reshape = llvm::dyn_cast<ir::ReshapeOp>(user)) {
+      std::optional<SplitThenMerge> steps = splitThenMerge(reshape);
+      if (!steps || steps->merges()) return false;
+    } else if (!llvm::isa<ir::SliceOp>(user)) {
+      return false;
+    }
+    return leadsToTransposes(user->getResult(0));
+  });
+}
+
 // linear(transpose(x)) of the leading dimensions → transpose(linear(x)), where the transpose meets
 // others: samples and positions change places around attention. The last dimension may be merged
 // in between, as that of heads is.
@@ -49,10 +63,9 @@ struct LinearBeforeTranspose : mlir::OpRewritePattern<ir::LinearOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::LinearOp op, PatternRewriter& rewriter) const override {
-    bool meetsOthers = llvm::all_of(op->getUsers(), [](mlir::Operation* user) {
-      return llvm::isa<ir::ReshapeOp, ir::SliceOp, ir::TransposeOp>(user);
-    });
-    if (!meetsOthers) return rewriter.notifyMatchFailure(op, "the result is used as it is");
+    if (!leadsToTransposes(op.getResult())) {
+      return rewriter.notifyMatchFailure(op, "the transpose would meet no other");
+    }
     Value input = op.getInput();
     auto merge = input.getDefiningOp<ir::ReshapeOp>();
     if (merge) input = merge.getInput();
@@ -96,7 +109,7 @@ struct SplitBeforeTranspose : mlir::OpRewritePattern<ir::ReshapeOp> {
     for (auto [d, size] : llvm::enumerate(from)) {
       size_t begin = next;
       int64_t product = 1;
-      bool dropped = size == 1 && (next == to.size() || to[next] != 1);
+      bool dropped = size == 1 && (next == to.size() || to[next] != 1) && transpose->hasOneUse();
       while (!dropped && next < to.size() && (product != size || next == begin))
         product *= to[next++];
       // Sizes of 1 at the end belong to the last one.

@@ -233,3 +233,54 @@ func.func @groups_behind_positions(%q: tensor<2x4x6x8xf32>, %k: tensor<2x6x2x8xf
   %10 = oriel.matmul %9, %7 : (tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
   return %10 : tensor<2x4x6x8xf32>
 }
+
+// -----
+
+// One sample: the dimension that is merged with the heads has size 1.
+// CHECK-LABEL: func.func @merged_with_one_sample
+// CHECK: oriel.attention {{.*}} : (tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>, tensor<1x4x6x8xf32>)
+func.func @merged_with_one_sample(%q: tensor<6x1x32xf32>, %k: tensor<1x4x6x8xf32>, %v: tensor<1x4x6x8xf32>) -> tensor<4x6x8xf32> {
+  %0 = oriel.reshape %q : (tensor<6x1x32xf32>) -> tensor<6x4x8xf32>
+  %1 = oriel.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<6x4x8xf32>) -> tensor<4x6x8xf32>
+  %2 = oriel.reshape %k : (tensor<1x4x6x8xf32>) -> tensor<4x6x8xf32>
+  %3 = oriel.reshape %v : (tensor<1x4x6x8xf32>) -> tensor<4x6x8xf32>
+  %4 = oriel.matmul %1, %2 {transpose_rhs = true} : (tensor<4x6x8xf32>, tensor<4x6x8xf32>) -> tensor<4x6x6xf32>
+  %5 = oriel.softmax %4 {dim = 2 : i64} : (tensor<4x6x6xf32>) -> tensor<4x6x6xf32>
+  %6 = oriel.matmul %5, %3 : (tensor<4x6x6xf32>, tensor<4x6x8xf32>) -> tensor<4x6x8xf32>
+  return %6 : tensor<4x6x8xf32>
+}
+
+// -----
+
+// Scores are merged, what they are multiplied with is not.
+// CHECK-LABEL: func.func @merged_scores
+// CHECK: oriel.attention {{.*}} : (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>)
+func.func @merged_scores(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %v: tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32> {
+  %0 = oriel.reshape %q : (tensor<2x4x6x8xf32>) -> tensor<8x6x8xf32>
+  %1 = oriel.reshape %k : (tensor<2x4x6x8xf32>) -> tensor<8x6x8xf32>
+  %2 = oriel.matmul %0, %1 {transpose_rhs = true} : (tensor<8x6x8xf32>, tensor<8x6x8xf32>) -> tensor<8x6x6xf32>
+  %3 = oriel.softmax %2 {dim = 2 : i64} : (tensor<8x6x6xf32>) -> tensor<8x6x6xf32>
+  %4 = oriel.reshape %3 : (tensor<8x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %5 = oriel.matmul %4, %v : (tensor<2x4x6x6xf32>, tensor<2x4x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %5 : tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// A key whose samples and positions were regrouped before the transpose: no head is repeated.
+// CHECK-LABEL: func.func @regrouped_before_the_transpose
+// CHECK-SAME: %[[K:[a-z0-9]*]]: tensor<2x6x1x8xf32>
+// CHECK: oriel.broadcast %[[K]]
+// CHECK: %[[T:.*]] = oriel.transpose %{{.*}} -> tensor<4x1x6x8xf32>
+// CHECK: %[[KEY:.*]] = oriel.reshape %[[T]] : (tensor<4x1x6x8xf32>) -> tensor<2x2x6x8xf32>
+// CHECK: oriel.attention %{{.*}}, %[[KEY]],
+func.func @regrouped_before_the_transpose(%q: tensor<2x2x6x8xf32>, %k: tensor<2x6x1x8xf32>, %v: tensor<2x2x6x8xf32>) -> tensor<2x2x6x8xf32> {
+  %0 = oriel.broadcast %k : (tensor<2x6x1x8xf32>) -> tensor<2x6x2x8xf32>
+  %1 = oriel.reshape %0 : (tensor<2x6x2x8xf32>) -> tensor<4x6x1x8xf32>
+  %2 = oriel.transpose %1 {permutation = array<i64: 0, 2, 1, 3>} : (tensor<4x6x1x8xf32>) -> tensor<4x1x6x8xf32>
+  %3 = oriel.reshape %2 : (tensor<4x1x6x8xf32>) -> tensor<2x2x6x8xf32>
+  %4 = oriel.matmul %q, %3 {transpose_rhs = true} : (tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) -> tensor<2x2x6x6xf32>
+  %5 = oriel.softmax %4 {dim = 3 : i64} : (tensor<2x2x6x6xf32>) -> tensor<2x2x6x6xf32>
+  %6 = oriel.matmul %5, %v : (tensor<2x2x6x6xf32>, tensor<2x2x6x8xf32>) -> tensor<2x2x6x8xf32>
+  return %6 : tensor<2x2x6x8xf32>
+}

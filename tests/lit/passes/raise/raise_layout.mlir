@@ -214,21 +214,49 @@ func.func @merged_and_sliced(%x: tensor<3x2x4x6xf32>) -> tensor<3x5x6xf32> {
 
 // -----
 
-// Samples and positions change places before the layer and, in its heads, behind it; heads are
-// merged before the second one.
+// Samples and positions change places before the layer, and behind it with the heads.
 // CHECK-LABEL: func.func @samples_behind_positions
-// CHECK-SAME: (%[[X:[a-z0-9]*]]: tensor<2x6x16xf32>, %[[W:[a-z0-9]*]]: tensor<16x16xf32>)
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x6x16xf32>, %[[W:[a-z0-9]+]]: tensor<16x16xf32>)
 // CHECK-NEXT: %[[A:.*]] = oriel.linear %[[X]], %[[W]] : (tensor<2x6x16xf32>
-// CHECK-NEXT: %[[B:.*]] = oriel.linear %[[A]], %[[W]] : (tensor<2x6x16xf32>
-// CHECK-NEXT: return %[[B]]
-func.func @samples_behind_positions(%x: tensor<2x6x16xf32>, %w: tensor<16x16xf32>) -> tensor<2x6x16xf32> {
+// CHECK-NEXT: %[[B:.*]] = oriel.reshape %[[A]] : (tensor<2x6x16xf32>) -> tensor<2x6x2x8xf32>
+// CHECK-NEXT: %[[C:.*]] = oriel.transpose %[[B]] {permutation = array<i64: 0, 2, 1, 3>}
+// CHECK-NEXT: return %[[C]]
+func.func @samples_behind_positions(%x: tensor<2x6x16xf32>, %w: tensor<16x16xf32>) -> tensor<2x2x6x8xf32> {
   %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<2x6x16xf32>) -> tensor<6x2x16xf32>
   %1 = oriel.linear %0, %w : (tensor<6x2x16xf32>, tensor<16x16xf32>) -> tensor<6x2x16xf32>
   %2 = oriel.reshape %1 : (tensor<6x2x16xf32>) -> tensor<6x2x2x8xf32>
-  %3 = oriel.reshape %2 : (tensor<6x2x2x8xf32>) -> tensor<6x2x16xf32>
-  %4 = oriel.linear %3, %w : (tensor<6x2x16xf32>, tensor<16x16xf32>) -> tensor<6x2x16xf32>
-  %5 = oriel.transpose %4 {permutation = array<i64: 1, 0, 2>} : (tensor<6x2x16xf32>) -> tensor<2x6x16xf32>
-  return %5 : tensor<2x6x16xf32>
+  %3 = oriel.transpose %2 {permutation = array<i64: 1, 2, 0, 3>} : (tensor<6x2x2x8xf32>) -> tensor<2x2x6x8xf32>
+  return %3 : tensor<2x2x6x8xf32>
+}
+
+// -----
+
+// Likewise behind attention, where heads are merged before the layer.
+// CHECK-LABEL: func.func @samples_behind_positions_of_heads
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x6x2x8xf32>, %[[W:[a-z0-9]+]]: tensor<16x16xf32>)
+// CHECK-NEXT: %[[A:.*]] = oriel.reshape %[[X]] : (tensor<2x6x2x8xf32>) -> tensor<2x6x16xf32>
+// CHECK-NEXT: %[[B:.*]] = oriel.linear %[[A]], %[[W]] : (tensor<2x6x16xf32>
+// CHECK-NEXT: return %[[B]]
+func.func @samples_behind_positions_of_heads(%x: tensor<2x6x2x8xf32>, %w: tensor<16x16xf32>) -> tensor<2x6x16xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2, 3>} : (tensor<2x6x2x8xf32>) -> tensor<6x2x2x8xf32>
+  %1 = oriel.reshape %0 : (tensor<6x2x2x8xf32>) -> tensor<6x2x16xf32>
+  %2 = oriel.linear %1, %w : (tensor<6x2x16xf32>, tensor<16x16xf32>) -> tensor<6x2x16xf32>
+  %3 = oriel.transpose %2 {permutation = array<i64: 1, 0, 2>} : (tensor<6x2x16xf32>) -> tensor<2x6x16xf32>
+  return %3 : tensor<2x6x16xf32>
+}
+
+// -----
+
+// Nothing is won where a layer is only sliced: its result may be larger than its input, as logits are.
+// CHECK-LABEL: func.func @transposed_for_logits
+// CHECK: oriel.transpose
+// CHECK-NEXT: oriel.linear
+// CHECK-NEXT: oriel.slice
+func.func @transposed_for_logits(%x: tensor<2x6x16xf32>, %w: tensor<16x64xf32>) -> tensor<5x2x64xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<2x6x16xf32>) -> tensor<6x2x16xf32>
+  %1 = oriel.linear %0, %w : (tensor<6x2x16xf32>, tensor<16x64xf32>) -> tensor<6x2x64xf32>
+  %2 = oriel.slice %1 {starts = array<i64: 0, 0, 0>, limits = array<i64: 5, 2, 64>, strides = array<i64: 1, 1, 1>} : (tensor<6x2x64xf32>) -> tensor<5x2x64xf32>
+  return %2 : tensor<5x2x64xf32>
 }
 
 // -----
