@@ -214,18 +214,24 @@ class BlockFinder {
     return true;
   }
 
-  // As `trace`, but each rank may have all of a value that is small beside another operand of the
-  // op, and take its piece: the gates of a mixture of experts (Shazeer et al. 2017), one for each
-  // token and expert.
+  // As `trace`, but each rank may have all of a value that is small beside another activation that
+  // the op takes, and take its piece: the gates of a mixture of experts (Shazeer et al. 2017), one
+  // for each token and expert.
   bool traceOrTake(Operation* op, Value value, int64_t dim, RankRange range) {
     if (range.size == 1 || !isSmallActivation(op, value)) return trace(value, dim, range);
-    TensorBlock block = block_;
-    OpCuts ops = ops_;
-    Traced traced = traced_;
-    if (trace(value, dim, range)) return true;
-    block_ = std::move(block);
-    ops_ = std::move(ops);
-    traced_ = std::move(traced);
+    // In vain once each: the way back from one may lead through others.
+    if (taken_.count({value, dim}) == 0) {
+      TensorBlock block = block_;
+      OpCuts ops = ops_;
+      Traced traced = traced_;
+      std::string why = why_;
+      if (trace(value, dim, range)) return true;
+      block_ = std::move(block);
+      ops_ = std::move(ops);
+      traced_ = std::move(traced);
+      why_ = std::move(why);
+      taken_.insert({value, dim});
+    }
     takesActivations_ = true;
     return true;
   }
@@ -239,7 +245,8 @@ class BlockFinder {
     }
     return llvm::any_of(op->getOperands(), [&](Value other) {
       auto otherType = llvm::cast<mlir::RankedTensorType>(other.getType());
-      return otherType.getNumElements() / kSmall >= type.getNumElements();
+      return values_.fromInputs.contains(other) &&
+             otherType.getNumElements() / kSmall >= type.getNumElements();
     });
   }
 
@@ -297,6 +304,7 @@ class BlockFinder {
   };
   using Traced = std::map<std::pair<Value, int64_t>, RankRange, Less>;
   Traced traced_;
+  std::set<std::pair<Value, int64_t>, Less> taken_;  // small activations whose trace ended nowhere
   llvm::DenseMap<Operation*, std::unique_ptr<ShardingRule>> rules_;
 };
 

@@ -289,3 +289,20 @@ module {
     return
   }
 }
+
+// -----
+
+// Few tokens before a large vocabulary are no small activation beside a weight: the weight's columns
+// are cut, not its rows, whose products would be summed over the ranks.
+// CHECK: "head", {{.*}}use = #oriel.sharding<[{}, {a0}]>
+module {
+  oriel.parameter @p0 {onnx_name = "head", type = tensor<8x256xf32>}
+  func.func @forward(%x: tensor<2x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<8x256xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %labels: tensor<2xi64> {oriel.kind = "input", oriel.ref = "labels"}) {
+    %0 = oriel.tanh %x : (tensor<2x8xf32>) -> tensor<2x8xf32>
+    %1 = oriel.linear %0, %w : (tensor<2x8xf32>, tensor<8x256xf32>) -> tensor<2x256xf32>
+    %2, %3, %4 = oriel.cross_entropy %1, %labels : (tensor<2x256xf32>, tensor<2xi64>) -> (tensor<f32>, tensor<f32>, tensor<2xf32>)
+    return
+  }
+}
