@@ -149,6 +149,8 @@ void addLocalVerifier(OpPassManager& passes) { addVerifierOf(passes, "local"); }
 void addTrainingTypes(OpPassManager& passes, const PipelineOptions& options) {
   // Before autodiff, so that forward and backward use the same parameters.
   passes.addPass(createCutProducts(options.strategy, options.recipe.loss.output));
+  // Behind the cuts: parts of a bias are with parts of a product.
+  passes.addPass(createAddBiasesLast(options.strategy));
   // Before autodiff, whose backward then leaves the padding at zero by itself.
   bool hasClasses = options.recipe.loss.kind == Recipe::LossKind::kTokenCrossEntropy;
   passes.addPass(

@@ -24,6 +24,9 @@ std::unique_ptr<mlir::Pass> createCutProducts(Strategy strategy, std::string out
 // oriel-pad-vocabulary likewise; `output` is the model's that a cross entropy takes as logits.
 std::unique_ptr<mlir::Pass> createPadVocabulary(Strategy strategy, std::string output);
 
+// oriel-add-biases-last likewise.
+std::unique_ptr<mlir::Pass> createAddBiasesLast(Strategy strategy);
+
 }  // namespace oriel
 
 #endif  // ORIEL_PASSES_STRATEGIZE_PASSES_H_

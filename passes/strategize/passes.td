@@ -40,6 +40,31 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }
 
+def AddBiasesLast : Pass<"oriel-add-biases-last", "::mlir::ModuleOp"> {
+  let summary = "Adds a bias behind the product that is added to its layer's";
+  let description = [{
+    Before `train`, of layers that tensor parallelism may split. Where the ranks split a layer by
+    rows, its product is a sum of what they have, and a bias is added to the whole: so the sum
+    would be completed before the product of an adapter, or of a layer beside it, which is such a
+    sum too, can join it.
+
+    ```mlir
+    %0 = oriel.linear %x, %w, %b
+    %1 = oriel.linear %low, %up
+    %2 = oriel.add %0, %1
+    // mesh: {tp: 2} →
+    %0 = oriel.linear %x, %w
+    %1 = oriel.linear %low, %up
+    %2 = oriel.add %0, %1
+    %3 = oriel.add %2, %b
+    ```
+  }];
+  let options = [
+    Option<"strategy", "strategy", "std::string", "\"\"", "Path of the strategy (YAML)">,
+  ];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
 def PadVocabulary : Pass<"oriel-pad-vocabulary", "::mlir::ModuleOp"> {
   let summary = "Makes vocabularies divide over tensor-parallel ranks";
   let description = [{

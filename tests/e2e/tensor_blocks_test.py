@@ -43,16 +43,15 @@ class TensorBlocksTest(TensorParallelTestCase):
         self.check(adapters=4, fused=True, gated=True)
 
     def test_adapters_send_nothing_of_their_own(self):
-        """In the backward: what is pending of an adapter joins the sum of its layer. In the forward a bias stands between the two."""
-        with_adapters, plain = (self.sent_in_backward(gpt) for gpt in (Gpt(sequence=16, adapters=4), Gpt(sequence=16)))
+        """What is pending of an adapter joins the sum of its layer, in the forward before the bias is added."""
+        with_adapters, plain = (self.sent(gpt) for gpt in (Gpt(sequence=16, adapters=4), Gpt(sequence=16)))
         self.assertEqual(with_adapters, plain)
 
-    def sent_in_backward(self, gpt: Gpt) -> tuple[int, dict]:
+    def sent(self, gpt: Gpt) -> dict[str, tuple[int, dict]]:
         # Without overlap each collective is in the segment that it comes from.
         plan = self.plan("--mesh", "tp=2", "--overlap", "off", gpt=gpt)
         volume = json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)["programs"][0]["volume"]
-        (backward,) = (line for line in volume if line["segment"] == "backward")
-        return backward["sent_bytes"], backward["counts"]
+        return {line["segment"]: (line["sent_bytes"], line["counts"]) for line in volume if line["segment"] in ("forward", "backward")}
 
     def test_norms_over_all_heads(self):
         self.check(head_norms=True)
