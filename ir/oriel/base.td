@@ -129,5 +129,9 @@ class Oriel_Op<string mnemonic, dag args, list<Trait> traits = []>
 def CouplesSamples : NativeOpTrait<"CouplesSamples"> {
   let cppNamespace = "::oriel::ir";
 }
+// Beside the op: that it has the derivative 0 (ir/oriel/traits.h).
+def StepFunction : NativeOpTrait<"StepFunction"> {
+  let cppNamespace = "::oriel::ir";
+}
 
 #endif

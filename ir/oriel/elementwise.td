@@ -19,7 +19,7 @@ class Oriel_SmoothOp<string mnemonic, string what, Type tensor = Oriel_FloatTens
     : Oriel_UnaryOp<mnemonic, what, tensor, [Differentiable]>;
 // The derivative is 0 wherever there is one, and taken for 0 where there is none.
 class Oriel_StepOp<string mnemonic, string what, Type tensor = Oriel_FloatTensor>
-    : Oriel_SmoothOp<mnemonic, what # "; the derivative is 0", tensor>;
+    : Oriel_UnaryOp<mnemonic, what # "; the derivative is 0", tensor, [Differentiable, StepFunction]>;
 // What a rounded operand or result would be far off for.
 class Oriel_WideSmoothOp<string mnemonic, string what>
     : Oriel_UnaryOp<mnemonic, what, Oriel_FloatTensor, [Differentiable, PreciseOp]>;

@@ -11,6 +11,10 @@ namespace oriel::ir {
 template <typename Op>
 class CouplesSamples : public mlir::OpTrait::TraitBase<Op, CouplesSamples> {};
 
+// Its derivative is 0 wherever it has one: nothing in front of it has a gradient by way of it.
+template <typename Op>
+class StepFunction : public mlir::OpTrait::TraitBase<Op, StepFunction> {};
+
 }  // namespace oriel::ir
 
 #endif  // ORIEL_IR_ORIEL_TRAITS_H_

@@ -1,6 +1,7 @@
 #include <limits>
 #include <memory>
 
+#include "ir/oriel/segment_roles.h"
 #include "passes/propagate/passes.h"
 #include "passes/propagate/segment_propagation.h"
 
@@ -84,9 +85,11 @@ struct Propagate : impl::PropagateBase<Propagate> {
         return signalPassFailure();
       }
       for (FuncOp segment : program.getOps<FuncOp>()) {
-        if (!segment.isDeclaration()) continue;
-        segment.emitError("a segment must have a body");
-        return signalPassFailure();
+        if (segment.isDeclaration()) {
+          segment.emitError("a segment must have a body");
+          return signalPassFailure();
+        }
+        if (failed(ir::checkOrigins(segment))) return signalPassFailure();
       }
       programs.push_back(std::make_unique<ProgramPropagation>(program, *grid, samples));
     }

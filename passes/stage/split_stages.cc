@@ -611,6 +611,9 @@ struct SplitStages : impl::SplitStagesBase<SplitStages> {
     ModuleOp module = getOperation();
     if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
     if (given->stageCount() == 1) return;
+    for (auto segment : module.getOps<mlir::func::FuncOp>()) {
+      if (mlir::failed(ir::checkOrigins(segment))) return signalPassFailure();
+    }
     if (failed(StageSplitter(module, *given, microbatches).run())) signalPassFailure();
   }
 

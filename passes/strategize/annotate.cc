@@ -2,7 +2,7 @@
 #include <set>
 
 #include "ir/interfaces/work.h"
-#include "ir/oriel/segment.h"
+#include "ir/oriel/segment_roles.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/strategize/grid.h"
@@ -544,6 +544,9 @@ struct Annotate : impl::AnnotateBase<Annotate> {
     const llvm::SmallVector<mlir::ModuleOp> programs = llvm::to_vector(ir::programsOf(module));
     std::vector<Strategy> strategies;
     for (auto [grid, program] : llvm::enumerate(programs)) {
+      for (mlir::func::FuncOp forward : ir::segmentsOfKind(program, "forward")) {
+        if (failed(ir::SegmentRoles::read(forward))) return signalPassFailure();
+      }
       mlir::FailureOr<Strategy> own = strategyOf(program, grid, *given);
       if (failed(own)) return signalPassFailure();
       strategies.push_back(*std::move(own));

@@ -215,9 +215,8 @@ class ProductCutter {
       Value value = values.pop_back_val();
       Operation* op = value.getDefiningOp();
       const bool isFloat = llvm::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(value.getType()));
-      const bool isStep =
-          llvm::isa_and_present<ir::SignOp, ir::FloorOp, ir::CeilOp, ir::RoundOp>(op);
-      if (op && isFloat && !isStep && beforeLoss_.insert(op).second) {
+      if (!op || !isFloat || op->hasTrait<ir::StepFunction>()) continue;
+      if (beforeLoss_.insert(op).second) {
         values.append(op->operand_begin(), op->operand_end());
       }
     }
@@ -252,15 +251,19 @@ class ProductCutter {
     return !shardingOf(strategy_, nameOf(value));
   }
 
+  // Whether pieces of a product could have a bias of their own, if this is that of the whole.
+  bool mayCut(Value bias) const {
+    return !bias || isOwn(bias) || (bias.hasOneUse() && bias.getDefiningOp<ir::ConcatOp>());
+  }
+
   // Whether each piece has a bias of its own: none, one that is cut with the weight, or operands of
   // a concatenation (the query's, zeros and the value's: BEiT, Bao et al. 2021).
   bool hasBiases(const Cut& cut) const {
     ir::LinearOp linear = cut.linear;
     Value bias = linear.getBias();
     if (!bias || isOwn(bias)) return true;
-    auto concat = bias.getDefiningOp<ir::ConcatOp>();
-    return concat && bias.hasOneUse() && llvm::all_of(cut.pieces, [&](const Columns& columns) {
-             return !operandsOf(concat, columns).empty();
+    return mayCut(bias) && llvm::all_of(cut.pieces, [&](const Columns& columns) {
+             return !operandsOf(bias.getDefiningOp<ir::ConcatOp>(), columns).empty();
            });
   }
 
@@ -313,8 +316,9 @@ class ProductCutter {
       Operation* before = operand.getDefiningOp();
       if (!before || typeOf(operand).getShape() != shape || !operand.hasOneUse()) return false;
       if (auto linear = llvm::dyn_cast<ir::LinearOp>(before)) {
-        Value bias = linear.getBias();
-        if (!isOwn(linear.getWeight()) || (bias && !isOwn(bias)) || !isSplit(linear)) return false;
+        if (!isOwn(linear.getWeight()) || !mayCut(linear.getBias()) || !isSplit(linear)) {
+          return false;
+        }
       } else if (!isPointwiseOfProducts(before)) {
         return false;
       }

@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "ir/oriel/segment_roles.h"
 #include "passes/train/passes.h"
 #include "passes/train/recipe_option.h"
 #include "passes/train/training_program.h"
@@ -33,6 +34,10 @@ struct Train : impl::TrainBase<Train> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     if (failed(readRecipeOption(module, recipe, given))) return signalPassFailure();
+    // Without @main, or of several blocks, there is an error below.
+    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+    const bool isRead = main && main.getBody().hasOneBlock();
+    if (isRead && failed(ir::SegmentRoles::read(main))) return signalPassFailure();
     if (failed(buildTrainingProgram(module, *given, fuseLoss, positionRanks)) ||
         failed(checkShardingRules(module))) {
       signalPassFailure();

@@ -135,3 +135,13 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
   // expected-error @below {{a segment must have a body}}
   func.func private @backward()
 }
+
+// -----
+
+module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
+  func.func @forward(%x: tensor<4xf32> {oriel.kind = "input", oriel.ref = "x"}) -> (tensor<4xf32> {oriel.kind = "output", oriel.ref = "y"}) {
+    // expected-error @below {{has the origin 9223372036854775807, expected -1 or the number of an op}}
+    %0 = oriel.exp %x {origin = 9223372036854775807 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}

@@ -57,3 +57,11 @@ func.func @update(%l: tensor<f32> {oriel.kind = "accumulator", oriel.ref = "loss
 func.func @eval() {
   return
 }
+
+// -----
+
+func.func @forward(%x: tensor<2x4xf32> {oriel.kind = "input", oriel.ref = "x"}) {
+  // expected-error @below {{has the origin 9223372036854775807, expected -1 or the number of an op}}
+  %0 = oriel.exp %x {oriel.stage = 0 : i64, origin = 9223372036854775807 : i64} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}

@@ -75,3 +75,12 @@ module {
     return
   }
 }
+
+// -----
+
+module {
+  // expected-error @below {{argument 0 of @forward lacks the string attribute oriel.kind}}
+  func.func @forward(%x: f32) -> f32 {
+    return %x : f32
+  }
+}

@@ -176,3 +176,15 @@ module {
   // expected-error @below {{must have one block to be trained}}
   func.func private @main()
 }
+
+// -----
+
+module {
+  oriel.parameter @p0 {onnx_name = "w", type = tensor<6xf32>}
+  // expected-error @below {{has two arguments for parameter 'p0'}}
+  func.func @main(%w: tensor<6xf32> {oriel.kind = "parameter", oriel.ref = "p0"},
+      %again: tensor<6xf32> {oriel.kind = "parameter", oriel.ref = "p0"})
+      -> (tensor<6xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    return %w : tensor<6xf32>
+  }
+}
