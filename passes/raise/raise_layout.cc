@@ -42,30 +42,43 @@ struct ReshapeBeforeLinear : mlir::OpRewritePattern<ir::ReshapeOp> {
   }
 };
 
-// Whether all that is made of a value is slices and splits of it that are transposed.
-bool leadsToTransposes(Value value) {
-  return !value.use_empty() && llvm::all_of(value.getUsers(), [](mlir::Operation* user) {
-    if (llvm::isa<ir::TransposeOp>(user)) return true;
-    if (auto reshape = llvm::dyn_cast<ir::ReshapeOp>(user)) {
-      std::optional<SplitThenMerge> steps = splitThenMerge(reshape);
-      if (!steps || steps->merges()) return false;
-    } else if (!llvm::isa<ir::SliceOp>(user)) {
-      return false;
-    }
-    return leadsToTransposes(user->getResult(0));
+// Dimensions of a value that come, whole, from dimensions of another one: (in the value, in the
+// other).
+using Origins = llvm::SmallVector<std::pair<int64_t, int64_t>>;
+
+// The same dimensions in what an op makes that moves elements only; nothing for other ops, and
+// where it joins one with others.
+std::optional<Origins> movedBy(mlir::Operation* op, const Origins& origins) {
+  if (!llvm::isa<ir::ReshapeOp, ir::SliceOp, ir::TransposeOp>(op)) return std::nullopt;
+  ir::ShardingRule rule = llvm::cast<ir::ShardableOpInterface>(op).getShardingRule();
+  Origins moved;
+  for (auto [dim, origin] : origins) {
+    const ir::FactorList& factors = rule.operands.front()[dim];
+    auto found = llvm::find(rule.results.front(), factors);
+    if (factors.size() != 1 || found == rule.results.front().end()) return std::nullopt;
+    moved.emplace_back(found - rule.results.front().begin(), origin);
+  }
+  return moved;
+}
+
+// Whether all that transposes, splits and slices make of a value has these dimensions in the order
+// that they came from.
+bool restoresOrder(Value value, const Origins& origins) {
+  return !value.use_empty() && llvm::all_of(value.getUsers(), [&](mlir::Operation* user) {
+    if (auto moved = movedBy(user, origins)) return restoresOrder(user->getResult(0), *moved);
+    Origins sorted = origins;
+    llvm::sort(sorted);
+    return llvm::is_sorted(llvm::make_second_range(sorted));
   });
 }
 
-// linear(transpose(x)) of the leading dimensions → transpose(linear(x)), where the transpose meets
-// others: samples and positions change places around attention. The last dimension may be merged
+// linear(transpose(x)) of the leading dimensions → transpose(linear(x)), where it meets those that
+// undo it: samples and positions change places around attention. The last dimension may be merged
 // in between, as that of heads is.
 struct LinearBeforeTranspose : mlir::OpRewritePattern<ir::LinearOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::LinearOp op, PatternRewriter& rewriter) const override {
-    if (!leadsToTransposes(op.getResult())) {
-      return rewriter.notifyMatchFailure(op, "the transpose would meet no other");
-    }
     Value input = op.getInput();
     auto merge = input.getDefiningOp<ir::ReshapeOp>();
     if (merge) input = merge.getInput();
@@ -78,6 +91,11 @@ struct LinearBeforeTranspose : mlir::OpRewritePattern<ir::LinearOp> {
     if (from.size() <= leading.size() || from.take_front(leading.size()) != leading ||
         llvm::any_of(llvm::seq(leading.size(), from.size()), moves)) {
       return rewriter.notifyMatchFailure(op, "other dimensions are transposed");
+    }
+    Origins origins;
+    for (size_t d = 0; d < leading.size(); ++d) origins.emplace_back(d, permutation[d]);
+    if (!restoresOrder(op.getResult(), origins)) {
+      return rewriter.notifyMatchFailure(op, "no transpose behind it moves them back");
     }
     llvm::SmallVector<int64_t> shape =
         llvm::to_vector(tensorType(transpose.getInput()).getShape().take_front(leading.size()));

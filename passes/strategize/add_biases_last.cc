@@ -1,8 +1,11 @@
 #include <optional>
+#include <set>
+#include <string>
 
 #include "passes/strategize/passes.h"
 #include "passes/strategize/segment_values.h"
 #include "passes/strategize/strategy_option.h"
+#include "passes/strategize/tensor_blocks.h"
 
 namespace oriel {
 
@@ -25,37 +28,34 @@ Value withoutScale(Value value) {
   return typeOf(scale.getLhs()).getRank() == 0 ? scale.getRhs() : value;
 }
 
-// Whether it is a product with a parameter: one that is scaled, as an adapter's, or that of another
-// layer, whose bias goes behind the sum as well (attention and MLP side by side in GPT-J).
-bool isProduct(Value value, const SegmentValues& values) {
-  auto linear = withoutScale(value).getDefiningOp<ir::LinearOp>();
-  if (!linear || !values.parameters.contains(linear.getWeight())) return false;
-  return !linear.getBias() || (linear.getResult() == value && value.hasOneUse());
-}
+class BiasMover {
+ public:
+  BiasMover(mlir::func::FuncOp main, const Strategy& strategy)
+      : main_(main), values_(readValues(main)) {
+    TensorBlockOptions options;
+    options.ranks = [&](ir::ParameterOp parameter) -> int64_t {
+      const std::string name = parameter.getOnnxName().str();
+      const Strategy::Sharding* forced = shardingOf(strategy, name);
+      if (forced && !forced->tp) return 1;
+      return strategy.commonTensorParallel(moduleOf(strategy, name));
+    };
+    options.dimension = [&](ir::ParameterOp parameter) {
+      const Strategy::Sharding* forced = shardingOf(strategy, parameter.getOnnxName().str());
+      return forced ? forced->tp : std::nullopt;
+    };
+    options.module = [&](ir::ParameterOp parameter) {
+      const Strategy::Module* module = moduleOf(strategy, parameter.getOnnxName().str());
+      return module ? module->name : std::string();
+    };
+    for (const TensorBlock& block : findTensorBlocks(main, options, nullptr)) {
+      for (const TensorBlock::Cut& cut : block.cuts) cuts_.insert({nameOf(cut.parameter), cut.dim});
+    }
+  }
 
-// The sum of a linear layer that has a bias, and that nothing else reads, and of a product.
-ir::AddOp sumWithProduct(ir::LinearOp linear, const SegmentValues& values) {
-  if (!linear.getBias() || !linear->hasOneUse()) return {};
-  auto sum = llvm::dyn_cast<ir::AddOp>(*linear->user_begin());
-  if (!sum || sum.getType() != linear.getType()) return {};
-  Value other = sum.getLhs() == linear.getResult() ? sum.getRhs() : sum.getLhs();
-  return other.getType() == linear.getType() && isProduct(other, values) ? sum : ir::AddOp();
-}
-
-struct AddBiasesLast : impl::AddBiasesLastBase<AddBiasesLast> {
-  using AddBiasesLastBase::AddBiasesLastBase;
-  explicit AddBiasesLast(Strategy strategy) : given(std::move(strategy)) {}
-
-  void runOnOperation() override {
-    mlir::ModuleOp module = getOperation();
-    if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
-    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-    // `train` says what is wrong with one that it can't read.
-    if (!main || !main.getBody().hasOneBlock()) return;
-    const SegmentValues values = readValues(main);
-    for (auto linear : llvm::make_early_inc_range(main.getOps<ir::LinearOp>())) {
-      ir::AddOp sum = sumWithProduct(linear, values);
-      if (!sum || !isSplit(linear, values)) continue;
+  void run() {
+    for (auto linear : llvm::make_early_inc_range(main_.getOps<ir::LinearOp>())) {
+      ir::AddOp sum = sumWithProduct(linear);
+      if (!sum || !isSplitByRows(linear)) continue;
       mlir::OpBuilder builder(linear);
       auto product = ir::LinearOp::create(builder, linear.getLoc(), linear.getInput(),
                                           linear.getWeight(), Value(), linear.getTransposeWeight());
@@ -68,12 +68,51 @@ struct AddBiasesLast : impl::AddBiasesLastBase<AddBiasesLast> {
     }
   }
 
-  // Whether tensor parallelism may split it.
-  bool isSplit(ir::LinearOp linear, const SegmentValues& values) const {
-    auto parameter = values.parameters.find(linear.getWeight());
-    if (parameter == values.parameters.end()) return false;
-    const std::string name = ir::ParameterOp(parameter->second).getOnnxName().str();
-    return given->commonTensorParallel(moduleOf(*given, name)) > 1;
+ private:
+  static std::string nameOf(ir::ParameterOp parameter) { return parameter.getSymName().str(); }
+
+  // The sum of a linear layer that has a bias, and that nothing else reads, and of a product.
+  ir::AddOp sumWithProduct(ir::LinearOp linear) const {
+    if (!linear.getBias() || !linear->hasOneUse()) return {};
+    auto sum = llvm::dyn_cast<ir::AddOp>(*linear->user_begin());
+    if (!sum || sum.getType() != linear.getType()) return {};
+    Value other = sum.getLhs() == linear.getResult() ? sum.getRhs() : sum.getLhs();
+    return other.getType() == linear.getType() && isProduct(other) ? sum : ir::AddOp();
+  }
+
+  // Whether it is a product with a parameter: one that is scaled, as an adapter's, or that of
+  // another layer, whose bias goes behind the sum as well (attention and MLP side by side in
+  // GPT-J).
+  bool isProduct(Value value) const {
+    auto linear = withoutScale(value).getDefiningOp<ir::LinearOp>();
+    if (!linear || !values_.parameters.contains(linear.getWeight())) return false;
+    if (!linear.getBias()) return true;
+    return linear.getResult() == value && value.hasOneUse() && isSplitByRows(linear);
+  }
+
+  bool isSplitByRows(ir::LinearOp linear) const {
+    auto parameter = values_.parameters.find(linear.getWeight());
+    const int64_t rows = linear.getTransposeWeight() ? 1 : 0;
+    return parameter != values_.parameters.end() &&
+           cuts_.count({nameOf(parameter->second), rows}) > 0;
+  }
+
+  mlir::func::FuncOp main_;
+  SegmentValues values_;
+  std::set<std::pair<std::string, int64_t>> cuts_;  // of parameters, by symbol, along dimensions
+};
+
+struct AddBiasesLast : impl::AddBiasesLastBase<AddBiasesLast> {
+  using AddBiasesLastBase::AddBiasesLastBase;
+  explicit AddBiasesLast(Strategy strategy) : given(std::move(strategy)) {}
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    if (failed(readStrategyOption(module, strategy, given))) return signalPassFailure();
+    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+    // `train` says what is wrong with one that it can't read.
+    if (!main || !main.getBody().hasOneBlock()) return;
+    BiasMover(main, *given).run();
   }
 
   std::optional<Strategy> given;

@@ -258,13 +258,21 @@ class ProductCutter {
 
   // Whether each piece has a bias of its own: none, one that is cut with the weight, or operands of
   // a concatenation (the query's, zeros and the value's: BEiT, Bao et al. 2021).
-  bool hasBiases(const Cut& cut) const {
-    ir::LinearOp linear = cut.linear;
+  bool hasBiases(ir::LinearOp linear, llvm::ArrayRef<Columns> pieces) const {
     Value bias = linear.getBias();
     if (!bias || isOwn(bias)) return true;
-    return mayCut(bias) && llvm::all_of(cut.pieces, [&](const Columns& columns) {
+    return mayCut(bias) && llvm::all_of(pieces, [&](const Columns& columns) {
              return !operandsOf(bias.getDefiningOp<ir::ConcatOp>(), columns).empty();
            });
+  }
+
+  // Likewise of all products that `whole` is made of.
+  bool hasBiases(Value whole, llvm::ArrayRef<Columns> pieces) const {
+    if (isForAllColumns(whole)) return true;
+    Operation* op = whole.getDefiningOp();
+    if (auto linear = llvm::dyn_cast<ir::LinearOp>(op)) return hasBiases(linear, pieces);
+    return llvm::all_of(op->getOperands(),
+                        [&](Value operand) { return hasBiases(operand, pieces); });
   }
 
   std::optional<Cut> cutOf(ir::LinearOp linear) const {
@@ -276,7 +284,7 @@ class ProductCutter {
     if (!findTaken(linear.getResult(), {last, 1}, path, cut.taken)) return std::nullopt;
     cut.pieces = piecesOf(cut.taken, linear.getType().getDimSize(last));
     if (cut.pieces.empty() || !areTrained(cut.taken, cut.pieces)) return std::nullopt;
-    if (!hasBiases(cut)) return std::nullopt;
+    if (!hasBiases(linear, cut.pieces)) return std::nullopt;
     return pays(linear, cut.pieces.size()) ? std::optional(cut) : std::nullopt;
   }
 
@@ -348,7 +356,7 @@ class ProductCutter {
     llvm::SmallVector<std::pair<Operation*, Place>> path;
     if (!findTaken(whole, {last, 1}, path, taken)) return false;
     llvm::SmallVector<Columns> pieces = piecesOf(taken, typeOf(whole).getDimSize(last));
-    if (pieces.empty() || !areTrained(taken, pieces)) return false;
+    if (pieces.empty() || !areTrained(taken, pieces) || !hasBiases(whole, pieces)) return false;
     mlir::OpBuilder builder(main_.getContext());
     builder.setInsertionPointAfterValue(whole);
     std::map<Columns, Value> made;

@@ -41,10 +41,9 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
 }
 
 def AddBiasesLast : Pass<"oriel-add-biases-last", "::mlir::ModuleOp"> {
-  let summary = "Adds a bias behind the product that is added to its layer's";
+  let summary = "Adds biases behind the sum of two products";
   let description = [{
-    Before `train`, of layers that tensor parallelism may split. Where the ranks split a layer by
-    rows, its product is a sum of what they have, and a bias is added to the whole: so the sum
+    Before `train`. Where tensor-parallel ranks split a layer by rows, its product is a sum of what they have, and a bias is added to the whole: so the sum
     would be completed before the product of an adapter, or of a layer beside it, which is such a
     sum too, can join it.
 

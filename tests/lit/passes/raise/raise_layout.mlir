@@ -247,6 +247,43 @@ func.func @samples_behind_positions_of_heads(%x: tensor<2x6x2x8xf32>, %w: tensor
 
 // -----
 
+// The input was permuted once, and what follows keeps the order: no transpose undoes it.
+// CHECK-LABEL: func.func @permuted_once
+// CHECK: %[[T:.*]] = oriel.transpose %{{.*}} {permutation = array<i64: 1, 0, 2>}
+// CHECK-NEXT: oriel.linear %[[T]]
+// CHECK: oriel.transpose %{{.*}} {permutation = array<i64: 0, 2, 1, 3>}
+func.func @permuted_once(%x: tensor<6x2x16xf32>, %w: tensor<16x16xf32>) -> tensor<2x2x6x8xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<6x2x16xf32>) -> tensor<2x6x16xf32>
+  %1 = oriel.linear %0, %w : (tensor<2x6x16xf32>, tensor<16x16xf32>) -> tensor<2x6x16xf32>
+  %2 = oriel.reshape %1 : (tensor<2x6x16xf32>) -> tensor<2x6x2x8xf32>
+  %3 = oriel.transpose %2 {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
+  return %3 : tensor<2x2x6x8xf32>
+}
+
+// -----
+
+// Queries, keys and values are in front of samples and positions before they are sliced apart.
+// CHECK-LABEL: func.func @samples_behind_positions_of_slices
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x6x16xf32>
+// CHECK-NEXT: oriel.linear %[[X]]
+// CHECK-NOT: oriel.transpose
+// CHECK: return
+func.func @samples_behind_positions_of_slices(%x: tensor<2x6x16xf32>, %w: tensor<16x32xf32>) -> (tensor<2x6x16xf32>, tensor<2x6x16xf32>) {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<2x6x16xf32>) -> tensor<6x2x16xf32>
+  %1 = oriel.linear %0, %w : (tensor<6x2x16xf32>, tensor<16x32xf32>) -> tensor<6x2x32xf32>
+  %2 = oriel.reshape %1 : (tensor<6x2x32xf32>) -> tensor<6x2x2x16xf32>
+  %3 = oriel.transpose %2 {permutation = array<i64: 2, 0, 1, 3>} : (tensor<6x2x2x16xf32>) -> tensor<2x6x2x16xf32>
+  %4 = oriel.slice %3 {starts = array<i64: 0, 0, 0, 0>, limits = array<i64: 1, 6, 2, 16>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x6x2x16xf32>) -> tensor<1x6x2x16xf32>
+  %5 = oriel.slice %3 {starts = array<i64: 1, 0, 0, 0>, limits = array<i64: 2, 6, 2, 16>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x6x2x16xf32>) -> tensor<1x6x2x16xf32>
+  %6 = oriel.reshape %4 : (tensor<1x6x2x16xf32>) -> tensor<6x2x16xf32>
+  %7 = oriel.reshape %5 : (tensor<1x6x2x16xf32>) -> tensor<6x2x16xf32>
+  %8 = oriel.transpose %6 {permutation = array<i64: 1, 0, 2>} : (tensor<6x2x16xf32>) -> tensor<2x6x16xf32>
+  %9 = oriel.transpose %7 {permutation = array<i64: 1, 0, 2>} : (tensor<6x2x16xf32>) -> tensor<2x6x16xf32>
+  return %8, %9 : tensor<2x6x16xf32>, tensor<2x6x16xf32>
+}
+
+// -----
+
 // Nothing is won where a layer is only sliced: its result may be larger than its input, as logits are.
 // CHECK-LABEL: func.func @transposed_for_logits
 // CHECK: oriel.transpose
