@@ -43,15 +43,30 @@ class RepeatedWork {
   int64_t ranks_ = 1;
 };
 
+// Whether it moves elements of one operand, or changes their type, without arithmetic.
+bool onlyMoves(mlir::Operation* op) {
+  auto precise = llvm::dyn_cast<ir::PrecisionOpInterface>(op);
+  return precise && precise.getPrecision() == ir::Precision::kMove && op->getNumOperands() == 1;
+}
+
+// The parameter that a value is, moved perhaps; null for another one.
+ir::ParameterOp parameterOf(mlir::Value value, const SegmentValues& values) {
+  while (mlir::Operation* op = value.getDefiningOp()) {
+    if (!onlyMoves(op)) return {};
+    value = op->getOperand(0);
+  }
+  return values.parameters.lookup(value);
+}
+
 // Names of parameters by the work with them. Those that differ in a number alone, as those of
 // layers do, are one pattern.
 class WorkByName {
  public:
   void add(mlir::Operation* op, const SegmentValues& values) {
     for (mlir::Value operand : op->getOperands()) {
-      auto parameter = values.parameters.find(operand);
-      if (parameter == values.parameters.end()) continue;
-      llvm::StringRef name = ir::ParameterOp(parameter->second).getOnnxName();
+      ir::ParameterOp parameter = parameterOf(operand, values);
+      if (!parameter) continue;
+      llvm::StringRef name = parameter.getOnnxName();
       Pattern& pattern = patterns_[patternOf(name)];
       pattern.flops += ir::workFlops(op);
       pattern.names.insert(name);
@@ -105,9 +120,8 @@ class WorkByName {
 int64_t ranksWithParameter(const Grid& grid, mlir::Operation* op, llvm::StringRef axis,
                            const SegmentValues& values) {
   for (mlir::Value operand : op->getOperands()) {
-    auto parameter = values.parameters.find(operand);
-    if (parameter == values.parameters.end()) continue;
-    return grid.meshAxisSize(axis, ir::ParameterOp(parameter->second).getModule());
+    ir::ParameterOp parameter = parameterOf(operand, values);
+    if (parameter) return grid.meshAxisSize(axis, parameter.getModule());
   }
   return 1;
 }
@@ -160,9 +174,8 @@ void warnOfUnsplit(mlir::ModuleOp module, const Grid& grid,
       const int64_t ranks = ranksWithParameter(grid, &op, "tp", values);
       if (ranks == 1) continue;
       const bool isSplit = llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
-        auto parameter = values.parameters.find(operand);
-        return parameter != values.parameters.end() &&
-               isKnown(ir::ParameterOp(parameter->second).getSymName().str());
+        ir::ParameterOp parameter = parameterOf(operand, values);
+        return parameter && isKnown(parameter.getSymName().str());
       });
       work.add(&op, ranks, isSplit);
       if (!isSplit && ir::workFlops(&op) > 0) whole.add(&op, values);

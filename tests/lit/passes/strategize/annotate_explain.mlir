@@ -86,3 +86,19 @@ module {
     return
   }
 }
+
+// -----
+
+// A weight that is moved before the product, as an einsum makes it.
+// CHECK: warning: is not split over tp = 2, as 100 % of the work with parameters: each of the ranks does all of that, with "moved". `--explain-sharding`
+module {
+  oriel.parameter @p0 {onnx_name = "moved", type = tensor<2x8x4xf32>}
+  func.func @forward(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %a: tensor<2x8x4xf32> {oriel.kind = "parameter", oriel.ref = "p0"}) {
+    %0 = oriel.transpose %a {permutation = array<i64: 1, 0, 2>} : (tensor<2x8x4xf32>) -> tensor<8x2x4xf32>
+    %1 = oriel.reshape %0 : (tensor<8x2x4xf32>) -> tensor<8x8xf32>
+    %2 = oriel.linear %x, %1 : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %3 = oriel.softmax %2 {dim = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    return
+  }
+}
