@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "passes/strategize/grid.h"
+#include "passes/strategize/name_pattern.h"
 #include "passes/strategize/parameter_part.h"
 #include "passes/strategize/passes.h"
 #include "passes/strategize/positions.h"
@@ -37,16 +38,6 @@ struct UseCut {
   int64_t dim;
   RankRange range;
 };
-
-// "layers.0.up.weight" -> "layers.*.up.weight"
-std::string inAllLayers(llvm::StringRef name) {
-  llvm::SmallVector<llvm::StringRef> parts;
-  name.split(parts, '.');
-  for (llvm::StringRef& part : parts) {
-    if (!part.empty() && llvm::all_of(part, llvm::isDigit)) part = "*";
-  }
-  return llvm::join(parts, ".");
-}
 
 class Annotator {
  public:

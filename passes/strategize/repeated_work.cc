@@ -9,6 +9,7 @@
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/StringExtras.h"
+#include "passes/strategize/name_pattern.h"
 #include "passes/strategize/segment_values.h"
 
 namespace oriel {
@@ -58,8 +59,7 @@ ir::ParameterOp parameterOf(mlir::Value value, const SegmentValues& values) {
   return values.parameters.lookup(value);
 }
 
-// Names of parameters by the work with them. Those that differ in a number alone, as those of
-// layers do, are one pattern.
+// Names of parameters by the work with them, those of all layers together.
 class WorkByName {
  public:
   void add(mlir::Operation* op, const SegmentValues& values) {
@@ -67,7 +67,7 @@ class WorkByName {
       ir::ParameterOp parameter = parameterOf(operand, values);
       if (!parameter) continue;
       llvm::StringRef name = parameter.getOnnxName();
-      Pattern& pattern = patterns_[patternOf(name)];
+      Pattern& pattern = patterns_[inAllLayers(name)];
       pattern.flops += ir::workFlops(op);
       pattern.names.insert(name);
       break;  // the others, as biases, are what the work is not with
@@ -97,21 +97,6 @@ class WorkByName {
     double flops = 0;
     std::set<llvm::StringRef> names;
   };
-
-  // The name with `*` for each number of its own: digits behind a letter belong to the word.
-  static std::string patternOf(llvm::StringRef name) {
-    std::string pattern;
-    for (char c : name) {
-      const bool inNumber = !pattern.empty() && pattern.back() == '*';
-      const bool inWord = !pattern.empty() && llvm::isAlnum(pattern.back());
-      if (!llvm::isDigit(c) || inWord) {
-        pattern += c;
-      } else if (!inNumber) {
-        pattern += '*';
-      }
-    }
-    return pattern;
-  }
 
   std::map<std::string, Pattern> patterns_;
 };
