@@ -251,18 +251,22 @@ class ProductCutter {
     return !shardingOf(strategy_, nameOf(value));
   }
 
-  // Whether pieces of a product could have a bias of their own, if this is that of the whole.
-  bool mayCut(Value bias) const {
-    return !bias || isOwn(bias) || (bias.hasOneUse() && bias.getDefiningOp<ir::ConcatOp>());
+  // What a bias of this layer alone is joined of; null for another one.
+  static ir::ConcatOp joinedBias(Value bias) {
+    return bias && bias.hasOneUse() ? bias.getDefiningOp<ir::ConcatOp>() : ir::ConcatOp();
   }
+
+  // Whether pieces of a product could have a bias of their own, if this is that of the whole.
+  bool mayCut(Value bias) const { return !bias || isOwn(bias) || joinedBias(bias); }
 
   // Whether each piece has a bias of its own: none, one that is cut with the weight, or operands of
   // a concatenation (the query's, zeros and the value's: BEiT, Bao et al. 2021).
   bool hasBiases(ir::LinearOp linear, llvm::ArrayRef<Columns> pieces) const {
     Value bias = linear.getBias();
     if (!bias || isOwn(bias)) return true;
-    return mayCut(bias) && llvm::all_of(pieces, [&](const Columns& columns) {
-             return !operandsOf(bias.getDefiningOp<ir::ConcatOp>(), columns).empty();
+    ir::ConcatOp joined = joinedBias(bias);
+    return joined && llvm::all_of(pieces, [&](const Columns& columns) {
+             return !operandsOf(joined, columns).empty();
            });
   }
 
@@ -443,7 +447,7 @@ class ProductCutter {
   void replace(Cut& cut) {
     ir::LinearOp linear = cut.linear;
     mlir::OpBuilder builder(linear);
-    auto joined = linear.getBias() ? linear.getBias().getDefiningOp<ir::ConcatOp>() : nullptr;
+    ir::ConcatOp joined = joinedBias(linear.getBias());
     if (joined) cut.biases = biasesOf(builder, joined, cut.pieces);
     std::map<Columns, Value> products;
     for (auto [i, columns] : llvm::enumerate(cut.pieces)) {
