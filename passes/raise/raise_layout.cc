@@ -157,10 +157,19 @@ struct SplitBeforeTranspose : mlir::OpRewritePattern<ir::ReshapeOp> {
   }
 };
 
-// The input of a reshape after the first of its two steps.
-Value afterSplit(PatternRewriter& rewriter, ir::ReshapeOp op, const SplitThenMerge& steps) {
-  return ir::ReshapeOp::create(rewriter, op.getLoc(), op.getType().clone(steps.sizes),
-                               op.getInput());
+// The steps of the reshape that a value is, if it merges dimensions.
+std::optional<SplitThenMerge> matchMerge(Value value) {
+  auto reshape = value.getDefiningOp<ir::ReshapeOp>();
+  std::optional<SplitThenMerge> steps;
+  if (reshape) steps = splitThenMerge(reshape);
+  return steps && steps->merges() ? steps : std::nullopt;
+}
+
+// What such a value is after the first step.
+Value afterSplit(PatternRewriter& rewriter, Value merged, const SplitThenMerge& steps) {
+  auto reshape = merged.getDefiningOp<ir::ReshapeOp>();
+  return ir::ReshapeOp::create(rewriter, reshape.getLoc(), reshape.getType().clone(steps.sizes),
+                               reshape.getInput());
 }
 
 // transpose(reshape(x)) that merges dimensions → reshape(transpose(x)), where the reshape meets the
@@ -169,18 +178,16 @@ struct MergeAfterTranspose : mlir::OpRewritePattern<ir::TransposeOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::TransposeOp op, PatternRewriter& rewriter) const override {
-    auto reshape = op.getInput().getDefiningOp<ir::ReshapeOp>();
     bool meetsOthers = llvm::all_of(
         op->getUsers(), [](mlir::Operation* user) { return llvm::isa<ir::ReshapeOp>(user); });
-    std::optional<SplitThenMerge> steps;
-    if (reshape && meetsOthers) steps = splitThenMerge(reshape);
-    if (!steps || !steps->merges()) {
+    std::optional<SplitThenMerge> steps = matchMerge(op.getInput());
+    if (!steps || !meetsOthers) {
       return rewriter.notifyMatchFailure(op, "no merged dimensions are split again");
     }
     llvm::SmallVector<int64_t> permutation;
     for (int64_t d : op.getPermutation()) llvm::append_range(permutation, steps->merged[d]);
-    Value transposed = ir::TransposeOp::create(rewriter, op.getLoc(),
-                                               afterSplit(rewriter, reshape, *steps), permutation);
+    Value split = afterSplit(rewriter, op.getInput(), *steps);
+    Value transposed = ir::TransposeOp::create(rewriter, op.getLoc(), split, permutation);
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), transposed);
     return success();
   }
@@ -191,12 +198,8 @@ struct MergeAfterSlice : mlir::OpRewritePattern<ir::SliceOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::SliceOp op, PatternRewriter& rewriter) const override {
-    auto reshape = op.getInput().getDefiningOp<ir::ReshapeOp>();
-    std::optional<SplitThenMerge> steps;
-    if (reshape) steps = splitThenMerge(reshape);
-    if (!steps || !steps->merges()) {
-      return rewriter.notifyMatchFailure(op, "no dimensions of the input are merged");
-    }
+    std::optional<SplitThenMerge> steps = matchMerge(op.getInput());
+    if (!steps) return rewriter.notifyMatchFailure(op, "no dimensions of the input are merged");
     llvm::SmallVector<int64_t> starts(steps->sizes.size(), 0), limits = steps->sizes;
     llvm::SmallVector<int64_t> strides(steps->sizes.size(), 1);
     for (auto [d, merged] : llvm::enumerate(steps->merged)) {
@@ -204,12 +207,13 @@ struct MergeAfterSlice : mlir::OpRewritePattern<ir::SliceOp> {
         starts[merged.front()] = op.getStarts()[d];
         limits[merged.front()] = op.getLimits()[d];
         strides[merged.front()] = op.getStrides()[d];
-      } else if (op.getType().getDimSize(d) != reshape.getType().getDimSize(d)) {
+      } else if (op.getType().getDimSize(d) != tensorType(op.getInput()).getDimSize(d)) {
         return rewriter.notifyMatchFailure(op, "a merged dimension is sliced");
       }
     }
-    Value slice = ir::SliceOp::create(rewriter, op.getLoc(), afterSplit(rewriter, reshape, *steps),
-                                      starts, limits, strides);
+    Value slice =
+        ir::SliceOp::create(rewriter, op.getLoc(), afterSplit(rewriter, op.getInput(), *steps),
+                            starts, limits, strides);
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), slice);
     return success();
   }
