@@ -12,9 +12,8 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
     slice. Where reshapes and transposes of a product lead to nothing but slices of its columns,
     and these make it up, each becomes a product with its own columns of weight and bias, new
     parameters that remember where they lie in that of the files (`oriel.whole`, `oriel.start`). A
-    bias may be joined of those of the slices. Cut
-    are parameters of this layer alone that the strategy has no rule of its own for, where the loss
-    depends on each slice: on tensor-parallel ranks, and elsewhere where the slices would copy more
+    bias may be joined of those of the slices. Cut are parameters of this layer alone that the
+    strategy has no rule of its own for, where the loss depends on each slice: on tensor-parallel ranks, and elsewhere where the slices would copy more
     than the products of the pieces read again. On tensor-parallel ranks, slices of what
     pointwise ops make of such products and of what is the same for all columns, as of a layer's
     product and its adapter's, are made of slices of the products first.
@@ -43,9 +42,9 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
 def AddBiasesLast : Pass<"oriel-add-biases-last", "::mlir::ModuleOp"> {
   let summary = "Adds biases behind the sum of two products";
   let description = [{
-    Before `train`. Where tensor-parallel ranks split a layer by rows, its product is a sum of what they have, and a bias is added to the whole: so the sum
-    would be completed before the product of an adapter, or of a layer beside it, which is such a
-    sum too, can join it.
+    Before `train`. Where tensor-parallel ranks split a layer by rows, its product is a sum of what
+    they have, and a bias is added to the whole: so the sum would be completed before the product
+    of an adapter, or of a layer beside it, which is such a sum too, can join it.
 
     ```mlir
     %0 = oriel.linear %x, %w, %b
