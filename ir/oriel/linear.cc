@@ -1,4 +1,5 @@
 #include "ir/oriel/inference.h"
+#include "ir/oriel/matmul_dims.h"
 #include "ir/oriel/oriel.h"
 #include "llvm/Support/CheckedArithmetic.h"
 
@@ -31,27 +32,29 @@ LogicalResult MatmulOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locat
                                          Adaptor adaptor,
                                          llvm::SmallVectorImpl<mlir::Type>& results) {
   InferenceContext context(location, getOperationName());
-  llvm::ArrayRef<int64_t> lhs = shapeOf(adaptor.getLhs());
-  llvm::ArrayRef<int64_t> rhs = shapeOf(adaptor.getRhs());
-  if (lhs.size() < 2 || lhs.size() != rhs.size() || lhs.drop_back(2) != rhs.drop_back(2)) {
+  auto product = MatmulDims::of(adaptor);
+  if (!product) {
     return context.refuse(
-        "expects operands of one rank of at least 2 with the same leading dimensions, got ",
-        shapeText(lhs), " and ", shapeText(rhs));
+        "expects operands with the same leading dimensions before ", adaptor.getRowDims(), " + ",
+        adaptor.getSumDims(), " and ", adaptor.getSumDims(), " + ", adaptor.getColumnDims(),
+        " others (row_dims + sum_dims, sum_dims + column_dims; each at least 1), got ",
+        shapeText(shapeOf(adaptor.getLhs())), " and ", shapeText(shapeOf(adaptor.getRhs())));
   }
-  MatrixSizes left = matrixSizes(adaptor.getLhs(), adaptor.getTransposeLhs());
-  MatrixSizes right = matrixSizes(adaptor.getRhs(), adaptor.getTransposeRhs());
-  if (left.columns != right.rows) {
-    return context.refuse("contracts ", left.columns, " columns of lhs with ", right.rows,
-                          " rows of rhs; the shapes are ", shapeText(lhs), " and ", shapeText(rhs));
+  if (product->sum != product->sumOfRhs) {
+    return context.refuse("sums over ", shapeText(product->sum), " of lhs and ",
+                          shapeText(product->sumOfRhs), " of rhs; the shapes are ",
+                          shapeText(shapeOf(adaptor.getLhs())), " and ",
+                          shapeText(shapeOf(adaptor.getRhs())));
   }
-  llvm::SmallVector<int64_t> shape(lhs.drop_back(2));
-  shape.append({left.rows, right.columns});
+  llvm::SmallVector<int64_t> shape(product->batch);
+  llvm::append_range(shape, product->rows);
+  llvm::append_range(shape, product->columns);
   return context.addResult(shape, tensorType(adaptor.getLhs()).getElementType(), results);
 }
 
 int64_t MatmulOp::getFlops() {
   return contractionFlops(elementCount(getType().getShape()),
-                          matrixSizes(getLhs(), getTransposeLhs()).columns);
+                          elementCount(MatmulDims::of(*this)->sum));
 }
 
 LogicalResult LinearOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,

@@ -7,17 +7,21 @@ include "ir/oriel/base.td"
 def MatmulOp : Oriel_Op<"matmul",
     (ins Oriel_FloatTensor:$lhs, Oriel_FloatTensor:$rhs,
          DefaultValuedAttr<BoolAttr, "false">:$transpose_lhs,
-         DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs),
+         DefaultValuedAttr<BoolAttr, "false">:$transpose_rhs,
+         DefaultValuedAttr<Oriel_IntAttr, "1">:$row_dims,
+         DefaultValuedAttr<Oriel_IntAttr, "1">:$sum_dims,
+         DefaultValuedAttr<Oriel_IntAttr, "1">:$column_dims),
     [Differentiable, FlopsOp, InferTypes, PreciseOp, SameOperandsElementType, ShardedOp]> {
   let summary = "Batched matrix product";
   let description = [{
-    `result[b.., m, n] = Σ_k lhs[b.., m, k] rhs[b.., k, n]`. Both operands have the
-    same rank (>= 2) and the same leading (batch) dimensions: the importer makes any
-    broadcast explicit. A `transpose_` flag says that the last two dimensions of
-    that operand are stored swapped.
+    `result[b.., m.., n..] = Σ_k lhs[b.., m.., k..] rhs[b.., k.., n..]`. Both operands have
+    the same leading (batch) dimensions: the importer makes any broadcast explicit. Rows `m`,
+    columns `n` and what is summed over, `k`, are one dimension each, or as many as `row_dims`,
+    `column_dims` and `sum_dims` say: so one of several can be sharded. A `transpose_` flag says
+    that the operand is stored `[b.., k.., m..]` or `[b.., n.., k..]`.
 
     Example: `%2 = oriel.matmul %0, %1 {transpose_rhs = true} : (tensor<2x4x8xf32>,
-    tensor<2x6x8xf32>) -> tensor<2x4x6xf32>`. Made by the importer and by autodiff;
+    tensor<2x6x8xf32>) -> tensor<2x4x6xf32>`. Made by the importer, by `raise` and by autodiff;
     removed by `lower`.
   }];
   let results = (outs Oriel_FloatTensor:$result);

@@ -1,5 +1,6 @@
 // Sharding rules of contractions.
 #include "ir/oriel/inference.h"
+#include "ir/oriel/matmul_dims.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/rule_builder.h"
 
@@ -17,15 +18,14 @@ Dims matrix(int rows, int columns, bool transposed) {
 
 ShardingRule MatmulOp::getShardingRule() {
   RuleBuilder rule(*this);
-  llvm::ArrayRef<int64_t> lhs = shapeOf(getLhs());
-  llvm::ArrayRef<int64_t> result = getType().getShape();
-  Dims batch = rule.parallel(result.drop_back(2));
-  int m = rule.parallel(result[result.size() - 2]);
-  int n = rule.parallel(result.back());
-  int k = rule.sum(lhs[lhs.size() - (getTransposeLhs() ? 2 : 1)]);
-  rule.operand(0, batch + matrix(m, k, getTransposeLhs()));
-  rule.operand(1, batch + matrix(k, n, getTransposeRhs()));
-  rule.result(0, batch + matrix(m, n, false));
+  MatmulDims dims = *MatmulDims::of(*this);
+  Dims batch = rule.parallel(dims.batch);
+  Dims m = rule.parallel(dims.rows);
+  Dims n = rule.parallel(dims.columns);
+  Dims k = rule.sum(dims.sum);
+  rule.operand(0, batch + (getTransposeLhs() ? k + m : m + k));
+  rule.operand(1, batch + (getTransposeRhs() ? n + k : k + n));
+  rule.result(0, batch + m + n);
   rule.linearIn({0});
   rule.linearIn({1});
   return rule.take();

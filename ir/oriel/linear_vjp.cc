@@ -14,14 +14,19 @@ LogicalResult MatmulOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotan
   Value g = resultCotangents[0];
   if (!g) return success();
   bool ta = getTransposeLhs(), tb = getTransposeRhs();
-  auto product = [&](Value lhs, Value rhs, bool transposeLhs, bool transposeRhs) -> Value {
-    return MatmulOp::create(builder, getLoc(), lhs, rhs, transposeLhs, transposeRhs);
+  const int64_t rows = getRowDims(), sum = getSumDims(), columns = getColumnDims();
+  auto product = [&](Value lhs, Value rhs, bool transposeLhs, bool transposeRhs, int64_t rowDims,
+                     int64_t sumDims, int64_t columnDims) -> Value {
+    return MatmulOp::create(builder, getLoc(), lhs, rhs, transposeLhs, transposeRhs, rowDims,
+                            sumDims, columnDims);
   };
   if (needed[0]) {
-    operandCotangents[0] = ta ? product(getRhs(), g, tb, true) : product(g, getRhs(), false, !tb);
+    operandCotangents[0] = ta ? product(getRhs(), g, tb, true, sum, columns, rows)
+                              : product(g, getRhs(), false, !tb, rows, columns, sum);
   }
   if (needed[1]) {
-    operandCotangents[1] = tb ? product(g, getLhs(), true, ta) : product(getLhs(), g, !ta, false);
+    operandCotangents[1] = tb ? product(g, getLhs(), true, ta, columns, rows, sum)
+                              : product(getLhs(), g, !ta, false, sum, rows, columns);
   }
   return success();
 }

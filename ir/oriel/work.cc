@@ -4,6 +4,7 @@
 #include "ir/oriel/attach_work.h"
 #include "ir/oriel/fused.h"
 #include "ir/oriel/inference.h"
+#include "ir/oriel/matmul_dims.h"
 #include "ir/oriel/oriel.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -16,10 +17,9 @@ using mlir::Value;
 int64_t leading(llvm::ArrayRef<int64_t> shape) { return elementCount(shape.drop_back()); }
 
 Work workOf(MatmulOp op) {
-  llvm::ArrayRef<int64_t> result = op.getType().getShape();
-  llvm::ArrayRef<int64_t> lhs = shapeOf(op.getLhs()).take_back(2);
-  return {{{elementCount(result.drop_back(2)), result[result.size() - 2], result.back(),
-            op.getTransposeLhs() ? lhs[0] : lhs[1]}},
+  MatmulDims dims = *MatmulDims::of(op);
+  return {{{elementCount(dims.batch), elementCount(dims.rows), elementCount(dims.columns),
+            elementCount(dims.sum)}},
           std::nullopt};
 }
 

@@ -26,24 +26,42 @@ absl::StatusOr<GemmShape> MatmulShape(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
   const Shape& lhs = spec.operands[0].shape;
   const Shape& rhs = spec.operands[1].shape;
-  const int64_t rank = spec.operands[0].rank();
-  if (rank < 2 || spec.operands[1].rank() != rank)
-    return Malformed(spec, "operands differ in rank");
+  const int64_t left = spec.operands[0].rank(), right = spec.operands[1].rank();
   GemmShape shape;
   ORIEL_ASSIGN_OR_RETURN(shape.transpose_a, FlagOr(spec, "transpose_lhs", false));
   ORIEL_ASSIGN_OR_RETURN(shape.transpose_b, FlagOr(spec, "transpose_rhs", false));
-  shape.batch = SizeOf(lhs, 0, rank - 2);
-  shape.m = lhs[rank - (shape.transpose_a ? 1 : 2)];
-  shape.k = lhs[rank - (shape.transpose_a ? 2 : 1)];
-  shape.n = rhs[rank - (shape.transpose_b ? 2 : 1)];
-  Shape expected = lhs;
-  expected[rank - 2] = shape.transpose_b ? shape.n : shape.k;
-  expected[rank - 1] = shape.transpose_b ? shape.k : shape.n;
+  ORIEL_ASSIGN_OR_RETURN(const int64_t rows, IntOr(spec, "row_dims", 1));
+  ORIEL_ASSIGN_OR_RETURN(const int64_t sum, IntOr(spec, "sum_dims", 1));
+  ORIEL_ASSIGN_OR_RETURN(const int64_t columns, IntOr(spec, "column_dims", 1));
+  // Each alone first: counts from a file may be too large to add up.
+  const bool fit = rows >= 1 && rows <= left && sum >= 1 && sum <= left && columns >= 1 &&
+                   columns <= right && rows + sum <= left &&
+                   left - rows - sum == right - sum - columns;
+  if (!fit) return Malformed(spec, "ranks don't fit");
+  const int64_t batch = left - rows - sum;
+  // Where each begins in its operand.
+  const int64_t m = batch + (shape.transpose_a ? sum : 0);
+  const int64_t k = batch + (shape.transpose_a ? 0 : rows);
+  const int64_t n = batch + (shape.transpose_b ? 0 : sum);
+  const auto part = [](const Shape& from, int64_t begin, int64_t count) {
+    return Shape(from.begin() + begin, from.begin() + begin + count);
+  };
+  const auto join = [&](const Shape& first, const Shape& second) {
+    Shape joined = part(lhs, 0, batch);
+    joined.insert(joined.end(), first.begin(), first.end());
+    joined.insert(joined.end(), second.begin(), second.end());
+    return joined;
+  };
+  const Shape m_sizes = part(lhs, m, rows), k_sizes = part(lhs, k, sum);
+  const Shape n_sizes = part(rhs, n, columns);
+  shape.batch = SizeOf(lhs, 0, batch);
+  shape.m = runtime::NumElements(m_sizes);
+  shape.k = runtime::NumElements(k_sizes);
+  shape.n = runtime::NumElements(n_sizes);
   shape.factors = spec.operands[0].dtype;
-  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, shape.factors, expected));
-  expected[rank - 2] = shape.m;
-  expected[rank - 1] = shape.n;
-  ORIEL_ASSIGN_OR_RETURN(shape.result, CheckProduct(spec, expected));
+  ORIEL_RETURN_IF_ERROR(CheckOperand(
+      spec, 1, shape.factors, shape.transpose_b ? join(n_sizes, k_sizes) : join(k_sizes, n_sizes)));
+  ORIEL_ASSIGN_OR_RETURN(shape.result, CheckProduct(spec, join(m_sizes, n_sizes)));
   return shape;
 }
 

@@ -7,8 +7,9 @@
 // and the result are bf16 or f32. An addend has the result's shape and type; the result may be in
 // its place.
 //
-//   matmul               lhs [b.., m, k], rhs [b.., k, n] -> [b.., m, n]
-//                        int transpose_lhs, transpose_rhs: last two stored swapped
+//   matmul               lhs [b.., m.., k..], rhs [b.., k.., n..] -> [b.., m.., n..]
+//                        int transpose_lhs, transpose_rhs: stored [b.., k.., m..], [b.., n.., k..]
+//                        int row_dims, sum_dims, column_dims: how many m, k and n are; 1 by default
 //   linear               input [b.., k], weight [k, n], bias [n]? -> [b.., n]
 //                        int transpose_weight: weight stored as [n, k]
 //   linear_add           input, weight, bias?, addend [b.., n] -> [b.., n]: linear plus the addend

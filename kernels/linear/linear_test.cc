@@ -62,6 +62,30 @@ TEST(LinearTest, MatmulInAllLayouts) {
   }
 }
 
+// Several dimensions of rows, columns and summands are one, in each layout.
+TEST(LinearTest, MatmulOfSeveralDims) {
+  const Shape batch = {2}, m = {3, 2}, k = {4, 5}, n = {2, 7};
+  const auto joined = [&](const Shape& first, const Shape& second) {
+    Shape all = batch;
+    all.insert(all.end(), first.begin(), first.end());
+    all.insert(all.end(), second.begin(), second.end());
+    return all;
+  };
+  for (int flags = 0; flags < 4; ++flags) {
+    const bool ta = flags & 1, tb = flags & 2;
+    SCOPED_TRACE(::testing::Message() << ta << tb);
+    const Tensor a = Tensor::Random(DType::kF32, ta ? joined(k, m) : joined(m, k), 1);
+    const Tensor b = Tensor::Random(DType::kF32, tb ? joined(n, k) : joined(k, n), 2);
+    const Attributes attributes = {{"transpose_lhs", int64_t{ta}},
+                                   {"transpose_rhs", int64_t{tb}},
+                                   {"row_dims", int64_t{2}},
+                                   {"sum_dims", int64_t{2}},
+                                   {"column_dims", int64_t{2}}};
+    ExpectClose(RunKernel("matmul", {a, b}, {{DType::kF32, joined(m, n)}}, attributes)[0],
+                Product(a.values(), b.values(), 2, 6, 14, 20, ta, tb), 5);
+  }
+}
+
 TEST(LinearTest, LinearWithAndWithoutBias) {
   for (DType dtype : kFloatsAndBF16) {
     for (const Size& s : kSizes) {

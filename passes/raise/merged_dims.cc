@@ -3,10 +3,11 @@
 namespace oriel {
 namespace {
 
-// The operand and dimension that a factor of a rule is all of.
+// The operand and dimension that a factor of a rule is all of; the first that may have been merged.
 std::optional<std::pair<mlir::Value, int64_t>> wholeDim(mlir::Operation* op,
                                                         const ir::ShardingRule& rule, int factor) {
   for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
+    if (!operand.getDefiningOp<ir::ShardableOpInterface>()) continue;
     for (auto [dim, factors] : llvm::enumerate(dims)) {
       bool isWhole = factors.size() == 1 && factors.front() == factor;
       if (isWhole && tensorType(operand).getDimSize(dim) == rule.factors[factor].size) {

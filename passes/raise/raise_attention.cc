@@ -44,6 +44,16 @@ Value withoutSplit(Value value) {
   return keepsMatrix ? reshape.getInput() : value;
 }
 
+bool hasSingleDims(ir::MatmulOp op) {
+  return op.getRowDims() == 1 && op.getSumDims() == 1 && op.getColumnDims() == 1;
+}
+
+// The product that a value is, of one dimension of rows and one of columns.
+ir::MatmulOp matchProduct(Value value) {
+  auto product = value.getDefiningOp<ir::MatmulOp>();
+  return product && hasSingleDims(product) ? product : ir::MatmulOp();
+}
+
 struct Capped {
   Value input;
   double scale, cap;
@@ -87,7 +97,7 @@ struct Scores {
 
 bool leadsToProduct(Value value, int depth = 8) {
   if (depth == 0) return false;
-  if (value.getDefiningOp<ir::MatmulOp>()) return true;
+  if (matchProduct(value)) return true;
   if (Value merged = withoutSplit(value); merged != value) return leadsToProduct(merged, depth - 1);
   if (auto capped = matchCapped(value)) return leadsToProduct(capped->input, depth - 1);
   if (auto scaled = matchScaled(value)) return leadsToProduct(scaled->first, depth - 1);
@@ -115,7 +125,7 @@ std::optional<Scores> matchScores(Value value) {
     auto goesOn = [&](Value operand) {
       return operand.getType() == value.getType() && leadsToProduct(operand);
     };
-    if (auto product = value.getDefiningOp<ir::MatmulOp>()) {
+    if (auto product = matchProduct(value)) {
       scores.product = product;
       return scores;
     }
@@ -181,7 +191,7 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
 
   LogicalResult matchAndRewrite(ir::MatmulOp op, PatternRewriter& rewriter) const override {
     mlir::RankedTensorType type = op.getType();
-    if (type.getRank() > 5 || op.getTransposeLhs()) {
+    if (type.getRank() > 5 || op.getTransposeLhs() || !hasSingleDims(op)) {
       return rewriter.notifyMatchFailure(op, "no [b, h, s, e] product");
     }
     ir::SoftmaxOp softmax = matchSoftmax(withoutSplit(op.getLhs()));

@@ -1,7 +1,7 @@
 #include "mlir/IR/Matchers.h"
 #include "passes/raise/match.h"
-#include "passes/raise/merged_dims.h"
 #include "passes/raise/passes.h"
+#include "passes/raise/split_merged_dims.h"
 
 namespace oriel {
 
@@ -108,113 +108,6 @@ struct LinearBeforeTranspose : mlir::OpRewritePattern<ir::LinearOp> {
     auto linear = ir::LinearOp::create(rewriter, op.getLoc(), input, op.getWeight(), op.getBias(),
                                        op.getTransposeWeight());
     rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, linear, permutation);
-    return success();
-  }
-};
-
-// reshape(transpose(x)) that only splits dimensions, or drops those of size 1 →
-// transpose(reshape(x)), where the transpose meets others.
-struct SplitBeforeTranspose : mlir::OpRewritePattern<ir::ReshapeOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(ir::ReshapeOp op, PatternRewriter& rewriter) const override {
-    auto transpose = op.getInput().getDefiningOp<ir::TransposeOp>();
-    if (!transpose) return rewriter.notifyMatchFailure(op, "the input is not transposed");
-    // The dimensions of the result that each dimension of the transposed value is split into.
-    llvm::ArrayRef<int64_t> from = transpose.getType().getShape(), to = op.getType().getShape();
-    llvm::SmallVector<std::pair<size_t, size_t>> parts;
-    size_t next = 0;
-    for (auto [d, size] : llvm::enumerate(from)) {
-      size_t begin = next;
-      int64_t product = 1;
-      bool dropped = size == 1 && (next == to.size() || to[next] != 1) && transpose->hasOneUse();
-      while (!dropped && next < to.size() && (product != size || next == begin))
-        product *= to[next++];
-      // Sizes of 1 at the end belong to the last one.
-      if (d + 1 == from.size()) {
-        while (next < to.size() && to[next] == 1) ++next;
-      }
-      if (product != size || size == 0) {
-        return rewriter.notifyMatchFailure(op, "dimensions are merged");
-      }
-      parts.push_back({begin, next});
-    }
-    if (next != to.size()) return rewriter.notifyMatchFailure(op, "dimensions are merged");
-    // The same splits in the order of x, and where each part then comes from.
-    llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
-    llvm::SmallVector<int64_t> shape, inverse(to.size());
-    for (int64_t d = 0; d < static_cast<int64_t>(from.size()); ++d) {
-      auto [begin, end] = parts[llvm::find(permutation, d) - permutation.begin()];
-      for (size_t i = begin; i < end; ++i) {
-        inverse[i] = shape.size();
-        shape.push_back(to[i]);
-      }
-    }
-    Value split = ir::ReshapeOp::create(rewriter, op.getLoc(), op.getType().clone(shape),
-                                        transpose.getInput());
-    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, split, inverse);
-    return success();
-  }
-};
-
-// The steps of the reshape that a value is, if it merges dimensions.
-std::optional<SplitThenMerge> matchMerge(Value value) {
-  auto reshape = value.getDefiningOp<ir::ReshapeOp>();
-  std::optional<SplitThenMerge> steps;
-  if (reshape) steps = splitThenMerge(reshape);
-  return steps && steps->merges() ? steps : std::nullopt;
-}
-
-// What such a value is after the first step.
-Value afterSplit(PatternRewriter& rewriter, Value merged, const SplitThenMerge& steps) {
-  auto reshape = merged.getDefiningOp<ir::ReshapeOp>();
-  return ir::ReshapeOp::create(rewriter, reshape.getLoc(), reshape.getType().clone(steps.sizes),
-                               reshape.getInput());
-}
-
-// transpose(reshape(x)) that merges dimensions → reshape(transpose(x)), where the reshape meets the
-// one behind it, which splits them again.
-struct MergeAfterTranspose : mlir::OpRewritePattern<ir::TransposeOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(ir::TransposeOp op, PatternRewriter& rewriter) const override {
-    bool meetsOthers = llvm::all_of(
-        op->getUsers(), [](mlir::Operation* user) { return llvm::isa<ir::ReshapeOp>(user); });
-    std::optional<SplitThenMerge> steps = matchMerge(op.getInput());
-    if (!steps || !meetsOthers) {
-      return rewriter.notifyMatchFailure(op, "no merged dimensions are split again");
-    }
-    llvm::SmallVector<int64_t> permutation;
-    for (int64_t d : op.getPermutation()) llvm::append_range(permutation, steps->merged[d]);
-    Value split = afterSplit(rewriter, op.getInput(), *steps);
-    Value transposed = ir::TransposeOp::create(rewriter, op.getLoc(), split, permutation);
-    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), transposed);
-    return success();
-  }
-};
-
-// slice(reshape(x)) of which the merged dimensions stay whole → reshape(slice(x)).
-struct MergeAfterSlice : mlir::OpRewritePattern<ir::SliceOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(ir::SliceOp op, PatternRewriter& rewriter) const override {
-    std::optional<SplitThenMerge> steps = matchMerge(op.getInput());
-    if (!steps) return rewriter.notifyMatchFailure(op, "no dimensions of the input are merged");
-    llvm::SmallVector<int64_t> starts(steps->sizes.size(), 0), limits = steps->sizes;
-    llvm::SmallVector<int64_t> strides(steps->sizes.size(), 1);
-    for (auto [d, merged] : llvm::enumerate(steps->merged)) {
-      if (merged.size() == 1) {
-        starts[merged.front()] = op.getStarts()[d];
-        limits[merged.front()] = op.getLimits()[d];
-        strides[merged.front()] = op.getStrides()[d];
-      } else if (op.getType().getDimSize(d) != tensorType(op.getInput()).getDimSize(d)) {
-        return rewriter.notifyMatchFailure(op, "a merged dimension is sliced");
-      }
-    }
-    Value slice =
-        ir::SliceOp::create(rewriter, op.getLoc(), afterSplit(rewriter, op.getInput(), *steps),
-                            starts, limits, strides);
-    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), slice);
     return success();
   }
 };
@@ -393,9 +286,9 @@ struct AttentionBeforeTranspose : mlir::OpRewritePattern<ir::AttentionOp> {
 struct RaiseLayout : impl::RaiseLayoutBase<RaiseLayout> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<ReshapeBeforeLinear, LinearBeforeTranspose, SplitBeforeTranspose,
-                 MergeAfterTranspose, MergeAfterSlice, SliceBeforeTranspose, TransposeOfUnitDims,
-                 GatherOfOneRow, RopeBeforeTranspose, AttentionBeforeTranspose,
+    addSplitMergedDims(patterns);
+    patterns.add<ReshapeBeforeLinear, LinearBeforeTranspose, SliceBeforeTranspose,
+                 TransposeOfUnitDims, GatherOfOneRow, RopeBeforeTranspose, AttentionBeforeTranspose,
                  NormBeforeTranspose<ir::RmsNormOp>, NormBeforeTranspose<ir::LayerNormOp>>(
         &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();

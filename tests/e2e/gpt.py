@@ -23,6 +23,7 @@ class Gpt:
     merged: bool = False  # batch and heads are one dimension behind the positions (torch.nn.MultiheadAttention)
     head_norms: bool = False  # of queries and keys, over all heads (OLMo 2, 2025)
     position_bias: bool = False  # of each head by distance, learned, one table for all blocks (T5, Raffel et al. 2020)
+    row_tables: bool = False  # queries of each position, times a table of its own, are added to scores (MViTv2, Li et al. 2022)
     alibi: bool = False  # a bias of the attention for each head, by distance (Press et al. 2022)
     experts: int = 0  # in place of each MLP, for all tokens, with gates from a softmax (Shazeer et al. 2017)
     adapters: int = 0  # columns of a low-rank product that is added to each linear layer's (LoRA, Hu et al. 2021)
@@ -120,6 +121,11 @@ class Gpt:
                 heads_of[part] = graph.node("Transpose", [out], f"{name}.{part}.rows", perm=order)
             scores = graph.node("MatMul", [heads_of["q"], heads_of["k"]], f"{name}.scores")
             scores = graph.node("Mul", [scores, scale], f"{name}.scaled")
+            if self.row_tables:
+                table = weight(f"{name}.table", sequence, sequence, hidden // heads)
+                equation = "nqd,qkd->nqk" if self.merged else "bhqd,qkd->bhqk"
+                rows_of = graph.node("Einsum", [heads_of["q"], table], f"{name}.by_rows", equation=equation)
+                scores = graph.node("Add", [scores, rows_of], f"{name}.scores.by_rows")
             scores = graph.node("Add", [scores, mask], f"{name}.masked")
             probabilities = graph.node("Softmax", [scores], f"{name}.probabilities")
             context = graph.node("MatMul", [probabilities, heads_of["v"]], f"{name}.context")

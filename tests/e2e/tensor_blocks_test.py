@@ -29,6 +29,13 @@ class TensorBlocksTest(TensorParallelTestCase):
     def test_bias_that_blocks_share(self):
         self.check(position_bias=True)
 
+    def test_tables_of_rows(self):
+        """Rows of their products are batch and heads, which the einsum merges."""
+        self.check(row_tables=True)
+
+    def test_tables_of_rows_of_merged_heads(self):
+        self.check(row_tables=True, merged=True)
+
     def test_experts(self):
         """Each rank has some of them; gates, of which it takes those, are all there on each rank."""
         self.check(experts=4)

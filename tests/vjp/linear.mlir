@@ -25,6 +25,27 @@ func.func @matmul_rank_2(%a: tensor<3x4xf64>, %b: tensor<4x5xf64>) -> tensor<3x5
   return %0 : tensor<3x5xf64>
 }
 
+// Several dimensions of rows, of columns and of what is summed over.
+func.func @matmul_dims_nn(%a: tensor<2x3x2x4xf64>, %b: tensor<2x4x5xf64>) -> tensor<2x3x2x5xf64> {
+  %0 = oriel.matmul %a, %b {row_dims = 2 : i64} : (tensor<2x3x2x4xf64>, tensor<2x4x5xf64>) -> tensor<2x3x2x5xf64>
+  return %0 : tensor<2x3x2x5xf64>
+}
+
+func.func @matmul_dims_nt(%a: tensor<2x3x4x2xf64>, %b: tensor<2x3x5x4x2xf64>) -> tensor<2x3x3x5xf64> {
+  %0 = oriel.matmul %a, %b {transpose_rhs = true, sum_dims = 2 : i64, column_dims = 2 : i64} : (tensor<2x3x4x2xf64>, tensor<2x3x5x4x2xf64>) -> tensor<2x3x3x5xf64>
+  return %0 : tensor<2x3x3x5xf64>
+}
+
+func.func @matmul_dims_tn(%a: tensor<3x2x2x4xf64>, %b: tensor<3x2x5xf64>) -> tensor<2x4x5xf64> {
+  %0 = oriel.matmul %a, %b {transpose_lhs = true, row_dims = 2 : i64, sum_dims = 2 : i64} : (tensor<3x2x2x4xf64>, tensor<3x2x5xf64>) -> tensor<2x4x5xf64>
+  return %0 : tensor<2x4x5xf64>
+}
+
+func.func @matmul_dims_tt(%a: tensor<2x4x3xf64>, %b: tensor<2x2x2x4xf64>) -> tensor<2x3x2x2xf64> {
+  %0 = oriel.matmul %a, %b {transpose_lhs = true, transpose_rhs = true, column_dims = 2 : i64} : (tensor<2x4x3xf64>, tensor<2x2x2x4xf64>) -> tensor<2x3x2x2xf64>
+  return %0 : tensor<2x3x2x2xf64>
+}
+
 func.func @linear_plain(%x: tensor<2x3x4xf64>, %w: tensor<4x5xf64>) -> tensor<2x3x5xf64> {
   %0 = oriel.linear %x, %w : (tensor<2x3x4xf64>, tensor<4x5xf64>) -> tensor<2x3x5xf64>
   return %0 : tensor<2x3x5xf64>

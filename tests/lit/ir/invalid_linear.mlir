@@ -2,7 +2,7 @@
 // RUN: oriel-opt %s -split-input-file -verify-diagnostics
 
 func.func @matmul_batches(%x: tensor<2x4x8xf32>, %y: tensor<3x8x4xf32>) {
-  // expected-error@+2 {{expects operands of one rank of at least 2 with the same leading dimensions, got [2, 4, 8] and [3, 8, 4]}}
+  // expected-error@+2 {{expects operands with the same leading dimensions before 1 + 1 and 1 + 1 others (row_dims + sum_dims, sum_dims + column_dims; each at least 1), got [2, 4, 8] and [3, 8, 4]}}
   // expected-error@+1 {{failed to infer returned types}}
   %0 = oriel.matmul %x, %y : (tensor<2x4x8xf32>, tensor<3x8x4xf32>) -> tensor<2x4x4xf32>
   return
@@ -11,7 +11,7 @@ func.func @matmul_batches(%x: tensor<2x4x8xf32>, %y: tensor<3x8x4xf32>) {
 // -----
 
 func.func @matmul_of_vectors(%x: tensor<8xf32>) {
-  // expected-error@+2 {{expects operands of one rank of at least 2 with the same leading dimensions, got [8] and [8]}}
+  // expected-error@+2 {{expects operands with the same leading dimensions before 1 + 1 and 1 + 1 others (row_dims + sum_dims, sum_dims + column_dims; each at least 1), got [8] and [8]}}
   // expected-error@+1 {{failed to infer returned types}}
   %0 = oriel.matmul %x, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<f32>
   return
@@ -20,9 +20,27 @@ func.func @matmul_of_vectors(%x: tensor<8xf32>) {
 // -----
 
 func.func @matmul_contraction(%x: tensor<4x8xf32>, %y: tensor<6x8xf32>) {
-  // expected-error@+2 {{contracts 8 columns of lhs with 6 rows of rhs; the shapes are [4, 8] and [6, 8]}}
+  // expected-error@+2 {{sums over [8] of lhs and [6] of rhs; the shapes are [4, 8] and [6, 8]}}
   // expected-error@+1 {{failed to infer returned types}}
   %0 = oriel.matmul %x, %y : (tensor<4x8xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_dims(%x: tensor<2x4x8xf32>, %y: tensor<2x8x4xf32>) {
+  // expected-error@+2 {{expects operands with the same leading dimensions before 2 + 1 and 1 + 1 others (row_dims + sum_dims, sum_dims + column_dims; each at least 1), got [2, 4, 8] and [2, 8, 4]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.matmul %x, %y {row_dims = 2 : i64} : (tensor<2x4x8xf32>, tensor<2x8x4xf32>) -> tensor<2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @matmul_no_dims(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>) {
+  // expected-error@+2 {{expects operands with the same leading dimensions before 1 + 0 and 0 + 1 others (row_dims + sum_dims, sum_dims + column_dims; each at least 1), got [4, 8] and [8, 4]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.matmul %x, %y {sum_dims = 0 : i64} : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x8x8x4xf32>
   return
 }
 

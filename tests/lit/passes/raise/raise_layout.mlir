@@ -160,60 +160,6 @@ func.func @one_known_row(%x: tensor<6x3x8xf32>) -> tensor<6x8xf32> {
 
 // -----
 
-// Batch and heads that were merged around attention come apart, and the transposes vanish.
-// CHECK-LABEL: func.func @merged_around_a_transpose
-// CHECK-SAME: (%[[X:.*]]: tensor<2x4x6x8xf32>)
-// CHECK-NEXT: %[[T:.*]] = oriel.transpose %[[X]] {permutation = array<i64: 2, 0, 1, 3>} : (tensor<2x4x6x8xf32>) -> tensor<6x2x4x8xf32>
-// CHECK-NEXT: %[[Y:.*]] = oriel.reshape %[[T]] : (tensor<6x2x4x8xf32>) -> tensor<6x2x32xf32>
-// CHECK-NEXT: return %[[Y]]
-func.func @merged_around_a_transpose(%x: tensor<2x4x6x8xf32>) -> tensor<6x2x32xf32> {
-  %0 = oriel.reshape %x : (tensor<2x4x6x8xf32>) -> tensor<8x6x8xf32>
-  %1 = oriel.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<8x6x8xf32>) -> tensor<6x8x8xf32>
-  %2 = oriel.reshape %1 : (tensor<6x8x8xf32>) -> tensor<6x2x32xf32>
-  return %2 : tensor<6x2x32xf32>
-}
-
-// -----
-
-// Nothing splits them again: the transpose stays where others find it.
-// CHECK-LABEL: func.func @merged_before_a_transpose
-// CHECK: oriel.reshape
-// CHECK-NEXT: oriel.transpose
-// CHECK-NEXT: return
-func.func @merged_before_a_transpose(%x: tensor<2x4x6x8xf32>) -> tensor<6x8x8xf32> {
-  %0 = oriel.reshape %x : (tensor<2x4x6x8xf32>) -> tensor<8x6x8xf32>
-  %1 = oriel.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<8x6x8xf32>) -> tensor<6x8x8xf32>
-  return %1 : tensor<6x8x8xf32>
-}
-
-// -----
-
-// A slice of another dimension goes before the merge.
-// CHECK-LABEL: func.func @merged_before_a_slice
-// CHECK-SAME: (%[[X:.*]]: tensor<3x2x4x6xf32>)
-// CHECK-NEXT: %[[S:.*]] = oriel.slice %[[X]] {limits = array<i64: 2, 2, 4, 6>, starts = array<i64: 1, 0, 0, 0>
-// CHECK-NEXT: %[[Y:.*]] = oriel.reshape %[[S]] : (tensor<1x2x4x6xf32>) -> tensor<1x8x6xf32>
-// CHECK-NEXT: return %[[Y]]
-func.func @merged_before_a_slice(%x: tensor<3x2x4x6xf32>) -> tensor<1x8x6xf32> {
-  %0 = oriel.reshape %x : (tensor<3x2x4x6xf32>) -> tensor<3x8x6xf32>
-  %1 = oriel.slice %0 {starts = array<i64: 1, 0, 0>, limits = array<i64: 2, 8, 6>, strides = array<i64: 1, 1, 1>} : (tensor<3x8x6xf32>) -> tensor<1x8x6xf32>
-  return %1 : tensor<1x8x6xf32>
-}
-
-// -----
-
-// A slice of the merged dimension can't.
-// CHECK-LABEL: func.func @merged_and_sliced
-// CHECK: oriel.reshape
-// CHECK-NEXT: oriel.slice
-func.func @merged_and_sliced(%x: tensor<3x2x4x6xf32>) -> tensor<3x5x6xf32> {
-  %0 = oriel.reshape %x : (tensor<3x2x4x6xf32>) -> tensor<3x8x6xf32>
-  %1 = oriel.slice %0 {starts = array<i64: 0, 1, 0>, limits = array<i64: 3, 6, 6>, strides = array<i64: 1, 1, 1>} : (tensor<3x8x6xf32>) -> tensor<3x5x6xf32>
-  return %1 : tensor<3x5x6xf32>
-}
-
-// -----
-
 // Samples and positions change places before the layer, and behind it with the heads.
 // CHECK-LABEL: func.func @samples_behind_positions
 // CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x6x16xf32>, %[[W:[a-z0-9]+]]: tensor<16x16xf32>)

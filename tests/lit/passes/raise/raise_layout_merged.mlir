@@ -1,0 +1,161 @@
+// Dimensions that are merged and split again.
+// RUN: oriel-opt %s --pass-pipeline="builtin.module(func.func(oriel-raise-layout))" --split-input-file | FileCheck %s
+
+// Batch and heads that were merged around attention come apart, and the transposes vanish.
+// CHECK-LABEL: func.func @merged_around_a_transpose
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4x6x8xf32>)
+// CHECK-NEXT: %[[T:.*]] = oriel.transpose %[[X]] {permutation = array<i64: 2, 0, 1, 3>} : (tensor<2x4x6x8xf32>) -> tensor<6x2x4x8xf32>
+// CHECK-NEXT: %[[Y:.*]] = oriel.reshape %[[T]] : (tensor<6x2x4x8xf32>) -> tensor<6x2x32xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @merged_around_a_transpose(%x: tensor<2x4x6x8xf32>) -> tensor<6x2x32xf32> {
+  %0 = oriel.reshape %x : (tensor<2x4x6x8xf32>) -> tensor<8x6x8xf32>
+  %1 = oriel.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<8x6x8xf32>) -> tensor<6x8x8xf32>
+  %2 = oriel.reshape %1 : (tensor<6x8x8xf32>) -> tensor<6x2x32xf32>
+  return %2 : tensor<6x2x32xf32>
+}
+
+// -----
+
+// Nothing splits them again: the transpose stays where others find it.
+// CHECK-LABEL: func.func @merged_before_a_transpose
+// CHECK: oriel.reshape
+// CHECK-NEXT: oriel.transpose
+// CHECK-NEXT: return
+func.func @merged_before_a_transpose(%x: tensor<2x4x6x8xf32>) -> tensor<6x8x8xf32> {
+  %0 = oriel.reshape %x : (tensor<2x4x6x8xf32>) -> tensor<8x6x8xf32>
+  %1 = oriel.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<8x6x8xf32>) -> tensor<6x8x8xf32>
+  return %1 : tensor<6x8x8xf32>
+}
+
+// -----
+
+// A slice of another dimension goes before the merge.
+// CHECK-LABEL: func.func @merged_before_a_slice
+// CHECK-SAME: (%[[X:.*]]: tensor<3x2x4x6xf32>)
+// CHECK-NEXT: %[[S:.*]] = oriel.slice %[[X]] {limits = array<i64: 2, 2, 4, 6>, starts = array<i64: 1, 0, 0, 0>
+// CHECK-NEXT: %[[Y:.*]] = oriel.reshape %[[S]] : (tensor<1x2x4x6xf32>) -> tensor<1x8x6xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @merged_before_a_slice(%x: tensor<3x2x4x6xf32>) -> tensor<1x8x6xf32> {
+  %0 = oriel.reshape %x : (tensor<3x2x4x6xf32>) -> tensor<3x8x6xf32>
+  %1 = oriel.slice %0 {starts = array<i64: 1, 0, 0>, limits = array<i64: 2, 8, 6>, strides = array<i64: 1, 1, 1>} : (tensor<3x8x6xf32>) -> tensor<1x8x6xf32>
+  return %1 : tensor<1x8x6xf32>
+}
+
+// -----
+
+// A slice of the merged dimension can't.
+// CHECK-LABEL: func.func @merged_and_sliced
+// CHECK: oriel.reshape
+// CHECK-NEXT: oriel.slice
+func.func @merged_and_sliced(%x: tensor<3x2x4x6xf32>) -> tensor<3x5x6xf32> {
+  %0 = oriel.reshape %x : (tensor<3x2x4x6xf32>) -> tensor<3x8x6xf32>
+  %1 = oriel.slice %0 {starts = array<i64: 0, 1, 0>, limits = array<i64: 3, 6, 6>, strides = array<i64: 1, 1, 1>} : (tensor<3x8x6xf32>) -> tensor<3x5x6xf32>
+  return %1 : tensor<3x5x6xf32>
+}
+
+// -----
+
+// Rows that were merged are a dimension each; the matrices they are multiplied with are as before.
+// CHECK-LABEL: func.func @merged_rows
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<6x2x4x8xf32>, %[[T:[a-z0-9]+]]: tensor<6x8x3xf32>)
+// CHECK-NEXT: %[[Y:.*]] = oriel.matmul %[[X]], %[[T]] {row_dims = 2 : i64}
+// CHECK-SAME: -> tensor<6x2x4x3xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @merged_rows(%x: tensor<6x2x4x8xf32>, %t: tensor<6x8x3xf32>) -> tensor<6x2x4x3xf32> {
+  %0 = oriel.reshape %x : (tensor<6x2x4x8xf32>) -> tensor<6x8x8xf32>
+  %1 = oriel.matmul %0, %t : (tensor<6x8x8xf32>, tensor<6x8x3xf32>) -> tensor<6x8x3xf32>
+  %2 = oriel.reshape %1 : (tensor<6x8x3xf32>) -> tensor<6x2x4x3xf32>
+  return %2 : tensor<6x2x4x3xf32>
+}
+
+// -----
+
+// Likewise of operands that are stored transposed.
+// CHECK-LABEL: func.func @merged_rows_and_columns
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<5x2x4xf32>, %[[Z:[a-z0-9]+]]: tensor<3x6x5xf32>)
+// CHECK-NEXT: %[[Y:.*]] = oriel.matmul %[[X]], %[[Z]] {column_dims = 2 : i64, row_dims = 2 : i64, transpose_lhs = true, transpose_rhs = true}
+// CHECK-SAME: -> tensor<2x4x3x6xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @merged_rows_and_columns(%x: tensor<5x2x4xf32>, %z: tensor<3x6x5xf32>) -> tensor<2x4x3x6xf32> {
+  %0 = oriel.reshape %x : (tensor<5x2x4xf32>) -> tensor<5x8xf32>
+  %1 = oriel.reshape %z : (tensor<3x6x5xf32>) -> tensor<18x5xf32>
+  %2 = oriel.matmul %0, %1 {transpose_lhs = true, transpose_rhs = true} : (tensor<5x8xf32>, tensor<18x5xf32>) -> tensor<8x18xf32>
+  %3 = oriel.reshape %2 : (tensor<8x18xf32>) -> tensor<2x4x3x6xf32>
+  return %3 : tensor<2x4x3x6xf32>
+}
+
+// -----
+
+// Attention with a learned bias, batch and heads merged: they come apart all the way up.
+// CHECK-LABEL: func.func @merged_batch_and_heads
+// CHECK-SAME: (%[[Q:[a-z0-9]+]]: tensor<2x4x6x8xf32>, %[[K:[a-z0-9]+]]: tensor<2x4x6x8xf32>, %[[B:[a-z0-9]+]]: tensor<1x6x6xf32>)
+// CHECK-DAG: %[[C:.*]] = oriel.reshape %[[B]] : (tensor<1x6x6xf32>) -> tensor<1x1x6x6xf32>
+// CHECK-DAG: %[[S:.*]] = oriel.matmul %[[Q]], %[[K]] {transpose_rhs = true} : (tensor<2x4x6x8xf32>
+// CHECK: %[[A:.*]] = oriel.add %[[S]], %[[C]]
+// CHECK-NEXT: %[[P:.*]] = oriel.softmax %[[A]] {dim = 3 : i64} : (tensor<2x4x6x6xf32>)
+// CHECK-NEXT: %[[Y:.*]] = oriel.matmul %[[P]], %[[K]] : (tensor<2x4x6x6xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @merged_batch_and_heads(%q: tensor<2x4x6x8xf32>, %k: tensor<2x4x6x8xf32>, %b: tensor<1x6x6xf32>) -> tensor<2x4x6x8xf32> {
+  %0 = oriel.reshape %q : (tensor<2x4x6x8xf32>) -> tensor<8x6x8xf32>
+  %1 = oriel.reshape %k : (tensor<2x4x6x8xf32>) -> tensor<8x6x8xf32>
+  %2 = oriel.matmul %0, %1 {transpose_rhs = true} : (tensor<8x6x8xf32>, tensor<8x6x8xf32>) -> tensor<8x6x6xf32>
+  %3 = oriel.add %2, %b : (tensor<8x6x6xf32>, tensor<1x6x6xf32>) -> tensor<8x6x6xf32>
+  %4 = oriel.softmax %3 {dim = 2 : i64} : (tensor<8x6x6xf32>) -> tensor<8x6x6xf32>
+  %5 = oriel.matmul %4, %1 : (tensor<8x6x6xf32>, tensor<8x6x8xf32>) -> tensor<8x6x8xf32>
+  %6 = oriel.reshape %5 : (tensor<8x6x8xf32>) -> tensor<2x4x6x8xf32>
+  return %6 : tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// Only as far as they were merged: the rows were 2 x 12.
+// CHECK-LABEL: func.func @split_further
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x12x8xf32>
+// CHECK-NEXT: %[[Y:.*]] = oriel.neg %[[X]] : (tensor<2x12x8xf32>) -> tensor<2x12x8xf32>
+// CHECK-NEXT: oriel.reshape %[[Y]] : (tensor<2x12x8xf32>) -> tensor<2x3x4x8xf32>
+func.func @split_further(%x: tensor<2x12x8xf32>) -> tensor<2x3x4x8xf32> {
+  %0 = oriel.reshape %x : (tensor<2x12x8xf32>) -> tensor<24x8xf32>
+  %1 = oriel.neg %0 : (tensor<24x8xf32>) -> tensor<24x8xf32>
+  %2 = oriel.reshape %1 : (tensor<24x8xf32>) -> tensor<2x3x4x8xf32>
+  return %2 : tensor<2x3x4x8xf32>
+}
+
+// -----
+
+// Split for the first time, or otherwise than merged.
+// CHECK-LABEL: func.func @never_merged
+// CHECK-NEXT: oriel.neg %{{.*}} : (tensor<24x8xf32>)
+// CHECK: oriel.neg %{{.*}} : (tensor<24x8xf32>)
+func.func @never_merged(%x: tensor<24x8xf32>, %z: tensor<4x6x8xf32>) -> (tensor<2x12x8xf32>, tensor<3x8x8xf32>) {
+  %0 = oriel.neg %x : (tensor<24x8xf32>) -> tensor<24x8xf32>
+  %1 = oriel.reshape %0 : (tensor<24x8xf32>) -> tensor<2x12x8xf32>
+  %2 = oriel.reshape %z : (tensor<4x6x8xf32>) -> tensor<24x8xf32>
+  %3 = oriel.neg %2 : (tensor<24x8xf32>) -> tensor<24x8xf32>
+  %4 = oriel.reshape %3 : (tensor<24x8xf32>) -> tensor<3x8x8xf32>
+  return %1, %4 : tensor<2x12x8xf32>, tensor<3x8x8xf32>
+}
+
+// -----
+
+// The softmax is over all of them.
+// CHECK-LABEL: func.func @merged_for_a_softmax
+// CHECK: oriel.softmax %{{.*}} : (tensor<8x6xf32>)
+func.func @merged_for_a_softmax(%x: tensor<2x4x6xf32>) -> tensor<2x4x6xf32> {
+  %0 = oriel.reshape %x : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+  %1 = oriel.softmax %0 {dim = 0 : i64} : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  %2 = oriel.reshape %1 : (tensor<8x6xf32>) -> tensor<2x4x6xf32>
+  return %2 : tensor<2x4x6xf32>
+}
+
+// -----
+
+// What is needed merged as well stays so.
+// CHECK-LABEL: func.func @merged_for_others_as_well
+// CHECK: %[[N:.*]] = oriel.neg %{{.*}} : (tensor<8x6xf32>)
+// CHECK: return %{{.*}}, %[[N]]
+func.func @merged_for_others_as_well(%x: tensor<2x4x6xf32>) -> (tensor<2x4x6xf32>, tensor<8x6xf32>) {
+  %0 = oriel.reshape %x : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+  %1 = oriel.neg %0 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  %2 = oriel.reshape %1 : (tensor<8x6xf32>) -> tensor<2x4x6xf32>
+  return %2, %1 : tensor<2x4x6xf32>, tensor<8x6xf32>
+}
