@@ -1,7 +1,9 @@
 #include "passes/raise/split_merged_dims.h"
 
 #include "ir/oriel/matmul_dims.h"
+#include "ir/oriel/vjp_util.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/raise/merged_dims.h"
 
 namespace oriel {
@@ -48,79 +50,169 @@ std::optional<Parts> matchSplit(ir::ReshapeOp op) {
   return splits ? std::optional(parts) : std::nullopt;
 }
 
-Value split(PatternRewriter& rewriter, mlir::Location loc, Value value, const Parts& parts) {
-  llvm::SmallVector<int64_t> shape = joined(parts);
-  if (tensorType(value).getShape() == llvm::ArrayRef(shape)) return value;
-  return ir::ReshapeOp::create(rewriter, loc, tensorType(value).clone(shape), value);
-}
+// Where an operand repeats elements, its parts are of size 1.
+bool isSplit(llvm::ArrayRef<int64_t> part) { return part.size() > 1 && ir::elementCount(part) > 1; }
 
-// The op on operands that are split, so that its result has the parts. Its operands broadcast to
-// the result.
-Value splitPointwise(PatternRewriter& rewriter, mlir::Operation* op, const Parts& parts) {
-  mlir::IRMapping operands;
+// Of the operands of a pointwise op, which broadcast to its result.
+llvm::SmallVector<Parts> broadcastParts(mlir::Operation* op, const Parts& parts) {
+  llvm::SmallVector<Parts> operands;
   for (Value operand : op->getOperands()) {
     llvm::ArrayRef<int64_t> shape = tensorType(operand).getShape();
-    Parts own(parts.end() - shape.size(), parts.end());
+    Parts& own = operands.emplace_back(parts.end() - shape.size(), parts.end());
     for (auto [size, part] : llvm::zip_equal(shape, own)) {
       if (size == 1) part.assign(part.size(), 1);
     }
-    operands.map(operand, split(rewriter, op->getLoc(), operand, own));
+  }
+  return operands;
+}
+
+Parts beforeTranspose(ir::TransposeOp op, const Parts& parts) {
+  Parts before(parts.size());
+  for (auto [from, part] : llvm::zip_equal(op.getPermutation(), parts)) before[from] = part;
+  return before;
+}
+
+struct MatmulParts {
+  llvm::ArrayRef<llvm::SmallVector<int64_t>> batch, rows, columns;
+
+  MatmulParts(const ir::MatmulDims& dims, llvm::ArrayRef<llvm::SmallVector<int64_t>> parts)
+      : batch(parts.take_front(dims.batch.size())),
+        rows(parts.slice(dims.batch.size(), dims.rows.size())),
+        columns(parts.take_back(dims.columns.size())) {}
+};
+
+llvm::SmallVector<Parts> factorParts(ir::MatmulOp op, const Parts& parts) {
+  ir::MatmulDims dims = *ir::MatmulDims::of(op);
+  MatmulParts own(dims, parts);
+  Parts sum;
+  for (int64_t size : dims.sum) sum.push_back({size});
+  auto operand = [&](llvm::ArrayRef<llvm::SmallVector<int64_t>> outer, bool transposed) {
+    Parts all(own.batch);
+    llvm::append_range(all, transposed ? llvm::ArrayRef(sum) : outer);
+    llvm::append_range(all, transposed ? outer : llvm::ArrayRef(sum));
+    return all;
+  };
+  return {operand(own.rows, op.getTransposeLhs()), operand(own.columns, !op.getTransposeRhs())};
+}
+
+// The parts that the op's operands have where its result has these; nothing for ops that can't have
+// more dimensions, or that work along what is split. Layers can't: positions that are apart behind
+// the last block of a tower would be so in that block alone, which is to be as the others are.
+std::optional<llvm::SmallVector<Parts>> operandParts(mlir::Operation* op, const Parts& parts) {
+  if (op->hasTrait<ir::Pointwise>() && op->getNumResults() == 1) return broadcastParts(op, parts);
+  if (auto softmax = llvm::dyn_cast<ir::SoftmaxOp>(op)) {
+    if (parts[softmax.getDim()].size() > 1) return std::nullopt;
+    return {{parts}};
+  }
+  if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(op)) {
+    return {{beforeTranspose(transpose, parts)}};
+  }
+  if (auto product = llvm::dyn_cast<ir::MatmulOp>(op)) return factorParts(product, parts);
+  return std::nullopt;
+}
+
+// Cuts the factors of a dimension, outermost first, where the part is cut; false where they and the
+// pieces don't nest.
+bool cutFactors(llvm::ArrayRef<int64_t> part, const ir::FactorList& factors,
+                const ir::ShardingRule& rule, Parts& ofFactor) {
+  int64_t begin = 1, cut = 1;  // of the factor, and of the next piece: how many are before it
+  size_t next = 0;
+  for (int factor : factors) {
+    const int64_t end = begin * rule.factors[factor].size;
+    int64_t from = begin;
+    ofFactor[factor].clear();
+    while (next < part.size() && cut * part[next] < end) {
+      cut *= part[next++];
+      if (cut % from != 0) return false;
+      if (cut == from) continue;  // it is where the factor begins
+      ofFactor[factor].push_back(cut / from);
+      from = cut;
+    }
+    if (end % from != 0) return false;
+    ofFactor[factor].push_back(end / from);
+    begin = end;
+  }
+  return ir::elementCount(part) == begin;
+}
+
+// The parts that the input of a reshape has where its result has these. A dimension of which the
+// result has no piece stays whole.
+std::optional<Parts> inputParts(ir::ReshapeOp op, const Parts& parts) {
+  ir::ShardingRule rule = op.getShardingRule();
+  Parts ofFactor;
+  for (const ir::Factor& factor : rule.factors) ofFactor.push_back({factor.size});
+  for (auto [factors, part] : llvm::zip_equal(rule.results.front(), parts)) {
+    if (isSplit(part) && !cutFactors(part, factors, rule, ofFactor)) return std::nullopt;
+  }
+  Parts before;
+  for (auto [dim, factors] : llvm::enumerate(rule.operands.front())) {
+    const int64_t size = tensorType(op.getInput()).getDimSize(dim);
+    llvm::SmallVector<int64_t>& part = before.emplace_back();
+    bool isCut = false;
+    for (int factor : factors) {
+      llvm::append_range(part, ofFactor[factor]);
+      isCut = isCut || isSplit(ofFactor[factor]);
+    }
+    if (!isCut) {
+      part = {size};
+    } else if (ir::elementCount(part) != size) {
+      return std::nullopt;
+    }
+  }
+  return before;
+}
+
+// Whether a value can be had in these parts and nothing is split for it: they meet where they were
+// merged, before ops that are of this value alone.
+bool wasMerged(Value value, const Parts& parts) {
+  if (llvm::none_of(parts, isSplit) || mlir::matchPattern(value, mlir::m_Constant())) return true;
+  mlir::Operation* op = value.getDefiningOp();
+  if (!op) return false;
+  if (auto reshape = llvm::dyn_cast<ir::ReshapeOp>(op)) {
+    std::optional<Parts> before = inputParts(reshape, parts);
+    return before && wasMerged(reshape.getInput(), *before);
+  }
+  if (!value.hasOneUse()) return false;
+  auto operands = operandParts(op, parts);
+  if (!operands) return false;
+  for (auto [operand, own] : llvm::zip_equal(op->getOperands(), *operands)) {
+    if (!wasMerged(operand, own)) return false;
+  }
+  return true;
+}
+
+// The op of operands in parts.
+Value splitOp(PatternRewriter& rewriter, mlir::Operation* op, llvm::ArrayRef<Parts> operandParts,
+              const Parts& parts) {
+  mlir::IRMapping operands;
+  for (auto [operand, own] : llvm::zip_equal(op->getOperands(), operandParts)) {
+    mlir::RankedTensorType type = tensorType(operand).clone(joined(own));
+    operands.map(operand, ir::reshapeTo(rewriter, op->getLoc(), operand, type));
   }
   mlir::Operation* copy = rewriter.clone(*op, operands);
   Value result = copy->getResult(0);
   result.setType(tensorType(result).clone(joined(parts)));
-  return result;
-}
-
-// Null where the dimension of the softmax would be split.
-Value splitSoftmax(PatternRewriter& rewriter, ir::SoftmaxOp op, const Parts& parts) {
-  const auto dim = static_cast<size_t>(op.getDim());
-  if (parts[dim].size() > 1) return {};
-  return ir::SoftmaxOp::create(rewriter, op.getLoc(),
-                               split(rewriter, op.getLoc(), op.getInput(), parts),
-                               joined(llvm::ArrayRef(parts).take_front(dim)).size());
-}
-
-Value splitTranspose(PatternRewriter& rewriter, ir::TransposeOp op, const Parts& parts) {
-  llvm::ArrayRef<int64_t> permutation = op.getPermutation();
-  Parts before(parts.size());
-  for (auto [from, part] : llvm::zip_equal(permutation, parts)) before[from] = part;
-  llvm::SmallVector<int64_t> permuted;
-  for (int64_t from : permutation) {
-    const int64_t first = joined(llvm::ArrayRef(before).take_front(from)).size();
-    for (size_t i = 0; i < before[from].size(); ++i) permuted.push_back(first + i);
-  }
-  return ir::TransposeOp::create(rewriter, op.getLoc(),
-                                 split(rewriter, op.getLoc(), op.getInput(), before), permuted);
-}
-
-Value splitMatmul(PatternRewriter& rewriter, ir::MatmulOp op, const Parts& parts) {
-  ir::MatmulDims dims = *ir::MatmulDims::of(op);
-  llvm::ArrayRef<llvm::SmallVector<int64_t>> all = parts;
-  auto batch = all.take_front(dims.batch.size());
-  auto rows = all.slice(dims.batch.size(), dims.rows.size());
-  auto columns = all.take_back(dims.columns.size());
-  Parts sum;
-  for (int64_t size : dims.sum) sum.push_back({size});
-  auto splitOperand = [&](Value value, llvm::ArrayRef<llvm::SmallVector<int64_t>> first,
-                          llvm::ArrayRef<llvm::SmallVector<int64_t>> second) {
-    Parts own(batch);
-    llvm::append_range(own, first);
-    llvm::append_range(own, second);
-    return split(rewriter, op.getLoc(), value, own);
+  auto dimsBefore = [](const Parts& all, size_t dim) {
+    return static_cast<int64_t>(joined(llvm::ArrayRef(all).take_front(dim)).size());
   };
-  Value lhs = op.getTransposeLhs() ? splitOperand(op.getLhs(), sum, rows)
-                                   : splitOperand(op.getLhs(), rows, sum);
-  Value rhs = op.getTransposeRhs() ? splitOperand(op.getRhs(), columns, sum)
-                                   : splitOperand(op.getRhs(), sum, columns);
-  return ir::MatmulOp::create(rewriter, op.getLoc(), lhs, rhs, op.getTransposeLhs(),
-                              op.getTransposeRhs(), joined(rows).size(), sum.size(),
-                              joined(columns).size());
-}
-
-// One that is split for a user is another one than that of the others.
-bool isSharedTranspose(Value value) {
-  return value.getDefiningOp<ir::TransposeOp>() && !value.hasOneUse();
+  if (auto softmax = llvm::dyn_cast<ir::SoftmaxOp>(copy)) {
+    softmax.setDim(dimsBefore(parts, softmax.getDim()));
+  }
+  if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(copy)) {
+    const Parts& before = operandParts.front();
+    llvm::SmallVector<int64_t> permutation;
+    for (int64_t from : transpose.getPermutation()) {
+      const int64_t first = dimsBefore(before, from);
+      for (size_t i = 0; i < before[from].size(); ++i) permutation.push_back(first + i);
+    }
+    transpose.setPermutation(permutation);
+  }
+  if (auto product = llvm::dyn_cast<ir::MatmulOp>(copy)) {
+    MatmulParts own(*ir::MatmulDims::of(llvm::cast<ir::MatmulOp>(op)), parts);
+    product.setRowDims(joined(own.rows).size());
+    product.setColumnDims(joined(own.columns).size());
+  }
+  return result;
 }
 
 // reshape(op(x)) that splits dimensions that x was merged from → op(reshape(x)), where the two
@@ -129,34 +221,16 @@ struct SplitBeforeOp : mlir::OpRewritePattern<ir::ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::ReshapeOp op, PatternRewriter& rewriter) const override {
-    mlir::Operation* producer = op.getInput().getDefiningOp();
-    bool isPointwise = producer && producer->hasTrait<ir::Pointwise>();
-    if (!isPointwise &&
-        !llvm::isa_and_nonnull<ir::SoftmaxOp, ir::TransposeOp, ir::MatmulOp>(producer)) {
-      return rewriter.notifyMatchFailure(op, "the input is of no op that takes more dimensions");
-    }
-    for (mlir::Operation* user : op.getInput().getUsers()) {
-      if (!llvm::isa<ir::ReshapeOp>(user) || user->getResultTypes().front() != op.getType()) {
-        return rewriter.notifyMatchFailure(op, "the input is used otherwise as well");
-      }
-    }
-    if (llvm::any_of(producer->getOperands(), isSharedTranspose)) {
-      return rewriter.notifyMatchFailure(op, "an operand would be transposed twice");
+    Value input = op.getInput();
+    mlir::Operation* producer = input.getDefiningOp();
+    if (!producer || llvm::isa<ir::ReshapeOp>(producer)) {
+      return rewriter.notifyMatchFailure(op, "of no op that could have more dimensions");
     }
     std::optional<Parts> parts = matchSplit(op);
-    if (!parts) return rewriter.notifyMatchFailure(op, "splits nothing that was merged");
-    Value result;
-    if (isPointwise) result = splitPointwise(rewriter, producer, *parts);
-    if (auto softmax = llvm::dyn_cast<ir::SoftmaxOp>(producer)) {
-      result = splitSoftmax(rewriter, softmax, *parts);
+    if (!parts || !wasMerged(input, *parts)) {
+      return rewriter.notifyMatchFailure(op, "not all that is split was merged");
     }
-    if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(producer)) {
-      result = splitTranspose(rewriter, transpose, *parts);
-    }
-    if (auto product = llvm::dyn_cast<ir::MatmulOp>(producer)) {
-      result = splitMatmul(rewriter, product, *parts);
-    }
-    if (!result) return rewriter.notifyMatchFailure(op, "splits what a softmax is over");
+    Value result = splitOp(rewriter, producer, *operandParts(producer, *parts), *parts);
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), result);
     return success();
   }

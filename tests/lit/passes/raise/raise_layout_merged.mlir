@@ -159,3 +159,32 @@ func.func @merged_for_others_as_well(%x: tensor<2x4x6xf32>) -> (tensor<2x4x6xf32
   %2 = oriel.reshape %1 : (tensor<8x6xf32>) -> tensor<2x4x6xf32>
   return %2, %1 : tensor<2x4x6xf32>, tensor<8x6xf32>
 }
+
+// -----
+
+// A layer stays as it is, and so what it is added to: the last block of a tower is as the others.
+// CHECK-LABEL: func.func @merged_for_a_layer
+// CHECK: oriel.add %{{.*}} : (tensor<2x12x8xf32>, tensor<2x12x8xf32>)
+func.func @merged_for_a_layer(%x: tensor<2x3x4x8xf32>, %w: tensor<8x8xf32>) -> tensor<2x3x4x8xf32> {
+  %0 = oriel.reshape %x : (tensor<2x3x4x8xf32>) -> tensor<2x12x8xf32>
+  %1 = oriel.neg %0 : (tensor<2x12x8xf32>) -> tensor<2x12x8xf32>
+  %2 = oriel.linear %1, %w : (tensor<2x12x8xf32>, tensor<8x8xf32>) -> tensor<2x12x8xf32>
+  %3 = oriel.add %0, %2 : (tensor<2x12x8xf32>, tensor<2x12x8xf32>) -> tensor<2x12x8xf32>
+  %4 = oriel.reshape %3 : (tensor<2x12x8xf32>) -> tensor<2x3x4x8xf32>
+  return %4 : tensor<2x3x4x8xf32>
+}
+
+// -----
+
+// Split where several merged dimensions begin together: in pieces of whole ones.
+// CHECK-LABEL: func.func @merged_three
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x3x4x8xf32>)
+// CHECK-NEXT: %[[R:.*]] = oriel.reshape %[[X]] : (tensor<2x3x4x8xf32>) -> tensor<6x4x8xf32>
+// CHECK-NEXT: %[[Y:.*]] = oriel.neg %[[R]]
+// CHECK-NEXT: return %[[Y]]
+func.func @merged_three(%x: tensor<2x3x4x8xf32>) -> tensor<6x4x8xf32> {
+  %0 = oriel.reshape %x : (tensor<2x3x4x8xf32>) -> tensor<24x8xf32>
+  %1 = oriel.neg %0 : (tensor<24x8xf32>) -> tensor<24x8xf32>
+  %2 = oriel.reshape %1 : (tensor<24x8xf32>) -> tensor<6x4x8xf32>
+  return %2 : tensor<6x4x8xf32>
+}
