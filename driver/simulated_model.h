@@ -14,12 +14,13 @@
 
 namespace oriel::driver {
 
+class ModelPhases;
+
 // Not for several threads at a time, but each may have its own.
 class SimulatedModel {
  public:
   // Where errors and warnings about the graph go. What isn't printed is in the status.
   enum class Diagnostics { kPrinted, kInStatus };
-  class Impl;
 
   SimulatedModel(SimulationOptions options, const Vocabulary& vocabulary, Diagnostics diagnostics);
   ~SimulatedModel();
@@ -39,7 +40,7 @@ class SimulatedModel {
   absl::StatusOr<std::optional<int64_t>> samples();
 
  private:
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<ModelPhases> phases_;
 };
 
 }  // namespace oriel::driver

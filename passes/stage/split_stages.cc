@@ -5,6 +5,7 @@
 #include "ir/oriel/segment_roles.h"
 #include "passes/stage/passes.h"
 #include "passes/stage/segment_split.h"
+#include "passes/stage/sums.h"
 #include "passes/strategize/pipeline_schedule.h"
 #include "passes/strategize/placement_attribute.h"
 #include "passes/strategize/programs.h"
@@ -31,23 +32,6 @@ using mlir::Operation;
 using mlir::success;
 using mlir::Value;
 using mlir::func::FuncOp;
-
-// The summands of a value that adds make of which nothing else uses the partial sums, and these
-// adds.
-void collectSummands(Value value, llvm::SmallVectorImpl<Value>& summands,
-                     llvm::SmallVectorImpl<Operation*>& adds) {
-  auto add = value.getDefiningOp<ir::AddOp>();
-  bool isSum = add && (adds.empty() || value.hasOneUse()) &&
-               add.getLhs().getType() == value.getType() &&
-               add.getRhs().getType() == value.getType();
-  if (!isSum) {
-    summands.push_back(value);
-    return;
-  }
-  adds.push_back(add);
-  collectSummands(add.getLhs(), summands, adds);
-  collectSummands(add.getRhs(), summands, adds);
-}
 
 class StageSplitter {
  public:
@@ -232,53 +216,6 @@ class StageSplitter {
     }
   }
 
-  // An add in front of an op, in this part.
-  Value addBefore(Operation* op, Value a, Value b, int part) {
-    mlir::OpBuilder builder(op);
-    auto made = ir::AddOp::create(builder, op->getLoc(), a, b);
-    setOrigin(made, ir::originOf(op));
-    forced_[made] = part;
-    return made;
-  }
-
-  // Adds up, in the last part of each other program, what the program contributes to a sum, so that
-  // it sends one value for it.
-  void sumByProgram(Value total, int rootPart, const SegmentSplit& split,
-                    llvm::function_ref<int(Operation*)> partOf) {
-    llvm::SmallVector<Value> summands;
-    llvm::SmallVector<Operation*> adds;
-    collectSummands(total, summands, adds);
-    struct Share {
-      int part = 0;
-      llvm::SmallVector<Value> values;
-    };
-    std::map<int, Share> shares;  // by program
-    int root = split.programOf(rootPart);
-    for (Value summand : summands) {
-      Operation* producer = summand.getDefiningOp();
-      int part = producer ? partOf(producer) : rootPart;
-      Share& share = shares[split.programOf(part)];
-      share.part = std::max(share.part, part);
-      share.values.push_back(summand);
-    }
-    bool together = llvm::all_of(shares, [&](const auto& share) {
-      return share.first == root || share.second.values.size() == 1;
-    });
-    if (adds.empty() || together) return;
-    shares[root].part = rootPart;
-    Operation* place = adds.front();
-    Value sum;
-    for (auto& [program, share] : shares) {
-      Value own;
-      for (Value value : share.values) {
-        own = own ? addBefore(place, own, value, share.part) : value;
-      }
-      if (own) sum = sum ? addBefore(place, sum, own, rootPart) : own;
-    }
-    total.replaceAllUsesWith(sum);
-    for (Operation* old : adds) old->erase();
-  }
-
   // The cotangent of a value that other programs use comes from each as one.
   void sumCotangents() {
     llvm::SmallVector<ir::AddOp> roots;
@@ -289,7 +226,7 @@ class StageSplitter {
     }
     auto partOf = [&](Operation* op) { return backwardPartOf(op); };
     for (ir::AddOp root : roots) {
-      sumByProgram(root, backwardPartOf(root), *backwardParts_, partOf);
+      sumByProgram(root, backwardPartOf(root), *backwardParts_, partOf, forced_);
     }
   }
 
@@ -322,8 +259,9 @@ class StageSplitter {
       }
       for (auto& [part, values] : byPart) {
         Value total = values.front();
-        for (Value value : llvm::drop_begin(values)) total = addBefore(next, total, value, part);
-        gradients_.push_back({addBefore(next, sum, total, part), *role, part});
+        for (Value value : llvm::drop_begin(values))
+          total = addBefore(next, total, value, part, forced_);
+        gradients_.push_back({addBefore(next, sum, total, part, forced_), *role, part});
       }
     }
     // What is only returned is in `gradients_`.
@@ -439,7 +377,9 @@ class StageSplitter {
       op.erase();
       for (Value replacement : replacements) {
         Operation* root = replacement.getDefiningOp();
-        if (root) sumByProgram(replacement, updatePartOf(root), *updateParts_, partOf);
+        if (root) {
+          sumByProgram(replacement, updatePartOf(root), *updateParts_, partOf, forced_);
+        }
       }
     }
   }
@@ -594,9 +534,9 @@ class StageSplitter {
   llvm::StringMap<unsigned> rank_;
   llvm::SmallVector<ModuleOp> programs_;
   std::unique_ptr<SegmentSplit> forwardParts_, backwardParts_, updateParts_, evalParts_;
-  std::map<std::string, Value> stashed_;    // values of @forward, by their stash name
-  llvm::DenseMap<Operation*, int> forced_;  // ops whose part is not their origin's
-  std::vector<Gradient> gradients_;         // what the backward adds to gradients
+  std::map<std::string, Value> stashed_;  // values of @forward, by their stash name
+  ForcedParts forced_;
+  std::vector<Gradient> gradients_;                        // what the backward adds to gradients
   std::map<std::string, std::set<int>> gradientPrograms_;  // by parameter
   int sumsProgram_ = 0;                                    // that counts loss and tokens
 };
