@@ -1,5 +1,7 @@
 #include "frontend/testing.h"
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +14,22 @@
 #include "onnx/defs/parser.h"
 
 namespace oriel::testing {
+
+namespace {
+
+const char kConstants[] = R"(
+    f = Constant<value_floats = [1.0, -2.0, 3.0, -4.0, 5.0, -6.0]>()
+    i = Constant<value_ints = [1, 2, 3, 4, 5, 6]>()
+    matrix = Constant<value_ints = [2, 3]>()
+    m = Reshape(f, matrix)
+    n = Reshape(i, matrix)
+    zero = Constant<value_ints = [0]>()
+    one = Constant<value_ints = [1]>()
+    two = Constant<value_ints = [2]>()
+    last = Constant<value_ints = [-1]>()
+)";
+
+}  // namespace
 
 std::unique_ptr<onnx::ModelProto> parseModel(const std::string& text) {
   auto model = std::make_unique<onnx::ModelProto>();
@@ -70,6 +88,31 @@ Imported importText(const std::string& text, const ImportOptions& options, bool 
 std::string opsOf(const std::string& model, const ImportOptions& options) {
   Imported imported = importText(model, options);
   return imported.ir.empty() ? "failed: " + imported.errors : imported.ops;
+}
+
+std::string valueOf(const std::string& body, int opset) {
+  Imported imported = importText(modelText(
+      "g (float[1] unused) => (float[] y) {" + std::string(kConstants) + body + "}", opset));
+  if (!imported.errors.empty()) {
+    return imported.errors;
+  }
+  EXPECT_EQ(imported.ops, "") << imported.ir;
+  auto start = imported.ir.find("value = ");
+  auto end = imported.ir.find("} : ()");
+  return start == std::string::npos || end == std::string::npos
+             ? imported.ir
+             : imported.ir.substr(start + 8, end - start - 8);
+}
+
+std::string opsOfBody(const std::string& inputs, const std::string& body, int opset) {
+  return opsOf(modelText(
+      "g (" + inputs + ") => (float[] y) {" + std::string(kConstants) + body + "}", opset));
+}
+
+std::string irOfBody(const std::string& inputs, const std::string& body, int opset) {
+  Imported imported = importText(modelText(
+      "g (" + inputs + ") => (float[] y) {" + std::string(kConstants) + body + "}", opset));
+  return imported.ir + imported.errors;
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -26,6 +26,14 @@ Imported importFile(const ModelFile& model, const ImportOptions& options, bool s
 // Imported::ops, or "failed: " and why.
 std::string opsOf(const std::string& model, const ImportOptions& options = {});
 
+// Of a graph with this body and the output y, which may use constants: floats f [6], m [2, 3];
+// integers i [6], n [2, 3]; zero, one, two and last (-1), of one element each.
+// What y folds to, "dense<[2, 3]> : tensor<2xi64>", or the errors.
+std::string valueOf(const std::string& body, int opset = 20);
+// Likewise with inputs, "float[2] x": as opsOf(), and the IR with the errors.
+std::string opsOfBody(const std::string& inputs, const std::string& body, int opset = 20);
+std::string irOfBody(const std::string& inputs, const std::string& body, int opset = 20);
+
 // A folder that is removed at the end of the scope.
 class TemporaryFolder {
  public:

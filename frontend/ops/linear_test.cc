@@ -1,0 +1,116 @@
+// Importers of products: matrices, einsum, convolution. Where operands are constants the result
+// folds, so the value shows that the import means what ONNX says; elsewhere the ops that were made
+// do.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "frontend/testing.h"
+
+namespace oriel {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::irOfBody;
+using testing::opsOfBody;
+using testing::valueOf;
+
+TEST(Linear, MatMulBecomesLinearOrMatmul) {
+  EXPECT_EQ(opsOfBody("float[2, 4, 3] x, float[3, 5] w", "y = MatMul(x, w)"), "linear");
+  EXPECT_EQ(opsOfBody("float[4, 3] x, float[3, 5] w", "y = MatMul(x, w)"), "matmul");
+  EXPECT_EQ(opsOfBody("float[2, 1, 4, 3] x, float[5, 3, 6] w", "y = MatMul(x, w)"),
+            "broadcast broadcast matmul");
+  EXPECT_THAT(irOfBody("float[3] x, float[2, 3, 5] w", "y = MatMul(x, w)"),
+              HasSubstr("-> (tensor<2x5xf32>"));
+  EXPECT_THAT(irOfBody("float[2, 4, 3] x, float[3] w", "y = MatMul(x, w)"),
+              HasSubstr("-> (tensor<2x4xf32>"));
+  EXPECT_THAT(irOfBody("float[3] x, float[3] w", "y = MatMul(x, w)"), HasSubstr("-> (tensor<f32>"));
+  EXPECT_THAT(irOfBody("float[2, 4, 3] x, float[3, 3, 5] w", "y = MatMul(x, w)"),
+              HasSubstr("don't broadcast"));
+}
+
+TEST(Linear, Einsum) {
+  // Without a sum it is a product of elements, which folds.
+  EXPECT_THAT(valueOf("y = Einsum<equation = \"i,j->ij\">(two, i)"), HasSubstr("tensor<1x6xi64>"));
+  EXPECT_EQ(valueOf("p = Einsum<equation = \"ij->j\">(n)\n y = Identity(p)"),
+            "dense<[5, 7, 9]> : tensor<3xi64>");
+  EXPECT_EQ(valueOf("y = Einsum<equation = \"ij -> ji\">(n)"),
+            "dense<[[1, 4], [2, 5], [3, 6]]> : tensor<3x2xi64>");
+  EXPECT_EQ(opsOfBody("float[2, 4, 8, 3] q, float[2, 4, 9, 3] k",
+                      "y = Einsum<equation = \"bhqd,bhkd->bhqk\">(q, k)"),
+            "transpose matmul");
+  EXPECT_EQ(
+      opsOfBody("float[2, 4, 3] x, float[3, 5] w", "y = Einsum<equation = \"...d,de\">(x, w)"),
+      "linear");
+  EXPECT_THAT(irOfBody("float[2, 3, 4] x, float[3, 4, 5] w, float[5, 6] v",
+                       "y = Einsum<equation = \"bhd,hde,ef->fb\">(x, w, v)"),
+              HasSubstr("-> (tensor<6x2xf32>"));
+  EXPECT_THAT(irOfBody("float[3] x, float[3] w", "y = Einsum<equation = \"i,i\">(x, w)"),
+              HasSubstr("-> (tensor<f32>"));
+  // Heads are outside of their elements in the product, as they are in the output.
+  EXPECT_EQ(opsOfBody("float[2, 4, 6] x, float[6, 5, 3] w",
+                      "y = Einsum<equation = \"bnd,dkh->bnhk\">(x, w)"),
+            "transpose reshape linear reshape");
+}
+
+TEST(Linear, EinsumDiagonal) {
+  EXPECT_EQ(opsOfBody("float[2, 3, 2] x", "y = Einsum<equation = \"iji->ij\">(x)"),
+            "transpose reshape gather transpose");
+  EXPECT_THAT(irOfBody("float[3, 3] x", "y = Einsum<equation = \"ii\">(x)"),
+              HasSubstr("-> (tensor<f32>"));
+}
+
+TEST(Linear, EinsumErrors) {
+  auto errors = [](const std::string& equation) {
+    return irOfBody("float[2, 2] x, float[2, 3] w",
+                    "y = Einsum<equation = \"" + equation + "\">(x, w)");
+  };
+  EXPECT_THAT(errors("ij,kj->ik"), HasSubstr("the sizes 2 and 3"));
+  EXPECT_THAT(errors("ij->ij"), HasSubstr("2 operands"));
+  EXPECT_THAT(errors("ijk,ij->i"), HasSubstr("the term \"ijk\""));
+  EXPECT_THAT(errors("i..,ij->i"), HasSubstr("the term \"i..\""));
+  EXPECT_THAT(errors("ij,jk->iz"), HasSubstr("in no operand"));
+  EXPECT_THAT(errors(""), HasSubstr("2 operands"));
+}
+
+TEST(Linear, Gemm) {
+  EXPECT_THAT(irOfBody("float[4, 3] x, float[5, 3] w, float[5] b", "y = Gemm<transB = 1>(x, w, b)"),
+              HasSubstr("oriel.linear %arg0, %arg1, %arg2 {transpose_weight = true}"));
+  EXPECT_EQ(opsOfBody("float[3, 4] x, float[3, 5] w, float[4, 1] c",
+                      "y = Gemm<transA = 1, alpha = 2.0, beta = 3.0>(x, w, c)"),
+            "transpose linear mul mul add");
+}
+
+TEST(Linear, Conv) {
+  EXPECT_THAT(irOfBody("float[1, 3, 5, 5] x, float[4, 3, 3, 3] w",
+                       "y = Conv<auto_pad = \"SAME_UPPER\", strides = [2, 2]>(x, w)"),
+              AllOf(HasSubstr("pads = array<i64: 1, 1, 1, 1>"), HasSubstr("tensor<1x4x3x3xf32>")));
+  EXPECT_THAT(irOfBody("float[1, 3, 5] x, float[4, 3, 3, 3] w", "y = Conv(x, w)"),
+              HasSubstr("convolves"));
+  EXPECT_THAT(irOfBody("float[1, 3, 5] x, float[4, 3, 3] w", "y = Conv<strides = [0]>(x, w)"),
+              HasSubstr("stride"));
+}
+
+// PyTorch's exporter gives a convolution without a bias one of zeros, not always of a fitting
+// shape.
+TEST(Linear, ConvWithABiasOfZeros) {
+  EXPECT_EQ(opsOfBody("float[1, 3, 5] x, float[2, 3, 3] w",
+                      "z = CastLike(zero, x)\n s = Constant<value_ints = [2, 2]>()\n"
+                      "b = Expand(z, s)\n y = Conv(x, w, b)"),
+            "conv");
+}
+
+TEST(Linear, ConvTranspose) {
+  EXPECT_THAT(
+      irOfBody("float[1, 4, 5] x, float[4, 3, 3] w", "y = ConvTranspose<auto_pad = \"FOO\">(x, w)"),
+      HasSubstr("does not know auto_pad \"FOO\""));
+  EXPECT_THAT(irOfBody("float[1, 4, 5] x, float[4, 3, 3] w",
+                       "y = ConvTranspose<strides = [2], output_padding = [1]>(x, w)"),
+              HasSubstr("-> (tensor<1x3x12xf32>"));
+  EXPECT_EQ(
+      opsOfBody("float[1, 4, 5] x, float[4, 3, 3] w, float[3] b", "y = ConvTranspose(x, w, b)"),
+      "conv_input_grad reshape add");
+}
+
+}  // namespace
+}  // namespace oriel
