@@ -38,8 +38,10 @@ struct TypedModel {
   std::vector<Part> timedParts;  // as `parts`, with times; empty until they are asked for
 };
 
+// Of a model before `train`; null if it has none.
 mlir::func::FuncOp mainOf(mlir::ModuleOp module);
 
+// The model's parts with the stage of each.
 PartsInStages partsInStages(const TypedModel& typed, std::vector<int64_t> stageOf,
                             const Recipe& recipe);
 

@@ -21,7 +21,9 @@ def MatmulOp : Oriel_Op<"matmul",
     that the operand is stored `[b.., k.., m..]` or `[b.., n.., k..]`.
 
     Example: `%2 = oriel.matmul %0, %1 {transpose_rhs = true} : (tensor<2x4x8xf32>,
-    tensor<2x6x8xf32>) -> tensor<2x4x6xf32>`. Made by the importer, by `raise` and by autodiff;
+    tensor<2x6x8xf32>) -> tensor<2x4x6xf32>`; with rows of 2 x 4, `oriel.matmul %0, %1
+    {row_dims = 2 : i64} : (tensor<3x2x4x8xf32>, tensor<3x8x6xf32>) -> tensor<3x2x4x6xf32>`.
+    Made by the importer, by `raise` and by autodiff;
     removed by `lower`.
   }];
   let results = (outs Oriel_FloatTensor:$result);

@@ -14,6 +14,15 @@ absl::StatusOr<DType> CheckProduct(const KernelSpec& spec, const Shape& shape) {
   return type;
 }
 
+// The product of sizes from a file, which may be too large where the tensor has another one of 0.
+absl::StatusOr<int64_t> CheckedSize(const KernelSpec& spec, const Shape& sizes) {
+  int64_t product = 1;
+  for (int64_t size : sizes) {
+    if (__builtin_mul_overflow(product, size, &product)) return Malformed(spec, "sizes don't fit");
+  }
+  return product;
+}
+
 // The last operand is added to result 0.
 absl::Status CheckAddend(const KernelSpec& spec) {
   const TensorSpec& result = spec.results[0];
@@ -54,10 +63,10 @@ absl::StatusOr<GemmShape> MatmulShape(const KernelSpec& spec) {
   };
   const Shape m_sizes = part(lhs, m, rows), k_sizes = part(lhs, k, sum);
   const Shape n_sizes = part(rhs, n, columns);
-  shape.batch = SizeOf(lhs, 0, batch);
-  shape.m = runtime::NumElements(m_sizes);
-  shape.k = runtime::NumElements(k_sizes);
-  shape.n = runtime::NumElements(n_sizes);
+  ORIEL_ASSIGN_OR_RETURN(shape.batch, CheckedSize(spec, part(lhs, 0, batch)));
+  ORIEL_ASSIGN_OR_RETURN(shape.m, CheckedSize(spec, m_sizes));
+  ORIEL_ASSIGN_OR_RETURN(shape.k, CheckedSize(spec, k_sizes));
+  ORIEL_ASSIGN_OR_RETURN(shape.n, CheckedSize(spec, n_sizes));
   shape.factors = spec.operands[0].dtype;
   ORIEL_RETURN_IF_ERROR(CheckOperand(
       spec, 1, shape.factors, shape.transpose_b ? join(n_sizes, k_sizes) : join(k_sizes, n_sizes)));

@@ -1,6 +1,7 @@
 #include "kernels/linear/linear.h"
 
 #include "kernels/testing.h"
+#include "runtime/base/status_testing.h"
 
 namespace oriel::kernels {
 namespace {
@@ -83,6 +84,22 @@ TEST(LinearTest, MatmulOfSeveralDims) {
                                    {"column_dims", int64_t{2}}};
     ExpectClose(RunKernel("matmul", {a, b}, {{DType::kF32, joined(m, n)}}, attributes)[0],
                 Product(a.values(), b.values(), 2, 6, 14, 20, ta, tb), 5);
+  }
+}
+
+TEST(LinearTest, MatmulOfDimsThatAreNotThere) {
+  const TensorSpec x{DType::kF32, {2, 2}};
+  for (const char* name : {"row_dims", "sum_dims", "column_dims"}) {
+    for (int64_t count : {int64_t{0}, int64_t{-1}, int64_t{2}, int64_t{1} << 62}) {
+      KernelSpec spec;
+      spec.kernel = "matmul";
+      spec.operands = {x, x};
+      spec.results = {x};
+      spec.attributes = {{name, count}};
+      EXPECT_THAT(MatmulShape(spec), runtime::StatusIs(absl::StatusCode::kInvalidArgument,
+                                                       ::testing::HasSubstr("ranks don't fit")))
+          << name << " " << count;
+    }
   }
 }
 

@@ -158,7 +158,11 @@ mlir::LogicalResult applyRaise(mlir::Operation* function, mlir::RewritePatternSe
   mlir::GreedyRewriteConfig config;
   // Top-down: a layer is seen from its end only once what it is made of is raised.
   config.setUseTopDownTraversal(true);
-  return mlir::applyPatternsGreedily(function, std::move(patterns), config);
+  if (failed(mlir::applyPatternsGreedily(function, std::move(patterns), config))) {
+    return function->emitError(
+        "is still changed by patterns after many rounds; this is a bug of Oriel");
+  }
+  return mlir::success();
 }
 
 }  // namespace oriel

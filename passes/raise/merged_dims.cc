@@ -7,7 +7,8 @@ namespace {
 std::optional<std::pair<mlir::Value, int64_t>> wholeDim(mlir::Operation* op,
                                                         const ir::ShardingRule& rule, int factor) {
   for (auto [operand, dims] : llvm::zip_equal(op->getOperands(), rule.operands)) {
-    if (!operand.getDefiningOp<ir::ShardableOpInterface>()) continue;
+    auto producer = operand.getDefiningOp<ir::ShardableOpInterface>();
+    if (!producer || producer->hasTrait<mlir::OpTrait::ConstantLike>()) continue;
     for (auto [dim, factors] : llvm::enumerate(dims)) {
       bool isWhole = factors.size() == 1 && factors.front() == factor;
       if (isWhole && tensorType(operand).getDimSize(dim) == rule.factors[factor].size) {

@@ -48,7 +48,7 @@ bool hasSingleDims(ir::MatmulOp op) {
   return op.getRowDims() == 1 && op.getSumDims() == 1 && op.getColumnDims() == 1;
 }
 
-// The product that a value is, of one dimension of rows and one of columns.
+// The product that a value is, of one dimension of rows, of columns and of summands.
 ir::MatmulOp matchProduct(Value value) {
   auto product = value.getDefiningOp<ir::MatmulOp>();
   return product && hasSingleDims(product) ? product : ir::MatmulOp();

@@ -1,3 +1,4 @@
+#include "ir/oriel/matmul_dims.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
@@ -130,6 +131,38 @@ struct SliceBeforeTranspose : mlir::OpRewritePattern<ir::SliceOp> {
     Value slice =
         ir::SliceOp::create(rewriter, op.getLoc(), transpose.getInput(), starts, limits, strides);
     rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, slice, transpose.getPermutation());
+    return success();
+  }
+};
+
+// Whether the transpose exchanges two groups of dimensions behind the batch: [b.., y.., x..] →
+// [b.., x.., y..].
+bool exchanges(ir::TransposeOp transpose, size_t batch, size_t x, size_t y) {
+  llvm::SmallVector<int64_t> expected(batch + x + y);
+  for (size_t d = 0; d < batch; ++d) expected[d] = d;
+  for (size_t d = 0; d < x; ++d) expected[batch + d] = batch + y + d;
+  for (size_t d = 0; d < y; ++d) expected[batch + x + d] = batch + d;
+  return transpose && transpose.getPermutation() == llvm::ArrayRef(expected);
+}
+
+// matmul(x, transpose(y)) → matmul(x, y) that reads y as it is stored; likewise of x.
+struct TransposeInProduct : mlir::OpRewritePattern<ir::MatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::MatmulOp op, PatternRewriter& rewriter) const override {
+    const size_t batch = ir::MatmulDims::of(op)->batch.size();
+    auto without = [&](Value factor, size_t first, size_t second) {
+      auto transpose = factor.getDefiningOp<ir::TransposeOp>();
+      return exchanges(transpose, batch, first, second) ? transpose.getInput() : Value();
+    };
+    size_t rows = op.getRowDims(), sum = op.getSumDims(), columns = op.getColumnDims();
+    bool ta = op.getTransposeLhs(), tb = op.getTransposeRhs();
+    Value lhs = without(op.getLhs(), ta ? sum : rows, ta ? rows : sum);
+    Value rhs = without(op.getRhs(), tb ? columns : sum, tb ? sum : columns);
+    if (!lhs && !rhs) return rewriter.notifyMatchFailure(op, "no factor is transposed");
+    rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, lhs ? lhs : op.getLhs(), rhs ? rhs : op.getRhs(),
+                                              ta != (lhs != Value()), tb != (rhs != Value()), rows,
+                                              sum, columns);
     return success();
   }
 };
@@ -287,10 +320,11 @@ struct RaiseLayout : impl::RaiseLayoutBase<RaiseLayout> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
     addSplitMergedDims(patterns);
-    patterns.add<ReshapeBeforeLinear, LinearBeforeTranspose, SliceBeforeTranspose,
-                 TransposeOfUnitDims, GatherOfOneRow, RopeBeforeTranspose, AttentionBeforeTranspose,
-                 NormBeforeTranspose<ir::RmsNormOp>, NormBeforeTranspose<ir::LayerNormOp>>(
-        &getContext());
+    patterns
+        .add<ReshapeBeforeLinear, LinearBeforeTranspose, SliceBeforeTranspose, TransposeInProduct,
+             TransposeOfUnitDims, GatherOfOneRow, RopeBeforeTranspose, AttentionBeforeTranspose,
+             NormBeforeTranspose<ir::RmsNormOp>, NormBeforeTranspose<ir::LayerNormOp>>(
+            &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

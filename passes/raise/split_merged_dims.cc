@@ -1,9 +1,10 @@
 #include "passes/raise/split_merged_dims.h"
 
+#include "ir/oriel/inference.h"
 #include "ir/oriel/matmul_dims.h"
 #include "ir/oriel/vjp_util.h"
+#include "llvm/ADT/MapVector.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 #include "passes/raise/merged_dims.h"
 
 namespace oriel {
@@ -33,7 +34,9 @@ std::optional<Parts> matchSplit(ir::ReshapeOp op) {
   for (auto [dim, factors] : llvm::enumerate(rule.operands.front())) {
     const int64_t size = tensorType(op.getInput()).getDimSize(dim);
     llvm::SmallVector<int64_t> part = {size};  // innermost first
-    if (factors.size() > 1) {
+    int64_t ofFactors = 1;                     // less where sizes straddle
+    for (int factor : factors) ofFactors *= rule.factors[factor].size;
+    if (factors.size() > 1 && ofFactors == size) {
       llvm::SmallVector<int64_t> merged = mergedSizes(op.getInput(), dim);
       int64_t inner = 1;
       for (int factor : llvm::reverse(factors)) {
@@ -50,10 +53,10 @@ std::optional<Parts> matchSplit(ir::ReshapeOp op) {
   return splits ? std::optional(parts) : std::nullopt;
 }
 
-// Where an operand repeats elements, its parts are of size 1.
+// Whether a dimension is in several parts. What an operand repeats is of size 1, in any parts.
 bool isSplit(llvm::ArrayRef<int64_t> part) { return part.size() > 1 && ir::elementCount(part) > 1; }
 
-// Of the operands of a pointwise op, which broadcast to its result.
+// Of operands that broadcast to the result.
 llvm::SmallVector<Parts> broadcastParts(mlir::Operation* op, const Parts& parts) {
   llvm::SmallVector<Parts> operands;
   for (Value operand : op->getOperands()) {
@@ -99,7 +102,10 @@ llvm::SmallVector<Parts> factorParts(ir::MatmulOp op, const Parts& parts) {
 // more dimensions, or that work along what is split. Layers can't: positions that are apart behind
 // the last block of a tower would be so in that block alone, which is to be as the others are.
 std::optional<llvm::SmallVector<Parts>> operandParts(mlir::Operation* op, const Parts& parts) {
-  if (op->hasTrait<ir::Pointwise>() && op->getNumResults() == 1) return broadcastParts(op, parts);
+  if (op->getNumResults() != 1) return std::nullopt;
+  if (op->hasTrait<ir::Pointwise>() || llvm::isa<ir::BroadcastOp>(op)) {
+    return broadcastParts(op, parts);
+  }
   if (auto softmax = llvm::dyn_cast<ir::SoftmaxOp>(op)) {
     if (parts[softmax.getDim()].size() > 1) return std::nullopt;
     return {{parts}};
@@ -162,34 +168,16 @@ std::optional<Parts> inputParts(ir::ReshapeOp op, const Parts& parts) {
   return before;
 }
 
-// Whether a value can be had in these parts and nothing is split for it: they meet where they were
-// merged, before ops that are of this value alone.
-bool wasMerged(Value value, const Parts& parts) {
-  if (llvm::none_of(parts, isSplit) || mlir::matchPattern(value, mlir::m_Constant())) return true;
-  mlir::Operation* op = value.getDefiningOp();
-  if (!op) return false;
-  if (auto reshape = llvm::dyn_cast<ir::ReshapeOp>(op)) {
-    std::optional<Parts> before = inputParts(reshape, parts);
-    return before && wasMerged(reshape.getInput(), *before);
-  }
-  if (!value.hasOneUse()) return false;
-  auto operands = operandParts(op, parts);
-  if (!operands) return false;
-  for (auto [operand, own] : llvm::zip_equal(op->getOperands(), *operands)) {
-    if (!wasMerged(operand, own)) return false;
-  }
-  return true;
-}
-
 // The op of operands in parts.
-Value splitOp(PatternRewriter& rewriter, mlir::Operation* op, llvm::ArrayRef<Parts> operandParts,
-              const Parts& parts) {
-  mlir::IRMapping operands;
-  for (auto [operand, own] : llvm::zip_equal(op->getOperands(), operandParts)) {
-    mlir::RankedTensorType type = tensorType(operand).clone(joined(own));
-    operands.map(operand, ir::reshapeTo(rewriter, op->getLoc(), operand, type));
+Value splitOp(PatternRewriter& rewriter, mlir::Operation* op, llvm::ArrayRef<Value> operands,
+              llvm::ArrayRef<Parts> ofOperands, const Parts& parts) {
+  mlir::IRMapping mapping;
+  for (auto [operand, own] : llvm::zip_equal(op->getOperands(), operands)) {
+    mapping.map(operand, own);
   }
-  mlir::Operation* copy = rewriter.clone(*op, operands);
+  mlir::Operation* copy = rewriter.clone(*op, mapping);
+  // An operand may come twice, in different parts.
+  copy->setOperands(operands);
   Value result = copy->getResult(0);
   result.setType(tensorType(result).clone(joined(parts)));
   auto dimsBefore = [](const Parts& all, size_t dim) {
@@ -199,7 +187,7 @@ Value splitOp(PatternRewriter& rewriter, mlir::Operation* op, llvm::ArrayRef<Par
     softmax.setDim(dimsBefore(parts, softmax.getDim()));
   }
   if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(copy)) {
-    const Parts& before = operandParts.front();
+    const Parts& before = ofOperands.front();
     llvm::SmallVector<int64_t> permutation;
     for (int64_t from : transpose.getPermutation()) {
       const int64_t first = dimsBefore(before, from);
@@ -215,9 +203,101 @@ Value splitOp(PatternRewriter& rewriter, mlir::Operation* op, llvm::ArrayRef<Par
   return result;
 }
 
+// The ops between a reshape that splits dimensions and those that merged them.
+class MergedRegion {
+ public:
+  // Whether the value can be had in these parts and nothing is split for it: all of the split
+  // vanishes where dimensions were merged, behind ops that nothing else reads.
+  bool find(Value root, const Parts& parts) {
+    block_ = root.getParentBlock();
+    open_.emplace_back(root, parts);
+    while (!open_.empty()) {
+      auto [value, own] = open_.pop_back_val();
+      if (!visit(value, own)) return false;
+    }
+    for (const auto& [value, own] : inner_) {
+      for (mlir::Operation* user : value.getUsers()) {
+        const bool isEnd = value == root && llvm::isa<ir::ReshapeOp>(user);
+        if (!isEnd && !hasInner(user)) return false;
+      }
+    }
+    return hasInner(root.getDefiningOp());
+  }
+
+  // The root in its parts; what was there before is unused.
+  Value build(PatternRewriter& rewriter) {
+    std::vector<mlir::Operation*> ops;
+    for (const auto& [value, own] : inner_) ops.push_back(value.getDefiningOp());
+    llvm::sort(ops, [](mlir::Operation* a, mlir::Operation* b) { return a->isBeforeInBlock(b); });
+    llvm::DenseMap<Value, Value> made;
+    for (mlir::Operation* op : ops) {
+      Value value = op->getResult(0);
+      const Parts& own = inner_.find(value)->second;
+      rewriter.setInsertionPoint(op);
+      auto inParts = [&](Value operand, const Parts& parts) {
+        auto found = made.find(operand);
+        Value from = found == made.end() ? operand : found->second;
+        return ir::reshapeTo(rewriter, op->getLoc(), from, tensorType(from).clone(joined(parts)));
+      };
+      if (llvm::isa<ir::ReshapeOp>(op)) {
+        made[value] = inParts(op->getOperand(0), own);
+        continue;
+      }
+      llvm::SmallVector<Parts> ofOperands = *operandParts(op, own);
+      llvm::SmallVector<Value> operands;
+      for (auto [operand, parts] : llvm::zip_equal(op->getOperands(), ofOperands)) {
+        operands.push_back(inParts(operand, parts));
+      }
+      made[value] = splitOp(rewriter, op, operands, ofOperands, own);
+    }
+    return made.lookup(inner_.front().first);
+  }
+
+  void erase(PatternRewriter& rewriter) {
+    std::vector<mlir::Operation*> ops;
+    for (const auto& [value, own] : inner_) ops.push_back(value.getDefiningOp());
+    llvm::sort(ops, [](mlir::Operation* a, mlir::Operation* b) { return b->isBeforeInBlock(a); });
+    for (mlir::Operation* op : ops) rewriter.eraseOp(op);
+  }
+
+ private:
+  bool hasInner(mlir::Operation* op) const {
+    return op && op->getNumResults() == 1 && inner_.contains(op->getResult(0));
+  }
+
+  bool visit(Value value, const Parts& parts) {
+    if (static_cast<int64_t>(joined(parts).size()) > ir::kMaxRank) return false;
+    if (auto known = inner_.find(value); known != inner_.end()) return known->second == parts;
+    mlir::Operation* op = value.getDefiningOp();
+    if (llvm::none_of(parts, isSplit) || (op && op->hasTrait<mlir::OpTrait::ConstantLike>())) {
+      return true;
+    }
+    if (!op || op->getBlock() != block_) return false;
+    if (auto reshape = llvm::dyn_cast<ir::ReshapeOp>(op)) {
+      std::optional<Parts> before = inputParts(reshape, parts);
+      if (!before) return false;
+      if (llvm::none_of(*before, isSplit)) return true;  // it merged them
+      inner_.try_emplace(value, parts);
+      open_.emplace_back(reshape.getInput(), std::move(*before));
+      return true;
+    }
+    auto operands = operandParts(op, parts);
+    if (!operands) return false;
+    inner_.try_emplace(value, parts);
+    for (auto [operand, own] : llvm::zip_equal(op->getOperands(), *operands)) {
+      open_.emplace_back(operand, std::move(own));
+    }
+    return true;
+  }
+
+  mlir::Block* block_ = nullptr;
+  llvm::SmallVector<std::pair<Value, Parts>> open_;
+  llvm::MapVector<Value, Parts> inner_;  // with the root first
+};
+
 // reshape(op(x)) that splits dimensions that x was merged from → op(reshape(x)), where the two
-// meet.
-struct SplitBeforeOp : mlir::OpRewritePattern<ir::ReshapeOp> {
+// meet, for all ops in between.
+struct SplitBeforeOps : mlir::OpRewritePattern<ir::ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::ReshapeOp op, PatternRewriter& rewriter) const override {
@@ -226,18 +306,29 @@ struct SplitBeforeOp : mlir::OpRewritePattern<ir::ReshapeOp> {
     if (!producer || llvm::isa<ir::ReshapeOp>(producer)) {
       return rewriter.notifyMatchFailure(op, "of no op that could have more dimensions");
     }
+    auto splitsAlike = [&](mlir::Operation* user) {
+      return llvm::isa<ir::ReshapeOp>(user) && user->getResult(0).getType() == op.getType();
+    };
+    if (!llvm::all_of(input.getUsers(), splitsAlike)) {
+      return rewriter.notifyMatchFailure(op, "the input is used otherwise as well");
+    }
     std::optional<Parts> parts = matchSplit(op);
-    if (!parts || !wasMerged(input, *parts)) {
+    MergedRegion region;
+    if (!parts || !region.find(input, *parts)) {
       return rewriter.notifyMatchFailure(op, "not all that is split was merged");
     }
-    Value result = splitOp(rewriter, producer, *operandParts(producer, *parts), *parts);
-    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), result);
+    Value split = region.build(rewriter);
+    for (mlir::Operation* user : llvm::make_early_inc_range(input.getUsers())) {
+      rewriter.setInsertionPoint(user);
+      rewriter.replaceOpWithNewOp<ir::ReshapeOp>(user, op.getType(), split);
+    }
+    region.erase(rewriter);
     return success();
   }
 };
 
 // reshape(transpose(x)) that only splits dimensions, or drops those of size 1 →
-// transpose(reshape(x)), where the transpose meets others.
+// transpose(reshape(x)), where the transpose meets others; also where nothing was merged.
 struct SplitBeforeTranspose : mlir::OpRewritePattern<ir::ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -346,7 +437,7 @@ struct MergeAfterSlice : mlir::OpRewritePattern<ir::SliceOp> {
 }  // namespace
 
 void addSplitMergedDims(mlir::RewritePatternSet& patterns) {
-  patterns.add<SplitBeforeOp, SplitBeforeTranspose, MergeAfterTranspose, MergeAfterSlice>(
+  patterns.add<SplitBeforeOps, SplitBeforeTranspose, MergeAfterTranspose, MergeAfterSlice>(
       patterns.getContext());
 }
 

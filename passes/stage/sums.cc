@@ -1,5 +1,6 @@
 #include "passes/stage/sums.h"
 
+#include <algorithm>
 #include <map>
 
 #include "ir/oriel/location.h"

@@ -125,6 +125,7 @@ class BlockFinder {
       if (!apart) return fail("two dimensions of one op would be cut by the same ranks");
     }
     own.emplace(factor, range);
+    assigned_.emplace_back(op, factor);
     return true;
   }
 
@@ -133,6 +134,7 @@ class BlockFinder {
     if (range.size == 1) return true;
     auto [seen, isNew] = traced_.try_emplace({value, dim}, range);
     if (!isNew) return seen->second == range || fail("a value would be cut in two ways");
+    tracedInOrder_.emplace_back(value, dim);
     if (llvm::isa<mlir::BlockArgument>(value)) return traceArgument(value, dim, range);
     auto result = llvm::cast<mlir::OpResult>(value);
     Operation* op = result.getOwner();
@@ -221,19 +223,38 @@ class BlockFinder {
     if (range.size == 1 || !isSmallActivation(op, value)) return trace(value, dim, range);
     // In vain once each: the way back from one may lead through others.
     if (taken_.count({value, dim}) == 0) {
-      TensorBlock block = block_;
-      OpCuts ops = ops_;
-      Traced traced = traced_;
-      std::string why = why_;
+      const Mark before = mark();
       if (trace(value, dim, range)) return true;
-      block_ = std::move(block);
-      ops_ = std::move(ops);
-      traced_ = std::move(traced);
-      why_ = std::move(why);
+      goBack(before);
       taken_.insert({value, dim});
     }
     takesActivations_ = true;
     return true;
+  }
+
+  // What has been found so far.
+  struct Mark {
+    size_t cuts, ops, assigned, traced;
+    std::string indivisible, why;
+  };
+
+  Mark mark() const {
+    return {block_.cuts.size(),    ops_.size(),        assigned_.size(),
+            tracedInOrder_.size(), block_.indivisible, why_};
+  }
+
+  void goBack(const Mark& mark) {
+    block_.cuts.resize(mark.cuts);
+    block_.indivisible = mark.indivisible;
+    why_ = mark.why;
+    for (; assigned_.size() > mark.assigned; assigned_.pop_back()) {
+      auto [op, factor] = assigned_.back();
+      ops_[op].erase(factor);
+    }
+    while (ops_.size() > mark.ops) ops_.pop_back();
+    for (; tracedInOrder_.size() > mark.traced; tracedInOrder_.pop_back()) {
+      traced_.erase(tracedInOrder_.back());
+    }
   }
 
   bool isSmallActivation(Operation* op, Value value) const {
@@ -302,8 +323,10 @@ class BlockFinder {
              std::pair(b.first.getAsOpaquePointer(), b.second);
     }
   };
-  using Traced = std::map<std::pair<Value, int64_t>, RankRange, Less>;
-  Traced traced_;
+  std::map<std::pair<Value, int64_t>, RankRange, Less> traced_;
+  // In the order in which they came into `ops_` and `traced_`.
+  std::vector<std::pair<Operation*, int>> assigned_;
+  std::vector<std::pair<Value, int64_t>> tracedInOrder_;
   std::set<std::pair<Value, int64_t>, Less> taken_;  // small activations whose trace ended nowhere
   llvm::DenseMap<Operation*, std::unique_ptr<ShardingRule>> rules_;
 };

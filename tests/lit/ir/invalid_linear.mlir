@@ -46,6 +46,15 @@ func.func @matmul_no_dims(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>) {
 
 // -----
 
+func.func @matmul_huge_dims(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>) {
+  // expected-error@+2 {{expects operands with the same leading dimensions before 4611686018427387904 + 1 and 1 + -1 others}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.matmul %x, %y {row_dims = 4611686018427387904 : i64, column_dims = -1 : i64} : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
 func.func @linear_weight_rank(%x: tensor<4x8xf32>, %w: tensor<8xf32>) {
   // expected-error@+2 {{expects a weight of rank 2, got the shape [8]}}
   // expected-error@+1 {{failed to infer returned types}}

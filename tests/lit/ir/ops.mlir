@@ -165,9 +165,12 @@ func.func @activation(%x: tensor<4xf32>) {
 
 // CHECK-LABEL: @linear
 func.func @linear(%x: tensor<2x4x8xf32>, %y: tensor<2x6x8xf32>, %w: tensor<16x8xf32>,
-                  %bias: tensor<16xf32>, %dy: tensor<2x4x16xf32>) {
+                  %bias: tensor<16xf32>, %dy: tensor<2x4x16xf32>, %a: tensor<3x2x4x8xf32>,
+                  %b: tensor<3x8x6x5xf32>) {
   // CHECK: oriel.matmul %{{.*}}, %{{.*}} {transpose_rhs = true}
   %0 = oriel.matmul %x, %y {transpose_rhs = true} : (tensor<2x4x8xf32>, tensor<2x6x8xf32>) -> tensor<2x4x6xf32>
+  // CHECK: oriel.matmul %{{.*}}, %{{.*}} {column_dims = 2 : i64, row_dims = 2 : i64}
+  %m = oriel.matmul %a, %b {row_dims = 2 : i64, sum_dims = 1 : i64, column_dims = 2 : i64} : (tensor<3x2x4x8xf32>, tensor<3x8x6x5xf32>) -> tensor<3x2x4x6x5xf32>
   // CHECK: oriel.linear %{{.*}}, %{{.*}}, %{{.*}} {transpose_weight = true}
   %1 = oriel.linear %x, %w, %bias {transpose_weight = true} : (tensor<2x4x8xf32>, tensor<16x8xf32>, tensor<16xf32>) -> tensor<2x4x16xf32>
   // CHECK: oriel.linear %{{.*}}, %{{.*}} : (tensor<2x4x16xf32>, tensor<16x8xf32>)

@@ -269,3 +269,42 @@ func.func @unit_dimension_dropped(%x: tensor<2x6x1x4xf32>) -> tensor<6x2x4xf32> 
   %1 = oriel.reshape %0 : (tensor<6x2x1x4xf32>) -> tensor<6x2x4xf32>
   return %1 : tensor<6x2x4xf32>
 }
+
+// -----
+
+// Products read a factor as it is stored.
+// CHECK-LABEL: func.func @transposed_factors
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x6x8xf32>, %[[Z:[a-z0-9]+]]: tensor<2x3x6xf32>)
+// CHECK-NEXT: %[[Y:.*]] = oriel.matmul %[[X]], %[[Z]] {transpose_lhs = true, transpose_rhs = true}
+// CHECK-NEXT: return %[[Y]]
+func.func @transposed_factors(%x: tensor<2x6x8xf32>, %z: tensor<2x3x6xf32>) -> tensor<2x8x3xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 0, 2, 1>} : (tensor<2x6x8xf32>) -> tensor<2x8x6xf32>
+  %1 = oriel.transpose %z {permutation = array<i64: 0, 2, 1>} : (tensor<2x3x6xf32>) -> tensor<2x6x3xf32>
+  %2 = oriel.matmul %0, %1 : (tensor<2x8x6xf32>, tensor<2x6x3xf32>) -> tensor<2x8x3xf32>
+  return %2 : tensor<2x8x3xf32>
+}
+
+// -----
+
+// Back to how they were; rows of several dimensions are exchanged together.
+// CHECK-LABEL: func.func @transposed_rows
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<5x2x4x6xf32>, %[[Z:[a-z0-9]+]]: tensor<5x6x3xf32>)
+// CHECK-NEXT: %[[Y:.*]] = oriel.matmul %[[X]], %[[Z]] {row_dims = 2 : i64} :
+// CHECK-NEXT: return %[[Y]]
+func.func @transposed_rows(%x: tensor<5x2x4x6xf32>, %z: tensor<5x6x3xf32>) -> tensor<5x2x4x3xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 0, 3, 1, 2>} : (tensor<5x2x4x6xf32>) -> tensor<5x6x2x4xf32>
+  %1 = oriel.matmul %0, %z {transpose_lhs = true, row_dims = 2 : i64} : (tensor<5x6x2x4xf32>, tensor<5x6x3xf32>) -> tensor<5x2x4x3xf32>
+  return %1 : tensor<5x2x4x3xf32>
+}
+
+// -----
+
+// Another exchange than that of the two groups.
+// CHECK-LABEL: func.func @transposed_batch
+// CHECK: %[[T:.*]] = oriel.transpose
+// CHECK-NEXT: oriel.matmul %[[T]]
+func.func @transposed_batch(%x: tensor<6x2x8xf32>, %z: tensor<2x8x3xf32>) -> tensor<2x6x3xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 1, 0, 2>} : (tensor<6x2x8xf32>) -> tensor<2x6x8xf32>
+  %1 = oriel.matmul %0, %z : (tensor<2x6x8xf32>, tensor<2x8x3xf32>) -> tensor<2x6x3xf32>
+  return %1 : tensor<2x6x3xf32>
+}

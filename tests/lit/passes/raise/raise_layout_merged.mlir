@@ -188,3 +188,57 @@ func.func @merged_three(%x: tensor<2x3x4x8xf32>) -> tensor<6x4x8xf32> {
   %2 = oriel.reshape %1 : (tensor<24x8xf32>) -> tensor<6x4x8xf32>
   return %2 : tensor<6x4x8xf32>
 }
+
+// -----
+
+// What two ops read is split once.
+// CHECK-LABEL: func.func @merged_and_gated
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x4x6xf32>)
+// CHECK-NEXT: %[[N:.*]] = oriel.neg %[[X]]
+// CHECK-NEXT: %[[S:.*]] = oriel.sigmoid %[[N]]
+// CHECK-NEXT: %[[Y:.*]] = oriel.mul %[[N]], %[[S]]
+// CHECK-NEXT: return %[[Y]]
+func.func @merged_and_gated(%x: tensor<2x4x6xf32>) -> tensor<2x4x6xf32> {
+  %0 = oriel.reshape %x : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+  %1 = oriel.neg %0 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  %2 = oriel.sigmoid %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  %3 = oriel.mul %1, %2 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+  %4 = oriel.reshape %3 : (tensor<8x6xf32>) -> tensor<2x4x6xf32>
+  return %4 : tensor<2x4x6xf32>
+}
+
+// -----
+
+// Others need a reshape in between merged as well: nothing is split by half.
+// CHECK-LABEL: func.func @reshaped_for_others_as_well
+// CHECK: oriel.neg %{{.*}} : (tensor<8x6xf32>)
+// CHECK: oriel.sigmoid %{{.*}} : (tensor<8x2x3xf32>)
+func.func @reshaped_for_others_as_well(%x: tensor<2x4x6xf32>) -> (tensor<2x4x2x3xf32>, tensor<8x2x3xf32>) {
+  %0 = oriel.reshape %x : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+  %1 = oriel.neg %0 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  %2 = oriel.reshape %1 : (tensor<8x6xf32>) -> tensor<8x2x3xf32>
+  %3 = oriel.sigmoid %2 : (tensor<8x2x3xf32>) -> tensor<8x2x3xf32>
+  %4 = oriel.reshape %3 : (tensor<8x2x3xf32>) -> tensor<2x4x2x3xf32>
+  return %4, %2 : tensor<2x4x2x3xf32>, tensor<8x2x3xf32>
+}
+
+// -----
+
+// A table of all samples and heads is repeated for them; a constant is in any shape.
+// CHECK-LABEL: func.func @merged_beside_what_is_repeated
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x4x6x8xf32>, %[[T:[a-z0-9]+]]: tensor<1x8x3xf32>)
+// CHECK-DAG: %[[C:.*]] = oriel.constant {{.*}} : tensor<2x4x6x3xf32>
+// CHECK-DAG: %[[R:.*]] = oriel.reshape %[[T]] : (tensor<1x8x3xf32>) -> tensor<1x1x8x3xf32>
+// CHECK: %[[B:.*]] = oriel.broadcast %[[R]] : (tensor<1x1x8x3xf32>) -> tensor<2x4x8x3xf32>
+// CHECK-NEXT: %[[P:.*]] = oriel.matmul %[[X]], %[[B]] : (tensor<2x4x6x8xf32>
+// CHECK: %[[Y:.*]] = oriel.sub %[[C]], %[[P]] : (tensor<2x4x6x3xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @merged_beside_what_is_repeated(%x: tensor<2x4x6x8xf32>, %t: tensor<1x8x3xf32>) -> tensor<2x4x6x3xf32> {
+  %c = oriel.constant {value = dense<1.0> : tensor<8x6x3xf32>} : () -> tensor<8x6x3xf32>
+  %0 = oriel.reshape %x : (tensor<2x4x6x8xf32>) -> tensor<8x6x8xf32>
+  %1 = oriel.broadcast %t : (tensor<1x8x3xf32>) -> tensor<8x8x3xf32>
+  %2 = oriel.matmul %0, %1 : (tensor<8x6x8xf32>, tensor<8x8x3xf32>) -> tensor<8x6x3xf32>
+  %3 = oriel.sub %c, %2 : (tensor<8x6x3xf32>, tensor<8x6x3xf32>) -> tensor<8x6x3xf32>
+  %4 = oriel.reshape %3 : (tensor<8x6x3xf32>) -> tensor<2x4x6x3xf32>
+  return %4 : tensor<2x4x6x3xf32>
+}
