@@ -126,6 +126,14 @@ Value matchTransposed(Value value) {
   return keepsMatrix ? input : Value();
 }
 
+bool exchangesGroups(ir::TransposeOp transpose, size_t batch, size_t x, size_t y) {
+  llvm::SmallVector<int64_t> expected(batch + x + y);
+  for (size_t d = 0; d < batch; ++d) expected[d] = d;
+  for (size_t d = 0; d < x; ++d) expected[batch + d] = batch + y + d;
+  for (size_t d = 0; d < y; ++d) expected[batch + x + d] = batch + d;
+  return transpose.getPermutation() == llvm::ArrayRef(expected);
+}
+
 bool dependsOnParameter(Value value) {
   llvm::SmallVector<Value> open = {value};
   llvm::DenseSet<Value> seen;

@@ -44,6 +44,10 @@ mlir::Value matchLastMean(mlir::Value value);
 // differently in their leading dimensions.
 mlir::Value matchTransposed(mlir::Value value);
 
+// Whether the transpose exchanges two groups of dimensions behind `batch` others:
+// [b.., y.., x..] → [b.., x.., y..], of `x` and `y` dimensions.
+bool exchangesGroups(ir::TransposeOp transpose, size_t batch, size_t x, size_t y);
+
 // Whether floats lead from a parameter to the value, so that training may want its cotangent.
 bool dependsOnParameter(mlir::Value value);
 

@@ -11,6 +11,8 @@ class Oriel_RaisePass<string name> : Pass<name, "::mlir::func::FuncOp"> {
 def RaiseLinear : Oriel_RaisePass<"oriel-raise-linear"> {
   let summary = "Linear layers with their bias and their weight as stored";
   let description = [{
+    Also where the weight is one of several dimensions, which an einsum transposes and merges.
+
     ```mlir
     %t = oriel.transpose %w {permutation = array<i64: 1, 0>}
     %y = oriel.linear %x, %t

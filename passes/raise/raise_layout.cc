@@ -135,16 +135,6 @@ struct SliceBeforeTranspose : mlir::OpRewritePattern<ir::SliceOp> {
   }
 };
 
-// Whether the transpose exchanges two groups of dimensions behind the batch: [b.., y.., x..] →
-// [b.., x.., y..].
-bool exchanges(ir::TransposeOp transpose, size_t batch, size_t x, size_t y) {
-  llvm::SmallVector<int64_t> expected(batch + x + y);
-  for (size_t d = 0; d < batch; ++d) expected[d] = d;
-  for (size_t d = 0; d < x; ++d) expected[batch + d] = batch + y + d;
-  for (size_t d = 0; d < y; ++d) expected[batch + x + d] = batch + d;
-  return transpose && transpose.getPermutation() == llvm::ArrayRef(expected);
-}
-
 // matmul(x, transpose(y)) → matmul(x, y) that reads y as it is stored; likewise of x.
 struct TransposeInProduct : mlir::OpRewritePattern<ir::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -153,7 +143,8 @@ struct TransposeInProduct : mlir::OpRewritePattern<ir::MatmulOp> {
     const size_t batch = ir::MatmulDims::of(op)->batch.size();
     auto without = [&](Value factor, size_t first, size_t second) {
       auto transpose = factor.getDefiningOp<ir::TransposeOp>();
-      return exchanges(transpose, batch, first, second) ? transpose.getInput() : Value();
+      return transpose && exchangesGroups(transpose, batch, first, second) ? transpose.getInput()
+                                                                           : Value();
     };
     size_t rows = op.getRowDims(), sum = op.getSumDims(), columns = op.getColumnDims();
     bool ta = op.getTransposeLhs(), tb = op.getTransposeRhs();

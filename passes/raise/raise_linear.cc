@@ -14,14 +14,32 @@ using mlir::PatternRewriter;
 using mlir::success;
 using mlir::Value;
 
-// linear(x, transpose(w)) → linear(x, w) with the flag flipped.
+// linear(x, transpose(w)) → linear(x, w) with the flag flipped; also where dimensions are merged
+// behind the transpose, as an einsum does with experts' weights: [e, f, d] → [d, e, f] → [d, e *
+// f].
 struct AbsorbWeightTranspose : mlir::OpRewritePattern<ir::LinearOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::LinearOp op, PatternRewriter& rewriter) const override {
-    auto transpose = op.getWeight().getDefiningOp<ir::TransposeOp>();
+    mlir::RankedTensorType type = tensorType(op.getWeight());
+    auto merge = op.getWeight().getDefiningOp<ir::ReshapeOp>();
+    Value moved = merge ? merge.getInput() : op.getWeight();
+    auto transpose = moved.getDefiningOp<ir::TransposeOp>();
     if (!transpose) return rewriter.notifyMatchFailure(op, "the weight is not transposed");
-    rewriter.replaceOpWithNewOp<ir::LinearOp>(op, op.getInput(), transpose.getInput(), op.getBias(),
+    llvm::ArrayRef<int64_t> shape = transpose.getType().getShape();
+    auto isExchange = [&](size_t rows) {
+      return ir::elementCount(shape.take_front(rows)) == type.getDimSize(0) &&
+             exchangesGroups(transpose, /*batch=*/0, rows, shape.size() - rows);
+    };
+    if (llvm::none_of(llvm::seq<size_t>(1, shape.size()), isExchange)) {
+      return rewriter.notifyMatchFailure(op, "rows and columns don't change places");
+    }
+    Value weight = transpose.getInput();
+    if (merge) {
+      weight = ir::ReshapeOp::create(rewriter, merge.getLoc(),
+                                     type.clone({type.getDimSize(1), type.getDimSize(0)}), weight);
+    }
+    rewriter.replaceOpWithNewOp<ir::LinearOp>(op, op.getInput(), weight, op.getBias(),
                                               !op.getTransposeWeight());
     return success();
   }

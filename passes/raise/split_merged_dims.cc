@@ -1,10 +1,11 @@
 #include "passes/raise/split_merged_dims.h"
 
+#include <vector>
+
 #include "ir/oriel/inference.h"
 #include "ir/oriel/matmul_dims.h"
 #include "ir/oriel/vjp_util.h"
 #include "llvm/ADT/MapVector.h"
-#include "mlir/IR/IRMapping.h"
 #include "passes/raise/merged_dims.h"
 
 namespace oriel {
@@ -171,12 +172,7 @@ std::optional<Parts> inputParts(ir::ReshapeOp op, const Parts& parts) {
 // The op of operands in parts.
 Value splitOp(PatternRewriter& rewriter, mlir::Operation* op, llvm::ArrayRef<Value> operands,
               llvm::ArrayRef<Parts> ofOperands, const Parts& parts) {
-  mlir::IRMapping mapping;
-  for (auto [operand, own] : llvm::zip_equal(op->getOperands(), operands)) {
-    mapping.map(operand, own);
-  }
-  mlir::Operation* copy = rewriter.clone(*op, mapping);
-  // An operand may come twice, in different parts.
+  mlir::Operation* copy = rewriter.clone(*op);
   copy->setOperands(operands);
   Value result = copy->getResult(0);
   result.setType(tensorType(result).clone(joined(parts)));
@@ -224,13 +220,10 @@ class MergedRegion {
     return hasInner(root.getDefiningOp());
   }
 
-  // The root in its parts; what was there before is unused.
-  Value build(PatternRewriter& rewriter) {
-    std::vector<mlir::Operation*> ops;
-    for (const auto& [value, own] : inner_) ops.push_back(value.getDefiningOp());
-    llvm::sort(ops, [](mlir::Operation* a, mlir::Operation* b) { return a->isBeforeInBlock(b); });
+  // The root in its parts. The ops of before stay, until nothing reads the root.
+  Value build(PatternRewriter& rewriter) const {
     llvm::DenseMap<Value, Value> made;
-    for (mlir::Operation* op : ops) {
+    for (mlir::Operation* op : ops()) {
       Value value = op->getResult(0);
       const Parts& own = inner_.find(value)->second;
       rewriter.setInsertionPoint(op);
@@ -253,14 +246,20 @@ class MergedRegion {
     return made.lookup(inner_.front().first);
   }
 
-  void erase(PatternRewriter& rewriter) {
-    std::vector<mlir::Operation*> ops;
-    for (const auto& [value, own] : inner_) ops.push_back(value.getDefiningOp());
-    llvm::sort(ops, [](mlir::Operation* a, mlir::Operation* b) { return b->isBeforeInBlock(a); });
-    for (mlir::Operation* op : ops) rewriter.eraseOp(op);
+  void erase(PatternRewriter& rewriter) const {
+    std::vector<mlir::Operation*> all = ops();
+    for (mlir::Operation* op : llvm::reverse(all)) rewriter.eraseOp(op);
   }
 
  private:
+  // In the order of the block.
+  std::vector<mlir::Operation*> ops() const {
+    std::vector<mlir::Operation*> ops;
+    for (const auto& [value, own] : inner_) ops.push_back(value.getDefiningOp());
+    llvm::sort(ops, [](mlir::Operation* a, mlir::Operation* b) { return a->isBeforeInBlock(b); });
+    return ops;
+  }
+
   bool hasInner(mlir::Operation* op) const {
     return op && op->getNumResults() == 1 && inner_.contains(op->getResult(0));
   }
@@ -318,6 +317,7 @@ struct SplitBeforeOps : mlir::OpRewritePattern<ir::ReshapeOp> {
       return rewriter.notifyMatchFailure(op, "not all that is split was merged");
     }
     Value split = region.build(rewriter);
+    // Others of the same type are split alike.
     for (mlir::Operation* user : llvm::make_early_inc_range(input.getUsers())) {
       rewriter.setInsertionPoint(user);
       rewriter.replaceOpWithNewOp<ir::ReshapeOp>(user, op.getType(), split);

@@ -36,3 +36,34 @@ func.func @shared_product(%x: tensor<3x4xf32>, %w: tensor<4x8xf32>, %b: tensor<8
   %1 = oriel.add %0, %b : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
   return %0, %1 : tensor<3x8xf32>, tensor<3x8xf32>
 }
+
+// -----
+
+// The experts' weights of an einsum "td,efd->tef".
+// CHECK-LABEL: func.func @merged_weight
+// CHECK-SAME: (%[[X:.*]]: tensor<6x8xf32>, %[[W:.*]]: tensor<3x4x8xf32>)
+// CHECK-NEXT: %[[R:.*]] = oriel.reshape %[[W]] : (tensor<3x4x8xf32>) -> tensor<12x8xf32>
+// CHECK-NEXT: %[[Y:.*]] = oriel.linear %[[X]], %[[R]] {transpose_weight = true}
+// CHECK-NEXT: return %[[Y]]
+func.func @merged_weight(%x: tensor<6x8xf32>, %w: tensor<3x4x8xf32>) -> tensor<6x12xf32> {
+  %0 = oriel.transpose %w {permutation = array<i64: 2, 0, 1>} : (tensor<3x4x8xf32>) -> tensor<8x3x4xf32>
+  %1 = oriel.reshape %0 : (tensor<8x3x4xf32>) -> tensor<8x12xf32>
+  %2 = oriel.linear %x, %1 : (tensor<6x8xf32>, tensor<8x12xf32>) -> tensor<6x12xf32>
+  return %2 : tensor<6x12xf32>
+}
+
+// -----
+
+// Columns that change places among themselves are not as stored; nor are rows merged with columns.
+// CHECK-LABEL: func.func @other_transposes
+// CHECK: oriel.transpose
+// CHECK: oriel.transpose
+func.func @other_transposes(%x: tensor<6x8xf32>, %z: tensor<6x24xf32>, %w: tensor<3x4x8xf32>) -> (tensor<6x12xf32>, tensor<6x4xf32>) {
+  %0 = oriel.transpose %w {permutation = array<i64: 2, 1, 0>} : (tensor<3x4x8xf32>) -> tensor<8x4x3xf32>
+  %1 = oriel.reshape %0 : (tensor<8x4x3xf32>) -> tensor<8x12xf32>
+  %2 = oriel.linear %x, %1 : (tensor<6x8xf32>, tensor<8x12xf32>) -> tensor<6x12xf32>
+  %3 = oriel.transpose %w {permutation = array<i64: 0, 2, 1>} : (tensor<3x4x8xf32>) -> tensor<3x8x4xf32>
+  %4 = oriel.reshape %3 : (tensor<3x8x4xf32>) -> tensor<24x4xf32>
+  %5 = oriel.linear %z, %4 : (tensor<6x24xf32>, tensor<24x4xf32>) -> tensor<6x4xf32>
+  return %2, %5 : tensor<6x12xf32>, tensor<6x4xf32>
+}
