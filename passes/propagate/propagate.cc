@@ -93,20 +93,25 @@ struct Propagate : impl::PropagateBase<Propagate> {
       }
       programs.push_back(std::make_unique<ProgramPropagation>(program, *grid, samples));
     }
-    // What a program receives has the sharding in which another one sends it.
+    // What a program receives has the sharding in which another one sends it. Channels point to
+    // the senders' grids, also of those that are done.
     Channels channels;
-    while (!programs.empty()) {
+    std::vector<ProgramPropagation*> open;
+    for (const std::unique_ptr<ProgramPropagation>& program : programs) {
+      if (!program->isDone()) open.push_back(program.get());
+    }
+    while (!open.empty()) {
       bool any = false;
-      for (std::unique_ptr<ProgramPropagation>& program : programs) {
+      for (ProgramPropagation* program : open) {
         FailureOr<bool> further = program->advance(channels, explain ? &llvm::errs() : nullptr);
         if (failed(further)) return signalPassFailure();
         any |= *further;
       }
       if (!any) {
-        programs.front()->segment().emitError("waits for a value that no program sends");
+        open.front()->segment().emitError("waits for a value that no program sends");
         return signalPassFailure();
       }
-      llvm::erase_if(programs, [](const auto& program) { return program->isDone(); });
+      llvm::erase_if(open, [](ProgramPropagation* program) { return program->isDone(); });
     }
   }
 };

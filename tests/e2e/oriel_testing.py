@@ -26,7 +26,7 @@ ENVIRONMENT = dict(
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
     OMPI_MCA_rmaps_base_oversubscribe="1",
     # Open MPI leaks at exit by design; the gtests look for leaks.
-    ASAN_OPTIONS="detect_leaks=0",
+    ASAN_OPTIONS="detect_leaks=0:allow_user_poisoning=0",  # as in tests/lit.cfg.py
 )
 
 
