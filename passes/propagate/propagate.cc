@@ -98,7 +98,7 @@ struct Propagate : impl::PropagateBase<Propagate> {
     Channels channels;
     std::vector<ProgramPropagation*> open;
     for (const std::unique_ptr<ProgramPropagation>& program : programs) {
-      if (!program->isDone()) open.push_back(program.get());
+      open.push_back(program.get());
     }
     while (!open.empty()) {
       bool any = false;

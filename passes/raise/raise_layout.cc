@@ -135,21 +135,22 @@ struct SliceBeforeTranspose : mlir::OpRewritePattern<ir::SliceOp> {
   }
 };
 
-// matmul(x, transpose(y)) → matmul(x, y) that reads y as it is stored; likewise of x.
+// matmul(x, transpose(y)) → matmul(x, y) that reads y as it is stored; likewise of x. Here, since
+// what becomes attention is recognised by its transposes.
 struct TransposeInProduct : mlir::OpRewritePattern<ir::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::MatmulOp op, PatternRewriter& rewriter) const override {
     const size_t batch = ir::MatmulDims::of(op)->batch.size();
-    auto without = [&](Value factor, size_t first, size_t second) {
+    auto asStored = [&](Value factor, size_t first, size_t second) -> Value {
       auto transpose = factor.getDefiningOp<ir::TransposeOp>();
-      return transpose && exchangesGroups(transpose, batch, first, second) ? transpose.getInput()
-                                                                           : Value();
+      if (!transpose || !exchangesGroups(transpose, batch, first, second)) return {};
+      return transpose.getInput();
     };
     size_t rows = op.getRowDims(), sum = op.getSumDims(), columns = op.getColumnDims();
     bool ta = op.getTransposeLhs(), tb = op.getTransposeRhs();
-    Value lhs = without(op.getLhs(), ta ? sum : rows, ta ? rows : sum);
-    Value rhs = without(op.getRhs(), tb ? columns : sum, tb ? sum : columns);
+    Value lhs = asStored(op.getLhs(), ta ? sum : rows, ta ? rows : sum);
+    Value rhs = asStored(op.getRhs(), tb ? columns : sum, tb ? sum : columns);
     if (!lhs && !rhs) return rewriter.notifyMatchFailure(op, "no factor is transposed");
     rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, lhs ? lhs : op.getLhs(), rhs ? rhs : op.getRhs(),
                                               ta != (lhs != Value()), tb != (rhs != Value()), rows,
