@@ -97,10 +97,19 @@ FailureOr<Ints> axesOperand(NodeImporter& n, unsigned index, size_t count, int64
   return n.normalizeAxes(*given, rank);
 }
 
+bool areOfTopk(Value indices, Value data, int64_t axis) {
+  auto topk = indices.getDefiningOp<ir::TopkOp>();
+  return topk && static_cast<int64_t>(topk.getDim()) == axis &&
+         shapeOf(topk.getInput())[axis] == shapeOf(data)[axis];
+}
+
 Value elementPositions(NodeImporter& n, Value indices, Value data, int64_t axis, Trust trust) {
   if (rankOf(indices) != rankOf(data)) {
     n.error() << "the indices have rank " << rankOf(indices) << ", the data " << rankOf(data);
     return {};
+  }
+  if (areOfTopk(indices, data, axis)) {
+    trust = Trust::kInRange;
   }
   llvm::SmallVector<Coordinate> coordinates;
   for (int64_t dim = 0; dim < rankOf(data); ++dim) {

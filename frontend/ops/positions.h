@@ -15,6 +15,10 @@ mlir::FailureOr<Ints> axesOperand(NodeImporter& n, unsigned index, size_t count,
 // Whether indices need a check: the model's may lead outside a dimension and still name an element.
 enum class Trust { kUnchecked, kInRange };
 
+// Whether they are the largest along the axis of a tensor that is as long there as `data`: in
+// range, and none twice.
+bool areOfTopk(mlir::Value indices, mlir::Value data, int64_t axis);
+
 // For GatherElements and ScatterElements: indices[i, j] is a position along `axis`, the other
 // coordinates are its own. Positions in the flattened `data`, in the shape of `indices`; null, with
 // an error, where the ranks differ or a constant index does not exist. One that turns out at run

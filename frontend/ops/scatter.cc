@@ -182,9 +182,16 @@ LogicalResult importScatterElements(NodeImporter& n) {
       return failed(sources) ? failure() : n.replace(choose(n, data, updates, *sources, *axis));
     }
   }
-  Value flat = scatterRows(n, asRows(n, data, rankOf(data)),
-                           elementPositions(n, indices, data, *axis), updates);
-  return n.replace(n.reshape(flat, shapeOf(data)));
+  Value rows = asRows(n, data, rankOf(data));
+  Value positions = elementPositions(n, indices, data, *axis);
+  const bool areFloats = llvm::isa<mlir::FloatType>(typeOf(data).getElementType());
+  if (positions && areFloats && constantScalarOf(data) == 0.0 && areOfTopk(indices, data, *axis)) {
+    // Gates of experts: each place has one update at most, so that adding it to 0 is setting it.
+    Value flat = n.createTyped<ir::ScatterAddOp>(rows.getType(), positions, updates, int64_t{0},
+                                                 OptionalValue{});
+    return n.replace(n.reshape(flat, shapeOf(data)));
+  }
+  return n.replace(n.reshape(scatterRows(n, rows, positions, updates), shapeOf(data)));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace oriel::ir {
 // Sums in f32 of products of narrow operands.
 ORIEL_PRECISION(kNarrow, MatmulOp)
 ORIEL_PRECISION(kNarrow, LinearOp)
+ORIEL_PRECISION(kNarrow, ExpertLinearOp)
 ORIEL_PRECISION(kNarrow, ConvOp)
 ORIEL_PRECISION(kNarrow, ConvInputGradOp)
 ORIEL_PRECISION(kNarrow, AttentionOp)
@@ -71,6 +72,7 @@ bool RopeOp::takesWide(unsigned operand) { return operand > 0; }
 
 // Cotangents of weights.
 bool LinearWeightGradOp::givesWide(unsigned) { return true; }
+bool ExpertLinearWeightGradOp::givesWide(unsigned) { return true; }
 bool ConvWeightGradOp::givesWide(unsigned) { return true; }
 bool ReduceSumOp::givesWide(unsigned) { return true; }
 bool ScatterAddOp::givesWide(unsigned) { return true; }

@@ -1,6 +1,8 @@
 // The work of ops that are made of matrix products or attention.
 #include "ir/interfaces/work.h"
 
+#include <cmath>
+
 #include "ir/oriel/attach_work.h"
 #include "ir/oriel/fused.h"
 #include "ir/oriel/inference.h"
@@ -57,6 +59,28 @@ Work workOf(LinearActivationGradOp op) {
 Work workOf(LinearGradsOp op) {
   llvm::ArrayRef<int64_t> input = shapeOf(op.getInput());
   return {{{1, input.back(), shapeOf(op.getCotangent()).back(), leading(input)}}, std::nullopt};
+}
+
+// As if rows chose their experts evenly: as many products as experts are chosen then.
+Work expertWork(int64_t choices, int64_t experts, int64_t allExperts, int64_t columns,
+                int64_t depth) {
+  const int64_t all = std::max<int64_t>(allExperts == 0 ? experts : allExperts, 1);
+  const int64_t count = std::min(experts, std::max<int64_t>(choices, 1));
+  const double rows = static_cast<double>(choices) * experts / all / std::max<int64_t>(count, 1);
+  return {{{count, static_cast<int64_t>(std::ceil(rows)), columns, depth}}, std::nullopt};
+}
+
+Work workOf(ExpertLinearOp op) {
+  return expertWork(elementCount(shapeOf(op.getChoice())), shapeOf(op.getWeight())[0],
+                    op.getExperts(), op.getType().getShape().back(), shapeOf(op.getInput()).back());
+}
+
+Work workOf(ExpertLinearWeightGradOp op) {
+  Work work =
+      expertWork(elementCount(shapeOf(op.getChoice())), op.getType().getShape()[0], op.getExperts(),
+                 shapeOf(op.getCotangent()).back(), shapeOf(op.getInput()).back());
+  std::swap(work.products[0].rows, work.products[0].depth);
+  return work;
 }
 
 // Shapes of a convolution's weight and of its result, [b, o, e..]. As a product of patches.
@@ -158,10 +182,10 @@ void attach(mlir::MLIRContext& context) {
 }  // namespace
 
 void attachWork(mlir::Dialect& dialect) {
-  attach<MatmulOp, LinearOp, LinearWeightGradOp, ConvOp, ConvInputGradOp, ConvWeightGradOp,
-         AttentionOp, AttentionGradOp, LinearAddOp, LinearWeightGradAddOp, LinearActivationOp,
-         LinearActivationGradOp, LinearGradsOp, LinearCrossEntropyOp, LinearLogsumexpOp,
-         LinearCrossEntropyGradOp>(*dialect.getContext());
+  attach<MatmulOp, LinearOp, LinearWeightGradOp, ExpertLinearOp, ExpertLinearWeightGradOp, ConvOp,
+         ConvInputGradOp, ConvWeightGradOp, AttentionOp, AttentionGradOp, LinearAddOp,
+         LinearWeightGradAddOp, LinearActivationOp, LinearActivationGradOp, LinearGradsOp,
+         LinearCrossEntropyOp, LinearLogsumexpOp, LinearCrossEntropyGradOp>(*dialect.getContext());
 }
 
 }  // namespace oriel::ir

@@ -54,6 +54,25 @@ void AddProducts(const Sizes& s, std::vector<BenchLaunch>& launches) {
                  2.0 * static_cast<double>(rows * s.length * s.hidden)});
 }
 
+// 8 experts, of which each row chooses 2.
+void AddExperts(const Sizes& s, std::vector<BenchLaunch>& launches) {
+  constexpr int64_t kExperts = 8, kChoices = 2;
+  const int64_t rows = s.rows();
+  const TensorSpec x = BF16({rows, s.hidden}), w = BF16({kExperts, s.wide, s.hidden});
+  const TensorSpec y = BF16({rows, kChoices, s.wide}), choice{DType::kI64, {rows, kChoices}};
+  const Attributes stored = {{"transpose_weight", int64_t{1}}};
+  const double flops = 2.0 * static_cast<double>(rows * kChoices * s.hidden * s.wide);
+  Add(launches, {"expert_linear", {x, w, choice}, {y}, stored, flops, 0, kExperts});
+  Add(launches, {"expert_linear",
+                 {y, w, choice},
+                 {BF16({rows, kChoices, s.hidden})},
+                 {},
+                 flops,
+                 0,
+                 kExperts});
+  Add(launches, {"expert_linear_weight_grad", {x, y, choice}, {w}, stored, flops, 0, kExperts});
+}
+
 // `seen` is the part of all scores that the rows see.
 void AddAttentionOf(const Sizes& s, int64_t length, int64_t hidden, int64_t heads,
                     int64_t key_heads, bool masked, const Attributes& attributes, double seen,
@@ -254,6 +273,7 @@ void AddOptimizer(const Sizes& s, std::vector<BenchLaunch>& launches) {
 std::vector<BenchLaunch> Launches(const Sizes& sizes) {
   std::vector<BenchLaunch> launches;
   AddProducts(sizes, launches);
+  AddExperts(sizes, launches);
   AddAttention(sizes, launches);
   AddNorms(sizes, launches);
   AddReductions(sizes, launches);

@@ -20,7 +20,8 @@
 //   float4, int4, ..; __ldg, __stwb, __popc, ..; __uint_as_float, ..; expf, erff, rsqrtf, ..
 //   max and min of two of one type
 //
-//   CopyAsync16, WaitForCopies, FastExp2 (below)
+//   CopyAsync16, WaitForCopies, FastExp2 (below); LoadMatrices, LoadMatricesTransposed, MultiplyAdd
+//     of whole warps: tensor cores (below)
 //
 // A barrier is for all threads of a block: none may have returned. Device code has no
 // function-local static variables but __shared__ ones, and its helpers stand in an unnamed
@@ -60,6 +61,36 @@ __device__ inline float FastExp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+
+// Products on tensor cores, by whole warps, as PTX defines them (ISA 8.0, ldmatrix and
+// mma.m16n8k16). LoadMatrices loads four 8 x 8 matrices of 16-bit elements from shared memory: lane
+// 8 i + r gives the address of row r of matrix i, 16 aligned bytes, and lane l gets of each matrix
+// elements 2 (l % 4) and the next of row l / 4; transposed, of column l / 4.
+__device__ inline void LoadMatrices(const void* row, uint32_t (&to)[4]) {
+  const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from)
+               : "memory");
+}
+__device__ inline void LoadMatricesTransposed(const void* row, uint32_t (&to)[4]) {
+  const unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from)
+               : "memory");
+}
+// c += a b of a [16, 16] and b [16, 8], bf16, in f32. Of a, four 8 x 8 matrices: rows from 0 and
+// from 8 on, of columns from 0 on, then of columns from 8 on, each as LoadMatrices gives them; of
+// b, columns as rows, two: k from 0 and from 8 on; c: elements 2 (l % 4) and the next of row
+// l / 4, then of row 8 + l / 4.
+__device__ inline void MultiplyAdd(const uint32_t (&a)[4], const uint32_t* b, float (&c)[4]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 #else

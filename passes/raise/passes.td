@@ -119,6 +119,30 @@ def RaiseLayout : Oriel_RaisePass<"oriel-raise-layout"> {
   }];
 }
 
+def RaiseExperts : Oriel_RaisePass<"oriel-raise-experts"> {
+  let summary = "Experts on the rows that choose them";
+  let description = [{
+    A mixture of experts is exported with all experts computed on all rows, times gates that are 0
+    where a row does not choose an expert. Which it chooses are the largest of its scores, so many
+    for each row: shapes are static too where only these are computed. Takes products with all
+    experts' matrices (batched, or as columns of one), what is computed of them element by element,
+    and the sum over experts; gates are sums of one-hot rows, or weights scattered to the choices'
+    places.
+
+    ```mlir
+    %c = oriel.topk %scores {k = 2}                 // [t, 2]
+    %g = Σ_j one_hot(%c)[t, j, e] * %p[t, j]        // [t, 8]
+    %h = oriel.linear %x, %all_w1                   // [t, 8 f], as [8, t, f]
+    %y = oriel.matmul silu(%h), %w2                 // [8, t, d]
+    %z = Σ_e %g * %y                                // [t, d]
+    // →
+    %h = oriel.expert_linear %x, %w1, %c            // [t, 2, f]
+    %y = oriel.expert_linear silu(%h), %w2, %c      // [t, 2, d]
+    %z = Σ_j %p * %y
+    ```
+  }];
+}
+
 def RaiseMerge : Oriel_RaisePass<"oriel-raise-merge"> {
   let summary = "The merge of image features, sample by sample";
   let description = [{

@@ -214,6 +214,36 @@ struct GatherOfOneRow : mlir::OpRewritePattern<ir::GatherOp> {
   }
 };
 
+// Every s-th column → one of s neighbours: [.., f s] → [.., f, s], so that the f may be split. So
+// are gates that lie between what they gate.
+struct SliceOfNeighbours : mlir::OpRewritePattern<ir::SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::SliceOp op, PatternRewriter& rewriter) const override {
+    mlir::RankedTensorType type = tensorType(op.getInput());
+    if (type.getRank() == 0) return rewriter.notifyMatchFailure(op, "no columns");
+    const int64_t last = type.getRank() - 1, columns = type.getDimSize(last);
+    const int64_t stride = op.getStrides()[last], start = op.getStarts()[last];
+    if (stride < 2 || start >= stride || columns % stride != 0 ||
+        op.getType().getDimSize(last) != columns / stride) {
+      return rewriter.notifyMatchFailure(op, "not of every so many columns");
+    }
+    llvm::SmallVector<int64_t> shape(type.getShape()), starts(op.getStarts()),
+        limits(op.getLimits()), strides(op.getStrides());
+    shape.back() = limits.back() = columns / stride;
+    starts.back() = 0;
+    strides.back() = 1;
+    shape.push_back(stride);
+    starts.push_back(start);
+    limits.push_back(start + 1);
+    strides.push_back(1);
+    Value split = ir::ReshapeOp::create(rewriter, op.getLoc(), type.clone(shape), op.getInput());
+    Value slice = ir::SliceOp::create(rewriter, op.getLoc(), split, starts, limits, strides);
+    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), slice);
+    return success();
+  }
+};
+
 // [0, 2, 1, 3]: heads and positions change places.
 bool swapsHeads(ir::TransposeOp op) {
   return op && op.getPermutation() == llvm::ArrayRef<int64_t>{0, 2, 1, 3};
@@ -312,11 +342,10 @@ struct RaiseLayout : impl::RaiseLayoutBase<RaiseLayout> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
     addSplitMergedDims(patterns);
-    patterns
-        .add<ReshapeBeforeLinear, LinearBeforeTranspose, SliceBeforeTranspose, TransposeInProduct,
-             TransposeOfUnitDims, GatherOfOneRow, RopeBeforeTranspose, AttentionBeforeTranspose,
-             NormBeforeTranspose<ir::RmsNormOp>, NormBeforeTranspose<ir::LayerNormOp>>(
-            &getContext());
+    patterns.add<ReshapeBeforeLinear, LinearBeforeTranspose, SliceBeforeTranspose,
+                 TransposeInProduct, TransposeOfUnitDims, GatherOfOneRow, SliceOfNeighbours,
+                 RopeBeforeTranspose, AttentionBeforeTranspose, NormBeforeTranspose<ir::RmsNormOp>,
+                 NormBeforeTranspose<ir::LayerNormOp>>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

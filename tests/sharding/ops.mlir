@@ -103,6 +103,18 @@ func.func @embedding(%t: tensor<6x2xf64>, %u: tensor<2x3x2xf64>) -> (tensor<2x3x
   return %0, %1 : tensor<2x3x2xf64>, tensor<6x2xf64>
 }
 
+// Experts in pieces of one and of several; rows and choices in pieces.
+func.func @experts(%x: tensor<4x6xf64>, %w: tensor<4x6x2xf64>) -> tensor<4x2x2xf64> {
+  %i = oriel.constant {value = dense<[[0, 2], [3, 0], [2, -1], [1, 1]]> : tensor<4x2xi64>} : () -> tensor<4x2xi64>
+  %0 = oriel.expert_linear %x, %w, %i : (tensor<4x6xf64>, tensor<4x6x2xf64>, tensor<4x2xi64>) -> tensor<4x2x2xf64>
+  return %0 : tensor<4x2x2xf64>
+}
+func.func @experts_transposed(%x: tensor<2x2x2x4xf64>, %w: tensor<6x2x4xf64>) -> tensor<2x2x2x2xf64> {
+  %i = oriel.constant {value = dense<[[[0, 1], [5, 1]], [[0, 4], [1, 3]]]> : tensor<2x2x2xi64>} : () -> tensor<2x2x2xi64>
+  %0 = oriel.expert_linear %x, %w, %i {transpose_weight = true} : (tensor<2x2x2x4xf64>, tensor<6x2x4xf64>, tensor<2x2x2xi64>) -> tensor<2x2x2x2xf64>
+  return %0 : tensor<2x2x2x2xf64>
+}
+
 // Operands of different ranks.
 func.func @sum_squares(%a: tensor<2x4xf64>, %b: tensor<3xf64>, %c: tensor<f64>) -> tensor<f64> attributes {test.forward_only} {
   %0 = oriel.sum_squares %a, %b, %c : (tensor<2x4xf64>, tensor<3xf64>, tensor<f64>) -> tensor<f64>

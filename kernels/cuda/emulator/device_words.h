@@ -171,6 +171,68 @@ T atomicOr(T* address, T value) {
   return std::exchange(*address, *address | value);
 }
 
+// Tensor cores: what a lane gives is read when it arrives.
+namespace oriel::kernels::cuda::emulator {
+
+struct MatrixRow {
+  uint16_t at[8];
+};
+inline uint32_t PackPair(uint16_t low, uint16_t high) {
+  return static_cast<uint32_t>(high) << 16 | low;
+}
+inline float WidenBFloat16(uint32_t bits) {
+  const uint32_t wide = bits << 16;
+  float x;
+  std::memcpy(&x, &wide, sizeof(x));
+  return x;
+}
+
+}  // namespace oriel::kernels::cuda::emulator
+
+inline void LoadMatrices(const void* row, uint32_t (&to)[4]) {
+  namespace emulator = ::oriel::kernels::cuda::emulator;
+  const unsigned char* slots = emulator::Exchange("ldmatrix", 0xffffffffu, row, 16);
+  const int lane = emulator::Lane();
+  for (int i = 0; i < 4; ++i) {
+    emulator::MatrixRow of;
+    std::memcpy(&of, slots + (8 * i + lane / 4) * emulator::kExchangeBytes, sizeof(of));
+    to[i] = emulator::PackPair(of.at[lane % 4 * 2], of.at[lane % 4 * 2 + 1]);
+  }
+}
+inline void LoadMatricesTransposed(const void* row, uint32_t (&to)[4]) {
+  namespace emulator = ::oriel::kernels::cuda::emulator;
+  const unsigned char* slots = emulator::Exchange("ldmatrix.trans", 0xffffffffu, row, 16);
+  const int lane = emulator::Lane();
+  for (int i = 0; i < 4; ++i) {
+    emulator::MatrixRow rows[2];
+    for (int j = 0; j < 2; ++j) {
+      const int from = 8 * i + lane % 4 * 2 + j;
+      std::memcpy(&rows[j], slots + from * emulator::kExchangeBytes, sizeof(rows[j]));
+    }
+    to[i] = emulator::PackPair(rows[0].at[lane / 4], rows[1].at[lane / 4]);
+  }
+}
+inline void MultiplyAdd(const uint32_t (&a)[4], const uint32_t* b, float (&c)[4]) {
+  namespace emulator = ::oriel::kernels::cuda::emulator;
+  const uint32_t own[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  const unsigned char* slots = emulator::Exchange("mma", 0xffffffffu, own, sizeof(own));
+  const int lane = emulator::Lane();
+  // Half `i` of word `word` of a lane.
+  const auto element = [&](int of, int word, int i) {
+    uint32_t bits;
+    std::memcpy(&bits, slots + of * emulator::kExchangeBytes + word * sizeof(bits), sizeof(bits));
+    return emulator::WidenBFloat16(bits >> (16 * i) & 0xffff);
+  };
+  for (int k = 0; k < 16; ++k) {
+    const int from = k % 8 / 2, half = k / 8;
+    for (int i = 0; i < 4; ++i) {
+      const float x = element(lane / 4 * 4 + from, 2 * half + i / 2, k % 2);
+      const float y = element((lane % 4 * 2 + i % 2) * 4 + from, 4 + half, k % 2);
+      c[i] += x * y;
+    }
+  }
+}
+
 inline void CopyAsync16(void* shared, const void* global) { std::memcpy(shared, global, 16); }
 inline void WaitForCopies() {}
 template <typename T>

@@ -163,6 +163,17 @@ func.func @activation(%x: tensor<4xf32>) {
   return
 }
 
+// CHECK-LABEL: @experts
+func.func @experts(%x: tensor<2x8xf32>, %w: tensor<4x8x6xf32>, %c: tensor<2x3xi64>, %first: tensor<i64>) {
+  // CHECK: oriel.expert_linear %{{.*}}, %{{.*}}, %{{.*}} : (tensor<2x8xf32>
+  %0 = oriel.expert_linear %x, %w, %c : (tensor<2x8xf32>, tensor<4x8x6xf32>, tensor<2x3xi64>) -> tensor<2x3x6xf32>
+  // CHECK: oriel.expert_linear {{.*}} {experts = 9 : i64, transpose_weight = true}
+  %1 = oriel.expert_linear %0, %w, %c, %first {experts = 9 : i64, transpose_weight = true} : (tensor<2x3x6xf32>, tensor<4x8x6xf32>, tensor<2x3xi64>, tensor<i64>) -> tensor<2x3x8xf32>
+  // CHECK: oriel.expert_linear_weight_grad
+  %2 = oriel.expert_linear_weight_grad %x, %0, %c : (tensor<2x8xf32>, tensor<2x3x6xf32>, tensor<2x3xi64>) -> tensor<4x8x6xf32>
+  return
+}
+
 // CHECK-LABEL: @linear
 func.func @linear(%x: tensor<2x4x8xf32>, %y: tensor<2x6x8xf32>, %w: tensor<16x8xf32>,
                   %bias: tensor<16xf32>, %dy: tensor<2x4x16xf32>, %a: tensor<3x2x4x8xf32>,

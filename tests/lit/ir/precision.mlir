@@ -44,6 +44,8 @@ func.func @sums(%x: tensor<2x4x8xbf16>, %g: tensor<2x4x16xbf16>, %i: tensor<2x4x
   %0 = oriel.linear_weight_grad %x, %g {transpose_weight = true} : (tensor<2x4x8xbf16>, tensor<2x4x16xbf16>) -> tensor<16x8xf32>
   // CHECK: oriel.linear_weight_grad {{.*}} -> tensor<16x8xbf16>
   %1 = oriel.linear_weight_grad %x, %g {transpose_weight = true} : (tensor<2x4x8xbf16>, tensor<2x4x16xbf16>) -> tensor<16x8xbf16>
+  // CHECK: oriel.expert_linear_weight_grad {{.*}} -> tensor<3x8x16xf32>
+  %e = oriel.expert_linear_weight_grad %x, %g, %i : (tensor<2x4x8xbf16>, tensor<2x4x16xbf16>, tensor<2x4xi64>) -> tensor<3x8x16xf32>
   // CHECK: oriel.conv_weight_grad {{.*}} -> tensor<16x3x4x4xf32>
   %2 = oriel.conv_weight_grad %patches, %image {strides = array<i64: 4, 4>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<2x16x2x2xbf16>, tensor<2x3x8x8xbf16>) -> tensor<16x3x4x4xf32>
   // CHECK: oriel.reduce_sum {{.*}} -> tensor<16xf32>

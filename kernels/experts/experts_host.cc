@@ -1,0 +1,192 @@
+// Products of an expert's rows, so many at a time: packed, multiplied, and put in their places.
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/common/checks.h"
+#include "kernels/common/parallel.h"
+#include "kernels/common/scratch.h"
+#include "kernels/experts/experts.h"
+#include "kernels/linear/gemm.h"
+
+namespace oriel::kernels {
+namespace {
+
+// Choices by expert, those of one in order.
+struct SortedChoices {
+  std::vector<int64_t> order;
+  std::vector<int64_t> begin;  // of each expert, and where the last one ends
+  std::vector<int64_t> none;   // of experts of other pieces
+};
+
+template <typename I>
+absl::Status Sort(const char* kernel, const I* choices, const ExpertShape& shape, int64_t first,
+                  SortedChoices& sorted) {
+  const int64_t all = shape.piece.whole;
+  // The expert of each, `experts` for those of other pieces.
+  std::vector<int64_t> of(static_cast<size_t>(shape.choices));
+  sorted.begin.assign(static_cast<size_t>(shape.experts) + 2, 0);
+  for (int64_t i = 0; i < shape.choices; ++i) {
+    const int64_t choice = choices[i];
+    if (choice < -all || choice >= all) {
+      return absl::InvalidArgumentError(absl::StrCat(kernel, ": choice ", choice, " at position ",
+                                                     i, " is outside [", -all, ", ", all, ")"));
+    }
+    const int64_t expert = (choice < 0 ? choice + all : choice) - first;
+    of[i] = expert >= 0 && expert < shape.experts ? expert : shape.experts;
+    ++sorted.begin[of[i] + 1];
+  }
+  for (int64_t e = 0; e <= shape.experts; ++e) sorted.begin[e + 1] += sorted.begin[e];
+  std::vector<int64_t> next(sorted.begin.begin(), sorted.begin.end() - 1);
+  sorted.order.resize(static_cast<size_t>(shape.choices));
+  for (int64_t i = 0; i < shape.choices; ++i) sorted.order[next[of[i]]++] = i;
+  sorted.none.assign(sorted.order.begin() + sorted.begin[shape.experts], sorted.order.end());
+  return absl::OkStatus();
+}
+
+absl::Status SortChoices(const char* kernel, const void* choices, const ExpertShape& shape,
+                         const KernelArgs& args, SortedChoices& sorted) {
+  ORIEL_ASSIGN_OR_RETURN(const int64_t first, shape.piece.First(args));
+  if (shape.index == DType::kI64) {
+    return Sort(kernel, static_cast<const int64_t*>(choices), shape, first, sorted);
+  }
+  return Sort(kernel, static_cast<const int32_t*>(choices), shape, first, sorted);
+}
+
+// Rows `order[0..count)` of a matrix, each of which serves `per_row` choices, one behind the other;
+// zeros up to `rows`.
+void Pack(const char* from, const int64_t* order, int64_t count, int64_t rows, int64_t per_row,
+          int64_t row_bytes, int threads, char* to) {
+  ParallelFor(threads, rows, row_bytes / 4, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      char* row = to + i * row_bytes;
+      if (i < count) {
+        std::memcpy(row, from + order[i] / per_row * row_bytes, static_cast<size_t>(row_bytes));
+      } else {
+        std::memset(row, 0, static_cast<size_t>(row_bytes));
+      }
+    }
+  });
+}
+
+void Unpack(const char* from, const int64_t* order, int64_t count, int64_t row_bytes, int threads,
+            char* to) {
+  ParallelFor(threads, count, row_bytes / 4, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      std::memcpy(to + order[i] * row_bytes, from + i * row_bytes, static_cast<size_t>(row_bytes));
+    }
+  });
+}
+
+// Buffers one behind the other, each aligned to 64 bytes.
+int64_t Aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+template <typename Gemm>
+absl::StatusOr<KernelFn> MakeLinear(const KernelSpec& spec) {
+  ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, ExpertShape::OfLinear(spec));
+  const int64_t rows = shape.TileRows(8, 128);
+  GemmShape product;
+  product.m = rows;
+  product.n = shape.columns;
+  product.k = shape.depth;
+  product.transpose_b = shape.transposed;
+  product.factors = product.added = product.result = shape.factors;
+  ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> gemm, Gemm::Create(product, spec.num_threads));
+  const int64_t element = runtime::DTypeBytes(shape.factors);
+  const int64_t input_bytes = shape.depth * element, result_bytes = shape.columns * element;
+  const int64_t weight_bytes = shape.depth * shape.columns * element;
+  return KernelFn([=, threads = spec.num_threads](const KernelArgs& args) -> absl::Status {
+    const char *input = args.operand<char>(0), *weight = args.operand<char>(1);
+    char* result = args.result<char>(0);
+    SortedChoices sorted;
+    ORIEL_RETURN_IF_ERROR(SortChoices("expert_linear", args.operands[2], shape, args, sorted));
+    for (int64_t i : sorted.none) std::memset(result + i * result_bytes, 0, result_bytes);
+    char* const packed = static_cast<char*>(ThreadScratch<ScratchUse::kAroundProducts>(
+        static_cast<size_t>(Aligned(rows * input_bytes) + rows * result_bytes)));
+    char* const products = packed + Aligned(rows * input_bytes);
+    for (int64_t expert = 0; expert < shape.experts; ++expert) {
+      const int64_t end = sorted.begin[expert + 1];
+      for (int64_t begin = sorted.begin[expert]; begin < end; begin += rows) {
+        const int64_t* order = sorted.order.data() + begin;
+        const int64_t count = std::min(rows, end - begin);
+        Pack(input, order, count, rows, shape.per_row, input_bytes, threads, packed);
+        ORIEL_RETURN_IF_ERROR(
+            gemm->Run(packed, weight + expert * weight_bytes, /*bias=*/nullptr, products));
+        Unpack(products, order, count, result_bytes, threads, result);
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+template <typename Gemm>
+absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
+  ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, ExpertShape::OfWeightGrad(spec));
+  const int64_t rows = shape.TileRows(16, 512);
+  // Summed up in this type, and rounded once.
+  const DType sum = ComputeDType(shape.factors);
+  GemmShape product;
+  product.m = shape.transposed ? shape.columns : shape.depth;
+  product.n = shape.transposed ? shape.depth : shape.columns;
+  product.k = rows;
+  product.transpose_a = true;
+  product.factors = product.added = shape.factors;
+  product.result = sum;
+  ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> first,
+                         Gemm::Create(product, spec.num_threads));
+  product.accumulate = true;
+  ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> further,
+                         Gemm::Create(product, spec.num_threads));
+  const int64_t element = runtime::DTypeBytes(shape.factors);
+  const int64_t input_bytes = shape.depth * element, cotangent_bytes = shape.columns * element;
+  const int64_t matrix = shape.depth * shape.columns;
+  const int64_t sum_bytes = matrix * runtime::DTypeBytes(sum);
+  const bool rounds = shape.result != sum;
+  return KernelFn([=, threads = spec.num_threads](const KernelArgs& args) -> absl::Status {
+    const char *input = args.operand<char>(0), *cotangent = args.operand<char>(1);
+    SortedChoices sorted;
+    ORIEL_RETURN_IF_ERROR(
+        SortChoices("expert_linear_weight_grad", args.operands[2], shape, args, sorted));
+    const int64_t packed_bytes = Aligned(rows * input_bytes) + Aligned(rows * cotangent_bytes);
+    char* const x = static_cast<char*>(ThreadScratch<ScratchUse::kAroundProducts>(
+        static_cast<size_t>(packed_bytes + (rounds ? sum_bytes : 0))));
+    char* const dy = x + Aligned(rows * input_bytes);
+    for (int64_t expert = 0; expert < shape.experts; ++expert) {
+      char* const result =
+          args.result<char>(0) + expert * matrix * runtime::DTypeBytes(shape.result);
+      char* const sums = rounds ? x + packed_bytes : result;
+      const int64_t start = sorted.begin[expert], end = sorted.begin[expert + 1];
+      if (start == end) std::memset(sums, 0, static_cast<size_t>(sum_bytes));
+      for (int64_t begin = start; begin < end; begin += rows) {
+        const int64_t* order = sorted.order.data() + begin;
+        const int64_t count = std::min(rows, end - begin);
+        Pack(input, order, count, rows, shape.per_row, input_bytes, threads, x);
+        Pack(cotangent, order, count, rows, /*per_row=*/1, cotangent_bytes, threads, dy);
+        Gemm& gemm = begin == start ? *first : *further;
+        ORIEL_RETURN_IF_ERROR(gemm.Run(shape.transposed ? dy : x, shape.transposed ? x : dy,
+                                       /*bias=*/nullptr, sums));
+      }
+      if (!rounds) continue;
+      const float* from = reinterpret_cast<const float*>(sums);
+      BFloat16* to = reinterpret_cast<BFloat16*>(result);
+      ParallelForElements(threads, matrix, 1, [=](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) Assign(to + i, from[i]);
+      });
+    }
+    return absl::OkStatus();
+  });
+}
+
+using Single = LoopGemm<float>;
+using Double = LoopGemm<double>;
+constexpr KernelFactory kLinearLoops = ByLoops<MakeLinear<Single>, MakeLinear<Double>>;
+constexpr KernelFactory kWeightGradLoops = ByLoops<MakeWeightGrad<Single>, MakeWeightGrad<Double>>;
+ORIEL_REGISTER_HOST_KERNEL("expert_linear", 10, ByOneDnn<MakeLinear<OneDnnGemm>>);
+ORIEL_REGISTER_HOST_KERNEL("expert_linear", 0, kLinearLoops);
+ORIEL_REGISTER_HOST_KERNEL("expert_linear_weight_grad", 10, ByOneDnn<MakeWeightGrad<OneDnnGemm>>);
+ORIEL_REGISTER_HOST_KERNEL("expert_linear_weight_grad", 0, kWeightGradLoops);
+
+}  // namespace
+}  // namespace oriel::kernels

@@ -1,0 +1,315 @@
+// Experts on the rows that choose them. Rows t = 6, of depth 4, choose 2 of 5 experts of width 3.
+// RUN: oriel-opt %s --pass-pipeline="builtin.module(func.func(oriel-raise-layout,oriel-raise-experts,canonicalize))" --split-input-file | FileCheck %s
+
+// Products by expert, gates as sums of one-hot rows.
+// CHECK-LABEL: func.func @batched
+// CHECK: %[[C:.*]] = oriel.topk
+// CHECK-NEXT: %[[H:.*]] = oriel.expert_linear %{{.*}}, %{{.*}}, %[[C]] : (tensor<6x4xf32>, tensor<5x4x3xf32>, tensor<6x2xi64>) -> tensor<6x2x3xf32>
+// CHECK-NEXT: %[[A:.*]] = oriel.activation %[[H]]
+// CHECK-NEXT: %[[Y:.*]] = oriel.expert_linear %[[A]], %{{.*}}, %[[C]] {transpose_weight = true} : (tensor<6x2x3xf32>, tensor<5x4x3xf32>, tensor<6x2xi64>) -> tensor<6x2x4xf32>
+// CHECK-NEXT: %[[G:.*]] = oriel.reshape %{{.*}} : (tensor<6x2xf32>) -> tensor<6x2x1xf32>
+// CHECK-NEXT: %[[Z:.*]] = oriel.mul %[[Y]], %[[G]]
+// CHECK-NEXT: %[[R:.*]] = oriel.reduce_sum %[[Z]] {dims = array<i64: 1>}
+// CHECK-NEXT: return %[[R]]
+func.func @batched(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %p: tensor<6x2xf32>, %w1: tensor<5x4x3xf32>, %w2: tensor<5x4x3xf32>) -> tensor<6x4xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %one = oriel.cast %eq : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %pi = oriel.reshape %p : (tensor<6x2xf32>) -> tensor<6x2x1xf32>
+  %pe = oriel.mul %one, %pi : (tensor<6x2x5xf32>, tensor<6x2x1xf32>) -> tensor<6x2x5xf32>
+  %g = oriel.reduce_sum %pe {dims = array<i64: 1>} : (tensor<6x2x5xf32>) -> tensor<6x5xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<5x6x4xf32>
+  %h = oriel.matmul %xe, %w1 : (tensor<5x6x4xf32>, tensor<5x4x3xf32>) -> tensor<5x6x3xf32>
+  %a = oriel.activation %h {kind = "gelu"} : (tensor<5x6x3xf32>) -> tensor<5x6x3xf32>
+  %y = oriel.matmul %a, %w2 {transpose_rhs = true} : (tensor<5x6x3xf32>, tensor<5x4x3xf32>) -> tensor<5x6x4xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x5xf32>) -> tensor<5x6xf32>
+  %gb = oriel.reshape %ge : (tensor<5x6xf32>) -> tensor<5x6x1xf32>
+  %z = oriel.mul %y, %gb : (tensor<5x6x4xf32>, tensor<5x6x1xf32>) -> tensor<5x6x4xf32>
+  %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<5x6x4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
+
+// -----
+
+// Weights scattered to zeros, as positions of samples; the sum over experts as a product.
+// CHECK-LABEL: func.func @scattered
+// CHECK: oriel.expert_linear %{{.*}} : (tensor<2x3x4xf32>, tensor<5x4x3xf32>, tensor<2x3x2xi64>) -> tensor<2x3x2x3xf32>
+// CHECK: oriel.expert_linear %{{.*}} {transpose_weight = true} : (tensor<2x3x2x3xf32>
+// CHECK-NOT: oriel.matmul
+// CHECK-NOT: oriel.scatter_add
+// CHECK: oriel.reduce_sum %{{.*}} {dims = array<i64: 2>}
+func.func @scattered(%x: tensor<2x3x4xf32>, %s: tensor<2x3x5xf32>, %p: tensor<2x3x2xf32>, %w1: tensor<4x15xf32>, %w2: tensor<5x4x3xf32>) -> tensor<2x3x4xf32> {
+  %off = oriel.constant {value = dense<[[[0, 0], [5, 5], [10, 10]], [[15, 15], [20, 20], [25, 25]]]> : tensor<2x3x2xi64>} : () -> tensor<2x3x2xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 2 : i64} : (tensor<2x3x5xf32>) -> tensor<2x3x2xi64>
+  %at = oriel.add %c, %off : (tensor<2x3x2xi64>, tensor<2x3x2xi64>) -> tensor<2x3x2xi64>
+  %flat = oriel.scatter_add %at, %p {dim = 0 : i64} : (tensor<2x3x2xi64>, tensor<2x3x2xf32>) -> tensor<30xf32>
+  %g = oriel.reshape %flat : (tensor<30xf32>) -> tensor<2x3x1x5xf32>
+  %hm = oriel.linear %x, %w1 : (tensor<2x3x4xf32>, tensor<4x15xf32>) -> tensor<2x3x15xf32>
+  %hs = oriel.reshape %hm : (tensor<2x3x15xf32>) -> tensor<2x3x5x3xf32>
+  %a = oriel.activation %hs {kind = "gelu"} : (tensor<2x3x5x3xf32>) -> tensor<2x3x5x3xf32>
+  %e = oriel.transpose %a {permutation = array<i64: 2, 0, 1, 3>} : (tensor<2x3x5x3xf32>) -> tensor<5x2x3x3xf32>
+  %y = oriel.matmul %e, %w2 {row_dims = 2 : i64, transpose_rhs = true} : (tensor<5x2x3x3xf32>, tensor<5x4x3xf32>) -> tensor<5x2x3x4xf32>
+  %t = oriel.transpose %y {permutation = array<i64: 1, 2, 0, 3>} : (tensor<5x2x3x4xf32>) -> tensor<2x3x5x4xf32>
+  %z = oriel.matmul %g, %t : (tensor<2x3x1x5xf32>, tensor<2x3x5x4xf32>) -> tensor<2x3x1x4xf32>
+  %r = oriel.reshape %z : (tensor<2x3x1x4xf32>) -> tensor<2x3x4xf32>
+  return %r : tensor<2x3x4xf32>
+}
+
+// -----
+
+// Gate and up side by side are products by parts of the weight; so is their bias.
+// Rows that are merged behind the gates.
+// CHECK-LABEL: func.func @gated
+// CHECK: %[[C:.*]] = oriel.reshape %{{.*}} : (tensor<2x3x2xi64>) -> tensor<6x2xi64>
+// CHECK: oriel.slice %{{.*}} {limits = array<i64: 5, 3, 4>
+// CHECK-NEXT: %[[H:.*]] = oriel.expert_linear %{{.*}}, %{{.*}}, %[[C]] {transpose_weight = true} : (tensor<6x4xf32>, tensor<5x3x4xf32>
+// CHECK: oriel.gather %{{.*}}, %[[C]] {dim = 0 : i64} : (tensor<5x3xf32>, tensor<6x2xi64>) -> tensor<6x2x3xf32>
+// CHECK: oriel.gated_activation
+// CHECK: oriel.expert_linear
+// CHECK: oriel.gather %{{.*}}, %[[C]] {dim = 0 : i64} : (tensor<5x4xf32>, tensor<6x2xi64>) -> tensor<6x2x4xf32>
+// CHECK-NOT: oriel.matmul
+func.func @gated(%x: tensor<6x4xf32>, %s: tensor<2x3x5xf32>, %p: tensor<2x3x2xf32>, %w1: tensor<5x6x4xf32>, %b1: tensor<5x6xf32>, %w2: tensor<5x4x3xf32>, %b2: tensor<5x4xf32>) -> tensor<6x4xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 2 : i64} : (tensor<2x3x5xf32>) -> tensor<2x3x2xi64>
+  %ci = oriel.reshape %c : (tensor<2x3x2xi64>) -> tensor<2x3x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<2x3x2x1xi64>, tensor<5xi64>) -> tensor<2x3x2x5xi1>
+  %one = oriel.cast %eq : (tensor<2x3x2x5xi1>) -> tensor<2x3x2x5xf32>
+  %pi = oriel.reshape %p : (tensor<2x3x2xf32>) -> tensor<2x3x2x1xf32>
+  %pe = oriel.mul %one, %pi : (tensor<2x3x2x5xf32>, tensor<2x3x2x1xf32>) -> tensor<2x3x2x5xf32>
+  %g = oriel.reduce_sum %pe {dims = array<i64: 2>} : (tensor<2x3x2x5xf32>) -> tensor<2x3x5xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 2, 0, 1>} : (tensor<2x3x5xf32>) -> tensor<5x2x3xf32>
+  %gb = oriel.reshape %ge : (tensor<5x2x3xf32>) -> tensor<5x6x1xf32>
+  %wm = oriel.reshape %w1 : (tensor<5x6x4xf32>) -> tensor<30x4xf32>
+  %hm = oriel.linear %x, %wm {transpose_weight = true} : (tensor<6x4xf32>, tensor<30x4xf32>) -> tensor<6x30xf32>
+  %hs = oriel.reshape %hm : (tensor<6x30xf32>) -> tensor<6x5x6xf32>
+  %hb = oriel.add %hs, %b1 : (tensor<6x5x6xf32>, tensor<5x6xf32>) -> tensor<6x5x6xf32>
+  %u = oriel.slice %hb {starts = array<i64: 0, 0, 0>, limits = array<i64: 6, 5, 3>, strides = array<i64: 1, 1, 1>} : (tensor<6x5x6xf32>) -> tensor<6x5x3xf32>
+  %v = oriel.slice %hb {starts = array<i64: 0, 0, 3>, limits = array<i64: 6, 5, 6>, strides = array<i64: 1, 1, 1>} : (tensor<6x5x6xf32>) -> tensor<6x5x3xf32>
+  %a = oriel.gated_activation %u, %v {kind = "silu"} : (tensor<6x5x3xf32>, tensor<6x5x3xf32>) -> tensor<6x5x3xf32>
+  %e = oriel.transpose %a {permutation = array<i64: 1, 0, 2>} : (tensor<6x5x3xf32>) -> tensor<5x6x3xf32>
+  %y = oriel.matmul %e, %w2 {transpose_rhs = true} : (tensor<5x6x3xf32>, tensor<5x4x3xf32>) -> tensor<5x6x4xf32>
+  %b = oriel.reshape %b2 : (tensor<5x4xf32>) -> tensor<5x1x4xf32>
+  %yb = oriel.add %y, %b : (tensor<5x6x4xf32>, tensor<5x1x4xf32>) -> tensor<5x6x4xf32>
+  %z = oriel.mul %yb, %gb : (tensor<5x6x4xf32>, tensor<5x6x1xf32>) -> tensor<5x6x4xf32>
+  %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<5x6x4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
+
+// -----
+
+// Gates on what the last layer reads, which sums over experts and their columns at once.
+// CHECK-LABEL: func.func @gated_input
+// CHECK: oriel.expert_linear %{{.*}} {transpose_weight = true} : (tensor<6x4xf32>, tensor<5x3x4xf32>
+// CHECK: oriel.gather %{{.*}} : (tensor<5x3xf32>, tensor<6x2xi64>) -> tensor<6x2x3xf32>
+// CHECK: oriel.expert_linear %{{.*}} : (tensor<6x2x3xf32>, tensor<5x3x4xf32>, tensor<6x2xi64>) -> tensor<6x2x4xf32>
+// CHECK: oriel.reduce_sum %{{.*}} {dims = array<i64: 1>} : (tensor<6x2x4xf32>) -> tensor<6x4xf32>
+// CHECK: oriel.add
+// CHECK-NOT: oriel.linear
+func.func @gated_input(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %p: tensor<6x2xf32>, %w1: tensor<15x4xf32>, %b1: tensor<15xf32>, %w2: tensor<15x4xf32>, %b2: tensor<4xf32>) -> tensor<6x4xf32> {
+  %off = oriel.constant {value = dense<[[0, 0], [5, 5], [10, 10], [15, 15], [20, 20], [25, 25]]> : tensor<6x2xi64>} : () -> tensor<6x2xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %at = oriel.add %c, %off : (tensor<6x2xi64>, tensor<6x2xi64>) -> tensor<6x2xi64>
+  %flat = oriel.scatter_add %at, %p {dim = 0 : i64} : (tensor<6x2xi64>, tensor<6x2xf32>) -> tensor<30xf32>
+  %g = oriel.reshape %flat : (tensor<30xf32>) -> tensor<6x5x1xf32>
+  %hm = oriel.linear %x, %w1, %b1 {transpose_weight = true} : (tensor<6x4xf32>, tensor<15x4xf32>, tensor<15xf32>) -> tensor<6x15xf32>
+  %hs = oriel.reshape %hm : (tensor<6x15xf32>) -> tensor<6x5x3xf32>
+  %a = oriel.activation %hs {kind = "gelu"} : (tensor<6x5x3xf32>) -> tensor<6x5x3xf32>
+  %z = oriel.mul %a, %g : (tensor<6x5x3xf32>, tensor<6x5x1xf32>) -> tensor<6x5x3xf32>
+  %m = oriel.reshape %z : (tensor<6x5x3xf32>) -> tensor<6x15xf32>
+  %r = oriel.linear %m, %w2, %b2 : (tensor<6x15xf32>, tensor<15x4xf32>, tensor<4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
+
+// -----
+
+// A mask of the choices times weights of all experts, each over their sum: numbers are picked.
+// CHECK-LABEL: func.func @masked
+// CHECK-COUNT-2: oriel.expert_linear
+// CHECK-NOT: oriel.matmul
+// CHECK: oriel.gather %{{.*}} {dim = 0 : i64} : (tensor<30xf32>, tensor<6x2xi64>) -> tensor<6x2xf32>
+func.func @masked(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %q: tensor<6x5xf32>, %w1: tensor<5x4x3xf32>, %w2: tensor<5x4x3xf32>) -> tensor<6x4xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %one = oriel.cast %eq : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %k = oriel.reduce_sum %one {dims = array<i64: 1>} : (tensor<6x2x5xf32>) -> tensor<6x5xf32>
+  %soft = oriel.softmax %q {dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x5xf32>
+  %kept = oriel.mul %soft, %k : (tensor<6x5xf32>, tensor<6x5xf32>) -> tensor<6x5xf32>
+  %sum = oriel.reduce_sum %kept {dims = array<i64: 1>, keep_dims = true} : (tensor<6x5xf32>) -> tensor<6x1xf32>
+  %g = oriel.div %kept, %sum : (tensor<6x5xf32>, tensor<6x1xf32>) -> tensor<6x5xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<5x6x4xf32>
+  %h = oriel.matmul %xe, %w1 : (tensor<5x6x4xf32>, tensor<5x4x3xf32>) -> tensor<5x6x3xf32>
+  %a = oriel.activation %h {kind = "gelu"} : (tensor<5x6x3xf32>) -> tensor<5x6x3xf32>
+  %y = oriel.matmul %a, %w2 {transpose_rhs = true} : (tensor<5x6x3xf32>, tensor<5x4x3xf32>) -> tensor<5x6x4xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x5xf32>) -> tensor<5x6xf32>
+  %gb = oriel.reshape %ge : (tensor<5x6xf32>) -> tensor<5x6x1xf32>
+  %z = oriel.mul %y, %gb : (tensor<5x6x4xf32>, tensor<5x6x1xf32>) -> tensor<5x6x4xf32>
+  %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<5x6x4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
+
+// -----
+
+// Gates that lie between what they gate, and a column of one-hot rows for each expert.
+// CHECK-LABEL: func.func @interleaved
+// CHECK: oriel.expert_linear %{{.*}} : (tensor<6x4xf32>, tensor<5x4x6xf32>, tensor<6x2xi64>) -> tensor<6x2x6xf32>
+// CHECK: oriel.reshape %{{.*}} : (tensor<6x2x6xf32>) -> tensor<6x2x3x2xf32>
+// CHECK: oriel.expert_linear
+func.func @interleaved(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %p: tensor<6x2xf32>, %w1: tensor<5x4x6xf32>, %w2: tensor<5x4x3xf32>) -> tensor<6x4xf32> {
+  %iota = oriel.constant {value = dense<[[[0], [1], [2], [3], [4]]]> : tensor<1x5x1xi64>} : () -> tensor<1x5x1xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x1x2xi64>
+  %eq = oriel.equal %iota, %ci : (tensor<1x5x1xi64>, tensor<6x1x2xi64>) -> tensor<6x5x2xi1>
+  %one = oriel.cast %eq : (tensor<6x5x2xi1>) -> tensor<6x5x2xf32>
+  %pi = oriel.reshape %p : (tensor<6x2xf32>) -> tensor<6x1x2xf32>
+  %pe = oriel.mul %pi, %one : (tensor<6x1x2xf32>, tensor<6x5x2xf32>) -> tensor<6x5x2xf32>
+  %g = oriel.reduce_sum %pe {dims = array<i64: 2>} : (tensor<6x5x2xf32>) -> tensor<6x5xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<5x6x4xf32>
+  %h = oriel.matmul %xe, %w1 : (tensor<5x6x4xf32>, tensor<5x4x6xf32>) -> tensor<5x6x6xf32>
+  %u = oriel.slice %h {starts = array<i64: 0, 0, 0>, limits = array<i64: 5, 6, 6>, strides = array<i64: 1, 1, 2>} : (tensor<5x6x6xf32>) -> tensor<5x6x3xf32>
+  %v = oriel.slice %h {starts = array<i64: 0, 0, 1>, limits = array<i64: 5, 6, 6>, strides = array<i64: 1, 1, 2>} : (tensor<5x6x6xf32>) -> tensor<5x6x3xf32>
+  %a = oriel.gated_activation %u, %v {kind = "silu"} : (tensor<5x6x3xf32>, tensor<5x6x3xf32>) -> tensor<5x6x3xf32>
+  %y = oriel.matmul %a, %w2 {transpose_rhs = true} : (tensor<5x6x3xf32>, tensor<5x4x3xf32>) -> tensor<5x6x4xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x5xf32>) -> tensor<5x6xf32>
+  %gb = oriel.reshape %ge : (tensor<5x6xf32>) -> tensor<5x6x1xf32>
+  %z = oriel.mul %y, %gb : (tensor<5x6x4xf32>, tensor<5x6x1xf32>) -> tensor<5x6x4xf32>
+  %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<5x6x4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
+
+// -----
+
+// Weights on the left of a product, whose rows are columns.
+// CHECK-LABEL: func.func @weights_on_the_left
+// CHECK: oriel.expert_linear %{{.*}} {transpose_weight = true} : (tensor<6x4xf32>, tensor<5x3x4xf32>, tensor<6x2xi64>) -> tensor<6x2x3xf32>
+// CHECK-NOT: oriel.matmul
+func.func @weights_on_the_left(%x: tensor<4x6xf32>, %s: tensor<6x5xf32>, %p: tensor<6x2xf32>, %w: tensor<5x3x4xf32>) -> tensor<3x6xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %one = oriel.cast %eq : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %pi = oriel.reshape %p : (tensor<6x2xf32>) -> tensor<6x2x1xf32>
+  %pe = oriel.mul %one, %pi : (tensor<6x2x5xf32>, tensor<6x2x1xf32>) -> tensor<6x2x5xf32>
+  %g = oriel.reduce_sum %pe {dims = array<i64: 1>} : (tensor<6x2x5xf32>) -> tensor<6x5xf32>
+  %xb = oriel.reshape %x : (tensor<4x6xf32>) -> tensor<1x4x6xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x4x6xf32>) -> tensor<5x4x6xf32>
+  %h = oriel.matmul %w, %xe : (tensor<5x3x4xf32>, tensor<5x4x6xf32>) -> tensor<5x3x6xf32>
+  %a = oriel.tanh %h : (tensor<5x3x6xf32>) -> tensor<5x3x6xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x5xf32>) -> tensor<5x6xf32>
+  %gb = oriel.reshape %ge : (tensor<5x6xf32>) -> tensor<5x1x6xf32>
+  %z = oriel.mul %a, %gb : (tensor<5x3x6xf32>, tensor<5x1x6xf32>) -> tensor<5x3x6xf32>
+  %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<5x3x6xf32>) -> tensor<3x6xf32>
+  return %r : tensor<3x6xf32>
+}
+
+// -----
+
+// What is not 0 where the gates are: all experts count.
+// CHECK-LABEL: func.func @added
+// CHECK-NOT: oriel.expert_linear
+func.func @added(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %p: tensor<6x2xf32>, %w1: tensor<5x4x3xf32>, %w2: tensor<5x4x3xf32>) -> tensor<6x4xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %one = oriel.cast %eq : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %pi = oriel.reshape %p : (tensor<6x2xf32>) -> tensor<6x2x1xf32>
+  %pe = oriel.mul %one, %pi : (tensor<6x2x5xf32>, tensor<6x2x1xf32>) -> tensor<6x2x5xf32>
+  %g = oriel.reduce_sum %pe {dims = array<i64: 1>} : (tensor<6x2x5xf32>) -> tensor<6x5xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<5x6x4xf32>
+  %h = oriel.matmul %xe, %w1 : (tensor<5x6x4xf32>, tensor<5x4x3xf32>) -> tensor<5x6x3xf32>
+  %a = oriel.activation %h {kind = "gelu"} : (tensor<5x6x3xf32>) -> tensor<5x6x3xf32>
+  %y = oriel.matmul %a, %w2 {transpose_rhs = true} : (tensor<5x6x3xf32>, tensor<5x4x3xf32>) -> tensor<5x6x4xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x5xf32>) -> tensor<5x6xf32>
+  %gb = oriel.reshape %ge : (tensor<5x6xf32>) -> tensor<5x6x1xf32>
+  %z = oriel.add %y, %gb : (tensor<5x6x4xf32>, tensor<5x6x1xf32>) -> tensor<5x6x4xf32>
+  %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<5x6x4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
+
+// -----
+
+// Choices of another number of experts than there are matrices: which they are is not known.
+// CHECK-LABEL: func.func @other_numbers
+// CHECK-NOT: oriel.expert_linear
+func.func @other_numbers(%x: tensor<6x4xf32>, %s: tensor<6x7xf32>, %p: tensor<6x2xf32>, %w1: tensor<5x4x3xf32>, %w2: tensor<5x4x3xf32>) -> tensor<6x4xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x7xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %one = oriel.cast %eq : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %pi = oriel.reshape %p : (tensor<6x2xf32>) -> tensor<6x2x1xf32>
+  %pe = oriel.mul %one, %pi : (tensor<6x2x5xf32>, tensor<6x2x1xf32>) -> tensor<6x2x5xf32>
+  %g = oriel.reduce_sum %pe {dims = array<i64: 1>} : (tensor<6x2x5xf32>) -> tensor<6x5xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<5x6x4xf32>
+  %h = oriel.matmul %xe, %w1 : (tensor<5x6x4xf32>, tensor<5x4x3xf32>) -> tensor<5x6x3xf32>
+  %a = oriel.activation %h {kind = "gelu"} : (tensor<5x6x3xf32>) -> tensor<5x6x3xf32>
+  %y = oriel.matmul %a, %w2 {transpose_rhs = true} : (tensor<5x6x3xf32>, tensor<5x4x3xf32>) -> tensor<5x6x4xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x5xf32>) -> tensor<5x6xf32>
+  %gb = oriel.reshape %ge : (tensor<5x6xf32>) -> tensor<5x6x1xf32>
+  %z = oriel.mul %y, %gb : (tensor<5x6x4xf32>, tensor<5x6x1xf32>) -> tensor<5x6x4xf32>
+  %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<5x6x4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
+
+// -----
+
+// Softmax over the experts mixes those that are not chosen.
+// CHECK-LABEL: func.func @mixed
+// CHECK-NOT: oriel.expert_linear
+func.func @mixed(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %p: tensor<6x2xf32>, %w1: tensor<5x4x3xf32>, %w2: tensor<5x4x3xf32>) -> tensor<6x4xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %one = oriel.cast %eq : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %pi = oriel.reshape %p : (tensor<6x2xf32>) -> tensor<6x2x1xf32>
+  %pe = oriel.mul %one, %pi : (tensor<6x2x5xf32>, tensor<6x2x1xf32>) -> tensor<6x2x5xf32>
+  %g = oriel.reduce_sum %pe {dims = array<i64: 1>} : (tensor<6x2x5xf32>) -> tensor<6x5xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<5x6x4xf32>
+  %h = oriel.matmul %xe, %w1 : (tensor<5x6x4xf32>, tensor<5x4x3xf32>) -> tensor<5x6x3xf32>
+  %a = oriel.activation %h {kind = "gelu"} : (tensor<5x6x3xf32>) -> tensor<5x6x3xf32>
+  %y = oriel.matmul %a, %w2 {transpose_rhs = true} : (tensor<5x6x3xf32>, tensor<5x4x3xf32>) -> tensor<5x6x4xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x5xf32>) -> tensor<5x6xf32>
+  %gb = oriel.reshape %ge : (tensor<5x6xf32>) -> tensor<5x6x1xf32>
+  %soft = oriel.softmax %y {dim = 0 : i64} : (tensor<5x6x4xf32>) -> tensor<5x6x4xf32>
+  %z = oriel.mul %soft, %gb : (tensor<5x6x4xf32>, tensor<5x6x1xf32>) -> tensor<5x6x4xf32>
+  %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<5x6x4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
+
+// -----
+
+// More than half of the experts are chosen: products with all are fewer, and larger.
+// CHECK-LABEL: func.func @most
+// CHECK-NOT: oriel.expert_linear
+func.func @most(%x: tensor<6x4xf32>, %s: tensor<6x3xf32>, %p: tensor<6x2xf32>, %w1: tensor<3x4x3xf32>, %w2: tensor<3x4x3xf32>) -> tensor<6x4xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2]> : tensor<3xi64>} : () -> tensor<3xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x3xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x2x1xi64>, tensor<3xi64>) -> tensor<6x2x3xi1>
+  %one = oriel.cast %eq : (tensor<6x2x3xi1>) -> tensor<6x2x3xf32>
+  %pi = oriel.reshape %p : (tensor<6x2xf32>) -> tensor<6x2x1xf32>
+  %pe = oriel.mul %one, %pi : (tensor<6x2x3xf32>, tensor<6x2x1xf32>) -> tensor<6x2x3xf32>
+  %g = oriel.reduce_sum %pe {dims = array<i64: 1>} : (tensor<6x2x3xf32>) -> tensor<6x3xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<3x6x4xf32>
+  %h = oriel.matmul %xe, %w1 : (tensor<3x6x4xf32>, tensor<3x4x3xf32>) -> tensor<3x6x3xf32>
+  %a = oriel.activation %h {kind = "gelu"} : (tensor<3x6x3xf32>) -> tensor<3x6x3xf32>
+  %y = oriel.matmul %a, %w2 {transpose_rhs = true} : (tensor<3x6x3xf32>, tensor<3x4x3xf32>) -> tensor<3x6x4xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x3xf32>) -> tensor<3x6xf32>
+  %gb = oriel.reshape %ge : (tensor<3x6xf32>) -> tensor<3x6x1xf32>
+  %z = oriel.mul %y, %gb : (tensor<3x6x4xf32>, tensor<3x6x1xf32>) -> tensor<3x6x4xf32>
+  %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<3x6x4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
