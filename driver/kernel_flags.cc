@@ -24,7 +24,7 @@ const CLI::Validator& onOrOff() {
 void addKernelFlags(CLI::App* command, KernelOptions* options) {
   command
       ->add_option("--unfused", options->unfused,
-                   "Leave this as the model's own ops: attention; to compare with")
+                   "Leave this as the model's own ops: attention, experts; to compare with")
       ->allow_extra_args(false)
       ->type_name("WHAT");
   command
@@ -45,13 +45,17 @@ void addKernelFlags(CLI::App* command, KernelOptions* options) {
 }
 
 absl::StatusOr<KernelForms> kernelFormsOf(const KernelOptions& options) {
-  for (const std::string& what : options.unfused) {
-    if (what == "attention") continue;
-    return usageError(absl::StrCat("--unfused: can't use '", what,
-                                   "'; it is attention that can be left unfused"));
-  }
   KernelForms forms;
-  forms.unfusedAttention = !options.unfused.empty();
+  for (const std::string& what : options.unfused) {
+    if (what == "attention") {
+      forms.unfusedAttention = true;
+    } else if (what == "experts") {
+      forms.unfusedExperts = true;
+    } else {
+      return usageError(absl::StrCat("--unfused: can't use '", what,
+                                     "'; what can be left unfused are attention and experts"));
+    }
+  }
   forms.fusedLoss = options.fuseLoss;
   if (options.fuseKernels) forms.launches.fused = *options.fuseKernels == "on";
   if (options.generatedKernels) forms.launches.generated = *options.generatedKernels == "on";

@@ -12,6 +12,7 @@ struct Form {
 
 std::vector<Form> formsOf(KernelForms& forms) {
   return {{"--unfused=attention", &forms.unfusedAttention, true},
+          {"--unfused=experts", &forms.unfusedExperts, true},
           {"--fuse-loss", &forms.fusedLoss, true},
           {"--fuse-kernels=off", &forms.launches.fused, false},
           {"--generated-kernels=on", &forms.launches.generated, true}};

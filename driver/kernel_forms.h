@@ -12,6 +12,7 @@ namespace oriel {
 
 struct KernelForms {
   bool unfusedAttention = false;  // attention stays what the model has
+  bool unfusedExperts = false;    // all experts are computed, where the model does
   bool fusedLoss = false;         // the loss is one op with the output layer
   LaunchForms launches{/*fused=*/true, /*generated=*/false};
 };

@@ -44,7 +44,7 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   // After attention, whose patterns expect heads before positions.
   function.addPass(createRaiseLayout());
   // After layout, which leaves few ways to write a product with all experts.
-  function.addPass(createRaiseExperts());
+  if (!options.kernels.unfusedExperts) function.addPass(createRaiseExperts());
   RaiseMergeOptions merge;
   if (options.recipe.images) {
     merge.rowsPerSample = options.recipe.images->perSample * options.recipe.images->rowsPerImage;

@@ -2,8 +2,8 @@
 
 transformers computes each expert on the tokens that chose it, whose number
 depends on the data. Here every expert sees every token, and what a token did
-not choose counts 0: the same numbers and gradients, and as many times the
-operations as there are experts for each that is chosen.
+not choose counts 0: the same numbers and gradients. Oriel finds the choices
+again, and computes these alone (docs/import.md).
 """
 
 import torch

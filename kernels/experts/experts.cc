@@ -80,13 +80,6 @@ absl::StatusOr<ExpertShape> ExpertShape::OfWeightGrad(const KernelSpec& spec) {
   return shape;
 }
 
-int64_t ExpertShape::TileRows(int64_t least, int64_t most) const {
-  const int64_t each = choices / std::max<int64_t>(piece.whole, 1);
-  int64_t rows = least;
-  while (rows < most && 4 * rows <= each) rows *= 2;
-  return rows;
-}
-
 int64_t ExpertShape::MostTiles(int64_t tile_rows) const {
   // All but one row of each expert may be in full tiles.
   return choices / tile_rows + std::min(choices, experts);

@@ -39,10 +39,8 @@ struct ExpertShape {
   static absl::StatusOr<ExpertShape> OfLinear(const KernelSpec& spec);
   static absl::StatusOr<ExpertShape> OfWeightGrad(const KernelSpec& spec);
 
-  // Rows of an expert that are multiplied at a time, the last of them filled up with zeros: a power
-  // of two between the bounds, small enough that little is filled up if rows choose evenly.
-  int64_t TileRows(int64_t least, int64_t most) const;
-  // The most tiles that there can be, whatever the rows choose.
+  // Of an expert's rows are so many multiplied at a time: the most tiles that there can be,
+  // whatever the rows choose.
   int64_t MostTiles(int64_t tile_rows) const;
 };
 

@@ -1,4 +1,5 @@
-// Products of an expert's rows, so many at a time: packed, multiplied, and put in their places.
+// Products of an expert's rows, as many at a time as one of several prepared products takes:
+// packed, multiplied, and put in their places.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -83,17 +84,58 @@ void Unpack(const char* from, const int64_t* order, int64_t count, int64_t row_b
 // Buffers one behind the other, each aligned to 64 bytes.
 int64_t Aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+// Products of 8, 16, .. rows. An expert's rows are taken in parts of these sizes, the last one
+// filled up with zeros, by a quarter at most unless it is the smallest.
+template <typename Gemm>
+class TileGemms {
+ public:
+  static constexpr int64_t kLeast = 8, kMost = 512;
+
+  // `rows` is the member of the shape that says how many there are.
+  static absl::StatusOr<TileGemms> Create(GemmShape shape, int64_t GemmShape::*rows,
+                                          int64_t choices, int num_threads) {
+    TileGemms gemms;
+    int64_t size = kLeast / 2;
+    do {
+      size *= 2;
+      shape.*rows = size;
+      ORIEL_ASSIGN_OR_RETURN(std::shared_ptr<Gemm> gemm, Gemm::Create(shape, num_threads));
+      gemms.gemms_.push_back(std::move(gemm));
+    } while (size < kMost && size < choices);
+    return gemms;
+  }
+
+  int64_t most_rows() const { return kLeast << (gemms_.size() - 1); }
+
+  struct Part {
+    Gemm* gemm;
+    int64_t rows;  // of the product
+  };
+  // The part that begins `left` rows.
+  Part Next(int64_t left) const {
+    size_t i = 0;
+    while (i + 1 < gemms_.size() && (kLeast << i) < left) ++i;
+    const int64_t rows = kLeast << i;
+    if (i > 0 && 4 * left < 3 * rows) --i;
+    return {gemms_[i].get(), kLeast << i};
+  }
+
+ private:
+  std::vector<std::shared_ptr<Gemm>> gemms_;
+};
+
 template <typename Gemm>
 absl::StatusOr<KernelFn> MakeLinear(const KernelSpec& spec) {
   ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, ExpertShape::OfLinear(spec));
-  const int64_t rows = shape.TileRows(8, 128);
   GemmShape product;
-  product.m = rows;
   product.n = shape.columns;
   product.k = shape.depth;
   product.transpose_b = shape.transposed;
   product.factors = product.added = product.result = shape.factors;
-  ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> gemm, Gemm::Create(product, spec.num_threads));
+  ORIEL_ASSIGN_OR_RETURN(
+      const auto gemms,
+      TileGemms<Gemm>::Create(product, &GemmShape::m, shape.choices, spec.num_threads));
+  const int64_t most = gemms.most_rows();
   const int64_t element = runtime::DTypeBytes(shape.factors);
   const int64_t input_bytes = shape.depth * element, result_bytes = shape.columns * element;
   const int64_t weight_bytes = shape.depth * shape.columns * element;
@@ -104,13 +146,15 @@ absl::StatusOr<KernelFn> MakeLinear(const KernelSpec& spec) {
     ORIEL_RETURN_IF_ERROR(SortChoices("expert_linear", args.operands[2], shape, args, sorted));
     for (int64_t i : sorted.none) std::memset(result + i * result_bytes, 0, result_bytes);
     char* const packed = static_cast<char*>(ThreadScratch<ScratchUse::kAroundProducts>(
-        static_cast<size_t>(Aligned(rows * input_bytes) + rows * result_bytes)));
-    char* const products = packed + Aligned(rows * input_bytes);
+        static_cast<size_t>(Aligned(most * input_bytes) + most * result_bytes)));
+    char* const products = packed + Aligned(most * input_bytes);
     for (int64_t expert = 0; expert < shape.experts; ++expert) {
       const int64_t end = sorted.begin[expert + 1];
-      for (int64_t begin = sorted.begin[expert]; begin < end; begin += rows) {
+      for (int64_t begin = sorted.begin[expert]; begin < end;) {
+        const auto [gemm, rows] = gemms.Next(end - begin);
         const int64_t* order = sorted.order.data() + begin;
         const int64_t count = std::min(rows, end - begin);
+        begin += count;
         Pack(input, order, count, rows, shape.per_row, input_bytes, threads, packed);
         ORIEL_RETURN_IF_ERROR(
             gemm->Run(packed, weight + expert * weight_bytes, /*bias=*/nullptr, products));
@@ -124,21 +168,22 @@ absl::StatusOr<KernelFn> MakeLinear(const KernelSpec& spec) {
 template <typename Gemm>
 absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
   ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, ExpertShape::OfWeightGrad(spec));
-  const int64_t rows = shape.TileRows(16, 512);
   // Summed up in this type, and rounded once.
   const DType sum = ComputeDType(shape.factors);
   GemmShape product;
   product.m = shape.transposed ? shape.columns : shape.depth;
   product.n = shape.transposed ? shape.depth : shape.columns;
-  product.k = rows;
   product.transpose_a = true;
   product.factors = product.added = shape.factors;
   product.result = sum;
-  ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> first,
-                         Gemm::Create(product, spec.num_threads));
+  ORIEL_ASSIGN_OR_RETURN(
+      const auto first,
+      TileGemms<Gemm>::Create(product, &GemmShape::k, shape.choices, spec.num_threads));
   product.accumulate = true;
-  ORIEL_ASSIGN_OR_RETURN(const std::shared_ptr<Gemm> further,
-                         Gemm::Create(product, spec.num_threads));
+  ORIEL_ASSIGN_OR_RETURN(
+      const auto further,
+      TileGemms<Gemm>::Create(product, &GemmShape::k, shape.choices, spec.num_threads));
+  const int64_t most = first.most_rows();
   const int64_t element = runtime::DTypeBytes(shape.factors);
   const int64_t input_bytes = shape.depth * element, cotangent_bytes = shape.columns * element;
   const int64_t matrix = shape.depth * shape.columns;
@@ -149,24 +194,25 @@ absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
     SortedChoices sorted;
     ORIEL_RETURN_IF_ERROR(
         SortChoices("expert_linear_weight_grad", args.operands[2], shape, args, sorted));
-    const int64_t packed_bytes = Aligned(rows * input_bytes) + Aligned(rows * cotangent_bytes);
+    const int64_t packed_bytes = Aligned(most * input_bytes) + Aligned(most * cotangent_bytes);
     char* const x = static_cast<char*>(ThreadScratch<ScratchUse::kAroundProducts>(
         static_cast<size_t>(packed_bytes + (rounds ? sum_bytes : 0))));
-    char* const dy = x + Aligned(rows * input_bytes);
+    char* const dy = x + Aligned(most * input_bytes);
     for (int64_t expert = 0; expert < shape.experts; ++expert) {
       char* const result =
           args.result<char>(0) + expert * matrix * runtime::DTypeBytes(shape.result);
       char* const sums = rounds ? x + packed_bytes : result;
       const int64_t start = sorted.begin[expert], end = sorted.begin[expert + 1];
       if (start == end) std::memset(sums, 0, static_cast<size_t>(sum_bytes));
-      for (int64_t begin = start; begin < end; begin += rows) {
+      for (int64_t begin = start; begin < end;) {
+        const auto [gemm, rows] = (begin == start ? first : further).Next(end - begin);
         const int64_t* order = sorted.order.data() + begin;
         const int64_t count = std::min(rows, end - begin);
         Pack(input, order, count, rows, shape.per_row, input_bytes, threads, x);
         Pack(cotangent, order, count, rows, /*per_row=*/1, cotangent_bytes, threads, dy);
-        Gemm& gemm = begin == start ? *first : *further;
-        ORIEL_RETURN_IF_ERROR(gemm.Run(shape.transposed ? dy : x, shape.transposed ? x : dy,
-                                       /*bias=*/nullptr, sums));
+        begin += count;
+        ORIEL_RETURN_IF_ERROR(gemm->Run(shape.transposed ? dy : x, shape.transposed ? x : dy,
+                                        /*bias=*/nullptr, sums));
       }
       if (!rounds) continue;
       const float* from = reinterpret_cast<const float*>(sums);

@@ -26,6 +26,7 @@ class Gpt:
     row_tables: bool = False  # queries of each position, times a table of its own, are added to scores (MViTv2, Li et al. 2022)
     alibi: bool = False  # a bias of the attention for each head, by distance (Press et al. 2022)
     experts: int = 0  # in place of each MLP, for all tokens, with gates from a softmax (Shazeer et al. 2017)
+    chosen: int = 0  # the experts of a token, of the largest gates, which are scattered to zeros; 0: all
     adapters: int = 0  # columns of a low-rank product that is added to each linear layer's (LoRA, Hu et al. 2021)
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
@@ -149,6 +150,11 @@ class Gpt:
             """All experts' columns are of one product."""
             wide, count = 2 * hidden, self.experts
             gates = graph.node("Softmax", [linear(x, f"{name}.router", hidden, count)], f"{name}.gates")
+            if self.chosen:
+                largest, choice = graph.node_of_several("TopK", [gates, constant(f"{name}.chosen", [self.chosen])],
+                                                        [f"{name}.largest", f"{name}.choice"])
+                zeros = graph.node("ConstantOfShape", [graph.node("Shape", [gates], f"{name}.shape")], f"{name}.zeros")
+                gates = graph.node("ScatterElements", [zeros, choice, largest], f"{name}.scattered", axis=2)
             gates = graph.node("Unsqueeze", [gates, constant(f"{name}.last", [-1])], f"{name}.gates.columns")
             up = graph.node("Einsum", [x, weight(f"{name}.up.weight", count, hidden, wide)], f"{name}.up", equation="bsd,edf->bsef")
             out = graph.node("Gelu", [up], f"{name}.gelu", approximate=self.gelu)

@@ -72,10 +72,15 @@ class Graph:
         return name
 
     def node(self, op: str, inputs: list[str], output: str, **attributes) -> str:
-        content = b"".join(field(1, name) for name in inputs) + field(2, output) + field(3, output) + field(4, op)
+        return self.node_of_several(op, inputs, [output], **attributes)[0]
+
+    def node_of_several(self, op: str, inputs: list[str], outputs: list[str], **attributes) -> list[str]:
+        """A node of several outputs, with the first one's name."""
+        content = b"".join(field(1, name) for name in inputs) + b"".join(field(2, name) for name in outputs)
+        content += field(3, outputs[0]) + field(4, op)
         content += b"".join(field(5, attribute(name, value)) for name, value in attributes.items())
         self.nodes.append(content)
-        return output
+        return outputs
 
     def model(self, opset: int = 20) -> bytes:
         graph = b"".join(field(1, node) for node in self.nodes) + field(2, "g")

@@ -40,6 +40,10 @@ class TensorBlocksTest(TensorParallelTestCase):
         """Each rank has some of them; gates, of which it takes those, are all there on each rank."""
         self.check(experts=4)
 
+    def test_experts_that_are_chosen(self):
+        """Each rank has some columns of each."""
+        self.check(experts=4, chosen=2)
+
     def test_adapters(self):
         self.check(adapters=4)
 

@@ -36,7 +36,7 @@ MODELS = ("llava_tiny", "llava_deep", "qwen_vl_tiny")
 # Patterns of parameters that a recipe may freeze, and of those that may have a mesh of their own.
 TOWERS = ("*vision*", "*visual*", "*language*")
 FREEZABLE = (*TOWERS, "*embed*", "*norm*", "*bias", "*.0.*", "*.1.*", "*proj*", "*mlp*")
-OPTIONS = ("--fuse-loss", "--generated-kernels=on", "--fuse-kernels=off", "--unfused=attention")
+OPTIONS = ("--fuse-loss", "--generated-kernels=on", "--fuse-kernels=off", "--unfused=attention", "--unfused=experts")
 MOST_RANKS = 8
 # Of a step. Gradients of fewer are rough, in bf16; goldens have not many more.
 LEAST_SAMPLES, MOST_SAMPLES = 4, 40

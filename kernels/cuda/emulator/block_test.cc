@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/fault.h"
+#include "runtime/base/float16.h"
 
 namespace oriel::kernels::cuda {
 namespace {
@@ -54,6 +55,31 @@ TEST(EmulatedBlockTest, LanesExchange) {
                                          lane < 2 ? lane : lane - 2, lane / 8 * 8 + 1,
                                          lane % 8 < 4 ? lane + 4 : lane,
                                          static_cast<int32_t>(0xaaaaaaaa), 2}));
+  }
+}
+
+// Both factors as their lines lie along k, and across; columns 8 to 15 of b are not read.
+TEST(EmulatedBlockTest, TensorCoresMultiply) {
+  std::vector<uint16_t> a(256), b(256);
+  std::vector<float> x(256), y(256), c(16 * 8);
+  for (int i = 0; i < 256; ++i) {
+    x[i] = static_cast<float>(i * 7 % 31 - 15);
+    y[i] = static_cast<float>(i * 11 % 29 - 14);
+    a[i] = runtime::FloatToBFloat16(x[i]);
+    b[i] = runtime::FloatToBFloat16(y[i]);
+  }
+  for (int32_t transposed : {0, 1}) {
+    ASSERT_TRUE(
+        Launch("oriel_test_product", Of(1, 32), a.data(), b.data(), c.data(), transposed).ok());
+    for (int i = 0; i < 16; ++i) {
+      for (int j = 0; j < 8; ++j) {
+        float sum = 0;
+        for (int k = 0; k < 16; ++k) {
+          sum += transposed ? x[k * 16 + i] * y[k * 16 + j] : x[i * 16 + k] * y[j * 16 + k];
+        }
+        EXPECT_EQ(c[i * 8 + j], sum) << i << ", " << j << (transposed ? " transposed" : "");
+      }
+    }
   }
 }
 

@@ -44,6 +44,31 @@ ORIEL_CUDA_KERNEL(32, oriel_test_lanes, int32_t* y) {
   own[7] = __any_sync(kWholeWarp, lane == 31) * 2 + __all_sync(kWholeWarp, lane < 31);
 }
 
+// c = a b of a [16, 16], as it is or given transposed, and b [16, 8] likewise: on tensor cores.
+ORIEL_CUDA_KERNEL(32, oriel_test_product, const __nv_bfloat16* a, const __nv_bfloat16* b, float* c,
+                  int32_t transposed) {
+  __shared__ __align__(16) __nv_bfloat16 left[16][16], right[16][16];
+  const int lane = static_cast<int>(threadIdx.x);
+  for (int i = lane; i < 256; i += 32) {
+    left[i / 16][i % 16] = a[i];
+    right[i / 16][i % 16] = b[i];
+  }
+  __syncthreads();
+  uint32_t x[4], y[4];
+  if (transposed == 0) {
+    LoadMatrices(&left[lane % 16][lane / 16 * 8], x);
+    LoadMatrices(&right[lane % 8 + lane / 16 * 8][lane / 8 % 2 * 8], y);
+  } else {
+    LoadMatricesTransposed(&left[lane % 8 + lane / 16 * 8][lane / 8 % 2 * 8], x);
+    LoadMatricesTransposed(&right[lane % 16][lane / 16 * 8], y);
+  }
+  float sums[4] = {};
+  MultiplyAdd(x, y, sums);
+  for (int i = 0; i < 4; ++i) {
+    c[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sums[i];
+  }
+}
+
 // 0: half of the block passes a barrier by; 1: a lane misses an exchange; 2: an exchange of half a
 // warp; 3: lanes at different exchanges; 4: a trap; 5: beyond dynamic shared memory.
 ORIEL_CUDA_KERNEL(64, oriel_test_wrong, int32_t how) {
