@@ -1,7 +1,9 @@
 """Mixtures of experts of which each token computes those that it chooses."""
 
+from cuda_test import CudaTestCase
 from cut_products_test import TensorParallelTestCase
 from gpt import Gpt
+from oriel_testing import relative_error
 
 GPT = Gpt(sequence=16, experts=8, chosen=2)
 STRATEGIES = (
@@ -47,3 +49,26 @@ shardings:
         plan = self.plan(gpt=Gpt(sequence=16, experts=4, chosen=3))
         self.assertNotIn(b"expert_linear", plan.read_bytes())
         self.assertEqual(len(self.numbers(plan, 1)[0]), 3)
+
+
+class CudaExpertsTest(CudaTestCase, TensorParallelTestCase):
+    """On emulated devices."""
+
+    def assert_same_experts(self, own, expected, limit: float):
+        of_experts = [name for name in expected[1] if name.endswith((".up.weight", ".down.weight"))]
+        self.assertEqual(len(of_experts), 2 * GPT.blocks)
+        for name in of_experts:
+            self.assertLess(relative_error(own[1][name], expected[1][name]), limit, name)
+
+    def test_plain_arithmetic(self):
+        own = self.numbers(self.plan("--device", "cuda", "--mesh", "tp=2", gpt=GPT), 2, steps=1)
+        self.assert_same_experts(own, self.numbers(self.plan(gpt=GPT), 1, steps=1), 1e-5)
+
+    def test_tensor_cores(self):
+        """bf16, in which another device chooses others of experts with nearly equal gates."""
+        def in_bf16(recipe: str) -> str:
+            return recipe.replace("precision: f32", "precision: bf16")
+
+        own, of_all = (self.numbers(self.plan("--device", "cuda", *options, gpt=GPT, change=in_bf16), 1, steps=1)
+                       for options in ((), ("--unfused", "experts")))
+        self.assert_same_experts(own, of_all, 1e-2)
