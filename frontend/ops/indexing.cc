@@ -216,9 +216,13 @@ LogicalResult importOneHot(NodeImporter& n) {
   Ints column(shapeOf(indices)), shape(rank, 1);
   column.insert(column.begin() + *axis, 1);
   shape[*axis] = depth;
-  Value isNegative = n.create<ir::LessOp>(indices, n.scalarLike(indices, 0));
-  Value counted = n.create<ir::AddOp>(indices, n.scalarLike(indices, static_cast<double>(depth)));
-  Value index = n.reshape(n.create<ir::SelectOp>(isNegative, counted, indices), column);
+  Value index = indices;
+  if (!areNeverNegative(indices)) {
+    Value isNegative = n.create<ir::LessOp>(indices, n.scalarLike(indices, 0));
+    Value counted = n.create<ir::AddOp>(indices, n.scalarLike(indices, static_cast<double>(depth)));
+    index = n.create<ir::SelectOp>(isNegative, counted, indices);
+  }
+  index = n.reshape(index, column);
   Value isHot = n.create<ir::EqualOp>(index, iotaLike(n, indices, shape, *axis));
   Value off = n.reshape(n.sliceDim(values, 0, 0, 1), {});
   Value on = n.reshape(n.sliceDim(values, 0, 1, 2), {});

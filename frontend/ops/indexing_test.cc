@@ -119,6 +119,33 @@ TEST(Scatter, WholeSlabs) {
             "slice concat");
 }
 
+// Gates of experts: no place has two updates, and what the data are elsewhere is known.
+TEST(Scatter, PlacesOfTheLargest) {
+  const std::string body =
+      "k = Constant<value_ints = [2]>()\n s = Constant<value_ints = [3, 5]>()\n"
+      "v, at = TopK<axis = 1>(x, k)\n";
+  const auto ops = [&](const std::string& data, const std::string& updates) {
+    return opsOfBody("float[3, 5] x", body + "c = Constant<" + data + ">()\n d = Expand(c, s)\n" +
+                                          updates + "y = ScatterElements<axis = 1>(d, at, u)");
+  };
+  const std::string chosen = "topk reshape add gather ";
+  EXPECT_EQ(ops("value_floats = [0.0]", "u = Identity(v)\n"), chosen + "scatter_add reshape");
+  EXPECT_EQ(ops("value_floats = [-1e9]", "u = Identity(v)\n"),
+            chosen + "scatter_add reshape greater scatter_add reshape select");
+  // Another dimension's indices may meet.
+  EXPECT_THAT(
+      opsOfBody("float[3, 5] x", body + "c = Constant<value_floats = [0.0]>()\n d = Expand(c, s)\n"
+                                        "y = ScatterElements<axis = 0>(d, at, v)"),
+      HasSubstr("cast greater sub max gather select"));
+}
+
+TEST(Scatter, OneHotOfTheLargest) {
+  EXPECT_EQ(opsOfBody("float[3, 5] x",
+                      "d = Constant<value_int = 5>()\n v = Constant<value_floats = [0.0, 1.0]>()\n"
+                      "at = ArgMax<axis = 1, keepdims = 0>(x)\n y = OneHot(at, d, v)"),
+            "argmax reshape equal select");
+}
+
 TEST(Scatter, PlacesOfTheData) {
   EXPECT_EQ(opsOfBody("float[4] x, int64[2, 1] at, float[2] u",
                       "y = ScatterND<reduction = \"add\">(x, at, u)"),

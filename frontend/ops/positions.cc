@@ -97,6 +97,16 @@ FailureOr<Ints> axesOperand(NodeImporter& n, unsigned index, size_t count, int64
   return n.normalizeAxes(*given, rank);
 }
 
+bool areNeverNegative(Value indices) {
+  while (mlir::Operation* op = indices.getDefiningOp()) {
+    if (!llvm::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op)) {
+      return llvm::isa<ir::TopkOp, ir::ArgmaxOp>(op);
+    }
+    indices = op->getOperand(0);
+  }
+  return false;
+}
+
 bool areOfTopk(Value indices, Value data, int64_t axis) {
   auto topk = indices.getDefiningOp<ir::TopkOp>();
   return topk && static_cast<int64_t>(topk.getDim()) == axis &&

@@ -15,6 +15,8 @@ mlir::FailureOr<Ints> axesOperand(NodeImporter& n, unsigned index, size_t count,
 // Whether indices need a check: the model's may lead outside a dimension and still name an element.
 enum class Trust { kUnchecked, kInRange };
 
+// Whether they are indices that an op has found.
+bool areNeverNegative(mlir::Value indices);
 // Whether they are the largest along the axis of a tensor that is as long there as `data`: in
 // range, and none twice.
 bool areOfTopk(mlir::Value indices, mlir::Value data, int64_t axis);

@@ -162,6 +162,35 @@ std::optional<Ints> slabPositions(Value indices, Value data, int64_t axis) {
   return positions;
 }
 
+// Gates of experts: constant data, of which no element has two updates, so that adding one to 0 is
+// setting it. Null for what is neither floats nor set to one number.
+Value scatterOfLargest(NodeImporter& n, Value data, Value positions, Value updates) {
+  std::optional<double> elsewhere = constantScalarOf(data), set = constantScalarOf(updates);
+  const bool areFloats = llvm::isa<mlir::FloatType>(typeOf(data).getElementType());
+  if (!elsewhere || (!set && !areFloats)) {
+    return {};
+  }
+  auto added = [&](Value values) {
+    mlir::RankedTensorType flat =
+        n.tensorType({typeOf(data).getNumElements()}, typeOf(values).getElementType());
+    Value sums =
+        n.createTyped<ir::ScatterAddOp>(flat, positions, values, int64_t{0}, OptionalValue{});
+    return n.reshape(sums, shapeOf(data));
+  };
+  if (*elsewhere == 0 && areFloats) {
+    return added(updates);
+  }
+  Value ones = n.splat(n.tensorType(shapeOf(positions), n.builder().getF32Type()), 1);
+  Value isSet = n.create<ir::GreaterOp>(added(ones), n.scalarLike(ones, 0));
+  if (!elementOf(data).isInteger(1)) {
+    return n.create<ir::SelectOp>(isSet, set ? n.scalarLike(data, *set) : added(updates), data);
+  }
+  if (*set == *elsewhere) {
+    return data;
+  }
+  return *set != 0 ? isSet : n.create<ir::NotOp>(isSet);
+}
+
 // data[indices[i, j], j] = updates[i, j] (for axis 0)
 LogicalResult importScatterElements(NodeImporter& n) {
   Value data = n.operand(0), indices = n.operand(1), updates = n.operand(2);
@@ -182,16 +211,17 @@ LogicalResult importScatterElements(NodeImporter& n) {
       return failed(sources) ? failure() : n.replace(choose(n, data, updates, *sources, *axis));
     }
   }
-  Value rows = asRows(n, data, rankOf(data));
   Value positions = elementPositions(n, indices, data, *axis);
-  const bool areFloats = llvm::isa<mlir::FloatType>(typeOf(data).getElementType());
-  if (positions && areFloats && constantScalarOf(data) == 0.0 && areOfTopk(indices, data, *axis)) {
-    // Gates of experts: each place has one update at most, so that adding it to 0 is setting it.
-    Value flat = n.createTyped<ir::ScatterAddOp>(rows.getType(), positions, updates, int64_t{0},
-                                                 OptionalValue{});
-    return n.replace(n.reshape(flat, shapeOf(data)));
+  if (!positions) {
+    return failure();
   }
-  return n.replace(n.reshape(scatterRows(n, rows, positions, updates), shapeOf(data)));
+  if (n.attrString("reduction", "none") == "none" && areOfTopk(indices, data, *axis)) {
+    if (Value result = scatterOfLargest(n, data, positions, updates)) {
+      return n.replace(result);
+    }
+  }
+  Value flat = scatterRows(n, asRows(n, data, rankOf(data)), positions, updates);
+  return n.replace(n.reshape(flat, shapeOf(data)));
 }
 
 }  // namespace

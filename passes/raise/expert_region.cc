@@ -28,24 +28,6 @@ int64_t product(llvm::ArrayRef<int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-// Roles of dimensions of sizes `to`, of those of `from` that are the same dimension: as many
-// elements are before them. Nothing where a row or the experts have none.
-std::optional<DimRoles> movedRoles(llvm::ArrayRef<int64_t> from, const DimRoles& roles,
-                                   llvm::ArrayRef<int64_t> to) {
-  DimRoles moved(to.size(), kFeatureDim);
-  for (auto [i, role] : llvm::enumerate(roles)) {
-    if (role == kFeatureDim || from[i] == 1) continue;
-    const int64_t before = product(from.take_front(i));
-    bool found = false;
-    for (size_t j = 0; j < to.size() && !found; ++j) {
-      found = to[j] == from[i] && product(to.take_front(j)) == before;
-      if (found) moved[j] = role;
-    }
-    if (!found) return std::nullopt;
-  }
-  return moved;
-}
-
 // The dimension with this role; -1: none.
 int64_t dimOf(const DimRoles& roles, int role) {
   auto at = llvm::find(roles, role);
@@ -61,24 +43,15 @@ bool isIdentity(llvm::ArrayRef<int64_t> permutation) {
 
 }  // namespace
 
-DimRoles alignedRoles(const DimRoles& result, int64_t rank) {
-  return DimRoles(result.end() - rank, result.end());
-}
-
-std::optional<DimRoles> rolesBefore(ir::ReshapeOp op, const DimRoles& roles) {
-  return movedRoles(op.getType().getShape(), roles, tensorType(op.getInput()).getShape());
-}
-std::optional<DimRoles> rolesBehind(ir::ReshapeOp op, const DimRoles& roles) {
-  return movedRoles(tensorType(op.getInput()).getShape(), roles, op.getType().getShape());
-}
-
-ExpertRegion::ExpertRegion(const ExpertGates& gates, mlir::OpBuilder builder)
-    : gates_(gates),
-      rowRank_(static_cast<int64_t>(gates.rows.size())),
+ExpertRegion::ExpertRegion(const ExpertZeros& zeros, const Choices& choices,
+                           mlir::OpBuilder builder)
+    : zeros_(zeros),
+      choices_(choices),
+      rowRank_(static_cast<int64_t>(choices.rows.size())),
       builder_(std::move(builder)) {
-  Ints shape(gates.rows);
-  shape.push_back(gates.choices);
-  choice_ = reshape(gates.choice.getLoc(), gates.choice, shape);
+  Ints shape(choices.rows);
+  shape.push_back(choices.count);
+  choice_ = reshape(choices.index.getLoc(), choices.index, shape);
 }
 
 void ExpertRegion::undo() {
@@ -151,14 +124,11 @@ Value ExpertRegion::convertNew(Value value, const DimRoles& roles) {
   if (!hasExperts) return layOut(value, roles);
   if (!hasRows) return gather(value, roles);
   Location loc = value.getLoc();
-  if (value == gates_.value && roles == gates_.roles) {
-    Ints expected(tensorType(choice_).getShape());
-    expected.append(llvm::count(roles, kFeatureDim), 1);
-    if (gates_.weight) return reshape(loc, gates_.weight, expected);
-    RankedTensorType type = tensorType(value).clone(expected);
-    auto one = mlir::FloatAttr::get(type.getElementType(), 1.0);
-    return made(
-        ir::ConstantOp::create(builder_, loc, type, mlir::DenseElementsAttr::get(type, one)));
+  const ChosenOnly* known = zeros_.of(value);
+  if (known && known->weight && known->choices == choices_ && known->roles == roles) {
+    Ints shape(tensorType(choice_).getShape());
+    shape.append(llvm::count(roles, kFeatureDim), 1);
+    return reshape(loc, known->weight, shape);
   }
   mlir::Operation* op = value.getDefiningOp();
   if (!op) return {};
@@ -217,19 +187,19 @@ Value ExpertRegion::pickNumbers(Value value, const DimRoles& roles) {
   for (int row = 0; row < rowRank_; ++row) {
     const int64_t dim = dimOf(roles, row);
     // What is not there for each row has no place of its own.
-    if (dim < 0 || type.getDimSize(dim) != gates_.rows[row]) return {};
+    if (dim < 0 || type.getDimSize(dim) != choices_.rows[row]) return {};
     order.push_back(dim);
   }
   order.push_back(dimOf(roles, kExpertDim));
   for (auto [i, role] : llvm::enumerate(roles)) {
     if (role == kFeatureDim) order.push_back(static_cast<int64_t>(i));
   }
-  const int64_t rows = product(gates_.rows);
-  Value numbers = arrange(value, order, Ints{rows * gates_.experts});
+  const int64_t rows = product(choices_.rows);
+  Value numbers = arrange(value, order, Ints{rows * choices_.experts});
   RankedTensorType choices = tensorType(choice_);
   std::vector<int64_t> firsts;
   for (int64_t i = 0; i < choices.getNumElements(); ++i) {
-    firsts.push_back(i / gates_.choices * gates_.experts);
+    firsts.push_back(i / choices_.count * choices_.experts);
   }
   Value first = made(ir::ConstantOp::create(
       builder_, loc, choices, mlir::DenseElementsAttr::get(choices, llvm::ArrayRef(firsts))));
@@ -392,10 +362,10 @@ Value ExpertRegion::multiply(Location loc, Value rows, Value weight, bool transp
   // The same rows for all choices are not repeated.
   Ints shape(tensorType(rows).getShape());
   const int64_t depth = shape.back();
-  for (auto [row, size] : llvm::enumerate(gates_.rows)) {
+  for (auto [row, size] : llvm::enumerate(choices_.rows)) {
     if (shape[row] != size) return {};
   }
-  if (shape[rowRank_] == 1 && gates_.choices != 1) shape.erase(shape.begin() + rowRank_);
+  if (shape[rowRank_] == 1 && choices_.count != 1) shape.erase(shape.begin() + rowRank_);
   if (tensorType(weight).getDimSize(transposed ? 2 : 1) != depth) return {};
   hasProducts_ = true;
   return made(ir::ExpertLinearOp::create(builder_, loc, reshape(loc, rows, shape), weight, choice_,
@@ -408,7 +378,7 @@ Value ExpertRegion::convertColumns(ir::LinearOp op, const DimRoles& rows, int64_
   roles.push_back(kFeatureDim);
   Value input = convert(op.getInput(), roles);
   if (!input || tensorType(input).getDimSize(rowRank_) != 1) return {};
-  const int64_t experts = gates_.experts, depth = product(featuresOf(input));
+  const int64_t experts = choices_.experts, depth = product(featuresOf(input));
   input = withFeatures(loc, input, Ints{depth});
   if (tensorType(op.getInput()).getShape().back() != depth) return {};
   Value weight = op.getWeight();
@@ -464,7 +434,7 @@ Value ExpertRegion::convertOp(ir::MatmulOp op, const DimRoles& roles) {
   const int64_t depth = product(dims.sum);
   llvm::ArrayRef<int64_t> columns = rowsAreLeft ? dims.columns : dims.rows;
   const bool transposed = rowsAreLeft ? op.getTransposeRhs() : !op.getTransposeLhs();
-  Ints stored = {gates_.experts, depth, product(columns)};
+  Ints stored = {choices_.experts, depth, product(columns)};
   if (transposed) std::swap(stored[1], stored[2]);
   Location loc = op.getLoc();
   Value result = multiply(loc, withFeatures(loc, input, Ints{depth}), reshape(loc, weight, stored),

@@ -1,19 +1,19 @@
 // What is computed for every expert, computed for those that each row chooses.
 //
-//   ExpertRegion region(gates, builder);
+//   ExpertRegion region(zeros, choices, builder);
 //   Value few = region.convert(all, roles);    // [r.., e, f..] -> [r.., k, f..]
 //   if (!few) region.undo();
 #ifndef ORIEL_PASSES_RAISE_EXPERT_REGION_H_
 #define ORIEL_PASSES_RAISE_EXPERT_REGION_H_
 
-#include "passes/raise/expert_gates.h"
+#include "passes/raise/expert_zeros.h"
 
 namespace oriel {
 
 class ExpertRegion {
  public:
-  // Ops are made where the builder is: behind the gates, and all that is converted.
-  ExpertRegion(const ExpertGates& gates, mlir::OpBuilder builder);
+  // Ops are made where the builder is: behind all that is converted.
+  ExpertRegion(const ExpertZeros& zeros, const Choices& choices, mlir::OpBuilder builder);
 
   // Of a value whose dimensions have these roles: its elements for the experts that each row
   // chooses, as [r.., k, f..], features in the value's order. Rows and choices on which it does
@@ -71,7 +71,8 @@ class ExpertRegion {
   mlir::Value slice(mlir::Location loc, mlir::Value value, llvm::ArrayRef<int64_t> starts,
                     llvm::ArrayRef<int64_t> limits, llvm::ArrayRef<int64_t> strides);
 
-  const ExpertGates& gates_;
+  const ExpertZeros& zeros_;
+  const Choices& choices_;
   const int64_t rowRank_;
   mlir::OpBuilder builder_;
   mlir::Value choice_;  // [r.., k]
@@ -79,13 +80,6 @@ class ExpertRegion {
   llvm::SmallVector<mlir::Operation*> made_;
   bool hasProducts_ = false;
 };
-
-// Roles of an operand that is aligned at the result's last dimension.
-DimRoles alignedRoles(const DimRoles& result, int64_t rank);
-// Roles before a reshape of those behind it, and the other way round; nothing where rows or experts
-// are split or merged. Other dimensions are features.
-std::optional<DimRoles> rolesBefore(ir::ReshapeOp op, const DimRoles& roles);
-std::optional<DimRoles> rolesBehind(ir::ReshapeOp op, const DimRoles& roles);
 
 }  // namespace oriel
 

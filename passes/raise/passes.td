@@ -126,8 +126,9 @@ def RaiseExperts : Oriel_RaisePass<"oriel-raise-experts"> {
     where a row does not choose an expert. Which it chooses are the largest of its scores, so many
     for each row: shapes are static too where only these are computed. Takes products with all
     experts' matrices (batched, or as columns of one), what is computed of them element by element,
-    and the sum over experts; gates are sums of one-hot rows, or weights scattered to the choices'
-    places.
+    and the sum over experts. What is summed must be 0, with no derivative, where a row does not
+    choose: by sums of one-hot rows, weights or masks scattered to the choices' places, softmax or
+    sigmoid of scores that are the lowest elsewhere, and whatever makes 0 of that.
 
     ```mlir
     %c = oriel.topk %scores {k = 2}                 // [t, 2]

@@ -13,127 +13,13 @@ using mlir::Operation;
 using mlir::Value;
 using Ints = llvm::SmallVector<int64_t>;
 
-// Fewer experts for each row than this share are worth their products one by one.
-constexpr int64_t kLeastShare = 2;
-
-// A sum over experts of what is 0 for those that a row does not choose.
-struct ExpertSum {
-  Operation* op;
-  Value summed;    // its operand
-  DimRoles roles;  // of the operand
-};
-
-// Follows gates to the sums over experts that they end in: through what is 0 where they are.
-class SumFinder {
- public:
-  // Adds gates with other rows, for what is behind them.
-  SumFinder(const ExpertGates& gates, llvm::SmallVector<ExpertGates>& others)
-      : gates_(gates), others_(others) {}
-
-  llvm::SmallVector<ExpertSum> find() {
-    follow(gates_.value, gates_.roles);
-    return std::move(sums_);
-  }
-
- private:
-  void follow(Value value, const DimRoles& roles) {
-    if (!seen_.insert(value).second) return;
-    for (mlir::OpOperand& use : value.getUses()) followInto(use, roles);
-  }
-
-  void followInto(mlir::OpOperand& use, const DimRoles& roles) {
-    Operation* op = use.getOwner();
-    const unsigned operand = use.getOperandNumber();
-    if (auto reshape = llvm::dyn_cast<ir::ReshapeOp>(op)) {
-      if (auto behind = rolesBehind(reshape, roles)) return follow(reshape, *behind);
-      if (auto regrouped = regroupRows(gates_, roles, reshape)) {
-        others_.push_back(std::move(*regrouped));
-        return;
-      }
-      return followMerged(reshape, roles);
-    }
-    if (auto transpose = llvm::dyn_cast<ir::TransposeOp>(op)) {
-      DimRoles behind;
-      for (int64_t dim : transpose.getPermutation()) behind.push_back(roles[dim]);
-      return follow(transpose, behind);
-    }
-    if (auto sum = llvm::dyn_cast<ir::ReduceSumOp>(op)) {
-      if (sum.getDims().size() == 1 && roles[sum.getDims().front()] == kExpertDim) {
-        sums_.push_back({op, sum.getInput(), roles});
-      }
-      return;
-    }
-    if (auto matmul = llvm::dyn_cast<ir::MatmulOp>(op)) return followProduct(matmul, use, roles);
-    // 0 times anything, over anything, and in another type.
-    const bool vanishes = llvm::isa<ir::MulOp, ir::CastOp, ir::BroadcastOp>(op) ||
-                          (llvm::isa<ir::DivOp>(op) && operand == 0);
-    if (!vanishes) return;
-    const int64_t rank = tensorType(op->getResult(0)).getRank();
-    DimRoles behind(rank - static_cast<int64_t>(roles.size()), kFeatureDim);
-    llvm::append_range(behind, roles);
-    follow(op->getResult(0), behind);
-  }
-
-  // Experts merged with features, which a linear layer sums over.
-  void followMerged(ir::ReshapeOp reshape, const DimRoles& roles) {
-    llvm::ArrayRef<int64_t> from = tensorType(reshape.getInput()).getShape();
-    llvm::ArrayRef<int64_t> to = reshape.getType().getShape();
-    const auto expert = llvm::find(roles, kExpertDim) - roles.begin();
-    bool isFirst = true;
-    for (auto [role, size] :
-         llvm::zip_equal(llvm::ArrayRef(roles).take_front(expert), from.take_front(expert))) {
-      isFirst &= role >= 0 || size == 1;
-    }
-    const bool merges = llvm::all_of(llvm::ArrayRef(roles).drop_front(expert + 1),
-                                     [](int role) { return role == kFeatureDim; });
-    if (!isFirst || !merges || to.empty()) return;
-    int64_t columns = 1;
-    for (int64_t size : from.drop_front(expert)) columns *= size;
-    if (to.back() != columns) return;
-    for (Operation* user : reshape->getUsers()) {
-      auto linear = llvm::dyn_cast<ir::LinearOp>(user);
-      if (linear && linear.getInput() == reshape.getResult()) {
-        sums_.push_back({linear, reshape.getInput(), roles});
-      }
-    }
-  }
-
-  // A product with a matrix for each expert goes on; one that sums over them ends here.
-  void followProduct(ir::MatmulOp op, mlir::OpOperand& use, const DimRoles& roles) {
-    const int64_t m = static_cast<int64_t>(op.getRowDims()), n = op.getColumnDims(),
-                  sum = op.getSumDims();
-    const int64_t batch = op.getType().getRank() - m - n;
-    const bool isLeft = use.getOperandNumber() == 0;
-    const bool sumIsFirst = isLeft ? op.getTransposeLhs() : !op.getTransposeRhs();
-    const int64_t own = isLeft ? m : n;
-    llvm::ArrayRef<int> all(roles);
-    llvm::ArrayRef<int> ownRoles = sumIsFirst ? all.take_back(own) : all.slice(batch, own);
-    llvm::ArrayRef<int> sumRoles = sumIsFirst ? all.slice(batch, sum) : all.take_back(sum);
-    if (llvm::any_of(sumRoles, [](int role) { return role != kFeatureDim; })) {
-      // Rows are batches: the gates' row times what is for each expert.
-      sums_.push_back({op, use.get(), roles});
-      return;
-    }
-    DimRoles behind(all.take_front(batch));
-    if (isLeft) llvm::append_range(behind, ownRoles);
-    behind.append(isLeft ? n : m, kFeatureDim);
-    if (!isLeft) llvm::append_range(behind, ownRoles);
-    follow(op, behind);
-  }
-
-  const ExpertGates& gates_;
-  llvm::SmallVector<ExpertGates>& others_;
-  llvm::DenseSet<Value> seen_;
-  llvm::SmallVector<ExpertSum> sums_;
-};
-
 class SumRaiser {
  public:
-  SumRaiser(const ExpertGates& gates, const ExpertSum& sum)
-      : gates_(gates),
-        sum_(sum),
-        region_(gates, mlir::OpBuilder(sum.op)),
-        rowRank_(static_cast<int64_t>(gates.rows.size())) {}
+  SumRaiser(const ExpertZeros& zeros, const ExpertSum& sum)
+      : sum_(sum),
+        known_(*zeros.of(sum.summed)),
+        region_(zeros, known_.choices, mlir::OpBuilder(sum.op)),
+        rowRank_(static_cast<int64_t>(known_.choices.rows.size())) {}
 
   bool run() {
     Value result = make();
@@ -149,7 +35,7 @@ class SumRaiser {
   Value make() {
     if (auto linear = llvm::dyn_cast<ir::LinearOp>(sum_.op)) return ofLinear(linear);
     if (auto matmul = llvm::dyn_cast<ir::MatmulOp>(sum_.op)) return ofMatmul(matmul);
-    Value few = region_.convert(sum_.summed, sum_.roles);
+    Value few = region_.convert(sum_.summed, known_.roles);
     return few ? inPlace(sumOverChoices(few)) : Value();
   }
 
@@ -166,7 +52,7 @@ class SumRaiser {
     llvm::ArrayRef<int64_t> shape = tensorType(sum_.op->getResult(0)).getShape();
     Ints permutation;
     int64_t feature = rowRank_;
-    for (int role : sum_.roles) {
+    for (int role : known_.roles) {
       if (role >= 0) permutation.push_back(role);
       if (role == kFeatureDim) permutation.push_back(feature++);
     }
@@ -186,7 +72,7 @@ class SumRaiser {
 
   // Σ_e,f h[r.., e, f] w[e f, n]: the experts' products, and the sum over choices.
   Value ofLinear(ir::LinearOp op) {
-    Value few = region_.convert(sum_.summed, sum_.roles);
+    Value few = region_.convert(sum_.summed, known_.roles);
     if (!few) return {};
     llvm::ArrayRef<int64_t> shape = tensorType(few).getShape();
     int64_t depth = 1;
@@ -196,10 +82,10 @@ class SumRaiser {
     rows.push_back(depth);
     few = reshapeTo(few, rows);
     // As stored: [e f, n], or [n, e f].
-    Ints stored = {gates_.experts, depth, columns};
+    Ints stored = {known_.choices.experts, depth, columns};
     Value weight = op.getWeight();
     if (op.getTransposeWeight()) {
-      weight = reshapeTo(weight, Ints{columns, gates_.experts, depth});
+      weight = reshapeTo(weight, Ints{columns, known_.choices.experts, depth});
       weight = region_.made(ir::TransposeOp::create(builder(), loc(), weight, Ints{1, 0, 2}));
     } else {
       weight = reshapeTo(weight, stored);
@@ -222,7 +108,7 @@ class SumRaiser {
     };
     if (!isOne(dims.rows) && !isOne(dims.columns)) return {};
     const auto batch = static_cast<int64_t>(dims.batch.size());
-    llvm::ArrayRef<int> given = sum_.roles;
+    llvm::ArrayRef<int> given = known_.roles;
     const bool isLeft = sum_.summed == op.getLhs();
     auto rolesOf = [&](int64_t own, bool sumIsFirst) {
       DimRoles roles(given.take_front(batch));
@@ -233,7 +119,7 @@ class SumRaiser {
     };
     const DimRoles left = rolesOf(op.getRowDims(), op.getTransposeLhs());
     const DimRoles right = rolesOf(op.getColumnDims(), !op.getTransposeRhs());
-    if ((isLeft ? left : right) != sum_.roles) return {};
+    if ((isLeft ? left : right) != known_.roles) return {};
     Value lhs = region_.convert(op.getLhs(), left), rhs = region_.convert(op.getRhs(), right);
     if (!lhs || !rhs) return {};
     // The features of the one that has some.
@@ -255,27 +141,23 @@ class SumRaiser {
     return reshapeTo(sumOverChoices(product), op.getType().getShape());
   }
 
-  const ExpertGates& gates_;
   const ExpertSum& sum_;
+  const ChosenOnly& known_;
   ExpertRegion region_;
   const int64_t rowRank_;
 };
 
+// Whether fewer products are worth it: half as many at most.
+bool pays(const ChosenOnly& known) {
+  return 2 * known.choices.count <= known.choices.experts &&
+         !llvm::is_contained(known.roles, kChoiceDim);
+}
+
 struct RaiseExperts : impl::RaiseExpertsBase<RaiseExperts> {
   void runOnOperation() override {
-    llvm::SmallVector<ExpertGates> all;
-    for (Operation& op : getOperation().getBody().front()) {
-      if (op.getNumResults() != 1) continue;
-      if (auto gates = matchExpertGates(op.getResult(0))) all.push_back(*gates);
-    }
-    for (size_t i = 0; i < all.size(); ++i) {
-      const ExpertGates gates = all[i];
-      if (kLeastShare * gates.choices > gates.experts) continue;
-      // Rows of one can't be told from those of all.
-      if (llvm::all_of(gates.rows, [](int64_t size) { return size == 1; })) continue;
-      for (const ExpertSum& sum : SumFinder(gates, all).find()) {
-        if (!sum.op->use_empty()) SumRaiser(gates, sum).run();
-      }
+    ExpertZeros zeros(getOperation());
+    for (const ExpertSum& sum : zeros.sums()) {
+      if (!sum.op->use_empty() && pays(*zeros.of(sum.summed))) SumRaiser(zeros, sum).run();
     }
   }
 };

@@ -1,5 +1,7 @@
 """Mixtures of experts of which each token computes those that it chooses."""
 
+import dataclasses
+
 from cuda_test import CudaTestCase
 from cut_products_test import TensorParallelTestCase
 from gpt import Gpt
@@ -19,10 +21,13 @@ STRATEGIES = (
 
 class ExpertsTest(TensorParallelTestCase):
     def test_numbers_of_all_experts(self):
-        plan, of_all = self.plan(gpt=GPT), self.plan("--unfused", "experts", gpt=GPT)
-        self.assertIn(b"expert_linear", plan.read_bytes())
-        self.assertNotIn(b"expert_linear", of_all.read_bytes())
-        self.assert_same(self.numbers(plan, 1), self.numbers(of_all, 1), "one rank")
+        for gates in ("scattered", "masked", "inputs"):
+            with self.subTest(gates=gates):
+                gpt = dataclasses.replace(GPT, gates=gates)
+                plan, of_all = self.plan(gpt=gpt), self.plan("--unfused", "experts", gpt=gpt)
+                self.assertIn(b"expert_linear", plan.read_bytes())
+                self.assertNotIn(b"expert_linear", of_all.read_bytes())
+                self.assert_same(self.numbers(plan, 1), self.numbers(of_all, 1), gates)
 
     def test_strategies(self):
         expected = self.numbers(self.plan(gpt=GPT), 1)

@@ -26,7 +26,8 @@ class Gpt:
     row_tables: bool = False  # queries of each position, times a table of its own, are added to scores (MViTv2, Li et al. 2022)
     alibi: bool = False  # a bias of the attention for each head, by distance (Press et al. 2022)
     experts: int = 0  # in place of each MLP, for all tokens, with gates from a softmax (Shazeer et al. 2017)
-    chosen: int = 0  # the experts of a token, of the largest gates, which are scattered to zeros; 0: all
+    chosen: int = 0  # the experts of a token, of the largest gates; 0: all
+    gates: str = "scattered"  # the chosen ones' gates: scattered to zeros, or a softmax of "masked" scores; "inputs": scattered, of what experts read
     adapters: int = 0  # columns of a low-rank product that is added to each linear layer's (LoRA, Hu et al. 2021)
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
@@ -149,17 +150,29 @@ class Gpt:
         def mixture(x: str, name: str) -> str:
             """All experts' columns are of one product."""
             wide, count = 2 * hidden, self.experts
-            gates = graph.node("Softmax", [linear(x, f"{name}.router", hidden, count)], f"{name}.gates")
+            gates = linear(x, f"{name}.router", hidden, count)
+            if self.gates != "masked":
+                gates = graph.node("Softmax", [gates], f"{name}.gates")
             if self.chosen:
                 largest, choice = graph.node_of_several("TopK", [gates, constant(f"{name}.chosen", [self.chosen])],
                                                         [f"{name}.largest", f"{name}.choice"])
-                zeros = graph.node("ConstantOfShape", [graph.node("Shape", [gates], f"{name}.shape")], f"{name}.zeros")
-                gates = graph.node("ScatterElements", [zeros, choice, largest], f"{name}.scattered", axis=2)
+                elsewhere = graph.node("Expand", [constant(f"{name}.lowest", -numpy.inf if self.gates == "masked" else 0, "f4"),
+                                                  graph.node("Shape", [gates], f"{name}.shape")], f"{name}.elsewhere")
+                gates = graph.node("ScatterElements", [elsewhere, choice, largest], f"{name}.scattered", axis=2)
+            if self.gates == "masked":
+                gates = graph.node("Softmax", [gates], f"{name}.gates")
             gates = graph.node("Unsqueeze", [gates, constant(f"{name}.last", [-1])], f"{name}.gates.columns")
-            up = graph.node("Einsum", [x, weight(f"{name}.up.weight", count, hidden, wide)], f"{name}.up", equation="bsd,edf->bsef")
+            up_weight = weight(f"{name}.up.weight", count, hidden, wide)
+            if self.gates == "inputs":
+                rows = graph.node("Unsqueeze", [x, constant(f"{name}.experts.dim", [2])], f"{name}.rows")
+                rows = graph.node("Mul", [rows, gates], f"{name}.rows.gated")
+                up = graph.node("Einsum", [rows, up_weight], f"{name}.up", equation="bsed,edf->bsef")
+            else:
+                up = graph.node("Einsum", [x, up_weight], f"{name}.up", equation="bsd,edf->bsef")
             out = graph.node("Gelu", [up], f"{name}.gelu", approximate=self.gelu)
             out = graph.node("Einsum", [out, weight(f"{name}.down.weight", count, wide, hidden)], f"{name}.down", equation="bsef,efd->bsed")
-            out = graph.node("Mul", [out, gates], f"{name}.gated")
+            if self.gates != "inputs":
+                out = graph.node("Mul", [out, gates], f"{name}.gated")
             return graph.node("ReduceSum", [out, constant(f"{name}.experts", [2])], f"{name}.sum", keepdims=0)
 
         graph.input("input_ids", numpy.int64, ["batch", sequence])

@@ -4,10 +4,10 @@
 // Products by expert, gates as sums of one-hot rows.
 // CHECK-LABEL: func.func @batched
 // CHECK: %[[C:.*]] = oriel.topk
+// CHECK-NEXT: %[[G:.*]] = oriel.reshape %{{.*}} : (tensor<6x2xf32>) -> tensor<6x2x1xf32>
 // CHECK-NEXT: %[[H:.*]] = oriel.expert_linear %{{.*}}, %{{.*}}, %[[C]] : (tensor<6x4xf32>, tensor<5x4x3xf32>, tensor<6x2xi64>) -> tensor<6x2x3xf32>
 // CHECK-NEXT: %[[A:.*]] = oriel.activation %[[H]]
 // CHECK-NEXT: %[[Y:.*]] = oriel.expert_linear %[[A]], %{{.*}}, %[[C]] {transpose_weight = true} : (tensor<6x2x3xf32>, tensor<5x4x3xf32>, tensor<6x2xi64>) -> tensor<6x2x4xf32>
-// CHECK-NEXT: %[[G:.*]] = oriel.reshape %{{.*}} : (tensor<6x2xf32>) -> tensor<6x2x1xf32>
 // CHECK-NEXT: %[[Z:.*]] = oriel.mul %[[Y]], %[[G]]
 // CHECK-NEXT: %[[R:.*]] = oriel.reduce_sum %[[Z]] {dims = array<i64: 1>}
 // CHECK-NEXT: return %[[R]]
@@ -207,6 +207,170 @@ func.func @weights_on_the_left(%x: tensor<4x6xf32>, %s: tensor<6x5xf32>, %p: ten
   %z = oriel.mul %a, %gb : (tensor<5x3x6xf32>, tensor<5x1x6xf32>) -> tensor<5x3x6xf32>
   %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<5x3x6xf32>) -> tensor<3x6xf32>
   return %r : tensor<3x6xf32>
+}
+
+// -----
+
+// Softmax of scores of which those that are not chosen are infinitely low.
+// CHECK-LABEL: func.func @softmax_of_chosen
+// CHECK-COUNT-2: oriel.expert_linear
+// CHECK-NOT: oriel.matmul
+func.func @softmax_of_chosen(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %w1: tensor<5x4x3xf32>, %w2: tensor<5x4x3xf32>) -> tensor<6x4xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %one = oriel.cast %eq : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %k = oriel.reduce_sum %one {dims = array<i64: 1>} : (tensor<6x2x5xf32>) -> tensor<6x5xf32>
+  %zero = oriel.constant {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %in = oriel.greater %k, %zero : (tensor<6x5xf32>, tensor<f32>) -> tensor<6x5xi1>
+  %low = oriel.constant {value = dense<0xFF800000> : tensor<f32>} : () -> tensor<f32>
+  %kept = oriel.select %in, %s, %low : (tensor<6x5xi1>, tensor<6x5xf32>, tensor<f32>) -> tensor<6x5xf32>
+  %g = oriel.softmax %kept {dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x5xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<5x6x4xf32>
+  %h = oriel.matmul %xe, %w1 : (tensor<5x6x4xf32>, tensor<5x4x3xf32>) -> tensor<5x6x3xf32>
+  %a = oriel.activation %h {kind = "gelu"} : (tensor<5x6x3xf32>) -> tensor<5x6x3xf32>
+  %y = oriel.matmul %a, %w2 {transpose_rhs = true} : (tensor<5x6x3xf32>, tensor<5x4x3xf32>) -> tensor<5x6x4xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x5xf32>) -> tensor<5x6xf32>
+  %gb = oriel.reshape %ge : (tensor<5x6xf32>) -> tensor<5x6x1xf32>
+  %z = oriel.mul %y, %gb : (tensor<5x6x4xf32>, tensor<5x6x1xf32>) -> tensor<5x6x4xf32>
+  %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<5x6x4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
+
+// -----
+
+// The same where scores are only somewhat lower: all experts count.
+// CHECK-LABEL: func.func @softmax_of_lowered
+// CHECK-NOT: oriel.expert_linear
+func.func @softmax_of_lowered(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %w1: tensor<5x4x3xf32>, %w2: tensor<5x4x3xf32>) -> tensor<6x4xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %one = oriel.cast %eq : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %k = oriel.reduce_sum %one {dims = array<i64: 1>} : (tensor<6x2x5xf32>) -> tensor<6x5xf32>
+  %zero = oriel.constant {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %in = oriel.greater %k, %zero : (tensor<6x5xf32>, tensor<f32>) -> tensor<6x5xi1>
+  %low = oriel.constant {value = dense<-1.0e2> : tensor<f32>} : () -> tensor<f32>
+  %kept = oriel.select %in, %s, %low : (tensor<6x5xi1>, tensor<6x5xf32>, tensor<f32>) -> tensor<6x5xf32>
+  %g = oriel.softmax %kept {dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x5xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<5x6x4xf32>
+  %h = oriel.matmul %xe, %w1 : (tensor<5x6x4xf32>, tensor<5x4x3xf32>) -> tensor<5x6x3xf32>
+  %a = oriel.activation %h {kind = "gelu"} : (tensor<5x6x3xf32>) -> tensor<5x6x3xf32>
+  %y = oriel.matmul %a, %w2 {transpose_rhs = true} : (tensor<5x6x3xf32>, tensor<5x4x3xf32>) -> tensor<5x6x4xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x5xf32>) -> tensor<5x6xf32>
+  %gb = oriel.reshape %ge : (tensor<5x6xf32>) -> tensor<5x6x1xf32>
+  %z = oriel.mul %y, %gb : (tensor<5x6x4xf32>, tensor<5x6x1xf32>) -> tensor<5x6x4xf32>
+  %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<5x6x4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
+
+// -----
+
+// Gates on what experts read: 0 stays 0 through layers without bias.
+// CHECK-LABEL: func.func @gated_rows
+// CHECK: oriel.mul %{{.*}} : (tensor<6x1x4xf32>, tensor<6x2x1xf32>) -> tensor<6x2x4xf32>
+// CHECK: oriel.expert_linear %{{.*}} : (tensor<6x2x4xf32>
+// CHECK: oriel.expert_linear
+// CHECK: oriel.reduce_sum %{{.*}} {dims = array<i64: 1>} : (tensor<6x2x4xf32>)
+func.func @gated_rows(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %w1: tensor<5x4x3xf32>, %w2: tensor<5x4x3xf32>) -> tensor<6x4xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %one = oriel.cast %eq : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %k = oriel.reduce_sum %one {dims = array<i64: 1>} : (tensor<6x2x5xf32>) -> tensor<6x5xf32>
+  %zero = oriel.constant {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %in = oriel.greater %k, %zero : (tensor<6x5xf32>, tensor<f32>) -> tensor<6x5xi1>
+  %off = oriel.not %in : (tensor<6x5xi1>) -> tensor<6x5xi1>
+  %low = oriel.constant {value = dense<-1.0e10> : tensor<6x5xf32>} : () -> tensor<6x5xf32>
+  %kept = oriel.select %off, %low, %s : (tensor<6x5xi1>, tensor<6x5xf32>, tensor<6x5xf32>) -> tensor<6x5xf32>
+  %g = oriel.sigmoid %kept : (tensor<6x5xf32>) -> tensor<6x5xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x5xf32>) -> tensor<5x6xf32>
+  %gb = oriel.reshape %ge : (tensor<5x6xf32>) -> tensor<5x6x1xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<5x6x4xf32>
+  %xg = oriel.mul %xe, %gb : (tensor<5x6x4xf32>, tensor<5x6x1xf32>) -> tensor<5x6x4xf32>
+  %h = oriel.matmul %xg, %w1 : (tensor<5x6x4xf32>, tensor<5x4x3xf32>) -> tensor<5x6x3xf32>
+  %a = oriel.activation %h {kind = "gelu"} : (tensor<5x6x3xf32>) -> tensor<5x6x3xf32>
+  %y = oriel.matmul %a, %w2 {transpose_rhs = true} : (tensor<5x6x3xf32>, tensor<5x4x3xf32>) -> tensor<5x6x4xf32>
+  %r = oriel.reduce_sum %y {dims = array<i64: 0>} : (tensor<5x6x4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
+
+// -----
+
+// A bias behind the gates is not 0: all experts count.
+// CHECK-LABEL: func.func @gated_rows_and_bias
+// CHECK-NOT: oriel.expert_linear
+func.func @gated_rows_and_bias(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %p: tensor<6x2xf32>, %w: tensor<5x4x3xf32>, %b: tensor<5x1x3xf32>) -> tensor<6x3xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %one = oriel.cast %eq : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %pi = oriel.reshape %p : (tensor<6x2xf32>) -> tensor<6x2x1xf32>
+  %pe = oriel.mul %one, %pi : (tensor<6x2x5xf32>, tensor<6x2x1xf32>) -> tensor<6x2x5xf32>
+  %g = oriel.reduce_sum %pe {dims = array<i64: 1>} : (tensor<6x2x5xf32>) -> tensor<6x5xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x5xf32>) -> tensor<5x6xf32>
+  %gb = oriel.reshape %ge : (tensor<5x6xf32>) -> tensor<5x6x1xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<5x6x4xf32>
+  %xg = oriel.mul %xe, %gb : (tensor<5x6x4xf32>, tensor<5x6x1xf32>) -> tensor<5x6x4xf32>
+  %h = oriel.matmul %xg, %w : (tensor<5x6x4xf32>, tensor<5x4x3xf32>) -> tensor<5x6x3xf32>
+  %hb = oriel.add %h, %b : (tensor<5x6x3xf32>, tensor<5x1x3xf32>) -> tensor<5x6x3xf32>
+  %r = oriel.reduce_sum %hb {dims = array<i64: 0>} : (tensor<5x6x3xf32>) -> tensor<6x3xf32>
+  return %r : tensor<6x3xf32>
+}
+
+// -----
+
+// One expert for each row.
+// CHECK-LABEL: func.func @largest
+// CHECK: oriel.expert_linear %{{.*}} : (tensor<6x1x4xf32>, tensor<5x4x3xf32>, tensor<6x1xi64>) -> tensor<6x1x3xf32>
+// CHECK: oriel.expert_linear
+func.func @largest(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %w1: tensor<5x4x3xf32>, %w2: tensor<5x4x3xf32>) -> tensor<6x4xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.argmax %s {dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6xi64>
+  %ci = oriel.reshape %c : (tensor<6xi64>) -> tensor<6x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x1xi64>, tensor<5xi64>) -> tensor<6x5xi1>
+  %one = oriel.cast %eq : (tensor<6x5xi1>) -> tensor<6x5xf32>
+  %soft = oriel.softmax %s {dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x5xf32>
+  %g = oriel.mul %soft, %one : (tensor<6x5xf32>, tensor<6x5xf32>) -> tensor<6x5xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<5x6x4xf32>
+  %h = oriel.matmul %xe, %w1 : (tensor<5x6x4xf32>, tensor<5x4x3xf32>) -> tensor<5x6x3xf32>
+  %a = oriel.activation %h {kind = "gelu"} : (tensor<5x6x3xf32>) -> tensor<5x6x3xf32>
+  %y = oriel.matmul %a, %w2 {transpose_rhs = true} : (tensor<5x6x3xf32>, tensor<5x4x3xf32>) -> tensor<5x6x4xf32>
+  %ge = oriel.transpose %g {permutation = array<i64: 1, 0>} : (tensor<6x5xf32>) -> tensor<5x6xf32>
+  %gb = oriel.reshape %ge : (tensor<5x6xf32>) -> tensor<5x6x1xf32>
+  %z = oriel.mul %y, %gb : (tensor<5x6x4xf32>, tensor<5x6x1xf32>) -> tensor<5x6x4xf32>
+  %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<5x6x4xf32>) -> tensor<6x4xf32>
+  return %r : tensor<6x4xf32>
+}
+
+// -----
+
+// An expert for each choice, not their sum.
+// CHECK-LABEL: func.func @sum_for_each_choice
+// CHECK-NOT: oriel.expert_linear
+func.func @sum_for_each_choice(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %w1: tensor<5x4x3xf32>, %w2: tensor<5x4x3xf32>) -> tensor<6x2x4xf32> {
+  %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %ci = oriel.reshape %c : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %eq = oriel.equal %ci, %iota : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %one = oriel.cast %eq : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %xb = oriel.reshape %x : (tensor<6x4xf32>) -> tensor<1x6x4xf32>
+  %xe = oriel.broadcast %xb : (tensor<1x6x4xf32>) -> tensor<5x6x4xf32>
+  %h = oriel.matmul %xe, %w1 : (tensor<5x6x4xf32>, tensor<5x4x3xf32>) -> tensor<5x6x3xf32>
+  %a = oriel.activation %h {kind = "gelu"} : (tensor<5x6x3xf32>) -> tensor<5x6x3xf32>
+  %y = oriel.matmul %a, %w2 {transpose_rhs = true} : (tensor<5x6x3xf32>, tensor<5x4x3xf32>) -> tensor<5x6x4xf32>
+  %yt = oriel.transpose %y {permutation = array<i64: 1, 0, 2>} : (tensor<5x6x4xf32>) -> tensor<6x5x4xf32>
+  %r = oriel.matmul %one, %yt : (tensor<6x2x5xf32>, tensor<6x5x4xf32>) -> tensor<6x2x4xf32>
+  return %r : tensor<6x2x4xf32>
 }
 
 // -----
