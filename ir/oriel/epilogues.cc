@@ -86,11 +86,25 @@ struct WeightGradEpilogues
   }
 };
 
+struct ExpertWeightGradEpilogues
+    : EpilogueOpInterface::ExternalModel<ExpertWeightGradEpilogues, ExpertLinearWeightGradOp> {
+  Operation* buildSum(Operation* op, OpBuilder& builder, Value addend) const {
+    auto grad = llvm::cast<ExpertLinearWeightGradOp>(op);
+    mlir::Type elementType = tensorType(addend).getElementType();
+    if (wideType(elementType) != elementType) return nullptr;
+    return ExpertLinearWeightGradAddOp::create(
+        builder, op->getLoc(), addend.getType(), grad.getInput(), grad.getCotangent(),
+        grad.getChoice(), grad.getFirst(), addend, grad.getTransposeWeight(), grad.getExperts(),
+        grad.getOrigin());
+  }
+};
+
 }  // namespace
 
 void attachFusions(mlir::MLIRContext* context) {
   LinearOp::attachInterface<LinearEpilogues>(*context);
   LinearWeightGradOp::attachInterface<WeightGradEpilogues>(*context);
+  ExpertLinearWeightGradOp::attachInterface<ExpertWeightGradEpilogues>(*context);
   attachNorms(context);
 }
 
@@ -125,6 +139,30 @@ bool LinearWeightGradAddOp::mayOverwrite(unsigned result, unsigned operand) {
 }
 
 int64_t LinearWeightGradAddOp::getFlops() {
+  return boundedProduct({2, elementCount(shapeOf(getCotangent())), shapeOf(getInput()).back()}) +
+         elementCount(getType().getShape());
+}
+
+LogicalResult ExpertLinearWeightGradAddOp::verify() {
+  InferenceContext context(getLoc(), getOperationName());
+  if (failed(checkExpertWeightGrad(context, getInput(), getCotangent(), getChoice(), getFirst(),
+                                   getExperts(), getTransposeWeight(), getResult())) ||
+      failed(context.expectType("an addend", getAddend(), getType()))) {
+    return failure();
+  }
+  mlir::Type elementType = getType().getElementType();
+  return context.expectElementType("a result", getResult(), wideType(elementType));
+}
+
+llvm::StringRef ExpertLinearWeightGradAddOp::getKernelName() {
+  return "expert_linear_weight_grad_add";
+}
+
+bool ExpertLinearWeightGradAddOp::mayOverwrite(unsigned result, unsigned operand) {
+  return isIntoAddend(result, operand, getAddendMutable());
+}
+
+int64_t ExpertLinearWeightGradAddOp::getFlops() {
   return boundedProduct({2, elementCount(shapeOf(getCotangent())), shapeOf(getInput()).back()}) +
          elementCount(getType().getShape());
 }

@@ -61,28 +61,35 @@ int64_t ExpertLinearOp::getFlops() {
                       getType().getShape().back(), shapeOf(getWeight())[0], getExperts());
 }
 
-LogicalResult ExpertLinearWeightGradOp::verify() {
-  InferenceContext context(getLoc(), getOperationName());
-  if (failed(checkInput(context, getInput(), getChoice()))) return failure();
-  llvm::ArrayRef<int64_t> choice = shapeOf(getChoice()), cotangent = shapeOf(getCotangent());
-  if (cotangent.empty() || cotangent.drop_back() != choice) {
+LogicalResult checkExpertWeightGrad(const InferenceContext& context, mlir::Value input,
+                                    mlir::Value cotangent, mlir::Value choice, mlir::Value first,
+                                    int64_t experts, bool transposed, mlir::Value result) {
+  if (failed(checkInput(context, input, choice))) return failure();
+  llvm::ArrayRef<int64_t> rows = shapeOf(choice), shape = shapeOf(cotangent);
+  if (shape.empty() || shape.drop_back() != rows) {
     return context.refuse("expects a cotangent with the dimensions of the choices ",
-                          shapeText(choice), " before its last, got ", shapeText(cotangent));
+                          shapeText(rows), " before its last, got ", shapeText(shape));
   }
-  mlir::Type elementType = tensorType(getInput()).getElementType();
-  if (failed(context.expectElementType("a cotangent", getCotangent(), elementType)) ||
-      failed(context.expectRank("a result", getResult(), 3))) {
+  mlir::Type elementType = tensorType(input).getElementType();
+  if (failed(context.expectElementType("a cotangent", cotangent, elementType)) ||
+      failed(context.expectRank("a result", result, 3))) {
     return failure();
   }
-  int64_t depth = shapeOf(getInput()).back(), columns = cotangent.back();
-  if (getTransposeWeight()) std::swap(depth, columns);
-  const int64_t experts = getType().getShape()[0];
-  if (failed(context.expectShape("a result", getResult(), {experts, depth, columns})) ||
-      failed(context.expectPiece(getFirst(), "experts", getExperts(), experts))) {
+  int64_t depth = shapeOf(input).back(), columns = shape.back();
+  if (transposed) std::swap(depth, columns);
+  const int64_t own = shapeOf(result)[0];
+  if (failed(context.expectShape("a result", result, {own, depth, columns})) ||
+      failed(context.expectPiece(first, "experts", experts, own))) {
     return failure();
   }
-  if (getType().getElementType() == wideType(elementType)) return mlir::success();
-  return context.expectElementType("a result", getResult(), elementType);
+  if (tensorType(result).getElementType() == wideType(elementType)) return mlir::success();
+  return context.expectElementType("a result", result, elementType);
+}
+
+LogicalResult ExpertLinearWeightGradOp::verify() {
+  return checkExpertWeightGrad(InferenceContext(getLoc(), getOperationName()), getInput(),
+                               getCotangent(), getChoice(), getFirst(), getExperts(),
+                               getTransposeWeight(), getResult());
 }
 
 int64_t ExpertLinearWeightGradOp::getFlops() {

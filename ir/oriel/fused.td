@@ -132,6 +132,22 @@ def LinearWeightGradAddOp : Oriel_SumOp<"linear_weight_grad_add",
   let results = (outs Oriel_FloatTensor:$result);
 }
 
+def ExpertLinearWeightGradAddOp : Oriel_SumOp<"expert_linear_weight_grad_add",
+    (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$cotangent, Oriel_IndexTensor:$choice,
+         Optional<Oriel_First>:$first, Oriel_FloatTensor:$addend,
+         DefaultValuedAttr<BoolAttr, "false">:$transpose_weight,
+         DefaultValuedAttr<Oriel_IntAttr, "0">:$experts)> {
+  let summary = "`expert_linear_weight_grad` plus what is there of the gradient";
+  let description = [{
+    Experts that no row chooses are left alone. Not of gradients narrower than f32. Made and removed
+    by `lower`.
+
+    Example: `%3 = oriel.expert_linear_weight_grad_add %x, %dy, %choice, %dw : (tensor<8x64xbf16>,
+    tensor<8x4x256xbf16>, tensor<8x4xi64>, tensor<16x64x256xf32>) -> tensor<16x64x256xf32>`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result);
+}
+
 // A product with more than a sum behind it.
 class Oriel_EpilogueOp<string mnemonic, dag args, list<Trait> traits = []>
     : Oriel_LoweredOp<mnemonic, args,

@@ -75,13 +75,16 @@ Work workOf(ExpertLinearOp op) {
                     op.getExperts(), op.getType().getShape().back(), shapeOf(op.getInput()).back());
 }
 
-Work workOf(ExpertLinearWeightGradOp op) {
+template <typename Op>
+Work expertGradWork(Op op) {
   Work work =
       expertWork(elementCount(shapeOf(op.getChoice())), op.getType().getShape()[0], op.getExperts(),
                  shapeOf(op.getCotangent()).back(), shapeOf(op.getInput()).back());
   std::swap(work.products[0].rows, work.products[0].depth);
   return work;
 }
+Work workOf(ExpertLinearWeightGradOp op) { return expertGradWork(op); }
+Work workOf(ExpertLinearWeightGradAddOp op) { return expertGradWork(op); }
 
 // Shapes of a convolution's weight and of its result, [b, o, e..]. As a product of patches.
 MatrixProduct convProduct(llvm::ArrayRef<int64_t> weight, llvm::ArrayRef<int64_t> result,
@@ -185,7 +188,8 @@ void attachWork(mlir::Dialect& dialect) {
   attach<MatmulOp, LinearOp, LinearWeightGradOp, ExpertLinearOp, ExpertLinearWeightGradOp, ConvOp,
          ConvInputGradOp, ConvWeightGradOp, AttentionOp, AttentionGradOp, LinearAddOp,
          LinearWeightGradAddOp, LinearActivationOp, LinearActivationGradOp, LinearGradsOp,
-         LinearCrossEntropyOp, LinearLogsumexpOp, LinearCrossEntropyGradOp>(*dialect.getContext());
+         ExpertLinearWeightGradAddOp, LinearCrossEntropyOp, LinearLogsumexpOp,
+         LinearCrossEntropyGradOp>(*dialect.getContext());
 }
 
 }  // namespace oriel::ir

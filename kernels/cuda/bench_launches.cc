@@ -71,6 +71,15 @@ void AddExperts(const Sizes& s, std::vector<BenchLaunch>& launches) {
                  0,
                  kExperts});
   Add(launches, {"expert_linear_weight_grad", {x, y, choice}, {w}, stored, flops, 0, kExperts});
+  const TensorSpec sum = F32(w.shape);
+  Add(launches, {"expert_linear_weight_grad_add",
+                 {x, y, choice, sum},
+                 {sum},
+                 stored,
+                 flops,
+                 0,
+                 kExperts,
+                 {3}});
 }
 
 // `seen` is the part of all scores that the rows see.

@@ -1,6 +1,7 @@
 // Sorts indices of rows of a table on a device; those of one row stay in order. See scatter_add.cu.
 //
-//   ORIEL_ASSIGN_OR_RETURN(const IndexSort sort, IndexSort::Make(spec, device, shape, index_type));
+//   ORIEL_ASSIGN_OR_RETURN(const IndexSort sort,
+//                          IndexSort::Make(spec, device, shape, index_type, "index"));
 //   ORIEL_RETURN_IF_ERROR(device.AddScratch(sort.scratch_bytes()));
 //   ..
 //   ORIEL_ASSIGN_OR_RETURN(const SortedIndices sorted, sort.Launch(launch, indices, scratch));

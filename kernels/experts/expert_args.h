@@ -19,6 +19,7 @@ struct ExpertArgs {
   int32_t experts;
   int32_t tiles;  // of rows: the most that there may be
   bool transposed;
+  bool accumulates;  // into the result
 };
 
 // A tile of an expert's rows: their place among the sorted choices. Of no expert: -1.

@@ -65,6 +65,20 @@ absl::StatusOr<ExpertShape> ExpertShape::OfLinear(const KernelSpec& spec) {
   return shape;
 }
 
+absl::StatusOr<ExpertShape> ExpertShape::OfWeightGradAdd(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 4, 5, 1));
+  KernelSpec product = spec;
+  product.operands.pop_back();
+  ORIEL_ASSIGN_OR_RETURN(ExpertShape shape, OfWeightGrad(product));
+  const TensorSpec& result = spec.results[0];
+  ORIEL_RETURN_IF_ERROR(CheckOperand(spec, spec.operands.size() - 1, result.dtype, result.shape));
+  if (result.dtype != ComputeDType(shape.factors)) {
+    return Malformed(spec, "the sum is narrower than f32");
+  }
+  shape.accumulates = true;
+  return shape;
+}
+
 absl::StatusOr<ExpertShape> ExpertShape::OfWeightGrad(const KernelSpec& spec) {
   ORIEL_ASSIGN_OR_RETURN(ExpertShape shape, RowsOf(spec, 2));
   const TensorSpec& cotangent = spec.operands[1];

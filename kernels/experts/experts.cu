@@ -88,7 +88,8 @@ __device__ void LoadTile(const Lines<S>& lines, bool along_k, int32_t rows, int3
 // The tile from (first_row, first_column) on; `line(row)` is where a row of the result begins.
 template <typename S, typename R, typename Line>
 __device__ void Multiply(const ExpertProduct<S>& product, bool a_along_k, bool b_along_k,
-                         int32_t first_row, int32_t first_column, const Line& line) {
+                         int32_t first_row, int32_t first_column, bool accumulates,
+                         const Line& line) {
   using T = Compute<S>;
   __shared__ T left[kDepth][kTile + 1], right[kDepth][kTile + 1];
   const int tx = static_cast<int>(threadIdx.x) % 16, ty = static_cast<int>(threadIdx.x) / 16;
@@ -120,7 +121,8 @@ __device__ void Multiply(const ExpertProduct<S>& product, bool a_along_k, bool b
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int32_t column = first_column + tx + 16 * j;
-      if (column < product.n) to[column] = Narrow<R>(sums[i][j]);
+      if (column >= product.n) continue;
+      to[column] = Narrow<R>(accumulates ? Widen(to[column]) + sums[i][j] : sums[i][j]);
     }
   }
 }
@@ -133,7 +135,7 @@ __device__ void LinearTile(const ExpertArgs& args, const ExpertTable& table, con
   const ExpertProduct<S> product = RowsTimesWeight(args, table, tile, kTile, input, weight);
   const int32_t* const order = table.order + tile.first;
   Multiply<S, S>(product, /*a_along_k=*/true, args.transposed, 0,
-                 static_cast<int32_t>(blockIdx.y) * kTile,
+                 static_cast<int32_t>(blockIdx.y) * kTile, /*accumulates=*/false,
                  [=](int32_t row) { return result + int64_t{order[row]} * args.columns; });
 }
 
@@ -142,9 +144,10 @@ __device__ void WeightGradTile(const ExpertArgs& args, const ExpertTable& table,
                                const S* cotangent, R* result) {
   const int32_t expert = static_cast<int32_t>(blockIdx.z);
   const ExpertProduct<S> product = RowsTimesRows(args, table, expert, input, cotangent);
+  if (args.accumulates && product.k == 0) return;
   R* const matrix = result + int64_t{expert} * args.depth * args.columns;
   Multiply<S, R>(product, false, false, static_cast<int32_t>(blockIdx.x) * kTile,
-                 static_cast<int32_t>(blockIdx.y) * kTile,
+                 static_cast<int32_t>(blockIdx.y) * kTile, args.accumulates,
                  [=](int32_t row) { return matrix + int64_t{row} * product.n; });
 }
 

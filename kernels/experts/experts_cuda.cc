@@ -42,7 +42,8 @@ class TableMaker {
                           static_cast<int32_t>(shape.per_row),
                           static_cast<int32_t>(shape.experts),
                           static_cast<int32_t>(tiles),
-                          shape.transposed};
+                          shape.transposed,
+                          shape.accumulates};
     ORIEL_RETURN_IF_ERROR(device.AddScratch(BeginAt(sort) + BeginBytes(args) +
                                             tiles * static_cast<int64_t>(sizeof(RowTile))));
     return TableMaker(std::move(sort), std::move(table), args, tile, device);
@@ -122,13 +123,21 @@ absl::StatusOr<KernelFn> LaunchWeightGrad(const KernelSpec& spec, Device& device
                                           const ExpertShape& shape, Function function, int tile) {
   ORIEL_ASSIGN_OR_RETURN(const TableMaker maker, TableMaker::Make(spec, device, shape, tile));
   const int64_t bytes = spec.results[0].bytes(), choices = shape.choices;
+  const bool accumulates = shape.accumulates;
+  const size_t addend = spec.operands.size() - 1;
   const Shape& matrix = spec.results[0].shape;
   const Grid blocks = {Tiles(matrix[1], tile), Tiles(matrix[2], tile),
                        static_cast<unsigned>(shape.experts)};
   const Device* from = &device;
   return KernelFn([=](const KernelArgs& launch) -> absl::Status {
     if (bytes == 0) return absl::OkStatus();
-    if (choices == 0) return Clear(*from, launch, bytes);
+    if (accumulates && launch.operands[addend] != launch.results[0]) {
+      ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(from->driver(), cuMemcpyAsync,
+                                       reinterpret_cast<CUdeviceptr>(launch.results[0]),
+                                       reinterpret_cast<CUdeviceptr>(launch.operands[addend]),
+                                       static_cast<size_t>(bytes), StreamOf(launch)));
+    }
+    if (choices == 0) return accumulates ? absl::OkStatus() : Clear(*from, launch, bytes);
     ORIEL_ASSIGN_OR_RETURN(const ExpertTable table, maker.Launch(launch, launch.operands[2]));
     return function.Launch(blocks, {kExpertThreads}, StreamOf(launch), maker.args(), table,
                            launch.operands[0], launch.operands[1], launch.results[0]);
@@ -151,25 +160,32 @@ absl::StatusOr<KernelFn> MakeTiledLinear(const KernelSpec& spec, Device& device)
   return LaunchLinear(spec, device, shape, std::move(function), kExpertTile);
 }
 
+using ShapeOf = absl::StatusOr<ExpertShape> (*)(const KernelSpec&);
+
+template <ShapeOf kShapeOf>
 absl::StatusOr<KernelFn> MakeMmaWeightGrad(const KernelSpec& spec, Device& device) {
-  ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, ExpertShape::OfWeightGrad(spec));
+  ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, kShapeOf(spec));
   ORIEL_RETURN_IF_ERROR(CheckMma(spec, shape));
   ORIEL_ASSIGN_OR_RETURN(Function function,
                          FindTyped(spec, device, "oriel_expert_weight_grad_mma", {shape.result}));
   return LaunchWeightGrad(spec, device, shape, std::move(function), kExpertMmaTile);
 }
 
+template <ShapeOf kShapeOf>
 absl::StatusOr<KernelFn> MakeTiledWeightGrad(const KernelSpec& spec, Device& device) {
-  ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, ExpertShape::OfWeightGrad(spec));
+  ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, kShapeOf(spec));
   ORIEL_ASSIGN_OR_RETURN(Function function, FindTyped(spec, device, "oriel_expert_weight_grad",
                                                       {shape.factors, shape.result}));
   return LaunchWeightGrad(spec, device, shape, std::move(function), kExpertTile);
 }
 
+constexpr ShapeOf kGrad = ExpertShape::OfWeightGrad, kSum = ExpertShape::OfWeightGradAdd;
 ORIEL_REGISTER_CUDA_KERNEL("expert_linear", 10, MakeMmaLinear);
 ORIEL_REGISTER_CUDA_KERNEL("expert_linear", 0, MakeTiledLinear);
-ORIEL_REGISTER_CUDA_KERNEL("expert_linear_weight_grad", 10, MakeMmaWeightGrad);
-ORIEL_REGISTER_CUDA_KERNEL("expert_linear_weight_grad", 0, MakeTiledWeightGrad);
+ORIEL_REGISTER_CUDA_KERNEL("expert_linear_weight_grad", 10, MakeMmaWeightGrad<kGrad>);
+ORIEL_REGISTER_CUDA_KERNEL("expert_linear_weight_grad", 0, MakeTiledWeightGrad<kGrad>);
+ORIEL_REGISTER_CUDA_KERNEL("expert_linear_weight_grad_add", 10, MakeMmaWeightGrad<kSum>);
+ORIEL_REGISTER_CUDA_KERNEL("expert_linear_weight_grad_add", 0, MakeTiledWeightGrad<kSum>);
 
 }  // namespace
 }  // namespace oriel::kernels::cuda

@@ -166,8 +166,7 @@ absl::StatusOr<KernelFn> MakeLinear(const KernelSpec& spec) {
 }
 
 template <typename Gemm>
-absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
-  ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, ExpertShape::OfWeightGrad(spec));
+absl::StatusOr<KernelFn> MakeGradOf(const KernelSpec& spec, const ExpertShape& shape) {
   // Summed up in this type, and rounded once.
   const DType sum = ComputeDType(shape.factors);
   GemmShape product;
@@ -189,6 +188,7 @@ absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
   const int64_t matrix = shape.depth * shape.columns;
   const int64_t sum_bytes = matrix * runtime::DTypeBytes(sum);
   const bool rounds = shape.result != sum;
+  const size_t addend = spec.operands.size() - 1;
   return KernelFn([=, threads = spec.num_threads](const KernelArgs& args) -> absl::Status {
     const char *input = args.operand<char>(0), *cotangent = args.operand<char>(1);
     SortedChoices sorted;
@@ -198,14 +198,21 @@ absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
     char* const x = static_cast<char*>(ThreadScratch<ScratchUse::kAroundProducts>(
         static_cast<size_t>(packed_bytes + (rounds ? sum_bytes : 0))));
     char* const dy = x + Aligned(most * input_bytes);
+    if (shape.accumulates && args.operands[addend] != args.results[0]) {
+      std::memcpy(args.results[0], args.operands[addend],
+                  static_cast<size_t>(shape.experts * sum_bytes));
+    }
     for (int64_t expert = 0; expert < shape.experts; ++expert) {
       char* const result =
           args.result<char>(0) + expert * matrix * runtime::DTypeBytes(shape.result);
       char* const sums = rounds ? x + packed_bytes : result;
       const int64_t start = sorted.begin[expert], end = sorted.begin[expert + 1];
-      if (start == end) std::memset(sums, 0, static_cast<size_t>(sum_bytes));
+      if (start == end && !shape.accumulates) {
+        std::memset(sums, 0, static_cast<size_t>(sum_bytes));
+      }
       for (int64_t begin = start; begin < end;) {
-        const auto [gemm, rows] = (begin == start ? first : further).Next(end - begin);
+        const auto [gemm, rows] =
+            (begin == start && !shape.accumulates ? first : further).Next(end - begin);
         const int64_t* order = sorted.order.data() + begin;
         const int64_t count = std::min(rows, end - begin);
         Pack(input, order, count, rows, shape.per_row, input_bytes, threads, x);
@@ -225,6 +232,18 @@ absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
   });
 }
 
+template <typename Gemm>
+absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
+  ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, ExpertShape::OfWeightGrad(spec));
+  return MakeGradOf<Gemm>(spec, shape);
+}
+
+template <typename Gemm>
+absl::StatusOr<KernelFn> MakeWeightGradAdd(const KernelSpec& spec) {
+  ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, ExpertShape::OfWeightGradAdd(spec));
+  return MakeGradOf<Gemm>(spec, shape);
+}
+
 using Single = LoopGemm<float>;
 using Double = LoopGemm<double>;
 constexpr KernelFactory kLinearLoops = ByLoops<MakeLinear<Single>, MakeLinear<Double>>;
@@ -233,6 +252,11 @@ ORIEL_REGISTER_HOST_KERNEL("expert_linear", 10, ByOneDnn<MakeLinear<OneDnnGemm>>
 ORIEL_REGISTER_HOST_KERNEL("expert_linear", 0, kLinearLoops);
 ORIEL_REGISTER_HOST_KERNEL("expert_linear_weight_grad", 10, ByOneDnn<MakeWeightGrad<OneDnnGemm>>);
 ORIEL_REGISTER_HOST_KERNEL("expert_linear_weight_grad", 0, kWeightGradLoops);
+constexpr KernelFactory kWeightGradAddLoops =
+    ByLoops<MakeWeightGradAdd<Single>, MakeWeightGradAdd<Double>>;
+ORIEL_REGISTER_HOST_KERNEL("expert_linear_weight_grad_add", 10,
+                           ByOneDnn<MakeWeightGradAdd<OneDnnGemm>>);
+ORIEL_REGISTER_HOST_KERNEL("expert_linear_weight_grad_add", 0, kWeightGradAddLoops);
 
 }  // namespace
 }  // namespace oriel::kernels

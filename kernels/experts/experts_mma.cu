@@ -97,15 +97,22 @@ __device__ void LoadColumns(const S* tile, int column, int k, uint32_t (&to)[4])
 }
 
 // Two neighbours of a row of the result.
-__device__ void Store(float x, float y, S* to) {
+__device__ void Store(float x, float y, bool /*accumulates*/, S* to) {
   *reinterpret_cast<__nv_bfloat162*>(to) = __floats2bfloat162_rn(x, y);
 }
-__device__ void Store(float x, float y, float* to) { *reinterpret_cast<float2*>(to) = {x, y}; }
+__device__ void Store(float x, float y, bool accumulates, float* to) {
+  float2* const pair = reinterpret_cast<float2*>(to);
+  if (accumulates) {
+    x += pair->x;
+    y += pair->y;
+  }
+  *pair = {x, y};
+}
 
 // The tile from (first_row, first_column) on; `line(row)` is where a row of the result begins.
 template <bool kAAlongK, bool kBAlongK, typename R, typename Line>
 __device__ void Multiply(const ExpertProduct<S>& product, int32_t first_row, int32_t first_column,
-                         const Line& line) {
+                         bool accumulates, const Line& line) {
   __shared__ __align__(16) S left[2][kTileElements], right[2][kTileElements];
   const Factor<kAAlongK> a(product.a, first_row);
   const Factor<kBAlongK> b(product.b, first_column);
@@ -150,7 +157,7 @@ __device__ void Multiply(const ExpertProduct<S>& product, int32_t first_row, int
     for (int j = 0; j < 4; ++j) {
       const int32_t column = first_column + warp_column + 8 * j + lane % 4 * 2;
       const float(&of)[4] = sums[i / 2][j];
-      if (column < product.n) Store(of[i % 2 * 2], of[i % 2 * 2 + 1], to + column);
+      if (column < product.n) Store(of[i % 2 * 2], of[i % 2 * 2 + 1], accumulates, to + column);
     }
   }
 }
@@ -163,7 +170,7 @@ __device__ void LinearTile(const ExpertArgs& args, const ExpertTable& table, con
   const ExpertProduct<S> product = RowsTimesWeight(args, table, tile, kTile, input, weight);
   const int32_t* const order = table.order + tile.first;
   Multiply<true, kTransposed, S>(
-      product, 0, static_cast<int32_t>(blockIdx.y) * kTile,
+      product, 0, static_cast<int32_t>(blockIdx.y) * kTile, /*accumulates=*/false,
       [=](int32_t row) { return result + int64_t{order[row]} * args.columns; });
 }
 
@@ -172,9 +179,10 @@ __device__ void WeightGradTile(const ExpertArgs& args, const ExpertTable& table,
                                const S* cotangent, R* result) {
   const int32_t expert = static_cast<int32_t>(blockIdx.z);
   const ExpertProduct<S> product = RowsTimesRows(args, table, expert, input, cotangent);
+  if (args.accumulates && product.k == 0) return;
   R* const matrix = result + int64_t{expert} * args.depth * args.columns;
   Multiply<false, false, R>(product, static_cast<int32_t>(blockIdx.x) * kTile,
-                            static_cast<int32_t>(blockIdx.y) * kTile,
+                            static_cast<int32_t>(blockIdx.y) * kTile, args.accumulates,
                             [=](int32_t row) { return matrix + int64_t{row} * product.n; });
 }
 

@@ -114,6 +114,30 @@ TEST(ExpertsTest, WeightGradInAllLayouts) {
   }
 }
 
+// In the addend's place and apart from it; one of the experts is chosen by no row.
+TEST(ExpertsTest, WeightGradPlusAnAddend) {
+  for (DType dtype : kFloatsAndBF16) {
+    for (const Case& c : {Case{70, 2, 4, 40, 72}, Case{5, 1, 3, 7, 5}, Case{9, 0, 3, 8, 8}}) {
+      for (bool transposed : {false, true}) {
+        const DType wide = dtype == DType::kBF16 ? DType::kF32 : dtype;
+        const Tensor x = Tensor::Random(dtype, InputShape(c, true), 1);
+        const Tensor dy = Tensor::Random(dtype, {c.rows, c.choices, c.columns}, 2);
+        const Tensor of = Choices(DType::kI64, {c.rows, c.choices}, c.experts - 1);
+        const Tensor addend = Tensor::Random(wide, WeightShape(c, transposed), 4);
+        std::vector<double> expected = WeightGrad(c, true, transposed, x, dy, of);
+        const std::vector<double> added = addend.values();
+        for (size_t i = 0; i < expected.size(); ++i) expected[i] += added[i];
+        for (int in_place : {-1, 3}) {
+          ExpectClose(
+              RunKernel("expert_linear_weight_grad_add", {x, dy, of, addend}, {addend.spec()},
+                        {{"transpose_weight", int64_t{transposed}}}, in_place)[0],
+              expected, 10);
+        }
+      }
+    }
+  }
+}
+
 // All rows choose the last of many experts, by a negative index of 32 bits.
 TEST(ExpertsTest, OneExpertForAll) {
   const Case c{150, 1, 9, 24, 40};
@@ -141,8 +165,15 @@ TEST(ExpertsTest, PieceOfTheExperts) {
       const Attributes piece = {{"experts", int64_t{9}}, {"transpose_weight", int64_t{1}}};
       ExpectClose(RunKernel("expert_linear", {x, w, of, begin}, {dy.spec()}, piece)[0],
                   Linear(c, true, true, x, w, of, first), 5);
+      std::vector<double> grad = WeightGrad(c, true, true, x, dy, of, first);
       ExpectClose(RunKernel("expert_linear_weight_grad", {x, dy, of, begin}, {w.spec()}, piece)[0],
-                  WeightGrad(c, true, true, x, dy, of, first), 10);
+                  grad, 10);
+      const Tensor ones({dtype == DType::kBF16 ? DType::kF32 : dtype, w.shape()},
+                        std::vector<double>(grad.size(), 1));
+      for (double& each : grad) each += 1;
+      ExpectClose(RunKernel("expert_linear_weight_grad_add", {x, dy, of, begin, ones},
+                            {ones.spec()}, piece)[0],
+                  grad, 10);
     }
   }
 }

@@ -24,10 +24,6 @@ Ints featureSizes(llvm::ArrayRef<int64_t> shape, const DimRoles& roles) {
   return sizes;
 }
 
-int64_t product(llvm::ArrayRef<int64_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
-
 // The dimension with this role; -1: none.
 int64_t dimOf(const DimRoles& roles, int role) {
   auto at = llvm::find(roles, role);
@@ -52,6 +48,12 @@ ExpertRegion::ExpertRegion(const ExpertZeros& zeros, const Choices& choices,
   Ints shape(choices.rows);
   shape.push_back(choices.count);
   choice_ = reshape(choices.index.getLoc(), choices.index, shape);
+}
+
+bool ExpertRegion::hasProducts() const {
+  return llvm::any_of(made_, [](mlir::Operation* op) {
+    return llvm::isa<ir::ExpertLinearOp>(op) && !op->use_empty();
+  });
 }
 
 void ExpertRegion::undo() {
@@ -131,11 +133,11 @@ Value ExpertRegion::convertNew(Value value, const DimRoles& roles) {
     return reshape(loc, known->weight, shape);
   }
   mlir::Operation* op = value.getDefiningOp();
-  if (!op) return {};
+  if (!op) return features == 1 ? pickNumbers(value, roles) : Value();
   Value result =
       llvm::TypeSwitch<mlir::Operation*, Value>(op)
           .Case<ir::TransposeOp, ir::ReshapeOp, ir::BroadcastOp, ir::SliceOp, ir::MatmulOp,
-                ir::LinearOp>([&](auto typed) { return convertOp(typed, roles); })
+                ir::LinearOp, ir::RmsNormOp>([&](auto typed) { return convertOp(typed, roles); })
           .Default([&](mlir::Operation*) -> Value {
             return op->hasTrait<ir::Pointwise>() && op->getNumResults() == 1
                        ? convertPointwise(op, roles)
@@ -292,16 +294,22 @@ Value ExpertRegion::convertOp(ir::SliceOp op, const DimRoles& roles) {
   return slice(op.getLoc(), input, starts, all, strides);
 }
 
-bool ExpertRegion::isOfProducts(Value value) const {
+// Each value once: some are used twice, again and again.
+bool ExpertRegion::isOfProducts(Value value) {
   mlir::Operation* op = value.getDefiningOp();
-  if (!op || !llvm::is_contained(made_, op)) return false;
-  if (llvm::isa<ir::ExpertLinearOp, ir::GatherOp>(op)) return tensorType(value).getRank() > 1;
-  if (!op->hasTrait<ir::Pointwise>()) return false;
-  const int64_t columns = tensorType(value).getShape().back();
-  return llvm::all_of(op->getOperands(), [&](Value operand) {
-    llvm::ArrayRef<int64_t> shape = tensorType(operand).getShape();
-    return shape.empty() || shape.back() == 1 || (shape.back() == columns && isOfProducts(operand));
-  });
+  if (!op || tensorType(value).getRank() < 2) return false;
+  if (auto known = ofProducts_.find(value); known != ofProducts_.end()) return known->second;
+  bool result = llvm::isa<ir::ExpertLinearOp, ir::GatherOp>(op) && llvm::is_contained(made_, op);
+  if (op->hasTrait<ir::Pointwise>() && llvm::is_contained(made_, op)) {
+    const int64_t columns = tensorType(value).getShape().back();
+    result = llvm::all_of(op->getOperands(), [&](Value operand) {
+      llvm::ArrayRef<int64_t> shape = tensorType(operand).getShape();
+      return shape.empty() || shape.back() == 1 ||
+             (shape.back() == columns && isOfProducts(operand));
+    });
+  }
+  ofProducts_[value] = result;
+  return result;
 }
 
 Value ExpertRegion::sliceColumns(Value value, int64_t from, int64_t to) {
@@ -315,16 +323,18 @@ Value ExpertRegion::sliceColumns(Value value, int64_t from, int64_t to) {
   };
   if (type.getRank() == 0 || type.getShape().back() == 1) return value;
   mlir::Operation* op = value.getDefiningOp();
+  if (auto known = sliced_.find({op, from}); known != sliced_.end()) return known->second;
+  Value& result = sliced_[{op, from}];
   if (auto gathered = llvm::dyn_cast<ir::GatherOp>(op)) {
     Value table = cut(gathered.getInput(), tensorType(gathered.getInput()).getRank() - 1);
-    return made(ir::GatherOp::create(builder_, op->getLoc(), table, gathered.getIndices(), 0,
-                                     /*first=*/Value()));
+    return result = made(ir::GatherOp::create(builder_, op->getLoc(), table, gathered.getIndices(),
+                                              0, /*first=*/Value()));
   }
   if (auto linear = llvm::dyn_cast<ir::ExpertLinearOp>(op)) {
     Value weight = cut(linear.getWeight(), linear.getTransposeWeight() ? 1 : 2);
-    return made(ir::ExpertLinearOp::create(builder_, op->getLoc(), linear.getInput(), weight,
-                                           linear.getChoice(), /*first=*/Value(),
-                                           linear.getTransposeWeight()));
+    return result = made(ir::ExpertLinearOp::create(builder_, op->getLoc(), linear.getInput(),
+                                                    weight, linear.getChoice(), /*first=*/Value(),
+                                                    linear.getTransposeWeight()));
   }
   mlir::IRMapping operands;
   for (Value operand : op->getOperands()) operands.map(operand, sliceColumns(operand, from, to));
@@ -332,7 +342,7 @@ Value ExpertRegion::sliceColumns(Value value, int64_t from, int64_t to) {
   Ints shape(type.getShape());
   shape.back() = to - from;
   copy->getResult(0).setType(type.clone(shape));
-  return made(copy);
+  return result = made(copy);
 }
 
 Value ExpertRegion::convertPointwise(mlir::Operation* op, const DimRoles& roles) {
@@ -348,10 +358,18 @@ Value ExpertRegion::convertPointwise(mlir::Operation* op, const DimRoles& roles)
       llvm::append_range(all, featuresOf(of));
       of = withFeatures(op->getLoc(), of, all);
       for (auto [size, given] : llvm::zip_equal(shape, tensorType(of).getShape())) {
-        size = std::max(size, given);
+        if (size == 1) size = given;
       }
     }
     operands.map(operand, of);
+  }
+  if (op->hasTrait<mlir::OpTrait::SameOperandsAndResultType>()) {
+    for (Value operand : op->getOperands()) {
+      Value of = operands.lookup(operand);
+      if (tensorType(of).getShape() == llvm::ArrayRef<int64_t>(shape)) continue;
+      operands.map(operand, made(ir::BroadcastOp::create(builder_, op->getLoc(),
+                                                         tensorType(of).clone(shape), of)));
+    }
   }
   mlir::Operation* copy = builder_.clone(*op, operands);
   copy->getResult(0).setType(tensorType(op->getResult(0)).clone(shape));
@@ -367,7 +385,6 @@ Value ExpertRegion::multiply(Location loc, Value rows, Value weight, bool transp
   }
   if (shape[rowRank_] == 1 && choices_.count != 1) shape.erase(shape.begin() + rowRank_);
   if (tensorType(weight).getDimSize(transposed ? 2 : 1) != depth) return {};
-  hasProducts_ = true;
   return made(ir::ExpertLinearOp::create(builder_, loc, reshape(loc, rows, shape), weight, choice_,
                                          /*first=*/Value(), transposed));
 }
@@ -401,6 +418,15 @@ Value ExpertRegion::convertOp(ir::LinearOp op, const DimRoles& roles) {
   if (!input) return {};
   return made(ir::LinearOp::create(builder_, op.getLoc(), input, op.getWeight(), op.getBias(),
                                    op.getTransposeWeight()));
+}
+
+// The same norm of each row, for all experts.
+Value ExpertRegion::convertOp(ir::RmsNormOp op, const DimRoles& roles) {
+  if (roles.back() != kFeatureDim) return {};
+  Value input = convert(op.getInput(), roles);
+  if (!input) return {};
+  return made(ir::RmsNormOp::create(builder_, op.getLoc(), mlir::ValueRange{input, op.getWeight()},
+                                    op->getAttrs()));
 }
 
 Value ExpertRegion::convertOp(ir::MatmulOp op, const DimRoles& roles) {

@@ -6,6 +6,8 @@
 #ifndef ORIEL_PASSES_RAISE_EXPERT_REGION_H_
 #define ORIEL_PASSES_RAISE_EXPERT_REGION_H_
 
+#include <map>
+
 #include "passes/raise/expert_zeros.h"
 
 namespace oriel {
@@ -24,8 +26,8 @@ class ExpertRegion {
   // times what was converted, [r.., k, depth]: [r.., k, columns].
   mlir::Value multiply(mlir::Location loc, mlir::Value rows, mlir::Value weight, bool transposed);
 
-  // Whether products with weights are among what was made.
-  bool hasProducts() const { return hasProducts_; }
+  // Whether a product with weights is among what was made, and used.
+  bool hasProducts() const;
   // Erases what was made.
   void undo();
 
@@ -46,6 +48,7 @@ class ExpertRegion {
   mlir::Value convertOp(ir::SliceOp op, const DimRoles& roles);
   mlir::Value convertOp(ir::MatmulOp op, const DimRoles& roles);
   mlir::Value convertOp(ir::LinearOp op, const DimRoles& roles);
+  mlir::Value convertOp(ir::RmsNormOp op, const DimRoles& roles);
   mlir::Value convertPointwise(mlir::Operation* op, const DimRoles& roles);
   // A linear layer of all experts' columns, which are split off its last dimension.
   mlir::Value convertColumns(ir::LinearOp op, const DimRoles& rows, int64_t columns);
@@ -58,7 +61,7 @@ class ExpertRegion {
 
   // Columns [from, to) of the last dimension, of products by columns of their weights.
   mlir::Value sliceColumns(mlir::Value value, int64_t from, int64_t to);
-  bool isOfProducts(mlir::Value value) const;
+  bool isOfProducts(mlir::Value value);
 
   // [r.., k, ..], where the operand's sizes of these are kept, and features `shape`.
   mlir::Value withFeatures(mlir::Location loc, mlir::Value value, llvm::ArrayRef<int64_t> shape);
@@ -78,7 +81,8 @@ class ExpertRegion {
   mlir::Value choice_;  // [r.., k]
   llvm::DenseMap<mlir::Value, Converted> converted_;
   llvm::SmallVector<mlir::Operation*> made_;
-  bool hasProducts_ = false;
+  llvm::DenseMap<mlir::Value, bool> ofProducts_;
+  std::map<std::pair<mlir::Operation*, int64_t>, mlir::Value> sliced_;  // by the first column
 };
 
 }  // namespace oriel

@@ -17,10 +17,6 @@ using Ints = llvm::SmallVector<int64_t>;
 // What no score comes near: of a softmax with it nothing is left.
 constexpr double kLowestScore = -1e9;
 
-int64_t product(llvm::ArrayRef<int64_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
-
 llvm::ArrayRef<int64_t> sizesOf(Value value) { return tensorType(value).getShape(); }
 
 // Indices of the largest of the last dimension, and how many that are of a row.
@@ -31,9 +27,13 @@ struct Largest {
 };
 
 std::optional<Largest> largestOf(Value value) {
-  // Casts and reshapes keep them in order.
+  auto isIndex = [](Value of) {
+    mlir::Type type = tensorType(of).getElementType();
+    return type.isInteger(64) || type.isInteger(32);
+  };
+  // What keeps them, and their order.
   while (Operation* op = value.getDefiningOp()) {
-    if (!llvm::isa<ir::CastOp, ir::ReshapeOp>(op)) break;
+    if (!llvm::isa<ir::CastOp, ir::ReshapeOp>(op) || !isIndex(op->getOperand(0))) break;
     value = op->getOperand(0);
   }
   std::optional<Largest> largest;
@@ -157,7 +157,9 @@ std::optional<ChosenOnly> matchScattered(ir::ReshapeOp op) {
     auto chosen = chosenAt(sizesOf(op), static_cast<int64_t>(shape.size()) - 1, *largest,
                            /*hasChoiceDim=*/false);
     if (!chosen) continue;
-    chosen->weight = scatter.getUpdates();
+    const bool isAsWide =
+        tensorType(scatter.getUpdates()).getElementType() == scatter.getType().getElementType();
+    if (isAsWide) chosen->weight = scatter.getUpdates();
     return chosen;
   }
   return std::nullopt;
@@ -212,6 +214,10 @@ std::optional<double> numberOf(Value value) {
 
 }  // namespace
 
+int64_t product(llvm::ArrayRef<int64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
 std::optional<DimRoles> movedRoles(llvm::ArrayRef<int64_t> from, const DimRoles& roles,
                                    llvm::ArrayRef<int64_t> to) {
   DimRoles moved(to.size(), kFeatureDim);
@@ -240,6 +246,7 @@ DimRoles alignedRoles(const DimRoles& result, int64_t rank) {
 }
 
 ExpertZeros::ExpertZeros(mlir::func::FuncOp function) {
+  if (function.isExternal()) return;
   for (Operation& op : function.getBody().front()) visit(&op);
 }
 
@@ -415,11 +422,13 @@ void ExpertZeros::visitReshape(ir::ReshapeOp op) {
   // Experts merged with what they give, which a linear layer sums over.
   if (!known || known->elsewhere != Elsewhere::kZero || sizesOf(op).empty()) return;
   int64_t columns = 0;
+  int last = -1;
   for (auto [role, size] : llvm::zip_equal(known->roles, sizesOf(op.getInput()))) {
     if (role == kExpertDim) {
       columns = size;
     } else if (columns == 0) {
-      if (role < 0 && size != 1) return;
+      if (size != 1 && role < last) return;
+      last = std::max(last, role);
     } else {
       if (role >= 0) return;
       columns *= size;

@@ -15,7 +15,7 @@ namespace oriel {
 inline constexpr int kExpertDim = -1, kChoiceDim = -2, kFeatureDim = -3;
 using DimRoles = llvm::SmallVector<int>;
 
-// What each row chooses: indices of the largest of all experts' scores, none twice.
+// What each row chooses: indices among all experts, none twice.
 struct Choices {
   mlir::Value index;  // has the elements [r.., k], in order; of type i64
   llvm::SmallVector<int64_t> rows;
@@ -74,6 +74,8 @@ class ExpertZeros {
   llvm::SmallVector<ExpertSum> sums_;
 };
 
+// Of sizes: how many elements they have.
+int64_t product(llvm::ArrayRef<int64_t> sizes);
 // Roles before a reshape of those behind it, and the other way round; nothing where rows, experts
 // or choices are split or merged. Other dimensions are features.
 std::optional<DimRoles> rolesBefore(ir::ReshapeOp op, const DimRoles& roles);

@@ -56,8 +56,8 @@ class SumRaiser {
       if (role >= 0) permutation.push_back(role);
       if (role == kFeatureDim) permutation.push_back(feature++);
     }
-    if (static_cast<int64_t>(permutation.size()) == tensorType(sum).getRank() &&
-        !llvm::is_sorted(permutation)) {
+    if (static_cast<int64_t>(permutation.size()) != tensorType(sum).getRank()) return {};
+    if (!llvm::is_sorted(permutation)) {
       sum = region_.made(ir::TransposeOp::create(builder(), loc(), sum, permutation));
     }
     return reshapeTo(sum, shape);
@@ -75,9 +75,8 @@ class SumRaiser {
     Value few = region_.convert(sum_.summed, known_.roles);
     if (!few) return {};
     llvm::ArrayRef<int64_t> shape = tensorType(few).getShape();
-    int64_t depth = 1;
-    for (int64_t size : shape.drop_front(rowRank_ + 1)) depth *= size;
-    const int64_t columns = op.getType().getShape().back();
+    const int64_t depth = product(shape.drop_front(rowRank_ + 1)),
+                  columns = op.getType().getShape().back();
     Ints rows(shape.take_front(rowRank_ + 1));
     rows.push_back(depth);
     few = reshapeTo(few, rows);
@@ -125,9 +124,7 @@ class SumRaiser {
     // The features of the one that has some.
     auto flat = [&](Value few) {
       Ints shape(tensorType(few).getShape().take_front(rowRank_ + 1));
-      int64_t features = 1;
-      for (int64_t size : tensorType(few).getShape().drop_front(rowRank_ + 1)) features *= size;
-      shape.push_back(features);
+      shape.push_back(product(tensorType(few).getShape().drop_front(rowRank_ + 1)));
       return reshapeTo(few, shape);
     };
     // Batches in the rows' order.
@@ -137,8 +134,8 @@ class SumRaiser {
       if (role >= 0) order.push_back(role);
     }
     if (!llvm::is_sorted(order) || static_cast<int64_t>(order.size()) != rowRank_) return {};
-    Value product = region_.made(ir::MulOp::create(builder(), loc(), flat(lhs), flat(rhs)));
-    return reshapeTo(sumOverChoices(product), op.getType().getShape());
+    Value gated = region_.made(ir::MulOp::create(builder(), loc(), flat(lhs), flat(rhs)));
+    return reshapeTo(sumOverChoices(gated), op.getType().getShape());
   }
 
   const ExpertSum& sum_;

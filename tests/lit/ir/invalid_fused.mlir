@@ -118,6 +118,22 @@ func.func @sum_type(%x: tensor<4x8xf32>, %dy: tensor<4x6xf32>, %dw: tensor<6x8xf
 
 // -----
 
+func.func @sum_of_experts(%x: tensor<4x8xf32>, %dy: tensor<4x2x6xf32>, %c: tensor<4x2xi64>, %dw: tensor<8x6xf32>) {
+  // expected-error@+1 {{expects an addend of type 'tensor<3x8x6xf32>', got 'tensor<8x6xf32>'}}
+  %0 = oriel.expert_linear_weight_grad_add %x, %dy, %c, %dw : (tensor<4x8xf32>, tensor<4x2x6xf32>, tensor<4x2xi64>, tensor<8x6xf32>) -> tensor<3x8x6xf32>
+  return
+}
+
+// -----
+
+func.func @narrow_sum_of_experts(%x: tensor<4x8xbf16>, %dy: tensor<4x2x6xbf16>, %c: tensor<4x2xi64>, %dw: tensor<3x8x6xbf16>) {
+  // expected-error@+1 {{expects a result with elements of type 'f32', got 'tensor<3x8x6xbf16>'}}
+  %0 = oriel.expert_linear_weight_grad_add %x, %dy, %c, %dw : (tensor<4x8xbf16>, tensor<4x2x6xbf16>, tensor<4x2xi64>, tensor<3x8x6xbf16>) -> tensor<3x8x6xbf16>
+  return
+}
+
+// -----
+
 func.func @sum_without_addend(%x: tensor<4x8xbf16>, %w: tensor<8xf32>) {
   // expected-error@+1 {{expects an addend and a sum, or neither}}
   %0:3 = oriel.fused_rms_norm %x, %w {epsilon = 1.0e-6 : f64} : (tensor<4x8xbf16>, tensor<8xf32>) -> (tensor<4x8xbf16>, tensor<4xf32>, tensor<4x8xbf16>)

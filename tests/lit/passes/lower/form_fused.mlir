@@ -15,6 +15,32 @@ module {
 
 // -----
 
+// The same of experts, whose piece begins at a value.
+// CHECK-LABEL: func.func @accumulate_experts
+// CHECK: oriel.expert_linear_weight_grad_add %arg0, %arg1, %arg2, %arg3, %arg4 {experts = 9 : i64} : (tensor<4x8xbf16>, tensor<4x2x6xbf16>, tensor<4x2xi64>, tensor<i64>, tensor<3x8x6xf32>) -> tensor<3x8x6xf32>
+module {
+  func.func @accumulate_experts(%x: tensor<4x8xbf16>, %dy: tensor<4x2x6xbf16>, %c: tensor<4x2xi64>, %first: tensor<i64>, %dw: tensor<3x8x6xf32>) -> tensor<3x8x6xf32> {
+    %0 = oriel.expert_linear_weight_grad %x, %dy, %c, %first {experts = 9 : i64} : (tensor<4x8xbf16>, tensor<4x2x6xbf16>, tensor<4x2xi64>, tensor<i64>) -> tensor<3x8x6xf32>
+    %1 = oriel.add %dw, %0 : (tensor<3x8x6xf32>, tensor<3x8x6xf32>) -> tensor<3x8x6xf32>
+    return %1 : tensor<3x8x6xf32>
+  }
+}
+
+// -----
+
+// Gradients narrower than f32 are not summed up so.
+// CHECK-LABEL: func.func @narrow_experts
+// CHECK: oriel.add
+module {
+  func.func @narrow_experts(%x: tensor<4x8xbf16>, %dy: tensor<4x2x6xbf16>, %c: tensor<4x2xi64>, %dw: tensor<3x8x6xbf16>) -> tensor<3x8x6xbf16> {
+    %0 = oriel.expert_linear_weight_grad %x, %dy, %c : (tensor<4x8xbf16>, tensor<4x2x6xbf16>, tensor<4x2xi64>) -> tensor<3x8x6xbf16>
+    %1 = oriel.add %dw, %0 : (tensor<3x8x6xbf16>, tensor<3x8x6xbf16>) -> tensor<3x8x6xbf16>
+    return %1 : tensor<3x8x6xbf16>
+  }
+}
+
+// -----
+
 // A residual, on either side of the sum. The second one is what the first one makes.
 // CHECK-LABEL: func.func @residual
 // CHECK-NEXT: %[[FIRST:.*]] = oriel.linear_add %arg0, %arg1, %arg2, %arg0 {oriel.cluster = 0 : i64}

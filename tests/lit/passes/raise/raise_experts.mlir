@@ -477,3 +477,146 @@ func.func @most(%x: tensor<6x4xf32>, %s: tensor<6x3xf32>, %p: tensor<6x2xf32>, %
   %r = oriel.reduce_sum %z {dims = array<i64: 0>} : (tensor<3x6x4xf32>) -> tensor<6x4xf32>
   return %r : tensor<6x4xf32>
 }
+
+// -----
+
+// Rows in another order than those of the gates, before a layer that sums over all.
+// CHECK-LABEL: func.func @rows_in_another_order
+// CHECK-NOT: oriel.expert_linear
+func.func @rows_in_another_order(%a0: tensor<2x3x5xf32>, %a6: tensor<2x3x2xf32>, %a10: tensor<3x2x4xf32>, %a11: tensor<4x15xf32>, %a19: tensor<15x4xf32>) -> (tensor<3x2x4xf32>) {
+  %v1 = oriel.topk %a0 {k = 2 : i64, dim = 2 : i64} : (tensor<2x3x5xf32>) -> tensor<2x3x2xi64>
+  %v2 = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %v3 = oriel.reshape %v1 : (tensor<2x3x2xi64>) -> tensor<2x3x2x1xi64>
+  %v4 = oriel.equal %v3, %v2 : (tensor<2x3x2x1xi64>, tensor<5xi64>) -> tensor<2x3x2x5xi1>
+  %v5 = oriel.cast %v4 : (tensor<2x3x2x5xi1>) -> tensor<2x3x2x5xf32>
+  %v7 = oriel.reshape %a6 : (tensor<2x3x2xf32>) -> tensor<2x3x2x1xf32>
+  %v8 = oriel.mul %v5, %v7 : (tensor<2x3x2x5xf32>, tensor<2x3x2x1xf32>) -> tensor<2x3x2x5xf32>
+  %v9 = oriel.reduce_sum %v8 {dims = array<i64: 2>} : (tensor<2x3x2x5xf32>) -> tensor<2x3x5xf32>
+  %v12 = oriel.linear %a10, %a11 : (tensor<3x2x4xf32>, tensor<4x15xf32>) -> tensor<3x2x15xf32>
+  %v13 = oriel.reshape %v12 : (tensor<3x2x15xf32>) -> tensor<3x2x5x3xf32>
+  %v14 = oriel.activation %v13 {kind = "gelu"} : (tensor<3x2x5x3xf32>) -> tensor<3x2x5x3xf32>
+  %v15 = oriel.transpose %v9 {permutation = array<i64: 1, 0, 2>} : (tensor<2x3x5xf32>) -> tensor<3x2x5xf32>
+  %v16 = oriel.reshape %v15 : (tensor<3x2x5xf32>) -> tensor<3x2x5x1xf32>
+  %v17 = oriel.mul %v14, %v16 : (tensor<3x2x5x3xf32>, tensor<3x2x5x1xf32>) -> tensor<3x2x5x3xf32>
+  %v18 = oriel.reshape %v17 : (tensor<3x2x5x3xf32>) -> tensor<3x2x15xf32>
+  %v20 = oriel.linear %v18, %a19 : (tensor<3x2x15xf32>, tensor<15x4xf32>) -> tensor<3x2x4xf32>
+  return %v20 : tensor<3x2x4xf32>
+}
+
+// -----
+
+// One of the two that are gated is the same for all experts.
+// CHECK-LABEL: func.func @shared_by_all_experts
+// CHECK: oriel.broadcast
+// CHECK: oriel.gated_activation
+func.func @shared_by_all_experts(%a0: tensor<6x5xf32>, %a6: tensor<6x2xf32>, %a10: tensor<6x4xf32>, %a11: tensor<4x20xf32>, %a14: tensor<4x4xf32>) -> (tensor<6x4xf32>) {
+  %v1 = oriel.topk %a0 {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %v2 = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %v3 = oriel.reshape %v1 : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %v4 = oriel.equal %v3, %v2 : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %v5 = oriel.cast %v4 : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %v7 = oriel.reshape %a6 : (tensor<6x2xf32>) -> tensor<6x2x1xf32>
+  %v8 = oriel.mul %v5, %v7 : (tensor<6x2x5xf32>, tensor<6x2x1xf32>) -> tensor<6x2x5xf32>
+  %v9 = oriel.reduce_sum %v8 {dims = array<i64: 1>} : (tensor<6x2x5xf32>) -> tensor<6x5xf32>
+  %v12 = oriel.linear %a10, %a11 : (tensor<6x4xf32>, tensor<4x20xf32>) -> tensor<6x20xf32>
+  %v13 = oriel.reshape %v12 : (tensor<6x20xf32>) -> tensor<6x5x4xf32>
+  %v15 = oriel.linear %a10, %a14 : (tensor<6x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+  %v16 = oriel.reshape %v15 : (tensor<6x4xf32>) -> tensor<6x1x4xf32>
+  %v17 = oriel.broadcast %v16 : (tensor<6x1x4xf32>) -> tensor<6x5x4xf32>
+  %v18 = oriel.gated_activation %v13, %v17 {kind = "silu"} : (tensor<6x5x4xf32>, tensor<6x5x4xf32>) -> tensor<6x5x4xf32>
+  %v19 = oriel.reshape %v9 : (tensor<6x5xf32>) -> tensor<6x5x1xf32>
+  %v20 = oriel.mul %v18, %v19 : (tensor<6x5x4xf32>, tensor<6x5x1xf32>) -> tensor<6x5x4xf32>
+  %v21 = oriel.reduce_sum %v20 {dims = array<i64: 1>} : (tensor<6x5x4xf32>) -> tensor<6x4xf32>
+  return %v21 : tensor<6x4xf32>
+}
+
+// -----
+
+// Gates times other numbers, and then rows that are merged: the numbers count.
+// CHECK-LABEL: func.func @gates_times_others
+// CHECK: oriel.expert_linear
+func.func @gates_times_others(%a0: tensor<2x3x5xf32>, %a6: tensor<2x3x2xf32>, %a10: tensor<2x3x5xf32>, %a13: tensor<6x4xf32>, %a14: tensor<4x20xf32>) -> (tensor<6x4xf32>) {
+  %v1 = oriel.topk %a0 {k = 2 : i64, dim = 2 : i64} : (tensor<2x3x5xf32>) -> tensor<2x3x2xi64>
+  %v2 = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %v3 = oriel.reshape %v1 : (tensor<2x3x2xi64>) -> tensor<2x3x2x1xi64>
+  %v4 = oriel.equal %v3, %v2 : (tensor<2x3x2x1xi64>, tensor<5xi64>) -> tensor<2x3x2x5xi1>
+  %v5 = oriel.cast %v4 : (tensor<2x3x2x5xi1>) -> tensor<2x3x2x5xf32>
+  %v7 = oriel.reshape %a6 : (tensor<2x3x2xf32>) -> tensor<2x3x2x1xf32>
+  %v8 = oriel.mul %v5, %v7 : (tensor<2x3x2x5xf32>, tensor<2x3x2x1xf32>) -> tensor<2x3x2x5xf32>
+  %v9 = oriel.reduce_sum %v8 {dims = array<i64: 2>} : (tensor<2x3x2x5xf32>) -> tensor<2x3x5xf32>
+  %v11 = oriel.mul %v9, %a10 : (tensor<2x3x5xf32>, tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
+  %v12 = oriel.reshape %v11 : (tensor<2x3x5xf32>) -> tensor<6x5xf32>
+  %v15 = oriel.linear %a13, %a14 : (tensor<6x4xf32>, tensor<4x20xf32>) -> tensor<6x20xf32>
+  %v16 = oriel.reshape %v15 : (tensor<6x20xf32>) -> tensor<6x5x4xf32>
+  %v17 = oriel.reshape %v12 : (tensor<6x5xf32>) -> tensor<6x5x1xf32>
+  %v18 = oriel.mul %v16, %v17 : (tensor<6x5x4xf32>, tensor<6x5x1xf32>) -> tensor<6x5x4xf32>
+  %v19 = oriel.reduce_sum %v18 {dims = array<i64: 1>} : (tensor<6x5x4xf32>) -> tensor<6x4xf32>
+  return %v19 : tensor<6x4xf32>
+}
+
+// -----
+
+// Choices counted as integers.
+// CHECK-LABEL: func.func @counted
+// CHECK: oriel.expert_linear
+func.func @counted(%a0: tensor<6x5xf32>, %a7: tensor<6x5xf32>, %a11: tensor<6x4xf32>, %a12: tensor<4x20xf32>) -> (tensor<6x4xf32>) {
+  %v1 = oriel.topk %a0 {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %v2 = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %v3 = oriel.reshape %v1 : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %v4 = oriel.equal %v3, %v2 : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %v5 = oriel.cast %v4 : (tensor<6x2x5xi1>) -> tensor<6x2x5xi64>
+  %v6 = oriel.reduce_sum %v5 {dims = array<i64: 1>} : (tensor<6x2x5xi64>) -> tensor<6x5xi64>
+  %v8 = oriel.softmax %a7 {dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x5xf32>
+  %v9 = oriel.cast %v6 : (tensor<6x5xi64>) -> tensor<6x5xf32>
+  %v10 = oriel.mul %v9, %v8 : (tensor<6x5xf32>, tensor<6x5xf32>) -> tensor<6x5xf32>
+  %v13 = oriel.linear %a11, %a12 : (tensor<6x4xf32>, tensor<4x20xf32>) -> tensor<6x20xf32>
+  %v14 = oriel.reshape %v13 : (tensor<6x20xf32>) -> tensor<6x5x4xf32>
+  %v15 = oriel.reshape %v10 : (tensor<6x5xf32>) -> tensor<6x5x1xf32>
+  %v16 = oriel.mul %v14, %v15 : (tensor<6x5x4xf32>, tensor<6x5x1xf32>) -> tensor<6x5x4xf32>
+  %v17 = oriel.reduce_sum %v16 {dims = array<i64: 1>} : (tensor<6x5x4xf32>) -> tensor<6x4xf32>
+  return %v17 : tensor<6x4xf32>
+}
+
+// -----
+
+// Choices as booleans are others.
+// CHECK-LABEL: func.func @narrowed_choices
+// CHECK-NOT: oriel.expert_linear
+func.func @narrowed_choices(%a0: tensor<6x5xf32>, %a8: tensor<6x2xf32>, %a12: tensor<6x4xf32>, %a13: tensor<4x20xf32>) -> (tensor<6x4xf32>) {
+  %v1 = oriel.topk %a0 {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %v2 = oriel.cast %v1 : (tensor<6x2xi64>) -> tensor<6x2xi1>
+  %v3 = oriel.cast %v2 : (tensor<6x2xi1>) -> tensor<6x2xi64>
+  %v4 = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
+  %v5 = oriel.reshape %v3 : (tensor<6x2xi64>) -> tensor<6x2x1xi64>
+  %v6 = oriel.equal %v5, %v4 : (tensor<6x2x1xi64>, tensor<5xi64>) -> tensor<6x2x5xi1>
+  %v7 = oriel.cast %v6 : (tensor<6x2x5xi1>) -> tensor<6x2x5xf32>
+  %v9 = oriel.reshape %a8 : (tensor<6x2xf32>) -> tensor<6x2x1xf32>
+  %v10 = oriel.mul %v7, %v9 : (tensor<6x2x5xf32>, tensor<6x2x1xf32>) -> tensor<6x2x5xf32>
+  %v11 = oriel.reduce_sum %v10 {dims = array<i64: 1>} : (tensor<6x2x5xf32>) -> tensor<6x5xf32>
+  %v14 = oriel.linear %a12, %a13 : (tensor<6x4xf32>, tensor<4x20xf32>) -> tensor<6x20xf32>
+  %v15 = oriel.reshape %v14 : (tensor<6x20xf32>) -> tensor<6x5x4xf32>
+  %v16 = oriel.reshape %v11 : (tensor<6x5xf32>) -> tensor<6x5x1xf32>
+  %v17 = oriel.mul %v15, %v16 : (tensor<6x5x4xf32>, tensor<6x5x1xf32>) -> tensor<6x5x4xf32>
+  %v18 = oriel.reduce_sum %v17 {dims = array<i64: 1>} : (tensor<6x5x4xf32>) -> tensor<6x4xf32>
+  return %v18 : tensor<6x4xf32>
+}
+
+// -----
+
+// Weights that are scattered to wider ones.
+// CHECK-LABEL: func.func @narrow_weights
+// CHECK: oriel.expert_linear
+func.func @narrow_weights(%a0: tensor<6x5xf32>, %a4: tensor<6x2xf32>, %a8: tensor<6x4xf32>, %a9: tensor<4x20xf32>) -> (tensor<6x4xf32>) {
+  %v1 = oriel.topk %a0 {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
+  %v2 = oriel.constant {value = dense<[[0, 0], [5, 5], [10, 10], [15, 15], [20, 20], [25, 25]]> : tensor<6x2xi64>} : () -> tensor<6x2xi64>
+  %v3 = oriel.add %v1, %v2 : (tensor<6x2xi64>, tensor<6x2xi64>) -> tensor<6x2xi64>
+  %v5 = oriel.cast %a4 : (tensor<6x2xf32>) -> tensor<6x2xbf16>
+  %v6 = oriel.scatter_add %v3, %v5 {dim = 0 : i64} : (tensor<6x2xi64>, tensor<6x2xbf16>) -> tensor<30xf32>
+  %v7 = oriel.reshape %v6 : (tensor<30xf32>) -> tensor<6x5xf32>
+  %v10 = oriel.linear %a8, %a9 : (tensor<6x4xf32>, tensor<4x20xf32>) -> tensor<6x20xf32>
+  %v11 = oriel.reshape %v10 : (tensor<6x20xf32>) -> tensor<6x5x4xf32>
+  %v12 = oriel.reshape %v7 : (tensor<6x5xf32>) -> tensor<6x5x1xf32>
+  %v13 = oriel.mul %v11, %v12 : (tensor<6x5x4xf32>, tensor<6x5x1xf32>) -> tensor<6x5x4xf32>
+  %v14 = oriel.reduce_sum %v13 {dims = array<i64: 1>} : (tensor<6x5x4xf32>) -> tensor<6x4xf32>
+  return %v14 : tensor<6x4xf32>
+}
