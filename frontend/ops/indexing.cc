@@ -80,7 +80,15 @@ LogicalResult importGather(NodeImporter& n) {
   return failed(axis) ? failure() : n.replace(n.gather(input, indices, *axis));
 }
 
-// result[i, j] = input[indices[i, j], j] (for axis 0): a gather from the flattened input.
+// Along the last dimension: of each row, by indices of its own.
+Value gatherInRows(NodeImporter& n, Value input, Value indices) {
+  const int64_t rows = rankOf(input) - 1;
+  return n.create<ir::GatherOp>(input, indices, rows, OptionalValue{}, /*rows=*/int64_t{0},
+                                /*batch_dims=*/rows);
+}
+
+// result[i, j] = input[indices[i, j], j] (for axis 0): unless in rows, a gather from the flattened
+// input.
 LogicalResult importGatherElements(NodeImporter& n) {
   Value input = n.operand(0), indices = n.operand(1);
   if (!input || !indices) {
@@ -89,6 +97,9 @@ LogicalResult importGatherElements(NodeImporter& n) {
   auto axis = n.normalizeAxis(n.attrInt("axis", 0), rankOf(input));
   if (failed(axis)) {
     return failure();
+  }
+  if (areInRows(indices, input, *axis) && !constantIntsOf(indices)) {
+    return n.replace(gatherInRows(n, input, indices));
   }
   Value flat = n.reshape(input, {typeOf(input).getNumElements()});
   return n.replace(n.gather(flat, elementPositions(n, indices, input, *axis), 0));
@@ -187,12 +198,15 @@ LogicalResult importTopK(NodeImporter& n) {
   if (!indices) {
     return failure();
   }
+  if (!n.hasResult(0)) {
+    return n.replace({Value(), indices});
+  }
+  if (areInRows(indices, input, *axis) && !constantIntsOf(indices)) {
+    return n.replace({gatherInRows(n, input, indices), indices});
+  }
   Value flat = asRows(n, input, rankOf(input));
-  Value values =
-      n.hasResult(0)
-          ? n.gather(flat, elementPositions(n, indices, input, *axis, Trust::kInRange), 0)
-          : Value();
-  return n.replace({values, indices});
+  Value positions = elementPositions(n, indices, input, *axis, Trust::kInRange);
+  return n.replace({n.gather(flat, positions, 0), indices});
 }
 
 // values[1] where the index along a new axis is the one asked for, else values[0].

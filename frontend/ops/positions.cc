@@ -113,6 +113,11 @@ bool areOfTopk(Value indices, Value data, int64_t axis) {
          shapeOf(topk.getInput())[axis] == shapeOf(data)[axis];
 }
 
+bool areInRows(Value indices, Value data, int64_t axis) {
+  return axis > 0 && axis == rankOf(data) - 1 && rankOf(indices) == rankOf(data) &&
+         shapeOf(indices).take_front(axis) == shapeOf(data).take_front(axis);
+}
+
 Value elementPositions(NodeImporter& n, Value indices, Value data, int64_t axis, Trust trust) {
   if (rankOf(indices) != rankOf(data)) {
     n.error() << "the indices have rank " << rankOf(indices) << ", the data " << rankOf(data);

@@ -21,6 +21,10 @@ bool areNeverNegative(mlir::Value indices);
 // range, and none twice.
 bool areOfTopk(mlir::Value indices, mlir::Value data, int64_t axis);
 
+// Whether they are along the last dimension, for all of the others: then gather and scatter_add
+// take them as they are, with batch dimensions.
+bool areInRows(mlir::Value indices, mlir::Value data, int64_t axis);
+
 // For GatherElements and ScatterElements: indices[i, j] is a position along `axis`, the other
 // coordinates are its own. Positions in the flattened `data`, in the shape of `indices`; null, with
 // an error, where the ranks differ or a constant index does not exist. One that turns out at run

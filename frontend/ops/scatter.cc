@@ -164,23 +164,21 @@ std::optional<Ints> slabPositions(Value indices, Value data, int64_t axis) {
 
 // Gates of experts: constant data, of which no element has two updates, so that adding one to 0 is
 // setting it. Null for what is neither floats nor set to one number.
-Value scatterOfLargest(NodeImporter& n, Value data, Value positions, Value updates) {
+Value scatterOfLargest(NodeImporter& n, Value data, Value indices, Value updates, int64_t axis) {
   std::optional<double> elsewhere = constantScalarOf(data), set = constantScalarOf(updates);
   const bool areFloats = llvm::isa<mlir::FloatType>(typeOf(data).getElementType());
   if (!elsewhere || (!set && !areFloats)) {
     return {};
   }
   auto added = [&](Value values) {
-    mlir::RankedTensorType flat =
-        n.tensorType({typeOf(data).getNumElements()}, typeOf(values).getElementType());
-    Value sums =
-        n.createTyped<ir::ScatterAddOp>(flat, positions, values, int64_t{0}, OptionalValue{});
-    return n.reshape(sums, shapeOf(data));
+    mlir::RankedTensorType type = n.tensorType(shapeOf(data), elementOf(values));
+    return n.createTyped<ir::ScatterAddOp>(type, indices, values, axis, OptionalValue{},
+                                           /*rows=*/int64_t{0}, /*batch_dims=*/axis);
   };
   if (*elsewhere == 0 && areFloats) {
     return added(updates);
   }
-  Value ones = n.splat(n.tensorType(shapeOf(positions), n.builder().getF32Type()), 1);
+  Value ones = n.splat(n.tensorType(shapeOf(indices), n.builder().getF32Type()), 1);
   Value isSet = n.create<ir::GreaterOp>(added(ones), n.scalarLike(ones, 0));
   if (!elementOf(data).isInteger(1)) {
     return n.create<ir::SelectOp>(isSet, set ? n.scalarLike(data, *set) : added(updates), data);
@@ -211,14 +209,15 @@ LogicalResult importScatterElements(NodeImporter& n) {
       return failed(sources) ? failure() : n.replace(choose(n, data, updates, *sources, *axis));
     }
   }
+  if (n.attrString("reduction", "none") == "none" && areOfTopk(indices, data, *axis) &&
+      areInRows(indices, data, *axis)) {
+    if (Value result = scatterOfLargest(n, data, indices, updates, *axis)) {
+      return n.replace(result);
+    }
+  }
   Value positions = elementPositions(n, indices, data, *axis);
   if (!positions) {
     return failure();
-  }
-  if (n.attrString("reduction", "none") == "none" && areOfTopk(indices, data, *axis)) {
-    if (Value result = scatterOfLargest(n, data, positions, updates)) {
-      return n.replace(result);
-    }
   }
   Value flat = scatterRows(n, asRows(n, data, rankOf(data)), positions, updates);
   return n.replace(n.reshape(flat, shapeOf(data)));

@@ -14,13 +14,31 @@ using mlir::OpFoldResult;
 
 namespace {
 
-// `table` with dimension `dim` replaced by `indices`.
+// `table` with dimension `dim` replaced by `indices`, less those that both have.
 llvm::SmallVector<int64_t> gatheredShape(llvm::ArrayRef<int64_t> table,
-                                         llvm::ArrayRef<int64_t> indices, int64_t dim) {
+                                         llvm::ArrayRef<int64_t> indices, int64_t dim,
+                                         int64_t batchDims) {
   llvm::SmallVector<int64_t> shape(table.take_front(dim));
-  shape.append(indices.begin(), indices.end());
+  llvm::append_range(shape, indices.drop_front(batchDims));
   llvm::append_range(shape, table.drop_front(dim + 1));
   return shape;
+}
+
+// Leading dimensions that the table and the indices have in common, if any.
+LogicalResult checkBatch(const InferenceContext& context, llvm::ArrayRef<int64_t> table,
+                         llvm::ArrayRef<int64_t> indices, int64_t dim, int64_t batchDims,
+                         mlir::Value first) {
+  if (batchDims == 0) return mlir::success();
+  if (batchDims != dim || first) {
+    return context.refuse("expects batch_dims of 0 or, without `first`, of dim, ", dim, ", got ",
+                          batchDims);
+  }
+  if (batchDims <= static_cast<int64_t>(indices.size()) &&
+      table.take_front(batchDims) == indices.take_front(batchDims)) {
+    return mlir::success();
+  }
+  return context.refuse("expects the same ", batchDims, " leading dimensions of the table and the ",
+                        "indices, got ", shapeText(table), " and ", shapeText(indices));
 }
 
 }  // namespace
@@ -32,17 +50,22 @@ LogicalResult GatherOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locat
   llvm::ArrayRef<int64_t> input = shapeOf(adaptor.getInput());
   int64_t dim = adaptor.getDim();
   if (failed(context.expectDim("a dim", dim, input.size())) ||
-      failed(context.expectPiece(adaptor.getFirst(), "rows", adaptor.getRows(), input[dim]))) {
+      failed(context.expectPiece(adaptor.getFirst(), "rows", adaptor.getRows(), input[dim])) ||
+      failed(checkBatch(context, input, shapeOf(adaptor.getIndices()), dim, adaptor.getBatchDims(),
+                        adaptor.getFirst()))) {
     return failure();
   }
-  return context.addResult(gatheredShape(input, shapeOf(adaptor.getIndices()), dim),
+  return context.addResult(gatheredShape(input, shapeOf(adaptor.getIndices()), dim,
+                                         static_cast<int64_t>(adaptor.getBatchDims())),
                            tensorType(adaptor.getInput()).getElementType(), results);
 }
 
 OpFoldResult GatherOp::fold(FoldAdaptor adaptor) {
   auto input = denseConstant(adaptor.getInput());
   auto indices = denseConstant(adaptor.getIndices());
-  if (!input || !indices || getFirst() || !mayFoldTo(getType(), input.isSplat())) return {};
+  if (!input || !indices || getFirst() || getBatchDims() != 0 ||
+      !mayFoldTo(getType(), input.isSplat()))
+    return {};
   if (elementCount(getType().getShape()) == 0) return emptyElements(getType());
   int64_t dim = getDim();
   int64_t rows = shapeOf(getInput())[dim];
@@ -76,8 +99,11 @@ LogicalResult ScatterAddOp::verify() {
   InferenceContext context(getLoc(), getOperationName());
   llvm::ArrayRef<int64_t> table = getType().getShape();
   if (failed(context.expectDim("a dim", getDim(), table.size())) ||
-      failed(context.expectShape("updates", getUpdates(),
-                                 gatheredShape(table, shapeOf(getIndices()), getDim()))) ||
+      failed(checkBatch(context, table, shapeOf(getIndices()), getDim(), getBatchDims(),
+                        getFirst())) ||
+      failed(context.expectShape(
+          "updates", getUpdates(),
+          gatheredShape(table, shapeOf(getIndices()), getDim(), getBatchDims()))) ||
       failed(context.expectPiece(getFirst(), "rows", getRows(), table[getDim()]))) {
     return failure();
   }

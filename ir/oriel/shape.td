@@ -118,7 +118,8 @@ def ConcatOp : Oriel_Op<"concat", (ins Variadic<Oriel_Tensor>:$inputs, Oriel_Int
 
 def GatherOp : Oriel_Op<"gather",
     (ins Oriel_Tensor:$input, Oriel_IndexTensor:$indices, Oriel_IntAttr:$dim,
-         Optional<Oriel_First>:$first, DefaultValuedAttr<Oriel_IntAttr, "0">:$rows),
+         Optional<Oriel_First>:$first, DefaultValuedAttr<Oriel_IntAttr, "0">:$rows,
+         DefaultValuedAttr<Oriel_IntAttr, "0">:$batch_dims),
     [Differentiable, InferTypes, PreciseOp, RebuiltShardedOp]> {
   let summary = "Rows picked by index along a dimension";
   let description = [{
@@ -126,7 +127,11 @@ def GatherOp : Oriel_Op<"gather",
     `dim`: ONNX `Gather`, and an embedding for `dim = 0`. A negative index counts
     from the end; one out of range is a runtime error.
 
-    With `first` and `rows` the input is a piece of a table of `rows` rows, which begins
+    With `batch_dims`, which is then `dim`, as many leading dimensions are those of both operands:
+    `result[c.., i.., b..] = input[c.., indices[c.., i..], b..]`, ONNX `GatherElements` along the
+    last dimension.
+
+    With `first` and `rows`, not with these, the input is a piece of a table of `rows` rows, which begins
     at row `first`: indices are those of the whole table, and one of another piece gives
     zeros. No derivative: autodiff comes before the partition.
 
@@ -140,13 +145,14 @@ def GatherOp : Oriel_Op<"gather",
 
 def ScatterAddOp : Oriel_Op<"scatter_add",
     (ins Oriel_IndexTensor:$indices, Oriel_FloatTensor:$updates, Oriel_IntAttr:$dim,
-         Optional<Oriel_First>:$first, DefaultValuedAttr<Oriel_IntAttr, "0">:$rows),
+         Optional<Oriel_First>:$first, DefaultValuedAttr<Oriel_IntAttr, "0">:$rows,
+         DefaultValuedAttr<Oriel_IntAttr, "0">:$batch_dims),
     [Differentiable, RebuiltShardedOp, WideSumOp]> {
   let summary = "Rows added up by index: the transpose of gather";
   let description = [{
     The result starts at zero; each row of `updates` is added to the row that the
     index names, in row-major order of the indices (deterministic). The result may be f32
-    where the updates are narrower. With `first` and
+    where the updates are narrower. `batch_dims` as in `gather`. With `first` and
     `rows` the result is the piece of a table of `rows` rows that begins at row `first`,
     and updates of other pieces' rows are left out.
 

@@ -251,13 +251,13 @@ ShardingRule ConcatOp::getShardingRule() {
 ShardingRule GatherOp::getShardingRule() {
   RuleBuilder rule(*this);
   llvm::ArrayRef<int64_t> input = shapeOf(getInput());
-  bool isCut = !getFirst() && !getType().getElementType().isInteger(1);
+  bool isCut = !getFirst() && getBatchDims() == 0 && !getType().getElementType().isInteger(1);
   int rows = isCut ? rule.sum(input[getDim()]) : kWhole;
   Dims outer = rule.parallel(input.take_front(getDim()));
-  Dims picked = rule.parallel(shapeOf(getIndices()));
+  Dims picked = rule.parallel(shapeOf(getIndices()).drop_front(getBatchDims()));
   Dims inner = rule.parallel(input.drop_front(getDim() + 1));
   rule.operand(0, outer + rows + inner);
-  rule.operand(1, picked);
+  rule.operand(1, getBatchDims() == 0 ? picked : outer + picked);
   rule.result(0, outer + picked + inner);
   rule.linearIn({0});
   return rule.take();
@@ -272,11 +272,11 @@ mlir::Operation* GatherOp::buildLocal(mlir::OpBuilder& builder, mlir::ValueRange
 ShardingRule ScatterAddOp::getShardingRule() {
   RuleBuilder rule(*this);
   llvm::ArrayRef<int64_t> result = getType().getShape();
-  int rows = getFirst() ? kWhole : rule.parallel(result[getDim()]);
+  int rows = getFirst() || getBatchDims() != 0 ? kWhole : rule.parallel(result[getDim()]);
   Dims outer = rule.parallel(result.take_front(getDim()));
-  Dims added = rule.sum(shapeOf(getIndices()));
+  Dims added = rule.sum(shapeOf(getIndices()).drop_front(getBatchDims()));
   Dims inner = rule.parallel(result.drop_front(getDim() + 1));
-  rule.operand(0, added);
+  rule.operand(0, getBatchDims() == 0 ? added : outer + added);
   rule.operand(1, outer + added + inner);
   rule.result(0, outer + rows + inner);
   rule.linearIn({1});

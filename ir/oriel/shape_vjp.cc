@@ -124,7 +124,7 @@ LogicalResult GatherOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotan
   if (getFirst()) return refusePiece(*this);
   return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
     return ScatterAddOp::create(builder, getLoc(), getInput().getType(), getIndices(), g, getDim(),
-                                /*first=*/Value());
+                                /*first=*/Value(), /*rows=*/0, getBatchDims());
   });
 }
 
@@ -135,7 +135,8 @@ LogicalResult ScatterAddOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultC
   operandCotangents.assign(2, Value());
   if (Value g = resultCotangents[0]; g && needed[1]) {
     operandCotangents[1] =
-        GatherOp::create(builder, getLoc(), g, getIndices(), getDim(), /*first=*/Value());
+        GatherOp::create(builder, getLoc(), g, getIndices(), getDim(), /*first=*/Value(),
+                         /*rows=*/0, getBatchDims());
   }
   return success();
 }

@@ -2,9 +2,12 @@
 //
 //   gather       input [a.., size, b..] of any type, indices [i..] of i64 or i32, first []?;
 //                int dim, int rows? -> [a.., i.., b..]
+//                int batch_dims?: the same as dim; input [c.., size, b..], indices [c.., i..] ->
+//                [c.., i.., b..], each of the indices of its own c..
 //   scatter_add  indices [i..], updates [a.., i.., b..] of f32, f64 or bf16, first []?;
 //                int dim, int rows?
-//                -> [a.., size, b..], which starts at zero (assigned, not accumulated into)
+//                -> [a.., size, b..], which starts at zero (assigned, not accumulated into);
+//                int batch_dims? as for gather
 //
 // Dense row-major. A negative index counts from the end; one out of range is
 // InvalidArgument, naming its position, its value and the bounds, and nothing is
@@ -28,6 +31,9 @@ struct GatherShape {
   int64_t size;
   int64_t inner;
   int64_t count;
+  // With batch dimensions `outer` is 1, and `size` and `count` are of all batches, which have so
+  // many indices, and rows, each; without, of all.
+  int64_t batch_count, batch_size;
   Piece rows;
 
   // `table` is the indexed tensor, `rows` the one with the indices' dimensions in place of `dim`.

@@ -23,9 +23,11 @@ absl::Status CheckIndices(const char* kernel, const I* indices, const GatherShap
   return absl::OkStatus();
 }
 
-// The row of the table that an index names; outside of [0, size) for a row of another piece.
-int64_t RowOf(int64_t index, const GatherShape& shape, int64_t first) {
-  return (index < 0 ? index + shape.rows.whole : index) - first;
+// The row of the table that index k names; outside of [0, size) for a row of another piece.
+template <typename I>
+int64_t RowOf(const I* indices, int64_t k, const GatherShape& shape, int64_t first) {
+  const int64_t index = indices[k], row = index < 0 ? index + shape.rows.whole : index;
+  return row - first + k / shape.batch_count * shape.batch_size;
 }
 bool HasRow(int64_t row, const GatherShape& shape) { return row >= 0 && row < shape.size; }
 
@@ -45,7 +47,7 @@ absl::StatusOr<KernelFn> MakeGatherIndexed(const KernelSpec& spec) {
     ORIEL_ASSIGN_OR_RETURN(const int64_t first, shape.rows.First(args));
     ParallelFor(threads, shape.outer * shape.count, shape.inner, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = RowOf(indices[i % shape.count], shape, first);
+        const int64_t row = RowOf(indices, i % shape.count, shape, first);
         if (HasRow(row, shape)) {
           std::memcpy(result + i * row_bytes,
                       table + (i / shape.count * shape.size + row) * row_bytes, row_bytes);
@@ -87,7 +89,7 @@ absl::StatusOr<KernelFn> MakeScatterAddTyped(const KernelSpec& spec) {
     int64_t* next = first + shape.size;
     std::fill(first, next, shape.count);
     for (int64_t k = shape.count; k-- > 0;) {
-      const int64_t row = RowOf(indices[k], shape, begin_row);
+      const int64_t row = RowOf(indices, k, shape, begin_row);
       if (!HasRow(row, shape)) continue;
       next[k] = first[row];
       first[row] = k;

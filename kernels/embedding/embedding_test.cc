@@ -54,6 +54,35 @@ void ForEachPair(const Case& c, const std::vector<double>& indices, const F& f) 
   }
 }
 
+// Of each row by indices of its own: as from all rows, one behind the other.
+TEST(EmbeddingTest, BatchDims) {
+  for (DType index : {DType::kI64, DType::kI32}) {
+    const Tensor x = Tensor::Random(DType::kF32, {3, 2, 7, 4}, 1);
+    const Tensor u = Tensor::Random(DType::kF32, {3, 2, 5, 4}, 2);
+    const Tensor i = Tensor::Random(index, {3, 2, 5}, 3, -7, 7);
+    std::vector<double> flat = i.values();
+    for (size_t k = 0; k < flat.size(); ++k) {
+      flat[k] += (flat[k] < 0 ? 7 : 0) + 7 * static_cast<double>(k / 5);
+    }
+    const Tensor all({DType::kI64, {30}}, flat);
+    const testing::Attributes batch = {{"dim", int64_t{2}}, {"batch_dims", int64_t{2}}};
+    const testing::Attributes first = {{"dim", int64_t{0}}};
+    const Tensor table({DType::kF32, {42, 4}}, x.values()),
+        rows({DType::kF32, {30, 4}}, u.values());
+    ExpectClose(RunKernel("gather", {x, i}, {u.spec()}, batch)[0],
+                RunKernel("gather", {table, all}, {rows.spec()}, first)[0].values());
+    ExpectClose(RunKernel("scatter_add", {i, u}, {x.spec()}, batch)[0],
+                RunKernel("scatter_add", {all, rows}, {table.spec()}, first)[0].values());
+  }
+  const Tensor x = Tensor::Random(DType::kF32, {3, 7}, 1);
+  const Tensor other = Tensor::Random(DType::kI64, {2, 5}, 3, 0, 7);
+  EXPECT_EQ(TryKernel("gather", {x, other}, {{DType::kF32, {2, 5}}},
+                      {{"dim", int64_t{1}}, {"batch_dims", int64_t{1}}})
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(EmbeddingTest, GatherPicksRows) {
   for (const Case& c : kCases) {
     for (DType index : {DType::kI64, DType::kI32}) {

@@ -11,6 +11,7 @@ namespace oriel::kernels::cuda {
 // [outer, size, inner] picked or added up by `count` indices.
 struct GatherArgs {
   int64_t outer, size, inner, count;
+  int64_t batch_count, batch_size;
   PieceArgs rows;
   FaultArgs indices;
 };

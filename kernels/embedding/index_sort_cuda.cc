@@ -19,7 +19,13 @@ GatherArgs IndexArgs(const KernelSpec& spec, Device& device, const GatherShape& 
   const FaultArgs indices = FaultsOf(
       device, absl::StrCat(spec.kernel, ": ", what, " {value} at position {position} is outside [",
                            -rows, ", ", rows, ")"));
-  return {shape.outer, shape.size, shape.inner, shape.count, PreparePiece(shape.rows, device),
+  return {shape.outer,
+          shape.size,
+          shape.inner,
+          shape.count,
+          shape.batch_count,
+          shape.batch_size,
+          PreparePiece(shape.rows, device),
           indices};
 }
 

@@ -25,7 +25,8 @@ class TableMaker {
  public:
   static absl::StatusOr<TableMaker> Make(const KernelSpec& spec, Device& device,
                                          const ExpertShape& shape, int tile) {
-    const GatherShape choices{1, shape.experts, 1, shape.choices, shape.piece};
+    const GatherShape choices{
+        1, shape.experts, 1, shape.choices, shape.choices, shape.experts, shape.piece};
     ORIEL_ASSIGN_OR_RETURN(IndexSort sort,
                            IndexSort::Make(spec, device, choices, shape.index, "choice"));
     ORIEL_ASSIGN_OR_RETURN(Function table, device.Find("oriel_expert_table"));

@@ -181,11 +181,10 @@ Value ExpertRegion::gather(Value value, const DimRoles& roles) {
   return made(ir::GatherOp::create(builder_, loc, table, choice_, 0, /*first=*/Value()));
 }
 
-// The number of row t for expert e is at t * experts + e.
 Value ExpertRegion::pickNumbers(Value value, const DimRoles& roles) {
   Location loc = value.getLoc();
   RankedTensorType type = tensorType(value);
-  Ints order;
+  Ints order, shape(choices_.rows);
   for (int row = 0; row < rowRank_; ++row) {
     const int64_t dim = dimOf(roles, row);
     // What is not there for each row has no place of its own.
@@ -193,21 +192,14 @@ Value ExpertRegion::pickNumbers(Value value, const DimRoles& roles) {
     order.push_back(dim);
   }
   order.push_back(dimOf(roles, kExpertDim));
+  shape.push_back(choices_.experts);
   for (auto [i, role] : llvm::enumerate(roles)) {
     if (role == kFeatureDim) order.push_back(static_cast<int64_t>(i));
   }
-  const int64_t rows = product(choices_.rows);
-  Value numbers = arrange(value, order, Ints{rows * choices_.experts});
-  RankedTensorType choices = tensorType(choice_);
-  std::vector<int64_t> firsts;
-  for (int64_t i = 0; i < choices.getNumElements(); ++i) {
-    firsts.push_back(i / choices_.count * choices_.experts);
-  }
-  Value first = made(ir::ConstantOp::create(
-      builder_, loc, choices, mlir::DenseElementsAttr::get(choices, llvm::ArrayRef(firsts))));
-  Value places = made(ir::AddOp::create(builder_, loc, choice_, first));
-  Value picked = made(ir::GatherOp::create(builder_, loc, numbers, places, 0, /*first=*/Value()));
-  return withFeatures(loc, picked, Ints(type.getRank() - static_cast<int64_t>(rowRank_) - 1, 1));
+  Value picked = made(ir::GatherOp::create(builder_, loc, arrange(value, order, shape), choice_,
+                                           rowRank_, /*first=*/Value(), /*rows=*/0,
+                                           /*batch_dims=*/rowRank_));
+  return withFeatures(loc, picked, Ints(type.getRank() - rowRank_ - 1, 1));
 }
 
 Value ExpertRegion::convertOp(ir::TransposeOp op, const DimRoles& roles) {

@@ -131,6 +131,19 @@ std::optional<ChosenOnly> matchOneHot(ir::EqualOp op) {
   return std::nullopt;
 }
 
+// Weights added to zeros in the rows of their own.
+std::optional<ChosenOnly> matchPlaced(ir::ScatterAddOp op) {
+  const int64_t last = op.getType().getRank() - 1;
+  std::optional<Largest> largest = largestOf(op.getIndices());
+  if (last < 1 || static_cast<int64_t>(op.getBatchDims()) != last || !largest) return std::nullopt;
+  auto chosen = chosenAt(sizesOf(op.getResult()), last, *largest, /*hasChoiceDim=*/false);
+  if (!chosen) return std::nullopt;
+  Value updates = op.getUpdates();
+  const bool isAsWide = tensorType(updates).getElementType() == op.getType().getElementType();
+  if (isAsWide) chosen->weight = updates;
+  return chosen;
+}
+
 // reshape [t * e] → [t.., e, 1..] of weights added to zeros at index[t, j] + e t.
 std::optional<ChosenOnly> matchScattered(ir::ReshapeOp op) {
   auto scatter = op.getInput().getDefiningOp<ir::ScatterAddOp>();
@@ -275,6 +288,7 @@ std::optional<ChosenOnly> ExpertZeros::result(Operation* op) const {
   if (auto equal = llvm::dyn_cast<ir::EqualOp>(op)) {
     if (auto chosen = matchOneHot(equal)) return chosen;
   }
+  if (auto scatter = llvm::dyn_cast<ir::ScatterAddOp>(op)) return matchPlaced(scatter);
   if (llvm::isa<ir::EqualOp, ir::GreaterOp, ir::NotOp, ir::AndOp>(op)) return ofComparison(op);
   if (auto select = llvm::dyn_cast<ir::SelectOp>(op)) return ofSelect(select);
   if (auto mul = llvm::dyn_cast<ir::MulOp>(op)) return ofProduct(mul);

@@ -103,6 +103,14 @@ func.func @embedding(%t: tensor<6x2xf64>, %u: tensor<2x3x2xf64>) -> (tensor<2x3x
   return %0, %1 : tensor<2x3x2xf64>, tensor<6x2xf64>
 }
 
+// Rows in pieces, and indices of each.
+func.func @gather_in_rows(%x: tensor<4x6x2xf64>, %u: tensor<4x2x2xf64>) -> (tensor<4x2x2xf64>, tensor<4x6x2xf64>) {
+  %i = oriel.constant {value = dense<[[1, 5], [2, 1], [0, -1], [4, 4]]> : tensor<4x2xi64>} : () -> tensor<4x2xi64>
+  %0 = oriel.gather %x, %i {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<4x6x2xf64>, tensor<4x2xi64>) -> tensor<4x2x2xf64>
+  %1 = oriel.scatter_add %i, %u {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<4x2xi64>, tensor<4x2x2xf64>) -> tensor<4x6x2xf64>
+  return %0, %1 : tensor<4x2x2xf64>, tensor<4x6x2xf64>
+}
+
 // Experts in pieces of one and of several; rows and choices in pieces.
 func.func @experts(%x: tensor<4x6xf64>, %w: tensor<4x6x2xf64>) -> tensor<4x2x2xf64> {
   %i = oriel.constant {value = dense<[[0, 2], [3, 0], [2, -1], [1, 1]]> : tensor<4x2xi64>} : () -> tensor<4x2xi64>

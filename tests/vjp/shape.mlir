@@ -232,3 +232,16 @@ func.func @reduce_prod_of_zeros(%x: tensor<3x4xf64> {test.low = 0.0, test.high =
   %1 = oriel.reduce_prod %0 {dims = array<i64: 1>} : (tensor<3x4xf64>) -> tensor<3xf64>
   return %1 : tensor<3xf64>
 }
+
+// Of each row by indices of its own, one of them twice.
+func.func @gather_in_rows(%x: tensor<2x4xf64>) -> tensor<2x3xf64> {
+  %i = oriel.constant {value = dense<[[0, 2, 0], [3, -1, 1]]> : tensor<2x3xi64>} : () -> tensor<2x3xi64>
+  %0 = oriel.gather %x, %i {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<2x4xf64>, tensor<2x3xi64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
+func.func @scatter_in_rows(%u: tensor<2x3x2xf64>) -> tensor<2x4x2xf64> {
+  %i = oriel.constant {value = dense<[[0, 2, 0], [3, -1, 1]]> : tensor<2x3xi64>} : () -> tensor<2x3xi64>
+  %0 = oriel.scatter_add %i, %u {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<2x3xi64>, tensor<2x3x2xf64>) -> tensor<2x4x2xf64>
+  return %0 : tensor<2x4x2xf64>
+}

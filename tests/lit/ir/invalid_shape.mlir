@@ -311,3 +311,21 @@ func.func @argmax_of_nothing(%x: tensor<4x0xf32>) {
   %0 = oriel.argmax %x {dim = 1 : i64} : (tensor<4x0xf32>) -> tensor<4xi64>
   return
 }
+
+// -----
+
+func.func @gather_batch_dims(%x: tensor<2x3x8xf32>, %i: tensor<2x3x5xi64>) {
+  // expected-error@+2 {{expects batch_dims of 0 or, without `first`, of dim, 2, got 1}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.gather %x, %i {batch_dims = 1 : i64, dim = 2 : i64} : (tensor<2x3x8xf32>, tensor<2x3x5xi64>) -> tensor<2x3x5xf32>
+  return
+}
+
+// -----
+
+func.func @gather_batches(%x: tensor<2x3x8xf32>, %i: tensor<2x4x5xi64>) {
+  // expected-error@+2 {{expects the same 2 leading dimensions of the table and the indices, got [2, 3, 8] and [2, 4, 5]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.gather %x, %i {batch_dims = 2 : i64, dim = 2 : i64} : (tensor<2x3x8xf32>, tensor<2x4x5xi64>) -> tensor<2x4x5xf32>
+  return
+}

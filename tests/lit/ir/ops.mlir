@@ -163,6 +163,15 @@ func.func @activation(%x: tensor<4xf32>) {
   return
 }
 
+// CHECK-LABEL: @gather_in_rows
+func.func @gather_in_rows(%x: tensor<2x3x8xf32>, %i: tensor<2x3x5xi64>) {
+  // CHECK: oriel.gather %{{.*}} {batch_dims = 2 : i64, dim = 2 : i64}
+  %0 = oriel.gather %x, %i {batch_dims = 2 : i64, dim = 2 : i64} : (tensor<2x3x8xf32>, tensor<2x3x5xi64>) -> tensor<2x3x5xf32>
+  // CHECK: oriel.scatter_add %{{.*}} {batch_dims = 2 : i64, dim = 2 : i64}
+  %1 = oriel.scatter_add %i, %0 {batch_dims = 2 : i64, dim = 2 : i64} : (tensor<2x3x5xi64>, tensor<2x3x5xf32>) -> tensor<2x3x8xf32>
+  return
+}
+
 // CHECK-LABEL: @experts
 func.func @experts(%x: tensor<2x8xf32>, %w: tensor<4x8x6xf32>, %c: tensor<2x3xi64>, %first: tensor<i64>) {
   // CHECK: oriel.expert_linear %{{.*}}, %{{.*}}, %{{.*}} : (tensor<2x8xf32>

@@ -129,7 +129,7 @@ func.func @gated_input(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %p: tensor<6x2x
 // CHECK-LABEL: func.func @masked
 // CHECK-COUNT-2: oriel.expert_linear
 // CHECK-NOT: oriel.matmul
-// CHECK: oriel.gather %{{.*}} {dim = 0 : i64} : (tensor<30xf32>, tensor<6x2xi64>) -> tensor<6x2xf32>
+// CHECK: oriel.gather %{{.*}} {batch_dims = 1 : i64, dim = 1 : i64} : (tensor<6x5xf32>, tensor<6x2xi64>) -> tensor<6x2xf32>
 func.func @masked(%x: tensor<6x4xf32>, %s: tensor<6x5xf32>, %q: tensor<6x5xf32>, %w1: tensor<5x4x3xf32>, %w2: tensor<5x4x3xf32>) -> tensor<6x4xf32> {
   %iota = oriel.constant {value = dense<[0, 1, 2, 3, 4]> : tensor<5xi64>} : () -> tensor<5xi64>
   %c = oriel.topk %s {k = 2 : i64, dim = 1 : i64} : (tensor<6x5xf32>) -> tensor<6x2xi64>
