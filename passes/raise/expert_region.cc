@@ -1,7 +1,5 @@
 #include "passes/raise/expert_region.h"
 
-#include <numeric>
-
 #include "ir/oriel/matmul_dims.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -14,6 +12,9 @@ using mlir::Location;
 using mlir::RankedTensorType;
 using mlir::Value;
 using Ints = llvm::SmallVector<int64_t>;
+
+// Experts are a few layers; what goes on for longer would not fit the stack.
+constexpr int kMostDepth = 1000;
 
 // Sizes of features.
 Ints featureSizes(llvm::ArrayRef<int64_t> shape, const DimRoles& roles) {
@@ -108,7 +109,10 @@ Value ExpertRegion::convert(Value value, const DimRoles& roles) {
   if (auto known = converted_.find(value); known != converted_.end()) {
     return known->second.roles == roles ? known->second.value : Value();
   }
+  if (depth_ == kMostDepth) return {};
+  ++depth_;
   Value result = convertNew(value, roles);
+  --depth_;
   converted_.insert({value, {roles, result}});
   return result;
 }

@@ -80,6 +80,7 @@ class ExpertRegion {
   mlir::OpBuilder builder_;
   mlir::Value choice_;  // [r.., k]
   llvm::DenseMap<mlir::Value, Converted> converted_;
+  int depth_ = 0;  // of `convert`
   llvm::SmallVector<mlir::Operation*> made_;
   llvm::DenseMap<mlir::Value, bool> ofProducts_;
   std::map<std::pair<mlir::Operation*, int64_t>, mlir::Value> sliced_;  // by the first column
