@@ -143,30 +143,6 @@ int64_t LinearWeightGradAddOp::getFlops() {
          elementCount(getType().getShape());
 }
 
-LogicalResult ExpertLinearWeightGradAddOp::verify() {
-  InferenceContext context(getLoc(), getOperationName());
-  if (failed(checkExpertWeightGrad(context, getInput(), getCotangent(), getChoice(), getFirst(),
-                                   getExperts(), getTransposeWeight(), getResult())) ||
-      failed(context.expectType("an addend", getAddend(), getType()))) {
-    return failure();
-  }
-  mlir::Type elementType = getType().getElementType();
-  return context.expectElementType("a result", getResult(), wideType(elementType));
-}
-
-llvm::StringRef ExpertLinearWeightGradAddOp::getKernelName() {
-  return "expert_linear_weight_grad_add";
-}
-
-bool ExpertLinearWeightGradAddOp::mayOverwrite(unsigned result, unsigned operand) {
-  return isIntoAddend(result, operand, getAddendMutable());
-}
-
-int64_t ExpertLinearWeightGradAddOp::getFlops() {
-  return boundedProduct({2, elementCount(shapeOf(getCotangent())), shapeOf(getInput()).back()}) +
-         elementCount(getType().getShape());
-}
-
 bool isEpilogueActivation(llvm::StringRef kind) { return kind == "gelu_tanh"; }
 
 LogicalResult LinearActivationOp::verify() {

@@ -1,3 +1,4 @@
+#include "ir/oriel/fused.h"
 #include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 
@@ -27,6 +28,40 @@ int64_t productFlops(int64_t choices, int64_t depth, int64_t columns, int64_t ex
   const double share = allExperts == 0 ? 1 : static_cast<double>(experts) / allExperts;
   return static_cast<int64_t>(static_cast<double>(boundedProduct({2, choices, depth, columns})) *
                               share);
+}
+
+// With or without an addend.
+template <typename OpTy>
+LogicalResult verifyWeightGrad(OpTy op) {
+  InferenceContext context(op.getLoc(), OpTy::getOperationName());
+  mlir::Value result = op.getResult();
+  if (failed(checkInput(context, op.getInput(), op.getChoice()))) return failure();
+  llvm::ArrayRef<int64_t> rows = shapeOf(op.getChoice()), cotangent = shapeOf(op.getCotangent());
+  if (cotangent.empty() || cotangent.drop_back() != rows) {
+    return context.refuse("expects a cotangent with the dimensions of the choices ",
+                          shapeText(rows), " before its last, got ", shapeText(cotangent));
+  }
+  mlir::Type elementType = tensorType(op.getInput()).getElementType();
+  if (failed(context.expectElementType("a cotangent", op.getCotangent(), elementType)) ||
+      failed(context.expectRank("a result", result, 3))) {
+    return failure();
+  }
+  int64_t depth = shapeOf(op.getInput()).back(), columns = cotangent.back();
+  if (op.getTransposeWeight()) std::swap(depth, columns);
+  const int64_t experts = shapeOf(result)[0];
+  if (failed(context.expectShape("a result", result, {experts, depth, columns})) ||
+      failed(context.expectPiece(op.getFirst(), "experts", op.getExperts(), experts))) {
+    return failure();
+  }
+  if (tensorType(result).getElementType() == wideType(elementType)) return mlir::success();
+  return context.expectElementType("a result", result, elementType);
+}
+
+template <typename OpTy>
+int64_t weightGradFlops(OpTy op) {
+  return productFlops(elementCount(shapeOf(op.getChoice())), shapeOf(op.getInput()).back(),
+                      shapeOf(op.getCotangent()).back(), shapeOf(op.getResult())[0],
+                      op.getExperts());
 }
 
 }  // namespace
@@ -61,40 +96,29 @@ int64_t ExpertLinearOp::getFlops() {
                       getType().getShape().back(), shapeOf(getWeight())[0], getExperts());
 }
 
-LogicalResult checkExpertWeightGrad(const InferenceContext& context, mlir::Value input,
-                                    mlir::Value cotangent, mlir::Value choice, mlir::Value first,
-                                    int64_t experts, bool transposed, mlir::Value result) {
-  if (failed(checkInput(context, input, choice))) return failure();
-  llvm::ArrayRef<int64_t> rows = shapeOf(choice), shape = shapeOf(cotangent);
-  if (shape.empty() || shape.drop_back() != rows) {
-    return context.refuse("expects a cotangent with the dimensions of the choices ",
-                          shapeText(rows), " before its last, got ", shapeText(shape));
-  }
-  mlir::Type elementType = tensorType(input).getElementType();
-  if (failed(context.expectElementType("a cotangent", cotangent, elementType)) ||
-      failed(context.expectRank("a result", result, 3))) {
+LogicalResult ExpertLinearWeightGradOp::verify() { return verifyWeightGrad(*this); }
+
+int64_t ExpertLinearWeightGradOp::getFlops() { return weightGradFlops(*this); }
+
+LogicalResult ExpertLinearWeightGradAddOp::verify() {
+  InferenceContext context(getLoc(), getOperationName());
+  if (failed(verifyWeightGrad(*this)) ||
+      failed(context.expectType("an addend", getAddend(), getType()))) {
     return failure();
   }
-  int64_t depth = shapeOf(input).back(), columns = shape.back();
-  if (transposed) std::swap(depth, columns);
-  const int64_t own = shapeOf(result)[0];
-  if (failed(context.expectShape("a result", result, {own, depth, columns})) ||
-      failed(context.expectPiece(first, "experts", experts, own))) {
-    return failure();
-  }
-  if (tensorType(result).getElementType() == wideType(elementType)) return mlir::success();
-  return context.expectElementType("a result", result, elementType);
+  return context.expectElementType("a result", getResult(), wideType(getType().getElementType()));
 }
 
-LogicalResult ExpertLinearWeightGradOp::verify() {
-  return checkExpertWeightGrad(InferenceContext(getLoc(), getOperationName()), getInput(),
-                               getCotangent(), getChoice(), getFirst(), getExperts(),
-                               getTransposeWeight(), getResult());
+llvm::StringRef ExpertLinearWeightGradAddOp::getKernelName() {
+  return "expert_linear_weight_grad_add";
 }
 
-int64_t ExpertLinearWeightGradOp::getFlops() {
-  return productFlops(elementCount(shapeOf(getChoice())), shapeOf(getInput()).back(),
-                      shapeOf(getCotangent()).back(), getType().getShape()[0], getExperts());
+bool ExpertLinearWeightGradAddOp::mayOverwrite(unsigned result, unsigned operand) {
+  return result == 0 && operand == getAddendMutable().getOperandNumber();
+}
+
+int64_t ExpertLinearWeightGradAddOp::getFlops() {
+  return weightGradFlops(*this) + elementCount(getType().getShape());
 }
 
 }  // namespace oriel::ir

@@ -62,12 +62,6 @@ class InferenceContext {
 // Refuses what is no kind of oriel.activation.
 mlir::LogicalResult checkActivationKind(const InferenceContext& context, llvm::StringRef kind);
 
-// Refuses what are no operands and result of oriel.expert_linear_weight_grad.
-mlir::LogicalResult checkExpertWeightGrad(const InferenceContext& context, mlir::Value input,
-                                          mlir::Value cotangent, mlir::Value choice,
-                                          mlir::Value first, int64_t experts, bool transposed,
-                                          mlir::Value result);
-
 // The element type of sums and statistics: f32 where the elements are narrower floats.
 mlir::Type wideType(mlir::Type elementType);
 // Whether the types are these, or have f32 elements in place of narrower floats:
