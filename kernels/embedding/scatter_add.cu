@@ -12,7 +12,7 @@
 //              copied to shared memory, all at once, so that a row of many does not wait for each
 // Bytes over the memory: the table is written once, rows with updates twice, and updates are read
 // once. Of the cache, a launch of the sort reads count / kSorted times all rows.
-#include "kernels/cuda/rows.cuh"
+#include "kernels/cuda/sums_before.cuh"
 #include "kernels/embedding/indices.cuh"
 
 namespace oriel::kernels::cuda {
@@ -33,22 +33,6 @@ __device__ void Rows(const GatherArgs& args, const I* indices, const SortedIndic
 
 constexpr int kDigits = 1 << kSortBits, kSortWarps = kSortThreads / kWarpThreads;
 static_assert(kDigits == kSortThreads, "each thread has a digit");
-
-// The sum of x over the threads before this one.
-__device__ unsigned SumBefore(unsigned x) {
-  __shared__ unsigned sums[kSortWarps];
-  const int lane = static_cast<int>(threadIdx.x) % kWarpThreads;
-  const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
-  unsigned sum = x;
-  for (int lanes = 1; lanes < kWarpThreads; lanes *= 2) {
-    const unsigned other = __shfl_up_sync(kWholeWarp, sum, lanes);
-    if (lane >= lanes) sum += other;
-  }
-  if (lane == kWarpThreads - 1) sums[warp] = sum;
-  __syncthreads();
-  for (int i = 0; i < warp; ++i) sum += sums[i];
-  return sum - x;
-}
 
 // The lanes that have this one's digit, of those that have one.
 __device__ unsigned LanesOf(int digit, bool has) {
@@ -88,7 +72,7 @@ __device__ void Sort(int64_t count, int shift, const SortedIndices& from, const 
   }
   __syncthreads();
   const unsigned before = counts[0][threadIdx.x];
-  unsigned place = SumBefore(before + counts[1][threadIdx.x]) + before;
+  unsigned place = SumBefore<kSortThreads>(before + counts[1][threadIdx.x]) + before;
 
   constexpr int kEach = kSorted / kSortThreads;
   const int lane = static_cast<int>(threadIdx.x) % kWarpThreads;

@@ -8,10 +8,10 @@
 namespace oriel::kernels {
 namespace {
 
-// What both launches have: operand 0 is the input, `choice` the operand with the choices.
-absl::StatusOr<ExpertShape> RowsOf(const KernelSpec& spec, size_t choice) {
+// What all launches have: operand 0 is the input, operand 2 has the choices.
+absl::StatusOr<ExpertShape> RowsOf(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 1));
-  const TensorSpec &input = spec.operands[0], &rows = spec.operands[choice];
+  const TensorSpec &input = spec.operands[0], &rows = spec.operands[2];
   ExpertShape shape;
   shape.factors = input.dtype;
   shape.index = rows.dtype;
@@ -51,7 +51,7 @@ absl::Status FitWeight(const KernelSpec& spec, const TensorSpec& weight, int64_t
 }  // namespace
 
 absl::StatusOr<ExpertShape> ExpertShape::OfLinear(const KernelSpec& spec) {
-  ORIEL_ASSIGN_OR_RETURN(ExpertShape shape, RowsOf(spec, 2));
+  ORIEL_ASSIGN_OR_RETURN(ExpertShape shape, RowsOf(spec));
   const TensorSpec &weight = spec.operands[1], &result = spec.results[0];
   if (weight.rank() != 3 || weight.dtype != shape.factors) {
     return Malformed(spec, absl::StrCat("a weight ", weight.ToString(), " does not fit"));
@@ -80,7 +80,7 @@ absl::StatusOr<ExpertShape> ExpertShape::OfWeightGradAdd(const KernelSpec& spec)
 }
 
 absl::StatusOr<ExpertShape> ExpertShape::OfWeightGrad(const KernelSpec& spec) {
-  ORIEL_ASSIGN_OR_RETURN(ExpertShape shape, RowsOf(spec, 2));
+  ORIEL_ASSIGN_OR_RETURN(ExpertShape shape, RowsOf(spec));
   const TensorSpec& cotangent = spec.operands[1];
   if (cotangent.rank() < 1) return Malformed(spec, "ranks don't fit");
   Shape expected = spec.operands[2].shape;

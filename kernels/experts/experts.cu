@@ -8,8 +8,9 @@
 // are chosen once if the cache holds them for the rows of an expert, and rows once for each 64
 // columns.
 #include "kernels/cuda/elements.cuh"
-#include "kernels/cuda/rows.cuh"
+#include "kernels/cuda/sums_before.cuh"
 #include "kernels/experts/expert_rows.cuh"
+#include "kernels/linear/tile_product.cuh"
 
 namespace oriel::kernels::cuda {
 namespace {
@@ -33,10 +34,6 @@ __device__ int32_t BeginOf(const ExpertArgs& args, const int64_t* sorted, int64_
 // One block. Each thread has an expert at a time, whose tiles come behind those of the threads
 // before.
 __device__ void MakeTable(const ExpertArgs& args, int32_t tile_rows, const ExpertTable& table) {
-  constexpr int kWarps = kExpertTableThreads / kWarpThreads;
-  __shared__ int32_t sums[kWarps];
-  const int lane = static_cast<int>(threadIdx.x) % kWarpThreads;
-  const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
   int32_t before = 0;
   for (int32_t base = 0; base < args.experts; base += kExpertTableThreads) {
     const int32_t expert = base + static_cast<int32_t>(threadIdx.x);
@@ -44,22 +41,12 @@ __device__ void MakeTable(const ExpertArgs& args, int32_t tile_rows, const Exper
     const int32_t begin = has ? BeginOf(args, table.sorted, expert) : 0;
     const int32_t end = has ? BeginOf(args, table.sorted, expert + 1) : 0;
     const int32_t tiles = (end - begin + tile_rows - 1) / tile_rows;
-    int32_t sum = tiles;
-    for (int lanes = 1; lanes < kWarpThreads; lanes *= 2) {
-      const int32_t other = __shfl_up_sync(kWholeWarp, sum, lanes);
-      if (lane >= lanes) sum += other;
-    }
-    if (lane == kWarpThreads - 1) sums[warp] = sum;
-    __syncthreads();
-    int32_t all = 0;
-    for (int i = 0; i < kWarps; ++i) {
-      if (i < warp) sum += sums[i];
-      all += sums[i];
-    }
+    int32_t all;
+    const int32_t tiles_before = SumBefore<kExpertTableThreads>(tiles, &all);
     if (has) {
       table.begin[expert] = begin;
       if (expert == args.experts - 1) table.begin[args.experts] = end;
-      RowTile* const to = table.tiles + before + sum - tiles;
+      RowTile* const to = table.tiles + before + tiles_before;
       for (int32_t i = 0; i < tiles; ++i) to[i] = {expert, begin + i * tile_rows};
     }
     before += all;
@@ -92,25 +79,13 @@ __device__ void Multiply(const ExpertProduct<S>& product, bool a_along_k, bool b
                          const Line& line) {
   using T = Compute<S>;
   __shared__ T left[kDepth][kTile + 1], right[kDepth][kTile + 1];
-  const int tx = static_cast<int>(threadIdx.x) % 16, ty = static_cast<int>(threadIdx.x) / 16;
+  const int tx = TileColumn(), ty = TileRow();
   T sums[4][4] = {};
   for (int32_t begin = 0; begin < product.k; begin += kDepth) {
     LoadTile(product.a, a_along_k, product.m, product.k, first_row, begin, left);
     LoadTile(product.b, b_along_k, product.n, product.k, first_column, begin, right);
     __syncthreads();
-#pragma unroll
-    for (int p = 0; p < kDepth; ++p) {
-      T x[4], y[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) x[i] = left[p][ty + 16 * i];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) y[j] = right[p][tx + 16 * j];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-#pragma unroll
-        for (int j = 0; j < 4; ++j) sums[i][j] += x[i] * y[j];
-      }
-    }
+    AddTileProduct(left, right, sums);
     __syncthreads();
   }
 #pragma unroll

@@ -2,7 +2,7 @@
 // packed, multiplied, and put in their places.
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,16 +15,15 @@
 namespace oriel::kernels {
 namespace {
 
-// Choices by expert, those of one in order.
+// Choices by expert, those of one in order; behind all, those of other pieces' experts.
 struct SortedChoices {
   std::vector<int64_t> order;
-  std::vector<int64_t> begin;  // of each expert, and where the last one ends
-  std::vector<int64_t> none;   // of experts of other pieces
+  std::vector<int64_t> begin;  // of each expert, of other pieces', and the end
 };
 
 template <typename I>
-absl::Status Sort(const char* kernel, const I* choices, const ExpertShape& shape, int64_t first,
-                  SortedChoices& sorted) {
+absl::Status Sort(const std::string& kernel, const I* choices, const ExpertShape& shape,
+                  int64_t first, SortedChoices& sorted) {
   const int64_t all = shape.piece.whole;
   // The expert of each, `experts` for those of other pieces.
   std::vector<int64_t> of(static_cast<size_t>(shape.choices));
@@ -43,11 +42,10 @@ absl::Status Sort(const char* kernel, const I* choices, const ExpertShape& shape
   std::vector<int64_t> next(sorted.begin.begin(), sorted.begin.end() - 1);
   sorted.order.resize(static_cast<size_t>(shape.choices));
   for (int64_t i = 0; i < shape.choices; ++i) sorted.order[next[of[i]]++] = i;
-  sorted.none.assign(sorted.order.begin() + sorted.begin[shape.experts], sorted.order.end());
   return absl::OkStatus();
 }
 
-absl::Status SortChoices(const char* kernel, const void* choices, const ExpertShape& shape,
+absl::Status SortChoices(const std::string& kernel, const void* choices, const ExpertShape& shape,
                          const KernelArgs& args, SortedChoices& sorted) {
   ORIEL_ASSIGN_OR_RETURN(const int64_t first, shape.piece.First(args));
   if (shape.index == DType::kI64) {
@@ -139,12 +137,15 @@ absl::StatusOr<KernelFn> MakeLinear(const KernelSpec& spec) {
   const int64_t element = runtime::DTypeBytes(shape.factors);
   const int64_t input_bytes = shape.depth * element, result_bytes = shape.columns * element;
   const int64_t weight_bytes = shape.depth * shape.columns * element;
-  return KernelFn([=, threads = spec.num_threads](const KernelArgs& args) -> absl::Status {
+  return KernelFn([=, threads = spec.num_threads,
+                   kernel = spec.kernel](const KernelArgs& args) -> absl::Status {
     const char *input = args.operand<char>(0), *weight = args.operand<char>(1);
     char* result = args.result<char>(0);
     SortedChoices sorted;
-    ORIEL_RETURN_IF_ERROR(SortChoices("expert_linear", args.operands[2], shape, args, sorted));
-    for (int64_t i : sorted.none) std::memset(result + i * result_bytes, 0, result_bytes);
+    ORIEL_RETURN_IF_ERROR(SortChoices(kernel, args.operands[2], shape, args, sorted));
+    for (int64_t i = sorted.begin[shape.experts]; i < shape.choices; ++i) {
+      std::memset(result + sorted.order[i] * result_bytes, 0, static_cast<size_t>(result_bytes));
+    }
     char* const packed = static_cast<char*>(ThreadScratch<ScratchUse::kAroundProducts>(
         static_cast<size_t>(Aligned(most * input_bytes) + most * result_bytes)));
     char* const products = packed + Aligned(most * input_bytes);
@@ -165,8 +166,12 @@ absl::StatusOr<KernelFn> MakeLinear(const KernelSpec& spec) {
   });
 }
 
-template <typename Gemm>
-absl::StatusOr<KernelFn> MakeGradOf(const KernelSpec& spec, const ExpertShape& shape) {
+using ShapeOf = absl::StatusOr<ExpertShape> (*)(const KernelSpec&);
+constexpr ShapeOf kGrad = ExpertShape::OfWeightGrad, kSum = ExpertShape::OfWeightGradAdd;
+
+template <typename Gemm, ShapeOf kShapeOf>
+absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
+  ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, kShapeOf(spec));
   // Summed up in this type, and rounded once.
   const DType sum = ComputeDType(shape.factors);
   GemmShape product;
@@ -189,11 +194,11 @@ absl::StatusOr<KernelFn> MakeGradOf(const KernelSpec& spec, const ExpertShape& s
   const int64_t sum_bytes = matrix * runtime::DTypeBytes(sum);
   const bool rounds = shape.result != sum;
   const size_t addend = spec.operands.size() - 1;
-  return KernelFn([=, threads = spec.num_threads](const KernelArgs& args) -> absl::Status {
+  return KernelFn([=, threads = spec.num_threads,
+                   kernel = spec.kernel](const KernelArgs& args) -> absl::Status {
     const char *input = args.operand<char>(0), *cotangent = args.operand<char>(1);
     SortedChoices sorted;
-    ORIEL_RETURN_IF_ERROR(
-        SortChoices("expert_linear_weight_grad", args.operands[2], shape, args, sorted));
+    ORIEL_RETURN_IF_ERROR(SortChoices(kernel, args.operands[2], shape, args, sorted));
     const int64_t packed_bytes = Aligned(most * input_bytes) + Aligned(most * cotangent_bytes);
     char* const x = static_cast<char*>(ThreadScratch<ScratchUse::kAroundProducts>(
         static_cast<size_t>(packed_bytes + (rounds ? sum_bytes : 0))));
@@ -232,30 +237,20 @@ absl::StatusOr<KernelFn> MakeGradOf(const KernelSpec& spec, const ExpertShape& s
   });
 }
 
-template <typename Gemm>
-absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
-  ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, ExpertShape::OfWeightGrad(spec));
-  return MakeGradOf<Gemm>(spec, shape);
-}
-
-template <typename Gemm>
-absl::StatusOr<KernelFn> MakeWeightGradAdd(const KernelSpec& spec) {
-  ORIEL_ASSIGN_OR_RETURN(const ExpertShape shape, ExpertShape::OfWeightGradAdd(spec));
-  return MakeGradOf<Gemm>(spec, shape);
-}
-
 using Single = LoopGemm<float>;
 using Double = LoopGemm<double>;
 constexpr KernelFactory kLinearLoops = ByLoops<MakeLinear<Single>, MakeLinear<Double>>;
-constexpr KernelFactory kWeightGradLoops = ByLoops<MakeWeightGrad<Single>, MakeWeightGrad<Double>>;
+constexpr KernelFactory kWeightGradLoops =
+    ByLoops<MakeWeightGrad<Single, kGrad>, MakeWeightGrad<Double, kGrad>>;
+constexpr KernelFactory kWeightGradAddLoops =
+    ByLoops<MakeWeightGrad<Single, kSum>, MakeWeightGrad<Double, kSum>>;
+constexpr KernelFactory kFastWeightGrad = ByOneDnn<MakeWeightGrad<OneDnnGemm, kGrad>>;
+constexpr KernelFactory kFastWeightGradAdd = ByOneDnn<MakeWeightGrad<OneDnnGemm, kSum>>;
 ORIEL_REGISTER_HOST_KERNEL("expert_linear", 10, ByOneDnn<MakeLinear<OneDnnGemm>>);
 ORIEL_REGISTER_HOST_KERNEL("expert_linear", 0, kLinearLoops);
-ORIEL_REGISTER_HOST_KERNEL("expert_linear_weight_grad", 10, ByOneDnn<MakeWeightGrad<OneDnnGemm>>);
+ORIEL_REGISTER_HOST_KERNEL("expert_linear_weight_grad", 10, kFastWeightGrad);
 ORIEL_REGISTER_HOST_KERNEL("expert_linear_weight_grad", 0, kWeightGradLoops);
-constexpr KernelFactory kWeightGradAddLoops =
-    ByLoops<MakeWeightGradAdd<Single>, MakeWeightGradAdd<Double>>;
-ORIEL_REGISTER_HOST_KERNEL("expert_linear_weight_grad_add", 10,
-                           ByOneDnn<MakeWeightGradAdd<OneDnnGemm>>);
+ORIEL_REGISTER_HOST_KERNEL("expert_linear_weight_grad_add", 10, kFastWeightGradAdd);
 ORIEL_REGISTER_HOST_KERNEL("expert_linear_weight_grad_add", 0, kWeightGradAddLoops);
 
 }  // namespace

@@ -36,40 +36,39 @@ Shape WeightShape(const Case& c, bool transposed) {
   return transposed ? Shape{c.experts, c.columns, c.depth} : Shape{c.experts, c.depth, c.columns};
 }
 
-// Of the piece [first, first + experts) of them.
-std::vector<double> Linear(const Case& c, bool shared, bool transposed, const Tensor& input,
-                           const Tensor& weight, const Tensor& choice, int64_t first = 0) {
-  const std::vector<double> x = input.values(), w = weight.values(), of = choice.values();
-  std::vector<double> result(c.rows * c.choices * c.columns);
+// Calls f(element of the input, of the weight, of the result or its cotangent) for each product of
+// the piece [first, first + experts) of them.
+template <typename F>
+void ForEachProduct(const Case& c, bool shared, bool transposed, const Tensor& choice,
+                    int64_t first, const F& f) {
+  const std::vector<double> of = choice.values();
   for (int64_t i = 0; i < c.rows * c.choices; ++i) {
     const int64_t row = shared ? i / c.choices : i;
     const int64_t expert = static_cast<int64_t>(of[i]) - first;
     if (expert < 0 || expert >= c.experts) continue;
     for (int64_t n = 0; n < c.columns; ++n) {
       for (int64_t k = 0; k < c.depth; ++k) {
-        result[i * c.columns + n] +=
-            x[row * c.depth + k] * w[WeightAt(c, transposed, expert, k, n)];
+        f(row * c.depth + k, WeightAt(c, transposed, expert, k, n), i * c.columns + n);
       }
     }
   }
+}
+
+std::vector<double> Linear(const Case& c, bool shared, bool transposed, const Tensor& input,
+                           const Tensor& weight, const Tensor& choice, int64_t first = 0) {
+  const std::vector<double> x = input.values(), w = weight.values();
+  std::vector<double> result(c.rows * c.choices * c.columns);
+  ForEachProduct(c, shared, transposed, choice, first,
+                 [&](int64_t i, int64_t j, int64_t k) { result[k] += x[i] * w[j]; });
   return result;
 }
 
 std::vector<double> WeightGrad(const Case& c, bool shared, bool transposed, const Tensor& input,
                                const Tensor& cotangent, const Tensor& choice, int64_t first = 0) {
-  const std::vector<double> x = input.values(), dy = cotangent.values(), of = choice.values();
+  const std::vector<double> x = input.values(), dy = cotangent.values();
   std::vector<double> result(c.experts * c.depth * c.columns);
-  for (int64_t i = 0; i < c.rows * c.choices; ++i) {
-    const int64_t row = shared ? i / c.choices : i;
-    const int64_t expert = static_cast<int64_t>(of[i]) - first;
-    if (expert < 0 || expert >= c.experts) continue;
-    for (int64_t n = 0; n < c.columns; ++n) {
-      for (int64_t k = 0; k < c.depth; ++k) {
-        result[WeightAt(c, transposed, expert, k, n)] +=
-            x[row * c.depth + k] * dy[i * c.columns + n];
-      }
-    }
-  }
+  ForEachProduct(c, shared, transposed, choice, first,
+                 [&](int64_t i, int64_t j, int64_t k) { result[j] += x[i] * dy[k]; });
   return result;
 }
 

@@ -5,6 +5,7 @@
 // be c, are added and the sum is rounded once. The order does not depend on the grid. Strides are
 // in elements, so `a` and `b` may be stored transposed; those of a batch are `step` apart.
 #include "kernels/cuda/elements.cuh"
+#include "kernels/linear/tile_product.cuh"
 #include "kernels/linear/tiled_gemm.h"
 
 namespace oriel::kernels::cuda {
@@ -35,7 +36,7 @@ __device__ void Multiply(const TiledGemm& g, const S* a, const S* b, const void*
   using T = Compute<S>;
   __shared__ T left[kDepth][kTile + 1], right[kDepth][kTile + 1];
   const int64_t tiles = g.row_tiles * g.column_tiles;
-  const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+  const int tx = TileColumn(), ty = TileRow();
   const int64_t matrix = blockIdx.x / tiles;
   const int64_t tile = blockIdx.x % tiles;
   const int64_t first_row = tile / g.column_tiles * kTile;
@@ -49,19 +50,7 @@ __device__ void Multiply(const TiledGemm& g, const S* a, const S* b, const void*
     LoadTile(a, g.m, g.k, g.a_row, g.a_column, first_row, begin, left);
     LoadTile(b, g.n, g.k, g.b_column, g.b_row, first_column, begin, right);
     __syncthreads();
-#pragma unroll
-    for (int p = 0; p < kDepth; ++p) {
-      T x[4], y[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) x[i] = left[p][ty + 16 * i];
-#pragma unroll
-      for (int j = 0; j < 4; ++j) y[j] = right[p][tx + 16 * j];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-#pragma unroll
-        for (int j = 0; j < 4; ++j) sums[i][j] += x[i] * y[j];
-      }
-    }
+    AddTileProduct(left, right, sums);
     __syncthreads();
   }
 #pragma unroll
