@@ -80,15 +80,17 @@ LogicalResult importGather(NodeImporter& n) {
   return failed(axis) ? failure() : n.replace(n.gather(input, indices, *axis));
 }
 
-// Along the last dimension: of each row, by indices of its own.
-Value gatherInRows(NodeImporter& n, Value input, Value indices) {
-  const int64_t rows = rankOf(input) - 1;
-  return n.create<ir::GatherOp>(input, indices, rows, OptionalValue{}, /*rows=*/int64_t{0},
-                                /*batch_dims=*/rows);
+// result[i, j] = input[indices[i, j], j] (for axis 0): along the last dimension each row by indices
+// of its own, else from the flattened input.
+Value gatherElements(NodeImporter& n, Value input, Value indices, int64_t axis) {
+  if (areInRows(indices, input, axis) && !constantIntsOf(indices)) {
+    return n.create<ir::GatherOp>(input, indices, axis, OptionalValue{}, /*rows=*/int64_t{0},
+                                  /*batch_dims=*/axis);
+  }
+  Value flat = asRows(n, input, rankOf(input));
+  return n.gather(flat, elementPositions(n, indices, input, axis), 0);
 }
 
-// result[i, j] = input[indices[i, j], j] (for axis 0): unless in rows, a gather from the flattened
-// input.
 LogicalResult importGatherElements(NodeImporter& n) {
   Value input = n.operand(0), indices = n.operand(1);
   if (!input || !indices) {
@@ -98,11 +100,7 @@ LogicalResult importGatherElements(NodeImporter& n) {
   if (failed(axis)) {
     return failure();
   }
-  if (areInRows(indices, input, *axis) && !constantIntsOf(indices)) {
-    return n.replace(gatherInRows(n, input, indices));
-  }
-  Value flat = n.reshape(input, {typeOf(input).getNumElements()});
-  return n.replace(n.gather(flat, elementPositions(n, indices, input, *axis), 0));
+  return n.replace(gatherElements(n, input, indices, *axis));
 }
 
 // indices[.., k] name rows of the input's first k dimensions, after `batch_dims` common ones.
@@ -198,15 +196,8 @@ LogicalResult importTopK(NodeImporter& n) {
   if (!indices) {
     return failure();
   }
-  if (!n.hasResult(0)) {
-    return n.replace({Value(), indices});
-  }
-  if (areInRows(indices, input, *axis) && !constantIntsOf(indices)) {
-    return n.replace({gatherInRows(n, input, indices), indices});
-  }
-  Value flat = asRows(n, input, rankOf(input));
-  Value positions = elementPositions(n, indices, input, *axis, Trust::kInRange);
-  return n.replace({n.gather(flat, positions, 0), indices});
+  Value values = n.hasResult(0) ? gatherElements(n, input, indices, *axis) : Value();
+  return n.replace({values, indices});
 }
 
 // values[1] where the index along a new axis is the one asked for, else values[0].
@@ -230,13 +221,7 @@ LogicalResult importOneHot(NodeImporter& n) {
   Ints column(shapeOf(indices)), shape(rank, 1);
   column.insert(column.begin() + *axis, 1);
   shape[*axis] = depth;
-  Value index = indices;
-  if (!areNeverNegative(indices)) {
-    Value isNegative = n.create<ir::LessOp>(indices, n.scalarLike(indices, 0));
-    Value counted = n.create<ir::AddOp>(indices, n.scalarLike(indices, static_cast<double>(depth)));
-    index = n.create<ir::SelectOp>(isNegative, counted, indices);
-  }
-  index = n.reshape(index, column);
+  Value index = n.reshape(wrapNegative(n, indices, depth), column);
   Value isHot = n.create<ir::EqualOp>(index, iotaLike(n, indices, shape, *axis));
   Value off = n.reshape(n.sliceDim(values, 0, 0, 1), {});
   Value on = n.reshape(n.sliceDim(values, 0, 1, 2), {});

@@ -11,19 +11,26 @@ using mlir::Value;
 
 namespace {
 
+// Whether they are indices that an op has found.
+bool areNeverNegative(Value indices) {
+  while (mlir::Operation* op = indices.getDefiningOp()) {
+    if (!llvm::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op)) {
+      return llvm::isa<ir::TopkOp, ir::ArgmaxOp>(op);
+    }
+    indices = op->getOperand(0);
+  }
+  return false;
+}
+
+// Whether indices need a check: the model's may lead outside a dimension and still name an element.
+enum class Trust { kUnchecked, kInRange };
+
 // A position along one of the dimensions that a flat index counts.
 struct Coordinate {
   Value index;
   int64_t size;
   Trust trust;
 };
-
-// `index` plus `size` where it is negative.
-Value wrapNegative(NodeImporter& n, Value index, int64_t size) {
-  Value isNegative = n.create<ir::LessOp>(index, n.scalarLike(index, 0));
-  Value wrapped = n.create<ir::AddOp>(index, n.scalarLike(index, static_cast<double>(size)));
-  return n.create<ir::SelectOp>(isNegative, wrapped, index);
-}
 
 // An unchecked coordinate as it is added up, and in `outside`, which may be null, where it or one
 // before it does not exist. Null, with an error, for a constant that does not.
@@ -75,6 +82,15 @@ Value flatIndex(NodeImporter& n, llvm::ArrayRef<Coordinate> coordinates) {
 
 }  // namespace
 
+Value wrapNegative(NodeImporter& n, Value index, int64_t size) {
+  if (areNeverNegative(index)) {
+    return index;
+  }
+  Value isNegative = n.create<ir::LessOp>(index, n.scalarLike(index, 0));
+  Value wrapped = n.create<ir::AddOp>(index, n.scalarLike(index, static_cast<double>(size)));
+  return n.create<ir::SelectOp>(isNegative, wrapped, index);
+}
+
 Value iotaLike(NodeImporter& n, Value like, llvm::ArrayRef<int64_t> shape, int64_t dim) {
   if (!like) {
     return {};
@@ -97,16 +113,6 @@ FailureOr<Ints> axesOperand(NodeImporter& n, unsigned index, size_t count, int64
   return n.normalizeAxes(*given, rank);
 }
 
-bool areNeverNegative(Value indices) {
-  while (mlir::Operation* op = indices.getDefiningOp()) {
-    if (!llvm::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op)) {
-      return llvm::isa<ir::TopkOp, ir::ArgmaxOp>(op);
-    }
-    indices = op->getOperand(0);
-  }
-  return false;
-}
-
 bool areOfTopk(Value indices, Value data, int64_t axis) {
   auto topk = indices.getDefiningOp<ir::TopkOp>();
   return topk && static_cast<int64_t>(topk.getDim()) == axis &&
@@ -118,14 +124,12 @@ bool areInRows(Value indices, Value data, int64_t axis) {
          shapeOf(indices).take_front(axis) == shapeOf(data).take_front(axis);
 }
 
-Value elementPositions(NodeImporter& n, Value indices, Value data, int64_t axis, Trust trust) {
+Value elementPositions(NodeImporter& n, Value indices, Value data, int64_t axis) {
   if (rankOf(indices) != rankOf(data)) {
     n.error() << "the indices have rank " << rankOf(indices) << ", the data " << rankOf(data);
     return {};
   }
-  if (areOfTopk(indices, data, axis)) {
-    trust = Trust::kInRange;
-  }
+  const Trust trust = areOfTopk(indices, data, axis) ? Trust::kInRange : Trust::kUnchecked;
   llvm::SmallVector<Coordinate> coordinates;
   for (int64_t dim = 0; dim < rankOf(data); ++dim) {
     if (dim != axis && shapeOf(indices)[dim] > shapeOf(data)[dim]) {

@@ -12,11 +12,9 @@ mlir::Value iotaLike(NodeImporter& n, mlir::Value like, llvm::ArrayRef<int64_t> 
 // Operand `index` as axes, or 0, 1, .. `count` where it is left out.
 mlir::FailureOr<Ints> axesOperand(NodeImporter& n, unsigned index, size_t count, int64_t rank);
 
-// Whether indices need a check: the model's may lead outside a dimension and still name an element.
-enum class Trust { kUnchecked, kInRange };
+// `index` plus `size` where it is negative.
+mlir::Value wrapNegative(NodeImporter& n, mlir::Value index, int64_t size);
 
-// Whether they are indices that an op has found.
-bool areNeverNegative(mlir::Value indices);
 // Whether they are the largest along the axis of a tensor that is as long there as `data`: in
 // range, and none twice.
 bool areOfTopk(mlir::Value indices, mlir::Value data, int64_t axis);
@@ -29,8 +27,7 @@ bool areInRows(mlir::Value indices, mlir::Value data, int64_t axis);
 // coordinates are its own. Positions in the flattened `data`, in the shape of `indices`; null, with
 // an error, where the ranks differ or a constant index does not exist. One that turns out at run
 // time not to exist becomes a position that the kernels refuse; so in rowPositions.
-mlir::Value elementPositions(NodeImporter& n, mlir::Value indices, mlir::Value data, int64_t axis,
-                             Trust trust = Trust::kUnchecked);
+mlir::Value elementPositions(NodeImporter& n, mlir::Value indices, mlir::Value data, int64_t axis);
 
 // For GatherND and ScatterND: indices[.., :] are coordinates in the dimensions after the first
 // `batch` ones, which indices and data have in common.
