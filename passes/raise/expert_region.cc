@@ -3,6 +3,7 @@
 #include "ir/oriel/matmul_dims.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 namespace oriel {
 
@@ -29,13 +30,6 @@ Ints featureSizes(llvm::ArrayRef<int64_t> shape, const DimRoles& roles) {
 int64_t dimOf(const DimRoles& roles, int role) {
   auto at = llvm::find(roles, role);
   return at == roles.end() ? -1 : at - roles.begin();
-}
-
-bool isIdentity(llvm::ArrayRef<int64_t> permutation) {
-  for (auto [i, dim] : llvm::enumerate(permutation)) {
-    if (dim != static_cast<int64_t>(i)) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -75,7 +69,7 @@ Value ExpertRegion::reshape(Location loc, Value value, llvm::ArrayRef<int64_t> s
 }
 
 Value ExpertRegion::transpose(Location loc, Value value, llvm::ArrayRef<int64_t> permutation) {
-  if (isIdentity(permutation)) return value;
+  if (mlir::isIdentityPermutation(permutation)) return value;
   return made(ir::TransposeOp::create(builder_, loc, value, permutation));
 }
 
@@ -233,15 +227,16 @@ Value ExpertRegion::convertOp(ir::ReshapeOp op, const DimRoles& roles) {
   auto linear = op.getInput().getDefiningOp<ir::LinearOp>();
   const int64_t expert = dimOf(roles, kExpertDim);
   llvm::ArrayRef<int64_t> columns = linear ? linear.getType().getShape() : shape;
-  if (!linear || product(shape.take_front(expert)) != product(columns.drop_back()) ||
-      product(featureSizes(shape.take_front(expert),
-                           DimRoles(roles.begin(), roles.begin() + expert))) != 1) {
+  if (!linear ||
+      ir::elementCount(shape.take_front(expert)) != ir::elementCount(columns.drop_back()) ||
+      ir::elementCount(featureSizes(shape.take_front(expert),
+                                    DimRoles(roles.begin(), roles.begin() + expert))) != 1) {
     return {};
   }
   DimRoles rows(roles.begin(), roles.begin() + expert);
   auto before = movedRoles(shape.take_front(expert), rows, columns.drop_back());
   if (!before) return {};
-  Value result = convertColumns(linear, *before, product(shape.drop_front(expert + 1)));
+  Value result = convertColumns(linear, *before, ir::elementCount(shape.drop_front(expert + 1)));
   return result ? withFeatures(op.getLoc(), result, features) : Value();
 }
 
@@ -391,7 +386,7 @@ Value ExpertRegion::convertColumns(ir::LinearOp op, const DimRoles& rows, int64_
   roles.push_back(kFeatureDim);
   Value input = convert(op.getInput(), roles);
   if (!input || tensorType(input).getDimSize(rowRank_) != 1) return {};
-  const int64_t experts = choices_.experts, depth = product(featuresOf(input));
+  const int64_t experts = choices_.experts, depth = ir::elementCount(featuresOf(input));
   input = withFeatures(loc, input, Ints{depth});
   if (tensorType(op.getInput()).getShape().back() != depth) return {};
   Value weight = op.getWeight();
@@ -438,8 +433,8 @@ Value ExpertRegion::convertOp(ir::MatmulOp op, const DimRoles& roles) {
   const bool rowsAreLeft = llvm::any_of(ofRows, isRow);
   if (rowsAreLeft == llvm::any_of(ofColumns, isRow)) return {};
   // All of them are rows.
-  if (product(featureSizes(rowsAreLeft ? dims.rows : dims.columns,
-                           DimRoles(rowsAreLeft ? ofRows : ofColumns))) != 1) {
+  if (ir::elementCount(featureSizes(rowsAreLeft ? dims.rows : dims.columns,
+                                    DimRoles(rowsAreLeft ? ofRows : ofColumns))) != 1) {
     return {};
   }
   Value rows = rowsAreLeft ? op.getLhs() : op.getRhs();
@@ -453,10 +448,10 @@ Value ExpertRegion::convertOp(ir::MatmulOp op, const DimRoles& roles) {
   if (sumIsLast) addSum();
   Value input = convert(rows, before);
   if (!input) return {};
-  const int64_t depth = product(dims.sum);
+  const int64_t depth = ir::elementCount(dims.sum);
   llvm::ArrayRef<int64_t> columns = rowsAreLeft ? dims.columns : dims.rows;
   const bool transposed = rowsAreLeft ? op.getTransposeRhs() : !op.getTransposeLhs();
-  Ints stored = {choices_.experts, depth, product(columns)};
+  Ints stored = {choices_.experts, depth, ir::elementCount(columns)};
   if (transposed) std::swap(stored[1], stored[2]);
   Location loc = op.getLoc();
   Value result = multiply(loc, withFeatures(loc, input, Ints{depth}), reshape(loc, weight, stored),

@@ -34,6 +34,7 @@ class ExpertRegion {
   // For what is made of what was converted: notes it for `undo`.
   mlir::OpBuilder& builder() { return builder_; }
   mlir::Value made(mlir::Operation* op);
+  mlir::Value reshape(mlir::Location loc, mlir::Value value, llvm::ArrayRef<int64_t> shape);
 
  private:
   struct Converted {
@@ -66,7 +67,6 @@ class ExpertRegion {
   // [r.., k, ..], where the operand's sizes of these are kept, and features `shape`.
   mlir::Value withFeatures(mlir::Location loc, mlir::Value value, llvm::ArrayRef<int64_t> shape);
   llvm::ArrayRef<int64_t> featuresOf(mlir::Value converted) const;
-  mlir::Value reshape(mlir::Location loc, mlir::Value value, llvm::ArrayRef<int64_t> shape);
   mlir::Value transpose(mlir::Location loc, mlir::Value value, llvm::ArrayRef<int64_t> permutation);
   // The dimensions in this order, and then with this shape.
   mlir::Value arrange(mlir::Value value, llvm::ArrayRef<int64_t> order,

@@ -1,7 +1,6 @@
 #include "passes/raise/expert_zeros.h"
 
 #include <limits>
-#include <numeric>
 
 #include "ir/oriel/matmul_dims.h"
 
@@ -105,7 +104,7 @@ std::optional<ChosenOnly> chosenAt(llvm::ArrayRef<int64_t> shape, int64_t expert
     chosen.roles[last] = kChoiceDim;
     chosen.choices.rows.pop_back();
   }
-  const int64_t rows = product(chosen.choices.rows);
+  const int64_t rows = ir::elementCount(chosen.choices.rows);
   const bool fits = rows > 1 && chosen.choices.experts == sizesOf(largest.scores).back() &&
                     rows * largest.count == tensorType(largest.index).getNumElements();
   return fits ? std::optional(chosen) : std::nullopt;
@@ -144,40 +143,6 @@ std::optional<ChosenOnly> matchPlaced(ir::ScatterAddOp op) {
   return chosen;
 }
 
-// reshape [t * e] → [t.., e, 1..] of weights added to zeros at index[t, j] + e t.
-std::optional<ChosenOnly> matchScattered(ir::ReshapeOp op) {
-  auto scatter = op.getInput().getDefiningOp<ir::ScatterAddOp>();
-  if (!scatter || scatter.getFirst() || scatter.getType().getRank() != 1) return std::nullopt;
-  Value places = scatter.getIndices();
-  while (auto view = places.getDefiningOp<ir::ReshapeOp>()) places = view.getInput();
-  auto add = places.getDefiningOp<ir::AddOp>();
-  if (!add) return std::nullopt;
-  for (auto [index, offset] : {std::pair<Value, Value>(add.getLhs(), add.getRhs()),
-                               std::pair<Value, Value>(add.getRhs(), add.getLhs())}) {
-    std::optional<Largest> largest = largestOf(index);
-    std::optional<std::vector<int64_t>> offsets = integersOf(offset);
-    if (!largest || !offsets || sizesOf(offset) != sizesOf(add) || sizesOf(index) != sizesOf(add)) {
-      continue;
-    }
-    const int64_t experts = sizesOf(largest->scores).back();
-    bool fits = true;
-    for (size_t i = 0; i < offsets->size() && fits; ++i) {
-      fits = (*offsets)[i] == static_cast<int64_t>(i) / largest->count * experts;
-    }
-    llvm::ArrayRef<int64_t> shape = sizesOf(op);
-    while (!shape.empty() && shape.back() == 1) shape = shape.drop_back();
-    if (!fits || shape.empty()) continue;
-    auto chosen = chosenAt(sizesOf(op), static_cast<int64_t>(shape.size()) - 1, *largest,
-                           /*hasChoiceDim=*/false);
-    if (!chosen) continue;
-    const bool isAsWide =
-        tensorType(scatter.getUpdates()).getElementType() == scatter.getType().getElementType();
-    if (isAsWide) chosen->weight = scatter.getUpdates();
-    return chosen;
-  }
-  return std::nullopt;
-}
-
 // The same value behind a reshape that merges rows or splits them.
 std::optional<ChosenOnly> regroupRows(const ChosenOnly& known, ir::ReshapeOp reshape) {
   llvm::ArrayRef<int64_t> from = sizesOf(reshape.getInput()), to = sizesOf(reshape);
@@ -192,7 +157,7 @@ std::optional<ChosenOnly> regroupRows(const ChosenOnly& known, ir::ReshapeOp res
     last = role;
   }
   const int64_t experts = known.choices.experts;
-  if (elements != product(known.choices.rows) * experts) return std::nullopt;
+  if (elements != ir::elementCount(known.choices.rows) * experts) return std::nullopt;
   ChosenOnly regrouped = known;
   regrouped.roles.clear();
   regrouped.choices.rows.clear();
@@ -227,19 +192,15 @@ std::optional<double> numberOf(Value value) {
 
 }  // namespace
 
-int64_t product(llvm::ArrayRef<int64_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
-
 std::optional<DimRoles> movedRoles(llvm::ArrayRef<int64_t> from, const DimRoles& roles,
                                    llvm::ArrayRef<int64_t> to) {
   DimRoles moved(to.size(), kFeatureDim);
   for (auto [i, role] : llvm::enumerate(roles)) {
     if (role == kFeatureDim || from[i] == 1) continue;
-    const int64_t before = product(from.take_front(i));
+    const int64_t before = ir::elementCount(from.take_front(i));
     bool found = false;
     for (size_t j = 0; j < to.size() && !found; ++j) {
-      found = to[j] == from[i] && product(to.take_front(j)) == before;
+      found = to[j] == from[i] && ir::elementCount(to.take_front(j)) == before;
       if (found) moved[j] = role;
     }
     if (!found) return std::nullopt;
@@ -419,22 +380,21 @@ std::optional<ChosenOnly> ExpertZeros::ofComparison(Operation* op) const {
 }
 
 void ExpertZeros::visitReshape(ir::ReshapeOp op) {
-  std::optional<ChosenOnly> chosen = matchScattered(op);
+  std::optional<ChosenOnly> chosen;
   const ChosenOnly* known = of(op.getInput());
-  if (!chosen && known) {
-    if (auto roles = rolesBehind(op, known->roles)) {
-      chosen = *known;
-      chosen->roles = *roles;
-    } else {
-      chosen = regroupRows(*known, op);
-    }
+  if (!known) return;
+  if (auto roles = rolesBehind(op, known->roles)) {
+    chosen = *known;
+    chosen->roles = *roles;
+  } else {
+    chosen = regroupRows(*known, op);
   }
   if (chosen) {
     known_.insert({op, std::move(*chosen)});
     return;
   }
   // Experts merged with what they give, which a linear layer sums over.
-  if (!known || known->elsewhere != Elsewhere::kZero || sizesOf(op).empty()) return;
+  if (known->elsewhere != Elsewhere::kZero || sizesOf(op).empty()) return;
   int64_t columns = 0;
   int last = -1;
   for (auto [role, size] : llvm::zip_equal(known->roles, sizesOf(op.getInput()))) {

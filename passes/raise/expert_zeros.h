@@ -74,8 +74,6 @@ class ExpertZeros {
   llvm::SmallVector<ExpertSum> sums_;
 };
 
-// Of sizes: how many elements they have.
-int64_t product(llvm::ArrayRef<int64_t> sizes);
 // Roles before a reshape of those behind it, and the other way round; nothing where rows, experts
 // or choices are split or merged. Other dimensions are features.
 std::optional<DimRoles> rolesBefore(ir::ReshapeOp op, const DimRoles& roles);

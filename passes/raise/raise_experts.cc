@@ -13,6 +13,7 @@ using mlir::Operation;
 using mlir::Value;
 using Ints = llvm::SmallVector<int64_t>;
 
+// Puts the sum over the choices of a row in the place of one over all experts.
 class SumRaiser {
  public:
   SumRaiser(const ExpertZeros& zeros, const ExpertSum& sum)
@@ -21,14 +22,12 @@ class SumRaiser {
         region_(zeros, known_.choices, mlir::OpBuilder(sum.op)),
         rowRank_(static_cast<int64_t>(known_.choices.rows.size())) {}
 
-  bool run() {
+  void run() {
     Value result = make();
     if (!result || !region_.hasProducts() || result.getType() != sum_.op->getResult(0).getType()) {
-      region_.undo();
-      return false;
+      return region_.undo();
     }
     sum_.op->getResult(0).replaceAllUsesWith(result);
-    return true;
   }
 
  private:
@@ -64,10 +63,8 @@ class SumRaiser {
   }
 
   Value reshapeTo(Value value, llvm::ArrayRef<int64_t> shape) {
-    mlir::RankedTensorType type = tensorType(value);
-    if (type.getShape() == shape) return value;
-    if (type.getNumElements() != type.clone(shape).getNumElements()) return {};
-    return region_.made(ir::ReshapeOp::create(builder(), loc(), type.clone(shape), value));
+    if (tensorType(value).getNumElements() != ir::elementCount(shape)) return {};
+    return region_.reshape(loc(), value, shape);
   }
 
   // Σ_e,f h[r.., e, f] w[e f, n]: the experts' products, and the sum over choices.
@@ -75,7 +72,7 @@ class SumRaiser {
     Value few = region_.convert(sum_.summed, known_.roles);
     if (!few) return {};
     llvm::ArrayRef<int64_t> shape = tensorType(few).getShape();
-    const int64_t depth = product(shape.drop_front(rowRank_ + 1)),
+    const int64_t depth = ir::elementCount(shape.drop_front(rowRank_ + 1)),
                   columns = op.getType().getShape().back();
     Ints rows(shape.take_front(rowRank_ + 1));
     rows.push_back(depth);
@@ -124,7 +121,7 @@ class SumRaiser {
     // The features of the one that has some.
     auto flat = [&](Value few) {
       Ints shape(tensorType(few).getShape().take_front(rowRank_ + 1));
-      shape.push_back(product(tensorType(few).getShape().drop_front(rowRank_ + 1)));
+      shape.push_back(ir::elementCount(tensorType(few).getShape().drop_front(rowRank_ + 1)));
       return reshapeTo(few, shape);
     };
     // Batches in the rows' order.
