@@ -17,12 +17,32 @@ namespace {
 
 int64_t Aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-CudnnTensor Operand(const AttentionShape& s, int64_t heads, int64_t rows, int64_t columns) {
-  const int64_t sample = heads * rows * columns;
-  if (s.sequence_first) {
-    return {DType::kBF16, {s.batch, heads, rows, columns}, {sample, columns, heads * columns, 1}};
+// How much of a launch a graph takes: some samples, or some groups of heads of one.
+struct Piece {
+  int64_t samples, groups;
+  bool operator==(const Piece& other) const {
+    return samples == other.samples && groups == other.groups;
   }
-  return {DType::kBF16, {s.batch, heads, rows, columns}, {sample, rows * columns, columns, 1}};
+};
+
+// The piece of an operand, as it lies in the whole one.
+CudnnTensor Operand(const AttentionShape& s, const Piece& piece, int64_t heads, int64_t rows,
+                    int64_t columns) {
+  const int64_t sample = heads * rows * columns, taken = heads / s.groups * piece.groups;
+  CudnnTensor tensor{DType::kBF16, {piece.samples, taken, rows, columns}, {}};
+  if (s.sequence_first) {
+    tensor.strides = {sample, columns, heads * columns, 1};
+  } else {
+    tensor.strides = {sample, rows * columns, columns, 1};
+  }
+  return tensor;
+}
+
+// The largest divisor that is no larger than `most`, which is at least 1.
+int64_t DivisorUpTo(int64_t most, int64_t of) {
+  int64_t divisor = std::min(most, of);
+  while (of % divisor != 0) --divisor;
+  return divisor;
 }
 
 // What cuDNN is not asked, because it says so itself too late, or not at all.
@@ -43,6 +63,12 @@ absl::Status CheckTaken(const KernelSpec& spec, const AttentionShape& s, DType d
   if (s.window > INT32_MAX || s.batch * s.heads * s.queries > INT32_MAX) {
     return Unsupported(spec, "cuDNN: more rows than 32 bits count");
   }
+  // cuDNN 9.13 reads outside of a larger one (openxla#36454).
+  const bool by_sample = s.mask_strides[0] != 0, by_head = s.mask_strides[1] != 0;
+  if (s.mask != AttentionShape::Mask::kNone &&
+      (by_sample ? s.batch : 1) * (by_head ? s.heads : 1) * s.queries * s.keys > INT32_MAX) {
+    return Unsupported(spec, "cuDNN: a mask of more elements than 32 bits count");
+  }
   return absl::OkStatus();
 }
 
@@ -62,9 +88,11 @@ absl::Status CheckGradIsRight(const KernelSpec& spec, const AttentionShape& s, D
                                         " keys, which are no multiple of ", kTile));
 }
 
-// What both directions share: the graph, and the bias that is made of the mask.
+// What both directions share: the graph of a piece, and the bias that is made of the mask.
 struct Attention {
   SdpaGraph graph;
+  Piece whole{}, piece{};
+  int64_t heads_of_group = 0;
   std::shared_ptr<CudnnGraph> plan;
   Function make_bias;
   BiasLaunch bias{};
@@ -72,22 +100,27 @@ struct Attention {
   int64_t bias_count = 0, bias_bytes = 0;
 
   static absl::StatusOr<Attention> Make(const KernelSpec& spec, const AttentionShape& s,
-                                        bool backward, Device& device) {
+                                        bool backward, const Piece& piece, Device& device) {
     Attention made;
+    made.whole = {s.batch, s.groups};
+    made.piece = piece;
+    made.heads_of_group = s.heads / s.groups;
     SdpaGraph& graph = made.graph;
     graph.backward = backward;
-    graph.query = Operand(s, s.heads, s.queries, s.depth);
-    graph.key = Operand(s, s.groups, s.keys, s.depth);
-    graph.value = Operand(s, s.groups, s.keys, s.value_depth);
-    graph.output = Operand(s, s.heads, s.queries, s.value_depth);
-    graph.statistics = {
-        DType::kF32, {s.batch, s.heads, s.queries, 1}, {s.heads * s.queries, s.queries, 1, 1}};
+    graph.query = Operand(s, piece, s.heads, s.queries, s.depth);
+    graph.key = Operand(s, piece, s.groups, s.keys, s.depth);
+    graph.value = Operand(s, piece, s.groups, s.keys, s.value_depth);
+    graph.output = Operand(s, piece, s.heads, s.queries, s.value_depth);
+    graph.statistics = {DType::kF32,
+                        {piece.samples, graph.query.dims[1], s.queries, 1},
+                        {s.heads * s.queries, s.queries, 1, 1}};
     graph.scale = s.scale;
     graph.causal = s.causal;
     graph.window = s.window;
     if (s.mask != AttentionShape::Mask::kNone) {
       ORIEL_RETURN_IF_ERROR(made.MakeBias(s, device));
     }
+    if (!made.PiecesAreAligned()) return Unsupported(spec, "cuDNN: pieces would not be aligned");
     absl::StatusOr<std::shared_ptr<CudnnGraph>> plan = MakeCudnnGraph(graph, device);
     if (absl::IsUnimplemented(plan.status())) {
       return Unsupported(spec, std::string(plan.status().message()));
@@ -111,6 +144,8 @@ struct Attention {
       bias_count *= bias.sizes[d];
       tensor.dims.push_back(bias.sizes[d]);
     }
+    if (bias.sizes[0] != 1) tensor.dims[0] = piece.samples;
+    if (bias.sizes[1] != 1) tensor.dims[1] = graph.query.dims[1];
     const int64_t taken = kBiasBytes / runtime::DTypeBytes(tensor.dtype);
     bias.packed = bias.strides[3] == 1 && s.keys % taken == 0;
     for (int d = 0; d < 3; ++d) bias.packed &= bias.strides[d] % taken == 0;
@@ -123,6 +158,82 @@ struct Attention {
     bias_bytes = Aligned(bias_count * runtime::DTypeBytes(tensor.dtype));
     graph.bias = std::move(tensor);
     return absl::OkStatus();
+  }
+
+  // The gradient in pieces that do with less of the workspace, which grows with rows times keys on
+  // some devices (Hopper: https://docs.nvidia.com/deeplearning/cudnn/frontend/latest/, the
+  // deterministic gradient of attention).
+  static absl::StatusOr<Attention> MakeGradInPieces(const KernelSpec& spec, const AttentionShape& s,
+                                                    Device& device) {
+    const Piece whole = {s.batch, s.groups};
+    absl::StatusOr<Attention> made = Make(spec, s, /*backward=*/true, whole, device);
+    if (!absl::IsUnimplemented(made.status())) return made;
+    const int64_t most = CudnnMaxWorkspace();
+    const int64_t group = s.heads / s.groups * ((s.queries + 63) / 64 * 64) *
+                          ((s.keys + 127) / 128 * 128) * runtime::DTypeBytes(DType::kBF16);
+    // Beside what grows so an engine has a little more.
+    const int64_t groups = (most - most / 8) / group;
+    if (groups == 0 || groups >= s.batch * s.groups) return made;
+    const Piece piece = groups >= s.groups
+                            ? Piece{DivisorUpTo(groups / s.groups, s.batch), s.groups}
+                            : Piece{1, DivisorUpTo(groups, s.groups)};
+    return Make(spec, s, /*backward=*/true, piece, device);
+  }
+
+  // Where the piece that begins at this sample and head lies in a tensor of the graph, in bytes.
+  static int64_t OffsetIn(const CudnnTensor& tensor, int64_t sample, int64_t head) {
+    return (sample * tensor.strides[0] + head * tensor.strides[1]) *
+           runtime::DTypeBytes(tensor.dtype);
+  }
+  int64_t OffsetInBias(int64_t sample, int64_t head) const {
+    return OffsetIn(*graph.bias, bias.sizes[0] == 1 ? 0 : sample, bias.sizes[1] == 1 ? 0 : head);
+  }
+  bool PiecesAreAligned() const {
+    if (piece == whole) return true;
+    const int64_t samples = piece.samples % whole.samples, groups = piece.groups % whole.groups;
+    const int64_t heads = groups * heads_of_group;
+    int64_t offsets = OffsetIn(graph.key, samples, groups) | OffsetIn(graph.value, samples, groups);
+    for (const CudnnTensor* tensor : {&graph.query, &graph.output, &graph.statistics}) {
+      offsets |= OffsetIn(*tensor, samples, heads);
+    }
+    if (graph.bias.has_value()) offsets |= OffsetInBias(samples, heads);
+    return offsets % 16 == 0;
+  }
+
+  // Puts all pieces on the stream; `tensors` are the whole ones.
+  absl::Status Run(CUstream stream, const std::unordered_map<int64_t, void*>& tensors,
+                   CUdeviceptr workspace) const {
+    for (int64_t sample = 0; sample < whole.samples; sample += piece.samples) {
+      for (int64_t group = 0; group < whole.groups; group += piece.groups) {
+        const int64_t head = group * heads_of_group;
+        std::unordered_map<int64_t, void*> pieces;
+        for (const auto& [id, address] : tensors) {
+          pieces[id] = static_cast<char*>(address) + Offset(id, sample, group, head);
+        }
+        ORIEL_RETURN_IF_ERROR(plan->Run(stream, pieces, workspace));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  int64_t Offset(int64_t id, int64_t sample, int64_t group, int64_t head) const {
+    switch (id) {
+      case SdpaGraph::kKey:
+      case SdpaGraph::kKeyGrad:
+        return OffsetIn(graph.key, sample, group);
+      case SdpaGraph::kValue:
+      case SdpaGraph::kValueGrad:
+        return OffsetIn(graph.value, sample, group);
+      case SdpaGraph::kQuery:
+      case SdpaGraph::kQueryGrad:
+        return OffsetIn(graph.query, sample, head);
+      case SdpaGraph::kStatistics:
+        return OffsetIn(graph.statistics, sample, head);
+      case SdpaGraph::kBias:
+        return OffsetInBias(sample, head);
+      default:  // output and cotangent
+        return OffsetIn(graph.output, sample, head);
+    }
   }
 
   // Writes the bias to `to`, if there is one.
@@ -143,7 +254,7 @@ absl::StatusOr<KernelFn> MakeCudnnAttention(const KernelSpec& spec, Device& devi
   ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, ComputeDType(dtype), {s.batch, s.heads, s.queries}));
   ORIEL_RETURN_IF_ERROR(CheckTaken(spec, s, dtype));
   ORIEL_ASSIGN_OR_RETURN(const Attention attention,
-                         Attention::Make(spec, s, /*backward=*/false, device));
+                         Attention::Make(spec, s, /*backward=*/false, {s.batch, s.groups}, device));
   ORIEL_ASSIGN_OR_RETURN(const Function unseen, device.Find("oriel_attention_unseen"));
   const std::vector<int64_t>& strides = attention.graph.output.strides;
   const OutputLaunch output{s.batch * s.heads * s.queries,
@@ -166,7 +277,7 @@ absl::StatusOr<KernelFn> MakeCudnnAttention(const KernelSpec& spec, Device& devi
                                                   {SdpaGraph::kOutput, args.results[0]},
                                                   {SdpaGraph::kStatistics, args.results[1]}};
     if (masked) tensors[SdpaGraph::kBias] = reinterpret_cast<void*>(bias);
-    ORIEL_RETURN_IF_ERROR(attention.plan->Run(stream, tensors, bias + bias_end));
+    ORIEL_RETURN_IF_ERROR(attention.Run(stream, tensors, bias + bias_end));
     if (!masked) return absl::OkStatus();
     return unseen.Launch(BlocksFor(device, output.rows, kCudnnAttentionThreads),
                          {kCudnnAttentionThreads}, stream, output, args.results[0],
@@ -179,8 +290,7 @@ absl::StatusOr<KernelFn> MakeCudnnAttentionGrad(const KernelSpec& spec, Device& 
   ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::MakeGrad(spec));
   ORIEL_RETURN_IF_ERROR(CheckTaken(spec, s, spec.operands[1].dtype));
   ORIEL_RETURN_IF_ERROR(CheckGradIsRight(spec, s, device));
-  ORIEL_ASSIGN_OR_RETURN(const Attention attention,
-                         Attention::Make(spec, s, /*backward=*/true, device));
+  ORIEL_ASSIGN_OR_RETURN(const Attention attention, Attention::MakeGradInPieces(spec, s, device));
   ORIEL_ASSIGN_OR_RETURN(const Function make_shifts, device.Find("oriel_attention_shifts"));
   const int64_t rows = s.batch * s.heads * s.queries;
   const int64_t bias_end = attention.bias_bytes;
@@ -205,7 +315,7 @@ absl::StatusOr<KernelFn> MakeCudnnAttentionGrad(const KernelSpec& spec, Device& 
       tensors[SdpaGraph::kBias] = reinterpret_cast<void*>(bias);
       tensors[SdpaGraph::kStatistics] = reinterpret_cast<void*>(shifts);
     }
-    return attention.plan->Run(stream, tensors, bias + shifts_end);
+    return attention.Run(stream, tensors, bias + shifts_end);
   });
 }
 

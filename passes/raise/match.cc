@@ -134,6 +134,15 @@ bool exchangesGroups(ir::TransposeOp transpose, size_t batch, size_t x, size_t y
   return transpose.getPermutation() == llvm::ArrayRef(expected);
 }
 
+std::optional<int64_t> movedDim(mlir::Operation* op, int64_t dim) {
+  if (!llvm::isa<ir::ReshapeOp, ir::SliceOp, ir::TransposeOp>(op)) return std::nullopt;
+  ir::ShardingRule rule = llvm::cast<ir::ShardableOpInterface>(op).getShardingRule();
+  const ir::FactorList& factors = rule.operands.front()[dim];
+  auto found = llvm::find(rule.results.front(), factors);
+  if (factors.size() != 1 || found == rule.results.front().end()) return std::nullopt;
+  return found - rule.results.front().begin();
+}
+
 bool dependsOnParameter(Value value) {
   llvm::SmallVector<Value> open = {value};
   llvm::DenseSet<Value> seen;

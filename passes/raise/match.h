@@ -48,6 +48,11 @@ mlir::Value matchTransposed(mlir::Value value);
 // [b.., y.., x..] → [b.., x.., y..], of `x` and `y` dimensions.
 bool exchangesGroups(ir::TransposeOp transpose, size_t batch, size_t x, size_t y);
 
+// Where a dimension of its operand, whole, is in what an op makes that moves elements only (a
+// reshape, slice or transpose); nothing for other ops, and where it joins the dimension with
+// others.
+std::optional<int64_t> movedDim(mlir::Operation* op, int64_t dim);
+
 // Whether floats lead from a parameter to the value, so that training may want its cotangent.
 bool dependsOnParameter(mlir::Value value);
 

@@ -11,7 +11,9 @@ class Oriel_RaisePass<string name> : Pass<name, "::mlir::func::FuncOp"> {
 def RaiseLinear : Oriel_RaisePass<"oriel-raise-linear"> {
   let summary = "Linear layers with their bias and their weight as stored";
   let description = [{
-    Also where the weight is one of several dimensions, which an einsum transposes and merges.
+    Also where the weight is one of several dimensions, which an einsum transposes and merges; and
+    convolutions of patches that lie side by side, or are one for each sample, as patch embeddings
+    are.
 
     ```mlir
     %t = oriel.transpose %w {permutation = array<i64: 1, 0>}

@@ -50,14 +50,11 @@ using Origins = llvm::SmallVector<std::pair<int64_t, int64_t>>;
 // The same dimensions in what an op makes that moves elements only; nothing for other ops, and
 // where it joins one with others.
 std::optional<Origins> movedBy(mlir::Operation* op, const Origins& origins) {
-  if (!llvm::isa<ir::ReshapeOp, ir::SliceOp, ir::TransposeOp>(op)) return std::nullopt;
-  ir::ShardingRule rule = llvm::cast<ir::ShardableOpInterface>(op).getShardingRule();
   Origins moved;
   for (auto [dim, origin] : origins) {
-    const ir::FactorList& factors = rule.operands.front()[dim];
-    auto found = llvm::find(rule.results.front(), factors);
-    if (factors.size() != 1 || found == rule.results.front().end()) return std::nullopt;
-    moved.emplace_back(found - rule.results.front().begin(), origin);
+    std::optional<int64_t> place = movedDim(op, dim);
+    if (!place) return std::nullopt;
+    moved.emplace_back(*place, origin);
   }
   return moved;
 }

@@ -68,10 +68,98 @@ struct AbsorbBias : mlir::OpRewritePattern<ir::AddOp> {
   }
 };
 
+// Whether this dimension is the last one, or becomes it in all that transposes, splits and slices
+// make of the value.
+bool becomesLast(Value value, int64_t dim) {
+  if (dim + 1 == tensorType(value).getRank()) return true;
+  return !value.use_empty() && llvm::all_of(value.getUsers(), [&](mlir::Operation* user) {
+    std::optional<int64_t> moved = movedDim(user, dim);
+    return moved && becomesLast(user->getResult(0), *moved);
+  });
+}
+
+// conv(x, w, b) of patches that lie side by side → linear(patches, w, b), one product in place of
+// one for each sample. Where a sample has several patches the result is transposed, so only if what
+// follows wants the channels last anyway.
+struct ConvOfPatches : mlir::OpRewritePattern<ir::ConvOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ConvOp op, PatternRewriter& rewriter) const override {
+    mlir::RankedTensorType input = tensorType(op.getInput()), weight = tensorType(op.getWeight());
+    llvm::ArrayRef<int64_t> kernel = weight.getShape().drop_front(2);
+    llvm::ArrayRef<int64_t> result = op.getType().getShape();
+    const int64_t samples = result[0], channels = result[1];
+    const int64_t patches = ir::elementCount(result.drop_front(2));
+    auto isOne = [](int64_t dilation) { return dilation == 1; };
+    if (op.getGroup() != 1 || !llvm::all_of(op.getDilations(), isOne) ||
+        llvm::any_of(op.getPads(), [](int64_t pad) { return pad != 0; })) {
+      return rewriter.notifyMatchFailure(op, "padded, dilated or grouped");
+    }
+    for (auto [size, stride, count] :
+         llvm::zip_equal(kernel, op.getStrides(), result.drop_front(2))) {
+      if (count != 1 && stride != size) {
+        return rewriter.notifyMatchFailure(op, "patches overlap, or leave gaps");
+      }
+    }
+    if (input.getNumElements() == 0 || op.getType().getNumElements() == 0) {
+      return rewriter.notifyMatchFailure(op, "no patches");
+    }
+    if (patches > 1 && !becomesLast(op.getResult(), 1)) {
+      return rewriter.notifyMatchFailure(op, "its channels stay before its positions");
+    }
+    mlir::Location loc = op.getLoc();
+    // [b, c, d..] → [b, c, e, k, ..] → [b, e.., c, k..].
+    llvm::SmallVector<int64_t> limits{samples, input.getDimSize(1)}, split = limits;
+    llvm::SmallVector<int64_t> permutation{0}, within{1};
+    for (auto [size, count] : llvm::zip_equal(kernel, result.drop_front(2))) {
+      limits.push_back(size * count);
+      permutation.push_back(split.size());
+      within.push_back(split.size() + 1);
+      split.append({count, size});
+    }
+    llvm::append_range(permutation, within);
+    Value x = op.getInput();
+    if (llvm::ArrayRef<int64_t>(limits) != input.getShape()) {
+      llvm::SmallVector<int64_t> starts(limits.size(), 0), strides(limits.size(), 1);
+      x = ir::SliceOp::create(rewriter, loc, x, starts, limits, strides);
+    }
+    if (patches > 1) {
+      x = ir::ReshapeOp::create(rewriter, loc, input.clone(split), x);
+      x = ir::TransposeOp::create(rewriter, loc, x, permutation);
+    }
+    // [b, e.., c k..] and [b, e.., o].
+    llvm::SmallVector<int64_t> rows{samples};
+    if (patches > 1) llvm::append_range(rows, result.drop_front(2));
+    rows.push_back(weight.getNumElements() / channels);
+    x = ir::ReshapeOp::create(rewriter, loc, input.clone(rows), x);
+    Value w = ir::ReshapeOp::create(rewriter, op.getWeight().getLoc(),
+                                    weight.clone({channels, rows.back()}), op.getWeight());
+    Value y = ir::LinearOp::create(rewriter, loc, x, w, op.getBias(), /*transpose_weight=*/true);
+    if (patches == 1) {
+      rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), y);
+      return success();
+    }
+    // Positions that are merged are so before the transpose, which then meets another.
+    for (mlir::Operation* user : llvm::make_early_inc_range(op->getUsers())) {
+      auto merge = llvm::dyn_cast<ir::ReshapeOp>(user);
+      llvm::SmallVector<int64_t> merged{samples, patches, channels};
+      if (!merge || merge.getType() != op.getType().clone({samples, channels, patches})) continue;
+      rewriter.setInsertionPoint(merge);
+      Value last = ir::ReshapeOp::create(rewriter, merge.getLoc(), op.getType().clone(merged), y);
+      rewriter.replaceOpWithNewOp<ir::TransposeOp>(merge, last, llvm::ArrayRef<int64_t>{0, 2, 1});
+    }
+    llvm::SmallVector<int64_t> first{0, static_cast<int64_t>(result.size()) - 1};
+    for (int64_t d = 2; d < static_cast<int64_t>(result.size()); ++d) first.push_back(d - 1);
+    rewriter.setInsertionPoint(op);
+    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, y, first);
+    return success();
+  }
+};
+
 struct RaiseLinear : impl::RaiseLinearBase<RaiseLinear> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<AbsorbBias, AbsorbWeightTranspose>(&getContext());
+    patterns.add<AbsorbBias, AbsorbWeightTranspose, ConvOfPatches>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

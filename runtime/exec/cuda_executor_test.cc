@@ -35,6 +35,7 @@ std::shared_ptr<Backend> CountingBackend(int64_t rank) {
     };
     counting->cuGraphInstantiate = [](CUgraphExec* made, CUgraph graph, unsigned long long flags) {
       ++recordings;
+      EXPECT_EQ(flags, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
       return TestDriver().cuGraphInstantiate(made, graph, flags);
     };
     return counting;

@@ -299,6 +299,11 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
     return ExplainDeviceMemory(created.status(), *program, *free);
   }
   ORIEL_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor, std::move(created));
+  // Ranks that share a device: what sets libraries up may wait for all of it, which would spoil
+  // what another rank records meanwhile.
+  if (executor_options.backend != nullptr && world != nullptr) {
+    ORIEL_RETURN_IF_ERROR(world->Barrier());
+  }
   RankContext context;
   context.plan = &job.plan;
   context.rank = rank;

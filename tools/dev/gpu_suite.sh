@@ -1,27 +1,29 @@
 #!/usr/bin/env bash
 # Tests and times Oriel on a machine with NVIDIA GPUs that has nothing else of it: no MLIR, no MPI, no packages.
 #
-#   tools/dev/gpu_suite.sh pack [--bin DIR] [--dry] FOLDER   here: puts binaries, libraries, plans and data into FOLDER, below 60 MiB
-#   FOLDER/gpu_suite.sh run [--parts LIST] [--minutes N] [--keep DIR] [--dry]   there: runs all, in some minutes
+#   tools/dev/gpu_suite.sh pack [--bin DIR] [--dry] FOLDER   here: puts binaries, libraries, plans and data into FOLDER, below 40 MiB
+#   FOLDER/gpu_suite.sh run [--parts LIST] [--minutes N] [--out DIR] [--keep DIR] [--dry]   there: runs all, in some minutes
 #
 # `pack` takes what was built (default: build/dev/bin). The folder needs the glibc that `pack` names, a driver for CUDA 13 and, for
 # what uses them, cuBLASLt 13, cuDNN 9 and NCCL, which are looked for where the toolkit and PyTorch's packages have them, too; other
 # libraries are in it. The benchmark of training steps needs python3, and its baselines PyTorch.
 #
-# `run` prints a line per case and writes gpu_suite.json beside itself, whose `kernels` and `training` go into bench/results; the
-# exit code is 0 if every case has passed, 1 if one has failed, 4 if time was short for some, 3 if there is no device. Parts, all by default:
+# `run` prints a line per case and writes, behind each, gpu_suite.json and what the cases said (gpu_suite_logs.tar.gz) into --out, or
+# beside itself. The report's `kernels` and `training` go into bench/results. The exit code is 0 if every case has passed, 1 if one has
+# failed, 4 if time was short for some, 3 if there is no device. Parts, all by default:
 #   tests    the backend, kernels against their references, communicators' conformance
 #   train    tiny models against the host, on 1, 2 and 4 ranks
 #   nccl     whether NCCL takes several ranks on one GPU: no failure if it does not
 #   kernels  each kernel against what the memory or a product gives
 #   bench    training steps of full-size models against PyTorch's (of some: bench=llava_2b,llava_7b)
-# --minutes N ends all then (default: 8), --keep DIR leaves there what the cases wrote, and --dry runs on the
-# emulator what was packed with --dry, a few small cases: it tests this script.
+# --minutes N ends all then (default: 8; the benchmark of all models takes longer: run it by itself), --keep DIR leaves there what the
+# cases wrote, and --dry runs on the emulator what was packed with --dry, a few small cases: it tests this script.
 set -euo pipefail
 
-limit_mib=60
+# Where sources and folder travel together, they may have 64.
+limit_mib=40
 die() { printf 'gpu_suite: error: %s\n' "$1" >&2; exit "${2:-1}"; }
-usage() { sed -n '2,20s/^# \{0,1\}//p' "$0"; exit "$1"; }
+usage() { sed -n '2,22s/^# \{0,1\}//p' "$0"; exit "$1"; }
 
 # ---- pack ----
 
@@ -163,7 +165,8 @@ pack() {
   pack_benchmark "$dry"
 
   glibc_needed >"$stage/glibc"
-  tar -C "$stage" -czf "$folder/payload.tar.gz" bin lib plans data bench cases.tsv glibc
+  # The kernels' machine code is in several binaries, farther apart than gzip looks back.
+  tar -C "$stage" -c bin lib plans data bench cases.tsv glibc | xz --lzma2=preset=3,dict=128MiB >"$folder/payload.tar.xz"
   cp "$0" "$folder/gpu_suite.sh" 2>/dev/null || cp tools/dev/gpu_suite.sh "$folder/gpu_suite.sh"
   kib="$(du -sk "$folder" | cut -f1)"
   ((kib <= limit_mib * 1024)) || die "$folder has $((kib / 1024)) MiB, more than $limit_mib"
@@ -250,7 +253,7 @@ train_case() {
 
 # Two processes that NCCL takes for two machines, so that it goes over the loopback network.
 shared_gpu_case() {
-  local model=$1 precision=$2 name=$3 rank pids=()
+  local model=$1 precision=$2 name=$3 rank found pids=()
   local plan=${model}_${precision}_adamw_$name reference=${model}_${precision}_adamw_1
   local out=out/${plan}_shared
   train_once "$model" "$precision" adamw 1 || return 1
@@ -263,9 +266,10 @@ shared_gpu_case() {
     pids+=($!)
   done
   for rank in 0 1; do
-    wait "${pids[$rank]}" || { wait || true; echo "does not work: two ranks on one GPU over NCCL (out/log says why)"; return 0; }
+    wait "${pids[$rank]}" || { wait || true; echo "does not work: two ranks on one GPU over NCCL (above: why)"; return 0; }
   done
-  echo "works: $(compare "$precision" adamw "$out" "out/$reference" 1)"
+  found="$(compare "$precision" adamw "$out" "out/$reference" 1)" || { echo "wrong numbers: $found"; return 1; }
+  echo "works: $found"
 }
 
 bench_case() {
@@ -277,11 +281,30 @@ bench_case() {
     --library-path "$of_binaries" --out "out/training_$1.json" ${dry[@]+"${dry[@]}"} "$1"
 }
 
+# A process for each suite: behind a fault of a kernel, all that follows in its process fails.
+gtest_case() {
+  local binary=bin/$1 filter=$2 suite said suites=0 tests=0 failed=""
+  export ORIEL_CUDA_TEST_DEVICE=gpu
+  [[ -z "$dry_run" ]] || ORIEL_CUDA_TEST_DEVICE=emulator
+  for suite in $("$binary" --gtest_list_tests --gtest_filter="$filter" | sed -n 's/^\([^ ]*\)\.\( .*\)\{0,1\}$/\1/p'); do
+    suites=$((suites + 1))
+    said="$("$binary" --gtest_brief=1 --gtest_filter="$suite.*" 2>&1)" || failed+=" $suite"
+    printf '%s\n' "$said"
+    tests=$((tests + $(printf '%s\n' "$said" | sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' | tail -n 1) + 0))
+  done
+  ((suites > 0)) || { echo "no tests: $binary $filter"; return 1; }
+  echo "$tests tests of $suites suites have passed${failed:+; failed:$failed}"
+  [[ -z "$failed" ]]
+}
+
+# Seconds that a case may take: far more than it should, so that one that hangs leaves the others their time.
+seconds_of() { case "$1" in gtest) echo 240 ;; bench) echo 450 ;; *) echo 120 ;; esac; }
+
 run_case() {
   local kind=$1
   shift
   case "$kind" in
-    gtest) ORIEL_CUDA_TEST_DEVICE=$([[ -n "$dry_run" ]] && echo emulator || echo gpu) "bin/$1" --gtest_brief=1 --gtest_filter="$2" ;;
+    gtest) gtest_case "$@" ;;
     train) train_case "$@" ;;
     shared_gpu) shared_gpu_case "$@" ;;
     kernels) bin/oriel_cuda_kernels_bench --json out/kernels.json ${dry_run:+--emulate --tiny} ;;
@@ -312,16 +335,13 @@ enter() {
   export LD_LIBRARY_PATH
   LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$(cuda_folders)"
   [[ -z "$dry_run" ]] || export ORIEL_CUDA_PLUGIN="$PWD/bin/liboriel_cuda_emulated.so"
-  # Those that programs see, which are not all of the machine's.
-  gpus="$(bin/oriel-run --doctor 2>/dev/null | grep '^ok  CUDA devices' | grep -o '(sm_' | wc -l || true)"
-  ((gpus > 0)) || gpus=1
 }
 
 # In a shell of its own, so that `timeout` can end it.
 run_one() {
-  dry_run=$1
-  enter "$2"
-  shift 2
+  dry_run=$1 gpus=$2
+  enter "$3"
+  shift 3
   run_case "$@"
 }
 
@@ -331,6 +351,12 @@ check_glibc() {
   have="$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d' ' -f2)"
   [[ "$(printf '%s\n' "$needed" "${have:-0}" | sort -V | head -n 1)" == "$needed" ]] \
     || die "the binaries need glibc $needed, and this machine has ${have:-another C library}; pack on an older system"
+}
+
+unpack() {
+  if command -v xz >/dev/null; then tar -C "$2" -xJf "$1"; else
+    python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$1" "$2" || die "unpacking needs xz or python3"
+  fi
 }
 
 # {"name": .., ..} of several files, by what stands between PREFIX and .json in their names.
@@ -348,12 +374,28 @@ json_of_files() {
   printf '}'
 }
 
+# What is known so far; a run that is cut off leaves it.
+write_report() {
+  {
+    printf '{\n  "date": "%s",\n  "dry_run": %s,\n  "gpu": "%s",\n' "$(date +%F)" "$([[ -n "$dry_run" ]] && echo true || echo false)" \
+      "$(json_text "$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null)")"
+    printf '  "passed": %d,\n  "failed": %d,\n  "skipped": %d,\n  "doctor": "%s",\n  "cases": [%s\n  ],\n' \
+      "$passed" "$failed" "$skipped" "$(json_text "$doctor")" "$results"
+    printf '  "kernels": '
+    if [[ -e "$work/out/kernels.json" ]]; then cat "$work/out/kernels.json"; else echo null; fi
+    printf '  , "training": %s\n}\n' "$(json_of_files "$work/out/training_")"
+  } >"$report.part"
+  mv "$report.part" "$report"
+  ! compgen -G "$work/out/*.log" >/dev/null || (cd "$work/out" && tar -czf "$logs.part" -- *.log && mv "$logs.part" "$logs")
+}
+
 run() {
-  local keep="" here work parts=tests,train,nccl,kernels,bench minutes=8 only=""
+  local keep="" here work out="" report logs holder="" parts=tests,train,nccl,kernels,bench minutes=8 only=""
   dry_run=""
   while (($#)); do
     case "$1" in
       --keep) keep="${2:?--keep needs a folder}"; shift 2 ;;
+      --out) out="${2:?--out needs a folder}"; shift 2 ;;
       --parts) parts="${2:?--parts needs a list}"; shift 2 ;;
       --minutes) minutes="${2:?--minutes needs a number}"; shift 2 ;;
       --dry) dry_run=yes; shift ;;
@@ -363,25 +405,41 @@ run() {
   if [[ "$parts" == *bench=* ]]; then only=",${parts#*bench=}," parts="${parts%%=*}"; fi
   [[ "$parts" =~ ^(tests|train|nccl|kernels|bench)(,(tests|train|nccl|kernels|bench))*$ ]] || die "--parts takes some of tests,train,nccl,kernels,bench" 2
   here="$(cd "$(dirname "$0")" && pwd)"
-  [[ -f "$here/payload.tar.gz" ]] || die "$here holds no payload.tar.gz; make the folder with: tools/dev/gpu_suite.sh pack FOLDER"
+  [[ -f "$here/payload.tar.xz" ]] || die "$here holds no payload.tar.xz; make the folder with: tools/dev/gpu_suite.sh pack FOLDER"
+  out="${out:-$here}"
+  mkdir -p "$out"
+  report="$(cd "$out" && pwd)/gpu_suite.json"
+  logs="${report%.json}_logs.tar.gz"
+  # Those of an earlier run are not this one's.
+  rm -f "$report" "$logs"
   work="${keep:-$(mktemp -d)}"
   mkdir -p "$work"
   work="$(cd "$work" && pwd)"
+  # shellcheck disable=SC2064  # what they are now
   [[ -n "$keep" ]] || trap "rm -rf '$work'" EXIT
-  tar -C "$work" -xzf "$here/payload.tar.gz"
-  mkdir -p "$work/out"
+  unpack "$here/payload.tar.xz" "$work"
+  rm -rf "$work/out"
+  mkdir "$work/out"
   check_glibc "$work"
 
-  local doctor
-  if ! doctor="$(enter "$work"; bin/oriel-run --doctor --device cuda 2>&1)"; then
-    printf '%s\n' "$doctor"
-    [[ "$doctor" != *"Illegal instruction"* ]] || die "these binaries are for another processor: pack a build of the preset cuda"
-    # The emulator is no machine's.
-    [[ -n "$dry_run" ]] || die "no device: see above what is missing" 3
-  fi
+  local doctor code=0 gpus
+  doctor="$(enter "$work"; bin/oriel-run --doctor --device cuda 2>&1)" || code=$?
+  ((code != 132)) || die "these binaries are for another processor: pack a build of the preset cuda"
   printf '%s\n\n' "$doctor"
+  # The emulator is no machine's.
+  ((code == 0)) || [[ -n "$dry_run" ]] || die "no device: see above what is missing" 3
+  # Those that programs see, which are not all of the machine's.
+  gpus="$(grep '^ok  CUDA devices' <<<"$doctor" | grep -o '(sm_' | wc -l || true)"
+  ((gpus > 0)) || gpus=1
+  # While one process has the driver open, it does not start anew for each of the others.
+  if [[ -z "$dry_run" ]] && command -v nvidia-smi >/dev/null; then
+    nvidia-smi -l 60 >/dev/null 2>&1 </dev/null &
+    holder=$!
+    # shellcheck disable=SC2064
+    if [[ -n "$keep" ]]; then trap "kill $holder 2>/dev/null || true" EXIT; else trap "kill $holder 2>/dev/null || true; rm -rf '$work'" EXIT; fi
+  fi
 
-  local passed=0 failed=0 skipped=0 part name kind arguments begin started left code seconds status detail results=""
+  local passed=0 failed=0 skipped=0 part name kind arguments begin started left limit seconds status detail results=""
   started="$(now)"
   while IFS=$'\t' read -r part name kind arguments; do
     [[ ",$parts," == *",$part,"* ]] || continue
@@ -393,34 +451,38 @@ run() {
       printf '%-7s %8s  %-28s %s\n' skipped "" "$name" "--minutes $minutes have passed"
       continue
     fi
+    limit="$(seconds_of "$kind")"
+    ((limit <= left)) || limit=$left
     # shellcheck disable=SC2086  # arguments are words
-    (set -f; timeout -k 5 "$left" bash "$0" case "$dry_run" "$work" "$kind" $arguments) >"$work/out/log" 2>&1 </dev/null || {
+    (set -f; timeout -k 5 "$limit" bash "$0" case "$dry_run" "$gpus" "$work" "$kind" $arguments) >"$work/out/log" 2>&1 </dev/null || {
       code=$? status=failed
-      ((code != 124 && code != 137)) || printf 'ended, since --minutes %s have passed\n' "$minutes" >>"$work/out/log"
+      if ((code == 124 || code == 137)); then
+        if ((limit == left)); then
+          status=cut
+          echo "ended, since --minutes $minutes have passed" >>"$work/out/log"
+        else
+          echo "ended after $limit s, far more than it should take" >>"$work/out/log"
+        fi
+      fi
     }
     seconds="$(awk -v a="$begin" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }')"
     detail="$(tail -n 1 "$work/out/log")"
-    if [[ "$status" == passed ]]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+    case "$status" in passed) passed=$((passed + 1)) ;; failed) failed=$((failed + 1)) ;; cut) skipped=$((skipped + 1)) ;; esac
     printf '%-7s %6s s  %-28s %s\n' "$status" "$seconds" "$name" "$detail"
     if [[ "$status" == failed ]]; then
-      sed 's/^/    /' "$work/out/log" | tail -n 20
+      # The first failure says most.
+      sed 's/^/    /' "$work/out/log" | awk 'NR <= 25 { print; next } { last[NR % 15] = $0 }
+        END { if (NR > 40) print "    .."; for (i = NR > 40 ? NR - 14 : 26; i <= NR; i++) print last[i % 15] }'
     elif [[ "$part" == kernels || "$part" == bench || "$part" == nccl ]]; then
       sed 's/^/    /' "$work/out/log"
     fi
-    cp "$work/out/log" "$work/out/${name// /_}.log"
+    mv "$work/out/log" "$work/out/${name// /_}.log"
     results+="${results:+,}
     {\"part\": \"$part\", \"name\": \"$(json_text "$name")\", \"status\": \"$status\", \"seconds\": $seconds, \"detail\": \"$(json_text "$detail")\"}"
+    write_report
   done <"$work/cases.tsv"
-  {
-    printf '{\n  "date": "%s",\n  "dry_run": %s,\n  "gpu": "%s",\n' "$(date +%F)" "$([[ -n "$dry_run" ]] && echo true || echo false)" \
-      "$(json_text "$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null)")"
-    printf '  "passed": %d,\n  "failed": %d,\n  "skipped": %d,\n  "doctor": "%s",\n  "cases": [%s\n  ],\n' \
-      "$passed" "$failed" "$skipped" "$(json_text "$doctor")" "$results"
-    printf '  "kernels": '
-    if [[ -e "$work/out/kernels.json" ]]; then cat "$work/out/kernels.json"; else echo null; fi
-    printf '  , "training": %s\n}\n' "$(json_of_files "$work/out/training_")"
-  } >"$here/gpu_suite.json"
-  echo "$passed passed, $failed failed, $skipped skipped; $here/gpu_suite.json"
+  [[ -e "$report" ]] || write_report
+  echo "$passed passed, $failed failed, $skipped skipped; $report"
   ((failed == 0)) || exit 1
   ((skipped == 0)) || exit 4
 }

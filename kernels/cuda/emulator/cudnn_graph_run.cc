@@ -309,7 +309,7 @@ absl::Status RunOperation(const Descriptor& operation, const std::vector<const V
 }
 
 // The strides of a tensor that is not in memory: those that are said, if they have a place for each
-// element and none between, as a reshape needs them; else they mean nothing, and it is row-major.
+// element, as a reshape needs them; else they mean nothing, and it is row-major.
 std::vector<int64_t> VirtualStrides(const std::vector<int64_t>& dims,
                                     const std::vector<int64_t>& strides) {
   std::vector<size_t> order;
@@ -318,13 +318,13 @@ std::vector<int64_t> VirtualStrides(const std::vector<int64_t>& dims,
   }
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return strides[a] < strides[b]; });
-  int64_t expected = 1;
-  bool dense = true;
+  int64_t least = 1;
+  bool apart = true;
   for (size_t d : order) {
-    dense = dense && strides[d] == expected;
-    expected *= dims[d];
+    apart = apart && strides[d] >= least;
+    least = strides[d] * dims[d];
   }
-  if (dense) return strides;
+  if (apart) return strides;
   std::vector<int64_t> row_major(dims.size(), 1);
   for (size_t d = dims.size() - 1; d > 0; --d) row_major[d - 1] = row_major[d] * dims[d];
   return row_major;

@@ -141,8 +141,21 @@ cudnnStatus_t SetAttribute(cudnnBackendDescriptor_t to, cudnnBackendAttributeNam
 int64_t EngineOf(const Descriptor& engine) {
   return engine.Value<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1);
 }
-int64_t WorkspaceOf(int64_t engine) {
-  return engine == kHugeEngine ? int64_t{1} << 44 : kWorkspace;
+// An engine's for its graph. Gradients of attention, which have more products than two, take the
+// largest of what lies between, in two bytes: as on Hopper.
+int64_t WorkspaceOf(const Descriptor& engine) {
+  if (EngineOf(engine) == kHugeEngine) return int64_t{1} << 44;
+  const auto graph = engine.One(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+  int64_t products = 0, between = 0;
+  for (const auto& op : graph->attributes.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).descriptors) {
+    products += op->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
+  }
+  std::map<int64_t, GraphTensor> tensors;
+  if (products <= 2 || !TensorsOf(*graph, &tensors).ok()) return kWorkspace;
+  for (const auto& [id, tensor] : tensors) {
+    if (tensor.is_virtual) between = std::max(between, tensor.span());
+  }
+  return kWorkspace + 2 * between;
 }
 // The engine of an engine configuration, or of a plan.
 std::shared_ptr<const Descriptor> EngineBehind(const Descriptor& descriptor) {
@@ -227,8 +240,7 @@ cudnnStatus_t GetAttribute(cudnnBackendDescriptor_t of, cudnnBackendAttributeNam
       return Give<int64_t>({EngineOf(descriptor)}, requested, count, elements);
     case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-      return Give<int64_t>({WorkspaceOf(EngineOf(*EngineBehind(descriptor)))}, requested, count,
-                           elements);
+      return Give<int64_t>({WorkspaceOf(*EngineBehind(descriptor))}, requested, count, elements);
     case CUDNN_ATTR_ENGINECFG_SHARED_MEMORY_USED:
       return Give<int32_t>({48 << 10}, requested, count, elements);
     default:
@@ -320,16 +332,19 @@ cudnnStatus_t Execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
     }
     memory[id] = address;
   }
-  if (!IsEmulatedMemory(workspace, kWorkspace)) {
+  const int64_t workspace_bytes = WorkspaceOf(*engine);
+  if (!IsEmulatedMemory(workspace, workspace_bytes)) {
     return Fail(CUDNN_STATUS_BAD_PARAM, "the workspace is not in memory");
   }
   const CUresult result =
       EnqueueEmulated(reinterpret_cast<Handle*>(handle)->stream, "cudnnBackendExecute", [=](bool) {
-        std::memset(workspace, 0xa5, kWorkspace);
+        std::memset(workspace, 0xa5, workspace_bytes);
         std::map<int64_t, std::vector<char>> values = by_value;
         std::map<int64_t, void*> all = memory;
         for (auto& [id, bytes] : values) all[id] = bytes.data();
-        return RunGraph(*graph, tensors, all).ok() ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
+        const absl::Status run = RunGraph(*graph, tensors, all);
+        if (!run.ok()) std::fprintf(stderr, "emulated cuDNN: %s\n", run.ToString().c_str());
+        return run.ok() ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
       });
   if (result != CUDA_SUCCESS) return Fail(CUDNN_STATUS_EXECUTION_FAILED, EmulatorError());
   return CUDNN_STATUS_SUCCESS;

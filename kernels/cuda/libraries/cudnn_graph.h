@@ -79,11 +79,15 @@ class CudnnGraph {
 };
 
 // The graph of the device for it, made when it is first asked for: only engines that give the same
-// bits each time, with a workspace of at most kCudnnMaxWorkspace. Unimplemented, with the reason,
+// bits each time, with a workspace of at most CudnnMaxWorkspace(). Unimplemented, with the reason,
 // if cuDNN has none, is missing, or Oriel is built without cudnn-frontend.
-inline constexpr int64_t kCudnnMaxWorkspace = int64_t{2} << 30;
 absl::StatusOr<std::shared_ptr<CudnnGraph>> MakeCudnnGraph(const CudnnGraphSpec& spec,
                                                            Device& device);
+
+// In bytes. Much more than what an engine should take, since it counts as memory in use, too.
+// Tests change it.
+int64_t CudnnMaxWorkspace();
+void SetCudnnMaxWorkspace(int64_t bytes);
 
 // What cuDNN needs to know of a device that is not there, in its own words (JSON).
 struct AbsentDevice {

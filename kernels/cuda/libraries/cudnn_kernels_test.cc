@@ -80,6 +80,56 @@ TEST_F(CudnnKernelsTest, OneRow) {
   EXPECT_THAT(Dispatched(AttentionGrad(2, 128)), HasSubstr("): MakeCudnnAttentionGrad\n"));
 }
 
+// The gradient in pieces of the workspace that is allowed, of samples or of one sample's heads: the
+// values are those of the whole.
+TEST_F(CudnnKernelsTest, GradientsInPieces) {
+  using kernels::testing::RunKernel;
+  using kernels::testing::Tensor;
+  constexpr int64_t kBatch = 4, kHeads = 6, kGroups = 2, kRows = 64, kKeys = 128, kDepth = 16;
+  constexpr double kGroupBytes = 3.0 * kRows * kKeys * 2;
+  const int64_t usual = CudnnMaxWorkspace();
+  for (const bool sequence_first : {false, true}) {
+    const auto shape = [&](int64_t heads, int64_t rows) {
+      return sequence_first ? Shape{kBatch, rows, heads, kDepth}
+                            : Shape{kBatch, heads, rows, kDepth};
+    };
+    const Tensor q = Tensor::Random(DType::kBF16, shape(kHeads, kRows), 1);
+    const Tensor k = Tensor::Random(DType::kBF16, shape(kGroups, kKeys), 2);
+    const Tensor v = Tensor::Random(DType::kBF16, shape(kGroups, kKeys), 3);
+    const Tensor dy = Tensor::Random(DType::kBF16, shape(kHeads, kRows), 4);
+    const Shape mask_shape =
+        sequence_first ? Shape{1, kHeads, 1, kKeys} : Shape{kBatch, 1, kRows, kKeys};
+    const Tensor mask = Tensor::Random(DType::kBF16, mask_shape, 5);
+    const kernels::testing::Attributes attributes = {{"scale", 0.25},
+                                                     {"sequence_first", int64_t{sequence_first}}};
+    const std::vector<Tensor> made =
+        RunKernel("attention", {q, k, v, mask}, {q.spec(), {DType::kF32, {kBatch, kHeads, kRows}}},
+                  attributes);
+    const auto gradients = [&](int64_t workspace) {
+      SetCudnnMaxWorkspace(workspace);
+      const std::vector<Tensor> operands = {dy, q, k, v, made[0], made[1], mask};
+      KernelSpec spec{"attention_grad", {}, {q.spec(), k.spec(), v.spec()}, attributes};
+      for (const Tensor& operand : operands) spec.operands.push_back(operand.spec());
+      EXPECT_THAT(Dispatched(spec), HasSubstr("): MakeCudnnAttentionGrad\n"));
+      auto results = RunKernel("attention_grad", operands, spec.results, attributes);
+      SetCudnnMaxWorkspace(usual);
+      return results;
+    };
+    const std::vector<Tensor> whole = gradients(usual);
+    // Two samples, then one, then one group of a sample.
+    for (const double groups : {5.0, 2.5, 1.2}) {
+      const std::vector<Tensor> pieces = gradients(groups * kGroupBytes + 8192);
+      for (size_t i = 0; i < whole.size(); ++i) {
+        SCOPED_TRACE(absl::StrCat(groups, ", result ", i));
+        kernels::testing::ExpectClose(pieces[i], whole[i].values(), 2);
+      }
+    }
+  }
+  SetCudnnMaxWorkspace(1000);
+  EXPECT_THAT(Dispatched(AttentionGrad(64, 128)), HasSubstr("MakeAttentionGrad (not: "));
+  SetCudnnMaxWorkspace(usual);
+}
+
 TEST_F(CudnnKernelsTest, MasksOverTilesThatAreNotFull) {
   const auto masked_grad = [](int64_t keys) {
     KernelSpec spec = AttentionGrad(64, keys);
@@ -175,7 +225,7 @@ TEST_F(CudnnKernelsTest, EnginesAreChosen) {
   const auto graph = MakeCudnnGraph(SmallConv(8), *device_);
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_THAT((*graph)->engine(), HasSubstr("eng2"));
-  EXPECT_LE((*graph)->workspace_bytes(), kCudnnMaxWorkspace);
+  EXPECT_LE((*graph)->workspace_bytes(), CudnnMaxWorkspace());
   EXPECT_GE((*graph)->workspace_bytes(), 4096);
 }
 

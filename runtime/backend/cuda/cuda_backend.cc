@@ -210,7 +210,9 @@ class CudaBackend final : public Backend {
     CUgraph graph = nullptr;
     ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuStreamEndCapture, streams_[0], &graph));
     CUgraphExec exec = nullptr;
-    const absl::Status status = ORIEL_CUDA(driver_, cuGraphInstantiate, &exec, graph, 0);
+    // Else all of it would have the priority of computing.
+    const absl::Status status = ORIEL_CUDA(driver_, cuGraphInstantiate, &exec, graph,
+                                           CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
     driver_.cuGraphDestroy(graph);
     ORIEL_RETURN_IF_ERROR(status);
     return std::make_unique<CudaRecording>(driver_, exec);

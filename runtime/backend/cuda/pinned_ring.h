@@ -41,7 +41,8 @@ class PinnedRing {
 
   const kernels::cuda::Driver& driver_;
   const int64_t piece_bytes_;
-  std::array<Piece, 2> pieces_;
+  // The inputs of a microbatch wait for none that the one before it still has to read.
+  std::array<Piece, 8> pieces_;
   size_t next_ = 0;
 };
 

@@ -34,7 +34,7 @@ void Watchdog::Watch(std::string what, std::function<bool()> done, std::function
   watched->done = std::move(done);
   watched->release = std::move(release);
   watched->part = std::move(part);
-  watched->deadline = Clock::now() + options_.timeout;
+  watched->begin = Clock::now();
   std::lock_guard<std::mutex> lock(mutex_);
   watched_.push_back(std::move(watched));
 }
@@ -84,7 +84,8 @@ absl::Status Watchdog::Find() {
   for (const auto& [number, check] : checks_) ORIEL_RETURN_IF_ERROR(check());
   const Clock::time_point now = Clock::now();
   for (const std::shared_ptr<Watched>& watched : watched_) {
-    if (watched->over || now <= watched->deadline) continue;
+    // What is behind others on a stream begins when they have ended.
+    if (watched->over || now <= std::max(watched->begin, last_end_) + options_.timeout) continue;
     const double seconds = std::chrono::duration<double>(options_.timeout).count();
     const std::string part = watched->part ? watched->part() : "";
     return absl::DeadlineExceededError(
@@ -109,6 +110,7 @@ void Watchdog::AskDevice() {
   }
   if (!any) return;
   std::lock_guard<std::mutex> lock(mutex_);
+  last_end_ = Clock::now();
   watched_.erase(std::remove_if(watched_.begin(), watched_.end(),
                                 [](const auto& watched) { return watched->over.load(); }),
                  watched_.end());

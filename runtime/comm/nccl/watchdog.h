@@ -42,9 +42,10 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Watches something until done() is true, which the second thread asks. Past the time: the
-  // failure DeadlineExceeded, "`what` has not ended within .. s", where part() may then give what
-  // of it has not, instead (or ""); it must not wait. `release` is called when it is over.
+  // Watches something until done() is true, which the second thread asks. When it does not end in
+  // time, nor anything else that is watched: the failure DeadlineExceeded, "`what` has not ended
+  // within .. s", where part() may then give what of it has not, instead (or ""); it must not wait.
+  // `release` is called when it is over.
   void Watch(std::string what, std::function<bool()> done, std::function<void()> release,
              std::function<std::string()> part = nullptr);
   // Asks for failures until it is removed. Must not wait for the device.
@@ -62,7 +63,7 @@ class Watchdog {
     std::function<bool()> done;
     std::function<void()> release;
     std::function<std::string()> part;
-    Clock::time_point deadline;
+    Clock::time_point begin;
     std::atomic<bool> over{false};
   };
 
@@ -77,6 +78,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable stopping_changed_;
   std::vector<std::shared_ptr<Watched>> watched_;
+  Clock::time_point last_end_ = Clock::time_point::min();  // of anything that was watched
   std::map<int64_t, std::function<absl::Status()>> checks_;
   int64_t next_check_ = 0;
   bool stopping_ = false;

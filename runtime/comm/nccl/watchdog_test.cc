@@ -90,6 +90,29 @@ TEST(Watchdog, WhatEndsInTimeIsNoFailure) {
   EXPECT_EQ(report.count, 0);
 }
 
+// The host puts a whole step on a stream: the time of what is last begins when the rest has ended.
+TEST(Watchdog, WhatIsBehindOthersHasItsTime) {
+  Report report;
+  {
+    Watchdog watchdog(Fast(report));
+    std::atomic<int> ended{0};
+    for (int i = 0; i < 6; ++i) {
+      watchdog.Watch(
+          "it", [&ended, i] { return i < ended; }, [] {});
+    }
+    for (int i = 0; i < 5; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      ORIEL_EXPECT_OK(watchdog.status());
+      ++ended;
+    }
+    // Now nothing ends.
+    WaitFor(watchdog);
+    EXPECT_THAT(watchdog.status(), StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                            HasSubstr("it has not ended within 0.1 s")));
+  }
+  EXPECT_EQ(report.count, 1);
+}
+
 // A driver that does not answer while the host is stuck in it.
 TEST(Watchdog, LooksWhileTheDeviceDoesNotAnswer) {
   Report report;
