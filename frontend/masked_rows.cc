@@ -40,7 +40,7 @@ class AllRows {
   // chooses.
   std::string of(StringRef value) {
     value = masks_.skipCopies(value);
-    constexpr int kDeepest = 1000;  // of computations; recursion is bounded
+    constexpr int kDeepest = 300;  // of computations; recursion is bounded
     auto [known, isNew] = made_.try_emplace(value);
     if (!isNew || depth_ == kDeepest) {
       return known->second;

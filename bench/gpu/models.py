@@ -22,8 +22,8 @@ def attend(q, k, v, heads, causal, rotary=None):
 
 
 def token_loss(logits, labels):
-    """Position i predicts the label of i + 1."""
-    return F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
+    """Position i predicts the label of i + 1, and the last one nothing: logits without it would be a copy."""
+    return F.cross_entropy(logits.flatten(0, 1), F.pad(labels[:, 1:], (0, 1), value=-100).flatten(), ignore_index=-100)
 
 
 class Gpt2Block(nn.Module):

@@ -11,6 +11,7 @@ memory is halved. Prints one JSON object:
     step_ms       median wall time of the timed steps, each until the device is done
     batch         samples of a step
     peak_allocated_mb, peak_reserved_mb   by PyTorch's allocator, MiB
+    in_use_mb     of the device's memory, MiB, by whomever: behind the timed steps, before the profiler
     outside       share of a step without any kernel, by PyTorch's profiler (GPU only)
     warmup_s      time of the untimed first steps (compilation included)
     losses        of the first step and the last one
@@ -134,6 +135,8 @@ def train(args, figures, batch_size, device):
     if device.type == "cuda":
         result["peak_allocated_mb"] = round(torch.cuda.max_memory_allocated(device) / 2**20)
         result["peak_reserved_mb"] = round(torch.cuda.max_memory_reserved(device) / 2**20)
+        free, total = torch.cuda.mem_get_info(device)
+        result["in_use_mb"] = round((total - free) / 2**20)
         result["outside"], result["attention"] = profile(step, device)
     return result
 

@@ -139,19 +139,27 @@ struct ConvOfPatches : mlir::OpRewritePattern<ir::ConvOp> {
       rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), y);
       return success();
     }
+    // [b, e.., o] → [b, o, e..].
+    auto channelsFirst = [&](mlir::Operation* replaced, Value last) {
+      llvm::SmallVector<int64_t> permutation{0, tensorType(last).getRank() - 1};
+      for (int64_t d = 1; d < permutation[1]; ++d) permutation.push_back(d);
+      rewriter.replaceOpWithNewOp<ir::TransposeOp>(replaced, last, permutation);
+    };
     // Positions that are merged are so before the transpose, which then meets another.
     for (mlir::Operation* user : llvm::make_early_inc_range(op->getUsers())) {
       auto merge = llvm::dyn_cast<ir::ReshapeOp>(user);
-      llvm::SmallVector<int64_t> merged{samples, patches, channels};
-      if (!merge || merge.getType() != op.getType().clone({samples, channels, patches})) continue;
+      if (!merge) continue;
+      llvm::ArrayRef<int64_t> shape = merge.getType().getShape();
+      if (shape.size() < 2 || shape.take_front(2) != result.take_front(2)) continue;
+      llvm::SmallVector<int64_t> last{samples};
+      llvm::append_range(last, shape.drop_front(2));
+      last.push_back(channels);
       rewriter.setInsertionPoint(merge);
-      Value last = ir::ReshapeOp::create(rewriter, merge.getLoc(), op.getType().clone(merged), y);
-      rewriter.replaceOpWithNewOp<ir::TransposeOp>(merge, last, llvm::ArrayRef<int64_t>{0, 2, 1});
+      channelsFirst(merge,
+                    ir::ReshapeOp::create(rewriter, merge.getLoc(), op.getType().clone(last), y));
     }
-    llvm::SmallVector<int64_t> first{0, static_cast<int64_t>(result.size()) - 1};
-    for (int64_t d = 2; d < static_cast<int64_t>(result.size()); ++d) first.push_back(d - 1);
     rewriter.setInsertionPoint(op);
-    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, y, first);
+    channelsFirst(op, y);
     return success();
   }
 };

@@ -446,7 +446,9 @@ TEST_F(TrainerTest, PlanWithoutEval) {
   RankContext context;
   context.plan = &plan;
   context.executor = &executor;
-  EXPECT_THAT(Evaluate(context, nullptr, ""),
+  absl::StatusOr<ShardIndex> eval = ShardIndex::Read(folder_ / "eval");
+  ASSERT_TRUE(eval.ok()) << eval.status();
+  EXPECT_THAT(Evaluate(context, std::make_shared<const ShardIndex>(*std::move(eval)), ""),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no eval segment")));
 }
 

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import tarfile
 import unittest
 
 from oriel_testing import BIN, ENVIRONMENT, SOURCE, OrielTestCase
@@ -21,7 +22,7 @@ class GpuSuiteTest(OrielTestCase):
         result = self.script(SCRIPT, "pack", "--bin", BIN, packed)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertRegex(result.stdout, r"packed [1-9]\d* cases into .*, \d+ MiB")
-        self.assertLess(sum(file.stat().st_size for file in packed.iterdir()), 60 << 20)
+        self.assertLess(sum(file.stat().st_size for file in packed.iterdir()), 40 << 20)
         self.assertIn("is not empty", self.script(SCRIPT, "pack", "--bin", BIN, packed).stderr)
 
         # Nothing of this checkout is needed there; and devices, if there are any, are hidden.
@@ -46,12 +47,16 @@ class GpuSuiteTest(OrielTestCase):
         packed = self.folder / "packed"
         result = self.script(SCRIPT, "pack", "--bin", BIN, "--dry", packed)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        result = self.script(packed / "gpu_suite.sh", "run", "--dry")
+        out = self.folder / "out"
+        result = self.script(packed / "gpu_suite.sh", "run", "--dry", "--out", out)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("initial values               4 tests of 1 suites have passed\n", result.stdout)
         self.assertRegex(result.stdout, r"\n5 passed, 0 failed, 0 skipped; ")
         self.assertRegex(result.stdout, r"llava_tiny f32 1 .*losses within .*; parameters behind SGD within .* of the host's\n")
         self.assertRegex(result.stdout, r"llava_tiny f32 dp2 .*losses within .*; parameters behind SGD within .* of one rank's\n")
-        report = json.loads((packed / "gpu_suite.json").read_text())
+        report = json.loads((out / "gpu_suite.json").read_text())
+        with tarfile.open(out / "gpu_suite_logs.tar.gz") as logs:
+            self.assertIn("training_llava_tiny.log", logs.getnames())
         self.assertTrue(report["dry_run"])
         self.assertEqual({case["part"] for case in report["cases"]}, {"tests", "train", "kernels", "bench"})
         self.assertGreater(len(report["kernels"]["kernels"]), 30)
@@ -60,11 +65,20 @@ class GpuSuiteTest(OrielTestCase):
             self.assertGreater(contestants[name]["kernels_ms"], 0)
             self.assertGreater(contestants[name]["tokens_per_second"], 0)
 
-        # One part alone; and a case that fails is counted.
-        (packed / "gpu_suite.sh").write_text((packed / "gpu_suite.sh").read_text().replace("loss_bound=1e-", "loss_bound=-1"))
-        result = self.script(packed / "gpu_suite.sh", "run", "--dry", "--parts", "train")
-        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-        self.assertIn("\n0 passed, 2 failed, 0 skipped; ", result.stdout)
+        # One part alone; and a case that fails is counted, as is one that takes too long. One for which no time is left
+        # is skipped.
+        script = (packed / "gpu_suite.sh").read_text()
+        for change, parts, minutes, code, counts in (
+                (("loss_bound=1e-", "loss_bound=-1"), "train", "8", 1, "0 passed, 2 failed, 0 skipped"),
+                (("*) echo 120", "*) echo 1"), "kernels", "8", 1, "0 passed, 1 failed, 0 skipped"),
+                (("", ""), "kernels", "0.03", 4, "0 passed, 0 failed, 1 skipped"),
+                (("", ""), "tests", "0", 4, "0 passed, 0 failed, 1 skipped")):
+            self.assertIn(change[0], script)
+            (packed / "gpu_suite.sh").write_text(script.replace(*change) if change[0] else script)
+            result = self.script(packed / "gpu_suite.sh", "run", "--dry", "--parts", parts, "--minutes", minutes)
+            self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+            self.assertIn(f"\n{counts}; ", result.stdout)
+            self.assertEqual(json.loads((packed / "gpu_suite.json").read_text())["failed"], int(counts.split()[2]))
 
     def test_comparison_of_two_runs(self):
         """`run` compares with this binary."""

@@ -277,7 +277,8 @@ bench_case() {
   command -v python3 >/dev/null || { echo "left out: no python3"; return 0; }
   # Only Oriel's binaries get its libraries.
   [[ -z "$dry_run" ]] || dry=(--dry-run --contestants oriel oriel_generated oriel_fused_loss --steps 2)
-  LD_LIBRARY_PATH="$library_path_before" python3 -B bench/train_step.py --folder bench/packed --bin bin \
+  # A contestant of the largest model takes some minutes.
+  LD_LIBRARY_PATH="$library_path_before" python3 -B bench/train_step.py --folder bench/packed --bin bin --timeout 400 \
     --library-path "$of_binaries" --out "out/training_$1.json" ${dry[@]+"${dry[@]}"} "$1"
 }
 
@@ -458,7 +459,7 @@ run() {
       code=$? status=failed
       if ((code == 124 || code == 137)); then
         if ((limit == left)); then
-          status=cut
+          status="cut"
           echo "ended, since --minutes $minutes have passed" >>"$work/out/log"
         else
           echo "ended after $limit s, far more than it should take" >>"$work/out/log"

@@ -89,6 +89,20 @@ func.func @patches(%x: tensor<2x3x8x12xf32>, %w: tensor<5x3x4x4xf32>, %b: tensor
 
 // -----
 
+// Frames and rows of patches of a video, of which the latter alone are merged.
+// CHECK-LABEL: func.func @some_positions_merged
+// CHECK: %[[Y:.*]] = oriel.linear {{.*}} -> tensor<2x2x2x2x5xf32>
+// CHECK-NEXT: %[[R:.*]] = oriel.reshape %[[Y]] : (tensor<2x2x2x2x5xf32>) -> tensor<2x2x4x5xf32>
+// CHECK-NEXT: return %[[R]]
+func.func @some_positions_merged(%x: tensor<2x3x4x4x4xf32>, %w: tensor<5x3x2x2x2xf32>) -> tensor<2x2x4x5xf32> {
+  %0 = oriel.conv %x, %w {strides = array<i64: 2, 2, 2>, pads = array<i64: 0, 0, 0, 0, 0, 0>, dilations = array<i64: 1, 1, 1>} : (tensor<2x3x4x4x4xf32>, tensor<5x3x2x2x2xf32>) -> tensor<2x5x2x2x2xf32>
+  %1 = oriel.reshape %0 : (tensor<2x5x2x2x2xf32>) -> tensor<2x5x2x4xf32>
+  %2 = oriel.transpose %1 {permutation = array<i64: 0, 2, 3, 1>} : (tensor<2x5x2x4xf32>) -> tensor<2x2x4x5xf32>
+  return %2 : tensor<2x2x4x5xf32>
+}
+
+// -----
+
 // Without merging positions; pixels that no patch reaches are left out.
 // CHECK-LABEL: func.func @rest_of_pixels
 // CHECK-SAME: (%[[X:.*]]: tensor<2x3x9x14xf32>
