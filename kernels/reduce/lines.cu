@@ -2,10 +2,10 @@
 //
 // Numbers: argmax and topk compare elements as they are: the larger (smaller) first, NaN as the
 // largest, equal ones by ascending index; so the order is total, and argmax is topk of one. cumsum
-// adds in double or uint64, in order.
+// adds in double or uint64: short lines in order, of long ones kEach elements, then over warps.
 // Selection: a group per line finds one place after the other, each the first in order behind the
-// last one: k passes over the line, for small k. cumsum: a thread per line; not fast, for masks.
-// remaining_from: a group per row reads all of it.
+// last one: k passes over the line, for small k. cumsum: a thread per line, or of long lines a
+// block per few of them. remaining_from: a group per row reads all of it.
 #include "kernels/cuda/piece.cuh"
 #include "kernels/cuda/rows.cuh"
 #include "kernels/reduce/reduce_args.h"
@@ -93,9 +93,13 @@ __device__ void Select(const LineArgs& args, const S* x, I* y) {
   }
 }
 
+// What sums of T are taken in.
+template <typename T>
+using Sum = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+
 template <typename T>
 __device__ void Cumsum(const LineArgs& args, const T* x, T* y) {
-  using A = std::conditional_t<std::is_floating_point_v<T>, double, uint64_t>;
+  using A = Sum<T>;
   for (int64_t line = GlobalThread(); line < args.lines; line += GlobalThreads()) {
     const int64_t start = line / args.inner * args.n * args.inner + line % args.inner;
     A sum = 0;
@@ -104,6 +108,57 @@ __device__ void Cumsum(const LineArgs& args, const T* x, T* y) {
       const A next = sum + static_cast<A>(x[at]);
       y[at] = static_cast<T>(args.exclusive != 0 ? sum : next);
       sum = next;
+    }
+  }
+}
+
+// A block takes `columns` lines side by side, and of each as many elements at a time as its threads
+// hold, kEach that follow each other. In a warp, lanes that are `columns` apart are of one line.
+template <typename T>
+__device__ void CumsumOfLongLines(const LineArgs& args, const T* x, T* y) {
+  using A = Sum<T>;
+  constexpr int kEach = 4;
+  __shared__ A sums[kCumsumThreads / kWarpThreads][kWarpThreads];  // of each warp's lines
+  const int columns = args.columns;
+  const int lane = static_cast<int>(threadIdx.x) % kWarpThreads;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpThreads;
+  const int64_t across = (args.inner + columns - 1) / columns;
+  const int64_t at_a_time = kCumsumThreads / columns * kEach;
+  const int64_t own = static_cast<int64_t>(threadIdx.x) / columns * kEach;
+  for (int64_t block = blockIdx.x; block < args.lines / args.inner * across; block += gridDim.x) {
+    const int64_t column = block % across * columns + lane % columns;
+    const int64_t start = block / across * args.n * args.inner + column;
+    const auto offset = [&](int64_t i) {
+      return start + (args.reverse != 0 ? args.n - 1 - i : i) * args.inner;
+    };
+    A before = 0;
+    for (int64_t first = own; first < args.n + own; first += at_a_time) {
+      A values[kEach], sum = 0;
+      for (int i = 0; i < kEach; ++i) {
+        const bool is_there = column < args.inner && first + i < args.n;
+        values[i] = is_there ? static_cast<A>(x[offset(first + i)]) : A(0);
+        sum += values[i];
+      }
+      for (int lanes = columns; lanes < kWarpThreads; lanes *= 2) {
+        const A other = __shfl_up_sync(kWholeWarp, sum, lanes);
+        if (lane >= lanes) sum += other;
+      }
+      A running = __shfl_up_sync(kWholeWarp, sum, columns);
+      if (lane < columns) running = 0;
+      __syncthreads();  // what stands there has been read
+      if (lane >= kWarpThreads - columns) sums[warp][lane % columns] = sum;
+      __syncthreads();
+      for (int i = 0; i < kCumsumThreads / kWarpThreads; ++i) {
+        if (i == warp) running += before;
+        before += sums[i][lane % columns];
+      }
+      for (int i = 0; i < kEach; ++i) {
+        const A next = running + values[i];
+        if (column < args.inner && first + i < args.n) {
+          y[offset(first + i)] = static_cast<T>(args.exclusive != 0 ? running : next);
+        }
+        running = next;
+      }
     }
   }
 }
@@ -134,9 +189,13 @@ __device__ void RemainingFrom(const RemainingArgs& args, const S* x, const S* va
 #define ORIEL_SELECT_KERNELS(S, type)        \
   ORIEL_SELECT_KERNEL(S, type, int64_t, i64) \
   ORIEL_SELECT_KERNEL(S, type, int32_t, i32)
-#define ORIEL_CUMSUM_KERNEL(T, type)                                                   \
-  ORIEL_CUDA_KERNEL(256, oriel_cumsum_##type, const LineArgs args, const T* x, T* y) { \
-    Cumsum(args, x, y);                                                                \
+#define ORIEL_CUMSUM_KERNEL(T, type)                                                              \
+  ORIEL_CUDA_KERNEL(kCumsumThreads, oriel_cumsum_##type, const LineArgs args, const T* x, T* y) { \
+    Cumsum(args, x, y);                                                                           \
+  }                                                                                               \
+  ORIEL_CUDA_KERNEL(kCumsumThreads, oriel_cumsum_long_##type, const LineArgs args, const T* x,    \
+                    T* y) {                                                                       \
+    CumsumOfLongLines(args, x, y);                                                                \
   }
 #define ORIEL_REMAINING_KERNEL(S, type)                                                           \
   ORIEL_CUDA_KERNEL(kMaxGroup, oriel_remaining_from_##type, const RemainingArgs args, const S* x, \

@@ -14,7 +14,7 @@ namespace {
 LineArgs LinesOf(const KernelSpec& spec, int64_t dim) {
   const TensorSpec& x = spec.operands[0];
   const int64_t inner = SizeOf(x.shape, dim + 1, x.rank());
-  return LineArgs{SizeOf(x.shape, 0, dim) * inner, x.shape[dim], inner, 0, 0, 0, 0};
+  return LineArgs{SizeOf(x.shape, 0, dim) * inner, x.shape[dim], inner, 0, 0, 0, 0, 1};
 }
 
 absl::StatusOr<KernelFn> MakeSelect(const KernelSpec& spec, Device& device, const LineArgs& args) {
@@ -71,12 +71,18 @@ absl::StatusOr<KernelFn> MakeCumsum(const KernelSpec& spec, Device& device) {
   LineArgs args = LinesOf(spec, dim);
   ORIEL_ASSIGN_OR_RETURN(args.exclusive, FlagOr(spec, "exclusive", false));
   ORIEL_ASSIGN_OR_RETURN(args.reverse, FlagOr(spec, "reverse", false));
-  ORIEL_ASSIGN_OR_RETURN(const Function function,
-                         FindTyped(spec, device, "oriel_cumsum", {x.dtype}));
-  const Grid blocks = BlocksFor(device, args.lines, 256);
+  constexpr int64_t kLong = 32;
+  const bool is_long = args.n >= kLong && args.lines > 0;
+  while (is_long && args.columns < 32 && args.columns < args.inner) args.columns *= 2;
+  ORIEL_ASSIGN_OR_RETURN(
+      const Function function,
+      FindTyped(spec, device, is_long ? "oriel_cumsum_long" : "oriel_cumsum", {x.dtype}));
+  const int64_t across = (args.inner + args.columns - 1) / args.columns;
+  const Grid blocks = is_long ? BlocksFor(device, args.lines / args.inner * across, 1)
+                              : BlocksFor(device, args.lines, kCumsumThreads);
   return KernelFn([=](const KernelArgs& launch) {
     if (args.lines * args.n == 0) return absl::OkStatus();
-    return function.Launch(blocks, {256}, StreamOf(launch), args, launch.operands[0],
+    return function.Launch(blocks, {kCumsumThreads}, StreamOf(launch), args, launch.operands[0],
                            launch.results[0]);
   });
 }

@@ -104,7 +104,7 @@ __device__ Compute<R> Finish(const ReduceArgs& args, A total) {
 template <int kWidth, int kTotals, typename S, typename Op>
 __device__ void AddPacks(Op op, const S* from, int64_t stride, int count,
                          Accumulator<S> (&totals)[kTotals]) {
-  constexpr int kTurn = 4;
+  [[maybe_unused]] constexpr int kTurn = 4;  // emulated, nothing is unrolled
 #pragma unroll kTurn
   for (int j = 0; j < count; ++j, from += stride) {
     Compute<S> values[kWidth];

@@ -29,7 +29,9 @@ struct LineArgs {
   int64_t k;                   // topk: how many
   int32_t largest;             // topk
   int32_t exclusive, reverse;  // cumsum
+  int32_t columns;             // cumsum of long lines: those of a block, a power of 2 up to 32
 };
+inline constexpr int kCumsumThreads = 256;
 
 // Rows in each of which a value is looked for.
 struct RemainingArgs {

@@ -197,10 +197,11 @@ TEST(ReduceTest, DimensionsOutsideAreInvalid) {
 
 TEST(ScanTest, Cumsum) {
   for (DType dtype : {DType::kF32, DType::kF64, DType::kI64, DType::kI32}) {
-    for (int64_t dim : {0, 1, 2}) {
+    const std::pair<Shape, int64_t> cases[] = {
+        {{20, 50, 40}, 0}, {{20, 50, 40}, 1}, {{20, 50, 40}, 2}, {{2, 2600}, 1}, {{2, 300, 5}, 1}};
+    for (const auto& [shape, dim] : cases) {
       for (int flags = 0; flags < 4; ++flags) {
         const bool exclusive = flags & 1, reverse = flags & 2;
-        const Shape shape = {20, 50, 40};
         const Tensor x = Tensor::Random(dtype, shape, 3, -3, 4);
         const std::vector<double> in = x.values();
         std::vector<double> expected(in.size());
@@ -220,6 +221,23 @@ TEST(ScanTest, Cumsum) {
                                {"reverse", int64_t{reverse}}})[0],
                     expected);
       }
+    }
+  }
+}
+
+TEST(ScanTest, CumsumOfWhatIsNotFinite) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  std::vector<double> in(200, 1);
+  in[50] = kInf;
+  in[120] = -kInf;
+  const Tensor x({DType::kF32, {200}}, in);
+  const std::vector<double> y =
+      RunKernel("cumsum", {x}, {x.spec()}, {{"dim", int64_t{0}}})[0].values();
+  for (int i = 0; i < 200; ++i) {
+    if (i < 120) {
+      EXPECT_EQ(y[i], i < 50 ? i + 1 : kInf) << i;
+    } else {
+      EXPECT_TRUE(std::isnan(y[i])) << i;
     }
   }
 }
