@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/common/checks.h"
+#include "kernels/linear/gemm.h"
 
 namespace oriel::kernels {
 
@@ -57,6 +58,15 @@ absl::StatusOr<ConvShape> ConvShape::Make(const KernelSpec& spec, const TensorSp
     return Malformed(spec, "the output's batch or channels don't fit");
   }
   return shape;
+}
+
+absl::Status CheckConvTypes(const KernelSpec& spec) {
+  const DType dtype = spec.operands[0].dtype;
+  for (size_t i = 1; i < spec.operands.size(); ++i) {
+    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, dtype, spec.operands[i].shape));
+  }
+  const TensorSpec& result = spec.results[0];
+  return CheckResult(spec, 0, SumType(dtype, result.dtype), result.shape);
 }
 
 }  // namespace oriel::kernels

@@ -8,7 +8,8 @@
 // Dense row-major, one to three spatial dimensions, results are assigned. Each
 // sample and group is unfolded into patches (im2col) in scratch memory, so that
 // the rest is a matrix product: by oneDNN for f32 and bf16, by loops for f64. The
-// gradient of the weight is summed over samples in order. Sums of bf16 products are
+// gradient of the weight is summed over samples in order. Where each channel has weights
+// of its own (depthwise), rows are added instead. Sums of bf16 products are
 // taken in f32, and rounded once where the result is bf16.
 #ifndef ORIEL_KERNELS_CONV_CONV_H_
 #define ORIEL_KERNELS_CONV_CONV_H_
@@ -40,6 +41,9 @@ struct ConvShape {
   // Elements of one patch: of one group's channels under the kernel.
   int64_t patch() const { return group_channels() * Product(kernel); }
 };
+
+// The types of a launch, which its result may have in f32 if it sums products of bf16.
+absl::Status CheckConvTypes(const KernelSpec& spec);
 
 // Unfolds one group of one sample, [channels / group, d..], into patches [positions, patch];
 // what lies outside the input is 0.

@@ -19,16 +19,6 @@ constexpr int64_t kMaxPatches = int64_t{256} << 20;
 
 int64_t Aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-// The types of a launch, which its result may have in f32 if it sums products of bf16.
-absl::Status CheckTypes(const KernelSpec& spec) {
-  const DType dtype = spec.operands[0].dtype;
-  for (size_t i = 1; i < spec.operands.size(); ++i) {
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, dtype, spec.operands[i].shape));
-  }
-  const TensorSpec& result = spec.results[0];
-  return CheckResult(spec, 0, SumType(dtype, result.dtype), result.shape);
-}
-
 // What the three launches share.
 struct Conv {
   ConvShape shape;
@@ -124,7 +114,7 @@ struct PieceGemm {
 
 absl::StatusOr<KernelFn> MakeForward(const KernelSpec& spec, Device& device) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
-  ORIEL_RETURN_IF_ERROR(CheckTypes(spec));
+  ORIEL_RETURN_IF_ERROR(CheckConvTypes(spec));
   ORIEL_ASSIGN_OR_RETURN(const ConvShape s, ConvShape::Make(spec, spec.operands[0],
                                                             spec.operands[1], spec.results[0]));
   const bool has_bias = spec.operands.size() == 3;
@@ -182,7 +172,7 @@ absl::StatusOr<KernelFn> MakeForward(const KernelSpec& spec, Device& device) {
 
 absl::StatusOr<KernelFn> MakeInputGrad(const KernelSpec& spec, Device& device) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
-  ORIEL_RETURN_IF_ERROR(CheckTypes(spec));
+  ORIEL_RETURN_IF_ERROR(CheckConvTypes(spec));
   ORIEL_ASSIGN_OR_RETURN(const ConvShape s, ConvShape::Make(spec, spec.results[0], spec.operands[1],
                                                             spec.operands[0]));
   const DType dtype = spec.operands[0].dtype;
@@ -219,7 +209,7 @@ absl::StatusOr<KernelFn> MakeInputGrad(const KernelSpec& spec, Device& device) {
 
 absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec, Device& device) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
-  ORIEL_RETURN_IF_ERROR(CheckTypes(spec));
+  ORIEL_RETURN_IF_ERROR(CheckConvTypes(spec));
   ORIEL_ASSIGN_OR_RETURN(const ConvShape s, ConvShape::Make(spec, spec.operands[1], spec.results[0],
                                                             spec.operands[0]));
   const DType dtype = spec.operands[0].dtype;

@@ -13,16 +13,6 @@
 namespace oriel::kernels {
 namespace {
 
-// The types of a launch, which its result may have in f32 if it sums products of bf16.
-absl::Status CheckTypes(const KernelSpec& spec) {
-  const DType dtype = spec.operands[0].dtype;
-  for (size_t i = 1; i < spec.operands.size(); ++i) {
-    ORIEL_RETURN_IF_ERROR(CheckOperand(spec, i, dtype, spec.operands[i].shape));
-  }
-  const TensorSpec& result = spec.results[0];
-  return CheckResult(spec, 0, SumType(dtype, result.dtype), result.shape);
-}
-
 // The patches of one sample and group, and behind them `sums` elements of T, in the calling
 // thread's scratch memory.
 template <typename S, typename T>
@@ -101,7 +91,7 @@ absl::StatusOr<KernelFn> MakeForwardTyped(const KernelSpec& spec) {
 template <typename S, typename Gemm>
 absl::StatusOr<KernelFn> MakeForward(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 3, 1));
-  ORIEL_RETURN_IF_ERROR(CheckTypes(spec));
+  ORIEL_RETURN_IF_ERROR(CheckConvTypes(spec));
   if (spec.results[0].dtype == spec.operands[0].dtype) return MakeForwardTyped<S, S, Gemm>(spec);
   return MakeForwardTyped<S, Compute<S>, Gemm>(spec);
 }
@@ -111,7 +101,7 @@ template <typename S, typename Gemm>
 absl::StatusOr<KernelFn> MakeInputGrad(const KernelSpec& spec) {
   using T = Compute<S>;
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
-  ORIEL_RETURN_IF_ERROR(CheckTypes(spec));
+  ORIEL_RETURN_IF_ERROR(CheckConvTypes(spec));
   if (spec.results[0].dtype == DType::kBF16) {
     return Unsupported(spec, "oneDNN: gives the gradient of a bf16 input in f32");
   }
@@ -146,7 +136,7 @@ template <typename S, typename Gemm>
 absl::StatusOr<KernelFn> MakeWeightGrad(const KernelSpec& spec) {
   using T = Compute<S>;
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
-  ORIEL_RETURN_IF_ERROR(CheckTypes(spec));
+  ORIEL_RETURN_IF_ERROR(CheckConvTypes(spec));
   ORIEL_ASSIGN_OR_RETURN(const ConvShape s, ConvShape::Make(spec, spec.operands[1], spec.results[0],
                                                             spec.operands[0]));
   GemmShape product;

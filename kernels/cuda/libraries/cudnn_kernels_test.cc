@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class CudnnKernelsTest : public ::testing::Test {
  protected:
@@ -71,6 +72,14 @@ TEST_F(CudnnKernelsTest, RefusalsAreLogged) {
   KernelSpec masked = Attention(16, 32, 16);
   masked.operands.push_back({DType::kBF16, {1, 1, 16, 32}});
   expect(masked, "Bottom right causal mask");
+}
+
+TEST_F(CudnnKernelsTest, LargeAttentionWithoutItIsSaidOnce) {
+  EXPECT_THAT(Dispatched(Attention(32, 32, 12)), Not(HasSubstr("warning")));
+  EXPECT_THAT(Dispatched(Attention(16384, 16384, 12)),
+              HasSubstr("warning: attention(bf16[1, 4, 16384, 12], bf16[1, 2, 16384, 12], bf16[1, "
+                        "2, 16384, 12]) runs without tensor cores"));
+  EXPECT_THAT(Dispatched(Attention(16384, 16384, 20)), Not(HasSubstr("warning")));
 }
 
 TEST_F(CudnnKernelsTest, OneRow) {
@@ -156,7 +165,7 @@ TEST_F(CudnnKernelsTest, ConvolutionsOfBf16) {
                        {"pads", std::vector<int64_t>{0, 0, 0, 0}},
                        {"dilations", std::vector<int64_t>{1, 1}}}};
   };
-  EXPECT_THAT(Dispatched(conv(DType::kBF16, DType::kBF16)), HasSubstr("): MakeCudnnForward\n"));
+  EXPECT_THAT(Dispatched(conv(DType::kBF16, DType::kBF16)), HasSubstr("): MakeCudnnForward (not: depthwise"));
   EXPECT_THAT(Dispatched(conv(DType::kBF16, DType::kF32)), HasSubstr("rounds its results to bf16"));
   EXPECT_THAT(Dispatched(conv(DType::kF32, DType::kF32)), HasSubstr("cuDNN: taken for bf16"));
   KernelSpec biased = conv(DType::kBF16, DType::kBF16);
