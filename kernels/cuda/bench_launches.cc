@@ -249,6 +249,14 @@ void AddImages(const Sizes& s, std::vector<BenchLaunch>& launches) {
   Add(launches, {"conv", {image, weight, BF16({s.vision})}, {patches}, strided, flops});
   Add(launches, {"conv_weight_grad", {patches, image}, {weight}, strided, flops});
   Add(launches, {"conv_input_grad", {patches, weight}, {image}, strided, flops});
+  // Of each channel by itself, as state-space layers begin.
+  const TensorSpec channels = BF16({s.batch, s.hidden, s.length});
+  const TensorSpec taps = BF16({s.hidden, 1, 4});
+  const Attributes causal = {
+      {"strides", Ints{1}}, {"pads", Ints{3, 0}}, {"dilations", Ints{1}}, {"group", s.hidden}};
+  Add(launches, {"conv", {channels, taps, BF16({s.hidden})}, {channels}, causal});
+  Add(launches, {"conv_weight_grad", {channels, channels}, {{DType::kF32, taps.shape}}, causal});
+  Add(launches, {"conv_input_grad", {channels, taps}, {channels}, causal});
 
   const TensorSpec x = BF16({s.batch, s.length, s.hidden});
   const TensorSpec features = BF16({s.batch, s.patches(), s.hidden});

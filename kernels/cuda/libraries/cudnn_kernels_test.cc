@@ -165,7 +165,8 @@ TEST_F(CudnnKernelsTest, ConvolutionsOfBf16) {
                        {"pads", std::vector<int64_t>{0, 0, 0, 0}},
                        {"dilations", std::vector<int64_t>{1, 1}}}};
   };
-  EXPECT_THAT(Dispatched(conv(DType::kBF16, DType::kBF16)), HasSubstr("): MakeCudnnForward (not: depthwise"));
+  EXPECT_THAT(Dispatched(conv(DType::kBF16, DType::kBF16)),
+              HasSubstr("): MakeCudnnForward (not: depthwise"));
   EXPECT_THAT(Dispatched(conv(DType::kBF16, DType::kF32)), HasSubstr("rounds its results to bf16"));
   EXPECT_THAT(Dispatched(conv(DType::kF32, DType::kF32)), HasSubstr("cuDNN: taken for bf16"));
   KernelSpec biased = conv(DType::kBF16, DType::kBF16);
