@@ -28,7 +28,8 @@ struct Piece {
 // The piece of an operand, as it lies in the whole one.
 CudnnTensor Operand(const AttentionShape& s, const Piece& piece, int64_t heads, int64_t rows,
                     int64_t columns) {
-  const int64_t sample = heads * rows * columns, taken = heads / s.groups * piece.groups;
+  const int64_t sample = heads * rows * columns;
+  const int64_t taken = heads == s.groups ? piece.groups : s.heads_per_group() * piece.groups;
   CudnnTensor tensor{DType::kBF16, {piece.samples, taken, rows, columns}, {}};
   if (s.sequence_first) {
     tensor.strides = {sample, columns, heads * columns, 1};
@@ -104,7 +105,7 @@ struct Attention {
     Attention made;
     made.whole = {s.batch, s.groups};
     made.piece = piece;
-    made.heads_of_group = s.heads / s.groups;
+    made.heads_of_group = s.heads_per_group();
     SdpaGraph& graph = made.graph;
     graph.backward = backward;
     graph.query = Operand(s, piece, s.heads, s.queries, s.depth);
@@ -169,15 +170,20 @@ struct Attention {
     absl::StatusOr<Attention> made = Make(spec, s, /*backward=*/true, whole, device);
     if (!absl::IsUnimplemented(made.status())) return made;
     const int64_t most = CudnnMaxWorkspace();
-    const int64_t group = s.heads / s.groups * ((s.queries + 63) / 64 * 64) *
+    const int64_t group = s.heads_per_group() * ((s.queries + 63) / 64 * 64) *
                           ((s.keys + 127) / 128 * 128) * runtime::DTypeBytes(DType::kBF16);
-    // Beside what grows so an engine has a little more.
-    const int64_t groups = (most - most / 8) / group;
-    if (groups == 0 || groups >= s.batch * s.groups) return made;
-    const Piece piece = groups >= s.groups
-                            ? Piece{DivisorUpTo(groups / s.groups, s.batch), s.groups}
-                            : Piece{1, DivisorUpTo(groups, s.groups)};
-    return Make(spec, s, /*backward=*/true, piece, device);
+    // Of much less it is no reason to refuse.
+    if (s.batch * s.groups * group < most / 2) return made;
+    // An engine has a little more beside what grows so: how much is not known.
+    const int64_t fit = (most - most / 8) / group;
+    for (int64_t groups = std::min(fit, s.batch * s.groups - 1); groups > 0; groups /= 2) {
+      const Piece piece = groups >= s.groups
+                              ? Piece{DivisorUpTo(groups / s.groups, s.batch), s.groups}
+                              : Piece{1, DivisorUpTo(groups, s.groups)};
+      absl::StatusOr<Attention> pieces = Make(spec, s, /*backward=*/true, piece, device);
+      if (pieces.ok() || !absl::IsUnimplemented(pieces.status())) return pieces;
+    }
+    return made;
   }
 
   // Where the piece that begins at this sample and head lies in a tensor of the graph, in bytes.
@@ -192,11 +198,14 @@ struct Attention {
     if (piece == whole) return true;
     const int64_t samples = piece.samples % whole.samples, groups = piece.groups % whole.groups;
     const int64_t heads = groups * heads_of_group;
-    int64_t offsets = OffsetIn(graph.key, samples, groups) | OffsetIn(graph.value, samples, groups);
-    for (const CudnnTensor* tensor : {&graph.query, &graph.output, &graph.statistics}) {
-      offsets |= OffsetIn(*tensor, samples, heads);
+    int64_t offsets = 0;  // a bit of any of them
+    for (const CudnnTensor* tensor : {&graph.key, &graph.value}) {
+      offsets |= OffsetIn(*tensor, samples, 0) | OffsetIn(*tensor, 0, groups);
     }
-    if (graph.bias.has_value()) offsets |= OffsetInBias(samples, heads);
+    for (const CudnnTensor* tensor : {&graph.query, &graph.output, &graph.statistics}) {
+      offsets |= OffsetIn(*tensor, samples, 0) | OffsetIn(*tensor, 0, heads);
+    }
+    if (graph.bias.has_value()) offsets |= OffsetInBias(samples, 0) | OffsetInBias(0, heads);
     return offsets % 16 == 0;
   }
 

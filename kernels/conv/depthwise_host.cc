@@ -3,6 +3,8 @@
 //
 // f32 and bf16 are summed in f32, weights' gradients over rows and samples in f64.
 #include <algorithm>
+#include <type_traits>
+#include <vector>
 
 #include "kernels/common/bfloat16.h"
 #include "kernels/common/checks.h"

@@ -12,8 +12,8 @@ def RaiseLinear : Oriel_RaisePass<"oriel-raise-linear"> {
   let summary = "Linear layers with their bias and their weight as stored";
   let description = [{
     Also where the weight is one of several dimensions, which an einsum transposes and merges; and
-    convolutions of patches that lie side by side, or are one for each sample, as patch embeddings
-    are.
+    convolutions of patches that lie side by side, as patch embeddings are, if what follows wants
+    the channels last, or of one patch for each sample.
 
     ```mlir
     %t = oriel.transpose %w {permutation = array<i64: 1, 0>}

@@ -37,8 +37,9 @@ struct ReshapeBeforeLinear : mlir::OpRewritePattern<ir::ReshapeOp> {
     if (!flattened) return rewriter.notifyMatchFailure(op, "the input is not reshaped");
     Value reshaped =
         ir::ReshapeOp::create(rewriter, op.getLoc(), input.clone(shape), flattened.getInput());
-    rewriter.replaceOpWithNewOp<ir::LinearOp>(op, reshaped, linear.getWeight(), linear.getBias(),
-                                              linear.getTransposeWeight());
+    auto moved = ir::LinearOp::create(rewriter, linear.getLoc(), reshaped, linear.getWeight(),
+                                      linear.getBias(), linear.getTransposeWeight());
+    rewriter.replaceOp(op, moved);
     return success();
   }
 };

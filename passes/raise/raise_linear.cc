@@ -69,12 +69,13 @@ struct AbsorbBias : mlir::OpRewritePattern<ir::AddOp> {
 };
 
 // Whether this dimension is the last one, or becomes it in all that transposes, splits and slices
-// make of the value.
-bool becomesLast(Value value, int64_t dim) {
+// make of the value, at most `depth` behind each other.
+bool becomesLast(Value value, int64_t dim, int depth) {
   if (dim + 1 == tensorType(value).getRank()) return true;
-  return !value.use_empty() && llvm::all_of(value.getUsers(), [&](mlir::Operation* user) {
+  if (depth == 0 || value.use_empty()) return false;
+  return llvm::all_of(value.getUsers(), [&](mlir::Operation* user) {
     std::optional<int64_t> moved = movedDim(user, dim);
-    return moved && becomesLast(user->getResult(0), *moved);
+    return moved && becomesLast(user->getResult(0), *moved, depth - 1);
   });
 }
 
@@ -104,7 +105,8 @@ struct ConvOfPatches : mlir::OpRewritePattern<ir::ConvOp> {
     if (input.getNumElements() == 0 || op.getType().getNumElements() == 0) {
       return rewriter.notifyMatchFailure(op, "no patches");
     }
-    if (patches > 1 && !becomesLast(op.getResult(), 1)) {
+    constexpr int kDeepest = 20;
+    if (patches > 1 && !becomesLast(op.getResult(), 1, kDeepest)) {
       return rewriter.notifyMatchFailure(op, "its channels stay before its positions");
     }
     mlir::Location loc = op.getLoc();

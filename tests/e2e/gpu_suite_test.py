@@ -78,7 +78,13 @@ class GpuSuiteTest(OrielTestCase):
             result = self.script(packed / "gpu_suite.sh", "run", "--dry", "--parts", parts, "--minutes", minutes)
             self.assertEqual(result.returncode, code, result.stdout + result.stderr)
             self.assertIn(f"\n{counts}; ", result.stdout)
-            self.assertEqual(json.loads((packed / "gpu_suite.json").read_text())["failed"], int(counts.split()[2]))
+            report = json.loads((packed / "gpu_suite.json").read_text())
+            self.assertEqual(f"{report['passed']} passed, {report['failed']} failed, {report['skipped']} skipped", counts)
+        result = self.script(packed / "gpu_suite.sh", "run", "--dry", "--parts", "bench=llava_2bb")
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        self.assertIn("no model 'llava_2bb' is packed", result.stderr)
+        result = self.script(packed / "gpu_suite.sh", "run", "--dry", "--keep", packed)
+        self.assertIn("is not empty", result.stderr)
 
     def test_comparison_of_two_runs(self):
         """`run` compares with this binary."""

@@ -284,22 +284,23 @@ bench_case() {
 
 # A process for each suite: behind a fault of a kernel, all that follows in its process fails.
 gtest_case() {
-  local binary=bin/$1 filter=$2 suite said suites=0 tests=0 failed=""
+  local binary=bin/$1 filter=$2 suite suites=0 tests=0 failed=""
   export ORIEL_CUDA_TEST_DEVICE=gpu
   [[ -z "$dry_run" ]] || ORIEL_CUDA_TEST_DEVICE=emulator
   for suite in $("$binary" --gtest_list_tests --gtest_filter="$filter" | sed -n 's/^\([^ ]*\)\.\( .*\)\{0,1\}$/\1/p'); do
     suites=$((suites + 1))
-    said="$("$binary" --gtest_brief=1 --gtest_filter="$suite.*" 2>&1)" || failed+=" $suite"
-    printf '%s\n' "$said"
-    tests=$((tests + $(printf '%s\n' "$said" | sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' | tail -n 1) + 0))
+    echo "$suite"  # known, should it hang
+    "$binary" --gtest_brief=1 --gtest_filter="$suite.*" 2>&1 | tee out/suite || failed+=" $suite"
+    tests=$((tests + $(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' out/suite | tail -n 1) + 0))
   done
   ((suites > 0)) || { echo "no tests: $binary $filter"; return 1; }
   echo "$tests tests of $suites suites have passed${failed:+; failed:$failed}"
   [[ -z "$failed" ]]
 }
 
-# Seconds that a case may take: far more than it should, so that one that hangs leaves the others their time.
-seconds_of() { case "$1" in gtest) echo 240 ;; bench) echo 450 ;; *) echo 120 ;; esac; }
+# Seconds that a case may take: far more than it should, so that one that hangs leaves the others their time. A benchmark's runs have
+# a limit each.
+seconds_of() { case "$1" in gtest) echo 240 ;; bench) echo 86400 ;; *) echo 120 ;; esac; }
 
 run_case() {
   local kind=$1
@@ -415,6 +416,7 @@ run() {
   rm -f "$report" "$logs"
   work="${keep:-$(mktemp -d)}"
   mkdir -p "$work"
+  [[ -z "$(ls -A "$work")" || -f "$work/cases.tsv" ]] || die "--keep $work is not empty, nor what an earlier run left"
   work="$(cd "$work" && pwd)"
   # shellcheck disable=SC2064  # what they are now
   [[ -n "$keep" ]] || trap "rm -rf '$work'" EXIT
@@ -422,6 +424,10 @@ run() {
   rm -rf "$work/out"
   mkdir "$work/out"
   check_glibc "$work"
+  local model
+  for model in ${only//,/ }; do
+    cut -f 1,4 "$work/cases.tsv" | grep -q "^bench.$model\$" || die "--parts bench=..: no model '$model' is packed" 2
+  done
 
   local doctor code=0 gpus
   doctor="$(enter "$work"; bin/oriel-run --doctor --device cuda 2>&1)" || code=$?
@@ -457,7 +463,8 @@ run() {
     # shellcheck disable=SC2086  # arguments are words
     (set -f; timeout -k 5 "$limit" bash "$0" case "$dry_run" "$gpus" "$work" "$kind" $arguments) >"$work/out/log" 2>&1 </dev/null || {
       code=$? status=failed
-      if ((code == 124 || code == 137)); then
+      # What something else has killed ends before.
+      if [[ $code == 124 || $code == 137 ]] && below "$limit" "$(awk -v a="$begin" -v b="$(now)" 'BEGIN { print b - a + 0.1 }')"; then
         if ((limit == left)); then
           status="cut"
           echo "ended, since --minutes $minutes have passed" >>"$work/out/log"
@@ -482,7 +489,7 @@ run() {
     {\"part\": \"$part\", \"name\": \"$(json_text "$name")\", \"status\": \"$status\", \"seconds\": $seconds, \"detail\": \"$(json_text "$detail")\"}"
     write_report
   done <"$work/cases.tsv"
-  [[ -e "$report" ]] || write_report
+  write_report
   echo "$passed passed, $failed failed, $skipped skipped; $report"
   ((failed == 0)) || exit 1
   ((skipped == 0)) || exit 4

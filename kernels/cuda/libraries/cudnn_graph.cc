@@ -308,7 +308,8 @@ absl::StatusOr<std::shared_ptr<CudnnGraph>> MakeCudnnGraph(const CudnnGraphSpec&
   const absl::StatusOr<Library*> library = device.Attached<Library>(&Library::Open);
   // It is faster, not needed.
   if (!library.ok()) return absl::UnimplementedError(library.status().message());
-  const std::string key = std::visit([](const auto& s) { return KeyOf(s); }, spec);
+  const std::string key = absl::StrCat(CudnnMaxWorkspace(), ",",
+                                       std::visit([](const auto& s) { return KeyOf(s); }, spec));
   const auto found = (*library)->graphs.find(key);
   if (found != (*library)->graphs.end()) return found->second;
   const DeviceProperties& properties = device.properties();

@@ -14,8 +14,8 @@
 
 namespace oriel::runtime {
 
-// Two pieces of pinned memory in turn: while one is copied to or from the device, the host fills or
-// empties the other. For the thread in which the device is current.
+// Pieces of pinned memory in turn: while some are copied to or from the device, the host fills or
+// empties others. For the thread in which the device is current.
 class PinnedRing {
  public:
   static absl::StatusOr<std::unique_ptr<PinnedRing>> Create(const kernels::cuda::Driver& driver,
@@ -41,7 +41,7 @@ class PinnedRing {
 
   const kernels::cuda::Driver& driver_;
   const int64_t piece_bytes_;
-  // The inputs of a microbatch wait for none that the one before it still has to read.
+  // So many that inputs of a few pieces wait for none of the microbatch before.
   std::array<Piece, 8> pieces_;
   size_t next_ = 0;
 };
