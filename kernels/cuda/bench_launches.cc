@@ -249,6 +249,16 @@ void AddImages(const Sizes& s, std::vector<BenchLaunch>& launches) {
   Add(launches, {"conv", {image, weight, BF16({s.vision})}, {patches}, strided, flops});
   Add(launches, {"conv_weight_grad", {patches, image}, {weight}, strided, flops});
   Add(launches, {"conv_input_grad", {patches, weight}, {image}, strided, flops});
+  // Patches side by side as plans have them: their elements together, then a product of all.
+  const TensorSpec apart = BF16({s.batch, 3, s.side, s.patch, s.side, s.patch});
+  const TensorSpec together = BF16({s.batch, s.side, s.side, 3, s.patch, s.patch});
+  Add(launches, {"transpose", {apart}, {together}, {{"permutation", Ints{0, 2, 4, 1, 3, 5}}}});
+  const int64_t rows = s.batch * s.side * s.side, patch = 3 * s.patch * s.patch;
+  Add(launches, {"linear",
+                 {BF16({rows, patch}), BF16({s.vision, patch}), BF16({s.vision})},
+                 {BF16({rows, s.vision})},
+                 {{"transpose_weight", int64_t{1}}},
+                 flops});
   // Of each channel by itself, as state-space layers begin.
   const TensorSpec channels = BF16({s.batch, s.hidden, s.length});
   const TensorSpec taps = BF16({s.hidden, 1, 4});
