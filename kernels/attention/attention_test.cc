@@ -158,11 +158,12 @@ Reference Compute(const Case& c, double scale, const Values& q, const Values& k,
   return r;
 }
 
-// Runs both kernels, the gradient on the forward's own results. Numbers of bf16 have a logsumexp of
-// f32; their gradients see an output that is rounded, and are compared within `slack` roundings.
 struct Range {
   double low = -1, high = 1;
 };
+
+// Runs both kernels, the gradient on the forward's own results. Numbers of bf16 have a logsumexp of
+// f32; their gradients see an output that is rounded, and are compared within `slack` roundings.
 void Check(const Case& c, DType dtype, double scale, const Tensor* mask, double slack,
            Range queries = {}, Range keys = {}) {
   const DType computed = dtype == DType::kBF16 ? DType::kF32 : dtype;

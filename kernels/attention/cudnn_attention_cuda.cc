@@ -20,9 +20,6 @@ int64_t Aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 // How much of a launch a graph takes: some samples, or some groups of heads of one.
 struct Piece {
   int64_t samples, groups;
-  bool operator==(const Piece& other) const {
-    return samples == other.samples && groups == other.groups;
-  }
 };
 
 // The piece of an operand, as it lies in the whole one.
@@ -64,12 +61,6 @@ absl::Status CheckTaken(const KernelSpec& spec, const AttentionShape& s, DType d
   if (s.window > INT32_MAX || s.batch * s.heads * s.queries > INT32_MAX) {
     return Unsupported(spec, "cuDNN: more rows than 32 bits count");
   }
-  // cuDNN 9.13 reads outside of a larger one (openxla#36454).
-  const bool by_sample = s.mask_strides[0] != 0, by_head = s.mask_strides[1] != 0;
-  if (s.mask != AttentionShape::Mask::kNone &&
-      (by_sample ? s.batch : 1) * (by_head ? s.heads : 1) * s.queries * s.keys > INT32_MAX) {
-    return Unsupported(spec, "cuDNN: a mask of more elements than 32 bits count");
-  }
   return absl::OkStatus();
 }
 
@@ -91,9 +82,9 @@ absl::Status CheckGradIsRight(const KernelSpec& spec, const AttentionShape& s, D
 
 // What both directions share: the graph of a piece, and the bias that is made of the mask.
 struct Attention {
-  SdpaGraph graph;
-  Piece whole{}, piece{};
-  int64_t heads_of_group = 0;
+  AttentionShape shape{};  // of the whole
+  Piece piece{};
+  SdpaGraph graph{};
   std::shared_ptr<CudnnGraph> plan;
   Function make_bias;
   BiasLaunch bias{};
@@ -103,9 +94,8 @@ struct Attention {
   static absl::StatusOr<Attention> Make(const KernelSpec& spec, const AttentionShape& s,
                                         bool backward, const Piece& piece, Device& device) {
     Attention made;
-    made.whole = {s.batch, s.groups};
+    made.shape = s;
     made.piece = piece;
-    made.heads_of_group = s.heads_per_group();
     SdpaGraph& graph = made.graph;
     graph.backward = backward;
     graph.query = Operand(s, piece, s.heads, s.queries, s.depth);
@@ -119,7 +109,7 @@ struct Attention {
     graph.causal = s.causal;
     graph.window = s.window;
     if (s.mask != AttentionShape::Mask::kNone) {
-      ORIEL_RETURN_IF_ERROR(made.MakeBias(s, device));
+      ORIEL_RETURN_IF_ERROR(made.MakeBias(spec, device));
     }
     if (!made.PiecesAreAligned()) return Unsupported(spec, "cuDNN: pieces would not be aligned");
     absl::StatusOr<std::shared_ptr<CudnnGraph>> plan = MakeCudnnGraph(graph, device);
@@ -132,7 +122,8 @@ struct Attention {
   }
 
   // Rows and keys are written out where the mask is broadcast over them.
-  absl::Status MakeBias(const AttentionShape& s, Device& device) {
+  absl::Status MakeBias(const KernelSpec& spec, Device& device) {
+    const AttentionShape& s = shape;
     const bool wide = s.mask == AttentionShape::Mask::kFloat;
     const char* type = wide ? "f32" : s.mask == AttentionShape::Mask::kBool ? "bool" : "bf16";
     ORIEL_ASSIGN_OR_RETURN(make_bias, device.Find(absl::StrCat("oriel_attention_bias_", type)));
@@ -144,6 +135,10 @@ struct Attention {
       bias.sizes[d] = d >= 2 || s.mask_strides[d] != 0 ? full[d] : 1;
       bias_count *= bias.sizes[d];
       tensor.dims.push_back(bias.sizes[d]);
+    }
+    // cuDNN 9.13 reads outside of a larger one (openxla#36454).
+    if (bias_count > INT32_MAX) {
+      return Unsupported(spec, "cuDNN: a mask of more elements than 32 bits count");
     }
     if (bias.sizes[0] != 1) tensor.dims[0] = piece.samples;
     if (bias.sizes[1] != 1) tensor.dims[1] = graph.query.dims[1];
@@ -161,9 +156,9 @@ struct Attention {
     return absl::OkStatus();
   }
 
-  // The gradient in pieces that do with less of the workspace, which grows with rows times keys on
-  // some devices (Hopper: https://docs.nvidia.com/deeplearning/cudnn/frontend/latest/, the
-  // deterministic gradient of attention).
+  // The gradient, in pieces where the whole one would take too large a workspace: a deterministic
+  // one holds the slopes of all scores on Hopper, rounded up to tiles (the "dP workspace" of
+  // cudnn-frontend's scaled_dot_product_flash_attention.h).
   static absl::StatusOr<Attention> MakeGradInPieces(const KernelSpec& spec, const AttentionShape& s,
                                                     Device& device) {
     const Piece whole = {s.batch, s.groups};
@@ -195,9 +190,8 @@ struct Attention {
     return OffsetIn(*graph.bias, bias.sizes[0] == 1 ? 0 : sample, bias.sizes[1] == 1 ? 0 : head);
   }
   bool PiecesAreAligned() const {
-    if (piece == whole) return true;
-    const int64_t samples = piece.samples % whole.samples, groups = piece.groups % whole.groups;
-    const int64_t heads = groups * heads_of_group;
+    const int64_t samples = piece.samples % shape.batch, groups = piece.groups % shape.groups;
+    const int64_t heads = groups * shape.heads_per_group();
     int64_t offsets = 0;  // a bit of any of them
     for (const CudnnTensor* tensor : {&graph.key, &graph.value}) {
       offsets |= OffsetIn(*tensor, samples, 0) | OffsetIn(*tensor, 0, groups);
@@ -212,12 +206,11 @@ struct Attention {
   // Puts all pieces on the stream; `tensors` are the whole ones.
   absl::Status Run(CUstream stream, const std::unordered_map<int64_t, void*>& tensors,
                    CUdeviceptr workspace) const {
-    for (int64_t sample = 0; sample < whole.samples; sample += piece.samples) {
-      for (int64_t group = 0; group < whole.groups; group += piece.groups) {
-        const int64_t head = group * heads_of_group;
+    for (int64_t sample = 0; sample < shape.batch; sample += piece.samples) {
+      for (int64_t group = 0; group < shape.groups; group += piece.groups) {
         std::unordered_map<int64_t, void*> pieces;
         for (const auto& [id, address] : tensors) {
-          pieces[id] = static_cast<char*>(address) + Offset(id, sample, group, head);
+          pieces[id] = static_cast<char*>(address) + Offset(id, sample, group);
         }
         ORIEL_RETURN_IF_ERROR(plan->Run(stream, pieces, workspace));
       }
@@ -225,7 +218,9 @@ struct Attention {
     return absl::OkStatus();
   }
 
-  int64_t Offset(int64_t id, int64_t sample, int64_t group, int64_t head) const {
+  // Of the piece that begins at this sample and group in the tensor `id`, in bytes.
+  int64_t Offset(int64_t id, int64_t sample, int64_t group) const {
+    const int64_t head = group * shape.heads_per_group();
     switch (id) {
       case SdpaGraph::kKey:
       case SdpaGraph::kKeyGrad:

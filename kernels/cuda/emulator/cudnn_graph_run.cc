@@ -330,13 +330,13 @@ std::vector<int64_t> VirtualStrides(const std::vector<int64_t>& dims,
   return row_major;
 }
 
+}  // namespace
+
 const Descriptor::Attribute& OperationsOf(const Descriptor& graph) {
   static const auto* const none = new Descriptor::Attribute{};
   const Descriptor::Attribute* operations = graph.Find(CUDNN_ATTR_OPERATIONGRAPH_OPS);
   return operations == nullptr ? *none : *operations;
 }
-
-}  // namespace
 
 int64_t GraphTensor::element_bytes() const {
   switch (type) {

@@ -25,6 +25,8 @@ struct GraphTensor {
   int64_t span() const;
 };
 
+const Descriptor::Attribute& OperationsOf(const Descriptor& graph);
+
 // All tensors of the operations of a graph, by id. InvalidArgument if two differ under one id, or
 // one is malformed; Unimplemented for an operation that is not run here.
 absl::Status TensorsOf(const Descriptor& graph, std::map<int64_t, GraphTensor>* tensors);

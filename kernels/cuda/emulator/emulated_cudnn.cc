@@ -6,6 +6,7 @@
 // library: what is set must be finalized, types and counts are checked, every tensor must lie
 // within an allocation at its alignment, and the workspace is overwritten.
 #include <algorithm>
+#include <cstdio>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -147,7 +148,7 @@ int64_t WorkspaceOf(const Descriptor& engine) {
   if (EngineOf(engine) == kHugeEngine) return int64_t{1} << 44;
   const auto graph = engine.One(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
   int64_t products = 0, between = 0;
-  for (const auto& op : graph->attributes.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).descriptors) {
+  for (const auto& op : OperationsOf(*graph).descriptors) {
     products += op->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
   }
   std::map<int64_t, GraphTensor> tensors;

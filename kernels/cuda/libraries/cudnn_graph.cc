@@ -86,11 +86,7 @@ void SetScores(const SdpaGraph& sdpa, const Tensor& bias, Attributes& attributes
   if (sdpa.window > 0) attributes.set_diagonal_band_left_bound(static_cast<int>(sdpa.window));
 }
 
-// Who composes the forward pass: cuDNN-frontend as it sees fit, which is one operation where cuDNN
-// has it, or always the operations that attention consists of.
-enum class Composed { kAsItSeesFit, kOfOperations };
-
-absl::Status Describe(const SdpaGraph& sdpa, Composed composed, Graph& graph) {
+absl::Status Describe(const SdpaGraph& sdpa, Graph& graph) {
   ORIEL_ASSIGN_OR_RETURN(const Tensor query, AddTensor(graph, SdpaGraph::kQuery, sdpa.query));
   ORIEL_ASSIGN_OR_RETURN(const Tensor key, AddTensor(graph, SdpaGraph::kKey, sdpa.key));
   ORIEL_ASSIGN_OR_RETURN(const Tensor value, AddTensor(graph, SdpaGraph::kValue, sdpa.value));
@@ -100,7 +96,7 @@ absl::Status Describe(const SdpaGraph& sdpa, Composed composed, Graph& graph) {
   }
   if (!sdpa.backward) {
     auto attributes = fe::graph::SDPA_attributes().set_name("attention").set_generate_stats(true);
-    if (composed == Composed::kOfOperations) {
+    if (sdpa.of_operations) {
       attributes.set_implementation(fe::AttentionImplementation_t::COMPOSITE);
     }
     SetScores(sdpa, bias, attributes);
@@ -134,7 +130,7 @@ Attributes ConvAttributes(const ConvGraph& conv) {
   return attributes;
 }
 
-absl::Status Describe(const ConvGraph& conv, Composed /*composed*/, Graph& graph) {
+absl::Status Describe(const ConvGraph& conv, Graph& graph) {
   const auto add = [&](ConvGraph::Id id, const CudnnTensor& tensor) {
     return AddTensor(graph, id, tensor);
   };
@@ -166,8 +162,7 @@ absl::Status Describe(const ConvGraph& conv, Composed /*composed*/, Graph& graph
 
 // From a description to engines that support it. Needs tables in use, and either a handle or
 // `properties`.
-absl::Status FindEngines(const CudnnGraphSpec& spec, Composed composed, int architecture,
-                         cudnnHandle_t handle,
+absl::Status FindEngines(const CudnnGraphSpec& spec, int architecture, cudnnHandle_t handle,
                          const std::shared_ptr<const fe::DeviceProperties>& properties,
                          Graph& graph) {
   graph.set_intermediate_data_type(fe::DataType_t::FLOAT)
@@ -187,8 +182,7 @@ absl::Status FindEngines(const CudnnGraphSpec& spec, Composed composed, int arch
       spec);
   ORIEL_ASSIGN_OR_RETURN(const fe::DataType_t type, TypeOf(dtype));
   graph.set_io_data_type(type);
-  ORIEL_RETURN_IF_ERROR(
-      std::visit([&](const auto& s) { return Describe(s, composed, graph); }, spec));
+  ORIEL_RETURN_IF_ERROR(std::visit([&](const auto& s) { return Describe(s, graph); }, spec));
   ORIEL_RETURN_IF_ERROR(Refusal("does not take the graph", graph.validate()));
   ORIEL_RETURN_IF_ERROR(Refusal("has no such graph", graph.build_operation_graph(handle)));
   ORIEL_RETURN_IF_ERROR(
@@ -210,7 +204,7 @@ class FrontendGraph : public CudnnGraph {
     const CudnnInUse in_use(table_, driver_);
     graph_.reset();
   }
-  absl::Status Init(const CudnnGraphSpec& spec, Composed composed, int architecture);
+  absl::Status Init(const CudnnGraphSpec& spec, int architecture);
   int64_t workspace_bytes() const override { return workspace_bytes_; }
   const std::string& engine() const override { return engine_; }
   absl::Status Run(CUstream stream, const std::unordered_map<int64_t, void*>& tensors,
@@ -249,9 +243,9 @@ struct Library {
 FrontendGraph::FrontendGraph(Library& library)
     : table_(*library.table), driver_(library.driver), handle_(library.handle) {}
 
-absl::Status FrontendGraph::Init(const CudnnGraphSpec& spec, Composed composed, int architecture) {
+absl::Status FrontendGraph::Init(const CudnnGraphSpec& spec, int architecture) {
   const CudnnInUse in_use(table_, driver_);
-  ORIEL_RETURN_IF_ERROR(FindEngines(spec, composed, architecture, handle_, nullptr, *graph_));
+  ORIEL_RETURN_IF_ERROR(FindEngines(spec, architecture, handle_, nullptr, *graph_));
   ORIEL_RETURN_IF_ERROR(
       Refusal("has no plan", graph_->build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE)));
   ORIEL_RETURN_IF_ERROR(Refusal("has no workspace", graph_->get_workspace_size(workspace_bytes_)));
@@ -314,16 +308,19 @@ absl::StatusOr<std::shared_ptr<CudnnGraph>> MakeCudnnGraph(const CudnnGraphSpec&
   if (found != (*library)->graphs.end()) return found->second;
   const DeviceProperties& properties = device.properties();
   const int architecture = properties.major * 10 + properties.minor;
-  const auto make = [&](Composed composed) -> absl::StatusOr<std::shared_ptr<CudnnGraph>> {
+  const auto make =
+      [&](const CudnnGraphSpec& wanted) -> absl::StatusOr<std::shared_ptr<CudnnGraph>> {
     auto graph = std::make_shared<FrontendGraph>(**library);
-    ORIEL_RETURN_IF_ERROR(graph->Init(spec, composed, architecture));
+    ORIEL_RETURN_IF_ERROR(graph->Init(wanted, architecture));
     return graph;
   };
-  absl::StatusOr<std::shared_ptr<CudnnGraph>> result = make(Composed::kAsItSeesFit);
+  absl::StatusOr<std::shared_ptr<CudnnGraph>> result = make(spec);
   const auto* sdpa = std::get_if<SdpaGraph>(&spec);
   // cuDNN may refuse its one operation where it takes what that consists of (cudnn-frontend#621).
   if (absl::IsUnimplemented(result.status()) && sdpa != nullptr && !sdpa->backward) {
-    if (auto other = make(Composed::kOfOperations); other.ok()) result = std::move(other);
+    SdpaGraph composed = *sdpa;
+    composed.of_operations = true;
+    if (auto other = make(composed); other.ok()) result = std::move(other);
   }
   (*library)->graphs.emplace(key, result);
   return result;
@@ -337,7 +334,7 @@ absl::Status CheckCudnnGraph(const CudnnGraphSpec& spec, const Cudnn& table,
       Refusal("does not take the properties",
               properties->deserialize({device.properties.begin(), device.properties.end()})));
   Graph graph;
-  return FindEngines(spec, Composed::kAsItSeesFit, device.architecture, nullptr, properties, graph);
+  return FindEngines(spec, device.architecture, nullptr, properties, graph);
 }
 
 }  // namespace oriel::kernels::cuda

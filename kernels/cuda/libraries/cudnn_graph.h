@@ -51,6 +51,9 @@ struct SdpaGraph {
   double scale;
   bool causal;     // no key behind the diagonal that ends at the last query and the last key
   int64_t window;  // so many keys up to the diagonal; 0: all
+  // The forward pass as the operations that it consists of, where cudnn-frontend takes one for it
+  // if cuDNN has that.
+  bool of_operations = false;
 };
 
 // Cross-correlation of [b, c, d..] with [o, c / group, k..], or one of its derivatives. Two or

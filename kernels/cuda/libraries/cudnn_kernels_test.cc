@@ -82,6 +82,25 @@ TEST_F(CudnnKernelsTest, LargeAttentionWithoutItIsSaidOnce) {
   EXPECT_THAT(Dispatched(Attention(16384, 16384, 20)), Not(HasSubstr("warning")));
 }
 
+// A graph that is refused is described in another way; where that is, too, another kernel takes it.
+TEST_F(CudnnKernelsTest, ForwardHasASecondDescription) {
+  const Cudnn* const emulated = *CudnnFor(device_->driver());
+  static int refusals = 0;
+  static const auto create = emulated->cudnnBackendCreateDescriptor;
+  static Cudnn refusing = *emulated;  // the device keeps it
+  refusing.cudnnBackendCreateDescriptor = [](cudnnBackendDescriptorType_t type,
+                                             cudnnBackendDescriptor_t* made) {
+    const bool refused = type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR && refusals-- > 0;
+    return refused ? CUDNN_STATUS_NOT_SUPPORTED : create(type, made);
+  };
+  ProvideCudnn(device_->driver(), refusing);
+  refusals = 1;
+  EXPECT_THAT(Dispatched(Attention(32, 32, 16)), HasSubstr("): MakeCudnnAttention\n"));
+  refusals = 2;
+  EXPECT_THAT(Dispatched(Attention(32, 32, 24)), HasSubstr("MakeAttention (not: "));
+  ProvideCudnn(device_->driver(), *emulated);
+}
+
 TEST_F(CudnnKernelsTest, OneRow) {
   EXPECT_THAT(Dispatched(Attention(1, 32, 16)), HasSubstr("one causal row of grouped heads"));
   EXPECT_THAT(Dispatched(AttentionGrad(1, 128)),
