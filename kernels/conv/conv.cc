@@ -69,4 +69,9 @@ absl::Status CheckConvTypes(const KernelSpec& spec) {
   return CheckResult(spec, 0, SumType(dtype, result.dtype), result.shape);
 }
 
+absl::Status CheckDepthwise(const KernelSpec& spec, const ConvShape& shape) {
+  if (shape.group_channels() == 1 && shape.group_outputs() == 1) return CheckConvTypes(spec);
+  return Unsupported(spec, "depthwise: channels are joined");
+}
+
 }  // namespace oriel::kernels

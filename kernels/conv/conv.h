@@ -44,6 +44,8 @@ struct ConvShape {
 
 // The types of a launch, which its result may have in f32 if it sums products of bf16.
 absl::Status CheckConvTypes(const KernelSpec& spec);
+// The same of one in which each channel has weights of its own; Unimplemented for others.
+absl::Status CheckDepthwise(const KernelSpec& spec, const ConvShape& shape);
 
 // Unfolds one group of one sample, [channels / group, d..], into patches [positions, patch];
 // what lies outside the input is 0.

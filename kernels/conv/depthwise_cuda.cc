@@ -8,10 +8,7 @@ namespace oriel::kernels::cuda {
 namespace {
 
 absl::StatusOr<DepthwiseLaunch> LaunchOf(const KernelSpec& spec, const ConvShape& s) {
-  if (s.group_channels() != 1 || s.group_outputs() != 1) {
-    return Unsupported(spec, "depthwise: channels are joined");
-  }
-  ORIEL_RETURN_IF_ERROR(CheckConvTypes(spec));
+  ORIEL_RETURN_IF_ERROR(CheckDepthwise(spec, s));
   DepthwiseLaunch launch{};
   launch.samples = s.batch;
   launch.channels = s.channels;
@@ -41,7 +38,7 @@ absl::StatusOr<Function> FindOf(const KernelSpec& spec, const Device& device, co
   return FindTyped(spec, device, stem, {spec.operands[0].dtype, spec.results[0].dtype});
 }
 
-// As many elements of each channel of each sample.
+// A thread for each of so many elements of a channel, along y channels of all samples.
 Grid GridOf(const DepthwiseLaunch& launch, int64_t elements) {
   const int64_t rows = launch.samples * launch.channels;
   return {static_cast<unsigned>((elements + kConvThreads - 1) / kConvThreads),

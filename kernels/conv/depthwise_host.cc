@@ -93,11 +93,6 @@ void ForChannels(const ConvShape& s, int threads, int64_t channels, const F& f) 
   });
 }
 
-absl::Status CheckDepthwise(const KernelSpec& spec, const ConvShape& s) {
-  if (s.group_channels() == 1 && s.group_outputs() == 1) return CheckConvTypes(spec);
-  return Unsupported(spec, "depthwise: channels are joined");
-}
-
 template <typename S, typename R>
 absl::StatusOr<KernelFn> MakeForward(const KernelSpec& spec) {
   using T = Compute<S>;

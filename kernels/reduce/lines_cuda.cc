@@ -73,9 +73,8 @@ absl::StatusOr<KernelFn> MakeCumsum(const KernelSpec& spec, Device& device) {
   ORIEL_ASSIGN_OR_RETURN(args.reverse, FlagOr(spec, "reverse", false));
   // Where lines are few: of many, a thread for each keeps the device busy.
   constexpr int64_t kLong = 32;
-  const bool is_long =
-      args.n >= kLong && args.lines > 0 &&
-      args.lines <= int64_t{kCumsumThreads} * std::max(4, device.properties().multiprocessors);
+  const bool is_long = args.n >= kLong && args.lines > 0 &&
+                       args.lines <= int64_t{kCumsumThreads} * device.properties().multiprocessors;
   while (is_long && args.columns < 32 && args.columns < args.inner) args.columns *= 2;
   ORIEL_ASSIGN_OR_RETURN(
       const Function function,

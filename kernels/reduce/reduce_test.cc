@@ -197,8 +197,9 @@ TEST(ReduceTest, DimensionsOutsideAreInvalid) {
 
 TEST(ScanTest, Cumsum) {
   for (DType dtype : {DType::kF32, DType::kF64, DType::kI64, DType::kI32}) {
-    const std::pair<Shape, int64_t> cases[] = {
-        {{20, 50, 40}, 0}, {{20, 50, 40}, 1}, {{20, 50, 40}, 2}, {{2, 2600}, 1}, {{2, 300, 5}, 1}};
+    const std::pair<Shape, int64_t> cases[] = {{{20, 50, 40}, 0}, {{20, 50, 40}, 1},
+                                               {{20, 50, 40}, 2}, {{2, 2600}, 1},
+                                               {{2, 300, 5}, 1},  {{3, 70, 40}, 1}};
     for (const auto& [shape, dim] : cases) {
       for (int flags = 0; flags < 4; ++flags) {
         const bool exclusive = flags & 1, reverse = flags & 2;

@@ -376,11 +376,18 @@ json_of_files() {
   printf '}'
 }
 
+# What `run` leaves behind when it ends, however.
+scratch="" holder=""
+clean_up() {
+  [[ -z "$holder" ]] || kill "$holder" 2>/dev/null || true
+  [[ -z "$scratch" ]] || rm -rf "$scratch"
+}
+
 # What is known so far; a run that is cut off leaves it.
 write_report() {
   {
     printf '{\n  "date": "%s",\n  "dry_run": %s,\n  "gpu": "%s",\n' "$(date +%F)" "$([[ -n "$dry_run" ]] && echo true || echo false)" \
-      "$(json_text "$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null)")"
+      "$(json_text "$gpu")"
     printf '  "passed": %d,\n  "failed": %d,\n  "skipped": %d,\n  "doctor": "%s",\n  "cases": [%s\n  ],\n' \
       "$passed" "$failed" "$skipped" "$(json_text "$doctor")" "$results"
     printf '  "kernels": '
@@ -392,7 +399,7 @@ write_report() {
 }
 
 run() {
-  local keep="" here work out="" report logs holder="" parts=tests,train,nccl,kernels,bench minutes=8 only=""
+  local keep="" here work out="" report logs gpu parts=tests,train,nccl,kernels,bench minutes=8 only=""
   dry_run=""
   while (($#)); do
     case "$1" in
@@ -414,12 +421,12 @@ run() {
   logs="${report%.json}_logs.tar.gz"
   # Those of an earlier run are not this one's.
   rm -f "$report" "$logs"
-  work="${keep:-$(mktemp -d)}"
+  trap clean_up EXIT
+  if [[ -z "$keep" ]]; then scratch="$(mktemp -d)"; fi
+  work="${keep:-$scratch}"
   mkdir -p "$work"
   [[ -z "$(ls -A "$work")" || -f "$work/cases.tsv" ]] || die "--keep $work is not empty, nor what an earlier run left"
   work="$(cd "$work" && pwd)"
-  # shellcheck disable=SC2064  # what they are now
-  [[ -n "$keep" ]] || trap "rm -rf '$work'" EXIT
   unpack "$here/payload.tar.xz" "$work"
   rm -rf "$work/out"
   mkdir "$work/out"
@@ -442,16 +449,15 @@ run() {
   if [[ -z "$dry_run" ]] && command -v nvidia-smi >/dev/null; then
     nvidia-smi -l 60 >/dev/null 2>&1 </dev/null &
     holder=$!
-    # shellcheck disable=SC2064
-    if [[ -n "$keep" ]]; then trap "kill $holder 2>/dev/null || true" EXIT; else trap "kill $holder 2>/dev/null || true; rm -rf '$work'" EXIT; fi
   fi
+  gpu="$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null || true)"
 
   local passed=0 failed=0 skipped=0 part name kind arguments begin started left limit seconds status detail results=""
   started="$(now)"
   while IFS=$'\t' read -r part name kind arguments; do
     [[ ",$parts," == *",$part,"* ]] || continue
     [[ "$part" != bench || -z "$only" || "$only" == *",$arguments,"* ]] || continue
-    begin="$(now)" status=passed
+    begin="$(now)" status=passed code=0
     left="$(awk -v a="$started" -v b="$begin" -v minutes="$minutes" 'BEGIN { printf "%d", minutes * 60 - (b - a) }')"
     if ((left < 1)); then
       skipped=$((skipped + 1))
@@ -461,19 +467,17 @@ run() {
     limit="$(seconds_of "$kind")"
     ((limit <= left)) || limit=$left
     # shellcheck disable=SC2086  # arguments are words
-    (set -f; timeout -k 5 "$limit" bash "$0" case "$dry_run" "$gpus" "$work" "$kind" $arguments) >"$work/out/log" 2>&1 </dev/null || {
-      code=$? status=failed
-      # What something else has killed ends before.
-      if [[ $code == 124 || $code == 137 ]] && below "$limit" "$(awk -v a="$begin" -v b="$(now)" 'BEGIN { print b - a + 0.1 }')"; then
-        if ((limit == left)); then
-          status="cut"
-          echo "ended, since --minutes $minutes have passed" >>"$work/out/log"
-        else
-          echo "ended after $limit s, far more than it should take" >>"$work/out/log"
-        fi
-      fi
-    }
+    (set -f; timeout -k 5 "$limit" bash "$0" case "$dry_run" "$gpus" "$work" "$kind" $arguments) >"$work/out/log" 2>&1 </dev/null || code=$? status=failed
     seconds="$(awk -v a="$begin" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }')"
+    # What something else has killed ends before.
+    if [[ $code == 124 || $code == 137 ]] && below "$limit" "$seconds"; then
+      if ((limit == left)); then
+        status="cut"
+        echo "ended, since --minutes $minutes have passed" >>"$work/out/log"
+      else
+        echo "ended after $limit s, far more than it should take" >>"$work/out/log"
+      fi
+    fi
     detail="$(tail -n 1 "$work/out/log")"
     case "$status" in passed) passed=$((passed + 1)) ;; failed) failed=$((failed + 1)) ;; cut) skipped=$((skipped + 1)) ;; esac
     printf '%-7s %6s s  %-28s %s\n' "$status" "$seconds" "$name" "$detail"
