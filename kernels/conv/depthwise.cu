@@ -35,70 +35,56 @@ struct Tap {
 };
 
 // Where the element of the kernel meets the input at an output's place; -1: outside.
-__device__ int32_t InputAt(const DepthwiseLaunch& s, const Place& out, const Tap& tap) {
-  int32_t place = 0;
-  bool inside = true;
-  for (int d = 0; d < 3; ++d) {
-    const int32_t x = out.at[d] * s.strides[d] - s.lows[d] + tap.at[d] * s.dilations[d];
-    inside = inside && x >= 0 && x < static_cast<int32_t>(s.input[d].size);
-    place = place * static_cast<int32_t>(s.input[d].size) + x;
+struct InputAt {
+  __device__ int32_t operator()(const DepthwiseLaunch& s, const Place& out, const Tap& tap) const {
+    int32_t place = 0;
+    bool inside = true;
+    for (int d = 0; d < 3; ++d) {
+      const int32_t x = out.at[d] * s.strides[d] - s.lows[d] + tap.at[d] * s.dilations[d];
+      inside = inside && x >= 0 && x < static_cast<int32_t>(s.input[d].size);
+      place = place * static_cast<int32_t>(s.input[d].size) + x;
+    }
+    return inside ? place : -1;
   }
-  return inside ? place : -1;
-}
+};
 
 // The output's place that the element of the kernel meets this place of the input at; -1: none.
-__device__ int32_t OutputAt(const DepthwiseLaunch& s, const Place& in, const Tap& tap) {
-  int32_t place = 0;
-  bool inside = true;
-  for (int d = 0; d < 3; ++d) {
-    const int32_t start = in.at[d] + s.lows[d] - tap.at[d] * s.dilations[d];
-    const int32_t x = s.strides[d] == 1 ? start : start / s.strides[d];
-    inside = inside && start >= 0 && x * s.strides[d] == start &&
-             x < static_cast<int32_t>(s.output[d].size);
-    place = place * static_cast<int32_t>(s.output[d].size) + x;
+struct OutputAt {
+  __device__ int32_t operator()(const DepthwiseLaunch& s, const Place& in, const Tap& tap) const {
+    int32_t place = 0;
+    bool inside = true;
+    for (int d = 0; d < 3; ++d) {
+      const int32_t start = in.at[d] + s.lows[d] - tap.at[d] * s.dilations[d];
+      const int32_t x = s.strides[d] == 1 ? start : start / s.strides[d];
+      inside = inside && start >= 0 && x * s.strides[d] == start &&
+               x < static_cast<int32_t>(s.output[d].size);
+      place = place * static_cast<int32_t>(s.output[d].size) + x;
+    }
+    return inside ? place : -1;
   }
-  return inside ? place : -1;
-}
+};
 
-template <typename S, typename R>
-__device__ void Forward(const DepthwiseLaunch& s, const S* input, const S* weight, const S* bias,
-                        R* result) {
+// Each of `elements` of a channel, whose places are along `sizes`, is the sum over the kernel of
+// what it meets among the channel's `sources`: meets(shape, place, tap) says where, or -1.
+template <typename S, typename R, typename Meets>
+__device__ void SumOverKernel(const DepthwiseLaunch& s, int32_t elements, const Divisor (&sizes)[3],
+                              int32_t sources, const Meets& meets, const S* source, const S* weight,
+                              const S* bias, R* result) {
   using T = Compute<S>;
   const int32_t first = static_cast<int32_t>(GlobalThread());
   for (int64_t row = blockIdx.y; row < s.samples * s.channels; row += gridDim.y) {
     const int64_t channel = row % s.channels;
-    const S* const x = input + row * s.inputs;
+    const S* const from = source + row * sources;
     const S* const w = weight + channel * s.taps;
-    for (int32_t i = first; i < s.outputs; i += static_cast<int32_t>(GlobalThreads())) {
-      const Place out(i, s.output);
+    for (int32_t i = first; i < elements; i += static_cast<int32_t>(GlobalThreads())) {
+      const Place place(i, sizes);
       T sum = bias != nullptr ? Widen(bias[channel]) : T(0);
       Tap tap;
       for (int32_t t = 0; t < s.taps; ++t, tap.next(s.kernel)) {
-        const int32_t at = InputAt(s, out, tap);
-        if (at >= 0) sum += Widen(w[t]) * Widen(x[at]);
+        const int32_t at = meets(s, place, tap);
+        if (at >= 0) sum += Widen(w[t]) * Widen(from[at]);
       }
-      result[row * s.outputs + i] = Narrow<R>(sum);
-    }
-  }
-}
-
-template <typename S, typename R>
-__device__ void InputGrad(const DepthwiseLaunch& s, const S* cotangent, const S* weight,
-                          R* result) {
-  using T = Compute<S>;
-  const int32_t first = static_cast<int32_t>(GlobalThread());
-  for (int64_t row = blockIdx.y; row < s.samples * s.channels; row += gridDim.y) {
-    const S* const dy = cotangent + row * s.outputs;
-    const S* const w = weight + row % s.channels * s.taps;
-    for (int32_t i = first; i < s.inputs; i += static_cast<int32_t>(GlobalThreads())) {
-      const Place in(i, s.input);
-      T sum = T(0);
-      Tap tap;
-      for (int32_t t = 0; t < s.taps; ++t, tap.next(s.kernel)) {
-        const int32_t at = OutputAt(s, in, tap);
-        if (at >= 0) sum += Widen(w[t]) * Widen(dy[at]);
-      }
-      result[row * s.inputs + i] = Narrow<R>(sum);
+      result[row * elements + i] = Narrow<R>(sum);
     }
   }
 }
@@ -116,7 +102,7 @@ __device__ void WeightGrad(const DepthwiseLaunch& s, const S* cotangent, const S
         const S* const x = input + row * s.inputs;
         for (int32_t i = static_cast<int32_t>(threadIdx.x); i < s.outputs;
              i += static_cast<int32_t>(blockDim.x)) {
-          const int32_t at = InputAt(s, Place(i, s.output), tap);
+          const int32_t at = InputAt()(s, Place(i, s.output), tap);
           if (at >= 0) sum += static_cast<double>(Widen(dy[i])) * Widen(x[at]);
         }
       }
@@ -130,18 +116,20 @@ __device__ void WeightGrad(const DepthwiseLaunch& s, const S* cotangent, const S
 
 }  // namespace
 
-#define ORIEL_DEPTHWISE(type, S, R)                                                              \
-  ORIEL_CUDA_KERNEL(kConvThreads, oriel_depthwise_##type, DepthwiseLaunch shape, const S* input, \
-                    const S* weight, const S* bias, R* result) {                                 \
-    Forward(shape, input, weight, bias, result);                                                 \
-  }                                                                                              \
-  ORIEL_CUDA_KERNEL(kConvThreads, oriel_depthwise_input_grad_##type, DepthwiseLaunch shape,      \
-                    const S* cotangent, const S* weight, R* result) {                            \
-    InputGrad(shape, cotangent, weight, result);                                                 \
-  }                                                                                              \
-  ORIEL_CUDA_KERNEL(kConvThreads, oriel_depthwise_weight_grad_##type, DepthwiseLaunch shape,     \
-                    const S* cotangent, const S* input, R* result) {                             \
-    WeightGrad(shape, cotangent, input, result);                                                 \
+#define ORIEL_DEPTHWISE(type, S, R)                                                               \
+  ORIEL_CUDA_KERNEL(kConvThreads, oriel_depthwise_##type, DepthwiseLaunch shape, const S* input,  \
+                    const S* weight, const S* bias, R* result) {                                  \
+    SumOverKernel(shape, shape.outputs, shape.output, shape.inputs, InputAt(), input, weight,     \
+                  bias, result);                                                                  \
+  }                                                                                               \
+  ORIEL_CUDA_KERNEL(kConvThreads, oriel_depthwise_input_grad_##type, DepthwiseLaunch shape,       \
+                    const S* cotangent, const S* weight, R* result) {                             \
+    SumOverKernel(shape, shape.inputs, shape.input, shape.outputs, OutputAt(), cotangent, weight, \
+                  static_cast<const S*>(nullptr), result);                                        \
+  }                                                                                               \
+  ORIEL_CUDA_KERNEL(kConvThreads, oriel_depthwise_weight_grad_##type, DepthwiseLaunch shape,      \
+                    const S* cotangent, const S* input, R* result) {                              \
+    WeightGrad(shape, cotangent, input, result);                                                  \
   }
 ORIEL_DEPTHWISE(f32_f32, float, float)
 ORIEL_DEPTHWISE(f64_f64, double, double)
