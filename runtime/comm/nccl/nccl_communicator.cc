@@ -17,6 +17,7 @@
 #include "runtime/comm/nccl/graph_progress.h"
 #include "runtime/comm/nccl/nccl_group.h"
 #include "runtime/comm/nccl/nccl_links.h"
+#include "runtime/comm/nccl/small_tensors.h"
 #include "runtime/comm/nccl/staged.h"
 #include "runtime/comm/reduce.h"
 
@@ -106,23 +107,26 @@ class NcclCommunicator final : public Communicator {
   absl::Status AllReduce(Reduction reduction, absl::Span<const ReduceBuffer> buffers) override {
     ORIEL_RETURN_IF_ERROR(CheckReduceBuffers(buffers));
     int64_t bytes = 0;
-    for (const ReduceBuffer& buffer : buffers) bytes += buffer.count * DTypeBytes(buffer.dtype);
+    for (const ReduceBuffer& buffer : buffers) bytes += BytesOf(buffer);
     ORIEL_RETURN_IF_ERROR(Begin("all_reduce", buffers.size(), bytes));
     if (size() == 1) {
       for (const ReduceBuffer& buffer : buffers) {
-        ORIEL_RETURN_IF_ERROR(
-            Copy(buffer.target, buffer.source, buffer.count * DTypeBytes(buffer.dtype)));
+        ORIEL_RETURN_IF_ERROR(Copy(buffer.target, buffer.source, BytesOf(buffer)));
       }
       return End();
     }
     if (bytes == 0) return End();
-    return Call([&](ncclComm_t comm) {
-      return Each(buffers, [&](const ReduceBuffer& buffer) {
-        if (buffer.count == 0) return ncclSuccess;
+    const SmallTensors small = FindSmallTensors(buffers);
+    ORIEL_RETURN_IF_ERROR(Reserve(small.bytes));
+    ORIEL_RETURN_IF_ERROR(Move(small, buffers, /*back=*/false));
+    ORIEL_RETURN_IF_ERROR(Enqueue([&](ncclComm_t comm) {
+      return Each(Travelling(small, buffers), [&](const ReduceBuffer& buffer) {
         return nccl().ncclAllReduce(buffer.source, buffer.target, buffer.count,
                                     NcclType(buffer.dtype), NcclOp(reduction), comm, stream());
       });
-    });
+    }));
+    ORIEL_RETURN_IF_ERROR(Move(small, buffers, /*back=*/true));
+    return End();
   }
 
   absl::Status Broadcast(int64_t root, void* data, int64_t bytes) override {
@@ -345,6 +349,9 @@ class NcclCommunicator final : public Communicator {
     return ncclSuccess;
   }
 
+  static int64_t BytesOf(const ReduceBuffer& buffer) {
+    return buffer.count * DTypeBytes(buffer.dtype);
+  }
   // Of all pieces of a tensor.
   int64_t BytesOf(const PieceBuffer& buffer, Blocks blocks) const {
     return size() * blocks.num_elements() * DTypeBytes(buffer.dtype);
@@ -391,6 +398,30 @@ class NcclCommunicator final : public Communicator {
                        blocks.inner * DTypeBytes(buffers[i].dtype)});
     }
     return packer_.Swap(swaps, stream());
+  }
+
+  // Copies small tensors to where they are packed, or back.
+  absl::Status Move(const SmallTensors& small, absl::Span<const ReduceBuffer> buffers, bool back) {
+    std::vector<kernels::cuda::RunsToSwap> copies;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      if (!small.places[i]) continue;
+      char* packed = memory_ + *small.places[i];
+      copies.push_back({back ? packed : buffers[i].source, back ? buffers[i].target : packed,
+                        /*outer=*/1, /*inner=*/1, BytesOf(buffers[i])});
+    }
+    return packer_.Swap(copies, stream());
+  }
+  // What NCCL reduces: packs, and the tensors that go alone.
+  std::vector<ReduceBuffer> Travelling(const SmallTensors& small,
+                                       absl::Span<const ReduceBuffer> buffers) const {
+    std::vector<ReduceBuffer> result;
+    for (const SmallTensors::Pack& pack : small.packs) {
+      result.push_back({memory_ + pack.begin, memory_ + pack.begin, pack.count, pack.dtype});
+    }
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      if (!small.places[i] && buffers[i].count > 0) result.push_back(buffers[i]);
+    }
+    return result;
   }
 
   const std::shared_ptr<NcclWorld> world_;

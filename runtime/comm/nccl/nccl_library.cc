@@ -73,7 +73,7 @@ absl::Status NcclStatus(const Nccl& nccl, ncclResult_t result, const char* what,
       return absl::FailedPreconditionError(text);
     case ncclUnhandledCudaError:
       // It has no code of its own for memory; these are the CUDA runtime's words.
-      if (absl::StrContains(text, "out of memory")) return absl::ResourceExhaustedError(text);
+      if (absl::StrContains(text, "out of memory")) return DeviceMemoryError(text);
       return absl::InternalError(text);
     default:
       return absl::InternalError(text);

@@ -1,0 +1,36 @@
+#include "runtime/comm/nccl/small_tensors.h"
+
+#include <map>
+
+namespace oriel::runtime {
+namespace {
+
+constexpr int64_t kSmallBytes = 128 << 10;
+constexpr size_t kFewest = 3;
+constexpr int64_t kAlignment = 16;  // what packing moves at a time, at most
+
+int64_t BytesOf(const ReduceBuffer& buffer) { return buffer.count * DTypeBytes(buffer.dtype); }
+
+}  // namespace
+
+SmallTensors FindSmallTensors(absl::Span<const ReduceBuffer> buffers) {
+  std::map<DType, std::vector<size_t>> of_type;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const int64_t bytes = BytesOf(buffers[i]);
+    if (bytes > 0 && bytes < kSmallBytes) of_type[buffers[i].dtype].push_back(i);
+  }
+  SmallTensors small;
+  small.places.resize(buffers.size());
+  for (const auto& [dtype, members] : of_type) {
+    if (members.size() < kFewest) continue;
+    const int64_t begin = small.bytes;
+    for (const size_t i : members) {
+      small.places[i] = small.bytes;
+      small.bytes += (BytesOf(buffers[i]) + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    small.packs.push_back({dtype, begin, (small.bytes - begin) / DTypeBytes(dtype)});
+  }
+  return small;
+}
+
+}  // namespace oriel::runtime
