@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 
@@ -104,6 +105,8 @@ absl::Status DriverStatus(const Driver& driver, CUresult result, const char* wha
       absl::StrCat(what, ": ", name, " (", static_cast<int>(result), "): ", text);
   switch (result) {
     case CUDA_ERROR_OUT_OF_MEMORY:
+      return absl::StartsWith(what, "cuMemAllocHost") ? absl::ResourceExhaustedError(message)
+                                                      : runtime::DeviceMemoryError(message);
     case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
       return absl::ResourceExhaustedError(message);
     case CUDA_ERROR_NO_DEVICE:

@@ -15,8 +15,18 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
 
 namespace oriel::runtime {
+
+// The same error, payloads included, with another message.
+inline absl::Status WithMessage(const absl::Status& status, std::string_view message) {
+  absl::Status result(status.code(), absl::string_view(message.data(), message.size()));
+  status.ForEachPayload(
+      [&](absl::string_view key, const absl::Cord& payload) { result.SetPayload(key, payload); });
+  return result;
+}
 
 // The same error with "context: " in front of its message. OK stays OK.
 inline absl::Status Annotate(const absl::Status& status, std::string_view context) {
@@ -24,7 +34,19 @@ inline absl::Status Annotate(const absl::Status& status, std::string_view contex
   std::string message(context);
   message += ": ";
   message.append(status.message().data(), status.message().size());
-  return absl::Status(status.code(), message);
+  return WithMessage(status, message);
+}
+
+// ResourceExhausted, of a device's memory: tells it from what else can run out, such as a disk.
+inline constexpr char kDeviceMemoryPayload[] = "oriel/device_memory";
+inline absl::Status DeviceMemoryError(std::string_view message) {
+  absl::Status result =
+      absl::ResourceExhaustedError(absl::string_view(message.data(), message.size()));
+  result.SetPayload(kDeviceMemoryPayload, absl::Cord());
+  return result;
+}
+inline bool IsDeviceMemoryError(const absl::Status& status) {
+  return status.GetPayload(kDeviceMemoryPayload).has_value();
 }
 
 }  // namespace oriel::runtime

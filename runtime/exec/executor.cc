@@ -399,7 +399,7 @@ class PlanExecutor final : public Executor {
     if (!instruction.location().empty()) {
       absl::StrAppend(&message, " [from onnx node ", instruction.location(), "]");
     }
-    return absl::Status(status.code(), message);
+    return WithMessage(status, message);
   }
 
   const plan::Plan& plan_;

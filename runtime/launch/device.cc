@@ -83,7 +83,7 @@ absl::Status CheckDeviceMemory(const plan::Program& program, int64_t free_bytes)
 
 absl::Status ExplainDeviceMemory(const absl::Status& status, const plan::Program& program,
                                  int64_t free_bytes) {
-  if (!absl::IsResourceExhausted(status)) return status;
+  if (!IsDeviceMemoryError(status)) return status;
   return absl::ResourceExhaustedError(absl::StrCat(
       status.message(), ". The device had ", MemoryText(free_bytes),
       " free when this rank began, for the plan's own ", MemoryText(program.arena_bytes()),

@@ -29,8 +29,8 @@ absl::StatusOr<std::shared_ptr<Backend>> OpenDevice(const plan::Plan& plan, int6
 // the program: before anything is allocated.
 absl::Status CheckDeviceMemory(const plan::Program& program, int64_t free_bytes);
 
-// An error of making the rank's executor; where the device's memory did not suffice, for that of
-// libraries and kernels, or of other ranks on the device, came on top, with what it is for.
+// An error of a rank; where the device's memory did not suffice, for that of libraries, kernels,
+// graphs and communication, or of other ranks on the device, came on top, with what it is for.
 // `free_bytes` were free before.
 absl::Status ExplainDeviceMemory(const absl::Status& status, const plan::Program& program,
                                  int64_t free_bytes);

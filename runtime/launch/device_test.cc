@@ -64,13 +64,15 @@ TEST(DeviceTest, TooLittleMemoryIsToldWithWhatItIsFor) {
 
 TEST(DeviceTest, MemoryBesideThePlansIsTold) {
   const plan::Plan plan = PlanFor("");
-  EXPECT_THAT(ExplainDeviceMemory(absl::ResourceExhaustedError("9 bytes of scratch"),
-                                  plan.programs(0), 5 << 20),
-              StatusIs(absl::StatusCode::kResourceExhausted,
-                       AllOf(HasSubstr("9 bytes of scratch. The device had 5.0 MiB free"),
-                             HasSubstr("plan's own 4.0 MiB"), HasSubstr("4.0 MiB of parameters"))));
-  EXPECT_EQ(ExplainDeviceMemory(absl::InternalError("broken"), plan.programs(0), 0),
-            absl::InternalError("broken"));
+  EXPECT_THAT(
+      ExplainDeviceMemory(DeviceMemoryError("9 bytes of scratch"), plan.programs(0), 5 << 20),
+      StatusIs(absl::StatusCode::kResourceExhausted,
+               AllOf(HasSubstr("9 bytes of scratch. The device had 5.0 MiB free"),
+                     HasSubstr("plan's own 4.0 MiB"), HasSubstr("4.0 MiB of parameters"))));
+  for (const absl::Status& other :
+       {absl::InternalError("broken"), absl::ResourceExhaustedError("the disk is full")}) {
+    EXPECT_EQ(ExplainDeviceMemory(other, plan.programs(0), 0), other);
+  }
 }
 
 }  // namespace

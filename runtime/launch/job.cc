@@ -273,16 +273,17 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
   std::unique_ptr<Communicator> of_device;
   std::optional<int64_t> free;
   const plan::Program* program = ProgramOfRank(job.plan, rank);
+  const auto explained = [&](const absl::Status& status) {
+    return free && program != nullptr ? ExplainDeviceMemory(status, *program, *free) : status;
+  };
   if (executor_options.backend != nullptr) {
     Backend& device = *executor_options.backend;
     ORIEL_ASSIGN_OR_RETURN(free, device.FreeBytes());
     if (free && program != nullptr) ORIEL_RETURN_IF_ERROR(CheckDeviceMemory(*program, *free));
     if (world != nullptr) {
       absl::StatusOr<std::unique_ptr<Communicator>> opened = device.OpenCommunicator(*world);
-      if (!opened.ok() && free && program != nullptr) {
-        return ExplainDeviceMemory(opened.status(), *program, *free);
-      }
-      ORIEL_ASSIGN_OR_RETURN(of_device, std::move(opened));
+      if (!opened.ok()) return explained(opened.status());
+      of_device = *std::move(opened);
     }
   }
   executor_options.num_threads = options.threads;
@@ -295,10 +296,8 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
   executor_options.trace = recorder ? &*recorder : nullptr;
   absl::StatusOr<std::unique_ptr<Executor>> created =
       Executor::Create(job.plan, rank, of_device ? of_device.get() : world, executor_options);
-  if (!created.ok() && free && program != nullptr) {
-    return ExplainDeviceMemory(created.status(), *program, *free);
-  }
-  ORIEL_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor, std::move(created));
+  if (!created.ok()) return explained(created.status());
+  const std::unique_ptr<Executor> executor = *std::move(created);
   // Ranks that share a device: what sets libraries up may wait for all of it, which would spoil
   // what another rank records meanwhile.
   if (executor_options.backend != nullptr && world != nullptr) {
@@ -313,6 +312,7 @@ absl::StatusOr<bool> RunRank(const Job& job, int64_t rank, Communicator* world,
   context.interrupted = [] { return StopRequests() > 0; };
   context.terminal = options.terminal;
   absl::StatusOr<bool> interrupted = RunWithExecutor(job, context, options.threads);
+  if (!interrupted.ok()) interrupted = explained(interrupted.status());
   if (!interrupted.ok() && options.on_error) options.on_error(interrupted.status());
   return interrupted;
 }

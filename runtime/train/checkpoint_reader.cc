@@ -93,8 +93,8 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path)
   const std::optional<std::string> older =
       LatestBefore(path, StepOfCheckpoint(reader.path_), ignored);
   if (!older) return opened;
-  return absl::Status(opened.code(), absl::StrCat(opened.message(), "; ", *older,
-                                                  " is the one before it: name it instead"));
+  return WithMessage(opened, absl::StrCat(opened.message(), "; ", *older,
+                                          " is the one before it: name it instead"));
 }
 
 absl::Status CheckpointReader::OpenIndexAndFiles() {

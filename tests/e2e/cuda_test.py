@@ -3,6 +3,7 @@
 import json
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import time
@@ -166,6 +167,17 @@ class CudaFailureTest(CudaTestCase):
         self.set_environment("ORIEL_CUDA_EMULATOR_MEMORY", str(arena + 4096))
         self.assert_fails(self.train(plan), "of scratch memory for kernels", "free when this rank began", "MiB of optimizer_state")
         self.assertFalse((self.folder / "checkpoints").exists())
+
+    # Enough for launches one by one, not for their graphs.
+    def test_too_little_memory_for_graphs(self):
+        plan = self.compile_llava()
+        arena = json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)["programs"][0]["arena_bytes"]
+        self.set_environment("ORIEL_CUDA_EMULATOR_MEMORY", str(arena + 4096))
+        scratch = int(re.search(r"(\d+) bytes of scratch memory", self.train(plan).stderr).group(1))
+        self.set_environment("ORIEL_CUDA_EMULATOR_MEMORY", str(arena + scratch + (64 << 10)))
+        self.assertEqual(self.train(plan, "--steps", 2, "--no-graphs").returncode, 0)
+        result = self.train(plan, "--steps", 2)
+        self.assert_fails(result, "cuGraphInstantiate: CUDA_ERROR_OUT_OF_MEMORY", "free when this rank began", "MiB of optimizer_state")
 
     def test_nan_is_named(self):
         plan = self.compile_llava()

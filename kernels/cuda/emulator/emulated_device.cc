@@ -41,15 +41,28 @@ EmulatedDevice::~EmulatedDevice() {
   }
 }
 
+CUresult EmulatedDevice::CheckFree(size_t bytes) const {
+  if (bytes <= free_bytes()) return CUDA_SUCCESS;
+  return EmulatorFails(CUDA_ERROR_OUT_OF_MEMORY,
+                       absl::StrCat("out of memory: ", bytes, " bytes are wanted, ", free_bytes(),
+                                    " of ", options_.memory_bytes, " are free"));
+}
+
+CUresult EmulatedDevice::TakeForGraph(size_t nodes, std::shared_ptr<void>* memory) {
+  constexpr size_t kBytesOfNode = 1024;
+  const size_t bytes = nodes * kBytesOfNode;
+  if (const CUresult result = CheckFree(bytes); result != CUDA_SUCCESS) return result;
+  *graph_bytes_ += bytes;
+  *memory =
+      std::shared_ptr<void>(nullptr, [total = graph_bytes_, bytes](void*) { *total -= bytes; });
+  return CUDA_SUCCESS;
+}
+
 CUresult EmulatedDevice::Allocate(size_t bytes, CUdeviceptr* address) {
   if (bytes == 0) {
     return EmulatorFails(CUDA_ERROR_INVALID_VALUE, "an allocation of no bytes");
   }
-  if (bytes > free_bytes()) {
-    return EmulatorFails(CUDA_ERROR_OUT_OF_MEMORY,
-                         absl::StrCat("out of memory: ", bytes, " bytes are wanted, ", free_bytes(),
-                                      " of ", options_.memory_bytes, " are free"));
-  }
+  if (const CUresult result = CheckFree(bytes); result != CUDA_SUCCESS) return result;
   const size_t mapped = (bytes + kAlignment - 1) / kAlignment * kAlignment + 2 * kGuard;
   void* mapping = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) {

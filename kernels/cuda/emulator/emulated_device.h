@@ -48,6 +48,7 @@ struct EmulatedGraph {
     std::vector<int> after;
   };
   std::vector<Node> nodes;
+  std::shared_ptr<void> memory;  // of the device, once it can be launched
 };
 
 // A capture under way: what it has recorded, and the streams that take part, each with the nodes
@@ -88,7 +89,9 @@ class EmulatedDevice {
   // Memory. Zero bytes are an error, as is more than there is.
   CUresult Allocate(size_t bytes, CUdeviceptr* address);
   CUresult Free(CUdeviceptr address);
-  size_t free_bytes() const { return options_.memory_bytes - used_; }
+  // What a graph of so many nodes takes to be launched, until `memory` goes.
+  CUresult TakeForGraph(size_t nodes, std::shared_ptr<void>* memory);
+  size_t free_bytes() const { return options_.memory_bytes - used_ - *graph_bytes_; }
   // Whether the first byte is an allocation's.
   bool Has(const void* address) const;
   // CUDA_ERROR_INVALID_VALUE unless all bytes are within one allocation.
@@ -115,6 +118,8 @@ class EmulatedDevice {
     size_t mapped, bytes;
   };
 
+  // CUDA_ERROR_OUT_OF_MEMORY unless so many bytes are free.
+  CUresult CheckFree(size_t bytes) const;
   Progress RunFront(EmulatedStream& stream);
   // One operation of any stream but `except`.
   Progress RunAny(const EmulatedStream* except);
@@ -128,6 +133,9 @@ class EmulatedDevice {
   std::mt19937_64 random_;
   std::map<uintptr_t, Allocation> allocations_;
   size_t used_ = 0;
+  // Of all graphs; they may outlive the device.
+  const std::shared_ptr<std::atomic<size_t>> graph_bytes_ =
+      std::make_shared<std::atomic<size_t>>(0);
   std::vector<std::unique_ptr<EmulatedStream>> streams_;
   EmulatedStream* null_stream_ = nullptr;
   CUresult error_ = CUDA_SUCCESS;

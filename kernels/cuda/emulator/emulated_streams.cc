@@ -1,5 +1,6 @@
 // Streams, events, and graphs by capture, as the emulated driver has them.
 #include <algorithm>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/emulator/emulated_device.h"
@@ -218,7 +219,15 @@ CUresult EndCapture(CUstream handle, CUgraph* graph) {
 }
 
 CUresult InstantiateGraph(CUgraphExec* exec, CUgraph graph, unsigned long long) {
-  *exec = reinterpret_cast<CUgraphExec>(new EmulatedGraph(*From(graph)));
+  EmulatedDevice* device = CurrentDevice();
+  if (device == nullptr) return NoContext();
+  const Lock lock(device->mutex());
+  auto copy = std::make_unique<EmulatedGraph>(*From(graph));
+  if (const CUresult result = device->TakeForGraph(copy->nodes.size(), &copy->memory);
+      result != CUDA_SUCCESS) {
+    return result;
+  }
+  *exec = reinterpret_cast<CUgraphExec>(copy.release());
   return CUDA_SUCCESS;
 }
 

@@ -53,7 +53,7 @@ absl::Status CublasLtStatus(const CublasLt& table, cublasStatus_t status, const 
     case CUBLAS_STATUS_ARCH_MISMATCH:
       return absl::UnimplementedError(message);
     case CUBLAS_STATUS_ALLOC_FAILED:
-      return absl::ResourceExhaustedError(message);
+      return runtime::DeviceMemoryError(message);
     case CUBLAS_STATUS_INVALID_VALUE:
       return absl::InvalidArgumentError(message);
     case CUBLAS_STATUS_NOT_INITIALIZED:

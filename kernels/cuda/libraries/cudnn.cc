@@ -73,7 +73,7 @@ absl::Status CudnnStatus(const Cudnn& table, cudnnStatus_t status, const char* w
   }
   const bool memory = status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
                       status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-  return memory ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
+  return memory ? runtime::DeviceMemoryError(message) : absl::InternalError(message);
 }
 
 std::string CudnnVersionText(size_t version) {
