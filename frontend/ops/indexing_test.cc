@@ -115,6 +115,34 @@ TEST(Scatter, ConstantPlaces) {
               HasSubstr("index 6 does not exist among 6"));
 }
 
+// `x[:, 1:3] = u` by the coordinates of each element: rows stay rows.
+TEST(Scatter, Rectangle) {
+  const auto at = [](const std::string& coordinates, const std::string& shape) {
+    return "j = Constant<value_ints = [" + coordinates + "]>()\n c = Constant<value_ints = [" +
+           shape + "]>()\n at = Reshape(j, c)\n";
+  };
+  EXPECT_EQ(opsOfBody("float[2, 4, 5] x, float[2, 2, 5] u",
+                      at("0, 1, 0, 2, 1, 1, 1, 2", "2, 2, 2") + "y = ScatterND(x, at, u)"),
+            "slice slice concat");
+  // A part of a row.
+  EXPECT_EQ(opsOfBody("float[3, 4] x, float[1, 2] u",
+                      at("1, 0, 1, 1", "1, 2, 2") + "y = ScatterND(x, at, u)"),
+            "slice slice concat slice slice concat");
+  const std::string matrix = "s = Constant<value_ints = [2, 3]>()\n mx = Reshape(i, s)\n";
+  const std::string updates =
+      "v = Constant<value_ints = [7, 8]>()\n w = Constant<value_ints = [2, 1]>()\n"
+      "u = Reshape(v, w)\n";
+  EXPECT_EQ(valueOf(matrix + updates + at("0, 1, 1, 1", "2, 1, 2") + "y = ScatterND(mx, at, u)"),
+            "dense<[[1, 7, 3], [4, 8, 6]]> : tensor<2x3xi64>");
+  // No rectangle, or not in order.
+  EXPECT_EQ(valueOf(matrix + updates + at("1, 1, 0, 1", "2, 1, 2") + "y = ScatterND(mx, at, u)"),
+            "dense<[[1, 8, 3], [4, 7, 6]]> : tensor<2x3xi64>");
+  EXPECT_EQ(valueOf(matrix + updates + at("0, 1, 1, 2", "2, 1, 2") + "y = ScatterND(mx, at, u)"),
+            "dense<[[1, 7, 3], [4, 5, 8]]> : tensor<2x3xi64>");
+  EXPECT_THAT(valueOf(matrix + updates + at("0, 3, 1, 3", "2, 1, 2") + "y = ScatterND(mx, at, u)"),
+              HasSubstr("index 3 does not exist among 3"));
+}
+
 TEST(Scatter, WholeSlabs) {
   EXPECT_EQ(opsOfBody("float[3, 4, 5] x, float[1, 4, 5] u",
                       "s = Constant<value_ints = [1, 4, 5]>()\n at = Expand(zero, s)\n"

@@ -112,6 +112,76 @@ Value scatterRows(NodeImporter& n, Value data, Value positions, Value updates) {
   return replaceRows(n, data, n.reshape(positions, {shape[0]}), updates);
 }
 
+// The rectangle of leading dimensions that constant indices [.., depth] name in order: dimension d
+// from starts[d] on, as many as sizes[d].
+struct Rectangle {
+  Ints starts, sizes;
+};
+std::optional<Rectangle> rectangleOf(Value indices) {
+  auto constant = constantIntsOf(indices);
+  const int64_t depth = shapeOf(indices).empty() ? 0 : shapeOf(indices).back();
+  if (!constant || constant->empty() || depth < 1) {
+    return std::nullopt;
+  }
+  llvm::ArrayRef<int64_t> all(*constant);
+  Rectangle rectangle;
+  int64_t count = 1;
+  for (auto [first, last] : llvm::zip_equal(all.take_front(depth), all.take_back(depth))) {
+    if (first < 0 || last < first || last - first >= static_cast<int64_t>(all.size())) {
+      return std::nullopt;
+    }
+    rectangle.starts.push_back(first);
+    rectangle.sizes.push_back(last - first + 1);
+    count *= rectangle.sizes.back();
+    if (count > static_cast<int64_t>(all.size())) {
+      return std::nullopt;
+    }
+  }
+  if (count * depth != static_cast<int64_t>(all.size())) {
+    return std::nullopt;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i;
+    for (int64_t d = depth - 1; d >= 0; --d) {
+      if (all[i * depth + d] != rectangle.starts[d] + rest % rectangle.sizes[d]) {
+        return std::nullopt;
+      }
+      rest /= rectangle.sizes[d];
+    }
+  }
+  return rectangle;
+}
+
+// `data` with `updates`, of the rectangle's sizes, in its place, from dimension `dim` on: slices
+// around it, dimension by dimension. So dimensions that it takes whole stay as they are, batches
+// for instance.
+Value replaceRectangle(NodeImporter& n, Value data, Value updates, const Rectangle& rectangle,
+                       size_t dim) {
+  size_t last = rectangle.sizes.size();
+  auto isWhole = [&](size_t d) { return rectangle.sizes[d] == shapeOf(data)[d]; };
+  while (dim < last && isWhole(dim)) {
+    ++dim;
+  }
+  while (last > dim && isWhole(last - 1)) {
+    --last;
+  }
+  if (dim == last) {
+    return updates;
+  }
+  const auto along = static_cast<int64_t>(dim);
+  const int64_t start = rectangle.starts[dim], end = start + rectangle.sizes[dim];
+  const int64_t size = shapeOf(data)[along];
+  Value middle = updates;
+  if (dim + 1 < last) {
+    middle = replaceRectangle(n, n.sliceDim(data, along, start, end), updates, rectangle, dim + 1);
+  }
+  llvm::SmallVector<Value> pieces;
+  if (start > 0) pieces.push_back(n.sliceDim(data, along, 0, start));
+  pieces.push_back(middle);
+  if (end < size) pieces.push_back(n.sliceDim(data, along, end, size));
+  return n.concat(pieces, along);
+}
+
 // data[indices[.., :], ..] = updates[.., ..]. A merge of image features never gets here, see
 // frontend/masked_scatter.h.
 LogicalResult importScatterND(NodeImporter& n) {
@@ -128,6 +198,18 @@ LogicalResult importScatterND(NodeImporter& n) {
   if (shapeOf(updates) != llvm::ArrayRef<int64_t>(expected)) {
     return n.error() << "the updates " << updates.getType() << " don't fit the indices "
                      << indices.getType() << " and the data " << data.getType();
+  }
+  std::optional<Rectangle> rectangle = rectangleOf(indices);
+  if (rectangle && rows.depth > 1 && n.attrString("reduction", "none") == "none") {
+    for (auto [d, start] : llvm::enumerate(rectangle->starts)) {
+      if (start + rectangle->sizes[d] > shapeOf(data)[d]) {
+        return n.error() << "index " << start + rectangle->sizes[d] - 1 << " does not exist among "
+                         << shapeOf(data)[d];
+      }
+    }
+    Ints shape(rectangle->sizes);
+    llvm::append_range(shape, shapeOf(data).drop_front(rows.depth));
+    return n.replace(replaceRectangle(n, data, n.reshape(updates, shape), *rectangle, /*dim=*/0));
   }
   Value result = scatterRows(n, asRows(n, data, rows.depth), rows.positions, updates);
   return n.replace(n.reshape(result, shapeOf(data)));
