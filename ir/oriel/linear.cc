@@ -105,6 +105,26 @@ int64_t LinearWeightGradOp::getFlops() {
   return contractionFlops(elementCount(shapeOf(getCotangent())), shapeOf(getInput()).back());
 }
 
+LogicalResult TriangularSolveOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
+                                                  Adaptor adaptor,
+                                                  llvm::SmallVectorImpl<mlir::Type>& results) {
+  InferenceContext context(location, getOperationName());
+  llvm::ArrayRef<int64_t> matrix = shapeOf(adaptor.getMatrix()), rhs = shapeOf(adaptor.getRhs());
+  const bool isSquare = matrix.size() >= 2 && matrix.back() == matrix[matrix.size() - 2];
+  if (!isSquare || rhs.size() != matrix.size() || rhs.drop_back() != matrix.drop_back()) {
+    return context.refuse(
+        "expects square matrices, and right-hand sides with as many rows and the same leading "
+        "dimensions, got ",
+        shapeText(matrix), " and ", shapeText(rhs));
+  }
+  return context.addResult(rhs, tensorType(adaptor.getRhs()).getElementType(), results);
+}
+
+// Half of a product with the whole matrix.
+int64_t TriangularSolveOp::getFlops() {
+  return contractionFlops(elementCount(getType().getShape()), shapeOf(getMatrix()).back()) / 2;
+}
+
 namespace {
 
 struct ConvAttributes {

@@ -62,6 +62,28 @@ def LinearWeightGradOp : Oriel_Op<"linear_weight_grad",
   let results = (outs Oriel_FloatTensor:$result);
 }
 
+def TriangularSolveOp : Oriel_Op<"triangular_solve",
+    (ins Oriel_FloatTensor:$matrix, Oriel_FloatTensor:$rhs,
+         DefaultValuedAttr<BoolAttr, "false">:$upper,
+         DefaultValuedAttr<BoolAttr, "false">:$transpose,
+         DefaultValuedAttr<BoolAttr, "false">:$unit_diagonal),
+    [Differentiable, FlopsOp, InferTypes, SameOperandsElementType, ShardedOp]> {
+  let summary = "Solution of triangular systems of equations";
+  let description = [{
+    The `X` with `op(T) X = rhs` for each matrix `[.., n, n]` and right-hand side `[.., n, m]`. `T` is
+    the matrix's lower triangle, with `upper` its upper one; with `unit_diagonal` its diagonal is 1,
+    whatever the matrix holds. What lies beyond is not read. `op` transposes with `transpose`. A
+    zero on the diagonal gives an infinity or NaN.
+
+    Example: `%2 = oriel.triangular_solve %t, %b {unit_diagonal = true} : (tensor<2x8x8xf32>,
+    tensor<2x8x4xf32>) -> tensor<2x8x4xf32>`.
+    Made by `raise` of substitutions row by row, as exporters write them for PyTorch's
+    `solve_triangular` and for the inverse in chunks of a gated delta rule (Yang et al. 2024,
+    "Gated Delta Networks"), and by autodiff; removed by `lower`.
+  }];
+  let results = (outs Oriel_FloatTensor:$result);
+}
+
 class Oriel_ConvOp<string mnemonic, dag args, list<Trait> traits>
     : Oriel_Op<mnemonic, !con(args, (ins
         DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,

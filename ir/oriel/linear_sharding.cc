@@ -31,6 +31,18 @@ ShardingRule MatmulOp::getShardingRule() {
   return rule.take();
 }
 
+// Rows follow from the rows before them.
+ShardingRule TriangularSolveOp::getShardingRule() {
+  RuleBuilder rule(*this);
+  Dims batch = rule.parallel(shapeOf(getMatrix()).drop_back(2));
+  int n = rule.parallel(getType().getShape().back());
+  rule.operand(0, batch + kWhole + kWhole);
+  rule.operand(1, batch + kWhole + n);
+  rule.result(0, batch + kWhole + n);
+  rule.linearIn({1});
+  return rule.take();
+}
+
 ShardingRule LinearOp::getShardingRule() {
   RuleBuilder rule(*this);
   Dims rows = rule.parallel(shapeOf(getInput()).drop_back());

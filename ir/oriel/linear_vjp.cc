@@ -1,4 +1,5 @@
 // Vector-Jacobian products of the contractions.
+#include "ir/oriel/inference.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/vjp_util.h"
 
@@ -47,6 +48,34 @@ LogicalResult LinearOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotan
   if (getBias() && needed[2]) {
     operandCotangents[2] = sumToShape(builder, getLoc(), g, getBias().getType());
   }
+  return success();
+}
+
+// With op(T) X = B: dB solves op(T)ᵀ dB = G, and d op(T) = -dB Xᵀ, of which T has its triangle
+// (Giles 2008, "Collected matrix derivative results", 2.3.1).
+LogicalResult TriangularSolveOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
+                                          ArrayRef<bool> needed,
+                                          SmallVectorImpl<Value>& operandCotangents) {
+  operandCotangents.assign(2, Value());
+  Value g = resultCotangents[0];
+  if (!g) return success();
+  Value ofRhs = TriangularSolveOp::create(builder, getLoc(), getMatrix(), g, getUpper(),
+                                          !getTranspose(), getUnitDiagonal());
+  if (needed[1]) operandCotangents[1] = ofRhs;
+  if (!needed[0]) return success();
+  Value left = getTranspose() ? getResult() : ofRhs, right = getTranspose() ? ofRhs : getResult();
+  Value product = MatmulOp::create(builder, getLoc(), left, right, /*transpose_lhs=*/false,
+                                   /*transpose_rhs=*/true);
+  Value negative = NegOp::create(builder, getLoc(), product);
+  const int64_t size = shapeOf(getMatrix()).back();
+  auto order = RankedTensorType::get({size, size}, builder.getI64Type());
+  Value row = IotaOp::create(builder, getLoc(), order, /*dim=*/0);
+  Value column = IotaOp::create(builder, getLoc(), order, /*dim=*/1);
+  Value low = getUpper() ? row : column, high = getUpper() ? column : row;
+  Value kept = getUnitDiagonal() ? LessOp::create(builder, getLoc(), low, high).getResult()
+                                 : LessEqualOp::create(builder, getLoc(), low, high).getResult();
+  operandCotangents[0] = SelectOp::create(builder, getLoc(), kept, negative,
+                                          scalarConstant(builder, getLoc(), 0, negative));
   return success();
 }
 

@@ -212,6 +212,10 @@ std::vector<Launch> Launches() {
       Reduction("reduce_prod"),
       {"reduce_sum", {X({60, 40})}, {F32({40})}, {{"dims", Dims{0}}}},
       {"cumsum", {X({20, 48})}, {X({20, 48})}, last},
+      {"triangular_solve",
+       {X({20, 20}, -0.2, 0.2), X({20, 48})},
+       {X({20, 48})},
+       {{"unit_diagonal", int64_t{1}}}},
       {"argmax", {X({20, 48})}, {I64({20})}, last},
       {"remaining_from", {X({20, 48}), X({20})}, {I64({20})}},
       {"topk", {X({20, 48})}, {I64({20, 5})}, {{"dim", int64_t{1}}, {"k", int64_t{5}}}},
@@ -336,7 +340,8 @@ TEST(WidenedTest, EveryKernelHasALaunch) {
 
 // Kernels whose large tensors are widened: none of them runs on activations, or stores what it
 // sums in bf16.
-const std::set<std::string> kByAdapter = {"iota", "cumsum", "conv_input_grad", "conv_weight_grad"};
+const std::set<std::string> kByAdapter = {"iota", "cumsum", "triangular_solve", "conv_input_grad",
+                                          "conv_weight_grad"};
 // .. and those that oneDNN has in bf16 on CPUs with AVX-512 alone.
 const std::set<std::string> kByAdapterWithoutAvx512 = {"matmul", "linear", "linear_add",
                                                        "linear_weight_grad", "conv"};

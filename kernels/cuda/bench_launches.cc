@@ -130,6 +130,9 @@ void AddReductions(const Sizes& s, std::vector<BenchLaunch>& launches) {
   Add(launches, {"reduce_sum", {x}, {F32({s.hidden})}, {{"dims", Ints{0}}}});
   Add(launches, {"reduce_sum", {x}, {row}, {{"dims", Ints{1}}}});
   Add(launches, {"cumsum", {x}, {x}, last});
+  // Inverses in chunks of 64 positions, of each head.
+  const TensorSpec chunks = F32({std::max<int64_t>(1, s.rows() / 64), s.heads, 64, 64});
+  Add(launches, {"triangular_solve", {chunks, chunks}, {chunks}, {{"unit_diagonal", int64_t{1}}}});
   Add(launches, {"argmax", {x}, {{DType::kI64, row.shape}}, last});
   Add(launches, {"remaining_from", {x, row}, {{DType::kI64, row.shape}}, {}});
   Add(launches, {"topk", {x}, {{DType::kI64, {s.rows(), 4}}}, {last.begin(), last.end()}});

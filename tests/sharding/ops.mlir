@@ -111,6 +111,13 @@ func.func @gather_in_rows(%x: tensor<4x6x2xf64>, %u: tensor<4x2x2xf64>) -> (tens
   return %0, %1 : tensor<4x2x2xf64>, tensor<4x6x2xf64>
 }
 
+// Matrices and right-hand sides in pieces, rows whole.
+func.func @triangular_solve(%t: tensor<4x3x3xf64> {test.low = 1.0, test.high = 2.0}, %b: tensor<4x3x6xf64>) -> (tensor<4x3x6xf64>, tensor<4x3x6xf64>) {
+  %0 = oriel.triangular_solve %t, %b {upper = true} : (tensor<4x3x3xf64>, tensor<4x3x6xf64>) -> tensor<4x3x6xf64>
+  %1 = oriel.triangular_solve %t, %b {transpose = true, unit_diagonal = true} : (tensor<4x3x3xf64>, tensor<4x3x6xf64>) -> tensor<4x3x6xf64>
+  return %0, %1 : tensor<4x3x6xf64>, tensor<4x3x6xf64>
+}
+
 // Experts in pieces of one and of several; rows and choices in pieces.
 func.func @experts(%x: tensor<4x6xf64>, %w: tensor<4x6x2xf64>) -> tensor<4x2x2xf64> {
   %i = oriel.constant {value = dense<[[0, 2], [3, 0], [2, -1], [1, 1]]> : tensor<4x2xi64>} : () -> tensor<4x2xi64>

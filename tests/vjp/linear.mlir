@@ -102,3 +102,28 @@ func.func @conv_input_grad(%x: tensor<2x4x3x3xf64>, %w: tensor<4x2x3x2xf64>) -> 
   %0 = oriel.conv_input_grad %x, %w {strides = array<i64: 2, 2>, pads = array<i64: 1, 0, 0, 1>, dilations = array<i64: 1, 1>, group = 2 : i64} : (tensor<2x4x3x3xf64>, tensor<4x2x3x2xf64>) -> tensor<2x4x6x5xf64>
   return %0 : tensor<2x4x6x5xf64>
 }
+
+func.func @triangular_solve(%t: tensor<2x3x3xf64> {test.low = 1.0, test.high = 2.0}, %b: tensor<2x3x2xf64>) -> tensor<2x3x2xf64> {
+  %0 = oriel.triangular_solve %t, %b : (tensor<2x3x3xf64>, tensor<2x3x2xf64>) -> tensor<2x3x2xf64>
+  return %0 : tensor<2x3x2xf64>
+}
+
+func.func @triangular_solve_unit(%t: tensor<2x3x3xf64>, %b: tensor<2x3x2xf64>) -> tensor<2x3x2xf64> {
+  %0 = oriel.triangular_solve %t, %b {unit_diagonal = true} : (tensor<2x3x3xf64>, tensor<2x3x2xf64>) -> tensor<2x3x2xf64>
+  return %0 : tensor<2x3x2xf64>
+}
+
+func.func @triangular_solve_transposed(%t: tensor<3x3xf64>, %b: tensor<3x2xf64>) -> tensor<3x2xf64> {
+  %0 = oriel.triangular_solve %t, %b {transpose = true, unit_diagonal = true} : (tensor<3x3xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
+  return %0 : tensor<3x2xf64>
+}
+
+func.func @triangular_solve_upper(%t: tensor<3x3xf64> {test.low = 1.0, test.high = 2.0}, %b: tensor<3x2xf64>) -> tensor<3x2xf64> {
+  %0 = oriel.triangular_solve %t, %b {upper = true} : (tensor<3x3xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
+  return %0 : tensor<3x2xf64>
+}
+
+func.func @triangular_solve_upper_transposed(%t: tensor<3x3xf64>, %b: tensor<3x2xf64>) -> tensor<3x2xf64> {
+  %0 = oriel.triangular_solve %t, %b {transpose = true, unit_diagonal = true, upper = true} : (tensor<3x3xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
+  return %0 : tensor<3x2xf64>
+}

@@ -229,3 +229,21 @@ func.func @conv_grad_element_types(%y: tensor<1x4x5x5xf32>, %x: tensor<1x3x8x8xf
   %0 = oriel.conv_weight_grad %y, %x {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x4x5x5xf32>, tensor<1x3x8x8xf64>) -> tensor<4x3x4x4xf32>
   return
 }
+
+// -----
+
+func.func @solve_not_square(%t: tensor<2x3x4xf32>, %b: tensor<2x3x5xf32>) {
+  // expected-error@+2 {{expects square matrices, and right-hand sides with as many rows and the same leading dimensions, got [2, 3, 4] and [2, 3, 5]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.triangular_solve %t, %b : (tensor<2x3x4xf32>, tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
+  return
+}
+
+// -----
+
+func.func @solve_other_batch(%t: tensor<2x3x3xf32>, %b: tensor<1x3x5xf32>) {
+  // expected-error@+2 {{the same leading dimensions, got [2, 3, 3] and [1, 3, 5]}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %0 = oriel.triangular_solve %t, %b : (tensor<2x3x3xf32>, tensor<1x3x5xf32>) -> tensor<1x3x5xf32>
+  return
+}
