@@ -8,6 +8,44 @@ class Oriel_RaisePass<string name> : Pass<name, "::mlir::func::FuncOp"> {
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }
 
+def RaiseSubstitution : Oriel_RaisePass<"oriel-raise-substitution"> {
+  let summary = "Inverses that a loop computes row after row";
+  let description = [{
+    A gated delta rule solves a triangular system in each chunk of positions. Written as a loop over
+    rows, as it must be to be exported, each turn reads a row of the matrix `B`, multiplies it with
+    the rows before it, and puts the sum into a copy of the matrix: a dozen ops for each of 64 rows,
+    and as many copies. `B` must be 0 on and above its diagonal, by a constant mask. The elements of
+    all that is computed of it are followed as sums of products, so that it does not matter by which
+    slices, concatenations, transposes and sums the loop is written.
+
+    ```mlir
+    %row = oriel.slice %b[2, 0:2]
+    %new = %row + Σ_k %row[k] * %b1[k, 0:2]
+    %b2 = oriel.concat %b1[0:2, :], (oriel.concat %new, %b1[2, 2:]), %b1[3:, :]
+    ..
+    // →
+    %x = oriel.triangular_solve (oriel.neg %b), %b {unit_diagonal = true}   // (1 - B) X = B
+    ```
+  }];
+}
+
+def RaiseUpdates : Oriel_RaisePass<"oriel-raise-updates"> {
+  let summary = "Results that a loop writes piece by piece";
+  let description = [{
+    `y[:, i] = ..` in an unrolled loop copies all of `y` for each `i`: a concatenation of what is
+    before the piece, the piece, and what is behind it. A concatenation of parts of others, along
+    the same dimension, is one of what these were made of, so that the last one has all pieces and
+    none of those before it is left.
+
+    ```mlir
+    %y1 = oriel.concat %p0, %zeros
+    %y2 = oriel.concat %y1[0:1], %p1, %y1[2:4]
+    // →
+    %y2 = oriel.concat %p0, %p1, %zeros[1:3]
+    ```
+  }];
+}
+
 def RaiseLinear : Oriel_RaisePass<"oriel-raise-linear"> {
   let summary = "Linear layers with their bias and their weight as stored";
   let description = [{

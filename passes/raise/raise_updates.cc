@@ -1,0 +1,120 @@
+#include "passes/raise/match.h"
+#include "passes/raise/passes.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_RAISEUPDATES
+#include "passes/raise/passes.h.inc"
+
+namespace {
+
+using mlir::LogicalResult;
+using mlir::PatternRewriter;
+using mlir::success;
+using mlir::Value;
+using Ints = llvm::SmallVector<int64_t>;
+
+// A stretch of a value along the dimension that is concatenated.
+struct Piece {
+  Value value;
+  int64_t start, size;
+
+  bool isWhole(int64_t dim) const { return size == tensorType(value).getDimSize(dim); }
+};
+
+// Where the slice, if it cuts this dimension alone and takes all of a stretch, begins.
+std::optional<int64_t> startOfStretch(ir::SliceOp op, int64_t dim) {
+  for (auto [i, size] : llvm::enumerate(tensorType(op.getInput()).getShape())) {
+    if (op.getStrides()[i] != 1) return std::nullopt;
+    if (static_cast<int64_t>(i) != dim && op.getType().getDimSize(i) != size) return std::nullopt;
+  }
+  return op.getStarts()[dim];
+}
+
+// Adds what the stretch is put together from.
+void addPieces(const Piece& stretch, int64_t dim, llvm::SmallVectorImpl<Piece>& pieces) {
+  if (stretch.size == 0) return;
+  if (auto slice = stretch.value.getDefiningOp<ir::SliceOp>()) {
+    if (std::optional<int64_t> start = startOfStretch(slice, dim)) {
+      return addPieces({slice.getInput(), *start + stretch.start, stretch.size}, dim, pieces);
+    }
+  }
+  auto concat = stretch.value.getDefiningOp<ir::ConcatOp>();
+  if (concat && static_cast<int64_t>(concat.getDim()) == dim) {
+    int64_t begin = 0;
+    for (Value input : concat.getInputs()) {
+      const int64_t size = tensorType(input).getDimSize(dim);
+      const int64_t low = std::max(begin, stretch.start),
+                    high = std::min(begin + size, stretch.start + stretch.size);
+      if (low < high) addPieces({input, low - begin, high - low}, dim, pieces);
+      begin += size;
+    }
+    return;
+  }
+  if (!pieces.empty()) {
+    Piece& last = pieces.back();
+    if (last.value == stretch.value && last.start + last.size == stretch.start) {
+      last.size += stretch.size;
+      return;
+    }
+  }
+  pieces.push_back(stretch);
+}
+
+struct ConcatOfPieces : mlir::OpRewritePattern<ir::ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ConcatOp op, PatternRewriter& rewriter) const override {
+    const auto dim = static_cast<int64_t>(op.getDim());
+    auto isOfConcat = [&](Value input) {
+      auto slice = input.getDefiningOp<ir::SliceOp>();
+      if (slice && startOfStretch(slice, dim)) input = slice.getInput();
+      auto concat = input.getDefiningOp<ir::ConcatOp>();
+      return concat && static_cast<int64_t>(concat.getDim()) == dim;
+    };
+    if (llvm::none_of(op.getInputs(), isOfConcat)) {
+      return rewriter.notifyMatchFailure(op, "no operand is a part of another concatenation");
+    }
+    llvm::SmallVector<Piece> pieces;
+    for (Value input : op.getInputs()) {
+      addPieces({input, 0, tensorType(input).getDimSize(dim)}, dim, pieces);
+    }
+    auto isSlice = [](Value input) { return input.getDefiningOp<ir::SliceOp>() != nullptr; };
+    auto isCut = [&](const Piece& piece) {
+      return !piece.isWhole(dim) && !splatValue(piece.value);  // a smaller splat is a constant
+    };
+    if (llvm::count_if(pieces, isCut) > llvm::count_if(op.getInputs(), isSlice)) {
+      return rewriter.notifyMatchFailure(op, "there would be more slices");
+    }
+    llvm::SmallVector<Value> inputs;
+    for (const Piece& piece : pieces) inputs.push_back(cut(rewriter, op.getLoc(), piece, dim));
+    if (inputs.empty()) return rewriter.notifyMatchFailure(op, "it has no elements");
+    if (inputs.size() == 1) {
+      rewriter.replaceOp(op, inputs.front());
+    } else {
+      rewriter.replaceOpWithNewOp<ir::ConcatOp>(op, inputs, dim);
+    }
+    return success();
+  }
+
+  static Value cut(PatternRewriter& rewriter, mlir::Location loc, const Piece& piece, int64_t dim) {
+    if (piece.isWhole(dim)) return piece.value;
+    Ints limits(tensorType(piece.value).getShape());
+    Ints starts(limits.size(), 0), strides(limits.size(), 1);
+    starts[dim] = piece.start;
+    limits[dim] = piece.start + piece.size;
+    return rewriter.createOrFold<ir::SliceOp>(loc, piece.value, starts, limits, strides);
+  }
+};
+
+struct RaiseUpdates : impl::RaiseUpdatesBase<RaiseUpdates> {
+  void runOnOperation() override {
+    mlir::RewritePatternSet patterns(&getContext());
+    patterns.add<ConcatOfPieces>(&getContext());
+    if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
+  }
+};
+
+}  // namespace
+
+}  // namespace oriel
