@@ -46,6 +46,8 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   if (!options.kernels.unfusedAttention) function.addPass(createRaiseAttention());
   // After attention, whose patterns expect heads before positions.
   function.addPass(createRaiseLayout());
+  // After layout, which puts sequences before heads.
+  function.addPass(createRaisePacked());
   // After layout, which leaves few ways to write a product with all experts.
   if (!options.kernels.unfusedExperts) function.addPass(createRaiseExperts());
   RaiseMergeOptions merge;

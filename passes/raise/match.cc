@@ -143,6 +143,24 @@ std::optional<int64_t> movedDim(mlir::Operation* op, int64_t dim) {
   return found - rule.results.front().begin();
 }
 
+std::optional<int64_t> startOfStretch(ir::SliceOp op, int64_t dim) {
+  for (auto [i, size] : llvm::enumerate(tensorType(op.getInput()).getShape())) {
+    if (op.getStrides()[i] != 1) return std::nullopt;
+    if (static_cast<int64_t>(i) != dim && op.getType().getDimSize(i) != size) return std::nullopt;
+  }
+  return op.getStarts()[dim];
+}
+
+Value sliceStretch(mlir::OpBuilder& builder, mlir::Location loc, Value value, int64_t dim,
+                   int64_t start, int64_t size) {
+  llvm::SmallVector<int64_t> limits(tensorType(value).getShape());
+  if (limits[dim] == size) return value;
+  llvm::SmallVector<int64_t> starts(limits.size(), 0), strides(limits.size(), 1);
+  starts[dim] = start;
+  limits[dim] = start + size;
+  return builder.createOrFold<ir::SliceOp>(loc, value, starts, limits, strides);
+}
+
 bool dependsOnParameter(Value value) {
   llvm::SmallVector<Value> open = {value};
   llvm::DenseSet<Value> seen;

@@ -53,6 +53,12 @@ bool exchangesGroups(ir::TransposeOp transpose, size_t batch, size_t x, size_t y
 // others.
 std::optional<int64_t> movedDim(mlir::Operation* op, int64_t dim);
 
+// Where the slice begins, if it takes one stretch of this dimension and all of the others.
+std::optional<int64_t> startOfStretch(ir::SliceOp op, int64_t dim);
+// That stretch of a value; the value itself if it is all of it.
+mlir::Value sliceStretch(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value value,
+                         int64_t dim, int64_t start, int64_t size);
+
 // Whether floats lead from a parameter to the value, so that training may want its cotangent.
 bool dependsOnParameter(mlir::Value value);
 

@@ -159,6 +159,24 @@ def RaiseLayout : Oriel_RaisePass<"oriel-raise-layout"> {
   }];
 }
 
+def RaisePacked : Oriel_RaisePass<"oriel-raise-packed"> {
+  let summary = "Attention of packed sequences as one with a batch";
+  let description = [{
+    Vision towers that take images of any size put the patches of all of them into one sequence,
+    and loop over the images for attention. Images of one size, one behind the other, are a batch,
+    which data-parallel ranks can share; so are windows. Of other sizes, each run of one size is.
+
+    ```mlir
+    %q0 = oriel.slice %q[:, 0:256]            // [1, 512, h, d]; and of %k, %v
+    %q1 = oriel.slice %q[:, 256:512]
+    %y = oriel.concat (oriel.attention %q0, ..), (oriel.attention %q1, ..)
+    // →
+    %qs = oriel.reshape %q                    // [2, 256, h, d]
+    %y = oriel.reshape (oriel.attention %qs, ..)
+    ```
+  }];
+}
+
 def RaiseExperts : Oriel_RaisePass<"oriel-raise-experts"> {
   let summary = "Experts on the rows that choose them";
   let description = [{

@@ -12,7 +12,6 @@ using mlir::LogicalResult;
 using mlir::PatternRewriter;
 using mlir::success;
 using mlir::Value;
-using Ints = llvm::SmallVector<int64_t>;
 
 // A stretch of a value along the dimension that is concatenated.
 struct Piece {
@@ -21,15 +20,6 @@ struct Piece {
 
   bool isWhole(int64_t dim) const { return size == tensorType(value).getDimSize(dim); }
 };
-
-// Where the slice, if it cuts this dimension alone and takes all of a stretch, begins.
-std::optional<int64_t> startOfStretch(ir::SliceOp op, int64_t dim) {
-  for (auto [i, size] : llvm::enumerate(tensorType(op.getInput()).getShape())) {
-    if (op.getStrides()[i] != 1) return std::nullopt;
-    if (static_cast<int64_t>(i) != dim && op.getType().getDimSize(i) != size) return std::nullopt;
-  }
-  return op.getStarts()[dim];
-}
 
 // Adds what the stretch is put together from.
 void addPieces(const Piece& stretch, int64_t dim, llvm::SmallVectorImpl<Piece>& pieces) {
@@ -87,7 +77,10 @@ struct ConcatOfPieces : mlir::OpRewritePattern<ir::ConcatOp> {
       return rewriter.notifyMatchFailure(op, "there would be more slices");
     }
     llvm::SmallVector<Value> inputs;
-    for (const Piece& piece : pieces) inputs.push_back(cut(rewriter, op.getLoc(), piece, dim));
+    for (const Piece& piece : pieces) {
+      inputs.push_back(
+          sliceStretch(rewriter, op.getLoc(), piece.value, dim, piece.start, piece.size));
+    }
     if (inputs.empty()) return rewriter.notifyMatchFailure(op, "it has no elements");
     if (inputs.size() == 1) {
       rewriter.replaceOp(op, inputs.front());
@@ -95,15 +88,6 @@ struct ConcatOfPieces : mlir::OpRewritePattern<ir::ConcatOp> {
       rewriter.replaceOpWithNewOp<ir::ConcatOp>(op, inputs, dim);
     }
     return success();
-  }
-
-  static Value cut(PatternRewriter& rewriter, mlir::Location loc, const Piece& piece, int64_t dim) {
-    if (piece.isWhole(dim)) return piece.value;
-    Ints limits(tensorType(piece.value).getShape());
-    Ints starts(limits.size(), 0), strides(limits.size(), 1);
-    starts[dim] = piece.start;
-    limits[dim] = piece.start + piece.size;
-    return rewriter.createOrFold<ir::SliceOp>(loc, piece.value, starts, limits, strides);
   }
 };
 

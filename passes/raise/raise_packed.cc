@@ -1,0 +1,139 @@
+#include "passes/raise/match.h"
+#include "passes/raise/passes.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_RAISEPACKED
+#include "passes/raise/passes.h.inc"
+
+namespace {
+
+using mlir::LogicalResult;
+using mlir::PatternRewriter;
+using mlir::success;
+using mlir::Value;
+using Ints = llvm::SmallVector<int64_t>;
+
+// Of [b, s, h, d].
+constexpr int64_t kSequence = 1;
+
+int64_t lengthOf(Value value) { return tensorType(value).getDimSize(kSequence); }
+
+// A sequence within a value that holds several, one behind the other.
+struct Sequence {
+  Value packed;
+  int64_t start, length;
+
+  bool isFollowedBy(const Sequence& next) const {
+    return packed == next.packed && length == next.length && start + length == next.start;
+  }
+};
+
+// Attention of one of them, of which nothing else is used.
+struct Packed {
+  ir::AttentionOp op;
+  llvm::SmallVector<Sequence, 3> operands;  // query, key, value
+};
+
+std::optional<Packed> matchPacked(Value value) {
+  auto op = value.getDefiningOp<ir::AttentionOp>();
+  if (!op || !op.getSequenceFirst() || value != op.getResult() || !value.hasOneUse() ||
+      !op.getLogsumexp().use_empty()) {
+    return std::nullopt;
+  }
+  // One mask for all, whatever their number.
+  if (op.getMask() && tensorType(op.getMask()).getDimSize(0) != 1) return std::nullopt;
+  Packed packed{op, {}};
+  for (Value operand : {op.getQuery(), op.getKey(), op.getValue()}) {
+    auto slice = operand.getDefiningOp<ir::SliceOp>();
+    std::optional<int64_t> start = slice ? startOfStretch(slice, kSequence) : std::nullopt;
+    if (!start) return std::nullopt;
+    packed.operands.push_back({slice.getInput(), *start, lengthOf(operand)});
+  }
+  return packed;
+}
+
+bool isFollowedBy(const Packed& packed, const Packed& next) {
+  for (auto [one, other] : llvm::zip_equal(packed.operands, next.operands)) {
+    if (!one.isFollowedBy(other)) return false;
+  }
+  ir::AttentionOp one = packed.op, other = next.op;
+  return one->getAttrDictionary() == other->getAttrDictionary() &&
+         one.getMask() == other.getMask();
+}
+
+// The sequences of a run as a batch: [b n, s, h, d].
+Value asBatch(PatternRewriter& rewriter, mlir::Location loc, const Sequence& first, int64_t count) {
+  Value value =
+      sliceStretch(rewriter, loc, first.packed, kSequence, first.start, first.length * count);
+  Ints shape(tensorType(value).getShape());
+  shape[0] *= count;
+  shape[kSequence] = first.length;
+  return ir::ReshapeOp::create(rewriter, loc, tensorType(value).clone(shape), value);
+}
+
+// [b, n s, h, e]
+Value attend(PatternRewriter& rewriter, llvm::ArrayRef<Packed> run) {
+  ir::AttentionOp op = run.front().op;
+  const auto count = static_cast<int64_t>(run.size());
+  llvm::SmallVector<Value> operands;
+  for (const Sequence& sequence : run.front().operands) {
+    operands.push_back(asBatch(rewriter, op.getLoc(), sequence, count));
+  }
+  if (op.getMask()) operands.push_back(op.getMask());
+  auto attention = ir::AttentionOp::create(rewriter, op.getLoc(), operands, op->getAttrs());
+  mlir::RankedTensorType type = tensorType(op.getResult());
+  Ints shape(type.getShape());
+  shape[kSequence] *= count;
+  return ir::ReshapeOp::create(rewriter, op.getLoc(), type.clone(shape), attention.getResult());
+}
+
+struct AttentionOfPacked : mlir::OpRewritePattern<ir::ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ConcatOp op, PatternRewriter& rewriter) const override {
+    if (op.getType().getRank() != 4 || static_cast<int64_t>(op.getDim()) != kSequence) {
+      return rewriter.notifyMatchFailure(op, "not of sequences");
+    }
+    llvm::SmallVector<Value> results;
+    llvm::SmallVector<Packed> run;
+    bool joins = false;
+    auto endRun = [&] {
+      if (run.size() == 1) results.push_back(run.front().op.getResult());
+      if (run.size() > 1) {
+        results.push_back(attend(rewriter, run));
+        joins = true;
+      }
+      run.clear();
+    };
+    for (Value input : op.getInputs()) {
+      std::optional<Packed> packed = matchPacked(input);
+      if (!packed || (!run.empty() && !isFollowedBy(run.back(), *packed))) endRun();
+      if (packed) {
+        run.push_back(*packed);
+      } else {
+        results.push_back(input);
+      }
+    }
+    endRun();
+    if (!joins) return rewriter.notifyMatchFailure(op, "no attention of sequences that follow");
+    if (results.size() == 1) {
+      rewriter.replaceOp(op, results.front());
+    } else {
+      rewriter.replaceOpWithNewOp<ir::ConcatOp>(op, results, kSequence);
+    }
+    return success();
+  }
+};
+
+struct RaisePacked : impl::RaisePackedBase<RaisePacked> {
+  void runOnOperation() override {
+    mlir::RewritePatternSet patterns(&getContext());
+    patterns.add<AttentionOfPacked>(&getContext());
+    if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
+  }
+};
+
+}  // namespace
+
+}  // namespace oriel
