@@ -35,7 +35,8 @@ def RaiseUpdates : Oriel_RaisePass<"oriel-raise-updates"> {
     `y[:, i] = ..` in an unrolled loop copies all of `y` for each `i`: a concatenation of what is
     before the piece, the piece, and what is behind it. A concatenation of parts of others, along
     the same dimension, is one of what these were made of, so that the last one has all pieces and
-    none of those before it is left.
+    none of those before it is left. Parts of one value that follow each other are one part, or the
+    value: a split that is joined again is nothing.
 
     ```mlir
     %y1 = oriel.concat %p0, %zeros
@@ -147,7 +148,8 @@ def RaiseLayout : Oriel_RaisePass<"oriel-raise-layout"> {
     stored. Dimensions that are merged, batch and heads say, and split again behind pointwise ops,
     softmax and products are apart in these too, so that one of them can be sharded. A reshape
     behind a linear layer goes before it, where it meets the one that flattened its input; a
-    transpose of samples and positions before one goes behind it, where it meets that of heads.
+    transpose of samples and positions before one goes behind it, where it meets that of heads;
+    transposes of all that is concatenated are one of the concatenation.
 
     ```mlir
     %t = oriel.transpose %q {permutation = array<i64: 0, 2, 1, 3>}  // and of %k, %v

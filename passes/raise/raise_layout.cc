@@ -188,6 +188,31 @@ struct TransposeOfUnitDims : mlir::OpRewritePattern<ir::TransposeOp> {
   }
 };
 
+// concat(transpose(x), transpose(y)) → transpose(concat(x, y)), where it may meet another.
+struct ConcatBeforeTranspose : mlir::OpRewritePattern<ir::ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ConcatOp op, PatternRewriter& rewriter) const override {
+    auto first = op.getInputs()[0].getDefiningOp<ir::TransposeOp>();
+    if (!first || op.getInputs().size() < 2) {
+      return rewriter.notifyMatchFailure(op, "not of transposes");
+    }
+    llvm::SmallVector<Value> inputs;
+    for (Value input : op.getInputs()) {
+      auto transpose = input.getDefiningOp<ir::TransposeOp>();
+      if (!transpose || !transpose->hasOneUse() ||
+          transpose.getPermutation() != first.getPermutation()) {
+        return rewriter.notifyMatchFailure(op, "not all are transposed so, for this alone");
+      }
+      inputs.push_back(transpose.getInput());
+    }
+    Value joined =
+        ir::ConcatOp::create(rewriter, op.getLoc(), inputs, first.getPermutation()[op.getDim()]);
+    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, joined, first.getPermutation());
+    return success();
+  }
+};
+
 // gather(x, c) of one known row → a slice, which other patterns move.
 struct GatherOfOneRow : mlir::OpRewritePattern<ir::GatherOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -202,6 +227,7 @@ struct GatherOfOneRow : mlir::OpRewritePattern<ir::GatherOp> {
     llvm::SmallVector<int64_t> limits = llvm::to_vector(tensorType(op.getInput()).getShape());
     llvm::SmallVector<int64_t> starts(limits.size(), 0), strides(limits.size(), 1);
     int64_t row = index.getSplatValue<llvm::APInt>().getSExtValue(), size = limits[op.getDim()];
+    if (row < 0) row += size;
     if (row < 0 || row >= size) return rewriter.notifyMatchFailure(op, "the index is outside");
     starts[op.getDim()] = row;
     limits[op.getDim()] = row + 1;
@@ -341,9 +367,10 @@ struct RaiseLayout : impl::RaiseLayoutBase<RaiseLayout> {
     mlir::RewritePatternSet patterns(&getContext());
     addSplitMergedDims(patterns);
     patterns.add<ReshapeBeforeLinear, LinearBeforeTranspose, SliceBeforeTranspose,
-                 TransposeInProduct, TransposeOfUnitDims, GatherOfOneRow, SliceOfNeighbours,
-                 RopeBeforeTranspose, AttentionBeforeTranspose, NormBeforeTranspose<ir::RmsNormOp>,
-                 NormBeforeTranspose<ir::LayerNormOp>>(&getContext());
+                 TransposeInProduct, TransposeOfUnitDims, ConcatBeforeTranspose, GatherOfOneRow,
+                 SliceOfNeighbours, RopeBeforeTranspose, AttentionBeforeTranspose,
+                 NormBeforeTranspose<ir::RmsNormOp>, NormBeforeTranspose<ir::LayerNormOp>>(
+        &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

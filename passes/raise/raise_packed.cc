@@ -58,8 +58,7 @@ bool isFollowedBy(const Packed& packed, const Packed& next) {
     if (!one.isFollowedBy(other)) return false;
   }
   ir::AttentionOp one = packed.op, other = next.op;
-  return one->getAttrDictionary() == other->getAttrDictionary() &&
-         one.getMask() == other.getMask();
+  return one->getAttrDictionary() == other->getAttrDictionary() && one.getMask() == other.getMask();
 }
 
 // The sequences of a run as a batch: [b n, s, h, d].

@@ -62,12 +62,12 @@ struct ConcatOfPieces : mlir::OpRewritePattern<ir::ConcatOp> {
       auto concat = input.getDefiningOp<ir::ConcatOp>();
       return concat && static_cast<int64_t>(concat.getDim()) == dim;
     };
-    if (llvm::none_of(op.getInputs(), isOfConcat)) {
-      return rewriter.notifyMatchFailure(op, "no operand is a part of another concatenation");
-    }
     llvm::SmallVector<Piece> pieces;
     for (Value input : op.getInputs()) {
       addPieces({input, 0, tensorType(input).getDimSize(dim)}, dim, pieces);
+    }
+    if (pieces.size() >= op.getInputs().size() && llvm::none_of(op.getInputs(), isOfConcat)) {
+      return rewriter.notifyMatchFailure(op, "no operand goes on, or is of a concatenation");
     }
     auto isSlice = [](Value input) { return input.getDefiningOp<ir::SliceOp>() != nullptr; };
     auto isCut = [&](const Piece& piece) {

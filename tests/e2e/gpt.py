@@ -29,6 +29,8 @@ class Gpt:
     chosen: int = 0  # the experts of a token, of the largest gates; 0: all
     gates: str = "scattered"  # the chosen ones' gates: scattered to zeros, or a softmax of "masked" scores; "inputs": scattered, of what experts read
     adapters: int = 0  # columns of a low-rank product that is added to each linear layer's (LoRA, Hu et al. 2021)
+    packed: int = 0  # samples of a fixed batch, which are one sequence, of whose attention each has its turn (vision towers)
+    chunk: int = 0  # positions of a chunk: a delta rule in place of attention, which inverts a matrix row by row (Yang et al. 2024)
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
     def model(self) -> bytes:
@@ -136,6 +138,63 @@ class Gpt:
             out = linear(context, f"{name}.out", hidden, hidden)
             return graph.node("Transpose", [out], f"{name}.samples", perm=[1, 0, 2]) if self.merged else out
 
+        def slice_of(x: str, *ranges: tuple[int, int, int]) -> str:
+            """(dimension, start, end) of each."""
+            slices = [constant(f"{x}[{ranges}].{what}", values) for what, values in zip(("dims", "starts", "ends"), zip(*ranges))]
+            return graph.node("Slice", [x, slices[1], slices[2], slices[0]], f"{x}[{ranges}]")
+
+        def packed_attention(x: str, name: str) -> str:
+            rows = self.packed * sequence
+            flat = constant(f"{name}.flat", [1, rows, heads, hidden // heads])
+            q, k, v = (graph.node("Transpose", [graph.node("Reshape", [out, flat], f"{out}.flat")], f"{out}.rows", perm=[0, 2, 1, 3])
+                       for out in queries_keys_values(x, name))
+            contexts = []
+            for sample in range(self.packed):
+                of = (2, sample * sequence, (sample + 1) * sequence)
+                keys = graph.node("Transpose", [slice_of(k, of)], f"{name}.{sample}.keys", perm=[0, 1, 3, 2])
+                scores = graph.node("MatMul", [slice_of(q, of), keys], f"{name}.{sample}.scores")
+                scores = graph.node("Mul", [scores, scale], f"{name}.{sample}.scaled")
+                scores = graph.node("Add", [scores, mask], f"{name}.{sample}.masked")
+                probabilities = graph.node("Softmax", [scores], f"{name}.{sample}.probabilities")
+                contexts.append(graph.node("MatMul", [probabilities, slice_of(v, of)], f"{name}.{sample}.context"))
+            context = graph.node("Concat", contexts, f"{name}.context", axis=2)
+            context = graph.node("Transpose", [context], f"{name}.context.rows", perm=[0, 2, 1, 3])
+            context = graph.node("Reshape", [context, constant(f"{name}.samples", [self.packed, sequence, hidden])], f"{name}.joined")
+            return linear(context, f"{name}.out", hidden, hidden)
+
+        def delta_rule(x: str, name: str) -> str:
+            size, chunks = self.chunk, sequence // self.chunk
+            cut = constant(f"{name}.cut", [0, chunks, size, heads, hidden // heads])
+            q, k, v = (graph.node("Transpose", [graph.node("Reshape", [out, cut], f"{out}.cut")], f"{out}.chunks", perm=[0, 3, 1, 2, 4])
+                       for out in queries_keys_values(x, name))
+            keys = graph.node("Transpose", [k], f"{name}.keys", perm=[0, 1, 2, 4, 3])
+            below = graph.node("Trilu", [graph.node("MatMul", [k, keys], f"{name}.gram"), constant(f"{name}.below", -1)], f"{name}.lower", upper=0)
+            inverse = graph.node("Neg", [below], f"{name}.rows.0")
+            for row in range(1, size):
+                before, behind = (slice_of(inverse, (3, row, row + 1), (4, low, high)) for low, high in ((0, row), (row, size)))
+                known = slice_of(inverse, (3, 0, row), (4, 0, row))
+                new = graph.node("Add", [before, graph.node("MatMul", [before, known], f"{name}.products.{row}")], f"{name}.row.{row}")
+                pieces = [slice_of(inverse, (3, 0, row)), graph.node("Concat", [new, behind], f"{name}.whole.{row}", axis=4)]
+                pieces += [slice_of(inverse, (3, row + 1, size))] if row + 1 < size else []
+                inverse = graph.node("Concat", pieces, f"{name}.rows.{row}", axis=3)
+            one = graph.node("Cast", [constant(f"{name}.eye", numpy.eye(size))], f"{name}.one", to=1)  # FLOAT
+            inverse = graph.node("Add", [inverse, one], f"{name}.inverse")
+            values, decays = (graph.node("MatMul", [inverse, y], f"{y}.solved") for y in (v, k))
+            scores = graph.node("Trilu", [graph.node("MatMul", [q, keys], f"{name}.all_scores"), constant(f"{name}.seen", 0)], f"{name}.scores", upper=0)
+            state, outs = "", []
+            for chunk in range(chunks):
+                q_i, scores_i, keys_i, new, decay = (slice_of(y, (2, chunk, chunk + 1)) for y in (q, scores, keys, values, decays))
+                if state:
+                    new = graph.node("Sub", [new, graph.node("MatMul", [decay, state], f"{name}.{chunk}.old")], f"{name}.{chunk}.new")
+                out = graph.node("MatMul", [scores_i, new], f"{name}.{chunk}.inner")
+                if state:
+                    out = graph.node("Add", [out, graph.node("MatMul", [q_i, state], f"{name}.{chunk}.outer")], f"{name}.{chunk}.out")
+                outs.append(out)
+                added = graph.node("MatMul", [keys_i, new], f"{name}.{chunk}.added")
+                state = graph.node("Add", [state, added], f"{name}.{chunk}.state") if state else added
+            out = graph.node("Transpose", [graph.node("Concat", outs, f"{name}.chunks", axis=2)], f"{name}.positions", perm=[0, 2, 3, 1, 4])
+            return linear(graph.node("Reshape", [out, constant(f"{name}.joined", [0, sequence, hidden])], f"{name}.all"), f"{name}.out", hidden, hidden)
+
         def mlp(x: str, name: str) -> str:
             wide = 4 * hidden
             if self.gated and self.fused:
@@ -175,13 +234,14 @@ class Gpt:
                 out = graph.node("Mul", [out, gates], f"{name}.gated")
             return graph.node("ReduceSum", [out, constant(f"{name}.experts", [2])], f"{name}.sum", keepdims=0)
 
-        graph.input("input_ids", numpy.int64, ["batch", sequence])
+        mixer = packed_attention if self.packed else delta_rule if self.chunk else attention
+        graph.input("input_ids", numpy.int64, [self.packed or "batch", sequence])
         x = graph.node("Gather", [weight("embedding.weight", self.vocabulary, hidden), "input_ids"], "tokens")
         x = graph.node("Add", [x, weight("positions.weight", sequence, hidden)], "embedded")
         for block in range(self.blocks):
             name = f"blocks.{block}"
             before, behind = (lambda y, _: y, norm) if self.post_norm else (norm, lambda y, _: y)
-            out = attention(before(x, f"{name}.norm1"), f"{name}.attention")
+            out = mixer(before(x, f"{name}.norm1"), f"{name}.attention")
             x = behind(graph.node("Add", [x, out], f"{name}.x1"), f"{name}.norm1")
             out = (mixture if self.experts else mlp)(before(x, f"{name}.norm2"), name)
             x = behind(graph.node("Add", [x, out], f"{name}.x2"), f"{name}.norm2")
@@ -189,12 +249,12 @@ class Gpt:
         head = (graph.node("Transpose", ["embedding.weight"], "head", perm=[1, 0]) if self.tied
                 else weight("head.weight", hidden, self.vocabulary))
         graph.node("MatMul", [x, head], "logits")
-        graph.output("logits", numpy.float32, ["batch", sequence, self.vocabulary])
+        graph.output("logits", numpy.float32, [self.packed or "batch", sequence, self.vocabulary])
         return graph.model()
 
     def recipe(self, batch: int, micro: int, trainable: str = "*", precision: str = "f32") -> str:
         return f"""
-model: {{bind: {{batch: micro_batch}}}}
+model: {{bind: {{{"" if self.packed else "batch: micro_batch"}}}}}
 inputs:
   labels: {{dtype: int64, shape: [micro_batch, {self.sequence}]}}
 loss: {{kind: token_cross_entropy, logits: logits, labels: labels, shift: true, ignore_index: -100}}

@@ -160,6 +160,32 @@ func.func @one_known_row(%x: tensor<6x3x8xf32>) -> tensor<6x8xf32> {
 
 // -----
 
+// Two transposes are one, which meets the one behind it.
+// CHECK-LABEL: func.func @joined_heads
+// CHECK-SAME: (%[[X:.*]]: tensor<1x3x4x8xf32>, %[[Y:.*]]: tensor<1x5x4x8xf32>)
+// CHECK-NEXT: %[[Z:.*]] = oriel.concat %[[X]], %[[Y]] {dim = 1 : i64}
+// CHECK-NEXT: return %[[Z]]
+func.func @joined_heads(%x: tensor<1x3x4x8xf32>, %y: tensor<1x5x4x8xf32>) -> tensor<1x8x4x8xf32> {
+  %0 = oriel.transpose %x {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x3x4x8xf32>) -> tensor<1x4x3x8xf32>
+  %1 = oriel.transpose %y {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x5x4x8xf32>) -> tensor<1x4x5x8xf32>
+  %2 = oriel.concat %0, %1 {dim = 2 : i64} : (tensor<1x4x3x8xf32>, tensor<1x4x5x8xf32>) -> tensor<1x4x8x8xf32>
+  %3 = oriel.transpose %2 {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x4x8x8xf32>) -> tensor<1x8x4x8xf32>
+  return %3 : tensor<1x8x4x8xf32>
+}
+
+// -----
+
+// Counted from the end, too.
+// CHECK-LABEL: func.func @last_row
+// CHECK: oriel.slice %{{.*}} {limits = array<i64: 6, 3, 8>, starts = array<i64: 0, 2, 0>
+func.func @last_row(%x: tensor<6x3x8xf32>) -> tensor<6x8xf32> {
+  %last = oriel.constant {value = dense<-1> : tensor<i64>} : () -> tensor<i64>
+  %0 = oriel.gather %x, %last {dim = 1 : i64} : (tensor<6x3x8xf32>, tensor<i64>) -> tensor<6x8xf32>
+  return %0 : tensor<6x8xf32>
+}
+
+// -----
+
 // Samples and positions change places before the layer, and behind it with the heads.
 // CHECK-LABEL: func.func @samples_behind_positions
 // CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x6x16xf32>, %[[W:[a-z0-9]+]]: tensor<16x16xf32>)

@@ -37,6 +37,23 @@ func.func @parts_of_one(%p: tensor<2x4xf32>, %q: tensor<2x4xf32>) -> tensor<2x8x
 
 // -----
 
+// Split and joined again, but for the last piece.
+// CHECK-LABEL: func.func @joined_again
+// CHECK-SAME: (%[[X:.*]]: tensor<6x4xf32>, %[[Y:.*]]: tensor<2x4xf32>)
+// CHECK-NEXT: %[[S:.*]] = oriel.slice %[[X]] {limits = array<i64: 4, 4>, starts = array<i64: 0, 0>
+// CHECK-NEXT: %[[Z:.*]] = oriel.concat %[[S]], %[[Y]] {dim = 0 : i64}
+// CHECK-NEXT: return %[[Z]], %[[X]]
+func.func @joined_again(%x: tensor<6x4xf32>, %y: tensor<2x4xf32>) -> (tensor<6x4xf32>, tensor<6x4xf32>) {
+  %0 = oriel.slice %x {limits = array<i64: 2, 4>, starts = array<i64: 0, 0>, strides = array<i64: 1, 1>} : (tensor<6x4xf32>) -> tensor<2x4xf32>
+  %1 = oriel.slice %x {limits = array<i64: 4, 4>, starts = array<i64: 2, 0>, strides = array<i64: 1, 1>} : (tensor<6x4xf32>) -> tensor<2x4xf32>
+  %2 = oriel.slice %x {limits = array<i64: 6, 4>, starts = array<i64: 4, 0>, strides = array<i64: 1, 1>} : (tensor<6x4xf32>) -> tensor<2x4xf32>
+  %3 = oriel.concat %0, %1, %y {dim = 0 : i64} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<6x4xf32>
+  %4 = oriel.concat %0, %1, %2 {dim = 0 : i64} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<6x4xf32>
+  return %3, %4 : tensor<6x4xf32>, tensor<6x4xf32>
+}
+
+// -----
+
 // Of another dimension, and of every second column: not the pieces of this one.
 // CHECK-LABEL: func.func @other_slices
 // CHECK-COUNT-2: oriel.slice
