@@ -167,6 +167,8 @@ def RaisePacked : Oriel_RaisePass<"oriel-raise-packed"> {
     Vision towers that take images of any size put the patches of all of them into one sequence,
     and loop over the images for attention. Images of one size, one behind the other, are a batch,
     which data-parallel ranks can share; so are windows. Of other sizes, each run of one size is.
+    Rows that are picked of each image alike, to bring windows together say, are picked within a
+    dimension of their own.
 
     ```mlir
     %q0 = oriel.slice %q[:, 0:256]            // [1, 512, h, d]; and of %k, %v

@@ -1,3 +1,6 @@
+#include <numeric>
+
+#include "mlir/IR/Matchers.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -125,10 +128,62 @@ struct AttentionOfPacked : mlir::OpRewritePattern<ir::ConcatOp> {
   }
 };
 
+// Into how many blocks of `rows` the indices fall, as many in each, that pick the same of each: the
+// most; 1 if they pick otherwise.
+int64_t equalBlocks(llvm::ArrayRef<int64_t> indices, int64_t rows) {
+  const auto count = static_cast<int64_t>(indices.size());
+  for (int64_t blocks = std::gcd(count, rows); blocks > 1; --blocks) {
+    if (count % blocks != 0 || rows % blocks != 0) continue;
+    const int64_t picked = count / blocks, size = rows / blocks;
+    bool areEqual = true;
+    for (int64_t i = 0; areEqual && i < count; ++i) {
+      const int64_t first = indices[i % picked];
+      areEqual = first >= 0 && first < size && indices[i] == i / picked * size + first;
+    }
+    if (areEqual) return blocks;
+  }
+  return 1;
+}
+
+// gather(x, [1, 0, 3, 2]) → gather(x as [2, 2], [1, 0]) along the second dimension.
+struct GatherInBlocks : mlir::OpRewritePattern<ir::GatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::GatherOp op, PatternRewriter& rewriter) const override {
+    mlir::DenseElementsAttr constant;
+    if (op.getFirst() || op.getBatchDims() != 0 || tensorType(op.getIndices()).getRank() != 1 ||
+        !mlir::matchPattern(op.getIndices(), mlir::m_Constant(&constant)) ||
+        !constant.getElementType().isInteger(64)) {
+      return rewriter.notifyMatchFailure(op, "not of known rows");
+    }
+    const Ints indices = llvm::to_vector(constant.getValues<int64_t>());
+    const auto dim = static_cast<int64_t>(op.getDim());
+    Ints shape(tensorType(op.getInput()).getShape());
+    const int64_t blocks = equalBlocks(indices, shape[dim]);
+    if (blocks == 1) return rewriter.notifyMatchFailure(op, "it does not pick the same of blocks");
+    if (blocks == shape[dim] && op.getType() == op.getInput().getType()) {
+      rewriter.replaceOp(op, op.getInput());  // each row in its place
+      return success();
+    }
+    llvm::ArrayRef<int64_t> ofBlock = llvm::ArrayRef(indices).take_front(indices.size() / blocks);
+    shape[dim] /= blocks;
+    shape.insert(shape.begin() + dim, blocks);
+    const mlir::Location loc = op.getLoc();
+    Value split = ir::ReshapeOp::create(rewriter, loc, op.getType().clone(shape), op.getInput());
+    auto type =
+        mlir::RankedTensorType::get(static_cast<int64_t>(ofBlock.size()), rewriter.getI64Type());
+    Value picked =
+        ir::ConstantOp::create(rewriter, loc, mlir::DenseIntElementsAttr::get(type, ofBlock));
+    Value rows = ir::GatherOp::create(rewriter, loc, split, picked, dim + 1, /*first=*/Value());
+    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), rows);
+    return success();
+  }
+};
+
 struct RaisePacked : impl::RaisePackedBase<RaisePacked> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<AttentionOfPacked>(&getContext());
+    patterns.add<AttentionOfPacked, GatherInBlocks>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

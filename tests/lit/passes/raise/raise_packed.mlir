@@ -63,3 +63,40 @@ func.func @not_a_batch(%x: tensor<2x4x1x4xf32>, %m: tensor<2x1x1x1xf32>) -> (ten
   %b = oriel.concat %y2, %y3 {dim = 1 : i64} : (tensor<2x1x1x4xf32>, tensor<2x1x1x4xf32>) -> tensor<2x2x1x4xf32>
   return %a, %b : tensor<2x2x1x4xf32>, tensor<2x2x1x4xf32>
 }
+
+// -----
+
+// The rows of each of two images by the same order, of pairs: no row goes to another image.
+// CHECK-LABEL: func.func @rows_of_images
+// CHECK-SAME: (%[[X:.*]]: tensor<3x8x5xf32>)
+// CHECK-DAG: %[[I:.*]] = oriel.constant {value = dense<[2, 0, 3, 1]> : tensor<4xi64>}
+// CHECK-DAG: %[[S:.*]] = oriel.reshape %[[X]] : (tensor<3x8x5xf32>) -> tensor<3x2x4x5xf32>
+// CHECK: %[[G:.*]] = oriel.gather %[[S]], %[[I]] {dim = 2 : i64} : (tensor<3x2x4x5xf32>, tensor<4xi64>) -> tensor<3x2x4x5xf32>
+// CHECK: %[[Y:.*]] = oriel.reshape %[[G]] : (tensor<3x2x4x5xf32>) -> tensor<3x8x5xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @rows_of_images(%x: tensor<3x8x5xf32>) -> tensor<3x8x5xf32> {
+  %i = oriel.constant {value = dense<[2, 0, 3, 1, 6, 4, 7, 5]> : tensor<8xi64>} : () -> tensor<8xi64>
+  %y = oriel.gather %x, %i {dim = 1 : i64} : (tensor<3x8x5xf32>, tensor<8xi64>) -> tensor<3x8x5xf32>
+  return %y : tensor<3x8x5xf32>
+}
+
+// -----
+
+// Of each three rows two; all rows in order; rows that change images.
+// CHECK-LABEL: func.func @other_rows
+// CHECK-SAME: (%[[X:.*]]: tensor<6x5xf32>)
+// CHECK-DAG: %[[S:.*]] = oriel.reshape %[[X]] : (tensor<6x5xf32>) -> tensor<2x3x5xf32>
+// CHECK-DAG: %[[I:.*]] = oriel.constant {value = dense<[0, 2]> : tensor<2xi64>}
+// CHECK: %[[G:.*]] = oriel.gather %[[S]], %[[I]] {dim = 1 : i64} : (tensor<2x3x5xf32>, tensor<2xi64>) -> tensor<2x2x5xf32>
+// CHECK: %[[Y:.*]] = oriel.reshape %[[G]] : (tensor<2x2x5xf32>) -> tensor<4x5xf32>
+// CHECK: %[[Z:.*]] = oriel.gather %[[X]], %{{.*}} {dim = 0 : i64} : (tensor<6x5xf32>, tensor<6xi64>) -> tensor<6x5xf32>
+// CHECK-NEXT: return %[[Y]], %[[X]], %[[Z]]
+func.func @other_rows(%x: tensor<6x5xf32>) -> (tensor<4x5xf32>, tensor<6x5xf32>, tensor<6x5xf32>) {
+  %i = oriel.constant {value = dense<[0, 2, 3, 5]> : tensor<4xi64>} : () -> tensor<4xi64>
+  %j = oriel.constant {value = dense<[0, 1, 2, 3, 4, 5]> : tensor<6xi64>} : () -> tensor<6xi64>
+  %k = oriel.constant {value = dense<[0, 1, 3, 2, 4, 5]> : tensor<6xi64>} : () -> tensor<6xi64>
+  %0 = oriel.gather %x, %i {dim = 0 : i64} : (tensor<6x5xf32>, tensor<4xi64>) -> tensor<4x5xf32>
+  %1 = oriel.gather %x, %j {dim = 0 : i64} : (tensor<6x5xf32>, tensor<6xi64>) -> tensor<6x5xf32>
+  %2 = oriel.gather %x, %k {dim = 0 : i64} : (tensor<6x5xf32>, tensor<6xi64>) -> tensor<6x5xf32>
+  return %0, %1, %2 : tensor<4x5xf32>, tensor<6x5xf32>, tensor<6x5xf32>
+}
