@@ -77,9 +77,8 @@ def TriangularSolveOp : Oriel_Op<"triangular_solve",
 
     Example: `%2 = oriel.triangular_solve %t, %b {unit_diagonal = true} : (tensor<2x8x8xf32>,
     tensor<2x8x4xf32>) -> tensor<2x8x4xf32>`.
-    Made by `raise` of substitutions row by row, as exporters write them for PyTorch's
-    `solve_triangular` and for the inverse in chunks of a gated delta rule (Yang et al. 2024,
-    "Gated Delta Networks"), and by autodiff; removed by `lower`.
+    Made by `raise` of loops row by row, such as the inverse in chunks of a gated delta rule (Yang
+    et al. 2024, "Gated Delta Networks"), and by autodiff; removed by `lower`.
   }];
   let results = (outs Oriel_FloatTensor:$result);
 }

@@ -192,33 +192,6 @@ std::optional<double> numberOf(Value value) {
 
 }  // namespace
 
-std::optional<DimRoles> movedRoles(llvm::ArrayRef<int64_t> from, const DimRoles& roles,
-                                   llvm::ArrayRef<int64_t> to) {
-  DimRoles moved(to.size(), kFeatureDim);
-  for (auto [i, role] : llvm::enumerate(roles)) {
-    if (role == kFeatureDim || from[i] == 1) continue;
-    const int64_t before = ir::elementCount(from.take_front(i));
-    bool found = false;
-    for (size_t j = 0; j < to.size() && !found; ++j) {
-      found = to[j] == from[i] && ir::elementCount(to.take_front(j)) == before;
-      if (found) moved[j] = role;
-    }
-    if (!found) return std::nullopt;
-  }
-  return moved;
-}
-
-std::optional<DimRoles> rolesBefore(ir::ReshapeOp op, const DimRoles& roles) {
-  return movedRoles(sizesOf(op), roles, sizesOf(op.getInput()));
-}
-std::optional<DimRoles> rolesBehind(ir::ReshapeOp op, const DimRoles& roles) {
-  return movedRoles(sizesOf(op.getInput()), roles, sizesOf(op));
-}
-
-DimRoles alignedRoles(const DimRoles& result, int64_t rank) {
-  return DimRoles(result.end() - rank, result.end());
-}
-
 ExpertZeros::ExpertZeros(mlir::func::FuncOp function) {
   if (function.isExternal()) return;
   for (Operation& op : function.getBody().front()) visit(&op);

@@ -6,14 +6,14 @@
 #define ORIEL_PASSES_RAISE_EXPERT_ZEROS_H_
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/raise/dim_roles.h"
 #include "passes/raise/match.h"
 
 namespace oriel {
 
-// What a dimension of a tensor in a mixture of experts is: the number of a dimension of the rows
-// (batch, position), the experts, the choices of a row, or anything else. Rows are not of size 1.
-inline constexpr int kExpertDim = -1, kChoiceDim = -2, kFeatureDim = -3;
-using DimRoles = llvm::SmallVector<int>;
+// Of a tensor in a mixture of experts a dimension has the number of one of the rows (batch,
+// position), which are not of size 1, or is the experts, the choices of a row, or anything else.
+inline constexpr int kExpertDim = -1, kChoiceDim = -2;
 
 // What each row chooses: indices among all experts, none twice.
 struct Choices {
@@ -73,17 +73,6 @@ class ExpertZeros {
   llvm::DenseMap<mlir::Value, ChosenOnly> known_;
   llvm::SmallVector<ExpertSum> sums_;
 };
-
-// Roles before a reshape of those behind it, and the other way round; nothing where rows, experts
-// or choices are split or merged. Other dimensions are features.
-std::optional<DimRoles> rolesBefore(ir::ReshapeOp op, const DimRoles& roles);
-std::optional<DimRoles> rolesBehind(ir::ReshapeOp op, const DimRoles& roles);
-// Roles of an operand that is aligned at the result's last dimension.
-DimRoles alignedRoles(const DimRoles& result, int64_t rank);
-// Roles of dimensions of sizes `to`, of those of `from` that are the same dimension: as many
-// elements are before them.
-std::optional<DimRoles> movedRoles(llvm::ArrayRef<int64_t> from, const DimRoles& roles,
-                                   llvm::ArrayRef<int64_t> to);
 
 }  // namespace oriel
 

@@ -14,9 +14,10 @@ def RaiseSubstitution : Oriel_RaisePass<"oriel-raise-substitution"> {
     A gated delta rule solves a triangular system in each chunk of positions. Written as a loop over
     rows, as it must be to be exported, each turn reads a row of the matrix `B`, multiplies it with
     the rows before it, and puts the sum into a copy of the matrix: a dozen ops for each of 64 rows,
-    and as many copies. `B` must be 0 on and above its diagonal, by a constant mask. The elements of
-    all that is computed of it are followed as sums of products, so that it does not matter by which
-    slices, concatenations, transposes and sums the loop is written.
+    and as many copies. `B` must be 0 on and above its diagonal, by a constant mask, and have up to
+    256 rows. The elements of all that is computed of it are followed as sums of products, so that
+    it does not matter by which slices, concatenations, transposes and sums the loop is written,
+    from the first row to the last, as long as batches stay dimensions of their own.
 
     ```mlir
     %row = oriel.slice %b[2, 0:2]
@@ -35,7 +36,7 @@ def RaiseUpdates : Oriel_RaisePass<"oriel-raise-updates"> {
     `y[:, i] = ..` in an unrolled loop copies all of `y` for each `i`: a concatenation of what is
     before the piece, the piece, and what is behind it. A concatenation of parts of others, along
     the same dimension, is one of what these were made of, so that the last one has all pieces and
-    none of those before it is left. Parts of one value that follow each other are one part, or the
+    none of those before it is left; where something else reads them, they stay. Parts of one value that follow each other are one part, or the
     value: a split that is joined again is nothing.
 
     ```mlir

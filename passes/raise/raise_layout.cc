@@ -224,15 +224,12 @@ struct GatherOfOneRow : mlir::OpRewritePattern<ir::GatherOp> {
         index.getNumElements() != 1) {
       return rewriter.notifyMatchFailure(op, "not one known index");
     }
-    llvm::SmallVector<int64_t> limits = llvm::to_vector(tensorType(op.getInput()).getShape());
-    llvm::SmallVector<int64_t> starts(limits.size(), 0), strides(limits.size(), 1);
-    int64_t row = index.getSplatValue<llvm::APInt>().getSExtValue(), size = limits[op.getDim()];
+    const auto dim = static_cast<int64_t>(op.getDim());
+    int64_t row = index.getSplatValue<llvm::APInt>().getSExtValue();
+    const int64_t size = tensorType(op.getInput()).getDimSize(dim);
     if (row < 0) row += size;
     if (row < 0 || row >= size) return rewriter.notifyMatchFailure(op, "the index is outside");
-    starts[op.getDim()] = row;
-    limits[op.getDim()] = row + 1;
-    Value slice =
-        ir::SliceOp::create(rewriter, op.getLoc(), op.getInput(), starts, limits, strides);
+    Value slice = sliceStretch(rewriter, op.getLoc(), op.getInput(), dim, row, 1);
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), slice);
     return success();
   }

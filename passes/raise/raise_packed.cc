@@ -24,21 +24,21 @@ int64_t lengthOf(Value value) { return tensorType(value).getDimSize(kSequence); 
 
 // A sequence within a value that holds several, one behind the other.
 struct Sequence {
-  Value packed;
+  Value all;
   int64_t start, length;
 
   bool isFollowedBy(const Sequence& next) const {
-    return packed == next.packed && length == next.length && start + length == next.start;
+    return all == next.all && length == next.length && start + length == next.start;
   }
 };
 
 // Attention of one of them, of which nothing else is used.
-struct Packed {
+struct SequenceAttention {
   ir::AttentionOp op;
   llvm::SmallVector<Sequence, 3> operands;  // query, key, value
 };
 
-std::optional<Packed> matchPacked(Value value) {
+std::optional<SequenceAttention> matchSequence(Value value) {
   auto op = value.getDefiningOp<ir::AttentionOp>();
   if (!op || !op.getSequenceFirst() || value != op.getResult() || !value.hasOneUse() ||
       !op.getLogsumexp().use_empty()) {
@@ -46,28 +46,28 @@ std::optional<Packed> matchPacked(Value value) {
   }
   // One mask for all, whatever their number.
   if (op.getMask() && tensorType(op.getMask()).getDimSize(0) != 1) return std::nullopt;
-  Packed packed{op, {}};
+  SequenceAttention attention{op, {}};
   for (Value operand : {op.getQuery(), op.getKey(), op.getValue()}) {
     auto slice = operand.getDefiningOp<ir::SliceOp>();
     std::optional<int64_t> start = slice ? startOfStretch(slice, kSequence) : std::nullopt;
     if (!start) return std::nullopt;
-    packed.operands.push_back({slice.getInput(), *start, lengthOf(operand)});
+    attention.operands.push_back({slice.getInput(), *start, lengthOf(operand)});
   }
-  return packed;
+  return attention;
 }
 
-bool isFollowedBy(const Packed& packed, const Packed& next) {
-  for (auto [one, other] : llvm::zip_equal(packed.operands, next.operands)) {
+bool isFollowedBy(const SequenceAttention& attention, const SequenceAttention& next) {
+  for (auto [one, other] : llvm::zip_equal(attention.operands, next.operands)) {
     if (!one.isFollowedBy(other)) return false;
   }
-  ir::AttentionOp one = packed.op, other = next.op;
+  ir::AttentionOp one = attention.op, other = next.op;
   return one->getAttrDictionary() == other->getAttrDictionary() && one.getMask() == other.getMask();
 }
 
 // The sequences of a run as a batch: [b n, s, h, d].
 Value asBatch(PatternRewriter& rewriter, mlir::Location loc, const Sequence& first, int64_t count) {
   Value value =
-      sliceStretch(rewriter, loc, first.packed, kSequence, first.start, first.length * count);
+      sliceStretch(rewriter, loc, first.all, kSequence, first.start, first.length * count);
   Ints shape(tensorType(value).getShape());
   shape[0] *= count;
   shape[kSequence] = first.length;
@@ -75,7 +75,7 @@ Value asBatch(PatternRewriter& rewriter, mlir::Location loc, const Sequence& fir
 }
 
 // [b, n s, h, e]
-Value attend(PatternRewriter& rewriter, llvm::ArrayRef<Packed> run) {
+Value attend(PatternRewriter& rewriter, llvm::ArrayRef<SequenceAttention> run) {
   ir::AttentionOp op = run.front().op;
   const auto count = static_cast<int64_t>(run.size());
   llvm::SmallVector<Value> operands;
@@ -98,7 +98,7 @@ struct AttentionOfPacked : mlir::OpRewritePattern<ir::ConcatOp> {
       return rewriter.notifyMatchFailure(op, "not of sequences");
     }
     llvm::SmallVector<Value> results;
-    llvm::SmallVector<Packed> run;
+    llvm::SmallVector<SequenceAttention> run;
     bool joins = false;
     auto endRun = [&] {
       if (run.size() == 1) results.push_back(run.front().op.getResult());
@@ -109,10 +109,10 @@ struct AttentionOfPacked : mlir::OpRewritePattern<ir::ConcatOp> {
       run.clear();
     };
     for (Value input : op.getInputs()) {
-      std::optional<Packed> packed = matchPacked(input);
-      if (!packed || (!run.empty() && !isFollowedBy(run.back(), *packed))) endRun();
-      if (packed) {
-        run.push_back(*packed);
+      std::optional<SequenceAttention> attention = matchSequence(input);
+      if (!attention || (!run.empty() && !isFollowedBy(run.back(), *attention))) endRun();
+      if (attention) {
+        run.push_back(*attention);
       } else {
         results.push_back(input);
       }

@@ -21,22 +21,34 @@ struct Piece {
   bool isWhole(int64_t dim) const { return size == tensorType(value).getDimSize(dim); }
 };
 
+// Whether the concatenation is made for `op` alone, so that it goes when `op` is made of its
+// pieces: where something else reads it, more operands would take the place of fewer.
+bool isPartOf(ir::ConcatOp concat, ir::ConcatOp op) {
+  return concat && concat.getDim() == op.getDim() &&
+         llvm::all_of(concat->getUsers(), [&](mlir::Operation* user) {
+           auto isOp = [&](mlir::Operation* of) { return of == op; };
+           return isOp(user) ||
+                  (llvm::isa<ir::SliceOp>(user) && llvm::all_of(user->getUsers(), isOp));
+         });
+}
+
 // Adds what the stretch is put together from.
-void addPieces(const Piece& stretch, int64_t dim, llvm::SmallVectorImpl<Piece>& pieces) {
+void addPieces(const Piece& stretch, ir::ConcatOp op, llvm::SmallVectorImpl<Piece>& pieces) {
   if (stretch.size == 0) return;
+  const auto dim = static_cast<int64_t>(op.getDim());
   if (auto slice = stretch.value.getDefiningOp<ir::SliceOp>()) {
     if (std::optional<int64_t> start = startOfStretch(slice, dim)) {
-      return addPieces({slice.getInput(), *start + stretch.start, stretch.size}, dim, pieces);
+      return addPieces({slice.getInput(), *start + stretch.start, stretch.size}, op, pieces);
     }
   }
   auto concat = stretch.value.getDefiningOp<ir::ConcatOp>();
-  if (concat && static_cast<int64_t>(concat.getDim()) == dim) {
+  if (isPartOf(concat, op)) {
     int64_t begin = 0;
     for (Value input : concat.getInputs()) {
       const int64_t size = tensorType(input).getDimSize(dim);
       const int64_t low = std::max(begin, stretch.start),
                     high = std::min(begin + size, stretch.start + stretch.size);
-      if (low < high) addPieces({input, low - begin, high - low}, dim, pieces);
+      if (low < high) addPieces({input, low - begin, high - low}, op, pieces);
       begin += size;
     }
     return;
@@ -59,12 +71,11 @@ struct ConcatOfPieces : mlir::OpRewritePattern<ir::ConcatOp> {
     auto isOfConcat = [&](Value input) {
       auto slice = input.getDefiningOp<ir::SliceOp>();
       if (slice && startOfStretch(slice, dim)) input = slice.getInput();
-      auto concat = input.getDefiningOp<ir::ConcatOp>();
-      return concat && static_cast<int64_t>(concat.getDim()) == dim;
+      return isPartOf(input.getDefiningOp<ir::ConcatOp>(), op);
     };
     llvm::SmallVector<Piece> pieces;
     for (Value input : op.getInputs()) {
-      addPieces({input, 0, tensorType(input).getDimSize(dim)}, dim, pieces);
+      addPieces({input, 0, tensorType(input).getDimSize(dim)}, op, pieces);
     }
     if (pieces.size() >= op.getInputs().size() && llvm::none_of(op.getInputs(), isOfConcat)) {
       return rewriter.notifyMatchFailure(op, "no operand goes on, or is of a concatenation");

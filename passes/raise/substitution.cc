@@ -1,9 +1,12 @@
 #include "passes/raise/substitution.h"
 
+#include <map>
+
 #include "ir/oriel/matmul_dims.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/Matchers.h"
-#include "passes/raise/expert_zeros.h"
+#include "passes/raise/constant_zeros.h"
+#include "passes/raise/dim_roles.h"
 #include "passes/raise/substitution_terms.h"
 
 namespace oriel {
@@ -16,88 +19,6 @@ using Element = SubstitutionTerms::Element;
 using Ints = llvm::SmallVector<int64_t>;
 
 llvm::ArrayRef<int64_t> sizesOf(Value value) { return tensorType(value).getShape(); }
-
-// Where all matrices of a value [.., n, n] are 0, with no derivative. By row and column; empty if
-// nowhere.
-class Zeros {
- public:
-  explicit Zeros(int64_t rows) : rows_(rows) {}
-
-  std::vector<bool> of(Value value) { return of(value, /*depth=*/0); }
-
- private:
-  static constexpr int kMostOps = 16;
-
-  std::vector<bool> of(Value value, int depth) {
-    Operation* op = value.getDefiningOp();
-    if (!op || depth > kMostOps || !hasMatrices(value)) return {};
-    auto operand = [&](unsigned index) { return of(op->getOperand(index), depth + 1); };
-    return llvm::TypeSwitch<Operation*, std::vector<bool>>(op)
-        .Case<ir::NegOp, ir::CastOp, ir::DivOp>([&](auto) { return operand(0); })
-        .Case<ir::MulOp>([&](auto) { return merged(operand(0), operand(1)); })
-        .Case<ir::SelectOp>([&](ir::SelectOp select) { return ofSelect(select, depth); })
-        .Case<ir::ConstantOp>([&](ir::ConstantOp constant) { return ofConstant(constant); })
-        .Default([](Operation*) { return std::vector<bool>(); });
-  }
-
-  bool hasMatrices(Value value) const {
-    llvm::ArrayRef<int64_t> sizes = sizesOf(value);
-    return sizes.size() >= 2 && sizes.take_back(2) == llvm::ArrayRef<int64_t>({rows_, rows_});
-  }
-
-  static std::vector<bool> merged(std::vector<bool> left, const std::vector<bool>& right) {
-    if (left.empty()) return right;
-    for (size_t i = 0; i < right.size(); ++i) left[i] = left[i] || right[i];
-    return left;
-  }
-
-  std::vector<bool> ofConstant(ir::ConstantOp op) const {
-    auto elements = llvm::dyn_cast<mlir::DenseElementsAttr>(op.getValue());
-    if (!elements || elements.getNumElements() != rows_ * rows_ ||
-        !llvm::isa<mlir::FloatType>(elements.getElementType())) {
-      return {};
-    }
-    std::vector<bool> zeros;
-    for (const llvm::APFloat& element : elements.getValues<llvm::APFloat>()) {
-      zeros.push_back(element.isZero());
-    }
-    return zeros;
-  }
-
-  // Of a condition that is the same for all matrices.
-  std::vector<bool> ofSelect(ir::SelectOp op, int depth) {
-    mlir::DenseElementsAttr condition;
-    Value mask = op.getCondition();
-    if (!hasMatrices(mask) || !mlir::matchPattern(mask, mlir::m_Constant(&condition)) ||
-        tensorType(mask).getNumElements() != rows_ * rows_) {
-      return {};
-    }
-    const std::vector<bool> onTrue = ofChosen(op.getOnTrue(), depth),
-                            onFalse = ofChosen(op.getOnFalse(), depth);
-    std::vector<bool> zeros;
-    for (auto [i, chosen] : llvm::enumerate(condition.getValues<bool>())) {
-      const std::vector<bool>& from = chosen ? onTrue : onFalse;
-      zeros.push_back(!from.empty() && from[i]);
-    }
-    return zeros;
-  }
-  std::vector<bool> ofChosen(Value value, int depth) {
-    if (splatValue(value) == 0.0) return std::vector<bool>(rows_ * rows_, true);
-    return of(value, depth + 1);
-  }
-
-  const int64_t rows_;
-};
-
-bool isStrictlyLower(const std::vector<bool>& zeros, int64_t rows) {
-  if (zeros.empty()) return false;
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t column = row; column < rows; ++column) {
-      if (!zeros[row * rows + column]) return false;
-    }
-  }
-  return true;
-}
 
 // What a value has of a base: dimensions that number the base's matrices, and between them others,
 // along which elements of one matrix lie.
@@ -312,12 +233,15 @@ class Follower {
       }
       ++feature;
     }
+    bool isKnown = true;
     forEach(result.sizes, keptStrides, 0, [&](int64_t at) {
       std::vector<Element> summands;
       forEach(summed, summedStrides, at, [&](int64_t i) { summands.push_back(from.values[i]); });
-      result.values.push_back(terms_.sum(summands));
+      std::optional<Element> sum = terms_.sum(summands);
+      isKnown = isKnown && sum;
+      result.values.push_back(sum.value_or(SubstitutionTerms::kZero));
     });
-    return result;
+    return isKnown ? std::optional(std::move(result)) : std::nullopt;
   }
 
   // Of matrices whose leading dimensions number those of the base.
@@ -348,7 +272,9 @@ class Follower {
           if (!product) return std::nullopt;
           summands.push_back(*product);
         }
-        result.values.push_back(terms_.sum(summands));
+        std::optional<Element> sum = terms_.sum(summands);
+        if (!sum) return std::nullopt;
+        result.values.push_back(*sum);
       }
     }
     return result;
@@ -375,7 +301,7 @@ class Follower {
     return result;
   }
 
-  // One row or column, by a constant.
+  // One row or column, by a constant. It has no other operand: follow() knows all of them.
   std::optional<Elements> followed(ir::GatherOp op) {
     const Elements* from = of(op.getInput());
     const auto dim = static_cast<int64_t>(op.getDim());
@@ -472,27 +398,50 @@ class Follower {
   llvm::DenseMap<Value, Known> known_;
 };
 
-// Square matrices of which parts are read, 0 on and above the diagonal.
-bool mayBeBase(Value value) {
-  auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType());
-  if (!type || type.getRank() < 2 || !llvm::isa<mlir::FloatType>(type.getElementType())) {
-    return false;
+// Square matrices, 0 on and above the diagonal.
+class Bases {
+ public:
+  bool has(Value value) {
+    auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType());
+    if (!type || type.getRank() < 2 || !llvm::isa<mlir::FloatType>(type.getElementType())) {
+      return false;
+    }
+    llvm::ArrayRef<int64_t> sizes = type.getShape();
+    const int64_t rows = sizes.back();
+    if (rows != sizes[sizes.size() - 2] || rows < 3 || rows > SubstitutionTerms::kMostRows) {
+      return false;
+    }
+    // Of all values in order: each knows its operands'.
+    const std::vector<bool>& zeros = zeros_.try_emplace(rows, rows).first->second.of(value);
+    // Of what is only negated or masked, say, the result is the base.
+    auto passesOn = [](Operation* user) {
+      return llvm::isa<ir::NegOp, ir::CastOp, ir::MulOp, ir::DivOp, ir::SelectOp, ir::ReshapeOp>(
+          user);
+    };
+    return !llvm::all_of(value.getUsers(), passesOn) && isStrictlyLower(zeros, rows);
   }
-  llvm::ArrayRef<int64_t> sizes = type.getShape();
-  const int64_t rows = sizes.back();
-  if (rows != sizes[sizes.size() - 2] || rows < 3 || rows > SubstitutionTerms::kMostRows) {
-    return false;
+
+ private:
+  static bool isStrictlyLower(const std::vector<bool>& zeros, int64_t rows) {
+    if (zeros.empty()) return false;
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t column = row; column < rows; ++column) {
+        if (!zeros[row * rows + column]) return false;
+      }
+    }
+    return true;
   }
-  auto isSlice = [](Operation* user) { return llvm::isa<ir::SliceOp>(user); };
-  return llvm::any_of(value.getUsers(), isSlice) && isStrictlyLower(Zeros(rows).of(value), rows);
-}
+
+  std::map<int64_t, ConstantZeros> zeros_;  // by rows
+};
 
 }  // namespace
 
 llvm::SmallVector<Substitution> findSubstitutions(mlir::Block& block) {
   llvm::SmallVector<Substitution> found;
+  Bases bases;
   for (Operation& op : block) {
-    if (op.getNumResults() != 1 || !mayBeBase(op.getResult(0))) continue;
+    if (op.getNumResults() != 1 || !bases.has(op.getResult(0))) continue;
     if (auto substitution = Follower(op.getResult(0)).find()) found.push_back(*substitution);
   }
   return found;

@@ -15,7 +15,7 @@ std::optional<Element> SubstitutionTerms::product(Element left, Element right) {
   return kProduct | sign | std::min(left, right) << kFactorBits | std::max(left, right);
 }
 
-Element SubstitutionTerms::sum(const std::vector<Element>& summands) {
+std::optional<Element> SubstitutionTerms::sum(const std::vector<Element>& summands) {
   std::vector<Element> terms;
   for (const Element summand : summands) {
     if (summand == kZero) continue;
@@ -29,8 +29,9 @@ Element SubstitutionTerms::sum(const std::vector<Element>& summands) {
   }
   if (terms.empty()) return kZero;
   if (terms.size() == 1) return terms.front();
+  if (static_cast<int64_t>(terms.size()) > rows_) return std::nullopt;
   std::sort(terms.begin(), terms.end());
-  if (const std::optional<Element> known = asResult(terms)) return *known;
+  if (const std::optional<Element> known = asResult(terms)) return known;
   sums_.push_back(std::move(terms));
   return kSum | static_cast<Element>(sums_.size() - 1);
 }

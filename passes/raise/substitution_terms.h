@@ -3,11 +3,11 @@
 // Of a matrix B, zero on and above its diagonal, X = B + s B X with s = 1 or -1 has the elements
 //   X(i, j) = B(i, j) + s Σ_{j < k < i} B(i, k) X(k, j)
 // each of rows before its own. Elements are put together as a program does it; a sum that is one of
-// X's is that from there on, so that none grows beyond a row.
+// X's is that from there on, so that none has more terms than there are rows; what has is given up.
 //
 //   SubstitutionTerms terms(3);
 //   auto product = terms.product(terms.base(2, 1), terms.base(1, 0));  // X(1, 0) is B(1, 0)
-//   terms.isResult(terms.sum({terms.base(2, 0), *product}), 2, 0);     // true, with s = 1
+//   terms.isResult(*terms.sum({terms.base(2, 0), *product}), 2, 0);    // true, with s = 1
 #ifndef ORIEL_PASSES_RAISE_SUBSTITUTION_TERMS_H_
 #define ORIEL_PASSES_RAISE_SUBSTITUTION_TERMS_H_
 
@@ -34,7 +34,8 @@ class SubstitutionTerms {
   }
   // Nothing if a factor is neither zero nor a single element of B or X.
   static std::optional<Element> product(Element left, Element right);
-  Element sum(const std::vector<Element>& summands);
+  // Nothing if it has more terms than X's elements may have.
+  std::optional<Element> sum(const std::vector<Element>& summands);
 
   bool isResult(Element element, int64_t row, int64_t column) const;
   // s; 0 before a sum was one of X's.

@@ -71,9 +71,12 @@ absl::Status CudnnStatus(const Cudnn& table, cudnnStatus_t status, const char* w
     default:
       break;
   }
-  const bool memory = status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
-                      status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-  return memory ? runtime::DeviceMemoryError(message) : absl::InternalError(message);
+  if (status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED) {
+    return runtime::DeviceMemoryError(message);
+  }
+  return status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED
+             ? absl::ResourceExhaustedError(message)
+             : absl::InternalError(message);
 }
 
 std::string CudnnVersionText(size_t version) {

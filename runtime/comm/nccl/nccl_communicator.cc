@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -118,14 +119,14 @@ class NcclCommunicator final : public Communicator {
     if (bytes == 0) return End();
     const SmallTensors small = FindSmallTensors(buffers);
     ORIEL_RETURN_IF_ERROR(Reserve(small.bytes));
-    ORIEL_RETURN_IF_ERROR(Move(small, buffers, /*back=*/false));
+    ORIEL_RETURN_IF_ERROR(PackSmall(small, buffers));
     ORIEL_RETURN_IF_ERROR(Enqueue([&](ncclComm_t comm) {
       return Each(Travelling(small, buffers), [&](const ReduceBuffer& buffer) {
         return nccl().ncclAllReduce(buffer.source, buffer.target, buffer.count,
                                     NcclType(buffer.dtype), NcclOp(reduction), comm, stream());
       });
     }));
-    ORIEL_RETURN_IF_ERROR(Move(small, buffers, /*back=*/true));
+    ORIEL_RETURN_IF_ERROR(UnpackSmall(small, buffers));
     return End();
   }
 
@@ -297,7 +298,7 @@ class NcclCommunicator final : public Communicator {
                            std::initializer_list<Blocks PieceBuffer::*> cut_sides) {
     int64_t bytes = 0, packed = 0;
     for (const PieceBuffer& buffer : buffers) {
-      bytes += BytesOf(buffer, buffer.*(*cut_sides.begin()));
+      bytes += BytesOfPieces(buffer, buffer.*(*cut_sides.begin()));
       for (const auto side : cut_sides) packed += PackedBytes(buffer, buffer.*side);
     }
     ORIEL_RETURN_IF_ERROR(Begin(operation, buffers.size(), bytes));
@@ -349,16 +350,13 @@ class NcclCommunicator final : public Communicator {
     return ncclSuccess;
   }
 
-  static int64_t BytesOf(const ReduceBuffer& buffer) {
-    return buffer.count * DTypeBytes(buffer.dtype);
-  }
   // Of all pieces of a tensor.
-  int64_t BytesOf(const PieceBuffer& buffer, Blocks blocks) const {
+  int64_t BytesOfPieces(const PieceBuffer& buffer, Blocks blocks) const {
     return size() * blocks.num_elements() * DTypeBytes(buffer.dtype);
   }
   // What of the scratch memory it needs: none where pieces lie one behind the other.
   int64_t PackedBytes(const PieceBuffer& buffer, Blocks blocks) const {
-    return blocks.outer == 1 || size() == 1 ? 0 : Aligned(BytesOf(buffer, blocks));
+    return blocks.outer == 1 || size() == 1 ? 0 : Aligned(BytesOfPieces(buffer, blocks));
   }
   static int64_t Aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -400,16 +398,25 @@ class NcclCommunicator final : public Communicator {
     return packer_.Swap(swaps, stream());
   }
 
-  // Copies small tensors to where they are packed, or back.
-  absl::Status Move(const SmallTensors& small, absl::Span<const ReduceBuffer> buffers, bool back) {
+  absl::Status PackSmall(const SmallTensors& small, absl::Span<const ReduceBuffer> buffers) {
     std::vector<kernels::cuda::RunsToSwap> copies;
     for (size_t i = 0; i < buffers.size(); ++i) {
-      if (!small.places[i]) continue;
-      char* packed = memory_ + *small.places[i];
-      copies.push_back({back ? packed : buffers[i].source, back ? buffers[i].target : packed,
-                        /*outer=*/1, /*inner=*/1, BytesOf(buffers[i])});
+      const std::optional<int64_t>& place = small.places[i];
+      if (place) copies.push_back(CopyOf(buffers[i].source, memory_ + *place, buffers[i]));
     }
     return packer_.Swap(copies, stream());
+  }
+  absl::Status UnpackSmall(const SmallTensors& small, absl::Span<const ReduceBuffer> buffers) {
+    std::vector<kernels::cuda::RunsToSwap> copies;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const std::optional<int64_t>& place = small.places[i];
+      if (place) copies.push_back(CopyOf(memory_ + *place, buffers[i].target, buffers[i]));
+    }
+    return packer_.Swap(copies, stream());
+  }
+  static kernels::cuda::RunsToSwap CopyOf(const void* source, void* target,
+                                          const ReduceBuffer& buffer) {
+    return {source, target, /*outer=*/1, /*inner=*/1, BytesOf(buffer)};
   }
   // What NCCL reduces: packs, and the tensors that go alone.
   std::vector<ReduceBuffer> Travelling(const SmallTensors& small,

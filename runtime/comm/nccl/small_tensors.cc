@@ -9,8 +9,6 @@ constexpr int64_t kSmallBytes = 128 << 10;
 constexpr size_t kFewest = 3;
 constexpr int64_t kAlignment = 16;  // what packing moves at a time, at most
 
-int64_t BytesOf(const ReduceBuffer& buffer) { return buffer.count * DTypeBytes(buffer.dtype); }
-
 }  // namespace
 
 SmallTensors FindSmallTensors(absl::Span<const ReduceBuffer> buffers) {

@@ -37,6 +37,21 @@ func.func @parts_of_one(%p: tensor<2x4xf32>, %q: tensor<2x4xf32>) -> tensor<2x8x
 
 // -----
 
+// What came before is read, too: both stay as they are.
+// CHECK-LABEL: func.func @read_before
+// CHECK: %[[A:.*]] = oriel.concat
+// CHECK: %[[S:.*]] = oriel.slice %[[A]]
+// CHECK: %[[B:.*]] = oriel.concat %[[S]], %{{.*}} {dim = 0 : i64} : (tensor<2x4xf32>, tensor<2x4xf32>)
+// CHECK-NEXT: return %[[A]], %[[B]]
+func.func @read_before(%x: tensor<1x4xf32>, %y: tensor<2x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %0 = oriel.concat %x, %x, %y {dim = 0 : i64} : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+  %1 = oriel.slice %0 {limits = array<i64: 2, 4>, starts = array<i64: 0, 0>, strides = array<i64: 1, 1>} : (tensor<4x4xf32>) -> tensor<2x4xf32>
+  %2 = oriel.concat %1, %y {dim = 0 : i64} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+  return %0, %2 : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
 // Split and joined again, but for the last piece.
 // CHECK-LABEL: func.func @joined_again
 // CHECK-SAME: (%[[X:.*]]: tensor<6x4xf32>, %[[Y:.*]]: tensor<2x4xf32>)
