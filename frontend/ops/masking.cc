@@ -106,7 +106,8 @@ bool isForRows(Value wide, Value mask) {
 
 // The nodes that masked_rows.cc makes.
 LogicalResult importRowsAtMask(NodeImporter& n) {
-  Value input = n.operand(0), mask = n.operand(1), first = n.operand(2), given = n.operand(3);
+  Value input = n.operand(0), mask = n.operand(1), first = n.operand(2);
+  Value given = n.hasOperand(3) ? n.operand(3) : Value();
   Value wide = input && mask && first ? maskOfRows(n, mask, shapeOf(input)) : Value();
   if (!wide) {
     return failure();
@@ -133,7 +134,7 @@ LogicalResult importSpreadRows(NodeImporter& n) {
   }
   const int64_t rank = rankOf(like) - rankOf(mask) + 1;  // of the rows, if they differ
   Ints shape(shapeOf(rows));
-  if (n.operand(3) && ir::elementCount(shape) != 1 &&
+  if (n.hasOperand(3) && ir::elementCount(shape) != 1 &&
       (static_cast<int64_t>(shape.size()) != rank ||
        shapeOf(rows).drop_front() != shapeOf(like).drop_front(rankOf(mask)))) {
     return n.error() << "elements of " << rows.getType() << " are not those of rows of "

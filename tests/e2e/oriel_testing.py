@@ -105,6 +105,7 @@ class OrielTestCase(unittest.TestCase):
     def run_ok(self, binary: str, *arguments, **options) -> subprocess.CompletedProcess:
         result = run(binary, *arguments, **options)
         self.assertEqual(result.returncode, 0, f"{binary} failed:\n{result.stdout}{result.stderr}")
+        self.assertNotRegex(result.stderr, "(?m)^error: ")
         return result
 
     def assert_fails(self, result: subprocess.CompletedProcess, *texts: str) -> None:
