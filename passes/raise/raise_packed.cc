@@ -128,12 +128,13 @@ struct AttentionOfPacked : mlir::OpRewritePattern<ir::ConcatOp> {
   }
 };
 
-// Into how many blocks of `rows` the indices fall, as many in each, that pick the same of each: the
-// most; 1 if they pick otherwise.
-int64_t equalBlocks(llvm::ArrayRef<int64_t> indices, int64_t rows) {
+// Into how many blocks of `rows` the indices fall, `groups` of as many each, that pick the same of
+// each block: the most; 1 if they pick otherwise.
+int64_t equalBlocks(llvm::ArrayRef<int64_t> indices, int64_t groups, int64_t rows) {
   const auto count = static_cast<int64_t>(indices.size());
-  for (int64_t blocks = std::gcd(count, rows); blocks > 1; --blocks) {
-    if (count % blocks != 0 || rows % blocks != 0) continue;
+  if (count == 0) return 1;
+  for (int64_t blocks = std::gcd(groups, rows); blocks > 1; --blocks) {
+    if (groups % blocks != 0 || rows % blocks != 0) continue;
     const int64_t picked = count / blocks, size = rows / blocks;
     bool areEqual = true;
     for (int64_t i = 0; areEqual && i < count; ++i) {
@@ -151,7 +152,8 @@ struct GatherInBlocks : mlir::OpRewritePattern<ir::GatherOp> {
 
   LogicalResult matchAndRewrite(ir::GatherOp op, PatternRewriter& rewriter) const override {
     mlir::DenseElementsAttr constant;
-    if (op.getFirst() || op.getBatchDims() != 0 || tensorType(op.getIndices()).getRank() != 1 ||
+    Ints groups(tensorType(op.getIndices()).getShape());
+    if (op.getFirst() || op.getBatchDims() != 0 || groups.empty() ||
         !mlir::matchPattern(op.getIndices(), mlir::m_Constant(&constant)) ||
         !constant.getElementType().isInteger(64)) {
       return rewriter.notifyMatchFailure(op, "not of known rows");
@@ -159,7 +161,7 @@ struct GatherInBlocks : mlir::OpRewritePattern<ir::GatherOp> {
     const Ints indices = llvm::to_vector(constant.getValues<int64_t>());
     const auto dim = static_cast<int64_t>(op.getDim());
     Ints shape(tensorType(op.getInput()).getShape());
-    const int64_t blocks = equalBlocks(indices, shape[dim]);
+    const int64_t blocks = equalBlocks(indices, groups[0], shape[dim]);
     if (blocks == 1) return rewriter.notifyMatchFailure(op, "it does not pick the same of blocks");
     if (blocks == shape[dim] && op.getType() == op.getInput().getType()) {
       rewriter.replaceOp(op, op.getInput());  // each row in its place
@@ -170,8 +172,8 @@ struct GatherInBlocks : mlir::OpRewritePattern<ir::GatherOp> {
     shape.insert(shape.begin() + dim, blocks);
     const mlir::Location loc = op.getLoc();
     Value split = ir::ReshapeOp::create(rewriter, loc, op.getType().clone(shape), op.getInput());
-    auto type =
-        mlir::RankedTensorType::get(static_cast<int64_t>(ofBlock.size()), rewriter.getI64Type());
+    groups[0] /= blocks;
+    auto type = mlir::RankedTensorType::get(groups, rewriter.getI64Type());
     Value picked =
         ir::ConstantOp::create(rewriter, loc, mlir::DenseIntElementsAttr::get(type, ofBlock));
     Value rows = ir::GatherOp::create(rewriter, loc, split, picked, dim + 1, /*first=*/Value());

@@ -100,3 +100,19 @@ func.func @other_rows(%x: tensor<6x5xf32>) -> (tensor<4x5xf32>, tensor<6x5xf32>,
   %2 = oriel.gather %x, %k {dim = 0 : i64} : (tensor<6x5xf32>, tensor<6xi64>) -> tensor<6x5xf32>
   return %0, %1, %2 : tensor<4x5xf32>, tensor<6x5xf32>, tensor<6x5xf32>
 }
+
+// -----
+
+// Pairs of rows, of each image alike.
+// CHECK-LABEL: func.func @pairs
+// CHECK-SAME: (%[[X:.*]]: tensor<6x5xf32>)
+// CHECK-DAG: %[[I:.*]] = oriel.constant {value = dense<{{\[\[}}0, 2], [1, 2{{\]\]}}> : tensor<2x2xi64>}
+// CHECK-DAG: %[[S:.*]] = oriel.reshape %[[X]] : (tensor<6x5xf32>) -> tensor<2x3x5xf32>
+// CHECK: %[[G:.*]] = oriel.gather %[[S]], %[[I]] {dim = 1 : i64} : (tensor<2x3x5xf32>, tensor<2x2xi64>) -> tensor<2x2x2x5xf32>
+// CHECK: %[[Y:.*]] = oriel.reshape %[[G]] : (tensor<2x2x2x5xf32>) -> tensor<4x2x5xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @pairs(%x: tensor<6x5xf32>) -> tensor<4x2x5xf32> {
+  %i = oriel.constant {value = dense<[[0, 2], [1, 2], [3, 5], [4, 5]]> : tensor<4x2xi64>} : () -> tensor<4x2xi64>
+  %y = oriel.gather %x, %i {dim = 0 : i64} : (tensor<6x5xf32>, tensor<4x2xi64>) -> tensor<4x2x5xf32>
+  return %y : tensor<4x2x5xf32>
+}
