@@ -343,8 +343,11 @@ TEST(WidenedTest, EveryKernelHasALaunch) {
 const std::set<std::string> kByAdapter = {"iota", "cumsum", "triangular_solve", "conv_input_grad",
                                           "conv_weight_grad"};
 // .. and those that oneDNN has in bf16 on CPUs with AVX-512 alone.
-const std::set<std::string> kByAdapterWithoutAvx512 = {"matmul", "linear", "linear_add",
-                                                       "linear_weight_grad", "conv"};
+const std::set<std::string> kByAdapterWithoutAvx512 = {
+    "matmul",        "linear",
+    "linear_add",    "linear_weight_grad",
+    "expert_linear", "expert_linear_weight_grad",
+    "conv",          "expert_linear_weight_grad_add"};
 
 bool HaveAvx512() {
   const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());

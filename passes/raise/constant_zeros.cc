@@ -18,7 +18,7 @@ Zeros eitherOf(Zeros left, const Zeros& right) {
 
 }  // namespace
 
-const Zeros& ConstantZeros::of(Value value) {
+Zeros ConstantZeros::of(Value value) {
   auto found = found_.find(value);
   if (found != found_.end()) return found->second;
   mlir::Operation* op = value.getDefiningOp();

@@ -17,7 +17,7 @@ class ConstantZeros {
 
   // Where all matrices of a value [.., rows, rows] are 0, with no derivative: by row and column;
   // empty if nowhere, or of another shape. What it has found it keeps, while the value lives.
-  const std::vector<bool>& of(mlir::Value value);
+  std::vector<bool> of(mlir::Value value);
 
  private:
   std::vector<bool> find(mlir::Operation* op);

@@ -412,7 +412,7 @@ class Bases {
       return false;
     }
     // Of all values in order: each knows its operands'.
-    const std::vector<bool>& zeros = zeros_.try_emplace(rows, rows).first->second.of(value);
+    const std::vector<bool> zeros = zeros_.try_emplace(rows, rows).first->second.of(value);
     // Of what is only negated or masked, say, the result is the base.
     auto passesOn = [](Operation* user) {
       return llvm::isa<ir::NegOp, ir::CastOp, ir::MulOp, ir::DivOp, ir::SelectOp, ir::ReshapeOp>(
