@@ -35,6 +35,8 @@ struct ReduceBuffer {
   void* target;
   int64_t count;  // elements
   DType dtype;
+
+  int64_t bytes() const { return count * DTypeBytes(dtype); }
 };
 
 // How a tensor is cut along one dimension into a piece for each rank of a group: it is [outer,

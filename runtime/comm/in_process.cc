@@ -82,7 +82,7 @@ class InProcessCommunicator final : public Communicator {
     if (size() == 1) {
       for (const ReduceBuffer& buffer : buffers) {
         if (buffer.source != buffer.target && buffer.count > 0) {
-          std::memcpy(buffer.target, buffer.source, buffer.count * DTypeBytes(buffer.dtype));
+          std::memcpy(buffer.target, buffer.source, buffer.bytes());
         }
       }
     }
@@ -93,7 +93,7 @@ class InProcessCommunicator final : public Communicator {
     for (const ReduceBuffer& buffer : buffers) {
       call.signature = Mix(Mix(call.signature, static_cast<uint64_t>(buffer.count)),
                            static_cast<uint64_t>(buffer.dtype));
-      call.bytes += buffer.count * DTypeBytes(buffer.dtype);
+      call.bytes += buffer.bytes();
     }
     ORIEL_RETURN_IF_ERROR(group_->Begin(sequence_, background_));
     if (size() > 1) ReduceMySlices(reduction, buffers);

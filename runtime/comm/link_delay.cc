@@ -139,7 +139,7 @@ class DelayedCommunicator final : public Communicator {
     ORIEL_RETURN_IF_ERROR(beneath_.AllReduce(reduction, buffers));
     double bytes = 0;
     for (const ReduceBuffer& buffer : buffers) {
-      bytes += static_cast<double>(buffer.count * DTypeBytes(buffer.dtype));
+      bytes += static_cast<double>(buffer.bytes());
     }
     return Delay(2 * (size() - 1), 2 * bytes * OthersShare());
   }

@@ -108,11 +108,11 @@ class NcclCommunicator final : public Communicator {
   absl::Status AllReduce(Reduction reduction, absl::Span<const ReduceBuffer> buffers) override {
     ORIEL_RETURN_IF_ERROR(CheckReduceBuffers(buffers));
     int64_t bytes = 0;
-    for (const ReduceBuffer& buffer : buffers) bytes += BytesOf(buffer);
+    for (const ReduceBuffer& buffer : buffers) bytes += buffer.bytes();
     ORIEL_RETURN_IF_ERROR(Begin("all_reduce", buffers.size(), bytes));
     if (size() == 1) {
       for (const ReduceBuffer& buffer : buffers) {
-        ORIEL_RETURN_IF_ERROR(Copy(buffer.target, buffer.source, BytesOf(buffer)));
+        ORIEL_RETURN_IF_ERROR(Copy(buffer.target, buffer.source, buffer.bytes()));
       }
       return End();
     }
@@ -298,7 +298,7 @@ class NcclCommunicator final : public Communicator {
                            std::initializer_list<Blocks PieceBuffer::*> cut_sides) {
     int64_t bytes = 0, packed = 0;
     for (const PieceBuffer& buffer : buffers) {
-      bytes += BytesOfPieces(buffer, buffer.*(*cut_sides.begin()));
+      bytes += BytesOf(buffer, buffer.*(*cut_sides.begin()));
       for (const auto side : cut_sides) packed += PackedBytes(buffer, buffer.*side);
     }
     ORIEL_RETURN_IF_ERROR(Begin(operation, buffers.size(), bytes));
@@ -351,12 +351,12 @@ class NcclCommunicator final : public Communicator {
   }
 
   // Of all pieces of a tensor.
-  int64_t BytesOfPieces(const PieceBuffer& buffer, Blocks blocks) const {
+  int64_t BytesOf(const PieceBuffer& buffer, Blocks blocks) const {
     return size() * blocks.num_elements() * DTypeBytes(buffer.dtype);
   }
   // What of the scratch memory it needs: none where pieces lie one behind the other.
   int64_t PackedBytes(const PieceBuffer& buffer, Blocks blocks) const {
-    return blocks.outer == 1 || size() == 1 ? 0 : Aligned(BytesOfPieces(buffer, blocks));
+    return blocks.outer == 1 || size() == 1 ? 0 : Aligned(BytesOf(buffer, blocks));
   }
   static int64_t Aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -416,7 +416,7 @@ class NcclCommunicator final : public Communicator {
   }
   static kernels::cuda::RunsToSwap CopyOf(const void* source, void* target,
                                           const ReduceBuffer& buffer) {
-    return {source, target, /*outer=*/1, /*inner=*/1, BytesOf(buffer)};
+    return {source, target, /*outer=*/1, /*inner=*/1, buffer.bytes()};
   }
   // What NCCL reduces: packs, and the tensors that go alone.
   std::vector<ReduceBuffer> Travelling(const SmallTensors& small,

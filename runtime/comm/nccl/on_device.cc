@@ -132,7 +132,7 @@ class OnDeviceCommunicator final : public Communicator {
     std::vector<Mirror> memory;
     std::vector<ReduceBuffer> mirrored(buffers.begin(), buffers.end());
     for (ReduceBuffer& buffer : mirrored) {
-      const int64_t bytes = buffer.count * DTypeBytes(buffer.dtype);
+      const int64_t bytes = buffer.bytes();
       const bool in_place = buffer.source == buffer.target;
       ORIEL_ASSIGN_OR_RETURN(buffer.source, Bring(memory, buffer.source, bytes));
       if (in_place) {
@@ -143,8 +143,8 @@ class OnDeviceCommunicator final : public Communicator {
     }
     ORIEL_RETURN_IF_ERROR(beneath_->AllReduce(reduction, mirrored));
     for (size_t i = 0; i < mirrored.size(); ++i) {
-      ORIEL_RETURN_IF_ERROR(CopyNow(device_, buffers[i].target, mirrored[i].target,
-                                    buffers[i].count * DTypeBytes(buffers[i].dtype)));
+      ORIEL_RETURN_IF_ERROR(
+          CopyNow(device_, buffers[i].target, mirrored[i].target, buffers[i].bytes()));
     }
     return absl::OkStatus();
   }

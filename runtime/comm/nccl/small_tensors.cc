@@ -14,7 +14,7 @@ constexpr int64_t kAlignment = 16;  // what packing moves at a time, at most
 SmallTensors FindSmallTensors(absl::Span<const ReduceBuffer> buffers) {
   std::map<DType, std::vector<size_t>> of_type;
   for (size_t i = 0; i < buffers.size(); ++i) {
-    const int64_t bytes = BytesOf(buffers[i]);
+    const int64_t bytes = buffers[i].bytes();
     if (bytes > 0 && bytes < kSmallBytes) of_type[buffers[i].dtype].push_back(i);
   }
   SmallTensors small;
@@ -24,7 +24,7 @@ SmallTensors FindSmallTensors(absl::Span<const ReduceBuffer> buffers) {
     const int64_t begin = small.bytes;
     for (const size_t i : members) {
       small.places[i] = small.bytes;
-      small.bytes += (BytesOf(buffers[i]) + kAlignment - 1) / kAlignment * kAlignment;
+      small.bytes += (buffers[i].bytes() + kAlignment - 1) / kAlignment * kAlignment;
     }
     small.packs.push_back({dtype, begin, (small.bytes - begin) / DTypeBytes(dtype)});
   }

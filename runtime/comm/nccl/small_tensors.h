@@ -14,10 +14,6 @@
 
 namespace oriel::runtime {
 
-inline int64_t BytesOf(const ReduceBuffer& buffer) {
-  return buffer.count * DTypeBytes(buffer.dtype);
-}
-
 // How the tensors of a call are packed. All ranks get the same from the same counts and types.
 struct SmallTensors {
   // What travels as one: `count` elements from byte `begin` of the packed memory on, with those

@@ -205,7 +205,7 @@ class StagedCommunicator final : public Communicator {
     std::vector<ReduceBuffer> staged = window;
     char* place = block.data();
     for (ReduceBuffer& buffer : staged) {
-      const int64_t size = buffer.count * DTypeBytes(buffer.dtype);
+      const int64_t size = buffer.bytes();
       ORIEL_RETURN_IF_ERROR(Copy(place, buffer.source, size));
       buffer.source = buffer.target = place;
       place += Padded(size);
@@ -213,8 +213,7 @@ class StagedCommunicator final : public Communicator {
     ORIEL_RETURN_IF_ERROR(Synchronize());
     ORIEL_RETURN_IF_ERROR(host_.AllReduce(reduction, staged));
     for (size_t i = 0; i < window.size(); ++i) {
-      ORIEL_RETURN_IF_ERROR(
-          Copy(window[i].target, staged[i].target, window[i].count * DTypeBytes(window[i].dtype)));
+      ORIEL_RETURN_IF_ERROR(Copy(window[i].target, staged[i].target, window[i].bytes()));
     }
     return Synchronize();
   }
