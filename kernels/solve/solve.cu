@@ -14,8 +14,8 @@ namespace {
 constexpr int kRows = 16;  // that are solved together
 constexpr int kSpan = 64;  // known rows whose factors are shared at a time
 
-// Of a block of kRows rows from `i0` on: factors[j][r] is that of known row `j0` + j, 0 beyond the
-// matrix; with `diagonal` of one of the rows themselves, in place j <= r.
+// Of kRows rows from `i0` on: factors[j][r] is what row i0 + r has of row j0 + j, which is known
+// or, where j0 is i0, one of these rows; 0 where that is not before it, and beyond the matrix.
 template <typename T>
 __device__ void Load(const TriangularSystems& s, const T* matrix, int64_t i0, int64_t j0, int span,
                      T (*factors)[kRows]) {

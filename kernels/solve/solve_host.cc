@@ -36,35 +36,30 @@ void Solve(const TriangularSystems& s, const T* matrix, const T* rhs, T* result,
   }
 }
 
-template <typename T>
-absl::StatusOr<KernelFn> MakeTyped(const KernelSpec& spec) {
-  ORIEL_ASSIGN_OR_RETURN(const TriangularSystems s, SystemsOf(spec));
-  const int threads = spec.num_threads;
-  return KernelFn([=](const KernelArgs& args) {
-    const int64_t tiles = (s.m + kColumns - 1) / kColumns;
-    ParallelFor(
-        threads, s.systems * tiles, s.n * s.n * kColumns / 2, [&](int64_t begin, int64_t end) {
-          for (int64_t unit = begin; unit < end; ++unit) {
-            const int64_t system = unit / tiles, column = unit % tiles * kColumns;
-            const int64_t at = system * s.n * s.m + s.first_row + column;
-            Solve(s, args.operand<T>(0) + system * s.n * s.n + s.first, args.operand<T>(1) + at,
-                  args.result<T>(0) + at, std::min(kColumns, s.m - column));
-          }
-        });
-    return absl::OkStatus();
-  });
-}
+struct TriangularSolve {
+  template <typename T>
+  static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
+    ORIEL_ASSIGN_OR_RETURN(const TriangularSystems s, SystemsOf(spec));
+    const int threads = spec.num_threads;
+    return KernelFn([=](const KernelArgs& args) {
+      const int64_t tiles = (s.m + kColumns - 1) / kColumns;
+      ParallelFor(
+          threads, s.systems * tiles, s.n * s.n * kColumns / 2, [&](int64_t begin, int64_t end) {
+            for (int64_t unit = begin; unit < end; ++unit) {
+              const int64_t system = unit / tiles, column = unit % tiles * kColumns;
+              const int64_t at = system * s.n * s.m + s.first_row + column;
+              Solve(s, args.operand<T>(0) + system * s.n * s.n + s.first, args.operand<T>(1) + at,
+                    args.result<T>(0) + at, std::min(kColumns, s.m - column));
+            }
+          });
+      return absl::OkStatus();
+    });
+  }
+};
 
 absl::StatusOr<KernelFn> MakeTriangularSolve(const KernelSpec& spec) {
   ORIEL_RETURN_IF_ERROR(CheckArity(spec, 2, 1));
-  switch (spec.operands[0].dtype) {
-    case DType::kF32:
-      return MakeTyped<float>(spec);
-    case DType::kF64:
-      return MakeTyped<double>(spec);
-    default:
-      return Unsupported(spec, "takes f32 and f64");
-  }
+  return DispatchFloat<TriangularSolve>(spec, spec.operands[0].dtype);
 }
 
 ORIEL_REGISTER_HOST_KERNEL("triangular_solve", 0, MakeTriangularSolve);
