@@ -6,6 +6,7 @@
 #include "frontend/op_registry.h"
 #include "frontend/ops/ops.h"
 #include "frontend/ops/positions.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 namespace oriel {
 namespace {
@@ -140,13 +141,12 @@ std::optional<Rectangle> rectangleOf(Value indices) {
   if (count * depth != static_cast<int64_t>(all.size())) {
     return std::nullopt;
   }
+  const Ints strides = mlir::computeSuffixProduct(rectangle.sizes);
   for (int64_t i = 0; i < count; ++i) {
-    int64_t rest = i;
-    for (int64_t d = depth - 1; d >= 0; --d) {
-      if (all[i * depth + d] != rectangle.starts[d] + rest % rectangle.sizes[d]) {
+    for (auto [d, offset] : llvm::enumerate(mlir::delinearize(i, strides))) {
+      if (all[i * depth + d] != rectangle.starts[d] + offset) {
         return std::nullopt;
       }
-      rest /= rectangle.sizes[d];
     }
   }
   return rectangle;
@@ -176,9 +176,13 @@ Value replaceRectangle(NodeImporter& n, Value data, Value updates, const Rectang
     middle = replaceRectangle(n, n.sliceDim(data, along, start, end), updates, rectangle, dim + 1);
   }
   llvm::SmallVector<Value> pieces;
-  if (start > 0) pieces.push_back(n.sliceDim(data, along, 0, start));
+  if (start > 0) {
+    pieces.push_back(n.sliceDim(data, along, 0, start));
+  }
   pieces.push_back(middle);
-  if (end < size) pieces.push_back(n.sliceDim(data, along, end, size));
+  if (end < size) {
+    pieces.push_back(n.sliceDim(data, along, end, size));
+  }
   return n.concat(pieces, along);
 }
 
@@ -199,8 +203,11 @@ LogicalResult importScatterND(NodeImporter& n) {
     return n.error() << "the updates " << updates.getType() << " don't fit the indices "
                      << indices.getType() << " and the data " << data.getType();
   }
-  std::optional<Rectangle> rectangle = rectangleOf(indices);
-  if (rectangle && rows.depth > 1 && n.attrString("reduction", "none") == "none") {
+  std::optional<Rectangle> rectangle;
+  if (rows.depth > 1 && n.attrString("reduction", "none") == "none") {
+    rectangle = rectangleOf(indices);
+  }
+  if (rectangle) {
     for (auto [d, start] : llvm::enumerate(rectangle->starts)) {
       if (start + rectangle->sizes[d] > shapeOf(data)[d]) {
         return n.error() << "index " << start + rectangle->sizes[d] - 1 << " does not exist among "
