@@ -143,6 +143,18 @@ std::optional<int64_t> movedDim(mlir::Operation* op, int64_t dim) {
   return found - rule.results.front().begin();
 }
 
+std::optional<int64_t> knownRow(ir::GatherOp op) {
+  mlir::DenseElementsAttr index;
+  if (op.getFirst() || !mlir::matchPattern(op.getIndices(), mlir::m_Constant(&index)) ||
+      index.getNumElements() != 1) {
+    return std::nullopt;
+  }
+  int64_t row = index.getSplatValue<llvm::APInt>().getSExtValue();
+  const int64_t rows = tensorType(op.getInput()).getDimSize(op.getDim());
+  if (row < 0) row += rows;
+  return row >= 0 && row < rows ? std::optional(row) : std::nullopt;
+}
+
 std::optional<int64_t> startOfStretch(ir::SliceOp op, int64_t dim) {
   for (auto [i, size] : llvm::enumerate(tensorType(op.getInput()).getShape())) {
     if (op.getStrides()[i] != 1) return std::nullopt;

@@ -53,6 +53,9 @@ bool exchangesGroups(ir::TransposeOp transpose, size_t batch, size_t x, size_t y
 // others.
 std::optional<int64_t> movedDim(mlir::Operation* op, int64_t dim);
 
+// The one row that the gather takes, if it is known and there.
+std::optional<int64_t> knownRow(ir::GatherOp op);
+
 // Where the slice begins, if it takes one stretch of this dimension and all of the others.
 std::optional<int64_t> startOfStretch(ir::SliceOp op, int64_t dim);
 // That stretch of a value; the value itself if it is all of it.

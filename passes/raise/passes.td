@@ -36,8 +36,8 @@ def RaiseUpdates : Oriel_RaisePass<"oriel-raise-updates"> {
     `y[:, i] = ..` in an unrolled loop copies all of `y` for each `i`: a concatenation of what is
     before the piece, the piece, and what is behind it. A concatenation of parts of others, along
     the same dimension, is one of what these were made of, so that the last one has all pieces and
-    none of those before it is left; where something else reads them, they stay. Parts of one value that follow each other are one part, or the
-    value: a split that is joined again is nothing.
+    none of those before it is left; where something else reads them, they stay. Parts of one value
+    that follow each other are one part, or the value: a split that is joined again is nothing.
 
     ```mlir
     %y1 = oriel.concat %p0, %zeros

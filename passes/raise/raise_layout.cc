@@ -1,5 +1,4 @@
 #include "ir/oriel/matmul_dims.h"
-#include "mlir/IR/Matchers.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 #include "passes/raise/split_merged_dims.h"
@@ -218,18 +217,9 @@ struct GatherOfOneRow : mlir::OpRewritePattern<ir::GatherOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::GatherOp op, PatternRewriter& rewriter) const override {
-    mlir::DenseElementsAttr index;
-    if (op.getFirst()) return rewriter.notifyMatchFailure(op, "of a piece of the rows");
-    if (!mlir::matchPattern(op.getIndices(), mlir::m_Constant(&index)) ||
-        index.getNumElements() != 1) {
-      return rewriter.notifyMatchFailure(op, "not one known index");
-    }
-    const auto dim = static_cast<int64_t>(op.getDim());
-    int64_t row = index.getSplatValue<llvm::APInt>().getSExtValue();
-    const int64_t size = tensorType(op.getInput()).getDimSize(dim);
-    if (row < 0) row += size;
-    if (row < 0 || row >= size) return rewriter.notifyMatchFailure(op, "the index is outside");
-    Value slice = sliceStretch(rewriter, op.getLoc(), op.getInput(), dim, row, 1);
+    std::optional<int64_t> row = knownRow(op);
+    if (!row) return rewriter.notifyMatchFailure(op, "not of one row that is known, and there");
+    Value slice = sliceStretch(rewriter, op.getLoc(), op.getInput(), op.getDim(), *row, 1);
     rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), slice);
     return success();
   }

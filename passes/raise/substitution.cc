@@ -2,9 +2,10 @@
 
 #include <map>
 
+#include "ir/oriel/inference.h"
 #include "ir/oriel/matmul_dims.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "mlir/IR/Matchers.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "passes/raise/constant_zeros.h"
 #include "passes/raise/dim_roles.h"
 #include "passes/raise/substitution_terms.h"
@@ -17,8 +18,7 @@ using mlir::Operation;
 using mlir::Value;
 using Element = SubstitutionTerms::Element;
 using Ints = llvm::SmallVector<int64_t>;
-
-llvm::ArrayRef<int64_t> sizesOf(Value value) { return tensorType(value).getShape(); }
+using ir::shapeOf;
 
 // What a value has of a base: dimensions that number the base's matrices, and between them others,
 // along which elements of one matrix lie.
@@ -38,19 +38,13 @@ void forEach(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides, int
   }
 }
 
-Ints stridesOf(llvm::ArrayRef<int64_t> sizes) {
-  Ints strides(sizes.size(), 1);
-  for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * sizes[d];
-  return strides;
-}
-
 // Follows the elements of one base through what is computed of them.
 class Follower {
  public:
-  explicit Follower(Value base) : base_(base), rows_(sizesOf(base).back()), terms_(rows_) {
+  explicit Follower(Value base) : base_(base), rows_(shapeOf(base).back()), terms_(rows_) {
     Elements elements;
     elements.roles = baseRoles();
-    elements.sizes = featureSizes(elements.roles, sizesOf(base));
+    elements.sizes = featureSizes(elements.roles, shapeOf(base));
     for (int64_t row = 0; row < rows_; ++row) {
       for (int64_t column = 0; column < rows_; ++column) {
         elements.values.push_back(column < row ? terms_.base(row, column)
@@ -85,7 +79,7 @@ class Follower {
   // Of a value with the base's dimensions.
   DimRoles baseRoles() const {
     DimRoles roles;
-    for (auto [dim, size] : llvm::enumerate(sizesOf(base_).drop_back(2))) {
+    for (auto [dim, size] : llvm::enumerate(shapeOf(base_).drop_back(2))) {
       roles.push_back(size == 1 ? kFeatureDim : static_cast<int>(dim));
     }
     roles.append(2, kFeatureDim);
@@ -166,7 +160,7 @@ class Follower {
   static std::optional<std::vector<Element>> repeated(const Elements& from, const DimRoles& roles,
                                                       llvm::ArrayRef<int64_t> sizes) {
     const size_t more = roles.size() - from.roles.size();
-    const Ints own = stridesOf(from.sizes);
+    const Ints own = mlir::computeSuffixProduct(from.sizes);
     Ints strides;
     size_t feature = 0;
     for (auto [dim, role] : llvm::enumerate(roles)) {
@@ -186,14 +180,14 @@ class Follower {
   template <typename Op, typename Combine>
   std::optional<Elements> pointwise(Op op, const Combine& combine) {
     const Elements &left = *of(op.getLhs()), &right = *of(op.getRhs());
-    llvm::ArrayRef<int64_t> sizes = sizesOf(op);
-    // A dimension that numbers matrices does so in both.
+    llvm::ArrayRef<int64_t> sizes = shapeOf(op);
+    // Every value has all dimensions that number matrices: they must meet.
     const Elements& wide = left.roles.size() >= right.roles.size() ? left : right;
     Elements result;
     result.roles = wide.roles;
     result.sizes = featureSizes(result.roles, sizes);
     auto a = repeated(left, result.roles, sizes), b = repeated(right, result.roles, sizes);
-    if (!a || !b || !llvm::equal(matricesOf(left), matricesOf(right))) return std::nullopt;
+    if (!a || !b) return std::nullopt;
     for (auto [x, y] : llvm::zip_equal(*a, *b)) {
       std::optional<Element> value = combine(x, y);
       if (!value) return std::nullopt;
@@ -201,17 +195,10 @@ class Follower {
     }
     return result;
   }
-  static DimRoles matricesOf(const Elements& elements) {
-    DimRoles roles;
-    for (int role : elements.roles) {
-      if (role != kFeatureDim) roles.push_back(role);
-    }
-    return roles;
-  }
 
   std::optional<Elements> followed(ir::ReduceSumOp op) {
     const Elements& from = *of(op.getInput());
-    const Ints strides = stridesOf(from.sizes);
+    const Ints strides = mlir::computeSuffixProduct(from.sizes);
     Elements result;
     Ints keptStrides, summed, summedStrides;
     size_t feature = 0;
@@ -251,7 +238,7 @@ class Follower {
       return std::nullopt;
     }
     const size_t batch = left.roles.size() - 2;
-    llvm::ArrayRef<int64_t> sizes = sizesOf(op);
+    llvm::ArrayRef<int64_t> sizes = shapeOf(op);
     for (auto [dim, role] : llvm::enumerate(left.roles)) {
       const bool isSame = role == right.roles[dim];
       const bool numbers = role != kFeatureDim || (dim < batch && sizes[dim] == 1);
@@ -282,12 +269,12 @@ class Follower {
 
   std::optional<Elements> followed(ir::SliceOp op) {
     const Elements& from = *of(op.getInput());
-    Ints strides = stridesOf(from.sizes);
+    Ints strides = mlir::computeSuffixProduct(from.sizes);
     int64_t first = 0;
     size_t feature = 0;
     for (auto [dim, role] : llvm::enumerate(from.roles)) {
       if (role != kFeatureDim) {
-        if (sizesOf(op)[dim] != sizesOf(op.getInput())[dim]) return std::nullopt;
+        if (shapeOf(op)[dim] != shapeOf(op.getInput())[dim]) return std::nullopt;
         continue;
       }
       first += op.getStarts()[dim] * strides[feature];
@@ -295,35 +282,29 @@ class Follower {
     }
     Elements result;
     result.roles = from.roles;
-    result.sizes = featureSizes(result.roles, sizesOf(op));
+    result.sizes = featureSizes(result.roles, shapeOf(op));
     forEach(result.sizes, strides, first,
             [&](int64_t at) { result.values.push_back(from.values[at]); });
     return result;
   }
 
-  // One row or column, by a constant. It has no other operand: follow() knows all of them.
+  // One row or column, by a constant.
   std::optional<Elements> followed(ir::GatherOp op) {
     const Elements* from = of(op.getInput());
     const auto dim = static_cast<int64_t>(op.getDim());
-    mlir::DenseElementsAttr index;
-    if (!from || op.getBatchDims() != 0 || from->roles[dim] != kFeatureDim ||
-        !mlir::matchPattern(op.getIndices(), mlir::m_Constant(&index)) ||
-        !index.getElementType().isInteger(64) || index.getType().getRank() != 0) {
+    std::optional<int64_t> row = knownRow(op);
+    if (!from || !row || from->roles[dim] != kFeatureDim || !shapeOf(op.getIndices()).empty()) {
       return std::nullopt;
     }
-    const int64_t size = sizesOf(op.getInput())[dim];
-    int64_t at = index.getSplatValue<int64_t>();
-    if (at < 0) at += size;
-    if (at < 0 || at >= size) return std::nullopt;
     const Ints dims = featureDims(from->roles);
     const auto feature = llvm::find(dims, dim) - dims.begin();
-    Ints strides = stridesOf(from->sizes);
-    const int64_t first = at * strides[feature];
+    Ints strides = mlir::computeSuffixProduct(from->sizes);
+    const int64_t first = *row * strides[feature];
     strides.erase(strides.begin() + feature);
     Elements result;
     result.roles = from->roles;
     result.roles.erase(result.roles.begin() + dim);
-    result.sizes = featureSizes(result.roles, sizesOf(op));
+    result.sizes = featureSizes(result.roles, shapeOf(op));
     forEach(result.sizes, strides, first,
             [&](int64_t i) { result.values.push_back(from->values[i]); });
     return result;
@@ -334,11 +315,11 @@ class Follower {
     Elements result;
     result.roles = of(op.getInputs()[0])->roles;
     if (result.roles[dim] != kFeatureDim) return std::nullopt;
-    result.sizes = featureSizes(result.roles, sizesOf(op));
+    result.sizes = featureSizes(result.roles, shapeOf(op));
     // Seen as [outer, size, inner]: each operand brings a stretch of each outer one.
     int64_t outer = 1;
     for (int64_t before : featureDims(result.roles)) {
-      if (before < dim) outer *= sizesOf(op)[before];
+      if (before < dim) outer *= shapeOf(op)[before];
     }
     for (Value input : op.getInputs()) {
       if (of(input)->roles != result.roles) return std::nullopt;
@@ -356,7 +337,7 @@ class Follower {
 
   std::optional<Elements> followed(ir::TransposeOp op) {
     const Elements& from = *of(op.getInput());
-    const Ints dims = featureDims(from.roles), own = stridesOf(from.sizes);
+    const Ints dims = featureDims(from.roles), own = mlir::computeSuffixProduct(from.sizes);
     Elements result;
     Ints strides;
     for (int64_t dim : op.getPermutation()) {
@@ -376,7 +357,7 @@ class Follower {
     std::optional<DimRoles> roles = rolesBehind(op, result.roles);
     if (!roles) return std::nullopt;
     result.roles = std::move(*roles);
-    result.sizes = featureSizes(result.roles, sizesOf(op));
+    result.sizes = featureSizes(result.roles, shapeOf(op));
     return result;
   }
 
@@ -385,8 +366,8 @@ class Follower {
     Elements result;
     result.roles = DimRoles(op.getType().getRank() - from.roles.size(), kFeatureDim);
     llvm::append_range(result.roles, from.roles);
-    result.sizes = featureSizes(result.roles, sizesOf(op));
-    auto values = repeated(from, result.roles, sizesOf(op));
+    result.sizes = featureSizes(result.roles, shapeOf(op));
+    auto values = repeated(from, result.roles, shapeOf(op));
     if (!values) return std::nullopt;
     result.values = std::move(*values);
     return result;
