@@ -46,7 +46,10 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   if (!options.kernels.unfusedAttention) function.addPass(createRaiseAttention());
   // After attention, whose patterns expect heads before positions.
   function.addPass(createRaiseLayout());
-  // After layout, which puts sequences before heads.
+  // Again: layout makes slices of gathers of one row.
+  function.addPass(createRaiseUpdates());
+  // After layout, which puts sequences before heads. What pieces share must be one value.
+  function.addPass(mlir::createCSEPass());
   function.addPass(createRaisePacked());
   // After layout, which leaves few ways to write a product with all experts.
   if (!options.kernels.unfusedExperts) function.addPass(createRaiseExperts());

@@ -163,13 +163,19 @@ def RaiseLayout : Oriel_RaisePass<"oriel-raise-layout"> {
 }
 
 def RaisePacked : Oriel_RaisePass<"oriel-raise-packed"> {
-  let summary = "Attention of packed sequences as one with a batch";
+  let summary = "What is computed of packed pieces alike, at once";
   let description = [{
-    Vision towers that take images of any size put the patches of all of them into one sequence,
-    and loop over the images for attention. Images of one size, one behind the other, are a batch,
-    which data-parallel ranks can share; so are windows. Of other sizes, each run of one size is.
-    Rows that are picked of each image alike, to bring windows together say, are picked within a
-    dimension of their own.
+    Vision towers that take images of any size put the patches of all of them into one sequence, and
+    loop over the images for attention, to merge patches, to project them: exported, all of that is
+    there once for each image. Where the results are concatenated, images of one size, one behind
+    the other, are computed at once; of other sizes, each run of one size is. So are windows, heads
+    that a loop takes one by one, and towers that a loop runs image by image. An op stands for those
+    of all pieces if, by its sharding rule, it would be cut into them: along rows, samples, heads.
+    Then data-parallel ranks share the pieces.
+
+    Pieces must be slices that follow each other in one value, or constants, and all else that is
+    read the same for all of them. Where more transposes would be made than ops saved, nothing is
+    done.
 
     ```mlir
     %q0 = oriel.slice %q[:, 0:256]            // [1, 512, h, d]; and of %k, %v
@@ -179,6 +185,10 @@ def RaisePacked : Oriel_RaisePass<"oriel-raise-packed"> {
     %qs = oriel.reshape %q                    // [2, 256, h, d]
     %y = oriel.reshape (oriel.attention %qs, ..)
     ```
+
+    Rows that are picked of each image alike, to bring windows together say, are picked within a
+    dimension of their own; a tensor that is concatenated with itself, as positions of images of one
+    size are, is repeated.
   }];
 }
 

@@ -29,7 +29,7 @@ class Gpt:
     chosen: int = 0  # the experts of a token, of the largest gates; 0: all
     gates: str = "scattered"  # the chosen ones' gates: scattered to zeros, or a softmax of "masked" scores; "inputs": scattered, of what experts read
     adapters: int = 0  # columns of a low-rank product that is added to each linear layer's (LoRA, Hu et al. 2021)
-    packed: int = 0  # samples of a fixed batch, which are one sequence, of whose attention each has its turn (vision towers)
+    packed: int = 0  # samples of a fixed batch, of whose attention, in one sequence, and MLP each has its turn (vision towers)
     chunk: int = 0  # positions of a chunk: a delta rule in place of attention, which inverts a matrix row by row (Yang et al. 2024)
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
@@ -206,6 +206,25 @@ class Gpt:
             out = graph.node("Mul", [out, up], f"{name}.gated") if self.gated else out
             return linear(out, f"{name}.down", wide, hidden)
 
+        def packed_mlp(x: str, name: str) -> str:
+            """Neighbouring positions change places and back, as where patches are merged."""
+            sizes = (hidden, 4 * hidden), (4 * hidden, hidden)
+            layers = [(weight(f"{name}.{layer}.weight", *size), weight(f"{name}.{layer}.bias", size[1]))
+                      for layer, size in zip(("up", "down"), sizes)]
+            pairs, rows = constant(f"{name}.pairs", [sequence // 2, 2, hidden]), constant(f"{name}.rows", [1, sequence, hidden])
+            outs = []
+            for sample in range(self.packed):
+                out, at = slice_of(x, (0, sample, sample + 1)), f"{name}.{sample}"
+                out = graph.node("Reshape", [out, pairs], f"{at}.pairs")
+                out = graph.node("Transpose", [out], f"{at}.turned", perm=[1, 0, 2])
+                for layer, (matrix, bias) in zip(("up", "down"), layers):
+                    out = graph.node("MatMul", [out, matrix], f"{at}.{layer}.product")
+                    out = graph.node("Add", [out, bias], f"{at}.{layer}")
+                    out = graph.node("Gelu", [out], f"{at}.gelu", approximate=self.gelu) if layer == "up" else out
+                out = graph.node("Transpose", [out], f"{at}.positions", perm=[1, 0, 2])
+                outs.append(graph.node("Reshape", [out, rows], f"{at}.out"))
+            return graph.node("Concat", outs, f"{name}.out", axis=0)
+
         def mixture(x: str, name: str) -> str:
             """All experts' columns are of one product."""
             wide, count = 2 * hidden, self.experts
@@ -243,7 +262,7 @@ class Gpt:
             before, behind = (lambda y, _: y, norm) if self.post_norm else (norm, lambda y, _: y)
             out = mixer(before(x, f"{name}.norm1"), f"{name}.attention")
             x = behind(graph.node("Add", [x, out], f"{name}.x1"), f"{name}.norm1")
-            out = (mixture if self.experts else mlp)(before(x, f"{name}.norm2"), name)
+            out = (mixture if self.experts else packed_mlp if self.packed else mlp)(before(x, f"{name}.norm2"), name)
             x = behind(graph.node("Add", [x, out], f"{name}.x2"), f"{name}.norm2")
         x = x if self.post_norm else norm(x, "norm")
         head = (graph.node("Transpose", ["embedding.weight"], "head", perm=[1, 0]) if self.tied

@@ -39,7 +39,7 @@ class PackedTest(TensorParallelTestCase):
         return self.plan(*options, gpt=PACKED, change=lambda recipe: recipe.replace("micro: 2", f"micro: {micro}"))
 
     def test_is_a_batch(self):
-        """On as many samples, what attention with a batch dimension gives; ranks share the samples, with nothing to gather."""
+        """On as many samples, what a batch dimension gives; ranks share the samples, with nothing to gather."""
         expected = self.numbers(self.plan(gpt=Gpt(sequence=16)), 1)
         self.assert_same(self.numbers(self.plan_of(BATCH), 1), expected, "one rank")
         plan = self.plan_of(BATCH // 2, "--mesh", "dp=2")

@@ -28,10 +28,10 @@ func.func @images(%q: tensor<1x6x4x8xf32>, %k: tensor<1x6x2x8xf32>, %v: tensor<1
 // Windows of 2, 2 and 1, causal, of two samples, under one mask: those of one size, of each sample.
 // CHECK-LABEL: func.func @windows
 // CHECK-SAME: (%[[X:.*]]: tensor<2x5x1x4xf32>, %[[M:.*]]: tensor<1x1x1x2xf32>)
-// CHECK: %[[R:.*]], %{{.*}} = oriel.attention
 // CHECK: %[[S:.*]] = oriel.slice %[[X]] {limits = array<i64: 2, 4, 1, 4>, starts = array<i64: 0, 0, 0, 0>
 // CHECK: %[[B:.*]] = oriel.reshape %[[S]] : (tensor<2x4x1x4xf32>) -> tensor<4x2x1x4xf32>
 // CHECK: %[[Y2:.*]], %{{.*}} = oriel.attention %[[B]], %[[B]], %[[B]], %[[M]] {causal = true
+// CHECK: %[[R:.*]], %{{.*}} = oriel.attention
 // CHECK: %[[Y:.*]] = oriel.reshape %[[Y2]] : (tensor<4x2x1x4xf32>) -> tensor<2x4x1x4xf32>
 // CHECK: oriel.concat %[[Y]], %[[R]] {dim = 1 : i64}
 func.func @windows(%x: tensor<2x5x1x4xf32>, %m: tensor<1x1x1x2xf32>) -> tensor<2x5x1x4xf32> {
@@ -47,9 +47,12 @@ func.func @windows(%x: tensor<2x5x1x4xf32>, %m: tensor<1x1x1x2xf32>) -> tensor<2
 
 // -----
 
-// The other way round, with another scale, a mask for each sample: one by one.
+// The other way round, with another scale: one by one. A mask for each sample is there for each
+// window of it.
 // CHECK-LABEL: func.func @not_a_batch
-// CHECK-COUNT-4: oriel.attention %{{.*}} : (tensor<2x1x1x4xf32>
+// CHECK-COUNT-2: oriel.attention %{{.*}} : (tensor<2x1x1x4xf32>
+// CHECK: %[[M:.*]] = oriel.reshape %{{.*}} : (tensor<2x2x1x1x1x1xf32>) -> tensor<4x1x1x1xf32>
+// CHECK: oriel.attention %{{.*}}, %[[M]] {{.*}} : (tensor<4x1x1x4xf32>
 func.func @not_a_batch(%x: tensor<2x4x1x4xf32>, %m: tensor<2x1x1x1xf32>) -> (tensor<2x2x1x4xf32>, tensor<2x2x1x4xf32>) {
   %0 = oriel.slice %x {limits = array<i64: 2, 1, 1, 4>, starts = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x4x1x4xf32>) -> tensor<2x1x1x4xf32>
   %1 = oriel.slice %x {limits = array<i64: 2, 2, 1, 4>, starts = array<i64: 0, 1, 0, 0>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x4x1x4xf32>) -> tensor<2x1x1x4xf32>
