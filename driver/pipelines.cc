@@ -40,6 +40,7 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   // Before attention: a bias on a projection would stand between it and the heads.
   function.addPass(createRaiseLinear());
   function.addPass(createRaiseNormalization());
+  function.addPass(createRaiseSoftmax());
   function.addPass(createRaiseActivation());
   // Before attention, which takes query and key as it finds them.
   function.addPass(createRaiseRope());
@@ -51,6 +52,8 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   // After layout, which puts sequences before heads. What pieces share must be one value.
   function.addPass(mlir::createCSEPass());
   function.addPass(createRaisePacked());
+  // Again: what was computed head by head has its heads in a dimension now.
+  function.addPass(createRaiseLayout());
   // After layout, which leaves few ways to write a product with all experts.
   if (!options.kernels.unfusedExperts) function.addPass(createRaiseExperts());
   RaiseMergeOptions merge;

@@ -82,6 +82,22 @@ def RaiseNormalization : Oriel_RaisePass<"oriel-raise-normalization"> {
   }];
 }
 
+def RaiseSoftmax : Oriel_RaisePass<"oriel-raise-softmax"> {
+  let summary = "Softmax that a model spells out";
+  let description = [{
+    The exponentials by their sum, and the maximum that some subtract first, as Perceiver's
+    resamplers do, which a softmax does by itself.
+
+    ```mlir
+    %m = oriel.reduce_max %x {dims = array<i64: 2>, keep_dims = true}
+    %e = oriel.exp (%x - %m)
+    %y = %e / (oriel.reduce_sum %e {dims = array<i64: 2>, keep_dims = true})
+    // →
+    %y = oriel.softmax %x {dim = 2}
+    ```
+  }];
+}
+
 def RaiseActivation : Oriel_RaisePass<"oriel-raise-activation"> {
   let summary = "SiLU, the GELU variants, and gated activations";
   let description = [{

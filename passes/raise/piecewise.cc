@@ -7,6 +7,7 @@
 #include "ir/interfaces/interfaces.h"
 #include "ir/interfaces/local_pieces.h"
 #include "ir/interfaces/view.h"
+#include "ir/interfaces/work.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
 #include "passes/raise/match.h"
@@ -139,8 +140,8 @@ class AtOnce {
     if (areBuilt) {
       rewriter_.setInsertionPoint(user);
       all = present(stackOf(pieces_), {dim, 1}, user->getLoc());
-      // Else it would be as many launches.
-      if (transposes_ >= computing_ * (count_ - 1)) all = nullptr;
+      // Else it would be as many launches, where these are all that it costs.
+      if (!multiplies_ && transposes_ >= computing_ * (count_ - 1)) all = nullptr;
     }
     if (!all) {
       for (Operation* op : llvm::reverse(made_)) rewriter_.eraseOp(op);
@@ -177,6 +178,7 @@ class AtOnce {
       if (!series || series_.size() == kMaxSeries) return false;
       if (!series_.try_emplace(*series).second) continue;
       if (!isReshaped(series->front())) ++computing_;
+      multiplies_ |= ir::workFlops(series->front()) > 0;
       for (unsigned i = 0; i < series->front()->getNumOperands(); ++i) {
         open.push_back(operandsOf(*series, i));
       }
@@ -253,7 +255,8 @@ class AtOnce {
     return {dim, way.isInner ? rule.factors[way.factor].size : 1};
   }
 
-  // The cheapest first; of equal ones those that leave the factor outermost, by which ranks share.
+  // The cheapest first; of equal ones those that make a dimension of size 1 one of pieces, and then
+  // those that leave the factor outermost, by which ranks share.
   llvm::SmallVector<Way> waysOf(const ir::ShardingRule& rule,
                                 llvm::ArrayRef<std::optional<Stack>> operands) const {
     llvm::SmallVector<Way> ways;
@@ -265,8 +268,11 @@ class AtOnce {
         if (isPossible(way, rule, operands)) ways.push_back(way);
       }
     }
+    auto cost = [&](const Way& way) {
+      return std::pair(way.moved, rule.factors[way.factor].size != 1);
+    };
     llvm::stable_sort(ways,
-                      [](const Way& one, const Way& other) { return one.moved < other.moved; });
+                      [&](const Way& one, const Way& other) { return cost(one) < cost(other); });
     return ways;
   }
 
@@ -384,7 +390,6 @@ class AtOnce {
   // Without a value where they are shared, or an op does not give this result piece by piece.
   Stack stackOf(llvm::ArrayRef<Value> pieces) {
     StackedShape shape{Shape(tensorType(pieces.front()).getShape()), count_, 1};
-    const mlir::Location loc = pieces.front().getLoc();
     if (isShared(pieces)) return {Value(), shape};
     if (std::optional<Stretch> stretch = matchStretch(pieces)) {
       const int64_t size = shape.piece[stretch->dim] * count_;
@@ -488,6 +493,7 @@ class AtOnce {
   std::map<Series, llvm::SmallVector<std::optional<Stack>>> series_;
   llvm::SmallVector<const Series*> ordered_;
   int64_t computing_ = 0;               // series that are no reshapes
+  bool multiplies_ = false;             // one of them: a product, attention
   int64_t transposes_ = 0;              // that bring stacks to another place
   llvm::SmallVector<Operation*> made_;  // to be erased on failure, the last first
 };

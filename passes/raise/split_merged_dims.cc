@@ -317,10 +317,11 @@ struct SplitBeforeOps : mlir::OpRewritePattern<ir::ReshapeOp> {
       return rewriter.notifyMatchFailure(op, "not all that is split was merged");
     }
     Value split = region.build(rewriter);
+    const mlir::RankedTensorType type = op.getType();  // which is one of the users, and goes
     // Others of the same type are split alike.
     for (mlir::Operation* user : llvm::make_early_inc_range(input.getUsers())) {
       rewriter.setInsertionPoint(user);
-      rewriter.replaceOpWithNewOp<ir::ReshapeOp>(user, op.getType(), split);
+      rewriter.replaceOpWithNewOp<ir::ReshapeOp>(user, type, split);
     }
     region.erase(rewriter);
     return success();

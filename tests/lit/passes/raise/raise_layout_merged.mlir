@@ -242,3 +242,18 @@ func.func @merged_beside_what_is_repeated(%x: tensor<2x4x6x8xf32>, %t: tensor<1x
   %4 = oriel.reshape %3 : (tensor<8x6x3xf32>) -> tensor<2x4x6x3xf32>
   return %4 : tensor<2x4x6x3xf32>
 }
+
+// -----
+
+// Two that split alike.
+// CHECK-LABEL: func.func @split_twice
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4x3xf32>)
+// CHECK-NEXT: %[[Y:.*]] = oriel.neg %[[X]] : (tensor<2x4x3xf32>) -> tensor<2x4x3xf32>
+// CHECK-NEXT: return %[[Y]], %[[Y]]
+func.func @split_twice(%x: tensor<2x4x3xf32>) -> (tensor<2x4x3xf32>, tensor<2x4x3xf32>) {
+  %0 = oriel.reshape %x : (tensor<2x4x3xf32>) -> tensor<8x3xf32>
+  %1 = oriel.neg %0 : (tensor<8x3xf32>) -> tensor<8x3xf32>
+  %2 = oriel.reshape %1 : (tensor<8x3xf32>) -> tensor<2x4x3xf32>
+  %3 = oriel.reshape %1 : (tensor<8x3xf32>) -> tensor<2x4x3xf32>
+  return %2, %3 : tensor<2x4x3xf32>, tensor<2x4x3xf32>
+}

@@ -47,12 +47,12 @@ func.func @windows(%x: tensor<2x5x1x4xf32>, %m: tensor<1x1x1x2xf32>) -> tensor<2
 
 // -----
 
-// The other way round, with another scale: one by one. A mask for each sample is there for each
-// window of it.
+// The other way round, with another scale: one by one. Positions one by one, with one head, are as
+// many heads, for which a mask of each sample will do.
 // CHECK-LABEL: func.func @not_a_batch
+// CHECK-SAME: (%{{.*}}: tensor<2x4x1x4xf32>, %[[M:.*]]: tensor<2x1x1x1xf32>)
 // CHECK-COUNT-2: oriel.attention %{{.*}} : (tensor<2x1x1x4xf32>
-// CHECK: %[[M:.*]] = oriel.reshape %{{.*}} : (tensor<2x2x1x1x1x1xf32>) -> tensor<4x1x1x1xf32>
-// CHECK: oriel.attention %{{.*}}, %[[M]] {{.*}} : (tensor<4x1x1x4xf32>
+// CHECK: oriel.attention %{{.*}}, %[[M]] {{.*}} : (tensor<2x1x2x4xf32>
 func.func @not_a_batch(%x: tensor<2x4x1x4xf32>, %m: tensor<2x1x1x1xf32>) -> (tensor<2x2x1x4xf32>, tensor<2x2x1x4xf32>) {
   %0 = oriel.slice %x {limits = array<i64: 2, 1, 1, 4>, starts = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x4x1x4xf32>) -> tensor<2x1x1x4xf32>
   %1 = oriel.slice %x {limits = array<i64: 2, 2, 1, 4>, starts = array<i64: 0, 1, 0, 0>, strides = array<i64: 1, 1, 1, 1>} : (tensor<2x4x1x4xf32>) -> tensor<2x1x1x4xf32>
