@@ -67,6 +67,7 @@ module @sharding_of_another_grid attributes {oriel.grid = {a0 = 2 : i64}, oriel.
 
 module @total_for_a_sum attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {dp = ["a0"]}} {
   // expected-error @below {{a total is returned for what is kept as a sum over ranks}}
+  // expected-note @below {{ranks have several stages that use one parameter}}
   func.func @forward(%x: tensor<4x6xf32> {oriel.kind = "input", oriel.ref = "x", oriel.sharding = #oriel.sharding<[{}, {}]>})
       -> (tensor<4x6xf32> {oriel.kind = "accumulator", oriel.ref = "y", oriel.sharding = #oriel.sharding<[{}, {}] sum {a0}>}) {
     return %x : tensor<4x6xf32>

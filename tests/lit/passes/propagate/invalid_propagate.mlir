@@ -96,6 +96,7 @@ module @total_for_a_sum attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {d
     %0 = oriel.reduce_sum %x {dims = array<i64: 0, 1>} : (tensor<4x6xf32>) -> tensor<f32>
     %1 = oriel.add %sum, %0 : (tensor<f32>, tensor<f32>) -> tensor<f32>
     // expected-error @below {{a total is returned for what is kept as a sum over ranks}}
+    // expected-note @below {{ranks have several stages that use one parameter}}
     %2 = oriel.exp %1 : (tensor<f32>) -> tensor<f32>
     return %2 : tensor<f32>
   }
