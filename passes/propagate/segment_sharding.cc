@@ -60,8 +60,8 @@ FailureOr<Sharding> madeFor(mlir::Value result, const Sharding& from, const Shar
                 mlir::matchPattern(result, mlir::m_Zero());
     if (zero) return to.reduced();
   }
-  mlir::InFlightDiagnostic error = mlir::emitError(
-      result.getLoc(), "a total is returned for what is kept as a sum over ranks");
+  mlir::InFlightDiagnostic error =
+      mlir::emitError(result.getLoc(), "a total is returned for what is kept as a sum over ranks");
   error.attachNote() << "this is not supported: ranks have several stages that use one parameter, "
                         "and share its work in some of them only; choose a schedule that is not "
                         "interleaved, or a mesh without cp";

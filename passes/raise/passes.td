@@ -187,11 +187,10 @@ def RaisePacked : Oriel_RaisePass<"oriel-raise-packed"> {
     the other, are computed at once; of other sizes, each run of one size is. So are windows, heads
     that a loop takes one by one, and towers that a loop runs image by image. An op stands for those
     of all pieces if, by its sharding rule, it would be cut into them: along rows, samples, heads.
-    Then data-parallel ranks share the pieces.
+    Then data-parallel ranks share the pieces, where these are not in front of the samples.
 
     Pieces must be slices that follow each other in one value, or constants, and all else that is
-    read the same for all of them. Where more transposes would be made than ops saved, nothing is
-    done.
+    read the same for all of them. It is done where it saves launches, or joins products.
 
     ```mlir
     %q0 = oriel.slice %q[:, 0:256]            // [1, 512, h, d]; and of %k, %v

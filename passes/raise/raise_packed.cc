@@ -99,11 +99,12 @@ struct RaisePacked : impl::RaisePackedBase<RaisePacked> {
     mlir::RewritePatternSet patterns(&getContext());
     patterns.add<ConcatOfOne, GatherInBlocks>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) return signalPassFailure();
-    // What one of them erases stands before it, where no other is to come.
+    // What one of them takes away stands before it, where no other is to come.
     llvm::SmallVector<ir::ConcatOp> concats;
     getOperation().walk([&](ir::ConcatOp concat) { concats.push_back(concat); });
     mlir::IRRewriter rewriter(&getContext());
-    for (ir::ConcatOp concat : concats) (void)computeAtOnce(concat, rewriter);
+    Piecewise piecewise(rewriter);
+    for (ir::ConcatOp concat : concats) (void)piecewise.computeAtOnce(concat);
   }
 };
 

@@ -1,8 +1,6 @@
 #include "passes/raise/stacked_shape.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
@@ -10,10 +8,6 @@
 namespace oriel {
 
 namespace {
-
-int64_t product(llvm::ArrayRef<int64_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
 
 // Splits a dimension, if need be, so that those before the index returned have `outer` elements.
 std::optional<size_t> cutAt(Shape& dims, int64_t outer) {
@@ -35,7 +29,7 @@ std::optional<size_t> cutAt(Shape& dims, int64_t outer) {
 }  // namespace
 
 int64_t StackedShape::outerAt(StackingPlace place) const {
-  return product(llvm::ArrayRef(piece).take_front(place.dim)) * place.within;
+  return llvm::product_of(llvm::ArrayRef(piece).take_front(place.dim)) * place.within;
 }
 
 Shape StackedShape::at(StackingPlace place) const {
@@ -49,14 +43,15 @@ std::optional<Restacking> restack(const StackedShape& stacked, StackingPlace pla
   moved.shape = stacked.at(place);
   const int64_t to = stacked.outerAt(place), from = stacked.outer;
   if (to == from) return moved;
+  // Dimensions stay apart where they can, for ranks that share them.
   Shape dims = stacked.piece;
   std::optional<size_t> inner = cutAt(dims, std::max(from, to));
   std::optional<size_t> outer = inner ? cutAt(dims, std::min(from, to)) : std::nullopt;
   if (!outer) {
-    // Their dimensions do not matter, if only one is whole in the other.
+    // Boundaries within dimensions: any split will do where one is a multiple of the other.
     const int64_t low = std::min(from, to), high = std::max(from, to);
     if (high % low != 0) return std::nullopt;
-    dims = {low, high / low, product(stacked.piece) / high};
+    dims = {low, high / low, llvm::product_of(stacked.piece) / high};
     outer = 1;
   }
   // The outer cut may have split a dimension before the inner one.
@@ -86,7 +81,7 @@ std::optional<Restacking> transposeStacked(StackedShape& stacked,
   moved.permutation.insert(moved.permutation.begin() + kept, static_cast<int64_t>(*at));
   for (int64_t dim : moved.permutation) moved.shape.push_back(moved.split[dim]);
   stacked.piece = std::move(piece);
-  stacked.outer = product(llvm::ArrayRef(stacked.piece).take_front(kept));
+  stacked.outer = llvm::product_of(llvm::ArrayRef(stacked.piece).take_front(kept));
   return moved;
 }
 

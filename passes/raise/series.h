@@ -1,0 +1,60 @@
+// Series of equal ops, one for each piece of a value, as unrolled loops leave them.
+#ifndef ORIEL_PASSES_RAISE_SERIES_H_
+#define ORIEL_PASSES_RAISE_SERIES_H_
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "ir/oriel/oriel.h"
+
+namespace oriel {
+
+// A value for each piece.
+using Pieces = std::vector<mlir::Value>;
+// The ops that compute one: equal but for their operands.
+using Series = std::vector<mlir::Operation*>;
+
+Pieces operandsOf(const Series& series, unsigned index);
+Pieces resultsOf(const Series& series, unsigned index);
+
+bool isShared(const Pieces& pieces);
+// Different constants that are small enough to be one.
+bool areConstants(const Pieces& pieces);
+
+// Pieces that follow each other in one value along a dimension: all of it from `start` on.
+struct Stretch {
+  mlir::Value all;
+  int64_t dim, start;
+};
+std::optional<Stretch> matchStretch(const Pieces& pieces);
+
+// Nothing if the pieces are not computed by equal ops of one block.
+std::optional<Series> matchSeries(const Pieces& pieces);
+
+// What pieces are computed by.
+struct SeriesTree {
+  std::vector<Series> series;     // whose first ops are in the order of the block
+  std::vector<Pieces> stretches;  // at the leaves, beside constants and what is shared
+};
+
+// Remembers what can't be followed, so that each series is looked at once, however many
+// concatenations rest on it. Values must live as long as it.
+class SeriesSearch {
+ public:
+  // Nothing unless all that the pieces are computed by are series, down to stretches, constants and
+  // what is shared, and there are no more of them than a vision tower has ops.
+  std::optional<SeriesTree> find(const Pieces& pieces);
+  // Lets find() fail for what rests on the pieces.
+  void exclude(const Pieces& pieces);
+
+ private:
+  using Key = std::vector<void*>;
+  static Key keyOf(const Pieces& pieces);
+
+  std::set<Key> excluded_;
+};
+
+}  // namespace oriel
+
+#endif  // ORIEL_PASSES_RAISE_SERIES_H_
