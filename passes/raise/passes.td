@@ -69,7 +69,9 @@ def RaiseNormalization : Oriel_RaisePass<"oriel-raise-normalization"> {
   let summary = "RMS and layer normalisation over the last dimension";
   let description = [{
     Takes the variants that exporters write: the square as a power or a product, the inverse
-    root as `rsqrt`, as a reciprocal or as a division, the weight on either side.
+    root as `rsqrt`, as a reciprocal or as a division, the weight on either side. Rows of length 1
+    are normalised by the sum of squares: with the weight `1 / √d`, whether an epsilon is added to
+    the sum or the length is at least a small number.
 
     ```mlir
     %s = oriel.pow %x, %two
@@ -131,7 +133,7 @@ def RaiseAttention : Oriel_RaisePass<"oriel-raise-attention"> {
   let summary = "Scaled dot-product attention";
   let description = [{
     Starts from the product of a softmax and the values. Scales on the query, the key or the
-    scores are multiplied; the key may be transposed before or after it is split into heads; key
+    scores are multiplied; one that is learned, the same for all positions, scales the query; the key may be transposed before or after it is split into heads; key
     and value heads that are repeated for grouped queries are taken as they were; scores may be
     capped by tanh. Batch and heads may be merged for the products: they come apart again where all
     three operands were made of them, so that tensor parallelism splits the heads.

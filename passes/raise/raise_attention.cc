@@ -1,3 +1,4 @@
+#include "mlir/IR/IRMapping.h"
 #include "passes/raise/attention_mask.h"
 #include "passes/raise/attention_operands.h"
 #include "passes/raise/match.h"
@@ -185,6 +186,65 @@ bool toRank4(AttentionOperand& operand, llvm::ArrayRef<int64_t> heads) {
   return true;
 }
 
+bool leadsToSoftmax(Value value, int depth = 8) {
+  return depth > 0 && llvm::any_of(value.getUsers(), [&](mlir::Operation* user) {
+           if (llvm::isa<ir::SoftmaxOp>(user)) return true;
+           return user->getNumResults() == 1 &&
+                  llvm::isa<ir::AddOp, ir::SelectOp, ir::MulOp, ir::ReshapeOp>(user) &&
+                  leadsToSoftmax(user->getResult(0), depth - 1);
+         });
+}
+
+// The product that nothing but the value uses, which may be scaled by constants.
+ir::MatmulOp matchOwnProduct(Value value) {
+  while (value.hasOneUse()) {
+    if (auto product = matchProduct(value)) return product;
+    auto scaled = matchScaled(value);
+    if (!scaled) break;
+    value = scaled->first;
+  }
+  return {};
+}
+
+// (q k) * s → (q * s) k for scores, where s is not known but the same for all queries and keys: a
+// temperature that is learned, of each head or of all.
+template <typename Op>
+struct ScaleOfScores : mlir::OpRewritePattern<Op> {
+  using mlir::OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter& rewriter) const override {
+    Value scores = op.getLhs(), scale = op.getRhs();
+    ir::MatmulOp product = matchOwnProduct(scores);
+    if (std::is_same_v<Op, ir::MulOp> && !product) {
+      std::swap(scores, scale);
+      product = matchOwnProduct(scores);
+    }
+    if (!product || splatValue(scale) || !leadsToSoftmax(op.getResult())) {
+      return rewriter.notifyMatchFailure(op,
+                                         "no product of which a softmax is made, times a value");
+    }
+    // It meets the queries, which differ from the scores in the last two dimensions only.
+    llvm::ArrayRef<int64_t> shape = tensorType(scale).getShape();
+    llvm::ArrayRef<int64_t> queries = tensorType(product.getLhs()).getShape();
+    if (op.getType() != scores.getType() || shape.size() > queries.size() ||
+        llvm::any_of(shape.take_back(2), [](int64_t size) { return size != 1; })) {
+      return rewriter.notifyMatchFailure(op, "it is not the same for all queries and keys");
+    }
+    Value query = Op::create(rewriter, op.getLoc(), product.getLhs(), scale);
+    // Behind the scale, which need not be there before.
+    mlir::IRMapping mapping;
+    mapping.map(product.getLhs(), query);
+    llvm::SmallVector<mlir::Operation*> ops;
+    for (Value value = scores;; value = matchScaled(value)->first) {
+      ops.push_back(value.getDefiningOp());
+      if (ops.back() == product) break;
+    }
+    for (mlir::Operation* old : llvm::reverse(ops)) rewriter.clone(*old, mapping);
+    rewriter.replaceOp(op, mapping.lookup(scores));
+    return success();
+  }
+};
+
 // softmax(scores) v → attention.
 struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -341,7 +401,8 @@ struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
 struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<RaiseProbabilitiesTimesValue, SimplifyAttention, SplitMergedHeads>(&getContext());
+    patterns.add<RaiseProbabilitiesTimesValue, ScaleOfScores<ir::DivOp>, ScaleOfScores<ir::MulOp>,
+                 SimplifyAttention, SplitMergedHeads>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

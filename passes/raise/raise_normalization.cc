@@ -22,38 +22,68 @@ bool isRowVector(Value vector, Value value) {
          type.getDimSize(0) == tensorType(value).getShape().back();
 }
 
+// scale * input / √(mean(input²) + epsilon)
 struct Normalized {
   Value input;
-  double epsilon;
+  double epsilon, scale;
 };
 
-// input / √(mean(square) + epsilon), as a product with the inverse root or as a quotient, where
-// `square` is the square of `input`.
-std::optional<Normalized> matchNormalized(Value value) {
-  auto meanSquareOf = [](Value input, Value radicand) -> std::optional<double> {
-    auto shifted = matchShifted(radicand);
-    if (!shifted) return std::nullopt;
-    Value square = matchLastMean(shifted->first);
-    if (!square || matchSquare(square) != input) return std::nullopt;
-    // The norms refuse what is below 0, or no number.
-    if (!(shifted->second >= 0)) return std::nullopt;
-    return shifted->second;
+// The value over whose last dimension, which is kept with size 1, this is the sum.
+Value matchLastSum(Value value) {
+  auto reshape = value.getDefiningOp<ir::ReshapeOp>();
+  auto sum = (reshape ? Value(reshape.getInput()) : value).getDefiningOp<ir::ReduceSumOp>();
+  if (!sum || sum.getDims().size() != 1) return Value();
+  llvm::SmallVector<int64_t> kept(tensorType(sum.getInput()).getShape());
+  if (sum.getDims()[0] != static_cast<int64_t>(kept.size()) - 1) return Value();
+  kept.back() = 1;
+  return tensorType(value).getShape() == llvm::ArrayRef(kept) ? sum.getInput() : Value();
+}
+
+// Where the radicand is the mean or the sum of the input's squares, and a constant.
+std::optional<Normalized> matchRadicand(Value input, Value radicand) {
+  auto [squares, epsilon] = matchShifted(radicand).value_or(std::pair(radicand, 0.0));
+  // The norms refuse what is below 0, or no number.
+  if (!(epsilon >= 0)) return std::nullopt;
+  double count = 1;
+  Value square = matchLastMean(squares);
+  if (!square && (square = matchLastSum(squares))) {
+    count = static_cast<double>(tensorType(input).getShape().back());
+  }
+  if (!square || matchSquare(square) != input || !(count > 0)) return std::nullopt;
+  return Normalized{input, epsilon / count, 1 / std::sqrt(count)};
+}
+
+// The same by a root that is at least a small number, as torch.nn.functional.normalize has it: what
+// is so short is 0 but for rounding, with the square of that number as epsilon as without.
+std::optional<Normalized> matchRoot(Value input, Value root) {
+  constexpr double kSmall = 1e-6;
+  if (auto broadcast = root.getDefiningOp<ir::BroadcastOp>()) root = broadcast.getInput();
+  double least = 0;
+  auto isLeast = [](Value value) {
+    std::optional<double> splat = splatValue(value);
+    return splat && *splat > 0 && *splat <= kSmall;
   };
+  if (auto match = matchEither<ir::MaxOp>(root, isLeast)) {
+    least = *splatValue(match->first);
+    root = match->second;
+  }
+  auto sqrt = root.getDefiningOp<ir::SqrtOp>();
+  std::optional<Normalized> match = sqrt ? matchRadicand(input, sqrt.getInput()) : std::nullopt;
+  if (match) match->epsilon += std::pow(least * match->scale, 2);
+  return match;
+}
+
+// As a product with the inverse root, or as a quotient.
+std::optional<Normalized> matchNormalized(Value value) {
   if (auto op = value.getDefiningOp<ir::MulOp>()) {
     for (auto [input, scale] : {std::pair<Value, Value>(op.getLhs(), op.getRhs()),
                                 std::pair<Value, Value>(op.getRhs(), op.getLhs())}) {
       Value radicand = matchInverseSqrt(scale);
       if (!radicand) continue;
-      if (auto epsilon = meanSquareOf(input, radicand)) return Normalized{input, *epsilon};
+      if (auto match = matchRadicand(input, radicand)) return match;
     }
   }
-  if (auto op = value.getDefiningOp<ir::DivOp>()) {
-    if (auto root = op.getRhs().getDefiningOp<ir::SqrtOp>()) {
-      if (auto epsilon = meanSquareOf(op.getLhs(), root.getInput())) {
-        return Normalized{op.getLhs(), *epsilon};
-      }
-    }
-  }
+  if (auto op = value.getDefiningOp<ir::DivOp>()) return matchRoot(op.getLhs(), op.getRhs());
   return std::nullopt;
 }
 
@@ -63,7 +93,16 @@ Value matchCentered(Value value) {
   return op && matchLastMean(op.getRhs()) == op.getLhs() ? Value(op.getLhs()) : Value();
 }
 
-// normalized → rms_norm, or layer_norm if what is normalised was centered, with a weight of ones.
+Value splatRow(PatternRewriter& rewriter, mlir::Location loc, Value like, double element) {
+  mlir::RankedTensorType type = tensorType(like);
+  auto row = type.clone({type.getShape().back()});
+  auto elements = mlir::DenseElementsAttr::get(
+      row, mlir::Attribute(rewriter.getFloatAttr(type.getElementType(), element)));
+  return ir::ConstantOp::create(rewriter, loc, elements);
+}
+
+// normalized → rms_norm, or layer_norm if what is normalised was centered, with a weight of equal
+// elements.
 template <typename Op>
 struct RaiseNorm : mlir::OpRewritePattern<Op> {
   using mlir::OpRewritePattern<Op>::OpRewritePattern;
@@ -73,11 +112,7 @@ struct RaiseNorm : mlir::OpRewritePattern<Op> {
     if (!match || match->input.getType() != op.getType()) {
       return rewriter.notifyMatchFailure(op, "no value is normalised by its mean square");
     }
-    mlir::RankedTensorType type = tensorType(match->input);
-    auto row = type.clone({type.getShape().back()});
-    auto one = mlir::DenseElementsAttr::get(
-        row, mlir::Attribute(rewriter.getFloatAttr(type.getElementType(), 1.0)));
-    Value weight = ir::ConstantOp::create(rewriter, op.getLoc(), one);
+    Value weight = splatRow(rewriter, op.getLoc(), match->input, match->scale);
     if (Value input = matchCentered(match->input)) {
       auto norm = ir::LayerNormOp::create(rewriter, op.getLoc(), input, weight, Value(),
                                           rewriter.getF64FloatAttr(match->epsilon));
@@ -91,7 +126,8 @@ struct RaiseNorm : mlir::OpRewritePattern<Op> {
   }
 };
 
-// norm with a weight of ones * w → norm with the weight w.
+// norm with a weight of equal elements c * w → norm with the weight c w, where w is one for each
+// column or a number.
 struct AbsorbNormWeight : mlir::OpRewritePattern<ir::MulOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -99,7 +135,7 @@ struct AbsorbNormWeight : mlir::OpRewritePattern<ir::MulOp> {
     auto weightless = [](Value value) {
       auto isPlain = [&](auto norm) {
         return norm && value == norm.getResult() && value.hasOneUse() &&
-               isSplat(norm.getWeight(), 1.0);
+               splatValue(norm.getWeight());
       };
       auto layerNorm = value.getDefiningOp<ir::LayerNormOp>();
       auto rmsNorm = value.getDefiningOp<ir::RmsNormOp>();
@@ -107,16 +143,25 @@ struct AbsorbNormWeight : mlir::OpRewritePattern<ir::MulOp> {
              (isPlain(rmsNorm) && rmsNorm.getWeightOffset() == 0.0);
     };
     auto match = matchEither<ir::MulOp>(op.getResult(), weightless);
-    if (!match || !isRowVector(match->second, match->first)) {
-      return rewriter.notifyMatchFailure(op, "no weightless norm times a row vector");
+    if (!match || match->first.getType() != op.getType()) {
+      return rewriter.notifyMatchFailure(op, "no weightless norm");
     }
-    if (auto norm = match->first.getDefiningOp<ir::LayerNormOp>()) {
-      auto result = ir::LayerNormOp::create(rewriter, op.getLoc(), norm.getInput(), match->second,
-                                            Value(), norm.getEpsilonAttr());
+    auto layerNorm = match->first.getDefiningOp<ir::LayerNormOp>();
+    auto rmsNorm = match->first.getDefiningOp<ir::RmsNormOp>();
+    Value old = layerNorm ? layerNorm.getWeight() : rmsNorm.getWeight(), weight = match->second;
+    if (std::optional<double> factor = splatValue(weight)) {
+      weight = splatRow(rewriter, op.getLoc(), match->first, *splatValue(old) * *factor);
+    } else if (!isRowVector(weight, match->first)) {
+      return rewriter.notifyMatchFailure(op, "times no row vector");
+    } else if (!isSplat(old, 1.0)) {
+      weight = ir::MulOp::create(rewriter, op.getLoc(), weight, old);
+    }
+    if (layerNorm) {
+      auto result = ir::LayerNormOp::create(rewriter, op.getLoc(), layerNorm.getInput(), weight,
+                                            Value(), layerNorm.getEpsilonAttr());
       rewriter.replaceOp(op, result.getResult());
     } else {
-      auto rmsNorm = match->first.getDefiningOp<ir::RmsNormOp>();
-      auto result = ir::RmsNormOp::create(rewriter, op.getLoc(), rmsNorm.getInput(), match->second,
+      auto result = ir::RmsNormOp::create(rewriter, op.getLoc(), rmsNorm.getInput(), weight,
                                           rmsNorm.getEpsilon());
       rewriter.replaceOp(op, result.getResult());
     }

@@ -211,3 +211,61 @@ func.func @epsilon_outside_of_the_root(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>)
   %5 = oriel.mul %4, %w : (tensor<2x3x8xf32>, tensor<8xf32>) -> tensor<2x3x8xf32>
   return %5 : tensor<2x3x8xf32>
 }
+
+// -----
+
+// torch.nn.functional.normalize, times √d and a weight, as some write RMS norm.
+// CHECK-LABEL: func.func @normalize
+// CHECK-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[W:.*]]: tensor<16xf32>)
+// CHECK: %[[Y:[^,]*]], %{{.*}} = oriel.rms_norm %[[X]], %[[W]] {epsilon = 6.2{{.*}}E-26 : f64}
+// CHECK-NEXT: return %[[Y]]
+func.func @normalize(%x: tensor<3x16xf32>, %w: tensor<16xf32>) -> tensor<3x16xf32> {
+  %eps = oriel.constant {value = dense<1.0e-12> : tensor<f32>} : () -> tensor<f32>
+  %root = oriel.constant {value = dense<4.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %x : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  %1 = oriel.reduce_sum %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x16xf32>) -> tensor<3x1xf32>
+  %2 = oriel.sqrt %1 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %3 = oriel.max %2, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %4 = oriel.broadcast %3 : (tensor<3x1xf32>) -> tensor<3x16xf32>
+  %5 = oriel.div %x, %4 : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  %6 = oriel.mul %5, %root : (tensor<3x16xf32>, tensor<f32>) -> tensor<3x16xf32>
+  %7 = oriel.mul %6, %w : (tensor<3x16xf32>, tensor<16xf32>) -> tensor<3x16xf32>
+  return %7 : tensor<3x16xf32>
+}
+
+// -----
+
+// Rows of length 1, by the sum of squares and an epsilon: a weight of 1 / √d. A weight of columns is
+// scaled by that.
+// CHECK-LABEL: func.func @unit_rows
+// CHECK-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[W:.*]]: tensor<16xf32>)
+// CHECK-DAG: %[[C:.*]] = oriel.constant {value = dense<2.500000e-01> : tensor<16xf32>}
+// CHECK-DAG: %[[V:.*]] = oriel.mul %[[W]], %[[C]] : (tensor<16xf32>, tensor<16xf32>)
+// CHECK: %[[Y:[^,]*]], %{{.*}} = oriel.rms_norm %[[X]], %[[V]] {epsilon = 6.2{{.*}}E-8 : f64}
+// CHECK: return %[[Y]]
+func.func @unit_rows(%x: tensor<3x16xf32>, %w: tensor<16xf32>) -> tensor<3x16xf32> {
+  %eps = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %x : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  %1 = oriel.reduce_sum %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x16xf32>) -> tensor<3x1xf32>
+  %2 = oriel.add %1, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %3 = oriel.rsqrt %2 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %4 = oriel.mul %x, %3 : (tensor<3x16xf32>, tensor<3x1xf32>) -> tensor<3x16xf32>
+  %5 = oriel.mul %4, %w : (tensor<3x16xf32>, tensor<16xf32>) -> tensor<3x16xf32>
+  return %5 : tensor<3x16xf32>
+}
+
+// -----
+
+// A length of at least 1 is none that is nearly 0.
+// CHECK-LABEL: func.func @at_least_one
+// CHECK-NOT: rms_norm
+// CHECK: return
+func.func @at_least_one(%x: tensor<3x16xf32>) -> tensor<3x16xf32> {
+  %one = oriel.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %x : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  %1 = oriel.reduce_sum %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x16xf32>) -> tensor<3x1xf32>
+  %2 = oriel.sqrt %1 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %3 = oriel.max %2, %one : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %4 = oriel.div %x, %3 : (tensor<3x16xf32>, tensor<3x1xf32>) -> tensor<3x16xf32>
+  return %4 : tensor<3x16xf32>
+}
