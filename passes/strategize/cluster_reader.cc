@@ -123,6 +123,11 @@ class ClusterReader {
       level.ring = map.readBool("ring", false);
       level.ramp = readQuantity(map, "ramp", seconds(), 0);
       level.pair = readQuantity(map, "pair", bytesPerSecond(), 0);
+      if (level.pair > level.bandwidth) {
+        map.fail("pair", absl::StrCat("'", map.pathOf("pair"),
+                                      "' must be at most the level's bandwidth, which is that of "
+                                      "all links of a device together"));
+      }
       const bool isLast = i + 1 == node.size();
       level.devices = map.readInt("devices", isLast ? cluster_.devices() : 0, 1);
       if (!isLast && !map.has("devices")) {

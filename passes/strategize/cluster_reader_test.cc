@@ -59,6 +59,8 @@ TEST(ClusterReaderTest, SaysWhatIsWrongAndWhere) {
       {", devices: 8", "", "'links[0].devices' is missing"},
       {"oversubscription: 2", "oversubscription: 0.5",
        "'links[1].oversubscription' must be 1 or more"},
+      {"oversubscription: 2", "pair: 500 Gb/s",
+       "'links[1].pair' must be at most the level's bandwidth"},
       {"{bandwidth: 400", "{devices: 12, bandwidth: 400", "must be a multiple of the 8 devices"},
       {"{bandwidth: 400", "{devices: 16, bandwidth: 400",
        "the last level joins 16 devices, but there are 32"},
