@@ -127,12 +127,13 @@ std::optional<SeriesTree> SeriesSearch::find(const Pieces& pieces) {
       return std::nullopt;
     }
     if (!seen.insert(*series).second) continue;
+    tree.series.push_back(*series);
     for (unsigned operand = 0; operand < series->front()->getNumOperands(); ++operand) {
       visits.push_back({operandsOf(*series, operand), i});
     }
   }
-  tree.series.assign(seen.begin(), seen.end());
-  llvm::sort(tree.series, [](const Series& one, const Series& other) {
+  // Series that begin alike stay in the order in which they were found, whatever their addresses.
+  llvm::stable_sort(tree.series, [](const Series& one, const Series& other) {
     return one.front()->isBeforeInBlock(other.front());
   });
   return tree;
