@@ -30,15 +30,24 @@ TEST(GridSample, RoundsAsPyTorchDoes) {
   EXPECT_THAT(imported.ir, HasSubstr("[[0.000000e+00, 0.000000e+00, 1.000000e+00, 0.000000e+00]]"));
 }
 
-TEST(GridSample, PositionsAreKnownAndEqualForAllSamples) {
+TEST(GridSample, IsAProductWherePositionsAreThoseOfAllSamples) {
   EXPECT_EQ(sampled("2, 3, 2, 2", "2, 1, 1, 2", "0.0, 1.0, 0.0, 1.0"), "reshape linear reshape");
-  EXPECT_THAT(sampled("2, 3, 2, 2", "2, 1, 1, 2", "0.0, 1.0, 0.0, 0.5"),
-              HasSubstr("takes samples at different positions"));
-  EXPECT_THAT(
-      testing::opsOf(testing::modelText(
-          "g (float[1, 3, 2, 2] x, float[1, 1, 1, 2] g) => (float[] y) { y = GridSample(x, g) }",
-          20)),
-      HasSubstr("operand 1 must be known at compile time"));
+  EXPECT_THAT(sampled("2, 3, 2, 2", "2, 1, 1, 2", "0.0, 1.0, 0.0, 0.5"), HasSubstr("gather"));
+}
+
+// Of x [1, 3, 2, 2] at positions that are an input.
+std::string sampledAtInput(const std::string& attributes) {
+  return testing::opsOf(testing::modelText(
+      "g (float[1, 3, 2, 2] x, float[1, 1, 1, 2] g) => (float[] y) { y = GridSample" + attributes +
+          "(x, g) }",
+      20));
+}
+
+TEST(GridSample, PicksFourRowsAtPositionsThatAreComputed) {
+  EXPECT_THAT(sampledAtInput(""), ::testing::ContainsRegex("(gather.*){4}"));
+  EXPECT_THAT(sampledAtInput("<padding_mode = \"border\">"), HasSubstr("gather"));
+  EXPECT_THAT(sampledAtInput("<mode = \"nearest\">"), HasSubstr("not for \"nearest\""));
+  EXPECT_THAT(sampledAtInput("<padding_mode = \"reflection\">"), HasSubstr("with \"reflection\""));
 }
 
 TEST(GridSample, RefusesWhatItCannotPlace) {

@@ -1,12 +1,15 @@
-// GridSample at positions that are known at compile time: a product with a constant matrix of
-// weights, [positions, height * width]. As a model looks up a table of positions in two dimensions.
+// GridSample. At positions that are known at compile time it is a product with a constant matrix of
+// weights, [positions, height * width]: as a model looks up a table of positions in two dimensions.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/constant_floats.h"
+#include "frontend/ops/grid_sample_computed.h"
 #include "frontend/ops/ops.h"
+#include "mlir/IR/Matchers.h"
 
 namespace oriel {
 namespace {
@@ -15,21 +18,16 @@ using mlir::failure;
 using mlir::LogicalResult;
 using mlir::Value;
 
-struct Rules {
-  std::string mode, padding;
-  bool alignsCorners;
-};
-
 // Of a dimension: the position of a coordinate, which is in [-1, 1] within the image (ONNX,
 // GridSample). In f32 and in this order, as PyTorch does: what is nearest depends on it.
-double positionOf(const Rules& rules, double given, int64_t size) {
+double positionOf(const GridSampleRules& rules, double given, int64_t size) {
   const auto coordinate = static_cast<float>(given), extent = static_cast<float>(size);
   return rules.alignsCorners ? (coordinate + 1) / 2 * (extent - 1)
                              : ((coordinate + 1) * extent - 1) / 2;
 }
 
 // Where a position beyond the edges is taken from.
-double padded(const Rules& rules, double x, int64_t size) {
+double padded(const GridSampleRules& rules, double x, int64_t size) {
   const double last = static_cast<double>(size) - 1;
   if (rules.padding == "zeros") {
     return x;
@@ -55,7 +53,7 @@ double cubicAt(double distance) {
   return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
-Taps tapsOf(const Rules& rules, double x, int64_t size) {
+Taps tapsOf(const GridSampleRules& rules, double x, int64_t size) {
   Taps taps;
   auto add = [&](double place, double weight) {
     if (place >= 0 && place < static_cast<double>(size)) {
@@ -78,9 +76,9 @@ Taps tapsOf(const Rules& rules, double x, int64_t size) {
   return taps;
 }
 
-mlir::FailureOr<Rules> readRules(NodeImporter& n) {
-  Rules rules{n.attrString("mode", "linear"), n.attrString("padding_mode", "zeros"),
-              n.attrInt("align_corners", 0) != 0};
+mlir::FailureOr<GridSampleRules> readRules(NodeImporter& n) {
+  GridSampleRules rules{n.attrString("mode", "linear"), n.attrString("padding_mode", "zeros"),
+                        n.attrInt("align_corners", 0) != 0};
   // Their names before opset 20.
   if (rules.mode == "bilinear") rules.mode = "linear";
   if (rules.mode == "bicubic") rules.mode = "cubic";
@@ -91,6 +89,14 @@ mlir::FailureOr<Rules> readRules(NodeImporter& n) {
     return n.error() << "does not know the padding_mode \"" << rules.padding << "\"";
   }
   return rules;
+}
+
+// Whether the values are the first `own` of them, time and again.
+bool repeats(const std::vector<double>& values, size_t own) {
+  for (size_t i = own; i < values.size(); ++i) {
+    if (values[i] != values[i - own]) return false;
+  }
+  return true;
 }
 
 LogicalResult importGridSample(NodeImporter& n) {
@@ -104,20 +110,25 @@ LogicalResult importGridSample(NodeImporter& n) {
                      << "; it must be [samples, channels, height, width] at [samples, .., .., 2]";
   }
   auto rules = readRules(n);
-  auto coordinates =
-      failed(rules) ? mlir::FailureOr<std::vector<double>>(failure()) : constantFloats(n, 1);
-  if (failed(coordinates)) {
+  if (failed(rules)) {
     return failure();
   }
   const int64_t height = shape[2], width = shape[3], positions = places[1] * places[2];
-  const auto own = static_cast<size_t>(2 * positions);
-  for (size_t i = own; i < coordinates->size(); ++i) {
-    if ((*coordinates)[i] != (*coordinates)[i - own]) {
-      return n.error() << "takes samples at different positions, which is not supported";
-    }
+  if (shape[0] == 0 || positions == 0 || height * width == 0) {
+    return n.error() << "samples " << x.getType() << " at " << positions << " positions";
   }
-  if (shape[0] == 0 || height * width == 0 ||
-      positions > kMaxEnumerated / std::max<int64_t>(1, height * width)) {
+  std::optional<std::vector<double>> coordinates;
+  if (mlir::matchPattern(grid, mlir::m_Constant())) {
+    auto values = constantFloats(n, 1);
+    if (failed(values)) {
+      return failure();
+    }
+    if (repeats(*values, static_cast<size_t>(2 * positions))) coordinates = std::move(*values);
+  }
+  if (!coordinates) {
+    return n.replace(sampleAtComputed(n, *rules, x, grid));
+  }
+  if (positions > kMaxEnumerated / std::max<int64_t>(1, height * width)) {
     return n.error() << "samples " << x.getType() << " at " << positions << " positions";
   }
   std::vector<float> weights(positions * height * width, 0);
