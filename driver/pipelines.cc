@@ -40,6 +40,7 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   // Before attention: a bias on a projection would stand between it and the heads.
   function.addPass(createRaiseLinear());
   function.addPass(createRaiseNormalization());
+  // Before attention, which starts from a softmax.
   function.addPass(createRaiseSoftmax());
   function.addPass(createRaiseActivation());
   // Before attention, which takes query and key as it finds them.

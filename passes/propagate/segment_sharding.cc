@@ -62,8 +62,8 @@ FailureOr<Sharding> madeFor(mlir::Value result, const Sharding& from, const Shar
   }
   mlir::InFlightDiagnostic error =
       mlir::emitError(result.getLoc(), "a total is returned for what is kept as a sum over ranks");
-  error.attachNote() << "this is not supported: ranks have several stages that use one parameter, "
-                        "and share its work in some of them only; choose a schedule that is not "
+  error.attachNote() << "this happens where ranks have several stages that use one parameter and "
+                        "share its work in some of them only: choose a schedule that is not "
                         "interleaved, or a mesh without cp";
   return error;
 }

@@ -62,6 +62,19 @@ std::optional<int64_t> startOfStretch(ir::SliceOp op, int64_t dim);
 mlir::Value sliceStretch(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value value,
                          int64_t dim, int64_t start, int64_t size);
 
+// (x, d) where the value reduces x over its dimension d alone, which it keeps with size 1: by
+// itself, or by a reshape.
+template <typename ReduceOp>
+std::optional<std::pair<mlir::Value, int64_t>> matchKeptReduction(mlir::Value value) {
+  auto reshape = value.getDefiningOp<ir::ReshapeOp>();
+  auto op = (reshape ? mlir::Value(reshape.getInput()) : value).getDefiningOp<ReduceOp>();
+  if (!op || op.getDims().size() != 1) return std::nullopt;
+  llvm::SmallVector<int64_t> kept(tensorType(op.getInput()).getShape());
+  kept[op.getDims()[0]] = 1;
+  if (tensorType(value).getShape() != llvm::ArrayRef<int64_t>(kept)) return std::nullopt;
+  return std::make_pair(mlir::Value(op.getInput()), op.getDims()[0]);
+}
+
 // Whether floats lead from a parameter to the value, so that training may want its cotangent.
 bool dependsOnParameter(mlir::Value value);
 

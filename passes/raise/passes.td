@@ -133,7 +133,8 @@ def RaiseAttention : Oriel_RaisePass<"oriel-raise-attention"> {
   let summary = "Scaled dot-product attention";
   let description = [{
     Starts from the product of a softmax and the values. Scales on the query, the key or the
-    scores are multiplied; one that is learned, the same for all positions, scales the query; the key may be transposed before or after it is split into heads; key
+    scores are multiplied; what scales scores and is learned, one number for each head or for all,
+    scales the queries; the key may be transposed before or after it is split into heads; key
     and value heads that are repeated for grouped queries are taken as they were; scores may be
     capped by tanh. Batch and heads may be merged for the products: they come apart again where all
     three operands were made of them, so that tensor parallelism splits the heads.

@@ -1,6 +1,7 @@
 #include "passes/raise/piecewise.h"
 
 #include <deque>
+#include <limits>
 #include <map>
 
 #include "ir/interfaces/view.h"
@@ -132,6 +133,14 @@ class Run {
     return !ir::isView(op) && !op->hasTrait<mlir::OpTrait::ConstantLike>();
   }
 
+  // By more than the run and, as one of its pieces, the concatenation.
+  bool isReadElsewhere(Value value, Operation* concat) const {
+    const bool isPiece = llvm::is_contained(pieces_, value);
+    return llvm::any_of(value.getUsers(), [&](Operation* user) {
+      return !ops_.contains(user) && !(isPiece && user == concat);
+    });
+  }
+
   int64_t launchesMade(size_t begin, Operation* concat) const {
     int64_t made = 0;
     for (Operation* op : builder_.made().drop_front(begin)) {
@@ -140,11 +149,7 @@ class Run {
       made += launches(op) && !isFolded;
     }
     for (Operation* op : ops_) {
-      for (mlir::OpResult result : op->getResults()) {
-        made += llvm::any_of(result.getUsers(), [&](Operation* user) {
-          return user != concat && !ops_.contains(user);
-        });
-      }
+      for (mlir::OpResult result : op->getResults()) made += isReadElsewhere(result, concat);
     }
     return made;
   }
@@ -161,13 +166,9 @@ class Run {
     }
     int64_t saved = concat->getNumOperands() == pieces_.size() ? 1 : 0;
     for (Operation* op : ops_) saved += launches(op);
-    for (const Pieces& stretch : tree_.stretches) {
-      for (Value slice : stretch) {
-        saved += llvm::all_of(slice.getUsers(), [&](Operation* user) {
-          return user == concat || ops_.contains(user);
-        });
-      }
-    }
+    llvm::DenseSet<Value> slices;
+    for (const Pieces& stretch : tree_.stretches) slices.insert(stretch.begin(), stretch.end());
+    for (Value slice : slices) saved += !isReadElsewhere(slice, concat);
     return saved;
   }
 

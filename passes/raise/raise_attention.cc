@@ -1,4 +1,3 @@
-#include "mlir/IR/IRMapping.h"
 #include "passes/raise/attention_mask.h"
 #include "passes/raise/attention_operands.h"
 #include "passes/raise/match.h"
@@ -80,8 +79,14 @@ struct Scores {
     double low;
     int64_t rank;
   };
+  // A temperature that is learned, say, of each head or of all.
+  struct Factor {
+    Value value;
+    bool divides;
+  };
   ir::MatmulOp product;
   double scale = 1.0, softcap = 0.0;
+  llvm::SmallVector<Factor> factors;
   llvm::SmallVector<Added> added;
   llvm::SmallVector<Replaced> replaced;
   llvm::SmallVector<int64_t> heads;  // [b, h] where the scores have rank 4 or 5 somewhere
@@ -108,11 +113,23 @@ bool leadsToProduct(Value value, int depth = 8) {
   if (auto add = value.getDefiningOp<ir::AddOp>()) {
     return sameTypeLeads(add.getLhs()) || sameTypeLeads(add.getRhs());
   }
+  if (auto mul = value.getDefiningOp<ir::MulOp>()) {
+    return sameTypeLeads(mul.getLhs()) || sameTypeLeads(mul.getRhs());
+  }
+  if (auto div = value.getDefiningOp<ir::DivOp>()) return sameTypeLeads(div.getLhs());
   if (auto select = value.getDefiningOp<ir::SelectOp>()) {
     return (splatValue(select.getOnFalse()) && sameTypeLeads(select.getOnTrue())) ||
            (splatValue(select.getOnTrue()) && sameTypeLeads(select.getOnFalse()));
   }
   return false;
+}
+
+// What multiplies or divides scores of this rank, if it is the same for all queries and keys and
+// may do so to queries [b, h, s, d].
+bool scalesQueries(Value factor, int64_t rank) {
+  llvm::ArrayRef<int64_t> shape = tensorType(factor).getShape();
+  if (tensorType(factor).getNumElements() == 1) return shape.size() <= 4;
+  return rank == 4 && llvm::all_of(shape.take_back(2), [](int64_t size) { return size == 1; });
 }
 
 // Follows scores back to their product: masks first, then the cap, then scales.
@@ -140,6 +157,14 @@ std::optional<Scores> matchScores(Value value) {
     } else if (auto scaled = matchScaled(value)) {
       scores.scale *= scaled->second;
       value = scaled->first;
+      masksEnded = true;
+    } else if (llvm::isa_and_nonnull<ir::MulOp, ir::DivOp>(value.getDefiningOp())) {
+      mlir::Operation* op = value.getDefiningOp();
+      Value scaledBy = op->getOperand(1), rest = op->getOperand(0);
+      if (llvm::isa<ir::MulOp>(op) && !goesOn(rest)) std::swap(rest, scaledBy);
+      if (!goesOn(rest) || !scalesQueries(scaledBy, rank)) return std::nullopt;
+      scores.factors.push_back({scaledBy, llvm::isa<ir::DivOp>(op)});
+      value = rest;
       masksEnded = true;
     } else if (masksEnded) {
       return std::nullopt;
@@ -185,65 +210,6 @@ bool toRank4(AttentionOperand& operand, llvm::ArrayRef<int64_t> heads) {
   operand.shape = result;
   return true;
 }
-
-bool leadsToSoftmax(Value value, int depth = 8) {
-  return depth > 0 && llvm::any_of(value.getUsers(), [&](mlir::Operation* user) {
-           if (llvm::isa<ir::SoftmaxOp>(user)) return true;
-           return user->getNumResults() == 1 &&
-                  llvm::isa<ir::AddOp, ir::SelectOp, ir::MulOp, ir::ReshapeOp>(user) &&
-                  leadsToSoftmax(user->getResult(0), depth - 1);
-         });
-}
-
-// The product that nothing but the value uses, which may be scaled by constants.
-ir::MatmulOp matchOwnProduct(Value value) {
-  while (value.hasOneUse()) {
-    if (auto product = matchProduct(value)) return product;
-    auto scaled = matchScaled(value);
-    if (!scaled) break;
-    value = scaled->first;
-  }
-  return {};
-}
-
-// (q k) * s → (q * s) k for scores, where s is not known but the same for all queries and keys: a
-// temperature that is learned, of each head or of all.
-template <typename Op>
-struct ScaleOfScores : mlir::OpRewritePattern<Op> {
-  using mlir::OpRewritePattern<Op>::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(Op op, PatternRewriter& rewriter) const override {
-    Value scores = op.getLhs(), scale = op.getRhs();
-    ir::MatmulOp product = matchOwnProduct(scores);
-    if (std::is_same_v<Op, ir::MulOp> && !product) {
-      std::swap(scores, scale);
-      product = matchOwnProduct(scores);
-    }
-    if (!product || splatValue(scale) || !leadsToSoftmax(op.getResult())) {
-      return rewriter.notifyMatchFailure(op,
-                                         "no product of which a softmax is made, times a value");
-    }
-    // It meets the queries, which differ from the scores in the last two dimensions only.
-    llvm::ArrayRef<int64_t> shape = tensorType(scale).getShape();
-    llvm::ArrayRef<int64_t> queries = tensorType(product.getLhs()).getShape();
-    if (op.getType() != scores.getType() || shape.size() > queries.size() ||
-        llvm::any_of(shape.take_back(2), [](int64_t size) { return size != 1; })) {
-      return rewriter.notifyMatchFailure(op, "it is not the same for all queries and keys");
-    }
-    Value query = Op::create(rewriter, op.getLoc(), product.getLhs(), scale);
-    // Behind the scale, which need not be there before.
-    mlir::IRMapping mapping;
-    mapping.map(product.getLhs(), query);
-    llvm::SmallVector<mlir::Operation*> ops;
-    for (Value value = scores;; value = matchScaled(value)->first) {
-      ops.push_back(value.getDefiningOp());
-      if (ops.back() == product) break;
-    }
-    for (mlir::Operation* old : llvm::reverse(ops)) rewriter.clone(*old, mapping);
-    rewriter.replaceOp(op, mapping.lookup(scores));
-    return success();
-  }
-};
 
 // softmax(scores) v → attention.
 struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
@@ -301,8 +267,13 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
 
     mlir::Location loc = op.getLoc();
     Value maskValue = mask.make(rewriter, loc, type.getElementType());
+    Value queries = query.materialize(rewriter, loc);
+    for (const Scores::Factor& factor : scores->factors) {
+      queries = factor.divides ? Value(ir::DivOp::create(rewriter, loc, queries, factor.value))
+                               : Value(ir::MulOp::create(rewriter, loc, queries, factor.value));
+    }
     auto attention = ir::AttentionOp::create(
-        rewriter, loc, query.materialize(rewriter, loc), keyHeads.materialize(rewriter, loc),
+        rewriter, loc, queries, keyHeads.materialize(rewriter, loc),
         valueHeads.materialize(rewriter, loc), maskValue, scores->scale * query.scale * key.scale,
         mask.causal(), mask.window(), scores->softcap);
     Value result = attention.getResult();
@@ -401,8 +372,7 @@ struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
 struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<RaiseProbabilitiesTimesValue, ScaleOfScores<ir::DivOp>, ScaleOfScores<ir::MulOp>,
-                 SimplifyAttention, SplitMergedHeads>(&getContext());
+    patterns.add<RaiseProbabilitiesTimesValue, SimplifyAttention, SplitMergedHeads>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

@@ -16,14 +16,8 @@ using mlir::Value;
 // The dimension over which the value reduces `input`, and which it keeps with size 1.
 template <typename ReduceOp>
 std::optional<int64_t> reducedDim(Value value, Value input) {
-  // Where the reduction drops it, a reshape brings it back.
-  auto reshape = value.getDefiningOp<ir::ReshapeOp>();
-  auto op = (reshape ? Value(reshape.getInput()) : value).getDefiningOp<ReduceOp>();
-  if (!op || op.getInput() != input || op.getDims().size() != 1) return std::nullopt;
-  llvm::SmallVector<int64_t> kept(tensorType(input).getShape());
-  kept[op.getDims()[0]] = 1;
-  if (tensorType(value).getShape() != llvm::ArrayRef<int64_t>(kept)) return std::nullopt;
-  return op.getDims()[0];
+  auto match = matchKeptReduction<ReduceOp>(value);
+  return match && match->first == input ? std::optional(match->second) : std::nullopt;
 }
 
 // exp(x) / Σ exp(x) → softmax(x), as a quotient or as a product with the reciprocal.

@@ -1,6 +1,6 @@
 #include "passes/raise/series.h"
 
-#include <numeric>
+#include <algorithm>
 
 #include "ir/oriel/folding.h"
 #include "passes/raise/match.h"
@@ -121,7 +121,11 @@ std::optional<SeriesTree> SeriesSearch::find(const Pieces& pieces) {
       series = matchSeries(current);
       if (series && readsTheSame(*series)) series = std::nullopt;
     }
-    if (!series || seen.size() == kMaxSeries) {
+    if (seen.size() == kMaxSeries) {
+      exclude(pieces);
+      return std::nullopt;
+    }
+    if (!series) {
       // Nor can what led here be followed.
       for (std::optional<size_t> at = i; at; at = visits[*at].user) exclude(visits[*at].pieces);
       return std::nullopt;

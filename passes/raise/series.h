@@ -39,7 +39,8 @@ struct SeriesTree {
 };
 
 // Remembers what can't be followed, so that each series is looked at once, however many
-// concatenations rest on it. Values must live as long as it.
+// concatenations rest on it; also where one of them has changed something since. Values must live
+// as long as it.
 class SeriesSearch {
  public:
   // Nothing unless all that the pieces are computed by are series, down to stretches, constants and

@@ -28,7 +28,7 @@ Value StackBuilder::repeat(Value value, int64_t count, StackingPlace place) {
   Value split = reshape(value, shape);
   shape[place.dim + 1] = count;
   mlir::RankedTensorType type = tensorType(value).clone(shape);
-  return reshape(made(ir::BroadcastOp::create(rewriter_, value.getLoc(), type, split).getResult()),
+  return reshape(track(ir::BroadcastOp::create(rewriter_, value.getLoc(), type, split).getResult()),
                  whole);
 }
 
@@ -39,7 +39,7 @@ Value StackBuilder::stretchOf(Value value, int64_t dim, int64_t start, int64_t s
   Shape starts(limits.size(), 0), strides(limits.size(), 1);
   starts[dim] = start;
   limits[dim] = start + size;
-  return made(
+  return track(
       ir::SliceOp::create(rewriter_, value.getLoc(), value, starts, limits, strides).getResult());
 }
 
@@ -48,24 +48,24 @@ Value StackBuilder::stackConstants(llvm::ArrayRef<Value> constants) {
   shape.insert(shape.begin(), 1);
   llvm::SmallVector<Value> rows;
   for (Value constant : constants) {
-    rows.push_back(reshape(made(rewriter_.clone(*constant.getDefiningOp()))->getResult(0), shape));
+    rows.push_back(reshape(track(rewriter_.clone(*constant.getDefiningOp()))->getResult(0), shape));
   }
-  return made(ir::ConcatOp::create(rewriter_, constants.front().getLoc(), rows, 0).getResult());
+  return track(ir::ConcatOp::create(rewriter_, constants.front().getLoc(), rows, 0).getResult());
 }
 
 Value StackBuilder::reshape(Value value, llvm::ArrayRef<int64_t> shape) {
   mlir::RankedTensorType type = tensorType(value).clone(shape);
   if (type == value.getType()) return value;
-  return made(ir::ReshapeOp::create(rewriter_, value.getLoc(), type, value).getResult());
+  return track(ir::ReshapeOp::create(rewriter_, value.getLoc(), type, value).getResult());
 }
 
-Operation* StackBuilder::made(Operation* op) {
+Operation* StackBuilder::track(Operation* op) {
   made_.push_back(op);
   return op;
 }
 
-Value StackBuilder::made(Value value) {
-  made(value.getDefiningOp());
+Value StackBuilder::track(Value value) {
+  track(value.getDefiningOp());
   return value;
 }
 
@@ -76,7 +76,7 @@ void StackBuilder::undo(size_t begin) {
 Value StackBuilder::move(Value value, const Restacking& way) {
   if (!way.split.empty()) {
     Value split = reshape(value, way.split);
-    value = made(
+    value = track(
         ir::TransposeOp::create(rewriter_, value.getLoc(), split, way.permutation).getResult());
   }
   return reshape(value, way.shape);

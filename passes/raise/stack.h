@@ -33,13 +33,14 @@ class StackBuilder {
   mlir::Value stackConstants(llvm::ArrayRef<mlir::Value> constants);
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
 
-  mlir::Operation* made(mlir::Operation* op);
+  // For an op that the caller has made.
+  mlir::Operation* track(mlir::Operation* op);
   // What has been made since `made().size()` was that.
   void undo(size_t begin);
   llvm::ArrayRef<mlir::Operation*> made() const { return made_; }
 
  private:
-  mlir::Value made(mlir::Value value);
+  mlir::Value track(mlir::Value value);
   mlir::Value move(mlir::Value value, const Restacking& way);
 
   mlir::RewriterBase& rewriter_;

@@ -1,5 +1,6 @@
 #include "passes/raise/widened_op.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "ir/interfaces/interfaces.h"
@@ -74,7 +75,7 @@ class Widening {
       }
       values.push_back(value);
     }
-    Operation* op = builder_.made(create(way, values));
+    Operation* op = builder_.track(create(way, values));
     mlir::ScopedDiagnosticHandler silent(op->getContext(), [](mlir::Diagnostic&) {});
     if (succeeded(mlir::verify(op)) && hasWideRule(op, way) && isCutInto(op, way)) return op;
     builder_.undo(begin);

@@ -46,3 +46,31 @@ func.func @of_keys(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x4x8xf32>, %v: tensor<
   %3 = oriel.matmul %2, %v : (tensor<2x3x4x4xf32>, tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32>
   return %3 : tensor<2x3x4x8xf32>
 }
+
+// -----
+
+// Queries that are keys, too, are scaled once.
+// CHECK-LABEL: func.func @of_itself
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<2x3x4x8xf32>, %[[T:[a-z0-9]+]]: tensor<3x1x1xf32>)
+// CHECK: %[[S:.*]] = oriel.mul %[[X]], %[[T]]
+// CHECK: oriel.attention %[[S]], %[[X]], %[[X]]
+func.func @of_itself(%x: tensor<2x3x4x8xf32>, %t: tensor<3x1x1xf32>) -> tensor<2x3x4x8xf32> {
+  %0 = oriel.matmul %x, %x {transpose_rhs = true} : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>) -> tensor<2x3x4x4xf32>
+  %1 = oriel.mul %0, %t : (tensor<2x3x4x4xf32>, tensor<3x1x1xf32>) -> tensor<2x3x4x4xf32>
+  %2 = oriel.softmax %1 {dim = 3 : i64} : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32>
+  %3 = oriel.matmul %2, %x : (tensor<2x3x4x4xf32>, tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32>
+  return %3 : tensor<2x3x4x8xf32>
+}
+
+// -----
+
+// Of no attention, scores stay as they are.
+// CHECK-LABEL: func.func @no_attention
+// CHECK: %[[P:.*]] = oriel.matmul
+// CHECK: oriel.mul %[[P]]
+func.func @no_attention(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x4x8xf32>, %t: tensor<3x1x1xf32>) -> tensor<2x3x4x4xf32> {
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>) -> tensor<2x3x4x4xf32>
+  %1 = oriel.mul %0, %t : (tensor<2x3x4x4xf32>, tensor<3x1x1xf32>) -> tensor<2x3x4x4xf32>
+  %2 = oriel.softmax %1 {dim = 3 : i64} : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32>
+  return %2 : tensor<2x3x4x4xf32>
+}

@@ -269,3 +269,36 @@ func.func @at_least_one(%x: tensor<3x16xf32>) -> tensor<3x16xf32> {
   %4 = oriel.div %x, %3 : (tensor<3x16xf32>, tensor<3x1xf32>) -> tensor<3x16xf32>
   return %4 : tensor<3x16xf32>
 }
+
+// -----
+
+// A length of which the square is no number that f32 has: rows of zeros would be no numbers.
+// CHECK-LABEL: func.func @at_least_tiny
+// CHECK-NOT: rms_norm
+// CHECK: return
+func.func @at_least_tiny(%x: tensor<3x16xf32>) -> tensor<3x16xf32> {
+  %tiny = oriel.constant {value = dense<1.0e-30> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %x : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  %1 = oriel.reduce_sum %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x16xf32>) -> tensor<3x1xf32>
+  %2 = oriel.sqrt %1 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %3 = oriel.max %2, %tiny : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %4 = oriel.div %x, %3 : (tensor<3x16xf32>, tensor<3x1xf32>) -> tensor<3x16xf32>
+  return %4 : tensor<3x16xf32>
+}
+
+// -----
+
+// Of more squares than there are columns.
+// CHECK-LABEL: func.func @broadcast_squares
+// CHECK-NOT: rms_norm
+// CHECK: return
+func.func @broadcast_squares(%x: tensor<3x1xf32>) -> tensor<3x1xf32> {
+  %two = oriel.constant {value = dense<2.0> : tensor<3x16xf32>} : () -> tensor<3x16xf32>
+  %eps = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.pow %x, %two : (tensor<3x1xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  %1 = oriel.reduce_sum %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x16xf32>) -> tensor<3x1xf32>
+  %2 = oriel.add %1, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %3 = oriel.rsqrt %2 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %4 = oriel.mul %x, %3 : (tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<3x1xf32>
+  return %4 : tensor<3x1xf32>
+}
