@@ -164,12 +164,13 @@ std::optional<int64_t> startOfStretch(ir::SliceOp op, int64_t dim) {
 }
 
 Value sliceStretch(mlir::OpBuilder& builder, mlir::Location loc, Value value, int64_t dim,
-                   int64_t start, int64_t size) {
+                   int64_t start, int64_t size, bool folds) {
   llvm::SmallVector<int64_t> limits(tensorType(value).getShape());
   if (limits[dim] == size) return value;
   llvm::SmallVector<int64_t> starts(limits.size(), 0), strides(limits.size(), 1);
   starts[dim] = start;
   limits[dim] = start + size;
+  if (!folds) return ir::SliceOp::create(builder, loc, value, starts, limits, strides);
   return builder.createOrFold<ir::SliceOp>(loc, value, starts, limits, strides);
 }
 

@@ -96,6 +96,7 @@ Value matchCentered(Value value) {
   return op && matchLastMean(op.getRhs()) == op.getLhs() ? Value(op.getLhs()) : Value();
 }
 
+// A weight of equal elements for the columns of `like`.
 Value splatRow(PatternRewriter& rewriter, mlir::Location loc, Value like, double element) {
   mlir::RankedTensorType type = tensorType(like);
   auto row = type.clone({type.getShape().back()});

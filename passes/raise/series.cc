@@ -12,6 +12,7 @@ namespace {
 using mlir::Operation;
 using mlir::Value;
 
+// Bounds the time that one concatenation takes.
 constexpr size_t kMaxSeries = 4096;
 
 bool isEmpty(mlir::Type type) {
@@ -29,12 +30,6 @@ bool readsTheSame(const Series& series) {
 Pieces operandsOf(const Series& series, unsigned index) {
   Pieces pieces;
   for (Operation* op : series) pieces.push_back(op->getOperand(index));
-  return pieces;
-}
-
-Pieces resultsOf(const Series& series, unsigned index) {
-  Pieces pieces;
-  for (Operation* op : series) pieces.push_back(op->getResult(index));
   return pieces;
 }
 

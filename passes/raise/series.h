@@ -16,7 +16,6 @@ using Pieces = std::vector<mlir::Value>;
 using Series = std::vector<mlir::Operation*>;
 
 Pieces operandsOf(const Series& series, unsigned index);
-Pieces resultsOf(const Series& series, unsigned index);
 
 bool isShared(const Pieces& pieces);
 // Different constants that are small enough to be one.

@@ -32,15 +32,10 @@ Value StackBuilder::repeat(Value value, int64_t count, StackingPlace place) {
                  whole);
 }
 
-// Not folded: what is made may have to be taken back.
 Value StackBuilder::stretchOf(Value value, int64_t dim, int64_t start, int64_t size) {
-  Shape limits(tensorType(value).getShape());
-  if (limits[dim] == size) return value;
-  Shape starts(limits.size(), 0), strides(limits.size(), 1);
-  starts[dim] = start;
-  limits[dim] = start + size;
-  return track(
-      ir::SliceOp::create(rewriter_, value.getLoc(), value, starts, limits, strides).getResult());
+  // Not folded: what is made may have to be taken back.
+  Value stretch = sliceStretch(rewriter_, value.getLoc(), value, dim, start, size, /*folds=*/false);
+  return stretch == value ? value : track(stretch);
 }
 
 Value StackBuilder::stackConstants(llvm::ArrayRef<Value> constants) {
