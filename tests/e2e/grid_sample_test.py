@@ -46,6 +46,7 @@ class GridSampleTest(OrielTestCase):
         (folder / "recipe.yaml").write_text(RECIPE.format(samples=SAMPLES, micro=SAMPLES // ranks))
         self.run_ok("oriel", "compile", folder / "model.onnx", "--recipe", folder / "recipe.yaml", "--mesh", f"dp={ranks}",
                     "-o", folder / "plan.oplan")
+        self.assertEqual(b"scatter_add" in (folder / "plan.oplan").read_bytes(), computed)  # the derivative of what is gathered
         self.run_ok("oriel-run", folder / "plan.oplan", "-n", ranks, "--data", folder / "data", "--no-shuffle",
                     "--dump-gradients", folder / "gradients.safetensors")
         return read_safetensors(folder / "gradients.safetensors")
