@@ -42,10 +42,11 @@ class Pointwise : public mlir::OpTrait::TraitBase<Op, Pointwise> {};
 
 // How an op computes under mixed precision.
 enum class Precision {
-  kWide,    // in f32: operands are widened
-  kNarrow,  // in the narrow type, as soon as an operand is an activation
-  kFollow,  // in the narrow type, if an operand is a narrow activation
-  kMove,    // as kFollow, without arithmetic: what moves weights takes the type that is wanted
+  kWide,        // in f32: operands are widened
+  kWideInside,  // as kWide, but the first result is narrow as soon as it is an activation
+  kNarrow,      // in the narrow type, as soon as an operand is an activation
+  kFollow,      // in the narrow type, if an operand is a narrow activation
+  kMove,        // as kFollow, without arithmetic: what moves weights takes the type that is wanted
 };
 // kMove for a view, kFollow with the trait Pointwise, else kWide.
 Precision defaultPrecision(mlir::Operation* op);

@@ -23,6 +23,12 @@ def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
       }],
       "bool", "takesWide", (ins "unsigned":$operand), "", [{ return false; }]>,
     InterfaceMethod<[{
+        Whether an operand must be wide, with what it is computed of up to the ops that
+        are narrow themselves: a position, of which the op makes a whole number. Rounded
+        before, it would be another place.
+      }],
+      "bool", "needsWide", (ins "unsigned":$operand), "", [{ return false; }]>,
+    InterfaceMethod<[{
         Whether a result may be wide where the operands are narrow: a sum, which
         the kernel holds in f32 and then need not round.
       }],

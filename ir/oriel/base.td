@@ -67,6 +67,9 @@ def ViewOp : DeclareOpInterfaceMethods<KernelOpInterface, ["isView"]>;
 def PreciseOp : DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>;
 def TablePreciseOp
     : DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision", "takesWide"]>;
+def PositionOp : DeclareOpInterfaceMethods<PrecisionOpInterface, ["needsWide"]>;
+def PositionPreciseOp
+    : DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision", "needsWide"]>;
 def WideSumOp : DeclareOpInterfaceMethods<PrecisionOpInterface, ["givesWide"]>;
 def ShardedOp : DeclareOpInterfaceMethods<ShardableOpInterface, ["getShardingRule"]>;
 def RebuiltShardedOp

@@ -18,8 +18,12 @@ class Oriel_UnaryOp<string mnemonic, string what, Type tensor, list<Trait> trait
 class Oriel_SmoothOp<string mnemonic, string what, Type tensor = Oriel_FloatTensor>
     : Oriel_UnaryOp<mnemonic, what, tensor, [Differentiable]>;
 // The derivative is 0 wherever there is one, and taken for 0 where there is none.
-class Oriel_StepOp<string mnemonic, string what, Type tensor = Oriel_FloatTensor>
-    : Oriel_UnaryOp<mnemonic, what # "; the derivative is 0", tensor, [Differentiable, StepFunction]>;
+class Oriel_StepOp<string mnemonic, string what, Type tensor = Oriel_FloatTensor,
+                   list<Trait> traits = []>
+    : Oriel_UnaryOp<mnemonic, what # "; the derivative is 0", tensor,
+                    !listconcat(traits, [Differentiable, StepFunction])>;
+class Oriel_WholeNumberOp<string mnemonic, string what>
+    : Oriel_StepOp<mnemonic, what, Oriel_FloatTensor, [PositionOp]>;
 // What a rounded operand or result would be far off for.
 class Oriel_WideSmoothOp<string mnemonic, string what>
     : Oriel_UnaryOp<mnemonic, what, Oriel_FloatTensor, [Differentiable, PreciseOp]>;
@@ -47,9 +51,9 @@ def SigmoidOp : Oriel_SmoothOp<"sigmoid", "1 / (1 + exp(-x))">;
 def ErfOp : Oriel_SmoothOp<"erf", "Gauss error function">;
 def ReluOp : Oriel_SmoothOp<"relu", "max(x, 0); the derivative at 0 is 0", Oriel_ArithmeticTensor>;
 def SignOp : Oriel_StepOp<"sign", "-1, 0 or 1", Oriel_ArithmeticTensor>;
-def FloorOp : Oriel_StepOp<"floor", "largest whole number not above x">;
-def CeilOp : Oriel_StepOp<"ceil", "smallest whole number not below x">;
-def RoundOp : Oriel_StepOp<"round", "nearest whole number, the even one of two equally near">;
+def FloorOp : Oriel_WholeNumberOp<"floor", "largest whole number not above x">;
+def CeilOp : Oriel_WholeNumberOp<"ceil", "smallest whole number not below x">;
+def RoundOp : Oriel_WholeNumberOp<"round", "nearest whole number, the even one of two equally near">;
 def NotOp : Oriel_UnaryOp<"not", "logical negation of a boolean", Oriel_BoolTensor>;
 
 class Oriel_BinaryOp<string mnemonic, string what, Type tensor, Type result_tensor,
@@ -114,7 +118,7 @@ def SelectOp : Oriel_Op<"select",
 }
 
 def CastOp : Oriel_Op<"cast", (ins Oriel_Tensor:$input),
-    [Differentiable, Pointwise, PreciseOp, ShardedOp]> {
+    [Differentiable, Pointwise, PositionPreciseOp, ShardedOp]> {
   let summary = "Conversion of the element type";
   let description = [{
     Same shape, other element type. A float becomes an integer by truncation

@@ -14,6 +14,7 @@ ORIEL_PRECISION(kNarrow, ExpertLinearOp)
 ORIEL_PRECISION(kNarrow, ConvOp)
 ORIEL_PRECISION(kNarrow, ConvInputGradOp)
 ORIEL_PRECISION(kNarrow, AttentionOp)
+ORIEL_PRECISION(kNarrow, DeltaScanOp)
 
 // Not pointwise, but no sums that are kept either.
 ORIEL_PRECISION(kFollow, SoftmaxOp)
@@ -35,9 +36,9 @@ ORIEL_PRECISION(kMove, ArgmaxOp)
 ORIEL_PRECISION(kMove, TopkOp)
 
 // Their weights are near 1, where the steps of an optimizer are less than bf16 resolves: narrow
-// ones would stand still. The op that reads the result rounds it.
-ORIEL_PRECISION(kWide, LayerNormOp)
-ORIEL_PRECISION(kWide, RmsNormOp)
+// ones would stand still.
+ORIEL_PRECISION(kWideInside, LayerNormOp)
+ORIEL_PRECISION(kWideInside, RmsNormOp)
 
 // Pointwise, but steep, or of angles.
 ORIEL_PRECISION(kWide, ExpOp)
@@ -69,6 +70,18 @@ ORIEL_PRECISION(kWide, GreaterEqualOp)
 bool AttentionOp::takesWide(unsigned operand) { return operand == 3; }
 // Cosines and sines.
 bool RopeOp::takesWide(unsigned operand) { return operand > 0; }
+
+// Decays, which multiply each other over the chunks, and the state.
+bool DeltaScanOp::takesWide(unsigned operand) { return operand == 3 || operand == 4; }
+
+// Positions.
+bool FloorOp::needsWide(unsigned) { return true; }
+bool CeilOp::needsWide(unsigned) { return true; }
+bool RoundOp::needsWide(unsigned) { return true; }
+bool CastOp::needsWide(unsigned) {
+  mlir::Type to = getType().getElementType();
+  return to.isInteger() && !to.isInteger(1);
+}
 
 // Cotangents of weights.
 bool LinearWeightGradOp::givesWide(unsigned) { return true; }

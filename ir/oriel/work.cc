@@ -137,6 +137,15 @@ Work workOf(AttentionGradOp op) {
   return {{}, work};
 }
 
+// What is read of each state and written into it, as if all of them were there at once.
+Work workOf(DeltaScanOp op) {
+  llvm::ArrayRef<int64_t> values = shapeOf(op.getValues());
+  const int64_t chunks = elementCount(values.drop_back(2)), keys = shapeOf(op.getReadKeys()).back();
+  const int64_t positions = values[values.size() - 2];
+  return {{{chunks, positions, values.back(), keys}, {chunks, keys, values.back(), positions}},
+          std::nullopt};
+}
+
 // The product that gives the logits.
 template <typename Op>
 MatrixProduct logitsProduct(Op op) {
@@ -163,6 +172,7 @@ Value multiplied(Op op) {
   return op.getInput();
 }
 Value multiplied(MatmulOp op) { return op.getLhs(); }
+Value multiplied(DeltaScanOp op) { return op.getValues(); }
 Value multiplied(ConvInputGradOp op) { return op.getCotangent(); }
 Value multiplied(LinearActivationGradOp op) { return op.getCotangent(); }
 Value multiplied(AttentionOp op) { return op.getQuery(); }
@@ -189,7 +199,7 @@ void attachWork(mlir::Dialect& dialect) {
          ConvInputGradOp, ConvWeightGradOp, AttentionOp, AttentionGradOp, LinearAddOp,
          LinearWeightGradAddOp, LinearActivationOp, LinearActivationGradOp, LinearGradsOp,
          ExpertLinearWeightGradAddOp, LinearCrossEntropyOp, LinearLogsumexpOp,
-         LinearCrossEntropyGradOp>(*dialect.getContext());
+         LinearCrossEntropyGradOp, DeltaScanOp>(*dialect.getContext());
 }
 
 }  // namespace oriel::ir

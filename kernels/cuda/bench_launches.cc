@@ -133,6 +133,14 @@ void AddReductions(const Sizes& s, std::vector<BenchLaunch>& launches) {
   // Inverses in chunks of 64 positions, of each head.
   const TensorSpec chunks = F32({std::max<int64_t>(1, s.rows() / 64), s.heads, 64, 64});
   Add(launches, {"triangular_solve", {chunks, chunks}, {chunks}, {{"unit_diagonal", int64_t{1}}}});
+  const auto of_chunks = [&](int64_t rows, int64_t columns) {
+    return BF16({s.heads, std::max<int64_t>(1, s.rows() / 64), rows, columns});
+  };
+  const TensorSpec values = of_chunks(64, 128), state = F32({s.heads, 128, 128});
+  Add(launches, {"delta_scan",
+                 {values, values, values, F32(of_chunks(1, 1).shape), state},
+                 {values, of_chunks(128, 128), state},
+                 {}});
   Add(launches, {"argmax", {x}, {{DType::kI64, row.shape}}, last});
   Add(launches, {"remaining_from", {x, row}, {{DType::kI64, row.shape}}, {}});
   Add(launches, {"topk", {x}, {{DType::kI64, {s.rows(), 4}}}, {last.begin(), last.end()}});

@@ -118,6 +118,13 @@ func.func @triangular_solve(%t: tensor<4x3x3xf64> {test.low = 1.0, test.high = 2
   return %0, %1 : tensor<4x3x6xf64>, tensor<4x3x6xf64>
 }
 
+// Scans and columns of states in pieces, chunks, positions and rows whole.
+func.func @delta_scan(%u: tensor<4x3x2x4xf64>, %r: tensor<4x3x2x2xf64>, %w: tensor<4x3x2x2xf64>, %d: tensor<4x3x1x1xf64>, %s: tensor<4x2x4xf64>, %a: tensor<4x3x2x4xf64>) -> (tensor<4x3x2x4xf64>, tensor<4x3x2x4xf64>, tensor<4x2x4xf64>, tensor<4x3x2x4xf64>) {
+  %0:3 = oriel.delta_scan %u, %r, %w, %d, %s : (tensor<4x3x2x4xf64>, tensor<4x3x2x2xf64>, tensor<4x3x2x2xf64>, tensor<4x3x1x1xf64>, tensor<4x2x4xf64>) -> (tensor<4x3x2x4xf64>, tensor<4x3x2x4xf64>, tensor<4x2x4xf64>)
+  %1:3 = oriel.delta_scan %u, %r, %w, %d, %s, %a {reverse = true} : (tensor<4x3x2x4xf64>, tensor<4x3x2x2xf64>, tensor<4x3x2x2xf64>, tensor<4x3x1x1xf64>, tensor<4x2x4xf64>, tensor<4x3x2x4xf64>) -> (tensor<4x3x2x4xf64>, tensor<4x3x2x4xf64>, tensor<4x2x4xf64>)
+  return %0#0, %0#1, %0#2, %1#0 : tensor<4x3x2x4xf64>, tensor<4x3x2x4xf64>, tensor<4x2x4xf64>, tensor<4x3x2x4xf64>
+}
+
 // Experts in pieces of one and of several; rows and choices in pieces.
 func.func @experts(%x: tensor<4x6xf64>, %w: tensor<4x6x2xf64>) -> tensor<4x2x2xf64> {
   %i = oriel.constant {value = dense<[[0, 2], [3, 0], [2, -1], [1, 1]]> : tensor<4x2xi64>} : () -> tensor<4x2xi64>
