@@ -59,6 +59,7 @@ class Narrowing {
 
   LogicalResult run() {
     if (failed(describeArguments())) return failure();
+    findPositions();
     for (Operation& op : llvm::make_early_inc_range(block_.without_terminator())) {
       if (failed(visit(&op))) return failure();
     }
@@ -95,6 +96,25 @@ class Narrowing {
     return success();
   }
 
+  // From what makes whole numbers of them back to ops that are narrow or wide by themselves.
+  void findPositions() {
+    for (Operation& op : llvm::reverse(block_.without_terminator())) {
+      auto precise = dyn_cast<ir::PrecisionOpInterface>(op);
+      if (!precise) continue;
+      const Precision precision = rules_.of(&op);
+      const bool depends = precision == Precision::kFollow || precision == Precision::kMove;
+      for (OpOperand& operand : op.getOpOperands()) {
+        if (!isFloat(operand.get())) continue;
+        if (precise.needsWide(operand.getOperandNumber()) || (depends && givesPosition(&op))) {
+          positions_.insert(operand.get());
+        }
+      }
+    }
+  }
+  bool givesPosition(Operation* op) const {
+    return llvm::any_of(op->getResults(), [&](Value v) { return positions_.contains(v); });
+  }
+
   LogicalResult visit(Operation* op) {
     const Precision precision = rules_.of(op);
     findExtremes(op, precision);
@@ -110,20 +130,35 @@ class Narrowing {
     bool narrow = false;
     switch (precision) {
       case Precision::kWide:
+      case Precision::kWideInside:
         break;
       case Precision::kNarrow:
         narrow = source == Source::kActivation;
         break;
       case Precision::kMove:
       case Precision::kFollow:
-        narrow = isLookup || llvm::any_of(op->getOperands(), [&](Value v) { return isNarrow(v); });
+        narrow =
+            !givesPosition(op) &&
+            (isLookup || llvm::any_of(op->getOperands(), [&](Value v) { return isNarrow(v); }));
         break;
     }
     if (narrow) return makeNarrow(op);
     for (OpOperand& operand : op->getOpOperands()) {
       if (isNarrow(operand.get())) operand.set(widened(operand.get()));
     }
+    if (precision == Precision::kWideInside && source == Source::kActivation) {
+      roundNow(op->getResult(0));
+    }
     return success();
+  }
+
+  // What moves or follows the value is narrow; what is wide reads it as it was.
+  void roundNow(Value value) {
+    if (!isWide(value)) return;
+    Value narrow = narrowed(value);
+    value.replaceAllUsesExcept(narrow, narrow.getDefiningOp());
+    narrow_.insert(narrow);
+    wideOf_[narrow] = value;
   }
 
   // Values that may have elements below the lowest bf16: what masks are made of.
@@ -299,6 +334,7 @@ class Narrowing {
   DenseMap<Value, Source> sources_;
   DenseSet<Value> fromInputs_;  // depend on an input
   DenseSet<Value> extremes_;
+  DenseSet<Value> positions_;  // of which an op makes whole numbers
   DenseSet<Value> narrow_;
   DenseMap<Value, Value> narrowOf_, wideOf_;  // made once for each value
   DenseSet<Operation*> parameterCasts_;       // that narrow an argument

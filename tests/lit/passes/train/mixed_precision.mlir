@@ -217,3 +217,56 @@ module {
     return %2 : tensor<4x8xf32>
   }
 }
+
+// -----
+
+// Positions (deformable attention, Zhu et al. 2021): the offsets are bf16, as what gives them, and
+// what is added to them is f32 up to the whole number and the rest.
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[OFFSETS:.*]] = oriel.linear {{.*}} -> tensor<4x8xbf16>
+// CHECK-NEXT: %[[WIDE:.*]] = oriel.cast %[[OFFSETS]] : (tensor<4x8xbf16>) -> tensor<4x8xf32>
+// CHECK-NEXT: %[[AT:.*]] = oriel.add %[[WIDE]], %arg2 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK-NEXT: %[[BELOW:.*]] = oriel.floor %[[AT]] : (tensor<4x8xf32>)
+// CHECK-NEXT: oriel.cast %[[BELOW]] : (tensor<4x8xf32>) -> tensor<4x8xi64>
+// CHECK-NEXT: %[[REST:.*]] = oriel.sub %[[AT]], %[[BELOW]] {{.*}} -> tensor<4x8xf32>
+// CHECK-NEXT: %[[REST16:.*]] = oriel.cast %[[REST]] : (tensor<4x8xf32>) -> tensor<4x8xbf16>
+// CHECK-NEXT: oriel.mul %[[OFFSETS]], %[[REST16]] {{.*}} -> tensor<4x8xbf16>
+module {
+  oriel.parameter @w {onnx_name = "w", type = tensor<8x8xf32>}
+  func.func @main(%x: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %w: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "w"},
+      %points: tensor<4x8xf32> {oriel.kind = "input", oriel.ref = "points"})
+      -> (tensor<4x8xi64> {oriel.kind = "output", oriel.ref = "place"}, tensor<4x8xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+    %0 = oriel.linear %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %1 = oriel.add %0, %points : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %2 = oriel.floor %1 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %3 = oriel.cast %2 : (tensor<4x8xf32>) -> tensor<4x8xi64>
+    %4 = oriel.sub %1, %2 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %5 = oriel.mul %0, %4 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    return %3, %5 : tensor<4x8xi64>, tensor<4x8xf32>
+  }
+}
+
+// -----
+
+// A norm's result is rounded once: what moves or rotates it is bf16, what is wide reads it as it was.
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[NORM:.*]], %[[INV:.*]] = oriel.rms_norm {{.*}} -> (tensor<2x4x8xf32>, tensor<2x4xf32>)
+// CHECK-NEXT: %[[NARROW:.*]] = oriel.cast %[[NORM]] : (tensor<2x4x8xf32>) -> tensor<2x4x8xbf16>
+// CHECK-NEXT: %[[MOVED:.*]] = oriel.transpose %[[NARROW]] {{.*}} -> tensor<4x2x8xbf16>
+// CHECK-NEXT: oriel.linear %[[MOVED]]
+// CHECK: oriel.exp %[[NORM]] : (tensor<2x4x8xf32>)
+module {
+  oriel.parameter @g {onnx_name = "g", type = tensor<8xf32>}
+  oriel.parameter @w {onnx_name = "w", type = tensor<8x8xf32>}
+  func.func @main(%x: tensor<2x4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+      %g: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "g"},
+      %w: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "w"})
+      -> (tensor<4x2x8xf32> {oriel.kind = "output", oriel.ref = "logits"}, tensor<2x4x8xf32> {oriel.kind = "output", oriel.ref = "e"}) {
+    %0, %r = oriel.rms_norm %x, %g {epsilon = 1.0e-6 : f64} : (tensor<2x4x8xf32>, tensor<8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>)
+    %1 = oriel.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<2x4x8xf32>) -> tensor<4x2x8xf32>
+    %2 = oriel.linear %1, %w : (tensor<4x2x8xf32>, tensor<8x8xf32>) -> tensor<4x2x8xf32>
+    %3 = oriel.exp %0 : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    return %2, %3 : tensor<4x2x8xf32>, tensor<2x4x8xf32>
+  }
+}
