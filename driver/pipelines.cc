@@ -34,8 +34,9 @@ void addSpecialize(OpPassManager& passes, const PipelineOptions&) {
 
 void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   OpPassManager& function = passes.nest<mlir::func::FuncOp>();
-  // First: of loops that it takes, a thousand ops are not there for the others.
+  // First: of loops that they take, a thousand ops are not there for the others.
   function.addPass(createRaiseSubstitution());
+  function.addPass(createRaiseRecurrence());
   function.addPass(createRaiseUpdates());
   // Before attention: a bias on a projection would stand between it and the heads.
   function.addPass(createRaiseLinear());

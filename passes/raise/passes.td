@@ -48,6 +48,28 @@ def RaiseUpdates : Oriel_RaisePass<"oriel-raise-updates"> {
   }];
 }
 
+def RaiseRecurrence : Oriel_RaisePass<"oriel-raise-recurrence"> {
+  let summary = "States of linear attention that a loop takes from chunk to chunk";
+  let description = [{
+    Linear attention by the delta rule goes through a sequence in chunks of positions, with a state
+    that each chunk reads and updates: exported, all of the loop is there once for each chunk. What
+    needs the state of the chunk before becomes one op for all chunks; what is read of each state
+    and of what was written comes from slices of its results, so that other passes find the rest of
+    the loop computed alike for each chunk (oriel-raise-packed). Keys, values and decays must not
+    depend on the states.
+
+    ```mlir
+    %x0 = %u0 - %w0 %s0                       // [b, c, v]
+    %s1 = %d0 * %s0 + oriel.transpose(%k0) %x0
+    %x1 = %u1 - %w1 %s1
+    %s2 = %d1 * %s1 + oriel.transpose(%k1) %x1
+    // →
+    %x, %s, %s2 = oriel.delta_scan (concat %u0, %u1), (neg (concat %w0, %w1)), (concat %k0, %k1),
+        (concat %d0, %d1), %s0                // %x0 = %x[:, 0], %s1 = %s[:, 1], ..
+    ```
+  }];
+}
+
 def RaiseLinear : Oriel_RaisePass<"oriel-raise-linear"> {
   let summary = "Linear layers with their bias and their weight as stored";
   let description = [{
@@ -146,7 +168,12 @@ def RaiseAttention : Oriel_RaisePass<"oriel-raise-attention"> {
     guard against rows that see nothing (NaN replaced by 0) is dropped, since `oriel.attention`
     gives 0 there.
 
-    An `oriel.attention` that the importer made takes scales, repeated heads and masks likewise.
+    A bias that is learned, and has for each query a number for each row of keys and one for each
+    column (decomposed relative positions), becomes columns of the queries, times columns of the
+    keys that are 1 where a key is of that row or column. Another learned bias stays as written.
+
+    An `oriel.attention` that the importer made takes scales, repeated heads, masks and biases
+    likewise.
 
     ```mlir
     %s = oriel.matmul (%q * 0.5), (transposed %k * 0.5)

@@ -1,5 +1,6 @@
 #include "passes/raise/attention_mask.h"
 #include "passes/raise/attention_operands.h"
+#include "passes/raise/key_columns.h"
 #include "passes/raise/match.h"
 #include "passes/raise/merged_dims.h"
 #include "passes/raise/passes.h"
@@ -211,6 +212,17 @@ bool toRank4(AttentionOperand& operand, llvm::ArrayRef<int64_t> heads) {
   return true;
 }
 
+// What is added to the scores of queries of this shape [b, h, s, d], if it is learned and may be
+// columns of theirs instead.
+std::optional<KeyColumns> matchColumns(Value added, llvm::ArrayRef<int64_t> queries, int64_t keys,
+                                       double softcap, double scale) {
+  if (softcap != 0 || scale == 0 || !dependsOnParameter(added)) return std::nullopt;
+  std::optional<KeyColumns> columns = KeyColumns::match(added, keys);
+  const bool fits = columns && columns->isOf(ir::elementCount(queries.drop_back())) &&
+                    queries.back() + columns->count() <= kMostColumns;
+  return fits ? columns : std::nullopt;
+}
+
 // softmax(scores) v → attention.
 struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -259,7 +271,18 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
       return rewriter.notifyMatchFailure(op, "operands differ in batch or heads");
     }
     AttentionMask mask(query.shape[0], query.shape[1], query.shape[2], keyHeads.shape[2]);
-    for (const Scores::Added& term : scores->added) mask.add(term.value, term.rank);
+    const double scale = scores->scale * query.scale * key.scale;
+    std::vector<KeyColumns> columns;
+    llvm::SmallVector<int64_t> wider = query.shape;
+    for (const Scores::Added& term : scores->added) {
+      auto added = matchColumns(term.value, wider, keyHeads.shape[2], scores->softcap, scale);
+      if (added) {
+        columns.push_back(*added);
+        wider.back() += added->count();
+      } else {
+        mask.add(term.value, term.rank);
+      }
+    }
     for (const Scores::Replaced& term : scores->replaced) {
       mask.hide(term.choice, term.low, term.rank);
     }
@@ -272,10 +295,13 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
       queries = factor.divides ? Value(ir::DivOp::create(rewriter, loc, queries, factor.value))
                                : Value(ir::MulOp::create(rewriter, loc, queries, factor.value));
     }
-    auto attention = ir::AttentionOp::create(
-        rewriter, loc, queries, keyHeads.materialize(rewriter, loc),
-        valueHeads.materialize(rewriter, loc), maskValue, scores->scale * query.scale * key.scale,
-        mask.causal(), mask.window(), scores->softcap);
+    Value keys = keyHeads.materialize(rewriter, loc);
+    if (!columns.empty()) {
+      std::tie(queries, keys) = addColumns(rewriter, loc, queries, keys, columns, scale);
+    }
+    auto attention =
+        ir::AttentionOp::create(rewriter, loc, queries, keys, valueHeads.materialize(rewriter, loc),
+                                maskValue, scale, mask.causal(), mask.window(), scores->softcap);
     Value result = attention.getResult();
     if (result.getType() != type) result = ir::ReshapeOp::create(rewriter, loc, type, result);
     rewriter.replaceOp(op, result);
@@ -332,6 +358,39 @@ struct SimplifyAttention : mlir::OpRewritePattern<ir::AttentionOp> {
   }
 };
 
+// attention(q, k, v, learned biases of rows and columns) → attention(q and biases, k and ones, v).
+struct BiasesToColumns : mlir::OpRewritePattern<ir::AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::AttentionOp op, PatternRewriter& rewriter) const override {
+    Value mask = op.getMask();
+    if (!mask || op.getSequenceFirst()) return rewriter.notifyMatchFailure(op, "no mask");
+    std::optional<KeyColumns> columns =
+        matchColumns(mask, tensorType(op.getQuery()).getShape(),
+                     tensorType(op.getKey()).getDimSize(2), op.getSoftcap(), op.getScale());
+    if (!columns) return rewriter.notifyMatchFailure(op, "the mask is not of few columns");
+    auto [queries, keys] =
+        addColumns(rewriter, op.getLoc(), op.getQuery(), op.getKey(), *columns, op.getScale());
+    rewriter.replaceOpWithNewOp<ir::AttentionOp>(op, queries, keys, op.getValue(), Value(),
+                                                 op.getScale(), op.getCausal(), op.getWindow(),
+                                                 op.getSoftcap());
+    return success();
+  }
+};
+
+// What puts the columns of an operand together, if something does.
+ir::ConcatOp columnsOf(Value value) {
+  auto concat = value.getDefiningOp<ir::ConcatOp>();
+  const bool isOfColumns =
+      concat && static_cast<int64_t>(concat.getDim()) == tensorType(value).getRank() - 1;
+  return isOfColumns ? concat : ir::ConcatOp();
+}
+
+Value firstColumns(Value value) {
+  ir::ConcatOp columns = columnsOf(value);
+  return columns ? Value(columns.getInputs().front()) : value;
+}
+
 // attention(reshape(q) : [b * h, 1, s, d], ..) → attention(q : [b, h, s, d], ..).
 struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -342,21 +401,32 @@ struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
     if (op.getSequenceFirst() || hasHeads || !op.getLogsumexp().use_empty()) {
       return rewriter.notifyMatchFailure(op, "has heads");
     }
-    llvm::SmallVector<int64_t> ofKey = mergedSizes(op.getKey(), 0);
+    llvm::SmallVector<int64_t> ofKey = mergedSizes(firstColumns(op.getKey()), 0);
     llvm::SmallVector<int64_t> ofValue = mergedSizes(op.getValue(), 0);
-    llvm::SmallVector<int64_t> sizes = mergedSizes(op.getQuery(), 0);
+    llvm::SmallVector<int64_t> sizes = mergedSizes(firstColumns(op.getQuery()), 0);
     llvm::erase_if(sizes, [&](int64_t size) {
       return !llvm::is_contained(ofKey, size) || !llvm::is_contained(ofValue, size);
     });
     if (sizes.empty()) return rewriter.notifyMatchFailure(op, "batch and heads are not merged");
     // Where more than two dimensions were merged, as windows are with both, heads are innermost.
     int64_t heads = sizes.front();
-    auto split = [&](Value value) -> Value {
-      if (!value || tensorType(value).getDimSize(0) == 1) return value;  // no mask, or one of all
+    auto splitOne = [&](Value value) -> Value {
       llvm::SmallVector<int64_t> shape = llvm::to_vector(tensorType(value).getShape());
       shape[0] = query[0] / heads;
       shape[1] = heads;
-      return ir::ReshapeOp::create(rewriter, op.getLoc(), tensorType(value).clone(shape), value);
+      auto type = tensorType(value).clone(shape);
+      auto same = value.getDefiningOp<ir::BroadcastOp>();
+      if (same && tensorType(same.getInput()).getRank() <= 2) {  // the same for all of them
+        return ir::BroadcastOp::create(rewriter, op.getLoc(), type, same.getInput());
+      }
+      return ir::ReshapeOp::create(rewriter, op.getLoc(), type, value);
+    };
+    auto split = [&](Value value) -> Value {
+      if (!value || tensorType(value).getDimSize(0) == 1) return value;  // no mask, or one of all
+      ir::ConcatOp columns = columnsOf(value);
+      if (!columns) return splitOne(value);
+      llvm::SmallVector<Value> parts = llvm::map_to_vector(columns.getInputs(), splitOne);
+      return ir::ConcatOp::create(rewriter, op.getLoc(), parts, /*dim=*/3);
     };
     auto attention = ir::AttentionOp::create(
         rewriter, op.getLoc(), split(op.getQuery()), split(op.getKey()), split(op.getValue()),
@@ -372,7 +442,9 @@ struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
 struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<RaiseProbabilitiesTimesValue, SimplifyAttention, SplitMergedHeads>(&getContext());
+    patterns
+        .add<RaiseProbabilitiesTimesValue, SimplifyAttention, BiasesToColumns, SplitMergedHeads>(
+            &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/oriel/folding.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/raise/match.h"
 
 namespace oriel {
@@ -69,6 +70,45 @@ std::optional<Stretch> matchStretch(const Pieces& pieces) {
   return Stretch{first.getInput(), dim, *start};
 }
 
+namespace {
+
+// The slice that is as far behind `now` as that is behind `before`, without a gap.
+Value sliceBehind(mlir::OpBuilder& builder, ir::SliceOp before, ir::SliceOp now) {
+  llvm::SmallVector<int64_t> starts(now.getStarts()), limits(now.getLimits());
+  llvm::ArrayRef<int64_t> sizes = tensorType(now.getInput()).getShape();
+  for (size_t dim = 0; dim < starts.size(); ++dim) {
+    const int64_t step = now.getStarts()[dim] - before.getStarts()[dim];
+    if (step != 0 && step != limits[dim] - starts[dim]) return Value();
+    starts[dim] += step;
+    limits[dim] += step;
+    if (starts[dim] < 0 || limits[dim] > sizes[dim]) return Value();
+  }
+  builder.setInsertionPointAfter(now);
+  return ir::SliceOp::create(builder, now.getLoc(), now.getInput(), starts, limits,
+                             now.getStrides());
+}
+
+// The row that is behind `now`, which is behind `before`.
+Value rowBehind(mlir::OpBuilder& builder, ir::GatherOp before, ir::GatherOp now) {
+  std::optional<int64_t> last = knownRow(before), row = knownRow(now);
+  if (!last || !row || *row != *last + 1 || before.getDim() != now.getDim() ||
+      before.getBatchDims() != now.getBatchDims() ||
+      *row + 1 >= tensorType(now.getInput()).getDimSize(now.getDim())) {
+    return Value();
+  }
+  auto type = tensorType(now.getIndices());
+  builder.setInsertionPointAfter(now);
+  Value index = ir::ConstantOp::create(
+      builder, now.getLoc(),
+      mlir::DenseElementsAttr::get(
+          type, builder.getIntegerAttr(type.getElementType(), *row + 1).getValue()));
+  mlir::IRMapping mapping;
+  mapping.map(now.getIndices(), index);
+  return builder.clone(*now, mapping)->getResult(0);
+}
+
+}  // namespace
+
 std::optional<Series> matchSeries(const Pieces& pieces) {
   auto first = llvm::dyn_cast<mlir::OpResult>(pieces.front());
   if (!first) return std::nullopt;
@@ -93,6 +133,49 @@ std::optional<Series> matchSeries(const Pieces& pieces) {
     series.push_back(op);
   }
   return series;
+}
+
+Value NextInSeries::make(Value previous, Value current) {
+  if (previous == current) return current;
+  auto before = llvm::dyn_cast<mlir::OpResult>(previous);
+  auto now = llvm::dyn_cast<mlir::OpResult>(current);
+  if (!before || !now || before.getResultNumber() != now.getResultNumber() ||
+      before.getType() != now.getType() ||
+      before.getOwner()->getName() != now.getOwner()->getName()) {
+    return Value();
+  }
+  auto [place, isNew] = made_.try_emplace({previous, current});
+  if (!isNew) return place->second;
+  Value next = makeOf(before, now);
+  made_[{previous, current}] = next;
+  return next;
+}
+
+Value NextInSeries::makeOf(mlir::OpResult previous, mlir::OpResult current) {
+  Operation *before = previous.getOwner(), *now = current.getOwner();
+  if (auto slice = llvm::dyn_cast<ir::SliceOp>(now)) {
+    auto last = llvm::cast<ir::SliceOp>(before);
+    if (last.getInput() == slice.getInput() && last.getStrides() == slice.getStrides()) {
+      return sliceBehind(builder_, last, slice);
+    }
+  }
+  if (auto gather = llvm::dyn_cast<ir::GatherOp>(now)) {
+    auto last = llvm::cast<ir::GatherOp>(before);
+    if (last.getInput() == gather.getInput()) return rowBehind(builder_, last, gather);
+  }
+  if (!mlir::isMemoryEffectFree(now) || now->getNumOperands() == 0 ||
+      now->getAttrDictionary() != before->getAttrDictionary() ||
+      now->getOperandTypes() != before->getOperandTypes()) {
+    return Value();
+  }
+  mlir::IRMapping mapping;
+  for (auto [last, operand] : llvm::zip_equal(before->getOperands(), now->getOperands())) {
+    Value next = make(last, operand);
+    if (!next) return Value();
+    mapping.map(operand, next);
+  }
+  builder_.setInsertionPointAfter(now);
+  return builder_.clone(*now, mapping)->getResult(current.getResultNumber());
 }
 
 std::optional<SeriesTree> SeriesSearch::find(const Pieces& pieces) {

@@ -31,6 +31,22 @@ std::optional<Stretch> matchStretch(const Pieces& pieces);
 // Nothing if the pieces are not computed by equal ops of one block.
 std::optional<Series> matchSeries(const Pieces& pieces);
 
+// Makes what follows two values that a loop computes one after the other: the same ops on the slice
+// or row that follows theirs. Null, with nothing but dead ops made, where they are not alike so, or
+// none follows.
+class NextInSeries {
+ public:
+  explicit NextInSeries(mlir::OpBuilder& builder) : builder_(builder) {}
+
+  mlir::Value make(mlir::Value previous, mlir::Value current);
+
+ private:
+  mlir::Value makeOf(mlir::OpResult previous, mlir::OpResult current);
+
+  mlir::OpBuilder& builder_;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, mlir::Value> made_;
+};
+
 // What pieces are computed by.
 struct SeriesTree {
   std::vector<Series> series;     // whose first ops are in the order of the block

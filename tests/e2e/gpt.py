@@ -24,6 +24,7 @@ class Gpt:
     head_norms: bool = False  # of queries and keys, over all heads (OLMo 2, 2025)
     position_bias: bool = False  # of each head by distance, learned, one table for all blocks (T5, Raffel et al. 2020)
     row_tables: bool = False  # queries of each position, times a table of its own, are added to scores (MViTv2, Li et al. 2022)
+    grid: int = 0  # rows of an image of positions: queries times a table of its rows, and one of its columns, are added to scores (MViTv2)
     alibi: bool = False  # a bias of the attention for each head, by distance (Press et al. 2022)
     experts: int = 0  # in place of each MLP, for all tokens, with gates from a softmax (Shazeer et al. 2017)
     chosen: int = 0  # the experts of a token, of the largest gates; 0: all
@@ -112,6 +113,19 @@ class Gpt:
                 return parts(linear(x, f"{name}.qkv", hidden, 3 * hidden), hidden, 3)
             return [linear(x, f"{name}.{part}", hidden, hidden) for part in "qkv"]
 
+        def grid_biases(q: str, name: str) -> str:
+            """Of each query, [.., rows, columns] as keys are."""
+            rows, columns, depth = self.grid, sequence // self.grid, hidden // heads
+            lead, zeros = ("n", [0]) if self.merged else ("bh", [0, 0])
+            q = graph.node("Reshape", [q, constant(f"{name}.grid", [*zeros, rows, columns, depth])], f"{name}.q.grid")
+            biases = []
+            for part, at, size, axis in (("rows", "y", rows, -1), ("columns", "x", columns, -2)):
+                table = weight(f"{name}.{part}", size, size, depth)
+                bias = graph.node("Einsum", [q, table], f"{name}.{part}.products", equation=f"{lead}yxd,{at}kd->{lead}yxk")
+                biases.append(graph.node("Unsqueeze", [bias, constant(f"{name}.{part}.axis", [axis])], f"{name}.{part}.biases"))
+            both = graph.node("Add", biases, f"{name}.biases")
+            return graph.node("Reshape", [both, constant(f"{name}.scores.shape", [*zeros, sequence, sequence])], f"{name}.by_grid")
+
         def attention(x: str, name: str) -> str:
             if self.merged:
                 x = graph.node("Transpose", [x], f"{name}.positions", perm=[1, 0, 2])
@@ -130,6 +144,8 @@ class Gpt:
                 equation = "nqd,qkd->nqk" if self.merged else "bhqd,qkd->bhqk"
                 rows_of = graph.node("Einsum", [heads_of["q"], table], f"{name}.by_rows", equation=equation)
                 scores = graph.node("Add", [scores, rows_of], f"{name}.scores.by_rows")
+            if self.grid:
+                scores = graph.node("Add", [scores, grid_biases(heads_of["q"], name)], f"{name}.scores.by_grid")
             scores = graph.node("Add", [scores, mask], f"{name}.masked")
             probabilities = graph.node("Softmax", [scores], f"{name}.probabilities")
             context = graph.node("MatMul", [probabilities, heads_of["v"]], f"{name}.context")

@@ -6,7 +6,7 @@ from cuda_test import CudaTestCase
 from cut_products_test import BATCH, TensorParallelTestCase
 from gpt import Gpt
 
-DELTA_RULE = Gpt(sequence=16, chunk=8)
+DELTA_RULE = Gpt(sequence=16, chunk=4)
 PACKED = Gpt(sequence=16, packed=BATCH)
 STRATEGIES = (
     (2, ("--mesh", "dp=2", "--zero", "2")),
@@ -18,19 +18,24 @@ STRATEGIES = (
 
 
 class DeltaRuleTest(TensorParallelTestCase):
+    def assert_is_raised(self, plan):
+        """The loop over rows of a chunk, and the one over chunks."""
+        for kernel in (b"triangular_solve", b"delta_scan"):
+            self.assertIn(kernel, plan.read_bytes())
+
     def test_strategies(self):
         plan = self.plan(gpt=DELTA_RULE)
-        self.assertIn(b"triangular_solve", plan.read_bytes())
+        self.assert_is_raised(plan)
         expected = self.numbers(plan, 1)
         for world, options in STRATEGIES:
             with self.subTest(options=options):
                 plan = self.plan(*options, gpt=DELTA_RULE)
-                self.assertIn(b"triangular_solve", plan.read_bytes())
+                self.assert_is_raised(plan)
                 self.assert_same(self.numbers(plan, world), expected, options)
 
     def test_chunks_of_another_size(self):
         """The same recurrence: what the rows of a larger chunk know of each other is in the state of smaller ones."""
-        own, expected = (self.numbers(self.plan(gpt=Gpt(sequence=16, chunk=chunk)), 1) for chunk in (4, 8))
+        own, expected = (self.numbers(self.plan(gpt=Gpt(sequence=16, chunk=chunk)), 1) for chunk in (8, 4))
         self.assert_same(own, expected, "chunks")
 
 

@@ -36,6 +36,14 @@ class TensorBlocksTest(TensorParallelTestCase):
     def test_tables_of_rows_of_merged_heads(self):
         self.check(row_tables=True, merged=True)
 
+    def test_tables_of_a_grid(self):
+        """They are columns of an attention, with heads that ranks share."""
+        for merged in (False, True):
+            with self.subTest(merged=merged):
+                gpt = Gpt(sequence=16, grid=2, merged=merged)
+                self.assertNotIn(b"softmax", self.plan(gpt=gpt).read_bytes())
+                self.check(grid=2, merged=merged)
+
     def test_experts(self):
         """Each rank has some of them; gates, of which it takes those, are all there on each rank."""
         self.check(experts=4)

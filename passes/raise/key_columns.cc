@@ -1,0 +1,119 @@
+#include "passes/raise/key_columns.h"
+
+#include "ir/interfaces/interfaces.h"
+
+namespace oriel {
+
+using mlir::Value;
+
+std::optional<KeyColumns> KeyColumns::match(Value added, int64_t keys) {
+  Value split = added;
+  while (auto reshape = split.getDefiningOp<ir::ReshapeOp>()) split = reshape.getInput();
+  if (!llvm::isa<mlir::FloatType>(tensorType(split).getElementType()) || keys <= 0) {
+    return std::nullopt;
+  }
+  KeyColumns columns;
+  columns.leading_ = llvm::to_vector(tensorType(split).getShape());
+  int64_t behind = 1;
+  while (!columns.leading_.empty() && behind < keys) {
+    behind *= columns.leading_.back();
+    columns.keyDims_.insert(columns.keyDims_.begin(), columns.leading_.pop_back_val());
+  }
+  if (behind != keys || columns.keyDims_.size() < 2 || !columns.addTerms(split)) {
+    return std::nullopt;
+  }
+  return columns.count() < keys ? std::optional(columns) : std::nullopt;
+}
+
+bool KeyColumns::addTerms(Value value) {
+  const size_t rank = leading_.size() + keyDims_.size();
+  llvm::SmallVector<Value> values = {value};
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values.size() > 2 * keyDims_.size()) return false;
+    if (auto add = values[i].getDefiningOp<ir::AddOp>()) {
+      values.append({add.getLhs(), add.getRhs()});
+      continue;
+    }
+    auto broadcast = values[i].getDefiningOp<ir::BroadcastOp>();
+    Value core = broadcast ? Value(broadcast.getInput()) : values[i];
+    Term term{core, llvm::to_vector(tensorType(core).getShape())};
+    term.shape.insert(term.shape.begin(), rank - term.shape.size(), 1);
+    terms_.push_back(term);
+  }
+  return true;
+}
+
+std::pair<Value, Value> addColumns(mlir::PatternRewriter& rewriter, mlir::Location loc,
+                                   Value queries, Value keys, llvm::ArrayRef<KeyColumns> columns,
+                                   double scale) {
+  llvm::ArrayRef<int64_t> ofQueries = tensorType(queries).getShape();
+  llvm::SmallVector<Value> query = {queries}, key = {keys};
+  for (const KeyColumns& more : columns) {
+    llvm::append_range(query, more.ofQueries(rewriter, loc, ofQueries.drop_back(), scale));
+    llvm::SmallVector<int64_t> shape(tensorType(keys).getShape());
+    shape.back() = more.count();
+    key.push_back(ir::BroadcastOp::create(rewriter, loc, tensorType(keys).clone(shape),
+                                          more.ofKeys(rewriter, loc)));
+  }
+  return {ir::ConcatOp::create(rewriter, loc, query, /*dim=*/3),
+          ir::ConcatOp::create(rewriter, loc, key, /*dim=*/3)};
+}
+
+int64_t KeyColumns::count() const {
+  int64_t count = 0;
+  for (const Term& term : terms_) count += ir::elementCount(keyDims(term.shape));
+  return count;
+}
+
+bool KeyColumns::isOf(int64_t rows) const { return ir::elementCount(leading_) == rows; }
+
+llvm::SmallVector<Value> KeyColumns::ofQueries(mlir::PatternRewriter& rewriter, mlir::Location loc,
+                                               llvm::ArrayRef<int64_t> leading,
+                                               double scale) const {
+  mlir::Type element = tensorType(terms_.front().value).getElementType();
+  auto factor = mlir::DenseElementsAttr::get(mlir::RankedTensorType::get({}, element),
+                                             rewriter.getFloatAttr(element, 1 / scale));
+  llvm::SmallVector<Value> columns;
+  for (const Term& term : terms_) {
+    Shape shape = leading_;
+    llvm::append_range(shape, keyDims(term.shape));
+    auto type = tensorType(term.value).clone(shape);
+    Value all = term.value;
+    if (all.getType() != type) all = ir::BroadcastOp::create(rewriter, loc, type, all);
+    all = ir::MulOp::create(rewriter, loc, all, ir::ConstantOp::create(rewriter, loc, factor));
+    shape.assign(leading.begin(), leading.end());
+    shape.push_back(ir::elementCount(keyDims(term.shape)));
+    columns.push_back(ir::ReshapeOp::create(rewriter, loc, type.clone(shape), all));
+  }
+  return columns;
+}
+
+Value KeyColumns::ofKeys(mlir::PatternRewriter& rewriter, mlir::Location loc) const {
+  llvm::SmallVector<Value> columns;
+  const int64_t keys = ir::elementCount(keyDims_);
+  for (const Term& term : terms_) {
+    // A one for each group, in front of whose column are the keys' dimensions.
+    const int64_t count = ir::elementCount(keyDims(term.shape));
+    mlir::Type element = tensorType(term.value).getElementType();
+    llvm::SmallVector<llvm::APFloat> ones(
+        count * count, llvm::APFloat(llvm::cast<mlir::FloatType>(element).getFloatSemantics()));
+    for (int64_t i = 0; i < count; ++i) {
+      ones[i * count + i] =
+          llvm::cast<mlir::FloatAttr>(rewriter.getFloatAttr(element, 1.0)).getValue();
+    }
+    Shape shape(keyDims(term.shape));
+    shape.push_back(count);
+    Value groups = ir::ConstantOp::create(
+        rewriter, loc,
+        mlir::DenseElementsAttr::get(mlir::RankedTensorType::get(shape, element), ones));
+    shape = keyDims_;
+    shape.push_back(count);
+    Value all = ir::BroadcastOp::create(rewriter, loc, tensorType(groups).clone(shape), groups);
+    columns.push_back(
+        ir::ReshapeOp::create(rewriter, loc, tensorType(groups).clone({keys, count}), all));
+  }
+  if (columns.size() == 1) return columns.front();
+  return ir::ConcatOp::create(rewriter, loc, columns, /*dim=*/1);
+}
+
+}  // namespace oriel
