@@ -147,10 +147,11 @@ TEST(LinkDelay, GroupsShareALink) {
 }
 
 // What has been on its way long enough is there when it is waited for; else the rest is waited for.
-// Messages follow each other on the sender's link.
+// Messages follow each other on the sender's link. Times are long beside what a busy machine holds
+// a thread up for.
 TEST(LinkDelay, MessagesArriveWhileTheReceiverComputes) {
-  constexpr int64_t kBytes = 30'000;  // 30 ms
-  RunRanks(2, {milliseconds(10), 1e6}, [](Communicator& comm) {
+  constexpr int64_t kBytes = 120'000;  // 120 ms
+  RunRanks(2, {milliseconds(40), 1e6}, [](Communicator& comm) {
     std::vector<char> data(2 * kBytes);
     std::vector<std::unique_ptr<Message>> messages;
     ORIEL_ASSERT_OK(comm.Barrier());
@@ -162,12 +163,12 @@ TEST(LinkDelay, MessagesArriveWhileTheReceiverComputes) {
       ORIEL_ASSERT_OK(message);
       messages.push_back(*std::move(message));
     }
-    std::this_thread::sleep_until(begin + milliseconds(55));
+    std::this_thread::sleep_until(begin + milliseconds(220));
     const double first = MillisecondsOf([&] { ORIEL_EXPECT_OK(messages[0]->Wait()); });
-    EXPECT_LE(first, 15) << "it was there after 30 or 40 ms";
+    EXPECT_LE(first, 60) << "it was there after 120 or 160 ms";
     ORIEL_EXPECT_OK(messages[1]->Wait());
     const auto all = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-    EXPECT_GE(all, comm.rank() == 0 ? 60 : 69);
+    EXPECT_GE(all, comm.rank() == 0 ? 240 : 279);
   });
 }
 
