@@ -1,10 +1,33 @@
 #include "passes/raise/key_columns.h"
 
+#include <cmath>
+
 #include "ir/interfaces/interfaces.h"
 
 namespace oriel {
 
 using mlir::Value;
+
+namespace {
+
+// Whether it is a product of matrices, moved and scaled perhaps. What hides keys, by numbers whose
+// product with zeros is none, is not.
+bool isProduct(Value value) {
+  for (int depth = 0; depth < 16; ++depth) {
+    mlir::Operation* op = value.getDefiningOp();
+    if (llvm::isa_and_nonnull<ir::MatmulOp, ir::LinearOp>(op)) return true;
+    if (llvm::isa_and_nonnull<ir::ReshapeOp, ir::TransposeOp, ir::SliceOp>(op)) {
+      value = op->getOperand(0);
+    } else if (auto scaled = matchScaled(value); scaled && std::abs(scaled->second) < 1e6) {
+      value = scaled->first;
+    } else {
+      return false;
+    }
+  }
+  return false;
+}
+
+}  // namespace
 
 std::optional<KeyColumns> KeyColumns::match(Value added, int64_t keys) {
   Value split = added;
@@ -36,6 +59,7 @@ bool KeyColumns::addTerms(Value value) {
     }
     auto broadcast = values[i].getDefiningOp<ir::BroadcastOp>();
     Value core = broadcast ? Value(broadcast.getInput()) : values[i];
+    if (!isProduct(core)) return false;
     Term term{core, llvm::to_vector(tensorType(core).getShape())};
     term.shape.insert(term.shape.begin(), rank - term.shape.size(), 1);
     terms_.push_back(term);
@@ -48,12 +72,30 @@ std::pair<Value, Value> addColumns(mlir::PatternRewriter& rewriter, mlir::Locati
                                    double scale) {
   llvm::ArrayRef<int64_t> ofQueries = tensorType(queries).getShape();
   llvm::SmallVector<Value> query = {queries}, key = {keys};
+  int64_t width = ofQueries.back();
   for (const KeyColumns& more : columns) {
     llvm::append_range(query, more.ofQueries(rewriter, loc, ofQueries.drop_back(), scale));
     llvm::SmallVector<int64_t> shape(tensorType(keys).getShape());
     shape.back() = more.count();
+    width += more.count();
     key.push_back(ir::BroadcastOp::create(rewriter, loc, tensorType(keys).clone(shape),
                                           more.ofKeys(rewriter, loc)));
+  }
+  // Kernels with tensor cores take multiples of 8.
+  const int64_t rest = static_cast<int64_t>(llvm::alignTo(width, 8)) - width;
+  if (ofQueries.back() % 8 == 0 && rest > 0) {
+    auto zeros = [&](Value like) -> Value {
+      llvm::SmallVector<int64_t> shape(tensorType(like).getShape());
+      shape.back() = rest;
+      mlir::Type element = tensorType(like).getElementType();
+      Value zero = ir::ConstantOp::create(
+          rewriter, loc,
+          mlir::DenseElementsAttr::get(mlir::RankedTensorType::get({}, element),
+                                       rewriter.getFloatAttr(element, 0.0)));
+      return ir::BroadcastOp::create(rewriter, loc, tensorType(like).clone(shape), zero);
+    };
+    query.push_back(zeros(queries));
+    key.push_back(zeros(keys));
   }
   return {ir::ConcatOp::create(rewriter, loc, query, /*dim=*/3),
           ir::ConcatOp::create(rewriter, loc, key, /*dim=*/3)};

@@ -44,7 +44,7 @@ class KeyColumns {
   std::vector<Term> terms_;
 };
 
-// The widest head that attention kernels take on every device.
+// The widest head that attention kernels take in f32 and bf16.
 inline constexpr int64_t kMostColumns = 256;
 
 // Queries [b, h, s, d] and keys [b, g, t, d] with the columns behind theirs, for an attention of

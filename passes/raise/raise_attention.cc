@@ -216,7 +216,8 @@ bool toRank4(AttentionOperand& operand, llvm::ArrayRef<int64_t> heads) {
 // columns of theirs instead.
 std::optional<KeyColumns> matchColumns(Value added, llvm::ArrayRef<int64_t> queries, int64_t keys,
                                        double softcap, double scale) {
-  if (softcap != 0 || scale == 0 || !dependsOnParameter(added)) return std::nullopt;
+  const bool scales = std::abs(scale) > 1e-6;  // biases are divided by it
+  if (softcap != 0 || !scales || !dependsOnParameter(added)) return std::nullopt;
   std::optional<KeyColumns> columns = KeyColumns::match(added, keys);
   const bool fits = columns && columns->isOf(ir::elementCount(queries.drop_back())) &&
                     queries.back() + columns->count() <= kMostColumns;
@@ -358,13 +359,55 @@ struct SimplifyAttention : mlir::OpRewritePattern<ir::AttentionOp> {
   }
 };
 
+// reshape(reshape(scores) + biases of rows + of columns), with keys in rows and columns → scores +
+// reshape(biases), as the others have it.
+struct BiasesOfSplitScores : mlir::OpRewritePattern<ir::ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ReshapeOp op, PatternRewriter& rewriter) const override {
+    if (!op->hasOneUse() || !llvm::isa<ir::SoftmaxOp>(*op->user_begin())) {
+      return rewriter.notifyMatchFailure(op, "no scores of a softmax");
+    }
+    constexpr int kMostBiases = 4;
+    llvm::SmallVector<Value> biases;
+    Value scores = op.getInput();
+    for (;;) {
+      auto split = scores.getDefiningOp<ir::ReshapeOp>();
+      if (split && split.getInput().getType() == op.getType()) break;
+      auto leads = [&](Value operand) {
+        return operand.getType() == scores.getType() &&
+               llvm::isa_and_nonnull<ir::AddOp, ir::ReshapeOp>(operand.getDefiningOp());
+      };
+      auto sum = matchEither<ir::AddOp>(scores, leads);
+      if (!sum || biases.size() == kMostBiases) {
+        return rewriter.notifyMatchFailure(op, "no sum with scores that were split");
+      }
+      std::tie(scores, biases.emplace_back()) = *sum;
+    }
+    if (biases.empty()) return rewriter.notifyMatchFailure(op, "nothing is added");
+    mlir::Location loc = op.getLoc();
+    Value sum = biases.front();
+    for (Value bias : llvm::drop_begin(biases)) sum = ir::AddOp::create(rewriter, loc, sum, bias);
+    if (sum.getType() != scores.getType()) {
+      sum = ir::BroadcastOp::create(rewriter, loc, scores.getType(), sum);
+    }
+    sum = ir::ReshapeOp::create(rewriter, loc, op.getType(), sum);
+    rewriter.replaceOpWithNewOp<ir::AddOp>(op, scores.getDefiningOp<ir::ReshapeOp>().getInput(),
+                                           sum);
+    return success();
+  }
+};
+
 // attention(q, k, v, learned biases of rows and columns) → attention(q and biases, k and ones, v).
 struct BiasesToColumns : mlir::OpRewritePattern<ir::AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::AttentionOp op, PatternRewriter& rewriter) const override {
     Value mask = op.getMask();
-    if (!mask || op.getSequenceFirst()) return rewriter.notifyMatchFailure(op, "no mask");
+    if (!mask || op.getSequenceFirst() ||
+        tensorType(mask).getElementType() != tensorType(op.getQuery()).getElementType()) {
+      return rewriter.notifyMatchFailure(op, "no mask of the queries' type");
+    }
     std::optional<KeyColumns> columns =
         matchColumns(mask, tensorType(op.getQuery()).getShape(),
                      tensorType(op.getKey()).getDimSize(2), op.getSoftcap(), op.getScale());
@@ -442,9 +485,8 @@ struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
 struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns
-        .add<RaiseProbabilitiesTimesValue, SimplifyAttention, BiasesToColumns, SplitMergedHeads>(
-            &getContext());
+    patterns.add<RaiseProbabilitiesTimesValue, SimplifyAttention, BiasesOfSplitScores,
+                 BiasesToColumns, SplitMergedHeads>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

@@ -34,11 +34,11 @@ ir::MatmulOp matchProduct(Value value) {
   return isPlain ? op : ir::MatmulOp();
 }
 
-// `written` of the step, by which the state is updated.
+// `written` of the step, which reads its state.
 bool matchWritten(Value written, Step& step) {
   auto isProductOfState = [&](Value value) {
     auto product = matchProduct(value);
-    return product && !product.getTransposeLhs() && (!step.state || product.getRhs() == step.state);
+    return product && !product.getTransposeLhs() && product.getRhs() == step.state;
   };
   Value product;
   if (auto sub = written.getDefiningOp<ir::SubOp>()) {
@@ -53,7 +53,6 @@ bool matchWritten(Value written, Step& step) {
   }
   step.written = written;
   step.readKeys = product.getDefiningOp<ir::MatmulOp>().getLhs();
-  step.state = product.getDefiningOp<ir::MatmulOp>().getRhs();
   return product.getType() == written.getType() && step.values.getType() == written.getType();
 }
 
@@ -64,29 +63,39 @@ bool isDecayOf(Value factor, Value state) {
   return ir::broadcastsTo(sizes, all);
 }
 
-// The step that computes the state `next` as `kept` and what is written.
-std::optional<Step> matchStep(Value next, Value kept, Value update) {
+// The step that computes the state `next` of `kept`, the state before or a product with it, and of
+// what is written.
+std::optional<Step> matchStep(Value next, Value state, Value kept, Value update) {
   Step step;
+  step.state = state;
   step.next = next;
   auto product = matchProduct(update);
   if (!product || !matchWritten(product.getRhs(), step) || update.getType() != next.getType() ||
-      step.state.getType() != next.getType()) {
+      state.getType() != next.getType()) {
     return std::nullopt;
   }
   step.writeKeys = product.getLhs();
   step.writesTransposed = !product.getTransposeLhs();
-  if (kept == step.state) return step;
-  auto decayed = matchEither<ir::MulOp>(kept, [&](Value operand) { return operand == step.state; });
-  if (!decayed || !isDecayOf(decayed->second, step.state)) return std::nullopt;
+  if (kept == state) return step;
+  auto decayed = matchEither<ir::MulOp>(kept, [&](Value operand) { return operand == state; });
+  if (!decayed || !isDecayOf(decayed->second, state)) return std::nullopt;
   step.decay = decayed->second;
   return step;
 }
 
-std::optional<Step> matchStep(Value next) {
-  auto sum = next.getDefiningOp<ir::AddOp>();
-  if (!sum || !mlir::isa<mlir::FloatType>(tensorType(next).getElementType())) return std::nullopt;
-  if (auto step = matchStep(next, sum.getLhs(), sum.getRhs())) return step;
-  return matchStep(next, sum.getRhs(), sum.getLhs());
+std::optional<Step> matchStep(ir::AddOp next) {
+  if (!mlir::isa<mlir::FloatType>(next.getType().getElementType())) return std::nullopt;
+  for (mlir::OpOperand& operand : next->getOpOperands()) {
+    Value kept = operand.get(), update = next->getOperand(1 - operand.getOperandNumber());
+    llvm::SmallVector<Value, 3> states = {kept};
+    if (auto decayed = kept.getDefiningOp<ir::MulOp>()) {
+      states.append({decayed.getLhs(), decayed.getRhs()});
+    }
+    for (Value state : states) {
+      if (auto step = matchStep(next, state, kept, update)) return step;
+    }
+  }
+  return std::nullopt;
 }
 
 // Steps that go on from one state to the next, with keys and values of one shape.
@@ -99,28 +108,57 @@ bool areAlike(const Step& a, const Step& b) {
          a.writesTransposed == b.writesTransposed;
 }
 
-// Whether all that the steps read is there before the first of them.
-bool isIndependent(const Loop& loop) {
-  // Not by the order of the block, which scans that have been made are not in yet.
-  llvm::SetVector<mlir::Operation*> dependents;
-  dependents.insert(loop.front().written.getDefiningOp());
-  dependents.insert(loop.front().next.getDefiningOp());
-  for (size_t i = 0; i < dependents.size(); ++i) {
-    mlir::Operation* op = dependents[i];
-    dependents.insert(op->user_begin(), op->user_end());
+// Where the ops of a block were before scans were made.
+class Order {
+ public:
+  explicit Order(mlir::Block& block) {
+    for (mlir::Operation& op : block) positions_.insert({&op, positions_.size()});
   }
-  auto depends = [&](Value value) {
-    return value && value.getDefiningOp() && dependents.contains(value.getDefiningOp());
-  };
-  return llvm::none_of(loop, [&](const Step& step) {
-    return depends(step.values) || depends(step.readKeys) || depends(step.writeKeys) ||
-           depends(step.decay);
-  });
-}
+
+  // Whether all that the steps read is there before the first of them.
+  bool isIndependent(const Loop& loop) const {
+    const size_t end = endOf(loop);
+    // Ops behind the loop lead back into it by a scan alone that was made of turns behind its
+    // beginning.
+    const bool ends = positions_.lookup(loop.front().written.getDefiningOp()) > scansEnd_;
+    llvm::SetVector<mlir::Operation*> dependents;
+    dependents.insert(loop.front().written.getDefiningOp());
+    dependents.insert(loop.front().next.getDefiningOp());
+    for (size_t i = 0; i < dependents.size(); ++i) {
+      mlir::Operation* op = dependents[i];
+      for (mlir::Operation* user : op->getUsers()) {
+        if (!ends || positions_.lookup(user) <= end) dependents.insert(user);
+      }
+    }
+    auto depends = [&](Value value) {
+      return value && value.getDefiningOp() && dependents.contains(value.getDefiningOp());
+    };
+    return llvm::none_of(loop, [&](const Step& step) {
+      return depends(step.values) || depends(step.readKeys) || depends(step.writeKeys) ||
+             depends(step.decay);
+    });
+  }
+
+  // Before the loop is replaced.
+  void addScan(const Loop& loop) { scansEnd_ = std::max(scansEnd_, endOf(loop)); }
+
+ private:
+  size_t endOf(const Loop& loop) const {
+    size_t end = 0;
+    for (const Step& step : loop) {
+      end = std::max(end, positions_.lookup(step.written.getDefiningOp()));
+      if (step.next) end = std::max(end, positions_.lookup(step.next.getDefiningOp()));
+    }
+    return end;
+  }
+
+  llvm::DenseMap<mlir::Operation*, size_t> positions_;  // 0 for new ops
+  size_t scansEnd_ = 0;
+};
 
 // A loop's last turn has no update where nothing reads the state behind it. Adds it, with keys and
 // decays as of the turns before.
-void addLastRead(mlir::OpBuilder& builder, Loop& loop) {
+void addLastRead(mlir::OpBuilder& builder, const Order& order, Loop& loop) {
   if (loop.size() < 2) return;
   const Step last = loop.back(), before = loop[loop.size() - 2];
   for (mlir::Operation* product : last.next.getUsers()) {
@@ -135,7 +173,7 @@ void addLastRead(mlir::OpBuilder& builder, Loop& loop) {
       step.decay = decays ? next.make(before.decay, last.decay) : last.decay;
       if (!step.writeKeys || !areAlike(last, step) || (decays && !step.decay)) continue;
       loop.push_back(step);
-      if (isIndependent(loop)) return;
+      if (order.isIndependent(loop)) return;
       loop.pop_back();
     }
   }
@@ -281,29 +319,31 @@ class Scan {
 
 struct RaiseRecurrence : impl::RaiseRecurrenceBase<RaiseRecurrence> {
   void runOnOperation() override {
+    if (getOperation().isExternal()) return;
     mlir::Block& block = getOperation().getBody().front();
-    std::vector<Step> steps;
-    llvm::DenseMap<Value, size_t> stepFrom;  // by the state before
-    llvm::DenseSet<Value> computed;          // states
-    for (auto sum : block.getOps<ir::AddOp>()) {
-      if (std::optional<Step> step = matchStep(sum.getResult())) {
-        stepFrom.insert({step->state, steps.size()});
-        computed.insert(step->next);
-        steps.push_back(*step);
-      }
-    }
+    const auto states = llvm::to_vector(llvm::make_filter_range(
+        block.getOps<ir::AddOp>(), [](ir::AddOp op) { return matchStep(op).has_value(); }));
+    llvm::DenseMap<Value, size_t> following;  // of a state, by its index
+    for (auto [i, next] : llvm::enumerate(states)) following.insert({matchStep(next)->state, i});
+    Order order(block);
     mlir::IRRewriter rewriter(&getContext());
+    std::vector<bool> taken(states.size());
     bool changed = false;
-    for (const Step& first : steps) {
-      if (computed.contains(first.state)) continue;
-      Loop loop = {first};  // of several that start from one state, such as zero
-      for (auto next = stepFrom.find(first.next); next != stepFrom.end();
-           next = stepFrom.find(loop.back().next)) {
-        if (!areAlike(loop.back(), steps[next->second])) break;
-        loop.push_back(steps[next->second]);
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (taken[i]) continue;
+      Loop loop;
+      for (size_t at = i;;) {
+        Step step = *matchStep(states[at]);  // of what others have become
+        if (!loop.empty() && !areAlike(loop.back(), step)) break;
+        loop.push_back(step);
+        taken[at] = true;
+        auto next = following.find(step.next);
+        if (next == following.end()) break;
+        at = next->second;
       }
-      if (loop.size() < 2 || !isIndependent(loop)) continue;
-      addLastRead(rewriter, loop);
+      if (loop.size() < 2 || !order.isIndependent(loop)) continue;
+      addLastRead(rewriter, order, loop);
+      order.addScan(loop);
       Scan(rewriter, loop).replaceLoop();
       changed = true;
     }

@@ -145,8 +145,10 @@ Value NextInSeries::make(Value previous, Value current) {
     return Value();
   }
   auto [place, isNew] = made_.try_emplace({previous, current});
-  if (!isNew) return place->second;
+  if (!isNew || depth_ == kMaxDepth) return place->second;
+  ++depth_;
   Value next = makeOf(before, now);
+  --depth_;
   made_[{previous, current}] = next;
   return next;
 }

@@ -41,9 +41,13 @@ class NextInSeries {
   mlir::Value make(mlir::Value previous, mlir::Value current);
 
  private:
+  // Ops between a turn's value and the pieces of what all turns read.
+  static constexpr int kMaxDepth = 64;
+
   mlir::Value makeOf(mlir::OpResult previous, mlir::OpResult current);
 
   mlir::OpBuilder& builder_;
+  int depth_ = 0;
   llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, mlir::Value> made_;
 };
 

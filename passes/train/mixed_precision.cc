@@ -99,18 +99,20 @@ class Narrowing {
   // From what makes whole numbers of them back to ops that are narrow or wide by themselves.
   void findPositions() {
     for (Operation& op : llvm::reverse(block_.without_terminator())) {
-      auto precise = dyn_cast<ir::PrecisionOpInterface>(op);
-      if (!precise) continue;
       const Precision precision = rules_.of(&op);
       const bool depends = precision == Precision::kFollow || precision == Precision::kMove;
       for (OpOperand& operand : op.getOpOperands()) {
-        if (!isFloat(operand.get())) continue;
-        if (precise.needsWide(operand.getOperandNumber()) || (depends && givesPosition(&op))) {
+        if (isPosition(operand) || (depends && givesPosition(&op) && isFloat(operand.get()))) {
           positions_.insert(operand.get());
         }
       }
     }
   }
+  static bool isPosition(OpOperand& operand) {
+    auto precise = dyn_cast<ir::PrecisionOpInterface>(operand.getOwner());
+    return precise && isFloat(operand.get()) && precise.needsWide(operand.getOperandNumber());
+  }
+  static bool takesPosition(Operation* op) { return llvm::any_of(op->getOpOperands(), isPosition); }
   bool givesPosition(Operation* op) const {
     return llvm::any_of(op->getResults(), [&](Value v) { return positions_.contains(v); });
   }
@@ -138,7 +140,7 @@ class Narrowing {
       case Precision::kMove:
       case Precision::kFollow:
         narrow =
-            !givesPosition(op) &&
+            !givesPosition(op) && !takesPosition(op) &&
             (isLookup || llvm::any_of(op->getOperands(), [&](Value v) { return isNarrow(v); }));
         break;
     }

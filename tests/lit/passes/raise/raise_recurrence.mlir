@@ -257,3 +257,21 @@ func.func @last_state_unread(%u: tensor<2x3x4x6xf32>, %w: tensor<2x3x4x5xf32>, %
   %53 = oriel.concat %10, %31, %52 {dim = 1 : i64} : (tensor<2x1x4x6xf32>, tensor<2x1x4x6xf32>, tensor<2x1x4x6xf32>) -> tensor<2x3x4x6xf32>
   return %53 : tensor<2x3x4x6xf32>
 }
+
+// -----
+
+// Of two products, that with the state is what is read of it.
+// CHECK-LABEL: func.func @values_are_products
+// CHECK: oriel.delta_scan {{.*}} : (tensor<2x2x4x6xf32>, tensor<2x2x4x5xf32>
+func.func @values_are_products(%t: tensor<2x4x4xf32>, %u0: tensor<2x4x6xf32>, %w0: tensor<2x4x5xf32>, %s: tensor<2x5x6xf32>) -> tensor<2x5x6xf32> {
+  %v = oriel.matmul %t, %u0 : (tensor<2x4x4xf32>, tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+  %p0 = oriel.matmul %w0, %s : (tensor<2x4x5xf32>, tensor<2x5x6xf32>) -> tensor<2x4x6xf32>
+  %x0 = oriel.add %v, %p0 : (tensor<2x4x6xf32>, tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+  %k0 = oriel.matmul %w0, %x0 {transpose_lhs = true} : (tensor<2x4x5xf32>, tensor<2x4x6xf32>) -> tensor<2x5x6xf32>
+  %s1 = oriel.add %s, %k0 : (tensor<2x5x6xf32>, tensor<2x5x6xf32>) -> tensor<2x5x6xf32>
+  %p1 = oriel.matmul %w0, %s1 : (tensor<2x4x5xf32>, tensor<2x5x6xf32>) -> tensor<2x4x6xf32>
+  %x1 = oriel.add %v, %p1 : (tensor<2x4x6xf32>, tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+  %k1 = oriel.matmul %w0, %x1 {transpose_lhs = true} : (tensor<2x4x5xf32>, tensor<2x4x6xf32>) -> tensor<2x5x6xf32>
+  %s2 = oriel.add %s1, %k1 : (tensor<2x5x6xf32>, tensor<2x5x6xf32>) -> tensor<2x5x6xf32>
+  return %s2 : tensor<2x5x6xf32>
+}

@@ -256,17 +256,19 @@ module {
 // CHECK-NEXT: %[[MOVED:.*]] = oriel.transpose %[[NARROW]] {{.*}} -> tensor<4x2x8xbf16>
 // CHECK-NEXT: oriel.linear %[[MOVED]]
 // CHECK: oriel.exp %[[NORM]] : (tensor<2x4x8xf32>)
+// CHECK-NEXT: oriel.cast %[[NORM]] : (tensor<2x4x8xf32>) -> tensor<2x4x8xi64>
 module {
   oriel.parameter @g {onnx_name = "g", type = tensor<8xf32>}
   oriel.parameter @w {onnx_name = "w", type = tensor<8x8xf32>}
   func.func @main(%x: tensor<2x4x8xf32> {oriel.kind = "input", oriel.ref = "x"},
       %g: tensor<8xf32> {oriel.kind = "parameter", oriel.ref = "g"},
       %w: tensor<8x8xf32> {oriel.kind = "parameter", oriel.ref = "w"})
-      -> (tensor<4x2x8xf32> {oriel.kind = "output", oriel.ref = "logits"}, tensor<2x4x8xf32> {oriel.kind = "output", oriel.ref = "e"}) {
+      -> (tensor<4x2x8xf32> {oriel.kind = "output", oriel.ref = "logits"}, tensor<2x4x8xf32> {oriel.kind = "output", oriel.ref = "e"}, tensor<2x4x8xi64> {oriel.kind = "output", oriel.ref = "places"}) {
     %0, %r = oriel.rms_norm %x, %g {epsilon = 1.0e-6 : f64} : (tensor<2x4x8xf32>, tensor<8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>)
     %1 = oriel.transpose %0 {permutation = array<i64: 1, 0, 2>} : (tensor<2x4x8xf32>) -> tensor<4x2x8xf32>
     %2 = oriel.linear %1, %w : (tensor<4x2x8xf32>, tensor<8x8xf32>) -> tensor<4x2x8xf32>
     %3 = oriel.exp %0 : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
-    return %2, %3 : tensor<4x2x8xf32>, tensor<2x4x8xf32>
+    %4 = oriel.cast %0 : (tensor<2x4x8xf32>) -> tensor<2x4x8xi64>
+    return %2, %3, %4 : tensor<4x2x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xi64>
   }
 }
