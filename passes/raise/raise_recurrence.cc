@@ -1,5 +1,4 @@
 #include "ir/oriel/inference.h"
-#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 #include "passes/raise/series.h"
@@ -317,6 +316,29 @@ class Scan {
   const bool hasChunkDim_;
 };
 
+// Puts each op behind those that it reads, in the order of the block else.
+void orderByOperands(mlir::Block& block) {
+  llvm::SetVector<mlir::Operation*> ordered;
+  llvm::SmallVector<mlir::Operation*> open;
+  for (mlir::Operation& op : block) {
+    open.push_back(&op);
+    while (!open.empty()) {
+      mlir::Operation* next = open.back();
+      const size_t before = open.size();
+      if (!ordered.contains(next)) {
+        for (Value operand : next->getOperands()) {
+          mlir::Operation* producer = operand.getDefiningOp();
+          if (producer && !ordered.contains(producer)) open.push_back(producer);
+        }
+      }
+      if (open.size() > before) continue;
+      ordered.insert(next);
+      open.pop_back();
+    }
+  }
+  for (mlir::Operation* op : ordered) op->moveBefore(&block, block.end());
+}
+
 struct RaiseRecurrence : impl::RaiseRecurrenceBase<RaiseRecurrence> {
   void runOnOperation() override {
     if (getOperation().isExternal()) return;
@@ -348,7 +370,7 @@ struct RaiseRecurrence : impl::RaiseRecurrenceBase<RaiseRecurrence> {
       changed = true;
     }
     if (!changed) return;
-    mlir::sortTopologically(&block);
+    orderByOperands(block);
     // What computed the states step by step goes.
     if (failed(applyRaise(getOperation(), mlir::RewritePatternSet(&getContext())))) {
       signalPassFailure();
