@@ -18,7 +18,7 @@ absl::StatusOr<DeltaScan> DeltaScanOf(const KernelSpec& spec) {
   s.c = values.shape[rank - 2];
   s.v = values.shape[rank - 1];
   s.k = keys.shape[rank - 1];
-  s.decays_rows = s.k != 1 && spec.operands[3].shape[rank - 2] != 1;
+  s.decays_rows = spec.operands[3].shape[rank - 2] != 1;
   s.adds = spec.operands.size() == 6;
   ORIEL_ASSIGN_OR_RETURN(s.reverse, FlagOr(spec, "reverse", false));
   const DType dtype = values.dtype, wide = ComputeDType(dtype);

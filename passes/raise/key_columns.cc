@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ir/interfaces/interfaces.h"
+#include "ir/oriel/vjp_util.h"
 
 namespace oriel {
 
@@ -87,11 +88,7 @@ std::pair<Value, Value> addColumns(mlir::PatternRewriter& rewriter, mlir::Locati
     auto zeros = [&](Value like) -> Value {
       llvm::SmallVector<int64_t> shape(tensorType(like).getShape());
       shape.back() = rest;
-      mlir::Type element = tensorType(like).getElementType();
-      Value zero = ir::ConstantOp::create(
-          rewriter, loc,
-          mlir::DenseElementsAttr::get(mlir::RankedTensorType::get({}, element),
-                                       rewriter.getFloatAttr(element, 0.0)));
+      Value zero = ir::scalarConstant(rewriter, loc, 0.0, like);
       return ir::BroadcastOp::create(rewriter, loc, tensorType(like).clone(shape), zero);
     };
     query.push_back(zeros(queries));
@@ -112,9 +109,6 @@ bool KeyColumns::isOf(int64_t rows) const { return ir::elementCount(leading_) ==
 llvm::SmallVector<Value> KeyColumns::ofQueries(mlir::PatternRewriter& rewriter, mlir::Location loc,
                                                llvm::ArrayRef<int64_t> leading,
                                                double scale) const {
-  mlir::Type element = tensorType(terms_.front().value).getElementType();
-  auto factor = mlir::DenseElementsAttr::get(mlir::RankedTensorType::get({}, element),
-                                             rewriter.getFloatAttr(element, 1 / scale));
   llvm::SmallVector<Value> columns;
   for (const Term& term : terms_) {
     Shape shape = leading_;
@@ -122,7 +116,7 @@ llvm::SmallVector<Value> KeyColumns::ofQueries(mlir::PatternRewriter& rewriter, 
     auto type = tensorType(term.value).clone(shape);
     Value all = term.value;
     if (all.getType() != type) all = ir::BroadcastOp::create(rewriter, loc, type, all);
-    all = ir::MulOp::create(rewriter, loc, all, ir::ConstantOp::create(rewriter, loc, factor));
+    all = ir::MulOp::create(rewriter, loc, all, ir::scalarConstant(rewriter, loc, 1 / scale, all));
     shape.assign(leading.begin(), leading.end());
     shape.push_back(ir::elementCount(keyDims(term.shape)));
     columns.push_back(ir::ReshapeOp::create(rewriter, loc, type.clone(shape), all));

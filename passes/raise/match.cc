@@ -126,6 +126,13 @@ Value matchTransposed(Value value) {
   return keepsMatrix ? input : Value();
 }
 
+ir::MatmulOp matchProduct(Value value) {
+  auto op = value.getDefiningOp<ir::MatmulOp>();
+  const bool isSingle =
+      op && op.getRowDims() == 1 && op.getSumDims() == 1 && op.getColumnDims() == 1;
+  return isSingle ? op : ir::MatmulOp();
+}
+
 bool exchangesGroups(ir::TransposeOp transpose, size_t batch, size_t x, size_t y) {
   llvm::SmallVector<int64_t> expected(batch + x + y);
   for (size_t d = 0; d < batch; ++d) expected[d] = d;

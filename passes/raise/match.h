@@ -44,6 +44,9 @@ mlir::Value matchLastMean(mlir::Value value);
 // differently in their leading dimensions.
 mlir::Value matchTransposed(mlir::Value value);
 
+// The product that a value is, of one dimension of rows, of columns and of summands.
+ir::MatmulOp matchProduct(mlir::Value value);
+
 // Whether the transpose exchanges two groups of dimensions behind `batch` others:
 // [b.., y.., x..] → [b.., x.., y..], of `x` and `y` dimensions.
 bool exchangesGroups(ir::TransposeOp transpose, size_t batch, size_t x, size_t y);

@@ -45,16 +45,6 @@ Value withoutSplit(Value value) {
   return keepsMatrix ? reshape.getInput() : value;
 }
 
-bool hasSingleDims(ir::MatmulOp op) {
-  return op.getRowDims() == 1 && op.getSumDims() == 1 && op.getColumnDims() == 1;
-}
-
-// The product that a value is, of one dimension of rows, of columns and of summands.
-ir::MatmulOp matchProduct(Value value) {
-  auto product = value.getDefiningOp<ir::MatmulOp>();
-  return product && hasSingleDims(product) ? product : ir::MatmulOp();
-}
-
 struct Capped {
   Value input;
   double scale, cap;
@@ -230,7 +220,7 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
 
   LogicalResult matchAndRewrite(ir::MatmulOp op, PatternRewriter& rewriter) const override {
     mlir::RankedTensorType type = op.getType();
-    if (type.getRank() > 5 || op.getTransposeLhs() || !hasSingleDims(op)) {
+    if (type.getRank() > 5 || op.getTransposeLhs() || !matchProduct(op)) {
       return rewriter.notifyMatchFailure(op, "no [b, h, s, e] product");
     }
     ir::SoftmaxOp softmax = matchSoftmax(withoutSplit(op.getLhs()));
@@ -429,11 +419,6 @@ ir::ConcatOp columnsOf(Value value) {
   return isOfColumns ? concat : ir::ConcatOp();
 }
 
-Value firstColumns(Value value) {
-  ir::ConcatOp columns = columnsOf(value);
-  return columns ? Value(columns.getInputs().front()) : value;
-}
-
 // attention(reshape(q) : [b * h, 1, s, d], ..) → attention(q : [b, h, s, d], ..).
 struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -444,9 +429,9 @@ struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
     if (op.getSequenceFirst() || hasHeads || !op.getLogsumexp().use_empty()) {
       return rewriter.notifyMatchFailure(op, "has heads");
     }
-    llvm::SmallVector<int64_t> ofKey = mergedSizes(firstColumns(op.getKey()), 0);
+    llvm::SmallVector<int64_t> ofKey = mergedSizes(op.getKey(), 0);
     llvm::SmallVector<int64_t> ofValue = mergedSizes(op.getValue(), 0);
-    llvm::SmallVector<int64_t> sizes = mergedSizes(firstColumns(op.getQuery()), 0);
+    llvm::SmallVector<int64_t> sizes = mergedSizes(op.getQuery(), 0);
     llvm::erase_if(sizes, [&](int64_t size) {
       return !llvm::is_contained(ofKey, size) || !llvm::is_contained(ofValue, size);
     });

@@ -1,4 +1,5 @@
 #include "ir/oriel/inference.h"
+#include "ir/oriel/vjp_util.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 #include "passes/raise/series.h"
@@ -25,18 +26,16 @@ struct Step {
   bool readsNegative = false, writesTransposed = false;
 };
 
-// The op if it multiplies matrices, one with one, and the right one as it is.
-ir::MatmulOp matchProduct(Value value) {
-  auto op = value.getDefiningOp<ir::MatmulOp>();
-  const bool isPlain = op && !op.getTransposeRhs() && op.getRowDims() == 1 &&
-                       op.getSumDims() == 1 && op.getColumnDims() == 1;
-  return isPlain ? op : ir::MatmulOp();
+// The product with the right operand as it is.
+ir::MatmulOp matchPlainProduct(Value value) {
+  ir::MatmulOp product = matchProduct(value);
+  return product && !product.getTransposeRhs() ? product : ir::MatmulOp();
 }
 
 // `written` of the step, which reads its state.
 bool matchWritten(Value written, Step& step) {
   auto isProductOfState = [&](Value value) {
-    auto product = matchProduct(value);
+    ir::MatmulOp product = matchPlainProduct(value);
     return product && !product.getTransposeLhs() && product.getRhs() == step.state;
   };
   Value product;
@@ -68,7 +67,7 @@ std::optional<Step> matchStep(Value next, Value state, Value kept, Value update)
   Step step;
   step.state = state;
   step.next = next;
-  auto product = matchProduct(update);
+  ir::MatmulOp product = matchPlainProduct(update);
   if (!product || !matchWritten(product.getRhs(), step) || update.getType() != next.getType() ||
       state.getType() != next.getType()) {
     return std::nullopt;
@@ -296,12 +295,7 @@ class Scan {
     if (!ofRows) shape[stateDim()] = 1;
     auto type = tensorType(step.state).clone(shape);
     if (step.decay && step.decay.getType() == type) return step.decay;
-    Value decay = step.decay;
-    if (!decay) {
-      auto scalar = mlir::RankedTensorType::get({}, type.getElementType());
-      decay = create<ir::ConstantOp>(mlir::DenseElementsAttr::get(
-          scalar, rewriter_.getFloatAttr(type.getElementType(), 1.0).getValue()));
-    }
+    Value decay = step.decay ? step.decay : ir::scalarConstant(rewriter_, loc_, 1.0, step.state);
     return create<ir::BroadcastOp>(type, decay);
   }
 
@@ -316,7 +310,8 @@ class Scan {
   const bool hasChunkDim_;
 };
 
-// Puts each op behind those that it reads, in the order of the block else.
+// Puts each op behind those that it reads, in the order of the block else. In one walk, where
+// mlir::sortTopologically takes one for each scan.
 void orderByOperands(mlir::Block& block) {
   llvm::SetVector<mlir::Operation*> ordered;
   llvm::SmallVector<mlir::Operation*> open;

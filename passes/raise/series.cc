@@ -26,6 +26,41 @@ bool readsTheSame(const Series& series) {
       series, [&](Operation* op) { return op->getOperands() == series.front()->getOperands(); });
 }
 
+// The slice that is as far behind `now` as that is behind `before`, without a gap.
+Value sliceBehind(mlir::OpBuilder& builder, ir::SliceOp before, ir::SliceOp now) {
+  llvm::SmallVector<int64_t> starts(now.getStarts()), limits(now.getLimits());
+  llvm::ArrayRef<int64_t> sizes = tensorType(now.getInput()).getShape();
+  for (size_t dim = 0; dim < starts.size(); ++dim) {
+    const int64_t step = now.getStarts()[dim] - before.getStarts()[dim];
+    if (step != 0 && step != limits[dim] - starts[dim]) return Value();
+    starts[dim] += step;
+    limits[dim] += step;
+    if (starts[dim] < 0 || limits[dim] > sizes[dim]) return Value();
+  }
+  builder.setInsertionPointAfter(now);
+  return ir::SliceOp::create(builder, now.getLoc(), now.getInput(), starts, limits,
+                             now.getStrides());
+}
+
+// The row that is behind `now`, which is behind `before`.
+Value rowBehind(mlir::OpBuilder& builder, ir::GatherOp before, ir::GatherOp now) {
+  std::optional<int64_t> last = knownRow(before), row = knownRow(now);
+  if (!last || !row || *row != *last + 1 || before.getDim() != now.getDim() ||
+      before.getBatchDims() != now.getBatchDims() ||
+      *row + 1 >= tensorType(now.getInput()).getDimSize(now.getDim())) {
+    return Value();
+  }
+  auto type = tensorType(now.getIndices());
+  builder.setInsertionPointAfter(now);
+  Value index = ir::ConstantOp::create(
+      builder, now.getLoc(),
+      mlir::DenseElementsAttr::get(
+          type, builder.getIntegerAttr(type.getElementType(), *row + 1).getValue()));
+  mlir::IRMapping mapping;
+  mapping.map(now.getIndices(), index);
+  return builder.clone(*now, mapping)->getResult(0);
+}
+
 }  // namespace
 
 Pieces operandsOf(const Series& series, unsigned index) {
@@ -69,45 +104,6 @@ std::optional<Stretch> matchStretch(const Pieces& pieces) {
   }
   return Stretch{first.getInput(), dim, *start};
 }
-
-namespace {
-
-// The slice that is as far behind `now` as that is behind `before`, without a gap.
-Value sliceBehind(mlir::OpBuilder& builder, ir::SliceOp before, ir::SliceOp now) {
-  llvm::SmallVector<int64_t> starts(now.getStarts()), limits(now.getLimits());
-  llvm::ArrayRef<int64_t> sizes = tensorType(now.getInput()).getShape();
-  for (size_t dim = 0; dim < starts.size(); ++dim) {
-    const int64_t step = now.getStarts()[dim] - before.getStarts()[dim];
-    if (step != 0 && step != limits[dim] - starts[dim]) return Value();
-    starts[dim] += step;
-    limits[dim] += step;
-    if (starts[dim] < 0 || limits[dim] > sizes[dim]) return Value();
-  }
-  builder.setInsertionPointAfter(now);
-  return ir::SliceOp::create(builder, now.getLoc(), now.getInput(), starts, limits,
-                             now.getStrides());
-}
-
-// The row that is behind `now`, which is behind `before`.
-Value rowBehind(mlir::OpBuilder& builder, ir::GatherOp before, ir::GatherOp now) {
-  std::optional<int64_t> last = knownRow(before), row = knownRow(now);
-  if (!last || !row || *row != *last + 1 || before.getDim() != now.getDim() ||
-      before.getBatchDims() != now.getBatchDims() ||
-      *row + 1 >= tensorType(now.getInput()).getDimSize(now.getDim())) {
-    return Value();
-  }
-  auto type = tensorType(now.getIndices());
-  builder.setInsertionPointAfter(now);
-  Value index = ir::ConstantOp::create(
-      builder, now.getLoc(),
-      mlir::DenseElementsAttr::get(
-          type, builder.getIntegerAttr(type.getElementType(), *row + 1).getValue()));
-  mlir::IRMapping mapping;
-  mapping.map(now.getIndices(), index);
-  return builder.clone(*now, mapping)->getResult(0);
-}
-
-}  // namespace
 
 std::optional<Series> matchSeries(const Pieces& pieces) {
   auto first = llvm::dyn_cast<mlir::OpResult>(pieces.front());
