@@ -94,6 +94,14 @@ std::optional<llvm::SmallVector<float>> NodeImporter::attrFloats(StringRef name)
   return llvm::SmallVector<float>(attribute->floats().begin(), attribute->floats().end());
 }
 
+std::optional<llvm::SmallVector<std::string>> NodeImporter::attrStrings(StringRef name) const {
+  const auto* attribute = findAttr(name);
+  if (!attribute) {
+    return std::nullopt;
+  }
+  return llvm::SmallVector<std::string>(attribute->strings().begin(), attribute->strings().end());
+}
+
 FailureOr<DenseElementsAttr> NodeImporter::attrTensor(StringRef name) const {
   const auto* attribute = findAttr(name);
   if (!attribute) {

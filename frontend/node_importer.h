@@ -54,6 +54,7 @@ class NodeImporter : public ValueBuilder {
   std::string attrString(llvm::StringRef name, llvm::StringRef otherwise) const;
   std::optional<Ints> attrInts(llvm::StringRef name) const;
   std::optional<llvm::SmallVector<float>> attrFloats(llvm::StringRef name) const;
+  std::optional<llvm::SmallVector<std::string>> attrStrings(llvm::StringRef name) const;
   // Null where absent; fails, with an error, for a tensor that can't be read.
   mlir::FailureOr<mlir::DenseElementsAttr> attrTensor(llvm::StringRef name) const;
 

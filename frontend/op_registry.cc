@@ -24,6 +24,8 @@ const OpRegistry& OpRegistry::standard() {
     registerConvOps(*built);
     registerEinsum(*built);
     registerElementwiseOps(*built);
+    registerFoldOps(*built);
+    registerFourierOps(*built);
     registerGridSample(*built);
     registerIndexingOps(*built);
     registerLinearOps(*built);
@@ -31,6 +33,7 @@ const OpRegistry& OpRegistry::standard() {
     registerNormalizationOps(*built);
     registerPad(*built);
     registerPoolOps(*built);
+    registerRecurrentOps(*built);
     registerReduceOps(*built);
     registerResize(*built);
     registerRotaryEmbedding(*built);

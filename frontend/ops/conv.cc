@@ -44,7 +44,7 @@ LogicalResult importConv(NodeImporter& n) {
   if (!input || !weight || failed(checkKernel(n, input, weight))) {
     return failure();
   }
-  auto windows = placedWindows(n, input, shapeOf(weight).drop_front(2));
+  auto windows = placedWindows(n, spatialSizesOf(input), shapeOf(weight).drop_front(2));
   if (failed(windows)) {
     return failure();
   }
@@ -97,7 +97,7 @@ LogicalResult importConvTranspose(NodeImporter& n) {
   if (!input || !weight || failed(checkKernel(n, input, weight))) {
     return failure();
   }
-  auto windows = readWindows(n, input, shapeOf(weight).drop_front(2));
+  auto windows = readWindows(n, spatialSizesOf(input), shapeOf(weight).drop_front(2));
   if (failed(windows) || failed(placeTransposed(n, *windows))) {
     return failure();
   }

@@ -128,7 +128,8 @@ FailureOr<llvm::SmallVector<Window>> readPool(NodeImporter& n) {
   if (!input) {
     return failure();
   }
-  auto windows = placedWindows(n, input, n.attrInts("kernel_shape").value_or(Ints()));
+  auto windows =
+      placedWindows(n, spatialSizesOf(input), n.attrInts("kernel_shape").value_or(Ints()));
   if (failed(windows)) {
     return failure();
   }

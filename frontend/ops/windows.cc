@@ -53,34 +53,34 @@ LogicalResult place(NodeImporter& n, const std::string& autoPad, bool ceil, Wind
 
 }  // namespace
 
-FailureOr<llvm::SmallVector<Window>> readWindows(NodeImporter& n, Value input,
+FailureOr<llvm::SmallVector<Window>> readWindows(NodeImporter& n, llvm::ArrayRef<int64_t> sizes,
                                                  llvm::ArrayRef<int64_t> kernel) {
-  size_t count = rankOf(input) < 3 ? 0 : rankOf(input) - 2;
+  size_t count = sizes.size();
   Ints strides = n.attrInts("strides").value_or(Ints(count, 1));
   Ints dilations = n.attrInts("dilations").value_or(Ints(count, 1));
   Ints pads = n.attrInts("pads").value_or(Ints(2 * count, 0));
-  auto fits = [&](llvm::ArrayRef<int64_t> sizes) {
-    return sizes.size() == count &&
-           llvm::all_of(sizes, [](int64_t s) { return s > 0 && s < kLimit; });
+  auto fits = [&](llvm::ArrayRef<int64_t> values) {
+    return values.size() == count &&
+           llvm::all_of(values, [](int64_t v) { return v > 0 && v < kLimit; });
   };
   if (count == 0 || !fits(kernel) || !fits(strides) || !fits(dilations) ||
       pads.size() != 2 * count ||
       llvm::any_of(pads, [](int64_t p) { return p < 0 || p > kLimit; })) {
     return n.error() << "needs one positive kernel size, stride and dilation and two pads, not "
-                        "negative, per spatial dimension of "
-                     << input.getType();
+                        "negative, per spatial dimension, of which there are "
+                     << count;
   }
   llvm::SmallVector<Window> windows;
   for (size_t i = 0; i < count; ++i) {
-    windows.push_back({shapeOf(input)[i + 2], kernel[i], strides[i], dilations[i], pads[i],
-                       pads[i + count], /*output=*/1});
+    windows.push_back(
+        {sizes[i], kernel[i], strides[i], dilations[i], pads[i], pads[i + count], /*output=*/1});
   }
   return windows;
 }
 
-FailureOr<llvm::SmallVector<Window>> placedWindows(NodeImporter& n, Value input,
+FailureOr<llvm::SmallVector<Window>> placedWindows(NodeImporter& n, llvm::ArrayRef<int64_t> sizes,
                                                    llvm::ArrayRef<int64_t> kernel) {
-  auto windows = readWindows(n, input, kernel);
+  auto windows = readWindows(n, sizes, kernel);
   if (failed(windows)) {
     return failure();
   }
@@ -92,6 +92,10 @@ FailureOr<llvm::SmallVector<Window>> placedWindows(NodeImporter& n, Value input,
     }
   }
   return windows;
+}
+
+llvm::ArrayRef<int64_t> spatialSizesOf(Value input) {
+  return rankOf(input) < 3 ? llvm::ArrayRef<int64_t>() : shapeOf(input).drop_front(2);
 }
 
 Ints each(llvm::ArrayRef<Window> windows, int64_t Window::*field) {

@@ -17,14 +17,18 @@ struct Window {
   int64_t span() const { return (output - 1) * stride + reach(); }
 };
 
-// Reads strides, dilations and pads of a node that moves windows of size `kernel` over an input of
-// rank 3 or more; what auto_pad and ceil_mode say, and `output`, is left open. Fails, with an
-// error, for sizes that are not positive.
-mlir::FailureOr<llvm::SmallVector<Window>> readWindows(NodeImporter& n, mlir::Value input,
+// Reads strides, dilations and pads of a node that moves windows of size `kernel` over the spatial
+// dimensions `sizes`; what auto_pad and ceil_mode say, and `output`, is left open. Fails, with an
+// error, for windows whose sizes are not positive.
+mlir::FailureOr<llvm::SmallVector<Window>> readWindows(NodeImporter& n,
+                                                       llvm::ArrayRef<int64_t> sizes,
                                                        llvm::ArrayRef<int64_t> kernel);
 // The same, with padding and output decided. Fails for windows that don't fit.
-mlir::FailureOr<llvm::SmallVector<Window>> placedWindows(NodeImporter& n, mlir::Value input,
+mlir::FailureOr<llvm::SmallVector<Window>> placedWindows(NodeImporter& n,
+                                                         llvm::ArrayRef<int64_t> sizes,
                                                          llvm::ArrayRef<int64_t> kernel);
+// The sizes of all dimensions but samples and channels; none of an input of rank 2 or less.
+llvm::ArrayRef<int64_t> spatialSizesOf(mlir::Value input);
 
 // One field of all windows.
 Ints each(llvm::ArrayRef<Window> windows, int64_t Window::*field);

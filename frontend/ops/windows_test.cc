@@ -90,6 +90,18 @@ TEST(Resize, NumbersBeyondAllSizes) {
               HasSubstr("does not know the coordinate_transformation_mode \"best\""));
 }
 
+TEST(Fold, OverlappingWindows) {
+  // Two channels of windows of two elements each: 6 of one, with a stride of 1 and padding.
+  const std::string input =
+      "s = Constant<value_ints = [1, 2, 3]>()\n t = Reshape(f, s)\n"
+      "image = Constant<value_ints = [1, 4]>()\n"
+      "block = Constant<value_ints = [1, 2]>()\n";
+  // f is [1, -2, 3, -4, 5, -6]: first elements 1 -2 3, second elements -4 5 -6.
+  EXPECT_EQ(valueOf(input + "y = Col2Im(t, image, block)"),
+            "dense<[[[[1.000000e+00, -6.000000e+00, "
+            "8.000000e+00, -6.000000e+00]]]]> : tensor<1x1x1x4xf32>");
+}
+
 // PyTorch 2.15: interpolate(arange(10), scale_factor=0.7), (arange(9), scale_factor=5 / 3) and
 // (arange(5), size=41).
 TEST(Resize, RoundsAsPyTorchDoes) {

@@ -142,8 +142,20 @@ absl::StatusOr<Tensors> compute(const NodeCase& test, Bound bound) {
   return interpret(test, *module);
 }
 
+// The largest magnitude of what a float tensor holds, or 1 if that is larger.
+double scaleOf(const HostTensor& tensor) {
+  double scale = 1;
+  for (int64_t i = 0; runtime::IsFloat(tensor.spec().dtype) && i < tensor.spec().num_elements();
+       ++i) {
+    double magnitude = std::abs(tensor.get(i));
+    scale = std::isfinite(magnitude) ? std::max(scale, magnitude) : scale;
+  }
+  return scale;
+}
+
 // Where `actual` is not what ONNX's runner accepts (numpy.testing.assert_allclose with
-// equal_nan); "" if nowhere.
+// equal_nan); "" if nowhere. The absolute tolerance grows with the largest element: where terms of
+// its size cancel (a Fourier transform), the expected value is rounding.
 std::string difference(const HostTensor& actual, const TensorData& data) {
   runtime::TensorSpec spec = actual.spec();
   llvm::ArrayRef<int64_t> shape(spec.shape);
@@ -154,11 +166,12 @@ std::string difference(const HostTensor& actual, const TensorData& data) {
     return absl::StrCat("has the type ", spec.ToString());
   }
   HostTensor expected = toHost(data, spec);
-  constexpr double kRelative = 1e-3, kAbsolute = 1e-7;
+  constexpr double kRelative = 1e-3;
+  double absolute = 1e-7 * scaleOf(expected);
   for (int64_t i = 0; i < spec.num_elements(); ++i) {
     double a = actual.get(i), e = expected.get(i);
     bool same = a == e || (std::isnan(a) && std::isnan(e)) ||
-                (std::isfinite(e) && std::abs(a - e) <= kAbsolute + kRelative * std::abs(e));
+                (std::isfinite(e) && std::abs(a - e) <= absolute + kRelative * std::abs(e));
     if (!same) {
       return absl::StrCat("element ", i, " is ", a, ", expected ", e);
     }

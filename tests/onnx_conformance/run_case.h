@@ -1,5 +1,5 @@
 // Runs a node test: imports and specializes its model, interprets the ops through the host kernels,
-// and compares the outputs with ONNX's at the tolerances of ONNX's own runner.
+// and compares the outputs with ONNX's at the tolerances of ONNX's own runner (see difference()).
 //
 // Oriel's programs are static: shapes, axes, bounds and the like must be known at compile time,
 // which the tests pass as inputs. So what can't be imported is tried again with integer and boolean
