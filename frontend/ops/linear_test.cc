@@ -112,5 +112,66 @@ TEST(Linear, ConvTranspose) {
       "conv_input_grad reshape add");
 }
 
+TEST(Fourier, LengthsAndParts) {
+  // Values are those of ONNX's node tests; here is what the matrix multiplies.
+  auto transformed = [](const std::string& input, const std::string& attributes, int length) {
+    return irOfBody(input, "l = Constant<value_int = " + std::to_string(length) + ">()\n y = DFT<" +
+                               attributes + ">(x, l, one)");
+  };
+  EXPECT_THAT(transformed("float[1, 6, 1] x", "onesided = 1", 4),
+              AllOf(HasSubstr("tensor<4x6xf32>"), HasSubstr("-> (tensor<1x3x2xf32>")));
+  EXPECT_THAT(transformed("float[1, 6, 1] x", "onesided = 0", 8),
+              AllOf(HasSubstr("tensor<6x16xf32>"), HasSubstr("-> (tensor<1x8x2xf32>")));
+  EXPECT_THAT(transformed("float[1, 4, 2] x", "onesided = 1, inverse = 1", 7),
+              AllOf(HasSubstr("tensor<8x7xf32>"), HasSubstr("-> (tensor<1x7x1xf32>")));
+  EXPECT_THAT(irOfBody("float[2, 8, 3] x", "y = DFT(x, , one)"),
+              HasSubstr("whose last dimension is not real or real and imaginary parts"));
+  EXPECT_THAT(irOfBody("float[2, 8, 2] x", "y = DFT(x, , two)"),
+              HasSubstr("along the dimension of real and imaginary parts"));
+  EXPECT_THAT(irOfBody("float[2, 8, 2] x", "y = DFT<onesided = 1>(x, , one)"),
+              HasSubstr("has one side of the spectrum of"));
+  EXPECT_THAT(irOfBody("float[2, 8, 1] x", "y = DFT(x, zero, one)"),
+              HasSubstr("transforms 0 elements"));
+  EXPECT_THAT(irOfBody("float[1, 1, 2] x", "y = DFT<inverse = 1, onesided = 1>(x, , one)"),
+              HasSubstr("transforms 0 elements"));
+  EXPECT_THAT(irOfBody("float[2, 1000000, 1] x", "y = DFT(x, , one)"),
+              HasSubstr("compute it in front of the model"));
+}
+
+TEST(Fourier, PiecesOfASignal) {
+  EXPECT_THAT(irOfBody("float[2, 16, 1] x, float[4] w", "y = STFT(x, two, w)"),
+              HasSubstr("-> (tensor<2x7x3x2xf32>"));
+  EXPECT_THAT(irOfBody("float[2, 16, 1] x, float[4] w",
+                       "l = Constant<value_int = 8>()\n y = STFT(x, two, w, l)"),
+              HasSubstr("by a window of another length"));
+  EXPECT_THAT(irOfBody("float[2, 16, 1] x, float[4] w", "y = STFT(x, zero, w)"),
+              HasSubstr("one every 0"));
+}
+
+TEST(Recurrent, WhatIsRefused) {
+  auto lstm = [](const std::string& attributes, const std::string& lengths = "") {
+    return irOfBody("float[5, 2, 3] x, float[1, 16, 3] w, float[1, 16, 4] r, int32[2] l",
+                    "same = Constant<value = int32[2] {5, 5}>()\n"
+                    "short = Constant<value = int32[2] {5, 3}>()\n"
+                    "y = LSTM<hidden_size = 4" +
+                        attributes + ">(x, w, r, , " + lengths + ")");
+  };
+  EXPECT_THAT(lstm(""), HasSubstr("-> (tensor<5x1x2x4xf32>"));
+  EXPECT_THAT(lstm("", "same"), HasSubstr("-> (tensor<5x1x2x4xf32>"));
+  EXPECT_THAT(lstm("", "short"), HasSubstr("has sequences that are shorter than 5 positions"));
+  EXPECT_THAT(lstm("", "l"), HasSubstr("operand 4"));
+  EXPECT_THAT(lstm(", direction = \"backward\""), HasSubstr("the direction \"backward\""));
+  EXPECT_THAT(lstm(", direction = \"bidirectional\""),
+              HasSubstr("don't fit 2 directions, 4 gates, 3 inputs and 4 hidden elements"));
+  EXPECT_THAT(lstm(", activations = [\"Sigmoid\", \"Tanh\", \"Affine\"]"),
+              HasSubstr("has the activation \"Affine\""));
+  EXPECT_THAT(lstm(", activations = [\"Sigmoid\"]"), HasSubstr("has 1 activations, expected 3"));
+  EXPECT_THAT(lstm(", clip = 1.0"), HasSubstr("has clip"));
+  EXPECT_THAT(lstm(", input_forget = 1"), HasSubstr("couples input and forget gates"));
+  EXPECT_THAT(irOfBody("float[2000, 2, 3] x, float[1, 12, 3] w, float[1, 12, 4] r",
+                       "y = GRU<hidden_size = 4>(x, w, r)"),
+              HasSubstr("takes 2000 turns"));
+}
+
 }  // namespace
 }  // namespace oriel

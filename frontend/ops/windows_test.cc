@@ -90,16 +90,44 @@ TEST(Resize, NumbersBeyondAllSizes) {
               HasSubstr("does not know the coordinate_transformation_mode \"best\""));
 }
 
-TEST(Fold, OverlappingWindows) {
-  // Two channels of windows of two elements each: 6 of one, with a stride of 1 and padding.
-  const std::string input =
+// Two elements of each of three windows: 1 -2 3 are the first ones, -4 5 -6 the second ones.
+std::string folded(const std::string& image, const std::string& attributes) {
+  return valueOf(
       "s = Constant<value_ints = [1, 2, 3]>()\n t = Reshape(f, s)\n"
-      "image = Constant<value_ints = [1, 4]>()\n"
-      "block = Constant<value_ints = [1, 2]>()\n";
-  // f is [1, -2, 3, -4, 5, -6]: first elements 1 -2 3, second elements -4 5 -6.
-  EXPECT_EQ(valueOf(input + "y = Col2Im(t, image, block)"),
-            "dense<[[[[1.000000e+00, -6.000000e+00, "
-            "8.000000e+00, -6.000000e+00]]]]> : tensor<1x1x1x4xf32>");
+      "image = Constant<value_ints = [" +
+      image +
+      "]>()\n block = Constant<value_ints = [1, 2]>()\n"
+      "y = Col2Im<" +
+      attributes + ">(t, image, block)");
+}
+
+TEST(Fold, AddsWhereWindowsOverlap) {
+  EXPECT_EQ(folded("1, 4", "strides = [1, 1]"),
+            "dense<[[[[1.000000e+00, -6.000000e+00, 8.000000e+00, -6.000000e+00]]]]> : "
+            "tensor<1x1x1x4xf32>");
+  // Two apart, and what is put into the padding is lost.
+  EXPECT_EQ(folded("1, 3", "dilations = [1, 2], pads = [0, 1, 0, 1]"),
+            "dense<[[[[-2.000000e+00, -1.000000e+00, 5.000000e+00]]]]> : tensor<1x1x1x3xf32>");
+}
+
+TEST(Fold, TilesSideBySide) {
+  EXPECT_EQ(folded("1, 6", "strides = [1, 2]"),
+            "dense<[[[[1.000000e+00, -4.000000e+00, -2.000000e+00, 5.000000e+00, 3.000000e+00, "
+            "-6.000000e+00]]]]> : tensor<1x1x1x6xf32>");
+  // The last element is in no window.
+  EXPECT_EQ(folded("1, 7", "strides = [1, 2]"),
+            "dense<[[[[1.000000e+00, -4.000000e+00, -2.000000e+00, 5.000000e+00, 3.000000e+00, "
+            "-6.000000e+00, 0.000000e+00]]]]> : tensor<1x1x1x7xf32>");
+}
+
+TEST(Fold, WindowsThatDontFit) {
+  EXPECT_THAT(folded("1, 5", "strides = [1, 1]"), HasSubstr("for 4 windows of 2 elements"));
+  EXPECT_THAT(folded("4", "strides = [1]"), HasSubstr("one positive kernel size"));
+  EXPECT_THAT(folded("1, -4", "strides = [1, 1]"), HasSubstr("into an image of 2 dimensions"));
+  EXPECT_THAT(folded("1, 1", "strides = [1, 1]"), HasSubstr("a window of 2 over 1 elements"));
+  EXPECT_THAT(irOfBody("float[2, 4] x, int64[2] image",
+                       "block = Constant<value_ints = [1, 2]>()\n y = Col2Im(x, image, block)"),
+              HasSubstr("operand 1"));
 }
 
 // PyTorch 2.15: interpolate(arange(10), scale_factor=0.7), (arange(9), scale_factor=5 / 3) and
