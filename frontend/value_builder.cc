@@ -58,6 +58,9 @@ Value ValueBuilder::scalarLike(Value like, double value) {
 }
 
 Value ValueBuilder::splat(RankedTensorType type, double value) {
+  if (!type) {
+    return {};
+  }
   mlir::Type element = type.getElementType();
   mlir::Attribute attribute;
   if (llvm::isa<mlir::FloatType>(element)) {

@@ -14,9 +14,6 @@ using mlir::Value;
 
 using Sizes = llvm::ArrayRef<int64_t>;
 
-// Each element of a window is a slice of its own, unless windows don't overlap.
-constexpr int64_t kMaxKernel = 1024;
-
 // x with its elements along `dim` at every `stride`th place of `size`, the first at `low`, and
 // zeros between.
 Value spread(NodeImporter& n, Value x, int64_t dim, int64_t low, int64_t stride, int64_t size) {
@@ -41,15 +38,13 @@ Value foldAlong(NodeImporter& n, Value x, int64_t kernelDim, int64_t windowDim,
   Ints shape(shapeOf(x));
   shape.erase(shape.begin() + kernelDim);
   Value sum;
-  if (window.dilation == 1 && window.stride == window.kernel) {
+  if (window.tiles()) {
     auto order = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)));
     order.erase(order.begin() + kernelDim);
     order.insert(order.begin() + windowDim, kernelDim);
     shape[dim] = window.span();
     sum = spread(n, n.reshape(n.transpose(x, order), shape), dim, 0, 1, padded);
-  } else if (window.kernel > kMaxKernel) {
-    n.error() << "has overlapping windows of " << window.kernel << " elements, more than "
-              << kMaxKernel;
+  } else if (failed(checkOverlapping(n, window))) {
     return {};
   } else {
     for (int64_t at = 0; at < window.kernel; ++at) {
@@ -86,7 +81,10 @@ LogicalResult importCol2Im(NodeImporter& n) {
     overflow |= __builtin_mul_overflow(elements, window.kernel, &elements) ||
                 __builtin_mul_overflow(count, window.output, &count);
   }
-  if (overflow || shapeOf(x)[1] % elements != 0 || shapeOf(x)[2] != count) {
+  if (overflow) {
+    return n.error() << "has more windows, or elements of a window, than any tensor";
+  }
+  if (shapeOf(x)[1] % elements != 0 || shapeOf(x)[2] != count) {
     return n.error() << "has " << x.getType() << " for " << count << " windows of " << elements
                      << " elements";
   }

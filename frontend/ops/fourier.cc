@@ -1,6 +1,7 @@
 // Fourier transforms, as products with a constant matrix: models transform short axes, and a
 // product has a gradient and runs wherever layers run.
 #include <cmath>
+#include <vector>
 
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
@@ -18,6 +19,8 @@ using Sizes = llvm::ArrayRef<int64_t>;
 
 // Elements of a matrix: a complex transform of 1,024 has 4 Mi.
 constexpr int64_t kMaxMatrix = int64_t{1} << 23;
+// Elements of all pieces of a signal, each of which is looked up.
+constexpr int64_t kMaxPieces = int64_t{1} << 24;
 
 // One discrete transform, of `length` elements. Numbers are real, or pairs of real and imaginary
 // part. A real spectrum's second half follows from its first (onesided): bins 0 to length / 2.
@@ -37,32 +40,30 @@ struct Transform {
 
 // Row (input element, part), column (output element, part). Elements from `given` on are zeros, and
 // have no row.
+template <typename T>
 Value matrixOf(NodeImporter& n, const Transform& transform, int64_t given, mlir::Type element) {
-  int64_t inputs = std::min(given, transform.inputs());
   int64_t columns = transform.outputs() * transform.outputParts;
   // exp(-2πi jk / N), the other way exp(2πi jk / N) / N.
   double sign = transform.inverse ? 1 : -1;
   double scale = transform.inverse ? 1.0 / static_cast<double>(transform.length) : 1;
-  std::vector<double> matrix;
-  matrix.reserve(inputs * transform.inputParts * columns);
-  for (int64_t in = 0; in < inputs; ++in) {
+  std::vector<T> matrix;
+  matrix.reserve(given * transform.inputParts * columns);
+  for (int64_t in = 0; in < given; ++in) {
     for (int64_t part = 0; part < transform.inputParts; ++part) {
       for (int64_t out = 0; out < transform.outputs(); ++out) {
         double turn = static_cast<double>(in * out % transform.length) /
                       static_cast<double>(transform.length);
         double angle = sign * 2 * M_PI * turn, factor = scale * transform.timesOf(in);
         double real = factor * std::cos(angle), imaginary = factor * std::sin(angle);
-        matrix.push_back(part == 0 ? real : -imaginary);
+        matrix.push_back(static_cast<T>(part == 0 ? real : -imaginary));
         if (transform.outputParts == 2) {
-          matrix.push_back(part == 0 ? imaginary : real);
+          matrix.push_back(static_cast<T>(part == 0 ? imaginary : real));
         }
       }
     }
   }
-  auto type = mlir::RankedTensorType::get({inputs * transform.inputParts, columns},
-                                          n.builder().getF64Type());
-  auto exact = mlir::DenseFPElementsAttr::get(type, llvm::ArrayRef<double>(matrix));
-  return n.cast(n.constant(exact), element);
+  auto type = mlir::RankedTensorType::get({given * transform.inputParts, columns}, element);
+  return n.constant(mlir::DenseElementsAttr::get(type, llvm::ArrayRef<T>(matrix)));
 }
 
 LogicalResult check(NodeImporter& n, const Transform& transform) {
@@ -82,7 +83,10 @@ LogicalResult check(NodeImporter& n, const Transform& transform) {
 // [.., elements (at `dim`), .., parts] -> the same of the result.
 Value transformed(NodeImporter& n, Value x, int64_t dim, const Transform& transform) {
   int64_t rank = rankOf(x), given = std::min(shapeOf(x)[dim], transform.inputs());
-  Value matrix = matrixOf(n, transform, given, elementOf(x));
+  Value matrix =
+      elementOf(x).isF64()
+          ? matrixOf<double>(n, transform, given, elementOf(x))
+          : n.cast(matrixOf<float>(n, transform, given, n.builder().getF32Type()), elementOf(x));
   auto order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   std::swap(order[dim], order[rank - 2]);
   x = n.transpose(n.sliceDim(x, dim, 0, given), order);
@@ -101,8 +105,8 @@ Value transformed(NodeImporter& n, Value x, int64_t dim, const Transform& transf
 FailureOr<int64_t> partsOf(NodeImporter& n, Value x, int64_t minRank) {
   if (rankOf(x) < minRank || (shapeOf(x).back() != 1 && shapeOf(x).back() != 2) ||
       !llvm::isa<mlir::FloatType>(elementOf(x))) {
-    return n.error() << "transforms " << x.getType()
-                     << ", whose last dimension is not real or real and imaginary parts";
+    return n.error() << "transforms " << x.getType() << "; it must be floats of " << minRank
+                     << " dimensions or more, the last one a real or a real and an imaginary part";
   }
   return shapeOf(x).back();
 }
@@ -144,6 +148,9 @@ LogicalResult importDft(NodeImporter& n) {
     }
     transform.length = *length;
   }
+  if (shapeOf(x)[*dim] < 1) {
+    return n.error() << "transforms " << x.getType() << ", which has no elements";
+  }
   return failed(check(n, transform)) ? failure() : n.replace(transformed(n, x, *dim, transform));
 }
 
@@ -156,27 +163,40 @@ LogicalResult importStft(NodeImporter& n) {
     return failure();
   }
   auto parts = partsOf(n, x, /*minRank=*/3);
-  Value window = n.optionalOperand(2);
-  FailureOr<int64_t> length = n.hasOperand(3) ? n.constantInt(3)
-                              : window        ? FailureOr<int64_t>(shapeOf(window).front())
-                                              : FailureOr<int64_t>(shapeOf(x)[1]);
-  if (failed(parts) || failed(length)) {
+  if (failed(parts)) {
     return failure();
   }
-  int64_t signal = shapeOf(x)[1];
-  if (rankOf(x) != 3 || *step < 1 || *length < 1 || *length > signal ||
-      (window && shapeOf(window) != Sizes(*length))) {
-    return n.error() << "transforms pieces of " << *length << " elements of " << x.getType()
-                     << ", one every " << *step
-                     << (window ? ", by a window of another length" : "");
+  Value window = n.optionalOperand(2);
+  if (rankOf(x) != 3 || (window && rankOf(window) != 1)) {
+    return n.error() << "transforms " << x.getType()
+                     << "; it must be [samples, elements, parts], and a window a vector";
   }
-  Transform transform{*length, /*inverse=*/false, n.attrInt("onesided", 1) != 0 && *parts == 1,
-                      *parts, 2};
+  int64_t signal = shapeOf(x)[1];
+  FailureOr<int64_t> length = n.hasOperand(3) ? n.constantInt(3)
+                              : window        ? FailureOr<int64_t>(shapeOf(window)[0])
+                                              : FailureOr<int64_t>(signal);
+  if (failed(length)) {
+    return failure();
+  }
+  if (*step < 1 || *length < 1 || *length > signal) {
+    return n.error() << "cuts pieces of " << *length << " elements, one every " << *step
+                     << ", out of " << signal;
+  }
+  if (window && shapeOf(window)[0] != *length) {
+    return n.error() << "has a window of " << shapeOf(window)[0] << " elements for pieces of "
+                     << *length;
+  }
+  Transform transform{*length, /*inverse=*/false, n.attrInt("onesided", 1) != 0, *parts, 2};
+  if (failed(check(n, transform))) {
+    return failure();
+  }
   int64_t frames = (signal - *length) / *step + 1;
-  if (failed(check(n, transform)) || *length > kMaxEnumerated / frames) {
-    return n.error() << "has " << frames << " pieces of " << *length << " elements";
+  if (*length > kMaxPieces / frames) {
+    return n.error() << "has " << frames << " pieces of " << *length << " elements, more than "
+                     << kMaxPieces << " together; compute it in front of the model";
   }
   Ints elements;
+  elements.reserve(frames * *length);
   for (int64_t frame = 0; frame < frames; ++frame) {
     for (int64_t at = 0; at < *length; ++at) {
       elements.push_back(frame * *step + at);
@@ -194,6 +214,7 @@ LogicalResult importStft(NodeImporter& n) {
 void registerFourierOps(OpRegistry& registry) {
   registry.add("DFT", 17, importDft);
   registry.add("STFT", 17, importStft);
+  registry.addConstantOperands("STFT", {2});
 }
 
 }  // namespace oriel

@@ -125,13 +125,16 @@ TEST(Fourier, LengthsAndParts) {
   EXPECT_THAT(transformed("float[1, 4, 2] x", "onesided = 1, inverse = 1", 7),
               AllOf(HasSubstr("tensor<8x7xf32>"), HasSubstr("-> (tensor<1x7x1xf32>")));
   EXPECT_THAT(irOfBody("float[2, 8, 3] x", "y = DFT(x, , one)"),
-              HasSubstr("whose last dimension is not real or real and imaginary parts"));
+              HasSubstr("the last one a real or a real and an imaginary part"));
   EXPECT_THAT(irOfBody("float[2, 8, 2] x", "y = DFT(x, , two)"),
               HasSubstr("along the dimension of real and imaginary parts"));
   EXPECT_THAT(irOfBody("float[2, 8, 2] x", "y = DFT<onesided = 1>(x, , one)"),
               HasSubstr("has one side of the spectrum of"));
   EXPECT_THAT(irOfBody("float[2, 8, 1] x", "y = DFT(x, zero, one)"),
               HasSubstr("transforms 0 elements"));
+  EXPECT_THAT(
+      irOfBody("float[2, 8, 1] x", "none = Slice(x, zero, zero, one)\n y = DFT(none, two, one)"),
+      HasSubstr("which has no elements"));
   EXPECT_THAT(irOfBody("float[1, 1, 2] x", "y = DFT<inverse = 1, onesided = 1>(x, , one)"),
               HasSubstr("transforms 0 elements"));
   EXPECT_THAT(irOfBody("float[2, 1000000, 1] x", "y = DFT(x, , one)"),
@@ -143,9 +146,16 @@ TEST(Fourier, PiecesOfASignal) {
               HasSubstr("-> (tensor<2x7x3x2xf32>"));
   EXPECT_THAT(irOfBody("float[2, 16, 1] x, float[4] w",
                        "l = Constant<value_int = 8>()\n y = STFT(x, two, w, l)"),
-              HasSubstr("by a window of another length"));
+              HasSubstr("a window of 4 elements for pieces of 8"));
+  EXPECT_THAT(irOfBody("float[2, 16, 2] x, float[4] w", "y = STFT(x, two, w)"),
+              HasSubstr("-> (tensor<2x7x3x2xf32>"));
   EXPECT_THAT(irOfBody("float[2, 16, 1] x, float[4] w", "y = STFT(x, zero, w)"),
-              HasSubstr("one every 0"));
+              HasSubstr("cuts pieces of 4 elements, one every 0, out of 16"));
+  EXPECT_THAT(irOfBody("float[1, 60000000, 1] x, float[4] w", "y = STFT(x, one, w)"),
+              HasSubstr("compute it in front of the model"));
+  EXPECT_THAT(irOfBody("float[16] x", "y = STFT(x, two)"), HasSubstr("floats of 3 dimensions"));
+  EXPECT_THAT(irOfBody("float[2, 16, 1] x, float w", "y = STFT(x, two, w)"),
+              HasSubstr("a window a vector"));
 }
 
 TEST(Recurrent, WhatIsRefused) {
@@ -158,8 +168,12 @@ TEST(Recurrent, WhatIsRefused) {
   };
   EXPECT_THAT(lstm(""), HasSubstr("-> (tensor<5x1x2x4xf32>"));
   EXPECT_THAT(lstm("", "same"), HasSubstr("-> (tensor<5x1x2x4xf32>"));
-  EXPECT_THAT(lstm("", "short"), HasSubstr("has sequences that are shorter than 5 positions"));
+  EXPECT_THAT(lstm("", "short"),
+              HasSubstr("has sequence_lens other than 5 positions for each of 2 samples"));
+  EXPECT_THAT(lstm("", "two"), HasSubstr("has sequence_lens other than"));
   EXPECT_THAT(lstm("", "l"), HasSubstr("operand 4"));
+  EXPECT_THAT(lstm(", activations = [\"Sigmoid\", \"Tanh\"]"),
+              HasSubstr("has 2 activations, expected 3"));
   EXPECT_THAT(lstm(", direction = \"backward\""), HasSubstr("the direction \"backward\""));
   EXPECT_THAT(lstm(", direction = \"bidirectional\""),
               HasSubstr("don't fit 2 directions, 4 gates, 3 inputs and 4 hidden elements"));
@@ -168,6 +182,16 @@ TEST(Recurrent, WhatIsRefused) {
   EXPECT_THAT(lstm(", activations = [\"Sigmoid\"]"), HasSubstr("has 1 activations, expected 3"));
   EXPECT_THAT(lstm(", clip = 1.0"), HasSubstr("has clip"));
   EXPECT_THAT(lstm(", input_forget = 1"), HasSubstr("couples input and forget gates"));
+  EXPECT_THAT(irOfBody("float[5, 2, 3] x, float[1, 4, 3] w, float[1, 4, 4] r",
+                       "y = RNN<hidden_size = 5>(x, w, r)"),
+              HasSubstr("has the hidden_size 5, and a recurrence weight for 4"));
+  EXPECT_THAT(irOfBody("float[5, 2, 3] x, float[1, 4, 3] w, float[1, 4, 4] r",
+                       "y = RNN<activations = [\"Tanh\", \"Tanh\"]>(x, w, r)"),
+              HasSubstr("-> (tensor<5x1x2x4xf32>"));
+  EXPECT_THAT(irOfBody("float[1, 1099511627776, 1] x, float[1, 1048576, 1] w, "
+                       "float[1, 1048576, 1048576] r",
+                       "y = RNN(x, w, r)"),
+              HasSubstr("elements"));
   EXPECT_THAT(irOfBody("float[2000, 2, 3] x, float[1, 12, 3] w, float[1, 12, 4] r",
                        "y = GRU<hidden_size = 4>(x, w, r)"),
               HasSubstr("takes 2000 turns"));

@@ -17,9 +17,6 @@ using mlir::Value;
 
 using Sizes = llvm::ArrayRef<int64_t>;
 
-// Each element of a window is a slice of its own, unless the windows tile the input.
-constexpr int64_t kMaxKernel = 1024;
-
 // The input with `value` around it along `dim`, as far as the windows reach.
 Value padded(NodeImporter& n, Value x, int64_t dim, const Window& window, double value) {
   int64_t high = std::max<int64_t>(0, window.span() - window.input - window.low);
@@ -38,16 +35,14 @@ Value pooledAlong(NodeImporter& n, Value x, int64_t dim, const Window& window) {
   if (!x) {
     return {};
   }
-  if (window.dilation == 1 && window.stride == window.kernel) {
+  if (window.tiles()) {
     x = n.sliceDim(x, dim, 0, window.span());
     Ints tiles(shapeOf(x));
     tiles[dim] = window.output;
     tiles.insert(tiles.begin() + dim + 1, window.kernel);
     return n.reduce<ReduceOp>(n.reshape(x, tiles), {dim + 1}, /*keepDims=*/false);
   }
-  if (window.kernel > kMaxKernel) {
-    n.error() << "has overlapping windows of " << window.kernel << " elements, more than "
-              << kMaxKernel;
+  if (failed(checkOverlapping(n, window))) {
     return {};
   }
   Ints starts(rankOf(x), 0), limits(shapeOf(x)), strides(rankOf(x), 1);

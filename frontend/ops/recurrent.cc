@@ -12,7 +12,7 @@ using mlir::FailureOr;
 using mlir::LogicalResult;
 using mlir::Value;
 
-// Turns: each is some ten ops, in the forward and as many in the backward.
+// Turns: each is up to some 20 ops, for each direction.
 constexpr int64_t kMaxLength = 1024;
 
 using Activation = Value (*)(NodeImporter&, Value);
@@ -111,11 +111,14 @@ LogicalResult Recurrent::readShapes() {
   int64_t rows = gates_ * hidden_;
   Ints state =
       isBatchFirst() ? Ints{batch_, directions_, hidden_} : Ints{directions_, batch_, hidden_};
-  if (!has(1, {directions_, rows, input_}) || !has(2, {directions_, rows, hidden_}) ||
-      !has(3, {directions_, 2 * rows}) || !has(5, state) ||
+  if (int64_t size = n_.attrInt("hidden_size", hidden_); size != hidden_) {
+    return n_.error() << "has the hidden_size " << size << ", and a recurrence weight for "
+                      << hidden_;
+  }
+  if (hidden_ < 1 || input_ < 1 || !has(1, {directions_, rows, input_}) ||
+      !has(2, {directions_, rows, hidden_}) || !has(3, {directions_, 2 * rows}) || !has(5, state) ||
       (cellOperand() != 0 && !has(cellOperand(), state)) ||
-      (peepholeOperand() != 0 && !has(peepholeOperand(), {directions_, 3 * hidden_})) ||
-      n_.attrInt("hidden_size", hidden_) != hidden_) {
+      (peepholeOperand() != 0 && !has(peepholeOperand(), {directions_, 3 * hidden_}))) {
     return n_.error() << "has parameters or states that don't fit " << directions_
                       << " directions, " << gates_ << " gates, " << input_ << " inputs and "
                       << hidden_ << " hidden elements";
@@ -127,7 +130,7 @@ LogicalResult Recurrent::readShapes() {
   return checkLengths();
 }
 
-// Sequences that end before the others: only of lengths that are known, and all the same.
+// Sequences that end before the others are not supported, and may only be denied.
 LogicalResult Recurrent::checkLengths() {
   if (!n_.hasOperand(4)) {
     return mlir::success();
@@ -136,9 +139,10 @@ LogicalResult Recurrent::checkLengths() {
   if (failed(lengths)) {
     return failure();
   }
-  if (llvm::any_of(*lengths, [&](int64_t length) { return length != length_; })) {
-    return n_.error() << "has sequences that are shorter than " << length_
-                      << " positions; mask its result instead";
+  if (shapeOf(n_.operand(4)) != llvm::ArrayRef(batch_) ||
+      llvm::any_of(*lengths, [&](int64_t length) { return length != length_; })) {
+    return n_.error() << "has sequence_lens other than " << length_ << " positions for each of "
+                      << batch_ << " samples; mask its result instead";
   }
   return mlir::success();
 }
@@ -151,11 +155,13 @@ LogicalResult Recurrent::readActivations() {
   auto given = n_.attrStrings("activations");
   llvm::SmallVector<llvm::StringRef, 3> defaults = defaultActivations();
   size_t count = defaults.size() * static_cast<size_t>(directions_);
-  if (given && given->size() != count) {
+  // ONNX's default for RNN names both directions, whatever the node has.
+  bool isGiven = given && !given->empty();
+  if (isGiven && given->size() != count && given->size() != 2 * defaults.size()) {
     return n_.error() << "has " << given->size() << " activations, expected " << count;
   }
   for (size_t i = 0; i < count; ++i) {
-    llvm::StringRef name = given ? llvm::StringRef((*given)[i]) : defaults[i % defaults.size()];
+    llvm::StringRef name = isGiven ? llvm::StringRef((*given)[i]) : defaults[i % defaults.size()];
     Activation activation = llvm::StringSwitch<Activation>(name.lower())
                                 .Case("sigmoid", activate<ir::SigmoidOp>)
                                 .Case("tanh", activate<ir::TanhOp>)
@@ -195,6 +201,7 @@ Direction Recurrent::directionOf(int64_t index) {
 }
 
 State Recurrent::initialState(int64_t index) {
+  // Null, with an error, for a state that is too large.
   Value zero = n_.splat(n_.tensorType({batch_, hidden_}, elementOf(n_.operand(0))), 0);
   auto given = [&](unsigned operand) {
     Value all = operand == 0 ? Value() : n_.optionalOperand(operand);
@@ -337,6 +344,10 @@ void registerRecurrentOps(OpRegistry& registry) {
   registry.add("RNN", 7, importRecurrent<Rnn>);
   registry.add("LSTM", 7, importLstm);
   registry.add("GRU", 7, importRecurrent<Gru>);
+  // Initial states: zeros that PyTorch's exporter made a tensor of.
+  registry.addConstantOperands("RNN", {5});
+  registry.addConstantOperands("LSTM", {5, 6});
+  registry.addConstantOperands("GRU", {5});
 }
 
 }  // namespace oriel

@@ -98,6 +98,12 @@ llvm::ArrayRef<int64_t> spatialSizesOf(Value input) {
   return rankOf(input) < 3 ? llvm::ArrayRef<int64_t>() : shapeOf(input).drop_front(2);
 }
 
+LogicalResult checkOverlapping(NodeImporter& n, const Window& window) {
+  return window.kernel <= kMaxKernel ? success()
+                                     : n.error() << "has overlapping windows of " << window.kernel
+                                                 << " elements, more than " << kMaxKernel;
+}
+
 Ints each(llvm::ArrayRef<Window> windows, int64_t Window::*field) {
   Ints values;
   for (const Window& window : windows) {

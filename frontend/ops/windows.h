@@ -6,11 +6,16 @@
 
 namespace oriel {
 
+// Overlapping windows are computed element by element, each an op of its own.
+inline constexpr int64_t kMaxKernel = 1024;
+
 struct Window {
   int64_t input = 1, kernel = 1, stride = 1, dilation = 1;
   int64_t low = 0, high = 0;  // padding, as given
   int64_t output = 1;
 
+  // Whether windows are side by side, without gaps.
+  bool tiles() const { return dilation == 1 && stride == kernel; }
   // From the first element of a window to its last, both counted.
   int64_t reach() const { return (kernel - 1) * dilation + 1; }
   // From the first window's first element to the last one's last.
@@ -29,6 +34,9 @@ mlir::FailureOr<llvm::SmallVector<Window>> placedWindows(NodeImporter& n,
                                                          llvm::ArrayRef<int64_t> kernel);
 // The sizes of all dimensions but samples and channels; none of an input of rank 2 or less.
 llvm::ArrayRef<int64_t> spatialSizesOf(mlir::Value input);
+
+// Fails, with an error, for one that has too many elements to be computed one by one.
+mlir::LogicalResult checkOverlapping(NodeImporter& n, const Window& window);
 
 // One field of all windows.
 Ints each(llvm::ArrayRef<Window> windows, int64_t Window::*field);

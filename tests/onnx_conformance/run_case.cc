@@ -145,8 +145,10 @@ absl::StatusOr<Tensors> compute(const NodeCase& test, Bound bound) {
 // The largest magnitude of what a float tensor holds, or 1 if that is larger.
 double scaleOf(const HostTensor& tensor) {
   double scale = 1;
-  for (int64_t i = 0; runtime::IsFloat(tensor.spec().dtype) && i < tensor.spec().num_elements();
-       ++i) {
+  if (!runtime::IsFloat(tensor.spec().dtype)) {
+    return scale;
+  }
+  for (int64_t i = 0; i < tensor.spec().num_elements(); ++i) {
     double magnitude = std::abs(tensor.get(i));
     scale = std::isfinite(magnitude) ? std::max(scale, magnitude) : scale;
   }
