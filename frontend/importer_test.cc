@@ -68,6 +68,17 @@ TEST(Importer, DeclaredShapesMustAgree) {
               HasSubstr("declares another shape for \"y\", [3], than 'tensor<2xf32>'"));
 }
 
+// The zeros that a recurrent layer starts with are no weights, if the model does not say so.
+TEST(Importer, InitialStatesAreConstants) {
+  Imported imported = importText(
+      modelText("g (float[2, 1, 1] x) => (float[2, 1, 1, 2] y) <float[1, 2, 1] w = {1, 2}, "
+                "float[1, 2, 2] r = {1, 2, 3, 4}, float[1, 1, 2] h = {0, 0}> "
+                "{ y = RNN(x, w, r, , , h) }"));
+  EXPECT_EQ(imported.errors, "");
+  EXPECT_THAT(imported.ir, AllOf(HasSubstr("onnx_name = \"w\""), HasSubstr("onnx_name = \"r\"")));
+  EXPECT_THAT(imported.ir, Not(HasSubstr("onnx_name = \"h\"")));
+}
+
 TEST(Importer, UnusedParametersAreDropped) {
   Imported imported = importText(
       modelText("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}, float[2] u = {1, 2}> "
