@@ -130,7 +130,7 @@ LogicalResult Recurrent::readShapes() {
   return checkLengths();
 }
 
-// Sequences that end before the others are not supported, and may only be denied.
+// Sequences that end before the others are not supported: lengths may only say that there are none.
 LogicalResult Recurrent::checkLengths() {
   if (!n_.hasOperand(4)) {
     return mlir::success();
@@ -148,6 +148,10 @@ LogicalResult Recurrent::checkLengths() {
 }
 
 LogicalResult Recurrent::readActivations() {
+  if (n_.attrInt("input_forget", 0) != 0) {
+    return n_.error() << "couples input and forget gates (input_forget), which Oriel does not "
+                         "import";
+  }
   if (n_.hasAttr("clip") || n_.hasAttr("activation_alpha") || n_.hasAttr("activation_beta")) {
     return n_.error() << "has clip, activation_alpha or activation_beta, which Oriel does not "
                          "import";
@@ -235,7 +239,9 @@ LogicalResult Recurrent::import() {
     sequences.push_back(n_.concat(turns, dim));
     Ints one = isBatchFirst() ? Ints{batch_, 1, hidden_} : Ints{1, batch_, hidden_};
     hidden.push_back(n_.reshape(state.hidden, one));
-    cells.push_back(n_.reshape(state.cell, one));
+    if (cellOperand() != 0) {
+      cells.push_back(n_.reshape(state.cell, one));
+    }
   }
   // [length, directions, batch, hidden], or [batch, length, directions, hidden].
   llvm::SmallVector<Value> results{n_.concat(sequences, isBatchFirst() ? 2 : 1),
@@ -331,18 +337,11 @@ LogicalResult importRecurrent(NodeImporter& n) {
   return LayerT(n).import();
 }
 
-LogicalResult importLstm(NodeImporter& n) {
-  return n.attrInt("input_forget", 0) != 0
-             ? n.error() << "couples input and forget gates (input_forget), which Oriel does not "
-                            "import"
-             : importRecurrent<Lstm>(n);
-}
-
 }  // namespace
 
 void registerRecurrentOps(OpRegistry& registry) {
   registry.add("RNN", 7, importRecurrent<Rnn>);
-  registry.add("LSTM", 7, importLstm);
+  registry.add("LSTM", 7, importRecurrent<Lstm>);
   registry.add("GRU", 7, importRecurrent<Gru>);
   // Initial states: zeros that PyTorch's exporter made a tensor of.
   registry.addConstantOperands("RNN", {5});
