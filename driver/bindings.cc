@@ -13,10 +13,10 @@ absl::StatusOr<std::map<std::string, int64_t>> parseBindings(
     const size_t equals = word.find('=');
     int64_t size = 0;
     if (equals == 0 || equals == std::string::npos ||
-        !absl::SimpleAtoi(word.substr(equals + 1), &size) || size < 1) {
+        !absl::SimpleAtoi(word.substr(equals + 1), &size) || size < 0) {
       return usageError(
           absl::StrCat("--bind: can't use '", word,
-                       "'; write NAME=N, N a whole number above 0, e.g. --bind batch=4"));
+                       "'; write NAME=N, N a whole number, e.g. --bind batch=4 (0: empty)"));
     }
     const auto [it, isNew] = sizes.emplace(word.substr(0, equals), size);
     if (!isNew && it->second != size) {

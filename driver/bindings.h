@@ -11,7 +11,7 @@
 
 namespace oriel::driver {
 
-// InvalidArgument for what is not NAME=N with N above 0, and for a name with two sizes.
+// InvalidArgument for what is not NAME=N with N of at least 0, and for a name with two sizes.
 absl::StatusOr<std::map<std::string, int64_t>> parseBindings(const std::vector<std::string>& words);
 
 }  // namespace oriel::driver

@@ -11,12 +11,13 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 
 TEST(BindingsTest, ReadsNamesAndSizes) {
-  ORIEL_ASSERT_OK_AND_ASSIGN(auto sizes, parseBindings({"batch=4", "sequence=64", "batch=4"}));
-  EXPECT_THAT(sizes, ElementsAre(Pair("batch", 4), Pair("sequence", 64)));
+  ORIEL_ASSERT_OK_AND_ASSIGN(auto sizes,
+                             parseBindings({"batch=4", "sequence=64", "past=0", "batch=4"}));
+  EXPECT_THAT(sizes, ElementsAre(Pair("batch", 4), Pair("past", 0), Pair("sequence", 64)));
 }
 
 TEST(BindingsTest, RefusesWhatIsNoSize) {
-  for (const char* word : {"batch", "=4", "batch=", "batch=0", "batch=-1", "batch=four", ""}) {
+  for (const char* word : {"batch", "=4", "batch=", "batch=-1", "batch=four", ""}) {
     EXPECT_THAT(parseBindings({word}),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("write NAME=N")))
         << word;

@@ -85,6 +85,7 @@ int runOriel(int argc, char** argv) {
   addDiffCommand(app, &run);
   addVerifyCommand(app, &run);
   addExportCommand(app, &run);
+  addComposeCommand(app, &run);
   addDoctorCommand(app, &run);
   try {
     app.parse(argc, argv);

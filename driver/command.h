@@ -23,6 +23,7 @@ void addDiffCommand(CLI::App& app, Run* run);
 void addSimulateCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
 void addVerifyCommand(CLI::App& app, Run* run);
 void addExportCommand(CLI::App& app, Run* run);
+void addComposeCommand(CLI::App& app, Run* run);
 void addDoctorCommand(CLI::App& app, Run* run);
 
 }  // namespace oriel::driver

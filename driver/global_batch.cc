@@ -20,8 +20,8 @@ Symbols symbolsOf(const std::vector<ModelInput>& inputs) {
   Symbols symbols;
   for (const ModelInput& input : inputs) {
     for (size_t i = 0; i < input.shape.size(); ++i) {
-      const std::string& symbol = input.shape[i].symbol;
-      if (!symbol.empty()) (i == 0 ? symbols.first : symbols.later).insert(symbol);
+      const std::vector<std::string>& names = input.shape[i].names;
+      (i == 0 ? symbols.first : symbols.later).insert(names.begin(), names.end());
     }
   }
   return symbols;

@@ -28,7 +28,7 @@ Strategy strategyOf(Mesh mesh) {
   return strategy;
 }
 
-const ModelInput kTokens = {"input_ids", {{0, "batch"}, {0, "sequence"}}};
+const ModelInput kTokens = {"input_ids", {{0, {"batch"}}, {0, {"sequence"}}}};
 
 TEST(CheckBatchTest, RanksThatShareSamplesDoNotCount) {
   ORIEL_EXPECT_OK(checkBatch(recipeOf({}), strategyOf({8, 1, 1})));
@@ -107,7 +107,7 @@ TEST(CheckBatchTest, StagesCutWhatAllHaveInCommonFurther) {
 }
 
 TEST(GlobalBatchTest, MicrobatchesOverruleTheMicroBatch) {
-  const ModelInput images = {"pixel_values", {{0, "images"}, {3, ""}}};
+  const ModelInput images = {"pixel_values", {{0, {"images"}}, {3, {}}}};
   Recipe recipe = recipeOf({{"batch", 2}, {"images", 4}, {"sequence", 64}});
   recipe.images = Recipe::Images{2, 49};
   ORIEL_ASSERT_OK_AND_ASSIGN(
@@ -123,7 +123,7 @@ TEST(GlobalBatchTest, MicrobatchesOverruleTheMicroBatch) {
 }
 
 TEST(GlobalBatchTest, MicrobatchesOfAFixedBatch) {
-  const ModelInput fixed = {"input_ids", {{2, ""}, {64, ""}}};
+  const ModelInput fixed = {"input_ids", {{2, {}}, {64, {}}}};
   ORIEL_EXPECT_OK(
       withGlobalBatch(recipeOf({}), {fixed}, withMicrobatches({1, 1, 1}, 2, 8)).status());
   EXPECT_THAT(withGlobalBatch(recipeOf({}), {fixed}, withMicrobatches({1, 1, 1}, 2, 4)),
@@ -140,7 +140,7 @@ TEST(GlobalBatchTest, BatchGrowsByTheRanks) {
 }
 
 TEST(GlobalBatchTest, OneRankChangesNothing) {
-  const ModelInput fixed = {"input_ids", {{3, ""}, {64, ""}}};
+  const ModelInput fixed = {"input_ids", {{3, {}}, {64, {}}}};
   ORIEL_ASSERT_OK_AND_ASSIGN(
       Recipe recipe, withGlobalBatch(recipeOf({{"batch", 2}}), {fixed}, strategyOf({1, 1, 1})));
   EXPECT_THAT(recipe.bind, ElementsAre(Pair("batch", 2)));
@@ -154,19 +154,19 @@ TEST(GlobalBatchTest, OtherDimensionsOfTheSameSizeStay) {
 }
 
 TEST(GlobalBatchTest, BatchGrowsWhereverItStands) {
-  const ModelInput positions = {"position_ids", {{3, ""}, {0, "batch"}}};
+  const ModelInput positions = {"position_ids", {{3, {}}, {0, {"batch"}}}};
   Recipe recipe = recipeOf({{"batch", 2}});
   // Positions lead with three axes, which no microbatch has.
   EXPECT_THAT(withGlobalBatch(recipe, {kTokens, positions}, strategyOf({4, 1, 1})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'position_ids'")));
-  const ModelInput mask = {"mask", {{0, "batch"}, {0, "batch"}}};
+  const ModelInput mask = {"mask", {{0, {"batch"}}, {0, {"batch"}}}};
   ORIEL_ASSERT_OK_AND_ASSIGN(recipe,
                              withGlobalBatch(recipe, {kTokens, mask}, strategyOf({4, 1, 1})));
   EXPECT_THAT(recipe.bind, ElementsAre(Pair("batch", 8)));
 }
 
 TEST(GlobalBatchTest, ImagesGrowToo) {
-  const ModelInput images = {"pixel_values", {{0, "images"}, {3, ""}}};
+  const ModelInput images = {"pixel_values", {{0, {"images"}}, {3, {}}}};
   Recipe recipe = recipeOf({{"batch", 2}, {"images", 4}, {"sequence", 64}});
   recipe.images = Recipe::Images{2, 49};
   ORIEL_ASSERT_OK_AND_ASSIGN(Recipe global,
@@ -181,7 +181,7 @@ TEST(GlobalBatchTest, ImagesGrowToo) {
 
 TEST(GlobalBatchTest, LengthsAreNoImages) {
   // The same symbol is a first dimension here and a second one there.
-  const ModelInput positions = {"cache_position", {{0, "sequence"}}};
+  const ModelInput positions = {"cache_position", {{0, {"sequence"}}}};
   Recipe recipe = recipeOf({{"batch", 2}, {"sequence", 64}});
   recipe.images = Recipe::Images{1, 49};
   ORIEL_ASSERT_OK_AND_ASSIGN(Recipe global,
@@ -190,14 +190,14 @@ TEST(GlobalBatchTest, LengthsAreNoImages) {
 }
 
 TEST(GlobalBatchTest, AFixedBatchIsTheGlobalOne) {
-  const ModelInput fixed = {"input_ids", {{8, ""}, {64, ""}}};
+  const ModelInput fixed = {"input_ids", {{8, {}}, {64, {}}}};
   ORIEL_ASSERT_OK_AND_ASSIGN(Recipe recipe,
                              withGlobalBatch(recipeOf({}), {fixed}, strategyOf({4, 1, 1})));
   EXPECT_THAT(recipe.inputs[0].shape, ElementsAre(8, 64));
 }
 
 TEST(GlobalBatchTest, AFixedBatchOfAnotherSizeIsRefused) {
-  const ModelInput fixed = {"input_ids", {{4, ""}, {64, ""}}};
+  const ModelInput fixed = {"input_ids", {{4, {}}, {64, {}}}};
   EXPECT_THAT(withGlobalBatch(recipeOf({}), {fixed}, strategyOf({4, 1, 1})),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("the input 'input_ids' has a first dimension of 4"),
@@ -209,7 +209,7 @@ TEST(GlobalBatchTest, AFixedBatchOfAnotherSizeIsRefused) {
 }
 
 TEST(GlobalBatchTest, FixedImagesAreOfTheGlobalBatch) {
-  const ModelInput fixed = {"pixel_values", {{16, ""}, {3, ""}}};
+  const ModelInput fixed = {"pixel_values", {{16, {}}, {3, {}}}};
   Recipe recipe = recipeOf({{"batch", 2}});
   EXPECT_THAT(withGlobalBatch(recipe, {kTokens, fixed}, strategyOf({4, 1, 1})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'pixel_values'")));
@@ -218,7 +218,7 @@ TEST(GlobalBatchTest, FixedImagesAreOfTheGlobalBatch) {
 }
 
 TEST(GlobalBatchTest, SizesThatDoNotFitStayForTheImportToRefuse) {
-  const ModelInput images = {"pixel_values", {{0, "images"}}};
+  const ModelInput images = {"pixel_values", {{0, {"images"}}}};
   Recipe recipe = recipeOf({{"batch", 2}, {"images", int64_t{1} << 62}});
   recipe.images = Recipe::Images{1, 49};
   ORIEL_ASSERT_OK_AND_ASSIGN(Recipe global,

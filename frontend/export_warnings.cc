@@ -7,6 +7,7 @@
 
 #include "frontend/branches.h"
 #include "frontend/node_location.h"
+#include "frontend/weight_copies.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "mlir/IR/Diagnostics.h"
@@ -39,21 +40,6 @@ std::set<std::string> withoutRepeats(std::set<std::string> modules) {
   return modules;
 }
 
-// Whether `a` is `b` transposed, of whatever type; not of zeros, as many parameters begin.
-bool isTransposed(const TensorData& a, const TensorData& b) {
-  const int64_t rows = a.shape[0], columns = a.shape[1], width = elementBytes(a.dataType);
-  bool hasValue = false;
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t column = 0; column < columns; ++column) {
-      const char* left = a.bytes.data() + (row * columns + column) * width;
-      const char* right = b.bytes.data() + (column * rows + row) * width;
-      if (!std::equal(left, left + width, right)) return false;
-      hasValue |= std::any_of(left, left + width, [](char byte) { return byte != 0; });
-    }
-  }
-  return hasValue;
-}
-
 class ExportWarnings {
  public:
   ExportWarnings(mlir::Location location, const ModelFile& model, const Graph& graph,
@@ -79,11 +65,9 @@ class ExportWarnings {
   // A weight that the exporter's optimizer made from the module's own, by folding a transpose or by
   // merging equal ones; empty if there is none. Training such a model ties what was merged.
   std::string optimizedWeight() const {
-    if (!model_.describesAny()) {
-      return "";  // of another exporter, or too old to tell
-    }
     for (const std::string& name : model_.initializerNames()) {
-      if (isParameter(name) && !model_.describes(name)) {
+      // Another exporter, or one too old to tell, describes none.
+      if (model_.describesPartOf(name) && isParameter(name) && !model_.describes(name)) {
         return name;
       }
     }
@@ -173,20 +157,18 @@ class ExportWarnings {
     const bool isThere = static_cast<bool>(copy) && static_cast<bool>(original);
     if (!copy) llvm::consumeError(copy.takeError());
     if (!original) llvm::consumeError(original.takeError());
-    return isThere && copy->dataType == original->dataType &&
-           copy->shape[0] == original->shape[1] && copy->shape[1] == original->shape[0] &&
-           isTransposed(*copy, *original);
+    return isThere && findCopy(*copy, *original) == WeightCopy::kTransposed;
   }
 
   // An export without PyTorch's metadata does not tell a parameter of one element, such as a gate,
   // from a constant. Constants of exporters have no name of a module; those of PyTorch's have names
   // of their own.
   void warnOfNumbers() const {
-    if (model_.describesAny()) return;
     const bool isOfPyTorch = model_.proto().producer_name() == "pytorch";
     std::vector<std::string> numbers;
     for (const std::string& name : model_.initializerNames()) {
-      const llvm::StringRef word = name;
+      const llvm::StringRef word = model_.nameInPart(name);
+      if (model_.describesPartOf(name)) continue;
       if (!(word.contains('.') || isOfPyTorch) || word.starts_with("onnx::") || word.contains('/'))
         continue;
       if (model_.isNumber(name) && !isSetting_(name)) numbers.push_back(name);

@@ -54,7 +54,7 @@ class Importer {
 
   LogicalResult refuseOwnDomain(const Graph& graph) const;
   LogicalResult checkSupported(llvm::ArrayRef<const onnx::NodeProto*> nodes) const;
-  LogicalResult collectInputs(std::vector<Argument>& arguments) const;
+  LogicalResult collectInputs(std::vector<Argument>& arguments);
   LogicalResult importInitializers(mlir::ModuleOp module, std::vector<Argument>& arguments);
   LogicalResult importNode(const onnx::NodeProto& node);
   LogicalResult importIf(const onnx::NodeProto& node);
@@ -74,12 +74,13 @@ class Importer {
   mlir::OpBuilder builder_;
   mlir::Location location_;
   llvm::StringMap<Value> values_;
+  std::vector<std::pair<std::string, mlir::RankedTensorType>> empty_;  // inputs without elements
   llvm::StringSet<> settings_;  // initializers that an op takes for no weights
   int branchDepth_ = 0;         // of the node that is imported
   llvm::StringMap<const onnx::ValueInfoProto*> declared_;  // values other than inputs
 };
 
-LogicalResult Importer::collectInputs(std::vector<Argument>& arguments) const {
+LogicalResult Importer::collectInputs(std::vector<Argument>& arguments) {
   for (const auto& input : model_.graph().input()) {
     if (model_.hasInitializer(input.name())) {
       continue;  // an old habit: initializers listed as inputs with a default
@@ -96,7 +97,15 @@ LogicalResult Importer::collectInputs(std::vector<Argument>& arguments) const {
     if (failed(type)) {
       return failure();
     }
+    if (type->getNumElements() == 0) {
+      empty_.push_back({input.name(), *type});
+      continue;
+    }
     arguments.push_back({input.name(), *type, {ir::ValueKind::kInput, input.name(), ""}});
+  }
+  if (arguments.empty() && !empty_.empty()) {
+    return error() << "no input has elements: bind dimensions to 0 only for what should be empty, "
+                      "as the past of a key-value cache";
   }
   return success();
 }
@@ -153,6 +162,11 @@ LogicalResult Importer::importConstants(const Graph& graph) {
   }
   for (const auto& output : model_.graph().output()) {
     used.insert(output.name());
+  }
+  for (const auto& [name, type] : empty_) {
+    values_[name] = ir::ConstantOp::create(
+        builder_, mlir::NameLoc::get(builder_.getStringAttr(name)),
+        mlir::DenseElementsAttr::get(type, llvm::ArrayRef<mlir::Attribute>()));
   }
   for (const std::string& name : model_.initializerNames()) {
     if (values_.contains(name) || !used.contains(name)) {
@@ -404,10 +418,10 @@ LogicalResult Importer::compareWithDeclared(const std::string& name, Value value
   auto shape = shapeOf(value);
   bool agrees = dims.size() == static_cast<int>(shape.size()), contradicts = !agrees;
   for (int i = 0; agrees && i < dims.size(); ++i) {
-    auto bound = options_.bind.find(dims[i].dim_param());
-    int64_t size = dims[i].has_dim_value()        ? dims[i].dim_value()
-                   : bound != options_.bind.end() ? bound->second
-                                                  : shape[i];
+    const int64_t size =
+        dims[i].has_dim_value()
+            ? dims[i].dim_value()
+            : boundSize(&context_, dims[i].dim_param(), options_.bind).value_or(shape[i]);
     agrees = size == shape[i];
     contradicts = !agrees && dims[i].has_dim_value();
   }

@@ -22,7 +22,8 @@
 namespace oriel {
 
 struct ImportOptions {
-  // Sizes of symbolic dimensions, each at least 1. A name that no input has is an error.
+  // Sizes of symbolic dimensions. A name that no input has is an error. An input that gets no
+  // elements is a constant.
   DimensionBindings bind;
   // The importers of ops; plugins add some.
   const OpRegistry* ops = &OpRegistry::standard();

@@ -2,9 +2,11 @@
 
 #include <climits>
 
+#include "frontend/compose.h"
 #include "frontend/constant_tables.h"
 #include "frontend/error.h"
 #include "frontend/model_text.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -112,11 +114,16 @@ llvm::Error ModelFile::check() {
       return makeError("it has two initializers named \"" + llvm::Twine(name) + "\"");
     }
   }
+  for (const auto& entry : proto_->metadata_props()) {
+    if (entry.key() != kPartsKey) continue;
+    for (llvm::StringRef part : llvm::split(entry.value(), '\n')) parts_.push_back(part.str());
+  }
   // The exporter writes what a tensor was beside its type or beside its values.
   auto noteKind = [&](const auto& described) {
     for (const auto& entry : described.metadata_props()) {
       if (entry.key() == "pkg.torch.export.graph_signature.InputSpec.kind") {
         signatureKind_[described.name()] = entry.value();
+        describedParts_.insert(partOf(described.name()));
       }
     }
   };
@@ -124,7 +131,7 @@ llvm::Error ModelFile::check() {
   llvm::for_each(graph().initializer(), noteKind);
   tables_ = findConstantTables(graph(), [&](llvm::StringRef name) {
     // The TorchScript exporter names what it folds after the op that reads it.
-    return signatureKind_.empty() ? name.starts_with("onnx::") : !signatureKind_.contains(name);
+    return describesPartOf(name) ? !describes(name) : nameInPart(name).starts_with("onnx::");
   });
   findMissingWeights();
   return llvm::Error::success();
@@ -215,6 +222,18 @@ llvm::Expected<TensorData> ModelFile::initializer(llvm::StringRef name) const {
     return makeError("can't read the model \"" + path_ + "\": " + llvm::toString(data.takeError()));
   }
   return data;
+}
+
+llvm::StringRef ModelFile::partOf(llvm::StringRef name) const {
+  for (const std::string& part : parts_) {
+    if (name.starts_with(part) && name.substr(part.size()).starts_with(".")) return part;
+  }
+  return "";
+}
+
+llvm::StringRef ModelFile::nameInPart(llvm::StringRef name) const {
+  const llvm::StringRef part = partOf(name);
+  return part.empty() ? name : name.drop_front(part.size() + 1);
 }
 
 static bool isFloat(const onnx::TensorProto& tensor) {

@@ -74,9 +74,17 @@ class ModelFile {
   InitializerRole role(llvm::StringRef name) const;
   // Whether it is one float: no parameter, unless PyTorch's exporter says so.
   bool isNumber(llvm::StringRef name) const;
-  // Whether the metadata says what this tensor was, or what any was.
+  // Whether the metadata says what this tensor was, or what any of the same part was.
   bool describes(llvm::StringRef name) const { return signatureKind_.contains(name); }
-  bool describesAny() const { return !signatureKind_.empty(); }
+  bool describesPartOf(llvm::StringRef name) const {
+    return describedParts_.contains(partOf(name));
+  }
+  // Names of the parts of a composed model (compose.h).
+  const std::vector<std::string>& parts() const { return parts_; }
+  // Of a composed model: the part that an initializer is of, and its name there. Else
+  // nothing, and the name.
+  llvm::StringRef partOf(llvm::StringRef name) const;
+  llvm::StringRef nameInPart(llvm::StringRef name) const;
 
  private:
   ModelFile();
@@ -88,7 +96,9 @@ class ModelFile {
   std::string folder_;
   llvm::StringMap<int> initializerIndex_;
   llvm::StringMap<std::string> signatureKind_;  // as torch.export calls it
-  llvm::StringSet<> tables_;                    // see findConstantTables
+  std::vector<std::string> parts_;
+  llvm::StringSet<> describedParts_;
+  llvm::StringSet<> tables_;  // see findConstantTables
   MissingWeights missing_;
   llvm::StringSet<> missingNames_;
 };

@@ -15,6 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::messageOf;
 using testing::modelText;
 using testing::parseModel;
@@ -341,21 +342,30 @@ TEST(ModelText, NestingIsBounded) {
   EXPECT_THAT(openText(modelText("g (" + types)), HasSubstr("nested more than 200 deep"));
 }
 
-TEST(ModelInputs, DimensionsAreSizesOrSymbols) {
-  auto file = fromProto(
-      parseModel(modelText("g (float[batch, 2] x, float s, float[2] w) => (float[batch, 2] y) "
-                           "<float[2] w = {1, 2}> { y = Mul(x, w) }")));
+TEST(ModelInputs, DimensionsAreSizesOrNames) {
+  auto model = parseModel(
+      modelText("g (float[batch, 2] x, float s, float[2] w, float[N] z) => (float[batch, 2] y) "
+                "<float[2] w = {1, 2}> { y = Mul(x, w) }"));
+  model->mutable_graph()
+      ->mutable_input(3)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
+      ->set_dim_param("past + batch*heads");
+  auto file = fromProto(std::move(model));
   ASSERT_TRUE(static_cast<bool>(file));
   // Without w, an initializer that is listed as an input.
   const std::vector<ModelInput> inputs = modelInputs(*file);
-  ASSERT_EQ(inputs.size(), 2u);
+  ASSERT_EQ(inputs.size(), 3u);
   EXPECT_EQ(inputs[0].name, "x");
   ASSERT_EQ(inputs[0].shape.size(), 2u);
   EXPECT_EQ(inputs[0].shape[0].size, 0);
-  EXPECT_EQ(inputs[0].shape[0].symbol, "batch");
+  EXPECT_THAT(inputs[0].shape[0].names, ElementsAre("batch"));
   EXPECT_EQ(inputs[0].shape[1].size, 2);
-  EXPECT_EQ(inputs[0].shape[1].symbol, "");
+  EXPECT_THAT(inputs[0].shape[1].names, IsEmpty());
   EXPECT_TRUE(inputs[1].shape.empty());
+  EXPECT_THAT(inputs[2].shape[0].names, ElementsAre("past", "batch", "heads"));
 }
 
 }  // namespace

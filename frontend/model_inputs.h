@@ -12,8 +12,8 @@ namespace oriel {
 
 struct ModelInput {
   struct Dimension {
-    int64_t size = 0;    // 0: not fixed
-    std::string symbol;  // of one that is not fixed; may be empty
+    int64_t size = 0;                // 0: not fixed
+    std::vector<std::string> names;  // what the size of one that is not fixed follows from
   };
   std::string name;
   std::vector<Dimension> shape;  // empty for a scalar, and where the rank is not known

@@ -260,7 +260,10 @@ LogicalResult ConcatOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation locat
 }
 
 OpFoldResult ConcatOp::fold(FoldAdaptor adaptor) {
-  if (getInputs().size() == 1) return getInputs().front();
+  // The others are empty, as the past of a key-value cache.
+  for (mlir::Value input : getInputs()) {
+    if (input.getType() == getType()) return input;
+  }
   if (!mayFoldTo(getType(), false)) return {};
   llvm::SmallVector<mlir::DenseElementsAttr> inputs;
   for (mlir::Attribute input : adaptor.getInputs()) inputs.push_back(denseConstant(input));

@@ -73,7 +73,7 @@ class RecipeReader {
     YamlMap map(&document_, node, "model", {"bind"});
     YamlMap bind(&document_, map.node("bind"), "model.bind");
     for (const std::string& name : bind.keys()) {
-      recipe_.bind[name] = readSize(bind.node(name), bind.pathOf(name), {});
+      recipe_.bind[name] = readSize(bind.node(name), bind.pathOf(name), {}, 0);
     }
   }
 
@@ -92,7 +92,7 @@ class RecipeReader {
         map.fail("shape", "'" + map.pathOf("shape") + "' must be a list of sizes");
       } else if (shape.IsDefined()) {
         for (const YAML::Node& size : shape) {
-          input.shape.push_back(readSize(size, map.pathOf("shape"), recipe_.bind));
+          input.shape.push_back(readSize(size, map.pathOf("shape"), recipe_.bind, 1));
         }
       }
       recipe_.inputs.push_back(std::move(input));
@@ -257,21 +257,22 @@ class RecipeReader {
     }
   }
 
-  // A size: a number, `micro_batch`, or a name in `names`.
+  // A size of `least` or more: a number, `micro_batch`, or a name in `names`.
   int64_t readSize(const YAML::Node& node, const std::string& path,
-                   const std::map<std::string, int64_t>& names) {
+                   const std::map<std::string, int64_t>& names, int64_t least) {
     int64_t size = 0;
     if (node.IsScalar()) {
       if (node.Scalar() == kMicroBatch) return recipe_.microBatch;
       auto it = names.find(node.Scalar());
-      if (it != names.end()) return it->second;
-      if (YAML::convert<int64_t>::decode(node, size) && size >= 1) return size;
+      if (it != names.end()) size = it->second;
+      const bool isSize = it != names.end() || YAML::convert<int64_t>::decode(node, size);
+      if (isSize && size >= least) return size;
     }
     std::vector<std::string> words = {kMicroBatch};
     for (const auto& entry : names) words.push_back(entry.first);
     std::string value = node.IsScalar() ? " '" + node.Scalar() + "'" : "";
-    document_.fail(node.Mark(), "'" + path +
-                                    "' must hold whole numbers above 0 or names of sizes; " +
+    document_.fail(node.Mark(), "'" + path + "' must hold whole numbers " +
+                                    (least == 0 ? "" : "above 0 ") + "or names of sizes; " +
                                     "can't use" + value +
                                     (node.IsScalar() ? suggestion(node.Scalar(), words) : " this"));
     return 1;

@@ -206,6 +206,9 @@ TEST(Recipe, ValuesOfAnotherType) {
               HasSubstr("'parameters.frozen' must be a list of words"));
   EXPECT_THAT(errorOf(replaced(kMinimal, "{global: 2, micro: 2}", "2")),
               HasSubstr("'batch' must be a mapping"));
+  EXPECT_THAT(errorOf(replaced(kMinimal, "[2, 8]", "[2, 0]")), HasSubstr("numbers above 0"));
+  EXPECT_THAT(errorOf(kMinimal + std::string("\nmodel: {bind: {past: -1}}\n")),
+              HasSubstr("'model.bind.past' must hold whole numbers or names of sizes"));
   EXPECT_THAT(errorOf(replaced(kMinimal, "[2, 8]", "[2, x]")),
               HasSubstr("'inputs.labels.shape' must hold whole numbers above 0 or names of sizes; "
                         "can't use 'x'"));

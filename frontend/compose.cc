@@ -1,0 +1,583 @@
+#include "frontend/compose.h"
+
+#include <algorithm>
+#include <climits>
+#include <map>
+#include <set>
+
+#include "frontend/error.h"
+#include "frontend/weight_copies.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "onnx/onnx_pb.h"
+
+namespace oriel {
+namespace {
+
+using llvm::StringRef;
+using llvm::Twine;
+
+// In the model's metadata: a line "NAME SOURCE FORM" for each, separated by tabs.
+constexpr char kTiedKey[] = "oriel.tied";
+constexpr char kSame[] = "same", kTransposed[] = "transposed";
+
+std::string nameOfPart(const ModelFile& model) { return llvm::sys::path::stem(model.path()).str(); }
+
+// "a, b", or "none".
+std::string listOf(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : llvm::join(names, ", ");
+}
+
+// A part whose turn it is.
+struct Part {
+  const ModelFile* model;
+  std::string name;
+  std::map<std::string, std::string> values;  // that are not named after the part
+
+  std::string newName(const std::string& old) const {
+    if (old.empty()) return old;
+    auto known = values.find(old);
+    return known == values.end() ? name + "/" + old : known->second;
+  }
+  void rename(onnx::NodeProto& node) const;
+  void rename(onnx::GraphProto& branch) const;
+};
+
+void Part::rename(onnx::NodeProto& node) const {
+  // As TorchScript's exporter names nodes, by the path of their module.
+  if (!node.name().empty()) {
+    node.set_name("/" + name + (node.name().front() == '/' ? "" : "/") + node.name());
+  }
+  for (std::string& value : *node.mutable_input()) value = newName(value);
+  for (std::string& value : *node.mutable_output()) value = newName(value);
+  for (auto& attribute : *node.mutable_attribute()) {
+    if (attribute.has_g()) rename(*attribute.mutable_g());
+    for (auto& branch : *attribute.mutable_graphs()) rename(branch);
+  }
+}
+
+void Part::rename(onnx::GraphProto& branch) const {
+  auto renameAll = [&](auto& named) {
+    for (auto& one : named) one.set_name(newName(one.name()));
+  };
+  renameAll(*branch.mutable_input());
+  renameAll(*branch.mutable_output());
+  renameAll(*branch.mutable_value_info());
+  renameAll(*branch.mutable_initializer());
+  for (auto& node : *branch.mutable_node()) rename(node);
+}
+
+// A value that a part gives to others.
+struct Output {
+  std::string part, name;
+  std::string value;  // what others read: its name in the composed model
+  onnx::TypeProto type;
+  bool isRead = false;
+
+  std::string qualified() const { return part + "." + name; }
+};
+
+class Composer {
+ public:
+  Composer(llvm::ArrayRef<ModelFile> parts, const ComposeOptions& options, StringRef to)
+      : parts_(parts), options_(options), to_(to), merges_(options.merges) {}
+
+  llvm::Expected<ComposedModel> run();
+
+ private:
+  void addMetadata(const char* key, const std::vector<std::string>& lines);
+  llvm::Error nameParts();
+  llvm::Error addPart(const ModelFile& model);
+  llvm::Error addOpsets(const onnx::ModelProto& proto);
+  llvm::Error addFunctions(const onnx::ModelProto& proto);
+  llvm::Error addInputs(Part& part);
+  llvm::Error addInput(onnx::ValueInfoProto input, Part& part);
+  llvm::Error addInitializers(Part& part);
+  llvm::Expected<bool> tie(const onnx::TensorProto& tensor, Part& part);
+  llvm::Error relocate(onnx::TensorProto& tensor, const Part& part) const;
+  void renameDimensions(onnx::TypeProto& type, const Part& part);
+  llvm::Error mergeWhatIsThere();
+  void merge(const ComposeOptions::Merge& merge, Output& features, Output& into);
+  llvm::Error addOutputs();
+  llvm::Error checkOptions() const;
+  llvm::Expected<Output*> find(const std::string& name);
+  const std::string* connectionOf(const std::string& input, const Part& part);
+  std::vector<std::string> outputNames() const;
+  std::vector<std::string> inputNames() const;
+  onnx::NodeProto* addNode(const char* op, std::vector<std::string> operands,
+                           const std::string& result);
+  std::string addInts(const std::string& name, std::vector<int64_t> values, bool isScalar = false);
+
+  llvm::ArrayRef<ModelFile> parts_;
+  const ComposeOptions& options_;
+  StringRef to_;
+  std::unique_ptr<onnx::ModelProto> model_ = std::make_unique<onnx::ModelProto>();
+  onnx::GraphProto& graph_ = *model_->mutable_graph();
+  std::vector<Output> outputs_;
+  std::vector<ComposeOptions::Merge> merges_;  // those that are not done yet
+  std::set<std::string> used_;                 // inputs and dimensions of options that were found
+  struct Matrix {
+    const onnx::TensorProto* tensor;
+    const ModelFile* model;
+    std::string newName;
+  };
+  std::vector<Matrix> matrices_;   // that another part may have again
+  std::vector<std::string> tied_;  // lines of kTiedKey
+  std::vector<std::string> notes_;
+};
+
+std::vector<std::string> Composer::outputNames() const {
+  std::vector<std::string> names;
+  for (const Output& output : outputs_) names.push_back(output.qualified());
+  return names;
+}
+
+std::vector<std::string> Composer::inputNames() const {
+  std::vector<std::string> names;
+  for (const auto& input : graph_.input()) names.push_back(input.name());
+  return names;
+}
+
+// Null if there is none.
+llvm::Expected<Output*> Composer::find(const std::string& name) {
+  Output* found = nullptr;
+  for (Output& output : outputs_) {
+    if (output.name != name && output.qualified() != name) continue;
+    if (found) {
+      return makeError("\"" + name + "\" is an output of \"" + found->part + "\" and of \"" +
+                       output.part + "\": say which with " + found->qualified() + " or " +
+                       output.qualified() + " (--connect OUTPUT=INPUT)");
+    }
+    found = &output;
+  }
+  return found;
+}
+
+// The output that an option says this input is; null if none does.
+const std::string* Composer::connectionOf(const std::string& input, const Part& part) {
+  for (const auto& connection : options_.connections) {
+    if (connection.input == input || connection.input == part.name + "." + input) {
+      used_.insert(connection.input);
+      return &connection.output;
+    }
+  }
+  return nullptr;
+}
+
+void Composer::addMetadata(const char* key, const std::vector<std::string>& lines) {
+  auto* entry = model_->add_metadata_props();
+  entry->set_key(key);
+  entry->set_value(llvm::join(lines, "\n"));
+}
+
+llvm::Error Composer::nameParts() {
+  if (parts_.size() < 2) {
+    return makeError("a model is composed of two files at least");
+  }
+  std::vector<std::string> names;
+  for (const ModelFile& part : parts_) {
+    const std::string name = nameOfPart(part);
+    for (const std::string& other : names) {
+      const std::string a = name + ".", b = other + ".";
+      if (StringRef(a).starts_with(b) || StringRef(b).starts_with(a)) {
+        return makeError("files named \"" + other + "\" and \"" + name +
+                         "\", after which their parameters are called, can't be told apart: "
+                         "rename one");
+      }
+    }
+    names.push_back(name);
+  }
+  addMetadata(kPartsKey, names);
+  return llvm::Error::success();
+}
+
+llvm::Error Composer::addOpsets(const onnx::ModelProto& proto) {
+  model_->set_ir_version(std::max(model_->ir_version(), proto.ir_version()));
+  for (const auto& import : proto.opset_import()) {
+    auto known = llvm::find_if(model_->opset_import(), [&](const auto& other) {
+      return other.domain() == import.domain();
+    });
+    if (known == model_->opset_import().end()) {
+      *model_->add_opset_import() = import;
+    } else if (known->version() != import.version()) {
+      return makeError("it has version " + Twine(import.version()) + " of the operator set \"" +
+                       (import.domain().empty() ? "ai.onnx" : import.domain()) +
+                       "\", an earlier part version " + Twine(known->version()) +
+                       ": export it for that, or convert it with onnx.version_converter");
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Composer::addFunctions(const onnx::ModelProto& proto) {
+  for (const auto& function : proto.functions()) {
+    auto known = llvm::find_if(model_->functions(), [&](const auto& other) {
+      return other.domain() == function.domain() && other.name() == function.name() &&
+             other.overload() == function.overload();
+    });
+    if (known == model_->functions().end()) {
+      *model_->add_functions() = function;
+    } else if (known->SerializeAsString() != function.SerializeAsString()) {
+      return makeError("it has another function \"" + function.name() +
+                       "\" than an earlier part: save it with its functions inlined "
+                       "(onnx.inliner.inline_local_functions)");
+    }
+  }
+  return llvm::Error::success();
+}
+
+void Composer::renameDimensions(onnx::TypeProto& type, const Part& part) {
+  if (!type.has_tensor_type()) return;
+  for (auto& dim : *type.mutable_tensor_type()->mutable_shape()->mutable_dim()) {
+    for (const auto& [from, to] : options_.dimensions) {
+      if (from != part.name + "." + dim.dim_param()) continue;
+      used_.insert(from);
+      dim.set_dim_param(to);
+      break;
+    }
+  }
+}
+
+llvm::Error Composer::addInput(onnx::ValueInfoProto input, Part& part) {
+  renameDimensions(*input.mutable_type(), part);
+  const std::string* connection = connectionOf(input.name(), part);
+  auto output = find(connection ? *connection : input.name());
+  if (!output) {
+    return output.takeError();
+  }
+  if (connection && !*output) {
+    return makeError("no part before it has the output \"" + *connection + "\", for its input \"" +
+                     input.name() + "\"; they have " + listOf(outputNames()));
+  }
+  if (*output) {
+    const int32_t given = (*output)->type.tensor_type().elem_type();
+    const int32_t wanted = input.type().tensor_type().elem_type();
+    if (given != wanted) {
+      return makeError("its input \"" + input.name() + "\" is " + dataTypeName(wanted) + ", but " +
+                       (*output)->qualified() + " is " + dataTypeName(given) +
+                       ": take files of the same precision");
+    }
+    (*output)->isRead = true;
+    part.values[input.name()] = (*output)->value;
+    notes_.push_back((*output)->qualified() + " -> " + part.name + "." + input.name());
+    return llvm::Error::success();
+  }
+  part.values[input.name()] = input.name();
+  auto same = llvm::find_if(graph_.input(),
+                            [&](const auto& other) { return other.name() == input.name(); });
+  if (same == graph_.input().end()) {
+    *graph_.add_input() = std::move(input);
+    return llvm::Error::success();
+  }
+  if (same->type().SerializeAsString() == input.type().SerializeAsString()) {
+    notes_.push_back(input.name() + ": one input for \"" + part.name + "\" and an earlier part");
+    return llvm::Error::success();
+  }
+  return makeError("its input \"" + input.name() +
+                   "\" has another type or shape than that of an earlier part: rename it in the "
+                   "file, or give dimensions the same names (--dim)");
+}
+
+llvm::Error Composer::addInputs(Part& part) {
+  for (const auto& input : part.model->graph().input()) {
+    if (part.model->hasInitializer(input.name())) continue;
+    if (llvm::Error error = addInput(input, part)) {
+      return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+// External data stays where it is.
+llvm::Error Composer::relocate(onnx::TensorProto& tensor, const Part& part) const {
+  auto absolute = [](StringRef path) {
+    llvm::SmallString<256> whole(path);
+    llvm::sys::fs::make_absolute(whole);
+    llvm::sys::path::remove_dots(whole, /*remove_dot_dot=*/true);
+    return whole;
+  };
+  const llvm::SmallString<256> folder = absolute(part.model->folder());
+  llvm::SmallString<256> place = absolute(to_);
+  llvm::sys::path::remove_filename(place);
+  StringRef below = folder;
+  if (!below.consume_front(place) || !(below.empty() || below.starts_with("/") || place == "/")) {
+    return makeError("its weights are external data in \"" + part.model->folder() +
+                     "\", so the composed model must be in that folder, or above it");
+  }
+  below = below.ltrim('/');
+  for (auto& entry : *tensor.mutable_external_data()) {
+    if (entry.key() != "location" || below.empty()) continue;
+    entry.set_value((below + "/" + entry.value()).str());
+  }
+  return llvm::Error::success();
+}
+
+bool isTrainedMatrix(const onnx::TensorProto& tensor, const ModelFile& model) {
+  return tensor.dims_size() == 2 && !model.isMissing(tensor.name()) &&
+         model.role(tensor.name()) == InitializerRole::kParameter;
+}
+
+// Whether another part has this matrix: then it is read there.
+llvm::Expected<bool> Composer::tie(const onnx::TensorProto& tensor, Part& part) {
+  const std::string& name = tensor.name();
+  if (!isTrainedMatrix(tensor, *part.model)) {
+    return false;
+  }
+  const std::multiset<int64_t> sizes(tensor.dims().begin(), tensor.dims().end());
+  for (const Matrix& matrix : matrices_) {
+    const auto& dims = matrix.tensor->dims();
+    if (sizes != std::multiset<int64_t>(dims.begin(), dims.end())) continue;
+    auto own = part.model->initializer(name),
+         other = matrix.model->initializer(matrix.tensor->name());
+    if (!own || !other) {
+      return llvm::joinErrors(own.takeError(), other.takeError());
+    }
+    const WeightCopy copy = findCopy(*own, *other);
+    if (copy == WeightCopy::kNone) continue;
+    const bool isTransposed = copy == WeightCopy::kTransposed;
+    tied_.push_back(part.name + "." + name + "\t" + matrix.newName + "\t" +
+                    (isTransposed ? kTransposed : kSame));
+    notes_.push_back(part.name + "." + name + " is " + matrix.newName +
+                     (isTransposed ? ", transposed" : "") + ": tied (--no-tie trains them apart)");
+    part.values[name] = matrix.newName;
+    if (isTransposed) {
+      part.values[name] = part.name + "/" + name;
+      addNode("Transpose", {matrix.newName}, part.values[name]);
+    }
+    return true;
+  }
+  return false;
+}
+
+llvm::Error Composer::addInitializers(Part& part) {
+  std::vector<Matrix> matrices;
+  for (const onnx::TensorProto& tensor : part.model->graph().initializer()) {
+    if (options_.tie) {
+      auto tied = tie(tensor, part);
+      if (!tied) {
+        return tied.takeError();
+      }
+      if (*tied) continue;
+    }
+    onnx::TensorProto& added = *graph_.add_initializer();
+    added = tensor;
+    added.set_name(part.name + "." + tensor.name());
+    part.values[tensor.name()] = added.name();
+    if (added.data_location() == onnx::TensorProto::EXTERNAL) {
+      if (llvm::Error error = relocate(added, part)) {
+        return error;
+      }
+    }
+    if (isTrainedMatrix(tensor, *part.model)) {
+      matrices.push_back({&tensor, part.model, added.name()});
+    }
+  }
+  matrices_.insert(matrices_.end(), matrices.begin(), matrices.end());
+  return llvm::Error::success();
+}
+
+onnx::NodeProto* Composer::addNode(const char* op, std::vector<std::string> operands,
+                                   const std::string& result) {
+  onnx::NodeProto* node = graph_.add_node();
+  node->set_op_type(op);
+  node->set_name("compose/" + result);
+  *node->mutable_input() = {operands.begin(), operands.end()};
+  node->add_output(result);
+  return node;
+}
+
+std::string Composer::addInts(const std::string& name, std::vector<int64_t> values, bool isScalar) {
+  onnx::TensorProto& tensor = *graph_.add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(onnx::TensorProto::INT64);
+  if (!isScalar) tensor.add_dims(static_cast<int64_t>(values.size()));
+  tensor.set_raw_data(values.data(), values.size() * sizeof(int64_t));
+  return name;
+}
+
+// In the form of PyTorch's `x.masked_scatter(mask, source)`, see masked_scatter.h.
+void Composer::merge(const ComposeOptions::Merge& merge, Output& features, Output& into) {
+  const std::string prefix = "merge/" + features.qualified() + "/";
+  auto named = [&](const char* name) { return prefix + name; };
+  addNode("Equal", {options_.tokens, addInts(named("id"), {merge.id}, true)}, named("is_image"));
+  addNode("Unsqueeze", {named("is_image"), addInts(named("last"), {-1})}, named("rows"));
+  addNode("Shape", {into.value}, named("shape"));
+  addNode("Expand", {named("rows"), named("shape")}, named("mask"));
+  addNode("NonZero", {named("mask")}, named("places"));
+  addNode("Transpose", {named("places")}, named("indices"));
+  addNode("Shape", {named("indices")}, named("indices_shape"));
+  addNode("Gather", {named("indices_shape"), addInts(named("zero"), {0})}, named("count"));
+  addNode("Reshape", {features.value, addInts(named("all"), {-1})}, named("source"));
+  addNode("Slice", {named("source"), addInts(named("start"), {0}), named("count")},
+          named("updates"));
+  addNode("ScatterND", {into.value, named("indices"), named("updates")}, named("merged"));
+  into.value = named("merged");
+  features.isRead = true;
+  notes_.push_back(features.qualified() + " -> " + into.qualified() + ", where " + options_.tokens +
+                   " is " + std::to_string(merge.id));
+}
+
+llvm::Error Composer::mergeWhatIsThere() {
+  std::vector<ComposeOptions::Merge> left;
+  for (const auto& one : merges_) {
+    auto features = find(one.features), into = find(options_.into);
+    if (!features || !into) {
+      return llvm::joinErrors(features.takeError(), into.takeError());
+    }
+    if (!*features || !*into) {
+      left.push_back(one);
+      continue;
+    }
+    if ((*into)->isRead) {
+      return makeError("\"" + (*into)->name + "\" is read before \"" + one.features +
+                       "\" is there: give the file that has it earlier");
+    }
+    if (!llvm::is_contained(inputNames(), options_.tokens)) {
+      return makeError("no part has the input \"" + options_.tokens +
+                       "\", whose tokens say where \"" + one.features +
+                       "\" goes: name it with --tokens; there are " + listOf(inputNames()));
+    }
+    merge(one, **features, **into);
+  }
+  merges_ = std::move(left);
+  return llvm::Error::success();
+}
+
+llvm::Error Composer::addPart(const ModelFile& model) {
+  Part part{&model, nameOfPart(model), {}};
+  if (llvm::Error error = addOpsets(model.proto())) return error;
+  if (llvm::Error error = addFunctions(model.proto())) return error;
+  if (llvm::Error error = mergeWhatIsThere()) return error;
+  if (llvm::Error error = addInputs(part)) return error;
+  if (llvm::Error error = addInitializers(part)) return error;
+  for (const auto& node : model.graph().node()) {
+    onnx::NodeProto& added = *graph_.add_node();
+    added = node;
+    part.rename(added);
+  }
+  for (const auto& info : model.graph().value_info()) {
+    onnx::ValueInfoProto& added = *graph_.add_value_info();
+    added = info;
+    added.set_name(part.newName(info.name()));
+    renameDimensions(*added.mutable_type(), part);
+  }
+  for (const auto& output : model.graph().output()) {
+    outputs_.push_back({part.name, output.name(), part.newName(output.name()), output.type()});
+    renameDimensions(outputs_.back().type, part);
+  }
+  return llvm::Error::success();
+}
+
+// What no part reads, under its old name.
+llvm::Error Composer::addOutputs() {
+  std::set<std::string> idle;  // parts of which nothing is read
+  for (const Output& output : outputs_) idle.insert(output.part);
+  for (const Output& output : outputs_) {
+    if (output.isRead) idle.erase(output.part);
+  }
+  idle.erase(outputs_.back().part);
+  if (!idle.empty()) {
+    std::vector<std::string> own;
+    for (const Output& output : outputs_) {
+      if (output.part == *idle.begin()) own.push_back(output.name);
+    }
+    return makeError("no part reads an output of \"" + *idle.begin() + "\" (" + listOf(own) +
+                     "): give files in the order in which they run, connect an output and an "
+                     "input of another name (--connect OUTPUT=INPUT), or merge features into "
+                     "tokens (--merge OUTPUT=TOKEN_ID); inputs that are left: " +
+                     listOf(inputNames()));
+  }
+  std::set<std::string> names;
+  for (const Output& output : outputs_) {
+    if (output.isRead) continue;
+    const bool isNew =
+        names.insert(output.name).second && !llvm::is_contained(inputNames(), output.name);
+    onnx::ValueInfoProto& added = *graph_.add_output();
+    added.set_name(isNew ? output.name : output.qualified());
+    *added.mutable_type() = output.type;
+    addNode("Identity", {output.value}, added.name());
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Composer::checkOptions() const {
+  if (!merges_.empty()) {
+    const bool hasInto =
+        llvm::any_of(outputs_, [&](const Output& output) { return output.name == options_.into; });
+    return makeError("\"" + (hasInto ? merges_.front().features : options_.into) +
+                     "\" is no output that is there before it is read" +
+                     (hasInto ? "" : " (--into names what features are merged into)") +
+                     "; the parts have " + listOf(outputNames()));
+  }
+  for (const auto& connection : options_.connections) {
+    if (used_.count(connection.input) == 0) {
+      return makeError("no part has the input \"" + connection.input + "\", which is to be \"" +
+                       connection.output + "\"");
+    }
+  }
+  for (const auto& dimension : options_.dimensions) {
+    if (used_.count(dimension.from) == 0) {
+      return makeError("no part has the dimension \"" + dimension.from +
+                       "\": write PART.DIMENSION, such as " + nameOfPart(parts_.front()) +
+                       ".batch_size");
+    }
+  }
+  return llvm::Error::success();
+}
+
+llvm::Expected<ComposedModel> Composer::run() {
+  if (llvm::Error error = nameParts()) return error;
+  graph_.set_name("composed");
+  // Which tells what names of values mean.
+  const std::string& producer = parts_.front().proto().producer_name();
+  if (llvm::all_of(parts_, [&](const ModelFile& part) {
+        return part.proto().producer_name() == producer;
+      })) {
+    model_->set_producer_name(producer);
+  }
+  for (const ModelFile& part : parts_) {
+    if (llvm::Error error = addPart(part)) {
+      return makeError("can't compose \"" + part.path() +
+                       "\": " + llvm::toString(std::move(error)));
+    }
+  }
+  if (llvm::Error error = checkOptions()) return error;
+  if (llvm::Error error = addOutputs()) return error;
+  if (!tied_.empty()) addMetadata(kTiedKey, tied_);
+  if (model_->ByteSizeLong() > static_cast<size_t>(INT_MAX)) {
+    return makeError(
+        "the composed model has more than 2 GiB, where protobuf ends: save the parts "
+        "with external data (onnx.save_model(.., save_as_external_data=True))");
+  }
+  ComposedModel composed{model_->SerializeAsString(), std::move(notes_), inputNames(), {}};
+  for (const auto& output : graph_.output()) composed.outputs.push_back(output.name());
+  return composed;
+}
+
+}  // namespace
+
+llvm::Expected<std::vector<TiedWeight>> tiedWeights(const ModelFile& composed) {
+  std::vector<TiedWeight> tied;
+  for (const auto& entry : composed.proto().metadata_props()) {
+    if (entry.key() != kTiedKey) continue;
+    for (StringRef line : llvm::split(entry.value(), '\n')) {
+      llvm::SmallVector<StringRef> words;
+      line.split(words, '\t');
+      if (words.size() != 3 || (words[2] != kSame && words[2] != kTransposed)) {
+        return makeError("the model \"" + composed.path() + "\" has metadata \"" + kTiedKey +
+                         "\" that `oriel compose` does not write: compose it again");
+      }
+      tied.push_back({words[0].str(), words[1].str(), words[2] == kTransposed});
+    }
+  }
+  return tied;
+}
+
+llvm::Expected<ComposedModel> composeModels(llvm::ArrayRef<ModelFile> parts,
+                                            const ComposeOptions& options, llvm::StringRef to) {
+  return Composer(parts, options, to).run();
+}
+
+}  // namespace oriel

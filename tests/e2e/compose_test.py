@@ -1,0 +1,119 @@
+"""A model of three files, as vision-language models are downloaded: trained as one, written back as three."""
+
+import numpy
+from onnx_writer import Graph
+from oriel_testing import OrielTestCase, losses, read_safetensors, run, write_shard
+
+IMAGE, WORDS, WIDTH, LENGTH, ROWS, PATCH, SAMPLES = 15, 16, 8, 8, 3, 6, 4
+RECIPE = f"""
+model: {{bind: {{batch_size: micro_batch, images: micro_batch, sequence_length: {LENGTH}, past_sequence_length: 0}}}}
+inputs: {{labels: {{dtype: int64, shape: [micro_batch, sequence_length]}}}}
+images: {{rows_per_image: {ROWS}}}
+loss: {{logits: logits, labels: labels, shift: false}}
+optimizer: {{kind: sgd, lr: 0.1}}
+batch: {{global: 4, micro: 2}}
+steps: 2
+"""
+
+
+class ComposeTest(OrielTestCase):
+    def setUp(self):
+        super().setUp()
+        self.random = numpy.random.default_rng(0)
+        shapes = {"projector": (PATCH, WIDTH), "table": (WORDS, WIDTH), "mid": (WIDTH, WIDTH)}
+        self.weights = {name: self.random.standard_normal(shape).astype("f4") for name, shape in shapes.items()}
+        self.files = []
+        vision = Graph()
+        vision.input("pixel_values", numpy.float32, ["images", ROWS, PATCH])
+        vision.initializer("w", self.weights["projector"])
+        vision.node("MatMul", ["pixel_values", "w"], "image_features")
+        vision.output("image_features", numpy.float32, ["images", ROWS, WIDTH])
+        embed = Graph()
+        embed.input("input_ids", numpy.int64, ["batch_size", "sequence_length"])
+        embed.initializer("w", self.weights["table"])
+        embed.node("Gather", ["w", "input_ids"], "inputs_embeds")
+        embed.output("inputs_embeds", numpy.float32, ["batch_size", "sequence_length", WIDTH])
+        decoder = Graph()
+        decoder.input("inputs_embeds", numpy.float32, ["batch_size", "sequence_length", WIDTH])
+        decoder.input("past", numpy.float32, ["batch_size", "past_sequence_length", WIDTH])
+        decoder.initializer("mid", self.weights["mid"])
+        decoder.initializer("head", self.weights["table"].T.copy())
+        decoder.node("MatMul", ["inputs_embeds", "mid"], "product")
+        decoder.node("Relu", ["product"], "hidden")
+        decoder.node("Concat", ["past", "hidden"], "present", axis=1)
+        decoder.node("MatMul", ["present", "head"], "logits")
+        total = "past_sequence_length + sequence_length"
+        decoder.output("logits", numpy.float32, ["batch_size", total, WORDS])
+        decoder.output("present", numpy.float32, ["batch_size", total, WIDTH])
+        for name, graph in (("vision_encoder", vision), ("embed_tokens", embed), ("decoder", decoder)):
+            self.files.append(self.folder / f"{name}.onnx")
+            self.files[-1].write_bytes(graph.model())
+        self.model, self.recipe = self.folder / "model.onnx", self.folder / "recipe.yaml"
+        self.recipe.write_text(RECIPE)
+        self.samples = []
+        for _ in range(SAMPLES):
+            tokens = self.random.integers(0, IMAGE, LENGTH)
+            tokens[2:2 + ROWS] = IMAGE
+            self.samples.append({"input_ids": tokens, "labels": self.random.integers(0, WORDS, LENGTH),
+                                 "pixel_values": self.random.standard_normal((ROWS, PATCH)).astype("f4")})
+        (self.folder / "data").mkdir()
+        write_shard(self.folder / "data" / "0.tar", self.samples)
+
+    def loss(self) -> float:
+        """Of the weights that the files have."""
+        total = 0.0
+        for sample in self.samples:
+            x = self.weights["table"][sample["input_ids"]].astype("f8")
+            x[sample["input_ids"] == IMAGE] = sample["pixel_values"] @ self.weights["projector"]
+            logits = numpy.maximum(x @ self.weights["mid"], 0) @ self.weights["table"].T
+            total += (numpy.log(numpy.exp(logits).sum(1)) - logits[numpy.arange(LENGTH), sample["labels"]]).sum()
+        return total / SAMPLES / LENGTH
+
+    def test_trained_and_written_back(self):
+        said = self.run_ok("oriel", "compose", *self.files, "--merge", f"image_features={IMAGE}", "-o", self.model).stdout
+        self.assertIn("decoder.head is embed_tokens.w, transposed: tied", said)
+        found = {}
+        for world, options in ((1, ()), (2, ("--mesh", "dp=2")), (2, ("--mesh", "tp=2")), (2, ("--stages", "2"))):
+            plan, save = self.folder / "p.oplan", self.folder / f"save_{len(found)}"
+            self.run_ok("oriel", "compile", self.model, "--recipe", self.recipe, *options, "-o", plan)
+            metrics = self.train(plan, "--no-shuffle", "--save-dir", save, world=world, data=self.folder / "data")
+            found[options] = numpy.array(losses(metrics))
+        self.assertLess(abs(found[()][0] / self.loss() - 1), 1e-5)
+        for options, values in found.items():
+            numpy.testing.assert_allclose(values, found[()], rtol=1e-5, err_msg=str(options))
+
+        trained = self.folder / "trained.safetensors"
+        self.run_ok("oriel", "export", plan, "--checkpoint", save, "--to", "safetensors", "-o", trained)
+        values = read_safetensors(trained)
+        self.assertEqual(set(values), {"vision_encoder.w", "embed_tokens.w", "decoder.mid"})
+        out, names = self.folder / "out", ",".join(map(str, self.files))
+        self.run_ok("oriel", "export", plan, "--checkpoint", save, "--to", "onnx", "--parts", names, "-o", out)
+        for file, new in (("vision_encoder", {"projector": values["vision_encoder.w"]}),
+                          ("embed_tokens", {"table": values["embed_tokens.w"]}),
+                          ("decoder", {"mid": values["decoder.mid"], "table": values["embed_tokens.w"]})):
+            expected = (self.folder / f"{file}.onnx").read_bytes()
+            for name, value in new.items():
+                old = self.weights[name]
+                self.assertFalse(numpy.array_equal(old, value), name)
+                if file == "decoder" and name == "table":
+                    old, value = old.T, value.T
+                expected = expected.replace(old.tobytes(), value.tobytes())
+            self.assertEqual((out / f"{file}.onnx").read_bytes(), expected, file)
+
+    def test_what_is_no_part(self):
+        self.run_ok("oriel", "compose", *self.files, "--merge", f"image_features={IMAGE}", "-o", self.model)
+        plan, save, out = (self.folder / name for name in ("p.oplan", "save", "out"))
+        self.run_ok("oriel", "compile", self.model, "--recipe", self.recipe, "-o", plan)
+        self.train(plan, "--save-dir", save, data=self.folder / "data")
+        export = ["oriel", "export", plan, "--checkpoint", save]
+        other = self.folder / "encoder.onnx"
+        other.write_bytes(self.files[0].read_bytes())
+        def refuse(where, kind: str, parts: str, text: str) -> None:
+            self.assert_fails(run(*export, "-o", where, "--to", kind, "--parts", parts), text)
+
+        refuse(out, "onnx", str(other), f"is no part of {self.model}, whose parts are vision_encoder, embed_tokens, decoder")
+        refuse(out, "safetensors", str(self.files[0]), "--to onnx")
+        refuse(out, "onnx", f"{self.files[0]},{self.folder / 'lost' / 'decoder.onnx'}", "lost")
+        self.assertFalse(out.exists())
+        refuse(self.folder, "onnx", str(self.files[0]), "vision_encoder.onnx")
+        self.assertEqual(other.read_bytes(), self.files[0].read_bytes())
