@@ -102,9 +102,11 @@ struct Attention {
     graph.key = Operand(s, piece, s.groups, s.keys, s.depth);
     graph.value = Operand(s, piece, s.groups, s.keys, s.value_depth);
     graph.output = Operand(s, piece, s.heads, s.queries, s.value_depth);
-    graph.statistics = {DType::kF32,
-                        {piece.samples, graph.query.dims[1], s.queries, 1},
-                        {s.heads * s.queries, s.queries, 1, 1}};
+    // Packed, as cudnn-frontend wants them before 9.26 (SDPA_backward_attributes' stats): of whole
+    // samples that is the whole's stride, and of some of a sample's heads it is not read.
+    const int64_t heads = graph.query.dims[1];
+    graph.statistics = {
+        DType::kF32, {piece.samples, heads, s.queries, 1}, {heads * s.queries, s.queries, 1, 1}};
     graph.scale = s.scale;
     graph.causal = s.causal;
     graph.window = s.window;
@@ -186,6 +188,9 @@ struct Attention {
     return (sample * tensor.strides[0] + head * tensor.strides[1]) *
            runtime::DTypeBytes(tensor.dtype);
   }
+  int64_t OffsetInStatistics(int64_t sample, int64_t head) const {
+    return (sample * shape.heads + head) * shape.queries * runtime::DTypeBytes(DType::kF32);
+  }
   int64_t OffsetInBias(int64_t sample, int64_t head) const {
     return OffsetIn(*graph.bias, bias.sizes[0] == 1 ? 0 : sample, bias.sizes[1] == 1 ? 0 : head);
   }
@@ -196,9 +201,10 @@ struct Attention {
     for (const CudnnTensor* tensor : {&graph.key, &graph.value}) {
       offsets |= OffsetIn(*tensor, samples, 0) | OffsetIn(*tensor, 0, groups);
     }
-    for (const CudnnTensor* tensor : {&graph.query, &graph.output, &graph.statistics}) {
+    for (const CudnnTensor* tensor : {&graph.query, &graph.output}) {
       offsets |= OffsetIn(*tensor, samples, 0) | OffsetIn(*tensor, 0, heads);
     }
+    offsets |= OffsetInStatistics(samples, 0) | OffsetInStatistics(0, heads);
     if (graph.bias.has_value()) offsets |= OffsetInBias(samples, 0) | OffsetInBias(0, heads);
     return offsets % 16 == 0;
   }
@@ -232,7 +238,7 @@ struct Attention {
       case SdpaGraph::kQueryGrad:
         return OffsetIn(graph.query, sample, head);
       case SdpaGraph::kStatistics:
-        return OffsetIn(graph.statistics, sample, head);
+        return OffsetInStatistics(sample, head);
       case SdpaGraph::kBias:
         return OffsetInBias(sample, head);
       default:  // output and cotangent

@@ -23,8 +23,8 @@ struct ConvLaunch {
 struct DepthwiseLaunch {
   int64_t samples, channels;
   int32_t inputs, outputs, taps;  // of a channel
-  Divisor input[3], output[3];
-  int32_t kernel[3], strides[3], lows[3], dilations[3];
+  Divisor input[3], output[3], strides[3];
+  int32_t kernel[3], lows[3], dilations[3];
 };
 
 }  // namespace oriel::kernels::cuda

@@ -21,7 +21,7 @@ absl::StatusOr<DepthwiseLaunch> LaunchOf(const KernelSpec& spec, const ConvShape
     launch.input[d] = Divisor::By(s.input[d]);
     launch.output[d] = Divisor::By(s.output[d]);
     launch.kernel[d] = static_cast<int32_t>(s.kernel[d]);
-    launch.strides[d] = static_cast<int32_t>(s.strides[d]);
+    launch.strides[d] = Divisor::By(s.strides[d]);
     launch.lows[d] = static_cast<int32_t>(s.lows[d]);
     launch.dilations[d] = static_cast<int32_t>(s.dilations[d]);
   }

@@ -39,6 +39,21 @@ __device__ void Unfold(const ConvLaunch& s, const S* input, S* patches) {
   }
 }
 
+// The elements of the kernel that meet a place of the input along a dimension, in order: calls
+// visit(tap, place of the output).
+template <typename Visit>
+__device__ void ForEachMeeting(const ConvLaunch& s, int d, int64_t in, const Visit& visit) {
+  const int64_t start = in + s.lows[d], stride = s.strides[d];
+  // Without dilation they are a stride apart.
+  const bool dense = s.dilations[d] == 1;
+  for (int64_t tap = dense ? start % stride : 0; tap < s.kernel[d]; tap += dense ? stride : 1) {
+    const int64_t rest = start - tap * s.dilations[d];
+    if (rest < 0) return;
+    const int64_t x = stride == 1 ? rest : rest / stride;
+    if (x < s.output[d] && x * stride == rest) visit(tap, x);
+  }
+}
+
 // The transpose: each element of the input's gradient is the sum of what it was in the patches, in
 // the order of the kernel's elements.
 template <typename T, typename R>
@@ -54,19 +69,15 @@ __device__ void Fold(const ConvLaunch& s, const T* patches, R* input) {
     const int64_t group = channel / group_channels;
     const T* from = patches + group * s.positions * s.patch + channel % group_channels * taps;
     T sum = T(0);
-    for (int64_t t = 0; t < taps; ++t) {
-      int64_t tap[3];
-      Split(t, s.kernel, tap);
-      bool inside = true;
-      int64_t position = 0;
-      for (int d = 0; d < 3; ++d) {
-        const int64_t start = in[d] + s.lows[d] - tap[d] * s.dilations[d];
-        const int64_t x = start / s.strides[d];
-        inside = inside && start >= 0 && start % s.strides[d] == 0 && x < s.output[d];
-        position = position * s.output[d] + x;
-      }
-      if (inside) sum += from[position * s.patch + t];
-    }
+    ForEachMeeting(s, 0, in[0], [&](int64_t plane_tap, int64_t plane) {
+      ForEachMeeting(s, 1, in[1], [&](int64_t row_tap, int64_t row) {
+        ForEachMeeting(s, 2, in[2], [&](int64_t tap, int64_t x) {
+          const int64_t position = (plane * s.output[1] + row) * s.output[2] + x;
+          const int64_t element = (plane_tap * s.kernel[1] + row_tap) * s.kernel[2] + tap;
+          sum += from[position * s.patch + element];
+        });
+      });
+    });
     input[i] = Narrow<R>(sum);
   }
 }

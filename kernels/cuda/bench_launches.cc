@@ -299,11 +299,11 @@ void AddOptimizer(const Sizes& s, std::vector<BenchLaunch>& launches) {
     Add(launches, {"sum_squares", {g}, {scalar}, {}});
     // Results are in the place of what was: read and written, as the lists say.
     const std::vector<TensorSpec> operands = {p, g, p, p, scalar, scalar, scalar};
-    Add(launches, {"adamw", operands, {p, p, p}, settings, 0, 0, 0, {0, 2, 3}});
-    Add(launches, {"adamw", operands, {p, p, p, rounded}, settings, 0, 0, 0, {0, 2, 3}});
+    Add(launches, {"adamw", operands, {p, p, p}, settings, 0, 0, 0, {0, 2, 3}, {3}});
+    Add(launches, {"adamw", operands, {p, p, p, rounded}, settings, 0, 0, 0, {0, 2, 3}, {3}});
     const TensorSpec rest{DType::kI16, p.shape};
     const std::vector<TensorSpec> halves = {rounded, g, p, p, rest, scalar, scalar, scalar};
-    Add(launches, {"adamw", halves, {rounded, p, p, rest}, settings, 0, 0, 0, {0, 2, 3, 4}});
+    Add(launches, {"adamw", halves, {rounded, p, p, rest}, settings, 0, 0, 0, {0, 2, 3, 4}, {3}});
     Add(launches, {"sgd", {p, g, scalar, scalar}, {p}, {{"weight_decay", 0.1}}, 0, 0, 0, {0}});
   }
 }

@@ -21,6 +21,7 @@ struct BenchLaunch {
   // Of integers; of a mask, in each row, how many are true, if not all.
   int64_t index_limit = 0;
   std::vector<int> in_place = {};  // the operands in whose memory the first results are
+  std::vector<int> squares = {};   // the operands that have no number below 0
 
   double AllBytes() const;
   double MovedBytes() const { return bytes > 0 ? bytes : AllBytes(); }

@@ -1,5 +1,7 @@
 // Products by cuBLASLt, which counts in columns: a row-major matrix [r, c] is its [c, r]. So
 // c = a b is computed as cᵀ = bᵀ aᵀ, where nothing is moved: "A" there is our b, "B" our a.
+#include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -206,15 +208,22 @@ class CublasLtGemm : public DeviceGemm {
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
       ORIEL_RETURN_IF_ERROR(prefer(attribute, alignment));
     }
-    cublasLtMatmulHeuristicResult_t result{};
+    // The first that it says will run.
+    std::array<cublasLtMatmulHeuristicResult_t, 8> results{};
     int count = 0;
-    ORIEL_RETURN_IF_ERROR(AsRefusal(
-        ORIEL_CUBLASLT(table_, cublasLtMatmulAlgoGetHeuristic, library_.handle, operation_.get(),
-                       a_.get(), b_.get(), c_.get(), c_.get(), made, 1, &result, &count)));
-    if (count == 0) return absl::UnimplementedError("cuBLASLt: has no algorithm");
     ORIEL_RETURN_IF_ERROR(
-        AsRefusal(CublasLtStatus(table_, result.state, "the algorithm that it proposes")));
-    choice_ = {result.algo, result.workspaceSize};
+        AsRefusal(ORIEL_CUBLASLT(table_, cublasLtMatmulAlgoGetHeuristic, library_.handle,
+                                 operation_.get(), a_.get(), b_.get(), c_.get(), c_.get(), made,
+                                 static_cast<int>(results.size()), results.data(), &count)));
+    const auto end = results.begin() + count;
+    const auto result = std::find_if(results.begin(), end, [](const auto& proposed) {
+      return proposed.state == CUBLAS_STATUS_SUCCESS;
+    });
+    if (count == 0) return absl::UnimplementedError("cuBLASLt: has no algorithm");
+    if (result == end) {
+      return AsRefusal(CublasLtStatus(table_, results[0].state, "the algorithms that it proposes"));
+    }
+    choice_ = {result->algo, result->workspaceSize};
     library_.choices.emplace(KeyOf(shape_), choice_);
     return absl::OkStatus();
   }

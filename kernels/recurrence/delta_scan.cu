@@ -19,6 +19,7 @@ template <int kColumns, typename S, typename T, typename Start, typename To>
 __device__ void Products(int rows, int depth, const S* keys, int row_step, int depth_step,
                          const T* x, T (*tile)[kPassRows], const Start& start, const To& to) {
   constexpr int kGroups = kDeltaScanThreads / kColumns, kRows = kPassRows / kGroups;
+  constexpr int kOwn = kDepth * kPassRows / kDeltaScanThreads;
   const int thread = static_cast<int>(threadIdx.x);
   const int column = thread % kColumns, group = thread / kColumns;
   for (int row0 = 0; row0 < rows; row0 += kPassRows) {
@@ -28,16 +29,29 @@ __device__ void Products(int rows, int depth, const S* keys, int row_step, int d
       const int row = row0 + group * kRows + r;
       sums[r] = row < rows ? start(row, column) : T(0);
     }
+    // Calls visit(n, term, row) for what this thread brings into a tile. Neighbours in memory are
+    // neighbouring terms, or rows.
+    const auto for_own = [&](const auto& visit) {
+      const bool along = depth_step == 1;
+#pragma unroll
+      for (int n = 0; n < kOwn; ++n) {
+        const int e = thread + n * kDeltaScanThreads;
+        visit(n, along ? e % kDepth : e / kPassRows, along ? e / kDepth : e % kPassRows);
+      }
+    };
+    S own[kOwn];  // of the next tile: it is on its way while this one is multiplied
+    const auto fetch = [&](int i0) {
+      for_own([&](int n, int i, int r) {
+        const bool reads = row0 + r < rows && i0 + i < depth;
+        own[n] = reads ? keys[(row0 + r) * row_step + (i0 + i) * depth_step] : Narrow<S>(T(0));
+      });
+    };
+    fetch(0);
     for (int i0 = 0; i0 < depth; i0 += kDepth) {
       __syncthreads();
-      for (int e = thread; e < kDepth * kPassRows; e += kDeltaScanThreads) {
-        // Neighbours in memory are neighbouring terms, or rows.
-        const bool along = depth_step == 1;
-        const int i = along ? e % kDepth : e / kPassRows, r = along ? e / kDepth : e % kPassRows;
-        const bool reads = row0 + r < rows && i0 + i < depth;
-        tile[i][r] = reads ? Widen(keys[(row0 + r) * row_step + (i0 + i) * depth_step]) : T(0);
-      }
+      for_own([&](int n, int i, int r) { tile[i][r] = Widen(own[n]); });
       __syncthreads();
+      if (i0 + kDepth < depth) fetch(i0 + kDepth);
       const int terms = depth - i0 < kDepth ? depth - i0 : kDepth;
 #pragma unroll 4
       for (int i = 0; i < terms; ++i) {

@@ -282,12 +282,13 @@ cublasStatus_t AlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation
   Algorithm algorithm{
       p.m, p.n, p.k, p.d.batch, {}, AlignmentOf(p.operation.bias), AlignmentOf(p.operation.aux)};
   std::copy_n(preference.alignment, 4, algorithm.alignment);
-  results[0] = {};
-  std::memcpy(&results[0].algo, &algorithm, sizeof(algorithm));
+  // One that would not run comes first where there is room.
+  if (requested > 1) results[(*count)++] = {{}, 0, CUBLAS_STATUS_NOT_SUPPORTED, 1, {}};
+  cublasLtMatmulHeuristicResult_t& result = results[(*count)++] = {};
+  std::memcpy(&result.algo, &algorithm, sizeof(algorithm));
   // Not every product needs one.
-  results[0].workspaceSize = p.m % 2 == 0 ? kWorkspace : 0;
-  results[0].state = CUBLAS_STATUS_SUCCESS;
-  *count = 1;
+  result.workspaceSize = p.m % 2 == 0 ? kWorkspace : 0;
+  result.state = CUBLAS_STATUS_SUCCESS;
   return CUBLAS_STATUS_SUCCESS;
 }
 

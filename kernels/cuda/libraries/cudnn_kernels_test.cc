@@ -5,6 +5,7 @@
 #include "kernels/cuda/emulator/emulated_driver.h"
 #include "kernels/cuda/libraries/cudnn.h"
 #include "kernels/cuda/libraries/cudnn_graph.h"
+#include "kernels/cuda/libraries/oldest_versions.h"
 #include "kernels/cuda/registry.h"
 #include "kernels/testing.h"
 
@@ -109,8 +110,12 @@ TEST_F(CudnnKernelsTest, OneRow) {
 }
 
 // The gradient in pieces of the workspace that is allowed, of samples or of one sample's heads: the
-// values are those of the whole.
+// values are those of the whole. By the oldest version, of which cudnn-frontend demands most.
 TEST_F(CudnnKernelsTest, GradientsInPieces) {
+  const Cudnn* const emulated = *CudnnFor(device_->driver());
+  static Cudnn oldest = *emulated;  // the device keeps it
+  oldest.cudnnGetVersion = [] { return size_t{kOldestCudnn}; };
+  ProvideCudnn(device_->driver(), oldest);
   using kernels::testing::RunKernel;
   using kernels::testing::Tensor;
   constexpr int64_t kBatch = 4, kHeads = 6, kGroups = 2, kRows = 64, kKeys = 128, kDepth = 16;
@@ -156,6 +161,7 @@ TEST_F(CudnnKernelsTest, GradientsInPieces) {
   SetCudnnMaxWorkspace(1000);
   EXPECT_THAT(Dispatched(AttentionGrad(64, 128)), HasSubstr("MakeAttentionGrad (not: "));
   SetCudnnMaxWorkspace(usual);
+  ProvideCudnn(device_->driver(), *emulated);
 }
 
 TEST_F(CudnnKernelsTest, MasksOverTilesThatAreNotFull) {

@@ -1,8 +1,8 @@
 // The names of cuDNN, the CUDA runtime and NVRTC that cudnn-frontend calls; see cudnn_in_use.h.
 //
-// Graphs of attention and convolutions need little of the runtime: to clear and fill workspaces.
-// The rest (timing, engines that cudnn-frontend compiles itself, graphs that it writes into)
-// answers that it is not supported.
+// Graphs of attention and convolutions need little of the runtime: to clear and fill workspaces,
+// and to log. The rest (timing, engines that cudnn-frontend compiles itself, graphs that it writes
+// into) answers that it is not supported.
 #include <cuda_runtime_api.h>
 #include <nvrtc.h>
 
@@ -99,6 +99,18 @@ ORIEL_HIDDEN cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cuda
   return Runtime(InUse().driver->cuMemsetD8Async(AddressOf(to), static_cast<unsigned char>(value),
                                                  bytes, stream));
 }
+// What is said and dumped with CUDNN_FRONTEND_LOG_INFO: tensors lie on the device.
+ORIEL_HIDDEN cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
+                                                  const void* pointer) {
+  *attributes = {};
+  attributes->type = cudaMemoryTypeDevice;
+  attributes->devicePointer = const_cast<void*>(pointer);
+  return cudaSuccess;
+}
+ORIEL_HIDDEN cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (InUse().driver == nullptr) return cudaErrorNotSupported;
+  return Runtime(InUse().driver->cuStreamSynchronize(stream));
+}
 ORIEL_HIDDEN const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaErrorNotSupported ? "Oriel has no CUDA runtime" : "the driver failed";
 }
@@ -124,11 +136,9 @@ ORIEL_CUDART_REFUSE(cudaLibraryGetKernel, cudaKernel_t*, cudaLibrary_t, const ch
 ORIEL_CUDART_REFUSE(cudaLibraryLoadData, cudaLibrary_t*, const void*, cudaJitOption*, void**,
                     unsigned int, cudaLibraryOption*, void**, unsigned int)
 ORIEL_CUDART_REFUSE(cudaLibraryUnload, cudaLibrary_t)
-ORIEL_CUDART_REFUSE(cudaPointerGetAttributes, cudaPointerAttributes*, const void*)
 ORIEL_CUDART_REFUSE(cudaStreamGetCaptureInfo, cudaStream_t, cudaStreamCaptureStatus*,
                     unsigned long long*, cudaGraph_t*, const cudaGraphNode_t**,
                     const cudaGraphEdgeData**, size_t*)
-ORIEL_CUDART_REFUSE(cudaStreamSynchronize, cudaStream_t)
 ORIEL_CUDART_REFUSE(cudaThreadExchangeStreamCaptureMode, cudaStreamCaptureMode*)
 ORIEL_CUDART_REFUSE(cudaUserObjectCreate, cudaUserObject_t*, void*, cudaHostFn_t, unsigned int,
                     unsigned int)

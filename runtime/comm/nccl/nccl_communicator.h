@@ -4,11 +4,11 @@
 // its id, and the host's communicator of the same ranks carries it. Every rank has a GPU of its
 // own: NCCL refuses two on one.
 //
-// Sums are NCCL's: the same on every run of the same ranks, but in an order that depends on sizes
-// and links, and bf16 may be rounded at every step of it. A maximum may lose a NaN. Links are
-// NCCL's sends and receives, each in a communicator of its own (nccl_links.h). Messages with tags
-// go through pinned memory and the host's communicator (staged.h), for NCCL has neither tags nor
-// messages that are given up.
+// Sums are NCCL's: the same on every run of the same ranks unless the switch adds (NVLS), but in an
+// order that depends on sizes and links, and bf16 may be rounded at every step of it. A maximum may
+// lose a NaN. Links are NCCL's sends and receives, each in a communicator of its own
+// (nccl_links.h). Messages with tags go through pinned memory and the host's communicator
+// (staged.h), for NCCL has neither tags nor messages that are given up.
 //
 // Nothing waits for ever: a collective that does not end in time, an error of NCCL, or a rank that
 // the host's communicator has lost, ends the job on every rank with Aborted, or DeadlineExceeded
