@@ -21,6 +21,7 @@ const OpRegistry& OpRegistry::standard() {
     registerActivationOps(*built);
     registerAttentionOps(*built);
     registerConstantOps(*built);
+    registerContribAttention(*built);
     registerConvOps(*built);
     registerEinsum(*built);
     registerElementwiseOps(*built);

@@ -41,6 +41,18 @@ LogicalResult importQuickGelu(NodeImporter& n) {
   return n.replace(n.create<ir::MulOp>(x, n.createLike<ir::SigmoidOp>(scale(n, x, alpha))));
 }
 
+// com.microsoft: gelu(x + bias), by the hyperbolic tangent.
+LogicalResult importFastGelu(NodeImporter& n) {
+  Value x = n.operand(0), bias = n.optionalOperand(1);
+  x = bias ? n.create<ir::AddOp>(x, bias) : x;
+  return n.replace(activation(n, x, "gelu_tanh"));
+}
+
+// com.microsoft: gelu(x + bias)
+LogicalResult importBiasGelu(NodeImporter& n) {
+  return n.replace(activation(n, n.create<ir::AddOp>(n.operand(0), n.operand(1)), "gelu"));
+}
+
 LogicalResult importSwish(NodeImporter& n) {
   Value x = n.operand(0);
   double alpha = n.attrFloat("alpha", 1.0);
@@ -127,6 +139,8 @@ void registerActivationOps(OpRegistry& registry) {
   registry.add("Shrink", 9, importShrink);
   registry.add("QuickGelu", 1, importQuickGelu, "com.microsoft");
   registry.add("Gelu", 1, importGelu, "com.microsoft");
+  registry.add("FastGelu", 1, importFastGelu, "com.microsoft");
+  registry.add("BiasGelu", 1, importBiasGelu, "com.microsoft");
 }
 
 }  // namespace oriel

@@ -104,5 +104,70 @@ TEST(Attention, Mistakes) {
               HasSubstr("a past_value 'tensor<4xf32>', expected rank 4"));
 }
 
+// --- Ops of ONNX Runtime's domain. Their values are compared in tests/e2e/contrib_ops_test.py.
+
+// The IR, or the errors, of `y`, or of `results`, from inputs q, k and v of 4 heads of 8 columns, 2
+// of keys.
+std::string contrib(const std::string& node, const std::string& inputs = "",
+                    const std::string& results = "y") {
+  const testing::Imported imported = testing::importText(
+      "<ir_version: 10, opset_import: [\"\" : 20, \"com.microsoft\" : 1]> g (float[2, 6, 32] q, "
+      "float[2, 6, 16] k, float[2, 6, 16] v, int32[2] lengths, int32 total" +
+      inputs + ") => (float[2, 6, 32] y) { " + results + " = com.microsoft." + node + " }");
+  return imported.ir + imported.errors;
+}
+
+TEST(Contrib, GroupQueryAttention) {
+  const std::string op = "GroupQueryAttention<num_heads = 4, kv_num_heads = 2";
+  EXPECT_THAT(contrib(op + ", local_window_size = 3, softcap = 2.0>(q, k, v, , , lengths, total)"),
+              AllOf(HasSubstr("causal = true"), HasSubstr("window = 3"), HasSubstr("softcap = 2"),
+                    HasSubstr("scale = 0.35355")));
+  // A window that hides nothing is none.
+  EXPECT_THAT(contrib(op + ", local_window_size = 6>(q, k, v, , , lengths, total)"),
+              Not(HasSubstr("window")));
+  EXPECT_THAT(contrib(op + ">(q, k, v, past, past, lengths, total)", ", float[2, 2, 1, 8] past"),
+              AllOf(HasSubstr("has a past 'tensor<2x2x1x8xf32>'"),
+                    HasSubstr("--bind past_sequence_length=0")));
+  EXPECT_THAT(contrib(op + ", smooth_softmax = 1>(q, k, v, , , lengths, total)"),
+              HasSubstr("a smooth softmax or a sink, which Oriel does not import"));
+  EXPECT_THAT(contrib(op + ">(q, , v, , , lengths, total)"), HasSubstr("4 heads and 2 of keys"));
+  EXPECT_THAT(contrib("GroupQueryAttention<num_heads = 3, kv_num_heads = 2>(q, k, v)"),
+              HasSubstr("3 heads and 2 of keys"));
+  EXPECT_THAT(contrib("GroupQueryAttention<num_heads = 5, kv_num_heads = 5>(q, q, q)"),
+              HasSubstr("can't split 'tensor<2x6x32xf32>' into 5 heads"));
+  const std::string rotary = op + ", do_rotary = 1>(q, k, v, , , lengths, total, c, s)";
+  EXPECT_THAT(contrib(rotary, ", float[6, 4] c, float[6, 4] s"), HasSubstr("oriel.rope"));
+  EXPECT_THAT(contrib(rotary, ", float[5, 4] c, float[5, 4] s"),
+              HasSubstr("a table of angles 'tensor<5x4xf32>' for 6 tokens"));
+  EXPECT_THAT(contrib(rotary, ", float[6, 5] c, float[6, 5] s"),
+              HasSubstr("a table of 5 angles for heads of 8"));
+  EXPECT_THAT(contrib(rotary, ", float[6] c, float[6] s"), HasSubstr("expected rank 2"));
+  EXPECT_THAT(contrib(op + ", do_rotary = 1>(q, k, v, , , lengths, total)"),
+              HasSubstr("operand 7"));
+}
+
+TEST(Contrib, AttentionOfAllHeads) {
+  EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(q, q, q, , shown)", ", int32[2, 5] shown"),
+              HasSubstr("expected one number for each of 2 x 6 keys"));
+  EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(q, q, q, b)", ", float[95] b"),
+              HasSubstr("can't split 'tensor<95xf32>' into query, key and value of 32, 32 and 32"));
+  EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4>(q, q, q, , , m)", ", float[6, 6] m"),
+              HasSubstr("an attention bias 'tensor<6x6xf32>', expected rank 4"));
+  EXPECT_THAT(contrib("Attention<num_heads = 4>(q, w)", ", float[32, 95] w"),
+              HasSubstr("can't split 'tensor<2x6x95xf32>' into query, key and value of 31, 31"));
+  EXPECT_THAT(contrib("Attention<num_heads = 4, do_rotary = 1>(q, w)", ", float[32, 96] w"),
+              HasSubstr("a cache or a rotary embedding, which Oriel does not import"));
+}
+
+TEST(Contrib, OthersThatAreRefused) {
+  EXPECT_THAT(contrib("SkipLayerNormalization(q, q, g)", ", float[32] g", "y, mean"),
+              HasSubstr("gives mean or deviation, which Oriel does not import"));
+  EXPECT_THAT(contrib("RotaryEmbedding<scale = 2.0>(q, p, c, c)", ", int64[2, 6] p, float[6, 4] c"),
+              HasSubstr("scales positions"));
+  EXPECT_THAT(contrib("RotaryEmbedding(q, p, c, c)", ", int64[2, 5] p, float[6, 4] c"),
+              HasSubstr("has positions 'tensor<2x5xi64>' for 6 tokens"));
+  EXPECT_THAT(contrib("FusedMatMul<transBatchA = 1>(q, q)"), HasSubstr("transposes batches"));
+}
+
 }  // namespace
 }  // namespace oriel

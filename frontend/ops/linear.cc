@@ -70,14 +70,15 @@ Value matrixProduct(NodeImporter& n, Value lhs, Value rhs) {
   return n.create<ir::MatmulOp>(withBatch(n, lhs, *batch), withBatch(n, rhs, *batch), false, false);
 }
 
+Value scaled(NodeImporter& n, Value value, double factor) {
+  return factor == 1.0 ? value : n.create<ir::MulOp>(value, n.scalarLike(value, factor));
+}
+
 // As numpy.matmul: a vector counts as a row on the left, as a column on the right.
-LogicalResult importMatMul(NodeImporter& n) {
-  Value lhs = n.operand(0), rhs = n.operand(1);
-  if (!lhs || !rhs) {
-    return failure();
-  }
+Value numpyProduct(NodeImporter& n, Value lhs, Value rhs) {
   if (rankOf(lhs) < 1 || rankOf(rhs) < 1) {
-    return n.error() << "multiplies a scalar";
+    n.error() << "multiplies a scalar";
+    return {};
   }
   bool isRow = rankOf(lhs) == 1, isColumn = rankOf(rhs) == 1;
   if (isRow) {
@@ -97,11 +98,28 @@ LogicalResult importMatMul(NodeImporter& n) {
     }
     product = n.reshape(product, shape);
   }
-  return n.replace(product);
+  return product;
 }
 
-Value scaled(NodeImporter& n, Value value, double factor) {
-  return factor == 1.0 ? value : n.create<ir::MulOp>(value, n.scalarLike(value, factor));
+LogicalResult importMatMul(NodeImporter& n) {
+  Value lhs = n.operand(0), rhs = n.operand(1);
+  return lhs && rhs ? n.replace(numpyProduct(n, lhs, rhs)) : failure();
+}
+
+// com.microsoft: alpha op(A) op(B)
+LogicalResult importFusedMatMul(NodeImporter& n) {
+  Value lhs = n.operand(0), rhs = n.operand(1);
+  if (!lhs || !rhs) {
+    return failure();
+  }
+  if (n.attrInt("transBatchA", 0) != 0 || n.attrInt("transBatchB", 0) != 0) {
+    return n.error() << "transposes batches, which Oriel does not import";
+  }
+  auto transposed = [&](Value x, const char* name) {
+    return n.attrInt(name, 0) != 0 && rankOf(x) >= 2 ? n.swapLastTwo(x) : x;
+  };
+  Value product = numpyProduct(n, transposed(lhs, "transA"), transposed(rhs, "transB"));
+  return n.replace(scaled(n, product, n.attrFloat("alpha", 1)));
 }
 
 // alpha op(A) op(B) + beta C
@@ -132,6 +150,7 @@ LogicalResult importGemm(NodeImporter& n) {
 void registerLinearOps(OpRegistry& registry) {
   registry.add("MatMul", 13, importMatMul);
   registry.add("Gemm", 13, importGemm);
+  registry.add("FusedMatMul", 1, importFusedMatMul, "com.microsoft");
 }
 
 }  // namespace oriel

@@ -190,6 +190,29 @@ LogicalResult importRmsNormalization(NodeImporter& n) {
   return n.replace(norm->finish(n, result));
 }
 
+// com.microsoft: norm(x + skip + bias), and that sum. The Simplified one is an RMSNorm, without
+// beta.
+LogicalResult importSkipNorm(NodeImporter& n) {
+  const bool isSimplified = n.opType() == "SkipSimplifiedLayerNormalization";
+  const unsigned biasAt = isSimplified ? 3 : 4;
+  if (n.hasResult(1) || n.hasResult(2)) {
+    return n.error() << "gives mean or deviation, which Oriel does not import";
+  }
+  Value sum = n.create<ir::AddOp>(n.operand(0), n.operand(1));
+  if (Value bias = n.optionalOperand(biasAt)) {
+    sum = n.create<ir::AddOp>(sum, bias);
+  }
+  Value gamma = n.operand(2);
+  if (!sum || !gamma) {
+    return failure();
+  }
+  const double epsilon = n.attrFloat("epsilon", 1e-12f);
+  Value normed = isSimplified ? n.create<ir::RmsNormOp>(sum, gamma, epsilon)
+                              : n.create<ir::LayerNormOp>(
+                                    sum, gamma, OptionalValue{n.optionalOperand(3)}, epsilon);
+  return n.replace({normed, Value(), Value(), n.hasResult(3) ? sum : Value()});
+}
+
 FailureOr<int64_t> softmaxDim(NodeImporter& n, Value input) {
   return input ? n.normalizeAxis(n.attrInt("axis", -1), rankOf(input))
                : FailureOr<int64_t>(failure());
@@ -241,6 +264,8 @@ void registerNormalizationOps(OpRegistry& registry) {
   // ONNX Runtime's name for it, which its optimizer writes in either domain.
   registry.add("SimplifiedLayerNormalization", 1, importRmsNormalization, "com.microsoft");
   registry.add("SimplifiedLayerNormalization", 1, importRmsNormalization);
+  registry.add("SkipLayerNormalization", 1, importSkipNorm, "com.microsoft");
+  registry.add("SkipSimplifiedLayerNormalization", 1, importSkipNorm, "com.microsoft");
 }
 
 }  // namespace oriel

@@ -9,6 +9,7 @@ class OpRegistry;
 void registerActivationOps(OpRegistry& registry);
 void registerAttentionOps(OpRegistry& registry);
 void registerConstantOps(OpRegistry& registry);
+void registerContribAttention(OpRegistry& registry);
 void registerConvOps(OpRegistry& registry);
 void registerEinsum(OpRegistry& registry);
 void registerElementwiseOps(OpRegistry& registry);

@@ -1,15 +1,64 @@
-// Rotary position embedding, as ONNX defines it from operator set 23 on.
+// Rotary position embedding, as ONNX defines it from operator set 23 on, and ONNX Runtime.
+#include "frontend/ops/rotary.h"
+
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
 #include "frontend/ops/heads.h"
 #include "frontend/ops/ops.h"
 
 namespace oriel {
-namespace {
 
 using mlir::failure;
 using mlir::LogicalResult;
 using mlir::Value;
+
+Value rotate(NodeImporter& n, Value x, const Rotary& rotary) {
+  if (!x || !rotary.cos || !rotary.sin) {
+    return {};
+  }
+  const int64_t tokens = shapeOf(x)[2], head = shapeOf(x)[3];
+  auto table = [&](Value cache) -> Value {
+    if (rankOf(cache) != 2) {
+      n.error() << "has a table of angles " << cache.getType() << ", expected rank 2";
+      return {};
+    }
+    if (!rotary.at && shapeOf(cache)[0] < tokens) {
+      n.error() << "has a table of angles " << cache.getType() << " for " << tokens << " tokens";
+      return {};
+    }
+    Value rows = rotary.at ? n.gather(cache, rotary.at, 0) : n.sliceDim(cache, 0, 0, tokens);
+    if (!rows) {
+      return {};
+    }
+    const int64_t count = rotary.at ? shapeOf(rows)[0] : 1;
+    return n.reshape(rows, {count, 1, tokens, shapeOf(rows).back()});
+  };
+  Value cos = table(rotary.cos), sin = cos ? table(rotary.sin) : Value();
+  const int64_t rotated = 2 * shapeOf(rotary.cos).back();
+  if (!cos || !sin) {
+    return {};
+  }
+  if (rotated > head) {
+    n.error() << "has a table of " << rotated / 2 << " angles for heads of " << head;
+    return {};
+  }
+  return n.create<ir::RopeOp>(x, cos, sin, /*inverse=*/false, rotary.isInterleaved,
+                              rotated == head ? 0 : rotated);
+}
+
+mlir::FailureOr<Value> rowsOf(NodeImporter& n, Value positions, int64_t tokens) {
+  if (rankOf(positions) == 2 && shapeOf(positions)[1] == tokens) {
+    return positions;
+  }
+  if (typeOf(positions).getNumElements() != 1) {
+    return n.error() << "has positions " << positions.getType() << " for " << tokens << " tokens";
+  }
+  mlir::Type index = elementOf(positions);
+  Value steps = n.createTyped<ir::IotaOp>(n.tensorType({1, tokens}, index), int64_t{1});
+  return n.create<ir::AddOp>(steps, n.reshape(positions, {1, 1}));
+}
+
+namespace {
 
 // Cosines or sines for each position and pair, [b or 1, 1, s, d/2], from a table [positions, d/2]
 // or from values per token [b, s, d/2].
@@ -55,11 +104,45 @@ LogicalResult importRotaryEmbedding(NodeImporter& n) {
   return n.replace(isMerged ? mergeHeads(n, turned) : turned);
 }
 
+// com.microsoft: its operands are in another order, and positions may be that of the first token.
+LogicalResult importContribRotaryEmbedding(NodeImporter& n) {
+  Value input = n.operand(0), positions = n.operand(1);
+  Rotary rotary{n.operand(2), n.operand(3), {}, n.attrInt("interleaved", 0) != 0};
+  if (!input || !positions || !rotary.cos || !rotary.sin) {
+    return failure();
+  }
+  const double scale = n.attrFloat("scale", 1);
+  if (scale != 1 || n.attrInt("is_packed_batching", 0) != 0) {
+    return n.error() << "scales positions or packs batches, which Oriel does not import";
+  }
+  const bool isMerged = rankOf(input) == 3;
+  if (!isMerged && rankOf(input) != 4) {
+    return n.error() << "expects an input of rank 3 or 4, got " << input.getType();
+  }
+  if (rankOf(rotary.cos) != 2) {
+    return n.error() << "has a cos_cache " << rotary.cos.getType() << ", expected rank 2";
+  }
+  int64_t heads = n.attrInt("num_heads", 0);
+  if (heads == 0 && isMerged) {
+    heads = shapeOf(input)[2] / std::max<int64_t>(1, 2 * shapeOf(rotary.cos)[1]);
+  }
+  Value x = isMerged ? splitHeads(n, input, heads) : input;
+  auto rows = x ? rowsOf(n, positions, shapeOf(x)[2]) : mlir::FailureOr<Value>(failure());
+  if (failed(rows)) {
+    return failure();
+  }
+  rotary.at = *rows;
+  Value turned = rotate(n, x, rotary);
+  return n.replace(isMerged ? mergeHeads(n, turned) : turned);
+}
+
 }  // namespace
 
 void registerRotaryEmbedding(OpRegistry& registry) {
   registry.add("RotaryEmbedding", 23, importRotaryEmbedding);
   registry.addConstantOperands("RotaryEmbedding", {1, 2});
+  registry.add("RotaryEmbedding", 1, importContribRotaryEmbedding, "com.microsoft");
+  registry.addConstantOperands("RotaryEmbedding", {2, 3}, "com.microsoft");
 }
 
 }  // namespace oriel

@@ -12,7 +12,7 @@ Field numbers: onnx.proto of ONNX 1.14.
 
 import numpy
 
-DTYPES = {numpy.dtype("f4"): 1, numpy.dtype("i8"): 7, numpy.dtype("?"): 9}
+DTYPES = {numpy.dtype("f4"): 1, numpy.dtype("i4"): 6, numpy.dtype("i8"): 7, numpy.dtype("?"): 9}
 
 
 def varint(number: int) -> bytes:
@@ -35,6 +35,8 @@ def field(number: int, value) -> bytes:
 def attribute(name: str, value) -> bytes:
     if isinstance(value, int):
         return field(1, name) + field(3, value) + field(20, 2)  # INT
+    if isinstance(value, float):
+        return field(1, name) + varint(2 << 3 | 5) + numpy.float32(value).tobytes() + field(20, 1)  # FLOAT
     if isinstance(value, str):
         return field(1, name) + field(4, value) + field(20, 3)  # STRING
     return field(1, name) + b"".join(field(8, item) for item in value) + field(20, 7)  # INTS
@@ -49,6 +51,7 @@ def value_info(name: str, dtype, shape: list) -> bytes:
 class Graph:
     def __init__(self):
         self.nodes, self.initializers, self.inputs, self.outputs = [], [], [], []
+        self.domains = set()
 
     def input(self, name: str, dtype, shape: list) -> None:
         self.inputs.append(value_info(name, dtype, shape))
@@ -75,9 +78,11 @@ class Graph:
         return self.node_of_several(op, inputs, [output], **attributes)[0]
 
     def node_of_several(self, op: str, inputs: list[str], outputs: list[str], **attributes) -> list[str]:
-        """A node of several outputs, with the first one's name."""
+        """A node of several outputs, with the first one's name; `op` may have a domain, "com.microsoft.Gelu"."""
         content = b"".join(field(1, name) for name in inputs) + b"".join(field(2, name) for name in outputs)
-        content += field(3, outputs[0]) + field(4, op)
+        domain, _, name = op.rpartition(".")
+        content += field(3, outputs[0]) + field(4, name) + (field(7, domain) if domain else b"")
+        self.domains.add(domain)
         content += b"".join(field(5, attribute(name, value)) for name, value in attributes.items())
         self.nodes.append(content)
         return outputs
@@ -87,4 +92,5 @@ class Graph:
         graph += b"".join(field(5, tensor) for tensor in self.initializers)
         graph += b"".join(field(11, value) for value in self.inputs)
         graph += b"".join(field(12, value) for value in self.outputs)
-        return field(1, 9) + field(7, graph) + field(8, field(2, opset))
+        others = b"".join(field(8, field(1, domain) + field(2, 1)) for domain in sorted(self.domains - {""}))
+        return field(1, 9) + field(7, graph) + field(8, field(2, opset)) + others

@@ -1,0 +1,184 @@
+"""Ops of ONNX Runtime's own domain train as the ones of ONNX that compute the same."""
+
+import numpy
+from onnx_writer import Graph
+from oriel_testing import OrielTestCase, losses, read_safetensors, relative_error, write_shard
+
+BATCH, TOKENS, HEADS, GROUPS, HEAD = 2, 6, 4, 2, 8
+WIDTH, KEYS, OPSET = HEADS * HEAD, GROUPS * HEAD, 23
+RECIPE = f"""
+model: {{bind: {{batch: micro_batch}}}}
+inputs: {{labels: {{dtype: int64, shape: [micro_batch, {TOKENS}]}}}}
+loss: {{logits: logits, labels: labels, shift: false}}
+optimizer: {{kind: sgd, lr: 0.1}}
+batch: {{global: {BATCH}, micro: {BATCH}}}
+steps: 2
+"""
+SHAPES = {"wq": (WIDTH, WIDTH), "wk": (WIDTH, KEYS), "wv": (WIDTH, KEYS), "k": (WIDTH, WIDTH), "v": (WIDTH, WIDTH),
+          "gamma": (WIDTH,), "beta": (WIDTH,), "bias": (WIDTH,), "bias3": (3 * WIDTH,), "packed": (WIDTH, 3 * WIDTH)}
+GROUPED = {"q_num_heads": HEADS, "kv_num_heads": GROUPS}
+WHOLE = {"q_num_heads": HEADS, "kv_num_heads": HEADS}
+
+
+def with_constants(graph: Graph) -> None:
+    angles = numpy.outer(numpy.arange(16), 10.0 ** -numpy.arange(HEAD // 2)).astype("f4")
+    graph.initializer("cos", numpy.cos(angles))
+    graph.initializer("sin", numpy.sin(angles))
+    graph.initializer("positions", numpy.tile(numpy.arange(TOKENS), (BATCH, 1)))
+    graph.initializer("offset", numpy.array([2]))
+    graph.initializer("shifted", numpy.tile(numpy.arange(TOKENS) + 2, (BATCH, 1)))
+    graph.initializer("lengths", numpy.full(BATCH, TOKENS - 1, "i4"))
+    graph.initializer("total", numpy.array(TOKENS, "i4"))
+    graph.initializer("shown", numpy.array([[1] * 6, [1] * 4 + [0] * 2], "i4"))
+    graph.initializer("seen", numpy.array([[1] * 6, [1] * 4 + [0] * 2], "?").reshape(BATCH, 1, 1, TOKENS))
+
+
+def products(graph: Graph, *names: str) -> list[str]:
+    return [graph.node("MatMul", ["x", name], f"{name}_of_x") for name in names]
+
+
+def rotated(graph: Graph, value: str, heads: int, positions: str = "positions", **attributes) -> str:
+    return graph.node("RotaryEmbedding", [value, "cos", "sin", positions], f"{value}_turned", num_heads=heads, **attributes)
+
+
+def grouped_query(graph: Graph, contrib: bool, rotary: bool, window: int, scale: float) -> None:
+    q, k, v = products(graph, "wq", "wk", "wv")
+    if contrib:
+        tables = ["cos", "sin"] if rotary else ["", ""]
+        graph.node("com.microsoft.GroupQueryAttention", [q, k, v, "", "", "lengths", "total", *tables], "y", num_heads=HEADS,
+                   kv_num_heads=GROUPS, do_rotary=int(rotary), local_window_size=window, scale=scale)
+        return
+    if rotary:
+        q, k = rotated(graph, q, HEADS), rotated(graph, k, GROUPS)
+    # The window is a mask: one of the standard op came after operator set 23.
+    distance = numpy.arange(TOKENS)[:, None] - numpy.arange(TOKENS)
+    graph.initializer("window", (distance >= 0) & (distance < window if window > 0 else True))
+    graph.node("Attention", [q, k, v, "window"], "y", **GROUPED, scale=scale)
+
+
+def packed_query(graph: Graph, contrib: bool) -> None:
+    if contrib:
+        product = graph.node("MatMul", ["x", "packed"], "product")
+        graph.node("com.microsoft.GroupQueryAttention", [product, "", "", "", "", "lengths", "total", "cos", "sin", "positions"],
+                   "y", num_heads=HEADS, kv_num_heads=HEADS, do_rotary=1, rotary_interleaved=1)
+        return
+    graph.node("MatMul", ["x", "packed"], "product")
+    graph.node_of_several("Split", ["product"], ["q", "k_", "v_"], axis=-1, num_outputs=3)
+    q, k = (rotated(graph, name, HEADS, interleaved=1) for name in ("q", "k_"))
+    graph.node("Attention", [q, k, "v_"], "y", **WHOLE, is_causal=1)
+
+
+def multi_head(graph: Graph, contrib: bool) -> None:
+    q, k, v = products(graph, "wq", "k", "v")
+    if contrib:
+        graph.node("com.microsoft.MultiHeadAttention", [q, k, v, "bias3", "shown"], "y", num_heads=HEADS)
+        return
+    graph.node_of_several("Split", ["bias3"], ["b0", "b1", "b2"], axis=0, num_outputs=3)
+    q, k, v = (graph.node("Add", [value, bias], f"{value}_biased") for value, bias in ((q, "b0"), (k, "b1"), (v, "b2")))
+    graph.node("Attention", [q, k, v, "seen"], "y", **WHOLE)
+
+
+def packed_attention(graph: Graph, contrib: bool) -> None:
+    if contrib:
+        graph.node("com.microsoft.Attention", ["x", "packed", "bias3"], "y", num_heads=HEADS, unidirectional=1)
+        return
+    graph.node("Add", [graph.node("MatMul", ["x", "packed"], "product"), "bias3"], "sum")
+    graph.node_of_several("Split", ["sum"], ["q", "k_", "v_"], axis=-1, num_outputs=3)
+    graph.node("Attention", ["q", "k_", "v_"], "y", **WHOLE, is_causal=1)
+
+
+def rotary(graph: Graph, contrib: bool) -> None:
+    (q,) = products(graph, "wq")
+    if contrib:
+        graph.node("com.microsoft.RotaryEmbedding", [q, "offset", "cos", "sin"], "y")
+    else:
+        graph.node("Identity", [rotated(graph, q, HEADS, "shifted")], "y")
+
+
+def skip_norm(graph: Graph, contrib: bool) -> None:
+    (q,) = products(graph, "wq")
+    if contrib:
+        graph.node_of_several("com.microsoft.SkipLayerNormalization", ["x", q, "gamma", "beta", "bias"], ["normed", "", "", "sum"],
+                              epsilon=1e-5)
+    else:
+        graph.node("Add", [graph.node("Add", ["x", q], "half"), "bias"], "sum")
+        graph.node("LayerNormalization", ["sum", "gamma", "beta"], "normed", epsilon=1e-5)
+    graph.node("Add", ["normed", "sum"], "y")
+
+
+def skip_rms_norm(graph: Graph, contrib: bool) -> None:
+    (q,) = products(graph, "wq")
+    if contrib:
+        graph.node("com.microsoft.SkipSimplifiedLayerNormalization", ["x", q, "gamma"], "y", epsilon=1e-6)
+    else:
+        graph.node("RMSNormalization", [graph.node("Add", ["x", q], "sum"), "gamma"], "y", epsilon=1e-6)
+
+
+def gelus(graph: Graph, contrib: bool) -> None:
+    (q,) = products(graph, "wq")
+    if contrib:
+        graph.node("com.microsoft.BiasGelu", [graph.node("com.microsoft.FastGelu", [q, "gamma"], "h"), "bias"], "y")
+    else:
+        h = graph.node("Gelu", [graph.node("Add", [q, "gamma"], "a")], "h", approximate="tanh")
+        graph.node("Gelu", [graph.node("Add", [h, "bias"], "b")], "y")
+
+
+def fused_product(graph: Graph, contrib: bool) -> None:
+    if contrib:
+        graph.node("com.microsoft.FusedMatMul", ["x", "k"], "y", alpha=0.5, transB=1)
+        return
+    graph.initializer("half", numpy.array(0.5, "f4"))
+    graph.node("MatMul", ["x", graph.node("Transpose", ["k"], "kt", perm=[1, 0])], "product")
+    graph.node("Mul", ["product", "half"], "y")
+
+
+class ContribOpsTest(OrielTestCase):
+    def trained(self, name: str, build, contrib: bool) -> tuple[list[float], dict]:
+        """Losses of two steps, and the gradients of the first."""
+        graph, random = Graph(), numpy.random.default_rng(0)
+        graph.input("x", numpy.float32, ["batch", TOKENS, WIDTH])
+        with_constants(graph)
+        for weight, shape in SHAPES.items():
+            graph.initializer(weight, (random.standard_normal(shape) / 4).astype("f4"))
+        build(graph, contrib)
+        graph.output("y", numpy.float32, ["batch", TOKENS, WIDTH])
+        graph.node("Identity", ["y"], "logits")
+        graph.outputs.clear()
+        graph.output("logits", numpy.float32, ["batch", TOKENS, WIDTH])
+        kind = self.folder / f"{name}_{'contrib' if contrib else 'standard'}"
+        (kind / "data").mkdir(parents=True)
+        (kind / "model.onnx").write_bytes(graph.model(OPSET))
+        (kind / "recipe.yaml").write_text(RECIPE)
+        write_shard(kind / "data" / "0.tar", [{"x": random.standard_normal((TOKENS, WIDTH)).astype("f4"),
+                                              "labels": random.integers(0, WIDTH, TOKENS)} for _ in range(BATCH)])
+        plan = kind / "p.oplan"
+        self.run_ok("oriel", "compile", kind / "model.onnx", "--recipe", kind / "recipe.yaml", "-o", plan)
+        metrics = self.train(plan, "--no-shuffle", "--dump-gradients", kind / "g.safetensors", data=kind / "data")
+        return losses(metrics), read_safetensors(kind / "g.safetensors")
+
+    def compare(self, name: str, build) -> None:
+        with self.subTest(name):
+            (own, own_gradients), (standard, gradients) = (self.trained(name, build, contrib) for contrib in (True, False))
+            numpy.testing.assert_allclose(own, standard, rtol=1e-6)
+            self.assertEqual(set(own_gradients), set(gradients))
+            self.assertGreater(len(gradients), 0)
+            for parameter, gradient in gradients.items():
+                self.assertGreater(numpy.linalg.norm(gradient), 0, parameter)
+                self.assertLess(relative_error(own_gradients[parameter], gradient), 1e-5, parameter)
+
+    def test_grouped_query_attention(self):
+        for rotary_, window, scale in ((False, -1, 0.3), (True, -1, 0.3), (True, 3, 0.5)):
+            self.compare(f"grouped_{rotary_}_{window}",
+                         lambda graph, contrib, r=rotary_, w=window, s=scale: grouped_query(graph, contrib, r, w, s))
+        self.compare("packed", packed_query)
+
+    def test_attention(self):
+        self.compare("multi_head", multi_head)
+        self.compare("packed_attention", packed_attention)
+        self.compare("rotary", rotary)
+
+    def test_norms_and_activations(self):
+        self.compare("skip_norm", skip_norm)
+        self.compare("skip_rms_norm", skip_rms_norm)
+        self.compare("gelus", gelus)
+        self.compare("fused_product", fused_product)
