@@ -110,7 +110,7 @@ void addComposeCommand(CLI::App& app, Run* run) {
   addList("--dim", arguments->dimensions, "A dimension of a part gets a name of its own",
           "PART.NAME=NEW,..");
   command->add_flag("--no-tie", arguments->apart,
-                    "Train a matrix that two parts have in each by itself");
+                    "Keep a matrix that is another one's copy a parameter of its own");
   command->add_option("-o,--output", arguments->output, "The file to write")
       ->required()
       ->type_name("FILE");

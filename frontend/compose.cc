@@ -173,9 +173,6 @@ void Composer::addMetadata(const char* key, const std::vector<std::string>& line
 }
 
 llvm::Error Composer::nameParts() {
-  if (parts_.size() < 2) {
-    return makeError("a model is composed of two files at least");
-  }
   std::vector<std::string> names;
   for (const ModelFile& part : parts_) {
     const std::string name = nameOfPart(part);
@@ -319,7 +316,7 @@ bool isTrainedMatrix(const onnx::TensorProto& tensor, const ModelFile& model) {
          model.role(tensor.name()) == InitializerRole::kParameter;
 }
 
-// Whether another part has this matrix: then it is read there.
+// Whether another part has this matrix, or the same one transposed: then it is read there.
 llvm::Expected<bool> Composer::tie(const onnx::TensorProto& tensor, Part& part) {
   const std::string& name = tensor.name();
   if (!isTrainedMatrix(tensor, *part.model)) {
@@ -335,7 +332,8 @@ llvm::Expected<bool> Composer::tie(const onnx::TensorProto& tensor, Part& part) 
       return llvm::joinErrors(own.takeError(), other.takeError());
     }
     const WeightCopy copy = findCopy(*own, *other);
-    if (copy == WeightCopy::kNone) continue;
+    const bool isOwn = matrix.model == part.model;
+    if (copy == WeightCopy::kNone || (isOwn && copy == WeightCopy::kSame)) continue;
     const bool isTransposed = copy == WeightCopy::kTransposed;
     tied_.push_back(part.name + "." + name + "\t" + matrix.newName + "\t" +
                     (isTransposed ? kTransposed : kSame));
@@ -352,7 +350,6 @@ llvm::Expected<bool> Composer::tie(const onnx::TensorProto& tensor, Part& part) 
 }
 
 llvm::Error Composer::addInitializers(Part& part) {
-  std::vector<Matrix> matrices;
   for (const onnx::TensorProto& tensor : part.model->graph().initializer()) {
     if (options_.tie) {
       auto tied = tie(tensor, part);
@@ -371,10 +368,9 @@ llvm::Error Composer::addInitializers(Part& part) {
       }
     }
     if (isTrainedMatrix(tensor, *part.model)) {
-      matrices.push_back({&tensor, part.model, added.name()});
+      matrices_.push_back({&tensor, part.model, added.name()});
     }
   }
-  matrices_.insert(matrices_.end(), matrices.begin(), matrices.end());
   return llvm::Error::success();
 }
 

@@ -40,8 +40,8 @@ struct ComposeOptions {
   std::string tokens = "input_ids";    // an input: [batch, tokens]
   std::vector<Connection> connections;
   std::vector<Dimension> dimensions;
-  // Whether a matrix that is another part's, or that transposed, is that parameter: files of an
-  // embedding and of its tied head have a copy each.
+  // Whether a matrix that is an earlier part's, or an earlier one transposed, is that parameter:
+  // files of an embedding and of its tied head have a copy each, and exporters fold transposes.
   bool tie = true;
 };
 
@@ -53,9 +53,10 @@ struct ComposedModel {
 
 // `to`: where it will be written, for the locations of external data, which stays where it is.
 //
-// Errors name the part and what to do: parts of the same name, or of different operator sets;
-// external data that is not below the folder of `to`; a part of which nothing is read; inputs of
-// the same name and different types; and options that name what is not there.
+// One part is a model whose copies are tied. Errors name the part and what to do: parts of the same
+// name, or of different operator sets; external data that is not below the folder of `to`; a part
+// of which nothing is read; inputs of the same name and different types; and options that name what
+// is not there.
 llvm::Expected<ComposedModel> composeModels(llvm::ArrayRef<ModelFile> parts,
                                             const ComposeOptions& options, llvm::StringRef to);
 

@@ -146,7 +146,9 @@ class ExportWarnings {
             << "\"" << other << "\" has the values of \"" << table
             << "\", transposed: if the model ties them, the exporter's constant folding, or an "
                "optimizer, took them apart, and training would let them differ; export without "
-               "that (do_constant_folding=False, or dynamo=True with optimize=False)";
+               "that (do_constant_folding=False, or dynamo=True with optimize=False), or tie them "
+               "again "
+               "with `oriel compose`";
       }
     }
   }

@@ -23,9 +23,13 @@ WeightCopy findCopy(const TensorData& a, const TensorData& b) {
   if (a.dataType != b.dataType || a.shape.size() != 2 || b.shape.size() != 2) {
     return WeightCopy::kNone;
   }
-  auto hasValue = [&] { return llvm::any_of(a.bytes, [](char byte) { return byte != 0; }); };
-  if (a.shape == b.shape && a.bytes == b.bytes && hasValue()) return WeightCopy::kSame;
-  if (a.shape[0] == b.shape[1] && a.shape[1] == b.shape[0] && isTransposed(a, b) && hasValue()) {
+  const auto width = static_cast<size_t>(elementBytes(a.dataType));
+  // Whether it is other bytes than it would be one element further on.
+  auto hasValues = [&] {
+    return a.bytes.size() > width && a.bytes.drop_back(width) != a.bytes.drop_front(width);
+  };
+  if (a.shape == b.shape && a.bytes == b.bytes && hasValues()) return WeightCopy::kSame;
+  if (a.shape[0] == b.shape[1] && a.shape[1] == b.shape[0] && isTransposed(a, b) && hasValues()) {
     return WeightCopy::kTransposed;
   }
   return WeightCopy::kNone;

@@ -9,7 +9,7 @@ namespace oriel {
 enum class WeightCopy { kNone, kSame, kTransposed };
 
 // What `a` is of `b`: matrices of the same type whose values are the same, or, transposed, those of
-// the other; not of zeros, as many parameters begin.
+// the other; not of one value, such as zeros, as many parameters begin.
 WeightCopy findCopy(const TensorData& a, const TensorData& b);
 
 }  // namespace oriel
