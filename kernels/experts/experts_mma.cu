@@ -44,19 +44,23 @@ class Factor {
 
   // Starts to copy elements k from `begin` on; zeros outside.
   __device__ void Copy(int32_t begin, S* tile) const {
+    const S* from[kCopies];  // of all first: the order's numbers are on their way together
+#pragma unroll
+    for (int i = 0; i < kCopies; ++i) {
+      if constexpr (kAlongK) {
+        from[i] = from_[i];
+      } else {
+        const int32_t line = begin + LineOf(i);
+        from[i] = line < lines_.count ? lines_.At(line) : nullptr;
+      }
+    }
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
       const int line = LineOf(i), pack = Copied(i) % kPacks * kPack;
       const int32_t at = (kAlongK ? begin : first_) + pack;
-      const S* from;
-      if constexpr (kAlongK) {
-        from = from_[i];
-      } else {
-        from = begin + line < lines_.count ? lines_.At(begin + line) : nullptr;
-      }
       S* const to = tile + line * kPitch + pack;
-      if (from != nullptr && at < lines_.width) {
-        CopyAsync16(to, from + at);
+      if (from[i] != nullptr && at < lines_.width) {
+        CopyAsync16(to, from[i] + at);
       } else {
         *reinterpret_cast<uint4*>(to) = uint4{};
       }
