@@ -17,7 +17,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::vector<std::string> merges, connections, dimensions;
+  std::vector<std::string> merges, connections, dimensions, constants;
   ComposeOptions options;
   bool apart = false;
   std::string output;
@@ -54,6 +54,10 @@ absl::StatusOr<ComposeOptions> optionsOf(const Arguments& arguments) {
   for (const std::string& word : arguments.dimensions) {
     ORIEL_ASSIGN_OR_RETURN(const auto parts, splitWord(word, "--dim", "PART.NAME=NEW_NAME"));
     options.dimensions.push_back({parts.first, parts.second});
+  }
+  for (const std::string& word : arguments.constants) {
+    ORIEL_ASSIGN_OR_RETURN(const auto parts, splitWord(word, "--set", "INPUT=VALUE"));
+    options.constants.push_back({parts.first, parts.second});
   }
   return options;
 }
@@ -109,6 +113,8 @@ void addComposeCommand(CLI::App& app, Run* run) {
           "OUTPUT=INPUT,..");
   addList("--dim", arguments->dimensions, "A dimension of a part gets a name of its own",
           "PART.NAME=NEW,..");
+  addList("--set", arguments->constants, "An input of one element has always this value",
+          "INPUT=VALUE,..");
   command->add_flag("--no-tie", arguments->apart,
                     "Keep a matrix that is another one's copy a parameter of its own");
   command->add_option("-o,--output", arguments->output, "The file to write")

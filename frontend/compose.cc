@@ -10,6 +10,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 #include "onnx/onnx_pb.h"
 
@@ -94,6 +95,7 @@ class Composer {
   llvm::Error addFunctions(const onnx::ModelProto& proto);
   llvm::Error addInputs(Part& part);
   llvm::Error addInput(onnx::ValueInfoProto input, Part& part);
+  llvm::Error addConstant(const onnx::ValueInfoProto& input, const std::string& value);
   llvm::Error addInitializers(Part& part);
   llvm::Expected<bool> tie(const onnx::TensorProto& tensor, Part& part);
   llvm::Error relocate(onnx::TensorProto& tensor, const Part& part) const;
@@ -237,7 +239,59 @@ void Composer::renameDimensions(onnx::TypeProto& type, const Part& part) {
   }
 }
 
+// In place of an input.
+llvm::Error Composer::addConstant(const onnx::ValueInfoProto& input, const std::string& value) {
+  if (!used_.insert(input.name()).second) {
+    return llvm::Error::success();  // an earlier part has it, too
+  }
+  const onnx::TypeProto::Tensor& type = input.type().tensor_type();
+  auto fail = [&](const std::string& why) {
+    return makeError("can't set its input \"" + input.name() + "\" to \"" + value + "\": " + why);
+  };
+  onnx::TensorProto& tensor = *graph_.add_initializer();
+  tensor.set_name(input.name());
+  tensor.set_data_type(type.elem_type());
+  for (const auto& dim : type.shape().dim()) {
+    if (dim.dim_value() != 1) return fail("it has more than one element, or may have");
+    tensor.add_dims(1);
+  }
+  const StringRef text = value;
+  int64_t number = 0;
+  float real = 0;
+  switch (type.elem_type()) {
+    case onnx::TensorProto::BOOL:
+      if (text != "true" && text != "false") return fail("write true or false");
+      tensor.add_int32_data(text == "true" ? 1 : 0);
+      break;
+    case onnx::TensorProto::INT32:
+    case onnx::TensorProto::INT64:
+      if (text.getAsInteger(10, number)) return fail("write a whole number");
+      if (type.elem_type() == onnx::TensorProto::INT64) {
+        tensor.add_int64_data(number);
+      } else if (llvm::isInt<32>(number)) {
+        tensor.add_int32_data(static_cast<int32_t>(number));
+      } else {
+        return fail("it has 32 bits");
+      }
+      break;
+    case onnx::TensorProto::FLOAT:
+      if (!llvm::to_float(text, real)) return fail("write a number");
+      tensor.add_float_data(real);
+      break;
+    default:
+      return fail("it is " + dataTypeName(type.elem_type()) +
+                  ", expected bool, int32, int64 or float");
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error Composer::addInput(onnx::ValueInfoProto input, Part& part) {
+  for (const auto& constant : options_.constants) {
+    if (constant.input == input.name()) {
+      part.values[input.name()] = input.name();
+      return addConstant(input, constant.value);
+    }
+  }
   renameDimensions(*input.mutable_type(), part);
   const std::string* connection = connectionOf(input.name(), part);
   auto output = find(connection ? *connection : input.name());
@@ -511,6 +565,12 @@ llvm::Error Composer::checkOptions() const {
     if (used_.count(connection.input) == 0) {
       return makeError("no part has the input \"" + connection.input + "\", which is to be \"" +
                        connection.output + "\"");
+    }
+  }
+  for (const auto& constant : options_.constants) {
+    if (used_.count(constant.input) == 0) {
+      return makeError("no part has the input \"" + constant.input + "\", which is to be " +
+                       constant.value + "; there are " + listOf(inputNames()));
     }
   }
   for (const auto& dimension : options_.dimensions) {

@@ -35,11 +35,16 @@ struct ComposeOptions {
   struct Dimension {
     std::string from, to;
   };
+  // An input of one element that has always the same value: "use_cache_branch", "false".
+  struct Constant {
+    std::string input, value;
+  };
   std::vector<Merge> merges;
   std::string into = "inputs_embeds";  // an output: [batch, tokens, width]
   std::string tokens = "input_ids";    // an input: [batch, tokens]
   std::vector<Connection> connections;
   std::vector<Dimension> dimensions;
+  std::vector<Constant> constants;
   // Whether a matrix that is an earlier part's, or an earlier one transposed, is that parameter:
   // files of an embedding and of its tied head have a copy each, and exporters fold transposes.
   bool tie = true;

@@ -191,6 +191,30 @@ TEST(Compose, DimensionsGetNamesOfTheirOwn) {
               HasSubstr("no part has the dimension \"a.K\": write PART.DIMENSION"));
 }
 
+TEST(Compose, AnInputHasAlwaysTheSameValue) {
+  auto files = parts(
+      {{"a",
+        "g (float[N] x, bool cached, int64[1] keep, float c) => (float[N] y) "
+        "{ s = Mul(x, c) y = If(cached) <then_branch = g1 () => (float[N] r) { r = Sqrt(s) }, "
+        "else_branch = g2 () => (float[M] r) { r = Slice(s, keep, keep) }> }"}});
+  ComposeOptions options;
+  options.constants = {{"cached", "true"}, {"keep", "-2"}, {"c", "0.5"}};
+  auto composed = composeModels(files, options, "model.onnx");
+  ASSERT_TRUE(static_cast<bool>(composed));
+  EXPECT_THAT(composed->inputs, ElementsAre("x"));
+  EXPECT_EQ(testing::importFile(opened(*composed), {{{"N", 2}}}).ops, "mul sqrt");
+  auto refused = [&](const std::string& input, const std::string& value) {
+    options.constants = {{input, value}};
+    return errorOf(files, options);
+  };
+  EXPECT_THAT(refused("cached", "1"),
+              HasSubstr("can't set its input \"cached\" to \"1\": write true"));
+  EXPECT_THAT(refused("keep", "two"), HasSubstr("write a whole number"));
+  EXPECT_THAT(refused("c", "half"), HasSubstr("write a number"));
+  EXPECT_THAT(refused("x", "1"), HasSubstr("it has more than one element, or may have"));
+  EXPECT_THAT(refused("z", "1"), HasSubstr("no part has the input \"z\", which is to be 1"));
+}
+
 // What branches read from around them has other names, too.
 TEST(Compose, BranchesAreRenamed) {
   auto files = parts({{"a", "g (float[N] x) => (float[N] z) { z = Neg(x) }"},
