@@ -143,9 +143,12 @@ LogicalResult importSqueeze(NodeImporter& n) {
   for (auto [i, size] : llvm::enumerate(shapeOf(input))) {
     bool drop = n.hasOperand(1) ? llvm::is_contained(axes, static_cast<int64_t>(i)) : size == 1;
     if (drop && size != 1) {
-      return n.error() << "axis " << i << " has the size " << size << ", expected 1";
+      mlir::emitWarning(n.location())
+          << "Squeeze keeps axis " << i << ", which has the size " << size
+          << ": ONNX has no meaning for it, and PyTorch's exporter writes x.squeeze(" << i
+          << ") so, which keeps it";
     }
-    if (!drop) {
+    if (!drop || size != 1) {
       kept.push_back(size);
     }
   }
