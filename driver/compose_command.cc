@@ -74,6 +74,7 @@ absl::Status composeFiles(const Arguments& arguments) {
   }
   llvm::Expected<ComposedModel> composed = composeModels(parts, options, arguments.output);
   if (!composed) return toStatus(composed.takeError());
+  ORIEL_RETURN_IF_ERROR(runtime::CheckIsNotRead(arguments.output, composed->dataFiles));
   progress("writing " + arguments.output);
   ORIEL_RETURN_IF_ERROR(runtime::WriteTextAtomically(arguments.output, composed->bytes));
   for (const std::string& note : composed->notes) std::printf("%s\n", note.c_str());

@@ -1,20 +1,18 @@
 // `oriel export`: a checkpoint's weights as ONNX or safetensors.
 #include <cstdio>
-#include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "driver/command.h"
 #include "driver/console.h"
 #include "driver/plan_source.h"
-#include "frontend/compose.h"
 #include "frontend/export.h"
+#include "frontend/export_parts.h"
 #include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
@@ -60,112 +58,68 @@ float roundedToBFloat16(float value) {
   return isRounded ? rounded : value;
 }
 
-// What a checkpoint has of the model.
-struct Weights {
+TrainedWeights weightsOf(const plan::Plan& plan, const runtime::CheckpointReader& checkpoint) {
   TrainedWeights trained;
   std::map<std::string, runtime::Shape> shapes;
-};
-
-Weights weightsOf(const plan::Plan& plan, const runtime::CheckpointReader& checkpoint) {
-  Weights weights;
   for (const plan::Parameter& parameter : plan.parameters()) {
     const bool isFrozen = !parameter.trainable();
     if (isFrozen && !runtime::IsFloat(runtime::FromPlan(parameter.global()).dtype)) continue;
     const std::string& name = runtime::NameInFiles(parameter);
-    weights.shapes[name] = runtime::ShapeInFiles(parameter);
+    shapes[name] = runtime::ShapeInFiles(parameter);
     // An earlier plan may have trained what this one keeps.
     if (isFrozen && !runtime::IsMade(parameter.initial())) {
       const bool isNarrow = parameter.global().dtype() == plan::BF16;
-      weights.trained.untrained[name] = isNarrow ? &roundedToBFloat16 : &unrounded;
+      trained.untrained[name] = isNarrow ? &roundedToBFloat16 : &unrounded;
     }
-    weights.trained.elements[name] = runtime::NumElements(weights.shapes[name]);
+    trained.elements[name] = runtime::NumElements(shapes[name]);
   }
-  weights.trained.read = [shapes = weights.shapes, &checkpoint](
-                             const std::string& name, llvm::MutableArrayRef<float> values) {
+  trained.read = [shapes = std::move(shapes), &checkpoint](const std::string& name,
+                                                           llvm::MutableArrayRef<float> values) {
     const runtime::TensorSpec spec{runtime::DType::kF32, shapes.at(name)};
     absl::Status status =
         checkpoint.ReadParameter(name, spec, runtime::WholeBox(spec.shape), values.data());
     return status.ok() ? llvm::Error::success()
                        : llvm::createStringError(std::string(status.message()));
   };
-  return weights;
+  return trained;
 }
 
-// Of a part of a composed model, under the names that its file has.
-TrainedWeights weightsOfPart(const Weights& whole, const std::vector<TiedWeight>& tied,
-                             const std::string& part) {
-  const std::string prefix = part + ".";
-  std::map<std::string, TiedWeight> sources;  // by name in the part
-  for (const auto& [name, shape] : whole.shapes) {
-    if (absl::StartsWith(name, prefix)) sources[name.substr(prefix.size())] = {name, name, false};
-  }
-  for (const TiedWeight& one : tied) {
-    if (absl::StartsWith(one.name, prefix) && whole.shapes.count(one.source) > 0) {
-      sources[one.name.substr(prefix.size())] = one;
-    }
-  }
-  TrainedWeights weights;
-  for (const auto& [name, source] : sources) {
-    weights.elements[name] = whole.trained.elements.at(source.source);
-    auto untrained = whole.trained.untrained.find(source.source);
-    if (untrained != whole.trained.untrained.end()) weights.untrained[name] = untrained->second;
-  }
-  weights.read = [&whole, sources](const std::string& name,
-                                   llvm::MutableArrayRef<float> values) -> llvm::Error {
-    const TiedWeight& source = sources.at(name);
-    if (!source.isTransposed) return whole.trained.read(source.source, values);
-    std::vector<float> original(values.size());
-    if (llvm::Error error = whole.trained.read(source.source, original)) return error;
-    const runtime::Shape& shape = whole.shapes.at(source.source);
-    for (int64_t row = 0; row < shape[0]; ++row) {
-      for (int64_t column = 0; column < shape[1]; ++column) {
-        values[column * shape[0] + row] = original[row * shape[1] + column];
-      }
-    }
-    return llvm::Error::success();
-  };
-  return weights;
-}
-
-absl::Status writeParts(const Arguments& arguments, const std::string& model,
-                        const Weights& weights) {
-  llvm::Expected<ModelFile> composed = ModelFile::open(model);
-  if (!composed) return toStatus(composed.takeError());
-  llvm::Expected<std::vector<TiedWeight>> tied = tiedWeights(*composed);
-  if (!tied) return toStatus(tied.takeError());
-  std::map<std::string, std::string> outputs;  // by part
-  for (const std::string& part : arguments.parts) {
-    const std::filesystem::path path(part);
-    if (!absl::c_linear_search(composed->parts(), path.stem().string())) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", part, "' is no part of ", model,
-          composed->parts().empty()
-              ? ", which `oriel compose` has not made"
-              : absl::StrCat(", whose parts are ", absl::StrJoin(composed->parts(), ", "))));
-    }
-    if (llvm::Expected<ModelFile> file = ModelFile::open(part); !file) {
-      return toStatus(file.takeError());
-    }
-    outputs[part] = std::filesystem::path(arguments.output) / path.filename();
-    ORIEL_RETURN_IF_ERROR(runtime::CheckIsNotRead(outputs[part], arguments.parts));
-  }
-  for (const auto& [part, output] : outputs) {
-    progress("writing " + output);
-    const TrainedWeights own = weightsOfPart(weights, *tied, std::filesystem::path(part).stem());
-    ORIEL_RETURN_IF_ERROR(toStatus(exportModel(part, own, output)));
-  }
-  return absl::OkStatus();
-}
-
+// `inputs`: what is read, beside the model and its parts.
 absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
-                       const runtime::CheckpointReader& checkpoint) {
+                       const runtime::CheckpointReader& checkpoint,
+                       std::vector<std::string> inputs) {
   ORIEL_ASSIGN_OR_RETURN(std::string model,
                          modelOfPlan(arguments.plan, plan.provenance(), arguments.model));
-  const Weights weights = weightsOf(plan, checkpoint);
-  if (!arguments.parts.empty()) return writeParts(arguments, model, weights);
   // The plan knows the model by its contents.
-  ORIEL_RETURN_IF_ERROR(runtime::CheckIsNotRead(arguments.output, {model}));
-  return toStatus(exportModel(model, weights.trained, arguments.output));
+  inputs.push_back(model);
+  const TrainedWeights weights = weightsOf(plan, checkpoint);
+  std::vector<PlannedExport> exports;
+  if (arguments.parts.empty()) {
+    llvm::Expected<PlannedExport> planned = planExport(model, weights, arguments.output);
+    if (!planned) return toStatus(planned.takeError());
+    exports.push_back(std::move(*planned));
+  } else {
+    llvm::Expected<ModelFile> composed = ModelFile::open(model);
+    if (!composed) return toStatus(composed.takeError());
+    absl::c_copy(composed->dataFiles(), std::back_inserter(inputs));
+    llvm::Expected<std::vector<PlannedExport>> planned =
+        planParts(*composed, arguments.parts, weights, arguments.output);
+    if (!planned) return toStatus(planned.takeError());
+    exports = std::move(*planned);
+  }
+  for (const PlannedExport& one : exports) {
+    for (const auto& [target, source] : one.files) inputs.push_back(source);
+  }
+  for (const PlannedExport& one : exports) {
+    for (const auto& [target, source] : one.files) {
+      ORIEL_RETURN_IF_ERROR(runtime::CheckIsNotRead(target, inputs));
+    }
+  }
+  for (const PlannedExport& one : exports) {
+    progress("writing " + one.files.back().first);
+    ORIEL_RETURN_IF_ERROR(toStatus(one.write()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status writeSafetensors(const Arguments& arguments, const plan::Plan& plan,
@@ -205,9 +159,12 @@ absl::Status exportWeights(const Arguments& arguments) {
   progress("reading " + checkpoint.path());
   // The checkpoint must be of the plan's model.
   ORIEL_RETURN_IF_ERROR(checkpoint.CheckModel(plan.model_name(), parametersInFiles(plan)));
-  if (arguments.parts.empty()) progress("writing " + arguments.output);
-  ORIEL_RETURN_IF_ERROR(arguments.format == "onnx" ? writeOnnx(arguments, plan, checkpoint)
-                                                   : writeSafetensors(arguments, plan, checkpoint));
+  if (arguments.format == "onnx") {
+    ORIEL_RETURN_IF_ERROR(writeOnnx(arguments, plan, checkpoint, inputs));
+  } else {
+    progress("writing " + arguments.output);
+    ORIEL_RETURN_IF_ERROR(writeSafetensors(arguments, plan, checkpoint));
+  }
   std::printf("wrote %s with the weights of %s (step %lld)\n", arguments.output.c_str(),
               checkpoint.path().c_str(), static_cast<long long>(checkpoint.index().progress.step));
   return absl::OkStatus();

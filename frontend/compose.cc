@@ -5,13 +5,13 @@
 #include <map>
 #include <set>
 
+#include "frontend/compose_part.h"
 #include "frontend/error.h"
+#include "frontend/model_text.h"
 #include "frontend/weight_copies.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/Path.h"
 #include "onnx/onnx_pb.h"
 
 namespace oriel {
@@ -24,50 +24,9 @@ using llvm::Twine;
 constexpr char kTiedKey[] = "oriel.tied";
 constexpr char kSame[] = "same", kTransposed[] = "transposed";
 
-std::string nameOfPart(const ModelFile& model) { return llvm::sys::path::stem(model.path()).str(); }
-
 // "a, b", or "none".
 std::string listOf(const std::vector<std::string>& names) {
   return names.empty() ? "none" : llvm::join(names, ", ");
-}
-
-// A part whose turn it is.
-struct Part {
-  const ModelFile* model;
-  std::string name;
-  std::map<std::string, std::string> values;  // that are not named after the part
-
-  std::string newName(const std::string& old) const {
-    if (old.empty()) return old;
-    auto known = values.find(old);
-    return known == values.end() ? name + "/" + old : known->second;
-  }
-  void rename(onnx::NodeProto& node) const;
-  void rename(onnx::GraphProto& branch) const;
-};
-
-void Part::rename(onnx::NodeProto& node) const {
-  // As TorchScript's exporter names nodes, by the path of their module.
-  if (!node.name().empty()) {
-    node.set_name("/" + name + (node.name().front() == '/' ? "" : "/") + node.name());
-  }
-  for (std::string& value : *node.mutable_input()) value = newName(value);
-  for (std::string& value : *node.mutable_output()) value = newName(value);
-  for (auto& attribute : *node.mutable_attribute()) {
-    if (attribute.has_g()) rename(*attribute.mutable_g());
-    for (auto& branch : *attribute.mutable_graphs()) rename(branch);
-  }
-}
-
-void Part::rename(onnx::GraphProto& branch) const {
-  auto renameAll = [&](auto& named) {
-    for (auto& one : named) one.set_name(newName(one.name()));
-  };
-  renameAll(*branch.mutable_input());
-  renameAll(*branch.mutable_output());
-  renameAll(*branch.mutable_value_info());
-  renameAll(*branch.mutable_initializer());
-  for (auto& node : *branch.mutable_node()) rename(node);
 }
 
 // A value that a part gives to others.
@@ -98,8 +57,10 @@ class Composer {
   llvm::Error addConstant(const onnx::ValueInfoProto& input, const std::string& value);
   llvm::Error addInitializers(Part& part);
   llvm::Expected<bool> tie(const onnx::TensorProto& tensor, Part& part);
-  llvm::Error relocate(onnx::TensorProto& tensor, const Part& part) const;
-  void renameDimensions(onnx::TypeProto& type, const Part& part);
+  llvm::Error claim(const std::string& name);
+  int32_t tokenType() const;
+  llvm::Error checkMerge(const ComposeOptions::Merge& merge, const Output& features,
+                         const Output& into) const;
   llvm::Error mergeWhatIsThere();
   void merge(const ComposeOptions::Merge& merge, Output& features, Output& into);
   llvm::Error addOutputs();
@@ -119,7 +80,9 @@ class Composer {
   onnx::GraphProto& graph_ = *model_->mutable_graph();
   std::vector<Output> outputs_;
   std::vector<ComposeOptions::Merge> merges_;  // those that are not done yet
-  std::set<std::string> used_;                 // inputs and dimensions of options that were found
+  // Inputs and dimensions of options that were found.
+  std::set<std::string> connected_, set_, renamed_;
+  std::set<std::string> names_;  // of the graph's values
   struct Matrix {
     const onnx::TensorProto* tensor;
     const ModelFile* model;
@@ -161,11 +124,18 @@ llvm::Expected<Output*> Composer::find(const std::string& name) {
 const std::string* Composer::connectionOf(const std::string& input, const Part& part) {
   for (const auto& connection : options_.connections) {
     if (connection.input == input || connection.input == part.name + "." + input) {
-      used_.insert(connection.input);
+      connected_.insert(connection.input);
       return &connection.output;
     }
   }
   return nullptr;
+}
+
+// Names that files have may meet those that are made of them.
+llvm::Error Composer::claim(const std::string& name) {
+  return names_.insert(name).second ? llvm::Error::success()
+                                    : makeError("two values would be named \"" + name +
+                                                "\": rename one in its file, or the file");
 }
 
 void Composer::addMetadata(const char* key, const std::vector<std::string>& lines) {
@@ -175,7 +145,7 @@ void Composer::addMetadata(const char* key, const std::vector<std::string>& line
 }
 
 llvm::Error Composer::nameParts() {
-  std::vector<std::string> names;
+  std::vector<std::string> names, lines;
   for (const ModelFile& part : parts_) {
     const std::string name = nameOfPart(part);
     for (const std::string& other : names) {
@@ -187,13 +157,16 @@ llvm::Error Composer::nameParts() {
       }
     }
     names.push_back(name);
+    lines.push_back(name + "\t" + fingerprint(part));
   }
-  addMetadata(kPartsKey, names);
+  addMetadata(kPartsKey, lines);
   return llvm::Error::success();
 }
 
 llvm::Error Composer::addOpsets(const onnx::ModelProto& proto) {
-  model_->set_ir_version(std::max(model_->ir_version(), proto.ir_version()));
+  // Before 4, initializers had to be inputs.
+  constexpr int64_t kLeast = 4;
+  model_->set_ir_version(std::max({model_->ir_version(), proto.ir_version(), kLeast}));
   for (const auto& import : proto.opset_import()) {
     auto known = llvm::find_if(model_->opset_import(), [&](const auto& other) {
       return other.domain() == import.domain();
@@ -227,23 +200,12 @@ llvm::Error Composer::addFunctions(const onnx::ModelProto& proto) {
   return llvm::Error::success();
 }
 
-void Composer::renameDimensions(onnx::TypeProto& type, const Part& part) {
-  if (!type.has_tensor_type()) return;
-  for (auto& dim : *type.mutable_tensor_type()->mutable_shape()->mutable_dim()) {
-    for (const auto& [from, to] : options_.dimensions) {
-      if (from != part.name + "." + dim.dim_param()) continue;
-      used_.insert(from);
-      dim.set_dim_param(to);
-      break;
-    }
-  }
-}
-
 // In place of an input.
 llvm::Error Composer::addConstant(const onnx::ValueInfoProto& input, const std::string& value) {
-  if (!used_.insert(input.name()).second) {
+  if (names_.count(input.name()) > 0) {
     return llvm::Error::success();  // an earlier part has it, too
   }
+  if (llvm::Error error = claim(input.name())) return error;
   const onnx::TypeProto::Tensor& type = input.type().tensor_type();
   auto fail = [&](const std::string& why) {
     return makeError("can't set its input \"" + input.name() + "\" to \"" + value + "\": " + why);
@@ -287,12 +249,13 @@ llvm::Error Composer::addConstant(const onnx::ValueInfoProto& input, const std::
 
 llvm::Error Composer::addInput(onnx::ValueInfoProto input, Part& part) {
   for (const auto& constant : options_.constants) {
-    if (constant.input == input.name()) {
+    if (constant.input == input.name() || constant.input == part.name + "." + input.name()) {
+      set_.insert(constant.input);
       part.values[input.name()] = input.name();
       return addConstant(input, constant.value);
     }
   }
-  renameDimensions(*input.mutable_type(), part);
+  part.renameDimensions(*input.mutable_type(), options_.dimensions, renamed_);
   const std::string* connection = connectionOf(input.name(), part);
   auto output = find(connection ? *connection : input.name());
   if (!output) {
@@ -305,7 +268,7 @@ llvm::Error Composer::addInput(onnx::ValueInfoProto input, Part& part) {
   if (*output) {
     const int32_t given = (*output)->type.tensor_type().elem_type();
     const int32_t wanted = input.type().tensor_type().elem_type();
-    if (given != wanted) {
+    if (given != wanted && given != onnx::TensorProto::UNDEFINED) {
       return makeError("its input \"" + input.name() + "\" is " + dataTypeName(wanted) + ", but " +
                        (*output)->qualified() + " is " + dataTypeName(given) +
                        ": take files of the same precision");
@@ -319,6 +282,7 @@ llvm::Error Composer::addInput(onnx::ValueInfoProto input, Part& part) {
   auto same = llvm::find_if(graph_.input(),
                             [&](const auto& other) { return other.name() == input.name(); });
   if (same == graph_.input().end()) {
+    if (llvm::Error error = claim(input.name())) return error;
     *graph_.add_input() = std::move(input);
     return llvm::Error::success();
   }
@@ -337,30 +301,6 @@ llvm::Error Composer::addInputs(Part& part) {
     if (llvm::Error error = addInput(input, part)) {
       return error;
     }
-  }
-  return llvm::Error::success();
-}
-
-// External data stays where it is.
-llvm::Error Composer::relocate(onnx::TensorProto& tensor, const Part& part) const {
-  auto absolute = [](StringRef path) {
-    llvm::SmallString<256> whole(path);
-    llvm::sys::fs::make_absolute(whole);
-    llvm::sys::path::remove_dots(whole, /*remove_dot_dot=*/true);
-    return whole;
-  };
-  const llvm::SmallString<256> folder = absolute(part.model->folder());
-  llvm::SmallString<256> place = absolute(to_);
-  llvm::sys::path::remove_filename(place);
-  StringRef below = folder;
-  if (!below.consume_front(place) || !(below.empty() || below.starts_with("/") || place == "/")) {
-    return makeError("its weights are external data in \"" + part.model->folder() +
-                     "\", so the composed model must be in that folder, or above it");
-  }
-  below = below.ltrim('/');
-  for (auto& entry : *tensor.mutable_external_data()) {
-    if (entry.key() != "location" || below.empty()) continue;
-    entry.set_value((below + "/" + entry.value()).str());
   }
   return llvm::Error::success();
 }
@@ -416,11 +356,8 @@ llvm::Error Composer::addInitializers(Part& part) {
     added = tensor;
     added.set_name(part.name + "." + tensor.name());
     part.values[tensor.name()] = added.name();
-    if (added.data_location() == onnx::TensorProto::EXTERNAL) {
-      if (llvm::Error error = relocate(added, part)) {
-        return error;
-      }
-    }
+    if (llvm::Error error = claim(added.name())) return error;
+    if (llvm::Error error = part.relocate(added, to_)) return error;
     if (isTrainedMatrix(tensor, *part.model)) {
       matrices_.push_back({&tensor, part.model, added.name()});
     }
@@ -449,9 +386,14 @@ std::string Composer::addInts(const std::string& name, std::vector<int64_t> valu
 
 // In the form of PyTorch's `x.masked_scatter(mask, source)`, see masked_scatter.h.
 void Composer::merge(const ComposeOptions::Merge& merge, Output& features, Output& into) {
-  const std::string prefix = "merge/" + features.qualified() + "/";
+  const std::string prefix = "merge/" + features.qualified() + "/" + std::to_string(merge.id) + "/";
   auto named = [&](const char* name) { return prefix + name; };
-  addNode("Equal", {options_.tokens, addInts(named("id"), {merge.id}, true)}, named("is_image"));
+  auto* type =
+      addNode("Cast", {addInts(named("number"), {merge.id}, true)}, named("id"))->add_attribute();
+  type->set_name("to");
+  type->set_type(onnx::AttributeProto::INT);
+  type->set_i(tokenType());
+  addNode("Equal", {options_.tokens, named("id")}, named("is_image"));
   addNode("Unsqueeze", {named("is_image"), addInts(named("last"), {-1})}, named("rows"));
   addNode("Shape", {into.value}, named("shape"));
   addNode("Expand", {named("rows"), named("shape")}, named("mask"));
@@ -469,6 +411,44 @@ void Composer::merge(const ComposeOptions::Merge& merge, Output& features, Outpu
                    " is " + std::to_string(merge.id));
 }
 
+int32_t Composer::tokenType() const {
+  for (const auto& input : graph_.input()) {
+    if (input.name() == options_.tokens) return input.type().tensor_type().elem_type();
+  }
+  return onnx::TensorProto::UNDEFINED;
+}
+
+llvm::Error Composer::checkMerge(const ComposeOptions::Merge& merge, const Output& features,
+                                 const Output& into) const {
+  auto fail = [&](const Twine& why) {
+    return makeError("can't merge \"" + merge.features + "\" into \"" + into.name + "\": " + why);
+  };
+  const int32_t token = tokenType();
+  if (!llvm::is_contained(inputNames(), options_.tokens)) {
+    return fail("no part has the input \"" + Twine(options_.tokens) +
+                "\", whose tokens say where features go: name it with --tokens; there are " +
+                listOf(inputNames()));
+  }
+  if (token != onnx::TensorProto::INT64 && token != onnx::TensorProto::INT32) {
+    return fail("\"" + Twine(options_.tokens) + "\" is " + dataTypeName(token) +
+                ", expected int32 or int64");
+  }
+  const onnx::TypeProto::Tensor& from = features.type.tensor_type();
+  const onnx::TypeProto::Tensor& to = into.type.tensor_type();
+  if (from.elem_type() != to.elem_type()) {
+    return fail("one is " + Twine(dataTypeName(from.elem_type())) + ", the other " +
+                dataTypeName(to.elem_type()) + ": take files of the same precision");
+  }
+  auto width = [](const onnx::TypeProto::Tensor& type) -> int64_t {
+    const auto& dims = type.shape().dim();
+    return dims.empty() ? 0 : dims.rbegin()->dim_value();
+  };
+  if (width(from) != 0 && width(to) != 0 && width(from) != width(to)) {
+    return fail("rows have " + Twine(width(from)) + " elements, the others " + Twine(width(to)));
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error Composer::mergeWhatIsThere() {
   std::vector<ComposeOptions::Merge> left;
   for (const auto& one : merges_) {
@@ -484,11 +464,7 @@ llvm::Error Composer::mergeWhatIsThere() {
       return makeError("\"" + (*into)->name + "\" is read before \"" + one.features +
                        "\" is there: give the file that has it earlier");
     }
-    if (!llvm::is_contained(inputNames(), options_.tokens)) {
-      return makeError("no part has the input \"" + options_.tokens +
-                       "\", whose tokens say where \"" + one.features +
-                       "\" goes: name it with --tokens; there are " + listOf(inputNames()));
-    }
+    if (llvm::Error error = checkMerge(one, **features, **into)) return error;
     merge(one, **features, **into);
   }
   merges_ = std::move(left);
@@ -506,16 +482,20 @@ llvm::Error Composer::addPart(const ModelFile& model) {
     onnx::NodeProto& added = *graph_.add_node();
     added = node;
     part.rename(added);
+    if (llvm::Error error = part.relocateBranches(added, to_)) return error;
+    for (const std::string& result : added.output()) {
+      if (llvm::Error error = result.empty() ? llvm::Error::success() : claim(result)) return error;
+    }
   }
   for (const auto& info : model.graph().value_info()) {
     onnx::ValueInfoProto& added = *graph_.add_value_info();
     added = info;
     added.set_name(part.newName(info.name()));
-    renameDimensions(*added.mutable_type(), part);
+    part.renameDimensions(*added.mutable_type(), options_.dimensions, renamed_);
   }
   for (const auto& output : model.graph().output()) {
     outputs_.push_back({part.name, output.name(), part.newName(output.name()), output.type()});
-    renameDimensions(outputs_.back().type, part);
+    part.renameDimensions(outputs_.back().type, options_.dimensions, renamed_);
   }
   return llvm::Error::success();
 }
@@ -539,14 +519,13 @@ llvm::Error Composer::addOutputs() {
                      "tokens (--merge OUTPUT=TOKEN_ID); inputs that are left: " +
                      listOf(inputNames()));
   }
-  std::set<std::string> names;
   for (const Output& output : outputs_) {
     if (output.isRead) continue;
-    const bool isNew =
-        names.insert(output.name).second && !llvm::is_contained(inputNames(), output.name);
+    const bool isNew = names_.count(output.name) == 0;
     onnx::ValueInfoProto& added = *graph_.add_output();
     added.set_name(isNew ? output.name : output.qualified());
     *added.mutable_type() = output.type;
+    if (llvm::Error error = claim(added.name())) return error;
     addNode("Identity", {output.value}, added.name());
   }
   return llvm::Error::success();
@@ -562,19 +541,19 @@ llvm::Error Composer::checkOptions() const {
                      "; the parts have " + listOf(outputNames()));
   }
   for (const auto& connection : options_.connections) {
-    if (used_.count(connection.input) == 0) {
+    if (connected_.count(connection.input) == 0) {
       return makeError("no part has the input \"" + connection.input + "\", which is to be \"" +
                        connection.output + "\"");
     }
   }
   for (const auto& constant : options_.constants) {
-    if (used_.count(constant.input) == 0) {
+    if (set_.count(constant.input) == 0) {
       return makeError("no part has the input \"" + constant.input + "\", which is to be " +
                        constant.value + "; there are " + listOf(inputNames()));
     }
   }
   for (const auto& dimension : options_.dimensions) {
-    if (used_.count(dimension.from) == 0) {
+    if (renamed_.count(dimension.from) == 0) {
       return makeError("no part has the dimension \"" + dimension.from +
                        "\": write PART.DIMENSION, such as " + nameOfPart(parts_.front()) +
                        ".batch_size");
@@ -584,6 +563,23 @@ llvm::Error Composer::checkOptions() const {
 }
 
 llvm::Expected<ComposedModel> Composer::run() {
+  if (isModelText(to_)) {
+    return makeError("can't write \"" + to_ + "\": a composed model is binary; name it .onnx");
+  }
+  std::set<std::string> asked;
+  auto askedTwice = [&](const std::string& input) { return !asked.insert(input).second; };
+  for (const auto& one : options_.merges) {
+    if (askedTwice(one.features + "=" + std::to_string(one.id))) {
+      return makeError("\"" + one.features + "\" is merged twice into the tokens " +
+                       std::to_string(one.id));
+    }
+  }
+  for (const auto& one : options_.connections) {
+    if (askedTwice(one.input)) return makeError("the input \"" + one.input + "\" is given twice");
+  }
+  for (const auto& one : options_.constants) {
+    if (askedTwice(one.input)) return makeError("the input \"" + one.input + "\" is given twice");
+  }
   if (llvm::Error error = nameParts()) return error;
   graph_.set_name("composed");
   // Which tells what names of values mean.
@@ -607,7 +603,10 @@ llvm::Expected<ComposedModel> Composer::run() {
         "the composed model has more than 2 GiB, where protobuf ends: save the parts "
         "with external data (onnx.save_model(.., save_as_external_data=True))");
   }
-  ComposedModel composed{model_->SerializeAsString(), std::move(notes_), inputNames(), {}};
+  ComposedModel composed{model_->SerializeAsString(), std::move(notes_), inputNames(), {}, {}};
+  for (const ModelFile& part : parts_) {
+    llvm::append_range(composed.dataFiles, part.dataFiles());
+  }
   for (const auto& output : graph_.output()) composed.outputs.push_back(output.name());
   return composed;
 }

@@ -54,6 +54,7 @@ struct ComposedModel {
   std::string bytes;               // the ONNX file
   std::vector<std::string> notes;  // what was joined, for people
   std::vector<std::string> inputs, outputs;
+  std::vector<std::string> dataFiles;  // of the parts
 };
 
 // `to`: where it will be written, for the locations of external data, which stays where it is.
@@ -75,9 +76,6 @@ struct TiedWeight {
 // Of a composed model; nothing for another. An error for metadata that is not what composeModels()
 // writes.
 llvm::Expected<std::vector<TiedWeight>> tiedWeights(const ModelFile& composed);
-
-// The key of the model's metadata that has the names of its parts, one in a line.
-inline constexpr char kPartsKey[] = "oriel.parts";
 
 }  // namespace oriel
 

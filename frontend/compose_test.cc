@@ -186,6 +186,20 @@ TEST(Compose, DimensionsGetNamesOfTheirOwn) {
       testing::importFile(opened(*composed), {{{"images", 4}, {"N", 3}}});
   EXPECT_EQ(imported.errors, "");
   EXPECT_THAT(imported.ir, AllOf(HasSubstr("tensor<4x2xf32>"), HasSubstr("tensor<3xf32>")));
+  // In expressions, too.
+  auto proto = std::make_unique<onnx::ModelProto>(files[0].proto());
+  proto->mutable_graph()
+      ->mutable_input(1)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
+      ->set_dim_param("N + past");
+  files[0] = part("a", std::move(proto));
+  composed = composeModels(files, options, "model.onnx");
+  ASSERT_TRUE(static_cast<bool>(composed));
+  EXPECT_EQ(opened(*composed).graph().input(1).type().tensor_type().shape().dim(0).dim_param(),
+            "images + past");
   options.dimensions = {{"a.K", "images"}};
   EXPECT_THAT(errorOf(files, options),
               HasSubstr("no part has the dimension \"a.K\": write PART.DIMENSION"));
@@ -250,7 +264,69 @@ TEST(Compose, MergesThatCannotBe) {
               HasSubstr("\"inputs_embeds\" is read before \"image_features\" is there"));
 }
 
+// One whose rows, types or tokens are not those of what it is merged into.
+TEST(Compose, MergesAreOfOneTypeAndWidth) {
+  auto errorWith = [&](const std::string& features, const std::string& tokens) {
+    return errorOf(
+        parts({{"vision", features},
+               {"embed", "g (" + tokens +
+                             "[batch, sequence] input_ids) => (float[batch, "
+                             "sequence, 2] inputs_embeds) <float[3, 2] w = {1, 2, 3, 4, 5, "
+                             "6}> { t = Cast<to = 7>(input_ids) inputs_embeds = Gather(w, t) }"},
+               {"decoder", kDecoder}}),
+        merging());
+  };
+  const std::string start = "g (float[images, 4] pixels) => (", end = " image_features) {";
+  EXPECT_EQ(errorWith(start + "float[images, 2]" + end +
+                          " image_features = Slice(pixels, pixels, pixels) }",
+                      "int32"),
+            "");
+  EXPECT_THAT(
+      errorWith(start + "float[images, 4]" + end + " image_features = Neg(pixels) }", "int64"),
+      HasSubstr("rows have 4 elements, the others 2"));
+  EXPECT_THAT(
+      errorWith(start + "float16[images, 2]" + end + " image_features = Neg(pixels) }", "int64"),
+      HasSubstr("one is float16, the other float"));
+  EXPECT_THAT(errorWith(kVision, "float"), HasSubstr("\"input_ids\" is float, expected int32 or"));
+}
+
+TEST(Compose, NamesThatMeet) {
+  auto files = parts(
+      {{"a", "g (float[N] x) => (float[N] z, float[N] y) { t = Neg(x) z = Exp(t) y = Abs(t) }"},
+       {"b", "g (float[N] z, float[N] u) => (float[N] y) { y = Sub(z, u) }"}});
+  // Both have a result y.
+  auto composed = composeModels(files, {}, "model.onnx");
+  ASSERT_TRUE(static_cast<bool>(composed));
+  EXPECT_THAT(composed->outputs, ElementsAre("y", "b.y"));
+  files = parts({{"a", "g (float[N] x) => (float[N] z) { t = Neg(x) z = Exp(t) }"},
+                 {"b", "g (float[N] z, float[N] a_t) => (float[N] y) { y = Sub(z, a_t) }"}});
+  auto proto = std::make_unique<onnx::ModelProto>(files[1].proto());
+  proto->mutable_graph()->mutable_input(1)->set_name("a/t");
+  proto->mutable_graph()->mutable_node(0)->set_input(1, "a/t");
+  files[1] = part("b", std::move(proto));
+  EXPECT_THAT(errorOf(files), HasSubstr("two values would be named \"a/t\""));
+  ComposeOptions twice = merging();
+  twice.merges.push_back({"image_features", 1});
+  EXPECT_EQ(errorOf(visionModel(), twice), "");
+  twice.merges.back().id = 2;
+  EXPECT_THAT(errorOf(visionModel(), twice), HasSubstr("merged twice into the tokens 2"));
+}
+
+TEST(Compose, ValuesWithoutAShape) {
+  auto model = parseModel(modelText("g (float[N] x) => (float[N] y) { y = Neg(x) }"));
+  model->mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  std::vector<ModelFile> files;
+  files.push_back(part("a", std::move(model)));
+  auto composed = composeModels(files, {}, "model.onnx");
+  ASSERT_TRUE(static_cast<bool>(composed));
+  EXPECT_EQ(testing::importFile(opened(*composed), {{{"N", 2}}}).ops, "neg");
+}
+
 TEST(Compose, PartsThatDoNotFit) {
+  EXPECT_THAT(errorOf(parts({{"a", kVision}}), {}, "model.onnxtxt"), HasSubstr("name it .onnx"));
+  ComposeOptions twice;
+  twice.constants = {{"pixels", "1"}, {"pixels", "2"}};
+  EXPECT_THAT(errorOf(parts({{"a", kVision}}), twice), HasSubstr("\"pixels\" is given twice"));
   EXPECT_THAT(errorOf(parts({{"a", kEmbed}, {"a", kDecoder}})),
               HasSubstr("files named \"a\" and \"a\""));
   EXPECT_THAT(errorOf(parts({{"a.b", kEmbed}, {"a", kDecoder}})),

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "frontend/error.h"
@@ -105,7 +106,9 @@ class Exporter {
 
   // Decides what goes where, and finds what is wrong before anything is written.
   llvm::Error plan(llvm::ArrayRef<char> modelBytes);
-  llvm::Error write(llvm::StringRef to) const;
+  // Which files are made, in the order of write().
+  llvm::Expected<PlannedExport> place(llvm::StringRef to) const;
+  llvm::Error write(const PlannedExport& planned) const;
 
  private:
   struct ExternalFile {
@@ -259,7 +262,7 @@ llvm::Error Exporter::plan(llvm::ArrayRef<char> modelBytes) {
   return llvm::Error::success();
 }
 
-llvm::Error Exporter::write(llvm::StringRef to) const {
+llvm::Expected<PlannedExport> Exporter::place(llvm::StringRef to) const {
   llvm::SmallString<256> folder(to);
   if (std::error_code code = llvm::sys::fs::make_absolute(folder)) {
     return makeError("can't write \"" + to + "\": " + code.message());
@@ -273,19 +276,39 @@ llvm::Error Exporter::write(llvm::StringRef to) const {
                      "\" and would be overwritten; write to another folder");
   }
   // The model last: where it is, its data is.
+  PlannedExport planned;
   for (const auto& [location, external] : external_) {
     llvm::SmallString<256> path(folder);
     llvm::sys::path::append(path, location);
-    if (llvm::Error error = writePatched(external.source, external.replacements, path)) {
+    planned.files.emplace_back(path.str().str(), external.source);
+  }
+  planned.files.emplace_back(std::move(file), model_.path().str());
+  return planned;
+}
+
+llvm::Error Exporter::write(const PlannedExport& planned) const {
+  auto file = planned.files.begin();
+  for (const auto& [location, external] : external_) {
+    if (llvm::Error error = writePatched(external.source, external.replacements, file->first)) {
       return error;
     }
+    ++file;
   }
-  return writePatched(model_.path(), main_, file);
+  return writePatched(model_.path(), main_, file->first);
 }
 
 }  // namespace
 
-llvm::Error exportModel(llvm::StringRef from, const TrainedWeights& weights, llvm::StringRef to) {
+llvm::Expected<PlannedExport> planExport(llvm::StringRef from, TrainedWeights weights,
+                                         llvm::StringRef to) {
+  // What the exporter refers to.
+  struct Job {
+    Job(ModelFile file, TrainedWeights trained)
+        : model(std::move(file)), weights(std::move(trained)), exporter(model, weights) {}
+    const ModelFile model;
+    const TrainedWeights weights;
+    Exporter exporter;
+  };
   auto model = ModelFile::open(from);
   if (!model) {
     return model.takeError();
@@ -301,12 +324,22 @@ llvm::Error exportModel(llvm::StringRef from, const TrainedWeights& weights, llv
   if (!buffer) {
     return makeError("can't read \"" + from + "\": " + buffer.getError().message());
   }
-  Exporter exporter(*model, weights);
-  if (llvm::Error error = exporter.plan(
+  auto job = std::make_shared<Job>(std::move(*model), std::move(weights));
+  if (llvm::Error error = job->exporter.plan(
           llvm::ArrayRef<char>((*buffer)->getBufferStart(), (*buffer)->getBufferSize()))) {
     return error;
   }
-  return exporter.write(to);
+  auto planned = job->exporter.place(to);
+  if (!planned) {
+    return planned.takeError();
+  }
+  planned->write = [job, files = planned->files] { return job->exporter.write({files, nullptr}); };
+  return planned;
+}
+
+llvm::Error exportModel(llvm::StringRef from, const TrainedWeights& weights, llvm::StringRef to) {
+  auto planned = planExport(from, weights, to);
+  return planned ? planned->write() : planned.takeError();
 }
 
 }  // namespace oriel

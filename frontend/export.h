@@ -6,6 +6,8 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -33,6 +35,16 @@ struct TrainedWeights {
 // in a form that can't be replaced in place (typed fields other than packed floats), and what the
 // file system says.
 llvm::Error exportModel(llvm::StringRef from, const TrainedWeights& weights, llvm::StringRef to);
+
+// The same in two steps: what can be wrong with the model and the weights is found before anything
+// is written.
+struct PlannedExport {
+  // The files to be made, and, for each, the file that it replaces the bytes of, or none.
+  std::vector<std::pair<std::string, std::string>> files;
+  std::function<llvm::Error()> write;
+};
+llvm::Expected<PlannedExport> planExport(llvm::StringRef from, TrainedWeights weights,
+                                         llvm::StringRef to);
 
 }  // namespace oriel
 

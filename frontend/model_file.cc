@@ -2,7 +2,6 @@
 
 #include <climits>
 
-#include "frontend/compose.h"
 #include "frontend/constant_tables.h"
 #include "frontend/error.h"
 #include "frontend/model_text.h"
@@ -116,7 +115,9 @@ llvm::Error ModelFile::check() {
   }
   for (const auto& entry : proto_->metadata_props()) {
     if (entry.key() != kPartsKey) continue;
-    for (llvm::StringRef part : llvm::split(entry.value(), '\n')) parts_.push_back(part.str());
+    for (llvm::StringRef line : llvm::split(entry.value(), '\n')) {
+      parts_.push_back(line.split('\t').first.str());
+    }
   }
   // The exporter writes what a tensor was beside its type or beside its values.
   auto noteKind = [&](const auto& described) {
@@ -222,6 +223,22 @@ llvm::Expected<TensorData> ModelFile::initializer(llvm::StringRef name) const {
     return makeError("can't read the model \"" + path_ + "\": " + llvm::toString(data.takeError()));
   }
   return data;
+}
+
+std::vector<std::string> ModelFile::dataFiles() const {
+  std::vector<std::string> files;
+  for (const auto& tensor : graph().initializer()) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) continue;
+    auto range = readExternalRange(tensor);
+    if (!range) {
+      llvm::consumeError(range.takeError());
+      continue;
+    }
+    llvm::SmallString<256> path(folder_);
+    llvm::sys::path::append(path, range->location);
+    if (!llvm::is_contained(files, path.str())) files.push_back(path.str().str());
+  }
+  return files;
 }
 
 llvm::StringRef ModelFile::partOf(llvm::StringRef name) const {

@@ -21,6 +21,10 @@ class ModelProto;
 
 namespace oriel {
 
+// The key of the metadata of a composed model (compose.h) that has a line "NAME FINGERPRINT" for
+// each of its parts, separated by a tab.
+inline constexpr char kPartsKey[] = "oriel.parts";
+
 // What an initializer is in training.
 enum class InitializerRole { kParameter, kConstant };
 
@@ -79,8 +83,10 @@ class ModelFile {
   bool describesPartOf(llvm::StringRef name) const {
     return describedParts_.contains(partOf(name));
   }
-  // Names of the parts of a composed model (compose.h).
+  // Names of the parts of a composed model.
   const std::vector<std::string>& parts() const { return parts_; }
+  // The files of external data that initializers name, once each; they need not be there.
+  std::vector<std::string> dataFiles() const;
   // Of a composed model: the part that an initializer is of, and its name there. Else
   // nothing, and the name.
   llvm::StringRef partOf(llvm::StringRef name) const;

@@ -39,7 +39,8 @@ Value bothMasks(NodeImporter& n, Value isVisible, Value bias) {
   return n.create<ir::SelectOp>(isVisible, bias, n.scalarLike(bias, kHidden));
 }
 
-// softmax(scale · query keyᵀ + mask) value, [b, s, h · e]; see oriel.attention.
+// softmax(scale · query keyᵀ + mask) value, [b, s, h · e]; see oriel.attention. A causal one is of
+// as many keys as queries: of others, ONNX Runtime and Oriel differ in which the first query sees.
 Value attend(NodeImporter& n, Value query, Value key, Value value, Value mask, bool causal,
              int64_t window = 0) {
   if (!query || !key || !value) {
@@ -47,6 +48,17 @@ Value attend(NodeImporter& n, Value query, Value key, Value value, Value mask, b
   }
   if (mask && rankOf(mask) != 4) {
     n.error() << "has an attention bias " << mask.getType() << ", expected rank 4";
+    return {};
+  }
+  if (causal && shapeOf(query)[2] != shapeOf(key)[2]) {
+    n.error() << "is causal, with " << shapeOf(query)[2] << " queries and " << shapeOf(key)[2]
+              << " keys: they must be as many";
+    return {};
+  }
+  // Oriel hides keys altogether.
+  constexpr double kHidden = -1000;
+  if (n.attrFloat("mask_filter_value", -10000) > kHidden) {
+    n.error() << "has a mask_filter_value above " << kHidden << ", which does not hide keys";
     return {};
   }
   double scale = n.attrFloat("scale", 0);
@@ -134,6 +146,9 @@ LogicalResult importGroupQueryAttention(NodeImporter& n) {
   }
   // Keys behind a sequence's end (seqlens_k) are behind all its tokens: the causal mask hides them.
   const int64_t window = n.attrInt("local_window_size", -1);
+  if (window == 0) {
+    return n.error() << "has a local_window_size of 0; -1 is for none";
+  }
   Value result = attend(n, query, key, value, n.optionalOperand(10), /*causal=*/true,
                         window > 0 && window < keys ? window : 0);
   return n.replace({result, n.hasResult(1) ? key : Value(), n.hasResult(2) ? value : Value()});
@@ -188,8 +203,9 @@ LogicalResult importAttention(NodeImporter& n) {
   if (!input || !weight || failed(expectNoPast(n, {4}))) {
     return failure();
   }
-  if (n.hasResult(1) || n.hasOperand(6) || n.attrInt("do_rotary", 0) != 0) {
-    return n.error() << "has a cache or a rotary embedding, which Oriel does not import";
+  if (n.hasOperand(6) || n.attrInt("do_rotary", 0) != 0) {
+    return n.error()
+           << "has a cache of fixed size or a rotary embedding, which Oriel does not import";
   }
   if (rankOf(input) != 3 || rankOf(weight) != 2) {
     return n.error() << "expects an input of rank 3 and a weight of rank 2, got " << input.getType()
@@ -216,7 +232,17 @@ LogicalResult importAttention(NodeImporter& n) {
     return failure();
   }
   Value mask = bothMasks(n, *shown, n.optionalOperand(5));
-  return n.replace(attend(n, query, key, value, mask, n.attrInt("unidirectional", 0) != 0));
+  Value result = attend(n, query, key, value, mask, n.attrInt("unidirectional", 0) != 0);
+  Value present;  // [2, b, h, s, d]
+  if (n.hasResult(1)) {
+    auto alone = [&](Value x) {
+      Ints shape(shapeOf(x));
+      shape.insert(shape.begin(), 1);
+      return n.reshape(x, shape);
+    };
+    present = n.concat({alone(key), alone(value)}, 0);
+  }
+  return n.replace({result, present});
 }
 
 }  // namespace

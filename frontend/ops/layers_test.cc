@@ -128,6 +128,8 @@ TEST(Contrib, GroupQueryAttention) {
   EXPECT_THAT(contrib(op + ">(q, k, v, past, past, lengths, total)", ", float[2, 2, 1, 8] past"),
               AllOf(HasSubstr("has a past 'tensor<2x2x1x8xf32>'"),
                     HasSubstr("--bind past_sequence_length=0")));
+  EXPECT_THAT(contrib(op + ", local_window_size = 0>(q, k, v, , , lengths, total)"),
+              HasSubstr("a local_window_size of 0; -1 is for none"));
   EXPECT_THAT(contrib(op + ", smooth_softmax = 1>(q, k, v, , , lengths, total)"),
               HasSubstr("a smooth softmax or a sink, which Oriel does not import"));
   EXPECT_THAT(contrib(op + ">(q, , v, , , lengths, total)"), HasSubstr("4 heads and 2 of keys"));
@@ -156,7 +158,14 @@ TEST(Contrib, AttentionOfAllHeads) {
   EXPECT_THAT(contrib("Attention<num_heads = 4>(q, w)", ", float[32, 95] w"),
               HasSubstr("can't split 'tensor<2x6x95xf32>' into query, key and value of 31, 31"));
   EXPECT_THAT(contrib("Attention<num_heads = 4, do_rotary = 1>(q, w)", ", float[32, 96] w"),
-              HasSubstr("a cache or a rotary embedding, which Oriel does not import"));
+              HasSubstr("a cache of fixed size or a rotary embedding"));
+  EXPECT_THAT(contrib("Attention<num_heads = 4>(q, w)", ", float[32, 96] w", "y, present"),
+              HasSubstr("oriel.attention"));
+  EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4, unidirectional = 1>(q, c, c)",
+                      ", float[2, 9, 32] c"),
+              HasSubstr("is causal, with 6 queries and 9 keys: they must be as many"));
+  EXPECT_THAT(contrib("MultiHeadAttention<num_heads = 4, mask_filter_value = -1.0>(q, q, q)"),
+              HasSubstr("a mask_filter_value above -1.000000e+03"));
 }
 
 TEST(Contrib, OthersThatAreRefused) {
@@ -166,6 +175,9 @@ TEST(Contrib, OthersThatAreRefused) {
               HasSubstr("scales positions"));
   EXPECT_THAT(contrib("RotaryEmbedding(q, p, c, c)", ", int64[2, 5] p, float[6, 4] c"),
               HasSubstr("has positions 'tensor<2x5xi64>' for 6 tokens"));
+  EXPECT_THAT(contrib("RotaryEmbedding<rotary_embedding_dim = 6, num_heads = 4>(q, p, c, c)",
+                      ", int64[2, 6] p, float[6, 4] c"),
+              HasSubstr("turns 6 elements of a head by a table for 8"));
   EXPECT_THAT(contrib("FusedMatMul<transBatchA = 1>(q, q)"), HasSubstr("transposes batches"));
 }
 

@@ -122,6 +122,10 @@ LogicalResult importContribRotaryEmbedding(NodeImporter& n) {
   if (rankOf(rotary.cos) != 2) {
     return n.error() << "has a cos_cache " << rotary.cos.getType() << ", expected rank 2";
   }
+  const int64_t angles = 2 * shapeOf(rotary.cos)[1], rotated = n.attrInt("rotary_embedding_dim", 0);
+  if (rotated != 0 && rotated != angles) {
+    return n.error() << "turns " << rotated << " elements of a head by a table for " << angles;
+  }
   int64_t heads = n.attrInt("num_heads", 0);
   if (heads == 0 && isMerged) {
     heads = shapeOf(input)[2] / std::max<int64_t>(1, 2 * shapeOf(rotary.cos)[1]);

@@ -268,6 +268,12 @@ class RecipeReader {
       const bool isSize = it != names.end() || YAML::convert<int64_t>::decode(node, size);
       if (isSize && size >= least) return size;
     }
+    if (node.IsScalar() && names.count(node.Scalar()) > 0) {
+      document_.fail(node.Mark(), "'" + path + "' can't be '" + node.Scalar() +
+                                      "', which 'model.bind' makes " + std::to_string(size) +
+                                      ": a size must be above 0");
+      return 1;
+    }
     std::vector<std::string> words = {kMicroBatch};
     for (const auto& entry : names) words.push_back(entry.first);
     std::string value = node.IsScalar() ? " '" + node.Scalar() + "'" : "";

@@ -207,6 +207,8 @@ TEST(Recipe, ValuesOfAnotherType) {
   EXPECT_THAT(errorOf(replaced(kMinimal, "{global: 2, micro: 2}", "2")),
               HasSubstr("'batch' must be a mapping"));
   EXPECT_THAT(errorOf(replaced(kMinimal, "[2, 8]", "[2, 0]")), HasSubstr("numbers above 0"));
+  EXPECT_THAT(errorOf(replaced(kMinimal, "[2, 8]", "[2, past]") + "model: {bind: {past: 0}}\n"),
+              HasSubstr("can't be 'past', which 'model.bind' makes 0"));
   EXPECT_THAT(errorOf(kMinimal + std::string("\nmodel: {bind: {past: -1}}\n")),
               HasSubstr("'model.bind.past' must hold whole numbers or names of sizes"));
   EXPECT_THAT(errorOf(replaced(kMinimal, "[2, 8]", "[2, x]")),

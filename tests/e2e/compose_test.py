@@ -116,4 +116,45 @@ class ComposeTest(OrielTestCase):
         refuse(out, "onnx", f"{self.files[0]},{self.folder / 'lost' / 'decoder.onnx'}", "lost")
         self.assertFalse(out.exists())
         refuse(self.folder, "onnx", str(self.files[0]), "vision_encoder.onnx")
-        self.assertEqual(other.read_bytes(), self.files[0].read_bytes())
+        # Of the same name and number of weights.
+        graph = Graph()
+        graph.input("pixel_values", numpy.float32, ["images", ROWS, WIDTH])
+        graph.initializer("w", numpy.zeros((WIDTH, PATCH), "f4"))
+        graph.node("MatMul", ["pixel_values", "w"], "image_features")
+        graph.output("image_features", numpy.float32, ["images", ROWS, PATCH])
+        (self.folder / "other").mkdir()
+        other = self.folder / "other" / "vision_encoder.onnx"
+        other.write_bytes(graph.model())
+        refuse(out, "onnx", str(other), "is not the file that")
+        refuse(out, "onnx", f"{self.files[0]},{self.files[0]}", "two parts would write")
+        self.assertFalse(out.exists())
+        self.assertEqual((self.folder / "encoder.onnx").read_bytes(), self.files[0].read_bytes())
+
+    def test_a_data_file_of_two_parts(self):
+        """Each would be written over the other."""
+        graphs = []
+        for source, result in (("x", "h"), ("h", "logits")):
+            graph = Graph()
+            graph.input(source, numpy.float32, ["batch_size", LENGTH, WIDTH])
+            graph.external_initializer("w", (WIDTH, WIDTH), "w.data")
+            graph.node("MatMul", [source, "w"], result)
+            graph.output(result, numpy.float32, ["batch_size", LENGTH, WIDTH])
+            graphs.append(self.folder / f"{source}.onnx")
+            graphs[-1].write_bytes(graph.model())
+        weights = numpy.eye(WIDTH, dtype="f4").tobytes()
+        (self.folder / "w.data").write_bytes(weights)
+        self.assert_fails(run("oriel", "compose", *graphs, "-o", self.folder / "w.data"), "w.data")
+        self.assertEqual((self.folder / "w.data").read_bytes(), weights)
+        self.run_ok("oriel", "compose", *graphs, "--no-tie", "-o", self.model)
+        self.recipe.write_text(
+            f"model: {{bind: {{batch_size: micro_batch}}}}\ninputs: {{labels: {{dtype: int64, shape: [micro_batch, {LENGTH}]}}}}\n"
+            "loss: {logits: logits, labels: labels, shift: false}\noptimizer: {kind: sgd, lr: 0.1}\n"
+            "batch: {global: 4, micro: 2}\nsteps: 2\n")
+        write_shard(self.folder / "data" / "0.tar", [
+            {"x": self.random.standard_normal((LENGTH, WIDTH)).astype("f4"), "labels": numpy.arange(LENGTH)} for _ in range(4)])
+        plan, save, out = (self.folder / name for name in ("p.oplan", "save", "out"))
+        self.run_ok("oriel", "compile", self.model, "--recipe", self.recipe, "-o", plan)
+        self.train(plan, "--save-dir", save, data=self.folder / "data")
+        result = run("oriel", "export", plan, "--checkpoint", save, "--to", "onnx", "-o", out, "--parts", ",".join(map(str, graphs)))
+        self.assert_fails(result, "two parts would write", "w.data")
+        self.assertFalse(out.exists())

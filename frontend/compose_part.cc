@@ -1,0 +1,137 @@
+#include "frontend/compose_part.h"
+
+#include "frontend/error.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/xxhash.h"
+#include "onnx/onnx_pb.h"
+
+namespace oriel {
+namespace {
+
+using llvm::StringRef;
+
+// With each name of an expression as `rename` has it; see bind_inputs.h for what expressions are.
+std::string renamedIn(StringRef dimension, llvm::function_ref<std::string(StringRef)> rename) {
+  auto isInName = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; };
+  std::string text;
+  while (!dimension.empty()) {
+    const StringRef word = dimension.take_while(isInName);
+    const StringRef between = word.empty() ? dimension.take_front() : word;
+    const bool isName = !word.empty() && !llvm::isDigit(word.front());
+    text += isName ? rename(word) : between.str();
+    dimension = dimension.drop_front(between.size());
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string nameOfPart(const ModelFile& model) { return llvm::sys::path::stem(model.path()).str(); }
+
+std::string fingerprint(const ModelFile& model) {
+  std::string text;
+  for (const auto& node : model.graph().node()) {
+    text += node.SerializeAsString();
+  }
+  for (const auto& tensor : model.graph().initializer()) {
+    text += tensor.name() + "\n" + std::to_string(tensor.data_type());
+    for (int64_t dim : tensor.dims()) text += "," + std::to_string(dim);
+  }
+  return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, /*Width=*/16);
+}
+
+std::string Part::newName(const std::string& old) const {
+  if (old.empty()) return old;
+  auto known = values.find(old);
+  return known == values.end() ? name + "/" + old : known->second;
+}
+
+void Part::rename(onnx::NodeProto& node) const {
+  // As TorchScript's exporter names nodes, by the path of their module.
+  if (!node.name().empty()) {
+    node.set_name("/" + name + (node.name().front() == '/' ? "" : "/") + node.name());
+  }
+  for (std::string& value : *node.mutable_input()) value = newName(value);
+  for (std::string& value : *node.mutable_output()) value = newName(value);
+  for (auto& attribute : *node.mutable_attribute()) {
+    if (attribute.has_g()) rename(*attribute.mutable_g());
+    for (auto& branch : *attribute.mutable_graphs()) rename(branch);
+  }
+}
+
+void Part::rename(onnx::GraphProto& branch) const {
+  auto renameAll = [&](auto& named) {
+    for (auto& one : named) one.set_name(newName(one.name()));
+  };
+  renameAll(*branch.mutable_input());
+  renameAll(*branch.mutable_output());
+  renameAll(*branch.mutable_value_info());
+  renameAll(*branch.mutable_initializer());
+  for (auto& node : *branch.mutable_node()) rename(node);
+}
+
+void Part::renameDimensions(onnx::TypeProto& type,
+                            const std::vector<ComposeOptions::Dimension>& dimensions,
+                            std::set<std::string>& found) const {
+  if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return;
+  auto newDimension = [&](StringRef old) {
+    for (const auto& [from, to] : dimensions) {
+      if (from != name + "." + old.str()) continue;
+      found.insert(from);
+      return to;
+    }
+    return old.str();
+  };
+  for (auto& dim : *type.mutable_tensor_type()->mutable_shape()->mutable_dim()) {
+    if (dim.dim_param().empty()) continue;
+    const std::string whole = newDimension(dim.dim_param());
+    const bool isRenamed = whole != dim.dim_param();
+    dim.set_dim_param(isRenamed ? whole : renamedIn(dim.dim_param(), newDimension));
+  }
+}
+
+llvm::Error Part::relocate(onnx::TensorProto& tensor, StringRef to) const {
+  if (tensor.data_location() != onnx::TensorProto::EXTERNAL) {
+    return llvm::Error::success();
+  }
+  // Through symbolic links, where the folder is there.
+  auto absolute = [](StringRef path) {
+    llvm::SmallString<256> whole;
+    if (llvm::sys::fs::real_path(path.empty() ? "." : path, whole)) {
+      whole = path;
+      llvm::sys::fs::make_absolute(whole);
+      llvm::sys::path::remove_dots(whole, /*remove_dot_dot=*/true);
+    }
+    return whole;
+  };
+  const llvm::SmallString<256> folder = absolute(model->folder());
+  const llvm::SmallString<256> place = absolute(llvm::sys::path::parent_path(to));
+  StringRef below = folder;
+  if (!below.consume_front(place) || !(below.empty() || below.starts_with("/") || place == "/")) {
+    return makeError("its weights are external data in \"" + model->folder() +
+                     "\", so the composed model must be in that folder, or above it");
+  }
+  below = below.ltrim('/');
+  for (auto& entry : *tensor.mutable_external_data()) {
+    if (entry.key() != "location" || below.empty()) continue;
+    entry.set_value((below + "/" + entry.value()).str());
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Part::relocateBranches(onnx::NodeProto& node, StringRef to) const {
+  for (auto& attribute : *node.mutable_attribute()) {
+    if (!attribute.has_g()) continue;
+    for (auto& tensor : *attribute.mutable_g()->mutable_initializer()) {
+      if (llvm::Error error = relocate(tensor, to)) return error;
+    }
+    for (auto& inner : *attribute.mutable_g()->mutable_node()) {
+      if (llvm::Error error = relocateBranches(inner, to)) return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+}  // namespace oriel

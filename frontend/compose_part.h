@@ -1,0 +1,46 @@
+// A file that becomes a part of a composed model: its names, dimensions and places of data.
+#ifndef ORIEL_FRONTEND_COMPOSE_PART_H_
+#define ORIEL_FRONTEND_COMPOSE_PART_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "frontend/compose.h"
+#include "frontend/model_file.h"
+
+namespace onnx {
+class NodeProto;
+class TypeProto;
+}  // namespace onnx
+
+namespace oriel {
+
+// The file's name without its ending.
+std::string nameOfPart(const ModelFile& model);
+
+// Of nodes, and of names, types and shapes of initializers, as 16 hexadecimal digits: whether a
+// file is the one that was composed, with whatever weights.
+std::string fingerprint(const ModelFile& model);
+
+struct Part {
+  const ModelFile* model;
+  std::string name;
+  std::map<std::string, std::string> values;  // that are not named after the part
+
+  std::string newName(const std::string& old) const;
+  void rename(onnx::NodeProto& node) const;
+  void rename(onnx::GraphProto& branch) const;
+  // `found` gets the names of those that the type has.
+  void renameDimensions(onnx::TypeProto& type,
+                        const std::vector<ComposeOptions::Dimension>& dimensions,
+                        std::set<std::string>& found) const;
+  // External data stays where it is, which must be below the folder of `to`. Nothing for others.
+  llvm::Error relocate(onnx::TensorProto& tensor, llvm::StringRef to) const;
+  llvm::Error relocateBranches(onnx::NodeProto& node, llvm::StringRef to) const;
+};
+
+}  // namespace oriel
+
+#endif  // ORIEL_FRONTEND_COMPOSE_PART_H_
