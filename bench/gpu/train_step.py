@@ -41,7 +41,7 @@ class MemoryInUse:
         try:
             before = subprocess.run(self.QUERY, capture_output=True, text=True, timeout=30)
             self.before = int(before.stdout.split()[0])
-            self.process = subprocess.Popen([*self.QUERY, "-lms", "100"], stdout=subprocess.PIPE, text=True)
+            self.process = subprocess.Popen([*self.QUERY, "-lms", "500"], stdout=subprocess.PIPE, text=True)
         except (OSError, ValueError, IndexError, subprocess.TimeoutExpired):
             self.process = None
             return self
@@ -114,10 +114,13 @@ class Bench:
                   "losses": [lines[0]["loss"], lines[-1]["loss"]]}
         # Each kernel between two events: what a step takes beyond them is outside of kernels.
         profiled = 4
-        text = run([*command, "--steps", profiled, "--profile"], self.environment, self.args.timeout)
+        try:
+            text = run([*command, "--steps", profiled, "--profile"], self.environment, self.args.timeout)
+        except Failed as failure:  # what was timed counts
+            return result | {"outside": None, "profile": str(failure)[-300:]}
         found = re.search(r"^all kernels .* at least ([0-9.]+) ms", text, re.MULTILINE)
         if found is None:
-            raise Failed("no 'all kernels' in the output of oriel-run --profile")
+            return result | {"outside": None, "profile": "no 'all kernels' in the output of oriel-run --profile"}
         result["kernels_ms"] = float(found[1]) / profiled
         result["outside"] = round(max(0.0, 1 - result["kernels_ms"] / result["step_ms"]), 4)
         return result
@@ -129,7 +132,10 @@ class Bench:
                         "--batch", case.batch, "--sequence", case.sequence, "--mode", mode, "--learning-rate",
                         case.learning_rate, "--steps", self.args.steps, "--device",
                         "cpu" if self.args.dry_run else "cuda"], dict(os.environ), self.args.timeout)
-        result = json.loads(text.splitlines()[-1])
+        results = [line for line in text.splitlines() if line.startswith("{")]  # others write behind it
+        if not results:
+            raise Failed(f"no result in: {text.strip()[-600:]}")
+        result = json.loads(results[-1])
         result["run_s"] = round(time.monotonic() - start, 1)
         # The allocator gives nothing back: what is in use behind the steps is the most that they took. nvidia-smi has
         # seen the profiler's memory, too, and batches that did not fit.
@@ -151,7 +157,7 @@ class Bench:
             try:
                 result = runs[contestant]()
                 check_loss(result, figures.decoder.vocab)
-            except Failed as failure:
+            except (Failed, ValueError, KeyError, IndexError) as failure:
                 too_large = [line for line in str(failure).splitlines() if "of the device's memory" in line]
                 if too_large:  # it is said before anything is allocated
                     report["left_out"] = too_large[0]

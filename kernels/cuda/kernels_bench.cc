@@ -1,11 +1,14 @@
 // Times CUDA kernels at the sizes of a 7 B decoder, against what the device could do at best.
 //
-//   oriel_cuda_kernels_bench [--emulate] [--tiny] [--only WORD] [--json FILE]
+//   oriel_cuda_kernels_bench [--emulate] [--tiny] [--only WORD] [--json FILE [--from N]]
 //   oriel_cuda_kernels_bench --estimates | --check-estimates FILE
 //
 //   --emulate  on the emulator, whose times mean nothing; with --tiny, a test of this program
 //   --tiny     at sizes that take no time
 //   --only     kernels with WORD in their names; "none": only what all are compared with
+//   --from     leaves out the first N, of which FILE has what an earlier run wrote; the exit code
+//   is
+//              5 where the device has failed, so that another process must go on behind the last
 //   --estimates        prints the least time that each could take on an H200, as a table in
 //                      Markdown; needs no device
 //   --check-estimates  whether FILE has that table (bench/results/README.md)
@@ -26,6 +29,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -37,6 +41,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
 #include "kernels/cuda/registry.h"
 #include "runtime/base/status.h"
@@ -51,6 +56,7 @@ constexpr int64_t kRandomBytes = 4 << 20;  // that tensors are filled with, agai
 struct Options {
   bool emulate = false, tiny = false, estimates = false;
   std::string only, json, check_estimates;
+  int from = 0;
 };
 
 class Memory {
@@ -140,6 +146,9 @@ class Bench {
     ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuEventCreate, &begin_, CU_EVENT_DEFAULT));
     return ORIEL_CUDA(driver_, cuEventCreate, &end_, CU_EVENT_DEFAULT);
   }
+
+  // Whether the device still does what it is asked: behind a kernel's fault it does not.
+  bool Works() const { return driver_.cuStreamSynchronize(stream_) == CUDA_SUCCESS; }
 
   // Bytes per second that a copy reads and writes.
   absl::StatusOr<double> CopyRate() {
@@ -370,6 +379,19 @@ absl::Status CheckEstimates(const std::string& path) {
       absl::StrCat(path, " has not the estimates of this program: put in what --estimates prints"));
 }
 
+// The first `count` kernels that a file of an earlier run has, as it was written.
+std::string RowsOf(const std::string& path, int count) {
+  std::ifstream file(path);
+  std::string line, rows;
+  while (count > 0 && std::getline(file, line)) {
+    if (absl::StartsWith(line, "    {\"kernel\"")) {
+      --count;
+      absl::StrAppend(&rows, rows.empty() ? "" : ",", "\n", absl::StripSuffix(line, ","));
+    }
+  }
+  return rows;
+}
+
 absl::Status Run(const Options& options) {
   ORIEL_RETURN_IF_ERROR(CheckAllAreThere(DecoderLaunches()));
   if (options.estimates) {
@@ -393,10 +415,23 @@ absl::Status Run(const Options& options) {
   std::printf("%s: memory %.2f TB/s, copy %.2f TB/s, product %.0f TFLOP/s\n",
               device->properties().name.c_str(), nominal / 1e12, copy_rate / 1e12,
               gemm_rate / 1e12);
-  std::string rows;
-  int failed = 0;
+  std::string rows = options.from > 0 ? RowsOf(options.json, options.from) : "";
+  const auto save = [&]() -> absl::Status {
+    if (options.json.empty()) return absl::OkStatus();
+    std::ofstream file(options.json);
+    file << absl::StrFormat(
+        "{\n  \"device\": \"%s\",\n  \"nominal_tbps\": %.4g,\n  \"copy_tbps\": %.4g,\n  "
+        "\"product_tflops\": %.4g,\n"
+        "  \"kernels\": [%s\n  ]\n}\n",
+        device->properties().name, nominal / 1e12, copy_rate / 1e12, gemm_rate / 1e12, rows);
+    file.close();
+    if (!file.good()) return absl::InternalError(absl::StrCat("writing ", options.json, " failed"));
+    return absl::OkStatus();
+  };
+  int failed = 0, number = 0;
   for (const BenchLaunch& launch : options.tiny ? TinyLaunches() : DecoderLaunches()) {
     if (!options.only.empty() && !absl::StrContains(launch.kernel, options.only)) continue;
+    if (number++ < options.from) continue;
     const absl::StatusOr<double> seconds = bench.Measure(launch);
     const std::string shapes = Describe(launch);
     if (!seconds.ok()) {
@@ -405,6 +440,10 @@ absl::Status Run(const Options& options) {
                   std::string(seconds.status().message()).c_str());
       absl::StrAppend(&rows, rows.empty() ? "" : ",", "\n    {\"kernel\": \"", launch.kernel,
                       "\", \"shapes\": \"", shapes, "\", \"failed\": true}");
+      ORIEL_RETURN_IF_ERROR(save());
+      if (!bench.Works()) {
+        return absl::DataLossError("the device does nothing more for this process");
+      }
       continue;
     }
     const auto [limit, computes] = LimitOf(launch, kPeakFlops, nominal);
@@ -420,16 +459,9 @@ absl::Status Run(const Options& options) {
         rows.empty() ? "" : ",", launch.kernel, shapes, *seconds * 1e6, launch.MovedBytes(),
         launch.flops, limit * 1e6, limit / *seconds, rate / *seconds,
         computes ? "product" : "copy");
+    ORIEL_RETURN_IF_ERROR(save());
   }
-  if (!options.json.empty()) {
-    std::ofstream file(options.json);
-    file << absl::StrFormat(
-        "{\n  \"device\": \"%s\",\n  \"nominal_tbps\": %.4g,\n  \"copy_tbps\": %.4g,\n  "
-        "\"product_tflops\": %.4g,\n"
-        "  \"kernels\": [%s\n  ]\n}\n",
-        device->properties().name, nominal / 1e12, copy_rate / 1e12, gemm_rate / 1e12, rows);
-    if (!file.good()) return absl::InternalError(absl::StrCat("writing ", options.json, " failed"));
-  }
+  ORIEL_RETURN_IF_ERROR(save());  // also where there were none
   if (failed > 0) return absl::InternalError(absl::StrCat(failed, " kernels failed"));
   return absl::OkStatus();
 }
@@ -449,19 +481,24 @@ int main(int argc, char** argv) {
       options.only = argv[++i];
     } else if (word == "--json" && i + 1 < argc) {
       options.json = argv[++i];
+    } else if (word == "--from" && i + 1 < argc) {
+      options.from = std::atoi(argv[++i]);
     } else if (word == "--estimates") {
       options.estimates = true;
     } else if (word == "--check-estimates" && i + 1 < argc) {
       options.check_estimates = argv[++i];
     } else {
-      std::fprintf(
-          stderr,
-          "usage: oriel_cuda_kernels_bench [--emulate] [--tiny] [--only WORD] [--json FILE]\n"
-          "       oriel_cuda_kernels_bench --estimates | --check-estimates FILE\n");
+      std::fprintf(stderr,
+                   "usage: oriel_cuda_kernels_bench [--emulate] [--tiny] [--only WORD] [--json "
+                   "FILE [--from N]]\n"
+                   "       oriel_cuda_kernels_bench --estimates | --check-estimates FILE\n");
       return 2;
     }
   }
+  // What is known is seen, should it end here.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const absl::Status status = oriel::kernels::cuda::Run(options);
   if (!status.ok()) std::fprintf(stderr, "error: %s\n", std::string(status.message()).c_str());
-  return status.ok() ? 0 : 1;
+  constexpr int kDeviceFailed = 5;
+  return status.ok() ? 0 : absl::IsDataLoss(status) ? kDeviceFailed : 1;
 }

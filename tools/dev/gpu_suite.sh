@@ -219,7 +219,7 @@ compare() {
   echo "losses within $loss, gradients within $gradients"
 }
 
-# train_once MODEL PRECISION OPTIMIZER NAME, if that has not been done: what the run wrote is out/MODEL_PRECISION_OPTIMIZER_NAME.*
+# train_once MODEL PRECISION OPTIMIZER NAME [OPTION], if that has not been done: what the run wrote is out/MODEL_PRECISION_OPTIMIZER_NAME.*
 train_once() {
   local name=$1_$2_$3_$4 ranks
   local out="out/$name" arguments=()
@@ -234,22 +234,35 @@ train_once() {
     fi
   fi
   bin/oriel-run "plans/$name.oplan" ${arguments[@]+"${arguments[@]}"} --data "data/$1" --no-shuffle --metrics "$out.part" \
-    --dump-gradients "$out.gradients" --dump-parameters "$out.parameters" ${dry_run:+--steps 2} || return 1
+    --dump-gradients "$out.gradients" --dump-parameters "$out.parameters" ${dry_run:+--steps 2} ${5:+"$5"} || return 1
   mv "$out.part" "$out.jsonl"
 }
 
 # On one rank against the host, on several against one.
 train_case() {
-  local model=$1 precision=$2 name=$3 optimizer reference=1 found all=""
+  local model=$1 precision=$2 name=$3 optimizer reference=1 found all="" way
   [[ "$name" != 1 ]] || reference=host
   for optimizer in $(optimizers "$precision"); do
     train_once "$model" "$precision" "$optimizer" "$reference" || return 1
-    train_once "$model" "$precision" "$optimizer" "$name" || return 1
-    found="$(compare "$precision" "$optimizer" "out/${model}_${precision}_${optimizer}_$name" \
-      "out/${model}_${precision}_${optimizer}_$reference" "$reference")" || { echo "$found"; return 1; }
+    found="$(trained_as "$model" "$precision" "$optimizer" "$name" "$reference")" || {
+      echo "$found"
+      # Which part of the program it is.
+      for way in --no-graphs --check-nan; do
+        rm -f "out/${model}_${precision}_${optimizer}_$name".*
+        echo "$way: $(trained_as "$model" "$precision" "$optimizer" "$name" "$reference" "$way" || echo "fails, too")"
+      done
+      echo "$found"
+      return 1
+    }
     all+="${all:+; }$found"
   done
   echo "$all of $([[ "$reference" == host ]] && echo "the host's" || echo "one rank's")"
+}
+
+# trained_as MODEL PRECISION OPTIMIZER NAME REFERENCE [OPTION]
+trained_as() {
+  train_once "$1" "$2" "$3" "$4" "${6:-}" || { echo "the run failed (above: why)"; return 1; }
+  compare "$2" "$3" "out/$1_$2_$3_$4" "out/$1_$2_$3_$5" "$5"
 }
 
 # Two processes on one GPU, which NCCL takes for two machines, so that it goes over the loopback network. Where they fail, once more in
@@ -277,7 +290,7 @@ shared_gpu_ranks() {
     env MASTER_ADDR=127.0.0.1 MASTER_PORT=29517 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 RANK=$rank LOCAL_RANK=$rank CUDA_VISIBLE_DEVICES=0 \
       NCCL_HOSTID="oriel$rank" NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=1 NCCL_SOCKET_IFNAME=lo \
       ORIEL_DEVICE_COMM=nccl ORIEL_NCCL_TIMEOUT=30 ORIEL_RENDEZVOUS_TIMEOUT=30 ${environment[@]+"${environment[@]}"} \
-      timeout 60 bin/oriel-run "plans/$plan.oplan" --device cuda --data "$data" --no-shuffle --comm tcp \
+      timeout -k 5 60 bin/oriel-run "plans/$plan.oplan" --device cuda --data "$data" --no-shuffle --comm tcp \
       --metrics "$out.jsonl" --dump-gradients "$out.gradients" ${options[@]+"${options[@]}"} &
     pids+=($!)
   done
@@ -295,7 +308,7 @@ bench_case() {
     --library-path "$of_binaries" --out "out/training_$1.json" ${dry[@]+"${dry[@]}"} "$1"
 }
 
-# A process for each suite: behind a fault of a kernel, all that follows in its process fails.
+# A process for each suite: behind a fault of a kernel, all that follows in its process fails. One that hangs leaves the others their time.
 gtest_case() {
   local binary=bin/$1 filter=$2 suite suites=0 tests=0 failed=""
   export ORIEL_CUDA_TEST_DEVICE=gpu
@@ -303,7 +316,7 @@ gtest_case() {
   for suite in $("$binary" --gtest_list_tests --gtest_filter="$filter" | sed -n 's/^\([^ ]*\)\.\( .*\)\{0,1\}$/\1/p'); do
     suites=$((suites + 1))
     echo "$suite"  # known, should it hang
-    "$binary" --gtest_brief=1 --gtest_filter="$suite.*" 2>&1 | tee out/suite || failed+=" $suite"
+    timeout -k 5 90 "$binary" --gtest_brief=1 --gtest_filter="$suite.*" 2>&1 | tee out/suite || failed+=" $suite"
     tests=$((tests + $(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' out/suite | tail -n 1) + 0))
   done
   ((suites > 0)) || { echo "no tests: $binary $filter"; return 1; }
@@ -311,9 +324,21 @@ gtest_case() {
   [[ -z "$failed" ]]
 }
 
+# Goes on behind a kernel after which the device does nothing more for its process.
+kernels_case() {
+  local from=0 code=5 ended=0
+  while ((code == 5)); do
+    code=0
+    bin/oriel_cuda_kernels_bench --json out/kernels.json --from "$from" ${dry_run:+--emulate --tiny} || code=$?
+    ((code == 0)) || ended=1
+    from="$(grep -c '"kernel":' out/kernels.json || true)"
+  done
+  return $ended
+}
+
 # Seconds that a case may take: far more than it should, so that one that hangs leaves the others their time. A benchmark's runs have
 # a limit each.
-seconds_of() { case "$1" in gtest | shared_gpu) echo 240 ;; bench) echo 86400 ;; *) echo 120 ;; esac; }
+seconds_of() { case "$1" in gtest | shared_gpu | kernels) echo 240 ;; bench) echo 86400 ;; *) echo 120 ;; esac; }
 
 run_case() {
   local kind=$1
@@ -322,7 +347,7 @@ run_case() {
     gtest) gtest_case "$@" ;;
     train) train_case "$@" ;;
     shared_gpu) shared_gpu_case "$@" ;;
-    kernels) bin/oriel_cuda_kernels_bench --json out/kernels.json ${dry_run:+--emulate --tiny} ;;
+    kernels) kernels_case ;;
     bench) bench_case "$@" ;;
     *) echo "no such kind of case: $kind"; return 1 ;;
   esac
@@ -348,7 +373,8 @@ enter() {
   cd "$1"
   library_path_before="${LD_LIBRARY_PATH:-}"
   export LD_LIBRARY_PATH
-  LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$(cuda_folders)"
+  # PyTorch's own are not hidden by others.
+  LD_LIBRARY_PATH="$PWD/lib$(cuda_folders)${library_path_before:+:$library_path_before}"
   [[ -z "$dry_run" ]] || export ORIEL_CUDA_PLUGIN="$PWD/bin/liboriel_cuda_emulated.so"
 }
 
@@ -455,6 +481,8 @@ run() {
   printf '%s\n\n' "$doctor"
   # The emulator is no machine's.
   ((code == 0)) || [[ -n "$dry_run" ]] || die "no device: see above what is missing" 3
+  [[ -n "$dry_run" ]] || grep -q '^ok  cuDNN' <<<"$doctor" \
+    || echo "gpu_suite: warning: without cuDNN attention runs without tensor cores: the figures of bench say nothing" >&2
   # Those that programs see, which are not all of the machine's.
   gpus="$(grep '^ok  CUDA devices' <<<"$doctor" | grep -o '(sm_' | wc -l || true)"
   ((gpus > 0)) || gpus=1
@@ -480,7 +508,8 @@ run() {
     limit="$(seconds_of "$kind")"
     ((limit <= left)) || limit=$left
     # shellcheck disable=SC2086  # arguments are words
-    (set -f; timeout -k 5 "$limit" bash "$0" case "$dry_run" "$gpus" "$work" "$kind" $arguments) >"$work/out/log" 2>&1 </dev/null || code=$? status=failed
+    # KILL reaches all of the group at once: a rank that waits for its device heeds nothing else.
+    (set -f; timeout -s KILL "$limit" bash "$0" case "$dry_run" "$gpus" "$work" "$kind" $arguments) >"$work/out/log" 2>&1 </dev/null || code=$? status=failed
     seconds="$(awk -v a="$begin" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }')"
     # What something else has killed ends before.
     if [[ $code == 124 || $code == 137 ]] && below "$limit" "$seconds"; then
