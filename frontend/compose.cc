@@ -5,13 +5,13 @@
 #include <map>
 #include <set>
 
+#include "frontend/compose_nodes.h"
 #include "frontend/compose_part.h"
 #include "frontend/error.h"
 #include "frontend/model_text.h"
 #include "frontend/weight_copies.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MathExtras.h"
 #include "onnx/onnx_pb.h"
 
 namespace oriel {
@@ -69,9 +69,6 @@ class Composer {
   const std::string* connectionOf(const std::string& input, const Part& part);
   std::vector<std::string> outputNames() const;
   std::vector<std::string> inputNames() const;
-  onnx::NodeProto* addNode(const char* op, std::vector<std::string> operands,
-                           const std::string& result);
-  std::string addInts(const std::string& name, std::vector<int64_t> values, bool isScalar = false);
 
   llvm::ArrayRef<ModelFile> parts_;
   const ComposeOptions& options_;
@@ -148,6 +145,10 @@ llvm::Error Composer::nameParts() {
   std::vector<std::string> names, lines;
   for (const ModelFile& part : parts_) {
     const std::string name = nameOfPart(part);
+    if (!part.parts().empty()) {
+      return makeError("\"" + part.path() +
+                       "\" is composed already: give the files that it was made of");
+    }
     for (const std::string& other : names) {
       const std::string a = name + ".", b = other + ".";
       if (StringRef(a).starts_with(b) || StringRef(b).starts_with(a)) {
@@ -206,44 +207,12 @@ llvm::Error Composer::addConstant(const onnx::ValueInfoProto& input, const std::
     return llvm::Error::success();  // an earlier part has it, too
   }
   if (llvm::Error error = claim(input.name())) return error;
-  const onnx::TypeProto::Tensor& type = input.type().tensor_type();
-  auto fail = [&](const std::string& why) {
-    return makeError("can't set its input \"" + input.name() + "\" to \"" + value + "\": " + why);
-  };
-  onnx::TensorProto& tensor = *graph_.add_initializer();
-  tensor.set_name(input.name());
-  tensor.set_data_type(type.elem_type());
-  for (const auto& dim : type.shape().dim()) {
-    if (dim.dim_value() != 1) return fail("it has more than one element, or may have");
-    tensor.add_dims(1);
+  auto tensor = constantFor(input, value);
+  if (!tensor) {
+    return makeError("can't set its input \"" + input.name() + "\" to \"" + value +
+                     "\": " + llvm::toString(tensor.takeError()));
   }
-  const StringRef text = value;
-  int64_t number = 0;
-  float real = 0;
-  switch (type.elem_type()) {
-    case onnx::TensorProto::BOOL:
-      if (text != "true" && text != "false") return fail("write true or false");
-      tensor.add_int32_data(text == "true" ? 1 : 0);
-      break;
-    case onnx::TensorProto::INT32:
-    case onnx::TensorProto::INT64:
-      if (text.getAsInteger(10, number)) return fail("write a whole number");
-      if (type.elem_type() == onnx::TensorProto::INT64) {
-        tensor.add_int64_data(number);
-      } else if (llvm::isInt<32>(number)) {
-        tensor.add_int32_data(static_cast<int32_t>(number));
-      } else {
-        return fail("it has 32 bits");
-      }
-      break;
-    case onnx::TensorProto::FLOAT:
-      if (!llvm::to_float(text, real)) return fail("write a number");
-      tensor.add_float_data(real);
-      break;
-    default:
-      return fail("it is " + dataTypeName(type.elem_type()) +
-                  ", expected bool, int32, int64 or float");
-  }
+  *graph_.add_initializer() = std::move(*tensor);
   return llvm::Error::success();
 }
 
@@ -336,7 +305,7 @@ llvm::Expected<bool> Composer::tie(const onnx::TensorProto& tensor, Part& part) 
     part.values[name] = matrix.newName;
     if (isTransposed) {
       part.values[name] = part.name + "/" + name;
-      addNode("Transpose", {matrix.newName}, part.values[name]);
+      addNode(graph_, "Transpose", {matrix.newName}, part.values[name]);
     }
     return true;
   }
@@ -365,50 +334,13 @@ llvm::Error Composer::addInitializers(Part& part) {
   return llvm::Error::success();
 }
 
-onnx::NodeProto* Composer::addNode(const char* op, std::vector<std::string> operands,
-                                   const std::string& result) {
-  onnx::NodeProto* node = graph_.add_node();
-  node->set_op_type(op);
-  node->set_name("compose/" + result);
-  *node->mutable_input() = {operands.begin(), operands.end()};
-  node->add_output(result);
-  return node;
-}
-
-std::string Composer::addInts(const std::string& name, std::vector<int64_t> values, bool isScalar) {
-  onnx::TensorProto& tensor = *graph_.add_initializer();
-  tensor.set_name(name);
-  tensor.set_data_type(onnx::TensorProto::INT64);
-  if (!isScalar) tensor.add_dims(static_cast<int64_t>(values.size()));
-  tensor.set_raw_data(values.data(), values.size() * sizeof(int64_t));
-  return name;
-}
-
-// In the form of PyTorch's `x.masked_scatter(mask, source)`, see masked_scatter.h.
 void Composer::merge(const ComposeOptions::Merge& merge, Output& features, Output& into) {
-  const std::string prefix = "merge/" + features.qualified() + "/" + std::to_string(merge.id) + "/";
-  auto named = [&](const char* name) { return prefix + name; };
-  auto* type =
-      addNode("Cast", {addInts(named("number"), {merge.id}, true)}, named("id"))->add_attribute();
-  type->set_name("to");
-  type->set_type(onnx::AttributeProto::INT);
-  type->set_i(tokenType());
-  addNode("Equal", {options_.tokens, named("id")}, named("is_image"));
-  addNode("Unsqueeze", {named("is_image"), addInts(named("last"), {-1})}, named("rows"));
-  addNode("Shape", {into.value}, named("shape"));
-  addNode("Expand", {named("rows"), named("shape")}, named("mask"));
-  addNode("NonZero", {named("mask")}, named("places"));
-  addNode("Transpose", {named("places")}, named("indices"));
-  addNode("Shape", {named("indices")}, named("indices_shape"));
-  addNode("Gather", {named("indices_shape"), addInts(named("zero"), {0})}, named("count"));
-  addNode("Reshape", {features.value, addInts(named("all"), {-1})}, named("source"));
-  addNode("Slice", {named("source"), addInts(named("start"), {0}), named("count")},
-          named("updates"));
-  addNode("ScatterND", {into.value, named("indices"), named("updates")}, named("merged"));
-  into.value = named("merged");
+  const std::string id = std::to_string(merge.id);
+  into.value = addMerge(graph_, "merge/" + features.qualified() + "/" + id + "/",
+                        {options_.tokens, tokenType(), merge.id}, features.value, into.value);
   features.isRead = true;
   notes_.push_back(features.qualified() + " -> " + into.qualified() + ", where " + options_.tokens +
-                   " is " + std::to_string(merge.id));
+                   " is " + id);
 }
 
 int32_t Composer::tokenType() const {
@@ -526,7 +458,7 @@ llvm::Error Composer::addOutputs() {
     added.set_name(isNew ? output.name : output.qualified());
     *added.mutable_type() = output.type;
     if (llvm::Error error = claim(added.name())) return error;
-    addNode("Identity", {output.value}, added.name());
+    addNode(graph_, "Identity", {output.value}, added.name());
   }
   return llvm::Error::success();
 }

@@ -3,6 +3,7 @@
 #include "frontend/error.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/xxhash.h"
 #include "onnx/onnx_pb.h"
@@ -40,6 +41,46 @@ std::string fingerprint(const ModelFile& model) {
     for (int64_t dim : tensor.dims()) text += "," + std::to_string(dim);
   }
   return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, /*Width=*/16);
+}
+
+llvm::Expected<onnx::TensorProto> constantFor(const onnx::ValueInfoProto& input,
+                                              const std::string& value) {
+  const onnx::TypeProto::Tensor& type = input.type().tensor_type();
+  onnx::TensorProto tensor;
+  tensor.set_name(input.name());
+  tensor.set_data_type(type.elem_type());
+  for (const auto& dim : type.shape().dim()) {
+    if (dim.dim_value() != 1) return makeError("it has more than one element, or may have");
+    tensor.add_dims(1);
+  }
+  const StringRef text = value;
+  int64_t number = 0;
+  float real = 0;
+  switch (type.elem_type()) {
+    case onnx::TensorProto::BOOL:
+      if (text != "true" && text != "false") return makeError("write true or false");
+      tensor.add_int32_data(text == "true" ? 1 : 0);
+      break;
+    case onnx::TensorProto::INT32:
+    case onnx::TensorProto::INT64:
+      if (text.getAsInteger(10, number)) return makeError("write a whole number");
+      if (type.elem_type() == onnx::TensorProto::INT64) {
+        tensor.add_int64_data(number);
+      } else if (llvm::isInt<32>(number)) {
+        tensor.add_int32_data(static_cast<int32_t>(number));
+      } else {
+        return makeError("it has 32 bits");
+      }
+      break;
+    case onnx::TensorProto::FLOAT:
+      if (!llvm::to_float(text, real)) return makeError("write a number");
+      tensor.add_float_data(real);
+      break;
+    default:
+      return makeError("it is " + dataTypeName(type.elem_type()) +
+                       ", expected bool, int32, int64 or float");
+  }
+  return tensor;
 }
 
 std::string Part::newName(const std::string& old) const {

@@ -12,7 +12,9 @@
 
 namespace onnx {
 class NodeProto;
+class TensorProto;
 class TypeProto;
+class ValueInfoProto;
 }  // namespace onnx
 
 namespace oriel {
@@ -23,6 +25,10 @@ std::string nameOfPart(const ModelFile& model);
 // Of nodes, and of names, types and shapes of initializers, as 16 hexadecimal digits: whether a
 // file is the one that was composed, with whatever weights.
 std::string fingerprint(const ModelFile& model);
+
+// An initializer of one element in place of an input: "true", "-1", "0.5". An error says why not.
+llvm::Expected<onnx::TensorProto> constantFor(const onnx::ValueInfoProto& input,
+                                              const std::string& value);
 
 struct Part {
   const ModelFile* model;

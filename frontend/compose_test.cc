@@ -76,6 +76,9 @@ TEST(Compose, EqualNamesAreConnectedAndFeaturesAreMerged) {
                           "decoder.w is embed.w, transposed: tied (--no-tie trains them apart)"));
   const ModelFile model = opened(*composed);
   EXPECT_THAT(model.parts(), ElementsAre("vision", "embed", "decoder"));
+  std::vector<ModelFile> again;
+  again.push_back(opened(*composed));
+  EXPECT_THAT(errorOf(again), HasSubstr("is composed already: give the files that it was made of"));
   const testing::Imported imported =
       testing::importFile(model, {{{"images", 1}, {"batch", 2}, {"sequence", 3}, {"past", 0}}});
   EXPECT_EQ(imported.errors, "");
