@@ -92,7 +92,7 @@ void addComposeCommand(CLI::App& app, Run* run) {
       "compose", "Joins the files of a model: vision encoder, embedding of tokens, decoder");
   command->add_option("FILE", arguments->files, "The parts (.onnx), in the order in which they run")
       ->required()
-      ->type_name("..");
+      ->type_name("");
   auto addList = [&](const char* name, std::vector<std::string>& words, const char* help,
                      const char* form) {
     command->add_option(name, words, help)

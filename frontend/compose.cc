@@ -465,12 +465,20 @@ llvm::Error Composer::addOutputs() {
 
 llvm::Error Composer::checkOptions() const {
   if (!merges_.empty()) {
-    const bool hasInto =
-        llvm::any_of(outputs_, [&](const Output& output) { return output.name == options_.into; });
-    return makeError("\"" + (hasInto ? merges_.front().features : options_.into) +
-                     "\" is no output that is there before it is read" +
-                     (hasInto ? "" : " (--into names what features are merged into)") +
-                     "; the parts have " + listOf(outputNames()));
+    auto isThere = [&](const std::string& name) {
+      return llvm::any_of(outputs_, [&](const Output& output) {
+        return output.name == name || output.qualified() == name;
+      });
+    };
+    const std::string& features = merges_.front().features;
+    if (isThere(features) && isThere(options_.into)) {
+      return makeError("\"" + features + "\" is made when \"" + options_.into +
+                       "\" has been read: give its file earlier");
+    }
+    return makeError(
+        "no part has the output \"" + (isThere(options_.into) ? features : options_.into) + "\"" +
+        (isThere(options_.into) ? "" : " (--into names what features are merged into)") +
+        "; they have " + listOf(outputNames()));
   }
   for (const auto& connection : options_.connections) {
     if (connected_.count(connection.input) == 0) {

@@ -249,12 +249,15 @@ TEST(Compose, MergesThatCannotBe) {
   ComposeOptions options = merging();
   options.merges.front().features = "pixel_features";
   EXPECT_THAT(errorOf(visionModel(), options),
-              AllOf(HasSubstr("\"pixel_features\" is no output that is there before it is read"),
+              AllOf(HasSubstr("no part has the output \"pixel_features\""),
                     HasSubstr("vision.image_features, embed.inputs_embeds")));
   options = merging();
   options.into = "embeddings";
   EXPECT_THAT(errorOf(visionModel(), options),
-              AllOf(HasSubstr("\"embeddings\" is no output"), HasSubstr("--into")));
+              AllOf(HasSubstr("no part has the output \"embeddings\""), HasSubstr("--into")));
+  EXPECT_THAT(
+      errorOf(parts({{"embed", kEmbed}, {"decoder", kDecoder}, {"vision", kVision}}), merging()),
+      HasSubstr("\"image_features\" is made when \"inputs_embeds\" has been read"));
   options = merging();
   options.tokens = "tokens";
   EXPECT_THAT(errorOf(visionModel(), options),
