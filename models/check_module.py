@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Whether a PyTorch module gets the same gradients in Oriel as in PyTorch.
+
+    models/check_module.py my_model.py:build --work build/check
+
+`build()` returns (module, inputs): inputs are {name: tensor}, by the names of
+forward's arguments, the first dimension of each the batch. What forward returns
+are logits, [batch, .., classes]. One step on random labels runs in Oriel, in
+PyTorch, and in PyTorch with f64; the exit code is 0 if every parameter's
+gradient agrees (‖Δ‖/‖g‖ ≤ 1e-4, or no more than twice what PyTorch's own f32
+differs from f64), 1 if one does not, or where a step fails.
+
+The module runs as it is in evaluation mode: without dropout, and with a batch
+norm's running statistics.
+"""
+
+import argparse
+import copy
+import importlib.util
+import pathlib
+import sys
+
+import torch
+from safetensors.numpy import load_file
+
+import export
+import golden
+import survey_case
+import survey_train
+
+LIMIT = 1e-4
+OWN_ROUNDING = 2.0  # times what PyTorch's f32 is off
+BIN = pathlib.Path(__file__).resolve().parent.parent / "build" / "dev" / "bin"
+RECIPE = """
+inputs: {{labels: {{dtype: int64, shape: [micro_batch, {positions}]}}}}
+loss: {{logits: logits, labels: labels, shift: false}}
+optimizer: {{kind: sgd, lr: 1.0e-9}}
+batch: {{global: {batch}, micro: {batch}}}
+steps: 1
+"""
+
+
+class Logits(torch.nn.Module):
+    """[batch, positions, classes] of what a module returns."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, **inputs):
+        logits = self.module(**inputs)
+        return logits.reshape(logits.shape[0], -1, logits.shape[-1])
+
+
+class PositionalLogits(Logits):
+    """The same for TorchScript's exporter, which knows no names."""
+
+    def __init__(self, module, names):
+        super().__init__(module)
+        self.names = names
+
+    def forward(self, *values):
+        return super().forward(**dict(zip(self.names, values)))
+
+
+class CheckError(Exception):
+    """A step that failed, and why."""
+
+
+def build(place):
+    """The module and its inputs, by FILE.py:FUNCTION."""
+    file, _, function = place.rpartition(":")
+    if not file or not pathlib.Path(file).is_file():
+        raise CheckError(f"'{place}' is no FILE.py:FUNCTION")
+    spec = importlib.util.spec_from_file_location("checked", file)
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules["checked"] = loaded
+    sys.path.insert(0, str(pathlib.Path(file).resolve().parent))
+    spec.loader.exec_module(loaded)
+    if not hasattr(loaded, function):
+        raise CheckError(f"{file} has no function '{function}'")
+    module, inputs = getattr(loaded, function)()
+    return module.eval(), inputs
+
+
+def add_noise(module):
+    """What is zero hides a wrong gradient, and exporters merge it."""
+    random = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.ndim < 2 or not parameter.any():
+                parameter += 0.02 * torch.randn(parameter.shape,
+                                                generator=random)
+
+
+def gradients(module, inputs, labels):
+    """{names: gradient} of a step; a tied parameter has several names."""
+    module.zero_grad()
+    logits = module(**inputs)
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1),
+                                             labels.flatten())
+    loss.backward()
+    names = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        names.setdefault(parameter, []).append(name)
+    return {tuple(group): parameter.grad.numpy().copy()
+            for parameter, group in names.items() if parameter.grad is not None}
+
+
+def as_f64(inputs):
+    return {name: value.double() if value.is_floating_point() else value
+            for name, value in inputs.items()}
+
+
+def export_model(args, module, inputs):
+    """Writes model.onnx."""
+    model = Logits(module)
+    if args.exporter == "torchscript":
+        model = PositionalLogits(module, list(inputs))
+    try:
+        with export.output_to(args.work / "export.log"):
+            export.export_onnx(
+                model, inputs, "logits", args.work / "model.onnx",
+                args.exporter, args.opset, not args.fixed_batch)
+    except export.ExportError as error:
+        raise CheckError(f"export: {error}") from error
+
+
+def run_oriel(args, inputs, labels):
+    """{name: gradient} of a step of model.onnx."""
+    batch, positions = labels.shape
+    bind = "" if args.fixed_batch else "model: {bind: {batch: micro_batch}}"
+    recipe = args.work / "recipe.yaml"
+    recipe.write_text(bind + RECIPE.format(positions=positions, batch=batch))
+    values = {**inputs, "labels": labels}
+    golden.write_shards([{name: value[i].numpy()
+                          for name, value in values.items()}
+                         for i in range(batch)], args.work / "data")
+    plan, found = args.work / "plan.oplan", args.work / "gradients.safetensors"
+    for command in (
+            ("oriel", "compile", args.work / "model.onnx", "--recipe", recipe,
+             "-o", plan),
+            ("oriel-run", plan, "--data", args.work / "data", "-n", 1,
+             "--no-shuffle", "--dump-gradients", found)):
+        _, error = survey_case.oriel(args.bin, *command, timeout=args.timeout)
+        if error:
+            raise CheckError(f"{' '.join(map(str, command[:2]))}: {error}")
+    return load_file(found)
+
+
+def check(args):
+    """A report as of survey_train.compare_gradients, with PyTorch's own error
+    as "own"."""
+    module, inputs = build(args.module)
+    if args.noise:
+        add_noise(module)
+    model = Logits(module)
+    with torch.no_grad():
+        logits = model(**inputs)
+    labels = torch.randint(0, logits.shape[2], logits.shape[:2],
+                           generator=torch.Generator().manual_seed(2))
+    export_model(args, module, inputs)
+    found = run_oriel(args, inputs, labels)
+    expected = gradients(model, inputs, labels)
+    wide = gradients(copy.deepcopy(model).double(), as_f64(inputs), labels)
+    torch_only = {names[0]: gradient for names, gradient in expected.items()}
+    own = survey_train.compare_gradients(torch_only, wide, wide)
+    return {**survey_train.compare_gradients(found, expected, wide),
+            "own": own["gradients"]}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("module", metavar="FILE.py:FUNCTION")
+    parser.add_argument("--work", type=pathlib.Path, required=True,
+                        help="a folder for what is made")
+    parser.add_argument("--bin", type=pathlib.Path, help="oriel's binaries",
+                        default=BIN)
+    parser.add_argument("--exporter", choices=("dynamo", "torchscript"),
+                        default="dynamo")
+    parser.add_argument("--opset", type=int, default=18)
+    parser.add_argument("--fixed-batch", action="store_true",
+                        help="for a module whose code fixes the batch")
+    parser.add_argument("--noise", action="store_true",
+                        help="add random numbers to vectors and zeros, which "
+                        "hide wrong gradients")
+    parser.add_argument("--timeout", type=float, default=600,
+                        help="seconds of a command")
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    try:
+        report = check(args)
+    except CheckError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    if report["gradients"] is None:
+        print("error: no parameter has a gradient to compare", file=sys.stderr)
+        return 1
+    good = report["gradients"] <= LIMIT
+    rounding = report["gradients"] <= OWN_ROUNDING * report["own"]
+    print(f"{report['compared']} gradients, the largest difference "
+          f"{report['gradients']:.1e} at {report['parameter']} (PyTorch's f32 "
+          f"is off by {report['own']:.1e} from f64); {report['zero']} are zero")
+    if report["missing"]:
+        print(f"not compared: {', '.join(report['missing'])}")
+    print("as in PyTorch" if good else
+          "within PyTorch's own rounding" if rounding else "DIFFERENT")
+    return 0 if good or rounding else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

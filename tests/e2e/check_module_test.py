@@ -1,0 +1,65 @@
+"""models/check_module.py, where PyTorch is installed."""
+
+import os
+import pathlib
+import subprocess
+
+from oriel_testing import BIN, OrielTestCase
+
+VENV = pathlib.Path(os.environ.get("ORIEL_VENV", pathlib.Path.home() / ".cache" / "oriel" / "venv"))
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "models" / "check_module.py"
+MODELS = """
+import torch
+from torch import nn
+
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.head = nn.Embedding(10, 8), nn.Linear(8, 5)
+
+    def forward(self, ids, scale):
+        return self.head(self.table(ids) * scale[:, :, None])
+
+class Rounded(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        h = self.a(x)
+        return self.b(h + (h.round() - h).detach())
+
+def words():
+    return Words(), {"ids": torch.randint(0, 10, (2, 6)), "scale": torch.rand(2, 6)}
+
+def rounded():
+    return Rounded(), {"x": torch.randn(3, 2, 4)}
+"""
+
+
+class CheckModuleTest(OrielTestCase):
+    def setUp(self):
+        super().setUp()
+        if not (VENV / "bin" / "python").exists():
+            self.skipTest("PyTorch is not installed (tools/setup.sh --python)")
+        self.file = self.folder / "models.py"
+        self.file.write_text(MODELS)
+
+    def check(self, function: str, *options: str) -> subprocess.CompletedProcess:
+        command = [VENV / "bin" / "python", SCRIPT, f"{self.file}:{function}", "--work", self.folder / "work", "--bin", BIN, *options]
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=55)
+
+    def test_a_module_that_agrees(self):
+        result = self.check("words", "--exporter", "torchscript")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"^3 gradients, the largest difference .*\nas in PyTorch\n$")
+
+    def test_a_module_that_does_not(self):
+        """An export does not say where a gradient passes by."""
+        result = self.check("rounded")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("DIFFERENT", result.stdout)
+
+    def test_no_function(self):
+        result = self.check("nothing")
+        self.assertEqual((result.returncode, result.stderr), (1, f"error: {self.file} has no function 'nothing'\n"))
