@@ -54,7 +54,8 @@ class Composer {
   llvm::Error addFunctions(const onnx::ModelProto& proto);
   llvm::Error addInputs(Part& part);
   llvm::Error addInput(onnx::ValueInfoProto input, Part& part);
-  llvm::Error addConstant(const onnx::ValueInfoProto& input, const std::string& value);
+  llvm::Error addConstant(const onnx::ValueInfoProto& input,
+                          const ComposeOptions::Constant& constant);
   llvm::Error addInitializers(Part& part);
   llvm::Expected<bool> tie(const onnx::TensorProto& tensor, Part& part);
   llvm::Error claim(const std::string& name);
@@ -78,7 +79,7 @@ class Composer {
   std::vector<Output> outputs_;
   std::vector<ComposeOptions::Merge> merges_;  // those that are not done yet
   // Inputs and dimensions of options that were found.
-  std::set<std::string> connected_, set_, renamed_;
+  std::set<std::string> connected_, constants_, renamed_;
   std::set<std::string> names_;  // of the graph's values
   struct Matrix {
     const onnx::TensorProto* tensor;
@@ -202,16 +203,19 @@ llvm::Error Composer::addFunctions(const onnx::ModelProto& proto) {
 }
 
 // In place of an input.
-llvm::Error Composer::addConstant(const onnx::ValueInfoProto& input, const std::string& value) {
-  if (names_.count(input.name()) > 0) {
+llvm::Error Composer::addConstant(const onnx::ValueInfoProto& input,
+                                  const ComposeOptions::Constant& constant) {
+  const std::string& value = constant.value;
+  if (!constants_.insert(constant.input).second) {
     return llvm::Error::success();  // an earlier part has it, too
   }
-  if (llvm::Error error = claim(input.name())) return error;
+  if (llvm::Error error = claim(constant.input)) return error;
   auto tensor = constantFor(input, value);
   if (!tensor) {
     return makeError("can't set its input \"" + input.name() + "\" to \"" + value +
                      "\": " + llvm::toString(tensor.takeError()));
   }
+  tensor->set_name(constant.input);
   *graph_.add_initializer() = std::move(*tensor);
   return llvm::Error::success();
 }
@@ -219,9 +223,8 @@ llvm::Error Composer::addConstant(const onnx::ValueInfoProto& input, const std::
 llvm::Error Composer::addInput(onnx::ValueInfoProto input, Part& part) {
   for (const auto& constant : options_.constants) {
     if (constant.input == input.name() || constant.input == part.name + "." + input.name()) {
-      set_.insert(constant.input);
-      part.values[input.name()] = input.name();
-      return addConstant(input, constant.value);
+      part.values[input.name()] = constant.input;
+      return addConstant(input, constant);
     }
   }
   part.renameDimensions(*input.mutable_type(), options_.dimensions, renamed_);
@@ -487,7 +490,7 @@ llvm::Error Composer::checkOptions() const {
     }
   }
   for (const auto& constant : options_.constants) {
-    if (set_.count(constant.input) == 0) {
+    if (constants_.count(constant.input) == 0) {
       return makeError("no part has the input \"" + constant.input + "\", which is to be " +
                        constant.value + "; there are " + listOf(inputNames()));
     }

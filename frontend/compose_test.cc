@@ -229,6 +229,13 @@ TEST(Compose, AnInputHasAlwaysTheSameValue) {
   EXPECT_THAT(refused("keep", "two"), HasSubstr("write a whole number"));
   EXPECT_THAT(refused("c", "half"), HasSubstr("write a number"));
   EXPECT_THAT(refused("x", "1"), HasSubstr("it has more than one element, or may have"));
+  // Of one part, of which another has its own.
+  auto both = parts({{"a", "g (float[N] x, float c) => (float[N] z) { z = Mul(x, c) }"},
+                     {"b", "g (float[N] z, float c) => (float[N] y) { y = Add(z, c) }"}});
+  options.constants = {{"b.c", "2"}};
+  composed = composeModels(both, options, "model.onnx");
+  ASSERT_TRUE(static_cast<bool>(composed));
+  EXPECT_THAT(composed->inputs, ElementsAre("x", "c"));
   EXPECT_THAT(refused("z", "1"), HasSubstr("no part has the input \"z\", which is to be 1"));
 }
 
