@@ -3,6 +3,7 @@
 //
 // The past of a key-value cache is empty in training, so attention is of whole sequences.
 #include <cmath>
+#include <utility>
 
 #include "frontend/node_importer.h"
 #include "frontend/op_registry.h"
@@ -39,19 +40,32 @@ Value bothMasks(NodeImporter& n, Value isVisible, Value bias) {
   return n.create<ir::SelectOp>(isVisible, bias, n.scalarLike(bias, kHidden));
 }
 
-// softmax(scale · query keyᵀ + mask) value, [b, s, h · e]; see oriel.attention. A causal one is of
-// as many keys as queries: of others, ONNX Runtime and Oriel differ in which the first query sees.
-Value attend(NodeImporter& n, Value query, Value key, Value value, Value mask, bool causal,
-             int64_t window = 0) {
-  if (!query || !key || !value) {
+struct Parts {
+  Value query, key, value;
+};
+
+// Three parts of the last dimension; null ones, with an error, where they are not all of it.
+Parts splitParts(NodeImporter& n, Value x, int64_t query, int64_t key, int64_t value) {
+  const int64_t last = rankOf(x) - 1, size = shapeOf(x)[last];
+  if (query < 1 || key < 1 || value < 1 || query + key + value != size) {
+    n.error() << "can't split " << x.getType() << " into query, key and value of " << query << ", "
+              << key << " and " << value;
     return {};
   }
+  return {n.sliceDim(x, last, 0, query), n.sliceDim(x, last, query, query + key),
+          n.sliceDim(x, last, query + key, size)};
+}
+
+// softmax(scale · query keyᵀ + mask) value, [b, s, h · e]; see oriel.attention. A causal one is of
+// as many keys as queries: of others, ONNX Runtime and Oriel differ in which the first query sees.
+Value attend(NodeImporter& n, const Parts& parts, Value mask, bool causal, int64_t window = 0) {
+  const int64_t queries = shapeOf(parts.query)[2], keys = shapeOf(parts.key)[2];
   if (mask && rankOf(mask) != 4) {
     n.error() << "has an attention bias " << mask.getType() << ", expected rank 4";
     return {};
   }
-  if (causal && shapeOf(query)[2] != shapeOf(key)[2]) {
-    n.error() << "is causal, with " << shapeOf(query)[2] << " queries and " << shapeOf(key)[2]
+  if (causal && queries != keys) {
+    n.error() << "is causal, with " << queries << " queries and " << keys
               << " keys: they must be as many";
     return {};
   }
@@ -63,25 +77,25 @@ Value attend(NodeImporter& n, Value query, Value key, Value value, Value mask, b
   }
   double scale = n.attrFloat("scale", 0);
   if (scale == 0) {
-    scale = 1 / std::sqrt(static_cast<double>(shapeOf(query)[3]));
+    scale = 1 / std::sqrt(static_cast<double>(shapeOf(parts.query)[3]));
   }
-  return mergeHeads(n, n.create<ir::AttentionOp>(query, key, value, OptionalValue{mask}, scale,
-                                                 causal, window, n.attrFloat("softcap", 0)));
+  return mergeHeads(
+      n, n.create<ir::AttentionOp>(parts.query, parts.key, parts.value, OptionalValue{mask}, scale,
+                                   causal, window, n.attrFloat("softcap", 0)));
 }
 
-// Three parts of the last dimension.
-struct Parts {
-  Value query, key, value;
-};
-Parts splitParts(NodeImporter& n, Value x, int64_t query, int64_t key, int64_t value) {
-  const int64_t last = rankOf(x) - 1, size = shapeOf(x)[last];
-  if (query < 1 || key < 1 || value < 1 || query + key + value != size) {
-    n.error() << "can't split " << x.getType() << " into query, key and value of " << query << ", "
-              << key << " and " << value;
-    return {};
+// [b, s, h d] -> [b, h, s, d], with `groups` heads of keys and values, which may be split already.
+LogicalResult splitAllHeads(NodeImporter& n, Parts& parts, int64_t heads, int64_t groups) {
+  for (auto [part, count] : {std::pair(&parts.query, heads), std::pair(&parts.key, groups),
+                             std::pair(&parts.value, groups)}) {
+    if (*part && rankOf(*part) == 3) {
+      *part = splitHeads(n, *part, count);
+    }
+    if (!*part) {
+      return failure();
+    }
   }
-  return {n.sliceDim(x, last, 0, query), n.sliceDim(x, last, query, query + key),
-          n.sliceDim(x, last, query + key, size)};
+  return success();
 }
 
 // Keys that a mask of integers [b, t] shows, as [b, 1, 1, t]; null without one.
@@ -98,10 +112,20 @@ mlir::FailureOr<Value> visibleKeys(NodeImporter& n, unsigned operand, int64_t ba
   return n.reshape(shown, {batch, 1, 1, keys});
 }
 
+// Of all heads, with a mask of keys at this operand and a bias at the sixth.
+Value attendMasked(NodeImporter& n, const Parts& parts, unsigned maskOperand) {
+  auto shown = visibleKeys(n, maskOperand, shapeOf(parts.query)[0], shapeOf(parts.key)[2]);
+  if (failed(shown)) {
+    return {};
+  }
+  return attend(n, parts, bothMasks(n, *shown, n.optionalOperand(5)),
+                n.attrInt("unidirectional", 0) != 0);
+}
+
 LogicalResult importGroupQueryAttention(NodeImporter& n) {
   const int64_t heads = n.attrInt("num_heads", 0), groups = n.attrInt("kv_num_heads", 0);
-  Value query = n.operand(0), key = n.optionalOperand(1), value = n.optionalOperand(2);
-  if (!query || failed(expectNoPast(n, {3, 4}))) {
+  Parts parts{n.operand(0), n.optionalOperand(1), n.optionalOperand(2)};
+  if (!parts.query || failed(expectNoPast(n, {3, 4}))) {
     return failure();
   }
   if (n.attrInt("smooth_softmax", 0) > 0 || n.hasOperand(11)) {
@@ -110,25 +134,20 @@ LogicalResult importGroupQueryAttention(NodeImporter& n) {
   if (n.hasOperand(12) || n.hasOperand(13) || n.hasResult(3)) {
     return n.error() << "has a quantized cache, or gives its scores, which Oriel does not import";
   }
-  if (heads < 1 || groups < 1 || heads % groups != 0 || rankOf(query) != 3 || !key != !value) {
+  auto isOfRank3 = [](Value part) { return !part || rankOf(part) == 3; };
+  if (heads < 1 || groups < 1 || heads % groups != 0 || !parts.key != !parts.value ||
+      !isOfRank3(parts.query) || !isOfRank3(parts.key) || !isOfRank3(parts.value)) {
     return n.error() << "has " << heads << " heads and " << groups << " of keys for "
-                     << query.getType();
+                     << parts.query.getType() << "; all are expected to be of rank 3";
   }
-  if (!key) {
-    const int64_t head = shapeOf(query)[2] / (heads + 2 * groups);
-    const Parts parts = splitParts(n, query, heads * head, groups * head, groups * head);
-    query = parts.query, key = parts.key, value = parts.value;
+  if (!parts.key) {
+    const int64_t head = shapeOf(parts.query)[2] / (heads + 2 * groups);
+    parts = splitParts(n, parts.query, heads * head, groups * head, groups * head);
   }
-  if (!query || !key || !value || rankOf(key) != 3 || rankOf(value) != 3) {
-    return query && key && value ? n.error() << "expects keys and values of rank 3" : failure();
-  }
-  query = splitHeads(n, query, heads);
-  key = query ? splitHeads(n, key, groups) : Value();
-  value = key ? splitHeads(n, value, groups) : Value();
-  if (!value) {
+  if (failed(splitAllHeads(n, parts, heads, groups))) {
     return failure();
   }
-  const int64_t tokens = shapeOf(query)[2], keys = shapeOf(key)[2];
+  const int64_t tokens = shapeOf(parts.query)[2], keys = shapeOf(parts.key)[2];
   if (n.attrInt("do_rotary", 0) != 0) {
     Rotary rotary{n.operand(7), n.operand(8), {}, n.attrInt("rotary_interleaved", 0) != 0};
     if (Value positions = n.optionalOperand(9)) {
@@ -138,9 +157,9 @@ LogicalResult importGroupQueryAttention(NodeImporter& n) {
       }
       rotary.at = *rows;
     }
-    query = rotate(n, query, rotary);
-    key = query ? rotate(n, key, rotary) : Value();
-    if (!key) {
+    parts.query = rotate(n, parts.query, rotary);
+    parts.key = parts.query ? rotate(n, parts.key, rotary) : Value();
+    if (!parts.key) {
       return failure();
     }
   }
@@ -149,14 +168,16 @@ LogicalResult importGroupQueryAttention(NodeImporter& n) {
   if (window == 0) {
     return n.error() << "has a local_window_size of 0; -1 is for none";
   }
-  Value result = attend(n, query, key, value, n.optionalOperand(10), /*causal=*/true,
+  Value result = attend(n, parts, n.optionalOperand(10), /*causal=*/true,
                         window > 0 && window < keys ? window : 0);
-  return n.replace({result, n.hasResult(1) ? key : Value(), n.hasResult(2) ? value : Value()});
+  return n.replace(
+      {result, n.hasResult(1) ? parts.key : Value(), n.hasResult(2) ? parts.value : Value()});
 }
 
 LogicalResult importMultiHeadAttention(NodeImporter& n) {
   const int64_t heads = n.attrInt("num_heads", 0);
-  Value query = n.operand(0), key = n.operand(1), value = n.operand(2);
+  Parts parts{n.operand(0), n.operand(1), n.operand(2)};
+  auto& [query, key, value] = parts;
   if (!query || !key || !value || failed(expectNoPast(n, {6, 7}))) {
     return failure();
   }
@@ -168,32 +189,20 @@ LogicalResult importMultiHeadAttention(NodeImporter& n) {
     return n.error() << "expects a query of rank 3, keys and values of rank 3 or 4, got "
                      << query.getType() << ", " << key.getType() << ", " << value.getType();
   }
-  const bool areSplit = rankOf(key) == 4;
   if (Value bias = n.optionalOperand(3)) {
-    if (areSplit || rankOf(bias) != 1) {
+    if (rankOf(key) == 4 || rankOf(bias) != 1) {
       return n.error() << "has a bias " << bias.getType() << " for keys " << key.getType();
     }
-    const Parts parts = splitParts(n, bias, shapeOf(query)[2], shapeOf(key)[2], shapeOf(value)[2]);
-    query = n.create<ir::AddOp>(query, parts.query);
-    key = n.create<ir::AddOp>(key, parts.key);
-    value = n.create<ir::AddOp>(value, parts.value);
-    if (!query || !key || !value) {
-      return failure();
-    }
+    const Parts biases = splitParts(n, bias, shapeOf(query)[2], shapeOf(key)[2], shapeOf(value)[2]);
+    query = n.create<ir::AddOp>(query, biases.query);
+    key = n.create<ir::AddOp>(key, biases.key);
+    value = n.create<ir::AddOp>(value, biases.value);
   }
-  query = splitHeads(n, query, heads);
-  key = !query || areSplit ? key : splitHeads(n, key, heads);
-  value = !query || !key || areSplit ? value : splitHeads(n, value, heads);
-  if (!query || !key || !value) {
+  if (failed(splitAllHeads(n, parts, heads, heads))) {
     return failure();
   }
-  auto shown = visibleKeys(n, 4, shapeOf(query)[0], shapeOf(key)[2]);
-  if (failed(shown)) {
-    return failure();
-  }
-  Value mask = bothMasks(n, *shown, n.optionalOperand(5));
-  Value result = attend(n, query, key, value, mask, n.attrInt("unidirectional", 0) != 0);
-  return n.replace({result, n.hasResult(1) ? key : Value(), n.hasResult(2) ? value : Value()});
+  return n.replace({attendMasked(n, parts, 4), n.hasResult(1) ? key : Value(),
+                    n.hasResult(2) ? value : Value()});
 }
 
 // Of one input: its products with a weight [in, q + k + v].
@@ -220,19 +229,10 @@ LogicalResult importAttention(NodeImporter& n) {
   if (!projected) {
     return failure();
   }
-  const Parts parts = splitParts(n, projected, sizes[0], sizes[1], sizes[2]);
-  Value query = parts.value ? splitHeads(n, parts.query, heads) : Value();
-  Value key = query ? splitHeads(n, parts.key, heads) : Value();
-  Value value = key ? splitHeads(n, parts.value, heads) : Value();
-  if (!value) {
+  Parts parts = splitParts(n, projected, sizes[0], sizes[1], sizes[2]);
+  if (failed(splitAllHeads(n, parts, heads, heads))) {
     return failure();
   }
-  auto shown = visibleKeys(n, 3, shapeOf(query)[0], shapeOf(key)[2]);
-  if (failed(shown)) {
-    return failure();
-  }
-  Value mask = bothMasks(n, *shown, n.optionalOperand(5));
-  Value result = attend(n, query, key, value, mask, n.attrInt("unidirectional", 0) != 0);
   Value present;  // [2, b, h, s, d]
   if (n.hasResult(1)) {
     auto alone = [&](Value x) {
@@ -240,9 +240,9 @@ LogicalResult importAttention(NodeImporter& n) {
       shape.insert(shape.begin(), 1);
       return n.reshape(x, shape);
     };
-    present = n.concat({alone(key), alone(value)}, 0);
+    present = n.concat({alone(parts.key), alone(parts.value)}, 0);
   }
-  return n.replace({result, present});
+  return n.replace({attendMasked(n, parts, 3), present});
 }
 
 }  // namespace

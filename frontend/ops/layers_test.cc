@@ -144,6 +144,7 @@ TEST(Contrib, GroupQueryAttention) {
   EXPECT_THAT(contrib(rotary, ", float[6, 5] c, float[6, 5] s"),
               HasSubstr("a table of 5 angles for heads of 8"));
   EXPECT_THAT(contrib(rotary, ", float[6] c, float[6] s"), HasSubstr("expected rank 2"));
+  EXPECT_THAT(contrib(rotary, ", float c, float s"), HasSubstr("expected rank 2"));
   EXPECT_THAT(contrib(op + ", do_rotary = 1>(q, k, v, , , lengths, total)"),
               HasSubstr("operand 7"));
 }

@@ -12,6 +12,28 @@ using mlir::failure;
 using mlir::LogicalResult;
 using mlir::Value;
 
+namespace {
+
+// Cosines or sines for each position and pair, [b or 1, 1, s, d/2], from a table [positions, d/2]
+// or from values per token [b, s, d/2].
+Value rotaryTable(NodeImporter& n, Value cache, Value positions) {
+  if (cache && positions) {
+    cache = n.gather(cache, positions, 0);
+  }
+  if (!cache) {
+    return {};
+  }
+  if (rankOf(cache) != 3) {
+    n.error() << "has a cos or sin cache of rank " << rankOf(cache) << " after the gather, "
+              << "expected 3";
+    return {};
+  }
+  auto shape = shapeOf(cache);
+  return n.reshape(cache, {shape[0], 1, shape[1], shape[2]});
+}
+
+}  // namespace
+
 Value rotate(NodeImporter& n, Value x, const Rotary& rotary) {
   if (!x || !rotary.cos || !rotary.sin) {
     return {};
@@ -22,22 +44,20 @@ Value rotate(NodeImporter& n, Value x, const Rotary& rotary) {
       n.error() << "has a table of angles " << cache.getType() << ", expected rank 2";
       return {};
     }
-    if (!rotary.at && shapeOf(cache)[0] < tokens) {
+    if (rotary.at) {
+      return rotaryTable(n, cache, rotary.at);
+    }
+    if (shapeOf(cache)[0] < tokens) {
       n.error() << "has a table of angles " << cache.getType() << " for " << tokens << " tokens";
       return {};
     }
-    Value rows = rotary.at ? n.gather(cache, rotary.at, 0) : n.sliceDim(cache, 0, 0, tokens);
-    if (!rows) {
-      return {};
-    }
-    const int64_t count = rotary.at ? shapeOf(rows)[0] : 1;
-    return n.reshape(rows, {count, 1, tokens, shapeOf(rows).back()});
+    return n.reshape(n.sliceDim(cache, 0, 0, tokens), {1, 1, tokens, shapeOf(cache)[1]});
   };
   Value cos = table(rotary.cos), sin = cos ? table(rotary.sin) : Value();
-  const int64_t rotated = 2 * shapeOf(rotary.cos).back();
   if (!cos || !sin) {
     return {};
   }
+  const int64_t rotated = 2 * shapeOf(cos).back();
   if (rotated > head) {
     n.error() << "has a table of " << rotated / 2 << " angles for heads of " << head;
     return {};
@@ -59,24 +79,6 @@ mlir::FailureOr<Value> rowsOf(NodeImporter& n, Value positions, int64_t tokens) 
 }
 
 namespace {
-
-// Cosines or sines for each position and pair, [b or 1, 1, s, d/2], from a table [positions, d/2]
-// or from values per token [b, s, d/2].
-Value rotaryTable(NodeImporter& n, Value cache, Value positions) {
-  if (cache && positions) {
-    cache = n.gather(cache, positions, 0);
-  }
-  if (!cache) {
-    return {};
-  }
-  if (rankOf(cache) != 3) {
-    n.error() << "has a cos or sin cache of rank " << rankOf(cache) << " after the gather, "
-              << "expected 3";
-    return {};
-  }
-  auto shape = shapeOf(cache);
-  return n.reshape(cache, {shape[0], 1, shape[1], shape[2]});
-}
 
 LogicalResult importRotaryEmbedding(NodeImporter& n) {
   Value input = n.operand(0), positions = n.optionalOperand(3);
