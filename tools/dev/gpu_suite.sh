@@ -259,9 +259,9 @@ train_case() {
   echo "$all of $([[ "$reference" == host ]] && echo "the host's" || echo "one rank's")"
 }
 
-# trained_as MODEL PRECISION OPTIMIZER NAME REFERENCE [OPTION]
+# trained_as MODEL PRECISION OPTIMIZER NAME REFERENCE [OPTION]: prints what compare says.
 trained_as() {
-  train_once "$1" "$2" "$3" "$4" "${6:-}" || { echo "the run failed (above: why)"; return 1; }
+  train_once "$1" "$2" "$3" "$4" "${6:-}" >&2 || { echo "the run failed (above: why)"; return 1; }
   compare "$2" "$3" "out/$1_$2_$3_$4" "out/$1_$2_$3_$5" "$5"
 }
 
@@ -290,7 +290,7 @@ shared_gpu_ranks() {
     env MASTER_ADDR=127.0.0.1 MASTER_PORT=29517 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 RANK=$rank LOCAL_RANK=$rank CUDA_VISIBLE_DEVICES=0 \
       NCCL_HOSTID="oriel$rank" NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=1 NCCL_SOCKET_IFNAME=lo \
       ORIEL_DEVICE_COMM=nccl ORIEL_NCCL_TIMEOUT=30 ORIEL_RENDEZVOUS_TIMEOUT=30 ${environment[@]+"${environment[@]}"} \
-      timeout -k 5 60 bin/oriel-run "plans/$plan.oplan" --device cuda --data "$data" --no-shuffle --comm tcp \
+      timeout --foreground -k 5 60 bin/oriel-run "plans/$plan.oplan" --device cuda --data "$data" --no-shuffle --comm tcp \
       --metrics "$out.jsonl" --dump-gradients "$out.gradients" ${options[@]+"${options[@]}"} &
     pids+=($!)
   done
@@ -316,7 +316,7 @@ gtest_case() {
   for suite in $("$binary" --gtest_list_tests --gtest_filter="$filter" | sed -n 's/^\([^ ]*\)\.\( .*\)\{0,1\}$/\1/p'); do
     suites=$((suites + 1))
     echo "$suite"  # known, should it hang
-    timeout -k 5 90 "$binary" --gtest_brief=1 --gtest_filter="$suite.*" 2>&1 | tee out/suite || failed+=" $suite"
+    timeout --foreground -k 5 90 "$binary" --gtest_brief=1 --gtest_filter="$suite.*" 2>&1 | tee out/suite || failed+=" $suite"
     tests=$((tests + $(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' out/suite | tail -n 1) + 0))
   done
   ((suites > 0)) || { echo "no tests: $binary $filter"; return 1; }
@@ -508,7 +508,7 @@ run() {
     limit="$(seconds_of "$kind")"
     ((limit <= left)) || limit=$left
     # shellcheck disable=SC2086  # arguments are words
-    # KILL reaches all of the group at once: a rank that waits for its device heeds nothing else.
+    # KILL reaches all of the group at once, which limits within keep to (--foreground): a rank that waits for its device heeds nothing else.
     (set -f; timeout -s KILL "$limit" bash "$0" case "$dry_run" "$gpus" "$work" "$kind" $arguments) >"$work/out/log" 2>&1 </dev/null || code=$? status=failed
     seconds="$(awk -v a="$begin" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }')"
     # What something else has killed ends before.
