@@ -94,17 +94,13 @@ def add_noise(module):
 
 
 def gradients(module, inputs, labels):
-    """{names: gradient} of a step; a tied parameter has several names."""
+    """As survey_train.first_step."""
     module.zero_grad()
     logits = module(**inputs)
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1),
                                              labels.flatten())
     loss.backward()
-    names = {}
-    for name, parameter in module.named_parameters(remove_duplicate=False):
-        names.setdefault(parameter, []).append(name)
-    return {tuple(group): parameter.grad.numpy().copy()
-            for parameter, group in names.items() if parameter.grad is not None}
+    return survey_train.gradients_by_names(module)
 
 
 def as_f64(inputs):

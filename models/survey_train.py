@@ -76,6 +76,11 @@ def first_step(module, batch):
     """
     module.zero_grad()
     golden.token_loss(module, batch)[0].backward()
+    return gradients_by_names(module)
+
+
+def gradients_by_names(module):
+    """What first_step returns, of the backward that has been run."""
     names = collections.defaultdict(list)
     for name, parameter in module.named_parameters(remove_duplicate=False):
         names[parameter].append(name)
