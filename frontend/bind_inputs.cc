@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "frontend/dimension_names.h"
 #include "frontend/tensor_data.h"
 #include "ir/interfaces/interfaces.h"
 #include "ir/oriel/inference.h"
@@ -49,10 +50,7 @@ std::optional<Expression> parseExpression(mlir::MLIRContext* context, llvm::Stri
   std::string text, symbols;
   while (!dimension.empty()) {
     const char first = dimension.front();
-    if (llvm::isAlpha(first) || first == '_') {
-      const std::string name =
-          dimension.take_while([](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; })
-              .str();
+    if (const std::string name = leadingDimensionName(dimension).str(); !name.empty()) {
       auto known = llvm::find(expression.names, name);
       const std::string symbol = "s" + std::to_string(known - expression.names.begin());
       if (known == expression.names.end()) {

@@ -1,5 +1,8 @@
 #include "frontend/compose_part.h"
 
+#include <algorithm>
+
+#include "frontend/dimension_names.h"
 #include "frontend/error.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -15,14 +18,11 @@ using llvm::StringRef;
 
 // With each name of an expression as `rename` has it; see bind_inputs.h for what expressions are.
 std::string renamedIn(StringRef dimension, llvm::function_ref<std::string(StringRef)> rename) {
-  auto isInName = [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.'; };
   std::string text;
   while (!dimension.empty()) {
-    const StringRef word = dimension.take_while(isInName);
-    const StringRef between = word.empty() ? dimension.take_front() : word;
-    const bool isName = !word.empty() && !llvm::isDigit(word.front());
-    text += isName ? rename(word) : between.str();
-    dimension = dimension.drop_front(between.size());
+    const StringRef name = leadingDimensionName(dimension);
+    text += name.empty() ? dimension.take_front().str() : rename(name);
+    dimension = dimension.drop_front(std::max<size_t>(name.size(), 1));
   }
   return text;
 }

@@ -107,8 +107,8 @@ class Exporter {
   // Decides what goes where, and finds what is wrong before anything is written.
   llvm::Error plan(llvm::ArrayRef<char> modelBytes);
   // Which files are made, in the order of write().
-  llvm::Expected<PlannedExport> place(llvm::StringRef to) const;
-  llvm::Error write(const PlannedExport& planned) const;
+  llvm::Expected<std::vector<PlannedExport::File>> place(llvm::StringRef to) const;
+  llvm::Error write(llvm::ArrayRef<PlannedExport::File> files) const;
 
  private:
   struct ExternalFile {
@@ -262,7 +262,7 @@ llvm::Error Exporter::plan(llvm::ArrayRef<char> modelBytes) {
   return llvm::Error::success();
 }
 
-llvm::Expected<PlannedExport> Exporter::place(llvm::StringRef to) const {
+llvm::Expected<std::vector<PlannedExport::File>> Exporter::place(llvm::StringRef to) const {
   llvm::SmallString<256> folder(to);
   if (std::error_code code = llvm::sys::fs::make_absolute(folder)) {
     return makeError("can't write \"" + to + "\": " + code.message());
@@ -276,18 +276,18 @@ llvm::Expected<PlannedExport> Exporter::place(llvm::StringRef to) const {
                      "\" and would be overwritten; write to another folder");
   }
   // The model last: where it is, its data is.
-  PlannedExport planned;
+  std::vector<PlannedExport::File> files;
   for (const auto& [location, external] : external_) {
     llvm::SmallString<256> path(folder);
     llvm::sys::path::append(path, location);
-    planned.files.emplace_back(path.str().str(), external.source);
+    files.emplace_back(path.str().str(), external.source);
   }
-  planned.files.emplace_back(std::move(file), model_.path().str());
-  return planned;
+  files.emplace_back(std::move(file), model_.path().str());
+  return files;
 }
 
-llvm::Error Exporter::write(const PlannedExport& planned) const {
-  auto file = planned.files.begin();
+llvm::Error Exporter::write(llvm::ArrayRef<PlannedExport::File> files) const {
+  const auto* file = files.begin();
   for (const auto& [location, external] : external_) {
     if (llvm::Error error = writePatched(external.source, external.replacements, file->first)) {
       return error;
@@ -329,12 +329,11 @@ llvm::Expected<PlannedExport> planExport(llvm::StringRef from, TrainedWeights we
           llvm::ArrayRef<char>((*buffer)->getBufferStart(), (*buffer)->getBufferSize()))) {
     return error;
   }
-  auto planned = job->exporter.place(to);
-  if (!planned) {
-    return planned.takeError();
+  auto files = job->exporter.place(to);
+  if (!files) {
+    return files.takeError();
   }
-  planned->write = [job, files = planned->files] { return job->exporter.write({files, nullptr}); };
-  return planned;
+  return PlannedExport{*files, [job, files = *files] { return job->exporter.write(files); }};
 }
 
 llvm::Error exportModel(llvm::StringRef from, const TrainedWeights& weights, llvm::StringRef to) {

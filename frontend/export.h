@@ -39,8 +39,9 @@ llvm::Error exportModel(llvm::StringRef from, const TrainedWeights& weights, llv
 // The same in two steps: what can be wrong with the model and the weights is found before anything
 // is written.
 struct PlannedExport {
-  // The files to be made, and, for each, the file that it replaces the bytes of, or none.
-  std::vector<std::pair<std::string, std::string>> files;
+  // A file to be made, and the one that it replaces the bytes of; empty: none.
+  using File = std::pair<std::string, std::string>;
+  std::vector<File> files;
   std::function<llvm::Error()> write;
 };
 llvm::Expected<PlannedExport> planExport(llvm::StringRef from, TrainedWeights weights,

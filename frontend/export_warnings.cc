@@ -147,8 +147,7 @@ class ExportWarnings {
             << "\", transposed: if the model ties them, the exporter's constant folding, or an "
                "optimizer, took them apart, and training would let them differ; export without "
                "that (do_constant_folding=False, or dynamo=True with optimize=False), or tie them "
-               "again "
-               "with `oriel compose`";
+               "again with `oriel compose`";
       }
     }
   }

@@ -7,10 +7,14 @@
 //   model->initializer(parameter.getOnnxName());              // its initial value
 //   registerFrontendPasses();                                // for oriel-opt
 //   exportModel(path, trained, outPath);                      // the way back
+//   composeModels(parts, options, outPath);                   // one model of several files
+//   planParts(composed, paths, trained, folder);              // and their way back
 #ifndef ORIEL_FRONTEND_FRONTEND_H_
 #define ORIEL_FRONTEND_FRONTEND_H_
 
+#include "frontend/compose.h"
 #include "frontend/export.h"
+#include "frontend/export_parts.h"
 #include "frontend/importer.h"
 #include "frontend/model_file.h"
 #include "frontend/specialize.h"

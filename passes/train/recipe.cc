@@ -264,15 +264,14 @@ class RecipeReader {
     if (node.IsScalar()) {
       if (node.Scalar() == kMicroBatch) return recipe_.microBatch;
       auto it = names.find(node.Scalar());
-      if (it != names.end()) size = it->second;
-      const bool isSize = it != names.end() || YAML::convert<int64_t>::decode(node, size);
-      if (isSize && size >= least) return size;
-    }
-    if (node.IsScalar() && names.count(node.Scalar()) > 0) {
-      document_.fail(node.Mark(), "'" + path + "' can't be '" + node.Scalar() +
-                                      "', which 'model.bind' makes " + std::to_string(size) +
-                                      ": a size must be above 0");
-      return 1;
+      if (it != names.end() && it->second < least) {
+        document_.fail(node.Mark(), "'" + path + "' can't be '" + node.Scalar() +
+                                        "', which 'model.bind' makes " +
+                                        std::to_string(it->second) + ": a size must be above 0");
+        return 1;
+      }
+      if (it != names.end()) return it->second;
+      if (YAML::convert<int64_t>::decode(node, size) && size >= least) return size;
     }
     std::vector<std::string> words = {kMicroBatch};
     for (const auto& entry : names) words.push_back(entry.first);

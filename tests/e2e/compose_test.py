@@ -115,7 +115,7 @@ class ComposeTest(OrielTestCase):
         refuse(out, "safetensors", str(self.files[0]), "--to onnx")
         refuse(out, "onnx", f"{self.files[0]},{self.folder / 'lost' / 'decoder.onnx'}", "lost")
         self.assertFalse(out.exists())
-        refuse(self.folder, "onnx", str(self.files[0]), "vision_encoder.onnx")
+        refuse(self.folder, "onnx", str(self.files[0]), "vision_encoder.onnx', which is read")
         # Of the same name and number of weights.
         graph = Graph()
         graph.input("pixel_values", numpy.float32, ["images", ROWS, WIDTH])
@@ -143,7 +143,7 @@ class ComposeTest(OrielTestCase):
             graphs[-1].write_bytes(graph.model())
         weights = numpy.eye(WIDTH, dtype="f4").tobytes()
         (self.folder / "w.data").write_bytes(weights)
-        self.assert_fails(run("oriel", "compose", *graphs, "-o", self.folder / "w.data"), "w.data")
+        self.assert_fails(run("oriel", "compose", *graphs, "-o", self.folder / "w.data"), "w.data', which is read")
         self.assertEqual((self.folder / "w.data").read_bytes(), weights)
         self.run_ok("oriel", "compose", *graphs, "--no-tie", "-o", self.model)
         self.recipe.write_text(
