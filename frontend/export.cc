@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "frontend/error.h"
@@ -29,18 +30,22 @@ bool isFloat(int32_t dataType) {
          dataType == TensorProto::FLOAT16 || dataType == TensorProto::BFLOAT16;
 }
 
-// Values in a float type of an initializer, in `storage` where that is not f32.
-llvm::ArrayRef<char> encode(llvm::ArrayRef<float> values, int32_t dataType,
-                            std::vector<char>& storage) {
+// Values in a float type of an initializer, in `storage` where that is not f32. None where a finite
+// one is beyond that type.
+std::optional<llvm::ArrayRef<char>> encode(llvm::ArrayRef<float> values, int32_t dataType,
+                                           std::vector<char>& storage) {
   if (dataType == TensorProto::FLOAT) {
-    return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+    return llvm::ArrayRef<char>(reinterpret_cast<const char*>(values.data()),
+                                values.size() * sizeof(float));
   }
   storage.resize(values.size() * elementBytes(dataType));
+  bool isBeyond = false;
   auto narrow = [&](const llvm::fltSemantics& semantics) {
     for (size_t i = 0; i < values.size(); ++i) {
       llvm::APFloat number(values[i]);
       bool losesInfo;
       number.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+      isBeyond |= number.isInfinity() && !std::isinf(values[i]);
       auto bits = static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
       std::memcpy(storage.data() + 2 * i, &bits, 2);
     }
@@ -61,7 +66,8 @@ llvm::ArrayRef<char> encode(llvm::ArrayRef<float> values, int32_t dataType,
     default:
       break;  // isFloat
   }
-  return storage;
+  if (isBeyond) return std::nullopt;
+  return llvm::ArrayRef<char>(storage);
 }
 
 // Of a tensor in a float type; what is finite stays so.
@@ -179,7 +185,13 @@ Replacement Exporter::replacement(const TensorProto& tensor, const TensorHeader&
     if (llvm::Error error = weights_.read(tensor.name(), values_)) {
       return error;
     }
-    return encode(values_, header.dataType, encoded_);
+    std::optional<llvm::ArrayRef<char>> encoded = encode(values_, header.dataType, encoded_);
+    if (!encoded) {
+      return makeError("a value of the trained \"" + tensor.name() + "\" is beyond " +
+                       dataTypeName(header.dataType) +
+                       ", which the model stores it in: export to safetensors, which keeps f32");
+    }
+    return *encoded;
   };
   return {offset, static_cast<uint64_t>(header.bytes), tensor.name(), std::move(bytes)};
 }

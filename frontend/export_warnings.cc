@@ -226,4 +226,27 @@ void warnOfExport(mlir::Location location, const ModelFile& model, const Graph& 
   ExportWarnings(location, model, graph, isSetting).run();
 }
 
+void noteNarrowFloats(mlir::Location location, const ModelFile& model, const Graph& graph) {
+  const std::pair<int, StringRef> types[] = {{onnx::TensorProto::FLOAT16, "f16"},
+                                             {onnx::TensorProto::BFLOAT16, "bf16"}};
+  for (const auto& [type, name] : types) {
+    int64_t parameters = 0, casts = 0;
+    for (const onnx::TensorProto& tensor : model.graph().initializer()) {
+      const bool counts =
+          tensor.data_type() == type && model.role(tensor.name()) == InitializerRole::kParameter;
+      parameters += counts ? 1 : 0;
+    }
+    for (const auto* outer : graph.nodes()) {
+      visitWithBranches(*outer, [&](const onnx::NodeProto& node) {
+        const auto* to = Graph::is(&node, "Cast") ? Graph::attribute(node, "to") : nullptr;
+        casts += to && to->i() == type ? 1 : 0;
+      });
+    }
+    if (parameters + casts == 0) continue;
+    mlir::emitRemark(location) << "what is " << name << " in the file (" << parameters
+                               << " parameters, " << casts
+                               << " casts) is computed in f32, or as the recipe's `precision` says";
+  }
+}
+
 }  // namespace oriel

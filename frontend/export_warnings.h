@@ -15,6 +15,9 @@ namespace oriel {
 void warnOfExport(mlir::Location location, const ModelFile& model, const Graph& graph,
                   llvm::function_ref<bool(llvm::StringRef)> isSetting);
 
+// Notes what the model has in f16 and bf16, as FloatTypes::wide() takes it.
+void noteNarrowFloats(mlir::Location location, const ModelFile& model, const Graph& graph);
+
 }  // namespace oriel
 
 #endif  // ORIEL_FRONTEND_EXPORT_WARNINGS_H_

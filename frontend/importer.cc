@@ -98,10 +98,11 @@ LogicalResult Importer::collectInputs(std::vector<Argument>& arguments) {
       return failure();
     }
     if (type->getNumElements() == 0) {
-      empty_.push_back({input.name(), *type});
+      empty_.push_back({input.name(), options_.floats.of(*type)});
       continue;
     }
-    arguments.push_back({input.name(), *type, {ir::ValueKind::kInput, input.name(), ""}});
+    arguments.push_back(
+        {input.name(), options_.floats.of(*type), {ir::ValueKind::kInput, input.name(), ""}});
   }
   if (arguments.empty() && !empty_.empty()) {
     return error() << "no input has elements: bind dimensions to 0 only for what should be empty, "
@@ -143,8 +144,8 @@ LogicalResult Importer::importInitializers(mlir::ModuleOp module,
         return report(data.takeError());
       }
     }
-    auto type =
-        mlir::RankedTensorType::get(header->shape, elementTypeOf(&context_, header->dataType));
+    mlir::Type element = elementTypeOf(&context_, header->dataType);
+    auto type = mlir::RankedTensorType::get(header->shape, options_.floats.of(element));
     std::string symbol = "p" + std::to_string(index++);
     auto location = mlir::NameLoc::get(builder_.getStringAttr(name));
     ir::ParameterOp::create(builder_, location, symbol, name, type);
@@ -176,7 +177,7 @@ LogicalResult Importer::importConstants(const Graph& graph) {
     if (!data) {
       return report(data.takeError());
     }
-    mlir::DenseElementsAttr value = toAttribute(&context_, *data);
+    mlir::DenseElementsAttr value = options_.floats.of(toAttribute(&context_, *data));
     values_[name] =
         ir::ConstantOp::create(builder_, mlir::NameLoc::get(builder_.getStringAttr(name)), value);
   }
@@ -291,8 +292,8 @@ LogicalResult Importer::importBranch(const onnx::NodeProto& node, const onnx::Gr
       return refuse(tensor.name()) << "is an initializer, but is known already";
     }
     own.push_back(tensor.name());
-    values_[tensor.name()] = ir::ConstantOp::create(builder_, nodeLocation(&context_, node),
-                                                    toAttribute(&context_, *data));
+    values_[tensor.name()] = ir::ConstantOp::create(
+        builder_, nodeLocation(&context_, node), options_.floats.of(toAttribute(&context_, *data)));
   }
   std::vector<const onnx::NodeProto*> nodes;
   for (const auto& inner : branch.node()) {
@@ -391,7 +392,8 @@ LogicalResult Importer::importNode(const onnx::NodeProto& node) {
     }
     return failure();  // on to whoever prints it
   });
-  NodeImporter importer(node, versionOf(node), operands, builder_, model_.folder());
+  NodeImporter importer(node, versionOf(node), operands, builder_, model_.folder(),
+                        options_.floats);
   NodeHandler handle = options_.ops->find(node.domain(), node.op_type(), versionOf(node));
   if (failed(handle(importer))) {
     return failure();
@@ -493,6 +495,9 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
 
   warnOfExport(location_, model_, *graph,
                [&](llvm::StringRef name) { return settings_.contains(name); });
+  if (options_.floats.isWide()) {
+    noteNarrowFloats(location_, model_, *graph);
+  }
 
   mlir::NamedAttrList bound;
   for (const auto& [name, size] : options_.bind) {

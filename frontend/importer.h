@@ -6,7 +6,8 @@
 //
 // Symbolic dimensions are bound first, so every tensor is static, and integer arithmetic on shapes
 // folds away as its ops are made. Initial values of parameters stay in the model file
-// (ModelFile::initializer, by `onnx_name`); other initializers become constants.
+// (ModelFile::initializer, by `onnx_name`); other initializers become constants. Floats of 16 bits
+// are f32 (FloatTypes).
 //
 // Attributes of the module: `oriel.model_name` (string), `oriel.bind` (dictionary of the
 // dimensions that were bound).
@@ -14,6 +15,7 @@
 #define ORIEL_FRONTEND_IMPORTER_H_
 
 #include "frontend/bind_inputs.h"
+#include "frontend/float_types.h"
 #include "frontend/model_file.h"
 #include "frontend/op_registry.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -27,6 +29,7 @@ struct ImportOptions {
   DimensionBindings bind;
   // The importers of ops; plugins add some.
   const OpRegistry* ops = &OpRegistry::standard();
+  FloatTypes floats = FloatTypes::wide();
 };
 
 // Loads the dialects that it needs. On failure it has emitted diagnostics and returns null. A

@@ -18,12 +18,13 @@ using mlir::success;
 using mlir::Value;
 
 NodeImporter::NodeImporter(const onnx::NodeProto& node, int64_t version, ArrayRef<Value> operands,
-                           mlir::OpBuilder& builder, StringRef folder)
+                           mlir::OpBuilder& builder, StringRef folder, FloatTypes floats)
     : ValueBuilder(builder, nodeLocation(builder.getContext(), node)),
       node_(node),
       version_(version),
       operands_(operands),
-      folder_(folder) {}
+      folder_(folder),
+      floats_(floats) {}
 
 // --- The node
 
@@ -112,7 +113,17 @@ FailureOr<DenseElementsAttr> NodeImporter::attrTensor(StringRef name) const {
     error() << "attribute \"" << name << "\": " << llvm::toString(data.takeError());
     return failure();
   }
-  return toAttribute(builder().getContext(), *data);
+  return floats_.of(toAttribute(builder().getContext(), *data));
+}
+
+mlir::Type NodeImporter::attrType(StringRef name, StringRef does) const {
+  auto code = static_cast<int32_t>(attrInt(name, 0));
+  mlir::Type element = elementTypeOf(builder().getContext(), code);
+  if (!element) {
+    error() << does << " " << dataTypeName(code) << ", which Oriel does not know";
+    return {};
+  }
+  return floats_.of(element);
 }
 
 FailureOr<Ints> NodeImporter::constantInts(unsigned index) const {

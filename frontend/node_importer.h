@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "frontend/float_types.h"
 #include "frontend/value_builder.h"
 
 namespace onnx {
@@ -29,7 +30,7 @@ class NodeImporter : public ValueBuilder {
  public:
   // An entry of `operands` is null where the node leaves the operand out.
   NodeImporter(const onnx::NodeProto& node, int64_t version, llvm::ArrayRef<mlir::Value> operands,
-               mlir::OpBuilder& builder, llvm::StringRef folder);
+               mlir::OpBuilder& builder, llvm::StringRef folder, FloatTypes floats);
 
   // --- The node
   llvm::StringRef opType() const;
@@ -55,6 +56,9 @@ class NodeImporter : public ValueBuilder {
   std::optional<Ints> attrInts(llvm::StringRef name) const;
   std::optional<llvm::SmallVector<float>> attrFloats(llvm::StringRef name) const;
   std::optional<llvm::SmallVector<std::string>> attrStrings(llvm::StringRef name) const;
+  // The element type that an attribute names by its code, as it is imported; null, with an error
+  // that says what the node does with it ("casts to"), for one that Oriel does not know.
+  mlir::Type attrType(llvm::StringRef name, llvm::StringRef does) const;
   // Null where absent; fails, with an error, for a tensor that can't be read.
   mlir::FailureOr<mlir::DenseElementsAttr> attrTensor(llvm::StringRef name) const;
 
@@ -79,6 +83,7 @@ class NodeImporter : public ValueBuilder {
   int64_t version_;
   llvm::SmallVector<mlir::Value> operands_;
   std::string folder_;
+  FloatTypes floats_;
   llvm::SmallVector<mlir::Value> results_;
 };
 

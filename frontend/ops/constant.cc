@@ -81,10 +81,9 @@ LogicalResult importEyeLike(NodeImporter& n) {
   }
   mlir::Type element = elementOf(input);
   if (n.hasAttr("dtype")) {
-    auto code = static_cast<int32_t>(n.attrInt("dtype", 0));
-    element = elementTypeOf(n.builder().getContext(), code);
+    element = n.attrType("dtype", "makes");
     if (!element) {
-      return n.error() << "makes " << dataTypeName(code) << ", which Oriel does not know";
+      return failure();
     }
   }
   Value rows = n.createTyped<ir::IotaOp>(

@@ -82,12 +82,8 @@ LogicalResult importWhere(NodeImporter& n) {
 }
 
 LogicalResult importCast(NodeImporter& n) {
-  auto code = static_cast<int32_t>(n.attrInt("to", 0));
-  mlir::Type element = elementTypeOf(n.builder().getContext(), code);
-  if (!element) {
-    return n.error() << "casts to " << dataTypeName(code) << ", which Oriel does not know";
-  }
-  return n.replace(n.cast(n.operand(0), element));
+  mlir::Type element = n.attrType("to", "casts to");
+  return n.replace(element ? n.cast(n.operand(0), element) : Value());
 }
 
 LogicalResult importCastLike(NodeImporter& n) {

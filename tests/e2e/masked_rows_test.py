@@ -3,7 +3,7 @@
 import images_test as images
 import numpy
 import onnx_writer
-from oriel_testing import OrielTestCase, read_safetensors, relative_error, write_shard
+from oriel_testing import OrielTestCase, read_safetensors, relative_error
 
 PARAMETERS = {"deep": (images.PIXELS, images.WIDTH), "expert": (images.WIDTH, images.WIDTH), "bias": (images.WIDTH,),
               "norm": (images.WIDTH,), "norm_bias": (images.WIDTH,)}
@@ -105,13 +105,10 @@ def everywhere() -> bytes:
 class MaskedRowsTest(OrielTestCase):
     def setUp(self):
         super().setUp()
-        self.data = self.write_data("data", [2, 0, 1, 2])
+        self.data = self.write_images("data", [2, 0, 1, 2])
 
-    def write_data(self, name: str, counts: list[int]):
-        folder = self.folder / name
-        folder.mkdir()
-        write_shard(folder / "0.tar", [images.sample(count, seed) for seed, count in enumerate(counts)])
-        return folder
+    def write_images(self, name: str, counts: list[int]):
+        return self.write_data(name, [images.sample(count, seed) for seed, count in enumerate(counts)])
 
     def gradients(self, model: bytes, name: str, dp: int = 1, tp: int = 1):
         path, recipe = self.folder / f"{name}.onnx", self.folder / "recipe.yaml"
@@ -142,7 +139,7 @@ class MaskedRowsTest(OrielTestCase):
         self.check(tp=2)
 
     def test_element_by_element(self):
-        self.data = self.write_data("full", [2, 2, 2, 2])
+        self.data = self.write_images("full", [2, 2, 2, 2])
         expected = self.gradients(added(by_element=False), "rows")
         for mesh in ({}, {"dp": 2}, {"tp": 2}):
             self.compare_used(self.gradients(added(by_element=True), "elements", **mesh), expected)
@@ -156,5 +153,5 @@ class MaskedRowsTest(OrielTestCase):
     def test_derivatives_of_what_nobody_chose(self):
         """Roots and quotients of the other rows are infinite for some numbers, and no row has those. (The zeros of absent
         images have no direction either.)"""
-        self.data = self.write_data("full", [2, 2, 2, 2])
+        self.data = self.write_images("full", [2, 2, 2, 2])
         self.compare(self.gradients(chosen_roots(), "chosen"), self.gradients(merged_roots(), "merged"))

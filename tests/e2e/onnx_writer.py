@@ -12,7 +12,9 @@ Field numbers: onnx.proto of ONNX 1.14.
 
 import numpy
 
-DTYPES = {numpy.dtype("f4"): 1, numpy.dtype("i4"): 6, numpy.dtype("i8"): 7, numpy.dtype("?"): 9}
+# bf16 by its bits: numpy has none.
+DTYPES = {numpy.dtype("f4"): 1, numpy.dtype("i4"): 6, numpy.dtype("i8"): 7, numpy.dtype("?"): 9, numpy.dtype("f2"): 10,
+          numpy.dtype("u2"): 16}
 
 
 def varint(number: int) -> bytes:

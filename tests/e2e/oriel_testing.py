@@ -122,6 +122,13 @@ class OrielTestCase(unittest.TestCase):
         self.run_ok("oriel", "compile", model, "--recipe", recipe, "--mesh", f"dp={world}", *options, "-o", plan)
         return plan
 
+    def write_data(self, name: str, samples: list[dict[str, numpy.ndarray]]) -> pathlib.Path:
+        """A folder with one shard."""
+        folder = self.folder / name
+        folder.mkdir()
+        write_shard(folder / "0.tar", samples)
+        return folder
+
     def recipe(self, base: str, *replacements: tuple[str, str]) -> pathlib.Path:
         """A recipe of the golden folder with some texts replaced."""
         text = (GOLDEN / base).read_text()

@@ -4,7 +4,7 @@ import json
 
 import numpy
 import onnx_writer
-from oriel_testing import OrielTestCase, losses, read_safetensors, relative_error, run, write_shard
+from oriel_testing import OrielTestCase, losses, read_safetensors, relative_error, run
 
 WORDS, WIDTH, LENGTH, SAMPLES = 21, 8, 6, 8
 SGD = "{kind: sgd, lr: 0.2}"
@@ -57,12 +57,6 @@ class PaddingTest(OrielTestCase):
             write_model(self.models[tied], tied)
         self.models["capped"] = self.folder / "model_capped.onnx"
         write_model(self.models["capped"], tied=False, capped=True)
-
-    def write_data(self, name: str, samples: list):
-        folder = self.folder / name
-        folder.mkdir()
-        write_shard(folder / "0.tar", samples)
-        return folder
 
     def plan(self, model, optimizer: str, *strategy, init: str = ""):
         recipe = self.folder / "recipe.yaml"

@@ -4,7 +4,7 @@ import resource
 
 import numpy
 import yaml
-from oriel_testing import SOURCE, OrielTestCase, losses, read_safetensors, run, write_shard
+from oriel_testing import SOURCE, OrielTestCase, losses, read_safetensors, run
 
 SKELETONS = SOURCE / "models" / "skeletons"
 SMALL = SKELETONS / "llava_small"
@@ -25,10 +25,8 @@ def bindings(skeleton) -> str:
 
 
 class SkeletonTest(OrielTestCase):
-    def write_data(self, samples: int):
+    def write_images(self, samples: int):
         random = numpy.random.default_rng(0)
-        folder = self.folder / "data"
-        folder.mkdir()
 
         def sample():
             ids = random.integers(1, 200, 24)
@@ -36,8 +34,7 @@ class SkeletonTest(OrielTestCase):
             return {"pixel_values": random.standard_normal((3, 56, 56)).astype("f4"), "input_ids": ids,
                     "labels": numpy.where(ids == 250, -100, ids)}
 
-        write_shard(folder / "0.tar", [sample() for _ in range(samples)])
-        return folder
+        return self.write_data("data", [sample() for _ in range(samples)])
 
     def test_import_of_all_checked_in(self):
         self.assertEqual({path.parent.name for path in SKELETONS.glob("*/model.onnx")}, set(PARAMETERS))
@@ -80,7 +77,7 @@ class SkeletonTest(OrielTestCase):
     def test_trains_and_exports(self):
         plan = self.compile(SMALL / "recipe.yaml", model=SMALL / "model.onnx")
         self.assertEqual([path.suffix for path in self.folder.iterdir()], [".oplan"])
-        data, parameters = self.write_data(8), self.folder / "parameters.safetensors"
+        data, parameters = self.write_images(8), self.folder / "parameters.safetensors"
         checkpoints, exported = self.folder / "checkpoints", self.folder / "exported" / "model.onnx"
         metrics = self.train(plan, "--steps", 4, "--save-dir", checkpoints, "--dump-parameters", parameters,
                              data=data)
@@ -98,7 +95,7 @@ class SkeletonTest(OrielTestCase):
             self.assertEqual(weights[name].tobytes(), value.tobytes(), name)
 
     def test_same_training_on_two_ranks(self):
-        data = self.write_data(8)
+        data = self.write_images(8)
         runs = [losses(self.train(self.compile(SMALL / "recipe.yaml", world, model=SMALL / "model.onnx"),
                                   "--steps", 4, data=data, world=world)) for world in (1, 2)]
         numpy.testing.assert_allclose(runs[1], runs[0], rtol=1e-5, atol=0)

@@ -133,7 +133,9 @@ absl::StatusOr<Tensors> compute(const NodeCase& test, Bound bound) {
   if (!model) {
     return absl::UnimplementedError(llvm::toString(model.takeError()));
   }
-  auto module = importModel(context, *model, {});
+  ImportOptions options;
+  options.floats = FloatTypes::asStored();
+  auto module = importModel(context, *model, options);
   mlir::PassManager passes(&context);
   passes.addPass(createOrielSpecialize());
   if (!module || failed(mlir::verify(*module)) || failed(passes.run(*module))) {
