@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/BitVector.h"
@@ -27,10 +28,10 @@ int64_t indexOf(const T* element, const std::vector<T>& all) {
 // What recipe and strategy say of a parameter.
 std::string treatmentOf(ir::ParameterOp parameter, const Recipe& recipe, const Strategy& strategy) {
   const std::string name = parameter.getOnnxName().str();
-  return std::to_string(recipe.isTrainable(name)) + "," +
-         std::to_string(recipe.weightDecayOf(name)) + "," +
-         std::to_string(indexOf(moduleOf(strategy, name), strategy.modules)) + "," +
-         std::to_string(indexOf(shardingOf(strategy, name), strategy.shardings)) + ";";
+  return absl::StrCat(recipe.isTrainable(name), ",", recipe.learningRateOf(name), ",",
+                      recipe.weightDecayOf(name), ",",
+                      indexOf(moduleOf(strategy, name), strategy.modules), ",",
+                      indexOf(shardingOf(strategy, name), strategy.shardings), ";");
 }
 
 std::vector<Operation*> unconverted(std::vector<Operation*> ops) {
@@ -167,6 +168,9 @@ Recipe withNamesOf(mlir::ModuleOp module, Recipe recipe) {
   recipe.trainable = std::move(trainable);
   recipe.frozen.clear();
   recipe.optimizer.noDecay = namesOf(module, recipe.optimizer.noDecay);
+  for (Recipe::OptimizerGroup& group : recipe.optimizer.groups) {
+    group.match = namesOf(module, group.match);
+  }
   recipe.init.rules.clear();
   return recipe;
 }

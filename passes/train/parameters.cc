@@ -40,6 +40,10 @@ FailureOr<SmallVector<ir::ParameterOp>> selectTrainable(ModuleOp module, const R
     std::string key = "init.rules[" + std::to_string(index) + "].match";
     if (failed(checkPatterns(module, key, rule.match, names))) return failure();
   }
+  for (auto [index, group] : llvm::enumerate(recipe.optimizer.groups)) {
+    std::string key = "optimizer.groups[" + std::to_string(index) + "].match";
+    if (failed(checkPatterns(module, key, group.match, names))) return failure();
+  }
   SmallVector<ir::ParameterOp> trainable;
   for (auto parameter : module.getOps<ir::ParameterOp>()) {
     bool selected =

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "passes/train/recipe_init.h"
+#include "passes/train/recipe_optimizer.h"
 #include "passes/train/suggest.h"
 #include "passes/train/yaml_reader.h"
 
@@ -49,7 +50,7 @@ class RecipeReader {
     readLoss(root.node("loss"));
     readParameters(root.node("parameters"));
     if (root.has("init")) recipe_.init = readInit(document_, root.node("init"), recipe_.seed);
-    readOptimizer(root.node("optimizer"));
+    recipe_.optimizer = readOptimizer(document_, root.node("optimizer"));
     readSchedule(root.node("schedule"));
     if (!document_.ok()) return document_.status();
     return std::move(recipe_);
@@ -145,59 +146,6 @@ class RecipeReader {
     YamlMap map(&document_, node, "parameters", {"trainable", "frozen"});
     recipe_.trainable = map.readStrings("trainable", {"*"});
     recipe_.frozen = map.readStrings("frozen", {});
-  }
-
-  void readOptimizer(const YAML::Node& node) {
-    YamlMap map(&document_, node, "optimizer",
-                {"kind", "lr", "betas", "eps", "weight_decay", "no_decay", "clip_norm"});
-    Recipe::Optimizer& optimizer = recipe_.optimizer;
-    map.require("lr");
-    bool isSgd = map.readWord("kind", 1, {"sgd", "adamw"}) == 0;
-    optimizer.kind = isSgd ? Recipe::OptimizerKind::kSgd : Recipe::OptimizerKind::kAdamW;
-    for (const char* key : {"betas", "eps"}) {
-      if (isSgd && map.has(key)) map.fail(key, "'" + map.pathOf(key) + "' is not used by sgd");
-    }
-    optimizer.lr = map.readDouble("lr", 1);
-    if (optimizer.lr <= 0) map.fail("lr", "'optimizer.lr' must be above 0");
-    checkRange(map, "lr", optimizer.lr);
-    readBetas(map);
-    optimizer.epsilon = map.readDouble("eps", optimizer.epsilon);
-    if (optimizer.epsilon <= 0) map.fail("eps", "'optimizer.eps' must be above 0");
-    checkRange(map, "eps", optimizer.epsilon);
-    optimizer.weightDecay = map.readDouble("weight_decay", 0);
-    if (optimizer.weightDecay < 0) {
-      map.fail("weight_decay", "'optimizer.weight_decay' must not be below 0");
-    }
-    checkRange(map, "weight_decay", optimizer.weightDecay);
-    optimizer.noDecay = map.readStrings("no_decay", {});
-    optimizer.clipNorm = map.readDouble("clip_norm", 0);
-    if (optimizer.clipNorm < 0) map.fail("clip_norm", "'optimizer.clip_norm' must not be below 0");
-    checkRange(map, "clip_norm", optimizer.clipNorm);
-  }
-
-  // Numbers of the update, which is in f32: what is not 0 must not become it, or infinite.
-  void checkRange(YamlMap& map, const char* key, double value) {
-    const auto narrow = static_cast<float>(value);
-    if (std::isfinite(narrow) && (value == 0 || narrow != 0)) return;
-    map.fail(key, "'" + map.pathOf(key) + "' is " + (narrow == 0 ? "0" : "infinite") +
-                      " in f32, in which it is used");
-  }
-
-  void readBetas(YamlMap& map) {
-    if (!map.has("betas")) return;
-    YAML::Node node = map.node("betas");
-    double betas[2] = {0, 0};
-    bool valid = node.IsSequence() && node.size() == 2;
-    for (size_t i = 0; valid && i < 2; ++i) {
-      valid = node[i].IsScalar() && YAML::convert<double>::decode(node[i], betas[i]) &&
-              betas[i] >= 0 && static_cast<float>(betas[i]) < 1;
-    }
-    if (!valid) {
-      map.fail("betas",
-               "'optimizer.betas' must be two numbers, each at least 0 and below 1 in f32");
-    }
-    recipe_.optimizer.beta1 = betas[0];
-    recipe_.optimizer.beta2 = betas[1];
   }
 
   // A word for `compute`, or a mapping.
@@ -337,8 +285,27 @@ std::optional<bool> Recipe::Precision::isNarrow(const std::string& op) const {
   return first->narrow;
 }
 
+namespace {
+
+const Recipe::OptimizerGroup* groupOf(const Recipe& recipe, const std::string& parameter) {
+  for (const Recipe::OptimizerGroup& group : recipe.optimizer.groups) {
+    if (matchesAny(group.match, parameter)) return &group;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+double Recipe::learningRateOf(const std::string& parameter) const {
+  const OptimizerGroup* group = groupOf(*this, parameter);
+  return group == nullptr ? optimizer.lr : group->lr.value_or(optimizer.lr);
+}
+
 double Recipe::weightDecayOf(const std::string& parameter) const {
-  return matchesAny(optimizer.noDecay, parameter) ? 0 : optimizer.weightDecay;
+  if (matchesAny(optimizer.noDecay, parameter)) return 0;
+  const OptimizerGroup* group = groupOf(*this, parameter);
+  return group == nullptr ? optimizer.weightDecay
+                          : group->weightDecay.value_or(optimizer.weightDecay);
 }
 
 absl::StatusOr<Recipe> parseRecipe(const std::string& text, const std::string& name) {

@@ -79,6 +79,12 @@ struct Recipe {
   // What the first matching rule says; null where none does: the file's value.
   const Distribution* initialValueOf(const std::string& parameter) const;
 
+  // Parameters with numbers of their own.
+  struct OptimizerGroup {
+    std::vector<std::string> match;  // patterns
+    std::optional<double> lr;        // the peak
+    std::optional<double> weightDecay;
+  };
   enum class OptimizerKind { kSgd, kAdamW };
   struct Optimizer {
     OptimizerKind kind = OptimizerKind::kAdamW;
@@ -87,9 +93,13 @@ struct Recipe {
     double weightDecay = 0;
     std::vector<std::string> noDecay;  // patterns
     double clipNorm = 0;               // 0: no clipping
+    std::vector<OptimizerGroup> groups;
   };
   Optimizer optimizer;
-  // Weight decay of one parameter: 0 where a `no_decay` pattern matches.
+  // The peak of one parameter's learning rate: that of the first group that matches, or `lr`.
+  double learningRateOf(const std::string& parameter) const;
+  // Weight decay of one parameter: 0 where a `no_decay` pattern matches, else that of the first
+  // group that matches, or `weight_decay`.
   double weightDecayOf(const std::string& parameter) const;
 
   enum class ScheduleKind { kConstant, kLinear, kCosine };

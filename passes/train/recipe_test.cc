@@ -34,6 +34,9 @@ optimizer:
   weight_decay: 0.05
   no_decay: ["*norm*"]
   clip_norm: 1.0
+  groups:
+    - {match: ["projector.*"], lr: 4.0e-3}
+    - {match: ["projector.up", "*head*"], lr: 1.0e-3, weight_decay: 0.5}
 schedule: {kind: cosine, warmup_steps: 10, total_steps: 200, final_ratio: 0.1}
 batch: {global: 16, micro: 4}
 precision: f32
@@ -87,6 +90,7 @@ TEST(Recipe, ReadsEveryKey) {
   EXPECT_EQ(recipe.optimizer.clipNorm, 1.0);
   EXPECT_EQ(recipe.weightDecayOf("layer.w"), 0.05);
   EXPECT_EQ(recipe.weightDecayOf("layer.norm.w"), 0);
+  EXPECT_EQ(recipe.learningRateOf("layer.w"), 2e-3);
   EXPECT_EQ(recipe.schedule.kind, Recipe::ScheduleKind::kCosine);
   EXPECT_EQ(recipe.schedule.warmupSteps, 10);
   EXPECT_EQ(recipe.schedule.totalSteps, 200);
@@ -116,7 +120,7 @@ TEST(Recipe, UnknownKeyNamesPlaceAndNearestKey) {
   EXPECT_EQ(errorOf(replaced(kFull, "  logits: scores", "  logit: scores")),
             "r.yaml:8:3: unknown key 'logit' in 'loss'; did you mean 'logits'?");
   EXPECT_EQ(errorOf(replaced(kFull, "steps: 100", "step: 100")),
-            "r.yaml:26:1: unknown key 'step'; did you mean 'steps'?");
+            "r.yaml:29:1: unknown key 'step'; did you mean 'steps'?");
   EXPECT_THAT(errorOf(replaced(kFull, "dtype: int64", "type: int64")),
               HasSubstr("unknown key 'type' in 'inputs.labels'; did you mean 'dtype'?"));
 }
@@ -241,6 +245,38 @@ TEST(Recipe, ValuesOutOfRange) {
               HasSubstr("'batch.global' must be 1 to 1099511627776"));
   EXPECT_THAT(errorOf(replaced(kFull, "global: 16", "global: 15")),
               HasSubstr("'batch.global' (15) must be a multiple of 'batch.micro' (4)"));
+}
+
+TEST(Recipe, FirstOptimizerGroupThatMatchesDecides) {
+  const auto recipe = parseRecipe(kFull, "r.yaml");
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_EQ(recipe->learningRateOf("projector.up"), 4e-3);
+  EXPECT_EQ(recipe->weightDecayOf("projector.up"), 0.05);  // the group leaves it
+  EXPECT_EQ(recipe->learningRateOf("lm_head"), 1e-3);
+  EXPECT_EQ(recipe->weightDecayOf("lm_head"), 0.5);
+  EXPECT_EQ(recipe->weightDecayOf("head.norm"), 0);  // no_decay wins
+}
+
+TEST(Recipe, BadOptimizerGroups) {
+  const auto errorWith = [](const std::string& group) {
+    return errorOf(replaced(kFull, "{match: [\"projector.*\"], lr: 4.0e-3}", group));
+  };
+  EXPECT_THAT(errorWith("{lr: 1.0}"), HasSubstr("missing key 'optimizer.groups[0].match'"));
+  EXPECT_THAT(errorWith("{match: [], lr: 1.0}"),
+              HasSubstr("'optimizer.groups[0].match' must hold a pattern"));
+  EXPECT_THAT(errorWith("{match: [\"*\"], lr: 0}"),
+              HasSubstr("'optimizer.groups[0].lr' must be above 0"));
+  EXPECT_THAT(errorWith("{match: [\"*\"], lr: 1.0e+38}"),
+              HasSubstr("'optimizer.groups[0].lr' over 'optimizer.lr' is beyond f32"));
+  EXPECT_THAT(errorWith("{match: [\"*\"], lr: 1.0e-50}"),
+              HasSubstr("'optimizer.groups[0].lr' is 0 in f32"));
+  EXPECT_THAT(errorWith("{match: [\"*\"], weight_decay: -1}"),
+              HasSubstr("'optimizer.groups[0].weight_decay' must not be below 0"));
+  EXPECT_THAT(errorWith("{match: [\"*\"]}"),
+              HasSubstr("'optimizer.groups[0]' must have 'lr', 'weight_decay', or both"));
+  EXPECT_THAT(errorWith("{match: [\"*\"], rate: 1}"), HasSubstr("unknown key 'rate'"));
+  EXPECT_THAT(errorOf(replaced(kMinimal, "lr: 0.1", "lr: 0.1, groups: {lr: 1}")),
+              HasSubstr("'optimizer.groups' must be a list of groups"));
 }
 
 const char kInit[] = R"(init:

@@ -1,5 +1,7 @@
 #include "passes/train/update.h"
 
+#include <map>
+
 #include "ir/oriel/inference.h"
 #include "ir/oriel/vjp_util.h"
 #include "passes/train/segment_builder.h"
@@ -112,9 +114,20 @@ func::FuncOp buildUpdate(ModuleOp module, Location loc, const Recipe& recipe,
     }
     return constant;
   };
+  // One value for all parameters of a rate, so that one launch steps them.
+  std::map<double, Value> rates = {{recipe.optimizer.lr, learningRate}};
+  auto rateOf = [&](ir::ParameterOp parameter) {
+    const double peak = recipe.learningRateOf(parameter.getOnnxName().str());
+    Value& rate = rates[peak];
+    if (!rate) {
+      Value factor = ir::scalarConstant(builder, loc, peak / recipe.optimizer.lr, learningRate);
+      rate = ir::MulOp::create(builder, loc, learningRate, factor);
+    }
+    return rate;
+  };
   for (auto [parameter, value, gradient] : llvm::zip_equal(trainable, values, gradients)) {
     buildStep(segment, parameter->getLoc(), recipe, parameter, value, gradient,
-              scalars.gradientScale, learningRate, step);
+              scalars.gradientScale, rateOf(parameter), step);
     segment.addResult(zero(gradient.getType()),
                       {ValueKind::kGradient, ir::ParameterOp(parameter).getSymName().str(), ""});
   }

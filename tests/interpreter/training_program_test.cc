@@ -177,6 +177,22 @@ TEST_F(TrainingProgramTest, SgdStepsByTheGradientOfTheMeanLoss) {
   EXPECT_EQ(Get("output token_count")[0], 4);
 }
 
+// The step's rate, 0.1, is a fifth of the peak; so is the group's.
+TEST_F(TrainingProgramTest, GroupsHaveRatesOfTheirOwn) {
+  Build("{kind: sgd, lr: 0.5, groups: [{match: [b], lr: 1.5, weight_decay: 0.25}]}");
+  Run("forward");
+  Run("backward");
+  std::vector<double> w = Get("parameter w"), b = Get("parameter b");
+  std::vector<double> gw = Get("gradient w"), gb = Get("gradient b");
+  Run("update");
+  for (size_t i = 0; i < w.size(); ++i) {
+    EXPECT_NEAR(Get("parameter w")[i], w[i] - 0.1 * gw[i] / 4, 1e-6);
+  }
+  for (size_t i = 0; i < b.size(); ++i) {
+    EXPECT_NEAR(Get("parameter b")[i], b[i] - 0.3 * (gb[i] / 4 + 0.25 * b[i]), 1e-6);
+  }
+}
+
 TEST_F(TrainingProgramTest, TheNextStepStartsAtZero) {
   Build("{kind: sgd, lr: 0.1}");
   Run("forward");
