@@ -58,6 +58,7 @@ Json learningRateJson(const plan::LearningRate& rate) {
   return {{"kind", kind},
           {"peak", rate.peak()},
           {"warmup_steps", rate.warmup_steps()},
+          {"hold_steps", rate.hold_steps()},
           {"total_steps", rate.total_steps()},
           {"final_ratio", rate.final_ratio()}};
 }

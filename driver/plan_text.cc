@@ -57,6 +57,10 @@ std::string scheduleText(const plan::LearningRate& rate) {
   if (rate.warmup_steps() > 0) {
     absl::StrAppend(&text, ", after a warm-up of ", rate.warmup_steps(), " steps");
   }
+  if (rate.hold_steps() > 0) {
+    absl::StrAppend(&text, rate.warmup_steps() > 0 ? " and " : ", after ", rate.hold_steps(),
+                    " at the peak");
+  }
   return text;
 }
 

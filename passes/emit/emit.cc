@@ -223,6 +223,7 @@ class Emitter {
     rate->set_warmup_steps(recipe_.schedule.warmupSteps);
     rate->set_total_steps(recipe_.schedule.totalSteps);
     rate->set_final_ratio(recipe_.schedule.finalRatio);
+    rate->set_hold_steps(recipe_.schedule.holdSteps);
   }
 
   LogicalResult emitProgram(exec::ProgramOp op) {

@@ -186,13 +186,14 @@ class RecipeReader {
 
   void readSchedule(const YAML::Node& node) {
     YamlMap map(&document_, node, "schedule",
-                {"kind", "warmup_steps", "total_steps", "final_ratio"});
+                {"kind", "warmup_steps", "hold_steps", "total_steps", "final_ratio"});
     const Recipe::ScheduleKind kinds[] = {Recipe::ScheduleKind::kConstant,
                                           Recipe::ScheduleKind::kLinear,
                                           Recipe::ScheduleKind::kCosine};
     Recipe::Schedule& schedule = recipe_.schedule;
     schedule.kind = kinds[map.readWord("kind", 0, {"constant", "linear", "cosine"})];
     schedule.warmupSteps = map.readInt("warmup_steps", 0, 0);
+    schedule.holdSteps = map.readInt("hold_steps", 0, 0);
     schedule.totalSteps = map.readInt("total_steps", recipe_.steps, 1);
     schedule.finalRatio = map.readDouble("final_ratio", 0);
     if (schedule.finalRatio < 0 || schedule.finalRatio > 1) {
@@ -202,6 +203,14 @@ class RecipeReader {
       map.fail("warmup_steps",
                "'schedule.warmup_steps' must not be above 'schedule.total_steps' (" +
                    std::to_string(schedule.totalSteps) + ")");
+    } else if (schedule.holdSteps > schedule.totalSteps - schedule.warmupSteps) {
+      map.fail("hold_steps",
+               "'schedule.hold_steps' and 'schedule.warmup_steps' must not be above "
+               "'schedule.total_steps' (" +
+                   std::to_string(schedule.totalSteps) + ") together");
+    }
+    if (schedule.kind == Recipe::ScheduleKind::kConstant && map.has("hold_steps")) {
+      map.fail("hold_steps", "'schedule.hold_steps' is not used by constant");
     }
   }
 

@@ -106,6 +106,7 @@ struct Recipe {
   struct Schedule {
     ScheduleKind kind = ScheduleKind::kConstant;
     int64_t warmupSteps = 0;
+    int64_t holdSteps = 0;   // at the peak, behind the warm-up
     int64_t totalSteps = 0;  // `steps` if not given
     double finalRatio = 0;
   };

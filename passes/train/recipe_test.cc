@@ -37,7 +37,7 @@ optimizer:
   groups:
     - {match: ["projector.*"], lr: 4.0e-3}
     - {match: ["projector.up", "*head*"], lr: 1.0e-3, weight_decay: 0.5}
-schedule: {kind: cosine, warmup_steps: 10, total_steps: 200, final_ratio: 0.1}
+schedule: {kind: cosine, warmup_steps: 10, hold_steps: 20, total_steps: 200, final_ratio: 0.1}
 batch: {global: 16, micro: 4}
 precision: f32
 steps: 100
@@ -93,6 +93,7 @@ TEST(Recipe, ReadsEveryKey) {
   EXPECT_EQ(recipe.learningRateOf("layer.w"), 2e-3);
   EXPECT_EQ(recipe.schedule.kind, Recipe::ScheduleKind::kCosine);
   EXPECT_EQ(recipe.schedule.warmupSteps, 10);
+  EXPECT_EQ(recipe.schedule.holdSteps, 20);
   EXPECT_EQ(recipe.schedule.totalSteps, 200);
   EXPECT_EQ(recipe.schedule.finalRatio, 0.1);
   EXPECT_EQ(recipe.globalBatch, 16);
@@ -235,6 +236,10 @@ TEST(Recipe, ValuesOutOfRange) {
               HasSubstr("'schedule.final_ratio'"));
   EXPECT_THAT(errorOf(replaced(kFull, "warmup_steps: 10", "warmup_steps: 201")),
               HasSubstr("'schedule.warmup_steps' must not be above"));
+  EXPECT_THAT(errorOf(replaced(kFull, "hold_steps: 20", "hold_steps: 191")),
+              HasSubstr("'schedule.hold_steps' and 'schedule.warmup_steps' must not be above"));
+  EXPECT_THAT(errorOf(replaced(kFull, "kind: cosine", "kind: constant")),
+              HasSubstr("'schedule.hold_steps' is not used by constant"));
   EXPECT_THAT(errorOf(replaced(kFull, "rows_per_image: 49", "rows_per_image: 0")),
               HasSubstr("'images.rows_per_image' must be 1 to 1073741824, not 0"));
   // Products of these are taken later.

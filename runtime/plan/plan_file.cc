@@ -53,6 +53,9 @@ uint32_t OldestReaderOf(const plan::Plan& plan) {
   for (const auto& state : plan.optimizer_states()) {
     if (state.global().dtype() == plan::I16) oldest = std::max(oldest, kOldestReaderOfRemainders);
   }
+  if (plan.training().learning_rate().hold_steps() > 0) {
+    oldest = std::max(oldest, kOldestReaderOfHeldRates);
+  }
   return oldest;
 }
 

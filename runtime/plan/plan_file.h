@@ -39,14 +39,16 @@ namespace oriel::runtime {
 //   15: threads of CUDA that compute several elements of a generated kernel
 //   16: gradients that are not kept from step to step
 //   17: remainders of masters
-inline constexpr uint32_t kPlanFormatVersion = 17;
+//   18: learning rates that are held before they decay
+inline constexpr uint32_t kPlanFormatVersion = 18;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format; of those with parts of parameters, which others would take for parameters of their
-// own, with gradients that are not kept, and with remainders of masters.
+// own, with gradients that are not kept, with remainders of masters, and with rates that are held.
 inline constexpr uint32_t kOldestPlanFormat = 8;
 inline constexpr uint32_t kOldestReaderOfParts = 13;
 inline constexpr uint32_t kOldestReaderOfStepGradients = 16;
 inline constexpr uint32_t kOldestReaderOfRemainders = 17;
+inline constexpr uint32_t kOldestReaderOfHeldRates = 18;
 inline constexpr int64_t kPlanHeaderBytes = 32;
 
 // Writes a plan. The same plan gives the same bytes. The file appears complete or not at all:

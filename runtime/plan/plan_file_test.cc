@@ -174,6 +174,8 @@ TEST_F(PlanFileTest, PlansWithWhatIsNewNeedANewerReader) {
   EXPECT_EQ(oldest_reader(plan), kOldestReaderOfStepGradients);
   plan.add_optimizer_states()->mutable_global()->set_dtype(plan::I16);
   EXPECT_EQ(oldest_reader(plan), kOldestReaderOfRemainders);
+  plan.mutable_training()->mutable_learning_rate()->set_hold_steps(1);
+  EXPECT_EQ(oldest_reader(plan), kOldestReaderOfHeldRates);
 }
 
 TEST_F(PlanFileTest, OlderFormat) {

@@ -457,7 +457,7 @@ void VerifyBatch(const plan::Plan& plan, Problems& problems) {
   if (training.label_shift() < 0) problems.Add("the label shift is ", training.label_shift());
   const auto& rate = training.learning_rate();
   if (!std::isfinite(rate.peak()) || !std::isfinite(rate.final_ratio()) ||
-      rate.warmup_steps() < 0 || rate.total_steps() < 0) {
+      rate.warmup_steps() < 0 || rate.total_steps() < 0 || rate.hold_steps() < 0) {
     problems.Add("the learning-rate schedule has a number that is negative or not finite");
   }
   std::set<std::string> names;

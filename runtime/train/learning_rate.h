@@ -8,11 +8,13 @@
 
 namespace oriel::runtime {
 
-// The rate of a step (from 1). With w warm-up steps, T total steps, peak p and final ratio r:
+// The rate of a step (from 1). With w warm-up steps, h steps at the peak p (Hu et al. 2024,
+// MiniCPM, eq. 1: warm-up, stable, decay), T total steps and final ratio r:
 //
 //   s <= w    p * s / w
+//   s <= w+h  p
 //   constant  p
-//   linear    p * (1 - (1 - r) * t)                        t = (s - w) / (T - w), at most 1
+//   linear    p * (1 - (1 - r) * t)                        t = (s - w - h) / (T - w - h), at most 1
 //   cosine    p * (r + (1 - r) * (1 + cos(pi * t)) / 2)    (Loshchilov, Hutter: SGDR, eq. 5)
 double LearningRateAt(const plan::LearningRate& schedule, int64_t step);
 

@@ -44,6 +44,19 @@ TEST(LearningRateTest, Cosine) {
   EXPECT_NEAR(LearningRateAt(schedule, 99), 0.02, 1e-15);
 }
 
+TEST(LearningRateTest, HeldAtThePeak) {
+  plan::LearningRate schedule = Schedule(plan::LearningRate::LINEAR);
+  schedule.set_hold_steps(4);
+  EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 3), 0.075);
+  EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 5), 0.1);
+  EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 8), 0.1);
+  EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 9), 0.08);
+  EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 12), 0.02);
+  schedule.set_hold_steps(8);  // up to the end
+  EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 12), 0.1);
+  EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 13), 0.02);
+}
+
 TEST(LearningRateTest, WithoutWarmUp) {
   plan::LearningRate schedule = Schedule(plan::LearningRate::LINEAR);
   schedule.set_warmup_steps(0);
