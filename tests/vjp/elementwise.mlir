@@ -25,6 +25,24 @@ func.func @sqrt(%x: tensor<2x5xf64> {test.low = 0.5, test.high = 3.0}) -> tensor
   return %0 : tensor<2x5xf64>
 }
 
+// A norm has the subgradient 0 where it is 0.
+func.func @norm_of_zeros(%x: tensor<2x5xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<2xf64> {
+  %0 = oriel.mul %x, %x : (tensor<2x5xf64>, tensor<2x5xf64>) -> tensor<2x5xf64>
+  %1 = oriel.reduce_sum %0 {dims = array<i64: 1>} : (tensor<2x5xf64>) -> tensor<2xf64>
+  %2 = oriel.sqrt %1 : (tensor<2xf64>) -> tensor<2xf64>
+  return %2 : tensor<2xf64>
+}
+
+func.func @norm_of_zeros_by_cubes(%x: tensor<2x5xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<2xf64> {
+  %three = oriel.constant {value = dense<3.0> : tensor<f64>} : () -> tensor<f64>
+  %third = oriel.constant {value = dense<0.333333333333333333> : tensor<f64>} : () -> tensor<f64>
+  %0 = oriel.abs %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
+  %1 = oriel.pow %0, %three : (tensor<2x5xf64>, tensor<f64>) -> tensor<2x5xf64>
+  %2 = oriel.reduce_sum %1 {dims = array<i64: 1>} : (tensor<2x5xf64>) -> tensor<2xf64>
+  %3 = oriel.pow %2, %third : (tensor<2xf64>, tensor<f64>) -> tensor<2xf64>
+  return %3 : tensor<2xf64>
+}
+
 func.func @rsqrt(%x: tensor<2x5xf64> {test.low = 0.5, test.high = 3.0}) -> tensor<2x5xf64> {
   %0 = oriel.rsqrt %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>
