@@ -37,6 +37,9 @@ class Einsum {
   LogicalResult parseOutput(llvm::StringRef text);
   void deriveOutput();
   Term diagonal(Term term, int label);
+  // Without the dimensions of size 1 that another term makes larger: they are the same for each
+  // element of it.
+  Term withoutRepeats(Term term);
   // Sums over the dimensions that `keep` does not want.
   Term summed(Term term, llvm::function_ref<bool(int)> keep);
   Value permuted(const Term& term, const Labels& order);
@@ -86,11 +89,15 @@ LogicalResult Einsum::parseTerm(llvm::StringRef text, Value value) {
     }
     i += 2;
   }
+  std::map<int, int64_t> own;
   for (auto [label, size] : llvm::zip_equal(term.labels, shapeOf(value))) {
-    auto [entry, isNew] = sizes_.try_emplace(label, size);
-    if (entry->second != size) {
-      return n_.error() << "gives one index the sizes " << entry->second << " and " << size;
+    const int64_t first = own.try_emplace(label, size).first->second;
+    int64_t& known = sizes_.try_emplace(label, size).first->second;
+    if (first != size || (known != size && known != 1 && size != 1)) {
+      return n_.error() << "gives one index the sizes " << (first != size ? first : known)
+                        << " and " << size;
     }
+    known = std::max(known, size);
   }
   for (const auto& [label, size] : sizes_) {
     while (term.value && llvm::count(term.labels, label) > 1) {
@@ -108,7 +115,8 @@ LogicalResult Einsum::parseTerm(llvm::StringRef text, Value value) {
 // The first two dimensions of a label made one, the last: of a matrix seen as a line of s²
 // elements, every (s+1)-th.
 Term Einsum::diagonal(Term term, int label) {
-  int64_t size = sizes_.at(label);
+  const auto* at = llvm::find(term.labels, label);
+  const int64_t size = shapeOf(term.value)[at - term.labels.begin()];
   if (size > kMaxEnumerated) {
     n_.error() << "takes a diagonal of " << size << " elements, more than " << kMaxEnumerated;
     return {};
@@ -151,6 +159,18 @@ LogicalResult Einsum::parseOutput(llvm::StringRef text) {
     output_.push_back(label);
   }
   return success();
+}
+
+Term Einsum::withoutRepeats(Term term) {
+  Ints shape;
+  Labels labels;
+  for (auto [label, size] : llvm::zip_equal(term.labels, shapeOf(term.value))) {
+    if (size == sizes_.at(label)) {
+      shape.push_back(size);
+      labels.push_back(label);
+    }
+  }
+  return labels == term.labels ? term : Term{n_.reshape(term.value, shape), labels};
 }
 
 // The dimensions of an ellipsis, then the indices that occur once, in order.
@@ -271,6 +291,9 @@ LogicalResult Einsum::import() {
     }
   } else {
     deriveOutput();
+  }
+  for (Term& term : terms_) {
+    term = withoutRepeats(std::move(term));
   }
   // From the left; an index is summed as soon as nothing that follows reads it.
   size_t next = 0;

@@ -53,6 +53,18 @@ TEST(Linear, Einsum) {
             "transpose reshape linear reshape");
 }
 
+// A size of 1 is that of any other term, as in NumPy; also where it is summed.
+TEST(Linear, EinsumRepeats) {
+  const std::string row = "s = Constant<value = int64[1, 3] {10, 20, 30}>()\n";
+  EXPECT_EQ(valueOf(row + "y = Einsum<equation = \"ij,ij->ij\">(n, s)"),
+            "dense<[[10, 40, 90], [40, 100, 180]]> : tensor<2x3xi64>");
+  EXPECT_EQ(valueOf(row + "y = Einsum<equation = \"...,...->...\">(s, n)"),
+            "dense<[[10, 40, 90], [40, 100, 180]]> : tensor<2x3xi64>");
+  EXPECT_THAT(irOfBody("float[2, 4, 1] x, float[1, 4, 3] w",
+                       "y = Einsum<equation = \"bij,bij->b\">(x, w)"),
+              HasSubstr("-> (tensor<2xf32>"));
+}
+
 TEST(Linear, EinsumDiagonal) {
   EXPECT_EQ(opsOfBody("float[2, 3, 2] x", "y = Einsum<equation = \"iji->ij\">(x)"),
             "transpose reshape gather transpose");
