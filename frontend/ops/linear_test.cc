@@ -60,9 +60,9 @@ TEST(Linear, EinsumRepeats) {
             "dense<[[10, 40, 90], [40, 100, 180]]> : tensor<2x3xi64>");
   EXPECT_EQ(valueOf(row + "y = Einsum<equation = \"...,...->...\">(s, n)"),
             "dense<[[10, 40, 90], [40, 100, 180]]> : tensor<2x3xi64>");
-  EXPECT_THAT(irOfBody("float[2, 4, 1] x, float[1, 4, 3] w",
-                       "y = Einsum<equation = \"bij,bij->b\">(x, w)"),
-              HasSubstr("-> (tensor<2xf32>"));
+  EXPECT_THAT(
+      irOfBody("float[2, 4, 1] x, float[1, 4, 3] w", "y = Einsum<equation = \"bij,bij->b\">(x, w)"),
+      HasSubstr("-> (tensor<2xf32>"));
 }
 
 TEST(Linear, EinsumDiagonal) {

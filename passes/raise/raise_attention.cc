@@ -92,9 +92,28 @@ struct Scores {
   }
 };
 
+// The product of one side of attention: of matrices, or of all heads' rows [b, h, s, d] with the
+// one matrix [b, t, d] of their batch (multi-query attention, Shazeer 2019).
+bool hasSharedMatrix(ir::MatmulOp op) {
+  return op.getRowDims() == 2 && op.getSumDims() == 1 && op.getColumnDims() == 1 &&
+         !op.getTransposeLhs() && tensorType(op.getLhs()).getRank() == 4 &&
+         tensorType(op.getRhs()).getRank() == 3;
+}
+ir::MatmulOp matchSide(Value value) {
+  auto op = value.getDefiningOp<ir::MatmulOp>();
+  return op && hasSharedMatrix(op) ? op : matchProduct(value);
+}
+
+// Keys or values of such a product: a shared matrix is that of one head.
+AttentionOperand keysOrValues(ir::MatmulOp side) {
+  AttentionOperand operand(side.getRhs());
+  if (hasSharedMatrix(side)) operand.shape.insert(operand.shape.begin() + 1, 1);
+  return operand;
+}
+
 bool leadsToProduct(Value value, int depth = 8) {
   if (depth == 0) return false;
-  if (matchProduct(value)) return true;
+  if (matchSide(value)) return true;
   if (Value merged = withoutSplit(value); merged != value) return leadsToProduct(merged, depth - 1);
   if (auto capped = matchCapped(value)) return leadsToProduct(capped->input, depth - 1);
   if (auto scaled = matchScaled(value)) return leadsToProduct(scaled->first, depth - 1);
@@ -134,7 +153,7 @@ std::optional<Scores> matchScores(Value value) {
     auto goesOn = [&](Value operand) {
       return operand.getType() == value.getType() && leadsToProduct(operand);
     };
-    if (auto product = matchProduct(value)) {
+    if (auto product = matchSide(value)) {
       scores.product = product;
       return scores;
     }
@@ -214,13 +233,38 @@ std::optional<KeyColumns> matchColumns(Value added, llvm::ArrayRef<int64_t> quer
   return fits ? columns : std::nullopt;
 }
 
+// [b, h, s, d] → [b, h s, d], times one matrix of each batch, [b, h s, t] → [b, h, s, t] becomes
+// the product of all heads' rows.
+struct RowsOfHeads : mlir::OpRewritePattern<ir::ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ReshapeOp op, PatternRewriter& rewriter) const override {
+    ir::MatmulOp product = matchProduct(op.getInput());
+    auto merge = product ? product.getLhs().getDefiningOp<ir::ReshapeOp>() : ir::ReshapeOp();
+    if (!merge || product.getTransposeLhs() || !product->hasOneUse() ||
+        tensorType(product.getRhs()).getRank() != 3) {
+      return rewriter.notifyMatchFailure(op, "no product of merged rows");
+    }
+    llvm::ArrayRef<int64_t> from = tensorType(merge.getInput()).getShape();
+    llvm::ArrayRef<int64_t> merged = merge.getType().getShape(), to = op.getType().getShape();
+    if (from.size() != 4 || to.size() != 4 || merged.size() != 3 || from[0] != merged[0] ||
+        from[3] != merged[2] || from.take_front(3) != to.take_front(3)) {
+      return rewriter.notifyMatchFailure(op, "rows are not split as they were merged");
+    }
+    rewriter.replaceOpWithNewOp<ir::MatmulOp>(op, merge.getInput(), product.getRhs(),
+                                              /*transpose_lhs=*/false, product.getTransposeRhs(),
+                                              /*row_dims=*/2, /*sum_dims=*/1, /*column_dims=*/1);
+    return success();
+  }
+};
+
 // softmax(scores) v → attention.
 struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(ir::MatmulOp op, PatternRewriter& rewriter) const override {
     mlir::RankedTensorType type = op.getType();
-    if (type.getRank() > 5 || op.getTransposeLhs() || !matchProduct(op)) {
+    if (type.getRank() > 5 || op.getTransposeLhs() || !matchSide(op)) {
       return rewriter.notifyMatchFailure(op, "no [b, h, s, e] product");
     }
     ir::SoftmaxOp softmax = matchSoftmax(withoutSplit(op.getLhs()));
@@ -232,7 +276,7 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     if (!scores) return rewriter.notifyMatchFailure(op, "scores are no masked product");
     ir::MatmulOp product = scores->product;
 
-    AttentionOperand query(product.getLhs()), key(product.getRhs()), value(op.getRhs());
+    AttentionOperand query(product.getLhs()), key = keysOrValues(product), value = keysOrValues(op);
     if (query.transposed != product.getTransposeLhs()) {
       return rewriter.notifyMatchFailure(op, "the query is transposed");
     }
@@ -470,7 +514,7 @@ struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
 struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<RaiseProbabilitiesTimesValue, SimplifyAttention, BiasesOfSplitScores,
+    patterns.add<RowsOfHeads, RaiseProbabilitiesTimesValue, SimplifyAttention, BiasesOfSplitScores,
                  BiasesToColumns, SplitMergedHeads>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
@@ -67,10 +68,16 @@ std::optional<Normalized> matchRoot(Value input, Value root) {
     least = *splatValue(match->first);
     root = match->second;
   }
+  double factor = 1;  // of the root: √sum / √count is √mean
+  if (auto scaled = matchScaled(root); scaled && scaled->second > 0) {
+    std::tie(root, factor) = *scaled;
+  }
   auto sqrt = root.getDefiningOp<ir::SqrtOp>();
   std::optional<Normalized> match = sqrt ? matchRadicand(input, sqrt.getInput()) : std::nullopt;
   if (!match) return std::nullopt;
-  const double epsilon = std::pow(least * match->scale, 2);
+  const double epsilon = std::pow(least / factor * match->scale, 2);
+  match->scale /= factor;
+  if (!std::isfinite(match->scale)) return std::nullopt;
   if (!isEpsilon(epsilon) || (least > 0 && epsilon == 0)) return std::nullopt;
   match->epsilon += epsilon;
   return match;
@@ -127,6 +134,28 @@ struct RaiseNorm : mlir::OpRewritePattern<Op> {
       rewriter.replaceOp(op, norm.getResult());
     }
     return success();
+  }
+};
+
+// x * (w / √radicand) → x / √radicand * w: what is the norm and what its weight.
+struct WeightOnInverseRoot : mlir::OpRewritePattern<ir::MulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::MulOp op, PatternRewriter& rewriter) const override {
+    for (auto [input, scale] : {std::pair<Value, Value>(op.getLhs(), op.getRhs()),
+                                std::pair<Value, Value>(op.getRhs(), op.getLhs())}) {
+      if (input.getType() != op.getType()) continue;
+      auto isRoot = [input = input](Value value) {
+        Value radicand = matchInverseSqrt(value);
+        return radicand && matchRadicand(input, radicand);
+      };
+      auto weighted = matchEither<ir::MulOp>(scale, isRoot);
+      if (!weighted || !isRowVector(weighted->second, input)) continue;
+      Value norm = ir::MulOp::create(rewriter, op.getLoc(), input, weighted->first);
+      rewriter.replaceOpWithNewOp<ir::MulOp>(op, norm, weighted->second);
+      return success();
+    }
+    return rewriter.notifyMatchFailure(op, "no weight on the root that is divided by");
   }
 };
 
@@ -213,8 +242,8 @@ struct AbsorbNormBias : mlir::OpRewritePattern<ir::AddOp> {
 struct RaiseNormalization : impl::RaiseNormalizationBase<RaiseNormalization> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<AbsorbNormBias, AbsorbNormWeight, AbsorbWeightOffset, RaiseNorm<ir::MulOp>,
-                 RaiseNorm<ir::DivOp>>(&getContext());
+    patterns.add<AbsorbNormBias, AbsorbNormWeight, AbsorbWeightOffset, WeightOnInverseRoot,
+                 RaiseNorm<ir::MulOp>, RaiseNorm<ir::DivOp>>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

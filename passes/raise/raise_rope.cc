@@ -1,5 +1,3 @@
-#include <array>
-
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -18,9 +16,28 @@ using mlir::Value;
 // How rotated elements are paired: the halves of the last dimension, or its neighbours.
 enum class Pairing { kHalves, kNeighbours };
 
-// Elements 0 or 1 of all pairs of `input`.
+using Shape = llvm::SmallVector<int64_t>;
+
+Shape shapeOf(Value value) { return Shape(tensorType(value).getShape()); }
+
+// `source` in another shape, of which there need not be a value: its elements in their order.
+struct Reshaped {
+  Value source;
+  Shape shape;
+
+  bool operator==(const Reshaped& other) const {
+    return source == other.source && shape == other.shape;
+  }
+  bool is(Value value) const {
+    auto reshape = value.getDefiningOp<ir::ReshapeOp>();
+    return shapeOf(value) == shape &&
+           (value == source || (reshape && reshape.getInput() == source));
+  }
+};
+
+// Elements 0 or 1 of all pairs of `whole`.
 struct PairPart {
-  Value input;
+  Reshaped whole;
   int64_t index;
   Pairing pairing;
 };
@@ -51,36 +68,46 @@ bool slicesOnly(ir::SliceOp slice, int64_t dim) {
   return true;
 }
 
-// x where the value is x with its last dimension n split into `sizes`.
-Value matchSplitLast(Value value, std::array<int64_t, 2> sizes) {
-  auto reshape = value.getDefiningOp<ir::ReshapeOp>();
-  if (!reshape) return Value();
-  llvm::ArrayRef<int64_t> from = tensorType(reshape.getInput()).getShape();
-  llvm::SmallVector<int64_t> expected = llvm::to_vector(from);
-  if (expected.empty() || expected.back() != sizes[0] * sizes[1]) return Value();
-  expected.back() = sizes[0];
-  expected.push_back(sizes[1]);
-  return reshape.getType().getShape() == llvm::ArrayRef<int64_t>(expected) ? reshape.getInput()
-                                                                           : Value();
+// The shape with its last two dimensions as one.
+Shape withPairsMerged(llvm::ArrayRef<int64_t> shape) {
+  Shape merged(shape.drop_back());
+  merged.back() *= shape.back();
+  return merged;
+}
+
+// One of two along a dimension of their own, the last or the one in front of it: by a slice, or by
+// a gather of an index that is known (`x[.., 0]`).
+std::optional<PairPart> matchOneOfTwo(Value value) {
+  auto slice = value.getDefiningOp<ir::SliceOp>();
+  auto gather = value.getDefiningOp<ir::GatherOp>();
+  if (!slice && !gather) return std::nullopt;
+  Value input = slice ? slice.getInput() : gather.getInput();
+  const Shape shape = shapeOf(input);
+  const int64_t rank = shape.size();
+  for (int64_t dim : {rank - 1, rank - 2}) {
+    if (rank < 2 || shape[dim] != 2) continue;
+    std::optional<int64_t> index;
+    if (gather && static_cast<int64_t>(gather.getDim()) == dim) index = knownRow(gather);
+    if (slice && slice.getType().getDimSize(dim) == 1 && slicesOnly(slice, dim)) {
+      index = slice.getStarts()[dim];
+    }
+    if (!index) continue;
+    auto split = input.getDefiningOp<ir::ReshapeOp>();
+    return PairPart{{split ? split.getInput() : input, withPairsMerged(shape)},
+                    *index,
+                    dim == rank - 1 ? Pairing::kNeighbours : Pairing::kHalves};
+  }
+  return std::nullopt;
 }
 
 std::optional<PairPart> matchPairPart(Value value) {
-  auto slice = withoutUnitDim(value).getDefiningOp<ir::SliceOp>();
-  if (!slice) return std::nullopt;
-  llvm::ArrayRef<int64_t> shape = tensorType(slice.getInput()).getShape();
-  int64_t rank = shape.size();
-  // One of two along a dimension of their own.
-  for (int64_t dim : {rank - 1, rank - 2}) {
-    if (dim < 0 || shape[dim] != 2 || slice.getType().getDimSize(dim) != 1) continue;
-    bool neighbours = dim == rank - 1;
-    if (!slicesOnly(slice, dim) || rank < 2) continue;
-    std::array<int64_t, 2> sizes = {shape[rank - 2], shape[rank - 1]};
-    Value input = matchSplitLast(slice.getInput(), sizes);
-    Pairing pairing = neighbours ? Pairing::kNeighbours : Pairing::kHalves;
-    if (input) return PairPart{input, slice.getStarts()[dim], pairing};
-  }
+  value = withoutUnitDim(value);
+  if (std::optional<PairPart> part = matchOneOfTwo(value)) return part;
   // A half or every other element.
-  int64_t last = rank - 1;
+  auto slice = value.getDefiningOp<ir::SliceOp>();
+  if (!slice) return std::nullopt;
+  const Shape shape = shapeOf(slice.getInput());
+  int64_t rank = shape.size(), last = rank - 1;
   if (rank < 1 || shape[last] % 2 != 0 || !slicesOnly(slice, last) ||
       slice.getType().getDimSize(last) != shape[last] / 2) {
     return std::nullopt;
@@ -88,16 +115,20 @@ std::optional<PairPart> matchPairPart(Value value) {
   int64_t start = slice.getStarts()[last], stride = slice.getStrides()[last],
           half = shape[last] / 2;
   if ((stride == 1 || half == 1) && (start == 0 || start == half)) {
-    return PairPart{slice.getInput(), start == 0 ? 0 : 1, Pairing::kHalves};
+    return PairPart{{slice.getInput(), shape}, start == 0 ? 0 : 1, Pairing::kHalves};
   }
-  if (stride == 2 && start < 2) return PairPart{slice.getInput(), start, Pairing::kNeighbours};
+  if (stride == 2 && start < 2) {
+    return PairPart{{slice.getInput(), shape}, start, Pairing::kNeighbours};
+  }
   return std::nullopt;
 }
 
-// A value put together from elements 0 and elements 1 of its pairs.
+// Elements 0 and elements 1 of pairs, put together to a value of this shape, or one of another with
+// the same elements in their order.
 struct JoinedPairs {
   Value first, second;
   Pairing pairing;
+  Shape shape;
 };
 
 std::optional<JoinedPairs> matchJoinedPairs(Value value) {
@@ -110,16 +141,14 @@ std::optional<JoinedPairs> matchJoinedPairs(Value value) {
   if (first.getType() != second.getType()) return std::nullopt;
   if (!reshape) {
     if (dim != rank - 1) return std::nullopt;
-    return JoinedPairs{first, second, Pairing::kHalves};
+    return JoinedPairs{first, second, Pairing::kHalves, shapeOf(value)};
   }
   // Stacked, then flattened.
   llvm::ArrayRef<int64_t> shape = concat.getType().getShape();
   if (rank < 2 || dim < rank - 2 || shape[dim] != 2) return std::nullopt;
-  llvm::SmallVector<int64_t> flat = llvm::to_vector(shape.drop_back(2));
-  flat.push_back(shape[rank - 2] * shape[rank - 1]);
-  if (reshape.getType().getShape() != llvm::ArrayRef<int64_t>(flat)) return std::nullopt;
   return JoinedPairs{withoutUnitDim(first), withoutUnitDim(second),
-                     dim == rank - 1 ? Pairing::kNeighbours : Pairing::kHalves};
+                     dim == rank - 1 ? Pairing::kNeighbours : Pairing::kHalves,
+                     withPairsMerged(shape)};
 }
 
 // x where the value has -x2 in the place of x1, and x1 in that of x2.
@@ -129,27 +158,34 @@ std::optional<PairPart> matchTurned(Value value) {
   if (!neg) return std::nullopt;
   std::optional<PairPart> second = matchPairPart(neg.getInput());
   std::optional<PairPart> first = matchPairPart(joined->second);
-  if (!first || !second || first->input != second->input || first->index != 0 ||
+  if (!first || !second || !(first->whole == second->whole) || first->index != 0 ||
       second->index != 1 || first->pairing != joined->pairing ||
-      second->pairing != joined->pairing || first->input.getType() != value.getType()) {
+      second->pairing != joined->pairing || first->whole.shape != joined->shape ||
+      joined->shape != shapeOf(value)) {
     return std::nullopt;
   }
   return first;
 }
 
 // Whether cos or sin, aligned at the last dimension, has a column for each of `columns`.
-bool isAngleTable(Value table, Value x, int64_t columns) {
+bool isAngleTable(Value table, int64_t rank, int64_t columns) {
   mlir::RankedTensorType type = tensorType(table);
-  return type.getRank() >= 1 && type.getRank() <= tensorType(x).getRank() &&
-         type.getShape().back() == columns;
+  return type.getRank() >= 1 && type.getRank() <= rank && type.getShape().back() == columns;
+}
+
+Value reshaped(PatternRewriter& rewriter, mlir::Location loc, Value value, const Shape& shape) {
+  if (shapeOf(value) == shape) return value;
+  return ir::ReshapeOp::create(rewriter, loc, tensorType(value).clone(shape), value);
 }
 
 LogicalResult replaceByRope(PatternRewriter& rewriter, mlir::Operation* op, Value x, Value cos,
                             Value sin, Pairing pairing) {
   int64_t rank = tensorType(x).getRank();
-  rewriter.replaceOpWithNewOp<ir::RopeOp>(op, x, expandRank(rewriter, op->getLoc(), cos, rank),
-                                          expandRank(rewriter, op->getLoc(), sin, rank),
-                                          /*inverse=*/false, pairing == Pairing::kNeighbours);
+  Value rope =
+      ir::RopeOp::create(rewriter, op->getLoc(), x, expandRank(rewriter, op->getLoc(), cos, rank),
+                         expandRank(rewriter, op->getLoc(), sin, rank), /*inverse=*/false,
+                         pairing == Pairing::kNeighbours);
+  rewriter.replaceOp(op, reshaped(rewriter, op->getLoc(), rope, shapeOf(op->getResult(0))));
   return success();
 }
 
@@ -164,11 +200,14 @@ struct RaiseRotation : mlir::OpRewritePattern<ir::AddOp> {
           turned, [](Value value) { return matchTurned(value).has_value(); });
       if (!sine) continue;
       PairPart pairs = *matchTurned(sine->first);
-      Value x = pairs.input;
-      auto cosine = matchEither<ir::MulOp>(straight, [&](Value value) { return value == x; });
-      if (!cosine || x.getType() != op.getType()) continue;
-      int64_t columns = tensorType(x).getShape().back();
-      if (!isAngleTable(cosine->second, x, columns) || !isAngleTable(sine->second, x, columns)) {
+      auto cosine =
+          matchEither<ir::MulOp>(straight, [&](Value value) { return pairs.whole.is(value); });
+      if (!cosine) continue;
+      Value x = cosine->first;
+      if (x.getType() != op.getType()) continue;
+      const int64_t rank = op.getType().getRank(), columns = op.getType().getShape().back();
+      if (!isAngleTable(cosine->second, rank, columns) ||
+          !isAngleTable(sine->second, rank, columns)) {
         continue;
       }
       // The op has no cotangents for its tables.
@@ -211,19 +250,21 @@ struct RaiseJoinedRotation : mlir::OpRewritePattern<JoinOp> {
         sin1->part.index != 0 || cos1->table != cos2->table || sin1->table != sin2->table) {
       return rewriter.notifyMatchFailure(op, "no rotation");
     }
-    Value x = cos1->part.input;
+    const Reshaped& whole = cos1->part.whole;
     for (const auto* product : {&*cos1, &*sin1, &*cos2, &*sin2}) {
-      if (product->part.input != x || product->part.pairing != joined->pairing) {
+      if (!(product->part.whole == whole) || product->part.pairing != joined->pairing) {
         return rewriter.notifyMatchFailure(op, "parts of several values");
       }
     }
-    // The parts have the rank of x, so tables are aligned alike.
-    int64_t half = tensorType(x).getShape().back() / 2;
-    if (x.getType() != op.getType() || tensorType(sub).getRank() != tensorType(x).getRank() ||
-        !isAngleTable(cos1->table, x, half) || !isAngleTable(sin1->table, x, half) ||
+    // The parts have the rank of the whole, so tables are aligned alike.
+    const auto rank = static_cast<int64_t>(whole.shape.size());
+    const int64_t half = whole.shape.back() / 2;
+    if (whole.shape != joined->shape || tensorType(sub).getRank() != rank ||
+        !isAngleTable(cos1->table, rank, half) || !isAngleTable(sin1->table, rank, half) ||
         dependsOnParameter(cos1->table) || dependsOnParameter(sin1->table)) {
       return rewriter.notifyMatchFailure(op, "no tables of angles");
     }
+    Value x = reshaped(rewriter, op.getLoc(), whole.source, whole.shape);
     return replaceByRope(rewriter, op, x, cos1->table, sin1->table, joined->pairing);
   }
 };

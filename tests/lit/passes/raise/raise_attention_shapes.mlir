@@ -284,3 +284,38 @@ func.func @regrouped_before_the_transpose(%q: tensor<2x2x6x8xf32>, %k: tensor<2x
   %6 = oriel.matmul %5, %v : (tensor<2x2x6x6xf32>, tensor<2x2x6x8xf32>) -> tensor<2x2x6x8xf32>
   return %6 : tensor<2x2x6x8xf32>
 }
+
+// -----
+
+// Keys and values of one head for all, without a dimension of it (multi-query attention).
+// CHECK-LABEL: func.func @one_head_of_keys
+// CHECK-SAME: (%[[Q:.*]]: tensor<2x4x8x16xf32>, %[[K:.*]]: tensor<2x6x16xf32>, %[[V:.*]]: tensor<2x6x5xf32>)
+// CHECK-DAG: %[[KEYS:.*]] = oriel.reshape %[[K]] : (tensor<2x6x16xf32>) -> tensor<2x1x6x16xf32>
+// CHECK-DAG: %[[VALUES:.*]] = oriel.reshape %[[V]] : (tensor<2x6x5xf32>) -> tensor<2x1x6x5xf32>
+// CHECK: oriel.attention %[[Q]], %[[KEYS]], %[[VALUES]] {scale = 2.500000e-01 : f64}
+func.func @one_head_of_keys(%q: tensor<2x4x8x16xf32>, %k: tensor<2x6x16xf32>, %v: tensor<2x6x5xf32>) -> tensor<2x4x8x5xf32> {
+  %scale = oriel.constant {value = dense<0.25> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %q, %scale : (tensor<2x4x8x16xf32>, tensor<f32>) -> tensor<2x4x8x16xf32>
+  %1 = oriel.matmul %0, %k {row_dims = 2 : i64, transpose_rhs = true} : (tensor<2x4x8x16xf32>, tensor<2x6x16xf32>) -> tensor<2x4x8x6xf32>
+  %2 = oriel.softmax %1 {dim = 3 : i64} : (tensor<2x4x8x6xf32>) -> tensor<2x4x8x6xf32>
+  %3 = oriel.matmul %2, %v {row_dims = 2 : i64} : (tensor<2x4x8x6xf32>, tensor<2x6x5xf32>) -> tensor<2x4x8x5xf32>
+  return %3 : tensor<2x4x8x5xf32>
+}
+
+// -----
+
+// The same with the rows of all heads as one dimension around each product, as einsum has it.
+// CHECK-LABEL: func.func @one_head_of_keys_times_merged_rows
+// CHECK: oriel.attention
+// CHECK-NOT: oriel.matmul
+func.func @one_head_of_keys_times_merged_rows(%q: tensor<2x4x8x16xf32>, %k: tensor<2x6x16xf32>, %v: tensor<2x6x5xf32>) -> tensor<2x4x8x5xf32> {
+  %0 = oriel.transpose %k {permutation = array<i64: 0, 2, 1>} : (tensor<2x6x16xf32>) -> tensor<2x16x6xf32>
+  %1 = oriel.reshape %q : (tensor<2x4x8x16xf32>) -> tensor<2x32x16xf32>
+  %2 = oriel.matmul %1, %0 : (tensor<2x32x16xf32>, tensor<2x16x6xf32>) -> tensor<2x32x6xf32>
+  %3 = oriel.reshape %2 : (tensor<2x32x6xf32>) -> tensor<2x4x8x6xf32>
+  %4 = oriel.softmax %3 {dim = 3 : i64} : (tensor<2x4x8x6xf32>) -> tensor<2x4x8x6xf32>
+  %5 = oriel.reshape %4 : (tensor<2x4x8x6xf32>) -> tensor<2x32x6xf32>
+  %6 = oriel.matmul %5, %v : (tensor<2x32x6xf32>, tensor<2x6x5xf32>) -> tensor<2x32x5xf32>
+  %7 = oriel.reshape %6 : (tensor<2x32x5xf32>) -> tensor<2x4x8x5xf32>
+  return %7 : tensor<2x4x8x5xf32>
+}

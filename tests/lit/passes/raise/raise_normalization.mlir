@@ -302,3 +302,42 @@ func.func @broadcast_squares(%x: tensor<3x1xf32>) -> tensor<3x1xf32> {
   %4 = oriel.mul %x, %3 : (tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<3x1xf32>
   return %4 : tensor<3x1xf32>
 }
+
+// -----
+
+// The root of the sum over that of the number of columns, at least a small number (lucidrains).
+// CHECK-LABEL: func.func @root_times_a_number
+// CHECK-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[W:.*]]: tensor<16xf32>)
+// CHECK: %[[Y:[^,]*]], %{{.*}} = oriel.rms_norm %[[X]], %[[W]] {epsilon = 9.99{{.*}}E-17 : f64}
+// CHECK-NEXT: return %[[Y]]
+func.func @root_times_a_number(%x: tensor<3x16xf32>, %w: tensor<16xf32>) -> tensor<3x16xf32> {
+  %quarter = oriel.constant {value = dense<0.25> : tensor<f32>} : () -> tensor<f32>
+  %least = oriel.constant {value = dense<1.0e-8> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %x : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  %1 = oriel.reduce_sum %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x16xf32>) -> tensor<3x1xf32>
+  %2 = oriel.sqrt %1 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %3 = oriel.mul %2, %quarter : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %4 = oriel.max %3, %least : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %5 = oriel.div %x, %4 : (tensor<3x16xf32>, tensor<3x1xf32>) -> tensor<3x16xf32>
+  %6 = oriel.mul %5, %w : (tensor<3x16xf32>, tensor<16xf32>) -> tensor<3x16xf32>
+  return %6 : tensor<3x16xf32>
+}
+
+// -----
+
+// The weight on the inverse root (Moshi).
+// CHECK-LABEL: func.func @weight_on_the_inverse_root
+// CHECK-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[W:.*]]: tensor<16xf32>)
+// CHECK: %[[Y:[^,]*]], %{{.*}} = oriel.rms_norm %[[X]], %[[W]]
+// CHECK-NEXT: return %[[Y]]
+func.func @weight_on_the_inverse_root(%x: tensor<3x16xf32>, %w: tensor<16xf32>) -> tensor<3x16xf32> {
+  %eps = oriel.constant {value = dense<1.0e-5> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %x : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  %1 = oriel.reduce_mean %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x16xf32>) -> tensor<3x1xf32>
+  %2 = oriel.add %1, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %3 = oriel.sqrt %2 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %4 = oriel.reciprocal %3 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %5 = oriel.mul %w, %4 : (tensor<16xf32>, tensor<3x1xf32>) -> tensor<3x16xf32>
+  %6 = oriel.mul %x, %5 : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  return %6 : tensor<3x16xf32>
+}
