@@ -17,11 +17,20 @@ using mlir::PatternRewriter;
 using mlir::success;
 using mlir::Value;
 
-// A vector that scales or shifts the last dimension of `value`.
+// A vector that scales or shifts the last dimension of `value`: [n], or [1, .., n].
 bool isRowVector(Value vector, Value value) {
+  llvm::ArrayRef<int64_t> shape = tensorType(vector).getShape();
+  const size_t rank = tensorType(value).getRank();
+  return !shape.empty() && shape.size() <= rank &&
+         shape.back() == tensorType(value).getShape().back() &&
+         tensorType(vector).getNumElements() == shape.back();
+}
+
+// The same as [n].
+Value rowVector(PatternRewriter& rewriter, mlir::Location loc, Value vector) {
   mlir::RankedTensorType type = tensorType(vector);
-  return type.getRank() == 1 && tensorType(value).getRank() >= 1 &&
-         type.getDimSize(0) == tensorType(value).getShape().back();
+  if (type.getRank() == 1) return vector;
+  return ir::ReshapeOp::create(rewriter, loc, type.clone({type.getShape().back()}), vector);
 }
 
 // scale * input / √(mean(input²) + epsilon)
@@ -186,8 +195,9 @@ struct AbsorbNormWeight : mlir::OpRewritePattern<ir::MulOp> {
       weight = splatRow(rewriter, op.getLoc(), match->first, *splatValue(old) * *factor);
     } else if (!isRowVector(weight, match->first)) {
       return rewriter.notifyMatchFailure(op, "times no row vector");
-    } else if (!isSplat(old, 1.0)) {
-      weight = ir::MulOp::create(rewriter, op.getLoc(), weight, old);
+    } else {
+      weight = rowVector(rewriter, op.getLoc(), weight);
+      if (!isSplat(old, 1.0)) weight = ir::MulOp::create(rewriter, op.getLoc(), weight, old);
     }
     if (layerNorm) {
       auto result = ir::LayerNormOp::create(rewriter, op.getLoc(), layerNorm.getInput(), weight,
@@ -232,8 +242,9 @@ struct AbsorbNormBias : mlir::OpRewritePattern<ir::AddOp> {
       return rewriter.notifyMatchFailure(op, "no layer norm plus a row vector");
     }
     auto norm = match->first.getDefiningOp<ir::LayerNormOp>();
+    Value bias = rowVector(rewriter, op.getLoc(), match->second);
     auto result = ir::LayerNormOp::create(rewriter, op.getLoc(), norm.getInput(), norm.getWeight(),
-                                          match->second, norm.getEpsilonAttr());
+                                          bias, norm.getEpsilonAttr());
     rewriter.replaceOp(op, result.getResult());
     return success();
   }

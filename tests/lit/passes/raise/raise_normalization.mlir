@@ -341,3 +341,26 @@ func.func @weight_on_the_inverse_root(%x: tensor<3x16xf32>, %w: tensor<16xf32>) 
   %6 = oriel.mul %x, %5 : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
   return %6 : tensor<3x16xf32>
 }
+
+// -----
+
+// Weight and bias with the rank of the input.
+// CHECK-LABEL: func.func @row_vectors_of_full_rank
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3x8xf32>, %[[W:.*]]: tensor<1x1x8xf32>, %[[B:.*]]: tensor<1x8xf32>)
+// CHECK-DAG: %[[WEIGHT:.*]] = oriel.reshape %[[W]] : (tensor<1x1x8xf32>) -> tensor<8xf32>
+// CHECK-DAG: %[[BIAS:.*]] = oriel.reshape %[[B]] : (tensor<1x8xf32>) -> tensor<8xf32>
+// CHECK: oriel.layer_norm %[[X]], %[[WEIGHT]], %[[BIAS]]
+// CHECK-NEXT: return
+func.func @row_vectors_of_full_rank(%x: tensor<2x3x8xf32>, %w: tensor<1x1x8xf32>, %b: tensor<1x8xf32>) -> tensor<2x3x8xf32> {
+  %eps = oriel.constant {value = dense<1.0e-5> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.reduce_mean %x {dims = array<i64: 2>, keep_dims = true} : (tensor<2x3x8xf32>) -> tensor<2x3x1xf32>
+  %1 = oriel.sub %x, %0 : (tensor<2x3x8xf32>, tensor<2x3x1xf32>) -> tensor<2x3x8xf32>
+  %2 = oriel.mul %1, %1 : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %3 = oriel.reduce_mean %2 {dims = array<i64: 2>, keep_dims = true} : (tensor<2x3x8xf32>) -> tensor<2x3x1xf32>
+  %4 = oriel.add %3, %eps : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
+  %5 = oriel.sqrt %4 : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %6 = oriel.div %1, %5 : (tensor<2x3x8xf32>, tensor<2x3x1xf32>) -> tensor<2x3x8xf32>
+  %7 = oriel.mul %6, %w : (tensor<2x3x8xf32>, tensor<1x1x8xf32>) -> tensor<2x3x8xf32>
+  %8 = oriel.add %7, %b : (tensor<2x3x8xf32>, tensor<1x8xf32>) -> tensor<2x3x8xf32>
+  return %8 : tensor<2x3x8xf32>
+}
