@@ -29,6 +29,17 @@ class Rounded(nn.Module):
         h = self.a(x)
         return self.b(h + (h.round() - h).detach())
 
+class Mixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.a(x) @ torch.eye(4, dtype=torch.float32)
+
+def mixed():
+    return Mixed(), {"x": torch.randn(3, 2, 4)}
+
 def words():
     return Words(), {"ids": torch.randint(0, 10, (2, 6)), "scale": torch.rand(2, 6)}
 
@@ -53,6 +64,11 @@ class CheckModuleTest(OrielTestCase):
         result = self.check("words", "--exporter", "torchscript")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertRegex(result.stdout, r"^3 gradients, the largest difference .*\nas in PyTorch\n$")
+
+    def test_a_module_of_f32_alone(self):
+        result = self.check("mixed", "--exporter", "torchscript")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("note: the module does not run in f64, so rounding is not known: ", result.stderr)
 
     def test_a_module_that_does_not(self):
         """An export does not say where a gradient passes by."""
