@@ -59,7 +59,7 @@ std::string scheduleText(const plan::LearningRate& rate) {
   }
   if (rate.hold_steps() > 0) {
     absl::StrAppend(&text, rate.warmup_steps() > 0 ? " and " : ", after ", rate.hold_steps(),
-                    " at the peak");
+                    " steps at the peak");
   }
   return text;
 }

@@ -73,12 +73,18 @@ llvm::Expected<onnx::TensorProto> constantFor(const onnx::ValueInfoProto& input,
       }
       break;
     case onnx::TensorProto::FLOAT:
+    case onnx::TensorProto::FLOAT16:
+    case onnx::TensorProto::BFLOAT16: {
       if (!llvm::to_float(text, real)) return makeError("write a number");
-      tensor.add_float_data(real);
+      std::vector<char> storage;
+      auto bytes = encodeFloats(real, type.elem_type(), storage);
+      if (!bytes) return makeError("it is beyond " + dataTypeName(type.elem_type()));
+      tensor.set_raw_data(bytes->data(), bytes->size());
       break;
+    }
     default:
       return makeError("it is " + dataTypeName(type.elem_type()) +
-                       ", expected bool, int32, int64 or float");
+                       ", expected bool, int32, int64 or a float of up to 32 bits");
   }
   return tensor;
 }

@@ -30,46 +30,6 @@ bool isFloat(int32_t dataType) {
          dataType == TensorProto::FLOAT16 || dataType == TensorProto::BFLOAT16;
 }
 
-// Values in a float type of an initializer, in `storage` where that is not f32. None where a finite
-// one is beyond that type.
-std::optional<llvm::ArrayRef<char>> encode(llvm::ArrayRef<float> values, int32_t dataType,
-                                           std::vector<char>& storage) {
-  if (dataType == TensorProto::FLOAT) {
-    return llvm::ArrayRef<char>(reinterpret_cast<const char*>(values.data()),
-                                values.size() * sizeof(float));
-  }
-  storage.resize(values.size() * elementBytes(dataType));
-  bool isBeyond = false;
-  auto narrow = [&](const llvm::fltSemantics& semantics) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      llvm::APFloat number(values[i]);
-      bool losesInfo;
-      number.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-      isBeyond |= number.isInfinity() && !std::isinf(values[i]);
-      auto bits = static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
-      std::memcpy(storage.data() + 2 * i, &bits, 2);
-    }
-  };
-  switch (dataType) {
-    case TensorProto::DOUBLE:
-      for (size_t i = 0; i < values.size(); ++i) {
-        double wide = values[i];
-        std::memcpy(storage.data() + 8 * i, &wide, 8);
-      }
-      break;
-    case TensorProto::FLOAT16:
-      narrow(llvm::APFloat::IEEEhalf());
-      break;
-    case TensorProto::BFLOAT16:
-      narrow(llvm::APFloat::BFloat());
-      break;
-    default:
-      break;  // isFloat
-  }
-  if (isBeyond) return std::nullopt;
-  return llvm::ArrayRef<char>(storage);
-}
-
 // Of a tensor in a float type; what is finite stays so.
 std::vector<float> decode(const TensorData& data) {
   constexpr double kLargest = std::numeric_limits<float>::max();
@@ -127,6 +87,8 @@ class Exporter {
   llvm::Expected<bool> isUnchanged(const std::string& name, const TensorHeader& header);
   llvm::Expected<ExternalFile*> external(llvm::StringRef location, llvm::StringRef tensor);
   Replacement replacement(const TensorProto& tensor, const TensorHeader& header, uint64_t offset);
+  // What the weights have for the initializer, in its type; an error where that has no such number.
+  llvm::Expected<llvm::ArrayRef<char>> encoded(const std::string& name, const TensorHeader& header);
 
   const ModelFile& model_;
   const TrainedWeights& weights_;
@@ -178,21 +140,24 @@ llvm::Expected<bool> Exporter::isUnchanged(const std::string& name, const Tensor
   });
 }
 
+llvm::Expected<llvm::ArrayRef<char>> Exporter::encoded(const std::string& name,
+                                                       const TensorHeader& header) {
+  values_.resize(header.numElements());
+  if (llvm::Error error = weights_.read(name, values_)) {
+    return error;
+  }
+  std::optional<llvm::ArrayRef<char>> bytes = encodeFloats(values_, header.dataType, encoded_);
+  if (!bytes) {
+    return makeError("a value of the trained \"" + name + "\" is beyond " +
+                     dataTypeName(header.dataType) +
+                     ", which the model stores it in: export to safetensors, which keeps f32");
+  }
+  return *bytes;
+}
+
 Replacement Exporter::replacement(const TensorProto& tensor, const TensorHeader& header,
                                   uint64_t offset) {
-  auto bytes = [this, &tensor, header]() -> llvm::Expected<llvm::ArrayRef<char>> {
-    values_.resize(header.numElements());
-    if (llvm::Error error = weights_.read(tensor.name(), values_)) {
-      return error;
-    }
-    std::optional<llvm::ArrayRef<char>> encoded = encode(values_, header.dataType, encoded_);
-    if (!encoded) {
-      return makeError("a value of the trained \"" + tensor.name() + "\" is beyond " +
-                       dataTypeName(header.dataType) +
-                       ", which the model stores it in: export to safetensors, which keeps f32");
-    }
-    return *encoded;
-  };
+  auto bytes = [this, &tensor, header] { return encoded(tensor.name(), header); };
   return {offset, static_cast<uint64_t>(header.bytes), tensor.name(), std::move(bytes)};
 }
 
@@ -222,6 +187,14 @@ llvm::Error Exporter::planTensor(const TensorProto& tensor,
       return unchanged.takeError();
     }
     isTrained = !*unchanged;
+  }
+  // Before any file is replaced.
+  if (isTrained && header->dataType != TensorProto::FLOAT &&
+      header->dataType != TensorProto::DOUBLE) {
+    auto bytes = encoded(name, *header);
+    if (!bytes) {
+      return bytes.takeError();
+    }
   }
   if (tensor.data_location() == TensorProto::EXTERNAL) {
     auto range = readExternalRange(tensor);

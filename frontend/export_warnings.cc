@@ -1,6 +1,7 @@
 #include "frontend/export_warnings.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -50,7 +51,8 @@ class ExportWarnings {
     }
   }
 
-  void run() const {
+  void run(FloatTypes floats) const {
+    if (floats.isWide()) noteNarrowFloats();
     warnOfMergedParameters();
     warnOfCopiedEmbeddings();
     warnOfNumbers();
@@ -60,6 +62,37 @@ class ExportWarnings {
  private:
   bool isParameter(StringRef name) const {
     return model_.role(name) == InitializerRole::kParameter && !isSetting_(name);
+  }
+
+  void noteNarrowFloats() const {
+    const std::pair<int, StringRef> types[] = {{onnx::TensorProto::FLOAT16, "f16"},
+                                               {onnx::TensorProto::BFLOAT16, "bf16"}};
+    for (const auto& [code, name] : types) {
+      std::map<StringRef, int64_t> counts;
+      for (const onnx::TensorProto& tensor : model_.graph().initializer()) {
+        if (tensor.data_type() != code) continue;
+        ++counts[isParameter(tensor.name()) ? "parameter" : "constant"];
+      }
+      for (const onnx::ValueInfoProto& input : model_.graph().input()) {
+        const bool isNarrow = input.type().tensor_type().elem_type() == code;
+        if (isNarrow && !model_.hasInitializer(input.name())) ++counts["input"];
+      }
+      for (const auto* node : nodes_) {
+        const auto* to = Graph::is(node, "Cast") ? Graph::attribute(*node, "to") : nullptr;
+        const auto* value =
+            Graph::is(node, "Constant") ? Graph::attribute(*node, "value") : nullptr;
+        if (to && to->i() == code) ++counts["cast"];
+        if (value && value->t().data_type() == code) ++counts["constant"];
+      }
+      if (counts.empty()) continue;
+      std::vector<std::string> parts;
+      for (const auto& [what, count] : counts) {
+        parts.push_back((llvm::Twine(count) + " " + what + (count == 1 ? "" : "s")).str());
+      }
+      mlir::emitRemark(location_) << "what is " << name << " in the file ("
+                                  << llvm::join(parts, ", ")
+                                  << ") is computed in f32, or as the recipe's `precision` says";
+    }
   }
 
   // A weight that the exporter's optimizer made from the module's own, by folding a transpose or by
@@ -222,31 +255,8 @@ class ExportWarnings {
 }  // namespace
 
 void warnOfExport(mlir::Location location, const ModelFile& model, const Graph& graph,
-                  llvm::function_ref<bool(StringRef)> isSetting) {
-  ExportWarnings(location, model, graph, isSetting).run();
-}
-
-void noteNarrowFloats(mlir::Location location, const ModelFile& model, const Graph& graph) {
-  const std::pair<int, StringRef> types[] = {{onnx::TensorProto::FLOAT16, "f16"},
-                                             {onnx::TensorProto::BFLOAT16, "bf16"}};
-  for (const auto& [type, name] : types) {
-    int64_t parameters = 0, casts = 0;
-    for (const onnx::TensorProto& tensor : model.graph().initializer()) {
-      const bool counts =
-          tensor.data_type() == type && model.role(tensor.name()) == InitializerRole::kParameter;
-      parameters += counts ? 1 : 0;
-    }
-    for (const auto* outer : graph.nodes()) {
-      visitWithBranches(*outer, [&](const onnx::NodeProto& node) {
-        const auto* to = Graph::is(&node, "Cast") ? Graph::attribute(node, "to") : nullptr;
-        casts += to && to->i() == type ? 1 : 0;
-      });
-    }
-    if (parameters + casts == 0) continue;
-    mlir::emitRemark(location) << "what is " << name << " in the file (" << parameters
-                               << " parameters, " << casts
-                               << " casts) is computed in f32, or as the recipe's `precision` says";
-  }
+                  FloatTypes floats, llvm::function_ref<bool(StringRef)> isSetting) {
+  ExportWarnings(location, model, graph, isSetting).run(floats);
 }
 
 }  // namespace oriel

@@ -493,11 +493,8 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
     return {};
   }
 
-  warnOfExport(location_, model_, *graph,
+  warnOfExport(location_, model_, *graph, options_.floats,
                [&](llvm::StringRef name) { return settings_.contains(name); });
-  if (options_.floats.isWide()) {
-    noteNarrowFloats(location_, model_, *graph);
-  }
 
   mlir::NamedAttrList bound;
   for (const auto& [name, size] : options_.bind) {

@@ -1,11 +1,13 @@
 #include "frontend/tensor_data.h"
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <system_error>
 
 #include "frontend/error.h"
 #include "ir/oriel/inference.h"
+#include "llvm/ADT/APFloat.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -301,6 +303,44 @@ llvm::Expected<TensorData> readTensor(const TensorProto& tensor, llvm::StringRef
     return wrongSize(tensor, header->bytes, data.bytes.size());
   }
   return data;
+}
+
+std::optional<llvm::ArrayRef<char>> encodeFloats(llvm::ArrayRef<float> values, int32_t dataType,
+                                                 std::vector<char>& storage) {
+  if (dataType == TensorProto::FLOAT) {
+    return llvm::ArrayRef<char>(reinterpret_cast<const char*>(values.data()),
+                                values.size() * sizeof(float));
+  }
+  storage.resize(values.size() * elementBytes(dataType));
+  bool isBeyond = false;
+  auto narrow = [&](const llvm::fltSemantics& semantics) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      llvm::APFloat number(values[i]);
+      bool losesInfo;
+      number.convert(semantics, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+      isBeyond |= number.isInfinity() && !std::isinf(values[i]);
+      auto bits = static_cast<uint16_t>(number.bitcastToAPInt().getZExtValue());
+      std::memcpy(storage.data() + 2 * i, &bits, 2);
+    }
+  };
+  switch (dataType) {
+    case TensorProto::DOUBLE:
+      for (size_t i = 0; i < values.size(); ++i) {
+        double wide = values[i];
+        std::memcpy(storage.data() + 8 * i, &wide, 8);
+      }
+      break;
+    case TensorProto::FLOAT16:
+      narrow(llvm::APFloat::IEEEhalf());
+      break;
+    case TensorProto::BFLOAT16:
+      narrow(llvm::APFloat::BFloat());
+      break;
+    default:
+      return std::nullopt;
+  }
+  if (isBeyond) return std::nullopt;
+  return llvm::ArrayRef<char>(storage);
 }
 
 mlir::DenseElementsAttr toAttribute(mlir::MLIRContext* context, const TensorData& data) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -71,6 +72,11 @@ llvm::Expected<std::string> findMissingFile(llvm::StringRef folder, llvm::String
 // links followed.
 llvm::Expected<std::string> resolveExternalPath(llvm::StringRef folder, llvm::StringRef location,
                                                 llvm::StringRef tensorName);
+
+// Values in a float type, to the nearest, in `storage` where that is not f32. None where a finite
+// one is beyond the type, or the type is no float that Oriel knows.
+std::optional<llvm::ArrayRef<char>> encodeFloats(llvm::ArrayRef<float> values, int32_t dataType,
+                                                 std::vector<char>& storage);
 
 // Null for an unknown element type. A tensor of equal elements becomes a splat.
 mlir::DenseElementsAttr toAttribute(mlir::MLIRContext* context, const TensorData& data);

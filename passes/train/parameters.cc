@@ -24,6 +24,19 @@ LogicalResult checkPatterns(ModuleOp module, StringRef key, ArrayRef<std::string
   return success();
 }
 
+// A group that comes behind a more general one, or is of frozen parameters.
+void warnOfIdleGroups(ModuleOp module, const Recipe& recipe, ArrayRef<ir::ParameterOp> trainable) {
+  for (auto [index, group] : llvm::enumerate(recipe.optimizer.groups)) {
+    const bool decides = llvm::any_of(trainable, [&, &own = group](ir::ParameterOp parameter) {
+      return recipe.groupOf(parameter.getOnnxName().str()) == &own;
+    });
+    if (decides) continue;
+    module.emitWarning("the recipe's 'optimizer.groups[")
+        << index
+        << "]' decides for no parameter: all that match are frozen, or in a group before it";
+  }
+}
+
 }  // namespace
 
 FailureOr<SmallVector<ir::ParameterOp>> selectTrainable(ModuleOp module, const Recipe& recipe) {
@@ -61,6 +74,7 @@ FailureOr<SmallVector<ir::ParameterOp>> selectTrainable(ModuleOp module, const R
     }
     trainable.push_back(parameter);
   }
+  warnOfIdleGroups(module, recipe, trainable);
   if (trainable.empty()) {
     return module.emitError("the recipe leaves no parameter trainable: the model has ")
            << names.size() << ", and all are frozen";

@@ -209,7 +209,7 @@ class RecipeReader {
                "'schedule.total_steps' (" +
                    std::to_string(schedule.totalSteps) + ") together");
     }
-    if (schedule.kind == Recipe::ScheduleKind::kConstant && map.has("hold_steps")) {
+    if (schedule.kind == Recipe::ScheduleKind::kConstant && schedule.holdSteps > 0) {
       map.fail("hold_steps", "'schedule.hold_steps' is not used by constant");
     }
   }
@@ -294,25 +294,21 @@ std::optional<bool> Recipe::Precision::isNarrow(const std::string& op) const {
   return first->narrow;
 }
 
-namespace {
-
-const Recipe::OptimizerGroup* groupOf(const Recipe& recipe, const std::string& parameter) {
-  for (const Recipe::OptimizerGroup& group : recipe.optimizer.groups) {
+const Recipe::OptimizerGroup* Recipe::groupOf(const std::string& parameter) const {
+  for (const OptimizerGroup& group : optimizer.groups) {
     if (matchesAny(group.match, parameter)) return &group;
   }
   return nullptr;
 }
 
-}  // namespace
-
 double Recipe::learningRateOf(const std::string& parameter) const {
-  const OptimizerGroup* group = groupOf(*this, parameter);
+  const OptimizerGroup* group = groupOf(parameter);
   return group == nullptr ? optimizer.lr : group->lr.value_or(optimizer.lr);
 }
 
 double Recipe::weightDecayOf(const std::string& parameter) const {
   if (matchesAny(optimizer.noDecay, parameter)) return 0;
-  const OptimizerGroup* group = groupOf(*this, parameter);
+  const OptimizerGroup* group = groupOf(parameter);
   return group == nullptr ? optimizer.weightDecay
                           : group->weightDecay.value_or(optimizer.weightDecay);
 }

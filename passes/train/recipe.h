@@ -96,6 +96,8 @@ struct Recipe {
     std::vector<OptimizerGroup> groups;
   };
   Optimizer optimizer;
+  // The first group that matches; null where none does.
+  const OptimizerGroup* groupOf(const std::string& parameter) const;
   // The peak of one parameter's learning rate: that of the first group that matches, or `lr`.
   double learningRateOf(const std::string& parameter) const;
   // Weight decay of one parameter: 0 where a `no_decay` pattern matches, else that of the first

@@ -1,4 +1,5 @@
 // Any text as a recipe: read, or refused with a place and a reason.
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -21,6 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const char* name : {"", "model.layers.0.self_attn.q_proj.weight"}) {
     recipe->isTrainable(name);
     recipe->weightDecayOf(name);
+    const auto factor = static_cast<float>(recipe->learningRateOf(name) / recipe->optimizer.lr);
+    check(factor > 0 && std::isfinite(factor), "a group's rate is a multiple in f32");
   }
   return 0;
 }
