@@ -1,7 +1,8 @@
 """ATen operators that PyTorch 2.15's ONNX exporters lack or export wrongly.
 
 Hugging Face's causal masks use `diff` and `cumsum` to find sequences that were
-packed into one; the patch embedding of Qwen2-VL is a `conv3d` without a bias.
+packed into one; the patch embedding of Qwen2-VL is a `conv3d` without a bias;
+scans of linear recurrences in logarithms (minGRU) are a `logcumsumexp`.
 """
 
 import sys
@@ -20,7 +21,29 @@ def conv3d(tensor, weight, bias=None, stride=(1, 1, 1), padding=(0, 0, 0),
                         pads=[*padding, *padding], dilations=list(dilation))
 
 
-DYNAMO = {torch.ops.aten.conv3d.default: conv3d}
+def logcumsumexp(tensor, dim):
+    """aten::logcumsumexp for the dynamo exporter, which takes the logarithm
+    of sums that underflow where a row spans more than f32's exponents. Here
+    each of log2(n) steps adds what lies 1, 2, 4, .. in front."""
+    size, rank = tensor.shape[dim], len(tensor.shape)
+    dim %= rank
+    distance = 1
+    while distance < size:
+        pads = [0] * (2 * rank)
+        pads[dim] = distance
+        shifted = opset18.Slice(opset18.Pad(tensor, pads, LOWEST), [0], [size],
+                                [dim])
+        larger = opset18.Max(tensor, shifted)
+        total = opset18.Add(opset18.Exp(opset18.Sub(tensor, larger)),
+                            opset18.Exp(opset18.Sub(shifted, larger)))
+        tensor = opset18.Add(larger, opset18.Log(total))
+        distance *= 2
+    return tensor
+
+
+LOWEST = -1e30  # with room for sums
+DYNAMO = {torch.ops.aten.conv3d.default: conv3d,
+          torch.ops.aten.logcumsumexp.default: logcumsumexp}
 
 
 @symbolic_helper.parse_args("v", "i", "i", "v", "v")

@@ -20,6 +20,15 @@ class Words(nn.Module):
     def forward(self, ids, scale):
         return self.head(self.table(ids) * scale[:, :, None])
 
+class Scanned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        decay = 20 * torch.arange(16.0)[:, None]
+        return self.b(0.1 * torch.logcumsumexp(self.a(x) - decay, 1) + 0.1 * torch.logcumsumexp(self.a(x) + decay, 1))
+
 class Rounded(nn.Module):
     def __init__(self):
         super().__init__()
@@ -39,6 +48,9 @@ class Mixed(nn.Module):
 
 def mixed():
     return Mixed(), {"x": torch.randn(3, 2, 4)}
+
+def scanned():
+    return Scanned(), {"x": torch.randn(3, 16, 4)}
 
 def words():
     return Words(), {"ids": torch.randint(0, 10, (2, 6)), "scale": torch.rand(2, 6)}
@@ -64,6 +76,11 @@ class CheckModuleTest(OrielTestCase):
         result = self.check("words", "--exporter", "torchscript")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertRegex(result.stdout, r"^3 gradients, the largest difference .*\nas in PyTorch\n$")
+
+    def test_a_scan_of_logarithms(self):
+        """Over more than the exponents of f32 (models/exporter_fixes.py)."""
+        result = self.check("scanned")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_a_module_of_f32_alone(self):
         result = self.check("mixed", "--exporter", "torchscript")
