@@ -28,11 +28,11 @@ struct Formula {
   Value equal(Value a, Value b) { return EqualOp::create(builder, loc, a, b); }
   Value greater(Value a, Value b) { return GreaterOp::create(builder, loc, a, b); }
   Value scalar(double value, Value like) { return scalarConstant(builder, loc, value, like); }
-  // Roots rise without bound at 0. A norm, a deviation, the magnitude of a complex number do not,
-  // and a file has them as roots of sums: there they have the subgradient 0, as in PyTorch.
-  Value zeroWhere(Value root, Value slope) {
-    Value zero = scalar(0, root);
-    return select(equal(root, zero), zero, slope);
+  // What a slope of roots divides by, so that it is 0 where the root is. Roots rise without bound
+  // there. A norm, a deviation, the magnitude of a complex number do not, and a file has them as
+  // roots of sums: they have the subgradient 0, as in PyTorch.
+  Value infiniteWhereZero(Value root, Value value) {
+    return select(equal(root, scalar(0, root)), scalar(INFINITY, value), value);
   }
 };
 
@@ -83,7 +83,7 @@ ORIEL_UNARY_VJP(NegOp, f.neg(g))
 ORIEL_UNARY_VJP(AbsOp, f.mul(g, SignOp::create(f.builder, f.loc, x)))
 ORIEL_UNARY_VJP(ExpOp, f.mul(g, y))
 ORIEL_UNARY_VJP(LogOp, f.div(g, x))
-ORIEL_UNARY_VJP(SqrtOp, f.zeroWhere(y, f.div(f.mul(g, 0.5), y)))
+ORIEL_UNARY_VJP(SqrtOp, f.div(f.mul(g, 0.5), f.infiniteWhereZero(y, y)))
 ORIEL_UNARY_VJP(RsqrtOp, f.mul(f.mul(g, -0.5), f.mul(y, f.mul(y, y))))
 ORIEL_UNARY_VJP(ReciprocalOp, f.neg(f.mul(g, f.mul(y, y))))
 ORIEL_UNARY_VJP(SinOp, f.mul(g, CosOp::create(f.builder, f.loc, x)))
@@ -144,9 +144,9 @@ LogicalResult PowOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangen
     if (matchPattern(b, m_Constant(&exponent))) {
       double p = exponent.getSplatValue<APFloat>().convertToDouble();
       if (p == 0) return f.mul(g, 0.0);
-      Value power = p == 2 ? a : f.pow(a, f.scalar(p - 1, a));
-      Value slope = f.mul(g, f.mul(power, p));
-      return p > 0 && p < 1 ? f.zeroWhere(y, slope) : slope;
+      Value x = p > 0 && p < 1 ? f.infiniteWhereZero(y, a) : a;
+      Value power = p == 2 ? a : f.pow(x, f.scalar(p - 1, a));
+      return f.mul(g, f.mul(power, p));
     }
     // x^0 is 1 everywhere, 0 included, where x^-1 is not finite.
     Value slope = f.mul(b, f.pow(a, f.sub(b, f.scalar(1, b))));
