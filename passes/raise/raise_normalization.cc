@@ -2,6 +2,7 @@
 #include <limits>
 #include <tuple>
 
+#include "ir/oriel/vjp_util.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -29,8 +30,7 @@ bool isRowVector(Value vector, Value value) {
 // The same as [n].
 Value rowVector(PatternRewriter& rewriter, mlir::Location loc, Value vector) {
   mlir::RankedTensorType type = tensorType(vector);
-  if (type.getRank() == 1) return vector;
-  return ir::ReshapeOp::create(rewriter, loc, type.clone({type.getShape().back()}), vector);
+  return ir::reshapeTo(rewriter, loc, vector, type.clone({type.getShape().back()}));
 }
 
 // scale * input / √(mean(input²) + epsilon)
@@ -62,7 +62,8 @@ std::optional<Normalized> matchRadicand(Value input, Value radicand) {
   return Normalized{input, epsilon / count, 1 / std::sqrt(count)};
 }
 
-// The same by a root that is at least a small number, as torch.nn.functional.normalize has it. With
+// The same by a root, or a multiple of it, that is at least a small number, as
+// torch.nn.functional.normalize has it: small beside √mean, whatever the multiple is. With
 // the square of that number as an epsilon, rows that are ten times as long differ by 0.5 %, rows of
 // 1e-4 by less than f32 has.
 std::optional<Normalized> matchRoot(Value input, Value root) {
@@ -84,9 +85,10 @@ std::optional<Normalized> matchRoot(Value input, Value root) {
   auto sqrt = root.getDefiningOp<ir::SqrtOp>();
   std::optional<Normalized> match = sqrt ? matchRadicand(input, sqrt.getInput()) : std::nullopt;
   if (!match) return std::nullopt;
-  const double epsilon = std::pow(least / factor * match->scale, 2);
   match->scale /= factor;
-  if (!std::isfinite(match->scale)) return std::nullopt;
+  const double shortest = least * match->scale;
+  if (!std::isfinite(match->scale) || shortest > kSmall) return std::nullopt;
+  const double epsilon = shortest * shortest;
   if (!isEpsilon(epsilon) || (least > 0 && epsilon == 0)) return std::nullopt;
   match->epsilon += epsilon;
   return match;

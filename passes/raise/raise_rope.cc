@@ -1,3 +1,4 @@
+#include "ir/oriel/vjp_util.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -173,11 +174,6 @@ bool isAngleTable(Value table, int64_t rank, int64_t columns) {
   return type.getRank() >= 1 && type.getRank() <= rank && type.getShape().back() == columns;
 }
 
-Value reshaped(PatternRewriter& rewriter, mlir::Location loc, Value value, const Shape& shape) {
-  if (shapeOf(value) == shape) return value;
-  return ir::ReshapeOp::create(rewriter, loc, tensorType(value).clone(shape), value);
-}
-
 LogicalResult replaceByRope(PatternRewriter& rewriter, mlir::Operation* op, Value x, Value cos,
                             Value sin, Pairing pairing) {
   int64_t rank = tensorType(x).getRank();
@@ -185,7 +181,7 @@ LogicalResult replaceByRope(PatternRewriter& rewriter, mlir::Operation* op, Valu
       ir::RopeOp::create(rewriter, op->getLoc(), x, expandRank(rewriter, op->getLoc(), cos, rank),
                          expandRank(rewriter, op->getLoc(), sin, rank), /*inverse=*/false,
                          pairing == Pairing::kNeighbours);
-  rewriter.replaceOp(op, reshaped(rewriter, op->getLoc(), rope, shapeOf(op->getResult(0))));
+  rewriter.replaceOp(op, ir::reshapeTo(rewriter, op->getLoc(), rope, tensorType(op->getResult(0))));
   return success();
 }
 
@@ -264,7 +260,8 @@ struct RaiseJoinedRotation : mlir::OpRewritePattern<JoinOp> {
         dependsOnParameter(cos1->table) || dependsOnParameter(sin1->table)) {
       return rewriter.notifyMatchFailure(op, "no tables of angles");
     }
-    Value x = reshaped(rewriter, op.getLoc(), whole.source, whole.shape);
+    Value x = ir::reshapeTo(rewriter, op.getLoc(), whole.source,
+                            tensorType(whole.source).clone(whole.shape));
     return replaceByRope(rewriter, op, x, cos1->table, sin1->table, joined->pairing);
   }
 };

@@ -325,6 +325,24 @@ func.func @root_times_a_number(%x: tensor<3x16xf32>, %w: tensor<16xf32>) -> tens
 
 // -----
 
+// A millionth of the root is at least a small number: the root at least a number that is not small.
+// CHECK-LABEL: func.func @small_multiple_of_the_root
+// CHECK-NOT: oriel.rms_norm
+// CHECK: return
+func.func @small_multiple_of_the_root(%x: tensor<3x16xf32>) -> tensor<3x16xf32> {
+  %millionth = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %least = oriel.constant {value = dense<1.0e-8> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %x : (tensor<3x16xf32>, tensor<3x16xf32>) -> tensor<3x16xf32>
+  %1 = oriel.reduce_sum %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x16xf32>) -> tensor<3x1xf32>
+  %2 = oriel.sqrt %1 : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %3 = oriel.mul %2, %millionth : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %4 = oriel.max %3, %least : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %5 = oriel.div %x, %4 : (tensor<3x16xf32>, tensor<3x1xf32>) -> tensor<3x16xf32>
+  return %5 : tensor<3x16xf32>
+}
+
+// -----
+
 // The weight on the inverse root (Moshi).
 // CHECK-LABEL: func.func @weight_on_the_inverse_root
 // CHECK-SAME: (%[[X:.*]]: tensor<3x16xf32>, %[[W:.*]]: tensor<16xf32>)
