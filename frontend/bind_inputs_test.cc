@@ -10,18 +10,13 @@ namespace oriel {
 namespace {
 
 using ::testing::AllOf;
+using testing::errorsOf;
 using ::testing::HasSubstr;
 using testing::Imported;
 using testing::importText;
 using testing::modelText;
 using ::testing::Not;
 using testing::parseModel;
-
-std::string errorsOf(const std::string& graph, const ImportOptions& options = {}) {
-  Imported imported = importText(modelText(graph), options);
-  EXPECT_EQ(imported.ir, "");
-  return imported.errors;
-}
 
 TEST(BindInputs, UnboundDimension) {
   EXPECT_THAT(errorsOf("g (float[batch, 2] pixel_values) => (float[batch, 2] y) "

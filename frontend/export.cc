@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -13,7 +11,6 @@
 #include "frontend/model_file.h"
 #include "frontend/model_text.h"
 #include "frontend/patched_file.h"
-#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -28,41 +25,6 @@ using onnx::TensorProto;
 bool isFloat(int32_t dataType) {
   return dataType == TensorProto::FLOAT || dataType == TensorProto::DOUBLE ||
          dataType == TensorProto::FLOAT16 || dataType == TensorProto::BFLOAT16;
-}
-
-// Of a tensor in a float type; what is finite stays so.
-std::vector<float> decode(const TensorData& data) {
-  constexpr double kLargest = std::numeric_limits<float>::max();
-  std::vector<float> values(data.numElements());
-  auto widen = [&](const llvm::fltSemantics& semantics) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      uint16_t bits;
-      std::memcpy(&bits, data.bytes.data() + 2 * i, 2);
-      values[i] = llvm::APFloat(semantics, llvm::APInt(16, bits)).convertToFloat();
-    }
-  };
-  switch (data.dataType) {
-    case TensorProto::FLOAT:
-      std::memcpy(values.data(), data.bytes.data(), values.size() * sizeof(float));
-      break;
-    case TensorProto::DOUBLE:
-      for (size_t i = 0; i < values.size(); ++i) {
-        double wide;
-        std::memcpy(&wide, data.bytes.data() + 8 * i, 8);
-        values[i] =
-            static_cast<float>(std::isfinite(wide) ? std::clamp(wide, -kLargest, kLargest) : wide);
-      }
-      break;
-    case TensorProto::FLOAT16:
-      widen(llvm::APFloat::IEEEhalf());
-      break;
-    case TensorProto::BFLOAT16:
-      widen(llvm::APFloat::BFloat());
-      break;
-    default:
-      break;  // isFloat
-  }
-  return values;
 }
 
 class Exporter {
@@ -133,7 +95,7 @@ llvm::Expected<bool> Exporter::isUnchanged(const std::string& name, const Tensor
   if (llvm::Error error = weights_.read(name, values_)) {
     return error;
   }
-  std::vector<float> file = decode(*old);
+  std::vector<float> file = decodeFloats(*old);
   return std::equal(file.begin(), file.end(), values_.begin(), [&](float own, float read) {
     float made = untrained->second(own);
     return made == read || (std::isnan(made) && std::isnan(read));

@@ -15,6 +15,7 @@ namespace oriel {
 namespace {
 
 using ::testing::AllOf;
+using testing::errorsOf;
 using ::testing::HasSubstr;
 using testing::Imported;
 using testing::importText;
@@ -22,12 +23,6 @@ using testing::modelText;
 using ::testing::Not;
 using testing::opsOf;
 using testing::parseModel;
-
-std::string errorsOf(const std::string& graph, const ImportOptions& options = {}) {
-  Imported imported = importText(modelText(graph), options);
-  EXPECT_EQ(imported.ir, "");
-  return imported.errors;
-}
 
 std::string errorsOf(std::unique_ptr<onnx::ModelProto> proto) {
   auto model = ModelFile::fromProto(std::move(proto), "test.onnx", "");

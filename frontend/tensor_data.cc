@@ -1,7 +1,9 @@
 #include "frontend/tensor_data.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <system_error>
 
@@ -341,6 +343,40 @@ std::optional<llvm::ArrayRef<char>> encodeFloats(llvm::ArrayRef<float> values, i
   }
   if (isBeyond) return std::nullopt;
   return llvm::ArrayRef<char>(storage);
+}
+
+std::vector<float> decodeFloats(const TensorData& data) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  std::vector<float> values(data.numElements());
+  auto widen = [&](const llvm::fltSemantics& semantics) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      uint16_t bits;
+      std::memcpy(&bits, data.bytes.data() + 2 * i, 2);
+      values[i] = llvm::APFloat(semantics, llvm::APInt(16, bits)).convertToFloat();
+    }
+  };
+  switch (data.dataType) {
+    case TensorProto::FLOAT:
+      std::memcpy(values.data(), data.bytes.data(), values.size() * sizeof(float));
+      break;
+    case TensorProto::DOUBLE:
+      for (size_t i = 0; i < values.size(); ++i) {
+        double wide;
+        std::memcpy(&wide, data.bytes.data() + 8 * i, 8);
+        values[i] =
+            static_cast<float>(std::isfinite(wide) ? std::clamp(wide, -kLargest, kLargest) : wide);
+      }
+      break;
+    case TensorProto::FLOAT16:
+      widen(llvm::APFloat::IEEEhalf());
+      break;
+    case TensorProto::BFLOAT16:
+      widen(llvm::APFloat::BFloat());
+      break;
+    default:
+      break;  // the caller's promise
+  }
+  return values;
 }
 
 mlir::DenseElementsAttr toAttribute(mlir::MLIRContext* context, const TensorData& data) {

@@ -77,6 +77,8 @@ llvm::Expected<std::string> resolveExternalPath(llvm::StringRef folder, llvm::St
 // one is beyond the type, or the type is no float that Oriel knows.
 std::optional<llvm::ArrayRef<char>> encodeFloats(llvm::ArrayRef<float> values, int32_t dataType,
                                                  std::vector<char>& storage);
+// The way back, of a tensor in one of these types; what is finite stays so.
+std::vector<float> decodeFloats(const TensorData& data);
 
 // Null for an unknown element type. A tensor of equal elements becomes a splat.
 mlir::DenseElementsAttr toAttribute(mlir::MLIRContext* context, const TensorData& data);

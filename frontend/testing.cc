@@ -85,6 +85,12 @@ Imported importText(const std::string& text, const ImportOptions& options, bool 
   return importFile(*model, options, specialize);
 }
 
+std::string errorsOf(const std::string& graph, const ImportOptions& options) {
+  Imported imported = importText(modelText(graph), options);
+  EXPECT_EQ(imported.ir, "");
+  return imported.errors;
+}
+
 std::string opsOf(const std::string& model, const ImportOptions& options) {
   Imported imported = importText(model, options);
   return imported.ir.empty() ? "failed: " + imported.errors : imported.ops;

@@ -23,6 +23,8 @@ struct Imported {
 Imported importText(const std::string& model, const ImportOptions& options = {},
                     bool specialize = true);
 Imported importFile(const ModelFile& model, const ImportOptions& options, bool specialize = true);
+// Why the import of a graph fails; a complaint where it does not.
+std::string errorsOf(const std::string& graph, const ImportOptions& options = {});
 // Imported::ops, or "failed: " and why.
 std::string opsOf(const std::string& model, const ImportOptions& options = {});
 

@@ -1,7 +1,6 @@
 #include "passes/train/recipe.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 
 #include "passes/train/recipe_init.h"
