@@ -45,10 +45,12 @@ bool mayOverwrite(Operation& op, unsigned result, unsigned operand) {
   return kernel && kernel.mayOverwrite(result, operand);
 }
 
-// What a wait waits for; other values are themselves.
-Value startedValue(Value value) {
-  auto wait = value.getDefiningOp<ir::WaitOp>();
-  return wait ? wait.getInputs()[llvm::cast<mlir::OpResult>(value).getResultNumber()] : value;
+// The value whose bytes these are: what a wait waits for, what a view shows.
+Value sourceInPlace(Value value) {
+  for (Operation* op = value.getDefiningOp(); op && staysInPlace(*op); op = value.getDefiningOp()) {
+    value = op->getOperand(llvm::cast<mlir::OpResult>(value).getResultNumber());
+  }
+  return value;
 }
 
 std::string roleText(const ValueRole& role) {
@@ -275,7 +277,7 @@ LogicalResult StorageAssignment::findTargets(SegmentState& state) {
     FailureOr<StorageId> storage = persistentStorage(operand.get(), *role, state.segment);
     if (failed(storage)) return failure();
     state.replaced.insert(*storage);
-    if (Value made = startedValue(operand.get()); made.getDefiningOp()) {
+    if (Value made = sourceInPlace(operand.get()); made.getDefiningOp()) {
       state.target.try_emplace(made, *storage);
     }
   }

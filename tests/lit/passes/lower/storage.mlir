@@ -235,6 +235,44 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 
 // -----
 
+// What a stash or a gradient shows as a view is computed right there, by the segment that writes it
+// first and by the one that takes its place for the last microbatch.
+// CHECK-LABEL: exec.program @ranks
+// CHECK-DAG: exec.buffer @[[S:[a-z0-9]*]] : tensor<64xf32> {kind = "stash", offset = [[AT:[0-9]+]] : i64
+// CHECK-DAG: exec.buffer @[[G:[a-z0-9]*]] : tensor<8x8xf32> {kind = "gradient", offset = [[GRADIENT:[0-9]+]] : i64
+// CHECK: exec.segment @backward attributes
+// CHECK-NEXT: exec.launch "exp" [@{{.*}}] -> [@[[VIEW:[a-z0-9]*]]] {}
+// CHECK-NEXT: exec.launch "add" {{.*}} -> [@[[NEW:[a-z0-9]*]]] {}
+// CHECK-NEXT: {{^ *}$}}
+// CHECK-DAG: exec.buffer @[[NEW]] : tensor<64xf32> {kind = "temporary", offset = [[GRADIENT]] : i64
+// CHECK-DAG: exec.buffer @[[VIEW]] : tensor<8x8xf32> {kind = "temporary", offset = [[AT]] : i64
+// CHECK: exec.segment @backward_last
+// CHECK-NEXT: exec.launch "exp" [@{{.*}}] -> [@[[VIEW]]] {}
+// CHECK-NEXT: exec.launch "add" {{.*}} -> [@[[NEW]]] {}
+// CHECK-NEXT: {{^ *}$}}
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @backward(%x: tensor<8x8xf32> {oriel.kind = "input", oriel.ref = "x"}, %g: tensor<8x8xf32> {oriel.kind = "gradient", oriel.ref = "p0"})
+      -> (tensor<64xf32> {oriel.kind = "stash", oriel.ref = "s"}, tensor<8x8xf32> {oriel.kind = "gradient", oriel.ref = "p0"}) {
+    %0 = oriel.exp %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %1 = oriel.reshape %0 : (tensor<8x8xf32>) -> tensor<64xf32>
+    %2 = oriel.reshape %g : (tensor<8x8xf32>) -> tensor<64xf32>
+    %3 = oriel.add %2, %1 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %4 = oriel.reshape %3 : (tensor<64xf32>) -> tensor<8x8xf32>
+    return %1, %4 : tensor<64xf32>, tensor<8x8xf32>
+  }
+  func.func @backward_last(%x: tensor<8x8xf32> {oriel.kind = "input", oriel.ref = "x"}, %g: tensor<8x8xf32> {oriel.kind = "gradient", oriel.ref = "p0"})
+      -> (tensor<64xf32> {oriel.kind = "stash", oriel.ref = "s"}, tensor<8x8xf32> {oriel.kind = "gradient", oriel.ref = "p0"}) {
+    %0 = oriel.exp %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %1 = oriel.reshape %0 : (tensor<8x8xf32>) -> tensor<64xf32>
+    %2 = oriel.reshape %g : (tensor<8x8xf32>) -> tensor<64xf32>
+    %3 = oriel.add %2, %1 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %4 = oriel.reshape %3 : (tensor<64xf32>) -> tensor<8x8xf32>
+    return %1, %4 : tensor<64xf32>, tensor<8x8xf32>
+  }
+}
+
+// -----
+
 // A gradient that the one backward of a step sets lies where the stash was, and update computes over
 // it as soon as it has read it.
 // CHECK-LABEL: exec.program @ranks
