@@ -61,6 +61,9 @@ LogicalResult CrossEntropyGradOp::inferReturnTypes(mlir::MLIRContext*, MaybeLoca
   return success();
 }
 
+// The logits, row by row.
+bool CrossEntropyGradOp::mayOverwrite(unsigned, unsigned operand) { return operand == 1; }
+
 LogicalResult SumExpOp::inferReturnTypes(mlir::MLIRContext*, MaybeLocation location,
                                          Adaptor adaptor,
                                          llvm::SmallVectorImpl<mlir::Type>& results) {

@@ -60,7 +60,7 @@ def CrossEntropyGradOp : Oriel_Op<"cross_entropy_grad",
          Oriel_IndexTensor:$labels, Oriel_FloatTensor:$logsumexp,
          DefaultValuedAttr<Oriel_IntAttr, "-100">:$ignore_index,
          Optional<Oriel_First>:$first, DefaultValuedAttr<Oriel_IntAttr, "0">:$classes),
-    [InferTypes, RebuiltShardedOp]> {
+    [InferTypes, OverwritingOp, RebuiltShardedOp]> {
   let summary = "Cotangent of the logits";
   let description = [{
     `result = cotangent * (softmax(logits) - onehot(label))`, 0 for ignored labels;

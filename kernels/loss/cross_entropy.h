@@ -12,8 +12,8 @@
 //                          label out of range
 //
 // Dense row-major, f32, f64 and, for logits and their gradient, bf16 beside f32,
-// a row of which is widened; results are assigned. A row's exponentials are
-// summed in double (row_sums.h), its loss is taken in double, and losses are
+// a row of which is widened; results are assigned, a gradient also in the place of the logits. A
+// row's exponentials are summed in double (row_sums.h), its loss is taken in double, and losses are
 // summed in double in row order. The logsumexp of an ignored row is computed too. On a device
 // exponentials of bf16 logits have relative errors of 2^-22, those of sum_exp and the gradient,
 // before it is rounded, of |shift| 2^-23 more.

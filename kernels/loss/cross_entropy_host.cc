@@ -101,15 +101,13 @@ absl::StatusOr<KernelFn> MakeGradTyped(const KernelSpec& spec, const CrossEntrop
         const T* x = source.Read(logits + row * n);
         T* dx = target.Begin(result + row * n);
         const T shift = logsumexp[row];
+        const int64_t own = label - first;
+        const bool has = own >= 0 && own < n;
+        const double of_label = has ? static_cast<double>(x[own]) - static_cast<double>(shift) : 0;
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i) dx[i] = cotangent * Exp(x[i] - shift);
-        const int64_t own = label - first;
         // Not dx - cotangent: where the label is nearly certain that would lose digits.
-        if (own >= 0 && own < n) {
-          dx[own] =
-              cotangent *
-              static_cast<T>(std::expm1(static_cast<double>(x[own]) - static_cast<double>(shift)));
-        }
+        if (has) dx[own] = cotangent * static_cast<T>(std::expm1(of_label));
         target.End(result + row * n);
       }
     });

@@ -62,9 +62,11 @@ void ExpectLossAndGradient(DType dtype, DType index, const Size& s, int64_t igno
   ExpectClose(results[0], {loss});
   ExpectClose(results[1], {count});
   ExpectClose(results[2], lse);
-  ExpectClose(RunKernel("cross_entropy_grad", {cotangent, x, labels, results[2]}, {x.spec()},
-                        {{"ignore_index", ignored}})[0],
-              dx, 2);
+  for (int in_place : {-1, 1}) {
+    ExpectClose(RunKernel("cross_entropy_grad", {cotangent, x, labels, results[2]}, {x.spec()},
+                          {{"ignore_index", ignored}}, in_place)[0],
+                dx, 2);
+  }
 }
 
 TEST(CrossEntropyTest, LossAndGradient) {

@@ -225,7 +225,7 @@ class ProgramWriter {
     for (Value value : values) {
       names.push_back(bufferOf(*assignment_.storageOf(value),
                                llvm::cast<mlir::RankedTensorType>(value.getType()),
-                               ir::shardingOf(value)));
+                               ir::shardingOf(value), assignment_.isOverStash(value)));
     }
     return builder_.getArrayAttr(names);
   }
@@ -236,12 +236,13 @@ class ProgramWriter {
   }
 
   // The buffer of this type and sharding in a storage. That of the storage's own ones bears its
-  // role, others are views of it.
-  mlir::Attribute bufferOf(StorageId id, mlir::RankedTensorType type, ir::ShardingAttr sharding) {
-    mlir::FlatSymbolRefAttr& symbol = symbols_[{id, type, sharding}];
+  // role, others, and what lies there when the stash is spent, are views of it.
+  mlir::Attribute bufferOf(StorageId id, mlir::RankedTensorType type, ir::ShardingAttr sharding,
+                           bool isOverStash = false) {
+    mlir::FlatSymbolRefAttr& symbol = symbols_[{id, type, sharding, isOverStash}];
     if (symbol) return symbol;
     const Storage& storage = assignment_.storages()[id];
-    bool own = storage.type == type && storage.sharding == sharding;
+    bool own = storage.type == type && storage.sharding == sharding && !isOverStash;
     llvm::StringRef kind = "temporary";
     std::string ref, slot;
     mlir::ElementsAttr value;
@@ -274,7 +275,8 @@ class ProgramWriter {
   std::vector<std::vector<int64_t>> offsets_;  // of the copies of each storage
   llvm::DenseMap<Operation*, exec::CollectiveOp> collectives_;
   llvm::SmallVector<std::pair<exec::WaitOp, exec::CollectiveOp>> waits_;  // of the segment
-  llvm::DenseMap<std::tuple<StorageId, mlir::Type, mlir::Attribute>, mlir::FlatSymbolRefAttr>
+  llvm::DenseMap<std::tuple<StorageId, mlir::Type, mlir::Attribute, unsigned>,
+                 mlir::FlatSymbolRefAttr>
       symbols_;
   int next_ = 0;
 };

@@ -53,6 +53,12 @@ Value sourceInPlace(Value value) {
   return value;
 }
 
+// Of the segment, or of the one whose place it takes for the last microbatch.
+std::string plainName(mlir::func::FuncOp segment) {
+  const llvm::StringRef name = segment.getSymName();
+  return plainSegment(name).value_or(name.str());
+}
+
 std::string roleText(const ValueRole& role) {
   return (ir::stringifyValueKind(role.kind) + " \"" + role.ref + "\"").str();
 }
@@ -77,6 +83,8 @@ struct StorageAssignment::SegmentState {
   // Arguments' storages whose new value the segment returns: their bytes are free
   // once the old value has been read.
   llvm::DenseSet<StorageId> replaced;
+  // Stash that no later segment reads: its bytes are free once this one has read it.
+  llvm::DenseSet<StorageId> spent;
   // Where a result of the function should be computed.
   llvm::DenseMap<Value, StorageId> target;
   std::vector<std::pair<unsigned, ValueRole>> results;
@@ -104,6 +112,9 @@ LogicalResult StorageAssignment::run(llvm::ArrayRef<mlir::func::FuncOp> segments
                                      MicrobatchesInFlight inFlight) {
   inFlight_ = std::move(inFlight);
   for (mlir::func::FuncOp segment : segments) {
+    if (failed(noteReader(segment))) return failure();
+  }
+  for (mlir::func::FuncOp segment : segments) {
     if (failed(runSegment(segment))) return failure();
   }
   for (Storage& storage : storages_) {
@@ -113,6 +124,17 @@ LogicalResult StorageAssignment::run(llvm::ArrayRef<mlir::func::FuncOp> segments
       storage.end = now_;
       storage.gapEnd = storage.gapBegin - 1;
     }
+  }
+  return success();
+}
+
+// As the last one so far of the stash that it reads: segments stand in the order in which a
+// microbatch goes through them.
+LogicalResult StorageAssignment::noteReader(mlir::func::FuncOp segment) {
+  for (mlir::BlockArgument argument : segment.getArguments()) {
+    FailureOr<ValueRole> role = ir::argumentRole(segment, argument.getArgNumber());
+    if (failed(role)) return failure();
+    if (role->kind == ValueKind::kStash) lastReader_[role->ref] = plainName(segment);
   }
   return success();
 }
@@ -246,7 +268,10 @@ LogicalResult StorageAssignment::assignArguments(SegmentState& state) {
     }
     FailureOr<StorageId> storage = persistentStorage(argument, *role, state.segment);
     if (failed(storage)) return failure();
-    if (role->kind == ValueKind::kStash) leaveGap(state.segment, storages_[*storage]);
+    if (role->kind == ValueKind::kStash) {
+      leaveGap(state.segment, storages_[*storage]);
+      if (lastReader_.lookup(role->ref) == plainName(state.segment)) state.spent.insert(*storage);
+    }
     hold(state, argument, *storage);
   }
   return success();
@@ -301,7 +326,9 @@ void StorageAssignment::assignOp(SegmentState& state, Operation& op) {
   }
   if (staysInPlace(op)) {
     for (mlir::OpResult result : op.getResults()) {
-      hold(state, result, storageOfValue_.at(op.getOperand(result.getResultNumber())));
+      const Value source = op.getOperand(result.getResultNumber());
+      hold(state, result, storageOfValue_.at(source));
+      if (isOverStash(source)) overStash_.insert(result);
     }
     return;
   }
@@ -324,10 +351,11 @@ void StorageAssignment::assignOp(SegmentState& state, Operation& op) {
 }
 
 // Whether the op at this tick may write over the bytes: nothing that they hold is read later,
-// and they are a temporary's, a gradient's that is not kept, or get a new value in this segment.
+// and they are a temporary's, a gradient's that is not kept, stash that was read for the last time,
+// or get a new value in this segment.
 bool StorageAssignment::isFree(const SegmentState& state, StorageId storage) const {
   const Storage& bytes = storages_[storage];
-  bool writable = state.replaced.contains(storage) ||
+  bool writable = state.replaced.contains(storage) || state.spent.contains(storage) ||
                   (!bytes.persistent && (!bytes.role || bytes.isGradient()));
   return writable && state.heldUntil.lookup(storage) <= now_;
 }
@@ -357,11 +385,13 @@ void StorageAssignment::assignResult(SegmentState& state, mlir::OpResult result)
     if (!storage || !mayOverwrite(op, result.getResultNumber(), index)) continue;
     if (storages_[*storage].bytes != bytesOf(llvm::cast<mlir::RankedTensorType>(result.getType())))
       continue;
-    // What is returned must outlive the new value that the storage gets at the end.
+    // What is returned must outlive the new value that the storage gets at the end, and has a
+    // place of its own.
     bool returned = state.lastUse.lookup(result) == state.endTick;
-    if (returned && state.replaced.contains(*storage)) continue;
+    if (returned && (state.replaced.contains(*storage) || state.spent.contains(*storage))) continue;
     if (isFree(state, *storage) && !heldByOther(*storage)) {
       hold(state, result, *storage);
+      if (state.spent.contains(*storage)) overStash_.insert(result);
       return;
     }
   }

@@ -14,6 +14,7 @@
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -84,6 +85,8 @@ class StorageAssignment {
   // The storage of an argument or of an op's result. None for a constant that only
   // fills results.
   std::optional<StorageId> storageOf(mlir::Value value) const;
+  // Whether it lies where stash was that nothing reads any more.
+  bool isOverStash(mlir::Value value) const { return overStash_.contains(value); }
   // What is sent is copied there.
   StorageId sentFrom(mlir::Operation* send) const { return sent_.lookup(send); }
   // In order, at the end of the segment.
@@ -92,6 +95,7 @@ class StorageAssignment {
  private:
   struct SegmentState;
 
+  mlir::LogicalResult noteReader(mlir::func::FuncOp segment);
   mlir::LogicalResult runSegment(mlir::func::FuncOp segment);
   mlir::LogicalResult assignArguments(SegmentState& state);
   void computeLastUses(SegmentState& state);
@@ -112,6 +116,8 @@ class StorageAssignment {
 
   std::vector<Storage> storages_;
   llvm::DenseMap<mlir::Value, StorageId> storageOfValue_;
+  llvm::DenseSet<mlir::Value> overStash_;
+  llvm::StringMap<std::string> lastReader_;  // the plain segment, by the stash's name
   llvm::StringMap<StorageId> byRole_;
   llvm::DenseMap<mlir::Attribute, StorageId> constants_;
   llvm::DenseMap<mlir::Operation*, std::vector<ResultMove>> moves_;

@@ -273,6 +273,61 @@ module attributes {oriel.grid = {}, oriel.mesh = {}} {
 
 // -----
 
+// Stash is written over by what reads it last, if that op may: not while another op or a later segment
+// still reads it, and not by what is returned.
+// CHECK-LABEL: exec.program @ranks
+// CHECK-DAG: exec.buffer @[[A:[a-z0-9]*]] : tensor<64xf32> {kind = "stash", offset = [[AT_A:[0-9]+]] : i64, ref = "a"}
+// CHECK-DAG: exec.buffer @[[B:[a-z0-9]*]] : tensor<64xf32> {kind = "stash", offset = [[AT_B:[0-9]+]] : i64, ref = "b"}
+// CHECK-DAG: exec.buffer @[[C:[a-z0-9]*]] : tensor<64xf32> {kind = "stash", offset = [[AT_C:[0-9]+]] : i64, ref = "c"}
+// CHECK-DAG: exec.buffer @[[D:[a-z0-9]*]] : tensor<64xf32> {{{.*}}ref = "d"}
+// CHECK-DAG: exec.buffer @[[E:[a-z0-9]*]] : tensor<64xf32> {{{.*}}ref = "e"}
+// CHECK: exec.segment @backward_input attributes
+// CHECK-NEXT: exec.launch "exp" [@[[A]]] -> [@[[EXP:[a-z0-9]*]]] {}
+// CHECK-NEXT: exec.launch "sin" [@[[B]]] -> [@[[SIN:[a-z0-9]*]]] {}
+// CHECK-NEXT: exec.launch "mul" [@[[B]], @[[SIN]]] -> [@[[MUL:[a-z0-9]*]]] {}
+// CHECK-NEXT: exec.launch "cos" [@[[C]]] -> [@[[COS:[a-z0-9]*]]] {}
+// CHECK-NEXT: exec.launch "exp" [@[[D]]] -> [@[[E]]] {}
+// CHECK: exec.buffer @[[EXP]] : tensor<64xf32> {kind = "temporary", offset = [[AT_A]] : i64}
+// CHECK-NEXT: exec.buffer @[[SIN]] : tensor<64xf32> {kind = "temporary", offset = [[FREE:[0-9]+]] : i64}
+// CHECK-NEXT: exec.buffer @[[MUL]] : tensor<64xf32> {kind = "temporary", offset = [[AT_B]] : i64}
+// CHECK-NEXT: exec.buffer @[[COS]] : tensor<64xf32> {kind = "temporary", offset = [[FREE]] : i64}
+// CHECK: exec.segment @backward_weight attributes
+// CHECK-NEXT: exec.launch "add" [@[[C]], @[[E]]] -> [@[[ADD:[a-z0-9]*]]] {}
+// CHECK: exec.buffer @[[ADD]] : tensor<64xf32> {kind = "temporary", offset = [[AT_C]] : i64}
+module attributes {oriel.grid = {}, oriel.mesh = {}} {
+  func.func @forward(%x: tensor<64xf32> {oriel.kind = "input", oriel.ref = "x"})
+      -> (tensor<64xf32> {oriel.kind = "stash", oriel.ref = "a"}, tensor<64xf32> {oriel.kind = "stash", oriel.ref = "b"},
+          tensor<64xf32> {oriel.kind = "stash", oriel.ref = "c"}, tensor<64xf32> {oriel.kind = "stash", oriel.ref = "d"}) {
+    %0 = oriel.exp %x : (tensor<64xf32>) -> tensor<64xf32>
+    %1 = oriel.sin %0 : (tensor<64xf32>) -> tensor<64xf32>
+    %2 = oriel.cos %1 : (tensor<64xf32>) -> tensor<64xf32>
+    %3 = oriel.tan %2 : (tensor<64xf32>) -> tensor<64xf32>
+    return %0, %1, %2, %3 : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+  }
+  func.func @backward_input(%a: tensor<64xf32> {oriel.kind = "stash", oriel.ref = "a"}, %b: tensor<64xf32> {oriel.kind = "stash", oriel.ref = "b"},
+                            %c: tensor<64xf32> {oriel.kind = "stash", oriel.ref = "c"}, %d: tensor<64xf32> {oriel.kind = "stash", oriel.ref = "d"})
+      -> (tensor<64xf32> {oriel.kind = "output", oriel.ref = "y"}, tensor<64xf32> {oriel.kind = "stash", oriel.ref = "e"}) {
+    %0 = oriel.exp %a : (tensor<64xf32>) -> tensor<64xf32>
+    %1 = oriel.sin %b : (tensor<64xf32>) -> tensor<64xf32>
+    %2 = oriel.mul %b, %1 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %3 = oriel.cos %c : (tensor<64xf32>) -> tensor<64xf32>
+    %4 = oriel.exp %d : (tensor<64xf32>) -> tensor<64xf32>
+    %5 = oriel.add %2, %3 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %6 = oriel.transpose %5 {permutation = array<i64: 0>} : (tensor<64xf32>) -> tensor<64xf32>
+    %7 = oriel.add %6, %0 : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %8 = oriel.transpose %7 {permutation = array<i64: 0>} : (tensor<64xf32>) -> tensor<64xf32>
+    return %8, %4 : tensor<64xf32>, tensor<64xf32>
+  }
+  func.func @backward_weight(%c: tensor<64xf32> {oriel.kind = "stash", oriel.ref = "c"}, %e: tensor<64xf32> {oriel.kind = "stash", oriel.ref = "e"})
+      -> (tensor<64xf32> {oriel.kind = "output", oriel.ref = "z"}) {
+    %0 = oriel.add %c, %e : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+    %1 = oriel.transpose %0 {permutation = array<i64: 0>} : (tensor<64xf32>) -> tensor<64xf32>
+    return %1 : tensor<64xf32>
+  }
+}
+
+// -----
+
 // A gradient that the one backward of a step sets lies where the stash was, and update computes over
 // it as soon as it has read it.
 // CHECK-LABEL: exec.program @ranks
