@@ -26,7 +26,8 @@ import cases
 
 PEAK_TFLOPS = 989.0  # H100 and H200, dense bf16
 WARMUP_STEPS = 4  # as torch_step.py; graphs are recorded in the second step
-ORIELS = ("oriel", "oriel_generated", "oriel_fused_loss")  # contestants that are not baselines
+TIMED = "oriel_timed_products"  # the plan of "oriel", with products whose algorithms were timed
+ORIELS = ("oriel", "oriel_generated", "oriel_fused_loss", TIMED)  # contestants that are not baselines
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -96,8 +97,15 @@ class Bench:
             rates = json.loads(file.read_text())
         return {key: rates[key] for key in ("device", "nominal_tbps", "copy_tbps", "product_tflops")}
 
-    def oriel(self, name: str, case: cases.Case, ending: str = "") -> dict:
-        folder = self.args.folder
+    def timed_products(self, name: str, case: cases.Case) -> dict:
+        with tempfile.TemporaryDirectory() as temporary:
+            choices = pathlib.Path(temporary) / "products.jsonl"  # made by the first run
+            result = self.oriel(name, case, environment={"ORIEL_CUBLASLT_CHOICES": str(choices)})
+            lines = [json.loads(line) for line in choices.read_text().splitlines()]
+        return result | {"products_us": {line["product"]: round(line["microseconds"], 1) for line in lines}}
+
+    def oriel(self, name: str, case: cases.Case, ending: str = "", environment: dict | None = None) -> dict:
+        folder, environment = self.args.folder, self.environment | (environment or {})
         command = [self.args.bin / "oriel-run", folder / f"{name}{ending}.oplan", "--device", "cuda", "--data",
                    folder / f"{name}.data", "--no-shuffle"]
         with tempfile.TemporaryDirectory() as temporary:
@@ -105,7 +113,7 @@ class Bench:
             steps = WARMUP_STEPS + self.args.steps
             start = time.monotonic()
             with MemoryInUse() as memory:
-                run([*command, "--steps", steps, "--metrics", metrics], self.environment, self.args.timeout)
+                run([*command, "--steps", steps, "--metrics", metrics], environment, self.args.timeout)
             seconds = time.monotonic() - start
             lines = [json.loads(line) for line in metrics.read_text().splitlines()]
         times = [line["step_ms"] for line in lines[WARMUP_STEPS:]]
@@ -115,7 +123,7 @@ class Bench:
         # Each kernel between two events: what a step takes beyond them is outside of kernels.
         profiled = 4
         try:
-            text = run([*command, "--steps", profiled, "--profile"], self.environment, self.args.timeout)
+            text = run([*command, "--steps", profiled, "--profile"], environment, self.args.timeout)
         except Failed as failure:  # what was timed counts
             return result | {"outside": None, "profile": str(failure)[-300:]}
         found = re.search(r"^all kernels .* at least ([0-9.]+) ms", text, re.MULTILINE)
@@ -151,7 +159,7 @@ class Bench:
         report: dict = {"batch": case.batch, "sequence": case.sequence, "flops_per_sample": flops, "contestants": {}}
         reports[name] = report
         runs = {contestant: lambda ending=contestant.removeprefix("oriel"): self.oriel(name, case, ending)
-                for contestant in ORIELS}
+                for contestant in ORIELS} | {TIMED: lambda: self.timed_products(name, case)}
         runs |= {mode: lambda mode=mode: self.torch(name, case, mode) for mode in ("eager", "compile")}
         for contestant in self.args.contestants:
             try:

@@ -1,12 +1,10 @@
 // attention and attention_grad on a device, by Oriel's own kernels; see attention.h.
-#include <cstdio>
-#include <mutex>
-
 #include "absl/strings/str_cat.h"
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_launch.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/cuda/factory.h"
+#include "kernels/cuda/plain_arithmetic.h"
 #include "kernels/cuda/registry.h"
 
 namespace oriel::kernels::cuda {
@@ -101,20 +99,10 @@ absl::Status LaunchShared(const Function& function, int64_t blocks, int shared_b
                               static_cast<unsigned>(shared_bytes), stream, addresses);
 }
 
-// Large attention of bf16 takes many times as long here as cuDNN would: said once.
-void WarnOfPlainArithmetic(const KernelSpec& spec, const AttentionShape& s, DType dtype) {
-  constexpr double kLarge = 1e10;  // products
+void WarnIfLarge(const KernelSpec& spec, const AttentionShape& s, DType dtype) {
   if (dtype != DType::kBF16) return;
   const double scores = static_cast<double>(s.batch) * s.heads * s.queries * s.keys;
-  if (scores * (s.depth + s.value_depth) < kLarge) return;
-  static std::once_flag said;
-  std::call_once(said, [&] {
-    const std::string line = absl::StrCat("oriel-run: warning: ", LaunchName(spec),
-                                          " runs without tensor cores, because cuDNN ",
-                                          "does not take it: ORIEL_LOG=dispatch says why, "
-                                          "oriel-run --doctor whether cuDNN is there\n");
-    std::fputs(line.c_str(), stderr);
-  });
+  WarnOfPlainArithmetic(LaunchName(spec), scores * (s.depth + s.value_depth), "cuDNN");
 }
 
 int64_t TilesOf(int64_t rows) { return (rows + kAttentionTile - 1) / kAttentionTile; }
@@ -133,7 +121,7 @@ absl::StatusOr<KernelFn> MakeAttention(const KernelSpec& spec, Device& device) {
       code.depth * PaddedTile(kAttentionTile) + code.columns() * PaddedTile(kAttentionTile) + tile;
   ORIEL_ASSIGN_OR_RETURN(const Function function,
                          code.Find(spec, device, "oriel_attention", dtype, shared));
-  WarnOfPlainArithmetic(spec, s, dtype);
+  WarnIfLarge(spec, s, dtype);
   const AttentionLaunch launch = LaunchOf(s);
   const int64_t blocks = s.batch * s.heads * TilesOf(s.queries);
   if (blocks > INT32_MAX) return Unsupported(spec, "own kernel: too many rows for one grid");
@@ -163,7 +151,7 @@ absl::StatusOr<KernelFn> MakeAttentionGrad(const KernelSpec& spec, Device& devic
       code.Find(spec, device, "oriel_attention_query_grad", dtype, query_shared));
   ORIEL_ASSIGN_OR_RETURN(const Function key_grad,
                          code.Find(spec, device, "oriel_attention_key_grad", dtype, key_shared));
-  WarnOfPlainArithmetic(spec, s, dtype);
+  WarnIfLarge(spec, s, dtype);
   const AttentionLaunch launch = LaunchOf(s);
   const int64_t rows = s.batch * s.heads * s.queries;
   const int64_t prepare_blocks = (rows * 32 + kPrepareThreads - 1) / kPrepareThreads;

@@ -15,12 +15,16 @@ std::string LaunchName(const KernelSpec& spec) {
   return absl::StrCat(spec.kernel, "(", types, ")");
 }
 
+bool LogsDispatch() {
+  const char* topics = std::getenv("ORIEL_LOG");
+  if (topics == nullptr) return false;
+  const std::vector<std::string> listed = absl::StrSplit(topics, ',');
+  return std::find(listed.begin(), listed.end(), "dispatch") != listed.end();
+}
+
 void LogDispatch(const char* device, const KernelSpec& spec, const char* taken,
                  const std::string& refusals) {
-  const char* topics = std::getenv("ORIEL_LOG");
-  if (topics == nullptr) return;
-  const std::vector<std::string> listed = absl::StrSplit(topics, ',');
-  if (std::find(listed.begin(), listed.end(), "dispatch") == listed.end()) return;
+  if (!LogsDispatch()) return;
   const std::string line = absl::StrCat(
       "dispatch: ", device, ": ", LaunchName(spec), ": ", taken == nullptr ? "none" : taken,
       refusals.empty() ? "" : absl::StrCat(" (not: ", refusals, ")"), "\n");

@@ -31,6 +31,9 @@ std::vector<std::string> NamesOf(const Implementations<Factory>& all) {
   return names;
 }
 
+// Whether ORIEL_LOG has it.
+bool LogsDispatch();
+
 // If ORIEL_LOG has it: "dispatch: cuda: softmax(f32[2, 8]): MakeBlock (MakeWarp: too wide)". No
 // `taken`: none takes it.
 void LogDispatch(const char* device, const KernelSpec& spec, const char* taken,

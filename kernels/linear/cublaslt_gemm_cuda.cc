@@ -2,19 +2,27 @@
 // c = a b is computed as cᵀ = bᵀ aᵀ, where nothing is moved: "A" there is our b, "B" our a.
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/common/dispatch.h"
 #include "kernels/cuda/libraries/cublaslt.h"
 #include "kernels/linear/gemm_cuda.h"
+#include "kernels/linear/product_choices.h"
 #include "runtime/base/status.h"
 
 namespace oriel::kernels::cuda {
 namespace {
 
-// What NVIDIA advises for Hopper; algorithms that want more are not considered.
-constexpr uint64_t kMaxWorkspace = uint64_t{32} << 20;
+// Twice what NVIDIA advises for Hopper, for the parts of large gradients whose sums are split;
+// algorithms that want more are not considered.
+constexpr uint64_t kMaxWorkspace = uint64_t{64} << 20;
 
 // Descriptors, each destroyed by its own function.
 template <typename T>
@@ -26,6 +34,8 @@ cudaDataType_t TypeOf(DType dtype) { return dtype == DType::kBF16 ? CUDA_R_16BF 
 struct Choice {
   cublasLtMatmulAlgo_t algorithm;
   size_t workspace;
+  // How much of the device it fills: below 1, not all of it.
+  float waves;
 };
 
 // The library on one device, and what its heuristics have said. The state of a device, whose
@@ -34,6 +44,7 @@ class Library {
  public:
   static absl::StatusOr<std::unique_ptr<Library>> Open(Device& device) {
     auto library = std::make_unique<Library>();
+    library->device = &device;
     ORIEL_ASSIGN_OR_RETURN(library->table, CublasLtFor(device.driver()));
     ORIEL_RETURN_IF_ERROR(ORIEL_CUBLASLT(*library->table, cublasLtCreate, &library->handle));
     return library;
@@ -42,6 +53,7 @@ class Library {
     if (handle != nullptr) table->cublasLtDestroy(handle);
   }
 
+  const Device* device = nullptr;  // whose state this is
   const CublasLt* table = nullptr;
   cublasLtHandle_t handle = nullptr;
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int, int, int, int, int, int>;
@@ -70,6 +82,58 @@ absl::Status AsRefusal(const absl::Status& status) {
   return absl::UnimplementedError(absl::StrCat("cuBLASLt: ", status.message()));
 }
 
+// Times launches on the null stream, and owns the memory that they run on.
+class Timer {
+ public:
+  explicit Timer(const Device& device) : driver_(device.driver()) {}
+  ~Timer() {
+    for (const CUdeviceptr address : memory_) driver_.cuMemFree(address);
+    for (const CUevent event : {begin_, end_}) {
+      if (event != nullptr) driver_.cuEventDestroy(event);
+    }
+  }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  absl::Status Init() {
+    ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuEventCreate, &begin_, CU_EVENT_DEFAULT));
+    return ORIEL_CUDA(driver_, cuEventCreate, &end_, CU_EVENT_DEFAULT);
+  }
+
+  absl::StatusOr<void*> Memory(int64_t bytes) {
+    CUdeviceptr address = 0;
+    ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuMemAlloc, &address, static_cast<size_t>(bytes)));
+    memory_.push_back(address);
+    // Small numbers, whatever their type is.
+    ORIEL_RETURN_IF_ERROR(
+        ORIEL_CUDA(driver_, cuMemsetD8Async, address, 0x3c, static_cast<size_t>(bytes), nullptr));
+    return reinterpret_cast<void*>(address);
+  }
+
+  // The least of some runs, behind one that is not counted.
+  template <typename Launch>
+  absl::StatusOr<double> Microseconds(const Launch& launch) {
+    constexpr int kRounds = 3, kLaunches = 4;
+    ORIEL_RETURN_IF_ERROR(launch());
+    double least = std::numeric_limits<double>::infinity();
+    for (int round = 0; round < kRounds; ++round) {
+      ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuEventRecord, begin_, nullptr));
+      for (int i = 0; i < kLaunches; ++i) ORIEL_RETURN_IF_ERROR(launch());
+      ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuEventRecord, end_, nullptr));
+      ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuEventSynchronize, end_));
+      float milliseconds = 0;
+      ORIEL_RETURN_IF_ERROR(ORIEL_CUDA(driver_, cuEventElapsedTime, &milliseconds, begin_, end_));
+      least = std::min(least, milliseconds * 1e3 / kLaunches);
+    }
+    return least;
+  }
+
+ private:
+  const Driver& driver_;
+  std::vector<CUdeviceptr> memory_;
+  CUevent begin_ = nullptr, end_ = nullptr;
+};
+
 class CublasLtGemm : public DeviceGemm {
  public:
   CublasLtGemm(const DeviceGemmShape& shape, Library& library)
@@ -88,6 +152,7 @@ class CublasLtGemm : public DeviceGemm {
   }
 
   int64_t workspace_bytes() const override { return static_cast<int64_t>(choice_.workspace); }
+  float waves() const { return choice_.waves; }
 
   absl::Status Launch(CUstream stream, const DeviceGemmArgs& args, CUdeviceptr workspace) override {
     if (const void* vector = VectorOf(args); vector != nullptr) {
@@ -190,6 +255,20 @@ class CublasLtGemm : public DeviceGemm {
       choice_ = found->second;
       return absl::OkStatus();
     }
+    const char* file = std::getenv("ORIEL_CUBLASLT_CHOICES");
+    if (file != nullptr && *file != '\0') {
+      ORIEL_RETURN_IF_ERROR(TakeKept(file));
+    } else {
+      ORIEL_ASSIGN_OR_RETURN(const std::vector<Choice> proposals, Propose());
+      choice_ = proposals.front();
+    }
+    library_.choices.emplace(KeyOf(shape_), choice_);
+    if (LogsDispatch()) LogChoice();
+    return absl::OkStatus();
+  }
+
+  // What the heuristics say will run, the first one first.
+  absl::StatusOr<std::vector<Choice>> Propose() const {
     cublasLtMatmulPreference_t made;
     ORIEL_RETURN_IF_ERROR(ORIEL_CUBLASLT(table_, cublasLtMatmulPreferenceCreate, &made));
     const Owned<cublasLtMatmulPreference_t> preference(made,
@@ -208,24 +287,128 @@ class CublasLtGemm : public DeviceGemm {
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
       ORIEL_RETURN_IF_ERROR(prefer(attribute, alignment));
     }
-    // The first that it says will run.
     std::array<cublasLtMatmulHeuristicResult_t, 8> results{};
     int count = 0;
     ORIEL_RETURN_IF_ERROR(
         AsRefusal(ORIEL_CUBLASLT(table_, cublasLtMatmulAlgoGetHeuristic, library_.handle,
                                  operation_.get(), a_.get(), b_.get(), c_.get(), c_.get(), made,
                                  static_cast<int>(results.size()), results.data(), &count)));
-    const auto end = results.begin() + count;
-    const auto result = std::find_if(results.begin(), end, [](const auto& proposed) {
-      return proposed.state == CUBLAS_STATUS_SUCCESS;
-    });
     if (count == 0) return absl::UnimplementedError("cuBLASLt: has no algorithm");
-    if (result == end) {
+    std::vector<Choice> proposals;
+    for (int i = 0; i < count; ++i) {
+      const cublasLtMatmulHeuristicResult_t& result = results[static_cast<size_t>(i)];
+      if (result.state == CUBLAS_STATUS_SUCCESS) {
+        proposals.push_back({result.algo, result.workspaceSize, result.wavesCount});
+      }
+    }
+    if (proposals.empty()) {
       return AsRefusal(CublasLtStatus(table_, results[0].state, "the algorithms that it proposes"));
     }
-    choice_ = {result->algo, result->workspaceSize};
-    library_.choices.emplace(KeyOf(shape_), choice_);
+    return proposals;
+  }
+
+  // What the file has for the product, or the fastest proposal.
+  absl::Status TakeKept(const std::string& file) {
+    const DeviceProperties& device = library_.device->properties();
+    const std::string product = absl::StrCat(device.name, " sm_", device.major, device.minor, ", ",
+                                             device.multiprocessors, " multiprocessors, cuBLASLt ",
+                                             table_.cublasLtGetVersion(), ": ", ProductText());
+    const absl::StatusOr<ProductChoice> found =
+        KeptChoice(file, product, sizeof(choice_.algorithm), [&] { return TimeProposals(); });
+    if (absl::IsResourceExhausted(found.status())) {
+      if (LogsDispatch()) {
+        std::fputs(
+            absl::StrCat("dispatch: cuBLASLt: ", ProductText(), ": no memory to time it\n").c_str(),
+            stderr);
+      }
+      ORIEL_ASSIGN_OR_RETURN(const std::vector<Choice> proposals, Propose());
+      choice_ = proposals.front();
+      return absl::OkStatus();
+    }
+    ORIEL_ASSIGN_OR_RETURN(const ProductChoice kept, found);
+    std::memcpy(&choice_.algorithm, kept.algorithm.data(), sizeof(choice_.algorithm));
+    choice_.workspace = kept.workspace;
+    choice_.waves = kept.waves;
     return absl::OkStatus();
+  }
+
+  // Each on memory of any content, which is freed again.
+  absl::StatusOr<ProductChoice> TimeProposals() {
+    ORIEL_ASSIGN_OR_RETURN(const std::vector<Choice> proposals, Propose());
+    const auto& s = shape_;
+    const int64_t a_bytes = (s.same_a ? 1 : s.batch) * s.m * s.k * runtime::DTypeBytes(s.factors),
+                  b_bytes = (s.same_b ? 1 : s.batch) * s.k * s.n * runtime::DTypeBytes(s.factors),
+                  c_bytes = s.batch * s.m * s.n * runtime::DTypeBytes(s.result);
+    // What stands beside, a vector or a matrix, is not larger than the result or a row of it.
+    const int64_t vector_bytes = std::max(s.m, s.n) * int64_t{sizeof(float)};
+    Timer timer(*library_.device);
+    ORIEL_RETURN_IF_ERROR(timer.Init());
+    DeviceGemmArgs args{};
+    ORIEL_ASSIGN_OR_RETURN(args.a, timer.Memory(a_bytes));
+    ORIEL_ASSIGN_OR_RETURN(args.b, timer.Memory(b_bytes));
+    ORIEL_ASSIGN_OR_RETURN(args.c, timer.Memory(c_bytes));
+    ORIEL_ASSIGN_OR_RETURN(args.bias, timer.Memory(vector_bytes));
+    ORIEL_ASSIGN_OR_RETURN(args.beside, timer.Memory(HasMatrixBeside() ? c_bytes : vector_bytes));
+    ORIEL_ASSIGN_OR_RETURN(void* const workspace, timer.Memory(kMaxWorkspace));
+    args.addend = args.c;
+    std::vector<double> times;
+    std::vector<Choice> timed;
+    absl::Status refusal;
+    for (const Choice& proposal : proposals) {
+      choice_ = proposal;
+      const absl::StatusOr<double> microseconds = timer.Microseconds([&] {
+        return AsRefusal(Launch(nullptr, args, reinterpret_cast<CUdeviceptr>(workspace)));
+      });
+      if (absl::IsUnimplemented(microseconds.status())) {
+        refusal = microseconds.status();
+        continue;
+      }
+      ORIEL_RETURN_IF_ERROR(microseconds.status());
+      times.push_back(*microseconds);
+      timed.push_back(proposal);
+    }
+    if (timed.empty()) return refusal;
+    const size_t fastest = FastestOf(times);
+    const Choice& taken = timed[fastest];
+    ProductChoice choice;
+    choice.algorithm.assign(reinterpret_cast<const char*>(&taken.algorithm),
+                            sizeof(taken.algorithm));
+    choice.workspace = taken.workspace;
+    choice.waves = taken.waves;
+    choice.microseconds = times[fastest];
+    return choice;
+  }
+
+  // "[768, 768] over 65536, bf16 -> f32, transposed a, epilogue 1, alignment 64": the number is
+  // that of cublasLt.h.
+  std::string ProductText() const {
+    const auto& s = shape_;
+    const auto flag = [](bool is, const char* text) { return is ? text : ""; };
+    return absl::StrCat(s.batch > 1 ? absl::StrCat(s.batch, " x ") : "", "[", s.m, ", ", s.n,
+                        "] over ", s.k, ", ", std::string(runtime::DTypeName(s.factors)), " -> ",
+                        std::string(runtime::DTypeName(s.result)),
+                        flag(s.transpose_a, ", transposed a"),
+                        flag(s.transpose_b, ", transposed b"), flag(s.same_a, ", one a"),
+                        flag(s.same_b, ", one b"), flag(s.accumulate, ", added"), ", epilogue ",
+                        static_cast<int>(EpilogueOf()), ", alignment ", s.alignment);
+  }
+
+  // "dispatch: cuBLASLt: [768, 768] over 65536, ..: algorithm 66, tile 20, ..", the numbers of
+  // cublasLt.h.
+  void LogChoice() const {
+    const auto config = [&](cublasLtMatmulAlgoConfigAttributes_t attribute) {
+      int32_t value = -1;
+      const cublasStatus_t status = table_.cublasLtMatmulAlgoConfigGetAttribute(
+          &choice_.algorithm, attribute, &value, sizeof(value), nullptr);
+      return status == CUBLAS_STATUS_SUCCESS ? absl::StrCat(value) : "unknown";
+    };
+    const std::string line = absl::StrCat("dispatch: cuBLASLt: ", ProductText(), ": algorithm ",
+                                          config(CUBLASLT_ALGO_CONFIG_ID), ", tile ",
+                                          config(CUBLASLT_ALGO_CONFIG_TILE_ID), ", splits ",
+                                          config(CUBLASLT_ALGO_CONFIG_SPLITK_NUM), ", reduction ",
+                                          config(CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME), ", waves ",
+                                          choice_.waves, ", workspace ", choice_.workspace, "\n");
+    std::fputs(line.c_str(), stderr);
   }
 
   const DeviceGemmShape shape_;
@@ -266,6 +449,19 @@ absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeCublasLtGemm(const DeviceGemmSha
   ORIEL_ASSIGN_OR_RETURN(Library* const library, device.Attached<Library>(&Library::Open));
   auto gemm = std::make_shared<CublasLtGemm>(shape, *library);
   ORIEL_RETURN_IF_ERROR(gemm->Init());
+  if (shape.epilogue == Epilogue::kSumsOfA || shape.epilogue == Epilogue::kSumsOfB) {
+    // A small gradient of many rows has few tiles: it needs its sums split, which the library may
+    // have without the epilogue alone. Sums of their own then cost less than an idle device.
+    DeviceGemmShape product = shape;
+    product.epilogue = Epilogue::kNone;
+    CublasLtGemm alone(product, *library);
+    ORIEL_RETURN_IF_ERROR(alone.Init());
+    if (gemm->waves() < 0.5f && alone.waves() >= 2 * gemm->waves()) {
+      return absl::UnimplementedError(absl::StrCat("cuBLASLt: fills ", gemm->waves(),
+                                                   " of the device with these sums, ",
+                                                   alone.waves(), " without"));
+    }
+  }
   return gemm;
 }
 

@@ -63,9 +63,10 @@ class DeviceGemm {
   }
 };
 
-// By cuBLASLt: f32 and bf16, with the epilogues that it has. What its heuristics choose is asked
-// for once per shape and device. Unimplemented, with the reason, where it has nothing; Unavailable
-// where the library is missing.
+// By cuBLASLt: f32 and bf16, with the epilogues that it has. What its heuristics choose, or a file
+// of timed algorithms has (product_choices.h), is asked for once per shape and device.
+// Unimplemented, with the reason, where it has nothing, and where sums beside a product leave most
+// of the device idle; Unavailable where the library is missing.
 absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeCublasLtGemm(const DeviceGemmShape& shape,
                                                              Device& device);
 // By Oriel's own kernel, which takes every product of f32, f64 and bf16 without an epilogue, but

@@ -1,10 +1,14 @@
 #include "kernels/linear/gemm_cuda.h"
 
 #include <cstdlib>
+#include <functional>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
 #include "kernels/cuda/libraries/cublaslt.h"
+#include "kernels/cuda/plain_arithmetic.h"
 #include "kernels/cuda/registry.h"
 #include "kernels/testing.h"
 #include "runtime/base/status.h"
@@ -144,17 +148,22 @@ TEST(DeviceGemmTest, HeuristicsAreAskedOnce) {
   EXPECT_EQ(asked, 2);
 }
 
+// What ORIEL_LOG=dispatch says of it.
+std::string LogOf(const std::function<absl::Status()>& prepare) {
+  setenv("ORIEL_LOG", "dispatch", 1);
+  ::testing::internal::CaptureStderr();
+  const absl::Status status = prepare();
+  unsetenv("ORIEL_LOG");
+  EXPECT_TRUE(status.ok()) << status;
+  return ::testing::internal::GetCapturedStderr();
+}
+
 // Of the launches that have epilogues for it, one is taken, not the product and another launch.
 TEST(DeviceGemmTest, EpiloguesAreTaken) {
   absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(EmulatedDriver(), 0);
   ASSERT_TRUE(device.ok()) << device.status();
   const auto taken = [&](const KernelSpec& spec) {
-    setenv("ORIEL_LOG", "dispatch", 1);
-    ::testing::internal::CaptureStderr();
-    const absl::Status status = Registry::Get().Prepare(spec, **device).status();
-    unsetenv("ORIEL_LOG");
-    EXPECT_TRUE(status.ok()) << status;
-    return ::testing::internal::GetCapturedStderr();
+    return LogOf([&] { return Registry::Get().Prepare(spec, **device).status(); });
   };
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const TensorSpec x{dtype, {16, 8}}, w{dtype, {8, 24}}, y{dtype, {16, 24}}, bias{dtype, {24}};
@@ -166,6 +175,46 @@ TEST(DeviceGemmTest, EpiloguesAreTaken) {
     EXPECT_THAT(taken({"linear_grads", {x, y}, {w, bias}}), HasSubstr("): MakeGrads\n"));
     EXPECT_THAT(taken({"linear_weight_grad", {x, y, w}, {w}}), HasSubstr("MakeCublasLtGemm"));
   }
+}
+
+// A small gradient of many rows is split along them, where the library does that without the sums
+// beside it alone.
+TEST(DeviceGemmTest, SumsBesideAProductDoNotLeaveTheDeviceIdle) {
+  absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(EmulatedDriver(), 0);
+  ASSERT_TRUE(device.ok()) << device.status();
+  const auto grads = [&](int64_t rows, int64_t n) {
+    const TensorSpec x{DType::kBF16, {rows, 768}}, y{DType::kBF16, {rows, n}};
+    const TensorSpec w{DType::kF32, {768, n}}, bias{DType::kF32, {n}};
+    return LogOf([&] {
+      return Registry::Get().Prepare({"linear_grads", {x, y}, {w, bias}}, **device).status();
+    });
+  };
+  const std::string log = grads(65536, 768);
+  EXPECT_THAT(log, HasSubstr("MakeOfParts<MakeLinearGrads>"));
+  EXPECT_THAT(log, HasSubstr("(not: cuBLASLt: fills 0.136364 of the device with these sums, "
+                             "0.954545 without)"));
+  EXPECT_THAT(
+      log,
+      HasSubstr("[768, 768] over 65536, bf16 -> f32, transposed a, epilogue 1, alignment 64: "
+                "algorithm 0, tile 23, splits 7, reduction 2, waves 0.954545, workspace 4096\n"));
+  // Of few rows there is nothing to split, and many columns are tiles enough.
+  EXPECT_THAT(grads(512, 768), HasSubstr("): MakeGrads\n"));
+  EXPECT_THAT(grads(65536, 4096), HasSubstr("): MakeGrads\n"));
+}
+
+// Once for each library.
+TEST(PlainArithmeticTest, LargeLaunchesAreSaid) {
+  static int runs = 0;
+  const std::string library = absl::StrCat("library ", ++runs);
+  const auto said = [&](double multiplications) {
+    ::testing::internal::CaptureStderr();
+    WarnOfPlainArithmetic("a product", multiplications, library.c_str());
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said(9e9), "");
+  EXPECT_THAT(said(1e10), HasSubstr("a product runs without tensor cores, because " + library +
+                                    " does not take it"));
+  EXPECT_EQ(said(1e12), "");
 }
 
 // A library whose heuristics know nothing of what they are asked.

@@ -1,4 +1,6 @@
+#include "absl/strings/str_cat.h"
 #include "kernels/cuda/factory.h"
+#include "kernels/cuda/plain_arithmetic.h"
 #include "kernels/linear/gemm_cuda.h"
 #include "kernels/linear/tiled_gemm.h"
 #include "runtime/base/status.h"
@@ -51,6 +53,13 @@ absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeTiledGemm(const DeviceGemmShape&
   gemm.accumulate = shape.accumulate;
   const int64_t blocks = shape.batch * gemm.row_tiles * gemm.column_tiles;
   if (blocks > INT32_MAX) return absl::UnimplementedError("tiles: too many for one grid");
+  if (shape.factors == DType::kBF16) {
+    const double multiplications = static_cast<double>(shape.batch) * static_cast<double>(shape.m) *
+                                   static_cast<double>(shape.n) * static_cast<double>(shape.k);
+    WarnOfPlainArithmetic(
+        absl::StrCat("a product [", shape.m, ", ", shape.n, "] over ", shape.k, " of bf16"),
+        multiplications, "cuBLASLt");
+  }
   return std::make_shared<TiledDeviceGemm>(gemm, blocks, std::move(function));
 }
 

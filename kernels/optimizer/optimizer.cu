@@ -198,13 +198,25 @@ __device__ void Sgd(const StepArgs& args, const Compute<S>* scale,
 template <typename S>
 __device__ double ChunkSquares(const S* x, int64_t begin, int64_t end) {
   constexpr int kPack = kPackOf<S>;
+  constexpr int kAhead = 4;  // packs that are under way at a time
   Compute<S> sum = 0;
-  const int64_t packs = (end - begin) / kPack;
-  for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
-    Compute<S> v[kPack];
-    LoadPack(x + begin + pack * kPack, v);
+  const int64_t packs = (end - begin) / kPack, step = blockDim.x;
+  const auto add = [&](const Compute<S>(&v)[kPack]) {
 #pragma unroll
     for (int i = 0; i < kPack; ++i) sum += v[i] * v[i];
+  };
+  int64_t pack = threadIdx.x;
+  for (; pack + (kAhead - 1) * step < packs; pack += kAhead * step) {
+    Compute<S> v[kAhead][kPack];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) LoadPack(x + begin + (pack + k * step) * kPack, v[k]);
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) add(v[k]);
+  }
+  for (; pack < packs; pack += step) {
+    Compute<S> v[kPack];
+    LoadPack(x + begin + pack * kPack, v);
+    add(v);
   }
   for (int64_t i = begin + packs * kPack + threadIdx.x; i < end; i += blockDim.x) {
     const Compute<S> v = Widen(x[i]);

@@ -10,7 +10,7 @@ namespace oriel::kernels::cuda {
 // addresses are in the launch, so one that is recorded keeps them.
 inline constexpr int kStepTensors = 45;
 // Elements that a block steps at a time.
-inline constexpr int64_t kStepChunk = 16 * 1024;
+inline constexpr int64_t kStepChunk = 8 * 1024;
 
 struct StepTensor {
   const void *p, *gradient, *m, *v, *remainder;  // sgd without states; p of f32 without the last

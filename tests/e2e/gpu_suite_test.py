@@ -61,7 +61,8 @@ class GpuSuiteTest(OrielTestCase):
         self.assertEqual({case["part"] for case in report["cases"]}, {"tests", "train", "kernels", "bench"})
         self.assertGreater(len(report["kernels"]["kernels"]), 30)
         contestants = report["training"]["llava_tiny"]["cases"]["llava_tiny"]["contestants"]
-        for name in ("oriel", "oriel_generated", "oriel_fused_loss"):
+        self.assertGreater(len(contestants["oriel_timed_products"]["products_us"]), 5)
+        for name in ("oriel", "oriel_generated", "oriel_fused_loss", "oriel_timed_products"):
             self.assertGreater(contestants[name]["kernels_ms"], 0)
             self.assertGreater(contestants[name]["tokens_per_second"], 0)
 

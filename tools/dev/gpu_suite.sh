@@ -302,7 +302,7 @@ bench_case() {
   local dry=() of_binaries="$LD_LIBRARY_PATH"
   command -v python3 >/dev/null || { echo "left out: no python3"; return 0; }
   # Only Oriel's binaries get its libraries.
-  [[ -z "$dry_run" ]] || dry=(--dry-run --contestants oriel oriel_generated oriel_fused_loss --steps 2)
+  [[ -z "$dry_run" ]] || dry=(--dry-run --contestants oriel oriel_generated oriel_fused_loss oriel_timed_products --steps 2)
   # A contestant of the largest model takes some minutes.
   LD_LIBRARY_PATH="$library_path_before" python3 -B bench/train_step.py --folder bench/packed --bin bin --timeout 400 \
     --library-path "$of_binaries" --out "out/training_$1.json" ${dry[@]+"${dry[@]}"} "$1"

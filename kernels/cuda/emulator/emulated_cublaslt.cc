@@ -64,6 +64,7 @@ struct Algorithm {
   int64_t m, n, k, batch;
   uint32_t alignment[4];
   uint32_t vector_alignment, aux_alignment;
+  int32_t splits;
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -265,6 +266,17 @@ uint32_t AlignmentOf(const void* address) {
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 
+// As on a device of so many multiprocessors, in tiles of 128 x 256. Sums are split where tiles are
+// few, but not beside an epilogue.
+constexpr int kProcessors = 132;
+
+int64_t TilesOf(const Product& p) { return p.d.batch * ((p.m + 127) / 128) * ((p.n + 255) / 256); }
+
+int32_t SplitsOf(const Product& p, int64_t tiles) {
+  if (p.operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT) return 1;
+  return static_cast<int32_t>(std::clamp<int64_t>(kProcessors / tiles, 1, p.k / 1024 + 1));
+}
+
 cublasStatus_t AlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
                                 cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                 cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -279,8 +291,15 @@ cublasStatus_t AlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (!Supported(p) || preference.workspace < kWorkspace) return CUBLAS_STATUS_NOT_SUPPORTED;
-  Algorithm algorithm{
-      p.m, p.n, p.k, p.d.batch, {}, AlignmentOf(p.operation.bias), AlignmentOf(p.operation.aux)};
+  const int64_t tiles = TilesOf(p);
+  Algorithm algorithm{p.m,
+                      p.n,
+                      p.k,
+                      p.d.batch,
+                      {},
+                      AlignmentOf(p.operation.bias),
+                      AlignmentOf(p.operation.aux),
+                      SplitsOf(p, tiles)};
   std::copy_n(preference.alignment, 4, algorithm.alignment);
   // One that would not run comes first where there is room.
   if (requested > 1) results[(*count)++] = {{}, 0, CUBLAS_STATUS_NOT_SUPPORTED, 1, {}};
@@ -288,7 +307,38 @@ cublasStatus_t AlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation
   std::memcpy(&result.algo, &algorithm, sizeof(algorithm));
   // Not every product needs one.
   result.workspaceSize = p.m % 2 == 0 ? kWorkspace : 0;
+  result.wavesCount = static_cast<float>(tiles * algorithm.splits) / kProcessors;
   result.state = CUBLAS_STATUS_SUCCESS;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// Of what an algorithm says of itself, what Oriel reads.
+cublasStatus_t AlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algo,
+                                      cublasLtMatmulAlgoConfigAttributes_t attribute, void* value,
+                                      size_t bytes, size_t* written) {
+  Algorithm algorithm;
+  std::memcpy(&algorithm, algo, sizeof(algorithm));
+  int32_t number;
+  switch (attribute) {
+    case CUBLASLT_ALGO_CONFIG_ID:
+      number = 0;
+      break;
+    case CUBLASLT_ALGO_CONFIG_TILE_ID:
+      number = CUBLASLT_MATMUL_TILE_128x256;
+      break;
+    case CUBLASLT_ALGO_CONFIG_SPLITK_NUM:
+      number = algorithm.splits;
+      break;
+    case CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME:
+      number = algorithm.splits > 1 ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+                                    : CUBLASLT_REDUCTION_SCHEME_NONE;
+      break;
+    default:
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  if (bytes != sizeof(number)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(value, &number, bytes);
+  if (written != nullptr) *written = bytes;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -442,6 +492,7 @@ struct Provider {
     table.cublasLtMatmulPreferenceDestroy = MatmulPreferenceDestroy;
     table.cublasLtMatmulPreferenceSetAttribute = MatmulPreferenceSetAttribute;
     table.cublasLtMatmulAlgoGetHeuristic = AlgoGetHeuristic;
+    table.cublasLtMatmulAlgoConfigGetAttribute = AlgoConfigGetAttribute;
     table.cublasLtMatmul = Matmul;
     ProvideCublasLt(EmulatedDriver(), table);
   }

@@ -33,6 +33,7 @@ namespace oriel::kernels::cuda {
   F(cublasLtMatmulPreferenceDestroy)      \
   F(cublasLtMatmulPreferenceSetAttribute) \
   F(cublasLtMatmulAlgoGetHeuristic)       \
+  F(cublasLtMatmulAlgoConfigGetAttribute) \
   F(cublasLtMatmul)
 
 // The header defines inline functions around some of these: the plain names are the library's.
