@@ -13,6 +13,8 @@ namespace {
 using mlir::failure;
 using mlir::FailureOr;
 using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::ShapedType;
 using mlir::Value;
 
 using Sizes = llvm::ArrayRef<int64_t>;
@@ -29,6 +31,15 @@ Value padded(NodeImporter& n, Value x, int64_t dim, const Window& window, double
   return n.create<ir::PadOp>(x, Sizes(lows), Sizes(highs), Sizes(interior), value);
 }
 
+// If `x` is a maximum, its gradient goes to the first of equal elements.
+Value toFirst(Value x) {
+  Operation* op = x ? x.getDefiningOp() : nullptr;
+  if (llvm::isa_and_nonnull<ir::MaxOp, ir::ReduceMaxOp>(op)) {
+    op->setAttr(ir::kFirstOfEqualAttr, mlir::UnitAttr::get(op->getContext()));
+  }
+  return x;
+}
+
 // Every window's elements along `dim` made one, by ReduceOp or, two at a time, by CombineOp.
 template <typename ReduceOp, typename CombineOp>
 Value pooledAlong(NodeImporter& n, Value x, int64_t dim, const Window& window) {
@@ -40,7 +51,7 @@ Value pooledAlong(NodeImporter& n, Value x, int64_t dim, const Window& window) {
     Ints tiles(shapeOf(x));
     tiles[dim] = window.output;
     tiles.insert(tiles.begin() + dim + 1, window.kernel);
-    return n.reduce<ReduceOp>(n.reshape(x, tiles), {dim + 1}, /*keepDims=*/false);
+    return toFirst(n.reduce<ReduceOp>(n.reshape(x, tiles), {dim + 1}, /*keepDims=*/false));
   }
   if (failed(checkOverlapping(n, window))) {
     return {};
@@ -52,7 +63,7 @@ Value pooledAlong(NodeImporter& n, Value x, int64_t dim, const Window& window) {
     starts[dim] = at * window.dilation;
     limits[dim] = starts[dim] + (window.output - 1) * window.stride + 1;
     Value element = n.create<ir::SliceOp>(x, Sizes(starts), Sizes(limits), Sizes(strides));
-    result = result ? n.create<CombineOp>(result, element) : element;
+    result = result ? toFirst(n.create<CombineOp>(result, element)) : element;
     if (!result) {
       return {};
     }
@@ -60,9 +71,10 @@ Value pooledAlong(NodeImporter& n, Value x, int64_t dim, const Window& window) {
   return result;
 }
 
+// The last dimension first: of equal elements the gradient goes to the first in row-major order.
 Value maxPool(NodeImporter& n, Value x, llvm::ArrayRef<Window> windows) {
-  for (auto [i, window] : llvm::enumerate(windows)) {
-    int64_t dim = static_cast<int64_t>(i) + 2;
+  for (int64_t dim = static_cast<int64_t>(windows.size()) + 1; dim >= 2; --dim) {
+    const Window& window = windows[dim - 2];
     x = padded(n, x, dim, window, -std::numeric_limits<double>::infinity());
     x = pooledAlong<ir::ReduceMaxOp, ir::MaxOp>(n, x, dim, window);
   }
@@ -194,6 +206,17 @@ LogicalResult importGlobalPool(NodeImporter& n) {
   return n.replace(reduceSpatial<ReduceOp>(n, n.operand(0)));
 }
 
+LogicalResult importGlobalMaxPool(NodeImporter& n) {
+  Value x = n.operand(0);
+  if (!x || rankOf(x) < 3) {
+    return n.replace(reduceSpatial<ir::ReduceMaxOp>(n, x));
+  }
+  Ints kept(shapeOf(x).take_front(2)), rows(kept);
+  rows.push_back(ShapedType::getNumElements(shapeOf(x).drop_front(2)));
+  kept.resize(rankOf(x), 1);
+  return n.replace(n.reshape(toFirst(reduceSpatial<ir::ReduceMaxOp>(n, n.reshape(x, rows))), kept));
+}
+
 LogicalResult importGlobalLpPool(NodeImporter& n) {
   auto p = static_cast<double>(n.attrInt("p", 2));
   return n.replace(root(n, reduceSpatial<ir::ReduceSumOp>(n, powered(n, n.operand(0), p)), p));
@@ -228,7 +251,7 @@ void registerPoolOps(OpRegistry& registry) {
   registry.add("MaxPool", 12, importMaxPool);
   registry.add("LpPool", 11, importLpPool);
   registry.add("GlobalAveragePool", 1, importGlobalPool<ir::ReduceMeanOp>);
-  registry.add("GlobalMaxPool", 1, importGlobalPool<ir::ReduceMaxOp>);
+  registry.add("GlobalMaxPool", 1, importGlobalMaxPool);
   registry.add("GlobalLpPool", 2, importGlobalLpPool);
   registry.add("LRN", 13, importLrn);
 }

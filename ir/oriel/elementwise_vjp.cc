@@ -67,6 +67,17 @@ Value chosenCotangent(Formula f, Value g, Value won, Value lhs, Value rhs) {
   return f.select(won, g, tie);
 }
 
+// The same, but that of equal operands the left one takes it, where the op says so.
+Value chosenOfMax(MaxOp op, Formula f, Value g, unsigned operand) {
+  Value a = op.getLhs(), b = op.getRhs();
+  if (!op->hasAttr(kFirstOfEqualAttr)) {
+    return operand == 0 ? chosenCotangent(f, g, f.greater(a, b), a, b)
+                        : chosenCotangent(f, g, f.greater(b, a), a, b);
+  }
+  Value isRight = f.greater(b, a), zero = f.scalar(0, g);
+  return operand == 0 ? f.select(isRight, zero, g) : f.select(isRight, g, zero);
+}
+
 }  // namespace
 
 #define ORIEL_UNARY_VJP(OpT, formula)                                                             \
@@ -125,8 +136,7 @@ ORIEL_BINARY_VJP(AddOp, g, g)
 ORIEL_BINARY_VJP(SubOp, g, f.neg(g))
 ORIEL_BINARY_VJP(MulOp, f.mul(g, b), f.mul(g, a))
 ORIEL_BINARY_VJP(DivOp, f.div(g, b), f.neg(f.div(f.mul(g, y), b)))
-ORIEL_BINARY_VJP(MaxOp, chosenCotangent(f, g, f.greater(a, b), a, b),
-                 chosenCotangent(f, g, f.greater(b, a), a, b))
+ORIEL_BINARY_VJP(MaxOp, chosenOfMax(*this, f, g, 0), chosenOfMax(*this, f, g, 1))
 ORIEL_BINARY_VJP(MinOp, chosenCotangent(f, g, f.greater(b, a), a, b),
                  chosenCotangent(f, g, f.greater(a, b), a, b))
 

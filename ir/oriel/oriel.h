@@ -38,6 +38,10 @@ mlir::LogicalResult verifyStream(mlir::Operation* op, mlir::NamedAttribute attri
 // Whether two collectives are of one bucket, wherever they stand.
 bool travelTogether(CollectiveOpInterface a, CollectiveOpInterface b);
 
+// On a `max`, or a `reduce_max` of one dimension: of equal elements the first has the gradient, as
+// in PyTorch's pooling. Else they share it, as in PyTorch's maximum and amax.
+inline constexpr llvm::StringLiteral kFirstOfEqualAttr("oriel.first_of_equal");
+
 // `OpTy::create` for operands whose shapes the user decides: the same arguments less the result
 // types. Where the result types can't be inferred, `create` ends the process; this emits the
 // op's rule as an error at `loc` and fails.

@@ -43,6 +43,20 @@ Value shareAmongEqual(OpBuilder& builder, OpT op, Value g) {
   return MulOp::create(builder, loc, ones, share);
 }
 
+// The same for the first of the elements along the one dimension that is reduced.
+Value giveToFirst(OpBuilder& builder, ReduceMaxOp op, Value g) {
+  Location loc = op.getLoc();
+  const int64_t dim = op.getDims().front();
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  Value first = ArgmaxOp::create(builder, loc, op.getInput(), dim, /*keep_dims=*/true);
+  SmallVector<int64_t> row(type.getRank(), 1);
+  row[dim] = type.getDimSize(dim);
+  Value index = IotaOp::create(builder, loc, RankedTensorType::get(row, builder.getI64Type()), dim);
+  Value isFirst = EqualOp::create(builder, loc, index, first);
+  Value kept = reshapeTo(builder, loc, g, keptType(op.getInput(), op.getDims()));
+  return SelectOp::create(builder, loc, isFirst, kept, scalarConstant(builder, loc, 0, g));
+}
+
 }  // namespace
 
 LogicalResult ReshapeOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
@@ -170,8 +184,10 @@ LogicalResult ReduceMeanOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultC
 LogicalResult ReduceMaxOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
                                     ArrayRef<bool> needed,
                                     SmallVectorImpl<Value>& operandCotangents) {
-  return singleVjp(*this, resultCotangents, needed, operandCotangents,
-                   [&](Value g) { return shareAmongEqual(builder, *this, g); });
+  return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) {
+    return (*this)->hasAttr(kFirstOfEqualAttr) ? giveToFirst(builder, *this, g)
+                                               : shareAmongEqual(builder, *this, g);
+  });
 }
 
 LogicalResult ReduceMinOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,

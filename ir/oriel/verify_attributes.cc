@@ -168,6 +168,13 @@ bool isOfParameter(Operation* op, Attribute attribute) {
          numbers.size() == rankOf(parameter.getType());
 }
 
+// Attributes of the dialect are verified before the op's own.
+bool isUnitOfMax(Operation* op, Attribute attribute) {
+  auto reduce = llvm::dyn_cast<ReduceMaxOp>(op);
+  const bool isOneDim = reduce && reduce.getDimsAttr() && reduce.getDims().size() == 1;
+  return llvm::isa<mlir::UnitAttr>(attribute) && (isOneDim || llvm::isa<MaxOp>(op));
+}
+
 // Of attributes that stand for themselves.
 struct Form {
   llvm::StringLiteral name;
@@ -188,6 +195,7 @@ constexpr Form kForms[] = {
     {"oriel.positions", arePositions, "a dimension for each result, or -1"},
     {"oriel.whole", isOfParameter, "a number for each dimension of the parameter"},
     {"oriel.start", isOfParameter, "a number for each dimension of the parameter"},
+    {kFirstOfEqualAttr, isUnitOfMax, "a unit, on a max, or a reduce_max of one dimension"},
 };
 
 // `role` reads the attributes that say what an argument or result stands for.

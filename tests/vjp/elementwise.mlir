@@ -257,6 +257,12 @@ func.func @pow_row(%a: tensor<2x3xf64> {test.low = 0.5, test.high = 2.0}, %b: te
   return %0 : tensor<2x3xf64>
 }
 
+// As pooling has it; of operands that differ the gradient is the same.
+func.func @max_first(%a: tensor<2x3xf64>, %b: tensor<2x3xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.max %a, %b {oriel.first_of_equal} : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
 // Equal operands share the cotangent in halves.
 func.func @max_tie(%a: tensor<4xf64> {test.low = 1.0, test.high = 1.0}, %b: tensor<4xf64> {test.low = 1.0, test.high = 1.0}) -> tensor<4xf64> {
   %0 = oriel.max %a, %b : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>

@@ -174,6 +174,12 @@ func.func @reduce_min_all(%x: tensor<2x3xf64>) -> tensor<f64> {
   return %0 : tensor<f64>
 }
 
+// As pooling has it; of elements that differ the gradient is the same.
+func.func @reduce_max_first(%x: tensor<2x5x3xf64>) -> tensor<2x3xf64> {
+  %0 = oriel.reduce_max %x {dims = array<i64: 1>, oriel.first_of_equal} : (tensor<2x5x3xf64>) -> tensor<2x3xf64>
+  return %0 : tensor<2x3xf64>
+}
+
 // Two equal elements share the cotangent.
 func.func @reduce_max_tie(%x: tensor<3x2xf64> {test.low = 1.0, test.high = 1.0}) -> tensor<3xf64> {
   %0 = oriel.reduce_max %x {dims = array<i64: 1>} : (tensor<3x2xf64>) -> tensor<3xf64>

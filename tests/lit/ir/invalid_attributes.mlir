@@ -160,3 +160,19 @@ func.func @positions(%x: tensor<4xf32>) {
   %0 = oriel.exp %x {oriel.positions = array<i64: 1>} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @first_of_min(%x: tensor<2xf32>) {
+  // expected-error@+1 {{has oriel.first_of_equal unit, expected a unit, on a max, or a reduce_max of one dimension}}
+  %0 = oriel.min %x, %x {oriel.first_of_equal} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @first_of_dims(%x: tensor<2x2xf32>) {
+  // expected-error@+1 {{has oriel.first_of_equal unit, expected a unit, on a max, or a reduce_max of one dimension}}
+  %0 = oriel.reduce_max %x {dims = array<i64: 0, 1>, oriel.first_of_equal} : (tensor<2x2xf32>) -> tensor<f32>
+  return
+}
