@@ -4,6 +4,8 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "frontend/error.h"
@@ -209,6 +211,27 @@ llvm::Error Exporter::plan(llvm::ArrayRef<char> modelBytes) {
   return llvm::Error::success();
 }
 
+// Of the files in which the model at `path`, if there is one, has its data.
+std::set<std::string> locationsOf(llvm::StringRef path) {
+  std::set<std::string> locations;
+  auto model = ModelFile::open(path);
+  if (!model) {
+    llvm::consumeError(model.takeError());
+    return locations;
+  }
+  for (const TensorProto& tensor : model->graph().initializer()) {
+    if (tensor.data_location() != TensorProto::EXTERNAL) {
+      continue;
+    }
+    if (auto range = readExternalRange(tensor)) {
+      locations.insert(range->location);
+    } else {
+      llvm::consumeError(range.takeError());
+    }
+  }
+  return locations;
+}
+
 llvm::Expected<std::vector<PlannedExport::File>> Exporter::place(llvm::StringRef to) const {
   llvm::SmallString<256> folder(to);
   if (std::error_code code = llvm::sys::fs::make_absolute(folder)) {
@@ -222,11 +245,17 @@ llvm::Expected<std::vector<PlannedExport::File>> Exporter::place(llvm::StringRef
                      "\") lies in the folder of \"" + to +
                      "\" and would be overwritten; write to another folder");
   }
-  // The model last: where it is, its data is.
+  // The model last: where it is, its data is. Other data than its own is another one's.
+  const std::set<std::string> own = locationsOf(file);
   std::vector<PlannedExport::File> files;
   for (const auto& [location, external] : external_) {
     llvm::SmallString<256> path(folder);
     llvm::sys::path::append(path, location);
+    if (own.count(location) == 0 && llvm::sys::fs::exists(path)) {
+      return makeError("\"" + path + "\" is there already, perhaps with the weights of another " +
+                       "model, which those of \"" + to +
+                       "\" would replace; write to another folder, or delete that file");
+    }
     files.emplace_back(path.str().str(), external.source);
   }
   files.emplace_back(std::move(file), model_.path().str());

@@ -161,6 +161,26 @@ std::unique_ptr<onnx::ModelProto> withExternal(const std::map<std::string, uint6
   return model;
 }
 
+// A second export into the folder would change what the first one refers to.
+TEST(Export, ExternalDataOfAnotherModelStays) {
+  TemporaryFolder folder;
+  std::string from = folder.path("in/m.onnx");
+  writeFile(from, testing::serialize(*withExternal({{"w", 0}})));
+  ASSERT_EQ(exportError(from, {{"w", {5, 6}}}, folder.path("out/first.onnx")), "");
+  EXPECT_THAT(exportError(from, {{"w", {7, 8}}}, folder.path("out/second.onnx")),
+              HasSubstr("w.bin\" is there already"));
+  EXPECT_EQ(readFile(folder.path("out/w.bin")), floatBytes({5, 6}));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("out/second.onnx")));
+  // Nor where a model without such data is.
+  writeFile(folder.path("out/second.onnx"), testing::serialize(*makeModel()));
+  EXPECT_THAT(exportError(from, {{"w", {7, 8}}}, folder.path("out/second.onnx")),
+              HasSubstr("w.bin\" is there already"));
+  EXPECT_EQ(readFile(folder.path("out/w.bin")), floatBytes({5, 6}));
+  // To the same place it is the same model's.
+  ASSERT_EQ(exportError(from, {{"w", {7, 8}}}, folder.path("out/first.onnx")), "");
+  EXPECT_EQ(readFile(folder.path("out/w.bin")), floatBytes({7, 8}));
+}
+
 TEST(Export, MissingExternalDataIsMade) {
   TemporaryFolder folder;
   std::string from = folder.path("in/m.onnx");

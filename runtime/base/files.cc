@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -38,6 +39,23 @@ absl::StatusOr<int> OpenRegular(const std::string& path, int64_t* size) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> FollowLinks(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as Linux has it
+  std::string target = path;
+  std::error_code error;
+  for (int i = 0; i <= kMostLinks; ++i) {
+    const std::filesystem::path link = std::filesystem::read_symlink(target, error);
+    if (error) return target;
+    target = JoinPath(FolderOf(target), link.string());
+  }
+  return ErrnoError(path, "follow", ELOOP);
+}
+
+bool IsStream(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
 
 absl::Status ErrnoError(const std::string& path, const char* what, int error) {
   std::string message = absl::StrCat(path, ": cannot ", what, ": ", strerror(error));
@@ -113,20 +131,30 @@ absl::Status ReadFile::ReadAt(int64_t offset, void* target, int64_t bytes) const
 }
 
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path) {
-  std::string temporary = absl::StrCat(path, ".tmp-XXXXXX");
-  int fd = mkostemp(temporary.data(), O_CLOEXEC);
-  if (fd < 0) return ErrnoError(path, "create", errno);
-  // mkstemp makes it private to the user; give it what a plain open() would.
-  mode_t mask = umask(0);
-  umask(mask);
-  fchmod(fd, 0666 & ~mask);
-  return std::unique_ptr<AtomicFile>(new AtomicFile(path, std::move(temporary), fd));
+  if (IsStream(path)) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return ErrnoError(path, "open", errno);
+    return std::unique_ptr<AtomicFile>(new AtomicFile(path, path, /*temporary=*/"", fd));
+  }
+  const absl::StatusOr<std::string> found = FollowLinks(path);
+  if (!found.ok()) return found.status();
+  const std::string& target = *found;
+  std::random_device random;
+  for (int attempt = 0;; ++attempt) {
+    std::string temporary = absl::StrCat(target, ".tmp-", absl::Hex(random(), absl::kZeroPad8));
+    const int fd = open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+      return std::unique_ptr<AtomicFile>(new AtomicFile(path, target, std::move(temporary), fd));
+    }
+    constexpr int kAttempts = 100;
+    if (errno != EEXIST || attempt == kAttempts) return ErrnoError(path, "create", errno);
+  }
 }
 
 AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
   close(fd_);
-  unlink(temporary_.c_str());
+  if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
 absl::Status AtomicFile::Append(const void* data, int64_t bytes) {
@@ -144,11 +172,34 @@ absl::Status AtomicFile::Append(const void* data, int64_t bytes) {
   return absl::OkStatus();
 }
 
+absl::Status AtomicFile::AppendZeros(int64_t bytes) {
+  // In a file they take no space.
+  if (!temporary_.empty()) {
+    const off_t end = lseek(fd_, static_cast<off_t>(bytes), SEEK_CUR);
+    if (end < 0 || ftruncate(fd_, end) != 0) return ErrnoError(path_, "write", errno);
+    return absl::OkStatus();
+  }
+  const std::vector<char> zeros(static_cast<size_t>(std::min<int64_t>(bytes, 1 << 20)));
+  while (bytes > 0) {
+    const int64_t count = std::min<int64_t>(bytes, static_cast<int64_t>(zeros.size()));
+    const absl::Status status = Append(zeros.data(), count);
+    if (!status.ok()) return status;
+    bytes -= count;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AtomicFile::Commit() {
+  if (temporary_.empty()) {
+    close(std::exchange(fd_, -1));
+    return absl::OkStatus();
+  }
   if (fsync(fd_) != 0) return ErrnoError(path_, "sync", errno);
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) return ErrnoError(path_, "rename to", errno);
+  if (rename(temporary_.c_str(), target_.c_str()) != 0) {
+    return ErrnoError(path_, "rename to", errno);
+  }
   close(std::exchange(fd_, -1));
-  return SyncFolder(FolderOf(path_));
+  return SyncFolder(FolderOf(target_));
 }
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {

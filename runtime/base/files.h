@@ -55,7 +55,8 @@ class ReadFile {
 };
 
 // Writes to a temporary file beside `path`; Commit syncs it to the disk and renames it.
-// Without Commit nothing stays.
+// Without Commit nothing stays. Of a symbolic link the file is replaced that it leads to; a device
+// or a pipe is written to as the data comes.
 class AtomicFile {
  public:
   static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(const std::string& path);
@@ -64,14 +65,19 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   absl::Status Append(const void* data, int64_t bytes);
+  absl::Status AppendZeros(int64_t bytes);
   absl::Status Commit();
 
  private:
-  AtomicFile(std::string path, std::string temporary, int fd)
-      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  AtomicFile(std::string path, std::string target, std::string temporary, int fd)
+      : path_(std::move(path)),
+        target_(std::move(target)),
+        temporary_(std::move(temporary)),
+        fd_(fd) {}
 
   std::string path_;
-  std::string temporary_;
+  std::string target_;     // where links lead to
+  std::string temporary_;  // empty: `path` is written to
   int fd_;
 };
 
@@ -79,6 +85,10 @@ absl::StatusOr<std::string> ReadText(const std::string& path);
 // Of a file that has no size, as in /proc; empty where it can't be read.
 std::string ReadSystemText(const std::string& path);
 absl::Status WriteTextAtomically(const std::string& path, const std::string& text);
+// What a chain of symbolic links leads to, which need not be there; `path` itself if it is no link.
+absl::StatusOr<std::string> FollowLinks(const std::string& path);
+// Whether `path` leads to a device, a pipe or a socket, which is written to as the data comes.
+bool IsStream(const std::string& path);
 // Makes the names in a folder durable.
 absl::Status SyncFolder(const std::string& path);
 // With all missing parents.

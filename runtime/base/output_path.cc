@@ -28,7 +28,13 @@ absl::Status CheckOutputPath(const std::string& path, const std::vector<std::str
         absl::StrCat("can't write '", path, "': it is a folder; give a file's name"));
   }
   ORIEL_RETURN_IF_ERROR(CheckIsNotRead(path, inputs));
-  const std::string folder = FolderOf(path);
+  if (IsStream(path)) {
+    if (access(path.c_str(), W_OK) == 0) return absl::OkStatus();
+    return absl::PermissionDeniedError(
+        absl::StrCat("can't write '", path, "': it is not yours to write to; give another path"));
+  }
+  ORIEL_ASSIGN_OR_RETURN(const std::string target, FollowLinks(path));
+  const std::string folder = FolderOf(target);
   if (!std::filesystem::is_directory(folder, ignored)) {
     return absl::NotFoundError(absl::StrCat("can't write '", path, "': there is no folder '",
                                             folder, "'; make it, or give another path"));

@@ -1,0 +1,107 @@
+#include "runtime/base/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "runtime/base/status_testing.h"
+
+namespace oriel::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+class AtomicFileTest : public ::testing::Test {
+ protected:
+  AtomicFileTest() {
+    std::string folder = (fs::temp_directory_path() / "files.XXXXXX").string();
+    folder_ = mkdtemp(folder.data());
+  }
+  ~AtomicFileTest() override { fs::remove_all(folder_); }
+
+  std::string In(const char* name) const { return (folder_ / name).string(); }
+  int64_t Files() const { return std::distance(fs::directory_iterator(folder_), {}); }
+
+  fs::path folder_;
+};
+
+TEST_F(AtomicFileTest, IsThereWholeOrNotAtAll) {
+  const std::string path = In("a");
+  {
+    auto file = AtomicFile::Create(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ORIEL_EXPECT_OK((*file)->Append("half", 4));
+    EXPECT_FALSE(fs::exists(path));
+  }
+  EXPECT_EQ(Files(), 0);
+  const mode_t before = umask(027);
+  ORIEL_EXPECT_OK(WriteTextAtomically(path, "whole"));
+  umask(before);
+  EXPECT_EQ(*ReadText(path), "whole");
+  EXPECT_EQ(Files(), 1);
+  struct stat status;
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST_F(AtomicFileTest, Zeros) {
+  auto file = AtomicFile::Create(In("a"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  ORIEL_EXPECT_OK((*file)->Append("x", 1));
+  ORIEL_EXPECT_OK((*file)->AppendZeros(3));
+  ORIEL_EXPECT_OK((*file)->Append("y", 1));
+  ORIEL_EXPECT_OK((*file)->AppendZeros(2));
+  ORIEL_EXPECT_OK((*file)->Commit());
+  EXPECT_EQ(*ReadText(In("a")), std::string("x\0\0\0y\0\0", 7));
+}
+
+// Links stay, whether what they lead to is there or not.
+TEST_F(AtomicFileTest, FollowsLinks) {
+  fs::create_directory(In("disk"));
+  fs::create_symlink("second", In("first"));
+  fs::create_symlink("disk/file", In("second"));
+  for (const char* text : {"new", "old"}) {
+    ORIEL_EXPECT_OK(WriteTextAtomically(In("first"), text));
+    EXPECT_TRUE(fs::is_symlink(In("first")));
+    EXPECT_TRUE(fs::is_symlink(In("second")));
+    EXPECT_EQ(*ReadText(In("disk/file")), text);
+  }
+  EXPECT_EQ(Files(), 3);
+  fs::create_symlink("loop", In("loop"));
+  EXPECT_FALSE(WriteTextAtomically(In("loop"), "text").ok());
+}
+
+TEST_F(AtomicFileTest, WritesToWhatIsNoFile) {
+  const std::string pipe = In("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::string read(8, ' ');
+  std::thread reader([&] {
+    const int fd = open(pipe.c_str(), O_RDONLY);
+    for (size_t at = 0; at < read.size();) {
+      const ssize_t count = ::read(fd, read.data() + at, read.size() - at);
+      if (count <= 0) break;
+      at += static_cast<size_t>(count);
+    }
+    close(fd);
+  });
+  auto file = AtomicFile::Create(pipe);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ORIEL_EXPECT_OK((*file)->Append("text", 4));
+  ORIEL_EXPECT_OK((*file)->AppendZeros(4));
+  ORIEL_EXPECT_OK((*file)->Commit());
+  reader.join();
+  EXPECT_EQ(read, std::string("text\0\0\0\0", 8));
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_EQ(Files(), 1);
+  ORIEL_EXPECT_OK(WriteTextAtomically("/dev/null", "text"));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_FALSE(WriteTextAtomically(folder_.string(), "text").ok());
+}
+
+}  // namespace
+}  // namespace oriel::runtime
