@@ -38,14 +38,15 @@ struct Arguments {
   std::string output;
 };
 
-// The plan is last, so that a plan that is there is whole.
-absl::Status writeFiles(const Compilation& compilation, const std::string& path) {
+// The plan is last, so that a plan that is there is whole. It gets the weights' checksum.
+absl::Status writeFiles(Compilation& compilation, const std::string& path) {
   const std::string weights = runtime::JoinPath(runtime::FolderOf(path), weightsFileName(path));
   std::error_code ignored;
   const bool isNew = hasWeightsFile(compilation.plan) && !std::filesystem::exists(weights, ignored);
   if (hasWeightsFile(compilation.plan)) {
     progress("writing " + weights);
-    ORIEL_RETURN_IF_ERROR(writeWeights(compilation.model, compilation.plan, weights));
+    ORIEL_ASSIGN_OR_RETURN(*compilation.plan.mutable_provenance()->mutable_weights_crc32(),
+                           writeWeights(compilation.model, compilation.plan, weights));
   }
   progress("writing " + path);
   absl::Status written = runtime::WritePlan(compilation.plan, path);

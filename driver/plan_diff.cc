@@ -129,6 +129,7 @@ ComparedSection modelSection(const Side& a, const Side& b) {
   ComparedSection section = {"model"};
   section.add("name", Unit::kNone, a.plan.model_name(), b.plan.model_name());
   section.add("sha256", Unit::kNone, fromA.model_sha256(), fromB.model_sha256());
+  section.add("weights", Unit::kNone, fromA.weights_crc32(), fromB.weights_crc32());
   // The same file elsewhere is the same model.
   if (fromA.model_sha256() != fromB.model_sha256()) {
     section.add("path", Unit::kNone, fromA.model_path(), fromB.model_path());

@@ -1,5 +1,7 @@
 #include "driver/weights.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,6 +14,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/train/convert.h"
+#include "runtime/train/initial_weights.h"
 #include "runtime/train/safetensors.h"
 
 namespace oriel::driver {
@@ -45,7 +48,8 @@ bool hasWeightsFile(const plan::Plan& plan) {
                      [](const auto& parameter) { return !runtime::IsMade(parameter.initial()); });
 }
 
-absl::Status writeWeights(const ModelFile& model, const plan::Plan& plan, const std::string& path) {
+absl::StatusOr<std::string> writeWeights(const ModelFile& model, const plan::Plan& plan,
+                                         const std::string& path) {
   std::set<std::string> written;
   std::vector<TensorData> values;  // keeps the bytes alive
   std::vector<runtime::NamedTensor> tensors;
@@ -64,7 +68,15 @@ absl::Status writeWeights(const ModelFile& model, const plan::Plan& plan, const 
     values.push_back(*std::move(value));
     tensors.push_back({parameter.initial().tensor(), spec, values.back().bytes.data()});
   }
-  return runtime::WriteSafetensors(path, tensors, {{"model", plan.model_name()}});
+  uLong checksum = crc32_z(0, nullptr, 0);
+  for (const TensorData& value : values) {
+    checksum =
+        crc32_z(checksum, reinterpret_cast<const Bytef*>(value.bytes.data()), value.bytes.size());
+  }
+  std::string text = absl::StrCat(absl::Hex(checksum, absl::kZeroPad8));
+  ORIEL_RETURN_IF_ERROR(runtime::WriteSafetensors(
+      path, tensors, {{"model", plan.model_name()}, {runtime::kWeightsChecksum, text}}));
+  return text;
 }
 
 absl::Status checkWeights(const plan::Plan& plan, const std::string& planPath) {
@@ -76,7 +88,7 @@ absl::Status checkWeights(const plan::Plan& plan, const std::string& planPath) {
     auto it = files.find(name);
     if (it == files.end()) {
       absl::StatusOr<runtime::SafetensorsFile> file =
-          runtime::SafetensorsFile::Open(runtime::JoinPath(folder, name));
+          runtime::OpenInitialWeights(plan, folder, name);
       if (!file.ok()) {
         return runtime::Annotate(file.status(), "the plan's weights (keep them beside the plan)");
       }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "frontend/model_file.h"
 #include "runtime/plan/plan.pb.h"
 
@@ -18,8 +19,10 @@ std::string weightsFileName(const std::string& planPath);
 bool hasWeightsFile(const plan::Plan& plan);
 
 // Writes what `plan` expects in `path`, as the model stores it. The file appears complete or not
-// at all. FailedPrecondition, naming the tensor, where the model has another type or size.
-absl::Status writeWeights(const ModelFile& model, const plan::Plan& plan, const std::string& path);
+// at all. Returns their CRC-32, as Provenance.weights_crc32 has it. FailedPrecondition, naming the
+// tensor, where the model has another type or size.
+absl::StatusOr<std::string> writeWeights(const ModelFile& model, const plan::Plan& plan,
+                                         const std::string& path);
 
 // Whether the files that the plan names lie in their places and hold each parameter with its
 // shape, and its type or another float. The error names file and tensor.

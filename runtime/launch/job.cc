@@ -174,7 +174,7 @@ std::optional<TraceRecorder> MakeRecorder(const Job& job) {
 absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context, int threads) {
   if (job.eval_data != nullptr) {
     ORIEL_RETURN_IF_ERROR(
-        CheckEvaluation(context, *job.eval_data, !job.options.eval_logits.empty()));
+        CheckEvaluation(context, job.eval_data, !job.options.eval_logits.empty()));
   }
   if (!job.options.data.empty() && !job.trains()) {
     Say(context, "nothing to train: 0 steps (--steps K to train)");

@@ -11,6 +11,7 @@
 #include "runtime/launch/device.h"
 #include "runtime/launch/job.h"
 #include "runtime/launch/rank_link.h"
+#include "runtime/launch/same_job.h"
 #include "runtime/plan/rank_processes.h"
 
 namespace oriel::runtime {
@@ -46,6 +47,7 @@ absl::StatusOr<bool> RunRankProcess(const RunOptions& options, const RankProcess
     }
   }
   ORIEL_RETURN_IF_ERROR(AgreeOnError(prepared, world));
+  ORIEL_RETURN_IF_ERROR(AgreeOnError(CheckSameJob(*job, world), world));
   const char* terminal = std::getenv(kTerminalVariable);
   RankOptions rank_options;
   rank_options.terminal =

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/base/fnv1a.h"
 #include "runtime/base/status.h"
 #include "runtime/train/json_util.h"
 #include "runtime/train/tensor_bytes.h"
@@ -213,10 +214,9 @@ absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(const std::string& text,
 std::string FingerprintParameters(std::vector<NamedSpec> parameters) {
   std::sort(parameters.begin(), parameters.end(),
             [](const NamedSpec& a, const NamedSpec& b) { return a.name < b.name; });
-  uint64_t hash = 0xcbf29ce484222325u;
+  uint64_t hash = kFnv1aStart;
   auto add = [&hash](const std::string& text) {
-    for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-    hash = (hash ^ 0xff) * 0x100000001b3u;  // ends a text; not a byte of UTF-8
+    hash = Fnv1a("\xff", Fnv1a(text, hash));  // ends a text; not a byte of UTF-8
   };
   for (const NamedSpec& parameter : parameters) {
     add(parameter.name);

@@ -81,10 +81,14 @@ class Evaluator {
 
   // Finds what a batch needs; what is wrong with plan, data and options.
   absl::Status Check(const ShardIndex& data, bool has_logits);
+  // And that the first batch can be read.
+  absl::Status CheckFirstBatch(std::shared_ptr<const ShardIndex> data, bool has_logits);
   absl::Status Prepare(std::shared_ptr<const ShardIndex> data, const std::string& logits_path);
   absl::StatusOr<Evaluation> Run();
 
  private:
+  absl::StatusOr<std::unique_ptr<Loader>> MakeLoader(std::shared_ptr<const ShardIndex> data,
+                                                     int64_t batches) const;
   absl::Status Count(const Batch& batch);
   absl::Status PreparePredictions();
   absl::Status FindLogits();
@@ -132,17 +136,28 @@ absl::Status Evaluator::Check(const ShardIndex& data, bool has_logits) {
   return has_logits ? FindLogits() : absl::OkStatus();
 }
 
+absl::Status Evaluator::CheckFirstBatch(std::shared_ptr<const ShardIndex> data, bool has_logits) {
+  ORIEL_RETURN_IF_ERROR(Check(*data, has_logits));
+  ORIEL_ASSIGN_OR_RETURN(const std::unique_ptr<Loader> loader, MakeLoader(std::move(data), 1));
+  return loader->Next().status();
+}
+
 absl::Status Evaluator::Prepare(std::shared_ptr<const ShardIndex> data,
                                 const std::string& logits_path) {
   ORIEL_RETURN_IF_ERROR(Check(*data, !logits_path.empty()));
   batches_ = (samples_ + layout_.global_batch() - 1) / layout_.global_batch();
   if (logits_) ORIEL_RETURN_IF_ERROR(PrepareLogits(logits_path));
+  ORIEL_ASSIGN_OR_RETURN(loader_, MakeLoader(std::move(data), batches_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Loader>> Evaluator::MakeLoader(
+    std::shared_ptr<const ShardIndex> data, int64_t batches) const {
   Loader::Options options;
   options.shuffle = false;
   options.drop_last = false;
-  options.batches = batches_;
-  ORIEL_ASSIGN_OR_RETURN(loader_, Loader::Create(std::move(data), layout_, options));
-  return absl::OkStatus();
+  options.batches = batches;
+  return Loader::Create(std::move(data), layout_, options);
 }
 
 absl::Status Evaluator::PreparePredictions() {
@@ -294,8 +309,9 @@ absl::StatusOr<Evaluation> Evaluate(const RankContext& context,
   return result;
 }
 
-absl::Status CheckEvaluation(const RankContext& context, const ShardIndex& data, bool has_logits) {
-  return Annotate(Evaluator(context).Check(data, has_logits), "eval");
+absl::Status CheckEvaluation(const RankContext& context, std::shared_ptr<const ShardIndex> data,
+                             bool has_logits) {
+  return Annotate(Evaluator(context).CheckFirstBatch(std::move(data), has_logits), "eval");
 }
 
 std::string FormatEvaluation(const Evaluation& evaluation) {

@@ -33,8 +33,10 @@ absl::StatusOr<Evaluation> Evaluate(const RankContext& context,
                                     std::shared_ptr<const ShardIndex> data,
                                     const std::string& logits_path);
 
-// What would keep Evaluate() from beginning; asked before training.
-absl::Status CheckEvaluation(const RankContext& context, const ShardIndex& data, bool has_logits);
+// What would keep Evaluate() from beginning, or from reading the first batch; asked before
+// training.
+absl::Status CheckEvaluation(const RankContext& context, std::shared_ptr<const ShardIndex> data,
+                             bool has_logits);
 
 // "eval: loss 0.1234, token accuracy 0.9876, exact match 0.9123, 1000 samples, 4000 tokens"
 // Without tokens that count there is no loss, and no share of them: the text says so, and JSON has

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
 #include "runtime/train/json_util.h"
@@ -12,15 +13,27 @@
 namespace oriel::runtime {
 namespace {
 
+// Of a line of metrics.
+std::optional<int64_t> StepOf(const char* begin, const char* end) {
+  const std::optional<nlohmann::json> json = ParseJsonObject(begin, end);
+  return json ? AsSize(Member(*json, "step")) : std::nullopt;
+}
+
 // Bytes of the lines of an earlier run up to a step. They end at a torn line.
 size_t KeptBytes(const std::string& text, int64_t last_step) {
   size_t kept = 0;
   for (size_t end; (end = text.find('\n', kept)) != std::string::npos; kept = end + 1) {
-    std::optional<nlohmann::json> json = ParseJsonObject(text.data() + kept, text.data() + end);
-    std::optional<int64_t> step = json ? AsSize(Member(*json, "step")) : std::nullopt;
+    const std::optional<int64_t> step = StepOf(text.data() + kept, text.data() + end);
     if (!step || *step > last_step) break;
   }
   return kept;
+}
+
+// Whether an earlier run may have written it: by its first line, which may be torn.
+bool MayBeMetrics(const std::string& text) {
+  const size_t end = text.find('\n');
+  if (end != std::string::npos) return StepOf(text.data(), text.data() + end).has_value();
+  return text.empty() || text.front() == '{';
 }
 
 }  // namespace
@@ -40,8 +53,12 @@ absl::StatusOr<MetricsFile> MetricsFile::Open(const std::string& path,
                                               std::optional<int64_t> resumed_step) {
   // What is kept stays where it is, so that a run that is killed here loses none of it.
   bool appends = false;
+  const absl::StatusOr<std::string> text = ReadText(path);  // not of a device or a pipe
+  if (text.ok() && !MayBeMetrics(*text)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": is there, and holds something else than metrics; give another path"));
+  }
   if (resumed_step) {
-    absl::StatusOr<std::string> text = ReadText(path);
     appends = text.ok();
     if (appends && truncate(path.c_str(), KeptBytes(*text, *resumed_step)) != 0) {
       return ErrnoError(path, "truncate", errno);

@@ -29,6 +29,7 @@ std::string EncodeMetrics(const StepMetrics& metrics);
 
 class MetricsFile {
  public:
+  // InvalidArgument where a file is there that no run has written: it stays as it is.
   // A run from the start replaces the file; one that resumes after `resumed_step` keeps the
   // lines up to that step.
   static absl::StatusOr<MetricsFile> Open(const std::string& path,

@@ -57,6 +57,25 @@ TEST(MetricsTest, ResumedRunKeepsTheLinesBefore) {
   EXPECT_EQ(ReadFileBytes(path), "");
 }
 
+TEST(MetricsTest, OtherFilesStay) {
+  TempFolder folder;
+  const std::string path = folder / "notes.txt";
+  for (const char* text : {"notes", "notes\nof mine\n", "{\"other\": 1}\n"}) {
+    WriteFileBytes(path, text);
+    for (const std::optional<int64_t>& resumed :
+         {std::optional<int64_t>(), std::optional<int64_t>(2)}) {
+      EXPECT_THAT(
+          MetricsFile::Open(path, resumed),
+          StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("something else than metrics")));
+    }
+    EXPECT_EQ(ReadFileBytes(path), text);
+  }
+  for (const char* text : {"", "{\"step\":1,\"lo"}) {
+    WriteFileBytes(path, text);
+    ORIEL_EXPECT_OK(MetricsFile::Open(path, 2).status());
+  }
+}
+
 TEST(MetricsTest, FolderMissing) {
   EXPECT_THAT(MetricsFile::Open("/none/such/file", std::nullopt),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/none/such/file")));

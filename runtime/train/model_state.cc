@@ -9,6 +9,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/tensor_layout.h"
+#include "runtime/train/initial_weights.h"
 #include "runtime/train/piece_gatherer.h"
 #include "runtime/train/random_values.h"
 #include "runtime/train/safetensors.h"
@@ -168,7 +169,7 @@ absl::Status ModelState::Initialize(const std::string& plan_folder, int num_thre
     auto it = files.find(initial.file());
     if (it == files.end()) {
       absl::StatusOr<SafetensorsFile> file =
-          SafetensorsFile::Open(JoinPath(plan_folder, initial.file()));
+          OpenInitialWeights(*plan_, plan_folder, initial.file());
       if (!file.ok()) return Annotate(file.status(), "initial weights");
       it = files.emplace(initial.file(), *std::move(file)).first;
     }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/common/parallel.h"
 #include "kernels/random/normal.h"
+#include "runtime/base/fnv1a.h"
 #include "runtime/base/philox.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/train/convert.h"
@@ -17,12 +18,6 @@ namespace {
 constexpr int64_t kLanes = 4;     // elements that one call of the generator makes
 constexpr int64_t kBlocks = 256;  // calls at a time, at most
 constexpr int64_t kChunk = kLanes * kBlocks;
-
-uint64_t HashOfName(const std::string& name) {  // FNV-1a, 64 bits
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
 
 // Words [lane][block] of consecutive blocks.
 struct Words {
@@ -73,7 +68,7 @@ void MakeUniforms(const plan::InitialValue::Uniform& uniform, const Words& words
 class Maker {
  public:
   Maker(const plan::InitialValue& initial, const std::string& parameter, DType dtype)
-      : initial_(initial), name_(HashOfName(parameter)), dtype_(dtype) {
+      : initial_(initial), name_(Fnv1a(parameter)), dtype_(dtype) {
     if (initial.has_constant()) {
       std::fill_n(values_, kChunk, static_cast<float>(initial.constant()));
     }
@@ -147,7 +142,7 @@ std::optional<kernels::KernelSpec> InitialValueOnDevice(const plan::InitialValue
        {"first", normal ? initial.normal().mean() : initial.uniform().low()},
        {"second", normal ? initial.normal().deviation() : initial.uniform().high()},
        {"seed", static_cast<int64_t>(initial.seed())},
-       {"name", static_cast<int64_t>(HashOfName(parameter))},
+       {"name", static_cast<int64_t>(Fnv1a(parameter))},
        {"shape", std::vector<int64_t>(spec.shape.begin(), spec.shape.end())},
        {"start", std::vector<int64_t>(box.start.begin(), box.start.end())}}};
 }

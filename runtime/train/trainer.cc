@@ -3,9 +3,12 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/train/checkpoint_reader.h"
@@ -120,12 +123,19 @@ DataPosition Trainer::StartPosition(const TrainingProgress& start) {
     return start.position;
   }
   if (context_.is_first()) {
+    std::vector<std::string> changes;
+    const auto note = [&](const char* what, auto now, auto then) {
+      if (now != then) changes.push_back(absl::StrCat(what, " ", now, ", not ", then));
+    };
+    note("samples", progress_.samples, start.samples);
+    note("global batch", progress_.global_batch, start.global_batch);
+    note("seed", progress_.seed, start.seed);
+    note("shuffled", std::string(progress_.shuffle ? "yes" : "no"),
+         std::string(start.shuffle ? "yes" : "no"));
     std::fprintf(stderr,
-                 "oriel-run: the data (%lld samples, batches of %lld) is not what the checkpoint "
-                 "was trained on (%lld, %lld), or its order is another; starting at epoch %lld\n",
-                 static_cast<long long>(progress_.samples),
-                 static_cast<long long>(progress_.global_batch),
-                 static_cast<long long>(start.samples), static_cast<long long>(start.global_batch),
+                 "oriel-run: the data is not what the checkpoint was trained on (%s); starting at "
+                 "epoch %lld\n",
+                 absl::StrJoin(changes, "; ").c_str(),
                  static_cast<long long>(start.position.epoch + 1));
   }
   return {start.position.epoch + 1, 0};

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import random
 import re
 import signal
 import subprocess
@@ -13,7 +12,7 @@ import numpy
 from golden_testing import GoldenTestCase
 from numerics import BF16_LIMITS, LIMITS, OneRank, Strategy
 from oriel_testing import (BIN, DATA, ENVIRONMENT, GOLDEN, HAVE_MPI, SOURCE, OrielTestCase, command, losses,
-                           read_safetensors, run)
+                           rank_environments, read_safetensors, run)
 
 PLUGIN = BIN / "liboriel_cuda_emulated.so"
 QWEN = SOURCE / "models" / "qwen_vl_tiny"
@@ -190,12 +189,8 @@ class CudaFailureTest(CudaTestCase):
 
     def test_killed_rank_ends_the_other(self):
         plan, metrics = self.compile_llava(world=2), self.folder / "metrics.jsonl"
-        # Below those that the kernel gives to whoever asks for any.
-        port = random.randrange(10_000, 32_768)
         ranks = []
-        for rank in range(2):
-            environment = dict(ENVIRONMENT, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE="2",
-                               RANK=str(rank), LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE="2")
+        for environment in rank_environments(2):
             ranks.append(subprocess.Popen(
                 command("oriel-run", plan, "--data", DATA, "--steps", 1000000, "--metrics", metrics), env=environment,
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -9,7 +10,7 @@ import unittest
 
 import numpy
 from oriel_testing import (DATA, ENVIRONMENT, GOLDEN, HAVE_MPI, OrielTestCase, command, read_shards,
-                           run, write_shard)
+                           rank_environments, run, write_shard)
 
 
 def rank_processes(folder: pathlib.Path) -> dict[int, int]:
@@ -54,6 +55,46 @@ class FailureTest(OrielTestCase):
         self.assertIn("rank 2", output)
         self.assertIn("signal 9", output)
         self.assertFalse(rank_processes(self.folder))
+
+    def test_ranks_of_other_jobs(self):
+        """A file that is stale on one machine: nobody trains."""
+        recipe = (GOLDEN / "recipe_adamw.yaml").read_text()
+        other = self.folder / "other.yaml"
+        other.write_text(recipe.replace("lr: ", "lr: 2"))
+        self.assertNotEqual(other.read_text(), recipe)
+        plan, changed = self.compile(GOLDEN / "recipe_adamw.yaml", 2), self.compile(other, 2, name="other")
+        weights = self.folder / "weights" / plan.name
+        weights.parent.mkdir()
+        weights.write_bytes(plan.read_bytes())
+        stale = plan.with_suffix(".weights.safetensors").read_bytes()
+        (weights.parent / f"{plan.stem}.weights.safetensors").write_bytes(re.sub(rb'"crc32":"[0-9a-f]{8}"', b'"crc32":"00000000"', stale))
+        data, saved = self.folder / "data", self.folder / "saved"
+        data.mkdir()
+        write_shard(data / "shard.tar", read_shards(DATA, 8))
+        self.run_ok("oriel-run", plan, "--data", DATA, "-n", 2, "--steps", 2, "--save-dir", saved, "--save-every", 1)
+        steps = sorted(saved.glob("step-*"))
+        for arguments, message in (
+                ([changed, "--data", DATA], "the plan of rank 1 is not that of rank 0; copy that of rank 0"),
+                ([weights, "--data", DATA], "are the weights of another plan"),
+                ([plan, "--data", data], "the training data of rank 1"),
+                ([plan, "--data", DATA, "--eval", data], "the evaluation data of rank 1"),
+                ([plan, "--data", DATA, "--seed", 1], "the --seed of rank 1"),
+                ([plan, "--data", DATA, "--steps", 5], "the options of rank 1"),
+                ([plan, "--data", DATA, "--resume", steps[0]], "the checkpoint of rank 1")):
+            first = [plan, "--data", DATA]
+            if "--eval" in arguments:
+                first += ["--eval", DATA]
+            if "--resume" in arguments:
+                first += ["--resume", steps[1]]
+            with self.subTest(message):
+                metrics = self.folder / "m.jsonl"
+                ranks = [subprocess.Popen(command("oriel-run", *of_rank), env=environment, stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.PIPE, text=True)
+                         for of_rank, environment in zip(([*first, "--metrics", metrics], [*arguments]), rank_environments(2))]
+                errors = [rank.communicate(timeout=60)[1] for rank in ranks]
+                self.assertEqual([rank.returncode for rank in ranks], [1, 1], errors)
+                self.assertIn(message, errors[1])
+                self.assertFalse(metrics.exists() and metrics.read_text())
 
     def test_bad_sample_on_one_rank_ends_the_job(self):
         plan = self.compile(GOLDEN / "recipe_adamw.yaml", 4)

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pathlib
+import random
 import shutil
 import subprocess
 import tarfile
@@ -28,6 +29,14 @@ ENVIRONMENT = dict(
     # Open MPI leaks at exit by design; the gtests look for leaks.
     ASAN_OPTIONS="detect_leaks=0:allow_user_poisoning=0",  # as in tests/lit.cfg.py
 )
+
+
+def rank_environments(world: int) -> list[dict[str, str]]:
+    """Of the ranks that torchrun or an operator of Kubernetes would start on this machine."""
+    # Below those that the kernel gives to whoever asks for any.
+    port = random.randrange(10_000, 32_768)
+    return [dict(ENVIRONMENT, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(world), RANK=str(rank),
+                 LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE=str(world)) for rank in range(world)]
 
 
 def command(binary: str, *arguments) -> list[str]:

@@ -5,7 +5,8 @@ import signal
 import subprocess
 import time
 
-from oriel_testing import DATA, ENVIRONMENT, GOLDEN, MODEL, OrielTestCase, command, losses, run
+import numpy
+from oriel_testing import DATA, ENVIRONMENT, GOLDEN, MODEL, OrielTestCase, command, losses, read_shards, run, write_shard
 
 
 class ResumeTest(OrielTestCase):
@@ -85,6 +86,41 @@ class ResumeTest(OrielTestCase):
                          "--metrics", self.folder / "m.jsonl")
             self.assert_fails(result, "file")
             self.assertFalse((self.folder / "m.jsonl").exists(), option)
+
+    def test_evaluation_is_read_before_training(self):
+        """Once: what is wrong with its data would else show after the last step."""
+        data, metrics = self.folder / "eval", self.folder / "m.jsonl"
+        data.mkdir()
+        samples = read_shards(DATA, 8)
+        for sample in samples:
+            del sample["labels"]
+        write_shard(data / "shard.tar", samples)
+        result = run("oriel-run", self.plan, "--data", DATA, "-n", 2, "--steps", 2, "--eval", data, "--metrics", metrics)
+        self.assert_fails(result, "eval", "labels")
+        self.assertFalse(metrics.exists() and metrics.read_text())
+
+    def test_order_of_another_seed_is_told(self):
+        self.run_steps("--steps", 1, "--save-dir", self.checkpoints, "--save-every", 1)
+        result = run("oriel-run", self.plan, "--data", DATA, "-n", 2, "--steps", 2, "--resume", self.checkpoints, "--seed", 77)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"not what the checkpoint was trained on \(seed 77, not \d+\); starting at epoch 1")
+
+    def test_weights_of_another_plan(self):
+        """Under a name that differs in its ending alone."""
+        recipe = GOLDEN / "recipe_adamw.yaml"
+        self.run_ok("oriel", "compile", MODEL, "--recipe", recipe, "-o", self.folder / "m.first")
+        other = self.folder / "other.onnx"
+        content = bytearray(MODEL.read_bytes())
+        weights = (self.folder / "m.weights.safetensors").read_bytes()
+        at = content.find(weights[-64:])  # within an initializer
+        self.assertGreater(at, 0)
+        content[at:at + 4] = numpy.float32(0.125).tobytes()
+        other.write_bytes(content)
+        self.run_ok("oriel", "compile", other, "--recipe", recipe, "-o", self.folder / "m.second")
+        for result in (run("oriel", "verify", self.folder / "m.first"),
+                       run("oriel-run", self.folder / "m.first", "--data", DATA, "--steps", 1)):
+            self.assert_fails(result, "m.weights.safetensors", "weights of another plan", "compile the plan again")
+        self.run_ok("oriel", "verify", self.folder / "m.second")
 
     def test_a_rate_of_zero_is_told(self):
         text = (GOLDEN / "recipe_adamw.yaml").read_text()
