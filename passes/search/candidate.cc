@@ -62,6 +62,9 @@ absl::Status setPin(const std::string& word, const std::string& key, const std::
     if (!absl::SimpleAtoi(value, &number) || number < pin.least || number > pin.most) {
       return badValue(word, absl::StrCat(key, " is a number from ", pin.least, " to ", pin.most));
     }
+    if (key == "hsdp" && number == 1) {
+      return badValue(word, "a group of one rank shards nothing, which is zero=0");
+    }
     pins->*pin.pin = number;
     return absl::OkStatus();
   }
@@ -140,10 +143,11 @@ bool operator<(const Candidate& a, const Candidate& b) { return tied(a) < tied(b
 
 bool Pins::allow(const Candidate& c) const {
   const bool isDivided = c.zero > 0 && c.shards < c.dp;
+  const bool isOneGroup = c.zero > 0 && c.shards == c.dp && allows(hsdp, c.dp);
   return allows(tp, c.tp) && allows(cp, c.cp) && allows(pp, c.pp) && allows(dp, c.dp) &&
          allows(micro, c.micro) && allows(microbatches, c.microbatches) &&
          allows(interleave, c.interleave) && allows(zero, c.zero) &&
-         allows(hsdp, isDivided ? c.shards : 0) &&
+         (isOneGroup || allows(hsdp, isDivided ? c.shards : 0)) &&
          (!schedule || (c.pp > 1 && *schedule == c.schedule)) && (!remat || *remat == c.remat) &&
          (!sequenceParallel || *sequenceParallel == c.sequenceParallel) &&
          (!apart || *apart == (c.apart != nullptr)) && (!placement || *placement == c.placement);

@@ -267,6 +267,26 @@ TEST(PinsTest, WordsAreWhatIsRead) {
   EXPECT_EQ(pins->words(), words);
 }
 
+// 0, and as many as there are: one group of all.
+TEST(PinsTest, GroupsThatShard) {
+  Candidate candidate;
+  candidate.dp = candidate.shards = 4;
+  candidate.zero = 1;
+  const auto allowed = [&](const char* word) { return parsePins({word})->allow(candidate); };
+  EXPECT_TRUE(allowed("hsdp=0"));
+  EXPECT_TRUE(allowed("hsdp=4"));
+  EXPECT_FALSE(allowed("hsdp=2"));
+  candidate.shards = 2;
+  EXPECT_FALSE(allowed("hsdp=0"));
+  EXPECT_FALSE(allowed("hsdp=4"));
+  EXPECT_TRUE(allowed("hsdp=2"));
+  candidate.zero = 0;
+  EXPECT_TRUE(allowed("hsdp=0"));
+  EXPECT_FALSE(allowed("hsdp=2"));
+  EXPECT_EQ(parsePins({"hsdp=1"}).status().message(),
+            "can't use 'hsdp=1'; a group of one rank shards nothing, which is zero=0");
+}
+
 TEST(PinsTest, Malformed) {
   EXPECT_EQ(parsePins({"tp"}).status().message(), "can't use 'tp'; write KEY=VALUE, e.g. tp=2");
   EXPECT_EQ(parsePins({"zero=4"}).status().message(),

@@ -197,6 +197,8 @@ std::string possibleValues(const SearchProblem& problem, const std::vector<Candi
     if (key != name) continue;
     std::set<int64_t> values;
     for (const Candidate& candidate : all) values.insert(candidate.*member);
+    // A group of one rank is none, and 0 stands for one of all.
+    if (key == "hsdp" && values.erase(1) > 0) values.insert(0);
     const std::string text =
         absl::StrCat("; ", key, " is one of ", absl::StrJoin(values, ", "), " there");
     const bool divides = problem.positions % problem.pins.cp.value_or(1) == 0;
