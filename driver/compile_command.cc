@@ -42,8 +42,10 @@ struct Arguments {
 absl::Status writeFiles(Compilation& compilation, const std::string& path) {
   const std::string weights = runtime::JoinPath(runtime::FolderOf(path), weightsFileName(path));
   std::error_code ignored;
-  const bool isNew = hasWeightsFile(compilation.plan) && !std::filesystem::exists(weights, ignored);
-  if (hasWeightsFile(compilation.plan)) {
+  // Nothing is beside a pipe.
+  const bool hasWeights = hasWeightsFile(compilation.plan) && !runtime::IsStream(path);
+  const bool isNew = hasWeights && !std::filesystem::exists(weights, ignored);
+  if (hasWeights) {
     progress("writing " + weights);
     ORIEL_ASSIGN_OR_RETURN(*compilation.plan.mutable_provenance()->mutable_weights_crc32(),
                            writeWeights(compilation.model, compilation.plan, weights));

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "driver/plan_text.h"
 #include "driver/weights.h"
+#include "runtime/base/files.h"
 #include "runtime/plan/plan_stats.h"
 
 namespace oriel::driver {
@@ -20,6 +21,7 @@ std::string compileReport(const plan::Plan& plan, const std::string& path) {
   }
   text += programsText(stats) + transfersText(stats) + generatedText(plan);
   absl::StrAppend(&text, "wrote       ", path);
+  if (runtime::IsStream(path)) return text + "\n";
   if (hasWeightsFile(plan)) absl::StrAppend(&text, " and ", weightsFileName(path), " beside it");
   text += "\n";
   absl::StrAppend(&text, "next        oriel-run ", path, " -n ", plan.world_size(),
