@@ -1,5 +1,6 @@
 #include "driver/cli.h"
 
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -61,6 +62,8 @@ int wrongUsage(const CLI::App& app, const std::string& message) {
 }  // namespace
 
 int runOriel(int argc, char** argv) {
+  // A file above the limit (ulimit -f) is an error as a full disk is.
+  std::signal(SIGXFSZ, SIG_IGN);
   CLI::App app(kDescription, "oriel");
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("oriel ") + kVersion);

@@ -65,6 +65,7 @@ void InstallStopHandlers(StopHandling handling) {
   if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
     sigaction(SIGHUP, &action, nullptr);
   }
+  signal(SIGXFSZ, SIG_IGN);  // a file above the limit (ulimit -f) is an error as a full disk is
   if (handling != StopHandling::kRank) return;
   sigaction(SIGUSR1, &action, nullptr);
   signal(SIGPIPE, SIG_IGN);

@@ -1,6 +1,7 @@
 """Checkpoints: resuming gives the bits of the uninterrupted run; wrong ones are refused."""
 
 import json
+import resource
 import signal
 import subprocess
 import time
@@ -86,6 +87,15 @@ class ResumeTest(OrielTestCase):
                          "--metrics", self.folder / "m.jsonl")
             self.assert_fails(result, "file")
             self.assertFalse((self.folder / "m.jsonl").exists(), option)
+
+    def test_files_above_the_limit(self):
+        """As on a full disk: an error, and nothing half written."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        for line in (command("oriel", "compile", MODEL, "--recipe", GOLDEN / "recipe_adamw.yaml", "-o", self.folder / "new.oplan"),
+                     command("oriel-run", self.plan, "--data", DATA, "-n", 2, "--steps", 1, "--save-dir", self.checkpoints)):
+            result = subprocess.run(line, capture_output=True, text=True, env=ENVIRONMENT, preexec_fn=limit, timeout=60)
+            self.assert_fails(result, "cannot write: File too large")
+        self.assertEqual([path for path in self.folder.rglob("*") if "new" in path.name or "step-" in path.name], [])
 
     def test_evaluation_is_read_before_training(self):
         """Once: what is wrong with its data would else show after the last step."""
