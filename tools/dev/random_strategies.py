@@ -212,7 +212,8 @@ class Trials:
             measured = self._measure(strategy, str(seed), device=self._device, **recipe)
         except numerics.StrategyError as error:
             said = [line for line in error.reason.splitlines() if "error: " in line]
-            if error.binary == "oriel" and error.returncode in (1, 2) and said:
+            too_few = any("don't make one batch" in line for line in said)  # samples of the model's data
+            if said and (too_few or error.binary == "oriel" and error.returncode in (1, 2)):
                 self.refused[re.sub(r"/\S*/|[0-9]+", lambda found: "" if "/" in found[0] else "N", said[0])] += 1
             else:
                 self._fail(seed, strategy, f"{error.binary}: {error.returncode}: {error.reason}")
