@@ -13,6 +13,7 @@
 #include "driver/plan_source.h"
 #include "frontend/export.h"
 #include "frontend/export_parts.h"
+#include "runtime/base/files.h"
 #include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_file.h"
@@ -95,7 +96,13 @@ absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
   const TrainedWeights weights = weightsOf(plan, checkpoint);
   std::vector<PlannedExport> exports;
   if (arguments.parts.empty()) {
-    llvm::Expected<PlannedExport> planned = planExport(model, weights, arguments.output);
+    if (runtime::IsStream(arguments.output)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("can't write '", arguments.output,
+                       "': it is no file, as a model is; give a file's name"));
+    }
+    ORIEL_ASSIGN_OR_RETURN(const std::string file, runtime::FollowLinks(arguments.output));
+    llvm::Expected<PlannedExport> planned = planExport(model, weights, file);
     if (!planned) return toStatus(planned.takeError());
     exports.push_back(std::move(*planned));
   } else {

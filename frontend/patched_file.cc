@@ -1,21 +1,88 @@
 #include "frontend/patched_file.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "frontend/error.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "runtime/base/files.h"
+#include "llvm/Support/Path.h"
 
 namespace oriel {
 namespace {
 
-llvm::Error toError(const absl::Status& status) {
-  return status.ok() ? llvm::Error::success()
-                     : makeError("can't write: " + std::string(status.message()));
-}
+// A temporary file beside `path` that is renamed to it, or removed.
+class NewFile {
+ public:
+  explicit NewFile(llvm::StringRef path) : path_(path.str()) {}
+  ~NewFile() {
+    if (file_) {
+      llvm::consumeError(file_->discard());
+    }
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  llvm::Error create() {
+    if (std::error_code code =
+            llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path_))) {
+      return fail(code.message());
+    }
+    auto file = llvm::sys::fs::TempFile::create(path_ + ".%%%%%%%%.tmp");
+    if (!file) {
+      return fail(llvm::toString(file.takeError()));
+    }
+    file_ = std::make_unique<llvm::sys::fs::TempFile>(std::move(*file));
+    return llvm::Error::success();
+  }
+
+  llvm::Error append(llvm::ArrayRef<char> bytes) {
+    while (!bytes.empty()) {
+      // Linux writes at most 2 GiB at once.
+      ssize_t count = ::write(file_->FD, bytes.data(), std::min<size_t>(bytes.size(), 1u << 30));
+      if (count < 0 && errno == EINTR) {
+        continue;
+      }
+      if (count <= 0) {
+        return fail(std::strerror(errno));
+      }
+      bytes = bytes.drop_front(count);
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error appendZeros(uint64_t count) {
+    if (::lseek(file_->FD, static_cast<off_t>(count), SEEK_CUR) < 0) {
+      return fail(std::strerror(errno));
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error finish() {
+    // Synced before the rename: a crash leaves the old file or the new one, not half of it.
+    if (::fsync(file_->FD) != 0) {
+      return fail(std::strerror(errno));
+    }
+    std::unique_ptr<llvm::sys::fs::TempFile> file = std::move(file_);
+    if (llvm::Error error = file->keep(path_)) {
+      return fail(llvm::toString(std::move(error)));
+    }
+    return llvm::Error::success();
+  }
+
+ private:
+  llvm::Error fail(const llvm::Twine& why) const {
+    return makeError("can't write \"" + path_ + "\": " + why);
+  }
+
+  std::string path_;
+  std::unique_ptr<llvm::sys::fs::TempFile> file_;
+};
 
 // `ranges` are in the order of their offsets.
 llvm::Error checkDisjoint(llvm::ArrayRef<Replacement> ranges) {
@@ -58,19 +125,15 @@ llvm::Error writePatched(llvm::StringRef from, std::vector<Replacement> replacem
     buffer = std::move(*file);
     old = llvm::ArrayRef<char>(buffer->getBufferStart(), buffer->getBufferSize());
   }
-  if (llvm::Error error = toError(runtime::MakeFolders(runtime::FolderOf(to.str())))) {
+  NewFile file(to);
+  if (llvm::Error error = file.create()) {
     return error;
-  }
-  auto file = runtime::AtomicFile::Create(to.str());
-  if (!file.ok()) {
-    return toError(file.status());
   }
   uint64_t position = 0;
   auto keepUpTo = [&](uint64_t end) {
     uint64_t begin = std::exchange(position, end);
-    const auto size = static_cast<int64_t>(end - begin);
-    return toError(from.empty() ? (*file)->AppendZeros(size)
-                                : (*file)->Append(old.data() + begin, size));
+    return from.empty() ? file.appendZeros(end - begin)
+                        : file.append(old.slice(begin, end - begin));
   };
   for (const Replacement& replacement : replacements) {
     if (!replacement.bytes) {
@@ -92,8 +155,7 @@ llvm::Error writePatched(llvm::StringRef from, std::vector<Replacement> replacem
       return makeError("\"" + replacement.name + "\" has " + llvm::Twine(bytes->size()) +
                        " bytes, the model's " + llvm::Twine(replacement.size));
     }
-    if (llvm::Error error =
-            toError((*file)->Append(bytes->data(), static_cast<int64_t>(bytes->size())))) {
+    if (llvm::Error error = file.append(*bytes)) {
       return error;
     }
     position += replacement.size;
@@ -103,7 +165,7 @@ llvm::Error writePatched(llvm::StringRef from, std::vector<Replacement> replacem
       return error;
     }
   }
-  return toError((*file)->Commit());
+  return file.finish();
 }
 
 }  // namespace oriel

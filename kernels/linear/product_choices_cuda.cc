@@ -57,7 +57,7 @@ class LockedFile {
                                    static_cast<off_t>(end + written));
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) {
-        const absl::Status status = Error("can't be written");
+        absl::Status status = Error("can't be written");
         // If that fails, too, the next run names the line.
         [[maybe_unused]] const int cut = ftruncate(fd_, static_cast<off_t>(end));
         return status;

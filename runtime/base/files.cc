@@ -182,7 +182,7 @@ absl::Status AtomicFile::AppendZeros(int64_t bytes) {
   const std::vector<char> zeros(static_cast<size_t>(std::min<int64_t>(bytes, 1 << 20)));
   while (bytes > 0) {
     const int64_t count = std::min<int64_t>(bytes, static_cast<int64_t>(zeros.size()));
-    const absl::Status status = Append(zeros.data(), count);
+    absl::Status status = Append(zeros.data(), count);
     if (!status.ok()) return status;
     bytes -= count;
   }

@@ -127,6 +127,20 @@ class ExportTest(OrielTestCase):
                 result = run("oriel-run", self.plan, "--data", DATA, "-n", 1, "--steps", 4, "--resume", self.checkpoints, option, path)
                 self.assert_fails(result, "which is read; give another path")
 
+    def test_links_are_followed(self):
+        """A model is a file of its own: not what a pipe can take."""
+        for kind in ("onnx", "safetensors"):
+            link, disk = self.folder / f"link.{kind}", self.folder / f"disk.{kind}"
+            link.symlink_to(disk.name)
+            self.export(kind, link.name)
+            self.assertTrue(link.is_symlink())
+            self.assertEqual(disk.read_bytes(), self.export(kind, f"again.{kind}").read_bytes())
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        result = run("oriel", "export", self.plan, "--checkpoint", self.checkpoints, "--to", "onnx", "-o", pipe)
+        self.assert_fails(result, "it is no file")
+        self.assertTrue(pipe.is_fifo())
+
     def test_onnxruntime_gives_our_logits(self):
         python = VENV / "bin" / "python"
         if not python.exists() or subprocess.run([python, "-c", "import onnxruntime"]).returncode:
