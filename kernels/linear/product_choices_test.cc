@@ -1,14 +1,12 @@
 #include "kernels/linear/product_choices.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "kernels/cuda/emulator/emulated_driver.h"
 #include "kernels/cuda/registry.h"
+#include "runtime/base/folder_testing.h"
 
 namespace oriel::kernels::cuda {
 namespace {
@@ -19,13 +17,6 @@ using ::testing::StartsWith;
 
 class ProductChoicesTest : public ::testing::Test {
  protected:
-  ProductChoicesTest() {
-    std::string folder = (std::filesystem::temp_directory_path() / "choices.XXXXXX").string();
-    folder_ = mkdtemp(folder.data());
-    file_ = (folder_ / "choices.jsonl").string();
-  }
-  ~ProductChoicesTest() override { std::filesystem::remove_all(folder_); }
-
   // Counts how often it has to choose.
   absl::StatusOr<ProductChoice> Choose(const std::string& product) {
     return KeptChoice(
@@ -34,15 +25,11 @@ class ProductChoicesTest : public ::testing::Test {
           return ProductChoice{std::string("\x01\x00\xff", 3), uint64_t{1} << 40, 0.5f, 12.5};
         });
   }
-  std::string Text() const {
-    std::stringstream text;
-    text << std::ifstream(file_).rdbuf();
-    return text.str();
-  }
-  void Write(const std::string& text) const { std::ofstream(file_) << text; }
+  std::string Text() const { return runtime::ReadFileBytes(file_); }
+  void Write(const std::string& text) const { runtime::WriteFileBytes(file_, text); }
 
-  std::filesystem::path folder_;
-  std::string file_;
+  const runtime::TempFolder folder_;
+  std::string file_ = folder_ / "choices.jsonl";
   int chosen_ = 0;
 };
 
@@ -89,7 +76,7 @@ TEST_F(ProductChoicesTest, DamagedFilesAreNamed) {
 }
 
 TEST_F(ProductChoicesTest, MissingFoldersAreNamed) {
-  file_ = (folder_ / "none" / "choices.jsonl").string();
+  file_ = folder_ / "none/choices.jsonl";
   const absl::Status status = Choose("a").status();
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_THAT(std::string(status.message()),

@@ -172,23 +172,6 @@ absl::Status AtomicFile::Append(const void* data, int64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status AtomicFile::AppendZeros(int64_t bytes) {
-  // In a file they take no space.
-  if (!temporary_.empty()) {
-    const off_t end = lseek(fd_, static_cast<off_t>(bytes), SEEK_CUR);
-    if (end < 0 || ftruncate(fd_, end) != 0) return ErrnoError(path_, "write", errno);
-    return absl::OkStatus();
-  }
-  const std::vector<char> zeros(static_cast<size_t>(std::min<int64_t>(bytes, 1 << 20)));
-  while (bytes > 0) {
-    const int64_t count = std::min<int64_t>(bytes, static_cast<int64_t>(zeros.size()));
-    absl::Status status = Append(zeros.data(), count);
-    if (!status.ok()) return status;
-    bytes -= count;
-  }
-  return absl::OkStatus();
-}
-
 absl::Status AtomicFile::Commit() {
   if (temporary_.empty()) {
     close(std::exchange(fd_, -1));

@@ -65,7 +65,6 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   absl::Status Append(const void* data, int64_t bytes);
-  absl::Status AppendZeros(int64_t bytes);
   absl::Status Commit();
 
  private:

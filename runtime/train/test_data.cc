@@ -16,29 +16,6 @@
 
 namespace oriel::runtime {
 
-TempFolder::TempFolder() {
-  std::string pattern = ::testing::TempDir() + "/oriel-XXXXXX";
-  path_ = mkdtemp(pattern.data()) != nullptr ? pattern : "";
-  EXPECT_FALSE(path_.empty());
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string ReadFileBytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file.good()) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void WriteFileBytes(const std::string& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  EXPECT_TRUE(file.good()) << path;
-}
-
 void Truncate(const std::string& path, int64_t bytes) {
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - bytes);
 }

@@ -6,27 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/folder_testing.h"
 #include "runtime/base/tensor.h"
 
 namespace oriel::runtime {
 
-// A new folder that goes away with the object.
-class TempFolder {
- public:
-  TempFolder();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  // A path inside.
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-std::string ReadFileBytes(const std::string& path);
-void WriteFileBytes(const std::string& path, const std::string& bytes);
 // Cuts the last `bytes` off a file.
 void Truncate(const std::string& path, int64_t bytes);
 
