@@ -449,14 +449,15 @@ absl::StatusOr<std::shared_ptr<DeviceGemm>> MakeCublasLtGemm(const DeviceGemmSha
   ORIEL_ASSIGN_OR_RETURN(Library* const library, device.Attached<Library>(&Library::Open));
   auto gemm = std::make_shared<CublasLtGemm>(shape, *library);
   ORIEL_RETURN_IF_ERROR(gemm->Init());
-  if (shape.epilogue == Epilogue::kSumsOfA || shape.epilogue == Epilogue::kSumsOfB) {
+  const bool sums = shape.epilogue == Epilogue::kSumsOfA || shape.epilogue == Epilogue::kSumsOfB;
+  if (sums && gemm->waves() < 0.5f) {
     // A small gradient of many rows has few tiles: it needs its sums split, which the library may
     // have without the epilogue alone. Sums of their own then cost less than an idle device.
     DeviceGemmShape product = shape;
     product.epilogue = Epilogue::kNone;
     CublasLtGemm alone(product, *library);
     ORIEL_RETURN_IF_ERROR(alone.Init());
-    if (gemm->waves() < 0.5f && alone.waves() >= 2 * gemm->waves()) {
+    if (alone.waves() >= 2 * gemm->waves()) {
       return absl::UnimplementedError(absl::StrCat("cuBLASLt: fills ", gemm->waves(),
                                                    " of the device with these sums, ",
                                                    alone.waves(), " without"));
