@@ -77,6 +77,9 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
 }
 
 void addTrain(OpPassManager& passes, const PipelineOptions& options) {
+  SeedDropoutOptions dropout;
+  dropout.samples = options.recipe.microBatch * options.strategy.dataParallel();
+  passes.addPass(createSeedDropout(dropout));
   if (!options.hasTrainingTypes) addTrainingTypes(passes, options);
   // Of all meshes together.
   int64_t positionRanks = 1;

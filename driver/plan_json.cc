@@ -217,6 +217,7 @@ std::string planJson(const plan::Plan& plan, const runtime::PlanStats& stats) {
                          {"rows", input.images().rows()}};
     }
     if (input.image_count()) entry["image_count"] = true;
+    if (input.sample_bits()) entry["sample_bits"] = true;
     inputs.push_back(std::move(entry));
   }
   for (size_t i = 0; i < stats.programs.size(); ++i) {

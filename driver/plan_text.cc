@@ -176,7 +176,8 @@ std::string trainingText(const plan::Plan& plan) {
         input.has_images()
             ? absl::StrCat(", up to ", input.images().per_sample(), " images per sample")
             : "",
-        input.image_count() ? ", how many images there are" : "", "\n");
+        input.image_count() ? ", how many images there are" : "",
+        input.sample_bits() ? ", random bits of each sample" : "", "\n");
   }
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include "frontend/bind_inputs.h"
 #include "frontend/branches.h"
+#include "frontend/control_flow.h"
 #include "frontend/export_warnings.h"
 #include "frontend/graph.h"
 #include "frontend/inline_functions.h"
@@ -28,7 +29,7 @@ using mlir::LogicalResult;
 using mlir::success;
 using mlir::Value;
 
-class Importer {
+class Importer final : private NodeScope {
  public:
   Importer(mlir::MLIRContext& context, const ModelFile& model, const ImportOptions& options)
       : context_(context),
@@ -53,12 +54,12 @@ class Importer {
   }
 
   LogicalResult refuseOwnDomain(const Graph& graph) const;
-  LogicalResult checkSupported(llvm::ArrayRef<const onnx::NodeProto*> nodes) const;
+  LogicalResult checkSupported(llvm::ArrayRef<const onnx::NodeProto*> nodes) const override;
   LogicalResult collectInputs(std::vector<Argument>& arguments);
   LogicalResult importInitializers(mlir::ModuleOp module, std::vector<Argument>& arguments);
   LogicalResult importNode(const onnx::NodeProto& node);
-  LogicalResult importIf(const onnx::NodeProto& node);
-  LogicalResult importBranch(const onnx::NodeProto& node, const onnx::GraphProto& branch);
+  LogicalResult importInner(const onnx::NodeProto& node) override;
+  LogicalResult importControlFlow(const onnx::NodeProto& node);
   LogicalResult importConstants(const Graph& graph);
   void findSettings(const Graph& graph);
   bool isParameter(const std::string& name) const {
@@ -66,6 +67,7 @@ class Importer {
   }
   LogicalResult compareWithDeclared(const std::string& name, Value value) const;
   LogicalResult finishFunction(mlir::func::FuncOp function);
+  void noteDropout(mlir::Block& body) const;
   int64_t versionOf(const onnx::NodeProto& node) const { return model_.opset(node.domain()); }
 
   mlir::MLIRContext& context_;
@@ -73,10 +75,9 @@ class Importer {
   const ImportOptions& options_;
   mlir::OpBuilder builder_;
   mlir::Location location_;
-  llvm::StringMap<Value> values_;
   std::vector<std::pair<std::string, mlir::RankedTensorType>> empty_;  // inputs without elements
   llvm::StringSet<> settings_;  // initializers that an op takes for no weights
-  int branchDepth_ = 0;         // of the node that is imported
+  int depth_ = 0;               // of graphs within graphs, where the node is that is imported
   llvm::StringMap<const onnx::ValueInfoProto*> declared_;  // values other than inputs
 };
 
@@ -165,12 +166,12 @@ LogicalResult Importer::importConstants(const Graph& graph) {
     used.insert(output.name());
   }
   for (const auto& [name, type] : empty_) {
-    values_[name] = ir::ConstantOp::create(
+    values[name] = ir::ConstantOp::create(
         builder_, mlir::NameLoc::get(builder_.getStringAttr(name)),
         mlir::DenseElementsAttr::get(type, llvm::ArrayRef<mlir::Attribute>()));
   }
   for (const std::string& name : model_.initializerNames()) {
-    if (values_.contains(name) || !used.contains(name)) {
+    if (values.contains(name) || !used.contains(name)) {
       continue;
     }
     auto data = model_.initializer(name);
@@ -178,7 +179,7 @@ LogicalResult Importer::importConstants(const Graph& graph) {
       return report(data.takeError());
     }
     mlir::DenseElementsAttr value = options_.floats.of(toAttribute(&context_, *data));
-    values_[name] =
+    values[name] =
         ir::ConstantOp::create(builder_, mlir::NameLoc::get(builder_.getStringAttr(name)), value);
   }
   return success();
@@ -202,7 +203,7 @@ LogicalResult Importer::checkSupported(llvm::ArrayRef<const onnx::NodeProto*> no
   const OpRegistry& registry = *options_.ops;
   llvm::MapVector<llvm::StringRef, std::vector<const onnx::NodeProto*>> unsupported;
   for (const auto* node : nodes) {
-    if (!Graph::is(node, "If") &&  // which is no op, but one of its branches
+    if (!ControlFlow::is(*node) &&  // which is no op, but what its graphs hold
         !registry.find(node->domain(), node->op_type(), versionOf(*node))) {
       unsupported[node->op_type()].push_back(node);
     }
@@ -237,116 +238,27 @@ LogicalResult Importer::checkSupported(llvm::ArrayRef<const onnx::NodeProto*> no
   return success(unsupported.empty());
 }
 
-// Sizes are known, and what follows from them folds: TorchScript's exporter writes `x.squeeze(1)`
-// as an If of the size. The branch that is taken stands in the place of the node.
-LogicalResult Importer::importIf(const onnx::NodeProto& node) {
-  auto refuse = [&] {
-    auto diagnostic = mlir::emitError(nodeLocation(&context_, node));
-    diagnostic << "node \"" << nodeName(node) << "\" (If) ";
-    return diagnostic;
-  };
-  Value condition = node.input_size() == 1 ? values_.lookup(node.input(0)) : Value();
-  if (condition && !elementOf(condition).isInteger(1)) {
-    return refuse() << "chooses by \"" << node.input(0) << "\", which is " << condition.getType()
-                    << " but must be a boolean";
-  }
-  const std::optional<Ints> taken = condition ? constantIntsOf(condition) : std::nullopt;
-  if (!taken || taken->size() != 1) {
-    return refuse() << "chooses by \"" << Graph::operand(node, 0)
-                    << "\", which must be one value known at compile time, but depends on the "
-                       "inputs' or parameters' values: write the choice as torch.where, or fix it "
-                       "before the export";
-  }
-  const llvm::StringRef wanted = taken->front() ? "then_branch" : "else_branch";
-  const auto* branch = Graph::attribute(node, wanted);
-  if (!branch || !branch->has_g()) {
-    return refuse() << "has no " << wanted;
-  }
-  if (branch->g().output_size() != node.output_size()) {
-    return refuse() << "has " << node.output_size() << " results, but its " << wanted << " has "
-                    << branch->g().output_size();
-  }
-  return importBranch(node, branch->g());
+LogicalResult Importer::importInner(const onnx::NodeProto& node) {
+  ++depth_;
+  const LogicalResult imported = importNode(node);
+  --depth_;
+  return imported;
 }
 
-// Values of the branch are forgotten behind it, other branches may use their names.
-LogicalResult Importer::importBranch(const onnx::NodeProto& node, const onnx::GraphProto& branch) {
-  auto refuse = [&](const std::string& value) {
-    auto diagnostic = mlir::emitError(nodeLocation(&context_, node));
-    diagnostic << "in the branch that node \"" << nodeName(node) << "\" (If) takes, \"" << value
-               << "\" ";
-    return diagnostic;
-  };
-  std::vector<std::string> own;
-  for (const auto& tensor : branch.initializer()) {
-    auto data = readTensor(tensor, model_.folder());
-    if (!data) {
-      return report(data.takeError());
-    }
-    if (data->numElements() > 1 &&
-        llvm::isa<mlir::FloatType>(elementTypeOf(&context_, data->dataType))) {
-      return refuse(tensor.name()) << "is an initializer of the branch, and may be a parameter: "
-                                      "move it to the graph's own initializers";
-    }
-    if (values_.contains(tensor.name())) {
-      return refuse(tensor.name()) << "is an initializer, but is known already";
-    }
-    own.push_back(tensor.name());
-    values_[tensor.name()] = ir::ConstantOp::create(
-        builder_, nodeLocation(&context_, node), options_.floats.of(toAttribute(&context_, *data)));
-  }
-  std::vector<const onnx::NodeProto*> nodes;
-  for (const auto& inner : branch.node()) {
-    nodes.push_back(&inner);
-  }
-  if (failed(checkSupported(nodes))) {
+LogicalResult Importer::importControlFlow(const onnx::NodeProto& node) {
+  if (failed(
+          ControlFlow(node, versionOf(node), builder_, model_, options_.floats, *this).import())) {
     return failure();
   }
-  for (const auto* inner : nodes) {
-    for (llvm::StringRef value : Graph::reads(*inner)) {
-      if (!values_.contains(value)) {
-        return refuse(value.str()) << "is read before anything provides it";
-      }
-    }
-    for (const std::string& value : inner->output()) {
-      if (values_.contains(value)) {
-        return refuse(value) << "is produced, but is known already";
-      }
-      if (!value.empty()) {
-        own.push_back(value);
-      }
-    }
-    ++branchDepth_;  // whose values the graph does not declare, even if it has the same names
-    const LogicalResult imported = importNode(*inner);
-    --branchDepth_;
-    if (failed(imported)) {
-      return failure();
-    }
-  }
-  llvm::SmallVector<Value> results;
-  for (const auto& output : branch.output()) {
-    results.push_back(values_.lookup(output.name()));
-    if (!results.back()) {
-      return refuse(output.name()) << "is a result, but nothing provides it";
-    }
-  }
-  for (const std::string& value : own) {
-    values_.erase(value);
-  }
-  for (auto [name, result] : llvm::zip_equal(node.output(), results)) {
-    if (!name.empty()) {
-      values_[name] = result;
-      if (branchDepth_ == 0 && failed(compareWithDeclared(name, result))) {
-        return failure();
-      }
-    }
+  for (const std::string& name : node.output()) {
+    if (!name.empty() && failed(compareWithDeclared(name, values.lookup(name)))) return failure();
   }
   return success();
 }
 
 LogicalResult Importer::importNode(const onnx::NodeProto& node) {
-  if (Graph::is(&node, "If")) {
-    return importIf(node);
+  if (ControlFlow::is(node)) {
+    return importControlFlow(node);
   }
   mlir::Location location = nodeLocation(&context_, node);
   const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
@@ -369,10 +281,18 @@ LogicalResult Importer::importNode(const onnx::NodeProto& node) {
   }
   llvm::SmallVector<Value> operands;
   for (const std::string& name : node.input()) {
-    operands.push_back(name.empty() ? Value() : values_.lookup(name));
+    operands.push_back(name.empty() ? Value() : values.lookup(name));
     if (!name.empty() && !operands.back()) {
       return mlir::emitError(location) << "node \"" << nodeName(node) << "\" (" << node.op_type()
                                        << ") reads \"" << name << "\", which nothing has provided";
+    }
+    if (operands.back() && isSequence(operands.back()) &&
+        !options_.ops->takesSequences(node.domain(), node.op_type())) {
+      return mlir::emitError(location)
+             << "node \"" << nodeName(node) << "\" (" << node.op_type() << ") reads \"" << name
+             << "\", which is a sequence of tensors: Oriel knows SequenceAt, ConcatFromSequence "
+                "and "
+                "other ops of sequences for them";
     }
   }
   // What an op's own rule says is about our ops; the note says which node asked for it.
@@ -400,8 +320,8 @@ LogicalResult Importer::importNode(const onnx::NodeProto& node) {
   }
   for (auto [index, result] : llvm::enumerate(importer.results())) {
     if (importer.hasResult(index)) {
-      values_[node.output(index)] = result;
-      if (branchDepth_ == 0 && failed(compareWithDeclared(node.output(index), result))) {
+      values[node.output(index)] = result;
+      if (failed(compareWithDeclared(node.output(index), result))) {
         return failure();
       }
     }
@@ -412,8 +332,11 @@ LogicalResult Importer::importNode(const onnx::NodeProto& node) {
 // The exporter's own shape inference is a second opinion on ours. Where it says a number, one of
 // the two is wrong; what --bind gives a name may not fit everywhere.
 LogicalResult Importer::compareWithDeclared(const std::string& name, Value value) const {
+  if (depth_ > 0) {
+    return success();  // the graph declares none of these, even if it has the same names
+  }
   const onnx::ValueInfoProto* info = declared_.lookup(name);
-  if (!info || !info->type().tensor_type().has_shape()) {
+  if (!info || !info->type().tensor_type().has_shape() || isSequence(value)) {
     return success();
   }
   const auto& dims = info->type().tensor_type().shape().dim();
@@ -452,9 +375,14 @@ LogicalResult Importer::finishFunction(mlir::func::FuncOp function) {
   llvm::SmallVector<mlir::Type> types;
   std::vector<ir::ValueRole> roles;
   for (const auto& output : model_.graph().output()) {
-    outputs.push_back(values_.lookup(output.name()));
+    outputs.push_back(values.lookup(output.name()));
     if (!outputs.back()) {
       return error() << "nothing has provided the output \"" << output.name() << "\"";
+    }
+    if (isSequence(outputs.back())) {
+      return error() << "the output \"" << output.name()
+                     << "\" is a sequence of tensors: export a model that stacks them, or returns "
+                        "them one by one";
     }
     types.push_back(outputs.back().getType());
     roles.push_back({ir::ValueKind::kOutput, output.name(), ""});
@@ -463,6 +391,17 @@ LogicalResult Importer::finishFunction(mlir::func::FuncOp function) {
   function.setType(builder_.getFunctionType(function.getArgumentTypes(), types));
   ir::setResultRoles(function, roles);
   return success();
+}
+
+// An export of the trained model has the file's nodes.
+void Importer::noteDropout(mlir::Block& body) const {
+  const auto count = llvm::range_size(body.getOps<ir::DropoutOp>());
+  if (count == 0) return;
+  mlir::emitRemark(location_)
+      << count << (count == 1 ? " node drops" : " nodes drop")
+      << " elements in training, and none in an evaluation; in an ONNX file that `oriel export` "
+         "writes, too: to deploy, export the PyTorch module again in evaluation mode, with the "
+         "weights of `--to safetensors`";
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
@@ -486,7 +425,6 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
   }
   replaceMaskedScatters(*graph);
   replaceMaskedRows(*graph);
-  replaceSequences(*graph);
   graph->removeDeadNodes();
   findSettings(*graph);
   if (failed(checkSupported(graph->nodes())) || failed(importInitializers(*module, arguments))) {
@@ -516,7 +454,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
   for (auto [index, argument] : llvm::enumerate(arguments)) {
     roles.push_back(argument.role);
     body->getArgument(index).setLoc(mlir::NameLoc::get(builder_.getStringAttr(argument.name)));
-    values_[argument.name] = body->getArgument(index);
+    values[argument.name] = body->getArgument(index);
   }
   ir::setArgumentRoles(function, roles);
   if (failed(importConstants(*graph))) {
@@ -536,6 +474,8 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
   if (failed(finishFunction(function))) {
     return {};
   }
+  removeSequences(*body);
+  noteDropout(*body);
   return module;
 }
 

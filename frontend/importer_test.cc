@@ -95,123 +95,11 @@ TEST(Importer, ShapeArithmeticFolds) {
             "reshape");
 }
 
-// What TorchScript's exporter writes for `x.squeeze(1)`; the branch not taken needs no support.
-std::string squeezeIfOne(const std::string& shape) {
-  return modelText("g (float" + shape + R"( x) => (float[A, B] y) {
-      y = If(one) <
-        then_branch = a () => (s) { axis = Constant<value_ints = [1]>()
-                                    s = Squeeze(x, axis) },
-        else_branch = b () => (s) { s = NonZero(x) }>
-      shape = Shape(x)
-      dim = Constant<value_int = 1>()
-      size = Gather(shape, dim)
-      one = Equal(size, dim)
-    })");
-}
-
-TEST(Importer, AnIfOfKnownConditionIsItsBranch) {
-  EXPECT_EQ(opsOf(squeezeIfOne("[3, 1, 4]")), "reshape");
-  EXPECT_THAT(opsOf(squeezeIfOne("[3, 2, 4]")), HasSubstr("NonZero"));
-}
-
-TEST(Importer, BranchesReadWhatIsAroundThemAndMayShareNames) {
-  EXPECT_EQ(
-      opsOf(modelText(R"(g (float[2] x) => (float[2] y) <bool[1] yes = {1}, bool[1] no = {0}> {
-      a = Neg(x)
-      b = If(yes) <then_branch = t () => (s) { t = Exp(a)
-                                               s = If(no) <then_branch = u () => (v) { v = Neg(t) },
-                                                           else_branch = w () => (v) { v = Abs(t) }> },
-                   else_branch = e () => (a) {}>
-      y = If(no) <then_branch = f () => (s) { s = Neg(b) },
-                  else_branch = h () => (s) { t = Sin(b)
-                                              s = Cos(t) }>
-    })")),
-      "neg exp abs sin cos");
-}
-
-TEST(Importer, BranchesMayHoldConstants) {
-  EXPECT_EQ(opsOf(modelText(R"(g (float[2, 3] x) => (float[3, 2] y) <bool[1] yes = {1}> {
-      y = If(yes) <then_branch = t () => (s) <int64[2] shape = {3, 2}> { s = Reshape(x, shape) },
-                   else_branch = e () => (x) {}>
-    })")),
-            "reshape");
-}
-
-TEST(Importer, IfOfUnknownCondition) {
-  EXPECT_THAT(errorsOf(R"(g (float[2] x, bool c) => (float[2] y) {
-      [choice] y = If(c) <then_branch = t () => (s) { s = Neg(x) },
-                          else_branch = e () => (x) {}>
-    })"),
-              AllOf(HasSubstr("\"choice\" (If) chooses by \"c\""), HasSubstr("torch.where")));
-}
-
-TEST(Importer, IfOfANumber) {
-  EXPECT_THAT(errorsOf(R"(g (float[2] x) => (float[2] y) <int64[1] c = {2}> {
-      y = If(c) <then_branch = t () => (s) { s = Neg(x) }, else_branch = e () => (x) {}>
-    })"),
-              HasSubstr("must be a boolean"));
-}
-
-// Not with those of the graph, of the same name.
-TEST(Importer, ValuesOfBranchesHaveShapesOfTheirOwn) {
-  auto model = parseModel(modelText(R"(g (float[2, 3] x) => (float[6] y)
-    <bool[1] yes = {1}, int64[1] all = {-1}> {
-      b = If(yes) <then_branch = t () => (r) { s = Neg(x)
-                                               r = Exp(s) }, else_branch = e () => (x) {}>
-      s = Reshape(b, all)
-      y = Neg(s)
-    })"));
-  auto* info = model->mutable_graph()->add_value_info();
-  info->set_name("s");
-  auto* type = info->mutable_type()->mutable_tensor_type();
-  type->set_elem_type(onnx::TensorProto::FLOAT);
-  type->mutable_shape()->add_dim()->set_dim_value(6);
-  auto file = ModelFile::fromProto(std::move(model), "test.onnx", "");
-  ASSERT_TRUE(static_cast<bool>(file));
-  EXPECT_EQ(testing::importFile(*file, {}).errors, "");
-}
-
-TEST(Importer, SettingsOfBranchesAreNoParameters) {
-  const Imported imported = importText(modelText(R"(g (float[1, 2] x) => (float[1, 4] y)
-    <float[2] s = {1.0, 2.0}, bool[1] yes = {1}> {
-      y = If(yes) <then_branch = t () => (r) { r = Resize(x, , s) },
-                   else_branch = e () => (x) {}>
-    })"));
-  EXPECT_EQ(imported.errors, "");
-  EXPECT_THAT(imported.ir, Not(HasSubstr("oriel.parameter")));
-}
-
 TEST(Importer, OurOwnDomainIsOurs) {
   auto model = parseModel(modelText("g (float[2] x) => (float[2] y) { y = Neg(x) }"));
   model->mutable_graph()->mutable_node(0)->set_domain("oriel");
   model->mutable_graph()->mutable_node(0)->set_op_type("SpreadRows");
   EXPECT_THAT(errorsOf(std::move(model)), HasSubstr("is of the domain \"oriel\""));
-}
-
-TEST(Importer, IfWithBadBranches) {
-  auto errorsOfThen = [](const std::string& branch) {
-    return errorsOf(
-        "g (float[2] x) => (float[2] y) <bool[1] yes = {1}> {\n y = If(yes) <then_branch = " +
-        branch + ", else_branch = e () => (x) {}>\n}");
-  };
-  EXPECT_THAT(errorsOfThen("t () => (s) { s = Neg(u)\n u = Neg(x) }"),
-              HasSubstr("\"u\" is read before anything provides it"));
-  EXPECT_THAT(errorsOfThen("t () => (s) { s = Neg(x)\n s = Exp(x) }"),
-              HasSubstr("\"s\" is produced, but is known already"));
-  EXPECT_THAT(errorsOfThen("t () => (s) { x = Neg(x)\n s = Neg(x) }"),
-              HasSubstr("\"x\" is produced, but is known already"));
-  EXPECT_THAT(errorsOfThen("t () => (s, u) { s = Neg(x)\n u = Neg(s) }"),
-              HasSubstr("has 1 results, but its then_branch has 2"));
-  EXPECT_THAT(errorsOfThen("t () => (s) <float[2] w = {1, 2}> { s = Mul(x, w) }"),
-              HasSubstr("\"w\" is an initializer of the branch"));
-  EXPECT_THAT(errorsOfThen("t () => (s) <int64[1] x = {1}> { s = Neg(x) }"),
-              HasSubstr("\"x\" is an initializer, but is known already"));
-  EXPECT_THAT(errorsOfThen("t () => (s) { s = Mul(x, nothing) }"),
-              HasSubstr("reads \"nothing\", which no node, input or initializer provides"));
-  EXPECT_THAT(
-      errorsOf("g (float[2] x) => (float[2] y) <bool[1] no = {0}> {\n y = If(no) <then_branch = "
-               "t () => (x) {}>\n}"),
-      HasSubstr("has no else_branch"));
 }
 
 TEST(Importer, DeadNodesNeedNoSupport) {
@@ -407,19 +295,6 @@ TEST(MaskedScatter, OfExpandedRows) {
   // One row for all positions needs no count.
   EXPECT_EQ(opsOf(modelText(indexPut("1, 3"))), "reshape broadcast select");
   EXPECT_THAT(errorsOf(indexPut("5, 1")), HasSubstr("does not fit"));
-}
-
-TEST(Importer, PiecesOfASplit) {
-  Imported imported = importText(modelText(R"(
-    g (float[2, 7] x) => (float[2, 3] a, float[2, 1] b)
-    <int64 size = {3}, int64 first = {0}, int64 last = {-1}> {
-      s = SplitToSequence<axis = 1>(x, size)
-      a = SequenceAt(s, first)
-      b = SequenceAt(s, last)
-    })"));
-  EXPECT_EQ(imported.errors, "");
-  EXPECT_EQ(imported.ops, "slice slice");
-  EXPECT_THAT(imported.ir, HasSubstr("starts = array<i64: 0, 6>"));
 }
 
 TEST(Importer, NamesThatNoShardCanHold) {

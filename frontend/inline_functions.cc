@@ -154,13 +154,18 @@ void inlineKeepingMetadata(onnx::ModelProto& model, Inline inlineAll) {
   passOnMetadata(before, *model.mutable_graph()->mutable_node());
 }
 
-// Ops of the graph that have no handler, but a body in ONNX's definition. Null if there is none.
-std::unique_ptr<onnx::inliner::FunctionIdSet> findBodies(onnx::ModelProto& copy,
-                                                         const ModelFile& model,
-                                                         const OpRegistry& registry) {
-  onnx::inliner::FunctionIdVector unknown;
-  std::set<std::pair<std::string, std::string>> seen;
-  for (auto& node : *copy.mutable_graph()->mutable_node()) {
+using FunctionIds = std::set<std::pair<std::string, std::string>>;
+
+// Adds the ops of nodes, and of graphs within them, that have no handler, but a body in ONNX's
+// definition.
+void findBodies(Nodes& nodes, const ModelFile& model, const OpRegistry& registry,
+                FunctionIds& found) {
+  for (auto& node : nodes) {
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) {
+        findBodies(*attribute.mutable_g()->mutable_node(), model, registry, found);
+      }
+    }
     std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
     int64_t version = model.opset(domain);
     if (registry.find(domain, node.op_type(), version)) {
@@ -170,12 +175,9 @@ std::unique_ptr<onnx::inliner::FunctionIdSet> findBodies(onnx::ModelProto& copy,
         onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(version), domain);
     if (schema && (schema->HasFunction() || schema->HasContextDependentFunction())) {
       addDefaultAttributes(node, *schema);
-      if (seen.emplace(domain, node.op_type()).second) {
-        unknown.emplace_back(domain, node.op_type());
-      }
+      found.emplace(domain, node.op_type());
     }
   }
-  return unknown.empty() ? nullptr : onnx::inliner::FunctionIdSet::Create(std::move(unknown));
 }
 
 // What ONNX says of a failed assertion, less the place in its own source that comes first.
@@ -200,10 +202,12 @@ llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFil
     // A body may call functions. The depth is bounded in case one can't be inlined and stays.
     constexpr int kMaxDepth = 4;
     for (int depth = 0; depth < kMaxDepth; ++depth) {
-      auto unknown = findBodies(*copy, model, registry);
-      if (!unknown) {
+      FunctionIds found;
+      findBodies(*copy->mutable_graph()->mutable_node(), model, registry, found);
+      if (found.empty()) {
         break;
       }
+      auto unknown = onnx::inliner::FunctionIdSet::Create({found.begin(), found.end()});
       // Bodies that depend on types are made from those that the graph says.
       onnx::shape_inference::InferShapes(*copy);
       inlineKeepingMetadata(

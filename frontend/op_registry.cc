@@ -23,12 +23,14 @@ const OpRegistry& OpRegistry::standard() {
     registerConstantOps(*built);
     registerContribAttention(*built);
     registerConvOps(*built);
+    registerDropout(*built);
     registerEinsum(*built);
     registerElementwiseOps(*built);
     registerFoldOps(*built);
     registerFourierOps(*built);
     registerGridSample(*built);
     registerIndexingOps(*built);
+    registerLinearAttention(*built);
     registerLinearOps(*built);
     registerMaskingOps(*built);
     registerNormalizationOps(*built);
@@ -60,6 +62,10 @@ bool OpRegistry::isConstantOperand(llvm::StringRef domain, llvm::StringRef op,
                                    unsigned operand) const {
   auto found = constantOperands_.find({canonical(domain).str(), op.str()});
   return found != constantOperands_.end() && found->second.count(operand) > 0;
+}
+
+bool OpRegistry::takesSequences(llvm::StringRef domain, llvm::StringRef op) const {
+  return canonical(domain).empty() && takeSequences_.count(op.str()) > 0;
 }
 
 NodeHandler OpRegistry::find(llvm::StringRef domain, llvm::StringRef op, int64_t version) const {

@@ -39,6 +39,11 @@ class OpRegistry {
                            llvm::StringRef domain = "");
   bool isConstantOperand(llvm::StringRef domain, llvm::StringRef op, unsigned operand) const;
 
+  // Says that an op of ONNX's own domain takes sequences (frontend/sequences.h); others get tensors
+  // only.
+  void addSequenceOperands(llvm::StringRef op) { takeSequences_.insert(op.str()); }
+  bool takesSequences(llvm::StringRef domain, llvm::StringRef op) const;
+
   // The handler for a version of the domain's operator set; null if there is none. ONNX's own
   // domain is "" (or its alias "ai.onnx"). A model that doesn't say which version of another domain
   // it uses (0) gets the latest.
@@ -58,6 +63,7 @@ class OpRegistry {
 
   std::map<Key, std::map<int64_t, NodeHandler>> handlers_;
   std::map<Key, std::set<unsigned>> constantOperands_;
+  std::set<std::string> takeSequences_;
 };
 
 }  // namespace oriel

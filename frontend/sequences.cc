@@ -1,27 +1,37 @@
 #include "frontend/sequences.h"
 
-#include "onnx/onnx_pb.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace oriel {
 
-void replaceSequences(Graph& graph) {
-  for (const Graph::Node* node : graph.nodes().vec()) {
-    if (!Graph::is(node, "SequenceAt") || node->input_size() != 2) {
-      continue;
+using mlir::UnrealizedConversionCastOp;
+
+bool isSequence(mlir::Value value) { return llvm::isa<mlir::TupleType>(value.getType()); }
+
+mlir::ValueRange tensorsOf(mlir::Value sequence) {
+  return sequence.getDefiningOp<UnrealizedConversionCastOp>().getInputs();
+}
+
+mlir::Value makeSequence(mlir::OpBuilder& builder, mlir::Location location,
+                         llvm::ArrayRef<mlir::Value> tensors) {
+  mlir::Type type =
+      mlir::TupleType::get(builder.getContext(), mlir::ValueRange(tensors).getTypes());
+  return UnrealizedConversionCastOp::create(builder, location, type, tensors).getResult(0);
+}
+
+void removeSequences(mlir::Block& block) {
+  llvm::SetVector<mlir::Operation*> tensors;
+  const llvm::SmallVector<UnrealizedConversionCastOp> sequences(
+      block.getOps<UnrealizedConversionCastOp>());
+  for (UnrealizedConversionCastOp sequence : llvm::reverse(sequences)) {
+    for (mlir::Value tensor : sequence.getInputs()) {
+      if (mlir::Operation* producer = tensor.getDefiningOp()) tensors.insert(producer);
     }
-    const Graph::Node* split = graph.producer(node->input(0));
-    if (!Graph::is(split, "SplitToSequence")) {
-      continue;
-    }
-    Graph::Node part = *node;  // keeps name and metadata
-    part.set_domain(kOrielDomain);
-    part.set_op_type(kSequencePart);
-    *part.mutable_attribute() = split->attribute();
-    part.clear_input();
-    part.add_input(Graph::operand(*split, 0).str());
-    part.add_input(Graph::operand(*split, 1).str());
-    part.add_input(node->input(1));
-    graph.replace(node, std::move(part));
+    sequence.erase();
+  }
+  for (mlir::Operation* producer : tensors) {
+    if (mlir::isOpTriviallyDead(producer)) producer->erase();
   }
 }
 

@@ -1,18 +1,24 @@
-// Turns the pieces of a split tensor, which exporters write as an ONNX sequence, into tensors.
+// ONNX's sequences of tensors, while a model is imported.
 //
-//   s = SplitToSequence(x, sizes)      # torch.split, chunk, unbind
-//   y = SequenceAt(s, i)               # becomes `SequenceAt of SplitToSequence`(x, sizes, i)
+// Which tensors a sequence has is known when a model is compiled. It is a value of the type tuple,
+// whose producer, a builtin cast, holds them; nothing of it is left in an imported module.
 #ifndef ORIEL_FRONTEND_SEQUENCES_H_
 #define ORIEL_FRONTEND_SEQUENCES_H_
 
-#include "frontend/graph.h"
+#include "mlir/IR/Block.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/ValueRange.h"
 
 namespace oriel {
 
-// Op, in kOrielDomain, of the node that stands for one piece; attributes as SplitToSequence.
-inline constexpr char kSequencePart[] = "SequenceAt of SplitToSequence";
-
-void replaceSequences(Graph& graph);
+bool isSequence(mlir::Value value);
+// The tensors of a sequence, in order.
+mlir::ValueRange tensorsOf(mlir::Value sequence);
+mlir::Value makeSequence(mlir::OpBuilder& builder, mlir::Location location,
+                         llvm::ArrayRef<mlir::Value> tensors);
+// Removes sequences from a block that no op reads one of, and of their tensors those that nothing
+// else reads.
+void removeSequences(mlir::Block& block);
 
 }  // namespace oriel
 

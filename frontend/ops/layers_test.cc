@@ -182,5 +182,32 @@ TEST(Contrib, OthersThatAreRefused) {
   EXPECT_THAT(contrib("FusedMatMul<transBatchA = 1>(q, q)"), HasSubstr("transposes batches"));
 }
 
+TEST(Dropout, OfTrainingMode) {
+  auto dropout = [](const std::string& ratio, const std::string& training,
+                    const std::string& results = "y = Dropout") {
+    return irOfBody("float[2, 3] x", "r = Constant<value_float = " + ratio +
+                                         ">()\n t = Constant<value_int = " + training +
+                                         ">()\n b = Cast<to = 9>(t)\n" + results + "(x, r, b)");
+  };
+  EXPECT_THAT(dropout("0.25", "1"), HasSubstr("oriel.dropout %arg0 {ratio = 2.500000e-01 : f64"));
+  EXPECT_THAT(dropout("0.25", "0"), Not(HasSubstr("oriel.dropout")));
+  EXPECT_THAT(dropout("0.0", "1"), Not(HasSubstr("oriel.dropout")));
+  EXPECT_THAT(dropout("1.0", "1"), HasSubstr("has the ratio 1.000000e+00"));
+  EXPECT_THAT(dropout("0.25", "1", "z, y = Dropout"), HasSubstr("oriel.greater"));
+  EXPECT_THAT(irOfBody("float[2, 3] x, float p",
+                       "t = Constant<value_int = 1>()\n b = Cast<to = 9>(t)\n"
+                       "y = Dropout(x, p, b)"),
+              HasSubstr("has a ratio that depends on the inputs'"));
+}
+
+// Two of one value are not one: each node has a site of its own.
+TEST(Dropout, NodesDropOthers) {
+  EXPECT_EQ(opsOfBody("float[2, 3] x",
+                      "r = Constant<value_float = 0.5>()\n t = Constant<value_int = 1>()\n"
+                      "b = Cast<to = 9>(t)\n p = Dropout(x, r, b)\n q = Dropout(x, r, b)\n"
+                      "y = Add(p, q)"),
+            "dropout dropout add");
+}
+
 }  // namespace
 }  // namespace oriel

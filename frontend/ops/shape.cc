@@ -285,26 +285,6 @@ LogicalResult importSplit(NodeImporter& n) {
 
 LogicalResult importIdentity(NodeImporter& n) { return n.replace(n.operand(0)); }
 
-// Oriel trains without dropout: the exporter's graph is that of evaluation.
-LogicalResult importDropout(NodeImporter& n) {
-  if (n.hasOperand(2)) {
-    auto training = n.constantInts(2);
-    if (failed(training)) {
-      return failure();
-    }
-    bool drops = !n.hasOperand(1) || constantScalarOf(n.operand(1)) != 0.0;
-    if (llvm::is_contained(*training, 1) && drops) {
-      return n.error() << "runs in training mode; export the model in evaluation mode";
-    }
-  }
-  Value input = n.operand(0);
-  if (!input) {
-    return failure();
-  }
-  Value mask = n.splat(mlir::RankedTensorType::get(shapeOf(input), n.builder().getI1Type()), 1);
-  return n.replace({input, mask});
-}
-
 }  // namespace
 
 void registerShapeOps(OpRegistry& registry) {
@@ -320,7 +300,6 @@ void registerShapeOps(OpRegistry& registry) {
   registry.add("Concat", 13, importConcat);
   registry.add("Split", 13, importSplit);
   registry.add("Identity", 13, importIdentity);
-  registry.add("Dropout", 13, importDropout);
 }
 
 }  // namespace oriel

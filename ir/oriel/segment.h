@@ -35,6 +35,8 @@ inline constexpr llvm::StringLiteral kShardingsAttr("oriel.shardings");
 // a local op, which partition writes for the plan (passes/partition/local_rule.h).
 inline constexpr llvm::StringLiteral kSplitAttr("oriel.split");
 inline constexpr llvm::StringLiteral kRuleAttr("oriel.rule");
+// Of the module: the name of the input that has random bits of each sample, if there is one.
+inline constexpr llvm::StringLiteral kSampleBitsAttr("oriel.sample_bits");
 // Of the module: ONNX names of parameters that it no longer has, for training does not need them.
 inline constexpr llvm::StringLiteral kLeftOutAttr("oriel.left_out");
 

@@ -212,6 +212,7 @@ std::vector<Launch> Launches() {
       Reduction("reduce_prod"),
       {"reduce_sum", {X({60, 40})}, {F32({40})}, {{"dims", Dims{0}}}},
       {"cumsum", {X({20, 48})}, {X({20, 48})}, last},
+      {"dropout", {X({20, 48}), I64({10})}, {X({20, 48})}, {{"ratio", 0.3}, {"site", int64_t{7}}}},
       {"triangular_solve",
        {X({20, 20}, -0.2, 0.2), X({20, 48})},
        {X({20, 48})},

@@ -192,6 +192,8 @@ void AddElements(const Sizes& s, std::vector<BenchLaunch>& launches) {
   Add(launches, {"exp", {x}, {x}, {}});
   Add(launches, {"cast", {F32(x.shape)}, {x}, {}});
   Add(launches, {"cast", {x}, {F32(x.shape)}, {}});
+  Add(launches,
+      {"dropout", {x, {DType::kI64, {s.batch}}}, {x}, {{"ratio", 0.1}, {"site", int64_t{1}}}});
   Add(launches, {"activation", {y}, {y}, gelu});
   Add(launches, {"activation_grad", {y, y}, {y}, gelu});
   Add(launches, {"gated_activation", {y, y}, {y}, silu});

@@ -363,6 +363,8 @@ class Emitter {
     }
     input->set_image_count(images &&
                            images.getAs<mlir::StringAttr>("count").getValue() == buffer->ref());
+    auto bits = module_->getAttrOfType<mlir::StringAttr>(ir::kSampleBitsAttr);
+    input->set_sample_bits(bits && bits.getValue() == buffer->ref());
     input->set_labels(buffer->ref() == recipe_.labelsInput());
     if (input->labels() && buffer->ref() != recipe_.loss.labels) {
       input->set_member(recipe_.loss.labels);

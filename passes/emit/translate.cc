@@ -60,7 +60,8 @@ LogicalResult toPlanAttribute(mlir::Attribute value, mlir::Operation* op,
   } else if (auto string = llvm::dyn_cast<mlir::StringAttr>(value)) {
     attribute->set_s(string.str());
   } else if (auto list = llvm::dyn_cast<mlir::DenseI64ArrayAttr>(value)) {
-    for (int64_t element : list.asArrayRef()) attribute->mutable_ints()->add_values(element);
+    auto* ints = attribute->mutable_ints();  // which an empty list has, too
+    for (int64_t element : list.asArrayRef()) ints->add_values(element);
   } else {
     return op->emitOpError("has an attribute that a plan can't hold: ") << value;
   }

@@ -120,4 +120,25 @@ def Differentiate : Pass<"oriel-differentiate", "::mlir::ModuleOp"> {
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }
 
+def SeedDropout : Pass<"oriel-seed-dropout", "::mlir::ModuleOp"> {
+  let summary = "Gives each dropout the random bits of the microbatch's samples";
+  let description = [{
+    Adds an input to @main, which no data fills, and makes it an operand of each `oriel.dropout`.
+    The attribute `oriel.sample_bits` of the module names it. Where the first dimension of what is
+    dropped has no rows of whole samples, all of it is the first sample's.
+
+    ```mlir
+    func.func @main(%ids {input "input_ids"}) {
+      %y = oriel.dropout %x {ratio = 0.1, site = 7}
+    // oriel-seed-dropout{samples=4} →
+    func.func @main(%ids {..}, %bits: tensor<4xi64> {input "sample_bits"}) {
+      %y = oriel.dropout %x, %bits {ratio = 0.1, site = 7}
+    ```
+  }];
+  let options = [
+    Option<"samples", "samples", "int64_t", "1", "Samples of a microbatch, of all ranks">,
+  ];
+  let dependentDialects = ["::oriel::ir::OrielDialect"];
+}
+
 #endif

@@ -478,6 +478,10 @@ void VerifyBatch(const plan::Plan& plan, Problems& problems) {
         (input.microbatch().dtype() != plan::I64 || shape.size() != 1 || shape[0] != samples)) {
       problems.Add(name, ": it counts images, but is not i64[", samples, "]");
     }
+    if (input.sample_bits() &&
+        (input.microbatch().dtype() != plan::I64 || shape.size() != 1 || shape[0] != samples)) {
+      problems.Add(name, ": it holds bits of samples, but is not i64[", samples, "]");
+    }
     if (shape.empty() || shape[0] == 0 || shape[0] % samples != 0) {
       problems.Add(name, ": its first dimension is not a multiple of the microbatch's ", samples,
                    " samples");

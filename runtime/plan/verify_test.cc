@@ -198,6 +198,8 @@ const BadPlan kTables[] = {
      "3 images of 1 rows for each of 4 samples don't fit its shape"},
     {"ImageCountOfAnotherType", [](auto& plan) { plan.mutable_inputs(0)->set_image_count(true); },
      "it counts images, but is not i64[4]"},
+    {"SampleBitsOfAnotherType", [](auto& plan) { plan.mutable_inputs(0)->set_sample_bits(true); },
+     "it holds bits of samples, but is not i64[4]"},
     {"InfiniteConstant",
      [](auto& plan) { plan.mutable_parameters(0)->mutable_initial()->set_constant(1e300); },
      "its initial constant is 1e+300"},

@@ -82,6 +82,7 @@ absl::StatusOr<BatchLayout> TrainingLayout(const plan::Plan& plan, int64_t rank)
     entry.sample = entry.microbatch;
     Shape& shape = entry.sample.shape;
     entry.image_count = input.image_count();
+    entry.sample_bits = input.sample_bits();
     if (input.has_images()) {
       entry.images = input.images().per_sample();
       entry.image_rows = input.images().rows();

@@ -21,6 +21,7 @@ struct BatchInput {
   bool used = true;       // by the rank's program; what it does not use is not read
   bool labels = false;
   bool image_count = false;  // the number of images that a sample brought, from no member
+  bool sample_bits = false;  // random bits of a sample, from no member
   // Of an input of images: how many there may be of a sample, the rows that one takes, and a row's
   // shape. `sample` has images * image_rows rows.
   int64_t images = 0;

@@ -156,6 +156,7 @@ absl::StatusOr<std::unique_ptr<Loader>> Evaluator::MakeLoader(
   Loader::Options options;
   options.shuffle = false;
   options.drop_last = false;
+  options.is_training = false;
   options.batches = batches;
   return Loader::Create(std::move(data), layout_, options);
 }

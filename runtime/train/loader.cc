@@ -1,6 +1,7 @@
 #include "runtime/train/loader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -122,6 +123,15 @@ absl::Status Loader::ReadMicrobatch(const std::vector<int64_t>& places, int64_t 
     for (size_t j = 0; j < data.size(); ++j) {
       const BatchInput& input = layout_.inputs[j];
       targets.push_back(input.used ? data[j].data() + i * input.sample.bytes() : nullptr);
+    }
+    for (size_t j = 0; j < data.size(); ++j) {
+      if (!layout_.inputs[j].sample_bits || !layout_.inputs[j].used) continue;
+      const int64_t bits = options_.is_training
+                               ? SampleBits(options_.seed, batch.position.epoch,
+                                            batch.position.batch * layout_.global_batch() +
+                                                layout_.first_place(microbatch) + i)
+                               : kNoSampleBits;
+      std::memcpy(targets[j], &bits, sizeof bits);
     }
     const bool padding = sample == BatchSampler::kPadding;
     ORIEL_RETURN_IF_ERROR(reader_.Read(padding ? index_->size() - 1 : sample, targets));

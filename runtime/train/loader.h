@@ -34,7 +34,8 @@ class Loader {
   struct Options {
     uint64_t seed = 0;
     bool shuffle = true;
-    bool drop_last = true;  // see BatchSampler
+    bool drop_last = true;    // see BatchSampler
+    bool is_training = true;  // else samples have no random bits
     DataPosition start;
     std::optional<int64_t> batches;  // ends after so many; without: never
   };

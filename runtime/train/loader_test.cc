@@ -297,6 +297,49 @@ TEST_F(BadSampleTest, NotAnArray) {
 
 // How many images a sample has is known from headers, however long; a rank that only counts them
 // refuses what one that reads them would.
+// Bits of the samples' places, in whichever microbatch and on whichever rank they are; no member of
+// the data has them.
+TEST(LoaderTest, SamplesHaveBits) {
+  TempFolder folder;
+  std::vector<std::pair<std::string, std::string>> members;
+  for (int i = 0; i < 8; ++i) {
+    members.push_back({std::to_string(i) + ".x.npy", NpyBytes({3}, std::vector<float>(3))});
+    members.push_back({std::to_string(i) + ".labels.npy", NpyBytes({2}, std::vector<int64_t>(2))});
+  }
+  WriteTar(folder / "s.tar", members);
+  const auto read = [&](int64_t ranks, int64_t micro_batch, bool is_training) {
+    std::vector<int64_t> bits(8);
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      BatchLayout layout = Layout(ranks, rank, 4, micro_batch);
+      BatchInput input;
+      input.name = input.member = "bits";
+      input.microbatch = {DType::kI64, {micro_batch}};
+      input.sample = {DType::kI64, {}};
+      input.sample_bits = true;
+      layout.inputs.push_back(input);
+      Loader::Options options;
+      options.seed = 3;
+      options.is_training = is_training;
+      auto loader = Loader::Create(ReadIndex(folder.path()), layout, options);
+      EXPECT_TRUE(loader.ok()) << loader.status();
+      for (int64_t b = 0; b < 2; ++b) {
+        auto batch = (*loader)->Next();
+        EXPECT_TRUE(batch.ok()) << batch.status();
+        for (int64_t m = 0; m < layout.microbatches; ++m) {
+          std::memcpy(bits.data() + b * 4 + layout.first_place(m), (*batch)->data[m].back().data(),
+                      micro_batch * sizeof(int64_t));
+        }
+      }
+    }
+    return bits;
+  };
+  const std::vector<int64_t> bits = read(1, 4, true);
+  for (int64_t i = 0; i < 8; ++i) EXPECT_EQ(bits[i], SampleBits(3, 0, i));
+  EXPECT_EQ(read(2, 1, true), bits);
+  EXPECT_EQ(read(1, 2, true), bits);
+  EXPECT_EQ(read(1, 2, false), std::vector<int64_t>(8, kNoSampleBits));
+}
+
 TEST(SampleReaderTest, ImagesAreCountedWithoutBeingRead) {
   TempFolder folder;
   const auto images = [](int64_t count) {

@@ -31,7 +31,7 @@ absl::Status SampleReader::Read(int64_t number, const std::vector<char*>& target
   bool counts_images = false, reads = false;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     counts_images |= targets[i] != nullptr && inputs_[i].image_count;
-    reads |= targets[i] != nullptr;
+    reads |= targets[i] != nullptr && !inputs_[i].sample_bits;
   }
   if (!reads) return absl::OkStatus();
   const ShardSample& sample = index_->sample(number);
@@ -41,7 +41,7 @@ absl::Status SampleReader::Read(int64_t number, const std::vector<char*>& target
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const BatchInput& input = inputs_[i];
     const bool skipped = targets[i] == nullptr && !(input.images > 0 && counts_images);
-    if (skipped || input.image_count) continue;
+    if (skipped || input.image_count || input.sample_bits) continue;
     absl::Status status;
     if (input.images > 0) {
       absl::StatusOr<int64_t> count = ReadImages(sample, input, file, targets[i]);

@@ -3,6 +3,8 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/base/philox.h"
+
 namespace oriel::runtime {
 namespace {
 
@@ -40,6 +42,14 @@ std::vector<int64_t> ShuffledOrder(int64_t n, uint64_t seed, int64_t epoch) {
     std::swap(order[i], order[random.Below(static_cast<uint64_t>(i) + 1)]);
   }
   return order;
+}
+
+int64_t SampleBits(uint64_t seed, int64_t epoch, int64_t place) {
+  const auto low = [](auto bits) { return static_cast<uint32_t>(bits); };
+  const auto high = [](auto bits) { return static_cast<uint32_t>(uint64_t(bits) >> 32); };
+  const PhiloxCounter words =
+      Philox({low(place), high(place), low(epoch), high(epoch)}, {low(seed), high(seed)});
+  return static_cast<int64_t>((uint64_t{words[0]} << 32 | words[1]) >> 1);
 }
 
 int64_t BatchSampler::batches_per_epoch() const {

@@ -21,6 +21,12 @@ struct DataPosition {
   }
 };
 
+// Random bits, at least 0, of the sample in this place of an epoch: others for each that a training
+// takes, the same however many ranks and microbatches share a batch, and on every platform.
+int64_t SampleBits(uint64_t seed, int64_t epoch, int64_t place);
+// Those of samples of an evaluation.
+inline constexpr int64_t kNoSampleBits = -1;
+
 // Cuts the samples of each epoch into batches.
 class BatchSampler {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,6 +35,18 @@ TEST(ShuffleTest, IsUniform) {
   for (int64_t epoch = 0; epoch < 10000; ++epoch) ++counts[ShuffledOrder(10, 7, epoch)[0]];
   // Six standard deviations of a binomial with p = 0.1.
   for (int count : counts) EXPECT_NEAR(count, 1000, 180);
+}
+
+TEST(SampleBitsTest, AreOfSeedEpochAndPlace) {
+  EXPECT_EQ(SampleBits(1, 2, 3), SampleBits(1, 2, 3));
+  std::set<int64_t> bits;
+  for (const uint64_t seed : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 63}) {
+    for (const int64_t epoch : {0, 1, 2}) {
+      for (int64_t place = 0; place < 100; ++place) bits.insert(SampleBits(seed, epoch, place));
+    }
+  }
+  EXPECT_EQ(bits.size(), 900u);
+  EXPECT_GE(*bits.begin(), 0);
 }
 
 TEST(BatchSamplerTest, TrainingDropsTheIncompleteLastBatch) {

@@ -1,19 +1,11 @@
 """Ops of ONNX Runtime's own domain train as the ones of ONNX that compute the same."""
 
 import numpy
+from forms_testing import FormsTestCase
 from onnx_writer import Graph
-from oriel_testing import OrielTestCase, losses, read_safetensors, relative_error, write_shard
 
 BATCH, TOKENS, HEADS, GROUPS, HEAD = 2, 6, 4, 2, 8
-WIDTH, KEYS, OPSET = HEADS * HEAD, GROUPS * HEAD, 23
-RECIPE = f"""
-model: {{bind: {{batch: micro_batch}}}}
-inputs: {{labels: {{dtype: int64, shape: [micro_batch, {TOKENS}]}}}}
-loss: {{logits: logits, labels: labels, shift: false}}
-optimizer: {{kind: sgd, lr: 0.1}}
-batch: {{global: {BATCH}, micro: {BATCH}}}
-steps: 2
-"""
+WIDTH, KEYS = HEADS * HEAD, GROUPS * HEAD
 SHAPES = {"wq": (WIDTH, WIDTH), "wk": (WIDTH, KEYS), "wv": (WIDTH, KEYS), "k": (WIDTH, WIDTH), "v": (WIDTH, WIDTH),
           "gamma": (WIDTH,), "beta": (WIDTH,), "bias": (WIDTH,), "bias3": (3 * WIDTH,), "packed": (WIDTH, 3 * WIDTH)}
 GROUPED = {"q_num_heads": HEADS, "kv_num_heads": GROUPS}
@@ -132,39 +124,11 @@ def fused_product(graph: Graph, contrib: bool) -> None:
     graph.node("Mul", ["product", "half"], "y")
 
 
-class ContribOpsTest(OrielTestCase):
-    def trained(self, name: str, build, contrib: bool) -> tuple[list[float], dict]:
-        """Losses of two steps, and the gradients of the first."""
-        graph, random = Graph(), numpy.random.default_rng(0)
-        graph.input("x", numpy.float32, ["batch", TOKENS, WIDTH])
-        with_constants(graph)
-        for weight, shape in SHAPES.items():
-            graph.initializer(weight, (random.standard_normal(shape) / 4).astype("f4"))
-        build(graph, contrib)
-        graph.output("y", numpy.float32, ["batch", TOKENS, WIDTH])
-        graph.node("Identity", ["y"], "logits")
-        graph.outputs.clear()
-        graph.output("logits", numpy.float32, ["batch", TOKENS, WIDTH])
-        kind = self.folder / f"{name}_{'contrib' if contrib else 'standard'}"
-        (kind / "data").mkdir(parents=True)
-        (kind / "model.onnx").write_bytes(graph.model(OPSET))
-        (kind / "recipe.yaml").write_text(RECIPE)
-        write_shard(kind / "data" / "0.tar", [{"x": random.standard_normal((TOKENS, WIDTH)).astype("f4"),
-                                              "labels": random.integers(0, WIDTH, TOKENS)} for _ in range(BATCH)])
-        plan = kind / "p.oplan"
-        self.run_ok("oriel", "compile", kind / "model.onnx", "--recipe", kind / "recipe.yaml", "-o", plan)
-        metrics = self.train(plan, "--no-shuffle", "--dump-gradients", kind / "g.safetensors", data=kind / "data")
-        return losses(metrics), read_safetensors(kind / "g.safetensors")
+class ContribOpsTest(FormsTestCase):
+    batch, tokens, width, shapes = BATCH, TOKENS, WIDTH, SHAPES
 
-    def compare(self, name: str, build) -> None:
-        with self.subTest(name):
-            (own, own_gradients), (standard, gradients) = (self.trained(name, build, contrib) for contrib in (True, False))
-            numpy.testing.assert_allclose(own, standard, rtol=1e-6)
-            self.assertEqual(set(own_gradients), set(gradients))
-            self.assertGreater(len(gradients), 0)
-            for parameter, gradient in gradients.items():
-                self.assertGreater(numpy.linalg.norm(gradient), 0, parameter)
-                self.assertLess(relative_error(own_gradients[parameter], gradient), 1e-5, parameter)
+    def add_constants(self, graph: Graph) -> None:
+        with_constants(graph)
 
     def test_grouped_query_attention(self):
         for rotary_, window, scale in ((False, -1, 0.3), (True, -1, 0.3), (True, 3, 0.5)):

@@ -32,22 +32,38 @@ class Gpt:
     adapters: int = 0  # columns of a low-rank product that is added to each linear layer's (LoRA, Hu et al. 2021)
     packed: int = 0  # samples of a fixed batch, of whose attention, in one sequence, and MLP each has its turn (vision towers)
     chunk: int = 0  # positions of a chunk: a delta rule in place of attention, which inverts a matrix row by row (Yang et al. 2024)
+    dropout: float = 0  # of embeddings, probabilities and what blocks add (Vaswani et al. 2017), as exported in training mode
+    scanned: bool = False  # the blocks are one Scan over weights that have all of theirs (jax.lax.scan)
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
     def model(self) -> bytes:
         """Input ids [batch, sequence] -> logits [batch, sequence, vocabulary]."""
         graph, random = Graph(), numpy.random.default_rng(0)
+        whole, scanned = graph, []  # where parameters are; those with a row for each block
         hidden, heads, sequence = self.hidden, self.heads, self.sequence
 
+        def parameter(name: str, value: numpy.ndarray) -> str:
+            if graph is whole:
+                return graph.initializer(name, value.astype("f4"))
+            stacked = numpy.stack([value] + [value + 0.02 * random.standard_normal(value.shape) for _ in range(self.blocks - 1)])
+            scanned.append(whole.initializer(name, stacked.astype("f4")))
+            graph.input(f"{name}.row", numpy.float32, list(value.shape))
+            return f"{name}.row"
+
+        def dropped(x: str) -> str:
+            if not self.dropout:
+                return x
+            ratio, training = constant(f"{x}.ratio", self.dropout, "f4"), constant(f"{x}.training", True, "?")
+            return graph.node("Dropout", [x, ratio, training], f"{x}.dropped")
+
         def weight(name: str, *shape: int) -> str:
-            return graph.initializer(name, (0.02 * random.standard_normal(shape)).astype("f4"))
+            return parameter(name, 0.02 * random.standard_normal(shape))
 
         def constant(name: str, values, dtype="i8") -> str:
             return graph.initializer(name, numpy.array(values, dtype))
 
         def norm(x: str, name: str) -> str:
-            ones = graph.initializer(f"{name}.weight", numpy.ones(hidden, "f4"))
-            zeros = graph.initializer(f"{name}.bias", numpy.zeros(hidden, "f4"))
+            ones, zeros = parameter(f"{name}.weight", numpy.ones(hidden)), parameter(f"{name}.bias", numpy.zeros(hidden))
             return graph.node("LayerNormalization", [x, ones, zeros], f"{name}.out")
 
         def linear(x: str, name: str, inputs: int, outputs: int, bias: str = "") -> str:
@@ -147,7 +163,7 @@ class Gpt:
             if self.grid:
                 scores = graph.node("Add", [scores, grid_biases(heads_of["q"], name)], f"{name}.scores.by_grid")
             scores = graph.node("Add", [scores, mask], f"{name}.masked")
-            probabilities = graph.node("Softmax", [scores], f"{name}.probabilities")
+            probabilities = dropped(graph.node("Softmax", [scores], f"{name}.probabilities"))
             context = graph.node("MatMul", [probabilities, heads_of["v"]], f"{name}.context")
             context = graph.node("Transpose", [context], f"{name}.context.rows", perm=rows)
             context = graph.node("Reshape", [context, joined], f"{name}.joined")
@@ -272,14 +288,24 @@ class Gpt:
         mixer = packed_attention if self.packed else delta_rule if self.chunk else attention
         graph.input("input_ids", numpy.int64, [self.packed or "batch", sequence])
         x = graph.node("Gather", [weight("embedding.weight", self.vocabulary, hidden), "input_ids"], "tokens")
-        x = graph.node("Add", [x, weight("positions.weight", sequence, hidden)], "embedded")
-        for block in range(self.blocks):
-            name = f"blocks.{block}"
+        x = dropped(graph.node("Add", [x, weight("positions.weight", sequence, hidden)], "embedded"))
+
+        def block(x: str, name: str) -> str:
             before, behind = (lambda y, _: y, norm) if self.post_norm else (norm, lambda y, _: y)
-            out = mixer(before(x, f"{name}.norm1"), f"{name}.attention")
+            out = dropped(mixer(before(x, f"{name}.norm1"), f"{name}.attention"))
             x = behind(graph.node("Add", [x, out], f"{name}.x1"), f"{name}.norm1")
             out = (mixture if self.experts else packed_mlp if self.packed else mlp)(before(x, f"{name}.norm2"), name)
-            x = behind(graph.node("Add", [x, out], f"{name}.x2"), f"{name}.norm2")
+            return behind(graph.node("Add", [x, dropped(out)], f"{name}.x2"), f"{name}.norm2")
+
+        if self.scanned:
+            graph = Graph()
+            graph.input("block.x", numpy.float32, ["batch", sequence, hidden])
+            graph.output(block("block.x", "blocks"), numpy.float32, ["batch", sequence, hidden])
+            x = whole.node("Scan", [x, *scanned], "scanned", body=graph, num_scan_inputs=len(scanned))
+            graph = whole
+        else:
+            for number in range(self.blocks):
+                x = block(x, f"blocks.{number}")
         x = x if self.post_norm else norm(x, "norm")
         head = (graph.node("Transpose", ["embedding.weight"], "head", perm=[1, 0]) if self.tied
                 else weight("head.weight", hidden, self.vocabulary))

@@ -1,4 +1,4 @@
-"""Loops that exports have unrolled: over rows of a matrix, and over samples of a batch."""
+"""Loops that exports have unrolled, over rows of a matrix and over samples of a batch, and one over blocks that a Scan holds."""
 
 import json
 
@@ -8,6 +8,7 @@ from gpt import Gpt
 
 DELTA_RULE = Gpt(sequence=16, chunk=4)
 PACKED = Gpt(sequence=16, packed=BATCH)
+SCANNED = Gpt(sequence=16, scanned=True)
 STRATEGIES = (
     (2, ("--mesh", "dp=2", "--zero", "2")),
     (2, ("--mesh", "fsdp=2", "--zero", "3", "--remat", "full")),
@@ -52,6 +53,19 @@ class PackedTest(TensorParallelTestCase):
         segments = json.loads(self.run_ok("oriel", "inspect", plan, "--json").stdout)["programs"][0]["segments"]
         self.assertEqual([segment["collectives"] for segment in segments if segment["name"] == "forward"], [0])
         self.assert_same(self.numbers(self.plan_of(BATCH, "--mesh", "tp=2"), 2), expected, "tp")
+
+
+class ScannedBlocksTest(TensorParallelTestCase):
+    def test_scanned_blocks(self):
+        """Blocks whose weights are rows of one parameter: each rank has those of its stage, and its part of each."""
+        one = self.plan(gpt=SCANNED)
+        expected = self.numbers(one, 1)
+        for world, options in STRATEGIES:
+            with self.subTest(options=options):
+                plan = self.plan(*options, gpt=SCANNED)
+                self.assert_same(self.numbers(plan, world), expected, options)
+                if options != STRATEGIES[0][1]:  # with ZeRO-2 parameters are whole
+                    self.assertLess(self.state_bytes(plan), 0.6 * self.state_bytes(one))
 
 
 class CudaDeltaRuleTest(CudaTestCase, TensorParallelTestCase):

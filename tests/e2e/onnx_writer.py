@@ -41,6 +41,8 @@ def attribute(name: str, value) -> bytes:
         return field(1, name) + varint(2 << 3 | 5) + numpy.float32(value).tobytes() + field(20, 1)  # FLOAT
     if isinstance(value, str):
         return field(1, name) + field(4, value) + field(20, 3)  # STRING
+    if isinstance(value, Graph):
+        return field(1, name) + field(6, value.content()) + field(20, 5)  # GRAPH
     return field(1, name) + b"".join(field(8, item) for item in value) + field(20, 7)  # INTS
 
 
@@ -89,10 +91,12 @@ class Graph:
         self.nodes.append(content)
         return outputs
 
-    def model(self, opset: int = 20) -> bytes:
+    def content(self) -> bytes:
         graph = b"".join(field(1, node) for node in self.nodes) + field(2, "g")
         graph += b"".join(field(5, tensor) for tensor in self.initializers)
         graph += b"".join(field(11, value) for value in self.inputs)
-        graph += b"".join(field(12, value) for value in self.outputs)
+        return graph + b"".join(field(12, value) for value in self.outputs)
+
+    def model(self, opset: int = 20) -> bytes:
         others = b"".join(field(8, field(1, domain) + field(2, 1)) for domain in sorted(self.domains - {""}))
-        return field(1, 9) + field(7, graph) + field(8, field(2, opset)) + others
+        return field(1, 9) + field(7, self.content()) + field(8, field(2, opset)) + others

@@ -351,3 +351,16 @@ func.func @two_results(%x: tensor<6xf64>) -> (tensor<6xf64>, tensor<6xf64>) {
   %1 = oriel.tanh %0 : (tensor<6xf64>) -> tensor<6xf64>
   return %0, %1 : tensor<6xf64>, tensor<6xf64>
 }
+
+// By sample, which has two rows.
+func.func @dropout(%x: tensor<4x3x6xf64>) -> tensor<4x3x6xf64> {
+  %bits = oriel.constant {value = dense<[5, 9]> : tensor<2xi64>} : () -> tensor<2xi64>
+  %0 = oriel.dropout %x, %bits {ratio = 0.5, site = 7 : i64} : (tensor<4x3x6xf64>, tensor<2xi64>) -> tensor<4x3x6xf64>
+  return %0 : tensor<4x3x6xf64>
+}
+
+func.func @dropout_of_one_sample(%x: tensor<4x6xf64>) -> tensor<4x6xf64> {
+  %bits = oriel.constant {value = dense<5> : tensor<1xi64>} : () -> tensor<1xi64>
+  %0 = oriel.dropout %x, %bits {ratio = 0.3, site = 7 : i64} : (tensor<4x6xf64>, tensor<1xi64>) -> tensor<4x6xf64>
+  return %0 : tensor<4x6xf64>
+}

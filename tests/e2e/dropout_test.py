@@ -1,0 +1,68 @@
+"""Dropout of a model that was exported in training mode: the same elements under every strategy."""
+
+import dataclasses
+
+import numpy
+from cuda_test import CudaTestCase
+from cut_products_test import TensorParallelTestCase
+from gpt import Gpt
+from oriel_testing import relative_error
+
+GPT = Gpt(sequence=16, dropout=0.25)
+STRATEGIES = (
+    (2, ("--mesh", "dp=2", "--zero", "2")),
+    (2, ("--mesh", "tp=2", "--remat", "full")),
+    (2, ("--mesh", "cp=2")),
+    (4, ("--mesh", "tp=2,fsdp=2", "--zero", "3", "--sp")),
+    (4, ("--mesh", "dp=2", "--stages", "2", "--schedule", "zb-h1")),
+)
+
+
+class DropoutTest(TensorParallelTestCase):
+    def micro_plan(self, micro: int, *options: str, gpt: Gpt = GPT):
+        return self.plan(*options, gpt=gpt, change=lambda recipe: recipe.replace("micro: 2", f"micro: {micro}"))
+
+    def test_strategies(self):
+        expected = self.numbers(self.plan(gpt=GPT), 1)
+        for world, options in STRATEGIES:
+            with self.subTest(options=options):
+                self.assert_same(self.numbers(self.plan(*options, gpt=GPT), world), expected, options)
+
+    def test_microbatches(self):
+        """A sample's elements don't depend on which others are in its microbatch."""
+        expected = self.numbers(self.plan(gpt=GPT), 1)
+        for micro in (1, 8):
+            self.assert_same(self.numbers(self.micro_plan(micro), 1), expected, micro)
+
+    def test_each_step_drops_others(self):
+        """Of a model that does not learn, on one batch: the losses are those of the elements that are left."""
+        still = self.plan(gpt=GPT, change=lambda recipe: recipe.replace("lr: 1.0e-2", "lr: 1.0e-30"))
+        losses = [self.numbers(still, 1, steps=3)[0] for _ in range(2)]
+        self.assertEqual(losses[0], losses[1])
+        self.assertEqual(len(set(losses[0])), 3)
+        whole = self.numbers(self.plan(gpt=dataclasses.replace(GPT, dropout=0),
+                                       change=lambda recipe: recipe.replace("lr: 1.0e-2", "lr: 1.0e-30")), 1, steps=1)[0]
+        numpy.testing.assert_allclose(losses[0], whole[0], rtol=0.02)
+        self.assertNotIn(whole[0], losses[0])
+
+    def test_evaluation_drops_nothing(self):
+        logits = {}
+        for gpt in (GPT, dataclasses.replace(GPT, dropout=0)):
+            plan, file = self.plan(gpt=gpt), self.folder / f"{gpt.dropout}.npy"
+            self.run_ok("oriel-run", plan, "--eval", self.data, "--eval-logits", file)
+            logits[gpt.dropout] = numpy.load(file)
+        self.assertLess(relative_error(logits[0.25], logits[0]), 1e-6)
+
+    def test_resumed(self):
+        plan, checkpoints = self.plan(gpt=GPT), self.folder / "checkpoints"
+        whole = self.numbers(plan, 1, steps=4)
+        self.train(plan, "--steps", 2, "--save-dir", checkpoints, data=self.data)
+        metrics = self.train(plan, "--steps", 4, "--resume", checkpoints, data=self.data)
+        self.assertEqual([entry["loss"] for entry in metrics if entry["step"] > 2], list(whole[0][2:]))
+
+
+class CudaDropoutTest(CudaTestCase, TensorParallelTestCase):
+    def test_dropout_emulated(self):
+        expected = self.numbers(self.plan(gpt=GPT), 1, steps=1)
+        own = self.numbers(self.plan("--device", "cuda", "--mesh", "tp=2", gpt=GPT), 2, steps=1)
+        self.assert_same(own, expected, "emulated")
