@@ -8,19 +8,29 @@
 namespace oriel::kernels {
 namespace {
 
+// Elements whose words are drawn before any of them is dropped.
+constexpr int64_t kChunk = 64;
+
 template <typename S>
 void DropRun(const DropoutArgs& args, uint64_t bits, int64_t place, const S* x, S* y) {
   using T = Compute<S>;
   const T scale = static_cast<T>(args.scale);
-  int64_t i = 0;
-  while (i < args.inner) {
+  const uint32_t dropped_below = args.dropped_below;
+  uint32_t words[kChunk + 4];  // of whole blocks of four
+  for (int64_t i = 0; i < args.inner;) {
     const auto first = static_cast<uint64_t>(place + i);
-    const runtime::PhiloxCounter words = DropoutWords(first / 4, bits, args.site);
-    const int64_t end = std::min(args.inner, i + 4 - static_cast<int64_t>(first % 4));
-    for (; i < end; ++i) {
-      const bool drops = words[(place + i) % 4] >> 8 < args.dropped_below;
-      Assign(y + i, drops ? T(0) : static_cast<T>(x[i]) * scale);
+    const auto skipped = static_cast<int64_t>(first % 4);
+    const int64_t count = std::min(args.inner - i, kChunk - skipped);
+    for (int64_t w = 0; w < skipped + count; w += 4) {
+      const runtime::PhiloxCounter block = DropoutWords((first + w) / 4, bits, args.site);
+      std::copy(block.begin(), block.end(), words + w);
     }
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j) {
+      const bool drops = words[skipped + j] >> 8 < dropped_below;
+      Assign(y + i + j, drops ? T(0) : static_cast<T>(x[i + j]) * scale);
+    }
+    i += count;
   }
 }
 
