@@ -91,7 +91,8 @@ def RaiseNormalization : Oriel_RaisePass<"oriel-raise-normalization"> {
   let summary = "RMS and layer normalisation over the last dimension";
   let description = [{
     Takes the variants that exporters write: the square as a power or a product, the inverse
-    root as `rsqrt`, as a reciprocal or as a division, the weight on either side. Rows of length 1
+    root as `rsqrt`, as a reciprocal or as a division, the weight on either side, the variance as the
+    mean of squares less the square of the mean, and the mean subtracted behind the scale. Rows of length 1
     are normalised by the sum of squares: with the weight `1 / √d`, whether an epsilon is added to
     the sum or the length is at least a small number.
 
@@ -110,7 +111,8 @@ def RaiseSoftmax : Oriel_RaisePass<"oriel-raise-softmax"> {
   let summary = "Softmax that a model spells out";
   let description = [{
     The exponentials by their sum, and the maximum that some subtract first, as Perceiver's
-    resamplers do, which a softmax does by itself.
+    resamplers do, which a softmax does by itself. A softmax of which a constant mask of ones leaves
+    a part, by the sum of that part, is one of the scores that the mask shows.
 
     ```mlir
     %m = oriel.reduce_max %x {dims = array<i64: 2>, keep_dims = true}

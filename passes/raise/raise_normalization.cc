@@ -252,11 +252,110 @@ struct AbsorbNormBias : mlir::OpRewritePattern<ir::AddOp> {
   }
 };
 
+// x - mean before `op`: the op that the model has, if it has one.
+Value centeredBefore(PatternRewriter& rewriter, mlir::Operation* op, Value x, Value mean) {
+  for (mlir::Operation* user : mean.getUsers()) {
+    auto sub = llvm::dyn_cast<ir::SubOp>(user);
+    if (!sub || sub.getLhs() != x || sub.getRhs() != mean || sub->getBlock() != op->getBlock()) {
+      continue;
+    }
+    if (!sub->isBeforeInBlock(op)) rewriter.moveOpBefore(sub, op);
+    return sub;
+  }
+  return ir::SubOp::create(rewriter, op->getLoc(), x, mean);
+}
+
+// mean(x²) - mean(x)² → mean((x - mean(x))²), as which layer_norm computes it: the faster variance
+// of Flax and Keras.
+struct VarianceOfCentered : mlir::OpRewritePattern<ir::SubOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::SubOp op, PatternRewriter& rewriter) const override {
+    Value squares = matchLastMean(op.getLhs()), mean = matchSquare(op.getRhs());
+    Value x = squares ? matchSquare(squares) : Value();
+    if (!x || !mean || matchLastMean(mean) != x || mean.getType() != op.getType()) {
+      return rewriter.notifyMatchFailure(op, "no mean of squares less the square of the mean");
+    }
+    Value centered = centeredBefore(rewriter, op, x, mean);
+    Value square = ir::MulOp::create(rewriter, op.getLoc(), centered, centered);
+    rewriter.replaceOpWithNewOp<ir::ReduceMeanOp>(
+        op, square, llvm::ArrayRef<int64_t>{tensorType(x).getRank() - 1}, /*keepDims=*/true);
+    return success();
+  }
+};
+
+// max(mean(x²), 0) → mean(x²)
+struct VarianceIsPositive : mlir::OpRewritePattern<ir::MaxOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::MaxOp op, PatternRewriter& rewriter) const override {
+    auto match =
+        matchEither<ir::MaxOp>(op.getResult(), [](Value value) { return isSplat(value, 0.0); });
+    Value squares = match ? matchLastMean(match->second) : Value();
+    if (!squares || !matchSquare(squares) || match->second.getType() != op.getType()) {
+      return rewriter.notifyMatchFailure(op, "no mean of squares and 0");
+    }
+    rewriter.replaceOp(op, match->second);
+    return success();
+  }
+};
+
+// x s + (b - mean(x) s) → (x - mean(x)) s + b, and without b: norms as one product and one sum.
+struct CenterBeforeScale : mlir::OpRewritePattern<ir::AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  // b and mean where `shift` is b - mean * scale, written with a difference or a negation.
+  static std::optional<std::pair<Value, Value>> matchShift(Value shift, Value scale) {
+    auto isScale = [&](Value value) { return value == scale; };
+    auto meanOf = [&](Value value, bool negated) {  // of (±mean) * scale
+      auto match = matchEither<ir::MulOp>(value, isScale);
+      Value mean = match ? match->second : Value();
+      if (!mean || !negated) return mean;
+      auto neg = mean.getDefiningOp<ir::NegOp>();
+      return neg ? Value(neg.getInput()) : Value();
+    };
+    auto negatedMean = [&](Value value) {
+      if (auto neg = value.getDefiningOp<ir::NegOp>()) return meanOf(neg.getInput(), false);
+      return meanOf(value, true);
+    };
+    if (Value mean = negatedMean(shift)) return std::pair(Value(), mean);
+    if (auto sub = shift.getDefiningOp<ir::SubOp>()) {
+      if (Value mean = meanOf(sub.getRhs(), false)) return std::pair(Value(sub.getLhs()), mean);
+    }
+    auto sum = matchEither<ir::AddOp>(shift, [&](Value value) { return !!negatedMean(value); });
+    if (!sum) return std::nullopt;
+    return std::pair(sum->second, negatedMean(sum->first));
+  }
+
+  LogicalResult matchAndRewrite(ir::AddOp op, PatternRewriter& rewriter) const override {
+    for (auto [product, shift] : {std::pair<Value, Value>(op.getLhs(), op.getRhs()),
+                                  std::pair<Value, Value>(op.getRhs(), op.getLhs())}) {
+      auto mul = product.getDefiningOp<ir::MulOp>();
+      if (!mul || mul.getType() != op.getType()) continue;
+      for (auto [x, scale] : {std::pair<Value, Value>(mul.getLhs(), mul.getRhs()),
+                              std::pair<Value, Value>(mul.getRhs(), mul.getLhs())}) {
+        auto match = x.getType() == op.getType() ? matchShift(shift, scale) : std::nullopt;
+        if (!match || matchLastMean(match->second) != x) continue;
+        Value centered = centeredBefore(rewriter, op, x, match->second);
+        Value scaled = ir::MulOp::create(rewriter, op.getLoc(), centered, scale);
+        if (match->first) {
+          rewriter.replaceOpWithNewOp<ir::AddOp>(op, scaled, match->first);
+        } else {
+          rewriter.replaceOp(op, scaled);
+        }
+        return success();
+      }
+    }
+    return rewriter.notifyMatchFailure(op, "no value less its mean by one product and one sum");
+  }
+};
+
 struct RaiseNormalization : impl::RaiseNormalizationBase<RaiseNormalization> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<AbsorbNormBias, AbsorbNormWeight, AbsorbWeightOffset, WeightOnInverseRoot,
-                 RaiseNorm<ir::MulOp>, RaiseNorm<ir::DivOp>>(&getContext());
+    patterns.add<AbsorbNormBias, AbsorbNormWeight, AbsorbWeightOffset, CenterBeforeScale,
+                 RaiseNorm<ir::MulOp>, RaiseNorm<ir::DivOp>, VarianceIsPositive, VarianceOfCentered,
+                 WeightOnInverseRoot>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

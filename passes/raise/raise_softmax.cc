@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -61,10 +63,75 @@ struct SoftmaxOfShifted : mlir::OpRewritePattern<ir::SoftmaxOp> {
   }
 };
 
+// A constant of ones and zeros, with a one in each row of the last dimension, as booleans; null
+// where it is none.
+mlir::DenseElementsAttr maskOfOnes(Value value) {
+  auto op = value.getDefiningOp<ir::ConstantOp>();
+  auto elements =
+      op ? llvm::dyn_cast<mlir::DenseFPElementsAttr>(op.getValue()) : mlir::DenseFPElementsAttr();
+  if (!elements || elements.getType().getRank() == 0) return {};
+  const int64_t row = elements.getType().getShape().back();
+  llvm::SmallVector<bool> mask;
+  for (const llvm::APFloat& element : elements.getValues<llvm::APFloat>()) {
+    if (!element.isZero() && !element.isExactlyValue(1.0)) return {};
+    mask.push_back(!element.isZero());
+  }
+  for (size_t i = 0; i < mask.size(); i += row) {
+    if (!llvm::is_contained(llvm::ArrayRef(mask).slice(i, row), true)) return {};
+  }
+  auto type = elements.getType().clone(mlir::IntegerType::get(value.getContext(), 1));
+  return mlir::DenseElementsAttr::get(llvm::cast<mlir::ShapedType>(type), mask);
+}
+
+// softmax(x) m / Σ softmax(x) m, 0 where the sum is → softmax(m ? x : -inf), for a constant mask m
+// of ones that hides no row: as jax2onnx writes attention that has one.
+struct SoftmaxOfMasked : mlir::OpRewritePattern<ir::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::SelectOp op, PatternRewriter& rewriter) const override {
+    auto quotient = op.getOnTrue().getDefiningOp<ir::DivOp>();
+    auto isPositive = op.getCondition().getDefiningOp<ir::GreaterOp>();
+    if (!quotient || !isPositive || !isSplat(op.getOnFalse(), 0.0) ||
+        !isSplat(isPositive.getRhs(), 0.0)) {
+      return rewriter.notifyMatchFailure(op, "no quotient where a sum is positive");
+    }
+    Value masked = quotient.getLhs(), sum = isPositive.getLhs();
+    auto divisor = quotient.getRhs().getDefiningOp<ir::SelectOp>();
+    const bool isSafe =
+        divisor && divisor.getCondition() == op.getCondition() && divisor.getOnTrue() == sum;
+    auto isSoftmax = [](Value value) { return value.getDefiningOp<ir::SoftmaxOp>() != nullptr; };
+    auto match = matchEither<ir::MulOp>(masked, isSoftmax);
+    if (!match || !(isSafe || quotient.getRhs() == sum) || masked.getType() != op.getType() ||
+        match->first.getType() != op.getType()) {
+      return rewriter.notifyMatchFailure(op, "no masked softmax by its sum");
+    }
+    auto softmax = match->first.getDefiningOp<ir::SoftmaxOp>();
+    const int64_t last = op.getType().getRank() - 1;
+    mlir::DenseElementsAttr mask = maskOfOnes(match->second);
+    if (static_cast<int64_t>(softmax.getDim()) != last ||
+        reducedDim<ir::ReduceSumOp>(sum, masked) != last || !mask ||
+        mask.getType().getShape().back() != op.getType().getShape().back()) {
+      return rewriter.notifyMatchFailure(op, "no mask of ones that leaves each row something");
+    }
+    mlir::Location loc = op.getLoc();
+    Value shown = ir::ConstantOp::create(rewriter, loc, mask);
+    auto scalar = mlir::RankedTensorType::get({}, op.getType().getElementType());
+    Value hidden = ir::ConstantOp::create(
+        rewriter, loc,
+        mlir::DenseElementsAttr::get(
+            scalar, mlir::Attribute(rewriter.getFloatAttr(scalar.getElementType(), -INFINITY))));
+    Value scores = ir::SelectOp::create(rewriter, loc, shown, softmax.getInput(), hidden);
+    rewriter.replaceOpWithNewOp<ir::SoftmaxOp>(op, scores, last);
+    return success();
+  }
+};
+
 struct RaiseSoftmax : impl::RaiseSoftmaxBase<RaiseSoftmax> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<SoftmaxOfExp<ir::DivOp>, SoftmaxOfExp<ir::MulOp>, SoftmaxOfShifted>(&getContext());
+    patterns
+        .add<SoftmaxOfExp<ir::DivOp>, SoftmaxOfExp<ir::MulOp>, SoftmaxOfMasked, SoftmaxOfShifted>(
+            &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

@@ -299,7 +299,7 @@ TEST_F(BadSampleTest, NotAnArray) {
 // refuses what one that reads them would.
 // Bits of the samples' places, in whichever microbatch and on whichever rank they are; no member of
 // the data has them.
-TEST(LoaderTest, SamplesHaveBits) {
+TEST(SampleBitsTest, AreOfPlacesAndNotOfShares) {
   TempFolder folder;
   std::vector<std::pair<std::string, std::string>> members;
   for (int i = 0; i < 8; ++i) {

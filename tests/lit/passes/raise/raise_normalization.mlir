@@ -382,3 +382,88 @@ func.func @row_vectors_of_full_rank(%x: tensor<2x3x8xf32>, %w: tensor<1x1x8xf32>
   %8 = oriel.add %7, %b : (tensor<2x3x8xf32>, tensor<1x8xf32>) -> tensor<2x3x8xf32>
   return %8 : tensor<2x3x8xf32>
 }
+
+// -----
+
+// Flax: the variance as a difference that rounding may make negative.
+// CHECK-LABEL: func.func @layer_norm_of_fast_variance
+// CHECK-SAME: (%[[X:.*]]: tensor<3x8xf32>, %[[W:.*]]: tensor<8xf32>, %[[B:.*]]: tensor<8xf32>)
+// CHECK-NEXT: %[[Y:[^,]*]], %{{.*}} = oriel.layer_norm %[[X]], %[[W]], %[[B]] {epsilon = 9.9{{.*}}E-7 : f64}
+// CHECK-NEXT: return %[[Y]]
+func.func @layer_norm_of_fast_variance(%x: tensor<3x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<3x8xf32> {
+  %eps = oriel.constant {value = dense<1.0e-6> : tensor<f32>} : () -> tensor<f32>
+  %zero = oriel.constant {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %mean = oriel.reduce_mean %x {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %xx = oriel.mul %x, %x : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %squares = oriel.reduce_mean %xx {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %mm = oriel.mul %mean, %mean : (tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<3x1xf32>
+  %difference = oriel.sub %squares, %mm : (tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<3x1xf32>
+  %variance = oriel.max %difference, %zero : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %centered = oriel.sub %x, %mean : (tensor<3x8xf32>, tensor<3x1xf32>) -> tensor<3x8xf32>
+  %shifted = oriel.add %variance, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %root = oriel.rsqrt %shifted : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %scale = oriel.mul %root, %w : (tensor<3x1xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  %0 = oriel.mul %centered, %scale : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %1 = oriel.add %0, %b : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  return %1 : tensor<3x8xf32>
+}
+
+// -----
+
+// TensorFlow's batch_normalization: one product and one sum.
+// CHECK-LABEL: func.func @layer_norm_by_scale_and_shift
+// CHECK-SAME: (%[[X:.*]]: tensor<3x8xf32>, %[[W:.*]]: tensor<8xf32>, %[[B:.*]]: tensor<8xf32>)
+// CHECK-NEXT: %[[Y:[^,]*]], %{{.*}} = oriel.layer_norm %[[X]], %[[W]], %[[B]]
+// CHECK-NEXT: return %[[Y]]
+func.func @layer_norm_by_scale_and_shift(%x: tensor<3x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<3x8xf32> {
+  %eps = oriel.constant {value = dense<1.0e-3> : tensor<f32>} : () -> tensor<f32>
+  %mean = oriel.reduce_mean %x {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %difference = oriel.sub %x, %mean : (tensor<3x8xf32>, tensor<3x1xf32>) -> tensor<3x8xf32>
+  %square = oriel.mul %difference, %difference : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %variance = oriel.reduce_mean %square {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %shifted = oriel.add %variance, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %root = oriel.rsqrt %shifted : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %scale = oriel.mul %root, %w : (tensor<3x1xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  %0 = oriel.mul %x, %scale : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %ms = oriel.mul %mean, %scale : (tensor<3x1xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %shift = oriel.sub %b, %ms : (tensor<8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %1 = oriel.add %0, %shift : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  return %1 : tensor<3x8xf32>
+}
+
+// -----
+
+// Keras: the negated mean, and no bias.
+// CHECK-LABEL: func.func @layer_norm_by_negated_mean
+// CHECK: %[[Y:[^,]*]], %{{.*}} = oriel.layer_norm
+// CHECK-NEXT: return %[[Y]]
+func.func @layer_norm_by_negated_mean(%x: tensor<3x8xf32>) -> tensor<3x8xf32> {
+  %eps = oriel.constant {value = dense<1.0e-3> : tensor<f32>} : () -> tensor<f32>
+  %mean = oriel.reduce_mean %x {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %xx = oriel.mul %x, %x : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %squares = oriel.reduce_mean %xx {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %mm = oriel.mul %mean, %mean : (tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<3x1xf32>
+  %variance = oriel.sub %squares, %mm : (tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<3x1xf32>
+  %shifted = oriel.add %variance, %eps : (tensor<3x1xf32>, tensor<f32>) -> tensor<3x1xf32>
+  %root = oriel.rsqrt %shifted : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %negated = oriel.neg %mean : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %shift = oriel.mul %negated, %root : (tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<3x1xf32>
+  %0 = oriel.mul %x, %root : (tensor<3x8xf32>, tensor<3x1xf32>) -> tensor<3x8xf32>
+  %1 = oriel.add %0, %shift : (tensor<3x8xf32>, tensor<3x1xf32>) -> tensor<3x8xf32>
+  return %1 : tensor<3x8xf32>
+}
+
+// -----
+
+// The mean of another value: nothing.
+// CHECK-LABEL: func.func @no_variance
+// CHECK-NOT: oriel.layer_norm
+func.func @no_variance(%x: tensor<3x8xf32>, %z: tensor<3x8xf32>) -> tensor<3x1xf32> {
+  %mean = oriel.reduce_mean %z {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %xx = oriel.mul %x, %x : (tensor<3x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %squares = oriel.reduce_mean %xx {dims = array<i64: 1>, keep_dims = true} : (tensor<3x8xf32>) -> tensor<3x1xf32>
+  %mm = oriel.mul %mean, %mean : (tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<3x1xf32>
+  // CHECK: oriel.sub
+  %0 = oriel.sub %squares, %mm : (tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<3x1xf32>
+  return %0 : tensor<3x1xf32>
+}

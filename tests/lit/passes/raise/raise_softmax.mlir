@@ -64,3 +64,45 @@ func.func @others(%x: tensor<4x4xf32>, %z: tensor<4x4xf32>) -> (tensor<4x4xf32>,
   %y3 = oriel.div %e, %s3 : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x4xf32>
   return %y0, %y1, %y2, %y3 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+// The part that a constant mask leaves of it, by its sum.
+// CHECK-LABEL: func.func @softmax_of_masked
+// CHECK: %[[MASK:.*]] = oriel.constant {{.*}}[true, false], [true, true]
+// CHECK: %[[HIDDEN:.*]] = oriel.constant {{.*}}0xFF800000
+// CHECK: %[[SCORES:.*]] = oriel.select %[[MASK]], %arg0, %[[HIDDEN]]
+// CHECK-NEXT: %[[Y:.*]] = oriel.softmax %[[SCORES]] {dim = 2 : i64}
+// CHECK-NEXT: return %[[Y]]
+func.func @softmax_of_masked(%x: tensor<3x2x2xf32>) -> tensor<3x2x2xf32> {
+  %mask = oriel.constant {value = dense<[[1.0, 0.0], [1.0, 1.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %zero = oriel.constant {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %one = oriel.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.softmax %x {dim = 2 : i64} : (tensor<3x2x2xf32>) -> tensor<3x2x2xf32>
+  %1 = oriel.mul %0, %mask : (tensor<3x2x2xf32>, tensor<2x2xf32>) -> tensor<3x2x2xf32>
+  %2 = oriel.reduce_sum %1 {dims = array<i64: 2>, keep_dims = true} : (tensor<3x2x2xf32>) -> tensor<3x2x1xf32>
+  %3 = oriel.greater %2, %zero : (tensor<3x2x1xf32>, tensor<f32>) -> tensor<3x2x1xi1>
+  %4 = oriel.select %3, %2, %one : (tensor<3x2x1xi1>, tensor<3x2x1xf32>, tensor<f32>) -> tensor<3x2x1xf32>
+  %5 = oriel.div %1, %4 : (tensor<3x2x2xf32>, tensor<3x2x1xf32>) -> tensor<3x2x2xf32>
+  %6 = oriel.select %3, %5, %zero : (tensor<3x2x1xi1>, tensor<3x2x2xf32>, tensor<f32>) -> tensor<3x2x2xf32>
+  return %6 : tensor<3x2x2xf32>
+}
+
+// -----
+
+// A mask that hides a row, which is 0 then: nothing.
+// CHECK-LABEL: func.func @softmax_of_a_hidden_row
+// CHECK: oriel.div
+func.func @softmax_of_a_hidden_row(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %mask = oriel.constant {value = dense<[[0.0, 0.0], [1.0, 1.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %zero = oriel.constant {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %one = oriel.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.softmax %x {dim = 1 : i64} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = oriel.mul %0, %mask : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %2 = oriel.reduce_sum %1 {dims = array<i64: 1>, keep_dims = true} : (tensor<2x2xf32>) -> tensor<2x1xf32>
+  %3 = oriel.greater %2, %zero : (tensor<2x1xf32>, tensor<f32>) -> tensor<2x1xi1>
+  %4 = oriel.select %3, %2, %one : (tensor<2x1xi1>, tensor<2x1xf32>, tensor<f32>) -> tensor<2x1xf32>
+  %5 = oriel.div %1, %4 : (tensor<2x2xf32>, tensor<2x1xf32>) -> tensor<2x2xf32>
+  %6 = oriel.select %3, %5, %zero : (tensor<2x1xi1>, tensor<2x2xf32>, tensor<f32>) -> tensor<2x2xf32>
+  return %6 : tensor<2x2xf32>
+}
