@@ -124,7 +124,7 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
       ->check(from_zero)
       ->group(training);
   app.add_option("--seed", options.seed,
-                 "order of the data (default: the checkpoint's, else the plan's)")
+                 "order of the data, and dropout (default: the checkpoint's, else the plan's)")
       ->type_name("S")
       ->check([](const std::string& text) {  // which would be taken modulo 2^64
         return std::string(text.rfind('-', 0) == 0 ? "a seed is not below 0" : "");
