@@ -295,11 +295,33 @@ struct RaisePartialRotation : mlir::OpRewritePattern<ir::ConcatOp> {
   }
 };
 
+// x with a dimension in front, and one row of it → that row of x, as JAX's indices (`x[.., 0]`) are
+// exported.
+struct RowOfMovedDim : mlir::OpRewritePattern<ir::GatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::GatherOp op, PatternRewriter& rewriter) const override {
+    auto moved = op.getInput().getDefiningOp<ir::TransposeOp>();
+    if (!moved || op.getFirst() || op.getBatchDims() != 0 || !shapeOf(op.getIndices()).empty()) {
+      return rewriter.notifyMatchFailure(op, "no single row of what has its dimensions moved");
+    }
+    llvm::SmallVector<int64_t> rest(moved.getPermutation());
+    const int64_t dim = rest[op.getDim()];
+    rest.erase(rest.begin() + op.getDim());
+    if (!llvm::is_sorted(rest)) {
+      return rewriter.notifyMatchFailure(op, "other dimensions change places");
+    }
+    rewriter.replaceOpWithNewOp<ir::GatherOp>(op, moved.getInput(), op.getIndices(), dim, Value());
+    return success();
+  }
+};
+
 struct RaiseRope : impl::RaiseRopeBase<RaiseRope> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
     patterns.add<RaiseRotation, RaiseJoinedRotation<ir::ConcatOp>,
-                 RaiseJoinedRotation<ir::ReshapeOp>, RaisePartialRotation>(&getContext());
+                 RaiseJoinedRotation<ir::ReshapeOp>, RaisePartialRotation, RowOfMovedDim>(
+        &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

@@ -236,3 +236,32 @@ func.func @neighbours_by_indices(%x: tensor<2x3x16xf32>, %cos: tensor<3x1x4xf32>
   %11 = oriel.reshape %10 : (tensor<2x3x2x4x2xf32>) -> tensor<2x3x16xf32>
   return %11 : tensor<2x3x16xf32>
 }
+
+// -----
+
+// The same with the pairs' dimension in front, where JAX's indices have it.
+// CHECK-LABEL: func.func @neighbours_by_indices_in_front
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3x16xf32>
+// CHECK: %[[HEADS:.*]] = oriel.reshape %[[X]] : (tensor<2x3x16xf32>) -> tensor<2x3x2x8xf32>
+// CHECK: %[[ROPE:.*]] = oriel.rope %[[HEADS]], %{{.*}}, %{{.*}} {interleaved = true}
+// CHECK: %[[Y:.*]] = oriel.reshape %[[ROPE]] : (tensor<2x3x2x8xf32>) -> tensor<2x3x16xf32>
+// CHECK-NEXT: return %[[Y]]
+func.func @neighbours_by_indices_in_front(%x: tensor<2x3x16xf32>, %cos: tensor<3x1x4xf32>, %sin: tensor<3x1x4xf32>) -> tensor<2x3x16xf32> {
+  %first = oriel.constant {value = dense<0> : tensor<i64>} : () -> tensor<i64>
+  %second = oriel.constant {value = dense<1> : tensor<i64>} : () -> tensor<i64>
+  %pairs = oriel.reshape %x : (tensor<2x3x16xf32>) -> tensor<2x3x2x4x2xf32>
+  %moved = oriel.transpose %pairs {permutation = array<i64: 4, 0, 1, 2, 3>} : (tensor<2x3x2x4x2xf32>) -> tensor<2x2x3x2x4xf32>
+  %0 = oriel.gather %moved, %first {dim = 0 : i64} : (tensor<2x2x3x2x4xf32>, tensor<i64>) -> tensor<2x3x2x4xf32>
+  %1 = oriel.gather %moved, %second {dim = 0 : i64} : (tensor<2x2x3x2x4xf32>, tensor<i64>) -> tensor<2x3x2x4xf32>
+  %2 = oriel.mul %0, %cos : (tensor<2x3x2x4xf32>, tensor<3x1x4xf32>) -> tensor<2x3x2x4xf32>
+  %3 = oriel.mul %1, %sin : (tensor<2x3x2x4xf32>, tensor<3x1x4xf32>) -> tensor<2x3x2x4xf32>
+  %4 = oriel.sub %2, %3 : (tensor<2x3x2x4xf32>, tensor<2x3x2x4xf32>) -> tensor<2x3x2x4xf32>
+  %5 = oriel.mul %1, %cos : (tensor<2x3x2x4xf32>, tensor<3x1x4xf32>) -> tensor<2x3x2x4xf32>
+  %6 = oriel.mul %0, %sin : (tensor<2x3x2x4xf32>, tensor<3x1x4xf32>) -> tensor<2x3x2x4xf32>
+  %7 = oriel.add %5, %6 : (tensor<2x3x2x4xf32>, tensor<2x3x2x4xf32>) -> tensor<2x3x2x4xf32>
+  %8 = oriel.reshape %4 : (tensor<2x3x2x4xf32>) -> tensor<2x3x2x4x1xf32>
+  %9 = oriel.reshape %7 : (tensor<2x3x2x4xf32>) -> tensor<2x3x2x4x1xf32>
+  %10 = oriel.concat %8, %9 {dim = 4 : i64} : (tensor<2x3x2x4x1xf32>, tensor<2x3x2x4x1xf32>) -> tensor<2x3x2x4x2xf32>
+  %11 = oriel.reshape %10 : (tensor<2x3x2x4x2xf32>) -> tensor<2x3x16xf32>
+  return %11 : tensor<2x3x16xf32>
+}
