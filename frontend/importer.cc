@@ -359,14 +359,19 @@ LogicalResult Importer::compareWithDeclared(const std::string& name, Value value
     declared += dim.has_dim_value() ? std::to_string(dim.dim_value())
                                     : (dim.dim_param().empty() ? "?" : dim.dim_param());
   }
-  if (contradicts) {
+  // Within the graph exporters are known to be wrong (jax2onnx, behind a convolution it
+  // transposes), and what follows has to fit its operands in any case.
+  const bool isOutput = llvm::any_of(model_.graph().output(),
+                                     [&](const auto& output) { return output.name() == name; });
+  if (contradicts && isOutput) {
     return mlir::emitError(value.getLoc())
            << "the model declares another shape for \"" << name << "\", [" << declared << "], than "
            << value.getType()
            << ", which its nodes give it; export it again, or clear its value_info";
   }
-  mlir::emitWarning(value.getLoc()) << "the model declares another shape for \"" << name << "\", ["
-                                    << declared << "], than " << value.getType();
+  mlir::emitWarning(value.getLoc())
+      << "the model declares another shape for \"" << name << "\", [" << declared << "], than "
+      << value.getType() << ", which its nodes give it";
   return success();
 }
 

@@ -61,6 +61,11 @@ TEST(Importer, SettingsAreNoParameters) {
 TEST(Importer, DeclaredShapesMustAgree) {
   EXPECT_THAT(errorsOf("g (float[2] x) => (float[3] y) { y = Neg(x) }"),
               HasSubstr("declares another shape for \"y\", [3], than 'tensor<2xf32>'"));
+  // Within the graph its nodes have the last word.
+  const Imported imported = importText(
+      modelText("g (float[2] x) => (float[2] y) <float[3] z> { z = Neg(x)\n y = Exp(z) }"));
+  EXPECT_THAT(imported.errors, HasSubstr("declares another shape for \"z\", [3], than"));
+  EXPECT_EQ(imported.ops, "neg exp");
 }
 
 // The zeros that a recurrent layer starts with are no weights, if the model does not say so.

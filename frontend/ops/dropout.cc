@@ -34,11 +34,14 @@ Value isKept(NodeImporter& n, llvm::ArrayRef<int64_t> shape, double ratio) {
 
 // What part of the elements is dropped; fails, with an error, where that isn't known, or all.
 FailureOr<double> ratioOf(NodeImporter& n) {
-  auto training = n.hasOperand(2) ? n.constantInt(2) : FailureOr<int64_t>(0);
-  if (failed(training)) {
-    return failure();
+  Value given = n.optionalOperand(2);
+  const std::optional<Ints> training = given ? constantIntsOf(given) : Ints{0};
+  if (!training || training->size() != 1) {
+    return n.error() << "is told by an input of the model whether it is in training mode: set that "
+                        "input, `oriel compose MODEL --set INPUT=false` (or true), and import what "
+                        "it writes";
   }
-  if (!*training) {
+  if (!training->front()) {
     return 0.0;
   }
   const std::optional<double> ratio = n.hasOperand(1) ? constantScalarOf(n.operand(1)) : 0.5;

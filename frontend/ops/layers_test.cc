@@ -198,6 +198,9 @@ TEST(Dropout, OfTrainingMode) {
                        "t = Constant<value_int = 1>()\n b = Cast<to = 9>(t)\n"
                        "y = Dropout(x, p, b)"),
               HasSubstr("has a ratio that depends on the inputs'"));
+  EXPECT_THAT(
+      irOfBody("float[2, 3] x, bool t", "r = Constant<value_float = 0.5>()\n y = Dropout(x, r, t)"),
+      HasSubstr("set that input, `oriel compose MODEL --set INPUT=false`"));
 }
 
 // Two of one value are not one: each node has a site of its own.

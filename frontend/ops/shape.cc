@@ -197,7 +197,7 @@ LogicalResult importExpand(NodeImporter& n) {
   return n.replace(n.broadcast(input, shape));
 }
 
-// [a, b] tiled by [r, s]: [1, a, 1, b] -> [r, a, s, b] -> [r a, s b]
+// [a, b, 1] tiled by [r, 1, s]: [1, a, b, 1] -> [r, a, b, s] -> [r a, b, s]
 LogicalResult importTile(NodeImporter& n) {
   Value input = n.operand(0);
   auto repeats = n.constantInts(1);
@@ -214,8 +214,14 @@ LogicalResult importTile(NodeImporter& n) {
     if (times < 0 || __builtin_mul_overflow(size, times, &total)) {
       return n.error() << "repeats " << times << " times";
     }
-    split.append({1, size});
-    repeated.append({times, size});
+    if (times != 1) {
+      split.push_back(1);
+      repeated.push_back(times);
+    }
+    if (times == 1 || size != 1) {
+      split.push_back(size);
+      repeated.push_back(size);
+    }
     shape.push_back(total);
   }
   return n.replace(n.reshape(n.broadcast(n.reshape(input, split), repeated), shape));

@@ -284,9 +284,8 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
       // Its transpose may be one with that of the heads: [b, t, h, d] → [b, h, d, t].
       key.swapLastTwo();
     }
-    if (value.transposed != op.getTransposeRhs() || value.scale != 1.0) {
-      return rewriter.notifyMatchFailure(op, "the value is scaled or transposed");
-    }
+    if (value.transposed != op.getTransposeRhs()) value.swapLastTwo();
+    if (value.scale != 1.0) return rewriter.notifyMatchFailure(op, "the value is scaled");
     // Scores may have them merged where what they are multiplied with does not.
     if (scores->heads.empty()) scores->addHeads(type.getShape());
     llvm::ArrayRef<int64_t> heads = scores->heads;

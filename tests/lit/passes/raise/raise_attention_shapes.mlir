@@ -319,3 +319,20 @@ func.func @one_head_of_keys_times_merged_rows(%q: tensor<2x4x8x16xf32>, %k: tens
   %7 = oriel.reshape %6 : (tensor<2x32x5xf32>) -> tensor<2x4x8x5xf32>
   return %7 : tensor<2x4x8x5xf32>
 }
+
+// -----
+
+// Keras: values with positions last, and keys with heads behind positions.
+// CHECK-LABEL: func.func @values_with_positions_last
+// CHECK-SAME: (%[[Q:[a-z0-9]*]]: tensor<1x6x2x4xf32>, %[[K:[a-z0-9]*]]: tensor<1x6x2x4xf32>, %[[V:[a-z0-9]*]]: tensor<1x6x2x4xf32>)
+// CHECK: oriel.attention
+// CHECK-NOT: oriel.matmul
+func.func @values_with_positions_last(%q: tensor<1x6x2x4xf32>, %k: tensor<1x6x2x4xf32>, %v: tensor<1x6x2x4xf32>) -> tensor<1x2x6x4xf32> {
+  %0 = oriel.transpose %q {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x6x2x4xf32>) -> tensor<1x2x6x4xf32>
+  %1 = oriel.transpose %k {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x6x2x4xf32>) -> tensor<1x2x4x6xf32>
+  %2 = oriel.transpose %v {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x6x2x4xf32>) -> tensor<1x2x4x6xf32>
+  %3 = oriel.matmul %0, %1 : (tensor<1x2x6x4xf32>, tensor<1x2x4x6xf32>) -> tensor<1x2x6x6xf32>
+  %4 = oriel.softmax %3 {dim = 3 : i64} : (tensor<1x2x6x6xf32>) -> tensor<1x2x6x6xf32>
+  %5 = oriel.matmul %4, %2 {transpose_rhs = true} : (tensor<1x2x6x6xf32>, tensor<1x2x4x6xf32>) -> tensor<1x2x6x4xf32>
+  return %5 : tensor<1x2x6x4xf32>
+}
