@@ -203,5 +203,14 @@ TEST(Indexing, NonZeroOfAConstant) {
   EXPECT_EQ(valueOf("r = Relu(f)\n y = NonZero(r)"), "dense<[[0, 2, 4]]> : tensor<1x3xi64>");
 }
 
+// Indices that an op has found need no sign, also as JAX has them, in 32 bits.
+TEST(Indexing, OneHotOfFoundIndices) {
+  EXPECT_EQ(opsOfBody("float[2, 5] x",
+                      "d = Constant<value_int = 5>()\n v = Constant<value_floats = [0.0, 1.0]>()\n"
+                      "k = Constant<value_ints = [2]>()\n t, p = TopK(x, k)\n"
+                      "j = Cast<to = 6>(p)\n y = OneHot(j, d, v)"),
+            "topk cast reshape equal select");
+}
+
 }  // namespace
 }  // namespace oriel

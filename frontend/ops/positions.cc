@@ -14,7 +14,7 @@ namespace {
 // Whether they are indices that an op has found.
 bool areNeverNegative(Value indices) {
   while (mlir::Operation* op = indices.getDefiningOp()) {
-    if (!llvm::isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp>(op)) {
+    if (!llvm::isa<ir::BroadcastOp, ir::CastOp, ir::ReshapeOp, ir::SliceOp, ir::TransposeOp>(op)) {
       return llvm::isa<ir::TopkOp, ir::ArgmaxOp>(op);
     }
     indices = op->getOperand(0);
