@@ -1,5 +1,6 @@
 #include "frontend/control_flow.h"
 
+#include "frontend/branches.h"
 #include "frontend/error.h"
 #include "frontend/graph.h"
 #include "frontend/node_location.h"
@@ -307,7 +308,10 @@ LogicalResult ControlFlow::importInitializers(const onnx::GraphProto& graph,
 LogicalResult ControlFlow::importNodes(const onnx::GraphProto& graph,
                                        std::vector<std::string>& own) {
   if (!scope_.iteration.empty()) {
-    scope_.unrolledNodes += graph.node_size() + 1;  // an empty body is a turn, too
+    ++scope_.unrolledNodes;  // an empty body is a turn, too
+    for (const auto& inner : graph.node()) {
+      visitWithBranches(inner, [&](const onnx::NodeProto&) { ++scope_.unrolledNodes; });
+    }
   }
   if (scope_.unrolledNodes > kMaxUnrolledNodes) {
     return error() << "makes more than " << kMaxUnrolledNodes

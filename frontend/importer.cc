@@ -1,5 +1,7 @@
 #include "frontend/importer.h"
 
+#include <set>
+
 #include "frontend/bind_inputs.h"
 #include "frontend/branches.h"
 #include "frontend/control_flow.h"
@@ -78,6 +80,7 @@ class Importer final : private NodeScope {
   std::vector<std::pair<std::string, mlir::RankedTensorType>> empty_;  // inputs without elements
   llvm::StringSet<> settings_;  // initializers that an op takes for no weights
   int depth_ = 0;               // of graphs within graphs, where the node is that is imported
+  llvm::StringMap<int64_t> occurrences_;                   // by name, of the nodes imported so far
   llvm::StringMap<const onnx::ValueInfoProto*> declared_;  // values other than inputs
 };
 
@@ -314,6 +317,7 @@ LogicalResult Importer::importNode(const onnx::NodeProto& node) {
   });
   NodeImporter importer(node, versionOf(node), operands, builder_, model_.folder(),
                         options_.floats);
+  importer.setOccurrence(occurrences_[nodeName(node)]++);
   NodeHandler handle = options_.ops->find(node.domain(), node.op_type(), versionOf(node));
   if (failed(handle(importer))) {
     return failure();
@@ -400,13 +404,15 @@ LogicalResult Importer::finishFunction(mlir::func::FuncOp function) {
 
 // An export of the trained model has the file's nodes.
 void Importer::noteDropout(mlir::Block& body) const {
-  const auto count = llvm::range_size(body.getOps<ir::DropoutOp>());
+  std::set<int64_t> sites;  // a node that gives its mask, too, has two ops
+  for (auto dropout : body.getOps<ir::DropoutOp>()) sites.insert(dropout.getSite());
+  const size_t count = sites.size();
   if (count == 0) return;
   mlir::emitRemark(location_)
       << count << (count == 1 ? " node drops" : " nodes drop")
-      << " elements in training, and none in an evaluation; in an ONNX file that `oriel export` "
-         "writes, too: to deploy, export the PyTorch module again in evaluation mode, with the "
-         "weights of `--to safetensors`";
+      << " elements in training, and none in an evaluation. The ONNX file that `oriel export` "
+         "writes still drops them: to deploy, export the PyTorch module again in evaluation mode, "
+         "with the weights of `--to safetensors`";
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {

@@ -32,6 +32,11 @@ class NodeImporter : public ValueBuilder {
   NodeImporter(const onnx::NodeProto& node, int64_t version, llvm::ArrayRef<mlir::Value> operands,
                mlir::OpBuilder& builder, llvm::StringRef folder, FloatTypes floats);
 
+  // How many nodes of this one's name were imported before: names of graphs side by side may be
+  // equal.
+  int64_t occurrence() const { return occurrence_; }
+  void setOccurrence(int64_t occurrence) { occurrence_ = occurrence; }
+
   // --- The node
   llvm::StringRef opType() const;
   // Version of the operator set that the node's domain is imported with.
@@ -84,6 +89,7 @@ class NodeImporter : public ValueBuilder {
   llvm::SmallVector<mlir::Value> operands_;
   std::string folder_;
   FloatTypes floats_;
+  int64_t occurrence_ = 0;
   llvm::SmallVector<mlir::Value> results_;
 };
 

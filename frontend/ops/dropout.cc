@@ -14,12 +14,13 @@ using mlir::LogicalResult;
 using mlir::Value;
 
 // Zeros `ratio` of the elements of `x`, and scales the others by 1 / (1 - ratio). Others for each
-// node: the name tells them apart.
+// node: its name tells them apart, and which of that name it is.
 Value drop(NodeImporter& n, Value x, double ratio) {
   if (!x || ratio == 0) {
     return x;
   }
-  const auto site = static_cast<int64_t>(llvm::xxh3_64bits(nodeNameOf(n.location())));
+  const std::string node = nodeNameOf(n.location()) + "#" + std::to_string(n.occurrence());
+  const auto site = static_cast<int64_t>(llvm::xxh3_64bits(node));
   Ints shape(shapeOf(x));
   Value rows = shape.empty() ? n.reshape(x, {1}) : x;
   return n.reshape(n.createLike<ir::DropoutOp>(rows, mlir::ValueRange(), ratio, site), shape);
@@ -69,6 +70,9 @@ LogicalResult importDropout(NodeImporter& n) {
 
 }  // namespace
 
-void registerDropout(OpRegistry& registry) { registry.add("Dropout", 13, importDropout); }
+void registerDropout(OpRegistry& registry) {
+  registry.add("Dropout", 13, importDropout);
+  registry.addConstantOperands("Dropout", {1});
+}
 
 }  // namespace oriel

@@ -212,5 +212,20 @@ TEST(Dropout, NodesDropOthers) {
             "dropout dropout add");
 }
 
+// So have nodes of one name, in graphs side by side or in one.
+TEST(Dropout, NodesOfOneNameDropOthers) {
+  const std::string branch =
+      "= If(b) <then_branch = t () => (s) { s = Dropout(x, r, b) }, else_branch = e () => (x) "
+      "{}>\n";
+  const std::string inputs =
+      "r = Constant<value_float = 0.5>()\n t = Constant<value_int = 1>()\n"
+      "b = Cast<to = 9>(t)\n";
+  EXPECT_EQ(opsOfBody("float[2, 3] x", inputs + "p " + branch + "q " + branch + "y = Add(p, q)"),
+            "dropout dropout add");
+  EXPECT_EQ(opsOfBody("float[2, 3] x", inputs + "[same] p = Dropout(x, r, b)\n"
+                                                "[same] q = Dropout(x, r, b)\n y = Add(p, q)"),
+            "dropout dropout add");
+}
+
 }  // namespace
 }  // namespace oriel

@@ -27,6 +27,8 @@ using mlir::Value;
 constexpr int64_t kChunk = 64, kChunkOfColumnDecays = 16;
 // exp of it is 0.
 constexpr double kNever = -1e30;
+// exp of it is 1e-26.
+constexpr double kForgotten = -60;
 
 class LinearAttention {
  public:
@@ -209,7 +211,9 @@ LogicalResult LinearAttention::import() {
   Value writeKeys = key, decaysOfQuery;
   Value stateDecays = n_.splat(n_.tensorType({batch_, heads_, chunks_, 1, 1}, elementOf(key)), 1);
   if (isGated_) {
-    decays_ = n_.create<ir::CumsumOp>(inChunks(n_.operand(4), heads_), int64_t{3}, false, false);
+    // Beyond it nothing is left of a state in any case, and sums of decays stay exact.
+    Value decays = n_.create<ir::MaxOp>(n_.operand(4), n_.scalarLike(n_.operand(4), kForgotten));
+    decays_ = n_.create<ir::CumsumOp>(inChunks(decays, heads_), int64_t{3}, false, false);
     if (!decays_) {
       return failure();
     }

@@ -203,6 +203,9 @@ LogicalResult importSplitToSequence(NodeImporter& n) {
     pieces.push_back(piece);
     start += size;
   }
+  if (start != total) {
+    return n.error() << "the pieces make " << start << " of " << total;
+  }
   return replaceBySequence(n, pieces);
 }
 

@@ -1,3 +1,6 @@
+#include <set>
+#include <string>
+
 #include "ir/oriel/inference.h"
 #include "ir/oriel/segment.h"
 #include "passes/train/passes.h"
@@ -30,6 +33,11 @@ struct SeedDropout : impl::SeedDropoutBase<SeedDropout> {
       mlir::OpBuilder builder(dropout);
       Value own = *bits;
       if (shapeOf(dropout.getInput())[0] % samples != 0) {
+        dropout.emitWarning() << "drops elements of " << dropout.getInput().getType()
+                              << ", whose first dimension "
+                              << "is not that of the " << samples
+                              << " samples of a microbatch: which ones depends on "
+                              << "how many samples that has; with the batch first it would not";
         own = ir::SliceOp::create(builder, dropout.getLoc(), own, llvm::ArrayRef<int64_t>{0},
                                   llvm::ArrayRef<int64_t>{1}, llvm::ArrayRef<int64_t>{1});
       }
@@ -39,12 +47,14 @@ struct SeedDropout : impl::SeedDropoutBase<SeedDropout> {
 
  private:
   FailureOr<Value> addInput(mlir::func::FuncOp main) {
-    std::string name = "sample_bits";
+    std::set<std::string> taken;
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       FailureOr<ir::ValueRole> role = ir::argumentRole(main, i);
       if (failed(role)) return mlir::failure();
-      if (role->kind == ir::ValueKind::kInput && role->ref == name) name += "_";
+      if (role->kind == ir::ValueKind::kInput) taken.insert(role->ref);
     }
+    std::string name = "sample_bits";
+    while (taken.count(name) > 0) name += "_";
     mlir::Builder builder(&getContext());
     auto type = mlir::RankedTensorType::get({samples}, builder.getI64Type());
     const unsigned index = main.getNumArguments();
