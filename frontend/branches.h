@@ -6,8 +6,8 @@
 
 namespace oriel {
 
-// Calls `visit` with the node, then with each node of its branches (the graphs that an `If` has as
-// attributes), and of theirs.
+// Calls `visit` with the node, then with each node of its branches (the graphs that an `If`, `Loop`
+// or `Scan` has as attributes), and of theirs.
 template <typename Visit>
 void visitWithBranches(const onnx::NodeProto& node, Visit visit) {
   visit(node);

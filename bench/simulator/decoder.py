@@ -132,7 +132,7 @@ class Writer:
         return self._op("add", [a, b], a.shape)
 
     def _dropout(self, x: Value) -> Value:
-        """Oriel has no random ops: what a threshold lets pass takes the same bytes, and a mask of a byte per element."""
+        """In place of dropout: what a threshold lets pass takes the same bytes, and a mask of a byte per element."""
         if not self.figures.dropout:
             return x
         kept = self._op("less", [x, self._constant(1.0e+30, (), "f32")], x.shape, element="i1")

@@ -295,8 +295,6 @@ TEST_F(BadSampleTest, NotAnArray) {
   ExpectError({{"000123.x.npy", "JFIF"}, {"000123.labels.npy", labels_}}, "x is not an .npy array");
 }
 
-// How many images a sample has is known from headers, however long; a rank that only counts them
-// refuses what one that reads them would.
 // Bits of the samples' places, in whichever microbatch and on whichever rank they are; no member of
 // the data has them.
 TEST(SampleBitsTest, AreOfPlacesAndNotOfShares) {
@@ -340,6 +338,8 @@ TEST(SampleBitsTest, AreOfPlacesAndNotOfShares) {
   EXPECT_EQ(read(1, 2, false), std::vector<int64_t>(8, kNoSampleBits));
 }
 
+// How many images a sample has is known from headers, however long; a rank that only counts them
+// refuses what one that reads them would.
 TEST(SampleReaderTest, ImagesAreCountedWithoutBeingRead) {
   TempFolder folder;
   const auto images = [](int64_t count) {
