@@ -2,7 +2,8 @@
 //
 // Sizes and counts are known when a model is compiled, so the branch that is taken, or the body
 // once for each iteration, stands in the place of the node. TorchScript's exporter writes
-// `x.squeeze(1)` as an If of the size, and scripted loops as Loop; jax.lax.scan becomes a Scan.
+// `x.squeeze(1)` as an If of the size, and scripted loops as Loop, as which jax2onnx writes
+// jax.lax.scan, too.
 #ifndef ORIEL_FRONTEND_CONTROL_FLOW_H_
 #define ORIEL_FRONTEND_CONTROL_FLOW_H_
 
@@ -42,7 +43,6 @@ class ControlFlow {
   // Most nodes that the loops of a model may become.
   static constexpr int64_t kMaxUnrolledNodes = int64_t{1} << 15;
 
-  static bool isOp(llvm::StringRef op) { return op == "If" || op == "Loop" || op == "Scan"; }
   static bool is(const onnx::NodeProto& node);
 
   // `version` is that of ONNX's operator set. All must outlive this.

@@ -221,7 +221,7 @@ TEST(ControlFlow, ScansTakeRowsAndCarryValues) {
   EXPECT_THAT(scan(", scan_input_axes = [2]", "end"), HasSubstr("scans dimension 2 of"));
 }
 
-// A layer for each slice of the stacked weights, as jax.lax.scan writes them.
+// A layer for each slice of the stacked weights.
 TEST(ControlFlow, ScansOverWeights) {
   EXPECT_EQ(opsOf(modelText(R"(g (float[2, 3] x) => (float[2, 3] y)
     <float[2, 3, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9}> {

@@ -1,7 +1,7 @@
 // oriel_dropout_<width>_<type>, see dropout.h: by threads of `width` elements that follow one
 // another in a run, the blocks of a column of the grid for one sample after the other. Bytes over
-// the memory: x and y once. The words of four elements are some 80 integer instructions, for which
-// elements of 2 bytes leave about as much time.
+// the memory: x and y once. The words of four elements are, by counting, some 80 integer
+// instructions.
 #include "kernels/cuda/rows.cuh"
 #include "kernels/random/dropout_args.h"
 

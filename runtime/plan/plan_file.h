@@ -41,6 +41,7 @@ namespace oriel::runtime {
 //   17: remainders of masters
 //   18: learning rates that are held before they decay
 //   19: which weights a plan was compiled with
+//   20: random bits of samples
 inline constexpr uint32_t kPlanFormatVersion = 20;
 // The oldest format that this reader understands, and the oldest reader that understands plans of
 // this format; of those with parts of parameters, which others would take for parameters of their

@@ -33,7 +33,7 @@ class Gpt:
     packed: int = 0  # samples of a fixed batch, of whose attention, in one sequence, and MLP each has its turn (vision towers)
     chunk: int = 0  # positions of a chunk: a delta rule in place of attention, which inverts a matrix row by row (Yang et al. 2024)
     dropout: float = 0  # of embeddings, probabilities and what blocks add (Vaswani et al. 2017), as exported in training mode
-    scanned: bool = False  # the blocks are one Scan over weights that have all of theirs (jax.lax.scan)
+    scanned: bool = False  # the blocks are one Scan over weights that have all of theirs
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
     def model(self) -> bytes:
