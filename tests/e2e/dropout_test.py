@@ -19,9 +19,6 @@ STRATEGIES = (
 
 
 class DropoutTest(TensorParallelTestCase):
-    def micro_plan(self, micro: int, *options: str, gpt: Gpt = GPT):
-        return self.plan(*options, gpt=gpt, change=lambda recipe: recipe.replace("micro: 2", f"micro: {micro}"))
-
     def test_strategies(self):
         expected = self.numbers(self.plan(gpt=GPT), 1)
         for world, options in STRATEGIES:
@@ -32,16 +29,19 @@ class DropoutTest(TensorParallelTestCase):
         """A sample's elements don't depend on which others are in its microbatch."""
         expected = self.numbers(self.plan(gpt=GPT), 1)
         for micro in (1, 8):
-            self.assert_same(self.numbers(self.micro_plan(micro), 1), expected, micro)
+            plan = self.plan(gpt=GPT, change=lambda recipe, micro=micro: recipe.replace("micro: 2", f"micro: {micro}"))
+            self.assert_same(self.numbers(plan, 1), expected, micro)
 
     def test_each_step_drops_others(self):
         """Of a model that does not learn, on one batch: the losses are those of the elements that are left."""
-        still = self.plan(gpt=GPT, change=lambda recipe: recipe.replace("lr: 1.0e-2", "lr: 1.0e-30"))
-        losses = [self.numbers(still, 1, steps=3)[0] for _ in range(2)]
+        def still(gpt: Gpt):
+            return self.plan(gpt=gpt, change=lambda recipe: recipe.replace("lr: 1.0e-2", "lr: 1.0e-30"))
+
+        plan = still(GPT)
+        losses = [self.numbers(plan, 1, steps=3)[0] for _ in range(2)]
         self.assertEqual(losses[0], losses[1])
         self.assertEqual(len(set(losses[0])), 3)
-        whole = self.numbers(self.plan(gpt=dataclasses.replace(GPT, dropout=0),
-                                       change=lambda recipe: recipe.replace("lr: 1.0e-2", "lr: 1.0e-30")), 1, steps=1)[0]
+        whole = self.numbers(still(dataclasses.replace(GPT, dropout=0)), 1, steps=1)[0]
         numpy.testing.assert_allclose(losses[0], whole[0], rtol=0.02)
         self.assertNotIn(whole[0], losses[0])
 

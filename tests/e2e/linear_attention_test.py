@@ -46,7 +46,8 @@ class LinearAttentionTest(FormsTestCase):
     def add_constants(self, graph: Graph) -> None:
         graph.initializer("past", numpy.linspace(0, 1, BATCH * HEADS * KEY * VALUE, dtype="f4").reshape(BATCH, HEADS, KEY, VALUE))
 
-    def check(self, name: str, rule: str, tokens: int, shared: int = 1, gates: int = HEADS, betas: int = HEADS, scale: float = 0.0):
+    def check(self, name: str, rule: str, tokens: int, shared: int = 1, gates: int = HEADS, betas: int = HEADS, scale: float = 0.0,
+              resets: bool = False):
         gated, delta = "gated" in rule, "delta" in rule
         self.tokens = tokens
         widths = {"q": HEADS * shared * KEY, "k": HEADS * KEY, "v": HEADS * VALUE}
@@ -57,7 +58,10 @@ class LinearAttentionTest(FormsTestCase):
             for row in widths:
                 graph.node("MatMul", ["x", f"w{row}"], f"{row}_raw" if row in ("g", "beta") else row)
             if gated:
-                graph.node("Neg", [graph.node("Softplus", ["g_raw"], "positive")], "g")
+                graph.node("Neg", [graph.node("Softplus", ["g_raw"], "positive")], "g_usual" if resets else "g")
+            if resets:
+                row = numpy.where(numpy.arange(tokens) == tokens // 2, -1e6, 0).astype("f4").reshape(1, tokens, 1)
+                graph.node("Add", ["g_usual", graph.initializer("reset", row)], "g")
             if delta:
                 graph.node("Sigmoid", ["beta_raw"], "beta")
             if is_op:
@@ -77,6 +81,11 @@ class LinearAttentionTest(FormsTestCase):
     def test_chunks(self):
         """More positions than a chunk has, which it does not divide."""
         self.check("chunks", "gated_delta", tokens=67, scale=0.3)
+
+    def test_resets(self):
+        """A decay that leaves nothing of the state, and ordinary ones behind it in the same chunk."""
+        for rule in ("gated", "gated_delta"):
+            self.check(f"reset_{rule}", rule, tokens=8, resets=True)
 
     def test_decays_of_columns(self):
         self.check("columns", "gated_delta", tokens=19, gates=HEADS * KEY)
