@@ -77,6 +77,7 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
 }
 
 void addTrain(OpPassManager& passes, const PipelineOptions& options) {
+  // Before autodiff, whose backward drops what the forward did; behind what merges equal ops.
   SeedDropoutOptions dropout;
   dropout.samples = options.recipe.microBatch * options.strategy.dataParallel();
   passes.addPass(createSeedDropout(dropout));

@@ -9,7 +9,6 @@
 #include "onnx/onnx_pb.h"
 
 namespace oriel {
-namespace {
 
 using llvm::StringRef;
 using mlir::failure;
@@ -18,10 +17,8 @@ using mlir::LogicalResult;
 using mlir::success;
 using mlir::Value;
 
-}  // namespace
-
 bool ControlFlow::is(const onnx::NodeProto& node) {
-  return isOp(node.op_type()) && (node.domain().empty() || node.domain() == "ai.onnx");
+  return Graph::is(&node, "If") || Graph::is(&node, "Loop") || Graph::is(&node, "Scan");
 }
 
 ControlFlow::ControlFlow(const onnx::NodeProto& node, int64_t version, mlir::OpBuilder& builder,

@@ -294,8 +294,7 @@ LogicalResult Importer::importNode(const onnx::NodeProto& node) {
       return mlir::emitError(location)
              << "node \"" << nodeName(node) << "\" (" << node.op_type() << ") reads \"" << name
              << "\", which is a sequence of tensors: Oriel knows SequenceAt, ConcatFromSequence "
-                "and "
-                "other ops of sequences for them";
+                "and other ops of sequences for them";
     }
   }
   // What an op's own rule says is about our ops; the note says which node asked for it.

@@ -263,9 +263,6 @@ LogicalResult LinearAttention::import() {
   }
   result = n_.reshape(result, {batch_, queryHeads_, chunks_ * chunk_, valueColumns_});
   result = mergeHeads(n_, n_.sliceDim(result, 2, 0, length_));
-  if (n_.numResults() < 2) {
-    return n_.replace(result);
-  }
   return n_.replace(llvm::ArrayRef<Value>{result, scan.getLast()});
 }
 

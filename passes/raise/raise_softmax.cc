@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "ir/oriel/vjp_util.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
 
@@ -115,11 +116,7 @@ struct SoftmaxOfMasked : mlir::OpRewritePattern<ir::SelectOp> {
     }
     mlir::Location loc = op.getLoc();
     Value shown = ir::ConstantOp::create(rewriter, loc, mask);
-    auto scalar = mlir::RankedTensorType::get({}, op.getType().getElementType());
-    Value hidden = ir::ConstantOp::create(
-        rewriter, loc,
-        mlir::DenseElementsAttr::get(
-            scalar, mlir::Attribute(rewriter.getFloatAttr(scalar.getElementType(), -INFINITY))));
+    Value hidden = ir::scalarConstant(rewriter, loc, -INFINITY, softmax.getInput());
     Value scores = ir::SelectOp::create(rewriter, loc, shown, softmax.getInput(), hidden);
     rewriter.replaceOpWithNewOp<ir::SoftmaxOp>(op, scores, last);
     return success();

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "frontend/control_flow.h"
 
 namespace oriel::conformance {
 namespace {
@@ -17,7 +16,7 @@ What Oriel imports, and how many of ONNX's own node tests each op passes
 ([tests/onnx_conformance](../../tests/onnx_conformance)): imported, specialized, run by the reference interpreter
 through the host kernels, and compared at the tolerances of ONNX's runner (the absolute one times
 the largest element, if above 1). "Since" are the operator-set versions from which Oriel implements the op's
-semantics; "body" says that it is imported as the function that ONNX defines it by, "graph" that the graphs in it are. Float tests have an f32 or f64 input or output, the others integers and booleans only. Ops that ONNX
+semantics; "body" says that it is imported as the function that ONNX defines it by. Float tests have an f32 or f64 input or output, the others integers and booleans only. Ops that ONNX
 defines by a function are tested in both forms. Inputs that Oriel must know at compile time are bound to the test's values.
 
 )";
@@ -74,9 +73,8 @@ std::string Report::row(const std::string& name, const Op& op) const {
     reasons.push_back(absl::StrCat(count, ": ", absl::StrReplaceAll(reason, {{"|", "\\|"}})));
   }
   std::vector<int64_t> versions = registry_.versions(name);
-  const char* otherwise = ControlFlow::isOp(name) ? "graph" : "body";
   return absl::StrCat(
-      "| `", name, "` | ", versions.empty() ? otherwise : absl::StrJoin(versions, ", "), " | ",
+      "| `", name, "` | ", versions.empty() ? "body" : absl::StrJoin(versions, ", "), " | ",
       op.floats.text(), " | ", op.others.text(), " | ", absl::StrJoin(reasons, "<br>"), " |\n");
 }
 
