@@ -80,11 +80,11 @@ void AttentionMask::add(Value added, int64_t rank) {
   }
 }
 
-void AttentionMask::hide(const KeyChoice& choice, double low, int64_t rank) {
-  hidden_.push_back({choice, low, rank, Value()});
+void AttentionMask::hide(const KeyChoice& choice, double low, int64_t rank, bool last) {
+  hidden_.push_back({choice, low, rank, Value(), last});
 }
 
-void AttentionMask::keep(Value mask) { hide({mask}, -kInfinity, 4); }
+void AttentionMask::keep(Value mask) { hide({mask}, -kInfinity, 4, true); }
 
 // Whether large negative numbers hide as well as -infinity does. They do if every query sees a key;
 // else softmax spreads over what is hidden. That is known of causality and windows, however many,
@@ -101,9 +101,21 @@ bool AttentionMask::finiteIsBoolean() const {
   return seen && llvm::all_of(added_, [](const Added& term) { return isBounded(term.value); });
 }
 
+// Whether queries that see nothing have the same score for all keys, whatever it would have been
+// else: all that hides replaces the scores by the same number, at the end.
+bool AttentionMask::spreadsEvenly() const {
+  return !structured_ && !hidden_.empty() && llvm::all_of(hidden_, [&](const Hidden& term) {
+    return !term.added && term.last && term.low != -kInfinity && term.low == hidden_[0].low;
+  });
+}
+
 bool AttentionMask::resolve() {
   llvm::SmallVector<Hidden> rest;
   bool finiteIsBoolean = this->finiteIsBoolean();
+  if (!finiteIsBoolean && spreadsEvenly()) {
+    spread_ = hidden_;
+    finiteIsBoolean = true;
+  }
   for (const Hidden& term : hidden_) {
     if (term.low != -kInfinity && !finiteIsBoolean) {
       if (term.added) {
@@ -131,11 +143,12 @@ bool AttentionMask::resolve() {
     if (dependsOnParameter(term.value)) return false;
     if (!rank4Shape(tensorType(term.value), term.rank)) return false;
   }
-  return llvm::all_of(hidden_, [&](const Hidden& term) {
+  auto hasRank4Shape = [&](const Hidden& term) {
     const KeyChoice& choice = term.choice;
     mlir::ShapedType type = choice.table ? choice.table.getType() : tensorType(choice.value);
     return rank4Shape(type, term.rank).has_value();
-  });
+  };
+  return llvm::all_of(hidden_, hasRank4Shape) && llvm::all_of(spread_, hasRank4Shape);
 }
 
 std::optional<AttentionMask::Shape> AttentionMask::rank4Shape(mlir::ShapedType type,
@@ -172,6 +185,38 @@ Value AttentionMask::toRank4(mlir::PatternRewriter& rewriter, mlir::Location loc
   return ir::ReshapeOp::create(rewriter, loc, tensorType(value).clone(shape), value);
 }
 
+// Of rank 4, true where the term lets a key be seen.
+Value AttentionMask::keptKeys(mlir::PatternRewriter& rewriter, mlir::Location loc,
+                              const Hidden& term) const {
+  Value value = term.choice.value;
+  if (term.choice.table) {
+    auto seen = seenKeys(term.choice.table, term.choice.keepsWhereTrue);
+    value = ir::ConstantOp::create(rewriter, loc,
+                                   mlir::DenseElementsAttr::get(term.choice.table.getType(), seen));
+  } else if (!term.choice.keepsWhereTrue) {
+    value = ir::NotOp::create(rewriter, loc, value);
+  }
+  return toRank4(rewriter, loc, value, term.rank);
+}
+
+Value AttentionMask::seeing(mlir::PatternRewriter& rewriter, mlir::Location loc) const {
+  if (spread_.empty()) return {};
+  Value keep;
+  for (const Hidden& term : spread_) {
+    Value value = keptKeys(rewriter, loc, term);
+    keep = keep ? ir::AndOp::create(rewriter, loc, keep, value).getResult() : value;
+  }
+  mlir::Type f32 = rewriter.getF32Type();
+  Value ones = ir::CastOp::create(rewriter, loc, tensorType(keep).clone(f32), keep);
+  Value most = ir::ReduceMaxOp::create(rewriter, loc, ones, llvm::ArrayRef<int64_t>{3},
+                                       /*keep_dims=*/true);
+  Value zero =
+      ir::ConstantOp::create(rewriter, loc,
+                             mlir::DenseElementsAttr::get(mlir::RankedTensorType::get({}, f32),
+                                                          rewriter.getF32FloatAttr(0.0)));
+  return ir::GreaterOp::create(rewriter, loc, most, zero);
+}
+
 Value AttentionMask::make(mlir::PatternRewriter& rewriter, mlir::Location loc,
                           mlir::Type element) const {
   auto scalar = [&](double number) -> Value {
@@ -184,15 +229,7 @@ Value AttentionMask::make(mlir::PatternRewriter& rewriter, mlir::Location loc,
     sum = sum ? ir::AddOp::create(rewriter, loc, sum, value).getResult() : value;
   };
   for (const Hidden& term : hidden_) {
-    Value value = term.choice.value;
-    if (term.choice.table) {
-      auto seen = seenKeys(term.choice.table, term.choice.keepsWhereTrue);
-      value = ir::ConstantOp::create(
-          rewriter, loc, mlir::DenseElementsAttr::get(term.choice.table.getType(), seen));
-    } else if (!term.choice.keepsWhereTrue) {
-      value = ir::NotOp::create(rewriter, loc, value);
-    }
-    value = toRank4(rewriter, loc, value, term.rank);
+    Value value = keptKeys(rewriter, loc, term);
     if (term.low == -kInfinity) {
       keep = keep ? ir::AndOp::create(rewriter, loc, keep, value).getResult() : value;
     } else {

@@ -15,8 +15,9 @@ class AttentionMask {
 
   // A value that is added to the scores.
   void add(mlir::Value added, int64_t rank);
-  // Scores that are `low`, large and negative, instead of what they were.
-  void hide(const KeyChoice& choice, double low, int64_t rank);
+  // Scores that are `low`, large and negative, instead of what they were. `last`: nothing is added
+  // to them any more.
+  void hide(const KeyChoice& choice, double low, int64_t rank, bool last);
   // A boolean mask.
   void keep(mlir::Value mask);
   // Causality or a window that the attention has already.
@@ -30,6 +31,10 @@ class AttentionMask {
   bool isSimpler() const { return simpler_; }
   // What is left, of rank 4; null for nothing.
   mlir::Value make(mlir::PatternRewriter& rewriter, mlir::Location loc, mlir::Type element) const;
+  // The queries [b or 1, h or 1, s, 1] that see a key; null if the attention is what it was for all
+  // others too. Else these, whose scores are all one number, get the mean of all values, and no
+  // cotangent reaches their scores.
+  mlir::Value seeing(mlir::PatternRewriter& rewriter, mlir::Location loc) const;
 
  private:
   struct Hidden {
@@ -37,6 +42,7 @@ class AttentionMask {
     double low;
     int64_t rank;
     mlir::Value added;  // the value that hides where it was one
+    bool last = false;
   };
   struct Added {
     mlir::Value value;
@@ -47,10 +53,15 @@ class AttentionMask {
   mlir::Value toRank4(mlir::PatternRewriter& rewriter, mlir::Location loc, mlir::Value value,
                       int64_t rank) const;
 
+  mlir::Value keptKeys(mlir::PatternRewriter& rewriter, mlir::Location loc,
+                       const Hidden& term) const;
+  bool finiteIsBoolean() const;
+  bool spreadsEvenly() const;
+
   int64_t batch_, heads_, queries_, keys_;
   llvm::SmallVector<Hidden> hidden_;  // before resolve() all that choose keys, then what is left
   llvm::SmallVector<Added> added_;
-  bool finiteIsBoolean() const;
+  llvm::SmallVector<Hidden> spread_;  // rows that all of these hide are spread over all keys
 
   bool structured_ = false, causal_ = false, simpler_ = false;
   int64_t window_ = 0;

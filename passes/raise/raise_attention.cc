@@ -69,6 +69,7 @@ struct Scores {
     KeyChoice choice;
     double low;
     int64_t rank;
+    bool last;  // nothing is added behind it
   };
   // A temperature that is learned, say, of each head or of all.
   struct Factor {
@@ -188,7 +189,8 @@ std::optional<Scores> matchScores(Value value) {
       Value seen = keeps ? select.getOnTrue() : select.getOnFalse();
       std::optional<double> low = splatValue(keeps ? select.getOnFalse() : select.getOnTrue());
       if (!goesOn(seen) || !low || !(*low <= -1e9)) return std::nullopt;
-      scores.replaced.push_back({{select.getCondition(), {}, keeps}, *low, rank});
+      bool last = scores.added.empty();
+      scores.replaced.push_back({{select.getCondition(), {}, keeps}, *low, rank, last});
       value = seen;
     } else {
       return std::nullopt;
@@ -231,6 +233,19 @@ std::optional<KeyColumns> matchColumns(Value added, llvm::ArrayRef<int64_t> quer
   const bool fits = columns && columns->isOf(ir::elementCount(queries.drop_back())) &&
                     queries.back() + columns->count() <= kMostColumns;
   return fits ? columns : std::nullopt;
+}
+
+// Of values [b, g, t, e] the means [b, h, 1, e].
+Value meanOfKeys(PatternRewriter& rewriter, mlir::Location loc, Value values, int64_t heads) {
+  Value mean = ir::ReduceMeanOp::create(rewriter, loc, values, llvm::ArrayRef<int64_t>{2},
+                                        /*keep_dims=*/true);
+  mlir::RankedTensorType type = tensorType(mean);
+  const int64_t batch = type.getDimSize(0), groups = type.getDimSize(1), size = type.getDimSize(3);
+  if (groups == heads) return mean;
+  mean = ir::ReshapeOp::create(rewriter, loc, type.clone({batch, groups, 1, size}), mean);
+  mean = ir::BroadcastOp::create(rewriter, loc, type.clone({batch, groups, heads / groups, size}),
+                                 mean);
+  return ir::ReshapeOp::create(rewriter, loc, type.clone({batch, heads, 1, size}), mean);
 }
 
 // [b, h, s, d] → [b, h s, d], times one matrix of each batch, [b, h s, t] → [b, h, s, t] becomes
@@ -318,7 +333,7 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
       }
     }
     for (const Scores::Replaced& term : scores->replaced) {
-      mask.hide(term.choice, term.low, term.rank);
+      mask.hide(term.choice, term.low, term.rank, term.last);
     }
     if (!mask.resolve()) return rewriter.notifyMatchFailure(op, "attention can't take the mask");
 
@@ -333,10 +348,14 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     if (!columns.empty()) {
       std::tie(queries, keys) = addColumns(rewriter, loc, queries, keys, columns, scale);
     }
-    auto attention =
-        ir::AttentionOp::create(rewriter, loc, queries, keys, valueHeads.materialize(rewriter, loc),
-                                maskValue, scale, mask.causal(), mask.window(), scores->softcap);
+    Value values = valueHeads.materialize(rewriter, loc);
+    auto attention = ir::AttentionOp::create(rewriter, loc, queries, keys, values, maskValue, scale,
+                                             mask.causal(), mask.window(), scores->softcap);
     Value result = attention.getResult();
+    if (Value seeing = mask.seeing(rewriter, loc)) {
+      Value mean = meanOfKeys(rewriter, loc, values, query.shape[1]);
+      result = ir::SelectOp::create(rewriter, loc, seeing, result, mean);
+    }
     if (result.getType() != type) result = ir::ReshapeOp::create(rewriter, loc, type, result);
     rewriter.replaceOp(op, result);
     return success();

@@ -349,6 +349,43 @@ struct AttentionBeforeTranspose : mlir::OpRewritePattern<ir::AttentionOp> {
   }
 };
 
+// select(c, transpose(x), y) → transpose(select(c, x, y)) where c and y are so at no cost.
+struct SelectBeforeTranspose : mlir::OpRewritePattern<ir::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::SelectOp op, PatternRewriter& rewriter) const override {
+    auto isTransposed = [](Value value) {
+      return swapsHeads(value.getDefiningOp<ir::TransposeOp>());
+    };
+    if (!llvm::all_of(op->getOperands(), isSwapped) ||
+        !llvm::any_of(op->getOperands(), isTransposed)) {
+      return rewriter.notifyMatchFailure(op, "operands would have to be transposed");
+    }
+    mlir::Location loc = op.getLoc();
+    Value select = ir::SelectOp::create(
+        rewriter, loc, withoutSwap(rewriter, loc, op.getCondition()),
+        withoutSwap(rewriter, loc, op.getOnTrue()), withoutSwap(rewriter, loc, op.getOnFalse()));
+    rewriter.replaceOp(op, swapHeads(rewriter, loc, select));
+    return success();
+  }
+};
+
+// mean(transpose(x)) over the positions of all heads → reshape(mean(x)).
+struct MeanBeforeTranspose : mlir::OpRewritePattern<ir::ReduceMeanOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ReduceMeanOp op, PatternRewriter& rewriter) const override {
+    auto transpose = op.getInput().getDefiningOp<ir::TransposeOp>();
+    if (!swapsHeads(transpose) || !op.getKeepDims() || op.getDims() != llvm::ArrayRef<int64_t>{2}) {
+      return rewriter.notifyMatchFailure(op, "not over transposed positions");
+    }
+    Value mean = ir::ReduceMeanOp::create(rewriter, op.getLoc(), transpose.getInput(),
+                                          llvm::ArrayRef<int64_t>{1}, /*keep_dims=*/true);
+    rewriter.replaceOp(op, swapHeads(rewriter, op.getLoc(), mean));
+    return success();
+  }
+};
+
 struct RaiseLayout : impl::RaiseLayoutBase<RaiseLayout> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
@@ -356,8 +393,8 @@ struct RaiseLayout : impl::RaiseLayoutBase<RaiseLayout> {
     patterns.add<ReshapeBeforeLinear, LinearBeforeTranspose, SliceBeforeTranspose,
                  TransposeInProduct, TransposeOfUnitDims, ConcatBeforeTranspose, GatherOfOneRow,
                  SliceOfNeighbours, RopeBeforeTranspose, AttentionBeforeTranspose,
-                 NormBeforeTranspose<ir::RmsNormOp>, NormBeforeTranspose<ir::LayerNormOp>>(
-        &getContext());
+                 SelectBeforeTranspose, MeanBeforeTranspose, NormBeforeTranspose<ir::RmsNormOp>,
+                 NormBeforeTranspose<ir::LayerNormOp>>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };
