@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "frontend/branches.h"
+#include "frontend/table_values.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "onnx/onnx_pb.h"
@@ -21,12 +22,18 @@ bool isAny(llvm::StringRef op, llvm::ArrayRef<llvm::StringRef> names) {
   return llvm::is_contained(names, op);
 }
 
-// Whether each path from a value ends in a sine or cosine, and only moves, repeats or multiplies
-// elements before.
-bool becomesAngle(llvm::StringRef value, const Readers& readers) {
+// Ops that move, repeat or convert elements.
+constexpr llvm::StringRef kMoves[] = {"Cast",     "Concat",  "Expand",    "Gather",
+                                      "Identity", "Reshape", "Slice",     "Split",
+                                      "Squeeze",  "Tile",    "Transpose", "Unsqueeze"};
+
+// Whether each path from a value ends in one of these ops, and only moves elements or passes
+// through some others before.
+bool endsIn(llvm::StringRef value, const Readers& readers, llvm::ArrayRef<llvm::StringRef> ends,
+            llvm::ArrayRef<llvm::StringRef> through = {}) {
   std::vector<llvm::StringRef> open{value};
   llvm::StringSet<> seen;
-  bool reachesAngle = false;
+  bool reachesEnd = false;
   while (!open.empty()) {
     llvm::StringRef name = open.back();
     open.pop_back();
@@ -38,18 +45,20 @@ bool becomesAngle(llvm::StringRef value, const Readers& readers) {
       return false;  // an output of the graph, or read by nothing
     }
     for (const onnx::NodeProto* node : found->second) {
-      if (isAny(node->op_type(), {"Sin", "Cos"})) {
-        reachesAngle = true;
-      } else if (isAny(node->op_type(),
-                       {"Cast", "Concat", "Div", "Einsum", "Expand", "Gather", "Identity", "MatMul",
-                        "Mul", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"})) {
+      if (isAny(node->op_type(), ends)) {
+        reachesEnd = true;
+      } else if (isAny(node->op_type(), kMoves) || isAny(node->op_type(), through)) {
         open.insert(open.end(), node->output().begin(), node->output().end());
       } else if (node->op_type() != "Shape") {
         return false;
       }
     }
   }
-  return reachesAngle;
+  return reachesEnd;
+}
+
+bool becomesAngle(llvm::StringRef value, const Readers& readers) {
+  return endsIn(value, readers, {"Sin", "Cos"}, {"Div", "Einsum", "MatMul", "Mul"});
 }
 
 // Whether all that reads the value multiplies by it.
@@ -60,10 +69,57 @@ bool onlyScales(llvm::StringRef value, const Readers& readers) {
          });
 }
 
+// Tables that are told by their values.
+class ComputedTables {
+ public:
+  ComputedTables(const Readers& readers, llvm::StringSet<>& tables)
+      : readers_(readers), tables_(tables) {}
+
+  // What may be one by its use has its values looked at.
+  void add(const onnx::TensorProto& tensor,
+           llvm::function_ref<std::optional<TensorData>(const onnx::TensorProto&)> valuesOf) {
+    llvm::StringRef name = tensor.name();
+    const bool scales = endsIn(name, readers_, {"Mul"}, {"Neg"});
+    const bool combines =
+        scales || endsIn(name, readers_, {"Add", "Max", "Min", "Mul", "Sub", "Where"});
+    const bool biases =
+        endsIn(name, readers_, {"Softmax"}, {"Add", "Div", "Mul", "Neg", "Sub", "Where"});
+    const bool turns = endsIn(name, readers_, {"Sin", "Cos"});
+    if (!scales && !combines && !biases && !turns) return;
+    std::optional<TensorData> data = valuesOf(tensor);
+    if (!data || data->numElements() < 2 || data->numElements() > kLargestTable) return;
+    const bool isTable = (combines && (isAddedMask(*data) || isFactorMask(*data))) ||
+                         (biases && (isOfAlibiSlopes(*data) || isOfAlibiBiases(*data))) ||
+                         (turns && isOfAngles(*data)) || (scales && isOfCosinesAndSines(*data));
+    if (isTable) {
+      tables_.insert(name);
+    } else if (scales && spannedDims(tensor) >= 2) {
+      factors_.emplace_back(name, *data);
+    }
+  }
+
+  // Once all are added: cosines and sines in tables of their own.
+  void findPairs() {
+    for (const auto& [name, data] : factors_) {
+      for (const auto& [otherName, other] : factors_) {
+        if (name == otherName || !areCosinesAndSines(data, other)) continue;
+        tables_.insert(name);
+        break;
+      }
+    }
+  }
+
+ private:
+  const Readers& readers_;
+  llvm::StringSet<>& tables_;
+  std::vector<std::pair<llvm::StringRef, TensorData>> factors_;
+};
+
 }  // namespace
 
-llvm::StringSet<> findConstantTables(const onnx::GraphProto& graph,
-                                     llvm::function_ref<bool(llvm::StringRef)> isFolded) {
+llvm::StringSet<> findConstantTables(
+    const onnx::GraphProto& graph, llvm::function_ref<bool(llvm::StringRef)> isFolded,
+    llvm::function_ref<std::optional<TensorData>(const onnx::TensorProto&)> valuesOf) {
   Readers readers;
   for (const onnx::NodeProto& node : graph.node()) {
     visitWithBranches(node, [&](const onnx::NodeProto& reader) {
@@ -73,13 +129,17 @@ llvm::StringSet<> findConstantTables(const onnx::GraphProto& graph,
     });
   }
   llvm::StringSet<> tables;
+  ComputedTables computed(readers, tables);
   for (const onnx::TensorProto& tensor : graph.initializer()) {
     int64_t spanned = spannedDims(tensor);
     if ((spanned == 1 && becomesAngle(tensor.name(), readers)) ||
         (spanned >= 2 && isFolded(tensor.name()) && onlyScales(tensor.name(), readers))) {
       tables.insert(tensor.name());
+    } else {
+      computed.add(tensor, valuesOf);
     }
   }
+  computed.findPairs();
   return tables;
 }
 

@@ -57,6 +57,7 @@ class ExportWarnings {
     warnOfCopiedEmbeddings();
     warnOfNumbers();
     warnOfConstantWeights();
+    noteTables();
   }
 
  private:
@@ -93,6 +94,20 @@ class ExportWarnings {
                                   << llvm::join(parts, ", ")
                                   << ") is computed in f32, or as the recipe's `precision` says";
     }
+  }
+
+  // Tables that the file does not tell from weights.
+  void noteTables() const {
+    std::vector<std::string> tables;
+    for (const std::string& name : model_.initializerNames()) {
+      if (model_.isTable(name)) tables.push_back(name);
+    }
+    if (tables.empty()) return;
+    auto diagnostic = mlir::emitRemark(location_);
+    diagnostic << "\"" << tables.front() << "\"";
+    if (tables.size() > 1) diagnostic << " and " << tables.size() - 1 << " more initializers";
+    diagnostic << (tables.size() > 1 ? " hold tables" : " holds a table")
+               << " (of rotary angles, a mask, biases of positions) by use and values: not trained";
   }
 
   // A weight that the exporter's optimizer made from the module's own, by folding a transpose or by

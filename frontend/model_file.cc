@@ -130,12 +130,30 @@ llvm::Error ModelFile::check() {
   };
   llvm::for_each(graph().value_info(), noteKind);
   llvm::for_each(graph().initializer(), noteKind);
-  tables_ = findConstantTables(graph(), [&](llvm::StringRef name) {
-    // The TorchScript exporter names what it folds after the op that reads it.
+  // The TorchScript exporter names what it folds after the op that reads it.
+  auto isFolded = [&](llvm::StringRef name) {
     return describesPartOf(name) ? !describes(name) : nameInPart(name).starts_with("onnx::");
+  };
+  tables_ = findConstantTables(graph(), isFolded, [&](const onnx::TensorProto& tensor) {
+    return valuesOfUndescribed(tensor);
   });
   findMissingWeights();
   return llvm::Error::success();
+}
+
+static bool isFloat(const onnx::TensorProto& tensor) {
+  return tensor.data_type() == onnx::TensorProto::FLOAT ||
+         tensor.data_type() == onnx::TensorProto::DOUBLE ||
+         tensor.data_type() == onnx::TensorProto::FLOAT16 ||
+         tensor.data_type() == onnx::TensorProto::BFLOAT16;
+}
+
+std::optional<TensorData> ModelFile::valuesOfUndescribed(const onnx::TensorProto& tensor) const {
+  if (!isFloat(tensor) || describes(tensor.name())) return std::nullopt;
+  auto data = readTensor(tensor, folder_);
+  if (data) return std::move(*data);
+  llvm::consumeError(data.takeError());  // said where it is read
+  return std::nullopt;
 }
 
 // What else may be wrong with a tensor is said when it is read.
@@ -251,13 +269,6 @@ llvm::StringRef ModelFile::partOf(llvm::StringRef name) const {
 llvm::StringRef ModelFile::nameInPart(llvm::StringRef name) const {
   const llvm::StringRef part = partOf(name);
   return part.empty() ? name : name.drop_front(part.size() + 1);
-}
-
-static bool isFloat(const onnx::TensorProto& tensor) {
-  return tensor.data_type() == onnx::TensorProto::FLOAT ||
-         tensor.data_type() == onnx::TensorProto::DOUBLE ||
-         tensor.data_type() == onnx::TensorProto::FLOAT16 ||
-         tensor.data_type() == onnx::TensorProto::BFLOAT16;
 }
 
 bool ModelFile::isNumber(llvm::StringRef name) const {

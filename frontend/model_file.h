@@ -17,6 +17,7 @@
 namespace onnx {
 class GraphProto;
 class ModelProto;
+class TensorProto;
 }  // namespace onnx
 
 namespace oriel {
@@ -74,7 +75,7 @@ class ModelFile {
   llvm::Expected<TensorData> initializer(llvm::StringRef name) const;
   // PyTorch's exporter says in the metadata what a tensor was (parameter, buffer, constant).
   // Where nothing is said, a float tensor with more than one element is a parameter, unless its
-  // use says that it is a table of angles (constant_tables.h), or its name that a node made it.
+  // use and values say that it is a table (constant_tables.h), or its name that a node made it.
   InitializerRole role(llvm::StringRef name) const;
   // Whether it is one float: no parameter, unless PyTorch's exporter says so.
   bool isNumber(llvm::StringRef name) const;
@@ -83,6 +84,8 @@ class ModelFile {
   bool describesPartOf(llvm::StringRef name) const {
     return describedParts_.contains(partOf(name));
   }
+  // Whether it is a constant since its use and values say so.
+  bool isTable(llvm::StringRef name) const { return tables_.contains(name) && !describes(name); }
   // Names of the parts of a composed model.
   const std::vector<std::string>& parts() const { return parts_; }
   // The files of external data that initializers name, once each; they need not be there.
@@ -96,6 +99,8 @@ class ModelFile {
   ModelFile();
   llvm::Error check();
   void findMissingWeights();
+  // Of a float tensor of which the metadata says nothing.
+  std::optional<TensorData> valuesOfUndescribed(const onnx::TensorProto& tensor) const;
 
   std::unique_ptr<onnx::ModelProto> proto_;
   std::string path_;

@@ -1,12 +1,14 @@
 // Reading files: what is accepted, and one clear error for each way to be broken.
 #include "frontend/model_file.h"
 
+#include <cmath>
 #include <filesystem>
 
 #include "frontend/model_inputs.h"
 #include "frontend/testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "llvm/ADT/StringExtras.h"
 #include "onnx/onnx_pb.h"
 
 namespace oriel {
@@ -310,6 +312,75 @@ TEST(ModelFile, TablesOfAnglesAreConstants) {
   EXPECT_EQ(roleOf("t", "y = Add(x, t)", true), InitializerRole::kParameter);
   EXPECT_EQ(roleOf("t", "y = Mul(x, t)"), InitializerRole::kParameter);
   EXPECT_EQ(roleOf("f", "y = Mul(x, f)", true), InitializerRole::kParameter);
+}
+
+// A graph whose scores, [2, 4, 4] and behind softmax, are the product of x and what `body` makes.
+InitializerRole roleOfTable(const std::string& type, std::vector<double> values,
+                            const std::string& body, const std::string& more = "") {
+  std::vector<std::string> texts;
+  for (double value : values) texts.push_back(std::to_string(value));
+  auto file = fromProto(parseModel(
+      modelText("g (float[2, 4, 4] x, float[4] at) => (float[2, 4, 4] y) <float[" + type +
+                "] t = {" + llvm::join(texts, ", ") + "}" + more + "> {" + body + "}")));
+  if (!file) ADD_FAILURE() << messageOf(std::move(file));
+  return file ? file->role("t") : InitializerRole::kParameter;
+}
+
+TEST(ModelFile, MasksAreConstants) {
+  const std::string added = "s = Add(x, t)\n y = Softmax(s)", factor = "y = Mul(x, t)";
+  EXPECT_EQ(roleOfTable("2, 2", {0, -1e9, 0, 0}, added), InitializerRole::kConstant);
+  EXPECT_EQ(roleOfTable("2", {0, -1e9}, added), InitializerRole::kConstant);
+  EXPECT_EQ(roleOfTable("2, 2", {0, 0, 0, 0}, added), InitializerRole::kParameter);
+  EXPECT_EQ(roleOfTable("2, 2", {0, -1e9, 0, 1}, added), InitializerRole::kParameter);
+  EXPECT_EQ(roleOfTable("2, 2", {1, 0, 1, 1}, factor), InitializerRole::kConstant);
+  EXPECT_EQ(roleOfTable("2, 2", {1, 1, 1, 1}, factor), InitializerRole::kParameter);
+  EXPECT_EQ(roleOfTable("2", {1, 0}, factor), InitializerRole::kParameter);
+  // The identity as the initial value of a matrix.
+  EXPECT_EQ(roleOfTable("2, 2", {1, 0, 0, 1}, "y = MatMul(x, t)"), InitializerRole::kParameter);
+}
+
+TEST(ModelFile, CosinesAndSinesAreConstants) {
+  std::vector<double> cosines, sines, both, others;
+  for (int i = 0; i < 8; ++i) {
+    cosines.push_back(std::cos(0.7 * i));
+    sines.push_back(std::sin(0.7 * i));
+    others.push_back(0.1 * i);
+  }
+  both.insert(both.end(), cosines.begin(), cosines.end());
+  both.insert(both.end(), sines.begin(), sines.end());
+  auto text = [](const std::vector<double>& values) {
+    std::vector<std::string> texts;
+    for (double value : values) texts.push_back(std::to_string(value));
+    return ", float[2, 4] u = {" + llvm::join(texts, ", ") + "}";
+  };
+  const std::string rotates = "r = Unsqueeze(t, at)\n z = Mul(x, r)\n n = Neg(u)\n y = Mul(z, n)";
+  EXPECT_EQ(roleOfTable("2, 4", cosines, rotates, text(sines)), InitializerRole::kConstant);
+  EXPECT_EQ(roleOfTable("2, 4", cosines, rotates, text(others)), InitializerRole::kParameter);
+  EXPECT_EQ(roleOfTable("2, 4", cosines, "y = Mul(x, t)"), InitializerRole::kParameter);
+  const std::vector<double> ones(8, 1.0);  // they add up to two
+  EXPECT_EQ(roleOfTable("2, 4", ones, rotates, text(ones)), InitializerRole::kParameter);
+  EXPECT_EQ(roleOfTable("2, 2, 4", both, "a, b = Split(t)\n z = Mul(x, a)\n y = Mul(z, b)"),
+            InitializerRole::kConstant);
+}
+
+TEST(ModelFile, BiasesOfPositionsAreConstants) {
+  const std::string bias = "b = Mul(t, at)\n s = Add(x, b)\n y = Softmax(s)";
+  EXPECT_EQ(roleOfTable("4, 1", {0.25, 0.0625, 0.015625, 0.00390625}, bias),
+            InitializerRole::kConstant);
+  EXPECT_EQ(roleOfTable("4, 1", {0.25, 0.07, 0.015625, 0.00390625}, bias),
+            InitializerRole::kParameter);
+  EXPECT_EQ(roleOfTable("4, 1", {0.25, 0.25, 0.25, 0.25}, bias), InitializerRole::kParameter);
+  // Outside of scores, they are anything.
+  EXPECT_EQ(roleOfTable("4, 1", {0.25, 0.0625, 0.015625, 0.00390625}, "y = Mul(x, t)"),
+            InitializerRole::kParameter);
+  const std::string added = "s = Add(x, t)\n y = Softmax(s)";
+  const std::vector<double> grows = {0, 1, 2, 3, 0, 2, 4, 6};
+  EXPECT_EQ(roleOfTable("2, 4", grows, added), InitializerRole::kConstant);
+  EXPECT_EQ(roleOfTable("2, 4", {0, 1, 2, 3, 0, 2, 4, 7}, added), InitializerRole::kParameter);
+  EXPECT_EQ(roleOfTable("2, 5", {0, 1, 2, 3, -1e9, 0, 2, 4, -1e9, -1e9}, added),
+            InitializerRole::kParameter);  // three seen are too few
+  EXPECT_EQ(roleOfTable("2, 4", grows, "y = Add(x, t)"), InitializerRole::kParameter);
+  EXPECT_EQ(roleOfTable("2, 4", grows, "s = Sin(t)\n y = Mul(x, s)"), InitializerRole::kConstant);
 }
 
 std::string openText(const std::string& text) {
