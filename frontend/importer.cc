@@ -13,6 +13,7 @@
 #include "frontend/node_importer.h"
 #include "frontend/node_location.h"
 #include "frontend/op_registry.h"
+#include "frontend/random_choices.h"
 #include "frontend/sequences.h"
 #include "frontend/tensor_data.h"
 #include "ir/oriel/oriel.h"
@@ -435,6 +436,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
   }
   replaceMaskedScatters(*graph);
   replaceMaskedRows(*graph);
+  replaceRandomChoices(*graph);
   graph->removeDeadNodes();
   findSettings(*graph);
   if (failed(checkSupported(graph->nodes())) || failed(importInitializers(*module, arguments))) {

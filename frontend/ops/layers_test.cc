@@ -227,5 +227,60 @@ TEST(Dropout, NodesOfOneNameDropOthers) {
             "dropout dropout add");
 }
 
+// Stochastic depth, as the exporters of PyTorch write it: of ones for each sample.
+TEST(RandomChoice, IsADropoutOfOnes) {
+  auto ops = [](const std::string& body) {
+    return opsOfBody("float[2, 1] x, float[2, 3] z",
+                     "p = Constant<value_float = 0.75>()\n u = RandomUniformLike(x)\n" + body);
+  };
+  const std::string mask = "dropout mul";
+  EXPECT_EQ(ops("b = Less(u, p)\n y = Cast<to = 1>(b)"), mask);
+  EXPECT_EQ(ops("c = CastLike(p, u)\n b = Greater(c, u)\n y = CastLike(b, z)"), mask);
+  EXPECT_EQ(ops("b = GreaterOrEqual(u, p)\n o = Not(b)\n y = Cast<to = 1>(o)"), mask);
+  EXPECT_EQ(ops("s = Add(p, u)\n y = Floor(s)"), mask);
+  EXPECT_EQ(ops("b = Less(u, p)\n o = Cast<to = 1>(zero)\n y = Where(b, z, o)"), "dropout mul mul");
+  EXPECT_EQ(ops("b = Less(u, p)\n o = Cast<to = 1>(zero)\n y = Where(b, o, z)"), "dropout mul mul");
+}
+
+TEST(RandomChoice, KeepsWithTheProbabilityOfTheComparison) {
+  auto ir = [](const std::string& random, const std::string& body) {
+    return irOfBody("float[2, 1] x",
+                    "p = Constant<value_float = 0.75>()\n u = " + random + "\n" + body);
+  };
+  const std::string like = "RandomUniformLike(x)", below = "b = Less(u, p)\n y = Cast<to = 1>(b)",
+                    above = "b = Less(p, u)\n y = Cast<to = 1>(b)";
+  EXPECT_THAT(ir(like, below), HasSubstr("ratio = 2.500000e-01"));
+  EXPECT_THAT(ir(like, above), HasSubstr("ratio = 7.500000e-01"));
+  EXPECT_THAT(ir("RandomUniform<shape = [2, 1], high = 1.5>()", below),
+              HasSubstr("ratio = 5.000000e-01"));
+  EXPECT_THAT(ir("RandomUniform<shape = [2, 1], high = 0.5>()", below),
+              HasSubstr("value = dense<1.000000e+00>"));
+  EXPECT_THAT(ir("RandomUniform<shape = [2, 1], high = 0.0>()", below),
+              HasSubstr("makes random numbers from 0.000000e+00 to 0.000000e+00"));
+}
+
+// What is no choice is refused.
+TEST(RandomChoice, OtherRandomNumbers) {
+  auto ir = [](const std::string& body) {
+    return irOfBody("float[2, 1] x, float q", "p = Constant<value_float = 0.75>()\n" + body);
+  };
+  const std::string random = "u = RandomUniformLike(x)\n";
+  EXPECT_THAT(ir(random + "y = Add(x, u)"), HasSubstr("makes random numbers, which Oriel knows"));
+  EXPECT_THAT(ir(random + "b = Less(u, q)\n y = Cast<to = 1>(b)"),
+              HasSubstr("this one depends on the inputs'"));
+  EXPECT_THAT(ir(random + "b = Less(u, p)\n y = Where(b, x, x)"),
+              HasSubstr("the others must be 0"));
+  // Three parts of one number.
+  EXPECT_THAT(ir(random + "a = Less(u, p)\n c = Cast<to = 1>(a)\n b = Greater(u, p)\n"
+                          "d = Cast<to = 1>(b)\n y = Sub(c, d)"),
+              HasSubstr("makes random numbers, which Oriel knows"));
+  EXPECT_THAT(ir("y = Bernoulli(x)"), HasSubstr("this one depends on the inputs'"));
+  EXPECT_EQ(opsOfBody("float[2, 1] x",
+                      "s = Constant<value_ints = [2, 3]>()\n"
+                      "h = Constant<value_float = 0.5>()\n e = Expand(h, s)\n"
+                      "b = Bernoulli(e)\n y = Add(x, b)"),
+            "dropout mul add");
+}
+
 }  // namespace
 }  // namespace oriel

@@ -1,4 +1,4 @@
-"""Dropout of a model that was exported in training mode: the same elements under every strategy."""
+"""Dropout and stochastic depth of a model that was exported in training mode: the same elements under every strategy."""
 
 import dataclasses
 
@@ -9,6 +9,7 @@ from gpt import Gpt
 from oriel_testing import relative_error
 
 GPT = Gpt(sequence=16, dropout=0.25)
+SKIPPED = Gpt(sequence=16, skipped=0.25)
 STRATEGIES = (
     (2, ("--mesh", "dp=2", "--zero", "2")),
     (2, ("--mesh", "tp=2", "--remat", "full")),
@@ -24,6 +25,13 @@ class DropoutTest(TensorParallelTestCase):
         for world, options in STRATEGIES:
             with self.subTest(options=options):
                 self.assert_same(self.numbers(self.plan(*options, gpt=GPT), world), expected, options)
+
+    def test_stochastic_depth(self):
+        expected = self.numbers(self.plan(gpt=SKIPPED), 1)
+        self.assertNotEqual(expected[0][0], self.numbers(self.plan(gpt=Gpt(sequence=16)), 1, steps=1)[0][0])
+        for world, options in STRATEGIES:
+            with self.subTest(options=options):
+                self.assert_same(self.numbers(self.plan(*options, gpt=SKIPPED), world), expected, options)
 
     def test_microbatches(self):
         """A sample's elements don't depend on which others are in its microbatch."""
@@ -46,12 +54,14 @@ class DropoutTest(TensorParallelTestCase):
         self.assertNotIn(whole[0], losses[0])
 
     def test_evaluation_drops_nothing(self):
-        logits = {}
-        for gpt in (GPT, dataclasses.replace(GPT, dropout=0)):
-            plan, file = self.plan(gpt=gpt), self.folder / f"{gpt.dropout}.npy"
+        def logits(gpt: Gpt):
+            plan, file = self.plan(gpt=gpt), self.folder / f"{gpt.dropout}-{gpt.skipped}.npy"
             self.run_ok("oriel-run", plan, "--eval", self.data, "--eval-logits", file)
-            logits[gpt.dropout] = numpy.load(file)
-        self.assertLess(relative_error(logits[0.25], logits[0]), 1e-6)
+            return numpy.load(file)
+
+        whole = logits(Gpt(sequence=16))
+        for gpt in (GPT, SKIPPED):
+            self.assertLess(relative_error(logits(gpt), whole), 1e-6)
 
     def test_resumed(self):
         plan, checkpoints = self.plan(gpt=GPT), self.folder / "checkpoints"

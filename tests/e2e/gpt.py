@@ -33,6 +33,7 @@ class Gpt:
     packed: int = 0  # samples of a fixed batch, of whose attention, in one sequence, and MLP each has its turn (vision towers)
     chunk: int = 0  # positions of a chunk: a delta rule in place of attention, which inverts a matrix row by row (Yang et al. 2024)
     dropout: float = 0  # of embeddings, probabilities and what blocks add (Vaswani et al. 2017), as exported in training mode
+    skipped: float = 0  # of the samples, in each sublayer (stochastic depth, Huang et al. 2016), as exported in training mode
     scanned: bool = False  # the blocks are one Scan over weights that have all of theirs
     mask_values: bool = False  # the mask is values of the model, the lowest f32; the first row hides everything
 
@@ -290,12 +291,24 @@ class Gpt:
         x = graph.node("Gather", [weight("embedding.weight", self.vocabulary, hidden), "input_ids"], "tokens")
         x = dropped(graph.node("Add", [x, weight("positions.weight", sequence, hidden)], "embedded"))
 
+        def some_samples(x: str) -> str:
+            """Of an MLP as transformers' drop_path has it, else as `bernoulli_` does."""
+            if not self.skipped:
+                return x
+            uniform = graph.node("RandomUniformLike", [slice_of(x, (1, 0, 1), (2, 0, 1))], f"{x}.uniform")
+            kept = constant(f"{x}.kept", 1 - self.skipped, "f4")
+            if "down" in x:
+                chosen = graph.node("Floor", [graph.node("Add", [kept, uniform], f"{x}.sum")], f"{x}.chosen")
+                return graph.node("Mul", [graph.node("Div", [x, kept], f"{x}.scaled"), chosen], f"{x}.some")
+            chosen = graph.node("Cast", [graph.node("Less", [uniform, kept], f"{x}.below")], f"{x}.chosen", to=1)  # FLOAT
+            return graph.node("Mul", [x, graph.node("Div", [chosen, kept], f"{x}.factor")], f"{x}.some")
+
         def block(x: str, name: str) -> str:
             before, behind = (lambda y, _: y, norm) if self.post_norm else (norm, lambda y, _: y)
-            out = dropped(mixer(before(x, f"{name}.norm1"), f"{name}.attention"))
+            out = some_samples(dropped(mixer(before(x, f"{name}.norm1"), f"{name}.attention")))
             x = behind(graph.node("Add", [x, out], f"{name}.x1"), f"{name}.norm1")
             out = (mixture if self.experts else packed_mlp if self.packed else mlp)(before(x, f"{name}.norm2"), name)
-            return behind(graph.node("Add", [x, dropped(out)], f"{name}.x2"), f"{name}.norm2")
+            return behind(graph.node("Add", [x, some_samples(dropped(out))], f"{name}.x2"), f"{name}.norm2")
 
         if self.scanned:
             graph = Graph()
