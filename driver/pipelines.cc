@@ -38,6 +38,8 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   function.addPass(createRaiseSubstitution());
   function.addPass(createRaiseRecurrence());
   function.addPass(createRaiseUpdates());
+  // Before softmax and attention, which know masks by their choices.
+  function.addPass(createRaiseChoice());
   // Before attention: a bias on a projection would stand between it and the heads.
   function.addPass(createRaiseLinear());
   function.addPass(createRaiseNormalization());

@@ -43,6 +43,12 @@ LogicalResult importMean(NodeImporter& n) {
   return n.replace(n.create<ir::MulOp>(sum, n.scalarLike(sum, 1.0 / n.numOperands())));
 }
 
+// No op of ONNX; tf2onnx leaves TensorFlow's.
+LogicalResult importErfc(NodeImporter& n) {
+  Value erf = n.create<ir::ErfOp>(n.operand(0));
+  return n.replace(n.create<ir::SubOp>(n.scalarLike(erf, 1), erf));
+}
+
 // The exponent may have a type of its own; the result has the base's.
 LogicalResult importPow(NodeImporter& n) {
   Value base = n.operand(0), exponent = n.operand(1);
@@ -135,6 +141,7 @@ void registerElementwiseOps(OpRegistry& registry) {
   registry.add("Tanh", 13, importUnary<ir::TanhOp>);
   registry.add("Sigmoid", 13, importUnary<ir::SigmoidOp>);
   registry.add("Erf", 13, importUnary<ir::ErfOp>);
+  registry.add("Erfc", 1, importErfc);
   registry.add("Relu", 13, importUnary<ir::ReluOp>);
   registry.add("Sign", 13, importUnary<ir::SignOp>);
   registry.add("Floor", 13, importUnary<ir::FloorOp>);

@@ -8,6 +8,21 @@ class Oriel_RaisePass<string name> : Pass<name, "::mlir::func::FuncOp"> {
   let dependentDialects = ["::oriel::ir::OrielDialect"];
 }
 
+def RaiseChoice : Oriel_RaisePass<"oriel-raise-choice"> {
+  let summary = "Choices that a model writes as sums of products";
+  let description = [{
+    Keras' exports have a choice between two values as one times a condition, plus the other times
+    its opposite; exporters may have folded both into tables of ones and zeros. As a choice it is
+    what other passes look for in masks.
+
+    ```mlir
+    %y = %a * (oriel.cast %c) + %b * (oriel.cast (oriel.not %c))
+    // →
+    %y = oriel.select %c, %a, %b
+    ```
+  }];
+}
+
 def RaiseSubstitution : Oriel_RaisePass<"oriel-raise-substitution"> {
   let summary = "Inverses that a loop computes row after row";
   let description = [{

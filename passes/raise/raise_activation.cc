@@ -77,6 +77,16 @@ std::optional<Gate> matchGate(Value gate, Value x) {
     if (argument == x && close(scale, 1.702)) return Gate{"gelu_quick", 1.0};
     return std::nullopt;
   }
+  // 1 - erf(-x/√2), which Keras writes with the complement of erf.
+  if (auto opposite = gate.getDefiningOp<ir::SubOp>();
+      opposite && isSplat(opposite.getLhs(), 1.0)) {
+    auto erf = opposite.getRhs().getDefiningOp<ir::ErfOp>();
+    if (!erf) return std::nullopt;
+    auto [argument, scale] = scaledOrSelf(erf.getInput());
+    auto negative = argument.getDefiningOp<ir::NegOp>();
+    const bool isGelu = negative && negative.getInput() == x && close(scale, std::sqrt(0.5));
+    return isGelu ? std::optional(Gate{"gelu", 2.0}) : std::nullopt;
+  }
   auto shifted = matchShifted(gate);
   if (!shifted || !close(shifted->second, 1.0)) return std::nullopt;
   if (auto erf = shifted->first.getDefiningOp<ir::ErfOp>()) {

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "passes/raise/attention_mask.h"
 #include "passes/raise/attention_operands.h"
 #include "passes/raise/key_columns.h"
@@ -16,6 +18,18 @@ using mlir::LogicalResult;
 using mlir::PatternRewriter;
 using mlir::success;
 using mlir::Value;
+
+// The softmax of which a value has what a mask shows, and 0 elsewhere.
+std::optional<std::pair<ir::SoftmaxOp, KeyChoice>> matchShownSoftmax(Value value) {
+  auto select = value.getDefiningOp<ir::SelectOp>();
+  if (!select) return std::nullopt;
+  const bool keeps = isSplat(select.getOnFalse(), 0.0);
+  if (!keeps && !isSplat(select.getOnTrue(), 0.0)) return std::nullopt;
+  Value shown = keeps ? select.getOnTrue() : select.getOnFalse();
+  auto softmax = shown.getDefiningOp<ir::SoftmaxOp>();
+  if (!softmax || softmax.getType() != select.getType()) return std::nullopt;
+  return std::make_pair(softmax, KeyChoice{select.getCondition(), {}, keeps});
+}
 
 // The softmax that a value is, with or without NaN replaced by 0.
 ir::SoftmaxOp matchSoftmax(Value value) {
@@ -82,6 +96,19 @@ struct Scores {
   llvm::SmallVector<Added> added;
   llvm::SmallVector<Replaced> replaced;
   llvm::SmallVector<int64_t> heads;  // [b, h] where the scores have rank 4 or 5 somewhere
+
+  // Where probabilities are 0 once more where the mask that was applied last has hidden the scores,
+  // the lowest number is as good as -infinity: a row that sees nothing is 0.
+  bool hideAgain(const KeyChoice& choice) {
+    if (replaced.empty()) return false;
+    Replaced& last = replaced.front();
+    if (!last.last || last.choice.value != choice.value ||
+        last.choice.keepsWhereTrue != choice.keepsWhereTrue) {
+      return false;
+    }
+    last.low = -std::numeric_limits<double>::infinity();
+    return true;
+  }
 
   // Whether scores of this shape have the same batch and heads as others before.
   bool addHeads(llvm::ArrayRef<int64_t> shape) {
@@ -282,13 +309,19 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     if (type.getRank() > 5 || op.getTransposeLhs() || !matchSide(op)) {
       return rewriter.notifyMatchFailure(op, "no [b, h, s, e] product");
     }
-    ir::SoftmaxOp softmax = matchSoftmax(withoutSplit(op.getLhs()));
+    Value probabilities = withoutSplit(op.getLhs());
+    ir::SoftmaxOp softmax = matchSoftmax(probabilities);
+    auto shown = softmax ? std::nullopt : matchShownSoftmax(probabilities);
+    if (shown) softmax = shown->first;
     if (!softmax || static_cast<int64_t>(softmax.getDim()) != softmax.getType().getRank() - 1) {
       return rewriter.notifyMatchFailure(op,
                                          "the left operand is no softmax over its last dimension");
     }
     std::optional<Scores> scores = matchScores(softmax.getInput());
     if (!scores) return rewriter.notifyMatchFailure(op, "scores are no masked product");
+    if (shown && !scores->hideAgain(shown->second)) {
+      return rewriter.notifyMatchFailure(op, "a mask hides other probabilities than scores");
+    }
     ir::MatmulOp product = scores->product;
 
     AttentionOperand query(product.getLhs()), key = keysOrValues(product), value = keysOrValues(op);

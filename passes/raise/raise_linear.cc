@@ -68,6 +68,39 @@ struct AbsorbBias : mlir::OpRewritePattern<ir::AddOp> {
   }
 };
 
+// reshape(linear(x, w)) + b, with the columns split → reshape(linear(x, w, reshape(b))): a bias for
+// each head and each of its columns, as Keras' projections have it.
+struct AbsorbSplitBias : mlir::OpRewritePattern<ir::AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::AddOp op, PatternRewriter& rewriter) const override {
+    auto biaslessOf = [](Value value) {
+      auto split = value.getDefiningOp<ir::ReshapeOp>();
+      auto linear = split ? split.getInput().getDefiningOp<ir::LinearOp>() : ir::LinearOp();
+      const bool isAlone = linear && !linear.getBias() && split->hasOneUse();
+      return isAlone && linear->hasOneUse() ? linear : ir::LinearOp();
+    };
+    auto match = matchEither<ir::AddOp>(op.getResult(), [&](Value value) {
+      return value.getType() == op.getType() && biaslessOf(value);
+    });
+    if (!match) return rewriter.notifyMatchFailure(op, "no operand is a linear layer");
+    ir::LinearOp linear = biaslessOf(match->first);
+    const int64_t columns = linear.getType().getShape().back();
+    mlir::RankedTensorType bias = tensorType(match->second);
+    const size_t rank = bias.getRank();
+    if (rank == 0 || rank > op.getType().getShape().size() || bias.getNumElements() != columns ||
+        op.getType().getShape().take_back(rank) != bias.getShape()) {
+      return rewriter.notifyMatchFailure(op, "the other operand has no element for each column");
+    }
+    Value flat = match->second;
+    if (rank > 1) flat = ir::ReshapeOp::create(rewriter, op.getLoc(), bias.clone({columns}), flat);
+    Value biased = ir::LinearOp::create(rewriter, op.getLoc(), linear.getInput(),
+                                        linear.getWeight(), flat, linear.getTransposeWeight());
+    rewriter.replaceOpWithNewOp<ir::ReshapeOp>(op, op.getType(), biased);
+    return success();
+  }
+};
+
 // Whether this dimension is the last one, or becomes it in all that transposes, splits and slices
 // make of the value, at most `depth` behind each other.
 bool becomesLast(Value value, int64_t dim, int depth) {
@@ -169,7 +202,7 @@ struct ConvOfPatches : mlir::OpRewritePattern<ir::ConvOp> {
 struct RaiseLinear : impl::RaiseLinearBase<RaiseLinear> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<AbsorbBias, AbsorbWeightTranspose, ConvOfPatches>(&getContext());
+    patterns.add<AbsorbBias, AbsorbSplitBias, AbsorbWeightTranspose, ConvOfPatches>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

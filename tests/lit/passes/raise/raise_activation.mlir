@@ -122,3 +122,22 @@ func.func @gelu_tanh_other_factor(%x: tensor<4xf32>) -> tensor<4xf32> {
   %8 = oriel.mul %0, %7 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %8 : tensor<4xf32>
 }
+
+// -----
+
+// With the complement of erf, as Keras writes it.
+// CHECK-LABEL: func.func @gelu_erfc
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>)
+// CHECK: oriel.activation %[[X]] {kind = "gelu"}
+func.func @gelu_erfc(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %half = oriel.constant {value = dense<0.5> : tensor<f32>} : () -> tensor<f32>
+  %root = oriel.constant {value = dense<0.707106769> : tensor<f32>} : () -> tensor<f32>
+  %one = oriel.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %x, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %1 = oriel.neg %x : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = oriel.mul %1, %root : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  %3 = oriel.erf %2 : (tensor<4xf32>) -> tensor<4xf32>
+  %4 = oriel.sub %one, %3 : (tensor<f32>, tensor<4xf32>) -> tensor<4xf32>
+  %5 = oriel.mul %0, %4 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %5 : tensor<4xf32>
+}

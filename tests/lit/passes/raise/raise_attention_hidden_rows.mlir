@@ -88,3 +88,37 @@ func.func @biased_behind(%q: tensor<1x2x2x8xf32>, %k: tensor<1x2x2x8xf32>, %v: t
   %4 = oriel.matmul %3, %v : (tensor<1x2x2x2xf32>, tensor<1x2x2x8xf32>) -> tensor<1x2x2x8xf32>
   return %4 : tensor<1x2x2x8xf32>
 }
+
+// -----
+
+// Probabilities that the same mask hides again: a row that sees nothing is 0, as attention has it.
+// CHECK-LABEL: func.func @hidden_again
+// CHECK-SAME: %[[KEEP:[a-z0-9]*]]: tensor<1x1x2x2xi1>
+// CHECK: %[[A:.*]], %{{.*}} = oriel.attention %{{.*}}, %{{.*}}, %{{.*}}, %[[KEEP]] {scale
+// CHECK-NEXT: return %[[A]]
+func.func @hidden_again(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %v: tensor<1x4x2x8xf32>, %keep: tensor<1x1x2x2xi1>) -> tensor<1x4x2x8xf32> {
+  %low = oriel.constant {value = dense<-3.40282347E+38> : tensor<f32>} : () -> tensor<f32>
+  %zero = oriel.constant {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x2xf32>
+  %1 = oriel.select %keep, %0, %low : (tensor<1x1x2x2xi1>, tensor<1x4x2x2xf32>, tensor<f32>) -> tensor<1x4x2x2xf32>
+  %2 = oriel.softmax %1 {dim = 3 : i64} : (tensor<1x4x2x2xf32>) -> tensor<1x4x2x2xf32>
+  %3 = oriel.select %keep, %2, %zero : (tensor<1x1x2x2xi1>, tensor<1x4x2x2xf32>, tensor<f32>) -> tensor<1x4x2x2xf32>
+  %4 = oriel.matmul %3, %v : (tensor<1x4x2x2xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x8xf32>
+  return %4 : tensor<1x4x2x8xf32>
+}
+
+// -----
+
+// Another mask hides probabilities that count in their sum.
+// CHECK-LABEL: func.func @others_hidden
+// CHECK-NOT: oriel.attention
+func.func @others_hidden(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %v: tensor<1x4x2x8xf32>, %keep: tensor<1x1x2x2xi1>, %drop: tensor<1x1x2x2xi1>) -> tensor<1x4x2x8xf32> {
+  %low = oriel.constant {value = dense<-3.40282347E+38> : tensor<f32>} : () -> tensor<f32>
+  %zero = oriel.constant {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x2xf32>
+  %1 = oriel.select %keep, %0, %low : (tensor<1x1x2x2xi1>, tensor<1x4x2x2xf32>, tensor<f32>) -> tensor<1x4x2x2xf32>
+  %2 = oriel.softmax %1 {dim = 3 : i64} : (tensor<1x4x2x2xf32>) -> tensor<1x4x2x2xf32>
+  %3 = oriel.select %drop, %zero, %2 : (tensor<1x1x2x2xi1>, tensor<f32>, tensor<1x4x2x2xf32>) -> tensor<1x4x2x2xf32>
+  %4 = oriel.matmul %3, %v : (tensor<1x4x2x2xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x8xf32>
+  return %4 : tensor<1x4x2x8xf32>
+}

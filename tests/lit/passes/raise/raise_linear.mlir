@@ -163,3 +163,33 @@ func.func @other_convolutions(%x: tensor<2x4x8xf32>, %w: tensor<6x4x2xf32>, %g: 
   %9 = oriel.transpose %4 {permutation = array<i64: 0, 2, 1>} : (tensor<2x6x3xf32>) -> tensor<2x3x6xf32>
   return %5, %6, %7, %8, %9 : tensor<2x5x6xf32>, tensor<2x3x6xf32>, tensor<2x4x6xf32>, tensor<2x7x6xf32>, tensor<2x3x6xf32>
 }
+
+// -----
+
+// A bias for each head and each of its columns.
+// CHECK-LABEL: func.func @split_bias
+// CHECK-SAME: (%[[X:.*]]: tensor<3x4xf32>, %[[W:.*]]: tensor<4x8xf32>, %[[B:.*]]: tensor<2x4xf32>)
+// CHECK: %[[FLAT:.*]] = oriel.reshape %[[B]] : (tensor<2x4xf32>) -> tensor<8xf32>
+// CHECK: %[[Y:.*]] = oriel.linear %[[X]], %[[W]], %[[FLAT]]
+// CHECK: oriel.reshape %[[Y]] : (tensor<3x8xf32>) -> tensor<1x3x2x4xf32>
+func.func @split_bias(%x: tensor<3x4xf32>, %w: tensor<4x8xf32>, %b: tensor<2x4xf32>) -> tensor<1x3x2x4xf32> {
+  %0 = oriel.linear %x, %w : (tensor<3x4xf32>, tensor<4x8xf32>) -> tensor<3x8xf32>
+  %1 = oriel.reshape %0 : (tensor<3x8xf32>) -> tensor<1x3x2x4xf32>
+  %2 = oriel.add %1, %b : (tensor<1x3x2x4xf32>, tensor<2x4xf32>) -> tensor<1x3x2x4xf32>
+  return %2 : tensor<1x3x2x4xf32>
+}
+
+// -----
+
+// One for each head, or for each position, is another thing.
+// CHECK-LABEL: func.func @no_split_bias
+// CHECK-COUNT-2: oriel.add
+func.func @no_split_bias(%x: tensor<3x4xf32>, %w: tensor<4x8xf32>, %b: tensor<2x1xf32>, %c: tensor<3x2x4xf32>) -> (tensor<3x2x4xf32>, tensor<3x2x4xf32>) {
+  %0 = oriel.linear %x, %w : (tensor<3x4xf32>, tensor<4x8xf32>) -> tensor<3x8xf32>
+  %1 = oriel.reshape %0 : (tensor<3x8xf32>) -> tensor<3x2x4xf32>
+  %2 = oriel.add %1, %b : (tensor<3x2x4xf32>, tensor<2x1xf32>) -> tensor<3x2x4xf32>
+  %3 = oriel.linear %x, %w : (tensor<3x4xf32>, tensor<4x8xf32>) -> tensor<3x8xf32>
+  %4 = oriel.reshape %3 : (tensor<3x8xf32>) -> tensor<3x2x4xf32>
+  %5 = oriel.add %4, %c : (tensor<3x2x4xf32>, tensor<3x2x4xf32>) -> tensor<3x2x4xf32>
+  return %2, %5 : tensor<3x2x4xf32>, tensor<3x2x4xf32>
+}
