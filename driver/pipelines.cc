@@ -56,6 +56,8 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   // After layout, which puts sequences before heads. What pieces share must be one value.
   function.addPass(mlir::createCSEPass());
   function.addPass(createRaisePacked());
+  // Again: layout brings repeated heads to where attention sees that they are.
+  if (!options.kernels.unfusedAttention) function.addPass(createRaiseAttention());
   // Again: what was computed head by head has its heads in a dimension now.
   function.addPass(createRaiseLayout());
   // After layout, which leaves few ways to write a product with all experts.

@@ -72,11 +72,12 @@ std::optional<AddedChoice> matchAddedChoice(Value added) {
 
 }  // namespace
 
-void AttentionMask::add(Value added, int64_t rank) {
-  if (auto choice = matchAddedChoice(added)) {
+void AttentionMask::add(Value added, int64_t rank, double factor) {
+  auto choice = factor == 1 ? matchAddedChoice(added) : std::nullopt;
+  if (choice) {
     hidden_.push_back({choice->choice, choice->low, rank, added});
   } else {
-    added_.push_back({added, rank});
+    added_.push_back({added, rank, factor});
   }
 }
 
@@ -98,7 +99,9 @@ bool AttentionMask::finiteIsBoolean() const {
   }
   bool alone = hidden_.size() == 1 && !structured_;
   bool seen = seeing && (alone || (structural && (!structured_ || keys_ >= queries_)));
-  return seen && llvm::all_of(added_, [](const Added& term) { return isBounded(term.value); });
+  return seen && llvm::all_of(added_, [](const Added& term) {
+           return std::abs(term.factor) <= 1 && isBounded(term.value);
+         });
 }
 
 // Whether queries that see nothing have the same score for all keys, whatever it would have been
@@ -114,6 +117,7 @@ bool AttentionMask::resolve() {
   bool finiteIsBoolean = this->finiteIsBoolean();
   if (!finiteIsBoolean && spreadsEvenly()) {
     spread_ = hidden_;
+    for (Hidden& term : spread_) term.choice.value = withoutRepetition(term.choice.value);
     finiteIsBoolean = true;
   }
   for (const Hidden& term : hidden_) {
@@ -236,7 +240,17 @@ Value AttentionMask::make(mlir::PatternRewriter& rewriter, mlir::Location loc,
       addToSum(ir::SelectOp::create(rewriter, loc, value, scalar(0.0), scalar(term.low)));
     }
   }
-  for (const Added& term : added_) addToSum(toRank4(rewriter, loc, term.value, term.rank));
+  for (const Added& term : added_) {
+    Value value = toRank4(rewriter, loc, term.value, term.rank);
+    if (term.factor != 1) {
+      auto type = mlir::RankedTensorType::get({}, tensorType(value).getElementType());
+      auto factor = rewriter.getFloatAttr(type.getElementType(), term.factor);
+      Value scalar =
+          ir::ConstantOp::create(rewriter, loc, mlir::DenseElementsAttr::get(type, factor));
+      value = ir::MulOp::create(rewriter, loc, value, scalar);
+    }
+    addToSum(value);
+  }
   if (!keep || !sum) return keep ? keep : sum;
   addToSum(ir::SelectOp::create(rewriter, loc, keep, scalar(0.0), scalar(-kInfinity)));
   return sum;

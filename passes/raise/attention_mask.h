@@ -13,8 +13,8 @@ class AttentionMask {
   AttentionMask(int64_t batch, int64_t heads, int64_t queries, int64_t keys)
       : batch_(batch), heads_(heads), queries_(queries), keys_(keys) {}
 
-  // A value that is added to the scores.
-  void add(mlir::Value added, int64_t rank);
+  // A value, times a factor, that is added to the scores.
+  void add(mlir::Value added, int64_t rank, double factor = 1);
   // Scores that are `low`, large and negative, instead of what they were. `last`: nothing is added
   // to them any more.
   void hide(const KeyChoice& choice, double low, int64_t rank, bool last);
@@ -47,6 +47,7 @@ class AttentionMask {
   struct Added {
     mlir::Value value;
     int64_t rank;
+    double factor = 1;
   };
   using Shape = llvm::SmallVector<int64_t>;
   std::optional<Shape> rank4Shape(mlir::ShapedType type, int64_t rank) const;

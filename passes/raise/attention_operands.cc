@@ -10,6 +10,8 @@ namespace {
 
 // [b, s, h, d] → [b, h, s, d] and → [b, h, d, s].
 constexpr std::array<int64_t, 4> kHeadsFirst = {0, 2, 1, 3}, kSwappedHeadsFirst = {0, 2, 3, 1};
+// [b, s, g, h / g, d] → [b, g, h / g, s, d].
+constexpr std::array<int64_t, 5> kGroupsFirst = {0, 2, 3, 1, 4};
 
 }  // namespace
 
@@ -60,6 +62,11 @@ AttentionOperand AttentionOperand::withoutRepeatedHeads() const {
     if (sizes->size() == 4) sizes->insert(sizes->begin() + heads, 1);
   }
   size_t repeats = heads + 1;
+  for (size_t d = one.size(); d-- > 0 && one.size() > 5;) {
+    if (one[d] != 1 || many[d] != 1) continue;
+    one.erase(one.begin() + d);
+    many.erase(many.begin() + d);
+  }
   if (one.size() != 5 || many.size() != 5 || one[repeats] != 1) return *this;
   llvm::SmallVector<int64_t> onlyRepeats = one;
   onlyRepeats[repeats] = many[repeats];
@@ -86,6 +93,15 @@ Value AttentionOperand::materialize(mlir::PatternRewriter& rewriter, mlir::Locat
     return Value(ir::ReshapeOp::create(rewriter, loc, tensorType(result).clone(to), result));
   };
   if (sequenceFirst) {
+    result = reshaped({shape[0], shape[2], shape[1], shape[3]});
+    return ir::TransposeOp::create(rewriter, loc, result, kHeadsFirst);
+  }
+  // [b, s, g, h / g, d] → [b, g, h / g, s, d] → [b, h, s, d]: transposed once heads are one
+  // dimension.
+  auto grouped = source.getDefiningOp<ir::TransposeOp>();
+  if (!swapped && grouped && shape.size() == 4 && grouped.getType().getRank() == 5 &&
+      grouped.getPermutation() == llvm::ArrayRef<int64_t>(kGroupsFirst)) {
+    result = grouped.getInput();
     result = reshaped({shape[0], shape[2], shape[1], shape[3]});
     return ir::TransposeOp::create(rewriter, loc, result, kHeadsFirst);
   }

@@ -6,6 +6,7 @@
 #include "passes/raise/match.h"
 #include "passes/raise/merged_dims.h"
 #include "passes/raise/passes.h"
+#include "passes/raise/score_order.h"
 
 namespace oriel {
 
@@ -77,7 +78,8 @@ std::optional<Capped> matchCapped(Value value) {
 struct Scores {
   struct Added {
     Value value;
-    int64_t rank;  // of the scores it is added to
+    int64_t rank;       // of the scores it is added to
+    double factor = 1;  // by which the sum is scaled
   };
   struct Replaced {
     KeyChoice choice;
@@ -91,11 +93,15 @@ struct Scores {
     bool divides;
   };
   ir::MatmulOp product;
+  bool transposed = false;  // the product is one of keys and queries
   double scale = 1.0, softcap = 0.0;
   llvm::SmallVector<Factor> factors;
   llvm::SmallVector<Added> added;
   llvm::SmallVector<Replaced> replaced;
   llvm::SmallVector<int64_t> heads;  // [b, h] where the scores have rank 4 or 5 somewhere
+
+  // Whether nothing but scales and masks is behind what is left of them.
+  bool onlyScaled() const { return !transposed && factors.empty() && softcap == 0; }
 
   // Where probabilities are 0 once more where the mask that was applied last has hidden the scores,
   // the lowest number is as good as -infinity: a row that sees nothing is 0.
@@ -121,21 +127,24 @@ struct Scores {
 };
 
 // The product of one side of attention: of matrices, or of all heads' rows [b, h, s, d] with the
-// one matrix [b, t, d] of their batch (multi-query attention, Shazeer 2019).
+// one matrix [b, t, d] of their batch (multi-query attention, Shazeer 2019), or of groups' rows
+// [b, g, h / g, s, d] with matrices [b, g, t, d].
 bool hasSharedMatrix(ir::MatmulOp op) {
+  const int64_t rank = tensorType(op.getLhs()).getRank();
   return op.getRowDims() == 2 && op.getSumDims() == 1 && op.getColumnDims() == 1 &&
-         !op.getTransposeLhs() && tensorType(op.getLhs()).getRank() == 4 &&
-         tensorType(op.getRhs()).getRank() == 3;
+         !op.getTransposeLhs() && (rank == 4 || rank == 5) &&
+         tensorType(op.getRhs()).getRank() == rank - 1;
 }
 ir::MatmulOp matchSide(Value value) {
   auto op = value.getDefiningOp<ir::MatmulOp>();
   return op && hasSharedMatrix(op) ? op : matchProduct(value);
 }
 
-// Keys or values of such a product: a shared matrix is that of one head.
+// Keys or values of such a product: a matrix that all heads share is that of one head.
 AttentionOperand keysOrValues(ir::MatmulOp side) {
   AttentionOperand operand(side.getRhs());
-  if (hasSharedMatrix(side)) operand.shape.insert(operand.shape.begin() + 1, 1);
+  if (hasSharedMatrix(side) && operand.shape.size() == 3)
+    operand.shape.insert(operand.shape.begin() + 1, 1);
   return operand;
 }
 
@@ -145,6 +154,7 @@ bool leadsToProduct(Value value, int depth = 8) {
   if (Value merged = withoutSplit(value); merged != value) return leadsToProduct(merged, depth - 1);
   if (auto capped = matchCapped(value)) return leadsToProduct(capped->input, depth - 1);
   if (auto scaled = matchScaled(value)) return leadsToProduct(scaled->first, depth - 1);
+  if (Value keysFirst = matchTransposed(value)) return leadsToProduct(keysFirst, depth - 1);
   auto sameTypeLeads = [&](Value operand) {
     return operand.getType() == value.getType() && leadsToProduct(operand, depth - 1);
   };
@@ -170,7 +180,8 @@ bool scalesQueries(Value factor, int64_t rank) {
   return rank == 4 && llvm::all_of(shape.take_back(2), [](int64_t size) { return size == 1; });
 }
 
-// Follows scores back to their product: masks first, then the cap, then scales.
+// Follows scores back to their product: masks first, then the cap, then scales. What is added may
+// be scaled with the scores.
 std::optional<Scores> matchScores(Value value) {
   Scores scores;
   bool masksEnded = false;
@@ -204,13 +215,16 @@ std::optional<Scores> matchScores(Value value) {
       scores.factors.push_back({scaledBy, llvm::isa<ir::DivOp>(op)});
       value = rest;
       masksEnded = true;
+    } else if (Value keysFirst = matchTransposed(value)) {
+      scores.transposed = !scores.transposed;
+      value = keysFirst;
+      masksEnded = true;
+    } else if (auto match = matchEither<ir::AddOp>(value, goesOn);
+               match && (!masksEnded || scores.onlyScaled())) {
+      scores.added.push_back({match->second, rank, scores.scale});
+      value = match->first;
     } else if (masksEnded) {
       return std::nullopt;
-    } else if (auto add = value.getDefiningOp<ir::AddOp>()) {
-      auto match = matchEither<ir::AddOp>(value, goesOn);
-      if (!match) return std::nullopt;
-      scores.added.push_back({match->second, rank});
-      value = match->first;
     } else if (auto select = value.getDefiningOp<ir::SelectOp>()) {
       bool keeps = goesOn(select.getOnTrue());
       Value seen = keeps ? select.getOnTrue() : select.getOnFalse();
@@ -325,13 +339,16 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     ir::MatmulOp product = scores->product;
 
     AttentionOperand query(product.getLhs()), key = keysOrValues(product), value = keysOrValues(op);
-    if (query.transposed != product.getTransposeLhs()) {
-      return rewriter.notifyMatchFailure(op, "the query is transposed");
+    bool queryIsTransposed = product.getTransposeLhs(),
+         keyIsTransposed = !product.getTransposeRhs();
+    if (scores->transposed) {
+      if (hasSharedMatrix(product)) return rewriter.notifyMatchFailure(op, "keys of all heads");
+      std::swap(query, key);
+      std::swap(queryIsTransposed, keyIsTransposed);
     }
-    if (key.transposed == product.getTransposeRhs()) {
-      // Its transpose may be one with that of the heads: [b, t, h, d] → [b, h, d, t].
-      key.swapLastTwo();
-    }
+    // Their transpose may be one with that of the heads: [b, t, h, d] → [b, h, d, t].
+    if (query.transposed != queryIsTransposed) query.swapLastTwo();
+    if (key.transposed != keyIsTransposed) key.swapLastTwo();
     if (value.transposed != op.getTransposeRhs()) value.swapLastTwo();
     if (value.scale != 1.0) return rewriter.notifyMatchFailure(op, "the value is scaled");
     // Scores may have them merged where what they are multiplied with does not.
@@ -357,12 +374,14 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     std::vector<KeyColumns> columns;
     llvm::SmallVector<int64_t> wider = query.shape;
     for (const Scores::Added& term : scores->added) {
-      auto added = matchColumns(term.value, wider, keyHeads.shape[2], scores->softcap, scale);
+      auto added = term.factor == 1
+                       ? matchColumns(term.value, wider, keyHeads.shape[2], scores->softcap, scale)
+                       : std::nullopt;
       if (added) {
         columns.push_back(*added);
         wider.back() += added->count();
       } else {
-        mask.add(term.value, term.rank);
+        mask.add(term.value, term.rank, term.factor);
       }
     }
     for (const Scores::Replaced& term : scores->replaced) {
@@ -565,6 +584,7 @@ struct SplitMergedHeads : mlir::OpRewritePattern<ir::AttentionOp> {
 struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
+    addScoreOrder(patterns);
     patterns.add<RowsOfHeads, RaiseProbabilitiesTimesValue, SimplifyAttention, BiasesOfSplitScores,
                  BiasesToColumns, SplitMergedHeads>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();

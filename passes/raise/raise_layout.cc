@@ -386,15 +386,72 @@ struct MeanBeforeTranspose : mlir::OpRewritePattern<ir::ReduceMeanOp> {
   }
 };
 
+// transpose(broadcast(x)) → broadcast(transpose(x)): less is moved, and heads
+// are repeated where attention looks for it.
+struct TransposeBeforeBroadcast : mlir::OpRewritePattern<ir::TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::TransposeOp op, PatternRewriter& rewriter) const override {
+    auto broadcast = op.getInput().getDefiningOp<ir::BroadcastOp>();
+    if (!broadcast || tensorType(broadcast.getInput()).getRank() != broadcast.getType().getRank()) {
+      return rewriter.notifyMatchFailure(op, "nothing is repeated within its dimensions");
+    }
+    Value transposed =
+        ir::TransposeOp::create(rewriter, op.getLoc(), broadcast.getInput(), op.getPermutation());
+    rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op.getType(), transposed);
+    return success();
+  }
+};
+
+// Which dimensions of `from` those of `to` are, -1 for a new one of size 1, if nothing but such
+// dimensions comes and goes.
+std::optional<llvm::SmallVector<int64_t>> keptDims(llvm::ArrayRef<int64_t> from,
+                                                   llvm::ArrayRef<int64_t> to) {
+  llvm::SmallVector<int64_t> kept;
+  size_t next = 0;
+  for (int64_t size : to) {
+    while (next < from.size() && from[next] == 1 && size != 1) ++next;
+    const bool isOld = next < from.size() && from[next] == size;
+    if (!isOld && size != 1) return std::nullopt;
+    kept.push_back(isOld ? static_cast<int64_t>(next++) : -1);
+  }
+  auto isOne = [](int64_t size) { return size == 1; };
+  if (!llvm::all_of(from.drop_front(next), isOne)) return std::nullopt;
+  return kept;
+}
+
+// reshape(broadcast(x)) that only adds or drops dimensions of size 1 → broadcast(reshape(x)).
+struct UnitDimsBeforeBroadcast : mlir::OpRewritePattern<ir::ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ReshapeOp op, PatternRewriter& rewriter) const override {
+    auto broadcast = op.getInput().getDefiningOp<ir::BroadcastOp>();
+    if (!broadcast || tensorType(broadcast.getInput()).getRank() != broadcast.getType().getRank()) {
+      return rewriter.notifyMatchFailure(op, "nothing is repeated within its dimensions");
+    }
+    auto kept = keptDims(broadcast.getType().getShape(), op.getType().getShape());
+    if (!kept) return rewriter.notifyMatchFailure(op, "dimensions are changed");
+    llvm::SmallVector<int64_t> shape = llvm::map_to_vector(*kept, [&](int64_t dim) {
+      return dim < 0 ? 1 : tensorType(broadcast.getInput()).getDimSize(dim);
+    });
+    Value split = ir::ReshapeOp::create(rewriter, op.getLoc(), op.getType().clone(shape),
+                                        broadcast.getInput());
+    rewriter.replaceOpWithNewOp<ir::BroadcastOp>(op, op.getType(), split);
+    return success();
+  }
+};
+
 struct RaiseLayout : impl::RaiseLayoutBase<RaiseLayout> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
     addSplitMergedDims(patterns);
-    patterns.add<ReshapeBeforeLinear, LinearBeforeTranspose, SliceBeforeTranspose,
-                 TransposeInProduct, TransposeOfUnitDims, ConcatBeforeTranspose, GatherOfOneRow,
-                 SliceOfNeighbours, RopeBeforeTranspose, AttentionBeforeTranspose,
-                 SelectBeforeTranspose, MeanBeforeTranspose, NormBeforeTranspose<ir::RmsNormOp>,
-                 NormBeforeTranspose<ir::LayerNormOp>>(&getContext());
+    patterns
+        .add<ReshapeBeforeLinear, LinearBeforeTranspose, SliceBeforeTranspose, TransposeInProduct,
+             TransposeOfUnitDims, ConcatBeforeTranspose, GatherOfOneRow, SliceOfNeighbours,
+             RopeBeforeTranspose, AttentionBeforeTranspose, SelectBeforeTranspose,
+             MeanBeforeTranspose, TransposeBeforeBroadcast, UnitDimsBeforeBroadcast,
+             NormBeforeTranspose<ir::RmsNormOp>, NormBeforeTranspose<ir::LayerNormOp>>(
+            &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

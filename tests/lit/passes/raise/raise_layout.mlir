@@ -334,3 +334,18 @@ func.func @transposed_batch(%x: tensor<6x2x8xf32>, %z: tensor<2x8x3xf32>) -> ten
   %1 = oriel.matmul %0, %z : (tensor<2x6x8xf32>, tensor<2x8x3xf32>) -> tensor<2x6x3xf32>
   return %1 : tensor<2x6x3xf32>
 }
+
+// -----
+
+// What is repeated is moved before it is.
+// CHECK-LABEL: func.func @transposed_repetition
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3x1x8xf32>)
+// CHECK: %[[T:.*]] = oriel.reshape %[[X]] : (tensor<2x3x1x8xf32>) -> tensor<2x1x1x3x8xf32>
+// CHECK: oriel.broadcast %[[T]] : (tensor<2x1x1x3x8xf32>) -> tensor<2x4x1x3x8xf32>
+// CHECK-NOT: oriel.transpose
+func.func @transposed_repetition(%x: tensor<2x3x1x8xf32>) -> tensor<2x4x1x3x8xf32> {
+  %0 = oriel.broadcast %x : (tensor<2x3x1x8xf32>) -> tensor<2x3x4x8xf32>
+  %1 = oriel.reshape %0 : (tensor<2x3x4x8xf32>) -> tensor<2x3x1x4x8xf32>
+  %2 = oriel.transpose %1 {permutation = array<i64: 0, 3, 2, 1, 4>} : (tensor<2x3x1x4x8xf32>) -> tensor<2x4x1x3x8xf32>
+  return %2 : tensor<2x4x1x3x8xf32>
+}
