@@ -15,8 +15,8 @@ using mlir::PatternRewriter;
 using mlir::success;
 using mlir::Value;
 
-// reshape(linear(x)) that changes the leading dimensions only → linear(reshape(x)), where the
-// reshape meets the one that flattened x.
+// reshape(linear(x)) that changes the leading dimensions → linear(reshape(x)), where the reshape
+// meets the one that flattened x. The columns may be split as well, into heads say.
 struct ReshapeBeforeLinear : mlir::OpRewritePattern<ir::ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -25,19 +25,29 @@ struct ReshapeBeforeLinear : mlir::OpRewritePattern<ir::ReshapeOp> {
     if (!linear || !linear->hasOneUse()) {
       return rewriter.notifyMatchFailure(op, "not of a linear layer alone");
     }
-    mlir::RankedTensorType input = tensorType(linear.getInput());
-    llvm::SmallVector<int64_t> shape = llvm::to_vector(op.getType().getShape());
-    if (shape.empty() || shape.back() != linear.getType().getShape().back()) {
-      return rewriter.notifyMatchFailure(op, "the last dimension is split");
-    }
-    shape.back() = input.getShape().back();
     // Only to undo a flattening: else the reshape is as good where it is.
     auto flattened = linear.getInput().getDefiningOp<ir::ReshapeOp>();
     if (!flattened) return rewriter.notifyMatchFailure(op, "the input is not reshaped");
-    Value reshaped =
-        ir::ReshapeOp::create(rewriter, op.getLoc(), input.clone(shape), flattened.getInput());
-    auto moved = ir::LinearOp::create(rewriter, linear.getLoc(), reshaped, linear.getWeight(),
-                                      linear.getBias(), linear.getTransposeWeight());
+    const int64_t columns = linear.getType().getShape().back();
+    llvm::SmallVector<int64_t> shape = llvm::to_vector(op.getType().getShape());
+    bool splitsColumns = shape.empty() || shape.back() != columns;
+    if (splitsColumns) {
+      llvm::ArrayRef<int64_t> leading = tensorType(flattened.getInput()).getShape().drop_back();
+      if (shape.size() <= leading.size() ||
+          tensorType(linear.getInput()).getShape().drop_back() == leading ||
+          llvm::ArrayRef(shape).take_front(leading.size()) != leading ||
+          tensorType(flattened.getInput()).getShape().back() !=
+              tensorType(linear.getInput()).getShape().back()) {
+        return rewriter.notifyMatchFailure(op, "columns are split, and rows are not as they were");
+      }
+      shape.resize(leading.size() + 1);
+    }
+    shape.back() = tensorType(linear.getInput()).getShape().back();
+    Value reshaped = ir::ReshapeOp::create(
+        rewriter, op.getLoc(), tensorType(linear.getInput()).clone(shape), flattened.getInput());
+    Value moved = ir::LinearOp::create(rewriter, linear.getLoc(), reshaped, linear.getWeight(),
+                                       linear.getBias(), linear.getTransposeWeight());
+    if (splitsColumns) moved = ir::ReshapeOp::create(rewriter, op.getLoc(), op.getType(), moved);
     rewriter.replaceOp(op, moved);
     return success();
   }

@@ -349,3 +349,29 @@ func.func @transposed_repetition(%x: tensor<2x3x1x8xf32>) -> tensor<2x4x1x3x8xf3
   %2 = oriel.transpose %1 {permutation = array<i64: 0, 3, 2, 1, 4>} : (tensor<2x3x1x4x8xf32>) -> tensor<2x4x1x3x8xf32>
   return %2 : tensor<2x4x1x3x8xf32>
 }
+
+// -----
+
+// The flattening of rows goes, though the columns are split.
+// CHECK-LABEL: func.func @split_columns
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3x4xf32>, %[[W:.*]]: tensor<4x8xf32>)
+// CHECK: %[[Y:.*]] = oriel.linear %[[X]], %[[W]] : (tensor<2x3x4xf32>, tensor<4x8xf32>) -> tensor<2x3x8xf32>
+// CHECK: oriel.reshape %[[Y]] : (tensor<2x3x8xf32>) -> tensor<2x3x2x4xf32>
+func.func @split_columns(%x: tensor<2x3x4xf32>, %w: tensor<4x8xf32>) -> tensor<2x3x2x4xf32> {
+  %0 = oriel.reshape %x : (tensor<2x3x4xf32>) -> tensor<6x4xf32>
+  %1 = oriel.linear %0, %w : (tensor<6x4xf32>, tensor<4x8xf32>) -> tensor<6x8xf32>
+  %2 = oriel.reshape %1 : (tensor<6x8xf32>) -> tensor<2x3x2x4xf32>
+  return %2 : tensor<2x3x2x4xf32>
+}
+
+// -----
+
+// What reshapes the columns of the input into others is another layer.
+// CHECK-LABEL: func.func @other_rows
+// CHECK: oriel.linear %{{.*}}, %{{.*}} : (tensor<2x12xf32>, tensor<12x8xf32>)
+func.func @other_rows(%x: tensor<2x3x4xf32>, %w: tensor<12x8xf32>) -> tensor<2x2x4xf32> {
+  %0 = oriel.reshape %x : (tensor<2x3x4xf32>) -> tensor<2x12xf32>
+  %1 = oriel.linear %0, %w : (tensor<2x12xf32>, tensor<12x8xf32>) -> tensor<2x8xf32>
+  %2 = oriel.reshape %1 : (tensor<2x8xf32>) -> tensor<2x2x4xf32>
+  return %2 : tensor<2x2x4xf32>
+}
