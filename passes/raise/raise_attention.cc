@@ -463,6 +463,32 @@ struct SimplifyAttention : mlir::OpRewritePattern<ir::AttentionOp> {
   }
 };
 
+// attention(q c, k), heads behind positions → attention(q, k) of another scale; c may be in front
+// of a reshape that made the heads.
+struct ScaleOfHeads : mlir::OpRewritePattern<ir::AttentionOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::AttentionOp op, PatternRewriter& rewriter) const override {
+    if (!op.getSequenceFirst()) return rewriter.notifyMatchFailure(op, "simplified otherwise");
+    for (mlir::OpOperand* operand : {&op.getQueryMutable(), &op.getKeyMutable()}) {
+      auto reshape = operand->get().getDefiningOp<ir::ReshapeOp>();
+      Value product = reshape ? Value(reshape.getInput()) : operand->get();
+      auto scaled = matchScaled(product);
+      if (!scaled || !product.hasOneUse() || scaled->second == 0.0) continue;
+      Value unscaled = scaled->first;
+      if (reshape) {
+        unscaled = ir::ReshapeOp::create(rewriter, reshape.getLoc(), reshape.getType(), unscaled);
+      }
+      rewriter.modifyOpInPlace(op, [&] {
+        operand->set(unscaled);
+        op.setScaleAttr(rewriter.getF64FloatAttr(op.getScale() * scaled->second));
+      });
+      return success();
+    }
+    return rewriter.notifyMatchFailure(op, "queries and keys are not scaled");
+  }
+};
+
 // reshape(reshape(scores) + biases of rows + of columns), with keys in rows and columns → scores +
 // reshape(biases), as the others have it.
 struct BiasesOfSplitScores : mlir::OpRewritePattern<ir::ReshapeOp> {
@@ -585,8 +611,8 @@ struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
     addScoreOrder(patterns);
-    patterns.add<RowsOfHeads, RaiseProbabilitiesTimesValue, SimplifyAttention, BiasesOfSplitScores,
-                 BiasesToColumns, SplitMergedHeads>(&getContext());
+    patterns.add<RowsOfHeads, RaiseProbabilitiesTimesValue, SimplifyAttention, ScaleOfHeads,
+                 BiasesOfSplitScores, BiasesToColumns, SplitMergedHeads>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

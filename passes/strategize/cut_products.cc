@@ -8,6 +8,7 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/IR/SymbolTable.h"
+#include "passes/strategize/moved_parameter.h"
 #include "passes/strategize/parameter_part.h"
 #include "passes/strategize/passes.h"
 #include "passes/strategize/segment_values.h"
@@ -184,7 +185,7 @@ class ProductCutter {
 
   // Whether there is more to do, for another one: what was cut, or can be now.
   bool run() {
-    if (slicePointwise()) return true;
+    if (slicePointwise() || sliceMoved()) return true;
     for (auto linear : main_.getOps<ir::LinearOp>()) {
       if (std::optional<Cut> cut = cutOf(linear)) cuts_.push_back(std::move(*cut));
     }
@@ -227,9 +228,9 @@ class ProductCutter {
     return ir::ParameterOp(values_.parameters.lookup(parameter)).getOnnxName().str();
   }
 
-  bool isSplit(ir::LinearOp linear) const {
-    const std::string name = nameOf(linear.getWeight());
-    return strategy_.commonTensorParallel(moduleOf(strategy_, name)) > 1;
+  bool isSplit(ir::LinearOp linear) const { return isSplit(linear.getWeight()); }
+  bool isSplit(Value parameter) const {
+    return strategy_.commonTensorParallel(moduleOf(strategy_, nameOf(parameter))) > 1;
   }
 
   // Tensor parallelism needs it. Else it saves the copies that the slices are, in the forward and
@@ -367,6 +368,58 @@ class ProductCutter {
     for (const Columns& columns : pieces) made[columns] = columnsOf(builder, whole, columns);
     takeFrom(builder, taken, made);
     eraseWithOperands(whole.getDefiningOp());
+    return true;
+  }
+
+  // Products of which slices are taken, with weights that einsums have moved before, become
+  // products with slices of the parameters, which are parts of theirs then. Whether there were any.
+  bool sliceMoved() {
+    bool sliced = false;
+    for (auto linear : llvm::make_early_inc_range(main_.getOps<ir::LinearOp>())) {
+      sliced |= sliceMoved(linear);
+    }
+    return sliced;
+  }
+
+  bool sliceMoved(ir::LinearOp linear) {
+    auto isOwnParameter = [&](Value value) { return isOwn(value); };
+    auto weight = matchMovedParameter(linear.getWeight(), linear.getTransposeWeight() ? 0 : 1,
+                                      isOwnParameter);
+    if (!weight || weight->steps.empty() || !isSplit(weight->parameter)) return false;
+    std::optional<MovedParameter> bias;
+    if (linear.getBias()) {
+      bias = matchMovedParameter(linear.getBias(), 0, isOwnParameter);
+      if (!bias) return false;
+    }
+    const int64_t last = linear.getType().getRank() - 1;
+    llvm::SmallVector<Taken> taken;
+    llvm::SmallVector<std::pair<Operation*, Place>> path;
+    if (!findTaken(linear.getResult(), {last, 1}, path, taken)) return false;
+    llvm::SmallVector<Columns> pieces = piecesOf(taken, linear.getType().getDimSize(last));
+    auto hold = [](const MovedParameter& moved, const Columns& columns) {
+      return columns.first % moved.width == 0 && columns.second % moved.width == 0;
+    };
+    const bool isWhole = llvm::all_of(pieces, [&](const Columns& columns) {
+      return hold(*weight, columns) && (!bias || hold(*bias, columns));
+    });
+    if (pieces.empty() || !isWhole || !areTrained(taken, pieces)) return false;
+    mlir::OpBuilder builder(linear);
+    auto sliceOf = [&](const MovedParameter& moved, const Columns& columns) {
+      return moved.slice(builder, columns.first / moved.width, columns.second / moved.width);
+    };
+    std::map<Columns, Value> products;
+    for (const Columns& columns : pieces) {
+      Value part = sliceOf(*weight, columns);
+      products[columns] = ir::LinearOp::create(builder, linear.getLoc(), linear.getInput(), part,
+                                               bias ? sliceOf(*bias, columns) : Value(),
+                                               linear.getTransposeWeight());
+    }
+    takeFrom(builder, taken, products);
+    eraseUnused(linear);
+    for (const auto* moved : {&weight, &bias}) {
+      if (!*moved) continue;
+      for (auto [step, place] : llvm::reverse((*moved)->steps)) step->erase();
+    }
     return true;
   }
 

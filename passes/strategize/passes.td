@@ -12,7 +12,9 @@ def CutProducts : Pass<"oriel-cut-products", "::mlir::ModuleOp"> {
     slice. Where reshapes and transposes of a product lead to nothing but slices of its columns,
     and these make it up, each becomes a product with its own columns of weight and bias, new
     parameters that remember where they lie in that of the files (`oriel.whole`, `oriel.start`). A
-    bias may be joined of those of the slices. Cut are parameters of this layer alone that the
+    bias may be joined of those of the slices. On tensor-parallel ranks a weight may be reshaped and
+    transposed before, as einsums do (`[3, heads, depth, columns]`), if the slices are indices of its
+    first dimension, say. Cut are parameters of this layer alone that the
     strategy has no rule of its own for, where the loss depends on each slice: on tensor-parallel ranks, and elsewhere where the slices would copy more
     than the products of the pieces read again. On tensor-parallel ranks, slices of what
     pointwise ops make of such products and of what is the same for all columns, as of a layer's

@@ -92,6 +92,11 @@ class CutProductsTest(TensorParallelTestCase):
         self.check(sliced)
         self.assertEqual(*(self.state_bytes(self.plan("--mesh", "tp=2", gpt=gpt)) for gpt in (sliced, GPT)))
 
+    def test_stacked_weights(self):
+        stacked = dataclasses.replace(GPT, stacked=True)
+        self.check(stacked)
+        self.assertEqual(*(self.state_bytes(self.plan("--mesh", "tp=2", gpt=gpt)) for gpt in (stacked, GPT)))
+
     def test_joined_bias(self):
         joined = dataclasses.replace(GPT, joined_bias=True)
         self.check(joined)

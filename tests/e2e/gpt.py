@@ -20,6 +20,7 @@ class Gpt:
     fused: bool = False  # query, key and value are of one weight, gate and up as well
     joined_bias: bool = False  # of the fused weight: the query's, zeros and the value's (BEiT, Bao et al. 2021)
     sliced: bool = False  # query, key and value are of slices of one weight (torch.nn.MultiheadAttention)
+    stacked: bool = False  # query, key and value are of one weight [3, heads, hidden, depth] of an einsum (Gemma in JAX)
     merged: bool = False  # batch and heads are one dimension behind the positions (torch.nn.MultiheadAttention)
     head_norms: bool = False  # of queries and keys, over all heads (OLMo 2, 2025)
     position_bias: bool = False  # of each head by distance, learned, one table for all blocks (T5, Raffel et al. 2020)
@@ -118,7 +119,16 @@ class Gpt:
             return [graph.node("Add", [product, bias], f"{name}.{part}.out")
                     for part, product, bias in zip("qkv", products, biases)]
 
+        def stacked_einsum(x: str, name: str) -> list[str]:
+            products = graph.node("Einsum", [x, weight(f"{name}.qkv.weight", 3, heads, hidden, hidden // heads)],
+                                  f"{name}.products", equation="btd,sndh->btsnh")
+            products = graph.node("Add", [products, weight(f"{name}.qkv.bias", 3, heads, hidden // heads)], f"{name}.all")
+            slices = [slice_of(products, (2, part, part + 1)) for part in range(3)]
+            return [graph.node("Reshape", [x, constant(f"{x}.rows", [0, 0, hidden])], f"{x}.out") for x in slices]
+
         def queries_keys_values(x: str, name: str) -> list[str]:
+            if self.stacked:
+                return stacked_einsum(x, name)
             if self.sliced:
                 return sliced_linear(x, name)
             if self.joined_bias:

@@ -74,3 +74,18 @@ func.func @no_attention(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x4x8xf32>, %t: te
   %2 = oriel.softmax %1 {dim = 3 : i64} : (tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32>
   return %2 : tensor<2x3x4x4xf32>
 }
+
+// -----
+
+// Of heads behind positions as well, in front of the reshape that made them.
+// CHECK-LABEL: func.func @heads_behind
+// CHECK-SAME: (%[[Q:.*]]: tensor<2x3x2x4x8xf32>, %[[K:.*]]: tensor<2x3x8x8xf32>)
+// CHECK: %[[HEADS:.*]] = oriel.reshape %[[Q]]
+// CHECK: oriel.attention %[[HEADS]], %[[K]], %[[K]] {scale = 1.250000e-01 : f64, sequence_first = true} :
+func.func @heads_behind(%q: tensor<2x3x2x4x8xf32>, %k: tensor<2x3x8x8xf32>) -> tensor<2x3x8x8xf32> {
+  %c = oriel.constant {value = dense<0.25> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.mul %q, %c : (tensor<2x3x2x4x8xf32>, tensor<f32>) -> tensor<2x3x2x4x8xf32>
+  %1 = oriel.reshape %0 : (tensor<2x3x2x4x8xf32>) -> tensor<2x3x8x8xf32>
+  %2, %lse = oriel.attention %1, %k, %k {scale = 0.5, sequence_first = true} : (tensor<2x3x8x8xf32>, tensor<2x3x8x8xf32>, tensor<2x3x8x8xf32>) -> (tensor<2x3x8x8xf32>, tensor<2x8x3xf32>)
+  return %2 : tensor<2x3x8x8xf32>
+}

@@ -270,3 +270,51 @@ func.func @main(
   %3 = oriel.mul %1, %2 : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
   return %3 : tensor<6x8xf32>
 }
+
+// -----
+
+// An einsum's weight, [3, heads, depth, columns], and its bias are moved before they are multiplied
+// with.
+// CHECK-LABEL: oriel.parameter @w_0 {onnx_name = "w", oriel.start = array<i64: 0, 0, 0, 0>, oriel.whole = array<i64: 3, 2, 8, 4>, type = tensor<1x2x8x4xf32>}
+// CHECK: oriel.parameter @b_{{[0-9]}} {onnx_name = "b", oriel.start = array<i64: 0, 0, 0>, oriel.whole = array<i64: 3, 2, 4>, type = tensor<1x2x4xf32>}
+// CHECK-COUNT-3: oriel.linear %{{.*}}, %{{.*}}, %{{.*}} : (tensor<6x8xf32>, tensor<8x8xf32>, tensor<8xf32>) -> tensor<6x8xf32>
+// CHECK-NOT: oriel.slice
+oriel.parameter @w {onnx_name = "w", type = tensor<3x2x8x4xf32>}
+oriel.parameter @b {onnx_name = "b", type = tensor<3x2x4xf32>}
+func.func @main(
+    %x: tensor<6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<3x2x8x4xf32> {oriel.kind = "parameter", oriel.ref = "w"},
+    %b: tensor<3x2x4xf32> {oriel.kind = "parameter", oriel.ref = "b"}) -> (tensor<6x1x2x4xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %t = oriel.transpose %w {permutation = array<i64: 2, 0, 1, 3>} : (tensor<3x2x8x4xf32>) -> tensor<8x3x2x4xf32>
+  %m = oriel.reshape %t : (tensor<8x3x2x4xf32>) -> tensor<8x24xf32>
+  %n = oriel.reshape %b : (tensor<3x2x4xf32>) -> tensor<24xf32>
+  %0 = oriel.linear %x, %m, %n : (tensor<6x8xf32>, tensor<8x24xf32>, tensor<24xf32>) -> tensor<6x24xf32>
+  %1 = oriel.reshape %0 : (tensor<6x24xf32>) -> tensor<6x3x2x4xf32>
+  %2 = oriel.slice %1 {starts = array<i64: 0, 0, 0, 0>, limits = array<i64: 6, 1, 2, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<6x3x2x4xf32>) -> tensor<6x1x2x4xf32>
+  %3 = oriel.slice %1 {starts = array<i64: 0, 1, 0, 0>, limits = array<i64: 6, 2, 2, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<6x3x2x4xf32>) -> tensor<6x1x2x4xf32>
+  %4 = oriel.slice %1 {starts = array<i64: 0, 2, 0, 0>, limits = array<i64: 6, 3, 2, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<6x3x2x4xf32>) -> tensor<6x1x2x4xf32>
+  %5 = oriel.mul %2, %3 : (tensor<6x1x2x4xf32>, tensor<6x1x2x4xf32>) -> tensor<6x1x2x4xf32>
+  %6 = oriel.mul %5, %4 : (tensor<6x1x2x4xf32>, tensor<6x1x2x4xf32>) -> tensor<6x1x2x4xf32>
+  return %6 : tensor<6x1x2x4xf32>
+}
+
+// -----
+
+// Columns that no dimension of the parameter tells apart: heads are outermost there.
+// CHECK-LABEL: oriel.parameter @w {onnx_name = "w", type = tensor<2x3x8x4xf32>}
+// CHECK: oriel.linear %{{.*}}, %{{.*}} : (tensor<6x8xf32>, tensor<8x24xf32>) -> tensor<6x24xf32>
+oriel.parameter @w {onnx_name = "w", type = tensor<2x3x8x4xf32>}
+func.func @main(
+    %x: tensor<6x8xf32> {oriel.kind = "input", oriel.ref = "x"},
+    %w: tensor<2x3x8x4xf32> {oriel.kind = "parameter", oriel.ref = "w"}) -> (tensor<6x1x2x4xf32> {oriel.kind = "output", oriel.ref = "logits"}) {
+  %t = oriel.transpose %w {permutation = array<i64: 2, 0, 1, 3>} : (tensor<2x3x8x4xf32>) -> tensor<8x2x3x4xf32>
+  %m = oriel.reshape %t : (tensor<8x2x3x4xf32>) -> tensor<8x24xf32>
+  %0 = oriel.linear %x, %m : (tensor<6x8xf32>, tensor<8x24xf32>) -> tensor<6x24xf32>
+  %1 = oriel.reshape %0 : (tensor<6x24xf32>) -> tensor<6x3x2x4xf32>
+  %2 = oriel.slice %1 {starts = array<i64: 0, 0, 0, 0>, limits = array<i64: 6, 1, 2, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<6x3x2x4xf32>) -> tensor<6x1x2x4xf32>
+  %3 = oriel.slice %1 {starts = array<i64: 0, 1, 0, 0>, limits = array<i64: 6, 2, 2, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<6x3x2x4xf32>) -> tensor<6x1x2x4xf32>
+  %4 = oriel.slice %1 {starts = array<i64: 0, 2, 0, 0>, limits = array<i64: 6, 3, 2, 4>, strides = array<i64: 1, 1, 1, 1>} : (tensor<6x3x2x4xf32>) -> tensor<6x1x2x4xf32>
+  %5 = oriel.mul %2, %3 : (tensor<6x1x2x4xf32>, tensor<6x1x2x4xf32>) -> tensor<6x1x2x4xf32>
+  %6 = oriel.mul %5, %4 : (tensor<6x1x2x4xf32>, tensor<6x1x2x4xf32>) -> tensor<6x1x2x4xf32>
+  return %6 : tensor<6x1x2x4xf32>
+}
