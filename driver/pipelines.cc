@@ -42,6 +42,9 @@ void addRaise(OpPassManager& passes, const PipelineOptions& options) {
   function.addPass(createRaiseChoice());
   // Before attention: a bias on a projection would stand between it and the heads.
   function.addPass(createRaiseLinear());
+  // Before norms, which subtract the mean of which they take the variance: one value.
+  function.addPass(createRaiseMean());
+  function.addPass(mlir::createCSEPass());
   function.addPass(createRaiseNormalization());
   // Before attention, which starts from a softmax.
   function.addPass(createRaiseSoftmax());

@@ -13,11 +13,6 @@ namespace {
 
 using Readers = llvm::StringMap<std::vector<const onnx::NodeProto*>>;
 
-// How many dimensions have more than one element.
-int64_t spannedDims(const onnx::TensorProto& tensor) {
-  return llvm::count_if(tensor.dims(), [](int64_t dim) { return dim != 1; });
-}
-
 bool isAny(llvm::StringRef op, llvm::ArrayRef<llvm::StringRef> names) {
   return llvm::is_contained(names, op);
 }
@@ -72,8 +67,9 @@ bool onlyScales(llvm::StringRef value, const Readers& readers) {
 // Tables that are told by their values.
 class ComputedTables {
  public:
-  ComputedTables(const Readers& readers, llvm::StringSet<>& tables)
-      : readers_(readers), tables_(tables) {}
+  ComputedTables(const Readers& readers, const llvm::StringSet<>& softmaxes,
+                 llvm::StringSet<>& tables)
+      : readers_(readers), tables_(tables), softmaxes_(softmaxes) {}
 
   // What may be one by its use has its values looked at.
   void add(const onnx::TensorProto& tensor,
@@ -85,15 +81,25 @@ class ComputedTables {
     const bool biases =
         endsIn(name, readers_, {"Softmax"}, {"Add", "Div", "Mul", "Neg", "Sub", "Where"});
     const bool turns = endsIn(name, readers_, {"Sin", "Cos"});
+    const bool fills = endsIn(name, readers_, {"Where"});
     if (!scales && !combines && !biases && !turns) return;
+    int64_t count = 1;
+    for (int64_t dim : tensor.dims()) {
+      if (dim > kLargestTable || (count *= dim) > kLargestTable) return;
+    }
+    if (count < 2) return;
     std::optional<TensorData> data = valuesOf(tensor);
-    if (!data || data->numElements() < 2 || data->numElements() > kLargestTable) return;
-    const bool isTable = (combines && (isAddedMask(*data) || isFactorMask(*data))) ||
-                         (biases && (isOfAlibiSlopes(*data) || isOfAlibiBiases(*data))) ||
-                         (turns && isOfAngles(*data)) || (scales && isOfCosinesAndSines(*data));
+    if (!data) return;
+    const bool isTable =
+        (combines && isAddedMask(*data)) ||
+        ((biases || scalesProbabilities(name)) && isFactorMask(*data)) ||
+        (biases && (isScoreMask(*data) || isOfAlibiSlopes(*data) || isOfAlibiBiases(*data))) ||
+        (fills && (isFillValue(*data) || isOfOneNumber(*data))) || (turns && isOfAngles(*data)) ||
+        (scales && isOfCosinesAndSines(*data));
     if (isTable) {
       tables_.insert(name);
-    } else if (scales && spannedDims(tensor) >= 2) {
+    } else if (scales && spannedDims(llvm::ArrayRef<int64_t>(tensor.dims().data(),
+                                                             tensor.dims().size())) >= 2) {
       factors_.emplace_back(name, *data);
     }
   }
@@ -110,8 +116,20 @@ class ComputedTables {
   }
 
  private:
+  // Whether all that reads the value multiplies a softmax with it.
+  bool scalesProbabilities(llvm::StringRef name) const {
+    auto found = readers_.find(name);
+    return found != readers_.end() && llvm::all_of(found->second, [&](const onnx::NodeProto* node) {
+             return node->op_type() == "Mul" &&
+                    llvm::any_of(node->input(), [&](const std::string& input) {
+                      return softmaxes_.contains(input);
+                    });
+           });
+  }
+
   const Readers& readers_;
   llvm::StringSet<>& tables_;
+  const llvm::StringSet<>& softmaxes_;  // results of Softmax
   std::vector<std::pair<llvm::StringRef, TensorData>> factors_;
 };
 
@@ -121,17 +139,22 @@ llvm::StringSet<> findConstantTables(
     const onnx::GraphProto& graph, llvm::function_ref<bool(llvm::StringRef)> isFolded,
     llvm::function_ref<std::optional<TensorData>(const onnx::TensorProto&)> valuesOf) {
   Readers readers;
+  llvm::StringSet<> softmaxes;
   for (const onnx::NodeProto& node : graph.node()) {
     visitWithBranches(node, [&](const onnx::NodeProto& reader) {
+      if (reader.op_type() == "Softmax" && reader.output_size() > 0) {
+        softmaxes.insert(reader.output(0));
+      }
       for (const std::string& input : reader.input()) {
         readers[input].push_back(&reader);
       }
     });
   }
   llvm::StringSet<> tables;
-  ComputedTables computed(readers, tables);
+  ComputedTables computed(readers, softmaxes, tables);
   for (const onnx::TensorProto& tensor : graph.initializer()) {
-    int64_t spanned = spannedDims(tensor);
+    int64_t spanned =
+        spannedDims(llvm::ArrayRef<int64_t>(tensor.dims().data(), tensor.dims().size()));
     if ((spanned == 1 && becomesAngle(tensor.name(), readers)) ||
         (spanned >= 2 && isFolded(tensor.name()) && onlyScales(tensor.name(), readers))) {
       tables.insert(tensor.name());

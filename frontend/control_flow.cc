@@ -5,6 +5,7 @@
 #include "frontend/graph.h"
 #include "frontend/node_location.h"
 #include "frontend/sequences.h"
+#include "frontend/table_values.h"
 #include "frontend/tensor_data.h"
 #include "onnx/onnx_pb.h"
 
@@ -287,7 +288,7 @@ LogicalResult ControlFlow::importInitializers(const onnx::GraphProto& graph,
     if (!data) {
       return error() << llvm::toString(data.takeError());
     }
-    if (data->numElements() > 1 &&
+    if (data->numElements() > 1 && !isFillValue(*data) &&
         llvm::isa<mlir::FloatType>(elementTypeOf(context, data->dataType))) {
       return error() << "has in its graph the initializer \"" << tensor.name()
                      << "\", which may be a parameter: move it to the model's own initializers";

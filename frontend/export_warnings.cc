@@ -103,9 +103,12 @@ class ExportWarnings {
       if (model_.isTable(name)) tables.push_back(name);
     }
     if (tables.empty()) return;
+    constexpr size_t kMost = 8;
     auto diagnostic = mlir::emitRemark(location_);
-    diagnostic << "\"" << tables.front() << "\"";
-    if (tables.size() > 1) diagnostic << " and " << tables.size() - 1 << " more initializers";
+    const size_t named = std::min(tables.size(), kMost);
+    diagnostic << "\"" << llvm::join(tables.begin(), tables.begin() + named, "\", \"") << "\"";
+    if (tables.size() > named)
+      diagnostic << " and " << tables.size() - named << " more initializers";
     diagnostic << (tables.size() > 1 ? " hold tables" : " holds a table")
                << " (of rotary angles, a mask, biases of positions) by use and values: not trained";
   }

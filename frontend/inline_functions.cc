@@ -53,6 +53,24 @@ std::unique_ptr<onnx::ModelProto> copyWithoutWeights(const ModelFile& model) {
   return copy;
 }
 
+// A domain of the model's own functions has no versions that differ: jax2onnx imports it with one,
+// and its functions with another. The inliner leaves calls of another version than the graph's.
+void alignOwnDomains(onnx::ModelProto& model) {
+  std::map<std::string, int64_t> versions;
+  for (const auto& function : model.functions()) {
+    const std::string& domain = function.domain();
+    if (!domain.empty() && domain != "ai.onnx") versions[domain] = 1;
+  }
+  auto align = [&](auto& imports) {
+    for (auto& import : imports) {
+      auto own = versions.find(import.domain());
+      if (own != versions.end()) import.set_version(own->second);
+    }
+  };
+  align(*model.mutable_opset_import());
+  for (auto& function : *model.mutable_functions()) align(*function.mutable_opset_import());
+}
+
 // Inlining keeps nodes in order and puts a body where its call was. So between two nodes that
 // were there before, everything new comes from the calls that stood there.
 void passOnMetadata(const Nodes& before, Nodes& after) {
@@ -196,6 +214,7 @@ llvm::Expected<std::unique_ptr<onnx::ModelProto>> inlineFunctions(const ModelFil
                      "\": they make more than " + llvm::Twine(InlinedNodes::kMaxNodes) + " nodes");
   }
   try {
+    alignOwnDomains(*copy);
     if (copy->functions_size() > 0) {
       inlineKeepingMetadata(*copy, [&] { onnx::inliner::InlineLocalFunctions(*copy, true); });
     }

@@ -327,7 +327,8 @@ InitializerRole roleOfTable(const std::string& type, std::vector<double> values,
 }
 
 TEST(ModelFile, MasksAreConstants) {
-  const std::string added = "s = Add(x, t)\n y = Softmax(s)", factor = "y = Mul(x, t)";
+  const std::string added = "s = Add(x, t)\n y = Softmax(s)",
+                    factor = "p = Softmax(x)\n y = Mul(p, t)";
   EXPECT_EQ(roleOfTable("2, 2", {0, -1e9, 0, 0}, added), InitializerRole::kConstant);
   EXPECT_EQ(roleOfTable("2", {0, -1e9}, added), InitializerRole::kConstant);
   EXPECT_EQ(roleOfTable("2, 2", {0, 0, 0, 0}, added), InitializerRole::kParameter);
@@ -335,6 +336,14 @@ TEST(ModelFile, MasksAreConstants) {
   EXPECT_EQ(roleOfTable("2, 2", {1, 0, 1, 1}, factor), InitializerRole::kConstant);
   EXPECT_EQ(roleOfTable("2, 2", {1, 1, 1, 1}, factor), InitializerRole::kParameter);
   EXPECT_EQ(roleOfTable("2", {1, 0}, factor), InitializerRole::kParameter);
+  // Of anything else it may be a gate.
+  EXPECT_EQ(roleOfTable("2, 2", {1, 0, 1, 1}, "y = Mul(x, t)"), InitializerRole::kParameter);
+  EXPECT_EQ(roleOfTable("2, 2", {0, -100, 0, 0}, added), InitializerRole::kConstant);
+  EXPECT_EQ(roleOfTable("2, 2", {0, -10, 0, 0}, added), InitializerRole::kParameter);
+  EXPECT_EQ(roleOfTable("2, 2", {0, 0, 0, 0}, "c = Cast<to = 9>(x)\n y = Where(c, x, t)"),
+            InitializerRole::kConstant);
+  EXPECT_EQ(roleOfTable("2", {0, 0}, "c = Cast<to = 9>(x)\n y = Where(c, x, t)"),
+            InitializerRole::kParameter);  // a token for what is masked
   // The identity as the initial value of a matrix.
   EXPECT_EQ(roleOfTable("2, 2", {1, 0, 0, 1}, "y = MatMul(x, t)"), InitializerRole::kParameter);
 }
@@ -357,6 +366,9 @@ TEST(ModelFile, CosinesAndSinesAreConstants) {
   EXPECT_EQ(roleOfTable("2, 4", cosines, rotates, text(sines)), InitializerRole::kConstant);
   EXPECT_EQ(roleOfTable("2, 4", cosines, rotates, text(others)), InitializerRole::kParameter);
   EXPECT_EQ(roleOfTable("2, 4", cosines, "y = Mul(x, t)"), InitializerRole::kParameter);
+  // Of random signs the squares add up as well.
+  const std::vector<double> signs = {1, -1, 1, 1, -1, -1, 1, -1};
+  EXPECT_EQ(roleOfTable("2, 4", signs, rotates, text(signs)), InitializerRole::kParameter);
   const std::vector<double> ones(8, 1.0);  // they add up to two
   EXPECT_EQ(roleOfTable("2, 4", ones, rotates, text(ones)), InitializerRole::kParameter);
   EXPECT_EQ(roleOfTable("2, 2, 4", both, "a, b = Split(t)\n z = Mul(x, a)\n y = Mul(z, b)"),
@@ -376,9 +388,11 @@ TEST(ModelFile, BiasesOfPositionsAreConstants) {
   const std::string added = "s = Add(x, t)\n y = Softmax(s)";
   const std::vector<double> grows = {0, 1, 2, 3, 0, 2, 4, 6};
   EXPECT_EQ(roleOfTable("2, 4", grows, added), InitializerRole::kConstant);
-  EXPECT_EQ(roleOfTable("2, 4", {0, 1, 2, 3, 0, 2, 4, 7}, added), InitializerRole::kParameter);
+  EXPECT_EQ(roleOfTable("2, 4", {0, 1, 2, 3, 0, 2, 1, 7}, added), InitializerRole::kParameter);
+  EXPECT_EQ(roleOfTable("2, 5", {0, -1, -2, -3, -4, -2, -1, 0, -1, -2}, added),
+            InitializerRole::kConstant);  // by distance
   EXPECT_EQ(roleOfTable("2, 5", {0, 1, 2, 3, -1e9, 0, 2, 4, -1e9, -1e9}, added),
-            InitializerRole::kParameter);  // three seen are too few
+            InitializerRole::kConstant);
   EXPECT_EQ(roleOfTable("2, 4", grows, "y = Add(x, t)"), InitializerRole::kParameter);
   EXPECT_EQ(roleOfTable("2, 4", grows, "s = Sin(t)\n y = Mul(x, s)"), InitializerRole::kConstant);
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -49,7 +50,8 @@ class ChoiceMatcher {
     return std::nullopt;
   }
 
-  // What is 1 where the number and the threshold make up one or more: Floor(Add(..)).
+  // What is 1 where the number and the threshold, which is from 0 to 1, make up one or more:
+  // Floor(Add(..)).
   std::optional<Choice> wholePart(const Node& floor) const {
     const Node* add = graph_.producer(Graph::operand(floor, 0));
     if (!Graph::is(add, "Add")) return std::nullopt;
@@ -65,10 +67,16 @@ class ChoiceMatcher {
  private:
   const Node* uniform(StringRef value) const {
     const Node* node = graph_.producer(value);
-    while (isAny(node, {"Cast", "CastLike", "Identity"})) {
+    while (Graph::is(node, "Identity") || isCastToFloat(node)) {
       node = graph_.producer(Graph::operand(*node, 0));
     }
     return isAny(node, {"RandomUniform", "RandomUniformLike"}) ? node : nullptr;
+  }
+
+  static bool isCastToFloat(const Node* node) {
+    const auto* to = Graph::is(node, "Cast") ? Graph::attribute(*node, "to") : nullptr;
+    return to && (to->i() == onnx::TensorProto::FLOAT || to->i() == onnx::TensorProto::DOUBLE ||
+                  to->i() == onnx::TensorProto::FLOAT16 || to->i() == onnx::TensorProto::BFLOAT16);
   }
 
   // A cast to the type of the random number would keep that.
@@ -95,11 +103,12 @@ class ChoiceReplacer {
     for (const Node* node : graph_.nodes().vec()) {
       if (std::optional<Choice> choice = match(*node)) found.emplace_back(node, *choice);
     }
-    // What is chosen by one number in several ways (below 0.1, from 0.1 to 0.2) belongs together:
-    // such choices stay as they are, to be refused.
-    std::map<const Node*, std::set<std::pair<std::string, bool>>> ways;
+    // What is chosen by one number in several ways (below 0.1, from 0.1 to 0.2; x, and elsewhere y)
+    // belongs together: such choices stay as they are, to be refused.
+    std::map<const Node*, std::set<std::tuple<std::string, bool, const Node*>>> ways;
     for (const auto& [node, choice] : found) {
-      ways[choice.random].emplace(choice.threshold, choice.above);
+      const Node* own = Graph::is(node, "Where") ? node : nullptr;
+      ways[choice.random].emplace(choice.threshold, choice.above, own);
     }
     for (const auto& [node, choice] : found) {
       if (ways[choice.random].size() == 1) graph_.replace(node, choiceInstead(*node, choice));
@@ -127,6 +136,12 @@ class ChoiceReplacer {
     above->set_name("above");
     above->set_type(onnx::AttributeProto::INT);
     above->set_i(choice.above);
+    if (Graph::is(&node, "Floor")) {
+      auto* sum = instead.add_attribute();
+      sum->set_name("of_sum");
+      sum->set_type(onnx::AttributeProto::INT);
+      sum->set_i(1);
+    }
     auto* site = instead.add_attribute();
     site->set_name("site");
     site->set_type(onnx::AttributeProto::STRING);

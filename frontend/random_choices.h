@@ -20,8 +20,9 @@ namespace oriel {
 // Op, in kOrielDomain, of the node that stands for a choice: RandomChoice(threshold, like), or with
 // an attribute `shape` in place of `like`. A uniform number from `low` to `high` is `above` the
 // threshold (1), or is not (0), in the type `to` or the threshold's, or with a third operand in
-// its type; `site` tells the number from others. RandomChoice(threshold, like, x, y) is x where it
-// is so, y elsewhere.
+// its type; `site` tells the number from others. With `of_sum` it is the whole part of their sum,
+// and the threshold from 0 to 1. RandomChoice(threshold, like, x, y) is x where it is so, y
+// elsewhere.
 inline constexpr char kRandomChoice[] = "RandomChoice";
 
 // Puts such a node in the place of each choice.

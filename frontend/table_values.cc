@@ -37,10 +37,6 @@ bool allOf(const TensorData& data, llvm::function_ref<bool(float)> is) {
   return true;
 }
 
-int64_t spannedDims(const TensorData& data) {
-  return llvm::count_if(data.shape, [](int64_t dim) { return dim != 1; });
-}
-
 // Values on lines, each of `size` elements `stride` apart.
 struct Lines {
   int64_t size, stride;
@@ -53,26 +49,45 @@ Lines linesAlong(const TensorData& data, size_t dim) {
 
 enum class Line { kConstant, kGrowing, kOther };
 
+using Seen = std::vector<std::pair<int64_t, double>>;  // (where, what)
+
+// How far the elements from `begin` to `end`, which are more than one, are from a straight line,
+// and where most.
+std::pair<double, size_t> distanceFromLine(const Seen& seen, size_t begin, size_t end) {
+  const auto [first, from] = seen[begin];
+  const auto [last, to] = seen[end];
+  const double step = (to - from) / (last - first);
+  std::pair<double, size_t> most{0, begin};
+  for (size_t at = begin; at <= end; ++at) {
+    const double distance = std::abs(from + step * (seen[at].first - first) - seen[at].second);
+    if (distance > most.first) most = {distance, at};
+  }
+  return most;
+}
+
 // Of the elements that are not hidden.
 Line growthOf(llvm::ArrayRef<float> values, int64_t first, const Lines& lines) {
-  std::vector<std::pair<int64_t, double>> seen;
-  double largest = 0;
+  Seen seen;
+  double largest = 0, least = INFINITY, most = -INFINITY;
   for (int64_t i = 0; i < lines.size; ++i) {
-    const float value = values[first + i * lines.stride];
+    const double value = values[first + i * lines.stride];
     if (value <= kHidden) continue;
     if (!std::isfinite(value)) return Line::kOther;
     seen.emplace_back(i, value);
-    largest = std::max(largest, std::abs(static_cast<double>(value)));
+    largest = std::max(largest, std::abs(value));
+    least = std::min(least, value);
+    most = std::max(most, value);
   }
   if (seen.size() < 2) return Line::kConstant;
-  const auto [begin, from] = seen.front();
-  const auto [end, to] = seen.back();
-  const double step = (to - from) / (end - begin), tolerance = kRounding * largest;
-  for (const auto& [i, value] : seen) {
-    if (std::abs(from + step * (i - begin) - value) > tolerance) return Line::kOther;
+  const double tolerance = kRounding * largest;
+  const size_t end = seen.size() - 1;
+  auto [distance, corner] = distanceFromLine(seen, 0, end);
+  if (distance > tolerance && (distanceFromLine(seen, 0, corner).first > tolerance ||
+                               distanceFromLine(seen, corner, end).first > tolerance)) {
+    return Line::kOther;
   }
-  if (std::abs(to - from) <= 4 * tolerance) return Line::kConstant;
-  return static_cast<int64_t>(seen.size()) >= kFewest ? Line::kGrowing : Line::kOther;
+  if (most - least <= 4 * tolerance) return Line::kConstant;
+  return static_cast<int64_t>(seen.size()) >= kFewest ? Line::kGrowing : Line::kConstant;
 }
 
 bool growsAlong(const TensorData& data, llvm::ArrayRef<float> values, size_t dim) {
@@ -95,21 +110,30 @@ bool growsAlong(const TensorData& data, llvm::ArrayRef<float> values, size_t dim
   return growing > 0;
 }
 
-// Whether the squares of elements that are `pair` apart add up to the same number.
+// Whether the squares of elements add up to the same number, and are not all of two magnitudes.
 bool squaresAddUp(llvm::ArrayRef<float> a, llvm::ArrayRef<float> b) {
   const double sum = double{a[0]} * a[0] + double{b[0]} * b[0];
-  if (!(sum > 0)) return false;
-  auto [least, most] = std::minmax_element(a.begin(), a.end());
-  auto [leastOther, mostOther] = std::minmax_element(b.begin(), b.end());
-  const double varied = 0.1 * std::sqrt(sum);
-  if (*most - *least < varied || *mostOther - *leastOther < varied) return false;
+  bool isBetween = false;
   for (auto [x, y] : llvm::zip_equal(a, b)) {
-    if (!(std::abs(double{x} * x + double{y} * y - sum) <= 2 * kRounding * sum)) return false;
+    const double square = double{x} * x;
+    if (!(sum > 0) || !(std::abs(square + double{y} * y - sum) <= 2 * kRounding * sum))
+      return false;
+    isBetween = isBetween || (square > 0.1 * sum && square < 0.9 * sum);
   }
-  return true;
+  if (!isBetween) return false;
+  auto [least, most] = std::minmax_element(
+      a.begin(), a.end(), [](float x, float y) { return std::abs(x) < std::abs(y); });
+  const double low = std::abs(*least), high = std::abs(*most), third = (high - low) / 3;
+  return high - low >= 0.1 * std::sqrt(sum) && llvm::any_of(a, [&](float x) {
+           return std::abs(x) > low + third && std::abs(x) < high - third;
+         });
 }
 
 }  // namespace
+
+int64_t spannedDims(llvm::ArrayRef<int64_t> shape) {
+  return llvm::count_if(shape, [](int64_t dim) { return dim != 1; });
+}
 
 bool isAddedMask(const TensorData& data) {
   bool hides = false;
@@ -120,8 +144,31 @@ bool isAddedMask(const TensorData& data) {
   return allOf(data, isOfMask) && hides;
 }
 
+bool isFillValue(const TensorData& data) {
+  return allOf(data, [](float value) { return !(std::abs(value) < -kHidden); });
+}
+
+bool isOfOneNumber(const TensorData& data) {
+  if (spannedDims(data.shape) < 2) return false;
+  const float first = floatsOf(data, 0, 1)[0];
+  return allOf(data, [&](float value) { return value == first; });
+}
+
+bool isScoreMask(const TensorData& data) {
+  constexpr float kLarge = 50;
+  if (spannedDims(data.shape) < 2) return false;
+  float hidden = 0;
+  bool shows = false;
+  auto isOfMask = [&](float value) {
+    shows = shows || value == 0;
+    if (value != 0 && hidden == 0) hidden = value;
+    return value == 0 || value == hidden;
+  };
+  return allOf(data, isOfMask) && shows && std::abs(hidden) >= kLarge;
+}
+
 bool isFactorMask(const TensorData& data) {
-  if (spannedDims(data) < 2) return false;
+  if (spannedDims(data.shape) < 2) return false;
   bool hides = false, keeps = false;
   auto isOfMask = [&](float value) {
     hides = hides || value == 0;
@@ -132,22 +179,14 @@ bool isFactorMask(const TensorData& data) {
 }
 
 bool areCosinesAndSines(const TensorData& a, const TensorData& b) {
-  if (a.shape != b.shape || a.numElements() < kFewest) return false;
-  // Most pairs differ at once.
-  const int64_t few = kFewest, count = a.numElements();
-  auto addUp = [&](int64_t some) {
-    std::vector<float> x = floatsOf(a, 0, some), y = floatsOf(b, 0, some);
-    const double sum = double{x[0]} * x[0] + double{y[0]} * y[0];
-    return llvm::all_of(llvm::seq<int64_t>(0, some), [&](int64_t i) {
-      return std::abs(double{x[i]} * x[i] + double{y[i]} * y[i] - sum) <= 2 * kRounding * sum;
-    });
-  };
-  return addUp(few) && squaresAddUp(floatsOf(a, 0, count), floatsOf(b, 0, count));
+  const int64_t count = a.numElements();
+  return a.shape == b.shape && count >= kFewest &&
+         squaresAddUp(floatsOf(a, 0, count), floatsOf(b, 0, count));
 }
 
 bool isOfCosinesAndSines(const TensorData& data) {
   const int64_t count = data.numElements();
-  if (spannedDims(data) < 2 || count < 2 * kFewest) return false;
+  if (spannedDims(data.shape) < 2 || count < 2 * kFewest) return false;
   std::vector<float> values = floatsOf(data, 0, count);
   auto areHalvesOf = [&](size_t dim) {
     const Lines lines = linesAlong(data, dim);
@@ -166,7 +205,7 @@ bool isOfCosinesAndSines(const TensorData& data) {
 
 bool isOfAlibiSlopes(const TensorData& data) {
   const int64_t count = data.numElements();
-  if (spannedDims(data) != 1 || count < kFewest) return false;
+  if (spannedDims(data.shape) != 1 || count < kFewest) return false;
   std::vector<float> slopes = floatsOf(data, 0, count);
   const double perOctave = std::max<double>(2.0, llvm::PowerOf2Ceil(count) / 4.0);
   auto isSlope = [&](float slope) {
@@ -179,12 +218,12 @@ bool isOfAlibiSlopes(const TensorData& data) {
 }
 
 bool isOfAlibiBiases(const TensorData& data) {
-  if (spannedDims(data) < 2) return false;
+  if (spannedDims(data.shape) < 2) return false;
   return growsAlong(data, floatsOf(data, 0, data.numElements()), data.shape.size() - 1);
 }
 
 bool isOfAngles(const TensorData& data) {
-  if (spannedDims(data) < 2) return false;
+  if (spannedDims(data.shape) < 2) return false;
   std::vector<float> values = floatsOf(data, 0, data.numElements());
   return llvm::any_of(llvm::seq<size_t>(0, data.shape.size()),
                       [&](size_t dim) { return growsAlong(data, values, dim); });

@@ -107,6 +107,9 @@ LogicalResult importRandomChoice(NodeImporter& n) {
     return n.error() << "makes random numbers from " << low << " to " << high
                      << ", expected the second to be larger";
   }
+  if (n.attrInt("of_sum", 0) != 0 && !(*number >= 0 && *number <= 1)) {
+    return refusal(n) << "of the sum with " << *number << " the whole part is more than a choice";
+  }
   double below = (*number - low) / (high - low);
   bool above = n.attrInt("above", 0) != 0;
   Ints shape = n.hasOperand(1) ? Ints(shapeOf(n.operand(1))) : n.attrInts("shape").value_or(Ints());

@@ -274,6 +274,15 @@ TEST(RandomChoice, OtherRandomNumbers) {
   EXPECT_THAT(ir(random + "a = Less(u, p)\n c = Cast<to = 1>(a)\n b = Greater(u, p)\n"
                           "d = Cast<to = 1>(b)\n y = Sub(c, d)"),
               HasSubstr("makes random numbers, which Oriel knows"));
+  // Each element is of one of two values.
+  EXPECT_THAT(ir(random + "b = Less(u, p)\n o = Cast<to = 1>(zero)\n c = Where(b, x, o)\n"
+                          "d = Where(b, o, x)\n y = Add(c, d)"),
+              HasSubstr("makes random numbers, which Oriel knows"));
+  EXPECT_THAT(ir(random + "w = Cast<to = 7>(u)\n g = Cast<to = 7>(p)\n b = Less(w, g)\n"
+                          "y = Cast<to = 1>(b)"),
+              HasSubstr("makes random numbers, which Oriel knows"));
+  EXPECT_THAT(ir(random + "t = Constant<value_float = 1.7>()\n s = Add(t, u)\n y = Floor(s)"),
+              HasSubstr("the whole part is more than a choice"));
   EXPECT_THAT(ir("y = Bernoulli(x)"), HasSubstr("this one depends on the inputs'"));
   EXPECT_EQ(opsOfBody("float[2, 1] x",
                       "s = Constant<value_ints = [2, 3]>()\n"

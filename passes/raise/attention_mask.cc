@@ -14,22 +14,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Beside scores, such a number is not to be told from -infinity.
-bool hides(double number) { return number <= -1e9; }
-
-// Whether the value is known and small enough to hide nothing.
-bool isBounded(Value value) {
-  mlir::DenseElementsAttr table;
-  if (!mlir::matchPattern(withoutRepetition(value), mlir::m_Constant(&table)) ||
-      !llvm::isa<mlir::FloatType>(table.getElementType())) {
-    return false;
-  }
-  auto isSmall = [](const llvm::APFloat& element) {
-    return std::abs(element.convertToDouble()) <= 1e6;
-  };
-  if (table.isSplat()) return isSmall(table.getSplatValue<llvm::APFloat>());
-  return llvm::all_of(table.getValues<llvm::APFloat>(), isSmall);
-}
+bool hides(double number) { return number <= kLowestScore; }
 
 struct AddedChoice {
   KeyChoice choice;
@@ -99,17 +84,22 @@ bool AttentionMask::finiteIsBoolean() const {
   }
   bool alone = hidden_.size() == 1 && !structured_;
   bool seen = seeing && (alone || (structural && (!structured_ || keys_ >= queries_)));
-  return seen && llvm::all_of(added_, [](const Added& term) {
-           return std::abs(term.factor) <= 1 && isBounded(term.value);
-         });
+  return seen && !addedMayHide();
+}
+
+bool AttentionMask::addedMayHide() const {
+  return llvm::any_of(added_, [](const Added& term) {
+    return !(std::abs(term.factor) <= 1) || mayHide(term.value);
+  });
 }
 
 // Whether queries that see nothing have the same score for all keys, whatever it would have been
 // else: all that hides replaces the scores by the same number, at the end.
 bool AttentionMask::spreadsEvenly() const {
-  return !structured_ && !hidden_.empty() && llvm::all_of(hidden_, [&](const Hidden& term) {
-    return !term.added && term.last && term.low != -kInfinity && term.low == hidden_[0].low;
-  });
+  return !structured_ && !hidden_.empty() && !addedMayHide() &&
+         llvm::all_of(hidden_, [&](const Hidden& term) {
+           return !term.added && term.last && term.low != -kInfinity && term.low == hidden_[0].low;
+         });
 }
 
 bool AttentionMask::resolve() {
@@ -126,10 +116,8 @@ bool AttentionMask::resolve() {
         added_.push_back({term.added, term.rank});
         continue;
       }
-      // As a sum with what it replaces it would differ, but for numbers beside which scores vanish.
-      if (term.low > -1e30) return false;
-      rest.push_back(term);
-      continue;
+      // As a sum with what it replaces it would have other cotangents.
+      return false;
     }
     VisibleKeys keys(term.choice, queries_, keys_);
     simpler_ = simpler_ || keys.isSimpler() || term.added;
@@ -234,11 +222,7 @@ Value AttentionMask::make(mlir::PatternRewriter& rewriter, mlir::Location loc,
   };
   for (const Hidden& term : hidden_) {
     Value value = keptKeys(rewriter, loc, term);
-    if (term.low == -kInfinity) {
-      keep = keep ? ir::AndOp::create(rewriter, loc, keep, value).getResult() : value;
-    } else {
-      addToSum(ir::SelectOp::create(rewriter, loc, value, scalar(0.0), scalar(term.low)));
-    }
+    keep = keep ? ir::AndOp::create(rewriter, loc, keep, value).getResult() : value;
   }
   for (const Added& term : added_) {
     Value value = toRank4(rewriter, loc, term.value, term.rank);

@@ -57,6 +57,7 @@ class AttentionMask {
   mlir::Value keptKeys(mlir::PatternRewriter& rewriter, mlir::Location loc,
                        const Hidden& term) const;
   bool finiteIsBoolean() const;
+  bool addedMayHide() const;
   bool spreadsEvenly() const;
 
   int64_t batch_, heads_, queries_, keys_;

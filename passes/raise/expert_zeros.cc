@@ -13,9 +13,6 @@ using mlir::Value;
 using Elsewhere = ChosenOnly::Elsewhere;
 using Ints = llvm::SmallVector<int64_t>;
 
-// What no score comes near: of a softmax with it nothing is left.
-constexpr double kLowestScore = -1e9;
-
 llvm::ArrayRef<int64_t> sizesOf(Value value) { return tensorType(value).getShape(); }
 
 // Indices of the largest of the last dimension, and how many that are of a row.

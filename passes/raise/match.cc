@@ -181,6 +181,33 @@ Value sliceStretch(mlir::OpBuilder& builder, mlir::Location loc, Value value, in
   return builder.createOrFold<ir::SliceOp>(loc, value, starts, limits, strides);
 }
 
+bool mayHide(Value added) {
+  constexpr size_t kMostValues = 256;
+  llvm::SmallVector<Value> open = {added};
+  llvm::DenseSet<Value> seen;
+  auto isLarge = [](const llvm::APFloat& number) {
+    return !(std::abs(number.convertToDouble()) < -kLowestScore);
+  };
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (!seen.insert(next).second) continue;
+    if (seen.size() > kMostValues) return true;
+    const bool isFloat = llvm::isa<mlir::FloatType>(tensorType(next).getElementType());
+    mlir::DenseElementsAttr table;
+    if (mlir::matchPattern(next, mlir::m_Constant(&table))) {
+      if (!isFloat) continue;
+      const bool hides = table.isSplat() ? isLarge(table.getSplatValue<llvm::APFloat>())
+                                         : llvm::any_of(table.getValues<llvm::APFloat>(), isLarge);
+      if (hides) return true;
+    } else if (mlir::Operation* producer = next.getDefiningOp()) {
+      llvm::append_range(open, producer->getOperands());
+    } else if (isFloat) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool dependsOnParameter(Value value) {
   llvm::SmallVector<Value> open = {value};
   llvm::DenseSet<Value> seen;

@@ -79,6 +79,13 @@ std::optional<std::pair<mlir::Value, int64_t>> matchKeptReduction(mlir::Value va
   return std::make_pair(mlir::Value(op.getInput()), op.getDims()[0]);
 }
 
+// Beside scores, such a number or a lower one is not to be told from -infinity.
+inline constexpr double kLowestScore = -1e9;
+
+// Whether what is added to scores could hide them: it has so large a number in it, or a float of
+// the model's inputs.
+bool mayHide(mlir::Value added);
+
 // Whether floats lead from a parameter to the value, so that training may want its cotangent.
 bool dependsOnParameter(mlir::Value value);
 

@@ -102,6 +102,21 @@ def RaiseLinear : Oriel_RaisePass<"oriel-raise-linear"> {
   }];
 }
 
+def RaiseMean : Oriel_RaisePass<"oriel-raise-mean"> {
+  let summary = "Means that a model writes as sums";
+  let description = [{
+    `jnp.mean` and `jnp.var` are exported as sums by the number of summands, each with a mean of its
+    own. As means, equal ones become one by CSE, and norms are recognised.
+
+    ```mlir
+    %s = oriel.reduce_sum %x {dims = array<i64: 2>}
+    %m = (oriel.reshape %s) / %n
+    // →
+    %m = oriel.reshape (oriel.reduce_mean %x {dims = array<i64: 2>})
+    ```
+  }];
+}
+
 def RaiseNormalization : Oriel_RaisePass<"oriel-raise-normalization"> {
   let summary = "RMS and layer normalisation over the last dimension";
   let description = [{
@@ -126,8 +141,8 @@ def RaiseSoftmax : Oriel_RaisePass<"oriel-raise-softmax"> {
   let summary = "Softmax that a model spells out";
   let description = [{
     The exponentials by their sum, and the maximum that some subtract first, as Perceiver's
-    resamplers do, which a softmax does by itself. A softmax of which a constant mask of ones leaves
-    a part, by the sum of that part, is one of the scores that the mask shows.
+    resamplers do, which a softmax does by itself. A softmax of which a mask leaves a part,
+    by the sum of that part, is one of the scores that the mask shows.
 
     ```mlir
     %m = oriel.reduce_max %x {dims = array<i64: 2>, keep_dims = true}
@@ -181,9 +196,13 @@ def RaiseAttention : Oriel_RaisePass<"oriel-raise-attention"> {
     Masks may be added to the scores or replace them. They are taken apart: what follows from
     positions alone, told from tables or from comparisons of positions, becomes `causal` and
     `window`, and what is left stays a mask. A large negative number is the same as -infinity
-    only if every row sees something; where that is not known, the mask stays what it is. The
-    guard against rows that see nothing (NaN replaced by 0) is dropped, since `oriel.attention`
-    gives 0 there.
+    only if every row sees something. Where that is not known, a mask that is added stays what it
+    is; of scores that are replaced by it at the end, rows that see nothing get the mean of all
+    values. The guard against rows that see nothing (NaN replaced by 0, or probabilities that the
+    mask hides again) is dropped, since `oriel.attention` gives 0 there.
+
+    Scores may be in any order of heads, groups of queries that share keys, and queries, and
+    transposed; a bias may be scaled with them.
 
     A bias that is learned, and has for each query a number for each row of keys and one for each
     column (decomposed relative positions), becomes columns of the queries, times columns of the

@@ -103,16 +103,17 @@ struct Scores {
   // Whether nothing but scales and masks is behind what is left of them.
   bool onlyScaled() const { return !transposed && factors.empty() && softcap == 0; }
 
-  // Where probabilities are 0 once more where the mask that was applied last has hidden the scores,
-  // the lowest number is as good as -infinity: a row that sees nothing is 0.
-  bool hideAgain(const KeyChoice& choice) {
-    if (replaced.empty()) return false;
-    Replaced& last = replaced.front();
-    if (!last.last || last.choice.value != choice.value ||
-        last.choice.keepsWhereTrue != choice.keepsWhereTrue) {
+  // Where probabilities of this rank are 0 once more where the only mask has hidden the scores, the
+  // lowest number is as good as -infinity: a row that sees nothing is 0.
+  bool hideAgain(const KeyChoice& choice, int64_t rank) {
+    if (replaced.size() != 1) return false;
+    Replaced& mask = replaced.front();
+    auto hides = [](const Added& term) { return mayHide(term.value); };
+    if (!mask.last || mask.rank != rank || mask.choice.value != choice.value ||
+        mask.choice.keepsWhereTrue != choice.keepsWhereTrue || llvm::any_of(added, hides)) {
       return false;
     }
-    last.low = -std::numeric_limits<double>::infinity();
+    mask.low = -std::numeric_limits<double>::infinity();
     return true;
   }
 
@@ -229,7 +230,7 @@ std::optional<Scores> matchScores(Value value) {
       bool keeps = goesOn(select.getOnTrue());
       Value seen = keeps ? select.getOnTrue() : select.getOnFalse();
       std::optional<double> low = splatValue(keeps ? select.getOnFalse() : select.getOnTrue());
-      if (!goesOn(seen) || !low || !(*low <= -1e9)) return std::nullopt;
+      if (!goesOn(seen) || !low || !(*low <= kLowestScore)) return std::nullopt;
       bool last = scores.added.empty();
       scores.replaced.push_back({{select.getCondition(), {}, keeps}, *low, rank, last});
       value = seen;
@@ -314,6 +315,30 @@ struct RowsOfHeads : mlir::OpRewritePattern<ir::ReshapeOp> {
   }
 };
 
+// v pᵀ → transpose(p vᵀ), for probabilities p: values times keys, as vmap has them.
+struct ProbabilitiesFirst : mlir::OpRewritePattern<ir::MatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::MatmulOp op, PatternRewriter& rewriter) const override {
+    auto isOfSoftmax = [](Value value) {
+      value = withoutSplit(value);
+      return matchSoftmax(value) || matchShownSoftmax(value);
+    };
+    if (!matchProduct(op) || !op.getTransposeRhs() || !isOfSoftmax(op.getRhs()) ||
+        isOfSoftmax(op.getLhs())) {
+      return rewriter.notifyMatchFailure(op, "no values times probabilities");
+    }
+    Value product = ir::MatmulOp::create(rewriter, op.getLoc(), op.getRhs(), op.getLhs(),
+                                         /*transpose_lhs=*/false, !op.getTransposeLhs(),
+                                         /*row_dims=*/1, /*sum_dims=*/1, /*column_dims=*/1);
+    llvm::SmallVector<int64_t> swap =
+        llvm::to_vector(llvm::seq<int64_t>(0, op.getType().getRank()));
+    std::swap(swap[swap.size() - 2], swap.back());
+    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, product, swap);
+    return success();
+  }
+};
+
 // softmax(scores) v → attention.
 struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -333,7 +358,7 @@ struct RaiseProbabilitiesTimesValue : mlir::OpRewritePattern<ir::MatmulOp> {
     }
     std::optional<Scores> scores = matchScores(softmax.getInput());
     if (!scores) return rewriter.notifyMatchFailure(op, "scores are no masked product");
-    if (shown && !scores->hideAgain(shown->second)) {
+    if (shown && !scores->hideAgain(shown->second, softmax.getType().getRank())) {
       return rewriter.notifyMatchFailure(op, "a mask hides other probabilities than scores");
     }
     ir::MatmulOp product = scores->product;
@@ -611,8 +636,9 @@ struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
     addScoreOrder(patterns);
-    patterns.add<RowsOfHeads, RaiseProbabilitiesTimesValue, SimplifyAttention, ScaleOfHeads,
-                 BiasesOfSplitScores, BiasesToColumns, SplitMergedHeads>(&getContext());
+    patterns.add<RowsOfHeads, ProbabilitiesFirst, RaiseProbabilitiesTimesValue, SimplifyAttention,
+                 ScaleOfHeads, BiasesOfSplitScores, BiasesToColumns, SplitMergedHeads>(
+        &getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

@@ -1,8 +1,10 @@
 #include <cmath>
+#include <limits>
 
 #include "ir/oriel/vjp_util.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
+#include "passes/raise/visible_keys.h"
 
 namespace oriel {
 
@@ -84,8 +86,31 @@ mlir::DenseElementsAttr maskOfOnes(Value value) {
   return mlir::DenseElementsAttr::get(llvm::cast<mlir::ShapedType>(type), mask);
 }
 
+// The boolean of which the value is the number, perhaps repeated; null where it is none.
+Value maskOfNumbers(Value value) {
+  auto cast = withoutRepetition(value).getDefiningOp<ir::CastOp>();
+  const bool isOfBoolean = cast && tensorType(cast.getInput()).getElementType().isInteger(1);
+  return isOfBoolean ? cast.getInput() : Value();
+}
+
+// max(-inf, x) → x.
+struct MaxWithLowest : mlir::OpRewritePattern<ir::MaxOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::MaxOp op, PatternRewriter& rewriter) const override {
+    auto isLowest = [](Value value) { return splatValue(value) == -INFINITY; };
+    auto match = matchEither<ir::MaxOp>(op.getResult(), isLowest);
+    if (!match || match->second.getType() != op.getType()) {
+      return rewriter.notifyMatchFailure(op, "no operand is -infinity");
+    }
+    rewriter.replaceOp(op, match->second);
+    return success();
+  }
+};
+
 // softmax(x) m / Σ softmax(x) m, 0 where the sum is → softmax(m ? x : -inf), for a constant mask m
-// of ones that hides no row: as jax2onnx writes attention that has one.
+// of ones that hides no row; for a mask of the data m ? softmax(m ? x : lowest) : 0, which is 0
+// where nothing is shown. As jax2onnx writes attention.
 struct SoftmaxOfMasked : mlir::OpRewritePattern<ir::SelectOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -108,16 +133,29 @@ struct SoftmaxOfMasked : mlir::OpRewritePattern<ir::SelectOp> {
     }
     auto softmax = match->first.getDefiningOp<ir::SoftmaxOp>();
     const int64_t last = op.getType().getRank() - 1;
-    mlir::DenseElementsAttr mask = maskOfOnes(match->second);
     if (static_cast<int64_t>(softmax.getDim()) != last ||
-        reducedDim<ir::ReduceSumOp>(sum, masked) != last || !mask ||
-        mask.getType().getShape().back() != op.getType().getShape().back()) {
-      return rewriter.notifyMatchFailure(op, "no mask of ones that leaves each row something");
+        reducedDim<ir::ReduceSumOp>(sum, masked) != last) {
+      return rewriter.notifyMatchFailure(op, "no sum of the rows that softmax makes");
     }
     mlir::Location loc = op.getLoc();
+    Value scores = softmax.getInput();
+    if (Value shown = maskOfNumbers(match->second)) {
+      shown = expandRank(rewriter, loc, shown, last + 1);
+      Value lowest =
+          ir::scalarConstant(rewriter, loc, std::numeric_limits<float>::lowest(), scores);
+      Value zero = ir::scalarConstant(rewriter, loc, 0.0, scores);
+      scores = ir::SelectOp::create(rewriter, loc, shown, scores, lowest);
+      Value probabilities = ir::SoftmaxOp::create(rewriter, loc, scores, last);
+      rewriter.replaceOpWithNewOp<ir::SelectOp>(op, shown, probabilities, zero);
+      return success();
+    }
+    mlir::DenseElementsAttr mask = maskOfOnes(match->second);
+    if (!mask || mask.getType().getShape().back() != op.getType().getShape().back()) {
+      return rewriter.notifyMatchFailure(op, "no mask of ones that leaves each row something");
+    }
     Value shown = ir::ConstantOp::create(rewriter, loc, mask);
-    Value hidden = ir::scalarConstant(rewriter, loc, -INFINITY, softmax.getInput());
-    Value scores = ir::SelectOp::create(rewriter, loc, shown, softmax.getInput(), hidden);
+    Value hidden = ir::scalarConstant(rewriter, loc, -INFINITY, scores);
+    scores = ir::SelectOp::create(rewriter, loc, shown, scores, hidden);
     rewriter.replaceOpWithNewOp<ir::SoftmaxOp>(op, scores, last);
     return success();
   }
@@ -126,9 +164,8 @@ struct SoftmaxOfMasked : mlir::OpRewritePattern<ir::SelectOp> {
 struct RaiseSoftmax : impl::RaiseSoftmaxBase<RaiseSoftmax> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns
-        .add<SoftmaxOfExp<ir::DivOp>, SoftmaxOfExp<ir::MulOp>, SoftmaxOfMasked, SoftmaxOfShifted>(
-            &getContext());
+    patterns.add<MaxWithLowest, SoftmaxOfExp<ir::DivOp>, SoftmaxOfExp<ir::MulOp>, SoftmaxOfMasked,
+                 SoftmaxOfShifted>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

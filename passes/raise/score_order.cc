@@ -239,7 +239,8 @@ struct GroupsBehindTranspose : mlir::OpRewritePattern<ir::TransposeOp> {
     if (!split || !split.getInput().getDefiningOp<ir::AttentionOp>() ||
         op.getPermutation() != llvm::ArrayRef<int64_t>{0, 3, 1, 2, 4} ||
         split.getType().getDimSize(0) != tensorType(split.getInput()).getDimSize(0) ||
-        split.getType().getDimSize(3) != tensorType(split.getInput()).getDimSize(2)) {
+        split.getType().getDimSize(3) != tensorType(split.getInput()).getDimSize(2) ||
+        split.getType().getDimSize(4) != tensorType(split.getInput()).getDimSize(3)) {
       return rewriter.notifyMatchFailure(op, "no heads of an attention in groups");
     }
     Value swapped = ir::TransposeOp::create(rewriter, op.getLoc(), split.getInput(),

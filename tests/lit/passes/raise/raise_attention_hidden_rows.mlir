@@ -74,11 +74,9 @@ func.func @biased_before(%q: tensor<1x2x2x8xf32>, %k: tensor<1x2x2x8xf32>, %v: t
 
 // -----
 
-// What is added behind them tells the keys of such a query apart: as a sum.
+// What is added behind them tells the keys of such a query apart.
 // CHECK-LABEL: func.func @biased_behind
-// CHECK: %[[M:.*]] = oriel.add
-// CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}}, %[[M]] {scale
-// CHECK-NOT: oriel.reduce_mean
+// CHECK-NOT: oriel.attention
 func.func @biased_behind(%q: tensor<1x2x2x8xf32>, %k: tensor<1x2x2x8xf32>, %v: tensor<1x2x2x8xf32>, %keep: tensor<1x1x2x2xi1>, %bias: tensor<1x1x2x2xf32>) -> tensor<1x2x2x8xf32> {
   %low = oriel.constant {value = dense<-3.40282347E+38> : tensor<f32>} : () -> tensor<f32>
   %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x2x2x8xf32>, tensor<1x2x2x8xf32>) -> tensor<1x2x2x2xf32>
@@ -121,4 +119,38 @@ func.func @others_hidden(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %v: t
   %3 = oriel.select %drop, %zero, %2 : (tensor<1x1x2x2xi1>, tensor<f32>, tensor<1x4x2x2xf32>) -> tensor<1x4x2x2xf32>
   %4 = oriel.matmul %3, %v : (tensor<1x4x2x2xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x8xf32>
   return %4 : tensor<1x4x2x8xf32>
+}
+
+// -----
+
+// What is added may hide all that the mask shows: then its number counts beside the other's.
+// CHECK-LABEL: func.func @hidden_by_both
+// CHECK-NOT: oriel.attention
+func.func @hidden_by_both(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %v: tensor<1x4x2x8xf32>, %keep: tensor<1x1x2x2xi1>, %pad: tensor<1x1x1x2xi1>) -> tensor<1x4x2x8xf32> {
+  %low = oriel.constant {value = dense<-1.0e9> : tensor<f32>} : () -> tensor<f32>
+  %hidden = oriel.cast %pad : (tensor<1x1x1x2xi1>) -> tensor<1x1x1x2xf32>
+  %added = oriel.mul %hidden, %low : (tensor<1x1x1x2xf32>, tensor<f32>) -> tensor<1x1x1x2xf32>
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x2xf32>
+  %1 = oriel.add %0, %added : (tensor<1x4x2x2xf32>, tensor<1x1x1x2xf32>) -> tensor<1x4x2x2xf32>
+  %2 = oriel.select %keep, %1, %low : (tensor<1x1x2x2xi1>, tensor<1x4x2x2xf32>, tensor<f32>) -> tensor<1x4x2x2xf32>
+  %3 = oriel.softmax %2 {dim = 3 : i64} : (tensor<1x4x2x2xf32>) -> tensor<1x4x2x2xf32>
+  %4 = oriel.matmul %3, %v : (tensor<1x4x2x2xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x8xf32>
+  return %4 : tensor<1x4x2x8xf32>
+}
+
+// -----
+
+// One of two masks hides the probabilities again: the other may hide all that it shows.
+// CHECK-LABEL: func.func @one_hidden_again
+// CHECK-NOT: oriel.attention
+func.func @one_hidden_again(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %v: tensor<1x4x2x8xf32>, %keep: tensor<1x1x2x2xi1>, %other: tensor<1x1x2x2xi1>) -> tensor<1x4x2x8xf32> {
+  %low = oriel.constant {value = dense<-3.40282347E+38> : tensor<f32>} : () -> tensor<f32>
+  %zero = oriel.constant {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x2xf32>
+  %1 = oriel.select %other, %0, %low : (tensor<1x1x2x2xi1>, tensor<1x4x2x2xf32>, tensor<f32>) -> tensor<1x4x2x2xf32>
+  %2 = oriel.select %keep, %1, %low : (tensor<1x1x2x2xi1>, tensor<1x4x2x2xf32>, tensor<f32>) -> tensor<1x4x2x2xf32>
+  %3 = oriel.softmax %2 {dim = 3 : i64} : (tensor<1x4x2x2xf32>) -> tensor<1x4x2x2xf32>
+  %4 = oriel.select %keep, %3, %zero : (tensor<1x1x2x2xi1>, tensor<1x4x2x2xf32>, tensor<f32>) -> tensor<1x4x2x2xf32>
+  %5 = oriel.matmul %4, %v : (tensor<1x4x2x2xf32>, tensor<1x4x2x8xf32>) -> tensor<1x4x2x8xf32>
+  return %5 : tensor<1x4x2x8xf32>
 }

@@ -105,3 +105,32 @@ func.func @scaled_bias(%q: tensor<1x4x3x8xf32>, %k: tensor<1x4x5x8xf32>, %v: ten
   %4 = oriel.matmul %3, %v : (tensor<1x4x3x5xf32>, tensor<1x4x5x8xf32>) -> tensor<1x4x3x8xf32>
   return %4 : tensor<1x4x3x8xf32>
 }
+
+// -----
+
+// What splits heads and their columns anew is no order of groups.
+// CHECK-LABEL: func.func @other_heads
+// CHECK: oriel.attention
+// CHECK: oriel.reshape %{{.*}} -> tensor<2x4x2x6x2xf32>
+// CHECK: oriel.transpose
+func.func @other_heads(%q: tensor<2x4x6x4xf32>, %k: tensor<2x4x6x4xf32>, %v: tensor<2x4x6x4xf32>) -> tensor<2x6x4x2x2xf32> {
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<2x4x6x4xf32>, tensor<2x4x6x4xf32>) -> tensor<2x4x6x6xf32>
+  %1 = oriel.softmax %0 {dim = 3 : i64} : (tensor<2x4x6x6xf32>) -> tensor<2x4x6x6xf32>
+  %2 = oriel.matmul %1, %v : (tensor<2x4x6x6xf32>, tensor<2x4x6x4xf32>) -> tensor<2x4x6x4xf32>
+  %3 = oriel.reshape %2 : (tensor<2x4x6x4xf32>) -> tensor<2x4x2x6x2xf32>
+  %4 = oriel.transpose %3 {permutation = array<i64: 0, 3, 1, 2, 4>} : (tensor<2x4x2x6x2xf32>) -> tensor<2x6x4x2x2xf32>
+  return %4 : tensor<2x6x4x2x2xf32>
+}
+
+// -----
+
+// Values times probabilities.
+// CHECK-LABEL: func.func @values_first
+// CHECK: oriel.attention %{{.*}}, %{{.*}}, %{{.*}} {scale = 1.000000e+00 : f64
+// CHECK-NOT: oriel.matmul
+func.func @values_first(%q: tensor<1x4x3x8xf32>, %k: tensor<1x4x5x8xf32>, %v: tensor<1x4x8x5xf32>) -> tensor<1x4x8x3xf32> {
+  %0 = oriel.matmul %q, %k {transpose_rhs = true} : (tensor<1x4x3x8xf32>, tensor<1x4x5x8xf32>) -> tensor<1x4x3x5xf32>
+  %1 = oriel.softmax %0 {dim = 3 : i64} : (tensor<1x4x3x5xf32>) -> tensor<1x4x3x5xf32>
+  %2 = oriel.matmul %v, %1 {transpose_rhs = true} : (tensor<1x4x8x5xf32>, tensor<1x4x3x5xf32>) -> tensor<1x4x8x3xf32>
+  return %2 : tensor<1x4x8x3xf32>
+}

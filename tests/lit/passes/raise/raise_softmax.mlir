@@ -106,3 +106,43 @@ func.func @softmax_of_a_hidden_row(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
   %6 = oriel.select %3, %5, %zero : (tensor<2x1xi1>, tensor<2x2xf32>, tensor<f32>) -> tensor<2x2xf32>
   return %6 : tensor<2x2xf32>
 }
+
+// -----
+
+// A mask of the data by which probabilities are multiplied, before they are divided by their sum.
+// CHECK-LABEL: func.func @masked_by_data
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3x4xf32>, %[[M:.*]]: tensor<2x1x4xi1>)
+// CHECK: %[[S:.*]] = oriel.select %[[M]], %[[X]], %{{.*}}
+// CHECK: %[[P:.*]] = oriel.softmax %[[S]] {dim = 2 : i64}
+// CHECK: oriel.select %[[M]], %[[P]], %{{.*}}
+// CHECK-NOT: oriel.div
+func.func @masked_by_data(%x: tensor<2x3x4xf32>, %m: tensor<2x1x4xi1>) -> tensor<2x3x4xf32> {
+  %zero = oriel.constant {value = dense<0.0> : tensor<f32>} : () -> tensor<f32>
+  %one = oriel.constant {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.softmax %x {dim = 2 : i64} : (tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+  %1 = oriel.cast %m : (tensor<2x1x4xi1>) -> tensor<2x1x4xf32>
+  %2 = oriel.mul %0, %1 : (tensor<2x3x4xf32>, tensor<2x1x4xf32>) -> tensor<2x3x4xf32>
+  %3 = oriel.reduce_sum %2 {dims = array<i64: 2>, keep_dims = true} : (tensor<2x3x4xf32>) -> tensor<2x3x1xf32>
+  %4 = oriel.greater %3, %zero : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xi1>
+  %5 = oriel.select %4, %3, %one : (tensor<2x3x1xi1>, tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
+  %6 = oriel.div %2, %5 : (tensor<2x3x4xf32>, tensor<2x3x1xf32>) -> tensor<2x3x4xf32>
+  %7 = oriel.select %4, %6, %zero : (tensor<2x3x1xi1>, tensor<2x3x4xf32>, tensor<f32>) -> tensor<2x3x4xf32>
+  return %7 : tensor<2x3x4xf32>
+}
+
+// -----
+
+// The maximum that is subtracted, of a traced `jax.nn.softmax`.
+// CHECK-LABEL: func.func @max_with_lowest
+// CHECK: oriel.softmax
+// CHECK-NOT: oriel.max
+func.func @max_with_lowest(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %low = oriel.constant {value = dense<0xFF800000> : tensor<f32>} : () -> tensor<f32>
+  %0 = oriel.reduce_max %x {dims = array<i64: 1>, keep_dims = true} : (tensor<3x4xf32>) -> tensor<3x1xf32>
+  %1 = oriel.max %low, %0 : (tensor<f32>, tensor<3x1xf32>) -> tensor<3x1xf32>
+  %2 = oriel.sub %x, %1 : (tensor<3x4xf32>, tensor<3x1xf32>) -> tensor<3x4xf32>
+  %3 = oriel.exp %2 : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %4 = oriel.reduce_sum %3 {dims = array<i64: 1>, keep_dims = true} : (tensor<3x4xf32>) -> tensor<3x1xf32>
+  %5 = oriel.div %3, %4 : (tensor<3x4xf32>, tensor<3x1xf32>) -> tensor<3x4xf32>
+  return %5 : tensor<3x4xf32>
+}

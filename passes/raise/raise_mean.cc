@@ -1,0 +1,58 @@
+#include <cmath>
+
+#include "passes/raise/match.h"
+#include "passes/raise/passes.h"
+
+namespace oriel {
+
+#define GEN_PASS_DEF_RAISEMEAN
+#include "passes/raise/passes.h.inc"
+
+namespace {
+
+using mlir::LogicalResult;
+using mlir::PatternRewriter;
+using mlir::success;
+using mlir::Value;
+
+// Σ x / n → mean(x), perhaps with a reshape in between, which keeps dimensions with size 1.
+template <typename Op>
+struct MeanOfSum : mlir::OpRewritePattern<Op> {
+  using mlir::OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op, PatternRewriter& rewriter) const override {
+    auto scaled = matchScaled(op.getResult());
+    if (!scaled || scaled->first.getType() != op.getType()) {
+      return rewriter.notifyMatchFailure(op, "not scaled by a number");
+    }
+    auto reshape = scaled->first.template getDefiningOp<ir::ReshapeOp>();
+    Value reduced = reshape ? Value(reshape.getInput()) : scaled->first;
+    auto sum = reduced.getDefiningOp<ir::ReduceSumOp>();
+    if (!sum || tensorType(sum.getInput()).getElementType() != op.getType().getElementType()) {
+      return rewriter.notifyMatchFailure(op, "no sum");
+    }
+    double count = 1;
+    for (int64_t dim : sum.getDims()) {
+      count *= static_cast<double>(tensorType(sum.getInput()).getDimSize(dim));
+    }
+    if (!(std::abs(scaled->second * count - 1.0) <= 1e-6)) {
+      return rewriter.notifyMatchFailure(op, "not by the number of summands");
+    }
+    Value mean = ir::ReduceMeanOp::create(rewriter, op.getLoc(), sum.getInput(), sum.getDims(),
+                                          sum.getKeepDims());
+    if (reshape) mean = ir::ReshapeOp::create(rewriter, op.getLoc(), op.getType(), mean);
+    rewriter.replaceOp(op, mean);
+    return success();
+  }
+};
+
+struct RaiseMean : impl::RaiseMeanBase<RaiseMean> {
+  void runOnOperation() override {
+    mlir::RewritePatternSet patterns(&getContext());
+    patterns.add<MeanOfSum<ir::DivOp>, MeanOfSum<ir::MulOp>>(&getContext());
+    if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
+  }
+};
+
+}  // namespace
+}  // namespace oriel
