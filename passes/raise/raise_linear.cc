@@ -57,11 +57,17 @@ struct AbsorbBias : mlir::OpRewritePattern<ir::AddOp> {
     auto match = matchEither<ir::AddOp>(op.getResult(), biasless);
     if (!match) return rewriter.notifyMatchFailure(op, "no operand is a linear layer");
     auto [product, bias] = *match;
-    if (tensorType(bias).getRank() != 1 || product.getType() != op.getType() ||
-        tensorType(bias).getDimSize(0) != tensorType(product).getShape().back()) {
+    // [n], or with dimensions of size 1 before it.
+    mlir::RankedTensorType type = tensorType(bias);
+    const int64_t columns = tensorType(product).getShape().back();
+    if (type.getRank() == 0 || type.getShape().back() != columns ||
+        type.getNumElements() != columns || product.getType() != op.getType()) {
       return rewriter.notifyMatchFailure(op, "the other operand is no bias");
     }
     auto linear = product.getDefiningOp<ir::LinearOp>();
+    if (type.getRank() > 1) {
+      bias = ir::ReshapeOp::create(rewriter, op.getLoc(), type.clone({columns}), bias);
+    }
     rewriter.replaceOpWithNewOp<ir::LinearOp>(op, linear.getInput(), linear.getWeight(), bias,
                                               linear.getTransposeWeight());
     return success();

@@ -46,10 +46,28 @@ struct MeanOfSum : mlir::OpRewritePattern<Op> {
   }
 };
 
+// reshape(mean(x)) that keeps the dimensions with size 1 → the mean that does.
+struct KeptMean : mlir::OpRewritePattern<ir::ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::ReshapeOp op, PatternRewriter& rewriter) const override {
+    auto mean = op.getInput().getDefiningOp<ir::ReduceMeanOp>();
+    if (!mean || mean.getKeepDims()) return rewriter.notifyMatchFailure(op, "no mean");
+    llvm::SmallVector<int64_t> kept(tensorType(mean.getInput()).getShape());
+    for (int64_t dim : mean.getDims()) kept[dim] = 1;
+    if (op.getType().getShape() != llvm::ArrayRef<int64_t>(kept)) {
+      return rewriter.notifyMatchFailure(op, "other dimensions");
+    }
+    rewriter.replaceOpWithNewOp<ir::ReduceMeanOp>(op, mean.getInput(), mean.getDims(),
+                                                  /*keep_dims=*/true);
+    return success();
+  }
+};
+
 struct RaiseMean : impl::RaiseMeanBase<RaiseMean> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<MeanOfSum<ir::DivOp>, MeanOfSum<ir::MulOp>>(&getContext());
+    patterns.add<KeptMean, MeanOfSum<ir::DivOp>, MeanOfSum<ir::MulOp>>(&getContext());
     if (failed(applyRaise(getOperation(), std::move(patterns)))) signalPassFailure();
   }
 };

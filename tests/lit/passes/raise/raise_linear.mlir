@@ -193,3 +193,15 @@ func.func @no_split_bias(%x: tensor<3x4xf32>, %w: tensor<4x8xf32>, %b: tensor<2x
   %5 = oriel.add %4, %c : (tensor<3x2x4xf32>, tensor<3x2x4xf32>) -> tensor<3x2x4xf32>
   return %2, %5 : tensor<3x2x4xf32>, tensor<3x2x4xf32>
 }
+
+// -----
+
+// A bias with dimensions of size 1 in front.
+// CHECK-LABEL: func.func @broadcast_bias
+// CHECK: %[[B:.*]] = oriel.reshape %{{.*}} : (tensor<1x1x8xf32>) -> tensor<8xf32>
+// CHECK: oriel.linear %{{.*}}, %{{.*}}, %[[B]]
+func.func @broadcast_bias(%x: tensor<2x3x4xf32>, %w: tensor<4x8xf32>, %b: tensor<1x1x8xf32>) -> tensor<2x3x8xf32> {
+  %0 = oriel.linear %x, %w : (tensor<2x3x4xf32>, tensor<4x8xf32>) -> tensor<2x3x8xf32>
+  %1 = oriel.add %0, %b : (tensor<2x3x8xf32>, tensor<1x1x8xf32>) -> tensor<2x3x8xf32>
+  return %1 : tensor<2x3x8xf32>
+}

@@ -14,7 +14,8 @@ func.func @layer_norm(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32
   %1 = oriel.reshape %0 : (tensor<2x3xf32>) -> tensor<2x3x1xf32>
   %2 = oriel.div %1, %n : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
   %3 = oriel.sub %x, %2 : (tensor<2x3x8xf32>, tensor<2x3x1xf32>) -> tensor<2x3x8xf32>
-  %4 = oriel.mul %1, %eighth : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
+  %k = oriel.reduce_sum %x {dims = array<i64: 2>, keep_dims = true} : (tensor<2x3x8xf32>) -> tensor<2x3x1xf32>
+  %4 = oriel.mul %k, %eighth : (tensor<2x3x1xf32>, tensor<f32>) -> tensor<2x3x1xf32>
   %5 = oriel.sub %x, %4 : (tensor<2x3x8xf32>, tensor<2x3x1xf32>) -> tensor<2x3x8xf32>
   %6 = oriel.mul %5, %5 : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
   %7 = oriel.reduce_sum %6 {dims = array<i64: 2>, keep_dims = true} : (tensor<2x3x8xf32>) -> tensor<2x3x1xf32>
