@@ -10,7 +10,8 @@
 // are f32 (FloatTypes).
 //
 // Attributes of the module: `oriel.model_name` (string), `oriel.bind` (dictionary of the
-// dimensions that were bound).
+// dimensions that were bound), `oriel.tables` (names of the initializers that are tables by their
+// use and values, if there are any).
 #ifndef ORIEL_FRONTEND_IMPORTER_H_
 #define ORIEL_FRONTEND_IMPORTER_H_
 

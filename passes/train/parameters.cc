@@ -8,13 +8,30 @@ using namespace mlir;
 namespace oriel {
 namespace {
 
+// A table that the import does not take for a parameter, which the pattern matches; empty for none.
+std::string matchingTable(ModuleOp module, const std::string& pattern) {
+  auto tables = module->getAttrOfType<ArrayAttr>("oriel.tables");
+  if (!tables) return "";
+  for (auto name : tables.getAsRange<StringAttr>()) {
+    if (matchesGlob(pattern, name.str())) return name.str();
+  }
+  return "";
+}
+
 // A pattern that matches nothing is a typo: what it was meant for would silently be trained,
-// frozen or decayed.
+// frozen or decayed. Tables are frozen anyway.
 LogicalResult checkPatterns(ModuleOp module, StringRef key, ArrayRef<std::string> patterns,
                             const std::vector<std::string>& names) {
   for (const std::string& pattern : patterns) {
     if (llvm::any_of(names, [&](const std::string& name) { return matchesGlob(pattern, name); })) {
       continue;
+    }
+    const std::string table = matchingTable(module, pattern);
+    if (!table.empty() && key == "parameters.frozen") continue;
+    if (!table.empty()) {
+      return module.emitError("the recipe's '")
+             << key << "' pattern '" << pattern << "' matches no parameter but '" << table
+             << "', which is a table by its use and values: it is not trained";
     }
     return module.emitError("the recipe's '")
            << key << "' pattern '" << pattern << "' matches no parameter"
