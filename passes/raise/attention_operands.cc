@@ -13,6 +13,13 @@ constexpr std::array<int64_t, 4> kHeadsFirst = {0, 2, 1, 3}, kSwappedHeadsFirst 
 // [b, s, g, h / g, d] → [b, g, h / g, s, d].
 constexpr std::array<int64_t, 5> kGroupsFirst = {0, 2, 3, 1, 4};
 
+// Whether it is such a transpose, for heads [b, h, s, d]: not where the batch is split as well.
+bool isOfGroups(ir::TransposeOp op, llvm::ArrayRef<int64_t> shape) {
+  if (!op || op.getPermutation() != llvm::ArrayRef<int64_t>(kGroupsFirst)) return false;
+  llvm::ArrayRef<int64_t> sizes = op.getType().getShape();
+  return sizes[0] == shape[0] && sizes.take_back(2) == shape.take_back(2);
+}
+
 }  // namespace
 
 AttentionOperand::AttentionOperand(Value value)
@@ -92,16 +99,11 @@ Value AttentionOperand::materialize(mlir::PatternRewriter& rewriter, mlir::Locat
     if (tensorType(result).getShape() == to) return result;
     return Value(ir::ReshapeOp::create(rewriter, loc, tensorType(result).clone(to), result));
   };
-  if (sequenceFirst) {
-    result = reshaped({shape[0], shape[2], shape[1], shape[3]});
-    return ir::TransposeOp::create(rewriter, loc, result, kHeadsFirst);
-  }
-  // [b, s, g, h / g, d] → [b, g, h / g, s, d] → [b, h, s, d]: transposed once heads are one
-  // dimension.
+  // [b, s, g, h / g, d] → [b, g, h / g, s, d] is transposed once heads are one dimension.
   auto grouped = source.getDefiningOp<ir::TransposeOp>();
-  if (!swapped && grouped && shape.size() == 4 && grouped.getType().getRank() == 5 &&
-      grouped.getPermutation() == llvm::ArrayRef<int64_t>(kGroupsFirst)) {
-    result = grouped.getInput();
+  if (swapped || !isOfGroups(grouped, shape)) grouped = {};
+  if (sequenceFirst || grouped) {
+    if (grouped) result = grouped.getInput();
     result = reshaped({shape[0], shape[2], shape[1], shape[3]});
     return ir::TransposeOp::create(rewriter, loc, result, kHeadsFirst);
   }

@@ -134,3 +134,25 @@ func.func @values_first(%q: tensor<1x4x3x8xf32>, %k: tensor<1x4x5x8xf32>, %v: te
   %2 = oriel.matmul %v, %1 {transpose_rhs = true} : (tensor<1x4x8x5xf32>, tensor<1x4x3x5xf32>) -> tensor<1x4x8x3xf32>
   return %2 : tensor<1x4x8x3xf32>
 }
+
+// -----
+
+// Of a batch in two dimensions the positions lie between these: no groups of heads.
+// CHECK-LABEL: func.func @batch_in_two
+// CHECK-SAME: (%{{.*}}: tensor<4x8x5x8xf32>, %[[K:.*]]: tensor<2x3x2x4x8xf32>
+// CHECK: %[[T:.*]] = oriel.transpose %[[K]] {permutation = array<i64: 0, 2, 3, 1, 4>}
+// CHECK: %[[KEYS:.*]] = oriel.reshape %[[T]] : (tensor<2x2x4x3x8xf32>) -> tensor<4x4x3x8xf32>
+// CHECK: oriel.attention %{{.*}}, %[[KEYS]], %{{.*}}
+func.func @batch_in_two(%q: tensor<4x8x5x8xf32>, %k: tensor<2x3x2x4x8xf32>, %v: tensor<4x4x3x8xf32>) -> tensor<4x8x5x8xf32> {
+  %0 = oriel.transpose %k {permutation = array<i64: 0, 2, 3, 1, 4>} : (tensor<2x3x2x4x8xf32>) -> tensor<2x2x4x3x8xf32>
+  %1 = oriel.reshape %0 : (tensor<2x2x4x3x8xf32>) -> tensor<4x4x1x3x8xf32>
+  %2 = oriel.broadcast %1 : (tensor<4x4x1x3x8xf32>) -> tensor<4x4x2x3x8xf32>
+  %3 = oriel.reshape %2 : (tensor<4x4x2x3x8xf32>) -> tensor<4x8x3x8xf32>
+  %4 = oriel.reshape %v : (tensor<4x4x3x8xf32>) -> tensor<4x4x1x3x8xf32>
+  %5 = oriel.broadcast %4 : (tensor<4x4x1x3x8xf32>) -> tensor<4x4x2x3x8xf32>
+  %6 = oriel.reshape %5 : (tensor<4x4x2x3x8xf32>) -> tensor<4x8x3x8xf32>
+  %7 = oriel.matmul %q, %3 {transpose_rhs = true} : (tensor<4x8x5x8xf32>, tensor<4x8x3x8xf32>) -> tensor<4x8x5x3xf32>
+  %8 = oriel.softmax %7 {dim = 3 : i64} : (tensor<4x8x5x3xf32>) -> tensor<4x8x5x3xf32>
+  %9 = oriel.matmul %8, %6 : (tensor<4x8x5x3xf32>, tensor<4x8x3x8xf32>) -> tensor<4x8x5x8xf32>
+  return %9 : tensor<4x8x5x8xf32>
+}
