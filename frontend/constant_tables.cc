@@ -82,7 +82,7 @@ class ComputedTables {
         endsIn(name, readers_, {"Softmax"}, {"Add", "Div", "Mul", "Neg", "Sub", "Where"});
     const bool turns = endsIn(name, readers_, {"Sin", "Cos"});
     const bool fills = endsIn(name, readers_, {"Where"});
-    if (!scales && !combines && !biases && !turns) return;
+    if (!combines && !biases && !turns) return;
     int64_t count = 1;
     for (int64_t dim : tensor.dims()) {
       if (dim > kLargestTable || (count *= dim) > kLargestTable) return;
@@ -98,8 +98,7 @@ class ComputedTables {
         (scales && isOfCosinesAndSines(*data));
     if (isTable) {
       tables_.insert(name);
-    } else if (scales && spannedDims(llvm::ArrayRef<int64_t>(tensor.dims().data(),
-                                                             tensor.dims().size())) >= 2) {
+    } else if (scales && spannedDims(data->shape) >= 2) {
       factors_.emplace_back(name, *data);
     }
   }
@@ -153,8 +152,8 @@ llvm::StringSet<> findConstantTables(
   llvm::StringSet<> tables;
   ComputedTables computed(readers, softmaxes, tables);
   for (const onnx::TensorProto& tensor : graph.initializer()) {
-    int64_t spanned =
-        spannedDims(llvm::ArrayRef<int64_t>(tensor.dims().data(), tensor.dims().size()));
+    const auto& dims = tensor.dims();
+    int64_t spanned = spannedDims(llvm::ArrayRef<int64_t>(dims.data(), dims.size()));
     if ((spanned == 1 && becomesAngle(tensor.name(), readers)) ||
         (spanned >= 2 && isFolded(tensor.name()) && onlyScales(tensor.name(), readers))) {
       tables.insert(tensor.name());

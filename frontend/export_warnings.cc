@@ -98,10 +98,7 @@ class ExportWarnings {
 
   // Tables that the file does not tell from weights.
   void noteTables() const {
-    std::vector<std::string> tables;
-    for (const std::string& name : model_.initializerNames()) {
-      if (model_.isTable(name)) tables.push_back(name);
-    }
+    const std::vector<std::string> tables = model_.tables();
     if (tables.empty()) return;
     constexpr size_t kMost = 8;
     auto diagnostic = mlir::emitRemark(location_);

@@ -451,13 +451,9 @@ mlir::OwningOpRef<mlir::ModuleOp> Importer::run() {
     bound.append(name, builder_.getI64IntegerAttr(size));
   }
   (*module)->setAttr("oriel.model_name", builder_.getStringAttr(model_.name()));
-  llvm::SmallVector<llvm::StringRef> tables;
-  const std::vector<std::string> initializers = model_.initializerNames();
-  for (const std::string& name : initializers) {
-    if (model_.isTable(name)) tables.push_back(name);
-  }
-  if (!tables.empty()) {
-    (*module)->setAttr("oriel.tables", builder_.getStrArrayAttr(tables));
+  if (const std::vector<std::string> tables = model_.tables(); !tables.empty()) {
+    llvm::SmallVector<llvm::StringRef> names(tables.begin(), tables.end());
+    (*module)->setAttr("oriel.tables", builder_.getStrArrayAttr(names));
   }
   (*module)->setAttr("oriel.bind", bound.getDictionary(&context_));
 

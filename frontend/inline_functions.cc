@@ -56,15 +56,12 @@ std::unique_ptr<onnx::ModelProto> copyWithoutWeights(const ModelFile& model) {
 // A domain of the model's own functions has no versions that differ: jax2onnx imports it with one,
 // and its functions with another. The inliner leaves calls of another version than the graph's.
 void alignOwnDomains(onnx::ModelProto& model) {
-  std::map<std::string, int64_t> versions;
-  for (const auto& function : model.functions()) {
-    const std::string& domain = function.domain();
-    if (!domain.empty() && domain != "ai.onnx") versions[domain] = 1;
-  }
+  std::set<std::string> domains;
+  for (const auto& function : model.functions()) domains.insert(function.domain());
+  for (const char* onnx : {"", "ai.onnx"}) domains.erase(onnx);
   auto align = [&](auto& imports) {
     for (auto& import : imports) {
-      auto own = versions.find(import.domain());
-      if (own != versions.end()) import.set_version(own->second);
+      if (domains.count(import.domain())) import.set_version(1);
     }
   };
   align(*model.mutable_opset_import());

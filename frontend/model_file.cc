@@ -214,6 +214,13 @@ std::vector<std::string> ModelFile::initializerNames() const {
   return names;
 }
 
+std::vector<std::string> ModelFile::tables() const {
+  std::vector<std::string> names = initializerNames();
+  llvm::erase_if(
+      names, [&](const std::string& name) { return !tables_.contains(name) || describes(name); });
+  return names;
+}
+
 bool ModelFile::hasInitializer(llvm::StringRef name) const {
   return initializerIndex_.contains(name);
 }

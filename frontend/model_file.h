@@ -84,8 +84,8 @@ class ModelFile {
   bool describesPartOf(llvm::StringRef name) const {
     return describedParts_.contains(partOf(name));
   }
-  // Whether it is a constant since its use and values say so.
-  bool isTable(llvm::StringRef name) const { return tables_.contains(name) && !describes(name); }
+  // Those that are constants since their use and values say so, in file order.
+  std::vector<std::string> tables() const;
   // Names of the parts of a composed model.
   const std::vector<std::string>& parts() const { return parts_; }
   // The files of external data that initializers name, once each; they need not be there.

@@ -132,16 +132,14 @@ class ChoiceReplacer {
     for (const auto& attribute : choice.random->attribute()) {
       if (attribute.name() != "dtype") *instead.add_attribute() = attribute;
     }
-    auto* above = instead.add_attribute();
-    above->set_name("above");
-    above->set_type(onnx::AttributeProto::INT);
-    above->set_i(choice.above);
-    if (Graph::is(&node, "Floor")) {
-      auto* sum = instead.add_attribute();
-      sum->set_name("of_sum");
-      sum->set_type(onnx::AttributeProto::INT);
-      sum->set_i(1);
-    }
+    auto set = [&](const char* name, bool value) {
+      auto* attribute = instead.add_attribute();
+      attribute->set_name(name);
+      attribute->set_type(onnx::AttributeProto::INT);
+      attribute->set_i(value);
+    };
+    set("above", choice.above);
+    set("of_sum", Graph::is(&node, "Floor"));
     auto* site = instead.add_attribute();
     site->set_name("site");
     site->set_type(onnx::AttributeProto::STRING);

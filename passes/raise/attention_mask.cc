@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/oriel/vjp_util.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/raise/match.h"
 
@@ -202,11 +203,7 @@ Value AttentionMask::seeing(mlir::PatternRewriter& rewriter, mlir::Location loc)
   Value ones = ir::CastOp::create(rewriter, loc, tensorType(keep).clone(f32), keep);
   Value most = ir::ReduceMaxOp::create(rewriter, loc, ones, llvm::ArrayRef<int64_t>{3},
                                        /*keep_dims=*/true);
-  Value zero =
-      ir::ConstantOp::create(rewriter, loc,
-                             mlir::DenseElementsAttr::get(mlir::RankedTensorType::get({}, f32),
-                                                          rewriter.getF32FloatAttr(0.0)));
-  return ir::GreaterOp::create(rewriter, loc, most, zero);
+  return ir::GreaterOp::create(rewriter, loc, most, ir::scalarConstant(rewriter, loc, 0.0, most));
 }
 
 Value AttentionMask::make(mlir::PatternRewriter& rewriter, mlir::Location loc,
@@ -227,11 +224,8 @@ Value AttentionMask::make(mlir::PatternRewriter& rewriter, mlir::Location loc,
   for (const Added& term : added_) {
     Value value = toRank4(rewriter, loc, term.value, term.rank);
     if (term.factor != 1) {
-      auto type = mlir::RankedTensorType::get({}, tensorType(value).getElementType());
-      auto factor = rewriter.getFloatAttr(type.getElementType(), term.factor);
-      Value scalar =
-          ir::ConstantOp::create(rewriter, loc, mlir::DenseElementsAttr::get(type, factor));
-      value = ir::MulOp::create(rewriter, loc, value, scalar);
+      Value factor = ir::scalarConstant(rewriter, loc, term.factor, value);
+      value = ir::MulOp::create(rewriter, loc, value, factor);
     }
     addToSum(value);
   }

@@ -107,12 +107,7 @@ Value AttentionOperand::materialize(mlir::PatternRewriter& rewriter, mlir::Locat
     result = reshaped({shape[0], shape[2], shape[1], shape[3]});
     return ir::TransposeOp::create(rewriter, loc, result, kHeadsFirst);
   }
-  if (swapped) {
-    llvm::SmallVector<int64_t> permutation =
-        llvm::to_vector(llvm::seq<int64_t>(tensorType(source).getRank()));
-    std::swap(permutation[permutation.size() - 2], permutation.back());
-    result = ir::TransposeOp::create(rewriter, loc, source, permutation);
-  }
+  if (swapped) result = transposeLastTwo(rewriter, loc, source);
   return reshaped(shape);
 }
 

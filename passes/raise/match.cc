@@ -97,6 +97,18 @@ Value matchLastMean(Value value) {
              : match(mean.getDefiningOp<ir::ReduceMeanOp>());
 }
 
+Value matchNumberOfBoolean(Value value) {
+  auto cast = value.getDefiningOp<ir::CastOp>();
+  const bool isOfBoolean = cast && tensorType(cast.getInput()).getElementType().isInteger(1);
+  return isOfBoolean ? cast.getInput() : Value();
+}
+
+Value transposeLastTwo(mlir::PatternRewriter& rewriter, mlir::Location loc, Value value) {
+  auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, tensorType(value).getRank()));
+  std::swap(permutation[permutation.size() - 2], permutation.back());
+  return ir::TransposeOp::create(rewriter, loc, value, permutation);
+}
+
 Value matchTransposed(Value value) {
   auto swapsLastTwo = [](ir::TransposeOp op) {
     llvm::ArrayRef<int64_t> permutation = op.getPermutation();

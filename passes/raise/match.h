@@ -30,6 +30,8 @@ std::optional<std::pair<mlir::Value, mlir::Value>> matchEither(mlir::Value value
   return std::nullopt;
 }
 
+// The boolean of which the value is the number, 0 or 1; null for another value.
+mlir::Value matchNumberOfBoolean(mlir::Value value);
 // (x, c) where the value is x * c or x / (1/c) for a splat constant.
 std::optional<std::pair<mlir::Value, double>> matchScaled(mlir::Value value);
 // (x, c) where the value is x + c for a splat constant.
@@ -43,6 +45,10 @@ mlir::Value matchLastMean(mlir::Value value);
 // x where the value swaps the last two dimensions of x; also where x and the value are split
 // differently in their leading dimensions.
 mlir::Value matchTransposed(mlir::Value value);
+
+// With the last two dimensions exchanged.
+mlir::Value transposeLastTwo(mlir::PatternRewriter& rewriter, mlir::Location loc,
+                             mlir::Value value);
 
 // The product that a value is, of one dimension of rows, of columns and of summands.
 ir::MatmulOp matchProduct(mlir::Value value);

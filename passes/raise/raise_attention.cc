@@ -110,10 +110,7 @@ struct ProbabilitiesFirst : mlir::OpRewritePattern<ir::MatmulOp> {
     Value product = ir::MatmulOp::create(rewriter, op.getLoc(), op.getRhs(), op.getLhs(),
                                          /*transpose_lhs=*/false, !op.getTransposeLhs(),
                                          /*row_dims=*/1, /*sum_dims=*/1, /*column_dims=*/1);
-    llvm::SmallVector<int64_t> swap =
-        llvm::to_vector(llvm::seq<int64_t>(0, op.getType().getRank()));
-    std::swap(swap[swap.size() - 2], swap.back());
-    rewriter.replaceOpWithNewOp<ir::TransposeOp>(op, product, swap);
+    rewriter.replaceOp(op, transposeLastTwo(rewriter, op.getLoc(), product));
     return success();
   }
 };

@@ -1,3 +1,4 @@
+#include "ir/oriel/vjp_util.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/raise/match.h"
 #include "passes/raise/passes.h"
@@ -19,18 +20,11 @@ struct Part {
   Value condition, value;
 };
 
-// The boolean of which the value is the number.
-Value matchNumberOf(Value value) {
-  auto cast = value.getDefiningOp<ir::CastOp>();
-  const bool isOfBoolean = cast && tensorType(cast.getInput()).getElementType().isInteger(1);
-  return isOfBoolean ? cast.getInput() : Value();
-}
-
 std::optional<Part> matchPart(Value value) {
-  auto isNumber = [](Value operand) { return matchNumberOf(operand) != Value(); };
+  auto isNumber = [](Value operand) { return matchNumberOfBoolean(operand) != Value(); };
   auto match = matchEither<ir::MulOp>(value, isNumber);
   if (!match) return std::nullopt;
-  return Part{matchNumberOf(match->first), match->second};
+  return Part{matchNumberOfBoolean(match->first), match->second};
 }
 
 bool isNotOf(Value value, Value condition) {
@@ -95,11 +89,8 @@ struct SelectOfTables : mlir::OpRewritePattern<ir::AddOp> {
     std::optional<Tables> tables = matchTables(ones, added);
     if (!tables) return rewriter.notifyMatchFailure(op, "the tables are no opposites");
     mlir::Location loc = op.getLoc();
-    auto scalar = mlir::RankedTensorType::get({}, op.getType().getElementType());
-    auto number = rewriter.getFloatAttr(scalar.getElementType(), tables->hidden);
     Value shown = ir::ConstantOp::create(rewriter, loc, tables->shown);
-    Value hidden =
-        ir::ConstantOp::create(rewriter, loc, mlir::DenseElementsAttr::get(scalar, number));
+    Value hidden = ir::scalarConstant(rewriter, loc, tables->hidden, op);
     rewriter.replaceOpWithNewOp<ir::SelectOp>(op, shown, product->second, hidden);
     return success();
   }

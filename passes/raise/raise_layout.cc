@@ -396,8 +396,8 @@ struct MeanBeforeTranspose : mlir::OpRewritePattern<ir::ReduceMeanOp> {
   }
 };
 
-// transpose(broadcast(x)) → broadcast(transpose(x)): less is moved, and heads
-// are repeated where attention looks for it.
+// transpose(broadcast(x)) → broadcast(transpose(x)): less is moved, and heads are repeated where
+// attention looks for it.
 struct TransposeBeforeBroadcast : mlir::OpRewritePattern<ir::TransposeOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -86,13 +86,6 @@ mlir::DenseElementsAttr maskOfOnes(Value value) {
   return mlir::DenseElementsAttr::get(llvm::cast<mlir::ShapedType>(type), mask);
 }
 
-// The boolean of which the value is the number, perhaps repeated; null where it is none.
-Value maskOfNumbers(Value value) {
-  auto cast = withoutRepetition(value).getDefiningOp<ir::CastOp>();
-  const bool isOfBoolean = cast && tensorType(cast.getInput()).getElementType().isInteger(1);
-  return isOfBoolean ? cast.getInput() : Value();
-}
-
 // max(-inf, x) → x.
 struct MaxWithLowest : mlir::OpRewritePattern<ir::MaxOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -139,7 +132,7 @@ struct SoftmaxOfMasked : mlir::OpRewritePattern<ir::SelectOp> {
     }
     mlir::Location loc = op.getLoc();
     Value scores = softmax.getInput();
-    if (Value shown = maskOfNumbers(match->second)) {
+    if (Value shown = matchNumberOfBoolean(withoutRepetition(match->second))) {
       shown = expandRank(rewriter, loc, shown, last + 1);
       Value lowest =
           ir::scalarConstant(rewriter, loc, std::numeric_limits<float>::lowest(), scores);
