@@ -89,6 +89,7 @@ int runOriel(int argc, char** argv) {
   addVerifyCommand(app, &run);
   addExportCommand(app, &run);
   addComposeCommand(app, &run);
+  addAdaptCommand(app, &run);
   addDoctorCommand(app, &run);
   try {
     app.parse(argc, argv);

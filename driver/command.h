@@ -24,6 +24,7 @@ void addSimulateCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run);
 void addVerifyCommand(CLI::App& app, Run* run);
 void addExportCommand(CLI::App& app, Run* run);
 void addComposeCommand(CLI::App& app, Run* run);
+void addAdaptCommand(CLI::App& app, Run* run);
 void addDoctorCommand(CLI::App& app, Run* run);
 
 }  // namespace oriel::driver

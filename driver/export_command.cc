@@ -1,7 +1,9 @@
 // `oriel export`: a checkpoint's weights as ONNX or safetensors.
 #include <cstdio>
+#include <filesystem>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,9 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "driver/command.h"
 #include "driver/console.h"
+#include "driver/peft_adapter.h"
 #include "driver/plan_source.h"
 #include "frontend/export.h"
 #include "frontend/export_parts.h"
+#include "frontend/merge_adapters.h"
 #include "runtime/base/files.h"
 #include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
@@ -34,6 +38,8 @@ struct Arguments {
   std::string output;
   std::string model;
   std::vector<std::string> parts;
+  bool mergesAdapters = false;
+  std::string base;
 };
 
 // The parameters as files have them, in the plan's order.
@@ -85,15 +91,70 @@ TrainedWeights weightsOf(const plan::Plan& plan, const runtime::CheckpointReader
   return trained;
 }
 
+// What is written, as ONNX has it: a model, its weights, and what else was read for them.
+struct OnnxSource {
+  std::string model;
+  TrainedWeights weights;
+  std::optional<ModelFile> base;       // of adapters
+  std::vector<std::string> baseFiles;  // that it consists of
+};
+
+// The model that adapters were added to: where the adapted one says, or --base.
+absl::StatusOr<ModelFile> openBase(const Arguments& arguments, const ModelFile& adapted,
+                                   const Adapters& adapters) {
+  namespace fs = std::filesystem;
+  const fs::path noted = fs::path(adapted.folder().str()) / adapters.base;
+  const std::string path = arguments.base.empty() ? noted.string() : arguments.base;
+  if (arguments.base.empty() && !fs::exists(noted)) {
+    return absl::NotFoundError(absl::StrCat(
+        path, ": not there any more, the model that adapters were added to; --base names it"));
+  }
+  llvm::Expected<ModelFile> base = ModelFile::open(path);
+  if (!base) return toStatus(base.takeError());
+  return std::move(*base);
+}
+
+absl::StatusOr<Adapters> adaptersOfModel(const ModelFile& model) {
+  llvm::Expected<Adapters> adapters = adaptersOf(model);
+  if (!adapters) return toStatus(adapters.takeError());
+  if (adapters->all.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(model.path().str(), " has no adapters that `oriel adapt` has added"));
+  }
+  return std::move(*adapters);
+}
+
+// In the place of an adapted model and its weights, its base and that one's.
+absl::Status mergeInto(const Arguments& arguments, const TrainedWeights& adaptedWeights,
+                       OnnxSource& source) {
+  llvm::Expected<ModelFile> adapted = ModelFile::open(source.model);
+  if (!adapted) return toStatus(adapted.takeError());
+  ORIEL_ASSIGN_OR_RETURN(const Adapters adapters, adaptersOfModel(*adapted));
+  ORIEL_ASSIGN_OR_RETURN(source.base, openBase(arguments, *adapted, adapters));
+  llvm::Expected<TrainedWeights> merged = mergeAdapters(adapters, *source.base, adaptedWeights);
+  if (!merged) return toStatus(merged.takeError());
+  source.baseFiles = source.base->dataFiles();
+  source.baseFiles.push_back(source.model);
+  source.model = source.base->path().str();
+  source.weights = std::move(*merged);
+  return absl::OkStatus();
+}
+
 // `inputs`: what is read, beside the model and its parts.
 absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
                        const runtime::CheckpointReader& checkpoint,
                        std::vector<std::string> inputs) {
-  ORIEL_ASSIGN_OR_RETURN(std::string model,
+  OnnxSource source;
+  ORIEL_ASSIGN_OR_RETURN(source.model,
                          modelOfPlan(arguments.plan, plan.provenance(), arguments.model));
+  const TrainedWeights trained = weightsOf(plan, checkpoint);
+  source.weights = trained;
+  if (arguments.mergesAdapters) {
+    ORIEL_RETURN_IF_ERROR(mergeInto(arguments, trained, source));
+  }
   // The plan knows the model by its contents.
-  inputs.push_back(model);
-  const TrainedWeights weights = weightsOf(plan, checkpoint);
+  inputs.push_back(source.model);
+  absl::c_copy(source.baseFiles, std::back_inserter(inputs));
   std::vector<PlannedExport> exports;
   if (arguments.parts.empty()) {
     if (runtime::IsStream(arguments.output)) {
@@ -102,23 +163,23 @@ absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
                        "': it is no file, as a model is; give a file's name"));
     }
     ORIEL_ASSIGN_OR_RETURN(const std::string file, runtime::FollowLinks(arguments.output));
-    llvm::Expected<PlannedExport> planned = planExport(model, weights, file);
+    llvm::Expected<PlannedExport> planned = planExport(source.model, source.weights, file);
     if (!planned) return toStatus(planned.takeError());
     exports.push_back(std::move(*planned));
   } else {
-    llvm::Expected<ModelFile> composed = ModelFile::open(model);
+    llvm::Expected<ModelFile> composed = ModelFile::open(source.model);
     if (!composed) return toStatus(composed.takeError());
     absl::c_copy(composed->dataFiles(), std::back_inserter(inputs));
     llvm::Expected<std::vector<PlannedExport>> planned =
-        planParts(*composed, arguments.parts, weights, arguments.output);
+        planParts(*composed, arguments.parts, source.weights, arguments.output);
     if (!planned) return toStatus(planned.takeError());
     exports = std::move(*planned);
   }
   for (const PlannedExport& one : exports) {
-    for (const auto& [target, source] : one.files) inputs.push_back(source);
+    for (const auto& [target, from] : one.files) inputs.push_back(from);
   }
   for (const PlannedExport& one : exports) {
-    for (const auto& [target, source] : one.files) {
+    for (const auto& [target, from] : one.files) {
       ORIEL_RETURN_IF_ERROR(runtime::CheckIsNotRead(target, inputs));
     }
   }
@@ -148,9 +209,45 @@ absl::Status writeSafetensors(const Arguments& arguments, const plan::Plan& plan
   return writer.Finish();
 }
 
+// Trained parameters that the form has no place for.
+void warnOfOthers(const plan::Plan& plan, const Adapters& adapters) {
+  std::set<std::string> known;
+  for (const Adapter& adapter : adapters.all) {
+    known.insert(adapter.a);
+    known.insert(adapter.b);
+  }
+  std::vector<std::string> others;
+  for (const plan::Parameter& parameter : plan.parameters()) {
+    const std::string& name = runtime::NameInFiles(parameter);
+    if (parameter.trainable() && known.insert(name).second) others.push_back(name);
+  }
+  if (others.empty()) return;
+  printWarning(absl::StrCat(
+      "the plan trains '", others.front(), "'",
+      others.size() > 1 ? absl::StrCat(" and ", others.size() - 1, " more") : "",
+      ", which is no adapter and is not written; --to safetensors writes all parameters"));
+}
+
+absl::Status writePeft(const Arguments& arguments, const plan::Plan& plan,
+                       const runtime::CheckpointReader& checkpoint) {
+  ORIEL_ASSIGN_OR_RETURN(const std::string path,
+                         modelOfPlan(arguments.plan, plan.provenance(), arguments.model));
+  llvm::Expected<ModelFile> model = ModelFile::open(path);
+  if (!model) return toStatus(model.takeError());
+  ORIEL_ASSIGN_OR_RETURN(const Adapters adapters, adaptersOfModel(*model));
+  warnOfOthers(plan, adapters);
+  return writePeftAdapter(adapters, checkpoint, arguments.output);
+}
+
 absl::Status exportWeights(const Arguments& arguments) {
   if (!arguments.parts.empty() && arguments.format != "onnx") {
     return usageError("--parts: parts of a model are written --to onnx");
+  }
+  if (arguments.mergesAdapters && arguments.format != "onnx") {
+    return usageError("--merge-adapters: a model with merged weights is written --to onnx");
+  }
+  if (!arguments.base.empty() && !arguments.mergesAdapters) {
+    return usageError("--base: needs --merge-adapters");
   }
   ORIEL_ASSIGN_OR_RETURN(plan::Plan plan, runtime::ReadPlan(arguments.plan));
   if (absl::Status sound = runtime::VerifyPlan(plan); !sound.ok()) {
@@ -168,6 +265,8 @@ absl::Status exportWeights(const Arguments& arguments) {
   ORIEL_RETURN_IF_ERROR(checkpoint.CheckModel(plan.model_name(), parametersInFiles(plan)));
   if (arguments.format == "onnx") {
     ORIEL_RETURN_IF_ERROR(writeOnnx(arguments, plan, checkpoint, inputs));
+  } else if (arguments.format == "peft") {
+    ORIEL_RETURN_IF_ERROR(writePeft(arguments, plan, checkpoint));
   } else {
     progress("writing " + arguments.output);
     ORIEL_RETURN_IF_ERROR(writeSafetensors(arguments, plan, checkpoint));
@@ -191,11 +290,13 @@ void addExportCommand(CLI::App& app, Run* run) {
   command
       ->add_option(
           "--to", arguments->format,
-          "onnx: the model that was compiled, with these weights; safetensors: the weights")
+          "onnx: the model that was compiled, with these weights; safetensors: the weights; peft: "
+          "the adapters of `oriel adapt`, for PEFT")
       ->required()
-      ->check(CLI::IsMember({"onnx", "safetensors"}));
+      ->check(CLI::IsMember({"onnx", "safetensors", "peft"}));
   command
-      ->add_option("-o,--output", arguments->output, "The file to write; with --parts, the folder")
+      ->add_option("-o,--output", arguments->output,
+                   "The file to write; with --parts or --to peft, the folder")
       ->required()
       ->type_name("FILE");
   command
@@ -204,6 +305,14 @@ void addExportCommand(CLI::App& app, Run* run) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("FILE,..");
+  command->add_flag(
+      "--merge-adapters", arguments->mergesAdapters,
+      "Write the model that `oriel adapt` was given, each adapter added to the weight "
+      "beside it");
+  command
+      ->add_option("--base", arguments->base,
+                   "With --merge-adapters, where that model is now, if it was moved")
+      ->type_name("FILE");
   command
       ->add_option("--model", arguments->model,
                    "Where the ONNX file is now, if it was moved since `oriel compile`")
@@ -213,6 +322,8 @@ void addExportCommand(CLI::App& app, Run* run) {
       "  oriel export model.oplan --checkpoint checkpoints/ --to onnx -o trained.onnx\n"
       "  oriel export model.oplan --checkpoint checkpoints/step-00000500 --to safetensors -o "
       "w.safetensors\n"
+      "  oriel export lora.oplan --checkpoint checkpoints/ --to onnx --merge-adapters -o out.onnx\n"
+      "  oriel export lora.oplan --checkpoint checkpoints/ --to peft -o adapter/\n"
       "  oriel export model.oplan --checkpoint checkpoints/ --to onnx -o trained/ \\\n"
       "      --parts vision_encoder.onnx,embed_tokens.onnx,decoder_model_merged.onnx");
   command->callback([=] { *run = [arguments] { return exportWeights(*arguments); }; });

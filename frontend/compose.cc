@@ -8,6 +8,7 @@
 #include "frontend/compose_nodes.h"
 #include "frontend/compose_part.h"
 #include "frontend/error.h"
+#include "frontend/external_data.h"
 #include "frontend/model_text.h"
 #include "frontend/weight_copies.h"
 #include "llvm/ADT/STLExtras.h"
@@ -329,7 +330,7 @@ llvm::Error Composer::addInitializers(Part& part) {
     added.set_name(part.name + "." + tensor.name());
     part.values[tensor.name()] = added.name();
     if (llvm::Error error = claim(added.name())) return error;
-    if (llvm::Error error = part.relocate(added, to_)) return error;
+    if (llvm::Error error = relocateData(added, part.model->folder(), to_)) return error;
     if (isTrainedMatrix(tensor, *part.model)) {
       matrices_.push_back({&tensor, part.model, added.name()});
     }
@@ -417,7 +418,7 @@ llvm::Error Composer::addPart(const ModelFile& model) {
     onnx::NodeProto& added = *graph_.add_node();
     added = node;
     part.rename(added);
-    if (llvm::Error error = part.relocateBranches(added, to_)) return error;
+    if (llvm::Error error = relocateBranches(added, part.model->folder(), to_)) return error;
     for (const std::string& result : added.output()) {
       if (llvm::Error error = result.empty() ? llvm::Error::success() : claim(result)) return error;
     }

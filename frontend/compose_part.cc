@@ -5,7 +5,6 @@
 #include "frontend/dimension_names.h"
 #include "frontend/error.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/xxhash.h"
@@ -137,48 +136,6 @@ void Part::renameDimensions(onnx::TypeProto& type,
     const bool isRenamed = whole != dim.dim_param();
     dim.set_dim_param(isRenamed ? whole : renamedIn(dim.dim_param(), newDimension));
   }
-}
-
-llvm::Error Part::relocate(onnx::TensorProto& tensor, StringRef to) const {
-  if (tensor.data_location() != onnx::TensorProto::EXTERNAL) {
-    return llvm::Error::success();
-  }
-  // Through symbolic links, where the folder is there.
-  auto absolute = [](StringRef path) {
-    llvm::SmallString<256> whole;
-    if (llvm::sys::fs::real_path(path.empty() ? "." : path, whole)) {
-      whole = path;
-      llvm::sys::fs::make_absolute(whole);
-      llvm::sys::path::remove_dots(whole, /*remove_dot_dot=*/true);
-    }
-    return whole;
-  };
-  const llvm::SmallString<256> folder = absolute(model->folder());
-  const llvm::SmallString<256> place = absolute(llvm::sys::path::parent_path(to));
-  StringRef below = folder;
-  if (!below.consume_front(place) || !(below.empty() || below.starts_with("/") || place == "/")) {
-    return makeError("its weights are external data in \"" + model->folder() +
-                     "\", so the composed model must be in that folder, or above it");
-  }
-  below = below.ltrim('/');
-  for (auto& entry : *tensor.mutable_external_data()) {
-    if (entry.key() != "location" || below.empty()) continue;
-    entry.set_value((below + "/" + entry.value()).str());
-  }
-  return llvm::Error::success();
-}
-
-llvm::Error Part::relocateBranches(onnx::NodeProto& node, StringRef to) const {
-  for (auto& attribute : *node.mutable_attribute()) {
-    if (!attribute.has_g()) continue;
-    for (auto& tensor : *attribute.mutable_g()->mutable_initializer()) {
-      if (llvm::Error error = relocate(tensor, to)) return error;
-    }
-    for (auto& inner : *attribute.mutable_g()->mutable_node()) {
-      if (llvm::Error error = relocateBranches(inner, to)) return error;
-    }
-  }
-  return llvm::Error::success();
 }
 
 }  // namespace oriel

@@ -11,6 +11,7 @@
 #include "frontend/model_file.h"
 
 namespace onnx {
+class GraphProto;
 class NodeProto;
 class TensorProto;
 class TypeProto;
@@ -42,9 +43,6 @@ struct Part {
   void renameDimensions(onnx::TypeProto& type,
                         const std::vector<ComposeOptions::Dimension>& dimensions,
                         std::set<std::string>& found) const;
-  // External data stays where it is, which must be below the folder of `to`. Nothing for others.
-  llvm::Error relocate(onnx::TensorProto& tensor, llvm::StringRef to) const;
-  llvm::Error relocateBranches(onnx::NodeProto& node, llvm::StringRef to) const;
 };
 
 }  // namespace oriel

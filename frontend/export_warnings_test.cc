@@ -22,7 +22,7 @@ TEST(ExportWarnings, OptimizedWeights) {
   auto* info = model->mutable_graph()->add_value_info();
   info->set_name("w");
   auto* entry = info->add_metadata_props();
-  entry->set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+  entry->set_key(kSignatureKindKey);
   entry->set_value("PARAMETER");
   auto file = ModelFile::fromProto(std::move(model), "test.onnx", "");
   Imported imported = testing::importFile(*file, {});
@@ -44,7 +44,7 @@ TEST(ExportWarnings, NumbersWithAModulesName) {
       auto* info = model->mutable_graph()->add_value_info();
       info->set_name(name);
       auto* entry = info->add_metadata_props();
-      entry->set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+      entry->set_key(kSignatureKindKey);
       entry->set_value(kind);
     }
     auto file = ModelFile::fromProto(std::move(model), "test.onnx", "");

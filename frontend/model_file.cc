@@ -122,7 +122,7 @@ llvm::Error ModelFile::check() {
   // The exporter writes what a tensor was beside its type or beside its values.
   auto noteKind = [&](const auto& described) {
     for (const auto& entry : described.metadata_props()) {
-      if (entry.key() == "pkg.torch.export.graph_signature.InputSpec.kind") {
+      if (entry.key() == kSignatureKindKey) {
         signatureKind_[described.name()] = entry.value();
         describedParts_.insert(partOf(described.name()));
       }
@@ -294,7 +294,8 @@ InitializerRole ModelFile::role(llvm::StringRef name) const {
     return InitializerRole::kConstant;
   }
   if (auto kind = signatureKind_.find(name); kind != signatureKind_.end()) {
-    return kind->second == "PARAMETER" ? InitializerRole::kParameter : InitializerRole::kConstant;
+    return kind->second == kParameterKind ? InitializerRole::kParameter
+                                          : InitializerRole::kConstant;
   }
   const bool isConstant = isNumber(name) || tables_.contains(name) || isOfConstantNode(name);
   return isConstant ? InitializerRole::kConstant : InitializerRole::kParameter;

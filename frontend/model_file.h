@@ -26,6 +26,10 @@ namespace oriel {
 // each of its parts, separated by a tab.
 inline constexpr char kPartsKey[] = "oriel.parts";
 
+// The key under which PyTorch's exporter says what a tensor was, and what it says of a parameter.
+inline constexpr char kSignatureKindKey[] = "pkg.torch.export.graph_signature.InputSpec.kind";
+inline constexpr char kParameterKind[] = "PARAMETER";
+
 // What an initializer is in training.
 enum class InitializerRole { kParameter, kConstant };
 

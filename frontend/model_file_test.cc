@@ -214,7 +214,7 @@ TEST(ModelFile, MissingConstantIsAnErrorOfTheImport) {
   auto* info = model->mutable_graph()->add_value_info();
   info->set_name("w");
   auto* entry = info->add_metadata_props();
-  entry->set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+  entry->set_key(kSignatureKindKey);
   entry->set_value("BUFFER");
   auto file = fromProto(std::move(model), folder.path(""));
   ASSERT_TRUE(static_cast<bool>(file));
@@ -253,7 +253,7 @@ TEST(ModelFile, RolesOfInitializers) {
     auto* info = model->mutable_graph()->add_value_info();
     info->set_name(name);
     auto* entry = info->add_metadata_props();
-    entry->set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+    entry->set_key(kSignatureKindKey);
     entry->set_value(kind);
   };
   say("freq", "BUFFER");
@@ -296,7 +296,7 @@ TEST(ModelFile, TablesOfAnglesAreConstants) {
       auto* info = model->mutable_graph()->add_value_info();
       info->set_name("w");
       auto* entry = info->add_metadata_props();
-      entry->set_key("pkg.torch.export.graph_signature.InputSpec.kind");
+      entry->set_key(kSignatureKindKey);
       entry->set_value("PARAMETER");
     }
     auto file = fromProto(std::move(model));

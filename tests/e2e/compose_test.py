@@ -100,6 +100,28 @@ class ComposeTest(OrielTestCase):
                 expected = expected.replace(old.tobytes(), value.tobytes())
             self.assertEqual((out / f"{file}.onnx").read_bytes(), expected, file)
 
+    def test_adapters_are_merged_into_the_parts(self):
+        self.run_ok("oriel", "compose", *self.files, "--merge", f"image_features={IMAGE}", "-o", self.model)
+        adapted, plan, save = (self.folder / name for name in ("adapted.onnx", "p.oplan", "save"))
+        self.run_ok("oriel", "adapt", self.model, "--rank", 2, "-o", adapted)
+        self.recipe.write_text(RECIPE + 'parameters: {trainable: ["*.lora_*"]}\n')
+        self.run_ok("oriel", "compile", adapted, "--recipe", self.recipe, "--mesh", "tp=2", "-o", plan)
+        self.train(plan, "--save-dir", save, world=2, data=self.folder / "data")
+        out, names, trained = self.folder / "out", ",".join(map(str, self.files)), self.folder / "trained.safetensors"
+        export = ["oriel", "export", plan, "--checkpoint", save]
+        self.run_ok(*export, "--to", "onnx", "--merge-adapters", "--parts", names, "-o", out)
+        self.run_ok(*export, "--to", "safetensors", "-o", trained)
+        values = read_safetensors(trained)
+        for file, name, module in (("vision_encoder", "projector", "vision_encoder.w"), ("decoder", "mid", "decoder.mid")):
+            a, b = (values[f"{module}.lora_{kind}.weight"] for kind in "AB")
+            self.assertTrue(b.any())
+            before, old = (self.folder / f"{file}.onnx").read_bytes(), self.weights[name]
+            begin = before.index(old.tobytes())
+            merged = numpy.frombuffer((out / f"{file}.onnx").read_bytes()[begin:begin + old.nbytes], "f4").reshape(old.shape)
+            numpy.testing.assert_allclose(merged, old + 2 * (b @ a).T, rtol=1e-6, err_msg=name)
+        embedding = "embed_tokens.onnx"
+        self.assertEqual((out / embedding).read_bytes(), (self.folder / embedding).read_bytes())
+
     def test_what_is_no_part(self):
         self.run_ok("oriel", "compose", *self.files, "--merge", f"image_features={IMAGE}", "-o", self.model)
         plan, save, out = (self.folder / name for name in ("p.oplan", "save", "out"))
