@@ -9,6 +9,7 @@
 #include "driver/command.h"
 #include "driver/console.h"
 #include "frontend/adapters.h"
+#include "frontend/model_text.h"
 #include "passes/train/recipe.h"
 #include "passes/train/suggest.h"
 #include "runtime/base/files.h"
@@ -48,7 +49,9 @@ absl::Status noTarget(const ModelFile& model, const std::vector<LinearLayer>& la
   if (layers.empty() || pattern == kAllLinear) {
     return absl::InvalidArgumentError(absl::StrCat(
         model.path().str(), " has no linear layers", layers.empty() ? "" : " but the last",
-        ": no MatMul or Gemm multiplies by a float initializer of two dimensions"));
+        ": no MatMul or Gemm multiplies by a float initializer of two dimensions",
+        hasFunctions(model) ? "; what functions do is not looked at: inline them (onnx.inliner)"
+                            : ""));
   }
   for (const std::string& name : model.initializerNames()) {
     if (!matchesGlob(pattern, name)) continue;
@@ -118,9 +121,24 @@ void report(const Arguments& arguments, const std::vector<LinearLayer>& layers,
   std::printf("to train them alone, the recipe says: parameters: {trainable: [\"*.lora_*\"]}\n");
 }
 
+constexpr int64_t kMostRank = 65536;
+constexpr double kMostScale = 1e6;
+
 absl::Status adapt(Arguments arguments) {
-  if (arguments.rank < 1) return usageError("--rank: must be at least 1");
-  if (arguments.alpha == 0) arguments.alpha = 2 * static_cast<double>(arguments.rank);
+  if (arguments.rank < 1 || arguments.rank > kMostRank) {
+    return usageError(absl::StrCat("--rank: must be from 1 to ", kMostRank));
+  }
+  const auto rank = static_cast<double>(arguments.rank);
+  if (arguments.alpha == 0) arguments.alpha = 2 * rank;
+  if (!(arguments.alpha / rank <= kMostScale && arguments.alpha / rank >= 1 / kMostScale)) {
+    return usageError("--alpha: alpha / rank, the scale, must be from 1e-6 to 1e6");
+  }
+  // Trained adapters are merged into the bytes of a model.
+  for (const std::string& path : {arguments.model, arguments.output}) {
+    if (!isModelText(path)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": is ONNX text, which adapters are not added to; save it as .onnx"));
+  }
   ORIEL_RETURN_IF_ERROR(runtime::CheckOutputPath(arguments.output, {arguments.model}));
   progress("reading " + arguments.model);
   llvm::Expected<ModelFile> model = ModelFile::open(arguments.model);

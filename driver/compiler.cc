@@ -8,6 +8,7 @@
 #include "driver/extra_passes.h"
 #include "driver/global_batch.h"
 #include "driver/memory_budget.h"
+#include "driver/open_model.h"
 #include "driver/pipelines.h"
 #include "driver/sha256.h"
 #include "driver/start_from.h"
@@ -125,11 +126,10 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   ORIEL_RETURN_IF_ERROR(checkBatch(options.recipe, options.strategy));
 
   progress("import: " + options.modelPath);
-  llvm::Expected<ModelFile> model = ModelFile::open(options.modelPath);
-  if (!model) return toStatus(model.takeError());
-  ORIEL_RETURN_IF_ERROR(checkMissingWeights(*model, options.recipe));
+  ORIEL_ASSIGN_OR_RETURN(ModelFile model, openModel(options.modelPath, options.recipe));
+  ORIEL_RETURN_IF_ERROR(checkMissingWeights(model, options.recipe));
   ORIEL_ASSIGN_OR_RETURN(const Recipe recipe,
-                         withGlobalBatch(options.recipe, modelInputs(*model), options.strategy));
+                         withGlobalBatch(options.recipe, modelInputs(model), options.strategy));
   ORIEL_ASSIGN_OR_RETURN(plan::Provenance provenance, makeProvenance(options, vocabulary));
 
   mlir::MLIRContext context(vocabulary.dialects);
@@ -139,7 +139,7 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   if (start) {
     ORIEL_ASSIGN_OR_RETURN(module, readStart(context, *start));
   } else {
-    module = importModel(context, *model, ImportOptions{recipe.bind, &vocabulary.ops});
+    module = importModel(context, model, ImportOptions{recipe.bind, &vocabulary.ops});
     if (!module) return phaseFailed(kImport, diagnostics.errors());
     if (options.cluster) setCluster(*module, *options.cluster);
   }
@@ -170,7 +170,7 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   progress(kEmit);
   mlir::FailureOr<plan::Plan> plan = emitPlan(
       *module, recipe,
-      EmitOptions{std::move(provenance), model->name(), options.weightsFile, options.device});
+      EmitOptions{std::move(provenance), model.name(), options.weightsFile, options.device});
   if (failed(plan)) return phaseFailed(kEmit, diagnostics.errors());
   if (absl::Status sound = runtime::VerifyPlan(*plan); !sound.ok()) {
     const bool isChanged = start || !options.passesAfter.empty();
@@ -188,7 +188,7 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
   ORIEL_RETURN_IF_ERROR(checkMemory(*plan, options.strategy));
   ORIEL_RETURN_IF_ERROR(dumper.after(kEmit, plan->DebugString(), "txtpb"));
   if (dumper.stopsAfter(kEmit)) return std::nullopt;
-  return std::optional<Compilation>(Compilation{std::move(*model), *std::move(plan)});
+  return std::optional<Compilation>(Compilation{std::move(model), *std::move(plan)});
 }
 
 }  // namespace oriel::driver

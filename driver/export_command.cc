@@ -39,6 +39,7 @@ struct Arguments {
   std::string model;
   std::vector<std::string> parts;
   bool mergesAdapters = false;
+  std::string renamedModules;  // "OLD=NEW"
   std::string base;
 };
 
@@ -169,6 +170,11 @@ absl::Status writeOnnx(const Arguments& arguments, const plan::Plan& plan,
   } else {
     llvm::Expected<ModelFile> composed = ModelFile::open(source.model);
     if (!composed) return toStatus(composed.takeError());
+    if (llvm::Expected<Adapters> adapters = adaptersOf(*composed); !adapters) {
+      return toStatus(adapters.takeError());
+    } else if (!adapters->all.empty()) {
+      return usageError("--parts: the parts have no adapters; add --merge-adapters");
+    }
     absl::c_copy(composed->dataFiles(), std::back_inserter(inputs));
     llvm::Expected<std::vector<PlannedExport>> planned =
         planParts(*composed, arguments.parts, source.weights, arguments.output);
@@ -236,7 +242,11 @@ absl::Status writePeft(const Arguments& arguments, const plan::Plan& plan,
   if (!model) return toStatus(model.takeError());
   ORIEL_ASSIGN_OR_RETURN(const Adapters adapters, adaptersOfModel(*model));
   warnOfOthers(plan, adapters);
-  return writePeftAdapter(adapters, checkpoint, arguments.output);
+  const std::string& renaming = arguments.renamedModules;
+  const size_t equals = std::min(renaming.find('='), renaming.size());
+  const ModulePrefix prefix{renaming.substr(0, equals),
+                            equals < renaming.size() ? renaming.substr(equals + 1) : ""};
+  return writePeftAdapter(adapters, checkpoint, prefix, arguments.output);
 }
 
 absl::Status exportWeights(const Arguments& arguments) {
@@ -245,6 +255,13 @@ absl::Status exportWeights(const Arguments& arguments) {
   }
   if (arguments.mergesAdapters && arguments.format != "onnx") {
     return usageError("--merge-adapters: a model with merged weights is written --to onnx");
+  }
+  if (!arguments.renamedModules.empty() && arguments.format != "peft") {
+    return usageError("--rename-modules: needs --to peft");
+  }
+  if (!arguments.renamedModules.empty() &&
+      arguments.renamedModules.find('=') == std::string::npos) {
+    return usageError("--rename-modules: write OLD=NEW, or OLD= to leave it out");
   }
   if (!arguments.base.empty() && !arguments.mergesAdapters) {
     return usageError("--base: needs --merge-adapters");
@@ -309,6 +326,11 @@ void addExportCommand(CLI::App& app, Run* run) {
       "--merge-adapters", arguments->mergesAdapters,
       "Write the model that `oriel adapt` was given, each adapter added to the weight "
       "beside it");
+  command
+      ->add_option("--rename-modules", arguments->renamedModules,
+                   "With --to peft, how the PyTorch model begins names that the file begins so; "
+                   "'wrapper.=' leaves out a wrapper's")
+      ->type_name("OLD=NEW");
   command
       ->add_option("--base", arguments->base,
                    "With --merge-adapters, where that model is now, if it was moved")

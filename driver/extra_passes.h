@@ -18,8 +18,9 @@ class ExtraPasses {
   static absl::StatusOr<ExtraPasses> create(const std::vector<std::string>& requests,
                                             const std::vector<std::string>& phases);
 
-  // Runs those of a phase, in the order of the command line. An error without a message of its own
-  // is a diagnostic, which has been printed.
+  // Runs those of a phase, in the order of the command line: OP(PASSES) on each such op of the
+  // module, and of the modules that pipeline stages have; it is an error if there is none. An error
+  // without a message of its own is a diagnostic, which has been printed.
   mlir::LogicalResult runAfter(const std::string& phase, mlir::ModuleOp module) const;
 
  private:

@@ -7,6 +7,7 @@
 #include "absl/strings/strip.h"
 #include "driver/console.h"
 #include "driver/global_batch.h"
+#include "driver/open_model.h"
 #include "ir/oriel/segment.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Parser/Parser.h"
@@ -213,9 +214,8 @@ absl::StatusOr<std::vector<ProgramCost>> ModelPhases::costsOf(mlir::ModuleOp mod
 absl::Status ModelPhases::open() {
   if (isText() || file_) return absl::OkStatus();
   say("import: " + options_.modelPath);
-  llvm::Expected<ModelFile> file = ModelFile::open(options_.modelPath);
-  if (!file) return toStatus(file.takeError());
-  file_.emplace(std::move(*file));
+  ORIEL_ASSIGN_OR_RETURN(ModelFile file, openModel(options_.modelPath, options_.recipe));
+  file_.emplace(std::move(file));
   inputs_ = modelInputs(*file_);
   return absl::OkStatus();
 }

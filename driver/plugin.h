@@ -23,7 +23,8 @@ namespace oriel {
 // What a plugin adds to. Passes have MLIR's own registry.
 struct PluginRegistry {
   mlir::DialectRegistry& dialects;  // all are loaded before a model is imported
-  OpRegistry& ops;                  // a handler for an op that Oriel imports replaces Oriel's
+  // A handler for an op that Oriel imports replaces Oriel's, from its version on.
+  OpRegistry& ops;
 };
 
 }  // namespace oriel

@@ -37,7 +37,11 @@ absl::Status Vocabulary::loadPlugin(const std::string& file) {
   ORIEL_ASSIGN_OR_RETURN(void* entry, runtime::LoadPlugin(file, kCompiler));
   std::string name = file;
   llvm::ScopedFatalErrorHandler handler(clash, &name);
-  reinterpret_cast<Entry>(entry)(PluginRegistry{dialects, ops});
+  const OpRegistry before = ops;
+  ORIEL_RETURN_IF_ERROR(runtime::CallPlugin(file, [&] {
+    reinterpret_cast<Entry>(entry)(PluginRegistry{dialects, ops});
+  }));
+  ops.takeOver(before);
   plugins.push_back(file);
   return absl::OkStatus();
 }

@@ -68,11 +68,15 @@ class Matrices {
     return found == values_.end() ? nullptr : &found->second;
   }
 
-  // Whether the node only moves or converts a parameter, which its result then is.
+  // Whether the node only moves or converts a parameter, which its result then is. To be asked of
+  // each node in turn: branches may use the same names for other values.
   bool follow(const onnx::NodeProto& node) {
     const Matrix* operand = find(Graph::operand(node, 0));
     const bool isTranspose = isOp(node, "Transpose");
-    if (!operand || !(isTranspose || isOp(node, "Identity") || isOp(node, "Cast"))) return false;
+    if (!operand || !(isTranspose || isOp(node, "Identity") || isOp(node, "Cast"))) {
+      for (const std::string& result : node.output()) values_.erase(result);
+      return false;
+    }
     Matrix result = *operand;
     if (isTranspose && swapsDims(node)) result.isTransposed = !result.isTransposed;
     if (isOp(node, "Cast")) {
@@ -109,11 +113,17 @@ llvm::StringSet<> outputValues(const onnx::GraphProto& graph) {
   for (const auto& node : graph.node()) {
     visitWithBranches(node, [&](const onnx::NodeProto& inner) {
       for (const std::string& result : inner.output()) producers[result] = &inner;
-      if (isOp(inner, "Constant")) constants.insert(inner.output(0));
+      const bool isKnown = llvm::all_of(inner.input(), [&](const std::string& operand) {
+        return operand.empty() || constants.contains(operand);
+      });
+      if (!isKnown || (inner.input_size() == 0 && !isOp(inner, "Constant"))) return;
+      for (const std::string& result : inner.output()) constants.insert(result);
     });
   }
-  constexpr StringRef kThrough[] = {"Add", "Cast",    "Clip",  "Div",     "Gather", "Identity",
-                                    "Mul", "Reshape", "Slice", "Squeeze", "Sub",    "Tanh"};
+  constexpr StringRef kThrough[] = {"Add",     "Cast",     "Clip",       "Div",      "Flatten",
+                                    "Gather",  "Identity", "LogSoftmax", "Mul",      "Neg",
+                                    "Reshape", "Sigmoid",  "Slice",      "Softmax",  "Squeeze",
+                                    "Sub",     "Tanh",     "Transpose",  "Unsqueeze"};
   std::vector<StringRef> open;
   for (const auto& output : graph.output()) open.push_back(output.name());
   llvm::StringSet<> seen;
@@ -152,7 +162,11 @@ struct Use {
 
 std::string moduleOf(const ModelFile& model, const onnx::NodeProto& node, StringRef weight) {
   StringRef stem = weight;
-  if (stem.consume_back(".weight") && !stem.empty()) return stem.str();
+  if (stem.consume_back(".weight") && !stem.empty()) {
+    // As ONNX Runtime's builder of generative models names weights.
+    if (!stem.consume_back(".MatMul")) stem.consume_back(".Gemm");
+    return stem.str();
+  }
   std::string path = modulePath(node);
   const std::string part = model.partOf(weight).str();
   // Composed files have the part's name in front of names that say nothing.
@@ -168,6 +182,9 @@ class Finder {
   std::vector<LinearLayer> run() {
     for (const auto& node : model_.graph().node()) {
       visitWithBranches(node, [&](const onnx::NodeProto& inner) { add(inner); });
+    }
+    for (const auto& output : model_.graph().output()) {
+      if (const Matrix* given = matrices_.find(output.name())) shared_.insert(given->weight);
     }
     std::vector<LinearLayer> layers;
     std::set<std::string> modules;
@@ -231,17 +248,18 @@ class Adapting {
   llvm::Expected<AdaptedModel> run(llvm::ArrayRef<LinearLayer> layers);
 
  private:
-  // Of one type, the type that the products have.
   struct Pair {
     const LinearLayer* layer;
-    std::string a, b;                      // the parameters
-    std::string aTransposed, bTransposed;  // the values that multiply; empty until they are there
+    std::string a, b;      // the parameters
+    int32_t dataType = 0;  // theirs: that of the first product; 0 until they are there
   };
   llvm::Error claim(const std::string& name);
+  std::string unique(const std::string& name);
+  std::string factor(const std::string& parameter, int32_t from, int32_t to);
   llvm::Error addParameter(const std::string& name, llvm::ArrayRef<int64_t> shape, float bound,
                            int32_t dataType);
   llvm::Error addPair(Pair& pair, int32_t dataType);
-  std::string scaleOf(int32_t dataType);
+  std::string scale();
   llvm::Error adapt(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
   llvm::Error addProducts(onnx::NodeProto& node, const Matrix& factor,
                           google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
@@ -253,7 +271,7 @@ class Adapting {
   onnx::ModelProto model_;
   llvm::StringMap<Pair> pairs_;  // by weight
   llvm::StringSet<> names_;
-  std::vector<onnx::NodeProto> transposes_;
+  std::vector<onnx::NodeProto> factors_;  // what makes values of parameters that multiply
   int64_t parameters_ = 0;
 };
 
@@ -261,6 +279,40 @@ llvm::Error Adapting::claim(const std::string& name) {
   return names_.insert(name).second ? llvm::Error::success()
                                     : makeError("the model has a value \"" + name +
                                                 "\" already, as the adapter would be called");
+}
+
+// Branches may use the same names for other values, which then have the same beside them.
+std::string Adapting::unique(const std::string& name) {
+  std::string free = name;
+  for (int number = 2; !names_.insert(free).second; ++number) {
+    free = name + "/" + std::to_string(number);
+  }
+  return free;
+}
+
+void setType(onnx::NodeProto& cast, int32_t dataType) {
+  onnx::AttributeProto& type = *cast.add_attribute();
+  type.set_name("to");
+  type.set_type(onnx::AttributeProto::INT);
+  type.set_i(dataType);
+}
+
+// A parameter of one type, transposed, in another one.
+std::string Adapting::factor(const std::string& parameter, int32_t from, int32_t to) {
+  auto add = [&](const char* op, const std::string& operand, const std::string& result) {
+    onnx::NodeProto& node = factors_.emplace_back();
+    node.set_op_type(op);
+    node.set_name(result);
+    node.add_input(operand);
+    node.add_output(result);
+    return &node;
+  };
+  const std::string transposed = parameter + "/transposed";
+  if (names_.insert(transposed).second) add("Transpose", parameter, transposed);
+  if (from == to) return transposed;
+  const std::string converted = transposed + "/" + dataTypeName(to);
+  if (names_.insert(converted).second) setType(*add("Cast", transposed, converted), to);
+  return converted;
 }
 
 llvm::Error Adapting::addParameter(const std::string& name, llvm::ArrayRef<int64_t> shape,
@@ -302,30 +354,20 @@ llvm::Error Adapting::addPair(Pair& pair, int32_t dataType) {
       entry->set_value(kParameterKind);
     }
   }
-  for (auto [name, value] : {std::pair(pair.a, &pair.aTransposed), {pair.b, &pair.bTransposed}}) {
-    *value = name + "/transposed";
-    if (llvm::Error error = claim(*value)) return error;
-    onnx::NodeProto& node = transposes_.emplace_back();
-    node.set_op_type("Transpose");
-    node.set_name(*value);
-    node.add_input(name);
-    node.add_output(*value);
-  }
+  pair.dataType = dataType;
   return llvm::Error::success();
 }
 
-// A constant of one element.
-std::string Adapting::scaleOf(int32_t dataType) {
-  const std::string name = "lora_scale/" + dataTypeName(dataType);
+// A constant of one element, in f32: rounded to 16 bits it would be another scale than the one that
+// products are merged by.
+std::string Adapting::scale() {
+  const std::string name = "lora_scale";
   if (!names_.insert(name).second) return name;
   onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
   tensor.set_name(name);
-  tensor.set_data_type(dataType);
-  std::vector<char> storage;
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
   const auto value = static_cast<float>(options_.alpha / static_cast<double>(options_.rank));
-  if (auto bytes = encodeFloats(value, dataType, storage)) {
-    tensor.set_raw_data(bytes->data(), bytes->size());
-  }
+  tensor.set_raw_data(&value, sizeof(value));
   return name;
 }
 
@@ -333,36 +375,46 @@ std::string Adapting::scaleOf(int32_t dataType) {
 llvm::Error Adapting::addProducts(onnx::NodeProto& node, const Matrix& factor,
                                   google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
   Pair& pair = pairs_.find(factor.weight)->second;
-  if (pair.aTransposed.empty()) {
+  if (pair.dataType == 0) {
     if (llvm::Error error = addPair(pair, factor.dataType)) return error;
   }
   const onnx::NodeProto layer = node;
-  const std::string result = layer.output(0), rows = layer.input(0);
+  const std::string result = layer.output(0);
   // Names of nodes are paths of modules where they begin with a slash.
   const std::string name = nodeName(layer);
-  const std::string module =
-      StringRef(name).starts_with("/") ? StringRef(name).rsplit('/').first.str() : name;
-  llvm::Error error = llvm::Error::success();
-  auto add = [&](const char* op, std::vector<std::string> operands, StringRef what) {
+  const bool isPath = StringRef(name).starts_with("/");
+  const std::string module = isPath ? StringRef(name).rsplit('/').first.str() : name;
+  auto add = [&](const char* op, std::vector<std::string> operands, const std::string& value) {
     onnx::NodeProto& added = *nodes.Add();
     added.set_op_type(op);
-    added.set_name(module + "/lora/" + what.str());
+    added.set_name(module + "/lora/" + std::to_string(nodes.size()) + "/" + op);
     *added.mutable_metadata_props() = layer.metadata_props();
     for (std::string& operand : operands) added.add_input(std::move(operand));
-    added.add_output(what == "add" ? result : result + "/lora/" + what.str());
-    if (what != "add" && !error) error = claim(added.output(0));
-    return added.output(0);
+    added.add_output(value);
+    return &added;
   };
-  const std::string base = result + "/base";
-  if (llvm::Error taken = claim(base)) return taken;
+  auto named = [&](const char* what) { return unique(result + "/lora/" + what); };
+  auto cast = [&](std::string& value, int32_t type, const char* what) {
+    if (factor.dataType == onnx::TensorProto::FLOAT) return;
+    const std::string converted = named(what);
+    setType(*add("Cast", {value}, converted), type);
+    value = converted;
+  };
+  const std::string base = unique(result + "/base");
   node.set_output(0, base);
-  std::string low = add("MatMul", {rows, pair.aTransposed}, "A");
+  std::string low = named("low");
+  add("MatMul", {layer.input(0), this->factor(pair.a, pair.dataType, factor.dataType)}, low);
   if (options_.alpha != static_cast<double>(options_.rank)) {
-    low = add("Mul", {low, scaleOf(factor.dataType)}, "scale");
+    cast(low, onnx::TensorProto::FLOAT, "wide");
+    const std::string scaled = named("scaled");
+    add("Mul", {low, scale()}, scaled);
+    low = scaled;
+    cast(low, factor.dataType, "narrow");
   }
-  const std::string change = add("MatMul", {low, pair.bTransposed}, "B");
-  add("Add", {base, change}, "add");
-  return error;
+  const std::string change = named("change");
+  add("MatMul", {low, this->factor(pair.b, pair.dataType, factor.dataType)}, change);
+  add("Add", {base, change}, result);
+  return llvm::Error::success();
 }
 
 llvm::Error Adapting::adapt(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
@@ -391,6 +443,9 @@ llvm::Expected<AdaptedModel> Adapting::run(llvm::ArrayRef<LinearLayer> layers) {
     return makeError("it has adapters already: adapt the model that it was made of, \"" +
                      known->base + "\"");
   }
+  // Before 4, initializers had to be inputs.
+  constexpr int64_t kLeastIrVersion = 4;
+  model_.set_ir_version(std::max(model_.ir_version(), kLeastIrVersion));
   onnx::GraphProto& graph = *model_.mutable_graph();
   for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
     names_.insert(tensor.name());
@@ -410,18 +465,22 @@ llvm::Expected<AdaptedModel> Adapting::run(llvm::ArrayRef<LinearLayer> layers) {
   std::string text = base.string() + "\t" + fingerprint(base_) + "\t" +
                      std::to_string(options_.rank) + "\t" + exactly(options_.alpha);
   for (const LinearLayer& layer : layers) {
-    const Pair pair{&layer, layer.module + ".lora_A.weight", layer.module + ".lora_B.weight", "",
-                    ""};
+    const Pair pair{&layer, layer.module + ".lora_A.weight", layer.module + ".lora_B.weight"};
+    for (const std::string& name : {layer.weight, layer.module}) {
+      if (StringRef(name).find_first_of("\t\n") == StringRef::npos) continue;
+      return makeError("a name of its layers has a tab or a newline, \"" + name +
+                       "\": rename it, or leave it out");
+    }
     text += "\n" + layer.weight + "\t" + layer.module + "\t" + pair.a + "\t" + pair.b + "\t" +
             (layer.isOutputFirst ? kOutputFirst : kInputFirst) + "\t" +
             (layer.isShared ? kShared : kOwn);
     pairs_[layer.weight] = pair;
   }
   if (llvm::Error error = adapt(*graph.mutable_node())) return error;
-  for (onnx::NodeProto& transpose : transposes_) *graph.add_node() = std::move(transpose);
+  for (onnx::NodeProto& node : factors_) *graph.add_node() = std::move(node);
   // In front: nodes come before what reads them.
   std::rotate(graph.mutable_node()->pointer_begin(),
-              graph.mutable_node()->pointer_end() - static_cast<std::ptrdiff_t>(transposes_.size()),
+              graph.mutable_node()->pointer_end() - static_cast<std::ptrdiff_t>(factors_.size()),
               graph.mutable_node()->pointer_end());
   auto* entry = model_.add_metadata_props();
   entry->set_key(kAdaptersKey);
@@ -437,6 +496,8 @@ llvm::Expected<AdaptedModel> Adapting::run(llvm::ArrayRef<LinearLayer> layers) {
 }  // namespace
 
 std::vector<LinearLayer> linearLayers(const ModelFile& model) { return Finder(model).run(); }
+
+bool hasFunctions(const ModelFile& model) { return model.proto().functions_size() > 0; }
 
 llvm::Expected<AdaptedModel> adaptModel(const ModelFile& base, llvm::ArrayRef<LinearLayer> layers,
                                         const AdapterOptions& options, StringRef to) {

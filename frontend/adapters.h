@@ -31,6 +31,8 @@ struct LinearLayer {
 // In the order of their first use, each weight once. One that multiplies both as it is and
 // transposed is not there.
 std::vector<LinearLayer> linearLayers(const ModelFile& model);
+// Whether the model has local functions, whose layers are not found.
+bool hasFunctions(const ModelFile& model);
 
 struct AdapterOptions {
   int64_t rank = 0;

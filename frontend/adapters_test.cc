@@ -1,7 +1,9 @@
 // Low-rank adapters beside linear layers, and merged into them.
 #include "frontend/adapters.h"
 
+#include <cmath>
 #include <map>
+#include <set>
 
 #include "frontend/merge_adapters.h"
 #include "frontend/testing.h"
@@ -117,6 +119,45 @@ TEST(Adapters, ALayerInABranchIsFound) {
   EXPECT_EQ(branch.node(4).output(0), "a");
 }
 
+// Each branch has values of its own, which may have the same names.
+TEST(Adapters, BranchesMayUseNamesAgain) {
+  const ModelFile model = openText(
+      "g (bool which, float[2, 2] x) => (float[2, 2] y) <float[2, 2] w = {1, 2, 3, 4}> "
+      "{ y = If(which) <then_branch = t () => (float[2, 2] a) { t = Transpose(w) a = MatMul(x, t) "
+      "}, else_branch = e () => (float[2, 2] a) { t = Relu(x) a = MatMul(x, t) }> }");
+  const ModelFile changed = adapted(model);
+  std::vector<int> nodes;
+  for (const auto& attribute : changed.graph().node(2).attribute()) {
+    nodes.push_back(attribute.g().node_size());
+  }
+  EXPECT_THAT(nodes, ElementsAre(2 + 4, 2));
+  const ModelFile both = openText(
+      "g (bool which, float[2, 2] x) => (float[2, 2] y) <float[2, 2] w = {1, 2, 3, 4}> "
+      "{ y = If(which) <then_branch = t () => (float[2, 2] a) { a = MatMul(x, w) }, "
+      "else_branch = e () => (float[2, 2] a) { a = MatMul(x, w) }> }");
+  const ModelFile changedBoth = adapted(both);
+  std::set<std::string> values;
+  for (const auto& attribute : changedBoth.graph().node(2).attribute()) {
+    for (const auto& node : attribute.g().node()) values.insert(node.output(0));
+  }
+  EXPECT_EQ(values.size(), 4U * 2 + 1);  // but for the results
+}
+
+TEST(Adapters, TheOutputLayerIsBehindWhatKeepsColumns) {
+  for (const char* end : {"y = Softmax(h)", "i = Identity(b) y = Add(h, i)", "y = Transpose(h)"}) {
+    const std::vector<LinearLayer> layers =
+        linearLayers(openText(std::string("g (float[2, 2] x) => (float[2, 2] y) "
+                                          "<float[2, 2] w = {1, 2, 3, 4}, float[2] b = {1, 2}> "
+                                          "{ h = MatMul(x, w) ") +
+                              end + " }"));
+    EXPECT_TRUE(layers.at(0).isOutputLayer) << end;
+  }
+  const std::vector<LinearLayer> residual =
+      linearLayers(openText("g (float[2, 2] x) => (float[2, 2] y) <float[2, 2] w = {1, 2, 3, 4}> "
+                            "{ h = MatMul(x, w) y = Add(h, x) }"));
+  EXPECT_FALSE(residual.at(0).isOutputLayer);
+}
+
 TEST(Adapters, ProductsAreAddedBehindALayer) {
   const ModelFile model = adapted(openText(kMlp));
   std::string ops;
@@ -132,14 +173,14 @@ TEST(Adapters, ProductsAreAddedBehindALayer) {
   EXPECT_THAT(decodeFloats(*b), ElementsAre(0, 0));
   EXPECT_EQ(model.role("up.lora_A.weight"), InitializerRole::kParameter);
   EXPECT_EQ(model.role("down.lora_B.weight"), InitializerRole::kParameter);
-  EXPECT_EQ(model.role("lora_scale/float32"), InitializerRole::kConstant);
+  EXPECT_EQ(model.role("lora_scale"), InitializerRole::kConstant);
 }
 
 TEST(Adapters, NoScaleWhereAlphaIsTheRank) {
   AdapterOptions options = rankOne();
   options.alpha = 1;
   const ModelFile model = adapted(openText(kMlp), options);
-  EXPECT_FALSE(model.hasInitializer("lora_scale/float32"));
+  EXPECT_FALSE(model.hasInitializer("lora_scale"));
 }
 
 // As a converted weight is used, not as it is stored.
@@ -150,6 +191,29 @@ TEST(Adapters, AnAdapterHasTheTypeOfItsLayer) {
   auto header = model.initializerHeader("w.lora_A.weight");
   ASSERT_TRUE(static_cast<bool>(header));
   EXPECT_EQ(header->dataType, onnx::TensorProto::FLOAT);
+}
+
+// A weight in two types: the adapter's values are converted for the second.
+TEST(Adapters, AWeightThatIsUsedInTwoTypes) {
+  const ModelFile model =
+      adapted(openText("g (float[2, 2] x, float16[2, 2] z) => (float[2, 2] y, float16[2, 2] v) "
+                       "<float16[2, 2] w = {1, 2, 3, 4}> "
+                       "{ c = Cast<to = 1>(w) y = MatMul(x, c) v = MatMul(z, w) }"));
+  std::string ops;
+  for (const auto& node : model.graph().node()) ops += node.op_type() + " ";
+  EXPECT_EQ(ops,
+            "Transpose Transpose Cast Cast Cast MatMul MatMul Mul MatMul Add "
+            "MatMul MatMul Cast Mul Cast MatMul Add ");
+}
+
+TEST(Adapters, NamesThatTheMetadataCanNotHave) {
+  auto proto = parseModel(modelText(
+      "g (float[2, 2] x) => (float[2, 2] y) <float[2, 2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }"));
+  proto->mutable_graph()->mutable_initializer(0)->set_name("a\tb");
+  proto->mutable_graph()->mutable_node(0)->set_input(1, "a\tb");
+  const ModelFile model = open(std::move(proto));
+  EXPECT_THAT(messageOf(adaptModel(model, linearLayers(model), rankOne(), "adapted.onnx")),
+              HasSubstr("a tab or a newline"));
 }
 
 // Where the exporter says what tensors are, it would not be one otherwise.
@@ -217,23 +281,25 @@ std::vector<float> valuesOf(const TrainedWeights& weights, const std::string& na
 
 // Both ways to store a weight; the scale is 2.
 TEST(MergeAdapters, ProductsAreAddedToWeights) {
-  const ModelFile base = openText(kMlp);
+  auto proto = parseDotted(kMlp);
+  proto->mutable_graph()->mutable_initializer(0)->set_float_data(0, 1.25F);
+  const ModelFile base = open(std::move(proto));
   auto adapters = adaptersOf(adapted(base));
   ASSERT_TRUE(static_cast<bool>(adapters));
-  TrainedWeights weights = trained({{"up.weight", {9, 9, 9, 9, 9, 9}},
+  TrainedWeights weights = trained({{"up.weight", {1, 2, 3, 4, 5, 6}},
                                     {"up.bias", {5, 5, 5}},
                                     {"up.lora_A.weight", {1, 10}},
                                     {"up.lora_B.weight", {1, 2, 3}},
                                     {"down.weight", {1, 1, 1, 1, 1, 1}},
                                     {"down.lora_A.weight", {1, 2, 3}},
                                     {"down.lora_B.weight", {1, 10}}});
-  // Frozen: the file's values count. The other was trained beside its adapter.
-  weights.untrained["up.weight"] = [](float value) { return value; };
+  // Frozen in a plan that rounds to whole numbers: the checkpoint has the file's values, rounded.
+  weights.untrained["up.weight"] = [](float value) { return std::round(value); };
   auto merged = mergeAdapters(*adapters, base, weights);
   ASSERT_TRUE(static_cast<bool>(merged));
   EXPECT_EQ(merged->elements.count("up.lora_A.weight"), 0U);
   EXPECT_THAT(valuesOf(*merged, "up.weight"),
-              ElementsAre(1 + 2, 2 + 4, 3 + 6, 4 + 20, 5 + 40, 6 + 60));
+              ElementsAre(1.25F + 2, 2 + 4, 3 + 6, 4 + 20, 5 + 40, 6 + 60));
   EXPECT_THAT(valuesOf(*merged, "down.weight"),
               ElementsAre(1 + 2, 1 + 4, 1 + 6, 1 + 20, 1 + 40, 1 + 60));
   EXPECT_THAT(valuesOf(*merged, "up.bias"), ElementsAre(5, 5, 5));
@@ -243,15 +309,20 @@ TEST(MergeAdapters, ErrorsNameWhatToDo) {
   const ModelFile base = openText(kMlp);
   auto adapters = adaptersOf(adapted(base));
   ASSERT_TRUE(static_cast<bool>(adapters));
-  EXPECT_THAT(messageOf(mergeAdapters(*adapters, base, trained({}))),
-              HasSubstr("does not have \"up.lora_A.weight\""));
+  const TrainedWeights half = trained({{"up.lora_A.weight", {1, 2}}});
+  EXPECT_THAT(messageOf(mergeAdapters(*adapters, base, half)),
+              HasSubstr("does not have \"up.lora_B.weight\""));
+  // The loss does not reach any.
+  auto none = mergeAdapters(*adapters, base, trained({}));
+  ASSERT_TRUE(static_cast<bool>(none));
+  EXPECT_THAT(none->elements, IsEmpty());
   const ModelFile other = openText(
       "g (float[rows, 2] x) => (float[rows, 2] y) <float[2, 2] up__weight = {1, 2, 3, 4}> "
       "{ y = MatMul(x, up__weight) }");
   EXPECT_THAT(messageOf(mergeAdapters(*adapters, other, trained({}))),
               HasSubstr("is not the file that was adapted"));
   adapters->all[0].isShared = true;
-  EXPECT_THAT(messageOf(mergeAdapters(*adapters, base, trained({}))),
+  EXPECT_THAT(messageOf(mergeAdapters(*adapters, base, half)),
               HasSubstr("something else reads that weight, too"));
 }
 

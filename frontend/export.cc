@@ -85,23 +85,16 @@ llvm::Expected<Exporter::ExternalFile*> Exporter::external(llvm::StringRef locat
 }
 
 llvm::Expected<bool> Exporter::isUnchanged(const std::string& name, const TensorHeader& header) {
-  auto untrained = weights_.untrained.find(name);
-  if (untrained == weights_.untrained.end() || model_.isMissing(name)) {
-    return false;
-  }
-  auto old = model_.initializer(name);
-  if (!old) {
-    return old.takeError();
-  }
+  if (weights_.untrained.count(name) == 0) return false;
   values_.resize(header.numElements());
   if (llvm::Error error = weights_.read(name, values_)) {
     return error;
   }
-  std::vector<float> file = decodeFloats(*old);
-  return std::equal(file.begin(), file.end(), values_.begin(), [&](float own, float read) {
-    float made = untrained->second(own);
-    return made == read || (std::isnan(made) && std::isnan(read));
-  });
+  auto kept = ownValuesIfKept(model_, weights_, name, values_);
+  if (!kept) {
+    return kept.takeError();
+  }
+  return kept->has_value();
 }
 
 llvm::Expected<llvm::ArrayRef<char>> Exporter::encoded(const std::string& name,
@@ -274,6 +267,29 @@ llvm::Error Exporter::write(llvm::ArrayRef<PlannedExport::File> files) const {
 }
 
 }  // namespace
+
+llvm::Expected<std::optional<std::vector<float>>> ownValuesIfKept(const ModelFile& model,
+                                                                  const TrainedWeights& weights,
+                                                                  const std::string& name,
+                                                                  llvm::ArrayRef<float> values) {
+  auto untrained = weights.untrained.find(name);
+  if (untrained == weights.untrained.end() || model.isMissing(name)) {
+    return std::nullopt;
+  }
+  auto old = model.initializer(name);
+  if (!old) {
+    return old.takeError();
+  }
+  std::vector<float> file = decodeFloats(*old);
+  const bool isKept =
+      file.size() == values.size() &&
+      std::equal(file.begin(), file.end(), values.begin(), [&](float own, float read) {
+        float made = untrained->second(own);
+        return made == read || (std::isnan(made) && std::isnan(read));
+      });
+  if (!isKept) return std::nullopt;
+  return file;
+}
 
 llvm::Expected<PlannedExport> planExport(llvm::StringRef from, TrainedWeights weights,
                                          llvm::StringRef to) {

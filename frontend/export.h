@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "frontend/model_file.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -24,6 +26,13 @@ struct TrainedWeights {
   // values to be read are that, the file keeps its own, which may be of a higher precision.
   std::map<std::string, float (*)(float)> untrained;
 };
+
+// The file's own values of an initializer, if `values`, which a checkpoint has for it, are only
+// what the last plan made of them.
+llvm::Expected<std::optional<std::vector<float>>> ownValuesIfKept(const ModelFile& model,
+                                                                  const TrainedWeights& weights,
+                                                                  const std::string& name,
+                                                                  llvm::ArrayRef<float> values);
 
 // Writes the ONNX file `from` to `to` with these values in place of the old ones. Every other byte
 // stays what it was, also the element types: values are rounded to the nearest where an

@@ -107,7 +107,8 @@ class ExportWarnings {
     if (tables.size() > named)
       diagnostic << " and " << tables.size() - named << " more initializers";
     diagnostic << (tables.size() > 1 ? " hold tables" : " holds a table")
-               << " (of rotary angles, a mask, biases of positions) by use and values: not trained";
+               << " (of rotary angles, a mask, biases of positions) by use and values: not trained "
+               << "(a recipe whose parameters.trainable names one trains it)";
   }
 
   // A weight that the exporter's optimizer made from the module's own, by folding a transpose or by

@@ -16,6 +16,7 @@
 #include "frontend/random_choices.h"
 #include "frontend/sequences.h"
 #include "frontend/tensor_data.h"
+#include "ir/oriel/error_watch.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/StringSet.h"
@@ -319,7 +320,8 @@ LogicalResult Importer::importNode(const onnx::NodeProto& node) {
                         options_.floats);
   importer.setOccurrence(occurrences_[nodeName(node)]++);
   NodeHandler handle = options_.ops->find(node.domain(), node.op_type(), versionOf(node));
-  if (failed(handle(importer))) {
+  const std::string what = "the importer of " + node.op_type();
+  if (failed(ir::runWatched(location, what, [&] { return handle(importer); }))) {
     return failure();
   }
   for (auto [index, result] : llvm::enumerate(importer.results())) {

@@ -34,18 +34,14 @@ void addProduct(llvm::ArrayRef<float> a, llvm::ArrayRef<float> b, int64_t rank, 
   }
 }
 
-// A weight as the base's file has it, or as it was trained beside its adapter.
+// A weight as the checkpoint has it; as the base's file does where that is the same, but for the
+// precision of a plan that froze it.
 llvm::Error readWeight(const std::string& name, const ModelFile& base,
                        const TrainedWeights& weights, llvm::MutableArrayRef<float> values) {
-  const bool isTrained = weights.elements.count(name) != 0 && weights.untrained.count(name) == 0;
-  if (isTrained) return weights.read(name, values);
-  auto data = base.initializer(name);
-  if (!data) return data.takeError();
-  const std::vector<float> read = decodeFloats(*data);
-  if (read.size() != values.size()) {
-    return makeError("the weight \"" + name + "\" of \"" + base.path() + "\" has another size");
-  }
-  llvm::copy(read, values.begin());
+  if (llvm::Error error = weights.read(name, values)) return error;
+  auto kept = ownValuesIfKept(base, weights, name, values);
+  if (!kept) return kept.takeError();
+  if (*kept) llvm::copy(**kept, values.begin());
   return llvm::Error::success();
 }
 
@@ -63,27 +59,36 @@ llvm::Expected<TrainedWeights> mergeAdapters(const Adapters& adapters, const Mod
   merged.untrained = weights.untrained;
   std::map<std::string, Adapter> byWeight;
   for (const Adapter& adapter : adapters.all) {
+    auto header = base.initializerHeader(adapter.weight);
+    if (!header) return header.takeError();
+    if (header->shape.size() != 2) {
+      return makeError("the adapted model says that \"" + adapter.weight +
+                       "\" is a matrix, which it is not: adapt the base again");
+    }
+    const bool isThere = weights.elements.count(adapter.a) + weights.elements.count(adapter.b) > 0;
+    // The loss does not depend on it: B is zero still.
+    if (!isThere) continue;
     if (adapter.isShared) {
       return makeError("can't merge the adapter of \"" + adapter.weight +
                        "\" into it: something else reads that weight, too (an embedding that is "
                        "tied to the output layer, say); export the adapted model, or adapt other "
                        "layers");
     }
-    auto header = base.initializerHeader(adapter.weight);
-    if (!header) return header.takeError();
     const int64_t outputs = header->shape[adapter.isOutputFirst ? 0 : 1];
     const int64_t inputs = header->shape[adapter.isOutputFirst ? 1 : 0];
     for (const auto& [name, elements] : {std::pair(adapter.a, inputs * adapters.rank),
-                                         std::pair(adapter.b, outputs * adapters.rank)}) {
+                                         std::pair(adapter.b, outputs * adapters.rank),
+                                         std::pair(adapter.weight, outputs * inputs)}) {
       auto found = weights.elements.find(name);
       if (found == weights.elements.end() || found->second != elements) {
         return makeError("the plan does not have \"" + name +
                          "\" with the size that the adapted model says");
       }
-      merged.elements.erase(name);
-      merged.untrained.erase(name);
     }
-    merged.elements[adapter.weight] = outputs * inputs;
+    merged.elements.erase(adapter.a);
+    merged.elements.erase(adapter.b);
+    merged.untrained.erase(adapter.a);
+    merged.untrained.erase(adapter.b);
     merged.untrained.erase(adapter.weight);
     byWeight[adapter.weight] = adapter;
   }

@@ -11,11 +11,11 @@
 namespace oriel {
 
 // `weights`, which have the names of the adapted model, with the names of `base`: W + scale B A in
-// the place of each adapted weight W, computed in f32. A weight that was not trained is that of the
-// file. `base` and `weights` must outlive what is returned.
+// the place of each adapted weight W, computed in f32. An adapter that the plan leaves out, since
+// the loss does not depend on it, adds nothing. `base` and `weights` must outlive what is returned.
 //
 // Errors: a base that is not the file that was adapted, but for its weights; an adapter beside a
-// weight that something else reads, too; weights that leave out an adapter.
+// weight that something else reads, too; weights of other sizes.
 llvm::Expected<TrainedWeights> mergeAdapters(const Adapters& adapters, const ModelFile& base,
                                              const TrainedWeights& weights);
 

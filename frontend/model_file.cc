@@ -216,8 +216,9 @@ std::vector<std::string> ModelFile::initializerNames() const {
 
 std::vector<std::string> ModelFile::tables() const {
   std::vector<std::string> names = initializerNames();
-  llvm::erase_if(
-      names, [&](const std::string& name) { return !tables_.contains(name) || describes(name); });
+  llvm::erase_if(names, [&](const std::string& name) {
+    return !tables_.contains(name) || describes(name) || askedParameters_.contains(name);
+  });
   return names;
 }
 
@@ -285,13 +286,24 @@ bool ModelFile::isNumber(llvm::StringRef name) const {
   return isFloat(tensor) && llvm::all_of(tensor.dims(), [](int64_t dim) { return dim == 1; });
 }
 
-InitializerRole ModelFile::role(llvm::StringRef name) const {
+void ModelFile::treatAsParameters(llvm::ArrayRef<std::string> names) {
+  for (const std::string& name : names) askedParameters_.insert(name);
+  missing_ = {};
+  missingNames_.clear();
+  findMissingWeights();
+}
+
+bool ModelFile::isFloatInitializer(llvm::StringRef name) const {
   auto found = initializerIndex_.find(name);
-  if (found == initializerIndex_.end()) {
+  return found != initializerIndex_.end() && isFloat(graph().initializer(found->second));
+}
+
+InitializerRole ModelFile::role(llvm::StringRef name) const {
+  if (!isFloatInitializer(name)) {
     return InitializerRole::kConstant;
   }
-  if (!isFloat(graph().initializer(found->second))) {
-    return InitializerRole::kConstant;
+  if (askedParameters_.contains(name)) {
+    return InitializerRole::kParameter;
   }
   if (auto kind = signatureKind_.find(name); kind != signatureKind_.end()) {
     return kind->second == kParameterKind ? InitializerRole::kParameter

@@ -81,6 +81,9 @@ class ModelFile {
   // Where nothing is said, a float tensor with more than one element is a parameter, unless its
   // use and values say that it is a table (constant_tables.h), or its name that a node made it.
   InitializerRole role(llvm::StringRef name) const;
+  // Makes parameters of float initializers that are constants otherwise: the user knows better.
+  void treatAsParameters(llvm::ArrayRef<std::string> names);
+  bool isFloatInitializer(llvm::StringRef name) const;
   // Whether it is one float: no parameter, unless PyTorch's exporter says so.
   bool isNumber(llvm::StringRef name) const;
   // Whether the metadata says what this tensor was, or what any of the same part was.
@@ -113,7 +116,8 @@ class ModelFile {
   llvm::StringMap<std::string> signatureKind_;  // as torch.export calls it
   std::vector<std::string> parts_;
   llvm::StringSet<> describedParts_;
-  llvm::StringSet<> tables_;  // see findConstantTables
+  llvm::StringSet<> tables_;           // see findConstantTables
+  llvm::StringSet<> askedParameters_;  // by treatAsParameters()
   MissingWeights missing_;
   llvm::StringSet<> missingNames_;
 };

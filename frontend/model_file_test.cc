@@ -453,5 +453,23 @@ TEST(ModelInputs, DimensionsAreSizesOrNames) {
   EXPECT_THAT(inputs[2].shape[0].names, ElementsAre("past", "batch", "heads"));
 }
 
+// What the user asks for is a parameter, whatever its use and its values are; integers can't be.
+TEST(ModelFile, TablesAndNumbersThatAreAskedFor) {
+  auto opened = ModelFile::fromProto(
+      parseModel(modelText(
+          "g (float[2, 4] x) => (float[2, 4] y) "
+          "<float[4] slopes = {0.5, 0.25, 0.125, 0.0625}, float scale = {2}, int64 n = {1}> "
+          "{ a = Mul(x, slopes) b = Softmax(a) y = Mul(b, scale) }")),
+      "model.onnx", "");
+  ASSERT_TRUE(static_cast<bool>(opened));
+  ModelFile model = std::move(*opened);
+  EXPECT_EQ(model.role("scale"), InitializerRole::kConstant);
+  model.treatAsParameters({"slopes", "scale", "n"});
+  EXPECT_EQ(model.role("slopes"), InitializerRole::kParameter);
+  EXPECT_EQ(model.role("scale"), InitializerRole::kParameter);
+  EXPECT_EQ(model.role("n"), InitializerRole::kConstant);
+  EXPECT_TRUE(model.tables().empty());
+}
+
 }  // namespace
 }  // namespace oriel

@@ -53,6 +53,20 @@ void OpRegistry::add(llvm::StringRef op, int64_t sinceVersion, NodeHandler handl
   handlers_[{domain.str(), op.str()}][sinceVersion] = handler;
 }
 
+void OpRegistry::takeOver(const OpRegistry& before) {
+  for (auto& [key, own] : handlers_) {
+    const auto known = before.handlers_.find(key);
+    if (known == before.handlers_.end()) continue;
+    bool isTaken = false;
+    for (auto entry = own.begin(); entry != own.end();) {
+      const auto old = known->second.find(entry->first);
+      const bool isOld = old != known->second.end() && old->second == entry->second;
+      isTaken |= !isOld;
+      entry = isTaken && isOld ? own.erase(entry) : std::next(entry);
+    }
+  }
+}
+
 void OpRegistry::addConstantOperands(llvm::StringRef op, llvm::ArrayRef<unsigned> operands,
                                      llvm::StringRef domain) {
   constantOperands_[{domain.str(), op.str()}].insert(operands.begin(), operands.end());

@@ -32,6 +32,10 @@ class OpRegistry {
   void add(llvm::StringRef op, int64_t sinceVersion, NodeHandler handler,
            llvm::StringRef domain = "");
 
+  // Handlers that are here and not in `before`, which this was a copy of, serve later versions of
+  // their ops, too, in the place of those that `before` has.
+  void takeOver(const OpRegistry& before);
+
   // Says that these operands of an op hold no trained weights, since the importer needs their
   // values or since they are settings: a float initializer there is a constant, unless the model
   // says what it is.

@@ -34,6 +34,21 @@ TEST(Registry, VersionsOfAnotherDomain) {
   EXPECT_EQ(registry.find("com.acme", "Snake", 0), second);  // the model doesn't say
 }
 
+// A plugin's handlers, from their versions on.
+TEST(Registry, HandlersOfAPluginTakeOver) {
+  OpRegistry registry;
+  registry.add("Relu", 6, first);
+  registry.add("Relu", 13, first);
+  registry.add("Gelu", 20, first);
+  const OpRegistry before = registry;
+  registry.add("Relu", 7, second);
+  registry.takeOver(before);
+  EXPECT_EQ(registry.find("", "Relu", 6), first);
+  EXPECT_EQ(registry.find("", "Relu", 7), second);
+  EXPECT_EQ(registry.find("", "Relu", 14), second);
+  EXPECT_EQ(registry.find("", "Gelu", 20), first);
+}
+
 TEST(Registry, DocumentationListsEveryOp) {
   std::string page = testing::readFile(ORIEL_SOURCE_DIR "/docs/generated/onnx_ops.md");
   ASSERT_NE(page, "");

@@ -1,5 +1,7 @@
 #include "kernels/kernel.h"
 
+#include <exception>
+
 #include "absl/strings/str_cat.h"
 #include "kernels/common/dispatch.h"
 #include "kernels/common/widened.h"
@@ -46,6 +48,25 @@ KernelRegistry& KernelRegistry::Host() {
   return *registry;
 }
 
+namespace {
+
+// A factory may be a plugin's.
+absl::StatusOr<KernelFn> Make(KernelFactory factory, const KernelSpec& launch) {
+  auto fails = [&](const char* why) {
+    return absl::InternalError(absl::StrCat("the kernel '", launch.kernel, "' ", why));
+  };
+  if (factory == nullptr) return fails("is registered without a factory");
+  try {
+    absl::StatusOr<KernelFn> function = factory(launch);
+    if (function.ok() && !*function) return fails("has a factory that makes no function");
+    return function;
+  } catch (const std::exception& exception) {
+    return fails(absl::StrCat("can't be prepared: ", exception.what()).c_str());
+  }
+}
+
+}  // namespace
+
 void KernelRegistry::Register(const char* kernel, int priority, KernelFactory factory,
                               const char* name) {
   Insert(implementations_, kernel, {priority, factory, name});
@@ -58,7 +79,7 @@ absl::StatusOr<KernelFn> KernelRegistry::Prepare(const KernelSpec& spec) const {
   }
   const auto ask = [&](const KernelSpec& launch) {
     return Ask(found->second, "host", launch,
-               [&](KernelFactory factory) { return factory(launch); });
+               [&](KernelFactory factory) { return Make(factory, launch); });
   };
   absl::StatusOr<KernelFn> function = ask(spec);
   if (function.ok()) return function;

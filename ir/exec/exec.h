@@ -2,7 +2,6 @@
 #ifndef ORIEL_IR_EXEC_EXEC_H_
 #define ORIEL_IR_EXEC_EXEC_H_
 
-#include "ir/exec/exec_dialect.h.inc"
 #include "ir/oriel/oriel.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
@@ -12,6 +11,8 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+// Behind what it needs.
+#include "ir/exec/exec_dialect.h.inc"
 
 namespace oriel::exec {
 

@@ -72,6 +72,17 @@ Precision defaultPrecision(mlir::Operation* op) {
   return op->hasTrait<Pointwise>() ? Precision::kFollow : Precision::kWide;
 }
 
+mlir::LogicalResult checkShardingRules(mlir::Operation* root) {
+  const mlir::WalkResult walked = root->walk([](ShardableOpInterface op) {
+    std::optional<std::string> why =
+        misfitOf(op.getShardingRule(), op->getOperandTypes(), op->getResultTypes());
+    if (!why) return mlir::WalkResult::advance();
+    op->emitOpError("has a sharding rule that ") << *why;
+    return mlir::WalkResult::interrupt();
+  });
+  return mlir::failure(walked.wasInterrupted());
+}
+
 ShardingRule wholeRule(mlir::Operation* op) {
   ShardingRule rule;
   for (mlir::Type type : op->getOperandTypes()) {

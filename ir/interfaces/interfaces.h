@@ -51,6 +51,10 @@ enum class Precision {
 // kMove for a view, kFollow with the trait Pointwise, else kWide.
 Precision defaultPrecision(mlir::Operation* op);
 
+// Whether the rules of all ops fit them (misfitOf): passes take a rule at its word, and an op may
+// be a plugin's. An error says where one does not.
+mlir::LogicalResult checkShardingRules(mlir::Operation* root);
+
 // No factors.
 ShardingRule wholeRule(mlir::Operation* op);
 // A parallel factor per dimension of the results, which have one shape, less the dimensions

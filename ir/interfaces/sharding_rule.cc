@@ -1,5 +1,6 @@
 #include "ir/interfaces/sharding_rule.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Twine.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -29,6 +30,7 @@ std::optional<std::string> misfitOf(llvm::ArrayRef<TensorFactors> tensors, mlir:
       return "says that " +
              fails("has " + llvm::Twine(dims.size()) + " dimensions, not " + llvm::Twine(rank));
     }
+    llvm::SmallDenseSet<int, 8> seen;
     for (auto [dim, list] : llvm::enumerate(dims)) {
       int64_t size = list.empty() ? type.getDimSize(dim) : 1;
       for (int factor : list) {
@@ -37,6 +39,11 @@ std::optional<std::string> misfitOf(llvm::ArrayRef<TensorFactors> tensors, mlir:
                  fails("the factor " + llvm::Twine(factor) + ", of " + llvm::Twine(factors.size()));
         }
         size *= factors[factor].size;
+        if (!seen.insert(factor).second) {
+          return "gives " + fails("the factor " + llvm::Twine(factor) +
+                                  " twice: an op splits by it in one of its dimensions only; make "
+                                  "the other one's a factor of its own, or whole");
+        }
       }
       if (size > 0 ? type.getDimSize(dim) % size != 0 : type.getDimSize(dim) != 0) {
         return "makes dimension " + std::to_string(dim) + " of " +
@@ -62,6 +69,16 @@ std::optional<std::string> misfitOf(const ShardingRule& rule, mlir::TypeRange op
                                     mlir::TypeRange results) {
   if (auto why = misfitOf(rule.operands, operands, rule.factors, "operand")) return why;
   if (auto why = misfitOf(rule.results, results, rule.factors, "result")) return why;
+  for (auto [index, factor] : llvm::enumerate(rule.factors)) {
+    if (factor.kind != FactorKind::kParallel || rule.results.empty()) continue;
+    const auto hasIt = [f = static_cast<int>(index)](const TensorFactors& dims) {
+      return has(dims, f);
+    };
+    if (llvm::any_of(rule.operands, hasIt) && llvm::none_of(rule.results, hasIt)) {
+      return "has the parallel factor " + std::to_string(index) +
+             " in operands and in no result: what is summed over is a sum (or a maximum, or steps)";
+    }
+  }
   for (const auto& group : rule.linear) {
     for (unsigned operand : group) {
       if (operand < operands.size()) continue;

@@ -94,8 +94,19 @@ TEST(InterfacesTest, RuleThatDoesNotDescribeTheOpSaysWhy) {
             "says that operand 0 has 1 dimensions, not 2");
   EXPECT_EQ(why([](ShardingRule& r) { r.results[0][1] = {2}; }),
             "gives result 0 the factor 2, of 2");
-  EXPECT_EQ(why([](ShardingRule& r) { r.results[0][1] = {0}; }),
+  EXPECT_EQ(why([](ShardingRule& r) {
+              r.results[0] = {{}, {0}};
+            }),
             "makes dimension 1 of result 0 of pieces of 4 elements, which don't divide 6");
+  EXPECT_EQ(why([](ShardingRule& r) {
+              r.factors.push_back({1, FactorKind::kParallel});
+              r.operands[0][0] = {2, 2};
+            }),
+            "gives operand 0 the factor 2 twice: an op splits by it in one of its dimensions only; "
+            "make the other one's a factor of its own, or whole");
+  EXPECT_EQ(why([](ShardingRule& r) { r.results[0][0] = {}; }),
+            "has the parallel factor 0 in operands and in no result: what is summed over is a sum "
+            "(or a maximum, or steps)");
   // [4, 6] as [2, 12]: what of a dimension is no factor is whole.
   EXPECT_EQ(why([](ShardingRule& r) { r.factors[0].size = 2; }), "fits");
   EXPECT_EQ(why([](ShardingRule& r) { r.linear[0][0] = 1; }), "is linear in operand 1, of 1");

@@ -21,8 +21,11 @@ namespace oriel::ir {
 // A dimension that is not split.
 inline constexpr int kWhole = -1;
 
-// One factor, or kWhole, per dimension.
-using Dims = llvm::SmallVector<int, 4>;
+// One factor, or kWhole, per dimension. A type of its own, so that its operators are found from
+// other namespaces.
+struct Dims : llvm::SmallVector<int, 4> {
+  using SmallVector::SmallVector;
+};
 
 inline Dims operator+(Dims dims, int factor) {
   dims.push_back(factor);
@@ -48,8 +51,9 @@ class RuleBuilder {
   Dims sum(llvm::ArrayRef<int64_t> shape) { return add(shape, FactorKind::kSum); }
   Dims steps(llvm::ArrayRef<int64_t> shape) { return add(shape, FactorKind::kSteps); }
 
-  void operand(unsigned index, const Dims& dims) { assign(rule_.operands[index], dims); }
-  void result(unsigned index, const Dims& dims) { assign(rule_.results[index], dims); }
+  // What does not fit the op is said where rules are checked (misfitOf).
+  void operand(unsigned index, const Dims& dims) { assign(rule_.operands, index, dims); }
+  void result(unsigned index, const Dims& dims) { assign(rule_.results, index, dims); }
   // A dimension made of several factors, outermost first.
   void operandDim(unsigned index, unsigned dim, const FactorList& factors) {
     rule_.operands[index][dim] = factors;
@@ -68,9 +72,11 @@ class RuleBuilder {
     for (int64_t size : shape) dims.push_back(add(size, kind));
     return dims;
   }
-  static void assign(TensorFactors& target, const Dims& dims) {
+  static void assign(std::vector<TensorFactors>& tensors, unsigned index, const Dims& dims) {
+    if (index >= tensors.size()) tensors.resize(index + 1);
+    TensorFactors& target = tensors[index];
+    target.assign(dims.size(), {});
     for (auto [list, factor] : llvm::zip_equal(target, dims)) {
-      list.clear();
       if (factor != kWhole) list.push_back(factor);
     }
   }

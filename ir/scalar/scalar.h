@@ -5,10 +5,11 @@
 #ifndef ORIEL_IR_SCALAR_SCALAR_H_
 #define ORIEL_IR_SCALAR_SCALAR_H_
 
-#include "ir/scalar/scalar.h.inc"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OpDefinition.h"
+// Behind what it needs.
+#include "ir/scalar/scalar.h.inc"
 
 namespace oriel::ir {
 

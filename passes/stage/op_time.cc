@@ -17,6 +17,7 @@ namespace {
 constexpr DeviceRates kDefault = {1e15, 5e14, 10e12 / 3};
 
 double elementBytes(mlir::Type type) {
+  if (!type) return 0;
   mlir::Type element = mlir::getElementTypeOrSelf(type);
   return element.isIntOrFloat() ? std::max(element.getIntOrFloatBitWidth() / 8., 1.) : 0;
 }
@@ -84,7 +85,10 @@ double OpTimes::seconds(mlir::Operation* op) const {
   if (!cost || ir::isView(op) || op->hasTrait<mlir::OpTrait::ConstantLike>()) return 0;
   const double launch = std::max(efficiency_.kernelFloor, stack_.kernelOverhead);
   if (auto worker = llvm::dyn_cast<ir::WorkOpInterface>(op)) {
-    const ir::Work work = worker.getWork();
+    ir::Work work = worker.getWork();
+    if (!work.operandType && op->getNumOperands() > 0) {
+      work.operandType = mlir::getElementTypeOrSelf(op->getOperand(0).getType());
+    }
     double seconds = 0;
     for (const ir::MatrixProduct& product : work.products) {
       seconds += productSeconds(efficiency_, rates_, productOf(product, work.operandType, op));

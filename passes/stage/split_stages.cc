@@ -97,9 +97,17 @@ class StageSplitter {
       }
       int64_t origin = ir::originOf(&op);
       int64_t known = stageOfOrigin_.try_emplace(origin, stage.getInt()).first->second;
-      if (origin < 0 || known != stage.getInt()) {
+      if (origin < 0) {
+        return op.emitOpError(
+            "has no origin, which tells the stage of its backward: the train phase numbers ops, "
+            "and "
+            "what a pass adds behind it must get a number (the attribute `origin`) of an op of "
+            "that stage");
+      }
+      if (known != stage.getInt()) {
         return op.emitOpError("has the origin ")
-               << origin << ", which does not tell its stage: run the train phase first";
+               << origin << ", which ops of stage " << known << " have, but is in stage "
+               << stage.getInt() << ": run the train phase first";
       }
     }
     for (Operation& op : forward_.getBody().front()) op.removeAttr(kStageAttr);

@@ -1,5 +1,6 @@
 #include "passes/train/autodiff.h"
 
+#include "ir/oriel/error_watch.h"
 #include "ir/oriel/oriel.h"
 #include "llvm/ADT/SetVector.h"
 #include "passes/train/join_pads.h"
@@ -149,7 +150,11 @@ FailureOr<SmallVector<Value>> Autodiff::build(OpBuilder& builder, ArrayRef<Value
     for (Value operand : op.getOperands()) needed.push_back(isActive(operand));
     listener.origin = originOf(&op);
     listener.made.clear();
-    if (failed(differentiable.buildVjp(stamping, resultCotangents, needed, operandCotangents))) {
+    auto build = [&] {
+      return differentiable.buildVjp(stamping, resultCotangents, needed, operandCotangents);
+    };
+    if (failed(ir::runWatched(op.getLoc(), "'" + op.getName().getStringRef() + "': its derivative",
+                              build))) {
       return failure();
     }
     if (operandCotangents.size() != op.getNumOperands()) {

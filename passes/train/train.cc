@@ -12,18 +12,6 @@ namespace oriel {
 
 namespace {
 
-// Later phases take a rule at its word; an op may be a plugin's.
-mlir::LogicalResult checkShardingRules(mlir::ModuleOp module) {
-  const mlir::WalkResult walked = module.walk([](ir::ShardableOpInterface op) {
-    std::optional<std::string> why =
-        ir::misfitOf(op.getShardingRule(), op->getOperandTypes(), op->getResultTypes());
-    if (!why) return mlir::WalkResult::advance();
-    op->emitOpError("has a sharding rule that ") << *why;
-    return mlir::WalkResult::interrupt();
-  });
-  return mlir::failure(walked.wasInterrupted());
-}
-
 struct Train : impl::TrainBase<Train> {
   using TrainBase::TrainBase;
   Train(Recipe recipe, bool fusesLoss, int64_t ranks) : given(std::move(recipe)) {
@@ -39,7 +27,7 @@ struct Train : impl::TrainBase<Train> {
     const bool isRead = main && main.getBody().hasOneBlock();
     if (isRead && failed(ir::SegmentRoles::read(main))) return signalPassFailure();
     if (failed(buildTrainingProgram(module, *given, fuseLoss, positionRanks)) ||
-        failed(checkShardingRules(module))) {
+        failed(ir::checkShardingRules(module))) {
       signalPassFailure();
     }
   }

@@ -251,6 +251,16 @@ void TrainingProgram::eraseUnused(Value output) {
   }
 }
 
+// The first op of a segment that reads a parameter, which has a gradient.
+static Operation* firstUser(SegmentBuilder& segment, ir::ParameterOp parameter) {
+  Value value = segment.find({ValueKind::kParameter, parameter.getSymName().str(), ""});
+  Operation* first = nullptr;
+  for (Operation* user : value.getUsers()) {
+    if (!first || originOf(user) < originOf(first)) first = user;
+  }
+  return first;
+}
+
 LogicalResult TrainingProgram::buildForwardAndBackward() {
   SegmentBuilder forward(module_, "forward", main_.getLoc());
   Model model = buildModel(forward);
@@ -299,7 +309,9 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
       builder.setInsertionPointAfterValue(gradient);
     }
     Value next = ir::AddOp::create(builder, gradient.getLoc(), sum, gradient);
-    setOrigin(next.getDefiningOp(), originOf(gradient.getDefiningOp()));
+    // A gradient may be a value of the forward, or an input: the origin is what uses the parameter.
+    Operation* maker = gradient.getDefiningOp();
+    setOrigin(next.getDefiningOp(), originOf(maker ? maker : firstUser(forward, parameter)));
     next.getDefiningOp()->setAttr(kWeightGradient, builder.getUnitAttr());
     backward.addResult(next, role);
     sums.push_back(next);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include <exception>
 #include <memory>
 #include <string_view>
 
@@ -85,6 +86,18 @@ absl::StatusOr<void*> LoadPlugin(const std::string& path, const PluginKind& kind
                                                    " has"));
   }
   return entry;
+}
+
+absl::Status CallPlugin(const std::string& path, const std::function<void()>& entry) {
+  try {
+    entry();
+  } catch (const std::exception& exception) {
+    return absl::InternalError(
+        absl::StrCat(path, ": the plugin failed to register: ", exception.what()));
+  } catch (...) {
+    return absl::InternalError(absl::StrCat(path, ": the plugin failed to register"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace oriel::runtime

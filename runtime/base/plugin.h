@@ -7,6 +7,7 @@
 #ifndef ORIEL_RUNTIME_BASE_PLUGIN_H_
 #define ORIEL_RUNTIME_BASE_PLUGIN_H_
 
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -33,6 +34,9 @@ struct PluginKind {
 // says what to do: it can't be read, is no plugin, is one of another kind or of another Oriel,
 // needs symbols that are not there, or was loaded before.
 absl::StatusOr<void*> LoadPlugin(const std::string& path, const PluginKind& kind);
+
+// Calls what registers a plugin's contents; an exception is an error that names the file.
+absl::Status CallPlugin(const std::string& path, const std::function<void()>& entry);
 
 }  // namespace oriel::runtime
 

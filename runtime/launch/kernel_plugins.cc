@@ -19,7 +19,8 @@ using Entry = void (*)(kernels::KernelRegistry&);
 absl::Status LoadKernelPlugins(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     ORIEL_ASSIGN_OR_RETURN(void* entry, LoadPlugin(path, kKernels));
-    reinterpret_cast<Entry>(entry)(kernels::KernelRegistry::Host());
+    ORIEL_RETURN_IF_ERROR(
+        CallPlugin(path, [&] { reinterpret_cast<Entry>(entry)(kernels::KernelRegistry::Host()); }));
   }
   return absl::OkStatus();
 }

@@ -97,6 +97,19 @@ class AdaptersTest(OrielTestCase):
         self.assertLess(numpy.abs(logits - expected).max(), 2e-5)
         self.assertGreater(numpy.abs(base - expected).max(), 1e-2)
 
+    def test_what_an_earlier_plan_trained_is_merged(self):
+        """Weights beside adapters that a first plan trained, too, and the last one did not."""
+        self.adapt()
+        everything = self.plan(self.adapted, GOLDEN / "recipe_adamw.yaml")
+        self.train(everything, "--steps", 2, "--save-dir", self.checkpoints, "--save-every", 2)
+        plan = self.plan(self.adapted, self.recipe_alone)
+        self.train(plan, "--steps", 4, "--resume", self.checkpoints, "--save-dir", self.checkpoints, "--save-every", 4)
+        merged = self.folder / "out" / "merged.onnx"
+        self.export(plan, "--to", "onnx", "--merge-adapters", "-o", merged)
+        expected = self.evaluated(plan, "--resume", self.checkpoints)
+        logits = self.evaluated(self.plan(merged, GOLDEN / "recipe_adamw.yaml"))
+        self.assertLess(numpy.abs(logits - expected).max(), 2e-5)
+
     def test_merged_where_the_base_was_moved(self):
         model = self.folder / "moved.onnx"
         model.write_bytes(MODEL.read_bytes())
@@ -126,6 +139,11 @@ class AdaptersTest(OrielTestCase):
         modules = {name.removesuffix(".lora_A.weight") for name in adapters if name.endswith("lora_A.weight")}
         self.assertEqual(set(config["target_modules"]), modules)
         self.assertEqual({module.split(".")[-1] for module in modules}, {"q_proj", "v_proj"})
+        self.export(plan, "--to", "peft", "--rename-modules", "model.=base.", "-o", self.folder / "peft")
+        renamed = set(read_safetensors(self.folder / "peft" / "adapter_model.safetensors"))
+        self.assertEqual(renamed, {name.replace("base_model.model.model.", "base_model.model.base.") for name in written})
+        result = run("oriel", "export", plan, "--checkpoint", self.checkpoints, "--to", "peft", "-o", self.checkpoints)
+        self.assert_fails(result, "the checkpoint is there")
 
     def test_a_head_that_is_tied_to_the_embedding(self):
         graph = Graph()
@@ -150,15 +168,56 @@ class AdaptersTest(OrielTestCase):
         export = ["oriel", "export", plan, "--checkpoint", self.checkpoints, "--to", "onnx", "-o", self.folder / "out.onnx"]
         self.assert_fails(run(*export, "--merge-adapters"), "something else reads that weight, too")
         self.assertFalse((self.folder / "out.onnx").exists())
+        peft = ["oriel", "export", plan, "--checkpoint", self.checkpoints, "--to", "peft", "-o", self.folder / "peft"]
+        self.assert_fails(run(*peft), "something else reads the weight 'table.weight', too")
         self.run_ok(*export)
+
+    def test_an_adapter_that_the_loss_does_not_reach(self):
+        graph = Graph()
+        graph.input("x", numpy.float32, ["batch", 4, 6])
+        random = numpy.random.default_rng(0)
+        first = None
+        for name, shape in (("first", (6, 6)), ("head", (6, 8)), ("pooler", (6, 6)), ("end", (6, 2))):
+            value = random.standard_normal(shape).astype("f4")
+            first = value if name == "first" else first
+            graph.initializer(f"{name}.weight", value)
+        graph.node("MatMul", ["x", "first.weight"], "h")
+        graph.node("MatMul", ["h", "head.weight"], "logits")
+        graph.node("MatMul", ["h", "pooler.weight"], "pooled")
+        graph.node("Relu", ["pooled"], "positive")
+        graph.node("MatMul", ["positive", "end.weight"], "class")
+        graph.output("logits", numpy.float32, ["batch", 4, 8])
+        graph.output("class", numpy.float32, ["batch", 4, 2])
+        model, recipe = self.folder / "two.onnx", self.folder / "two.yaml"
+        model.write_bytes(graph.model())
+        recipe.write_text("model: {bind: {batch: micro_batch}}\ninputs: {labels: {dtype: int64, shape: [micro_batch, 4]}}\n"
+                          "loss: {logits: logits, labels: labels, shift: false}\n"
+                          'parameters: {trainable: ["*.lora_*"]}\noptimizer: {kind: sgd, lr: 0.1}\n'
+                          "batch: {global: 2, micro: 2}\nsteps: 2\n")
+        self.run_ok("oriel", "adapt", model, "--rank", 2, "-o", self.adapted)
+        plan = self.plan(self.adapted, recipe)
+        samples = [{"x": random.standard_normal((4, 6)).astype("f4"), "labels": random.integers(0, 8, 4)} for _ in range(4)]
+        self.train(plan, "--save-dir", self.checkpoints, data=self.write_data("data", samples))
+        self.export(plan, "--to", "peft", "-o", self.folder / "peft")
+        written = read_safetensors(self.folder / "peft" / "adapter_model.safetensors")
+        self.assertEqual({name.split(".")[2] for name in written}, {"first"})
+        merged = self.folder / "merged.onnx"
+        self.export(plan, "--to", "onnx", "--merge-adapters", "-o", merged)
+        before, after = model.read_bytes(), merged.read_bytes()
+        changed = [i for i, (old, new) in enumerate(zip(before, after)) if old != new]
+        begin = before.index(first.tobytes())
+        self.assertTrue(changed and all(begin <= i < begin + first.nbytes for i in changed))
 
     def test_wrong_use(self):
         adapt = ["oriel", "adapt", MODEL, "-o", self.adapted]
         for options, texts in (
             (["--targets", "q_prj"], ["matches no linear layer", "did you mean 'q_proj'?"]),
             (["--targets", "*embed*"], ["which is no weight of a linear layer"]),
-            (["--rank", "0"], ["must be at least 1"]),
+            (["--rank", "0"], ["must be from 1 to 65536"]),
+            (["--rank", "1000000000000"], ["--rank", "65536"]),
             (["--alpha", "-1"], ["--alpha"]),
+            (["--alpha", "nan"], ["--alpha"]),
+            (["--alpha", "1e300"], ["the scale"]),
         ):
             self.assert_fails(run(*adapt, *options), *texts)
             self.assertFalse(self.adapted.exists())
@@ -173,4 +232,8 @@ class AdaptersTest(OrielTestCase):
         self.assert_fails(run(*export, "--to", "onnx", "--merge-adapters"), "has no adapters")
         self.assert_fails(run(*export, "--to", "peft", "--merge-adapters"), "is written --to onnx")
         self.assert_fails(run(*export, "--to", "onnx", "--base", MODEL), "needs --merge-adapters")
+        self.assert_fails(run(*export, "--to", "onnx", "--rename-modules", "m.="), "needs --to peft")
         self.assertFalse((self.folder / "out").exists())
+        text = self.folder / "model.onnxtxt"
+        text.write_text("<ir_version: 10>")
+        self.assert_fails(run("oriel", "adapt", text, "-o", self.adapted), "is ONNX text")

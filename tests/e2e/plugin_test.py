@@ -127,6 +127,21 @@ class PluginTest(OrielTestCase):
             self.assertLess(numpy.abs(two[name] - value).max(), 1e-5, name)
             self.assertGreater(numpy.abs(value - initial[name]).max(), 1e-2, name)
 
+    def test_the_rules_split_it(self):
+        """By samples, and by channels."""
+        one = self.train_plan(self.compile_plan(RAISE), "--steps", 5)
+        for mesh in ("dp=2", "tp=2"):
+            plan = self.folder / "split.oplan"
+            command = [mesh if word == "dp=1" else word for word in self.compile_command(plan, RAISE)]
+            said = self.ok(*command, "--dump-after=partition")
+            # Between w2 and w3 lie columns that tp cuts; before w2 all are needed.
+            expected = {"dp=2": {"4x6x8"}, "tp=2": {"4x6x8", "4x6x4"}}[mesh]
+            found = re.findall(r"acme\.snake .* : \(tensor<([0-9x]+)xf32>", said)
+            self.assertEqual(set(found), expected, said)
+            two = self.train_plan(plan, "--steps", 5, "-n", 2)
+            for name, value in one.items():
+                self.assertLess(numpy.abs(two[name] - value).max(), 1e-5, (mesh, name))
+
     @unittest.skipUnless(HAVE_MPI, "built without MPI")
     def test_ranks_of_mpi_load_it(self):
         plan = self.compile_plan(RAISE, world=2)
@@ -141,6 +156,8 @@ class PluginTest(OrielTestCase):
         raised = self.ok("oriel-opt", ir, f"--load-plugin={COMPILER}",
                          "--pass-pipeline=builtin.module(func.func(acme-raise-snake))")
         self.assertEqual(raised.count("acme.snake"), 2, raised)
+        flag = self.ok("oriel-opt", ir, "--load-plugin", COMPILER, "--acme-raise-snake")
+        self.assertEqual(flag, raised)
         self.refused("oriel-opt", ir, f"--load-plugin={KERNELS}", texts=["acme_kernels.so", "the kernels"])
 
     def test_readme_commands(self):

@@ -2,6 +2,7 @@
 #include "snake.h"
 
 #include "ir/oriel/inference.h"
+#include "ir/oriel/rule_builder.h"
 #include "snake_dialect.cc.inc"
 
 #define GET_OP_CLASSES
@@ -72,6 +73,21 @@ LogicalResult SnakeGradOp::inferReturnTypes(mlir::MLIRContext*,
   }
   results.append({type, adaptor.getAlpha().getType()});
   return success();
+}
+
+// Rows and channels split. A rank that has some of the rows has a summand of the α's cotangents.
+oriel::ir::ShardingRule SnakeGradOp::getShardingRule() {
+  oriel::ir::RuleBuilder rule(*this);
+  llvm::ArrayRef<int64_t> shape = oriel::ir::shapeOf(getInput());
+  const oriel::ir::Dims rows = rule.sum(shape.drop_back());
+  const int channel = rule.parallel(shape.back());
+  rule.operand(0, rows + channel);
+  rule.operand(1, rows + channel);
+  rule.operand(2, {channel});
+  rule.result(0, rows + channel);
+  rule.result(1, {channel});
+  rule.linearIn({0});
+  return rule.take();
 }
 
 }  // namespace acme

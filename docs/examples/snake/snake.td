@@ -16,7 +16,7 @@ class Acme_Op<string mnemonic, dag args, list<Trait> traits = []>
 
 def SnakeOp : Acme_Op<"snake",
     (ins Oriel_FloatTensor:$input, Oriel_FloatTensor:$alpha),
-    [Differentiable, FlopsOp, OverwritingOp, InferTypes]> {
+    [Pointwise, Differentiable, FlopsOp, OverwritingOp, InferTypes]> {
   let summary = "x + sin²(αx)/α, with an α for each channel";
   let description = [{
     Ziyin, Hartwig and Ueda 2020, eq. 3. `input` is [.., C] and `alpha` [C]. Where
@@ -31,7 +31,7 @@ def SnakeOp : Acme_Op<"snake",
 
 def SnakeGradOp : Acme_Op<"snake_grad",
     (ins Oriel_FloatTensor:$cotangent, Oriel_FloatTensor:$input, Oriel_FloatTensor:$alpha),
-    [InferTypes]> {
+    [InferTypes, ShardedOp]> {
   let summary = "Cotangents of snake's operands";
   let description = [{
     `input_grad = cotangent * (1 + sin(2αx))`;
