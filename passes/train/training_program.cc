@@ -256,6 +256,7 @@ static Operation* firstUser(SegmentBuilder& segment, ir::ParameterOp parameter) 
   Value value = segment.find({ValueKind::kParameter, parameter.getSymName().str(), ""});
   Operation* first = nullptr;
   for (Operation* user : value.getUsers()) {
+    if (user->getBlock() != &segment.block()) continue;
     if (!first || originOf(user) < originOf(first)) first = user;
   }
   return first;
