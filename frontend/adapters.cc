@@ -12,6 +12,7 @@
 #include "frontend/graph.h"
 #include "frontend/node_location.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "onnx/onnx_pb.h"
@@ -105,47 +106,90 @@ class Matrices {
   llvm::StringMap<Matrix> values_;
 };
 
-// Values that the graph's outputs are, but for conversions, scales, biases and slices.
-llvm::StringSet<> outputValues(const onnx::GraphProto& graph) {
-  llvm::StringMap<const onnx::NodeProto*> producers;
-  llvm::StringSet<> constants;
-  for (const auto& tensor : graph.initializer()) constants.insert(tensor.name());
-  for (const auto& node : graph.node()) {
-    visitWithBranches(node, [&](const onnx::NodeProto& inner) {
-      for (const std::string& result : inner.output()) producers[result] = &inner;
-      const bool isKnown = llvm::all_of(inner.input(), [&](const std::string& operand) {
-        return operand.empty() || constants.contains(operand);
-      });
-      if (!isKnown || (inner.input_size() == 0 && !isOp(inner, "Constant"))) return;
-      for (const std::string& result : inner.output()) constants.insert(result);
-    });
-  }
-  constexpr StringRef kThrough[] = {"Add",     "Cast",     "Clip",       "Div",      "Flatten",
-                                    "Gather",  "Identity", "LogSoftmax", "Mul",      "Neg",
-                                    "Reshape", "Sigmoid",  "Slice",      "Softmax",  "Squeeze",
-                                    "Sub",     "Tanh",     "Transpose",  "Unsqueeze"};
-  std::vector<StringRef> open;
-  for (const auto& output : graph.output()) open.push_back(output.name());
-  llvm::StringSet<> seen;
-  while (!open.empty()) {
-    const StringRef value = open.back();
-    open.pop_back();
-    if (!seen.insert(value).second) continue;
-    const onnx::NodeProto* node = producers.lookup(value);
-    if (!node) continue;
-    for (const auto& attribute : node->attribute()) {
-      if (!isOp(*node, "If") || !attribute.has_g()) continue;
-      for (const auto& output : attribute.g().output()) open.push_back(output.name());
+// Which values the graph's outputs are, but for conversions, scales, biases and slices, and nothing
+// else reads: not keys and values that a decoder gives for its cache.
+class OutputValues {
+ public:
+  explicit OutputValues(const onnx::GraphProto& graph) {
+    for (const auto& tensor : graph.initializer()) constants_.insert(tensor.name());
+    for (const auto& node : graph.node()) {
+      visitWithBranches(node, [&](const onnx::NodeProto& inner) { add(inner); });
     }
-    if (!llvm::is_contained(kThrough, StringRef(node->op_type()))) continue;
-    std::vector<StringRef> computed;
-    for (const std::string& operand : node->input()) {
-      if (!operand.empty() && !constants.contains(operand)) computed.push_back(operand);
-    }
-    if (computed.size() == 1) open.push_back(computed.front());
+    follow(graph);
+    dropWhatOthersRead();
   }
-  return seen;
-}
+
+  bool contains(StringRef value) const { return values_.contains(value); }
+
+ private:
+  void add(const onnx::NodeProto& node) {
+    bool isConstant = node.input_size() > 0 || isOp(node, "Constant");
+    for (const std::string& operand : node.input()) {
+      readers_[operand].push_back(&node);
+      isConstant &= operand.empty() || constants_.contains(operand);
+    }
+    for (const std::string& result : node.output()) {
+      producers_[result] = &node;
+      if (isConstant) constants_.insert(result);
+    }
+  }
+
+  // The operand that the node's result is, but for what outputs may be; null for none.
+  const std::string* operandOf(const onnx::NodeProto& node) const {
+    constexpr StringRef kThrough[] = {"Add",     "Cast",     "Clip",       "Div",      "Flatten",
+                                      "Gather",  "Identity", "LogSoftmax", "Mul",      "Neg",
+                                      "Reshape", "Sigmoid",  "Slice",      "Softmax",  "Squeeze",
+                                      "Sub",     "Tanh",     "Transpose",  "Unsqueeze"};
+    const std::string* computed = nullptr;
+    if (!llvm::is_contained(kThrough, StringRef(node.op_type()))) return nullptr;
+    for (const std::string& operand : node.input()) {
+      if (operand.empty() || constants_.contains(operand)) continue;
+      if (computed) return nullptr;
+      computed = &operand;
+    }
+    return computed;
+  }
+
+  void follow(const onnx::GraphProto& graph) {
+    std::vector<StringRef> open;
+    for (const auto& output : graph.output()) open.push_back(output.name());
+    while (!open.empty()) {
+      const StringRef value = open.back();
+      open.pop_back();
+      const onnx::NodeProto* node = producers_.lookup(value);
+      if (!values_.insert(value).second || !node) continue;
+      for (const auto& attribute : node->attribute()) {
+        if (!isOp(*node, "If") || !attribute.has_g()) continue;
+        for (const auto& output : attribute.g().output()) open.push_back(output.name());
+      }
+      if (const std::string* operand = operandOf(*node)) {
+        through_.insert(node);
+        open.push_back(*operand);
+      }
+    }
+  }
+
+  void dropWhatOthersRead() {
+    for (bool changes = true; changes;) {
+      changes = false;
+      for (const auto& [value, producer] : producers_) {
+        auto readers = readers_.find(value);
+        if (!values_.contains(value) || readers == readers_.end()) continue;
+        if (llvm::all_of(readers->second, [&](auto* node) { return through_.contains(node); })) {
+          continue;
+        }
+        values_.erase(value);
+        through_.erase(producer);
+        changes = true;
+      }
+    }
+  }
+
+  llvm::StringMap<const onnx::NodeProto*> producers_;
+  llvm::StringMap<std::vector<const onnx::NodeProto*>> readers_;
+  llvm::StringSet<> constants_, values_;
+  llvm::SmallPtrSet<const onnx::NodeProto*, 16> through_;  // that are on a way to an output
+};
 
 // So that it reads as the same number.
 std::string exactly(double number) {
@@ -177,7 +221,7 @@ std::string moduleOf(const ModelFile& model, const onnx::NodeProto& node, String
 class Finder {
  public:
   explicit Finder(const ModelFile& model)
-      : model_(model), matrices_(model), outputs_(outputValues(model.graph())) {}
+      : model_(model), matrices_(model), outputs_(model.graph()) {}
 
   std::vector<LinearLayer> run() {
     for (const auto& node : model_.graph().node()) {
@@ -234,7 +278,7 @@ class Finder {
 
   const ModelFile& model_;
   Matrices matrices_;
-  llvm::StringSet<> outputs_;
+  OutputValues outputs_;
   llvm::StringMap<size_t> place_;  // of a weight in uses_
   std::vector<Use> uses_;
   llvm::StringSet<> shared_;

@@ -152,6 +152,17 @@ TEST(Adapters, TheOutputLayerIsBehindWhatKeepsColumns) {
                               end + " }"));
     EXPECT_TRUE(layers.at(0).isOutputLayer) << end;
   }
+  // Keys that a decoder gives for its cache, and uses.
+  const std::vector<LinearLayer> keys = linearLayers(
+      openText("g (float[2, 2] x) => (float[2, 2] y, float[2, 2] present) "
+               "<float[2, 2] w = {1, 2, 3, 4}> "
+               "{ h = MatMul(x, w) present = Transpose(h) s = MatMul(x, present) y = Relu(s) }"));
+  EXPECT_FALSE(keys.at(0).isOutputLayer);
+  // Logits, and their probabilities.
+  const std::vector<LinearLayer> both =
+      linearLayers(openText("g (float[2, 2] x) => (float[2, 2] y, float[2, 2] p) "
+                            "<float[2, 2] w = {1, 2, 3, 4}> { y = MatMul(x, w) p = Softmax(y) }"));
+  EXPECT_TRUE(both.at(0).isOutputLayer);
   const std::vector<LinearLayer> residual =
       linearLayers(openText("g (float[2, 2] x) => (float[2, 2] y) <float[2, 2] w = {1, 2, 3, 4}> "
                             "{ h = MatMul(x, w) y = Add(h, x) }"));
