@@ -316,6 +316,7 @@ class Adapting {
   llvm::StringMap<Pair> pairs_;  // by weight
   llvm::StringSet<> names_;
   std::vector<onnx::NodeProto> factors_;  // what makes values of parameters that multiply
+  llvm::StringMap<std::string> made_;  // values that adapters share, by what they were to be called
   int64_t parameters_ = 0;
 };
 
@@ -351,11 +352,18 @@ std::string Adapting::factor(const std::string& parameter, int32_t from, int32_t
     node.add_output(result);
     return &node;
   };
-  const std::string transposed = parameter + "/transposed";
-  if (names_.insert(transposed).second) add("Transpose", parameter, transposed);
+  std::string& transposed = made_[parameter + "/transposed"];
+  if (transposed.empty()) {
+    transposed = unique(parameter + "/transposed");
+    add("Transpose", parameter, transposed);
+  }
   if (from == to) return transposed;
-  const std::string converted = transposed + "/" + dataTypeName(to);
-  if (names_.insert(converted).second) setType(*add("Cast", transposed, converted), to);
+  const std::string wanted = parameter + "/" + dataTypeName(to);
+  std::string& converted = made_[wanted];
+  if (converted.empty()) {
+    converted = unique(wanted);
+    setType(*add("Cast", transposed, converted), to);
+  }
   return converted;
 }
 
@@ -405,8 +413,9 @@ llvm::Error Adapting::addPair(Pair& pair, int32_t dataType) {
 // A constant of one element, in f32: rounded to 16 bits it would be another scale than the one that
 // products are merged by.
 std::string Adapting::scale() {
-  const std::string name = "lora_scale";
-  if (!names_.insert(name).second) return name;
+  std::string& name = made_["lora_scale"];
+  if (!name.empty()) return name;
+  name = unique("lora_scale");
   onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
   tensor.set_name(name);
   tensor.set_data_type(onnx::TensorProto::FLOAT);

@@ -187,6 +187,16 @@ TEST(Adapters, ProductsAreAddedBehindALayer) {
   EXPECT_EQ(model.role("lora_scale"), InitializerRole::kConstant);
 }
 
+TEST(Adapters, AValueOfTheModelIsNotTakenForTheScale) {
+  const ModelFile model =
+      adapted(openText("g (float[2, 2] x) => (float[2, 2] y) "
+                       "<float[2, 2] w = {1, 2, 3, 4}, float[2] lora_scale = {5, 6}> "
+                       "{ h = MatMul(x, w) y = Mul(h, lora_scale) }"));
+  auto scale = model.initializer("lora_scale/2");
+  ASSERT_TRUE(static_cast<bool>(scale));
+  EXPECT_THAT(decodeFloats(*scale), ElementsAre(2));
+}
+
 TEST(Adapters, NoScaleWhereAlphaIsTheRank) {
   AdapterOptions options = rankOne();
   options.alpha = 1;
