@@ -27,6 +27,7 @@ absl::StatusOr<ModelFile> openModel(const std::string& path, const Recipe& recip
   if (!model) return toStatus(model.takeError());
   std::vector<std::string> asked;
   for (const std::string& pattern : recipe.trainable) {
+    if (pattern == "*") continue;  // of a model without parameters, too
     absl::c_move(constantsOf(*model, pattern), std::back_inserter(asked));
   }
   if (!asked.empty()) model->treatAsParameters(asked);

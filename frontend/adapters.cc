@@ -227,8 +227,18 @@ class Finder {
     for (const auto& node : model_.graph().node()) {
       visitWithBranches(node, [&](const onnx::NodeProto& inner) { add(inner); });
     }
-    for (const auto& output : model_.graph().output()) {
-      if (const Matrix* given = matrices_.find(output.name())) shared_.insert(given->weight);
+    auto share = [&](const onnx::GraphProto& graph) {
+      for (const auto& output : graph.output()) {
+        if (const Matrix* given = matrices_.find(output.name())) shared_.insert(given->weight);
+      }
+    };
+    share(model_.graph());
+    for (const auto& node : model_.graph().node()) {
+      visitWithBranches(node, [&](const onnx::NodeProto& inner) {
+        for (const auto& attribute : inner.attribute()) {
+          if (attribute.has_g()) share(attribute.g());
+        }
+      });
     }
     std::vector<LinearLayer> layers;
     std::set<std::string> modules;
@@ -448,7 +458,7 @@ llvm::Error Adapting::addProducts(onnx::NodeProto& node, const Matrix& factor,
   };
   auto named = [&](const char* what) { return unique(result + "/lora/" + what); };
   auto cast = [&](std::string& value, int32_t type, const char* what) {
-    if (factor.dataType == onnx::TensorProto::FLOAT) return;
+    if (elementBytes(factor.dataType) != 2) return;
     const std::string converted = named(what);
     setType(*add("Cast", {value}, converted), type);
     value = converted;
@@ -480,7 +490,6 @@ llvm::Error Adapting::adapt(google::protobuf::RepeatedPtrField<onnx::NodeProto>&
       if (!attribute.has_g()) continue;
       if (llvm::Error error = adapt(*attribute.mutable_g()->mutable_node())) return error;
     }
-    if (llvm::Error error = relocateBranches(node, base_.folder(), to_)) return error;
     if (matrices_.follow(node)) continue;
     const std::optional<Matrix> factor = matrices_.factorOf(node);
     if (!factor || pairs_.count(factor->weight) == 0) continue;
@@ -512,9 +521,11 @@ llvm::Expected<AdaptedModel> Adapting::run(llvm::ArrayRef<LinearLayer> layers) {
   }
   namespace fs = std::filesystem;
   std::error_code code;
+  // The file may be a link, beside which its external data lies.
   const fs::path from = fs::absolute(base_.path().str());
-  fs::path base = fs::relative(from, fs::absolute(to_.str()).parent_path(), code);
-  if (code || base.empty()) base = from;
+  fs::path base = fs::relative(from.parent_path(), fs::absolute(to_.str()).parent_path(), code);
+  base = (code || base.empty() ? from.parent_path() : base) / from.filename();
+  base = base.lexically_normal();
   std::string text = base.string() + "\t" + fingerprint(base_) + "\t" +
                      std::to_string(options_.rank) + "\t" + exactly(options_.alpha);
   for (const LinearLayer& layer : layers) {
@@ -528,6 +539,9 @@ llvm::Expected<AdaptedModel> Adapting::run(llvm::ArrayRef<LinearLayer> layers) {
             (layer.isOutputFirst ? kOutputFirst : kInputFirst) + "\t" +
             (layer.isShared ? kShared : kOwn);
     pairs_[layer.weight] = pair;
+  }
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    if (llvm::Error error = relocateBranches(node, base_.folder(), to_)) return error;
   }
   if (llvm::Error error = adapt(*graph.mutable_node())) return error;
   for (onnx::NodeProto& node : factors_) *graph.add_node() = std::move(node);
