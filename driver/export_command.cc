@@ -1,4 +1,4 @@
-// `oriel export`: a checkpoint's weights as ONNX or safetensors.
+// `oriel export`: a checkpoint's weights as ONNX or safetensors, or its adapters for PEFT.
 #include <cstdio>
 #include <filesystem>
 #include <iterator>
@@ -297,7 +297,8 @@ absl::Status exportWeights(const Arguments& arguments) {
 
 void addExportCommand(CLI::App& app, Run* run) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("export", "Writes trained weights as ONNX or safetensors");
+  CLI::App* command = app.add_subcommand(
+      "export", "Writes trained weights as ONNX or safetensors, or adapters for PEFT");
   command->add_option("PLAN", arguments->plan, "The plan (.oplan)")->required()->type_name("");
   command
       ->add_option("--checkpoint", arguments->checkpoint,

@@ -13,26 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "frontend/linear_layers.h"
 #include "frontend/model_file.h"
 #include "llvm/ADT/ArrayRef.h"
 
 namespace oriel {
-
-// What multiplies by a parameter of two dimensions: MatMul, or Gemm, also in branches.
-struct LinearLayer {
-  std::string weight;  // the initializer
-  std::string module;  // after which adapters are named
-  int64_t inputs = 0, outputs = 0;
-  bool isOutputFirst = false;  // the weight is stored [outputs, inputs]
-  bool isOutputLayer = false;  // gives an output of the model: the logits, for one
-  bool isShared = false;       // something else reads the weight, too: a tied embedding
-};
-
-// In the order of their first use, each weight once. One that multiplies both as it is and
-// transposed is not there.
-std::vector<LinearLayer> linearLayers(const ModelFile& model);
-// Whether the model has local functions, whose layers are not found.
-bool hasFunctions(const ModelFile& model);
 
 struct AdapterOptions {
   int64_t rank = 0;

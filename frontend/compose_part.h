@@ -1,4 +1,4 @@
-// A file that becomes a part of a composed model: its names, dimensions and places of data.
+// A file that becomes a part of a composed model: its names and dimensions.
 #ifndef ORIEL_FRONTEND_COMPOSE_PART_H_
 #define ORIEL_FRONTEND_COMPOSE_PART_H_
 

@@ -52,7 +52,7 @@ namespace {
 
 // A factory may be a plugin's.
 absl::StatusOr<KernelFn> Make(KernelFactory factory, const KernelSpec& launch) {
-  auto fails = [&](const char* why) {
+  auto fails = [&](const std::string& why) {
     return absl::InternalError(absl::StrCat("the kernel '", launch.kernel, "' ", why));
   };
   if (factory == nullptr) return fails("is registered without a factory");
@@ -61,7 +61,7 @@ absl::StatusOr<KernelFn> Make(KernelFactory factory, const KernelSpec& launch) {
     if (function.ok() && !*function) return fails("has a factory that makes no function");
     return function;
   } catch (const std::exception& exception) {
-    return fails(absl::StrCat("can't be prepared: ", exception.what()).c_str());
+    return fails(absl::StrCat("can't be prepared: ", exception.what()));
   }
 }
 

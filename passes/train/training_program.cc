@@ -310,7 +310,7 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
       builder.setInsertionPointAfterValue(gradient);
     }
     Value next = ir::AddOp::create(builder, gradient.getLoc(), sum, gradient);
-    // A gradient may be a value of the forward, or an input: the origin is what uses the parameter.
+    // An input, which may be a gradient, has no maker: the origin is what reads the parameter.
     Operation* maker = gradient.getDefiningOp();
     setOrigin(next.getDefiningOp(), originOf(maker ? maker : firstUser(forward, parameter)));
     next.getDefiningOp()->setAttr(kWeightGradient, builder.getUnitAttr());

@@ -18,7 +18,7 @@ def VerifySegments : Pass<"oriel-verify-segments", "::mlir::ModuleOp"> {
     - Each channel has a sender in one program and a receiver in the other, and carries one type
       before `partition`.
     - The schedule runs segments that are there, for microbatches from 0 on.
-    - With `values=whole`, ops' sharding rules fit their operands and results.
+    - Sharding rules fit their ops' operands and results, unless `values=local`.
     - With `values=global`, as `propagate` leaves them, all values have shardings over axes of the
       grid that divide them, and ops say how they are cut. With `values=local`, as `partition`
       leaves them, segments' arguments and results have shardings, and ops' name axes of the grid.

@@ -274,9 +274,6 @@ struct VerifySegments : impl::VerifySegmentsBase<VerifySegments> {
       getOperation().emitError("values are whole, global or local, not '") << values << "'";
       return signalPassFailure();
     }
-    if (kind->second == Values::kWhole && failed(ir::checkShardingRules(getOperation()))) {
-      return signalPassFailure();
-    }
     for (ModuleOp program : ir::programsOf(getOperation())) {
       if (failed(ProgramVerifier(program, kind->second).run())) return signalPassFailure();
     }
