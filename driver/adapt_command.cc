@@ -1,5 +1,7 @@
 // `oriel adapt`: low-rank adapters beside the linear layers of a model.
+#include <cmath>
 #include <cstdio>
+#include <optional>
 #include <set>
 
 #include "absl/algorithm/container.h"
@@ -8,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "driver/command.h"
 #include "driver/console.h"
+#include "driver/peft_adapter.h"
 #include "frontend/adapters.h"
 #include "frontend/model_text.h"
 #include "passes/train/recipe.h"
@@ -15,6 +18,7 @@
 #include "runtime/base/files.h"
 #include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/random_values.h"
 
 namespace oriel::driver {
@@ -30,6 +34,8 @@ struct Arguments {
   int64_t rank = 16;
   double alpha = 0;  // twice the rank if not given
   uint64_t seed = 0;
+  std::string peft;  // the folder of an adapter to begin with
+  std::string renamedModules;
   std::string output;
 };
 
@@ -46,12 +52,17 @@ bool isTarget(const LinearLayer& layer, const std::string& pattern) {
 
 absl::Status noTarget(const ModelFile& model, const std::vector<LinearLayer>& layers,
                       const std::string& pattern) {
-  if (layers.empty() || pattern == kAllLinear) {
+  const char* inlining =
+      hasFunctions(model) ? "; what functions do is not looked at: inline them (onnx.inliner)" : "";
+  if (layers.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        model.path().str(), " has no linear layers", layers.empty() ? "" : " but the last",
-        ": no MatMul or Gemm multiplies by a float initializer of two dimensions",
-        hasFunctions(model) ? "; what functions do is not looked at: inline them (onnx.inliner)"
-                            : ""));
+        model.path().str(), " has no linear layers: no MatMul or Gemm multiplies by a ",
+        "float initializer of two dimensions", inlining));
+  }
+  if (pattern == kAllLinear) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        model.path().str(), " has no linear layers but what gives its output, '",
+        layers.front().module, "': name it with --targets if it is to have an adapter", inlining));
   }
   for (const std::string& name : model.initializerNames()) {
     if (!matchesGlob(pattern, name)) continue;
@@ -82,6 +93,37 @@ absl::StatusOr<std::vector<LinearLayer>> chooseLayers(const ModelFile& model,
     }
   }
   return chosen;
+}
+
+// The layers of an adapter's modules, each once.
+absl::StatusOr<std::vector<LinearLayer>> layersOf(const PeftAdapter& adapter,
+                                                  const ModulePrefix& prefix,
+                                                  const ModelFile& model) {
+  const std::vector<LinearLayer> layers = linearLayers(model);
+  std::vector<LinearLayer> chosen;
+  std::set<std::string> missing;
+  for (const auto& [module, pair] : adapter.modules) missing.insert(module);
+  for (const LinearLayer& layer : layers) {
+    const std::string module = prefix.renamed(layer.module);
+    if (missing.erase(module) == 0) continue;
+    chosen.push_back(layer);
+    const PeftAdapter::Pair& pair = adapter.modules.at(module);
+    const int64_t inputs = pair.a.spec.shape[1], outputs = pair.b.spec.shape[0];
+    if (inputs == layer.inputs && outputs == layer.outputs) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        adapter.file.path(), ": '", module, "' has ", inputs, " inputs and ", outputs,
+        " outputs, in ", model.path().str(), " ", layer.inputs, " and ", layer.outputs));
+  }
+  if (missing.empty()) return chosen;
+  std::vector<std::string> modules;
+  for (const LinearLayer& layer : layers) modules.push_back(prefix.renamed(layer.module));
+  return absl::InvalidArgumentError(absl::StrCat(
+      adapter.file.path(), ": ", missing.size(), " of ", adapter.modules.size(),
+      " modules are no linear layers of ", model.path().str(), ", such as '", *missing.begin(), "'",
+      modules.empty() ? ""
+                      : absl::StrCat("; layers there are called as '", modules.front(),
+                                     "' (--rename-modules OLD=NEW, where names begin otherwise)"),
+      suggestion(*missing.begin(), modules)));
 }
 
 // As the values of parameters that training begins with: by seed, name and place.
@@ -124,15 +166,37 @@ void report(const Arguments& arguments, const std::vector<LinearLayer>& layers,
 constexpr int64_t kMostRank = 65536;
 constexpr double kMostScale = 1e6;
 
-absl::Status adapt(Arguments arguments) {
+void fillFrom(const runtime::SafetensorsView& trained, llvm::MutableArrayRef<float> values) {
+  // Readers of adapters have looked at types and sizes.
+  runtime::ConvertElements(trained.spec.dtype, trained.data, runtime::DType::kF32, values.data(),
+                           static_cast<int64_t>(values.size()))
+      .IgnoreError();
+}
+
+absl::Status checkScale(const Arguments& arguments, const std::string& rankName,
+                        const std::string& alphaName) {
   if (arguments.rank < 1 || arguments.rank > kMostRank) {
-    return usageError(absl::StrCat("--rank: must be from 1 to ", kMostRank));
+    return usageError(absl::StrCat(rankName, ": must be from 1 to ", kMostRank));
   }
-  const auto rank = static_cast<double>(arguments.rank);
-  if (arguments.alpha == 0) arguments.alpha = 2 * rank;
-  if (!(arguments.alpha / rank <= kMostScale && arguments.alpha / rank >= 1 / kMostScale)) {
-    return usageError("--alpha: alpha / rank, the scale, must be from 1e-6 to 1e6");
+  const double scale = arguments.alpha / static_cast<double>(arguments.rank);
+  if (!(scale <= kMostScale && scale >= 1 / kMostScale)) {
+    return usageError(alphaName + ": alpha / rank, the scale, must be from 1e-6 to 1e6");
   }
+  return absl::OkStatus();
+}
+
+absl::Status adapt(Arguments arguments) {
+  std::optional<PeftAdapter> trained;
+  if (!arguments.peft.empty()) {
+    ORIEL_ASSIGN_OR_RETURN(trained, readPeftAdapter(arguments.peft));
+    arguments.rank = trained->rank;
+    arguments.alpha = trained->alpha;
+    ORIEL_RETURN_IF_ERROR(checkScale(arguments, arguments.peft + ": r", arguments.peft));
+  } else {
+    if (arguments.alpha == 0) arguments.alpha = 2 * static_cast<double>(arguments.rank);
+    ORIEL_RETURN_IF_ERROR(checkScale(arguments, "--rank", "--alpha"));
+  }
+  ORIEL_ASSIGN_OR_RETURN(const ModulePrefix prefix, parseModulePrefix(arguments.renamedModules));
   // Trained adapters are merged into the bytes of a model.
   for (const std::string& path : {arguments.model, arguments.output}) {
     if (!isModelText(path)) continue;
@@ -143,14 +207,20 @@ absl::Status adapt(Arguments arguments) {
   progress("reading " + arguments.model);
   llvm::Expected<ModelFile> model = ModelFile::open(arguments.model);
   if (!model) return toStatus(model.takeError());
-  ORIEL_RETURN_IF_ERROR(runtime::CheckIsNotRead(arguments.output, model->dataFiles()));
-  ORIEL_ASSIGN_OR_RETURN(const std::vector<LinearLayer> layers,
-                         chooseLayers(*model, arguments.targets));
+  std::vector<std::string> inputs = model->dataFiles();
+  if (trained) inputs.push_back(trained->file.path());
+  ORIEL_RETURN_IF_ERROR(runtime::CheckIsNotRead(arguments.output, inputs));
+  ORIEL_ASSIGN_OR_RETURN(
+      const std::vector<LinearLayer> layers,
+      trained ? layersOf(*trained, prefix, *model) : chooseLayers(*model, arguments.targets));
   AdapterOptions options;
   options.rank = arguments.rank;
   options.alpha = arguments.alpha;
-  options.fill = [&](const std::string& name, float bound, llvm::MutableArrayRef<float> values) {
-    fillUniform(arguments.seed, name, bound, values);
+  options.fill = [&](const LinearLayer& layer, const std::string& name, float bound,
+                     llvm::MutableArrayRef<float> values) {
+    if (!trained) return fillUniform(arguments.seed, name, bound, values);
+    const PeftAdapter::Pair& pair = trained->modules.at(prefix.renamed(layer.module));
+    fillFrom(bound > 0 ? pair.a : pair.b, values);
   };
   llvm::Expected<AdaptedModel> adapted = adaptModel(*model, layers, options, arguments.output);
   if (!adapted) return toStatus(adapted.takeError());
@@ -186,6 +256,16 @@ void addAdaptCommand(CLI::App& app, Run* run) {
   command->add_option("--seed", arguments->seed, "Of the random values that adapters begin with")
       ->capture_default_str()
       ->type_name("N");
+  CLI::Option* peft =
+      command
+          ->add_option("--from-peft", arguments->peft,
+                       "A folder that PEFT has saved: with its layers, rank, scale and values")
+          ->type_name("DIR");
+  for (const char* name : {"--targets", "--rank", "--alpha", "--seed"}) {
+    command->get_option(name)->excludes(peft);
+  }
+  addModulePrefixOption(*command, "--from-peft", &arguments->renamedModules);
+  command->get_option("--rename-modules")->needs(peft);
   command->add_option("-o,--output", arguments->output, "The file to write")
       ->required()
       ->type_name("FILE");
@@ -193,6 +273,7 @@ void addAdaptCommand(CLI::App& app, Run* run) {
       "Examples:\n"
       "  oriel adapt model.onnx --rank 16 -o adapted.onnx\n"
       "  oriel adapt model.onnx --rank 8 --alpha 16 --targets q_proj,v_proj -o adapted.onnx\n"
+      "  oriel adapt model.onnx --from-peft adapter/ -o adapted.onnx\n"
       "  oriel compile adapted.onnx --recipe lora.yaml --world 4 -o lora.oplan\n"
       "  oriel-run lora.oplan -n 4 --data shards/ --save-dir checkpoints/\n"
       "  oriel export lora.oplan --checkpoint checkpoints/ --to onnx --merge-adapters -o out.onnx");

@@ -242,10 +242,7 @@ absl::Status writePeft(const Arguments& arguments, const plan::Plan& plan,
   if (!model) return toStatus(model.takeError());
   ORIEL_ASSIGN_OR_RETURN(const Adapters adapters, adaptersOfModel(*model));
   warnOfOthers(plan, adapters);
-  const std::string& renaming = arguments.renamedModules;
-  const size_t equals = std::min(renaming.find('='), renaming.size());
-  const ModulePrefix prefix{renaming.substr(0, equals),
-                            equals < renaming.size() ? renaming.substr(equals + 1) : ""};
+  ORIEL_ASSIGN_OR_RETURN(const ModulePrefix prefix, parseModulePrefix(arguments.renamedModules));
   return writePeftAdapter(adapters, checkpoint, prefix, arguments.output);
 }
 
@@ -259,9 +256,8 @@ absl::Status exportWeights(const Arguments& arguments) {
   if (!arguments.renamedModules.empty() && arguments.format != "peft") {
     return usageError("--rename-modules: needs --to peft");
   }
-  if (!arguments.renamedModules.empty() &&
-      arguments.renamedModules.find('=') == std::string::npos) {
-    return usageError("--rename-modules: write OLD=NEW, or OLD= to leave it out");
+  if (auto prefix = parseModulePrefix(arguments.renamedModules); !prefix.ok()) {
+    return prefix.status();
   }
   if (!arguments.base.empty() && !arguments.mergesAdapters) {
     return usageError("--base: needs --merge-adapters");
@@ -280,6 +276,9 @@ absl::Status exportWeights(const Arguments& arguments) {
   progress("reading " + checkpoint.path());
   // The checkpoint must be of the plan's model.
   ORIEL_RETURN_IF_ERROR(checkpoint.CheckModel(plan.model_name(), parametersInFiles(plan)));
+  if (const std::string other = checkpoint.OtherModelFile(plan); !other.empty()) {
+    printWarning(other);
+  }
   if (arguments.format == "onnx") {
     ORIEL_RETURN_IF_ERROR(writeOnnx(arguments, plan, checkpoint, inputs));
   } else if (arguments.format == "peft") {
@@ -327,11 +326,7 @@ void addExportCommand(CLI::App& app, Run* run) {
       "--merge-adapters", arguments->mergesAdapters,
       "Write the model that `oriel adapt` was given, each adapter added to the weight "
       "beside it");
-  command
-      ->add_option("--rename-modules", arguments->renamedModules,
-                   "With --to peft, how the PyTorch model begins names that the file begins so; "
-                   "'wrapper.=' leaves out a wrapper's")
-      ->type_name("OLD=NEW");
+  addModulePrefixOption(*command, "--to peft", &arguments->renamedModules);
   command
       ->add_option("--base", arguments->base,
                    "With --merge-adapters, where that model is now, if it was moved")

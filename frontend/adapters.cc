@@ -49,8 +49,8 @@ class Adapting {
   llvm::Error claim(const std::string& name);
   std::string unique(const std::string& name);
   std::string factor(const std::string& parameter, int32_t from, int32_t to);
-  llvm::Error addParameter(const std::string& name, llvm::ArrayRef<int64_t> shape, float bound,
-                           int32_t dataType);
+  llvm::Error addParameter(const LinearLayer& layer, const std::string& name,
+                           llvm::ArrayRef<int64_t> shape, float bound, int32_t dataType);
   llvm::Error addPair(Pair& pair, int32_t dataType);
   std::string scale();
   llvm::Error adapt(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
@@ -116,8 +116,8 @@ std::string Adapting::factor(const std::string& parameter, int32_t from, int32_t
   return converted;
 }
 
-llvm::Error Adapting::addParameter(const std::string& name, llvm::ArrayRef<int64_t> shape,
-                                   float bound, int32_t dataType) {
+llvm::Error Adapting::addParameter(const LinearLayer& layer, const std::string& name,
+                                   llvm::ArrayRef<int64_t> shape, float bound, int32_t dataType) {
   if (llvm::Error error = claim(name)) return error;
   onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
   tensor.set_name(name);
@@ -125,7 +125,7 @@ llvm::Error Adapting::addParameter(const std::string& name, llvm::ArrayRef<int64
   for (int64_t dim : shape) tensor.add_dims(dim);
   std::vector<float> values(shape[0] * shape[1], 0.0F);
   parameters_ += static_cast<int64_t>(values.size());
-  if (bound > 0) options_.fill(name, bound, values);
+  options_.fill(layer, name, bound, values);
   std::vector<char> storage;
   auto bytes = encodeFloats(values, dataType, storage);
   if (!bytes) {
@@ -140,10 +140,11 @@ llvm::Error Adapting::addPair(Pair& pair, int32_t dataType) {
   const LinearLayer& layer = *pair.layer;
   // The bound is that of PEFT: Kaiming's uniform one with a = √5.
   const auto bound = static_cast<float>(1.0 / std::sqrt(static_cast<double>(layer.inputs)));
-  if (llvm::Error error = addParameter(pair.a, {options_.rank, layer.inputs}, bound, dataType)) {
+  const int64_t rank = options_.rank;
+  if (llvm::Error error = addParameter(layer, pair.a, {rank, layer.inputs}, bound, dataType)) {
     return error;
   }
-  if (llvm::Error error = addParameter(pair.b, {layer.outputs, options_.rank}, 0, dataType)) {
+  if (llvm::Error error = addParameter(layer, pair.b, {layer.outputs, rank}, 0, dataType)) {
     return error;
   }
   // Where the exporter says what tensors are, these are parameters.
@@ -227,6 +228,7 @@ llvm::Error Adapting::adapt(google::protobuf::RepeatedPtrField<onnx::NodeProto>&
     node.Swap(&one);
     for (auto& attribute : *node.mutable_attribute()) {
       if (!attribute.has_g()) continue;
+      matrices_.enter(attribute.g());
       if (llvm::Error error = adapt(*attribute.mutable_g()->mutable_node())) return error;
     }
     if (matrices_.follow(node)) continue;
@@ -330,7 +332,10 @@ llvm::Expected<Adapters> adaptersOf(const ModelFile& model) {
     for (StringRef line : llvm::split(lines, '\n')) {
       words.clear();
       line.split(words, '\t');
-      if (words.size() != 6) return fail();
+      if (words.size() != 6 || (words[4] != kOutputFirst && words[4] != kInputFirst) ||
+          (words[5] != kShared && words[5] != kOwn)) {
+        return fail();
+      }
       adapters.all.push_back({words[0].str(), words[1].str(), words[2].str(), words[3].str(),
                               words[4] == kOutputFirst, words[5] == kShared});
       const Adapter& one = adapters.all.back();

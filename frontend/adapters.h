@@ -22,8 +22,10 @@ namespace oriel {
 struct AdapterOptions {
   int64_t rank = 0;
   double alpha = 0;  // the scale is alpha / rank
-  // Makes the values of an A: uniform, between -bound and bound.
-  std::function<void(const std::string& name, float bound, llvm::MutableArrayRef<float> values)>
+  // Makes the values that training begins with: of A, uniform between -bound and bound, and of B,
+  // whose bound is 0, zeros; or others, for a trained adapter.
+  std::function<void(const LinearLayer& layer, const std::string& name, float bound,
+                     llvm::MutableArrayRef<float> values)>
       fill;
 };
 

@@ -52,7 +52,8 @@ AdapterOptions rankOne() {
   AdapterOptions options;
   options.rank = 1;
   options.alpha = 2;
-  options.fill = [](const std::string&, float bound, llvm::MutableArrayRef<float> values) {
+  options.fill = [](const LinearLayer&, const std::string&, float bound,
+                    llvm::MutableArrayRef<float> values) {
     for (float& value : values) value = bound;
   };
   return options;
@@ -141,6 +142,22 @@ TEST(Adapters, BranchesMayUseNamesAgain) {
     for (const auto& node : attribute.g().node()) values.insert(node.output(0));
   }
   EXPECT_EQ(values.size(), 4U * 2 + 1);  // but for the results
+}
+
+// A branch's own initializer is no parameter of the other one, whatever its name.
+TEST(Adapters, BranchesMayNameTheirInitializersAlike) {
+  const ModelFile model = openText(
+      "g (bool which, float[2, 2] x) => (float[2, 2] y) <float[2, 2] w = {1, 2, 3, 4}> "
+      "{ y = If(which) <then_branch = t () => (float[2, 2] a) { t = Transpose(w) a = MatMul(x, t) "
+      "}, else_branch = e () => (float[2, 2] a) <float[2, 2] t = {1, 0, 0, 1}> { a = MatMul(x, t) "
+      "}> }");
+  EXPECT_FALSE(linearLayers(model).front().isShared);
+  const ModelFile changed = adapted(model);
+  std::vector<int> nodes;
+  for (const auto& attribute : changed.graph().node(2).attribute()) {
+    nodes.push_back(attribute.g().node_size());
+  }
+  EXPECT_THAT(nodes, ElementsAre(2 + 4, 1));
 }
 
 TEST(Adapters, TheOutputLayerIsBehindWhatKeepsColumns) {

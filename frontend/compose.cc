@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "frontend/adapters.h"
 #include "frontend/compose_nodes.h"
 #include "frontend/compose_part.h"
 #include "frontend/error.h"
@@ -534,6 +535,13 @@ llvm::Expected<ComposedModel> Composer::run() {
     model_->set_producer_name(producer);
   }
   for (const ModelFile& part : parts_) {
+    auto adapters = adaptersOf(part);
+    if (!adapters) return adapters.takeError();
+    if (!adapters->all.empty()) {
+      return makeError("\"" + part.path() +
+                       "\" has adapters: compose the file that it was made of, \"" +
+                       adapters->base + "\", and add them to the composed model (oriel adapt)");
+    }
     if (llvm::Error error = addPart(part)) {
       return makeError("can't compose \"" + part.path() +
                        "\": " + llvm::toString(std::move(error)));

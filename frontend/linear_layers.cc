@@ -136,22 +136,7 @@ class Finder {
       : model_(model), matrices_(model), outputs_(model.graph()) {}
 
   std::vector<LinearLayer> run() {
-    for (const auto& node : model_.graph().node()) {
-      visitWithBranches(node, [&](const onnx::NodeProto& inner) { add(inner); });
-    }
-    auto share = [&](const onnx::GraphProto& graph) {
-      for (const auto& output : graph.output()) {
-        if (const Matrix* given = matrices_.find(output.name())) shared_.insert(given->weight);
-      }
-    };
-    share(model_.graph());
-    for (const auto& node : model_.graph().node()) {
-      visitWithBranches(node, [&](const onnx::NodeProto& inner) {
-        for (const auto& attribute : inner.attribute()) {
-          if (attribute.has_g()) share(attribute.g());
-        }
-      });
-    }
+    add(model_.graph());
     std::vector<LinearLayer> layers;
     std::set<std::string> modules;
     for (Use& use : uses_) {
@@ -164,6 +149,20 @@ class Finder {
   }
 
  private:
+  void add(const onnx::GraphProto& graph) {
+    for (const auto& node : graph.node()) {
+      for (const auto& attribute : node.attribute()) {
+        if (!attribute.has_g()) continue;
+        matrices_.enter(attribute.g());
+        add(attribute.g());
+      }
+      add(node);
+    }
+    for (const auto& output : graph.output()) {
+      if (const Matrix* given = matrices_.find(output.name())) shared_.insert(given->weight);
+    }
+  }
+
   void add(const onnx::NodeProto& node) {
     if (matrices_.follow(node)) return;
     const std::optional<Matrix> factor = matrices_.factorOf(node);
@@ -236,6 +235,11 @@ bool ParameterMatrices::follow(const onnx::NodeProto& node) {
   }
   values_[node.output(0)] = result;
   return true;
+}
+
+void ParameterMatrices::enter(const onnx::GraphProto& branch) {
+  for (const auto& input : branch.input()) values_.erase(input.name());
+  for (const auto& tensor : branch.initializer()) values_.erase(tensor.name());
 }
 
 std::optional<Matrix> ParameterMatrices::factorOf(const onnx::NodeProto& node) const {

@@ -11,8 +11,9 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace onnx {
+class GraphProto;
 class NodeProto;
-}
+}  // namespace onnx
 
 namespace oriel {
 
@@ -47,8 +48,11 @@ class ParameterMatrices {
   // Null if the value is no parameter.
   const Matrix* find(llvm::StringRef value) const;
   // Whether the node only moves or converts a parameter, which its result then is. To be asked of
-  // each node in turn: branches may use the same names for other values.
+  // each node in turn, of those of its branches first: they may use the same names for other
+  // values.
   bool follow(const onnx::NodeProto& node);
+  // Before the nodes of a branch.
+  void enter(const onnx::GraphProto& branch);
   // What the node multiplies its rows by, [inputs, outputs] unless it is transposed.
   std::optional<Matrix> factorOf(const onnx::NodeProto& node) const;
 

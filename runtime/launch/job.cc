@@ -189,6 +189,9 @@ absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context,
   int64_t step = 0;
   if (job.checkpoint) {
     ORIEL_RETURN_IF_ERROR(state.Restore(*job.checkpoint, /*with_optimizer=*/job.trains()));
+    if (const std::string other = job.checkpoint->OtherModelFile(job.plan); !other.empty()) {
+      Say(context, absl::StrCat("oriel-run: warning: ", other));
+    }
     step = job.checkpoint->index().progress.step;
   } else {
     ORIEL_RETURN_IF_ERROR(state.Initialize(job.plan_folder, threads));

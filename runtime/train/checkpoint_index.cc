@@ -162,7 +162,11 @@ absl::StatusOr<std::string> EncodeCheckpointIndex(const CheckpointIndex& index) 
                  {"shuffle", progress.shuffle},
                  {"samples", progress.samples},
                  {"global_batch", progress.global_batch}}},
-               {"model", {{"name", index.model_name}, {"fingerprint", index.fingerprint}}}};
+               {"model",
+                {{"name", index.model.name},
+                 {"fingerprint", index.fingerprint},
+                 {"path", index.model.path},
+                 {"sha256", index.model.sha256}}}};
   Json& parameters = json["parameters"] = Json::object();
   for (const auto& [name, tensor] : index.parameters) parameters[name] = EncodeTensor(tensor);
   Json& states = json["optimizer_states"] = Json::object();
@@ -196,8 +200,9 @@ absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(const std::string& text,
       !ParseProgress(*json, &index.progress)) {
     return error("members are missing; is the file damaged?");
   }
-  index.model_name = AsText(Member(*model, "name")).value_or("");
-  index.fingerprint = AsText(Member(*model, "fingerprint")).value_or("");
+  const auto text_of = [&](const char* key) { return AsText(Member(*model, key)).value_or(""); };
+  index.model = {text_of("name"), text_of("path"), text_of("sha256")};
+  index.fingerprint = text_of("fingerprint");
   absl::StatusOr<std::map<std::string, CheckpointTensor>> tensors = ParseTensors(*parameters);
   if (!tensors.ok()) return error("parameters: ", std::string(tensors.status().message()));
   index.parameters = *std::move(tensors);

@@ -48,8 +48,15 @@ struct TrainingProgress {
   int64_t global_batch = 0;  // samples per batch: what `position` counts in
 };
 
+// What was trained.
+struct CheckpointModel {
+  std::string name;    // Plan.model_name
+  std::string path;    // of the ONNX file, and ..
+  std::string sha256;  // .. of its bytes, as Plan.provenance; empty if a checkpoint does not know
+};
+
 struct CheckpointIndex {
-  std::string model_name;
+  CheckpointModel model;
   std::string fingerprint;  // FingerprintParameters
   TrainingProgress progress;
   std::map<std::string, CheckpointTensor> parameters;

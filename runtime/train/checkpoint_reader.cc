@@ -156,7 +156,7 @@ absl::Status CheckpointReader::CheckModel(const std::string& model_name,
   if (missing.empty() && different.empty() && extra.empty()) return absl::OkStatus();
   std::vector<std::string> extra_names;
   for (const auto& entry : extra) extra_names.push_back(entry.first);
-  const bool is_alike = index_.model_name == model_name && different.empty() &&
+  const bool is_alike = index_.model.name == model_name && different.empty() &&
                         (missing.empty() || extra_names.empty());
   std::string message =
       is_alike
@@ -165,11 +165,26 @@ absl::Status CheckpointReader::CheckModel(const std::string& model_name,
                          ": one may leave out what its loss doesn't depend on (loss.logits, "
                          "loss.output); resume with a plan of the same loss")
           : absl::StrCat(path_, ": is a checkpoint of another model: it was saved for ",
-                         index_.model_name, ", the plan is for ", model_name);
+                         index_.model.name, ", the plan is for ", model_name);
   if (!missing.empty()) absl::StrAppend(&message, "; missing: ", Some(missing));
   if (!extra_names.empty()) absl::StrAppend(&message, "; extra: ", Some(extra_names));
   if (!different.empty()) absl::StrAppend(&message, "; different: ", Some(different));
   return absl::FailedPreconditionError(message);
+}
+
+std::string CheckpointReader::OtherModelFile(const plan::Plan& plan) const {
+  const CheckpointModel& saved = index_.model;
+  const plan::Provenance& from = plan.provenance();
+  if (saved.sha256.empty() || from.model_sha256().empty() || saved.sha256 == from.model_sha256()) {
+    return "";
+  }
+  constexpr size_t kShown = 8;
+  return absl::StrCat(path_, " was trained with another model file, ", saved.path, " (sha256 ",
+                      saved.sha256.substr(0, kShown), "..), than the plan is of, ",
+                      from.model_path(), " (", from.model_sha256().substr(0, kShown),
+                      "..): where they differ in more than weights and lengths (an adapter's "
+                      "alpha, an epsilon, a table), its weights do not fit, though names and "
+                      "shapes do");
 }
 
 absl::Status CheckpointReader::ReadParameter(const std::string& name, const TensorSpec& spec,

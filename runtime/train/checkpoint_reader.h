@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/plan/plan.pb.h"
 #include "runtime/train/checkpoint_index.h"
 #include "runtime/train/safetensors.h"
 
@@ -34,6 +35,9 @@ class CheckpointReader {
   // not the model's. Floats may be of other types.
   absl::Status CheckModel(const std::string& model_name,
                           const std::vector<NamedSpec>& parameters) const;
+  // A warning if the plan is of another model file than what was trained; else empty. It may well
+  // fit: the same model, exported for longer sequences.
+  std::string OtherModelFile(const plan::Plan& plan) const;
   // Copies a box of a parameter with this shape, from the shards that it meets, and converts it to
   // this type: the f32 master weights of a bf16 plan are the parameters of a plan in f32. Reads
   // nothing else.

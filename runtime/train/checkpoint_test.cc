@@ -39,7 +39,7 @@ class CheckpointTest : public ::testing::Test {
                                                    Whole("frozen", "", {1}, frozen_),
                                                    Whole("w", "exp_avg", {2, 3}, exp_avg_)};
     absl::StatusOr<std::string> path =
-        WriteCheckpoint(save_dir_, "toy", progress_, sources, nullptr);
+        WriteCheckpoint(save_dir_, {"toy", "toy.onnx", "0123"}, progress_, sources, nullptr);
     EXPECT_TRUE(path.ok()) << path.status();
     return *path;
   }
@@ -61,7 +61,7 @@ TEST_F(CheckpointTest, WhatIsWrittenIsRead) {
   EXPECT_FALSE(progress.shuffle);
   EXPECT_EQ(progress.samples, 35);
   EXPECT_EQ(progress.global_batch, 8);
-  EXPECT_EQ(reader.index().model_name, "toy");
+  EXPECT_EQ(reader.index().model.name, "toy");
   EXPECT_EQ(reader.index().fingerprint,
             FingerprintParameters({{"frozen", F32({1})}, {"w", F32({2, 3})}}));
   float target[6];
@@ -213,6 +213,22 @@ TEST_F(CheckpointTest, ModelOfTheSameParameters) {
   ORIEL_EXPECT_OK(reader.CheckModel("renamed", {{"w", F32({2, 3})}, {"frozen", F32({1})}}));
 }
 
+TEST_F(CheckpointTest, AnotherModelFile) {
+  Save(1);
+  ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader reader, CheckpointReader::Open(save_dir_));
+  plan::Plan plan;
+  plan.set_model_name("toy");
+  EXPECT_EQ(reader.OtherModelFile(plan), "") << "a plan that was not compiled of a file";
+  plan.mutable_provenance()->set_model_path("moved/toy.onnx");
+  plan.mutable_provenance()->set_model_sha256("0123");
+  EXPECT_EQ(reader.OtherModelFile(plan), "");
+  plan.mutable_provenance()->set_model_sha256("4567");
+  EXPECT_THAT(reader.OtherModelFile(plan),
+              AllOf(HasSubstr("step-00000001 was trained with another model file, toy.onnx (sha256 "
+                              "0123..)"),
+                    HasSubstr("than the plan is of, moved/toy.onnx (4567..)")));
+}
+
 TEST_F(CheckpointTest, AnotherModel) {
   Save(1);
   ORIEL_ASSERT_OK_AND_ASSIGN(CheckpointReader reader, CheckpointReader::Open(save_dir_));
@@ -284,7 +300,7 @@ TEST(FingerprintTest, DependsOnNamesTypesAndShapesOnly) {
 
 TEST_F(CheckpointTest, DiskRefuses) {
   WriteFileBytes(folder_ / "file", "");
-  EXPECT_THAT(WriteCheckpoint(folder_ / "file/ckpt", "toy", progress_, {}, nullptr),
+  EXPECT_THAT(WriteCheckpoint(folder_ / "file/ckpt", {"toy"}, progress_, {}, nullptr),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("file/ckpt")));
 }
 

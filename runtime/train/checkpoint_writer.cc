@@ -108,10 +108,10 @@ class Contents {
     return absl::OkStatus();
   }
 
-  absl::Status WriteIndex(const std::string& folder, const std::string& model_name,
+  absl::Status WriteIndex(const std::string& folder, const CheckpointModel& model,
                           const TrainingProgress& progress) const {
     CheckpointIndex index;
-    index.model_name = model_name;
+    index.model = model;
     index.progress = progress;
     std::vector<NamedSpec> parameters;
     for (const CheckpointSource& source : sources_) {
@@ -172,7 +172,7 @@ bool IsUnfinishedCheckpoint(const std::string& name) {
 }
 
 absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
-                                            const std::string& model_name,
+                                            const CheckpointModel& model,
                                             const TrainingProgress& progress,
                                             const std::vector<CheckpointSource>& sources,
                                             Communicator* world) {
@@ -199,7 +199,7 @@ absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
     if (!status.ok()) return status;
     return target;
   }
-  if (status.ok()) status = contents.WriteIndex(temporary, model_name, progress);
+  if (status.ok()) status = contents.WriteIndex(temporary, model, progress);
   if (status.ok()) status = Publish(temporary, target);
   if (!status.ok()) {
     RemoveFolder(temporary);

@@ -37,7 +37,7 @@ struct CheckpointSource {
 // after every rank has written its part; if one can't, nothing appears, it returns why and the
 // others return Aborted.
 absl::StatusOr<std::string> WriteCheckpoint(const std::string& save_dir,
-                                            const std::string& model_name,
+                                            const CheckpointModel& model,
                                             const TrainingProgress& progress,
                                             const std::vector<CheckpointSource>& sources,
                                             Communicator* world);

@@ -183,17 +183,18 @@ class ModelStateTest : public ::testing::Test {
               const std::function<absl::Status(ModelState& state)>& fill) {
     Tensors tensors;
     std::mutex mutex;
-    const auto statuses = OnEachRank(grids, [&](int64_t rank, ModelState& state,
-                                                Communicator* world) {
-      ORIEL_RETURN_IF_ERROR(fill(state));
-      if (!save.empty()) {
-        ORIEL_RETURN_IF_ERROR(
-            WriteCheckpoint(folder_ / save, "sharded", AtStep(7), state.sources(), world).status());
-      }
-      std::lock_guard<std::mutex> lock(mutex);
-      Join(state, rank, tensors);
-      return absl::OkStatus();
-    });
+    const auto statuses =
+        OnEachRank(grids, [&](int64_t rank, ModelState& state, Communicator* world) {
+          ORIEL_RETURN_IF_ERROR(fill(state));
+          if (!save.empty()) {
+            ORIEL_RETURN_IF_ERROR(
+                WriteCheckpoint(folder_ / save, {"sharded"}, AtStep(7), state.sources(), world)
+                    .status());
+          }
+          std::lock_guard<std::mutex> lock(mutex);
+          Join(state, rank, tensors);
+          return absl::OkStatus();
+        });
     for (const absl::Status& status : statuses) EXPECT_TRUE(status.ok()) << status;
     return tensors;
   }

@@ -254,9 +254,11 @@ absl::Status Trainer::Report(const StepMetrics& metrics) {
 
 absl::Status Trainer::Save() {
   if (options_.save_dir.empty()) return absl::OkStatus();
-  ORIEL_ASSIGN_OR_RETURN(last_checkpoint_,
-                         WriteCheckpoint(options_.save_dir, context_.plan->model_name(), progress_,
-                                         state_.sources(), context_.world));
+  const plan::Plan& plan = *context_.plan;
+  const CheckpointModel model{plan.model_name(), plan.provenance().model_path(),
+                              plan.provenance().model_sha256()};
+  ORIEL_ASSIGN_OR_RETURN(last_checkpoint_, WriteCheckpoint(options_.save_dir, model, progress_,
+                                                           state_.sources(), context_.world));
   return absl::OkStatus();
 }
 

@@ -141,9 +141,60 @@ class AdaptersTest(OrielTestCase):
         self.assertEqual({module.split(".")[-1] for module in modules}, {"q_proj", "v_proj"})
         self.export(plan, "--to", "peft", "--rename-modules", "model.=base.", "-o", self.folder / "peft")
         renamed = set(read_safetensors(self.folder / "peft" / "adapter_model.safetensors"))
+        result = run("oriel", "export", plan, "--checkpoint", self.checkpoints, "--to", "peft", "--rename-modules", "modle.=", "-o", self.folder / "no")
+        self.assert_fails(result, "no module's name begins with 'modle.'")
+        self.assertFalse((self.folder / "no").exists())
         self.assertEqual(renamed, {name.replace("base_model.model.model.", "base_model.model.base.") for name in written})
         result = run("oriel", "export", plan, "--checkpoint", self.checkpoints, "--to", "peft", "-o", self.checkpoints)
         self.assert_fails(result, "the checkpoint is there")
+
+    def test_an_adapter_of_peft_to_begin_with(self):
+        plan = self.trained("--targets", "q_proj,*.v_proj.weight")
+        peft, again = self.folder / "peft", self.folder / "again.onnx"
+        self.export(plan, "--to", "peft", "--rename-modules", "model.=base.", "-o", peft)
+        adapt = ["oriel", "adapt", MODEL, "--from-peft", peft, "-o", again]
+        self.assert_fails(run(*adapt), "are no linear layers of", "--rename-modules")
+        self.assertFalse(again.exists())
+        adapt += ["--rename-modules", "model.=base."]
+        said = self.run_ok(*adapt).stdout
+        self.assertIn(f"adapters of rank {RANK}", said)
+        # Without training it computes what the trained one does.
+        trained = self.evaluated(plan, "--resume", self.checkpoints)
+        numpy.testing.assert_array_equal(self.evaluated(self.plan(again, self.recipe_alone)), trained)
+        config = json.loads((peft / "adapter_config.json").read_text())
+        # rsLoRA scales by alpha / sqrt(rank): the same here for half of it.
+        (peft / "adapter_config.json").write_text(json.dumps({**config, "use_rslora": True, "lora_alpha": ALPHA / RANK**0.5}))
+        same = self.folder / "same.onnx"
+        self.run_ok(*adapt[:-4], "-o", same, *adapt[-2:])
+        self.assertEqual(same.read_bytes(), again.read_bytes())
+        again.unlink()
+        for change, text in (
+            ({"use_dora": True}, "'use_dora' is true"),
+            ({"rank_pattern": {"q_proj": 2}}, "'rank_pattern' is"),
+            ({"r": 2}, "with the rank that adapter_config.json says, 2"),
+            ({"r": "two"}, "needs numbers for r and lora_alpha"),
+            ({"lora_alpha": 0}, "the scale"),
+            ({"peft_type": "IA3"}, "is not the configuration of an adapter of kind LORA"),
+        ):
+            (peft / "adapter_config.json").write_text(json.dumps({**config, **change}))
+            self.assert_fails(run(*adapt), text)
+        (peft / "adapter_config.json").write_text(json.dumps(config))
+        self.assert_fails(run(*adapt, "--rank", 4), "--from-peft")
+        weights = peft / "adapter_model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-1])
+        self.assert_fails(run(*adapt), "adapter_model.safetensors")
+        weights.unlink()
+        self.assert_fails(run(*adapt), "adapter_model.safetensors")
+        self.assertFalse(again.exists())
+
+    def test_another_alpha_is_noticed(self):
+        plan = self.trained("--targets", "q_proj")
+        self.run_ok("oriel", "adapt", MODEL, "--rank", RANK, "--alpha", 3 * ALPHA, "--targets", "q_proj", "-o", self.adapted)
+        other = self.plan(self.adapted, self.recipe_alone)
+        resumed = self.run_ok("oriel-run", other, "--eval", DATA, "--steps", 0, "-n", 1, "--resume", self.checkpoints)
+        self.assertIn("was trained with another model file", resumed.stdout + resumed.stderr)
+        exported = self.export(other, "--to", "onnx", "-o", self.folder / "out.onnx")
+        self.assertIn("an adapter's alpha", exported.stderr)
 
     def test_a_head_that_is_tied_to_the_embedding(self):
         graph = Graph()
@@ -159,7 +210,7 @@ class AdaptersTest(OrielTestCase):
                           'parameters: {trainable: ["*.lora_*"]}\noptimizer: {lr: 0.1}\n'
                           "batch: {global: 2, micro: 2}\nsteps: 1\n")
         adapt = ["oriel", "adapt", model, "--rank", 2, "-o", self.adapted]
-        self.assert_fails(run(*adapt), "no linear layers but the last")
+        self.assert_fails(run(*adapt), "no linear layers but what gives its output, 'table'")
         said = self.run_ok(*adapt, "--targets", "table")
         self.assertIn("can't be merged", said.stderr)
         plan = self.plan(self.adapted, recipe)

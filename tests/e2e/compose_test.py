@@ -122,6 +122,13 @@ class ComposeTest(OrielTestCase):
         embedding = "embed_tokens.onnx"
         self.assertEqual((out / embedding).read_bytes(), (self.folder / embedding).read_bytes())
 
+    def test_a_part_with_adapters_is_refused(self):
+        adapted = self.folder / "adapted.onnx"
+        self.run_ok("oriel", "adapt", self.files[2], "-o", adapted)
+        result = run("oriel", "compose", *self.files[:2], adapted, "-o", self.folder / "both.onnx")
+        self.assert_fails(result, "has adapters: compose the file that it was made of", "oriel adapt")
+        self.assertFalse((self.folder / "both.onnx").exists())
+
     def test_what_is_no_part(self):
         self.run_ok("oriel", "compose", *self.files, "--merge", f"image_features={IMAGE}", "-o", self.model)
         plan, save, out = (self.folder / name for name in ("p.oplan", "save", "out"))
