@@ -14,8 +14,8 @@ namespace oriel {
 
 namespace {
 
-constexpr runtime::PluginKind kCompiler = {"compiler", ORIEL_COMPILER_ABI, "the compiler",
-                                           "orielRegisterPlugin"};
+constexpr runtime::PluginKind kCompiler = {runtime::kCompilerPlugin, ORIEL_COMPILER_ABI,
+                                           "the compiler", "orielRegisterPlugin"};
 using Entry = void (*)(PluginRegistry);
 
 // MLIR gives up where two plugins register different things under one name.

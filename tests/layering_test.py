@@ -22,15 +22,16 @@ RULES = [
     ("frontend", ["frontend", "ir"], ["mlir/", "llvm/", "onnx/"]),
     ("passes", ["passes", "ir"], ["mlir/", "llvm/"]),
     ("passes/emit", ["passes", "ir", "runtime/plan", "runtime/base"], ["mlir/", "llvm/"]),
+    ("opcheck", ["opcheck", "passes", "ir", "kernels", "runtime/base"], ["mlir/", "llvm/"]),
     # The commands of `oriel`. Of the runtime: the plan, the files that both sides read and write, and what a machine lacks.
     ("driver", ["driver", "frontend", "passes", "ir", "runtime/plan", "runtime/base", "runtime/doctor", "runtime/train"],
      ["mlir/", "llvm/"]),
     # Main files see everything of ours; ONNX only through frontend/.
-    ("tools", ["tools", "driver", "frontend", "passes", "ir", "runtime", "kernels"], ["mlir/", "llvm/"]),
+    ("tools", ["tools", "driver", "opcheck", "frontend", "passes", "ir", "runtime", "kernels"], ["mlir/", "llvm/"]),
     ("bench", ["bench", "passes", "ir", "runtime", "kernels"], ["mlir/", "llvm/"]),
-    ("tests", ["tests", "driver", "frontend", "passes", "ir", "runtime", "kernels"], ["mlir/", "llvm/"]),
+    ("tests", ["tests", "driver", "opcheck", "frontend", "passes", "ir", "runtime", "kernels"], ["mlir/", "llvm/"]),
     ("tests/fuzz", ["tests", "frontend", "passes", "ir", "runtime"], ["mlir/", "llvm/", "onnx/"]),
-    ("tests/onnx_conformance", ["tests", "frontend", "ir", "runtime"], ["mlir/", "llvm/", "onnx/"]),
+    ("tests/onnx_conformance", ["tests", "opcheck", "frontend", "ir", "runtime"], ["mlir/", "llvm/", "onnx/"]),
 ]
 GUARDED = ["mlir/", "llvm/", "onnx/"]
 OURS = sorted({folder.split("/")[0] for folder, _, _ in RULES})

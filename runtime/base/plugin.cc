@@ -40,13 +40,16 @@ absl::StatusOr<std::string> RealPath(const std::string& path) {
   return std::string(real.get());
 }
 
-absl::Status CheckMarker(const std::string& path, const PluginKind& kind) {
+absl::StatusOr<Marker> MarkerOf(const std::string& path) {
   ORIEL_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-  const Marker marker = FindMarker({file->data(), static_cast<size_t>(file->size())});
-  if (marker.kind.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": is no plugin of Oriel; docs/adding_an_op.md says how to make one"));
-  }
+  Marker marker = FindMarker({file->data(), static_cast<size_t>(file->size())});
+  if (!marker.kind.empty()) return marker;
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": is no plugin of Oriel; docs/adding_an_op.md says how to make one"));
+}
+
+absl::Status CheckMarker(const std::string& path, const PluginKind& kind) {
+  ORIEL_ASSIGN_OR_RETURN(const Marker marker, MarkerOf(path));
   if (marker.kind != kind.name) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": is a plugin of the ", marker.kind,
                                                    ", but ", kind.loader, " loads those of the ",
@@ -61,6 +64,12 @@ absl::Status CheckMarker(const std::string& path, const PluginKind& kind) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> KindOfPlugin(const std::string& path) {
+  ORIEL_ASSIGN_OR_RETURN(const std::string real, RealPath(path));
+  ORIEL_ASSIGN_OR_RETURN(const Marker marker, MarkerOf(real));
+  return marker.kind;
+}
 
 absl::StatusOr<void*> LoadPlugin(const std::string& path, const PluginKind& kind) {
   ORIEL_ASSIGN_OR_RETURN(const std::string real, RealPath(path));

@@ -23,12 +23,17 @@
 
 namespace oriel::runtime {
 
+inline constexpr char kKernelsPlugin[] = "kernels", kCompilerPlugin[] = "compiler";
+
 struct PluginKind {
   const char* name;    // the `kind` of the marker
   const char* abi;     // what this binary was built with
   const char* loader;  // who loads this kind, for the user
   const char* entry;   // an extern "C" function of the plugin
 };
+
+// What the marker of a library says, for what loads several kinds. An error if it has none.
+absl::StatusOr<std::string> KindOfPlugin(const std::string& path);
 
 // Loads the library for good and returns the address of its entry. The error names the file and
 // says what to do: it can't be read, is no plugin, is one of another kind or of another Oriel,

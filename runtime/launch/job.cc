@@ -6,14 +6,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/plugins/load_plugins.h"
 #include "runtime/base/cores.h"
 #include "runtime/base/files.h"
 #include "runtime/base/output_path.h"
 #include "runtime/base/status.h"
 #include "runtime/comm/link_delay.h"
 #include "runtime/exec/executor.h"
+#include "runtime/launch/check_kernels.h"
 #include "runtime/launch/device.h"
-#include "runtime/launch/kernel_plugins.h"
 #include "runtime/launch/stop_signal.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/plan_types.h"
@@ -225,7 +226,7 @@ absl::Status CheckTracedSteps(const Job& job) {
 absl::StatusOr<Job> PrepareJob(const RunOptions& options) {
   Job job;
   job.options = options;
-  ORIEL_RETURN_IF_ERROR(LoadKernelPlugins(options.plugins));
+  ORIEL_RETURN_IF_ERROR(kernels::LoadPlugins(options.plugins, "oriel-run"));
   ORIEL_ASSIGN_OR_RETURN(job.plan, ReadPlan(options.plan));
   ORIEL_RETURN_IF_ERROR(Annotate(VerifyPlan(job.plan), options.plan));
   ORIEL_RETURN_IF_ERROR(Annotate(CheckDevice(job.plan, options.device), options.plan));

@@ -158,7 +158,15 @@ class PluginTest(OrielTestCase):
         self.assertEqual(raised.count("acme.snake"), 2, raised)
         flag = self.ok("oriel-opt", ir, "--load-plugin", COMPILER, "--acme-raise-snake")
         self.assertEqual(flag, raised)
-        self.refused("oriel-opt", ir, f"--load-plugin={KERNELS}", texts=["acme_kernels.so", "the kernels"])
+
+    def test_ops_are_checked_by_value(self):
+        check = ("oriel-opt", EXAMPLE / "cases.mlir", "--load-plugin", COMPILER, "--oriel-check-ops", "-o", self.folder / "out.mlir")
+        result = run(*check, "--load-plugin", KERNELS)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, r"the derivative is as by finite differences, within \d\.\de-1\d")
+        self.assertRegex(result.stderr, r"pieces make the whole: acme\.snake \(cut in \d ways\), acme\.snake_grad \(cut in \d ways\)")
+        self.refused(*check, texts=["acme.snake: ", "kernel"])
+        self.refused("oriel-opt", EXAMPLE / "cases.mlir", "--load-plugin", EXAMPLE / "README.md", texts=["no plugin of Oriel"])
 
     def test_readme_commands(self):
         blocks = re.findall(r"```\n(.*?)```", (EXAMPLE / "README.md").read_text(), re.DOTALL)

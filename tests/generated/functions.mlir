@@ -10,7 +10,7 @@ func.func @functions(%a: tensor<3x333xf32>) -> (tensor<3x333xf32>, tensor<3x333x
 }
 
 // One alone is a launch of generated code, too.
-func.func @alone(%a: tensor<1001xf32> {test.low = -20.0, test.high = 4.0}) -> tensor<1001xf32> {
+func.func @alone(%a: tensor<1001xf32> {check.low = -20.0, check.high = 4.0}) -> tensor<1001xf32> {
   %0 = oriel.exp %a : (tensor<1001xf32>) -> tensor<1001xf32>
   return %0 : tensor<1001xf32>
 }
@@ -23,14 +23,14 @@ func.func @gelu(%a: tensor<20x48xf32>, %b: tensor<48xf32>, %c: tensor<20x48xf32>
   return %1, %2 : tensor<20x48xf32>, tensor<20x48xf32>
 }
 
-func.func @gelu_tanh(%a: tensor<960xf32> {test.low = -6.0, test.high = 6.0}, %c: tensor<960xf32>) -> (tensor<960xf32>, tensor<960xf32>) {
+func.func @gelu_tanh(%a: tensor<960xf32> {check.low = -6.0, check.high = 6.0}, %c: tensor<960xf32>) -> (tensor<960xf32>, tensor<960xf32>) {
   %0 = oriel.activation %a {kind = "gelu_tanh"} : (tensor<960xf32>) -> tensor<960xf32>
   %1 = oriel.activation_grad %c, %a {kind = "gelu_tanh"} : (tensor<960xf32>, tensor<960xf32>) -> tensor<960xf32>
   %2 = oriel.mul %0, %1 : (tensor<960xf32>, tensor<960xf32>) -> tensor<960xf32>
   return %0, %2 : tensor<960xf32>, tensor<960xf32>
 }
 
-func.func @gelu_quick(%a: tensor<960xf32> {test.low = -6.0, test.high = 6.0}, %c: tensor<960xf32>) -> (tensor<960xf32>, tensor<960xf32>) {
+func.func @gelu_quick(%a: tensor<960xf32> {check.low = -6.0, check.high = 6.0}, %c: tensor<960xf32>) -> (tensor<960xf32>, tensor<960xf32>) {
   %0 = oriel.activation %a {kind = "gelu_quick"} : (tensor<960xf32>) -> tensor<960xf32>
   %1 = oriel.activation_grad %c, %a {kind = "gelu_quick"} : (tensor<960xf32>, tensor<960xf32>) -> tensor<960xf32>
   %2 = oriel.sub %0, %1 : (tensor<960xf32>, tensor<960xf32>) -> tensor<960xf32>
@@ -38,7 +38,7 @@ func.func @gelu_quick(%a: tensor<960xf32> {test.low = -6.0, test.high = 6.0}, %c
 }
 
 // Gated, and its gradients, which are two results of one op.
-func.func @gated(%a: tensor<7x100xf32> {test.low = -6.0, test.high = 6.0}, %b: tensor<7x100xf32>, %c: tensor<7x100xf32>) -> (tensor<7x100xf32>, tensor<7x100xf32>, tensor<7x100xf32>) {
+func.func @gated(%a: tensor<7x100xf32> {check.low = -6.0, check.high = 6.0}, %b: tensor<7x100xf32>, %c: tensor<7x100xf32>) -> (tensor<7x100xf32>, tensor<7x100xf32>, tensor<7x100xf32>) {
   %0 = oriel.gated_activation %a, %b {kind = "silu"} : (tensor<7x100xf32>, tensor<7x100xf32>) -> tensor<7x100xf32>
   %1:2 = oriel.gated_activation_grad %c, %a, %b {kind = "silu"} : (tensor<7x100xf32>, tensor<7x100xf32>, tensor<7x100xf32>) -> (tensor<7x100xf32>, tensor<7x100xf32>)
   %2 = oriel.add %1#0, %0 : (tensor<7x100xf32>, tensor<7x100xf32>) -> tensor<7x100xf32>

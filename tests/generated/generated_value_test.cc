@@ -61,9 +61,9 @@ Tensors ResultsOf(const Launch& launch, const kernels::KernelFn& run, const Tens
 }
 
 absl::StatusOr<Tensors> Reference(FuncOp function, const Tensors& arguments) {
-  absl::StatusOr<Interpreter> reference = Interpreter::Create(function);
+  absl::StatusOr<Interpreter> reference = Interpreter::create(function);
   if (!reference.ok()) return reference.status();
-  return reference->Run(Pointers(arguments));
+  return reference->run(pointersTo(arguments));
 }
 
 // Of a value in a chain that has been rounded a few times; 1 for what is below it.
@@ -79,7 +79,7 @@ TEST_P(GeneratedValueTest, GivesWhatItsOpsGive) {
   std::mt19937_64 random(7);
   std::mt19937 few(7);
   Tensors bits;
-  const Tensors usual = RandomArguments(function, &few);
+  const Tensors usual = randomArguments(function, &few);
   for (mlir::Type type : function.getArgumentTypes()) bits.push_back(randomBits(type, &random));
   absl::StatusOr<Tensors> of_bits = Reference(function, bits);
   ASSERT_TRUE(of_bits.ok()) << of_bits.status();

@@ -59,10 +59,10 @@ std::optional<Launch> launchOf(mlir::func::FuncOp function, mlir::ModuleOp modul
   launch.spec.kernel = "generated";
   for (mlir::Value operand : generated.getInputs()) {
     launch.arguments.push_back(llvm::cast<mlir::BlockArgument>(operand).getArgNumber());
-    launch.spec.operands.push_back(*SpecOf(operand.getType()));
+    launch.spec.operands.push_back(*specOf(operand.getType()));
   }
   for (mlir::OpResult result : generated->getResults()) {
-    launch.spec.results.push_back(*SpecOf(result.getType()));
+    launch.spec.results.push_back(*specOf(result.getType()));
     launch.overwrites.push_back(generated.mayOverwrite(result.getResultNumber(), 0));
   }
   for (mlir::Value result : ops.back().getOperands()) {
@@ -80,7 +80,7 @@ std::vector<std::string> targetsOfThisProcessor() {
 }
 
 HostTensor randomBits(mlir::Type type, std::mt19937_64* random) {
-  HostTensor tensor(*SpecOf(type));
+  HostTensor tensor(*specOf(type));
   auto* bytes = static_cast<unsigned char*>(tensor.data());
   const int64_t count = tensor.spec().num_elements();
   const int64_t size = tensor.spec().bytes() / count;

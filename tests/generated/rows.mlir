@@ -23,7 +23,7 @@ func.func @softmax(%a: tensor<3x4x1000xf32>) -> tensor<3x4x1000xf32> {
 }
 
 // With a weight for each column, and a statistic that others use, too.
-func.func @rms_norm(%a: tensor<9x256xf32>, %w: tensor<256xf32>, %epsilon: tensor<f32> {test.low = 0.001, test.high = 0.01}) -> (tensor<9x256xf32>, tensor<9x1xf32>) {
+func.func @rms_norm(%a: tensor<9x256xf32>, %w: tensor<256xf32>, %epsilon: tensor<f32> {check.low = 0.001, check.high = 0.01}) -> (tensor<9x256xf32>, tensor<9x1xf32>) {
   %0 = oriel.mul %a, %a : (tensor<9x256xf32>, tensor<9x256xf32>) -> tensor<9x256xf32>
   %1 = oriel.reduce_mean %0 {dims = array<i64: 1>, keep_dims = true} : (tensor<9x256xf32>) -> tensor<9x1xf32>
   %2 = oriel.add %1, %epsilon : (tensor<9x1xf32>, tensor<f32>) -> tensor<9x1xf32>

@@ -1,18 +1,15 @@
 // Functions that tests feed with random values: the .mlir files of tests/vjp and tests/sharding.
-// `test.low`, `test.high` of an argument bound its random elements (default -2 and 2).
 #ifndef ORIEL_TESTS_INTERPRETER_CASES_H_
 #define ORIEL_TESTS_INTERPRETER_CASES_H_
 
 #include <ostream>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "passes/train/vjp_function.h"
-#include "tests/interpreter/interpreter.h"
+#include "opcheck/derivative.h"
 
 namespace oriel {
 
@@ -30,26 +27,22 @@ struct FunctionCase {
 mlir::MLIRContext& CaseContext();
 mlir::OwningOpRef<mlir::ModuleOp> ParseCases(const std::string& path);
 
+// Collects failures, as OnFailure hears them, each with the name of its op.
+class Failures {
+ public:
+  void operator()(mlir::Operation* op, const std::string& what) {
+    all_.push_back(op->getName().getStringRef().str() + " " + what);
+  }
+  const std::vector<std::string>& all() const { return all_; }
+
+ private:
+  std::vector<std::string> all_;
+};
+
 // The .mlir files of a folder of the repository, sorted.
 std::vector<std::string> CaseFiles(const std::string& folder);
 // Their functions. Files that don't parse are left out: test CaseFiles for that.
 std::vector<FunctionCase> FunctionCases(const std::string& folder);
-
-double NumberOr(mlir::Attribute attribute, double fallback);
-HostTensor RandomTensor(mlir::Type type, double low, double high, std::mt19937* random);
-// Within the bounds that the arguments' attributes say.
-std::vector<HostTensor> RandomArguments(mlir::func::FuncOp function, std::mt19937* random);
-std::vector<const HostTensor*> Pointers(const std::vector<HostTensor>& tensors);
-
-// Values of the function, inner ones too, for these arguments.
-absl::StatusOr<std::vector<HostTensor>> ValuesOf(mlir::func::FuncOp function,
-                                                 llvm::ArrayRef<mlir::Value> values,
-                                                 const std::vector<HostTensor>& arguments);
-// The arguments of a vjp function: what it captures, then these cotangents.
-absl::StatusOr<std::vector<HostTensor>> VjpArguments(mlir::func::FuncOp function,
-                                                     const VjpFunction& vjp,
-                                                     const std::vector<HostTensor>& arguments,
-                                                     const std::vector<HostTensor>& cotangents);
 
 }  // namespace oriel
 

@@ -21,9 +21,9 @@
 #include "ir/oriel/oriel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
+#include "opcheck/interpreter.h"
 #include "passes/train/vjp_function.h"
 #include "tests/interpreter/cases.h"
-#include "tests/interpreter/interpreter.h"
 
 namespace oriel {
 namespace {
@@ -74,8 +74,8 @@ std::vector<Case> AllCases() {
   return cases;
 }
 
-HostTensor RandomTensor(mlir::Type type, std::mt19937* random) {
-  HostTensor tensor(*SpecOf(type));
+HostTensor randomTensor(mlir::Type type, std::mt19937* random) {
+  HostTensor tensor(*specOf(type));
   std::uniform_real_distribution<double> uniform(-2, 2);
   const bool is_float =
       tensor.spec().dtype == runtime::DType::kF32 || tensor.spec().dtype == runtime::DType::kF64;
@@ -89,10 +89,10 @@ HostTensor RandomTensor(mlir::Type type, std::mt19937* random) {
 std::vector<HostTensor> RunFunction(FuncOp function, const std::vector<HostTensor>& arguments) {
   std::vector<const HostTensor*> pointers;
   for (const HostTensor& argument : arguments) pointers.push_back(&argument);
-  auto interpreter = Interpreter::Create(function);
+  auto interpreter = Interpreter::create(function);
   EXPECT_TRUE(interpreter.ok()) << interpreter.status();
   if (!interpreter.ok()) return {};
-  auto results = interpreter->Run(pointers);
+  auto results = interpreter->run(pointers);
   EXPECT_TRUE(results.ok()) << results.status();
   return results.ok() ? *std::move(results) : std::vector<HostTensor>();
 }
@@ -108,9 +108,9 @@ std::optional<HostTensor> Gradient(FuncOp function, unsigned argument,
   std::mt19937 random(11);
   std::vector<HostTensor> cotangents;
   for (mlir::Type type : function.getResultTypes()) {
-    cotangents.push_back(RandomTensor(type, &random));
+    cotangents.push_back(randomTensor(type, &random));
   }
-  auto inputs = VjpArguments(function, *vjp, arguments, cotangents);
+  auto inputs = vjpArguments(function, *vjp, arguments, cotangents);
   EXPECT_TRUE(inputs.ok()) << inputs.status();
   if (!inputs.ok()) return std::nullopt;
   std::vector<HostTensor> results = RunFunction(vjp->function, *inputs);
@@ -161,7 +161,7 @@ TEST_P(RaiseValue, IsKept) {
     std::mt19937 random(7);
     std::vector<HostTensor> arguments;
     for (mlir::Type type : function.getArgumentTypes()) {
-      arguments.push_back(RandomTensor(type, &random));
+      arguments.push_back(randomTensor(type, &random));
     }
     const auto expected = RunFunction(function, arguments);
     auto raised_function = raised->lookupSymbol<FuncOp>(function.getName());

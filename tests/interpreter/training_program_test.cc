@@ -14,8 +14,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "opcheck/interpreter.h"
 #include "passes/train/recipe.h"
-#include "tests/interpreter/interpreter.h"
 
 namespace oriel {
 namespace {
@@ -89,15 +89,15 @@ class TrainingProgramTest : public ::testing::Test {
     std::vector<HostTensor> arguments;
     std::vector<const HostTensor*> pointers;
     for (unsigned i = 0; i < segment.getNumArguments(); ++i) {
-      auto spec = SpecOf(segment.getArgumentTypes()[i]);
+      auto spec = specOf(segment.getArgumentTypes()[i]);
       std::vector<double>& values = values_[Key(*ir::argumentRole(segment, i))];
       values.resize(spec->num_elements());
       arguments.emplace_back(*spec, values);
     }
     for (const HostTensor& argument : arguments) pointers.push_back(&argument);
-    auto interpreter = Interpreter::Create(segment);
+    auto interpreter = Interpreter::create(segment);
     ASSERT_TRUE(interpreter.ok()) << interpreter.status();
-    auto results = interpreter->Run(pointers);
+    auto results = interpreter->run(pointers);
     ASSERT_TRUE(results.ok()) << results.status();
     for (unsigned i = 0; i < segment.getNumResults(); ++i) {
       std::vector<double>& values = values_[Key(*ir::resultRole(segment, i))];

@@ -11,7 +11,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "onnx/onnx_pb.h"
-#include "tests/interpreter/interpreter.h"
+#include "opcheck/interpreter.h"
 
 namespace oriel::conformance {
 namespace {
@@ -78,7 +78,7 @@ HostTensor toHost(const TensorData& data, const runtime::TensorSpec& spec) {
 
 absl::StatusOr<Tensors> interpret(const NodeCase& test, mlir::ModuleOp module) {
   auto function = module.lookupSymbol<mlir::func::FuncOp>("main");
-  auto interpreter = Interpreter::Create(function);
+  auto interpreter = Interpreter::create(function);
   if (!interpreter.ok()) {
     return interpreter.status();
   }
@@ -87,7 +87,7 @@ absl::StatusOr<Tensors> interpret(const NodeCase& test, mlir::ModuleOp module) {
     std::string name = ir::argumentRole(function, i)->ref;
     for (const NodeTensor& input : test.inputs) {
       if (input.proto->name() == name) {
-        auto spec = SpecOf(function.getArgumentTypes()[i]);
+        auto spec = specOf(function.getArgumentTypes()[i]);
         if (!spec.ok()) {
           return spec.status();
         }
@@ -99,7 +99,7 @@ absl::StatusOr<Tensors> interpret(const NodeCase& test, mlir::ModuleOp module) {
   for (const HostTensor& argument : arguments) {
     pointers.push_back(&argument);
   }
-  auto results = interpreter->Run(pointers);
+  auto results = interpreter->run(pointers);
   if (!results.ok()) {
     return results.status();
   }

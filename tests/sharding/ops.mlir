@@ -1,7 +1,7 @@
 // Functions that sharding_rule_test splits, beside those of tests/vjp: ops without a derivative,
 // and shapes whose rules differ.
 
-func.func @comparisons(%a: tensor<2x4xf64>, %b: tensor<4xf64>) -> (tensor<2x4xi1>, tensor<2x4xi1>) attributes {test.forward_only} {
+func.func @comparisons(%a: tensor<2x4xf64>, %b: tensor<4xf64>) -> (tensor<2x4xi1>, tensor<2x4xi1>) attributes {check.forward_only} {
   %0 = oriel.equal %a, %b : (tensor<2x4xf64>, tensor<4xf64>) -> tensor<2x4xi1>
   %1 = oriel.less %a, %b : (tensor<2x4xf64>, tensor<4xf64>) -> tensor<2x4xi1>
   %2 = oriel.less_equal %a, %b : (tensor<2x4xf64>, tensor<4xf64>) -> tensor<2x4xi1>
@@ -14,7 +14,7 @@ func.func @comparisons(%a: tensor<2x4xf64>, %b: tensor<4xf64>) -> (tensor<2x4xi1
   return %6, %8 : tensor<2x4xi1>, tensor<2x4xi1>
 }
 
-func.func @rounding(%a: tensor<2x4xf64>, %b: tensor<2x1xf64> {test.low = 1.0}) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>) attributes {test.forward_only} {
+func.func @rounding(%a: tensor<2x4xf64>, %b: tensor<2x1xf64> {check.low = 1.0}) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>) attributes {check.forward_only} {
   %0 = oriel.floor %a : (tensor<2x4xf64>) -> tensor<2x4xf64>
   %1 = oriel.ceil %a : (tensor<2x4xf64>) -> tensor<2x4xf64>
   %2 = oriel.sign %a : (tensor<2x4xf64>) -> tensor<2x4xf64>
@@ -23,7 +23,7 @@ func.func @rounding(%a: tensor<2x4xf64>, %b: tensor<2x1xf64> {test.low = 1.0}) -
   return %0, %1, %2, %3, %4 : tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>
 }
 
-func.func @reductions(%a: tensor<2x4x3xf64>, %v: tensor<2x4xf64>) -> (tensor<2x3xf64>, tensor<2x1x3xi64>, tensor<2x4xi64>, tensor<2x2x3xi64>, tensor<2x4x1xi64>, tensor<2x4xi64>) attributes {test.forward_only} {
+func.func @reductions(%a: tensor<2x4x3xf64>, %v: tensor<2x4xf64>) -> (tensor<2x3xf64>, tensor<2x1x3xi64>, tensor<2x4xi64>, tensor<2x2x3xi64>, tensor<2x4x1xi64>, tensor<2x4xi64>) attributes {check.forward_only} {
   %0 = oriel.reduce_prod %a {dims = array<i64: 1>} : (tensor<2x4x3xf64>) -> tensor<2x3xf64>
   %1 = oriel.argmax %a {dim = 1 : i64, keep_dims = true} : (tensor<2x4x3xf64>) -> tensor<2x1x3xi64>
   %2 = oriel.argmax %a {dim = 2 : i64} : (tensor<2x4x3xf64>) -> tensor<2x4xi64>
@@ -57,12 +57,12 @@ func.func @reshapes(%a: tensor<2x4x6xf64>) -> (tensor<8x6xf64>, tensor<2x4x2x3xf
 }
 
 // Key heads fewer than the pieces of the query heads.
-func.func @grouped_heads(%q: tensor<2x4x3x2xf64>, %k: tensor<2x2x3x2xf64>, %v: tensor<2x2x3x4xf64>, %mask: tensor<2x1x3x3xi1> {test.low = 0.0, test.high = 2.0}) -> tensor<2x4x3x4xf64> {
+func.func @grouped_heads(%q: tensor<2x4x3x2xf64>, %k: tensor<2x2x3x2xf64>, %v: tensor<2x2x3x4xf64>, %mask: tensor<2x1x3x3xi1> {check.low = 0.0, check.high = 2.0}) -> tensor<2x4x3x4xf64> {
   %0, %lse = oriel.attention %q, %k, %v, %mask {scale = 0.5} : (tensor<2x4x3x2xf64>, tensor<2x2x3x2xf64>, tensor<2x2x3x4xf64>, tensor<2x1x3x3xi1>) -> (tensor<2x4x3x4xf64>, tensor<2x4x3xf64>)
   return %0 : tensor<2x4x3x4xf64>
 }
 
-func.func @optimizers(%p: tensor<2x4xf64>, %g: tensor<2x4xf64>, %m: tensor<2x4xf64>, %v: tensor<2x4xf64> {test.low = 0.5}, %scale: tensor<f64>, %lr: tensor<f64>, %step: tensor<f64> {test.low = 2.0, test.high = 3.0}) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>) attributes {test.forward_only} {
+func.func @optimizers(%p: tensor<2x4xf64>, %g: tensor<2x4xf64>, %m: tensor<2x4xf64>, %v: tensor<2x4xf64> {check.low = 0.5}, %scale: tensor<f64>, %lr: tensor<f64>, %step: tensor<f64> {check.low = 2.0, check.high = 3.0}) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>) attributes {check.forward_only} {
   %0 = oriel.sgd %p, %g, %scale, %lr {weight_decay = 0.1} : (tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>) -> tensor<2x4xf64>
   %1:3 = oriel.adamw %p, %g, %m, %v, %scale, %lr, %step {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, weight_decay = 0.1} : (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>, tensor<f64>) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>)
   %2 = oriel.sum_squares %g : (tensor<2x4xf64>) -> tensor<f64>
@@ -71,7 +71,7 @@ func.func @optimizers(%p: tensor<2x4xf64>, %g: tensor<2x4xf64>, %m: tensor<2x4xf
 }
 
 // What is left of a cross entropy over pieces of the classes, with more than one class per piece.
-func.func @cross_entropy_steps(%x: tensor<2x3x6xf64>, %shift: tensor<2x3xf64>, %g: tensor<f64>) -> (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3x6xf64>) attributes {test.forward_only} {
+func.func @cross_entropy_steps(%x: tensor<2x3x6xf64>, %shift: tensor<2x3xf64>, %g: tensor<f64>) -> (tensor<2x3xf64>, tensor<2x3xf64>, tensor<2x3x6xf64>) attributes {check.forward_only} {
   %l = oriel.constant {value = dense<[[1, 0, 5], [-100, 2, 3]]> : tensor<2x3xi64>} : () -> tensor<2x3xi64>
   %0 = oriel.sum_exp %x, %shift : (tensor<2x3x6xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
   %1 = oriel.label_logits %x, %l : (tensor<2x3x6xf64>, tensor<2x3xi64>) -> tensor<2x3xf64>
@@ -80,7 +80,7 @@ func.func @cross_entropy_steps(%x: tensor<2x3x6xf64>, %shift: tensor<2x3xf64>, %
 }
 
 // Blocks of more than one class, and a gradient of the input alone.
-func.func @linear_cross_entropy_steps(%x: tensor<2x3x2xf64>, %w: tensor<2x12xf64>, %b: tensor<12xf64>, %v: tensor<12x2xf64>, %shift: tensor<2x3xf64>, %g: tensor<f64>) -> (tensor<2x3x6xf64>, tensor<2x3x4xf64>, tensor<2x3x2xf64>) attributes {test.forward_only} {
+func.func @linear_cross_entropy_steps(%x: tensor<2x3x2xf64>, %w: tensor<2x12xf64>, %b: tensor<12xf64>, %v: tensor<12x2xf64>, %shift: tensor<2x3xf64>, %g: tensor<f64>) -> (tensor<2x3x6xf64>, tensor<2x3x4xf64>, tensor<2x3x2xf64>) attributes {check.forward_only} {
   %l = oriel.constant {value = dense<[[1, 0, 11], [-100, 2, 6]]> : tensor<2x3xi64>} : () -> tensor<2x3xi64>
   %0:2 = oriel.linear_logsumexp %x, %w, %l, %b {blocks = 6 : i64} : (tensor<2x3x2xf64>, tensor<2x12xf64>, tensor<2x3xi64>, tensor<12xf64>) -> (tensor<2x3x6xf64>, tensor<2x3xf64>)
   %1:2 = oriel.linear_logsumexp %x, %v, %l {blocks = 4 : i64, transpose_weight = true} : (tensor<2x3x2xf64>, tensor<12x2xf64>, tensor<2x3xi64>) -> (tensor<2x3x4xf64>, tensor<2x3xf64>)
@@ -89,7 +89,7 @@ func.func @linear_cross_entropy_steps(%x: tensor<2x3x2xf64>, %w: tensor<2x12xf64
 }
 
 // One row of logits, in f32.
-func.func @cross_entropy_of_a_row(%x: tensor<6xf32>) -> tensor<f32> attributes {test.forward_only} {
+func.func @cross_entropy_of_a_row(%x: tensor<6xf32>) -> tensor<f32> attributes {check.forward_only} {
   %l = oriel.constant {value = dense<4> : tensor<i32>} : () -> tensor<i32>
   %0, %1, %2 = oriel.cross_entropy %x, %l {ignore_index = 0 : i64} : (tensor<6xf32>, tensor<i32>) -> (tensor<f32>, tensor<f32>, tensor<f32>)
   return %0 : tensor<f32>
@@ -112,7 +112,7 @@ func.func @gather_in_rows(%x: tensor<4x6x2xf64>, %u: tensor<4x2x2xf64>) -> (tens
 }
 
 // Matrices and right-hand sides in pieces, rows whole.
-func.func @triangular_solve(%t: tensor<4x3x3xf64> {test.low = 1.0, test.high = 2.0}, %b: tensor<4x3x6xf64>) -> (tensor<4x3x6xf64>, tensor<4x3x6xf64>) {
+func.func @triangular_solve(%t: tensor<4x3x3xf64> {check.low = 1.0, check.high = 2.0}, %b: tensor<4x3x6xf64>) -> (tensor<4x3x6xf64>, tensor<4x3x6xf64>) {
   %0 = oriel.triangular_solve %t, %b {upper = true} : (tensor<4x3x3xf64>, tensor<4x3x6xf64>) -> tensor<4x3x6xf64>
   %1 = oriel.triangular_solve %t, %b {transpose = true, unit_diagonal = true} : (tensor<4x3x3xf64>, tensor<4x3x6xf64>) -> tensor<4x3x6xf64>
   return %0, %1 : tensor<4x3x6xf64>, tensor<4x3x6xf64>
@@ -138,7 +138,7 @@ func.func @experts_transposed(%x: tensor<2x2x2x4xf64>, %w: tensor<6x2x4xf64>) ->
 }
 
 // Operands of different ranks.
-func.func @sum_squares(%a: tensor<2x4xf64>, %b: tensor<3xf64>, %c: tensor<f64>) -> tensor<f64> attributes {test.forward_only} {
+func.func @sum_squares(%a: tensor<2x4xf64>, %b: tensor<3xf64>, %c: tensor<f64>) -> tensor<f64> attributes {check.forward_only} {
   %0 = oriel.sum_squares %a, %b, %c : (tensor<2x4xf64>, tensor<3xf64>, tensor<f64>) -> tensor<f64>
   return %0 : tensor<f64>
 }

@@ -15,25 +15,25 @@ func.func @exp(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
   return %0 : tensor<2x5xf64>
 }
 
-func.func @log(%x: tensor<2x5xf64> {test.low = 0.5, test.high = 3.0}) -> tensor<2x5xf64> {
+func.func @log(%x: tensor<2x5xf64> {check.low = 0.5, check.high = 3.0}) -> tensor<2x5xf64> {
   %0 = oriel.log %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>
 }
 
-func.func @sqrt(%x: tensor<2x5xf64> {test.low = 0.5, test.high = 3.0}) -> tensor<2x5xf64> {
+func.func @sqrt(%x: tensor<2x5xf64> {check.low = 0.5, check.high = 3.0}) -> tensor<2x5xf64> {
   %0 = oriel.sqrt %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>
 }
 
 // A norm has the subgradient 0 where it is 0.
-func.func @norm_of_zeros(%x: tensor<2x5xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<2xf64> {
+func.func @norm_of_zeros(%x: tensor<2x5xf64> {check.low = 0.0, check.high = 0.0}) -> tensor<2xf64> {
   %0 = oriel.mul %x, %x : (tensor<2x5xf64>, tensor<2x5xf64>) -> tensor<2x5xf64>
   %1 = oriel.reduce_sum %0 {dims = array<i64: 1>} : (tensor<2x5xf64>) -> tensor<2xf64>
   %2 = oriel.sqrt %1 : (tensor<2xf64>) -> tensor<2xf64>
   return %2 : tensor<2xf64>
 }
 
-func.func @norm_of_zeros_by_cubes(%x: tensor<2x5xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<2xf64> {
+func.func @norm_of_zeros_by_cubes(%x: tensor<2x5xf64> {check.low = 0.0, check.high = 0.0}) -> tensor<2xf64> {
   %three = oriel.constant {value = dense<3.0> : tensor<f64>} : () -> tensor<f64>
   %third = oriel.constant {value = dense<0.333333333333333333> : tensor<f64>} : () -> tensor<f64>
   %0 = oriel.abs %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
@@ -43,12 +43,12 @@ func.func @norm_of_zeros_by_cubes(%x: tensor<2x5xf64> {test.low = 0.0, test.high
   return %3 : tensor<2xf64>
 }
 
-func.func @rsqrt(%x: tensor<2x5xf64> {test.low = 0.5, test.high = 3.0}) -> tensor<2x5xf64> {
+func.func @rsqrt(%x: tensor<2x5xf64> {check.low = 0.5, check.high = 3.0}) -> tensor<2x5xf64> {
   %0 = oriel.rsqrt %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>
 }
 
-func.func @reciprocal(%x: tensor<2x5xf64> {test.low = 0.5, test.high = 3.0}) -> tensor<2x5xf64> {
+func.func @reciprocal(%x: tensor<2x5xf64> {check.low = 0.5, check.high = 3.0}) -> tensor<2x5xf64> {
   %0 = oriel.reciprocal %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>
 }
@@ -63,17 +63,17 @@ func.func @cos(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
   return %0 : tensor<2x5xf64>
 }
 
-func.func @tan(%x: tensor<2x5xf64> {test.low = -1.0, test.high = 1.0}) -> tensor<2x5xf64> {
+func.func @tan(%x: tensor<2x5xf64> {check.low = -1.0, check.high = 1.0}) -> tensor<2x5xf64> {
   %0 = oriel.tan %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>
 }
 
-func.func @asin(%x: tensor<2x5xf64> {test.low = -0.8, test.high = 0.8}) -> tensor<2x5xf64> {
+func.func @asin(%x: tensor<2x5xf64> {check.low = -0.8, check.high = 0.8}) -> tensor<2x5xf64> {
   %0 = oriel.asin %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>
 }
 
-func.func @acos(%x: tensor<2x5xf64> {test.low = -0.8, test.high = 0.8}) -> tensor<2x5xf64> {
+func.func @acos(%x: tensor<2x5xf64> {check.low = -0.8, check.high = 0.8}) -> tensor<2x5xf64> {
   %0 = oriel.acos %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>
 }
@@ -98,12 +98,12 @@ func.func @asinh(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
   return %0 : tensor<2x5xf64>
 }
 
-func.func @acosh(%x: tensor<2x5xf64> {test.low = 1.5, test.high = 3.0}) -> tensor<2x5xf64> {
+func.func @acosh(%x: tensor<2x5xf64> {check.low = 1.5, check.high = 3.0}) -> tensor<2x5xf64> {
   %0 = oriel.acosh %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>
 }
 
-func.func @atanh(%x: tensor<2x5xf64> {test.low = -0.8, test.high = 0.8}) -> tensor<2x5xf64> {
+func.func @atanh(%x: tensor<2x5xf64> {check.low = -0.8, check.high = 0.8}) -> tensor<2x5xf64> {
   %0 = oriel.atanh %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>
 }
@@ -155,13 +155,13 @@ func.func @floor_beside(%x: tensor<2x5xf64>) -> tensor<2x5xf64> {
   return %1 : tensor<2x5xf64>
 }
 
-func.func @mod(%a: tensor<2x5xf64> {test.low = -4.0, test.high = 4.0}, %b: tensor<5xf64> {test.low = 0.5, test.high = 1.5}) -> tensor<2x5xf64> {
+func.func @mod(%a: tensor<2x5xf64> {check.low = -4.0, check.high = 4.0}, %b: tensor<5xf64> {check.low = 0.5, check.high = 1.5}) -> tensor<2x5xf64> {
   %0 = oriel.mod %a, %b : (tensor<2x5xf64>, tensor<5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>
 }
 
 // The derivative at 0 is 0, as the symmetric difference is.
-func.func @abs_at_zero(%x: tensor<2x5xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<2x5xf64> {
+func.func @abs_at_zero(%x: tensor<2x5xf64> {check.low = 0.0, check.high = 0.0}) -> tensor<2x5xf64> {
   %0 = oriel.abs %x : (tensor<2x5xf64>) -> tensor<2x5xf64>
   return %0 : tensor<2x5xf64>
 }
@@ -217,12 +217,12 @@ func.func @mul_outer(%a: tensor<1x3xf64>, %b: tensor<2x1xf64>) -> tensor<2x3xf64
   return %0 : tensor<2x3xf64>
 }
 
-func.func @div_same(%a: tensor<2x3xf64>, %b: tensor<2x3xf64> {test.low = 0.5, test.high = 2.0}) -> tensor<2x3xf64> {
+func.func @div_same(%a: tensor<2x3xf64>, %b: tensor<2x3xf64> {check.low = 0.5, check.high = 2.0}) -> tensor<2x3xf64> {
   %0 = oriel.div %a, %b : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
   return %0 : tensor<2x3xf64>
 }
 
-func.func @div_outer(%a: tensor<1x3xf64>, %b: tensor<2x1xf64> {test.low = 0.5, test.high = 2.0}) -> tensor<2x3xf64> {
+func.func @div_outer(%a: tensor<1x3xf64>, %b: tensor<2x1xf64> {check.low = 0.5, check.high = 2.0}) -> tensor<2x3xf64> {
   %0 = oriel.div %a, %b : (tensor<1x3xf64>, tensor<2x1xf64>) -> tensor<2x3xf64>
   return %0 : tensor<2x3xf64>
 }
@@ -247,12 +247,12 @@ func.func @min_outer(%a: tensor<1x3xf64>, %b: tensor<2x1xf64>) -> tensor<2x3xf64
   return %0 : tensor<2x3xf64>
 }
 
-func.func @pow_same(%a: tensor<2x3xf64> {test.low = 0.5, test.high = 2.0}, %b: tensor<2x3xf64>) -> tensor<2x3xf64> {
+func.func @pow_same(%a: tensor<2x3xf64> {check.low = 0.5, check.high = 2.0}, %b: tensor<2x3xf64>) -> tensor<2x3xf64> {
   %0 = oriel.pow %a, %b : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
   return %0 : tensor<2x3xf64>
 }
 
-func.func @pow_row(%a: tensor<2x3xf64> {test.low = 0.5, test.high = 2.0}, %b: tensor<3xf64>) -> tensor<2x3xf64> {
+func.func @pow_row(%a: tensor<2x3xf64> {check.low = 0.5, check.high = 2.0}, %b: tensor<3xf64>) -> tensor<2x3xf64> {
   %0 = oriel.pow %a, %b : (tensor<2x3xf64>, tensor<3xf64>) -> tensor<2x3xf64>
   return %0 : tensor<2x3xf64>
 }
@@ -264,18 +264,18 @@ func.func @max_first(%a: tensor<2x3xf64>, %b: tensor<2x3xf64>) -> tensor<2x3xf64
 }
 
 // Equal operands share the cotangent in halves.
-func.func @max_tie(%a: tensor<4xf64> {test.low = 1.0, test.high = 1.0}, %b: tensor<4xf64> {test.low = 1.0, test.high = 1.0}) -> tensor<4xf64> {
+func.func @max_tie(%a: tensor<4xf64> {check.low = 1.0, check.high = 1.0}, %b: tensor<4xf64> {check.low = 1.0, check.high = 1.0}) -> tensor<4xf64> {
   %0 = oriel.max %a, %b : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
   return %0 : tensor<4xf64>
 }
 
-func.func @min_tie(%a: tensor<4xf64> {test.low = 1.0, test.high = 1.0}, %b: tensor<4xf64> {test.low = 1.0, test.high = 1.0}) -> tensor<4xf64> {
+func.func @min_tie(%a: tensor<4xf64> {check.low = 1.0, check.high = 1.0}, %b: tensor<4xf64> {check.low = 1.0, check.high = 1.0}) -> tensor<4xf64> {
   %0 = oriel.min %a, %b : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
   return %0 : tensor<4xf64>
 }
 
 // 0^b is flat in b, although log 0 is not finite.
-func.func @pow_zero_base(%b: tensor<4xf64> {test.low = 2.0, test.high = 3.0}) -> tensor<4xf64> {
+func.func @pow_zero_base(%b: tensor<4xf64> {check.low = 2.0, check.high = 3.0}) -> tensor<4xf64> {
   %a = oriel.constant {value = dense<0.0> : tensor<4xf64>} : () -> tensor<4xf64>
   %0 = oriel.pow %a, %b : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
   return %0 : tensor<4xf64>
@@ -296,14 +296,14 @@ func.func @pow_cube(%a: tensor<4xf64>) -> tensor<4xf64> {
 }
 
 // 1 everywhere, at 0 included.
-func.func @pow_to_zero(%a: tensor<4xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<4xf64> {
+func.func @pow_to_zero(%a: tensor<4xf64> {check.low = 0.0, check.high = 0.0}) -> tensor<4xf64> {
   %e = oriel.constant {value = dense<0.0> : tensor<f64>} : () -> tensor<f64>
   %0 = oriel.pow %a, %e : (tensor<4xf64>, tensor<f64>) -> tensor<4xf64>
   return %0 : tensor<4xf64>
 }
 
 // x^0 is 1 everywhere: not 0 * 0^-1.
-func.func @pow_exponent_zero(%a: tensor<4xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<4xf64> {
+func.func @pow_exponent_zero(%a: tensor<4xf64> {check.low = 0.0, check.high = 0.0}) -> tensor<4xf64> {
   %e = oriel.constant {value = dense<[0.0, 1.0, 2.0, 3.0]> : tensor<4xf64>} : () -> tensor<4xf64>
   %0 = oriel.pow %a, %e : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
   return %0 : tensor<4xf64>
@@ -322,14 +322,14 @@ func.func @select_broadcast(%a: tensor<f64>, %b: tensor<2x1x3xf64>) -> tensor<2x
 }
 
 // f32 has 7 digits: the function is linear, so that a large step loses none.
-func.func @cast_through_f32(%x: tensor<6xf64>) -> tensor<6xf64> attributes {test.step = 1.0} {
+func.func @cast_through_f32(%x: tensor<6xf64>) -> tensor<6xf64> attributes {check.step = 1.0} {
   %0 = oriel.cast %x : (tensor<6xf64>) -> tensor<6xf32>
   %1 = oriel.cast %0 : (tensor<6xf32>) -> tensor<6xf64>
   return %1 : tensor<6xf64>
 }
 
 // Nothing passes through an integer.
-func.func @cast_through_integer(%x: tensor<6xf64> {test.low = 0.1, test.high = 0.9}) -> tensor<6xf64> {
+func.func @cast_through_integer(%x: tensor<6xf64> {check.low = 0.1, check.high = 0.9}) -> tensor<6xf64> {
   %0 = oriel.cast %x : (tensor<6xf64>) -> tensor<6xi64>
   %1 = oriel.cast %0 : (tensor<6xi64>) -> tensor<6xf64>
   %2 = oriel.mul %1, %x : (tensor<6xf64>, tensor<6xf64>) -> tensor<6xf64>

@@ -103,7 +103,7 @@ func.func @conv_input_grad(%x: tensor<2x4x3x3xf64>, %w: tensor<4x2x3x2xf64>) -> 
   return %0 : tensor<2x4x6x5xf64>
 }
 
-func.func @triangular_solve(%t: tensor<2x3x3xf64> {test.low = 1.0, test.high = 2.0}, %b: tensor<2x3x2xf64>) -> tensor<2x3x2xf64> {
+func.func @triangular_solve(%t: tensor<2x3x3xf64> {check.low = 1.0, check.high = 2.0}, %b: tensor<2x3x2xf64>) -> tensor<2x3x2xf64> {
   %0 = oriel.triangular_solve %t, %b : (tensor<2x3x3xf64>, tensor<2x3x2xf64>) -> tensor<2x3x2xf64>
   return %0 : tensor<2x3x2xf64>
 }
@@ -118,7 +118,7 @@ func.func @triangular_solve_transposed(%t: tensor<3x3xf64>, %b: tensor<3x2xf64>)
   return %0 : tensor<3x2xf64>
 }
 
-func.func @triangular_solve_upper(%t: tensor<3x3xf64> {test.low = 1.0, test.high = 2.0}, %b: tensor<3x2xf64>) -> tensor<3x2xf64> {
+func.func @triangular_solve_upper(%t: tensor<3x3xf64> {check.low = 1.0, check.high = 2.0}, %b: tensor<3x2xf64>) -> tensor<3x2xf64> {
   %0 = oriel.triangular_solve %t, %b {upper = true} : (tensor<3x3xf64>, tensor<3x2xf64>) -> tensor<3x2xf64>
   return %0 : tensor<3x2xf64>
 }

@@ -181,13 +181,13 @@ func.func @reduce_max_first(%x: tensor<2x5x3xf64>) -> tensor<2x3xf64> {
 }
 
 // Two equal elements share the cotangent.
-func.func @reduce_max_tie(%x: tensor<3x2xf64> {test.low = 1.0, test.high = 1.0}) -> tensor<3xf64> {
+func.func @reduce_max_tie(%x: tensor<3x2xf64> {check.low = 1.0, check.high = 1.0}) -> tensor<3xf64> {
   %0 = oriel.reduce_max %x {dims = array<i64: 1>} : (tensor<3x2xf64>) -> tensor<3xf64>
   return %0 : tensor<3xf64>
 }
 
 // Two equal elements share the cotangent.
-func.func @reduce_min_tie(%x: tensor<3x2xf64> {test.low = 1.0, test.high = 1.0}) -> tensor<3xf64> {
+func.func @reduce_min_tie(%x: tensor<3x2xf64> {check.low = 1.0, check.high = 1.0}) -> tensor<3xf64> {
   %0 = oriel.reduce_min %x {dims = array<i64: 1>} : (tensor<3x2xf64>) -> tensor<3xf64>
   return %0 : tensor<3xf64>
 }
@@ -232,7 +232,7 @@ func.func @reduce_prod(%x: tensor<2x3x4xf64>) -> tensor<3x1xf64> {
 }
 
 // Rows with no zero, one and two: x is 0, and only steps of finite differences move it.
-func.func @reduce_prod_of_zeros(%x: tensor<3x4xf64> {test.low = 0.0, test.high = 0.0}) -> tensor<3xf64> {
+func.func @reduce_prod_of_zeros(%x: tensor<3x4xf64> {check.low = 0.0, check.high = 0.0}) -> tensor<3xf64> {
   %c = oriel.constant {value = dense<[[1.5, 2.0, -1.0, 0.5], [1.5, 0.0, -1.0, 0.5], [0.0, 2.0, 0.0, 0.5]]> : tensor<3x4xf64>} : () -> tensor<3x4xf64>
   %0 = oriel.add %x, %c : (tensor<3x4xf64>, tensor<3x4xf64>) -> tensor<3x4xf64>
   %1 = oriel.reduce_prod %0 {dims = array<i64: 1>} : (tensor<3x4xf64>) -> tensor<3xf64>

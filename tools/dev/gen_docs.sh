@@ -13,6 +13,7 @@ table=(
   "ir/scalar/*.td          interface_%s    -gen-op-interface-docs"
   "frontend/passes.td      passes_%d       -gen-pass-doc"
   "passes/*/passes.td      passes_%d       -gen-pass-doc"
+  "opcheck/passes.td       passes_%d       -gen-pass-doc"
 )
 tblgen="${ORIEL_MLIR_TBLGEN:-/usr/lib/llvm-22/bin/mlir-tblgen}"
 mlir_include="$(dirname "$tblgen")/../include"

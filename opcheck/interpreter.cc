@@ -1,4 +1,4 @@
-#include "tests/interpreter/interpreter.h"
+#include "opcheck/interpreter.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +19,7 @@ using runtime::TensorSpec;
 
 // Calls `f` with a null pointer of the element type.
 template <typename F>
-auto Dispatch(DType dtype, F f) {
+auto dispatch(DType dtype, F f) {
   switch (dtype) {
     case DType::kF32:
       return f(static_cast<float*>(nullptr));
@@ -36,9 +36,9 @@ auto Dispatch(DType dtype, F f) {
   }
 }
 
-std::string Name(mlir::Operation& op) { return op.getName().getStringRef().str(); }
+std::string nameOf(mlir::Operation& op) { return op.getName().getStringRef().str(); }
 
-absl::StatusOr<std::map<std::string, kernels::Attribute>> KernelAttributes(mlir::Operation& op) {
+absl::StatusOr<std::map<std::string, kernels::Attribute>> kernelAttributes(mlir::Operation& op) {
   std::map<std::string, kernels::Attribute> attributes;
   for (mlir::NamedAttribute named : op.getAttrs()) {
     std::string name = named.getName().str();
@@ -55,7 +55,7 @@ absl::StatusOr<std::map<std::string, kernels::Attribute>> KernelAttributes(mlir:
       attributes[name] = std::vector<int64_t>(list.asArrayRef());
     } else {
       return absl::InvalidArgumentError(
-          absl::StrCat(Name(op), ": no kernel can take the attribute ", name));
+          absl::StrCat(nameOf(op), ": no kernel can take the attribute ", name));
     }
   }
   return attributes;
@@ -77,19 +77,25 @@ HostTensor::HostTensor(TensorSpec spec, const std::vector<double>& values)
 }
 
 double HostTensor::get(int64_t index) const {
-  return Dispatch(spec_.dtype, [&](auto* type) {
+  return dispatch(spec_.dtype, [&](auto* type) {
     return static_cast<double>(static_cast<decltype(type)>(data_.get())[index]);
   });
 }
 
 void HostTensor::set(int64_t index, double value) {
-  Dispatch(spec_.dtype, [&](auto* type) {
+  dispatch(spec_.dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     static_cast<T*>(data_.get())[index] = static_cast<T>(value);
   });
 }
 
-absl::StatusOr<TensorSpec> SpecOf(mlir::Type type) {
+HostTensor HostTensor::copy() const {
+  HostTensor copy(spec_);
+  std::memcpy(copy.data(), data(), static_cast<size_t>(spec_.bytes()));
+  return copy;
+}
+
+absl::StatusOr<TensorSpec> specOf(mlir::Type type) {
   auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape()) {
     return absl::InvalidArgumentError("a value is not a static tensor");
@@ -115,16 +121,16 @@ absl::StatusOr<TensorSpec> SpecOf(mlir::Type type) {
   return spec;
 }
 
-absl::StatusOr<Interpreter> Interpreter::Create(mlir::func::FuncOp function) {
+absl::StatusOr<Interpreter> Interpreter::create(mlir::func::FuncOp function) {
   Interpreter interpreter;
   mlir::Block& block = function.getBody().front();
   for (mlir::BlockArgument argument : block.getArguments()) {
-    absl::StatusOr<int> slot = interpreter.AddSlot(argument);
+    absl::StatusOr<int> slot = interpreter.addSlot(argument);
     if (!slot.ok()) return slot.status();
     interpreter.arguments_.push_back(*slot);
   }
   for (mlir::Operation& op : block.without_terminator()) {
-    if (absl::Status status = interpreter.AddOp(op); !status.ok()) return status;
+    if (absl::Status status = interpreter.addOp(op); !status.ok()) return status;
   }
   for (mlir::Value result : block.getTerminator()->getOperands()) {
     interpreter.results_.push_back(interpreter.slot_of_.lookup(result));
@@ -132,19 +138,19 @@ absl::StatusOr<Interpreter> Interpreter::Create(mlir::func::FuncOp function) {
   return interpreter;
 }
 
-absl::StatusOr<int> Interpreter::AddSlot(mlir::Value value) {
-  absl::StatusOr<TensorSpec> spec = SpecOf(value.getType());
+absl::StatusOr<int> Interpreter::addSlot(mlir::Value value) {
+  absl::StatusOr<TensorSpec> spec = specOf(value.getType());
   if (!spec.ok()) return spec.status();
   slots_.emplace_back(*std::move(spec));
   return slot_of_[value] = static_cast<int>(slots_.size()) - 1;
 }
 
-absl::Status Interpreter::AddConstant(mlir::Operation& op) {
-  absl::StatusOr<int> slot = AddSlot(op.getResult(0));
+absl::Status Interpreter::addConstant(mlir::Operation& op) {
+  absl::StatusOr<int> slot = addSlot(op.getResult(0));
   if (!slot.ok()) return slot.status();
   mlir::DenseElementsAttr value;
   if (!mlir::matchPattern(&op, mlir::m_Constant(&value))) {
-    return absl::InvalidArgumentError(absl::StrCat(Name(op), ": the value is not dense"));
+    return absl::InvalidArgumentError(absl::StrCat(nameOf(op), ": the value is not dense"));
   }
   HostTensor& tensor = slots_[*slot];
   int64_t i = 0;
@@ -161,19 +167,19 @@ absl::Status Interpreter::AddConstant(mlir::Operation& op) {
   return absl::OkStatus();
 }
 
-absl::Status Interpreter::AddOp(mlir::Operation& op) {
-  if (op.hasTrait<mlir::OpTrait::ConstantLike>()) return AddConstant(op);
+absl::Status Interpreter::addOp(mlir::Operation& op) {
+  if (op.hasTrait<mlir::OpTrait::ConstantLike>()) return addConstant(op);
   auto kernel = llvm::dyn_cast<ir::KernelOpInterface>(op);
-  if (!kernel) return absl::UnimplementedError(absl::StrCat(Name(op), " has no kernel"));
+  if (!kernel) return absl::UnimplementedError(absl::StrCat(nameOf(op), " has no kernel"));
   KernelSpec spec;
   Step step;
-  step.op = Name(op);
+  step.op = nameOf(op);
   for (mlir::Value operand : op.getOperands()) {
     step.operands.push_back(slot_of_.lookup(operand));
     spec.operands.push_back(slots_[step.operands.back()].spec());
   }
   for (mlir::Value result : op.getResults()) {
-    absl::StatusOr<int> slot = AddSlot(result);
+    absl::StatusOr<int> slot = addSlot(result);
     if (!slot.ok()) return slot.status();
     step.results.push_back(*slot);
     spec.results.push_back(slots_[*slot].spec());
@@ -188,7 +194,7 @@ absl::Status Interpreter::AddOp(mlir::Operation& op) {
     return absl::OkStatus();
   }
   spec.kernel = kernel.getKernelName().str();
-  auto attributes = KernelAttributes(op);
+  auto attributes = kernelAttributes(op);
   if (!attributes.ok()) return attributes.status();
   spec.attributes = *std::move(attributes);
   absl::StatusOr<kernels::KernelFn> prepared = kernels::KernelRegistry::Host().Prepare(spec);
@@ -201,7 +207,7 @@ absl::Status Interpreter::AddOp(mlir::Operation& op) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<HostTensor>> Interpreter::Run(
+absl::StatusOr<std::vector<HostTensor>> Interpreter::run(
     const std::vector<const HostTensor*>& arguments) {
   if (arguments.size() != arguments_.size()) {
     return absl::InvalidArgumentError(absl::StrCat("the function takes ", arguments_.size(),
@@ -229,8 +235,7 @@ absl::StatusOr<std::vector<HostTensor>> Interpreter::Run(
   }
   std::vector<HostTensor> results;
   for (int slot : results_) {
-    results.emplace_back(slots_[slot].spec());
-    std::memcpy(results.back().data(), slots_[slot].data(), slots_[slot].spec().bytes());
+    results.push_back(slots_[slot].copy());
   }
   return results;
 }

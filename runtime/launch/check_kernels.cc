@@ -1,29 +1,15 @@
-#include "runtime/launch/kernel_plugins.h"
+#include "runtime/launch/check_kernels.h"
 
 #include <set>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/plugin.h"
-#include "runtime/base/status.h"
+#include "kernels/kernel.h"
 #include "runtime/plan/device.h"
 
 namespace oriel::runtime {
-namespace {
-
-constexpr PluginKind kKernels = {"kernels", ORIEL_KERNELS_ABI, "oriel-run", "OrielRegisterKernels"};
-using Entry = void (*)(kernels::KernelRegistry&);
-
-}  // namespace
-
-absl::Status LoadKernelPlugins(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    ORIEL_ASSIGN_OR_RETURN(void* entry, LoadPlugin(path, kKernels));
-    ORIEL_RETURN_IF_ERROR(
-        CallPlugin(path, [&] { reinterpret_cast<Entry>(entry)(kernels::KernelRegistry::Host()); }));
-  }
-  return absl::OkStatus();
-}
 
 absl::Status CheckKernels(const plan::Plan& plan) {
   const bool on_host = DeviceKind(plan) == kHostDevice;

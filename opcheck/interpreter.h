@@ -1,10 +1,10 @@
 // A reference interpreter: executes a function's ops, one after the other, through the host
 // kernels. It knows no op: what to run is what KernelOpInterface says.
 //
-//   auto f = oriel::Interpreter::Create(function);
-//   auto results = f->Run({&x, &w});
-#ifndef ORIEL_TESTS_INTERPRETER_INTERPRETER_H_
-#define ORIEL_TESTS_INTERPRETER_INTERPRETER_H_
+//   auto f = oriel::Interpreter::create(function);
+//   auto results = f->run({&x, &w});
+#ifndef ORIEL_OPCHECK_INTERPRETER_H_
+#define ORIEL_OPCHECK_INTERPRETER_H_
 
 #include <cstddef>
 #include <memory>
@@ -33,6 +33,7 @@ class HostTensor {
   // One element; of f32, f64, bf16, i64, i32 or bool.
   double get(int64_t index) const;
   void set(int64_t index, double value);
+  HostTensor copy() const;
 
  private:
   struct Free {
@@ -43,16 +44,16 @@ class HostTensor {
 };
 
 // The spec of a value; InvalidArgument for what is not a static tensor of numbers.
-absl::StatusOr<runtime::TensorSpec> SpecOf(mlir::Type type);
+absl::StatusOr<runtime::TensorSpec> specOf(mlir::Type type);
 
 class Interpreter {
  public:
   // Prepares a kernel for each op of the function's only block. The status names an op that
   // has none, or that its kernel refuses.
-  static absl::StatusOr<Interpreter> Create(mlir::func::FuncOp function);
+  static absl::StatusOr<Interpreter> create(mlir::func::FuncOp function);
 
   // Runs the function. `arguments` have the function's argument types. The results are copies.
-  absl::StatusOr<std::vector<HostTensor>> Run(const std::vector<const HostTensor*>& arguments);
+  absl::StatusOr<std::vector<HostTensor>> run(const std::vector<const HostTensor*>& arguments);
 
  private:
   struct Step {
@@ -60,9 +61,9 @@ class Interpreter {
     std::vector<int> operands, results;  // slots
     std::string op;
   };
-  absl::Status AddOp(mlir::Operation& op);
-  absl::Status AddConstant(mlir::Operation& op);
-  absl::StatusOr<int> AddSlot(mlir::Value value);
+  absl::Status addOp(mlir::Operation& op);
+  absl::Status addConstant(mlir::Operation& op);
+  absl::StatusOr<int> addSlot(mlir::Value value);
 
   std::vector<HostTensor> slots_;
   llvm::DenseMap<mlir::Value, int> slot_of_;
@@ -72,4 +73,4 @@ class Interpreter {
 
 }  // namespace oriel
 
-#endif  // ORIEL_TESTS_INTERPRETER_INTERPRETER_H_
+#endif  // ORIEL_OPCHECK_INTERPRETER_H_
