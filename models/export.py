@@ -6,13 +6,16 @@
     models/export.py --hf Qwen3VLForConditionalGeneration --preset tiny \\
         --opset 23 --set text_config.num_hidden_layers=3 --out build/qwen
     models/export.py --hf LlamaForCausalLM --skeleton --out build/llama
+    models/export.py --pretrained ~/llava-1.5-7b-hf --out build/llava
 
 The first form writes PyTorch's numbers beside the model. The second takes any
 class of transformers that hf.py can call, with random weights: its config's
-defaults, or shrunk to train in seconds.
+defaults, or shrunk to train in seconds. The last one takes the weights and the
+config that `save_pretrained` has written, or of a model of the hub.
 
 Needs torch, transformers, onnx, onnxscript, safetensors and numpy from PyPI;
-nothing is downloaded from a model hub. To add a model, add a line to MODELS.
+nothing is downloaded from a model hub, but what --pretrained names. To add a
+model, add a line to MODELS.
 """
 
 import argparse
@@ -33,6 +36,8 @@ import qwen_vl
 import skeleton
 
 SEED = 0
+# More than this goes to model.onnx.data: a file of protobuf ends at 2 GiB.
+LARGEST_FILE = 2**30
 EXPORTERS = ("dynamo", "torchscript")
 
 
@@ -122,7 +127,8 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
                 raise FixedBatchError(
                     "the model's code fixes the batch size: export with "
                     "--batch N, or add an adapter to models/hf_adapters.py")
-            program.save(path, external_data=False)
+            program.save(path, external_data=parameter_bytes(module)
+                         > LARGEST_FILE)
         else:
             for operator, fix in exporter_fixes.TORCHSCRIPT.items():
                 torch.onnx.register_custom_op_symbolic(operator, fix, 13)
@@ -137,10 +143,41 @@ def export_onnx(module, inputs, output, path, exporter="dynamo", opset=None,
         raise ExportError(hf.first_cause(error)) from error
 
 
+def parameter_bytes(module):
+    return sum(tensor.numel() * tensor.element_size()
+               for tensor in module.state_dict().values())
+
+
 def fixed_parameters(module):
     """Names of what PyTorch would not train, which ONNX does not say."""
     return [name for name, parameter in module.named_parameters()
             if not parameter.requires_grad]
+
+
+def write_recipe(model, frozen, args):
+    """A recipe to begin with, unless there is one."""
+    path = args.out / "recipe.yaml"
+    if path.exists():
+        return
+    batch = args.batch or "micro_batch"
+    lines = [] if args.batch else ["model: {bind: {batch: micro_batch}}"]
+    if model.output == "logits":
+        lines += ["inputs:", f"  labels: {{dtype: int64, shape: [{batch}, "
+                  f"{model.sequence}]}}  # of the tokens; -100: don't count"]
+        loss = "{logits: logits, labels: labels}"
+    else:
+        loss = f"{{kind: sum, output: {model.output}}}  # or another output"
+    if model.images:
+        lines.append("images: {" + ", ".join(
+            f"{key}: {value}" for key, value in model.images.items()) + "}")
+    lines += [f"loss: {loss}",
+              f"parameters: {{trainable: ['*'], frozen: {frozen}}}",
+              "optimizer: {lr: 1.0e-5, no_decay: ['*bias', '*norm*'], "
+              "clip_norm: 1.0}",
+              "schedule: {kind: cosine, warmup_steps: 10}",
+              f"batch: {{global: 32, micro: {args.batch or 1}}}",
+              "steps: 100"]
+    path.write_text("\n".join(lines) + "\n")
 
 
 def export_hf(args):
@@ -150,7 +187,8 @@ def export_hf(args):
 
     def build():
         model = hf.build(args.hf, args.preset, args.set, args.sequence,
-                         args.attention, args.padding)
+                         args.attention, args.padding, args.pretrained,
+                         getattr(torch, args.dtype))
         fixed[:] = fixed_parameters(model.module)
         return model
 
@@ -160,10 +198,12 @@ def export_hf(args):
             skeleton.export(build, path, args.opset)
             return fixed
         model = build()
-        hf.initialize(model.module, SEED)
+        if not args.pretrained:
+            hf.initialize(model.module, SEED)
         export_onnx(model.module, model.example_inputs(args.batch or 3),
                     model.output, path, exporter, args.opset,
                     dynamic_batch=args.batch is None)
+        write_recipe(model, fixed, args)
         return fixed
     except torch.onnx.errors.OnnxExporterError as error:  # the skeleton's
         raise ExportError(
@@ -204,6 +244,12 @@ def parse_arguments():
     group = parser.add_argument_group("Hugging Face classes")
     group.add_argument("--hf", metavar="CLASS",
                        help="a model class of transformers")
+    group.add_argument("--pretrained", metavar="DIR",
+                       help="with these weights: a folder, or a name of the hub;\n"
+                            "--hf is then the class that its config names")
+    group.add_argument("--dtype", default="float32",
+                       choices=("float32", "bfloat16", "float16"),
+                       help="of pretrained weights in the file")
     group.add_argument("--preset", choices=("tiny", "full"), default="full",
                        help="the config's defaults (full), or shrunk")
     group.add_argument("--set", action="append", default=[],
@@ -223,10 +269,14 @@ def parse_arguments():
     group.add_argument("--batch", type=int, metavar="N",
                        help="a fixed batch size (default: symbolic `batch`)")
     args = parser.parse_args()
-    if (args.model is None) == (args.hf is None):
-        parser.error("name one of this folder's models, or --hf CLASS")
-    if args.hf and not args.out:
-        parser.error("--hf needs --out DIR")
+    if (args.model is None) == (args.hf is None and args.pretrained is None):
+        parser.error("name one of this folder's models, --hf CLASS or "
+                     "--pretrained DIR")
+    if args.model is None and not args.out:
+        parser.error("--hf and --pretrained need --out DIR")
+    if args.pretrained and (args.skeleton or args.preset != "full"):
+        parser.error("--pretrained has its own size and weights: leave out "
+                     "--skeleton and --preset")
     if args.skeleton and (args.batch or args.exporter == "torchscript"):
         parser.error("--skeleton is for a symbolic batch and the dynamo "
                      "exporter")
@@ -240,11 +290,13 @@ def main():
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
     try:
+        if args.pretrained and not args.hf:
+            args.hf = hf.class_of(args.pretrained)
         with output_to(args.out / "export.log" if args.hf else os.devnull):
             fixed = (export_hf if args.hf else export_own)(args)
     except (ExportError, hf.BuildError, hf.SettingError) as error:
         sys.exit(f"error: {error}")
-    if fixed:
+    if fixed and not (args.out / "recipe.yaml").exists():
         print("PyTorch does not train these; say so in the recipe:\n"
               f"parameters: {{trainable: ['*'], frozen: {fixed}}}")
 

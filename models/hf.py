@@ -215,10 +215,37 @@ def find_adapter(hf_class):
     return hf_adapters.Adapter
 
 
+def class_of(pretrained):
+    """The name of the class that a pretrained model says it is of."""
+    try:
+        config = transformers.AutoConfig.from_pretrained(pretrained)
+    except Exception as error:  # of files, hub and classes
+        raise SettingError(f"--pretrained {pretrained}: {first_cause(error)}"
+                           ) from error
+    if not config.architectures:
+        raise SettingError(f"--pretrained {pretrained}: its config.json names "
+                           "no architecture: give the class, --hf CLASS")
+    return config.architectures[0]
+
+
+def _load(hf_class, pretrained, config, dtype):
+    """The pretrained model, all of whose parameters are in its files. The
+    class itself: which names files have, transformers knows of it alone."""
+    module, info = hf_class.from_pretrained(
+        pretrained, config=config, dtype=dtype, output_loading_info=True)
+    lost = [*info["missing_keys"], *info["mismatched_keys"]]
+    if lost:
+        raise BuildError(f"{pretrained} has no weights of this shape for "
+                         f"{lost[0]} and {len(lost) - 1} more")
+    return module
+
+
 def build(name, preset="full", settings=(), sequence=None, attention=None,
-          padding=False):
+          padding=False, pretrained=None, dtype=torch.float32):
     """The `Model` of class `name` of transformers, in evaluation mode.
 
+    pretrained: a folder, or a name of the hub, with config and weights, which
+      are converted to `dtype`; else the weights are the class's.
     preset: "full" (the config's defaults) or "tiny" (see hf_config.py).
     settings: "dotted.key=value" texts over the config.
     sequence: tokens per sample; default: the image's rows and a few words for
@@ -239,18 +266,26 @@ def build(name, preset="full", settings=(), sequence=None, attention=None,
     overrides = ({**adapter.TINY, **TINY.get(name, {})} if preset == "tiny"
                  else {})
     try:
+        start = (hf_class.config_class.from_pretrained(pretrained)
+                 if pretrained else None)
         config = hf_config.make(hf_class.config_class, preset, settings,
-                                overrides)
+                                overrides, start)
         if attention:
             config._attn_implementation = attention
         # Some classes give parameters random values that initialize() keeps.
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(0)
-            module = type(name, (adapter, hf_class), {})(config).eval()
+            module_class = type(name, (adapter, hf_class), {})
+            if pretrained:
+                module = _load(hf_class, pretrained, config, dtype)
+                module.__class__ = module_class  # which only adds methods
+            else:
+                module = module_class(config)
+            module.eval()
         hf_experts.make_dense(module)
         module.prepare()
         rows = module.rows_per_image()
-    except hf_config.SettingError:
+    except (hf_config.SettingError, BuildError):
         raise
     except Exception as error:  # the class's code raises whatever it meets
         raise BuildError(

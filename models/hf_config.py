@@ -44,14 +44,15 @@ class SettingError(ValueError):
     """The user asked for a class or a value that there is not."""
 
 
-def make(config_class, preset, settings=(), overrides=None):
+def make(config_class, preset, settings=(), overrides=None, start=None):
     """A config of `config_class`: its defaults, shrunk if `preset` is "tiny".
 
+    start: a config in place of the defaults.
     overrides: {dotted key: value} that a class's adapter needs.
     settings: the user's "dotted.key=value" texts, which come last.
     Raises SettingError for a key that the config does not have.
     """
-    tree = config_class().to_dict()
+    tree = (start or config_class()).to_dict()
     if tree.get("vision_config", ...) is None:  # text alone by default
         vision_class = config_class.sub_configs["vision_config"]
         tree["vision_config"] = vision_class().to_dict()

@@ -68,14 +68,16 @@ absl::StatusOr<std::unique_ptr<SaveFolder>> TakeSaveFolder(const Job& job) {
   // Of a file in it, so that one learns whether it can be written to.
   ORIEL_RETURN_IF_ERROR(CheckOutputPath(JoinPath(options.save_dir, "index.json")));
   // The other run may have finished one since.
-  if (job.checkpoint) {
-    ORIEL_ASSIGN_OR_RETURN(const std::string latest, FindCheckpoint(options.resume));
-    if (latest != job.checkpoint->path()) {
-      return absl::AbortedError(absl::StrCat(latest,
-                                             " was finished by another run after this one "
-                                             "had opened ",
-                                             job.checkpoint->path(), ": start it again"));
-    }
+  const std::string& from = options.auto_resume ? options.save_dir : options.resume;
+  const absl::StatusOr<std::string> latest =
+      from.empty() ? absl::NotFoundError("") : FindCheckpoint(from);
+  if (job.checkpoint) ORIEL_RETURN_IF_ERROR(latest.status());
+  if (latest.ok() && (!job.checkpoint || *latest != job.checkpoint->path())) {
+    return absl::AbortedError(
+        absl::StrCat(*latest, " was finished by another run after this one had ",
+                     job.checkpoint ? absl::StrCat("opened ", job.checkpoint->path())
+                                    : std::string("found none"),
+                     ": start it again"));
   }
   return folder;
 }
@@ -172,6 +174,26 @@ std::optional<TraceRecorder> MakeRecorder(const Job& job) {
   return TraceRecorder(steps.first, steps.last);
 }
 
+void SayIfOtherModelFile(const Job& job, const RankContext& context,
+                         const CheckpointReader& checkpoint) {
+  const std::string other = checkpoint.OtherModelFile(job.plan);
+  if (!other.empty()) Say(context, absl::StrCat("oriel-run: warning: ", other));
+}
+
+// "the weights are those of DIR (step 3); 2 of 9 are not there and begin as in the plan: a, b"
+std::string DescribeWeights(const WeightsTaken& taken, const std::string& path) {
+  const int64_t missing = static_cast<int64_t>(taken.missing.size());
+  std::string text = absl::StrCat("begins with weights of ", path, ": ", taken.taken, " of ",
+                                  taken.taken + missing, " parameters");
+  if (missing > 0) {
+    absl::StrAppend(&text, "; not there, and as the plan begins: ", SomeOf(taken.missing));
+  }
+  if (!taken.unused.empty()) {
+    absl::StrAppend(&text, "; there, but not in the plan: ", SomeOf(taken.unused));
+  }
+  return text;
+}
+
 absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context, int threads) {
   if (job.eval_data != nullptr) {
     ORIEL_RETURN_IF_ERROR(
@@ -190,12 +212,15 @@ absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context,
   int64_t step = 0;
   if (job.checkpoint) {
     ORIEL_RETURN_IF_ERROR(state.Restore(*job.checkpoint, /*with_optimizer=*/job.trains()));
-    if (const std::string other = job.checkpoint->OtherModelFile(job.plan); !other.empty()) {
-      Say(context, absl::StrCat("oriel-run: warning: ", other));
-    }
+    SayIfOtherModelFile(job, context, *job.checkpoint);
     step = job.checkpoint->index().progress.step;
   } else {
     ORIEL_RETURN_IF_ERROR(state.Initialize(job.plan_folder, threads));
+  }
+  if (job.initial) {
+    ORIEL_ASSIGN_OR_RETURN(const WeightsTaken taken, state.TakeWeights(*job.initial));
+    Say(context, DescribeWeights(taken, job.initial->path()));
+    SayIfOtherModelFile(job, context, *job.initial);
   }
   bool interrupted = false;
   if (job.trains()) {
@@ -221,6 +246,22 @@ absl::Status CheckTracedSteps(const Job& job) {
                                                  job.steps));
 }
 
+absl::Status OpenCheckpoints(Job& job) {
+  RunOptions& options = job.options;
+  if (options.auto_resume) {
+    const absl::StatusOr<std::string> latest = FindCheckpoint(options.save_dir);
+    if (!latest.ok() && !absl::IsNotFound(latest.status())) return latest.status();
+    if (latest.ok()) options.resume = options.save_dir;
+  }
+  if (!options.resume.empty()) {
+    ORIEL_ASSIGN_OR_RETURN(job.checkpoint, CheckpointReader::Open(options.resume));
+    if (!options.seed) job.seed = job.checkpoint->index().progress.seed;
+  } else if (!options.init_from.empty()) {
+    ORIEL_ASSIGN_OR_RETURN(job.initial, CheckpointReader::Open(options.init_from));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Job> PrepareJob(const RunOptions& options) {
@@ -240,10 +281,7 @@ absl::StatusOr<Job> PrepareJob(const RunOptions& options) {
   if (!options.eval.empty()) {
     ORIEL_ASSIGN_OR_RETURN(job.eval_data, ReadShards(options.eval));
   }
-  if (!options.resume.empty()) {
-    ORIEL_ASSIGN_OR_RETURN(job.checkpoint, CheckpointReader::Open(options.resume));
-    if (!options.seed) job.seed = job.checkpoint->index().progress.seed;
-  }
+  ORIEL_RETURN_IF_ERROR(OpenCheckpoints(job));
   ORIEL_RETURN_IF_ERROR(CheckTracedSteps(job));
   return job;
 }

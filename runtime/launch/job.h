@@ -27,6 +27,7 @@ struct Job {
   std::shared_ptr<const ShardIndex> train_data;  // null: no training
   std::shared_ptr<const ShardIndex> eval_data;   // null: no evaluation
   std::optional<CheckpointReader> checkpoint;    // to resume from
+  std::optional<CheckpointReader> initial;       // with the weights that training begins with
 
   bool trains() const { return train_data != nullptr; }
 };

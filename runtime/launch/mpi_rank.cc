@@ -42,6 +42,10 @@ std::optional<int64_t> MpiWorldSize() {
   return EnvironmentNumber({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"});
 }
 
+bool IsStartedByMpirun() {
+  return EnvironmentNumber({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}).has_value();
+}
+
 int RunMpiRank(const RunOptions& options) {
   RankLink link;
   absl::StatusOr<std::unique_ptr<Communicator>> world = OpenMpiWorld();

@@ -20,6 +20,8 @@ constexpr char kExamples[] = R"(Examples:
   oriel-run model.oplan --data shards/train --metrics metrics.jsonl
   oriel-run model.oplan --data shards/train --save-dir ckpt --save-every 500 --eval shards/eval
   oriel-run model.oplan --data shards/train --resume ckpt --save-dir ckpt --steps 20000
+  oriel-run model.oplan --data shards/train --save-dir ckpt --auto-resume   # started again and again
+  oriel-run all.oplan --data shards/train --init-from projector_ckpt --save-dir ckpt
   oriel-run model.oplan --eval shards/eval --resume ckpt/step-00010000
   oriel-run model.oplan --data shards/train -n 4 --comm mpi
   mpirun -n 4 oriel-run model.oplan --data shards/train
@@ -65,6 +67,9 @@ const char* CheckUsage(const RunOptions& options) {
   }
   if (options.save_every > 0 && options.save_dir.empty()) {
     return "--save-every needs --save-dir DIR, where checkpoints go";
+  }
+  if (options.auto_resume && options.save_dir.empty()) {
+    return "--auto-resume needs --save-dir DIR, where checkpoints are";
   }
   if (!options.eval_logits.empty() && options.eval.empty()) {
     return "--eval-logits needs --eval DIR, the evaluation shards";
@@ -144,8 +149,18 @@ ParsedOptions ParseOptions(int argc, const char* const* argv) {
       ->type_name("K")
       ->check(from_one)
       ->group(checkpoints);
-  app.add_option("--resume", options.resume, "go on from the latest checkpoint in DIR, or from DIR")
+  CLI::Option* resume = app.add_option("--resume", options.resume,
+                                       "go on from the latest checkpoint in DIR, or from DIR")
+                            ->type_name("DIR")
+                            ->group(checkpoints);
+  app.add_flag("--auto-resume", options.auto_resume,
+               "go on from the latest in --save-dir, if one is there")
+      ->excludes(resume)
+      ->group(checkpoints);
+  app.add_option("--init-from", options.init_from,
+                 "begin with the weights of a checkpoint in DIR, at step 0")
       ->type_name("DIR")
+      ->excludes(resume)
       ->group(checkpoints);
 
   const char* evaluation = "Evaluation";

@@ -40,6 +40,8 @@ struct RunOptions {
   std::string save_dir;
   int64_t save_every = 0;
   std::string resume;
+  bool auto_resume = false;  // from save_dir, if a checkpoint is there
+  std::string init_from;
   std::string eval_logits;
   std::string dump_gradients;
   std::string dump_parameters;

@@ -75,11 +75,13 @@ int RunMain(int argc, const char* const* argv) {
   }
   const std::optional<int64_t> mpi_world = MpiWorldSize();
   const bool is_rank = HasLaunchEnvironment(EnvironmentVariable);
-  // torchrun may itself be started by srun, whose variables are then around.
+  // torchrun may itself be started by mpirun, whose variables are then around. Those of srun say
+  // nothing: it starts ranks of MPI and others.
   const bool by_torchrun = is_rank && EnvironmentVariable("TORCHELASTIC_RUN_ID") != nullptr;
   const char* launcher = EnvironmentVariable(kLauncherCommVariable);
   const bool by_launcher = launcher != nullptr && std::string(launcher) == "tcp";
-  const bool tcp_is_default = options.comm.empty() && (by_torchrun || (is_rank && !mpi_world));
+  const bool tcp_is_default =
+      options.comm.empty() && (by_torchrun || (is_rank && !IsStartedByMpirun()));
   if (by_launcher || options.comm == "tcp" || tcp_is_default) return RunTcpRank(options);
   const bool starts_all = options.comm == "in_process" || options.comm == "processes";
   if (mpi_world && !starts_all) return RunMpiRank(options);

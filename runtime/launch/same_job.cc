@@ -55,7 +55,7 @@ std::vector<Item> ItemsOf(const Job& job) {
   constexpr char kOptions[] = "start all ranks with the same options";
   // The seed may be the checkpoint's.
   return {{"plan", HashOf(EncodePlan(job.plan)), kCopy},
-          {"checkpoint", HashOf(job.checkpoint), kCopy},
+          {"checkpoint", HashOf(job.checkpoint) ^ HashOf(job.initial), kCopy},
           {"training data", HashOf(job.train_data.get()), kCopy},
           {"evaluation data", HashOf(job.eval_data.get()), kCopy},
           {"--seed", Fnv1a(absl::StrCat(job.seed)), kOptions},

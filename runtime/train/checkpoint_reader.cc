@@ -25,8 +25,9 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
-// "a, b, c and 4 more"
-std::string Some(const std::vector<std::string>& names) {
+}  // namespace
+
+std::string SomeOf(const std::vector<std::string>& names) {
   constexpr size_t kShown = 3;
   std::string text;
   for (size_t i = 0; i < std::min(names.size(), kShown); ++i) {
@@ -35,8 +36,6 @@ std::string Some(const std::vector<std::string>& names) {
   if (names.size() > kShown) absl::StrAppend(&text, " and ", names.size() - kShown, " more");
   return text;
 }
-
-}  // namespace
 
 int64_t StepOfCheckpoint(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
@@ -166,9 +165,9 @@ absl::Status CheckpointReader::CheckModel(const std::string& model_name,
                          "loss.output); resume with a plan of the same loss")
           : absl::StrCat(path_, ": is a checkpoint of another model: it was saved for ",
                          index_.model.name, ", the plan is for ", model_name);
-  if (!missing.empty()) absl::StrAppend(&message, "; missing: ", Some(missing));
-  if (!extra_names.empty()) absl::StrAppend(&message, "; extra: ", Some(extra_names));
-  if (!different.empty()) absl::StrAppend(&message, "; different: ", Some(different));
+  if (!missing.empty()) absl::StrAppend(&message, "; missing: ", SomeOf(missing));
+  if (!extra_names.empty()) absl::StrAppend(&message, "; extra: ", SomeOf(extra_names));
+  if (!different.empty()) absl::StrAppend(&message, "; different: ", SomeOf(different));
   return absl::FailedPreconditionError(message);
 }
 
@@ -220,9 +219,8 @@ absl::Status CheckpointReader::ReadState(const std::string& parameter, const std
   if (was_frozen) {
     return absl::FailedPreconditionError(absl::StrCat(
         path_, ": ", parameter,
-        " was frozen when this was saved, so that it has no optimizer state; to train "
-        "it from here on, write the weights with `oriel export --to onnx`, and compile "
-        "that model"));
+        " was frozen when this was saved, so that it has no optimizer state; to train it from "
+        "here on, begin with the weights alone: --init-from in place of --resume"));
   }
   return ReadTensor(absl::StrCat("optimizer state ", slot, " of ", parameter), tensor, spec, box,
                     target);

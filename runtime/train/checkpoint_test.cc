@@ -300,7 +300,7 @@ TEST(FingerprintTest, DependsOnNamesTypesAndShapesOnly) {
 
 TEST_F(CheckpointTest, DiskRefuses) {
   WriteFileBytes(folder_ / "file", "");
-  EXPECT_THAT(WriteCheckpoint(folder_ / "file/ckpt", {"toy"}, progress_, {}, nullptr),
+  EXPECT_THAT(WriteCheckpoint(folder_ / "file/ckpt", {"toy", "", ""}, progress_, {}, nullptr),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("file/ckpt")));
 }
 

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/plan/tensor_layout.h"
+#include "runtime/train/convert.h"
 #include "runtime/train/initial_weights.h"
 #include "runtime/train/piece_gatherer.h"
 #include "runtime/train/random_values.h"
@@ -210,6 +212,43 @@ absl::Status ModelState::Restore(const CheckpointReader& checkpoint, bool with_o
     }));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<WeightsTaken> ModelState::TakeWeights(const CheckpointReader& checkpoint) {
+  const std::map<std::string, CheckpointTensor>& saved = checkpoint.index().parameters;
+  WeightsTaken found;
+  std::set<std::string> unused;
+  for (const auto& [name, tensor] : saved) unused.insert(name);
+  for (const auto& parts : WholeParameters()) {
+    const CheckpointSource& whole = *parts.front();
+    auto tensor = saved.find(whole.parameter);
+    if (tensor == saved.end()) {
+      found.missing.push_back(whole.parameter);
+      continue;
+    }
+    if (!CanRead(tensor->second.spec, whole.spec())) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          checkpoint.path(), ": ", whole.parameter, " is ", tensor->second.spec.ToString(),
+          " there, in the plan ", whole.spec().ToString()));
+    }
+    unused.erase(whole.parameter);
+    ++found.taken;
+  }
+  found.unused = {unused.begin(), unused.end()};
+  if (found.taken == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(checkpoint.path(), ": has none of the plan's parameters: it has ",
+                     SomeOf(found.unused), ", the plan ", SomeOf(found.missing)));
+  }
+  for (const Held& held : held_) {
+    const CheckpointSource& source = held.source;
+    if (!IsValue(source) || saved.count(source.parameter) == 0) continue;
+    const auto read = [&](const Box& piece, void* data) {
+      return checkpoint.ReadParameter(source.parameter, source.spec(), piece, data);
+    };
+    ORIEL_RETURN_IF_ERROR(source.buffer.WritePieces(source.layout.BoxOf(rank_), read));
+  }
+  return found;
 }
 
 absl::Status ModelState::DumpParameters(const std::string& path, Communicator* world) const {

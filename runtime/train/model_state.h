@@ -22,6 +22,13 @@
 
 namespace oriel::runtime {
 
+// What TakeWeights has found, by names in files.
+struct WeightsTaken {
+  int64_t taken = 0;
+  std::vector<std::string> missing;  // of the plan's parameters
+  std::vector<std::string> unused;   // of the checkpoint's
+};
+
 class ModelState {
  public:
   // Plan and executor must outlive the result. InvalidArgument if a buffer is not the rank's box.
@@ -34,6 +41,11 @@ class ModelState {
   // Fills parameters, their masters and, unless only evaluating, optimizer states.
   // FailedPrecondition if the checkpoint is of another model.
   absl::Status Restore(const CheckpointReader& checkpoint, bool with_optimizer);
+
+  // Fills those parameters, and their masters, that the checkpoint has, of whatever model; the
+  // others are left as they are. FailedPrecondition, naming it, for one of another shape, and if
+  // it has none.
+  absl::StatusOr<WeightsTaken> TakeWeights(const CheckpointReader& checkpoint);
 
   // What is in a buffer of this rank.
   struct Held {

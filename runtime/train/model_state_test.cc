@@ -265,7 +265,8 @@ TEST_F(ModelStateTest, PartThatCannotBeWrittenLeavesNothing) {
       OnEachRank(kFour, [&](int64_t rank, ModelState& state, Communicator* world) {
         std::vector<CheckpointSource> sources = state.sources();
         if (rank == 3) sources.push_back(sources[0]);
-        return WriteCheckpoint(folder_ / "save", {"sharded"}, AtStep(7), sources, world).status();
+        return WriteCheckpoint(folder_ / "save", {"sharded", "", ""}, AtStep(7), sources, world)
+            .status();
       });
   EXPECT_THAT(statuses[3], StatusIs(absl::StatusCode::kInvalidArgument,
                                     HasSubstr("two tensors have the name \"matrix\"")));
@@ -283,16 +284,16 @@ TEST_F(ModelStateTest, FullDiskLeavesTheCheckpointBefore) {
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   signal(SIGXFSZ, SIG_IGN);
-  const auto statuses =
-      OnEachRank(kFour, [&](int64_t rank, ModelState& state, Communicator* world) {
-        if (rank == 0) {
-          rlimit limit = before;
-          limit.rlim_cur = 400;
-          EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-        }
-        return WriteCheckpoint(folder_ / "save", {"sharded"}, AtStep(8), state.sources(), world)
-            .status();
-      });
+  const auto statuses = OnEachRank(kFour, [&](int64_t rank, ModelState& state,
+                                              Communicator* world) {
+    if (rank == 0) {
+      rlimit limit = before;
+      limit.rlim_cur = 400;
+      EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    }
+    return WriteCheckpoint(folder_ / "save", {"sharded", "", ""}, AtStep(8), state.sources(), world)
+        .status();
+  });
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   for (const int rank : {0, 1}) {
     EXPECT_THAT(statuses[rank], StatusIs(absl::StatusCode::kInternal,
@@ -305,12 +306,12 @@ TEST_F(ModelStateTest, FullDiskLeavesTheCheckpointBefore) {
 
 TEST_F(ModelStateTest, RankThatIsGoneLeavesTheCheckpointBefore) {
   Initialized(kFour, "save");
-  const auto statuses =
-      OnEachRank(kFour, [&](int64_t rank, ModelState& state, Communicator* world) {
-        if (rank == 2) return absl::OkStatus();
-        return WriteCheckpoint(folder_ / "save", {"sharded"}, AtStep(8), state.sources(), world)
-            .status();
-      });
+  const auto statuses = OnEachRank(kFour, [&](int64_t rank, ModelState& state,
+                                              Communicator* world) {
+    if (rank == 2) return absl::OkStatus();
+    return WriteCheckpoint(folder_ / "save", {"sharded", "", ""}, AtStep(8), state.sources(), world)
+        .status();
+  });
   for (const int rank : {0, 1, 3}) EXPECT_TRUE(absl::IsAborted(statuses[rank])) << statuses[rank];
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "save")) {
     EXPECT_EQ(entry.path().filename(), "step-00000007");

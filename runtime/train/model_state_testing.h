@@ -187,9 +187,9 @@ class ModelStateTest : public ::testing::Test {
         OnEachRank(grids, [&](int64_t rank, ModelState& state, Communicator* world) {
           ORIEL_RETURN_IF_ERROR(fill(state));
           if (!save.empty()) {
-            ORIEL_RETURN_IF_ERROR(
-                WriteCheckpoint(folder_ / save, {"sharded"}, AtStep(7), state.sources(), world)
-                    .status());
+            ORIEL_RETURN_IF_ERROR(WriteCheckpoint(folder_ / save, {"sharded", "", ""}, AtStep(7),
+                                                  state.sources(), world)
+                                      .status());
           }
           std::lock_guard<std::mutex> lock(mutex);
           Join(state, rank, tensors);

@@ -69,7 +69,65 @@ class ResumeTest(OrielTestCase):
         plan = self.compile(recipe, 2, name="projector")
         self.run_ok("oriel-run", plan, "--data", DATA, "-n", 2, "--steps", 1, "--save-dir", self.checkpoints)
         result = run("oriel-run", self.plan, "--data", DATA, "-n", 2, "--resume", self.checkpoints)
-        self.assert_fails(result, "was frozen when this was saved", "oriel export --to onnx")
+        self.assert_fails(result, "was frozen when this was saved", "--init-from")
+
+    def test_begins_with_the_weights_of_a_plan_that_trained_less(self):
+        text = (GOLDEN / "recipe_adamw.yaml").read_text()
+        recipe, export = self.folder / "projector.yaml", self.folder / "trained.onnx"
+        recipe.write_text(text.replace('trainable: ["*"]', 'trainable: ["*projector*"]'))
+        projector = self.compile(recipe, 2, name="projector")
+        self.run_ok("oriel-run", projector, "--data", DATA, "-n", 2, "--steps", 3, "--save-dir", self.checkpoints)
+        said = self.run_ok("oriel-run", self.plan, "--data", DATA, "-n", 2, "--steps", 2, "--init-from", self.checkpoints,
+                           "--metrics", self.folder / "init.jsonl")
+        self.assertRegex(said.stdout + said.stderr, r"begins with weights of \S*step-00000003: (\d+) of \1 parameters\n")
+        # As of a model that has them.
+        self.run_ok("oriel", "export", projector, "--checkpoint", self.checkpoints, "--to", "onnx", "-o", export)
+        whole = self.folder / "whole.oplan"
+        self.run_ok("oriel", "compile", export, "--recipe", GOLDEN / "recipe_adamw.yaml", "--mesh", "dp=2", "-o", whole)
+        self.run_ok("oriel-run", whole, "--data", DATA, "-n", 2, "--steps", 2, "--metrics", self.folder / "whole.jsonl")
+        began, expected = ([json.loads(line) for line in (self.folder / f"{name}.jsonl").read_text().splitlines()] for name in ("init", "whole"))
+        self.assertEqual(losses(began), losses(expected))
+        self.assertEqual([m["step"] for m in began], [1, 2])
+
+    def test_begins_with_some_weights(self):
+        self.run_steps("--steps", 1, "--save-dir", self.checkpoints)
+        adapted, recipe = self.folder / "adapted.onnx", self.recipe("recipe_adamw.yaml", ('trainable: ["*"]', 'trainable: ["*.lora_*"]'))
+        self.run_ok("oriel", "adapt", MODEL, "--targets", "q_proj", "--rank", 2, "-o", adapted)
+        plan = self.folder / "adapted.oplan"
+        self.run_ok("oriel", "compile", adapted, "--recipe", recipe, "--mesh", "dp=2", "-o", plan)
+        begin = ["oriel-run", plan, "--data", DATA, "-n", 2, "--steps", 1, "--init-from", self.checkpoints]
+        said = self.run_ok(*begin, "--metrics", self.folder / "m.jsonl")
+        text = said.stdout + said.stderr
+        self.assertRegex(text, r"not there, and as the plan begins: \S+lora_A.weight, .* and \d+ more\n")
+        self.assertIn("was trained with another model file", text)
+        # The adapters are zero still: the first batch has the loss of the resumed base.
+        rest = self.run_steps("--steps", 2, "--resume", self.checkpoints, "--no-shuffle", "--save-dir", self.folder / "other")
+        started = self.run_ok(*begin, "--no-shuffle", "--metrics", self.folder / "m.jsonl")
+        first = json.loads((self.folder / "m.jsonl").read_text().splitlines()[0])
+        self.assertEqual(first["step"], 1, started.stderr)
+        self.assertEqual(first["loss"], rest[0]["loss"])
+        for path in self.checkpoints.glob("step-*/*"):
+            path.write_bytes(path.read_bytes().replace(b"_proj", b"_porj").replace(b"norm", b"mron").replace(b"embed", b"debem")
+                             .replace(b"head", b"daeh").replace(b"conv", b"vnoc").replace(b"fc", b"cf").replace(b"linear", b"raenil")
+                             .replace(b"weight", b"wiehgt").replace(b"bias", b"sabi"))
+        self.assert_fails(run(*begin), "has none of the plan's parameters")
+
+    def test_started_again_and_again(self):
+        again = ["--save-dir", self.checkpoints, "--auto-resume", "--seed", 5]
+        first = self.run_steps("--steps", 2, *again)
+        second = self.run_steps("--steps", 4, *again)
+        self.assertEqual([m["step"] for m in first + second], [1, 2, 3, 4])
+        self.assertEqual(losses(first + second), losses(self.run_steps("--steps", 4, "--seed", 5)))
+        done = self.run_ok("oriel-run", self.plan, "--data", DATA, "-n", 2, "--steps", 4, *again)
+        self.assertIn("nothing to train", done.stdout + done.stderr)
+        # Where training begins anew, with other weights.
+        other = self.folder / "other"
+        begun = self.run_steps("--steps", 1, "--init-from", self.checkpoints, "--save-dir", other, "--auto-resume")
+        self.assertEqual([m["step"] for m in begun], [1])
+        on = self.run_steps("--steps", 2, "--init-from", self.checkpoints, "--save-dir", other, "--auto-resume")
+        self.assertEqual([m["step"] for m in on], [2])
+        for arguments in (["--auto-resume"], ["--resume", other, "--auto-resume", "--save-dir", other], ["--resume", other, "--init-from", other]):
+            self.assertEqual(run("oriel-run", self.plan, "--data", DATA, "-n", 2, *arguments).returncode, 2)
 
     def test_goes_back_in_a_folder_of_later_steps(self):
         self.run_steps("--steps", 4, "--save-dir", self.checkpoints, "--save-every", 1)
