@@ -167,7 +167,7 @@ void addCompileCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
   command->add_option("--recipe", arguments->recipe, "What to train (YAML, docs/recipe.md)")
       ->required()
       ->type_name("FILE");
-  addStrategyFlags(command, &arguments->strategy);
+  addStrategyFlags(command, &arguments->strategy, "the strategy is searched");
   addClusterFlag(command, &arguments->cluster,
                  "Times are predicted for them, and a rank has the memory of a device unless "
                  "--memory says otherwise. Where no option says the strategy, the fastest on all "

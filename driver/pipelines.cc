@@ -90,10 +90,7 @@ void addTrain(OpPassManager& passes, const PipelineOptions& options) {
   passes.addPass(createSeedDropout(dropout));
   if (!options.hasTrainingTypes) addTrainingTypes(passes, options);
   // Of all meshes together.
-  int64_t positionRanks = 1;
-  for (int64_t grid = 0; grid < options.strategy.grids(); ++grid) {
-    positionRanks = std::lcm(positionRanks, options.strategy.meshOfGrid(grid).cp);
-  }
+  const int64_t positionRanks = options.strategy.commonOfGrids(&Mesh::cp);
   passes.addPass(createTrain(options.recipe, options.kernels.fusedLoss, positionRanks));
 }
 

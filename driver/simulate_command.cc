@@ -117,7 +117,7 @@ void addSimulateCommand(CLI::App& app, const Vocabulary* vocabulary, Run* run) {
                    "The ONNX file of a plan, where it isn't where the plan says")
       ->type_name("FILE");
   addClusterFlag(command, &arguments->cluster, "Times and memory are theirs")->required();
-  addStrategyFlags(command, &arguments->strategy);
+  addStrategyFlags(command, &arguments->strategy, "all are data-parallel");
   command
       ->add_option("--stack", arguments->stack,
                    "What another software adds, e.g. kernel_overhead=6us (an op takes that at "

@@ -27,7 +27,7 @@ std::string largerText(const std::string& fileOrName, const Cluster& cluster, in
 
 }  // namespace
 
-void addStrategyFlags(CLI::App* command, StrategyOptions* strategy) {
+void addStrategyFlags(CLI::App* command, StrategyOptions* strategy, const std::string& worldAlone) {
   command
       ->add_option("--strategy", strategy->file,
                    "How to split the work over ranks (YAML, docs/strategy.md)")
@@ -82,8 +82,9 @@ void addStrategyFlags(CLI::App* command, StrategyOptions* strategy) {
   command
       ->add_option(
           "--world", strategy->world,
-          "Ranks. Alone: the strategy is searched. With stages and no mesh, all of a stage are "
-          "data-parallel; beside a mesh, what it must have")
+          "Ranks. Alone: " + worldAlone +
+              ". With stages and no mesh, all of a stage are data-parallel; beside a mesh, what it "
+              "must have")
       ->type_name("N");
   command
       ->add_option("--remat", strategy->remat,

@@ -14,8 +14,8 @@
 
 namespace oriel::driver {
 
-// Both as long as the command lives.
-void addStrategyFlags(CLI::App* command, StrategyOptions* strategy);
+// Both as long as the command lives. `worldAlone`: what `--world` without other options means.
+void addStrategyFlags(CLI::App* command, StrategyOptions* strategy, const std::string& worldAlone);
 // `--cluster`, with this said behind what it is.
 CLI::Option* addClusterFlag(CLI::App* command, std::string* cluster, const std::string& use);
 

@@ -341,7 +341,15 @@ void StorageAssignment::assignOp(SegmentState& state, Operation& op) {
          createTransfer(receive.getResult(), receive.getChannelAttr(), &op));
     return;
   }
-  for (mlir::OpResult result : op.getResults()) assignResult(state, result);
+  OpStorages storages;
+  for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
+    storages.ofOperands.push_back(storageOf(operand));
+    if (auto storage = storages.ofOperands.back()) storages.operands[*storage].push_back(index);
+  }
+  for (mlir::OpResult result : op.getResults()) {
+    assignResult(state, result, storages);
+    if (auto storage = storageOf(result)) storages.results.insert(*storage);
+  }
   // On its way, a collective reads its operands.
   auto waited = state.waitTick.find(&op);
   if (waited == state.waitTick.end()) return;
@@ -360,18 +368,17 @@ bool StorageAssignment::isFree(const SegmentState& state, StorageId storage) con
   return writable && state.heldUntil.lookup(storage) <= now_;
 }
 
-void StorageAssignment::assignResult(SegmentState& state, mlir::OpResult result) {
+void StorageAssignment::assignResult(SegmentState& state, mlir::OpResult result,
+                                     const OpStorages& storages) {
   Operation& op = *result.getOwner();
   auto heldByOther = [&](StorageId storage) {
     // Another operand or result of this very op that lies in the storage.
-    for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
-      auto held = storageOf(operand);
-      if (held == storage && !mayOverwrite(op, result.getResultNumber(), index)) return true;
-    }
-    for (mlir::OpResult other : op.getResults().take_front(result.getResultNumber())) {
-      if (storageOf(other) == storage) return true;
-    }
-    return false;
+    auto operands = storages.operands.find(storage);
+    return storages.results.contains(storage) ||
+           (operands != storages.operands.end() &&
+            llvm::any_of(operands->second, [&](unsigned index) {
+              return !mayOverwrite(op, result.getResultNumber(), index);
+            }));
   };
 
   auto target = state.target.find(result);
@@ -380,8 +387,7 @@ void StorageAssignment::assignResult(SegmentState& state, mlir::OpResult result)
     hold(state, result, target->second);
     return;
   }
-  for (auto [index, operand] : llvm::enumerate(op.getOperands())) {
-    std::optional<StorageId> storage = storageOf(operand);
+  for (auto [index, storage] : llvm::enumerate(storages.ofOperands)) {
     if (!storage || !mayOverwrite(op, result.getResultNumber(), index)) continue;
     if (storages_[*storage].bytes != bytesOf(llvm::cast<mlir::RankedTensorType>(result.getType())))
       continue;

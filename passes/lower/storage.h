@@ -101,7 +101,13 @@ class StorageAssignment {
   void computeLastUses(SegmentState& state);
   mlir::LogicalResult findTargets(SegmentState& state);
   void assignOp(SegmentState& state, mlir::Operation& op);
-  void assignResult(SegmentState& state, mlir::OpResult result);
+  // Where the operands of an op lie, and those of its results that have a place already.
+  struct OpStorages {
+    llvm::SmallVector<std::optional<StorageId>> ofOperands;
+    llvm::DenseMap<StorageId, llvm::SmallVector<unsigned, 2>> operands;  // by number
+    llvm::DenseSet<StorageId> results;
+  };
+  void assignResult(SegmentState& state, mlir::OpResult result, const OpStorages& storages);
   mlir::LogicalResult finishSegment(SegmentState& state);
   bool isFresh(const ir::ValueRole& role) const;
   bool isFree(const SegmentState& state, StorageId storage) const;

@@ -43,6 +43,20 @@ class Choice {
         sizes_(planner.sizes()) {}
 
   std::vector<SplitCandidate> candidates() {
+    // What splits in steps alone does not split by itself, whatever its operands: of the squares of
+    // all gradients there are many.
+    if (llvm::all_of(rule_.factors, isInSteps)) {
+      addFactors(std::vector<AxisList>(rule_.factors.size()));
+    } else {
+      addProposals();
+    }
+    llvm::stable_sort(
+        found_, [](const SplitCandidate& a, const SplitCandidate& b) { return a.cost < b.cost; });
+    return std::move(found_);
+  }
+
+ private:
+  void addProposals() {
     std::vector<Proposal> operands, scattered, hints, rows, positions;
     for (size_t i = 0; i < problem_.operands.size(); ++i) {
       operands.push_back({&rule_.operands[i], problem_.wishes[i]});
@@ -64,7 +78,9 @@ class Choice {
     };
     add({operands, hints, positions});
     add({hints, operands, positions});
-    for (const Proposal& first : operands) add({first, operands, hints, positions});
+    for (const Proposal& first : operands) {
+      if (!first.sharding.cutting().empty()) add({first, operands, hints, positions});
+    }
     for (size_t i = 0; i < operands.size(); ++i) {
       if (problem_.kept[i]) add({operands[i]});
     }
@@ -77,16 +93,12 @@ class Choice {
       for (SplitCandidate& own : llvm::drop_begin(found_, before)) own.isExchange = true;
     }
     add({});
-    llvm::stable_sort(
-        found_, [](const SplitCandidate& a, const SplitCandidate& b) { return a.cost < b.cost; });
-    return std::move(found_);
   }
 
- private:
   void addFactors(std::vector<AxisList> factors) {
     // Steps have been made where an operand is cut so; what is wished of results is no reason.
     for (auto [axes, factor] : llvm::zip_equal(factors, rule_.factors)) {
-      if (factor.kind == ir::FactorKind::kSteps) axes.clear();
+      if (isInSteps(factor)) axes.clear();
     }
     for (PassRule pass : {PassRule::kData, PassRule::kAll, PassRule::kNone}) {
       OpSplit split{factors, {}};
@@ -99,6 +111,7 @@ class Choice {
     }
   }
 
+  static bool isInSteps(const ir::Factor& factor) { return factor.kind == ir::FactorKind::kSteps; }
   bool isContext(int axis) const { return llvm::is_contained(problem_.axes->context, axis); }
 
   // Of operands whose positions are cut, where the op needs all of them: the same with another

@@ -70,10 +70,13 @@ std::optional<Origins> movedBy(mlir::Operation* op, const Origins& origins) {
 }
 
 // Whether all that transposes, splits and slices make of a value has these dimensions in the order
-// that they came from.
-bool restoresOrder(Value value, const Origins& origins) {
-  return !value.use_empty() && llvm::all_of(value.getUsers(), [&](mlir::Operation* user) {
-    if (auto moved = movedBy(user, origins)) return restoresOrder(user->getResult(0), *moved);
+// that they came from. It looks at chains of up to `depth` ops.
+bool restoresOrder(Value value, const Origins& origins, int depth) {
+  if (depth == 0 || value.use_empty()) return false;
+  return llvm::all_of(value.getUsers(), [&](mlir::Operation* user) {
+    if (auto moved = movedBy(user, origins)) {
+      return restoresOrder(user->getResult(0), *moved, depth - 1);
+    }
     Origins sorted = origins;
     llvm::sort(sorted);
     return llvm::is_sorted(llvm::make_second_range(sorted));
@@ -102,7 +105,8 @@ struct LinearBeforeTranspose : mlir::OpRewritePattern<ir::LinearOp> {
     }
     Origins origins;
     for (size_t d = 0; d < leading.size(); ++d) origins.emplace_back(d, permutation[d]);
-    if (!restoresOrder(op.getResult(), origins)) {
+    constexpr int kDepth = 64;
+    if (!restoresOrder(op.getResult(), origins, kDepth)) {
       return rewriter.notifyMatchFailure(op, "no transpose behind it moves them back");
     }
     llvm::SmallVector<int64_t> shape =

@@ -317,8 +317,9 @@ class ProductCutter {
   }
 
   // Whether its result is made, column by column, of products that tensor parallelism could cut and
-  // of what is the same for all columns: so is a layer's product with its adapter's.
-  bool isPointwiseOfProducts(Operation* op) const {
+  // of what is the same for all columns: so is a layer's product with its adapter's. `known`: those
+  // before it that are.
+  bool isPointwiseOfProducts(Operation* op, const llvm::DenseSet<Operation*>& known) const {
     if (!op->hasTrait<ir::Pointwise>() || op->getNumResults() != 1) return false;
     if (isForAllColumns(op->getResult(0))) return false;
     llvm::ArrayRef<int64_t> shape = typeOf(op->getResult(0)).getShape();
@@ -332,7 +333,7 @@ class ProductCutter {
         if (!isOwn(linear.getWeight()) || !mayCut(linear.getBias()) || !isSplit(linear)) {
           return false;
         }
-      } else if (!isPointwiseOfProducts(before)) {
+      } else if (!known.contains(before)) {
         return false;
       }
     }
@@ -347,8 +348,11 @@ class ProductCutter {
   // Slices of what is made of products become slices of these. Whether there were any.
   bool slicePointwise() {
     llvm::SmallVector<Value> wholes;
+    llvm::DenseSet<Operation*> known;
     for (Operation& op : main_.getBody().front().without_terminator()) {
-      if (isPointwiseOfProducts(&op)) wholes.push_back(op.getResult(0));
+      if (!isPointwiseOfProducts(&op, known)) continue;
+      known.insert(&op);
+      wholes.push_back(op.getResult(0));
     }
     bool sliced = false;
     for (Value whole : wholes) sliced |= slicePointwise(whole);

@@ -1,6 +1,7 @@
 #include "passes/strategize/strategy.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -217,7 +218,15 @@ absl::Status checkRules(const std::vector<Rule>& rules, const std::vector<std::s
   return absl::OkStatus();
 }
 
+// The product, or the largest number.
+int64_t bounded(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
+}
+
 }  // namespace
+
+int64_t Mesh::ranks() const { return bounded(bounded(dp, fsdp), bounded(cp, tp)); }
 
 std::vector<int64_t> Mesh::cuts() const {
   std::vector<int64_t> cuts;
@@ -299,8 +308,15 @@ int64_t Strategy::dataParallel() const {
 
 int64_t Strategy::commonTensorParallel(const Module* module) const {
   if (module && module->mesh) return module->mesh->tp;
+  return commonOfGrids(&Mesh::tp);
+}
+
+int64_t Strategy::commonOfGrids(int64_t Mesh::*axis) const {
   int64_t common = 1;
-  for (int64_t grid = 0; grid < grids(); ++grid) common = std::lcm(common, meshOfGrid(grid).tp);
+  for (int64_t grid = 0; grid < grids(); ++grid) {
+    const int64_t size = meshOfGrid(grid).*axis;
+    common = bounded(common, size / std::gcd(common, size));
+  }
   return common;
 }
 
@@ -374,6 +390,15 @@ std::optional<StrategyProblem> findProblem(const Strategy& strategy) {
   }
   if (strategy.ranks() > kMaxRanks) {
     return StrategyProblem{"stages", absl::StrCat("has together more than ", kMaxRanks, " ranks")};
+  }
+  for (const NamedMeshAxis& axis : kMeshAxes) {
+    // What all stages share, as a vocabulary, is padded for all of them.
+    const bool isShared = axis.size == &Mesh::tp || axis.size == &Mesh::cp;
+    if (isShared && strategy.commonOfGrids(axis.size) > kMaxRanks) {
+      return StrategyProblem{
+          "stages", absl::StrCat("has sizes of ", axis.name, " without a common multiple up to ",
+                                 kMaxRanks, ": choose sizes that divide each other")};
+    }
   }
   if (std::optional<StrategyProblem> problem = problemOfPlacement(strategy)) return problem;
   if (std::optional<StrategyProblem> problem = problemOfModules(strategy)) return problem;

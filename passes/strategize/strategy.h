@@ -26,7 +26,8 @@ struct Mesh {
   int64_t tp = 1;    // the same samples, different pieces of each layer
   int64_t cp = 1;    // the same samples and parameters, different positions
 
-  int64_t ranks() const { return dp * fsdp * cp * tp; }
+  // Of sizes that are not checked yet, at most the largest number.
+  int64_t ranks() const;
   // Ranks with different samples.
   int64_t dataParallel() const { return dp * fsdp; }
   // Ranks with the same samples.
@@ -135,6 +136,9 @@ struct Strategy {
   // What divides over the tensor-parallel ranks that a parameter of this module (null: of none) may
   // be on: tp of the module's mesh, or the least common multiple of all grids'.
   int64_t commonTensorParallel(const Module* module) const;
+  // The least common multiple of an axis' sizes, or the largest number; up to kMaxRanks for tp and
+  // cp of a strategy that is sound.
+  int64_t commonOfGrids(int64_t Mesh::*axis) const;
   // Nothing but copies of the model with different samples.
   bool isPlainDataParallel() const;
 };

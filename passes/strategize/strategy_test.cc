@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace oriel {
 namespace {
 
@@ -200,6 +202,25 @@ TEST(Strategy, RanksOfAllStagesAreBounded) {
   EXPECT_EQ(problemOf(ofStages({kMaxRanks / 4, 1, 1}, 4)), "");
   EXPECT_THAT(problemOf(ofStages({kMaxRanks / 4, 1, 1}, 5)),
               HasSubstr("stages has together more than 1048576 ranks"));
+}
+
+// Products and common multiples of sizes that are sound each by itself.
+TEST(Strategy, SizesTogetherAreBounded) {
+  EXPECT_THAT(problemOf(ofMesh({kMaxRanks, kMaxRanks, kMaxRanks, 16})),
+              HasSubstr("mesh has more than 1048576 ranks"));
+  EXPECT_EQ((Mesh{kMaxRanks, kMaxRanks, kMaxRanks, 16}).ranks(),
+            std::numeric_limits<int64_t>::max());
+  Strategy strategy = ofStages({1, 1, 1}, 5);
+  for (int64_t tp : {16381, 16369, 16363, 16361, 16349}) {
+    Pipeline::Stage stage;
+    stage.blocks = {std::to_string(tp)};
+    stage.mesh = Mesh{1, 1, tp};
+    strategy.pipeline->named.push_back(stage);
+  }
+  EXPECT_THAT(problemOf(strategy),
+              HasSubstr("stages has sizes of tp without a common multiple up to 1048576"));
+  for (Pipeline::Stage& stage : strategy.pipeline->named) stage.mesh = Mesh{1, 1, 1024};
+  EXPECT_EQ(problemOf(strategy), "");
 }
 
 TEST(Strategy, WhatIsLeftOutOfAScheduleFollows) {

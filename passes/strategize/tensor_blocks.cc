@@ -135,6 +135,18 @@ class BlockFinder {
     auto [seen, isNew] = traced_.try_emplace({value, dim}, range);
     if (!isNew) return seen->second == range || fail("a value would be cut in two ways");
     tracedInOrder_.emplace_back(value, dim);
+    // Each op on the way is a level of the recursion.
+    constexpr int kMaxDepth = 2000;
+    if (depth_ == kMaxDepth) {
+      return fail("more than " + llvm::Twine(kMaxDepth) + " ops lie before another weight");
+    }
+    ++depth_;
+    const bool isFine = traceDefinition(value, dim, range);
+    --depth_;
+    return isFine;
+  }
+
+  bool traceDefinition(Value value, int64_t dim, RankRange range) {
     if (llvm::isa<mlir::BlockArgument>(value)) return traceArgument(value, dim, range);
     auto result = llvm::cast<mlir::OpResult>(value);
     Operation* op = result.getOwner();
@@ -315,6 +327,7 @@ class BlockFinder {
   int64_t ranks_ = 1;
   TensorBlock block_;
   std::string why_;
+  int depth_ = 0;                  // of trace()
   bool takesActivations_ = false;  // that are whole on each rank, in pieces
   OpCuts ops_;
   struct Less {

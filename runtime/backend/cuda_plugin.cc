@@ -77,11 +77,4 @@ absl::StatusOr<std::string> DescribeCuda() {
   return json;
 }
 
-absl::StatusOr<std::vector<std::string>> CudaPluginKernels() {
-  ORIEL_ASSIGN_OR_RETURN(void* entry, FindEntry("OrielCudaKernels"));
-  std::vector<std::string> names;
-  reinterpret_cast<CudaKernelsEntry>(entry)(&names);
-  return names;
-}
-
 }  // namespace oriel::runtime

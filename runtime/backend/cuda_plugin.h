@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,9 +23,6 @@ absl::StatusOr<int> CountCudaDevices();
 // only if there is no plugin.
 absl::StatusOr<std::string> DescribeCuda();
 
-// Kernels that the plugin has, sorted.
-absl::StatusOr<std::vector<std::string>> CudaPluginKernels();
-
 // Where the plugin is looked for: liboriel_cuda.so beside the executable, or the file that
 // ORIEL_CUDA_PLUGIN names.
 absl::StatusOr<std::string> CudaPluginPath();
@@ -39,7 +35,6 @@ extern "C" {
 using OpenCudaBackendEntry = Backend* (*)(int ordinal, absl::Status* status);
 using CountCudaDevicesEntry = int (*)(absl::Status* status);
 using DescribeCudaEntry = void (*)(std::string* json);
-using CudaKernelsEntry = void (*)(std::vector<std::string>* names);
 }
 
 }  // namespace oriel::runtime

@@ -14,10 +14,14 @@
 namespace oriel::runtime {
 namespace {
 
+// Recordings of more sets of copies would take more memory than they save time.
+constexpr int64_t kMaxCopyCycle = 64;
+
 // Remembers a pointer if it is into a buffer of several copies.
 void Follow(const plan::Buffer& buffer, void*& pointer, PreparedSegment& prepared) {
   if (CopiesOf(buffer) == 1) return;
   prepared.copy_pointers.push_back({&pointer, static_cast<char*>(pointer), &buffer});
+  if (prepared.copy_cycle > kMaxCopyCycle) return;  // a product of more might not be a number
   prepared.copy_cycle = std::lcm(prepared.copy_cycle, CopiesOf(buffer));
 }
 void Follow(const plan::Buffer& buffer, const void*& pointer, PreparedSegment& prepared) {
@@ -252,11 +256,9 @@ void SegmentPreparer::PrepareSlice(const plan::Slice& slice, PreparedSegment& pr
 }
 
 std::vector<RecordedPart> PartsToRecord(const PreparedSegment& prepared) {
-  // Recordings of more sets of copies would take more memory than they save time.
-  constexpr int64_t kMaxCycle = 64;
   // A single step costs no less as a recording.
   constexpr size_t kMinSteps = 2;
-  if (prepared.copy_cycle > kMaxCycle) return {};
+  if (prepared.copy_cycle > kMaxCopyCycle) return {};
 
   const std::vector<Step>& steps = prepared.steps;
   std::vector<bool> records(steps.size());

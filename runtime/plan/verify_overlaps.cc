@@ -1,13 +1,41 @@
 #include "runtime/plan/verify_overlaps.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
 namespace oriel::runtime {
 namespace {
 
-// Comparisons of what is on its way before the verifier calls it too much: some seconds.
-constexpr int64_t kMaxComparisons = 30'000'000;
+// Searches in what is on its way before the verifier calls it too much: some seconds.
+constexpr int64_t kMaxSearches = 30'000'000;
+
+// Ranges of memory, which may overlap.
+class Ranges {
+ public:
+  void Insert(const Range& range) {
+    if (range.empty()) return;
+    Range joined = range;
+    for (auto next = FirstBehind(range.begin); next != ends_.end() && next->second < joined.end;) {
+      joined.begin = std::min(joined.begin, next->second);
+      joined.end = std::max(joined.end, next->first);
+      next = ends_.erase(next);
+    }
+    ends_[joined.end] = joined.begin;
+  }
+  bool Overlap(const Range& range) const {
+    const auto next = FirstBehind(range.begin);
+    return !range.empty() && next != ends_.end() && next->second < range.end;
+  }
+
+ private:
+  // The first that ends behind this place.
+  std::map<int64_t, int64_t>::const_iterator FirstBehind(int64_t place) const {
+    return ends_.upper_bound(place);
+  }
+
+  std::map<int64_t, int64_t> ends_;  // disjoint: beginnings by ends
+};
 
 class OverlapVerifier {
  public:
@@ -78,36 +106,33 @@ class OverlapVerifier {
     }
   }
 
-  // Memory that a collective on its way reads, or writes.
+  // Memory of a collective on its way.
   struct InFlight {
-    int buffer;
-    bool written;
+    Ranges read, written;
   };
 
   // From the start of a collective to its wait, nothing writes its operands, and nothing touches
   // its results.
   void VerifyInFlight(int segment) {
-    std::map<int, std::vector<InFlight>> in_flight;  // by the collective's place
+    std::map<int, InFlight> in_flight;  // by the collective's place
     int64_t work = 0;
     for (size_t i = 0; i < accesses_[segment].size(); ++i) {
       const auto& instruction = program_.segments(segment).instructions(static_cast<int>(i));
       const Access& access = accesses_[segment][i];
       for (const auto& [collective, memory] : in_flight) {
-        work += memory.size() * (access.reads.size() + access.writes.size());
-        for (const InFlight& each : memory) {
-          VerifyApart(access, each, collective, segment, static_cast<int>(i));
-        }
+        work += static_cast<int64_t>(access.reads.size() + access.writes.size());
+        VerifyApart(access, memory, collective, segment, static_cast<int>(i));
       }
-      if (work > kMaxComparisons) {
+      if (work > kMaxSearches) {
         problems_.Add("program ", index_, ", segment ", program_.segments(segment).name(),
                       " has too much on its way to be verified");
       }
-      if (problems_.full() || work > kMaxComparisons) return;
+      if (problems_.full() || work > kMaxSearches) return;
       if (instruction.has_wait()) in_flight.erase(instruction.wait().collective());
       if (instruction.collective().stream() == 0) continue;
-      std::vector<InFlight>& memory = in_flight[static_cast<int>(i)];
-      for (const int read : access.reads) memory.push_back({read, false});
-      for (const int write : access.writes) memory.push_back({write, true});
+      InFlight& memory = in_flight[static_cast<int>(i)];
+      for (const int read : access.reads) Insert(read, memory.read);
+      for (const int write : access.writes) Insert(write, memory.written);
     }
   }
 
@@ -118,16 +143,20 @@ class OverlapVerifier {
                     ", whose memory instruction ", collective, ", which is on its way, ",
                     other_verb);
     };
-    const Range range = RangeOf(other.buffer);
-    const auto overlaps = [&](int buffer) {
-      return !range.empty() && !rings_.IsEmpty(buffer) && RangeOf(buffer).Overlaps(range);
+    const auto overlaps = [&](int buffer, const Ranges& ranges) {
+      return !rings_.IsEmpty(buffer) && ranges.Overlap(RangeOf(buffer));
     };
     for (const int write : access.writes) {
-      if (overlaps(write)) refuse(" writes ", write, other.written ? "writes" : "reads");
+      if (overlaps(write, other.read)) refuse(" writes ", write, "reads");
+      if (overlaps(write, other.written)) refuse(" writes ", write, "writes");
     }
     for (const int read : access.reads) {
-      if (other.written && overlaps(read)) refuse(" reads ", read, "writes");
+      if (overlaps(read, other.written)) refuse(" reads ", read, "writes");
     }
+  }
+
+  void Insert(int buffer, Ranges& ranges) const {
+    if (!rings_.IsEmpty(buffer)) ranges.Insert(RangeOf(buffer));
   }
 
   const plan::Plan& plan_;

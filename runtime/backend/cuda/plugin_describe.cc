@@ -1,8 +1,6 @@
 // What oriel-run and oriel ask liboriel_cuda.so before they open a device (cuda_plugin.h).
 #include <string>
-#include <vector>
 
-#include "kernels/cuda/registry.h"
 #include "runtime/backend/cuda/describe.h"
 #include "runtime/backend/cuda/plugin.h"
 
@@ -10,10 +8,6 @@ extern "C" {
 
 __attribute__((visibility("default"))) void OrielDescribeCuda(std::string* json) {
   *json = oriel::runtime::DescribeCuda(oriel::runtime::PluginDriver());
-}
-
-__attribute__((visibility("default"))) void OrielCudaKernels(std::vector<std::string>* names) {
-  *names = oriel::kernels::cuda::Registry::Get().Names();
 }
 
 __attribute__((visibility("default"))) int OrielCountCudaDevices(absl::Status* status) {
