@@ -38,7 +38,7 @@ BACK = """
 import io, tarfile, numpy, safetensors.torch, torch, transformers
 model = transformers.AutoModelForImageTextToText.from_pretrained("pretrained")
 missing, unexpected = model.load_state_dict(safetensors.torch.load_file("trained.safetensors"), strict=False)
-assert not unexpected and all("post_layernorm" in name for name in missing), (missing, unexpected)
+assert not unexpected and all("vision_tower" in name for name in missing), (missing, unexpected)
 model.save_pretrained("trained")
 model = transformers.LlavaForConditionalGeneration.from_pretrained("trained").eval()
 inputs = {"pixel_values": [], "input_ids": []}

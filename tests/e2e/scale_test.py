@@ -1,6 +1,7 @@
 """Plans for many ranks: bytes per rank, the plan's size, and training on 64 ranks."""
 
 import json
+import pathlib
 import unittest
 
 import numpy
@@ -81,6 +82,47 @@ steps: 1
             self.run_ok("oriel", "compile", model, "--recipe", recipe, "--mesh", "dp=64", "--zero", zero, "-o", plan)
             (program,) = json.loads(self.run_ok("oriel", "inspect", "--json", plan).stdout)["programs"]
             self.assertEqual(program["bytes_by_kind"]["optimizer_state"], size * 7_500_000_000 // ranks)
+
+
+class DeepModelTest(OrielTestCase):
+    """Thousands of layers in seconds, and chains of ops that no recursion follows to their end."""
+
+    RECIPE = ("model: {bind: {batch: micro_batch}}\nloss: {kind: sum, output: loss, over: microbatch}\n"
+              "optimizer: {lr: 0.1, clip_norm: 1.0}\nbatch: {global: 4, micro: 2}\nsteps: 2\n")
+
+    def write(self, layers: int, between: int) -> pathlib.Path:
+        """Products of one size, `between` pointwise ops behind each."""
+        graph = onnx_writer.Graph()
+        graph.input("x", numpy.float32, ["batch", 4])
+        last = "x"
+        for layer in range(layers):
+            graph.initializer(f"layer{layer}.weight", 0.9 * numpy.eye(4, dtype="f4"))
+            last = graph.node("MatMul", [last, f"layer{layer}.weight"], f"product{layer}")
+            for op in range(between):
+                last = graph.node("Tanh", [last], f"tanh{layer}_{op}")
+        graph.node("ReduceSum", [last], "loss", keepdims=0)
+        graph.output("loss", numpy.float32, [])
+        model, recipe = self.folder / "deep.onnx", self.folder / "deep.yaml"
+        model.write_bytes(graph.model())
+        recipe.write_text(self.RECIPE)
+        return model
+
+    def compile_deep(self, model: pathlib.Path, *options) -> pathlib.Path:
+        plan = self.folder / f"deep_{len(list(self.folder.iterdir()))}.oplan"
+        self.run_ok("oriel", "compile", model, "--recipe", self.folder / "deep.yaml", *options, "-o", plan)
+        return plan
+
+    def test_thousands_of_parameters(self):
+        # Two thousand took over a minute, and were refused.
+        plan = self.compile_deep(self.write(2000, 0), "--mesh", "dp=2")
+        random = numpy.random.default_rng(0)
+        data = self.write_data("data", [{"x": random.standard_normal(4).astype("f4")} for _ in range(4)])
+        self.assertEqual(len(self.train(plan, world=2, data=data)), 2)
+
+    def test_chains_between_weights(self):
+        model = self.write(2, 3000)
+        for mesh in ("dp=2", "tp=2"):
+            self.compile_deep(model, "--mesh", mesh)
 
 
 class PlanSizeTest(OrielTestCase):
