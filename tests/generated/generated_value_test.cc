@@ -79,7 +79,7 @@ TEST_P(GeneratedValueTest, GivesWhatItsOpsGive) {
   std::mt19937_64 random(7);
   std::mt19937 few(7);
   Tensors bits;
-  const Tensors usual = randomArguments(function, &few);
+  const Tensors usual = *randomArguments(function, &few);
   for (mlir::Type type : function.getArgumentTypes()) bits.push_back(randomBits(type, &random));
   absl::StatusOr<Tensors> of_bits = Reference(function, bits);
   ASSERT_TRUE(of_bits.ok()) << of_bits.status();
