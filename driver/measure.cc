@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "passes/strategize/calibrate.h"
+#include "runtime/base/executable.h"
 #include "runtime/base/files.h"
 #include "runtime/base/status.h"
 
@@ -67,9 +67,8 @@ absl::StatusOr<std::string> outputOf(const std::vector<std::string>& command) {
 }
 
 absl::Status measureCluster(const std::string& file, const std::vector<std::string>& arguments) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  std::vector<std::string> command = {(self.parent_path() / "oriel-run").string(), "--measure"};
+  ORIEL_ASSIGN_OR_RETURN(const std::string folder, runtime::ExecutableFolder());
+  std::vector<std::string> command = {folder + "oriel-run", "--measure"};
   command.insert(command.end(), arguments.begin(), arguments.end());
   ORIEL_ASSIGN_OR_RETURN(const std::string text, outputOf(command));
   ORIEL_ASSIGN_OR_RETURN(const MachineMeasurements measured, readMeasurements(text));

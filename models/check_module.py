@@ -79,7 +79,13 @@ def build(place):
     spec.loader.exec_module(loaded)
     if not hasattr(loaded, function):
         raise CheckError(f"{file} has no function '{function}'")
-    module, inputs = getattr(loaded, function)()
+    built = getattr(loaded, function)()
+    if (not isinstance(built, tuple) or len(built) != 2
+            or not isinstance(built[0], torch.nn.Module)
+            or not isinstance(built[1], dict)):
+        raise CheckError(f"{function}() must return a module and its inputs, "
+                         "{name of a parameter of forward: tensor}")
+    module, inputs = built
     return module.eval(), inputs
 
 

@@ -1,12 +1,12 @@
 #include "runtime/backend/cuda_plugin.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/executable.h"
 #include "runtime/base/status.h"
 
 namespace oriel::runtime {
@@ -44,14 +44,6 @@ absl::StatusOr<std::string> CudaPluginPath() {
   }
   ORIEL_ASSIGN_OR_RETURN(const std::string folder, ExecutableFolder());
   return absl::StrCat(folder, kFile);
-}
-
-absl::StatusOr<std::string> ExecutableFolder() {
-  std::string path(PATH_MAX, '\0');
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
-  if (length <= 0) return absl::UnavailableError("cannot read /proc/self/exe");
-  path.resize(static_cast<size_t>(length));
-  return path.substr(0, path.rfind('/') + 1);
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> OpenCudaBackend(int ordinal) {

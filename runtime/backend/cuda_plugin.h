@@ -26,8 +26,6 @@ absl::StatusOr<std::string> DescribeCuda();
 // Where the plugin is looked for: liboriel_cuda.so beside the executable, or the file that
 // ORIEL_CUDA_PLUGIN names.
 absl::StatusOr<std::string> CudaPluginPath();
-// With a slash at its end.
-absl::StatusOr<std::string> ExecutableFolder();
 
 // What the plugin defines (runtime/backend/cuda/plugin.cc, describe.cc). Of a null pointer the
 // status says why.

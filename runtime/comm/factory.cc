@@ -1,12 +1,12 @@
 #include "runtime/comm/factory.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <unistd.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/executable.h"
 
 namespace oriel::runtime {
 namespace {
@@ -15,15 +15,6 @@ constexpr const char* kPluginFile = "liboriel_comm_mpi.so";
 // Defined in mpi.cc. On success the caller owns the result; else it is null and the status set.
 constexpr const char* kPluginEntry = "OrielOpenMpiWorld";
 using PluginEntry = Communicator* (*)(absl::Status*);
-
-// With a slash at its end.
-absl::StatusOr<std::string> ExecutableFolder() {
-  std::string path(PATH_MAX, '\0');
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
-  if (length <= 0) return absl::UnavailableError("cannot read /proc/self/exe");
-  path.resize(static_cast<size_t>(length));
-  return path.substr(0, path.rfind('/') + 1);
-}
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include "runtime/base/status.h"
 #include "runtime/comm/blocks.h"
 #include "runtime/comm/in_process_group.h"
+#include "runtime/comm/mix.h"
 #include "runtime/comm/reduce.h"
 
 namespace oriel::runtime {
@@ -19,11 +20,6 @@ namespace {
 enum Operation { kAllReduce, kBroadcast, kAllGather, kReduceScatter, kAllToAll, kBarrier };
 constexpr const char* kOperationNames[] = {"all_reduce",     "broadcast",  "all_gather",
                                            "reduce_scatter", "all_to_all", "barrier"};
-
-uint64_t Mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-  return hash ^ (hash >> 32);
-}
 
 // One side of a message. It may be destroyed after its communicator.
 class InProcessMessage final : public Message {

@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "runtime/backend/cuda_plugin.h"
 #include "runtime/base/cores.h"
+#include "runtime/base/executable.h"
 
 namespace oriel::runtime {
 namespace {

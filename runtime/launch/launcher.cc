@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/executable.h"
 #include "runtime/comm/tcp/sockets.h"
 #include "runtime/launch/child_process.h"
 #include "runtime/launch/rank_link.h"
@@ -249,13 +250,6 @@ int Launch::Finish(int status) {
                          status, monitor_.any_started() ? "" : " before any rank had started")));
 }
 
-// The path of this program.
-std::string Executable() {
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  return length > 0 ? std::string(path, length) : "oriel-run";
-}
-
 // Settings for ranks that share one machine, for Open MPI 4 and 5: run as root in a container,
 // more ranks than cores, no pinning. Nothing that the user has set is changed.
 std::map<std::string, std::string> LocalMpiEnvironment() {
@@ -290,7 +284,8 @@ int LaunchMpi(int64_t ranks, const std::vector<std::string>& arguments, const Ru
   if (!monitor.ok()) return Fail(monitor.status());
   std::map<std::string, std::string> environment = LocalMpiEnvironment();
   environment.merge(LinkEnvironment(*monitor));
-  std::vector<std::string> command = {"mpirun", "-n", absl::StrCat(ranks), Executable()};
+  std::vector<std::string> command = {"mpirun", "-n", absl::StrCat(ranks),
+                                      ExecutablePath().value_or("oriel-run")};
   command.insert(command.end(), arguments.begin(), arguments.end());
   InstallStopHandlers(StopHandling::kLauncher);
   absl::StatusOr<ChildProcess> process = ChildProcess::Start(command, environment);
@@ -309,7 +304,7 @@ int LaunchProcesses(int64_t ranks, const std::vector<std::string>& arguments,
   if (!monitor.ok()) return Fail(monitor.status());
   const absl::StatusOr<int> port = FindFreePort();
   if (!port.ok()) return Fail(port.status());
-  std::vector<std::string> command = {Executable()};
+  std::vector<std::string> command = {ExecutablePath().value_or("oriel-run")};
   command.insert(command.end(), arguments.begin(), arguments.end());
   InstallStopHandlers(StopHandling::kLauncher);
   std::vector<ChildProcess> processes;

@@ -6,7 +6,6 @@
 #include "absl/strings/str_join.h"
 
 namespace oriel::runtime {
-namespace {
 
 bool Contains(const AxisNames& axes, const std::string& axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
@@ -15,8 +14,6 @@ bool Contains(const AxisNames& axes, const std::string& axis) {
 std::string Braces(const AxisNames& axes) {
   return absl::StrCat("{", absl::StrJoin(axes, ", "), "}");
 }
-
-}  // namespace
 
 GridAxes::GridAxes(const plan::Grid& grid) {
   for (const auto& axis : grid.axes()) sizes_[axis.name()] = axis.size();

@@ -14,6 +14,10 @@ namespace oriel::runtime {
 
 using AxisNames = std::vector<std::string>;
 
+bool Contains(const AxisNames& axes, const std::string& axis);
+// "{a0, a1}"
+std::string Braces(const AxisNames& axes);
+
 // The axes of a grid on which ranks differ: those of size 1 say nothing.
 class GridAxes {
  public:

@@ -31,28 +31,26 @@ bool Has(const SplitRule::TensorDims& tensor, int factor) {
 // Which part of the launch each factor is of: parts have no operand and no result in common that
 // either cuts, as the tensors of a list.
 std::vector<int> PartsOf(const SplitRule& rule) {
+  // Another factor of the same part, or the factor itself, which the part is then called after.
   std::vector<int> parts(rule.factors_size());
   std::iota(parts.begin(), parts.end(), 0);
+  const auto part_of = [&](int factor) {
+    while (parts[factor] != factor) factor = parts[factor] = parts[parts[factor]];
+    return factor;
+  };
   const auto join = [&](const SplitRule::TensorDims& tensor) {
-    int first = -1;
+    std::optional<int> first;
     for (const auto& dim : tensor.dims()) {
       for (const int factor : dim.factors()) {
-        if (first < 0) first = parts[factor];
-        std::replace(parts.begin(), parts.end(), int{parts[factor]}, first);
+        if (!first) first = factor;
+        parts[part_of(factor)] = part_of(*first);
       }
     }
   };
   for (const auto& tensor : rule.operands()) join(tensor);
   for (const auto& tensor : rule.results()) join(tensor);
+  for (int factor = 0; factor < rule.factors_size(); ++factor) parts[factor] = part_of(factor);
   return parts;
-}
-
-bool Contains(const AxisNames& axes, const std::string& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
-std::string Braces(const AxisNames& axes) {
-  return absl::StrCat("{", absl::StrJoin(axes, ", "), "}");
 }
 
 // Empty if the rule can be used, else what is wrong.

@@ -52,6 +52,9 @@ def mixed():
 def scanned():
     return Scanned(), {"x": torch.randn(3, 16, 4)}
 
+def listed():
+    return Words(), (torch.randint(0, 10, (2, 6)), torch.rand(2, 6))
+
 def words():
     return Words(), {"ids": torch.randint(0, 10, (2, 6)), "scale": torch.rand(2, 6)}
 
@@ -96,3 +99,8 @@ class CheckModuleTest(OrielTestCase):
     def test_no_function(self):
         result = self.check("nothing")
         self.assertEqual((result.returncode, result.stderr), (1, f"error: {self.file} has no function 'nothing'\n"))
+
+    def test_inputs_without_names(self):
+        result = self.check("listed")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("error: listed() must return a module and its inputs, {name of a parameter of forward: tensor}", result.stderr)

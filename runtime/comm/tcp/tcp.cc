@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/control_group.h"
 #include "runtime/base/status.h"
+#include "runtime/comm/mix.h"
 #include "runtime/comm/rank_order.h"
 #include "runtime/comm/reduce.h"
 #include "runtime/comm/spin.h"
@@ -25,11 +26,6 @@ namespace {
 constexpr int64_t kBroadcastBytes = 4 << 20;
 // Rounds of a collective have tags of their own.
 constexpr int64_t kRounds = 64;
-
-uint64_t Mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-  return hash ^ (hash >> 32);
-}
 
 class TcpMessage final : public Message {
  public:
