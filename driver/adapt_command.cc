@@ -1,6 +1,7 @@
 // `oriel adapt`: low-rank adapters beside the linear layers of a model.
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -100,19 +101,31 @@ absl::StatusOr<std::vector<LinearLayer>> layersOf(const PeftAdapter& adapter,
                                                   const ModulePrefix& prefix,
                                                   const ModelFile& model) {
   const std::vector<LinearLayer> layers = linearLayers(model);
-  std::vector<LinearLayer> chosen;
-  std::set<std::string> missing;
-  for (const auto& [module, pair] : adapter.modules) missing.insert(module);
+  std::map<std::string, const LinearLayer*> byModule;  // as the adapter calls it
   for (const LinearLayer& layer : layers) {
     const std::string module = prefix.renamed(layer.module);
-    if (missing.erase(module) == 0) continue;
-    chosen.push_back(layer);
-    const PeftAdapter::Pair& pair = adapter.modules.at(module);
-    const int64_t inputs = pair.a.spec.shape[1], outputs = pair.b.spec.shape[0];
-    if (inputs == layer.inputs && outputs == layer.outputs) continue;
+    if (adapter.modules.count(module) == 0) continue;
+    auto [place, isNew] = byModule.try_emplace(module, &layer);
+    if (isNew) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        adapter.file.path(), ": '", module, "' has ", inputs, " inputs and ", outputs,
-        " outputs, in ", model.path().str(), " ", layer.inputs, " and ", layer.outputs));
+        "--rename-modules: '", place->second->module, "' and '", layer.module, "' are both '",
+        module, "', as the adapter calls it: give more of the names' beginning"));
+  }
+  std::vector<LinearLayer> chosen;
+  std::set<std::string> missing;
+  for (const auto& [module, pair] : adapter.modules) {
+    auto layer = byModule.find(module);
+    if (layer == byModule.end()) {
+      missing.insert(module);
+      continue;
+    }
+    chosen.push_back(*layer->second);
+    const int64_t inputs = pair.a.spec.shape[1], outputs = pair.b.spec.shape[0];
+    if (inputs == chosen.back().inputs && outputs == chosen.back().outputs) continue;
+    return absl::InvalidArgumentError(absl::StrCat(adapter.file.path(), ": '", module, "' has ",
+                                                   inputs, " inputs and ", outputs, " outputs, in ",
+                                                   model.path().str(), " ", chosen.back().inputs,
+                                                   " and ", chosen.back().outputs));
   }
   if (missing.empty()) return chosen;
   std::vector<std::string> modules;
@@ -191,7 +204,8 @@ absl::Status adapt(Arguments arguments) {
     ORIEL_ASSIGN_OR_RETURN(trained, readPeftAdapter(arguments.peft));
     arguments.rank = trained->rank;
     arguments.alpha = trained->alpha;
-    ORIEL_RETURN_IF_ERROR(checkScale(arguments, arguments.peft + ": r", arguments.peft));
+    ORIEL_RETURN_IF_ERROR(
+        checkScale(arguments, trained->config + ": r", trained->config + ": lora_alpha"));
   } else {
     if (arguments.alpha == 0) arguments.alpha = 2 * static_cast<double>(arguments.rank);
     ORIEL_RETURN_IF_ERROR(checkScale(arguments, "--rank", "--alpha"));
@@ -208,7 +222,7 @@ absl::Status adapt(Arguments arguments) {
   llvm::Expected<ModelFile> model = ModelFile::open(arguments.model);
   if (!model) return toStatus(model.takeError());
   std::vector<std::string> inputs = model->dataFiles();
-  if (trained) inputs.push_back(trained->file.path());
+  if (trained) inputs.insert(inputs.end(), {trained->file.path(), trained->config});
   ORIEL_RETURN_IF_ERROR(runtime::CheckIsNotRead(arguments.output, inputs));
   ORIEL_ASSIGN_OR_RETURN(
       const std::vector<LinearLayer> layers,
@@ -260,6 +274,9 @@ void addAdaptCommand(CLI::App& app, Run* run) {
       command
           ->add_option("--from-peft", arguments->peft,
                        "A folder that PEFT has saved: with its layers, rank, scale and values")
+          ->check([](const std::string& folder) {
+            return std::string(folder.empty() ? "give the folder of an adapter" : "");
+          })
           ->type_name("DIR");
   for (const char* name : {"--targets", "--rank", "--alpha", "--seed"}) {
     command->get_option(name)->excludes(peft);

@@ -134,6 +134,11 @@ absl::Status readConfig(const std::string& path, PeftAdapter* adapter) {
                        (value->is_structured() && value->empty());
     if (!isOff) return unsupported(path, key, *value);
   }
+  // Others take what the adapter begins with off the weight beside it, when they are loaded again.
+  const Json* init = runtime::Member(*config, "init_lora_weights");
+  const bool keepsWeights = init == nullptr || init->is_null() || init->is_boolean() ||
+                            *init == "gaussian" || *init == "eva" || *init == "orthogonal";
+  if (!keepsWeights) return unsupported(path, "init_lora_weights", *init);
   adapter->rank = *rank;
   adapter->alpha = alpha->get<double>();
   const Json* isStabilized = runtime::Member(*config, "use_rslora");  // arXiv 2312.03732
@@ -161,9 +166,10 @@ absl::Status readPairs(PeftAdapter* adapter) {
     const auto parsed = parseTensorName(name);
     if (!parsed) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ": '", name,
-                       "' is not of an adapter of a linear layer, and would be lost: of modules "
-                       "that are saved whole, biases and embeddings Oriel has the model's own"));
+          absl::StrCat(path, ": '", name, "' is not called as the adapter of a linear layer (",
+                       tensorName("MODULE", 'A'),
+                       "), and would be lost: of modules that are saved whole, biases and "
+                       "embeddings Oriel has the model's own"));
     }
     const auto& [module, kind] = *parsed;
     const runtime::TensorSpec& spec = view.spec;
@@ -215,9 +221,15 @@ void addModulePrefixOption(CLI::App& command, const std::string& needs, std::str
 absl::StatusOr<PeftAdapter> readPeftAdapter(const std::string& folder) {
   PeftAdapter adapter;
   const std::filesystem::path place(folder);
-  ORIEL_RETURN_IF_ERROR(readConfig((place / kConfigFile).string(), &adapter));
-  ORIEL_ASSIGN_OR_RETURN(adapter.file,
-                         runtime::SafetensorsFile::Open((place / kWeightsFile).string()));
+  adapter.config = (place / kConfigFile).string();
+  ORIEL_RETURN_IF_ERROR(readConfig(adapter.config, &adapter));
+  const std::string weights = (place / kWeightsFile).string();
+  std::error_code error;
+  if (!std::filesystem::exists(weights, error)) {
+    return absl::NotFoundError(absl::StrCat(
+        weights, ": there is no such file; PEFT writes it with safe_serialization, its default"));
+  }
+  ORIEL_ASSIGN_OR_RETURN(adapter.file, runtime::SafetensorsFile::Open(weights));
   ORIEL_RETURN_IF_ERROR(readPairs(&adapter));
   return adapter;
 }

@@ -34,6 +34,7 @@ struct PeftAdapter {
     runtime::SafetensorsView a, b;
   };
 
+  std::string config;             // the file with the numbers below
   runtime::SafetensorsFile file;  // that the pairs are in
   int64_t rank = 0;
   double alpha = 0;  // adapters are scaled by alpha / rank

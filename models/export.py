@@ -21,6 +21,7 @@ model, add a line to MODELS.
 import argparse
 import contextlib
 import dataclasses
+import fnmatch
 import os
 import pathlib
 import sys
@@ -155,10 +156,12 @@ def fixed_parameters(module):
 
 
 def write_recipe(model, frozen, args):
-    """A recipe to begin with, unless there is one."""
+    """A recipe to begin with, unless there is one. Returns its text."""
     path = args.out / "recipe.yaml"
-    if path.exists():
-        return
+    names = [name for name, parameter in model.module.named_parameters()]
+    no_decay = [pattern for pattern in ("*bias", "*norm*")
+                if fnmatch.filter(names, pattern)]
+    micro = args.batch or 1
     batch = args.batch or "micro_batch"
     lines = [] if args.batch else ["model: {bind: {batch: micro_batch}}"]
     if model.output == "logits":
@@ -172,18 +175,21 @@ def write_recipe(model, frozen, args):
             f"{key}: {value}" for key, value in model.images.items()) + "}")
     lines += [f"loss: {loss}",
               f"parameters: {{trainable: ['*'], frozen: {frozen}}}",
-              "optimizer: {lr: 1.0e-5, no_decay: ['*bias', '*norm*'], "
-              "clip_norm: 1.0}",
+              f"optimizer: {{lr: 1.0e-5, no_decay: {no_decay}, clip_norm: 1.0}}",
               "schedule: {kind: cosine, warmup_steps: 10}",
-              f"batch: {{global: 32, micro: {args.batch or 1}}}",
+              f"batch: {{global: {16 * micro}, micro: {micro}}}",
               "steps: 100"]
-    path.write_text("\n".join(lines) + "\n")
+    text = "\n".join(lines) + "\n"
+    if not path.exists():
+        path.write_text(text)
+    return text
 
 
 def export_hf(args):
     """Exports the Hugging Face class of the command line. Returns the names of
     parameters that its code keeps as they are."""
     fixed = []
+    args.recipe = None
 
     def build():
         model = hf.build(args.hf, args.preset, args.set, args.sequence,
@@ -203,7 +209,7 @@ def export_hf(args):
         export_onnx(model.module, model.example_inputs(args.batch or 3),
                     model.output, path, exporter, args.opset,
                     dynamic_batch=args.batch is None)
-        write_recipe(model, fixed, args)
+        args.recipe = write_recipe(model, fixed, args)
         return fixed
     except torch.onnx.errors.OnnxExporterError as error:  # the skeleton's
         raise ExportError(
@@ -296,7 +302,12 @@ def main():
             fixed = (export_hf if args.hf else export_own)(args)
     except (ExportError, hf.BuildError, hf.SettingError) as error:
         sys.exit(f"error: {error}")
-    if fixed and not (args.out / "recipe.yaml").exists():
+    recipe = args.out / "recipe.yaml"
+    if args.hf and args.recipe:
+        if recipe.read_text() != args.recipe:
+            print(f"kept {recipe}, which was there; a new one would be:\n"
+                  f"{args.recipe}", end="")
+    elif fixed:
         print("PyTorch does not train these; say so in the recipe:\n"
               f"parameters: {{trainable: ['*'], frozen: {fixed}}}")
 

@@ -72,9 +72,8 @@ class CheckOps : public impl::CheckOpsBase<CheckOps> {
     mlir::OwningOpRef<mlir::ModuleOp> copy = getOperation().clone();
     llvm::SmallVector<FuncOp> functions(copy->getOps<FuncOp>());
     bool isFine = true;
-    for (FuncOp function : functions) {
-      if (!function.isDeclaration()) isFine &= check(function);
-    }
+    llvm::erase_if(functions, [](FuncOp function) { return function.isDeclaration(); });
+    for (FuncOp function : functions) isFine &= check(function);
     if (functions.empty()) {
       getOperation().emitError("has no functions to check");
       isFine = false;

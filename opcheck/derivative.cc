@@ -30,7 +30,8 @@ class DerivativeCheck {
     if (!forward.ok()) return fail(std::string(forward.status().message()));
     forward_.emplace(*std::move(forward));
     const llvm::SmallVector<unsigned> wanted = floatArguments(function_);
-    if (wanted.empty()) return fail("has no float argument to be differentiated by");
+    if (wanted.empty())
+      return fail("has no float argument to be differentiated by: give it check.forward_only");
     cotangents_ = randomCotangents(function_, random);
     const std::optional<Tensors> derivatives = differentiate(wanted);
     if (!derivatives) return HUGE_VAL;

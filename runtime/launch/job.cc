@@ -50,6 +50,9 @@ absl::Status CheckOutputs(const Job& job) {
   if (job.checkpoint) {
     for (std::string& file : job.checkpoint->files()) inputs.push_back(std::move(file));
   }
+  if (job.initial) {
+    for (std::string& file : job.initial->files()) inputs.push_back(std::move(file));
+  }
   if (job.trains()) ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.dump_gradients, inputs));
   ORIEL_RETURN_IF_ERROR(CheckOutputPath(options.eval_logits, inputs));
   return CheckOutputPath(options.dump_parameters, inputs);
@@ -180,7 +183,7 @@ void SayIfOtherModelFile(const Job& job, const RankContext& context,
   if (!other.empty()) Say(context, absl::StrCat("oriel-run: warning: ", other));
 }
 
-// "the weights are those of DIR (step 3); 2 of 9 are not there and begin as in the plan: a, b"
+// "begins with weights of DIR: 7 of 9 parameters; not there, and as the plan begins: a, b"
 std::string DescribeWeights(const WeightsTaken& taken, const std::string& path) {
   const int64_t missing = static_cast<int64_t>(taken.missing.size());
   std::string text = absl::StrCat("begins with weights of ", path, ": ", taken.taken, " of ",
@@ -220,7 +223,9 @@ absl::StatusOr<bool> RunWithExecutor(const Job& job, const RankContext& context,
   if (job.initial) {
     ORIEL_ASSIGN_OR_RETURN(const WeightsTaken taken, state.TakeWeights(*job.initial));
     Say(context, DescribeWeights(taken, job.initial->path()));
-    SayIfOtherModelFile(job, context, *job.initial);
+    if (taken.missing.empty() && taken.unused.empty()) {
+      SayIfOtherModelFile(job, context, *job.initial);
+    }
   }
   bool interrupted = false;
   if (job.trains()) {

@@ -43,7 +43,8 @@ std::optional<int64_t> MpiWorldSize() {
 }
 
 bool IsStartedByMpirun() {
-  return EnvironmentNumber({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}).has_value();
+  if (EnvironmentNumber({"OMPI_COMM_WORLD_SIZE"})) return true;
+  return EnvironmentNumber({"PMI_SIZE"}) && !EnvironmentNumber({"SLURM_STEP_NUM_TASKS"});
 }
 
 int RunMpiRank(const RunOptions& options) {

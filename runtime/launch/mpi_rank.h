@@ -12,7 +12,8 @@ namespace oriel::runtime {
 // Ranks of the job that this process belongs to, as mpirun or srun says by the environment; none
 // if neither has started it.
 std::optional<int64_t> MpiWorldSize();
-// Whether it was mpirun, or another launcher of MPI alone: srun also starts what is no rank of MPI.
+// Whether it was mpirun, or another launcher of MPI alone: srun also starts what is no rank of MPI,
+// with the variables of some PMI.
 bool IsStartedByMpirun();
 
 // Runs the rank to its end and returns the exit status. On an error all ranks end.

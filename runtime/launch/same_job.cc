@@ -55,7 +55,9 @@ std::vector<Item> ItemsOf(const Job& job) {
   constexpr char kOptions[] = "start all ranks with the same options";
   // The seed may be the checkpoint's.
   return {{"plan", HashOf(EncodePlan(job.plan)), kCopy},
-          {"checkpoint", HashOf(job.checkpoint) ^ HashOf(job.initial), kCopy},
+          {"checkpoint", HashOf(job.checkpoint),
+           o.auto_resume ? "--save-dir must be one folder that all ranks see" : kCopy},
+          {"checkpoint of --init-from", HashOf(job.initial), kCopy},
           {"training data", HashOf(job.train_data.get()), kCopy},
           {"evaluation data", HashOf(job.eval_data.get()), kCopy},
           {"--seed", Fnv1a(absl::StrCat(job.seed)), kOptions},

@@ -1,41 +1,15 @@
 #include "runtime/plan/verify_overlaps.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
+
+#include "runtime/plan/range_set.h"
 
 namespace oriel::runtime {
 namespace {
 
 // Searches in what is on its way before the verifier calls it too much: some seconds.
 constexpr int64_t kMaxSearches = 30'000'000;
-
-// Ranges of memory, which may overlap.
-class Ranges {
- public:
-  void Insert(const Range& range) {
-    if (range.empty()) return;
-    Range joined = range;
-    for (auto next = FirstBehind(range.begin); next != ends_.end() && next->second < joined.end;) {
-      joined.begin = std::min(joined.begin, next->second);
-      joined.end = std::max(joined.end, next->first);
-      next = ends_.erase(next);
-    }
-    ends_[joined.end] = joined.begin;
-  }
-  bool Overlap(const Range& range) const {
-    const auto next = FirstBehind(range.begin);
-    return !range.empty() && next != ends_.end() && next->second < range.end;
-  }
-
- private:
-  // The first that ends behind this place.
-  std::map<int64_t, int64_t>::const_iterator FirstBehind(int64_t place) const {
-    return ends_.upper_bound(place);
-  }
-
-  std::map<int64_t, int64_t> ends_;  // disjoint: beginnings by ends
-};
 
 class OverlapVerifier {
  public:
@@ -108,7 +82,7 @@ class OverlapVerifier {
 
   // Memory of a collective on its way.
   struct InFlight {
-    Ranges read, written;
+    RangeSet read, written;
   };
 
   // From the start of a collective to its wait, nothing writes its operands, and nothing touches
@@ -143,8 +117,8 @@ class OverlapVerifier {
                     ", whose memory instruction ", collective, ", which is on its way, ",
                     other_verb);
     };
-    const auto overlaps = [&](int buffer, const Ranges& ranges) {
-      return !rings_.IsEmpty(buffer) && ranges.Overlap(RangeOf(buffer));
+    const auto overlaps = [&](int buffer, const RangeSet& ranges) {
+      return !rings_.IsEmpty(buffer) && ranges.Overlaps(RangeOf(buffer));
     };
     for (const int write : access.writes) {
       if (overlaps(write, other.read)) refuse(" writes ", write, "reads");
@@ -155,7 +129,7 @@ class OverlapVerifier {
     }
   }
 
-  void Insert(int buffer, Ranges& ranges) const {
+  void Insert(int buffer, RangeSet& ranges) const {
     if (!rings_.IsEmpty(buffer)) ranges.Insert(RangeOf(buffer));
   }
 

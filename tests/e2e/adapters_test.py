@@ -170,16 +170,23 @@ class AdaptersTest(OrielTestCase):
         again.unlink()
         for change, text in (
             ({"use_dora": True}, "'use_dora' is true"),
+            ({"init_lora_weights": "pissa"}, "'init_lora_weights' is \"pissa\""),
             ({"rank_pattern": {"q_proj": 2}}, "'rank_pattern' is"),
             ({"r": 2}, "with the rank that adapter_config.json says, 2"),
             ({"r": "two"}, "needs numbers for r and lora_alpha"),
-            ({"lora_alpha": 0}, "the scale"),
+            ({"lora_alpha": 0}, "adapter_config.json: lora_alpha: alpha / rank, the scale"),
             ({"peft_type": "IA3"}, "is not the configuration of an adapter of kind LORA"),
         ):
             (peft / "adapter_config.json").write_text(json.dumps({**config, **change}))
             self.assert_fails(run(*adapt), text)
         (peft / "adapter_config.json").write_text(json.dumps(config))
         self.assert_fails(run(*adapt, "--rank", 4), "--from-peft")
+        self.assert_fails(run("oriel", "adapt", MODEL, "--from-peft", "", "-o", again), "give the folder of an adapter")
+        meet = ["--rename-modules", "model.vision_tower.encoder.=model.language_model."]
+        plain = self.folder / "plain"
+        self.export(plan, "--to", "peft", "-o", plain)
+        self.assert_fails(run("oriel", "adapt", MODEL, "--from-peft", plain, "-o", again, *meet), "are both")
+        self.assert_fails(run(*adapt[:-3], peft / "adapter_config.json", *adapt[-2:]), "which is read")
         weights = peft / "adapter_model.safetensors"
         weights.write_bytes(weights.read_bytes()[:-1])
         self.assert_fails(run(*adapt), "adapter_model.safetensors")

@@ -23,3 +23,12 @@ func.func @bounds(%c: tensor<4xi1>, %x: tensor<4xf64> {check.low = 0.5, check.hi
   %1 = oriel.select %c, %0, %x : (tensor<4xi1>, tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
   return %1 : tensor<4xf64>
 }
+
+// -----
+
+// Sums in another order differ by the precision of what is added.
+// expected-remark@+1 {{pieces make the whole: oriel.linear (cut in 6 ways)}}
+func.func @narrow(%x: tensor<4x6xbf16>, %w: tensor<6x8xbf16>) -> tensor<4x8xbf16> attributes {check.forward_only} {
+  %0 = oriel.linear %x, %w : (tensor<4x6xbf16>, tensor<6x8xbf16>) -> tensor<4x8xbf16>
+  return %0 : tensor<4x8xbf16>
+}

@@ -22,5 +22,15 @@ func.func @typo(%x: tensor<4xf64> {check.lwo = 1.0}) -> tensor<4xf64> {
 
 // -----
 
+// expected-error@+1 {{has no float argument to be differentiated by: give it check.forward_only}}
+func.func @integers(%x: tensor<4xi64>) -> tensor<4xi64> {
+  %0 = oriel.neg %x : (tensor<4xi64>) -> tensor<4xi64>
+  return %0 : tensor<4xi64>
+}
+
+// -----
+
 // expected-error@+1 {{has no functions to check}}
-module {}
+module {
+  func.func private @declared(tensor<4xf64>) -> tensor<4xf64>
+}
