@@ -149,9 +149,7 @@ void addLower(OpPassManager& passes, const PipelineOptions& options) {
   passes.addPass(createFormLists());
   // Behind all that moves or copies single ops; bits stay.
   if (options.kernels.launches.generated) passes.addPass(createFormGenerated());
-  LowerToExecOptions lower;
-  lower.alignment = options.arenaAlignment;
-  passes.addPass(createLowerToExec(lower));
+  passes.addPass(createLowerToExec());
 }
 
 // Of what has no segments any more, the ops' own verifiers are enough.

@@ -32,8 +32,9 @@ TEST(StrategyOptionsTest, WorldIsDataParallel) {
   StrategyOptions options;
   options.world = 4;
   ORIEL_ASSERT_OK_AND_ASSIGN(Strategy strategy, strategyFromOptions(options));
-  EXPECT_EQ(strategy.mesh, (Mesh{4, 1, 1}));
-  EXPECT_TRUE(strategy.isPlainDataParallel());
+  Strategy expected;
+  expected.mesh = Mesh{4, 1, 1};
+  EXPECT_EQ(strategy, expected);
 }
 
 TEST(StrategyOptionsTest, ShorthandEqualsTheFile) {

@@ -332,11 +332,6 @@ int64_t Overlap::prefetchBytes(int64_t total) const {
   return prefetch.value_or(2 * bucketBytes(total));
 }
 
-bool Strategy::isPlainDataParallel() const {
-  return mesh.dp == mesh.ranks() && zero == 0 && !hsdp && !sequenceParallel && modules.empty() &&
-         shardings.empty() && stageCount() == 1;
-}
-
 bool operator==(const Mesh& a, const Mesh& b) {
   return std::tie(a.dp, a.fsdp, a.tp, a.cp) == std::tie(b.dp, b.fsdp, b.tp, b.cp);
 }

@@ -139,8 +139,6 @@ struct Strategy {
   // The least common multiple of an axis' sizes, or the largest number; up to kMaxRanks for tp and
   // cp of a strategy that is sound.
   int64_t commonOfGrids(int64_t Mesh::*axis) const;
-  // Nothing but copies of the model with different samples.
-  bool isPlainDataParallel() const;
 };
 
 // All but the text.

@@ -21,16 +21,6 @@ std::string problemOf(const Strategy& strategy) {
   return problem ? problem->key + " " + problem->message : "";
 }
 
-TEST(Strategy, PlainDataParallelIsOneAxisAndNothingElse) {
-  EXPECT_TRUE(Strategy().isPlainDataParallel());
-  Strategy strategy = ofMesh({4, 1, 1});
-  EXPECT_TRUE(strategy.isPlainDataParallel());
-  strategy.zero = 1;
-  EXPECT_FALSE(strategy.isPlainDataParallel());
-  EXPECT_FALSE(ofMesh({2, 1, 2}).isPlainDataParallel());
-  EXPECT_FALSE(ofMesh({1, 2, 1}).isPlainDataParallel());
-}
-
 TEST(Strategy, DataParallelismIsWhatAllModulesHave) {
   Strategy strategy = ofMesh({2, 1, 2});
   EXPECT_EQ(strategy.dataParallel(), 2);
@@ -126,7 +116,6 @@ TEST(Strategy, RanksAreThoseOfAllGrids) {
   Strategy strategy = ofStages({2, 1, 2}, 3);
   EXPECT_EQ(strategy.grids(), 3);
   EXPECT_EQ(strategy.ranks(), 12);
-  EXPECT_FALSE(ofStages({2, 1, 1}, 3).isPlainDataParallel());
   strategy = ofStages({2, 1, 2}, 4, ScheduleKind::kInterleaved);
   EXPECT_EQ(strategy.stageCount(), 4);
   EXPECT_EQ(strategy.grids(), 2);
