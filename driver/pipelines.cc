@@ -149,7 +149,9 @@ void addLower(OpPassManager& passes, const PipelineOptions& options) {
   passes.addPass(createFormLists());
   // Behind all that moves or copies single ops; bits stay.
   if (options.kernels.launches.generated) passes.addPass(createFormGenerated());
-  passes.addPass(createLowerToExec());
+  LowerToExecOptions lower;
+  lower.alignment = options.arenaAlignment;
+  passes.addPass(createLowerToExec(lower));
 }
 
 // Of what has no segments any more, the ops' own verifiers are enough.

@@ -22,6 +22,7 @@ struct PipelineOptions {
   bool explainSharding = false;
   bool explainStages = false;
   KernelForms kernels;
+  int64_t arenaAlignment = 64;    // bytes, of values in memory
   bool hasTrainingTypes = false;  // addTrainingTypes() ran before the phase `train`
   bool overlapsByPeak = false;    // the level of overlap is chosen without planning an arena
 };
