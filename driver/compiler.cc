@@ -144,12 +144,13 @@ absl::StatusOr<std::optional<Compilation>> runCompiler(const CompileOptions& opt
     if (options.cluster) setCluster(*module, *options.cluster);
   }
 
-  const PipelineOptions pipeline{recipe,
-                                 options.strategy,
-                                 options.explainSharding,
-                                 options.explainStages,
-                                 options.kernels,
-                                 runtime::ArenaAlignment(options.device.kind())};
+  PipelineOptions pipeline;
+  pipeline.recipe = recipe;
+  pipeline.strategy = options.strategy;
+  pipeline.explainSharding = options.explainSharding;
+  pipeline.explainStages = options.explainStages;
+  pipeline.kernels = options.kernels;
+  pipeline.arenaAlignment = runtime::ArenaAlignment(options.device.kind());
   // What stands behind a phase: the user's passes, and the dump, but of what was read.
   auto finish = [&](const std::string& phase) -> absl::Status {
     if (failed(extraPasses.runAfter(phase, *module))) return alreadyReported();

@@ -99,6 +99,14 @@ class CheckOps : public impl::CheckOpsBase<CheckOps> {
       onFailure(function, std::string(arguments.status().message()));
       return false;
     }
+    // Once, and not by each of the checks.
+    if (absl::Status runs = Interpreter::create(function).status(); !runs.ok()) {
+      onFailure(function, absl::StrCat(std::string(runs.message()),
+                                       absl::IsNotFound(runs)
+                                           ? "; give the plugin that has it: --load-plugin FILE.so"
+                                           : ""));
+      return false;
+    }
     CutCounts cuts;
     checkRulesByValue(function, *arguments, &random, onFailure, &cuts);
     if (!function->hasAttr(kForwardOnly)) {
