@@ -73,7 +73,7 @@ class PretrainedTest(OrielTestCase):
         self.python(MODELS / "export.py", "--pretrained", self.folder / "pretrained", "--sequence", 24, "--out", out)
         recipe = out / "recipe.yaml"
         recipe.write_text(recipe.read_text().replace("lr: 1.0e-5", "lr: 1.0e-3").replace("steps: 100", "steps: 3")
-                          .replace("warmup_steps: 10", "warmup_steps: 1").replace("global: 32", "global: 4"))
+                          .replace("warmup_steps: 10", "warmup_steps: 1").replace("global: 16", "global: 4"))
         plan, save, data = self.folder / "p.oplan", self.folder / "save", self.folder / "shards"
         data.mkdir()
         (self.folder / "shard.tar").rename(data / "shard.tar")
