@@ -1,5 +1,4 @@
 // `oriel adapt`: low-rank adapters beside the linear layers of a model.
-#include <cmath>
 #include <cstdio>
 #include <map>
 #include <optional>

@@ -155,15 +155,14 @@ def fixed_parameters(module):
             if not parameter.requires_grad]
 
 
-def write_recipe(model, frozen, args):
-    """A recipe to begin with, unless there is one. Returns its text."""
-    path = args.out / "recipe.yaml"
+def recipe_of(model, frozen, fixed_batch):
+    """The text of a recipe to begin with. fixed_batch: None if symbolic."""
     names = [name for name, parameter in model.module.named_parameters()]
     no_decay = [pattern for pattern in ("*bias", "*norm*")
                 if fnmatch.filter(names, pattern)]
-    micro = args.batch or 1
-    batch = args.batch or "micro_batch"
-    lines = [] if args.batch else ["model: {bind: {batch: micro_batch}}"]
+    micro = fixed_batch or 1
+    batch = fixed_batch or "micro_batch"
+    lines = [] if fixed_batch else ["model: {bind: {batch: micro_batch}}"]
     if model.output == "logits":
         lines += ["inputs:", f"  labels: {{dtype: int64, shape: [{batch}, "
                   f"{model.sequence}]}}  # of the tokens; -100: don't count"]
@@ -179,17 +178,23 @@ def write_recipe(model, frozen, args):
               "schedule: {kind: cosine, warmup_steps: 10}",
               f"batch: {{global: {16 * micro}, micro: {micro}}}",
               "steps: 100"]
-    text = "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n"
+
+
+def write_recipe(path, text):
+    """Unless there is another one."""
     if not path.exists():
         path.write_text(text)
-    return text
+    elif path.read_text() != text:
+        print(f"kept {path}, which was there; a new one would be:\n{text}",
+              end="")
 
 
 def export_hf(args):
     """Exports the Hugging Face class of the command line. Returns the names of
-    parameters that its code keeps as they are."""
+    parameters that its code keeps as they are, and a recipe (None: of a
+    skeleton)."""
     fixed = []
-    args.recipe = None
 
     def build():
         model = hf.build(args.hf, args.preset, args.set, args.sequence,
@@ -202,15 +207,14 @@ def export_hf(args):
     try:
         if args.skeleton:
             skeleton.export(build, path, args.opset)
-            return fixed
+            return fixed, None
         model = build()
         if not args.pretrained:
             hf.initialize(model.module, SEED)
         export_onnx(model.module, model.example_inputs(args.batch or 3),
                     model.output, path, exporter, args.opset,
                     dynamic_batch=args.batch is None)
-        args.recipe = write_recipe(model, fixed, args)
-        return fixed
+        return fixed, recipe_of(model, fixed, args.batch)
     except torch.onnx.errors.OnnxExporterError as error:  # the skeleton's
         raise ExportError(
             f"{args.hf}: the {exporter} exporter says: {hf.first_cause(error)}"
@@ -232,7 +236,7 @@ def export_own(args):
         skeleton.strip_file(args.out / "model.onnx")
     if own.golden and not args.no_golden:
         own.golden(model, args.out / "golden")
-    return fixed_parameters(model.module)
+    return fixed_parameters(model.module), None
 
 
 def parse_arguments():
@@ -299,14 +303,11 @@ def main():
         if args.pretrained and not args.hf:
             args.hf = hf.class_of(args.pretrained)
         with output_to(args.out / "export.log" if args.hf else os.devnull):
-            fixed = (export_hf if args.hf else export_own)(args)
+            fixed, recipe = (export_hf if args.hf else export_own)(args)
     except (ExportError, hf.BuildError, hf.SettingError) as error:
         sys.exit(f"error: {error}")
-    recipe = args.out / "recipe.yaml"
-    if args.hf and args.recipe:
-        if recipe.read_text() != args.recipe:
-            print(f"kept {recipe}, which was there; a new one would be:\n"
-                  f"{args.recipe}", end="")
+    if recipe:
+        write_recipe(args.out / "recipe.yaml", recipe)
     elif fixed:
         print("PyTorch does not train these; say so in the recipe:\n"
               f"parameters: {{trainable: ['*'], frozen: {fixed}}}")

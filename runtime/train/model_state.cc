@@ -78,6 +78,16 @@ absl::Status BindJoined(Executor& executor, bool home, CheckpointSource* source)
   return absl::OkStatus();
 }
 
+// Reads what the rank has of a parameter's value or of a state.
+absl::Status Fill(const CheckpointSource& source, const CheckpointReader& checkpoint,
+                  int64_t rank) {
+  return source.buffer.WritePieces(source.layout.BoxOf(rank), [&](const Box& piece, void* data) {
+    return IsValue(source)
+               ? checkpoint.ReadParameter(source.parameter, source.spec(), piece, data)
+               : checkpoint.ReadState(source.parameter, source.slot, source.spec(), piece, data);
+  });
+}
+
 // False where the host has to make it.
 absl::StatusOr<bool> FillOnDevice(const plan::InitialValue& initial, const CheckpointSource& source,
                                   const Box& box) {
@@ -202,14 +212,8 @@ absl::Status ModelState::Restore(const CheckpointReader& checkpoint, bool with_o
   }
   ORIEL_RETURN_IF_ERROR(checkpoint.CheckModel(plan_->model_name(), parameters));
   for (const Held& held : held_) {
-    const CheckpointSource& source = held.source;
-    const Box box = source.layout.BoxOf(rank_);
-    if (!IsValue(source) && !with_optimizer) continue;
-    ORIEL_RETURN_IF_ERROR(source.buffer.WritePieces(box, [&](const Box& piece, void* data) {
-      return IsValue(source)
-                 ? checkpoint.ReadParameter(source.parameter, source.spec(), piece, data)
-                 : checkpoint.ReadState(source.parameter, source.slot, source.spec(), piece, data);
-    }));
+    if (!IsValue(held.source) && !with_optimizer) continue;
+    ORIEL_RETURN_IF_ERROR(Fill(held.source, checkpoint, rank_));
   }
   return absl::OkStatus();
 }
@@ -241,12 +245,8 @@ absl::StatusOr<WeightsTaken> ModelState::TakeWeights(const CheckpointReader& che
                      SomeOf(found.unused), ", the plan ", SomeOf(found.missing)));
   }
   for (const Held& held : held_) {
-    const CheckpointSource& source = held.source;
-    if (!IsValue(source) || saved.count(source.parameter) == 0) continue;
-    const auto read = [&](const Box& piece, void* data) {
-      return checkpoint.ReadParameter(source.parameter, source.spec(), piece, data);
-    };
-    ORIEL_RETURN_IF_ERROR(source.buffer.WritePieces(source.layout.BoxOf(rank_), read));
+    if (!IsValue(held.source) || saved.count(held.source.parameter) == 0) continue;
+    ORIEL_RETURN_IF_ERROR(Fill(held.source, checkpoint, rank_));
   }
   return found;
 }
