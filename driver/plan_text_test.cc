@@ -5,7 +5,7 @@
 #include "driver/plan_json.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 
 namespace oriel::driver {
 namespace {

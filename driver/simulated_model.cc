@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "driver/model_phases.h"
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/segment.h"
 #include "passes/simulate/fold_blocks.h"
 #include "passes/stage/collective_time.h"
@@ -31,7 +32,7 @@ int64_t positionsOf(mlir::func::FuncOp main, llvm::StringRef output) {
   for (mlir::OpOperand& operand : terminator->getOpOperands()) {
     mlir::FailureOr<ir::ValueRole> role = ir::resultRole(main, operand.getOperandNumber());
     if (mlir::failed(role) || role->ref != output) continue;
-    return positionsOfLoss(llvm::cast<mlir::RankedTensorType>(operand.get().getType()));
+    return positionsOfLoss(ir::tensorType(operand.get()));
   }
   return 1;
 }

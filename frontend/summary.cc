@@ -1,5 +1,6 @@
 #include "frontend/summary.h"
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/StringExtras.h"
@@ -54,7 +55,7 @@ ModelSummary summarize(mlir::ModuleOp module) {
   bool isFirst = true;
   for (mlir::BlockArgument argument : main.getArguments()) {
     auto role = ir::argumentRole(main, argument.getArgNumber());
-    auto type = llvm::cast<mlir::RankedTensorType>(argument.getType());
+    auto type = ir::tensorType(argument);
     if (failed(role)) {
       return summary;
     }

@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -103,13 +104,10 @@ class ValueBuilder {
   mlir::Location location_;
 };
 
-// The type of a tensor value.
-inline mlir::RankedTensorType typeOf(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType());
-}
-inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return typeOf(value).getShape(); }
-inline int64_t rankOf(mlir::Value value) { return typeOf(value).getRank(); }
-inline mlir::Type elementOf(mlir::Value value) { return typeOf(value).getElementType(); }
+using ir::elementOf;
+using ir::rankOf;
+using ir::shapeOf;
+using ir::tensorType;
 
 // The elements of an integer or boolean value that is a constant of at most kMaxEnumerated
 // elements.

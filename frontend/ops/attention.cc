@@ -138,7 +138,7 @@ LogicalResult Attention::hideKeys() {
   Value query = n_.createTyped<ir::IotaOp>(n_.tensorType({1, 1, queries(), 1}, index), int64_t{2});
   Value offset = n_.constantOf({past_}, {1});
   if (valid) {
-    valid = n_.cast(n_.reshape(valid, {typeOf(valid).getNumElements(), 1, 1, 1}), index);
+    valid = n_.cast(n_.reshape(valid, {tensorType(valid).getNumElements(), 1, 1, 1}), index);
     offset = n_.create<ir::SubOp>(valid, n_.scalarLike(valid, static_cast<double>(queries())));
     hide(n_.create<ir::LessOp>(key, valid));
   }

@@ -69,8 +69,9 @@ LogicalResult importShape(NodeImporter& n) {
 
 LogicalResult importSize(NodeImporter& n) {
   Value input = n.operand(0);
-  return n.replace(input ? n.constantOf({typeOf(input).getNumElements()}, llvm::ArrayRef<int64_t>())
-                         : Value());
+  return n.replace(
+      input ? n.constantOf({tensorType(input).getNumElements()}, llvm::ArrayRef<int64_t>())
+            : Value());
 }
 
 // Ones on the k-th diagonal of a matrix of the input's shape.

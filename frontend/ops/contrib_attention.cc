@@ -23,7 +23,7 @@ using mlir::Value;
 LogicalResult expectNoPast(NodeImporter& n, llvm::ArrayRef<unsigned> operands) {
   for (unsigned at : operands) {
     Value past = n.optionalOperand(at);
-    if (past && typeOf(past).getNumElements() != 0) {
+    if (past && tensorType(past).getNumElements() != 0) {
       return n.error() << "has a past " << past.getType()
                        << ": bind its length to 0 (--bind past_sequence_length=0)";
     }

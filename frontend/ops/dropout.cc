@@ -149,7 +149,7 @@ LogicalResult importBernoulli(NodeImporter& n) {
   if (n.hasAttr("dtype") && !(element = n.attrType("dtype", "gives"))) {
     return failure();
   }
-  Value choice = choose(n, typeOf(given), *probability, nodeNameOf(n.location()));
+  Value choice = choose(n, tensorType(given), *probability, nodeNameOf(n.location()));
   return n.replace(n.cast(choice, element));
 }
 

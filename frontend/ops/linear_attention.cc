@@ -240,7 +240,7 @@ LogicalResult LinearAttention::import() {
     Value read = solve(decayed(betaKey, decays_));
     readKeys = read ? n_.createLike<ir::NegOp>(read) : Value();
   } else {
-    readKeys = n_.splat(typeOf(key), 0);
+    readKeys = n_.splat(tensorType(key), 0);
   }
   Value initial = n_.optionalOperand(3);
   if (!initial) {

@@ -228,7 +228,7 @@ LogicalResult importCompress(NodeImporter& n) {
     }
     axis = *given;
   } else {
-    input = n.reshape(input, {typeOf(input).getNumElements()});
+    input = n.reshape(input, {tensorType(input).getNumElements()});
   }
   Ints picked;
   for (auto [at, isPicked] : llvm::enumerate(*condition)) {

@@ -111,7 +111,7 @@ Value asChannels(NodeImporter& n, Value vector, int64_t rank) {
     return {};
   }
   Ints shape(rank - 1, 1);
-  shape[0] = typeOf(vector).getNumElements();
+  shape[0] = tensorType(vector).getNumElements();
   return n.reshape(vector, shape);
 }
 

@@ -70,7 +70,7 @@ mlir::FailureOr<Value> rowsOf(NodeImporter& n, Value positions, int64_t tokens) 
   if (rankOf(positions) == 2 && shapeOf(positions)[1] == tokens) {
     return positions;
   }
-  if (typeOf(positions).getNumElements() != 1) {
+  if (tensorType(positions).getNumElements() != 1) {
     return n.error() << "has positions " << positions.getType() << " for " << tokens << " tokens";
   }
   mlir::Type index = elementOf(positions);

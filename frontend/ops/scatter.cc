@@ -104,7 +104,7 @@ Value scatterRows(NodeImporter& n, Value data, Value positions, Value updates) {
     return {};
   }
   Ints shape(shapeOf(data));
-  shape[0] = typeOf(positions).getNumElements();
+  shape[0] = tensorType(positions).getNumElements();
   updates = n.reshape(updates, shape);
   if (auto constant = constantIntsOf(positions)) {
     auto sources = sourcesOf(n, *constant, shapeOf(data)[0]);
@@ -255,7 +255,7 @@ std::optional<Ints> slabPositions(Value indices, Value data, int64_t axis) {
 // setting it. Null for what is neither floats nor set to one number.
 Value scatterOfLargest(NodeImporter& n, Value data, Value indices, Value updates, int64_t axis) {
   std::optional<double> elsewhere = constantScalarOf(data), set = constantScalarOf(updates);
-  const bool areFloats = llvm::isa<mlir::FloatType>(typeOf(data).getElementType());
+  const bool areFloats = llvm::isa<mlir::FloatType>(tensorType(data).getElementType());
   if (!elsewhere || (!set && !areFloats)) {
     return {};
   }

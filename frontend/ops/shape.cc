@@ -34,7 +34,7 @@ LogicalResult importReshape(NodeImporter& n) {
       return n.error() << "the shape has the size " << size << " at " << i;
     }
   }
-  int64_t count = typeOf(input).getNumElements();
+  int64_t count = tensorType(input).getNumElements();
   if (inferred >= 0) {
     if (known == 0 || count % known != 0) {
       return n.error() << "no size at " << inferred << " makes " << count << " elements";

@@ -40,7 +40,7 @@ struct AttentionWork {
 struct Work {
   llvm::SmallVector<MatrixProduct, 3> products;
   std::optional<AttentionWork> attention;
-  mlir::Type operandType;  // elements of what is multiplied; null: those of the first operand
+  mlir::Type operandType = {};  // elements of what is multiplied; null: those of the first operand
 };
 
 // Floating-point operations of an op's products and attention; 0 for other ops.

@@ -86,12 +86,6 @@ bool areTypesOrWide(mlir::TypeRange inferred, mlir::TypeRange actual) {
   });
 }
 
-mlir::RankedTensorType tensorType(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType());
-}
-
-llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) { return tensorType(value).getShape(); }
-
 std::string shapeText(llvm::ArrayRef<int64_t> shape) {
   std::string text;
   llvm::raw_string_ostream stream(text);

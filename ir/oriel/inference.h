@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "ir/interfaces/tensor_type.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Value.h"
@@ -67,9 +68,6 @@ mlir::Type wideType(mlir::Type elementType);
 // Whether the types are these, or have f32 elements in place of narrower floats:
 // `isCompatibleReturnTypes` of ops with the trait InferWideTypes.
 bool areTypesOrWide(mlir::TypeRange inferred, mlir::TypeRange actual);
-
-mlir::RankedTensorType tensorType(mlir::Value value);
-llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
 
 // "[2, 8, 64]", of not more than kMaxRank sizes.
 std::string shapeText(llvm::ArrayRef<int64_t> shape);

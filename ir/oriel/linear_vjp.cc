@@ -96,7 +96,7 @@ LogicalResult ConvOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotange
   }
   if (getBias() && needed[2]) {
     SmallVector<int64_t> allButChannel;
-    for (int64_t dim = 0; dim < cast<RankedTensorType>(g.getType()).getRank(); ++dim) {
+    for (int64_t dim = 0; dim < rankOf(g); ++dim) {
       if (dim != 1) allButChannel.push_back(dim);
     }
     operandCotangents[2] = ReduceSumOp::create(builder, getLoc(), g, allButChannel);

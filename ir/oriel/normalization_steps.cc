@@ -17,10 +17,7 @@ using mlir::Value;
 class RowSteps {
  public:
   RowSteps(mlir::OpBuilder& builder, mlir::Operation* op, Value statistics, int64_t origin)
-      : builder_(builder),
-        loc_(op->getLoc()),
-        element_(llvm::cast<RankedTensorType>(statistics.getType()).getElementType()),
-        origin_(origin) {}
+      : builder_(builder), loc_(op->getLoc()), element_(elementOf(statistics)), origin_(origin) {}
 
   Value add(Value a, Value b) { return AddOp::create(builder_, loc_, a, b, origin_); }
   Value sub(Value a, Value b) { return SubOp::create(builder_, loc_, a, b, origin_); }
@@ -28,15 +25,13 @@ class RowSteps {
   Value plus(Value a, double b) { return add(a, scalarConstant(builder_, loc_, b, a, origin_)); }
 
   Value cast(Value value, mlir::Type element) {
-    auto type = llvm::cast<RankedTensorType>(value.getType());
+    auto type = tensorType(value);
     if (type.getElementType() == element) return value;
     return CastOp::create(builder_, loc_, type.clone(element), value, origin_);
   }
   Value wide(Value value) { return cast(value, element_); }
   // With the element type of `like`.
-  Value as(Value value, Value like) {
-    return cast(value, llvm::cast<RankedTensorType>(like.getType()).getElementType());
-  }
+  Value as(Value value, Value like) { return cast(value, elementOf(like)); }
 
   // [rows.., n] -> [rows.., 1]
   Value mean(Value value) {
@@ -70,7 +65,7 @@ class RowSteps {
 
  private:
   Value reshape(Value value, llvm::ArrayRef<int64_t> shape) {
-    auto type = llvm::cast<RankedTensorType>(value.getType()).clone(shape);
+    auto type = tensorType(value).clone(shape);
     return ReshapeOp::create(builder_, loc_, type, value, origin_);
   }
 

@@ -1,4 +1,5 @@
 // Vector-Jacobian products of the ops that move, repeat or add up elements.
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/vjp_util.h"
 
@@ -23,7 +24,7 @@ LogicalResult refusePiece(Operation* op) {
 
 // The reduced tensor's type with the reduced dimensions kept at size 1.
 RankedTensorType keptType(Value input, ArrayRef<int64_t> dims) {
-  auto type = cast<RankedTensorType>(input.getType());
+  auto type = tensorType(input);
   SmallVector<int64_t> shape(type.getShape());
   for (int64_t dim : dims) shape[dim] = 1;
   return RankedTensorType::get(shape, type.getElementType());
@@ -47,7 +48,7 @@ Value shareAmongEqual(OpBuilder& builder, OpT op, Value g) {
 Value giveToFirst(OpBuilder& builder, ReduceMaxOp op, Value g) {
   Location loc = op.getLoc();
   const int64_t dim = op.getDims().front();
-  auto type = cast<RankedTensorType>(op.getInput().getType());
+  auto type = tensorType(op.getInput());
   Value first = ArgmaxOp::create(builder, loc, op.getInput(), dim, /*keep_dims=*/true);
   SmallVector<int64_t> row(type.getRank(), 1);
   row[dim] = type.getDimSize(dim);
@@ -86,8 +87,8 @@ LogicalResult BroadcastOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCo
 LogicalResult SliceOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
                                 ArrayRef<bool> needed, SmallVectorImpl<Value>& operandCotangents) {
   return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
-    auto from = cast<RankedTensorType>(getInput().getType());
-    auto to = cast<RankedTensorType>(g.getType());
+    auto from = tensorType(getInput());
+    auto to = tensorType(g);
     if (to.getNumElements() == 0) return Value();
     SmallVector<int64_t> high, interior;
     for (auto [dim, start, stride] : llvm::enumerate(getStarts(), getStrides())) {
@@ -102,7 +103,7 @@ LogicalResult SliceOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotang
 LogicalResult PadOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotangents,
                               ArrayRef<bool> needed, SmallVectorImpl<Value>& operandCotangents) {
   return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
-    auto from = cast<RankedTensorType>(getInput().getType());
+    auto from = tensorType(getInput());
     if (from.getNumElements() == 0) return Value();
     SmallVector<int64_t> limits, strides;
     for (auto [dim, low, interior] : llvm::enumerate(getLow(), getInterior())) {
@@ -118,13 +119,13 @@ LogicalResult ConcatOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultCotan
   operandCotangents.assign(getNumOperands(), Value());
   Value g = resultCotangents[0];
   if (!g) return success();
-  auto whole = cast<RankedTensorType>(g.getType());
+  auto whole = tensorType(g);
   SmallVector<int64_t> starts(whole.getRank(), 0), limits(whole.getShape());
   SmallVector<int64_t> strides(whole.getRank(), 1);
   int64_t dim = getDim(), end = 0;
   for (auto [i, input] : llvm::enumerate(getInputs())) {
     starts[dim] = end;
-    end += cast<RankedTensorType>(input.getType()).getDimSize(dim);
+    end += tensorType(input).getDimSize(dim);
     limits[dim] = end;
     if (needed[i]) {
       operandCotangents[i] = SliceOp::create(builder, getLoc(), g, starts, limits, strides);
@@ -169,7 +170,7 @@ LogicalResult ReduceMeanOp::buildVjp(OpBuilder& builder, ArrayRef<Value> resultC
                                      ArrayRef<bool> needed,
                                      SmallVectorImpl<Value>& operandCotangents) {
   return singleVjp(*this, resultCotangents, needed, operandCotangents, [&](Value g) -> Value {
-    auto type = cast<RankedTensorType>(getInput().getType());
+    auto type = tensorType(getInput());
     double count = 1;
     for (int64_t dim : getDims()) count *= static_cast<double>(type.getDimSize(dim));
     // Scaled before it is repeated: the smaller tensor.

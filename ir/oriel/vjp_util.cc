@@ -1,5 +1,6 @@
 #include "ir/oriel/vjp_util.h"
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
 
 using namespace mlir;
@@ -16,7 +17,7 @@ Value scalarConstant(OpBuilder& builder, Location loc, double value, Value like,
 }
 
 Value sumToShape(OpBuilder& builder, Location loc, Value value, Type type) {
-  auto from = cast<RankedTensorType>(value.getType());
+  auto from = tensorType(value);
   auto to = cast<RankedTensorType>(type);
   int64_t leading = from.getRank() - to.getRank();
   SmallVector<int64_t> repeated;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ir/interfaces/interfaces.h"
+#include "ir/interfaces/tensor_type.h"
 #include "ir/interfaces/view.h"
 #include "ir/scalar/scalar.h"
 #include "llvm/ADT/DenseMap.h"
@@ -27,9 +28,7 @@ constexpr size_t kMaxValues = 12;  // operands and results
 // Each computes what it reduces from the operands.
 constexpr int kMaxReductions = 4;
 
-llvm::ArrayRef<int64_t> shapeOf(Operation* op) {
-  return llvm::cast<RankedTensorType>(op->getResult(0).getType()).getShape();
-}
+llvm::ArrayRef<int64_t> shapeOf(Operation* op) { return ir::shapeOf(op->getResult(0)); }
 
 bool takesType(mlir::Type type) {
   auto tensor = llvm::dyn_cast<RankedTensorType>(type);
@@ -205,7 +204,7 @@ bool canGenerate(Operation* op) {
         !takesType(op->getResult(0).getType())) {
       return false;
     }
-    auto operand = llvm::cast<RankedTensorType>(op->getOperand(0).getType());
+    auto operand = ir::tensorType(op->getOperand(0));
     mlir::Type element = ir::computeType(operand.getElementType());
     return static_cast<bool>(reduction.buildStart(builder, op->getLoc(), element));
   }

@@ -1,5 +1,6 @@
 #include "passes/generate/elements.h"
 
+#include "ir/interfaces/tensor_type.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -15,9 +16,7 @@ Type storedType(Type element) {
   return element;
 }
 
-Type elementOf(Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType();
-}
+Type elementOf(Value value) { return ir::elementOf(value); }
 
 Value Elements::load(Value stored, Type element) {
   if (element.isBF16()) return widen(stored);

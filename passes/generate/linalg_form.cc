@@ -1,5 +1,6 @@
 #include "passes/generate/linalg_form.h"
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/scalar/scalar.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -30,15 +31,12 @@ using mlir::Type;
 using mlir::Value;
 using mlir::utils::IteratorType;
 
-llvm::ArrayRef<int64_t> shapeOf(Value value) {
-  return llvm::cast<RankedTensorType>(value.getType()).getShape();
-}
-
 // The shape that the kernel loops over, and how many of its dimensions count rows: all, if none is
 // reduced.
 RowSpace spaceOf(exec::KernelOp kernel) {
   if (std::optional<RowSpace> space = rowSpaceOf(opsOf(kernel))) return *space;
-  llvm::ArrayRef<int64_t> full = shapeOf(kernel.getBody().front().getTerminator()->getOperand(0));
+  llvm::ArrayRef<int64_t> full =
+      ir::shapeOf(kernel.getBody().front().getTerminator()->getOperand(0));
   return {llvm::SmallVector<int64_t>(full), static_cast<int64_t>(full.size())};
 }
 
@@ -109,7 +107,7 @@ class Form {
 
  private:
   const Loops& loopsOfResult(Value result) const {
-    const bool whole = !isReduced() || shapeOf(result) == llvm::ArrayRef(space_.full);
+    const bool whole = !isReduced() || ir::shapeOf(result) == llvm::ArrayRef(space_.full);
     return whole ? all_ : rows_;
   }
   bool isReduced() const { return space_.rank < static_cast<int64_t>(space_.full.size()); }

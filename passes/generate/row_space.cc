@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/scalar/scalar.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -15,10 +16,6 @@ namespace {
 
 using mlir::Operation;
 using mlir::Value;
-
-llvm::ArrayRef<int64_t> shapeOf(Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
-}
 
 }  // namespace
 
@@ -41,7 +38,7 @@ bool RowSpace::isDropped(llvm::ArrayRef<int64_t> shape) const {
 std::optional<RowSpace> rowSpaceOf(Operation* op) {
   auto reduction = llvm::dyn_cast<ir::RowReductionOpInterface>(op);
   if (!reduction) return std::nullopt;
-  llvm::ArrayRef<int64_t> full = shapeOf(op->getOperand(0)), dims = reduction.getReducedDims();
+  llvm::ArrayRef<int64_t> full = ir::shapeOf(op->getOperand(0)), dims = reduction.getReducedDims();
   RowSpace space{llvm::SmallVector<int64_t>(full),
                  static_cast<int64_t>(full.size()) - static_cast<int64_t>(dims.size())};
   for (auto [index, dim] : llvm::enumerate(dims)) {
@@ -68,12 +65,13 @@ bool fitRows(llvm::ArrayRef<Operation*> ops, const RowSpace& space) {
       continue;
     }
     for (Value result : op->getResults()) {
-      if (shapeOf(result) != full && !space.isKept(shapeOf(result))) return false;
+      if (ir::shapeOf(result) != full && !space.isKept(ir::shapeOf(result))) return false;
     }
     // A value without the dimensions of a row would go along other dimensions here.
     for (Value operand : op->getOperands()) {
       Operation* producer = operand.getDefiningOp();
-      if (producer && llvm::is_contained(ops, producer) && shapeOf(operand).size() != full.size()) {
+      if (producer && llvm::is_contained(ops, producer) &&
+          ir::shapeOf(operand).size() != full.size()) {
         return false;
       }
     }

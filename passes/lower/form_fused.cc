@@ -1,3 +1,4 @@
+#include "ir/interfaces/tensor_type.h"
 #include "ir/interfaces/view.h"
 #include "ir/oriel/fused.h"
 #include "ir/oriel/location.h"
@@ -72,7 +73,7 @@ void takeCasts(ir::NarrowOpInterface op) {
   llvm::SmallVector<Value> narrow = narrowOperands(op);
   Value result = op->getResult(0);
   if (narrow.empty() || result.use_empty()) return;
-  Type type = llvm::cast<mlir::RankedTensorType>(narrow[0].getType()).getElementType();
+  Type type = ir::elementOf(narrow[0]);
   for (Operation* user : result.getUsers()) {
     auto cast = llvm::dyn_cast<ir::CastOp>(user);
     if (!cast || cast.getType().getElementType() != type) return;

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/fused.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/DenseSet.h"
@@ -29,9 +30,7 @@ using List = llvm::SmallVector<Entry>;
 
 unsigned ownOperands(Entry entry) { return entry.op.getOwnOperandCount(); }
 
-mlir::Type elementType(Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType()).getElementType();
-}
+mlir::Type elementType(Value value) { return ir::elementOf(value); }
 
 // The attributes that the kernel gets.
 llvm::SmallVector<mlir::NamedAttribute> kernelAttributes(Operation* op) {

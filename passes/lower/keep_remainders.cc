@@ -1,6 +1,7 @@
 #include <map>
 #include <optional>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/fused.h"
 #include "ir/oriel/segment.h"
 #include "passes/lower/launches.h"
@@ -113,8 +114,7 @@ void keepRemainder(const Step& step) {
   Operation* op = ir::ListedOpInterface(step.op);
   ir::CastOp rounding = step.rounding;
   mlir::OpBuilder builder(op);
-  auto type =
-      llvm::cast<mlir::RankedTensorType>(step.master.getType()).clone(builder.getIntegerType(16));
+  auto type = ir::tensorType(step.master).clone(builder.getIntegerType(16));
   BlockArgument remainder = step.master;
   remainder.setType(type);
   const unsigned own = ir::ListedOpInterface(step.op).getOwnOperandCount();

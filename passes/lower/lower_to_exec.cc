@@ -1,6 +1,7 @@
 #include <map>
 #include <tuple>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/StringMap.h"
@@ -223,8 +224,7 @@ class ProgramWriter {
   mlir::ArrayAttr symbols(mlir::ValueRange values) {
     llvm::SmallVector<mlir::Attribute> names;
     for (Value value : values) {
-      names.push_back(bufferOf(*assignment_.storageOf(value),
-                               llvm::cast<mlir::RankedTensorType>(value.getType()),
+      names.push_back(bufferOf(*assignment_.storageOf(value), ir::tensorType(value),
                                ir::shardingOf(value), assignment_.isOverStash(value)));
     }
     return builder_.getArrayAttr(names);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/interfaces/view.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -158,7 +159,7 @@ LogicalResult StorageAssignment::runSegment(mlir::func::FuncOp segment) {
 
 StorageId StorageAssignment::create(Value value, std::optional<ValueRole> role, bool persistent) {
   Storage storage;
-  storage.type = llvm::cast<mlir::RankedTensorType>(value.getType());
+  storage.type = ir::tensorType(value);
   storage.sharding = ir::shardingOf(value);
   storage.bytes = bytesOf(storage.type);
   storage.begin = storage.end = now_;
@@ -389,8 +390,7 @@ void StorageAssignment::assignResult(SegmentState& state, mlir::OpResult result,
   }
   for (auto [index, storage] : llvm::enumerate(storages.ofOperands)) {
     if (!storage || !mayOverwrite(op, result.getResultNumber(), index)) continue;
-    if (storages_[*storage].bytes != bytesOf(llvm::cast<mlir::RankedTensorType>(result.getType())))
-      continue;
+    if (storages_[*storage].bytes != bytesOf(ir::tensorType(result))) continue;
     // What is returned must outlive the new value that the storage gets at the end, and has a
     // place of its own.
     bool returned = state.lastUse.lookup(result) == state.endTick;
@@ -416,7 +416,7 @@ LogicalResult StorageAssignment::finishSegment(SegmentState& state) {
     if (isFresh(role) && known == byRole_.end() && storage && !storages_[*storage].persistent &&
         !storages_[*storage].role) {
       storages_[*storage].role = role;
-      storages_[*storage].type = llvm::cast<mlir::RankedTensorType>(value.getType());
+      storages_[*storage].type = ir::tensorType(value);
       storages_[*storage].sharding = ir::shardingOf(value);
       if (role.kind == ValueKind::kStash) becomeStash(*storage, role.ref);
       byRole_[roleKey(role)] = *storage;

@@ -1,5 +1,6 @@
 #include "passes/partition/local_rule.h"
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/STLExtras.h"
@@ -30,9 +31,7 @@ llvm::StringRef kindName(FactorKind kind) {
   llvm_unreachable("all kinds are listed");
 }
 
-TensorFactors wholeDims(Value value) {
-  return TensorFactors(llvm::cast<RankedTensorType>(value.getType()).getRank());
-}
+TensorFactors wholeDims(Value value) { return TensorFactors(ir::rankOf(value)); }
 
 bool isCut(const TensorFactors& dims, const OpSplit& split) {
   return llvm::any_of(dims, [&](const FactorList& factors) {
@@ -81,7 +80,7 @@ class Describer {
     for (Value result : op->getResults()) {
       TensorFactors dims = wholeDims(result);
       for (auto [own, made] : llvm::zip_equal(rule_.results, last->getResultTypes())) {
-        auto type = llvm::cast<RankedTensorType>(result.getType());
+        auto type = ir::tensorType(result);
         if (llvm::cast<RankedTensorType>(made).getShape() == type.getShape()) dims = own;
       }
       dims_[result] = dims;

@@ -1,6 +1,7 @@
 #include <map>
 
 #include "ir/interfaces/local_pieces.h"
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/location.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
@@ -28,8 +29,6 @@ using mlir::success;
 using mlir::Value;
 using mlir::func::FuncOp;
 
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
-
 // Makes a segment of local ops of a segment of global ones.
 class SegmentPartition {
  public:
@@ -48,17 +47,17 @@ class SegmentPartition {
     auto* terminator = global_.getBody().front().getTerminator();
     for (mlir::BlockArgument argument : global_.getArguments()) {
       FailureOr<Sharding> sharding = shardingOf(
-          global_.getArgAttr(argument.getArgNumber(), ir::kShardingAttr), typeOf(argument));
+          global_.getArgAttr(argument.getArgNumber(), ir::kShardingAttr), ir::tensorType(argument));
       if (failed(sharding)) return failure();
-      arguments.push_back(sizes_.local(typeOf(argument), *sharding));
+      arguments.push_back(sizes_.local(ir::tensorType(argument), *sharding));
       argumentShardings.push_back(*sharding);
     }
     for (mlir::OpOperand& result : terminator->getOpOperands()) {
       FailureOr<Sharding> sharding =
           shardingOf(global_.getResultAttr(result.getOperandNumber(), ir::kShardingAttr),
-                     typeOf(result.get()));
+                     ir::tensorType(result.get()));
       if (failed(sharding)) return failure();
-      results.push_back(sizes_.local(typeOf(result.get()), *sharding));
+      results.push_back(sizes_.local(ir::tensorType(result.get()), *sharding));
       resultShardings.push_back(*sharding);
     }
     builder_.setInsertionPoint(global_);
@@ -115,7 +114,7 @@ class SegmentPartition {
 
   LogicalResult partitionSend(ir::SendOp send) {
     FailureOr<Sharding> sharding =
-        shardingOf(send->getAttr(ir::kShardingAttr), typeOf(send.getInput()));
+        shardingOf(send->getAttr(ir::kShardingAttr), ir::tensorType(send.getInput()));
     if (failed(sharding) ||
         failed(checkPath(send, versions_.defined(send.getInput()), *sharding))) {
       return failure();
@@ -128,7 +127,7 @@ class SegmentPartition {
   }
 
   LogicalResult partitionReceive(ir::ReceiveOp receive) {
-    RankedTensorType type = typeOf(receive.getResult());
+    RankedTensorType type = ir::tensorType(receive.getResult());
     auto shardings = receive->getAttrOfType<mlir::ArrayAttr>(ir::kShardingsAttr);
     FailureOr<Sharding> sharding =
         shardingOf(shardings && shardings.size() == 1 ? shardings[0] : mlir::Attribute(), type);
@@ -157,7 +156,7 @@ class SegmentPartition {
     }
     llvm::SmallVector<Sharding> finals;
     for (auto [result, attribute] : llvm::zip_equal(op->getResults(), shardings)) {
-      FailureOr<Sharding> sharding = shardingOf(attribute, typeOf(result));
+      FailureOr<Sharding> sharding = shardingOf(attribute, ir::tensorType(result));
       if (failed(sharding)) return failure();
       finals.push_back(*sharding);
     }
@@ -177,7 +176,8 @@ class SegmentPartition {
       Sharding natural = split->result(rule, i);
       if (failed(checkPath(op, natural, finals[i]))) return failure();
       Value value = local->getResult(i);
-      for (const ReshardStep& step : planner_.plan(typeOf(result), natural, finals[i]).steps) {
+      for (const ReshardStep& step :
+           planner_.plan(ir::tensorType(result), natural, finals[i]).steps) {
         value = emit(step, value, op);
       }
       versions_.define(result, finals[i], value);
@@ -248,7 +248,7 @@ class SegmentPartition {
     int64_t origin = ir::originOf(user);
     mlir::ArrayAttr axes = sizes_.namesOf(context_, step.axes);
     llvm::StringRef reduction = step.max ? "max" : "sum";
-    llvm::SmallVector<int64_t> shape(typeOf(from).getShape());
+    llvm::SmallVector<int64_t> shape(ir::tensorType(from).getShape());
     int64_t ranks = sizes_.product(step.axes);
     if (step.kind == Kind::kAllGather) shape[step.dim] *= ranks;
     if (step.kind == Kind::kAllToAll) shape[step.joinedDim] *= ranks;
@@ -256,7 +256,7 @@ class SegmentPartition {
         step.kind == Kind::kAllToAll) {
       shape[step.dim] /= ranks;
     }
-    auto type = typeOf(from).clone(shape);
+    auto type = ir::tensorType(from).clone(shape);
     Operation* op = nullptr;
     switch (step.kind) {
       case Kind::kAllReduce:

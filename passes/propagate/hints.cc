@@ -1,5 +1,6 @@
 #include "passes/propagate/hints.h"
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/location.h"
 #include "ir/oriel/oriel.h"
 #include "passes/propagate/op_split.h"
@@ -19,8 +20,6 @@ using mlir::RankedTensorType;
 using mlir::success;
 using mlir::Value;
 using mlir::func::FuncOp;
-
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
 // Whether the result lacks a factor of the operand: it has other elements, even if as many.
 bool isSummed(const ir::ShardingRule& rule, unsigned operand) {
@@ -46,13 +45,13 @@ LogicalResult hintOutputs(FuncOp segment, const ModuleMap& modules, const AxisSi
     FailureOr<ValueRole> role = ir::resultRole(segment, operand.getOperandNumber());
     if (failed(role)) return failure();
     auto value = llvm::dyn_cast<mlir::OpResult>(operand.get());
-    if (!value || !isReadInPieces(*role, value) || typeOf(value).getRank() < 2) continue;
+    if (!value || !isReadInPieces(*role, value) || ir::tensorType(value).getRank() < 2) continue;
     const ModuleAxes& axes = modules.axes(moduleOf(value.getOwner(), modules));
-    Sharding hint = Sharding::replicated(typeOf(value).getRank());
+    Sharding hint = Sharding::replicated(ir::tensorType(value).getRank());
     if (std::optional<Sharding> positions = positionsOf(value, axes, sizes)) hint = *positions;
     hint.dims[0].insert(hint.dims[0].begin(), axes.data.begin(), axes.data.end());
     hint.dims[hint.dims.size() - 2].append(axes.tensor);
-    if (!axes.tensor.empty() && sizes.divides(typeOf(value).getShape(), hint)) {
+    if (!axes.tensor.empty() && sizes.divides(ir::tensorType(value).getShape(), hint)) {
       rows[value] = std::move(hint);
     }
   }
@@ -90,7 +89,8 @@ void followBack(Operation& op, const AxisSizes& sizes, ShardingOfValue& hints) {
       combineProposals(rule, sizes, Proposal{&rule.results[0], hint});
   for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
     if (!operand.hasOneUse() || llvm::isa<mlir::BlockArgument>(operand) || isSummed(rule, i) ||
-        typeOf(operand).getNumElements() != typeOf(op.getResult(0)).getNumElements()) {
+        ir::tensorType(operand).getNumElements() !=
+            ir::tensorType(op.getResult(0)).getNumElements()) {
       continue;
     }
     hints[operand] = OpSplit{factors, {}}.operand(rule, i).reduced();
@@ -100,8 +100,8 @@ void followBack(Operation& op, const AxisSizes& sizes, ShardingOfValue& hints) {
 }  // namespace
 
 bool isReadInPieces(const ValueRole& role, Value value) {
-  return role.kind == ValueKind::kOutput && typeOf(value).getRank() > 0 &&
-         llvm::isa<mlir::FloatType>(typeOf(value).getElementType());
+  return role.kind == ValueKind::kOutput && ir::tensorType(value).getRank() > 0 &&
+         llvm::isa<mlir::FloatType>(ir::tensorType(value).getElementType());
 }
 
 FailureOr<Hints> findHints(FuncOp segment, const ModuleMap& modules, const AxisSizes& sizes) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/location.h"
 #include "llvm/ADT/StringMap.h"
 #include "passes/strategize/positions.h"
@@ -81,8 +82,7 @@ std::optional<Sharding> positionsOf(mlir::OpResult result, const ModuleAxes& axe
                                     const AxisSizes& sizes) {
   auto dims = result.getOwner()->getAttrOfType<mlir::DenseI64ArrayAttr>(kPositionsAttr);
   if (!dims) return std::nullopt;
-  return positionsAt(dims[result.getResultNumber()],
-                     llvm::cast<mlir::RankedTensorType>(result.getType()), axes, sizes);
+  return positionsAt(dims[result.getResultNumber()], ir::tensorType(result), axes, sizes);
 }
 
 std::optional<Sharding> positionsAt(int64_t dim, mlir::RankedTensorType type,

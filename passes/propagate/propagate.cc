@@ -1,6 +1,7 @@
 #include <limits>
 #include <memory>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/segment_roles.h"
 #include "passes/propagate/passes.h"
 #include "passes/propagate/segment_propagation.h"
@@ -63,7 +64,7 @@ int64_t samplesOf(mlir::ModuleOp module) {
       for (BlockArgument argument : segment.getArguments()) {
         FailureOr<ValueRole> role = ir::argumentRole(segment, argument.getArgNumber());
         if (failed(role) || role->kind != ValueKind::kInput) continue;
-        llvm::ArrayRef<int64_t> shape = llvm::cast<RankedTensorType>(argument.getType()).getShape();
+        llvm::ArrayRef<int64_t> shape = ir::shapeOf(argument);
         if (!shape.empty() && shape[0] > 0) samples = std::min(samples, shape[0]);
       }
     }

@@ -1,5 +1,6 @@
 #include "passes/propagate/segment_propagation.h"
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/interfaces/work.h"
 #include "ir/oriel/location.h"
 #include "ir/oriel/segment_roles.h"
@@ -23,8 +24,6 @@ using mlir::RankedTensorType;
 using mlir::success;
 using mlir::Value;
 using mlir::func::FuncOp;
-
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
 std::optional<Sharding> findIn(const ShardingOfValue& shardings, Value value) {
   auto found = shardings.find(value);
@@ -114,13 +113,13 @@ LogicalResult SegmentPropagation::checkShape(Value value, const ValueRole& role)
   FailureOr<ir::ParameterOp> parameter = parameterOf(symbols_, segment_, role);
   if (failed(parameter)) return failure();
   auto own = llvm::cast<RankedTensorType>(parameter->getType());
-  if (typeOf(value).getShape() == own.getShape()) return success();
+  if (ir::tensorType(value).getShape() == own.getShape()) return success();
   return segment_.emitError("has ") << ir::roleText(role) << " of type " << value.getType()
                                     << ", but the parameter is a " << own;
 }
 
 LogicalResult SegmentPropagation::defineArgument(BlockArgument argument, const ValueRole& role) {
-  Sharding whole = Sharding::replicated(typeOf(argument).getRank());
+  Sharding whole = Sharding::replicated(ir::tensorType(argument).getRank());
   switch (role.kind) {
     case ValueKind::kParameter:
     case ValueKind::kOptimizerState: {
@@ -144,7 +143,7 @@ LogicalResult SegmentPropagation::defineArgument(BlockArgument argument, const V
       const AxisList& data = program_.modules.commonData();
       if (!data.empty()) {
         if (whole.dims.empty() ||
-            typeOf(argument).getDimSize(0) % program_.sizes.product(data) != 0) {
+            ir::tensorType(argument).getDimSize(0) % program_.sizes.product(data) != 0) {
           return segment_.emitError("the input '")
                  << role.ref << "' of type " << argument.getType()
                  << " has no first dimension that " << program_.sizes.product(data)
@@ -200,7 +199,7 @@ LogicalResult SegmentPropagation::settleSums(Operation* op) {
     if (versions_.isDefined(operand)) continue;
     auto argument = llvm::cast<BlockArgument>(operand);
     const ValueRole& role = roles_[argument];
-    Sharding sharding = Sharding::replicated(typeOf(argument).getRank());
+    Sharding sharding = Sharding::replicated(ir::tensorType(argument).getRank());
     if (role.kind == ValueKind::kGradient) {
       FailureOr<ir::ParameterOp> parameter = parameterOf(symbols_, segment_, role);
       if (failed(parameter)) return failure();
@@ -234,9 +233,9 @@ void SegmentPropagation::visitSend(ir::SendOp send) {
     AxisList pending = sent.sum;
     for (int axis : sent.max) insertSorted(pending, axis);
     if (positions) carried.seen = *positions;
-    sent = positions
-               ? *positions
-               : cutFurther(sent.reduced(), typeOf(value).getShape(), pending, program_.sizes);
+    sent = positions ? *positions
+                     : cutFurther(sent.reduced(), ir::tensorType(value).getShape(), pending,
+                                  program_.sizes);
   }
   take(value, sent, send);
   send->setAttr(ir::kShardingAttr, program_.sizes.toAttr(send.getContext(), sent));
@@ -247,8 +246,8 @@ void SegmentPropagation::visitSend(ir::SendOp send) {
 // split as this grid splits them, and any other is whole. It arrives in the smallest pieces.
 void SegmentPropagation::visitReceive(ir::ReceiveOp receive, const SentValue& sent) {
   Value value = receive.getResult();
-  llvm::ArrayRef<int64_t> shape = typeOf(value).getShape();
-  Sharding view = Sharding::replicated(typeOf(value).getRank());
+  llvm::ArrayRef<int64_t> shape = ir::tensorType(value).getShape();
+  Sharding view = Sharding::replicated(ir::tensorType(value).getRank());
   int module = program_.modules.ofOrigin(receive.getOrigin());
   const AxisList& data = program_.modules.commonData();
   if (areAlike(*sent.grid, program_.grid)) {
@@ -261,7 +260,7 @@ void SegmentPropagation::visitReceive(ir::ReceiveOp receive, const SentValue& se
     // A cotangent has the positions of its value.
     auto known = program_.positions.find(receive.getOrigin());
     if (!positions && known != program_.positions.end()) {
-      positions = positionsAt(known->second, typeOf(value), axes, program_.sizes);
+      positions = positionsAt(known->second, ir::tensorType(value), axes, program_.sizes);
     }
     if (positions) {
       for (auto [own, cut] : llvm::zip_equal(positions->dims, view.dims)) cut.append(own);
@@ -352,7 +351,7 @@ SplitProblem SegmentPropagation::problemOf(Operation* op, int module) {
   }
   problem.joined.resize(op->getNumResults());
   for (mlir::OpResult result : op->getResults()) {
-    problem.results.push_back(typeOf(result));
+    problem.results.push_back(ir::tensorType(result));
     problem.hints.push_back(findIn(hints_.becomes, result));
     problem.rows.push_back(findIn(hints_.rows, result));
     problem.positions.push_back(positionsOf(result, *problem.axes, program_.sizes));
@@ -374,7 +373,7 @@ Sharding SegmentPropagation::wishOf(Value operand, int module) const {
   auto argument = llvm::dyn_cast<BlockArgument>(operand);
   if (argument && roles_.at(argument).kind == ValueKind::kInput) {
     bool divides = !wish.dims.empty() &&
-                   typeOf(operand).getDimSize(0) % program_.sizes.product(axes.data) == 0;
+                   ir::tensorType(operand).getDimSize(0) % program_.sizes.product(axes.data) == 0;
     if (divides) wish.dims[0] = axes.data;
     return wish;
   }
@@ -391,7 +390,7 @@ Sharding SegmentPropagation::wishOf(Value operand, int module) const {
   }
   if (!wish.dims.empty() && wish.dims[0].size() < axes.data.size() &&
       std::equal(wish.dims[0].begin(), wish.dims[0].end(), axes.data.begin()) &&
-      typeOf(operand).getDimSize(0) % program_.sizes.product(axes.data) == 0) {
+      ir::tensorType(operand).getDimSize(0) % program_.sizes.product(axes.data) == 0) {
     wish.dims[0] = axes.data;
   }
   return wish;
@@ -413,7 +412,8 @@ std::optional<Sharding> SegmentPropagation::scatteredOf(Value operand,
     positions.push_back(axis);
     any = true;
   }
-  if (!any || !program_.sizes.divides(typeOf(operand).getShape(), result)) return std::nullopt;
+  if (!any || !program_.sizes.divides(ir::tensorType(operand).getShape(), result))
+    return std::nullopt;
   return result;
 }
 
@@ -487,7 +487,7 @@ LogicalResult SegmentPropagation::finish(mlir::func::ReturnOp terminator) {
   };
   for (BlockArgument argument : segment_.getArguments()) {
     if (!versions_.isDefined(argument)) {
-      versions_.define(argument, Sharding::replicated(typeOf(argument).getRank()));
+      versions_.define(argument, Sharding::replicated(ir::tensorType(argument).getRank()));
     }
     attributes.push_back(
         with(segment_.getArgAttrDict(argument.getArgNumber()), versions_.defined(argument)));
@@ -502,7 +502,7 @@ LogicalResult SegmentPropagation::finish(mlir::func::ReturnOp terminator) {
 }
 
 FailureOr<Sharding> SegmentPropagation::resultSharding(Value value, const ValueRole& role) {
-  Sharding whole = Sharding::replicated(typeOf(value).getRank());
+  Sharding whole = Sharding::replicated(ir::tensorType(value).getRank());
   switch (role.kind) {
     case ValueKind::kParameter:
     case ValueKind::kOptimizerState:

@@ -1,5 +1,6 @@
 #include "passes/propagate/segment_sharding.h"
 
+#include "ir/interfaces/tensor_type.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/propagate/versions.h"
 
@@ -38,7 +39,7 @@ FailureOr<std::optional<Sharding>> viewOf(const mlir::SymbolTable& symbols,
                                           const ir::ValueRole& role, const AxisSizes& sizes) {
   bool update = isUpdate(segment);
   if (role.kind == ValueKind::kAccumulator && update) {
-    auto type = llvm::cast<mlir::RankedTensorType>(argument.getType());
+    auto type = ir::tensorType(argument);
     return std::optional(Sharding::replicated(type.getRank()));
   }
   bool usesParameter = role.kind == ValueKind::kParameter && !update;

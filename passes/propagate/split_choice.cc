@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/interfaces/interfaces.h"
+#include "ir/interfaces/tensor_type.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace oriel {
@@ -19,7 +20,8 @@ constexpr double kParameterPriority = 1000;
 constexpr double kRepeated = 0.1;
 
 // Of products and attention, that take as long as to send a byte: 989 TFLOP/s, half of it reached,
-// over 450 GB/s (H100). It decides only where positions are exchanged, or not.
+// over 450 GB/s (H100). It decides only where positions are exchanged, or not, for any cluster
+// alike: shardings follow from the strategy.
 constexpr double kFlopsPerByte = 1000;
 
 // What it costs to complete a sum of a gradient, per byte: the update does it, once for all
@@ -251,7 +253,7 @@ class Choice {
                static_cast<double>(sizes_.product(sharding.cutting()));
     };
     for (auto [i, operand] : llvm::enumerate(problem_.operands)) {
-      add(llvm::cast<mlir::RankedTensorType>(operand.getType()), split.operand(rule_, i));
+      add(ir::tensorType(operand), split.operand(rule_, i));
     }
     for (auto [i, type] : llvm::enumerate(problem_.results)) add(type, split.result(rule_, i));
     const double repeated = 1 - 1.0 / static_cast<double>(sizes_.product(unused));

@@ -1,16 +1,11 @@
 #include "passes/propagate/versions.h"
 
+#include "ir/interfaces/tensor_type.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace oriel {
 
-namespace {
-
-mlir::RankedTensorType typeOf(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType());
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool canBecome(const Sharding& from, const Sharding& to) {
   auto within = [](const AxisList& axes, const AxisList& all) {
@@ -73,7 +68,7 @@ const Versions::Version& Versions::source(mlir::Value value, const Entry& entry,
   double bestCost = 0;
   for (const Version& version : entry.versions) {
     if (!canBecome(version.sharding, to)) continue;
-    double cost = planner_.plan(typeOf(value), version.sharding, to).cost;
+    double cost = planner_.plan(ir::tensorType(value), version.sharding, to).cost;
     if (best && bestCost <= cost) continue;
     best = &version;
     bestCost = cost;
@@ -84,7 +79,7 @@ const Versions::Version& Versions::source(mlir::Value value, const Entry& entry,
 const Reshard& Versions::way(mlir::Value value, const Sharding& to) const {
   const Entry& entry = entries_.at(value);
   bool startsAtView = entry.view && !find(entry, *entry.view);
-  return planner_.plan(typeOf(value),
+  return planner_.plan(ir::tensorType(value),
                        startsAtView ? *entry.view : source(value, entry, to).sharding, to);
 }
 
@@ -93,7 +88,7 @@ mlir::Value Versions::take(mlir::Value value, const Sharding& to, Emit emit) {
   if (entry.view && *entry.view != to && !find(entry, *entry.view)) take(value, *entry.view, emit);
   if (const Version* version = find(entry, to)) return version->local;
   Version from = source(value, entry, to);
-  for (const ReshardStep& step : planner_.plan(typeOf(value), from.sharding, to).steps) {
+  for (const ReshardStep& step : planner_.plan(ir::tensorType(value), from.sharding, to).steps) {
     from = {step.result, emit(step, from.local)};
     entry.versions.push_back(from);
   }

@@ -12,8 +12,7 @@ using mlir::Operation;
 using mlir::Value;
 using Elsewhere = ChosenOnly::Elsewhere;
 using Ints = llvm::SmallVector<int64_t>;
-
-llvm::ArrayRef<int64_t> sizesOf(Value value) { return tensorType(value).getShape(); }
+using ir::shapeOf;
 
 // Indices of the largest of the last dimension, and how many that are of a row.
 struct Largest {
@@ -60,7 +59,7 @@ std::optional<std::vector<int64_t>> integersOf(Value value) {
 // The dimension of a result of this rank along which the operand counts from 0 on; all others of
 // its own are of size 1.
 std::optional<int64_t> countedDim(Value operand, int64_t rank) {
-  llvm::ArrayRef<int64_t> shape = sizesOf(operand);
+  llvm::ArrayRef<int64_t> shape = shapeOf(operand);
   std::optional<int64_t> dim;
   for (auto [i, size] : llvm::enumerate(shape)) {
     if (size == 1) continue;
@@ -102,22 +101,22 @@ std::optional<ChosenOnly> chosenAt(llvm::ArrayRef<int64_t> shape, int64_t expert
     chosen.choices.rows.pop_back();
   }
   const int64_t rows = ir::elementCount(chosen.choices.rows);
-  const bool fits = rows > 1 && chosen.choices.experts == sizesOf(largest.scores).back() &&
+  const bool fits = rows > 1 && chosen.choices.experts == shapeOf(largest.scores).back() &&
                     rows * largest.count == tensorType(largest.index).getNumElements();
   return fits ? std::optional(chosen) : std::nullopt;
 }
 
 // Indices compared with the numbers of all experts.
 std::optional<ChosenOnly> matchOneHot(ir::EqualOp op) {
-  llvm::ArrayRef<int64_t> shape = sizesOf(op);
+  llvm::ArrayRef<int64_t> shape = shapeOf(op);
   for (auto [index, count] : {std::pair<Value, Value>(op.getLhs(), op.getRhs()),
                               std::pair<Value, Value>(op.getRhs(), op.getLhs())}) {
     std::optional<int64_t> dim = countedDim(count, static_cast<int64_t>(shape.size()));
     std::optional<Largest> largest = largestOf(index);
-    if (!dim || !largest || sizesOf(index).size() != shape.size()) continue;
+    if (!dim || !largest || shapeOf(index).size() != shape.size()) continue;
     Ints expected(shape);
     expected[*dim] = 1;
-    if (sizesOf(index) != llvm::ArrayRef<int64_t>(expected)) continue;
+    if (shapeOf(index) != llvm::ArrayRef<int64_t>(expected)) continue;
     auto chosen = chosenAt(shape, *dim, *largest, /*hasChoiceDim=*/true);
     if (!chosen) continue;
     chosen->elsewhere = Elsewhere::kFalse;
@@ -132,7 +131,7 @@ std::optional<ChosenOnly> matchPlaced(ir::ScatterAddOp op) {
   const int64_t last = op.getType().getRank() - 1;
   std::optional<Largest> largest = largestOf(op.getIndices());
   if (last < 1 || static_cast<int64_t>(op.getBatchDims()) != last || !largest) return std::nullopt;
-  auto chosen = chosenAt(sizesOf(op.getResult()), last, *largest, /*hasChoiceDim=*/false);
+  auto chosen = chosenAt(shapeOf(op.getResult()), last, *largest, /*hasChoiceDim=*/false);
   if (!chosen) return std::nullopt;
   Value updates = op.getUpdates();
   const bool isAsWide = tensorType(updates).getElementType() == op.getType().getElementType();
@@ -142,7 +141,7 @@ std::optional<ChosenOnly> matchPlaced(ir::ScatterAddOp op) {
 
 // The same value behind a reshape that merges rows or splits them.
 std::optional<ChosenOnly> regroupRows(const ChosenOnly& known, ir::ReshapeOp reshape) {
-  llvm::ArrayRef<int64_t> from = sizesOf(reshape.getInput()), to = sizesOf(reshape);
+  llvm::ArrayRef<int64_t> from = shapeOf(reshape.getInput()), to = shapeOf(reshape);
   // Rows in order, nothing else but the experts.
   int64_t before = 1, elements = 1;
   int last = -1;
@@ -254,7 +253,7 @@ std::optional<ChosenOnly> ExpertZeros::result(Operation* op) const {
     auto chosen = ofOperand(op, 0, Elsewhere::kZero);
     if (!chosen) return std::nullopt;
     for (auto [i, role] : llvm::enumerate(chosen->roles)) {
-      const bool isWhole = sizesOf(slice)[i] == sizesOf(slice.getInput())[i];
+      const bool isWhole = shapeOf(slice)[i] == shapeOf(slice.getInput())[i];
       if (role != kFeatureDim && !isWhole) return std::nullopt;
     }
     return chosen;
@@ -292,7 +291,7 @@ std::optional<ChosenOnly> ExpertZeros::ofProduct(ir::MulOp op) const {
     if (!chosen) continue;
     // One-hot rows times a number for each choice, which are in order.
     Value weight = op->getOperand(1 - operand);
-    Ints shape(sizesOf(op));
+    Ints shape(shapeOf(op));
     DimRoles others;
     for (auto [role, size] : llvm::zip_equal(chosen->roles, shape)) {
       if (role == kExpertDim) size = 1;
@@ -301,7 +300,7 @@ std::optional<ChosenOnly> ExpertZeros::ofProduct(ir::MulOp op) const {
     }
     const bool hasChoices = llvm::is_contained(chosen->roles, kChoiceDim);
     if (of(op->getOperand(operand))->isOneHot && hasChoices && llvm::is_sorted(others) &&
-        sizesOf(weight) == llvm::ArrayRef<int64_t>(shape)) {
+        shapeOf(weight) == llvm::ArrayRef<int64_t>(shape)) {
       chosen->weight = weight;
     }
     return chosen;
@@ -364,10 +363,10 @@ void ExpertZeros::visitReshape(ir::ReshapeOp op) {
     return;
   }
   // Experts merged with what they give, which a linear layer sums over.
-  if (known->elsewhere != Elsewhere::kZero || sizesOf(op).empty()) return;
+  if (known->elsewhere != Elsewhere::kZero || shapeOf(op).empty()) return;
   int64_t columns = 0;
   int last = -1;
-  for (auto [role, size] : llvm::zip_equal(known->roles, sizesOf(op.getInput()))) {
+  for (auto [role, size] : llvm::zip_equal(known->roles, shapeOf(op.getInput()))) {
     if (role == kExpertDim) {
       columns = size;
     } else if (columns == 0) {
@@ -378,7 +377,7 @@ void ExpertZeros::visitReshape(ir::ReshapeOp op) {
       columns *= size;
     }
   }
-  if (columns == 0 || sizesOf(op).back() != columns) return;
+  if (columns == 0 || shapeOf(op).back() != columns) return;
   for (Operation* user : op->getUsers()) {
     auto linear = llvm::dyn_cast<ir::LinearOp>(user);
     if (linear && linear.getInput() == op.getResult()) sums_.push_back({linear, op.getInput()});

@@ -5,14 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace oriel {
 
-inline mlir::RankedTensorType tensorType(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType());
-}
+using ir::tensorType;
 
 // The value of a float constant whose elements are all the same.
 std::optional<double> splatValue(mlir::Value value);

@@ -1,6 +1,7 @@
 #include "passes/stage/segment_split.h"
 
 #include "ir/interfaces/interfaces.h"
+#include "ir/interfaces/tensor_type.h"
 #include "ir/interfaces/view.h"
 #include "ir/oriel/location.h"
 #include "llvm/ADT/SetVector.h"
@@ -56,7 +57,7 @@ bool SegmentSplit::findIfFree(Operation* op) const {
   if (!mlir::isPure(op) || op->getNumRegions() != 0) return false;
   auto isScalar = [&](Value value) {
     if (Operation* producer = value.getDefiningOp()) {
-      return llvm::cast<mlir::RankedTensorType>(value.getType()).getRank() == 0 && isFree(producer);
+      return ir::rankOf(value) == 0 && isFree(producer);
     }
     return roles_.at(value).kind == ValueKind::kScalar;
   };

@@ -2,6 +2,7 @@
 #include <set>
 #include <string>
 
+#include "ir/interfaces/tensor_type.h"
 #include "passes/strategize/passes.h"
 #include "passes/strategize/segment_values.h"
 #include "passes/strategize/strategy_option.h"
@@ -16,16 +17,12 @@ namespace {
 
 using mlir::Value;
 
-mlir::RankedTensorType typeOf(Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType());
-}
-
 // What a number scales, or the value itself.
 Value withoutScale(Value value) {
   auto scale = value.getDefiningOp<ir::MulOp>();
   if (!scale) return value;
-  if (typeOf(scale.getRhs()).getRank() == 0) return scale.getLhs();
-  return typeOf(scale.getLhs()).getRank() == 0 ? scale.getRhs() : value;
+  if (ir::tensorType(scale.getRhs()).getRank() == 0) return scale.getLhs();
+  return ir::tensorType(scale.getLhs()).getRank() == 0 ? scale.getRhs() : value;
 }
 
 class BiasMover {

@@ -1,6 +1,7 @@
 #include <map>
 #include <set>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/interfaces/work.h"
 #include "ir/oriel/segment_roles.h"
 #include "llvm/ADT/StringExtras.h"
@@ -391,7 +392,7 @@ class Annotator {
     std::set<const void*> seen;
     for (const TensorBlock& block : blocks_) {
       if (block.reduction->getNumResults() != 1) continue;
-      auto type = llvm::cast<RankedTensorType>(block.reduction->getResult(0).getType());
+      auto type = ir::tensorType(block.reduction->getResult(0));
       if (type.getRank() < 2 || !seen.insert(type.getAsOpaquePointer()).second) continue;
       llvm::StringRef module = ir::ParameterOp(block.cuts.front().parameter).getModule();
       int64_t positions = type.getDimSize(type.getRank() - 2);
@@ -504,7 +505,7 @@ LogicalResult checkPositions(mlir::ModuleOp module, const Positions& positions,
            << "some, as logits of [samples, positions, classes]: leave cp out";
   }
   for (auto [value, dim] : positions.losses) {
-    const int64_t size = llvm::cast<RankedTensorType>(value.getType()).getDimSize(dim);
+    const int64_t size = ir::tensorType(value).getDimSize(dim);
     for (int64_t ranks : contextSizes) {
       if (size % ranks == 0) continue;
       return mlir::emitError(value.getLoc(), "cp = ")

@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/segment.h"
 #include "ir/oriel/vjp_util.h"
 #include "llvm/ADT/BitVector.h"
@@ -25,8 +26,6 @@ using mlir::Operation;
 using mlir::RankedTensorType;
 using mlir::Value;
 
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
-
 using Columns = std::pair<int64_t, int64_t>;  // of a product: from, to
 
 // Where a product's columns are in what reshapes and transposes make of it: in this dimension, an
@@ -39,7 +38,7 @@ struct Place {
 // The first of the dimensions that a reshape splits the place into. Nothing where it joins it with
 // others.
 std::optional<Place> behindReshape(ir::ReshapeOp reshape, Place place) {
-  llvm::ArrayRef<int64_t> from = typeOf(reshape.getInput()).getShape(),
+  llvm::ArrayRef<int64_t> from = ir::tensorType(reshape.getInput()).getShape(),
                           to = reshape.getType().getShape();
   int64_t before = 1, size = from[place.dim];
   for (int64_t outer : from.take_front(place.dim)) before *= outer;
@@ -69,7 +68,7 @@ bool findTaken(Value value, Place place, llvm::SmallVector<std::pair<Operation*,
                llvm::SmallVector<Taken>& taken) {
   for (Operation* user : value.getUsers()) {
     if (auto slice = llvm::dyn_cast<ir::SliceOp>(user)) {
-      RankedTensorType type = typeOf(value);
+      RankedTensorType type = ir::tensorType(value);
       for (int64_t dim = 0; dim < type.getRank(); ++dim) {
         if (slice.getStrides()[dim] != 1) return false;
         if (dim != place.dim && slice.getType().getDimSize(dim) != type.getDimSize(dim)) {
@@ -116,7 +115,7 @@ Value alongPath(mlir::OpBuilder& builder, const Taken& taken, Value value) {
       value = ir::TransposeOp::create(builder, op->getLoc(), value, transpose.getPermutation());
       continue;
     }
-    RankedTensorType type = typeOf(op->getResult(0));
+    RankedTensorType type = ir::tensorType(op->getResult(0));
     llvm::SmallVector<int64_t> shape(type.getShape());
     shape[place.dim] = (taken.columns.second - taken.columns.first) / place.columns;
     value = ir::reshapeTo(builder, op->getLoc(), value, type.clone(shape));
@@ -147,7 +146,7 @@ llvm::SmallVector<Value> operandsOf(ir::ConcatOp concat, Columns rows) {
   int64_t next = 0;
   for (Value operand : concat.getInputs()) {
     int64_t begin = next;
-    next += typeOf(operand).getDimSize(static_cast<int64_t>(concat.getDim()));
+    next += ir::tensorType(operand).getDimSize(static_cast<int64_t>(concat.getDim()));
     if (next <= rows.first || begin >= rows.second) continue;
     if (begin < rows.first || next > rows.second) return {};
     operands.push_back(operand);
@@ -240,8 +239,7 @@ class ProductCutter {
     constexpr int64_t kHidden = 2;
     if (isSplit(linear)) return true;
     const int64_t columns = linear.getType().getShape().back();
-    const int64_t read =
-        llvm::cast<mlir::RankedTensorType>(linear.getInput().getType()).getShape().back();
+    const int64_t read = ir::shapeOf(linear.getInput()).back();
     return kHidden * columns > static_cast<int64_t>(pieces - 1) * read;
   }
 
@@ -297,11 +295,11 @@ class ProductCutter {
     if (!values_.parameters.contains(value) || shardingOf(strategy_, nameOf(value))) {
       return std::nullopt;
     }
-    for (int64_t dim = 0; dim < typeOf(value).getRank(); ++dim) {
+    for (int64_t dim = 0; dim < ir::tensorType(value).getRank(); ++dim) {
       SlicedParameter sliced{value, dim, {}, {}, {}};
       llvm::SmallVector<std::pair<Operation*, Place>> path;
       if (!findTaken(value, {dim, 1}, path, sliced.taken)) continue;
-      sliced.pieces = piecesOf(sliced.taken, typeOf(value).getDimSize(dim));
+      sliced.pieces = piecesOf(sliced.taken, ir::tensorType(value).getDimSize(dim));
       if (!sliced.pieces.empty() && areTrained(sliced.taken, sliced.pieces)) return sliced;
     }
     return std::nullopt;
@@ -322,13 +320,14 @@ class ProductCutter {
   bool isPointwiseOfProducts(Operation* op, const llvm::DenseSet<Operation*>& known) const {
     if (!op->hasTrait<ir::Pointwise>() || op->getNumResults() != 1) return false;
     if (isForAllColumns(op->getResult(0))) return false;
-    llvm::ArrayRef<int64_t> shape = typeOf(op->getResult(0)).getShape();
+    llvm::ArrayRef<int64_t> shape = ir::tensorType(op->getResult(0)).getShape();
     bool hasProduct = false;
     for (Value operand : op->getOperands()) {
       if (isForAllColumns(operand)) continue;
       hasProduct = true;
       Operation* before = operand.getDefiningOp();
-      if (!before || typeOf(operand).getShape() != shape || !operand.hasOneUse()) return false;
+      if (!before || ir::tensorType(operand).getShape() != shape || !operand.hasOneUse())
+        return false;
       if (auto linear = llvm::dyn_cast<ir::LinearOp>(before)) {
         if (!isOwn(linear.getWeight()) || !mayCut(linear.getBias()) || !isSplit(linear)) {
           return false;
@@ -341,7 +340,7 @@ class ProductCutter {
   }
 
   static bool isForAllColumns(Value value) {
-    llvm::ArrayRef<int64_t> shape = typeOf(value).getShape();
+    llvm::ArrayRef<int64_t> shape = ir::tensorType(value).getShape();
     return shape.empty() || shape.back() == 1;
   }
 
@@ -360,11 +359,11 @@ class ProductCutter {
   }
 
   bool slicePointwise(Value whole) {
-    const int64_t last = typeOf(whole).getRank() - 1;
+    const int64_t last = ir::tensorType(whole).getRank() - 1;
     llvm::SmallVector<Taken> taken;
     llvm::SmallVector<std::pair<Operation*, Place>> path;
     if (!findTaken(whole, {last, 1}, path, taken)) return false;
-    llvm::SmallVector<Columns> pieces = piecesOf(taken, typeOf(whole).getDimSize(last));
+    llvm::SmallVector<Columns> pieces = piecesOf(taken, ir::tensorType(whole).getDimSize(last));
     if (pieces.empty() || !areTrained(taken, pieces) || !hasBiases(whole, pieces)) return false;
     mlir::OpBuilder builder(main_.getContext());
     builder.setInsertionPointAfterValue(whole);
@@ -430,7 +429,7 @@ class ProductCutter {
   // Of what is made of products: the same of slices of them.
   static Value columnsOf(mlir::OpBuilder& builder, Value whole, Columns columns) {
     if (isForAllColumns(whole)) return whole;
-    RankedTensorType type = typeOf(whole);
+    RankedTensorType type = ir::tensorType(whole);
     llvm::SmallVector<int64_t> shape(type.getShape());
     shape.back() = columns.second - columns.first;
     Operation* op = whole.getDefiningOp();

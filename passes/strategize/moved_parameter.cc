@@ -1,5 +1,6 @@
 #include "passes/strategize/moved_parameter.h"
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
 
 namespace oriel {
@@ -8,10 +9,6 @@ namespace {
 using mlir::Operation;
 using mlir::Value;
 
-llvm::ArrayRef<int64_t> shapeOf(Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
-}
-
 // Where a dimension of the op's operand, of which `count` indices are told apart, is in its result:
 // the dimension that begins where it does, if it holds them side by side.
 std::optional<int64_t> dimBehind(Operation* op, int64_t dim, int64_t count) {
@@ -19,7 +16,7 @@ std::optional<int64_t> dimBehind(Operation* op, int64_t dim, int64_t count) {
     llvm::ArrayRef<int64_t> permutation = transpose.getPermutation();
     return llvm::find(permutation, dim) - permutation.begin();
   }
-  llvm::ArrayRef<int64_t> from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
+  llvm::ArrayRef<int64_t> from = ir::shapeOf(op->getOperand(0)), to = ir::shapeOf(op->getResult(0));
   int64_t before = 1, product = 1;
   for (int64_t size : from.take_front(dim)) before *= size;
   for (auto [place, size] : llvm::enumerate(to)) {
@@ -43,7 +40,7 @@ std::optional<MovedParameter> matchMovedParameter(Value value, int64_t dim,
     parameter = steps.back()->getOperand(0);
   }
   if (!isParameter(parameter)) return std::nullopt;
-  for (auto [own, count] : llvm::enumerate(shapeOf(parameter))) {
+  for (auto [own, count] : llvm::enumerate(ir::shapeOf(parameter))) {
     if (count == 1) continue;
     MovedParameter moved{parameter, static_cast<int64_t>(own), 0, {}};
     std::optional<int64_t> place = moved.dim;
@@ -53,14 +50,14 @@ std::optional<MovedParameter> matchMovedParameter(Value value, int64_t dim,
       moved.steps.emplace_back(step, *place);
     }
     if (!place || *place != dim) continue;
-    moved.width = shapeOf(value)[dim] / count;
+    moved.width = ir::shapeOf(value)[dim] / count;
     return moved;
   }
   return std::nullopt;
 }
 
 Value MovedParameter::slice(mlir::OpBuilder& builder, int64_t begin, int64_t end) const {
-  llvm::ArrayRef<int64_t> whole = shapeOf(parameter);
+  llvm::ArrayRef<int64_t> whole = ir::shapeOf(parameter);
   llvm::SmallVector<int64_t> starts(whole.size()), limits(whole), strides(whole.size(), 1);
   starts[dim] = begin;
   limits[dim] = end;
@@ -71,7 +68,7 @@ Value MovedParameter::slice(mlir::OpBuilder& builder, int64_t begin, int64_t end
       value = ir::TransposeOp::create(builder, step->getLoc(), value, transpose.getPermutation());
       continue;
     }
-    auto type = llvm::cast<mlir::RankedTensorType>(step->getResult(0).getType());
+    auto type = ir::tensorType(step->getResult(0));
     llvm::SmallVector<int64_t> shape(type.getShape());
     shape[place] = shape[place] / whole[dim] * (end - begin);
     value = ir::ReshapeOp::create(builder, step->getLoc(), type.clone(shape), value);

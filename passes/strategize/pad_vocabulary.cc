@@ -2,6 +2,7 @@
 #include <map>
 #include <optional>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/segment.h"
 #include "ir/oriel/vjp_util.h"
 #include "llvm/ADT/MapVector.h"
@@ -24,8 +25,6 @@ using mlir::OpOperand;
 using mlir::RankedTensorType;
 using mlir::Value;
 
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
-
 RankedTensorType withDim(RankedTensorType type, int64_t dim, int64_t size) {
   llvm::SmallVector<int64_t> shape(type.getShape());
   shape[dim] = size;
@@ -35,8 +34,8 @@ RankedTensorType withDim(RankedTensorType type, int64_t dim, int64_t size) {
 // The first `size` elements along a dimension.
 Value firstAlong(mlir::OpBuilder& builder, mlir::Location loc, Value value, int64_t dim,
                  int64_t size) {
-  llvm::SmallVector<int64_t> starts(typeOf(value).getRank(), 0), strides(starts.size(), 1);
-  llvm::SmallVector<int64_t> limits(withDim(typeOf(value), dim, size).getShape());
+  llvm::SmallVector<int64_t> starts(ir::tensorType(value).getRank(), 0), strides(starts.size(), 1);
+  llvm::SmallVector<int64_t> limits(withDim(ir::tensorType(value), dim, size).getShape());
   return ir::SliceOp::create(builder, loc, value, starts, limits, strides);
 }
 
@@ -77,7 +76,7 @@ class VocabularyPadder {
     if (found == values_.parameters.end() || partOf(found->second)) return std::nullopt;
     std::string name = ir::ParameterOp(found->second).getOnnxName().str();
     int64_t ranks = strategy_.commonTensorParallel(moduleOf(strategy_, name));
-    int64_t size = typeOf(value).getDimSize(dim);
+    int64_t size = ir::tensorType(value).getDimSize(dim);
     if (size % ranks == 0 || shardingOf(strategy_, name)) return std::nullopt;
     return Padding{dim, size, (size / ranks + 1) * ranks};
   }
@@ -96,11 +95,11 @@ class VocabularyPadder {
   // the result has; null where classes are mixed, picked, or not there.
   static OpOperand* classesOf(Operation* op) {
     if (op->getNumResults() != 1 || op->getNumOperands() == 0) return nullptr;
-    RankedTensorType type = typeOf(op->getResult(0));
+    RankedTensorType type = ir::tensorType(op->getResult(0));
     if (type.getRank() == 0) return nullptr;
     const int64_t size = type.getShape().back();
     auto hasClasses = [&](Value value) {
-      RankedTensorType own = typeOf(value);
+      RankedTensorType own = ir::tensorType(value);
       return own.getRank() > 0 && own.getShape().back() == size;
     };
     if (auto slice = llvm::dyn_cast<ir::SliceOp>(op)) {
@@ -176,7 +175,7 @@ class VocabularyPadder {
     if (!checked) {
       mlir::OpBuilder builder(gather);
       mlir::Location loc = gather.getLoc();
-      auto range = typeOf(gather.getIndices()).clone(llvm::ArrayRef<int64_t>{size});
+      auto range = ir::tensorType(gather.getIndices()).clone(llvm::ArrayRef<int64_t>{size});
       Value iota = ir::IotaOp::create(builder, loc, range, 0);
       checked = ir::GatherOp::create(builder, loc, iota, gather.getIndices(), 0, /*first=*/Value());
     }
@@ -185,7 +184,8 @@ class VocabularyPadder {
 
   // The values with -inf behind the true classes, the last dimension.
   static Value cutOff(mlir::OpBuilder& builder, mlir::Location loc, Value values, int64_t size) {
-    auto index = RankedTensorType::get({typeOf(values).getShape().back()}, builder.getI64Type());
+    auto index =
+        RankedTensorType::get({ir::tensorType(values).getShape().back()}, builder.getI64Type());
     Value iota = ir::IotaOp::create(builder, loc, index, 0);
     Value first = ir::ConstantOp::create(
         builder, loc, mlir::DenseElementsAttr::get(index.clone(llvm::ArrayRef<int64_t>{}), size));
@@ -198,7 +198,7 @@ class VocabularyPadder {
   Value wideBias(mlir::OpBuilder& builder, const Padding& padding) {
     Value bias = logits_.getBias();
     if (!bias) {
-      auto row = typeOf(logits_.getWeight()).clone(llvm::ArrayRef<int64_t>{padding.padded});
+      auto row = ir::tensorType(logits_.getWeight()).clone(llvm::ArrayRef<int64_t>{padding.padded});
       bias = ir::ConstantOp::create(
           builder, logits_.getLoc(),
           mlir::DenseElementsAttr::get(row, builder.getZeroAttr(row.getElementType())));
@@ -208,8 +208,8 @@ class VocabularyPadder {
 
   // The same op on more classes.
   static Value widened(mlir::OpBuilder& builder, Operation* op, Value wide) {
-    RankedTensorType type = typeOf(op->getResult(0));
-    const int64_t padded = typeOf(wide).getShape().back();
+    RankedTensorType type = ir::tensorType(op->getResult(0));
+    const int64_t padded = ir::tensorType(wide).getShape().back();
     type = withDim(type, type.getRank() - 1, padded);
     if (llvm::isa<ir::ReshapeOp>(op)) return ir::reshapeTo(builder, op->getLoc(), wide, type);
     if (auto slice = llvm::dyn_cast<ir::SliceOp>(op)) {
@@ -247,7 +247,7 @@ class VocabularyPadder {
     for (auto [old, value] : llvm::reverse(wides)) {
       builder.setInsertionPointAfter(old);
       if (!old->use_empty()) {
-        const int64_t last = typeOf(value).getRank() - 1;
+        const int64_t last = ir::tensorType(value).getRank() - 1;
         old->getResult(0).replaceAllUsesWith(
             firstAlong(builder, old->getLoc(), value, last, padding.size));
       }

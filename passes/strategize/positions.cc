@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/segment.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -20,8 +21,6 @@ using mlir::Operation;
 using mlir::OpResult;
 using mlir::RankedTensorType;
 using mlir::Value;
-
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
 
 // The operand that has the result's type; null if there is none.
 mlir::OpOperand* operandAlike(OpResult result) {
@@ -69,7 +68,7 @@ class PositionFinder {
     llvm::SetVector<Value> numbers;
     auto addNumbers = [&](mlir::ValueRange values) {
       for (Value value : values) {
-        RankedTensorType type = typeOf(value);
+        RankedTensorType type = ir::tensorType(value);
         if (type.getRank() == 0 && type.getElementType().isFloat()) numbers.insert(value);
       }
     };
@@ -90,7 +89,7 @@ class PositionFinder {
   void beginAt(Operation* op) {
     const ShardingRule rule = ruleOf(op);
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-      if (positionsOfLoss(typeOf(operand)) == 1) continue;
+      if (positionsOfLoss(ir::tensorType(operand)) == 1) continue;
       const FactorList& factors = rule.operands[i][kPositions];
       if (factors.size() != 1 || rule.factors[factors.front()].kind != FactorKind::kSum) continue;
       if (add(operand, kPositions)) found_.losses.insert({operand, kPositions});
@@ -98,7 +97,7 @@ class PositionFinder {
   }
 
   bool add(Value value, int64_t dim) {
-    if (typeOf(value).getDimSize(dim) == 1 || !seen_.insert(value).second) return false;
+    if (ir::tensorType(value).getDimSize(dim) == 1 || !seen_.insert(value).second) return false;
     left_.emplace_back(value, dim);
     return true;
   }
@@ -121,7 +120,7 @@ class PositionFinder {
       } else {
         // Others of the same: a slice of them, or with a prefix in front.
         for (Value operand : op->getOperands()) {
-          if (differsAlong(dim, typeOf(operand), typeOf(value))) add(operand, dim);
+          if (differsAlong(dim, ir::tensorType(operand), ir::tensorType(value))) add(operand, dim);
         }
       }
       return;

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/interfaces/work.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
@@ -124,7 +125,7 @@ void warnOfWholePositions(mlir::ModuleOp module, const Grid& grid, const Positio
     for (mlir::Operation& op : forward.getBody().front().without_terminator()) {
       const int64_t ranks = ranksWithParameter(grid, &op, "cp", values);
       if (ranks == 1 || ir::workFlops(&op) == 0) continue;
-      auto type = llvm::cast<mlir::RankedTensorType>(op.getResult(0).getType());
+      auto type = ir::tensorType(op.getResult(0));
       auto dim = dims.find(op.getResult(0));
       const int64_t count = dim == dims.end() ? 0 : type.getDimSize(dim->second);
       whole.add(&op, ranks, count > 0 && count % ranks == 0);

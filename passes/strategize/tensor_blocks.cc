@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/location.h"
 #include "llvm/ADT/STLExtras.h"
 #include "passes/strategize/parameter_part.h"
@@ -271,13 +272,13 @@ class BlockFinder {
 
   bool isSmallActivation(Operation* op, Value value) const {
     constexpr int64_t kSmall = 16;
-    auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
+    auto type = ir::tensorType(value);
     if (!llvm::isa<mlir::FloatType>(type.getElementType()) || !value.getDefiningOp() ||
         !values_.fromInputs.contains(value)) {
       return false;
     }
     return llvm::any_of(op->getOperands(), [&](Value other) {
-      auto otherType = llvm::cast<mlir::RankedTensorType>(other.getType());
+      auto otherType = ir::tensorType(other);
       return values_.fromInputs.contains(other) &&
              otherType.getNumElements() / kSmall >= type.getNumElements();
     });

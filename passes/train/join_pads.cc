@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
 
 using namespace mlir;
@@ -26,8 +27,7 @@ std::optional<Piece> pieceOf(Value value) {
   Piece piece{pad};
   int dims = 0;
   for (auto [dim, low, high, size] :
-       llvm::enumerate(pad.getLow(), pad.getHigh(),
-                       cast<RankedTensorType>(pad.getInput().getType()).getShape())) {
+       llvm::enumerate(pad.getLow(), pad.getHigh(), ir::shapeOf(pad.getInput()))) {
     if (low == 0 && high == 0) continue;
     ++dims;
     piece.dim = static_cast<int64_t>(dim);

@@ -1,5 +1,6 @@
 #include "passes/train/loss.h"
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/vjp_util.h"
 #include "mlir/IR/Matchers.h"
 
@@ -8,12 +9,10 @@ using namespace mlir;
 namespace oriel {
 namespace {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
 // `value` moved by one along the last dimension: to the left, `fill` comes in at the end; to
 // the right, at the front.
 Value shiftLast(OpBuilder& builder, Location loc, Value value, bool left, int64_t fill) {
-  RankedTensorType type = typeOf(value);
+  RankedTensorType type = ir::tensorType(value);
   int64_t last = type.getRank() - 1, size = type.getDimSize(last);
   SmallVector<int64_t> starts(type.getRank(), 0), strides(type.getRank(), 1);
   SmallVector<int64_t> limits(type.getShape()), columnShape(type.getShape());
@@ -37,7 +36,7 @@ Value shiftLast(OpBuilder& builder, Location loc, Value value, bool left, int64_
 // it. The ignored label passes, and other negative ones, which the cross entropy refuses.
 Value checkLabels(OpBuilder& builder, Location loc, Value labels, int64_t classes,
                   int64_t ignoreIndex) {
-  RankedTensorType type = typeOf(labels);
+  RankedTensorType type = ir::tensorType(labels);
   auto scalar = [&](int64_t value) -> Value {
     auto attribute = builder.getIntegerAttr(type.getElementType(), value);
     return ir::ConstantOp::create(
@@ -61,8 +60,8 @@ bool isMinusInfinityFrom(Value values, int64_t index) {
   APInt first;
   DenseElementsAttr value;
   return beyond && beyond.getLhs().getDefiningOp<ir::IotaOp>() &&
-         typeOf(beyond.getLhs()).getRank() == 1 && beyond.getType().getRank() == 1 &&
-         beyond.getType().getDimSize(0) == typeOf(values).getShape().back() &&
+         ir::tensorType(beyond.getLhs()).getRank() == 1 && beyond.getType().getRank() == 1 &&
+         beyond.getType().getDimSize(0) == ir::tensorType(values).getShape().back() &&
          matchPattern(beyond.getRhs(), m_ConstantInt(&first)) && first.sle(index) &&
          matchPattern(select.getOnTrue(), m_Constant(&value)) && value.isSplat() &&
          value.getSplatValue<APFloat>().isInfinity() && value.getSplatValue<APFloat>().isNegative();
@@ -82,7 +81,7 @@ Value findWideLogits(Value logits) {
   auto slice = logits.getDefiningOp<ir::SliceOp>();
   if (!slice) return {};
   Value wide = slice.getInput();
-  ArrayRef<int64_t> shape = typeOf(wide).getShape();
+  ArrayRef<int64_t> shape = ir::tensorType(wide).getShape();
   bool cutsClasses = !shape.empty() && slice.getLimits().drop_back() == shape.drop_back() &&
                      llvm::all_of(slice.getStarts(), [](int64_t start) { return start == 0; }) &&
                      llvm::all_of(slice.getStrides(), [](int64_t stride) { return stride == 1; });
@@ -91,7 +90,9 @@ Value findWideLogits(Value logits) {
   Value value = wide;
   while (auto reshape = value.getDefiningOp<ir::ReshapeOp>()) {
     value = reshape.getInput();
-    if (typeOf(value).getRank() == 0 || typeOf(value).getShape().back() != shape.back()) return {};
+    if (ir::tensorType(value).getRank() == 0 ||
+        ir::tensorType(value).getShape().back() != shape.back())
+      return {};
   }
   auto linear = value.getDefiningOp<ir::LinearOp>();
   if (!linear || !linear.getBias()) return {};
@@ -139,11 +140,12 @@ LossValues buildCrossEntropy(OpBuilder& builder, Location loc, const Recipe& rec
   const Recipe::Loss& loss = recipe.loss;
   if (recipe.precision.isNarrow("cross_entropy").value_or(true)) logits = withoutWidening(logits);
   if (loss.shift) labels = shiftLast(builder, loc, labels, /*left=*/true, loss.ignoreIndex);
-  auto rows =
-      RankedTensorType::get(typeOf(logits).getShape().drop_back(), typeOf(labels).getElementType());
+  auto rows = RankedTensorType::get(ir::tensorType(logits).getShape().drop_back(),
+                                    ir::tensorType(labels).getElementType());
   labels = ir::reshapeTo(builder, loc, labels, rows);
   if (Value wide = findWideLogits(logits)) {
-    labels = checkLabels(builder, loc, labels, typeOf(logits).getShape().back(), loss.ignoreIndex);
+    labels = checkLabels(builder, loc, labels, ir::tensorType(logits).getShape().back(),
+                         loss.ignoreIndex);
     logits = wide;
   }
   auto op = ir::CrossEntropyOp::create(builder, loc, logits, labels, loss.ignoreIndex);
@@ -160,8 +162,8 @@ LossValues buildSum(OpBuilder& builder, Location loc, Value output) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   Value one = ir::ConstantOp::create(builder, loc,
                                      DenseElementsAttr::get(scalar, builder.getF32FloatAttr(1)));
-  if (typeOf(output).getRank() == 0) return {output, one};
-  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, typeOf(output).getRank()));
+  if (ir::tensorType(output).getRank() == 0) return {output, one};
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, ir::tensorType(output).getRank()));
   Value sum = ir::ReduceSumOp::create(builder, loc, scalar, output, dims, /*keep_dims=*/false);
   return {sum, one};
 }
@@ -169,13 +171,14 @@ LossValues buildSum(OpBuilder& builder, Location loc, Value output) {
 Value buildArgmax(OpBuilder& builder, Location loc, Value logits) {
   logits = withoutWidening(logits);
   if (Value wide = findWideLogits(logits)) logits = wide;
-  return ir::ArgmaxOp::create(builder, loc, logits, typeOf(logits).getRank() - 1);
+  return ir::ArgmaxOp::create(builder, loc, logits, ir::tensorType(logits).getRank() - 1);
 }
 
 Value buildPredictions(OpBuilder& builder, Location loc, const Recipe::Loss& loss, Value best,
                        RankedTensorType labels) {
-  best = ir::reshapeTo(builder, loc, best,
-                       RankedTensorType::get(labels.getShape(), typeOf(best).getElementType()));
+  best = ir::reshapeTo(
+      builder, loc, best,
+      RankedTensorType::get(labels.getShape(), ir::tensorType(best).getElementType()));
   return loss.shift ? shiftLast(builder, loc, best, /*left=*/false, 0) : best;
 }
 

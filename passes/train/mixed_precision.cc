@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -28,9 +29,8 @@ enum class Source {
   kActivation,  // an input, or computed of one; a row of a parameter that an input picks
 };
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-bool isFloat(Value value) { return isa<FloatType>(typeOf(value).getElementType()); }
-bool isWide(Value value) { return typeOf(value).getElementType().isF32(); }
+bool isFloat(Value value) { return isa<FloatType>(ir::tensorType(value).getElementType()); }
+bool isWide(Value value) { return ir::tensorType(value).getElementType().isF32(); }
 
 // The constant in another float type; what is finite stays so.
 DenseElementsAttr convert(DenseElementsAttr constant, FloatType to) {
@@ -219,7 +219,7 @@ class Narrowing {
 
   // The type in bf16 of an f32 tensor; that of another one.
   RankedTensorType narrowTypeOf(Value value) const {
-    return isWide(value) ? typeOf(value).clone(narrowType_) : typeOf(value);
+    return isWide(value) ? ir::tensorType(value).clone(narrowType_) : ir::tensorType(value);
   }
 
   void insertAfter(Value value) {
@@ -233,7 +233,7 @@ class Narrowing {
   Value widened(Value value) {
     if (Value known = wideOf_.lookup(value)) return known;
     insertAfter(value);
-    auto type = typeOf(value).clone(builder_.getF32Type());
+    auto type = ir::tensorType(value).clone(builder_.getF32Type());
     Value wide = ir::CastOp::create(builder_, value.getLoc(), type, value);
     describeLike(wide, value);
     return wideOf_[value] = wide;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/interfaces/tensor_type.h"
 #include "ir/oriel/oriel.h"
 #include "ir/oriel/segment.h"
 #include "passes/train/autodiff.h"
@@ -146,7 +147,7 @@ LogicalResult TrainingProgram::findLabels() {
     if (role.kind != ValueKind::kInput) continue;
     names.push_back(role.ref);
     if (role.ref != recipe_.loss.labels) continue;
-    labelsType_ = cast<RankedTensorType>(argument.getType());
+    labelsType_ = ir::tensorType(argument);
     if (!labelsType_.getElementType().isSignlessInteger(64) &&
         !labelsType_.getElementType().isSignlessInteger(32)) {
       return main_.emitError("the labels '")
@@ -160,7 +161,7 @@ LogicalResult TrainingProgram::findLabels() {
 }
 
 LogicalResult TrainingProgram::checkLoss() {
-  auto type = cast<RankedTensorType>(output_.getType());
+  auto type = ir::tensorType(output_);
   return isSum() ? checkSummand(main_.getLoc(), recipe_.loss, type)
                  : checkLossTypes(main_.getLoc(), recipe_.loss, type, labelsType_);
 }
@@ -285,7 +286,7 @@ LogicalResult TrainingProgram::buildForwardAndBackward() {
   Value lossSum = model.loss.sum;
   SegmentBuilder backward(module_, "backward", main_.getLoc());
   OpBuilder& builder = backward.builder();
-  auto lossType = cast<RankedTensorType>(lossSum.getType());
+  auto lossType = ir::tensorType(lossSum);
   Value seed = ir::ConstantOp::create(
       builder, lossSum.getLoc(),
       DenseElementsAttr::get(lossType, builder.getFloatAttr(lossType.getElementType(), 1.0)));

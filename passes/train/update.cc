@@ -47,7 +47,7 @@ void buildStep(SegmentBuilder& segment, Location loc, const Recipe& recipe,
                ir::ParameterOp parameter, Value value, Value gradient, Value gradientScale,
                Value learningRate, Value step) {
   std::string ref = parameter.getSymName().str();
-  auto valueType = cast<RankedTensorType>(value.getType());
+  auto valueType = ir::tensorType(value);
   RankedTensorType type = valueType.clone(ir::wideType(valueType.getElementType()));
   ValueRole role{ValueKind::kParameter, ref, ""};
   ValueRole masterRole{ValueKind::kOptimizerState, ref, kMaster};

@@ -13,8 +13,6 @@ using mlir::Value;
 
 namespace {
 
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
-
 // Whether the op's result is wider if its operands are: a sum of cotangents, or a move.
 bool passesWidth(Operation* op) {
   if (op->getNumResults() != 1) return false;
@@ -25,8 +23,8 @@ bool passesWidth(Operation* op) {
 
 // `uses` are those of the gradient that its change is for.
 Value changeOrCast(OpBuilder& builder, Value gradient, Type elementType, unsigned uses) {
-  if (typeOf(gradient).getElementType() == elementType) return gradient;
-  RankedTensorType type = typeOf(gradient).clone(elementType);
+  if (ir::tensorType(gradient).getElementType() == elementType) return gradient;
+  RankedTensorType type = ir::tensorType(gradient).clone(elementType);
   Operation* producer = gradient.getDefiningOp();
   // A value of the forward is not to be changed.
   bool isOwn = producer && producer->getBlock() == builder.getInsertionBlock();
@@ -41,7 +39,9 @@ Value changeOrCast(OpBuilder& builder, Value gradient, Type elementType, unsigne
     if (cast && cast.getInput().getType() == type) return cast.getInput();
     if (passesWidth(producer)) {
       for (mlir::OpOperand& operand : producer->getOpOperands()) {
-        if (typeOf(operand.get()).getElementType() != typeOf(gradient).getElementType()) continue;
+        if (ir::tensorType(operand.get()).getElementType() !=
+            ir::tensorType(gradient).getElementType())
+          continue;
         operand.set(changeOrCast(builder, operand.get(), elementType, 1));
       }
       gradient.setType(type);
