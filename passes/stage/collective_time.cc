@@ -11,11 +11,6 @@ namespace oriel {
 
 namespace {
 
-// Without a cluster: a node of eight accelerators with fast links between them, each way; about
-// what collectives of that size reach, and what a small one takes.
-constexpr double kBytesPerSecond = 2e11;
-constexpr double kLatency = 1e-5;
-
 std::vector<std::string> axesOf(ir::CollectiveOpInterface collective) {
   std::vector<std::string> axes;
   for (auto axis : collective.getAxes().getAsRange<mlir::StringAttr>()) {
@@ -54,18 +49,12 @@ double sentBytes(ir::CollectiveOpInterface collective, const Grid& grid) {
   return (twice ? 2 : 1) * operands * others / all;
 }
 
-double secondsOnLinks(const std::vector<LinkLevel>& levels, const std::vector<int64_t>& ranks,
-                      LinkUse use, double sentBytes) {
-  if (levels.empty()) return kLatency + sentBytes / kBytesPerSecond;
-  return linkSeconds(levels, ranks, use, sentBytes);
-}
-
 double predictedTransferSeconds(const std::vector<LinkLevel>& levels, const RankPlaces& places,
                                 int64_t from, int64_t to, int64_t ranks, double bytes) {
   double slowest = 0;
   for (int64_t own = 0; own < ranks; ++own) {
-    slowest = std::max(slowest, secondsOnLinks(levels, {places.of(from + own), places.of(to + own)},
-                                               LinkUse::kTransfer, bytes));
+    slowest = std::max(slowest, linkSeconds(levels, {places.of(from + own), places.of(to + own)},
+                                            LinkUse::kTransfer, bytes));
   }
   return slowest;
 }
@@ -82,7 +71,7 @@ CollectiveTimes::CollectiveTimes(mlir::Operation* inside, const Grid& grid)
 double CollectiveTimes::seconds(ir::CollectiveOpInterface collective, double sentBytes) {
   std::vector<int64_t>& group = groups_[collective.getAxes()];
   if (group.empty()) group = firstGroup(grid_, axesOf(collective), places_);
-  return secondsOnLinks(links_, group, linkUseOf(collective), sentBytes);
+  return linkSeconds(links_, group, linkUseOf(collective), sentBytes);
 }
 
 }  // namespace oriel

@@ -22,10 +22,6 @@ double sentBytes(ir::CollectiveOpInterface collective, const Grid& grid);
 // What it does to links.
 LinkUse linkUseOf(ir::CollectiveOpInterface collective);
 
-// linkSeconds() with all devices in some group. Without levels: a latency and a bandwidth.
-double secondsOnLinks(const std::vector<LinkLevel>& levels, const std::vector<int64_t>& ranks,
-                      LinkUse use, double sentBytes);
-
 // Of a transfer from each of `ranks` ranks of a grid to its like in another one; `from` and `to`
 // are their first ranks. Of the pair that is farthest apart, for all end a step together.
 double predictedTransferSeconds(const std::vector<LinkLevel>& levels, const RankPlaces& places,

@@ -13,9 +13,6 @@ namespace oriel {
 
 namespace {
 
-// Without a cluster, an accelerator of the class of an H100; f32 as TF32.
-constexpr DeviceRates kDefault = {1e15, 5e14, 10e12 / 3};
-
 double elementBytes(mlir::Type type) {
   if (!type) return 0;
   mlir::Type element = mlir::getElementTypeOrSelf(type);
@@ -76,8 +73,8 @@ AttentionWork attentionOf(const ir::AttentionWork& attention, mlir::Type operand
 }  // namespace
 
 OpTimes::OpTimes(mlir::Operation* inside)
-    : rates_(deviceRatesOf(inside).value_or(kDefault)),
-      efficiency_(efficiencyOf(inside).value_or(Efficiency())),
+    : rates_(deviceRatesOf(inside)),
+      efficiency_(efficiencyOf(inside)),
       stack_(softwareStackOf(inside)) {}
 
 double OpTimes::seconds(mlir::Operation* op) const {

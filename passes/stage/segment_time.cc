@@ -26,7 +26,7 @@ class Replay {
         times_(block.getParentOp()),
         collectiveTimes_(block.getParentOp(), grid),
         overlap_(softwareStackOf(block.getParentOp()).overlap *
-                 efficiencyOf(block.getParentOp()).value_or(Efficiency()).overlap) {}
+                 efficiencyOf(block.getParentOp()).overlap) {}
 
   std::vector<SegmentInterval> run() {
     for (Operation& op : block_) {

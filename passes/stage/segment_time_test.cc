@@ -31,6 +31,12 @@ module attributes {oriel.grid = {a0 = 2 : i64}, oriel.mesh = {},)mlir" +
 })mlir";
 }
 
+// With two devices on a slow link.
+std::string cluster(const std::string& memoryBandwidth) {
+  return " oriel.cluster = {half_flops = 1.0e15, float_flops = 1.0e15, memory_bandwidth = " +
+         memoryBandwidth + ", links = [{devices = 2 : i64, bandwidth = 1.0e9, latency = 1.0e-3}]},";
+}
+
 class SegmentTimeTest : public ::testing::Test {
  protected:
   SegmentTimeTest() {
@@ -62,13 +68,15 @@ class SegmentTimeTest : public ::testing::Test {
   double kernels_ = 0;
 };
 
-// Of 4000 bytes over two ranks.
-const double kCollective = secondsOnLinks({}, {0, 1}, LinkUse::kAllReduce, 4000);
-
-TEST_F(SegmentTimeTest, CollectivesWithoutAStreamAreWaitedFor) {
+TEST_F(SegmentTimeTest, WithoutAClusterTimesAreThoseOfTheDefault) {
+  const Cluster& cluster = defaultCluster();
   const PredictedTime time = timeOf(program("", "", ""));
+  EXPECT_DOUBLE_EQ(time.computing,
+                   memorySeconds(cluster.device.efficiency, cluster.device.rates(), 32e6));
   EXPECT_DOUBLE_EQ(time.computing, kernels_);
-  EXPECT_DOUBLE_EQ(time.waiting, 2 * kCollective);
+  EXPECT_DOUBLE_EQ(time.waiting, 2 * linkSeconds(cluster.links, {0, 1}, LinkUse::kAllReduce, 4000));
+  // Of any number of nodes.
+  EXPECT_GT(linkSeconds(cluster.links, {0, 1000000}, LinkUse::kTransfer, 4000), 0);
 }
 
 TEST_F(SegmentTimeTest, WhatIsStartedRunsBesideKernels) {
@@ -76,26 +84,28 @@ TEST_F(SegmentTimeTest, WhatIsStartedRunsBesideKernels) {
       "%3 = oriel.wait %0 : (tensor<1000xf32>) -> tensor<1000xf32>\n"
       "%4 = oriel.wait %1 : (tensor<1000xf32>) -> tensor<1000xf32>";
   const std::string stream = ", oriel.stream = 1 : i64";
-  PredictedTime time = timeOf(program(stream, stream, each));
-  ASSERT_LT(kernels_, 2 * kCollective);  // one behind the other on their stream
+  LinkLevel level;
+  level.devices = 2;
+  level.bandwidth = 1e9;
+  level.latency = 1e-3;
+  const auto seconds = [&](double bytes) {
+    return linkSeconds({level}, {0, 1}, LinkUse::kAllReduce, bytes);
+  };
+  const std::string slow = cluster("1.0e12");
+  PredictedTime time = timeOf(program(stream, stream, each, slow));
+  ASSERT_LT(kernels_, 2 * seconds(4000));  // one behind the other on their stream
   EXPECT_DOUBLE_EQ(time.computing, kernels_);
-  EXPECT_DOUBLE_EQ(time.all(), 2 * kCollective);
+  EXPECT_DOUBLE_EQ(time.all(), 2 * seconds(4000));
   const std::string both =
       "%3:2 = oriel.wait %0, %1 : (tensor<1000xf32>, tensor<1000xf32>) -> "
       "(tensor<1000xf32>, tensor<1000xf32>)";
   const std::string bucket = stream + ", oriel.bucket = 0 : i64";
-  time = timeOf(program(bucket, bucket, both));
-  EXPECT_DOUBLE_EQ(time.all(),
-                   std::max(time.computing, secondsOnLinks({}, {0, 1}, LinkUse::kAllReduce, 8000)));
+  time = timeOf(program(bucket, bucket, both, slow));
+  EXPECT_DOUBLE_EQ(time.all(), std::max(time.computing, seconds(8000)));
 }
 
 TEST_F(SegmentTimeTest, TimesAreThoseOfTheCluster) {
   // exp reads and writes 16 MB each: but for the ramp twice as fast as with half the bandwidth.
-  const auto cluster = [](const char* bandwidth) {
-    return std::string(
-               " oriel.cluster = {half_flops = 1.0e15, float_flops = 1.0e15, memory_bandwidth = ") +
-           bandwidth + ", links = [{devices = 2 : i64, bandwidth = 1.0e9, latency = 1.0e-3}]},";
-  };
   const PredictedTime fast = timeOf(program("", "", "", cluster("1.0e12")));
   const PredictedTime slow = timeOf(program("", "", "", cluster("0.5e12")));
   const Efficiency generic;
@@ -118,8 +128,8 @@ std::vector<LinkLevel> nodesOfTwo() {
 TEST(TransferTimeTest, IsThatOfTheFarthestPair) {
   constexpr double kBytes = 1e9;
   const std::vector<LinkLevel> levels = nodesOfTwo();
-  const double near = secondsOnLinks(levels, {0, 1}, LinkUse::kTransfer, kBytes);
-  const double far = secondsOnLinks(levels, {0, 2}, LinkUse::kTransfer, kBytes);
+  const double near = linkSeconds(levels, {0, 1}, LinkUse::kTransfer, kBytes);
+  const double far = linkSeconds(levels, {0, 2}, LinkUse::kTransfer, kBytes);
   EXPECT_GT(far, 50 * near);
   // Two stages of two ranks: one behind the other, and side by side.
   EXPECT_EQ(predictedTransferSeconds(levels, {}, 0, 2, 2, kBytes), far);

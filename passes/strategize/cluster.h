@@ -64,6 +64,9 @@ absl::StatusOr<Cluster> readClusterText(const std::string& text, const std::stri
 // NotFound for a file or a name that is not there.
 absl::StatusOr<Cluster> findCluster(const std::string& fileOrName);
 
+// What times are predicted for where no cluster is given: "h100", of as many nodes as there may be.
+const Cluster& defaultCluster();
+
 // The names that findCluster() knows, and the text that is behind one.
 std::vector<std::string> clusterPresets();
 std::optional<std::string> clusterPresetText(const std::string& name);

@@ -75,29 +75,30 @@ void setCluster(mlir::ModuleOp module, const Cluster& cluster) {
                        builder.getNamedAttr(kEfficiency, builder.getDictionaryAttr(reached))}));
 }
 
-std::optional<Efficiency> efficiencyOf(mlir::Operation* op) {
+Efficiency efficiencyOf(mlir::Operation* op) {
   mlir::DictionaryAttr cluster = clusterOf(op);
-  auto numbers =
-      cluster ? cluster.getAs<mlir::DictionaryAttr>(kEfficiency) : mlir::DictionaryAttr();
-  if (!numbers) return std::nullopt;
+  if (!cluster) return defaultCluster().device.efficiency;
   Efficiency efficiency;
+  auto numbers = cluster.getAs<mlir::DictionaryAttr>(kEfficiency);
+  if (!numbers) return efficiency;
   for (const EfficiencyNumber& each : efficiencyNumbers(efficiency)) {
     *each.value = number(numbers, each.name, *each.value);
   }
   return efficiency;
 }
 
-std::optional<DeviceRates> deviceRatesOf(mlir::Operation* op) {
+DeviceRates deviceRatesOf(mlir::Operation* op) {
   mlir::DictionaryAttr cluster = clusterOf(op);
-  if (!cluster) return std::nullopt;
-  return DeviceRates{number(cluster, kHalfFlops), number(cluster, kFloatFlops),
-                     number(cluster, kMemoryBandwidth)};
+  if (!cluster) return defaultCluster().device.rates();
+  return {number(cluster, kHalfFlops), number(cluster, kFloatFlops),
+          number(cluster, kMemoryBandwidth)};
 }
 
 std::vector<LinkLevel> linkLevelsOf(mlir::Operation* op) {
-  std::vector<LinkLevel> levels;
   mlir::DictionaryAttr cluster = clusterOf(op);
-  auto links = cluster ? cluster.getAs<mlir::ArrayAttr>(kLinks) : mlir::ArrayAttr();
+  if (!cluster) return defaultCluster().links;
+  std::vector<LinkLevel> levels;
+  auto links = cluster.getAs<mlir::ArrayAttr>(kLinks);
   if (!links) return levels;
   for (auto link : links.getAsRange<mlir::DictionaryAttr>()) {
     LinkLevel level;

@@ -2,7 +2,6 @@
 #ifndef ORIEL_PASSES_STRATEGIZE_CLUSTER_ATTRIBUTE_H_
 #define ORIEL_PASSES_STRATEGIZE_CLUSTER_ATTRIBUTE_H_
 
-#include <optional>
 #include <vector>
 
 #include "mlir/IR/BuiltinOps.h"
@@ -13,11 +12,11 @@ namespace oriel {
 
 void setCluster(mlir::ModuleOp module, const Cluster& cluster);
 
-// Of the module that an op is in, or of one around that; none without a cluster.
-std::optional<DeviceRates> deviceRatesOf(mlir::Operation* op);
-// Of the same cluster; none without one, or where its attribute has no numbers.
-std::optional<Efficiency> efficiencyOf(mlir::Operation* op);
-// Innermost first; empty without a cluster.
+// Of the module that an op is in, or of one around that; without a cluster, of defaultCluster().
+DeviceRates deviceRatesOf(mlir::Operation* op);
+// Likewise; what the cluster's attribute does not say is as Efficiency has it.
+Efficiency efficiencyOf(mlir::Operation* op);
+// Likewise; innermost first.
 std::vector<LinkLevel> linkLevelsOf(mlir::Operation* op);
 
 // The attribute `oriel.stack`; without it all numbers are as SoftwareStack has them.

@@ -231,4 +231,9 @@ absl::StatusOr<Cluster> findCluster(const std::string& fileOrName) {
   return readClusterText(*text, fileOrName);
 }
 
+const Cluster& defaultCluster() {
+  static const Cluster cluster = findCluster("h100").value().withNodes(kMaxNodes);
+  return cluster;
+}
+
 }  // namespace oriel

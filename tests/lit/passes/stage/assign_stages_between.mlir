@@ -11,9 +11,10 @@
 // CHECK-NEXT: stage: part table (between blocks): 512 parameters
 // CHECK-NEXT: stage: part b.0: 256 parameters
 // CHECK-NEXT: stage: part b.1: 256 parameters
-// CHECK-NEXT: stage: stage 0 on grid 0: a: 384 parameters, on 1 rank {{.*}} ms
+// CHECK-NEXT: stage: stage 0 on grid 0: a: 128 parameters, on 1 rank {{.*}} ms
+// CHECK-NEXT: stage: stage 1 on grid 1: projector.up: 768 parameters, on 1 rank {{.*}} ms
 // IR-LABEL: func.func @forward(
-// IR: oriel.gather {{.*}}oriel.stage = 1 : i64
+// IR: oriel.gather {{.*}}oriel.stage = 2 : i64
 module {
   oriel.parameter @p0 {onnx_name = "a.0.weight", type = tensor<8x8xf32>}
   oriel.parameter @p1 {onnx_name = "a.1.weight", type = tensor<8x8xf32>}
