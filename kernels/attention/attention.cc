@@ -4,8 +4,8 @@
 
 namespace oriel::kernels {
 
-absl::StatusOr<AttentionShape> AttentionShape::Make(const KernelSpec& spec, size_t first,
-                                                    size_t mask) {
+absl::StatusOr<AttentionShape> AttentionShape::MakeFrom(const KernelSpec& spec, size_t first,
+                                                        size_t mask) {
   const TensorSpec& query = spec.operands[first];
   const TensorSpec& key = spec.operands[first + 1];
   const TensorSpec& value = spec.operands[first + 2];
@@ -63,8 +63,19 @@ absl::StatusOr<AttentionShape> AttentionShape::Make(const KernelSpec& spec, size
   return shape;
 }
 
+absl::StatusOr<AttentionShape> AttentionShape::Make(const KernelSpec& spec) {
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));
+  ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, MakeFrom(spec, 0, 3));
+  const DType dtype = spec.operands[0].dtype;
+  ORIEL_RETURN_IF_ERROR(
+      CheckResult(spec, 0, dtype, s.OperandShape(s.heads, s.queries, s.value_depth)));
+  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, ComputeDType(dtype), {s.batch, s.heads, s.queries}));
+  return s;
+}
+
 absl::StatusOr<AttentionShape> AttentionShape::MakeGrad(const KernelSpec& spec) {
-  ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, Make(spec, 1, 6));
+  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 7, 3));
+  ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, MakeFrom(spec, 1, 6));
   const DType dtype = spec.operands[1].dtype;
   const Shape output = s.OperandShape(s.heads, s.queries, s.value_depth);
   ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 0, dtype, output));

@@ -48,9 +48,8 @@ struct AttentionShape {
   enum class Mask { kNone, kBool, kFloat, kBFloat16 } mask = Mask::kNone;
   std::array<int64_t, 4> mask_strides{};  // 0 where it is broadcast
 
-  // Operands from `first` on are query, key, value; the mask is operand `mask`, if there.
-  static absl::StatusOr<AttentionShape> Make(const KernelSpec& spec, size_t first, size_t mask);
-  // Of attention_grad, whose other operands and results are checked, too.
+  // Of attention and attention_grad, whose operands and results are checked.
+  static absl::StatusOr<AttentionShape> Make(const KernelSpec& spec);
   static absl::StatusOr<AttentionShape> MakeGrad(const KernelSpec& spec);
 
   int64_t heads_per_group() const { return heads / groups; }
@@ -100,6 +99,10 @@ struct AttentionShape {
   Rows ValueRows(int64_t batch, int64_t group) const {
     return HeadRows(batch, group, groups, keys, value_depth);
   }
+
+ private:
+  // Operands from `first` on are query, key, value; the mask is operand `mask`, if there.
+  static absl::StatusOr<AttentionShape> MakeFrom(const KernelSpec& spec, size_t first, size_t mask);
 };
 
 // Query rows that are scored together.

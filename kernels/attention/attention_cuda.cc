@@ -108,12 +108,8 @@ void WarnIfLarge(const KernelSpec& spec, const AttentionShape& s, DType dtype) {
 int64_t TilesOf(int64_t rows) { return (rows + kAttentionTile - 1) / kAttentionTile; }
 
 absl::StatusOr<KernelFn> MakeAttention(const KernelSpec& spec, Device& device) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));
-  ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec, 0, 3));
+  ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec));
   const DType dtype = spec.operands[0].dtype;
-  ORIEL_RETURN_IF_ERROR(
-      CheckResult(spec, 0, dtype, s.OperandShape(s.heads, s.queries, s.value_depth)));
-  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, ComputeDType(dtype), {s.batch, s.heads, s.queries}));
   ORIEL_ASSIGN_OR_RETURN(const Code code, Code::For(spec, s, dtype));
   // As attention.cu lays them out: query, scores, keys or values.
   const int tile = std::max(code.depth * PaddedTile(code.columns()), code.columns() * code.depth);
@@ -136,7 +132,6 @@ absl::StatusOr<KernelFn> MakeAttention(const KernelSpec& spec, Device& device) {
 }
 
 absl::StatusOr<KernelFn> MakeAttentionGrad(const KernelSpec& spec, Device& device) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 7, 3));
   ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::MakeGrad(spec));
   const DType dtype = spec.operands[1].dtype;
   ORIEL_ASSIGN_OR_RETURN(const Code code, Code::For(spec, s, dtype));

@@ -115,11 +115,7 @@ class AttentionLaunch {
 struct Attention {
   template <typename S>
   static absl::StatusOr<KernelFn> Make(const KernelSpec& spec) {
-    ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec, 0, 3));
-    const DType dtype = spec.operands[0].dtype;
-    ORIEL_RETURN_IF_ERROR(
-        CheckResult(spec, 0, dtype, s.OperandShape(s.heads, s.queries, s.value_depth)));
-    ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, ComputeDType(dtype), {s.batch, s.heads, s.queries}));
+    ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec));
     auto launch = std::make_shared<AttentionLaunch<S>>(s, std::max(1, spec.num_threads));
     return KernelFn([launch](const KernelArgs& args) {
       launch->Run(args);

@@ -256,12 +256,8 @@ struct Attention {
 void* Address(const void* address) { return const_cast<void*>(address); }
 
 absl::StatusOr<KernelFn> MakeCudnnAttention(const KernelSpec& spec, Device& device) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 3, 4, 2));
-  ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec, 0, 3));
+  ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::Make(spec));
   const DType dtype = spec.operands[0].dtype;
-  ORIEL_RETURN_IF_ERROR(
-      CheckResult(spec, 0, dtype, s.OperandShape(s.heads, s.queries, s.value_depth)));
-  ORIEL_RETURN_IF_ERROR(CheckResult(spec, 1, ComputeDType(dtype), {s.batch, s.heads, s.queries}));
   ORIEL_RETURN_IF_ERROR(CheckTaken(spec, s, dtype));
   ORIEL_ASSIGN_OR_RETURN(const Attention attention,
                          Attention::Make(spec, s, /*backward=*/false, {s.batch, s.groups}, device));
@@ -296,7 +292,6 @@ absl::StatusOr<KernelFn> MakeCudnnAttention(const KernelSpec& spec, Device& devi
 }
 
 absl::StatusOr<KernelFn> MakeCudnnAttentionGrad(const KernelSpec& spec, Device& device) {
-  ORIEL_RETURN_IF_ERROR(CheckArity(spec, 6, 7, 3));
   ORIEL_ASSIGN_OR_RETURN(const AttentionShape s, AttentionShape::MakeGrad(spec));
   ORIEL_RETURN_IF_ERROR(CheckTaken(spec, s, spec.operands[1].dtype));
   ORIEL_RETURN_IF_ERROR(CheckGradIsRight(spec, s, device));

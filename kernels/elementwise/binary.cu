@@ -2,6 +2,7 @@
 // oriel_power_<type>, oriel_compare_<type>. The result may be an operand of its shape.
 #include "kernels/cuda/math.cuh"
 #include "kernels/elementwise/broadcast.cuh"
+#include "kernels/elementwise/wrapping.h"
 
 namespace oriel::kernels::cuda {
 namespace {
@@ -21,18 +22,6 @@ __device__ void Binary(BinaryOp op, const BroadcastLaunch& plan, const S* a, con
     StorePack(y + at, result);
   });
 }
-
-// What sums and products of T are computed in: integers wrap.
-template <typename T, bool = std::is_integral_v<T>>
-struct Wrapping {
-  using Type = T;
-};
-template <typename T>
-struct Wrapping<T, true> {
-  using Type = std::make_unsigned_t<T>;
-};
-template <typename T>
-using Wide = typename Wrapping<T>::Type;
 
 // By zero, integers give anything: oriel_find_zero has reported it.
 template <typename T>

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/wrapping.h"
 
 namespace oriel::kernels {
 namespace {
@@ -15,18 +16,6 @@ namespace {
       return expression;                             \
     }                                                \
   }
-
-// The type that sums and products of T are computed in: integers wrap.
-template <typename T, bool = std::is_integral_v<T>>
-struct Wrapping {
-  using Type = T;
-};
-template <typename T>
-struct Wrapping<T, true> {
-  using Type = std::make_unsigned_t<T>;
-};
-template <typename T>
-using Wide = typename Wrapping<T>::Type;
 
 template <typename T>
 T Quotient(T a, T b) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "kernels/common/checks.h"
@@ -64,6 +65,42 @@ absl::Status CheckSum(const KernelSpec& spec) {
   const TensorSpec& x = spec.operands[0];
   ORIEL_RETURN_IF_ERROR(CheckOperand(spec, 1, x.dtype, x.shape));
   return CheckResult(spec, spec.results.size() - 1, x.dtype, x.shape);
+}
+
+// The gradients of a norm of rows, operand 1, from the cotangent, operand 0: that of the input, to
+// which `addend` is added unless it is null, as result 0, and kSums sums over rows behind it.
+// grad(row, cotangent, input, input_grad, sums, plus) is called for each row, with plus as above,
+// and adds the row's part to its sums.
+template <typename S, int kSums, typename Grad>
+void GradRows(const KernelArgs& args, int64_t rows, int64_t n, const S* addend, int threads,
+              const Grad& grad) {
+  using T = Compute<S>;
+  RowBlockSums sums(rows, n, kSums);
+  RowBlockSums* partial = &sums;
+  const S* cotangent = args.operand<S>(0);
+  const S* input = args.operand<S>(1);
+  S* input_grad = args.result<S>(0);
+  const int64_t block_rows = sums.block_rows();
+  ParallelFor(threads, sums.blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
+    WideRow<S> cotangent_row(n), input_row(n), addend_row(n), target(n);
+    for (int64_t block = begin; block < end; ++block) {
+      std::array<double*, kSums> block_sums;
+      for (int i = 0; i < kSums; ++i) {
+        block_sums[i] = partial->partial(block, i);
+        std::fill(block_sums[i], block_sums[i] + n, 0.0);
+      }
+      const int64_t last = std::min(rows, (block + 1) * block_rows);
+      for (int64_t row = block * block_rows; row < last; ++row) {
+        const T* dy = cotangent_row.Read(cotangent + row * n);
+        const T* x = input_row.Read(input + row * n);
+        T* dx = target.Begin(input_grad + row * n);
+        WriteSums<T>(addend == nullptr ? nullptr : addend_row.Read(addend + row * n),
+                     [&](auto plus) { grad(row, dy, x, dx, block_sums, plus); });
+        target.End(input_grad + row * n);
+      }
+    }
+  });
+  for (int i = 0; i < kSums; ++i) sums.Finish(i, args.result<T>(1 + i));
 }
 
 template <bool kAdds>
@@ -142,28 +179,14 @@ struct LayerNormGrad {
     ORIEL_RETURN_IF_ERROR(CheckResult(spec, 2, small, {shape.n}));
     const int threads = spec.num_threads;
     return KernelFn([rows = shape.rows, n = shape.n, adds, threads](const KernelArgs& args) {
-      RowBlockSums sums(rows, n, 2);
-      const S* cotangent = args.operand<S>(0);
-      const S* input = args.operand<S>(1);
       const T* weight = args.operand<T>(2);
       const T* means = args.operand<T>(3);
       const T* inv_stds = args.operand<T>(4);
-      const S* addend = adds ? args.operand<S>(5) : nullptr;
-      S* input_grad = args.result<S>(0);
-      RowBlockSums* partial = &sums;
-      const int64_t block_rows = sums.block_rows();
-      ParallelFor(threads, sums.blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
-        WideRow<S> cotangent_row(n), input_row(n), addend_row(n), target(n);
-        for (int64_t block = begin; block < end; ++block) {
-          double* weight_sum = partial->partial(block, 0);
-          double* bias_sum = partial->partial(block, 1);
-          std::fill(weight_sum, weight_sum + n, 0.0);
-          std::fill(bias_sum, bias_sum + n, 0.0);
-          const int64_t last = std::min(rows, (block + 1) * block_rows);
-          for (int64_t row = block * block_rows; row < last; ++row) {
-            const T* dy = cotangent_row.Read(cotangent + row * n);
-            const T* x = input_row.Read(input + row * n);
-            T* dx = target.Begin(input_grad + row * n);
+      GradRows<S, 2>(
+          args, rows, n, adds ? args.operand<S>(5) : nullptr, threads,
+          [=](int64_t row, const T* dy, const T* x, T* dx, const std::array<double*, 2>& sums,
+              auto plus) {
+            double *weight_sum = sums[0], *bias_sum = sums[1];
             const T mean = means[row];
             const T scale = inv_stds[row];
             const T avg_g =
@@ -172,22 +195,14 @@ struct LayerNormGrad {
                 RowSum<T>(n,
                           [=](auto at) { return at(dy) * at(weight) * ((at(x) - mean) * scale); }) /
                 n);
-            const auto write = [&](auto plus) {
 #pragma omp simd
-              for (int64_t i = 0; i < n; ++i) {
-                const T normed = (x[i] - mean) * scale;
-                weight_sum[i] += static_cast<double>(dy[i] * normed);
-                bias_sum[i] += static_cast<double>(dy[i]);
-                dx[i] = plus(i, scale * (dy[i] * weight[i] - avg_g - normed * avg_gx));
-              }
-            };
-            WriteSums<T>(addend == nullptr ? nullptr : addend_row.Read(addend + row * n), write);
-            target.End(input_grad + row * n);
-          }
-        }
-      });
-      sums.Finish(0, args.result<T>(1));
-      sums.Finish(1, args.result<T>(2));
+            for (int64_t i = 0; i < n; ++i) {
+              const T normed = (x[i] - mean) * scale;
+              weight_sum[i] += static_cast<double>(dy[i] * normed);
+              bias_sum[i] += static_cast<double>(dy[i]);
+              dx[i] = plus(i, scale * (dy[i] * weight[i] - avg_g - normed * avg_gx));
+            }
+          });
       return absl::OkStatus();
     });
   }
@@ -256,44 +271,25 @@ struct RmsNormGrad {
     const int threads = spec.num_threads;
     return KernelFn([rows = shape.rows, n = shape.n, offset, adds,
                      threads](const KernelArgs& args) {
-      RowBlockSums sums(rows, n, 1);
-      const S* cotangent = args.operand<S>(0);
-      const S* input = args.operand<S>(1);
       const T* weight = args.operand<T>(2);
       const T* inv_rms = args.operand<T>(3);
-      const S* addend = adds ? args.operand<S>(4) : nullptr;
-      S* input_grad = args.result<S>(0);
-      RowBlockSums* partial = &sums;
-      const int64_t block_rows = sums.block_rows();
-      ParallelFor(threads, sums.blocks(), 6 * block_rows * n, [=](int64_t begin, int64_t end) {
-        WideRow<S> cotangent_row(n), input_row(n), addend_row(n), target(n);
-        for (int64_t block = begin; block < end; ++block) {
-          double* weight_sum = partial->partial(block, 0);
-          std::fill(weight_sum, weight_sum + n, 0.0);
-          const int64_t last = std::min(rows, (block + 1) * block_rows);
-          for (int64_t row = block * block_rows; row < last; ++row) {
-            const T* dy = cotangent_row.Read(cotangent + row * n);
-            const T* x = input_row.Read(input + row * n);
-            T* dx = target.Begin(input_grad + row * n);
+      GradRows<S, 1>(
+          args, rows, n, adds ? args.operand<S>(4) : nullptr, threads,
+          [=](int64_t row, const T* dy, const T* x, T* dx, const std::array<double*, 1>& sums,
+              auto plus) {
+            double* weight_sum = sums[0];
             const T scale = inv_rms[row];
             const T avg_gx = static_cast<T>(
                 RowSum<T>(
                     n, [=](auto at) { return at(dy) * (at(weight) + offset) * (at(x) * scale); }) /
                 n);
-            const auto write = [&](auto plus) {
 #pragma omp simd
-              for (int64_t i = 0; i < n; ++i) {
-                const T normed = x[i] * scale;
-                weight_sum[i] += static_cast<double>(dy[i] * normed);
-                dx[i] = plus(i, scale * (dy[i] * (weight[i] + offset) - normed * avg_gx));
-              }
-            };
-            WriteSums<T>(addend == nullptr ? nullptr : addend_row.Read(addend + row * n), write);
-            target.End(input_grad + row * n);
-          }
-        }
-      });
-      sums.Finish(0, args.result<T>(1));
+            for (int64_t i = 0; i < n; ++i) {
+              const T normed = x[i] * scale;
+              weight_sum[i] += static_cast<double>(dy[i] * normed);
+              dx[i] = plus(i, scale * (dy[i] * (weight[i] + offset) - normed * avg_gx));
+            }
+          });
       return absl::OkStatus();
     });
   }
