@@ -1,5 +1,5 @@
-// What the executor's tests share. The kernels of plans by hand (runtime/plan/plan_builder.h) are
-// in test_kernels.cc.
+// What the executor's tests share. The kernels of plans by hand
+// (runtime/plan/plan_builder_testing.h) are in test_kernels.cc.
 #ifndef ORIEL_RUNTIME_EXEC_EXECUTOR_TESTING_H_
 #define ORIEL_RUNTIME_EXEC_EXECUTOR_TESTING_H_
 

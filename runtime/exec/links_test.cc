@@ -14,7 +14,7 @@
 #include "runtime/exec/emulated_testing.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/executor_testing.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/verify.h"
 
 namespace oriel::runtime {
@@ -153,23 +153,7 @@ TEST(Links, RandomPipelinesEnd) {
   std::mt19937 random(7);
   int run = 0;
   for (int i = 0; i < 2000 && run < 40; ++i) {
-    plan::Plan plan = TwoStagePlan(options);
-    for (int stage = 0; stage < 2; ++stage) {
-      plan::Program& program = *plan.mutable_programs(stage);
-      program.clear_schedule();
-      for (int64_t forwards = 0, backwards = 0; backwards < kMicrobatches;) {
-        const bool forward =
-            forwards == backwards || (forwards < kMicrobatches && random() % 3 > 0);
-        auto* entry = program.add_schedule();
-        entry->set_segment((forward ? "forward." : "backward.") + std::to_string(stage));
-        entry->set_microbatch(forward ? forwards++ : backwards++);
-      }
-      program.add_schedule()->set_segment("update");
-      for (auto& buffer : *program.mutable_buffers()) {
-        if (CopiesOf(buffer) == 1) continue;
-        buffer.mutable_copy_offsets()->Truncate(static_cast<int>(random() % kMicrobatches));
-      }
-    }
+    const plan::Plan plan = RandomPipeline(options, random);
     if (!VerifyPlan(plan).ok()) continue;
     ++run;
     EXPECT_EQ(TrainOnDevices(plan, options, /*seed=*/i), TrainOnHost(plan, options)) << i;

@@ -6,7 +6,7 @@
 #include "runtime/base/float16.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/exec/executor_testing.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 
 namespace oriel::runtime {
 namespace {

@@ -12,7 +12,7 @@
 #include "runtime/comm/link_delay.h"
 #include "runtime/exec/executor.h"
 #include "runtime/exec/executor_testing.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/verify.h"
 
 namespace oriel::runtime {

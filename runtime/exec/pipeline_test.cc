@@ -13,7 +13,7 @@
 #include "runtime/exec/executor.h"
 #include "runtime/exec/executor_testing.h"
 #include "runtime/exec/receive_schedule.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/tensor_layout.h"
 #include "runtime/plan/verify.h"
 

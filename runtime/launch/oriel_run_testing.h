@@ -12,12 +12,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_testing.h"
-#include "runtime/launch/linear_plan.h"
+#include "runtime/launch/linear_plan_testing.h"
 #include "runtime/launch/options.h"
 #include "runtime/launch/program_testing.h"
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/verify.h"
-#include "runtime/train/test_data.h"
+#include "runtime/train/data_testing.h"
 
 namespace oriel::runtime {
 

@@ -1,7 +1,7 @@
 #include "runtime/plan/access.h"
 
 #include "gtest/gtest.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 
 namespace oriel::runtime {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/status_testing.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/verify.h"
 
 namespace oriel::runtime {

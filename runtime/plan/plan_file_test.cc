@@ -11,7 +11,7 @@
 
 #include "google/protobuf/util/message_differencer.h"
 #include "runtime/base/status_testing.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 
 namespace oriel::runtime {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 
 namespace oriel::runtime {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 
 namespace oriel::runtime {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/base/status_testing.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 
 namespace oriel::runtime {
 namespace {

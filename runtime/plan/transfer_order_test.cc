@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/base/status_testing.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/verify.h"
 
 namespace oriel::runtime {
@@ -121,23 +121,7 @@ TEST(TransferOrderTest, OfRandomPipelines) {
   std::mt19937 random(3);
   int checked = 0;
   for (int i = 0; i < 3000 && checked < 150; ++i) {
-    plan::Plan plan = TwoStagePlan({{1, 1}, 4, kMicrobatches, kMicrobatches, true});
-    for (int stage = 0; stage < 2; ++stage) {
-      plan::Program& program = *plan.mutable_programs(stage);
-      program.clear_schedule();
-      for (int64_t forwards = 0, backwards = 0; backwards < kMicrobatches;) {
-        const bool forward =
-            forwards == backwards || (forwards < kMicrobatches && random() % 3 > 0);
-        auto* entry = program.add_schedule();
-        entry->set_segment((forward ? "forward." : "backward.") + std::to_string(stage));
-        entry->set_microbatch(forward ? forwards++ : backwards++);
-      }
-      program.add_schedule()->set_segment("update");
-      for (auto& buffer : *program.mutable_buffers()) {
-        if (CopiesOf(buffer) == 1) continue;
-        buffer.mutable_copy_offsets()->Truncate(static_cast<int>(random() % kMicrobatches));
-      }
-    }
+    const plan::Plan plan = RandomPipeline({{1, 1}, 4, kMicrobatches, kMicrobatches, true}, random);
     if (!VerifyPlan(plan).ok()) continue;
     Check(plan);
     ++checked;

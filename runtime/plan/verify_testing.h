@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/base/status_testing.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/verify.h"
 
 namespace oriel::runtime {

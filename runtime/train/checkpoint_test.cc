@@ -8,7 +8,7 @@
 #include "runtime/train/checkpoint_index.h"
 #include "runtime/train/checkpoint_reader.h"
 #include "runtime/train/checkpoint_writer.h"
-#include "runtime/train/test_data.h"
+#include "runtime/train/data_testing.h"
 
 namespace oriel::runtime {
 namespace {

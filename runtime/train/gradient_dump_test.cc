@@ -8,12 +8,12 @@
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/in_process.h"
 #include "runtime/exec/host_access.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/tensor_layout.h"
 #include "runtime/train/convert.h"
+#include "runtime/train/data_testing.h"
 #include "runtime/train/safetensors.h"
-#include "runtime/train/test_data.h"
-#include "runtime/train/toy_executor.h"
+#include "runtime/train/toy_executor_testing.h"
 
 namespace oriel::runtime {
 namespace {

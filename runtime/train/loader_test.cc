@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_testing.h"
-#include "runtime/plan/plan_builder.h"
-#include "runtime/train/test_data.h"
-#include "runtime/train/toy_executor.h"
+#include "runtime/plan/plan_builder_testing.h"
+#include "runtime/train/data_testing.h"
+#include "runtime/train/toy_executor_testing.h"
 
 namespace oriel::runtime {
 namespace {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "runtime/base/status_testing.h"
+#include "runtime/train/data_testing.h"
 #include "runtime/train/progress.h"
-#include "runtime/train/test_data.h"
 
 namespace oriel::runtime {
 namespace {

@@ -15,11 +15,11 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/in_process.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 #include "runtime/train/convert.h"
+#include "runtime/train/data_testing.h"
 #include "runtime/train/model_state.h"
-#include "runtime/train/test_data.h"
-#include "runtime/train/toy_executor.h"
+#include "runtime/train/toy_executor_testing.h"
 
 namespace oriel::runtime {
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_testing.h"
-#include "runtime/train/test_data.h"
+#include "runtime/train/data_testing.h"
 
 namespace oriel::runtime {
 namespace {

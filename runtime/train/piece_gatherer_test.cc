@@ -6,7 +6,7 @@
 
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/in_process.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/plan_types.h"
 
 namespace oriel::runtime {

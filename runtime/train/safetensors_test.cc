@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "runtime/base/status_testing.h"
-#include "runtime/train/test_data.h"
+#include "runtime/train/data_testing.h"
 
 namespace oriel::runtime {
 namespace {

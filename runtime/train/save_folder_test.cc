@@ -11,7 +11,7 @@
 
 #include "runtime/base/files.h"
 #include "runtime/base/status_testing.h"
-#include "runtime/train/test_data.h"
+#include "runtime/train/data_testing.h"
 
 namespace oriel::runtime {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "runtime/base/status_testing.h"
 #include "runtime/comm/in_process.h"
-#include "runtime/plan/plan_builder.h"
-#include "runtime/train/test_data.h"
+#include "runtime/plan/plan_builder_testing.h"
+#include "runtime/train/data_testing.h"
 
 namespace oriel::runtime {
 namespace {

@@ -1,7 +1,7 @@
 // `oriel verify` on damaged plans of a real model that communicates while it computes.
 #include <string>
 
-#include "tests/damaged_plans/damaged_plan.h"
+#include "tests/damaged_plans/damaged_plan_testing.h"
 
 namespace oriel {
 namespace {
@@ -22,29 +22,15 @@ void MoveToTheEnd(const Place& place) {
   }
 }
 
-class VerifyOverlapPlanTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = new runtime::TempFolder();
-    CompileModel("llava_tiny", {"--mesh", "dp=2", "--zero", "1", "--overlap", "bucket=16KiB"},
-                 *folder_);
+struct Overlapped {
+  static constexpr char kName[] = "llava_tiny";
+  static std::vector<const char*> Options() {
+    return {"--mesh", "dp=2", "--zero", "1", "--overlap", "bucket=16KiB"};
   }
-  static void TearDownTestSuite() { delete folder_; }
-
-  void SetUp() override {
-    ORIEL_ASSERT_OK_AND_ASSIGN(plan_, runtime::ReadPlan(*folder_ / "model.oplan"));
-  }
-
-  void ExpectRefused(const ::testing::Matcher<std::string>& message) {
-    oriel::ExpectRefused(plan_, *folder_, message);
-  }
-
-  static runtime::TempFolder* folder_;
-  plan::Plan plan_;
 };
-runtime::TempFolder* VerifyOverlapPlanTest::folder_ = nullptr;
+class VerifyOverlapPlanTest : public DamagedPlanTest<Overlapped> {};
 
-TEST_F(VerifyOverlapPlanTest, TakesTheCompiledPlan) { ExpectTaken(*folder_); }
+TEST_F(VerifyOverlapPlanTest, TakesTheCompiledPlan) { ExpectTaken(); }
 
 TEST_F(VerifyOverlapPlanTest, RefusesAMissingWait) {
   const Place wait = Find(plan_, "backward_last", IsWait);

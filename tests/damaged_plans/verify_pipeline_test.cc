@@ -2,7 +2,7 @@
 // share a weight.
 #include <string>
 
-#include "tests/damaged_plans/damaged_plan.h"
+#include "tests/damaged_plans/damaged_plan_testing.h"
 
 namespace oriel {
 namespace {
@@ -10,25 +10,15 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class VerifyPipelineTest : public ::testing::Test {
+struct TwoStages {
+  static constexpr char kName[] = "qwen_vl_tiny";
+  static std::vector<const char*> Options() {
+    return {"--mesh", "dp=2",           "--stages", "0-3,4-5",   "--schedule",
+            "1f1b",   "--microbatches", "2",        "--overlap", "off"};
+  }
+};
+class VerifyPipelineTest : public DamagedPlanTest<TwoStages> {
  protected:
-  static void SetUpTestSuite() {
-    folder_ = new runtime::TempFolder();
-    CompileModel("qwen_vl_tiny",
-                 {"--mesh", "dp=2", "--stages", "0-3,4-5", "--schedule", "1f1b", "--microbatches",
-                  "2", "--overlap", "off"},
-                 *folder_);
-  }
-  static void TearDownTestSuite() { delete folder_; }
-
-  void SetUp() override {
-    ORIEL_ASSERT_OK_AND_ASSIGN(plan_, runtime::ReadPlan(*folder_ / "model.oplan"));
-  }
-
-  void ExpectRefused(const ::testing::Matcher<std::string>& message) {
-    oriel::ExpectRefused(plan_, *folder_, message);
-  }
-
   Place FirstSend(const std::string& segment) {
     return Find(plan_, segment, [](const auto& instruction) { return instruction.has_send(); });
   }
@@ -38,13 +28,9 @@ class VerifyPipelineTest : public ::testing::Test {
   void SwapRuns(int program, int a, int b) {
     plan_.mutable_programs(program)->mutable_schedule()->SwapElements(a, b);
   }
-
-  static runtime::TempFolder* folder_;
-  plan::Plan plan_;
 };
-runtime::TempFolder* VerifyPipelineTest::folder_ = nullptr;
 
-TEST_F(VerifyPipelineTest, TakesTheCompiledPlan) { ExpectTaken(*folder_); }
+TEST_F(VerifyPipelineTest, TakesTheCompiledPlan) { ExpectTaken(); }
 
 TEST_F(VerifyPipelineTest, RefusesAMissingSend) {
   FirstSend("forward.0").Remove();

@@ -1,7 +1,7 @@
 // `oriel verify` on damaged plans of a real model, on 2 x 2 ranks with sharded optimizer states.
 #include <string>
 
-#include "tests/damaged_plans/damaged_plan.h"
+#include "tests/damaged_plans/damaged_plan_testing.h"
 
 namespace oriel {
 namespace {
@@ -31,29 +31,15 @@ Place ParameterWrite(plan::Plan& plan) {
 std::string OtherAxis(const std::string& axis) { return axis == "a0" ? "a1" : "a0"; }
 
 // What communicates beside computing has its own tests (verify_overlap_plan_test.cc).
-class VerifyPlanTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = new runtime::TempFolder();
-    CompileModel("llava_tiny", {"--mesh", "dp=2,tp=2", "--zero", "2", "--overlap", "off"},
-                 *folder_);
+struct Sharded {
+  static constexpr char kName[] = "llava_tiny";
+  static std::vector<const char*> Options() {
+    return {"--mesh", "dp=2,tp=2", "--zero", "2", "--overlap", "off"};
   }
-  static void TearDownTestSuite() { delete folder_; }
-
-  void SetUp() override {
-    ORIEL_ASSERT_OK_AND_ASSIGN(plan_, runtime::ReadPlan(*folder_ / "model.oplan"));
-  }
-
-  void ExpectRefused(const ::testing::Matcher<std::string>& message) {
-    oriel::ExpectRefused(plan_, *folder_, message);
-  }
-
-  static runtime::TempFolder* folder_;
-  plan::Plan plan_;
 };
-runtime::TempFolder* VerifyPlanTest::folder_ = nullptr;
+class VerifyPlanTest : public DamagedPlanTest<Sharded> {};
 
-TEST_F(VerifyPlanTest, TakesTheCompiledPlan) { ExpectTaken(*folder_); }
+TEST_F(VerifyPlanTest, TakesTheCompiledPlan) { ExpectTaken(); }
 
 TEST_F(VerifyPlanTest, RefusesAMissingAllReduce) {
   FirstAllReduce(plan_).Remove();

@@ -17,7 +17,7 @@
 #include "onnx/defs/parser.h"
 #include "onnx/onnx_pb.h"
 #include "onnx/shape_inference/implementation.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/plan_file.h"
 
 namespace {

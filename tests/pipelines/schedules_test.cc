@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "passes/strategize/pipeline_schedule.h"
 #include "runtime/base/status_testing.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/verify.h"
 
 namespace oriel {

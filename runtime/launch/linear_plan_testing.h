@@ -2,8 +2,8 @@
 //
 //   inputs      x f32[micro, 4, 6], labels i64[micro, 4] of 5 classes, -100 ignored
 //   parameters  weight f32[6, 5], trained by AdamW at a constant rate; bias f32[5], frozen
-#ifndef ORIEL_RUNTIME_LAUNCH_LINEAR_PLAN_H_
-#define ORIEL_RUNTIME_LAUNCH_LINEAR_PLAN_H_
+#ifndef ORIEL_RUNTIME_LAUNCH_LINEAR_PLAN_TESTING_H_
+#define ORIEL_RUNTIME_LAUNCH_LINEAR_PLAN_TESTING_H_
 
 #include <cstdint>
 #include <string>
@@ -24,4 +24,4 @@ void WriteLinearShards(const std::string& folder, int64_t samples, int64_t per_s
 
 }  // namespace oriel::runtime
 
-#endif  // ORIEL_RUNTIME_LAUNCH_LINEAR_PLAN_H_
+#endif  // ORIEL_RUNTIME_LAUNCH_LINEAR_PLAN_TESTING_H_

@@ -1,4 +1,4 @@
-#include "runtime/train/toy_executor.h"
+#include "runtime/train/toy_executor_testing.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "runtime/base/status.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
 #include "runtime/plan/plan_types.h"
 #include "runtime/train/safetensors.h"
 

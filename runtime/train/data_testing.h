@@ -1,6 +1,6 @@
 // Small data sets and folders for tests.
-#ifndef ORIEL_RUNTIME_TRAIN_TEST_DATA_H_
-#define ORIEL_RUNTIME_TRAIN_TEST_DATA_H_
+#ifndef ORIEL_RUNTIME_TRAIN_DATA_TESTING_H_
+#define ORIEL_RUNTIME_TRAIN_DATA_TESTING_H_
 
 #include <string>
 #include <utility>
@@ -29,4 +29,4 @@ void WriteCountingShards(const std::string& folder, int64_t count, int64_t per_s
 
 }  // namespace oriel::runtime
 
-#endif  // ORIEL_RUNTIME_TRAIN_TEST_DATA_H_
+#endif  // ORIEL_RUNTIME_TRAIN_DATA_TESTING_H_

@@ -1,4 +1,4 @@
-#include "runtime/launch/linear_plan.h"
+#include "runtime/launch/linear_plan_testing.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
-#include "runtime/plan/plan_builder.h"
+#include "runtime/plan/plan_builder_testing.h"
+#include "runtime/train/data_testing.h"
 #include "runtime/train/safetensors.h"
 #include "runtime/train/shuffle.h"
-#include "runtime/train/test_data.h"
 
 namespace oriel::runtime {
 namespace {

@@ -13,8 +13,8 @@
 //
 // Over two grids the first has x and w, the last one bias, labels and loss; w·x goes from one to
 // the other, and the loss's slope along it back.
-#ifndef ORIEL_RUNTIME_TRAIN_TOY_EXECUTOR_H_
-#define ORIEL_RUNTIME_TRAIN_TOY_EXECUTOR_H_
+#ifndef ORIEL_RUNTIME_TRAIN_TOY_EXECUTOR_TESTING_H_
+#define ORIEL_RUNTIME_TRAIN_TOY_EXECUTOR_TESTING_H_
 
 #include <map>
 #include <memory>
@@ -87,4 +87,4 @@ class ToyExecutor : public Executor {
 
 }  // namespace oriel::runtime
 
-#endif  // ORIEL_RUNTIME_TRAIN_TOY_EXECUTOR_H_
+#endif  // ORIEL_RUNTIME_TRAIN_TOY_EXECUTOR_TESTING_H_

@@ -1,10 +1,11 @@
-// Plans made by hand. Tests only.
-#ifndef ORIEL_RUNTIME_PLAN_PLAN_BUILDER_H_
-#define ORIEL_RUNTIME_PLAN_PLAN_BUILDER_H_
+// Plans made by hand.
+#ifndef ORIEL_RUNTIME_PLAN_PLAN_BUILDER_TESTING_H_
+#define ORIEL_RUNTIME_PLAN_PLAN_BUILDER_TESTING_H_
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -594,6 +595,30 @@ inline plan::Plan TwoStagePlan(const TwoStageOptions& options) {
   return builder.plan();
 }
 
+// TwoStagePlan() with one rank a stage, each of which runs its forwards and backwards in a random
+// order and has a random number of each copy. Most of these plans can't run, which the verifier
+// says.
+inline plan::Plan RandomPipeline(const TwoStageOptions& options, std::mt19937& random) {
+  plan::Plan plan = TwoStagePlan(options);
+  for (int stage = 0; stage < 2; ++stage) {
+    plan::Program& program = *plan.mutable_programs(stage);
+    program.clear_schedule();
+    for (int64_t forwards = 0, backwards = 0; backwards < options.microbatches;) {
+      const bool forward =
+          forwards == backwards || (forwards < options.microbatches && random() % 3 > 0);
+      auto* entry = program.add_schedule();
+      entry->set_segment((forward ? "forward." : "backward.") + std::to_string(stage));
+      entry->set_microbatch(forward ? forwards++ : backwards++);
+    }
+    program.add_schedule()->set_segment("update");
+    for (auto& buffer : *program.mutable_buffers()) {
+      if (CopiesOf(buffer) == 1) continue;
+      buffer.mutable_copy_offsets()->Truncate(static_cast<int>(random() % options.microbatches));
+    }
+  }
+  return plan;
+}
+
 }  // namespace oriel::runtime
 
-#endif  // ORIEL_RUNTIME_PLAN_PLAN_BUILDER_H_
+#endif  // ORIEL_RUNTIME_PLAN_PLAN_BUILDER_TESTING_H_

@@ -1,4 +1,4 @@
-#include "runtime/train/test_data.h"
+#include "runtime/train/data_testing.h"
 
 #include <archive.h>
 #include <archive_entry.h>
