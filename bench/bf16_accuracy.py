@@ -21,15 +21,14 @@ Needs the build (preset dev), numpy and dataset-fashion-mnist; minutes.
 """
 
 import argparse
-import datetime
 import json
-import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
+
+import bench_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODEL = ROOT / "models" / "llava_tiny"
@@ -89,9 +88,7 @@ def main():
     args = parser.parse_args()
 
     report = {
-        "date": datetime.date.today().isoformat(),
-        "cpu": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
+        **bench_report.machine(),
         "steps": [SHORT_STEPS, args.steps],
         "loss_steps": [FIRST, LAST],
     }
@@ -109,10 +106,7 @@ def main():
         report["loss_error"] = round(statistics.stdev(ratios) / len(ratios) ** 0.5, 5)
     if args.steps:
         report["accuracy_points"] = round(100 * (bf16["accuracy"] - f32["accuracy"]), 3)
-    text = json.dumps(report, indent=2) + "\n"
-    if args.out:
-        args.out.write_text(text)
-    print(text, end="")
+    bench_report.write(report, args.out)
 
 
 if __name__ == "__main__":

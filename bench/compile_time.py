@@ -19,16 +19,15 @@ Needs the build (preset dev). Run it on an idle machine.
 """
 
 import argparse
-import datetime
-import json
 import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import bench_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SKELETONS = ROOT / "models" / "skeletons"
@@ -90,18 +89,13 @@ def main():
 
     folders = args.skeletons or sorted(path.parent for path in SKELETONS.glob("*/model.onnx"))
     report = {
-        "date": datetime.date.today().isoformat(),
-        "cpu": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
+        **bench_report.machine(),
         "rounds": args.rounds,
         "load_before": os.getloadavg()[0],
         "skeletons": {folder.name: measure_skeleton(folder, args.build / "bin" / "oriel",
                                                     args.rounds, args.mesh) for folder in folders},
     }
-    text = json.dumps(report, indent=2) + "\n"
-    if args.out:
-        args.out.write_text(text)
-    print(text, end="")
+    bench_report.write(report, args.out)
 
 
 if __name__ == "__main__":

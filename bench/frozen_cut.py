@@ -17,15 +17,15 @@ Needs the build (preset dev), numpy, and no other work on the machine.
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
+
+import bench_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
@@ -88,9 +88,7 @@ def main():
     args = parser.parse_args()
 
     report = {
-        "date": datetime.date.today().isoformat(),
-        "cpu": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
+        **bench_report.machine(),
         "load_before": os.getloadavg()[0],
         "longest_wait_ms": args.ms,
         "steps": args.steps,
@@ -98,10 +96,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         report["cuts"] = [compare(model, grids, args, pathlib.Path(folder))
                           for model in args.models for grids in args.grids]
-    text = json.dumps(report, indent=2) + "\n"
-    if args.out:
-        args.out.write_text(text)
-    print(text, end="")
+    bench_report.write(report, args.out)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,8 @@ the same losses, bit by bit. Needs the build (preset dev). Run it on an idle mac
 """
 
 import argparse
-import datetime
 import json
-import os
 import pathlib
-import platform
 import re
 import statistics
 import subprocess
@@ -28,6 +25,8 @@ import tempfile
 import time
 
 import numpy
+
+import bench_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tests" / "e2e"))
@@ -123,12 +122,8 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         figures = Bench(arguments, pathlib.Path(folder)).measure()
-    figures = {"date": datetime.date.today().isoformat(), "machine": platform.machine(),
-               "cores": len(os.sched_getaffinity(0)), **figures}
-    text = json.dumps(figures, indent=2) + "\n"
-    if arguments.out:
-        arguments.out.write_text(text)
-    print(text, end="")
+    figures = {**bench_report.machine(), **figures}
+    bench_report.write(figures, arguments.out)
     return 0
 
 

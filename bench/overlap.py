@@ -19,11 +19,8 @@ Needs the build (preset dev) with MPI. Run it on an idle machine.
 """
 
 import argparse
-import datetime
 import json
-import os
 import pathlib
-import platform
 import re
 import statistics
 import subprocess
@@ -31,6 +28,8 @@ import sys
 import tempfile
 
 import numpy
+
+import bench_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tests" / "e2e"))
@@ -146,12 +145,8 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         figures = Bench(arguments, pathlib.Path(folder)).measure()
-    figures = {"date": datetime.date.today().isoformat(), "machine": platform.machine(),
-               "cores": len(os.sched_getaffinity(0)), **figures}
-    text = json.dumps(figures, indent=2) + "\n"
-    if arguments.out:
-        arguments.out.write_text(text)
-    print(text, end="")
+    figures = {**bench_report.machine(), **figures}
+    bench_report.write(figures, arguments.out)
     return 0
 
 

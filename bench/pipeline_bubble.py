@@ -19,15 +19,14 @@ machine.
 """
 
 import argparse
-import datetime
-import json
 import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
+
+import bench_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
@@ -65,9 +64,7 @@ def main() -> int:
     args = parser.parse_args()
 
     report = {
-        "date": datetime.date.today().isoformat(),
-        "cpu": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
+        **bench_report.machine(),
         "load_before": os.getloadavg()[0],
         "forward_ms": args.ms,
         "steps": args.steps,
@@ -77,10 +74,7 @@ def main() -> int:
         report["bubbles"] = [
             measure(schedule, grids, args.microbatches, args.ms, args.steps, pathlib.Path(folder))
             for grids in args.grids for schedule in SCHEDULES]
-    text = json.dumps(report, indent=2) + "\n"
-    if args.out:
-        args.out.write_text(text)
-    print(text, end="")
+    bench_report.write(report, args.out)
     return int(any(row["error"] > args.limit for row in report["bubbles"]))
 
 

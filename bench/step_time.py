@@ -19,16 +19,16 @@ Needs the build (preset dev), and tools/setup.sh --python --ort-training. Run it
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import bench_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHE = pathlib.Path.home() / ".cache" / "oriel"
@@ -137,10 +137,9 @@ def main() -> int:
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "dev")
     parser.add_argument("--out", type=pathlib.Path)
     args = parser.parse_args()
-    cores = len(os.sched_getaffinity(0))
-    report = {"date": datetime.date.today().isoformat(), "cpu": platform.processor() or platform.machine(),
-              "cores": cores, "rounds": args.rounds, "steps": args.steps, "load_before": os.getloadavg()[0],
-              "models": {}}
+    report = {**bench_report.machine(), "rounds": args.rounds, "steps": args.steps,
+              "load_before": os.getloadavg()[0], "models": {}}
+    cores = report["cores"]
     with tempfile.TemporaryDirectory() as folder:
         for model in args.models:
             oriel = Oriel(model, args.build, pathlib.Path(folder))
@@ -174,11 +173,7 @@ def main() -> int:
                     raise RuntimeError(f"{name}'s losses on {model} are not Oriel's: off by {error:.1e}")
                 result[name]["loss_error"] = float(f"{error:.1e}")
             report["models"][model] = result
-    text = json.dumps(report, indent=2)
-    print(text)
-    if args.out:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(text + "\n")
+    bench_report.write(report, args.out)
     return 0
 
 
